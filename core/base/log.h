@@ -1,0 +1,30 @@
+#ifndef QN_BASE_LOG_H
+#define QN_BASE_LOG_H
+
+/**
+ * Log lines to a callback.
+ *
+ * A library never prints: it hands a finished line to whoever started the
+ * program. Without a callback lines are dropped. The callback is set once,
+ * before other threads exist, and must itself be callable from any thread.
+ */
+
+#include <stdarg.h>
+
+enum qn_log_level {
+    QN_LOG_DEBUG,
+    QN_LOG_INFO,
+    QN_LOG_WARN,
+    QN_LOG_ERROR,
+};
+
+typedef void qn_log_fn(void *ctx, enum qn_log_level level, const char *line);
+
+/** Set the callback (NULL: none) and the lowest level it wants. */
+void qn_log_set(qn_log_fn *fn, void *ctx, enum qn_log_level lowest);
+
+/** One line, printf style, no newline; cut at 1023 bytes. */
+void qn_log(enum qn_log_level level, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,21 @@
+#ifndef QN_NODE_H
+#define QN_NODE_H
+
+/** Names that every layer shares: nodes, incarnations, lanes. */
+
+#include <stdint.h>
+
+typedef uint32_t qn_node_t; /* index of a node in its group, [0, n) */
+typedef uint64_t qn_slot_t; /* position in the replicated log, from 1 */
+
+#define QN_NODES_MAX 64u    /* nodes of a group; masks of nodes are one u64 */
+
+/** Each ordered pair of nodes has two lanes, laid out once, so that a new
+ *  topology needs no new memory. */
+enum qn_lane {
+    QN_LANE_DIRECT, /* point to point: requests, accepts, control */
+    QN_LANE_TREE,   /* broadcast along the current topology */
+    QN_LANES
+};
+
+#endif

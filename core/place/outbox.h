@@ -1,0 +1,111 @@
+#ifndef QN_PLACE_OUTBOX_H
+#define QN_PLACE_OUTBOX_H
+
+/**
+ * Outboxes and the commons: all the memory that nodes share.
+ *
+ * An outbox is the memory that one life (incarnation) of a node writes and all
+ * others only read: its lanes to each peer, its bell line, its heartbeat, its
+ * counters. So every shared line has one writer, a stale process cannot write
+ * into its successor's channels, and a wild store takes nobody else along.
+ *
+ *   outbox of node i (n nodes)
+ *   +-----------------+ 0
+ *   | header          |   magic, version, node, n, incarnation, layout
+ *   +-----------------+
+ *   | bell line       |
+ *   | state lines     |   turn counter, applied, ... (qn_outbox_state)
+ *   +-----------------+
+ *   | lane to 0 direct|   each lane_bytes, aligned to a page
+ *   | lane to 0 tree  |
+ *   | lane to 1 ...   |
+ *   +-----------------+
+ *
+ * Between processes it is a memfd: allocated in full at creation (lack of
+ * memory is an error then, never a SIGBUS later), sealed with F_SEAL_SHRINK,
+ * F_SEAL_GROW and F_SEAL_FUTURE_WRITE after the owner has mapped it, so that
+ * nobody who gets the descriptor can ever map it writable. Threads use private
+ * pages of the same layout.
+ *
+ * The commons is the one page that several nodes write: what is read from it
+ * is checked.
+ */
+
+#include <stddef.h>
+
+#include "core/base/atomic.h"
+#include "core/node.h"
+#include "core/wait/bell.h"
+
+#define QN_OUTBOX_VERSION 1u
+
+struct qn_outbox_opts {
+    qn_node_t node;       /* owner, < nodes */
+    uint32_t nodes;       /* 1 .. QN_NODES_MAX */
+    uint64_t incarnation; /* never 0 */
+    size_t lane_bytes;    /* per lane, from the transport */
+    int numa_node;        /* preferred home of the pages; -1: none */
+    bool shared;          /* true: memfd; false: private pages (threads) */
+};
+
+/** Single-writer lines that peers look at; the owner writes them relaxed or
+ *  release, see each. */
+struct qn_outbox_state {
+    alignas(QN_CACHELINE) qn_a64 turns; /* event-loop turns: "I am alive" */
+    alignas(QN_CACHELINE) qn_a64 applied; /* slots <= it are applied, release */
+    qn_a64 learned;                       /* slots <= it are learned */
+    qn_a64 phase;       /* 0 starting, 1 serving, 2 draining, 3 ended */
+    qn_a64 counters[64]; /* meaning is the program's; sums for INFO */
+};
+
+struct qn_outbox; /* opaque: a mapping, own or a peer's */
+
+/** Make the outbox of a new life. QN_ENOMEM, QN_EINVAL, QN_EIO. */
+int qn_outbox_create(struct qn_outbox **out, const struct qn_outbox_opts *opts);
+
+/** Descriptor to pass to peers (kept by the outbox); -1 for private pages. */
+int qn_outbox_fd(const struct qn_outbox *o);
+
+/** Map a peer's outbox read-only from `fd` (borrowed). The header is checked:
+ *  QN_ECORRUPT if magic, version, size, node or layout differ from `expect`,
+ *  QN_EPERM if the seals are missing, QN_ESTALE on another incarnation
+ *  (expect->incarnation 0: any). */
+int qn_outbox_map(struct qn_outbox **out, int fd,
+                  const struct qn_outbox_opts *expect);
+
+/** A second handle on a private outbox, for another thread's view. */
+int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own);
+
+/** Unmap; the owner's memory lives while anyone maps it. NULL is fine. */
+void qn_outbox_destroy(struct qn_outbox *o);
+
+uint64_t qn_outbox_incarnation(const struct qn_outbox *o);
+size_t qn_outbox_bytes(const struct qn_outbox *o);
+
+/** Lane memory toward `peer`: writable in the own outbox, read-only in a
+ *  mapped one (then `peer` is the reader's own id). Aligned to a page. */
+void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
+                     enum qn_lane lane);
+struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o);
+struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o);
+
+/** The commons. */
+struct qn_commons {
+    alignas(QN_CACHELINE) uint64_t magic;
+    uint32_t version;
+    uint32_t nodes;
+    alignas(QN_CACHELINE) qn_a64 read_index;  /* onepaxos.md 6.2; only grows */
+    alignas(QN_CACHELINE) qn_a64 accept_word[2]; /* memory acceptor, later */
+    struct {
+        alignas(QN_CACHELINE) qn_a32 life; /* robust futex of the node's life */
+        qn_a64 incarnation;
+    } node[QN_NODES_MAX];
+};
+
+/** Make (fd filled with a memfd, or -1 if !shared) or map the commons. */
+int qn_commons_create(struct qn_commons **out, uint32_t nodes, bool shared,
+                      int *fd);
+int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes);
+void qn_commons_destroy(struct qn_commons *c);
+
+#endif

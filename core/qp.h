@@ -1,0 +1,196 @@
+#ifndef QN_QP_H
+#define QN_QP_H
+
+/**
+ * Queuepairs: a bidirectional, reliable, FIFO, bounded channel of messages
+ * between two nodes on one lane. This is the interface; backends live in
+ * transports/ and are found by name in transports/registry.h.
+ *
+ * A message is a byte string of 0 .. QN_MSG_MAX bytes. A backend splits it
+ * into frames (one per 64-byte cell in UMP) of kind FIRST, MORE, LAST, ONLY or
+ * ABORT, and a receiver never sees a torn one: either the whole message
+ * arrives or nothing of it. A one-cell message is written and read in place;
+ * a longer one is assembled once.
+ *
+ * Two views of the receive side, not to be mixed within one message:
+ *   - messages: peek / release. An aborted message is dropped silently.
+ *   - frames: peek_frame / release_frame, for cut-through forwarding.
+ *
+ * Full is QN_EAGAIN (send), empty is QN_EAGAIN (receive); both are answers. A
+ * message of any size is taken as soon as one cell is free and no earlier
+ * message is still being pushed: what does not fit waits in the queuepair's
+ * own staging buffer and is pushed by later calls (flush, or any try call).
+ *
+ * Incarnations: a queuepair connects one life of a node with one life of its
+ * peer. Nothing sent by or to another life is ever delivered. When a peer
+ * comes back the queuepair is opened again on its new outbox.
+ *
+ * Threads: each end belongs to one thread. Progress: all try calls are
+ * wait-free and make no system call; flush may ring (one system call).
+ *
+ * | may run concurrently | send side, end A | receive side, end A | end B |
+ * | send side, end A     | same thread      | same thread         | free  |
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/clock.h"
+#include "core/base/err.h"
+#include "core/node.h"
+#include "core/wait/bell.h"
+
+#define QN_MSG_MAX       65536u /* bytes of one message */
+#define QN_CELLS_DEFAULT 1024u  /* cells of one lane, a power of two */
+
+enum qn_frame_kind {
+    QN_FRAME_ONLY,  /* a whole message */
+    QN_FRAME_FIRST, /* its first part; `total` is known */
+    QN_FRAME_MORE,
+    QN_FRAME_LAST,
+    QN_FRAME_ABORT, /* the message begun by FIRST will never be finished */
+};
+
+struct qn_frame {
+    enum qn_frame_kind kind;
+    const void *data; /* borrowed until release_frame / for the call */
+    uint32_t len;     /* bytes of this frame */
+    uint32_t total;   /* FIRST and ONLY: bytes of the message */
+};
+
+/**
+ * What a queuepair is opened on. `tx` is lane memory in this node's own
+ * outbox, written by this node; `rx` the matching lane memory in the peer's
+ * outbox, mapped read-only. Both have qn_transport.lane_bytes(cells) bytes,
+ * are aligned to QN_CACHELINE, and were zeroed when their outbox was made.
+ */
+struct qn_qp_opts {
+    void *tx;                 /* shared, kept */
+    const void *rx;           /* shared, kept */
+    uint32_t cells;           /* power of two, 16 .. 65536 */
+    qn_node_t self, peer;     /* < QN_NODES_MAX */
+    uint64_t self_inc;        /* incarnations, never 0 */
+    uint64_t peer_inc;
+    struct qn_bell *bell;     /* own; NULL: no waiting forms. Kept */
+    struct qn_ringer *ringer; /* peer's; NULL: never ring. Kept; may be shared
+                                 by all queuepairs to that peer */
+};
+
+struct qn_qp; /* visible layout is the backend's; begins with `ops` */
+
+/** A backend. All members are set. Semantics as of the qn_qp_* calls. */
+struct qn_qp_ops {
+    int (*try_reserve)(struct qn_qp *qp, size_t len, void **buf);
+    void (*commit)(struct qn_qp *qp, size_t len);
+    int (*peek)(struct qn_qp *qp, const void **msg, size_t *len);
+    void (*release)(struct qn_qp *qp);
+    int (*peek_frame)(struct qn_qp *qp, struct qn_frame *f);
+    void (*release_frame)(struct qn_qp *qp);
+    int (*try_send_frame)(struct qn_qp *qp, const struct qn_frame *f);
+    bool (*flush)(struct qn_qp *qp);
+    uint32_t (*room)(struct qn_qp *qp);
+    void (*close)(struct qn_qp *qp);
+};
+
+struct qn_transport {
+    const char *name;                     /* "ump", ... */
+    size_t (*lane_bytes)(uint32_t cells); /* of tx and rx memory */
+    /** Open an end. Allocates its staging buffers.
+     *  @return QN_OK, QN_EINVAL (opts out of range), QN_ENOMEM. */
+    int (*open)(struct qn_qp **out, const struct qn_qp_opts *opts);
+};
+
+struct qn_qp {
+    const struct qn_qp_ops *ops;
+};
+
+/**
+ * Room for a message of `len` bytes. *buf [len] is then filled by the caller
+ * and published by commit; for a one-cell message it is the cell itself.
+ * A reserve that is never committed is simply forgotten.
+ * @return QN_OK; QN_EAGAIN full; QN_EMSGSIZE len > QN_MSG_MAX; QN_EPEERDEAD
+ *         after the queuepair was told so.
+ */
+static inline int qn_qp_try_reserve(struct qn_qp *qp, size_t len, void **buf)
+{
+    return qp->ops->try_reserve(qp, len, buf);
+}
+
+/** Publish what was reserved; `len` may be smaller than reserved. */
+static inline void qn_qp_commit(struct qn_qp *qp, size_t len)
+{
+    qp->ops->commit(qp, len);
+}
+
+/** Look at the next whole message. *msg stays valid until release.
+ *  @return QN_OK, or QN_EAGAIN: none. */
+static inline int qn_qp_peek(struct qn_qp *qp, const void **msg, size_t *len)
+{
+    return qp->ops->peek(qp, msg, len);
+}
+
+/** Give the peeked message back. The acknowledgement reaches the sender
+ *  lazily, at the latest with the next flush. */
+static inline void qn_qp_release(struct qn_qp *qp)
+{
+    qp->ops->release(qp);
+}
+
+/** Frame view: next frame, QN_EAGAIN if none. */
+static inline int qn_qp_peek_frame(struct qn_qp *qp, struct qn_frame *f)
+{
+    return qp->ops->peek_frame(qp, f);
+}
+
+static inline void qn_qp_release_frame(struct qn_qp *qp)
+{
+    qp->ops->release_frame(qp);
+}
+
+/** Send one frame (copied). Kinds must form messages: ONLY | FIRST MORE* LAST
+ *  | FIRST MORE* ABORT. `len` at most what peek_frame of the same backend
+ *  yields. @return QN_OK, QN_EAGAIN. */
+static inline int qn_qp_try_send_frame(struct qn_qp *qp,
+                                       const struct qn_frame *f)
+{
+    return qp->ops->try_send_frame(qp, f);
+}
+
+/** Push staged cells, publish acknowledgements, ring the peer if it sleeps.
+ *  @return true while staged cells remain (call again when the peer has made
+ *  room; it rings then). */
+static inline bool qn_qp_flush(struct qn_qp *qp)
+{
+    return qp->ops->flush(qp);
+}
+
+/** Free cells as far as known; 0 while an earlier message is still staged. */
+static inline uint32_t qn_qp_room(struct qn_qp *qp)
+{
+    return qp->ops->room(qp);
+}
+
+/** Close this end; NULL is fine. The lane memory is not freed. */
+static inline void qn_qp_close(struct qn_qp *qp)
+{
+    if (qp != NULL) {
+        qp->ops->close(qp);
+    }
+}
+
+/** reserve + copy + commit. Same errors. */
+int qn_qp_try_send(struct qn_qp *qp, const void *msg, size_t len);
+
+/** peek + copy + release. *len filled. QN_EMSGSIZE (message kept) if it is
+ *  longer than cap; QN_EAGAIN none. */
+int qn_qp_try_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len);
+
+/** As try_send / try_recv, waiting on the own bell until `deadline` (ns,
+ *  monotonic). Send also flushes. Additional error: QN_ETIMEDOUT. */
+int qn_qp_send(struct qn_qp *qp, const void *msg, size_t len,
+               qn_time_t deadline);
+int qn_qp_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len,
+               qn_time_t deadline);
+
+#endif

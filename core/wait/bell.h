@@ -1,0 +1,79 @@
+#ifndef QN_WAIT_BELL_H
+#define QN_WAIT_BELL_H
+
+/**
+ * Doorbells: how a sleeping node is woken, and nobody else is.
+ *
+ * A node that finds nothing to do declares that it sleeps, looks at all its
+ * channels once more, and then blocks. Whoever has just published something
+ * for it looks at that declaration and rings only if it is set:
+ *
+ *     sleeper                          ringer
+ *     line->epoch = odd   (seq_cst)    publish message        (release)
+ *     poll every channel               fence                  (seq_cst)
+ *     nothing: block on the fd         epoch odd? write the fd
+ *
+ * Without the two seq_cst marks both could miss the other (each load passes
+ * its own store): the sleeper blocks with a message waiting. The declaration
+ * is a counter, odd while asleep, in the sleeper's own outbox and written by
+ * the sleeper only; a ringer remembers the last epoch it rang, so it makes at
+ * most one system call per sleep.
+ *
+ * Spinning before sleep is the caller's decision through qn_bell_spin_budget:
+ * it is 0 unless the node owns its core (affinity, quota and number of nodes
+ * counted), because a spinner on a shared core costs its peer a time slice.
+ *
+ * Two kinds of end: an eventfd (event loops poll it) or a futex on the line
+ * itself (threads without a loop). Threads: the sleeper's calls belong to one
+ * thread; each ringer owns its struct qn_ringer.
+ */
+
+#include <stdalign.h>
+#include <stdbool.h>
+
+#include "core/base/atomic.h"
+#include "core/base/clock.h"
+
+/** The shared line; lies in the sleeper's outbox. */
+struct qn_bell_line {
+    alignas(QN_CACHELINE) qn_a32 epoch; /* odd: asleep; sleeper writes */
+};
+
+/** The sleeper's end. Fields are private. */
+struct qn_bell {
+    struct qn_bell_line *line; /* shared, kept */
+    int fd;                    /* eventfd, or -1: futex on the line */
+};
+
+/** A ringer's end. Fields are private. */
+struct qn_ringer {
+    const struct qn_bell_line *line; /* shared, mapped read-only */
+    int fd;                          /* eventfd, or -1: futex */
+    uint32_t rung;                   /* last epoch this ringer rang */
+};
+
+/** Prepare the sleeper's end. `fd` is an eventfd (non-blocking) or -1. */
+void qn_bell_init(struct qn_bell *b, struct qn_bell_line *line, int fd);
+
+/** Declare sleep. The caller then polls all its channels once more and either
+ *  calls qn_bell_disarm at once (something was there) or blocks. */
+void qn_bell_arm(struct qn_bell *b);
+
+/** Declare that this node is awake, and drain the eventfd if it was rung.
+ *  Harmless when not armed. */
+void qn_bell_disarm(struct qn_bell *b);
+
+/** Block until rung or until `deadline` (ns, monotonic; QN_TIME_NEVER). Only
+ *  between arm and disarm. @return QN_OK rung (or spurious), QN_ETIMEDOUT. */
+int qn_bell_wait(struct qn_bell *b, qn_time_t deadline);
+
+/** Prepare a ringer's end for a sleeper's line and fd (-1: futex). */
+void qn_ringer_init(struct qn_ringer *r, const struct qn_bell_line *line,
+                    int fd);
+
+/** Ring if the sleeper sleeps and was not rung in this sleep by this ringer.
+ *  Contains the fence; call once per flush, after publishing.
+ *  @return true if a system call was made. */
+bool qn_ringer_ring(struct qn_ringer *r);
+
+#endif

@@ -1,0 +1,40 @@
+#ifndef QN_KVS_BUF_H
+#define QN_KVS_BUF_H
+
+/**
+ * A growable byte string: replies are written into one.
+ *
+ * Lack of memory is sticky: `oom` is set, later appends do nothing, and the
+ * owner of the connection closes it. One thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct qn_buf {
+    uint8_t *data; /* [cap] */
+    size_t len;    /* bytes in use */
+    size_t cap;
+    bool oom; /* an append failed */
+};
+
+/** Make room for n more bytes. @return where they go, NULL on lack of memory.
+ *  The caller adds to `len` what it wrote. */
+uint8_t *qn_buf_reserve(struct qn_buf *b, size_t n);
+
+/** Free the memory; the buffer may be used again. */
+void qn_buf_free(struct qn_buf *b);
+
+static inline void qn_buf_append(struct qn_buf *b, const void *p, size_t n)
+{
+    uint8_t *to = b->cap - b->len >= n && !b->oom ? b->data + b->len
+                                                  : qn_buf_reserve(b, n);
+    if (to != NULL && n != 0) {
+        memcpy(to, p, n);
+        b->len += n;
+    }
+}
+
+#endif

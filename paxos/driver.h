@@ -1,0 +1,113 @@
+#ifndef QN_PAXOS_DRIVER_H
+#define QN_PAXOS_DRIVER_H
+
+/**
+ * The shell around the state machine: it moves bytes and time between one
+ * node's struct qn_onepaxos and the queuepairs, and nothing else. It has no
+ * thread, no clock and no loop of its own: the program calls it once per turn.
+ *
+ *     turn:   qn_driver_turn(now, wall)   drain channels, step, apply
+ *             ... serve reads, submit writes ...
+ *             qn_driver_flush(now)        send what was produced, ring peers
+ *             sleep until a bell or qn_driver_deadline()
+ *
+ * What is replicated is a log of batches of commands; a command is a byte
+ * string that `apply` understands. Every node applies the same commands in the
+ * same order; the origin recognises its own by `mine`.
+ *
+ * Writes of one origin are applied in the order they were submitted, each
+ * exactly once. LEARN goes through the topology of `group`; everything else
+ * through the direct lanes.
+ *
+ * Threads: one thread per driver. No call blocks. After warm-up the driver
+ * allocates only blobs for batches.
+ */
+
+#include <stdbool.h>
+
+#include "core/base/bits.h"
+#include "core/base/clock.h"
+#include "core/node.h"
+#include "core/qp.h"
+
+/** One decided command, as given to `apply`. */
+struct qn_applied {
+    qn_slot_t slot;      /* its position */
+    uint64_t stamp_ms;   /* of its batch; never goes back along the log */
+    qn_node_t origin;    /* who submitted it */
+    uint64_t origin_inc; /* in which life */
+    uint64_t seq;        /* origin's sequence, from 1 */
+    bool mine;           /* submitted through this driver, in this life */
+    struct qn_slice bytes; /* borrowed for the call */
+};
+
+/** The replicated service. Called from inside qn_driver_turn only. */
+struct qn_service {
+    void (*apply)(void *ctx, const struct qn_applied *a);
+    /** After the last command of a slot: everything <= slot is applied. */
+    void (*applied)(void *ctx, qn_slot_t slot, uint64_t stamp_ms);
+    void *ctx;
+};
+
+struct qn_driver_opts {
+    qn_node_t self;
+    uint32_t nodes;              /* 1 .. QN_NODES_MAX; 1: no replication */
+    const uint64_t *incarnation; /* [nodes], borrowed */
+    struct qn_qp **direct;       /* [nodes], [self] NULL; kept, not owned */
+    struct qn_qp **tree;         /* [nodes], [self] NULL; kept, not owned */
+    const char *topology;        /* "sequential" or "binary" */
+    struct qn_service service;
+    qn_a64 *read_index; /* shared, kept: raised before anything is exposed */
+    qn_a64 *applied;    /* own outbox, kept: published for others */
+    qn_a64 *learned;    /* own outbox, kept */
+    bool own_cores;     /* column of the parameter table (PROTOCOL.md 10) */
+    uint64_t seed;      /* of everything random inside */
+    qn_time_t now;      /* ns */
+};
+
+struct qn_driver_status {
+    uint64_t epoch;
+    qn_node_t leader, acceptor;
+    qn_slot_t applied, learned, decided_hi;
+    uint64_t batches, commands; /* applied so far */
+    uint64_t unapplied;         /* own submitted commands not yet applied */
+};
+
+struct qn_driver;
+
+/** @return QN_OK, QN_EINVAL, QN_ENOMEM. */
+int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o);
+void qn_driver_destroy(struct qn_driver *d);
+
+/** Submit one command, the concatenation of parts[0..count). The bytes are
+ *  copied. *seq filled with its sequence. It will be applied once, or the
+ *  group ends.
+ *  @return QN_OK; QN_EAGAIN: credit or QUEUE_BYTES used up, nothing was
+ *  started, try again after a turn; QN_EMSGSIZE above the largest command. */
+int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
+                     uint32_t count, uint64_t *seq);
+
+/** Receive, step and apply. @return true if anything was received or done. */
+bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms);
+
+/** Send what submit and turn have produced and ring sleepers.
+ *  @return true while something could not be sent for lack of room (the peer
+ *  rings when there is room again). */
+bool qn_driver_flush(struct qn_driver *d, qn_time_t now);
+
+/** True if a channel holds a message: the look between arm and sleep. */
+bool qn_driver_pending(struct qn_driver *d);
+
+/** When qn_driver_turn must be called even if nothing arrives; ns or
+ *  QN_TIME_NEVER. */
+qn_time_t qn_driver_deadline(const struct qn_driver *d);
+
+/** Slots <= it are applied here. */
+qn_slot_t qn_driver_applied(const struct qn_driver *d);
+
+void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
+
+/** Test switch: hold back LEARNs that arrive here (DEBUG). */
+void qn_driver_hold_learns(struct qn_driver *d, bool hold);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * The small runner: see runner.h. A parent that only forks and waits; the
+ * child runs one test and leaves through exit(), so that LeakSanitizer's and
+ * ThreadSanitizer's own exit codes reach the parent.
+ */
+#include "tests/support/runner.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct qn_test *tests;
+static bool failed;
+
+void qn_test_register(struct qn_test *t)
+{
+    t->next = tests;
+    tests = t;
+}
+
+void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
+                    const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    fprintf(stderr, "%s:%d: %s%s%s\n", file, line, expr, text[0] ? ": " : "",
+            text);
+    failed = true;
+    if (fatal) {
+        fflush(NULL);
+        _exit(1);
+    }
+}
+
+static int child(const struct qn_test *t)
+{
+    alarm(t->timeout > 0 ? (unsigned)(t->timeout * 4) + 1 : 60);
+    if (t->init != NULL) {
+        t->init();
+    }
+    t->run();
+    if (t->fini != NULL) {
+        t->fini();
+    }
+    return failed ? 1 : 0;
+}
+
+static bool run(const struct qn_test *t)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        exit(child(t));
+    }
+    int status = 0;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+        perror("fork or wait");
+        return false;
+    }
+    if (t->signal != 0) {
+        return WIFSIGNALED(status) && WTERMSIG(status) == t->signal;
+    }
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr, "ended by signal %d\n", WTERMSIG(status));
+        return false;
+    }
+    return WEXITSTATUS(status) == t->exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    int good = 0;
+    int bad = 0;
+    for (struct qn_test *t = tests; t != NULL; t = t->next) {
+        char name[256];
+        snprintf(name, sizeof name, "%s/%s", t->suite, t->name);
+        if (t->disabled || (argc > 1 && strstr(name, argv[1]) == NULL)) {
+            continue;
+        }
+        if (run(t)) {
+            good++;
+        } else {
+            fprintf(stderr, "FAILED %s\n", name);
+            bad++;
+        }
+    }
+    printf("%d passed, %d failed\n", good, bad);
+    return bad != 0 || good == 0;
+}
