@@ -8,7 +8,7 @@
 typedef uint32_t qn_node_t; /* index of a node in its group, [0, n) */
 typedef uint64_t qn_slot_t; /* position in the replicated log, from 1 */
 
-#define QN_NODES_MAX 64u    /* nodes of a group; masks of nodes are one u64 */
+#define QN_NODES_MAX 64u /* nodes of a group; masks of nodes are one u64 */
 
 /** Each ordered pair of nodes has two lanes, laid out once, so that a new
  *  topology needs no new memory. */

@@ -66,11 +66,11 @@ struct qn_frame {
  * are aligned to QN_CACHELINE, and were zeroed when their outbox was made.
  */
 struct qn_qp_opts {
-    void *tx;                 /* shared, kept */
-    const void *rx;           /* shared, kept */
-    uint32_t cells;           /* power of two, 16 .. 65536 */
-    qn_node_t self, peer;     /* < QN_NODES_MAX */
-    uint64_t self_inc;        /* incarnations, never 0 */
+    void *tx;             /* shared, kept */
+    const void *rx;       /* shared, kept */
+    uint32_t cells;       /* power of two, 16 .. 65536 */
+    qn_node_t self, peer; /* < QN_NODES_MAX */
+    uint64_t self_inc;    /* incarnations, never 0 */
     uint64_t peer_inc;
     struct qn_bell *bell;     /* own; NULL: no waiting forms. Kept */
     struct qn_ringer *ringer; /* peer's; NULL: never ring. Kept; may be shared

@@ -31,13 +31,13 @@ enum qn_cmd_where { QN_CMD_WRITE, QN_CMD_READ, QN_CMD_LOCAL, QN_CMD_ALL };
 struct qn_cmd_call; /* below */
 
 struct qn_cmd {
-    const char *name;  /* lower case */
-    uint16_t id;       /* in the log; never reused, never changed */
-    int16_t arity;     /* as in Redis: name included, negative: at least */
+    const char *name; /* lower case */
+    uint16_t id;      /* in the log; never reused, never changed */
+    int16_t arity;    /* as in Redis: name included, negative: at least */
     enum qn_cmd_where where;
     int8_t key_first, key_last, key_step; /* as in COMMAND INFO */
-    const char *flags;   /* blank-separated, as in COMMAND INFO */
-    const char *group;   /* "string", "generic", ... for COMMAND DOCS */
+    const char *flags; /* blank-separated, as in COMMAND INFO */
+    const char *group; /* "string", "generic", ... for COMMAND DOCS */
     const char *since;
     const char *summary; /* one sentence */
     /** WRITE and READ: execute. LOCAL and ALL: NULL. */
@@ -50,12 +50,12 @@ struct qn_cmd_call {
     const struct qn_slice *argv; /* [argc], argv[0] is the name. Borrowed */
     uint32_t argc;
     uint32_t db;
-    uint8_t proto;         /* 2 or 3: how the reply is written */
-    struct qn_buf *reply;  /* NULL: nobody waits here */
-    qn_slot_t slot;        /* WRITE: its position */
-    uint64_t stamp_ms;     /* WRITE: its batch's stamp; READ: last applied */
-    uint64_t random;       /* READ: for RANDOMKEY */
-    uint64_t value_max;    /* proto-max-bulk-len in force */
+    uint8_t proto;        /* 2 or 3: how the reply is written */
+    struct qn_buf *reply; /* NULL: nobody waits here */
+    qn_slot_t slot;       /* WRITE: its position */
+    uint64_t stamp_ms;    /* WRITE: its batch's stamp; READ: last applied */
+    uint64_t random;      /* READ: for RANDOMKEY */
+    uint64_t value_max;   /* proto-max-bulk-len in force */
 };
 
 /** Find by name, any case. NULL: unknown. O(1). */

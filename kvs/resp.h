@@ -44,14 +44,14 @@ struct qn_resp_req {
  *  to resp.c and may grow. */
 struct qn_resp_reader {
     const struct qn_resp_limits *limits; /* kept, may change between calls */
-    struct qn_buf held;      /* an unfinished rest, or what was read into room */
-    const uint8_t *input;    /* bytes being parsed: held.data, or borrowed */
-    size_t input_len;        /* bytes */
-    size_t at;               /* parsed so far */
-    struct qn_slice *argv;   /* [argv_cap] */
+    struct qn_buf held;    /* an unfinished rest, or what was read into room */
+    const uint8_t *input;  /* bytes being parsed: held.data, or borrowed */
+    size_t input_len;      /* bytes */
+    size_t at;             /* parsed so far */
+    struct qn_slice *argv; /* [argv_cap] */
     uint32_t argv_cap;
     uint32_t argc;
-    int error;               /* sticky */
+    int error; /* sticky */
     const char *error_text;
 };
 

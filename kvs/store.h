@@ -37,7 +37,7 @@
 #include "core/node.h"
 
 #define QN_STORE_DBS_MAX 256u
-#define QN_STORE_KEY_MAX ((size_t)64 << 20) /* bytes */
+#define QN_STORE_KEY_MAX ((size_t)64 << 20)  /* bytes */
 #define QN_STORE_VAL_MAX ((size_t)512 << 20) /* bytes */
 
 struct qn_store_opts {
@@ -54,11 +54,11 @@ struct qn_found {
 };
 
 struct qn_store_stats {
-    uint64_t keys;          /* all databases, dead ones included */
-    uint64_t logical_bytes; /* keys + values + QN_STORE_ENTRY_COST each; the
-                               same on all replicas */
-    uint64_t table_bytes;   /* directory, segments, overflow lines */
-    uint64_t retired;       /* blocks waiting for readers */
+    uint64_t keys;           /* all databases, dead ones included */
+    uint64_t logical_bytes;  /* keys + values + QN_STORE_ENTRY_COST each; the
+                                same on all replicas */
+    uint64_t table_bytes;    /* directory, segments, overflow lines */
+    uint64_t retired;        /* blocks waiting for readers */
     uint64_t split_work_max; /* most entries moved by one put since start */
 };
 

@@ -32,12 +32,12 @@
 
 /** One decided command, as given to `apply`. */
 struct qn_applied {
-    qn_slot_t slot;      /* its position */
-    uint64_t stamp_ms;   /* of its batch; never goes back along the log */
-    qn_node_t origin;    /* who submitted it */
-    uint64_t origin_inc; /* in which life */
-    uint64_t seq;        /* origin's sequence, from 1 */
-    bool mine;           /* submitted through this driver, in this life */
+    qn_slot_t slot;        /* its position */
+    uint64_t stamp_ms;     /* of its batch; never goes back along the log */
+    qn_node_t origin;      /* who submitted it */
+    uint64_t origin_inc;   /* in which life */
+    uint64_t seq;          /* origin's sequence, from 1 */
+    bool mine;             /* submitted through this driver, in this life */
     struct qn_slice bytes; /* borrowed for the call */
 };
 

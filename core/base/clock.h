@@ -8,10 +8,10 @@
 
 typedef uint64_t qn_time_t; /* ns, monotonic, origin unspecified */
 
-#define QN_US             ((qn_time_t)1000)
-#define QN_MS             ((qn_time_t)1000000)
-#define QN_S              ((qn_time_t)1000000000)
-#define QN_TIME_NEVER     UINT64_MAX
+#define QN_US         ((qn_time_t)1000)
+#define QN_MS         ((qn_time_t)1000000)
+#define QN_S          ((qn_time_t)1000000000)
+#define QN_TIME_NEVER UINT64_MAX
 
 /** Monotonic time in ns (CLOCK_MONOTONIC). */
 qn_time_t qn_clock_now(void);

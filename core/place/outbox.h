@@ -51,10 +51,10 @@ struct qn_outbox_opts {
 /** Single-writer lines that peers look at; the owner writes them relaxed or
  *  release, see each. */
 struct qn_outbox_state {
-    alignas(QN_CACHELINE) qn_a64 turns; /* event-loop turns: "I am alive" */
+    alignas(QN_CACHELINE) qn_a64 turns;   /* event-loop turns: "I am alive" */
     alignas(QN_CACHELINE) qn_a64 applied; /* slots <= it are applied, release */
     qn_a64 learned;                       /* slots <= it are learned */
-    qn_a64 phase;       /* 0 starting, 1 serving, 2 draining, 3 ended */
+    qn_a64 phase;        /* 0 starting, 1 serving, 2 draining, 3 ended */
     qn_a64 counters[64]; /* meaning is the program's; sums for INFO */
 };
 
@@ -94,7 +94,7 @@ struct qn_commons {
     alignas(QN_CACHELINE) uint64_t magic;
     uint32_t version;
     uint32_t nodes;
-    alignas(QN_CACHELINE) qn_a64 read_index;  /* onepaxos.md 6.2; only grows */
+    alignas(QN_CACHELINE) qn_a64 read_index; /* onepaxos.md 6.2; only grows */
     alignas(QN_CACHELINE) qn_a64 accept_word[2]; /* memory acceptor, later */
     struct {
         alignas(QN_CACHELINE) qn_a32 life; /* robust futex of the node's life */

@@ -16,14 +16,14 @@
 #include "core/node.h"
 
 struct qn_tree {
-    uint32_t n;                       /* nodes, 1 .. QN_NODES_MAX */
+    uint32_t n; /* nodes, 1 .. QN_NODES_MAX */
     qn_node_t root;
-    qn_node_t parent[QN_NODES_MAX];   /* parent[root] == root; absent nodes:
-                                         QN_NODES_MAX */
+    qn_node_t parent[QN_NODES_MAX]; /* parent[root] == root; absent nodes:
+                                       QN_NODES_MAX */
     uint32_t child_count[QN_NODES_MAX];
-    uint32_t child_at[QN_NODES_MAX];  /* first child's index in `child` */
-    qn_node_t child[QN_NODES_MAX];    /* all children, grouped by parent, in
-                                         send order */
+    uint32_t child_at[QN_NODES_MAX]; /* first child's index in `child` */
+    qn_node_t child[QN_NODES_MAX];   /* all children, grouped by parent, in
+                                        send order */
 };
 
 /** Build a named tree over `members` (order[0] is the root; [n] distinct node

@@ -32,8 +32,7 @@ void qn_test_register(struct qn_test *t);
 
 /** Record a failed check; `fatal` ends the test at once. */
 void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
-                    const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
+                    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 #define Test(suite_, name_, ...)                                               \
     static void qn_test_run_##suite_##_##name_(void);                          \
@@ -42,20 +41,20 @@ void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
         .name = #name_,                                                        \
         .run = qn_test_run_##suite_##_##name_,                                 \
         __VA_ARGS__};                                                          \
-    __attribute__((constructor)) static void                                   \
-        qn_test_add_##suite_##_##name_(void)                                   \
+    __attribute__((constructor)) static void qn_test_add_##suite_##_##name_(   \
+        void)                                                                  \
     {                                                                          \
         qn_test_register(&qn_test_##suite_##_##name_);                         \
     }                                                                          \
     static void qn_test_run_##suite_##_##name_(void)
 
 #define QN_TEST_CHECK_(fatal, cond, text, ...)                                 \
-    ((cond) ? (void)0                                                          \
-            : qn_test_failed((fatal), __FILE__, __LINE__, text,                \
-                             "" __VA_ARGS__))
+    ((cond)                                                                    \
+         ? (void)0                                                             \
+         : qn_test_failed((fatal), __FILE__, __LINE__, text, "" __VA_ARGS__))
 
-#define cr_assert(cond, ...)    QN_TEST_CHECK_(true, cond, #cond, __VA_ARGS__)
-#define cr_expect(cond, ...)    QN_TEST_CHECK_(false, cond, #cond, __VA_ARGS__)
+#define cr_assert(cond, ...) QN_TEST_CHECK_(true, cond, #cond, __VA_ARGS__)
+#define cr_expect(cond, ...) QN_TEST_CHECK_(false, cond, #cond, __VA_ARGS__)
 #define cr_assert_not(cond, ...)                                               \
     QN_TEST_CHECK_(true, !(cond), "!(" #cond ")", __VA_ARGS__)
 #define cr_assert_fail(...)                                                    \

@@ -3,10 +3,9 @@
 #include "core/base/err.h"
 #include "tests/support/test.h"
 
-static const int values[] = {
-    QN_OK,
+static const int values[] = {QN_OK,
 #define X(name, value, text) QN_##name,
-    QN_ERR_MAP(X)
+                             QN_ERR_MAP(X)
 #undef X
 };
 
