@@ -46,6 +46,8 @@ struct qn_service {
     void (*apply)(void *ctx, const struct qn_applied *a);
     /** After the last command of a slot: everything <= slot is applied. */
     void (*applied)(void *ctx, qn_slot_t slot, uint64_t stamp_ms);
+    /** Bytes of another node's qn_driver_tell; borrowed for the call. */
+    void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
     void *ctx;
 };
 
@@ -82,10 +84,18 @@ void qn_driver_destroy(struct qn_driver *d);
 /** Submit one command, the concatenation of parts[0..count). The bytes are
  *  copied. *seq filled with its sequence. It will be applied once, or the
  *  group ends.
- *  @return QN_OK; QN_EAGAIN: credit or QUEUE_BYTES used up, nothing was
- *  started, try again after a turn; QN_EMSGSIZE above the largest command. */
+ *  @return QN_OK; QN_EAGAIN: no qn_driver_room, nothing was started, try again
+ *  after a turn; QN_EMSGSIZE above the largest command; QN_ENOMEM. */
 int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
                      uint32_t count, uint64_t *seq);
+
+/** True if the next submit is taken, whatever its size: this origin has credit
+ *  (QUEUE / nodes commands) and fewer than QUEUE_BYTES / nodes waiting. */
+bool qn_driver_room(const struct qn_driver *d);
+
+/** Send bytes (at most 60 000) to node `to`, outside the log: FIFO, lost if
+ *  either end dies. @return QN_OK, QN_EAGAIN, QN_EMSGSIZE. */
+int qn_driver_tell(struct qn_driver *d, qn_node_t to, struct qn_slice bytes);
 
 /** Receive, step and apply. @return true if anything was received or done. */
 bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms);
