@@ -1,0 +1,35 @@
+#ifndef QN_BASE_NEAREST_H
+#define QN_BASE_NEAREST_H
+
+/**
+ * The name somebody probably meant: for one-line errors about a mistyped
+ * subcommand or option. Pure, any thread, no allocation.
+ */
+
+#include <stddef.h>
+
+/** Longer words are compared by their first QN_NEAREST_LEN_MAX bytes. */
+#define QN_NEAREST_LEN_MAX 63
+
+/**
+ * Edit distance: insertions, deletions, replacements and swaps of neighbours
+ * that turn `a` into `b`. O(strlen(a) * strlen(b)).
+ */
+size_t qn_edit_distance(const char *a, const char *b);
+
+/**
+ * The nearest name of a table.
+ *
+ * @param word    What was typed. Borrowed.
+ * @param first   The first row's name: the address of its `const char *`
+ *                member. The names are borrowed for the call.
+ * @param stride  Bytes from one row to the next.
+ * @param n       Rows, 0 allowed.
+ * @return the nearest name, the first of equals; a name that begins with
+ *         `word` is nearest of all. NULL if nothing is near: more than a third
+ *         of the longer word, rounded up, would have to change.
+ */
+const char *qn_nearest(const char *word, const char *const *first,
+                       size_t stride, size_t n);
+
+#endif

@@ -1,0 +1,183 @@
+#include "loadgen/options.h"
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "core/base/nearest.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Why not argp: it cannot name the nearest option, prints two lines about an
+ * error and takes any unambiguous abbreviation, so that adding an option can
+ * break a script. A table and a loop do all we need.
+ */
+
+int qn_parse_count(const char *text, uint64_t *value)
+{
+    if (!isdigit((unsigned char)*text)) {
+        return QN_EINVAL;
+    }
+    errno = 0;
+    char *end;
+    unsigned long long n = strtoull(text, &end, 10);
+    if (errno == ERANGE) {
+        return QN_ERANGE;
+    }
+    uint64_t factor = 1;
+    if (*end != '\0') {
+        static const char suffixes[] = "kmg";
+        const char *s = strchr(suffixes, tolower((unsigned char)*end));
+        if (s == NULL) {
+            return QN_EINVAL;
+        }
+        end++;
+        bool binary = tolower((unsigned char)*end) == 'i';
+        end += binary;
+        for (const char *p = suffixes; p <= s; p++) {
+            factor *= binary ? 1024 : 1000;
+        }
+    }
+    if (*end != '\0') {
+        return QN_EINVAL;
+    }
+    if (n > UINT64_MAX / factor) {
+        return QN_ERANGE;
+    }
+    *value = n * factor;
+    return QN_OK;
+}
+
+int qn_option_flag(const struct qn_option *o, const char *text)
+{
+    (void)text;
+    *(bool *)o->to = true;
+    return QN_OK;
+}
+
+int qn_option_string(const struct qn_option *o, const char *text)
+{
+    *(const char **)o->to = text;
+    return QN_OK;
+}
+
+int qn_option_count(const struct qn_option *o, const char *text)
+{
+    uint64_t n;
+    if (qn_parse_count(text, &n) != QN_OK || n < o->min ||
+        (o->max != 0 && n > o->max)) {
+        return QN_EINVAL;
+    }
+    *(uint64_t *)o->to = n;
+    return QN_OK;
+}
+
+int qn_option_double(const struct qn_option *o, const char *text)
+{
+    char *end;
+    double x = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(x) || x <= 0) {
+        return QN_EINVAL;
+    }
+    *(double *)o->to = x;
+    return QN_OK;
+}
+
+static void print_help(const struct qn_options *o)
+{
+    printf("usage: %s [OPTIONS]\n%s\n\n", o->program, o->summary);
+    for (size_t i = 0; i < o->count; i++) {
+        char left[64];
+        const char *arg = o->table[i].arg;
+        snprintf(left, sizeof left, "--%s%s%s", o->table[i].name,
+                 arg != NULL ? " " : "", arg != NULL ? arg : "");
+        printf("  %-22s %s\n", left, o->table[i].help);
+    }
+}
+
+static const struct qn_option *find(const struct qn_options *o,
+                                    const char *name, size_t len)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        if (strlen(o->table[i].name) == len &&
+            memcmp(o->table[i].name, name, len) == 0) {
+            return &o->table[i];
+        }
+    }
+    return NULL;
+}
+
+static void print_unknown(const struct qn_options *o, const char *typed)
+{
+    char name[QN_NEAREST_LEN_MAX + 1];
+    const char *bare = typed + strspn(typed, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(bare, "="), bare);
+    const char *near = NULL;
+    if (name[0] != '\0' && typed[0] == '-') {
+        near =
+            qn_nearest(name, &o->table[0].name, sizeof o->table[0], o->count);
+    }
+    if (near != NULL) {
+        fprintf(stderr, "%s: no option '%s'; did you mean '--%s'?\n",
+                o->program, typed, near);
+    } else {
+        fprintf(stderr, "%s: no option '%s'; --help lists them\n", o->program,
+                typed);
+    }
+}
+
+/* One option at argv[*i]; moves *i past its value. False: error printed. */
+static bool take(const struct qn_options *o, int argc, char **argv, int *i)
+{
+    const char *typed = argv[*i];
+    const struct qn_option *opt = NULL;
+    size_t len = 0;
+    if (strncmp(typed, "--", 2) == 0) {
+        len = strcspn(typed + 2, "=");
+        opt = find(o, typed + 2, len);
+    }
+    if (opt == NULL) {
+        print_unknown(o, typed);
+        return false;
+    }
+    const char *value = typed[2 + len] == '=' ? typed + 2 + len + 1 : NULL;
+    if (opt->arg == NULL && value != NULL) {
+        fprintf(stderr, "%s: --%s takes no value\n", o->program, opt->name);
+        return false;
+    }
+    if (opt->arg != NULL && value == NULL) {
+        if (*i + 1 == argc) {
+            fprintf(stderr, "%s: --%s wants %s (%s)\n", o->program, opt->name,
+                    opt->arg, opt->help);
+            return false;
+        }
+        value = argv[++*i];
+    }
+    if (opt->parse(opt, value) != QN_OK) {
+        fprintf(stderr, "%s: --%s cannot be '%s': %s (%s)\n", o->program,
+                opt->name, value, opt->arg, opt->help);
+        return false;
+    }
+    return true;
+}
+
+bool qn_options_parse(const struct qn_options *o, int argc, char **argv,
+                      int *exit_status)
+{
+    QN_ASSERT(o->count > 0);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            print_help(o);
+            *exit_status = 0;
+            return false;
+        }
+        if (!take(o, argc, argv, &i)) {
+            *exit_status = 2;
+            return false;
+        }
+    }
+    return true;
+}

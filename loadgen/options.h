@@ -1,0 +1,76 @@
+#ifndef QN_LOADGEN_OPTIONS_H
+#define QN_LOADGEN_OPTIONS_H
+
+/**
+ * Options of the subcommands of `quoin`: one table gives parser, help and the
+ * line that names the nearest option when somebody mistypes one.
+ *
+ *     uint64_t keys = 1000000;
+ *     bool json = false;
+ *     const struct qn_option table[] = {
+ *         {"keys", "N", qn_option_count, &keys, "keys in use", 1, UINT64_MAX},
+ *         {"json", NULL, qn_option_flag, &json, "print a JSON object"},
+ *     };
+ *     const struct qn_options o = {"quoin bench store", "Measure the store.",
+ *                                  table, QN_ARRAY_COUNT(table)};
+ *     int status;
+ *     if (!qn_options_parse(&o, argc, argv, &status)) {
+ *         return status;
+ *     }
+ *
+ * Long options only, as `--name value` or `--name=value`, written in full. One
+ * thread, at start.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct qn_option;
+
+/** Take one value. @return QN_OK, or QN_EINVAL if `text` is not one; then one
+ *  line is printed that repeats it and `help`. `text` lives as long as argv. */
+typedef int qn_option_fn(const struct qn_option *o, const char *text);
+
+struct qn_option {
+    const char *name;    /* without the dashes */
+    const char *arg;     /* what the help calls the value; NULL: takes none */
+    qn_option_fn *parse; /* called once per occurrence */
+    void *to;            /* where the value goes; its type is parse's affair */
+    const char *help;
+    uint64_t min; /* qn_option_count only */
+    uint64_t max; /* qn_option_count only; 0: no limit */
+};
+
+struct qn_options {
+    const char *program; /* "quoin load": begins each error line */
+    const char *summary; /* first lines of the help */
+    const struct qn_option *table;
+    size_t count;
+};
+
+/**
+ * Parse argv[1..argc).
+ *
+ * @param exit_status  Filled when the answer is false: 0 after --help was
+ *                     printed on stdout, 2 after an error line on stderr.
+ * @return true to go on, false to leave.
+ */
+bool qn_options_parse(const struct qn_options *o, int argc, char **argv,
+                      int *exit_status);
+
+qn_option_fn qn_option_flag;   /* to: bool, becomes true */
+qn_option_fn qn_option_string; /* to: const char * */
+qn_option_fn qn_option_count;  /* to: uint64_t, as qn_parse_count */
+qn_option_fn qn_option_double; /* to: double, > 0 */
+
+/**
+ * A count or a size: digits and perhaps a suffix, k m g (powers of 1000) or
+ * ki mi gi (powers of 1024), in either case.
+ *
+ * @param value  Filled.
+ * @return QN_OK, QN_EINVAL if it is none, QN_ERANGE beyond 64 bits.
+ */
+int qn_parse_count(const char *text, uint64_t *value);
+
+#endif

@@ -1,0 +1,101 @@
+#include "loadgen/quoin.h"
+#include "core/base/bits.h"
+#include "core/base/nearest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * The program `quoin`: a table of subcommands. A name of two words ("bench
+ * channel") takes two arguments of the command line. The longest name that
+ * matches wins, so "bench" alone could become a row as well.
+ */
+
+struct row {
+    const char *name; /* one or two words */
+    qn_subcommand_fn *run;
+    const char *summary;
+};
+
+static const struct row table[] = {
+    {NULL, NULL, NULL}, /* end */
+};
+
+static void list(FILE *to)
+{
+    fputs("usage: quoin SUBCOMMAND [OPTIONS]\n\n", to);
+    for (const struct row *r = table; r->name != NULL; r++) {
+        fprintf(to, "  %-16s %s\n", r->name, r->summary);
+    }
+    fputs("\n`quoin SUBCOMMAND --help` tells more; `quoin --version`.\n", to);
+}
+
+/* How many arguments the words of `name` take from argv; 0: other words. */
+static int words_matched(const char *name, int argc, char **argv)
+{
+    int taken = 0;
+    while (taken < argc) {
+        size_t len = strcspn(name, " ");
+        if (strlen(argv[taken]) != len || memcmp(name, argv[taken], len) != 0) {
+            return 0;
+        }
+        taken++;
+        if (name[len] == '\0') {
+            return taken;
+        }
+        name += len + 1;
+    }
+    return 0;
+}
+
+static const char *nearest(const char *typed)
+{
+    return qn_nearest(typed, &table[0].name, sizeof table[0],
+                      QN_ARRAY_COUNT(table) - 1);
+}
+
+static int unknown(int argc, char **argv)
+{
+    char typed[128];
+    snprintf(typed, sizeof typed, "%s", argv[0]);
+    const char *near = nearest(typed);
+    if (argc > 1 && argv[1][0] != '-') {
+        char two[256];
+        snprintf(two, sizeof two, "%s %s", argv[0], argv[1]);
+        const char *near2 = nearest(two);
+        near = near2 != NULL ? near2 : near;
+    }
+    if (near != NULL) {
+        fprintf(stderr, "quoin: no subcommand '%s'; did you mean '%s'?\n",
+                typed, near);
+    } else {
+        fprintf(stderr, "quoin: no subcommand '%s'; `quoin` alone lists them\n",
+                typed);
+    }
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--help") == 0) {
+        list(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("quoin " QN_VERSION);
+        return 0;
+    }
+    const struct row *best = NULL;
+    int best_words = 0;
+    for (const struct row *r = table; r->name != NULL; r++) {
+        int words = words_matched(r->name, argc - 1, argv + 1);
+        if (words > best_words) {
+            best = r;
+            best_words = words;
+        }
+    }
+    if (best == NULL) {
+        return unknown(argc - 1, argv + 1);
+    }
+    return best->run(argc - best_words, argv + best_words);
+}

@@ -1,0 +1,57 @@
+#include "core/base/bits.h"
+#include "core/base/nearest.h"
+#include "tests/support/test.h"
+
+#include <string.h>
+
+static const char *const names[] = {"load", "bench channel", "bench store",
+                                    "machine"};
+
+static const char *nearest(const char *word)
+{
+    return qn_nearest(word, names, sizeof names[0], QN_ARRAY_COUNT(names));
+}
+
+Test(edit_distance, counts_each_kind_of_slip_once)
+{
+    cr_assert_eq(qn_edit_distance("", ""), 0);
+    cr_assert_eq(qn_edit_distance("", "abc"), 3);
+    cr_assert_eq(qn_edit_distance("abc", ""), 3);
+    cr_assert_eq(qn_edit_distance("load", "load"), 0);
+    cr_assert_eq(qn_edit_distance("lod", "load"), 1, "left out");
+    cr_assert_eq(qn_edit_distance("loaad", "load"), 1, "twice");
+    cr_assert_eq(qn_edit_distance("loxd", "load"), 1, "wrong");
+    cr_assert_eq(qn_edit_distance("laod", "load"), 1, "swapped");
+    cr_assert_eq(qn_edit_distance("kitten", "sitting"), 3);
+}
+
+Test(edit_distance, clips_long_words_instead_of_overrunning)
+{
+    char a[500];
+    char b[500];
+    memset(a, 'a', sizeof a);
+    memset(b, 'b', sizeof b);
+    a[sizeof a - 1] = b[sizeof b - 1] = '\0';
+    cr_assert_eq(qn_edit_distance(a, b), QN_NEAREST_LEN_MAX);
+    cr_assert_eq(qn_edit_distance(a, a), 0);
+}
+
+Test(nearest, finds_the_name_behind_a_slip)
+{
+    cr_assert_str_eq(nearest("laod"), "load");
+    cr_assert_str_eq(nearest("bench chanel"), "bench channel");
+    cr_assert_str_eq(nearest("bench sotre"), "bench store");
+}
+
+Test(nearest, a_prefix_is_nearest)
+{
+    cr_assert_str_eq(nearest("bench"), "bench channel");
+    cr_assert_str_eq(nearest("m"), "machine");
+}
+
+Test(nearest, says_nothing_when_nothing_is_near)
+{
+    cr_assert_null(nearest("xyzzy"));
+    cr_assert_null(nearest(""));
+    cr_assert_null(qn_nearest("load", names, sizeof names[0], 0));
+}
