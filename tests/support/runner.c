@@ -28,7 +28,7 @@ void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    fprintf(stderr, "%s:%d: %s%s%s\n", file, line, expr, text[0] ? ": " : "",
+    fprintf(stderr, "%s:%d: %s%s%s\n", file, line, expr, text[1] ? ":" : "",
             text);
     failed = true;
     if (fatal) {

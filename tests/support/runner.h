@@ -30,7 +30,8 @@ struct qn_test {
 
 void qn_test_register(struct qn_test *t);
 
-/** Record a failed check; `fatal` ends the test at once. */
+/** Record a failed check; `fatal` ends the test at once. The text begins with
+ *  a blank, because an empty format is a warning. */
 void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
                     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
@@ -51,14 +52,14 @@ void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
 #define QN_TEST_CHECK_(fatal, cond, text, ...)                                 \
     ((cond)                                                                    \
          ? (void)0                                                             \
-         : qn_test_failed((fatal), __FILE__, __LINE__, text, "" __VA_ARGS__))
+         : qn_test_failed((fatal), __FILE__, __LINE__, text, " " __VA_ARGS__))
 
 #define cr_assert(cond, ...) QN_TEST_CHECK_(true, cond, #cond, __VA_ARGS__)
 #define cr_expect(cond, ...) QN_TEST_CHECK_(false, cond, #cond, __VA_ARGS__)
 #define cr_assert_not(cond, ...)                                               \
     QN_TEST_CHECK_(true, !(cond), "!(" #cond ")", __VA_ARGS__)
 #define cr_assert_fail(...)                                                    \
-    qn_test_failed(true, __FILE__, __LINE__, "failure", "" __VA_ARGS__)
+    qn_test_failed(true, __FILE__, __LINE__, "failure", " " __VA_ARGS__)
 
 #define QN_TEST_CMP_(fatal, a, op, b, ...)                                     \
     QN_TEST_CHECK_(fatal, (a)op(b), #a " " #op " " #b, __VA_ARGS__)
