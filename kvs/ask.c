@@ -87,6 +87,23 @@ static void outgoing_add(struct qn_ask *a, qn_node_t to, struct outgoing *g)
     outgoing_send(a, to);
 }
 
+/* A copy of `text` behind `head`; dropped for lack of memory. */
+static void message_send(struct qn_ask *a, qn_node_t to,
+                         const struct head *head, struct qn_slice text)
+{
+    struct outgoing *g = calloc(1, sizeof *g);
+    if (g == NULL) {
+        return;
+    }
+    g->head = *head;
+    qn_buf_append(&g->bytes, text.data, text.len);
+    if (g->bytes.oom) {
+        outgoing_free(g);
+        return;
+    }
+    outgoing_add(a, to, g);
+}
+
 static void question_free(struct question *q)
 {
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
@@ -115,28 +132,18 @@ static struct question *question_new(struct qn_ask *a)
     return NULL;
 }
 
-static int question_send(struct qn_ask *a, struct question *q,
-                         struct qn_slice text)
+/* An answer may come back from inside tell, so all peers are marked before
+ * the first is asked. A peer for whom there is no memory stays marked and is
+ * named as missing in the end. */
+static void question_send(struct qn_ask *a, const struct question *q,
+                          struct qn_slice text)
 {
+    const struct head head = {.kind = ASK, .what = q->asked.what, .id = q->id};
     for (qn_node_t to = 0; to < a->o.nodes; to++) {
-        if (to == a->o.self) {
-            continue;
+        if (to != a->o.self) {
+            message_send(a, to, &head, text);
         }
-        struct outgoing *g = calloc(1, sizeof *g);
-        if (g == NULL) {
-            return QN_ENOMEM;
-        }
-        g->head =
-            (struct head){.kind = ASK, .what = q->asked.what, .id = q->id};
-        qn_buf_append(&g->bytes, text.data, text.len);
-        if (g->bytes.oom) {
-            outgoing_free(g);
-            return QN_ENOMEM;
-        }
-        q->waiting |= (uint64_t)1 << to;
-        outgoing_add(a, to, g);
     }
-    return QN_OK;
 }
 
 int qn_ask_start(struct qn_ask *a, uint8_t what, struct qn_slice text,
@@ -153,13 +160,15 @@ int qn_ask_start(struct qn_ask *a, uint8_t what, struct qn_slice text,
     q->asked.tag = tag;
     q->deadline = now + QN_ASK_TIMEOUT;
     a->o.answer(a->o.ctx, what, text, &q->asked.answer[a->o.self]);
-    int err = question_send(a, q, text);
-    if (err != QN_OK) {
-        question_free(q);
-    } else if (q->waiting == 0) {
+    if (a->o.nodes == 1) {
         question_finish(a, q);
+        return QN_OK;
     }
-    return err;
+    uint64_t all =
+        a->o.nodes == 64 ? UINT64_MAX : ((uint64_t)1 << a->o.nodes) - 1;
+    q->waiting = all & ~((uint64_t)1 << a->o.self);
+    question_send(a, q, text);
+    return QN_OK;
 }
 
 static void on_ask(struct qn_ask *a, qn_node_t from, const struct head *h,

@@ -48,7 +48,7 @@ void qn_ask_destroy(struct qn_ask *a);
 
 /** Ask all replicas. finish may be called before this returns (no peers).
  *  QN_OK; QN_EBUSY: QN_ASK_MAX questions are open; QN_EMSGSIZE: the question
- *  is longer than 16 KiB; QN_ENOMEM. */
+ *  is longer than 16 KiB. */
 int qn_ask_start(struct qn_ask *a, uint8_t what, struct qn_slice question,
                  uint64_t tag, qn_time_t now);
 
