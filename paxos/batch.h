@@ -1,0 +1,74 @@
+#ifndef QN_PAXOS_BATCH_H
+#define QN_PAXOS_BATCH_H
+
+/**
+ * Commands, command lists, batches (PROTOCOL.md 3.1).
+ *
+ *     command  = varint (2 * length + reference) | bytes
+ *     commands = command*                                body of REQUEST
+ *     group    = origin u8 | varint incarnation | varint first sequence
+ *                | varint count | varint bytes of commands | commands
+ *     batch    = stamp u64 | count u32 | group*          little endian
+ *
+ * `reference` is reserved (a value that stays in its origin's outbox) and 0
+ * today. Varints are LEB128, least significant group first, shortest form
+ * only. The commands of a group have consecutive sequences. A SET of an 8-byte
+ * key and a 16-byte value costs one byte beside itself, its group about six.
+ *
+ * Pure, any thread. Readers never leave the bytes they were given; what was
+ * checked once (qn_msg_decode) is read without errors afterwards.
+ */
+
+#include <stdbool.h>
+
+#include "core/base/bits.h"
+#include "core/node.h"
+#include "paxos/blob.h"
+
+#define QN_BATCH_HEAD  12u /* stamp, count */
+#define QN_GROUP_HEAD  33u /* most bytes before a group's commands */
+#define QN_VARINT_MAX  10u
+#define QN_COMMAND_MAX ((512u << 20) + (1u << 20)) /* bytes of one command */
+
+/** Consecutive commands of one origin. */
+struct qn_group {
+    qn_node_t origin;
+    uint64_t inc;             /* its incarnation */
+    uint64_t first;           /* sequence of the first command, from 1 */
+    uint32_t count;           /* commands */
+    struct qn_slice commands; /* borrowed */
+};
+
+/** Add one command, the concatenation of parts[0..n), to a blob that holds a
+ *  command list. @return QN_OK; QN_ENOMEM, QN_EMSGSIZE: unchanged. */
+int qn_commands_add(struct qn_blob **b, const struct qn_slice *parts,
+                    uint32_t n);
+
+/** Take the first command off *list. @return false: it was empty. The list
+ *  has been checked; a malformed one is asserted. */
+bool qn_commands_next(struct qn_slice *list, struct qn_slice *command);
+
+/** @return commands in the list; QN_ECORRUPT: malformed. */
+int64_t qn_commands_check(struct qn_slice list);
+
+/** A blob that holds a batch of no commands, with room for `cap` bytes of
+ *  groups. @return NULL: no memory. */
+struct qn_blob *qn_batch_create(const struct qn_alloc *a, size_t cap);
+
+/** Add a group. @return QN_OK; QN_ENOMEM: unchanged. */
+int qn_batch_add(struct qn_blob **batch, const struct qn_group *g);
+
+/** Set the stamp (before the batch is shared). */
+void qn_batch_set_stamp(struct qn_blob *batch, uint64_t stamp_ms);
+
+uint64_t qn_batch_stamp(struct qn_slice batch); /* ms */
+uint32_t qn_batch_count(struct qn_slice batch); /* commands of all groups */
+
+/** Next group: begin with *at = 0. @return false: that was all. The batch has
+ *  been checked. */
+bool qn_batch_next(struct qn_slice batch, uint32_t *at, struct qn_group *g);
+
+/** @return QN_OK; QN_ECORRUPT. */
+int qn_batch_check(struct qn_slice batch);
+
+#endif

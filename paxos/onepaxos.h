@@ -1,0 +1,191 @@
+#ifndef QN_PAXOS_ONEPAXOS_H
+#define QN_PAXOS_ONEPAXOS_H
+
+/**
+ * 1Paxos: one node's part of the agreement, as a state machine without IO
+ * (PROTOCOL.md; sections are cited in the sources).
+ *
+ * The leader numbers slots and sends ACCEPT to the one active acceptor, whose
+ * accept is the decision; it broadcasts LEARN, and every node applies the
+ * slots in order. Node 0 leads and node 1 accepts (node 0 does both in a group
+ * of one: same code, no messages). Changes of leader and acceptor, snapshots
+ * and rejoin are not in this version: their messages have their formats
+ * (msg.h), and the machine answers QN_ENOSYS to them.
+ *
+ * A turn of the shell around it:
+ *
+ *     for each message:   step(RECV)          cheap; nothing is proposed yet
+ *     for each command:   step(SUBMIT)        likewise
+ *     now and then:       step(BEAT)          what peers have applied
+ *     at the end:         step(TICK)          requests leave, slots are filled
+ *     while out.again:    step(TICK)
+ *     peers with room in out.transfers:       step(ROOM)
+ *     sleep until a message or out.deadline
+ *
+ * After each step the outputs are executed in order, before the next step.
+ *
+ * Threads: one thread per machine. Nothing blocks, reads a clock, does IO or
+ * allocates; except batches and requests, through opts.alloc.
+ */
+
+#include <stdbool.h>
+
+#include "core/base/clock.h"
+#include "paxos/batch.h"
+#include "paxos/msg.h"
+#include "paxos/params.h"
+
+struct qn_onepaxos;
+
+struct qn_onepaxos_opts {
+    qn_node_t self;              /* < nodes */
+    uint32_t nodes;              /* 1 .. QN_NODES_MAX */
+    const uint64_t *incarnation; /* [nodes], none 0; borrowed: copied */
+    qn_node_t parent; /* who sends LEARN to this node: asked first when
+                         some are missing; self: ask the acceptor */
+    const struct qn_alloc *alloc; /* kept */
+    struct qn_params params;
+};
+
+enum qn_input_kind {
+    QN_IN_RECV,   /* a whole message from a peer */
+    QN_IN_TICK,   /* end of a turn, or the deadline has come */
+    QN_IN_SUBMIT, /* a command of this node */
+    QN_IN_STAMP,  /* this node wants a slot stamped, though it has no command
+                     (time passes in the log) */
+    QN_IN_BEAT,   /* what a peer has applied and learned */
+    QN_IN_ROOM,   /* channels to these peers have room for one batch more */
+    QN_IN_DOWN,   /* a peer's process has ended for certain */
+};
+
+struct qn_input {
+    enum qn_input_kind kind;
+    union {
+        struct {
+            qn_node_t from;
+            const struct qn_msg *msg; /* borrowed; copied if it has no blob,
+                                         else referred to */
+        } recv;
+        struct {
+            const struct qn_slice *parts; /* [count] borrowed, copied */
+            uint32_t count;
+        } submit;
+        struct {
+            qn_node_t peer;
+            qn_slot_t applied, learned; /* never fall */
+        } beat;
+        struct {
+            uint64_t peers; /* mask of nodes */
+        } room;
+        struct {
+            qn_node_t peer;
+        } down;
+    };
+};
+
+enum qn_out_kind {
+    QN_OUT_SEND,          /* msg to node `to`, on the direct lane */
+    QN_OUT_BCAST,         /* msg to all others, along the tree */
+    QN_OUT_APPLY,         /* a group of decided commands, or a slot's end */
+    QN_OUT_NEED_SNAPSHOT, /* slots <= apply.slot are kept by nobody any more
+                             and were not applied here: this node can only go
+                             on from a snapshot */
+};
+
+/** Commands to apply, duplicates already taken out (exactly once, in the order
+ *  of each origin). A slot comes as one or more of these; the last one has
+ *  `last` set, and then everything <= slot is applied. */
+struct qn_apply {
+    qn_slot_t slot;
+    uint64_t stamp_ms;     /* never falls */
+    struct qn_group group; /* walk group.commands with qn_commands_next;
+                              count may be 0 (with last only) */
+    bool mine;             /* submitted by this node in this life */
+    bool last;
+    struct qn_blob *blob; /* holds the bytes: one reference */
+};
+
+struct qn_out {
+    enum qn_out_kind kind;
+    qn_node_t to; /* SEND */
+    union {
+        struct qn_msg msg; /* body is msg.blob's; msg.blob holds one
+                              reference, NULL with an empty body */
+        struct qn_apply apply;
+    };
+};
+
+#define QN_OUTS_MAX 64u
+
+struct qn_step_out {
+    uint32_t count;
+    bool again;         /* more to do without any input: TICK at once */
+    uint64_t transfers; /* peers for which something waits for ROOM */
+    qn_time_t deadline; /* ns; TICK then at the latest; or QN_TIME_NEVER */
+    uint64_t seq;       /* SUBMIT: the sequence that was given */
+    struct qn_out out[QN_OUTS_MAX]; /* [count] */
+};
+
+/** Bytes and alignment (that of max_align_t) that init needs. 0: opts are out
+ *  of range. About 24 bytes per slot of the ring, touched as used. */
+size_t qn_onepaxos_size(const struct qn_onepaxos_opts *o);
+
+/** @param mem  [qn_onepaxos_size] ZEROED (calloc or fresh pages); kept.
+ *  @return the machine, at mem; never NULL. */
+struct qn_onepaxos *qn_onepaxos_init(void *mem,
+                                     const struct qn_onepaxos_opts *o);
+
+/** Give back all references. The memory stays the caller's. */
+void qn_onepaxos_fini(struct qn_onepaxos *p);
+
+/**
+ * Take one input.
+ *
+ * @param now      ns, monotonic.
+ * @param wall_ms  Wall clock, for stamps.
+ * @param out      Filled. Each output with a blob holds one reference: drop
+ *                 them with qn_step_out_release when the outputs have been
+ *                 executed; take one of your own for what waits to be sent.
+ * @return QN_OK: taken. Otherwise nothing has changed and out is empty:
+ *   QN_EAGAIN    SUBMIT: this origin's credit is used up. RECV: the leader's
+ *                queue is full. Give it again later; a channel must not
+ *                deliver anything behind a refused message.
+ *   QN_ENOMEM    no memory; as QN_EAGAIN. (A LEARN or FILL without memory is
+ *                taken and forgotten: it is fetched again.)
+ *   QN_EMSGSIZE  SUBMIT: longer than QN_COMMAND_MAX.
+ *   QN_ECORRUPT  RECV: a field is out of range. The peer is out of order.
+ *   QN_ENOSYS    RECV: a message of a part that this version lacks.
+ *
+ * Same state and same input give the same output, byte for byte. O(outputs +
+ * bytes of the input).
+ */
+int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
+                     qn_time_t now, uint64_t wall_ms, struct qn_step_out *out);
+
+/** Drop the references that the outputs hold; count becomes 0. */
+void qn_step_out_release(struct qn_step_out *out);
+
+enum qn_role { QN_FOLLOWER, QN_PREPARING, QN_ACTIVE, QN_FROZEN };
+
+struct qn_onepaxos_status {
+    enum qn_role role;
+    qn_epoch_t epoch;
+    qn_node_t leader, acceptor;
+    qn_slot_t applied;    /* all <= it were put out as APPLY */
+    qn_slot_t learned_hi; /* all <= it are decided and known here */
+    qn_slot_t decided_hi; /* all <= it are known to be decided */
+    qn_slot_t log_lo;     /* first slot kept */
+    qn_slot_t next;       /* leader: next free slot */
+    uint64_t log_bytes;   /* bytes of the batches kept */
+    uint64_t alive;       /* mask of nodes believed alive */
+    uint64_t seq;         /* last sequence given to a command of this node */
+    uint64_t unapplied;   /* own commands given a sequence, not yet applied */
+    uint64_t queued;      /* leader: commands waiting for a slot */
+    uint64_t fetches;     /* FETCH sent so far */
+    bool need_snapshot;
+};
+
+void qn_onepaxos_status(const struct qn_onepaxos *p,
+                        struct qn_onepaxos_status *st);
+
+#endif

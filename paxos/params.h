@@ -1,0 +1,56 @@
+#ifndef QN_PAXOS_PARAMS_H
+#define QN_PAXOS_PARAMS_H
+
+/**
+ * Parameters (PROTOCOL.md 10). Time-outs are suspicion only: a wrong one costs
+ * time, never data. The time-outs of fail-over join with it.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/clock.h"
+
+struct qn_params {
+    qn_time_t t_gap;         /* ns; a gap this old is fetched */
+    qn_time_t t_fetch;       /* ns; a FETCH silent this long goes elsewhere */
+    uint32_t batch_commands; /* MAX_BATCH: commands of a batch ... */
+    uint32_t batch_bytes;    /* ... or bytes; one command may be larger */
+    uint32_t window;         /* WINDOW: slots in flight ... */
+    uint64_t window_bytes;   /* ... or bytes; one batch may be larger */
+    uint32_t queue;          /* QUEUE: commands waiting or in flight; each
+                                origin has queue / nodes of them ... */
+    uint64_t queue_bytes;    /* ... or bytes, shared likewise */
+    uint32_t ring;           /* RING: slots kept, a power of two */
+    uint64_t log_bytes;      /* LOG_BYTES: bytes of batches kept */
+};
+
+/*
+ * RING and LOG_BYTES are upper bounds and no usual size: an entry is dropped
+ * as soon as every node believed alive has applied it, so they only matter for
+ * a laggard. A node that stands still for 5 s while the others take 500 000
+ * small SETs a second misses 39 000 full batches, 100 MB; it must find them
+ * here, or it needs a snapshot. A slot's entry in the ring has 24 bytes and
+ * its page is first touched when the slot is used.
+ */
+#define QN_RING      131072u
+#define QN_LOG_BYTES (UINT64_C(256) << 20)
+
+/** The column of one machine. @param own_cores  Every node owns its core. */
+static inline struct qn_params qn_params_default(bool own_cores)
+{
+    return (struct qn_params){
+        .t_gap = own_cores ? 100 * QN_US : 5 * QN_MS,
+        .t_fetch = own_cores ? 5 * QN_MS : 50 * QN_MS,
+        .batch_commands = 64,
+        .batch_bytes = 16u << 10,
+        .window = 16,
+        .window_bytes = 1u << 20,
+        .queue = 4096,
+        .queue_bytes = 32u << 20,
+        .ring = QN_RING,
+        .log_bytes = QN_LOG_BYTES,
+    };
+}
+
+#endif
