@@ -2,13 +2,14 @@
 #define QN_KVS_RESP_H
 
 /**
- * RESP, reader and writer: pure state machines over bytes (kvs/RESP.md).
+ * RESP, the reader: a pure state machine over bytes (kvs/RESP.md, section 1).
+ * The writer is kvs/reply.h.
  *
- * Reader. The caller reads a socket into memory that the reader offers, says
- * how much arrived, and takes requests one after the other. Arguments point
- * into the reader's memory; a large bulk is read into its final place. Any
- * chopping of the stream gives the same requests. An error is sticky: it is
- * reported once with the text of the reply, and the stream is over.
+ * The caller reads a socket into memory that the reader offers, says how much
+ * arrived, and takes requests one after the other. Arguments point into the
+ * reader's memory; a large bulk is read into its final place. Any chopping of
+ * the stream gives the same requests. An error is sticky: it is reported with
+ * the text of the reply, and the stream is over.
  *
  *     room = qn_resp_room(r, &n);  n = read(fd, room, n);  qn_resp_fed(r, n);
  *     while (qn_resp_next(r, &req) == QN_OK) { ... }
@@ -17,7 +18,19 @@
  * pooled buffer): qn_resp_feed() parses them in place and keeps only an
  * unfinished rest when qn_resp_settle() is called.
  *
- * Memory of an idle reader: none beyond the struct. One thread.
+ *     if (qn_resp_holds(r)) {
+ *         room, read, fed as above
+ *     } else {
+ *         n = read(fd, pooled, size);  qn_resp_feed(r, pooled, n);
+ *     }
+ *     while (qn_resp_next(r, &req) == QN_OK) { ... }
+ *     qn_resp_settle(r);
+ *
+ * A caller may stop taking requests at any point (back-pressure) and settle:
+ * the requests not taken are kept, and come from qn_resp_next() later.
+ *
+ * Memory of an idle reader: none beyond the struct. One thread. A reader is
+ * not moved after its init.
  */
 
 #include <stdbool.h>
@@ -31,7 +44,8 @@
 struct qn_resp_limits {
     uint64_t bulk_max;   /* bytes of one argument, proto-max-bulk-len */
     uint32_t args_max;   /* elements of one request, max-args */
-    uint64_t buffer_max; /* bytes held, client-query-buffer-limit */
+    uint64_t buffer_max; /* bytes held, client-query-buffer-limit; larger than
+                          * bulk_max, or the largest bulks never arrive */
     bool restricted;     /* not authenticated: 10 args, 16384 bytes */
 };
 
@@ -40,31 +54,43 @@ struct qn_resp_req {
     uint32_t argc;               /* >= 1 */
 };
 
+#define QN_RESP_ARGS_INLINE 8
+
 /** Embedded by value in a connection; fields are private. The layout belongs
  *  to resp.c and may grow. */
 struct qn_resp_reader {
     const struct qn_resp_limits *limits; /* kept, may change between calls */
     struct qn_buf held;    /* an unfinished rest, or what was read into room */
+    struct qn_buf line;    /* unquoted arguments of an inline line */
     const uint8_t *input;  /* bytes being parsed: held.data, or borrowed */
     size_t input_len;      /* bytes */
+    size_t begin;          /* where the request under way begins */
     size_t at;             /* parsed so far */
-    struct qn_slice *argv; /* [argv_cap] */
+    size_t bulk_len;       /* of the argument under way; SIZE_MAX: not known */
+    struct qn_slice *argv; /* [argv_cap]: few, or allocated */
     uint32_t argv_cap;
     uint32_t argc;
-    int error; /* sticky */
+    uint32_t wanted; /* elements of the request under way; 0: none */
+    int error;       /* sticky */
     const char *error_text;
+    union {
+        struct qn_slice few[QN_RESP_ARGS_INLINE]; /* enough for most */
+        char error_own[64]; /* a text with a byte of the input in it */
+    };
 };
 
 void qn_resp_init(struct qn_resp_reader *r,
                   const struct qn_resp_limits *limits);
 void qn_resp_free(struct qn_resp_reader *r);
 
-/** True if the reader holds an unfinished rest: then read into room. */
+/** True if the reader holds bytes of its own, an unfinished rest or requests
+ *  not taken yet: then read into room. */
 bool qn_resp_holds(const struct qn_resp_reader *r);
 
 /** Memory to read a socket into; *n its size, at least 1 byte. While a large
- *  bulk is under way it is that bulk's final place. NULL: lack of memory, or
- *  above buffer_max. */
+ *  bulk is under way it is that bulk's final place, and ends with it. NULL:
+ *  lack of memory, or buffer_max bytes are held already. Not between feed and
+ *  settle. */
 uint8_t *qn_resp_room(struct qn_resp_reader *r, size_t *n);
 /** n bytes were read into room. */
 void qn_resp_fed(struct qn_resp_reader *r, size_t n);
@@ -72,15 +98,19 @@ void qn_resp_fed(struct qn_resp_reader *r, size_t n);
 /** Parse bytes in place, borrowed until settle. Only when nothing is held. */
 void qn_resp_feed(struct qn_resp_reader *r, const uint8_t *bytes, size_t n);
 /** The caller's bytes go away: keep the unfinished rest, if any. Requests
- *  returned before are invalid now. QN_OK or QN_ENOMEM. */
+ *  returned before are invalid now. Without a feed before it, it does nothing.
+ *  @return QN_OK; QN_ENOMEM: the stream is over. */
 int qn_resp_settle(struct qn_resp_reader *r);
 
 /** The next request. @return QN_OK; QN_EAGAIN: more bytes are needed;
  *  QN_EINVAL: protocol error, answer qn_resp_error() and close (sticky);
- *  QN_EPERM: cross-protocol request, close without an answer; QN_ENOMEM. */
+ *  QN_EPERM: cross-protocol request, close without an answer (sticky);
+ *  QN_ENOMEM: close (sticky). O(bytes looked at), plus O(arguments of the
+ *  request under way) where its memory moves. */
 int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req);
 
-/** Text of the error reply, without `-` and CRLF. */
+/** Text of the error reply after QN_EINVAL, without `-` and CRLF; until
+ *  free. Else NULL. */
 const char *qn_resp_error(const struct qn_resp_reader *r);
 
 #endif

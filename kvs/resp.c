@@ -1,0 +1,472 @@
+/*
+ * A request is parsed once, in order, and its state between two chops is five
+ * numbers: where the request begins, where parsing stands, how many elements
+ * it has, how many are there, and the length of the one under way. Nothing is
+ * parsed twice, except that a header line without its end is looked at again
+ * (64 KiB at most).
+ *
+ * The bytes are in one of two places:
+ *
+ *     borrowed: input -> the caller's buffer (feed .. settle)
+ *     held:     input -> held.data           (room, fed, ...)
+ *
+ *     input   |..taken..|*3 $3 SET $1 k $9999 xxxx|
+ *                       ^begin                ^at ^input_len
+ *
+ * and `argv` points into them. When they move (settle, growth, the shift to
+ * the front before more is read), the arguments so far are moved along by the
+ * same distance. Growth doubles, so that costs O(1) per argument in total.
+ *
+ * A bulk's announced length reserves nothing: room grows by what has already
+ * arrived, 16 KiB at first, so who wants memory has to send bytes. For a large
+ * bulk the room ends where the bulk ends; the next request then begins in the
+ * caller's buffer again, and the bulk's memory goes as soon as it was used.
+ * realloc() moves such blocks by remapping, not by copying.
+ *
+ * The usual case costs no call: short decimal numbers are read digit by digit
+ * in place; signs, leading zeros, long digits and lines that are not complete
+ * go to slow_header(), which finds the CR first and knows the error texts.
+ *
+ * As in Redis, the byte after a CR is skipped unseen, and so are the two bytes
+ * after a bulk; a count or length line is judged when its CR is there, or when
+ * 64 KiB came without one. That makes every error independent of the chopping.
+ */
+#include "kvs/resp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "core/base/assert.h"
+#include "kvs/resp_internal.h"
+
+#define LINE_MAX        ((size_t)64 * 1024) /* bytes before CR or LF, fixed */
+#define ROOM_MIN        ((size_t)16 * 1024)
+#define LARGE           ((size_t)32 * 1024) /* a bulk that gets room of its own */
+#define ROOM_LOW        ((size_t)4 * 1024)
+#define NO_BULK         SIZE_MAX
+#define FAST_DIGITS     ((size_t)9) /* a number of so few fits anything */
+#define ARGS_SOME       64 /* room for as many as announced, up to here */
+#define RESTRICTED_ARGS 10
+#define RESTRICTED_BULK 16384
+
+static const char bad_count[] = "ERR Protocol error: invalid multibulk length";
+static const char bad_length[] = "ERR Protocol error: invalid bulk length";
+
+/* ---- memory ------------------------------------------------------------- */
+
+static bool is_borrowed(const struct qn_resp_reader *r)
+{
+    return r->input != r->held.data;
+}
+
+/* The bytes of the request under way moved: so do its arguments. `from` is an
+ * address, because what was there may be freed. */
+static void rebase(struct qn_resp_reader *r, uintptr_t from, const uint8_t *to)
+{
+    uint32_t n = r->wanted == 0 ? 0 : r->argc;
+    for (uint32_t i = 0; i < n; i++) {
+        r->argv[i].data = to + ((uintptr_t)r->argv[i].data - from);
+    }
+}
+
+/* Make held.cap at least `cap`; not more, because it is sized by what is
+ * expected. */
+static bool hold(struct qn_resp_reader *r, size_t cap)
+{
+    if (cap <= r->held.cap) {
+        return true;
+    }
+    uint8_t *data = realloc(r->held.data, cap);
+    if (data == NULL) {
+        return false;
+    }
+    r->held.data = data;
+    r->held.cap = cap;
+    return true;
+}
+
+/* Everything was taken, or the stream is over: give the memory back. */
+static void drop(struct qn_resp_reader *r)
+{
+    if (r->argv != r->few) {
+        free(r->argv);
+        r->argv = r->few;
+        r->argv_cap = QN_RESP_ARGS_INLINE;
+    }
+    qn_buf_free(&r->held);
+    qn_buf_free(&r->line);
+    r->input = NULL;
+    r->input_len = r->begin = r->at = 0;
+    r->argc = r->wanted = 0;
+    r->bulk_len = NO_BULK;
+}
+
+/* The stream is over. */
+static int fail(struct qn_resp_reader *r, int error, const char *text)
+{
+    drop(r);
+    r->error = error;
+    r->error_text = text;
+    return error;
+}
+
+/* Shift what is held to the front. */
+static void compact(struct qn_resp_reader *r)
+{
+    if (r->begin == 0) {
+        return;
+    }
+    uint8_t *data = r->held.data;
+    const uint8_t *from = data + r->begin;
+    memmove(data, from, r->input_len - r->begin);
+    rebase(r, (uintptr_t)from, data);
+    r->input_len -= r->begin;
+    r->held.len = r->input_len;
+    r->at -= r->begin;
+    r->begin = 0;
+}
+
+/* How many bytes should be read next, when `len` bytes of `cap` are in use. */
+static size_t room_for(const struct qn_resp_reader *r, size_t len, size_t cap)
+{
+    bool large = r->bulk_len != NO_BULK && r->bulk_len >= LARGE;
+    size_t missing = SIZE_MAX; /* to the end of a large bulk */
+    if (large) {
+        size_t there = r->input_len - r->at;
+        size_t whole = r->bulk_len + 2;
+        missing = whole > there ? whole - there : SIZE_MAX;
+    }
+    size_t room = cap - len;
+    if (room < ROOM_LOW && room < missing) {
+        room = QN_MAX(ROOM_MIN, len);
+    }
+    return QN_MIN(room, missing);
+}
+
+/* ---- lines -------------------------------------------------------------- */
+
+static bool is_digit(uint8_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static int fail_expected(struct qn_resp_reader *r, uint8_t got)
+{
+    char c = got == '\r' || got == '\n' ? ' ' : (char)got;
+    fail(r, QN_EINVAL, r->error_own);
+    snprintf(r->error_own, sizeof r->error_own,
+             "ERR Protocol error: expected '$', got '%c'", c);
+    return QN_EINVAL;
+}
+
+/* The line at `at`: `type`, a number, CR and one byte. @return QN_OK and
+ * *value; QN_EAGAIN; QN_EINVAL. */
+static int slow_header(struct qn_resp_reader *r, uint8_t type, int64_t *value)
+{
+    const uint8_t *line = r->input + r->at;
+    size_t there = r->input_len - r->at;
+    const uint8_t *cr = memchr(line, '\r', QN_MIN(there, LINE_MAX + 1));
+    if (cr == NULL && there > LINE_MAX) {
+        return fail(r, QN_EINVAL,
+                    type == '*'
+                        ? "ERR Protocol error: too big mbulk count string"
+                        : "ERR Protocol error: too big bulk count string");
+    }
+    if (cr == NULL || cr + 1 == line + there) {
+        return QN_EAGAIN;
+    }
+    if (*line != type) {
+        return fail_expected(r, *line);
+    }
+    if (qn_resp_line_number(line + 1, cr, value) != QN_OK) {
+        return fail(r, QN_EINVAL, type == '*' ? bad_count : bad_length);
+    }
+    r->at += (size_t)(cr + 2 - line);
+    return QN_OK;
+}
+
+/* The same for the usual line: complete, and of few digits. */
+static int header(struct qn_resp_reader *r, uint8_t type, int64_t *value)
+{
+    const uint8_t *line = r->input + r->at;
+    size_t there = r->input_len - r->at;
+    if (there < 4 || line[0] != type || !is_digit(line[1])) {
+        return slow_header(r, type, value);
+    }
+    const uint8_t *last = line + QN_MIN(there - 2, FAST_DIGITS + 1);
+    const uint8_t *p = line + 2;
+    int64_t v = line[1] - '0';
+    while (p < last && is_digit(*p)) {
+        v = v * 10 + (*p++ - '0');
+    }
+    if (*p != '\r' || (line[1] == '0' && p != line + 2)) {
+        return slow_header(r, type, value);
+    }
+    r->at += (size_t)(p + 2 - line);
+    *value = v;
+    return QN_OK;
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+static bool grow_args(struct qn_resp_reader *r)
+{
+    uint32_t cap = QN_MAX(r->argv_cap * 2, QN_MIN(r->wanted, ARGS_SOME));
+    struct qn_slice *old = r->argv == r->few ? NULL : r->argv;
+    struct qn_slice *argv = realloc(old, cap * sizeof *argv);
+    if (argv == NULL) {
+        return false;
+    }
+    if (old == NULL) {
+        memcpy(argv, r->few, sizeof r->few);
+    }
+    r->argv = argv;
+    r->argv_cap = cap;
+    return true;
+}
+
+static bool add_arg(struct qn_resp_reader *r, const uint8_t *data, size_t len)
+{
+    if (r->argc == r->argv_cap && !grow_args(r)) {
+        return false;
+    }
+    r->argv[r->argc++] = (struct qn_slice){.data = data, .len = len};
+    return true;
+}
+
+/* *N: begin an array request, or skip an empty one. */
+static int read_count(struct qn_resp_reader *r)
+{
+    int64_t n = 0;
+    int err = header(r, '*', &n);
+    if (err != QN_OK || n <= 0) {
+        return err;
+    }
+    if (n > r->limits->args_max) {
+        return fail(r, QN_EINVAL, bad_count);
+    }
+    if (r->limits->restricted && n > RESTRICTED_ARGS) {
+        return fail(r, QN_EINVAL,
+                    "ERR Protocol error: unauthenticated multibulk length");
+    }
+    r->wanted = (uint32_t)n;
+    return QN_OK;
+}
+
+/* $L */
+static int read_length(struct qn_resp_reader *r)
+{
+    int64_t len = 0;
+    int err = header(r, '$', &len);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (len < 0 || (uint64_t)len > r->limits->bulk_max) {
+        return fail(r, QN_EINVAL, bad_length);
+    }
+    if (r->limits->restricted && len > RESTRICTED_BULK) {
+        return fail(r, QN_EINVAL,
+                    "ERR Protocol error: unauthenticated bulk length");
+    }
+    r->bulk_len = (size_t)len;
+    return QN_OK;
+}
+
+/* The elements that are still wanted. */
+static int read_args(struct qn_resp_reader *r)
+{
+    while (r->argc < r->wanted) {
+        if (r->bulk_len == NO_BULK) {
+            int err = read_length(r);
+            if (err != QN_OK) {
+                return err;
+            }
+        }
+        size_t len = r->bulk_len;
+        if (r->input_len - r->at < len + 2) {
+            return QN_EAGAIN;
+        }
+        if (!add_arg(r, r->input + r->at, len)) {
+            return fail(r, QN_ENOMEM, NULL);
+        }
+        r->at += len + 2;
+        r->bulk_len = NO_BULK;
+    }
+    r->wanted = 0;
+    return QN_OK;
+}
+
+/* What a browser sends when it is made to talk to us. */
+static bool is_http(struct qn_slice word)
+{
+    const char *text = (const char *)word.data;
+    return (word.len == 4 && strncasecmp(text, "post", 4) == 0) ||
+           (word.len == 5 && strncasecmp(text, "host:", 5) == 0);
+}
+
+static int split_line(struct qn_resp_reader *r, const uint8_t *p,
+                      const uint8_t *end)
+{
+    r->line.len = 0;
+    uint8_t *to = qn_buf_reserve(&r->line, (size_t)(end - p) + 1);
+    if (to == NULL) {
+        return fail(r, QN_ENOMEM, NULL);
+    }
+    size_t len = 0;
+    int more = 0;
+    while ((more = qn_resp_line_next(&p, end, to, &len)) > 0) {
+        if (!add_arg(r, to, len)) {
+            return fail(r, QN_ENOMEM, NULL);
+        }
+        to += len;
+    }
+    if (more < 0) {
+        return fail(r, QN_EINVAL,
+                    "ERR Protocol error: unbalanced quotes in request");
+    }
+    if (r->argc != 0 && is_http(r->argv[0])) {
+        return fail(r, QN_EPERM, NULL);
+    }
+    return QN_OK;
+}
+
+/* An inline request: a line up to LF. */
+static int read_line(struct qn_resp_reader *r)
+{
+    const uint8_t *line = r->input + r->at;
+    size_t there = r->input_len - r->at;
+    const uint8_t *lf = memchr(line, '\n', QN_MIN(there, LINE_MAX + 1));
+    if (lf == NULL) {
+        return there > LINE_MAX
+                   ? fail(r, QN_EINVAL,
+                          "ERR Protocol error: too big inline request")
+                   : QN_EAGAIN;
+    }
+    r->at += (size_t)(lf + 1 - line);
+    return split_line(r, line, lf > line && lf[-1] == '\r' ? lf - 1 : lf);
+}
+
+/* ---- the reader --------------------------------------------------------- */
+
+void qn_resp_init(struct qn_resp_reader *r, const struct qn_resp_limits *limits)
+{
+    QN_ASSERT(limits != NULL);
+    *r = (struct qn_resp_reader){.limits = limits, .bulk_len = NO_BULK};
+    r->argv = r->few;
+    r->argv_cap = QN_RESP_ARGS_INLINE;
+}
+
+void qn_resp_free(struct qn_resp_reader *r)
+{
+    fail(r, QN_EINVAL, NULL);
+}
+
+bool qn_resp_holds(const struct qn_resp_reader *r)
+{
+    return r->held.len != 0;
+}
+
+uint8_t *qn_resp_room(struct qn_resp_reader *r, size_t *n)
+{
+    QN_ASSERT(!is_borrowed(r));
+    if (r->error != 0) {
+        return NULL;
+    }
+    compact(r);
+    size_t len = r->held.len;
+    if (len >= r->limits->buffer_max) {
+        return NULL;
+    }
+    size_t room = room_for(r, len, r->held.cap);
+    room = (size_t)QN_MIN(room, r->limits->buffer_max - len);
+    uintptr_t before = (uintptr_t)r->held.data;
+    if (!hold(r, len + room)) {
+        return NULL;
+    }
+    rebase(r, before, r->held.data);
+    r->input = r->held.data;
+    *n = room;
+    return r->held.data + len;
+}
+
+void qn_resp_fed(struct qn_resp_reader *r, size_t n)
+{
+    QN_ASSERT(!is_borrowed(r));
+    QN_ASSERT(n <= r->held.cap - r->held.len);
+    r->held.len += n;
+    r->input_len = r->held.len;
+}
+
+void qn_resp_feed(struct qn_resp_reader *r, const uint8_t *bytes, size_t n)
+{
+    QN_ASSERT(!is_borrowed(r) && r->held.len == 0);
+    if (n == 0 || r->error != 0) {
+        return;
+    }
+    if (r->held.data != NULL) {
+        drop(r); /* room that nothing was read into */
+    }
+    r->input = bytes;
+    r->input_len = n;
+}
+
+int qn_resp_settle(struct qn_resp_reader *r)
+{
+    if (!is_borrowed(r)) {
+        return r->error == QN_ENOMEM ? QN_ENOMEM : QN_OK;
+    }
+    size_t rest = r->input_len - r->begin;
+    if (rest == 0) {
+        drop(r);
+        return QN_OK;
+    }
+    /* A large bulk gets its room at once, other rests only what they need:
+     * most of them are the end of a pipeline. */
+    bool large = r->bulk_len != NO_BULK && r->bulk_len >= LARGE;
+    if (!hold(r, rest + (large ? room_for(r, rest, rest) : 0))) {
+        return fail(r, QN_ENOMEM, NULL);
+    }
+    const uint8_t *from = r->input + r->begin;
+    memcpy(r->held.data, from, rest);
+    rebase(r, (uintptr_t)from, r->held.data);
+    r->input = r->held.data;
+    r->input_len = r->held.len = rest;
+    r->at -= r->begin;
+    r->begin = 0;
+    return QN_OK;
+}
+
+int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req)
+{
+    if (r->error != 0) {
+        return r->error;
+    }
+    do {
+        int err = QN_OK;
+        if (r->wanted == 0) {
+            r->argc = 0;
+            r->begin = r->at;
+            if (r->at == r->input_len) {
+                drop(r);
+                return QN_EAGAIN;
+            }
+            err = r->input[r->at] == '*' ? read_count(r) : read_line(r);
+        }
+        if (err == QN_OK && r->wanted != 0) {
+            err = read_args(r);
+        }
+        if (err != QN_OK) {
+            return err;
+        }
+    } while (r->argc == 0);
+    r->begin = r->at;
+    req->argv = r->argv;
+    req->argc = r->argc;
+    return QN_OK;
+}
+
+const char *qn_resp_error(const struct qn_resp_reader *r)
+{
+    return r->error_text;
+}
