@@ -12,23 +12,26 @@
  *   outbox of node i (n nodes)
  *   +-----------------+ 0
  *   | header          |   magic, version, node, n, incarnation, layout
- *   +-----------------+
  *   | bell line       |
  *   | state lines     |   turn counter, applied, ... (qn_outbox_state)
- *   +-----------------+
- *   | lane to 0 direct|   each lane_bytes, aligned to a page
+ *   +-----------------+ one page
+ *   | lane to 0 direct|   each lane_bytes, rounded up to pages
  *   | lane to 0 tree  |
- *   | lane to 1 ...   |
+ *   | lane to 1 ...   |   none to i itself
  *   +-----------------+
  *
  * Between processes it is a memfd: allocated in full at creation (lack of
  * memory is an error then, never a SIGBUS later), sealed with F_SEAL_SHRINK,
- * F_SEAL_GROW and F_SEAL_FUTURE_WRITE after the owner has mapped it, so that
- * nobody who gets the descriptor can ever map it writable. Threads use private
- * pages of the same layout.
+ * F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL after the owner has mapped
+ * it, so that nobody who gets the descriptor can ever map it writable, write
+ * to it, or take pages out of it. Threads use private pages of the same
+ * layout. Fresh memory is zero.
  *
- * The commons is the one page that several nodes write: what is read from it
+ * The commons is the one area that several nodes write: what is read from it
  * is checked.
+ *
+ * Threads: create, map, alias and destroy from any one at a time per handle;
+ * the rest only computes addresses. Nothing blocks.
  */
 
 #include <stddef.h>
@@ -38,14 +41,17 @@
 #include "core/wait/bell.h"
 
 #define QN_OUTBOX_VERSION 1u
+#define QN_LANE_BYTES_MAX ((size_t)1 << 30)
 
 struct qn_outbox_opts {
-    qn_node_t node;       /* owner, < nodes */
-    uint32_t nodes;       /* 1 .. QN_NODES_MAX */
-    uint64_t incarnation; /* never 0 */
-    size_t lane_bytes;    /* per lane, from the transport */
-    int numa_node;        /* preferred home of the pages; -1: none */
-    bool shared;          /* true: memfd; false: private pages (threads) */
+    qn_node_t node;              /* owner, < nodes */
+    uint32_t nodes;              /* 1 .. QN_NODES_MAX */
+    uint64_t incarnation;        /* never 0 */
+    size_t lane_bytes;           /* per lane, from the transport */
+    int numa_node;               /* preferred home of the pages; -1: none */
+    const int *reader_numa_node; /* [nodes], borrowed: home of the lanes to
+                                    each reader, -1: none. NULL: numa_node */
+    bool shared; /* true: memfd; false: private pages (threads) */
 };
 
 /** Single-writer lines that peers look at; the owner writes them relaxed or
@@ -60,36 +66,58 @@ struct qn_outbox_state {
 
 struct qn_outbox; /* opaque: a mapping, own or a peer's */
 
-/** Make the outbox of a new life. QN_ENOMEM, QN_EINVAL, QN_EIO. */
+/**
+ * Make the outbox of a new life.
+ *
+ * Where the kernel forbids or cannot do the homing, the pages stay where they
+ * come to lie; that is no error.
+ *
+ * @param out   Filled; destroy it.
+ * @param opts  Borrowed.
+ * @return QN_OK; QN_EINVAL (a field out of range, lane_bytes above
+ *         QN_LANE_BYTES_MAX); QN_ENOMEM; QN_EMFILE; QN_ENOSYS (no memfd or no
+ *         F_SEAL_FUTURE_WRITE: Linux before 5.1).
+ */
 int qn_outbox_create(struct qn_outbox **out, const struct qn_outbox_opts *opts);
 
 /** Descriptor to pass to peers (kept by the outbox); -1 for private pages. */
 int qn_outbox_fd(const struct qn_outbox *o);
 
-/** Map a peer's outbox read-only from `fd` (borrowed). The header is checked:
- *  QN_ECORRUPT if magic, version, size, node or layout differ from `expect`,
- *  QN_EPERM if the seals are missing, QN_ESTALE on another incarnation
- *  (expect->incarnation 0: any). */
+/**
+ * Map a peer's outbox read-only.
+ *
+ * @param fd      Borrowed: may be closed afterwards.
+ * @param expect  What it must be: node, nodes, lane_bytes and incarnation (0:
+ *                any) count. Borrowed.
+ * @return QN_OK; QN_EPERM if a seal is missing (or it is no memfd); QN_ECORRUPT
+ *         if magic, version, size, node or layout differ from `expect`;
+ *         QN_ESTALE on another incarnation; QN_EINVAL; QN_ENOMEM.
+ */
 int qn_outbox_map(struct qn_outbox **out, int fd,
                   const struct qn_outbox_opts *expect);
 
-/** A second handle on a private outbox, for another thread's view. */
+/** A second handle on the same memory, for another thread's view; either may
+ *  be destroyed first. QN_ENOMEM. */
 int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own);
 
-/** Unmap; the owner's memory lives while anyone maps it. NULL is fine. */
+/** Unmap (and close the own descriptor); the owner's memory lives while anyone
+ *  maps it. NULL is fine. */
 void qn_outbox_destroy(struct qn_outbox *o);
 
 uint64_t qn_outbox_incarnation(const struct qn_outbox *o);
 size_t qn_outbox_bytes(const struct qn_outbox *o);
 
 /** Lane memory toward `peer`: writable in the own outbox, read-only in a
- *  mapped one (then `peer` is the reader's own id). Aligned to a page. */
+ *  mapped one (then `peer` is the reader's own id). Aligned to a page. `peer`
+ *  is not the owner. */
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane);
 struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o);
 struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o);
 
-/** The commons. */
+#define QN_COMMONS_VERSION 1u
+
+/** The commons. Magic, version and nodes never change after creation. */
 struct qn_commons {
     alignas(QN_CACHELINE) uint64_t magic;
     uint32_t version;
@@ -102,10 +130,24 @@ struct qn_commons {
     } node[QN_NODES_MAX];
 };
 
-/** Make (fd filled with a memfd, or -1 if !shared) or map the commons. */
+/**
+ * Make the commons of a new group.
+ *
+ * @param nodes   1 .. QN_NODES_MAX.
+ * @param shared  true: a memfd that everybody maps writable, allocated in full
+ *                and sealed against a change of size; false: private pages.
+ * @param fd      Filled: the descriptor, the caller's to close; -1 if private.
+ * @return QN_OK; QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_ENOSYS.
+ */
 int qn_commons_create(struct qn_commons **out, uint32_t nodes, bool shared,
                       int *fd);
+
+/** Map an existing one; `fd` borrowed. @return QN_OK; QN_EPERM if the seals
+ *  are missing; QN_ECORRUPT if size, magic, version or nodes differ;
+ *  QN_ENOMEM. */
 int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes);
+
+/** Unmap. NULL is fine. */
 void qn_commons_destroy(struct qn_commons *c);
 
 #endif

@@ -9,23 +9,30 @@
  * for it looks at that declaration and rings only if it is set:
  *
  *     sleeper                          ringer
- *     line->epoch = odd   (seq_cst)    publish message        (release)
- *     poll every channel               fence                  (seq_cst)
- *     nothing: block on the fd         epoch odd? write the fd
+ *     line->epoch = odd                publish message        (release)
+ *     fence                (seq_cst)   fence                  (seq_cst)
+ *     poll every channel               epoch odd? ring
+ *     nothing: block
  *
- * Without the two seq_cst marks both could miss the other (each load passes
- * its own store): the sleeper blocks with a message waiting. The declaration
- * is a counter, odd while asleep, in the sleeper's own outbox and written by
- * the sleeper only; a ringer remembers the last epoch it rang, so it makes at
- * most one system call per sleep.
+ * Without the two fences both could miss the other (each load passes its own
+ * store): the sleeper blocks with a message waiting. The declaration is a
+ * counter, odd while asleep, in the sleeper's own outbox; design note in
+ * bell.c.
  *
- * Spinning before sleep is the caller's decision through qn_bell_spin_budget:
- * it is 0 unless the node owns its core (affinity, quota and number of nodes
- * counted), because a spinner on a shared core costs its peer a time slice.
+ * Two kinds of end:
+ *   - eventfd: the line is written by the sleeper only, ringers map it
+ *     read-only; the ring itself waits in the descriptor. Event loops poll it.
+ *     A ringer remembers the last epoch it rang, so it makes at most one
+ *     system call per sleep.
+ *   - futex on the line (fd -1): for nodes that may write each other's line,
+ *     threads above all. A futex forgets a wake that comes before the wait, so
+ *     here the ringer turns the epoch even itself; all ringers together make
+ *     at most one system call per sleep.
  *
- * Two kinds of end: an eventfd (event loops poll it) or a futex on the line
- * itself (threads without a loop). Threads: the sleeper's calls belong to one
- * thread; each ringer owns its struct qn_ringer.
+ * Spinning before sleep is the caller's decision: core/wait/spin.h.
+ *
+ * Threads: the sleeper's calls belong to one thread; each ringer owns its
+ * struct qn_ringer. arm, disarm and ring are wait-free.
  */
 
 #include <stdalign.h>
@@ -36,7 +43,7 @@
 
 /** The shared line; lies in the sleeper's outbox. */
 struct qn_bell_line {
-    alignas(QN_CACHELINE) qn_a32 epoch; /* odd: asleep; sleeper writes */
+    alignas(QN_CACHELINE) qn_a32 epoch; /* odd: asleep; writers: see above */
 };
 
 /** The sleeper's end. Fields are private. */
@@ -47,9 +54,9 @@ struct qn_bell {
 
 /** A ringer's end. Fields are private. */
 struct qn_ringer {
-    const struct qn_bell_line *line; /* shared, mapped read-only */
-    int fd;                          /* eventfd, or -1: futex */
-    uint32_t rung;                   /* last epoch this ringer rang */
+    struct qn_bell_line *line; /* shared, kept; eventfd: read-only will do */
+    int fd;                    /* eventfd, or -1: futex */
+    uint32_t rung;             /* eventfd: last epoch this ringer rang */
 };
 
 /** Prepare the sleeper's end. `fd` is an eventfd (non-blocking) or -1. */
@@ -59,17 +66,19 @@ void qn_bell_init(struct qn_bell *b, struct qn_bell_line *line, int fd);
  *  calls qn_bell_disarm at once (something was there) or blocks. */
 void qn_bell_arm(struct qn_bell *b);
 
-/** Declare that this node is awake, and drain the eventfd if it was rung.
+/** Declare that this node is awake, and take the ring out of the eventfd if
+ *  one is there (a late one may still come: one wake-up for nothing).
  *  Harmless when not armed. */
 void qn_bell_disarm(struct qn_bell *b);
 
 /** Block until rung or until `deadline` (ns, monotonic; QN_TIME_NEVER). Only
- *  between arm and disarm. @return QN_OK rung (or spurious), QN_ETIMEDOUT. */
+ *  between arm and disarm. A ring since arm is never missed, also one that
+ *  came before this call. @return QN_OK rung (or spurious), QN_ETIMEDOUT. */
 int qn_bell_wait(struct qn_bell *b, qn_time_t deadline);
 
-/** Prepare a ringer's end for a sleeper's line and fd (-1: futex). */
-void qn_ringer_init(struct qn_ringer *r, const struct qn_bell_line *line,
-                    int fd);
+/** Prepare a ringer's end for a sleeper's line and fd (-1: futex; then `line`
+ *  must be writable). The sleeper's end must be of the same kind. */
+void qn_ringer_init(struct qn_ringer *r, struct qn_bell_line *line, int fd);
 
 /** Ring if the sleeper sleeps and was not rung in this sleep by this ringer.
  *  Contains the fence; call once per flush, after publishing.

@@ -1,0 +1,61 @@
+#include "core/place/memfd_internal.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+
+int qn_memfd_open(const char *name, size_t bytes)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) {
+        return errno == EMFILE || errno == ENFILE ? QN_EMFILE
+               : errno == ENOMEM                  ? QN_ENOMEM
+                                                  : QN_ENOSYS;
+    }
+    if (ftruncate(fd, (off_t)bytes) != 0) {
+        close(fd);
+        return QN_ENOMEM;
+    }
+    return fd;
+}
+
+int qn_memfd_fill(int fd, size_t bytes)
+{
+    int err;
+    do { /* a signal makes it start over */
+        err = posix_fallocate(fd, 0, (off_t)bytes);
+    } while (err == EINTR);
+    /* ENOSPC, ENOMEM and EFBIG (a file size limit) are all the same news. */
+    return err == 0 ? QN_OK : QN_ENOMEM;
+}
+
+int qn_memfd_seal(int fd, int seals)
+{
+    return fcntl(fd, F_ADD_SEALS, seals) == 0 ? QN_OK : QN_ENOSYS;
+}
+
+int qn_memfd_check(int fd, size_t bytes, int seals)
+{
+    int have = fcntl(fd, F_GET_SEALS);
+    if (have < 0 || (have & seals) != seals) {
+        return QN_EPERM;
+    }
+    struct stat st;
+    if (fstat(fd, &st) != 0 || (size_t)st.st_size != bytes) {
+        return QN_ECORRUPT;
+    }
+    return QN_OK;
+}
+
+int qn_memfd_map(void **out, int fd, size_t bytes, int prot)
+{
+    void *at = mmap(NULL, bytes, prot, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        return errno == EPERM || errno == EACCES ? QN_EPERM : QN_ENOMEM;
+    }
+    *out = at;
+    return QN_OK;
+}

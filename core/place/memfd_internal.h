@@ -1,0 +1,27 @@
+#ifndef QN_PLACE_MEMFD_INTERNAL_H
+#define QN_PLACE_MEMFD_INTERNAL_H
+
+/** Anonymous files that are allocated in full and sealed: what outboxes and
+ *  the commons have in common. Any thread. */
+
+#include <stddef.h>
+
+/** A memfd of `bytes`, empty of pages yet, that can be sealed.
+ *  @return the descriptor; QN_ENOMEM, QN_EMFILE, QN_ENOSYS. */
+int qn_memfd_open(const char *name, size_t bytes);
+
+/** Allocate every page, so that no access can ever fail. QN_ENOMEM. */
+int qn_memfd_fill(int fd, size_t bytes);
+
+/** Add `seals` (F_SEAL_*). QN_ENOSYS if the kernel does not know them. */
+int qn_memfd_seal(int fd, int seals);
+
+/** Check seals and size of a descriptor that somebody sent.
+ *  @return QN_OK; QN_EPERM if one of `seals` is missing; QN_ECORRUPT if the
+ *  size differs. */
+int qn_memfd_check(int fd, size_t bytes, int seals);
+
+/** Map it shared from the start. `prot` as for mmap. QN_EPERM, QN_ENOMEM. */
+int qn_memfd_map(void **out, int fd, size_t bytes, int prot);
+
+#endif

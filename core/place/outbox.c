@@ -1,0 +1,336 @@
+/*
+ * Outboxes.
+ *
+ * The order in `create` is the point: size, map writable (this is the only
+ * writable mapping there will ever be), home, allocate, write the header, seal.
+ * F_SEAL_FUTURE_WRITE leaves the existing mapping alone and refuses every later
+ * way to write: a writable mapping, mprotect of a read-only one, write,
+ * truncation, punching holes, and all of them through /proc/PID/fd too. Homing
+ * comes before the allocation, which then takes the pages from the right node.
+ *
+ * With the size sealed and the pages allocated, a reader can trust addresses,
+ * though not contents: the header of a peer's outbox is copied out and checked
+ * once, and later only lanes and lines at computed offsets are looked at.
+ *
+ * A mapping is shared by the handles on it (alias), hence the count in it; in
+ * memfd form there is one handle per mapping, and the kernel counts mappings.
+ *
+ * What this does not stop: a process of the same user that attaches as a
+ * debugger. That is not an accident any more.
+ */
+#include "core/place/outbox.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <numaif.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/place/memfd_internal.h"
+
+#define MAGIC          0x786f6274756f6e71u /* "qnoutbox" */
+#define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+#define NUMA_NODES_MAX 1024u
+
+struct header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t node;
+    uint32_t nodes;
+    uint32_t page; /* bytes */
+    uint64_t incarnation;
+    uint64_t lane_bytes;
+    uint64_t bytes; /* of the whole outbox */
+};
+
+/* The first page. */
+struct front {
+    alignas(QN_CACHELINE) struct header header;
+    struct qn_bell_line bell;
+    struct qn_outbox_state state;
+};
+
+static_assert(sizeof(struct header) <= QN_CACHELINE, "one line");
+static_assert(offsetof(struct front, bell) == 64, "layout of version 1");
+static_assert(offsetof(struct front, state) == 128, "layout of version 1");
+static_assert(sizeof(struct front) <= 4096, "the smallest page");
+
+struct mapping {
+    qn_a32 handles;
+    uint8_t *base;
+    size_t bytes;
+};
+
+struct qn_outbox {
+    struct mapping *mapping; /* kept, counted */
+    int fd;                  /* own memfd; -1 */
+    struct header header;    /* private copy: the shared one is not trusted */
+};
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t lane_stride(size_t lane_bytes)
+{
+    return qn_align_up(lane_bytes, page_bytes());
+}
+
+/* Offset of the first lane toward `peer`; none is kept for the owner. */
+static size_t lane_offset(const struct header *h, qn_node_t peer)
+{
+    uint32_t before = peer - (peer > h->node);
+    return page_bytes() + before * QN_LANES * lane_stride(h->lane_bytes);
+}
+
+static int check_opts(const struct qn_outbox_opts *o)
+{
+    bool ok = o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->node < o->nodes &&
+              o->lane_bytes > 0 && o->lane_bytes <= QN_LANE_BYTES_MAX;
+    return ok ? QN_OK : QN_EINVAL;
+}
+
+static struct header header_of(const struct qn_outbox_opts *o)
+{
+    return (struct header){
+        .magic = MAGIC,
+        .version = QN_OUTBOX_VERSION,
+        .node = o->node,
+        .nodes = o->nodes,
+        .page = (uint32_t)page_bytes(),
+        .incarnation = o->incarnation,
+        .lane_bytes = o->lane_bytes,
+        .bytes = page_bytes() +
+                 (o->nodes - 1) * QN_LANES * lane_stride(o->lane_bytes),
+    };
+}
+
+static struct front *front_of(const struct qn_outbox *o)
+{
+    return (struct front *)(void *)o->mapping->base;
+}
+
+/* Say where pages should lie. A wish: where it cannot be had, so be it. */
+static void home(void *at, size_t bytes, int numa_node)
+{
+    const size_t bits = 8 * sizeof(unsigned long);
+    unsigned long mask[NUMA_NODES_MAX / (8 * sizeof(unsigned long))] = {0};
+    if (numa_node < 0 || (size_t)numa_node >= NUMA_NODES_MAX) {
+        return;
+    }
+    mask[(size_t)numa_node / bits] = 1ul << ((size_t)numa_node % bits);
+    (void)mbind(at, bytes, MPOL_PREFERRED, mask, NUMA_NODES_MAX, 0);
+}
+
+static void home_all(uint8_t *base, const struct header *h,
+                     const struct qn_outbox_opts *o)
+{
+    home(base, h->bytes, o->numa_node);
+    if (o->reader_numa_node == NULL) {
+        return;
+    }
+    for (qn_node_t peer = 0; peer < o->nodes; peer++) {
+        if (peer != o->node) {
+            home(base + lane_offset(h, peer),
+                 QN_LANES * lane_stride(o->lane_bytes),
+                 o->reader_numa_node[peer]);
+        }
+    }
+}
+
+/* A handle on `base`, which it owns from then on. */
+static int wrap(struct qn_outbox **out, void *base, const struct header *h,
+                int fd)
+{
+    struct qn_outbox *o = malloc(sizeof *o);
+    struct mapping *m = malloc(sizeof *m);
+    if (o == NULL || m == NULL) {
+        free(o);
+        free(m);
+        return QN_ENOMEM;
+    }
+    m->base = base;
+    m->bytes = h->bytes;
+    /* relaxed: nobody else has the handle yet. */
+    qn_store(&m->handles, 1, QN_RELAXED);
+    *o = (struct qn_outbox){.mapping = m, .fd = fd, .header = *h};
+    *out = o;
+    return QN_OK;
+}
+
+static int create_private(struct qn_outbox **out,
+                          const struct qn_outbox_opts *opts,
+                          const struct header *h)
+{
+    void *base = mmap(NULL, h->bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
+        return QN_ENOMEM;
+    }
+    home_all(base, h, opts);
+    qn_copy_out(base, h, sizeof *h); /* published by handing over the handle */
+    int err = wrap(out, base, h, -1);
+    if (err != QN_OK) {
+        munmap(base, h->bytes);
+    }
+    return err;
+}
+
+static int create_shared(struct qn_outbox **out,
+                         const struct qn_outbox_opts *opts,
+                         const struct header *h)
+{
+    void *base;
+    int fd = qn_memfd_open("quoin-outbox", h->bytes);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = qn_memfd_map(&base, fd, h->bytes, PROT_READ | PROT_WRITE);
+    if (err != QN_OK) {
+        goto close_fd;
+    }
+    home_all(base, h, opts);
+    err = qn_memfd_fill(fd, h->bytes);
+    if (err != QN_OK) {
+        goto unmap;
+    }
+    qn_copy_out(base, h, sizeof *h); /* published by passing the descriptor */
+    err = qn_memfd_seal(fd, SEALS);
+    if (err != QN_OK) {
+        goto unmap;
+    }
+    err = wrap(out, base, h, fd);
+    if (err == QN_OK) {
+        return QN_OK;
+    }
+unmap:
+    munmap(base, h->bytes);
+close_fd:
+    close(fd);
+    return err;
+}
+
+int qn_outbox_create(struct qn_outbox **out, const struct qn_outbox_opts *opts)
+{
+    int err = check_opts(opts);
+    if (err != QN_OK || opts->incarnation == 0) {
+        return QN_EINVAL;
+    }
+    struct header h = header_of(opts);
+    return opts->shared ? create_shared(out, opts, &h)
+                        : create_private(out, opts, &h);
+}
+
+int qn_outbox_fd(const struct qn_outbox *o)
+{
+    return o->fd;
+}
+
+static int check_header(const struct header *have, const struct header *want)
+{
+    bool same = have->magic == want->magic && have->version == want->version &&
+                have->node == want->node && have->nodes == want->nodes &&
+                have->page == want->page &&
+                have->lane_bytes == want->lane_bytes &&
+                have->bytes == want->bytes && have->incarnation != 0;
+    if (!same) {
+        return QN_ECORRUPT;
+    }
+    return want->incarnation == 0 || want->incarnation == have->incarnation
+               ? QN_OK
+               : QN_ESTALE;
+}
+
+int qn_outbox_map(struct qn_outbox **out, int fd,
+                  const struct qn_outbox_opts *expect)
+{
+    if (check_opts(expect) != QN_OK) {
+        return QN_EINVAL;
+    }
+    struct header want = header_of(expect);
+    struct header have;
+    void *base;
+    int err = qn_memfd_check(fd, want.bytes, SEALS);
+    if (err != QN_OK) {
+        return err;
+    }
+    err = qn_memfd_map(&base, fd, want.bytes, PROT_READ);
+    if (err != QN_OK) {
+        return err;
+    }
+    qn_copy_in(&have, base, sizeof have); /* published by the descriptor */
+    err = check_header(&have, &want);
+    if (err == QN_OK) {
+        err = wrap(out, base, &have, -1);
+    }
+    if (err != QN_OK) {
+        munmap(base, want.bytes);
+    }
+    return err;
+}
+
+int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own)
+{
+    struct qn_outbox *o = malloc(sizeof *o);
+    if (o == NULL) {
+        return QN_ENOMEM;
+    }
+    *o = (struct qn_outbox){
+        .mapping = own->mapping, .fd = -1, .header = own->header};
+    /* relaxed: `own` keeps the mapping alive meanwhile. */
+    qn_fetch_add(&o->mapping->handles, 1, QN_RELAXED);
+    *out = o;
+    return QN_OK;
+}
+
+void qn_outbox_destroy(struct qn_outbox *o)
+{
+    if (o == NULL) {
+        return;
+    }
+    struct mapping *m = o->mapping;
+    /* acq_rel, with the other handles' destroy: whatever they did in the pages
+     * is over before the last one unmaps them. */
+    if (qn_fetch_add(&m->handles, UINT32_MAX, QN_ACQ_REL) == 1) {
+        munmap(m->base, m->bytes);
+        free(m);
+    }
+    if (o->fd >= 0) {
+        close(o->fd);
+    }
+    free(o);
+}
+
+uint64_t qn_outbox_incarnation(const struct qn_outbox *o)
+{
+    return o->header.incarnation;
+}
+
+size_t qn_outbox_bytes(const struct qn_outbox *o)
+{
+    return o->mapping->bytes;
+}
+
+void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
+                     enum qn_lane lane)
+{
+    QN_ASSERT(peer < o->header.nodes && peer != o->header.node);
+    QN_ASSERT(lane < QN_LANES);
+    return o->mapping->base + lane_offset(&o->header, peer) +
+           lane * lane_stride(o->header.lane_bytes);
+}
+
+struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o)
+{
+    return &front_of(o)->bell;
+}
+
+struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o)
+{
+    return &front_of(o)->state;
+}

@@ -1,0 +1,49 @@
+#ifndef QN_WAIT_SPIN_H
+#define QN_WAIT_SPIN_H
+
+/**
+ * How long to look before going to sleep.
+ *
+ * Waking a sleeper on an idle core costs tens of microseconds, so a node that
+ * owns its core looks for about as long as a wake-up takes before it parks: at
+ * worst it pays twice what an oracle would. A node that shares its core does
+ * not look at all: the one it waits for may be waiting for this very core, and
+ * would get it only after a time slice (milliseconds).
+ *
+ * Pure: no clock inside. One thread per struct qn_spin.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/clock.h"
+
+/** Upper end of the measured wake-ups across cores (18 to 26 us). */
+#define QN_SPIN_BUDGET (25 * QN_US)
+
+/** Who competes for the cores. */
+struct qn_spin_opts {
+    uint32_t nodes;       /* of the group, running on these cores */
+    uint32_t cores;       /* usable: affinity mask applied */
+    uint32_t quota_milli; /* CPU quota in thousandths of a core; 0: none */
+};
+
+/** @return ns to look before parking: QN_SPIN_BUDGET if each node has a core
+ *  of its own, by mask and by quota; else 0. */
+qn_time_t qn_bell_spin_budget(const struct qn_spin_opts *o);
+
+/** One wait. Fields are private. */
+struct qn_spin {
+    qn_time_t budget; /* ns */
+    qn_time_t since;  /* ns; when it began to find nothing, or never */
+};
+
+void qn_spin_init(struct qn_spin *s, qn_time_t budget);
+
+/** Something was found: the next wait starts afresh. */
+void qn_spin_reset(struct qn_spin *s);
+
+/** Nothing was found. @return true: look again; false: park. `now` in ns. */
+bool qn_spin_again(struct qn_spin *s, qn_time_t now);
+
+#endif
