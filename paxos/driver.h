@@ -28,6 +28,7 @@
 #include "core/base/bits.h"
 #include "core/base/clock.h"
 #include "core/node.h"
+#include "core/place/outbox.h"
 #include "core/qp.h"
 
 /** One decided command, as given to `apply`. */
@@ -55,13 +56,17 @@ struct qn_driver_opts {
     qn_node_t self;
     uint32_t nodes;              /* 1 .. QN_NODES_MAX; 1: no replication */
     const uint64_t *incarnation; /* [nodes], borrowed */
-    struct qn_qp **direct;       /* [nodes], [self] NULL; kept, not owned */
-    struct qn_qp **tree;         /* [nodes], [self] NULL; kept, not owned */
+    struct qn_qp **direct;       /* [nodes], [self] NULL; array borrowed,
+                                    queuepairs kept, not owned */
+    struct qn_qp **tree;         /* [nodes], likewise */
     const char *topology;        /* "sequential" or "binary" */
     struct qn_service service;
     qn_a64 *read_index; /* shared, kept: raised before anything is exposed */
-    qn_a64 *applied;    /* own outbox, kept: published for others */
-    qn_a64 *learned;    /* own outbox, kept */
+    struct qn_outbox_state *state; /* own outbox, kept: applied and learned are
+                                      published there */
+    const struct qn_outbox_state **peer_state; /* [nodes], [self] NULL; what
+                                      peers publish. Array borrowed, states
+                                      kept */
     bool own_cores;     /* column of the parameter table (PROTOCOL.md 10) */
     uint64_t seed;      /* of everything random inside */
     qn_time_t now;      /* ns */
@@ -73,6 +78,8 @@ struct qn_driver_status {
     qn_slot_t applied, learned, decided_hi;
     uint64_t batches, commands; /* applied so far */
     uint64_t unapplied;         /* own submitted commands not yet applied */
+    uint64_t fetches;           /* FETCH sent: LEARNs that were missed */
+    uint64_t log_bytes;         /* batches kept for laggards */
 };
 
 struct qn_driver;
@@ -116,6 +123,9 @@ qn_time_t qn_driver_deadline(const struct qn_driver *d);
 qn_slot_t qn_driver_applied(const struct qn_driver *d);
 
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
+
+/** The process of `peer` has ended for certain. */
+void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now);
 
 /** Test switch: hold back LEARNs that arrive here (DEBUG). */
 void qn_driver_hold_learns(struct qn_driver *d, bool hold);

@@ -57,7 +57,7 @@ void qn_bell_arm(struct qn_bell *b)
     qn_fence(QN_SEQ_CST);
 }
 
-void qn_bell_disarm(struct qn_bell *b)
+void qn_bell_wake(struct qn_bell *b)
 {
     /* relaxed would do throughout: the epoch publishes nothing; the design
      * note has the ringer that still sees the old value. */
@@ -70,7 +70,23 @@ void qn_bell_disarm(struct qn_bell *b)
         (void)qn_cas(&b->line->epoch, &epoch, epoch + 1, QN_ACQ_REL);
     } else {
         qn_store(&b->line->epoch, epoch + 1, QN_RELAXED);
+    }
+}
+
+void qn_bell_drain(struct qn_bell *b)
+{
+    if (b->fd >= 0) {
         qn_park_drain(b->fd);
+    }
+}
+
+void qn_bell_disarm(struct qn_bell *b)
+{
+    /* relaxed: written by this thread, or turned even by a ringer of a futex,
+     * where nothing is to be drained. */
+    if ((qn_load(&b->line->epoch, QN_RELAXED) & ASLEEP) != 0) {
+        qn_bell_wake(b);
+        qn_bell_drain(b);
     }
 }
 

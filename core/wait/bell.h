@@ -71,6 +71,13 @@ void qn_bell_arm(struct qn_bell *b);
  *  Harmless when not armed. */
 void qn_bell_disarm(struct qn_bell *b);
 
+/** The two halves of disarm, for event loops that poll the eventfd: `wake`
+ *  declares that this node is awake and makes no system call; a ring that is
+ *  there stays in the eventfd, makes it readable, and is taken out by `drain`
+ *  when the loop reports it. So a turn that nobody rang for costs nothing. */
+void qn_bell_wake(struct qn_bell *b);
+void qn_bell_drain(struct qn_bell *b);
+
 /** Block until rung or until `deadline` (ns, monotonic; QN_TIME_NEVER). Only
  *  between arm and disarm. A ring since arm is never missed, also one that
  *  came before this call. @return QN_OK rung (or spurious), QN_ETIMEDOUT. */

@@ -1,0 +1,86 @@
+#ifndef QN_KVS_REPLICA_H
+#define QN_KVS_REPLICA_H
+
+/**
+ * One replica: the store, and the replicated log that feeds it.
+ *
+ * Connections and replica meet at two queues only. A front end *submits*
+ * writes and marks, in order; the replica *completes* each, in the same order,
+ * with the bytes of its reply. So nothing has to be matched: the n-th
+ * completion answers the n-th submission.
+ *
+ *   write   goes through the log; its reply is made when this replica applies
+ *           it
+ *   mark    a read behind a write of the same connection. It is evaluated
+ *           inside apply as soon as every submission before it is complete and
+ *           this replica has applied the index the front end saw. So it sees
+ *           every earlier and no later write of its connection, and nothing
+ *           older than what anybody was shown before it arrived.
+ *
+ * Reads that are behind no write do not come here: the front end asks the
+ * store directly once qn_replica_applied() has reached the index.
+ *
+ * The first command of a group carries the hash seed and the start
+ * configuration; until it is applied there is no store (LOADING).
+ *
+ * Threads: one. Nothing blocks.
+ */
+
+#include <stdbool.h>
+
+#include "core/base/bits.h"
+#include "kvs/command.h"
+#include "kvs/config.h"
+#include "paxos/driver.h"
+
+struct qn_replica;
+
+struct qn_replica_opts {
+    struct qn_driver_opts driver;   /* `service` is filled by the replica */
+    const struct qn_config *config; /* start configuration; copied */
+    bool founder; /* submits the first command: one node of the group */
+    /** A message of another replica's front end (qn_replica_tell). */
+    void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
+    /** A configuration change was applied. */
+    void (*configured)(void *ctx);
+    void *ctx;
+};
+
+int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o);
+void qn_replica_destroy(struct qn_replica *r);
+
+/** The store, for reads; NULL until the first command is applied. */
+struct qn_store *qn_replica_store(struct qn_replica *r);
+/** The configuration in force: start values and what was set since. */
+const struct qn_config *qn_replica_config(const struct qn_replica *r);
+struct qn_driver *qn_replica_driver(struct qn_replica *r);
+
+/** True if the next write or mark will be taken, whatever its size. */
+bool qn_replica_room(const struct qn_replica *r);
+
+/** Submit a write. `call`: cmd, argv, argc, db, proto; borrowed for the call.
+ *  Only while qn_replica_room(). QN_OK, QN_ENOMEM (nothing submitted). */
+int qn_replica_write(struct qn_replica *r, const struct qn_cmd_call *call);
+
+/** Submit a mark; `index` is the read index the front end has loaded. */
+int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
+                    qn_slot_t index);
+
+/** The oldest completion not yet taken; *reply borrowed until the next turn.
+ *  @return false: none. */
+bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply);
+
+/** Receive and apply. @return true if anything was done. */
+bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms);
+
+/** Slots <= it are applied; and the stamp of the last one. */
+qn_slot_t qn_replica_applied(const struct qn_replica *r);
+uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
+
+/** Write submissions not yet complete. */
+uint64_t qn_replica_pending(const struct qn_replica *r);
+
+/** Send bytes (at most 60 000) to the front end of replica `to`. QN_EAGAIN. */
+int qn_replica_tell(struct qn_replica *r, qn_node_t to, struct qn_slice bytes);
+
+#endif

@@ -1,0 +1,522 @@
+/*
+ * A replica process, from its boot record to its end.
+ *
+ * Start: make the own outbox, exchange descriptors with all peers through the
+ * supervisor, open two queuepairs to each peer (direct and tree), make driver,
+ * replica and front end, listen. From then on the supervisor is not needed.
+ *
+ * Loop: libuv polls sockets and the bell; all work happens in the check
+ * handle, one turn per iteration. Before the loop may block, the prepare
+ * handle declares sleep, polls all channels once more, and lets the loop block
+ * only if they are empty (core/wait/bell.h says why in that order).
+ *
+ * End: told to drain, it stops listening, answers what was asked, closes, and
+ * leaves the loop when no connection and no own write is left.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "core/base/log.h"
+#include "core/wait/spin.h"
+#include "kvs/number.h"
+#include "kvs/reply.h"
+#include "kvs/server.h"
+#include "kvs/wide.h"
+#include "transports/registry.h"
+
+enum { PHASE_STARTING, PHASE_SERVING, PHASE_DRAINING, PHASE_ENDED };
+
+/* ---- one turn ------------------------------------------------------------ */
+
+static void on_deadline(uv_timer_t *h)
+{
+    struct qn_server *s = h->data;
+    s->deadline_at = QN_TIME_NEVER; /* the turn sets it anew */
+}
+
+static void deadline_set(struct qn_server *s, qn_time_t at, qn_time_t now)
+{
+    if (at == s->deadline_at) {
+        return;
+    }
+    s->deadline_at = at;
+    if (at == QN_TIME_NEVER) {
+        uv_timer_stop(&s->deadline);
+        return;
+    }
+    /* Rounded up: a timer that fires early would only fire again. */
+    uint64_t ms = at <= now ? 0 : (at - now + QN_MS - 1) / QN_MS;
+    uv_update_time(&s->loop);
+    uv_timer_start(&s->deadline, on_deadline, ms, 0);
+}
+
+static void phase_set(struct qn_server *s, uint64_t phase)
+{
+    /* relaxed: shown to people only. */
+    qn_store(&qn_outbox_state(s->outbox)->phase, phase, QN_RELAXED);
+}
+
+static qn_time_t waits_turn(struct qn_server *s, qn_time_t now);
+static void server_stop(struct qn_server *s);
+
+static void ready_check(struct qn_server *s)
+{
+    if (!s->ready && qn_replica_store(s->replica) != NULL) {
+        s->ready = true;
+        phase_set(s, PHASE_SERVING);
+        qn_boot_notify(s->boot, QN_BOOT_READY);
+    }
+}
+
+static void turn(struct qn_server *s)
+{
+    qn_time_t now = qn_clock_now();
+    struct qn_outbox_state *state = qn_outbox_state(s->outbox);
+    /* relaxed: a sign of life; nothing is read through it. */
+    qn_store(&state->turns, s->frontend.stats.turns + 1, QN_RELAXED);
+    qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
+    ready_check(s);
+    qn_time_t at = qn_ask_turn(s->ask, now);
+    at = QN_MIN(at, waits_turn(s, now));
+    at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
+    deadline_set(s, at, now);
+    if (s->draining && qn_frontend_drained(&s->frontend) &&
+        qn_replica_pending(s->replica) == 0) {
+        server_stop(s);
+    }
+}
+
+static void on_idle(uv_idle_t *h)
+{
+    (void)h; /* its being active keeps the loop from blocking */
+}
+
+static void on_bell(uv_poll_t *h, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct qn_server *s = h->data;
+    qn_bell_drain(&s->bell);
+}
+
+static void on_prepare(uv_prepare_t *h)
+{
+    struct qn_server *s = h->data;
+    qn_bell_arm(&s->bell);
+    if (qn_driver_pending(qn_replica_driver(s->replica))) {
+        qn_bell_wake(&s->bell);
+        uv_idle_start(&s->idle, on_idle);
+    } else {
+        uv_idle_stop(&s->idle);
+    }
+}
+
+static void on_check(uv_check_t *h)
+{
+    struct qn_server *s = h->data;
+    qn_bell_wake(&s->bell);
+    if (!s->stopping) {
+        turn(s);
+    }
+}
+
+/* ---- WAIT and DEBUG ------------------------------------------------------ */
+
+static int64_t replicas_at(struct qn_server *s, qn_slot_t slot)
+{
+    int64_t n = 0;
+    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
+        /* acquire <- release in the peer's driver: it has applied them. */
+        if (s->peer[i] != NULL &&
+            qn_load(&qn_outbox_state(s->peer[i])->applied, QN_ACQUIRE) >=
+                slot) {
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Peers do not ring when they have applied, so WAIT looks again every ms. */
+static qn_time_t waits_turn(struct qn_server *s, qn_time_t now)
+{
+    struct qn_conn **at = &s->waiting;
+    while (*at != NULL) {
+        struct qn_conn *c = *at;
+        int64_t have = replicas_at(s, c->last_write);
+        if (c->closed || have >= c->wait_want || now >= c->wait_until) {
+            *at = c->wait_next;
+            c->waiting = false;
+            if (!c->closed) {
+                qn_reply_int(&c->out, have);
+            }
+            qn_conn_answered(c);
+        } else {
+            at = &c->wait_next;
+        }
+    }
+    return s->waiting != NULL ? now + QN_MS : QN_TIME_NEVER;
+}
+
+void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
+                    uint64_t ms)
+{
+    c->hold = QN_HOLD_ANSWER;
+    c->waiting = true;
+    c->wait_want = want;
+    c->wait_until =
+        ms == 0 ? QN_TIME_NEVER : qn_clock_now() + (qn_time_t)ms * QN_MS;
+    c->wait_next = s->waiting;
+    s->waiting = c;
+}
+
+void qn_server_sleep(struct qn_server *s, struct qn_cmd_call *call)
+{
+    (void)s;
+    long double seconds = 0;
+    if (!qn_number_parse_float(call->argv[2], &seconds) || seconds < 0 ||
+        seconds > 3600) {
+        qn_reply_error(call->reply, "ERR value is not a valid float");
+        return;
+    }
+    uv_sleep((unsigned)(seconds * 1000));
+    qn_reply_ok(call->reply);
+}
+
+void qn_server_digest(struct qn_server *s, struct qn_cmd_call *call)
+{
+    struct qn_store *store = qn_replica_store(s->replica);
+    if (store == NULL) {
+        qn_reply_error(call->reply,
+                       "LOADING Redis is loading the dataset in memory");
+        return;
+    }
+    char text[64];
+    int n = snprintf(
+        text, sizeof text, "%llu %016llx",
+        (unsigned long long)qn_replica_applied(s->replica),
+        (unsigned long long)qn_store_digest(store,
+                                            qn_replica_stamp_ms(s->replica)));
+    qn_reply_status(call->reply, text);
+    (void)n;
+}
+
+/* ---- sockets ------------------------------------------------------------- */
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct qn_server *s = listener->data;
+    if (status == 0) {
+        qn_frontend_accept(&s->frontend, listener,
+                           listener->type == UV_NAMED_PIPE);
+    }
+}
+
+static int listen_on(struct qn_server *s, int fd)
+{
+    if (fd < 0) {
+        return QN_OK;
+    }
+    union qn_listener *l = &s->listener[s->listeners];
+    int err = 0;
+    if (uv_guess_handle(fd) == UV_NAMED_PIPE) {
+        uv_pipe_init(&s->loop, &l->pipe, 0);
+        err = uv_pipe_open(&l->pipe, fd);
+    } else {
+        uv_tcp_init(&s->loop, &l->tcp);
+        err = uv_tcp_open(&l->tcp, fd);
+    }
+    l->stream.data = s;
+    s->listeners++;
+    if (err == 0) {
+        err = uv_listen(&l->stream,
+                        (int)qn_replica_config(s->replica)->tcp_backlog,
+                        on_connection);
+    }
+    if (err != 0) {
+        qn_log(QN_LOG_ERROR, "replica %u: cannot listen: %s", s->boot->self,
+               uv_strerror(err));
+        return QN_EIO;
+    }
+    return QN_OK;
+}
+
+/* ---- control ------------------------------------------------------------- */
+
+static void drain(struct qn_server *s)
+{
+    if (s->draining) {
+        return;
+    }
+    s->draining = true;
+    phase_set(s, PHASE_DRAINING);
+    for (int i = 0; i < s->listeners; i++) {
+        uv_close((uv_handle_t *)&s->listener[i], NULL);
+    }
+    qn_frontend_drain(&s->frontend);
+    uv_idle_start(&s->idle, on_idle); /* a turn now */
+}
+
+static void peer_down(struct qn_server *s, qn_node_t peer)
+{
+    if (peer >= s->boot->nodes || s->direct[peer] == NULL) {
+        return;
+    }
+    qn_driver_down(qn_replica_driver(s->replica), peer, qn_clock_now());
+    qn_qp_close(s->direct[peer]);
+    qn_qp_close(s->tree[peer]);
+    s->direct[peer] = s->tree[peer] = NULL;
+}
+
+static void on_control(uv_poll_t *h, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct qn_server *s = h->data;
+    struct qn_boot_event e;
+    int err = QN_OK;
+    while ((err = qn_boot_next_event(s->boot, &e)) == QN_OK) {
+        switch (e.kind) {
+        case QN_BOOT_DRAIN:
+            drain(s);
+            break;
+        case QN_BOOT_PEER_DOWN:
+            peer_down(s, e.node);
+            break;
+        default:
+            break;
+        }
+    }
+    if (err != QN_EAGAIN) {
+        /* The supervisor is gone. Replicas go on without it. */
+        qn_log(QN_LOG_WARN, "replica %u: the supervisor has ended",
+               s->boot->self);
+        uv_poll_stop(&s->control_poll);
+    }
+}
+
+static void on_terminate(uv_signal_t *h, int signum)
+{
+    (void)signum;
+    drain(h->data);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static int tell(void *ctx, qn_node_t to, struct qn_slice bytes)
+{
+    struct qn_server *s = ctx;
+    return qn_replica_tell(s->replica, to, bytes);
+}
+
+static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
+{
+    struct qn_server *s = ctx;
+    qn_ask_told(s->ask, from, bytes);
+}
+
+static void on_configured(void *ctx)
+{
+    struct qn_server *s = ctx;
+    qn_frontend_configured(&s->frontend);
+}
+
+static void server_stop(struct qn_server *s)
+{
+    s->stopping = true;
+    phase_set(s, PHASE_ENDED);
+    uv_stop(&s->loop);
+}
+
+static int qps_open(struct qn_server *s, const struct qn_transport *t)
+{
+    const struct qn_boot *b = s->boot;
+    for (qn_node_t i = 0; i < b->nodes; i++) {
+        if (i == b->self) {
+            continue;
+        }
+        qn_ringer_init(&s->ringer[i], qn_outbox_bell(s->peer[i]),
+                       b->bell_fd[i]);
+        struct qn_qp **qp[QN_LANES] = {&s->direct[i], &s->tree[i]};
+        for (enum qn_lane lane = 0; lane < QN_LANES; lane++) {
+            const struct qn_qp_opts o = {
+                .tx = qn_outbox_lane(s->outbox, i, lane),
+                .rx = qn_outbox_lane(s->peer[i], b->self, lane),
+                .cells = b->config->cells,
+                .self = b->self,
+                .peer = i,
+                .self_inc = b->incarnation,
+                .peer_inc = qn_outbox_incarnation(s->peer[i]),
+                .bell = &s->bell,
+                .ringer = &s->ringer[i],
+            };
+            int err = t->open(qp[lane], &o);
+            if (err != QN_OK) {
+                return err;
+            }
+        }
+    }
+    return QN_OK;
+}
+
+static int memory_make(struct qn_server *s, const struct qn_transport *t)
+{
+    const struct qn_boot *b = s->boot;
+    const struct qn_outbox_opts o = {
+        .node = b->self,
+        .nodes = b->nodes,
+        .incarnation = b->incarnation,
+        .lane_bytes = t->lane_bytes(b->config->cells),
+        .numa_node = b->place.numa_node,
+        .shared = true,
+    };
+    int err = qn_outbox_create(&s->outbox, &o);
+    if (err == QN_OK) {
+        err = qn_commons_map(&s->commons, b->commons_fd, b->nodes);
+    }
+    if (err == QN_OK) {
+        err = qn_boot_exchange(b, s->outbox, &o, s->peer);
+    }
+    if (err == QN_OK) {
+        qn_bell_init(&s->bell, qn_outbox_bell(s->outbox),
+                     b->bell_fd[b->self]);
+        err = qps_open(s, t);
+    }
+    return err;
+}
+
+static int replica_make(struct qn_server *s)
+{
+    const struct qn_boot *b = s->boot;
+    uint64_t incarnation[QN_NODES_MAX] = {0};
+    const struct qn_outbox_state *peer_state[QN_NODES_MAX] = {0};
+    for (qn_node_t i = 0; i < b->nodes; i++) {
+        bool self = i == b->self;
+        incarnation[i] =
+            self ? b->incarnation : qn_outbox_incarnation(s->peer[i]);
+        peer_state[i] = self ? NULL : qn_outbox_state(s->peer[i]);
+    }
+    const struct qn_replica_opts o = {
+        .driver = {.self = b->self,
+                   .nodes = b->nodes,
+                   .incarnation = incarnation,
+                   .direct = s->direct,
+                   .tree = s->tree,
+                   .topology = b->config->topology,
+                   .read_index = &s->commons->read_index,
+                   .state = qn_outbox_state(s->outbox),
+                   .peer_state = peer_state,
+                   .own_cores = b->own_cores,
+                   .seed = b->incarnation ^ qn_clock_now(),
+                   .now = qn_clock_now()},
+        .config = b->config,
+        .founder = b->self == 0,
+        .told = on_told,
+        .configured = on_configured,
+        .ctx = s,
+    };
+    int err = qn_replica_create(&s->replica, &o);
+    if (err != QN_OK) {
+        return err;
+    }
+    const struct qn_ask_opts ask = {.self = b->self,
+                                    .nodes = b->nodes,
+                                    .tell = tell,
+                                    .answer = qn_wide_answer,
+                                    .finish = qn_wide_finish,
+                                    .ctx = s};
+    err = qn_ask_create(&s->ask, &ask);
+    if (err != QN_OK) {
+        return err;
+    }
+    const struct qn_frontend_opts fe = {
+        .loop = &s->loop,
+        .replica = s->replica,
+        .read_index = &s->commons->read_index,
+        .self = b->self,
+        .nodes = b->nodes,
+        .clients_max = b->config->maxclients,
+        .linearizable = b->config->linearizable,
+        .server = s,
+    };
+    return qn_frontend_init(&s->frontend, &fe);
+}
+
+static int loop_make(struct qn_server *s)
+{
+    struct {
+        uv_handle_t *h;
+    } all[] = {{(uv_handle_t *)&s->prepare}, {(uv_handle_t *)&s->check},
+               {(uv_handle_t *)&s->idle},    {(uv_handle_t *)&s->deadline},
+               {(uv_handle_t *)&s->bell_poll}, {(uv_handle_t *)&s->control_poll},
+               {(uv_handle_t *)&s->terminate}};
+    uv_prepare_init(&s->loop, &s->prepare);
+    uv_check_init(&s->loop, &s->check);
+    uv_idle_init(&s->loop, &s->idle);
+    uv_timer_init(&s->loop, &s->deadline);
+    uv_signal_init(&s->loop, &s->terminate);
+    if (uv_poll_init(&s->loop, &s->bell_poll,
+                     s->boot->bell_fd[s->boot->self]) != 0 ||
+        uv_poll_init(&s->loop, &s->control_poll, s->boot->control) != 0) {
+        return QN_EIO;
+    }
+    for (size_t i = 0; i < QN_ARRAY_COUNT(all); i++) {
+        all[i].h->data = s;
+    }
+    s->deadline_at = QN_TIME_NEVER;
+    uv_prepare_start(&s->prepare, on_prepare);
+    uv_check_start(&s->check, on_check);
+    uv_poll_start(&s->bell_poll, UV_READABLE, on_bell);
+    uv_poll_start(&s->control_poll, UV_READABLE, on_control);
+    uv_signal_start(&s->terminate, on_terminate, SIGTERM);
+    uv_idle_start(&s->idle, on_idle); /* the first turn comes at once */
+    return QN_OK;
+}
+
+static int server_make(struct qn_server *s, const struct qn_boot *boot)
+{
+    s->boot = boot;
+    s->started = qn_clock_now();
+    s->started_wall_ms = qn_clock_wall_ms();
+    const struct qn_transport *t = qn_transport_find(boot->config->transport);
+    if (t == NULL) {
+        return QN_ENOENT;
+    }
+    int err = memory_make(s, t);
+    if (err == QN_OK) {
+        err = replica_make(s);
+    }
+    if (err == QN_OK) {
+        err = loop_make(s);
+    }
+    if (err == QN_OK) {
+        err = listen_on(s, boot->listen_shared);
+    }
+    if (err == QN_OK) {
+        err = listen_on(s, boot->listen_own);
+    }
+    return err;
+}
+
+int qn_replica_main(const struct qn_boot *boot)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the group; the supervisor acts */
+    struct qn_server *s = calloc(1, sizeof *s);
+    if (s == NULL || uv_loop_init(&s->loop) != 0) {
+        qn_log(QN_LOG_ERROR, "replica %u: out of memory", boot->self);
+        free(s);
+        return 1;
+    }
+    int err = server_make(s, boot);
+    if (err != QN_OK) {
+        qn_log(QN_LOG_ERROR, "replica %u: cannot start: %s", boot->self,
+               qn_strerror(err));
+        return 1;
+    }
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    qn_boot_notify(boot, QN_BOOT_DRAINED);
+    /* The process ends here: its memory goes with it. */
+    return 0;
+}

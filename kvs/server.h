@@ -1,0 +1,69 @@
+#ifndef QN_KVS_SERVER_H
+#define QN_KVS_SERVER_H
+
+/**
+ * One replica process: everything it is made of, wired to a libuv loop.
+ *
+ * Made from a struct qn_boot by qn_replica_main, which returns when the
+ * replica has drained. Local commands find here what they answer from.
+ */
+
+#include <uv.h>
+
+#include "core/place/outbox.h"
+#include "kvs/ask.h"
+#include "kvs/boot.h"
+#include "kvs/frontend.h"
+#include "kvs/replica.h"
+
+union qn_listener {
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+};
+
+struct qn_server {
+    const struct qn_boot *boot;
+    uv_loop_t loop;
+    struct qn_outbox *outbox;                /* own life's */
+    struct qn_outbox *peer[QN_NODES_MAX];    /* mapped read-only */
+    struct qn_commons *commons;
+    struct qn_bell bell;
+    struct qn_ringer ringer[QN_NODES_MAX];
+    struct qn_qp *direct[QN_NODES_MAX];
+    struct qn_qp *tree[QN_NODES_MAX];
+    struct qn_replica *replica;
+    struct qn_frontend frontend;
+    struct qn_ask *ask; /* questions between replicas */
+
+    uv_poll_t bell_poll;
+    uv_poll_t control_poll;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_idle_t idle; /* active: the loop does not block */
+    uv_timer_t deadline;
+    qn_time_t deadline_at; /* what `deadline` is set to */
+    uv_signal_t terminate;
+    union qn_listener listener[2]; /* the shared address, the replica's own */
+    int listeners;
+    struct qn_conn *waiting; /* connections in WAIT, by wait_next */
+    bool draining, ready, stopping;
+    qn_time_t started; /* ns */
+    uint64_t started_wall_ms;
+};
+
+/* What local commands need (kvs/local.c). */
+
+/** WAIT: answer `c` once `want` other replicas have applied its last write, or
+ *  after `ms` (0: never give up). Holds the connection if need be. */
+void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
+                    uint64_t ms);
+/** DEBUG SLEEP: stop this replica for call->argv[2] seconds. */
+void qn_server_sleep(struct qn_server *s, struct qn_cmd_call *call);
+/** DEBUG DIGEST: position and digest of the own replica. */
+void qn_server_digest(struct qn_server *s, struct qn_cmd_call *call);
+
+/** Run one replica until it is told to drain. @return the exit status. */
+int qn_replica_main(const struct qn_boot *boot);
+
+#endif

@@ -1,0 +1,41 @@
+#ifndef QN_PAXOS_SENDQ_H
+#define QN_PAXOS_SENDQ_H
+
+/**
+ * Messages that wait for room in one channel, oldest first, and the cutting of
+ * long ones into pieces. A queue holds one reference to each message's blob.
+ * The machine bounds what is in flight, so the queue needs no limit of its
+ * own. One thread.
+ */
+
+#include "paxos/msg.h"
+
+/* Half of a lane of 1024 cells: the next piece can be written while the one
+ * before is read. */
+#define QN_PIECE_MAX 28672u /* bytes of one piece, head included */
+
+struct qn_sendq {
+    struct qn_msg *msg;   /* [cap] ring */
+    uint32_t cap;         /* power of two, or 0 */
+    uint32_t head, tail;  /* free-running */
+    uint32_t offset;      /* bytes of the oldest message's body sent so far */
+};
+
+static inline bool qn_sendq_empty(const struct qn_sendq *q)
+{
+    return q->head == q->tail;
+}
+
+/** Add a message; takes a reference of its own. QN_OK, QN_ENOMEM. */
+int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m);
+
+/** The next piece to send, without taking it. Only if not empty. */
+void qn_sendq_piece(const struct qn_sendq *q, struct qn_msg *piece);
+
+/** The piece was sent: go on behind it. */
+void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *piece);
+
+/** Drop everything and free the memory. */
+void qn_sendq_free(struct qn_sendq *q);
+
+#endif
