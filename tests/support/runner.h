@@ -58,6 +58,8 @@ void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
 #define cr_expect(cond, ...) QN_TEST_CHECK_(false, cond, #cond, __VA_ARGS__)
 #define cr_assert_not(cond, ...)                                               \
     QN_TEST_CHECK_(true, !(cond), "!(" #cond ")", __VA_ARGS__)
+#define cr_expect_not(cond, ...)                                               \
+    QN_TEST_CHECK_(false, !(cond), "!(" #cond ")", __VA_ARGS__)
 #define cr_assert_fail(...)                                                    \
     qn_test_failed(true, __FILE__, __LINE__, "failure", " " __VA_ARGS__)
 
