@@ -1,0 +1,83 @@
+#ifndef QN_KVS_CMD_INTERNAL_H
+#define QN_KVS_CMD_INTERNAL_H
+
+/** What the files cmd_*.c share: the bodies of the commands, which the table
+ *  names, and how they look at the store. */
+
+#include "core/base/err.h"
+#include "kvs/command.h"
+#include "kvs/reply.h"
+
+extern const struct qn_cmd qn_cmd_table[];
+extern const uint32_t qn_cmd_table_rows;
+
+/* cmd_string.c */
+qn_cmd_run_fn qn_cmd_get, qn_cmd_set, qn_cmd_setnx, qn_cmd_getset,
+    qn_cmd_getdel, qn_cmd_mget, qn_cmd_mset, qn_cmd_msetnx, qn_cmd_strlen;
+/* cmd_range.c */
+qn_cmd_run_fn qn_cmd_append, qn_cmd_getrange, qn_cmd_setrange;
+/* cmd_counter.c */
+qn_cmd_run_fn qn_cmd_incr, qn_cmd_decr, qn_cmd_incrby, qn_cmd_decrby,
+    qn_cmd_incrbyfloat;
+/* cmd_generic.c */
+qn_cmd_run_fn qn_cmd_del, qn_cmd_exists, qn_cmd_type, qn_cmd_dbsize,
+    qn_cmd_flushall, qn_cmd_flushdb, qn_cmd_keys, qn_cmd_randomkey,
+    qn_cmd_config_set;
+/* cmd_introspect.c */
+qn_cmd_run_fn qn_cmd_command, qn_cmd_command_count, qn_cmd_command_list,
+    qn_cmd_command_info, qn_cmd_command_docs, qn_cmd_help;
+
+#define QN_CMD_ERR_SYNTAX  "ERR syntax error"
+#define QN_CMD_ERR_INTEGER "ERR value is not an integer or out of range"
+#define QN_CMD_ERR_TOO_BIG                                                     \
+    "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+
+/** True if argument `a` is `word` (lower case), in any case. */
+bool qn_cmd_word_is(struct qn_slice a, const char *word);
+
+/** Write "wrong number of arguments" for c->cmd. */
+void qn_cmd_reply_arity(const struct qn_cmd_call *c);
+
+/** True if a deadline has passed at the call's stamp: the key is invisible. */
+static inline bool qn_cmd_dead(const struct qn_cmd_call *c,
+                               uint64_t deadline_ms)
+{
+    return deadline_ms != 0 && deadline_ms <= c->stamp_ms;
+}
+
+/** Look a key up; a dead one is absent. Without a result, *out has an empty
+ *  value and no deadline. */
+static inline bool qn_cmd_lookup(const struct qn_store *s,
+                                 const struct qn_cmd_call *c,
+                                 struct qn_slice key, struct qn_found *out)
+{
+    if (qn_store_get(s, c->db, key, out) && !qn_cmd_dead(c, out->deadline_ms)) {
+        return true;
+    }
+    *out = (struct qn_found){0};
+    return false;
+}
+
+/** Store the concatenation of parts at `key`. QN_OK or QN_ENOMEM. */
+static inline int qn_cmd_put(struct qn_store *s, const struct qn_cmd_call *c,
+                             struct qn_slice key, uint64_t deadline_ms,
+                             const struct qn_slice *parts, uint32_t part_count)
+{
+    const struct qn_put put = {.db = c->db,
+                               .key = key,
+                               .parts = parts,
+                               .part_count = part_count,
+                               .slot = c->slot,
+                               .deadline_ms = deadline_ms};
+    return qn_store_put(s, &put);
+}
+
+/** Bytes a value may have. */
+static inline uint64_t qn_cmd_value_max(const struct qn_cmd_call *c)
+{
+    return c->value_max != 0 && c->value_max < QN_STORE_VAL_MAX
+               ? c->value_max
+               : QN_STORE_VAL_MAX;
+}
+
+#endif
