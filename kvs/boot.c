@@ -1,0 +1,175 @@
+/*
+ * Messages between supervisor and replica.
+ *
+ * SEQPACKET keeps message borders and tells the end of the other process, so a
+ * message is one struct and one system call, and nothing needs a length or a
+ * checksum. Both ends are the same program: what arrives damaged is a bug or a
+ * replica that has overwritten its own memory, hence an error and not an
+ * assertion.
+ */
+#include "kvs/boot.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+
+union control_block {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static int error_of(int e)
+{
+    switch (e) {
+    case EAGAIN:
+    case ETOOMANYREFS: /* descriptors under way; they will arrive */
+        return QN_EAGAIN;
+    case EPIPE:
+    case ECONNRESET:
+        return QN_EPEERDEAD;
+    default:
+        return QN_EIO;
+    }
+}
+
+int qn_boot_send(int control, const struct qn_boot_event *e, int fd)
+{
+    union control_block block = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)e,
+                         .iov_len = sizeof *e};
+    struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        msg.msg_control = block.bytes;
+        msg.msg_controllen = sizeof block.bytes;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    }
+    ssize_t n;
+    do {
+        n = sendmsg(control, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof *e ? QN_OK : error_of(errno);
+}
+
+static int take_descriptor(struct msghdr *msg)
+{
+    int fd = -1;
+    struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+    if (c != NULL && c->cmsg_level == SOL_SOCKET &&
+        c->cmsg_type == SCM_RIGHTS) {
+        memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    }
+    return fd;
+}
+
+int qn_boot_recv(int control, struct qn_boot_event *e, int *fd, bool wait)
+{
+    struct qn_boot_event got;
+    union control_block block = {0};
+    struct iovec part = {.iov_base = &got, .iov_len = sizeof got};
+    struct msghdr msg = {.msg_iov = &part,
+                         .msg_iovlen = 1,
+                         .msg_control = block.bytes,
+                         .msg_controllen = sizeof block.bytes};
+    ssize_t n;
+    do {
+        n = recvmsg(control, &msg,
+                    MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        return error_of(errno);
+    }
+    int with = take_descriptor(&msg);
+    if (n != (ssize_t)sizeof got ||
+        (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+        if (with >= 0) {
+            close(with);
+        }
+        return n == 0 ? QN_EPEERDEAD : QN_ECORRUPT;
+    }
+    *e = got;
+    *fd = with;
+    return QN_OK;
+}
+
+static int tell(const struct qn_boot *b, enum qn_boot_kind kind, int err,
+                int fd)
+{
+    const struct qn_boot_event e = {.kind = kind,
+                                    .node = b->self,
+                                    .incarnation = b->incarnation,
+                                    .error = err};
+    return qn_boot_send(b->control, &e, fd);
+}
+
+int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind)
+{
+    QN_ASSERT(kind == QN_BOOT_READY || kind == QN_BOOT_DRAINED ||
+              kind == QN_BOOT_SHUTDOWN);
+    return tell(b, kind, QN_OK, -1);
+}
+
+void qn_boot_failed(const struct qn_boot *b, int err)
+{
+    (void)tell(b, QN_BOOT_FAILED, err, -1); /* nobody left to hear: so be it */
+}
+
+int qn_boot_next_event(const struct qn_boot *b, struct qn_boot_event *e)
+{
+    int fd = -1;
+    int err = qn_boot_recv(b->control, e, &fd, false);
+    if (err == QN_OK && fd >= 0) {
+        close(fd);
+    }
+    return err;
+}
+
+/* One message of the exchange. @return QN_OK: a peer was mapped. */
+static int next_peer(const struct qn_boot *b, const struct qn_outbox_opts *like,
+                     struct qn_outbox **peer)
+{
+    struct qn_boot_event e;
+    int fd = -1;
+    int err = qn_boot_recv(b->control, &e, &fd, true);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (e.kind != QN_BOOT_PEER) {
+        err = e.kind == QN_BOOT_PEER_DOWN ? QN_EPEERDEAD : QN_EABORTED;
+    } else if (fd < 0 || e.node >= b->nodes || e.node == b->self ||
+               peer[e.node] != NULL) {
+        err = QN_ECORRUPT;
+    } else {
+        struct qn_outbox_opts expect = *like;
+        expect.node = e.node;
+        expect.incarnation = e.incarnation;
+        err = qn_outbox_map(&peer[e.node], fd, &expect);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err;
+}
+
+int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
+                     const struct qn_outbox_opts *like, struct qn_outbox **peer)
+{
+    for (qn_node_t i = 0; i < b->nodes; i++) {
+        peer[i] = NULL;
+    }
+    int err = tell(b, QN_BOOT_HELLO, QN_OK, qn_outbox_fd(own));
+    for (uint32_t i = 1; err == QN_OK && i < b->nodes; i++) {
+        err = next_peer(b, like, peer);
+    }
+    for (qn_node_t i = 0; err != QN_OK && i < b->nodes; i++) {
+        qn_outbox_destroy(peer[i]);
+        peer[i] = NULL;
+    }
+    return err;
+}

@@ -1,0 +1,121 @@
+#ifndef QN_KVS_BOOT_H
+#define QN_KVS_BOOT_H
+
+/**
+ * What the supervisor hands to a replica process, and what they say to each
+ * other afterwards.
+ *
+ * A replica is forked, named, pinned, and gets a struct qn_boot with its
+ * sockets already listening. The two then talk over `control`, a Unix
+ * SEQPACKET socket, in messages of one fixed size:
+ *
+ *     replica                      supervisor
+ *     HELLO + outbox descriptor ->            own outbox is made
+ *                              <-  PEER + outbox descriptor, one per other node
+ *     READY                    ->             connections are answered now
+ *
+ *                              <-  PEER_DOWN  that process has ended
+ *     SHUTDOWN                 ->             a client wants all to end
+ *
+ *                              <-  DRAIN      accept nothing more, answer what
+ *                                             was asked, close
+ *     DRAINED                  ->             nothing of its own is left. It
+ *                                             goes on turning: others still
+ *                                             need it as leader or acceptor
+ *                              <-  STOP       all have drained: exit(0)
+ *
+ * A replica that cannot start says FAILED with the reason, logs nothing, and
+ * exits 1: the supervisor prints the one line. The end of a process closes its
+ * socket; a replica whose supervisor has ended goes on without it, and drains
+ * and exits by itself on SIGTERM.
+ *
+ * Threads: each process uses its end from one thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/node.h"
+#include "core/place/outbox.h"
+#include "core/place/place.h"
+#include "kvs/config.h"
+
+enum qn_boot_kind {
+    QN_BOOT_HELLO = 1,
+    QN_BOOT_READY,
+    QN_BOOT_DRAINED,
+    QN_BOOT_SHUTDOWN,
+    QN_BOOT_FAILED,
+    QN_BOOT_PEER,
+    QN_BOOT_PEER_DOWN,
+    QN_BOOT_DRAIN,
+    QN_BOOT_STOP,
+};
+
+/** One message. */
+struct qn_boot_event {
+    uint32_t kind;        /* enum qn_boot_kind */
+    qn_node_t node;       /* HELLO, PEER, PEER_DOWN: whom it concerns */
+    uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life */
+    int64_t error;        /* FAILED: a QN_E* */
+};
+
+/** A replica's birth certificate. Descriptors are open until the process
+ *  ends; the struct and what it points to live as long. */
+struct qn_boot {
+    const struct qn_config *config; /* kept; checked, nothing left automatic */
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t incarnation;      /* own life, never 0 */
+    int control;               /* blocking; see qn_boot_next_event */
+    int listen_shared;         /* TCP with SO_REUSEPORT, or the Unix socket all
+                                  replicas accept from; listening; -1: none */
+    int listen_own;            /* the replica's own port or PATH.self; -1 */
+    int commons_fd;            /* qn_commons_map */
+    int bell_fd[QN_NODES_MAX]; /* eventfd of each node, non-blocking */
+    struct qn_place place;     /* where this process is pinned */
+    int numa_node[QN_NODES_MAX]; /* of each node, for qn_outbox_opts; -1 */
+    bool own_cores;              /* no two nodes share a core */
+    qn_time_t spin;              /* ns to look before parking; 0: none */
+    uint32_t tcp_port;           /* really bound, shared; 0: Unix socket */
+    uint32_t own_port;           /* really bound, own; 0: none */
+};
+
+/**
+ * Give the own outbox away and map those of all others. Blocks until all have
+ * come.
+ *
+ * @param own   Borrowed.
+ * @param like  What `own` was made with: the others have its shape.
+ * @param peer  [nodes] Filled; peer[self] = NULL. The caller destroys them.
+ *              All NULL on failure.
+ * @return QN_OK; QN_EPEERDEAD a peer or the supervisor has ended; QN_EABORTED
+ *         told to end; else as qn_outbox_map.
+ */
+int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
+                     const struct qn_outbox_opts *like,
+                     struct qn_outbox **peer);
+
+/** Tell the supervisor READY, DRAINED or SHUTDOWN. Never blocks. QN_OK, or
+ *  QN_EPEERDEAD: it has ended, which is no reason to end too. */
+int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind);
+
+/** Tell the supervisor why this replica cannot start. */
+void qn_boot_failed(const struct qn_boot *b, int err);
+
+/** The next message, without blocking. QN_OK; QN_EAGAIN: none; QN_EPEERDEAD:
+ *  the supervisor has ended, look no more; QN_ECORRUPT. */
+int qn_boot_next_event(const struct qn_boot *b, struct qn_boot_event *e);
+
+/** The messages themselves, for both ends. `fd` -1: none. Never blocks.
+ *  QN_OK; QN_EAGAIN: no room; QN_EPEERDEAD; QN_EIO. */
+int qn_boot_send(int control, const struct qn_boot_event *e, int fd);
+
+/** Receive one. *fd filled: a descriptor to close (close-on-exec), or -1.
+ *  `wait`: block for it. QN_OK; QN_EAGAIN; QN_EPEERDEAD; QN_ECORRUPT. */
+int qn_boot_recv(int control, struct qn_boot_event *e, int *fd, bool wait);
+
+/** A replica's life: defined in kvs/replica_main.c. @return exit status. */
+int qn_replica_main(const struct qn_boot *boot);
+
+#endif

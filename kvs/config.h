@@ -1,0 +1,127 @@
+#ifndef QN_KVS_CONFIG_H
+#define QN_KVS_CONFIG_H
+
+/**
+ * The configuration of `quoind`: one table of names, limits and defaults.
+ *
+ * The same table reads the command line (`--port 7000`), a configuration file
+ * (`port 7000`) and CONFIG GET and SET, and prints the help. Start options are
+ * fixed when the server starts; run-time options change by CONFIG SET, which
+ * goes through the log, so that all replicas change at the same slot: setting
+ * is a pure function of the configuration before and the arguments.
+ *
+ * struct qn_config is plain data and may be copied. Errors are one line that
+ * names the option and its limits.
+ *
+ * Threads: any, each with its own struct.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/bits.h"
+#include "core/base/log.h"
+#include "core/place/place.h"
+#include "kvs/buf.h"
+
+#define QN_CONFIG_TEXT_MAX    108u /* bytes of a text option, NUL included */
+#define QN_CONFIG_WHY_MAX     256u /* room for any error line, NUL included */
+#define QN_REPLICAS_AUTO      0u   /* as many as NUMA nodes, at least 3 */
+#define QN_REPLICA_PORTS_NEXT 0u   /* from port + 1 on (any, if port is 0) */
+#define QN_REPLICA_PORTS_NONE 65536u
+
+struct qn_config {
+    /* Start options: where and how many. */
+    uint32_t replicas;                   /* 1, 3 .. 64, or QN_REPLICAS_AUTO */
+    uint32_t port;                       /* 0: any free one */
+    uint32_t replica_ports;              /* first; or QN_REPLICA_PORTS_* */
+    char bind[QN_CONFIG_TEXT_MAX];       /* IPv4 or IPv6 address */
+    char unixsocket[QN_CONFIG_TEXT_MAX]; /* "": TCP; else this path instead */
+    uint32_t tcp_backlog;                /* connections not yet accepted */
+    uint32_t tcp_keepalive;              /* s; 0: off */
+    uint32_t maxclients;
+    uint32_t databases;
+    bool linearizable; /* consistency; false: local */
+    bool enable_debug_command;
+    uint32_t log_level;                 /* enum qn_log_level */
+    char transport[QN_CONFIG_TEXT_MAX]; /* name in transports/registry.h */
+    char topology[QN_CONFIG_TEXT_MAX];  /* name in core/topo/tree.h */
+    uint32_t cells;                     /* of one lane, a power of two */
+    uint32_t pin;                       /* enum qn_bind */
+
+    /* Run-time options. Sizes are bytes. */
+    uint64_t proto_max_bulk_len;
+    uint64_t max_key_len;
+    uint32_t max_args;
+    uint64_t client_query_buffer_limit;
+    uint64_t client_output_pause;
+};
+
+/** What is known of an option, for help texts and tests. */
+struct qn_config_option {
+    const char *name;    /* "tcp-backlog" */
+    const char *arg;     /* what the help calls its value: "N" */
+    const char *initial; /* default, as typed */
+    const char *help;    /* one sentence */
+    bool runtime;        /* CONFIG SET may change it */
+    bool fixed;          /* answered by CONFIG GET only: cannot be changed */
+};
+
+/** All defaults. */
+void qn_config_init(struct qn_config *c);
+
+/** The i-th option by table order; false past the last one. */
+bool qn_config_at(uint32_t i, struct qn_config_option *out);
+
+/**
+ * Set an option at start.
+ *
+ * @param name   As on the command line without the dashes; any case.
+ * @param value  Numbers in decimal; sizes with an optional unit b, k, kb, m,
+ *               mb, g, gb (kb = 1024 bytes, k = 1000).
+ * @param why    [cap] Filled on failure: one line, cut if it must be.
+ * @return QN_OK; QN_ENOENT: no such option (`why` names the nearest);
+ *         QN_EINVAL: not a value of it. *c is untouched on failure.
+ */
+int qn_config_start(struct qn_config *c, const char *name, const char *value,
+                    char *why, size_t cap);
+
+/**
+ * Set an option by CONFIG SET.
+ *
+ * @param why  [cap] Filled on failure: the text of Redis' error reply behind
+ *             its code ("ERR %s"): "CONFIG SET failed (possibly related to
+ *             argument 'x') - ..." or "Unknown option or number of arguments
+ *             for CONFIG SET - 'x'".
+ * @return QN_OK; QN_ENOENT; QN_EPERM: fixed at start; QN_EINVAL.
+ */
+int qn_config_set(struct qn_config *c, struct qn_slice name,
+                  struct qn_slice value, char *why, size_t cap);
+
+/** Write the reply of CONFIG GET: a map of all options whose name matches one
+ *  of the globs, each once. */
+void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
+                     uint32_t count, uint8_t proto, struct qn_buf *reply);
+
+/**
+ * Check what concerns several options: ports that fit and do not overlap, a
+ * number of replicas that can agree, a query buffer that holds a bulk, a path
+ * that fits with `.63` behind it, a known topology and transport.
+ *
+ * @param c  `replicas` is no longer QN_REPLICAS_AUTO.
+ * @return QN_OK or QN_EINVAL with `why` filled.
+ */
+int qn_config_check(const struct qn_config *c, char *why, size_t cap);
+
+/**
+ * Read a file of lines `name value`; blank lines and lines that begin with `#`
+ * are skipped.
+ *
+ * @return QN_OK; QN_EIO unreadable; QN_EINVAL; `why` filled with file, line and
+ *         reason.
+ */
+int qn_config_file(struct qn_config *c, const char *path, char *why,
+                   size_t cap);
+
+#endif
