@@ -60,14 +60,19 @@ static bool is_borrowed(const struct qn_resp_reader *r)
     return r->input != r->held.data;
 }
 
-/* The bytes of the request under way moved: so do its arguments. `from` is an
- * address, because what was there may be freed. */
-static void rebase(struct qn_resp_reader *r, uintptr_t from, const uint8_t *to)
+/* If the request under way has moved, so do its arguments. `base` is a number,
+ * because what was there may be freed. */
+static void rebase(struct qn_resp_reader *r)
 {
-    uint32_t n = r->wanted == 0 ? 0 : r->argc;
-    for (uint32_t i = 0; i < n; i++) {
-        r->argv[i].data = to + ((uintptr_t)r->argv[i].data - from);
+    const uint8_t *begin = r->input + r->begin;
+    if (r->wanted == 0 || r->base == (uintptr_t)begin) {
+        return;
     }
+    for (uint32_t i = 0; i < r->argc; i++) {
+        uintptr_t offset = (uintptr_t)r->argv[i].data - r->base;
+        r->argv[i].data = begin + offset;
+    }
+    r->base = (uintptr_t)begin;
 }
 
 /* Make held.cap at least `cap`; not more, because it is sized by what is
@@ -118,13 +123,12 @@ static void compact(struct qn_resp_reader *r)
         return;
     }
     uint8_t *data = r->held.data;
-    const uint8_t *from = data + r->begin;
-    memmove(data, from, r->input_len - r->begin);
-    rebase(r, (uintptr_t)from, data);
+    memmove(data, data + r->begin, r->input_len - r->begin);
     r->input_len -= r->begin;
     r->held.len = r->input_len;
     r->at -= r->begin;
     r->begin = 0;
+    rebase(r);
 }
 
 /* How many bytes should be read next, when `len` bytes of `cap` are in use. */
@@ -251,6 +255,7 @@ static int read_count(struct qn_resp_reader *r)
                     "ERR Protocol error: unauthenticated multibulk length");
     }
     r->wanted = (uint32_t)n;
+    r->base = (uintptr_t)(r->input + r->begin);
     return QN_OK;
 }
 
@@ -380,12 +385,11 @@ uint8_t *qn_resp_room(struct qn_resp_reader *r, size_t *n)
     }
     size_t room = room_for(r, len, r->held.cap);
     room = (size_t)QN_MIN(room, r->limits->buffer_max - len);
-    uintptr_t before = (uintptr_t)r->held.data;
     if (!hold(r, len + room)) {
         return NULL;
     }
-    rebase(r, before, r->held.data);
     r->input = r->held.data;
+    rebase(r);
     *n = room;
     return r->held.data + len;
 }
@@ -429,11 +433,11 @@ int qn_resp_settle(struct qn_resp_reader *r)
     }
     const uint8_t *from = r->input + r->begin;
     memcpy(r->held.data, from, rest);
-    rebase(r, (uintptr_t)from, r->held.data);
     r->input = r->held.data;
     r->input_len = r->held.len = rest;
     r->at -= r->begin;
     r->begin = 0;
+    rebase(r);
     return QN_OK;
 }
 

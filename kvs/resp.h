@@ -65,6 +65,7 @@ struct qn_resp_reader {
     const uint8_t *input;  /* bytes being parsed: held.data, or borrowed */
     size_t input_len;      /* bytes */
     size_t begin;          /* where the request under way begins */
+    uintptr_t base;        /* its address when argv was filled */
     size_t at;             /* parsed so far */
     size_t bulk_len;       /* of the argument under way; SIZE_MAX: not known */
     struct qn_slice *argv; /* [argv_cap]: few, or allocated */
