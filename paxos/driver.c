@@ -52,13 +52,13 @@ struct qn_driver {
     struct qn_context *context;
     struct qn_joiner learn_joiner;
     struct qn_sendq bcast;
-    uint64_t children;      /* mask */
-    uint64_t left_behind;   /* children that are not waited for */
+    uint64_t children;       /* mask */
+    uint64_t left_behind;    /* children that are not waited for */
     qn_time_t stalled_since; /* 0: the head of bcast does not wait */
     struct peer peer[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
     const struct qn_outbox_state *peer_state[QN_NODES_MAX];
-    uint64_t touched;  /* peers whose queuepair must be flushed */
+    uint64_t touched;   /* peers whose queuepair must be flushed */
     uint64_t transfers; /* peers for which the machine has more */
     qn_time_t now;
     uint64_t wall_ms;
@@ -249,8 +249,7 @@ static void out_execute(struct qn_driver *d, const struct qn_out *o)
 
 static int step(struct qn_driver *d, const struct qn_input *in)
 {
-    int err =
-        qn_onepaxos_step(d->machine, in, d->now, d->wall_ms, &d->out);
+    int err = qn_onepaxos_step(d->machine, in, d->now, d->wall_ms, &d->out);
     if (err != QN_OK) {
         return err;
     }
@@ -482,8 +481,7 @@ bool qn_driver_pending(struct qn_driver *d)
             return true;
         }
     }
-    return d->o.nodes > 1 && !d->hold_learns &&
-           qn_context_pending(d->context);
+    return d->o.nodes > 1 && !d->hold_learns && qn_context_pending(d->context);
 }
 
 qn_time_t qn_driver_deadline(const struct qn_driver *d)
@@ -500,8 +498,7 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
 {
     const struct qn_input in = {.kind = QN_IN_SUBMIT,
                                 .submit = {.parts = parts, .count = count}};
-    int err =
-        qn_onepaxos_step(d->machine, &in, d->now, d->wall_ms, &d->out);
+    int err = qn_onepaxos_step(d->machine, &in, d->now, d->wall_ms, &d->out);
     if (err != QN_OK) {
         return err;
     }

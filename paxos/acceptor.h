@@ -1,0 +1,76 @@
+#ifndef QN_PAXOS_ACCEPTOR_H
+#define QN_PAXOS_ACCEPTOR_H
+
+/**
+ * The acceptor, behind three calls (PROTOCOL.md 3.3, 3.4, 11).
+ *
+ * What an acceptor is to the rest of the machine: it accepts slots in order
+ * for the one epoch that it has promised, and its accept is the decision. The
+ * *process* backend (acceptor_process.c) keeps what it accepted in its node's
+ * own log, so that only messages reach it; it dies with its process. A
+ * *memory* backend keeps it in shared memory that outlives processes.
+ *
+ * One thread; no IO; nothing is allocated.
+ */
+
+#include "paxos/log.h"
+#include "paxos/msg.h"
+
+enum qn_accept {
+    QN_ACCEPT_DONE,    /* decided now */
+    QN_ACCEPT_AGAIN,   /* was decided before, the same batch */
+    QN_ACCEPT_REFUSED, /* not active, or another epoch is promised */
+};
+
+struct qn_acceptor;
+
+struct qn_acceptor_ops {
+    enum qn_accept (*accept)(struct qn_acceptor *a, qn_epoch_t epoch,
+                             qn_slot_t slot, struct qn_blob *batch,
+                             uint64_t hash);
+    bool (*promise)(struct qn_acceptor *a, qn_epoch_t epoch, qn_epoch_t tenure,
+                    qn_slot_t *hi);
+    struct qn_blob *(*read)(struct qn_acceptor *a, qn_slot_t slot);
+};
+
+struct qn_acceptor {
+    const struct qn_acceptor_ops *ops;
+    bool active;
+    qn_epoch_t tenure;   /* my_tenure: index of the entry that appointed it */
+    qn_epoch_t promised; /* never falls */
+    qn_slot_t hi;        /* acc_hi: last accepted slot */
+    struct qn_log *log;  /* process backend: accept = decide = learn */
+};
+
+/** Prepare a process acceptor that is not active. `log` is kept. */
+void qn_acceptor_process_init(struct qn_acceptor *a, struct qn_log *log);
+
+/** Accept `batch` for `slot`: only in the promised epoch, only slot hi + 1
+ *  (asserted: channels are FIFO). DONE takes a reference of its own; AGAIN
+ *  asserts that the batch is the accepted one, if that is still kept. */
+static inline enum qn_accept qn_acceptor_accept(struct qn_acceptor *a,
+                                                qn_epoch_t epoch,
+                                                qn_slot_t slot,
+                                                struct qn_blob *batch,
+                                                uint64_t hash)
+{
+    return a->ops->accept(a, epoch, slot, batch, hash);
+}
+
+/** Promise `epoch`, of the given tenure: from now on nothing of an earlier
+ *  epoch is accepted. *hi filled: all that was accepted is in slots <= it.
+ *  @return false: refused, nothing changed. */
+static inline bool qn_acceptor_promise(struct qn_acceptor *a, qn_epoch_t epoch,
+                                       qn_epoch_t tenure, qn_slot_t *hi)
+{
+    return a->ops->promise(a, epoch, tenure, hi);
+}
+
+/** The batch accepted for `slot`, borrowed; NULL: none, or not kept. */
+static inline struct qn_blob *qn_acceptor_read(struct qn_acceptor *a,
+                                               qn_slot_t slot)
+{
+    return a->ops->read(a, slot);
+}
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * The process acceptor (PROTOCOL.md 3.3): an accepted slot is a learned slot
+ * of its own node's log. Equality with `promised`, not order, decides who may
+ * propose: an epoch has one leader, so no other proposal number is needed. A
+ * slot is decided by the store below and by nothing else; what follows (LEARN)
+ * only tells it.
+ */
+#include "paxos/acceptor.h"
+
+static enum qn_accept process_accept(struct qn_acceptor *a, qn_epoch_t epoch,
+                                     qn_slot_t slot, struct qn_blob *batch,
+                                     uint64_t hash)
+{
+    if (!a->active || epoch != a->promised) {
+        return QN_ACCEPT_REFUSED;
+    }
+    bool kept = slot >= a->log->lo;
+    struct qn_entry *e = kept ? qn_log_at(a->log, slot) : NULL;
+    if (slot <= a->hi) {
+        /* No accepted slot is overwritten by another batch. */
+        QN_ASSERT(!kept || e->hash == hash);
+        return QN_ACCEPT_AGAIN;
+    }
+    QN_ASSERT(slot == a->hi + 1);
+    if (e->state == QN_SLOT_LEARNED) {
+        QN_ASSERT(e->hash == hash); /* a replaced acceptor, a late ACCEPT */
+    } else {
+        qn_log_put(a->log, slot, qn_blob_ref(batch), hash, QN_SLOT_LEARNED);
+    }
+    a->hi = slot;
+    return QN_ACCEPT_DONE;
+}
+
+static bool process_promise(struct qn_acceptor *a, qn_epoch_t epoch,
+                            qn_epoch_t tenure, qn_slot_t *hi)
+{
+    if (!a->active || epoch < a->promised || tenure != a->tenure) {
+        return false;
+    }
+    a->promised = epoch;
+    *hi = a->hi;
+    return true;
+}
+
+static struct qn_blob *process_read(struct qn_acceptor *a, qn_slot_t slot)
+{
+    bool kept = slot <= a->hi && qn_log_holds(a->log, slot);
+    return kept ? qn_log_at(a->log, slot)->batch : NULL;
+}
+
+static const struct qn_acceptor_ops process_ops = {
+    .accept = process_accept,
+    .promise = process_promise,
+    .read = process_read,
+};
+
+void qn_acceptor_process_init(struct qn_acceptor *a, struct qn_log *log)
+{
+    *a = (struct qn_acceptor){.ops = &process_ops, .log = log};
+}

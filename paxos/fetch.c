@@ -1,0 +1,199 @@
+/*
+ * Gaps: FETCH and FILL (PROTOCOL.md 3.7; 3.1, Slow learners).
+ *
+ * The acceptor accepts in slot order, so a gap is a LEARN that was lost or is
+ * late, never an open slot. A node learns of it by decided_hi (in LEARN, FILL
+ * and BEAT). When learned_hi has stood still below it for T_GAP, the node asks
+ * one peer for the first hole: first the parent that should have sent it, then
+ * the acceptor, then anyone; who answered last is asked first next time. Each
+ * answer ends with LAST; a peer that is silent for T_FETCH is given up, and
+ * its late answers do no harm.
+ *
+ * Answering is a transfer: one batch per step and peer with room, so that a
+ * laggard costs the others a bounded share of each turn. Only learned slots
+ * are given out. Below log_lo a node says so with an empty FILL; when every
+ * peer has said it, nobody keeps the slot and only a snapshot helps.
+ */
+#include "paxos/mutant.h"
+#include "paxos/onepaxos_internal.h"
+
+/* Slots asked for at once. Bounds the search for the end of a hole; the next
+ * FETCH leaves when the answer has ended, one round trip per 1024 batches. */
+#define FETCH_SLOTS 1024u
+
+_Static_assert(QN_OUTS_MAX >= QN_NODES_MAX, "ROOM: one output per peer");
+
+/* ----------------------------------------------------------------- ask -- */
+
+static bool gap(const struct qn_onepaxos *p)
+{
+    return p->learned_hi < p->decided_hi && !p->fetch.need_snapshot &&
+           !QN_MUTANT(NO_FETCH);
+}
+
+static uint64_t others(const struct qn_onepaxos *p)
+{
+    return p->alive & ~QN_BIT(p->self);
+}
+
+/** Whom to ask at this attempt: parent, acceptor, then round robin. */
+static qn_node_t choose(const struct qn_onepaxos *p)
+{
+    uint32_t k = p->fetch.attempt;
+    qn_node_t first[2] = {p->parent, p->cfg.acceptor};
+    for (; k < 2; k++) {
+        if ((others(p) & QN_BIT(first[k])) != 0) {
+            return first[k];
+        }
+    }
+    qn_node_t n = (p->self + k) % p->nodes;
+    while ((others(p) & QN_BIT(n)) == 0) {
+        n = (n + 1) % p->nodes;
+    }
+    return n;
+}
+
+/** Last slot of the hole that begins at learned_hi + 1. */
+static qn_slot_t hole_end(const struct qn_onepaxos *p)
+{
+    qn_slot_t first = p->learned_hi + 1;
+    qn_slot_t last = QN_MIN(p->decided_hi, first + FETCH_SLOTS - 1);
+    for (qn_slot_t s = first + 1; s <= last; s++) {
+        if (!qn_log_holds(&p->log, s) ||
+            qn_log_at(&p->log, s)->state == QN_SLOT_LEARNED) {
+            return s - 1;
+        }
+    }
+    return last;
+}
+
+static void ask(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_fetch *f = &p->fetch;
+    f->active = true;
+    f->peer = choose(p);
+    f->until = t->now + p->params.t_fetch;
+    f->count++;
+    struct qn_msg *m = qn_step_send(t, f->peer, QN_MSG_FETCH);
+    m->slot = p->learned_hi + 1;
+    m->fetch.last = hole_end(p);
+}
+
+qn_time_t qn_fetch_deadline(const struct qn_onepaxos *p)
+{
+    if (!gap(p) || others(p) == 0) {
+        return QN_TIME_NEVER;
+    }
+    return p->fetch.active ? p->fetch.until
+                           : p->fetch.gap_since + p->params.t_gap;
+}
+
+void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_fetch *f = &p->fetch;
+    if (!gap(p)) {
+        f->active = false;
+        return;
+    }
+    if (t->now < qn_fetch_deadline(p)) {
+        return;
+    }
+    f->attempt += f->active ? 1 : 0; /* silent: somebody else */
+    ask(p, t);
+}
+
+/** The peer has said all it has. */
+static void answered(struct qn_onepaxos *p, struct qn_step *t,
+                     const struct qn_msg *m)
+{
+    struct qn_fetch *f = &p->fetch;
+    f->active = false;
+    if (m->body.len != 0) { /* it serves: go on with it at once */
+        f->gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
+        return;
+    }
+    f->attempt++;
+    f->gap_since = t->now;
+    if (m->fill.log_lo > p->learned_hi + 1) {
+        f->truncated |= QN_BIT(f->peer);
+    }
+    if (gap(p) && (others(p) & ~f->truncated) == 0) {
+        f->need_snapshot = true;
+        struct qn_out *o = qn_step_emit(t, QN_OUT_NEED_SNAPSHOT);
+        o->apply = (struct qn_apply){.slot = m->fill.log_lo - 1};
+    }
+}
+
+void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                      const struct qn_msg *m)
+{
+    qn_learner_decided(p, m->fill.hi, t->now);
+    if (m->body.len != 0) {
+        qn_learner_learn(p, t, m);
+    }
+    struct qn_fetch *f = &p->fetch;
+    if (f->active && f->peer == from) {
+        f->until = t->now + p->params.t_fetch;
+        if ((m->flags & QN_MSG_LAST) != 0) {
+            answered(p, t, m);
+        }
+    }
+}
+
+/* -------------------------------------------------------------- answer -- */
+
+static struct qn_msg *fill(struct qn_onepaxos *p, struct qn_step *t,
+                           qn_node_t to)
+{
+    struct qn_msg *m = qn_step_send(t, to, QN_MSG_FILL);
+    m->fill.log_lo = p->log.lo;
+    m->fill.hi = p->learned_hi;
+    return m;
+}
+
+void qn_fetch_on_fetch(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
+{
+    struct qn_fetch *f = &p->fetch;
+    f->transfers &= ~QN_BIT(from);
+    if (m->slot < p->log.lo || m->slot > p->learned_hi) {
+        fill(p, t, from)->flags |= QN_MSG_LAST;
+        return;
+    }
+    f->transfers |= QN_BIT(from);
+    f->transfer[from] = (struct qn_transfer){
+        .next = m->slot, .last = QN_MIN(m->fetch.last, p->learned_hi)};
+}
+
+static void fill_next(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
+{
+    struct qn_transfer *x = &p->fetch.transfer[to];
+    struct qn_msg *m = fill(p, t, to);
+    bool kept = x->next >= p->log.lo; /* it may have been dropped meanwhile */
+    if (kept) {
+        const struct qn_entry *e = qn_log_at(&p->log, x->next);
+        QN_ASSERT(e->state == QN_SLOT_LEARNED);
+        m->slot = x->next;
+        qn_msg_refer(m, e->batch);
+    }
+    if (!kept || x->next++ == x->last) {
+        m->flags |= QN_MSG_LAST;
+        p->fetch.transfers &= ~QN_BIT(to);
+    }
+}
+
+void qn_fetch_on_room(struct qn_onepaxos *p, struct qn_step *t, uint64_t peers)
+{
+    for (uint64_t left = peers & p->fetch.transfers; left != 0;
+         left &= left - 1) {
+        fill_next(p, t, (qn_node_t)__builtin_ctzll(left));
+    }
+}
+
+void qn_fetch_on_down(struct qn_onepaxos *p, qn_node_t peer)
+{
+    p->fetch.transfers &= ~QN_BIT(peer);
+    if (p->fetch.active && p->fetch.peer == peer) {
+        p->fetch.active = false;
+    }
+}

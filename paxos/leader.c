@@ -1,0 +1,238 @@
+/*
+ * The leader: requests become batches, batches get slots (PROTOCOL.md 3.3).
+ *
+ * The queue holds batches, not commands: a request's command list is copied
+ * behind a group header into the newest batch while that has room, so each
+ * command is copied once, with its request, and a batch is "whatever waits
+ * when a slot is free", without a timer. A slot is filled by taking the oldest
+ * batch, stamping it and sending ACCEPT; filling allocates nothing and cannot
+ * fail.
+ *
+ * A session accepts sequence last + 1 only. `seen` is the newest sequence of
+ * an origin that is applied, in the log or in the queue: what is at or below
+ * it is dropped here (apply would drop it, too), what leaves a gap is refused
+ * with REDIRECT to the leader itself, which makes the origin send everything
+ * unapplied again, in order.
+ */
+#include "paxos/mutant.h"
+#include "paxos/onepaxos_internal.h"
+
+#define ROOM_KEPT 8u /* outputs left for apply and fetch */
+
+/* --------------------------------------------------------------- queue -- */
+
+static bool tail_takes(const struct qn_onepaxos *p, const struct qn_group *g)
+{
+    const struct qn_leader *l = &p->leader;
+    if (l->head == l->tail) {
+        return false;
+    }
+    const struct qn_blob *b = l->queue[(l->tail - 1) & l->mask];
+    uint32_t count = qn_batch_count((struct qn_slice){b->bytes, b->len});
+    return count + g->count <= p->params.batch_commands &&
+           b->len + g->commands.len <= p->params.batch_bytes;
+}
+
+static int enqueue(struct qn_onepaxos *p, const struct qn_group *g)
+{
+    struct qn_leader *l = &p->leader;
+    if (tail_takes(p, g)) {
+        int err = qn_batch_add(&l->queue[(l->tail - 1) & l->mask], g);
+        l->queued += err == QN_OK ? g->count : 0;
+        return err;
+    }
+    QN_ASSERT(l->tail - l->head <= l->mask);
+    struct qn_blob *b =
+        qn_batch_create(p->alloc, QN_GROUP_HEAD + g->commands.len);
+    if (b == NULL) {
+        return QN_ENOMEM;
+    }
+    int err = qn_batch_add(&b, g);
+    QN_ASSERT(err == QN_OK); /* it was made with room for it */
+    l->queue[l->tail++ & l->mask] = b;
+    l->queued += g->count;
+    return QN_OK;
+}
+
+static struct qn_session *seen_of(struct qn_onepaxos *p, qn_node_t origin)
+{
+    struct qn_session *seen = &p->leader.seen[origin];
+    const struct qn_session *applied = &p->session[origin];
+    if (seen->inc != p->incarnation[origin]) {
+        *seen = (struct qn_session){.inc = p->incarnation[origin]};
+    }
+    if (applied->inc == seen->inc && applied->last > seen->last) {
+        seen->last = applied->last;
+    }
+    return seen;
+}
+
+/**
+ * Queue `count` commands of `from`, the first of which has sequence `first`.
+ * *again set if there is a gap before them.
+ * @return QN_OK: queued, duplicate or gap; QN_EAGAIN: the queue is full;
+ *         QN_ENOMEM. Then nothing has changed.
+ */
+int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
+                      uint32_t count, struct qn_slice commands, bool *again)
+{
+    QN_ASSERT(p->leader.role == QN_ACTIVE && count != 0);
+    struct qn_session *seen = seen_of(p, from);
+    uint64_t last = first + count - 1;
+    if (QN_MUTANT(NO_SEEN) || QN_MUTANT(NO_SESSIONS)) {
+        seen->last = first - 1;
+    }
+    if (last <= seen->last) {
+        return QN_OK;
+    }
+    *again = first > seen->last + 1;
+    if (*again) {
+        return QN_OK;
+    }
+    if (p->leader.queued + count > p->params.queue) {
+        return QN_EAGAIN;
+    }
+    struct qn_slice dropped;
+    for (; first <= seen->last; first++, count--) {
+        qn_commands_next(&commands, &dropped);
+    }
+    struct qn_group g = {.origin = from,
+                         .inc = seen->inc,
+                         .first = first,
+                         .count = count,
+                         .commands = commands};
+    int err = enqueue(p, &g);
+    if (err == QN_OK) {
+        seen->last = last;
+        p->leader.asked &= ~QN_BIT(from);
+    }
+    return err;
+}
+
+static void redirect(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
+{
+    struct qn_msg *m = qn_step_send(t, to, QN_MSG_REDIRECT);
+    m->epoch = p->cfg.index;
+    m->redirect.leader = p->cfg.leader;
+    m->redirect.leader_inc = p->cfg.leader_inc;
+}
+
+int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m)
+{
+    int64_t count = qn_commands_check(m->body);
+    if (count < 0 || count > p->params.queue) {
+        return QN_ECORRUPT;
+    }
+    if (p->leader.role != QN_ACTIVE) {
+        redirect(p, t, from);
+        return QN_OK;
+    }
+    if (count == 0) {
+        p->leader.want_stamp = true;
+        return QN_OK;
+    }
+    bool again = false;
+    int err =
+        qn_leader_request(p, from, m->slot, (uint32_t)count, m->body, &again);
+    if (again && (p->leader.asked & QN_BIT(from)) == 0) {
+        /* Once: the origin's requests behind this one have a gap, too. */
+        p->leader.asked |= QN_BIT(from);
+        redirect(p, t, from);
+    }
+    return err;
+}
+
+/* --------------------------------------------------------------- slots -- */
+
+static uint64_t in_flight(const struct qn_onepaxos *p)
+{
+    return p->leader.next - 1 - p->learned_hi;
+}
+
+bool qn_leader_can_fill(const struct qn_onepaxos *p)
+{
+    const struct qn_leader *l = &p->leader;
+    bool waiting = l->head != l->tail;
+    if (l->role != QN_ACTIVE || (!waiting && !l->want_stamp) ||
+        in_flight(p) >= p->params.window) {
+        return false;
+    }
+    uint64_t bytes = waiting ? l->queue[l->head & l->mask]->len : 0;
+    return in_flight(p) == 0 || l->flying + bytes <= p->params.window_bytes;
+}
+
+/** The oldest batch; an empty one if only a stamp is wanted. */
+static struct qn_blob *take(struct qn_onepaxos *p)
+{
+    struct qn_leader *l = &p->leader;
+    if (l->head == l->tail) {
+        return qn_batch_create(p->alloc, 0);
+    }
+    struct qn_blob *b = l->queue[l->head++ & l->mask];
+    l->queued -= qn_batch_count((struct qn_slice){b->bytes, b->len});
+    return b;
+}
+
+/** No ACCEPT is sent unless role == ACTIVE. */
+static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
+{
+    struct qn_leader *l = &p->leader;
+    QN_ASSERT(l->role == QN_ACTIVE);
+    qn_slot_t slot = l->next;
+    l->next += QN_MUTANT(REUSE_SLOT) && slot % 7 == 0 ? 0 : 1;
+    p->stamp =
+        QN_MUTANT(STAMP_BACK) ? t->wall_ms : QN_MAX(p->stamp, t->wall_ms);
+    qn_batch_set_stamp(b, p->stamp);
+    uint64_t hash = qn_log_hash((struct qn_slice){b->bytes, b->len});
+    bool room = qn_learner_make_room(p, slot);
+    QN_ASSERT(room); /* the window is smaller than the ring */
+    qn_log_put(&p->log, slot, b, hash, QN_SLOT_PROPOSED);
+    l->flying += b->len;
+    if (p->cfg.acceptor == p->self) {
+        qn_learner_accept(p, t, l->ep, slot, b);
+        return;
+    }
+    struct qn_msg *m = qn_step_send(t, p->cfg.acceptor, QN_MSG_ACCEPT);
+    m->epoch = l->ep;
+    m->slot = slot;
+    qn_msg_refer(m, b);
+    if (QN_MUTANT(EARLY_DECIDE)) {
+        m->kind = QN_MSG_LEARN;
+        qn_learner_learn(p, t, m);
+        m->kind = QN_MSG_ACCEPT;
+    }
+}
+
+void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
+{
+    while (qn_leader_can_fill(p) && qn_step_room(t) > ROOM_KEPT) {
+        struct qn_blob *b = take(p);
+        if (b == NULL) {
+            p->retry_at = t->now + p->params.t_gap;
+            return;
+        }
+        p->leader.want_stamp = false; /* any batch carries one */
+        propose(p, t, b);
+    }
+}
+
+/** Deposed: propose nothing more. The log stays, P slots included; what is
+ *  queued was never begun, its origins still keep it. */
+void qn_leader_step_down(struct qn_onepaxos *p)
+{
+    struct qn_leader *l = &p->leader;
+    l->role = QN_FOLLOWER;
+    for (; l->head != l->tail; l->head++) {
+        qn_blob_unref(l->queue[l->head & l->mask]);
+    }
+    l->queued = 0;
+    l->want_stamp = false;
+}
+
+void qn_leader_on_nack(struct qn_onepaxos *p, const struct qn_msg *m)
+{
+    if (p->leader.role == QN_ACTIVE && m->epoch > p->leader.ep) {
+        qn_leader_step_down(p);
+    }
+}

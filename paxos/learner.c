@@ -1,0 +1,322 @@
+/*
+ * Deciding, learning, applying (PROTOCOL.md 3.3, 3.7, 3.8).
+ *
+ * The acceptor decides and tells; every node, the acceptor included, learns
+ * slots in any order and applies them in slot order:
+ *
+ *     lo ........ applied ........ learned_hi ....... decided_hi
+ *     | kept, applied | learned, to apply | gaps and learned slots |
+ *
+ * Exactly once: a session per origin, keyed by (node, incarnation), holds the
+ * last sequence applied. The commands of a group have consecutive sequences,
+ * so what is a duplicate is a prefix of a group; it is cut off before the
+ * group is put out. Apply runs inside the step but puts out at most what fits
+ * into the outputs, and goes on at the same byte in the next step.
+ *
+ * A LEARN is never owed to anybody: without memory or room in the ring it is
+ * forgotten, and fetched later (fetch.c). What was learned twice must be the
+ * same batch; its hash is compared as long as the slot is kept.
+ */
+#include "paxos/mutant.h"
+#include "paxos/onepaxos_internal.h"
+
+#define ROOM_KEPT  4u    /* outputs left for what follows in a step */
+#define DROPS_STEP 1024u /* slots dropped in one step, at 50 ns or so each */
+
+/* ---------------------------------------------------------- truncation -- */
+
+/** Drop old slots until the ring holds `slot`. Slots above applied stay.
+ *  @return false: it cannot. */
+bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot)
+{
+    if (slot < p->log.lo || slot > p->applied + 1 + p->log.mask) {
+        return false;
+    }
+    if (!qn_log_holds(&p->log, slot)) {
+        qn_log_drop(&p->log, slot - p->log.mask, UINT32_MAX);
+    }
+    return true;
+}
+
+/** Drop what all nodes believed alive have applied, and what exceeds
+ *  LOG_BYTES and was applied here. */
+void qn_learner_truncate(struct qn_onepaxos *p)
+{
+    qn_slot_t all = p->applied;
+    for (qn_node_t n = 0; n < p->nodes && !QN_MUTANT(TRUNCATE); n++) {
+        if (n != p->self && (p->alive & QN_BIT(n)) != 0) {
+            all = QN_MIN(all, p->peer[n].applied);
+        }
+    }
+    qn_log_drop(&p->log, all + 1, DROPS_STEP);
+    while (p->log.bytes > p->params.log_bytes && p->log.lo <= p->applied) {
+        qn_log_drop(&p->log, p->log.lo + 1, 1);
+    }
+}
+
+/* --------------------------------------------------------------- learn -- */
+
+void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now)
+{
+    if (hi <= p->decided_hi) {
+        return;
+    }
+    if (p->decided_hi <= p->learned_hi) {
+        p->fetch.gap_since = now;
+    }
+    p->decided_hi = hi;
+}
+
+static void advance(struct qn_onepaxos *p, qn_time_t now)
+{
+    qn_slot_t before = p->learned_hi;
+    while (qn_log_holds(&p->log, p->learned_hi + 1) &&
+           qn_log_at(&p->log, p->learned_hi + 1)->state == QN_SLOT_LEARNED) {
+        p->learned_hi++;
+    }
+    if (p->learned_hi != before) {
+        p->fetch.gap_since = now;
+        p->fetch.truncated = 0;
+    }
+    qn_learner_decided(p, p->learned_hi, now);
+}
+
+/** Slot is learned: the leader's window opens by it. */
+static void landed(struct qn_onepaxos *p, const struct qn_entry *e)
+{
+    QN_ASSERT(p->leader.flying >= e->batch->len);
+    p->leader.flying -= e->batch->len;
+}
+
+/** The blob that holds m's body: the one it came in, or a copy. */
+static struct qn_blob *body_blob(struct qn_onepaxos *p, const struct qn_msg *m)
+{
+    return m->blob != NULL ? qn_blob_ref(m->blob)
+                           : qn_blob_copy(p->alloc, m->body.data, m->body.len);
+}
+
+/** A learned batch for a slot that is not learned yet, with room for it. */
+static void store(struct qn_onepaxos *p, struct qn_entry *e,
+                  const struct qn_msg *m, uint64_t hash)
+{
+    if (e->state == QN_SLOT_PROPOSED && e->hash == hash) {
+        landed(p, e);
+        e->state = QN_SLOT_LEARNED;
+        return;
+    }
+    struct qn_blob *b = body_blob(p, m);
+    if (b == NULL) {
+        return;
+    }
+    if (e->state == QN_SLOT_PROPOSED) {
+        landed(p, e);
+        qn_leader_step_down(p); /* deposed, and has not heard of it */
+    }
+    qn_log_put(&p->log, m->slot, b, hash, QN_SLOT_LEARNED);
+}
+
+/** Too far ahead, or too many bytes kept beyond a gap: fetch it later. */
+static bool beyond_bounds(struct qn_onepaxos *p, const struct qn_msg *m)
+{
+    bool next = m->slot == p->learned_hi + 1;
+    return !qn_learner_make_room(p, m->slot) ||
+           (!next && p->log.bytes + m->body.len > p->params.log_bytes);
+}
+
+/** Learn m->body as the batch of m->slot (LEARN or FILL). No epoch check: an
+ *  accept is final, whoever leads now. */
+void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
+                      const struct qn_msg *m)
+{
+    if (m->slot < p->log.lo ||
+        (m->slot > p->learned_hi && beyond_bounds(p, m))) {
+        return;
+    }
+    struct qn_entry *e = qn_log_at(&p->log, m->slot);
+    uint64_t hash = qn_log_hash(m->body);
+    if (e->state == QN_SLOT_LEARNED) {
+        QN_ASSERT(e->hash == hash); /* I1: one batch per slot */
+        return;
+    }
+    store(p, e, m, hash);
+    if (e->state == QN_SLOT_LEARNED) {
+        p->stamp = QN_MAX(p->stamp, qn_batch_stamp(m->body));
+    }
+    if (QN_MUTANT(NO_ORDER) && e->state == QN_SLOT_LEARNED) {
+        p->learned_hi = QN_MAX(p->learned_hi, m->slot);
+        p->applied = m->slot - 1;
+    }
+    advance(p, t->now);
+}
+
+void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
+                         const struct qn_msg *m)
+{
+    qn_learner_learn(p, t, m);
+    qn_learner_decided(p, QN_MAX(m->learn.hi, m->slot), t->now);
+}
+
+/* -------------------------------------------------------------- accept -- */
+
+static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
+                               struct qn_blob *batch)
+{
+    struct qn_msg m = {
+        .kind = QN_MSG_LEARN,
+        .epoch = p->acceptor.promised,
+        .slot = slot,
+        .learn = {.hi = p->acceptor.hi,
+                  .alive = p->alive,
+                  .tenure = p->acceptor.tenure},
+    };
+    qn_msg_refer(&m, batch);
+    return m;
+}
+
+/** Accept a slot that this node's acceptor must take: the decision. BCAST
+ *  leaves before APPLY is seen, so that a slot that anybody has seen applied
+ *  is known to others. */
+void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
+                       qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch)
+{
+    struct qn_slice bytes = {batch->bytes, batch->len};
+    struct qn_entry *e = qn_log_at(&p->log, slot);
+    if (e->state == QN_SLOT_PROPOSED) {
+        landed(p, e);
+    }
+    enum qn_accept done = qn_acceptor_accept(&p->acceptor, epoch, slot, batch,
+                                             qn_log_hash(bytes));
+    QN_ASSERT(done == QN_ACCEPT_DONE);
+    if (p->nodes > 1) {
+        qn_step_emit(t, QN_OUT_BCAST)->msg = learn_msg(p, slot, batch);
+    }
+    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+    advance(p, t->now);
+}
+
+/** An ACCEPT that comes again: tell the leader only. */
+static void accept_again(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m,
+                         struct qn_blob *batch)
+{
+    enum qn_accept done = qn_acceptor_accept(&p->acceptor, m->epoch, m->slot,
+                                             batch, qn_log_hash(m->body));
+    QN_ASSERT(done == QN_ACCEPT_AGAIN);
+    struct qn_out *o = qn_step_emit(t, QN_OUT_SEND);
+    o->to = from;
+    o->msg = learn_msg(p, m->slot, batch);
+}
+
+static void nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
+{
+    struct qn_msg *m = qn_step_send(t, to, QN_MSG_NACK);
+    m->epoch = p->acceptor.promised;
+    m->nack.leader = p->cfg.leader;
+    m->nack.leader_inc = p->cfg.leader_inc;
+}
+
+/** Acceptor: refuse every epoch but the promised one; accept in slot order. */
+int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m)
+{
+    struct qn_acceptor *a = &p->acceptor;
+    if (!a->active || m->epoch != a->promised) {
+        nack(p, t, from);
+        return QN_OK;
+    }
+    if (from != p->cfg.leader || m->slot > a->hi + 1) {
+        return QN_ECORRUPT; /* an epoch has one leader, a channel is FIFO */
+    }
+    if (m->slot < p->log.lo) {
+        return QN_OK; /* accepted, learned and applied by all long ago */
+    }
+    bool room = qn_learner_make_room(p, m->slot);
+    QN_ASSERT(room); /* an acceptor has learned all slots below */
+    struct qn_blob *b = body_blob(p, m);
+    if (b == NULL) {
+        return QN_ENOMEM;
+    }
+    if (m->slot <= a->hi) {
+        accept_again(p, t, from, m, b);
+    } else {
+        qn_learner_accept(p, t, m->epoch, m->slot, b);
+    }
+    qn_blob_unref(b);
+    return QN_OK;
+}
+
+/* --------------------------------------------------------------- apply -- */
+
+/** Cut off what the session has seen; commands of an incarnation older than
+ *  the session's are all dropped. @return false: nothing is left. */
+static bool admit(struct qn_onepaxos *p, struct qn_group *g)
+{
+    struct qn_session *s = &p->session[g->origin];
+    if (g->inc < s->inc) {
+        return false;
+    }
+    if (g->inc > s->inc) {
+        *s = (struct qn_session){.inc = g->inc};
+    }
+    uint64_t last = g->first + g->count - 1;
+    if (QN_MUTANT(NO_SESSIONS)) {
+        s->last = last;
+        return true;
+    }
+    if (last <= s->last) {
+        return false;
+    }
+    struct qn_slice dropped;
+    for (; g->first <= s->last; g->first++, g->count--) {
+        qn_commands_next(&g->commands, &dropped);
+    }
+    QN_ASSERT(g->first == s->last + 1); /* the leader lets no gap in */
+    s->last = last;
+    return true;
+}
+
+static struct qn_apply *emit_apply(struct qn_onepaxos *p, struct qn_step *t,
+                                   struct qn_blob *batch)
+{
+    struct qn_apply *a = &qn_step_emit(t, QN_OUT_APPLY)->apply;
+    *a = (struct qn_apply){
+        .slot = p->applied + 1,
+        .stamp_ms = qn_batch_stamp((struct qn_slice){batch->bytes, batch->len}),
+        .blob = qn_blob_ref(batch),
+    };
+    return a;
+}
+
+/** Put out the rest of slot applied + 1. @return false: no outputs left. */
+static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_blob *b = qn_log_at(&p->log, p->applied + 1)->batch;
+    struct qn_slice batch = {b->bytes, b->len};
+    struct qn_apply *newest = NULL;
+    struct qn_group g;
+    while (qn_step_room(t) > ROOM_KEPT) {
+        if (!qn_batch_next(batch, &p->apply_at, &g)) {
+            newest = newest != NULL ? newest : emit_apply(p, t, b);
+            newest->last = true;
+            p->apply_at = 0;
+            p->applied++;
+            return true;
+        }
+        if (admit(p, &g)) {
+            newest = emit_apply(p, t, b);
+            newest->group = g;
+            newest->mine =
+                g.origin == p->self && g.inc == p->incarnation[p->self];
+            if (newest->mine) {
+                qn_origin_applied(p, g.first + g.count - 1);
+            }
+        }
+    }
+    return false;
+}
+
+void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t)
+{
+    while (p->applied < p->learned_hi && apply_slot(p, t)) {
+    }
+}

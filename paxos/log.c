@@ -1,0 +1,61 @@
+/*
+ * The log: see log.h.
+ *
+ * Slots are masked into a ring whose window starts at `lo`; a slot's number is
+ * not stored, its place says it. The window moves only in qn_log_drop. Bytes
+ * are counted as allocated, so that LOG_BYTES bounds memory and not content.
+ */
+#include "paxos/log.h"
+
+#include <xxhash.h>
+
+void qn_log_init(struct qn_log *log, struct qn_entry *ring, uint32_t slots)
+{
+    QN_ASSERT(qn_is_pow2(slots));
+    *log = (struct qn_log){.ring = ring, .mask = slots - 1, .lo = 1};
+}
+
+void qn_log_fini(struct qn_log *log)
+{
+    for (uint64_t i = 0; i <= log->mask; i++) {
+        if (log->ring[i].batch != NULL) {
+            qn_blob_unref(log->ring[i].batch);
+            log->ring[i] = (struct qn_entry){0};
+        }
+    }
+    log->bytes = 0;
+}
+
+uint64_t qn_log_hash(struct qn_slice batch)
+{
+    return XXH3_64bits(batch.data, batch.len);
+}
+
+static void clear(struct qn_log *log, struct qn_entry *e)
+{
+    if (e->batch != NULL) {
+        QN_ASSERT(log->bytes >= e->batch->cap);
+        log->bytes -= e->batch->cap;
+        qn_blob_unref(e->batch);
+    }
+    *e = (struct qn_entry){0};
+}
+
+void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
+                uint64_t hash, enum qn_slot_state state)
+{
+    struct qn_entry *e = qn_log_at(log, slot);
+    QN_ASSERT(e->state != QN_SLOT_LEARNED);
+    clear(log, e);
+    *e = (struct qn_entry){.batch = batch, .hash = hash, .state = state};
+    log->bytes += batch->cap;
+}
+
+void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit)
+{
+    for (; log->lo < slot && limit != 0; log->lo++, limit--) {
+        struct qn_entry *e = qn_log_at(log, log->lo);
+        QN_ASSERT(e->state != QN_SLOT_PROPOSED);
+        clear(log, e);
+    }
+}

@@ -1,0 +1,33 @@
+#ifndef QN_PAXOS_MUTANT_H
+#define QN_PAXOS_MUTANT_H
+
+/**
+ * Defects that the simulator must find (positive controls). In the product
+ * QN_MUTANT(x) is the constant false; tests/sim compiles the machine a second
+ * time with QN_MUTANTS set and chooses one by `qn_mutant`.
+ */
+
+#include <stdbool.h>
+
+enum qn_mutant {
+    QN_MUTANT_NONE,
+    QN_MUTANT_REUSE_SLOT,   /* leader: one slot is given to two batches */
+    QN_MUTANT_EARLY_DECIDE, /* leader: what is proposed counts as decided */
+    QN_MUTANT_NO_SEEN,      /* leader: duplicates get slots of their own */
+    QN_MUTANT_NO_SESSIONS,  /* and apply executes them */
+    QN_MUTANT_STAMP_BACK,   /* leader: the wall clock is taken as it is */
+    QN_MUTANT_NO_ORDER,     /* learner: a slot is applied when it comes */
+    QN_MUTANT_NO_FETCH,     /* learner: gaps are never fetched */
+    QN_MUTANT_TRUNCATE,     /* the log drops what only this node has applied */
+    QN_MUTANT_NO_CREDIT,    /* origin: any number of commands on their way */
+    QN_MUTANT_COUNT
+};
+
+#ifdef QN_MUTANTS
+extern enum qn_mutant qn_mutant;
+#define QN_MUTANT(name) (qn_mutant == QN_MUTANT_##name)
+#else
+#define QN_MUTANT(name) ((void)QN_MUTANT_##name, false)
+#endif
+
+#endif

@@ -1,0 +1,327 @@
+/*
+ * The machine: start, dispatcher, status (see onepaxos.h).
+ *
+ * Inputs are cheap and decide nothing but what they must: a REQUEST is only
+ * queued, a SUBMIT only appended. TICK, once per turn, sends requests and
+ * fills slots, so that everything which arrived in a turn shares a batch. After
+ * every input, what has been learned is applied as far as the outputs reach.
+ *
+ * The configuration is entry 0 of the utility log: node 0 leads, node 1
+ * accepts. Handlers ask `cfg`, `role` and `promised`, never a node number.
+ */
+#include "paxos/onepaxos.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "paxos/onepaxos_internal.h"
+
+/* ---------------------------------------------------------------- init -- */
+
+static uint32_t pow2_at_least(uint32_t n)
+{
+    uint32_t p = 1;
+    while (p < n) {
+        p *= 2;
+    }
+    return p;
+}
+
+static uint32_t credit(const struct qn_onepaxos_opts *o)
+{
+    uint32_t share = o->params.queue / o->nodes;
+    return QN_MAX(share, 1u);
+}
+
+/** Where the arrays are behind the struct. */
+struct layout {
+    uint32_t requests, queue; /* elements, powers of two */
+    size_t requests_at, queue_at, ring_at, size;
+};
+
+static struct layout layout(const struct qn_onepaxos_opts *o)
+{
+    const size_t to = alignof(max_align_t);
+    struct layout l = {.requests = pow2_at_least(credit(o) + 1),
+                       .queue = pow2_at_least(o->params.queue)};
+    l.requests_at = qn_align_up(sizeof(struct qn_onepaxos), to);
+    l.queue_at =
+        qn_align_up(l.requests_at + l.requests * sizeof(struct qn_request), to);
+    l.ring_at =
+        qn_align_up(l.queue_at + l.queue * sizeof(struct qn_blob *), to);
+    l.size = l.ring_at + o->params.ring * sizeof(struct qn_entry);
+    return l;
+}
+
+static bool opts_sane(const struct qn_onepaxos_opts *o)
+{
+    const struct qn_params *v = &o->params;
+    if (o->nodes == 0 || o->nodes > QN_NODES_MAX || o->self >= o->nodes ||
+        o->parent >= o->nodes || o->alloc == NULL) {
+        return false;
+    }
+    for (uint32_t n = 0; n < o->nodes; n++) {
+        if (o->incarnation[n] == 0) {
+            return false;
+        }
+    }
+    return qn_is_pow2(v->ring) && v->ring <= (1u << 30) && v->window != 0 &&
+           v->window < v->ring / 2 && v->queue != 0 && v->queue <= (1u << 20) &&
+           v->batch_commands != 0 && v->batch_commands <= v->queue;
+}
+
+size_t qn_onepaxos_size(const struct qn_onepaxos_opts *o)
+{
+    return opts_sane(o) ? layout(o).size : 0;
+}
+
+/** Entry 0 of the utility log (PROTOCOL.md 2). */
+static struct qn_ul_entry first_entry(const struct qn_onepaxos_opts *o)
+{
+    uint8_t acceptor = o->nodes > 1 ? 1 : 0;
+    return (struct qn_ul_entry){
+        .kind = QN_UL_INIT,
+        .leader = 0,
+        .acceptor = acceptor,
+        .leader_inc = o->incarnation[0],
+        .acceptor_inc = o->incarnation[acceptor],
+    };
+}
+
+static void init_roles(struct qn_onepaxos *p)
+{
+    qn_acceptor_process_init(&p->acceptor, &p->log);
+    p->acceptor.active = p->cfg.acceptor == p->self;
+    p->leader.next = 1;
+    if (p->cfg.leader == p->self) {
+        p->leader.role = QN_ACTIVE;
+        p->leader.ep = p->cfg.index;
+    }
+}
+
+struct qn_onepaxos *qn_onepaxos_init(void *mem,
+                                     const struct qn_onepaxos_opts *o)
+{
+    QN_ASSERT(opts_sane(o));
+    struct layout l = layout(o);
+    struct qn_onepaxos *p = mem;
+    char *at = mem;
+    *p = (struct qn_onepaxos){
+        .self = o->self,
+        .parent = o->parent,
+        .nodes = o->nodes,
+        .alloc = o->alloc,
+        .params = o->params,
+        .cfg = first_entry(o),
+        .alive = o->nodes == 64 ? UINT64_MAX : QN_BIT(o->nodes) - 1,
+    };
+    memcpy(p->incarnation, o->incarnation, o->nodes * sizeof *o->incarnation);
+    p->origin.ring = (void *)(at + l.requests_at);
+    p->origin.mask = l.requests - 1;
+    p->origin.credit = credit(o);
+    p->leader.queue = (void *)(at + l.queue_at);
+    p->leader.mask = l.queue - 1;
+    qn_log_init(&p->log, (void *)(at + l.ring_at), o->params.ring);
+    init_roles(p);
+    return p;
+}
+
+void qn_onepaxos_fini(struct qn_onepaxos *p)
+{
+    struct qn_origin *o = &p->origin;
+    for (; o->head != o->tail; o->head++) {
+        qn_blob_unref(o->ring[o->head & o->mask].commands);
+    }
+    qn_leader_step_down(p);
+    qn_log_fini(&p->log);
+}
+
+/* ------------------------------------------------------------- outputs -- */
+
+struct qn_out *qn_step_emit(struct qn_step *t, enum qn_out_kind kind)
+{
+    QN_ASSERT(t->out->count < QN_OUTS_MAX);
+    struct qn_out *o = &t->out->out[t->out->count++];
+    o->kind = kind;
+    return o;
+}
+
+struct qn_msg *qn_step_send(struct qn_step *t, qn_node_t to, uint8_t kind)
+{
+    struct qn_out *o = qn_step_emit(t, QN_OUT_SEND);
+    o->to = to;
+    o->msg = (struct qn_msg){.kind = kind};
+    return &o->msg;
+}
+
+void qn_msg_refer(struct qn_msg *m, struct qn_blob *blob)
+{
+    m->blob = qn_blob_ref(blob);
+    m->body = (struct qn_slice){blob->bytes, blob->len};
+    m->total = blob->len;
+}
+
+void qn_step_out_release(struct qn_step_out *out)
+{
+    for (uint32_t i = 0; i < out->count; i++) {
+        struct qn_out *o = &out->out[i];
+        if (o->kind == QN_OUT_APPLY) {
+            qn_blob_unref(o->apply.blob);
+        } else if (o->kind != QN_OUT_NEED_SNAPSHOT) {
+            qn_blob_unref(o->msg.blob);
+        }
+    }
+    out->count = 0;
+}
+
+/* ---------------------------------------------------------------- step -- */
+
+static void on_beat(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
+                    qn_slot_t applied, qn_slot_t learned, qn_slot_t decided)
+{
+    struct qn_peer *x = &p->peer[peer];
+    x->applied = QN_MAX(x->applied, applied);
+    x->learned = QN_MAX(x->learned, learned);
+    qn_learner_decided(p, QN_MAX(learned, decided), t->now);
+}
+
+static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                   const struct qn_msg *m)
+{
+    QN_ASSERT(from < p->nodes && from != p->self);
+    QN_ASSERT((m->flags & QN_MSG_PIECE) == 0);
+    switch (m->kind) {
+    case QN_MSG_REQUEST:
+        return qn_leader_on_request(p, t, from, m);
+    case QN_MSG_REDIRECT:
+        qn_origin_on_redirect(p, m);
+        return QN_OK;
+    case QN_MSG_ACCEPT:
+        return qn_learner_on_accept(p, t, from, m);
+    case QN_MSG_LEARN:
+        qn_learner_on_learn(p, t, m);
+        return QN_OK;
+    case QN_MSG_NACK:
+        qn_leader_on_nack(p, m);
+        return QN_OK;
+    case QN_MSG_FETCH:
+        qn_fetch_on_fetch(p, t, from, m);
+        return QN_OK;
+    case QN_MSG_FILL:
+        qn_fetch_on_fill(p, t, from, m);
+        return QN_OK;
+    case QN_MSG_BEAT:
+        on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided);
+        return QN_OK;
+    default:
+        return QN_ENOSYS;
+    }
+}
+
+static void on_tick(struct qn_onepaxos *p, struct qn_step *t)
+{
+    if (t->now >= p->retry_at) {
+        qn_origin_flush(p, t);
+        qn_leader_fill(p, t);
+    }
+}
+
+static void on_down(struct qn_onepaxos *p, qn_node_t peer)
+{
+    QN_ASSERT(peer < p->nodes && peer != p->self);
+    p->alive &= ~QN_BIT(peer);
+    qn_fetch_on_down(p, peer);
+}
+
+static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
+                    struct qn_step *t)
+{
+    switch (in->kind) {
+    case QN_IN_RECV:
+        return on_recv(p, t, in->recv.from, in->recv.msg);
+    case QN_IN_TICK:
+        on_tick(p, t);
+        return QN_OK;
+    case QN_IN_SUBMIT:
+        return qn_origin_submit(p, in->submit.parts, in->submit.count,
+                                &t->out->seq);
+    case QN_IN_STAMP:
+        p->origin.want_stamp = true;
+        return QN_OK;
+    case QN_IN_BEAT:
+        QN_ASSERT(in->beat.peer < p->nodes);
+        on_beat(p, t, in->beat.peer, in->beat.applied, in->beat.learned, 0);
+        return QN_OK;
+    case QN_IN_ROOM:
+        qn_fetch_on_room(p, t, in->room.peers);
+        return QN_OK;
+    case QN_IN_DOWN:
+        on_down(p, in->down.peer);
+        return QN_OK;
+    }
+    return QN_EINVAL;
+}
+
+/** True if TICK would send a request or fill a slot. */
+static bool turn_pending(const struct qn_onepaxos *p)
+{
+    bool requests = p->origin.sent != p->origin.tail || p->origin.want_stamp;
+    bool leader = p->cfg.leader != p->self || p->leader.role == QN_ACTIVE;
+    return (requests && leader) || qn_leader_can_fill(p);
+}
+
+static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
+{
+    struct qn_step_out *out = t->out;
+    out->transfers = p->fetch.transfers;
+    out->again = p->applied < p->learned_hi;
+    out->deadline = qn_fetch_deadline(p);
+    if (turn_pending(p)) {
+        qn_time_t at = QN_MAX(p->retry_at, t->now);
+        out->deadline = QN_MIN(out->deadline, at);
+        out->again |= tick && at == t->now; /* the outputs were full */
+    }
+    QN_ASSERT(p->applied <= p->learned_hi && p->learned_hi <= p->decided_hi);
+}
+
+int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
+                     qn_time_t now, uint64_t wall_ms, struct qn_step_out *out)
+{
+    struct qn_step t = {.now = now, .wall_ms = wall_ms, .out = out};
+    out->count = 0;
+    int err = dispatch(p, in, &t);
+    if (err == QN_OK) {
+        qn_learner_apply(p, &t);
+    } else {
+        QN_ASSERT(out->count == 0);
+    }
+    if (in->kind == QN_IN_TICK) {
+        qn_learner_truncate(p);
+        qn_fetch_check(p, &t);
+    }
+    finish(p, &t, in->kind == QN_IN_TICK);
+    return err;
+}
+
+void qn_onepaxos_status(const struct qn_onepaxos *p,
+                        struct qn_onepaxos_status *st)
+{
+    *st = (struct qn_onepaxos_status){
+        .role = p->leader.role,
+        .epoch = p->cfg.index,
+        .leader = p->cfg.leader,
+        .acceptor = p->cfg.acceptor,
+        .applied = p->applied,
+        .learned_hi = p->learned_hi,
+        .decided_hi = p->decided_hi,
+        .log_lo = p->log.lo,
+        .next = p->leader.next,
+        .log_bytes = p->log.bytes,
+        .alive = p->alive,
+        .seq = p->origin.seq,
+        .unapplied = p->origin.seq - p->origin.applied,
+        .queued = p->leader.queued,
+        .fetches = p->fetch.count,
+        .need_snapshot = p->fetch.need_snapshot,
+    };
+}

@@ -1,0 +1,165 @@
+#ifndef QN_PAXOS_ONEPAXOS_INTERNAL_H
+#define QN_PAXOS_ONEPAXOS_INTERNAL_H
+
+/**
+ * The state of one node (PROTOCOL.md 3.2) and the functions of its parts:
+ *
+ *     onepaxos.c  start, the dispatcher, status
+ *     origin.c    own commands: sequence, credit, sending (again)
+ *     leader.c    queue of others' commands, slots, ACCEPT
+ *     learner.c   ACCEPT at the acceptor, LEARN, apply, sessions, truncation
+ *     fetch.c     gaps: FETCH and FILL
+ */
+
+#include "paxos/acceptor.h"
+#include "paxos/onepaxos.h"
+
+/** What a step carries along. */
+struct qn_step {
+    qn_time_t now;
+    uint64_t wall_ms;
+    struct qn_step_out *out;
+};
+
+/** Own commands, as sent in one REQUEST; kept until all are applied. */
+struct qn_request {
+    struct qn_blob *commands; /* one reference; grows until it is sent */
+    uint64_t first;           /* sequence */
+    uint32_t count;
+};
+
+struct qn_origin {
+    struct qn_request *ring;   /* [mask + 1] */
+    uint32_t mask;             /* indices below run free */
+    uint32_t head, sent, tail; /* oldest kept, next to send, next free */
+    uint32_t credit;           /* commands */
+    uint64_t seq, applied;     /* sequences: last given, last applied */
+    uint64_t bytes;            /* of all kept requests */
+    bool want_stamp;           /* a REQUEST without commands is due */
+};
+
+/** Progress of an origin in the log: a session, or what the leader has seen
+ *  of it. */
+struct qn_session {
+    uint64_t inc;  /* 0: none yet */
+    uint64_t last; /* sequence */
+};
+
+struct qn_leader {
+    enum qn_role role;
+    qn_epoch_t ep;
+    qn_slot_t next;         /* next free slot */
+    struct qn_blob **queue; /* [mask + 1] batches; the last one still grows */
+    uint32_t mask;          /* indices below run free */
+    uint32_t head, tail;
+    uint64_t queued;                      /* commands in the queue */
+    uint64_t flying;                      /* bytes of batches in flight */
+    bool want_stamp;                      /* fill a slot even with no command */
+    struct qn_session seen[QN_NODES_MAX]; /* applied, in the log or queued */
+    uint64_t asked; /* mask of origins that were told to send again */
+};
+
+/** A FILL in progress to one peer: slots next .. last. */
+struct qn_transfer {
+    qn_slot_t next, last;
+};
+
+struct qn_fetch {
+    bool active;
+    qn_node_t peer;      /* who was asked */
+    uint32_t attempt;    /* chooses whom to ask */
+    qn_time_t until;     /* then ask somebody else */
+    qn_time_t gap_since; /* learned_hi stands still below decided_hi */
+    uint64_t truncated;  /* mask of peers that do not keep learned_hi + 1 */
+    uint64_t count;      /* FETCH sent */
+    bool need_snapshot;
+    uint64_t transfers; /* mask of peers with a FILL in progress */
+    struct qn_transfer transfer[QN_NODES_MAX];
+};
+
+struct qn_peer {
+    qn_slot_t applied, learned; /* from BEAT */
+};
+
+struct qn_onepaxos {
+    qn_node_t self, parent;
+    uint32_t nodes;
+    const struct qn_alloc *alloc;
+    struct qn_params params;
+    struct qn_ul_entry cfg; /* newest INIT, LEADER or ACCEPTOR entry */
+    uint64_t incarnation[QN_NODES_MAX];
+    uint64_t alive; /* mask of nodes */
+    struct qn_peer peer[QN_NODES_MAX];
+
+    struct qn_log log;
+    qn_slot_t learned_hi, applied, decided_hi;
+    uint64_t stamp;    /* newest stamp in the log, ms */
+    uint32_t apply_at; /* where slot applied + 1 goes on (qn_batch_next) */
+    struct qn_session session[QN_NODES_MAX];
+
+    struct qn_acceptor acceptor;
+    struct qn_leader leader;
+    struct qn_origin origin;
+    struct qn_fetch fetch;
+    qn_time_t retry_at; /* no memory before: not again until then */
+};
+
+#define QN_BIT(node) (UINT64_C(1) << (node))
+
+/** Outputs still free in this step. */
+static inline uint32_t qn_step_room(const struct qn_step *t)
+{
+    return QN_OUTS_MAX - t->out->count;
+}
+
+/** Next output; there is one by construction. */
+struct qn_out *qn_step_emit(struct qn_step *t, enum qn_out_kind kind);
+
+/** Emit SEND with a message without body, and return it for its fields. */
+struct qn_msg *qn_step_send(struct qn_step *t, qn_node_t to, uint8_t kind);
+
+/** Make `blob` the body of a message: takes a reference of its own. */
+void qn_msg_refer(struct qn_msg *m, struct qn_blob *blob);
+
+/* origin.c */
+int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
+                     uint32_t count, uint64_t *seq);
+void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t);
+void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq);
+void qn_origin_on_redirect(struct qn_onepaxos *p, const struct qn_msg *m);
+
+/* leader.c */
+int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
+                      uint32_t count, struct qn_slice commands, bool *again);
+int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m);
+void qn_leader_on_nack(struct qn_onepaxos *p, const struct qn_msg *m);
+void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t);
+bool qn_leader_can_fill(const struct qn_onepaxos *p);
+void qn_leader_step_down(struct qn_onepaxos *p);
+
+/* learner.c */
+int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m);
+void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
+                       qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch);
+void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
+                         const struct qn_msg *m);
+void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
+                      const struct qn_msg *m);
+void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now);
+void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t);
+bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot);
+void qn_learner_truncate(struct qn_onepaxos *p);
+
+/* fetch.c */
+void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t);
+qn_time_t qn_fetch_deadline(const struct qn_onepaxos *p);
+void qn_fetch_on_fetch(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m);
+void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                      const struct qn_msg *m);
+void qn_fetch_on_room(struct qn_onepaxos *p, struct qn_step *t, uint64_t peers);
+void qn_fetch_on_down(struct qn_onepaxos *p, qn_node_t peer);
+
+#endif

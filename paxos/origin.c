@@ -1,0 +1,173 @@
+/*
+ * The origin: this node's own commands (PROTOCOL.md 3.1, Origins).
+ *
+ * A command gets its sequence at submit and joins the newest request that has
+ * not left yet; so a request is what was submitted in one turn, up to one
+ * batch. Requests are kept in a ring until their last command is applied:
+ *
+ *         head          sent           tail
+ *     ------|-------------|--------------|------
+ *           | sent, not   | not sent;    |
+ *           | applied yet | last one open|
+ *
+ * Sending everything unapplied again, in order, is `sent = head`; the leader
+ * and apply drop what they have seen. Credit is counted here and not refused
+ * there: a refusal in the middle would leave a gap in the sequence. The leader
+ * gets its own node's requests by a call instead of a message, later in the
+ * same step, with the same rules.
+ */
+#include "paxos/mutant.h"
+#include "paxos/onepaxos_internal.h"
+
+#define REQUEST_BYTES 512u /* first guess of a request's size */
+#define ROOM_KEPT     32u  /* outputs left for what follows in a step */
+
+static bool has_credit(const struct qn_onepaxos *p, uint64_t bytes)
+{
+    const struct qn_origin *o = &p->origin;
+    uint64_t unapplied = o->seq - o->applied;
+    if (unapplied == 0 || QN_MUTANT(NO_CREDIT)) {
+        return true; /* one command of any size may be on its way alone */
+    }
+    return unapplied < o->credit && o->tail - o->head <= o->mask &&
+           o->bytes + bytes <= p->params.queue_bytes / p->nodes;
+}
+
+/** The request that still takes a command of `bytes`, or NULL. */
+static struct qn_request *open_request(struct qn_onepaxos *p, uint64_t bytes)
+{
+    struct qn_origin *o = &p->origin;
+    if (o->tail == o->sent) {
+        return NULL;
+    }
+    struct qn_request *r = &o->ring[(o->tail - 1) & o->mask];
+    bool fits = r->count < p->params.batch_commands &&
+                r->commands->len + bytes <= p->params.batch_bytes &&
+                r->commands->refs == 1;
+    return fits ? r : NULL;
+}
+
+static int new_request(struct qn_onepaxos *p, const struct qn_slice *parts,
+                       uint32_t count, uint64_t bytes)
+{
+    struct qn_origin *o = &p->origin;
+    struct qn_blob *b =
+        qn_blob_create(p->alloc, QN_MAX(bytes, (uint64_t)REQUEST_BYTES));
+    if (b == NULL) {
+        return QN_ENOMEM;
+    }
+    int err = qn_commands_add(&b, parts, count);
+    if (err != QN_OK) {
+        qn_blob_unref(b);
+        return err;
+    }
+    o->ring[o->tail++ & o->mask] =
+        (struct qn_request){.commands = b, .first = o->seq + 1, .count = 1};
+    o->bytes += b->len;
+    return QN_OK;
+}
+
+int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
+                     uint32_t count, uint64_t *seq)
+{
+    uint64_t bytes = QN_VARINT_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        if (parts[i].len > QN_COMMAND_MAX) {
+            return QN_EMSGSIZE; /* and the sum below cannot wrap */
+        }
+        bytes += parts[i].len;
+    }
+    if (bytes > QN_COMMAND_MAX + QN_VARINT_MAX) {
+        return QN_EMSGSIZE;
+    }
+    if (!has_credit(p, bytes)) {
+        return QN_EAGAIN;
+    }
+    struct qn_origin *o = &p->origin;
+    struct qn_request *r = open_request(p, bytes);
+    int err;
+    if (r == NULL) {
+        err = new_request(p, parts, count, bytes);
+    } else {
+        uint32_t before = r->commands->len;
+        err = qn_commands_add(&r->commands, parts, count);
+        if (err == QN_OK) {
+            r->count++;
+            o->bytes += r->commands->len - before;
+        }
+    }
+    if (err == QN_OK) {
+        *seq = ++o->seq;
+    }
+    return err;
+}
+
+/** Hand one request to the leader. @return false: not now. */
+static bool send(struct qn_onepaxos *p, struct qn_step *t,
+                 const struct qn_request *r)
+{
+    struct qn_slice body = {r->commands->bytes, r->commands->len};
+    if (p->cfg.leader != p->self) {
+        struct qn_msg *m = qn_step_send(t, p->cfg.leader, QN_MSG_REQUEST);
+        m->slot = r->first;
+        qn_msg_refer(m, r->commands);
+        return true;
+    }
+    bool again = false;
+    int err =
+        p->leader.role != QN_ACTIVE
+            ? QN_EAGAIN
+            : qn_leader_request(p, p->self, r->first, r->count, body, &again);
+    if (err == QN_ENOMEM) {
+        p->retry_at = t->now + p->params.t_gap;
+    }
+    QN_ASSERT(!again); /* to itself an origin sends in order */
+    return err == QN_OK;
+}
+
+void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_origin *o = &p->origin;
+    while (o->sent != o->tail && qn_step_room(t) > ROOM_KEPT &&
+           send(p, t, &o->ring[o->sent & o->mask])) {
+        o->sent++;
+    }
+    if (o->want_stamp && p->cfg.leader == p->self) {
+        p->leader.want_stamp = true;
+    } else if (o->want_stamp) {
+        qn_step_send(t, p->cfg.leader, QN_MSG_REQUEST);
+    }
+    o->want_stamp = false;
+}
+
+void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq)
+{
+    struct qn_origin *o = &p->origin;
+    QN_ASSERT(seq > o->applied && seq <= o->seq);
+    o->applied = seq;
+    while (o->head != o->tail) {
+        struct qn_request *r = &o->ring[o->head & o->mask];
+        if (r->first + r->count - 1 > seq) {
+            break;
+        }
+        if (o->sent == o->head) {
+            o->sent++; /* it was about to be sent again */
+        }
+        o->bytes -= r->commands->len;
+        qn_blob_unref(r->commands);
+        r->commands = NULL;
+        o->head++;
+    }
+}
+
+void qn_origin_on_redirect(struct qn_onepaxos *p, const struct qn_msg *m)
+{
+    /* The leader of this epoch misses something: all again, in order. What
+     * names another epoch must first be found in the utility log. */
+    bool mine = m->epoch == p->cfg.index &&
+                m->redirect.leader == p->cfg.leader &&
+                m->redirect.leader_inc == p->cfg.leader_inc;
+    if (mine) {
+        p->origin.sent = p->origin.head;
+    }
+}
