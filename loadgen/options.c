@@ -79,7 +79,7 @@ int qn_option_double(const struct qn_option *o, const char *text)
 {
     char *end;
     double x = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(x) || x <= 0) {
+    if (end == text || *end != '\0' || !isfinite(x) || x < 0) {
         return QN_EINVAL;
     }
     *(double *)o->to = x;

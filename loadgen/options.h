@@ -62,7 +62,7 @@ bool qn_options_parse(const struct qn_options *o, int argc, char **argv,
 qn_option_fn qn_option_flag;   /* to: bool, becomes true */
 qn_option_fn qn_option_string; /* to: const char * */
 qn_option_fn qn_option_count;  /* to: uint64_t, as qn_parse_count */
-qn_option_fn qn_option_double; /* to: double, > 0 */
+qn_option_fn qn_option_double; /* to: double, finite and >= 0 */
 
 /**
  * A count or a size: digits and perhaps a suffix, k m g (powers of 1000) or

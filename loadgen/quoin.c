@@ -18,6 +18,7 @@ struct row {
 };
 
 static const struct row table[] = {
+    {"load", qn_load, "drive a RESP server; rates and latencies"},
     {NULL, NULL, NULL}, /* end */
 };
 

@@ -11,4 +11,6 @@
 
 typedef int qn_subcommand_fn(int argc, char **argv);
 
+qn_subcommand_fn qn_load; /* load.c */
+
 #endif

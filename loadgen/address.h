@@ -1,0 +1,48 @@
+#ifndef QN_LOADGEN_ADDRESS_H
+#define QN_LOADGEN_ADDRESS_H
+
+/** Where a server listens: HOST:PORT, [V6]:PORT or unix:PATH. */
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+struct qn_address {
+    const char *text; /* as typed; kept */
+    struct sockaddr_storage addr;
+    socklen_t len;
+};
+
+/**
+ * Resolve an address; may block on DNS.
+ *
+ * @param text  Kept.
+ * @param a     Filled.
+ * @return QN_OK; QN_EINVAL if it has no such form, QN_ENOENT if the host is not
+ *         known.
+ */
+int qn_address_resolve(struct qn_address *a, const char *text);
+
+static inline bool qn_address_is_unix(const struct qn_address *a)
+{
+    return a->addr.ss_family == AF_UNIX;
+}
+
+/** The path of a Unix address. */
+static inline const char *qn_address_path(const struct qn_address *a)
+{
+    return ((const struct sockaddr_un *)(const void *)&a->addr)->sun_path;
+}
+
+/**
+ * Connect, send PING (and HELLO 3 if wanted) and wait for a reply, blocking for
+ * two seconds at most.
+ *
+ * @param error  [error_size] Filled on failure: why, no newline.
+ * @return QN_OK; QN_EIO if nobody listens or what answers is no RESP server
+ *         that lets us in.
+ */
+int qn_address_probe(const struct qn_address *a, bool resp3, char *error,
+                     size_t error_size);
+
+#endif

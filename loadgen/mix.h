@@ -1,0 +1,64 @@
+#ifndef QN_LOADGEN_MIX_H
+#define QN_LOADGEN_MIX_H
+
+/**
+ * Which operations a load consists of: "get:80,set:20". Pure, any thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define QN_OP_MAP(X)                                                           \
+    X(GET, "get")                                                              \
+    X(SET, "set")                                                              \
+    X(INCR, "incr")                                                            \
+    X(MSET, "mset")                                                            \
+    X(PING, "ping")
+
+enum qn_op {
+#define X(name, text) QN_OP_##name,
+    QN_OP_MAP(X)
+#undef X
+        QN_OP_COUNT
+};
+
+/** "get" ... */
+const char *qn_op_name(enum qn_op op);
+
+struct qn_mix {
+    uint32_t upto[QN_OP_COUNT]; /* weights summed up to and including each */
+};
+
+/** A weight is at most this. */
+#define QN_MIX_WEIGHT_MAX 1000000
+
+/**
+ * Parse NAME[:WEIGHT],...; a weight left out is 1. Names may repeat, their
+ * weights add up.
+ *
+ * @param mix    Filled.
+ * @param error  [error_size] Filled on failure: what is wrong, with the nearest
+ *               right name, no newline.
+ * @return QN_OK; QN_EINVAL for an unknown name, a weight that is no number in
+ *         0..QN_MIX_WEIGHT_MAX, or weights that are all 0.
+ */
+int qn_mix_parse(struct qn_mix *mix, const char *text, char *error,
+                 size_t error_size);
+
+/** The weight of one operation. */
+static inline uint32_t qn_mix_weight(const struct qn_mix *m, enum qn_op op)
+{
+    return m->upto[op] - (op > 0 ? m->upto[op - 1] : 0);
+}
+
+/** The operation for a random number in [0, upto[QN_OP_COUNT - 1]). */
+static inline enum qn_op qn_mix_pick(const struct qn_mix *m, uint64_t r)
+{
+    unsigned op = 0;
+    while (r >= m->upto[op]) {
+        op++;
+    }
+    return (enum qn_op)op;
+}
+
+#endif

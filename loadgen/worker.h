@@ -1,0 +1,69 @@
+#ifndef QN_LOADGEN_WORKER_H
+#define QN_LOADGEN_WORKER_H
+
+/**
+ * One thread of a load: a libuv loop and its share of the clients.
+ *
+ * A worker preloads its share, meets the others, warms up, measures, gives its
+ * outstanding requests QN_WORKER_GRACE_MS to come home and ends. A lost
+ * connection is opened again after QN_WORKER_RETRY_MS.
+ */
+
+#include "loadgen/address.h"
+#include "loadgen/collect.h"
+#include "loadgen/workload.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define QN_WORKER_GRACE_MS      1000
+#define QN_WORKER_RETRY_MS      100
+/* Without any connection for so long, a preload or a count gives up. */
+#define QN_WORKER_GIVE_UP_MS    10000
+#define QN_WORKER_PRELOAD_DEPTH 64
+/* Bytes that a preload keeps in flight per client, at most. */
+#define QN_WORKER_PRELOAD_BYTES (UINT64_C(1) << 20)
+
+/** What all workers share; constant while they run, but for the times, which
+ *  are set while all of them wait at `start`. */
+struct qn_worker_plan {
+    const struct qn_workload *workload;
+    const struct qn_address *address; /* [address_count] */
+    uint32_t address_count;
+    uint32_t threads;
+    uint32_t connections; /* of all threads, >= threads */
+    uint32_t pipeline;    /* 1..QN_CLIENT_DEPTH_MAX */
+    uint64_t requests;    /* of all clients; 0: by time */
+    uint64_t seed;
+    bool resp3;
+    bool preload;
+    struct qn_collect *preloaded; /* what the preload saw */
+    struct qn_collect *measured;
+    pthread_barrier_t *start; /* threads + 1 */
+    qn_time_t measure_from;
+    qn_time_t measure_to; /* QN_TIME_NEVER: by count */
+};
+
+struct qn_worker;
+
+/**
+ * Make a worker, with every threads-th client of the plan from `index` on.
+ *
+ * @param plan  Kept until destroyed.
+ * @return QN_OK, QN_ENOMEM, or QN_EMFILE if the loop cannot be made.
+ */
+int qn_worker_create(struct qn_worker **out, const struct qn_worker_plan *plan,
+                     uint32_t index);
+
+/** NULL is accepted. It must not be running. */
+void qn_worker_destroy(struct qn_worker *w);
+
+/** Do all of it; the main function of its thread. Once. */
+void qn_worker_run(struct qn_worker *w);
+
+/** End early, as if the time were over. Any thread or signal handler, from
+ *  create until destroy. */
+void qn_worker_stop(struct qn_worker *w);
+
+#endif
