@@ -150,10 +150,10 @@ static int take_mix(const struct qn_option *o, const char *text)
     int err = qn_mix_parse(&l->workload_opts.mix, text, error, sizeof error);
     if (err != QN_OK) {
         fprintf(stderr, "quoin load: --mix: %s\n", error);
-    } else {
-        l->mix_text = text;
+        return QN_ENOENT;
     }
-    return err;
+    l->mix_text = text;
+    return QN_OK;
 }
 
 static const char summary[] =

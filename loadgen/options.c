@@ -5,6 +5,7 @@
 #include "core/base/nearest.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,18 @@ static void print_unknown(const struct qn_options *o, const char *typed)
     }
 }
 
+static void print_refused(const struct qn_options *o,
+                          const struct qn_option *opt, const char *value)
+{
+    fprintf(stderr, "%s: --%s wants %s", o->program, opt->name, opt->arg);
+    if (opt->parse == qn_option_count && opt->max != 0) {
+        fprintf(stderr, " from %" PRIu64 " to %" PRIu64, opt->min, opt->max);
+    } else if (opt->parse == qn_option_count) {
+        fprintf(stderr, " of at least %" PRIu64, opt->min);
+    }
+    fprintf(stderr, ", not '%s': %s\n", value, opt->help);
+}
+
 /* One option at argv[*i]; moves *i past its value. False: error printed. */
 static bool take(const struct qn_options *o, int argc, char **argv, int *i)
 {
@@ -150,15 +163,17 @@ static bool take(const struct qn_options *o, int argc, char **argv, int *i)
     }
     if (opt->arg != NULL && value == NULL) {
         if (*i + 1 == argc) {
-            fprintf(stderr, "%s: --%s wants %s (%s)\n", o->program, opt->name,
+            fprintf(stderr, "%s: --%s wants %s: %s\n", o->program, opt->name,
                     opt->arg, opt->help);
             return false;
         }
         value = argv[++*i];
     }
-    if (opt->parse(opt, value) != QN_OK) {
-        fprintf(stderr, "%s: --%s cannot be '%s': %s (%s)\n", o->program,
-                opt->name, value, opt->arg, opt->help);
+    int err = opt->parse(opt, value);
+    if (err == QN_EINVAL) {
+        print_refused(o, opt, value);
+    }
+    if (err != QN_OK) {
         return false;
     }
     return true;

@@ -28,8 +28,9 @@
 
 struct qn_option;
 
-/** Take one value. @return QN_OK, or QN_EINVAL if `text` is not one; then one
- *  line is printed that repeats it and `help`. `text` lives as long as argv. */
+/** Take one value; `text` lives as long as argv. @return QN_OK; QN_EINVAL if it
+ *  is not one, then a line is printed that repeats it and `help`; any other
+ *  error if the function has printed a better line itself. */
 typedef int qn_option_fn(const struct qn_option *o, const char *text);
 
 struct qn_option {

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +152,7 @@ int qn_report_table(FILE *to, const struct qn_report *r)
 
 static json_t *rounded(double x)
 {
-    return json_real((double)(int64_t)(x * 1000 + 0.5) / 1000);
+    return json_real(round(x * 1000) / 1000);
 }
 
 static json_t *json_op(const struct qn_op_stats *o, double seconds)
@@ -238,7 +239,9 @@ int qn_report_json(FILE *to, const struct qn_report *r)
     json_object_set_new(j, "first_wrong", json_string(r->total->first_wrong));
     json_object_set_new(j, "kinds", json_ops(r));
     json_object_set_new(j, "intervals", json_intervals(r));
-    int err = json_dumpf(j, to, JSON_INDENT(1)) == 0 ? QN_OK : QN_ENOMEM;
+    int err = json_dumpf(j, to, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) == 0
+                  ? QN_OK
+                  : QN_ENOMEM;
     fputc('\n', to);
     json_decref(j);
     free(sum);
