@@ -26,7 +26,8 @@
  * comes back the queuepair is opened again on its new outbox.
  *
  * Threads: each end belongs to one thread. Progress: all try calls are
- * wait-free and make no system call; flush may ring (one system call).
+ * wait-free and make no system call; flush may ring (one system call), and so
+ * may a peek in the middle of a message that does not fit into the ring.
  *
  * | may run concurrently | send side, end A | receive side, end A | end B |
  * | send side, end A     | same thread      | same thread         | free  |
@@ -77,9 +78,10 @@ struct qn_qp_opts {
                                  by all queuepairs to that peer */
 };
 
-struct qn_qp; /* visible layout is the backend's; begins with `ops` */
+struct qn_qp; /* what follows its fields is the backend's */
 
-/** A backend. All members are set. Semantics as of the qn_qp_* calls. */
+/** A backend. All members but the last are set. Semantics as of the qn_qp_*
+ *  calls. */
 struct qn_qp_ops {
     int (*try_reserve)(struct qn_qp *qp, size_t len, void **buf);
     void (*commit)(struct qn_qp *qp, size_t len);
@@ -90,7 +92,11 @@ struct qn_qp_ops {
     int (*try_send_frame)(struct qn_qp *qp, const struct qn_frame *f);
     bool (*flush)(struct qn_qp *qp);
     uint32_t (*room)(struct qn_qp *qp);
+    void (*down)(struct qn_qp *qp);
     void (*close)(struct qn_qp *qp);
+    /** Optional: qn_qp_try_send without a staging copy. NULL: reserve, copy,
+     *  commit. */
+    int (*try_send)(struct qn_qp *qp, const void *msg, size_t len);
 };
 
 struct qn_transport {
@@ -103,14 +109,16 @@ struct qn_transport {
 
 struct qn_qp {
     const struct qn_qp_ops *ops;
+    struct qn_bell *bell; /* own; NULL: no waiting forms */
 };
 
 /**
  * Room for a message of `len` bytes. *buf [len] is then filled by the caller
  * and published by commit; for a one-cell message it is the cell itself.
  * A reserve that is never committed is simply forgotten.
- * @return QN_OK; QN_EAGAIN full; QN_EMSGSIZE len > QN_MSG_MAX; QN_EPEERDEAD
- *         after the queuepair was told so.
+ * @return QN_OK; QN_EAGAIN full, or a message begun by frames is not ended;
+ *         QN_EMSGSIZE len > QN_MSG_MAX; QN_EPEERDEAD after qn_qp_down;
+ *         QN_ECORRUPT once the peer's memory was found damaged.
  */
 static inline int qn_qp_try_reserve(struct qn_qp *qp, size_t len, void **buf)
 {
@@ -123,8 +131,12 @@ static inline void qn_qp_commit(struct qn_qp *qp, size_t len)
     qp->ops->commit(qp, len);
 }
 
-/** Look at the next whole message. *msg stays valid until release.
- *  @return QN_OK, or QN_EAGAIN: none. */
+/** Look at the next whole message. *msg stays valid until release. A message
+ *  of one cell is read in place: a peer that breaks the rules may change it
+ *  meanwhile, so read each byte once before relying on it.
+ *  @return QN_OK; QN_EAGAIN none; QN_EPEERDEAD none, and none will come (after
+ *          qn_qp_down); QN_ECORRUPT the peer's memory is damaged: from now on
+ *          every call says so, and the queuepair should be closed. */
 static inline int qn_qp_peek(struct qn_qp *qp, const void **msg, size_t *len)
 {
     return qp->ops->peek(qp, msg, len);
@@ -137,7 +149,7 @@ static inline void qn_qp_release(struct qn_qp *qp)
     qp->ops->release(qp);
 }
 
-/** Frame view: next frame, QN_EAGAIN if none. */
+/** Frame view: next frame. Same errors as peek. */
 static inline int qn_qp_peek_frame(struct qn_qp *qp, struct qn_frame *f)
 {
     return qp->ops->peek_frame(qp, f);
@@ -149,17 +161,21 @@ static inline void qn_qp_release_frame(struct qn_qp *qp)
 }
 
 /** Send one frame (copied). Kinds must form messages: ONLY | FIRST MORE* LAST
- *  | FIRST MORE* ABORT. `len` at most what peek_frame of the same backend
- *  yields. @return QN_OK, QN_EAGAIN. */
+ *  | FIRST MORE* ABORT, lengths must add up to `total`. `len` at most what
+ *  peek_frame of the same backend yields.
+ *  @return QN_OK, QN_EAGAIN, QN_EINVAL (kind or length does not fit),
+ *          QN_EPEERDEAD, QN_ECORRUPT. */
 static inline int qn_qp_try_send_frame(struct qn_qp *qp,
                                        const struct qn_frame *f)
 {
     return qp->ops->try_send_frame(qp, f);
 }
 
-/** Push staged cells, publish acknowledgements, ring the peer if it sleeps.
- *  @return true while staged cells remain (call again when the peer has made
- *  room; it rings then). */
+/** Push staged cells, publish acknowledgements, ring the peer if it sleeps. If
+ *  the last try found no room, tell the peer: it rings when it has made some.
+ *  Before a node sleeps: arm the bell, then flush, then look once more (at
+ *  room too, if it wants to send), as core/qp.c does.
+ *  @return true while staged cells remain (call again when the peer rang). */
 static inline bool qn_qp_flush(struct qn_qp *qp)
 {
     return qp->ops->flush(qp);
@@ -169,6 +185,13 @@ static inline bool qn_qp_flush(struct qn_qp *qp)
 static inline uint32_t qn_qp_room(struct qn_qp *qp)
 {
     return qp->ops->room(qp);
+}
+
+/** The peer's life has ended. What arrived whole can still be received;
+ *  sending fails with QN_EPEERDEAD, and so does receiving after that. */
+static inline void qn_qp_down(struct qn_qp *qp)
+{
+    qp->ops->down(qp);
 }
 
 /** Close this end; NULL is fine. The lane memory is not freed. */
@@ -187,7 +210,9 @@ int qn_qp_try_send(struct qn_qp *qp, const void *msg, size_t len);
 int qn_qp_try_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len);
 
 /** As try_send / try_recv, waiting on the own bell until `deadline` (ns,
- *  monotonic). Send also flushes. Additional error: QN_ETIMEDOUT. */
+ *  monotonic). Additional error: QN_ETIMEDOUT. Send also flushes; like
+ *  try_send it is content when the message was taken, so whoever leaves after
+ *  a long one flushes until flush says false. */
 int qn_qp_send(struct qn_qp *qp, const void *msg, size_t len,
                qn_time_t deadline);
 int qn_qp_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len,

@@ -1,0 +1,95 @@
+#ifndef QN_TESTS_CONFORMANCE_PAIR_H
+#define QN_TESTS_CONFORMANCE_PAIR_H
+
+/** Two ends of queuepairs in one thread, on private memory. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/qp.h"
+#include "tests/support/test.h"
+#include "transports/registry.h"
+
+/** Run `body` for every transport of the registry, as `t`. */
+#define FOR_EACH_TRANSPORT(t)                                                  \
+    const struct qn_transport *t;                                              \
+    for (uint32_t t##_i = 0; (t = qn_transport_at(t##_i)) != NULL; t##_i++)
+
+struct pair {
+    const struct qn_transport *t;
+    uint32_t cells;
+    uint8_t *lane[2]; /* [i]: written by end i */
+    struct qn_qp *end[2];
+    uint64_t inc[2];
+};
+
+static inline uint8_t *pair_memory(const struct qn_transport *t, uint32_t cells)
+{
+    size_t bytes = (t->lane_bytes(cells) + 63) & ~(size_t)63;
+    uint8_t *m = aligned_alloc(QN_CACHELINE, bytes);
+    cr_assert_not_null(m);
+    memset(m, 0, bytes);
+    return m;
+}
+
+/** What end `i` of the pair is opened on. */
+static inline struct qn_qp_opts pair_opts(const struct pair *p, qn_node_t i)
+{
+    return (struct qn_qp_opts){.tx = p->lane[i],
+                               .rx = p->lane[1 - i],
+                               .cells = p->cells,
+                               .self = i,
+                               .peer = 1 - i,
+                               .self_inc = p->inc[i],
+                               .peer_inc = p->inc[1 - i]};
+}
+
+static inline void pair_open_end(struct pair *p, qn_node_t i)
+{
+    const struct qn_qp_opts o = pair_opts(p, i);
+    int rc = p->t->open(&p->end[i], &o);
+    cr_assert_eq(rc, QN_OK, "%s", qn_strerror(rc));
+}
+
+static inline void pair_open(struct pair *p, const struct qn_transport *t,
+                             uint32_t cells)
+{
+    *p = (struct pair){.t = t, .cells = cells, .inc = {11, 22}};
+    for (qn_node_t i = 0; i < 2; i++) {
+        p->lane[i] = pair_memory(t, cells);
+    }
+    pair_open_end(p, 0);
+    pair_open_end(p, 1);
+}
+
+static inline void pair_close(struct pair *p)
+{
+    for (int i = 0; i < 2; i++) {
+        qn_qp_close(p->end[i]);
+        free(p->lane[i]);
+    }
+}
+
+/** The `len` bytes of message number `n`. */
+static inline void pattern(uint8_t *buf, size_t len, uint32_t n)
+{
+    uint32_t x = n * 2654435761u + 1;
+    for (size_t i = 0; i < len; i++) {
+        x = x * 1664525u + 1013904223u;
+        buf[i] = (uint8_t)(x >> 24);
+    }
+}
+
+static inline bool pattern_is(const uint8_t *buf, size_t len, uint32_t n)
+{
+    uint32_t x = n * 2654435761u + 1;
+    for (size_t i = 0; i < len; i++) {
+        x = x * 1664525u + 1013904223u;
+        if (buf[i] != (uint8_t)(x >> 24)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+#endif

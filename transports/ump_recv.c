@@ -1,0 +1,260 @@
+/*
+ * UMP, the receive side.
+ *
+ * The next cell is there when its header carries the expected sequence and
+ * generation: one acquire load of the line that also holds the payload. The
+ * first branch of peek is the whole cost of a one-cell message.
+ *
+ * Longer messages are consumed cell by cell into `whole`, and acknowledged on
+ * the way, so that 64 KiB pass through a ring of 1 KiB; they are shown when
+ * LAST has come. The frame view shows the cells themselves. Both follow the
+ * same grammar, ONLY | FIRST MORE* (LAST | ABORT), with lengths that add up;
+ * anything else means that the peer's memory is damaged.
+ *
+ * A look is not always only a look: peek may consume the cells of a message
+ * that goes on, and make room for which the sender sleeps. A node that looks
+ * for the last time before it sleeps does not flush any more, so peek itself
+ * tells the sender then (qn_ump_tell): at most once per quarter ring, and only
+ * in messages that do not fit.
+ *
+ * Acknowledging a quarter of the ring at a time (K) costs one line transfer per
+ * quarter and leaves a sender with at least three quarters of its ring when
+ * everything has been read, flushed or not.
+ */
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "transports/ump_internal.h"
+
+/* A header taken apart; loaded once, so that checks hold. */
+struct cell {
+    const uint8_t *data; /* shared; in the lane */
+    uint32_t kind;       /* enum qn_frame_kind if grammar() agrees */
+    uint32_t len;
+    uint32_t total; /* FIRST only */
+};
+
+static inline uint64_t load_header(const struct qn_ump *u)
+{
+    /* C, acquire: pairs with the release in publish (ump_send.c); the payload
+     * belongs to this header. */
+    return qn_load(&u->rx->cell[u->rx_next & u->mask].header, QN_ACQUIRE);
+}
+
+static inline bool expected(const struct qn_ump *u, uint64_t header)
+{
+    return header >> 16 == ((uint64_t)u->rx_next << 16 | u->rx_tag);
+}
+
+static inline struct cell open_cell(const struct qn_ump *u, uint64_t header)
+{
+    struct cell c = {.data = u->rx->cell[u->rx_next & u->mask].payload,
+                     .kind = (uint32_t)header >> 8 & 0xff,
+                     .len = (uint32_t)header & 0xff};
+    if (c.kind == QN_FRAME_FIRST) {
+        qn_copy_in(&c.total, c.data, sizeof c.total); /* found by C */
+        c.data += sizeof c.total;
+    }
+    return c;
+}
+
+/* May this cell follow what was read? The only judge of the peer's cells. */
+static bool grammar(const struct qn_ump *u, const struct cell *c)
+{
+    bool inside = u->rx_state == QN_UMP_INSIDE;
+    uint32_t left = u->rx_total - u->rx_got;
+    switch (c->kind) {
+    case QN_FRAME_ONLY:
+        return !inside && c->len <= QN_UMP_CELL_BYTES;
+    case QN_FRAME_FIRST:
+        return !inside && c->len <= QN_UMP_FIRST_BYTES && c->len <= c->total &&
+               c->total <= QN_MSG_MAX;
+    case QN_FRAME_MORE:
+        return inside && c->len <= QN_UMP_CELL_BYTES && c->len <= left;
+    case QN_FRAME_LAST:
+        return inside && c->len <= QN_UMP_CELL_BYTES && c->len == left;
+    case QN_FRAME_ABORT:
+        return inside && c->len == 0;
+    default:
+        return false;
+    }
+}
+
+void qn_ump_ack(struct qn_ump *u)
+{
+    u->rx_acked = u->rx_next;
+    u->rx_untold = true;
+    /* K, release: all reads of the cells are over before the sender, whose
+     * load in refresh is the acquire, writes them again. */
+    qn_store(&u->tx->ack.read, u->rx_tag << 32 | u->rx_next, QN_RELEASE);
+}
+
+static inline void consume(struct qn_ump *u)
+{
+    u->rx_next++;
+    if (u->rx_next - u->rx_acked >= u->rx_quarter) {
+        qn_ump_ack(u);
+    }
+}
+
+/* Nothing there: is it because this lane was never accepted? @return QN_OK to
+ * look again. */
+static int look_again(struct qn_ump *u)
+{
+    if (u->status != QN_ECORRUPT && !u->accepted && qn_ump_accept(u)) {
+        return QN_OK;
+    }
+    return u->status != QN_OK ? u->status : QN_EAGAIN;
+}
+
+/* The state after a cell that grammar() allowed. */
+static void advance(struct qn_ump *u, uint32_t kind, uint32_t len,
+                    uint32_t total)
+{
+    if (kind == QN_FRAME_FIRST) {
+        u->rx_state = QN_UMP_INSIDE;
+        u->rx_total = total;
+        u->rx_got = len;
+    } else if (kind == QN_FRAME_MORE) {
+        u->rx_got += len;
+    } else {
+        u->rx_state = QN_UMP_IDLE;
+        u->rx_got = 0;
+    }
+}
+
+/* Consume the cells of a long message. @return QN_OK: READY, or `*only` is a
+ * one-cell message; QN_EAGAIN: no more cells. */
+static int assemble(struct qn_ump *u, struct cell *only)
+{
+    for (;;) {
+        uint64_t header = load_header(u);
+        if (!expected(u, header)) {
+            return QN_EAGAIN;
+        }
+        const struct cell c = open_cell(u, header);
+        if (!grammar(u, &c)) {
+            return qn_ump_corrupt(u);
+        }
+        if (c.kind == QN_FRAME_ONLY) {
+            *only = c;
+            return QN_OK;
+        }
+        uint8_t *to = u->whole + (c.kind == QN_FRAME_FIRST ? 0 : u->rx_got);
+        if (c.kind == QN_FRAME_MORE && c.len == QN_UMP_CELL_BYTES) {
+            qn_copy_in(to, c.data, QN_UMP_CELL_BYTES); /* found by C */
+        } else {
+            qn_copy_in(to, c.data, c.len); /* found by C */
+        }
+        advance(u, c.kind, c.len, c.total);
+        consume(u);
+        if (c.kind == QN_FRAME_LAST) {
+            u->rx_state = QN_UMP_READY;
+            return QN_OK;
+        }
+    }
+}
+
+static int peek_slow(struct qn_ump *u, const void **msg, size_t *len)
+{
+    QN_ASSERT(!u->rx_frames); /* the two views are not mixed in a message */
+    struct cell only = {0};
+    int rc = QN_OK;
+    if (u->rx_state != QN_UMP_READY) {
+        rc = assemble(u, &only);
+        if (rc == QN_EAGAIN && (rc = look_again(u)) == QN_OK) {
+            rc = assemble(u, &only);
+        }
+        if (rc == QN_EAGAIN && u->rx_untold) {
+            qn_ump_tell(u);
+        }
+    }
+    if (rc != QN_OK) {
+        return rc;
+    }
+    if (u->rx_state == QN_UMP_READY) {
+        *msg = u->whole;
+        *len = u->rx_total;
+    } else { /* a one-cell message after aborted ones */
+        *msg = only.data;
+        *len = only.len;
+    }
+    u->rx_held = true;
+    return QN_OK;
+}
+
+int qn_ump_peek(struct qn_qp *qp, const void **msg, size_t *len)
+{
+    struct qn_ump *u = qn_ump_of(qp);
+    uint64_t header = load_header(u);
+    uint32_t n = (uint32_t)header & 0xff;
+    if (__builtin_expect(expected(u, header) && u->rx_state == QN_UMP_IDLE &&
+                             ((uint32_t)header >> 8 & 0xff) == QN_FRAME_ONLY &&
+                             n <= QN_UMP_CELL_BYTES,
+                         1)) {
+        *msg = u->rx->cell[u->rx_next & u->mask].payload;
+        *len = n;
+        u->rx_held = true;
+        return QN_OK;
+    }
+    return peek_slow(u, msg, len);
+}
+
+void qn_ump_release(struct qn_qp *qp)
+{
+    struct qn_ump *u = qn_ump_of(qp);
+    QN_ASSERT(u->rx_held);
+    u->rx_held = false;
+    if (u->rx_state == QN_UMP_READY) {
+        u->rx_state = QN_UMP_IDLE; /* its cells were consumed on the way */
+        u->rx_got = 0;
+        return;
+    }
+    if (u->status != QN_ECORRUPT) {
+        consume(u);
+    }
+}
+
+int qn_ump_peek_frame(struct qn_qp *qp, struct qn_frame *f)
+{
+    struct qn_ump *u = qn_ump_of(qp);
+    QN_ASSERT(u->rx_state == QN_UMP_IDLE || u->rx_frames);
+    uint64_t header = load_header(u);
+    if (!expected(u, header)) {
+        int rc = look_again(u);
+        if (rc != QN_OK) {
+            return rc;
+        }
+        header = load_header(u);
+        if (!expected(u, header)) {
+            return QN_EAGAIN;
+        }
+    }
+    const struct cell c = open_cell(u, header);
+    if (!grammar(u, &c)) {
+        return qn_ump_corrupt(u);
+    }
+    uint32_t total = c.kind == QN_FRAME_ONLY    ? c.len
+                     : c.kind == QN_FRAME_FIRST ? c.total
+                                                : u->rx_total;
+    *f = (struct qn_frame){.kind = (enum qn_frame_kind)c.kind,
+                           .data = c.data,
+                           .len = c.len,
+                           .total = total};
+    u->held = *f;
+    u->rx_held = true;
+    return QN_OK;
+}
+
+void qn_ump_release_frame(struct qn_qp *qp)
+{
+    struct qn_ump *u = qn_ump_of(qp);
+    QN_ASSERT(u->rx_held);
+    u->rx_held = false;
+    if (u->status == QN_ECORRUPT) {
+        return;
+    }
+    advance(u, u->held.kind, u->held.len, u->held.total);
+    u->rx_frames = u->rx_state == QN_UMP_INSIDE;
+    consume(u);
+}
