@@ -192,8 +192,9 @@ static bool value_is_right(const struct qn_client *c,
 {
     const struct qn_workload *w = c->workload;
     return r->type == '$' && (uint64_t)r->number == w->opts.value_size &&
-           memcmp(r->head, c->bytes + slot->key_at - w->mark_len,
-                  w->mark_len) == 0;
+           (w->mark_len == 0 || /* an empty value has no head */
+            memcmp(r->head, c->bytes + slot->key_at - w->mark_len,
+                   w->mark_len) == 0);
 }
 
 static bool is_right(const struct qn_client *c, const struct qn_slot *slot,

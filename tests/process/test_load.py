@@ -1,0 +1,221 @@
+"""quoin load against Debian's redis-server: counts, checks, exit statuses.
+
+Usage: test_load.py PATH_OF_QUOIN
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+QUOIN = None
+
+
+class Redis:
+    """A redis-server on a Unix socket and a TCP port of its own."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="qn-load-")
+        self.path = os.path.join(self.dir, "s")
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
+             "--unixsocket", self.path, "--save", "", "--appendonly", "no",
+             "--dir", self.dir],
+            stdout=subprocess.PIPE, text=True)
+        for line in self.process.stdout:  # it tells when it is ready
+            if "ready to accept" in line.lower() and "at" in line:
+                break
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        self.tcp = f"127.0.0.1:{self.port}"
+        self.unix = f"unix:{self.path}"
+
+    def ask(self, *words):
+        return subprocess.run(["redis-cli", "-s", self.path, *words],
+                              stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.strip()
+
+    def calls(self, command):
+        for line in self.ask("INFO", "commandstats").splitlines():
+            if line.startswith(f"cmdstat_{command}:"):
+                return int(line.split("calls=")[1].split(",")[0])
+        return 0
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        shutil.rmtree(self.dir)
+
+
+def load(*args):
+    return subprocess.run([QUOIN, "load", *args], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+class Load(unittest.TestCase):
+    def setUp(self):
+        self.redis = Redis()
+        self.addCleanup(self.redis.stop)
+
+    def run_json(self, *args):
+        done = load("--to", self.redis.tcp, "--json", *args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_count_is_sent_exactly_and_answered(self):
+        for warmup in "0", "0.1":
+            self.redis.ask("CONFIG", "RESETSTAT")
+            got = self.run_json("--requests", "10007", "--connections", "7",
+                                "--pipeline", "16", "--keys", "1k",
+                                "--threads", "2", "--warmup", warmup,
+                                "--mix", "get,set,incr,mset,ping")
+            self.assertEqual(got["ops"], 10007)
+            self.assertEqual(got["errors"] + got["wrong"], 0)
+            for kind in "get", "set", "incr", "mset", "ping":
+                ops = got["kinds"][kind]["ops"]
+                calls = self.redis.calls(kind)
+                if kind == "ping":
+                    calls -= 1  # one before the load began
+                if warmup == "0":
+                    self.assertEqual(ops, calls, kind)
+                else:
+                    self.assertLess(ops, calls, kind)
+
+    def test_preload_stores_every_key_once(self):
+        got = self.run_json("--preload", "--keys", "10001", "--requests", "500",
+                            "--value-size", "300", "--mix", "get",
+                            "--warmup", "0")
+        self.assertEqual(self.redis.ask("DBSIZE"), "10001")
+        self.assertEqual(self.redis.calls("set"), 10001)
+        self.assertEqual(got["misses"], 0)
+        self.assertEqual(got["wrong"], 0)
+
+    def test_large_values_survive_full_sockets(self):
+        got = self.run_json("--preload", "--keys", "20", "--value-size",
+                            "200ki", "--requests", "400", "--pipeline", "20",
+                            "--connections", "3", "--mix", "get,set")
+        self.assertEqual(got["ops"], 400)
+        self.assertEqual(got["wrong"], 0)
+
+    def test_time_cpu_and_intervals_are_reported(self):
+        got = self.run_json("--seconds", "1.2", "--cpu-of",
+                            str(self.redis.process.pid), "--keys", "1k",
+                            "--mix", "ping", "--connections", "2")
+        self.assertGreater(got["cpu_us_per_op"], 0)
+        self.assertGreater(got["own_cpu_us_per_op"], 0)
+        self.assertGreaterEqual(len(got["intervals"]), 2)
+        self.assertAlmostEqual(sum(i["seconds"] for i in got["intervals"]),
+                               got["seconds"], delta=0.01)
+
+    def test_connections_are_dealt_to_all_addresses(self):
+        self.redis.ask("CONFIG", "RESETSTAT")
+        got = self.run_json("--to", self.redis.unix, "--connections", "4",
+                            "--requests", "400", "--resp3", "--mix", "ping")
+        self.assertEqual(got["ops"], 400)
+        self.assertEqual(self.redis.calls("hello"), 4 + 2)  # and two probes
+
+    def test_foreign_values_are_found_wrong(self):
+        self.redis.ask("SET", "k000000000000000", "not ours")
+        done = load("--to", self.redis.unix, "--keys", "1", "--requests", "5",
+                    "--mix", "get")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("wrong replies", done.stdout)
+        self.assertIn("not ours", done.stdout)
+
+    def test_error_replies_are_counted_and_the_first_is_shown(self):
+        self.redis.ask("CONFIG", "SET", "maxmemory", "1")
+        done = load("--to", self.redis.tcp, "--requests", "50", "--mix",
+                    "set,ping", "--warmup", "0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("error replies; the first: OOM", done.stdout)
+
+    def test_lost_connections_are_opened_again(self):
+        process = subprocess.Popen(
+            [QUOIN, "load", "--to", self.redis.tcp, "--seconds", "30",
+             "--connections", "3", "--mix", "ping", "--json", "--verbose"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        process.stderr.readline()  # the first second is over
+        self.redis.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)  # ends early, with its report
+        out, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(json.loads(out)["disconnects"], 3)
+
+    def test_a_preload_that_is_refused_says_why(self):
+        self.redis.ask("CONFIG", "SET", "maxmemory", "1")
+        done = load("--to", self.redis.tcp, "--preload", "--keys", "10")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("0 of 10 keys stored; OOM", done.stderr)
+
+
+class BadInput(unittest.TestCase):
+    def one_line(self, done, status, *words):
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_nobody_listens(self):
+        with socket.socket() as s:  # bound but not listening
+            s.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{s.getsockname()[1]}"
+            self.one_line(load("--to", address), 1, address, "refused")
+        self.one_line(load("--to", "unix:/nonexistent/s"), 1, "No such file")
+
+    def test_what_listens_speaks_something_else(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+
+            def serve():
+                peer, _ = s.accept()
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                peer.close()
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            done = load("--to", f"127.0.0.1:{s.getsockname()[1]}")
+            thread.join()
+            self.one_line(done, 1, "not RESP")
+
+    def test_wrong_options_name_the_nearest(self):
+        self.one_line(load("--conections", "5"), 2, "'--connections'")
+        self.one_line(load("--to", "x:1", "--mix", "gte"), 2, "'get'")
+        self.one_line(load("--to", "nonsense"), 2, "HOST:PORT")
+        self.one_line(load(), 2, "--to")
+        self.one_line(load("--to", "127.0.0.1:1", "--keys", "1m", "--key-size",
+                           "5"), 2, "--key-size 7")
+        self.one_line(load("--to", "127.0.0.1:1", "--cpu-of", "0"), 2,
+                      "--cpu-of")
+
+    def test_help_fits_one_screen(self):
+        done = load("--help")
+        self.assertEqual(done.returncode, 0)
+        lines = done.stdout.splitlines()
+        self.assertLessEqual(len(lines), 24)
+        self.assertLessEqual(max(map(len, lines)), 80)
+
+    def test_subcommands(self):
+        for args, status, text in ((["laod"], 2, "'load'"),
+                                   (["frobnicate"], 2, "lists them"),
+                                   ([], 0, "load"), (["--version"], 0, "quoin")):
+            done = subprocess.run([QUOIN, *args], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+            self.assertEqual(done.returncode, status)
+            self.assertIn(text, done.stdout)
+
+
+if __name__ == "__main__":
+    QUOIN = sys.argv.pop(1)
+    unittest.main()
