@@ -43,6 +43,11 @@
 struct qn_store_opts {
     uint64_t seed; /* of the hash; the same on all replicas, from the log */
     uint32_t dbs;  /* databases, 1 .. QN_STORE_DBS_MAX */
+
+    /* For tests; all zero means malloc, free and the whole hash. */
+    void *(*alloc)(size_t bytes); /* aligned as malloc's; NULL: no memory */
+    void (*release)(void *p);     /* given together with alloc */
+    uint64_t hash_clear;          /* bits of the hash that are always 0 */
 };
 
 /** What a lookup finds. Borrowed until the reader's next quiescent point (the
@@ -75,6 +80,17 @@ void qn_store_destroy(struct qn_store *s);
 bool qn_store_get(const struct qn_store *s, uint32_t db, struct qn_slice key,
                   struct qn_found *out);
 
+/**
+ * Fetch what the next operations on a key will touch: a batch of n operations
+ * then waits for memory about twice instead of 2 n times. First call
+ * qn_store_prefetch for each key of the batch, then qn_store_prefetch_entry
+ * with each hash it returned, then operate. 8 to 64 keys at a time; hints only,
+ * nothing to undo. Reader or writer.
+ */
+uint64_t qn_store_prefetch(const struct qn_store *s, uint32_t db,
+                           struct qn_slice key);
+void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash);
+
 /** What put is told. The value is the concatenation of parts (so that APPEND
  *  and SETRANGE need no buffer); parts may borrow from the old entry. */
 struct qn_put {
@@ -86,15 +102,18 @@ struct qn_put {
     uint64_t deadline_ms; /* 0: none */
 };
 
-/** Insert or replace. QN_OK; QN_ENOMEM: nothing changed. */
+/** Insert or replace. QN_OK; QN_ENOMEM: nothing changed; QN_EINVAL: key or
+ *  value longer than the limits above, or no such database. */
 int qn_store_put(struct qn_store *s, const struct qn_put *p);
 
 /** Remove. @return true if it was there. `slot` marks the key's stripe. */
 bool qn_store_del(struct qn_store *s, uint32_t db, struct qn_slice key,
                   qn_slot_t slot);
 
-/** Remove all keys of one database, or of all (db == UINT32_MAX). O(1) work at
- *  once; freeing is spread over later reclaim calls when all are removed. */
+/** Remove all keys of one database, or of all (db == UINT32_MAX). O(databases)
+ *  work at once, however many keys; the memory comes back over later reclaim
+ *  calls. (63 flushes of one database without enough reclaim calls between
+ *  them, others being populated, make the next one walk the table.) */
 void qn_store_flush(struct qn_store *s, uint32_t db, qn_slot_t slot);
 
 /** Keys of one database, dead ones included. */
@@ -106,12 +125,16 @@ void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
 qn_slot_t qn_store_stripe_slot(const struct qn_store *s, uint32_t db,
                                struct qn_slice key);
 
-/** Free what readers can no longer see, at most `budget` blocks. Call once per
- *  turn. */
+/** Free what readers can no longer see, at most `budget` blocks, and after a
+ *  flush look for its leftovers in at most `budget` buckets. Call once per
+ *  turn. What the writer itself borrowed is gone. */
 void qn_store_reclaim(struct qn_store *s, uint32_t budget);
 
 /* Readers of other threads. The writer's thread needs none. */
+#define QN_STORE_READERS_MAX 64u
 struct qn_store_reader;
+/** Any thread; the reader begins online: a call of quiescent is due each turn.
+ *  @return QN_OK; QN_EBUSY: QN_STORE_READERS_MAX exist already. */
 int qn_store_reader_create(struct qn_store *s, struct qn_store_reader **out);
 void qn_store_reader_destroy(struct qn_store_reader *r);
 /** The reader holds no borrowed value now. Wait-free; once per turn. */

@@ -1,0 +1,365 @@
+#ifndef QN_KVS_STORE_INTERNAL_H
+#define QN_KVS_STORE_INTERNAL_H
+
+/**
+ * The store's memory, for the files store*.c only. STORE.md draws it.
+ *
+ * Three kinds of shared word, each with a 48-bit pointer inside:
+ *
+ *     root       depth of the directory << 48 | directory
+ *     directory  depth of the segment   << 48 | segment
+ *     bucket     tag of the key's hash  << 48 | entry      an entry
+ *                0                            | entry | 2  a dead entry
+ *                0                            | line  | 1  link, last word only
+ *                0                                         free
+ *
+ * Everything a reader follows it reaches by acquire loads from `root` on;
+ * their partner is the release store with which the writer published the word.
+ * Below, "publish" in a comment means that pair. What a published word pointed
+ * to is retired (qn_store_retire), never freed at once.
+ */
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "core/base/assert.h"
+#include "core/base/atomic.h"
+#include "kvs/store.h"
+
+static_assert(sizeof(void *) == 8, "words hold 48-bit pointers");
+
+#define QN_WORD_PTR    (((UINT64_C(1) << 48) - 1) & ~UINT64_C(15))
+#define QN_WORD_LINK   UINT64_C(1)
+#define QN_WORD_DEAD   UINT64_C(2)
+#define QN_LINE_WORDS  8u
+#define QN_BUCKET_BITS 8u
+#define QN_BUCKETS     (1u << QN_BUCKET_BITS)
+/* A position in hash order must keep its bucket within a cursor's 53 bits. */
+#define QN_DEPTH_MAX   40u
+static_assert(QN_DEPTH_MAX + QN_BUCKET_BITS <= 53, "cursors");
+
+struct qn_line {
+    qn_a64 word[QN_LINE_WORDS];
+};
+static_assert(sizeof(struct qn_line) == QN_CACHELINE, "a bucket is a line");
+
+struct qn_segment {
+    alignas(QN_CACHELINE) struct qn_line bucket[QN_BUCKETS];
+    uint32_t used; /* words with an entry, dead or not; writer only */
+    void *block;   /* what the allocator gave */
+};
+
+/* Immutable once published. */
+struct qn_entry {
+    uint64_t slot; /* of the last change */
+    uint32_t value_len;
+    uint16_t key_len; /* or QN_KEY_LONG */
+    uint16_t meta;    /* db, generation of the db, flags */
+    uint8_t bytes[];  /* [deadline_ms u64] [length of key u64] key value */
+};
+static_assert(sizeof(struct qn_entry) == 16,
+              "8 + 16 bytes fit a 48-byte chunk of glibc's malloc");
+
+#define QN_KEY_LONG      UINT16_MAX       /* the length is in bytes[] */
+#define QN_META_OWNER    ((1u << 14) - 1) /* db (8 bits), generation (6) */
+#define QN_META_DEADLINE (1u << 14)       /* a deadline is in bytes[] */
+#define QN_GENERATIONS   64u
+
+struct qn_db {
+    qn_a64 keys;    /* writer, read by all */
+    qn_a64 flushed; /* slot of the last flush; writer, read by all */
+    uint64_t bytes; /* logical; writer only, as the rest */
+    uint8_t stale;  /* earlier generations that may still have entries */
+    uint8_t fresh;  /* those of them that began during this sweep */
+};
+
+/* What waits for readers: a queue of chunks. */
+enum qn_retired { /* low bits of a word in the queue */
+                  QN_RETIRED_ENTRY,
+                  QN_RETIRED_SHELL, /* a segment whose entries live on elsewhere
+                                     */
+                  QN_RETIRED_SEGMENT,   /* a segment with its entries */
+                  QN_RETIRED_DIRECTORY, /* a root word; the segments live on */
+                  QN_RETIRED_TREE,      /* a root word; directory, segments and
+                                           entries */
+};
+struct qn_limbo_item {
+    uint64_t word;  /* pointer | enum qn_retired (| depth << 48) */
+    uint64_t epoch; /* in which it was unlinked */
+};
+#define QN_LIMBO_ITEMS 254u
+struct qn_limbo_chunk {
+    struct qn_limbo_chunk *next;
+    uint64_t count;
+    struct qn_limbo_item item[QN_LIMBO_ITEMS];
+};
+
+struct qn_store_reader {
+    alignas(QN_CACHELINE) qn_a64 seen; /* epoch, or QN_OFFLINE; the reader */
+    qn_a32 taken;                      /* 1 from create to destroy */
+    struct qn_store *store;
+};
+#define QN_OFFLINE UINT64_MAX
+
+#define QN_STRIPES 65536u
+
+struct qn_store {
+    /* Readers and writer. */
+    alignas(QN_CACHELINE) qn_a64 root; /* writer */
+    uint64_t seed;                     /* this and the next are constant */
+    uint64_t hash_keep;
+    uint32_t dbs;
+    qn_a64 epoch; /* writer; readers at their quiescent points */
+    alignas(QN_CACHELINE) qn_a64 floor; /* the directory of depth 0; writer */
+    /* What the meta of a database's entries says; writer. */
+    qn_a32 owner[QN_STORE_DBS_MAX];
+
+    /* The writer alone, but for what is said in qn_db. */
+    alignas(QN_CACHELINE) struct qn_db db[QN_STORE_DBS_MAX];
+    void *(*alloc)(size_t bytes);
+    void (*release)(void *p);
+    void *block; /* what the allocator gave for the store itself */
+    uint64_t keys;
+    uint64_t logical_bytes;
+    uint64_t table_bytes;
+    uint64_t split_work_max;
+    struct {
+        struct qn_limbo_chunk *first, *last;
+        struct qn_limbo_chunk *spare; /* so that a few pushes cannot fail */
+        uint64_t first_at;            /* items of `first` done with */
+        uint64_t count;
+        uint64_t tree_at; /* a tree being taken down: next directory word, */
+        uint32_t line_at; /* and next bucket of its segment */
+    } limbo;
+    uint64_t garbage;  /* entries in the table that belong to nobody */
+    uint64_t sweep_at; /* position in hash order */
+
+    struct qn_store_reader reader[QN_STORE_READERS_MAX];
+    qn_a64 stripe[QN_STRIPES]; /* slots; writer, read by all */
+};
+
+/* ---- words ---- */
+
+static inline void *qn_word_ptr(uint64_t w)
+{
+    return (void *)(uintptr_t)(w & QN_WORD_PTR);
+}
+
+/** A pointer from the allocator as the low part of a word. */
+static inline uint64_t qn_word_of(const void *p)
+{
+    uint64_t w = (uintptr_t)p;
+    QN_ASSERT((w & ~QN_WORD_PTR) == 0);
+    return w;
+}
+
+static inline uint32_t qn_word_depth(uint64_t w)
+{
+    return (uint32_t)(w >> 48);
+}
+
+/** Tags are odd, so neither a link, a dead entry nor 0 has the tag of a key. */
+static inline uint64_t qn_hash_tag(uint64_t hash)
+{
+    return (hash & 0xffff) | 1;
+}
+
+/** The first n bits of a hash. */
+static inline uint64_t qn_hash_top(uint64_t hash, uint32_t n)
+{
+    return (hash >> 1) >> (63 - n);
+}
+
+static inline uint32_t qn_hash_bucket(uint64_t hash, uint32_t depth)
+{
+    return (uint32_t)((hash << depth) >> (64 - QN_BUCKET_BITS));
+}
+
+static inline uint64_t qn_store_root(const struct qn_store *s)
+{
+    return qn_load(&s->root, QN_ACQUIRE); /* publish */
+}
+
+/** The directory's word for a hash. */
+static inline uint64_t qn_store_segment(uint64_t root, uint64_t hash)
+{
+    const qn_a64 *dir = qn_word_ptr(root);
+    return qn_load(&dir[qn_hash_top(hash, qn_word_depth(root))],
+                   QN_ACQUIRE); /* publish */
+}
+
+static inline struct qn_line *qn_segment_bucket(uint64_t segment, uint64_t hash)
+{
+    struct qn_segment *g = qn_word_ptr(segment);
+    return &g->bucket[qn_hash_bucket(hash, qn_word_depth(segment))];
+}
+
+/** Walks the entries of a bucket, dead ones included, through its links. */
+struct qn_words {
+    struct qn_line *line;
+    uint32_t at;
+};
+
+/** @return the place of the next entry, *w filled; NULL at the end. */
+static inline qn_a64 *qn_words_next(struct qn_words *i, uint64_t *w)
+{
+    while (i->at < QN_LINE_WORDS) {
+        qn_a64 *place = &i->line->word[i->at++];
+        *w = qn_load(place, QN_ACQUIRE); /* publish */
+        if ((*w & QN_WORD_LINK) != 0) {
+            i->line = qn_word_ptr(*w);
+            i->at = 0;
+        } else if (*w != 0) {
+            return place;
+        }
+    }
+    return NULL;
+}
+
+/** Fetch the entries of a bucket's first line. */
+static inline void qn_bucket_prefetch(const struct qn_line *line)
+{
+    for (uint32_t i = 0; i < QN_LINE_WORDS; i++) {
+        /* relaxed: a hint; a free word prefetches address 0, which does
+         * nothing. */
+        __builtin_prefetch(qn_word_ptr(qn_load(&line->word[i], QN_RELAXED)));
+    }
+}
+
+/* ---- entries ---- */
+
+static inline size_t qn_entry_key_at(const struct qn_entry *e)
+{
+    return ((e->meta & QN_META_DEADLINE) != 0 ? 8u : 0u) +
+           (e->key_len == QN_KEY_LONG ? 8u : 0u);
+}
+
+static inline struct qn_slice qn_entry_key(const struct qn_entry *e)
+{
+    const uint8_t *key = e->bytes + qn_entry_key_at(e);
+    uint64_t len = e->key_len;
+    if (len == QN_KEY_LONG) {
+        memcpy(&len, key - 8, 8);
+    }
+    return (struct qn_slice){key, len};
+}
+
+static inline struct qn_slice qn_entry_value(const struct qn_entry *e)
+{
+    struct qn_slice key = qn_entry_key(e);
+    return (struct qn_slice){key.data + key.len, e->value_len};
+}
+
+static inline uint64_t qn_entry_deadline(const struct qn_entry *e)
+{
+    uint64_t ms = 0;
+    if ((e->meta & QN_META_DEADLINE) != 0) {
+        memcpy(&ms, e->bytes, 8);
+    }
+    return ms;
+}
+
+static inline uint32_t qn_entry_db(const struct qn_entry *e)
+{
+    return e->meta & 0xffu;
+}
+
+static inline uint64_t qn_entry_logical(const struct qn_entry *e)
+{
+    return qn_entry_key(e).len + e->value_len + QN_STORE_ENTRY_COST;
+}
+
+/** What meta says of the entries of a db. */
+static inline uint32_t qn_db_owner(const struct qn_store *s, uint32_t db)
+{
+    /* acquire: with the release in qn_store_flush. Whoever sees the new
+     * generation sees everything written before it. */
+    return qn_load(&s->owner[db], QN_ACQUIRE);
+}
+
+/** False for what a flush or a delete has left behind. */
+static inline bool qn_word_alive(const struct qn_store *s, uint64_t w)
+{
+    const struct qn_entry *e = qn_word_ptr(w);
+    return (w & QN_WORD_DEAD) == 0 &&
+           (e->meta & QN_META_OWNER) == qn_db_owner(s, qn_entry_db(e));
+}
+
+/* Databases differ in the seed, so that one key in two of them is two hashes;
+ * the constant is the golden ratio's. */
+static inline uint64_t qn_store_hash_of(const struct qn_store *s, uint32_t db,
+                                        struct qn_slice key)
+{
+    return XXH3_64bits_withSeed(key.data, key.len,
+                                s->seed + db * UINT64_C(0x9e3779b97f4a7c15)) &
+           s->hash_keep;
+}
+
+static inline uint64_t qn_entry_hash(const struct qn_store *s,
+                                     const struct qn_entry *e)
+{
+    return qn_store_hash_of(s, qn_entry_db(e), qn_entry_key(e));
+}
+
+/* ---- store_table.c: directory, segments, lines; the writer ---- */
+
+/** Entries at which a segment is split. 7 of 8 words: of 10^5 keys on, the
+ *  table then costs between 10 and 19 bytes a key (STORE.md, Memory). */
+#define QN_SPLIT_AT  (QN_BUCKETS * 7)
+/** Two segments are merged when they have no more than this together. */
+#define QN_MERGE_AT  (QN_SPLIT_AT / 4)
+/** A segment that grew beyond this could not be split: it never will be. */
+#define QN_SPLIT_MAX (QN_BUCKETS * QN_LINE_WORDS)
+
+/** The segment that stands for every empty one. Never written. */
+struct qn_segment *qn_segment_nothing(void);
+
+/** Put a word into the segment of `hash`; splits first if it is full. The
+ *  limbo must have room. @return false: no memory, same content. */
+bool qn_table_insert(struct qn_store *s, uint64_t hash, uint64_t word);
+
+/** `count` words of the segment of `hash` were set to 0. Merges when that
+ *  pays, which is the end of what the caller knew of the segment. */
+void qn_table_removed(struct qn_store *s, uint64_t hash, uint32_t count);
+
+/** Free a segment and its lines. @return blocks freed. */
+uint32_t qn_segment_free(struct qn_store *s, struct qn_segment *g);
+/** Free a bucket's entries, at most `budget` blocks. @return blocks freed;
+ *  less than budget: the bucket is empty. */
+uint32_t qn_bucket_free(struct qn_store *s, struct qn_line *line,
+                        uint32_t budget);
+/** Free the directory of a root word. */
+void qn_directory_free(struct qn_store *s, uint64_t root);
+
+/* ---- store_limbo.c: retired memory, readers, reclaim; the writer ---- */
+
+/** Make sure that the next few retirements have room. */
+bool qn_limbo_ready(struct qn_store *s);
+/** True if one retirement has room. */
+bool qn_limbo_has_room(struct qn_store *s);
+/** Free later: word = pointer | enum qn_retired (| depth << 48). */
+void qn_store_retire(struct qn_store *s, uint64_t word);
+/** A sweep is over, or there is nothing left to sweep. */
+void qn_sweep_ended(struct qn_store *s);
+/** Free all of it now: no readers. */
+void qn_limbo_drain(struct qn_store *s);
+/** Free a directory, its segments and entries now: no readers. */
+void qn_tree_free(struct qn_store *s, uint64_t root);
+
+/* ---- store_walk.c ---- */
+
+/** The position behind the bucket of `hash` in a segment of this depth; 0 at
+ *  the end. */
+static inline uint64_t qn_position_next(uint64_t hash, uint32_t depth)
+{
+    uint32_t width = 64 - QN_BUCKET_BITS - depth; /* bits; at least 16 */
+    return ((hash >> width) + 1) << width;
+}
+
+#endif
