@@ -260,13 +260,13 @@ static void expect_numbers(struct qn_store *s, uint32_t db, uint64_t n)
 Test(store, growth_moves_a_bounded_number_of_entries_per_put)
 {
     struct qn_store *s = store_of(1, 0);
-    fill(s, 0, 200000);
-    expect_numbers(s, 0, 200000);
+    fill(s, 0, 100000);
+    expect_numbers(s, 0, 100000);
     struct qn_store_stats st;
     qn_store_stats(s, &st);
     cr_assert_gt(st.split_work_max, 0);
     cr_assert_leq(st.split_work_max, 2048);
-    cr_assert_leq(st.table_bytes, 200000 * 20);
+    cr_assert_leq(st.table_bytes, 100000 * 20);
     qn_store_destroy(s);
 }
 
@@ -300,12 +300,12 @@ Test(store, colliding_hashes_make_deep_buckets_only)
     for (size_t i = 0; i < QN_ARRAY_COUNT(clear); i++) {
         struct qn_store *s = store_of(1, clear[i]);
         struct qn_store_stats st;
-        fill(s, 0, 6000);
-        expect_numbers(s, 0, 6000);
+        fill(s, 0, 2500);
+        expect_numbers(s, 0, 2500);
         qn_store_stats(s, &st);
         cr_assert_leq(st.split_work_max, 2048);
         cr_assert_leq(st.table_bytes, 400000);
-        for (uint64_t k = 0; k < 6000; k++) {
+        for (uint64_t k = 0; k < 2500; k++) {
             cr_assert(del_number(s, 0, k, k));
         }
         cr_assert_eq(qn_store_count(s, 0), 0);

@@ -118,7 +118,7 @@ static void check_stayer(struct shared *sh, uint64_t key, uint64_t *rounds)
     struct number_key k = {key};
     struct qn_found f;
     cr_assert(qn_store_get(sh->s, 0, key_of(&k), &f));
-    uint64_t v[8];
+    uint64_t v[8] = {0};
     cr_assert_eq(f.value.len, sizeof v);
     for (uint32_t i = 0; i < 2; i++) {
         memcpy(v, f.value.data, sizeof v);
@@ -173,7 +173,7 @@ static void *read_all_the_time(void *arg)
     while (qn_load(&sh->done, QN_SEQ_CST) == 0) {
         check_stayer(sh, draw(&random) % sh->stay, rounds);
         uint64_t settled = qn_load(&sh->settled, QN_SEQ_CST);
-        uint64_t v;
+        uint64_t v = 0;
         if (settled > sh->stay) {
             uint64_t key = sh->stay + draw(&random) % (settled - sh->stay);
             cr_assert(get_number(sh->s, 0, key, &v));
@@ -305,7 +305,7 @@ static void *read_flushed(void *arg)
     uint64_t random = (uintptr_t)&r;
     while (qn_load(&sh->done, QN_SEQ_CST) == 0) {
         uint64_t key = draw(&random) % 4000;
-        uint64_t v;
+        uint64_t v = 0;
         if (get_number(sh->s, 0, key, &v)) {
             cr_assert_eq(v, key);
         }
