@@ -11,8 +11,10 @@
  *
  * Answering is a transfer: one batch per step and peer with room, so that a
  * laggard costs the others a bounded share of each turn. Only learned slots
- * are given out. Below log_lo a node says so with an empty FILL; when every
- * peer has said it, nobody keeps the slot and only a snapshot helps.
+ * are given out. A node that has dropped the slot, or has not learned it
+ * either, says so with an empty FILL. When every peer has said so, and one of
+ * them that it dropped the slot, a snapshot is needed; FETCH goes on at a
+ * slower pace, since a peer that was behind, too, may have the slot later.
  */
 #include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
@@ -27,8 +29,7 @@ _Static_assert(QN_OUTS_MAX >= QN_NODES_MAX, "ROOM: one output per peer");
 
 static bool gap(const struct qn_onepaxos *p)
 {
-    return p->learned_hi < p->decided_hi && !p->fetch.need_snapshot &&
-           !QN_MUTANT(NO_FETCH);
+    return p->learned_hi < p->decided_hi && !QN_MUTANT(NO_FETCH);
 }
 
 static uint64_t others(const struct qn_onepaxos *p)
@@ -84,8 +85,9 @@ qn_time_t qn_fetch_deadline(const struct qn_onepaxos *p)
     if (!gap(p) || others(p) == 0) {
         return QN_TIME_NEVER;
     }
-    return p->fetch.active ? p->fetch.until
-                           : p->fetch.gap_since + p->params.t_gap;
+    const struct qn_fetch *f = &p->fetch;
+    qn_time_t wait = f->need_snapshot ? p->params.t_fetch : p->params.t_gap;
+    return f->active ? f->until : f->gap_since + wait;
 }
 
 void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t)
@@ -114,13 +116,13 @@ static void answered(struct qn_onepaxos *p, struct qn_step *t,
     }
     f->attempt++;
     f->gap_since = t->now;
-    if (m->fill.log_lo > p->learned_hi + 1) {
-        f->truncated |= QN_BIT(f->peer);
-    }
-    if (gap(p) && (others(p) & ~f->truncated) == 0) {
+    f->unable |= QN_BIT(f->peer);
+    f->dropped |= m->fill.log_lo > p->learned_hi + 1;
+    bool nobody = f->dropped && (others(p) & ~f->unable) == 0;
+    if (gap(p) && nobody && !f->need_snapshot) {
         f->need_snapshot = true;
         struct qn_out *o = qn_step_emit(t, QN_OUT_NEED_SNAPSHOT);
-        o->apply = (struct qn_apply){.slot = m->fill.log_lo - 1};
+        o->apply = (struct qn_apply){.slot = p->learned_hi + 1};
     }
 }
 

@@ -79,7 +79,7 @@ int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
     QN_ASSERT(p->leader.role == QN_ACTIVE && count != 0);
     struct qn_session *seen = seen_of(p, from);
     uint64_t last = first + count - 1;
-    if (QN_MUTANT(NO_SEEN) || QN_MUTANT(NO_SESSIONS)) {
+    if (QN_MUTANT(NO_SEEN)) {
         seen->last = first - 1;
     }
     if (last <= seen->last) {

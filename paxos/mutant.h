@@ -14,7 +14,6 @@ enum qn_mutant {
     QN_MUTANT_REUSE_SLOT,   /* leader: one slot is given to two batches */
     QN_MUTANT_EARLY_DECIDE, /* leader: what is proposed counts as decided */
     QN_MUTANT_NO_SEEN,      /* leader: duplicates get slots of their own */
-    QN_MUTANT_NO_SESSIONS,  /* and apply executes them */
     QN_MUTANT_STAMP_BACK,   /* leader: the wall clock is taken as it is */
     QN_MUTANT_NO_ORDER,     /* learner: a slot is applied when it comes */
     QN_MUTANT_NO_FETCH,     /* learner: gaps are never fetched */

@@ -87,9 +87,9 @@ enum qn_out_kind {
     QN_OUT_SEND,          /* msg to node `to`, on the direct lane */
     QN_OUT_BCAST,         /* msg to all others, along the tree */
     QN_OUT_APPLY,         /* a group of decided commands, or a slot's end */
-    QN_OUT_NEED_SNAPSHOT, /* slots <= apply.slot are kept by nobody any more
-                             and were not applied here: this node can only go
-                             on from a snapshot */
+    QN_OUT_NEED_SNAPSHOT, /* no peer can give slot apply.slot, and one has
+                             dropped it: only a snapshot is sure to help. Once
+                             until learned_hi moves again */
 };
 
 /** Commands to apply, duplicates already taken out (exactly once, in the order
@@ -182,7 +182,7 @@ struct qn_onepaxos_status {
     uint64_t unapplied;   /* own commands given a sequence, not yet applied */
     uint64_t queued;      /* leader: commands waiting for a slot */
     uint64_t fetches;     /* FETCH sent so far */
-    bool need_snapshot;
+    bool need_snapshot;   /* see QN_OUT_NEED_SNAPSHOT; may pass */
 };
 
 void qn_onepaxos_status(const struct qn_onepaxos *p,

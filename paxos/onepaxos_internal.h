@@ -70,7 +70,8 @@ struct qn_fetch {
     uint32_t attempt;    /* chooses whom to ask */
     qn_time_t until;     /* then ask somebody else */
     qn_time_t gap_since; /* learned_hi stands still below decided_hi */
-    uint64_t truncated;  /* mask of peers that do not keep learned_hi + 1 */
+    uint64_t unable;     /* mask of peers that cannot give learned_hi + 1 */
+    bool dropped;        /* one of them because it dropped it */
     uint64_t count;      /* FETCH sent */
     bool need_snapshot;
     uint64_t transfers; /* mask of peers with a FILL in progress */

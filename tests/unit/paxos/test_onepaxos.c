@@ -374,20 +374,39 @@ EDGE(a_peer_that_is_behind_too_sends_the_learner_elsewhere)
     cr_assert(!fx_status(&c).need_snapshot);
 }
 
-/* 3.1, Slow learners: below everybody's log_lo only a snapshot helps. */
+/* 3.1, Slow learners: when nobody can give the slot and one has dropped it,
+ * a snapshot is needed, until somebody gives it after all. */
 EDGE(when_nobody_keeps_the_slot_a_snapshot_is_needed)
 {
     const struct qn_params v = fx_params();
     fx_beat(&c, 1, 0, 50);
-    for (int i = 0; i < 8 && !fx_status(&c).need_snapshot; i++) {
+    bool told = false;
+    for (int i = 0; i < 8 && !told; i++) {
         fx_later(&c, v.t_gap);
-        fill_nothing(&c, fx_to(&c, QN_MSG_FETCH, 0), 40, 50);
+        qn_node_t peer = fx_to(&c, QN_MSG_FETCH, 0);
+        fill_nothing(&c, peer, peer == 1 ? 40 : 1, peer == 1 ? 50 : 0);
+        told = c.out.count != 0;
     }
-    cr_assert(fx_status(&c).need_snapshot);
     cr_assert_eq(c.out.out[0].kind, QN_OUT_NEED_SNAPSHOT);
-    cr_assert_eq(c.out.out[0].apply.slot, 39u);
-    fx_later(&c, QN_S);
-    cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 0u);
+    cr_assert_eq(c.out.out[0].apply.slot, 1u);
+    cr_assert(fx_status(&c).need_snapshot);
+    fx_later(&c, v.t_gap);
+    cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 0u); /* slower now */
+    fx_later(&c, v.t_fetch);
+    fill_nothing(&c, fx_to(&c, QN_MSG_FETCH, 0), 40, 50);
+    cr_assert_eq(c.out.count, 0u); /* said once */
+    fill(&c, 0, 1, 50, true);
+    cr_assert(!fx_status(&c).need_snapshot);
+}
+
+EDGE(peers_that_are_all_behind_need_no_snapshot)
+{
+    fx_beat(&c, 1, 0, 50);
+    for (int i = 0; i < 8; i++) {
+        fx_later(&c, fx_params().t_gap);
+        fill_nothing(&c, fx_to(&c, QN_MSG_FETCH, 0), 1, 0);
+    }
+    cr_assert(!fx_status(&c).need_snapshot);
 }
 
 /* ---------------------------------------------------------------- FILL -- */

@@ -1,0 +1,104 @@
+#ifndef QN_TESTS_SIM_CLUSTER_H
+#define QN_TESTS_SIM_CLUSTER_H
+
+/**
+ * N real machines in one thread, the packets between them, and a global view
+ * that checks the invariants of PROTOCOL.md 5 after every step. Who decides
+ * what happens next is the simulator (sim.c, by a seed) or a scenario file.
+ *
+ * Every message is encoded and decoded on its way. A violated invariant
+ * prints what, and c->replay, and aborts.
+ */
+
+#include "paxos/onepaxos.h"
+
+#define CLUSTER_SLOTS    65536u /* decided in one run, at most */
+#define CLUSTER_COMMANDS 262144u
+
+struct packet {
+    struct packet *next;
+    qn_node_t from, to;
+    qn_time_t due;
+    size_t len;
+    uint8_t bytes[];
+};
+
+/** Packets of one ordered pair of nodes and one lane, oldest first. */
+struct lane {
+    struct packet *head, **tail;
+    struct qn_joiner joiner; /* at the receiver; direct lane only */
+    struct qn_msg parked;    /* joined, but refused for now */
+    bool is_parked;
+};
+
+struct command {
+    qn_node_t origin;
+    uint64_t seq;
+};
+
+struct member {
+    struct qn_onepaxos *p;
+    struct qn_step_out out;
+    uint32_t applied;           /* commands */
+    qn_slot_t slot;             /* last whole slot applied */
+    uint64_t stamp;             /* of the last apply */
+    uint64_t seq[QN_NODES_MAX]; /* last applied of each origin */
+    qn_slot_t learned;          /* checked so far */
+    qn_time_t deadline;
+    uint64_t transfers;
+    bool need_snapshot;
+};
+
+struct cluster {
+    uint32_t nodes;
+    qn_time_t now;
+    uint64_t wall_ms;
+    struct qn_params params;
+    struct member member[QN_NODES_MAX];
+    struct lane direct[QN_NODES_MAX][QN_NODES_MAX]; /* [from][to] */
+    struct lane tree[QN_NODES_MAX][QN_NODES_MAX];   /* [from][to] */
+    uint64_t decided[CLUSTER_SLOTS];                /* hash by slot */
+    qn_slot_t decided_hi;
+    uint64_t decided_seq[QN_NODES_MAX]; /* last in the decided log */
+    struct command history[CLUSTER_COMMANDS];
+    uint32_t history_count;
+    size_t piece_bytes;     /* longer messages travel in pieces */
+    struct qn_alloc alloc;  /* of all machines */
+    uint32_t out_of_memory; /* of 1000 allocations fail; see rng */
+    int64_t blobs;          /* live */
+    uint64_t rng;
+    char replay[128]; /* printed with a failure */
+    /** When a packet leaves; may drop it (false) or set due. */
+    bool (*on_send)(struct cluster *c, struct packet *k, bool tree);
+    /** Before the outputs of a step are executed; NULL: none. */
+    void (*on_outputs)(struct cluster *c, qn_node_t node);
+    void *ctx;
+};
+
+/** All fields of opts (nodes, params, replay, callbacks, ...) set before. */
+void cluster_start(struct cluster *c);
+void cluster_end(struct cluster *c);
+
+/** One step of a node; executes its outputs and checks everything.
+ *  @return what qn_onepaxos_step returned (QN_ENOMEM, QN_EAGAIN are fine). */
+int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in);
+
+int cluster_submit(struct cluster *c, qn_node_t node, const char *text,
+                   size_t len);
+void cluster_tick(struct cluster *c, qn_node_t node); /* and while again */
+void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers);
+/** `node` reads the position of `peer`. */
+void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer);
+
+/** Deliver the oldest packet of a lane. @return false: nothing delivered
+ *  (empty, or refused for now). */
+bool cluster_deliver(struct cluster *c, struct lane *l, bool tree);
+void cluster_drop(struct cluster *c, struct lane *l);
+
+_Noreturn void cluster_fail(const struct cluster *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** Next number below n (n > 0) of the seeded sequence. */
+uint64_t cluster_random(struct cluster *c, uint64_t n);
+
+#endif
