@@ -62,6 +62,10 @@ static void take_set(struct server *s, const char **p)
     uint64_t key = take_key(p, 'k');
     struct qn_slice value = take_bulk(p);
     cr_assert_eq(value.len, workload.opts.value_size);
+    char digits[24];
+    snprintf(digits, sizeof digits, "%020" PRIu64, key);
+    cr_assert(memcmp(value.data, digits + 20 - workload.mark_len,
+                     workload.mark_len) == 0);
     s->set_count[key]++;
 }
 

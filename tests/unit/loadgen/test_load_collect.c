@@ -52,6 +52,28 @@ Test(collect, nothing_is_lost_or_counted_twice, .timeout = 20)
     qn_collect_destroy(collect);
 }
 
+Test(collect, each_taking_shows_what_is_new_and_the_total_all)
+{
+    static struct qn_stats stats;
+    static struct qn_collect_recent recent;
+    cr_assert_eq(qn_collect_create(&collect, 1), QN_OK);
+    stats.op[QN_OP_GET].ops = 3;
+    stats.op[QN_OP_SET].ops = 4;
+    stats.unanswered = 1;
+    qn_collect_hand_in(collect, &stats, 10, false);
+    cr_assert_eq(stats.op[QN_OP_GET].ops + stats.unanswered, 0, "emptied");
+    qn_collect_take(collect, &recent);
+    cr_assert_eq(recent.ops.ops, 7);
+    stats.op[QN_OP_GET].ops = 5;
+    qn_collect_hand_in(collect, &stats, 20, true);
+    qn_collect_take(collect, &recent);
+    cr_assert_eq(recent.ops.ops, 5);
+    cr_assert_eq(recent.last, 20);
+    cr_assert_eq(qn_collect_total(collect)->op[QN_OP_GET].ops, 8);
+    cr_assert_eq(qn_collect_total(collect)->unanswered, 1);
+    qn_collect_destroy(collect);
+}
+
 Test(collect, waiting_ends_at_its_time, .timeout = 20)
 {
     cr_assert_eq(qn_collect_create(&collect, 1), QN_OK);

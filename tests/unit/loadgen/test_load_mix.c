@@ -85,3 +85,16 @@ Test(mix, the_largest_weight_is_accepted)
 {
     cr_assert_eq(parse("get:1000000"), QN_OK);
 }
+
+Test(mix, weights_that_do_not_fit_are_refused)
+{
+    enum { ITEMS = 5000 };
+    static const char item[] = "get:1000000,";
+    static char text[ITEMS * (sizeof item - 1) + sizeof item];
+    for (int i = 0; i < ITEMS; i++) {
+        memcpy(text + (size_t)i * (sizeof item - 1), item, sizeof item - 1);
+    }
+    memcpy(text + ITEMS * (sizeof item - 1), "set", 4);
+    cr_assert_eq(parse(text), QN_EINVAL);
+    cr_assert(strstr(error, "add up to 5000000001") != NULL, "%s", error);
+}
