@@ -503,7 +503,8 @@ def main():
     print(f"{options.pairs} pairs of {options.seconds:g} s, load generator "
           f"with {options.threads} thread(s), {REPLICAS} replicas", flush=True)
     bench = Bench(options)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in signal.SIGINT, signal.SIGTERM:
+        signal.signal(number, signal.default_int_handler)
     try:
         rows = bench.run()
     except KeyboardInterrupt:
