@@ -26,8 +26,11 @@
  *
  * A replica that cannot start says FAILED with the reason, logs nothing, and
  * exits 1: the supervisor prints the one line. The end of a process closes its
- * socket; a replica whose supervisor has ended goes on without it, and drains
- * and exits by itself on SIGTERM.
+ * socket; a replica whose supervisor has ended goes on without it.
+ *
+ * SIGTERM to a replica means the same as DRAIN: it drains, says DRAINED and
+ * waits for STOP, which comes at once if only this one is to leave. Without a
+ * supervisor it exits when it has drained.
  *
  * Threads: each process uses its end from one thread.
  */

@@ -65,6 +65,7 @@ struct qn_config_option {
     const char *initial; /* default, as typed */
     const char *help;    /* one sentence */
     bool runtime;        /* CONFIG SET may change it */
+    bool flag;           /* yes or no: the name alone means yes */
     bool fixed;          /* answered by CONFIG GET only: cannot be changed */
 };
 
@@ -107,7 +108,8 @@ void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
 /**
  * Check what concerns several options: ports that fit and do not overlap, a
  * number of replicas that can agree, a query buffer that holds a bulk, a path
- * that fits with `.63` behind it, a known topology and transport.
+ * that fits with `.63` behind it, a known topology. (Transports are known to
+ * the program only.) To be called after several qn_config_set, too.
  *
  * @param c  `replicas` is no longer QN_REPLICAS_AUTO.
  * @return QN_OK or QN_EINVAL with `why` filled.

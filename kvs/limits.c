@@ -1,0 +1,100 @@
+#include "kvs/limits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "core/base/err.h"
+#include "core/base/log.h"
+#include "core/node.h"
+
+/* A replica before its first key: store, log, session table, buffers. */
+#define REPLICA_BYTES ((uint64_t)8 << 20)
+
+/* Descriptors besides the clients': the standard ones, the loop's, listening
+ * sockets, control, commons, outbox, and some to breathe; and per node, its
+ * bell, and its outbox while it is being mapped. */
+#define FILES_FIXED    32u
+#define FILES_PER_NODE 2u
+
+static uint64_t memory_available(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    if (f == NULL) {
+        return 0;
+    }
+    while (fgets(line, sizeof line, f) != NULL &&
+           sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1) {
+    }
+    fclose(f);
+    return kib << 10;
+}
+
+void qn_limits_read(struct qn_limits *l)
+{
+    struct rlimit r = {.rlim_max = 1024};
+    (void)getrlimit(RLIMIT_NOFILE, &r);
+    *l = (struct qn_limits){.memory = memory_available(), .files = r.rlim_max};
+}
+
+static uint64_t files_reserved(const struct qn_config *c)
+{
+    return FILES_FIXED + FILES_PER_NODE * (uint64_t)c->replicas;
+}
+
+static int fit_memory(const struct qn_limits *l, const struct qn_config *c,
+                      size_t lane_bytes, char *why, size_t cap)
+{
+    uint64_t lanes = (uint64_t)c->replicas * (c->replicas - 1) * QN_LANES;
+    uint64_t need = c->replicas * REPLICA_BYTES + lanes * lane_bytes;
+    if (l->memory == 0 || need <= l->memory) {
+        return QN_OK;
+    }
+    snprintf(why, cap,
+             "%u replicas with %u cells need %" PRIu64
+             " MiB of memory, %" PRIu64
+             " MiB are free; use fewer --replicas or --cells",
+             c->replicas, c->cells, need >> 20, l->memory >> 20);
+    return QN_ENOMEM;
+}
+
+static int fit_files(const struct qn_limits *l, struct qn_config *c, char *why,
+                     size_t cap)
+{
+    uint64_t reserved = files_reserved(c);
+    if (l->files <= reserved) {
+        snprintf(why, cap,
+                 "%u replicas need more than %" PRIu64
+                 " open files each, %" PRIu64
+                 " are allowed; raise the limit (ulimit -Hn)",
+                 c->replicas, reserved, l->files);
+        return QN_EMFILE;
+    }
+    if (l->files - reserved < c->maxclients) {
+        qn_log(QN_LOG_WARN,
+               "maxclients lowered from %u to %" PRIu64 ": only %" PRIu64
+               " open files are allowed (ulimit -Hn)",
+               c->maxclients, l->files - reserved, l->files);
+        c->maxclients = (uint32_t)(l->files - reserved);
+    }
+    return QN_OK;
+}
+
+int qn_limits_fit(const struct qn_limits *l, struct qn_config *c,
+                  size_t lane_bytes, char *why, size_t cap)
+{
+    int err = fit_memory(l, c, lane_bytes, why, cap);
+    return err != QN_OK ? err : fit_files(l, c, why, cap);
+}
+
+void qn_limits_raise_files(const struct qn_config *c)
+{
+    struct rlimit r;
+    rlim_t need = c->maxclients + files_reserved(c);
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < need) {
+        r.rlim_cur = need < r.rlim_max ? need : r.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &r);
+    }
+}

@@ -1,0 +1,39 @@
+#ifndef QN_KVS_LIMITS_H
+#define QN_KVS_LIMITS_H
+
+/**
+ * What the machine can hold: asked before anything is made, because a machine
+ * that runs out of memory kills processes instead of saying no.
+ *
+ * One thread, at start.
+ */
+
+#include "kvs/config.h"
+
+/** What there is. */
+struct qn_limits {
+    uint64_t memory; /* bytes free for use; 0: unknown */
+    uint64_t files;  /* descriptors a process may ever open */
+};
+
+/** Ask the kernel. */
+void qn_limits_read(struct qn_limits *l);
+
+/**
+ * Fit a configuration into them.
+ *
+ * @param c           `maxclients` is lowered to what `files` allows, with one
+ *                    line in the log.
+ * @param lane_bytes  Of one lane, from the transport.
+ * @param why         [cap] Filled on failure.
+ * @return QN_OK; QN_ENOMEM: more replicas or cells than memory can hold;
+ *         QN_EMFILE: not even one client fits.
+ */
+int qn_limits_fit(const struct qn_limits *l, struct qn_config *c,
+                  size_t lane_bytes, char *why, size_t cap);
+
+/** Raise the soft limit of descriptors to what `c` needs. Processes started
+ *  afterwards inherit it. */
+void qn_limits_raise_files(const struct qn_config *c);
+
+#endif

@@ -1,0 +1,59 @@
+#ifndef QN_KVS_LISTEN_H
+#define QN_KVS_LISTEN_H
+
+/**
+ * The listening sockets of a server, made and kept by its supervisor.
+ *
+ * TCP: one socket per replica on the shared address, all with SO_REUSEPORT, so
+ * that the kernel spreads connections over them; and one per replica on a port
+ * of its own. Unix: one socket at PATH that all replicas accept from, and one
+ * per replica at PATH.i. Accepted TCP connections inherit no-delay and
+ * keep-alive.
+ *
+ * SO_REUSEPORT would let a second server of the same user share the address
+ * silently. Two things stop that: a lock, held as long as any process of this
+ * server lives, and a bind without the option before the real ones.
+ *
+ * One thread.
+ */
+
+#include "core/node.h"
+#include "kvs/config.h"
+
+struct qn_listen {
+    const struct qn_config *config;  /* kept */
+    int lock;                        /* abstract Unix socket; -1 */
+    int shared[QN_NODES_MAX];        /* TCP: one each; Unix: [0]; -1: none */
+    int own[QN_NODES_MAX];           /* -1: none */
+    uint32_t port;                   /* shared, really bound; 0: Unix */
+    uint32_t own_port[QN_NODES_MAX]; /* really bound; 0: none */
+};
+
+/** Nothing open yet. `c` is kept; it is checked (qn_config_check) before open.
+ */
+void qn_listen_init(struct qn_listen *l, const struct qn_config *c);
+
+/**
+ * Make them all; connections wait in them until somebody accepts.
+ *
+ * @param why  [cap] Filled on failure: one line that says what to do.
+ * @return QN_OK; QN_EADDRINUSE; QN_EPERM; QN_EMFILE; QN_EIO. Nothing is left
+ *         behind on failure.
+ */
+int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
+
+/** The socket on the shared address that `node` accepts from. */
+int qn_listen_shared(const struct qn_listen *l, qn_node_t node);
+
+/** In a replica's process: close what belongs to others. Nothing is removed
+ *  from the file system. The lock stays held. */
+void qn_listen_keep_only(struct qn_listen *l, qn_node_t node);
+
+/** `node` has ended: close its sockets, so that the kernel sends no more
+ *  connections its way. */
+void qn_listen_close_node(struct qn_listen *l, qn_node_t node);
+
+/** Close all and remove the Unix sockets. Harmless when closed already. */
+void qn_listen_close(struct qn_listen *l);
+
+#endif

@@ -1,0 +1,50 @@
+#ifndef QN_KVS_SUPERVISOR_H
+#define QN_KVS_SUPERVISOR_H
+
+/**
+ * The supervisor: makes the sockets and the shared descriptors, starts one
+ * process per replica on its place, introduces them to each other, and reports
+ * what becomes of them. Nothing that is served passes through it: replicas go
+ * on without it.
+ *
+ *     SIGTERM, SIGINT, SIGHUP, or SHUTDOWN by a client: drain, then end
+ *     a second one while draining: end at once
+ *     a replica ends unexpectedly: one line; the others are told
+ *
+ * It sleeps in one poll() and has no timer. One thread; it forks, so the
+ * calling process must have no other.
+ */
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "core/qp.h"
+#include "kvs/boot.h"
+
+struct qn_supervisor_opts {
+    const struct qn_config *config; /* borrowed; QN_REPLICAS_AUTO allowed */
+    const struct qn_transport *transport; /* the configured one; borrowed */
+    FILE *ready;                          /* gets the line of readiness */
+    /** What a replica's process runs. @return its exit status. */
+    int (*replica_main)(const struct qn_boot *boot);
+};
+
+/** Exit statuses. Ended at once by signal s: 128 + s. */
+enum qn_supervisor_status {
+    QN_SUPERVISOR_DRAINED = 0,
+    QN_SUPERVISOR_LOST = 1,      /* no replica was left */
+    QN_SUPERVISOR_NOT_BEGUN = 2, /* could not start; nothing left behind */
+};
+
+/**
+ * Run a server from start to end. When all replicas answer, one line in
+ * `ready` tells where, and how to try it.
+ *
+ * @param why  [cap] Filled if it could not begin: one line that says what to
+ *             do.
+ * @return the exit status. In the replicas' processes it does not return.
+ */
+int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,
+                      size_t cap);
+
+#endif

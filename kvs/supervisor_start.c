@@ -1,0 +1,246 @@
+/*
+ * How a server begins and ends.
+ *
+ * Order: signals first, so that from then on every end is an orderly one; then
+ * the sockets (another server's presence is the likeliest reason to stop); then
+ * what all replicas share; then one process after the other.
+ *
+ * Descriptors: a replica's process keeps its own and closes all others, above
+ * all the supervisor's ends of the control sockets: otherwise nobody would see
+ * the end of the supervisor. It does keep the lock of the address.
+ */
+#include "kvs/supervisor_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "core/base/log.h"
+#include "core/wait/spin.h"
+#include "kvs/limits.h"
+
+struct qn_supervisor *qn_supervisor_create(void)
+{
+    struct qn_supervisor *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return NULL;
+    }
+    s->commons_fd = s->signal_fd = -1;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        s->bell_fd[i] = -1;
+        s->replica[i] = (struct qn_supervised){
+            .control = -1, .state = QN_SUPERVISED_ENDED, .incarnation = 1};
+    }
+    qn_listen_init(&s->listen, &s->config);
+    return s;
+}
+
+void qn_supervisor_blame(struct qn_supervisor *s, qn_node_t i, int err)
+{
+    bool scarce = err == QN_EAGAIN || err == QN_ENOMEM || err == QN_EMFILE;
+    if (s->why[0] == '\0') { /* the first reason is the reason */
+        snprintf(s->why, sizeof s->why, "replica %u of %u cannot start: %s%s",
+                 i, s->config.replicas,
+                 err == QN_EAGAIN ? "too many processes" : qn_strerror(err),
+                 scarce ? "; use fewer --replicas" : "");
+    }
+}
+
+static uint32_t replicas_auto(const struct qn_places *p)
+{
+    return QN_MIN(QN_MAX(p->numa_nodes, 3u), QN_NODES_MAX);
+}
+
+static void seat_all(struct qn_supervisor *s)
+{
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        s->replica[i].place =
+            qn_places_of(&s->places, i, (enum qn_bind)s->config.pin);
+    }
+}
+
+/* What can be known before anything is made. */
+int qn_supervisor_plan(struct qn_supervisor *s,
+                       const struct qn_supervisor_opts *opts)
+{
+    struct qn_limits limits;
+    s->config = *opts->config;
+    s->opts = opts;
+    int err = qn_places_discover(&s->places);
+    if (err != QN_OK) {
+        snprintf(s->why, sizeof s->why,
+                 "cannot read the machine's topology: %s", qn_strerror(err));
+        return err;
+    }
+    if (s->config.replicas == QN_REPLICAS_AUTO) {
+        s->config.replicas = replicas_auto(&s->places);
+    }
+    err = qn_config_check(&s->config, s->why, sizeof s->why);
+    if (err != QN_OK) {
+        return err;
+    }
+    seat_all(s);
+    qn_limits_read(&limits);
+    return qn_limits_fit(&limits, &s->config,
+                         opts->transport->lane_bytes(s->config.cells), s->why,
+                         sizeof s->why);
+}
+
+static int open_signals(struct qn_supervisor *s)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGHUP);
+    sigaddset(&mask, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &mask, &s->signals_before);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error, not a death */
+    s->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signal_fd >= 0 ? QN_OK : QN_EMFILE;
+}
+
+static int open_shared(struct qn_supervisor *s)
+{
+    struct qn_commons *commons = NULL;
+    int err =
+        qn_commons_create(&commons, s->config.replicas, true, &s->commons_fd);
+    if (err != QN_OK) {
+        return err;
+    }
+    qn_commons_destroy(commons); /* it lives in its descriptor */
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        s->bell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (s->bell_fd[i] < 0) {
+            return QN_EMFILE;
+        }
+    }
+    return QN_OK;
+}
+
+static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
+                              int control)
+{
+    struct qn_boot b = {.config = &s->config,
+                        .self = self,
+                        .nodes = s->config.replicas,
+                        .incarnation = s->replica[self].incarnation,
+                        .control = control,
+                        .listen_shared = qn_listen_shared(&s->listen, self),
+                        .listen_own = s->listen.own[self],
+                        .commons_fd = s->commons_fd,
+                        .place = s->replica[self].place,
+                        .tcp_port = s->listen.port,
+                        .own_port = s->listen.own_port[self]};
+    b.spin = qn_bell_spin_budget(
+        &(struct qn_spin_opts){.nodes = b.nodes,
+                               .cores = s->places.count,
+                               .quota_milli = s->places.quota_milli});
+    b.own_cores = b.spin != 0;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        bool home = i < b.nodes && s->places.numa_calls;
+        b.bell_fd[i] = s->bell_fd[i];
+        b.numa_node[i] = home ? s->replica[i].place.numa_node : -1;
+    }
+    return b;
+}
+
+/* The child's side of fork: keep what is its own, and run. */
+static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
+                                     int control)
+{
+    char name[16];
+    snprintf(name, sizeof name, "quoind-%u", self);
+    prctl(PR_SET_NAME, name);
+    signal(SIGINT, SIG_IGN); /* of the terminal: the supervisor answers them */
+    signal(SIGHUP, SIG_IGN);
+    for (qn_node_t i = 0; i <= self; i++) {
+        close(s->replica[i].control);
+    }
+    close(s->signal_fd);
+    qn_listen_keep_only(&s->listen, self);
+    sigprocmask(SIG_SETMASK, &s->signals_before, NULL);
+    if (qn_place_pin(&s->places, &s->replica[self].place) != QN_OK) {
+        char text[QN_PLACE_TEXT_MAX];
+        qn_log(QN_LOG_WARN, "replica %u cannot be pinned to %s; going on", self,
+               qn_place_describe(&s->replica[self].place, text));
+    }
+    struct qn_boot boot = boot_of(s, self, control);
+    exit(s->opts->replica_main(&boot));
+}
+
+static int start_replica(struct qn_supervisor *s, qn_node_t i)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return QN_EMFILE;
+    }
+    s->replica[i].control = pair[0];
+    s->replica[i].pid = fork();
+    if (s->replica[i].pid == 0) {
+        become_replica(s, i, pair[1]);
+    }
+    close(pair[1]);
+    if (s->replica[i].pid < 0) {
+        return errno == ENOMEM ? QN_ENOMEM : QN_EAGAIN;
+    }
+    s->replica[i].state = QN_SUPERVISED_STARTING;
+    return QN_OK;
+}
+
+int qn_supervisor_start(struct qn_supervisor *s)
+{
+    int err = open_signals(s); /* from here on an end is an orderly one */
+    if (err == QN_OK) {
+        err = qn_listen_open(&s->listen, s->why, sizeof s->why);
+    }
+    if (err == QN_OK) {
+        s->config.port = s->listen.port;
+        qn_limits_raise_files(&s->config);
+        err = open_shared(s);
+    }
+    if (err != QN_OK && s->why[0] == '\0') {
+        snprintf(s->why, sizeof s->why,
+                 "cannot make what %u replicas share: %s; use fewer --replicas",
+                 s->config.replicas, qn_strerror(err));
+    }
+    for (qn_node_t i = 0; err == QN_OK && i < s->config.replicas; i++) {
+        err = start_replica(s, i);
+        if (err != QN_OK) {
+            qn_supervisor_blame(s, i, err);
+        }
+    }
+    return err;
+}
+
+void qn_supervisor_end(struct qn_supervisor *s)
+{
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        struct qn_supervised *r = &s->replica[i];
+        if (r->state != QN_SUPERVISED_ENDED) {
+            kill(r->pid, SIGKILL);
+            while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR) {
+            }
+        }
+        if (r->control >= 0) {
+            close(r->control);
+        }
+        if (s->bell_fd[i] >= 0) {
+            close(s->bell_fd[i]);
+        }
+    }
+    qn_listen_close(&s->listen);
+    if (s->commons_fd >= 0) {
+        close(s->commons_fd);
+    }
+    if (s->signal_fd >= 0) {
+        close(s->signal_fd);
+    }
+}

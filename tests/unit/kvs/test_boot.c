@@ -1,0 +1,234 @@
+#include "kvs/boot.h"
+
+#include <dirent.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "tests/support/test.h"
+
+/* Replica 1 of 3, and the supervisor's end of its socket. */
+struct pair {
+    int supervisor;
+    struct qn_boot boot;
+    struct qn_outbox_opts shape;
+    struct qn_outbox *own;
+    struct qn_outbox *peer[QN_NODES_MAX];
+};
+
+static struct qn_outbox *outbox(struct pair *p, qn_node_t node, uint64_t life)
+{
+    struct qn_outbox *o = NULL;
+    struct qn_outbox_opts w = p->shape;
+    w.node = node;
+    w.incarnation = life;
+    cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
+    return o;
+}
+
+static void init(struct pair *p)
+{
+    int fd[2];
+    memset(p, 0, sizeof *p);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
+    p->supervisor = fd[0];
+    p->boot = (struct qn_boot){
+        .self = 1, .nodes = 3, .incarnation = 5, .control = fd[1]};
+    p->shape = (struct qn_outbox_opts){.node = 1,
+                                       .nodes = 3,
+                                       .incarnation = 5,
+                                       .lane_bytes = 4096,
+                                       .numa_node = -1,
+                                       .shared = true};
+    p->own = outbox(p, 1, 5);
+}
+
+static void fini(struct pair *p)
+{
+    for (int i = 0; i < 3; i++) {
+        qn_outbox_destroy(p->peer[i]);
+    }
+    qn_outbox_destroy(p->own);
+    close(p->boot.control);
+    if (p->supervisor >= 0) {
+        close(p->supervisor);
+    }
+}
+
+static int exchange(struct pair *p)
+{
+    return qn_boot_exchange(&p->boot, p->own, &p->shape, p->peer);
+}
+
+/* The supervisor introduces `node`, whose outbox says it is `owner`'s. */
+static void introduce(struct pair *p, qn_node_t node, qn_node_t owner)
+{
+    struct qn_outbox *o = outbox(p, owner, 7);
+    const struct qn_boot_event e = {
+        .kind = QN_BOOT_PEER, .node = node, .incarnation = 7};
+    cr_assert_eq(qn_boot_send(p->supervisor, &e, qn_outbox_fd(o)), QN_OK);
+    qn_outbox_destroy(o);
+}
+
+static void send_kind(struct pair *p, enum qn_boot_kind kind)
+{
+    const struct qn_boot_event e = {.kind = kind, .node = 2, .incarnation = 7};
+    cr_assert_eq(qn_boot_send(p->supervisor, &e, -1), QN_OK);
+}
+
+static int open_descriptors(void)
+{
+    int count = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d) != NULL) {
+        count++;
+    }
+    closedir(d);
+    return count;
+}
+
+Test(boot, exchange_gives_the_own_outbox_and_maps_the_others)
+{
+    struct pair p;
+    struct qn_boot_event e;
+    struct qn_outbox *seen;
+    int fd;
+    init(&p);
+    introduce(&p, 2, 2);
+    introduce(&p, 0, 0);
+    cr_assert_eq(exchange(&p), QN_OK);
+    cr_assert_not_null(p.peer[0]);
+    cr_assert_null(p.peer[1]);
+    cr_assert_eq(qn_outbox_incarnation(p.peer[2]), 7);
+    cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_OK);
+    cr_assert(e.kind == QN_BOOT_HELLO && e.node == 1 && e.incarnation == 5);
+    cr_assert_eq(qn_outbox_map(&seen, fd, &p.shape), QN_OK);
+    qn_outbox_destroy(seen);
+    close(fd);
+    fini(&p);
+}
+
+Test(boot, exchange_of_one_replica_waits_for_nobody, .timeout = 10)
+{
+    struct pair p;
+    init(&p);
+    p.boot.self = 0;
+    p.boot.nodes = 1;
+    cr_assert_eq(exchange(&p), QN_OK);
+    fini(&p);
+}
+
+Test(boot, exchange_ends_when_it_cannot_be_completed)
+{
+    static const struct {
+        enum qn_boot_kind kind;
+        int want;
+    } row[] = {{QN_BOOT_PEER_DOWN, QN_EPEERDEAD},
+               {QN_BOOT_DRAIN, QN_EABORTED},
+               {QN_BOOT_STOP, QN_EABORTED}};
+    for (size_t i = 0; i < 3; i++) {
+        struct pair p;
+        init(&p);
+        introduce(&p, 0, 0);
+        send_kind(&p, row[i].kind);
+        cr_expect_eq(exchange(&p), row[i].want, "row %zu", i);
+        cr_expect_eq(p.peer[0], NULL, "all NULL on failure");
+        fini(&p);
+    }
+}
+
+Test(boot, exchange_ends_when_the_supervisor_does)
+{
+    struct pair p;
+    init(&p);
+    introduce(&p, 0, 0);
+    close(p.supervisor);
+    p.supervisor = -1;
+    cr_assert_eq(exchange(&p), QN_EPEERDEAD);
+    cr_assert_null(p.peer[0]);
+    fini(&p);
+}
+
+Test(boot, exchange_refuses_what_is_no_peer_and_leaks_nothing)
+{
+    int before = open_descriptors();
+    for (int i = 0; i < 5; i++) {
+        struct pair p;
+        init(&p);
+        switch (i) {
+        case 0:
+            introduce(&p, 1, 1); /* myself */
+            break;
+        case 1:
+            introduce(&p, 3, 2); /* nobody */
+            break;
+        case 2:
+            introduce(&p, 0, 0); /* twice */
+            introduce(&p, 0, 0);
+            break;
+        case 3:
+            send_kind(&p, QN_BOOT_PEER); /* no descriptor */
+            break;
+        default:
+            introduce(&p, 0, 2); /* another's outbox */
+        }
+        cr_expect_eq(exchange(&p), QN_ECORRUPT, "case %d", i);
+        fini(&p);
+    }
+    cr_assert_eq(open_descriptors(), before);
+}
+
+Test(boot, notices_and_failures_reach_the_supervisor)
+{
+    struct pair p;
+    struct qn_boot_event e;
+    int fd;
+    init(&p);
+    cr_assert_eq(qn_boot_notify(&p.boot, QN_BOOT_READY), QN_OK);
+    qn_boot_failed(&p.boot, QN_ENOMEM);
+    cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_OK);
+    cr_assert(e.kind == QN_BOOT_READY && e.node == 1 && fd == -1);
+    cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_OK);
+    cr_assert(e.kind == QN_BOOT_FAILED && e.error == QN_ENOMEM);
+    cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_EAGAIN);
+    close(p.supervisor);
+    p.supervisor = -1;
+    cr_assert_eq(qn_boot_notify(&p.boot, QN_BOOT_DRAINED), QN_EPEERDEAD);
+    qn_boot_failed(&p.boot, QN_ENOMEM); /* harmless */
+    fini(&p);
+}
+
+Test(boot, events_come_one_by_one_then_none_then_the_end)
+{
+    struct pair p;
+    struct qn_boot_event e;
+    init(&p);
+    send_kind(&p, QN_BOOT_PEER_DOWN);
+    send_kind(&p, QN_BOOT_DRAIN);
+    cr_assert_eq(qn_boot_next_event(&p.boot, &e), QN_OK);
+    cr_assert(e.kind == QN_BOOT_PEER_DOWN && e.node == 2 && e.incarnation == 7);
+    cr_assert_eq(qn_boot_next_event(&p.boot, &e), QN_OK);
+    cr_assert_eq(e.kind, QN_BOOT_DRAIN);
+    cr_assert_eq(qn_boot_next_event(&p.boot, &e), QN_EAGAIN);
+    close(p.supervisor);
+    p.supervisor = -1;
+    cr_assert_eq(qn_boot_next_event(&p.boot, &e), QN_EPEERDEAD);
+    fini(&p);
+}
+
+Test(boot, a_message_of_another_size_is_corrupt)
+{
+    struct pair p;
+    struct qn_boot_event e = {.kind = QN_BOOT_DRAIN};
+    char bytes[2 * sizeof e] = {0};
+    init(&p);
+    cr_assert_eq(send(p.supervisor, bytes, sizeof e - 1, 0),
+                 (ssize_t)sizeof e - 1);
+    cr_assert_eq(send(p.supervisor, bytes, sizeof e + 1, 0),
+                 (ssize_t)sizeof e + 1);
+    cr_assert_eq(qn_boot_next_event(&p.boot, &e), QN_ECORRUPT);
+    cr_assert_eq(qn_boot_next_event(&p.boot, &e), QN_ECORRUPT);
+    cr_assert_eq(e.kind, QN_BOOT_DRAIN, "untouched");
+    cr_assert_eq(qn_boot_next_event(&p.boot, &e), QN_EAGAIN);
+    fini(&p);
+}
