@@ -167,6 +167,12 @@ static int load_topology(hwloc_topology_t *t)
     hwloc_topology_set_all_types_filter(*t, HWLOC_TYPE_FILTER_KEEP_NONE);
     hwloc_topology_set_type_filter(*t, HWLOC_OBJ_CORE,
                                    HWLOC_TYPE_FILTER_KEEP_ALL);
+    /* Discovery would bind itself to each core in turn, which on a busy
+     * machine waits for each of them. */
+    hwloc_topology_set_flags(*t, HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING |
+                                     HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
+                                     HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
+                                     HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS);
     if (hwloc_topology_load(*t) != 0) {
         hwloc_topology_destroy(*t);
         return QN_EIO;
