@@ -1,8 +1,8 @@
 /*
  * Commands on keys as such, on whole databases, and on the configuration.
  *
- * KEYS and the exact part of DBSIZE walk the table. KEYS does not know how
- * many elements its reply will have, and a second walk could find another
+ * KEYS walks the table, and DBSIZE if there are deadlines. KEYS does not know
+ * how many elements its reply will have, and a second walk could find another
  * number, because the writer may be another thread: so the elements are
  * written first, counted, and the header is put before them.
  *
@@ -98,7 +98,9 @@ static bool count_dead(void *ctx, const struct qn_walked *w)
 int qn_cmd_dbsize(struct qn_store *s, const struct qn_cmd_call *c)
 {
     struct counting n = {.c = c};
-    walk_all(s, count_dead, &n);
+    if (qn_store_mortal(s, c->db) != 0) {
+        walk_all(s, count_dead, &n);
+    }
     qn_reply_int(c->reply, (int64_t)qn_store_count(s, c->db) - n.dead);
     return QN_OK;
 }

@@ -199,13 +199,28 @@ static void mark_stripe(struct qn_store *s, uint64_t hash, qn_slot_t slot)
     qn_store(&s->stripe[hash >> 48], slot, QN_RELEASE);
 }
 
-/* Count `keys` and `bytes` more in a database (modulo 2^64: or less). */
-static void account(struct qn_store *s, uint32_t db, uint64_t keys,
-                    uint64_t bytes)
+/* relaxed: a number, it announces nothing. */
+static void count(qn_a64 *n, uint64_t more, uint64_t less)
+{
+    qn_store(n, qn_load(n, QN_RELAXED) + more - less, QN_RELAXED);
+}
+
+/* A database has one entry more and one less; NULL: none. */
+static void account(struct qn_store *s, uint32_t db,
+                    const struct qn_entry *more, const struct qn_entry *less)
 {
     struct qn_db *d = &s->db[db];
-    /* relaxed: a number, it announces nothing. */
-    qn_store(&d->keys, qn_load(&d->keys, QN_RELAXED) + keys, QN_RELAXED);
+    uint64_t keys = (uint64_t)(more != NULL) - (less != NULL);
+    uint64_t bytes = (more != NULL ? qn_entry_logical(more) : 0) -
+                     (less != NULL ? qn_entry_logical(less) : 0);
+    bool mortal_more = more != NULL && (more->meta & QN_META_DEADLINE) != 0;
+    bool mortal_less = less != NULL && (less->meta & QN_META_DEADLINE) != 0;
+    if (keys != 0) {
+        count(&d->keys, keys, 0);
+    }
+    if (mortal_more != mortal_less) {
+        count(&d->mortal, mortal_more, mortal_less);
+    }
     d->bytes += bytes;
     s->keys += keys;
     s->logical_bytes += bytes;
@@ -233,7 +248,7 @@ int qn_store_put(struct qn_store *s, const struct qn_put *p)
     qn_a64 *place = find(s, hash, p->db, p->key, &old);
     if (place != NULL) {
         const struct qn_entry *was = qn_word_ptr(old);
-        account(s, p->db, 0, qn_entry_logical(e) - qn_entry_logical(was));
+        account(s, p->db, e, was);
         qn_store(place, word, QN_RELEASE); /* publish */
         qn_store_retire(s, qn_word_of(was) | QN_RETIRED_ENTRY);
         return QN_OK;
@@ -242,7 +257,7 @@ int qn_store_put(struct qn_store *s, const struct qn_put *p)
         s->release(e);
         return QN_ENOMEM;
     }
-    account(s, p->db, 1, qn_entry_logical(e));
+    account(s, p->db, e, NULL);
     mark_stripe(s, hash, p->slot);
     return QN_OK;
 }
@@ -259,7 +274,7 @@ bool qn_store_del(struct qn_store *s, uint32_t db, struct qn_slice key,
     if (place == NULL) {
         return false;
     }
-    account(s, db, UINT64_MAX, 0 - qn_entry_logical(qn_word_ptr(w)));
+    account(s, db, NULL, qn_word_ptr(w));
     mark_stripe(s, hash, slot);
     if (!qn_limbo_has_room(s)) {
         /* release, here and below: who sees the key gone sees everything
@@ -309,7 +324,11 @@ static void disown(struct qn_store *s, uint32_t db)
         mark_dead(s, db);
     }
     s->garbage += keys;
-    account(s, db, 0 - keys, 0 - d->bytes);
+    s->keys -= keys;
+    s->logical_bytes -= d->bytes;
+    d->bytes = 0;
+    qn_store(&d->keys, 0, QN_RELAXED); /* relaxed: numbers, as in count */
+    qn_store(&d->mortal, 0, QN_RELAXED);
 }
 
 /* Exchange the table for an empty one, after everything in it was disowned. */
@@ -348,6 +367,12 @@ uint64_t qn_store_count(const struct qn_store *s, uint32_t db)
 {
     QN_ASSERT(db < s->dbs);
     return qn_load(&s->db[db].keys, QN_RELAXED); /* relaxed: a number */
+}
+
+uint64_t qn_store_mortal(const struct qn_store *s, uint32_t db)
+{
+    QN_ASSERT(db < s->dbs);
+    return qn_load(&s->db[db].mortal, QN_RELAXED); /* relaxed: a number */
 }
 
 void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out)

@@ -118,6 +118,8 @@ void qn_store_flush(struct qn_store *s, uint32_t db, qn_slot_t slot);
 
 /** Keys of one database, dead ones included. */
 uint64_t qn_store_count(const struct qn_store *s, uint32_t db);
+/** Of these, with a deadline: if none has one, none is dead. */
+uint64_t qn_store_mortal(const struct qn_store *s, uint32_t db);
 void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
 
 /** Slot of the last creation or deletion in the key's stripe (65536 stripes of

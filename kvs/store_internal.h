@@ -73,6 +73,7 @@ static_assert(sizeof(struct qn_entry) == 16,
 
 struct qn_db {
     qn_a64 keys;    /* writer, read by all */
+    qn_a64 mortal;  /* of these, with a deadline; likewise */
     qn_a64 flushed; /* slot of the last flush; writer, read by all */
     uint64_t bytes; /* logical; writer only, as the rest */
     uint8_t stale;  /* earlier generations that may still have entries */

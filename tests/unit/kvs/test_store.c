@@ -389,3 +389,32 @@ Test(store, many_flushes_of_one_database)
     expect_numbers(s, 1, 300);
     qn_store_destroy(s);
 }
+
+Test(store, keys_with_a_deadline_are_counted)
+{
+    struct qn_store *s = store_of(2, 0);
+    struct qn_slice value = text("v");
+    struct qn_put p = {.key = text("a"), .parts = &value, .part_count = 1};
+    static const struct {
+        const char *key;
+        uint64_t deadline_ms, mortal;
+    } puts[] = {{"a", 5, 1}, {"a", 7, 1}, {"b", 0, 1}, {"b", 9, 2},
+                {"c", 1, 3}, {"b", 0, 2}, {"b", 0, 2}, {"b", 3, 3}};
+    for (size_t i = 0; i < QN_ARRAY_COUNT(puts); i++) {
+        p.key = text(puts[i].key);
+        p.deadline_ms = puts[i].deadline_ms;
+        cr_assert_eq(qn_store_put(s, &p), QN_OK);
+        cr_assert_eq(qn_store_mortal(s, 0), puts[i].mortal, "put %zu", i);
+        cr_assert_eq(qn_store_mortal(s, 1), 0);
+    }
+    cr_assert(qn_store_del(s, 0, text("a"), 1));
+    cr_assert_eq(qn_store_mortal(s, 0), 2);
+    p.db = 1;
+    cr_assert_eq(qn_store_put(s, &p), QN_OK);
+    qn_store_flush(s, 0, 1);
+    cr_assert_eq(qn_store_mortal(s, 0), 0);
+    cr_assert_eq(qn_store_mortal(s, 1), 1);
+    qn_store_flush(s, UINT32_MAX, 1);
+    cr_assert_eq(qn_store_mortal(s, 1), 0);
+    qn_store_destroy(s);
+}
