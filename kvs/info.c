@@ -1,0 +1,489 @@
+/*
+ * A table of sections, each a function that appends its lines. A request is a
+ * mask over the table, so repeated and overlapping names cost nothing, and the
+ * order is always that of the table, as in Redis.
+ *
+ * Fields that Redis has and we do not (forks, replication backlog, cluster)
+ * are there with their idle values if monitoring tools read them; the others
+ * are left out rather than invented.
+ *
+ * Sums are made over the parts that have answered. Replicas that have not are
+ * named in `replicas_missing`, so that a reader sees why a count fell.
+ */
+#include "kvs/info.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "kvs/cmd_internal.h"
+#include "kvs/reply.h"
+
+static void line(struct qn_buf *b, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* One line and CRLF. Lines are short but for paths; nothing is cut. */
+static void line(struct qn_buf *b, const char *fmt, ...)
+{
+    size_t room = 256;
+    for (;;) {
+        uint8_t *to = qn_buf_reserve(b, room + 2);
+        if (to == NULL) {
+            return;
+        }
+        va_list args;
+        va_start(args, fmt);
+        int n = vsnprintf((char *)to, room, fmt, args);
+        va_end(args);
+        QN_ASSERT(n >= 0);
+        if ((size_t)n < room) {
+            memcpy(to + n, "\r\n", 2);
+            b->len += (size_t)n + 2;
+            return;
+        }
+        room = (size_t)n + 1;
+    }
+}
+
+static const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+static void line_count(struct qn_buf *b, const char *name, uint64_t v)
+{
+    line(b, "%s:%" PRIu64, name, v);
+}
+
+/* `name` in bytes and `name`_human as people read it. */
+static void line_bytes(struct qn_buf *b, const char *name, uint64_t bytes)
+{
+    static const char units[] = "BKMGTP";
+    double v = (double)bytes;
+    size_t unit = 0;
+    for (; v >= 1024 && unit < sizeof units - 2; unit++) {
+        v /= 1024;
+    }
+    line_count(b, name, bytes);
+    line(b, "%s_human:%.*f%c", name, unit == 0 ? 0 : 2, v, units[unit]);
+}
+
+/* The sum of one uint64_t field, at `offset`, over all parts. */
+static uint64_t sum_at(const struct qn_info *i, size_t offset)
+{
+    uint64_t sum = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        uint64_t v;
+        memcpy(&v, (const char *)i->part[p] + offset, sizeof v);
+        sum += v;
+    }
+    return sum;
+}
+
+#define SUM(i, field) sum_at((i), offsetof(struct qn_info_part, field))
+
+/* ---- sections ------------------------------------------------------------ */
+
+static void server(struct qn_buf *b, const struct qn_info *i)
+{
+    line(b, "redis_version:%s", or_empty(i->redis_version));
+    line(b, "redis_git_sha1:%s", or_empty(i->git_sha1));
+    line(b, "redis_git_dirty:0");
+    line(b, "redis_mode:standalone");
+    line(b, "server_name:quoind");
+    line(b, "quoind_version:%s", or_empty(i->quoind_version));
+    line(b, "os:%s", or_empty(i->os));
+    line(b, "arch_bits:%zu", 8 * sizeof(void *));
+    line(b, "process_id:%" PRIu32, i->process_id);
+    line(b, "process_supervised:no");
+    line(b, "run_id:%s", or_empty(i->run_id));
+    line(b, "tcp_port:%" PRIu32, i->tcp_port);
+    line_count(b, "server_time_usec", i->wall_usec);
+    line_count(b, "uptime_in_seconds", i->uptime_s);
+    line_count(b, "uptime_in_days", i->uptime_s / 86400);
+    line(b, "executable:%s", or_empty(i->executable));
+    line(b, "config_file:%s", or_empty(i->config_file));
+}
+
+static void clients(struct qn_buf *b, const struct qn_info *i)
+{
+    line_count(b, "connected_clients", SUM(i, connected_clients));
+    line(b, "cluster_connections:0");
+    line_count(b, "maxclients", i->maxclients);
+    line_count(b, "blocked_clients", SUM(i, blocked_clients));
+    line(b, "tracking_clients:0");
+    line(b, "clients_in_timeout_table:0");
+}
+
+static void memory(struct qn_buf *b, const struct qn_info *i)
+{
+    uint64_t used = SUM(i, used_memory);
+    uint64_t rss = SUM(i, used_memory_rss);
+    line_bytes(b, "used_memory", used);
+    line_bytes(b, "used_memory_rss", rss);
+    line_bytes(b, "used_memory_peak", SUM(i, used_memory_peak));
+    line_bytes(b, "used_memory_logical", i->logical_bytes);
+    line_bytes(b, "total_system_memory", i->total_system_memory);
+    line_bytes(b, "maxmemory", i->maxmemory);
+    line(b, "maxmemory_policy:noeviction");
+    line(b, "mem_fragmentation_ratio:%.2f",
+         used == 0 ? 0.0 : (double)rss / (double)used);
+    line(b, "mem_allocator:libc");
+}
+
+static void persistence(struct qn_buf *b, const struct qn_info *i)
+{
+    line(b, "loading:%d", i->loading);
+    line(b, "async_loading:0");
+    line(b, "rdb_changes_since_last_save:0");
+    line(b, "rdb_bgsave_in_progress:0");
+    line(b, "rdb_last_save_time:0");
+    line(b, "rdb_last_bgsave_status:ok");
+    line(b, "rdb_last_bgsave_time_sec:-1");
+    line(b, "rdb_current_bgsave_time_sec:-1");
+    line(b, "aof_enabled:0");
+    line(b, "aof_rewrite_in_progress:0");
+    line(b, "aof_rewrite_scheduled:0");
+    line(b, "aof_last_rewrite_time_sec:-1");
+    line(b, "aof_current_rewrite_time_sec:-1");
+    line(b, "aof_last_bgrewrite_status:ok");
+    line(b, "aof_last_write_status:ok");
+}
+
+static uint64_t error_total(const struct qn_info *i)
+{
+    uint64_t sum = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        for (uint32_t e = 0; e < QN_INFO_ERRORS_MAX; e++) {
+            sum += i->part[p]->error[e].count;
+        }
+    }
+    return sum;
+}
+
+static void stats(struct qn_buf *b, const struct qn_info *i)
+{
+    line_count(b, "total_connections_received", SUM(i, connections_received));
+    line_count(b, "total_commands_processed", SUM(i, commands_processed));
+    line_count(b, "instantaneous_ops_per_sec", SUM(i, ops_per_sec));
+    line_count(b, "total_net_input_bytes", SUM(i, net_input_bytes));
+    line_count(b, "total_net_output_bytes", SUM(i, net_output_bytes));
+    line(b, "instantaneous_input_kbps:%.2f",
+         (double)SUM(i, input_bytes_per_sec) / 1024);
+    line(b, "instantaneous_output_kbps:%.2f",
+         (double)SUM(i, output_bytes_per_sec) / 1024);
+    line_count(b, "rejected_connections", SUM(i, rejected_connections));
+    line(b, "sync_full:0");
+    line(b, "sync_partial_ok:0");
+    line(b, "sync_partial_err:0");
+    line_count(b, "expired_keys", SUM(i, expired_keys));
+    line(b, "evicted_keys:0");
+    line_count(b, "keyspace_hits", SUM(i, keyspace_hits));
+    line_count(b, "keyspace_misses", SUM(i, keyspace_misses));
+    line(b, "pubsub_channels:0");
+    line(b, "pubsub_patterns:0");
+    line(b, "latest_fork_usec:0");
+    line_count(b, "total_error_replies", error_total(i));
+}
+
+/* Every replica takes writes, so to a client each is a master; slaves in
+ * Redis' sense, which one could read from instead, do not exist. */
+static void replication(struct qn_buf *b, const struct qn_info *i)
+{
+    uint64_t offset = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        offset = QN_MAX(offset, i->part[p]->applied);
+    }
+    line(b, "role:master");
+    line(b, "connected_slaves:0");
+    line(b, "master_failover_state:no-failover");
+    line(b, "master_replid:%s", or_empty(i->run_id));
+    line(b, "master_replid2:%040d", 0);
+    line_count(b, "master_repl_offset", offset);
+    line(b, "second_repl_offset:-1");
+    line(b, "repl_backlog_active:0");
+    line(b, "repl_backlog_size:0");
+    line(b, "repl_backlog_first_byte_offset:0");
+    line(b, "repl_backlog_histlen:0");
+}
+
+static void line_seconds(struct qn_buf *b, const char *name, uint64_t usec)
+{
+    line(b, "%s:%" PRIu64 ".%06" PRIu64, name, usec / 1000000, usec % 1000000);
+}
+
+static void cpu(struct qn_buf *b, const struct qn_info *i)
+{
+    line_seconds(b, "used_cpu_sys", SUM(i, cpu_sys_usec));
+    line_seconds(b, "used_cpu_user", SUM(i, cpu_user_usec));
+    line(b, "used_cpu_sys_children:0.000000");
+    line(b, "used_cpu_user_children:0.000000");
+}
+
+static void modules(struct qn_buf *b, const struct qn_info *i)
+{
+    (void)b;
+    (void)i;
+}
+
+static void commandstats(struct qn_buf *b, const struct qn_info *i)
+{
+    for (uint32_t row = 0; qn_cmd_at(row) != NULL; row++) {
+        struct qn_info_cmd c = {0};
+        for (uint32_t p = 0; p < i->parts; p++) {
+            const struct qn_info_cmd *one = &i->part[p]->cmd[row];
+            c.calls += one->calls;
+            c.usec += one->usec;
+            c.rejected += one->rejected;
+            c.failed += one->failed;
+        }
+        if (c.calls + c.rejected + c.failed != 0) {
+            line(b,
+                 "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
+                 ",usec_per_call=%.2f,rejected_calls=%" PRIu64
+                 ",failed_calls=%" PRIu64,
+                 qn_cmd_at(row)->name, c.calls, c.usec,
+                 c.calls == 0 ? 0.0 : (double)c.usec / (double)c.calls,
+                 c.rejected, c.failed);
+        }
+    }
+}
+
+/* True if `code` stands in a part before `part`, or before `e` in it. */
+static bool error_was_met(const struct qn_info *i, uint32_t part, uint32_t e)
+{
+    const char *code = i->part[part]->error[e].code;
+    for (uint32_t p = 0; p <= part; p++) {
+        uint32_t end = p == part ? e : QN_INFO_ERRORS_MAX;
+        for (uint32_t k = 0; k < end; k++) {
+            if (strcmp(i->part[p]->error[k].code, code) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static uint64_t error_sum(const struct qn_info *i, const char *code)
+{
+    uint64_t sum = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        for (uint32_t e = 0; e < QN_INFO_ERRORS_MAX; e++) {
+            const struct qn_info_error *one = &i->part[p]->error[e];
+            sum += strcmp(one->code, code) == 0 ? one->count : 0;
+        }
+    }
+    return sum;
+}
+
+static void errorstats(struct qn_buf *b, const struct qn_info *i)
+{
+    for (uint32_t p = 0; p < i->parts; p++) {
+        for (uint32_t e = 0; e < QN_INFO_ERRORS_MAX; e++) {
+            const char *code = i->part[p]->error[e].code;
+            if (code[0] != '\0' && !error_was_met(i, p, e)) {
+                line(b, "errorstat_%s:count=%" PRIu64, code,
+                     error_sum(i, code));
+            }
+        }
+    }
+}
+
+static void cluster(struct qn_buf *b, const struct qn_info *i)
+{
+    (void)i;
+    line(b, "cluster_enabled:0");
+}
+
+static void keyspace(struct qn_buf *b, const struct qn_info *i)
+{
+    for (uint32_t d = 0; d < i->dbs; d++) {
+        const struct qn_info_db *db = &i->db[d];
+        if (db->keys != 0) {
+            line(b,
+                 "db%" PRIu32 ":keys=%" PRIu64 ",expires=%" PRIu64
+                 ",avg_ttl=%" PRIu64,
+                 d, db->keys, db->expires, db->avg_ttl_ms);
+        }
+    }
+}
+
+static void replica_line(struct qn_buf *b, const struct qn_info_part *p,
+                         qn_slot_t newest)
+{
+    line(b,
+         "replica%" PRIu32 ":state=%s,pid=%" PRIu32 ",commit=%" PRIu64
+         ",applied=%" PRIu64 ",lag=%" PRIu64 ",clients=%" PRIu64
+         ",used_memory=%" PRIu64 ",batch_size=%.2f,commit_usec_p50=%" PRIu64
+         ",commit_usec_p99=%" PRIu64 ",commit_usec_p999=%" PRIu64,
+         p->replica, p->state, p->pid, p->commit, p->applied,
+         newest > p->applied ? newest - p->applied : 0, p->connected_clients,
+         p->used_memory,
+         p->batches == 0 ? 0.0 : (double)p->writes / (double)p->batches,
+         p->commit_usec_p50, p->commit_usec_p99, p->commit_usec_p999);
+}
+
+static void missing_line(struct qn_buf *b, uint64_t missing)
+{
+    char text[4 * QN_NODES_MAX] = "";
+    size_t n = 0;
+    for (uint32_t node = 0; node < QN_NODES_MAX; node++) {
+        if (missing >> node & 1) {
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRIu32,
+                                  n == 0 ? "" : ",", node);
+        }
+    }
+    line(b, "replicas_missing:%s", text);
+}
+
+static void quoin(struct qn_buf *b, const struct qn_info *i)
+{
+    qn_slot_t newest = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        newest = QN_MAX(newest, i->part[p]->commit);
+        newest = QN_MAX(newest, i->part[p]->applied);
+    }
+    line(b, "consistency:%s", or_empty(i->consistency));
+    line_count(b, "epoch", i->epoch);
+    line(b, "leader:%" PRIu32, i->leader);
+    line(b, "acceptor:%" PRIu32, i->acceptor);
+    line(b, "replicas:%" PRIu32, i->replicas);
+    missing_line(b, i->missing);
+    line_count(b, "commit", newest);
+    for (uint32_t p = 0; p < i->parts; p++) {
+        replica_line(b, i->part[p], newest);
+    }
+}
+
+/* ---- selection ----------------------------------------------------------- */
+
+enum { IN_DEFAULT = 1, IN_ALL = 2, IN_EVERYTHING = 4 };
+
+static const struct {
+    const char *name; /* as asked for */
+    const char *title;
+    unsigned sets;
+    void (*write)(struct qn_buf *b, const struct qn_info *i);
+} sections[] = {
+    {"server", "Server", IN_DEFAULT | IN_ALL, server},
+    {"clients", "Clients", IN_DEFAULT | IN_ALL, clients},
+    {"memory", "Memory", IN_DEFAULT | IN_ALL, memory},
+    {"persistence", "Persistence", IN_DEFAULT | IN_ALL, persistence},
+    {"stats", "Stats", IN_DEFAULT | IN_ALL, stats},
+    {"replication", "Replication", IN_DEFAULT | IN_ALL, replication},
+    {"cpu", "CPU", IN_DEFAULT | IN_ALL, cpu},
+    {"modules", "Modules", IN_DEFAULT, modules},
+    {"commandstats", "Commandstats", IN_ALL, commandstats},
+    {"errorstats", "Errorstats", IN_DEFAULT | IN_ALL, errorstats},
+    {"cluster", "Cluster", IN_DEFAULT | IN_ALL, cluster},
+    {"keyspace", "Keyspace", IN_DEFAULT | IN_ALL, keyspace},
+    {"quoin", "Quoin", IN_DEFAULT | IN_ALL, quoin},
+};
+
+/* Which sections a name means, as a mask over `sections`. */
+static unsigned sections_of(struct qn_slice name)
+{
+    unsigned sets = qn_cmd_word_is(name, "default")      ? IN_DEFAULT
+                    : qn_cmd_word_is(name, "all")        ? IN_ALL
+                    : qn_cmd_word_is(name, "everything") ? IN_EVERYTHING
+                                                         : 0;
+    unsigned mask = 0;
+    for (uint32_t s = 0; s < QN_ARRAY_COUNT(sections); s++) {
+        bool in_set = ((sections[s].sets | IN_EVERYTHING) & sets) != 0;
+        if (in_set || qn_cmd_word_is(name, sections[s].name)) {
+            mask |= 1u << s;
+        }
+    }
+    return mask;
+}
+
+void qn_info_text(struct qn_buf *out, const struct qn_info *i,
+                  const struct qn_slice *names, uint32_t count)
+{
+    static const struct qn_slice by_default = {(const uint8_t *)"default", 7};
+    unsigned mask = count == 0 ? sections_of(by_default) : 0;
+    for (uint32_t n = 0; n < count; n++) {
+        mask |= sections_of(names[n]);
+    }
+    bool first = true;
+    for (uint32_t s = 0; s < QN_ARRAY_COUNT(sections); s++) {
+        if (mask >> s & 1) {
+            line(out, "%s# %s", first ? "" : "\r\n", sections[s].title);
+            sections[s].write(out, i);
+            first = false;
+        }
+    }
+}
+
+void qn_info_reply(struct qn_buf *reply, uint8_t proto, const struct qn_info *i,
+                   const struct qn_slice *names, uint32_t count)
+{
+    struct qn_buf text = {0};
+    qn_info_text(&text, i, names, count);
+    if (text.oom && reply != NULL) {
+        reply->oom = true;
+    } else {
+        qn_reply_text(reply, proto, (const char *)text.data, text.len);
+    }
+    qn_buf_free(&text);
+}
+
+/* ---- parts --------------------------------------------------------------- */
+
+void qn_info_count_error(struct qn_info_part *p, const uint8_t *reply,
+                         size_t len)
+{
+    if (len == 0 || reply[0] != '-') {
+        return;
+    }
+    char code[QN_INFO_CODE_MAX] = "";
+    for (size_t i = 0; i + 1 < len && i < sizeof code - 1; i++) {
+        if (reply[i + 1] <= ' ') {
+            break;
+        }
+        code[i] = (char)reply[i + 1];
+    }
+    for (uint32_t e = 0; e < QN_INFO_ERRORS_MAX && code[0] != '\0'; e++) {
+        if (p->error[e].code[0] == '\0') {
+            memcpy(p->error[e].code, code, sizeof code);
+        }
+        if (strcmp(p->error[e].code, code) == 0) {
+            p->error[e].count++;
+            return;
+        }
+    }
+}
+
+void qn_info_pack(const struct qn_info_part *p, struct qn_buf *out)
+{
+    uint8_t *to = qn_buf_reserve(out, sizeof *p);
+    if (to != NULL) {
+        const uint32_t bytes = sizeof *p;
+        memcpy(to, p, sizeof *p);
+        memcpy(to + offsetof(struct qn_info_part, bytes), &bytes, sizeof bytes);
+        out->len += sizeof *p;
+    }
+}
+
+int qn_info_unpack(struct qn_slice bytes, struct qn_info_part *out)
+{
+    struct qn_info_part p;
+    if (bytes.len != sizeof p) {
+        return QN_ECORRUPT;
+    }
+    memcpy(&p, bytes.data, sizeof p);
+    if (p.bytes != sizeof p) {
+        return QN_ECORRUPT;
+    }
+    /* What another process wrote is used as text: end it here. */
+    p.state[sizeof p.state - 1] = '\0';
+    for (uint32_t e = 0; e < QN_INFO_ERRORS_MAX; e++) {
+        p.error[e].code[QN_INFO_CODE_MAX - 1] = '\0';
+    }
+    *out = p;
+    return QN_OK;
+}
