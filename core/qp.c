@@ -103,3 +103,19 @@ int qn_qp_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len,
     const struct attempt a = {.buf = buf, .cap = cap, .len = len};
     return wait_for(qp, &a, deadline);
 }
+
+int qn_qp_drain(struct qn_qp *qp, qn_time_t deadline)
+{
+    QN_ASSERT(qp->bell != NULL);
+    int slept = QN_OK;
+    bool staged = qn_qp_flush(qp);
+    while (staged && slept == QN_OK) {
+        qn_bell_arm(qp->bell);
+        staged = qn_qp_flush(qp);
+        if (staged) {
+            slept = qn_bell_wait(qp->bell, deadline);
+        }
+        qn_bell_disarm(qp->bell);
+    }
+    return staged && qn_qp_flush(qp) ? QN_ETIMEDOUT : QN_OK;
+}

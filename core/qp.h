@@ -211,11 +211,14 @@ int qn_qp_try_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len);
 
 /** As try_send / try_recv, waiting on the own bell until `deadline` (ns,
  *  monotonic). Additional error: QN_ETIMEDOUT. Send also flushes; like
- *  try_send it is content when the message was taken, so whoever leaves after
- *  a long one flushes until flush says false. */
+ *  try_send it is content when the message was taken. */
 int qn_qp_send(struct qn_qp *qp, const void *msg, size_t len,
                qn_time_t deadline);
 int qn_qp_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len,
                qn_time_t deadline);
+
+/** Flush until nothing is staged, waiting for the peer to make room: before an
+ *  end is closed after a long message. @return QN_OK or QN_ETIMEDOUT. */
+int qn_qp_drain(struct qn_qp *qp, qn_time_t deadline);
 
 #endif
