@@ -1,0 +1,149 @@
+"""Start a RESP server on a free port, and end it again.
+
+A server is a redis-server or a quoind; anything else is taken for a quoind.
+It runs in an empty folder of its own and is ended by its process id: SIGTERM,
+and SIGKILL (which is an error) if it does not obey.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from wire import Closed, Connection
+
+START_S = 20
+STOP_S = 20
+TRIES = 5
+
+
+def free_ports(n):
+    """A port such that the n - 1 behind it are free too, at this moment."""
+    for _ in range(200):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            first = probe.getsockname()[1]
+        taken = []
+        try:
+            for port in range(first, first + n):
+                s = socket.socket()
+                taken.append(s)
+                s.bind(("127.0.0.1", port))
+            return first
+        except (OSError, OverflowError):
+            continue
+        finally:
+            for s in taken:
+                s.close()
+    raise RuntimeError("no free ports")
+
+
+class Server:
+    """`addresses`: the server's own first, then one per replica."""
+
+    def __init__(self, path, replicas=3, options=()):
+        self.path = path
+        self.is_redis = "redis" in os.path.basename(path)
+        self.replicas = 0 if self.is_redis else replicas
+        self.options = list(options)
+        self.process = None
+        self.folder = None
+        self.addresses = []
+
+    @property
+    def name(self):
+        return "redis" if self.is_redis else "quoind"
+
+    @property
+    def address(self):
+        return self.addresses[0]
+
+    def __enter__(self):
+        for attempt in range(TRIES):
+            if self._start():
+                return self
+            self._remove()
+            if attempt == TRIES - 1:
+                raise RuntimeError(f"{self.path} does not start:\n{self.log()}")
+        return self
+
+    def _command(self, port):
+        if self.is_redis:
+            return [self.path, "--port", str(port), "--bind", "127.0.0.1",
+                    "--save", "", "--appendonly", "no",
+                    "--proto-max-bulk-len", "64mb", *self.options]
+        return [self.path, "--port", str(port),
+                "--replicas", str(self.replicas), *self.options]
+
+    def _start(self):
+        count = 1 + (self.replicas if self.replicas > 1 else 0)
+        port = free_ports(count)
+        self.addresses = [("127.0.0.1", port + i) for i in range(count)]
+        self.folder = tempfile.mkdtemp(prefix="compat-")
+        self.output = open(os.path.join(self.folder, "log"), "w+b")
+        self.process = subprocess.Popen(
+            self._command(port), cwd=self.folder, stdin=subprocess.DEVNULL,
+            stdout=self.output, stderr=subprocess.STDOUT)
+        deadline = time.monotonic() + START_S
+        for address in self.addresses:
+            while not self._answers(address):
+                if (self.process.poll() is not None
+                        or time.monotonic() > deadline):
+                    self._end()
+                    self.last_log = self.log()
+                    return False
+                time.sleep(0.01)
+        return True
+
+    @staticmethod
+    def _answers(address):
+        try:
+            with Connection(address) as c:
+                return c.command("PING") == b"+PONG\r\n"
+        except (OSError, Closed):
+            return False
+
+    def log(self):
+        if self.folder is None:
+            return getattr(self, "last_log", "")
+        with open(os.path.join(self.folder, "log"), "rb") as f:
+            return f.read().decode(errors="replace")[-4000:]
+
+    def _end(self):
+        """@return what was wrong with its end, or None."""
+        if self.process.poll() is not None:
+            code = self.process.returncode
+            return f"it had ended by itself, status {code}"
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return f"it was still there {STOP_S} s after SIGTERM"
+        return None if code == 0 else f"status {code} after SIGTERM"
+
+    def _remove(self):
+        self.output.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder = None
+
+    def __exit__(self, kind, *_):
+        wrong = self._end()
+        log = self.log()
+        self._remove()
+        if wrong:
+            text = f"{self.path}: {wrong}; its last words:\n{log}"
+            if kind is None:
+                raise AssertionError(text)
+            print(text)
+
+    def check_alive(self):
+        """It answers on every address, and has not ended."""
+        if self.process.poll() is not None:
+            raise AssertionError(f"{self.path} ended:\n{self.log()}")
+        for address in self.addresses:
+            assert self._answers(address), f"no PONG on port {address[1]}"
