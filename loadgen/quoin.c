@@ -19,6 +19,7 @@ struct row {
 
 static const struct row table[] = {
     {"load", qn_load, "drive a RESP server; rates and latencies"},
+    {"bench store", qn_bench_store, "the store: operations, growth, memory"},
     {NULL, NULL, NULL}, /* end */
 };
 

@@ -313,6 +313,40 @@ Test(store, colliding_hashes_make_deep_buckets_only)
     }
 }
 
+/* Numbers whose hash begins with 8 zero bits: until there are 2^14 keys, the
+ * directory may not become deep enough to tell them apart. When it may, the
+ * segment is too big to be split within the bound, and stays. */
+Test(store, a_segment_that_outgrew_the_bound_is_never_moved)
+{
+    enum { GROUP = 2500, OTHERS = 40000 };
+    struct qn_store *s = store_of(1, 0);
+    static uint64_t group[GROUP + 100];
+    uint64_t next = UINT64_C(1) << 32;
+    for (uint32_t n = 0; n < GROUP + 100; next++) {
+        struct number_key k = {next};
+        if (qn_store_prefetch(s, 0, key_of(&k)) >> 56 == 0) {
+            group[n++] = next;
+        }
+    }
+    for (uint32_t i = 0; i < GROUP; i++) {
+        cr_assert_eq(put_number(s, 0, group[i], i, i), QN_OK);
+    }
+    fill(s, 0, OTHERS);
+    for (uint32_t i = GROUP; i < GROUP + 100; i++) {
+        cr_assert_eq(put_number(s, 0, group[i], i, i), QN_OK);
+    }
+    struct qn_store_stats st;
+    qn_store_stats(s, &st);
+    cr_assert_leq(st.split_work_max, 2048);
+    for (uint32_t i = 0; i < GROUP + 100; i++) {
+        uint64_t v = 0;
+        cr_assert(get_number(s, 0, group[i], &v));
+        cr_assert_eq(v, i);
+    }
+    cr_assert_eq(qn_store_count(s, 0), GROUP + 100 + OTHERS);
+    qn_store_destroy(s);
+}
+
 /* ---- flush ---- */
 
 Test(store, flushing_everything_frees_by_budget)
@@ -416,5 +450,28 @@ Test(store, keys_with_a_deadline_are_counted)
     cr_assert_eq(qn_store_mortal(s, 1), 1);
     qn_store_flush(s, UINT32_MAX, 1);
     cr_assert_eq(qn_store_mortal(s, 1), 0);
+    qn_store_destroy(s);
+}
+
+/* A sweep of the table takes 86 rounds here, and for 100 at a time there is
+ * none, so entries get older than 64 generations: none may seem to be of the
+ * present one. */
+Test(store, flushed_keys_stay_away_when_generations_come_round)
+{
+    struct qn_store *s = store_of(2, 0);
+    fill(s, 1, 100);
+    for (uint64_t round = 0; round < 400; round++) {
+        cr_assert_eq(put_number(s, 0, round, round, round), QN_OK);
+        qn_store_flush(s, 0, round);
+        if (round / 100 % 2 == 0) {
+            qn_store_reclaim(s, 3);
+        }
+        uint64_t v;
+        for (uint64_t i = 0; i <= round; i++) {
+            cr_assert(!get_number(s, 0, i, &v), "key %zu in round %zu",
+                      (size_t)i, (size_t)round);
+        }
+    }
+    expect_numbers(s, 1, 100);
     qn_store_destroy(s);
 }
