@@ -228,25 +228,26 @@ def check_docs(c, name, wrong):
 def check_config(addresses, wrong):
     """A SET at one replica is a SET at all; globs; all or nothing."""
     connections = [Connection(a) for a in addresses]
+    name = "client-query-buffer-limit"
 
-    def timeouts():
-        return [decode(c.command("CONFIG", "GET", "timeout"))[1]
+    def seen():
+        return [decode(c.command("CONFIG", "GET", name))[1]
                 for c in connections]
 
     for i, c in enumerate(connections):
-        value = str(1000 + i).encode()
-        check(wrong, "CONFIG SET",
-              c.command("CONFIG", "SET", "timeout", value), b"+OK\r\n")
-        check(wrong, "seen by all", timeouts(), [value] * len(connections))
-        c.command("CONFIG", "SET", "timeout", "7", "nosuch", "1")
-        check(wrong, "all or nothing", timeouts(), [value] * len(connections))
+        value = str(10000000 + i).encode()
+        check(wrong, "CONFIG SET", c.command("CONFIG", "SET", name, value),
+              b"+OK\r\n")
+        check(wrong, "seen by all", seen(), [value] * len(connections))
+        c.command("CONFIG", "SET", name, "7mb", "nosuch", "1")
+        check(wrong, "all or nothing", seen(), [value] * len(connections))
     c = connections[0]
-    c.command("CONFIG", "SET", "timeout", "0")
+    c.command("CONFIG", "SET", name, "1gb")
     pairs = decode(c.command("CONFIG", "GET", "*"))
     names = pairs[::2]
-    for name in (b"save", b"appendonly", b"maxmemory", b"maxclients",
+    for known in (b"save", b"appendonly", b"maxmemory", b"maxclients",
                  b"proto-max-bulk-len", b"databases", b"timeout"):
-        check(wrong, f"CONFIG GET * has {name}", name in names, True)
+        check(wrong, f"CONFIG GET * has {known}", known in names, True)
     check(wrong, "names once", len(set(names)), len(names))
     got = decode(c.command("CONFIG", "GET", "max*", "timeout", "maxmem*"))
     check(wrong, "several patterns",

@@ -27,7 +27,7 @@ with `#` are comments. `--record` fills in the replies from a redis-server.
 import os
 import re
 
-from wire import Closed, Connection, encode, show, split_line
+from wire import Closed, Connection, Hang, encode, show, split_line
 
 REQUEST = re.compile(r"^(\?(\w+) )?([a-z]?)>([#*~!-]?) (.*)$")
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -104,6 +104,9 @@ class Case:
             lines = normal(show(c.reply()), request.mark)
         except Closed:
             return ["(closed without a reply)"]
+        except Hang as e:
+            raise Hang(f"line {request.number}, port {self.address[1]}: "
+                       f"{request.text[:200]}: {e}") from e
         if request.mark == "!":
             rest = c.rest()
             lines.append("(closed)" if not rest else f"(then {rest!r})")
