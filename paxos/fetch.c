@@ -37,21 +37,25 @@ static uint64_t others(const struct qn_onepaxos *p)
     return p->alive & ~QN_BIT(p->self);
 }
 
-/** Whom to ask at this attempt: parent, acceptor, then round robin. */
-static qn_node_t choose(const struct qn_onepaxos *p)
+/** Whom to ask: from the place f->rank on in the order parent, acceptor, then
+ *  round robin; nobody who has said that it cannot, nor `silent` (a mask),
+ *  unless there is nobody else. Rank stays where it was found. */
+static qn_node_t choose(struct qn_onepaxos *p, uint64_t silent)
 {
-    uint32_t k = p->fetch.attempt;
-    qn_node_t first[2] = {p->parent, p->cfg.acceptor};
-    for (; k < 2; k++) {
-        if ((others(p) & QN_BIT(first[k])) != 0) {
-            return first[k];
+    struct qn_fetch *f = &p->fetch;
+    uint64_t able = others(p) & ~f->unable;
+    uint64_t best = (able & ~silent) != 0 ? able & ~silent
+                    : able != 0           ? able
+                                          : others(p);
+    const uint32_t ranks = p->nodes + 2;
+    for (;; f->rank = (f->rank + 1) % ranks) {
+        qn_node_t n = f->rank == 0   ? p->parent
+                      : f->rank == 1 ? p->cfg.acceptor
+                                     : (p->self + f->rank - 1) % p->nodes;
+        if ((best & QN_BIT(n)) != 0) {
+            return n;
         }
     }
-    qn_node_t n = (p->self + k) % p->nodes;
-    while ((others(p) & QN_BIT(n)) == 0) {
-        n = (n + 1) % p->nodes;
-    }
-    return n;
 }
 
 /** Last slot of the hole that begins at learned_hi + 1. */
@@ -71,8 +75,8 @@ static qn_slot_t hole_end(const struct qn_onepaxos *p)
 static void ask(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_fetch *f = &p->fetch;
+    f->peer = choose(p, f->active ? QN_BIT(f->peer) : 0);
     f->active = true;
-    f->peer = choose(p);
     f->until = t->now + p->params.t_fetch;
     f->count++;
     struct qn_msg *m = qn_step_send(t, f->peer, QN_MSG_FETCH);
@@ -92,16 +96,11 @@ qn_time_t qn_fetch_deadline(const struct qn_onepaxos *p)
 
 void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_fetch *f = &p->fetch;
     if (!gap(p)) {
-        f->active = false;
-        return;
+        p->fetch.active = false;
+    } else if (t->now >= qn_fetch_deadline(p)) {
+        ask(p, t);
     }
-    if (t->now < qn_fetch_deadline(p)) {
-        return;
-    }
-    f->attempt += f->active ? 1 : 0; /* silent: somebody else */
-    ask(p, t);
 }
 
 /** The peer has said all it has. */
@@ -114,7 +113,6 @@ static void answered(struct qn_onepaxos *p, struct qn_step *t,
         f->gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
         return;
     }
-    f->attempt++;
     f->gap_since = t->now;
     f->unable |= QN_BIT(f->peer);
     f->dropped |= m->fill.log_lo > p->learned_hi + 1;

@@ -265,9 +265,9 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
 /** True if TICK would send a request or fill a slot. */
 static bool turn_pending(const struct qn_onepaxos *p)
 {
-    bool requests = p->origin.sent != p->origin.tail || p->origin.want_stamp;
-    bool leader = p->cfg.leader != p->self || p->leader.role == QN_ACTIVE;
-    return (requests && leader) || qn_leader_can_fill(p);
+    const struct qn_origin *o = &p->origin;
+    bool requests = (o->sent != o->tail && !o->blocked) || o->want_stamp;
+    return requests || qn_leader_can_fill(p);
 }
 
 static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)

@@ -36,6 +36,7 @@ struct qn_origin {
     uint64_t seq, applied;     /* sequences: last given, last applied */
     uint64_t bytes;            /* of all kept requests */
     bool want_stamp;           /* a REQUEST without commands is due */
+    bool blocked;              /* the own leader's queue was full */
 };
 
 /** Progress of an origin in the log: a session, or what the leader has seen
@@ -67,7 +68,7 @@ struct qn_transfer {
 struct qn_fetch {
     bool active;
     qn_node_t peer;      /* who was asked */
-    uint32_t attempt;    /* chooses whom to ask */
+    uint32_t rank;       /* whom to ask: place in the order of choose() */
     qn_time_t until;     /* then ask somebody else */
     qn_time_t gap_since; /* learned_hi stands still below decided_hi */
     uint64_t unable;     /* mask of peers that cannot give learned_hi + 1 */

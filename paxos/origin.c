@@ -106,6 +106,7 @@ int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
 static bool send(struct qn_onepaxos *p, struct qn_step *t,
                  const struct qn_request *r)
 {
+    struct qn_origin *o = &p->origin;
     struct qn_slice body = {r->commands->bytes, r->commands->len};
     if (p->cfg.leader != p->self) {
         struct qn_msg *m = qn_step_send(t, p->cfg.leader, QN_MSG_REQUEST);
@@ -121,6 +122,7 @@ static bool send(struct qn_onepaxos *p, struct qn_step *t,
     if (err == QN_ENOMEM) {
         p->retry_at = t->now + p->params.t_gap;
     }
+    o->blocked = err == QN_EAGAIN;
     QN_ASSERT(!again); /* to itself an origin sends in order */
     return err == QN_OK;
 }
