@@ -375,11 +375,11 @@ static void fifo_push(struct qn_conn *c, bool is_write)
 
 static struct qn_buf *conn_reply(struct qn_conn *c)
 {
+    dirty_add(c); /* also when muted: CLIENT REPLY ON answers itself */
     if (c->reply_off || c->reply_skip) {
         c->fe->scratch.len = 0;
         return &c->fe->scratch;
     }
-    dirty_add(c);
     return &c->out;
 }
 
