@@ -6,7 +6,7 @@ import subprocess
 
 from wire import encode
 
-TIMEOUT_S = 120
+TIMEOUT_S = 60
 
 
 def tool(name, address, *args, data=None, status=0):

@@ -183,7 +183,7 @@ def commands(reference, server, seed, count):
     return done, []
 
 
-SEEDS = [encode("PING"), encode("ECHO", "hello"), encode("SET", "a", "1"),
+SEEDS = [encode("PING"), encode("ECHO", "jelly"), encode("SET", "a", "1"),
          encode("GET", "a"), encode("INCR", "n"), b"PING\r\n",
          b"ECHO \"a b\"\r\n", b"ECHO 'it\\'s' \r\n", b"SET a \"\\x41\\n\"\r\n",
          b"*0\r\n", b"*-1\r\n", b"\r\n", encode("ECHO", "*1\r\n$4\r\nPING\r\n")]

@@ -1,8 +1,9 @@
 """Start a RESP server on a free port, and end it again.
 
 A server is a redis-server or a quoind; anything else is taken for a quoind.
-It runs in an empty folder of its own and is ended by its process id: SIGTERM,
-and SIGKILL (which is an error) if it does not obey.
+It runs in an empty folder and a process group of its own. It is ended by its
+process id with SIGTERM; if it does not obey, or leaves processes behind, that
+is an error, and the group gets SIGKILL.
 """
 
 import os
@@ -86,7 +87,8 @@ class Server:
         self.output = open(os.path.join(self.folder, "log"), "w+b")
         self.process = subprocess.Popen(
             self._command(port), cwd=self.folder, stdin=subprocess.DEVNULL,
-            stdout=self.output, stderr=subprocess.STDOUT)
+            stdout=self.output, stderr=subprocess.STDOUT,
+            start_new_session=True)
         deadline = time.monotonic() + START_S
         for address in self.addresses:
             while not self._answers(address):
@@ -112,18 +114,28 @@ class Server:
         with open(os.path.join(self.folder, "log"), "rb") as f:
             return f.read().decode(errors="replace")[-4000:]
 
+    def _kill_group(self):
+        """@return True if any process was left."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        return True
+
     def _end(self):
         """@return what was wrong with its end, or None."""
         if self.process.poll() is not None:
-            code = self.process.returncode
-            return f"it had ended by itself, status {code}"
+            self._kill_group()
+            return f"it had ended by itself, status {self.process.returncode}"
         self.process.send_signal(signal.SIGTERM)
         try:
             code = self.process.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            self._kill_group()
             self.process.wait()
             return f"it was still there {STOP_S} s after SIGTERM"
+        if self._kill_group():
+            return "it left processes behind"
         return None if code == 0 else f"status {code} after SIGTERM"
 
     def _remove(self):

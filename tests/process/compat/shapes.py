@@ -235,11 +235,11 @@ def check_config(addresses, wrong):
                 for c in connections]
 
     for i, c in enumerate(connections):
-        value = str(10000000 + i).encode()
+        value = str(100000000 + i).encode()
         check(wrong, "CONFIG SET", c.command("CONFIG", "SET", name, value),
               b"+OK\r\n")
         check(wrong, "seen by all", seen(), [value] * len(connections))
-        c.command("CONFIG", "SET", name, "7mb", "nosuch", "1")
+        c.command("CONFIG", "SET", name, "700mb", "nosuch", "1")
         check(wrong, "all or nothing", seen(), [value] * len(connections))
     c = connections[0]
     c.command("CONFIG", "SET", name, "1gb")
