@@ -1,5 +1,6 @@
 #include "kvs/store_internal.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 /*
@@ -24,6 +25,11 @@
  */
 
 /* ---- creation ---- */
+
+void qn_store_tune_malloc(void)
+{
+    mallopt(M_MXFAST, 0);
+}
 
 /* The empty table: the built-in directory, pointing to nothing. */
 static void table_reset(struct qn_store *s)

@@ -71,6 +71,14 @@ struct qn_store_stats {
 
 struct qn_store;
 
+/**
+ * Keep malloc's own pauses short; for a program's main, as it concerns the
+ * whole process. glibc keeps small freed chunks aside and merges all of them at
+ * once when a larger one is asked for or freed: 26 ms after a million deletes.
+ * Told so here, it merges each as it is freed.
+ */
+void qn_store_tune_malloc(void);
+
 /** @return QN_OK, QN_EINVAL, QN_ENOMEM. */
 int qn_store_create(struct qn_store **out, const struct qn_store_opts *o);
 /** No reader may be active. NULL is fine. */
@@ -127,10 +135,16 @@ void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
 qn_slot_t qn_store_stripe_slot(const struct qn_store *s, uint32_t db,
                                struct qn_slice key);
 
-/** Free what readers can no longer see, at most `budget` blocks, and after a
- *  flush look for its leftovers in at most `budget` buckets. Call once per
- *  turn. What the writer itself borrowed is gone. */
-void qn_store_reclaim(struct qn_store *s, uint32_t budget);
+/**
+ * Free what readers can no longer see, at most `budget` blocks, and after a
+ * flush look for its leftovers at about `budget` entries. Once per turn, with
+ * a budget above the number of writes of a turn, or a backlog grows. What the
+ * writer itself has borrowed is gone.
+ *
+ * @return true if there was more to do: come again, even if the next turn has
+ *         nothing else (else an idle server keeps what a flush has left).
+ */
+bool qn_store_reclaim(struct qn_store *s, uint32_t budget);
 
 /* Readers of other threads. The writer's thread needs none. */
 #define QN_STORE_READERS_MAX 64u
@@ -160,7 +174,8 @@ typedef bool qn_walk_fn(void *ctx, const struct qn_walked *w);
  *  stop or at least `budget` buckets were seen. Inside a bucket in order of
  *  (hash, db, key). The cursor is a position in hash order (its top 53 bits),
  *  independent of the table's size: a key present during a whole iteration is
- *  met at least once. @return the next cursor, 0 at the end. */
+ *  met at least once. In the writer's thread fn may put and del (not reclaim).
+ *  @return the next cursor, 0 at the end. */
 uint64_t qn_store_walk(const struct qn_store *s, uint64_t cursor,
                        uint32_t budget, qn_walk_fn *fn, void *ctx);
 

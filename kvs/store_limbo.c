@@ -97,6 +97,7 @@ static uint32_t free_segment(struct qn_store *s, struct qn_segment *g,
 {
     uint32_t freed = 0;
     for (; s->limbo.line_at < QN_BUCKETS; s->limbo.line_at++) {
+        qn_bucket_prefetch(&g->bucket[(s->limbo.line_at + 1) % QN_BUCKETS]);
         freed +=
             qn_bucket_free(s, &g->bucket[s->limbo.line_at], budget - freed);
         if (freed == budget) {
@@ -158,13 +159,18 @@ static uint32_t free_item(struct qn_store *s, uint64_t word, uint32_t budget,
     return free_tree(s, word, budget, done);
 }
 
-static void limbo_free(struct qn_store *s, uint64_t before, uint32_t budget)
+/* Free at most `budget` blocks of what was unlinked before epoch `before`.
+ * @return true if there was more. */
+static bool limbo_free(struct qn_store *s, uint64_t before, uint32_t budget)
 {
     uint32_t freed = 0;
-    while (s->limbo.first != NULL && freed < budget) {
+    while (s->limbo.first != NULL) {
         struct qn_limbo_item item = s->limbo.first->item[s->limbo.first_at];
         if (item.epoch >= before) {
-            return;
+            return false;
+        }
+        if (freed >= budget) {
+            return true;
         }
         bool done;
         freed += free_item(s, item.word, budget - freed, &done);
@@ -172,6 +178,7 @@ static void limbo_free(struct qn_store *s, uint64_t before, uint32_t budget)
             drop_first(s);
         }
     }
+    return false;
 }
 
 void qn_tree_free(struct qn_store *s, uint64_t root)
@@ -193,24 +200,26 @@ void qn_limbo_drain(struct qn_store *s)
 
 /* ---- the sweep: what flushes of one database left in the table ---- */
 
-/* Retire the garbage of one bucket. @return false: no room for all of it. */
-static bool sweep_bucket(struct qn_store *s, uint64_t position)
+/* Retire the garbage of one bucket. @return entries looked at; *room is false
+ * if there was no memory to retire all. */
+static uint32_t sweep_bucket(struct qn_store *s, uint64_t position, bool *room)
 {
     uint64_t segment = qn_store_segment(qn_store_root(s), position);
     struct qn_words i = {qn_segment_bucket(segment, position), 0};
+    uint32_t looked = 0;
     uint32_t removed = 0;
-    bool room = true;
     uint64_t w;
     qn_a64 *place;
-    while (room && (place = qn_words_next(&i, &w)) != NULL) {
+    while (*room && (place = qn_words_next(&i, &w)) != NULL) {
+        looked++;
         if (qn_word_alive(s, w)) {
             continue;
         }
-        room = qn_limbo_has_room(s);
-        if (room) {
+        *room = qn_limbo_has_room(s);
+        if (*room) {
             /* relaxed: for readers the entry was not there before either. */
             qn_store(place, 0, QN_RELAXED);
-            qn_store_retire(s, w & QN_WORD_PTR);
+            qn_store_retire(s, (w & QN_WORD_PTR) | QN_RETIRED_ENTRY);
             removed++;
         }
     }
@@ -218,7 +227,7 @@ static bool sweep_bucket(struct qn_store *s, uint64_t position)
     if (removed != 0) {
         qn_table_removed(s, position, removed);
     }
-    return room;
+    return looked;
 }
 
 /* The generations that are gone when a pass over the table ends: those that
@@ -233,16 +242,21 @@ void qn_sweep_ended(struct qn_store *s)
     }
 }
 
+/* Look at `budget` entries, or a bucket more. */
 static void sweep(struct qn_store *s, uint32_t budget)
 {
-    for (; s->garbage != 0 && budget > 0; budget--) {
+    bool room = true;
+    for (uint64_t looked = 0; s->garbage != 0 && looked < budget;) {
         uint64_t at = s->sweep_at;
         uint64_t segment = qn_store_segment(qn_store_root(s), at);
-        if (!sweep_bucket(s, at)) {
+        uint64_t next = qn_position_next(at, qn_word_depth(segment));
+        qn_bucket_prefetch(qn_segment_bucket(segment, next));
+        looked += 1 + sweep_bucket(s, at, &room);
+        if (!room) {
             return;
         }
-        s->sweep_at = qn_position_next(at, qn_word_depth(segment));
-        if (s->sweep_at == 0 || s->garbage == 0) {
+        s->sweep_at = next;
+        if (next == 0 || s->garbage == 0) {
             qn_sweep_ended(s);
         }
     }
@@ -288,10 +302,10 @@ void qn_store_reader_offline(struct qn_store_reader *r)
     qn_store(&r->seen, QN_OFFLINE, QN_RELEASE);
 }
 
-void qn_store_reclaim(struct qn_store *s, uint32_t budget)
+bool qn_store_reclaim(struct qn_store *s, uint32_t budget)
 {
     if (s->limbo.first == NULL && s->garbage == 0) {
-        return;
+        return false;
     }
     sweep(s, budget);
     /* relaxed: the writer's own. */
@@ -302,5 +316,5 @@ void qn_store_reclaim(struct qn_store *s, uint32_t budget)
         uint64_t seen = qn_load(&s->reader[i].seen, QN_SEQ_CST); /* W2 */
         before = QN_MIN(before, seen);
     }
-    limbo_free(s, before, budget);
+    return limbo_free(s, before, budget) || s->garbage != 0;
 }

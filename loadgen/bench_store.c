@@ -29,8 +29,10 @@
  *     get        one after another, a value byte read, as a command would
  *     get xB     in groups of B, fetched ahead with qn_store_prefetch*
  *     hot        the same 1024 keys again and again: no miss to memory
- *     put, del   replace; delete each key once, in random order
+ *     put, del   replace; delete half of the keys, each once, in random order
  *     walk       all keys in hash order
+ *     free       after a flush of the other half: the longest call of reclaim
+ *                with a budget of FREE_BUDGET blocks
  *
  * Between groups the store reclaims, as the server does once per turn; that is
  * counted with the puts. Not measured: readers on other cores.
@@ -39,6 +41,7 @@
 enum {
     GROUP = 16, /* operations between reclaims and in a fetched group */
     HOT = 1024, /* keys */
+    FREE_BUDGET = 4096,
     VALUE_MAX = 65536,
     SIZES_MAX = 16,
 };
@@ -67,6 +70,7 @@ struct row {
     double table_bytes_per_key;
     uint64_t preempted;                   /* puts left out of the next three */
     uint64_t put_p50, put_p9999, put_max; /* ns, single puts while growing */
+    uint64_t free_max;                    /* ns, one call of reclaim */
     uint64_t split_work_max;              /* entries */
 };
 
@@ -201,24 +205,46 @@ static void fill(struct bench *b, struct row *row)
     row->put_max = b->puts->max;
 }
 
-/* Delete each key once: i * odd mod a power of two is a permutation. */
+/* Delete the lower half of the keys, each once: i * odd mod a power of two is a
+ * permutation. */
 static double run_del(struct bench *b)
 {
     uint64_t mask = 1;
-    while (mask < b->keys) {
+    uint64_t keys = b->keys / 2;
+    while (mask < keys) {
         mask = mask * 2 + 1;
     }
     uint64_t from = cpu_now();
     for (uint64_t i = 0; i <= mask; i++) {
         uint64_t number = i * UINT64_C(0x9e3779b97f4a7c15) & mask;
-        if (number < b->keys) {
+        if (number < keys) {
             del(b, number);
         }
         if (i % GROUP == GROUP - 1) {
             qn_store_reclaim(b->s, 4 * GROUP);
         }
     }
-    return (double)(cpu_now() - from) / (double)b->keys;
+    return (double)(cpu_now() - from) / (double)QN_MAX(keys, 1);
+}
+
+/* Flush what is left. @return ns of the longest call of reclaim that was not
+ * preempted. */
+static uint64_t run_flush(struct bench *b)
+{
+    long switches = 0;
+    uint64_t longest = 0;
+    bool more = true;
+    qn_store_flush(b->s, UINT32_MAX, 1);
+    was_preempted(&switches);
+    while (more) {
+        qn_time_t from = qn_clock_now();
+        more = qn_store_reclaim(b->s, FREE_BUDGET);
+        uint64_t took = qn_clock_now() - from;
+        if (took > longest && !was_preempted(&switches)) {
+            longest = took;
+        }
+    }
+    return longest;
 }
 
 static bool add_walked(void *ctx, const struct qn_walked *w)
@@ -267,6 +293,7 @@ static void measure(struct bench *b, struct row *row)
     row->put_hot = run(b, put, QN_MIN(b->keys, HOT), n);
     row->walk = run_walk(b);
     row->del = run_del(b);
+    row->free_max = run_flush(b);
     qn_store_destroy(b->s);
     malloc_trim(0);
 }
@@ -276,60 +303,64 @@ static void measure(struct bench *b, struct row *row)
 static void print_head(const struct bench *b, const char *place)
 {
     fprintf(stderr,
-            "%s; 8-byte keys, %" PRIu64 "-byte values; ns per operation; "
-            "x%d: in fetched groups\n"
-            "%9s %6s %6s %6s %6s %6s %6s %6s %6s %6s | put while growing: "
-            "%7s %7s %7s | bytes/key: %6s %6s\n",
-            place, b->value_size, GROUP, "keys", "get", "x16", "hot", "put",
-            "x16", "hot", "del", "walk", "fill", "p50", "p99.99", "max", "all",
-            "table");
+            "%s; 8-byte keys, %" PRIu64 "-byte values; x%d: in fetched groups\n"
+            "%8s | %-62s | %-23s | %6s | %-11s\n",
+            place, b->value_size, GROUP, "", "CPU ns per operation",
+            "put while growing, ns", "free", "bytes/key");
+    fprintf(stderr,
+            "%8s | %6s %6s %6s %6s %6s %6s %6s %6s %6s | %7s %7s %7s | %6s | "
+            "%5s %5s\n",
+            "keys", "get", "x16", "hot", "put", "x16", "hot", "del", "walk",
+            "fill", "p50", "p99.99", "max", "max us", "all", "table");
 }
 
 static void print_row(const struct row *r)
 {
     fprintf(stderr,
-            "%9" PRIu64 " %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f "
-            "%6.0f | %19s%6" PRIu64 " %7" PRIu64 " %7" PRIu64
-            " | %10s %6.1f %6.1f\n",
+            "%8" PRIu64 " | %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f "
+            "%6.0f | %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " | %6" PRIu64
+            " | %5.1f %5.1f\n",
             r->keys, r->get, r->get_group, r->get_hot, r->put, r->put_group,
-            r->put_hot, r->del, r->walk, r->fill, "", r->put_p50, r->put_p9999,
-            r->put_max, "", r->bytes_per_key, r->table_bytes_per_key);
+            r->put_hot, r->del, r->walk, r->fill, r->put_p50, r->put_p9999,
+            r->put_max, r->free_max / QN_US, r->bytes_per_key,
+            r->table_bytes_per_key);
 }
 
 static json_t *row_json(const struct row *r)
 {
     return json_pack(
         "{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, "
-        "s:I, s:I, s:f, s:f}",
+        "s:I, s:I, s:I, s:f, s:f}",
         "keys", (json_int_t)r->keys, "fill_ns", r->fill, "get_ns", r->get,
         "get_group_ns", r->get_group, "get_hot_ns", r->get_hot, "put_ns",
         r->put, "put_group_ns", r->put_group, "put_hot_ns", r->put_hot,
         "del_ns", r->del, "walk_ns", r->walk, "grow_put_p50_ns",
         (json_int_t)r->put_p50, "grow_put_p99.99_ns", (json_int_t)r->put_p9999,
         "grow_put_max_ns", (json_int_t)r->put_max, "grow_preempted",
-        (json_int_t)r->preempted, "split_work_max",
-        (json_int_t)r->split_work_max, "bytes_per_key", r->bytes_per_key,
-        "table_bytes_per_key", r->table_bytes_per_key);
+        (json_int_t)r->preempted, "free_max_ns", (json_int_t)r->free_max,
+        "split_work_max", (json_int_t)r->split_work_max, "bytes_per_key",
+        r->bytes_per_key, "table_bytes_per_key", r->table_bytes_per_key);
 }
 
 static int report(const struct bench *b, const char *place,
                   const struct row *rows, uint32_t count)
 {
     json_t *list = json_array();
+    bool good = true;
     for (uint32_t i = 0; i < count; i++) {
-        json_array_append_new(list, row_json(&rows[i]));
+        good = json_array_append_new(list, row_json(&rows[i])) == 0 && good;
     }
     json_t *all =
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "bench", "store",
                   "place", place, "compiler", __VERSION__, "value_size",
                   (json_int_t)b->value_size, "group", (json_int_t)GROUP,
                   "operations", (json_int_t)b->operations, "sizes", list);
-    int bad =
-        all == NULL ||
-        json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0;
-    putchar('\n');
+    good =
+        good && all != NULL &&
+        json_dumpf(all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) == 0 &&
+        putchar('\n') != EOF && fflush(stdout) == 0;
     json_decref(all);
-    return bad != 0 || fflush(stdout) != 0;
+    return good ? 0 : 1;
 }
 
 /* ---- the subcommand ---- */
@@ -397,6 +428,7 @@ int qn_bench_store(int argc, char **argv)
     }
     char place[QN_PLACE_TEXT_MAX];
     pin(place);
+    qn_store_tune_malloc();
     memset(b.value, 'v', sizeof b.value);
     b.puts = calloc(1, sizeof *b.puts);
     must(b.puts != NULL, "not enough memory");

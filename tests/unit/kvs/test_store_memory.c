@@ -43,6 +43,7 @@ static void grow(struct qn_store *s, uint64_t from, uint64_t to)
  * the logarithm of their number, so this is every size. */
 Test(store_memory, a_small_key_costs_at_most_72_bytes, .timeout = 300)
 {
+    qn_store_tune_malloc(); /* as the server does */
     size_t in_use_before = in_use();
     size_t resident_before = resident();
     struct qn_store *s = store_of(16, 0);
@@ -69,6 +70,7 @@ Test(store_memory, a_small_key_costs_at_most_72_bytes, .timeout = 300)
 /* Replacing values, also by turns of two sizes, does not make it grow. */
 Test(store_memory, replacing_values_costs_nothing_lasting, .timeout = 300)
 {
+    qn_store_tune_malloc();
     struct qn_store *s = store_of(1, 0);
     grow(s, 0, 200000);
     size_t before = in_use();

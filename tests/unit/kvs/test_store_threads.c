@@ -34,6 +34,7 @@ Test(store_readers, a_borrowed_value_stays_until_the_quiescent_point)
     }
     cr_assert_eq(retired(s), 1);
     cr_assert(slice_is(f.value, text("old value")));
+    cr_assert(!qn_store_reclaim(s, 1000)); /* nothing that it could do */
     qn_store_reader_quiescent(r);
     qn_store_reclaim(s, 1000);
     cr_assert_eq(retired(s), 0);

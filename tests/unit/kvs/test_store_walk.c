@@ -236,6 +236,36 @@ Test(store_walk, flushed_keys_are_not_met)
     free(seen.times);
 }
 
+/* As when dead keys are removed: each key met is deleted, and another put. */
+static bool move_key(void *ctx, const struct qn_walked *w)
+{
+    struct qn_store *s = ctx;
+    uint64_t key = number_in(w->key);
+    if (key < 20000) {
+        cr_assert(qn_store_del(s, 0, w->key, 1));
+        cr_assert_eq(put_number(s, 0, key + 20000, key, 1), QN_OK);
+    }
+    return true;
+}
+
+Test(store_walk, the_writer_may_write_what_it_meets)
+{
+    struct qn_store *s = store_of(1, 0);
+    fill(s, 0, 20000);
+    uint64_t cursor = 0;
+    do {
+        cursor = qn_store_walk(s, cursor, 100, move_key, s);
+        qn_store_reclaim(s, 1000);
+    } while (cursor != 0);
+    cr_assert_eq(qn_store_count(s, 0), 20000);
+    for (uint64_t i = 0; i < 20000; i++) {
+        uint64_t v = 0;
+        cr_assert(get_number(s, 0, i + 20000, &v));
+        cr_assert_eq(v, i);
+    }
+    qn_store_destroy(s);
+}
+
 /* ---- random ---- */
 
 /* About 4 * 1792 keys, so that of four segments some have split and some have
