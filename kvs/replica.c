@@ -36,7 +36,7 @@ enum {
     PENDING_MAX = 16384,     /* submissions in the ring, a power of two */
     PENDING_ROOM = 64,       /* left free, so that room() can be asked once */
     ARGS_FIRST = 64,         /* arguments decoded without a larger table */
-    RECLAIM_PER_TURN = 4096, /* retired blocks freed in one turn */
+    RECLAIM_PER_TURN = 1024, /* blocks freed beyond what a turn retired */
 };
 
 struct pending {
@@ -382,7 +382,7 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
     if (r->store != NULL) {
         /* Marks that came in behind no write wait for an index only. */
         marks_run(r, qn_driver_applied(r->driver));
-        qn_store_reclaim(r->store, RECLAIM_PER_TURN);
+        did = qn_store_reclaim(r->store, RECLAIM_PER_TURN) || did;
     }
     return did;
 }

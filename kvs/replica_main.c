@@ -23,6 +23,7 @@
 #include "kvs/number.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
+#include "kvs/store.h"
 #include "kvs/wide.h"
 #include "transports/registry.h"
 
@@ -503,6 +504,7 @@ int qn_replica_main(const struct qn_boot *boot)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the group; the supervisor acts */
+    qn_store_tune_malloc();
     struct qn_server *s = calloc(1, sizeof *s);
     if (s == NULL || uv_loop_init(&s->loop) != 0) {
         qn_log(QN_LOG_ERROR, "replica %u: out of memory", boot->self);

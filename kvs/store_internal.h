@@ -135,6 +135,7 @@ struct qn_store {
         struct qn_limbo_chunk *spare; /* so that a few pushes cannot fail */
         uint64_t first_at;            /* items of `first` done with */
         uint64_t count;
+        uint64_t pushed;  /* since the last reclaim */
         uint64_t tree_at; /* a tree being taken down: next directory word, */
         uint32_t line_at; /* and next bucket of its segment */
     } limbo;

@@ -66,6 +66,7 @@ void qn_store_retire(struct qn_store *s, uint64_t word)
         (struct qn_limbo_item){/* relaxed: the writer's own. */
                                word, qn_load(&s->epoch, QN_RELAXED)};
     s->limbo.count++;
+    s->limbo.pushed++;
 }
 
 /* The first item is done with. */
@@ -316,5 +317,7 @@ bool qn_store_reclaim(struct qn_store *s, uint32_t budget)
         uint64_t seen = qn_load(&s->reader[i].seen, QN_SEQ_CST); /* W2 */
         before = QN_MIN(before, seen);
     }
-    return limbo_free(s, before, budget) || s->garbage != 0;
+    uint64_t blocks = QN_MIN(budget + s->limbo.pushed, UINT32_MAX);
+    s->limbo.pushed = 0;
+    return limbo_free(s, before, (uint32_t)blocks) || s->garbage != 0;
 }

@@ -376,6 +376,21 @@ Test(store, flushing_everything_frees_by_budget)
     qn_store_destroy(s);
 }
 
+Test(store, a_small_budget_keeps_up_with_any_number_of_writes)
+{
+    struct qn_store *s = store_of(1, 0);
+    struct qn_store_stats st;
+    for (uint64_t turn = 0; turn < 10; turn++) {
+        for (uint64_t i = 0; i < 3000; i++) {
+            cr_assert_eq(put_number(s, 0, i % 100, i, i), QN_OK);
+        }
+        cr_assert(!qn_store_reclaim(s, 1));
+        qn_store_stats(s, &st);
+        cr_assert_eq(st.retired, 0);
+    }
+    qn_store_destroy(s);
+}
+
 Test(store, flushing_one_of_two_databases_leaves_the_other)
 {
     struct qn_store *s = store_of(2, 0);
