@@ -6,68 +6,117 @@
  *
  * Broadcast: the root sends to its children, every inner node forwards to its
  * own, frame by frame (cut-through: a long message travels on before it has
- * arrived in full). Nobody waits for a child: a message for which a child's
- * channel has no room is dropped for that child and counted; a child dropped
- * in the middle of a long message gets ABORT as soon as there is room for one
- * frame, and so does everything below when a source dies in the middle. So
- * broadcast is reliable to whoever keeps up and never torn for anyone; who
- * misses a message learns it another way (1Paxos: FETCH).
+ * arrived in full).
  *
- * Acknowledged form: qn_context_bcast_acked numbers its broadcasts; every node
- * acknowledges (after its own delivery and its children's acknowledgements)
- * up the tree; qn_context_acked tells the root up to which number all have.
+ * Nobody waits for a child. A message that finds no room in a child's channel
+ * is dropped for that child and counted. Of a long message the rest may wait
+ * in the node for room, until the next long one needs its place: then the
+ * child gets ABORT. The same goes for all that hangs below when a source dies
+ * in the middle. So broadcast is reliable to whoever keeps up, never torn and
+ * never twice; who misses a message learns it another way (1Paxos: FETCH).
  *
- * Several contexts may exist over one set of queuepairs only if they use
- * different lanes. Threads: one thread per node's context. Nothing blocks.
+ * Acknowledged form (a context made with `acked`): broadcasts are numbered
+ * from 1; a node acknowledges a number after its own delivery and its
+ * children's acknowledgements; qn_context_acked tells the root up to which
+ * number all have. What does not fit into a child's channel is kept for it
+ * (the root's window bounds how much), so all that is begun arrives; still
+ * nobody waits for it.
+ *
+ * Two contexts may exist over one set of queuepairs only if they use different
+ * lanes. Wire format: README.md of this folder.
+ *
+ * Threads: one thread per node's context. Nothing blocks, nothing allocates
+ * after create, all calls but create and destroy are wait-free.
  */
+
+#include <stdbool.h>
 
 #include "core/base/bits.h"
 #include "core/qp.h"
 #include "core/topo/tree.h"
 
-/** Called for each whole message that arrives; bytes borrowed for the call. */
+#define QN_ACKED_COUNT 64u     /* acknowledged broadcasts under way, at most */
+#define QN_ACKED_BYTES 131072u /* and their bytes, 8 for each counted in */
+#define QN_ACKED_EXTRA 8u      /* bytes an `acked` context adds to a message */
+
+/** Called for each whole message that arrives, in the order they were sent.
+ *  Bytes borrowed for the call; a small message lies in the parent's memory,
+ *  so read each byte once before relying on it (core/qp.h, peek). Must not
+ *  call the context. */
 typedef void qn_deliver_fn(void *ctx, const void *msg, size_t len);
 
 struct qn_context_opts {
     qn_node_t self;
     const struct qn_tree *tree; /* borrowed: copied */
-    struct qn_qp **qp;          /* [QN_NODES_MAX or more] by node id; kept */
-    qn_deliver_fn *deliver;
-    void *ctx;
+    struct qn_qp **qp;          /* by node id, kept. Read only for the
+                                   parent and the children. NULL:
+                                   that node is down, see qn_context_up */
+    qn_deliver_fn *deliver;     /* NULL allowed at the root */
+    void *ctx;                  /* for deliver; kept */
+    bool acked;                 /* all nodes of the context say the same */
 };
 
 struct qn_context;
 
+/** @return QN_OK; QN_EINVAL: the tree is not valid, `self` is no member, or a
+ *  needed pointer is NULL (`acked`: any queuepair); QN_ENOMEM. */
 int qn_context_create(struct qn_context **out, const struct qn_context_opts *o);
+
+/** NULL is fine. The queuepairs stay open; a child that had got a part of a
+ *  message must be told: destroy a context only together with them, or after
+ *  qn_context_flush said false and no message was under way. */
 void qn_context_destroy(struct qn_context *c);
 
-/** Root only: send the concatenation of parts to all below. Never waits.
- *  *dropped (optional) gets the mask of children that had no room.
- *  @return QN_OK, QN_EMSGSIZE, QN_EPERM if not the root. */
+/**
+ * Root only: send the concatenation of parts to all below. Never waits; call
+ * qn_context_flush afterwards, once for several.
+ *
+ * @param parts    [count], borrowed.
+ * @param dropped  Optional, filled: mask of children that had no room.
+ * @return QN_OK; QN_EMSGSIZE: longer than QN_MSG_MAX (`acked`: less
+ *         QN_ACKED_EXTRA), nothing was sent; QN_EPERM: not the root.
+ */
 int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
                      uint32_t count, uint64_t *dropped);
 
-/** As bcast, numbered; *number filled (from 1). QN_EAGAIN if the window of
- *  unacknowledged broadcasts (64) is full or a child has no room (nothing is
- *  sent then: an acknowledged broadcast reaches all or is not begun). */
+/**
+ * As bcast, numbered; the context was made with `acked`.
+ *
+ * @param number  Filled, from 1.
+ * @return QN_OK; QN_EMSGSIZE; QN_EPERM: not the root, or not an acknowledged
+ *         context; QN_EAGAIN: the window (QN_ACKED_COUNT, QN_ACKED_BYTES) is
+ *         full or a child has no room; QN_EPEERDEAD: a node that is down cuts
+ *         off living ones, build a new topology. On failure nothing was sent.
+ */
 int qn_context_bcast_acked(struct qn_context *c, const struct qn_slice *parts,
                            uint32_t count, uint64_t *number);
 
-/** Root: all nodes have delivered the acknowledged broadcasts <= it. */
+/** Root: all living nodes have delivered the acknowledged broadcasts <= it.
+ *  A living node below a dead one holds it back: nobody can speak for it. */
 uint64_t qn_context_acked(const struct qn_context *c);
 
 /** Receive from the parent (and acknowledgements from children), forward and
- *  deliver at most `budget` frames. @return how many. */
+ *  deliver at most `budget` frames or messages. @return how many. */
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget);
 
-/** True if poll would find something. */
+/** True if poll would receive something. */
 bool qn_context_pending(struct qn_context *c);
 
-/** Flush all queuepairs of the context. @return true while cells are staged. */
+/** Send what waits for room and flush the queuepairs that were used.
+ *  @return true while something waits (the peer rings when it made room). */
 bool qn_context_flush(struct qn_context *c);
 
-/** The node `peer` ended: abort what it had begun, stop sending to it. */
+/** The node `peer` ended: abort what it had begun, stop using its queuepair
+ *  (which may be closed after this call). What it had sent and poll has not
+ *  taken yet is not delivered: poll first to get it. Any node of the group may
+ *  be named, neighbour or not; twice is harmless. */
 void qn_context_down(struct qn_context *c, qn_node_t peer);
+
+/** `peer` is back in a new life, its new queuepair is in qp[peer]. It gets
+ *  what is broadcast from now on.
+ *  @return QN_OK; QN_EPERM in an acknowledged context: its numbers would not
+ *  tell what the former life has missed. Build a new context. */
+int qn_context_up(struct qn_context *c, qn_node_t peer);
 
 /** Messages dropped for child `peer` so far. */
 uint64_t qn_context_drops(const struct qn_context *c, qn_node_t peer);

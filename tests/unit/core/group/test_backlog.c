@@ -1,0 +1,109 @@
+#include "core/group/backlog_internal.h"
+#include "tests/support/test.h"
+
+static uint8_t message[QN_MSG_MAX];
+
+Test(backlog, pays_each_node_in_order)
+{
+    struct qn_backlog b;
+    cr_assert_eq(qn_backlog_init(&b), QN_OK);
+    cr_assert(qn_backlog_push(&b, "a", 1, 1u << 3));
+    cr_assert(qn_backlog_push(&b, "b", 1, 1u << 3 | 1u << 5));
+    cr_assert_eq(b.behind, 1u << 3 | 1u << 5);
+    cr_assert_eq(*qn_backlog_next(&b, 5).data, 'b');
+    qn_backlog_pay(&b, 5);
+    cr_assert_eq(b.behind, 1u << 3);
+    cr_assert_eq(*qn_backlog_next(&b, 3).data, 'a');
+    qn_backlog_pay(&b, 3);
+    cr_assert_eq(*qn_backlog_next(&b, 3).data, 'b');
+    qn_backlog_pay(&b, 3);
+    cr_assert_eq(b.behind, 0);
+    cr_assert_eq(b.count, 0);
+    qn_backlog_fini(&b);
+}
+
+Test(backlog, forget_frees_what_only_that_node_was_owed)
+{
+    struct qn_backlog b;
+    cr_assert_eq(qn_backlog_init(&b), QN_OK);
+    cr_assert(qn_backlog_push(&b, "a", 1, 1u << 3));
+    cr_assert(qn_backlog_push(&b, "b", 1, 1u << 3 | 1u << 5));
+    qn_backlog_forget(&b, 3);
+    cr_assert_eq(b.behind, 1u << 5);
+    cr_assert_eq(b.count, 1);
+    qn_backlog_forget(&b, 3);
+    qn_backlog_forget(&b, 63);
+    cr_assert_eq(*qn_backlog_next(&b, 5).data, 'b');
+    qn_backlog_fini(&b);
+}
+
+Test(backlog, says_no_when_the_entries_are_used_up)
+{
+    struct qn_backlog b;
+    cr_assert_eq(qn_backlog_init(&b), QN_OK);
+    for (uint32_t i = 0; i < QN_ACKED_COUNT; i++) {
+        cr_assert(qn_backlog_push(&b, "x", 1, 1));
+    }
+    cr_assert(!qn_backlog_push(&b, "x", 1, 1));
+    qn_backlog_pay(&b, 0);
+    cr_assert(qn_backlog_push(&b, "x", 1, 1));
+    qn_backlog_fini(&b);
+}
+
+Test(backlog, says_no_when_the_bytes_are_used_up)
+{
+    struct qn_backlog b;
+    cr_assert_eq(qn_backlog_init(&b), QN_OK);
+    for (uint32_t i = 0; i < QN_BACKLOG_BYTES / QN_MSG_MAX; i++) {
+        cr_assert(qn_backlog_push(&b, message, QN_MSG_MAX, 1));
+    }
+    cr_assert(!qn_backlog_push(&b, "x", 1, 1));
+    qn_backlog_fini(&b);
+}
+
+/* Push messages of sizes from the edges, where wrapping wastes most, and pay
+ * when `limit` bytes are held or a push says no. Returns how often it did. */
+static uint32_t push_and_pay(uint32_t limit)
+{
+    static const uint32_t sizes[] = {1, 8, 4096, 30000, 40000, 65535, 65536};
+    struct qn_backlog b;
+    cr_assert_eq(qn_backlog_init(&b), QN_OK);
+    uint32_t held[QN_ACKED_COUNT];
+    uint32_t from = 0;
+    uint32_t to = 0;
+    uint32_t bytes = 0;
+    uint32_t refused = 0;
+    uint64_t r = 1;
+    for (uint32_t i = 0; i < 20000; i++) {
+        r = r * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        uint32_t len = sizes[(r >> 33) % QN_ARRAY_COUNT(sizes)];
+        bool full = to - from == QN_ACKED_COUNT || bytes + len > limit;
+        message[0] = message[len - 1] = (uint8_t)to;
+        if (!full && qn_backlog_push(&b, message, len, 1u << 9)) {
+            held[to++ % QN_ACKED_COUNT] = len;
+            bytes += len;
+            continue;
+        }
+        refused += !full;
+        struct qn_slice m = qn_backlog_next(&b, 9);
+        cr_assert_eq(m.len, held[from % QN_ACKED_COUNT]);
+        cr_assert_eq(m.data[0], (uint8_t)from);
+        cr_assert_eq(m.data[m.len - 1], (uint8_t)from, "overwritten");
+        qn_backlog_pay(&b, 9);
+        bytes -= held[from++ % QN_ACKED_COUNT];
+    }
+    qn_backlog_fini(&b);
+    return refused;
+}
+
+/* What backlog.c promises: as long as the payload stays within the window, a
+ * push succeeds wherever the ring stands; beyond, it says no in time. */
+Test(backlog, within_the_window_a_push_never_fails, .timeout = 60)
+{
+    cr_assert_eq(push_and_pay(QN_ACKED_BYTES), 0);
+}
+
+Test(backlog, beyond_the_window_no_byte_is_overwritten, .timeout = 60)
+{
+    cr_assert_gt(push_and_pay(UINT32_MAX), 0);
+}
