@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Fails if a header does not compile alone, or has no include guard of the form
+# QN_<FOLDER>_<NOUN>_H.
+# Usage: headers.sh [root [compiler]]
+set -u
+cd "${1:-.}" || exit 2
+cc=${2:-cc}
+status=0
+for header in $(find core transports paxos kvs loadgen -name '*.h' | sort); do
+    if ! "$cc" -std=c11 -D_GNU_SOURCE -I. -fsyntax-only -Wall -Wextra -Werror \
+        -include "$header" -x c /dev/null; then
+        echo "does not compile alone: $header" >&2
+        status=1
+    fi
+    guard="^#ifndef QN_([A-Z0-9]+_)*$(basename "$header" .h | tr '[:lower:]' '[:upper:]')_H\$"
+    if ! grep -qE "$guard" "$header"; then
+        echo "no guard like QN_FOLDER_NOUN_H: $header" >&2
+        status=1
+    fi
+done
+exit $status
