@@ -17,11 +17,8 @@
 
 #include "core/base/assert.h"
 
-int qn_qp_try_send(struct qn_qp *qp, const void *msg, size_t len)
+int qn_qp_try_send_staged(struct qn_qp *qp, const void *msg, size_t len)
 {
-    if (qp->ops->try_send != NULL) {
-        return qp->ops->try_send(qp, msg, len);
-    }
     void *buf;
     int rc = qn_qp_try_reserve(qp, len, &buf);
     if (rc != QN_OK) {

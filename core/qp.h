@@ -202,8 +202,16 @@ static inline void qn_qp_close(struct qn_qp *qp)
     }
 }
 
+/** reserve + copy + commit, for backends without a try_send of their own. */
+int qn_qp_try_send_staged(struct qn_qp *qp, const void *msg, size_t len);
+
 /** reserve + copy + commit. Same errors. */
-int qn_qp_try_send(struct qn_qp *qp, const void *msg, size_t len);
+static inline int qn_qp_try_send(struct qn_qp *qp, const void *msg, size_t len)
+{
+    return __builtin_expect(qp->ops->try_send != NULL, 1)
+               ? qp->ops->try_send(qp, msg, len)
+               : qn_qp_try_send_staged(qp, msg, len);
+}
 
 /** peek + copy + release. *len filled. QN_EMSGSIZE (message kept) if it is
  *  longer than cap; QN_EAGAIN none. */

@@ -18,6 +18,8 @@ struct row {
 };
 
 static const struct row table[] = {
+    {"bench channel", qn_bench_channel,
+     "round trips and streams of a queuepair beside the raw forms"},
     {"load", qn_load, "drive a RESP server; rates and latencies"},
     {"bench store", qn_bench_store, "the store: operations, growth, memory"},
     {NULL, NULL, NULL}, /* end */

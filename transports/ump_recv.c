@@ -123,11 +123,35 @@ static void advance(struct qn_ump *u, uint32_t kind, uint32_t len,
     }
 }
 
+/* Consume full MORE cells while they come: the inner loop of every long
+ * message. What else comes is for assemble. */
+static void take_more(struct qn_ump *u)
+{
+    const uint64_t rest =
+        u->rx_tag << 16 | (uint64_t)QN_FRAME_MORE << 8 | QN_UMP_CELL_BYTES;
+    const uint32_t most = (u->rx_total - u->rx_got) / QN_UMP_CELL_BYTES;
+    uint8_t *to = u->whole + u->rx_got;
+    for (uint32_t n = 0; n < most; n++) {
+        /* C: load_header returns what belongs to rx_next. */
+        if (load_header(u) != ((uint64_t)u->rx_next << 32 | rest)) {
+            break;
+        }
+        qn_copy_in(to, u->rx->cell[u->rx_next & u->mask].payload,
+                   QN_UMP_CELL_BYTES); /* found by C */
+        to += QN_UMP_CELL_BYTES;
+        consume(u);
+    }
+    u->rx_got = (uint32_t)(to - u->whole);
+}
+
 /* Consume the cells of a long message. @return QN_OK: READY, or `*only` is a
  * one-cell message; QN_EAGAIN: no more cells. */
 static int assemble(struct qn_ump *u, struct cell *only)
 {
     for (;;) {
+        if (u->rx_state == QN_UMP_INSIDE) {
+            take_more(u);
+        }
         uint64_t header = load_header(u);
         if (!expected(u, header)) {
             return QN_EAGAIN;
@@ -141,11 +165,7 @@ static int assemble(struct qn_ump *u, struct cell *only)
             return QN_OK;
         }
         uint8_t *to = u->whole + (c.kind == QN_FRAME_FIRST ? 0 : u->rx_got);
-        if (c.kind == QN_FRAME_MORE && c.len == QN_UMP_CELL_BYTES) {
-            qn_copy_in(to, c.data, QN_UMP_CELL_BYTES); /* found by C */
-        } else {
-            qn_copy_in(to, c.data, c.len); /* found by C */
-        }
+        qn_copy_in(to, c.data, c.len); /* found by C */
         advance(u, c.kind, c.len, c.total);
         consume(u);
         if (c.kind == QN_FRAME_LAST) {
@@ -196,6 +216,10 @@ int qn_ump_peek(struct qn_qp *qp, const void **msg, size_t *len)
         *len = n;
         u->rx_held = true;
         return QN_OK;
+    }
+    if (!expected(u, header) && u->accepted && u->status == QN_OK &&
+        u->rx_state == QN_UMP_IDLE) {
+        return QN_EAGAIN;
     }
     return peek_slow(u, msg, len);
 }

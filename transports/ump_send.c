@@ -91,9 +91,7 @@ static inline void publish(struct qn_ump *u, enum qn_frame_kind kind,
 static inline void put(struct qn_ump *u, enum qn_frame_kind kind,
                        const uint8_t *data, uint32_t len)
 {
-    if (len > 0) { /* `data` may be NULL otherwise */
-        qn_copy_out(next_cell(u)->payload, data, len); /* announced by C */
-    }
+    qn_copy_out_line(next_cell(u)->payload, data, len); /* announced by C */
     publish(u, kind, len);
 }
 
@@ -102,10 +100,25 @@ static void put_first(struct qn_ump *u, const uint8_t *data, uint32_t len,
 {
     uint8_t *payload = next_cell(u)->payload;
     qn_copy_out(payload, &total, sizeof total); /* announced by C */
-    if (len > 0) {
-        qn_copy_out(payload + sizeof total, data, len);
-    }
+    qn_copy_out_line(payload + sizeof total, data, len);
     publish(u, QN_FRAME_FIRST, len);
+}
+
+/* Full MORE cells, `count` of them: the inner loop of every long message, with
+ * the sequence in a register. */
+static void put_more(struct qn_ump *u, const uint8_t *data, uint32_t count)
+{
+    const uint64_t rest = (uint64_t)u->tx_tag << 16 |
+                          (uint64_t)QN_FRAME_MORE << 8 | QN_UMP_CELL_BYTES;
+    const uint32_t end = u->tx_next + count;
+    for (uint32_t seq = u->tx_next; seq != end; seq++) {
+        struct qn_ump_cell *c = &u->tx->cell[seq & u->mask];
+        qn_copy_out(c->payload, data, QN_UMP_CELL_BYTES); /* announced by C */
+        data += QN_UMP_CELL_BYTES;
+        /* C, release: as in publish. */
+        qn_store(&c->header, (uint64_t)seq << 32 | rest, QN_RELEASE);
+    }
+    u->tx_next = end;
 }
 
 /* Put as much of a long message into cells as fits into `room`, from byte
@@ -120,12 +133,11 @@ static uint32_t put_some(struct qn_ump *u, const uint8_t *msg, uint32_t len,
         at = QN_UMP_FIRST_BYTES;
         room--;
     }
-    while (room > 0 && len - at > QN_UMP_CELL_BYTES) {
-        put(u, QN_FRAME_MORE, msg + at, QN_UMP_CELL_BYTES);
-        at += QN_UMP_CELL_BYTES;
-        room--;
-    }
-    if (room > 0 && at < len) {
+    uint32_t before_last = (len - at - 1) / QN_UMP_CELL_BYTES;
+    uint32_t more = QN_MIN(room, before_last);
+    put_more(u, msg + at, more);
+    at += more * QN_UMP_CELL_BYTES;
+    if (room > more) {
         put(u, QN_FRAME_LAST, msg + at, len - at);
         at = len;
     }
@@ -151,14 +163,20 @@ static void stage_pushed(struct qn_ump *u, uint32_t len)
     push(u);
 }
 
-/* What every send begins with. @return QN_OK: one cell is free and nothing
- * stands before the next message. */
-static inline int ready_to_send(struct qn_ump *u)
+/* Nothing stands before the next message. */
+static inline bool clear_to_send(const struct qn_ump *u)
 {
-    if (__builtin_expect(u->staged != 0, 0)) {
+    return (u->status | (int)u->staged | (int)u->frame_open) == 0;
+}
+
+/* What every send begins with if it is not plain sailing. @return QN_OK: one
+ * cell is free and nothing stands before the next message or frame. */
+static int ready_to_send(struct qn_ump *u)
+{
+    if (u->staged != 0) {
         push(u);
     }
-    if (__builtin_expect(u->status != QN_OK, 0)) {
+    if (u->status != QN_OK) {
         return u->status;
     }
     if (u->staged != 0) {
@@ -170,15 +188,23 @@ static inline int ready_to_send(struct qn_ump *u)
     return QN_OK;
 }
 
-int qn_ump_try_reserve(struct qn_qp *qp, size_t len, void **buf)
+static __attribute__((noinline)) int ready_for_message(struct qn_ump *u,
+                                                       size_t len)
 {
-    struct qn_ump *u = qn_ump_of(qp);
     if (len > QN_MSG_MAX) {
         return QN_EMSGSIZE;
     }
-    int rc = u->frame_open ? QN_EAGAIN : ready_to_send(u);
-    if (rc != QN_OK) {
-        return rc;
+    return u->frame_open ? QN_EAGAIN : ready_to_send(u);
+}
+
+int qn_ump_try_reserve(struct qn_qp *qp, size_t len, void **buf)
+{
+    struct qn_ump *u = qn_ump_of(qp);
+    if (len > QN_MSG_MAX || !clear_to_send(u) || free_cells(u) == 0) {
+        int rc = ready_for_message(u, len);
+        if (rc != QN_OK) {
+            return rc;
+        }
     }
     u->reserved = (uint32_t)len;
     *buf = len <= QN_UMP_CELL_BYTES ? next_cell(u)->payload : u->stage;
@@ -199,32 +225,45 @@ void qn_ump_commit(struct qn_qp *qp, size_t len)
     u->reserved = 0;
 }
 
-int qn_ump_try_send(struct qn_qp *qp, const void *msg, size_t len)
+static int send_long(struct qn_ump *u, const void *msg, uint32_t len)
 {
-    struct qn_ump *u = qn_ump_of(qp);
-    if (len > QN_MSG_MAX) {
-        return QN_EMSGSIZE;
-    }
-    int rc = u->frame_open ? QN_EAGAIN : ready_to_send(u);
-    if (rc != QN_OK) {
-        return rc;
-    }
-    if (len <= QN_UMP_CELL_BYTES) {
-        put(u, QN_FRAME_ONLY, msg, (uint32_t)len);
-        return QN_OK;
-    }
-    uint32_t cells =
-        1 + ((uint32_t)len - QN_UMP_FIRST_BYTES + QN_UMP_CELL_BYTES - 1) /
-                QN_UMP_CELL_BYTES;
+    uint32_t cells = 1 + (len - QN_UMP_FIRST_BYTES + QN_UMP_CELL_BYTES - 1) /
+                             QN_UMP_CELL_BYTES;
     if (cells <= free_cells(u) || cells <= refresh(u)) {
-        put_some(u, msg, (uint32_t)len, 0, cells);
+        put_some(u, msg, len, 0, cells);
         return QN_OK;
     }
     if (u->status != QN_OK) {
         return u->status;
     }
     memcpy(u->stage, msg, len);
-    stage_pushed(u, (uint32_t)len);
+    stage_pushed(u, len);
+    return QN_OK;
+}
+
+static __attribute__((noinline)) int send_slowly(struct qn_ump *u,
+                                                 const void *msg, size_t len)
+{
+    int rc = ready_for_message(u, len);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    if (len > QN_UMP_CELL_BYTES) {
+        return send_long(u, msg, (uint32_t)len);
+    }
+    put(u, QN_FRAME_ONLY, msg, (uint32_t)len);
+    return QN_OK;
+}
+
+/* The fast path is kept free of calls: each store to the stack takes a place in
+ * the store buffer, where cells wait for their lines. */
+int qn_ump_try_send(struct qn_qp *qp, const void *msg, size_t len)
+{
+    struct qn_ump *u = qn_ump_of(qp);
+    if (len > QN_UMP_CELL_BYTES || !clear_to_send(u) || free_cells(u) == 0) {
+        return send_slowly(u, msg, len);
+    }
+    put(u, QN_FRAME_ONLY, msg, (uint32_t)len);
     return QN_OK;
 }
 

@@ -101,6 +101,31 @@ static inline void qn_copy_out(void *shared, const void *src, size_t n)
     memcpy(shared, src, n);
 }
 
+/** As qn_copy_out for n <= QN_CACHELINE; `src` may be NULL if n is 0. Inlined
+ *  for any n: at most four moves, which may overlap, and no call. */
+static inline void qn_copy_out_line(void *shared, const void *src, size_t n)
+{
+    char *to = (char *)shared;
+    const char *from = (const char *)src;
+    QN_SIM_ACCESS(QN_ACCESS_COPY_OUT, shared, n);
+    if (n >= 32) {
+        memcpy(to, from, 16);
+        memcpy(to + 16, from + 16, 16);
+        memcpy(to + n - 32, from + n - 32, 16);
+        memcpy(to + n - 16, from + n - 16, 16);
+    } else if (n >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + n - 16, from + n - 16, 16);
+    } else if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            to[i] = from[i];
+        }
+    }
+}
+
 /** Copy n shared bytes, found by an earlier acquire load of the caller. */
 static inline void qn_copy_in(void *dst, const void *shared, size_t n)
 {

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# quoin bench channel --quick: all nodes end, and stdout is one JSON object in
+# which every pair of every run has made progress. Usage: bench_channel.sh QUOIN
+set -u
+quoin=$1
+out=$("$quoin" bench channel --quick 2>/dev/null) || {
+    echo "quoin bench channel --quick failed" >&2
+    exit 1
+}
+python3 - "$out" <<'PY' || exit 1
+import json
+import sys
+
+result = json.loads(sys.argv[1])
+runs = result["blocking"]
+want = [(kind, n) for kind in ("threads", "processes") for n in (2, 4, 8, 16)]
+assert [(r["kind"], r["endpoints"]) for r in runs] == want, runs
+assert all(r["slowest_pair"] > 0 for r in runs), runs
+if result["cores"] > 1:
+    assert len(result["two_nodes"]) == 10, result
+PY
+for bad in '--cells 100' '--cells 8' '--transport pigeon' '--turns 0' '--no-such'; do
+    # shellcheck disable=SC2086 # two words each
+    "$quoin" bench channel $bad >/dev/null 2>&1
+    status=$?
+    if [ "$status" != 2 ]; then
+        echo "$bad: exit status $status, not 2" >&2
+        exit 1
+    fi
+done
