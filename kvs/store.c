@@ -109,12 +109,13 @@ static qn_a64 *find(const struct qn_store *s, uint64_t hash, uint32_t db,
         uint64_t w = 0;
         for (uint32_t i = 0; i < QN_LINE_WORDS; i++) {
             w = qn_load(&line->word[i], QN_ACQUIRE); /* publish */
-            if (w >> 48 == tag && entry_is(qn_word_ptr(w), owner, key)) {
+            if (qn_word_has_tag(w, tag) &&
+                entry_is(qn_word_ptr(w), owner, key)) {
                 *word = w;
                 return &line->word[i];
             }
         }
-        if ((w & QN_WORD_LINK) == 0) {
+        if (!qn_word_is_link(w)) {
             return NULL;
         }
         line = qn_word_ptr(w);
@@ -152,7 +153,7 @@ void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash)
     const struct qn_line *line = qn_segment_bucket(segment, hash);
     for (uint32_t i = 0; i < QN_LINE_WORDS; i++) {
         uint64_t w = qn_load(&line->word[i], QN_RELAXED); /* relaxed: hint */
-        if (w >> 48 == tag || (w & QN_WORD_LINK) != 0) {
+        if (qn_word_has_tag(w, tag) || qn_word_is_link(w)) {
             __builtin_prefetch(qn_word_ptr(w));
         }
     }
@@ -249,7 +250,7 @@ int qn_store_put(struct qn_store *s, const struct qn_put *p)
     if (e == NULL) {
         return QN_ENOMEM;
     }
-    uint64_t word = qn_word_of(e) | qn_hash_tag(hash) << 48;
+    uint64_t word = qn_word_of(e) | qn_hash_tag(hash);
     uint64_t old;
     qn_a64 *place = find(s, hash, p->db, p->key, &old);
     if (place != NULL) {

@@ -4,14 +4,14 @@
 /**
  * The store's memory, for the files store*.c only. STORE.md draws it.
  *
- * Three kinds of shared word, each with a 48-bit pointer inside:
+ * Three kinds of shared word, each with a pointer in bits 4 to 47:
  *
  *     root       depth of the directory << 48 | directory
  *     directory  depth of the segment   << 48 | segment
- *     bucket     tag of the key's hash  << 48 | entry      an entry
- *                0                            | entry | 2  a dead entry
- *                0                            | line  | 1  link, last word only
- *                0                                         free
+ *     bucket     qn_hash_tag            | entry
+ *                QN_WORD_DEAD           | entry     belongs to nobody
+ *                QN_WORD_LINK           | line      in the last word only
+ *                0                                  free
  *
  * Everything a reader follows it reaches by acquire loads from `root` on;
  * their partner is the release store with which the writer published the word.
@@ -35,8 +35,9 @@
 static_assert(sizeof(void *) == 8, "words hold 48-bit pointers");
 
 #define QN_WORD_PTR    (((UINT64_C(1) << 48) - 1) & ~UINT64_C(15))
-#define QN_WORD_LINK   UINT64_C(1)
-#define QN_WORD_DEAD   UINT64_C(2)
+#define QN_WORD_ENTRY  (UINT64_C(1) << 48) /* an entry with its tag */
+#define QN_WORD_LINK   UINT64_C(1)         /* if QN_WORD_ENTRY is not set */
+#define QN_WORD_DEAD   UINT64_C(2)         /* likewise */
 #define QN_LINE_WORDS  8u
 #define QN_BUCKET_BITS 8u
 #define QN_BUCKETS     (1u << QN_BUCKET_BITS)
@@ -166,10 +167,41 @@ static inline uint32_t qn_word_depth(uint64_t w)
     return (uint32_t)(w >> 48);
 }
 
-/** Tags are odd, so neither a link, a dead entry nor 0 has the tag of a key. */
+static inline bool qn_word_is_link(uint64_t w)
+{
+    return (w & (QN_WORD_ENTRY | QN_WORD_LINK)) == QN_WORD_LINK;
+}
+
+/**
+ * What a word says of its entry's hash, around the pointer:
+ *
+ *      63         50  49  48  47        4  3     0
+ *     | near: 14    | 1 | 1 | pointer    | far: 4 |
+ *
+ * near: the bits behind the bucket's at depth 0, so that a segment of depth
+ * less than 14 (up to 29 million keys) is split without touching its entries.
+ * far: 5 of the last bits, which no position uses. Together they keep a lookup
+ * from touching wrong entries: at depth d, 19 - d bits differ freely, at least
+ * 5.
+ */
+#define QN_NEAR_BITS 14u
 static inline uint64_t qn_hash_tag(uint64_t hash)
 {
-    return (hash & 0xffff) | 1;
+    uint64_t near = hash << QN_BUCKET_BITS >> (64 - QN_NEAR_BITS);
+    return near << (64 - QN_NEAR_BITS) | (hash & 1) << 49 | QN_WORD_ENTRY |
+           (hash >> 1 & 15);
+}
+
+/** True for the word of an entry that has this tag. */
+static inline bool qn_word_has_tag(uint64_t w, uint64_t tag)
+{
+    return ((w ^ tag) & ~QN_WORD_PTR) == 0;
+}
+
+/** The hash bit behind the bucket's in a segment of depth < QN_NEAR_BITS. */
+static inline uint32_t qn_word_near(uint64_t w, uint32_t depth)
+{
+    return (uint32_t)(w >> (63 - depth)) & 1;
 }
 
 /** The first n bits of a hash. */
@@ -214,7 +246,7 @@ static inline qn_a64 *qn_words_next(struct qn_words *i, uint64_t *w)
     while (i->at < QN_LINE_WORDS) {
         qn_a64 *place = &i->line->word[i->at++];
         *w = qn_load(place, QN_ACQUIRE); /* publish */
-        if ((*w & QN_WORD_LINK) != 0) {
+        if (qn_word_is_link(*w)) {
             i->line = qn_word_ptr(*w);
             i->at = 0;
         } else if (*w != 0) {
@@ -289,7 +321,7 @@ static inline uint32_t qn_db_owner(const struct qn_store *s, uint32_t db)
 static inline bool qn_word_alive(const struct qn_store *s, uint64_t w)
 {
     const struct qn_entry *e = qn_word_ptr(w);
-    return (w & QN_WORD_DEAD) == 0 &&
+    return (w & QN_WORD_ENTRY) != 0 &&
            (e->meta & QN_META_OWNER) == qn_db_owner(s, qn_entry_db(e));
 }
 

@@ -29,11 +29,10 @@
  * keys / 64 words, or the segment has passed QN_SPLIT_MAX), buckets grow
  * lines instead. So one put moves at most QN_SPLIT_MAX entries.
  *
- * The tag in a word comes from the last bits of the hash, which positions use
- * never, so a lookup touches the wrong entry once in thousands. A split must
- * therefore read each key again. It prefetches, so that this costs about as
- * much as the copying; keeping the hash in the entry would cost every key 8
- * bytes for ever.
+ * A split needs one more bit of each hash. Words have it for all depths below
+ * QN_NEAR_BITS, so entries are not touched; in still larger tables the keys
+ * are read again, fetched ahead. Keeping the hash in the entry would cost every
+ * key 8 bytes and a miss per split entry all the same.
  */
 
 /* Entries are fetched this many buckets ahead: enough to hide the memory
@@ -87,7 +86,7 @@ uint32_t qn_segment_free(struct qn_store *s, struct qn_segment *g)
     for (uint32_t b = 0; b < QN_BUCKETS; b++) {
         /* relaxed, here and below: the memory is the writer's own again. */
         uint64_t w = qn_load(&g->bucket[b].word[QN_LINE_WORDS - 1], QN_RELAXED);
-        while ((w & QN_WORD_LINK) != 0) {
+        while (qn_word_is_link(w)) {
             struct qn_line *line = qn_word_ptr(w);
             w = qn_load(&line->word[QN_LINE_WORDS - 1], QN_RELAXED);
             line_free(s, line);
@@ -105,7 +104,7 @@ uint32_t qn_bucket_free(struct qn_store *s, struct qn_line *line,
     uint32_t freed = 0;
     for (uint32_t i = 0; i < QN_LINE_WORDS && freed < budget;) {
         uint64_t w = qn_load(&line->word[i], QN_RELAXED);
-        if ((w & QN_WORD_LINK) != 0) {
+        if (qn_word_is_link(w)) {
             /* All before it is gone: the next line takes this one's place. */
             memcpy(line, qn_word_ptr(w), sizeof *line);
             line_free(s, qn_word_ptr(w));
@@ -135,7 +134,7 @@ static bool bucket_add(struct qn_store *s, struct qn_line *line, uint64_t word)
             qn_store(place, word, QN_RELEASE); /* publish */
             return true;
         }
-        if ((w & QN_WORD_LINK) != 0) {
+        if (qn_word_is_link(w)) {
             line = qn_word_ptr(w);
             i = 0;
             continue;
@@ -214,22 +213,31 @@ static bool directory_double(struct qn_store *s)
 
 /* ---- split and merge ---- */
 
+/* The bucket of an entry of bucket b, depth `depth`, in the child. (Where a
+ * dead entry, which has no tag, goes does not matter: only the sweep looks for
+ * it, everywhere.) */
+static uint32_t child_bucket(const struct qn_store *s, uint64_t w, uint32_t b,
+                             uint32_t depth)
+{
+    if (depth < QN_NEAR_BITS) {
+        return (2 * b + qn_word_near(w, depth)) % QN_BUCKETS;
+    }
+    uint64_t hash = qn_entry_hash(s, qn_word_ptr(w));
+    return qn_hash_bucket(hash, depth + 1);
+}
+
 /* Distribute the entries of g, of depth `depth`, to its children. */
 static bool split_into(struct qn_store *s, struct qn_segment *g, uint32_t depth,
                        struct qn_segment *child[2])
 {
-    for (uint32_t b = 0; b < PREFETCH_BUCKETS; b++) {
-        qn_bucket_prefetch(&g->bucket[b]);
-    }
     for (uint32_t b = 0; b < QN_BUCKETS; b++) {
-        if (b + PREFETCH_BUCKETS < QN_BUCKETS) {
-            qn_bucket_prefetch(&g->bucket[b + PREFETCH_BUCKETS]);
+        if (depth >= QN_NEAR_BITS) {
+            qn_bucket_prefetch(&g->bucket[(b + PREFETCH_BUCKETS) % QN_BUCKETS]);
         }
         struct qn_segment *to = child[b / (QN_BUCKETS / 2)];
         uint64_t w;
         for (struct qn_words i = {&g->bucket[b], 0}; qn_words_next(&i, &w);) {
-            uint64_t hash = qn_entry_hash(s, qn_word_ptr(w));
-            if (!segment_add(s, to, qn_hash_bucket(hash, depth + 1), w)) {
+            if (!segment_add(s, to, child_bucket(s, w, b, depth), w)) {
                 return false;
             }
         }
