@@ -44,6 +44,7 @@ struct peer {
     struct qn_joiner joiner;
     struct qn_msg parked; /* joined and refused, if is_parked */
     bool is_parked, corrupt;
+    qn_slot_t applied, learned; /* as it said last */
 };
 
 struct qn_driver {
@@ -63,9 +64,12 @@ struct qn_driver {
     qn_time_t now;
     uint64_t wall_ms;
     qn_time_t machine_deadline;
-    qn_time_t beat_at; /* next look at the peers' positions; or NEVER */
+    qn_time_t learn_at; /* the tree brought something last */
+    qn_time_t beat_at;  /* next look at the peers' positions; or NEVER */
     qn_slot_t applied;
+    qn_node_t acceptor;
     bool again, did, hold_learns, need_snapshot;
+    bool tree_waits; /* the tree has something to send and no room */
     uint64_t batches, commands;
     struct qn_step_out out; /* of the current step; large, so not on stack */
 };
@@ -83,6 +87,7 @@ static bool piece_send(struct qn_driver *d, qn_node_t to,
 {
     size_t head = qn_msg_head_size(m);
     void *buf = NULL;
+    d->touched |= bit(to); /* without room too: flush asks the peer to ring */
     if (qn_qp_try_reserve(d->peer[to].qp, head + m->body.len, &buf) != QN_OK) {
         return false;
     }
@@ -91,7 +96,6 @@ static bool piece_send(struct qn_driver *d, qn_node_t to,
         memcpy((uint8_t *)buf + head, m->body.data, m->body.len);
     }
     qn_qp_commit(d->peer[to].qp, head + m->body.len);
-    d->touched |= bit(to);
     return true;
 }
 
@@ -187,6 +191,9 @@ static void bcast_send(struct qn_driver *d)
 
 static void out_bcast(struct qn_driver *d, const struct qn_msg *m)
 {
+    /* release -> acquire in qn_driver_read_index: before anybody can learn the
+     * slot, this acceptor says that it has accepted it. */
+    qn_store(&d->o.state->learned, m->slot, QN_RELEASE);
     if (d->o.nodes == 1) {
         return;
     }
@@ -264,17 +271,23 @@ static int step(struct qn_driver *d, const struct qn_input *in)
     return QN_OK;
 }
 
-/* Publish before expose; then tell the peers. */
+/* Publish before expose; then tell the peers. The index is looked at in each
+ * turn, not only after applying: should a wild store have lowered it, what was
+ * exposed here is published again. */
 static void publish(struct qn_driver *d)
 {
-    struct qn_onepaxos_status st;
-    /* relaxed: only this thread writes its own line. */
-    if (qn_load(&d->o.state->applied, QN_RELAXED) != d->applied) {
+    if (qn_load(d->o.read_index, QN_SEQ_CST) < d->applied) {
         qn_fetch_max(d->o.read_index, d->applied);
+    }
+    /* relaxed: only this thread writes its own lines. */
+    if (qn_load(&d->o.state->applied, QN_RELAXED) != d->applied) {
         /* release -> acquire in beats_read of the peers: what is applied here
          * was published in the read index before. */
         qn_store(&d->o.state->applied, d->applied, QN_RELEASE);
-        qn_onepaxos_status(d->machine, &st);
+    }
+    struct qn_onepaxos_status st;
+    qn_onepaxos_status(d->machine, &st);
+    if (qn_load(&d->o.state->learned, QN_RELAXED) < st.learned_hi) {
         qn_store(&d->o.state->learned, st.learned_hi, QN_RELEASE);
     }
 }
@@ -377,17 +390,27 @@ static void on_deliver(void *ctx, const void *bytes, size_t len)
     struct qn_driver *d = ctx;
     struct qn_msg m;
     d->did = true;
+    d->learn_at = d->now;
     if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN ||
         qn_joiner_take(&d->learn_joiner, &qn_alloc_malloc, &m) != QN_OK) {
         return; /* more pieces to come, or lost: it will be fetched */
     }
-    struct qn_onepaxos_status st;
-    qn_onepaxos_status(d->machine, &st);
     const struct qn_input in = {.kind = QN_IN_RECV,
-                                .recv = {.from = st.acceptor, .msg = &m}};
+                                .recv = {.from = d->acceptor, .msg = &m}};
     step(d, &in);
 }
 
+/* What the acceptor has accepted, as it says itself. */
+static qn_slot_t accepted(const struct qn_driver *d)
+{
+    const struct qn_outbox_state *s =
+        d->acceptor == d->o.self ? d->o.state : d->peer_state[d->acceptor];
+    /* acquire <- release in out_bcast. */
+    return qn_load(&s->learned, QN_ACQUIRE);
+}
+
+/* A peer's positions are what it wrote, perhaps in its last agony: they count
+ * only if they are possible. */
 static void beats_read(struct qn_driver *d)
 {
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
@@ -400,8 +423,23 @@ static void beats_read(struct qn_driver *d)
         /* acquire <- release in publish of the peer. */
         in.beat.applied = qn_load(&s->applied, QN_ACQUIRE);
         in.beat.learned = qn_load(&s->learned, QN_ACQUIRE);
-        step(d, &in);
+        if (in.beat.applied >= d->peer[i].applied &&
+            in.beat.learned >= d->peer[i].learned &&
+            in.beat.applied <= in.beat.learned &&
+            in.beat.learned <= accepted(d)) {
+            d->peer[i].applied = in.beat.applied;
+            d->peer[i].learned = in.beat.learned;
+            step(d, &in);
+        }
     }
+}
+
+/* Pieces of a long LEARN keep coming. The acceptor already says that it has
+ * accepted the slot; taken as a gap that would be fetched a second time. */
+static bool learn_is_coming(const struct qn_driver *d)
+{
+    return d->learn_joiner.blob != NULL && !d->learn_joiner.whole &&
+           d->now - d->learn_at < 2 * BEAT_EVERY;
 }
 
 /* ---- public -------------------------------------------------------------- */
@@ -418,7 +456,9 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
     }
     if (!d->hold_learns && d->o.nodes > 1) {
         qn_context_poll(d->context, FRAMES_MAX);
-        if (now >= d->beat_at) {
+        if (now >= d->beat_at && learn_is_coming(d)) {
+            d->beat_at = now + BEAT_EVERY;
+        } else if (now >= d->beat_at) {
             d->beat_at = QN_TIME_NEVER;
             beats_read(d);
         }
@@ -435,17 +475,16 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
         d->again = false;
         step(d, &tick);
     } while (d->again);
-    bool waiting = false;
     uint64_t room = 0;
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         struct peer *p = &d->peer[i];
         if (p->qp == NULL) {
             continue;
         }
-        if (!queue_send(d, i, &p->control) || !queue_send(d, i, &p->bulk)) {
-            waiting = true;
-        } else if ((d->transfers & bit(i)) != 0 && qn_qp_room(p->qp) > 0) {
-            room |= bit(i);
+        if (queue_send(d, i, &p->control) && queue_send(d, i, &p->bulk) &&
+            (d->transfers & bit(i)) != 0) {
+            d->touched |= bit(i);
+            room |= qn_qp_room(p->qp) > 0 ? bit(i) : 0;
         }
     }
     if (room != 0) {
@@ -454,20 +493,48 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     }
     bcast_send(d);
     publish(d);
+    uint64_t waits = 0; /* they are flushed again when there is room */
     for (uint64_t m = d->touched; m != 0; m &= m - 1) {
         qn_node_t i = (qn_node_t)__builtin_ctzll(m);
-        if (d->peer[i].qp != NULL) {
-            waiting |= qn_qp_flush(d->peer[i].qp);
+        struct peer *p = &d->peer[i];
+        if (p->qp != NULL &&
+            (qn_qp_flush(p->qp) || (d->transfers & bit(i)) != 0 ||
+             !qn_sendq_empty(&p->control) || !qn_sendq_empty(&p->bulk))) {
+            waits |= bit(i);
         }
     }
-    d->touched = 0;
+    d->touched = waits;
     if (d->o.nodes > 1) {
-        waiting |= qn_context_flush(d->context);
+        d->tree_waits =
+            qn_context_flush(d->context) || !qn_sendq_empty(&d->bcast);
     }
     if (d->did && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
         d->beat_at = now + BEAT_EVERY;
     }
-    return waiting || !qn_sendq_empty(&d->bcast);
+    return waits != 0 || d->tree_waits;
+}
+
+/* Something waits for room, and now there is some: the peer may have made it,
+ * and not rung, before this node declared that it sleeps. Flushing again asks
+ * the peer to ring for what is still missing. */
+static bool room_came(struct qn_driver *d)
+{
+    bool came = false;
+    for (uint64_t m = d->touched; m != 0; m &= m - 1) {
+        qn_node_t i = (qn_node_t)__builtin_ctzll(m);
+        struct peer *p = &d->peer[i];
+        if (p->qp != NULL && !qn_qp_flush(p->qp)) {
+            bool queued =
+                !qn_sendq_empty(&p->control) || !qn_sendq_empty(&p->bulk);
+            queued |= (d->transfers & bit(i)) != 0;
+            came |= queued && qn_qp_room(p->qp) > 0;
+        }
+    }
+    if (d->tree_waits) {
+        d->tree_waits = qn_context_flush(d->context);
+        came |= !qn_sendq_empty(&d->bcast) && children_full(d) == 0;
+    }
+    return came;
 }
 
 bool qn_driver_pending(struct qn_driver *d)
@@ -481,7 +548,10 @@ bool qn_driver_pending(struct qn_driver *d)
             return true;
         }
     }
-    return d->o.nodes > 1 && !d->hold_learns && qn_context_pending(d->context);
+    if (d->o.nodes > 1 && !d->hold_learns && qn_context_pending(d->context)) {
+        return true;
+    }
+    return (d->touched != 0 || d->tree_waits) && room_came(d);
 }
 
 qn_time_t qn_driver_deadline(const struct qn_driver *d)
@@ -531,6 +601,16 @@ int qn_driver_tell(struct qn_driver *d, qn_node_t to, struct qn_slice bytes)
     qn_qp_commit(d->peer[to].qp, bytes.len + 1);
     d->touched |= bit(to);
     return QN_OK;
+}
+
+qn_slot_t qn_driver_read_index(const struct qn_driver *d)
+{
+    /* seq_cst: partner is the fetch_max of the replica that publishes. A true
+     * index p was stored after slot p was learned, hence after the acceptor
+     * said that it had accepted p: the bound never cuts a true index. */
+    qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
+    qn_slot_t bound = accepted(d);
+    return QN_MIN(index, bound);
 }
 
 qn_slot_t qn_driver_applied(const struct qn_driver *d)
@@ -637,6 +717,9 @@ static int machine_make(struct qn_driver *d)
         return QN_ENOMEM;
     }
     d->machine = qn_onepaxos_init(mem, &o);
+    struct qn_onepaxos_status st;
+    qn_onepaxos_status(d->machine, &st);
+    d->acceptor = st.acceptor;
     return QN_OK;
 }
 

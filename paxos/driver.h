@@ -67,9 +67,9 @@ struct qn_driver_opts {
     const struct qn_outbox_state **peer_state; /* [nodes], [self] NULL; what
                                       peers publish. Array borrowed, states
                                       kept */
-    bool own_cores;     /* column of the parameter table (PROTOCOL.md 10) */
-    uint64_t seed;      /* of everything random inside */
-    qn_time_t now;      /* ns */
+    bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
+    uint64_t seed;  /* of everything random inside */
+    qn_time_t now;  /* ns */
 };
 
 struct qn_driver_status {
@@ -118,6 +118,16 @@ bool qn_driver_pending(struct qn_driver *d);
 /** When qn_driver_turn must be called even if nothing arrives; ns or
  *  QN_TIME_NEVER. */
 qn_time_t qn_driver_deadline(const struct qn_driver *d);
+
+/**
+ * The read index: every slot that any replica has let anybody see lies at or
+ * below it. A linearizable read that was received before this call may be
+ * answered once qn_driver_applied() has reached it.
+ *
+ * The shared word lies in the commons, which a wild process can overwrite, so
+ * it is checked: nothing above what the acceptor says it has accepted counts.
+ */
+qn_slot_t qn_driver_read_index(const struct qn_driver *d);
 
 /** Slots <= it are applied here. */
 qn_slot_t qn_driver_applied(const struct qn_driver *d);

@@ -303,6 +303,11 @@ int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
     return err;
 }
 
+bool qn_onepaxos_room(const struct qn_onepaxos *p)
+{
+    return qn_origin_has_credit(p);
+}
+
 void qn_onepaxos_status(const struct qn_onepaxos *p,
                         struct qn_onepaxos_status *st)
 {

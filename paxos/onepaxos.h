@@ -162,6 +162,9 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
 int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
                      qn_time_t now, uint64_t wall_ms, struct qn_step_out *out);
 
+/** True if a SUBMIT, of any size, would not be answered QN_EAGAIN. */
+bool qn_onepaxos_room(const struct qn_onepaxos *p);
+
 /** Drop the references that the outputs hold; count becomes 0. */
 void qn_step_out_release(struct qn_step_out *out);
 

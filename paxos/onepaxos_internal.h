@@ -124,6 +124,7 @@ struct qn_msg *qn_step_send(struct qn_step *t, qn_node_t to, uint8_t kind);
 void qn_msg_refer(struct qn_msg *m, struct qn_blob *blob);
 
 /* origin.c */
+bool qn_origin_has_credit(const struct qn_onepaxos *p);
 int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
                      uint32_t count, uint64_t *seq);
 void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t);

@@ -22,15 +22,14 @@
 #define REQUEST_BYTES 512u /* first guess of a request's size */
 #define ROOM_KEPT     32u  /* outputs left for what follows in a step */
 
-static bool has_credit(const struct qn_onepaxos *p, uint64_t bytes)
+/* The limit in bytes may be passed by one command, of any size: so a caller
+ * can ask first and then always submit. */
+bool qn_origin_has_credit(const struct qn_onepaxos *p)
 {
     const struct qn_origin *o = &p->origin;
-    uint64_t unapplied = o->seq - o->applied;
-    if (unapplied == 0 || QN_MUTANT(NO_CREDIT)) {
-        return true; /* one command of any size may be on its way alone */
-    }
-    return unapplied < o->credit && o->tail - o->head <= o->mask &&
-           o->bytes + bytes <= p->params.queue_bytes / p->nodes;
+    return QN_MUTANT(NO_CREDIT) ||
+           (o->seq - o->applied < o->credit && o->tail - o->head <= o->mask &&
+            o->bytes < p->params.queue_bytes / p->nodes);
 }
 
 /** The request that still takes a command of `bytes`, or NULL. */
@@ -80,7 +79,7 @@ int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
     if (bytes > QN_COMMAND_MAX + QN_VARINT_MAX) {
         return QN_EMSGSIZE;
     }
-    if (!has_credit(p, bytes)) {
+    if (!qn_origin_has_credit(p)) {
         return QN_EAGAIN;
     }
     struct qn_origin *o = &p->origin;

@@ -15,10 +15,10 @@
 #define QN_PIECE_MAX 28672u /* bytes of one piece, head included */
 
 struct qn_sendq {
-    struct qn_msg *msg;   /* [cap] ring */
-    uint32_t cap;         /* power of two, or 0 */
-    uint32_t head, tail;  /* free-running */
-    uint32_t offset;      /* bytes of the oldest message's body sent so far */
+    struct qn_msg *msg;  /* [cap] ring */
+    uint32_t cap;        /* power of two, or 0 */
+    uint32_t head, tail; /* free-running */
+    uint32_t offset;     /* bytes of the oldest message's body sent so far */
 };
 
 static inline bool qn_sendq_empty(const struct qn_sendq *q)

@@ -1,0 +1,352 @@
+/*
+ * Drivers of a whole group in one thread, over the real transport and private
+ * outboxes, in virtual time: each round gives every running node one turn.
+ */
+#include <stdlib.h>
+
+#include "core/place/outbox.h"
+#include "paxos/driver.h"
+#include "tests/support/test.h"
+#include "transports/registry.h"
+
+enum { MAX = 5, CELLS = 64, LOG_MAX = 4096 };
+
+struct logged {
+    qn_node_t origin;
+    uint64_t seq;
+    uint64_t first8; /* first bytes of the command */
+    size_t len;
+    qn_slot_t slot;
+    uint64_t stamp_ms;
+};
+
+struct node {
+    struct qn_driver *driver;
+    struct qn_outbox *own;
+    struct qn_outbox *view[MAX];
+    struct qn_qp *direct[MAX], *tree[MAX];
+    struct logged log[LOG_MAX];
+    uint32_t logged;
+    uint64_t mine; /* own commands applied */
+    bool stopped;
+    uint32_t told;
+    char told_text[16];
+};
+
+static struct node node[MAX];
+static struct qn_commons *commons;
+static uint32_t nodes;
+static qn_time_t now;
+
+static void on_apply(void *ctx, const struct qn_applied *a)
+{
+    struct node *n = ctx;
+    cr_assert_lt(n->logged, LOG_MAX);
+    struct logged *l = &n->log[n->logged++];
+    *l = (struct logged){.origin = a->origin,
+                         .seq = a->seq,
+                         .len = a->bytes.len,
+                         .slot = a->slot,
+                         .stamp_ms = a->stamp_ms};
+    memcpy(&l->first8, a->bytes.data, a->bytes.len < 8 ? a->bytes.len : 8);
+    cr_assert_eq(a->mine, a->origin == (qn_node_t)(n - node));
+    if (a->mine) {
+        n->mine++;
+        cr_assert_eq(a->seq, n->mine, "own commands come in order, once");
+    }
+}
+
+static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
+{
+    (void)ctx;
+    (void)slot;
+    (void)stamp_ms;
+}
+
+static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
+{
+    struct node *n = ctx;
+    (void)from;
+    n->told++;
+    memcpy(n->told_text, bytes.data, bytes.len < 15 ? bytes.len : 15);
+}
+
+static void memory_open(const struct qn_transport *t)
+{
+    for (uint32_t i = 0; i < nodes; i++) {
+        const struct qn_outbox_opts o = {
+            .node = i,
+            .nodes = nodes,
+            .incarnation = 100 + i,
+            .lane_bytes = t->lane_bytes(CELLS),
+            .numa_node = -1,
+        };
+        cr_assert_eq(qn_outbox_create(&node[i].own, &o), QN_OK);
+    }
+}
+
+static void channels_open(const struct qn_transport *t, uint32_t i)
+{
+    for (uint32_t p = 0; p < nodes; p++) {
+        struct qn_qp **qp[QN_LANES] = {&node[i].direct[p], &node[i].tree[p]};
+        for (int lane = 0; lane < QN_LANES && p != i; lane++) {
+            const struct qn_qp_opts o = {
+                .tx = qn_outbox_lane(node[i].own, p, (enum qn_lane)lane),
+                .rx = qn_outbox_lane(node[p].own, i, (enum qn_lane)lane),
+                .cells = CELLS,
+                .self = i,
+                .peer = p,
+                .self_inc = 100 + i,
+                .peer_inc = 100 + p,
+            };
+            cr_assert_eq(t->open(qp[lane], &o), QN_OK);
+        }
+    }
+}
+
+static void group_start(uint32_t n)
+{
+    const struct qn_transport *t = qn_transport_find("ump");
+    int fd = -1;
+    uint64_t inc[MAX];
+    nodes = n;
+    now = QN_S;
+    cr_assert_eq(qn_commons_create(&commons, n, false, &fd), QN_OK);
+    memory_open(t);
+    for (uint32_t i = 0; i < n; i++) {
+        inc[i] = 100 + i;
+        channels_open(t, i);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const struct qn_outbox_state *peers[MAX] = {0};
+        for (uint32_t p = 0; p < n; p++) {
+            peers[p] = p == i ? NULL : qn_outbox_state(node[p].own);
+        }
+        const struct qn_driver_opts o = {
+            .self = i,
+            .nodes = n,
+            .incarnation = inc,
+            .direct = node[i].direct,
+            .tree = node[i].tree,
+            .topology = "sequential",
+            .service = {on_apply, on_applied, on_told, &node[i]},
+            .read_index = &commons->read_index,
+            .state = qn_outbox_state(node[i].own),
+            .peer_state = peers,
+            .seed = 1,
+            .now = now,
+        };
+        cr_assert_eq(qn_driver_create(&node[i].driver, &o), QN_OK);
+    }
+}
+
+static void group_stop(void)
+{
+    for (uint32_t i = 0; i < nodes; i++) {
+        qn_driver_destroy(node[i].driver);
+        for (uint32_t p = 0; p < nodes; p++) {
+            qn_qp_close(node[i].direct[p]);
+            qn_qp_close(node[i].tree[p]);
+        }
+    }
+    for (uint32_t i = 0; i < nodes; i++) {
+        qn_outbox_destroy(node[i].own);
+    }
+    qn_commons_destroy(commons);
+}
+
+static void rounds(uint32_t count)
+{
+    for (uint32_t r = 0; r < count; r++) {
+        now += 100 * QN_US;
+        for (uint32_t i = 0; i < nodes; i++) {
+            if (node[i].stopped) {
+                continue;
+            }
+            qn_driver_turn(node[i].driver, now, now / QN_MS);
+            /* Publish before expose. */
+            cr_assert_geq(qn_load(&commons->read_index, QN_SEQ_CST),
+                          qn_driver_applied(node[i].driver));
+            qn_driver_flush(node[i].driver, now);
+        }
+    }
+}
+
+static bool submit(uint32_t i, const void *bytes, size_t len)
+{
+    uint64_t seq = 0;
+    const struct qn_slice part = {bytes, len};
+    return qn_driver_submit(node[i].driver, &part, 1, &seq) == QN_OK;
+}
+
+static void submit_number(uint32_t i, uint64_t x)
+{
+    cr_assert(submit(i, &x, sizeof x), "node %u refused %lu", i,
+              (unsigned long)x);
+}
+
+static void check_equal_logs(uint32_t expected)
+{
+    for (uint32_t i = 0; i < nodes; i++) {
+        cr_assert_eq(node[i].logged, expected, "node %u applied %u of %u", i,
+                     node[i].logged, expected);
+        cr_assert_arr_eq(node[i].log, node[0].log,
+                         expected * sizeof(struct logged), "node %u", i);
+    }
+}
+
+Test(driver, commands_of_all_origins_come_in_one_order)
+{
+    group_start(3);
+    for (uint64_t x = 0; x < 300; x++) {
+        submit_number((uint32_t)(x % 3), x);
+        rounds(x % 7 == 0);
+    }
+    rounds(50);
+    check_equal_logs(300);
+    group_stop();
+}
+
+Test(driver, a_group_of_one_decides_by_itself)
+{
+    group_start(1);
+    for (uint64_t x = 0; x < 100; x++) {
+        submit_number(0, x);
+    }
+    rounds(10);
+    check_equal_logs(100);
+    group_stop();
+}
+
+Test(driver, groups_of_two_and_five_agree)
+{
+    for (uint32_t n = 2; n <= 5; n += 3) {
+        memset(node, 0, sizeof node);
+        group_start(n);
+        for (uint64_t x = 0; x < 200; x++) {
+            submit_number((uint32_t)(x % n), x);
+        }
+        rounds(100);
+        check_equal_logs(200);
+        group_stop();
+    }
+}
+
+Test(driver, commands_far_longer_than_a_lane_pass_in_pieces)
+{
+    static uint8_t big[3u << 20];
+    group_start(3);
+    for (uint32_t i = 0; i < 3; i++) {
+        memset(big, (int)('a' + i), sizeof big);
+        cr_assert(submit(i, big, sizeof big - i));
+        submit_number(i, i);
+    }
+    rounds(20000);
+    check_equal_logs(6);
+    for (uint32_t k = 0; k < 6; k++) {
+        const struct logged *l = &node[2].log[k];
+        cr_assert_eq(l->len, l->seq == 1 ? sizeof big - l->origin : 8);
+    }
+    struct qn_driver_status st;
+    qn_driver_status(node[2].driver, &st);
+    cr_assert_eq(st.fetches, 0, "the pieces came, yet were fetched");
+    group_stop();
+}
+
+Test(driver, a_learner_that_stood_still_catches_up)
+{
+    group_start(3);
+    node[2].stopped = true;
+    for (uint64_t x = 0; x < 3000; x++) {
+        submit_number((uint32_t)(x % 2), x);
+        rounds(1);
+    }
+    rounds(20);
+    cr_assert_eq(node[0].logged, 3000, "others go on: %u", node[0].logged);
+    cr_assert_lt(node[2].logged, 3000);
+    node[2].stopped = false;
+    rounds(3000);
+    check_equal_logs(3000);
+    struct qn_driver_status st;
+    qn_driver_status(node[2].driver, &st);
+    cr_assert_gt(st.fetches, 0);
+    group_stop();
+}
+
+Test(driver, held_learns_are_applied_after_release)
+{
+    group_start(3);
+    qn_driver_hold_learns(node[2].driver, true);
+    submit_number(0, 7);
+    rounds(500);
+    cr_assert_eq(node[0].logged, 1);
+    cr_assert_eq(node[2].logged, 0);
+    cr_assert(!qn_driver_pending(node[2].driver));
+    qn_driver_hold_learns(node[2].driver, false);
+    rounds(500);
+    check_equal_logs(1);
+    group_stop();
+}
+
+Test(driver, nothing_is_decided_while_the_acceptor_stands_still)
+{
+    group_start(3);
+    node[1].stopped = true;
+    submit_number(0, 1);
+    submit_number(2, 2);
+    rounds(1000);
+    cr_assert_eq(node[0].logged + node[2].logged, 0);
+    node[1].stopped = false;
+    rounds(100);
+    check_equal_logs(2);
+    group_stop();
+}
+
+Test(driver, credit_ends_and_comes_back)
+{
+    group_start(3);
+    node[1].stopped = true;
+    uint32_t taken = 0;
+    uint64_t x = 0;
+    while (qn_driver_room(node[2].driver)) {
+        cr_assert(submit(2, &x, sizeof x), "room, but refused");
+        taken++;
+        cr_assert_leq(taken, 4096);
+    }
+    cr_assert(!submit(2, &x, sizeof x), "no room, but taken");
+    node[1].stopped = false;
+    rounds(300);
+    cr_assert_eq(node[2].mine, taken);
+    cr_assert(qn_driver_room(node[2].driver));
+    group_stop();
+}
+
+Test(driver, tell_reaches_the_peer_outside_the_log)
+{
+    group_start(3);
+    const struct qn_slice text = {(const uint8_t *)"hello", 5};
+    cr_assert_eq(qn_driver_tell(node[0].driver, 2, text), QN_OK);
+    rounds(2);
+    cr_assert_eq(node[2].told, 1);
+    cr_assert_str_eq(node[2].told_text, "hello");
+    cr_assert_eq(node[1].told, 0);
+    group_stop();
+}
+
+Test(driver, the_third_node_may_end_and_the_others_go_on)
+{
+    group_start(3);
+    submit_number(0, 1);
+    rounds(20);
+    node[2].stopped = true;
+    qn_driver_down(node[0].driver, 2, now);
+    qn_driver_down(node[1].driver, 2, now);
+    for (uint64_t x = 0; x < 500; x++) {
+        submit_number((uint32_t)(x % 2), x);
+        rounds(1);
+    }
+    rounds(20);
+    cr_assert_eq(node[0].logged, 501);
+    cr_assert_eq(node[1].logged, 501);
+    group_stop();
+}
