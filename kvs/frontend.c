@@ -30,15 +30,15 @@
 #include "kvs/reply.h"
 
 enum {
-    INPUT_BYTES = 16384,     /* a pooled input buffer */
-    OUT_KEEP_BYTES = 4096,   /* an idle connection's output buffer */
-    FIFO_MAX = 16384,        /* submissions in flight, a power of two; as many
-                                as the replica's ring */
+    INPUT_BYTES = 16384,   /* a pooled input buffer */
+    OUT_KEEP_BYTES = 4096, /* an idle connection's output buffer */
+    FIFO_MAX = 16384,      /* submissions in flight, a power of two; as many
+                              as the replica's ring */
 };
 
 struct qn_fifo_entry {
     struct qn_conn *conn;
-    bool mute;     /* CLIENT REPLY OFF or SKIP */
+    bool mute; /* CLIENT REPLY OFF or SKIP */
     bool is_write;
 };
 
@@ -136,6 +136,7 @@ static void on_closed(uv_handle_t *h)
         c->next->prev = c->prev;
     }
     fe->clients--;
+    fe->again |= fe->draining;
     c->fe = NULL;
     conn_free_if_done(c);
 }
@@ -190,6 +191,7 @@ static void on_written(uv_write_t *req, int status)
         return;
     }
     dirty_add(c);
+    c->fe->again = true;
     if (c->hold == QN_HOLD_OUTPUT) {
         ready_add(c);
     }
@@ -234,6 +236,10 @@ static void conn_flush(struct qn_conn *c)
             c->out.len = 0;
             if (c->out.cap > OUT_KEEP_BYTES) {
                 qn_buf_free(&c->out);
+            }
+            if (c->hold == QN_HOLD_OUTPUT) {
+                ready_add(c);
+                c->fe->again = true;
             }
         } else {
             conn_write_rest(c, n < 0 ? 0 : (size_t)n);
@@ -517,7 +523,8 @@ static void input_error(struct qn_conn *c, int err)
     }
     if (err == QN_EPERM) {
         qn_log(QN_LOG_WARN,
-               "possible cross-protocol attack: POST or Host: from %s", c->addr);
+               "possible cross-protocol attack: POST or Host: from %s",
+               c->addr);
     } else if (err != QN_EAGAIN) {
         qn_log(QN_LOG_WARN, "client %llu: %s", (unsigned long long)c->id,
                qn_strerror(err));
@@ -652,17 +659,24 @@ static void outputs_flush(struct qn_frontend *fe)
 void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
 {
     fe->stats.turns++;
-    /* seq_cst: partner is the fetch_max of the replica that publishes. Loaded
-     * after the turn's last byte was received: whatever was acknowledged or
+    fe->again = false;
+    /* After the turn's last byte was received: whatever was acknowledged or
      * read before a request of this turn was sent lies at or below it. */
     qn_slot_t index =
-        fe->o.linearizable ? qn_load(fe->o.read_index, QN_SEQ_CST) : 0;
+        fe->o.linearizable
+            ? qn_driver_read_index(qn_replica_driver(fe->o.replica))
+            : 0;
     qn_replica_turn(fe->o.replica, now, wall_ms);
     completions_take(fe);
     inputs_run(fe, index);
     qn_driver_flush(qn_replica_driver(fe->o.replica), now);
     completions_take(fe); /* a group of one decides in the flush */
     outputs_flush(fe);
+}
+
+bool qn_frontend_again(const struct qn_frontend *fe)
+{
+    return fe->again;
 }
 
 /* ---- accepting ----------------------------------------------------------- */

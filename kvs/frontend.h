@@ -53,47 +53,46 @@ struct qn_conn {
     struct qn_conn *prev, *next;             /* all connections */
     struct qn_conn *ready_next, *dirty_next; /* this turn's lists */
     bool in_ready, in_dirty, reading, writing, closed;
-    bool closing;   /* close once everything is written */
-    bool eof;       /* the peer sends nothing more */
-    uint8_t proto;  /* 2 or 3 */
+    bool closing;  /* close once everything is written */
+    bool eof;      /* the peer sends nothing more */
+    uint8_t proto; /* 2 or 3 */
     enum qn_hold hold;
     qn_slot_t index; /* QN_HOLD_INDEX: what it waits for */
     uint32_t db;
-    uint32_t pending; /* submissions not complete */
+    uint32_t pending;                            /* submissions not complete */
     bool reply_off, reply_skip, reply_skip_next; /* CLIENT REPLY */
     bool no_evict, no_touch;
 
-    uint8_t *input;    /* pooled buffer of this turn, or NULL */
+    uint8_t *input; /* pooled buffer of this turn, or NULL */
     size_t input_len;
     struct qn_resp_reader in;
-    struct qn_slice *held_argv;  /* the request that waits, a block of its own */
-    uint32_t held_argc;          /* 0: no request is kept */
-    struct qn_buf out;           /* replies not yet handed to the socket */
-    struct qn_buf sending;       /* being written by libuv */
+    struct qn_slice *held_argv; /* the request that waits, a block of its own */
+    uint32_t held_argc;         /* 0: no request is kept */
+    struct qn_buf out;          /* replies not yet handed to the socket */
+    struct qn_buf sending;      /* being written by libuv */
     uv_write_t write_req;
 
-    uint64_t id;           /* unique over all replicas: counter * 64 + node */
-    char *name;            /* CLIENT SETNAME, or NULL */
+    uint64_t id; /* unique over all replicas: counter * 64 + node */
+    char *name;  /* CLIENT SETNAME, or NULL */
     char *lib_name, *lib_ver;
     char addr[64], laddr[64];
-    uint64_t since_ms;     /* loop time */
+    uint64_t since_ms; /* loop time */
     uint64_t active_ms;
     uint64_t commands, bytes_in, bytes_out;
     const struct qn_cmd *last_cmd; /* or NULL */
-    qn_slot_t last_write;  /* slot of its last complete write, for WAIT */
-    struct qn_conn *wait_next;   /* WAIT: list of the server */
-    bool waiting;                /* in that list */
-    int64_t wait_want;           /* replicas */
-    qn_time_t wait_until;        /* ns, or QN_TIME_NEVER */
+    qn_slot_t last_write;      /* slot of its last complete write, for WAIT */
+    struct qn_conn *wait_next; /* WAIT: list of the server */
+    bool waiting;              /* in that list */
+    int64_t wait_want;         /* replicas */
+    qn_time_t wait_until;      /* ns, or QN_TIME_NEVER */
 };
 
 struct qn_frontend_opts {
-    uv_loop_t *loop;        /* kept */
+    uv_loop_t *loop;            /* kept */
     struct qn_replica *replica; /* kept */
-    qn_a64 *read_index;     /* shared, kept */
     qn_node_t self;
     uint32_t nodes;
-    uint32_t clients_max;   /* of this replica */
+    uint32_t clients_max; /* of this replica */
     bool linearizable;
     struct qn_server *server; /* what local commands need to know */
 };
@@ -107,21 +106,22 @@ struct qn_frontend_stats {
 
 struct qn_frontend {
     struct qn_frontend_opts o;
-    struct qn_conn *all;             /* list */
-    struct qn_conn *ready, *dirty;   /* this turn's lists */
+    struct qn_conn *all;           /* list */
+    struct qn_conn *ready, *dirty; /* this turn's lists */
     struct qn_conn **ready_end;
-    struct qn_fifo_entry *fifo;      /* who gets the next completion */
-    uint32_t fifo_head, fifo_tail;   /* free-running */
-    uint8_t **pool;                  /* free input buffers */
+    struct qn_fifo_entry *fifo;    /* who gets the next completion */
+    uint32_t fifo_head, fifo_tail; /* free-running */
+    uint8_t **pool;                /* free input buffers */
     uint32_t pool_count, pool_cap;
-    struct qn_buf scratch;           /* replies nobody wants */
-    struct qn_buf error;             /* reply to what is no command */
+    struct qn_buf scratch; /* replies nobody wants */
+    struct qn_buf error;   /* reply to what is no command */
     struct qn_resp_limits limits;
-    uint64_t clients;                /* open connections */
-    uint64_t held;                   /* connections with hold != NONE */
+    uint64_t clients; /* open connections */
+    uint64_t held;    /* connections with hold != NONE */
     uint64_t next_id;
     uint64_t random;
     bool draining;
+    bool again; /* something can go on at once */
     struct qn_frontend_stats stats;
 };
 
@@ -137,6 +137,10 @@ void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
 
 /** One turn. */
 void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms);
+
+/** True if the next turn is due at once. To be asked right before the loop may
+ *  block: libuv also calls back (written, closed) between a turn and then. */
+bool qn_frontend_again(const struct qn_frontend *fe);
 
 /** Resume a connection held for QN_HOLD_ANSWER; its reply is in conn->out. */
 void qn_conn_answered(struct qn_conn *c);

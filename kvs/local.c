@@ -1,7 +1,5 @@
 /*
- * Local commands: a table of names and functions. Those that concern all
- * replicas (INFO, CLIENT LIST, CLIENT KILL) only ask; what each replica
- * answers, and how the answers become one reply, is in kvs/wide.c.
+ * Local commands: a table of names and functions.
  */
 #include "kvs/local.h"
 
@@ -9,10 +7,11 @@
 #include <string.h>
 
 #include "core/base/assert.h"
+#include "kvs/debug.h"
 #include "kvs/number.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
-#include "kvs/wide.h"
+#include "kvs/version.h"
 
 typedef void local_fn(struct qn_conn *c, struct qn_cmd_call *call);
 
@@ -71,8 +70,7 @@ static void run_select(struct qn_conn *c, struct qn_cmd_call *call)
     if (!qn_number_parse(call->argv[1], &db)) {
         qn_reply_error(call->reply,
                        "ERR value is not an integer or out of range");
-    } else if (db < 0 ||
-               db >= qn_replica_config(c->fe->o.replica)->databases) {
+    } else if (db < 0 || db >= qn_replica_config(c->fe->o.replica)->databases) {
         qn_reply_error(call->reply, "ERR DB index is out of range");
     } else {
         c->db = (uint32_t)db;
@@ -86,8 +84,8 @@ static void run_time(struct qn_conn *c, struct qn_cmd_call *call)
     uint64_t us = qn_clock_wall_us();
     char text[32];
     qn_reply_array(call->reply, 2);
-    int n = snprintf(text, sizeof text, "%llu",
-                     (unsigned long long)(us / 1000000));
+    int n =
+        snprintf(text, sizeof text, "%llu", (unsigned long long)(us / 1000000));
     qn_reply_bulk(call->reply, text, (size_t)n);
     n = snprintf(text, sizeof text, "%llu", (unsigned long long)(us % 1000000));
     qn_reply_bulk(call->reply, text, (size_t)n);
@@ -163,7 +161,8 @@ static void run_hello(struct qn_conn *c, struct qn_cmd_call *call)
                 return;
             }
         } else {
-            qn_reply_error(call->reply, "ERR Syntax error in HELLO option '%.*s'",
+            qn_reply_error(call->reply,
+                           "ERR Syntax error in HELLO option '%.*s'",
                            (int)QN_MIN(call->argv[i].len, (size_t)128),
                            (const char *)call->argv[i].data);
             return;
@@ -284,30 +283,6 @@ static void run_wait(struct qn_conn *c, struct qn_cmd_call *call)
     }
 }
 
-/* ---- DEBUG, with enable-debug-command only -------------------------------- */
-
-static void run_debug(struct qn_conn *c, struct qn_cmd_call *call)
-{
-    struct qn_slice sub = call->argv[1];
-    struct qn_server *s = c->fe->o.server;
-    int64_t on = 0;
-    if (!s->boot->config->enable_debug_command) {
-        qn_reply_error(call->reply,
-                       "ERR DEBUG command not allowed. Start the server with "
-                       "--enable-debug-command to use it");
-    } else if (is(sub, "SLEEP") && call->argc == 3) {
-        qn_server_sleep(s, call);
-    } else if (is(sub, "DIGEST") && call->argc == 2) {
-        qn_server_digest(s, call);
-    } else if (is(sub, "HOLD-LEARNS") && call->argc == 3 &&
-               qn_number_parse(call->argv[2], &on)) {
-        qn_driver_hold_learns(qn_replica_driver(s->replica), on != 0);
-        qn_reply_ok(call->reply);
-    } else {
-        qn_reply_error(call->reply, "ERR syntax error");
-    }
-}
-
 /* ---- the table ----------------------------------------------------------- */
 
 static const struct {
@@ -328,13 +303,12 @@ static const struct {
     {"client|reply", run_client_reply},
     {"client|no-evict", run_client_no_evict},
     {"client|no-touch", run_client_no_touch},
-    {"client|info", qn_wide_client_info},
-    {"client|list", qn_wide_client_list},
-    {"client|kill", qn_wide_client_kill},
     {"config|get", run_config_get},
-    {"info", qn_wide_info},
     {"wait", run_wait},
-    {"debug", run_debug},
+    {"debug|sleep", qn_debug_sleep},
+    {"debug|digest", qn_debug_digest},
+    {"debug|hold-learns", qn_debug_hold_learns},
+    {"debug|wreck", qn_debug_wreck},
 };
 
 /* By row of the command table; filled at the first call. */
@@ -365,7 +339,10 @@ void qn_local_run(struct qn_conn *c, struct qn_cmd_call *call)
         run(c, call);
         return;
     }
+    if (call->cmd->run == NULL) {
+        qn_cmd_reply_unknown(call->reply, call->argv, call->argc);
+        return;
+    }
     /* What needs only the table: COMMAND, HELP. */
-    QN_ASSERT(call->cmd->run != NULL);
     (void)qn_cmd_run(NULL, call);
 }

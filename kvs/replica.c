@@ -42,10 +42,10 @@ enum {
 struct pending {
     bool is_mark;
     uint8_t proto;
-    uint64_t seq;             /* write: the driver's sequence */
-    qn_slot_t index;          /* mark: least position */
-    struct qn_cmd_call call;  /* mark: argv lies in `args` */
-    struct qn_slice *args;    /* mark: owned block {slices, bytes} */
+    uint64_t seq;            /* write: the driver's sequence */
+    qn_slot_t index;         /* mark: least position */
+    struct qn_cmd_call call; /* mark: argv lies in `args` */
+    struct qn_slice *args;   /* mark: owned block {slices, bytes} */
 };
 
 struct qn_replica {
@@ -59,16 +59,16 @@ struct qn_replica {
     uint32_t head, tail;     /* free-running; head: oldest */
     uint64_t writes;         /* writes in the ring */
 
-    struct qn_buf replies;   /* completions not yet taken, back to back */
-    size_t *reply_len;       /* [PENDING_MAX] */
-    size_t reply_at;         /* start of the next one to take */
+    struct qn_buf replies; /* completions not yet taken, back to back */
+    size_t *reply_len;     /* [PENDING_MAX] */
+    size_t reply_at;       /* start of the next one to take */
     uint32_t reply_head, reply_tail;
 
     struct qn_slice *argv; /* [argv_cap], decoding of applied commands */
     uint32_t argv_cap;
 
-    struct qn_buf head_buf;   /* encoding of submitted commands */
-    struct qn_slice *parts;   /* [part_cap] */
+    struct qn_buf head_buf; /* encoding of submitted commands */
+    struct qn_slice *parts; /* [part_cap] */
     uint32_t part_cap;
 
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
@@ -149,6 +149,31 @@ static bool argv_grow(struct qn_replica *r, uint32_t need)
     return true;
 }
 
+/* CONFIG SET name value ...: all or nothing, decided here, so that all
+ * replicas agree. */
+static void on_configure(void *ctx, const struct qn_cmd_call *c)
+{
+    struct qn_replica *r = ctx;
+    struct qn_config next = r->config;
+    char why[QN_CONFIG_WHY_MAX];
+    int err = QN_OK;
+    for (uint32_t i = 2; i + 1 < c->argc && err == QN_OK; i += 2) {
+        err = qn_config_set(&next, c->argv[i], c->argv[i + 1], why, sizeof why);
+    }
+    if (err == QN_OK) {
+        err = qn_config_check(&next, why, sizeof why);
+    }
+    if (err != QN_OK) {
+        qn_reply_error(c->reply, "ERR %s", why);
+        return;
+    }
+    r->config = next;
+    qn_reply_ok(c->reply);
+    if (r->configured != NULL) {
+        r->configured(r->ctx);
+    }
+}
+
 static void apply_command(struct qn_replica *r, const struct qn_applied *a,
                           struct qn_slice bytes, struct qn_cmd_call *c)
 {
@@ -188,28 +213,6 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
     int err = qn_store_create(&r->store, &opts);
     QN_ASSERT(err == QN_OK);
     r->config.databases = init.databases;
-}
-
-/* CONFIG SET name value ...: all or nothing, decided here, so that all
- * replicas agree. */
-static void on_configure(void *ctx, const struct qn_cmd_call *c)
-{
-    struct qn_replica *r = ctx;
-    struct qn_config next = r->config;
-    char why[160];
-    for (uint32_t i = 2; i + 1 < c->argc; i += 2) {
-        int err = qn_config_set(&next, c->argv[i], c->argv[i + 1], why,
-                                sizeof why);
-        if (err != QN_OK) {
-            qn_reply_error(c->reply, "ERR CONFIG SET failed - %s", why);
-            return;
-        }
-    }
-    r->config = next;
-    qn_reply_ok(c->reply);
-    if (r->configured != NULL) {
-        r->configured(r->ctx);
-    }
 }
 
 static void on_apply(void *ctx, const struct qn_applied *a)
@@ -406,10 +409,8 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
         goto fail;
     }
     struct qn_driver_opts d = o->driver;
-    d.service = (struct qn_service){.apply = on_apply,
-                                    .applied = on_applied,
-                                    .told = on_told,
-                                    .ctx = r};
+    d.service = (struct qn_service){
+        .apply = on_apply, .applied = on_applied, .told = on_told, .ctx = r};
     err = qn_driver_create(&r->driver, &d);
     if (err == QN_OK && o->founder) {
         err = submit_init(r, o->driver.seed);

@@ -20,11 +20,9 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "core/wait/spin.h"
-#include "kvs/number.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
 #include "kvs/store.h"
-#include "kvs/wide.h"
 #include "transports/registry.h"
 
 enum { PHASE_STARTING, PHASE_SERVING, PHASE_DRAINING, PHASE_ENDED };
@@ -71,22 +69,33 @@ static void ready_check(struct qn_server *s)
     }
 }
 
+/* Nothing of its own is left; but others may still need this replica as
+ * leader or acceptor, so it goes on turning until it is told to stop. */
+static void drained_check(struct qn_server *s)
+{
+    if (!s->draining || s->drained || !qn_frontend_drained(&s->frontend) ||
+        qn_replica_pending(s->replica) != 0) {
+        return;
+    }
+    s->drained = true;
+    if (qn_boot_notify(s->boot, QN_BOOT_DRAINED) != QN_OK) {
+        server_stop(s); /* nobody is there to say so */
+    }
+}
+
 static void turn(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
     struct qn_outbox_state *state = qn_outbox_state(s->outbox);
     /* relaxed: a sign of life; nothing is read through it. */
     qn_store(&state->turns, s->frontend.stats.turns + 1, QN_RELAXED);
+    s->turn_wanted = false;
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     ready_check(s);
-    qn_time_t at = qn_ask_turn(s->ask, now);
-    at = QN_MIN(at, waits_turn(s, now));
+    qn_time_t at = waits_turn(s, now);
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
     deadline_set(s, at, now);
-    if (s->draining && qn_frontend_drained(&s->frontend) &&
-        qn_replica_pending(s->replica) == 0) {
-        server_stop(s);
-    }
+    drained_check(s);
 }
 
 static void on_idle(uv_idle_t *h)
@@ -102,11 +111,17 @@ static void on_bell(uv_poll_t *h, int status, int events)
     qn_bell_drain(&s->bell);
 }
 
+static bool more_to_do(struct qn_server *s)
+{
+    return s->turn_wanted || qn_frontend_again(&s->frontend) ||
+           qn_driver_pending(qn_replica_driver(s->replica));
+}
+
 static void on_prepare(uv_prepare_t *h)
 {
     struct qn_server *s = h->data;
     qn_bell_arm(&s->bell);
-    if (qn_driver_pending(qn_replica_driver(s->replica))) {
+    if (more_to_do(s)) {
         qn_bell_wake(&s->bell);
         uv_idle_start(&s->idle, on_idle);
     } else {
@@ -123,16 +138,15 @@ static void on_check(uv_check_t *h)
     }
 }
 
-/* ---- WAIT and DEBUG ------------------------------------------------------ */
+/* ---- WAIT ------------------------------------------------------ */
 
 static int64_t replicas_at(struct qn_server *s, qn_slot_t slot)
 {
     int64_t n = 0;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         /* acquire <- release in the peer's driver: it has applied them. */
-        if (s->peer[i] != NULL &&
-            qn_load(&qn_outbox_state(s->peer[i])->applied, QN_ACQUIRE) >=
-                slot) {
+        if (s->peer[i] != NULL && qn_load(&qn_outbox_state(s->peer[i])->applied,
+                                          QN_ACQUIRE) >= slot) {
             n++;
         }
     }
@@ -170,37 +184,6 @@ void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
         ms == 0 ? QN_TIME_NEVER : qn_clock_now() + (qn_time_t)ms * QN_MS;
     c->wait_next = s->waiting;
     s->waiting = c;
-}
-
-void qn_server_sleep(struct qn_server *s, struct qn_cmd_call *call)
-{
-    (void)s;
-    long double seconds = 0;
-    if (!qn_number_parse_float(call->argv[2], &seconds) || seconds < 0 ||
-        seconds > 3600) {
-        qn_reply_error(call->reply, "ERR value is not a valid float");
-        return;
-    }
-    uv_sleep((unsigned)(seconds * 1000));
-    qn_reply_ok(call->reply);
-}
-
-void qn_server_digest(struct qn_server *s, struct qn_cmd_call *call)
-{
-    struct qn_store *store = qn_replica_store(s->replica);
-    if (store == NULL) {
-        qn_reply_error(call->reply,
-                       "LOADING Redis is loading the dataset in memory");
-        return;
-    }
-    char text[64];
-    int n = snprintf(
-        text, sizeof text, "%llu %016llx",
-        (unsigned long long)qn_replica_applied(s->replica),
-        (unsigned long long)qn_store_digest(store,
-                                            qn_replica_stamp_ms(s->replica)));
-    qn_reply_status(call->reply, text);
-    (void)n;
 }
 
 /* ---- sockets ------------------------------------------------------------- */
@@ -256,7 +239,7 @@ static void drain(struct qn_server *s)
         uv_close((uv_handle_t *)&s->listener[i], NULL);
     }
     qn_frontend_drain(&s->frontend);
-    uv_idle_start(&s->idle, on_idle); /* a turn now */
+    s->turn_wanted = true;
 }
 
 static void peer_down(struct qn_server *s, qn_node_t peer)
@@ -282,6 +265,9 @@ static void on_control(uv_poll_t *h, int status, int events)
         case QN_BOOT_DRAIN:
             drain(s);
             break;
+        case QN_BOOT_STOP:
+            server_stop(s);
+            break;
         case QN_BOOT_PEER_DOWN:
             peer_down(s, e.node);
             break;
@@ -294,6 +280,9 @@ static void on_control(uv_poll_t *h, int status, int events)
         qn_log(QN_LOG_WARN, "replica %u: the supervisor has ended",
                s->boot->self);
         uv_poll_stop(&s->control_poll);
+        if (s->drained) {
+            server_stop(s);
+        }
     }
 }
 
@@ -304,18 +293,6 @@ static void on_terminate(uv_signal_t *h, int signum)
 }
 
 /* ---- life ---------------------------------------------------------------- */
-
-static int tell(void *ctx, qn_node_t to, struct qn_slice bytes)
-{
-    struct qn_server *s = ctx;
-    return qn_replica_tell(s->replica, to, bytes);
-}
-
-static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
-{
-    struct qn_server *s = ctx;
-    qn_ask_told(s->ask, from, bytes);
-}
 
 static void on_configured(void *ctx)
 {
@@ -369,7 +346,8 @@ static int memory_make(struct qn_server *s, const struct qn_transport *t)
         .nodes = b->nodes,
         .incarnation = b->incarnation,
         .lane_bytes = t->lane_bytes(b->config->cells),
-        .numa_node = b->place.numa_node,
+        .numa_node = b->numa_node[b->self],
+        .reader_numa_node = b->numa_node,
         .shared = true,
     };
     int err = qn_outbox_create(&s->outbox, &o);
@@ -380,8 +358,7 @@ static int memory_make(struct qn_server *s, const struct qn_transport *t)
         err = qn_boot_exchange(b, s->outbox, &o, s->peer);
     }
     if (err == QN_OK) {
-        qn_bell_init(&s->bell, qn_outbox_bell(s->outbox),
-                     b->bell_fd[b->self]);
+        qn_bell_init(&s->bell, qn_outbox_bell(s->outbox), b->bell_fd[b->self]);
         err = qps_open(s, t);
     }
     return err;
@@ -413,7 +390,6 @@ static int replica_make(struct qn_server *s)
                    .now = qn_clock_now()},
         .config = b->config,
         .founder = b->self == 0,
-        .told = on_told,
         .configured = on_configured,
         .ctx = s,
     };
@@ -421,20 +397,9 @@ static int replica_make(struct qn_server *s)
     if (err != QN_OK) {
         return err;
     }
-    const struct qn_ask_opts ask = {.self = b->self,
-                                    .nodes = b->nodes,
-                                    .tell = tell,
-                                    .answer = qn_wide_answer,
-                                    .finish = qn_wide_finish,
-                                    .ctx = s};
-    err = qn_ask_create(&s->ask, &ask);
-    if (err != QN_OK) {
-        return err;
-    }
     const struct qn_frontend_opts fe = {
         .loop = &s->loop,
         .replica = s->replica,
-        .read_index = &s->commons->read_index,
         .self = b->self,
         .nodes = b->nodes,
         .clients_max = b->config->maxclients,
@@ -448,10 +413,11 @@ static int loop_make(struct qn_server *s)
 {
     struct {
         uv_handle_t *h;
-    } all[] = {{(uv_handle_t *)&s->prepare}, {(uv_handle_t *)&s->check},
-               {(uv_handle_t *)&s->idle},    {(uv_handle_t *)&s->deadline},
-               {(uv_handle_t *)&s->bell_poll}, {(uv_handle_t *)&s->control_poll},
-               {(uv_handle_t *)&s->terminate}};
+    } all[] = {
+        {(uv_handle_t *)&s->prepare},   {(uv_handle_t *)&s->check},
+        {(uv_handle_t *)&s->idle},      {(uv_handle_t *)&s->deadline},
+        {(uv_handle_t *)&s->bell_poll}, {(uv_handle_t *)&s->control_poll},
+        {(uv_handle_t *)&s->terminate}};
     uv_prepare_init(&s->loop, &s->prepare);
     uv_check_init(&s->loop, &s->check);
     uv_idle_init(&s->loop, &s->idle);
@@ -471,7 +437,7 @@ static int loop_make(struct qn_server *s)
     uv_poll_start(&s->bell_poll, UV_READABLE, on_bell);
     uv_poll_start(&s->control_poll, UV_READABLE, on_control);
     uv_signal_start(&s->terminate, on_terminate, SIGTERM);
-    uv_idle_start(&s->idle, on_idle); /* the first turn comes at once */
+    s->turn_wanted = true; /* the founder has something to say */
     return QN_OK;
 }
 
@@ -507,18 +473,16 @@ int qn_replica_main(const struct qn_boot *boot)
     qn_store_tune_malloc();
     struct qn_server *s = calloc(1, sizeof *s);
     if (s == NULL || uv_loop_init(&s->loop) != 0) {
-        qn_log(QN_LOG_ERROR, "replica %u: out of memory", boot->self);
+        qn_boot_failed(boot, QN_ENOMEM);
         free(s);
         return 1;
     }
     int err = server_make(s, boot);
     if (err != QN_OK) {
-        qn_log(QN_LOG_ERROR, "replica %u: cannot start: %s", boot->self,
-               qn_strerror(err));
+        qn_boot_failed(boot, err);
         return 1;
     }
     uv_run(&s->loop, UV_RUN_DEFAULT);
-    qn_boot_notify(boot, QN_BOOT_DRAINED);
     /* The process ends here: its memory goes with it. */
     return 0;
 }

@@ -25,8 +25,8 @@ union qn_listener {
 struct qn_server {
     const struct qn_boot *boot;
     uv_loop_t loop;
-    struct qn_outbox *outbox;                /* own life's */
-    struct qn_outbox *peer[QN_NODES_MAX];    /* mapped read-only */
+    struct qn_outbox *outbox;             /* own life's */
+    struct qn_outbox *peer[QN_NODES_MAX]; /* mapped read-only */
     struct qn_commons *commons;
     struct qn_bell bell;
     struct qn_ringer ringer[QN_NODES_MAX];
@@ -47,7 +47,8 @@ struct qn_server {
     union qn_listener listener[2]; /* the shared address, the replica's own */
     int listeners;
     struct qn_conn *waiting; /* connections in WAIT, by wait_next */
-    bool draining, ready, stopping;
+    bool draining, drained, ready, stopping;
+    bool turn_wanted;  /* the loop must not block before the next turn */
     qn_time_t started; /* ns */
     uint64_t started_wall_ms;
 };
@@ -58,12 +59,5 @@ struct qn_server {
  *  after `ms` (0: never give up). Holds the connection if need be. */
 void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
                     uint64_t ms);
-/** DEBUG SLEEP: stop this replica for call->argv[2] seconds. */
-void qn_server_sleep(struct qn_server *s, struct qn_cmd_call *call);
-/** DEBUG DIGEST: position and digest of the own replica. */
-void qn_server_digest(struct qn_server *s, struct qn_cmd_call *call);
-
-/** Run one replica until it is told to drain. @return the exit status. */
-int qn_replica_main(const struct qn_boot *boot);
 
 #endif

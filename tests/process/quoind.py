@@ -1,0 +1,177 @@
+"""A quoind for tests: started on free ports, ended for certain.
+
+    with Quoind(path, replicas=3) as q:
+        c = q.client(0)            # a connection to replica 0's own port
+        c.call("SET", "a", "1")    # -> b"+OK" / value / int / list / Error
+
+Only the standard library; replies are RESP2.
+"""
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+
+class Error(Exception):
+    """An error reply."""
+
+
+class Client:
+    def __init__(self, port, timeout=10.0):
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buf = b""
+
+    def close(self):
+        self.sock.close()
+
+    @staticmethod
+    def encode(*args):
+        out = [b"*%d\r\n" % len(args)]
+        for a in args:
+            if isinstance(a, int):
+                a = str(a)
+            if isinstance(a, str):
+                a = a.encode()
+            out.append(b"$%d\r\n%s\r\n" % (len(a), a))
+        return b"".join(out)
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    def _line(self):
+        while b"\r\n" not in self.buf:
+            self._more()
+        line, self.buf = self.buf.split(b"\r\n", 1)
+        return line
+
+    def _more(self):
+        data = self.sock.recv(65536)
+        if not data:
+            raise ConnectionError("connection closed by the server")
+        self.buf += data
+
+    def reply(self):
+        line = self._line()
+        kind, rest = line[:1], line[1:]
+        if kind == b"+":
+            return rest
+        if kind == b"-":
+            return Error(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            n = int(rest)
+            if n < 0:
+                return None
+            while len(self.buf) < n + 2:
+                self._more()
+            value, self.buf = self.buf[:n], self.buf[n + 2:]
+            return value
+        if kind == b"*":
+            n = int(rest)
+            return None if n < 0 else [self.reply() for _ in range(n)]
+        raise ValueError("unknown reply %r" % line)
+
+    def call(self, *args):
+        self.send(self.encode(*args))
+        return self.reply()
+
+    def pipeline(self, *commands):
+        self.send(b"".join(self.encode(*c) for c in commands))
+        return [self.reply() for _ in commands]
+
+    def answers_within(self, seconds):
+        """True if a reply begins to arrive in that time."""
+        self.sock.settimeout(seconds)
+        try:
+            self._more()
+            return True
+        except socket.timeout:
+            return False
+        finally:
+            self.sock.settimeout(10.0)
+
+
+def free_ports(count):
+    """A port p such that p .. p+count are free now."""
+    for _ in range(200):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            base = s.getsockname()[1]
+        if base + count > 65000:
+            continue
+        try:
+            for i in range(count + 1):
+                with socket.socket() as s:
+                    s.bind(("127.0.0.1", base + i))
+            return base
+        except OSError:
+            continue
+    raise RuntimeError("no free ports")
+
+
+class Quoind:
+    def __init__(self, path, replicas=3, args=()):
+        self.replicas = replicas
+        self.port = free_ports(replicas)
+        self.cmd = [path, "--port", str(self.port), "--replicas",
+                    str(replicas), "--enable-debug-command", *args]
+
+    def __enter__(self):
+        self.proc = subprocess.Popen(self.cmd, stderr=subprocess.PIPE,
+                                     stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                c = Client(self.port)
+                if c.call("PING") == b"PONG" and c.call("DBSIZE") == 0:
+                    c.close()
+                    break
+                c.close()
+            except OSError:
+                pass
+            if self.proc.poll() is not None or time.monotonic() > deadline:
+                self.proc.kill()
+                raise RuntimeError("quoind did not start: %s" %
+                                   self.proc.stderr.read().decode())
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *exc):
+        for pid in self.pids():
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+        self.proc.send_signal(signal.SIGTERM)
+        try:
+            self.status = self.proc.wait(20)
+        except subprocess.TimeoutExpired:
+            for pid in self.pids():
+                os.kill(pid, signal.SIGKILL)
+            self.proc.kill()
+            self.status = self.proc.wait()
+            raise RuntimeError("quoind did not drain within 20 s")
+        finally:
+            self.log = self.proc.stderr.read().decode()
+            self.proc.stderr.close()
+        return False
+
+    def pids(self):
+        """Process ids of the replicas, by node."""
+        found = {}
+        path = "/proc/%d/task/%d/children" % (self.proc.pid, self.proc.pid)
+        with open(path) as f:
+            for pid in f.read().split():
+                with open("/proc/%s/comm" % pid) as comm:
+                    m = re.search(r"(\d+)$", comm.read().strip())
+                if m:
+                    found[int(m.group(1))] = int(pid)
+        return [found[i] for i in sorted(found)]
+
+    def client(self, replica=None):
+        return Client(self.port if replica is None
+                      else self.port + 1 + replica)
