@@ -97,13 +97,16 @@ static inline void consume(struct qn_ump *u)
     }
 }
 
-/* Nothing there: is it because this lane was never accepted? @return QN_OK to
- * look again. */
-static int look_again(struct qn_ump *u)
+/* Nothing there: is it because this lane was not accepted before? Then look
+ * again. */
+static inline bool accepted_now(struct qn_ump *u)
 {
-    if (u->status != QN_ECORRUPT && !u->accepted && qn_ump_accept(u)) {
-        return QN_OK;
-    }
+    return !u->accepted && qn_ump_accept(u);
+}
+
+/* The answer when there is nothing. */
+static inline int nothing(const struct qn_ump *u)
+{
     return u->status != QN_OK ? u->status : QN_EAGAIN;
 }
 
@@ -182,7 +185,7 @@ static int peek_slow(struct qn_ump *u, const void **msg, size_t *len)
     int rc = QN_OK;
     if (u->rx_state != QN_UMP_READY) {
         rc = assemble(u, &only);
-        if (rc == QN_EAGAIN && (rc = look_again(u)) == QN_OK) {
+        if (rc == QN_EAGAIN && accepted_now(u)) {
             rc = assemble(u, &only);
         }
         if (rc == QN_EAGAIN && u->rx_untold) {
@@ -190,7 +193,7 @@ static int peek_slow(struct qn_ump *u, const void **msg, size_t *len)
         }
     }
     if (rc != QN_OK) {
-        return rc;
+        return nothing(u);
     }
     if (u->rx_state == QN_UMP_READY) {
         *msg = u->whole;
@@ -244,15 +247,11 @@ int qn_ump_peek_frame(struct qn_qp *qp, struct qn_frame *f)
     struct qn_ump *u = qn_ump_of(qp);
     QN_ASSERT(u->rx_state == QN_UMP_IDLE || u->rx_frames);
     uint64_t header = load_header(u);
-    if (!expected(u, header)) {
-        int rc = look_again(u);
-        if (rc != QN_OK) {
-            return rc;
-        }
+    if (!expected(u, header) && accepted_now(u)) {
         header = load_header(u);
-        if (!expected(u, header)) {
-            return QN_EAGAIN;
-        }
+    }
+    if (!expected(u, header)) {
+        return nothing(u);
     }
     const struct cell c = open_cell(u, header);
     if (!grammar(u, &c)) {

@@ -7,10 +7,9 @@
  * Whatever several nodes (threads or processes) can see is read and written
  * through the operations below and through nothing else. Natively they are the
  * C11 operations, inlined, with the order spelt at the call. In a build with
- * QN_SIM defined each of them first calls qn_sim_access(), where the simulator
- * may switch to another node, kill this one, or charge virtual time: so the
- * very same protocol code runs in production, in the schedule explorer and on
- * a simulated manycore.
+ * QN_SIM defined each of them goes through core/sim instead, which may switch
+ * to another node there, kill this one, or keep a store back in its buffer: so
+ * the very same protocol code runs in production and in the schedule explorer.
  *
  * Two kinds of memory:
  *   - atomic variables (qn_a32, qn_a64): load, store, read-modify-write;
@@ -42,62 +41,34 @@ typedef _Atomic uint64_t qn_a64;
 #define QN_ACQ_REL memory_order_acq_rel
 #define QN_SEQ_CST memory_order_seq_cst
 
-/** What the simulator is told before each access. */
-enum qn_access {
-    QN_ACCESS_LOAD,
-    QN_ACCESS_STORE,
-    QN_ACCESS_RMW,
-    QN_ACCESS_COPY_OUT,
-    QN_ACCESS_COPY_IN,
-    QN_ACCESS_PAUSE,
-    QN_ACCESS_FENCE,
-};
-
 #ifdef QN_SIM
-/** Defined by core/sim: a point where the schedule may change. */
-void qn_sim_access(enum qn_access kind, const volatile void *at, size_t bytes);
-#define QN_SIM_ACCESS(kind, at, bytes) qn_sim_access((kind), (at), (bytes))
+#include "core/base/atomic_sim.h"
 #else
-#define QN_SIM_ACCESS(kind, at, bytes) ((void)0)
-#endif
 
 /** Load *p (const qn_a32 * or const qn_a64 *). */
-#define qn_load(p, order)                                                      \
-    (QN_SIM_ACCESS(QN_ACCESS_LOAD, (p), sizeof(*(p))),                         \
-     atomic_load_explicit((p), (order)))
+#define qn_load(p, order)         atomic_load_explicit((p), (order))
 
 /** Store v to *p. */
-#define qn_store(p, v, order)                                                  \
-    (QN_SIM_ACCESS(QN_ACCESS_STORE, (p), sizeof(*(p))),                        \
-     atomic_store_explicit((p), (v), (order)))
+#define qn_store(p, v, order)     atomic_store_explicit((p), (v), (order))
 
 /** Exchange, add and or; each returns the value before. */
-#define qn_exchange(p, v, order)                                               \
-    (QN_SIM_ACCESS(QN_ACCESS_RMW, (p), sizeof(*(p))),                          \
-     atomic_exchange_explicit((p), (v), (order)))
-#define qn_fetch_add(p, v, order)                                              \
-    (QN_SIM_ACCESS(QN_ACCESS_RMW, (p), sizeof(*(p))),                          \
-     atomic_fetch_add_explicit((p), (v), (order)))
-#define qn_fetch_or(p, v, order)                                               \
-    (QN_SIM_ACCESS(QN_ACCESS_RMW, (p), sizeof(*(p))),                          \
-     atomic_fetch_or_explicit((p), (v), (order)))
+#define qn_exchange(p, v, order)  atomic_exchange_explicit((p), (v), (order))
+#define qn_fetch_add(p, v, order) atomic_fetch_add_explicit((p), (v), (order))
+#define qn_fetch_or(p, v, order)  atomic_fetch_or_explicit((p), (v), (order))
 
 /** Compare *p with *expected; store `desired` if equal, else load *expected.
  *  True on success. `order` holds on success; a failure is an acquire load. */
 #define qn_cas(p, expected, desired, order)                                    \
-    (QN_SIM_ACCESS(QN_ACCESS_RMW, (p), sizeof(*(p))),                          \
-     atomic_compare_exchange_strong_explicit((p), (expected), (desired),       \
-                                             (order), memory_order_acquire))
+    atomic_compare_exchange_strong_explicit((p), (expected), (desired),        \
+                                            (order), memory_order_acquire)
 
 /** Free-standing fence; see the file comment before using it. */
-#define qn_fence(order)                                                        \
-    (QN_SIM_ACCESS(QN_ACCESS_FENCE, NULL, 0), atomic_thread_fence(order))
+#define qn_fence(order) atomic_thread_fence(order)
 
 /** Copy n private bytes to shared memory, to be published by a later release
  *  store of the caller. */
 static inline void qn_copy_out(void *shared, const void *src, size_t n)
 {
-    QN_SIM_ACCESS(QN_ACCESS_COPY_OUT, shared, n);
     memcpy(shared, src, n);
 }
 
@@ -107,7 +78,6 @@ static inline void qn_copy_out_line(void *shared, const void *src, size_t n)
 {
     char *to = (char *)shared;
     const char *from = (const char *)src;
-    QN_SIM_ACCESS(QN_ACCESS_COPY_OUT, shared, n);
     if (n >= 32) {
         memcpy(to, from, 16);
         memcpy(to + 16, from + 16, 16);
@@ -129,9 +99,20 @@ static inline void qn_copy_out_line(void *shared, const void *src, size_t n)
 /** Copy n shared bytes, found by an earlier acquire load of the caller. */
 static inline void qn_copy_in(void *dst, const void *shared, size_t n)
 {
-    QN_SIM_ACCESS(QN_ACCESS_COPY_IN, shared, n);
     memcpy(dst, shared, n);
 }
+
+/** One polite turn of a bounded spin. */
+static inline void qn_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+#endif
 
 /** Raise *p to at least v. Returns the value before. seq_cst: used for the
  *  read index, whose readers and writers must agree on one order. */
@@ -141,17 +122,6 @@ static inline uint64_t qn_fetch_max(qn_a64 *p, uint64_t v)
     while (seen < v && !qn_cas(p, &seen, v, QN_SEQ_CST)) {
     }
     return seen;
-}
-
-/** One polite turn of a bounded spin. */
-static inline void qn_pause(void)
-{
-    QN_SIM_ACCESS(QN_ACCESS_PAUSE, NULL, 0);
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
 }
 
 #endif

@@ -1,0 +1,97 @@
+#ifndef QN_BASE_ATOMIC_SIM_H
+#define QN_BASE_ATOMIC_SIM_H
+
+/**
+ * The operations of atomic.h in a build with QN_SIM: each is a call of the
+ * schedule explorer (core/sim/explore.h). Included by atomic.h only.
+ *
+ * Orders map as they do on x86: a seq_cst store or fence and every
+ * read-modify-write empty the node's store buffer, all other stores wait in
+ * it, and no load waits for anything.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef QN_SIM
+
+enum qn_sim_rmw { QN_SIM_EXCHANGE, QN_SIM_ADD, QN_SIM_OR };
+
+/* Defined by core/sim/explore.c. `n` is 4 or 8 bytes, except in copies. */
+uint64_t qn_sim_load(const volatile void *p, size_t n);
+void qn_sim_store(volatile void *p, size_t n, uint64_t v, bool drain);
+uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v);
+bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired);
+void qn_sim_fence(bool drain);
+void qn_sim_copy_out(void *shared, const void *src, size_t n);
+void qn_sim_copy_in(void *dst, const void *shared, size_t n);
+void qn_sim_pause(void);
+
+static inline uint32_t qn_sim_load32(const volatile void *p)
+{
+    return (uint32_t)qn_sim_load(p, sizeof(uint32_t));
+}
+
+static inline uint64_t qn_sim_load64(const volatile void *p)
+{
+    return qn_sim_load(p, sizeof(uint64_t));
+}
+
+static inline uint32_t qn_sim_rmw32(volatile void *p, enum qn_sim_rmw op,
+                                    uint64_t v)
+{
+    return (uint32_t)qn_sim_rmw(p, sizeof(uint32_t), op, v);
+}
+
+static inline uint64_t qn_sim_rmw64(volatile void *p, enum qn_sim_rmw op,
+                                    uint64_t v)
+{
+    return qn_sim_rmw(p, sizeof(uint64_t), op, v);
+}
+
+/* A choice by the width of what p points to. */
+#define QN_SIM_BY_WIDTH(p, narrow, wide)                                       \
+    _Generic((p), qn_a32 *                                                     \
+             : narrow, const qn_a32 *                                          \
+             : narrow, qn_a64 *                                                \
+             : wide, const qn_a64 *                                            \
+             : wide)
+
+#define qn_load(p, order)                                                      \
+    ((void)(order), QN_SIM_BY_WIDTH(p, qn_sim_load32, qn_sim_load64)(p))
+#define qn_store(p, v, order)                                                  \
+    qn_sim_store((p), sizeof(*(p)), (v), (order) == memory_order_seq_cst)
+#define QN_SIM_RMW(p, op, v, order)                                            \
+    ((void)(order),                                                            \
+     QN_SIM_BY_WIDTH(p, qn_sim_rmw32, qn_sim_rmw64)((p), (op), (v)))
+#define qn_exchange(p, v, order)  QN_SIM_RMW(p, QN_SIM_EXCHANGE, v, order)
+#define qn_fetch_add(p, v, order) QN_SIM_RMW(p, QN_SIM_ADD, v, order)
+#define qn_fetch_or(p, v, order)  QN_SIM_RMW(p, QN_SIM_OR, v, order)
+#define qn_cas(p, expected, desired, order)                                    \
+    ((void)(order), qn_sim_cas((p), sizeof(*(p)), (expected), (desired)))
+#define qn_fence(order) qn_sim_fence((order) == memory_order_seq_cst)
+
+static inline void qn_copy_out(void *shared, const void *src, size_t n)
+{
+    qn_sim_copy_out(shared, src, n);
+}
+
+static inline void qn_copy_out_line(void *shared, const void *src, size_t n)
+{
+    qn_sim_copy_out(shared, src, n);
+}
+
+static inline void qn_copy_in(void *dst, const void *shared, size_t n)
+{
+    qn_sim_copy_in(dst, shared, n);
+}
+
+static inline void qn_pause(void)
+{
+    qn_sim_pause();
+}
+
+#endif
+
+#endif

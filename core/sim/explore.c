@@ -1,0 +1,400 @@
+/*
+ * The schedule explorer: choices and runs. machine.c is the machine they run
+ * on: store buffers, operations, sleep.
+ *
+ * A run is a list of choices; where the list ends, every further choice is the
+ * default (index 0). So exploring is counting: after a run, the last choice
+ * that has an alternative left is advanced, what came after it is forgotten,
+ * and the program runs again from `setup`. No state is saved or compared; runs
+ * take some microseconds, and programs under test some dozens of steps.
+ *
+ * The decision is taken inside the running node (qn_sim_point), so a coroutine
+ * switch happens only where the schedule switches. A killed node's coroutine is
+ * simply never resumed; its store buffer lives on, as that of a processor does
+ * whose process was killed.
+ *
+ * The bounds count what bugs need: most lost wake-ups need one or two switches
+ * at the wrong place, not many. Switching because a node parks or ends is free,
+ * or else the bound would grow with the length of the program.
+ */
+#include "core/sim/explore.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "core/base/assert.h"
+#include "core/sim/machine_internal.h"
+
+/* AddressSanitizer must be told which stack is in use. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#define START_SWITCH  __sanitizer_start_switch_fiber
+#define FINISH_SWITCH __sanitizer_finish_switch_fiber
+#else
+#define START_SWITCH(save, bottom, bytes)                                      \
+    ((void)(save), (void)(bottom), (void)(bytes))
+#define FINISH_SWITCH(save, bottom, bytes)                                     \
+    ((void)(save), (void)(bottom), (void)(bytes))
+#endif
+
+#define DEPTH_MAX   16384u /* choices with an alternative in one run */
+#define OPTIONS_MAX (2 * QN_SIM_NODES + 2)
+#define STEPS_USUAL 10000u
+
+enum action { GO_ON, SWITCH, DRAIN, KILL };
+
+static const char letter[] = {'-', 's', 'd', 'k'}; /* by action */
+
+struct option {
+    enum action action;
+    uint32_t node; /* SWITCH, DRAIN; KILL: the running one */
+};
+
+struct choice {
+    uint32_t step;
+    struct option option; /* the chosen one */
+    uint32_t index;       /* of it */
+    uint32_t count;       /* how many there were */
+};
+
+static struct {
+    struct qn_explore_opts opts;
+    const char *script; /* replay: choices still to come; NULL: explore */
+    ucontext_t scheduler;
+    uint32_t coroutines; /* begun by this run */
+    uint32_t steps;
+    uint32_t deviations, kills; /* used by this run */
+    const char *fault;
+    struct choice path[DEPTH_MAX];
+    uint32_t depth; /* choices taken by this run */
+    uint32_t given; /* choices it must repeat */
+} run;
+
+/* ---- choices ---- */
+
+static uint32_t scripted(const struct option *o, uint32_t count)
+{
+    unsigned step;
+    char action;
+    unsigned node = 0;
+    if (sscanf(run.script, " %u:%c%u", &step, &action, &node) < 2 ||
+        step != run.steps) {
+        return 0;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        if (action == letter[o[i].action] &&
+            (o[i].action == KILL || node == o[i].node)) {
+            run.script += strspn(run.script, " ");
+            run.script += strcspn(run.script, " ");
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* Take one of the options; the first is the default. */
+static struct option choose(const struct option *o, uint32_t count)
+{
+    if (count == 1) {
+        return o[0];
+    }
+    QN_ASSERT(run.depth < DEPTH_MAX);
+    struct choice *c = &run.path[run.depth];
+    uint32_t index = 0;
+    if (run.script != NULL) {
+        index = scripted(o, count);
+    } else if (run.depth < run.given) {
+        QN_ASSERT(c->count == count); /* the nodes are deterministic */
+        index = c->index;
+    }
+    *c = (struct choice){
+        .step = run.steps, .option = o[index], .index = index, .count = count};
+    run.depth++;
+    return o[index];
+}
+
+static void write_choices(char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < run.depth && used < size; i++) {
+        const struct choice *c = &run.path[i];
+        char node[12] = "";
+        if (c->index == 0) {
+            continue;
+        }
+        if (c->option.action != KILL) {
+            snprintf(node, sizeof node, "%" PRIu32, c->option.node);
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%" PRIu32 ":%c%s",
+                                 used == 0 ? "" : " ", c->step,
+                                 letter[c->option.action], node);
+    }
+}
+
+/* Advance to the next run. False: all were run. */
+static bool next_path(void)
+{
+    while (run.depth > 0) {
+        struct choice *c = &run.path[run.depth - 1];
+        if (c->index + 1 < c->count) {
+            c->index++;
+            run.given = run.depth;
+            return true;
+        }
+        run.depth--;
+    }
+    return false;
+}
+
+/* ---- switching ---- */
+
+static const void *main_bottom; /* of the scheduler's stack */
+static size_t main_bytes;
+
+static void swap(ucontext_t *from, ucontext_t *to, const void *bottom,
+                 size_t bytes)
+{
+    void *save = NULL;
+    START_SWITCH(&save, bottom, bytes);
+    swapcontext(from, to);
+    FINISH_SWITCH(save, NULL, NULL);
+}
+
+static void switch_to(uint32_t next)
+{
+    struct qn_sim_node *from = &qn_sim.node[qn_sim.self];
+    struct qn_sim_node *to = &qn_sim.node[next];
+    qn_sim.self = next;
+    swap(&from->context, &to->context, to->stack, sizeof to->stack);
+}
+
+static _Noreturn void end_run(void)
+{
+    qn_sim.self = QN_SIM_NOBODY;
+    START_SWITCH(NULL, main_bottom, main_bytes);
+    setcontext(&run.scheduler);
+    abort(); /* not reached */
+}
+
+_Noreturn void qn_sim_fail(const char *what)
+{
+    run.fault = what;
+    end_run();
+}
+
+/* Nobody can run: let time pass. @return true if a sleeper timed out. */
+static bool time_passes(void)
+{
+    qn_sim_drain_all();
+    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+        struct qn_sim_node *n = &qn_sim.node[i];
+        if (n->state == QN_SIM_SLEEPS && n->can_time_out) {
+            n->state = QN_SIM_READY;
+            n->timed_out = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The order of the options goes round, so that the default starves nobody. */
+void qn_sim_leave(void)
+{
+    struct option o[QN_SIM_NODES];
+    uint32_t count = 0;
+    do {
+        for (uint32_t d = 1; d <= qn_sim.nodes; d++) {
+            uint32_t i = (qn_sim.self + d) % qn_sim.nodes;
+            bool alone = i == qn_sim.self && count == 0;
+            if (qn_sim.node[i].state == QN_SIM_READY &&
+                (i != qn_sim.self || alone)) {
+                o[count++] = (struct option){SWITCH, i};
+            }
+        }
+    } while (count == 0 && time_passes());
+    if (count == 0) {
+        end_run();
+    }
+    uint32_t next = choose(o, count).node;
+    if (next != qn_sim.self) {
+        switch_to(next);
+    }
+}
+
+static uint32_t list_options(struct option *o)
+{
+    uint32_t count = 0;
+    bool replay = run.script != NULL;
+    o[count++] = (struct option){GO_ON, 0};
+    if (replay || run.deviations < run.opts.deviations) {
+        for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+            if (i != qn_sim.self && qn_sim.node[i].state == QN_SIM_READY) {
+                o[count++] = (struct option){SWITCH, i};
+            }
+        }
+        for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+            if (qn_sim.node[i].count > 0) {
+                o[count++] = (struct option){DRAIN, i};
+            }
+        }
+    }
+    if (replay || run.kills < run.opts.kills) {
+        o[count++] = (struct option){KILL, qn_sim.self};
+    }
+    return count;
+}
+
+void qn_sim_point(void)
+{
+    if (qn_sim.self == QN_SIM_NOBODY) {
+        return; /* setup, check, teardown */
+    }
+    if (++run.steps > run.opts.steps_max) {
+        qn_sim_fail("more steps than allowed");
+    }
+    for (;;) {
+        struct option o[OPTIONS_MAX];
+        struct option chosen = choose(o, list_options(o));
+        switch (chosen.action) {
+        case GO_ON:
+            return;
+        case SWITCH:
+            run.deviations++;
+            switch_to(chosen.node);
+            return;
+        case DRAIN:
+            run.deviations++;
+            qn_sim_drain_one(&qn_sim.node[chosen.node]);
+            break;
+        case KILL:
+            run.kills++;
+            qn_sim.node[qn_sim.self].state = QN_SIM_GONE;
+            qn_sim_leave();
+            break;
+        }
+    }
+}
+
+/* ---- runs ---- */
+
+static void run_node(void)
+{
+    const void *bottom = NULL;
+    size_t bytes = 0;
+    FINISH_SWITCH(NULL, &bottom, &bytes);
+    if (run.coroutines++ == 0) {
+        main_bottom = bottom;
+        main_bytes = bytes;
+    }
+    run.opts.node[qn_sim.self](run.opts.ctx);
+    /* What it stored may still wait in its buffer. */
+    qn_sim.node[qn_sim.self].state = QN_SIM_FINISHED;
+    qn_sim_leave();
+}
+
+static void start_node(uint32_t i)
+{
+    struct qn_sim_node *n = &qn_sim.node[i];
+    n->state = QN_SIM_READY;
+    n->first = 0;
+    n->count = 0;
+    getcontext(&n->context);
+    n->context.uc_stack.ss_sp = n->stack;
+    n->context.uc_stack.ss_size = sizeof n->stack;
+    n->context.uc_link = NULL;
+    makecontext(&n->context, run_node, 0);
+}
+
+/* Run the nodes until nobody can; comes back through end_run. */
+static void run_nodes(void)
+{
+    struct option o[QN_SIM_NODES];
+    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+        start_node(i);
+        o[i] = (struct option){SWITCH, i};
+    }
+    struct qn_sim_node *first = &qn_sim.node[choose(o, qn_sim.nodes).node];
+    qn_sim.self = (uint32_t)(first - qn_sim.node);
+    swap(&run.scheduler, &first->context, first->stack, sizeof first->stack);
+}
+
+static void run_once(struct qn_explored *out)
+{
+    const struct qn_explore_opts *o = &run.opts;
+    run.coroutines = 0;
+    run.steps = 0;
+    run.depth = 0;
+    run.deviations = 0;
+    run.kills = 0;
+    run.fault = NULL;
+    qn_sim_reset(o->nodes);
+    if (o->setup != NULL) {
+        o->setup(o->ctx);
+    }
+    run_nodes();
+    qn_sim_drain_all();
+    if (run.fault == NULL) {
+        run.fault = o->check(o->ctx);
+    }
+    if (o->teardown != NULL) {
+        o->teardown(o->ctx);
+    }
+    out->runs++;
+    out->steps += run.steps;
+    out->fault = run.fault;
+    if (run.fault != NULL) {
+        write_choices(out->choices, sizeof out->choices);
+    }
+}
+
+static void start(const struct qn_explore_opts *opts, const char *script,
+                  struct qn_explored *out)
+{
+    QN_ASSERT(opts->nodes >= 1 && opts->nodes <= QN_SIM_NODES);
+    memset(out, 0, sizeof *out);
+    run.opts = *opts;
+    run.opts.steps_max = opts->steps_max == 0 ? STEPS_USUAL : opts->steps_max;
+    run.script = script;
+    run.depth = 0;
+    run.given = 0;
+}
+
+bool qn_explore(const struct qn_explore_opts *opts, struct qn_explored *out)
+{
+    start(opts, NULL, out);
+    do {
+        run_once(out);
+        if (out->fault != NULL) {
+            return false;
+        }
+        if (!next_path()) {
+            out->complete = true;
+            return true;
+        }
+    } while (opts->runs_max == 0 || out->runs < opts->runs_max);
+    return true;
+}
+
+bool qn_explore_replay(const struct qn_explore_opts *opts, const char *choices,
+                       struct qn_explored *out)
+{
+    char script[QN_SIM_CHOICES_MAX]; /* choices may lie in *out */
+    snprintf(script, sizeof script, "%s", choices);
+    start(opts, script, out);
+    run_once(out);
+    run.script = NULL;
+    return out->fault == NULL;
+}
+
+enum qn_sim_end qn_sim_end_of(uint32_t i)
+{
+    QN_ASSERT(i < qn_sim.nodes);
+    enum qn_sim_state s = qn_sim.node[i].state;
+    return s == QN_SIM_FINISHED ? QN_SIM_DONE
+           : s == QN_SIM_GONE   ? QN_SIM_KILLED
+                                : QN_SIM_ASLEEP;
+}

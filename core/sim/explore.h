@@ -1,0 +1,85 @@
+#ifndef QN_SIM_EXPLORE_H
+#define QN_SIM_EXPLORE_H
+
+/**
+ * The schedule explorer: small concurrent programs under every schedule.
+ *
+ * Up to QN_SIM_NODES nodes run as coroutines of one thread. They are compiled
+ * with QN_SIM, so that each operation of core/base/atomic.h and each park or
+ * wake-up of core/wait is a point at which the explorer may
+ *
+ *   go on             the default;
+ *   switch to j   sJ  another node that can run;
+ *   drain i       dI  let the oldest store of node i's buffer reach memory;
+ *   kill          k   the running node ends here, in front of its operation.
+ *
+ * Memory is TSO, as on x86: the stores of a node wait in a FIFO of its own
+ * until a seq_cst operation, a read-modify-write, a system call or the explorer
+ * drains them; the node itself sees them at once, the others do not. By default
+ * they wait as long as possible, which is where the bugs are. Weaker machines
+ * (loads that pass loads) are not modelled.
+ *
+ * Exploration is depth first and exhaustive within two bounds: how many
+ * deviations from the default (switches and drains) and how many kills a run
+ * may have. When a node parks or ends, any other may be next: that is free. A
+ * fault is reported with its choices ("12:s1 14:d0 20:k": at step 12 switch to
+ * node 1, ...), which qn_explore_replay repeats.
+ *
+ * When no node can run, buffers drain, and a sleeper with a deadline times out
+ * (time passes only then). If none has one, the run is over; whether those
+ * still asleep are a fault is for `check` to say.
+ *
+ * One thread; not reentrant. Nodes must be deterministic, and must not hold
+ * resources of their own while they can be killed: `setup` allocates.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define QN_SIM_NODES       4u
+#define QN_SIM_FDS         8u /* simulated eventfds, 0 .. 7 */
+#define QN_SIM_CHOICES_MAX 512u
+
+enum qn_sim_end {
+    QN_SIM_DONE,   /* its function returned */
+    QN_SIM_ASLEEP, /* parked, and nobody left to wake it */
+    QN_SIM_KILLED,
+};
+
+struct qn_explore_opts {
+    uint32_t nodes;                        /* 1 .. QN_SIM_NODES */
+    void (*node[QN_SIM_NODES])(void *ctx); /* what each does */
+    void (*setup)(void *ctx);              /* before each run; may be NULL */
+    const char *(*check)(void *ctx);       /* after each run, before teardown:
+                                              NULL or what is wrong */
+    void (*teardown)(void *ctx);           /* may be NULL */
+    void *ctx;
+    uint32_t deviations; /* most switches and drains of a run */
+    uint32_t kills;      /* most kills of a run */
+    uint32_t steps_max;  /* operations of a run; more is a fault. 0: 10000 */
+    uint64_t runs_max;   /* 0: no limit */
+};
+
+struct qn_explored {
+    uint64_t runs;
+    uint64_t steps;    /* of all runs */
+    bool complete;     /* every schedule within the bounds was run */
+    const char *fault; /* NULL: none; else what `check` or a node said */
+    char choices[QN_SIM_CHOICES_MAX]; /* of the run with the fault */
+};
+
+/** Explore. @return true if no fault was found; *out filled either way. */
+bool qn_explore(const struct qn_explore_opts *opts, struct qn_explored *out);
+
+/** One run with the given choices; `deviations` and `kills` do not matter.
+ *  `choices` may be out->choices. @return true if it ends without a fault. */
+bool qn_explore_replay(const struct qn_explore_opts *opts, const char *choices,
+                       struct qn_explored *out);
+
+/** For `check`: how node i ended. */
+enum qn_sim_end qn_sim_end_of(uint32_t i);
+
+/** For nodes: report a fault (a constant string) and end the run here. */
+_Noreturn void qn_sim_fail(const char *what);
+
+#endif
