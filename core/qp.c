@@ -97,6 +97,7 @@ int qn_qp_send(struct qn_qp *qp, const void *msg, size_t len,
 int qn_qp_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len,
                qn_time_t deadline)
 {
+    QN_ASSERT(len != NULL);
     const struct attempt a = {.buf = buf, .cap = cap, .len = len};
     return wait_for(qp, &a, deadline);
 }

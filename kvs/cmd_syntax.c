@@ -95,7 +95,8 @@ static void unwrap_single(struct item *i)
     }
     struct item inner;
     struct qn_slice body = i->body;
-    next_item(&body, &inner);
+    bool found = next_item(&body, &inner);
+    QN_ASSERT(found); /* it was counted */
     inner.optional |= i->optional;
     inner.multiple |= i->multiple;
     if (i->token.len != 0) {

@@ -22,6 +22,7 @@ static enum qn_accept process_accept(struct qn_acceptor *a, qn_epoch_t epoch,
         return QN_ACCEPT_AGAIN;
     }
     QN_ASSERT(slot == a->hi + 1);
+    QN_ASSERT(kept);
     if (e->state == QN_SLOT_LEARNED) {
         QN_ASSERT(e->hash == hash); /* a replaced acceptor, a late ACCEPT */
     } else {
