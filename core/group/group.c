@@ -191,7 +191,6 @@ static uint64_t gathered(const struct qn_context *c)
 
 uint64_t qn_context_acked(const struct qn_context *c)
 {
-    QN_ASSERT(is_root(c));
     return gathered(c);
 }
 
@@ -275,17 +274,20 @@ static bool hear(struct qn_context *c, qn_node_t child)
     return true;
 }
 
+/* True if the parent has not heard all. */
+static bool untold(const struct qn_context *c)
+{
+    return c->acked && parent_alive(c) && gathered(c) > c->told;
+}
+
 /* Acknowledge what is new. Numbers are cumulative: what finds no room now is
  * part of the next one. @return true while something waits for room. */
 static bool tell(struct qn_context *c)
 {
-    if (!c->acked || !parent_alive(c)) {
+    if (!untold(c)) {
         return false;
     }
     uint64_t number = gathered(c);
-    if (number <= c->told) {
-        return false;
-    }
     c->dirty |= bit(c->parent);
     if (qn_qp_try_send(c->qp[c->parent], &number, sizeof number) != QN_OK) {
         return true;
@@ -313,24 +315,49 @@ uint32_t qn_context_poll(struct qn_context *c, uint32_t budget)
     return n;
 }
 
-bool qn_context_pending(struct qn_context *c)
+/* The parent has sent something. */
+static bool parent_has(struct qn_context *c)
 {
     const void *msg;
     size_t len;
     struct qn_frame f;
-    if (parent_alive(c)) {
-        struct qn_qp *qp = c->qp[c->parent];
-        if ((c->body != NULL ? qn_qp_peek_frame(qp, &f)
-                             : qn_qp_peek(qp, &msg, &len)) == QN_OK) {
-            return true;
-        }
+    if (!parent_alive(c)) {
+        return false;
     }
+    struct qn_qp *qp = c->qp[c->parent];
+    return (c->body != NULL ? qn_qp_peek_frame(qp, &f)
+                            : qn_qp_peek(qp, &msg, &len)) == QN_OK;
+}
+
+/* A child has acknowledged something. */
+static bool child_has(struct qn_context *c)
+{
+    const void *msg;
+    size_t len;
     for (uint64_t m = c->acked ? living_children(c) : 0; m != 0; m &= m - 1) {
         if (qn_qp_peek(c->qp[__builtin_ctzll(m)], &msg, &len) == QN_OK) {
             return true;
         }
     }
     return false;
+}
+
+/* Something waited for room, and there is room. The look after the request to
+ * be rung for it: see qn_qp_flush. */
+static bool room_came(struct qn_context *c)
+{
+    uint64_t wait = qn_relay_owed(c) | (untold(c) ? bit(c->parent) : 0);
+    for (; wait != 0; wait &= wait - 1) {
+        if (qn_qp_room(c->qp[__builtin_ctzll(wait)]) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool qn_context_pending(struct qn_context *c)
+{
+    return parent_has(c) || child_has(c) || room_came(c);
 }
 
 bool qn_context_flush(struct qn_context *c)
@@ -345,7 +372,7 @@ bool qn_context_flush(struct qn_context *c)
             c->dirty &= ~bit(peer);
         }
     }
-    return qn_relay_owing(c) || waits;
+    return qn_relay_owed(c) != 0 || waits;
 }
 
 /* --- nodes come and go --------------------------------------------------- */

@@ -91,15 +91,18 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
 int qn_context_bcast_acked(struct qn_context *c, const struct qn_slice *parts,
                            uint32_t count, uint64_t *number);
 
-/** Root: all living nodes have delivered the acknowledged broadcasts <= it.
- *  A living node below a dead one holds it back: nobody can speak for it. */
+/** All living nodes have delivered the acknowledged broadcasts <= it; at a node
+ *  that is not the root: it and all below it. A living node below a dead one
+ *  holds it back: nobody can speak for it. */
 uint64_t qn_context_acked(const struct qn_context *c);
 
 /** Receive from the parent (and acknowledgements from children), forward and
  *  deliver at most `budget` frames or messages. @return how many. */
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget);
 
-/** True if poll would receive something. */
+/** True if poll would receive something, or flush could send what waited for
+ *  room. Before a node sleeps: arm the bell, flush, and sleep only if this is
+ *  false (core/qp.h, flush). */
 bool qn_context_pending(struct qn_context *c);
 
 /** Send what waits for room and flush the queuepairs that were used.

@@ -71,8 +71,8 @@ bool qn_relay_receive(struct qn_context *c);
 /** Send all children what they are owed and have room for. */
 void qn_relay_catch_up(struct qn_context *c);
 
-/** True while a child is owed what is here. */
-bool qn_relay_owing(const struct qn_context *c);
+/** Mask of children that are owed something which is here. */
+uint64_t qn_relay_owed(const struct qn_context *c);
 
 /** A neighbour ended. */
 void qn_relay_down(struct qn_context *c, qn_node_t peer);

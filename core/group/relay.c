@@ -293,17 +293,14 @@ bool qn_relay_receive(struct qn_context *c)
     return true;
 }
 
-bool qn_relay_owing(const struct qn_context *c)
+uint64_t qn_relay_owed(const struct qn_context *c)
 {
-    if ((c->abort | c->backlog.behind) != 0) {
-        return true;
-    }
+    uint64_t owed = c->abort | c->backlog.behind;
     for (uint64_t m = c->to; m != 0; m &= m - 1) {
-        if (c->sent[__builtin_ctzll(m)] < c->got) {
-            return true;
-        }
+        qn_node_t child = (qn_node_t)__builtin_ctzll(m);
+        owed |= c->sent[child] < c->got ? bit(child) : 0;
     }
-    return false;
+    return owed;
 }
 
 void qn_relay_down(struct qn_context *c, qn_node_t peer)

@@ -302,7 +302,9 @@ Test(acked, an_acknowledgement_without_room_is_part_of_the_next)
     }
     cr_assert(qn_context_flush(net->node[1].context), "it waits for room");
     cr_assert_eq(acked_by_all(net), 0);
+    cr_assert(!qn_context_pending(net->node[1].context));
     memqp_allow(net_qp(net, 1, 0), 1);
+    cr_assert(qn_context_pending(net->node[1].context));
     net_settle(net);
     cr_assert_eq(acked_by_all(net), 3);
     net_free(net);

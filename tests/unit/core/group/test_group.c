@@ -112,7 +112,9 @@ Test(group, a_child_that_makes_room_in_time_gets_the_rest)
     for (uint32_t k = 0; k < 5; k++) {
         struct net *net = stuck_at(k);
         cr_assert(qn_context_flush(at(net, 1)), "something waits");
+        cr_assert(!qn_context_pending(at(net, 1)), "but there is no room");
         memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        cr_assert(qn_context_pending(at(net, 1)), "now there is");
         net_settle(net);
         cr_assert_eq(net->node[3].count, 1, "k=%u", k);
         cr_assert_eq(qn_context_drops(at(net, 1), 3), 0);
