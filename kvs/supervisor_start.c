@@ -61,7 +61,9 @@ static void seat_all(struct qn_supervisor *s)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         s->replica[i].place =
-            qn_places_of(&s->places, i, (enum qn_bind)s->config.pin);
+            qn_places_of(&s->places,
+                         qn_places_seat(&s->places, i, s->config.replicas),
+                         (enum qn_bind)s->config.pin);
     }
 }
 

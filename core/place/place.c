@@ -216,6 +216,16 @@ struct qn_place qn_places_of(const struct qn_places *p, uint32_t index,
     return place;
 }
 
+uint32_t qn_places_seat(const struct qn_places *p, uint32_t index,
+                        uint32_t nodes)
+{
+    QN_ASSERT(index < nodes);
+    if (nodes <= p->count) {
+        return index;
+    }
+    return (uint32_t)((uint64_t)index * p->count / nodes);
+}
+
 static bool within(const struct qn_place *core, const struct qn_place *place)
 {
     return place->cpu >= 0 ? core->cpu == place->cpu

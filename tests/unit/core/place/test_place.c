@@ -190,3 +190,17 @@ Test(place, pinning_to_a_core_that_is_not_ours_fails)
     struct qn_place missing = {.cpu = 99, .numa_node = 0};
     cr_assert_eq(qn_place_pin(&p, &missing), QN_EINVAL);
 }
+
+Test(place, with_more_nodes_than_cores_neighbours_share_one)
+{
+    struct qn_places p = {.count = 2, .numa_nodes = 1};
+    const uint32_t three[] = {0, 0, 1};
+    const uint32_t five[] = {0, 0, 0, 1, 1};
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_assert_eq(qn_places_seat(&p, i, 3), three[i]);
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        cr_assert_eq(qn_places_seat(&p, i, 5), five[i]);
+    }
+    cr_assert_eq(qn_places_seat(&p, 1, 2), 1);
+}
