@@ -36,6 +36,7 @@ enum {
     PENDING_MAX = 16384,     /* submissions in the ring, a power of two */
     PENDING_ROOM = 64,       /* left free, so that room() can be asked once */
     ARGS_FIRST = 64,         /* arguments decoded without a larger table */
+    AHEAD_ARGS = 8,          /* commands with more are not looked at ahead */
     RECLAIM_PER_TURN = 1024, /* blocks freed beyond what a turn retired */
 };
 
@@ -248,6 +249,35 @@ static void on_apply(void *ctx, const struct qn_applied *a)
     }
 }
 
+/* Two passes, so that the cache misses of all these commands overlap: first
+ * the buckets, then the entries in them. */
+static void on_ahead(void *ctx, const struct qn_slice *commands, uint32_t n)
+{
+    struct qn_replica *r = ctx;
+    uint64_t hash[QN_AHEAD];
+    uint32_t hashes = 0;
+    if (r->store == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct qn_slice argv[AHEAD_ARGS];
+        struct qn_cmd_call call = {0};
+        uint32_t need = 0;
+        if (commands[i].len < 1 || commands[i].data[0] != ENTRY_COMMAND) {
+            continue;
+        }
+        struct qn_slice rest = {commands[i].data + 1, commands[i].len - 1};
+        if (qn_cmd_decode(rest, argv, AHEAD_ARGS, &need, &call) == QN_OK &&
+            call.cmd->key_first > 0) {
+            hash[hashes++] = qn_store_prefetch(
+                r->store, call.db, argv[(uint32_t)call.cmd->key_first]);
+        }
+    }
+    for (uint32_t i = 0; i < hashes; i++) {
+        qn_store_prefetch_entry(r->store, hash[i]);
+    }
+}
+
 static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
 {
     struct qn_replica *r = ctx;
@@ -409,8 +439,11 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
         goto fail;
     }
     struct qn_driver_opts d = o->driver;
-    d.service = (struct qn_service){
-        .apply = on_apply, .applied = on_applied, .told = on_told, .ctx = r};
+    d.service = (struct qn_service){.ahead = on_ahead,
+                                    .apply = on_apply,
+                                    .applied = on_applied,
+                                    .told = on_told,
+                                    .ctx = r};
     err = qn_driver_create(&r->driver, &d);
     if (err == QN_OK && o->founder) {
         err = submit_init(r, o->driver.seed);

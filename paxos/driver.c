@@ -210,7 +210,9 @@ static void out_bcast(struct qn_driver *d, const struct qn_msg *m)
 
 static void out_apply(struct qn_driver *d, const struct qn_apply *a)
 {
+    const struct qn_service *s = &d->o.service;
     struct qn_slice list = a->group.commands;
+    struct qn_slice next[QN_AHEAD];
     struct qn_applied one = {
         .slot = a->slot,
         .stamp_ms = a->stamp_ms,
@@ -219,15 +221,23 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
         .seq = a->group.first,
         .mine = a->mine,
     };
-    while (qn_commands_next(&list, &one.bytes)) {
-        d->o.service.apply(d->o.service.ctx, &one);
-        one.seq++;
-        d->commands++;
-    }
+    uint32_t n;
+    do {
+        for (n = 0; n < QN_AHEAD && qn_commands_next(&list, &next[n]); n++) {
+        }
+        if (s->ahead != NULL && n > 1) {
+            s->ahead(s->ctx, next, n);
+        }
+        for (uint32_t i = 0; i < n; i++, one.seq++) {
+            one.bytes = next[i];
+            s->apply(s->ctx, &one);
+        }
+        d->commands += n;
+    } while (n == QN_AHEAD);
     if (a->last) {
         d->applied = a->slot;
         d->batches++;
-        d->o.service.applied(d->o.service.ctx, a->slot, a->stamp_ms);
+        s->applied(s->ctx, a->slot, a->stamp_ms);
     }
 }
 

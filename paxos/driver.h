@@ -42,8 +42,13 @@ struct qn_applied {
     struct qn_slice bytes; /* borrowed for the call */
 };
 
+#define QN_AHEAD 16u /* commands announced at once */
+
 /** The replicated service. Called from inside qn_driver_turn only. */
 struct qn_service {
+    /** These commands [n <= QN_AHEAD] come next: a chance to fetch what they
+     *  will touch into the cache. Optional. */
+    void (*ahead)(void *ctx, const struct qn_slice *commands, uint32_t n);
     void (*apply)(void *ctx, const struct qn_applied *a);
     /** After the last command of a slot: everything <= slot is applied. */
     void (*applied)(void *ctx, qn_slot_t slot, uint64_t stamp_ms);
