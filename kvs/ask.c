@@ -27,7 +27,8 @@ struct head {
 struct question {
     bool open;
     uint32_t id;
-    uint64_t waiting; /* mask of peers */
+    uint64_t waiting;  /* mask of peers */
+    uint64_t answered; /* mask of peers, completely */
     qn_time_t deadline;
     struct qn_asked asked;
 };
@@ -42,6 +43,7 @@ struct outgoing {
 struct qn_ask {
     struct qn_ask_opts o;
     uint32_t next_id;
+    uint64_t down; /* mask of peers that have ended */
     struct question q[QN_ASK_MAX];
     struct outgoing *out[QN_NODES_MAX]; /* oldest first */
     struct outgoing **out_end[QN_NODES_MAX];
@@ -51,6 +53,16 @@ static void outgoing_free(struct outgoing *g)
 {
     qn_buf_free(&g->bytes);
     free(g);
+}
+
+static void outgoing_drop(struct qn_ask *a, qn_node_t to)
+{
+    while (a->out[to] != NULL) {
+        struct outgoing *g = a->out[to];
+        a->out[to] = g->next;
+        outgoing_free(g);
+    }
+    a->out_end[to] = &a->out[to];
 }
 
 /* Send chunks to `to` while there is room. */
@@ -114,7 +126,7 @@ static void question_free(struct question *q)
 
 static void question_finish(struct qn_ask *a, struct question *q)
 {
-    q->asked.missing = q->waiting;
+    q->asked.missing = q->waiting | (a->down & ~q->answered);
     a->o.finish(a->o.ctx, &q->asked);
     question_free(q);
 }
@@ -140,7 +152,7 @@ static void question_send(struct qn_ask *a, const struct question *q,
 {
     const struct head head = {.kind = ASK, .what = q->asked.what, .id = q->id};
     for (qn_node_t to = 0; to < a->o.nodes; to++) {
-        if (to != a->o.self) {
+        if ((q->waiting >> to & 1) != 0) {
             message_send(a, to, &head, text);
         }
     }
@@ -160,13 +172,13 @@ int qn_ask_start(struct qn_ask *a, uint8_t what, struct qn_slice text,
     q->asked.tag = tag;
     q->deadline = now + QN_ASK_TIMEOUT;
     a->o.answer(a->o.ctx, what, text, &q->asked.answer[a->o.self]);
-    if (a->o.nodes == 1) {
+    uint64_t all =
+        a->o.nodes == 64 ? UINT64_MAX : ((uint64_t)1 << a->o.nodes) - 1;
+    q->waiting = all & ~((uint64_t)1 << a->o.self) & ~a->down;
+    if (q->waiting == 0) {
         question_finish(a, q);
         return QN_OK;
     }
-    uint64_t all =
-        a->o.nodes == 64 ? UINT64_MAX : ((uint64_t)1 << a->o.nodes) - 1;
-    q->waiting = all & ~((uint64_t)1 << a->o.self);
     question_send(a, q, text);
     return QN_OK;
 }
@@ -198,8 +210,25 @@ static void on_answer(struct qn_ask *a, qn_node_t from, const struct head *h,
     qn_buf_append(&q->asked.answer[from], bytes.data, bytes.len);
     if (h->last) {
         q->waiting &= ~bit;
+        q->answered |= bit;
         if (q->waiting == 0) {
             question_finish(a, q);
+        }
+    }
+}
+
+void qn_ask_down(struct qn_ask *a, qn_node_t peer)
+{
+    uint64_t bit = (uint64_t)1 << peer;
+    a->down |= bit;
+    outgoing_drop(a, peer);
+    for (uint32_t i = 0; i < QN_ASK_MAX; i++) {
+        struct question *q = &a->q[i];
+        if (q->open && (q->waiting & bit) != 0) {
+            q->waiting &= ~bit;
+            if (q->waiting == 0) {
+                question_finish(a, q);
+            }
         }
     }
 }
@@ -262,11 +291,7 @@ void qn_ask_destroy(struct qn_ask *a)
         }
     }
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
-        while (a->out[i] != NULL) {
-            struct outgoing *g = a->out[i];
-            a->out[i] = g->next;
-            outgoing_free(g);
-        }
+        outgoing_drop(a, i);
     }
     free(a);
 }

@@ -52,6 +52,9 @@ void qn_ask_destroy(struct qn_ask *a);
 int qn_ask_start(struct qn_ask *a, uint8_t what, struct qn_slice question,
                  uint64_t tag, qn_time_t now);
 
+/** `peer` has ended: it is asked no more, and named as missing at once. */
+void qn_ask_down(struct qn_ask *a, qn_node_t peer);
+
 /** A message of a peer. What is malformed is dropped. */
 void qn_ask_told(struct qn_ask *a, qn_node_t from, struct qn_slice bytes);
 

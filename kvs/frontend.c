@@ -32,14 +32,15 @@
 enum {
     INPUT_BYTES = 16384,   /* a pooled input buffer */
     OUT_KEEP_BYTES = 4096, /* an idle connection's output buffer */
+    TIMED_OF = 64,         /* one request of so many is timed */
     FIFO_MAX = 16384,      /* submissions in flight, a power of two; as many
                               as the replica's ring */
 };
 
 struct qn_fifo_entry {
     struct qn_conn *conn;
+    const struct qn_cmd *cmd;
     bool mute; /* CLIENT REPLY OFF or SKIP */
-    bool is_write;
 };
 
 /* ---- this turn's lists --------------------------------------------------- */
@@ -108,6 +109,7 @@ static void conn_free(struct qn_conn *c)
     qn_resp_free(&c->in);
     qn_buf_free(&c->out);
     qn_buf_free(&c->sending);
+    qn_buf_free(&c->question);
     free(c->held_argv);
     free(c->name);
     free(c->lib_name);
@@ -118,7 +120,7 @@ static void conn_free(struct qn_conn *c)
 static void conn_free_if_done(struct qn_conn *c)
 {
     if (c->closed && c->pending == 0 && !c->in_ready && !c->in_dirty &&
-        c->fe == NULL) {
+        !c->waiting && c->fe == NULL) {
         conn_free(c);
     }
 }
@@ -227,7 +229,7 @@ static void conn_flush(struct qn_conn *c)
         uv_buf_t b = uv_buf_init((char *)c->out.data, (unsigned)c->out.len);
         int n = uv_try_write(&c->uv.stream, &b, 1);
         c->bytes_out += c->out.len;
-        c->fe->stats.bytes_out += c->out.len;
+        c->fe->part.net_output_bytes += c->out.len;
         if (n < 0 && n != UV_EAGAIN) {
             qn_conn_close(c);
             return;
@@ -245,7 +247,8 @@ static void conn_flush(struct qn_conn *c)
             conn_write_rest(c, n < 0 ? 0 : (size_t)n);
         }
     }
-    if (c->closing && c->out.len == 0 && !c->writing && c->pending == 0) {
+    if (c->closing && c->out.len == 0 && !c->writing && c->pending == 0 &&
+        c->question.len == 0) {
         qn_conn_close(c);
     }
 }
@@ -288,7 +291,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     struct qn_frontend *fe = c->fe;
     if (n > 0) {
         c->bytes_in += (uint64_t)n;
-        fe->stats.bytes_in += (uint64_t)n;
+        fe->part.net_input_bytes += (uint64_t)n;
         if (c->input != NULL) {
             c->input_len = (size_t)n;
         } else {
@@ -367,14 +370,14 @@ static void conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index,
     c->held_argc = argc;
 }
 
-static void fifo_push(struct qn_conn *c, bool is_write)
+static void fifo_push(struct qn_conn *c, const struct qn_cmd *cmd)
 {
     struct qn_frontend *fe = c->fe;
     QN_ASSERT(fe->fifo_tail - fe->fifo_head < FIFO_MAX);
     fe->fifo[fe->fifo_tail++ & (FIFO_MAX - 1)] = (struct qn_fifo_entry){
         .conn = c,
+        .cmd = cmd,
         .mute = c->reply_off || c->reply_skip,
-        .is_write = is_write,
     };
     c->pending++;
 }
@@ -389,11 +392,46 @@ static struct qn_buf *conn_reply(struct qn_conn *c)
     return &c->out;
 }
 
+static bool is_null(struct qn_slice reply)
+{
+    return reply.data[0] == '_' ||
+           (reply.len >= 3 && reply.data[0] == '$' && reply.data[1] == '-');
+}
+
+/* Count what a reply says: errors; hits and misses of reads of one key. `cmd`
+ * is NULL for a request that is no command. */
+static void reply_note(struct qn_frontend *fe, const struct qn_cmd *cmd,
+                       struct qn_slice reply)
+{
+    if (reply.len == 0) {
+        return;
+    }
+    if (reply.data[0] == '-') {
+        qn_info_count_error(&fe->part, reply.data, reply.len);
+        if (cmd != NULL) {
+            fe->part.cmd[qn_cmd_index(cmd)].failed++;
+        }
+    } else if (cmd != NULL && cmd->where == QN_CMD_READ &&
+               cmd->key_first == 1 && cmd->key_last == 1) {
+        if (is_null(reply)) {
+            fe->part.keyspace_misses++;
+        } else {
+            fe->part.keyspace_hits++;
+        }
+    }
+}
+
+static struct qn_slice reply_from(const struct qn_buf *b, size_t start)
+{
+    return b->oom ? (struct qn_slice){0}
+                  : (struct qn_slice){b->data + start, b->len - start};
+}
+
 static void run_write(struct qn_conn *c, struct qn_cmd_call *call)
 {
     int err = qn_replica_write(c->fe->o.replica, call);
     if (err == QN_OK) {
-        fifo_push(c, true);
+        fifo_push(c, call->cmd);
     } else {
         /* Only lack of memory is left: nothing was started. */
         qn_log(QN_LOG_WARN, "a write was not taken: %s", qn_strerror(err));
@@ -407,7 +445,7 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
     struct qn_frontend *fe = c->fe;
     if (c->pending > 0) {
         if (qn_replica_mark(fe->o.replica, call, index) == QN_OK) {
-            fifo_push(c, false);
+            fifo_push(c, call->cmd);
         } else {
             qn_conn_close(c);
         }
@@ -418,10 +456,12 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
         return;
     }
     call->reply = conn_reply(c);
+    size_t start = call->reply->len;
     call->stamp_ms = qn_replica_stamp_ms(fe->o.replica);
     call->random = fe->random += 0x9e3779b97f4a7c15u;
     /* A read needs no memory but the reply's, whose lack is in the buffer. */
     (void)qn_cmd_run(qn_replica_store(fe->o.replica), call);
+    reply_note(fe, call->cmd, reply_from(call->reply, start));
 }
 
 /* What answers without the log and the store: in order behind what is
@@ -435,6 +475,9 @@ static void run_here(struct qn_conn *c, struct qn_cmd_call *call,
         return;
     }
     call->reply = conn_reply(c);
+    size_t start = call->reply->len;
+    c->answer_at = SIZE_MAX;
+    c->answer_mute = c->reply_off || c->reply_skip;
     if (call->cmd == NULL) {
         qn_buf_append(call->reply, error.data, error.len);
     } else if (call->cmd->where == QN_CMD_WRITE ||
@@ -444,6 +487,9 @@ static void run_here(struct qn_conn *c, struct qn_cmd_call *call,
     } else {
         qn_local_run(c, call);
     }
+    if (c->answer_at == SIZE_MAX && call->reply->len > start) {
+        reply_note(c->fe, call->cmd, reply_from(call->reply, start));
+    }
 }
 
 static void request_done(struct qn_conn *c, const struct qn_cmd *cmd)
@@ -452,10 +498,10 @@ static void request_done(struct qn_conn *c, const struct qn_cmd *cmd)
         return; /* it will be run again */
     }
     c->commands++;
-    c->fe->stats.commands++;
+    c->fe->part.commands_processed++;
     if (cmd != NULL) {
         c->last_cmd = cmd;
-        c->fe->stats.calls[qn_cmd_index(cmd)]++;
+        c->fe->part.cmd[qn_cmd_index(cmd)].calls++;
     }
     c->reply_skip = c->reply_skip_next;
     c->reply_skip_next = false;
@@ -477,12 +523,18 @@ static void request_run(struct qn_conn *c, const struct qn_slice *argv,
         .key_max = config->max_key_len,
     };
     bool loaded = qn_replica_store(fe->o.replica) != NULL;
+    bool timed = fe->part.commands_processed % TIMED_OF == TIMED_OF - 1;
+    qn_time_t start = timed ? qn_clock_now() : 0;
     if (call.cmd != NULL && call.cmd->where == QN_CMD_WRITE && loaded) {
         run_write(c, &call);
     } else if (call.cmd != NULL && call.cmd->where == QN_CMD_READ && loaded) {
         run_read(c, &call, index);
     } else {
         run_here(c, &call, (struct qn_slice){fe->error.data, fe->error.len});
+    }
+    if (timed && call.cmd != NULL) {
+        fe->part.cmd[qn_cmd_index(call.cmd)].usec +=
+            (qn_clock_now() - start) * TIMED_OF / QN_US;
     }
     request_done(c, call.cmd);
 }
@@ -600,6 +652,7 @@ static void completions_take(struct qn_frontend *fe)
         fe->fifo_head++;
         struct qn_conn *c = e->conn;
         c->pending--;
+        reply_note(fe, e->cmd, reply);
         if (c->closed) {
             conn_free_if_done(c);
             continue;
@@ -607,7 +660,7 @@ static void completions_take(struct qn_frontend *fe)
         if (!e->mute) {
             qn_buf_append(&c->out, reply.data, reply.len);
         }
-        if (e->is_write) {
+        if (e->cmd->where == QN_CMD_WRITE) {
             c->last_write = applied;
         }
         dirty_add(c);
@@ -656,10 +709,28 @@ static void outputs_flush(struct qn_frontend *fe)
     }
 }
 
+void qn_frontend_rates(struct qn_frontend *fe, qn_time_t now)
+{
+    struct qn_rates *r = &fe->rates;
+    struct qn_info_part *p = &fe->part;
+    if (now - r->since < QN_S) {
+        return;
+    }
+    uint64_t ms = (now - r->since) / QN_MS;
+    p->ops_per_sec = (p->commands_processed - r->commands) * 1000 / ms;
+    p->input_bytes_per_sec = (p->net_input_bytes - r->bytes_in) * 1000 / ms;
+    p->output_bytes_per_sec = (p->net_output_bytes - r->bytes_out) * 1000 / ms;
+    *r = (struct qn_rates){.since = now,
+                           .commands = p->commands_processed,
+                           .bytes_in = p->net_input_bytes,
+                           .bytes_out = p->net_output_bytes};
+}
+
 void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
 {
-    fe->stats.turns++;
+    fe->turns++;
     fe->again = false;
+    qn_frontend_rates(fe, now);
     /* After the turn's last byte was received: whatever was acknowledged or
      * read before a request of this turn was sent lies at or below it. */
     qn_slot_t index =
@@ -749,9 +820,9 @@ void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
         qn_conn_close(c);
         return;
     }
-    fe->stats.connections++;
-    if (fe->clients > fe->o.clients_max) {
-        fe->stats.rejected++;
+    fe->part.connections_received++;
+    if (fe->clients > fe->clients_max) {
+        fe->part.rejected_connections++;
         qn_reply_error(&c->out, "ERR max number of clients reached");
         qn_conn_close_after_reply(c);
         return;
@@ -765,10 +836,29 @@ void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
     reading_set(c, true);
 }
 
+struct qn_buf *qn_conn_answer(struct qn_conn *c)
+{
+    struct qn_buf *b = &c->out;
+    if (c->answer_mute) {
+        b = &c->fe->scratch;
+        b->len = 0;
+    }
+    c->answer_at = b->len;
+    return b;
+}
+
 void qn_conn_answered(struct qn_conn *c)
 {
+    if (c->closed) {
+        conn_free_if_done(c);
+        return;
+    }
     QN_ASSERT(c->hold == QN_HOLD_ANSWER);
+    struct qn_frontend *fe = c->fe;
+    const struct qn_buf *b = c->answer_mute ? &fe->scratch : &c->out;
+    reply_note(fe, c->last_cmd, reply_from(b, c->answer_at));
     c->hold = QN_HOLD_NONE;
+    fe->again = true;
     dirty_add(c);
     ready_add(c);
 }
@@ -792,6 +882,7 @@ bool qn_frontend_drained(const struct qn_frontend *fe)
 void qn_frontend_configured(struct qn_frontend *fe)
 {
     const struct qn_config *config = qn_replica_config(fe->o.replica);
+    fe->clients_max = (config->maxclients + fe->o.nodes - 1) / fe->o.nodes;
     fe->limits.bulk_max = config->proto_max_bulk_len;
     fe->limits.args_max = config->max_args;
     fe->limits.buffer_max = config->client_query_buffer_limit;
@@ -801,7 +892,8 @@ int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o)
 {
     *fe = (struct qn_frontend){.o = *o, .next_id = 1};
     fe->ready_end = &fe->ready;
-    fe->random = qn_clock_now() ^ o->self;
+    fe->rates.since = qn_clock_now();
+    fe->random = fe->rates.since ^ o->self;
     qn_frontend_configured(fe);
     fe->fifo = calloc(FIFO_MAX, sizeof *fe->fifo);
     return fe->fifo != NULL ? QN_OK : QN_ENOMEM;

@@ -27,6 +27,7 @@
 
 #include <uv.h>
 
+#include "kvs/info.h"
 #include "kvs/replica.h"
 #include "kvs/resp.h"
 
@@ -41,7 +42,6 @@ enum qn_hold {
 };
 
 struct qn_frontend;
-struct qn_ask;
 
 struct qn_conn {
     union {
@@ -80,7 +80,11 @@ struct qn_conn {
     uint64_t active_ms;
     uint64_t commands, bytes_in, bytes_out;
     const struct qn_cmd *last_cmd; /* or NULL */
-    qn_slot_t last_write;      /* slot of its last complete write, for WAIT */
+    struct qn_buf question;        /* asked of all replicas, until answered; see
+                                      kvs/wide.h */
+    size_t answer_at;     /* where a late reply began; SIZE_MAX: none yet */
+    bool answer_mute;     /* CLIENT REPLY OFF or SKIP for a late reply */
+    qn_slot_t last_write; /* slot of its last complete write, for WAIT */
     struct qn_conn *wait_next; /* WAIT: list of the server */
     bool waiting;              /* in that list */
     int64_t wait_want;         /* replicas */
@@ -92,16 +96,14 @@ struct qn_frontend_opts {
     struct qn_replica *replica; /* kept */
     qn_node_t self;
     uint32_t nodes;
-    uint32_t clients_max; /* of this replica */
     bool linearizable;
     struct qn_server *server; /* what local commands need to know */
 };
 
-/** Counters of this replica; INFO adds them up over all. */
-struct qn_frontend_stats {
-    uint64_t connections, rejected, commands, bytes_in, bytes_out;
-    uint64_t turns;
-    uint64_t calls[QN_CMD_ROWS_MAX]; /* by qn_cmd_index */
+/** Rates are differences over about a second. */
+struct qn_rates {
+    qn_time_t since; /* ns, start of the running interval */
+    uint64_t commands, bytes_in, bytes_out; /* counts at that time */
 };
 
 struct qn_frontend {
@@ -121,8 +123,14 @@ struct qn_frontend {
     uint64_t next_id;
     uint64_t random;
     bool draining;
-    bool again; /* something can go on at once */
-    struct qn_frontend_stats stats;
+    bool again;           /* something can go on at once */
+    uint32_t clients_max; /* this replica's share of maxclients */
+    uint64_t turns;
+    /* Counters of this replica as INFO wants them; the levels among them are
+     * filled in when somebody asks (kvs/wide.c). Times of commands are
+     * estimates: one request in 64 is timed, and counts for 64. */
+    struct qn_info_part part;
+    struct qn_rates rates;
 };
 
 int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o);
@@ -142,7 +150,12 @@ void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms);
  *  block: libuv also calls back (written, closed) between a turn and then. */
 bool qn_frontend_again(const struct qn_frontend *fe);
 
-/** Resume a connection held for QN_HOLD_ANSWER; its reply is in conn->out. */
+/** Where the reply of a connection held for QN_HOLD_ANSWER goes: once, right
+ *  before qn_conn_answered. */
+struct qn_buf *qn_conn_answer(struct qn_conn *c);
+
+/** Resume a connection held for QN_HOLD_ANSWER, its reply being written. One
+ *  that was closed meanwhile is let go; it must not be used afterwards. */
 void qn_conn_answered(struct qn_conn *c);
 
 /** Close now (KILL) or after its replies are written. */
@@ -151,6 +164,9 @@ void qn_conn_close_after_reply(struct qn_conn *c);
 
 /** By id; NULL: gone. */
 struct qn_conn *qn_frontend_find(struct qn_frontend *fe, uint64_t id);
+
+/** Bring the rates in `part` up to date. */
+void qn_frontend_rates(struct qn_frontend *fe, qn_time_t now);
 
 /** Stop reading; close each connection once its pending work is answered. */
 void qn_frontend_drain(struct qn_frontend *fe);

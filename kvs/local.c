@@ -12,6 +12,7 @@
 #include "kvs/reply.h"
 #include "kvs/server.h"
 #include "kvs/version.h"
+#include "kvs/wide.h"
 
 typedef void local_fn(struct qn_conn *c, struct qn_cmd_call *call);
 
@@ -305,6 +306,10 @@ static const struct {
     {"client|no-touch", run_client_no_touch},
     {"config|get", run_config_get},
     {"wait", run_wait},
+    {"info", qn_wide_info},
+    {"client|info", qn_wide_client_info},
+    {"client|list", qn_wide_client_list},
+    {"client|kill", qn_wide_client_kill},
     {"debug|sleep", qn_debug_sleep},
     {"debug|digest", qn_debug_digest},
     {"debug|hold-learns", qn_debug_hold_learns},

@@ -27,6 +27,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
@@ -44,6 +45,7 @@ struct pending {
     bool is_mark;
     uint8_t proto;
     uint64_t seq;            /* write: the driver's sequence */
+    qn_time_t since;         /* write: start of the turn it was submitted in */
     qn_slot_t index;         /* mark: least position */
     struct qn_cmd_call call; /* mark: argv lies in `args` */
     struct qn_slice *args;   /* mark: owned block {slices, bytes} */
@@ -64,6 +66,10 @@ struct qn_replica {
     size_t *reply_len;     /* [PENDING_MAX] */
     size_t reply_at;       /* start of the next one to take */
     uint32_t reply_head, reply_tail;
+
+    qn_time_t now;      /* start of this turn */
+    qn_slot_t last_own; /* slot of the last own write */
+    struct qn_replica_writes own;
 
     struct qn_slice *argv; /* [argv_cap], decoding of applied commands */
     uint32_t argv_cap;
@@ -150,6 +156,22 @@ static bool argv_grow(struct qn_replica *r, uint32_t need)
     return true;
 }
 
+/* The name of argv[2], argv[4], ... that stands there twice; NULL: none. */
+static const struct qn_slice *named_twice(const struct qn_cmd_call *c)
+{
+    for (uint32_t i = 2; i < c->argc; i += 2) {
+        for (uint32_t k = 2; k < i; k += 2) {
+            const struct qn_slice *a = &c->argv[i], *b = &c->argv[k];
+            if (a->len == b->len &&
+                strncasecmp((const char *)a->data, (const char *)b->data,
+                            a->len) == 0) {
+                return a;
+            }
+        }
+    }
+    return NULL;
+}
+
 /* CONFIG SET name value ...: all or nothing, decided here, so that all
  * replicas agree. */
 static void on_configure(void *ctx, const struct qn_cmd_call *c)
@@ -160,6 +182,14 @@ static void on_configure(void *ctx, const struct qn_cmd_call *c)
     int err = QN_OK;
     for (uint32_t i = 2; i + 1 < c->argc && err == QN_OK; i += 2) {
         err = qn_config_set(&next, c->argv[i], c->argv[i + 1], why, sizeof why);
+    }
+    const struct qn_slice *twice = err == QN_OK ? named_twice(c) : NULL;
+    if (twice != NULL) {
+        qn_reply_error(c->reply,
+                       "ERR CONFIG SET failed (possibly related to argument "
+                       "'%.*s') - duplicate parameter",
+                       (int)twice->len, (const char *)twice->data);
+        return;
     }
     if (err == QN_OK) {
         err = qn_config_check(&next, why, sizeof why);
@@ -216,6 +246,15 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
     r->config.databases = init.databases;
 }
 
+static void own_count(struct qn_replica *r, qn_slot_t slot)
+{
+    qn_time_t since = pending_at(r, r->head)->since;
+    qn_histogram_record(&r->own.latency, r->now - since);
+    r->own.writes++;
+    r->own.batches += slot != r->last_own;
+    r->last_own = slot;
+}
+
 static void on_apply(void *ctx, const struct qn_applied *a)
 {
     struct qn_replica *r = ctx;
@@ -234,6 +273,9 @@ static void on_apply(void *ctx, const struct qn_applied *a)
     switch ((enum entry_kind)a->bytes.data[0]) {
     case ENTRY_COMMAND:
         apply_command(r, a, rest, &call);
+        if (a->mine) {
+            own_count(r, a->slot);
+        }
         break;
     case ENTRY_INIT:
         apply_init(r, rest);
@@ -308,6 +350,7 @@ static int submit_parts(struct qn_replica *r, uint32_t count, uint8_t proto)
     if (err == QN_OK) {
         struct pending *p = pending_push(r);
         p->seq = seq;
+        p->since = r->now;
         p->proto = proto;
         r->writes++;
     }
@@ -411,6 +454,7 @@ bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply)
 
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
 {
+    r->now = now;
     bool did = qn_driver_turn(r->driver, now, wall_ms);
     if (r->store != NULL) {
         /* Marks that came in behind no write wait for an index only. */
@@ -500,6 +544,11 @@ qn_slot_t qn_replica_applied(const struct qn_replica *r)
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r)
 {
     return r->stamp_ms;
+}
+
+const struct qn_replica_writes *qn_replica_writes(const struct qn_replica *r)
+{
+    return &r->own;
 }
 
 uint64_t qn_replica_pending(const struct qn_replica *r)

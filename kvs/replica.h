@@ -29,11 +29,20 @@
 #include <stdbool.h>
 
 #include "core/base/bits.h"
+#include "core/base/histogram.h"
 #include "kvs/command.h"
 #include "kvs/config.h"
 #include "paxos/driver.h"
 
 struct qn_replica;
+
+/** Own writes, from the turn they were submitted in to the turn they were
+ *  applied in. */
+struct qn_replica_writes {
+    uint64_t writes;             /* applied */
+    uint64_t batches;            /* in so many slots */
+    struct qn_histogram latency; /* ns */
+};
 
 struct qn_replica_opts {
     struct qn_driver_opts driver;   /* `service` is filled by the replica */
@@ -76,6 +85,9 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms);
 /** Slots <= it are applied; and the stamp of the last one. */
 qn_slot_t qn_replica_applied(const struct qn_replica *r);
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
+
+/** Own writes applied so far; of clients only. */
+const struct qn_replica_writes *qn_replica_writes(const struct qn_replica *r);
 
 /** Write submissions not yet complete. */
 uint64_t qn_replica_pending(const struct qn_replica *r);

@@ -23,6 +23,7 @@
 #include "kvs/reply.h"
 #include "kvs/server.h"
 #include "kvs/store.h"
+#include "kvs/wide.h"
 #include "transports/registry.h"
 
 enum { PHASE_STARTING, PHASE_SERVING, PHASE_DRAINING, PHASE_ENDED };
@@ -88,11 +89,13 @@ static void turn(struct qn_server *s)
     qn_time_t now = qn_clock_now();
     struct qn_outbox_state *state = qn_outbox_state(s->outbox);
     /* relaxed: a sign of life; nothing is read through it. */
-    qn_store(&state->turns, s->frontend.stats.turns + 1, QN_RELAXED);
+    qn_store(&state->turns, s->frontend.turns + 1, QN_RELAXED);
     s->turn_wanted = false;
+    /* Before the front end's turn, which sends and writes what it gives. */
+    qn_time_t at = qn_ask_turn(s->ask, now);
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     ready_check(s);
-    qn_time_t at = waits_turn(s, now);
+    at = QN_MIN(at, waits_turn(s, now));
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
     deadline_set(s, at, now);
     drained_check(s);
@@ -164,7 +167,7 @@ static qn_time_t waits_turn(struct qn_server *s, qn_time_t now)
             *at = c->wait_next;
             c->waiting = false;
             if (!c->closed) {
-                qn_reply_int(&c->out, have);
+                qn_reply_int(qn_conn_answer(c), have);
             }
             qn_conn_answered(c);
         } else {
@@ -251,6 +254,8 @@ static void peer_down(struct qn_server *s, qn_node_t peer)
     qn_qp_close(s->direct[peer]);
     qn_qp_close(s->tree[peer]);
     s->direct[peer] = s->tree[peer] = NULL;
+    qn_ask_down(s->ask, peer);
+    s->turn_wanted = true;
 }
 
 static void on_control(uv_poll_t *h, int status, int events)
@@ -298,6 +303,12 @@ static void on_configured(void *ctx)
 {
     struct qn_server *s = ctx;
     qn_frontend_configured(&s->frontend);
+}
+
+static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
+{
+    struct qn_server *s = ctx;
+    qn_ask_told(s->ask, from, bytes);
 }
 
 static void server_stop(struct qn_server *s)
@@ -390,6 +401,7 @@ static int replica_make(struct qn_server *s)
                    .now = qn_clock_now()},
         .config = b->config,
         .founder = b->self == 0,
+        .told = on_told,
         .configured = on_configured,
         .ctx = s,
     };
@@ -402,11 +414,11 @@ static int replica_make(struct qn_server *s)
         .replica = s->replica,
         .self = b->self,
         .nodes = b->nodes,
-        .clients_max = b->config->maxclients,
         .linearizable = b->config->linearizable,
         .server = s,
     };
-    return qn_frontend_init(&s->frontend, &fe);
+    err = qn_frontend_init(&s->frontend, &fe);
+    return err == QN_OK ? qn_wide_init(s) : err;
 }
 
 static int loop_make(struct qn_server *s)

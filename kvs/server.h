@@ -35,6 +35,7 @@ struct qn_server {
     struct qn_replica *replica;
     struct qn_frontend frontend;
     struct qn_ask *ask; /* questions between replicas */
+    char run_id[41];    /* hexadecimal, the same on all replicas */
 
     uv_poll_t bell_poll;
     uv_poll_t control_poll;

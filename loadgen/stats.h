@@ -5,7 +5,7 @@
  * What a load has seen. One thread each; threads merge theirs.
  */
 
-#include "loadgen/histogram.h"
+#include "core/base/histogram.h"
 #include "loadgen/mix.h"
 
 #define QN_STATS_TEXT_MAX 200

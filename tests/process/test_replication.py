@@ -241,6 +241,132 @@ def test_big_values():
         check("digests", len(set(digests(q))), 1)
 
 
+def info(c, *sections):
+    """INFO as a dict of texts."""
+    lines = c.call("INFO", *sections).decode().split("\r\n")
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def clients(c, *filters):
+    """CLIENT LIST as dicts."""
+    text = c.call("CLIENT", "LIST", *filters).decode()
+    return [dict(f.split("=", 1) for f in line.split(" "))
+            for line in text.splitlines()]
+
+
+def test_info_and_clients_mean_all_replicas():
+    for replicas in (1, 3, 5):
+        with Quoind(PATH, replicas=replicas) as q:
+            cs = [q.client(i) for i in range(replicas)]
+            for i, c in enumerate(cs):
+                c.call("CLIENT", "SETNAME", "n%d" % i)
+                c.call("SET", "k%d" % i, i)
+                c.call("GET", "k%d" % i)
+                c.call("GET", "nobody")
+                c.call("INCRBY", "k0", "x")
+            all_ = [info(c, "everything") for c in cs]
+            pids = {int(a["process_id"]) for a in all_}
+            check("a pid of its own each", pids, set(q.pids()))
+            check("one run_id", len({a["run_id"] for a in all_}), 1)
+            check("digits", len(all_[0]["run_id"]), 40)
+            for a in all_:
+                check("missing", a["replicas_missing"], "")
+                check("clients", a["connected_clients"], str(replicas))
+                check("blocked", a["blocked_clients"], "0")
+                check("hits", a["keyspace_hits"], str(replicas))
+                check("misses", a["keyspace_misses"], str(replicas))
+                check("errors", a["errorstat_ERR"], "count=%d" % replicas)
+                check("port", a["tcp_port"], str(q.port))
+                check("keys", a["db0"].split(",")[0], "keys=%d" % replicas)
+                get = dict(f.split("=") for f in a["cmdstat_get"].split(","))
+                check("calls", get["calls"], str(2 * replicas))
+                incr = dict(f.split("=")
+                            for f in a["cmdstat_incrby"].split(","))
+                check("failed", incr["failed_calls"], str(replicas))
+                for i in range(replicas):
+                    assert "state=online" in a["replica%d" % i], a
+            ids = set()
+            for c in cs:
+                lines = clients(c)
+                check("names", sorted(x["name"] for x in lines),
+                      ["n%d" % i for i in range(replicas)])
+                ids |= {x["id"] for x in lines}
+            check("ids", len(ids), replicas)
+
+
+def test_client_kill_reaches_every_replica():
+    with Quoind(PATH) as q:
+        asker, other = q.client(0), q.client(1)
+        oid = other.call("CLIENT", "ID")
+        check("listed", [x["id"] for x in clients(asker, "ID", oid)],
+              [str(oid)])
+        check("kill", asker.call("CLIENT", "KILL", "ID", oid), 1)
+        assert closed(other), "it lives"
+        check("again", asker.call("CLIENT", "KILL", "ID", oid), 0)
+        # One that waits is let go.
+        waits = q.client(2)
+        wid = waits.call("CLIENT", "ID")
+        waits.send(Client.encode("WAIT", 9, 0))
+        while info(asker, "clients")["blocked_clients"] != "1":
+            pass
+        check("kill", asker.call("CLIENT", "KILL", "ID", wid), 1)
+        assert closed(waits), "it waits"
+        check("blocked", info(asker, "clients")["blocked_clients"], "0")
+        # The asker has its reply before it goes; what follows is dropped.
+        me = asker.call("CLIENT", "ID")
+        asker.send(Client.encode("CLIENT", "KILL", "ID", me, "SKIPME", "no") +
+                   Client.encode("PING"))
+        check("self", asker.reply(), 1)
+        assert closed(asker), "it goes on"
+
+
+def closed(c):
+    try:
+        c.reply()
+        return False
+    except (ConnectionError, OSError):
+        return True
+
+
+def test_pipelines_around_questions_keep_their_order():
+    with Quoind(PATH) as q:
+        c = q.client(1)
+        got = c.pipeline(("SET", "a", 1), ("INFO", "server"), ("GET", "a"),
+                         ("CLIENT", "LIST"), ("INCR", "a"),
+                         ("CLIENT", "KILL", "ID", 1 << 40), ("GET", "a"),
+                         ("CLIENT", "KILL", "1.2.3.4:5"), ("PING",))
+        check("order", got[:1] + got[2:3] + got[4:7] + got[8:],
+              [b"OK", b"1", 2, 0, b"2", b"PONG"])
+        check("old form", str(got[7]), "ERR No such client")
+        c.send(Client.encode("CLIENT", "REPLY", "SKIP") +
+               Client.encode("INFO") + Client.encode("PING"))
+        check("skipped", c.reply(), b"PONG")
+
+
+def test_a_silent_replica_is_named():
+    with Quoind(PATH) as q:
+        cs = [q.client(i) for i in range(3)]
+        os.kill(q.pids()[2], signal.SIGSTOP)
+        check("stopped", info(cs[0], "quoin")["replicas_missing"], "2")
+        check("left out", len(clients(cs[0])), 2)
+        os.kill(q.pids()[2], signal.SIGCONT)
+        while info(cs[0], "quoin")["replicas_missing"] != "":
+            pass
+        check("back", len(clients(cs[0])), 3)
+        os.kill(q.pids()[2], signal.SIGKILL)
+        while info(cs[0], "quoin")["replicas_missing"] != "2":
+            pass
+        check("left out", len(clients(cs[1])), 2)
+
+
+def test_an_option_is_set_once():
+    with Quoind(PATH) as q:
+        got = q.client(1).call("CONFIG", "SET", "max-args", 2000,
+                               "MAX-ARGS", 3000)
+        check("twice", str(got), "ERR CONFIG SET failed (possibly related to "
+              "argument 'MAX-ARGS') - duplicate parameter")
+
+
 def main():
     names = sys.argv[2:] or [n for n in globals() if n.startswith("test_")]
     failed = 0

@@ -1,5 +1,5 @@
-#ifndef QN_LOADGEN_HISTOGRAM_H
-#define QN_LOADGEN_HISTOGRAM_H
+#ifndef QN_BASE_HISTOGRAM_H
+#define QN_BASE_HISTOGRAM_H
 
 /**
  * A log-linear histogram of times with three significant digits.

@@ -1,9 +1,8 @@
-#include "loadgen/histogram.h"
+#include "core/base/histogram.h"
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 
-#include <math.h>
 #include <string.h>
 
 /*
@@ -27,7 +26,9 @@ uint64_t qn_histogram_upper(uint32_t index)
 uint64_t qn_histogram_quantile(const struct qn_histogram *h, double q)
 {
     QN_ASSERT(q > 0 && q <= 1);
-    uint64_t rank = (uint64_t)ceil(q * (double)h->count);
+    double exact = q * (double)h->count;
+    uint64_t rank = (uint64_t)exact;
+    rank += (double)rank < exact; /* rounded up */
     rank = QN_MIN(rank, h->count);
     uint64_t seen = 0;
     for (uint32_t i = 0; i < QN_HISTOGRAM_BUCKETS && rank > 0; i++) {

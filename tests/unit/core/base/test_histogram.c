@@ -1,5 +1,5 @@
 #include "core/base/bits.h"
-#include "loadgen/histogram.h"
+#include "core/base/histogram.h"
 #include "loadgen/random.h"
 #include "tests/support/test.h"
 
