@@ -123,6 +123,9 @@ static bool more_to_do(struct qn_server *s)
 static void on_prepare(uv_prepare_t *h)
 {
     struct qn_server *s = h->data;
+    if (!more_to_do(s)) {
+        qn_spin_yield();
+    }
     qn_bell_arm(&s->bell);
     if (more_to_do(s)) {
         qn_bell_wake(&s->bell);

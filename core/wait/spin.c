@@ -1,5 +1,7 @@
 #include "core/wait/spin.h"
 
+#include <sched.h>
+
 #include "core/base/assert.h"
 #include "core/base/atomic.h"
 
@@ -36,4 +38,9 @@ bool qn_spin_again(struct qn_spin *s, qn_time_t now)
     }
     qn_pause();
     return true;
+}
+
+void qn_spin_yield(void)
+{
+    (void)sched_yield(); /* cannot fail on Linux */
 }

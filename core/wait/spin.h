@@ -46,4 +46,12 @@ void qn_spin_reset(struct qn_spin *s);
 /** Nothing was found. @return true: look again; false: park. `now` in ns. */
 bool qn_spin_again(struct qn_spin *s, qn_time_t now);
 
+/**
+ * Let whoever else is runnable on this core go first, once. An event loop calls
+ * it when it has found nothing more to do, before it declares that it sleeps:
+ * a client or a peer that shares the core then makes more work before the loop
+ * looks again, and one wake-up serves all of it. 0.4 us if nobody waits.
+ */
+void qn_spin_yield(void);
+
 #endif
