@@ -743,6 +743,12 @@ void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
     qn_driver_flush(qn_replica_driver(fe->o.replica), now);
     completions_take(fe); /* a group of one decides in the flush */
     outputs_flush(fe);
+    /* The flush may have made room, or completed what a request stands behind;
+     * nobody rings for that. */
+    for (struct qn_conn *c = fe->ready; c != NULL && !fe->again;
+         c = c->ready_next) {
+        fe->again = hold_over(c);
+    }
 }
 
 bool qn_frontend_again(const struct qn_frontend *fe)
