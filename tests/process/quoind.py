@@ -106,6 +106,9 @@ def free_ports(count):
         try:
             for i in range(count + 1):
                 with socket.socket() as s:
+                    # Remains of closed connections do not count, as they
+                    # do not for the server.
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     s.bind(("127.0.0.1", base + i))
             return base
         except OSError:

@@ -32,6 +32,9 @@ def free_ports(n):
             for port in range(first, first + n):
                 s = socket.socket()
                 taken.append(s)
+                # Remains of closed connections do not count, as they do
+                # not for the server.
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 s.bind(("127.0.0.1", port))
             return first
         except (OSError, OverflowError):
