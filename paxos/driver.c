@@ -66,7 +66,8 @@ struct qn_driver {
     qn_time_t machine_deadline;
     qn_time_t learn_at; /* the tree brought something last */
     qn_time_t beat_at;  /* next look at the peers' positions; or NEVER */
-    qn_slot_t applied;
+    qn_slot_t applied;  /* all of them */
+    qn_slot_t exposed;  /* >= applied: at least a part of it is in the state */
     qn_node_t acceptor;
     bool again, did, hold_learns, need_snapshot;
     bool tree_waits; /* the tree has something to send and no room */
@@ -221,6 +222,7 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
         .seq = a->group.first,
         .mine = a->mine,
     };
+    d->exposed = a->slot;
     uint32_t n;
     do {
         for (n = 0; n < QN_AHEAD && qn_commands_next(&list, &next[n]); n++) {
@@ -281,13 +283,15 @@ static int step(struct qn_driver *d, const struct qn_input *in)
     return QN_OK;
 }
 
-/* Publish before expose; then tell the peers. The index is looked at in each
- * turn, not only after applying: should a wild store have lowered it, what was
- * exposed here is published again. */
+/* Publish before expose: a slot counts as exposed with its first command, for
+ * a step may end in the middle of a slot, and reads may come then. Then tell
+ * the peers. The index is looked at in each turn, not only after applying:
+ * should a wild store have lowered it, what was exposed here is published
+ * again. */
 static void publish(struct qn_driver *d)
 {
-    if (qn_load(d->o.read_index, QN_SEQ_CST) < d->applied) {
-        qn_fetch_max(d->o.read_index, d->applied);
+    if (qn_load(d->o.read_index, QN_SEQ_CST) < d->exposed) {
+        qn_fetch_max(d->o.read_index, d->exposed);
     }
     /* relaxed: only this thread writes its own lines. */
     if (qn_load(&d->o.state->applied, QN_RELAXED) != d->applied) {
@@ -578,13 +582,15 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
 {
     const struct qn_input in = {.kind = QN_IN_SUBMIT,
                                 .submit = {.parts = parts, .count = count}};
-    int err = qn_onepaxos_step(d->machine, &in, d->now, d->wall_ms, &d->out);
-    if (err != QN_OK) {
-        return err;
+    qn_slot_t before = d->exposed;
+    int err = step(d, &in);
+    if (err == QN_OK) {
+        *seq = d->out.seq;
     }
-    *seq = d->out.seq;
-    QN_ASSERT(d->out.count == 0);
-    return QN_OK;
+    if (d->exposed != before) {
+        publish(d); /* a node that catches up has applied something */
+    }
+    return err;
 }
 
 bool qn_driver_room(const struct qn_driver *d)
