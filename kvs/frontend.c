@@ -905,8 +905,38 @@ int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o)
     return fe->fifo != NULL ? QN_OK : QN_ENOMEM;
 }
 
+/* What holds a connection that is closed: this turn's lists, and submissions
+ * that are not complete. */
+static void conns_release(struct qn_frontend *fe)
+{
+    for (struct qn_conn *c = fe->ready, *next; c != NULL; c = next) {
+        next = c->ready_next;
+        c->in_ready = false;
+        conn_free_if_done(c);
+    }
+    for (struct qn_conn *c = fe->dirty, *next; c != NULL; c = next) {
+        next = c->dirty_next;
+        c->in_dirty = false;
+        conn_free_if_done(c);
+    }
+    for (; fe->fifo_head != fe->fifo_tail; fe->fifo_head++) {
+        struct qn_conn *c = fe->fifo[fe->fifo_head & (FIFO_MAX - 1)].conn;
+        c->pending--;
+        conn_free_if_done(c);
+    }
+}
+
+void qn_frontend_close_all(struct qn_frontend *fe)
+{
+    for (struct qn_conn *c = fe->all; c != NULL; c = c->next) {
+        qn_conn_close(c); /* it leaves the list later, in on_closed */
+    }
+}
+
 void qn_frontend_fini(struct qn_frontend *fe)
 {
+    QN_ASSERT(fe->all == NULL);
+    conns_release(fe);
     for (uint32_t i = 0; i < fe->pool_count; i++) {
         free(fe->pool[i]);
     }

@@ -134,6 +134,9 @@ struct qn_frontend {
 };
 
 int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o);
+/** Close all connections, whatever they wait for. The loop is to run once more
+ *  before fini, so that libuv lets go of them. */
+void qn_frontend_close_all(struct qn_frontend *fe);
 void qn_frontend_fini(struct qn_frontend *fe);
 
 /** The configuration has changed: take over the limits. */

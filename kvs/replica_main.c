@@ -493,11 +493,12 @@ int qn_replica_main(const struct qn_boot *boot)
         return 1;
     }
     int err = server_make(s, boot);
-    if (err != QN_OK) {
+    if (err == QN_OK) {
+        uv_run(&s->loop, UV_RUN_DEFAULT);
+    } else {
         qn_boot_failed(boot, err);
-        return 1;
     }
-    uv_run(&s->loop, UV_RUN_DEFAULT);
-    /* The process ends here: its memory goes with it. */
-    return 0;
+    qn_server_fini(s);
+    free(s);
+    return err == QN_OK ? 0 : 1;
 }

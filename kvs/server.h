@@ -54,6 +54,10 @@ struct qn_server {
     uint64_t started_wall_ms;
 };
 
+/** Give back, in reverse order, whatever was made of `s`; also after a start
+ *  that failed halfway. Its loop is initialized and does not run. */
+void qn_server_fini(struct qn_server *s);
+
 /* What local commands need (kvs/local.c). */
 
 /** WAIT: answer `c` once `want` other replicas have applied its last write, or

@@ -7,10 +7,12 @@
 Only the standard library; replies are RESP2.
 """
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 
@@ -96,13 +98,10 @@ class Client:
 
 
 def free_ports(count):
-    """A port p such that p .. p+count are free now."""
+    """A port p such that p .. p+count are free now. Below the kernel's range
+    for clients, where thousands of closed connections may linger."""
     for _ in range(200):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            base = s.getsockname()[1]
-        if base + count > 65000:
-            continue
+        base = random.randrange(10000, 32000 - count)
         try:
             for i in range(count + 1):
                 with socket.socket() as s:
@@ -124,7 +123,9 @@ class Quoind:
                     str(replicas), "--enable-debug-command", *args]
 
     def __enter__(self):
-        self.proc = subprocess.Popen(self.cmd, stderr=subprocess.PIPE,
+        # A file, not a pipe: nobody reads before the end.
+        self.errors = tempfile.TemporaryFile()
+        self.proc = subprocess.Popen(self.cmd, stderr=self.errors,
                                      stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while True:
@@ -139,7 +140,7 @@ class Quoind:
             if self.proc.poll() is not None or time.monotonic() > deadline:
                 self.proc.kill()
                 raise RuntimeError("quoind did not start: %s" %
-                                   self.proc.stderr.read().decode())
+                                   self._read_log())
             time.sleep(0.01)
         return self
 
@@ -159,9 +160,15 @@ class Quoind:
             self.status = self.proc.wait()
             raise RuntimeError("quoind did not drain within 20 s")
         finally:
-            self.log = self.proc.stderr.read().decode()
-            self.proc.stderr.close()
+            self.log = self._read_log()
+        if "Sanitizer" in self.log or "runtime error" in self.log:
+            raise RuntimeError("a sanitizer complained:\n" + self.log)
         return False
+
+    def _read_log(self):
+        with self.errors as f:
+            f.seek(0)
+            return f.read().decode(errors="replace")
 
     def pids(self):
         """Process ids of the replicas, by node."""
