@@ -34,6 +34,9 @@ static void on_deadline(uv_timer_t *h)
 {
     struct qn_server *s = h->data;
     s->deadline_at = QN_TIME_NEVER; /* the turn sets it anew */
+    /* libuv runs timers before it polls: one that became due since the last
+     * turn would otherwise be forgotten in a sleep without end. */
+    s->turn_wanted = true;
 }
 
 static void deadline_set(struct qn_server *s, qn_time_t at, qn_time_t now)

@@ -44,6 +44,8 @@ struct peer {
     struct qn_joiner joiner;
     struct qn_msg parked; /* joined and refused, if is_parked */
     bool is_parked, corrupt;
+    bool refused;          /* its next message, in the channel or parked, ... */
+    uint64_t refused_step; /* ... when d->steps was this */
     qn_slot_t applied, learned; /* as it said last */
 };
 
@@ -72,6 +74,7 @@ struct qn_driver {
     bool again, did, hold_learns, need_snapshot;
     bool tree_waits; /* the tree has something to send and no room */
     uint64_t batches, commands;
+    uint64_t steps; /* that changed something: what was refused may fit now */
     struct qn_step_out out; /* of the current step; large, so not on stack */
 };
 
@@ -190,6 +193,24 @@ static void bcast_send(struct qn_driver *d)
     }
 }
 
+/* @return true while something waits for room. A child that is waited for may
+ * have been sent nothing since its last flush, so the context would not flush
+ * it; but only a flush asks it to ring. */
+static bool tree_flush(struct qn_driver *d)
+{
+    bool waits = qn_context_flush(d->context);
+    if (qn_sendq_empty(&d->bcast)) {
+        return waits;
+    }
+    for (uint64_t m = d->children; m != 0; m &= m - 1) {
+        struct qn_qp *qp = d->tree[__builtin_ctzll(m)];
+        if (qp != NULL) {
+            (void)qn_qp_flush(qp);
+        }
+    }
+    return true;
+}
+
 static void out_bcast(struct qn_driver *d, const struct qn_msg *m)
 {
     /* release -> acquire in qn_driver_read_index: before anybody can learn the
@@ -276,6 +297,7 @@ static int step(struct qn_driver *d, const struct qn_input *in)
         out_execute(d, &d->out.out[i]);
     }
     d->did |= d->out.count != 0;
+    d->steps += d->out.count != 0;
     d->again |= d->out.again;
     d->transfers = d->out.transfers;
     d->machine_deadline = d->out.deadline;
@@ -331,7 +353,9 @@ static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
     if (err == QN_ECORRUPT || err == QN_ENOSYS) {
         peer_corrupt(d, from);
     }
-    return err != QN_EAGAIN && err != QN_ENOMEM;
+    d->peer[from].refused = err == QN_EAGAIN || err == QN_ENOMEM;
+    d->peer[from].refused_step = d->steps;
+    return !d->peer[from].refused;
 }
 
 static void told(struct qn_driver *d, qn_node_t from, const uint8_t *bytes,
@@ -519,8 +543,7 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     }
     d->touched = waits;
     if (d->o.nodes > 1) {
-        d->tree_waits =
-            qn_context_flush(d->context) || !qn_sendq_empty(&d->bcast);
+        d->tree_waits = tree_flush(d);
     }
     if (d->did && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
         d->beat_at = now + BEAT_EVERY;
@@ -545,7 +568,7 @@ static bool room_came(struct qn_driver *d)
         }
     }
     if (d->tree_waits) {
-        d->tree_waits = qn_context_flush(d->context);
+        d->tree_waits = tree_flush(d);
         came |= !qn_sendq_empty(&d->bcast) && children_full(d) == 0;
     }
     return came;
@@ -557,8 +580,13 @@ bool qn_driver_pending(struct qn_driver *d)
     size_t len = 0;
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         struct peer *p = &d->peer[i];
-        if (p->qp != NULL && !p->corrupt && !p->is_parked &&
-            qn_qp_peek(p->qp, &bytes, &len) == QN_OK) {
+        if (p->qp == NULL || p->corrupt) {
+            continue;
+        }
+        /* What was refused may be taken once the machine has moved, perhaps
+         * later in the same turn; until then, asking again is no use. */
+        if (p->refused ? p->refused_step != d->steps
+                       : qn_qp_peek(p->qp, &bytes, &len) == QN_OK) {
             return true;
         }
     }

@@ -180,6 +180,8 @@ static int ready_to_send(struct qn_ump *u)
         return u->status;
     }
     if (u->staged != 0) {
+        u->starved =
+            true; /* also if a flush now pushes it and fills the ring */
         return QN_EAGAIN;
     }
     if (!have_room(u)) {
@@ -320,6 +322,7 @@ uint32_t qn_ump_room(struct qn_qp *qp)
     if (u->staged != 0) {
         push(u);
     }
+    u->starved |= u->staged != 0;
     if (u->status != QN_OK || u->staged != 0 || !have_room(u)) {
         return 0;
     }
