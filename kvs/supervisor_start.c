@@ -60,10 +60,9 @@ static uint32_t replicas_auto(const struct qn_places *p)
 static void seat_all(struct qn_supervisor *s)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        s->replica[i].place =
-            qn_places_of(&s->places,
-                         qn_places_seat(&s->places, i, s->config.replicas),
-                         (enum qn_bind)s->config.pin);
+        s->replica[i].place = qn_places_of(
+            &s->places, qn_places_seat(&s->places, i, s->config.replicas),
+            (enum qn_bind)s->config.pin);
     }
 }
 

@@ -13,8 +13,9 @@
 
 #define QN_SIM_NOBODY      QN_SIM_NODES
 #define QN_SIM_STACK_BYTES (256u * 1024)
-#define QN_SIM_PENDING_MAX 128u /* stores in a buffer; beyond, the oldest go   \
-                                 */
+#define QN_SIM_PENDING_MAX                                                     \
+    128u /* stores in a buffer; beyond, the oldest go                          \
+          */
 
 struct qn_sim_pending {
     uint8_t *at; /* shared */

@@ -290,7 +290,8 @@ static void send_for_ever(struct qn_mesh_end *end)
 {
     struct qn_qp *qp = end->qp[0][QN_LANE_DIRECT];
     uint8_t *buf = malloc(QN_MSG_MAX);
-    for (uint32_t i = 0; buf != NULL; i++) {
+    cr_assert_not_null(buf);
+    for (uint32_t i = 0;; i++) {
         uint32_t len = (i * 7919) % (i % 8 == 0 ? 60000 : 300);
         pattern(buf, len, i);
         (void)qn_qp_send(qp, buf, len, QN_TIME_NEVER);
