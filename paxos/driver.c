@@ -33,6 +33,7 @@
 enum {
     RECV_MAX = 256,         /* messages of one peer in one turn */
     FRAMES_MAX = 4096,      /* frames of the tree in one turn */
+    FILLS_MAX = 64,         /* slots sent to each laggard in one turn */
     TELL_BYTES_MAX = 60000, /* of qn_driver_tell */
 };
 #define BEAT_EVERY ((qn_time_t)2 * QN_MS) /* look at the peers' positions */
@@ -505,6 +506,26 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
     return d->did;
 }
 
+/* Send what is queued; to a peer with an empty queue and room, the next slot
+ * of what it has asked for. @return true if there may be more of that. */
+static bool queues_send(struct qn_driver *d)
+{
+    uint64_t room = 0;
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        struct peer *p = &d->peer[i];
+        if (p->qp != NULL && queue_send(d, i, &p->control) &&
+            queue_send(d, i, &p->bulk) && (d->transfers & bit(i)) != 0) {
+            d->touched |= bit(i);
+            room |= qn_qp_room(p->qp) > 0 ? bit(i) : 0;
+        }
+    }
+    if (room != 0) {
+        const struct qn_input in = {.kind = QN_IN_ROOM, .room = {room}};
+        step(d, &in);
+    }
+    return room != 0;
+}
+
 bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
 {
     d->now = now;
@@ -513,21 +534,7 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
         d->again = false;
         step(d, &tick);
     } while (d->again);
-    uint64_t room = 0;
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        struct peer *p = &d->peer[i];
-        if (p->qp == NULL) {
-            continue;
-        }
-        if (queue_send(d, i, &p->control) && queue_send(d, i, &p->bulk) &&
-            (d->transfers & bit(i)) != 0) {
-            d->touched |= bit(i);
-            room |= qn_qp_room(p->qp) > 0 ? bit(i) : 0;
-        }
-    }
-    if (room != 0) {
-        const struct qn_input in = {.kind = QN_IN_ROOM, .room = {room}};
-        step(d, &in);
+    for (uint32_t i = 0; i < FILLS_MAX && queues_send(d); i++) {
     }
     bcast_send(d);
     publish(d);

@@ -276,6 +276,25 @@ Test(driver, a_learner_that_stood_still_catches_up)
     group_stop();
 }
 
+Test(driver, a_node_that_catches_up_submits_meanwhile)
+{
+    group_start(3);
+    node[2].stopped = true;
+    for (uint64_t x = 0; x < 3000; x++) {
+        submit_number((uint32_t)(x % 2), x);
+        rounds(1);
+    }
+    rounds(20);
+    node[2].stopped = false;
+    for (uint64_t x = 0; x < 500; x++) {
+        submit_number(2, x);
+        rounds(x % 5 == 0);
+    }
+    rounds(3000);
+    check_equal_logs(3500);
+    group_stop();
+}
+
 Test(driver, held_learns_are_applied_after_release)
 {
     group_start(3);
