@@ -1,0 +1,340 @@
+/*
+ * A connection: its life, reading, writing, holding.
+ *
+ * Input. A readable connection borrows a buffer from a pool for the turn; the
+ * reader parses it in place, and only an unfinished request is kept. So ten
+ * thousand idle connections hold no input memory.
+ *
+ * Output. Replies are appended to `out` and written once per turn. What the
+ * socket does not take goes to libuv as `sending`, one write at a time.
+ *
+ * Back-pressure. No room at the replica, or a peer that does not read its
+ * replies: the connection is held and its socket not read; TCP does the rest.
+ */
+#include "kvs/conn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "kvs/frontend_internal.h"
+
+enum {
+    INPUT_BYTES = 16384,   /* a pooled input buffer */
+    OUT_KEEP_BYTES = 4096, /* an idle connection's output buffer */
+};
+
+/* ---- input buffers ------------------------------------------------------- */
+
+static uint8_t *pool_get(struct qn_frontend *fe)
+{
+    if (fe->pool_count > 0) {
+        return fe->pool[--fe->pool_count];
+    }
+    return malloc(INPUT_BYTES);
+}
+
+static void pool_put(struct qn_frontend *fe, uint8_t *buf)
+{
+    if (fe->pool_count == fe->pool_cap) {
+        uint32_t cap = fe->pool_cap == 0 ? 64 : fe->pool_cap * 2;
+        uint8_t **pool = realloc(fe->pool, cap * sizeof *pool);
+        if (pool == NULL) {
+            free(buf);
+            return;
+        }
+        fe->pool = pool;
+        fe->pool_cap = cap;
+    }
+    fe->pool[fe->pool_count++] = buf;
+}
+
+/* The turn's bytes become the reader's own; the pooled buffer goes back. */
+int qn_conn_settle(struct qn_conn *c)
+{
+    int err = qn_resp_settle(&c->in);
+    if (c->input != NULL) {
+        pool_put(c->fe, c->input);
+        c->input = NULL;
+        c->input_len = 0;
+    }
+    return err;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void conn_free(struct qn_conn *c)
+{
+    qn_resp_free(&c->in);
+    qn_buf_free(&c->out);
+    qn_buf_free(&c->sending);
+    qn_buf_free(&c->question);
+    free(c->held_argv);
+    free(c->name);
+    free(c->lib_name);
+    free(c->lib_ver);
+    free(c);
+}
+
+void qn_conn_free_if_done(struct qn_conn *c)
+{
+    if (c->closed && c->pending == 0 && !c->in_ready && !c->in_dirty &&
+        !c->waiting && c->fe == NULL) {
+        conn_free(c);
+    }
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct qn_conn *c = h->data;
+    struct qn_frontend *fe = c->fe;
+    if (c->prev != NULL) {
+        c->prev->next = c->next;
+    } else {
+        fe->all = c->next;
+    }
+    if (c->next != NULL) {
+        c->next->prev = c->prev;
+    }
+    fe->clients--;
+    fe->again |= fe->draining;
+    c->fe = NULL;
+    qn_conn_free_if_done(c);
+}
+
+void qn_conn_close(struct qn_conn *c)
+{
+    if (c->closed) {
+        return;
+    }
+    c->closed = true;
+    c->hold = QN_HOLD_NONE;
+    if (c->input != NULL) {
+        pool_put(c->fe, c->input);
+        c->input = NULL;
+    }
+    uv_close((uv_handle_t *)&c->uv, on_closed);
+}
+
+void qn_conn_close_after_reply(struct qn_conn *c)
+{
+    c->closing = true;
+    qn_frontend_dirty(c);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+size_t qn_conn_unsent(const struct qn_conn *c)
+{
+    return c->out.len + c->sending.len;
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+    struct qn_conn *c = req->data;
+    c->writing = false;
+    qn_buf_free(&c->sending);
+    if (c->closed) {
+        return;
+    }
+    if (status < 0) {
+        qn_conn_close(c);
+        return;
+    }
+    qn_frontend_dirty(c);
+    c->fe->again = true;
+    if (c->hold == QN_HOLD_OUTPUT) {
+        qn_frontend_ready(c);
+    }
+}
+
+/* Hand what the socket did not take to libuv. */
+static void conn_write_rest(struct qn_conn *c, size_t done)
+{
+    c->sending = c->out;
+    c->out = (struct qn_buf){0};
+    uv_buf_t b = uv_buf_init((char *)c->sending.data + done,
+                             (unsigned)(c->sending.len - done));
+    c->write_req.data = c;
+    c->writing = true;
+    if (uv_write(&c->write_req, &c->uv.stream, &b, 1, on_written) != 0) {
+        c->writing = false;
+        qn_conn_close(c);
+    }
+}
+
+void qn_conn_flush(struct qn_conn *c)
+{
+    if (c->closed) {
+        return;
+    }
+    if (c->out.oom) {
+        qn_log(QN_LOG_WARN, "no memory for a reply: closing client %llu",
+               (unsigned long long)c->id);
+        qn_conn_close(c);
+        return;
+    }
+    if (c->out.len > 0 && !c->writing) {
+        uv_buf_t b = uv_buf_init((char *)c->out.data, (unsigned)c->out.len);
+        int n = uv_try_write(&c->uv.stream, &b, 1);
+        c->bytes_out += c->out.len;
+        c->fe->part.net_output_bytes += c->out.len;
+        if (n < 0 && n != UV_EAGAIN) {
+            qn_conn_close(c);
+            return;
+        }
+        if (n == (int)c->out.len) {
+            c->out.len = 0;
+            if (c->out.cap > OUT_KEEP_BYTES) {
+                qn_buf_free(&c->out);
+            }
+            if (c->hold == QN_HOLD_OUTPUT) {
+                qn_frontend_ready(c);
+                c->fe->again = true;
+            }
+        } else {
+            conn_write_rest(c, n < 0 ? 0 : (size_t)n);
+        }
+    }
+    if (c->closing && c->out.len == 0 && !c->writing && c->pending == 0 &&
+        c->question.len == 0) {
+        qn_conn_close(c);
+    }
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    struct qn_conn *c = h->data;
+    *buf = uv_buf_init(NULL, 0);
+    if (c->input != NULL) {
+        /* A second read in one turn: keep the first one. */
+        qn_resp_feed(&c->in, c->input, c->input_len);
+        if (qn_conn_settle(c) != QN_OK) {
+            return;
+        }
+    }
+    if (qn_resp_holds(&c->in)) {
+        size_t n = 0;
+        uint8_t *room = qn_resp_room(&c->in, &n);
+        if (room != NULL) {
+            *buf = uv_buf_init((char *)room, (unsigned)QN_MIN(n, 1u << 30));
+        }
+        return;
+    }
+    c->input = pool_get(c->fe);
+    c->input_len = 0;
+    if (c->input != NULL) {
+        *buf = uv_buf_init((char *)c->input, INPUT_BYTES);
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    (void)buf;
+    struct qn_conn *c = stream->data;
+    struct qn_frontend *fe = c->fe;
+    if (n > 0) {
+        c->bytes_in += (uint64_t)n;
+        fe->part.net_input_bytes += (uint64_t)n;
+        if (c->input != NULL) {
+            c->input_len = (size_t)n;
+        } else {
+            qn_resp_fed(&c->in, (size_t)n);
+        }
+        qn_frontend_ready(c);
+        return;
+    }
+    if (c->input != NULL && c->input_len == 0) {
+        pool_put(fe, c->input);
+        c->input = NULL;
+    }
+    if (n == 0) {
+        return;
+    }
+    if (n == UV_ENOBUFS) {
+        qn_log(QN_LOG_WARN,
+               "client %llu: query buffer limit reached or out of memory",
+               (unsigned long long)c->id);
+    }
+    if (n == UV_EOF) {
+        /* The peer may still read: answer what it has sent, then close. */
+        c->eof = true;
+        qn_conn_reading(c, false);
+        qn_frontend_ready(c);
+        return;
+    }
+    qn_conn_close(c);
+}
+
+void qn_conn_reading(struct qn_conn *c, bool on)
+{
+    if (c->reading == on || c->closed) {
+        return;
+    }
+    c->reading = on;
+    if (on) {
+        if (uv_read_start(&c->uv.stream, on_alloc, on_read) != 0) {
+            qn_conn_close(c);
+        }
+    } else {
+        uv_read_stop(&c->uv.stream);
+    }
+}
+
+/* ---- holding ------------------------------------------------------------- */
+
+/* Keep the request until what it waits for has come. */
+void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index,
+                  const struct qn_slice *argv, uint32_t argc)
+{
+    c->hold = why;
+    c->index = index;
+    c->held_argc = 0;
+    if (argc == 0) {
+        return;
+    }
+    size_t bytes = argc * sizeof *argv;
+    for (uint32_t i = 0; i < argc; i++) {
+        bytes += argv[i].len;
+    }
+    c->held_argv = malloc(bytes);
+    if (c->held_argv == NULL) {
+        c->out.oom = true;
+        qn_frontend_dirty(c);
+        return;
+    }
+    uint8_t *to = (uint8_t *)(c->held_argv + argc);
+    for (uint32_t i = 0; i < argc; i++) {
+        if (argv[i].len != 0) {
+            memcpy(to, argv[i].data, argv[i].len);
+        }
+        c->held_argv[i] = (struct qn_slice){to, argv[i].len};
+        to += argv[i].len;
+    }
+    c->held_argc = argc;
+}
+
+/* Is what the connection waited for there? */
+bool qn_conn_hold_over(struct qn_conn *c)
+{
+    struct qn_frontend *fe = c->fe;
+    switch (c->hold) {
+    case QN_HOLD_NONE:
+        return true;
+    case QN_HOLD_BEHIND:
+        return c->pending == 0;
+    case QN_HOLD_INDEX:
+        return qn_replica_applied(fe->o.replica) >= c->index;
+    case QN_HOLD_ROOM:
+        return qn_replica_room(fe->o.replica);
+    case QN_HOLD_OUTPUT:
+        return qn_conn_unsent(c) <=
+               qn_replica_config(fe->o.replica)->client_output_pause / 2;
+    case QN_HOLD_ANSWER:
+        return false;
+    }
+    return false;
+}

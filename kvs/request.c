@@ -1,0 +1,293 @@
+/*
+ * Requests: what a connection has read, run one by one until it is held or
+ * needs more bytes.
+ *
+ * Order. Replies of a connection leave in the order of its requests. While a
+ * connection has submissions pending, its reads are submitted too (marks), and
+ * whatever cannot be submitted - local commands, errors - holds the connection
+ * until the last completion has come. So there is no queue of replies per
+ * connection: a reply is always appended to `out`.
+ *
+ * Linearizability. A held connection is not read, so all bytes it holds were
+ * received before the index that its request waits for was loaded, and the
+ * same index serves them.
+ */
+#include <stdlib.h>
+
+#include "core/base/assert.h"
+#include "core/base/log.h"
+#include "kvs/frontend_internal.h"
+#include "kvs/local.h"
+#include "kvs/reply.h"
+
+enum {
+    TIMED_OF = 64, /* one request of so many is timed */
+};
+
+/* ---- replies ------------------------------------------------------------- */
+
+static struct qn_buf *conn_reply(struct qn_conn *c)
+{
+    qn_frontend_dirty(c); /* also when muted: CLIENT REPLY ON answers itself */
+    if (c->reply_off || c->reply_skip) {
+        c->fe->scratch.len = 0;
+        return &c->fe->scratch;
+    }
+    return &c->out;
+}
+
+static bool is_null(struct qn_slice reply)
+{
+    return reply.data[0] == '_' ||
+           (reply.len >= 3 && reply.data[0] == '$' && reply.data[1] == '-');
+}
+
+/* Count what a reply says: errors; hits and misses of reads of one key. `cmd`
+ * is NULL for a request that is no command. */
+void qn_request_note(struct qn_frontend *fe, const struct qn_cmd *cmd,
+                     struct qn_slice reply)
+{
+    if (reply.len == 0) {
+        return;
+    }
+    if (reply.data[0] == '-') {
+        qn_info_count_error(&fe->part, reply.data, reply.len);
+        if (cmd != NULL) {
+            fe->part.cmd[qn_cmd_index(cmd)].failed++;
+        }
+    } else if (cmd != NULL && cmd->where == QN_CMD_READ &&
+               cmd->key_first == 1 && cmd->key_last == 1) {
+        if (is_null(reply)) {
+            fe->part.keyspace_misses++;
+        } else {
+            fe->part.keyspace_hits++;
+        }
+    }
+}
+
+static struct qn_slice reply_from(const struct qn_buf *b, size_t start)
+{
+    return b->oom ? (struct qn_slice){0}
+                  : (struct qn_slice){b->data + start, b->len - start};
+}
+
+/* ---- one request --------------------------------------------------------- */
+
+static void run_write(struct qn_conn *c, struct qn_cmd_call *call)
+{
+    int err = qn_replica_write(c->fe->o.replica, call);
+    if (err == QN_OK) {
+        qn_frontend_expect(c, call->cmd);
+    } else {
+        /* Only lack of memory is left: nothing was started. */
+        qn_log(QN_LOG_WARN, "a write was not taken: %s", qn_strerror(err));
+        qn_conn_close(c);
+    }
+}
+
+static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
+                     qn_slot_t index)
+{
+    struct qn_frontend *fe = c->fe;
+    if (c->pending > 0) {
+        if (qn_replica_mark(fe->o.replica, call, index) == QN_OK) {
+            qn_frontend_expect(c, call->cmd);
+        } else {
+            qn_conn_close(c);
+        }
+        return;
+    }
+    if (qn_replica_applied(fe->o.replica) < index) {
+        qn_conn_hold(c, QN_HOLD_INDEX, index, call->argv, call->argc);
+        return;
+    }
+    call->reply = conn_reply(c);
+    size_t start = call->reply->len;
+    call->stamp_ms = qn_replica_stamp_ms(fe->o.replica);
+    call->random = fe->random += 0x9e3779b97f4a7c15u;
+    /* A read needs no memory but the reply's, whose lack is in the buffer. */
+    (void)qn_cmd_run(qn_replica_store(fe->o.replica), call);
+    qn_request_note(fe, call->cmd, reply_from(call->reply, start));
+}
+
+/* What answers without the log and the store: in order behind what is
+ * pending, so the connection is held while anything is. `error` is the reply
+ * to a request that is no command. */
+static void run_here(struct qn_conn *c, struct qn_cmd_call *call,
+                     struct qn_slice error)
+{
+    if (c->pending > 0) {
+        qn_conn_hold(c, QN_HOLD_BEHIND, 0, call->argv, call->argc);
+        return;
+    }
+    call->reply = conn_reply(c);
+    size_t start = call->reply->len;
+    c->answer_at = SIZE_MAX;
+    c->answer_mute = c->reply_off || c->reply_skip;
+    if (call->cmd == NULL) {
+        qn_buf_append(call->reply, error.data, error.len);
+    } else if (call->cmd->where == QN_CMD_WRITE ||
+               call->cmd->where == QN_CMD_READ) {
+        qn_reply_error(call->reply,
+                       "LOADING Redis is loading the dataset in memory");
+    } else {
+        qn_local_run(c, call);
+    }
+    if (c->answer_at == SIZE_MAX && call->reply->len > start) {
+        qn_request_note(c->fe, call->cmd, reply_from(call->reply, start));
+    }
+}
+
+static void request_done(struct qn_conn *c, const struct qn_cmd *cmd)
+{
+    if (c->hold != QN_HOLD_NONE && c->hold != QN_HOLD_ANSWER) {
+        return; /* it will be run again */
+    }
+    c->commands++;
+    c->fe->part.commands_processed++;
+    if (cmd != NULL) {
+        c->last_cmd = cmd;
+        c->fe->part.cmd[qn_cmd_index(cmd)].calls++;
+    }
+    c->reply_skip = c->reply_skip_next;
+    c->reply_skip_next = false;
+}
+
+static void request_run(struct qn_conn *c, const struct qn_slice *argv,
+                        uint32_t argc, qn_slot_t index)
+{
+    struct qn_frontend *fe = c->fe;
+    const struct qn_config *config = qn_replica_config(fe->o.replica);
+    fe->error.len = 0;
+    struct qn_cmd_call call = {
+        .cmd = qn_cmd_resolve(argv, argc, &fe->error),
+        .argv = argv,
+        .argc = argc,
+        .db = c->db,
+        .proto = c->proto,
+        .value_max = config->proto_max_bulk_len,
+        .key_max = config->max_key_len,
+    };
+    bool loaded = qn_replica_store(fe->o.replica) != NULL;
+    bool timed = fe->part.commands_processed % TIMED_OF == TIMED_OF - 1;
+    qn_time_t start = timed ? qn_clock_now() : 0;
+    if (call.cmd != NULL && call.cmd->where == QN_CMD_WRITE && loaded) {
+        run_write(c, &call);
+    } else if (call.cmd != NULL && call.cmd->where == QN_CMD_READ && loaded) {
+        run_read(c, &call, index);
+    } else {
+        run_here(c, &call, (struct qn_slice){fe->error.data, fe->error.len});
+    }
+    if (timed && call.cmd != NULL) {
+        fe->part.cmd[qn_cmd_index(call.cmd)].usec +=
+            (qn_clock_now() - start) * TIMED_OF / QN_US;
+    }
+    request_done(c, call.cmd);
+}
+
+/* ---- all that a connection has ------------------------------------------- */
+
+static void input_error(struct qn_conn *c, int err)
+{
+    if (err == QN_EINVAL) {
+        if (c->pending > 0) {
+            /* The error comes behind the replies; the reader's is sticky. */
+            qn_conn_hold(c, QN_HOLD_BEHIND, 0, NULL, 0);
+            return;
+        }
+        qn_reply_error(conn_reply(c), "%s", qn_resp_error(&c->in));
+        qn_conn_close_after_reply(c);
+        return;
+    }
+    if (err == QN_EPERM) {
+        qn_log(QN_LOG_WARN,
+               "possible cross-protocol attack: POST or Host: from %s",
+               c->addr);
+    } else if (err != QN_EAGAIN) {
+        qn_log(QN_LOG_WARN, "client %llu: %s", (unsigned long long)c->id,
+               qn_strerror(err));
+    }
+    if (err != QN_EAGAIN) {
+        qn_conn_close(c);
+    }
+}
+
+/* Run the requests of one connection until it holds or needs more bytes. */
+void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
+{
+    struct qn_frontend *fe = c->fe;
+    const struct qn_config *config = qn_replica_config(fe->o.replica);
+    if (c->hold != QN_HOLD_NONE) {
+        bool same_index = c->hold == QN_HOLD_INDEX;
+        c->hold = QN_HOLD_NONE;
+        index = same_index ? c->index : index;
+        if (c->held_argc > 0) {
+            struct qn_slice *argv = c->held_argv;
+            c->held_argv = NULL;
+            uint32_t argc = c->held_argc;
+            c->held_argc = 0;
+            request_run(c, argv, argc, index);
+            free(argv);
+        }
+    }
+    if (c->input != NULL) {
+        qn_resp_feed(&c->in, c->input, c->input_len);
+    }
+    while (c->hold == QN_HOLD_NONE && !c->closing && !c->closed) {
+        if (!qn_replica_room(fe->o.replica)) {
+            qn_conn_hold(c, QN_HOLD_ROOM, 0, NULL, 0);
+            break;
+        }
+        if (qn_conn_unsent(c) > config->client_output_pause) {
+            qn_conn_hold(c, QN_HOLD_OUTPUT, 0, NULL, 0);
+            break;
+        }
+        struct qn_resp_req req;
+        int err = qn_resp_next(&c->in, &req);
+        if (err != QN_OK) {
+            input_error(c, err);
+            break;
+        }
+        request_run(c, req.argv, req.argc, index);
+    }
+    if (c->closed) {
+        return;
+    }
+    if (qn_conn_settle(c) != QN_OK) {
+        qn_conn_close(c);
+        return;
+    }
+    if (c->eof && c->hold == QN_HOLD_NONE) {
+        qn_conn_close_after_reply(c);
+    }
+    qn_conn_reading(c, c->hold == QN_HOLD_NONE && !c->closing && !c->eof);
+}
+
+/* ---- late replies -------------------------------------------------------- */
+
+struct qn_buf *qn_conn_answer(struct qn_conn *c)
+{
+    struct qn_buf *b = &c->out;
+    if (c->answer_mute) {
+        b = &c->fe->scratch;
+        b->len = 0;
+    }
+    c->answer_at = b->len;
+    return b;
+}
+
+void qn_conn_answered(struct qn_conn *c)
+{
+    if (c->closed) {
+        qn_conn_free_if_done(c);
+        return;
+    }
+    QN_ASSERT(c->hold == QN_HOLD_ANSWER);
+    struct qn_frontend *fe = c->fe;
+    const struct qn_buf *b = c->answer_mute ? &fe->scratch : &c->out;
+    qn_request_note(fe, c->last_cmd, reply_from(b, c->answer_at));
+    c->hold = QN_HOLD_NONE;
+    fe->again = true;
+    qn_frontend_dirty(c);
+    qn_frontend_ready(c);
+}

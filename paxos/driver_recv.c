@@ -1,0 +1,174 @@
+/*
+ * The driver's receiving half.
+ *
+ * Direct lanes are read peer by peer, at most RECV_MAX messages each, so that
+ * one peer cannot starve the others. A message that the machine refuses for
+ * now (its queue is full) stays in the channel, or, if it was joined from
+ * pieces, is parked; nothing behind it is read.
+ *
+ * LEARN arrives through the context. What is lost there shows in the peers'
+ * positions, which are looked at QN_BEAT_EVERY after a turn that did something,
+ * and is fetched.
+ */
+#include "core/base/log.h"
+#include "paxos/driver_internal.h"
+
+enum {
+    RECV_MAX = 256, /* messages of one peer in one turn */
+};
+
+/* ---- direct lanes -------------------------------------------------------- */
+
+static void peer_corrupt(struct qn_driver *d, qn_node_t from)
+{
+    if (!d->peer[from].corrupt) {
+        qn_log(QN_LOG_ERROR,
+               "replica %u: malformed message from replica %u; its channel is "
+               "read no more",
+               d->o.self, from);
+    }
+    d->peer[from].corrupt = true;
+}
+
+/* Give a whole message to the machine. False: it must come again later. */
+static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
+{
+    if (d->hold_learns && m->kind == QN_MSG_FILL) {
+        return true;
+    }
+    const struct qn_input in = {.kind = QN_IN_RECV,
+                                .recv = {.from = from, .msg = m}};
+    int err = qn_driver_step(d, &in);
+    if (err == QN_ECORRUPT || err == QN_ENOSYS) {
+        peer_corrupt(d, from);
+    }
+    d->peer[from].refused = err == QN_EAGAIN || err == QN_ENOMEM;
+    d->peer[from].refused_step = d->steps;
+    return !d->peer[from].refused;
+}
+
+static void told(struct qn_driver *d, qn_node_t from, const uint8_t *bytes,
+                 size_t len)
+{
+    if (d->o.service.told != NULL) {
+        d->o.service.told(d->o.service.ctx, from,
+                          (struct qn_slice){bytes + 1, len - 1});
+    }
+}
+
+/* One message of a direct lane. False: leave it there. */
+static bool take(struct qn_driver *d, qn_node_t from, const void *bytes,
+                 size_t len)
+{
+    struct qn_driver_peer *p = &d->peer[from];
+    if (len > 0 && *(const uint8_t *)bytes == QN_MSG_ASK) {
+        told(d, from, bytes, len);
+        return true;
+    }
+    struct qn_msg m;
+    int err = qn_msg_decode(&m, bytes, len);
+    if (err == QN_OK) {
+        err = qn_joiner_take(&p->joiner, &qn_alloc_malloc, &m);
+    }
+    if (err == QN_ENOMEM) {
+        return false;
+    }
+    if (err == QN_ECORRUPT) {
+        peer_corrupt(d, from);
+    }
+    if (err != QN_OK || give(d, from, &m)) {
+        return true;
+    }
+    if (m.blob == NULL) {
+        return false;
+    }
+    p->parked = m; /* the joiner holds its bytes */
+    p->is_parked = true;
+    return true;
+}
+
+void qn_driver_receive(struct qn_driver *d, qn_node_t from)
+{
+    struct qn_driver_peer *p = &d->peer[from];
+    const void *bytes = NULL;
+    size_t len = 0;
+    if (p->is_parked) {
+        if (!give(d, from, &p->parked)) {
+            return;
+        }
+        p->is_parked = false;
+    }
+    for (uint32_t i = 0; i < RECV_MAX && !p->corrupt && !p->is_parked; i++) {
+        if (qn_qp_peek(p->qp, &bytes, &len) != QN_OK) {
+            return;
+        }
+        if (!take(d, from, bytes, len)) {
+            return;
+        }
+        qn_qp_release(p->qp);
+        d->touched |= qn_driver_bit(from);
+        d->did = true;
+    }
+}
+
+/* ---- the tree ------------------------------------------------------------ */
+
+/* A LEARN (or a piece of one) came down the tree. */
+void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
+{
+    struct qn_driver *d = ctx;
+    struct qn_msg m;
+    d->did = true;
+    d->learn_at = d->now;
+    if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN ||
+        qn_joiner_take(&d->learn_joiner, &qn_alloc_malloc, &m) != QN_OK) {
+        return; /* more pieces to come, or lost: it will be fetched */
+    }
+    const struct qn_input in = {.kind = QN_IN_RECV,
+                                .recv = {.from = d->acceptor, .msg = &m}};
+    qn_driver_step(d, &in);
+}
+
+/* Pieces of a long LEARN keep coming. The acceptor already says that it has
+ * accepted the slot; taken as a gap that would be fetched a second time. */
+bool qn_driver_learn_is_coming(const struct qn_driver *d)
+{
+    return d->learn_joiner.blob != NULL && !d->learn_joiner.whole &&
+           d->now - d->learn_at < 2 * QN_BEAT_EVERY;
+}
+
+/* ---- the peers' positions ------------------------------------------------ */
+
+/* What the acceptor has accepted, as it says itself. */
+qn_slot_t qn_driver_accepted(const struct qn_driver *d)
+{
+    const struct qn_outbox_state *s =
+        d->acceptor == d->o.self ? d->o.state : d->peer_state[d->acceptor];
+    /* acquire <- release in qn_driver_bcast. */
+    return qn_load(&s->learned, QN_ACQUIRE);
+}
+
+/* A peer's positions are what it wrote, perhaps in its last agony: they count
+ * only if they are possible. */
+void qn_driver_beats_read(struct qn_driver *d)
+{
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        const struct qn_outbox_state *s = d->peer_state[i];
+        if (i == d->o.self || s == NULL || d->peer[i].qp == NULL) {
+            continue;
+        }
+        struct qn_input in = {.kind = QN_IN_BEAT};
+        in.beat.peer = i;
+        /* acquire <- release in publish of the peer. */
+        in.beat.applied = qn_load(&s->applied, QN_ACQUIRE);
+        in.beat.learned = qn_load(&s->learned, QN_ACQUIRE);
+        if (in.beat.applied >= d->peer[i].applied &&
+            in.beat.learned >= d->peer[i].learned &&
+            in.beat.applied <= in.beat.learned &&
+            in.beat.learned <= qn_driver_accepted(d)) {
+            d->peer[i].applied = in.beat.applied;
+            d->peer[i].learned = in.beat.learned;
+            qn_driver_step(d, &in);
+        }
+    }
+}
