@@ -81,7 +81,9 @@ int qn_boot_recv(int control, struct qn_boot_event *e, int *fd, bool wait)
     do {
         n = recvmsg(control, &msg,
                     MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-    } while (n < 0 && errno == EINTR);
+        /* The peer ended and had not read all: said once, before its own last
+         * words, which are still in the queue. */
+    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0) {
         return error_of(errno);
     }

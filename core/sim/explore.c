@@ -312,7 +312,8 @@ static void start_node(uint32_t i)
 /* Run the nodes until nobody can; comes back through end_run. */
 static void run_nodes(void)
 {
-    struct option o[QN_SIM_NODES];
+    struct option o[QN_SIM_NODES] = {0};
+    QN_ASSERT(qn_sim.nodes > 0);
     for (uint32_t i = 0; i < qn_sim.nodes; i++) {
         start_node(i);
         o[i] = (struct option){SWITCH, i};

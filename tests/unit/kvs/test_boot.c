@@ -232,3 +232,20 @@ Test(boot, a_message_of_another_size_is_corrupt)
     cr_assert_eq(qn_boot_next_event(&p.boot, &e), QN_EAGAIN);
     fini(&p);
 }
+
+Test(boot, last_words_are_heard_though_messages_were_left_unread, .timeout = 10)
+{
+    struct pair p;
+    init(&p);
+    struct qn_boot_event e = {.kind = QN_BOOT_DRAIN};
+    int fd = -1;
+    cr_assert_eq(qn_boot_send(p.supervisor, &e, -1), QN_OK);
+    qn_boot_failed(&p.boot, QN_ENOMEM);
+    close(p.boot.control); /* with DRAIN unread: ECONNRESET at the other end */
+    p.boot.control = dup(p.supervisor); /* something for fini to close */
+    cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_OK);
+    cr_assert_eq(e.kind, (uint32_t)QN_BOOT_FAILED);
+    cr_assert_eq(e.error, QN_ENOMEM);
+    cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_EPEERDEAD);
+    fini(&p);
+}
