@@ -3,37 +3,27 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "loadgen/random.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * The batch's bytes stay where they are until the next batch is made, and a
- * slot says where each request's key lies. So a reply is checked against what
- * was really sent, and nothing else is remembered about a request.
- *
  * Cost is what matters here: a generator that is slower than the server shows
- * its own speed. Per request: one copy of a template of some 40 bytes, a few
- * digits, one scan of the reply, one increment in a histogram; the clock is
- * read once per write and once per read, by the caller.
+ * its own speed. Per request: its bytes, one scan of the reply, one increment
+ * in a histogram; the clock is read once per write and once per read, by the
+ * caller.
  */
-
-enum { KIND_GREETING = QN_OP_COUNT };
 
 int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
 {
     const struct qn_workload *w = opts->workload;
     QN_ASSERT(opts->depth_max >= 1 && opts->depth_max <= QN_CLIENT_DEPTH_MAX);
     *c = (struct qn_client){.workload = w, .random = opts->seed};
-    c->slot = calloc(opts->depth_max, sizeof *c->slot);
-    c->iov = calloc((size_t)opts->depth_max * w->iov_max + 1, sizeof *c->iov);
-    /* The greeting is shorter than any key's SET, yet not than any PING. */
-    c->bytes = malloc(opts->depth_max * w->copy_max + 64);
-    if (c->slot == NULL || c->iov == NULL || c->bytes == NULL) {
+    c->request = calloc(opts->depth_max, sizeof *c->request);
+    if (c->request == NULL ||
+        qn_outgoing_init(&c->out, w, opts->depth_max) != QN_OK) {
         qn_client_fini(c);
         return QN_ENOMEM;
     }
@@ -42,9 +32,8 @@ int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
 
 void qn_client_fini(struct qn_client *c)
 {
-    free(c->slot);
-    free(c->iov);
-    free(c->bytes);
+    free(c->request);
+    qn_outgoing_fini(&c->out);
     *c = (struct qn_client){0};
 }
 
@@ -59,61 +48,19 @@ static void batch_clear(struct qn_client *c, qn_time_t now)
     QN_ASSERT(qn_client_idle(c));
     c->asked = 0;
     c->answered = 0;
-    c->len = 0;
-    c->iov_count = 0;
+    c->greeting = false;
     c->sent_at = now;
+    qn_outgoing_clear(&c->out);
 }
 
-/* Append to the batch; bytes that follow each other share one piece. */
-static uint8_t *copy(struct qn_client *c, const uint8_t *bytes, size_t len)
-{
-    uint8_t *to = c->bytes + c->len;
-    memcpy(to, bytes, len);
-    c->len += len;
-    struct iovec *last = c->iov_count > 0 ? &c->iov[c->iov_count - 1] : NULL;
-    if (last != NULL && (uint8_t *)last->iov_base + last->iov_len == to) {
-        last->iov_len += len;
-    } else {
-        c->iov[c->iov_count++] = (struct iovec){to, len};
-    }
-    return to;
-}
-
-static uint64_t next_key(struct qn_client *c)
+static void ask_one(struct qn_client *c, struct qn_request *r)
 {
     if (c->task.preload) {
-        uint64_t key = c->task.first_key;
+        qn_request_preload(c->workload, c->task.first_key, &c->out, r);
         c->task.first_key += c->task.step;
-        return key;
+    } else {
+        qn_request_next(c->workload, &c->random, &c->out, r);
     }
-    return qn_random_below(&c->random, c->workload->opts.keys);
-}
-
-static void add_piece(struct qn_client *c, const struct qn_template *t,
-                      struct qn_slot *slot)
-{
-    const struct qn_workload *w = c->workload;
-    uint64_t key = next_key(c);
-    uint8_t *piece = copy(c, t->piece, t->piece_len);
-    uint8_t *key_end = piece + t->key_at;
-    qn_workload_digits(key_end, key, w->digits);
-    slot->key_at = (uint32_t)(key_end - c->bytes);
-    if (t->mark_len > 0) {
-        memcpy(piece + t->mark_at, key_end - t->mark_len, t->mark_len);
-    }
-    if (t->tail) {
-        c->iov[c->iov_count++] = (struct iovec){w->tail, w->tail_len};
-    }
-}
-
-static enum qn_op next_op(struct qn_client *c)
-{
-    const struct qn_mix *mix = &c->workload->opts.mix;
-    if (c->task.preload) {
-        return QN_OP_SET;
-    }
-    uint32_t sum = mix->upto[QN_OP_COUNT - 1];
-    return qn_mix_pick(mix, qn_random_below(&c->random, sum));
 }
 
 void qn_client_fill(struct qn_client *c, qn_time_t now, struct iovec **iov,
@@ -126,17 +73,10 @@ void qn_client_fill(struct qn_client *c, qn_time_t now, struct iovec **iov,
         c->task.requests -= n;
     }
     for (; c->asked < n; c->asked++) {
-        enum qn_op op = next_op(c);
-        const struct qn_template *t = &c->workload->template[op];
-        struct qn_slot *slot = &c->slot[c->asked];
-        slot->kind = (uint8_t)op;
-        copy(c, t->prefix, t->prefix_len);
-        for (uint32_t i = 0; i < t->pieces; i++) {
-            add_piece(c, t, slot);
-        }
+        ask_one(c, &c->request[c->asked]);
     }
-    *iov = c->iov;
-    *count = c->iov_count;
+    *iov = c->out.iov;
+    *count = c->out.iov_count;
 }
 
 void qn_client_greet(struct qn_client *c, qn_time_t now, struct iovec **iov,
@@ -144,11 +84,11 @@ void qn_client_greet(struct qn_client *c, qn_time_t now, struct iovec **iov,
 {
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
     batch_clear(c, now);
-    copy(c, (const uint8_t *)hello, sizeof hello - 1);
-    c->slot[0].kind = KIND_GREETING;
+    qn_outgoing_append(&c->out, hello, sizeof hello - 1);
+    c->greeting = true;
     c->asked = 1;
-    *iov = c->iov;
-    *count = c->iov_count;
+    *iov = c->out.iov;
+    *count = c->out.iov_count;
 }
 
 /* The text of a reply for a message: printable, cut. */
@@ -161,74 +101,39 @@ static void show(char *to, const struct qn_reply *r)
     to[n] = '\0';
 }
 
-static void note_wrong(const struct qn_client *c, const struct qn_slot *slot,
+static void note_wrong(const struct qn_request *request,
                        const struct qn_reply *r, struct qn_stats *stats)
 {
-    stats->op[slot->kind].wrong++;
+    stats->op[request->op].wrong++;
     if (stats->first_wrong[0] != '\0') {
         return;
     }
+    char what[64];
     char text[65];
+    qn_request_describe(request, what, sizeof what);
     show(text, r);
-    size_t digits = c->workload->digits;
-    bool keyed = slot->kind != QN_OP_PING;
     snprintf(stats->first_wrong, sizeof stats->first_wrong,
-             "%s%s%.*s: type '%c', number %" PRId64 ", '%s'",
-             qn_op_name((enum qn_op)slot->kind), keyed ? " of key number " : "",
-             keyed ? (int)digits : 0,
-             keyed ? (const char *)c->bytes + slot->key_at - digits : "",
-             r->type, r->number, text);
-}
-
-static bool is_text(const struct qn_reply *r, const char *text)
-{
-    return r->type == '+' && r->head_len == strlen(text) &&
-           memcmp(r->head, text, r->head_len) == 0;
-}
-
-/* A GET answers null or the value that everybody writes to this key. */
-static bool value_is_right(const struct qn_client *c,
-                           const struct qn_slot *slot, const struct qn_reply *r)
-{
-    const struct qn_workload *w = c->workload;
-    return r->type == '$' && (uint64_t)r->number == w->opts.value_size &&
-           (w->mark_len == 0 || /* an empty value has no head */
-            memcmp(r->head, c->bytes + slot->key_at - w->mark_len,
-                   w->mark_len) == 0);
-}
-
-static bool is_right(const struct qn_client *c, const struct qn_slot *slot,
-                     const struct qn_reply *r)
-{
-    switch (slot->kind) {
-    case QN_OP_GET:
-        return r->type == '_' || value_is_right(c, slot, r);
-    case QN_OP_INCR:
-        return r->type == ':';
-    case QN_OP_PING:
-        return is_text(r, "PONG");
-    default:
-        return is_text(r, "OK");
-    }
+             "%s: type '%c', number %" PRId64 ", '%s'", what, r->type,
+             r->number, text);
 }
 
 /* One reply. An error to the greeting ends the connection. */
 static int take(struct qn_client *c, const struct qn_reply *r, qn_time_t now,
                 struct qn_stats *stats)
 {
-    const struct qn_slot *slot = &c->slot[c->answered++];
+    const struct qn_request *request = &c->request[c->answered++];
     bool is_error = r->type == '-' || r->type == '!';
     if (is_error && stats->first_error[0] == '\0') {
         show(stats->first_error, r);
     }
-    if (slot->kind == KIND_GREETING) {
+    if (c->greeting) {
         return is_error ? QN_EPERM : QN_OK;
     }
-    struct qn_op_stats *op = &stats->op[slot->kind];
+    struct qn_op_stats *op = &stats->op[request->op];
     if (is_error) {
         op->errors++;
-    } else if (!is_right(c, slot, r)) {
-        note_wrong(c, slot, r, stats);
+    } else if (!qn_request_is_right(c->workload, request, r)) {
+        note_wrong(request, r, stats);
     } else {
         op->ops++;
         op->misses += r->type == '_';
@@ -265,7 +170,7 @@ int qn_client_feed(struct qn_client *c, const uint8_t *data, size_t len,
 void qn_client_lost(struct qn_client *c, struct qn_stats *stats)
 {
     uint32_t lost = c->asked - c->answered;
-    if (lost > 0 && c->slot[0].kind != KIND_GREETING) {
+    if (lost > 0 && !c->greeting) {
         if (c->task.preload) {
             c->task.first_key -= lost * c->task.step;
             c->task.requests += lost;

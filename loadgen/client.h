@@ -15,12 +15,10 @@
  */
 
 #include "core/base/clock.h"
-#include "loadgen/reply.h"
+#include "loadgen/request.h"
 #include "loadgen/stats.h"
-#include "loadgen/workload.h"
 
 #include <stdbool.h>
-#include <sys/uio.h>
 
 #define QN_CLIENT_DEPTH_MAX 10000
 
@@ -40,25 +38,18 @@ struct qn_client_task {
     uint64_t step;
 };
 
-struct qn_slot {
-    uint8_t kind;    /* an enum qn_op, or the greeting */
-    uint32_t key_at; /* where its key's mark is in `bytes` */
-};
-
 /** Private. */
 struct qn_client {
     const struct qn_workload *workload;
     struct qn_client_task task;
     uint64_t random;
     struct qn_reply_scanner scanner;
-    uint32_t asked;       /* requests in the batch */
-    uint32_t answered;    /* of them */
-    qn_time_t sent_at;    /* when the batch was made */
-    struct qn_slot *slot; /* [depth_max] */
-    uint8_t *bytes;       /* the batch, without tails */
-    size_t len;
-    struct iovec *iov; /* the batch, in order */
-    int iov_count;
+    uint32_t asked;             /* requests in the batch */
+    uint32_t answered;          /* of them */
+    qn_time_t sent_at;          /* when the batch was made */
+    bool greeting;              /* the batch is one */
+    struct qn_request *request; /* [depth_max] the batch */
+    struct qn_outgoing out;     /* its bytes */
 };
 
 /** @return QN_OK or QN_ENOMEM, then nothing is left behind. It has no task
