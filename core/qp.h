@@ -181,7 +181,9 @@ static inline bool qn_qp_flush(struct qn_qp *qp)
     return qp->ops->flush(qp);
 }
 
-/** Free cells as far as known; 0 while an earlier message is still staged. */
+/** Free cells as far as known; 0 while an earlier message is still staged. A
+ *  lane whose messages were all read and flushed has 7/8 of its cells free, or
+ *  more: a backend may keep the rest for itself. */
 static inline uint32_t qn_qp_room(struct qn_qp *qp)
 {
     return qp->ops->room(qp);

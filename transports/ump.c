@@ -72,7 +72,7 @@ bool qn_ump_accept(struct qn_ump *u)
     }
     u->rx_tag = generation;
     u->rx_next = start;
-    u->rx_acked = start;
+    u->rx_segment = u->rx->cell;
     u->accepted = true;
     return true;
 }
@@ -140,6 +140,17 @@ static const struct qn_qp_ops ops = {
     .try_send = qn_ump_try_send,
 };
 
+/* Segments: of QN_UMP_SEGMENT_CELLS if that makes 8 to QN_UMP_SEGMENTS_MAX. The
+ * first run of cells, whatever its number, goes into segment 0. */
+static void divide(struct qn_ump *u)
+{
+    uint32_t cells = QN_MIN(u->cells / 8, QN_UMP_SEGMENT_CELLS);
+    cells = QN_MAX(cells, u->cells / QN_UMP_SEGMENTS_MAX);
+    u->seg_mask = cells - 1;
+    u->seg_shift = (uint32_t)__builtin_ctz(cells);
+    u->tx_free = (uint32_t)((UINT64_C(1) << u->cells / cells) - 1) & ~1u;
+}
+
 int qn_ump_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
                    uint32_t start)
 {
@@ -157,10 +168,11 @@ int qn_ump_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
     u->tx = o->tx;
     u->rx = o->rx;
     u->cells = o->cells;
-    u->mask = o->cells - 1;
+    divide(u);
+    u->tx_segment = u->tx->cell;
     u->tx_next = u->tx_freed = u->tx_flushed = start;
+    u->rx_segment = u->rx->cell; /* looked at before it is accepted */
     u->rx_tag = QN_UMP_TAG_NONE;
-    u->rx_quarter = o->cells / 4;
     u->ringer = o->ringer;
     u->self_inc = o->self_inc;
     u->peer_inc = o->peer_inc;

@@ -21,10 +21,13 @@ struct qn_ump {
 
     /* Send side. */
     struct qn_ump_lane *tx;
-    uint32_t mask;       /* cells - 1 */
-    uint32_t cells;      /* of either lane */
-    uint32_t tx_next;    /* sequence of the next cell */
+    struct qn_ump_cell *tx_segment; /* where the next cell goes */
+    uint32_t seg_mask;              /* cells of a segment - 1; both lanes */
+    uint32_t seg_shift;             /* log2 of the cells of a segment */
+    uint32_t cells;                 /* of either lane */
+    uint32_t tx_next;               /* sequence of the next cell */
     uint32_t tx_freed;   /* cells below it were acknowledged, as far as known */
+    uint32_t tx_free;    /* bit i: segment i carries nothing */
     uint32_t tx_flushed; /* tx_next at the last ring */
     uint32_t tx_tag;     /* generation of tx */
     uint32_t reserved;   /* bytes of the pending reserve */
@@ -34,13 +37,14 @@ struct qn_ump {
     bool frame_open;     /* FIRST was sent, LAST or ABORT not yet */
     bool starved;        /* the last try found no room */
     bool wanted;         /* tx->control.want as written */
+    uint8_t order[QN_UMP_SEGMENTS_MAX]; /* segment of the run of cells number
+                                           (sequence >> seg_shift), modulo */
 
     /* Receive side. */
     const struct qn_ump_lane *rx;
-    uint64_t rx_tag;     /* generation of rx; QN_UMP_TAG_NONE: not accepted */
-    uint32_t rx_next;    /* sequence of the next cell to read */
-    uint32_t rx_acked;   /* as published in tx->ack */
-    uint32_t rx_quarter; /* acknowledge after so many cells */
+    const struct qn_ump_cell *rx_segment; /* where the next cell is */
+    uint64_t rx_tag;  /* generation of rx; QN_UMP_TAG_NONE: not accepted */
+    uint32_t rx_next; /* sequence of the next cell to read */
     enum qn_ump_rx rx_state;
     uint32_t rx_total;    /* INSIDE, READY: bytes of the message */
     uint32_t rx_got;      /* INSIDE: bytes so far */
@@ -69,9 +73,6 @@ bool qn_ump_accept(struct qn_ump *u);
 
 /** The peer broke the rules: every later call answers QN_ECORRUPT. */
 int qn_ump_corrupt(struct qn_ump *u);
-
-/** Publish what was read (release; see K). */
-void qn_ump_ack(struct qn_ump *u);
 
 /** Publish what was read, and ring the sender if it waits for room (W). */
 void qn_ump_tell(struct qn_ump *u);

@@ -14,12 +14,12 @@
  * A look is not always only a look: peek may consume the cells of a message
  * that goes on, and make room for which the sender sleeps. A node that looks
  * for the last time before it sleeps does not flush any more, so peek itself
- * tells the sender then (qn_ump_tell): at most once per quarter ring, and only
+ * tells the sender then (qn_ump_tell): at most once per run, and only
  * in messages that do not fit.
  *
- * Acknowledging a quarter of the ring at a time (K) costs one line transfer per
- * quarter and leaves a sender with at least three quarters of its ring when
- * everything has been read, flushed or not.
+ * A run of cells is acknowledged when its last one was read (K): one line
+ * transfer per segment. Less would free nothing, so nothing is held back, and a
+ * sender whose cells were all read has 7/8 of its lane.
  */
 #include <string.h>
 
@@ -34,11 +34,16 @@ struct cell {
     uint32_t total; /* FIRST only */
 };
 
+static inline const struct qn_ump_cell *next_cell(const struct qn_ump *u)
+{
+    return &u->rx_segment[u->rx_next & u->seg_mask];
+}
+
 static inline uint64_t load_header(const struct qn_ump *u)
 {
     /* C, acquire: pairs with the release in publish (ump_send.c); the payload
      * belongs to this header. */
-    return qn_load(&u->rx->cell[u->rx_next & u->mask].header, QN_ACQUIRE);
+    return qn_load(&next_cell(u)->header, QN_ACQUIRE);
 }
 
 static inline bool expected(const struct qn_ump *u, uint64_t header)
@@ -48,8 +53,8 @@ static inline bool expected(const struct qn_ump *u, uint64_t header)
 
 static inline struct cell open_cell(const struct qn_ump *u, uint64_t header)
 {
-    struct cell c = {.data = u->rx->cell[u->rx_next & u->mask].payload,
-                     .kind = (uint32_t)header >> 8 & 0xff,
+    struct cell c = {.data = next_cell(u)->payload,
+                     .kind = (uint32_t)header >> 8 & QN_UMP_KIND_MASK,
                      .len = (uint32_t)header & 0xff};
     if (c.kind == QN_FRAME_FIRST) {
         qn_copy_in(&c.total, c.data, sizeof c.total); /* found by C */
@@ -80,9 +85,17 @@ static bool grammar(const struct qn_ump *u, const struct cell *c)
     }
 }
 
-void qn_ump_ack(struct qn_ump *u)
+/* A segment was read: go on where its last cell says, and give it back. */
+static __attribute__((noinline)) void turn(struct qn_ump *u,
+                                           const struct qn_ump_cell *last)
 {
-    u->rx_acked = u->rx_next;
+    /* relaxed: found by C before. Any value leads to cells of this lane; a
+     * wrong one to cells that are never what is expected. */
+    uint32_t next =
+        (uint32_t)qn_load(&last->header, QN_RELAXED) >> QN_UMP_NEXT_SHIFT &
+        (QN_UMP_SEGMENTS_MAX - 1);
+    next &= (u->cells >> u->seg_shift) - 1;
+    u->rx_segment = u->rx->cell + (next << u->seg_shift);
     u->rx_untold = true;
     /* K, release: all reads of the cells are over before the sender, whose
      * load in refresh is the acquire, writes them again. */
@@ -91,9 +104,9 @@ void qn_ump_ack(struct qn_ump *u)
 
 static inline void consume(struct qn_ump *u)
 {
-    u->rx_next++;
-    if (u->rx_next - u->rx_acked >= u->rx_quarter) {
-        qn_ump_ack(u);
+    const struct qn_ump_cell *cell = next_cell(u);
+    if ((++u->rx_next & u->seg_mask) == 0) {
+        turn(u, cell);
     }
 }
 
@@ -135,11 +148,12 @@ static void take_more(struct qn_ump *u)
     const uint32_t most = (u->rx_total - u->rx_got) / QN_UMP_CELL_BYTES;
     uint8_t *to = u->whole + u->rx_got;
     for (uint32_t n = 0; n < most; n++) {
-        /* C: load_header returns what belongs to rx_next. */
+        /* C: load_header returns what belongs to rx_next. Not the last of a
+         * segment, which says where to go on. */
         if (load_header(u) != ((uint64_t)u->rx_next << 32 | rest)) {
             break;
         }
-        qn_copy_in(to, u->rx->cell[u->rx_next & u->mask].payload,
+        qn_copy_in(to, next_cell(u)->payload,
                    QN_UMP_CELL_BYTES); /* found by C */
         to += QN_UMP_CELL_BYTES;
         consume(u);
@@ -212,10 +226,11 @@ int qn_ump_peek(struct qn_qp *qp, const void **msg, size_t *len)
     uint64_t header = load_header(u);
     uint32_t n = (uint32_t)header & 0xff;
     if (__builtin_expect(expected(u, header) && u->rx_state == QN_UMP_IDLE &&
-                             ((uint32_t)header >> 8 & 0xff) == QN_FRAME_ONLY &&
+                             ((uint32_t)header >> 8 & QN_UMP_KIND_MASK) ==
+                                 QN_FRAME_ONLY &&
                              n <= QN_UMP_CELL_BYTES,
                          1)) {
-        *msg = u->rx->cell[u->rx_next & u->mask].payload;
+        *msg = next_cell(u)->payload;
         *len = n;
         u->rx_held = true;
         return QN_OK;

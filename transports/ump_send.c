@@ -1,10 +1,11 @@
 /*
  * UMP, the send side.
  *
- * A cell is free when the peer has acknowledged what lay in it one round ago.
- * The sender keeps the last acknowledgement it saw and looks again only when
- * that one leaves no room: in a stream the ack line travels once per quarter
- * ring, in a ping-pong never.
+ * A segment is free when the peer has acknowledged the run of cells that it
+ * carried (`order` remembers which one carried which run). The sender keeps the
+ * last acknowledgement it saw and looks again only at the end of a run, or when
+ * there is no room: the ack line travels once per run. It goes on in the lowest
+ * free segment (ump.h), so that what it writes is what it wrote a moment ago.
  *
  * A long message goes from the caller's bytes straight into the cells if all
  * of it fits. Otherwise it is staged, and as much as fits is pushed at once
@@ -31,12 +32,29 @@
 #include "core/base/bits.h"
 #include "transports/ump_internal.h"
 
+static inline uint32_t run_of(const struct qn_ump *u, uint32_t sequence)
+{
+    return sequence >> u->seg_shift;
+}
+
+static inline uint8_t *segment_of(struct qn_ump *u, uint32_t sequence)
+{
+    return &u->order[run_of(u, sequence) % QN_UMP_SEGMENTS_MAX];
+}
+
+/* What is left of the current segment, and all free ones but one cell: a
+ * segment is only completed when there is another to go on in. */
+static inline uint32_t free_cells(const struct qn_ump *u)
+{
+    return u->cells - 1 - (u->tx_next - (u->tx_freed & ~u->seg_mask));
+}
+
 /* Load the peer's acknowledgement again. @return free cells. */
 static uint32_t refresh(struct qn_ump *u)
 {
     uint32_t used = u->tx_next - u->tx_freed;
     if (!qn_ump_accept(u)) {
-        return u->cells - used;
+        return free_cells(u);
     }
     /* seq_cst: K, acquire of the peer's release in qn_ump_ack, its reads are
      * over before we overwrite; and W, after the store of want. */
@@ -45,20 +63,18 @@ static uint32_t refresh(struct qn_ump *u)
         if (ack != 0) {
             qn_ump_corrupt(u);
         }
-        return u->cells - used; /* the peer has not read anything yet */
+        return free_cells(u); /* the peer has not read anything yet */
     }
-    uint32_t freed = (uint32_t)ack - u->tx_freed;
-    if (freed > used) {
+    if ((uint32_t)ack - u->tx_freed > used) {
         qn_ump_corrupt(u);
         return 0;
     }
-    u->tx_freed += freed;
-    return u->cells - (used - freed);
-}
-
-static inline uint32_t free_cells(const struct qn_ump *u)
-{
-    return u->cells - (u->tx_next - u->tx_freed);
+    while (run_of(u, u->tx_freed) != run_of(u, (uint32_t)ack)) {
+        u->tx_free |= 1u << *segment_of(u, u->tx_freed);
+        u->tx_freed = (u->tx_freed | u->seg_mask) + 1;
+    }
+    u->tx_freed = (uint32_t)ack;
+    return free_cells(u);
 }
 
 /* At least one free cell? Looks at the peer only if it must. */
@@ -73,7 +89,19 @@ static inline bool have_room(struct qn_ump *u)
 
 static inline struct qn_ump_cell *next_cell(struct qn_ump *u)
 {
-    return &u->tx->cell[u->tx_next & u->mask];
+    return &u->tx_segment[u->tx_next & u->seg_mask];
+}
+
+/* Choose where to go on. The caller had a free cell, so there is one. */
+static __attribute__((noinline)) uint32_t next_segment(struct qn_ump *u)
+{
+    (void)refresh(u); /* what is free only now is warm */
+    QN_ASSERT(u->tx_free != 0);
+    uint32_t first = u->tx_next >> QN_UMP_DRIFT_SHIFT;
+    uint32_t after = u->tx_free & ~0u << (first % (u->cells >> u->seg_shift));
+    uint32_t next = (uint32_t)__builtin_ctz(after != 0 ? after : u->tx_free);
+    u->tx_free &= ~(1u << next);
+    return next;
 }
 
 /* Announce the next cell, whose payload is written. */
@@ -82,10 +110,16 @@ static inline void publish(struct qn_ump *u, enum qn_frame_kind kind,
 {
     uint64_t header = (uint64_t)u->tx_next << 32 | (uint64_t)u->tx_tag << 16 |
                       (uint64_t)kind << 8 | len;
+    struct qn_ump_cell *cell = next_cell(u);
+    if ((++u->tx_next & u->seg_mask) == 0) {
+        uint32_t next = next_segment(u);
+        header |= next << QN_UMP_NEXT_SHIFT;
+        *segment_of(u, u->tx_next) = (uint8_t)next;
+        u->tx_segment = u->tx->cell + (next << u->seg_shift);
+    }
     /* C, release: the payload is visible before the header that names it;
      * acquire in ump_recv.c. */
-    qn_store(&next_cell(u)->header, header, QN_RELEASE);
-    u->tx_next++;
+    qn_store(&cell->header, header, QN_RELEASE);
 }
 
 static inline void put(struct qn_ump *u, enum qn_frame_kind kind,
@@ -104,21 +138,38 @@ static void put_first(struct qn_ump *u, const uint8_t *data, uint32_t len,
     publish(u, QN_FRAME_FIRST, len);
 }
 
-/* Full MORE cells, `count` of them: the inner loop of every long message, with
- * the sequence in a register. */
-static void put_more(struct qn_ump *u, const uint8_t *data, uint32_t count)
+/* Full MORE cells, `count` of them, none the last of its segment: the inner
+ * loop of every long message, with the sequence in a register. */
+static const uint8_t *put_run(struct qn_ump *u, const uint8_t *data,
+                              uint32_t count)
 {
     const uint64_t rest = (uint64_t)u->tx_tag << 16 |
                           (uint64_t)QN_FRAME_MORE << 8 | QN_UMP_CELL_BYTES;
+    struct qn_ump_cell *c = next_cell(u);
     const uint32_t end = u->tx_next + count;
-    for (uint32_t seq = u->tx_next; seq != end; seq++) {
-        struct qn_ump_cell *c = &u->tx->cell[seq & u->mask];
+    for (uint32_t seq = u->tx_next; seq != end; seq++, c++) {
         qn_copy_out(c->payload, data, QN_UMP_CELL_BYTES); /* announced by C */
         data += QN_UMP_CELL_BYTES;
         /* C, release: as in publish. */
         qn_store(&c->header, (uint64_t)seq << 32 | rest, QN_RELEASE);
     }
     u->tx_next = end;
+    return data;
+}
+
+static void put_more(struct qn_ump *u, const uint8_t *data, uint32_t count)
+{
+    while (count > 0) {
+        uint32_t run = u->seg_mask - (u->tx_next & u->seg_mask);
+        run = QN_MIN(run, count);
+        data = put_run(u, data, run);
+        count -= run;
+        if (count > 0) {
+            put(u, QN_FRAME_MORE, data, QN_UMP_CELL_BYTES);
+            data += QN_UMP_CELL_BYTES;
+            count--;
+        }
+    }
 }
 
 /* Put as much of a long message into cells as fits into `room`, from byte
@@ -332,11 +383,10 @@ uint32_t qn_ump_room(struct qn_qp *qp)
 /* Publish acknowledgements. @return true if the peer waits for them. */
 static bool flush_acks(struct qn_ump *u)
 {
-    if (u->rx_next == u->rx_acked && !u->rx_untold) {
+    if (!u->rx_untold) {
         return false;
     }
     u->rx_untold = false;
-    u->rx_acked = u->rx_next;
     /* W: store ack, load want; the sender stores want, loads ack. Also K. */
     qn_store(&u->tx->ack.read, u->rx_tag << 32 | u->rx_next, QN_SEQ_CST);
     return qn_load(&u->rx->control.want, QN_SEQ_CST) != 0;

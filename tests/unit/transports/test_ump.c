@@ -8,6 +8,7 @@
 #include "transports/ump.h"
 
 #define CELLS 16u
+#define FULL  (CELLS - 1) /* what a fresh lane holds: ump.h, Segments */
 
 static uint8_t out[QN_MSG_MAX];
 static uint8_t in[QN_MSG_MAX];
@@ -64,18 +65,18 @@ Test(ump, a_full_ring_stays_full_across_the_wrap)
 {
     struct pair p;
     open_at(&p, UINT32_MAX - 3);
-    for (uint32_t i = 0; i < CELLS; i++) {
+    for (uint32_t i = 0; i < FULL; i++) {
         cr_assert_eq(qn_qp_try_send(p.end[0], &i, sizeof i), QN_OK);
     }
     cr_assert_eq(qn_qp_try_send(p.end[0], "x", 1), QN_EAGAIN);
-    for (uint32_t i = 0; i < CELLS; i++) {
+    for (uint32_t i = 0; i < FULL; i++) {
         uint32_t got = 0;
         size_t len;
         cr_assert_eq(qn_qp_try_recv(p.end[1], &got, sizeof got, &len), QN_OK);
         cr_assert_eq(got, i);
     }
     (void)qn_qp_flush(p.end[1]);
-    cr_assert_eq(qn_qp_room(p.end[0]), CELLS);
+    cr_assert_eq(qn_qp_room(p.end[0]), FULL - 1);
     pair_close(&p);
 }
 
@@ -183,6 +184,66 @@ Test(ump, an_acknowledgement_beyond_what_was_sent_ends_the_queuepair)
         }
         qn_store(&lane_of(&p, 1)->ack.read, bad[i], QN_RELEASE);
         cr_assert_eq(qn_qp_try_send(p.end[0], "x", 1), QN_ECORRUPT);
+        pair_close(&p);
+    }
+}
+
+static bool touched(const struct qn_ump_lane *l, uint32_t segment)
+{
+    const struct qn_ump_cell *first = &l->cell[segment * (CELLS / 8)];
+    return qn_load(&first->header, QN_RELAXED) != 0;
+}
+
+static void send_and_receive(struct pair *p, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t got = 0;
+        size_t len;
+        cr_assert_eq(qn_qp_try_send(p->end[0], &i, sizeof i), QN_OK);
+        cr_assert_eq(qn_qp_try_recv(p->end[1], &got, sizeof got, &len), QN_OK);
+        cr_assert_eq(got, i);
+    }
+}
+
+Test(ump, a_receiver_that_keeps_up_sees_two_segments)
+{
+    struct pair p;
+    open_at(&p, 0);
+    send_and_receive(&p, 1000);
+    for (uint32_t i = 0; i < 8; i++) {
+        cr_assert_eq(touched(lane_of(&p, 0), i), i < 2, "segment %u", i);
+    }
+    pair_close(&p);
+}
+
+/* A segment that is not written again in 2^32 cells would show its old ones. */
+Test(ump, which_segments_they_are_drifts_through_the_lane)
+{
+    for (uint32_t era = 1; era < 20; era++) {
+        struct pair p;
+        open_at(&p, era << QN_UMP_DRIFT_SHIFT);
+        send_and_receive(&p, 100);
+        cr_assert(touched(lane_of(&p, 0), era % 8), "era %u", era);
+        pair_close(&p);
+    }
+}
+
+Test(ump, a_run_that_leads_astray_leads_to_nothing)
+{
+    for (uint32_t next = 0; next < QN_UMP_SEGMENTS_MAX; next++) {
+        struct pair p;
+        const void *msg;
+        size_t len;
+        open_at(&p, 0);
+        struct qn_ump_lane *l = lane_of(&p, 0);
+        for (uint32_t i = 0; i < 2; i++) {
+            qn_store(&l->cell[i].header,
+                     header(i, QN_FRAME_ONLY, 5) | next << QN_UMP_NEXT_SHIFT,
+                     QN_RELEASE);
+            cr_assert_eq(qn_qp_peek(p.end[1], &msg, &len), QN_OK);
+            qn_qp_release(p.end[1]);
+        }
+        cr_assert_eq(qn_qp_peek(p.end[1], &msg, &len), QN_EAGAIN);
         pair_close(&p);
     }
 }
