@@ -48,7 +48,11 @@ void qn_collect_hand_in(struct qn_collect *c, struct qn_stats *stats,
 {
     pthread_mutex_lock(&c->lock);
     qn_stats_merge(&c->total, stats);
+    c->total.waiting = 0; /* a level has no total */
     qn_stats_sum(stats, &c->recent.ops);
+    c->recent.disconnects += stats->disconnects;
+    c->recent.unanswered += stats->unanswered;
+    c->recent.waiting += stats->waiting;
     if (c->recent.first == 0 || now < c->recent.first) {
         c->recent.first = now;
     }
@@ -80,6 +84,9 @@ void qn_collect_take(struct qn_collect *c, struct qn_collect_recent *recent)
     pthread_mutex_lock(&c->lock);
     *recent = c->recent;
     qn_op_stats_clear(&c->recent.ops);
+    c->recent.disconnects = 0;
+    c->recent.unanswered = 0;
+    c->recent.waiting = 0;
     pthread_mutex_unlock(&c->lock);
 }
 

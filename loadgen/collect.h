@@ -41,7 +41,10 @@ bool qn_collect_wait(struct qn_collect *c, qn_time_t until);
 /** What was handed in since the last call. */
 struct qn_collect_recent {
     struct qn_op_stats ops; /* all operations as one */
-    qn_time_t first;        /* of all hand-ins so far; 0 without any */
+    uint64_t disconnects;   /* as in qn_stats */
+    uint64_t unanswered;
+    uint64_t waiting;
+    qn_time_t first; /* of all hand-ins so far; 0 without any */
     qn_time_t last;
 };
 

@@ -9,6 +9,7 @@ static void merge_op(struct qn_op_stats *to, const struct qn_op_stats *from)
     to->errors += from->errors;
     to->wrong += from->wrong;
     qn_histogram_merge(&to->latency, &from->latency);
+    qn_histogram_merge(&to->service, &from->service);
 }
 
 static void keep_first(char *to, const char *from)
@@ -25,6 +26,8 @@ void qn_stats_merge(struct qn_stats *to, const struct qn_stats *from)
     }
     to->disconnects += from->disconnects;
     to->unanswered += from->unanswered;
+    to->unsent += from->unsent;
+    to->waiting += from->waiting;
     keep_first(to->first_error, from->first_error);
     keep_first(to->first_wrong, from->first_wrong);
 }
@@ -36,6 +39,7 @@ void qn_op_stats_clear(struct qn_op_stats *o)
     o->errors = 0;
     o->wrong = 0;
     qn_histogram_clear(&o->latency);
+    qn_histogram_clear(&o->service);
 }
 
 void qn_stats_clear(struct qn_stats *s)
@@ -45,6 +49,8 @@ void qn_stats_clear(struct qn_stats *s)
     }
     s->disconnects = 0;
     s->unanswered = 0;
+    s->unsent = 0;
+    s->waiting = 0;
     s->first_error[0] = '\0';
     s->first_wrong[0] = '\0';
 }

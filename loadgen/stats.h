@@ -15,14 +15,20 @@ struct qn_op_stats {
     uint64_t misses; /* of these: null */
     uint64_t errors; /* error replies */
     uint64_t wrong;  /* replies of the wrong type, size or content */
-    struct qn_histogram latency; /* of ops only */
+    struct qn_histogram latency; /* of ops only: response time, from when the
+                                    request was meant to be sent */
+    struct qn_histogram service; /* of ops only: from when it was written; empty
+                                    in a closed loop, where both are one */
 };
 
-/** 1.3 MiB: not for the stack. All zero is empty. */
+/** Megabytes: not for the stack. All zero is empty. */
 struct qn_stats {
     struct qn_op_stats op[QN_OP_COUNT];
     uint64_t disconnects; /* connections lost */
     uint64_t unanswered;  /* requests lost with them: outcome unknown */
+    uint64_t unsent;      /* open loop: due before the end, never sent */
+    uint64_t waiting;     /* asked and not answered, or due and not sent, when
+                             this was handed in; 0 in a total */
     char first_error[QN_STATS_TEXT_MAX]; /* "" if none */
     char first_wrong[QN_STATS_TEXT_MAX];
 };
