@@ -1,0 +1,79 @@
+#ifndef QN_LOADGEN_LOAD_INTERNAL_H
+#define QN_LOADGEN_LOAD_INTERNAL_H
+
+/**
+ * `quoin load` in three files: options (load_options.c), the run as the main
+ * thread sees it (load_run.c), and what is done with both (load.c). One thread.
+ */
+
+#include "loadgen/address.h"
+#include "loadgen/client.h"
+#include "loadgen/collect.h"
+#include "loadgen/report.h"
+#include "loadgen/worker.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    QN_LOAD_ADDRESSES_MAX = 64,
+    QN_LOAD_THREADS_MAX = 256,
+    QN_LOAD_PIDS_MAX = 1024,
+};
+
+struct qn_load {
+    /* options */
+    const char *to[QN_LOAD_ADDRESSES_MAX];
+    uint32_t to_count;
+    const char *mix_text;
+    struct qn_workload_opts workload_opts;
+    uint64_t connections;
+    uint64_t pipeline;
+    uint64_t threads;
+    uint64_t requests;
+    uint64_t seed;
+    double seconds;
+    double warmup;
+    bool preload;
+    bool resp3;
+    bool json;
+    bool verbose;
+    pid_t pid[QN_LOAD_PIDS_MAX];
+    uint32_t pid_count;
+    /* made of them */
+    struct qn_workload workload;
+    struct qn_address address[QN_LOAD_ADDRESSES_MAX];
+    char addresses[1024];
+    pthread_barrier_t start;
+    struct qn_worker_plan plan;
+    struct qn_worker *worker[QN_LOAD_THREADS_MAX];
+    pthread_t thread[QN_LOAD_THREADS_MAX];
+    /* results */
+    uint64_t cpu_before; /* ns */
+    uint64_t cpu_after;
+    uint64_t own_before;
+    uint64_t own_after;
+    struct qn_collect_recent recent;
+    struct qn_report_interval *interval;
+    uint32_t interval_count;
+};
+
+/** Defaults, then options into `l`, checked; addresses are resolved.
+ *  @param exit_status  Filled when the answer is false.
+ *  @return true to go on, false to leave. */
+bool qn_load_options(struct qn_load *l, int argc, char **argv,
+                     int *exit_status);
+
+/** Make what the run needs. @return QN_OK; QN_ENOMEM, QN_EMFILE, and
+ *  qn_load_clean_up is still to be called. */
+int qn_load_prepare(struct qn_load *l);
+
+/** Preload, warm up, measure. @return QN_OK; QN_EIO if the preload failed, a
+ *  line has said so. */
+int qn_load_run(struct qn_load *l);
+
+void qn_load_clean_up(struct qn_load *l);
+
+#endif

@@ -1,0 +1,218 @@
+#include "core/base/bits.h"
+#include "core/base/clock.h"
+#include "core/base/err.h"
+#include "loadgen/load_internal.h"
+#include "loadgen/options.h"
+#include "loadgen/proc.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/*
+ * Options of `quoin load`: one table, one function per kind of value, and what
+ * single options cannot know about each other.
+ */
+
+enum { CONNECTIONS_MAX = 60000 };
+
+static int take_to(const struct qn_option *o, const char *text)
+{
+    struct qn_load *l = o->to;
+    if (l->to_count == QN_LOAD_ADDRESSES_MAX) {
+        return QN_EINVAL;
+    }
+    l->to[l->to_count++] = text;
+    return QN_OK;
+}
+
+static int add_pid(struct qn_load *l, pid_t pid)
+{
+    uint64_t ns;
+    if (l->pid_count == QN_LOAD_PIDS_MAX || qn_proc_cpu(pid, &ns) != QN_OK) {
+        return QN_EINVAL;
+    }
+    l->pid[l->pid_count++] = pid;
+    return QN_OK;
+}
+
+static int parse_pid(const char *text, char **end, pid_t *pid)
+{
+    long n = strtol(text, end, 10);
+    if (*end == text || n < 1 || n > INT32_MAX) {
+        return QN_EINVAL;
+    }
+    *pid = (pid_t)n;
+    return QN_OK;
+}
+
+static int take_cpu_of(const struct qn_option *o, const char *text)
+{
+    for (;;) {
+        char *end;
+        pid_t pid;
+        if (parse_pid(text, &end, &pid) != QN_OK ||
+            add_pid(o->to, pid) != QN_OK) {
+            return QN_EINVAL;
+        }
+        if (*end == '\0') {
+            return QN_OK;
+        }
+        if (*end != ',') {
+            return QN_EINVAL;
+        }
+        text = end + 1;
+    }
+}
+
+static int take_cpu_tree(const struct qn_option *o, const char *text)
+{
+    struct qn_load *l = o->to;
+    char *end;
+    pid_t pid;
+    if (parse_pid(text, &end, &pid) != QN_OK || *end != '\0') {
+        return QN_EINVAL;
+    }
+    int n = qn_proc_tree(pid, l->pid + l->pid_count,
+                         QN_LOAD_PIDS_MAX - l->pid_count);
+    if (n < 0) {
+        return QN_EINVAL;
+    }
+    l->pid_count += (uint32_t)n;
+    return QN_OK;
+}
+
+static int take_mix(const struct qn_option *o, const char *text)
+{
+    struct qn_load *l = o->to;
+    char error[160];
+    int err = qn_mix_parse(&l->workload_opts.mix, text, error, sizeof error);
+    if (err != QN_OK) {
+        fprintf(stderr, "quoin load: --mix: %s\n", error);
+        return QN_ENOENT;
+    }
+    l->mix_text = text;
+    return QN_OK;
+}
+
+static const char summary[] =
+    "Drive a RESP server and say how fast it answers. Closed loop: each\n"
+    "connection asks again when its last batch is answered. Keys are "
+    "uniformly\n"
+    "random; values read are checked. Counts take k, m, g, ki, mi, gi.";
+
+static bool parse_options(struct qn_load *l, int argc, char **argv,
+                          int *exit_status)
+{
+    struct qn_workload_opts *w = &l->workload_opts;
+    const struct qn_option table[] = {
+        {"to", "ADDR", take_to, l, "HOST:PORT or unix:PATH; repeat for several",
+         0, 0},
+        {"connections", "N", qn_option_count, &l->connections,
+         "dealt to the addresses in turn (50)", 1, CONNECTIONS_MAX},
+        {"pipeline", "N", qn_option_count, &l->pipeline,
+         "requests per batch and connection (1)", 1, QN_CLIENT_DEPTH_MAX},
+        {"mix", "NAME:WEIGHT,...", take_mix, l,
+         "of get set incr mset ping (get:80,set:20)", 0, 0},
+        {"keys", "N", qn_option_count, &w->keys, "keys in use (1m)", 1,
+         QN_KEYS_MAX},
+        {"key-size", "N", qn_option_count, &w->key_size, "bytes (16)", 2,
+         QN_KEY_SIZE_MAX},
+        {"value-size", "N", qn_option_count, &w->value_size, "bytes (16)", 0,
+         QN_VALUE_SIZE_MAX},
+        {"mset-keys", "N", qn_option_count, &w->mset_keys, "keys per MSET (10)",
+         1, QN_MSET_KEYS_MAX},
+        {"preload", NULL, qn_option_flag, &l->preload,
+         "SET every key before the rest begins", 0, 0},
+        {"warmup", "S", qn_option_double, &l->warmup,
+         "seconds before the measured ones (0.5)", 0, 0},
+        {"seconds", "S", qn_option_double, &l->seconds, "measured (10)", 0, 0},
+        {"requests", "N", qn_option_count, &l->requests,
+         "measured, instead of --seconds; exactly N are sent", 1, 0},
+        {"threads", "N", qn_option_count, &l->threads, "each with a loop (1)",
+         1, QN_LOAD_THREADS_MAX},
+        {"seed", "N", qn_option_count, &l->seed,
+         "repeats the same requests (random, printed)", 0, 0},
+        {"resp3", NULL, qn_option_flag, &l->resp3, "begin with HELLO 3", 0, 0},
+        {"cpu-of", "PID,...", take_cpu_of, l,
+         "running processes: report their CPU time per operation", 0, 0},
+        {"cpu-tree", "PID", take_cpu_tree, l,
+         "the same for a running process and its descendants", 0, 0},
+        {"json", NULL, qn_option_flag, &l->json,
+         "print a JSON object instead of the table", 0, 0},
+        {"verbose", NULL, qn_option_flag, &l->verbose,
+         "a line each second, also if stderr is no terminal", 0, 0},
+    };
+    const struct qn_options o = {"quoin load", summary, table,
+                                 QN_ARRAY_COUNT(table)};
+    return qn_options_parse(&o, argc, argv, exit_status);
+}
+
+/* What single options cannot know. */
+static int check_options(struct qn_load *l)
+{
+    const struct qn_workload_opts *w = &l->workload_opts;
+    if (l->to_count == 0) {
+        fprintf(stderr, "quoin load: name a server: --to HOST:PORT\n");
+        return QN_EINVAL;
+    }
+    uint64_t least = qn_workload_key_size_min(w->keys);
+    if (w->key_size < least) {
+        fprintf(stderr,
+                "quoin load: --keys %" PRIu64 " needs --key-size %" PRIu64
+                " or more\n",
+                w->keys, least);
+        return QN_EINVAL;
+    }
+    if (l->seconds == 0 && l->requests == 0) {
+        fprintf(stderr, "quoin load: --seconds must be more than 0\n");
+        return QN_EINVAL;
+    }
+    l->threads = QN_MIN(l->threads, l->connections);
+    for (uint32_t i = 0; i < l->to_count; i++) {
+        int err = qn_address_resolve(&l->address[i], l->to[i]);
+        if (err != QN_OK) {
+            fprintf(stderr,
+                    err == QN_ENOENT
+                        ? "quoin load: --to %s: no such host\n"
+                        : "quoin load: --to %s: neither HOST:PORT nor "
+                          "unix:PATH\n",
+                    l->to[i]);
+            return err;
+        }
+        size_t used = strlen(l->addresses);
+        snprintf(l->addresses + used, sizeof l->addresses - used, "%s%s",
+                 i > 0 ? " " : "", l->to[i]);
+    }
+    return QN_OK;
+}
+
+bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
+{
+    *l = (struct qn_load){
+        .mix_text = "get:80,set:20",
+        .workload_opts = {.keys = 1000000,
+                          .key_size = 16,
+                          .value_size = 16,
+                          .mset_keys = 10},
+        .connections = 50,
+        .pipeline = 1,
+        .threads = 1,
+        .seconds = 10,
+        .warmup = 0.5,
+    };
+    char error[8];
+    qn_mix_parse(&l->workload_opts.mix, l->mix_text, error, sizeof error);
+    if (getrandom(&l->seed, sizeof l->seed, 0) != sizeof l->seed) {
+        l->seed = qn_clock_now();
+    }
+    l->verbose = isatty(STDERR_FILENO) == 1;
+    if (!parse_options(l, argc, argv, exit_status)) {
+        return false;
+    }
+    *exit_status = 2;
+    return check_options(l) == QN_OK;
+}
