@@ -259,7 +259,7 @@ class Bench:
         print(text, file=sys.stderr, flush=True)
 
     def load(self, server, row, *args):
-        """One run of `quoin load`; @return its JSON."""
+        """One run of `quoin load`; @return its summary."""
         to = [server.port]
         if row.stopped and server is self.servers[0]:
             to = [server.port + 1 + i for i in range(REPLICAS - 1)]
@@ -274,7 +274,7 @@ class Bench:
                               stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
             sys.exit(f"{server.name}, {row.name}: {done.stderr}{done.stdout}")
-        got = json.loads(done.stdout)
+        got = json.loads(done.stdout.splitlines()[-1])
         if got["errors"] or got["unanswered"] or got["misses"]:
             self.say(f"{server.name}, {row.name}: {got['errors']} errors "
                      f"({got['first_error']}), {got['unanswered']} unanswered, "

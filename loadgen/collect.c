@@ -49,10 +49,7 @@ void qn_collect_hand_in(struct qn_collect *c, struct qn_stats *stats,
     pthread_mutex_lock(&c->lock);
     qn_stats_merge(&c->total, stats);
     c->total.waiting = 0; /* a level has no total */
-    qn_stats_sum(stats, &c->recent.ops);
-    c->recent.disconnects += stats->disconnects;
-    c->recent.unanswered += stats->unanswered;
-    c->recent.waiting += stats->waiting;
+    qn_stats_merge(&c->recent.stats, stats);
     if (c->recent.first == 0 || now < c->recent.first) {
         c->recent.first = now;
     }
@@ -82,11 +79,11 @@ bool qn_collect_wait(struct qn_collect *c, qn_time_t until)
 void qn_collect_take(struct qn_collect *c, struct qn_collect_recent *recent)
 {
     pthread_mutex_lock(&c->lock);
-    *recent = c->recent;
-    qn_op_stats_clear(&c->recent.ops);
-    c->recent.disconnects = 0;
-    c->recent.unanswered = 0;
-    c->recent.waiting = 0;
+    qn_stats_clear(&recent->stats);
+    qn_stats_merge(&recent->stats, &c->recent.stats);
+    recent->first = c->recent.first;
+    recent->last = c->recent.last;
+    qn_stats_clear(&c->recent.stats);
     pthread_mutex_unlock(&c->lock);
 }
 

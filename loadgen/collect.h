@@ -40,14 +40,13 @@ bool qn_collect_wait(struct qn_collect *c, qn_time_t until);
 
 /** What was handed in since the last call. */
 struct qn_collect_recent {
-    struct qn_op_stats ops; /* all operations as one */
-    uint64_t disconnects;   /* as in qn_stats */
-    uint64_t unanswered;
-    uint64_t waiting;
-    qn_time_t first; /* of all hand-ins so far; 0 without any */
+    struct qn_stats stats; /* `waiting` is of now */
+    qn_time_t first;       /* of all hand-ins so far; 0 without any */
     qn_time_t last;
 };
 
+/** @param recent  Filled; all zero, or filled by the last call: only what is
+ *                 used of its megabytes is touched. */
 void qn_collect_take(struct qn_collect *c, struct qn_collect_recent *recent);
 
 /** All that was ever handed in. Only when all threads have finished. */

@@ -36,7 +36,7 @@ static void raise_descriptor_limit(uint64_t connections)
     }
 }
 
-static int report(const struct qn_load *l)
+static int report(struct qn_load *l)
 {
     const struct qn_stats *total = qn_collect_total(l->plan.measured);
     const struct qn_report r = {
@@ -49,18 +49,15 @@ static int report(const struct qn_load *l)
         .key_size = l->workload_opts.key_size,
         .value_size = l->workload_opts.value_size,
         .seed = l->seed,
-        .seconds = (double)(l->recent.last - l->recent.first) / 1e9,
+        .seconds = (double)(l->recent->last - l->recent->first) / 1e9,
         .own_cpu_ns = l->own_after - l->own_before,
         .server_cpu_ns = l->cpu_after - l->cpu_before,
         .server_count = l->pid_count,
-        .interval_count = l->interval_count,
-        .interval = l->interval,
         .total = total,
     };
-    int err =
-        l->json ? qn_report_json(stdout, &r) : qn_report_table(stdout, &r);
-    if (err != QN_OK || fflush(stdout) != 0) {
-        fprintf(stderr, "quoin load: the report could not be written\n");
+    char error[QN_OUTPUT_ERROR_MAX];
+    if (qn_output_finish(&l->output, &r, error) != QN_OK) {
+        fprintf(stderr, "quoin load: %s\n", error);
         return 1;
     }
     uint64_t ops = 0;

@@ -9,7 +9,7 @@
 #include "loadgen/address.h"
 #include "loadgen/client.h"
 #include "loadgen/collect.h"
-#include "loadgen/report.h"
+#include "loadgen/output.h"
 #include "loadgen/worker.h"
 
 #include <pthread.h>
@@ -38,8 +38,7 @@ struct qn_load {
     double warmup;
     bool preload;
     bool resp3;
-    bool json;
-    bool verbose;
+    struct qn_output output;
     pid_t pid[QN_LOAD_PIDS_MAX];
     uint32_t pid_count;
     /* made of them */
@@ -55,9 +54,8 @@ struct qn_load {
     uint64_t cpu_after;
     uint64_t own_before;
     uint64_t own_after;
-    struct qn_collect_recent recent;
-    struct qn_report_interval *interval;
-    uint32_t interval_count;
+    struct qn_collect_recent *recent;
+    struct qn_op_stats *sum; /* scratch */
 };
 
 /** Defaults, then options into `l`, checked; addresses are resolved.

@@ -141,9 +141,13 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
          "running processes: report their CPU time per operation", 0, 0},
         {"cpu-tree", "PID", take_cpu_tree, l,
          "the same for a running process and its descendants", 0, 0},
-        {"json", NULL, qn_option_flag, &l->json,
-         "print a JSON object instead of the table", 0, 0},
-        {"verbose", NULL, qn_option_flag, &l->verbose,
+        {"json", NULL, qn_option_flag, &l->output.json,
+         "a line of JSON each second, the summary last", 0, 0},
+        {"csv", "FILE", qn_option_string, &l->output.csv,
+         "a row per second and kind of operation", 0, 0},
+        {"hgrm", "FILE", qn_option_string, &l->output.hgrm,
+         "percentiles for the HdrHistogram plotter", 0, 0},
+        {"verbose", NULL, qn_option_flag, &l->output.live,
          "a line each second, also if stderr is no terminal", 0, 0},
     };
     const struct qn_options o = {"quoin load", summary, table,
@@ -169,6 +173,11 @@ static int check_options(struct qn_load *l)
     }
     if (l->seconds == 0 && l->requests == 0) {
         fprintf(stderr, "quoin load: --seconds must be more than 0\n");
+        return QN_EINVAL;
+    }
+    char error[QN_OUTPUT_ERROR_MAX];
+    if (qn_output_check(&l->output, error) != QN_OK) {
+        fprintf(stderr, "quoin load: %s\n", error);
         return QN_EINVAL;
     }
     l->threads = QN_MIN(l->threads, l->connections);
@@ -209,7 +218,7 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
     if (getrandom(&l->seed, sizeof l->seed, 0) != sizeof l->seed) {
         l->seed = qn_clock_now();
     }
-    l->verbose = isatty(STDERR_FILENO) == 1;
+    l->output.live = isatty(STDERR_FILENO) == 1;
     if (!parse_options(l, argc, argv, exit_status)) {
         return false;
     }

@@ -16,8 +16,6 @@
  * measure, and sleeps but for one line a second.
  */
 
-enum { INTERVALS_MAX = 1000000 /* seconds */ };
-
 /* What a signal handler can reach. */
 static struct {
     struct qn_worker **worker;
@@ -65,7 +63,10 @@ int qn_load_prepare(struct qn_load *l)
         .preload = l->preload,
         .start = &l->start,
     };
-    if (qn_workload_init(&l->workload, &l->workload_opts) != QN_OK ||
+    l->recent = calloc(1, sizeof *l->recent);
+    l->sum = calloc(1, sizeof *l->sum);
+    if (l->recent == NULL || l->sum == NULL ||
+        qn_workload_init(&l->workload, &l->workload_opts) != QN_OK ||
         qn_collect_create(&p->preloaded, p->threads) != QN_OK ||
         qn_collect_create(&p->measured, p->threads) != QN_OK) {
         return QN_ENOMEM;
@@ -99,13 +100,23 @@ static uint64_t server_cpu(const struct qn_load *l)
     return sum;
 }
 
-static void live(const struct qn_load *l, const char *what, qn_time_t from,
-                 const struct qn_report_interval *interval)
+/* What was handed in since `*before`, which moves on; 0 stands for the first
+ * hand-in, `start` too. @return false if no time has passed. */
+static bool take_second(struct qn_load *l, struct qn_collect *c,
+                        qn_time_t start, qn_time_t *before,
+                        struct qn_report_second *s)
 {
-    if (l->verbose) {
-        qn_report_live(stderr, what, (double)(l->recent.last - from) / 1e9,
-                       interval);
+    struct qn_collect_recent *r = l->recent;
+    qn_collect_take(c, r);
+    qn_time_t begin = *before != 0 ? *before : r->first;
+    if (r->last <= begin) {
+        return false;
     }
+    start = start != 0 ? start : r->first;
+    *s = (struct qn_report_second){.at = (double)(r->last - start) / 1e9};
+    qn_report_second(s, &r->stats, (double)(r->last - begin) / 1e9, l->sum);
+    *before = r->last;
+    return true;
 }
 
 /* @return QN_OK, QN_EIO if not all keys are stored. */
@@ -113,18 +124,14 @@ static int watch_preload(struct qn_load *l)
 {
     qn_time_t from = qn_clock_now();
     qn_time_t before = from;
-    for (uint64_t second = 1;; second++) {
-        bool done = qn_collect_wait(l->plan.preloaded,
-                                    from + second * QN_S + 50 * QN_MS);
-        qn_collect_take(l->plan.preloaded, &l->recent);
-        struct qn_report_interval v = qn_report_interval(
-            &l->recent.ops, (double)(l->recent.last - before) / 1e9);
-        if (l->preload && v.ops + v.errors > 0) {
-            live(l, "preload", from, &v);
-        }
-        before = l->recent.last;
-        if (done) {
-            break;
+    bool done = false;
+    for (uint64_t second = 1; !done; second++) {
+        done = qn_collect_wait(l->plan.preloaded,
+                               from + second * QN_S + 50 * QN_MS);
+        struct qn_report_second s;
+        if (take_second(l, l->plan.preloaded, from, &before, &s) &&
+            l->preload && l->output.live) {
+            qn_report_live(stderr, "preload", &s);
         }
     }
     const struct qn_op_stats *set =
@@ -141,27 +148,12 @@ static int watch_preload(struct qn_load *l)
     return QN_OK;
 }
 
-/* One more interval, if anything happened since the last one. */
-static void take_interval(struct qn_load *l, qn_time_t *before)
+static void take_measured(struct qn_load *l, qn_time_t *before)
 {
-    qn_collect_take(l->plan.measured, &l->recent);
-    qn_time_t from = QN_MAX(*before, l->recent.first);
-    if (l->recent.last <= from || l->interval_count == INTERVALS_MAX) {
-        return;
+    struct qn_report_second s;
+    if (take_second(l, l->plan.measured, 0, before, &s)) {
+        qn_output_second(&l->output, &s);
     }
-    struct qn_report_interval v = qn_report_interval(
-        &l->recent.ops, (double)(l->recent.last - from) / 1e9);
-    if (l->interval_count % 1024 == 0) {
-        size_t cap = l->interval_count + 1024;
-        void *grown = realloc(l->interval, cap * sizeof v);
-        if (grown == NULL) {
-            return; /* the totals do not need it */
-        }
-        l->interval = grown;
-    }
-    l->interval[l->interval_count++] = v;
-    live(l, "", l->recent.first, &v);
-    *before = l->recent.last;
 }
 
 static void watch_measure(struct qn_load *l)
@@ -179,13 +171,13 @@ static void watch_measure(struct qn_load *l)
         done =
             qn_collect_wait(c, QN_MIN(next + 50 * QN_MS, l->plan.measure_to));
         if (!done && next < l->plan.measure_to) {
-            take_interval(l, &before);
+            take_measured(l, &before);
         }
     }
     l->cpu_after = server_cpu(l);
     l->own_after = own_cpu();
     qn_collect_wait(c, QN_TIME_NEVER / 2);
-    take_interval(l, &before);
+    take_measured(l, &before);
 }
 
 int qn_load_run(struct qn_load *l)
@@ -226,5 +218,7 @@ void qn_load_clean_up(struct qn_load *l)
     qn_collect_destroy(l->plan.measured);
     qn_collect_destroy(l->plan.preloaded);
     qn_workload_fini(&l->workload);
-    free(l->interval);
+    qn_output_close(&l->output);
+    free(l->recent);
+    free(l->sum);
 }

@@ -2,23 +2,64 @@
 #define QN_LOADGEN_REPORT_H
 
 /**
- * What a load says about itself: a live line, a final table, a JSON object.
- * The JSON's members are listed in README.md.
+ * What a load says about itself: a live line, a final table, JSON lines, CSV.
+ *
+ * A load makes one qn_report_second of what each second saw and one qn_report
+ * at the end. All text is made from these two, so that every output tells the
+ * same. README.md lists the members of the JSON and the columns of the CSV.
+ *
+ * Rates count right answers only. Times are nanoseconds here and microseconds
+ * in whatever is printed. Pure but for the FILE; one thread.
  */
 
-#include "core/base/clock.h"
 #include "loadgen/stats.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+/** The percentiles that are shown everywhere, in this order. */
+#define QN_QUANTILE_MAP(X)                                                     \
+    X(P50, "p50", 0.5)                                                         \
+    X(P90, "p90", 0.9)                                                         \
+    X(P95, "p95", 0.95)                                                        \
+    X(P99, "p99", 0.99)                                                        \
+    X(P999, "p99.9", 0.999)                                                    \
+    X(P9999, "p99.99", 0.9999)                                                 \
+    X(MAX, "max", 1)
+
+enum qn_quantile {
+#define X(name, text, q) QN_QUANTILE_##name,
+    QN_QUANTILE_MAP(X)
+#undef X
+        QN_QUANTILE_COUNT
+};
+
+/** "p50" ... */
+const char *qn_quantile_name(enum qn_quantile q);
+
+/** One kind of operation, or all, in one second. */
+struct qn_report_row {
+    uint64_t ops; /* answered right; the latencies are theirs */
+    uint64_t misses;
+    uint64_t errors;
+    uint64_t wrong;
+    uint64_t ns[QN_QUANTILE_COUNT]; /* response time; 0 if ops is 0 */
+    bool open;                      /* an open loop's: the next is known */
+    uint64_t service_ns[QN_QUANTILE_COUNT];
+};
+
 /** One second, or the rest at the end. */
-struct qn_report_interval {
-    double seconds; /* its length */
-    uint64_t ops;
-    uint64_t errors; /* error replies and wrong ones */
-    uint64_t p50_ns;
-    uint64_t p99_ns;
+struct qn_report_second {
+    uint32_t run;        /* of the repetitions, from 0 */
+    double at;           /* s from the begin of the run to this one's end */
+    double seconds;      /* its length */
+    double intended;     /* ops/s by the schedule; 0: closed loop */
+    uint64_t unanswered; /* lost with their connection */
+    uint64_t waiting;    /* at its end: asked or due, and not answered yet */
+    uint64_t disconnects;
+    struct qn_report_row all;
+    struct qn_report_row kind[QN_OP_COUNT];
 };
 
 struct qn_report {
@@ -35,25 +76,52 @@ struct qn_report {
     uint64_t own_cpu_ns;    /* of this process while it measured */
     uint64_t server_cpu_ns; /* of the named processes */
     uint32_t server_count;  /* of them; 0: none were named */
-    uint32_t interval_count;
-    const struct qn_report_interval *interval; /* [interval_count] */
     const struct qn_stats *total;
 };
 
-/** Make an interval of what its operations were. */
-struct qn_report_interval qn_report_interval(const struct qn_op_stats *ops,
-                                             double seconds);
+#define QN_REPORT_ABOUT_MAX 1500
 
-/** "   3 s    812345 ops/s  p50 12.3 us  p99 45.6 us", one line. */
-void qn_report_live(FILE *to, const char *what, double at_seconds,
-                    const struct qn_report_interval *interval);
+/** What was run, on one line: addresses, mix, connections ... seed. */
+void qn_report_about(const struct qn_report *r,
+                     char about[QN_REPORT_ABOUT_MAX]);
+
+/** Right answers per second of its length. */
+double qn_report_rate(uint64_t ops, double seconds);
+
+/** Fill a row from what was seen. O(buckets of the histogram). */
+void qn_report_row(struct qn_report_row *row, const struct qn_op_stats *ops);
+
+/**
+ * Make a second of all that was seen in it.
+ *
+ * @param out   Filled; run, at and intended are the caller's, and kept.
+ * @param sum   Scratch of the caller (an op_stats is too large for the stack).
+ */
+void qn_report_second(struct qn_report_second *out,
+                      const struct qn_stats *stats, double seconds,
+                      struct qn_op_stats *sum);
+
+/** "   3.0 s    812345 ops/s  p50 12.3 us  p99 45.6 us  errors 0  unanswered
+ *  0", one line. */
+void qn_report_live(FILE *to, const char *what,
+                    const struct qn_report_second *s);
 
 /** The final table.
  *  @return QN_OK or QN_ENOMEM. */
 int qn_report_table(FILE *to, const struct qn_report *r);
 
-/** One JSON object and a newline.
- *  @return QN_OK or QN_ENOMEM. */
-int qn_report_json(FILE *to, const struct qn_report *r);
+/** One JSON object on one line, "type": "second".
+ *  @return QN_OK, QN_ENOMEM or QN_EIO. */
+int qn_report_json_second(FILE *to, const struct qn_report_second *s);
+
+/** The last line: one JSON object, "type": "summary".
+ *  @return QN_OK, QN_ENOMEM or QN_EIO. */
+int qn_report_json_summary(FILE *to, const struct qn_report *r);
+
+/** The names of the columns, one line. */
+void qn_report_csv_header(FILE *to);
+
+/** One line per kind of operation that was used, and one named "all". */
+void qn_report_csv_second(FILE *to, const struct qn_report_second *s);
 
 #endif

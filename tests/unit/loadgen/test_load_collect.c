@@ -37,7 +37,7 @@ Test(collect, nothing_is_lost_or_counted_twice, .timeout = 20)
     do {
         done = qn_collect_wait(collect, qn_clock_now() + QN_MS);
         qn_collect_take(collect, &recent);
-        taken += recent.ops.ops;
+        taken += recent.stats.op[QN_OP_PING].ops;
     } while (!done);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(thread[i], NULL);
@@ -63,11 +63,14 @@ Test(collect, each_taking_shows_what_is_new_and_the_total_all)
     qn_collect_hand_in(collect, &stats, 10, false);
     cr_assert_eq(stats.op[QN_OP_GET].ops + stats.unanswered, 0, "emptied");
     qn_collect_take(collect, &recent);
-    cr_assert_eq(recent.ops.ops, 7);
+    cr_assert_eq(recent.stats.op[QN_OP_GET].ops, 3);
+    cr_assert_eq(recent.stats.op[QN_OP_SET].ops, 4);
+    cr_assert_eq(recent.stats.unanswered, 1);
     stats.op[QN_OP_GET].ops = 5;
     qn_collect_hand_in(collect, &stats, 20, true);
     qn_collect_take(collect, &recent);
-    cr_assert_eq(recent.ops.ops, 5);
+    cr_assert_eq(recent.stats.op[QN_OP_GET].ops, 5);
+    cr_assert_eq(recent.stats.unanswered, 0, "told before");
     cr_assert_eq(recent.last, 20);
     cr_assert_eq(qn_collect_total(collect)->op[QN_OP_GET].ops, 8);
     cr_assert_eq(qn_collect_total(collect)->unanswered, 1);

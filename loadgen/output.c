@@ -1,0 +1,249 @@
+#include "loadgen/output.h"
+
+#include "core/base/err.h"
+#include "loadgen/hgrm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Trying a file means opening it for writing, and removing it again if that
+ * made it. So what exists keeps its content until the run has something to put
+ * there, a run that is killed leaves no empty files, and /dev/stdout or a pipe
+ * of the shell work like any file. That a folder vanishes during the run is
+ * told at the end, with exit status 1.
+ *
+ * A FIFO is not opened for trying: its reader would see the end of the file.
+ */
+
+enum { FILES = 2 };
+
+struct wish {
+    const char *option;
+    const char *path; /* or NULL */
+};
+
+static void wishes_of(const struct qn_output *o, struct wish wish[FILES])
+{
+    wish[0] = (struct wish){"--hgrm", o->hgrm};
+    wish[1] = (struct wish){"--csv", o->csv};
+}
+
+/* ---- before the run ---- */
+
+struct tried {
+    bool made; /* it was not there before */
+    bool is_file;
+    dev_t device;
+    ino_t inode;
+};
+
+static int refuse(const struct wish *w, char *error)
+{
+    snprintf(error, QN_OUTPUT_ERROR_MAX, "%s: cannot write %s: %s", w->option,
+             w->path, strerror(errno));
+    return QN_EINVAL;
+}
+
+static int try_one(const struct wish *w, struct tried *t, char *error)
+{
+    struct stat s;
+    if (stat(w->path, &s) == 0 && S_ISFIFO(s.st_mode)) {
+        return access(w->path, W_OK) == 0 ? QN_OK : refuse(w, error);
+    }
+    int fd = open(w->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    t->made = fd >= 0;
+    if (fd < 0 && errno == EEXIST) {
+        fd = open(w->path, O_WRONLY | O_CLOEXEC);
+    }
+    if (fd < 0) {
+        return refuse(w, error);
+    }
+    int failed = fstat(fd, &s);
+    close(fd);
+    if (failed) {
+        return refuse(w, error);
+    }
+    t->is_file = S_ISREG(s.st_mode);
+    t->device = s.st_dev;
+    t->inode = s.st_ino;
+    return QN_OK;
+}
+
+static bool are_one(const struct tried *a, const struct tried *b)
+{
+    return a->is_file && b->is_file && a->device == b->device &&
+           a->inode == b->inode;
+}
+
+static int try_all(const struct wish *wish, struct tried *tried, char *error)
+{
+    for (int i = 0; i < FILES; i++) {
+        if (wish[i].path == NULL) {
+            continue;
+        }
+        int err = try_one(&wish[i], &tried[i], error);
+        if (err != QN_OK) {
+            return err;
+        }
+        for (int j = 0; j < i; j++) {
+            if (are_one(&tried[i], &tried[j])) {
+                snprintf(error, QN_OUTPUT_ERROR_MAX,
+                         "%s and %s are both %s: name two files",
+                         wish[j].option, wish[i].option, wish[i].path);
+                return QN_EINVAL;
+            }
+        }
+    }
+    return QN_OK;
+}
+
+int qn_output_check(const struct qn_output *o, char *error)
+{
+    struct wish wish[FILES];
+    struct tried tried[FILES] = {0};
+    wishes_of(o, wish);
+    int err = try_all(wish, tried, error);
+    for (int i = 0; i < FILES; i++) {
+        if (tried[i].made) {
+            unlink(wish[i].path);
+        }
+    }
+    return err;
+}
+
+/* ---- the run ---- */
+
+static void open_csv(struct qn_output *o)
+{
+    o->csv_file = fopen(o->csv, "we");
+    if (o->csv_file == NULL) {
+        o->csv_errno = errno;
+    } else {
+        qn_report_csv_header(o->csv_file);
+    }
+}
+
+static void write_csv(struct qn_output *o, const struct qn_report_second *s)
+{
+    if (o->csv_file == NULL && o->csv_errno == 0) {
+        open_csv(o);
+    }
+    if (o->csv_file != NULL) {
+        qn_report_csv_second(o->csv_file, s);
+        if (fflush(o->csv_file) != 0 && o->csv_errno == 0) {
+            o->csv_errno = errno;
+        }
+    }
+}
+
+void qn_output_second(struct qn_output *o, const struct qn_report_second *s)
+{
+    if (o->live) {
+        qn_report_live(stderr, "", s);
+    }
+    if (o->json) {
+        (void)qn_report_json_second(stdout,
+                                    s); /* stdout is checked at the end */
+    }
+    if (o->csv != NULL) {
+        write_csv(o, s);
+    }
+}
+
+/* ---- the end ---- */
+
+static int fail(char *error, const char *option, const char *path, int why)
+{
+    snprintf(error, QN_OUTPUT_ERROR_MAX, "%s: cannot write %s: %s", option,
+             path, strerror(why));
+    return QN_EIO;
+}
+
+/* Close; what went wrong with any write shows here. @return 0 or an errno. */
+static int close_written(FILE *f)
+{
+    int why = fflush(f) != 0 ? errno : ferror(f) ? EIO : 0;
+    if (fclose(f) != 0 && why == 0) {
+        why = errno;
+    }
+    return why;
+}
+
+static int finish_csv(struct qn_output *o, char *error)
+{
+    if (o->csv_file == NULL && o->csv_errno == 0) {
+        open_csv(o); /* a run without a single second has a header */
+    }
+    int why = 0;
+    if (o->csv_file != NULL) {
+        why = close_written(o->csv_file);
+        o->csv_file = NULL;
+    }
+    why = o->csv_errno != 0 ? o->csv_errno : why;
+    return why == 0 ? QN_OK : fail(error, "--csv", o->csv, why);
+}
+
+static int finish_hgrm(struct qn_output *o, const struct qn_report *r,
+                       char *error)
+{
+    FILE *f = fopen(o->hgrm, "we");
+    if (f == NULL) {
+        return fail(error, "--hgrm", o->hgrm, errno);
+    }
+    struct qn_op_stats *sum = calloc(1, sizeof *sum);
+    if (sum != NULL) {
+        char about[QN_REPORT_ABOUT_MAX];
+        qn_report_about(r, about);
+        qn_stats_sum(r->total, sum);
+        qn_hgrm_write(f, &sum->latency, about);
+    }
+    int why = close_written(f);
+    bool good = sum != NULL;
+    free(sum);
+    if (why != 0) {
+        return fail(error, "--hgrm", o->hgrm, why);
+    }
+    return good ? QN_OK : QN_ENOMEM;
+}
+
+static int finish_stdout(struct qn_output *o, const struct qn_report *r,
+                         char *error)
+{
+    int err = o->json ? qn_report_json_summary(stdout, r)
+                      : qn_report_table(stdout, r);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        snprintf(error, QN_OUTPUT_ERROR_MAX, "cannot write to stdout: %s",
+                 strerror(errno));
+        return QN_EIO;
+    }
+    return err;
+}
+
+int qn_output_finish(struct qn_output *o, const struct qn_report *r,
+                     char *error)
+{
+    int err = finish_stdout(o, r, error);
+    if (err == QN_OK && o->csv != NULL) {
+        err = finish_csv(o, error);
+    }
+    if (err == QN_OK && o->hgrm != NULL) {
+        err = finish_hgrm(o, r, error);
+    }
+    if (err == QN_ENOMEM) {
+        snprintf(error, QN_OUTPUT_ERROR_MAX, "%s", qn_strerror(err));
+    }
+    return err;
+}
+
+void qn_output_close(struct qn_output *o)
+{
+    if (o->csv_file != NULL) {
+        fclose(o->csv_file);
+        o->csv_file = NULL;
+    }
+}
