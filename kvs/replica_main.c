@@ -30,31 +30,6 @@ enum { PHASE_STARTING, PHASE_SERVING, PHASE_DRAINING, PHASE_ENDED };
 
 /* ---- one turn ------------------------------------------------------------ */
 
-static void on_deadline(uv_timer_t *h)
-{
-    struct qn_server *s = h->data;
-    s->deadline_at = QN_TIME_NEVER; /* the turn sets it anew */
-    /* libuv runs timers before it polls: one that became due since the last
-     * turn would otherwise be forgotten in a sleep without end. */
-    s->turn_wanted = true;
-}
-
-static void deadline_set(struct qn_server *s, qn_time_t at, qn_time_t now)
-{
-    if (at == s->deadline_at) {
-        return;
-    }
-    s->deadline_at = at;
-    if (at == QN_TIME_NEVER) {
-        uv_timer_stop(&s->deadline);
-        return;
-    }
-    /* Rounded up: a timer that fires early would only fire again. */
-    uint64_t ms = at <= now ? 0 : (at - now + QN_MS - 1) / QN_MS;
-    uv_update_time(&s->loop);
-    uv_timer_start(&s->deadline, on_deadline, ms, 0);
-}
-
 static void phase_set(struct qn_server *s, uint64_t phase)
 {
     /* relaxed: shown to people only. */
@@ -100,7 +75,7 @@ static void turn(struct qn_server *s)
     ready_check(s);
     at = QN_MIN(at, waits_turn(s, now));
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
-    deadline_set(s, at, now);
+    qn_alarm_set(&s->alarm, at, now);
     drained_check(s);
 }
 
@@ -119,7 +94,8 @@ static void on_bell(uv_poll_t *h, int status, int events)
 
 static bool more_to_do(struct qn_server *s)
 {
-    return s->turn_wanted || qn_frontend_again(&s->frontend) ||
+    return s->turn_wanted || qn_alarm_rang(&s->alarm) ||
+           qn_frontend_again(&s->frontend) ||
            qn_driver_pending(qn_replica_driver(s->replica));
 }
 
@@ -432,14 +408,13 @@ static int loop_make(struct qn_server *s)
     struct {
         uv_handle_t *h;
     } all[] = {
-        {(uv_handle_t *)&s->prepare},   {(uv_handle_t *)&s->check},
-        {(uv_handle_t *)&s->idle},      {(uv_handle_t *)&s->deadline},
-        {(uv_handle_t *)&s->bell_poll}, {(uv_handle_t *)&s->control_poll},
-        {(uv_handle_t *)&s->terminate}};
+        {(uv_handle_t *)&s->prepare},      {(uv_handle_t *)&s->check},
+        {(uv_handle_t *)&s->idle},         {(uv_handle_t *)&s->bell_poll},
+        {(uv_handle_t *)&s->control_poll}, {(uv_handle_t *)&s->terminate}};
     uv_prepare_init(&s->loop, &s->prepare);
     uv_check_init(&s->loop, &s->check);
     uv_idle_init(&s->loop, &s->idle);
-    uv_timer_init(&s->loop, &s->deadline);
+    qn_alarm_init(&s->alarm, &s->loop);
     uv_signal_init(&s->loop, &s->terminate);
     if (uv_poll_init(&s->loop, &s->bell_poll,
                      s->boot->bell_fd[s->boot->self]) != 0 ||
@@ -449,7 +424,6 @@ static int loop_make(struct qn_server *s)
     for (size_t i = 0; i < QN_ARRAY_COUNT(all); i++) {
         all[i].h->data = s;
     }
-    s->deadline_at = QN_TIME_NEVER;
     uv_prepare_start(&s->prepare, on_prepare);
     uv_check_start(&s->check, on_check);
     uv_poll_start(&s->bell_poll, UV_READABLE, on_bell);

@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "core/place/outbox.h"
+#include "kvs/alarm.h"
 #include "kvs/ask.h"
 #include "kvs/boot.h"
 #include "kvs/frontend.h"
@@ -41,9 +42,8 @@ struct qn_server {
     uv_poll_t control_poll;
     uv_prepare_t prepare;
     uv_check_t check;
-    uv_idle_t idle; /* active: the loop does not block */
-    uv_timer_t deadline;
-    qn_time_t deadline_at; /* what `deadline` is set to */
+    uv_idle_t idle;        /* active: the loop does not block */
+    struct qn_alarm alarm; /* the next turn, at the latest */
     uv_signal_t terminate;
     union qn_listener listener[2]; /* the shared address, the replica's own */
     int listeners;

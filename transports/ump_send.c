@@ -231,8 +231,8 @@ static int ready_to_send(struct qn_ump *u)
         return u->status;
     }
     if (u->staged != 0) {
-        u->starved =
-            true; /* also if a flush now pushes it and fills the ring */
+        /* The next flush may push it and fill the ring with it. */
+        u->starved = true;
         return QN_EAGAIN;
     }
     if (!have_room(u)) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/place/outbox.h"
+#include "core/wait/bell.h"
 #include "paxos/driver.h"
 #include "tests/support/test.h"
 #include "transports/registry.h"
@@ -25,6 +26,8 @@ struct node {
     struct qn_outbox *own;
     struct qn_outbox *view[MAX];
     struct qn_qp *direct[MAX], *tree[MAX];
+    struct qn_bell bell;
+    struct qn_ringer ringer[MAX]; /* [p] rings node p */
     struct logged log[LOG_MAX];
     uint32_t logged;
     uint64_t mine; /* own commands applied */
@@ -87,7 +90,9 @@ static void memory_open(const struct qn_transport *t)
 
 static void channels_open(const struct qn_transport *t, uint32_t i)
 {
+    qn_bell_init(&node[i].bell, qn_outbox_bell(node[i].own), -1);
     for (uint32_t p = 0; p < nodes; p++) {
+        qn_ringer_init(&node[i].ringer[p], qn_outbox_bell(node[p].own), -1);
         struct qn_qp **qp[QN_LANES] = {&node[i].direct[p], &node[i].tree[p]};
         for (int lane = 0; lane < QN_LANES && p != i; lane++) {
             const struct qn_qp_opts o = {
@@ -98,6 +103,8 @@ static void channels_open(const struct qn_transport *t, uint32_t i)
                 .peer = p,
                 .self_inc = 100 + i,
                 .peer_inc = 100 + p,
+                .bell = &node[i].bell,
+                .ringer = &node[i].ringer[p],
             };
             cr_assert_eq(t->open(qp[lane], &o), QN_OK);
         }
@@ -158,19 +165,24 @@ static void group_stop(void)
     qn_commons_destroy(commons);
 }
 
+/* @return true if something could not be sent. */
+static bool one_turn(uint32_t i)
+{
+    qn_driver_turn(node[i].driver, now, now / QN_MS);
+    /* Publish before expose. */
+    cr_assert_geq(qn_load(&commons->read_index, QN_SEQ_CST),
+                  qn_driver_applied(node[i].driver));
+    return qn_driver_flush(node[i].driver, now);
+}
+
 static void rounds(uint32_t count)
 {
     for (uint32_t r = 0; r < count; r++) {
         now += 100 * QN_US;
         for (uint32_t i = 0; i < nodes; i++) {
-            if (node[i].stopped) {
-                continue;
+            if (!node[i].stopped) {
+                one_turn(i);
             }
-            qn_driver_turn(node[i].driver, now, now / QN_MS);
-            /* Publish before expose. */
-            cr_assert_geq(qn_load(&commons->read_index, QN_SEQ_CST),
-                          qn_driver_applied(node[i].driver));
-            qn_driver_flush(node[i].driver, now);
         }
     }
 }
@@ -371,4 +383,87 @@ Test(driver, the_third_node_may_end_and_the_others_go_on)
     cr_assert_eq(node[0].logged, 501);
     cr_assert_eq(node[1].logged, 501);
     group_stop();
+}
+
+/* ---- going to sleep ------------------------------------------------------ */
+
+/* A bell of the futex kind is turned back to even by who rings it. */
+static bool was_rung(uint32_t i)
+{
+    return qn_load(&qn_outbox_bell(node[i].own)->epoch, QN_SEQ_CST) % 2 == 0;
+}
+
+/* The acceptor waits for a child without room, to which it has sent nothing
+ * since its last flush: that one must ring it when it has made room. */
+Test(driver, a_child_that_was_waited_for_rings)
+{
+    group_start(3);
+    bool waits = false;
+    for (uint64_t x = 0; x < 64 && !waits; x++) { /* node 2 stands still */
+        submit_number(0, x);
+        one_turn(0);
+        waits = one_turn(1);
+        one_turn(0);
+    }
+    cr_assert(waits, "64 LEARNs of 2 cells do not fill 64 cells");
+    cr_assert(one_turn(1), "still nobody has made room");
+    qn_bell_arm(&node[1].bell);
+    cr_assert(!qn_driver_pending(node[1].driver));
+    one_turn(2);
+    cr_assert(was_rung(1), "it sleeps, with room for what it has to send");
+    qn_bell_disarm(&node[1].bell);
+    rounds(50);
+    check_equal_logs(node[0].logged);
+    group_stop();
+}
+
+static int big_until_failure; /* allocations that still succeed; 0: never */
+
+void *__wrap_realloc(void *p, size_t bytes);
+void *__real_realloc(void *p, size_t bytes);
+
+void *__wrap_realloc(void *p, size_t bytes)
+{
+    if (bytes >= 100000 && big_until_failure != 0 && --big_until_failure == 0) {
+        return NULL;
+    }
+    return __real_realloc(p, bytes);
+}
+
+/* The leader joins a request from pieces (one allocation) and cannot copy it
+ * into a batch (the other): it keeps it. Moved in the same turn by a LEARN, the
+ * machine may take it now, so it must not sleep; and if nothing has moved, not
+ * spin. */
+static void park_a_request(bool something_moves)
+{
+    static uint8_t big[100000];
+    group_start(3);
+    cr_assert(submit(2, big, sizeof big));
+    big_until_failure = 2;
+    for (uint64_t x = 0; x < 200 && big_until_failure != 0; x++) {
+        now += 100 * QN_US;
+        one_turn(2);
+        one_turn(1);
+        if (something_moves) {
+            submit_number(0, x);
+        }
+        one_turn(0);
+    }
+    cr_assert_eq(big_until_failure, 0, "the request has not come");
+    cr_assert_eq(qn_driver_pending(node[0].driver), something_moves);
+    submit_number(0, 1000);
+    rounds(100);
+    cr_assert_eq(node[2].mine, 1, "the request was lost");
+    check_equal_logs(node[0].logged);
+    group_stop();
+}
+
+Test(driver, a_parked_request_is_looked_at_when_the_machine_has_moved)
+{
+    park_a_request(true);
+}
+
+Test(driver, a_parked_request_lets_its_node_sleep_meanwhile)
+{
+    park_a_request(false);
 }
