@@ -16,79 +16,118 @@
  * caller.
  */
 
-int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
+void qn_client_init(struct qn_client *c, const struct qn_workload *workload,
+                    uint32_t depth_max, uint64_t seed)
 {
-    const struct qn_workload *w = opts->workload;
-    QN_ASSERT(opts->depth_max >= 1 && opts->depth_max <= QN_CLIENT_DEPTH_MAX);
-    *c = (struct qn_client){.workload = w, .random = opts->seed};
-    c->request = calloc(opts->depth_max, sizeof *c->request);
-    if (c->request == NULL ||
-        qn_outgoing_init(&c->out, w, opts->depth_max) != QN_OK) {
-        qn_client_fini(c);
+    QN_ASSERT(depth_max >= 1 && depth_max <= QN_CLIENT_DEPTH_MAX);
+    *c = (struct qn_client){
+        .workload = workload, .depth_max = depth_max, .random = seed};
+}
+
+int qn_lane_init(struct qn_lane *l, struct qn_client *c)
+{
+    uint32_t slots = 1;
+    while (slots < c->depth_max) {
+        slots *= 2;
+    }
+    *l = (struct qn_lane){.client = c, .mask = slots - 1};
+    l->slot = calloc(slots, sizeof *l->slot);
+    if (l->slot == NULL ||
+        qn_outgoing_init(&l->out, c->workload, c->depth_max) != QN_OK) {
+        qn_lane_fini(l);
         return QN_ENOMEM;
     }
     return QN_OK;
 }
 
-void qn_client_fini(struct qn_client *c)
+void qn_lane_fini(struct qn_lane *l)
 {
-    free(c->request);
-    qn_outgoing_fini(&c->out);
-    *c = (struct qn_client){0};
+    free(l->slot);
+    qn_outgoing_fini(&l->out);
+    *l = (struct qn_lane){0};
 }
 
 void qn_client_begin(struct qn_client *c, const struct qn_client_task *task)
 {
-    QN_ASSERT(task->depth >= 1);
+    QN_ASSERT(task->depth >= 1 && task->depth <= c->depth_max);
+    QN_ASSERT(!task->preload || task->schedule == NULL);
     c->task = *task;
+    c->batch_left = 0;
+    if (task->schedule != NULL) {
+        c->schedule = *task->schedule;
+        c->task.schedule = &c->schedule;
+    }
 }
 
-static void batch_clear(struct qn_client *c, qn_time_t now)
+static void ask_one(struct qn_client *c, struct qn_lane *l, qn_time_t intended,
+                    qn_time_t now)
 {
-    QN_ASSERT(qn_client_idle(c));
-    c->asked = 0;
-    c->answered = 0;
-    c->greeting = false;
-    c->sent_at = now;
-    qn_outgoing_clear(&c->out);
+    struct qn_slot *slot = &l->slot[l->asked & l->mask];
+    slot->intended = intended;
+    slot->sent = now;
+    slot->request = c->next;
+    qn_request_write(c->workload, &c->random, &c->next, &l->out);
+    c->has_next = false;
+    l->greeting = false;
+    l->asked++;
+    c->outstanding++;
+    c->task.requests -= c->task.requests != UINT64_MAX;
 }
 
-static void ask_one(struct qn_client *c, struct qn_request *r)
+static void choose_next(struct qn_client *c)
 {
     if (c->task.preload) {
-        qn_request_preload(c->workload, c->task.first_key, &c->out, r);
+        c->next =
+            (struct qn_request){.op = QN_OP_SET, .key = c->task.first_key};
         c->task.first_key += c->task.step;
     } else {
-        qn_request_next(c->workload, &c->random, &c->out, r);
+        qn_request_choose(c->workload, &c->random, &c->next);
     }
+    c->has_next = true;
 }
 
-void qn_client_fill(struct qn_client *c, qn_time_t now, struct iovec **iov,
-                    int *count)
+void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
+                    struct qn_lane *writes)
 {
-    QN_ASSERT(!qn_client_done(c));
-    batch_clear(c, now);
-    uint64_t n = QN_MIN(c->task.requests, (uint64_t)c->task.depth);
-    if (c->task.requests != UINT64_MAX) {
-        c->task.requests -= n;
+    bool closed = c->task.schedule == NULL;
+    QN_ASSERT(qn_client_due(c) <= now);
+    if (reads != NULL) {
+        qn_outgoing_clear(&reads->out);
     }
-    for (; c->asked < n; c->asked++) {
-        ask_one(c, &c->request[c->asked]);
+    if (writes != NULL) {
+        qn_outgoing_clear(&writes->out);
     }
-    *iov = c->out.iov;
-    *count = c->out.iov_count;
+    if (closed && c->batch_left == 0) {
+        c->batch_left =
+            (uint32_t)QN_MIN(c->task.requests, (uint64_t)c->task.depth);
+    }
+    qn_time_t due;
+    while ((due = qn_client_due(c)) <= now) {
+        if (!c->has_next) {
+            choose_next(c);
+        }
+        bool is_read = qn_op_is_read((enum qn_op)c->next.op);
+        struct qn_lane *l = is_read ? reads : writes;
+        if (l == NULL) {
+            return;
+        }
+        ask_one(c, l, closed ? now : due, now);
+        if (closed) {
+            c->batch_left--;
+        } else {
+            qn_schedule_step(&c->schedule);
+        }
+    }
 }
 
-void qn_client_greet(struct qn_client *c, qn_time_t now, struct iovec **iov,
-                     int *count)
+void qn_client_greet(struct qn_lane *l)
 {
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
-    batch_clear(c, now);
-    qn_outgoing_append(&c->out, hello, sizeof hello - 1);
-    c->greeting = true;
-    c->asked = 1;
-    *iov = c->out.iov;
-    *count = c->out.iov_count;
+    QN_ASSERT(qn_lane_idle(l));
+    qn_outgoing_clear(&l->out);
+    qn_outgoing_append(&l->out, hello, sizeof hello - 1);
+    l->greeting = true;
+    l->asked++;
 }
 
 /* The text of a reply for a message: printable, cut. */
@@ -117,32 +156,43 @@ static void note_wrong(const struct qn_request *request,
              r->number, text);
 }
 
+static void record(struct qn_lane *l, const struct qn_slot *slot, qn_time_t now,
+                   struct qn_op_stats *op)
+{
+    op->ops++;
+    qn_histogram_record(&op->latency, now - slot->intended);
+    if (l->client->task.schedule != NULL) {
+        qn_histogram_record(&op->service, now - slot->sent);
+    }
+    l->succeeded |= 1u << slot->request.op;
+}
+
 /* One reply. An error to the greeting ends the connection. */
-static int take(struct qn_client *c, const struct qn_reply *r, qn_time_t now,
+static int take(struct qn_lane *l, const struct qn_reply *r, qn_time_t now,
                 struct qn_stats *stats)
 {
-    const struct qn_request *request = &c->request[c->answered++];
+    const struct qn_slot *slot = &l->slot[l->answered++ & l->mask];
     bool is_error = r->type == '-' || r->type == '!';
     if (is_error && stats->first_error[0] == '\0') {
         show(stats->first_error, r);
     }
-    if (c->greeting) {
+    if (l->greeting) {
         return is_error ? QN_EPERM : QN_OK;
     }
-    struct qn_op_stats *op = &stats->op[request->op];
+    l->client->outstanding--;
+    struct qn_op_stats *op = &stats->op[slot->request.op];
     if (is_error) {
         op->errors++;
-    } else if (!qn_request_is_right(c->workload, request, r)) {
-        note_wrong(request, r, stats);
+    } else if (!qn_request_is_right(l->client->workload, &slot->request, r)) {
+        note_wrong(&slot->request, r, stats);
     } else {
-        op->ops++;
         op->misses += r->type == '_';
-        qn_histogram_record(&op->latency, now - c->sent_at);
+        record(l, slot, now, op);
     }
     return QN_OK;
 }
 
-int qn_client_feed(struct qn_client *c, const uint8_t *data, size_t len,
+int qn_client_feed(struct qn_lane *l, const uint8_t *data, size_t len,
                    qn_time_t now, struct qn_stats *stats)
 {
     size_t at = 0;
@@ -150,10 +200,10 @@ int qn_client_feed(struct qn_client *c, const uint8_t *data, size_t len,
         size_t used;
         struct qn_reply reply;
         int err =
-            qn_reply_scan(&c->scanner, data + at, len - at, &used, &reply);
+            qn_reply_scan(&l->scanner, data + at, len - at, &used, &reply);
         at += used;
-        if (err == 1 && !qn_client_idle(c)) {
-            err = take(c, &reply, now, stats);
+        if (err == 1 && !qn_lane_idle(l)) {
+            err = take(l, &reply, now, stats);
         } else if (err != 0) {
             snprintf(stats->first_error, sizeof stats->first_error, "%s",
                      err == 1 ? "a reply that nobody asked for"
@@ -167,17 +217,25 @@ int qn_client_feed(struct qn_client *c, const uint8_t *data, size_t len,
     return QN_OK;
 }
 
-void qn_client_lost(struct qn_client *c, struct qn_stats *stats)
+void qn_client_lost(struct qn_lane *l, struct qn_stats *stats)
 {
-    uint32_t lost = c->asked - c->answered;
-    if (lost > 0 && !c->greeting) {
-        if (c->task.preload) {
-            c->task.first_key -= lost * c->task.step;
-            c->task.requests += lost;
-        } else {
-            stats->unanswered += lost;
-        }
+    struct qn_client *c = l->client;
+    uint32_t lost = l->greeting ? 0 : l->asked - l->answered;
+    if (c->task.preload) {
+        c->task.first_key -= lost * c->task.step;
+        c->task.requests += lost;
+    } else {
+        stats->unanswered += lost;
     }
-    c->answered = c->asked;
-    c->scanner = (struct qn_reply_scanner){0};
+    c->outstanding -= lost;
+    l->answered = l->asked;
+    l->scanner = (struct qn_reply_scanner){0};
+}
+
+uint64_t qn_client_unsent(const struct qn_client *c, qn_time_t now)
+{
+    if (c->task.schedule == NULL) {
+        return 0;
+    }
+    return QN_MIN(c->task.requests, qn_schedule_behind(&c->schedule, now));
 }

@@ -2,69 +2,104 @@
 #define QN_LOADGEN_CLIENT_H
 
 /**
- * One closed-loop client without its socket: what to send next, and what the
- * replies say.
+ * One client without its sockets: what to send, when, and what the replies say.
  *
- *     fill -> write the batch -> feed what is read ... until idle -> fill ...
+ * A client has a lane per connection. It is one of
  *
- * A batch is up to `depth` requests; the next one is made when the last reply
- * of this one has come. Time comes in as an argument, so the same client runs
- * in virtual time.
+ *     closed loop   a batch of `depth` requests; the next one is made when the
+ *                   last reply of this one has come
+ *     open loop     a request when its schedule says so, on any lane, whatever
+ *                   became of those before; only if `depth` are outstanding
+ *                   does it wait, and keeps its intended time
  *
- * One thread per client. No allocation after init.
+ *     due? -> fill lanes -> write their bytes -> feed what is read ... -> due?
+ *
+ * Time comes in as an argument, so the same client runs in virtual time.
+ *
+ * One thread per client and its lanes. No allocation after init.
  */
 
 #include "core/base/clock.h"
 #include "loadgen/request.h"
+#include "loadgen/schedule.h"
 #include "loadgen/stats.h"
 
 #include <stdbool.h>
 
 #define QN_CLIENT_DEPTH_MAX 10000
 
-struct qn_client_opts {
-    const struct qn_workload *workload; /* kept */
-    uint32_t depth_max;                 /* requests per batch, at most */
-    uint64_t seed;                      /* what this client will ask */
-};
-
 /** What the client asks for from now on. */
 struct qn_client_task {
-    uint32_t depth;     /* requests per batch, 1..depth_max */
+    uint32_t depth;     /* requests outstanding at most, 1..depth_max */
     uint64_t requests;  /* how many to send; UINT64_MAX: no end */
     bool preload;       /* SET keys first_key, first_key + step, ... in order
-                           instead of the mix at random */
+                           instead of the mix at random; a closed loop */
     uint64_t first_key; /* preload only */
     uint64_t step;
+    const struct qn_schedule *schedule; /* copied; NULL: closed loop */
 };
 
-/** Private. */
+/** Private but for what its functions say. */
 struct qn_client {
     const struct qn_workload *workload;
     struct qn_client_task task;
+    struct qn_schedule schedule; /* of an open loop */
     uint64_t random;
-    struct qn_reply_scanner scanner;
-    uint32_t asked;             /* requests in the batch */
-    uint32_t answered;          /* of them */
-    qn_time_t sent_at;          /* when the batch was made */
-    bool greeting;              /* the batch is one */
-    struct qn_request *request; /* [depth_max] the batch */
-    struct qn_outgoing out;     /* its bytes */
+    uint32_t depth_max;
+    uint32_t outstanding;   /* on all lanes, without greetings */
+    uint32_t batch_left;    /* closed loop: of this batch, not yet asked */
+    struct qn_request next; /* chosen, not yet asked */
+    bool has_next;
 };
 
-/** @return QN_OK or QN_ENOMEM, then nothing is left behind. It has no task
- *  and sends nothing. */
-int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts);
+/** A request on its way. */
+struct qn_slot {
+    qn_time_t intended; /* when it was meant to be sent */
+    qn_time_t sent;     /* when it was */
+    struct qn_request request;
+};
 
-void qn_client_fini(struct qn_client *c);
+/** One connection of a client. Private but for `succeeded`. */
+struct qn_lane {
+    struct qn_client *client;
+    struct qn_reply_scanner scanner;
+    struct qn_slot *slot; /* [mask + 1] ring */
+    uint32_t mask;
+    uint32_t asked;     /* runs free */
+    uint32_t answered;  /* of them */
+    bool greeting;      /* what is outstanding is one */
+    uint32_t succeeded; /* 1 << op of each right answer; the caller clears */
+    struct qn_outgoing out;
+};
 
-/** Give it work, from the next batch on. */
+/**
+ * @param workload   Kept.
+ * @param depth_max  Of all its tasks, 1..QN_CLIENT_DEPTH_MAX.
+ * @param seed       What it will ask.
+ *
+ * It has no task and sends nothing.
+ */
+void qn_client_init(struct qn_client *c, const struct qn_workload *workload,
+                    uint32_t depth_max, uint64_t seed);
+
+/** @return QN_OK or QN_ENOMEM, then nothing is left behind. */
+int qn_lane_init(struct qn_lane *l, struct qn_client *c);
+
+void qn_lane_fini(struct qn_lane *l);
+
+/** Give it work, from the next fill on. */
 void qn_client_begin(struct qn_client *c, const struct qn_client_task *task);
 
 /** No reply is outstanding. */
 static inline bool qn_client_idle(const struct qn_client *c)
 {
-    return c->answered == c->asked;
+    return c->outstanding == 0;
+}
+
+/** No reply is outstanding on this lane, not even to a greeting. */
+static inline bool qn_lane_idle(const struct qn_lane *l)
+{
+    return l->answered == l->asked;
 }
 
 /** Nothing is outstanding and nothing is left to ask. */
@@ -73,21 +108,48 @@ static inline bool qn_client_done(const struct qn_client *c)
     return qn_client_idle(c) && c->task.requests == 0;
 }
 
+/** When it wants to send next: 0 for at once; QN_TIME_NEVER if it must be fed
+ *  before, or is done. */
+static inline qn_time_t qn_client_due(const struct qn_client *c)
+{
+    if (c->task.requests == 0) {
+        return QN_TIME_NEVER;
+    }
+    if (c->task.schedule == NULL) {
+        return c->outstanding == 0 || c->batch_left > 0 ? 0 : QN_TIME_NEVER;
+    }
+    return c->outstanding < c->task.depth ? qn_schedule_next(&c->schedule)
+                                          : QN_TIME_NEVER;
+}
+
 /**
- * Make the next batch; the client must be idle and not done.
+ * Make the requests that are due; something must be. What the lanes held before
+ * is forgotten: it must have been written.
  *
- * @param now    Latency counts from here.
+ * @param now     They are sent now.
+ * @param reads   The lane for what only reads; NULL: none is there, and the
+ *                first such request and all after it wait.
+ * @param writes  The lane for all else; the same one or another one.
+ */
+void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
+                    struct qn_lane *writes);
+
+/**
+ * What the last fill or greeting has put on a lane.
+ *
  * @param iov    Filled: the bytes to write, valid until the next fill; the
  *               caller may change the array.
- * @param count  Filled: pieces, at least 1.
+ * @return pieces; 0 if there is nothing.
  */
-void qn_client_fill(struct qn_client *c, qn_time_t now, struct iovec **iov,
-                    int *count);
+static inline int qn_lane_bytes(const struct qn_lane *l, struct iovec **iov)
+{
+    *iov = l->out.iov;
+    return l->out.iov_count;
+}
 
-/** Make a batch that is only HELLO 3; the client must be idle. Its reply is
- *  not counted. */
-void qn_client_greet(struct qn_client *c, qn_time_t now, struct iovec **iov,
-                     int *count);
+/** Make a batch that is only HELLO 3; the lane must be idle. Its reply is not
+ *  counted. */
+void qn_client_greet(struct qn_lane *l);
 
 /**
  * Take what came from the server.
@@ -98,11 +160,14 @@ void qn_client_greet(struct qn_client *c, qn_time_t now, struct iovec **iov,
  *         the greeting was refused: the connection is of no more use, and the
  *         reason is in stats->first_error.
  */
-int qn_client_feed(struct qn_client *c, const uint8_t *data, size_t len,
+int qn_client_feed(struct qn_lane *l, const uint8_t *data, size_t len,
                    qn_time_t now, struct qn_stats *stats);
 
-/** The connection is gone: what was outstanding will never be answered. A
+/** The connection is gone: what was outstanding on it will never be answered. A
  *  preload sends it again. */
-void qn_client_lost(struct qn_client *c, struct qn_stats *stats);
+void qn_client_lost(struct qn_lane *l, struct qn_stats *stats);
+
+/** Open loop: how many requests are due at `now` and not sent. */
+uint64_t qn_client_unsent(const struct qn_client *c, qn_time_t now);
 
 #endif

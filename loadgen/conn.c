@@ -2,12 +2,14 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/conn_internal.h"
+#include "loadgen/random.h"
 
 #include <assert.h>
 #include <stddef.h>
 
 /*
- * The shell around qn_client: no decision about requests is made here.
+ * The shell around qn_client: no decision about requests is made here but for
+ * the connection that they take.
  *
  * Why libuv's streams and not sockets of our own: uv_try_write is one write
  * and a stream's readiness costs one read, so a turn makes the system calls
@@ -20,11 +22,11 @@ static_assert(sizeof(uv_buf_t) == sizeof(struct iovec) &&
                   offsetof(uv_buf_t, base) == offsetof(struct iovec, iov_base),
               "libuv promises that uv_buf_t is an iovec");
 
-static void rest(struct qn_conn *c)
+static void rest(struct qn_user *u)
 {
-    struct qn_crew *crew = c->crew;
-    if (!c->resting) {
-        c->resting = true;
+    struct qn_crew *crew = u->crew;
+    if (!u->resting) {
+        u->resting = true;
         crew->resting++;
         if (crew->resting == crew->count) {
             crew->all_rest(crew);
@@ -32,16 +34,23 @@ static void rest(struct qn_conn *c)
     }
 }
 
+static bool has_finished(const struct qn_user *u)
+{
+    return u->crew->draining ? qn_client_idle(&u->client)
+                             : qn_client_done(&u->client);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct qn_conn *c = handle->data;
     c->state = QN_CONN_DOWN;
+    qn_user_pump(c->user); /* another connection may take over */
 }
 
-/* The connection is of no more use: what was asked is lost. */
+/* The connection is of no more use: what was asked on it is lost. */
 static void drop(struct qn_conn *c)
 {
-    struct qn_crew *crew = c->crew;
+    struct qn_crew *crew = c->user->crew;
     if (crew->over) {
         return; /* its owner closes it */
     }
@@ -50,17 +59,23 @@ static void drop(struct qn_conn *c)
     }
     c->state = QN_CONN_CLOSING;
     uv_close(&c->u.handle, on_closed);
-    qn_client_lost(&c->client, crew->stats);
-    if (crew->draining || qn_client_done(&c->client)) {
-        rest(c);
+    qn_client_lost(&c->lane, crew->stats);
+    if (has_finished(c->user)) {
+        rest(c->user);
     }
 }
 
 static void on_written(uv_write_t *req, int status);
 
-/* Write a batch: at once what the socket takes, the rest when it has room. */
-static void send_batch(struct qn_conn *c, struct iovec *iov, int count)
+/* Write what the lane holds: at once what the socket takes, the rest when it
+ * has room. */
+static void send_filled(struct qn_conn *c)
 {
+    struct iovec *iov;
+    int count = qn_lane_bytes(&c->lane, &iov);
+    if (count == 0) {
+        return;
+    }
     uv_buf_t *buf = (uv_buf_t *)iov;
     int did = uv_try_write(&c->u.stream, buf, (unsigned)count);
     if (did < 0 && did != UV_EAGAIN) {
@@ -85,20 +100,77 @@ static void send_batch(struct qn_conn *c, struct iovec *iov, int count)
     }
 }
 
-void qn_conn_pump(struct qn_conn *c)
+/* A connection of that role that can be written to, any of them with the same
+ * chance; NULL if there is none. */
+static struct qn_conn *choose(struct qn_user *u, unsigned role)
 {
-    struct qn_crew *crew = c->crew;
-    if (c->writing || !qn_client_idle(&c->client)) {
+    struct qn_conn *chosen = NULL;
+    uint64_t usable = 0;
+    for (uint32_t i = 0; i < u->conn_count; i++) {
+        struct qn_conn *c = &u->conn[i];
+        if (c->state == QN_CONN_UP && !c->writing && (c->role & role) != 0) {
+            usable++;
+            if (usable == 1 || qn_random_below(&u->random, usable) == 0) {
+                chosen = c;
+            }
+        }
+    }
+    return chosen;
+}
+
+static void ask(struct qn_user *u)
+{
+    struct qn_conn *reads = choose(u, QN_CONN_READS);
+    struct qn_conn *writes = reads != NULL && (reads->role & QN_CONN_WRITES)
+                                 ? reads
+                                 : choose(u, QN_CONN_WRITES);
+    if (reads == NULL && writes == NULL) {
+        return; /* whichever is usable next will ask */
+    }
+    qn_client_fill(&u->client, qn_clock_now(),
+                   reads != NULL ? &reads->lane : NULL,
+                   writes != NULL ? &writes->lane : NULL);
+    if (reads != NULL) {
+        send_filled(reads);
+    }
+    if (writes != NULL && writes != reads) {
+        send_filled(writes);
+    }
+}
+
+void qn_user_pump(struct qn_user *u)
+{
+    if (has_finished(u)) {
+        rest(u);
         return;
     }
-    if (crew->draining || qn_client_done(&c->client)) {
-        rest(c);
-    } else if (c->state == QN_CONN_UP) {
-        struct iovec *iov;
-        int count;
-        qn_client_fill(&c->client, qn_clock_now(), &iov, &count);
-        send_batch(c, iov, count);
+    if (u->crew->draining) {
+        return;
     }
+    if (u->client.task.schedule == NULL) {
+        if (qn_client_due(&u->client) == 0) {
+            ask(u);
+        }
+        return;
+    }
+    if (qn_client_due(&u->client) <= qn_clock_now()) {
+        ask(u);
+    }
+    /* Still due: no connection can be written to. The next one that can will
+     * pump. */
+    qn_time_t due = qn_client_due(&u->client);
+    qn_agenda_set(&u->crew->agenda, u->place,
+                  due <= qn_clock_now() ? QN_TIME_NEVER : due);
+}
+
+bool qn_user_is_up(const struct qn_user *u)
+{
+    for (uint32_t i = 0; i < u->conn_count; i++) {
+        if (u->conn[i].state == QN_CONN_UP) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void on_written(uv_write_t *req, int status)
@@ -109,7 +181,7 @@ static void on_written(uv_write_t *req, int status)
         if (status < 0) {
             drop(c);
         } else {
-            qn_conn_pump(c);
+            qn_user_pump(c->user);
         }
     }
 }
@@ -118,26 +190,31 @@ static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf)
 {
     (void)hint;
     struct qn_conn *c = handle->data;
-    *buf = uv_buf_init((char *)c->crew->read_buf, QN_CONN_READ_BYTES);
+    *buf = uv_buf_init((char *)c->user->crew->read_buf, QN_CONN_READ_BYTES);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct qn_conn *c = stream->data;
+    struct qn_crew *crew = c->user->crew;
     if (n == 0) {
         return;
     }
-    if (n < 0 ||
-        qn_client_feed(&c->client, (const uint8_t *)buf->base, (size_t)n,
-                       qn_clock_now(), c->crew->stats) != QN_OK) {
+    qn_time_t now = qn_clock_now();
+    if (n < 0 || qn_client_feed(&c->lane, (const uint8_t *)buf->base, (size_t)n,
+                                now, crew->stats) != QN_OK) {
         drop(c);
         return;
     }
-    if (qn_client_idle(&c->client)) {
-        c->state =
-            QN_CONN_UP; /* at the latest: the greeting was the first batch */
-        qn_conn_pump(c);
+    if (c->lane.succeeded != 0) {
+        qn_silence_success(crew->silence, c->address_number, c->lane.succeeded,
+                           now);
+        c->lane.succeeded = 0;
     }
+    if (c->state == QN_CONN_GREETING && qn_lane_idle(&c->lane)) {
+        c->state = QN_CONN_UP;
+    }
+    qn_user_pump(c->user);
 }
 
 static void on_connect(uv_connect_t *req, int status)
@@ -153,21 +230,19 @@ static void on_connect(uv_connect_t *req, int status)
     if (!qn_address_is_unix(c->address)) {
         uv_tcp_nodelay(&c->u.tcp, 1);
     }
-    if (c->crew->resp3) {
-        struct iovec *iov;
-        int count;
+    if (c->user->crew->resp3) {
         c->state = QN_CONN_GREETING;
-        qn_client_greet(&c->client, qn_clock_now(), &iov, &count);
-        send_batch(c, iov, count);
+        qn_client_greet(&c->lane);
+        send_filled(c);
     } else {
         c->state = QN_CONN_UP;
-        qn_conn_pump(c);
+        qn_user_pump(c->user);
     }
 }
 
 void qn_conn_open(struct qn_conn *c)
 {
-    struct qn_crew *crew = c->crew;
+    struct qn_crew *crew = c->user->crew;
     QN_ASSERT(c->state == QN_CONN_DOWN);
     c->state = QN_CONN_CONNECTING;
     if (qn_address_is_unix(c->address)) {

@@ -2,34 +2,44 @@
 #define QN_LOADGEN_CONN_INTERNAL_H
 
 /**
- * One client with its libuv socket: the part of a worker that moves bytes.
+ * Clients with their libuv sockets: the part of a worker that moves bytes.
  *
- * A connection works while its crew (all connections of one worker) is at it,
+ * A user is one client and its connections: one, or one to each address among
+ * which it chooses. It works while its crew (all users of one worker) is at it,
  * and rests when its client's task is done, or when the crew is told to drain
- * and its last batch is answered. When the last one rests, the crew's owner is
+ * and nothing is outstanding. When the last one rests, the crew's owner is
  * called. A lost connection stays DOWN until it is opened again.
  *
  * One thread: the loop's.
  */
 
 #include "loadgen/address.h"
+#include "loadgen/agenda.h"
 #include "loadgen/client.h"
+#include "loadgen/silence.h"
+#include "loadgen/worker.h"
 
 #include <uv.h>
 
 #define QN_CONN_READ_BYTES ((size_t)256 * 1024)
 
-/** What the connections of one worker share. */
+/** What the users of one worker share. */
 struct qn_crew {
+    const struct qn_worker_plan *plan;
     uv_loop_t *loop;
     struct qn_stats *stats; /* what replies are counted in */
-    uint8_t *read_buf;      /* [QN_CONN_READ_BYTES] one for all: it is parsed
-                               before the next read, and stays in the cache */
+    struct qn_silence *silence;
+    struct qn_agenda agenda; /* of users whose schedule says when */
+    uint8_t *read_buf;       /* [QN_CONN_READ_BYTES] one for all: it is parsed
+                                before the next read, and stays in the cache */
     bool resp3;
-    bool draining; /* no more batches */
-    bool over;     /* the owner closes the handles */
+    bool draining;        /* no more requests */
+    bool over;            /* the owner closes the handles */
+    struct qn_user *user; /* [count] */
     uint32_t count;
-    uint32_t resting;
+    uint32_t resting;     /* of them */
+    struct qn_conn *conn; /* [conn_count] of all users */
+    uint32_t conn_count;
     void (*all_rest)(struct qn_crew *crew); /* may give out new work */
 };
 
@@ -41,14 +51,18 @@ enum qn_conn_state {
     QN_CONN_CLOSING
 };
 
-/** All zero but for crew, address and client: DOWN. */
+/** What may be sent on a connection. */
+enum { QN_CONN_READS = 1, QN_CONN_WRITES = 2 };
+
+/** All zero but for user, address, number and role: DOWN. */
 struct qn_conn {
-    struct qn_crew *crew;
+    struct qn_user *user;
     const struct qn_address *address;
-    struct qn_client client;
+    uint32_t address_number;
+    unsigned role; /* QN_CONN_READS, QN_CONN_WRITES or both */
+    struct qn_lane lane;
     enum qn_conn_state state;
-    bool resting;
-    bool writing; /* libuv still holds a part of the batch */
+    bool writing; /* libuv still holds a part of what was filled */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -59,10 +73,24 @@ struct qn_conn {
     uv_write_t write;
 };
 
+struct qn_user {
+    struct qn_crew *crew;
+    uint32_t place;  /* in its crew */
+    uint32_t number; /* of all crews' */
+    struct qn_client client;
+    struct qn_conn *conn; /* [conn_count] */
+    uint32_t conn_count;
+    uint64_t random; /* which connection is next */
+    bool resting;
+};
+
 /** Connect; it must be DOWN. It works as soon as it is connected. */
 void qn_conn_open(struct qn_conn *c);
 
-/** Ask on, if the last batch is answered; or rest. */
-void qn_conn_pump(struct qn_conn *c);
+/** Ask what is due, or have it called when something will be; or rest. */
+void qn_user_pump(struct qn_user *u);
+
+/** One of its connections can be written to, or could if it had been read. */
+bool qn_user_is_up(const struct qn_user *u);
 
 #endif

@@ -14,13 +14,13 @@
 static int probe(struct qn_load *l)
 {
     uint32_t good = 0;
-    for (uint32_t i = 0; i < l->to_count; i++) {
+    for (uint32_t i = 0; i < l->address_count; i++) {
         char error[200];
         if (qn_address_probe(&l->address[i], l->resp3, error, sizeof error) ==
             QN_OK) {
             good++;
         } else {
-            fprintf(stderr, "quoin load: %s: %s\n", l->to[i], error);
+            fprintf(stderr, "quoin load: %s: %s\n", l->address[i].text, error);
         }
     }
     return good > 0 ? QN_OK : QN_EIO;

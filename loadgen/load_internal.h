@@ -27,6 +27,8 @@ struct qn_load {
     /* options */
     const char *to[QN_LOAD_ADDRESSES_MAX];
     uint32_t to_count;
+    const char *read_from[QN_LOAD_ADDRESSES_MAX];
+    uint32_t read_from_count;
     const char *mix_text;
     struct qn_workload_opts workload_opts;
     uint64_t connections;
@@ -39,11 +41,18 @@ struct qn_load {
     bool preload;
     bool resp3;
     struct qn_output output;
+    bool spread_requests;
+    bool poisson;
+    const char *rate_text; /* NULL: closed loop */
+    const char *pin_text;
     pid_t pid[QN_LOAD_PIDS_MAX];
     uint32_t pid_count;
     /* made of them */
     struct qn_workload workload;
-    struct qn_address address[QN_LOAD_ADDRESSES_MAX];
+    struct qn_address address[QN_LOAD_ADDRESSES_MAX]; /* to, then read_from */
+    uint32_t address_count;
+    struct qn_rate rate;          /* fitted once the times are known */
+    int cpu[QN_LOAD_THREADS_MAX]; /* to pin to; -1: nowhere */
     char addresses[1024];
     pthread_barrier_t start;
     struct qn_worker_plan plan;
@@ -63,6 +72,10 @@ struct qn_load {
  *  @return true to go on, false to leave. */
 bool qn_load_options(struct qn_load *l, int argc, char **argv,
                      int *exit_status);
+
+/** Choose the CPUs that --pin asks for. @return QN_OK; QN_EINVAL, and a line
+ * has said why. */
+int qn_load_pin(struct qn_load *l);
 
 /** Make what the run needs. @return QN_OK; QN_ENOMEM, QN_EMFILE, and
  *  qn_load_clean_up is still to be called. */

@@ -17,7 +17,11 @@
  * single options cannot know about each other.
  */
 
-enum { CONNECTIONS_MAX = 60000 };
+enum {
+    CONNECTIONS_MAX = 60000,
+    OPEN_DEPTH = 64, /* deep enough that a stall queues at the server, where it
+                        would with a client of one's own per request */
+};
 
 static int take_to(const struct qn_option *o, const char *text)
 {
@@ -27,6 +31,37 @@ static int take_to(const struct qn_option *o, const char *text)
     }
     l->to[l->to_count++] = text;
     return QN_OK;
+}
+
+static int take_read_from(const struct qn_option *o, const char *text)
+{
+    struct qn_load *l = o->to;
+    if (l->read_from_count == QN_LOAD_ADDRESSES_MAX) {
+        return QN_EINVAL;
+    }
+    l->read_from[l->read_from_count++] = text;
+    return QN_OK;
+}
+
+static int take_rate(const struct qn_option *o, const char *text)
+{
+    struct qn_load *l = o->to;
+    l->rate_text = text;
+    return qn_rate_parse(&l->rate, text);
+}
+
+/* One of two words, the first of which is the default. */
+static int take_arrivals(const struct qn_option *o, const char *text)
+{
+    *(bool *)o->to = strcmp(text, "poisson") == 0;
+    return *(bool *)o->to || strcmp(text, "constant") == 0 ? QN_OK : QN_EINVAL;
+}
+
+static int take_spread(const struct qn_option *o, const char *text)
+{
+    *(bool *)o->to = strcmp(text, "request") == 0;
+    return *(bool *)o->to || strcmp(text, "connection") == 0 ? QN_OK
+                                                             : QN_EINVAL;
 }
 
 static int add_pid(struct qn_load *l, pid_t pid)
@@ -99,9 +134,9 @@ static int take_mix(const struct qn_option *o, const char *text)
 }
 
 static const char summary[] =
-    "Drive a RESP server and say how fast it answers. Closed loop: each\n"
-    "connection asks again when its last batch is answered. Keys are "
-    "uniformly\n"
+    "Drive a RESP server and say how fast it answers. Without --rate each\n"
+    "connection asks again when its last batch is answered; with it requests\n"
+    "have a schedule, and latency counts from there. Keys are uniformly\n"
     "random; values read are checked. Counts take k, m, g, ki, mi, gi.";
 
 static bool parse_options(struct qn_load *l, int argc, char **argv,
@@ -111,10 +146,19 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
     const struct qn_option table[] = {
         {"to", "ADDR", take_to, l, "HOST:PORT or unix:PATH; repeat for several",
          0, 0},
+        {"read-from", "ADDR", take_read_from, l,
+         "reads go there, all else to --to; repeat for several", 0, 0},
+        {"spread", "WHAT", take_spread, &l->spread_requests,
+         "among addresses: connection (default) or request", 0, 0},
         {"connections", "N", qn_option_count, &l->connections,
          "dealt to the addresses in turn (50)", 1, CONNECTIONS_MAX},
         {"pipeline", "N", qn_option_count, &l->pipeline,
-         "requests per batch and connection (1)", 1, QN_CLIENT_DEPTH_MAX},
+         "requests outstanding per connection (1; 64 with --rate)", 1,
+         QN_CLIENT_DEPTH_MAX},
+        {"rate", "R", take_rate, l,
+         "open loop: per second; 50k, or 10k..90k, or 10k,20k", 0, 0},
+        {"arrivals", "HOW", take_arrivals, &l->poisson,
+         "with --rate: constant (default) or poisson", 0, 0},
         {"mix", "NAME:WEIGHT,...", take_mix, l,
          "of get set incr mset ping (get:80,set:20)", 0, 0},
         {"keys", "N", qn_option_count, &w->keys, "keys in use (1m)", 1,
@@ -134,6 +178,8 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
          "measured, instead of --seconds; exactly N are sent", 1, 0},
         {"threads", "N", qn_option_count, &l->threads, "each with a loop (1)",
          1, QN_LOAD_THREADS_MAX},
+        {"pin", "CPUS", qn_option_string, &l->pin_text,
+         "of its threads: auto (default), none or 2,3,...", 0, 0},
         {"seed", "N", qn_option_count, &l->seed,
          "repeats the same requests (random, printed)", 0, 0},
         {"resp3", NULL, qn_option_flag, &l->resp3, "begin with HELLO 3", 0, 0},
@@ -180,23 +226,63 @@ static int check_options(struct qn_load *l)
         fprintf(stderr, "quoin load: %s\n", error);
         return QN_EINVAL;
     }
-    l->threads = QN_MIN(l->threads, l->connections);
-    for (uint32_t i = 0; i < l->to_count; i++) {
-        int err = qn_address_resolve(&l->address[i], l->to[i]);
-        if (err != QN_OK) {
-            fprintf(stderr,
-                    err == QN_ENOENT
-                        ? "quoin load: --to %s: no such host\n"
-                        : "quoin load: --to %s: neither HOST:PORT nor "
-                          "unix:PATH\n",
-                    l->to[i]);
-            return err;
-        }
-        size_t used = strlen(l->addresses);
-        snprintf(l->addresses + used, sizeof l->addresses - used, "%s%s",
-                 i > 0 ? " " : "", l->to[i]);
+    return QN_OK;
+}
+
+/* What --rate asks of the others. */
+static int check_rate(struct qn_load *l)
+{
+    if (l->rate_text == NULL && l->poisson) {
+        fprintf(stderr, "quoin load: --arrivals needs --rate\n");
+        return QN_EINVAL;
+    }
+    if (l->pipeline == 0) {
+        l->pipeline = l->rate_text != NULL ? OPEN_DEPTH : 1;
+    }
+    if (l->rate_text != NULL && l->requests > 0 &&
+        !qn_rate_is_constant(&l->rate)) {
+        fprintf(stderr,
+                "quoin load: --rate %s changes with time: give --seconds, not "
+                "--requests\n",
+                l->rate_text);
+        return QN_EINVAL;
     }
     return QN_OK;
+}
+
+static int resolve(struct qn_load *l, const char *option, const char *text)
+{
+    int err = qn_address_resolve(&l->address[l->address_count], text);
+    if (err != QN_OK) {
+        fprintf(stderr,
+                err == QN_ENOENT
+                    ? "quoin load: --%s %s: no such host\n"
+                    : "quoin load: --%s %s: neither HOST:PORT nor unix:PATH\n",
+                option, text);
+        return err;
+    }
+    size_t used = strlen(l->addresses);
+    snprintf(l->addresses + used, sizeof l->addresses - used, "%s%s",
+             l->address_count > 0 ? " " : "", text);
+    l->address_count++;
+    return QN_OK;
+}
+
+static int resolve_all(struct qn_load *l)
+{
+    if (l->to_count + l->read_from_count > QN_LOAD_ADDRESSES_MAX) {
+        fprintf(stderr, "quoin load: more than %d addresses\n",
+                QN_LOAD_ADDRESSES_MAX);
+        return QN_EINVAL;
+    }
+    int err = QN_OK;
+    for (uint32_t i = 0; i < l->to_count && err == QN_OK; i++) {
+        err = resolve(l, "to", l->to[i]);
+    }
+    for (uint32_t i = 0; i < l->read_from_count && err == QN_OK; i++) {
+        err = resolve(l, "read-from", l->read_from[i]);
+    }
+    return err;
 }
 
 bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
@@ -208,7 +294,7 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
                           .value_size = 16,
                           .mset_keys = 10},
         .connections = 50,
-        .pipeline = 1,
+        .pin_text = "auto",
         .threads = 1,
         .seconds = 10,
         .warmup = 0.5,
@@ -223,5 +309,7 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
         return false;
     }
     *exit_status = 2;
-    return check_options(l) == QN_OK;
+    l->threads = QN_MIN(l->threads, l->connections);
+    return check_options(l) == QN_OK && check_rate(l) == QN_OK &&
+           qn_load_pin(l) == QN_OK && resolve_all(l) == QN_OK;
 }

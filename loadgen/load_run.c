@@ -5,6 +5,7 @@
 #include "loadgen/proc.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,12 @@ int qn_load_prepare(struct qn_load *l)
     *p = (struct qn_worker_plan){
         .workload = &l->workload,
         .address = l->address,
-        .address_count = l->to_count,
+        .address_count = l->address_count,
+        .reader_count = l->read_from_count,
+        .spread_requests = l->spread_requests,
+        .rate = l->rate_text != NULL ? &l->rate : NULL,
+        .poisson = l->poisson,
+        .cpu = l->cpu,
         .threads = (uint32_t)l->threads,
         .connections = (uint32_t)l->connections,
         .pipeline = (uint32_t)l->pipeline,
@@ -68,7 +74,9 @@ int qn_load_prepare(struct qn_load *l)
     if (l->recent == NULL || l->sum == NULL ||
         qn_workload_init(&l->workload, &l->workload_opts) != QN_OK ||
         qn_collect_create(&p->preloaded, p->threads) != QN_OK ||
-        qn_collect_create(&p->measured, p->threads) != QN_OK) {
+        qn_collect_create(&p->measured, p->threads) != QN_OK ||
+        qn_silence_create(&p->silence, &l->workload_opts.mix,
+                          p->address_count) != QN_OK) {
         return QN_ENOMEM;
     }
     for (uint32_t i = 0; i < p->threads; i++) {
@@ -180,6 +188,22 @@ static void watch_measure(struct qn_load *l)
     take_measured(l, &before);
 }
 
+/* All workers wait meanwhile. */
+static void set_times(struct qn_load *l)
+{
+    struct qn_worker_plan *p = &l->plan;
+    bool timed = l->requests == 0;
+    p->warm_from = qn_clock_now();
+    p->measure_from = p->warm_from + (qn_time_t)(l->warmup * 1e9);
+    p->measure_to =
+        timed ? p->measure_from + (qn_time_t)(l->seconds * 1e9) : QN_TIME_NEVER;
+    if (p->rate != NULL) {
+        qn_rate_fit(&l->rate, timed ? l->warmup : 0,
+                    timed ? l->seconds : INFINITY);
+    }
+    qn_silence_begin(p->silence, p->measure_from, p->measure_to);
+}
+
 int qn_load_run(struct qn_load *l)
 {
     uint32_t started = 0;
@@ -197,16 +221,14 @@ int qn_load_run(struct qn_load *l)
     if (err != QN_OK) {
         on_interrupt(0);
     }
-    l->plan.measure_from = qn_clock_now() + (qn_time_t)(l->warmup * 1e9);
-    l->plan.measure_to =
-        l->requests > 0 ? QN_TIME_NEVER
-                        : l->plan.measure_from + (qn_time_t)(l->seconds * 1e9);
+    set_times(l);
     pthread_barrier_wait(&l->start);
     watch_measure(l);
     catch_interrupt(l, false);
     for (uint32_t i = 0; i < started; i++) {
         pthread_join(l->thread[i], NULL);
     }
+    qn_silence_end(l->plan.silence, l->recent->last);
     return err;
 }
 
@@ -217,6 +239,7 @@ void qn_load_clean_up(struct qn_load *l)
     }
     qn_collect_destroy(l->plan.measured);
     qn_collect_destroy(l->plan.preloaded);
+    qn_silence_destroy(l->plan.silence);
     qn_workload_fini(&l->workload);
     qn_output_close(&l->output);
     free(l->recent);

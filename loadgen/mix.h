@@ -5,6 +5,7 @@
  * Which operations a load consists of: "get:80,set:20". Pure, any thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,18 @@ enum qn_op {
 
 /** "get" ... */
 const char *qn_op_name(enum qn_op op);
+
+/** It only reads the store. PING neither reads nor writes. */
+static inline bool qn_op_is_read(enum qn_op op)
+{
+    return op == QN_OP_GET;
+}
+
+/** It changes the store. */
+static inline bool qn_op_is_write(enum qn_op op)
+{
+    return op != QN_OP_PING && !qn_op_is_read(op);
+}
 
 struct qn_mix {
     uint32_t upto[QN_OP_COUNT]; /* weights summed up to and including each */

@@ -75,28 +75,30 @@ static void add_piece(const struct qn_workload *w, const struct qn_template *t,
     }
 }
 
-void qn_request_next(const struct qn_workload *w, uint64_t *random,
-                     struct qn_outgoing *out, struct qn_request *r)
+void qn_request_choose(const struct qn_workload *w, uint64_t *random,
+                       struct qn_request *r)
 {
     const struct qn_mix *mix = &w->opts.mix;
     uint32_t sum = mix->upto[QN_OP_COUNT - 1];
     enum qn_op op = qn_mix_pick(mix, qn_random_below(random, sum));
-    const struct qn_template *t = &w->template[op];
     *r = (struct qn_request){.op = (uint8_t)op};
-    copy(out, t->prefix, t->prefix_len);
-    for (uint32_t i = 0; i < t->pieces; i++) {
+    if (w->template[op].pieces > 0) {
         r->key = qn_random_below(random, w->opts.keys);
-        add_piece(w, t, r->key, out);
     }
 }
 
-void qn_request_preload(const struct qn_workload *w, uint64_t key,
-                        struct qn_outgoing *out, struct qn_request *r)
+void qn_request_write(const struct qn_workload *w, uint64_t *random,
+                      const struct qn_request *r, struct qn_outgoing *out)
 {
-    const struct qn_template *t = &w->template[QN_OP_SET];
-    *r = (struct qn_request){.op = QN_OP_SET, .key = key};
+    const struct qn_template *t = &w->template[r->op];
     copy(out, t->prefix, t->prefix_len);
-    add_piece(w, t, key, out);
+    uint64_t key = r->key;
+    for (uint32_t i = 0; i < t->pieces; i++) {
+        add_piece(w, t, key, out);
+        if (i + 1 < t->pieces) {
+            key = qn_random_below(random, w->opts.keys);
+        }
+    }
 }
 
 static bool is_text(const struct qn_reply *r, const char *text)

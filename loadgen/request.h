@@ -26,7 +26,7 @@ struct qn_outgoing {
 /** What is remembered of a request until it is answered. */
 struct qn_request {
     uint8_t op;   /* an enum qn_op */
-    uint64_t key; /* number of its key, of the last of several */
+    uint64_t key; /* number of its key, of the first of several */
 };
 
 /** Room for `depth` requests.
@@ -46,18 +46,14 @@ static inline void qn_outgoing_clear(struct qn_outgoing *out)
 /** Append bytes that belong to no workload, 64 at most. */
 void qn_outgoing_append(struct qn_outgoing *out, const void *bytes, size_t len);
 
-/**
- * The next request of a client: choose it and append its bytes.
- *
- * @param random  The client's state; advanced.
- * @param r       Filled.
- */
-void qn_request_next(const struct qn_workload *w, uint64_t *random,
-                     struct qn_outgoing *out, struct qn_request *r);
+/** Choose the next request of a client.
+ *  @param random  The client's state; advanced. */
+void qn_request_choose(const struct qn_workload *w, uint64_t *random,
+                       struct qn_request *r);
 
-/** The same for a SET of one key, as a preload asks. */
-void qn_request_preload(const struct qn_workload *w, uint64_t key,
-                        struct qn_outgoing *out, struct qn_request *r);
+/** Append its bytes. @param random  Draws the other keys of an MSET. */
+void qn_request_write(const struct qn_workload *w, uint64_t *random,
+                      const struct qn_request *r, struct qn_outgoing *out);
 
 /** A reply that is no error answers this request: type, size and content. */
 bool qn_request_is_right(const struct qn_workload *w,

@@ -27,22 +27,12 @@ struct cell {
 
 struct qn_silence {
     pthread_mutex_t lock; /* of a new longest silence */
-    qn_time_t from;
-    qn_time_t to;
+    qn_a64 from;          /* of the measured time; by who begins */
+    qn_a64 to;
     uint32_t addresses;
     bool asked[QN_SILENCE_ROWS];
     struct cell cell[]; /* [addresses + 1][QN_SILENCE_ROWS] the last: all */
 };
-
-bool qn_silence_is_read(enum qn_op op)
-{
-    return op == QN_OP_GET;
-}
-
-bool qn_silence_is_write(enum qn_op op)
-{
-    return op != QN_OP_GET && op != QN_OP_PING;
-}
 
 const char *qn_silence_name(uint32_t row)
 {
@@ -61,13 +51,12 @@ int qn_silence_create(struct qn_silence **out, const struct qn_mix *mix,
         return QN_ENOMEM;
     }
     s->addresses = addresses;
-    s->from = QN_TIME_NEVER;
-    s->to = QN_TIME_NEVER;
+    qn_store(&s->from, QN_TIME_NEVER, QN_RELAXED);
     for (int op = 0; op < QN_OP_COUNT; op++) {
         bool in = qn_mix_weight(mix, (enum qn_op)op) > 0;
         s->asked[op] = in;
-        s->asked[QN_SILENCE_READ] |= in && qn_silence_is_read((enum qn_op)op);
-        s->asked[QN_SILENCE_WRITE] |= in && qn_silence_is_write((enum qn_op)op);
+        s->asked[QN_SILENCE_READ] |= in && qn_op_is_read((enum qn_op)op);
+        s->asked[QN_SILENCE_WRITE] |= in && qn_op_is_write((enum qn_op)op);
     }
     pthread_mutex_init(&s->lock, NULL);
     *out = s;
@@ -88,9 +77,10 @@ static struct cell *cell_of(struct qn_silence *s, uint32_t address,
     return &s->cell[(size_t)address * QN_SILENCE_ROWS + row];
 }
 
-void qn_silence_begin(struct qn_silence *s, qn_time_t from)
+void qn_silence_begin(struct qn_silence *s, qn_time_t from, qn_time_t to)
 {
-    s->from = from;
+    /* Not before the cells: release -> acquire in qn_silence_success. */
+    qn_store(&s->to, to, QN_RELAXED);
     for (uint32_t a = 0; a <= s->addresses; a++) {
         for (uint32_t row = 0; row < QN_SILENCE_ROWS; row++) {
             struct cell *c = cell_of(s, a, row);
@@ -99,6 +89,7 @@ void qn_silence_begin(struct qn_silence *s, qn_time_t from)
             c->began = from;
         }
     }
+    qn_store(&s->from, from, QN_RELEASE);
 }
 
 static void note(struct qn_silence *s, struct cell *c, qn_time_t now)
@@ -130,7 +121,9 @@ void qn_silence_success(struct qn_silence *s, uint32_t address, uint32_t ops,
                         qn_time_t now)
 {
     QN_DASSERT(address < s->addresses);
-    if (now < s->from || now > s->to) {
+    /* acquire <- release in qn_silence_begin. */
+    if (now < qn_load(&s->from, QN_ACQUIRE) ||
+        now > qn_load(&s->to, QN_RELAXED)) {
         return;
     }
     bool reads = false;
@@ -138,8 +131,8 @@ void qn_silence_success(struct qn_silence *s, uint32_t address, uint32_t ops,
     for (; ops != 0; ops &= ops - 1) {
         uint32_t op = (uint32_t)__builtin_ctz(ops);
         note_row(s, address, op, now);
-        reads |= qn_silence_is_read((enum qn_op)op);
-        writes |= qn_silence_is_write((enum qn_op)op);
+        reads |= qn_op_is_read((enum qn_op)op);
+        writes |= qn_op_is_write((enum qn_op)op);
     }
     if (reads) {
         note_row(s, address, QN_SILENCE_READ, now);
@@ -156,7 +149,6 @@ void qn_silence_end(struct qn_silence *s, qn_time_t to)
             note(s, cell_of(s, a, row), to);
         }
     }
-    s->to = to;
 }
 
 struct qn_silence_row qn_silence_get(const struct qn_silence *s,
@@ -169,6 +161,6 @@ struct qn_silence_row qn_silence_get(const struct qn_silence *s,
     return (struct qn_silence_row){
         .asked = s->asked[row],
         .longest = qn_load(&c->longest, QN_RELAXED),
-        .began = c->began - s->from,
+        .began = c->began - qn_load(&s->from, QN_RELAXED),
     };
 }

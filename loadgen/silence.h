@@ -34,10 +34,6 @@ struct qn_silence_row {
     qn_time_t began;   /* when the longest one began, ns since the beginning */
 };
 
-/** Reads change nothing; PING neither reads nor writes. */
-bool qn_silence_is_read(enum qn_op op);
-bool qn_silence_is_write(enum qn_op op);
-
 /** "get" ... "reads", "writes". */
 const char *qn_silence_name(uint32_t row);
 
@@ -50,9 +46,9 @@ int qn_silence_create(struct qn_silence **out, const struct qn_mix *mix,
 /** NULL is accepted. */
 void qn_silence_destroy(struct qn_silence *s);
 
-/** The measured time begins at `from`; what succeeded before does not count.
- *  No other thread may report meanwhile. */
-void qn_silence_begin(struct qn_silence *s, qn_time_t from);
+/** The measured time is from `from` to `to` (QN_TIME_NEVER: until the end is
+ *  declared); what succeeds before or after does not count. */
+void qn_silence_begin(struct qn_silence *s, qn_time_t from, qn_time_t to);
 
 /**
  * Operations have succeeded.
@@ -62,8 +58,8 @@ void qn_silence_begin(struct qn_silence *s, qn_time_t from);
 void qn_silence_success(struct qn_silence *s, uint32_t address, uint32_t ops,
                         qn_time_t now);
 
-/** The measured time is over: close what is still silent. Later successes must
- *  not be reported. */
+/** The measured time was over at `to`: close what was silent then. No other
+ *  thread may report any more. */
 void qn_silence_end(struct qn_silence *s, qn_time_t to);
 
 /** After the end. @param address  >= addresses: all of them as one. */

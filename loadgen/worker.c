@@ -3,9 +3,10 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "loadgen/conn_internal.h"
-#include "loadgen/random.h"
+#include "loadgen/alarm_internal.h"
+#include "loadgen/crew_internal.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 /*
@@ -28,14 +29,15 @@ struct qn_worker {
     bool stopping; /* asked to end early */
     uv_loop_t loop;
     uv_async_t stop;
-    uv_timer_t timer; /* end of the phase, and each second of MEASURE */
-    uv_timer_t retry; /* opens what is DOWN */
+    uv_timer_t timer;      /* end of the phase, and each second of MEASURE */
+    uv_timer_t retry;      /* opens what is DOWN */
+    struct qn_alarm alarm; /* calls clients when they are due */
     qn_time_t measure_end;
     uint64_t seconds;    /* of MEASURE that were handed in */
+    uint64_t unsent;     /* due at measure_end, and not sent */
     uint64_t dead_ticks; /* of `retry`, without a connection */
     struct qn_stats *stats;
     struct qn_crew crew;
-    struct qn_conn *conn; /* [crew.count] */
 };
 
 static void stop_early(struct qn_worker *w);
@@ -44,10 +46,10 @@ static void on_retry(uv_timer_t *timer)
 {
     struct qn_worker *w = timer->data;
     uint32_t up = 0;
-    for (uint32_t i = 0; i < w->crew.count && w->phase < DRAIN; i++) {
-        up += w->conn[i].state == QN_CONN_UP;
-        if (w->conn[i].state == QN_CONN_DOWN) {
-            qn_conn_open(&w->conn[i]);
+    for (uint32_t i = 0; i < w->crew.conn_count && w->phase < DRAIN; i++) {
+        up += w->crew.conn[i].state == QN_CONN_UP;
+        if (w->crew.conn[i].state == QN_CONN_DOWN) {
+            qn_conn_open(&w->crew.conn[i]);
         }
     }
     w->dead_ticks = up > 0 ? 0 : w->dead_ticks + 1;
@@ -55,53 +57,6 @@ static void on_retry(uv_timer_t *timer)
     if (!timed && w->phase < DRAIN &&
         w->dead_ticks > QN_WORKER_GIVE_UP_MS / QN_WORKER_RETRY_MS) {
         stop_early(w);
-    }
-}
-
-/* The i-th client of this worker, counted over all of them. */
-static uint32_t client_number(const struct qn_worker *w, uint32_t i)
-{
-    return w->index + i * w->plan->threads;
-}
-
-/* The share of `total` that client `number` of `clients` gets. */
-static uint64_t share(uint64_t total, uint32_t number, uint32_t clients)
-{
-    return total / clients + (number < total % clients);
-}
-
-static struct qn_client_task preload_task(const struct qn_worker *w,
-                                          uint32_t number)
-{
-    const struct qn_workload_opts *o = &w->plan->workload->opts;
-    uint32_t clients = w->plan->connections;
-    uint64_t fit = QN_WORKER_PRELOAD_BYTES / (o->key_size + o->value_size + 1);
-    fit = QN_MAX(fit, (uint64_t)1);
-    return (struct qn_client_task){
-        .depth = (uint32_t)QN_MIN(fit, (uint64_t)QN_WORKER_PRELOAD_DEPTH),
-        .requests = w->plan->preload ? share(o->keys, number, clients) : 0,
-        .preload = true,
-        .first_key = number,
-        .step = clients,
-    };
-}
-
-static struct qn_client_task mix_task(const struct qn_worker *w,
-                                      uint64_t requests)
-{
-    return (struct qn_client_task){.depth = w->plan->pipeline,
-                                   .requests = requests};
-}
-
-/* Everybody back to work. */
-static void wake_all(struct qn_worker *w)
-{
-    w->crew.resting = 0;
-    for (uint32_t i = 0; i < w->crew.count; i++) {
-        w->conn[i].resting = false;
-    }
-    for (uint32_t i = 0; i < w->crew.count; i++) {
-        qn_conn_pump(&w->conn[i]);
     }
 }
 
@@ -137,24 +92,36 @@ static void finish(struct qn_worker *w)
     uint64_t unanswered = w->stats->unanswered;
     qn_stats_clear(w->stats); /* replies that came after the end */
     w->stats->unanswered = unanswered;
-    for (uint32_t i = 0; i < w->crew.count; i++) {
-        qn_client_lost(&w->conn[i].client, w->stats);
+    for (uint32_t i = 0; i < w->crew.conn_count; i++) {
+        qn_client_lost(&w->crew.conn[i].lane, w->stats);
     }
+    w->stats->unsent = w->unsent;
     qn_collect_hand_in(w->plan->measured, w->stats, w->measure_end, true);
     uv_walk(&w->loop, close_handle, w);
 }
 
+static void hand_in(struct qn_worker *w, struct qn_collect *to, qn_time_t now)
+{
+    uint64_t unsent;
+    w->stats->waiting = qn_crew_owed(&w->crew, now, &unsent) + unsent;
+    qn_collect_hand_in(to, w->stats, now, false);
+}
+
 static void end_measure(struct qn_worker *w)
 {
+    const struct qn_worker_plan *plan = w->plan;
     w->measure_end = qn_clock_now();
-    qn_collect_hand_in(w->plan->measured, w->stats, w->measure_end, false);
+    qn_crew_owed(&w->crew, QN_MIN(w->measure_end, plan->measure_to),
+                 &w->unsent);
+    hand_in(w, plan->measured, w->measure_end);
     w->phase = DRAIN;
     w->crew.draining = true;
     w->crew.resting = 0;
     for (uint32_t i = 0; i < w->crew.count; i++) {
-        struct qn_conn *c = &w->conn[i];
-        c->resting = c->state != QN_CONN_UP || qn_client_idle(&c->client);
-        w->crew.resting += c->resting;
+        struct qn_user *u = &w->crew.user[i];
+        qn_agenda_set(&w->crew.agenda, i, QN_TIME_NEVER);
+        u->resting = !qn_user_is_up(u) || qn_client_idle(&u->client);
+        w->crew.resting += u->resting;
     }
     if (w->crew.resting == w->crew.count) {
         finish(w);
@@ -166,8 +133,9 @@ static void end_measure(struct qn_worker *w)
 static void begin_measure(struct qn_worker *w)
 {
     const struct qn_worker_plan *plan = w->plan;
+    qn_time_t now = qn_clock_now();
     qn_stats_clear(w->stats);
-    qn_collect_hand_in(plan->measured, w->stats, qn_clock_now(), false);
+    qn_collect_hand_in(plan->measured, w->stats, now, false);
     w->phase = MEASURE;
     if (w->stopping) {
         end_measure(w);
@@ -176,12 +144,9 @@ static void begin_measure(struct qn_worker *w)
     set_next_second(w);
     if (plan->requests > 0) {
         for (uint32_t i = 0; i < w->crew.count; i++) {
-            struct qn_client_task task =
-                mix_task(w, share(plan->requests, client_number(w, i),
-                                  plan->connections));
-            qn_client_begin(&w->conn[i].client, &task);
+            qn_crew_begin(&w->crew, i, plan->requests, now);
         }
-        wake_all(w);
+        qn_crew_wake(&w->crew);
     }
 }
 
@@ -194,10 +159,9 @@ static void end_warmup(struct qn_worker *w)
     }
     w->phase = SETTLE;
     for (uint32_t i = 0; i < w->crew.count; i++) {
-        struct qn_client_task none = mix_task(w, 0);
-        qn_client_begin(&w->conn[i].client, &none);
+        qn_crew_begin(&w->crew, i, 0, 0);
     }
-    wake_all(w);
+    qn_crew_wake(&w->crew);
 }
 
 static void end_preload(struct qn_worker *w)
@@ -211,12 +175,11 @@ static void end_preload(struct qn_worker *w)
     }
     w->phase = WARMUP;
     bool warm = plan->requests == 0 || plan->measure_from > qn_clock_now();
-    struct qn_client_task task = mix_task(w, warm ? UINT64_MAX : 0);
     for (uint32_t i = 0; i < w->crew.count; i++) {
-        qn_client_begin(&w->conn[i].client, &task);
+        qn_crew_begin(&w->crew, i, warm ? UINT64_MAX : 0, plan->warm_from);
     }
     set_timer(w, plan->measure_from);
-    wake_all(w);
+    qn_crew_wake(&w->crew);
 }
 
 static void on_all_rest(struct qn_crew *crew)
@@ -247,7 +210,7 @@ static void on_timer(uv_timer_t *timer)
     qn_time_t now = qn_clock_now();
     switch (w->phase) {
     case PRELOAD:
-        qn_collect_hand_in(w->plan->preloaded, w->stats, now, false);
+        hand_in(w, w->plan->preloaded, now);
         set_timer(w, now + QN_S);
         break;
     case WARMUP:
@@ -258,7 +221,7 @@ static void on_timer(uv_timer_t *timer)
         if (w->plan->measure_from + w->seconds * QN_S >= w->plan->measure_to) {
             end_measure(w);
         } else {
-            qn_collect_hand_in(w->plan->measured, w->stats, now, false);
+            hand_in(w, w->plan->measured, now);
             set_next_second(w);
         }
         break;
@@ -300,50 +263,33 @@ static void on_stop(uv_async_t *async)
 
 /* ---- life ---- */
 
-static int make_conns(struct qn_worker *w)
-{
-    const struct qn_worker_plan *plan = w->plan;
-    w->crew = (struct qn_crew){
-        .loop = &w->loop,
-        .stats = w->stats,
-        .read_buf = malloc(QN_CONN_READ_BYTES),
-        .resp3 = plan->resp3,
-        .count = (uint32_t)share(plan->connections, w->index, plan->threads),
-        .all_rest = on_all_rest,
-    };
-    w->conn = calloc(w->crew.count, sizeof *w->conn);
-    if (w->conn == NULL || w->crew.read_buf == NULL) {
-        return QN_ENOMEM;
-    }
-    for (uint32_t i = 0; i < w->crew.count; i++) {
-        struct qn_conn *c = &w->conn[i];
-        uint32_t number = client_number(w, i);
-        struct qn_client_task task = preload_task(w, number);
-        uint64_t seed = plan->seed + number;
-        const struct qn_client_opts opts = {
-            .workload = plan->workload,
-            .depth_max = QN_MAX(plan->pipeline, task.depth),
-            .seed = qn_random_next(&seed), /* neighbours share nothing */
-        };
-        c->crew = &w->crew;
-        c->address = &plan->address[number % plan->address_count];
-        if (qn_client_init(&c->client, &opts) != QN_OK) {
-            return QN_ENOMEM;
-        }
-        qn_client_begin(&c->client, &task);
-    }
-    return QN_OK;
-}
-
 static void free_memory(struct qn_worker *w)
 {
-    for (uint32_t i = 0; w->conn != NULL && i < w->crew.count; i++) {
-        qn_client_fini(&w->conn[i].client);
-    }
-    free(w->conn);
+    qn_crew_fini(&w->crew);
     free(w->stats);
-    free(w->crew.read_buf);
     free(w);
+}
+
+/* The loop, and what stays open until destroy: a signal may come at any time.
+ * It does not keep the loop alive. */
+static int make_loop(struct qn_worker *w)
+{
+    if (uv_loop_init(&w->loop) != 0) {
+        return QN_EMFILE;
+    }
+    if (uv_async_init(&w->loop, &w->stop, on_stop) != 0) {
+        goto no_stop;
+    }
+    w->stop.data = w;
+    uv_unref((uv_handle_t *)&w->stop);
+    if (qn_alarm_init(&w->alarm, &w->crew) == QN_OK) {
+        return QN_OK;
+    }
+    uv_close((uv_handle_t *)&w->stop, NULL);
+    uv_run(&w->loop, UV_RUN_DEFAULT);
+no_stop:
+    uv_loop_close(&w->loop);
+    return QN_EMFILE;
 }
 
 int qn_worker_create(struct qn_worker **out, const struct qn_worker_plan *plan,
@@ -356,24 +302,19 @@ int qn_worker_create(struct qn_worker **out, const struct qn_worker_plan *plan,
     }
     w->plan = plan;
     w->index = index;
+    w->crew.loop = &w->loop;
+    w->crew.all_rest = on_all_rest;
     w->stats = calloc(1, sizeof *w->stats);
-    if (w->stats == NULL || make_conns(w) != QN_OK) {
-        free_memory(w);
-        return QN_ENOMEM;
+    w->crew.stats = w->stats;
+    int err =
+        w->stats == NULL ? QN_ENOMEM : qn_crew_init(&w->crew, plan, index);
+    if (err == QN_OK) {
+        err = make_loop(w);
     }
-    if (uv_loop_init(&w->loop) != 0) {
+    if (err != QN_OK) {
         free_memory(w);
-        return QN_EMFILE;
+        return err;
     }
-    /* Stays open until destroy, so that a signal may come at any time, but
-     * does not keep the loop alive. */
-    if (uv_async_init(&w->loop, &w->stop, on_stop) != 0) {
-        uv_loop_close(&w->loop);
-        free_memory(w);
-        return QN_EMFILE;
-    }
-    w->stop.data = w;
-    uv_unref((uv_handle_t *)&w->stop);
     *out = w;
     return QN_OK;
 }
@@ -383,23 +324,42 @@ void qn_worker_destroy(struct qn_worker *w)
     if (w == NULL) {
         return;
     }
+    uv_walk(&w->loop, close_handle, w); /* of a worker that never ran */
     uv_close((uv_handle_t *)&w->stop, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
+    qn_alarm_fini(&w->alarm);
     int busy = uv_loop_close(&w->loop);
     QN_ASSERT(busy == 0);
     free_memory(w);
 }
 
+static void pin(const struct qn_worker *w)
+{
+    int cpu = w->plan->cpu != NULL ? w->plan->cpu[w->index] : -1;
+    if (cpu >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET((size_t)cpu, &set);
+        /* Refused: it runs where the system likes, and the report's CPU time
+         * is right all the same. */
+        (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    }
+}
+
 void qn_worker_run(struct qn_worker *w)
 {
+    pin(w);
     uv_timer_init(&w->loop, &w->timer);
     uv_timer_init(&w->loop, &w->retry);
     w->timer.data = w;
     w->retry.data = w;
     set_timer(w, qn_clock_now() + QN_S);
     uv_timer_start(&w->retry, on_retry, QN_WORKER_RETRY_MS, QN_WORKER_RETRY_MS);
+    if (w->plan->rate != NULL) {
+        qn_alarm_start(&w->alarm);
+    }
     on_retry(&w->retry);
-    wake_all(w); /* without a preload, that was it */
+    qn_crew_wake(&w->crew); /* without a preload, that was it */
     uv_run(&w->loop, UV_RUN_DEFAULT);
     QN_ASSERT(w->phase == OVER);
 }

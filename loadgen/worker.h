@@ -11,6 +11,8 @@
 
 #include "loadgen/address.h"
 #include "loadgen/collect.h"
+#include "loadgen/schedule.h"
+#include "loadgen/silence.h"
 #include "loadgen/workload.h"
 
 #include <pthread.h>
@@ -31,8 +33,16 @@ struct qn_worker_plan {
     const struct qn_workload *workload;
     const struct qn_address *address; /* [address_count] */
     uint32_t address_count;
+    uint32_t reader_count; /* so many of them, the last, are only read from, and
+                              the others only written to; 0: no such roles */
+    bool spread_requests;  /* each client connects to all, and chooses one for
+                              each batch; else clients are dealt in turn */
+    const struct qn_rate *rate; /* fitted when the times are set; NULL: closed
+                                   loop */
+    bool poisson;
+    const int *cpu; /* [threads] to pin to; NULL: none; -1: not this one */
     uint32_t threads;
-    uint32_t connections; /* of all threads, >= threads */
+    uint32_t connections; /* clients of all threads, >= threads */
     uint32_t pipeline;    /* 1..QN_CLIENT_DEPTH_MAX */
     uint64_t requests;    /* of all clients; 0: by time */
     uint64_t seed;
@@ -40,7 +50,9 @@ struct qn_worker_plan {
     bool preload;
     struct qn_collect *preloaded; /* what the preload saw */
     struct qn_collect *measured;
+    struct qn_silence *silence;
     pthread_barrier_t *start; /* threads + 1 */
+    qn_time_t warm_from;      /* where a timed schedule starts */
     qn_time_t measure_from;
     qn_time_t measure_to; /* QN_TIME_NEVER: by count */
 };

@@ -128,6 +128,51 @@ class Load(unittest.TestCase):
         self.assertEqual(got["ops"], 400)
         self.assertEqual(self.redis.calls("hello"), 4 + 2)  # and two probes
 
+    def test_an_open_loop_sends_what_its_schedule_says(self):
+        for rate, expected in (("5k", 7500), ("2k..8k", 7500),
+                               ("2k,4k,9k", 7500)):
+            for arrivals in "constant", "poisson":
+                self.redis.ask("CONFIG", "RESETSTAT")
+                got = self.run_json("--rate", rate, "--arrivals", arrivals,
+                                    "--seconds", "1.5", "--warmup", "0",
+                                    "--mix", "incr", "--keys", "10",
+                                    "--threads", "2")
+                # What was sent at the very end may not be counted.
+                self.assertAlmostEqual(self.redis.calls("incr"), expected,
+                                       delta=0.01 * expected
+                                       if arrivals == "constant"
+                                       else 4 * expected ** 0.5)
+
+    def test_an_open_loop_sends_an_exact_count(self):
+        got = self.run_json("--rate", "20k", "--requests", "3001", "--threads",
+                            "2", "--mix", "incr")
+        self.assertEqual(got["ops"], 3001)
+
+    def test_each_client_asks_all_addresses_if_requests_are_spread(self):
+        self.redis.ask("CONFIG", "RESETSTAT")
+        for rate in [], ["--rate", "2k"]:
+            got = self.run_json("--to", self.redis.unix, "--connections", "3",
+                                "--requests", "300", "--resp3", "--spread",
+                                "request", "--mix", "get,set", *rate)
+            self.assertEqual(got["ops"], 300)
+            self.assertEqual(self.redis.calls("hello"), 3 * 2 + 2)
+            self.redis.ask("CONFIG", "RESETSTAT")
+
+    def test_reads_and_writes_go_to_their_addresses(self):
+        other = Redis()
+        self.addCleanup(other.stop)
+        for rate in [], ["--rate", "4k"]:
+            self.redis.ask("CONFIG", "RESETSTAT")
+            got = self.run_json("--read-from", other.tcp, "--requests", "1000",
+                                "--mix", "get:60,set:30,incr:10", "--pipeline",
+                                "8", "--warmup", "0", *rate)
+            self.assertEqual(got["ops"], 1000)
+            self.assertEqual(self.redis.calls("get"), 0)
+            self.assertEqual(self.redis.calls("set"), got["kinds"]["set"]["ops"])
+            self.assertEqual(other.calls("set"), 0)
+            self.assertEqual(other.calls("get"), got["kinds"]["get"]["ops"])
+            other.ask("CONFIG", "RESETSTAT")
+
     def test_foreign_values_are_found_wrong(self):
         self.redis.ask("SET", "k000000000000000", "not ours")
         done = load("--to", self.redis.unix, "--keys", "1", "--requests", "5",
@@ -204,6 +249,18 @@ class BadInput(unittest.TestCase):
                            "5"), 2, "--key-size 7")
         self.one_line(load("--to", "127.0.0.1:1", "--cpu-of", "0"), 2,
                       "--cpu-of")
+        self.one_line(load("--to", "127.0.0.1:1", "--rate", "fast"), 2,
+                      "--rate")
+        self.one_line(load("--to", "127.0.0.1:1", "--rate", "1k..2k",
+                           "--requests", "5"), 2, "--seconds")
+        self.one_line(load("--to", "127.0.0.1:1", "--arrivals", "poisson"), 2,
+                      "--rate")
+        self.one_line(load("--to", "127.0.0.1:1", "--arrivals", "x"), 2,
+                      "--arrivals")
+        self.one_line(load("--to", "127.0.0.1:1", "--spread", "x"), 2,
+                      "--spread")
+        self.one_line(load("--to", "127.0.0.1:1", "--pin", "0,x"), 2, "--pin")
+        self.one_line(load("--to", "127.0.0.1:1", "--pin", "9999"), 2, "--pin")
 
     def test_help_fits_one_screen(self):
         done = load("--help")

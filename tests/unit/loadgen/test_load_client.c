@@ -30,6 +30,7 @@ static struct server server;
 static struct qn_stats stats;
 static struct qn_workload workload;
 static struct qn_client client;
+static struct qn_lane lane;
 
 /* One bulk string of a request; moves *p behind it. */
 static struct qn_slice take_bulk(const char **p)
@@ -149,15 +150,14 @@ static void set_up(const char *mix, uint64_t keys, uint64_t value_size,
         .keys = keys, .key_size = 8, .value_size = value_size, .mset_keys = 3};
     cr_assert_eq(qn_mix_parse(&opts.mix, mix, error, sizeof error), QN_OK);
     cr_assert_eq(qn_workload_init(&workload, &opts), QN_OK);
-    const struct qn_client_opts client_opts = {
-        .workload = &workload, .depth_max = depth, .seed = 1};
-    cr_assert_eq(qn_client_init(&client, &client_opts), QN_OK);
+    qn_client_init(&client, &workload, depth, 1);
+    cr_assert_eq(qn_lane_init(&lane, &client), QN_OK);
     server.value_size = value_size;
 }
 
 static void tear_down(void)
 {
-    qn_client_fini(&client);
+    qn_lane_fini(&lane);
     qn_workload_fini(&workload);
 }
 
@@ -180,17 +180,22 @@ static void begin_preload(uint32_t depth, uint64_t first, uint64_t step)
     qn_client_begin(&client, &task);
 }
 
+static int fill(qn_time_t now, struct iovec **iov)
+{
+    qn_client_fill(&client, now, &lane, &lane);
+    return qn_lane_bytes(&lane, iov);
+}
+
 static int feed(const char *bytes, size_t len, qn_time_t now)
 {
-    return qn_client_feed(&client, (const uint8_t *)bytes, len, now, &stats);
+    return qn_client_feed(&lane, (const uint8_t *)bytes, len, now, &stats);
 }
 
 /* One batch: asked at time 0, answered at time `took`. */
 static void exchange(qn_time_t took)
 {
     struct iovec *iov;
-    int count;
-    qn_client_fill(&client, 0, &iov, &count);
+    int count = fill(0, &iov);
     serve(&server, iov, count);
     cr_assert_eq(feed(server.replies, server.len, took), QN_OK);
     cr_assert(qn_client_idle(&client));
@@ -226,16 +231,15 @@ Test(load_client, the_same_seed_asks_the_same)
 {
     static char first[BYTES_MAX];
     struct iovec *iov;
-    int count;
     set_up("get,set", 1000, 16, 100);
     begin(100, 100);
-    qn_client_fill(&client, 0, &iov, &count);
+    fill(0, &iov);
     size_t len = iov->iov_len;
     memcpy(first, iov->iov_base, len);
     tear_down();
     set_up("get,set", 1000, 16, 100);
     begin(100, 100);
-    qn_client_fill(&client, 0, &iov, &count);
+    fill(0, &iov);
     cr_assert_eq(iov->iov_len, len);
     cr_assert_arr_eq(iov->iov_base, first, len);
     tear_down();
@@ -266,13 +270,12 @@ Test(load_client, preload_sets_each_key_of_its_share_once)
 Test(load_client, preload_repeats_what_a_lost_connection_left_open)
 {
     struct iovec *iov;
-    int count;
     set_up("get", 10, 16, 4);
     begin_preload(4, 0, 1);
     exchange(1); /* keys 0 to 3 */
-    qn_client_fill(&client, 0, &iov, &count);
+    fill(0, &iov);
     cr_assert_eq(feed("+OK\r\n+OK\r\n+O", 12, 1), QN_OK); /* keys 4 and 5 */
-    qn_client_lost(&client, &stats);
+    qn_client_lost(&lane, &stats);
     cr_assert(qn_client_idle(&client));
     cr_assert_eq(stats.unanswered, 0);
     run();
@@ -349,11 +352,10 @@ Test(load_client, replies_of_the_wrong_type_are_wrong)
     };
     for (size_t i = 0; i < QN_ARRAY_COUNT(cases); i++) {
         struct iovec *iov;
-        int count;
         memset(&stats, 0, sizeof stats);
         set_up(cases[i].mix, 10, 16, 1);
         begin(1, 1);
-        qn_client_fill(&client, 0, &iov, &count);
+        fill(0, &iov);
         cr_assert_eq(feed(cases[i].reply, strlen(cases[i].reply), 1), QN_OK);
         cr_assert_neq(stats.first_wrong[0], '\0', "%s answered %s",
                       cases[i].mix, cases[i].reply);
@@ -375,10 +377,9 @@ Test(load_client, a_missing_key_is_a_miss_and_no_error)
 Test(load_client, errors_are_counted_apart_and_the_first_is_kept)
 {
     struct iovec *iov;
-    int count;
     set_up("set", 10, 16, 3);
     begin(3, 3);
-    qn_client_fill(&client, 0, &iov, &count);
+    fill(0, &iov);
     static const char replies[] = "-OOM full\r\n+OK\r\n-ERR other\r\n";
     cr_assert_eq(feed(replies, sizeof replies - 1, 5), QN_OK);
     cr_assert_eq(stats.op[QN_OP_SET].errors, 2);
@@ -391,10 +392,9 @@ Test(load_client, errors_are_counted_apart_and_the_first_is_kept)
 Test(load_client, latency_runs_from_the_batch_to_each_reply)
 {
     struct iovec *iov;
-    int count;
     set_up("ping", 10, 16, 2);
     begin(2, 2);
-    qn_client_fill(&client, 1000, &iov, &count);
+    fill(1000, &iov);
     cr_assert_eq(feed("+PONG\r\n+PO", 10, 1100), QN_OK);
     cr_assert(!qn_client_idle(&client));
     cr_assert_eq(feed("NG\r\n", 4, 1500), QN_OK);
@@ -408,12 +408,11 @@ Test(load_client, latency_runs_from_the_batch_to_each_reply)
 Test(load_client, a_lost_connection_leaves_requests_unanswered)
 {
     struct iovec *iov;
-    int count;
     set_up("ping", 10, 16, 5);
     begin(5, 20);
-    qn_client_fill(&client, 0, &iov, &count);
+    fill(0, &iov);
     cr_assert_eq(feed("+PONG\r\n+PO", 10, 1), QN_OK);
-    qn_client_lost(&client, &stats);
+    qn_client_lost(&lane, &stats);
     cr_assert_eq(stats.unanswered, 4);
     /* The half reply is forgotten, the rest of the task goes on. */
     run();
@@ -434,21 +433,18 @@ Test(load_client, what_nobody_asked_for_ends_the_connection)
 Test(load_client, noise_ends_the_connection)
 {
     struct iovec *iov;
-    int count;
     set_up("ping", 10, 16, 1);
     begin(1, 1);
-    qn_client_fill(&client, 0, &iov, &count);
+    fill(0, &iov);
     cr_assert_eq(feed("HTTP/1.1 400\r\n", 14, 1), QN_ECORRUPT);
     tear_down();
 }
 
 Test(load_client, the_greeting_is_not_counted)
 {
-    struct iovec *iov;
-    int count;
     set_up("ping", 10, 16, 1);
     begin(1, 1);
-    qn_client_greet(&client, 0, &iov, &count);
+    qn_client_greet(&lane);
     cr_assert_eq(feed("%1\r\n+proto\r\n:3\r\n", 16, 1), QN_OK);
     cr_assert(qn_client_idle(&client));
     run();
@@ -458,10 +454,8 @@ Test(load_client, the_greeting_is_not_counted)
 
 Test(load_client, a_refused_greeting_says_why)
 {
-    struct iovec *iov;
-    int count;
     set_up("ping", 10, 16, 1);
-    qn_client_greet(&client, 0, &iov, &count);
+    qn_client_greet(&lane);
     cr_assert_eq(feed("-NOAUTH please\r\n", 16, 1), QN_EPERM);
     cr_assert_str_eq(stats.first_error, "NOAUTH please");
     tear_down();

@@ -31,7 +31,7 @@ static void check(const struct qn_silence *s, uint32_t address, uint32_t row,
 Test(load_silence, nothing_at_all_is_silent_from_begin_to_end)
 {
     struct qn_silence *s = make("get", 1);
-    qn_silence_begin(s, 1000);
+    qn_silence_begin(s, 1000, QN_TIME_NEVER);
     qn_silence_end(s, 1500);
     check(s, 0, QN_OP_GET, 500, 0);
     cr_assert(qn_silence_get(s, 0, QN_SILENCE_READ).asked);
@@ -47,7 +47,7 @@ Test(load_silence, the_longest_counts_wherever_it_lies)
     static const qn_time_t began[3] = {0, 10, 60};
     for (int i = 0; i < 3; i++) {
         struct qn_silence *s = make("get", 1);
-        qn_silence_begin(s, 1000);
+        qn_silence_begin(s, 1000, QN_TIME_NEVER);
         for (int k = 0; k < 3; k++) {
             qn_silence_success(s, 0, GET, at[i][k]);
         }
@@ -60,7 +60,7 @@ Test(load_silence, the_longest_counts_wherever_it_lies)
 Test(load_silence, kinds_and_addresses_are_apart_and_together)
 {
     struct qn_silence *s = make("get,set,incr,ping", 2);
-    qn_silence_begin(s, 0);
+    qn_silence_begin(s, 0, QN_TIME_NEVER);
     qn_silence_success(s, 0, GET | SET, 10);
     qn_silence_success(s, 1, GET, 30);
     qn_silence_success(s, 1, 1 << QN_OP_INCR, 40);
@@ -80,11 +80,11 @@ Test(load_silence, what_succeeds_outside_the_measured_time_does_not_count)
 {
     struct qn_silence *s = make("get", 1);
     qn_silence_success(s, 0, GET, 5); /* before it began */
-    qn_silence_begin(s, 100);
+    qn_silence_begin(s, 100, 140);
     qn_silence_success(s, 0, GET, 99);
     qn_silence_success(s, 0, GET, 130);
-    qn_silence_end(s, 140);
     qn_silence_success(s, 0, GET, 1000);
+    qn_silence_end(s, 140);
     check(s, 0, QN_OP_GET, 30, 0);
     qn_silence_destroy(s);
 }
@@ -93,7 +93,7 @@ Test(load_silence, what_succeeds_outside_the_measured_time_does_not_count)
 Test(load_silence, a_success_that_is_reported_late_is_no_silence)
 {
     struct qn_silence *s = make("get", 1);
-    qn_silence_begin(s, 0);
+    qn_silence_begin(s, 0, QN_TIME_NEVER);
     qn_silence_success(s, 0, GET, 20);
     qn_silence_success(s, 0, GET, 10);
     qn_silence_success(s, 0, GET, 30);
@@ -118,7 +118,7 @@ Test(load_silence, threads_together_are_never_longer_silent_than_one,
 {
     pthread_t thread[2];
     shared = make("get", 1);
-    qn_silence_begin(shared, 0);
+    qn_silence_begin(shared, 0, QN_TIME_NEVER);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(pthread_create(&thread[i], NULL, report_half,
                                     i == 0 ? NULL : shared),

@@ -1,0 +1,193 @@
+#include "loadgen/crew_internal.h"
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "loadgen/random.h"
+
+#include <stdlib.h>
+
+/*
+ * Users are numbered over all workers, and worker i of t has every t-th. A
+ * user's number decides what it asks, when, and of whom, so the threads can be
+ * changed without changing the load.
+ */
+
+/* The share of `total` that user `number` of `users` gets. */
+static uint64_t share(uint64_t total, uint32_t number, uint32_t users)
+{
+    return total / users + (number < total % users);
+}
+
+static struct qn_client_task preload_task(const struct qn_worker_plan *plan,
+                                          uint32_t number)
+{
+    const struct qn_workload_opts *o = &plan->workload->opts;
+    uint32_t users = plan->connections;
+    uint64_t fit = QN_WORKER_PRELOAD_BYTES / (o->key_size + o->value_size + 1);
+    fit = QN_MAX(fit, (uint64_t)1);
+    return (struct qn_client_task){
+        .depth = (uint32_t)QN_MIN(fit, (uint64_t)QN_WORKER_PRELOAD_DEPTH),
+        .requests = plan->preload ? share(o->keys, number, users) : 0,
+        .preload = true,
+        .first_key = number,
+        .step = users,
+    };
+}
+
+void qn_crew_begin(struct qn_crew *crew, uint32_t user, uint64_t requests,
+                   qn_time_t start)
+{
+    const struct qn_worker_plan *plan = crew->plan;
+    struct qn_user *u = &crew->user[user];
+    struct qn_schedule schedule;
+    struct qn_client_task task = {.depth = plan->pipeline,
+                                  .requests = requests};
+    if (requests != UINT64_MAX) {
+        task.requests = share(requests, u->number, plan->connections);
+    }
+    if (plan->rate != NULL) {
+        uint64_t seed = ~(plan->seed + u->number); /* not the requests' seed */
+        const struct qn_schedule_opts opts = {
+            .rate = plan->rate,
+            .start = start,
+            .poisson = plan->poisson,
+            .number = u->number,
+            .clients = plan->connections,
+            .share = 1,
+            .seed = qn_random_next(&seed),
+        };
+        qn_schedule_init(&schedule, &opts);
+        task.schedule = &schedule;
+    }
+    qn_client_begin(&u->client, &task);
+}
+
+void qn_crew_wake(struct qn_crew *crew)
+{
+    crew->resting = 0;
+    for (uint32_t i = 0; i < crew->count; i++) {
+        crew->user[i].resting = false;
+    }
+    for (uint32_t i = 0; i < crew->count; i++) {
+        qn_user_pump(&crew->user[i]);
+    }
+}
+
+uint64_t qn_crew_owed(const struct qn_crew *crew, qn_time_t now,
+                      uint64_t *unsent)
+{
+    uint64_t outstanding = 0;
+    *unsent = 0;
+    for (uint32_t i = 0; i < crew->count; i++) {
+        outstanding += crew->user[i].client.outstanding;
+        *unsent += qn_client_unsent(&crew->user[i].client, now);
+    }
+    return outstanding;
+}
+
+/* ---- making them ---- */
+
+/* The addresses of one role, and which of them a client gets. */
+struct group {
+    uint32_t first;
+    uint32_t count;
+    unsigned role;
+};
+
+static uint32_t groups_of(const struct qn_worker_plan *plan,
+                          struct group group[2])
+{
+    uint32_t writers = plan->address_count - plan->reader_count;
+    bool roles = plan->reader_count > 0;
+    QN_ASSERT(writers > 0);
+    group[0] = (struct group){
+        0, writers, roles ? QN_CONN_WRITES : QN_CONN_READS | QN_CONN_WRITES};
+    group[1] = (struct group){writers, plan->reader_count, QN_CONN_READS};
+    return roles ? 2 : 1;
+}
+
+static uint32_t conns_per_user(const struct qn_worker_plan *plan)
+{
+    struct group group[2];
+    uint32_t groups = groups_of(plan, group);
+    return plan->spread_requests ? plan->address_count : groups;
+}
+
+static int make_conn(const struct qn_worker_plan *plan, struct qn_user *u,
+                     uint32_t address, unsigned role)
+{
+    struct qn_conn *c = &u->conn[u->conn_count];
+    c->user = u;
+    c->address_number = address;
+    c->address = &plan->address[address];
+    c->role = role;
+    if (qn_lane_init(&c->lane, &u->client) != QN_OK) {
+        return QN_ENOMEM;
+    }
+    u->conn_count++;
+    u->crew->conn_count++;
+    return QN_OK;
+}
+
+static int make_user(struct qn_crew *crew, const struct qn_worker_plan *plan,
+                     uint32_t i, uint32_t number)
+{
+    struct qn_user *u = &crew->user[i];
+    struct qn_client_task task = preload_task(plan, number);
+    uint64_t seed = plan->seed + number; /* neighbours share nothing */
+    u->crew = crew;
+    u->place = i;
+    u->number = number;
+    u->conn = &crew->conn[crew->conn_count];
+    qn_client_init(&u->client, plan->workload,
+                   QN_MAX(plan->pipeline, task.depth), qn_random_next(&seed));
+    u->random = qn_random_next(&seed);
+    struct group group[2];
+    uint32_t groups = groups_of(plan, group);
+    for (uint32_t g = 0; g < groups; g++) {
+        uint32_t n = plan->spread_requests ? group[g].count : 1;
+        for (uint32_t k = 0; k < n; k++) {
+            uint32_t address = group[g].first + (number + k) % group[g].count;
+            if (make_conn(plan, u, address, group[g].role) != QN_OK) {
+                return QN_ENOMEM;
+            }
+        }
+    }
+    qn_client_begin(&u->client, &task);
+    return QN_OK;
+}
+
+int qn_crew_init(struct qn_crew *crew, const struct qn_worker_plan *plan,
+                 uint32_t index)
+{
+    crew->plan = plan;
+    crew->silence = plan->silence;
+    crew->resp3 = plan->resp3;
+    crew->count = (uint32_t)share(plan->connections, index, plan->threads);
+    crew->read_buf = malloc(QN_CONN_READ_BYTES);
+    crew->user = calloc(crew->count, sizeof *crew->user);
+    crew->conn =
+        calloc((size_t)crew->count * conns_per_user(plan), sizeof *crew->conn);
+    if (crew->user == NULL || crew->conn == NULL || crew->read_buf == NULL ||
+        qn_agenda_init(&crew->agenda, crew->count) != QN_OK) {
+        return QN_ENOMEM;
+    }
+    for (uint32_t i = 0; i < crew->count; i++) {
+        if (make_user(crew, plan, i, index + i * plan->threads) != QN_OK) {
+            return QN_ENOMEM;
+        }
+    }
+    return QN_OK;
+}
+
+void qn_crew_fini(struct qn_crew *crew)
+{
+    for (uint32_t i = 0; i < crew->conn_count; i++) {
+        qn_lane_fini(&crew->conn[i].lane);
+    }
+    qn_agenda_fini(&crew->agenda);
+    free(crew->user);
+    free(crew->conn);
+    free(crew->read_buf);
+}
