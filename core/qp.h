@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/atomic.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
 #include "core/node.h"
@@ -44,6 +45,9 @@
 
 #define QN_MSG_MAX       65536u /* bytes of one message */
 #define QN_CELLS_DEFAULT 1024u  /* cells of one lane, a power of two */
+#define QN_INPLACE_MAX                                                         \
+    56u /* bytes of a message shown in place, or of a                          \
+           frame, at most */
 
 enum qn_frame_kind {
     QN_FRAME_ONLY,  /* a whole message */
@@ -132,8 +136,8 @@ static inline void qn_qp_commit(struct qn_qp *qp, size_t len)
 }
 
 /** Look at the next whole message. *msg stays valid until release. A message
- *  of one cell is read in place: a peer that breaks the rules may change it
- *  meanwhile, so read each byte once before relying on it.
+ *  of at most QN_INPLACE_MAX bytes may be shown in place: a peer that breaks
+ *  the rules may change it meanwhile, see qn_qp_steady.
  *  @return QN_OK; QN_EAGAIN none; QN_EPEERDEAD none, and none will come (after
  *          qn_qp_down); QN_ECORRUPT the peer's memory is damaged: from now on
  *          every call says so, and the queuepair should be closed. */
@@ -149,7 +153,21 @@ static inline void qn_qp_release(struct qn_qp *qp)
     qp->ops->release(qp);
 }
 
-/** Frame view: next frame. Same errors as peek. */
+/** A peeked message whose bytes stay as they are: what is checked in them may
+ *  be relied upon. One that may lie in the peer's memory is copied to `own`
+ *  [QN_INPLACE_MAX]; a longer one was assembled in memory of this end.
+ *  @return `own` or `msg`. */
+static inline const void *qn_qp_steady(const void *msg, size_t len, void *own)
+{
+    if (len > QN_INPLACE_MAX) {
+        return msg;
+    }
+    qn_copy_in_line(own, msg, len); /* found by the peek */
+    return own;
+}
+
+/** Frame view: next frame, which lies in the peer's memory. Same errors as
+ *  peek. */
 static inline int qn_qp_peek_frame(struct qn_qp *qp, struct qn_frame *f)
 {
     return qp->ops->peek_frame(qp, f);

@@ -56,11 +56,13 @@ static void told(struct qn_driver *d, qn_node_t from, const uint8_t *bytes,
     }
 }
 
-/* One message of a direct lane. False: leave it there. */
-static bool take(struct qn_driver *d, qn_node_t from, const void *bytes,
+/* One message of a direct lane, peeked. False: leave it there. */
+static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
                  size_t len)
 {
     struct qn_driver_peer *p = &d->peer[from];
+    uint8_t own[QN_INPLACE_MAX];
+    const void *bytes = qn_qp_steady(peeked, len, own);
     if (len > 0 && *(const uint8_t *)bytes == QN_MSG_ASK) {
         told(d, from, bytes, len);
         return true;

@@ -39,6 +39,7 @@ static_assert(sizeof(struct qn_ump_cell) == QN_CACHELINE, "one line");
 static_assert(offsetof(struct qn_ump_lane, cell) == 2 * QN_CACHELINE, "layout");
 static_assert(QN_UMP_FIRST_BYTES + sizeof(uint32_t) == QN_UMP_CELL_BYTES,
               "FIRST carries the total");
+static_assert(QN_UMP_CELL_BYTES <= QN_INPLACE_MAX, "frames of core/qp.h");
 static_assert(offsetof(struct qn_ump, qp) == 0, "qn_ump_of");
 
 int qn_ump_corrupt(struct qn_ump *u)

@@ -47,8 +47,8 @@
  *
  * Everything that comes from the peer's memory is checked once, after it was
  * loaded. A peer that writes nonsense gets this end QN_ECORRUPT, for ever; the
- * bytes of a one-cell message are read in place, so a reader must not rely on
- * finding the same byte twice.
+ * bytes of a one-cell message are shown in place, so a reader must not rely on
+ * finding the same byte twice (core/qp.h, qn_qp_steady).
  *
  * Paper: the channel is that of Barrelfish and libsmelt (UMP, "user-level
  * message passing"); sequence in the cell instead of an alternating bit, so

@@ -96,10 +96,20 @@ static inline void qn_copy_out_line(void *shared, const void *src, size_t n)
     }
 }
 
-/** Copy n shared bytes, found by an earlier acquire load of the caller. */
+/** Copy n shared bytes, found by an earlier acquire load of the caller. What is
+ *  checked in the copy stays checked: the compiler may not go back to the
+ *  source, where a writer that has gone wild may have changed them. */
 static inline void qn_copy_in(void *dst, const void *shared, size_t n)
 {
     memcpy(dst, shared, n);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/** As qn_copy_in for n <= QN_CACHELINE, inlined as qn_copy_out_line is. */
+static inline void qn_copy_in_line(void *dst, const void *shared, size_t n)
+{
+    qn_copy_out_line(dst, shared, n);
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 /** One polite turn of a bounded spin. */

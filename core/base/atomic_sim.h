@@ -87,6 +87,11 @@ static inline void qn_copy_in(void *dst, const void *shared, size_t n)
     qn_sim_copy_in(dst, shared, n);
 }
 
+static inline void qn_copy_in_line(void *dst, const void *shared, size_t n)
+{
+    qn_sim_copy_in(dst, shared, n);
+}
+
 static inline void qn_pause(void)
 {
     qn_sim_pause();

@@ -264,7 +264,7 @@ static bool hear(struct qn_context *c, qn_node_t child)
         return false;
     }
     if (len == sizeof number) {
-        memcpy(&number, msg, sizeof number);
+        qn_copy_in(&number, msg, sizeof number); /* found by the peek */
         if (number > c->heard[child] && number <= c->number) {
             c->heard[child] = number;
         }

@@ -40,9 +40,8 @@
 #define QN_ACKED_EXTRA 8u      /* bytes an `acked` context adds to a message */
 
 /** Called for each whole message that arrives, in the order they were sent.
- *  Bytes borrowed for the call; a small message lies in the parent's memory,
- *  so read each byte once before relying on it (core/qp.h, peek). Must not
- *  call the context. */
+ *  Bytes borrowed for the call, in memory of this node: they stay as they are.
+ *  Must not call the context. */
 typedef void qn_deliver_fn(void *ctx, const void *msg, size_t len);
 
 struct qn_context_opts {

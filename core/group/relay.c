@@ -3,7 +3,7 @@
  *
  * A leaf reads whole messages in place. An inner node works frame by frame:
  *
- *   ONLY          sent on and delivered from the parent's cell; no copy of ours
+ *   ONLY          copied once, sent on and delivered from the copy
  *   FIRST..LAST   copied behind each other into `body`, from where each child
  *                 in `to` is served up to `got`, its own position in `sent`
  *
@@ -27,8 +27,9 @@
  * their cell.
  *
  * Bytes that arrive come from a peer that may have gone wild: they are checked
- * and, if they make no sense, treated like an ABORT. Sizes that we computed are
- * asserted.
+ * and, if they make no sense, treated like an ABORT. It may change them under
+ * our eyes, too, hence the copy of ONLY: what was checked is what is used, by
+ * us and by all below. Sizes that we computed are asserted.
  */
 #include <string.h>
 
@@ -185,22 +186,25 @@ static void finish(struct qn_context *c, const uint8_t *msg, size_t len,
     c->deliver(c->ctx, msg, payload);
 }
 
-static void take_only(struct qn_context *c, const struct qn_frame *f)
+static void take_only(struct qn_context *c, struct qn_frame f)
 {
     uint64_t missed = 0;
+    uint8_t own[QN_INPLACE_MAX];
+    QN_ASSERT(f.len <= QN_INPLACE_MAX);
+    f.data = qn_qp_steady(f.data, f.len, own);
     for (uint32_t i = 0; i < c->child_count; i++) {
         qn_node_t child = c->child[i];
         if ((c->down & bit(child)) == 0 &&
-            (!catch_up(c, child) || !send_frame(c, child, f))) {
+            (!catch_up(c, child) || !send_frame(c, child, &f))) {
             missed |= bit(child);
         }
     }
-    finish(c, f->data, f->len, missed);
+    finish(c, f.data, f.len, missed);
 }
 
 static void append(struct qn_context *c, const struct qn_frame *f)
 {
-    memcpy(c->body + c->got, f->data, f->len);
+    qn_copy_in(c->body + c->got, f->data, f->len); /* found by the peek */
     c->got += f->len;
     for (uint32_t i = 0; i < c->child_count; i++) {
         if ((c->to & bit(c->child[i])) != 0 && send_abort(c, c->child[i])) {
@@ -256,7 +260,7 @@ static void take_frame(struct qn_context *c, const struct qn_frame *f)
     }
     switch (f->kind) {
     case QN_FRAME_ONLY:
-        take_only(c, f);
+        take_only(c, *f);
         break;
     case QN_FRAME_FIRST:
         take_first(c, f);
@@ -286,7 +290,8 @@ bool qn_relay_receive(struct qn_context *c)
         if (qn_qp_peek(qp, &msg, &len) != QN_OK) {
             return false;
         }
-        finish(c, msg, len, 0);
+        uint8_t own[QN_INPLACE_MAX];
+        finish(c, qn_qp_steady(msg, len, own), len, 0);
         qn_qp_release(qp);
     }
     c->dirty |= bit(c->parent);

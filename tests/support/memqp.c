@@ -33,6 +33,7 @@ struct memqp {
     bool reserved, staged;
     uint32_t out_len, out_at;
     bool rx_whole;           /* a message is assembled */
+    bool rx_only;            /* a message of one cell is shown in place */
     bool rx_frames, rx_held; /* view in use; peeked and not released */
     uint32_t in_len, in_total;
     uint8_t out[QN_MSG_MAX];
@@ -47,7 +48,8 @@ static struct memqp *of(const struct qn_qp *qp)
 static struct fifo *fifo_new(uint32_t cells, uint32_t cell_bytes)
 {
     struct fifo *f = calloc(1, sizeof *f);
-    QN_ASSERT(f != NULL && cells >= 1 && cell_bytes >= 1);
+    QN_ASSERT(f != NULL && cells >= 1 && cell_bytes >= 1 &&
+              cell_bytes <= QN_INPLACE_MAX);
     *f = (struct fifo){.cells = cells, .cell_bytes = cell_bytes};
     f->cell = calloc(cells, sizeof *f->cell);
     QN_ASSERT(f->cell != NULL);
@@ -161,17 +163,17 @@ static struct cell *front(struct memqp *q)
     return f->head == f->tail ? NULL : &f->cell[f->head % f->cells];
 }
 
-/* Take one cell into `in`. */
+/* Take one cell of a longer message into `in`. */
 static void assemble(struct memqp *q, const struct cell *c)
 {
-    if (c->kind == QN_FRAME_FIRST || c->kind == QN_FRAME_ONLY) {
+    if (c->kind == QN_FRAME_FIRST) {
         q->in_len = 0;
         q->in_total = c->total;
     }
     QN_ASSERT(q->in_len + c->len <= q->in_total);
     memcpy(q->in + q->in_len, c->bytes, c->len);
     q->in_len += c->len;
-    q->rx_whole = c->kind == QN_FRAME_LAST || c->kind == QN_FRAME_ONLY;
+    q->rx_whole = c->kind == QN_FRAME_LAST;
     QN_ASSERT(!q->rx_whole || q->in_len == q->in_total);
     q->rx->head++;
 }
@@ -182,6 +184,12 @@ static int peek(struct qn_qp *qp, const void **msg, size_t *len)
     QN_ASSERT(!q->rx_frames);
     struct cell *c;
     while (!q->rx_whole && (c = front(q)) != NULL) {
+        if (c->kind == QN_FRAME_ONLY) {
+            q->rx_only = q->rx_held = true;
+            *msg = c->bytes;
+            *len = c->len;
+            return QN_OK;
+        }
         assemble(q, c);
     }
     if (!q->rx_whole) {
@@ -196,15 +204,16 @@ static int peek(struct qn_qp *qp, const void **msg, size_t *len)
 static void release(struct qn_qp *qp)
 {
     struct memqp *q = of(qp);
-    QN_ASSERT(q->rx_whole && q->rx_held);
-    q->rx_whole = false;
-    q->rx_held = false;
+    QN_ASSERT((q->rx_whole || q->rx_only) && q->rx_held);
+    q->rx->head += q->rx_only ? 1 : 0;
+    q->rx_whole = q->rx_only = q->rx_held = false;
 }
 
 static int peek_frame(struct qn_qp *qp, struct qn_frame *f)
 {
     struct memqp *q = of(qp);
     QN_ASSERT(!q->rx_whole);
+    q->rx_only = false;
     const struct cell *c = front(q);
     if (c == NULL) {
         return q->down ? QN_EPEERDEAD : QN_EAGAIN;
@@ -301,4 +310,13 @@ void memqp_inject(struct qn_qp *end, const struct qn_frame *f)
 {
     bool had_room = put(of(end), f->kind, f->data, f->len, f->total);
     QN_ASSERT(had_room);
+}
+
+void memqp_scribble(struct qn_qp *end)
+{
+    struct fifo *f = of(end)->tx;
+    struct cell *c = &f->cell[f->head % f->cells];
+    for (uint32_t i = 0; f->head != f->tail && i < c->len; i++) {
+        c->bytes[i] = (uint8_t)~c->bytes[i];
+    }
 }

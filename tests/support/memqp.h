@@ -15,7 +15,9 @@
  *     again;
  *   - the double asserts what a backend may rely on: frames form messages,
  *     views are not mixed, release follows peek;
- *   - memqp_inject puts any frame into the channel, as a peer gone wild would.
+ *   - memqp_inject puts any frame into the channel, and memqp_scribble changes
+ *     one that its reader is looking at, as a peer gone wild would. A message
+ * of one frame is shown in place, like the frames themselves.
  *
  * One thread; no bells (a test looks at every end in turn).
  */
@@ -25,8 +27,8 @@
 #define MEMQP_UNLIMITED UINT32_MAX
 
 /** Make a channel: end[0] and end[1] are its two ends. cells >= 1 of
- *  cell_bytes >= 1 bytes per direction. Aborts without memory. Memory is freed
- *  when both ends were closed. */
+ *  1 <= cell_bytes <= QN_INPLACE_MAX bytes per direction. Aborts without
+ * memory. Memory is freed when both ends were closed. */
 void memqp_pair(struct qn_qp *end[2], uint32_t cells, uint32_t cell_bytes);
 
 /** `end` may send `frames` more; MEMQP_UNLIMITED: as many as have room. */
@@ -41,5 +43,9 @@ uint32_t memqp_used(const struct qn_qp *end);
 /** Put a frame behind what `end` has sent, whatever it is. There must be
  *  room and f->len <= cell_bytes. */
 void memqp_inject(struct qn_qp *end, const struct qn_frame *f);
+
+/** Turn over each bit of the oldest frame that `end` has sent and its peer has
+ *  not released, if there is one. */
+void memqp_scribble(struct qn_qp *end);
 
 #endif

@@ -9,6 +9,7 @@
 #include "paxos/driver.h"
 #include "tests/support/test.h"
 #include "transports/registry.h"
+#include "transports/ump.h"
 
 enum { MAX = 5, CELLS = 64, LOG_MAX = 4096 };
 
@@ -66,10 +67,16 @@ static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
     (void)stamp_ms;
 }
 
+static bool peers_are_wild; /* and write into what they have sent */
+
 static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct node *n = ctx;
-    (void)from;
+    if (peers_are_wild) {
+        void *lane = qn_outbox_lane(node[from].own, (qn_node_t)(n - node),
+                                    QN_LANE_DIRECT);
+        memset((char *)lane + sizeof(struct qn_ump_lane), 'w', CELLS * 64);
+    }
     n->told++;
     memcpy(n->told_text, bytes.data, bytes.len < 15 ? bytes.len : 15);
 }
@@ -364,6 +371,18 @@ Test(driver, tell_reaches_the_peer_outside_the_log)
     cr_assert_eq(node[2].told, 1);
     cr_assert_str_eq(node[2].told_text, "hello");
     cr_assert_eq(node[1].told, 0);
+    group_stop();
+}
+
+Test(driver, what_was_received_stays_as_it_is)
+{
+    group_start(3);
+    peers_are_wild = true;
+    const struct qn_slice text = {(const uint8_t *)"hello", 5};
+    cr_assert_eq(qn_driver_tell(node[0].driver, 2, text), QN_OK);
+    qn_driver_flush(node[0].driver, now);
+    one_turn(2);
+    cr_assert_str_eq(node[2].told_text, "hello");
     group_stop();
 }
 

@@ -422,3 +422,48 @@ Test(group, bad_calls_are_refused)
     qn_context_destroy(NULL);
     net_free(net);
 }
+
+/* A parent gone wild changes a message while it is being delivered: neither
+ * this node nor anybody below sees another one than was checked. */
+static struct qn_qp *wild;
+
+static void deliver_and_scribble(void *ctx, const void *msg, size_t len)
+{
+    memqp_scribble(wild);
+    net_deliver(ctx, msg, len);
+    memqp_scribble(wild);
+    net_deliver(ctx, msg, len);
+}
+
+static struct qn_context *scribbled(struct net *net, qn_node_t node)
+{
+    struct qn_context *c;
+    const struct qn_context_opts o = {.self = node,
+                                      .tree = &net->tree,
+                                      .qp = net->node[node].qp,
+                                      .deliver = deliver_and_scribble,
+                                      .ctx = &net->node[node]};
+    cr_assert_eq(qn_context_create(&c, &o), QN_OK);
+    return c;
+}
+
+Test(group, what_is_delivered_stays_as_it_is)
+{
+    for (qn_node_t node = 1; node <= 2; node++) { /* inner node, leaf */
+        struct net *net = chain(64, QN_INPLACE_MAX);
+        struct qn_context *c = scribbled(net, node);
+        wild = net_qp(net, 0, node);
+        for (uint8_t id = 0; id < 3; id++) {
+            size_t len = id == 0 ? 1 : id == 1 ? QN_INPLACE_MAX : 500;
+            cr_assert_eq(net_bcast(net, id, len, NULL), QN_OK);
+            net_turn(net, 0);
+            cr_assert_gt(qn_context_poll(c, UINT32_MAX), 0);
+        }
+        cr_assert_eq(net->node[node].count, 6);
+        qn_context_flush(c);
+        net_turn(net, 3);
+        cr_assert_eq(net->node[3].count, node == 1 ? 3 : 0);
+        qn_context_destroy(c);
+        net_free(net);
+    }
+}
