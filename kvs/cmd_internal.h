@@ -14,6 +14,8 @@ extern const uint32_t qn_cmd_table_rows;
 /* cmd_string.c */
 qn_cmd_run_fn qn_cmd_get, qn_cmd_set, qn_cmd_setnx, qn_cmd_getset,
     qn_cmd_getdel, qn_cmd_mget, qn_cmd_mset, qn_cmd_msetnx, qn_cmd_strlen;
+/* cmd_compare.c */
+qn_cmd_run_fn qn_cmd_digest, qn_cmd_delex, qn_cmd_delifeq;
 /* cmd_range.c */
 qn_cmd_run_fn qn_cmd_append, qn_cmd_getrange, qn_cmd_setrange;
 /* cmd_counter.c */
@@ -29,6 +31,7 @@ qn_cmd_run_fn qn_cmd_command, qn_cmd_command_count, qn_cmd_command_list,
 
 #define QN_CMD_ERR_SYNTAX  "ERR syntax error"
 #define QN_CMD_ERR_INTEGER "ERR value is not an integer or out of range"
+#define QN_CMD_ERR_DIGEST  "ERR must be exactly 16 hexadecimal characters"
 #define QN_CMD_ERR_TOO_BIG                                                     \
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
@@ -37,6 +40,30 @@ bool qn_cmd_word_is(struct qn_slice a, const char *word);
 
 /** Write "wrong number of arguments" for c->cmd. */
 void qn_cmd_reply_arity(const struct qn_cmd_call *c);
+
+/** What a value is compared with before a command does its work. */
+enum qn_cmd_condition_kind {
+    QN_CMD_ALWAYS,
+    QN_CMD_IFEQ,
+    QN_CMD_IFNE,
+    QN_CMD_IFDEQ, /* by digest: XXH3-64, seed 0 */
+    QN_CMD_IFDNE,
+};
+
+struct qn_cmd_condition {
+    enum qn_cmd_condition_kind kind;
+    struct qn_slice operand; /* borrowed */
+    uint64_t digest;         /* IFDEQ, IFDNE */
+};
+
+/** Read an option and its operand. @return QN_OK; QN_ENOENT: `word` is no
+ *  condition; QN_EINVAL: the operand is no digest (QN_CMD_ERR_DIGEST). */
+int qn_cmd_condition_parse(struct qn_cmd_condition *out, struct qn_slice word,
+                           struct qn_slice operand);
+
+/** Does it hold for a key that was found with `value`, or not found? */
+bool qn_cmd_condition_holds(const struct qn_cmd_condition *c, bool found,
+                            struct qn_slice value);
 
 /** True if a deadline has passed at the call's stamp: the key is invisible. */
 static inline bool qn_cmd_dead(const struct qn_cmd_call *c,

@@ -36,36 +36,59 @@ int qn_cmd_get(struct qn_store *s, const struct qn_cmd_call *c)
 
 struct set_options {
     bool nx, xx, get;
+    struct qn_cmd_condition condition;
 };
 
-/* SET's arguments behind the value. @return false: syntax error. */
-static bool set_options_parse(const struct qn_cmd_call *c,
-                              struct set_options *o)
+/* A comparing option at argv[i], which excludes NX, XX and others like it.
+ * @return NULL, or the error. */
+static const char *set_condition_parse(const struct qn_cmd_call *c, uint32_t i,
+                                       struct set_options *o)
+{
+    if (i + 1 >= c->argc || o->nx || o->xx ||
+        o->condition.kind != QN_CMD_ALWAYS) {
+        return QN_CMD_ERR_SYNTAX;
+    }
+    int err = qn_cmd_condition_parse(&o->condition, c->argv[i], c->argv[i + 1]);
+    return err == QN_OK       ? NULL
+           : err == QN_EINVAL ? QN_CMD_ERR_DIGEST
+                              : QN_CMD_ERR_SYNTAX;
+}
+
+/* SET's arguments behind the value. @return NULL, or the error. */
+static const char *set_options_parse(const struct qn_cmd_call *c,
+                                     struct set_options *o)
 {
     for (uint32_t i = 3; i < c->argc; i++) {
-        if (qn_cmd_word_is(c->argv[i], "nx") && !o->xx) {
-            o->nx = true;
-        } else if (qn_cmd_word_is(c->argv[i], "xx") && !o->nx) {
-            o->xx = true;
-        } else if (qn_cmd_word_is(c->argv[i], "get")) {
+        bool compares = o->condition.kind != QN_CMD_ALWAYS;
+        if (qn_cmd_word_is(c->argv[i], "get")) {
             o->get = true;
+        } else if (qn_cmd_word_is(c->argv[i], "nx") && !o->xx && !compares) {
+            o->nx = true;
+        } else if (qn_cmd_word_is(c->argv[i], "xx") && !o->nx && !compares) {
+            o->xx = true;
         } else {
-            return false;
+            const char *error = set_condition_parse(c, i++, o);
+            if (error != NULL) {
+                return error;
+            }
         }
     }
-    return true;
+    return NULL;
 }
 
 static int set_with_options(struct qn_store *s, const struct qn_cmd_call *c)
 {
-    struct set_options o = {0};
-    if (!set_options_parse(c, &o)) {
-        qn_reply_error(c->reply, QN_CMD_ERR_SYNTAX);
+    struct set_options o = {.condition = {.kind = QN_CMD_ALWAYS}};
+    const char *error = set_options_parse(c, &o);
+    if (error != NULL) {
+        qn_reply_error(c->reply, "%s", error);
         return QN_OK;
     }
     struct qn_found old;
     bool found = qn_cmd_lookup(s, c, c->argv[1], &old);
-    bool hold = o.nx ? !found : o.xx ? found : true;
+    bool hold = o.nx   ? !found
+                : o.xx ? found
+                       : qn_cmd_condition_holds(&o.condition, found, old.value);
     if (o.get) {
         reply_value(c, found, old.value);
     } else if (hold) {

@@ -7,7 +7,7 @@
  *
  * An id is what stands in the log, also in logs and snapshots of other
  * versions: a new row takes the next free one, a removed row's is never given
- * again. Rows that are never in the log have none. Next free id: 30.
+ * again. Rows that are never in the log have none. Next free id: 33.
  *
  * Subcommands follow their container, which says how many there are.
  */
@@ -29,7 +29,9 @@ const struct qn_cmd qn_cmd_table[] = {
     {.name = "set", .id = 2, .arity = -3, .where = QN_CMD_WRITE,
      ONE_KEY, .run = qn_cmd_set, .flags = "write denyoom", .acl = "string",
      .keys = "RW access update variable_flags", .group = "string", .since = "1.0.0",
-     .cost = "O(1)", .syntax = "key value [NX|XX] [GET]",
+     .cost = "O(1); O(N), N bytes of the old value, with IFDEQ and IFDNE",
+     .syntax = "key value [NX|XX|IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest|"
+               "IFDNE ifdne-digest] [GET]",
      .summary = "Sets the value of a key, always or on a condition."},
     {.name = "setnx", .id = 3, .arity = 3, .where = QN_CMD_WRITE,
      ONE_KEY, .run = qn_cmd_setnx, .flags = "write denyoom fast", .acl = "string",
@@ -63,6 +65,21 @@ const struct qn_cmd qn_cmd_table[] = {
      ONE_KEY, .run = qn_cmd_strlen, .flags = "readonly fast", .acl = "string", .keys = "RO",
      .group = "string", .since = "2.2.0", .cost = "O(1)", .syntax = "key",
      .summary = "Returns the length of a value in bytes."},
+    {.name = "digest", .id = 30, .arity = 2, .where = QN_CMD_READ,
+     ONE_KEY, .run = qn_cmd_digest, .flags = "readonly fast", .acl = "string", .keys = "RO",
+     .group = "string", .since = "8.4.0", .cost = "O(N), N bytes of the value", .syntax = "key",
+     .summary = "Returns the XXH3-64 digest of a value, in hexadecimal."},
+    {.name = "delex", .id = 31, .arity = -2, .where = QN_CMD_WRITE,
+     ONE_KEY, .run = qn_cmd_delex, .flags = "write fast", .acl = "string",
+     .keys = "RW delete variable_flags", .group = "string", .since = "8.4.0",
+     .cost = "O(1); O(N), N bytes of the value, with IFDEQ and IFDNE",
+     .syntax = "key [IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest|IFDNE ifdne-digest]",
+     .summary = "Deletes a key, always or if its value compares so."},
+    /* Valkey's, since its 9.0.0. */
+    {.name = "delifeq", .id = 32, .arity = 3, .where = QN_CMD_WRITE,
+     ONE_KEY, .run = qn_cmd_delifeq, .flags = "write fast", .acl = "string",
+     .keys = "RW delete", .group = "string", .since = "9.0.0", .cost = "O(1)",
+     .syntax = "key value", .summary = "Deletes a key if it has this value."},
     {.name = "append", .id = 15, .arity = 3, .where = QN_CMD_WRITE,
      ONE_KEY, .run = qn_cmd_append, .flags = "write denyoom fast", .acl = "string",
      .keys = "RW insert", .group = "string", .since = "2.0.0",

@@ -1,25 +1,10 @@
 /* Commands on keys and databases, against what redis-server 7.0.15 answers. */
-#include "tests/support/kvs_world.h"
+#include "tests/support/kvs_suite.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/test.h"
-
-static struct world w;
-
-static void setup(void)
-{
-    world_init(&w);
-}
-
-static void teardown(void)
-{
-    world_fini(&w);
-}
-
-#define COMMAND(name)                                                          \
-    Test(command_generic, name, .init = setup, .fini = teardown)
+#define COMMAND(name) WORLD_TEST(command_generic, name)
 
 COMMAND(del_and_unlink_count_what_was_there)
 {
@@ -60,7 +45,7 @@ COMMAND(flush_takes_one_word_at_most)
     EXPECT(&w, "EXISTS k", ":0\r\n");
 }
 
-Test(command_databases, each_has_its_own_keys, .init = setup, .fini = teardown)
+WORLD_TEST(command_databases, each_has_its_own_keys)
 {
     EXPECT(&w, "MSET a 0 b 0", "+OK\r\n");
     w.db = 15;
@@ -96,7 +81,7 @@ COMMAND(keys_matches_patterns)
 }
 
 /* More keys than one step of the walk, so more than one header digit too. */
-Test(command_keys, finds_every_key_of_many, .init = setup, .fini = teardown)
+WORLD_TEST(command_keys, finds_every_key_of_many)
 {
     enum { N = 12345 };
     static bool seen[N];
@@ -122,8 +107,7 @@ Test(command_keys, finds_every_key_of_many, .init = setup, .fini = teardown)
 }
 
 /* The header is put in front of the elements, behind what was there. */
-Test(command_keys, reply_goes_behind_earlier_ones, .init = setup,
-     .fini = teardown)
+WORLD_TEST(command_keys, reply_goes_behind_earlier_ones)
 {
     EXPECT(&w, "SET k v", "+OK\r\n");
     struct qn_buf b = {0};
@@ -141,7 +125,7 @@ Test(command_keys, reply_goes_behind_earlier_ones, .init = setup,
     qn_buf_free(&b);
 }
 
-Test(command_keys, randomkey_reaches_every_key, .init = setup, .fini = teardown)
+WORLD_TEST(command_keys, randomkey_reaches_every_key)
 {
     unsigned seen = 0;
     EXPECT(&w, "RANDOMKEY", "$-1\r\n");
@@ -155,8 +139,7 @@ Test(command_keys, randomkey_reaches_every_key, .init = setup, .fini = teardown)
     cr_assert_eq(seen, 0xff, "keys seen: %x", seen);
 }
 
-Test(command_keys, randomkey_finds_the_only_live_key, .init = setup,
-     .fini = teardown)
+WORLD_TEST(command_keys, randomkey_finds_the_only_live_key)
 {
     for (int i = 0; i < 1000; i++) {
         char key[16];
@@ -174,8 +157,7 @@ Test(command_keys, randomkey_finds_the_only_live_key, .init = setup,
     EXPECT(&w, "RANDOMKEY", "_\r\n");
 }
 
-Test(command_config, set_is_told_to_the_replica_through_the_log, .init = setup,
-     .fini = teardown)
+WORLD_TEST(command_config, set_is_told_to_the_replica_through_the_log)
 {
     EXPECT(&w, "CONFIG SET maxmemory 5 timeout 7", "+OK\r\n");
     cr_assert_eq(w.config.len, 22);

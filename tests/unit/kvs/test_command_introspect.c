@@ -5,23 +5,9 @@
 #include <string.h>
 
 #include "kvs/cmd_syntax.h"
-#include "tests/support/kvs_world.h"
-#include "tests/support/test.h"
+#include "tests/support/kvs_suite.h"
 
-static struct world w;
-
-static void setup(void)
-{
-    world_init(&w);
-}
-
-static void teardown(void)
-{
-    world_fini(&w);
-}
-
-#define COMMAND(name)                                                          \
-    Test(command_introspect, name, .init = setup, .fini = teardown)
+#define COMMAND(name) WORLD_TEST(command_introspect, name)
 
 COMMAND(info_of_get_in_resp2)
 {
@@ -74,15 +60,15 @@ static void expect_line(const char *request, const char *line)
 
 COMMAND(counts_agree)
 {
-    EXPECT(&w, "COMMAND COUNT", ":41\r\n");
-    expect_line("COMMAND", "*41\r\n");
-    expect_line("COMMAND INFO", "*41\r\n");
-    expect_line("COMMAND DOCS", "*82\r\n");
-    expect_line("COMMAND LIST", "*65\r\n");
+    EXPECT(&w, "COMMAND COUNT", ":44\r\n");
+    expect_line("COMMAND", "*44\r\n");
+    expect_line("COMMAND INFO", "*44\r\n");
+    expect_line("COMMAND DOCS", "*88\r\n");
+    expect_line("COMMAND LIST", "*68\r\n");
     w.proto = 3;
-    expect_line("COMMAND", "*41\r\n");
-    expect_line("COMMAND DOCS", "%41\r\n");
-    expect_line("COMMAND LIST", "*65\r\n");
+    expect_line("COMMAND", "*44\r\n");
+    expect_line("COMMAND DOCS", "%44\r\n");
+    expect_line("COMMAND LIST", "*68\r\n");
 }
 
 COMMAND(list_filters)
@@ -99,7 +85,7 @@ COMMAND(list_filters)
     EXPECT(&w, "COMMAND LIST FOO PATTERN a", "-ERR syntax error\r\n");
 }
 
-Test(command_docs, list_filters_by_category, .init = setup, .fini = teardown)
+WORLD_TEST(command_docs, list_filters_by_category)
 {
     EXPECT(&w, "COMMAND LIST FILTERBY aclcat ADMIN",
            "*10\r\n$10\r\nconfig|get\r\n$10\r\nconfig|set\r\n$5\r\ndebug\r\n"
@@ -109,7 +95,7 @@ Test(command_docs, list_filters_by_category, .init = setup, .fini = teardown)
            "$15\r\nclient|no-evict\r\n");
 }
 
-Test(command_docs, docs_of_get, .init = setup, .fini = teardown)
+WORLD_TEST(command_docs, docs_of_get)
 {
     EXPECT(&w, "COMMAND DOCS nope get",
            "*2\r\n$3\r\nget\r\n*10\r\n"
@@ -123,8 +109,7 @@ Test(command_docs, docs_of_get, .init = setup, .fini = teardown)
     EXPECT(&w, "COMMAND DOCS nope", "%0\r\n");
 }
 
-Test(command_docs, deprecated_commands_say_by_what, .init = setup,
-     .fini = teardown)
+WORLD_TEST(command_docs, deprecated_commands_say_by_what)
 {
     w.proto = 3;
     EXPECT(&w, "COMMAND DOCS substr",

@@ -1,26 +1,11 @@
 /* Commands on strings, against what redis-server 7.0.15 answers to the same
  * requests (but for the limits, which are ours). */
-#include "tests/support/kvs_world.h"
+#include "tests/support/kvs_suite.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/test.h"
-
-static struct world w;
-
-static void setup(void)
-{
-    world_init(&w);
-}
-
-static void teardown(void)
-{
-    world_fini(&w);
-}
-
-#define COMMAND(name)                                                          \
-    Test(command_string, name, .init = setup, .fini = teardown)
+#define COMMAND(name) WORLD_TEST(command_string, name)
 
 COMMAND(get_answers_the_value_or_null)
 {
@@ -222,7 +207,7 @@ COMMAND(setrange_checks_its_offset)
 }
 
 /* More padding than the constant of zeros holds. */
-Test(command_range, setrange_pads_far, .init = setup, .fini = teardown)
+WORLD_TEST(command_range, setrange_pads_far)
 {
     for (size_t gap = 254; gap < 260; gap++) {
         char line[64];
@@ -243,7 +228,7 @@ Test(command_range, setrange_pads_far, .init = setup, .fini = teardown)
 #define TOO_BIG                                                                \
     "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n"
 
-Test(command_range, values_end_at_the_limit, .init = setup, .fini = teardown)
+WORLD_TEST(command_range, values_end_at_the_limit)
 {
     w.value_max = 10;
     EXPECT(&w, "SET k 123456789", "+OK\r\n");
@@ -348,8 +333,7 @@ COMMAND(incrbyfloat_refuses_what_is_no_number)
 
 /* ---- deadlines: dead at the stamp, alive one millisecond before ---------- */
 
-#define DEADLINE(name)                                                         \
-    Test(command_deadline, name, .init = setup, .fini = teardown)
+#define DEADLINE(name) WORLD_TEST(command_deadline, name)
 
 static void dead_and_alive(void)
 {
@@ -433,7 +417,7 @@ DEADLINE(changes_keep_the_deadline_replacements_do_not)
 
 #define KEY_TOO_LONG "-ERR key is longer than max-key-len\r\n"
 
-Test(command_limits, keys_end_at_max_key_len, .init = setup, .fini = teardown)
+WORLD_TEST(command_limits, keys_end_at_max_key_len)
 {
     w.key_max = 3;
     EXPECT(&w, "SET abc v", "+OK\r\n");
