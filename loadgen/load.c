@@ -38,7 +38,10 @@ static void raise_descriptor_limit(uint64_t connections)
 
 static int report(struct qn_load *l)
 {
-    const struct qn_stats *total = qn_collect_total(l->plan.measured);
+    const char *address[QN_LOAD_ADDRESSES_MAX];
+    for (uint32_t i = 0; i < l->address_count; i++) {
+        address[i] = l->address[i].text;
+    }
     const struct qn_report r = {
         .addresses = l->addresses,
         .mix = l->mix_text,
@@ -49,11 +52,17 @@ static int report(struct qn_load *l)
         .key_size = l->workload_opts.key_size,
         .value_size = l->workload_opts.value_size,
         .seed = l->seed,
-        .seconds = (double)(l->recent->last - l->recent->first) / 1e9,
-        .own_cpu_ns = l->own_after - l->own_before,
-        .server_cpu_ns = l->cpu_after - l->cpu_before,
+        .seconds = l->measured,
+        .own_cpu_ns = l->own_cpu_ns,
+        .server_cpu_ns = l->server_cpu_ns,
         .server_count = l->pid_count,
-        .total = total,
+        .total = l->total,
+        .warmup = &l->warmed,
+        .run = l->run,
+        .run_count = l->run_count,
+        .silence = l->plan.silence,
+        .address = address,
+        .address_count = l->address_count,
     };
     char error[QN_OUTPUT_ERROR_MAX];
     if (qn_output_finish(&l->output, &r, error) != QN_OK) {
@@ -63,8 +72,8 @@ static int report(struct qn_load *l)
     uint64_t ops = 0;
     uint64_t wrong = 0;
     for (int op = 0; op < QN_OP_COUNT; op++) {
-        ops += total->op[op].ops;
-        wrong += total->op[op].wrong;
+        ops += l->total->op[op].ops;
+        wrong += l->total->op[op].wrong;
     }
     return ops == 0 || wrong > 0;
 }

@@ -35,6 +35,7 @@ struct qn_load {
     uint64_t pipeline;
     uint64_t threads;
     uint64_t requests;
+    uint64_t repeat;
     uint64_t seed;
     double seconds;
     double warmup;
@@ -59,10 +60,13 @@ struct qn_load {
     struct qn_worker *worker[QN_LOAD_THREADS_MAX];
     pthread_t thread[QN_LOAD_THREADS_MAX];
     /* results */
-    uint64_t cpu_before; /* ns */
-    uint64_t cpu_after;
-    uint64_t own_before;
-    uint64_t own_after;
+    uint64_t server_cpu_ns; /* while it measured, all runs */
+    uint64_t own_cpu_ns;
+    double measured;                /* seconds, all runs */
+    struct qn_stats *total;         /* of all runs */
+    struct qn_report_second *run;   /* [repeat] each as a whole */
+    uint32_t run_count;             /* of them, finished */
+    struct qn_report_second warmed; /* warm-up of the first run */
     struct qn_collect_recent *recent;
     struct qn_op_stats *sum; /* scratch */
 };
@@ -77,12 +81,13 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv,
  * has said why. */
 int qn_load_pin(struct qn_load *l);
 
-/** Make what the run needs. @return QN_OK; QN_ENOMEM, QN_EMFILE, and
- *  qn_load_clean_up is still to be called. */
+/** Make what the runs need. @return QN_OK; QN_ENOMEM, and qn_load_clean_up is
+ *  still to be called. */
 int qn_load_prepare(struct qn_load *l);
 
-/** Preload, warm up, measure. @return QN_OK; QN_EIO if the preload failed, a
- *  line has said so. */
+/** Preload, then warm up and measure as often as is wished. @return QN_OK, also
+ *  after Ctrl-C; an error if not even one run was measured: a line has said
+ *  so. */
 int qn_load_run(struct qn_load *l);
 
 void qn_load_clean_up(struct qn_load *l);

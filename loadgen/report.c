@@ -1,4 +1,4 @@
-#include "loadgen/report.h"
+#include "loadgen/report_internal.h"
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
@@ -214,6 +214,8 @@ int qn_report_table(FILE *to, const struct qn_report *r)
     qn_report_about(r, about);
     fprintf(to, "%s\n\n", about);
     print_kinds(to, r, sum);
+    qn_report_runs_table(to, r);
+    qn_report_silence_table(to, r);
     fprintf(to, "\n%" PRIu64 " operations in %.2f s; ", sum->ops, r->seconds);
     print_cpu(to, r, sum->ops);
     print_trouble(to, r->total, sum);

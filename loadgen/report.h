@@ -12,6 +12,7 @@
  * in whatever is printed. Pure but for the FILE; one thread.
  */
 
+#include "loadgen/silence.h"
 #include "loadgen/stats.h"
 
 #include <stdbool.h>
@@ -72,11 +73,17 @@ struct qn_report {
     uint64_t key_size;
     uint64_t value_size;
     uint64_t seed;
-    double seconds;         /* measured */
-    uint64_t own_cpu_ns;    /* of this process while it measured */
-    uint64_t server_cpu_ns; /* of the named processes */
-    uint32_t server_count;  /* of them; 0: none were named */
-    const struct qn_stats *total;
+    double seconds;               /* measured */
+    uint64_t own_cpu_ns;          /* of this process while it measured */
+    uint64_t server_cpu_ns;       /* of the named processes */
+    uint32_t server_count;        /* of them; 0: none were named */
+    const struct qn_stats *total; /* of all repetitions */
+    const struct qn_report_second *warmup; /* not part of it; NULL: none */
+    const struct qn_report_second *run;    /* [run_count] each repetition */
+    uint32_t run_count;                    /* 1: not repeated */
+    const struct qn_silence *silence;      /* ended */
+    const char *const *address;            /* [address_count] as typed */
+    uint32_t address_count;
 };
 
 #define QN_REPORT_ABOUT_MAX 1500

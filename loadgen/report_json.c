@@ -1,5 +1,5 @@
 #include "core/base/err.h"
-#include "loadgen/report.h"
+#include "loadgen/report_internal.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -158,6 +158,9 @@ static json_t *summary_of(const struct qn_report *r,
     set_text(j, "first_error", r->total->first_error);
     set_text(j, "first_wrong", r->total->first_wrong);
     set_kinds(j, s->kind, r->seconds);
+    set(j, "silences", qn_report_silence_json(r));
+    set(j, "warmup", qn_report_warmup_json(r));
+    set(j, "runs", qn_report_runs_json(r));
     set(j, "setup", setup_of(r));
     return j;
 }

@@ -20,9 +20,9 @@
  */
 
 struct cell {
-    qn_a64 last;    /* time of the last success; by any thread */
-    qn_a64 longest; /* ns; under the lock, read without */
-    qn_time_t began;
+    qn_a64 last;     /* time of the last success; by any thread */
+    qn_a64 longest;  /* ns; under the lock, read without */
+    qn_time_t began; /* ns since the beginning of its run */
 };
 
 struct qn_silence {
@@ -83,10 +83,7 @@ void qn_silence_begin(struct qn_silence *s, qn_time_t from, qn_time_t to)
     qn_store(&s->to, to, QN_RELAXED);
     for (uint32_t a = 0; a <= s->addresses; a++) {
         for (uint32_t row = 0; row < QN_SILENCE_ROWS; row++) {
-            struct cell *c = cell_of(s, a, row);
-            qn_store(&c->last, from, QN_RELAXED);
-            qn_store(&c->longest, 0, QN_RELAXED);
-            c->began = from;
+            qn_store(&cell_of(s, a, row)->last, from, QN_RELAXED);
         }
     }
     qn_store(&s->from, from, QN_RELEASE);
@@ -103,7 +100,7 @@ static void note(struct qn_silence *s, struct cell *c, qn_time_t now)
     pthread_mutex_lock(&s->lock);
     if (now - before > qn_load(&c->longest, QN_RELAXED)) {
         qn_store(&c->longest, now - before, QN_RELAXED);
-        c->began = before;
+        c->began = before - qn_load(&s->from, QN_RELAXED);
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -161,6 +158,6 @@ struct qn_silence_row qn_silence_get(const struct qn_silence *s,
     return (struct qn_silence_row){
         .asked = s->asked[row],
         .longest = qn_load(&c->longest, QN_RELAXED),
-        .began = c->began - qn_load(&s->from, QN_RELAXED),
+        .began = c->began,
     };
 }

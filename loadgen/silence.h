@@ -31,7 +31,7 @@ struct qn_silence;
 struct qn_silence_row {
     bool asked;        /* the mix contains it */
     qn_time_t longest; /* ns */
-    qn_time_t began;   /* when the longest one began, ns since the beginning */
+    qn_time_t began;   /* when it began, ns since the beginning of its run */
 };
 
 /** "get" ... "reads", "writes". */
@@ -47,7 +47,8 @@ int qn_silence_create(struct qn_silence **out, const struct qn_mix *mix,
 void qn_silence_destroy(struct qn_silence *s);
 
 /** The measured time is from `from` to `to` (QN_TIME_NEVER: until the end is
- *  declared); what succeeds before or after does not count. */
+ *  declared); what succeeds before or after does not count. Again for each
+ *  repetition: the longest of all is kept. */
 void qn_silence_begin(struct qn_silence *s, qn_time_t from, qn_time_t to);
 
 /**

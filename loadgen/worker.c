@@ -134,7 +134,7 @@ static void begin_measure(struct qn_worker *w)
 {
     const struct qn_worker_plan *plan = w->plan;
     qn_time_t now = qn_clock_now();
-    qn_stats_clear(w->stats);
+    qn_collect_hand_in(plan->warmed, w->stats, now, true);
     qn_collect_hand_in(plan->measured, w->stats, now, false);
     w->phase = MEASURE;
     if (w->stopping) {
@@ -174,6 +174,7 @@ static void end_preload(struct qn_worker *w)
         return;
     }
     w->phase = WARMUP;
+    qn_collect_hand_in(plan->warmed, w->stats, qn_clock_now(), false);
     bool warm = plan->requests == 0 || plan->measure_from > qn_clock_now();
     for (uint32_t i = 0; i < w->crew.count; i++) {
         qn_crew_begin(&w->crew, i, warm ? UINT64_MAX : 0, plan->warm_from);

@@ -49,6 +49,7 @@ struct qn_worker_plan {
     bool resp3;
     bool preload;
     struct qn_collect *preloaded; /* what the preload saw */
+    struct qn_collect *warmed;    /* what the warm-up saw */
     struct qn_collect *measured;
     struct qn_silence *silence;
     pthread_barrier_t *start; /* threads + 1 */

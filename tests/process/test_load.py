@@ -173,6 +173,46 @@ class Load(unittest.TestCase):
             self.assertEqual(other.calls("get"), got["kinds"]["get"]["ops"])
             other.ask("CONFIG", "RESETSTAT")
 
+    def test_repetitions_are_counted_together_and_shown_apart(self):
+        self.redis.ask("CONFIG", "RESETSTAT")
+        got = self.run_json("--repeat", "3", "--requests", "500", "--preload",
+                            "--keys", "100", "--mix", "get", "--warmup", "0.1")
+        self.assertEqual(got["ops"], 1500)
+        self.assertEqual(len(got["runs"]), 3)
+        self.assertGreater(got["warmup"]["ops_per_s"], 0)
+        self.assertEqual(self.redis.calls("set"), 100)  # preloaded once
+        rates = [run["ops_per_s"] for run in got["runs"]]
+        self.assertLessEqual(min(rates), got["ops_per_s"] * 1.001)
+        self.assertGreaterEqual(max(rates) * 1.001, got["ops_per_s"])
+        done = load("--to", self.redis.tcp, "--repeat", "3", "--requests",
+                    "50")
+        for word in "run 3", "least", "median", "most", "warm-up":
+            self.assertIn(word, done.stdout)
+
+    def test_the_longest_silence_is_reported(self):
+        """The server stands still for 0.3 s; the load has 2 s."""
+        other = Redis()
+        self.addCleanup(other.stop)
+        process = subprocess.Popen(
+            [QUOIN, "load", "--to", self.redis.tcp, "--to", other.tcp,
+             "--seconds", "2", "--warmup", "0", "--rate", "1k", "--mix",
+             "get,set", "--json"],
+            stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()  # the first second is over
+        self.redis.ask("CLIENT", "PAUSE", "300")
+        out, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0)
+        silences = {(s["to"], s["kind"]): s
+                    for s in json.loads(out.splitlines()[-1])["silences"]}
+        for kind in "get", "set", "reads", "writes":
+            s = silences[self.redis.tcp, kind]
+            self.assertGreaterEqual(s["longest_ms"], 299)
+            self.assertGreater(s["began_s"], 0.9)
+            self.assertLessEqual(silences["all", kind]["longest_ms"],
+                                 s["longest_ms"])
+            self.assertIn((other.tcp, kind), silences)
+        self.assertNotIn(("all", "incr"), silences)
+
     def test_foreign_values_are_found_wrong(self):
         self.redis.ask("SET", "k000000000000000", "not ours")
         done = load("--to", self.redis.unix, "--keys", "1", "--requests", "5",
