@@ -195,6 +195,8 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
          "a row per second and kind of operation", 0, 0},
         {"hgrm", "FILE", qn_option_string, &l->output.hgrm,
          "percentiles for the HdrHistogram plotter", 0, 0},
+        {"plot", "FILE", qn_option_string, &l->output.plot,
+         "a picture (SVG): throughput, latency, percentiles", 0, 0},
         {"verbose", NULL, qn_option_flag, &l->output.live,
          "a line each second, also if stderr is no terminal", 0, 0},
     };

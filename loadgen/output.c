@@ -1,6 +1,8 @@
 #include "loadgen/output.h"
 
+#include "core/base/bits.h"
 #include "core/base/err.h"
+#include "loadgen/figure.h"
 #include "loadgen/hgrm.h"
 
 #include <errno.h>
@@ -20,7 +22,7 @@
  * A FIFO is not opened for trying: its reader would see the end of the file.
  */
 
-enum { FILES = 2 };
+enum { FILES = 3 };
 
 struct wish {
     const char *option;
@@ -31,6 +33,7 @@ static void wishes_of(const struct qn_output *o, struct wish wish[FILES])
 {
     wish[0] = (struct wish){"--hgrm", o->hgrm};
     wish[1] = (struct wish){"--csv", o->csv};
+    wish[2] = (struct wish){"--plot", o->plot};
 }
 
 /* ---- before the run ---- */
@@ -141,6 +144,20 @@ static void write_csv(struct qn_output *o, const struct qn_report_second *s)
     }
 }
 
+static void keep(struct qn_output *o, const struct qn_report_second *s)
+{
+    if (o->count == o->room) {
+        uint32_t room = QN_MAX(o->room * 2, (uint32_t)64);
+        void *grown = realloc(o->second, room * sizeof o->second[0]);
+        if (grown == NULL) {
+            return; /* the plot ends early; the load goes on */
+        }
+        o->second = grown;
+        o->room = room;
+    }
+    o->second[o->count++] = qn_figure_second(s);
+}
+
 void qn_output_second(struct qn_output *o, const struct qn_report_second *s)
 {
     if (o->live) {
@@ -152,6 +169,9 @@ void qn_output_second(struct qn_output *o, const struct qn_report_second *s)
     }
     if (o->csv != NULL) {
         write_csv(o, s);
+    }
+    if (o->plot != NULL) {
+        keep(o, s);
     }
 }
 
@@ -211,6 +231,18 @@ static int finish_hgrm(struct qn_output *o, const struct qn_report *r,
     return good ? QN_OK : QN_ENOMEM;
 }
 
+static int finish_plot(struct qn_output *o, const struct qn_report *r,
+                       char *error)
+{
+    FILE *f = fopen(o->plot, "we");
+    if (f == NULL) {
+        return fail(error, "--plot", o->plot, errno);
+    }
+    int err = qn_figure_write(f, r, o->second, o->count);
+    int why = close_written(f);
+    return why == 0 ? err : fail(error, "--plot", o->plot, why);
+}
+
 static int finish_stdout(struct qn_output *o, const struct qn_report *r,
                          char *error)
 {
@@ -234,6 +266,9 @@ int qn_output_finish(struct qn_output *o, const struct qn_report *r,
     if (err == QN_OK && o->hgrm != NULL) {
         err = finish_hgrm(o, r, error);
     }
+    if (err == QN_OK && o->plot != NULL) {
+        err = finish_plot(o, r, error);
+    }
     if (err == QN_ENOMEM) {
         snprintf(error, QN_OUTPUT_ERROR_MAX, "%s", qn_strerror(err));
     }
@@ -246,4 +281,8 @@ void qn_output_close(struct qn_output *o)
         fclose(o->csv_file);
         o->csv_file = NULL;
     }
+    free(o->second);
+    o->second = NULL;
+    o->count = 0;
+    o->room = 0;
 }

@@ -3,7 +3,7 @@
 
 /**
  * Where a load's reports go: the terminal, stdout, and the files that were
- * asked for. All formats are made elsewhere (report.h, hgrm.h).
+ * asked for. All formats are made elsewhere (report.h, hgrm.h, figure.h).
  *
  * Files are tried before the run, so that an hour of load is not lost to a
  * mistyped folder, and left alone until there is something to write: the CSV
@@ -12,6 +12,7 @@
  * One thread.
  */
 
+#include "loadgen/figure.h"
 #include "loadgen/report.h"
 
 #include <stdbool.h>
@@ -26,9 +27,13 @@ struct qn_output {
     bool json;        /* JSON lines on stdout, else a table at the end */
     const char *hgrm; /* paths; NULL: not wanted. Kept until finished */
     const char *csv;
+    const char *plot;
     /* private */
     FILE *csv_file;
     int csv_errno; /* of what went wrong first */
+    uint32_t count;
+    uint32_t room;
+    struct qn_figure_second *second; /* [count], for the plot */
 };
 
 /**

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 import jsonschema
 
@@ -46,7 +47,7 @@ class Formats(Folder):
         done = load("--to", self.redis.tcp, "--seconds", "1.3", "--mix",
                     "get:3,set:1,ping", "--keys", "100", "--warmup", "0",
                     "--json", "--csv", self.path("csv"), "--hgrm",
-                    self.path("hgrm"))
+                    self.path("hgrm"), "--plot", self.path("svg"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.lines = [json.loads(line) for line in done.stdout.splitlines()]
         self.summary = self.lines[-1]
@@ -55,6 +56,7 @@ class Formats(Folder):
         self.json_fits_its_schema()
         self.csv_says_what_the_seconds_say()
         self.hgrm_says_what_the_summary_says()
+        self.plot_says_what_the_summary_says()
 
     def json_fits_its_schema(self):
         with open(ROOT / "loadgen/load.schema.json") as f:
@@ -106,6 +108,36 @@ class Formats(Folder):
             self.assertLess(a[1], b[1])
 
 
+    def plot_says_what_the_summary_says(self):
+        svg = xml.etree.ElementTree.parse(self.path("svg")).getroot()
+        name = "{http://www.w3.org/2000/svg}"
+        texts = [e.text for e in svg.iter(f"{name}text")]
+        said = " ".join(texts)
+        for words in ("quoin load", self.redis.tcp, "get:3,set:1,ping",
+                      self.summary["setup"]["seed"], "50 connections",
+                      "pipeline 1", "time (s)", "percentile (%", "p50", "max",
+                      "No errors"):
+            self.assertIn(words, said)
+        for kind in *self.summary["kinds"], "all":
+            self.assertEqual(texts.count(kind), 2, "table and line")
+        self.assertIn(three_digits(self.summary["ops_per_s"] / 1000) + "k",
+                      texts)
+        # One file: no script, font or picture from elsewhere.
+        self.assertLessEqual({e.tag for e in svg.iter()}, {
+            name + t for t in ("svg", "title", "desc", "style", "rect", "text",
+                               "line", "path", "circle")})
+        style = svg.find(f"{name}style").text
+        self.assertIn("prefers-color-scheme:dark", style)
+        self.assertNotIn("url(", style)
+        for path in svg.iter(f"{name}path"):
+            self.assertNotIn("nan", path.get("d"))
+
+
+def three_digits(x):
+    text = f"{x:.{2 if x < 9.995 else 1 if x < 99.95 else 0}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 class Readme(unittest.TestCase):
     def test_every_member_of_the_schema_is_explained(self):
         readme = (ROOT / "loadgen/README.md").read_text()
@@ -133,10 +165,10 @@ class Refused(Folder):
 
     def test_files_that_cannot_be_written(self):
         missing = self.path("no/such")
-        for option in "--csv", "--hgrm":
+        for option in "--csv", "--hgrm", "--plot":
             self.refuse(option, missing, words=(option, missing, "No such"))
             self.refuse(option, str(self.folder), words=("directory",))
-        self.refuse("--csv", self.path("good"), "--hgrm", missing)
+        self.refuse("--csv", self.path("good"), "--plot", missing)
 
     def test_one_file_for_two(self):
         self.refuse("--csv", self.path("one"), "--hgrm", self.path("one"),
@@ -160,7 +192,7 @@ class Lost(Folder):
         redis = Redis()
         self.addCleanup(redis.stop)
         some = "--to", redis.tcp, "--requests", "10", "--mix", "ping"
-        for option in "--csv", "--hgrm":
+        for option in "--csv", "--hgrm", "--plot":
             done = load(*some, option, "/dev/full")
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"{option}: cannot write /dev/full: No space",
