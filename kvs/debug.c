@@ -2,7 +2,7 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
+#include <sys/mman.h>
 
 #include "kvs/number.h"
 #include "kvs/reply.h"
@@ -70,23 +70,31 @@ void qn_debug_hold_learns(struct qn_conn *c, struct qn_cmd_call *call)
     qn_reply_ok(call->reply);
 }
 
-/* Garbage, different in each word. */
-static void wreck_range(unsigned long from, unsigned long to)
+/* All zeros, all ones, or garbage, different in each word. */
+static void wreck_range(unsigned long from, unsigned long to, uint64_t seed)
 {
-    uint64_t x = 0x9e3779b97f4a7c15u;
+    uint64_t x = seed;
     for (uint64_t *p = (uint64_t *)from; p < (uint64_t *)to; p++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
         *p = x;
+        if (x != UINT64_MAX) {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+        }
     }
 }
 
-/* All mappings that are writable and shared: what a wild pointer could reach
- * of other processes. */
+/* All mappings that are shared, those that are read-only too if the kernel can
+ * be talked into it: what a wild pointer could reach of other processes. */
 void qn_debug_wreck(struct qn_conn *c, struct qn_cmd_call *call)
 {
+    int64_t seed = 0;
     if (!allowed(c, call)) {
+        return;
+    }
+    if (!qn_number_parse(call->argv[2], &seed)) {
+        qn_reply_error(call->reply,
+                       "ERR value is not an integer or out of range");
         return;
     }
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -96,8 +104,10 @@ void qn_debug_wreck(struct qn_conn *c, struct qn_cmd_call *call)
         unsigned long to = 0;
         char mode[5] = "";
         if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) == 3 &&
-            strcmp(mode, "rw-s") == 0) {
-            wreck_range(from, to);
+            mode[3] == 's' &&
+            (mode[1] == 'w' ||
+             mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) == 0)) {
+            wreck_range(from, to, (uint64_t)seed);
         }
     }
     raise(SIGKILL);

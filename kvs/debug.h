@@ -8,7 +8,8 @@
  *   DEBUG DIGEST            position and digest of its store
  *   DEBUG SLEEP seconds     it stands still
  *   DEBUG HOLD-LEARNS 0|1   it does not read what is decided
- *   DEBUG WRECK             it overwrites all shared memory that it can write,
+ *   DEBUG WRECK seed        it overwrites all shared memory that it can reach,
+ *                           with zeros (0), ones (-1) or garbage of the seed,
  *                           and dies
  */
 

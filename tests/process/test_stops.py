@@ -1,0 +1,220 @@
+"""Replicas that are stopped or killed: who goes on, who waits, who catches up.
+
+Usage: test_stops.py QUOIND QUOIN [NAME...]
+
+QN_STRESS_WRITES=N  writes of test_random_writes_... (200000); 10000000 takes
+                    minutes.
+"""
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+from checks import agree, Background, check, main, wait_until, waits
+from quoind import Client, Quoind
+
+PATH = sys.argv[1]
+WRITES = int(os.environ.get("QN_STRESS_WRITES", "200000"))
+
+
+def fill(q, count):
+    """Known keys, written through all replicas."""
+    known = [("key%d" % i, b"value%d" % i) for i in range(count)]
+    for i in range(q.replicas):
+        c = q.client(i)
+        c.pipeline(*[("SET", k, v) for k, v in known[i::q.replicas]])
+        c.close()
+    return known
+
+
+def check_reads(clients, known):
+    for c in clients:
+        check("reads", c.pipeline(*[("GET", k) for k, _ in known]),
+              [v for _, v in known])
+        check("read", c.call("GET", known[0][0]), known[0][1])
+
+
+def ask_to_write(q, replica, value):
+    """A connection whose SET was sent."""
+    c = q.client(replica)
+    c.send(Client.encode("SET", "waits", value))
+    return c
+
+
+def test_no_set_without_the_acceptor():
+    """Neither at the leader, nor at a third replica, nor at the acceptor's own
+    port, alone or in pipelines; reads go on."""
+    with Quoind(PATH) as q:
+        known = fill(q, 100)
+        cs = [q.client(i) for i in range(3)]
+        acceptor = q.pids()[1]
+        for round_ in range(5):
+            os.kill(acceptor, signal.SIGSTOP)
+            asked = [ask_to_write(q, i, "x%d" % i) for i in range(3)]
+            for i in range(3):
+                c = q.client(i)
+                c.send(Client.encode("INCR", "n") * 50)
+                asked.append(c)
+            waits("a write without the acceptor", asked, q, [0, 2])
+            check_reads([cs[0], cs[2]], known)
+            os.kill(acceptor, signal.SIGCONT)
+            for c in asked[:3]:
+                check("after", c.reply(), b"OK")
+            counts = sorted(c.reply() for c in asked[3:] for _ in range(50))
+            first = 150 * round_ + 1
+            check("counts", counts, list(range(first, first + 150)))
+            for c in asked:
+                c.close()
+            agree(q)
+
+
+def test_reads_go_on_when_leader_and_acceptor_are_killed():
+    with Quoind(PATH) as q:
+        known = fill(q, 500)
+        old = [q.client(i) for i in range(3)]
+        pids = q.pids()
+        asked = []
+        for dead, alive in ((0, [1, 2]), (1, [2])):
+            os.kill(pids[dead], signal.SIGKILL)
+            asked = [c for c in asked if c.replica in alive]
+            for i in alive:
+                c = ask_to_write(q, i, "lost")
+                c.replica = i
+                asked.append(c)
+            check_reads([old[i] for i in alive], known)
+            check_reads([q.client(i) for i in alive], known)
+            # What stands before a write in its pipeline is answered.
+            for i in alive:
+                c = q.client(i)
+                c.replica = i
+                c.send(Client.encode("GET", known[1][0]) +
+                       Client.encode("SET", "waits", "lost"))
+                check("a read before a write", c.reply(), known[1][1])
+                asked.append(c)
+            waits("a write without leader or acceptor", asked, q, alive)
+            check("the write is not seen", old[2].call("GET", "waits"), None)
+            wait_until("a new client is answered", lambda: reads(q, known))
+        q.drains = False
+    check("ended by the second signal", q.status, 128 + signal.SIGTERM)
+
+
+def reads(q, known):
+    """One that comes to the common port is answered, by whomever."""
+    try:
+        c = q.client()
+        check_reads([c], known)
+        c.close()
+        return True
+    except OSError:  # the dead one's queue is being closed
+        return False
+
+
+def write_keys(c, count, value):
+    for i in range(0, count, 500):
+        got = c.pipeline(*[("SET", "key%d" % k, "%s%d" % (value, k))
+                           for k in range(i, i + 500)])
+        check("set", set(got), {b"OK"})
+
+
+def test_stopped_learner_catches_up():
+    """From a stop in which everything of its channels overflows; a read there
+    waits for its present."""
+    with Quoind(PATH) as q:
+        c = q.client(0)
+        learner = q.pids()[2]
+        for value in "abc":
+            at_learner = q.client(2)
+            os.kill(learner, signal.SIGSTOP)
+            write_keys(c, 60000, value)
+            at_learner.send(Client.encode("GET", "key59999"))
+            os.kill(learner, signal.SIGCONT)
+            check("read", at_learner.reply(), b"%s59999" % value.encode())
+            agree(q)
+        check("size", q.client(2).call("DBSIZE"), 60000)
+
+
+class Writer:
+    """One connection: batches of writes whose order matters, several in
+    flight. Each ends with an increment of a counter of its own, whose answers
+    show that each batch was executed once and in order."""
+
+    SIZE = 500  # commands of a batch
+    IN_FLIGHT = 4
+
+    def __init__(self, q, replica, name):
+        self.c = q.client(replica)
+        self.rng = random.Random(name)
+        self.batches = [self.make(name) for _ in range(16)]
+        self.done = 0
+
+    def make(self, name):
+        return b"".join([Client.encode(*self.command())
+                         for _ in range(self.SIZE - 1)] +
+                        [Client.encode("INCR", "own:%s" % name)])
+
+    def command(self):
+        rng = self.rng
+        key = "k%d" % rng.randrange(2000)
+        return rng.choice((
+            ("SET", key, "v%d" % rng.getrandbits(64)), ("DEL", key),
+            ("APPEND", key, "x"), ("SETRANGE", key, 5, "yy"),
+            ("SET", "n%d" % rng.randrange(50), rng.randrange(100)),
+            ("INCR", "n%d" % rng.randrange(50)),
+            ("MSET", key, "1", key + "b", "2")))
+
+    def take(self):
+        """The answers of one batch, a line each."""
+        lines = self.c.lines(self.SIZE)
+        self.done += 1
+        check("own counter", lines[-1], b":%d" % self.done)
+
+    def write(self, batches):
+        sent = self.done
+        last = self.done + batches
+        while self.done < last:
+            while sent < min(last, self.done + self.IN_FLIGHT):
+                self.c.send(self.rng.choice(self.batches))
+                sent += 1
+            self.take()
+
+
+def disturb(pids, stop, rng, counts):
+    """Stop one or two replicas, any, for up to 50 ms, again and again."""
+    while not stop.is_set():
+        chosen = rng.sample(pids, rng.choice((1, 1, 1, 2)))
+        for pid in chosen:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(rng.random() * 0.05)
+        for pid in chosen:
+            os.kill(pid, signal.SIGCONT)
+        counts.append(len(chosen))
+        time.sleep(rng.random() * 0.05)
+
+
+def test_random_writes_through_all_replicas_with_stops():
+    rounds = 10
+    with Quoind(PATH) as q:
+        pids = q.pids()
+        writers = [Writer(q, i % 3, "w%d" % i) for i in range(6)]
+        batches = -(-WRITES // (rounds * len(writers) * Writer.SIZE))
+        rng = random.Random(9)
+        stops = []
+        for _ in range(rounds):
+            done = threading.Event()
+            with Background(disturb, pids, done, rng, stops):
+                jobs = [Background(w.write, batches) for w in writers]
+                for job in jobs:
+                    job.start()
+                for job in jobs:
+                    job.join()
+                done.set()
+            for job in jobs:
+                job.finish()
+            agree(q)
+        return "%d writes, %d stops, %d digests" % (
+            rounds * batches * len(writers) * Writer.SIZE, sum(stops), rounds)
+
+
+main(sys.argv[3:], globals())
