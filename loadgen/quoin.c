@@ -22,6 +22,8 @@ static const struct row table[] = {
      "round trips and streams of a queuepair beside the raw forms"},
     {"load", qn_load, "drive a RESP server; rates and latencies"},
     {"bench store", qn_bench_store, "the store: operations, growth, memory"},
+    {"bench stall", qn_bench_stall,
+     "a server that stands still: what open and closed loops say"},
     {NULL, NULL, NULL}, /* end */
 };
 
