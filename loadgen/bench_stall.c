@@ -30,7 +30,8 @@
 enum { STALLS_MAX = 3600, CONNECTIONS = 20, RATE = 10000 };
 
 static const qn_time_t stall_ns = 100 * QN_MS;
-static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+/* "*1 $4 PING", and what answers it. */
+enum { PING_BYTES = 14, BATCH = 1024 };
 static const char pong[] = "+PONG\r\n";
 
 struct stalling {
@@ -77,15 +78,15 @@ static void greet(struct stalling *s)
  * the generator holds whole ones and is far smaller than a socket's buffer. */
 static void answer(int fd)
 {
-    char in[sizeof ping * 1024];
-    char out[sizeof pong * 1024];
+    char in[PING_BYTES * BATCH];
+    char out[sizeof pong * BATCH];
     size_t len = 0;
-    ssize_t n = read(fd, in, (sizeof ping - 1) * 1024);
+    ssize_t n = read(fd, in, sizeof in);
     if (n <= 0) {
         close(fd);
         return;
     }
-    for (ssize_t i = 0; i < n / (ssize_t)(sizeof ping - 1); i++) {
+    for (ssize_t i = 0; i < n / PING_BYTES; i++) {
         memcpy(out + len, pong, sizeof pong - 1);
         len += sizeof pong - 1;
     }
