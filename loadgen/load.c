@@ -45,6 +45,8 @@ static int report(struct qn_load *l)
     const struct qn_report r = {
         .addresses = l->addresses,
         .mix = l->mix_text,
+        .rate = l->rate_text,
+        .poisson = l->poisson,
         .connections = l->connections,
         .pipeline = l->pipeline,
         .threads = l->threads,

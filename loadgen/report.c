@@ -124,13 +124,26 @@ static bool was_used(const struct qn_op_stats *o)
     return o->ops + o->errors + o->wrong > 0;
 }
 
+void qn_report_model(const struct qn_report *r, char model[QN_REPORT_MODEL_MAX])
+{
+    if (r->rate == NULL) {
+        snprintf(model, QN_REPORT_MODEL_MAX, "closed loop");
+    } else {
+        snprintf(model, QN_REPORT_MODEL_MAX, "open loop %.150s/s, %s", r->rate,
+                 r->poisson ? "poisson" : "constant");
+    }
+}
+
 void qn_report_about(const struct qn_report *r, char about[QN_REPORT_ABOUT_MAX])
 {
+    char model[QN_REPORT_MODEL_MAX];
+    qn_report_model(r, model);
     snprintf(about, QN_REPORT_ABOUT_MAX,
-             "%s: %s, %" PRIu64 " connections, pipeline %" PRIu64 ", %" PRIu64
-             " thread%s, %" PRIu64 " keys of %" PRIu64
+             "%s: %s, %s, %" PRIu64 " connection%s, pipeline %" PRIu64
+             ", %" PRIu64 " thread%s; %" PRIu64 " keys of %" PRIu64
              " bytes, values of %" PRIu64 " bytes, seed %" PRIu64,
-             r->addresses, r->mix, r->connections, r->pipeline, r->threads,
+             r->addresses, r->mix, model, r->connections,
+             r->connections == 1 ? "" : "s", r->pipeline, r->threads,
              r->threads == 1 ? "" : "s", r->keys, r->key_size, r->value_size,
              r->seed);
 }
@@ -212,6 +225,12 @@ int qn_report_table(FILE *to, const struct qn_report *r)
     qn_stats_sum(r->total, sum);
     char about[QN_REPORT_ABOUT_MAX];
     qn_report_about(r, about);
+    /* Two lines on a terminal. */
+    char *half = strstr(about, "; ");
+    if (half != NULL) {
+        half[0] = ',';
+        half[1] = '\n';
+    }
     fprintf(to, "%s\n\n", about);
     print_kinds(to, r, sum);
     qn_report_runs_table(to, r);

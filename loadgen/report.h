@@ -66,6 +66,8 @@ struct qn_report_second {
 struct qn_report {
     const char *addresses; /* as typed, with blanks between */
     const char *mix;       /* as typed */
+    const char *rate;      /* as typed; NULL: closed loop */
+    bool poisson;          /* arrivals, else at equal distances */
     uint64_t connections;
     uint64_t pipeline;
     uint64_t threads;
@@ -87,6 +89,12 @@ struct qn_report {
 };
 
 #define QN_REPORT_ABOUT_MAX 1500
+
+#define QN_REPORT_MODEL_MAX 200
+
+/** "closed loop" or "open loop 50k/s, poisson": how requests come. */
+void qn_report_model(const struct qn_report *r,
+                     char model[QN_REPORT_MODEL_MAX]);
 
 /** What was run, on one line: addresses, mix, connections ... seed. */
 void qn_report_about(const struct qn_report *r,

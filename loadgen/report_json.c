@@ -123,6 +123,13 @@ static json_t *setup_of(const struct qn_report *r)
     json_t *j = json_object();
     set_text(j, "to", r->addresses);
     set_text(j, "mix", r->mix);
+    if (r->rate != NULL) {
+        set_text(j, "rate", r->rate);
+        set_text(j, "arrivals", r->poisson ? "poisson" : "constant");
+    } else {
+        set(j, "rate", json_null());
+        set(j, "arrivals", json_null());
+    }
     set_count(j, "connections", r->connections);
     set_count(j, "pipeline", r->pipeline);
     set_count(j, "threads", r->threads);
