@@ -333,7 +333,7 @@ static int machine_make(struct qn_driver *d)
         .nodes = d->o.nodes,
         .incarnation = d->o.incarnation,
         .parent = d->o.self,
-        .alloc = &qn_alloc_malloc,
+        .alloc = &d->pool.alloc,
         .params = qn_params_default(d->o.own_cores),
     };
     size_t bytes = qn_onepaxos_size(&o);
@@ -360,6 +360,7 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     if (d == NULL) {
         return QN_ENOMEM;
     }
+    qn_pool_init(&d->pool);
     d->o = *o;
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
@@ -405,5 +406,6 @@ void qn_driver_destroy(struct qn_driver *d)
         qn_onepaxos_fini(d->machine);
         free(d->machine);
     }
+    qn_pool_fini(&d->pool);
     free(d);
 }

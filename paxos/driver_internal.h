@@ -12,6 +12,7 @@
 #include "core/group/group.h"
 #include "paxos/driver.h"
 #include "paxos/onepaxos.h"
+#include "paxos/pool.h"
 #include "paxos/sendq.h"
 
 /** Look at the peers' positions. */
@@ -32,6 +33,7 @@ struct qn_driver_peer {
 
 struct qn_driver {
     struct qn_driver_opts o;
+    struct qn_pool pool; /* of all blobs */
     struct qn_onepaxos *machine;
     struct qn_context *context;
     struct qn_joiner learn_joiner;

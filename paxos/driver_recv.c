@@ -70,7 +70,7 @@ static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
     struct qn_msg m;
     int err = qn_msg_decode(&m, bytes, len);
     if (err == QN_OK) {
-        err = qn_joiner_take(&p->joiner, &qn_alloc_malloc, &m);
+        err = qn_joiner_take(&p->joiner, &d->pool.alloc, &m);
     }
     if (err == QN_ENOMEM) {
         return false;
@@ -123,7 +123,7 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
     d->did = true;
     d->learn_at = d->now;
     if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN ||
-        qn_joiner_take(&d->learn_joiner, &qn_alloc_malloc, &m) != QN_OK) {
+        qn_joiner_take(&d->learn_joiner, &d->pool.alloc, &m) != QN_OK) {
         return; /* more pieces to come, or lost: it will be fetched */
     }
     const struct qn_input in = {.kind = QN_IN_RECV,

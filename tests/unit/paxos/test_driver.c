@@ -438,15 +438,15 @@ Test(driver, a_child_that_was_waited_for_rings)
 
 static int big_until_failure; /* allocations that still succeed; 0: never */
 
-void *__wrap_realloc(void *p, size_t bytes);
-void *__real_realloc(void *p, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__real_malloc(size_t bytes);
 
-void *__wrap_realloc(void *p, size_t bytes)
+void *__wrap_malloc(size_t bytes)
 {
     if (bytes >= 100000 && big_until_failure != 0 && --big_until_failure == 0) {
         return NULL;
     }
-    return __real_realloc(p, bytes);
+    return __real_malloc(bytes);
 }
 
 /* The leader joins a request from pieces (one allocation) and cannot copy it

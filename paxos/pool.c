@@ -1,0 +1,145 @@
+/*
+ * The pool: see pool.h.
+ *
+ *     | head: class, bytes | the caller's bytes ...                   |
+ *     | head: class, bytes | next free |    (while it is free)        |
+ *
+ * The head says what the block is, so that it can be given back, and grown, by
+ * its address alone, as struct qn_alloc wants it. Its 16 bytes keep malloc's
+ * alignment for what follows.
+ */
+#include "paxos/pool.h"
+
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/bits.h"
+
+#define PLAIN UINT32_MAX /* class of a block that is malloc's */
+
+struct qn_pool_block {
+    uint32_t class;
+    size_t bytes; /* of the block, head included */
+    alignas(max_align_t) struct qn_pool_block *next; /* while it is free */
+};
+
+#define HEAD offsetof(struct qn_pool_block, next)
+
+static size_t class_bytes(uint32_t class)
+{
+    return (size_t)QN_POOL_LEAST << class;
+}
+
+/** The class of blocks for `bytes`, head included. */
+static uint32_t class_of(size_t bytes)
+{
+    if (bytes <= QN_POOL_LEAST / 2 || bytes > QN_POOL_MOST) {
+        return PLAIN;
+    }
+    uint32_t class = 0;
+    while (class_bytes(class) < bytes) {
+        class ++;
+    }
+    return class;
+}
+
+static struct qn_pool_block *block_of(void *p)
+{
+    return (struct qn_pool_block *)(void *)((char *)p - HEAD);
+}
+
+static void *bytes_of(struct qn_pool_block *b)
+{
+    return (char *)b + HEAD;
+}
+
+static void *take(struct qn_pool *p, size_t bytes)
+{
+    uint32_t class = class_of(bytes);
+    struct qn_pool_block *b = class == PLAIN ? NULL : p->free[class];
+    if (b != NULL) {
+        p->free[class] = b->next;
+        p->kept -= b->bytes;
+        return bytes_of(b);
+    }
+    bytes = class == PLAIN ? bytes : class_bytes(class);
+    b = malloc(bytes);
+    if (b == NULL) {
+        return NULL;
+    }
+    b->class = class;
+    b->bytes = bytes;
+    return bytes_of(b);
+}
+
+static void give(struct qn_pool *p, struct qn_pool_block *b)
+{
+    if (b->class == PLAIN || p->kept + b->bytes > QN_POOL_BYTES) {
+        free(b);
+        return;
+    }
+    b->next = p->free[b->class];
+    p->free[b->class] = b;
+    p->kept += b->bytes;
+}
+
+/** A plain block that stays plain: realloc may remap a long one. */
+static void *regrow(struct qn_pool_block *b, size_t bytes)
+{
+    b = realloc(b, bytes);
+    if (b == NULL) {
+        return NULL;
+    }
+    b->bytes = bytes;
+    return bytes_of(b);
+}
+
+static void *resize(void *ctx, void *old, size_t bytes)
+{
+    struct qn_pool *p = ctx;
+    if (bytes == 0) {
+        if (old != NULL) {
+            give(p, block_of(old));
+        }
+        return NULL;
+    }
+    if (bytes > SIZE_MAX - sizeof(struct qn_pool_block)) {
+        return NULL;
+    }
+    size_t need = QN_MAX(HEAD + bytes, sizeof(struct qn_pool_block));
+    if (old == NULL) {
+        return take(p, need);
+    }
+    struct qn_pool_block *b = block_of(old);
+    if (b->class == PLAIN && class_of(need) == PLAIN) {
+        return regrow(b, need);
+    }
+    if (need <= b->bytes) {
+        return old;
+    }
+    void *grown = take(p, need);
+    if (grown != NULL) {
+        memcpy(grown, old, b->bytes - HEAD);
+        give(p, b);
+    }
+    return grown;
+}
+
+void qn_pool_init(struct qn_pool *p)
+{
+    *p = (struct qn_pool){.alloc = {.resize = resize, .ctx = p}};
+}
+
+void qn_pool_fini(struct qn_pool *p)
+{
+    for (uint32_t i = 0; i < QN_POOL_CLASSES; i++) {
+        while (p->free[i] != NULL) {
+            struct qn_pool_block *b = p->free[i];
+            p->free[i] = b->next;
+            free(b);
+        }
+    }
+    p->kept = 0;
+}

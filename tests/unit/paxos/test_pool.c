@@ -1,0 +1,103 @@
+#include "paxos/pool.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+static struct qn_pool pool;
+
+static void setup(void)
+{
+    qn_pool_init(&pool);
+}
+
+static void teardown(void)
+{
+    qn_pool_fini(&pool);
+}
+
+#define POOL(name) Test(pool, name, .init = setup, .fini = teardown)
+
+static void *resize(void *p, size_t bytes)
+{
+    return pool.alloc.resize(pool.alloc.ctx, p, bytes);
+}
+
+POOL(gives_out_first_what_was_freed_last)
+{
+    void *a = resize(NULL, 60000);
+    void *b = resize(NULL, 60000);
+    resize(a, 0);
+    resize(b, 0);
+    cr_assert_eq(resize(NULL, 40000), b, "the same class, another size");
+    cr_assert_eq(resize(NULL, 60000), a);
+    cr_assert_eq(pool.kept, 0u);
+    resize(a, 0);
+    resize(b, 0);
+}
+
+POOL(keeps_nothing_of_what_is_small_or_huge)
+{
+    resize(resize(NULL, 1), 0);
+    resize(resize(NULL, 1000), 0);
+    resize(resize(NULL, QN_POOL_MOST), 0);
+    cr_assert_eq(pool.kept, 0u);
+    resize(resize(NULL, QN_POOL_MOST / 2), 0);
+    cr_assert_eq(pool.kept, QN_POOL_MOST);
+}
+
+POOL(keeps_at_most_so_many_bytes)
+{
+    enum { N = 2 * QN_POOL_BYTES / 65536 };
+    void *p[N];
+    for (int i = 0; i < N; i++) {
+        p[i] = resize(NULL, 60000);
+    }
+    for (int i = 0; i < N; i++) {
+        resize(p[i], 0);
+        cr_assert_leq(pool.kept, QN_POOL_BYTES);
+    }
+    cr_assert_eq(pool.kept, QN_POOL_BYTES);
+}
+
+/* Through all classes and both ends: what was written stays. */
+POOL(growing_keeps_the_bytes)
+{
+    size_t len = 1;
+    uint8_t *p = resize(NULL, len);
+    p[0] = 1;
+    while (len < 4 * (size_t)QN_POOL_MOST) {
+        size_t more = len + len / 2 + 1;
+        p = resize(p, more);
+        memset(p + len, (int)(more % 251), more - len);
+        len = more;
+        for (size_t at = 1, end = 2; at < len; at = end, end += end / 2 + 1) {
+            cr_assert_eq(p[at], end % 251, "byte %zu of %zu", at, len);
+        }
+    }
+    resize(p, 0);
+}
+
+POOL(blocks_are_aligned_and_do_not_overlap)
+{
+    enum { N = 64 };
+    uint8_t *p[N];
+    for (size_t i = 0; i < N; i++) {
+        p[i] = resize(NULL, 300 * i + 1);
+        cr_assert_eq((uintptr_t)p[i] % 16, 0u);
+        memset(p[i], (int)i, 300 * i + 1);
+    }
+    for (size_t i = 0; i < N; i++) {
+        cr_assert_eq(p[i][0], i);
+        cr_assert_eq(p[i][300 * i], i);
+        resize(p[i], 0);
+    }
+}
+
+POOL(has_no_block_larger_than_memory)
+{
+    cr_assert_null(resize(NULL, SIZE_MAX));
+    cr_assert_null(resize(NULL, SIZE_MAX / 2));
+    resize(NULL, 0);
+}
