@@ -26,8 +26,7 @@ struct qn_acceptor;
 
 struct qn_acceptor_ops {
     enum qn_accept (*accept)(struct qn_acceptor *a, qn_epoch_t epoch,
-                             qn_slot_t slot, struct qn_blob *batch,
-                             uint64_t hash);
+                             qn_slot_t slot, struct qn_blob *batch);
     bool (*promise)(struct qn_acceptor *a, qn_epoch_t epoch, qn_epoch_t tenure,
                     qn_slot_t *hi);
     struct qn_blob *(*read)(struct qn_acceptor *a, qn_slot_t slot);
@@ -51,10 +50,9 @@ void qn_acceptor_process_init(struct qn_acceptor *a, struct qn_log *log);
 static inline enum qn_accept qn_acceptor_accept(struct qn_acceptor *a,
                                                 qn_epoch_t epoch,
                                                 qn_slot_t slot,
-                                                struct qn_blob *batch,
-                                                uint64_t hash)
+                                                struct qn_blob *batch)
 {
-    return a->ops->accept(a, epoch, slot, batch, hash);
+    return a->ops->accept(a, epoch, slot, batch);
 }
 
 /** Promise `epoch`, of the given tenure: from now on nothing of an earlier

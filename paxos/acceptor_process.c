@@ -8,25 +8,25 @@
 #include "paxos/acceptor.h"
 
 static enum qn_accept process_accept(struct qn_acceptor *a, qn_epoch_t epoch,
-                                     qn_slot_t slot, struct qn_blob *batch,
-                                     uint64_t hash)
+                                     qn_slot_t slot, struct qn_blob *batch)
 {
     if (!a->active || epoch != a->promised) {
         return QN_ACCEPT_REFUSED;
     }
+    const struct qn_slice bytes = {batch->bytes, batch->len};
     bool kept = slot >= a->log->lo;
     struct qn_entry *e = kept ? qn_log_at(a->log, slot) : NULL;
     if (slot <= a->hi) {
         /* No accepted slot is overwritten by another batch. */
-        QN_ASSERT(!kept || e->hash == hash);
+        QN_ASSERT(!kept || qn_entry_is(e, bytes));
         return QN_ACCEPT_AGAIN;
     }
     QN_ASSERT(slot == a->hi + 1);
     QN_ASSERT(kept);
     if (e->state == QN_SLOT_LEARNED) {
-        QN_ASSERT(e->hash == hash); /* a replaced acceptor, a late ACCEPT */
+        QN_ASSERT(qn_entry_is(e, bytes)); /* a replaced acceptor, a late ACCEPT */
     } else {
-        qn_log_put(a->log, slot, qn_blob_ref(batch), hash, QN_SLOT_LEARNED);
+        qn_log_put(a->log, slot, qn_blob_ref(batch), QN_SLOT_LEARNED);
     }
     a->hi = slot;
     return QN_ACCEPT_DONE;

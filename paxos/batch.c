@@ -8,8 +8,8 @@
  * Checked once, trusted afterwards: qn_batch_check and qn_commands_check look
  * at every length before anything is stored; the readers below assert what the
  * check has shown and otherwise just go on. Shortest-form varints make the
- * bytes of a batch a function of its content, so that equal batches have equal
- * hashes.
+ * bytes of a batch a function of its content, so that batches are equal if
+ * their bytes are.
  */
 #include "paxos/batch.h"
 

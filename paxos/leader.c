@@ -184,10 +184,9 @@ static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
     p->stamp =
         QN_MUTANT(STAMP_BACK) ? t->wall_ms : QN_MAX(p->stamp, t->wall_ms);
     qn_batch_set_stamp(b, p->stamp);
-    uint64_t hash = qn_log_hash((struct qn_slice){b->bytes, b->len});
     bool room = qn_learner_make_room(p, slot);
     QN_ASSERT(room); /* the window is smaller than the ring */
-    qn_log_put(&p->log, slot, b, hash, QN_SLOT_PROPOSED);
+    qn_log_put(&p->log, slot, b, QN_SLOT_PROPOSED);
     l->flying += b->len;
     if (p->cfg.acceptor == p->self) {
         qn_learner_accept(p, t, l->ep, slot, b);

@@ -15,7 +15,7 @@
  *
  * A LEARN is never owed to anybody: without memory or room in the ring it is
  * forgotten, and fetched later (fetch.c). What was learned twice must be the
- * same batch; its hash is compared as long as the slot is kept.
+ * same batch; they are compared as long as the slot is kept.
  */
 #include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
@@ -98,9 +98,9 @@ static struct qn_blob *body_blob(struct qn_onepaxos *p, const struct qn_msg *m)
 
 /** A learned batch for a slot that is not learned yet, with room for it. */
 static void store(struct qn_onepaxos *p, struct qn_entry *e,
-                  const struct qn_msg *m, uint64_t hash)
+                  const struct qn_msg *m)
 {
-    if (e->state == QN_SLOT_PROPOSED && e->hash == hash) {
+    if (e->state == QN_SLOT_PROPOSED && qn_entry_is(e, m->body)) {
         landed(p, e);
         e->state = QN_SLOT_LEARNED;
         return;
@@ -113,7 +113,7 @@ static void store(struct qn_onepaxos *p, struct qn_entry *e,
         landed(p, e);
         qn_leader_step_down(p); /* deposed, and has not heard of it */
     }
-    qn_log_put(&p->log, m->slot, b, hash, QN_SLOT_LEARNED);
+    qn_log_put(&p->log, m->slot, b, QN_SLOT_LEARNED);
 }
 
 /** Too far ahead, or too many bytes kept beyond a gap: fetch it later. */
@@ -134,12 +134,11 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
         return;
     }
     struct qn_entry *e = qn_log_at(&p->log, m->slot);
-    uint64_t hash = qn_log_hash(m->body);
     if (e->state == QN_SLOT_LEARNED) {
-        QN_ASSERT(e->hash == hash); /* I1: one batch per slot */
+        QN_ASSERT(qn_entry_is(e, m->body)); /* I1: one batch per slot */
         return;
     }
-    store(p, e, m, hash);
+    store(p, e, m);
     if (e->state == QN_SLOT_LEARNED) {
         p->stamp = QN_MAX(p->stamp, qn_batch_stamp(m->body));
     }
@@ -185,8 +184,8 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
     if (e->state == QN_SLOT_PROPOSED) {
         landed(p, e);
     }
-    enum qn_accept done = qn_acceptor_accept(&p->acceptor, epoch, slot, batch,
-                                             qn_log_hash(bytes));
+    enum qn_accept done =
+        qn_acceptor_accept(&p->acceptor, epoch, slot, batch);
     QN_ASSERT(done == QN_ACCEPT_DONE);
     if (p->nodes > 1) {
         qn_step_emit(t, QN_OUT_BCAST)->msg = learn_msg(p, slot, batch);
@@ -200,8 +199,8 @@ static void accept_again(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m,
                          struct qn_blob *batch)
 {
-    enum qn_accept done = qn_acceptor_accept(&p->acceptor, m->epoch, m->slot,
-                                             batch, qn_log_hash(m->body));
+    enum qn_accept done =
+        qn_acceptor_accept(&p->acceptor, m->epoch, m->slot, batch);
     QN_ASSERT(done == QN_ACCEPT_AGAIN);
     struct qn_out *o = qn_step_emit(t, QN_OUT_SEND);
     o->to = from;

@@ -7,7 +7,7 @@
  */
 #include "paxos/log.h"
 
-#include <xxhash.h>
+#include <string.h>
 
 void qn_log_init(struct qn_log *log, struct qn_entry *ring, uint32_t slots)
 {
@@ -26,9 +26,12 @@ void qn_log_fini(struct qn_log *log)
     log->bytes = 0;
 }
 
-uint64_t qn_log_hash(struct qn_slice batch)
+bool qn_entry_is(const struct qn_entry *e, struct qn_slice batch)
 {
-    return XXH3_64bits(batch.data, batch.len);
+    const struct qn_blob *b = e->batch;
+    return b != NULL && b->len == batch.len &&
+           (b->bytes == batch.data ||
+            memcmp(b->bytes, batch.data, batch.len) == 0);
 }
 
 static void clear(struct qn_log *log, struct qn_entry *e)
@@ -42,12 +45,12 @@ static void clear(struct qn_log *log, struct qn_entry *e)
 }
 
 void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
-                uint64_t hash, enum qn_slot_state state)
+                enum qn_slot_state state)
 {
     struct qn_entry *e = qn_log_at(log, slot);
     QN_ASSERT(e->state != QN_SLOT_LEARNED);
     clear(log, e);
-    *e = (struct qn_entry){.batch = batch, .hash = hash, .state = state};
+    *e = (struct qn_entry){.batch = batch, .state = state};
     log->bytes += batch->cap;
 }
 

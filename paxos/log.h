@@ -5,8 +5,8 @@
  * The log of one node: a ring of the slots lo .. lo + capacity - 1
  * (PROTOCOL.md 3.2, 3.8).
  *
- * An entry is a batch (one reference), its hash, and what is known of it. Only
- * entries from the low end are ever dropped. Sans-IO, no allocation: the ring
+ * An entry is a batch (one reference) and what is known of it. Only entries
+ * from the low end are ever dropped. Sans-IO, no allocation: the ring
  * is the caller's. One thread.
  */
 
@@ -24,7 +24,6 @@ enum qn_slot_state {
 
 struct qn_entry {
     struct qn_blob *batch; /* one reference; NULL in an empty slot */
-    uint64_t hash;         /* of the batch */
     uint32_t state;        /* enum qn_slot_state */
 };
 
@@ -35,7 +34,7 @@ struct qn_log {
     uint64_t bytes; /* of all batches, as allocated */
 };
 
-_Static_assert(sizeof(struct qn_entry) <= 32, "RING of them in params.h");
+_Static_assert(sizeof(struct qn_entry) <= 16, "RING of them in params.h");
 
 /** @param ring  [slots] zeroed; slots a power of two. Kept. */
 void qn_log_init(struct qn_log *log, struct qn_entry *ring, uint32_t slots);
@@ -43,8 +42,9 @@ void qn_log_init(struct qn_log *log, struct qn_entry *ring, uint32_t slots);
 /** Drop everything. */
 void qn_log_fini(struct qn_log *log);
 
-/** 64-bit hash of a batch (XXH3), by which equal batches are known. */
-uint64_t qn_log_hash(struct qn_slice batch);
+/** Does the entry hold these bytes? It compares them all: what comes twice is
+ *  rare, and a hash would cost every batch another pass over its bytes. */
+bool qn_entry_is(const struct qn_entry *e, struct qn_slice batch);
 
 /** True if the ring has a place for `slot`: lo <= slot < lo + capacity. */
 static inline bool qn_log_holds(const struct qn_log *log, qn_slot_t slot)
@@ -63,7 +63,7 @@ static inline struct qn_entry *qn_log_at(const struct qn_log *log,
 /** Put a batch into an empty or proposed slot; a reference is taken from the
  *  caller. A learned slot is never overwritten (asserted). */
 void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
-                uint64_t hash, enum qn_slot_state state);
+                enum qn_slot_state state);
 
 /** Drop the slots below `slot`, at most `limit` of them. */
 void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit);

@@ -127,7 +127,7 @@ struct qn_step_out {
 };
 
 /** Bytes and alignment (that of max_align_t) that init needs. 0: opts are out
- *  of range. About 24 bytes per slot of the ring, touched as used. */
+ *  of range. About 16 bytes per slot of the ring, touched as used. */
 size_t qn_onepaxos_size(const struct qn_onepaxos_opts *o);
 
 /** @param mem  [qn_onepaxos_size] ZEROED (calloc or fresh pages); kept.

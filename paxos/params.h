@@ -30,7 +30,7 @@ struct qn_params {
  * as soon as every node believed alive has applied it, so they only matter for
  * a laggard. A node that stands still for 5 s while the others take 500 000
  * small SETs a second misses 39 000 full batches, 100 MB; it must find them
- * here, or it needs a snapshot. A slot's entry in the ring has 24 bytes and
+ * here, or it needs a snapshot. A slot's entry in the ring has 16 bytes and
  * its page is first touched when the slot is used.
  */
 #define QN_RING      131072u

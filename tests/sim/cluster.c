@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "paxos/onepaxos_internal.h"
 
@@ -202,6 +203,11 @@ bool cluster_deliver(struct cluster *c, struct lane *l, bool tree)
 
 /* -------------------------------------------------------------- checks -- */
 
+static uint64_t hash_of(const struct qn_entry *e)
+{
+    return XXH3_64bits(e->batch->bytes, e->batch->len);
+}
+
 /** The acceptor has decided `slot`: I1 from now on. No command is in two
  *  slots, and each origin's are in order. */
 static void check_decided(struct cluster *c, qn_slot_t slot,
@@ -209,9 +215,9 @@ static void check_decided(struct cluster *c, qn_slot_t slot,
 {
     CHECK(c, slot < CLUSTER_SLOTS, "run too long");
     CHECK(c, slot == c->decided_hi + 1, "slot %" PRIu64 " decided early", slot);
-    c->decided[slot] = e->hash;
-    c->decided_hi = slot;
     struct qn_slice batch = {e->batch->bytes, e->batch->len};
+    c->decided[slot] = hash_of(e);
+    c->decided_hi = slot;
     CHECK(c, qn_batch_check(batch) == QN_OK, "malformed batch decided");
     CHECK(c, qn_batch_count(batch) <= c->params.batch_commands,
           "%u commands in slot %" PRIu64, qn_batch_count(batch), slot);
@@ -246,7 +252,7 @@ static void check_learned(struct cluster *c, qn_node_t i)
         qn_slot_t s = m->learned + 1;
         CHECK(c,
               !qn_log_holds(&p->log, s) ||
-                  qn_log_at(&p->log, s)->hash == c->decided[s],
+                  hash_of(qn_log_at(&p->log, s)) == c->decided[s],
               "I1: node %u learned another slot %" PRIu64, i, s);
     }
 }

@@ -28,8 +28,7 @@ static struct qn_blob *blob(const char *text)
 static void put(qn_slot_t slot, const char *text, enum qn_slot_state state)
 {
     struct qn_blob *b = blob(text);
-    qn_log_put(&log_, slot, b, qn_log_hash((struct qn_slice){b->bytes, b->len}),
-               state);
+    qn_log_put(&log_, slot, b, state);
 }
 
 LOG(holds_as_many_slots_as_the_ring)
@@ -98,8 +97,7 @@ static void acceptor_setup(void)
 static enum qn_accept accept_text(qn_epoch_t e, qn_slot_t s, const char *text)
 {
     struct qn_blob *b = blob(text);
-    enum qn_accept r = qn_acceptor_accept(
-        &acceptor, e, s, b, qn_log_hash((struct qn_slice){b->bytes, b->len}));
+    enum qn_accept r = qn_acceptor_accept(&acceptor, e, s, b);
     qn_blob_unref(b);
     return r;
 }
