@@ -24,7 +24,8 @@ static enum qn_accept process_accept(struct qn_acceptor *a, qn_epoch_t epoch,
     QN_ASSERT(slot == a->hi + 1);
     QN_ASSERT(kept);
     if (e->state == QN_SLOT_LEARNED) {
-        QN_ASSERT(qn_entry_is(e, bytes)); /* a replaced acceptor, a late ACCEPT */
+        QN_ASSERT(
+            qn_entry_is(e, bytes)); /* a replaced acceptor, a late ACCEPT */
     } else {
         qn_log_put(a->log, slot, qn_blob_ref(batch), QN_SLOT_LEARNED);
     }

@@ -132,10 +132,10 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
         }
     }
     if (!d->hold_learns && d->o.nodes > 1) {
-        qn_context_poll(d->context, FRAMES_MAX);
-        if (now >= d->beat_at && qn_driver_learn_is_coming(d)) {
-            d->beat_at = now + QN_BEAT_EVERY;
-        } else if (now >= d->beat_at) {
+        if (d->context != NULL) {
+            qn_context_poll(d->context, FRAMES_MAX);
+        }
+        if (now >= d->beat_at) {
             d->beat_at = QN_TIME_NEVER;
             qn_driver_beats_read(d);
         }
@@ -167,7 +167,7 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
         }
     }
     d->touched = waits;
-    if (d->o.nodes > 1) {
+    if (d->context != NULL) {
         d->tree_waits = qn_driver_tree_flush(d);
     }
     if (d->did && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
@@ -192,7 +192,8 @@ bool qn_driver_pending(struct qn_driver *d)
             return true;
         }
     }
-    if (d->o.nodes > 1 && !d->hold_learns && qn_context_pending(d->context)) {
+    if (d->context != NULL && !d->hold_learns &&
+        qn_context_pending(d->context)) {
         return true;
     }
     return (d->touched != 0 || d->tree_waits) && qn_driver_room_came(d);
@@ -284,7 +285,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     qn_sendq_free(&p->bulk);
     qn_joiner_reset(&p->joiner);
     p->is_parked = false;
-    if (d->o.nodes > 1) {
+    if (d->context != NULL) {
         qn_context_down(d->context, peer);
     }
     d->children &= ~qn_driver_bit(peer);
@@ -293,8 +294,8 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* The acceptor is the root and the leader its first child: then the leader's
- * reply costs no depth. */
+/* The tree of all but the leader, who has the batches and is told on the direct
+ * lane that they are accepted. The acceptor is the root. */
 static int context_make(struct qn_driver *d, struct qn_tree *tree)
 {
     struct qn_onepaxos_status st;
@@ -302,11 +303,13 @@ static int context_make(struct qn_driver *d, struct qn_tree *tree)
     qn_node_t order[QN_NODES_MAX];
     uint32_t n = 0;
     order[n++] = st.acceptor;
-    order[n++] = st.leader;
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         if (i != st.acceptor && i != st.leader) {
             order[n++] = i;
         }
+    }
+    if (d->o.self == st.leader || n == 1) {
+        return QN_OK; /* no part in it, or nobody to tell */
     }
     int err = qn_tree_build(tree, d->o.topology, order, n);
     if (err != QN_OK) {

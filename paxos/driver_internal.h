@@ -49,10 +49,9 @@ struct qn_driver {
     qn_time_t now;
     uint64_t wall_ms;
     qn_time_t machine_deadline;
-    qn_time_t learn_at; /* the tree brought something last */
-    qn_time_t beat_at;  /* next look at the peers' positions; or NEVER */
-    qn_slot_t applied;  /* all of them */
-    qn_slot_t exposed;  /* >= applied: at least a part of it is in the state */
+    qn_time_t beat_at; /* next look at the peers' positions; or NEVER */
+    qn_slot_t applied; /* all of them */
+    qn_slot_t exposed; /* >= applied: at least a part of it is in the state */
     qn_node_t acceptor;
     bool again, did, hold_learns, need_snapshot;
     bool tree_waits; /* the tree has something to send and no room */
@@ -101,9 +100,6 @@ void qn_driver_receive(struct qn_driver *d, qn_node_t from);
 
 /** A message came down the tree; `ctx` is the driver. */
 void qn_driver_deliver(void *ctx, const void *bytes, size_t len);
-
-/** Is a long LEARN on its way, in pieces? */
-bool qn_driver_learn_is_coming(const struct qn_driver *d);
 
 /** What the acceptor has accepted, as it says itself. */
 qn_slot_t qn_driver_accepted(const struct qn_driver *d);

@@ -33,7 +33,8 @@ static void peer_corrupt(struct qn_driver *d, qn_node_t from)
 /* Give a whole message to the machine. False: it must come again later. */
 static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
 {
-    if (d->hold_learns && m->kind == QN_MSG_FILL) {
+    if (d->hold_learns &&
+        (m->kind == QN_MSG_FILL || m->kind == QN_MSG_ACCEPTED)) {
         return true;
     }
     const struct qn_input in = {.kind = QN_IN_RECV,
@@ -45,6 +46,18 @@ static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
     d->peer[from].refused = err == QN_EAGAIN || err == QN_ENOMEM;
     d->peer[from].refused_step = d->steps;
     return !d->peer[from].refused;
+}
+
+/* More of the message will come: the machine need not ask for it. Pieces that
+ * continue nothing (the first ones were lost) say no such thing. */
+static void piece_came(struct qn_driver *d, qn_node_t from,
+                       const struct qn_joiner *j, const struct qn_msg *m)
+{
+    if (j->blob != NULL) {
+        const struct qn_input in = {.kind = QN_IN_PIECE,
+                                    .piece = {from, m->kind, m->slot}};
+        qn_driver_step(d, &in);
+    }
 }
 
 static void told(struct qn_driver *d, qn_node_t from, const uint8_t *bytes,
@@ -77,6 +90,9 @@ static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
     }
     if (err == QN_ECORRUPT) {
         peer_corrupt(d, from);
+    }
+    if (err == QN_EAGAIN) {
+        piece_came(d, from, &p->joiner, &m);
     }
     if (err != QN_OK || give(d, from, &m)) {
         return true;
@@ -121,22 +137,19 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
     struct qn_driver *d = ctx;
     struct qn_msg m;
     d->did = true;
-    d->learn_at = d->now;
-    if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN ||
-        qn_joiner_take(&d->learn_joiner, &d->pool.alloc, &m) != QN_OK) {
-        return; /* more pieces to come, or lost: it will be fetched */
+    if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN) {
+        return; /* lost: it will be fetched */
+    }
+    int err = qn_joiner_take(&d->learn_joiner, &d->pool.alloc, &m);
+    if (err == QN_EAGAIN) {
+        piece_came(d, d->acceptor, &d->learn_joiner, &m);
+    }
+    if (err != QN_OK) {
+        return; /* more to come, or lost */
     }
     const struct qn_input in = {.kind = QN_IN_RECV,
                                 .recv = {.from = d->acceptor, .msg = &m}};
     qn_driver_step(d, &in);
-}
-
-/* Pieces of a long LEARN keep coming. The acceptor already says that it has
- * accepted the slot; taken as a gap that would be fetched a second time. */
-bool qn_driver_learn_is_coming(const struct qn_driver *d)
-{
-    return d->learn_joiner.blob != NULL && !d->learn_joiner.whole &&
-           d->now - d->learn_at < 2 * QN_BEAT_EVERY;
 }
 
 /* ---- the peers' positions ------------------------------------------------ */
@@ -146,7 +159,7 @@ qn_slot_t qn_driver_accepted(const struct qn_driver *d)
 {
     const struct qn_outbox_state *s =
         d->acceptor == d->o.self ? d->o.state : d->peer_state[d->acceptor];
-    /* acquire <- release in qn_driver_bcast. */
+    /* acquire <- release in accepted_publish (driver_send.c). */
     return qn_load(&s->learned, QN_ACQUIRE);
 }
 

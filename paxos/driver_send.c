@@ -70,9 +70,24 @@ static bool is_bulk(const struct qn_msg *m)
            m->kind == QN_MSG_LEARN || m->kind == QN_MSG_FILL;
 }
 
+/* Before anybody can learn a slot, the acceptor says here that it has accepted
+ * it. ACCEPTED is the first word of it that leaves. */
+static void accepted_publish(struct qn_driver *d, qn_slot_t slot)
+{
+    qn_a64 *learned = &d->o.state->learned;
+    /* relaxed: only this thread writes it. It is old if the leader asks again
+     * for an older slot. */
+    if (qn_load(learned, QN_RELAXED) < slot) {
+        qn_store(learned, slot, QN_RELEASE); /* acquire: qn_driver_accepted */
+    }
+}
+
 void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
 {
     struct qn_driver_peer *p = &d->peer[to];
+    if (m->kind == QN_MSG_ACCEPTED) {
+        accepted_publish(d, m->slot);
+    }
     struct qn_sendq *q = is_bulk(m) ? &p->bulk : &p->control;
     if (p->qp == NULL) {
         return; /* it has ended */
@@ -196,12 +211,6 @@ bool qn_driver_tree_flush(struct qn_driver *d)
 
 void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *m)
 {
-    /* release -> acquire in qn_driver_read_index: before anybody can learn the
-     * slot, this acceptor says that it has accepted it. */
-    qn_store(&d->o.state->learned, m->slot, QN_RELEASE);
-    if (d->o.nodes == 1) {
-        return;
-    }
     if (qn_sendq_empty(&d->bcast) && children_full(d) == 0 &&
         m->body.len + QN_HEAD_MAX <= QN_PIECE_MAX) {
         bcast_piece(d, m);

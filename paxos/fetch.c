@@ -9,6 +9,10 @@
  * answer ends with LAST; a peer that is silent for T_FETCH is given up, and
  * its late answers do no harm.
  *
+ * A batch may be longer than what passes in T_GAP or T_FETCH. Its pieces count:
+ * while those of the first missing slot keep coming in a LEARN the gap is not
+ * old, and while those of a FILL keep coming its sender is not silent.
+ *
  * Answering is a transfer: one batch per step and peer with room, so that a
  * laggard costs the others a bounded share of each turn. Only learned slots
  * are given out. A node that has dropped the slot, or has not learned it
@@ -137,6 +141,19 @@ void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         if ((m->flags & QN_MSG_LAST) != 0) {
             answered(p, t, m);
         }
+    }
+}
+
+/** A part of a message came in. What else is missing behind the first missing
+ *  slot has its own time when that is there. */
+void qn_fetch_on_piece(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                       uint8_t kind, qn_slot_t slot)
+{
+    struct qn_fetch *f = &p->fetch;
+    if (kind == QN_MSG_LEARN && slot == p->learned_hi + 1) {
+        f->gap_since = t->now;
+    } else if (kind == QN_MSG_FILL && f->active && f->peer == from) {
+        f->until = t->now + p->params.t_fetch;
     }
 }
 

@@ -156,6 +156,26 @@ void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
     qn_learner_decided(p, QN_MAX(m->learn.hi, m->slot), t->now);
 }
 
+/** Leader: this epoch's proposal for m->slot is decided. An epoch has one
+ *  leader and its leader proposes one batch for a slot, so the slot names the
+ *  batch, which is here. To a node that leads this epoch no more it only says
+ *  how far the decided slots reach: it fetches what it has not learned. */
+void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
+                            const struct qn_msg *m)
+{
+    const struct qn_leader *l = &p->leader;
+    bool mine = l->role == QN_ACTIVE && m->epoch == l->ep && m->slot < l->next;
+    if (mine && qn_log_holds(&p->log, m->slot)) {
+        struct qn_entry *e = qn_log_at(&p->log, m->slot);
+        if (e->state == QN_SLOT_PROPOSED) {
+            landed(p, e);
+            e->state = QN_SLOT_LEARNED;
+            advance(p, t->now);
+        }
+    }
+    qn_learner_decided(p, m->slot, t->now);
+}
+
 /* -------------------------------------------------------------- accept -- */
 
 static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
@@ -173,9 +193,16 @@ static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
     return m;
 }
 
-/** Accept a slot that this node's acceptor must take: the decision. BCAST
- *  leaves before APPLY is seen, so that a slot that anybody has seen applied
- *  is known to others. */
+static void accepted(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot)
+{
+    struct qn_msg *m = qn_step_send(t, p->cfg.leader, QN_MSG_ACCEPTED);
+    m->epoch = p->acceptor.promised;
+    m->slot = slot;
+}
+
+/** Accept a slot that this node's acceptor must take: the decision. ACCEPTED
+ *  and BCAST leave before APPLY is seen, so that a slot that anybody has seen
+ *  applied is known to others. */
 void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
                        qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch)
 {
@@ -184,10 +211,12 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
     if (e->state == QN_SLOT_PROPOSED) {
         landed(p, e);
     }
-    enum qn_accept done =
-        qn_acceptor_accept(&p->acceptor, epoch, slot, batch);
+    enum qn_accept done = qn_acceptor_accept(&p->acceptor, epoch, slot, batch);
     QN_ASSERT(done == QN_ACCEPT_DONE);
     if (p->nodes > 1) {
+        accepted(p, t, slot);
+    }
+    if (p->nodes > 2) {
         qn_step_emit(t, QN_OUT_BCAST)->msg = learn_msg(p, slot, batch);
     }
     p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
@@ -196,15 +225,12 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
 
 /** An ACCEPT that comes again: tell the leader only. */
 static void accept_again(struct qn_onepaxos *p, struct qn_step *t,
-                         qn_node_t from, const struct qn_msg *m,
-                         struct qn_blob *batch)
+                         const struct qn_msg *m, struct qn_blob *batch)
 {
     enum qn_accept done =
         qn_acceptor_accept(&p->acceptor, m->epoch, m->slot, batch);
     QN_ASSERT(done == QN_ACCEPT_AGAIN);
-    struct qn_out *o = qn_step_emit(t, QN_OUT_SEND);
-    o->to = from;
-    o->msg = learn_msg(p, m->slot, batch);
+    accepted(p, t, m->slot);
 }
 
 static void nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
@@ -237,7 +263,7 @@ int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
         return QN_ENOMEM;
     }
     if (m->slot <= a->hi) {
-        accept_again(p, t, from, m, b);
+        accept_again(p, t, m, b);
     } else {
         qn_learner_accept(p, t, m->epoch, m->slot, b);
     }

@@ -103,6 +103,7 @@ static const struct format formats[QN_MSG_KINDS] = {
     [QN_MSG_U_ACCEPTED] = {"U_ACCEPTED", 0, BODY_NONE, {BALLOT(bal)}},
     [QN_MSG_U_CHOSEN] = {"U_CHOSEN", 0, BODY_UL, {{0, 0}}},
     [QN_MSG_U_NEED] = {"U_NEED", 0, BODY_NONE, {{0, 0}}},
+    [QN_MSG_ACCEPTED] = {"ACCEPTED", 0, BODY_NONE, {{0, 0}}},
 };
 
 static const struct format *format_of(uint8_t kind)
@@ -210,6 +211,7 @@ static bool fields_sane(const struct qn_msg *m)
     case QN_MSG_NACK:
         return m->nack.leader < QN_NODES_MAX;
     case QN_MSG_ACCEPT:
+    case QN_MSG_ACCEPTED:
         return m->slot != 0;
     case QN_MSG_LEARN:
         return m->slot != 0 && m->learn.hi <= SLOT_MAX;

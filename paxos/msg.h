@@ -54,7 +54,7 @@ enum qn_msg_kind {
                            asks for a stamp */
     QN_MSG_REDIRECT,    /* any -> origin: send what is unapplied to `leader` */
     QN_MSG_ACCEPT,      /* leader -> acceptor: epoch, slot, batch */
-    QN_MSG_LEARN,       /* acceptor -> all: slot, batch, decided_hi */
+    QN_MSG_LEARN,       /* acceptor -> all others: slot, batch, decided_hi */
     QN_MSG_NACK,        /* acceptor -> leader: epoch = promised */
     QN_MSG_PREPARE,     /* leader -> acceptor: epoch, slot = first, UL */
     QN_MSG_PREPARED,    /* acceptor -> leader: entries >= first */
@@ -74,6 +74,8 @@ enum qn_msg_kind {
     QN_MSG_U_ACCEPTED,
     QN_MSG_U_CHOSEN, /* body: entries from index `epoch` on */
     QN_MSG_U_NEED,   /* the sender knows entries below `epoch` only */
+    QN_MSG_ACCEPTED, /* acceptor -> leader: its ACCEPT of epoch, slot is
+                        accepted; the leader has the batch */
     QN_MSG_KINDS,
     /* Numbers kept for later; a message with one is QN_ECORRUPT today. */
     QN_MSG_READ_INDEX = 32,

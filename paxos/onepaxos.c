@@ -201,6 +201,9 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     case QN_MSG_LEARN:
         qn_learner_on_learn(p, t, m);
         return QN_OK;
+    case QN_MSG_ACCEPTED:
+        qn_learner_on_accepted(p, t, m);
+        return QN_OK;
     case QN_MSG_NACK:
         qn_leader_on_nack(p, m);
         return QN_OK;
@@ -239,6 +242,9 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
     switch (in->kind) {
     case QN_IN_RECV:
         return on_recv(p, t, in->recv.from, in->recv.msg);
+    case QN_IN_PIECE:
+        qn_fetch_on_piece(p, t, in->piece.from, in->piece.kind, in->piece.slot);
+        return QN_OK;
     case QN_IN_TICK:
         on_tick(p, t);
         return QN_OK;

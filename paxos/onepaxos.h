@@ -6,15 +6,17 @@
  * (PROTOCOL.md; sections are cited in the sources).
  *
  * The leader numbers slots and sends ACCEPT to the one active acceptor, whose
- * accept is the decision; it broadcasts LEARN, and every node applies the
- * slots in order. Node 0 leads and node 1 accepts (node 0 does both in a group
- * of one: same code, no messages). Changes of leader and acceptor, snapshots
- * and rejoin are not in this version: their messages have their formats
- * (msg.h), and the machine answers QN_ENOSYS to them.
+ * accept is the decision; it says ACCEPTED to the leader and broadcasts LEARN
+ * to the others, and every node applies the slots in order. Node 0 leads and
+ * node 1 accepts (node 0 does both in a group of one: same code, no messages).
+ * Changes of leader and acceptor, snapshots and rejoin are not in this version:
+ * their messages have their formats (msg.h), and the machine answers QN_ENOSYS
+ * to them.
  *
  * A turn of the shell around it:
  *
  *     for each message:   step(RECV)          cheap; nothing is proposed yet
+ *     for each piece:     step(PIECE)         it says that more will come
  *     for each command:   step(SUBMIT)        likewise
  *     now and then:       step(BEAT)          what peers have applied
  *     at the end:         step(TICK)          requests leave, slots are filled
@@ -49,6 +51,7 @@ struct qn_onepaxos_opts {
 
 enum qn_input_kind {
     QN_IN_RECV,   /* a whole message from a peer */
+    QN_IN_PIECE,  /* a part of one came, and more is to come: a sign of life */
     QN_IN_TICK,   /* end of a turn, or the deadline has come */
     QN_IN_SUBMIT, /* a command of this node */
     QN_IN_STAMP,  /* this node wants a slot stamped, though it has no command
@@ -66,6 +69,11 @@ struct qn_input {
             const struct qn_msg *msg; /* borrowed; copied if it has no blob,
                                          else referred to */
         } recv;
+        struct {
+            qn_node_t from;
+            uint8_t kind; /* of the message: enum qn_msg_kind */
+            qn_slot_t slot;
+        } piece;
         struct {
             const struct qn_slice *parts; /* [count] borrowed, copied */
             uint32_t count;
@@ -85,7 +93,8 @@ struct qn_input {
 
 enum qn_out_kind {
     QN_OUT_SEND,          /* msg to node `to`, on the direct lane */
-    QN_OUT_BCAST,         /* msg to all others, along the tree */
+    QN_OUT_BCAST,         /* msg to all but this node and the leader, along
+                             the tree */
     QN_OUT_APPLY,         /* a group of decided commands, or a slot's end */
     QN_OUT_NEED_SNAPSHOT, /* no peer can give slot apply.slot, and one has
                              dropped it: only a snapshot is sure to help. Once

@@ -148,6 +148,8 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
                        qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch);
 void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
                          const struct qn_msg *m);
+void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
+                            const struct qn_msg *m);
 void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
                       const struct qn_msg *m);
 void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now);
@@ -162,6 +164,8 @@ void qn_fetch_on_fetch(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m);
 void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                       const struct qn_msg *m);
+void qn_fetch_on_piece(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                       uint8_t kind, qn_slot_t slot);
 void qn_fetch_on_room(struct qn_onepaxos *p, struct qn_step *t, uint64_t peers);
 void qn_fetch_on_down(struct qn_onepaxos *p, qn_node_t peer);
 

@@ -190,6 +190,10 @@ bool cluster_deliver(struct cluster *c, struct lane *l, bool tree)
         }
         CHECK(c, err == QN_OK || err == QN_EAGAIN, "pieces do not join");
         if (err == QN_EAGAIN) {
+            const struct qn_input in = {
+                .kind = QN_IN_PIECE,
+                .piece = {k->from, l->parked.kind, l->parked.slot}};
+            cluster_step(c, k->to, &in);
             cluster_drop(c, l);
             return true;
         }
@@ -333,7 +337,7 @@ static void execute(struct cluster *c, qn_node_t i, const struct qn_out *o)
         break;
     case QN_OUT_BCAST:
         for (qn_node_t k = 0; k < c->nodes; k++) {
-            if (k != i) {
+            if (k != i && k != c->member[i].p->cfg.leader) {
                 post(c, i, k, &o->msg, true);
             }
         }

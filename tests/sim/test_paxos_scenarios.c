@@ -86,6 +86,9 @@ static void say_msg(qn_node_t from, const struct qn_msg *m)
         say(" slot %" PRIu64 ":", m->slot);
         say_batch(m->body);
         break;
+    case QN_MSG_ACCEPTED:
+        say(" slot %" PRIu64, m->slot);
+        break;
     case QN_MSG_FETCH:
         say(" slots %" PRIu64 "..%" PRIu64, m->slot, m->fetch.last);
         break;
@@ -118,7 +121,7 @@ static void on_outputs(struct cluster *c, qn_node_t node)
             say_msg(node, &o->msg);
             break;
         case QN_OUT_BCAST:
-            say("=> all  ");
+            say("=> rest  ");
             say_msg(node, &o->msg);
             break;
         case QN_OUT_APPLY:

@@ -101,6 +101,12 @@ int fx_recv(struct fx *f, qn_node_t from, const struct qn_msg *m)
     return step(f, &(struct qn_input){.kind = QN_IN_RECV, .recv = {from, m}});
 }
 
+void fx_piece(struct fx *f, qn_node_t from, uint8_t kind, qn_slot_t slot)
+{
+    step(f,
+         &(struct qn_input){.kind = QN_IN_PIECE, .piece = {from, kind, slot}});
+}
+
 void fx_beat(struct fx *f, qn_node_t peer, qn_slot_t applied, qn_slot_t learned)
 {
     step(f, &(struct qn_input){.kind = QN_IN_BEAT,

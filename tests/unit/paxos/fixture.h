@@ -45,6 +45,7 @@ void fx_end(struct fx *f);
 
 int fx_submit(struct fx *f, const char *text);
 int fx_recv(struct fx *f, qn_node_t from, const struct qn_msg *m);
+void fx_piece(struct fx *f, qn_node_t from, uint8_t kind, qn_slot_t slot);
 void fx_beat(struct fx *f, qn_node_t peer, qn_slot_t applied,
              qn_slot_t learned);
 void fx_room(struct fx *f, uint64_t peers);

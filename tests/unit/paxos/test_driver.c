@@ -275,6 +275,30 @@ Test(driver, commands_far_longer_than_a_lane_pass_in_pieces)
     group_stop();
 }
 
+/* FILL of this batch takes longer than T_FETCH (50 ms of these rounds). */
+Test(driver, a_batch_that_takes_long_to_come_is_asked_for_once)
+{
+    enum { BYTES = 8 << 20 };
+    uint8_t *big = calloc(1, BYTES);
+    group_start(3);
+    node[2].stopped = true;
+    cr_assert(submit(0, big, BYTES));
+    rounds(20000);
+    cr_assert_eq(node[0].logged, 1);
+    node[2].stopped = false;
+    uint32_t count = 0;
+    for (; node[2].logged == 0 && count < 20000; count++) {
+        rounds(1);
+    }
+    check_equal_logs(1);
+    cr_assert_gt(count, 1000, "too fast to show anything: %u rounds", count);
+    struct qn_driver_status st;
+    qn_driver_status(node[2].driver, &st);
+    cr_assert_eq(st.fetches, 1);
+    group_stop();
+    free(big);
+}
+
 Test(driver, a_learner_that_stood_still_catches_up)
 {
     group_start(3);

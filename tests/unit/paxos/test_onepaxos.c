@@ -147,9 +147,8 @@ EDGE(the_ring_wraps_many_times)
         fx_submit(&a, "x");
         fx_tick(&a);
         fx_recv(&b, 0, fx_sent(&a, QN_MSG_ACCEPT, 0));
-        const struct qn_msg *m = fx_sent(&b, QN_MSG_LEARN, 0);
-        fx_recv(&a, 1, m);
-        fx_recv(&c, 1, m);
+        fx_recv(&a, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
+        fx_recv(&c, 1, fx_sent(&b, QN_MSG_LEARN, 0));
         cr_assert_eq(fx_status(&c).applied, s);
     }
     /* Nobody said what it has applied: the ring alone bounds the log. */
@@ -176,7 +175,7 @@ Test(onepaxos, log_bytes_bound_what_a_laggard_keeps_waiting)
         fx_submit(&a, "a command of forty bytes, more or less 4");
         fx_tick(&a);
         fx_recv(&b, 0, fx_sent(&a, QN_MSG_ACCEPT, 0));
-        fx_recv(&a, 1, fx_sent(&b, QN_MSG_LEARN, 0));
+        fx_recv(&a, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
         fx_tick(&b); /* c has applied nothing: bytes bound the log */
         cr_assert_leq(fx_status(&b).log_bytes, 300u);
     }
@@ -201,7 +200,7 @@ Test(onepaxos, window_bytes_bound_what_is_in_flight)
     fx_tick(&a);
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 2u);
     fx_recv(&b, 0, fx_sent(&a, QN_MSG_ACCEPT, 0));
-    fx_recv(&a, 1, fx_sent(&b, QN_MSG_LEARN, 0));
+    fx_recv(&a, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
     fx_tick(&a);
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1u);
     teardown();
@@ -220,7 +219,7 @@ Test(onepaxos, one_oversized_command_is_in_flight_alone)
     fx_tick(&a);
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1u);
     fx_recv(&b, 0, fx_sent(&a, QN_MSG_ACCEPT, 0));
-    fx_recv(&a, 1, fx_sent(&b, QN_MSG_LEARN, 0));
+    fx_recv(&a, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
     cr_assert_eq(fx_submit(&a, "y"), QN_OK);
     cr_assert_eq(fx_submit(&a, text), QN_OK); /* passes the limit, once */
     cr_assert_eq(fx_submit(&a, "z"), QN_EAGAIN);
@@ -332,6 +331,44 @@ EDGE(a_silent_peer_is_given_up_for_the_next)
     fill(&c, 1, 1, 2, true);
     fx_tick(&c);
     cr_assert_eq(fx_to(&c, QN_MSG_FETCH, 0), 1u); /* it answers: stay */
+}
+
+/* A batch that takes longer than T_FETCH to come is not asked for again while
+ * its pieces come; those of other messages are no answer. */
+EDGE(pieces_of_a_fill_are_signs_of_life)
+{
+    const struct qn_params v = fx_params();
+    fx_beat(&c, 1, 0, 2);
+    fx_later(&c, v.t_gap);
+    cr_assert_eq(fx_to(&c, QN_MSG_FETCH, 0), 1u);
+    for (int i = 0; i < 10; i++) {
+        fx_later(&c, v.t_fetch - 1);
+        cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 0u, "round %d", i);
+        fx_piece(&c, 1, QN_MSG_FILL, 1);
+        fx_piece(&c, 0, QN_MSG_FILL, 1);
+        cr_assert_eq(c.out.deadline, c.now + v.t_fetch);
+    }
+    fx_later(&c, v.t_fetch - 1);
+    fx_piece(&c, 1, QN_MSG_ACCEPT, 1);
+    fx_piece(&c, 0, QN_MSG_FILL, 1);
+    fx_later(&c, 1); /* silent since the last piece of its own */
+    cr_assert_eq(fx_to(&c, QN_MSG_FETCH, 0), 0u);
+}
+
+/* The acceptor says that it has accepted a slot before all of it is here. */
+EDGE(a_learn_that_comes_in_pieces_is_no_gap)
+{
+    const struct qn_params v = fx_params();
+    fx_beat(&c, 1, 0, 2);
+    for (int i = 0; i < 10; i++) {
+        fx_later(&c, v.t_gap - 1);
+        cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 0u, "round %d", i);
+        fx_piece(&c, 1, QN_MSG_LEARN, 1);
+    }
+    fx_later(&c, v.t_gap - 1);
+    fx_piece(&c, 1, QN_MSG_LEARN, 2); /* slot 1 was lost */
+    fx_later(&c, 1);
+    cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 1u);
 }
 
 EDGE(a_dead_peer_is_not_asked)
@@ -659,9 +696,9 @@ EDGE(the_machine_is_deterministic)
         if (fx_count(&a, QN_MSG_ACCEPT) != 0) {
             cr_assert_eq(fx_recv(&b, 0, fx_sent(&a, QN_MSG_ACCEPT, 0)), QN_OK);
         }
-        if (fx_count(&b, QN_MSG_LEARN) != 0 && i % 3 != 0) {
-            fx_recv(&a, 1, fx_sent(&b, QN_MSG_LEARN, 0));
-            fx_recv(&twin, 1, fx_sent(&b, QN_MSG_LEARN, 0));
+        if (fx_count(&b, QN_MSG_ACCEPTED) != 0 && i % 3 != 0) {
+            fx_recv(&a, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
+            fx_recv(&twin, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
             same_outputs(&a, &twin);
         }
     }

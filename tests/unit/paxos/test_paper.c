@@ -40,7 +40,8 @@ static void accept_first(void)
 }
 
 /* 2: the leader numbers slots and sends ACCEPT to one acceptor; its accept is
- * the decision; it broadcasts LEARN: two hops to the leader. */
+ * the decision; it says so to the leader, two hops after the proposal, and
+ * broadcasts LEARN to the others. */
 PAPER(a_command_is_decided_by_one_accept_and_learned_by_all)
 {
     cr_assert_eq(fx_submit(&a, "x"), QN_OK);
@@ -49,9 +50,9 @@ PAPER(a_command_is_decided_by_one_accept_and_learned_by_all)
     cr_assert_eq(fx_to(&a, QN_MSG_ACCEPT, 0), 1u);
     accept_first();
     cr_assert_eq(fx_to(&b, QN_MSG_LEARN, 0), QN_NODES_MAX);
-    const struct qn_msg *learn = fx_sent(&b, QN_MSG_LEARN, 0);
-    fx_recv(&a, 1, learn);
-    fx_recv(&c, 1, learn);
+    cr_assert_eq(fx_to(&b, QN_MSG_ACCEPTED, 0), 0u);
+    fx_recv(&a, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
+    fx_recv(&c, 1, fx_sent(&b, QN_MSG_LEARN, 0));
     cr_assert_str_eq(a.applied[0].text, "x");
     cr_assert_str_eq(b.applied[0].text, "x");
     cr_assert_str_eq(c.applied[0].text, "x");
@@ -141,15 +142,63 @@ PAPER(a_nack_of_a_later_epoch_ends_leading)
     cr_assert_eq(a.out.deadline, QN_TIME_NEVER);
 }
 
-/* 3.3: s <= acc_hi: LEARN again, to the leader only. */
+/* 3.3: ACCEPTED decides the slot of the epoch that it names. To a node that
+ * leads that epoch no more it only says that the slot is decided: what was
+ * decided there need not be what this node has proposed. */
+PAPER(accepted_counts_in_the_epoch_of_the_proposal_only)
+{
+    struct qn_msg m = {.kind = QN_MSG_ACCEPTED, .epoch = 1, .slot = 1};
+    fx_submit(&a, "x");
+    fx_tick(&a);
+    fx_recv(&a, 1, &m);
+    cr_assert_eq(fx_status(&a).learned_hi, 0u);
+    cr_assert_eq(fx_status(&a).decided_hi, 1u);
+    m.epoch = 0;
+    fx_recv(&a, 1, &m);
+    cr_assert_eq(fx_status(&a).learned_hi, 1u);
+    fx_recv(&c, 1, &m);
+    cr_assert_eq(fx_status(&c).learned_hi, 0u);
+    cr_assert_eq(fx_status(&c).decided_hi, 1u);
+}
+
+/* The same after NACK: the deposed leader fetches. */
+PAPER(a_deposed_leader_fetches_what_was_accepted)
+{
+    struct qn_msg nack = {.kind = QN_MSG_NACK, .epoch = 3};
+    struct qn_msg m = {.kind = QN_MSG_ACCEPTED, .epoch = 0, .slot = 1};
+    fx_submit(&a, "x");
+    fx_tick(&a);
+    fx_recv(&a, 1, &nack);
+    fx_recv(&a, 1, &m);
+    cr_assert_eq(a.applied_count, 0u);
+    fx_later(&a, qn_params_default(true).t_gap);
+    cr_assert_eq(fx_count(&a, QN_MSG_FETCH), 1u);
+}
+
+/* 3.3: ACCEPTED for slots not proposed, and again, changes nothing. */
+PAPER(accepted_is_idempotent_and_never_ahead_of_the_leader)
+{
+    struct qn_msg m = {.kind = QN_MSG_ACCEPTED, .epoch = 0, .slot = 7};
+    fx_submit(&a, "x");
+    fx_tick(&a);
+    fx_recv(&a, 1, &m);
+    cr_assert_eq(fx_status(&a).learned_hi, 0u);
+    m.slot = 1;
+    fx_recv(&a, 1, &m);
+    fx_recv(&a, 1, &m);
+    cr_assert_eq(fx_status(&a).learned_hi, 1u);
+    cr_assert_eq(a.applied_count, 1u);
+}
+
+/* 3.3: s <= acc_hi: ACCEPTED again, to the leader only. */
 PAPER(a_repeated_accept_is_answered_to_the_leader_only)
 {
     fx_submit(&a, "x");
     fx_tick(&a);
     accept_first();
     accept_first();
-    cr_assert_eq(fx_count(&b, QN_MSG_LEARN), 1u);
-    cr_assert_eq(fx_to(&b, QN_MSG_LEARN, 0), 0u);
+    cr_assert_eq(fx_count(&b, QN_MSG_LEARN), 0u);
+    cr_assert_eq(fx_to(&b, QN_MSG_ACCEPTED, 0), 0u);
     cr_assert_eq(b.applied_count, 1u);
 }
 
@@ -178,15 +227,16 @@ PAPER(an_accept_beyond_the_next_slot_is_refused_as_corrupt)
     qn_blob_unref(x);
 }
 
-/* 3.2: at the acceptor BCAST leaves before APPLY is seen. */
+/* 3.2: at the acceptor ACCEPTED and BCAST leave before APPLY is seen. */
 PAPER(the_acceptor_tells_before_it_applies)
 {
     fx_submit(&a, "x");
     fx_tick(&a);
     accept_first();
-    cr_assert_eq(b.out.count, 2u);
-    cr_assert_eq(b.out.out[0].kind, QN_OUT_BCAST);
-    cr_assert_eq(b.out.out[1].kind, QN_OUT_APPLY);
+    cr_assert_eq(b.out.count, 3u);
+    cr_assert_eq(b.out.out[0].msg.kind, QN_MSG_ACCEPTED);
+    cr_assert_eq(b.out.out[1].kind, QN_OUT_BCAST);
+    cr_assert_eq(b.out.out[2].kind, QN_OUT_APPLY);
 }
 
 /* 3.3: LEARNs come in any order; slots are applied in slot order. */
@@ -415,7 +465,7 @@ PAPER(the_window_bounds_slots_in_flight)
         }
         qn_blob_unref(own);
     }
-    fx_recv(&a, 1, fx_sent(&b, QN_MSG_LEARN, 0));
+    fx_recv(&a, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
     fx_tick(&a);
     cr_assert_eq(fx_sent(&a, QN_MSG_ACCEPT, 0)->slot, 5u);
 }
