@@ -117,8 +117,8 @@ static void scale_time(struct qn_figure *f)
     f->last_at = end > 0 ? end : 1;
     f->unit = f->last_at <= 300 ? 1 : f->last_at <= 3 * 3600 ? 60 : 3600;
     f->unit_name = f->unit == 1 ? "s" : f->unit == 60 ? "min" : "h";
-    /* A run of 9.998 s ends at 10. */
-    double last = ceil(f->last_at / f->unit * 20) / 20;
+    /* A run of 9.998 s ends at 10, and one of 10.002 s, too. */
+    double last = QN_MAX(ceil(f->last_at / f->unit * 20 - 0.1) / 20, 0.05);
     f->time = (struct qn_scale){false, 0, last, QN_FIGURE_TIME_LEFT,
                                 QN_FIGURE_TIME_RIGHT};
     f->rate = (struct qn_scale){false, 0, qn_axis_end(rate), QN_FIGURE_RATE_END,

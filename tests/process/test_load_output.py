@@ -151,6 +151,24 @@ class Readme(unittest.TestCase):
             self.assertRegex(table, rf"[` ]{name}[` ]")
 
 
+class Manual(unittest.TestCase):
+    def test_the_manual_speaks_of_options_that_exist(self):
+        manual = (ROOT / "docs/man/quoin-load.1").read_text()
+        told = set(re.findall(r"Fl -([a-z][a-z0-9-]*)", manual))
+        told -= {"help", "option"}
+        exist = set(re.findall(r"^  --([a-z0-9-]+)", load("--help").stdout,
+                               re.M))
+        self.assertGreater(len(told), 20)
+        self.assertEqual(told - exist, set())
+
+    def test_the_guide_speaks_of_options_that_exist(self):
+        guide = (ROOT / "docs/load.md").read_text()
+        told = set(re.findall(r"--([a-z][a-z0-9-]*)", guide)) - {"help"}
+        exist = set(re.findall(r"^  --([a-z0-9-]+)", load("--help").stdout,
+                               re.M))
+        self.assertEqual(told - exist, set())
+
+
 class Refused(Folder):
     """Files are tried before anything else: nobody listens on port 1."""
 
