@@ -16,12 +16,27 @@
  * caller.
  */
 
-void qn_client_init(struct qn_client *c, const struct qn_workload *workload,
-                    uint32_t depth_max, uint64_t seed)
+int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
 {
-    QN_ASSERT(depth_max >= 1 && depth_max <= QN_CLIENT_DEPTH_MAX);
+    QN_ASSERT(opts->depth_max >= 1 && opts->depth_max <= QN_CLIENT_DEPTH_MAX);
+    const struct qn_asker_opts asker = {
+        .workload = opts->workload,
+        .number = opts->number,
+        .clients = opts->clients,
+        .seed = opts->seed,
+        .open_max = opts->depth_max,
+    };
     *c = (struct qn_client){
-        .workload = workload, .depth_max = depth_max, .random = seed};
+        .workload = opts->workload,
+        .depth_max = opts->depth_max,
+    };
+    return qn_asker_init(&c->asker, &asker);
+}
+
+void qn_client_fini(struct qn_client *c)
+{
+    qn_asker_fini(&c->asker);
+    *c = (struct qn_client){0};
 }
 
 int qn_lane_init(struct qn_lane *l, struct qn_client *c)
@@ -59,31 +74,46 @@ void qn_client_begin(struct qn_client *c, const struct qn_client_task *task)
     }
 }
 
-static void ask_one(struct qn_client *c, struct qn_lane *l, qn_time_t intended,
-                    qn_time_t now)
+static void ask_one(struct qn_client *c, struct qn_lane *l, qn_time_t now)
 {
+    bool closed = c->task.schedule == NULL;
     struct qn_slot *slot = &l->slot[l->asked & l->mask];
-    slot->intended = intended;
+    if (!c->next.follows) {
+        c->next.since = closed ? now : qn_schedule_next(&c->schedule);
+        c->next.begun = now;
+        c->task.requests -= c->task.requests != UINT64_MAX;
+        if (!closed) {
+            qn_schedule_step(&c->schedule);
+        }
+    }
     slot->sent = now;
     slot->request = c->next;
-    qn_request_write(c->workload, &c->random, &c->next, &l->out);
+    qn_asker_write(&c->asker, &c->next, &l->out);
     c->has_next = false;
+    c->batch_left -= closed;
     l->greeting = false;
     l->asked++;
     c->outstanding++;
-    c->task.requests -= c->task.requests != UINT64_MAX;
 }
 
 static void choose_next(struct qn_client *c)
 {
     if (c->task.preload) {
-        c->next =
-            (struct qn_request){.op = QN_OP_SET, .key = c->task.first_key};
+        qn_asker_store(&c->asker, c->task.first_key, &c->next);
         c->task.first_key += c->task.step;
     } else {
-        qn_request_choose(c->workload, &c->random, &c->next);
+        qn_asker_next(&c->asker, &c->next);
     }
     c->has_next = true;
+}
+
+/* Second halves belong to the batch. */
+static uint32_t batch_size(const struct qn_client *c)
+{
+    uint32_t depth = c->task.depth;
+    uint32_t halves = QN_MIN(qn_client_halves(c), depth);
+    return halves +
+           (uint32_t)QN_MIN(c->task.requests, (uint64_t)(depth - halves));
 }
 
 void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
@@ -98,11 +128,9 @@ void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
         qn_outgoing_clear(&writes->out);
     }
     if (closed && c->batch_left == 0) {
-        c->batch_left =
-            (uint32_t)QN_MIN(c->task.requests, (uint64_t)c->task.depth);
+        c->batch_left = batch_size(c);
     }
-    qn_time_t due;
-    while ((due = qn_client_due(c)) <= now) {
+    while (qn_client_due(c) <= now) {
         if (!c->has_next) {
             choose_next(c);
         }
@@ -111,12 +139,7 @@ void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
         if (l == NULL) {
             return;
         }
-        ask_one(c, l, closed ? now : due, now);
-        if (closed) {
-            c->batch_left--;
-        } else {
-            qn_schedule_step(&c->schedule);
-        }
+        ask_one(c, l, now);
     }
 }
 
@@ -140,7 +163,8 @@ static void show(char *to, const struct qn_reply *r)
     to[n] = '\0';
 }
 
-static void note_wrong(const struct qn_request *request,
+static void note_wrong(const struct qn_workload *w,
+                       const struct qn_request *request,
                        const struct qn_reply *r, struct qn_stats *stats)
 {
     stats->op[request->op].wrong++;
@@ -149,7 +173,7 @@ static void note_wrong(const struct qn_request *request,
     }
     char what[64];
     char text[65];
-    qn_request_describe(request, what, sizeof what);
+    qn_request_describe(w, request, what, sizeof what);
     show(text, r);
     snprintf(stats->first_wrong, sizeof stats->first_wrong,
              "%s: type '%c', number %" PRId64 ", '%s'", what, r->type,
@@ -160,11 +184,36 @@ static void record(struct qn_lane *l, const struct qn_slot *slot, qn_time_t now,
                    struct qn_op_stats *op)
 {
     op->ops++;
-    qn_histogram_record(&op->latency, now - slot->intended);
+    qn_histogram_record(&op->latency, now - slot->request.since);
     if (l->client->task.schedule != NULL) {
-        qn_histogram_record(&op->service, now - slot->sent);
+        qn_histogram_record(&op->service, now - slot->request.begun);
     }
     l->succeeded |= 1u << slot->request.op;
+}
+
+static void take_answer(struct qn_lane *l, const struct qn_slot *slot,
+                        const struct qn_reply *r, qn_time_t now,
+                        struct qn_stats *stats)
+{
+    struct qn_client *c = l->client;
+    struct qn_op_stats *op = &stats->op[slot->request.op];
+    uint64_t value;
+    enum qn_answer answer =
+        qn_asker_judge(&c->asker, &slot->request, r, &value);
+    switch (answer) {
+    case QN_ANSWER_ERROR:
+        op->errors++;
+        break;
+    case QN_ANSWER_WRONG:
+        note_wrong(c->workload, &slot->request, r, stats);
+        break;
+    case QN_ANSWER_HALF:
+        break;
+    case QN_ANSWER_RIGHT:
+    case QN_ANSWER_MISS:
+        op->misses += answer == QN_ANSWER_MISS;
+        record(l, slot, now, op);
+    }
 }
 
 /* One reply. An error to the greeting ends the connection. */
@@ -180,15 +229,7 @@ static int take(struct qn_lane *l, const struct qn_reply *r, qn_time_t now,
         return is_error ? QN_EPERM : QN_OK;
     }
     l->client->outstanding--;
-    struct qn_op_stats *op = &stats->op[slot->request.op];
-    if (is_error) {
-        op->errors++;
-    } else if (!qn_request_is_right(l->client->workload, &slot->request, r)) {
-        note_wrong(&slot->request, r, stats);
-    } else {
-        op->misses += r->type == '_';
-        record(l, slot, now, op);
-    }
+    take_answer(l, slot, r, now, stats);
     return QN_OK;
 }
 

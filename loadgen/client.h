@@ -14,13 +14,17 @@
  *
  *     due? -> fill lanes -> write their bytes -> feed what is read ... -> due?
  *
+ * An operation of two requests (asker.h) counts once, from when its first half
+ * was meant to be sent; its second half is due as soon as the first is answered
+ * (closed loop: in the next batch).
+ *
  * Time comes in as an argument, so the same client runs in virtual time.
  *
  * One thread per client and its lanes. No allocation after init.
  */
 
 #include "core/base/clock.h"
-#include "loadgen/request.h"
+#include "loadgen/asker.h"
 #include "loadgen/schedule.h"
 #include "loadgen/stats.h"
 
@@ -31,7 +35,7 @@
 /** What the client asks for from now on. */
 struct qn_client_task {
     uint32_t depth;     /* requests outstanding at most, 1..depth_max */
-    uint64_t requests;  /* how many to send; UINT64_MAX: no end */
+    uint64_t requests;  /* operations to begin; UINT64_MAX: no end */
     bool preload;       /* SET keys first_key, first_key + step, ... in order
                            instead of the mix at random; a closed loop */
     uint64_t first_key; /* preload only */
@@ -44,7 +48,7 @@ struct qn_client {
     const struct qn_workload *workload;
     struct qn_client_task task;
     struct qn_schedule schedule; /* of an open loop */
-    uint64_t random;
+    struct qn_asker asker;
     uint32_t depth_max;
     uint32_t outstanding;   /* on all lanes, without greetings */
     uint32_t batch_left;    /* closed loop: of this batch, not yet asked */
@@ -54,8 +58,7 @@ struct qn_client {
 
 /** A request on its way. */
 struct qn_slot {
-    qn_time_t intended; /* when it was meant to be sent */
-    qn_time_t sent;     /* when it was */
+    qn_time_t sent; /* request.since: when its operation was meant to begin */
     struct qn_request request;
 };
 
@@ -72,15 +75,20 @@ struct qn_lane {
     struct qn_outgoing out;
 };
 
-/**
- * @param workload   Kept.
- * @param depth_max  Of all its tasks, 1..QN_CLIENT_DEPTH_MAX.
- * @param seed       What it will ask.
- *
- * It has no task and sends nothing.
- */
-void qn_client_init(struct qn_client *c, const struct qn_workload *workload,
-                    uint32_t depth_max, uint64_t seed);
+struct qn_client_opts {
+    const struct qn_workload *workload; /* kept */
+    uint32_t depth_max; /* of all its tasks, 1..QN_CLIENT_DEPTH_MAX */
+    uint64_t number;    /* of this client, < clients */
+    uint64_t clients;
+    uint64_t seed; /* what it will ask */
+};
+
+/** @return QN_OK or QN_ENOMEM, then nothing is left behind. It has no task and
+ *  sends nothing. */
+int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts);
+
+/** Its lanes are gone. All zero is accepted. */
+void qn_client_fini(struct qn_client *c);
 
 /** @return QN_OK or QN_ENOMEM, then nothing is left behind. */
 int qn_lane_init(struct qn_lane *l, struct qn_client *c);
@@ -102,24 +110,34 @@ static inline bool qn_lane_idle(const struct qn_lane *l)
     return l->answered == l->asked;
 }
 
+/** Second halves that are still to be sent. */
+static inline uint32_t qn_client_halves(const struct qn_client *c)
+{
+    return qn_asker_waiting(&c->asker) + (c->has_next && c->next.follows);
+}
+
 /** Nothing is outstanding and nothing is left to ask. */
 static inline bool qn_client_done(const struct qn_client *c)
 {
-    return qn_client_idle(c) && c->task.requests == 0;
+    return qn_client_idle(c) && c->task.requests == 0 &&
+           qn_client_halves(c) == 0;
 }
 
 /** When it wants to send next: 0 for at once; QN_TIME_NEVER if it must be fed
  *  before, or is done. */
 static inline qn_time_t qn_client_due(const struct qn_client *c)
 {
-    if (c->task.requests == 0) {
+    bool half = qn_client_halves(c) > 0;
+    if (c->task.requests == 0 && !half) {
         return QN_TIME_NEVER;
     }
     if (c->task.schedule == NULL) {
         return c->outstanding == 0 || c->batch_left > 0 ? 0 : QN_TIME_NEVER;
     }
-    return c->outstanding < c->task.depth ? qn_schedule_next(&c->schedule)
-                                          : QN_TIME_NEVER;
+    if (c->outstanding == c->task.depth) {
+        return QN_TIME_NEVER;
+    }
+    return half ? 0 : qn_schedule_next(&c->schedule);
 }
 
 /**

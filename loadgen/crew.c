@@ -24,7 +24,9 @@ static struct qn_client_task preload_task(const struct qn_worker_plan *plan,
 {
     const struct qn_workload_opts *o = &plan->workload->opts;
     uint32_t users = plan->connections;
-    uint64_t fit = QN_WORKER_PRELOAD_BYTES / (o->key_size + o->value_size + 1);
+    uint64_t bytes =
+        qn_sizes_mean(&o->key_size) + qn_sizes_mean(&o->value_size);
+    uint64_t fit = QN_WORKER_PRELOAD_BYTES / (bytes + 1);
     fit = QN_MAX(fit, (uint64_t)1);
     return (struct qn_client_task){
         .depth = (uint32_t)QN_MIN(fit, (uint64_t)QN_WORKER_PRELOAD_DEPTH),
@@ -140,8 +142,16 @@ static int make_user(struct qn_crew *crew, const struct qn_worker_plan *plan,
     u->place = i;
     u->number = number;
     u->conn = &crew->conn[crew->conn_count];
-    qn_client_init(&u->client, plan->workload,
-                   QN_MAX(plan->pipeline, task.depth), qn_random_next(&seed));
+    const struct qn_client_opts opts = {
+        .workload = plan->workload,
+        .depth_max = QN_MAX(plan->pipeline, task.depth),
+        .number = number,
+        .clients = plan->connections,
+        .seed = qn_random_next(&seed),
+    };
+    if (qn_client_init(&u->client, &opts) != QN_OK) {
+        return QN_ENOMEM;
+    }
     u->random = qn_random_next(&seed);
     struct group group[2];
     uint32_t groups = groups_of(plan, group);
@@ -185,6 +195,9 @@ void qn_crew_fini(struct qn_crew *crew)
 {
     for (uint32_t i = 0; i < crew->conn_count; i++) {
         qn_lane_fini(&crew->conn[i].lane);
+    }
+    for (uint32_t i = 0; crew->user != NULL && i < crew->count; i++) {
+        qn_client_fini(&crew->user[i].client);
     }
     qn_agenda_fini(&crew->agenda);
     free(crew->user);

@@ -162,9 +162,10 @@ static void draw_title(const struct qn_figure *f)
                   r->mix, model, r->connections, r->connections == 1 ? "" : "s",
                   r->pipeline, r->threads, r->threads == 1 ? "" : "s");
     qn_svg_printf(f->to, "note", QN_FIGURE_TIME_LEFT, 77,
-                  "%s keys of %" PRIu64 " bytes, values of %" PRIu64
-                  " bytes \302\267 seed %" PRIu64 " \302\267 %.1f s",
-                  keys, r->key_size, r->value_size, r->seed, r->seconds);
+                  "%s keys (%.40s) of %.40s bytes, values of %.40s bytes "
+                  "\302\267 seed %" PRIu64 " \302\267 %.1f s",
+                  keys, r->dist, r->key_size, r->value_size, r->seed,
+                  r->seconds);
 }
 
 /* Columns of the table, at their right ends. */

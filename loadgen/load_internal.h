@@ -10,6 +10,7 @@
 #include "loadgen/client.h"
 #include "loadgen/collect.h"
 #include "loadgen/output.h"
+#include "loadgen/recipe.h"
 #include "loadgen/worker.h"
 
 #include <pthread.h>
@@ -29,7 +30,7 @@ struct qn_load {
     uint32_t to_count;
     const char *read_from[QN_LOAD_ADDRESSES_MAX];
     uint32_t read_from_count;
-    const char *mix_text;
+    struct qn_recipe recipe;
     struct qn_workload_opts workload_opts;
     uint64_t connections;
     uint64_t pipeline;

@@ -120,29 +120,30 @@ static int take_cpu_tree(const struct qn_option *o, const char *text)
     return QN_OK;
 }
 
-static int take_mix(const struct qn_option *o, const char *text)
+static int take_cas(const struct qn_option *o, const char *text)
 {
-    struct qn_load *l = o->to;
-    char error[160];
-    int err = qn_mix_parse(&l->workload_opts.mix, text, error, sizeof error);
-    if (err != QN_OK) {
-        fprintf(stderr, "quoin load: --mix: %s\n", error);
-        return QN_ENOENT;
+    enum qn_cas_form *form = o->to;
+    if (strcmp(text, "ifeq") == 0) {
+        *form = QN_CAS_IFEQ;
+    } else if (strcmp(text, "eval") == 0) {
+        *form = QN_CAS_EVAL;
+    } else {
+        return QN_EINVAL;
     }
-    l->mix_text = text;
     return QN_OK;
 }
 
 static const char summary[] =
     "Drive a RESP server and say how fast it answers. Without --rate each\n"
     "connection asks again when its last batch is answered; with it requests\n"
-    "have a schedule, and latency counts from there. Keys are uniformly\n"
-    "random; values read are checked. Counts take k, m, g, ki, mi, gi.";
+    "have a schedule, and latency counts from there. Values read are checked.\n"
+    "Counts and sizes take k, m, g, ki, mi, gi.";
 
 static bool parse_options(struct qn_load *l, int argc, char **argv,
                           int *exit_status)
 {
     struct qn_workload_opts *w = &l->workload_opts;
+    struct qn_recipe *r = &l->recipe;
     const struct qn_option table[] = {
         {"to", "ADDR", take_to, l, "HOST:PORT or unix:PATH; repeat for several",
          0, 0},
@@ -159,16 +160,22 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
          "open loop: per second; 50k, or 10k..90k, or 10k,20k", 0, 0},
         {"arrivals", "HOW", take_arrivals, &l->poisson,
          "with --rate: constant (default) or poisson", 0, 0},
-        {"mix", "NAME:WEIGHT,...", take_mix, l,
-         "of get set incr mset ping (get:80,set:20)", 0, 0},
+        {"workload", "NAME", qn_option_string, &r->workload,
+         "ycsb-a ycsb-b ycsb-c ycsb-d ycsb-f: mix, dist and sizes", 0, 0},
+        {"mix", "NAME:WEIGHT,...", qn_option_string, &r->mix,
+         "of " QN_MIX_NAMES, 0, 0},
+        {"dist", "NAME", qn_option_string, &r->dist,
+         "uniform zipf:0.99 hotspot:80:20 latest sequential", 0, 0},
         {"keys", "N", qn_option_count, &w->keys, "keys in use (1m)", 1,
          QN_KEYS_MAX},
-        {"key-size", "N", qn_option_count, &w->key_size, "bytes (16)", 2,
-         QN_KEY_SIZE_MAX},
-        {"value-size", "N", qn_option_count, &w->value_size, "bytes (16)", 0,
-         QN_VALUE_SIZE_MAX},
+        {"key-size", "N", qn_option_string, &r->key_size,
+         "bytes: 16, 16..250 or etc (16)", 0, 0},
+        {"value-size", "N", qn_option_string, &r->value_size,
+         "bytes: 100, 16..4096 or etc (16)", 0, 0},
         {"mset-keys", "N", qn_option_count, &w->mset_keys, "keys per MSET (10)",
          1, QN_MSET_KEYS_MAX},
+        {"cas", "FORM", take_cas, &w->cas, "how to say it: ifeq, eval (ifeq)",
+         0, 0},
         {"preload", NULL, qn_option_flag, &l->preload,
          "SET every key before the rest begins", 0, 0},
         {"warmup", "S", qn_option_double, &l->warmup,
@@ -208,26 +215,24 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
 /* What single options cannot know. */
 static int check_options(struct qn_load *l)
 {
-    const struct qn_workload_opts *w = &l->workload_opts;
     if (l->to_count == 0) {
         fprintf(stderr, "quoin load: name a server: --to HOST:PORT\n");
         return QN_EINVAL;
     }
-    uint64_t least = qn_workload_key_size_min(w->keys);
-    if (w->key_size < least) {
-        fprintf(stderr,
-                "quoin load: --keys %" PRIu64 " needs --key-size %" PRIu64
-                " or more\n",
-                w->keys, least);
-        return QN_EINVAL;
+    char error[QN_RECIPE_ERROR_MAX];
+    int err =
+        qn_recipe_parse(&l->recipe, &l->workload_opts, error, sizeof error);
+    if (err != QN_OK) {
+        fprintf(stderr, "quoin load: %s\n", error);
+        return err;
     }
     if (l->seconds == 0 && l->requests == 0) {
         fprintf(stderr, "quoin load: --seconds must be more than 0\n");
         return QN_EINVAL;
     }
-    char error[QN_OUTPUT_ERROR_MAX];
-    if (qn_output_check(&l->output, error) != QN_OK) {
-        fprintf(stderr, "quoin load: %s\n", error);
+    char output_error[QN_OUTPUT_ERROR_MAX];
+    if (qn_output_check(&l->output, output_error) != QN_OK) {
+        fprintf(stderr, "quoin load: %s\n", output_error);
         return QN_EINVAL;
     }
     return QN_OK;
@@ -292,11 +297,7 @@ static int resolve_all(struct qn_load *l)
 bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
 {
     *l = (struct qn_load){
-        .mix_text = "get:80,set:20",
-        .workload_opts = {.keys = 1000000,
-                          .key_size = 16,
-                          .value_size = 16,
-                          .mset_keys = 10},
+        .workload_opts = {.keys = 1000000, .mset_keys = 10},
         .connections = 50,
         .pin_text = "auto",
         .threads = 1,
@@ -304,8 +305,6 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
         .seconds = 10,
         .warmup = 0.5,
     };
-    char error[8];
-    qn_mix_parse(&l->workload_opts.mix, l->mix_text, error, sizeof error);
     if (getrandom(&l->seed, sizeof l->seed, 0) != sizeof l->seed) {
         l->seed = qn_clock_now();
     }

@@ -68,9 +68,8 @@ static int parse_item(const char *text, size_t len, uint64_t *weights,
             snprintf(error, error_size, "no operation '%s'; did you mean '%s'?",
                      item, near);
         } else {
-            snprintf(error, error_size,
-                     "no operation '%s'; there are get set incr mset ping",
-                     item);
+            snprintf(error, error_size, "no operation '%s'; there are %s", item,
+                     QN_MIX_NAMES);
         }
         return QN_EINVAL;
     }

@@ -3,6 +3,15 @@
 
 /**
  * Which operations a load consists of: "get:80,set:20". Pure, any thread.
+ *
+ *     get set del     of a key with a value
+ *     cas             compare-and-set of one
+ *     incr            of a counter
+ *     mset            several sets at once
+ *     insert          set of a key that did not exist
+ *     rmw             read-modify-write: a get, and when it is answered a set
+ *     scan            one SCAN from anywhere
+ *     ping            nothing: the way there and back
  */
 
 #include <stdbool.h>
@@ -14,7 +23,15 @@
     X(SET, "set")                                                              \
     X(INCR, "incr")                                                            \
     X(MSET, "mset")                                                            \
-    X(PING, "ping")
+    X(PING, "ping")                                                            \
+    X(DEL, "del")                                                              \
+    X(CAS, "cas")                                                              \
+    X(INSERT, "insert")                                                        \
+    X(RMW, "rmw")                                                              \
+    X(SCAN, "scan")
+
+/** All names, for help and errors. */
+#define QN_MIX_NAMES "get set incr mset ping del cas insert rmw scan"
 
 enum qn_op {
 #define X(name, text) QN_OP_##name,
@@ -29,7 +46,7 @@ const char *qn_op_name(enum qn_op op);
 /** It only reads the store. PING neither reads nor writes. */
 static inline bool qn_op_is_read(enum qn_op op)
 {
-    return op == QN_OP_GET;
+    return op == QN_OP_GET || op == QN_OP_SCAN;
 }
 
 /** It changes the store. */

@@ -140,12 +140,12 @@ void qn_report_about(const struct qn_report *r, char about[QN_REPORT_ABOUT_MAX])
     qn_report_model(r, model);
     snprintf(about, QN_REPORT_ABOUT_MAX,
              "%s: %s, %s, %" PRIu64 " connection%s, pipeline %" PRIu64
-             ", %" PRIu64 " thread%s; %" PRIu64 " keys of %" PRIu64
-             " bytes, values of %" PRIu64 " bytes, seed %" PRIu64,
+             ", %" PRIu64 " thread%s; %" PRIu64
+             " keys (%s) of %s bytes, values of %s bytes, seed %" PRIu64,
              r->addresses, r->mix, model, r->connections,
              r->connections == 1 ? "" : "s", r->pipeline, r->threads,
-             r->threads == 1 ? "" : "s", r->keys, r->key_size, r->value_size,
-             r->seed);
+             r->threads == 1 ? "" : "s", r->keys, r->dist, r->key_size,
+             r->value_size, r->seed);
 }
 
 static void print_cpu(FILE *to, const struct qn_report *r, uint64_t ops)

@@ -65,15 +65,16 @@ struct qn_report_second {
 
 struct qn_report {
     const char *addresses; /* as typed, with blanks between */
-    const char *mix;       /* as typed */
-    const char *rate;      /* as typed; NULL: closed loop */
-    bool poisson;          /* arrivals, else at equal distances */
+    const char *mix;       /* as typed, like dist and the sizes */
+    const char *dist;
+    const char *rate; /* as typed; NULL: closed loop */
+    bool poisson;     /* arrivals, else at equal distances */
     uint64_t connections;
     uint64_t pipeline;
     uint64_t threads;
     uint64_t keys;
-    uint64_t key_size;
-    uint64_t value_size;
+    const char *key_size;
+    const char *value_size;
     uint64_t seed;
     double seconds;               /* measured */
     uint64_t own_cpu_ns;          /* of this process while it measured */

@@ -123,6 +123,7 @@ static json_t *setup_of(const struct qn_report *r)
     json_t *j = json_object();
     set_text(j, "to", r->addresses);
     set_text(j, "mix", r->mix);
+    set_text(j, "dist", r->dist);
     if (r->rate != NULL) {
         set_text(j, "rate", r->rate);
         set_text(j, "arrivals", r->poisson ? "poisson" : "constant");
@@ -134,8 +135,8 @@ static json_t *setup_of(const struct qn_report *r)
     set_count(j, "pipeline", r->pipeline);
     set_count(j, "threads", r->threads);
     set_count(j, "keys", r->keys);
-    set_count(j, "key_size", r->key_size);
-    set_count(j, "value_size", r->value_size);
+    set_text(j, "key_size", r->key_size);
+    set_text(j, "value_size", r->value_size);
     /* A seed uses all 64 bits, which JSON's numbers do not. */
     char seed[24];
     snprintf(seed, sizeof seed, "%" PRIu64, r->seed);

@@ -2,21 +2,37 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "loadgen/random.h"
+#include "loadgen/digits.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * A request is a copy of its template of some 40 bytes and a few digits; of
- * what was asked only the number of the key is kept, and the value that a GET
- * must answer is made from it again. So requests may be outstanding while their
- * buffer is already filled with the next ones.
+ * A request is put together from blocks of constant size, which the compiler
+ * turns into a few moves: 16 digits of the key's number at once, the mark of a
+ * value at once. A block may reach over the end of what it means, never over
+ * its beginning: so the buffer keeps QN_REQUEST_SLACK bytes free.
+ *
+ * Of what was asked only the number of the key is kept, and the value that a
+ * GET must answer is made from it again. So requests may be outstanding while
+ * their buffer is already filled with the next ones.
  */
 
+#define BLOCK QN_DIGITS
+
 enum { EXTRA_MAX = 64 };
+
+#define TEXT(s)                                                                \
+    {                                                                          \
+        (const uint8_t *)(s), sizeof(s) - 1                                    \
+    }
+
+static const struct qn_slice ifeq = TEXT("$4\r\nIFEQ\r\n");
+static const struct qn_slice scan_tail =
+    TEXT("\r\n$5\r\nCOUNT\r\n$2\r\n10\r\n");
+static_assert(QN_SCAN_COUNT == 10, "the count above");
 
 int qn_outgoing_init(struct qn_outgoing *out, const struct qn_workload *w,
                      uint32_t depth)
@@ -40,110 +56,277 @@ void qn_outgoing_fini(struct qn_outgoing *out)
 }
 
 /* Bytes that follow each other share one piece. */
-static uint8_t *copy(struct qn_outgoing *out, const void *bytes, size_t len)
+static void add_piece(struct qn_outgoing *out, const uint8_t *from, size_t len)
 {
-    uint8_t *to = out->bytes + out->len;
-    memcpy(to, bytes, len);
-    out->len += len;
-    struct iovec *last =
-        out->iov_count > 0 ? &out->iov[out->iov_count - 1] : NULL;
-    if (last != NULL && (uint8_t *)last->iov_base + last->iov_len == to) {
-        last->iov_len += len;
-    } else {
-        out->iov[out->iov_count++] = (struct iovec){to, len};
+    if (out->iov_count > 0) {
+        struct iovec *last = &out->iov[out->iov_count - 1];
+        if ((uint8_t *)last->iov_base + last->iov_len == from) {
+            last->iov_len += len;
+            return;
+        }
     }
-    return to;
+    out->iov[out->iov_count++] = (struct iovec){(void *)from, len};
 }
 
 void qn_outgoing_append(struct qn_outgoing *out, const void *bytes, size_t len)
 {
     QN_ASSERT(len <= EXTRA_MAX);
-    copy(out, bytes, len);
+    uint8_t *to = out->bytes + out->len;
+    memcpy(to, bytes, len);
+    out->len += len;
+    add_piece(out, to, len);
 }
 
-static void add_piece(const struct qn_workload *w, const struct qn_template *t,
-                      uint64_t key, struct qn_outgoing *out)
-{
-    uint8_t *piece = copy(out, t->piece, t->piece_len);
-    uint8_t *key_end = piece + t->key_at;
-    qn_workload_digits(key_end, key, w->digits);
-    if (t->mark_len > 0) {
-        memcpy(piece + t->mark_at, key_end - t->mark_len, t->mark_len);
-    }
-    if (t->tail) {
-        out->iov[out->iov_count++] = (struct iovec){w->tail, w->tail_len};
-    }
-}
+/* ---- marks ---- */
 
-void qn_request_choose(const struct qn_workload *w, uint64_t *random,
-                       struct qn_request *r)
+static void hex16(uint8_t to[BLOCK], uint64_t n)
 {
-    const struct qn_mix *mix = &w->opts.mix;
-    uint32_t sum = mix->upto[QN_OP_COUNT - 1];
-    enum qn_op op = qn_mix_pick(mix, qn_random_below(random, sum));
-    *r = (struct qn_request){.op = (uint8_t)op};
-    if (w->template[op].pieces > 0) {
-        r->key = qn_random_below(random, w->opts.keys);
+    static const char digit[] = "0123456789abcdef";
+    for (int i = BLOCK - 1; i >= 0; i--) {
+        to[i] = (uint8_t)digit[n & 15];
+        n >>= 4;
     }
 }
 
-void qn_request_write(const struct qn_workload *w, uint64_t *random,
-                      const struct qn_request *r, struct qn_outgoing *out)
+static bool parse_hex16(const uint8_t from[BLOCK], uint64_t *out)
 {
-    const struct qn_template *t = &w->template[r->op];
-    copy(out, t->prefix, t->prefix_len);
-    uint64_t key = r->key;
-    for (uint32_t i = 0; i < t->pieces; i++) {
-        add_piece(w, t, key, out);
-        if (i + 1 < t->pieces) {
-            key = qn_random_below(random, w->opts.keys);
+    uint64_t n = 0;
+    for (int i = 0; i < BLOCK; i++) {
+        uint8_t c = from[i];
+        uint8_t digit = 16;
+        if (c >= '0' && c <= '9') {
+            digit = (uint8_t)(c - '0');
+        } else if (c >= 'a' && c <= 'f') {
+            digit = (uint8_t)(c - 'a' + 10);
         }
+        if (digit == 16) {
+            return false;
+        }
+        n = n << 4 | digit;
+    }
+    *out = n;
+    return true;
+}
+
+/* ---- writing ---- */
+
+static uint8_t *put(uint8_t *p, const struct qn_slice *s)
+{
+    memcpy(p, s->data, s->len);
+    return p + s->len;
+}
+
+static uint8_t *put_crlf(uint8_t *p)
+{
+    memcpy(p, "\r\n", 2);
+    return p + 2;
+}
+
+/* "$100" and CRLF. */
+static uint8_t *put_bulk_header(uint8_t *p, uint64_t size)
+{
+    QN_DASSERT(size < 10000000000);
+    uint8_t block[BLOCK];
+    uint64_t lower = qn_digits8(size % 100000000);
+    *p++ = '$';
+    if (size < 10) {
+        *p++ = (uint8_t)('0' + size);
+    } else if (size < 100) {
+        memcpy(p, (uint8_t *)&lower + 6, 2);
+        p += 2;
+    } else {
+        uint32_t digits = qn_digits_count(size);
+        qn_digits16(block, size);
+        memcpy(p, block + BLOCK - digits, digits);
+        p += digits;
+    }
+    return put_crlf(p);
+}
+
+static uint8_t *put_key(const struct qn_workload *w, uint8_t *p, char letter,
+                        uint64_t key)
+{
+    uint64_t size = qn_workload_key_size(w, key);
+    p = put_bulk_header(p, size);
+    uint8_t block[BLOCK];
+    qn_digits16(block, key);
+    if (size >= BLOCK) {
+        if (size > BLOCK) {
+            memset(p, '0', size - BLOCK);
+        }
+        memcpy(p + size - BLOCK, block, BLOCK);
+    } else {
+        memcpy(p, block + BLOCK - size, size);
+    }
+    *p = (uint8_t)letter;
+    return put_crlf(p + size);
+}
+
+/* What begins a value of `size` bytes: @return its length. */
+static size_t make_mark(const struct qn_workload *w, uint64_t key,
+                        uint64_t value, uint64_t size, uint8_t mark[BLOCK])
+{
+    if (w->opts.unique) {
+        hex16(mark, value);
+        return QN_MARK_UNIQUE;
+    }
+    size_t len = QN_MIN(size, (uint64_t)QN_MARK_PLAIN);
+    uint8_t block[2 * BLOCK] = {0};
+    uint64_t lower = qn_digits8(key % 100000000);
+    memcpy(block, &lower, 8);
+    memcpy(mark, block + QN_MARK_PLAIN - len, BLOCK);
+    return len;
+}
+
+/* The filler behind the mark, with CRLF. */
+static const uint8_t *filler_of(const struct qn_workload *w, size_t len)
+{
+    return w->filler + w->filler_len - len - 2;
+}
+
+/* A request being written: what lies between out->len and p is no piece yet. */
+struct pen {
+    const struct qn_workload *workload;
+    struct qn_outgoing *out;
+    uint8_t *p;
+};
+
+static void pen_flush(struct pen *pen)
+{
+    struct qn_outgoing *out = pen->out;
+    uint8_t *from = out->bytes + out->len;
+    size_t len = (size_t)(pen->p - from);
+    add_piece(out, from, len);
+    out->len += len;
+}
+
+static void pen_value(struct pen *pen, uint64_t key, uint64_t value)
+{
+    const struct qn_workload *w = pen->workload;
+    uint64_t size = qn_workload_value_size(w, key);
+    uint8_t mark[BLOCK];
+    size_t mark_len = make_mark(w, key, value, size, mark);
+    size_t rest = size - mark_len;
+    pen->p = put_bulk_header(pen->p, size);
+    memcpy(pen->p, mark, BLOCK);
+    pen->p += mark_len;
+    if (size <= QN_VALUE_INLINE_MAX) {
+        memcpy(pen->p, filler_of(w, rest), rest + 2);
+        pen->p += rest + 2;
+    } else {
+        pen_flush(pen);
+        add_piece(pen->out, filler_of(w, rest), rest + 2);
     }
 }
 
-static bool is_text(const struct qn_reply *r, const char *text)
+static void pen_key(struct pen *pen, char letter, uint64_t key)
 {
-    return r->type == '+' && r->head_len == strlen(text) &&
-           memcmp(r->head, text, r->head_len) == 0;
+    pen->p = put_key(pen->workload, pen->p, letter, key);
 }
 
-/* A GET answers null or the value that everybody writes to this key. */
-static bool value_is_right(const struct qn_workload *w, uint64_t key,
-                           const struct qn_reply *r)
+static void pen_cas(struct pen *pen, const struct qn_request *r)
 {
-    uint8_t mark[QN_VALUE_MARK_MAX];
-    if (r->type != '$' || (uint64_t)r->number != w->opts.value_size) {
+    pen_key(pen, 'k', r->key);
+    if (pen->workload->opts.cas == QN_CAS_IFEQ) {
+        pen_value(pen, r->key, r->value);
+        pen->p = put(pen->p, &ifeq);
+        pen_value(pen, r->key, r->expected);
+    } else {
+        pen_value(pen, r->key, r->expected);
+        pen_value(pen, r->key, r->value);
+    }
+}
+
+static void pen_mset(struct pen *pen, struct qn_walk *walk)
+{
+    for (uint64_t i = 0; i < pen->workload->opts.mset_keys; i++) {
+        uint64_t key = qn_walk_next(walk);
+        pen_key(pen, 'k', key);
+        pen_value(pen, key, 0);
+    }
+}
+
+static void pen_scan(struct pen *pen, uint64_t cursor)
+{
+    qn_digits16(pen->p, cursor);
+    pen->p = put(pen->p + BLOCK, &scan_tail);
+}
+
+void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
+                      struct qn_walk *walk, struct qn_outgoing *out)
+{
+    struct pen pen = {w, out, put(out->bytes + out->len, &w->head[r->command])};
+    switch ((enum qn_command)r->command) {
+    case QN_COMMAND_GET:
+    case QN_COMMAND_DEL:
+        pen_key(&pen, 'k', r->key);
+        break;
+    case QN_COMMAND_INCR:
+        pen_key(&pen, 'c', r->key);
+        break;
+    case QN_COMMAND_SET:
+        pen_key(&pen, 'k', r->key);
+        pen_value(&pen, r->key, r->value);
+        break;
+    case QN_COMMAND_CAS:
+        pen_cas(&pen, r);
+        break;
+    case QN_COMMAND_MSET:
+        pen_mset(&pen, walk);
+        break;
+    case QN_COMMAND_SCAN:
+        pen_scan(&pen, r->key);
+        break;
+    case QN_COMMAND_PING:
+    case QN_COMMAND_COUNT:
+        break;
+    }
+    pen_flush(&pen);
+}
+
+/* ---- checking ---- */
+
+bool qn_request_check_value(const struct qn_workload *w, uint64_t key,
+                            const struct qn_reply *reply, uint64_t *value)
+{
+    uint64_t size = qn_workload_value_size(w, key);
+    if (reply->type != '$' || (uint64_t)reply->number != size) {
         return false;
     }
-    if (w->mark_len == 0) {
-        return true; /* an empty value has no head */
+    if (size == 0) { /* has no head */
+        return true;
     }
-    qn_workload_digits(mark + w->mark_len, key, (uint32_t)w->mark_len);
-    return memcmp(r->head, mark, w->mark_len) == 0;
+    uint8_t mark[BLOCK];
+    size_t mark_len = make_mark(w, key, 0, size, mark);
+    uint64_t number = 0;
+    if (w->opts.unique) {
+        if (!parse_hex16(reply->head, &number)) {
+            return false;
+        }
+    } else if (memcmp(reply->head, mark, mark_len) != 0) {
+        return false;
+    }
+    if (memcmp(reply->head + mark_len, filler_of(w, size - mark_len),
+               reply->head_len - mark_len) != 0) {
+        return false;
+    }
+    *value = number;
+    return true;
 }
 
-bool qn_request_is_right(const struct qn_workload *w,
-                         const struct qn_request *r,
-                         const struct qn_reply *reply)
-{
-    switch (r->op) {
-    case QN_OP_GET:
-        return reply->type == '_' || value_is_right(w, r->key, reply);
-    case QN_OP_INCR:
-        return reply->type == ':';
-    case QN_OP_PING:
-        return is_text(reply, "PONG");
-    default:
-        return is_text(reply, "OK");
-    }
-}
-
-void qn_request_describe(const struct qn_request *r, char *text, size_t size)
+void qn_request_describe(const struct qn_workload *w,
+                         const struct qn_request *r, char *text, size_t size)
 {
     const char *name = qn_op_name((enum qn_op)r->op);
-    if (r->op == QN_OP_PING) {
+    if (r->command == QN_COMMAND_PING || r->command == QN_COMMAND_MSET ||
+        r->command == QN_COMMAND_SCAN) {
         snprintf(text, size, "%s", name);
-    } else {
-        snprintf(text, size, "%s of key number %" PRIu64, name, r->key);
+        return;
     }
+    uint8_t key[2 * QN_REQUEST_SLACK + QN_KEY_SIZE_MAX];
+    uint8_t *end =
+        put_key(w, key, r->command == QN_COMMAND_INCR ? 'c' : 'k', r->key);
+    int len = (int)qn_workload_key_size(w, r->key);
+    snprintf(text, size, "%s of key %.*s", name, len,
+             (const char *)end - 2 - len);
 }

@@ -2,10 +2,10 @@
 #define QN_LOADGEN_REQUEST_H
 
 /**
- * One request: what it asks, its bytes, and whether a reply answers it.
+ * One request: what it asks, its bytes, and whether a value answers it.
  *
- * When it is sent and on which connection is the client's affair (client.h);
- * what a workload consists of is the workload's (workload.h).
+ * Which one comes next is the asker's affair (asker.h), when it is sent and on
+ * which connection the client's (client.h).
  *
  * One thread per buffer. No allocation after init.
  */
@@ -17,16 +17,23 @@
 
 /** Bytes on their way to a socket. Private but for iov and iov_count. */
 struct qn_outgoing {
-    uint8_t *bytes; /* without tails */
+    uint8_t *bytes; /* without long values */
     size_t len;
-    struct iovec *iov; /* all of it, in order; the caller may change it */
+    struct iovec *iov; /* all of it, in order; the caller may change it. Bytes
+                          that follow each other share one. */
     int iov_count;
 };
 
 /** What is remembered of a request until it is answered. */
 struct qn_request {
-    uint8_t op;   /* an enum qn_op */
-    uint64_t key; /* number of its key, of the first of several */
+    uint64_t key;      /* its number; SCAN: the cursor */
+    uint64_t value;    /* unique values: what it writes */
+    uint64_t expected; /* unique values, CAS: what it expects to find */
+    uint64_t since;  /* of the caller: when its operation was meant to begin */
+    uint64_t begun;  /* of the caller: when it did */
+    uint8_t op;      /* enum qn_op: what it counts as */
+    uint8_t command; /* enum qn_command: what is sent */
+    bool follows;    /* the second half of an operation */
 };
 
 /** Room for `depth` requests.
@@ -46,21 +53,20 @@ static inline void qn_outgoing_clear(struct qn_outgoing *out)
 /** Append bytes that belong to no workload, 64 at most. */
 void qn_outgoing_append(struct qn_outgoing *out, const void *bytes, size_t len);
 
-/** Choose the next request of a client.
- *  @param random  The client's state; advanced. */
-void qn_request_choose(const struct qn_workload *w, uint64_t *random,
-                       struct qn_request *r);
+/** Append a request's bytes. @param walk  Draws the keys of an MSET. */
+void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
+                      struct qn_walk *walk, struct qn_outgoing *out);
 
-/** Append its bytes. @param random  Draws the other keys of an MSET. */
-void qn_request_write(const struct qn_workload *w, uint64_t *random,
-                      const struct qn_request *r, struct qn_outgoing *out);
+/**
+ * Is this reply a value of that key: type, size and content?
+ *
+ * @param value  Filled if it is: its number, with unique values; else 0.
+ */
+bool qn_request_check_value(const struct qn_workload *w, uint64_t key,
+                            const struct qn_reply *reply, uint64_t *value);
 
-/** A reply that is no error answers this request: type, size and content. */
-bool qn_request_is_right(const struct qn_workload *w,
-                         const struct qn_request *r,
-                         const struct qn_reply *reply);
-
-/** "get of key number 42", for a message. */
-void qn_request_describe(const struct qn_request *r, char *text, size_t size);
+/** "get of key k0000042", for a message. At most `size` bytes with the 0. */
+void qn_request_describe(const struct qn_workload *w,
+                         const struct qn_request *r, char *text, size_t size);
 
 #endif

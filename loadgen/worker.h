@@ -24,7 +24,7 @@
 /* Without any connection for so long, a preload or a count gives up. */
 #define QN_WORKER_GIVE_UP_MS    10000
 #define QN_WORKER_PRELOAD_DEPTH 64
-/* Bytes that a preload keeps in flight per client, at most. */
+/* Bytes that a preload keeps in flight per client, on average at most. */
 #define QN_WORKER_PRELOAD_BYTES (UINT64_C(1) << 20)
 
 /** What all workers share; constant while they run, but for the times, which

@@ -1,208 +1,168 @@
 #include "loadgen/workload.h"
 
 #include "core/base/assert.h"
-#include "core/base/bits.h"
 #include "core/base/err.h"
+#include "loadgen/digits.h"
+#include "loadgen/random.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * Templates hold key number 0, so only the digits of a request's key number
- * that can be anything but 0 are ever written, into the key and, for a value,
- * into its mark.
+ * What all requests share is made once: the bytes before the first key of each
+ * command, and one block of filler. The filler of a value is the END of that
+ * block, so that one piece of memory holds it together with its CRLF, whatever
+ * the size.
  *
- * Why the mark has 8 digits and not all of them: a reply is checked against
- * the key that is still in the send buffer, by one short comparison per GET;
- * 8 digits tell 10^8 keys apart.
+ * Why a plain mark has 8 digits and not all of them: small values are common,
+ * and 8 digits tell 10^8 keys apart.
+ *
+ * Sizes do not depend on the seed: a second run finds what the first one wrote.
  */
 
-static const char filler[] = "quoin quoin quoin quoin quoin quoin quoin quoin ";
+/* Insertions number their keys beyond what a run can ever reach. */
+#define INSERT_NUMBERS UINT64_C(1000000000000)
 
-struct text {
-    uint8_t *bytes;
-    size_t len;
-    bool oom;
+static const char pattern[] =
+    "quoin quoin quoin quoin quoin quoin quoin quoin ";
+
+#define SCRIPT                                                                 \
+    "if redis.call('GET',KEYS[1])==ARGV[1] then "                              \
+    "return redis.call('SET',KEYS[1],ARGV[2]) end return false"
+
+#define TEXT(s)                                                                \
+    {                                                                          \
+        (const uint8_t *)(s), sizeof(s) - 1                                    \
+    }
+
+static const struct qn_slice heads[QN_COMMAND_COUNT] = {
+    [QN_COMMAND_GET] = TEXT("*2\r\n$3\r\nGET\r\n"),
+    [QN_COMMAND_SET] = TEXT("*3\r\n$3\r\nSET\r\n"),
+    [QN_COMMAND_INCR] = TEXT("*2\r\n$4\r\nINCR\r\n"),
+    [QN_COMMAND_PING] = TEXT("*1\r\n$4\r\nPING\r\n"),
+    [QN_COMMAND_DEL] = TEXT("*2\r\n$3\r\nDEL\r\n"),
+    [QN_COMMAND_CAS] = TEXT("*5\r\n$3\r\nSET\r\n"),
+    [QN_COMMAND_SCAN] = TEXT("*4\r\n$4\r\nSCAN\r\n$16\r\n"),
 };
+static const struct qn_slice eval_head =
+    TEXT("*6\r\n$4\r\nEVAL\r\n$100\r\n" SCRIPT "\r\n$1\r\n1\r\n");
+static_assert(sizeof SCRIPT - 1 == 100, "the length above");
 
-static void append(struct text *t, const void *bytes, size_t len)
+/* ---- sizes ---- */
+
+/* Independent for keys and values, and of the order of the keys. */
+static uint64_t hash(uint64_t key, uint64_t salt)
 {
-    uint8_t *grown = t->oom ? NULL : realloc(t->bytes, t->len + len + 1);
-    if (grown == NULL) {
-        t->oom = true;
-        return;
-    }
-    if (len > 0) {
-        memcpy(grown + t->len, bytes, len);
-    }
-    t->bytes = grown;
-    t->len += len;
+    return qn_random_mix((2 * key + salt) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-static void append_header(struct text *t, char type, uint64_t n)
+static uint64_t size_of(const struct qn_sizes *s, uint64_t key, uint64_t salt)
 {
-    char line[32];
-    int len = snprintf(line, sizeof line, "%c%" PRIu64 "\r\n", type, n);
-    append(t, line, (size_t)len);
+    return s->kind == QN_SIZES_FIXED ? s->min : qn_sizes_at(s, hash(key, salt));
 }
 
-static void append_filler(struct text *t, size_t len)
+uint64_t qn_workload_key_size(const struct qn_workload *w, uint64_t key)
 {
-    while (len > 0 && !t->oom) {
-        size_t n = QN_MIN(len, sizeof filler - 1);
-        append(t, filler, n);
-        len -= n;
-    }
+    return size_of(&w->opts.key_size, key, 0);
 }
 
-static void append_bulk(struct text *t, const char *s)
+uint64_t qn_workload_value_size(const struct qn_workload *w, uint64_t key)
 {
-    append_header(t, '$', strlen(s));
-    append(t, s, strlen(s));
-    append(t, "\r\n", 2);
+    return size_of(&w->opts.value_size, key, 1);
 }
 
-static void append_zeros(struct text *t, size_t len)
+static uint64_t keys_end(const struct qn_workload_opts *o)
 {
-    for (size_t i = 0; i < len; i++) {
-        append(t, "0", 1);
-    }
+    bool grows = qn_mix_weight(&o->mix, QN_OP_INSERT) > 0;
+    return grows ? INSERT_NUMBERS : o->keys;
 }
 
-static void append_key(struct text *t, char letter, uint64_t size)
+uint64_t qn_workload_key_size_min(const struct qn_workload_opts *opts)
 {
-    append_header(t, '$', size);
-    append(t, &letter, 1);
-    append_zeros(t, size - 1);
+    return 1 + qn_digits_count(keys_end(opts) - 1);
 }
 
-static bool has_value(enum qn_op op)
-{
-    return op == QN_OP_SET || op == QN_OP_MSET;
-}
+/* ---- life ---- */
 
-/* The value's header, its mark, and as much of the rest as is inline. */
-static void append_value(const struct qn_workload *w, struct text *t,
-                         struct qn_template *p)
+static int make_filler(struct qn_workload *w)
 {
-    append(t, "\r\n", 2);
-    append_header(t, '$', w->opts.value_size);
-    p->mark_at = t->len;
-    p->mark_len = w->mark_len;
-    append_zeros(t, w->mark_len);
-    p->tail = w->tail_len > 0;
-    if (!p->tail) {
-        append_filler(t, w->opts.value_size - w->mark_len);
-        append(t, "\r\n", 2);
-    }
-}
-
-static int make_template(struct qn_workload *w, enum qn_op op)
-{
-    static const char *const command[QN_OP_COUNT] = {
-        [QN_OP_GET] = "GET",   [QN_OP_SET] = "SET",   [QN_OP_INCR] = "INCR",
-        [QN_OP_MSET] = "MSET", [QN_OP_PING] = "PING",
-    };
-    struct qn_template *p = &w->template[op];
-    p->pieces = op == QN_OP_PING   ? 0
-                : op == QN_OP_MSET ? (uint32_t)w->opts.mset_keys
-                                   : 1;
-    struct text prefix = {0};
-    append_header(&prefix, '*',
-                  1 + (uint64_t)p->pieces * (has_value(op) ? 2 : 1));
-    append_bulk(&prefix, command[op]);
-
-    struct text piece = {0};
-    append_key(&piece, op == QN_OP_INCR ? 'c' : 'k', w->opts.key_size);
-    p->key_at = piece.len;
-    if (has_value(op)) {
-        append_value(w, &piece, p);
-    } else {
-        append(&piece, "\r\n", 2);
-    }
-    p->prefix = prefix.bytes;
-    p->prefix_len = prefix.len;
-    p->piece = piece.bytes;
-    p->piece_len = piece.len;
-    w->copy_max = QN_MAX(w->copy_max, p->prefix_len + p->pieces * p->piece_len);
-    w->iov_max = QN_MAX(w->iov_max, p->tail ? 2 * p->pieces : 1);
-    return prefix.oom || piece.oom ? QN_ENOMEM : QN_OK;
-}
-
-static int make_tail(struct qn_workload *w)
-{
-    if (w->opts.value_size <= QN_VALUE_INLINE_MAX) {
-        return QN_OK;
-    }
-    size_t len = w->opts.value_size - w->mark_len;
-    w->tail = malloc(len + 2);
-    if (w->tail == NULL) {
+    w->filler_len = w->opts.value_size.max + 2;
+    w->filler = malloc(w->filler_len);
+    if (w->filler == NULL) {
         return QN_ENOMEM;
     }
+    size_t len = w->filler_len - 2;
     for (size_t i = 0; i < len; i++) {
-        w->tail[i] = (uint8_t)filler[i % (sizeof filler - 1)];
+        /* From the end: filler of any two sizes ends alike. */
+        w->filler[len - 1 - i] =
+            (uint8_t)pattern[sizeof pattern - 2 - i % (sizeof pattern - 1)];
     }
-    memcpy(w->tail + len, "\r\n", 2);
-    w->tail_len = len + 2;
+    memcpy(w->filler + len, "\r\n", 2);
     return QN_OK;
 }
 
-static uint32_t count_digits(uint64_t n)
+static void make_heads(struct qn_workload *w)
 {
-    uint32_t digits = 1;
-    for (; n >= 10; n /= 10) {
-        digits++;
+    memcpy(w->head, heads, sizeof heads);
+    if (w->opts.cas == QN_CAS_EVAL) {
+        w->head[QN_COMMAND_CAS] = eval_head;
     }
-    return digits;
+    int len =
+        snprintf((char *)w->mset_head, sizeof w->mset_head,
+                 "*%" PRIu64 "\r\n$4\r\nMSET\r\n", 1 + 2 * w->opts.mset_keys);
+    w->head[QN_COMMAND_MSET] = (struct qn_slice){w->mset_head, (size_t)len};
 }
 
-uint64_t qn_workload_key_size_min(uint64_t keys)
+/* Room for the largest request. */
+static void make_limits(struct qn_workload *w)
 {
-    return 1 + count_digits(keys - 1);
+    const struct qn_workload_opts *o = &w->opts;
+    size_t header = 1 + 10 + 2;
+    size_t key = header + o->key_size.max + 2;
+    size_t value =
+        header + QN_MIN(o->value_size.max, (uint64_t)QN_VALUE_INLINE_MAX) + 2;
+    bool mset = qn_mix_weight(&o->mix, QN_OP_MSET) > 0;
+    uint64_t pairs = mset ? QN_MAX(o->mset_keys, UINT64_C(2)) : 2;
+    w->copy_max = eval_head.len + pairs * (key + value) + QN_REQUEST_SLACK;
+    w->iov_max = (uint32_t)(2 * pairs + 1);
+}
+
+static bool are_valid(const struct qn_workload_opts *o)
+{
+    return o->keys >= 1 && o->keys <= QN_KEYS_MAX &&
+           o->key_size.min <= o->key_size.max &&
+           o->key_size.max >= qn_workload_key_size_min(o) &&
+           o->key_size.max <= QN_KEY_SIZE_MAX &&
+           o->value_size.min <= o->value_size.max &&
+           o->value_size.max <= QN_VALUE_SIZE_MAX && o->mset_keys >= 1 &&
+           o->mset_keys <= QN_MSET_KEYS_MAX &&
+           !(o->unique && qn_mix_weight(&o->mix, QN_OP_MSET) > 0);
 }
 
 int qn_workload_init(struct qn_workload *w, const struct qn_workload_opts *opts)
 {
-    if (opts->keys < 1 || opts->keys > QN_KEYS_MAX ||
-        opts->key_size < qn_workload_key_size_min(opts->keys) ||
-        opts->key_size > QN_KEY_SIZE_MAX ||
-        opts->value_size > QN_VALUE_SIZE_MAX || opts->mset_keys < 1 ||
-        opts->mset_keys > QN_MSET_KEYS_MAX) {
+    if (!are_valid(opts)) {
         return QN_EINVAL;
     }
     *w = (struct qn_workload){.opts = *opts};
-    w->digits = count_digits(opts->keys - 1);
-    uint64_t mark_max = QN_MIN(opts->value_size, (uint64_t)QN_VALUE_MARK_MAX);
-    w->mark_len = QN_MIN(mark_max, opts->key_size - 1);
-    int err = make_tail(w);
-    for (int op = 0; op < QN_OP_COUNT && err == QN_OK; op++) {
-        if (op == QN_OP_SET || qn_mix_weight(&opts->mix, (enum qn_op)op) > 0) {
-            err = make_template(w, (enum qn_op)op);
-        }
+    struct qn_sizes *key = &w->opts.key_size;
+    struct qn_sizes *value = &w->opts.value_size;
+    key->min = QN_MAX(key->min, qn_workload_key_size_min(opts));
+    if (opts->unique) {
+        value->min = QN_MAX(value->min, (uint64_t)QN_MARK_UNIQUE);
+        value->max = QN_MAX(value->max, value->min);
     }
-    if (err != QN_OK) {
-        qn_workload_fini(w);
-    }
-    return err;
+    qn_dist_init(&w->dist, &opts->dist, opts->keys);
+    make_heads(w);
+    make_limits(w);
+    return make_filler(w);
 }
 
 void qn_workload_fini(struct qn_workload *w)
 {
-    for (int op = 0; op < QN_OP_COUNT; op++) {
-        free(w->template[op].prefix);
-        free(w->template[op].piece);
-    }
-    free(w->tail);
+    free(w->filler);
     *w = (struct qn_workload){0};
-}
-
-void qn_workload_digits(uint8_t *end, uint64_t key, uint32_t digits)
-{
-    QN_DASSERT(digits >= 1);
-    for (uint32_t i = 0; i < digits; i++) {
-        *--end = (uint8_t)('0' + key % 10);
-        key /= 10;
-    }
 }

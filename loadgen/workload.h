@@ -2,25 +2,31 @@
 #define QN_LOADGEN_WORKLOAD_H
 
 /**
- * What is asked: keys, values and the bytes of each request.
+ * What is asked: operations, keys, values. Their bytes: request.h.
  *
  * Key number i is a letter and i in decimal, padded with zeros: 'k' for keys
- * with a value, 'c' for counters (INCR). Its value is always the same bytes:
- * the last QN_VALUE_MARK_MAX digits of the key (or what fits), then filler. So
- * every GET can be checked, whoever wrote last.
+ * with a value, 'c' for counters (INCR). Sizes of key and value are functions
+ * of i. A value is a mark and filler, up to its size:
  *
- * Requests are made from templates: a template is copied and its digits are
- * filled in. Values longer than QN_VALUE_INLINE_MAX are not copied: the filler
- * is one block that all requests point to.
+ *     plain    the last QN_MARK_PLAIN digits of the key, or what fits: a key
+ *              has one value, whoever writes it, so every GET can be checked
+ *     unique   QN_MARK_UNIQUE hexadecimal digits of a number that no other
+ *              write has; a value is that long at least
  *
- *     prefix           piece (one per key)                       tail
- *     *3$3SET          $16 k000000000000042 $100 00000042xxxx    xxxx...CRLF
- *                           ^ key_at             ^ mark_at       (long values)
+ * Values longer than QN_VALUE_INLINE_MAX are not copied: requests point into
+ * one block of filler that all share.
  *
- * Immutable after init: shared by all threads.
+ *     head             key                       value
+ *     *3$3SET          $16 k000000000000042      $100 00000042xxxx xxxx...CRLF
+ *     (per operation)                                 mark         (block)
+ *
+ * Immutable after init: shared by all threads. It must stay where it is.
  */
 
+#include "core/base/bits.h"
+#include "loadgen/dist.h"
 #include "loadgen/mix.h"
+#include "loadgen/sizes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,43 +36,55 @@
 #define QN_KEY_SIZE_MAX     1024
 #define QN_VALUE_SIZE_MAX   (UINT64_C(512) << 20)
 #define QN_VALUE_INLINE_MAX 256
-#define QN_VALUE_MARK_MAX   8
+#define QN_MARK_PLAIN       8
+#define QN_MARK_UNIQUE      16
 #define QN_MSET_KEYS_MAX    1000
+#define QN_SCAN_COUNT       10 /* of each SCAN */
+#define QN_REQUEST_SLACK    32 /* bytes that writing may touch past its end */
+
+/** How a compare-and-set is said. Both answer OK, or null if it fails. */
+enum qn_cas_form {
+    QN_CAS_IFEQ, /* SET key new IFEQ old: Redis 8.4, Valkey 8.1, quoind */
+    QN_CAS_EVAL  /* a script: any Redis */
+};
 
 struct qn_workload_opts {
     struct qn_mix mix;
-    uint64_t keys;       /* 1..QN_KEYS_MAX */
-    uint64_t key_size;   /* bytes; a letter and all digits of keys - 1 */
-    uint64_t value_size; /* bytes, 0..QN_VALUE_SIZE_MAX */
-    uint64_t mset_keys;  /* keys per MSET, 1..QN_MSET_KEYS_MAX */
+    struct qn_dist_spec dist;
+    uint64_t keys;              /* 1..QN_KEYS_MAX; insert adds more */
+    struct qn_sizes key_size;   /* up to QN_KEY_SIZE_MAX; its min is raised to
+                                   what a letter and all digits need */
+    struct qn_sizes value_size; /* up to QN_VALUE_SIZE_MAX */
+    uint64_t mset_keys;         /* keys per MSET, 1..QN_MSET_KEYS_MAX */
+    enum qn_cas_form cas;
+    bool unique; /* unique values; then no mset */
 };
 
-struct qn_template {
-    uint8_t *prefix; /* [prefix_len] once per request */
-    size_t prefix_len;
-    uint8_t *piece; /* [piece_len] once per key */
-    size_t piece_len;
-    size_t key_at;   /* where the digits end that vary, in the piece */
-    size_t mark_at;  /* where the value's mark begins, in the piece */
-    size_t mark_len; /* 0: no value or an empty one */
-    uint32_t pieces; /* 0 for PING */
-    bool tail;       /* each piece is followed by the shared tail */
+/** What is sent for an operation, or for a part of it. */
+enum qn_command {
+    QN_COMMAND_GET,
+    QN_COMMAND_SET,
+    QN_COMMAND_INCR,
+    QN_COMMAND_MSET,
+    QN_COMMAND_PING,
+    QN_COMMAND_DEL,
+    QN_COMMAND_CAS,
+    QN_COMMAND_SCAN,
+    QN_COMMAND_COUNT
 };
 
 struct qn_workload {
     struct qn_workload_opts opts;
-    struct qn_template template[QN_OP_COUNT]; /* of the mix, and SET */
-    uint32_t digits;                          /* decimal digits of keys - 1 */
-    size_t mark_len;  /* bytes of a value that tell its key */
-    uint8_t *tail;    /* [tail_len] end of a long value, with CRLF */
-    size_t tail_len;  /* 0: values are inline */
+    struct qn_dist dist;
+    struct qn_slice head[QN_COMMAND_COUNT]; /* before the first key */
+    uint8_t mset_head[32];
+    uint8_t *filler; /* [filler_len] ends with CRLF */
+    size_t filler_len;
     size_t copy_max;  /* bytes that one request copies, at most */
     uint32_t iov_max; /* pieces of memory that one request needs, at most */
 };
 
 /**
- * Make the templates.
- *
  * @return QN_OK; QN_EINVAL if key_size cannot hold the keys or another value is
  *         out of its range; QN_ENOMEM. Nothing is left behind on failure.
  */
@@ -75,10 +93,11 @@ int qn_workload_init(struct qn_workload *w,
 
 void qn_workload_fini(struct qn_workload *w);
 
-/** The smallest key_size that holds so many keys. */
-uint64_t qn_workload_key_size_min(uint64_t keys);
+/** The smallest key size that holds so many keys, and insertions. */
+uint64_t qn_workload_key_size_min(const struct qn_workload_opts *opts);
 
-/** Write key's `digits` last decimal digits so that they end before `end`. */
-void qn_workload_digits(uint8_t *end, uint64_t key, uint32_t digits);
+/** Bytes of a key and of its value. */
+uint64_t qn_workload_key_size(const struct qn_workload *w, uint64_t key);
+uint64_t qn_workload_value_size(const struct qn_workload *w, uint64_t key);
 
 #endif

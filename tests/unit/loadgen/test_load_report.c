@@ -41,8 +41,9 @@ static void make(void)
                                 .pipeline = 2,
                                 .threads = 1,
                                 .keys = 10,
-                                .key_size = 16,
-                                .value_size = 4,
+                                .dist = "uniform",
+                                .key_size = "16",
+                                .value_size = "4",
                                 .seed = UINT64_MAX,
                                 .seconds = 0.5,
                                 .own_cpu_ns = 3000,
@@ -189,11 +190,12 @@ Test(report, what_was_run_is_one_line)
     report.poisson = true;
     char about[QN_REPORT_ABOUT_MAX];
     qn_report_about(&report, about);
-    cr_assert_str_eq(about,
-                     "127.0.0.1:1: get:2,set, open loop 5k..9k/s, poisson, 1 "
-                     "connection, pipeline 2, 1 thread; 10 keys of 16 bytes, "
-                     "values of 4 bytes, seed 18446744073709551615",
-                     "%s", about);
+    cr_assert_str_eq(
+        about,
+        "127.0.0.1:1: get:2,set, open loop 5k..9k/s, poisson, 1 "
+        "connection, pipeline 2, 1 thread; 10 keys (uniform) "
+        "of 16 bytes, values of 4 bytes, seed 18446744073709551615",
+        "%s", about);
 }
 
 /* ---- the picture ---- */

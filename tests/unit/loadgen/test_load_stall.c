@@ -115,7 +115,11 @@ static void set_up(uint32_t depth, struct qn_rate *rate, bool poisson)
     memset(&stats, 0, sizeof stats);
     memset(&server, 0, sizeof server);
     struct qn_workload_opts opts = {
-        .keys = 1, .key_size = 8, .value_size = 8, .mset_keys = 1};
+        .keys = 1,
+        .key_size = qn_sizes_fixed(8),
+        .value_size = qn_sizes_fixed(8),
+        .mset_keys = 1,
+    };
     cr_assert_eq(qn_mix_parse(&opts.mix, "ping", error, sizeof error), QN_OK);
     cr_assert_eq(qn_workload_init(&workload, &opts), QN_OK);
     for (uint32_t c = 0; c < CLIENTS; c++) {
@@ -133,7 +137,12 @@ static void set_up(uint32_t depth, struct qn_rate *rate, bool poisson)
                                             .requests = UINT64_MAX,
                                             .schedule = rate != NULL ? &schedule
                                                                      : NULL};
-        qn_client_init(&client[c], &workload, depth, c);
+        const struct qn_client_opts co = {.workload = &workload,
+                                          .depth_max = depth,
+                                          .number = c,
+                                          .clients = CLIENTS,
+                                          .seed = c};
+        cr_assert_eq(qn_client_init(&client[c], &co), QN_OK);
         cr_assert_eq(qn_lane_init(&lane[c], &client[c]), QN_OK);
         qn_client_begin(&client[c], &task);
     }
@@ -143,6 +152,7 @@ static void tear_down(void)
 {
     for (uint32_t c = 0; c < CLIENTS; c++) {
         qn_lane_fini(&lane[c]);
+        qn_client_fini(&client[c]);
     }
     qn_workload_fini(&workload);
 }
