@@ -8,6 +8,9 @@ median of the pairs' ratios (quoind / redis), so that a drift of the machine
 counts for both. The server that is not measured idles, and what it uses while
 it idles is measured first.
 
+The last table compares quoind with itself: the SET rate at the ports of two
+replicas while the third runs and while it is stopped, in turn.
+
 CPU is that of all processes of a server. Memory is their proportional share
 (Pss): what several processes map counts once.
 
@@ -17,6 +20,7 @@ Whatever was started is ended, also on Ctrl-C.
 import argparse
 import ctypes
 import json
+import math
 import os
 import platform
 import re
@@ -130,14 +134,21 @@ class Server:
         except OSError:
             return False
 
-    def ask(self, line, port=None):
+    def ask(self, line, port=None, timeout=5):
         with socket.create_connection(("127.0.0.1", port or self.port),
-                                      timeout=5) as s:
+                                      timeout=timeout) as s:
             s.sendall(line.encode() + b"\r\n")
             return s.recv(65536).decode()
 
     def pids(self):
         return process_tree(self.process.pid)
+
+    def catch_up(self, i):
+        """@return seconds until replica i answers a linearizable read: then it
+        has applied what was decided when it was asked."""
+        began = time.monotonic()
+        self.ask("GET nobody", self.port + 1 + i, timeout=60)
+        return time.monotonic() - began
 
     def replica_pid(self, i):
         """Process of replica i: its own port is port + 1 + i."""
@@ -207,6 +218,20 @@ def series(runs, figure):
     return [FIGURES[figure](run) for run in runs]
 
 
+def interval(values):
+    """The median and, around it, what holds it with 95 % certainty whatever
+    the distribution: order statistics of the binomial. Least and most of few
+    values."""
+    values = sorted(values)
+    n = len(values)
+    tail, k = 0.5 ** n, 0  # P(fewer than k + 1 of n lie below the median)
+    while tail <= 0.025:
+        k += 1
+        tail += math.comb(n, k) * 0.5 ** n
+    k = max(k - 1, 0)
+    return statistics.median(values), values[k], values[n - 1 - k]
+
+
 FIGURES = {
     "ops": lambda run: run["ops_per_s"],
     "p50": lambda run: run["latency_us"]["p50"],
@@ -248,12 +273,31 @@ def all_rows():
     return rows
 
 
+# The row within quoind: its SET rate while one replica is stopped.
+STOPS_NAME = "SET P=16 at replicas 0 and 1, within quoind"
+STOPPED_LEAST = 0.9
+
+
+class Stopped:
+    """A block during which one replica stands still."""
+
+    def __init__(self, server, replica):
+        self.pid = server.replica_pid(replica)
+
+    def __enter__(self):
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def __exit__(self, *exc):
+        os.kill(self.pid, signal.SIGCONT)
+
+
 class Bench:
     def __init__(self, options):
         self.options = options
         self.servers = [quoind(options.quoind), redis()]
         self.real = options.quoind != "redis"
         self.facts = []  # (what, quoind, redis, target, met)
+        self.stops = None
 
     def say(self, text):
         print(text, file=sys.stderr, flush=True)
@@ -287,8 +331,9 @@ class Bench:
             self.load(server, row, "--preload", "--requests", "1", "--mix",
                       "ping", "--warmup", "0")
 
-    def measure(self, row, server):
-        length = ["--seconds", str(self.options.seconds), "--warmup", "0.3"]
+    def measure(self, row, server, seconds=None):
+        length = ["--seconds", str(seconds or self.options.seconds),
+                  "--warmup", "0.3"]
         if self.options.quick:
             length = ["--requests", "500", "--warmup", "0"]
         return self.load(server, row, "--mix", row.mix, "--pipeline",
@@ -296,19 +341,37 @@ class Bench:
                          str(row.connections), *length)
 
     def run_row(self, row):
-        stopped = None
-        if row.stopped:
-            stopped = self.servers[0].replica_pid(REPLICAS - 1)
-            os.kill(stopped, signal.SIGSTOP)
-        try:
-            for pair in range(self.options.pairs):
-                sides = [(row.a, self.servers[0]), (row.b, self.servers[1])]
-                for runs, server in sides if pair % 2 == 0 else sides[::-1]:
+        for pair in range(self.options.pairs):
+            sides = [(row.a, self.servers[0]), (row.b, self.servers[1])]
+            for runs, server in sides if pair % 2 == 0 else sides[::-1]:
+                if row.stopped and server is self.servers[0]:
+                    with Stopped(server, REPLICAS - 1):
+                        runs.append(self.measure(row, server))
+                    server.catch_up(REPLICAS - 1)
+                else:
                     runs.append(self.measure(row, server))
-        finally:
-            if stopped is not None:
-                os.kill(stopped, signal.SIGCONT)
         print_row(row)
+
+    def run_stops(self):
+        """The SET rate of two replicas, beside itself: while the third runs,
+        is stopped, runs, and so on."""
+        row = Row(STOPS_NAME, "set", 16, stopped=True)
+        if self.options.quick:
+            row.keys = 1000
+        server = self.servers[0]
+        self.preload(row)
+        third = REPLICAS - 1
+        running = [self.measure(row, server)]
+        stopped, catching_up = [], []
+        for _ in range(self.options.stops):
+            with Stopped(server, third):
+                stopped.append(
+                    self.measure(row, server, self.options.stop_seconds))
+            catching_up.append(server.catch_up(third))
+            running.append(self.measure(row, server))
+        self.stops = {"row": row.name, "running": running, "stopped": stopped,
+                      "catch_up_s": catching_up}
+        print_stops(self.stops, self.options)
 
     def start(self):
         """Start each server a few times, and see it idle."""
@@ -320,13 +383,16 @@ class Bench:
         medians = [statistics.median(t) for t in times]
         self.facts.append(("start to first PONG, ms", *medians, "<= 100",
                            medians[0] <= 100))
+        self.facts.append(("the slowest of these", max(times[0]),
+                           max(times[1]), "", True))
         time.sleep(min(1, self.options.seconds))  # what start leaves to do
         idle = []
         pids = [server.pids() for server in self.servers]
         before = [cpu_seconds(p) for p in pids]
-        time.sleep(self.options.seconds)
+        seconds = 0.1 if self.options.quick else 5
+        time.sleep(seconds)
         for p, b in zip(pids, before):
-            idle.append(100 * (cpu_seconds(p) - b) / self.options.seconds)
+            idle.append(100 * (cpu_seconds(p) - b) / seconds)
         self.facts.append(("idle, % of a core", *idle, "< 1", idle[0] < 1))
 
     def weigh(self, row, before):
@@ -341,7 +407,8 @@ class Bench:
         rows = self.rows()
         self.start()
         data = None
-        print_header()
+        if rows:
+            print_header()
         for row in rows:
             if row.data() != data:
                 before = [memory_bytes(s.pids()) for s in self.servers]
@@ -350,7 +417,14 @@ class Bench:
                     self.weigh(row, before)
                 data = row.data()
             self.run_row(row)
+        if self.with_stops():
+            self.run_stops()
         return rows
+
+    def with_stops(self):
+        only = self.options.only
+        return (self.real and self.options.stops > 0 and
+                (not only or re.search(only, STOPS_NAME) is not None))
 
     def rows(self):
         rows = [r for r in all_rows() if self.real or not r.stopped]
@@ -359,7 +433,7 @@ class Bench:
                 row.keys = min(row.keys, 1000)
         if self.options.only:
             rows = [r for r in rows if re.search(self.options.only, r.name)]
-        if not rows:
+        if not rows and not self.with_stops():
             sys.exit(f"no row matches '{self.options.only}'; --list shows all")
         # Values of one size together: a preload each. Stopping comes last.
         return sorted(rows, key=lambda r: (r.stopped, r.value_size))
@@ -398,15 +472,62 @@ def both(row, figure, form, scale=1):
     return f"{a:{form}} / {b:{form}}"
 
 
+def ratio_text(ratios):
+    return (f"{statistics.median(ratios):.2f} "
+            f"({min(ratios):.2f}-{max(ratios):.2f})")
+
+
 def print_row(row):
-    ops = sorted(row.ratios("ops"))
     print(f"| {row.name} | {both(row, 'ops', '.1f', 1000)} "
-          f"| {statistics.median(ops):.2f} ({ops[0]:.2f}-{ops[-1]:.2f}) "
+          f"| {ratio_text(row.ratios('ops'))} "
           f"| {both(row, 'p50', '.0f')} | {both(row, 'p99', '.0f')} "
-          f"| {statistics.median(row.ratios('p50')):.2f} "
+          f"| {ratio_text(row.ratios('p50'))} "
           f"| {both(row, 'cpu', '.2f')} "
-          f"| {statistics.median(row.ratios('cpu')):.2f} "
+          f"| {ratio_text(row.ratios('cpu'))} "
           f"| {targets_text(row)} |", flush=True)
+
+
+def stop_ratios(stops):
+    """Each stopped interval beside the mean of the running ones around it."""
+    running = [run["ops_per_s"] for run in stops["running"]]
+    return [2 * run["ops_per_s"] / (before + after) for run, before, after
+            in zip(stops["stopped"], running, running[1:])]
+
+
+def stops_met(stops):
+    return statistics.median(stop_ratios(stops)) >= STOPPED_LEAST
+
+
+def print_stops(stops, options):
+    ratio, low, high = interval(stop_ratios(stops))
+    rates = [statistics.median(run["ops_per_s"] / 1000 for run in stops[side])
+             for side in ("running", "stopped")]
+    took = stops["catch_up_s"]
+    print(f"\n{len(took)} stops of replica {REPLICAS - 1} for "
+          f"{options.stop_seconds:g} s, each beside the running intervals "
+          f"around it; median with its 95 % interval\n\n"
+          "| load | kop/s running | stopped | stopped / running "
+          "| p99 us running / stopped | caught up after, s | target |\n"
+          "|---|---|---|---|---|---|---|")
+    p99 = [statistics.median(run["latency_us"]["p99"] for run in stops[side])
+           for side in ("running", "stopped")]
+    met = "" if stops_met(stops) else " SHORT"
+    print(f"| {stops['row']} | {rates[0]:.1f} | {rates[1]:.1f} "
+          f"| {ratio:.2f} ({low:.2f}-{high:.2f}) "
+          f"| {p99[0]:.0f} / {p99[1]:.0f} "
+          f"| {statistics.median(took):.2f} ({min(took):.2f}-{max(took):.2f}) "
+          f"| >= {STOPPED_LEAST:g}{met} |", flush=True)
+
+
+def missed(rows, facts, stops):
+    """What is short of its target, a text each."""
+    short = [f"{row.name}: {f} {rel} {bound:g}" for row in rows
+             for f, rel, bound in row.targets if not is_met(row, f, rel, bound)]
+    short += [fact[0] for fact in facts if not fact[4]]
+    if stops and not stops_met(stops):
+        short.append(f"{stops['row']}: stopped / running >= "
+                     f"{STOPPED_LEAST:g}")
+    return short
 
 
 def print_facts(facts):
@@ -444,6 +565,8 @@ def write_json(path, about, options, bench, rows):
         json.dump({
             "machine": about,
             "options": vars(options),
+            "stops": bench.stops and dict(
+                bench.stops, ratios=stop_ratios(bench.stops)),
             "facts": [dict(zip(("what", "quoind", "redis", "target", "met"), x))
                       for x in bench.facts],
             "rows": [{
@@ -466,8 +589,13 @@ def parse_options():
                         "itself (%(default)s)")
     parser.add_argument("--quoin", default="build/release/loadgen/quoin")
     parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=2,
+    parser.add_argument("--seconds", type=float, default=1,
                         help="per run (%(default)s)")
+    parser.add_argument("--stops", type=int, default=20,
+                        help="of one replica, to compare quoind with itself; "
+                        "0 for none (%(default)s)")
+    parser.add_argument("--stop-seconds", type=float, default=5,
+                        help="each (%(default)s)")
     parser.add_argument("--threads", type=int, default=1,
                         help="of the load generator (%(default)s)")
     parser.add_argument("--only", metavar="REGEX", help="rows by name")
@@ -481,9 +609,13 @@ def parse_options():
     options = parser.parse_args()
     if options.pairs < 1 or options.seconds <= 0:
         parser.error("--pairs and --seconds must be more than 0")
+    if options.stops < 0 or options.stop_seconds <= 0:
+        parser.error("--stops must not be negative, --stop-seconds more than "
+                     "0")
     if options.quick:
         options.pairs = 1
         options.seconds = 0.1
+        options.stops = min(options.stops, 2)
     for path in options.quoin, options.quoind:
         if path != "redis" and not os.access(path, os.X_OK):
             parser.error(f"{path} is no program: build it, or name another")
@@ -497,6 +629,7 @@ def main():
     options = parse_options()
     if options.list:
         print("\n".join(row.name for row in all_rows()))
+        print(STOPS_NAME)
         return 0
     about = machine()
     print(", ".join(f"{k} {v}" for k, v in about.items()))
@@ -515,9 +648,7 @@ def main():
     print_facts(bench.facts)
     if options.json:
         write_json(options.json, about, options, bench, rows)
-    short = [f"{row.name}: {f} {rel} {bound:g}" for row in rows
-             for f, rel, bound in row.targets if not is_met(row, f, rel, bound)]
-    short += [fact[0] for fact in bench.facts if not fact[4]]
+    short = missed(rows, bench.facts, bench.stops)
     if short:
         print("\nshort of the target: " + "; ".join(short))
     return 1 if short and options.check else 0

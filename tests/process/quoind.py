@@ -170,8 +170,8 @@ class Quoind:
                 pass
         self.proc.send_signal(signal.SIGTERM)
         try:
-            if not self.drains:
-                self.second_signal()
+            if not self.drains or exc[0] is not None:
+                self.second_signal()  # a failure is told without waiting
             self.status = self.proc.wait(DEADLINE)
         except subprocess.TimeoutExpired:
             for pid in self.pids():
