@@ -24,6 +24,8 @@ static const struct row table[] = {
     {"bench store", qn_bench_store, "the store: operations, growth, memory"},
     {"bench stall", qn_bench_stall,
      "a server that stands still: what open and closed loops say"},
+    {"verify", qn_verify_command,
+     "judge recorded histories: are they linearizable?"},
     {NULL, NULL, NULL}, /* end */
 };
 

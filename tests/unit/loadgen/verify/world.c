@@ -1,6 +1,9 @@
 #include "tests/unit/loadgen/verify/world.h"
 
+#include "loadgen/verify/text.h"
+
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +17,49 @@ struct cell {
     bool present;
     int64_t value;
 };
+
+static const struct {
+    const char *name;
+    uint32_t weight[QN_RECORD_KIND_COUNT]; /* get set add cas del incr */
+    int64_t values;
+    int64_t steps;
+} worlds[WORLD_COUNT] = {
+    {"register", {5, 5, 0, 0, 0, 0}, 0, 1},
+    {"exchanged", {4, 2, 2, 6, 0, 0}, 0, 1},
+    {"deleted", {4, 4, 0, 0, 4, 0}, 0, 1},
+    {"everything", {3, 2, 2, 4, 2, 0}, 0, 1},
+    {"counter", {2, 0, 0, 0, 0, 4}, 0, 1},
+    {"counter by steps", {2, 0, 0, 0, 0, 4}, 0, 3},
+    {"few values", {3, 2, 2, 4, 2, 0}, 3, 1},
+    {"mixed", {3, 2, 1, 2, 2, 3}, 3, 2},
+};
+
+struct world_opts world_opts(size_t world, uint32_t ops)
+{
+    struct world_opts o = {.ops = ops,
+                           .clients = 4,
+                           .unknown = 15,
+                           .gap_max = 10,
+                           .length_max = 30,
+                           .values = worlds[world].values,
+                           .steps = worlds[world].steps};
+    memcpy(o.weight, worlds[world].weight, sizeof o.weight);
+    return o;
+}
+
+const char *world_name(size_t world)
+{
+    return worlds[world].name;
+}
+
+void world_show(const struct qn_record *records, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        char text[QN_RECORD_TEXT_MAX];
+        qn_record_text(&records[i], text);
+        fprintf(stderr, "%s\n", text);
+    }
+}
 
 /* ---- the store ---- */
 

@@ -20,6 +20,16 @@ struct world_opts {
     int64_t steps;  /* increments are of 1..steps */
 };
 
+enum { WORLD_COUNT = 8 };
+
+/** One of the worlds that the tests use: what is asked of a key. A few clients
+ *  and some operations without an answer; change what you like. */
+struct world_opts world_opts(size_t world, uint32_t ops);
+const char *world_name(size_t world);
+
+/** Print records on stderr. */
+void world_show(const struct qn_record *records, uint32_t n);
+
 /** Records of one key: each operation happens at one instant between its
  *  request and its answer; one without an answer at any time after, or never.
  *  @param out  [opts->ops] Filled. */

@@ -1,0 +1,534 @@
+#include "loadgen/verify/explain.h"
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "loadgen/verify/support_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Find a part that is not linearizable, then leave out what can be left out:
+ * first halves, then quarters, down to single operations, until none can go
+ * (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input",
+ * 2002). What may be left out, and what becomes of the rest, says support.c.
+ *
+ * The first part is small where the checker knows a place: the operations that
+ * prove an interlock, with the writers of what they read; or a window around
+ * the answer that no order got beyond, widened until it is a witness. So even
+ * a key with 10^5 operations is explained in less time than it was judged.
+ *
+ * Counters cannot lose an increment in their middle. But all that saw at most
+ * V stands on its own, and so does all that saw more than U, if the counter
+ * certainly had the value U once: then it begins with U. The smallest V that
+ * is a violation and the largest such U are found by halving.
+ */
+
+enum {
+    TESTS_MAX = 20000,   /* checks of parts */
+    WINDOW_MIN = 16,     /* records on one side of the place */
+    WHOLE_SHRINK = 4096, /* larger parts are shrunk by chunks only so far */
+};
+
+/* Increments up to this, of values up to this, rise and do not wrap. */
+static const int64_t SEEN_MAX = INT64_MAX / 4;
+
+struct explain {
+    const struct qn_record *all; /* [n] sorted */
+    size_t n;
+    struct qn_support support;
+    const struct qn_linear_opts *opts;
+    bool *kept;              /* [n] scratch: the part */
+    struct qn_record *check; /* [n] scratch: what is checked for it */
+    uint32_t *trial;         /* [n] scratch: list of a part */
+    uint32_t *part;          /* [count] the smallest witness so far */
+    size_t count;
+    uint64_t tests;
+    bool counter;
+    int64_t above; /* counters: only what saw more than this, */
+    int64_t upto;  /* and at most this */
+    bool has_base; /* `above` is a limit */
+    bool refused;  /* the part ends with who was refused to write what it saw */
+    int err;
+};
+
+/* ---- one part ---- */
+
+static bool bad(struct explain *x, size_t checked)
+{
+    struct qn_linear_result result;
+    x->tests++;
+    int err = qn_linear_check(x->check, checked, x->opts, &result);
+    if (err != QN_OK) {
+        x->err = err;
+        return false;
+    }
+    return result.verdict == QN_VERDICT_VIOLATION;
+}
+
+/* What counts for record i of a counter; false: nothing. */
+static bool counter_record(const struct explain *x, size_t i,
+                           struct qn_record *out)
+{
+    *out = x->all[i];
+    if (out->outcome == QN_RECORD_UNKNOWN) {
+        return out->kind == QN_RECORD_INCR;
+    }
+    if (out->outcome == QN_RECORD_NIL) {
+        return !x->has_base;
+    }
+    int64_t *seen = out->kind == QN_RECORD_GET ? &out->value : &out->other;
+    if (*seen > x->upto || (x->has_base && *seen <= x->above)) {
+        return false;
+    }
+    *seen -= x->has_base ? x->above : 0;
+    return true;
+}
+
+/* The records to check for the part in list[0..count); false: it proves
+ * nothing. kept[] is set for the part. */
+static bool prepare(struct explain *x, const uint32_t *list, size_t count,
+                    size_t *checked)
+{
+    *checked = 0;
+    for (size_t k = 0; k < count; k++) {
+        struct qn_record r = x->all[list[k]];
+        enum qn_support_kind kind = QN_SUPPORT_WHOLE;
+        if (x->counter) {
+            kind = counter_record(x, list[k], &r) ? kind : QN_SUPPORT_NONE;
+        } else {
+            kind = qn_support_of(&x->support, list[k], x->kept, list, count);
+        }
+        if (kind == QN_SUPPORT_WRONG) {
+            return false;
+        }
+        if (kind == QN_SUPPORT_LOOSE) {
+            r = qn_support_loosen(&r);
+        }
+        if (kind != QN_SUPPORT_NONE) {
+            x->check[(*checked)++] = r;
+        }
+    }
+    return true;
+}
+
+static void keep(struct explain *x, const uint32_t *list, size_t count,
+                 bool kept)
+{
+    for (size_t k = 0; k < count; k++) {
+        x->kept[list[k]] = kept;
+    }
+}
+
+static bool witness(struct explain *x, const uint32_t *list, size_t count)
+{
+    size_t checked;
+    keep(x, list, count, true);
+    bool yes = prepare(x, list, count, &checked) && bad(x, checked);
+    keep(x, list, count, false);
+    return yes;
+}
+
+static void adopt(struct explain *x, const uint32_t *list, size_t count)
+{
+    memmove(x->part, list, count * sizeof *list);
+    x->count = count;
+}
+
+/* ---- the first part ---- */
+
+static int by_index(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t unique(uint32_t *list, size_t count)
+{
+    size_t to = 0;
+    qsort(list, count, sizeof *list, by_index);
+    for (size_t k = 0; k < count; k++) {
+        if (to == 0 || list[to - 1] != list[k]) {
+            list[to++] = list[k];
+        }
+    }
+    return to;
+}
+
+/* The value whose writers record r cannot do without; false: none. */
+static bool saw(const struct qn_record *r, int64_t *value)
+{
+    if (r->kind == QN_RECORD_GET && r->outcome == QN_RECORD_OK) {
+        *value = r->value;
+        return true;
+    }
+    if (r->kind == QN_RECORD_CAS && r->outcome != QN_RECORD_FAILED) {
+        *value = r->other;
+        return true;
+    }
+    return false;
+}
+
+/* Add the writers of what list[0..count) saw; list has room for all. */
+static size_t with_writers(struct explain *x, uint32_t *list, size_t count)
+{
+    keep(x, list, count, true);
+    size_t end = count;
+    for (size_t k = 0; k < count; k++) {
+        int64_t value;
+        if (!saw(&x->all[list[k]], &value)) {
+            continue;
+        }
+        for (size_t w = qn_support_first_writer(&x->support, value);
+             qn_support_writes(&x->support, w, value); w++) {
+            uint32_t i = x->support.writer[w];
+            if (!x->kept[i]) {
+                x->kept[i] = true;
+                list[end++] = i;
+            }
+        }
+    }
+    keep(x, list, end, false);
+    return unique(list, end);
+}
+
+/* From the checker's place: the records it named, then ever wider windows. */
+static bool seed(struct explain *x, const uint32_t *core, size_t core_count)
+{
+    memcpy(x->trial, core, core_count * sizeof *core);
+    size_t count = unique(x->trial, core_count);
+    count = with_writers(x, x->trial, count);
+    if (witness(x, x->trial, count)) {
+        adopt(x, x->trial, count);
+        return true;
+    }
+    for (size_t side = WINDOW_MIN; side < x->n && core_count > 0; side *= 4) {
+        size_t from = core[0] > side ? core[0] - side : 0;
+        size_t to = core[0] + side < x->n ? core[0] + side : x->n;
+        for (count = 0; count < to - from; count++) {
+            x->trial[count] = (uint32_t)(from + count);
+        }
+        count = with_writers(x, x->trial, count);
+        if (witness(x, x->trial, count)) {
+            adopt(x, x->trial, count);
+            return true;
+        }
+    }
+    for (count = 0; count < x->n; count++) {
+        x->trial[count] = (uint32_t)count;
+    }
+    adopt(x, x->trial, count);
+    return witness(x, x->trial, count);
+}
+
+/* ---- leaving out ---- */
+
+/* Try to leave out part[from..to). */
+static bool leave_out(struct explain *x, size_t from, size_t to)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < x->count; k++) {
+        bool stays = k < from || k >= to;
+        bool bound = x->counter && x->all[x->part[k]].kind == QN_RECORD_INCR;
+        if (stays || bound) {
+            x->trial[count++] = x->part[k];
+        }
+    }
+    if (count == x->count || !witness(x, x->trial, count)) {
+        return false;
+    }
+    adopt(x, x->trial, count);
+    return true;
+}
+
+/* One pass with chunks of `size`; true: something could be left out. */
+static bool pass(struct explain *x, size_t size)
+{
+    bool progress = false;
+    for (size_t end = x->count; end > 0 && x->tests < TESTS_MAX;) {
+        size_t from = end > size ? end - size : 0;
+        progress |= leave_out(x, from, end);
+        end = from;
+    }
+    return progress;
+}
+
+/* True: nothing can be left out of the part. */
+static bool shrink(struct explain *x)
+{
+    size_t size = x->count / 2;
+    while (size > 1 && x->tests < TESTS_MAX) {
+        (void)pass(x, size);
+        size = size / 2 < x->count ? size / 2 : x->count / 2;
+    }
+    if (x->count > WHOLE_SHRINK) {
+        return false;
+    }
+    while (x->tests < TESTS_MAX) {
+        if (!pass(x, 1)) {
+            return x->tests < TESTS_MAX;
+        }
+    }
+    return false;
+}
+
+/* ---- counters ---- */
+
+static bool is_counter(const struct qn_record *all, size_t n)
+{
+    size_t increments = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool adds = all[i].kind == QN_RECORD_INCR && all[i].value > 0 &&
+                    all[i].value <= SEEN_MAX && all[i].other <= SEEN_MAX;
+        if (all[i].kind != QN_RECORD_GET && !adds) {
+            return false;
+        }
+        increments += adds;
+    }
+    return increments > 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The values that were seen, ascending; by increments only, or by all. */
+static size_t values_seen(const struct explain *x, bool gets, int64_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        const struct qn_record *r = &x->all[i];
+        bool get = r->kind == QN_RECORD_GET;
+        if (r->outcome == QN_RECORD_OK && (gets || !get)) {
+            out[count++] = get ? r->value : r->other;
+        }
+    }
+    qsort(out, count, sizeof *out, by_number);
+    return count;
+}
+
+static bool stretch(struct explain *x, bool has_base, int64_t above,
+                    int64_t upto)
+{
+    x->has_base = has_base;
+    x->above = above;
+    x->upto = upto;
+    return witness(x, x->part, x->count);
+}
+
+static void narrow(struct explain *x, int64_t *value)
+{
+    size_t high = values_seen(x, true, value);
+    size_t low = 0; /* the answer is value[low..high] or beyond the end */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (stretch(x, false, 0, value[middle])) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    int64_t upto = high < values_seen(x, true, value) ? value[high] : INT64_MAX;
+    size_t end = values_seen(x, false, value);
+    size_t best = 0; /* how many of the values can be bases */
+    for (high = end; best < high;) {
+        size_t middle = best + (high - best) / 2;
+        if (value[middle] < upto && stretch(x, true, value[middle], upto)) {
+            best = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (void)stretch(x, best > 0, best > 0 ? value[best - 1] : 0, upto);
+}
+
+/* Only what counts is part of the stretch. */
+static void drop_rest(struct explain *x)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < x->count; k++) {
+        struct qn_record r;
+        if (counter_record(x, x->part[k], &r)) {
+            x->trial[count++] = x->part[k];
+        }
+    }
+    adopt(x, x->trial, count);
+}
+
+static int find_stretch(struct explain *x)
+{
+    int64_t *value = malloc((x->n + 1) * sizeof *value);
+    if (value == NULL) {
+        return QN_ENOMEM;
+    }
+    for (size_t i = 0; i < x->n; i++) {
+        x->part[i] = (uint32_t)i;
+    }
+    x->count = x->n;
+    narrow(x, value);
+    drop_rest(x);
+    free(value);
+    return QN_OK;
+}
+
+/* ---- all of it ---- */
+
+static const char *sentence(const struct explain *x, enum qn_reason reason)
+{
+    if (x->counter) {
+        return x->has_base ? "no order of these increments gives these "
+                             "answers, from the value that it had"
+                           : "no order of these increments gives these answers";
+    }
+    switch (reason) {
+    case QN_REASON_PHANTOM:
+        return x->refused ? "a value was seen whose writer had been refused"
+                          : "a value was seen that nobody wrote";
+    case QN_REASON_FUTURE:
+        return "a value was seen before anybody asked to write it";
+    case QN_REASON_TWICE:
+        return "two operations replaced the same value";
+    case QN_REASON_CHAIN:
+        return "values were seen against the order in which each replaced "
+               "the other";
+    case QN_REASON_INTERLOCK:
+        return "values were seen in an order that the times forbid";
+    case QN_REASON_NONE:
+    case QN_REASON_SEARCH:
+        break;
+    }
+    return "no order of these operations gives these answers";
+}
+
+/* A value that nobody wrote: perhaps somebody was told that he did not. That
+ * proves nothing more, but says where to look. */
+static void add_refused(struct explain *x)
+{
+    int64_t value;
+    if (x->count != 1 || !saw(&x->all[x->part[0]], &value)) {
+        return;
+    }
+    for (size_t i = 0; i < x->n; i++) {
+        const struct qn_record *r = &x->all[i];
+        if (r->outcome == QN_RECORD_FAILED && r->value == value) {
+            x->part[x->count++] = (uint32_t)i;
+            x->count = unique(x->part, x->count);
+            x->refused = true;
+            return;
+        }
+    }
+}
+
+static int fill(struct explain *x, struct qn_witness *out)
+{
+    size_t to = 0;
+    out->op = malloc((x->count + 1) * sizeof *out->op);
+    if (out->op == NULL) {
+        return QN_ENOMEM;
+    }
+    keep(x, x->part, x->count, true);
+    for (size_t k = 0; k < x->count; k++) {
+        uint32_t i = x->part[k];
+        enum qn_support_kind kind =
+            x->counter
+                ? QN_SUPPORT_WHOLE
+                : qn_support_of(&x->support, i, x->kept, x->part, x->count);
+        if (kind != QN_SUPPORT_NONE) {
+            out->op[to++] = (struct qn_witness_op){
+                .record = x->all[i], .loose = kind == QN_SUPPORT_LOOSE};
+        }
+    }
+    out->count = to;
+    out->base = x->counter && x->has_base ? x->above : 0;
+    return QN_OK;
+}
+
+static int begin(struct explain *x, const struct qn_record *all, size_t n,
+                 const struct qn_linear_opts *opts)
+{
+    *x = (struct explain){.all = all, .n = n, .opts = opts};
+    x->counter = is_counter(all, n);
+    x->kept = calloc(n + 1, sizeof *x->kept);
+    x->check = malloc((n + 1) * sizeof *x->check);
+    x->trial = malloc((n + QN_LINEAR_CORE_MAX) * sizeof *x->trial);
+    x->part = malloc((n + 1) * sizeof *x->part);
+    if (x->kept == NULL || x->check == NULL || x->trial == NULL ||
+        x->part == NULL) {
+        return QN_ENOMEM;
+    }
+    return qn_support_init(&x->support, all, n);
+}
+
+static void end(struct explain *x)
+{
+    qn_support_fini(&x->support);
+    free(x->kept);
+    free(x->check);
+    free(x->trial);
+    free(x->part);
+}
+
+/* Sort a copy and find the core's records in it again. */
+static struct qn_record *sorted(const struct qn_record *records, size_t n,
+                                const struct qn_linear_result *found,
+                                uint32_t *core)
+{
+    struct qn_record *all = malloc((n + 1) * sizeof *all);
+    if (all == NULL) {
+        return NULL;
+    }
+    memcpy(all, records, n * sizeof *all);
+    qn_records_sort(all, n);
+    for (uint32_t c = 0; c < found->core_count; c++) {
+        const struct qn_record *r = &records[found->core[c]];
+        core[c] = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (memcmp(&all[i], r, sizeof *r) == 0) {
+                core[c] = (uint32_t)i;
+            }
+        }
+    }
+    return all;
+}
+
+int qn_explain(const struct qn_record *records, size_t n,
+               const struct qn_linear_result *found,
+               const struct qn_linear_opts *opts, struct qn_witness *out)
+{
+    QN_ASSERT(found->verdict == QN_VERDICT_VIOLATION);
+    struct qn_witness w = {.of = n};
+    struct explain x = {0};
+    uint32_t core[QN_LINEAR_CORE_MAX];
+    struct qn_record *all = sorted(records, n, found, core);
+    int err = all == NULL ? QN_ENOMEM : begin(&x, all, n, opts);
+    if (err == QN_OK && x.counter) {
+        err = find_stretch(&x);
+    } else if (err == QN_OK) {
+        (void)seed(&x, core, found->core_count);
+    }
+    if (err == QN_OK) {
+        w.minimal = shrink(&x);
+        if (found->reason == QN_REASON_PHANTOM) {
+            add_refused(&x);
+            w.minimal &= !x.refused;
+        }
+        w.why = sentence(&x, found->reason);
+        err = x.err != QN_OK ? x.err : fill(&x, &w);
+    }
+    end(&x);
+    free(all);
+    if (err == QN_OK) {
+        *out = w;
+    }
+    return err;
+}
+
+void qn_witness_fini(struct qn_witness *w)
+{
+    free(w->op);
+    *w = (struct qn_witness){0};
+}

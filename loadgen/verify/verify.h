@@ -1,0 +1,54 @@
+#ifndef QN_LOADGEN_VERIFY_VERIFY_H
+#define QN_LOADGEN_VERIFY_VERIFY_H
+
+/**
+ * Judge a whole history, key by key, and report: what `quoin verify FILE` and
+ * `quoin load --verify` share.
+ *
+ *     qn_history_take(&h, &rec); ...     every recorder
+ *     qn_history_group(&h);
+ *     struct qn_verify_result result;
+ *     int err = qn_verify(&h, &opts, &result);
+ *     return err != QN_OK ? 1 : qn_verify_status(&result);
+ *
+ * Threads: one.
+ */
+
+#include "loadgen/verify/linear.h"
+
+#include <stdio.h>
+
+struct qn_verify_opts {
+    struct qn_linear_opts linear; /* budget per key; zeros: defaults */
+    FILE *report;                 /* findings as text; NULL: none */
+    const char *svg; /* file for the first violation's time line; NULL: none */
+    uint32_t explained_max; /* violations shown in full; the rest is named */
+};
+
+struct qn_verify_result {
+    uint64_t records;
+    uint64_t unknown; /* records without an answer */
+    uint64_t keys;
+    uint64_t violations; /* keys */
+    uint64_t undecided;  /* keys */
+    bool svg_written;
+};
+
+/**
+ * @param h     After qn_history_group. Borrowed.
+ * @param opts  Borrowed.
+ * @param out   Filled on success.
+ * @return QN_OK whatever the verdict; QN_ENOMEM; QN_EIO: the report or the SVG
+ *         could not be written.
+ */
+int qn_verify(const struct qn_history *h, const struct qn_verify_opts *opts,
+              struct qn_verify_result *out);
+
+/** Exit status: 0 every key is linearizable; 3 some key is not; 4 none is
+ *  known not to be, but some are undecided. */
+int qn_verify_status(const struct qn_verify_result *r);
+
+/** One line: "linearizable: 1000000 operations on 1000 keys (...)". */
+void qn_verify_print(FILE *out, const struct qn_verify_result *r);
+
+#endif
