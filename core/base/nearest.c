@@ -3,6 +3,7 @@
 #include "core/base/bits.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 /*
@@ -43,24 +44,34 @@ size_t qn_edit_distance(const char *a, const char *b)
     return rows[la % 3][lb];
 }
 
+/* How far `name` is from what was typed: one slip, then a beginning, then more
+ * slips. A word of one or two letters is a beginning rather than a slip. */
+static size_t rank(const char *word, size_t len, const char *name)
+{
+    size_t distance = qn_edit_distance(word, name);
+    size_t longer = QN_MAX(len, clipped_len(name));
+    if (distance <= 1 && len > 2) {
+        return distance;
+    }
+    if (len > 0 && strncmp(word, name, len) == 0) {
+        return 2;
+    }
+    return distance <= (longer + 2) / 3 ? 2 + distance : SIZE_MAX;
+}
+
 const char *qn_nearest(const char *word, const char *const *first,
                        size_t stride, size_t n)
 {
     const char *best = NULL;
-    size_t best_distance = 0;
+    size_t best_rank = SIZE_MAX;
     size_t len = clipped_len(word);
     const char *row = (const char *)first;
     for (size_t i = 0; i < n; i++, row += stride) {
         const char *name = *(const char *const *)(const void *)row;
-        if (len > 0 && strncmp(word, name, len) == 0) {
-            return name;
-        }
-        size_t longer = QN_MAX(len, clipped_len(name));
-        size_t distance = qn_edit_distance(word, name);
-        if (distance <= (longer + 2) / 3 &&
-            (best == NULL || distance < best_distance)) {
+        size_t r = rank(word, len, name);
+        if (r < best_rank) {
             best = name;
-            best_distance = distance;
+            best_rank = r;
         }
     }
     return best;

@@ -25,9 +25,10 @@ size_t qn_edit_distance(const char *a, const char *b);
  *                member. The names are borrowed for the call.
  * @param stride  Bytes from one row to the next.
  * @param n       Rows, 0 allowed.
- * @return the nearest name, the first of equals; a name that begins with
- *         `word` is nearest of all. NULL if nothing is near: more than a third
- *         of the longer word, rounded up, would have to change.
+ * @return the nearest name, the first of equals: one slip away from `word`;
+ *         else one that begins with it; else by distance. NULL if nothing is
+ *         near: more than a third of the longer word, rounded up, would have
+ *         to change.
  */
 const char *qn_nearest(const char *word, const char *const *first,
                        size_t stride, size_t n);

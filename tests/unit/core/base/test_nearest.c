@@ -49,6 +49,23 @@ Test(nearest, a_prefix_is_nearest)
     cr_assert_str_eq(nearest("m"), "machine");
 }
 
+/* `--prot` means --port, although --proto-max-bulk-len begins so. */
+Test(nearest, one_slip_is_nearer_than_a_prefix)
+{
+    static const char *const options[] = {"proto-max-bulk-len", "port", "pin"};
+    const size_t n = QN_ARRAY_COUNT(options);
+    const size_t stride = sizeof options[0];
+    cr_assert_str_eq(qn_nearest("prot", options, stride, n), "port");
+    cr_assert_str_eq(qn_nearest("porto", options, stride, n), "port");
+    cr_assert_str_eq(qn_nearest("proto", options, stride, n),
+                     "proto-max-bulk-len");
+    cr_assert_str_eq(qn_nearest("proto-max-bulk-ln", options, stride, n),
+                     "proto-max-bulk-len");
+    cr_assert_str_eq(qn_nearest("po", options, stride, n), "port");
+    cr_assert_str_eq(qn_nearest("p", options, stride, n), "proto-max-bulk-len",
+                     "too short for a slip");
+}
+
 Test(nearest, says_nothing_when_nothing_is_near)
 {
     cr_assert_null(nearest("xyzzy"));
