@@ -204,6 +204,14 @@ void qn_cmd_reply_unknown_sub(struct qn_buf *reply,
                    CUT(sub, QUOTE_MAX), name);
 }
 
+const struct qn_cmd *qn_cmd_named(const struct qn_slice *argv, uint32_t argc)
+{
+    const struct qn_cmd *cmd = qn_cmd_find(argv[0]);
+    return cmd == NULL || cmd->subs == 0 || argc < 2
+               ? cmd
+               : qn_cmd_find_sub(cmd, argv[1]);
+}
+
 const struct qn_cmd *qn_cmd_resolve(const struct qn_slice *argv, uint32_t argc,
                                     struct qn_buf *reply)
 {

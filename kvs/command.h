@@ -95,6 +95,10 @@ const struct qn_cmd *qn_cmd_at(uint32_t i);
 /** The row's i, below QN_CMD_ROWS_MAX: for counters per command. */
 uint32_t qn_cmd_index(const struct qn_cmd *cmd);
 
+/** The command that a request names, or the subcommand if it is a container;
+ *  NULL: none. Its arity is not looked at. argc >= 1. */
+const struct qn_cmd *qn_cmd_named(const struct qn_slice *argv, uint32_t argc);
+
 /** What a front end does first with a request: find the command, or the
  *  subcommand if it is a container, and check the arity.
  *  @return NULL: the error reply was written. */

@@ -20,6 +20,7 @@
 
 #include <uv.h>
 
+#include "kvs/cmd_clock.h"
 #include "kvs/conn.h"
 #include "kvs/info.h"
 #include "kvs/replica.h"
@@ -59,10 +60,10 @@ struct qn_frontend {
     bool again;           /* something can go on at once */
     uint32_t clients_max; /* this replica's share of maxclients */
     uint64_t turns;
-    /* Counters of this replica as INFO wants them; the levels among them are
-     * filled in when somebody asks (kvs/wide.c). Times of commands are
-     * estimates: one request in 64 is timed, and counts for 64. */
+    /* Counters of this replica as INFO wants them; the levels among them, and
+     * the times of commands, are filled in when somebody asks (kvs/wide.c). */
     struct qn_info_part part;
+    struct qn_cmd_clock clock; /* what was done here, submitting included */
     struct qn_rates rates;
 };
 

@@ -31,7 +31,9 @@
 
 struct qn_info_cmd {
     uint64_t calls;    /* executed */
-    uint64_t usec;     /* in all of them */
+    uint64_t usec;     /* in all of them, estimated (kvs/cmd_clock.h). Of a
+                          write: submitting it and executing it on the replica
+                          that was asked, not what lies between */
     uint64_t rejected; /* not executed: arity, permission, loading */
     uint64_t failed;   /* executed and answered by an error */
 };

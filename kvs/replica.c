@@ -124,7 +124,9 @@ static void mark_evaluate(struct qn_replica *r, struct pending *p)
     c->random = r->random += 0x9e3779b97f4a7c15u;
     c->value_max = r->config.proto_max_bulk_len;
     c->key_max = r->config.max_key_len;
+    qn_time_t since = qn_cmd_clock_start(&r->own.clock);
     (void)qn_cmd_run(r->store, c); /* a read: only the reply needs memory */
+    qn_cmd_clock_stop(&r->own.clock, c->cmd, since);
     free(p->args);
     p->args = NULL;
     reply_end(r, start);
@@ -272,9 +274,13 @@ static void on_apply(void *ctx, const struct qn_applied *a)
     struct qn_slice rest = {a->bytes.data + 1, a->bytes.len - 1};
     switch ((enum entry_kind)a->bytes.data[0]) {
     case ENTRY_COMMAND:
-        apply_command(r, a, rest, &call);
         if (a->mine) {
+            qn_time_t since = qn_cmd_clock_start(&r->own.clock);
+            apply_command(r, a, rest, &call);
+            qn_cmd_clock_stop(&r->own.clock, call.cmd, since);
             own_count(r, a->slot);
+        } else {
+            apply_command(r, a, rest, &call);
         }
         break;
     case ENTRY_INIT:

@@ -30,6 +30,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/histogram.h"
+#include "kvs/cmd_clock.h"
 #include "kvs/command.h"
 #include "kvs/config.h"
 #include "paxos/driver.h"
@@ -39,6 +40,7 @@ struct qn_replica;
 /** Own writes, from the turn they were submitted in to the turn they were
  *  applied in. */
 struct qn_replica_writes {
+    struct qn_cmd_clock clock;   /* executing them, and own marks */
     uint64_t writes;             /* applied */
     uint64_t batches;            /* in so many slots */
     struct qn_histogram latency; /* ns */

@@ -20,10 +20,6 @@
 #include "kvs/local.h"
 #include "kvs/reply.h"
 
-enum {
-    TIMED_OF = 64, /* one request of so many is timed */
-};
-
 /* ---- replies ------------------------------------------------------------- */
 
 static struct qn_buf *conn_reply(struct qn_conn *c)
@@ -110,11 +106,26 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
     qn_request_note(fe, call->cmd, reply_from(call->reply, start));
 }
 
+/* What is not executed: `error` is the reply. Counted as Redis does, for the
+ * command that was named, and not among its calls. */
+static void reject(struct qn_conn *c, const struct qn_slice *argv,
+                   uint32_t argc, struct qn_slice error)
+{
+    if (c->pending > 0) {
+        qn_conn_hold(c, QN_HOLD_BEHIND, 0, argv, argc);
+        return;
+    }
+    const struct qn_cmd *named = qn_cmd_named(argv, argc);
+    if (named != NULL) {
+        c->fe->part.cmd[qn_cmd_index(named)].rejected++;
+    }
+    qn_buf_append(conn_reply(c), error.data, error.len);
+    qn_request_note(c->fe, NULL, error);
+}
+
 /* What answers without the log and the store: in order behind what is
- * pending, so the connection is held while anything is. `error` is the reply
- * to a request that is no command. */
-static void run_here(struct qn_conn *c, struct qn_cmd_call *call,
-                     struct qn_slice error)
+ * pending, so the connection is held while anything is. */
+static void run_here(struct qn_conn *c, struct qn_cmd_call *call)
 {
     if (c->pending > 0) {
         qn_conn_hold(c, QN_HOLD_BEHIND, 0, call->argv, call->argc);
@@ -124,18 +135,25 @@ static void run_here(struct qn_conn *c, struct qn_cmd_call *call,
     size_t start = call->reply->len;
     c->answer_at = SIZE_MAX;
     c->answer_mute = c->reply_off || c->reply_skip;
-    if (call->cmd == NULL) {
-        qn_buf_append(call->reply, error.data, error.len);
-    } else if (call->cmd->where == QN_CMD_WRITE ||
-               call->cmd->where == QN_CMD_READ) {
-        qn_reply_error(call->reply,
-                       "LOADING Redis is loading the dataset in memory");
-    } else {
-        qn_local_run(c, call);
-    }
+    qn_local_run(c, call);
     if (c->answer_at == SIZE_MAX && call->reply->len > start) {
         qn_request_note(c->fe, call->cmd, reply_from(call->reply, start));
     }
+}
+
+static void execute(struct qn_conn *c, struct qn_cmd_call *call,
+                    qn_slot_t index)
+{
+    struct qn_cmd_clock *clock = &c->fe->clock;
+    qn_time_t start = qn_cmd_clock_start(clock);
+    if (call->cmd->where == QN_CMD_WRITE) {
+        run_write(c, call);
+    } else if (call->cmd->where == QN_CMD_READ) {
+        run_read(c, call, index);
+    } else {
+        run_here(c, call);
+    }
+    qn_cmd_clock_stop(clock, call->cmd, start);
 }
 
 static void request_done(struct qn_conn *c, const struct qn_cmd *cmd)
@@ -144,9 +162,9 @@ static void request_done(struct qn_conn *c, const struct qn_cmd *cmd)
         return; /* it will be run again */
     }
     c->commands++;
-    c->fe->part.commands_processed++;
     if (cmd != NULL) {
         c->last_cmd = cmd;
+        c->fe->part.commands_processed++;
         c->fe->part.cmd[qn_cmd_index(cmd)].calls++;
     }
     c->reply_skip = c->reply_skip_next;
@@ -168,19 +186,17 @@ static void request_run(struct qn_conn *c, const struct qn_slice *argv,
         .value_max = config->proto_max_bulk_len,
         .key_max = config->max_key_len,
     };
-    bool loaded = qn_replica_store(fe->o.replica) != NULL;
-    bool timed = fe->part.commands_processed % TIMED_OF == TIMED_OF - 1;
-    qn_time_t start = timed ? qn_clock_now() : 0;
-    if (call.cmd != NULL && call.cmd->where == QN_CMD_WRITE && loaded) {
-        run_write(c, &call);
-    } else if (call.cmd != NULL && call.cmd->where == QN_CMD_READ && loaded) {
-        run_read(c, &call, index);
-    } else {
-        run_here(c, &call, (struct qn_slice){fe->error.data, fe->error.len});
+    bool stored = call.cmd != NULL && (call.cmd->where == QN_CMD_WRITE ||
+                                       call.cmd->where == QN_CMD_READ);
+    if (stored && qn_replica_store(fe->o.replica) == NULL) {
+        qn_reply_error(&fe->error,
+                       "LOADING Redis is loading the dataset in memory");
+        call.cmd = NULL;
     }
-    if (timed && call.cmd != NULL) {
-        fe->part.cmd[qn_cmd_index(call.cmd)].usec +=
-            (qn_clock_now() - start) * TIMED_OF / QN_US;
+    if (call.cmd == NULL) {
+        reject(c, argv, argc, (struct qn_slice){fe->error.data, fe->error.len});
+    } else {
+        execute(c, &call, index);
     }
     request_done(c, call.cmd);
 }

@@ -249,6 +249,9 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     p->applied = d.applied;
     p->writes = w->writes;
     p->batches = w->batches;
+    for (uint32_t i = 0; qn_cmd_at(i) != NULL; i++) {
+        p->cmd[i].usec = (s->frontend.clock.ns[i] + w->clock.ns[i]) / QN_US;
+    }
     p->commit_usec_p50 = qn_histogram_quantile(&w->latency, 0.5) / QN_US;
     p->commit_usec_p99 = qn_histogram_quantile(&w->latency, 0.99) / QN_US;
     p->commit_usec_p999 = qn_histogram_quantile(&w->latency, 0.999) / QN_US;

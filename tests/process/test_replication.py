@@ -180,6 +180,7 @@ def test_info_and_clients_mean_all_replicas():
                 c.call("GET", "k%d" % i)
                 c.call("GET", "nobody")
                 c.call("INCRBY", "k0", "x")
+                c.call("GET")
             all_ = [info(c, "everything") for c in cs]
             pids = {int(a["process_id"]) for a in all_}
             check("a pid of its own each", pids, set(q.pids()))
@@ -191,7 +192,8 @@ def test_info_and_clients_mean_all_replicas():
                 check("blocked", a["blocked_clients"], "0")
                 check("hits", a["keyspace_hits"], str(replicas))
                 check("misses", a["keyspace_misses"], str(replicas))
-                check("errors", a["errorstat_ERR"], "count=%d" % replicas)
+                check("errors", a["errorstat_ERR"],
+                      "count=%d" % (2 * replicas))
                 check("port", a["tcp_port"], str(q.port))
                 check("keys", a["db0"].split(",")[0], "keys=%d" % replicas)
                 get = dict(f.split("=") for f in a["cmdstat_get"].split(","))
@@ -199,6 +201,9 @@ def test_info_and_clients_mean_all_replicas():
                 incr = dict(f.split("=")
                             for f in a["cmdstat_incrby"].split(","))
                 check("failed", incr["failed_calls"], str(replicas))
+                check("rejected", [get["rejected_calls"], get["failed_calls"],
+                                   incr["rejected_calls"]],
+                      [str(replicas), "0", "0"])
                 for i in range(replicas):
                     assert "state=online" in a["replica%d" % i], a
             ids = set()
