@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Make a manual: the text of TEMPLATE, with the line `.\" @options@` replaced by
+# what PROGRAM's help says of its options, so that each has one home, the
+# program's table. A program with subcommands gets a subsection for each.
+# Usage: make.sh PROGRAM TEMPLATE > MANUAL
+set -euo pipefail
+program=$1 template=$2
+
+# `  --name ARG   text` becomes an item of a list; `SUBCOMMAND --help` on stdin.
+items() {
+    awk -v of="$1" '
+        /^  --help, --version$/ { next }
+        /^  --/ {
+            if (!match($0, /^  --[^ ]+( [^ ]+)?  +/)) {
+                print of ": two blanks must end an option: " $0 > "/dev/stderr"
+                exit 1
+            }
+            n = split(substr($0, 3, RLENGTH - 2), word, / +/)
+            arg = word[2] == "" ? "" : " Ar " word[2]
+            print ".It Fl " substr(word[1], 2) arg
+            print "\\&" substr($0, RLENGTH + 1)
+        }'
+}
+
+list() {
+    echo ".Bl -tag -width Ds"
+    items "$1"
+    echo ".El"
+}
+
+# What stands before the options, as prose; the usage line is left out.
+prose() {
+    awk '/^usage:/ { next } /^  --/ { exit } NF { print "\\&" $0 }'
+}
+
+options() {
+    local help names
+    help=$("$program" --help)
+    names=$(sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' <<<"$help")
+    if [ -z "$names" ]; then
+        list "$program" <<<"$help"
+        return
+    fi
+    while read -r name; do
+        read -ra words <<<"$name"
+        help=$("$program" "${words[@]}" --help)
+        echo ".Ss $name"
+        prose <<<"$help"
+        list "$name" <<<"$help"
+    done <<<"$names"
+}
+
+made=$(options)
+while IFS= read -r line; do
+    if [ "$line" = '.\" @options@' ]; then
+        printf '%s\n' "$made"
+    else
+        printf '%s\n' "$line"
+    fi
+done <"$template"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Fails unless MANUAL names every option and subcommand of PROGRAM, each in its
+# place, and has the sections that a reader looks for.
+# Usage: manual.sh PROGRAM MANUAL
+set -u
+program=$1 manual=$2
+status=0
+
+wrong() {
+    echo "$manual: $1" >&2
+    status=1
+}
+
+# Lines of a subsection; of everything if no name is given.
+section() {
+    if [ $# = 0 ]; then
+        cat "$manual"
+    else
+        awk -v head=".Ss $1" '$0 == head { in_it = 1; next }
+            /^\.S[hs] / { in_it = 0 } in_it' "$manual"
+    fi
+}
+
+check_options() { # help text, section's lines, what they are of
+    local found=0 name
+    while read -r name; do
+        [ "$name" = --help ] && continue
+        found=1
+        grep -qE "^\.It Fl -${name#--}( |\$)" <<<"$2" ||
+            wrong "$3 lacks $name"
+    done < <(grep -oE '^  --[a-z0-9-]+' <<<"$1")
+    [ $found = 1 ] || wrong "$3: the help lists no option"
+}
+
+[ -s "$manual" ] || { wrong "is not there"; exit 1; }
+for title in NAME SYNOPSIS DESCRIPTION "EXIT STATUS" "SEE ALSO"; do
+    grep -qx "\.Sh $title" "$manual" || wrong "no section $title"
+done
+help=$("$program" --help) || wrong "--help fails"
+names=$(sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' <<<"$help")
+if [ -z "$names" ]; then
+    check_options "$help" "$(section)" "$(basename "$program")"
+fi
+while [ -n "$names" ] && read -r name; do
+    read -ra words <<<"$name"
+    check_options "$("$program" "${words[@]}" --help)" "$(section "$name")" \
+        "$name"
+done <<<"$names"
+grep -q '@options@' "$manual" && wrong "the options are missing"
+exit $status
