@@ -119,19 +119,26 @@ def send(c, stream, chop):
         pass
 
 
-def check_closed(address, stream, reply, chop):
+def until_closed(address, stream, chop):
+    """All that comes before the end of the connection."""
     with Connection(address) as c:
         send(c, stream, chop)
-        got = c.rest()
-        return None if got == reply else f"got {got[:200]}"
+        return c.rest()
+
+
+def verdict(got, good):
+    return None if good else f"got {got[:200]}"
+
+
+def check_closed(address, stream, reply, chop):
+    got = until_closed(address, stream, chop)
+    return verdict(got, got == reply)
 
 
 def check_dropped(address, stream, _reply, chop):
     """Closed without an answer; replies under way may be lost with it."""
-    with Connection(address) as c:
-        send(c, stream, chop)
-        got = c.rest()
-        return None if got.replace(PONG, b"") == b"" else f"got {got[:200]}"
+    got = until_closed(address, stream, chop)
+    return verdict(got, got.replace(PONG, b"") == b"")
 
 
 def check_open(address, stream, reply, chop):
@@ -144,7 +151,7 @@ def check_open(address, stream, reply, chop):
                 got += c.reply()
             except Closed:
                 return f"closed after {got[:200]}"
-        return None if got == reply + token else f"got {got[:200]}"
+        return verdict(got, got == reply + token)
 
 
 def checks(server):

@@ -1,10 +1,10 @@
 #include "kvs/boot.h"
 
-#include <dirent.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "tests/support/fds.h"
 #include "tests/support/test.h"
 
 /* Replica 1 of 3, and the supervisor's end of its socket. */
@@ -74,17 +74,6 @@ static void send_kind(struct pair *p, enum qn_boot_kind kind)
 {
     const struct qn_boot_event e = {.kind = kind, .node = 2, .incarnation = 7};
     cr_assert_eq(qn_boot_send(p->supervisor, &e, -1), QN_OK);
-}
-
-static int open_descriptors(void)
-{
-    int count = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (readdir(d) != NULL) {
-        count++;
-    }
-    closedir(d);
-    return count;
 }
 
 Test(boot, exchange_gives_the_own_outbox_and_maps_the_others)

@@ -1,6 +1,5 @@
 #include "core/place/outbox.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "tests/support/fds.h"
 #include "tests/support/test.h"
 
 #define LANE 5000u /* bytes: not a multiple of a page */
@@ -44,17 +44,6 @@ int posix_fallocate(int fd, off_t offset, off_t len)
         return err;
     }
     return fallocate(fd, 0, offset, len) == 0 ? 0 : errno;
-}
-
-static int open_descriptors(void)
-{
-    int count = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (readdir(d) != NULL) {
-        count++;
-    }
-    closedir(d);
-    return count;
 }
 
 Test(outbox, is_zero_and_writable_for_its_owner)
