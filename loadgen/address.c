@@ -83,7 +83,7 @@ static int await(int fd, int want, char *error, size_t error_size)
             if (got == 1 && r.type == '-') {
                 snprintf(error, error_size, "%.*s", (int)r.head_len,
                          (const char *)r.head);
-                return QN_EIO;
+                return QN_EPERM;
             }
             want -= got;
         }
@@ -91,13 +91,9 @@ static int await(int fd, int want, char *error, size_t error_size)
     return QN_OK;
 }
 
-int qn_address_probe(const struct qn_address *a, bool resp3, char *error,
-                     size_t error_size)
+int qn_address_ask(const struct qn_address *a, const char *requests, int count,
+                   char *error, size_t error_size)
 {
-    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
-    static const char both[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"
-                               "*1\r\n$4\r\nPING\r\n";
-    const char *ask = resp3 ? both : ping;
     int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         snprintf(error, error_size, "%s", strerror(errno));
@@ -107,12 +103,24 @@ int qn_address_probe(const struct qn_address *a, bool resp3, char *error,
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int err = QN_EIO;
+    size_t len = strlen(requests);
     if (connect(fd, (const struct sockaddr *)&a->addr, a->len) != 0 ||
-        send(fd, ask, strlen(ask), MSG_NOSIGNAL) != (ssize_t)strlen(ask)) {
+        send(fd, requests, len, MSG_NOSIGNAL) != (ssize_t)len) {
         snprintf(error, error_size, "%s", strerror(errno));
     } else {
-        err = await(fd, resp3 ? 2 : 1, error, error_size);
+        err = await(fd, count, error, error_size);
     }
     close(fd);
     return err;
+}
+
+int qn_address_probe(const struct qn_address *a, bool resp3, char *error,
+                     size_t error_size)
+{
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    static const char both[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"
+                               "*1\r\n$4\r\nPING\r\n";
+    int err = qn_address_ask(a, resp3 ? both : ping, resp3 ? 2 : 1, error,
+                             error_size);
+    return err == QN_OK ? QN_OK : QN_EIO;
 }

@@ -4,6 +4,7 @@
 /** Where a server listens: HOST:PORT, [V6]:PORT or unix:PATH. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -33,6 +34,19 @@ static inline const char *qn_address_path(const struct qn_address *a)
 {
     return ((const struct sockaddr_un *)(const void *)&a->addr)->sun_path;
 }
+
+/**
+ * Connect, send requests and wait for their replies, blocking for two seconds
+ * at most per step. An error reply ends it.
+ *
+ * @param requests  RESP, `count` of them. Borrowed.
+ * @param error     [error_size] Filled on failure: why, no newline; an error
+ *                  reply itself.
+ * @return QN_OK; QN_EPERM after an error reply; QN_EIO if nobody listens or
+ * what answers is no RESP server.
+ */
+int qn_address_ask(const struct qn_address *a, const char *requests, int count,
+                   char *error, size_t error_size);
 
 /**
  * Connect, send PING (and HELLO 3 if wanted) and wait for a reply, blocking for

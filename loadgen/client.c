@@ -29,6 +29,8 @@ int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
     *c = (struct qn_client){
         .workload = opts->workload,
         .depth_max = opts->depth_max,
+        .recorder = opts->recorder,
+        .number = (uint16_t)opts->number,
     };
     return qn_asker_init(&c->asker, &asker);
 }
@@ -74,6 +76,66 @@ void qn_client_begin(struct qn_client *c, const struct qn_client_task *task)
     }
 }
 
+/* A record of what is asked now; NULL for what has no key of its own, or
+ * without memory: then the recorder knows that its history has a hole. */
+static struct qn_record *record_request(struct qn_client *c,
+                                        const struct qn_request *r,
+                                        qn_time_t now)
+{
+    static const struct {
+        bool is_recorded;
+        enum qn_record_kind kind;
+    } kinds[QN_COMMAND_COUNT] = {
+        [QN_COMMAND_GET] = {true, QN_RECORD_GET},
+        [QN_COMMAND_SET] = {true, QN_RECORD_SET},
+        [QN_COMMAND_INCR] = {true, QN_RECORD_INCR},
+        [QN_COMMAND_DEL] = {true, QN_RECORD_DEL},
+        [QN_COMMAND_CAS] = {true, QN_RECORD_CAS},
+    };
+    if (!kinds[r->command].is_recorded) {
+        return NULL;
+    }
+    bool is_counter = r->command == QN_COMMAND_INCR;
+    struct qn_record *record =
+        qn_recorder_add(c->recorder, c->number,
+                        (uint32_t)r->key | (is_counter ? QN_RECORD_COUNTER : 0),
+                        kinds[r->command].kind);
+    if (record != NULL) {
+        record->invoked = now;
+        record->value = is_counter ? 1 : (int64_t)r->value;
+        record->other = (int64_t)r->expected;
+    }
+    return record;
+}
+
+/* What a right answer says; others leave the outcome unknown. */
+static void record_answer(struct qn_record *record, const struct qn_reply *r,
+                          uint64_t value, qn_time_t now)
+{
+    bool is_null = r->type == '_';
+    record->responded = now;
+    record->outcome = QN_RECORD_OK;
+    switch ((enum qn_record_kind)record->kind) {
+    case QN_RECORD_GET:
+        record->value = is_null ? 0 : (int64_t)value;
+        record->outcome = is_null ? QN_RECORD_NIL : QN_RECORD_OK;
+        break;
+    case QN_RECORD_INCR:
+        record->other = r->number;
+        break;
+    case QN_RECORD_DEL:
+        record->outcome = r->number == 0 ? QN_RECORD_NIL : QN_RECORD_OK;
+        break;
+    case QN_RECORD_CAS:
+        record->outcome = is_null ? QN_RECORD_FAILED : QN_RECORD_OK;
+        break;
+    case QN_RECORD_SET:
+    case QN_RECORD_ADD:
+    case QN_RECORD_KIND_COUNT:
+        break;
+    }
+}
+
 static void ask_one(struct qn_client *c, struct qn_lane *l, qn_time_t now)
 {
     bool closed = c->task.schedule == NULL;
@@ -88,6 +150,8 @@ static void ask_one(struct qn_client *c, struct qn_lane *l, qn_time_t now)
     }
     slot->sent = now;
     slot->request = c->next;
+    slot->record =
+        c->recorder != NULL ? record_request(c, &c->next, now) : NULL;
     qn_asker_write(&c->asker, &c->next, &l->out);
     c->has_next = false;
     c->batch_left -= closed;
@@ -181,7 +245,7 @@ static void note_wrong(const struct qn_workload *w,
 }
 
 static void record(struct qn_lane *l, const struct qn_slot *slot, qn_time_t now,
-                   struct qn_op_stats *op)
+                   struct qn_op_stats *op, FILE *raw)
 {
     op->ops++;
     qn_histogram_record(&op->latency, now - slot->request.since);
@@ -189,6 +253,11 @@ static void record(struct qn_lane *l, const struct qn_slot *slot, qn_time_t now,
         qn_histogram_record(&op->service, now - slot->request.begun);
     }
     l->succeeded |= 1u << slot->request.op;
+    if (raw != NULL) {
+        fprintf(raw, "%s %" PRIu64 " %" PRIu64 "\n",
+                qn_op_name((enum qn_op)slot->request.op),
+                now - slot->request.since, now - slot->request.begun);
+    }
 }
 
 static void take_answer(struct qn_lane *l, const struct qn_slot *slot,
@@ -197,9 +266,13 @@ static void take_answer(struct qn_lane *l, const struct qn_slot *slot,
 {
     struct qn_client *c = l->client;
     struct qn_op_stats *op = &stats->op[slot->request.op];
-    uint64_t value;
+    uint64_t value = 0;
     enum qn_answer answer =
         qn_asker_judge(&c->asker, &slot->request, r, &value);
+    if (slot->record != NULL && answer != QN_ANSWER_ERROR &&
+        answer != QN_ANSWER_WRONG) {
+        record_answer(slot->record, r, value, now);
+    }
     switch (answer) {
     case QN_ANSWER_ERROR:
         op->errors++;
@@ -212,7 +285,7 @@ static void take_answer(struct qn_lane *l, const struct qn_slot *slot,
     case QN_ANSWER_RIGHT:
     case QN_ANSWER_MISS:
         op->misses += answer == QN_ANSWER_MISS;
-        record(l, slot, now, op);
+        record(l, slot, now, op, stats->raw);
     }
 }
 

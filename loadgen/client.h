@@ -27,6 +27,7 @@
 #include "loadgen/asker.h"
 #include "loadgen/schedule.h"
 #include "loadgen/stats.h"
+#include "loadgen/verify/history.h"
 
 #include <stdbool.h>
 
@@ -49,6 +50,8 @@ struct qn_client {
     struct qn_client_task task;
     struct qn_schedule schedule; /* of an open loop */
     struct qn_asker asker;
+    struct qn_recorder *recorder;
+    uint16_t number;
     uint32_t depth_max;
     uint32_t outstanding;   /* on all lanes, without greetings */
     uint32_t batch_left;    /* closed loop: of this batch, not yet asked */
@@ -58,6 +61,7 @@ struct qn_client {
 
 /** A request on its way. */
 struct qn_slot {
+    struct qn_record *record; /* NULL: nobody records it */
     qn_time_t sent; /* request.since: when its operation was meant to begin */
     struct qn_request request;
 };
@@ -80,7 +84,8 @@ struct qn_client_opts {
     uint32_t depth_max; /* of all its tasks, 1..QN_CLIENT_DEPTH_MAX */
     uint64_t number;    /* of this client, < clients */
     uint64_t clients;
-    uint64_t seed; /* what it will ask */
+    uint64_t seed;                /* what it will ask */
+    struct qn_recorder *recorder; /* of its thread, kept; NULL: no history */
 };
 
 /** @return QN_OK or QN_ENOMEM, then nothing is left behind. It has no task and

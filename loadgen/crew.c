@@ -48,6 +48,10 @@ void qn_crew_begin(struct qn_crew *crew, uint32_t user, uint64_t requests,
     if (requests != UINT64_MAX) {
         task.requests = share(requests, u->number, plan->connections);
     }
+    if (plan->recorder != NULL) {
+        task.requests =
+            QN_MIN(task.requests, plan->operations_max / plan->connections);
+    }
     if (plan->rate != NULL) {
         uint64_t seed = ~(plan->seed + u->number); /* not the requests' seed */
         const struct qn_schedule_opts opts = {
@@ -148,6 +152,9 @@ static int make_user(struct qn_crew *crew, const struct qn_worker_plan *plan,
         .number = number,
         .clients = plan->connections,
         .seed = qn_random_next(&seed),
+        .recorder = plan->recorder != NULL
+                        ? &plan->recorder[number % plan->threads]
+                        : NULL,
     };
     if (qn_client_init(&u->client, &opts) != QN_OK) {
         return QN_ENOMEM;

@@ -3,6 +3,7 @@
 #include "loadgen/load_internal.h"
 #include "loadgen/quoin.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -88,9 +89,15 @@ int qn_load(int argc, char **argv)
     if (!qn_load_options(&l, argc, argv, &status)) {
         return status;
     }
+    /* A server may close a connection while it is written to: an error of that
+     * connection, not the end of the program. */
+    signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit(l.connections);
     if (probe(&l) != QN_OK) {
         return 1;
+    }
+    if (qn_load_probe_cas(&l) != QN_OK) {
+        return 2;
     }
     status = 1;
     int err = qn_load_prepare(&l);
@@ -98,6 +105,8 @@ int qn_load(int argc, char **argv)
         fprintf(stderr, "quoin load: %s\n", qn_strerror(err));
     } else if (qn_load_run(&l) == QN_OK) {
         status = report(&l);
+        int verdict = l.verify ? qn_load_judge(&l) : 0;
+        status = verdict != 0 ? verdict : status;
     }
     qn_load_clean_up(&l);
     return status;

@@ -45,6 +45,11 @@ struct qn_load {
     struct qn_output output;
     bool spread_requests;
     bool poisson;
+    const char *raw;
+    FILE *raw_file;
+    bool cas_given;
+    bool verify;
+    const char *verify_svg;
     const char *rate_text; /* NULL: closed loop */
     const char *pin_text;
     pid_t pid[QN_LOAD_PIDS_MAX];
@@ -57,6 +62,7 @@ struct qn_load {
     int cpu[QN_LOAD_THREADS_MAX]; /* to pin to; -1: nowhere */
     char addresses[1024];
     pthread_barrier_t start;
+    struct qn_recorder recorder[QN_LOAD_THREADS_MAX];
     struct qn_worker_plan plan;
     struct qn_worker *worker[QN_LOAD_THREADS_MAX];
     pthread_t thread[QN_LOAD_THREADS_MAX];
@@ -81,6 +87,21 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv,
 /** Choose the CPUs that --pin asks for. @return QN_OK; QN_EINVAL, and a line
  * has said why. */
 int qn_load_pin(struct qn_load *l);
+
+/** Operations that --verify records, at most: 40 bytes each. */
+#define QN_LOAD_VERIFY_MAX UINT64_C(50000000)
+
+/** What --verify asks of the others. @return QN_OK; QN_EINVAL, and a line has
+ *  said why. */
+int qn_load_check_verify(struct qn_load *l);
+
+/** How the server takes a compare-and-set, if one is asked for. Blocks on it.
+ *  @return QN_OK; QN_EINVAL if it does not, and a line has said so. */
+int qn_load_probe_cas(struct qn_load *l);
+
+/** Judge what was recorded, and print it. @return the exit status: 0; 1 if it
+ *  could not be judged; as qn_verify_status. */
+int qn_load_judge(struct qn_load *l);
 
 /** Make what the runs need. @return QN_OK; QN_ENOMEM, and qn_load_clean_up is
  *  still to be called. */

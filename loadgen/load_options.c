@@ -122,12 +122,11 @@ static int take_cpu_tree(const struct qn_option *o, const char *text)
 
 static int take_cas(const struct qn_option *o, const char *text)
 {
-    enum qn_cas_form *form = o->to;
-    if (strcmp(text, "ifeq") == 0) {
-        *form = QN_CAS_IFEQ;
-    } else if (strcmp(text, "eval") == 0) {
-        *form = QN_CAS_EVAL;
-    } else {
+    struct qn_load *l = o->to;
+    l->cas_given = strcmp(text, "auto") != 0;
+    if (strcmp(text, "eval") == 0) {
+        l->workload_opts.cas = QN_CAS_EVAL;
+    } else if (l->cas_given && strcmp(text, "ifeq") != 0) {
         return QN_EINVAL;
     }
     return QN_OK;
@@ -174,8 +173,7 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
          "bytes: 100, 16..4096 or etc (16)", 0, 0},
         {"mset-keys", "N", qn_option_count, &w->mset_keys, "keys per MSET (10)",
          1, QN_MSET_KEYS_MAX},
-        {"cas", "FORM", take_cas, &w->cas, "how to say it: ifeq, eval (ifeq)",
-         0, 0},
+        {"cas", "FORM", take_cas, l, "how to say it: auto, ifeq or eval", 0, 0},
         {"preload", NULL, qn_option_flag, &l->preload,
          "SET every key before the rest begins", 0, 0},
         {"warmup", "S", qn_option_double, &l->warmup,
@@ -192,6 +190,12 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
         {"seed", "N", qn_option_count, &l->seed,
          "repeats the same requests (random, printed)", 0, 0},
         {"resp3", NULL, qn_option_flag, &l->resp3, "begin with HELLO 3", 0, 0},
+        {"raw", "FILE", qn_option_string, &l->raw,
+         "each answer: kind, response and service time in ns", 0, 0},
+        {"verify", NULL, qn_option_flag, &l->verify,
+         "judge if all answers were linearizable; status 3: no", 0, 0},
+        {"verify-svg", "FILE", qn_option_string, &l->verify_svg,
+         "the first violation as a time line", 0, 0},
         {"cpu-of", "PID,...", take_cpu_of, l,
          "running processes: report their CPU time per operation", 0, 0},
         {"cpu-tree", "PID", take_cpu_tree, l,
@@ -294,6 +298,15 @@ static int resolve_all(struct qn_load *l)
     return err;
 }
 
+static int open_raw(struct qn_load *l)
+{
+    if (l->raw != NULL && (l->raw_file = fopen(l->raw, "w")) == NULL) {
+        fprintf(stderr, "quoin load: --raw %s: %s\n", l->raw, strerror(errno));
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
 bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
 {
     *l = (struct qn_load){
@@ -315,5 +328,6 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
     *exit_status = 2;
     l->threads = QN_MIN(l->threads, l->connections);
     return check_options(l) == QN_OK && check_rate(l) == QN_OK &&
-           qn_load_pin(l) == QN_OK && resolve_all(l) == QN_OK;
+           qn_load_check_verify(l) == QN_OK && qn_load_pin(l) == QN_OK &&
+           resolve_all(l) == QN_OK && open_raw(l) == QN_OK;
 }

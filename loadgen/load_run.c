@@ -78,6 +78,9 @@ static void make_plan(struct qn_load *l)
         .pipeline = (uint32_t)l->pipeline,
         .requests = l->requests,
         .seed = l->seed,
+        .raw = l->raw_file,
+        .recorder = l->verify ? l->recorder : NULL,
+        .operations_max = QN_LOAD_VERIFY_MAX,
         .resp3 = l->resp3,
         .preload = l->preload,
         .start = &l->start,
@@ -357,4 +360,10 @@ void qn_load_clean_up(struct qn_load *l)
     free(l->sum);
     free(l->total);
     free(l->run);
+    if (l->raw_file != NULL && fclose(l->raw_file) != 0) {
+        fprintf(stderr, "quoin load: --raw %s: %s\n", l->raw, strerror(errno));
+    }
+    for (uint32_t i = 0; i < l->threads; i++) {
+        qn_recorder_fini(&l->recorder[i]);
+    }
 }

@@ -159,6 +159,9 @@ static uint8_t *put_key(const struct qn_workload *w, uint8_t *p, char letter,
         memcpy(p, block + BLOCK - size, size);
     }
     *p = (uint8_t)letter;
+    if (w->tag_len > 0) {
+        memcpy(p + 1, w->opts.tag, w->tag_len);
+    }
     return put_crlf(p + size);
 }
 

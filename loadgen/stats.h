@@ -8,6 +8,8 @@
 #include "core/base/histogram.h"
 #include "loadgen/mix.h"
 
+#include <stdio.h>
+
 #define QN_STATS_TEXT_MAX 200
 
 struct qn_op_stats {
@@ -29,6 +31,9 @@ struct qn_stats {
     uint64_t unsent;      /* open loop: due before the end, never sent */
     uint64_t waiting;     /* asked and not answered, or due and not sent, when
                              this was handed in; 0 in a total */
+    FILE *raw; /* each answer that counts is written there too, as "get 1234
+                  1000" and a newline: response and service time in ns. NULL:
+                  not. Neither merged nor cleared */
     char first_error[QN_STATS_TEXT_MAX]; /* "" if none */
     char first_wrong[QN_STATS_TEXT_MAX];
 };

@@ -111,6 +111,7 @@ static void end_measure(struct qn_worker *w)
 {
     const struct qn_worker_plan *plan = w->plan;
     w->measure_end = qn_clock_now();
+    w->stats->raw = NULL;
     qn_crew_owed(&w->crew, QN_MIN(w->measure_end, plan->measure_to),
                  &w->unsent);
     hand_in(w, plan->measured, w->measure_end);
@@ -135,6 +136,7 @@ static void begin_measure(struct qn_worker *w)
     const struct qn_worker_plan *plan = w->plan;
     qn_time_t now = qn_clock_now();
     qn_collect_hand_in(plan->warmed, w->stats, now, true);
+    w->stats->raw = plan->raw;
     qn_collect_hand_in(plan->measured, w->stats, now, false);
     w->phase = MEASURE;
     if (w->stopping) {

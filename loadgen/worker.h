@@ -13,6 +13,7 @@
 #include "loadgen/collect.h"
 #include "loadgen/schedule.h"
 #include "loadgen/silence.h"
+#include "loadgen/verify/history.h"
 #include "loadgen/workload.h"
 
 #include <pthread.h>
@@ -46,6 +47,9 @@ struct qn_worker_plan {
     uint32_t pipeline;    /* 1..QN_CLIENT_DEPTH_MAX */
     uint64_t requests;    /* of all clients; 0: by time */
     uint64_t seed;
+    FILE *raw; /* as in struct qn_stats, while it is measured; NULL: nowhere */
+    struct qn_recorder *recorder; /* [threads], shared; NULL: no history */
+    uint64_t operations_max;      /* that are recorded, but for the preload */
     bool resp3;
     bool preload;
     struct qn_collect *preloaded; /* what the preload saw */

@@ -82,7 +82,7 @@ static uint64_t keys_end(const struct qn_workload_opts *o)
 
 uint64_t qn_workload_key_size_min(const struct qn_workload_opts *opts)
 {
-    return 1 + qn_digits_count(keys_end(opts) - 1);
+    return 1 + strlen(opts->tag) + qn_digits_count(keys_end(opts) - 1);
 }
 
 /* ---- life ---- */
@@ -148,6 +148,7 @@ int qn_workload_init(struct qn_workload *w, const struct qn_workload_opts *opts)
         return QN_EINVAL;
     }
     *w = (struct qn_workload){.opts = *opts};
+    w->tag_len = strlen(opts->tag);
     struct qn_sizes *key = &w->opts.key_size;
     struct qn_sizes *value = &w->opts.value_size;
     key->min = QN_MAX(key->min, qn_workload_key_size_min(opts));

@@ -5,7 +5,8 @@
  * What is asked: operations, keys, values. Their bytes: request.h.
  *
  * Key number i is a letter and i in decimal, padded with zeros: 'k' for keys
- * with a value, 'c' for counters (INCR). Sizes of key and value are functions
+ * with a value, 'c' for counters (INCR); a tag behind the letter keeps a run's
+ * keys apart from all others. Sizes of key and value are functions
  * of i. A value is a mark and filler, up to its size:
  *
  *     plain    the last QN_MARK_PLAIN digits of the key, or what fits: a key
@@ -39,6 +40,7 @@
 #define QN_MARK_PLAIN       8
 #define QN_MARK_UNIQUE      16
 #define QN_MSET_KEYS_MAX    1000
+#define QN_TAG_MAX          12
 #define QN_SCAN_COUNT       10 /* of each SCAN */
 #define QN_REQUEST_SLACK    32 /* bytes that writing may touch past its end */
 
@@ -57,7 +59,8 @@ struct qn_workload_opts {
     struct qn_sizes value_size; /* up to QN_VALUE_SIZE_MAX */
     uint64_t mset_keys;         /* keys per MSET, 1..QN_MSET_KEYS_MAX */
     enum qn_cas_form cas;
-    bool unique; /* unique values; then no mset */
+    bool unique;              /* unique values; then no mset */
+    char tag[QN_TAG_MAX + 1]; /* behind each key's letter; "": none */
 };
 
 /** What is sent for an operation, or for a part of it. */
@@ -80,6 +83,7 @@ struct qn_workload {
     uint8_t mset_head[32];
     uint8_t *filler; /* [filler_len] ends with CRLF */
     size_t filler_len;
+    size_t tag_len;
     size_t copy_max;  /* bytes that one request copies, at most */
     uint32_t iov_max; /* pieces of memory that one request needs, at most */
 };

@@ -1,0 +1,138 @@
+"""quoin load --verify against Debian's redis-server: what is linearizable
+passes, a replica's stale reads are caught; --raw against an offline sort.
+
+Usage: test_load_verify.py PATH_OF_QUOIN
+"""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+import test_load
+from test_load import Redis, load
+
+EVERY_KIND = "get:3,set:2,incr:2,del:1,cas:2,rmw:1"
+
+
+class Verify(unittest.TestCase):
+    def setUp(self):
+        self.redis = Redis()
+        self.addCleanup(self.redis.stop)
+
+    def load(self, *args):
+        return load("--to", self.redis.tcp, "--keys", "50", "--verify", *args)
+
+    def path(self, name):
+        return os.path.join(self.redis.dir, name)
+
+    def test_one_server_is_linearizable(self):
+        for args in (["--preload"], ["--rate", "20k", "--seconds", "1"],
+                     ["--threads", "2", "--resp3", "--spread", "request",
+                      "--to", self.redis.unix]):
+            if "--rate" not in args:
+                args += ["--requests", "20k"]
+            done = self.load("--mix", EVERY_KIND, "--pipeline", "4", *args)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("\nlinearizable: ", done.stdout)
+            self.assertIn("on 100 keys", done.stdout)  # 50 of them counters
+
+    def test_two_runs_share_no_key(self):
+        for _ in range(2):
+            done = self.load("--mix", "get,set", "--requests", "2k", "--seed",
+                             "7")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_broken_connections_leave_outcomes_unknown(self):
+        process = subprocess.Popen(
+            [test_load.QUOIN, "load", "--to", self.redis.tcp, "--keys", "50",
+             "--seconds", "60", "--warmup", "0", "--mix", EVERY_KIND,
+             "--pipeline", "16", "--rate", "5k", "--verify", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        for _ in range(3):
+            process.stdout.readline()  # a second is over
+            self.redis.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertGreaterEqual(json.loads(out.splitlines()[-1])["disconnects"],
+                                50)
+        self.assertIn("linearizable: ", err)
+
+    def test_stale_reads_from_a_replica_are_caught(self):
+        replica = Redis()
+        self.addCleanup(replica.stop)
+        replica.ask("REPLICAOF", "127.0.0.1", str(self.redis.port))
+        while "master_link_status:up" not in replica.ask("INFO",
+                                                         "replication"):
+            pass
+        svg = self.path("stale.svg")
+        done = self.load("--read-from", replica.tcp, "--mix", "get,set",
+                         "--pipeline", "8", "--requests", "50k",
+                         "--verify-svg", svg)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("NOT linearizable", done.stdout)
+        with open(svg, encoding="utf-8") as f:
+            self.assertIn("<svg", f.read())
+
+    def test_a_server_without_compare_and_set_is_refused(self):
+        done = self.load("--mix", "cas,set", "--requests", "1k")
+        self.assertEqual(done.returncode, 0, done.stderr)  # by a script
+        self.redis.ask("ACL", "SETUSER", "default", "-eval")
+        done = self.load("--mix", "cas,set", "--requests", "1k")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("neither SET ... IFEQ nor EVAL", done.stderr)
+
+    def test_what_cannot_be_judged_is_refused(self):
+        for args, word in ((["--mix", "get,mset"], "mset"),
+                           (["--repeat", "2"], "--repeat"),
+                           (["--keys", "3g"], "--keys"),
+                           (["--requests", "51m"], "--requests")):
+            done = self.load(*args)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(word, done.stderr)
+        done = load("--to", self.redis.tcp, "--raw", "/no/such")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--raw /no/such: No such file", done.stderr)
+        done = load("--to", self.redis.tcp, "--verify-svg", "/tmp/x.svg")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--verify", done.stderr)
+
+
+class Raw(unittest.TestCase):
+    def test_percentiles_agree_with_a_sort_of_the_samples(self):
+        redis = Redis()
+        self.addCleanup(redis.stop)
+        raw = os.path.join(redis.dir, "raw")
+        done = load("--to", redis.tcp, "--rate", "20k", "--arrivals",
+                    "poisson", "--seconds", "1", "--threads", "2", "--mix",
+                    "get,set", "--raw", raw, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        got = json.loads(done.stdout.splitlines()[-1])
+        with open(raw, encoding="ascii") as f:
+            rows = [line.split() for line in f]
+        self.assertEqual(len(rows), got["ops"])
+        for kinds, said in (({"get", "set"}, got), *(
+                ({kind}, got["kinds"][kind]) for kind in ("get", "set"))):
+            for column, member in ((1, "latency_us"), (2, "service_us")):
+                values = sorted(int(r[column]) for r in rows if r[0] in kinds)
+                self.agree(values, said[member])
+
+    def agree(self, values, said):
+        """ceil(q n)-th value, to 1/1024 and what the JSON rounds away."""
+        for name, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99),
+                        ("p99.9", 0.999), ("max", 1)):
+            true = values[math.ceil(q * len(values)) - 1] / 1e3
+            self.assertLessEqual(abs(said[name] - true), true / 1024 + 0.001,
+                                 name)
+
+
+if __name__ == "__main__":
+    test_load.QUOIN = sys.argv.pop(1)
+    unittest.main()
