@@ -7,6 +7,7 @@
 Only the standard library; replies are RESP2. Deadlines are there to end a
 hang, and far away: a slow machine fails nothing.
 """
+import ctypes
 import os
 import random
 import re
@@ -114,6 +115,12 @@ class Client:
             self.sock.settimeout(DEADLINE)
 
 
+def end_with_parent():
+    """In the child: SIGTERM when the test is killed."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
 def free_ports(count):
     """A port p such that p .. p+count are free now. Below the kernel's range
     for clients, where thousands of closed connections may linger."""
@@ -144,7 +151,8 @@ class Quoind:
         # A file, not a pipe: nobody reads before the end.
         self.errors = tempfile.TemporaryFile()
         self.proc = subprocess.Popen(self.cmd, stderr=self.errors,
-                                     stdout=subprocess.DEVNULL)
+                                     stdout=subprocess.DEVNULL,
+                                     preexec_fn=end_with_parent)
         deadline = time.monotonic() + DEADLINE
         while True:
             try:
