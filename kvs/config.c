@@ -47,6 +47,7 @@ struct row {
     bool runtime;
 };
 
+static const struct word cells_words[] = {{"auto", QN_CELLS_AUTO}, {NULL, 0}};
 static const struct word replicas_words[] = {{"auto", QN_REPLICAS_AUTO},
                                              {NULL, 0}};
 static const struct word ports_words[] = {{"next", QN_REPLICA_PORTS_NEXT},
@@ -103,8 +104,10 @@ static const struct row table[] = {
      TEXT, AT(topology), 0, 0, NULL, false},
     {"transport", "NAME", "ump", "what carries messages between replicas", TEXT,
      AT(transport), 0, 0, NULL, false},
-    {"cells", "N", "1024", "64-byte cells of one lane, a power of two", U32,
-     AT(cells), 16, 65536, NULL, false},
+    {"cells", "N", "auto",
+     "64-byte cells of one lane, a power of two; auto: 4096, fewer for many "
+     "replicas",
+     U32, AT(cells), 16, 65536, cells_words, false},
     {"log-level", "LEVEL", "info", "debug, info, warn or error", U32,
      AT(log_level), 0, 0, level_words, false},
     {"enable-debug-command", "yes|no", "no", "allow DEBUG, for tests", BOOL,

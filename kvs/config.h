@@ -27,6 +27,7 @@
 
 #define QN_CONFIG_TEXT_MAX    108u /* bytes of a text option, NUL included */
 #define QN_CONFIG_WHY_MAX     256u /* room for any error line, NUL included */
+#define QN_CELLS_AUTO         0u   /* see qn_limits_cells */
 #define QN_REPLICAS_AUTO      0u   /* as many as NUMA nodes, at least 3 */
 #define QN_REPLICA_PORTS_NEXT 0u   /* from port + 1 on (any, if port is 0) */
 #define QN_REPLICA_PORTS_NONE 65536u
@@ -47,7 +48,8 @@ struct qn_config {
     uint32_t log_level;                 /* enum qn_log_level */
     char transport[QN_CONFIG_TEXT_MAX]; /* name in transports/registry.h */
     char topology[QN_CONFIG_TEXT_MAX];  /* name in core/topo/tree.h */
-    uint32_t cells;                     /* of one lane, a power of two */
+    uint32_t cells;                     /* of one lane, a power of two, or
+                                           QN_CELLS_AUTO */
     uint32_t pin;                       /* enum qn_bind */
 
     /* Run-time options. Sizes are bytes. */

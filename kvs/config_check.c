@@ -78,8 +78,8 @@ static int check_ports(const struct qn_config *c, char *why, size_t cap)
 
 static int check_cells(const struct qn_config *c, char *why, size_t cap)
 {
-    if (!qn_is_pow2(c->cells)) {
-        snprintf(why, cap, "cells '%u': must be a power of two, such as 1024",
+    if (c->cells != QN_CELLS_AUTO && !qn_is_pow2(c->cells)) {
+        snprintf(why, cap, "cells '%u': must be a power of two, such as 4096",
                  c->cells);
         return QN_EINVAL;
     }

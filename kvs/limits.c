@@ -7,9 +7,15 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/node.h"
+#include "core/qp.h"
 
 /* A replica before its first key: store, log, session table, buffers. */
 #define REPLICA_BYTES ((uint64_t)8 << 20)
+
+/* Room for three values of 64 KiB, with their batches' other bytes: enough to
+ * keep the replicas of a busy server apart for a turn. 8192 brought no more. */
+#define CELLS_MOST  4096u
+#define LANES_BYTES ((uint64_t)32 << 20) /* of a server with CELLS_MOST */
 
 /* Descriptors besides the clients': the standard ones, the loop's, listening
  * sockets, control, commons, outbox, and some to breathe; and per node, its
@@ -39,6 +45,21 @@ void qn_limits_read(struct qn_limits *l)
     *l = (struct qn_limits){.memory = memory_available(), .files = r.rlim_max};
 }
 
+static uint64_t lanes(uint32_t replicas)
+{
+    return (uint64_t)replicas * (replicas - 1) * QN_LANES;
+}
+
+uint32_t qn_limits_cells(uint32_t replicas)
+{
+    uint32_t cells = CELLS_MOST;
+    while (cells > QN_CELLS_DEFAULT &&
+           lanes(replicas) * cells * QN_CACHELINE > LANES_BYTES) {
+        cells /= 2;
+    }
+    return cells;
+}
+
 static uint64_t files_reserved(const struct qn_config *c)
 {
     return FILES_FIXED + FILES_PER_NODE * (uint64_t)c->replicas;
@@ -47,8 +68,8 @@ static uint64_t files_reserved(const struct qn_config *c)
 static int fit_memory(const struct qn_limits *l, const struct qn_config *c,
                       size_t lane_bytes, char *why, size_t cap)
 {
-    uint64_t lanes = (uint64_t)c->replicas * (c->replicas - 1) * QN_LANES;
-    uint64_t need = c->replicas * REPLICA_BYTES + lanes * lane_bytes;
+    uint64_t need =
+        c->replicas * REPLICA_BYTES + lanes(c->replicas) * lane_bytes;
     if (l->memory == 0 || need <= l->memory) {
         return QN_OK;
     }

@@ -32,6 +32,12 @@ void qn_limits_read(struct qn_limits *l);
 int qn_limits_fit(const struct qn_limits *l, struct qn_config *c,
                   size_t lane_bytes, char *why, size_t cap);
 
+/** Cells of a lane when nobody has said how many. A large value that fits into
+ *  its lanes passes in one turn of each replica, without waiting for room; so
+ *  4096, as long as all lanes of the server stay within 32 MiB, and never below
+ *  QN_CELLS_DEFAULT. Small messages do not walk through all of a lane (UMP). */
+uint32_t qn_limits_cells(uint32_t replicas);
+
 /** Raise the soft limit of descriptors to what `c` needs. Processes started
  *  afterwards inherit it. */
 void qn_limits_raise_files(const struct qn_config *c);

@@ -82,6 +82,9 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     if (s->config.replicas == QN_REPLICAS_AUTO) {
         s->config.replicas = replicas_auto(&s->places);
     }
+    if (s->config.cells == QN_CELLS_AUTO) {
+        s->config.cells = qn_limits_cells(s->config.replicas);
+    }
     err = qn_config_check(&s->config, s->why, sizeof s->why);
     if (err != QN_OK) {
         return err;

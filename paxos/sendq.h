@@ -10,9 +10,9 @@
 
 #include "paxos/msg.h"
 
-/* Half of a lane of 1024 cells: the next piece can be written while the one
- * before is read. */
-#define QN_PIECE_MAX 28672u /* bytes of one piece, head included */
+/* What a piece is copied through on its way (staging, assembly, the joined
+ * message) stays in a first-level cache, and a lane holds several. */
+#define QN_PIECE_MAX 8192u /* bytes of one piece, head included */
 
 struct qn_sendq {
     struct qn_msg *msg;  /* [cap] ring */

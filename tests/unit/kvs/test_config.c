@@ -49,7 +49,7 @@ Test(config, defaults_are_those_of_the_table)
     cr_assert_str_eq(c.unixsocket, "");
     cr_assert(c.linearizable);
     cr_assert_not(c.enable_debug_command);
-    cr_assert_eq(c.cells, 1024);
+    cr_assert_eq(c.cells, QN_CELLS_AUTO);
     cr_assert_eq(c.proto_max_bulk_len, 64u << 20);
     cr_assert_eq(c.client_query_buffer_limit, 1u << 30);
     cr_assert_eq(c.log_level, QN_LOG_INFO);

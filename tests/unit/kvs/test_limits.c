@@ -25,6 +25,16 @@ Test(limits, are_read_from_the_kernel)
     cr_assert_gt(l.files, 0);
 }
 
+Test(limits, few_replicas_get_long_lanes_and_many_short_ones)
+{
+    cr_assert_eq(qn_limits_cells(1), 4096);
+    cr_assert_eq(qn_limits_cells(3), 4096);
+    cr_assert_eq(qn_limits_cells(8), 4096); /* 28 MiB */
+    cr_assert_eq(qn_limits_cells(9), 2048);
+    cr_assert_eq(qn_limits_cells(16), 1024);
+    cr_assert_eq(qn_limits_cells(64), 1024);
+}
+
 Test(limits, memory_counts_each_pair_of_lanes)
 {
     const uint64_t need = 3 * (8u << 20) + 3 * 2 * 2 * LANE;
