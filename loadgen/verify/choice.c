@@ -273,8 +273,8 @@ static bool must_newly_fits(struct qn_search *s,
     return false;
 }
 
-/* Does something enabled fit after optional operation i that does not now? In
- * class GENERAL an addition fits always and depends on what is there. */
+/* Does something enabled fit after optional operation i that does not now? An
+ * addition fits always, but what it makes depends on what is there. */
 static bool newly_fits(struct qn_search *s, uint32_t i,
                        const struct qn_search_at *then)
 {
@@ -310,9 +310,7 @@ static bool choose_optional(struct qn_search *s)
             continue;
         }
         struct qn_search_at then = qn_search_after(s, o, &s->at);
-        bool useful =
-            s->m->class == QN_MODEL_COUNTER || newly_fits(s, i, &then);
-        if (useful && !push_choice(s, i)) {
+        if (newly_fits(s, i, &then) && !push_choice(s, i)) {
             return false;
         }
     }

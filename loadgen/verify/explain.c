@@ -2,7 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "loadgen/verify/support_internal.h"
+#include "loadgen/verify/explain_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,6 @@
  * prove an interlock, with the writers of what they read; or a window around
  * the answer that no order got beyond, widened until it is a witness. So even
  * a key with 10^5 operations is explained in less time than it was judged.
- *
- * Counters cannot lose an increment in their middle. But all that saw at most
- * V stands on its own, and so does all that saw more than U, if the counter
- * certainly had the value U once: then it begins with U. The smallest V that
- * is a violation and the largest such U are found by halving.
  */
 
 enum {
@@ -30,31 +25,9 @@ enum {
     WHOLE_SHRINK = 4096, /* larger parts are shrunk by chunks only so far */
 };
 
-/* Increments up to this, of values up to this, rise and do not wrap. */
-static const int64_t SEEN_MAX = INT64_MAX / 4;
-
-struct explain {
-    const struct qn_record *all; /* [n] sorted */
-    size_t n;
-    struct qn_support support;
-    const struct qn_linear_opts *opts;
-    bool *kept;              /* [n] scratch: the part */
-    struct qn_record *check; /* [n] scratch: what is checked for it */
-    uint32_t *trial;         /* [n] scratch: list of a part */
-    uint32_t *part;          /* [count] the smallest witness so far */
-    size_t count;
-    uint64_t tests;
-    bool counter;
-    int64_t above; /* counters: only what saw more than this, */
-    int64_t upto;  /* and at most this */
-    bool has_base; /* `above` is a limit */
-    bool refused;  /* the part ends with who was refused to write what it saw */
-    int err;
-};
-
 /* ---- one part ---- */
 
-static bool bad(struct explain *x, size_t checked)
+static bool bad(struct qn_explain *x, size_t checked)
 {
     struct qn_linear_result result;
     x->tests++;
@@ -66,28 +39,9 @@ static bool bad(struct explain *x, size_t checked)
     return result.verdict == QN_VERDICT_VIOLATION;
 }
 
-/* What counts for record i of a counter; false: nothing. */
-static bool counter_record(const struct explain *x, size_t i,
-                           struct qn_record *out)
-{
-    *out = x->all[i];
-    if (out->outcome == QN_RECORD_UNKNOWN) {
-        return out->kind == QN_RECORD_INCR;
-    }
-    if (out->outcome == QN_RECORD_NIL) {
-        return !x->has_base;
-    }
-    int64_t *seen = out->kind == QN_RECORD_GET ? &out->value : &out->other;
-    if (*seen > x->upto || (x->has_base && *seen <= x->above)) {
-        return false;
-    }
-    *seen -= x->has_base ? x->above : 0;
-    return true;
-}
-
 /* The records to check for the part in list[0..count); false: it proves
  * nothing. kept[] is set for the part. */
-static bool prepare(struct explain *x, const uint32_t *list, size_t count,
+static bool prepare(struct qn_explain *x, const uint32_t *list, size_t count,
                     size_t *checked)
 {
     *checked = 0;
@@ -95,7 +49,7 @@ static bool prepare(struct explain *x, const uint32_t *list, size_t count,
         struct qn_record r = x->all[list[k]];
         enum qn_support_kind kind = QN_SUPPORT_WHOLE;
         if (x->counter) {
-            kind = counter_record(x, list[k], &r) ? kind : QN_SUPPORT_NONE;
+            kind = qn_stretch_record(x, list[k], &r) ? kind : QN_SUPPORT_NONE;
         } else {
             kind = qn_support_of(&x->support, list[k], x->kept, list, count);
         }
@@ -112,7 +66,7 @@ static bool prepare(struct explain *x, const uint32_t *list, size_t count,
     return true;
 }
 
-static void keep(struct explain *x, const uint32_t *list, size_t count,
+static void keep(struct qn_explain *x, const uint32_t *list, size_t count,
                  bool kept)
 {
     for (size_t k = 0; k < count; k++) {
@@ -120,7 +74,8 @@ static void keep(struct explain *x, const uint32_t *list, size_t count,
     }
 }
 
-static bool witness(struct explain *x, const uint32_t *list, size_t count)
+bool qn_explain_is_witness(struct qn_explain *x, const uint32_t *list,
+                           size_t count)
 {
     size_t checked;
     keep(x, list, count, true);
@@ -129,7 +84,7 @@ static bool witness(struct explain *x, const uint32_t *list, size_t count)
     return yes;
 }
 
-static void adopt(struct explain *x, const uint32_t *list, size_t count)
+static void adopt(struct qn_explain *x, const uint32_t *list, size_t count)
 {
     memmove(x->part, list, count * sizeof *list);
     x->count = count;
@@ -171,7 +126,7 @@ static bool saw(const struct qn_record *r, int64_t *value)
 }
 
 /* Add the writers of what list[0..count) saw; list has room for all. */
-static size_t with_writers(struct explain *x, uint32_t *list, size_t count)
+static size_t with_writers(struct qn_explain *x, uint32_t *list, size_t count)
 {
     keep(x, list, count, true);
     size_t end = count;
@@ -194,12 +149,12 @@ static size_t with_writers(struct explain *x, uint32_t *list, size_t count)
 }
 
 /* From the checker's place: the records it named, then ever wider windows. */
-static bool seed(struct explain *x, const uint32_t *core, size_t core_count)
+static bool seed(struct qn_explain *x, const uint32_t *core, size_t core_count)
 {
     memcpy(x->trial, core, core_count * sizeof *core);
     size_t count = unique(x->trial, core_count);
     count = with_writers(x, x->trial, count);
-    if (witness(x, x->trial, count)) {
+    if (qn_explain_is_witness(x, x->trial, count)) {
         adopt(x, x->trial, count);
         return true;
     }
@@ -210,7 +165,7 @@ static bool seed(struct explain *x, const uint32_t *core, size_t core_count)
             x->trial[count] = (uint32_t)(from + count);
         }
         count = with_writers(x, x->trial, count);
-        if (witness(x, x->trial, count)) {
+        if (qn_explain_is_witness(x, x->trial, count)) {
             adopt(x, x->trial, count);
             return true;
         }
@@ -219,13 +174,13 @@ static bool seed(struct explain *x, const uint32_t *core, size_t core_count)
         x->trial[count] = (uint32_t)count;
     }
     adopt(x, x->trial, count);
-    return witness(x, x->trial, count);
+    return qn_explain_is_witness(x, x->trial, count);
 }
 
 /* ---- leaving out ---- */
 
 /* Try to leave out part[from..to). */
-static bool leave_out(struct explain *x, size_t from, size_t to)
+static bool leave_out(struct qn_explain *x, size_t from, size_t to)
 {
     size_t count = 0;
     for (size_t k = 0; k < x->count; k++) {
@@ -235,7 +190,7 @@ static bool leave_out(struct explain *x, size_t from, size_t to)
             x->trial[count++] = x->part[k];
         }
     }
-    if (count == x->count || !witness(x, x->trial, count)) {
+    if (count == x->count || !qn_explain_is_witness(x, x->trial, count)) {
         return false;
     }
     adopt(x, x->trial, count);
@@ -243,7 +198,7 @@ static bool leave_out(struct explain *x, size_t from, size_t to)
 }
 
 /* One pass with chunks of `size`; true: something could be left out. */
-static bool pass(struct explain *x, size_t size)
+static bool pass(struct qn_explain *x, size_t size)
 {
     bool progress = false;
     for (size_t end = x->count; end > 0 && x->tests < TESTS_MAX;) {
@@ -255,7 +210,7 @@ static bool pass(struct explain *x, size_t size)
 }
 
 /* True: nothing can be left out of the part. */
-static bool shrink(struct explain *x)
+static bool shrink(struct qn_explain *x)
 {
     size_t size = x->count / 2;
     while (size > 1 && x->tests < TESTS_MAX) {
@@ -273,111 +228,9 @@ static bool shrink(struct explain *x)
     return false;
 }
 
-/* ---- counters ---- */
-
-static bool is_counter(const struct qn_record *all, size_t n)
-{
-    size_t increments = 0;
-    for (size_t i = 0; i < n; i++) {
-        bool adds = all[i].kind == QN_RECORD_INCR && all[i].value > 0 &&
-                    all[i].value <= SEEN_MAX && all[i].other <= SEEN_MAX;
-        if (all[i].kind != QN_RECORD_GET && !adds) {
-            return false;
-        }
-        increments += adds;
-    }
-    return increments > 0;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The values that were seen, ascending; by increments only, or by all. */
-static size_t values_seen(const struct explain *x, bool gets, int64_t *out)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < x->n; i++) {
-        const struct qn_record *r = &x->all[i];
-        bool get = r->kind == QN_RECORD_GET;
-        if (r->outcome == QN_RECORD_OK && (gets || !get)) {
-            out[count++] = get ? r->value : r->other;
-        }
-    }
-    qsort(out, count, sizeof *out, by_number);
-    return count;
-}
-
-static bool stretch(struct explain *x, bool has_base, int64_t above,
-                    int64_t upto)
-{
-    x->has_base = has_base;
-    x->above = above;
-    x->upto = upto;
-    return witness(x, x->part, x->count);
-}
-
-static void narrow(struct explain *x, int64_t *value)
-{
-    size_t high = values_seen(x, true, value);
-    size_t low = 0; /* the answer is value[low..high] or beyond the end */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (stretch(x, false, 0, value[middle])) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    int64_t upto = high < values_seen(x, true, value) ? value[high] : INT64_MAX;
-    size_t end = values_seen(x, false, value);
-    size_t best = 0; /* how many of the values can be bases */
-    for (high = end; best < high;) {
-        size_t middle = best + (high - best) / 2;
-        if (value[middle] < upto && stretch(x, true, value[middle], upto)) {
-            best = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    (void)stretch(x, best > 0, best > 0 ? value[best - 1] : 0, upto);
-}
-
-/* Only what counts is part of the stretch. */
-static void drop_rest(struct explain *x)
-{
-    size_t count = 0;
-    for (size_t k = 0; k < x->count; k++) {
-        struct qn_record r;
-        if (counter_record(x, x->part[k], &r)) {
-            x->trial[count++] = x->part[k];
-        }
-    }
-    adopt(x, x->trial, count);
-}
-
-static int find_stretch(struct explain *x)
-{
-    int64_t *value = malloc((x->n + 1) * sizeof *value);
-    if (value == NULL) {
-        return QN_ENOMEM;
-    }
-    for (size_t i = 0; i < x->n; i++) {
-        x->part[i] = (uint32_t)i;
-    }
-    x->count = x->n;
-    narrow(x, value);
-    drop_rest(x);
-    free(value);
-    return QN_OK;
-}
-
 /* ---- all of it ---- */
 
-static const char *sentence(const struct explain *x, enum qn_reason reason)
+static const char *sentence(const struct qn_explain *x, enum qn_reason reason)
 {
     if (x->counter) {
         return x->has_base ? "no order of these increments gives these "
@@ -406,7 +259,7 @@ static const char *sentence(const struct explain *x, enum qn_reason reason)
 
 /* A value that nobody wrote: perhaps somebody was told that he did not. That
  * proves nothing more, but says where to look. */
-static void add_refused(struct explain *x)
+static void add_refused(struct qn_explain *x)
 {
     int64_t value;
     if (x->count != 1 || !saw(&x->all[x->part[0]], &value)) {
@@ -423,7 +276,7 @@ static void add_refused(struct explain *x)
     }
 }
 
-static int fill(struct explain *x, struct qn_witness *out)
+static int fill(struct qn_explain *x, struct qn_witness *out)
 {
     size_t to = 0;
     out->op = malloc((x->count + 1) * sizeof *out->op);
@@ -447,11 +300,11 @@ static int fill(struct explain *x, struct qn_witness *out)
     return QN_OK;
 }
 
-static int begin(struct explain *x, const struct qn_record *all, size_t n,
+static int begin(struct qn_explain *x, const struct qn_record *all, size_t n,
                  const struct qn_linear_opts *opts)
 {
-    *x = (struct explain){.all = all, .n = n, .opts = opts};
-    x->counter = is_counter(all, n);
+    *x = (struct qn_explain){.all = all, .n = n, .opts = opts};
+    x->counter = qn_stretch_applies(all, n);
     x->kept = calloc(n + 1, sizeof *x->kept);
     x->check = malloc((n + 1) * sizeof *x->check);
     x->trial = malloc((n + QN_LINEAR_CORE_MAX) * sizeof *x->trial);
@@ -463,7 +316,7 @@ static int begin(struct explain *x, const struct qn_record *all, size_t n,
     return qn_support_init(&x->support, all, n);
 }
 
-static void end(struct explain *x)
+static void end(struct qn_explain *x)
 {
     qn_support_fini(&x->support);
     free(x->kept);
@@ -501,12 +354,12 @@ int qn_explain(const struct qn_record *records, size_t n,
 {
     QN_ASSERT(found->verdict == QN_VERDICT_VIOLATION);
     struct qn_witness w = {.of = n};
-    struct explain x = {0};
+    struct qn_explain x = {0};
     uint32_t core[QN_LINEAR_CORE_MAX];
     struct qn_record *all = sorted(records, n, found, core);
     int err = all == NULL ? QN_ENOMEM : begin(&x, all, n, opts);
     if (err == QN_OK && x.counter) {
-        err = find_stretch(&x);
+        err = qn_stretch_find(&x);
     } else if (err == QN_OK) {
         (void)seed(&x, core, found->core_count);
     }

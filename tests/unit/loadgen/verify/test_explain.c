@@ -126,6 +126,71 @@ Test(explain, a_witness_is_a_violation_by_itself, .timeout = 100)
     cr_assert(judged > 1000, "%u judged", judged);
 }
 
+/* A counter's witness has every increment of its stretch: leaving one out
+ * would make any answer behind it wrong. */
+Test(explain, a_counter_keeps_the_increments_of_its_stretch)
+{
+    uint64_t seed = 9;
+    uint32_t found = 0;
+    for (uint32_t round = 0; round < 500; round++) {
+        struct qn_record r[SIZE_MAX_TRIED];
+        struct qn_linear_result result;
+        struct qn_witness w;
+        struct world_opts o = world_opts(4, SIZE_MAX_TRIED);
+        world_good(&seed, &o, r);
+        world_spoil(&seed, r, SIZE_MAX_TRIED);
+        cr_assert_eq(qn_linear_check(r, SIZE_MAX_TRIED, NULL, &result), QN_OK);
+        if (result.verdict != QN_VERDICT_VIOLATION) {
+            continue;
+        }
+        cr_assert_eq(qn_explain(r, SIZE_MAX_TRIED, &result, NULL, &w), QN_OK);
+        int64_t top = 0;
+        uint32_t shown = 0;
+        uint32_t expected = 0;
+        for (size_t i = 0; i < w.count; i++) {
+            const struct qn_record *s = &w.op[i].record;
+            int64_t seen = s->kind == QN_RECORD_GET ? s->value : s->other;
+            top = s->outcome == QN_RECORD_OK ? QN_MAX(top, seen) : top;
+            shown += s->kind == QN_RECORD_INCR;
+        }
+        for (size_t i = 0; i < SIZE_MAX_TRIED; i++) {
+            bool inside = r[i].outcome == QN_RECORD_UNKNOWN ||
+                          (r[i].other > w.base && r[i].other <= top);
+            expected += r[i].kind == QN_RECORD_INCR && inside;
+        }
+        cr_assert_eq(shown, expected, "%u of %u", shown, expected);
+        found++;
+        qn_witness_fini(&w);
+    }
+    cr_assert(found > 100, "%u", found);
+}
+
+/* A duplicate among 4000 increments: the two, and those between. */
+Test(explain, a_long_counter_has_a_short_witness)
+{
+    enum { N = 4000 };
+    static struct qn_record r[N];
+    struct qn_linear_result result;
+    struct qn_witness w;
+    for (uint32_t i = 0; i < N; i++) {
+        r[i] = (struct qn_record){.invoked = 10 * i,
+                                  .responded = 10 * i + 15,
+                                  .value = 1,
+                                  .other = i < 2000 ? i + 1 : i,
+                                  .key = QN_RECORD_COUNTER,
+                                  .kind = QN_RECORD_INCR,
+                                  .outcome = QN_RECORD_OK};
+    }
+    cr_assert_eq(qn_linear_check(r, N, NULL, &result), QN_OK);
+    cr_assert_eq(result.verdict, QN_VERDICT_VIOLATION);
+    cr_assert_eq(qn_explain(r, N, &result, NULL, &w), QN_OK);
+    cr_assert_eq(w.count, 2, "%zu operations", w.count);
+    cr_assert_eq(w.op[0].record.other, 2000);
+    cr_assert_eq(w.op[1].record.other, 2000);
+    cr_assert_eq(w.base, 1999);
+    qn_witness_fini(&w);
+}
+
 /* One stale read among 20000 operations of 30 clients. */
 Test(explain, finds_the_few_that_matter_in_a_long_history, .timeout = 60)
 {

@@ -40,7 +40,7 @@ static bool agree(const struct qn_record *r, uint32_t n, const char *world)
     return good;
 }
 
-/* 8 worlds, 15000 histories each, of 1 to 7 operations, half of them spoiled
+/* 9 worlds, 15000 histories each, of 1 to 7 operations, half of them spoiled
  * once or twice. Of each world both verdicts must occur often. */
 Test(linear, agrees_with_the_judge_on_small_histories, .timeout = 100)
 {
@@ -85,6 +85,37 @@ Test(linear, has_no_complaint_about_good_histories, .timeout = 100)
         }
     }
     free(r);
+}
+
+/* Rules 2 to 4 and the names of configurations, on histories too long for the
+ * judge: many at once, most of them refused or deleting. */
+Test(linear, the_rules_lose_no_order, .timeout = 200)
+{
+    uint32_t bad = 0;
+    for (size_t w = 0; w < 4; w++) {
+        uint64_t seed = 3000 + w;
+        for (uint32_t i = 0; i < 20000; i++) {
+            struct qn_record r[16];
+            uint32_t n = 8 + (uint32_t)qn_random_below(&seed, 9);
+            struct world_opts o = world_opts(w, n);
+            o.clients = 12;
+            o.length_max = 60;
+            o.weight[QN_RECORD_CAS] *= 1 + i % 3;
+            world_good(&seed, &o, r);
+            for (uint32_t k = i % 4; k > 0; k--) {
+                world_spoil(&seed, r, n);
+            }
+            enum qn_verdict plain = verdict(r, n, true, false);
+            enum qn_verdict rules = verdict(r, n, false, true);
+            if (plain != rules) {
+                world_show(r, n);
+            }
+            cr_assert_eq(plain, rules, "%s: %d, with rules %d", world_name(w),
+                         plain, rules);
+            bad += rules == QN_VERDICT_VIOLATION;
+        }
+    }
+    cr_assert(bad > 20000, "%u violations", bad);
 }
 
 /* Where zones decide, the search comes to the same verdict. */

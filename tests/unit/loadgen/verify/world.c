@@ -32,6 +32,7 @@ static const struct {
     {"counter by steps", {2, 0, 0, 0, 0, 4}, 0, 3},
     {"few values", {3, 2, 2, 4, 2, 0}, 3, 1},
     {"mixed", {3, 2, 1, 2, 2, 3}, 3, 2},
+    {"up and down", {3, 0, 1, 0, 1, 4}, 2, -2},
 };
 
 struct world_opts world_opts(size_t world, uint32_t ops)
@@ -159,7 +160,11 @@ static void fill_arguments(uint64_t *seed, const struct world_opts *o,
                            struct qn_record *r)
 {
     if (r->kind == QN_RECORD_INCR) {
-        r->value = 1 + (int64_t)qn_random_below(seed, (uint64_t)o->steps);
+        int64_t steps = o->steps < 0 ? -o->steps : o->steps;
+        r->value = 1 + (int64_t)qn_random_below(seed, (uint64_t)steps);
+        if (o->steps < 0 && qn_random_below(seed, 2) == 0) {
+            r->value = -r->value;
+        }
     } else if (o->values == 0) {
         r->value = ++*fresh;
     } else {

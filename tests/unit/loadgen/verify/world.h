@@ -17,10 +17,10 @@ struct world_opts {
     uint32_t length_max; /* ns that an operation takes */
     uint32_t weight[QN_RECORD_KIND_COUNT];
     int64_t values; /* 0: each value is written once; n: one of 1..n */
-    int64_t steps;  /* increments are of 1..steps */
+    int64_t steps;  /* increments are of 1..n; below 0: of either sign */
 };
 
-enum { WORLD_COUNT = 8 };
+enum { WORLD_COUNT = 9 };
 
 /** One of the worlds that the tests use: what is asked of a key. A few clients
  *  and some operations without an answer; change what you like. */
