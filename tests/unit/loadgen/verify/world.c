@@ -168,11 +168,11 @@ static void fill_arguments(uint64_t *seed, const struct world_opts *o,
     } else if (o->values == 0) {
         r->value = ++*fresh;
     } else {
-        r->value = 1 + (int64_t)qn_random_below(seed, (uint64_t)o->values);
+        r->value = (int64_t)qn_random_below(seed, (uint64_t)o->values);
     }
     if (r->kind == QN_RECORD_CAS) {
         int64_t recent = *fresh - (int64_t)qn_random_below(seed, 4);
-        int64_t any = 1 + (int64_t)qn_random_below(seed, 4);
+        int64_t any = (int64_t)qn_random_below(seed, 4);
         r->other = c->present && qn_random_below(seed, 2) == 0 ? c->value
                    : o->values == 0                            ? recent
                                                                : any;

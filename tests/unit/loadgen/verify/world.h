@@ -16,7 +16,7 @@ struct world_opts {
     uint32_t gap_max;    /* ns that a client pauses */
     uint32_t length_max; /* ns that an operation takes */
     uint32_t weight[QN_RECORD_KIND_COUNT];
-    int64_t values; /* 0: each value is written once; n: one of 1..n */
+    int64_t values; /* 0: each value is written once; n: one of 0..n-1 */
     int64_t steps;  /* increments are of 1..n; below 0: of either sign */
 };
 
