@@ -17,7 +17,8 @@
 
 #include "core/base/bits.h"
 
-#define PLAIN UINT32_MAX /* class of a block that is malloc's */
+#define PLAIN   UINT32_MAX /* class of a block that is malloc's */
+#define LONGEST (sizeof(struct qn_blob) + (size_t)QN_BLOB_MAX)
 
 struct qn_pool_block {
     uint32_t class;
@@ -105,7 +106,7 @@ static void *resize(void *ctx, void *old, size_t bytes)
         }
         return NULL;
     }
-    if (bytes > SIZE_MAX - sizeof(struct qn_pool_block)) {
+    if (bytes > LONGEST) {
         return NULL;
     }
     size_t need = QN_MAX(HEAD + bytes, sizeof(struct qn_pool_block));

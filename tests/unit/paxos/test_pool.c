@@ -95,8 +95,9 @@ POOL(blocks_are_aligned_and_do_not_overlap)
     }
 }
 
-POOL(has_no_block_larger_than_memory)
+POOL(has_no_block_larger_than_the_longest_blob)
 {
+    cr_assert_null(resize(NULL, sizeof(struct qn_blob) + QN_BLOB_MAX + 1));
     cr_assert_null(resize(NULL, SIZE_MAX));
     cr_assert_null(resize(NULL, SIZE_MAX / 2));
     resize(NULL, 0);
