@@ -19,6 +19,9 @@ enum qn_mutant {
     QN_MUTANT_NO_FETCH,     /* learner: gaps are never fetched */
     QN_MUTANT_TRUNCATE,     /* the log drops what only this node has applied */
     QN_MUTANT_NO_CREDIT,    /* origin: any number of commands on their way */
+    QN_MUTANT_U_SILENT,     /* utility: a promise keeps its vote for itself */
+    QN_MUTANT_U_COUNT,      /* utility: votes are counted over ballots */
+    QN_MUTANT_U_AMNESIA,    /* utility: a restarted voter forgets (T16) */
     QN_MUTANT_COUNT
 };
 

@@ -165,10 +165,18 @@ void qn_step_out_release(struct qn_step_out *out)
 {
     for (uint32_t i = 0; i < out->count; i++) {
         struct qn_out *o = &out->out[i];
-        if (o->kind == QN_OUT_APPLY) {
+        switch (o->kind) {
+        case QN_OUT_APPLY:
             qn_blob_unref(o->apply.blob);
-        } else if (o->kind != QN_OUT_NEED_SNAPSHOT) {
+            break;
+        case QN_OUT_SEND:
+        case QN_OUT_SEND_ALL:
+        case QN_OUT_BCAST:
             qn_blob_unref(o->msg.blob);
+            break;
+        case QN_OUT_PERSIST:
+        case QN_OUT_NEED_SNAPSHOT:
+            break;
         }
     }
     out->count = 0;

@@ -36,6 +36,7 @@
 #include "paxos/batch.h"
 #include "paxos/msg.h"
 #include "paxos/params.h"
+#include "paxos/utility.h"
 
 struct qn_onepaxos;
 
@@ -93,8 +94,11 @@ struct qn_input {
 
 enum qn_out_kind {
     QN_OUT_SEND,          /* msg to node `to`, on the direct lane */
+    QN_OUT_SEND_ALL,      /* msg to all others, on their direct lanes */
     QN_OUT_BCAST,         /* msg to all but this node and the leader, along
                              the tree */
+    QN_OUT_PERSIST,       /* vote, and the entries below it, must outlive the
+                             process before any later output is executed */
     QN_OUT_APPLY,         /* a group of decided commands, or a slot's end */
     QN_OUT_NEED_SNAPSHOT, /* no peer can give slot apply.slot, and one has
                              dropped it: only a snapshot is sure to help. Once
@@ -118,8 +122,9 @@ struct qn_out {
     enum qn_out_kind kind;
     qn_node_t to; /* SEND */
     union {
-        struct qn_msg msg; /* body is msg.blob's; msg.blob holds one
-                              reference, NULL with an empty body */
+        struct qn_msg msg;   /* body is msg.blob's; msg.blob holds one
+                                reference, NULL with an empty body */
+        struct qn_vote vote; /* PERSIST */
         struct qn_apply apply;
     };
 };

@@ -1,0 +1,463 @@
+/*
+ * The utility log (PROTOCOL.md 4): one instance of Paxos per entry.
+ *
+ *     proposer                     voter, itself included
+ *       U_PREPARE i, b, entry i-1 ->  b >= bal: bal = b           PERSIST
+ *       <- U_PROMISE b, vbal, vval
+ *     majority: value = vval of the highest vbal, or its own
+ *       U_ACCEPT i, b, value      ->  b >= bal: bal = vbal = b    PERSIST
+ *       <- U_ACCEPTED b
+ *     majority for the same b: chosen
+ *       U_CHOSEN i, value         ->  learned
+ *
+ * A voter that knows more answers U_CHOSEN with what the proposer lacks, one
+ * that knows less U_NEED, and gets it, and the question again. So the voters
+ * of an index are fixed by the entries before it, and a proposer always
+ * proposes what makes sense after them: as soon as the index is chosen the
+ * proposal ends, and the node decides anew.
+ *
+ * Votes are counted for one ballot and no other: a voter's answer to an
+ * earlier ballot says nothing about this one.
+ *
+ * The record goes out as PERSIST before the answer that rests on it: the vote
+ * and the entries below it. It outlives the process, so a restarted node votes
+ * on as its predecessor would have, and an entry that a majority has gone past
+ * is known to that majority even if all of it dies and comes back. Ballots
+ * carry the incarnation, so none is used twice.
+ */
+#include "paxos/utility.h"
+
+#include <string.h>
+
+#include "paxos/mutant.h"
+#include "paxos/onepaxos_internal.h"
+
+#define PAUSE_MOST 16u /* times the least pause */
+
+int qn_ballot_compare(const struct qn_ballot *a, const struct qn_ballot *b)
+{
+    if (a->round != b->round) {
+        return a->round < b->round ? -1 : 1;
+    }
+    if (a->node != b->node) {
+        return a->node < b->node ? -1 : 1;
+    }
+    return a->inc == b->inc ? 0 : a->inc < b->inc ? -1 : 1;
+}
+
+/* ----------------------------------------------------------- the entries -- */
+
+const struct qn_ul_entry *qn_utility_entry(const struct qn_utility *u,
+                                           uint32_t index)
+{
+    bool kept = index >= u->lo && index < u->len;
+    return kept ? &u->log[index % QN_UL_KEPT] : NULL;
+}
+
+static bool same_entry(const struct qn_ul_entry *a, const struct qn_ul_entry *b)
+{
+    uint8_t x[QN_UL_BYTES], y[QN_UL_BYTES];
+    qn_ul_encode(a, x);
+    qn_ul_encode(b, y);
+    return memcmp(x, y, sizeof x) == 0;
+}
+
+static void learn_one(struct qn_utility *u, const struct qn_ul_entry *e)
+{
+    const struct qn_ul_entry *known = qn_utility_entry(u, e->index);
+    QN_ASSERT(known == NULL || same_entry(known, e)); /* one per index */
+    if (e->index != u->len) {
+        return; /* known, or a gap before it: it will come in order */
+    }
+    u->log[u->len++ % QN_UL_KEPT] = *e;
+    if (u->len - u->lo > QN_UL_KEPT) {
+        u->lo++;
+    }
+    u->phase = QN_UTILITY_IDLE; /* whoever won */
+    u->pause = u->pause_least;
+}
+
+void qn_utility_learn(struct qn_utility *u, struct qn_slice entries)
+{
+    struct qn_ul_entry e;
+    for (uint32_t i = 0; qn_ul_decode(&e, entries, i) == QN_OK; i++) {
+        learn_one(u, &e);
+    }
+}
+
+struct qn_blob *qn_utility_suffix(const struct qn_utility *u, uint32_t first)
+{
+    first = QN_MAX(first, u->lo);
+    uint32_t count = u->len > first ? u->len - first : 0;
+    struct qn_blob *b = qn_blob_create(u->alloc, count * QN_UL_BYTES);
+    for (uint32_t i = 0; b != NULL && i < count; i++) {
+        qn_ul_encode(&u->log[(first + i) % QN_UL_KEPT],
+                     b->bytes + (size_t)i * QN_UL_BYTES);
+        b->len += QN_UL_BYTES;
+    }
+    return b;
+}
+
+/* --------------------------------------------------------------- messages --
+ */
+
+#define ALL QN_NODES_MAX /* as a receiver: every other node */
+
+/* A message without memory for its body is lost. */
+static void send(const struct qn_utility *u, struct qn_step *t, qn_node_t to,
+                 struct qn_msg m, const struct qn_ul_entry *body)
+{
+    if (body != NULL) {
+        uint8_t bytes[QN_UL_BYTES];
+        qn_ul_encode(body, bytes);
+        struct qn_blob *b = qn_blob_copy(u->alloc, bytes, sizeof bytes);
+        if (b == NULL) {
+            return;
+        }
+        qn_msg_refer(&m, b);
+        qn_blob_unref(b);
+    }
+    struct qn_out *o =
+        qn_step_emit(t, to == ALL ? QN_OUT_SEND_ALL : QN_OUT_SEND);
+    o->to = to;
+    o->msg = m;
+}
+
+static void send_chosen(const struct qn_utility *u, struct qn_step *t,
+                        qn_node_t to, uint32_t first)
+{
+    struct qn_blob *b = qn_utility_suffix(u, first);
+    if (b == NULL) {
+        return;
+    }
+    struct qn_msg *m = qn_step_send(t, to, QN_MSG_U_CHOSEN);
+    m->epoch = QN_MAX(first, u->lo);
+    qn_msg_refer(m, b);
+    qn_blob_unref(b);
+}
+
+void qn_utility_ask(const struct qn_utility *u, struct qn_step *t,
+                    qn_node_t peer)
+{
+    qn_step_send(t, peer, QN_MSG_U_NEED)->epoch = u->len;
+}
+
+static struct qn_msg about(uint8_t kind, uint32_t index,
+                           const struct qn_ballot *bal)
+{
+    return (struct qn_msg){.kind = kind, .epoch = index, .u = {.bal = *bal}};
+}
+
+/* ------------------------------------------------------------------ voter --
+ */
+
+static void persist(const struct qn_utility *u, struct qn_step *t)
+{
+    qn_step_emit(t, QN_OUT_PERSIST)->vote = u->vote;
+}
+
+/** The record for the index that is open now. */
+static struct qn_vote *open_vote(struct qn_utility *u)
+{
+    if (u->vote.index != u->len) {
+        u->vote = (struct qn_vote){.index = u->len};
+    }
+    return &u->vote;
+}
+
+/** @return true: promised. */
+static bool vote_prepare(struct qn_utility *u, struct qn_step *t,
+                         const struct qn_ballot *b)
+{
+    struct qn_vote *v = open_vote(u);
+    if (qn_ballot_compare(b, &v->bal) < 0) {
+        return false;
+    }
+    v->bal = *b;
+    persist(u, t);
+    return true;
+}
+
+/** @return true: voted. */
+static bool vote_accept(struct qn_utility *u, struct qn_step *t,
+                        const struct qn_ballot *b, const struct qn_ul_entry *e)
+{
+    struct qn_vote *v = open_vote(u);
+    if (qn_ballot_compare(b, &v->bal) < 0) {
+        return false;
+    }
+    v->bal = v->vbal = *b;
+    v->value = *e;
+    persist(u, t);
+    return true;
+}
+
+/** Is the question about the open index? If not, help the asker. */
+static bool open_index(const struct qn_utility *u, struct qn_step *t,
+                       qn_node_t from, uint32_t index)
+{
+    if (index < u->len) {
+        send_chosen(u, t, from, index);
+    } else if (index > u->len) {
+        qn_utility_ask(u, t, from);
+    }
+    return index == u->len && !u->mute;
+}
+
+static void reject(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
+{
+    send(u, t, to, about(QN_MSG_U_REJECT, u->len, &u->vote.bal), NULL);
+}
+
+static void on_prepare(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
+{
+    qn_utility_learn(u, m->body); /* entry i - 1 */
+    if (!open_index(u, t, from, m->epoch)) {
+        return;
+    }
+    if (!vote_prepare(u, t, &m->u.bal)) {
+        reject(u, t, from);
+        return;
+    }
+    struct qn_msg answer = about(QN_MSG_U_PROMISE, u->len, &m->u.bal);
+    answer.u.vbal = u->vote.vbal;
+    bool voted = u->vote.vbal.round != 0 && !QN_MUTANT(U_SILENT);
+    send(u, t, from, answer, voted ? &u->vote.value : NULL);
+}
+
+static void on_accept(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                      const struct qn_msg *m)
+{
+    struct qn_ul_entry e;
+    if (!open_index(u, t, from, m->epoch) ||
+        qn_ul_decode(&e, m->body, 0) != QN_OK || e.index != u->len) {
+        return;
+    }
+    if (!vote_accept(u, t, &m->u.bal, &e)) {
+        reject(u, t, from);
+        return;
+    }
+    send(u, t, from, about(QN_MSG_U_ACCEPTED, u->len, &m->u.bal), NULL);
+}
+
+/* --------------------------------------------------------------- proposer --
+ */
+
+static bool majority(const struct qn_utility *u)
+{
+    return (uint32_t)__builtin_popcountll(u->granted) > u->nodes / 2;
+}
+
+static qn_time_t random_below(struct qn_utility *u, qn_time_t n)
+{
+    /* splitmix64 */
+    uint64_t z = (u->random += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % n;
+}
+
+/** The question of the current phase. */
+static void ask(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
+{
+    if (u->phase == QN_UTILITY_PREPARE) {
+        send(u, t, to, about(QN_MSG_U_PREPARE, u->len, &u->bal),
+             qn_utility_entry(u, u->len - 1));
+    } else if (u->phase == QN_UTILITY_ACCEPT) {
+        send(u, t, to, about(QN_MSG_U_ACCEPT, u->len, &u->bal), &u->value);
+    }
+}
+
+static void lost(struct qn_utility *u, struct qn_step *t)
+{
+    u->phase = QN_UTILITY_PAUSE;
+    u->until = t->now + u->pause + random_below(u, u->pause);
+    u->pause = QN_MIN(2 * u->pause, PAUSE_MOST * u->pause_least);
+}
+
+static void chosen(struct qn_utility *u, struct qn_step *t)
+{
+    const struct qn_msg m = {.kind = QN_MSG_U_CHOSEN, .epoch = u->len};
+    learn_one(u, &u->value);
+    send(u, t, ALL, m, &u->value);
+}
+
+/** Everybody's answer, this node's own included: it may be a majority. */
+static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by);
+
+static void begin_accept(struct qn_utility *u, struct qn_step *t)
+{
+    u->phase = QN_UTILITY_ACCEPT;
+    u->granted = 0;
+    if (u->best.round == 0) {
+        u->value = u->want;
+    }
+    ask(u, t, ALL);
+    if (!u->mute && vote_accept(u, t, &u->bal, &u->value)) {
+        granted(u, t, u->self);
+    }
+}
+
+static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by)
+{
+    u->granted |= QN_BIT(by);
+    if (!majority(u)) {
+        return;
+    }
+    if (u->phase == QN_UTILITY_PREPARE) {
+        begin_accept(u, t);
+    } else {
+        chosen(u, t);
+    }
+}
+
+/** A value that a voter may have helped to choose MUST be proposed on. */
+static void adopt(struct qn_utility *u, const struct qn_ballot *vbal,
+                  const struct qn_ul_entry *value)
+{
+    if (qn_ballot_compare(vbal, &u->best) > 0) {
+        u->best = *vbal;
+        u->value = *value;
+    }
+}
+
+static void begin_ballot(struct qn_utility *u, struct qn_step *t)
+{
+    u->round = QN_MAX(u->round, open_vote(u)->bal.round) + 1;
+    u->bal = (struct qn_ballot){
+        .round = u->round, .node = (uint8_t)u->self, .inc = u->self_inc};
+    u->best = (struct qn_ballot){.round = 0};
+    u->phase = QN_UTILITY_PREPARE;
+    u->granted = 0;
+    u->until = t->now + 4 * u->pause;
+    ask(u, t, ALL);
+    if (!u->mute && vote_prepare(u, t, &u->bal)) {
+        if (u->vote.vbal.round != 0) {
+            adopt(u, &u->vote.vbal, &u->vote.value);
+        }
+        granted(u, t, u->self);
+    }
+}
+
+void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
+                        const struct qn_ul_entry *value)
+{
+    u->want = *value;
+    u->want.index = u->len;
+    if (u->want.kind == QN_UL_ACCEPTOR) {
+        u->want.tenure = u->len;
+    }
+    begin_ballot(u, t);
+}
+
+/** An answer to the ballot under way? */
+static bool current(const struct qn_utility *u, const struct qn_msg *m,
+                    enum qn_utility_phase phase)
+{
+    bool same =
+        qn_ballot_compare(&m->u.bal, &u->bal) == 0 || QN_MUTANT(U_COUNT);
+    return u->phase == phase && m->epoch == u->len && same;
+}
+
+static void on_promise(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
+{
+    struct qn_ul_entry e;
+    if (!current(u, m, QN_UTILITY_PREPARE)) {
+        return;
+    }
+    if (qn_ul_decode(&e, m->body, 0) == QN_OK && e.index == u->len) {
+        adopt(u, &m->u.vbal, &e);
+    }
+    granted(u, t, from);
+}
+
+static void on_reject(struct qn_utility *u, struct qn_step *t,
+                      const struct qn_msg *m)
+{
+    bool asking =
+        u->phase == QN_UTILITY_PREPARE || u->phase == QN_UTILITY_ACCEPT;
+    if (asking && m->epoch == u->len &&
+        qn_ballot_compare(&m->u.bal, &u->bal) > 0) {
+        u->round = QN_MAX(u->round, m->u.bal.round);
+        lost(u, t);
+    }
+}
+
+/* --------------------------------------------------------------- dispatch --
+ */
+
+void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
+{
+    switch (m->kind) {
+    case QN_MSG_U_PREPARE:
+        on_prepare(u, t, from, m);
+        break;
+    case QN_MSG_U_PROMISE:
+        on_promise(u, t, from, m);
+        break;
+    case QN_MSG_U_REJECT:
+        on_reject(u, t, m);
+        break;
+    case QN_MSG_U_ACCEPT:
+        on_accept(u, t, from, m);
+        break;
+    case QN_MSG_U_ACCEPTED:
+        if (current(u, m, QN_UTILITY_ACCEPT)) {
+            granted(u, t, from);
+        }
+        break;
+    case QN_MSG_U_CHOSEN:
+        qn_utility_learn(u, m->body);
+        break;
+    case QN_MSG_U_NEED:
+        send_chosen(u, t, from, m->epoch);
+        ask(u, t, from);
+        break;
+    default:
+        QN_ASSERT(false);
+    }
+}
+
+void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
+{
+    if (u->phase == QN_UTILITY_IDLE || t->now < u->until) {
+        return;
+    }
+    if (u->phase == QN_UTILITY_PAUSE) {
+        begin_ballot(u, t);
+    } else {
+        lost(u, t);
+    }
+}
+
+qn_time_t qn_utility_deadline(const struct qn_utility *u)
+{
+    return u->phase == QN_UTILITY_IDLE ? QN_TIME_NEVER : u->until;
+}
+
+void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o)
+{
+    QN_ASSERT(o->count >= 1 && o->count <= QN_UL_KEPT && o->pause > 0);
+    *u = (struct qn_utility){
+        .self = o->self,
+        .nodes = o->nodes,
+        .self_inc = o->self_inc,
+        .alloc = o->alloc,
+        .mute = o->mute,
+        .lo = o->log[0].index,
+        .len = o->log[0].index,
+        .pause = o->pause,
+        .pause_least = o->pause,
+        .random = o->seed,
+    };
+    for (uint32_t i = 0; i < o->count; i++) {
+        learn_one(u, &o->log[i]);
+    }
+    if (o->vote != NULL && !QN_MUTANT(U_AMNESIA)) {
+        QN_ASSERT(o->vote->index <= u->len);
+        u->vote = *o->vote;
+    }
+}

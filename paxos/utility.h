@@ -1,0 +1,133 @@
+#ifndef QN_PAXOS_UTILITY_H
+#define QN_PAXOS_UTILITY_H
+
+/**
+ * The utility log: who leads and who accepts (PROTOCOL.md 4).
+ *
+ * Classic Paxos per index, all nodes vote, one index at a time: nobody proposes
+ * or votes at index i before it knows the entries below i. It is small and
+ * slow and nobody reads it on the common path; entry e is the configuration of
+ * epoch e.
+ *
+ * One end is embedded in the machine of each node. Messages are lost when
+ * memory is short, as if the channel had lost them: a proposer tries again with
+ * a higher ballot after a random pause.
+ *
+ * Pure: no clock, IO or globals; one thread.
+ */
+
+#include "core/base/clock.h"
+#include "paxos/msg.h"
+
+struct qn_step;
+
+/* Entries kept, the newest ones: those of the current tenure are among them
+ * (a leader whose tenure grows beyond half of it begins a new one). */
+#define QN_UL_KEPT 256u
+
+/** What a voter must never forget, whatever happens to its process; with it
+ *  all entries below `index` (qn_utility_entry). */
+struct qn_vote {
+    uint32_t index;           /* that is voted on; void once it is chosen */
+    struct qn_ballot bal;     /* nothing below is answered any more */
+    struct qn_ballot vbal;    /* of `value`; round 0: none */
+    struct qn_ul_entry value; /* voted for */
+};
+
+enum qn_utility_phase {
+    QN_UTILITY_IDLE,
+    QN_UTILITY_PREPARE, /* waiting for promises */
+    QN_UTILITY_ACCEPT,  /* waiting for votes */
+    QN_UTILITY_PAUSE,   /* a ballot was lost; the next one begins at `until` */
+};
+
+struct qn_utility_opts {
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t self_inc;
+    const struct qn_alloc *alloc;  /* kept */
+    const struct qn_ul_entry *log; /* [count] borrowed, by index: entry 0, or
+                                      what survived with the record, or what
+                                      a snapshot begins with */
+    uint32_t count;                /* >= 1 */
+    const struct qn_vote *vote;    /* what survived of this node's record;
+                                      borrowed. NULL: it never voted */
+    bool mute;                     /* its record is lost: it must not vote */
+    qn_time_t pause;               /* U_BACKOFF, ns: least pause */
+    uint64_t seed;                 /* of the pauses */
+};
+
+/** Private but for its size. */
+struct qn_utility {
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t self_inc;
+    const struct qn_alloc *alloc;
+    bool mute;
+    uint32_t lo, len; /* entries kept are [lo, len) */
+    struct qn_ul_entry log[QN_UL_KEPT];
+    struct qn_vote vote;
+    /* proposer */
+    enum qn_utility_phase phase;
+    struct qn_ul_entry want;  /* what this node would like at index len */
+    struct qn_ul_entry value; /* what it must propose: `want`, or another's */
+    struct qn_ballot bal;
+    struct qn_ballot best; /* of `value`, among the promises */
+    uint32_t round;        /* highest seen */
+    uint64_t granted;      /* mask: promises or votes for bal */
+    qn_time_t until;       /* then a new ballot */
+    qn_time_t pause, pause_least;
+    uint64_t random;
+};
+
+void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o);
+
+/** Entries 0 .. len - 1 are known. */
+static inline uint32_t qn_utility_len(const struct qn_utility *u)
+{
+    return u->len;
+}
+
+/** Entry `index`; NULL: not known, or no longer kept. */
+const struct qn_ul_entry *qn_utility_entry(const struct qn_utility *u,
+                                           uint32_t index);
+
+/**
+ * Propose `value` for the next index; its index field is filled in. Ends when
+ * that index is chosen, whoever won it: the caller sees qn_utility_len grow,
+ * and decides anew what it wants.
+ */
+void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
+                        const struct qn_ul_entry *value);
+
+static inline bool qn_utility_proposing(const struct qn_utility *u)
+{
+    return u->phase != QN_UTILITY_IDLE;
+}
+
+/** One of the U_* messages. Entries that it brings are learned. */
+void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m);
+
+/** Learn the entries of a body (checked by the codec): those that continue
+ *  what is known, in order. An entry that is known must be the same
+ *  (asserted). */
+void qn_utility_learn(struct qn_utility *u, struct qn_slice entries);
+
+/** Entries from `first` on (or the oldest kept), for a message's body: one
+ *  reference; NULL: no memory. */
+struct qn_blob *qn_utility_suffix(const struct qn_utility *u, uint32_t first);
+
+/** Ask `peer` for the entries that are missing here. */
+void qn_utility_ask(const struct qn_utility *u, struct qn_step *t,
+                    qn_node_t peer);
+
+void qn_utility_tick(struct qn_utility *u, struct qn_step *t);
+
+/** ns; tick then at the latest, or QN_TIME_NEVER. */
+qn_time_t qn_utility_deadline(const struct qn_utility *u);
+
+/** Order of ballots: < 0, 0, > 0. */
+int qn_ballot_compare(const struct qn_ballot *a, const struct qn_ballot *b);
+
+#endif

@@ -1,0 +1,371 @@
+/*
+ * The utility log alone: 3 to 7 voters, any of which may propose, crash and
+ * come back with its record, over channels that are FIFO and lose what was on
+ * its way to the dead. One seed, one schedule. After each step, whatever a node
+ * has learned is what everybody else has at that index, and somebody proposed
+ * it. Then faults end, and the entry that all still want must be chosen.
+ *
+ * The defects (paxos/mutant.h, U_*) must be found by the same seeds.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "paxos/mutant.h"
+#include "paxos/onepaxos_internal.h"
+#include "tests/support/test.h"
+
+#define NODES_MAX    7u
+#define STEPS        600u
+#define SEEDS        2000u
+#define DEFECT_SEEDS 20000u
+#define ENTRIES      400u
+
+enum qn_mutant qn_mutant;
+
+struct packet {
+    struct packet *next;
+    size_t len;
+    uint8_t bytes[QN_HEAD_MAX + QN_UL_KEPT * QN_UL_BYTES];
+};
+
+struct lane {
+    struct packet *head, **tail;
+};
+
+struct world {
+    uint64_t seed, rng;
+    uint32_t nodes;
+    qn_time_t now;
+    uint64_t life[NODES_MAX]; /* 0: dead */
+    uint64_t lives;
+    struct qn_utility node[NODES_MAX];
+    struct { /* what PERSIST wrote */
+        struct qn_vote vote;
+        struct qn_ul_entry log[ENTRIES];
+        uint32_t count;
+    } record[NODES_MAX];
+    struct lane lane[NODES_MAX][NODES_MAX];
+    struct qn_ul_entry chosen[ENTRIES];
+    uint32_t chosen_count;
+    uint32_t wanted; /* entries that somebody proposed */
+    struct qn_alloc alloc;
+    bool short_of_memory;
+    uint8_t slow[NODES_MAX][NODES_MAX]; /* of 8 deliveries, so many are not */
+    struct qn_step_out out;
+};
+
+static uint64_t rnd(struct world *w, uint64_t n)
+{
+    uint64_t z = (w->rng += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % n;
+}
+
+static void *resize(void *ctx, void *p, size_t bytes)
+{
+    struct world *w = ctx;
+    if (bytes == 0) {
+        free(p);
+        return NULL;
+    }
+    return w->short_of_memory && rnd(w, 20) == 0 ? NULL : realloc(p, bytes);
+}
+
+_Noreturn static void fail(const struct world *w, const char *what)
+{
+    fprintf(stderr, "seed %" PRIu64 ": %s\n", w->seed, what);
+    abort();
+}
+
+/* ---- packets ---- */
+
+static void post(struct world *w, qn_node_t from, qn_node_t to,
+                 const struct qn_msg *m)
+{
+    if (w->life[to] == 0) {
+        return;
+    }
+    struct packet *k = malloc(sizeof *k);
+    *k = (struct packet){.next = NULL};
+    k->len = qn_msg_head(m, k->bytes);
+    if (m->body.len != 0) {
+        memcpy(k->bytes + k->len, m->body.data, m->body.len);
+        k->len += m->body.len;
+    }
+    struct lane *l = &w->lane[from][to];
+    *l->tail = k;
+    l->tail = &k->next;
+}
+
+static void pop(struct lane *l)
+{
+    struct packet *k = l->head;
+    l->head = k->next;
+    if (l->head == NULL) {
+        l->tail = &l->head;
+    }
+    free(k);
+}
+
+static void persist(struct world *w, qn_node_t i, const struct qn_vote *vote)
+{
+    w->record[i].vote = *vote;
+    for (uint32_t *n = &w->record[i].count; *n < vote->index; (*n)++) {
+        w->record[i].log[*n] = *qn_utility_entry(&w->node[i], *n);
+    }
+}
+
+static void execute(struct world *w, qn_node_t i)
+{
+    for (uint32_t n = 0; n < w->out.count; n++) {
+        const struct qn_out *o = &w->out.out[n];
+        if (o->kind == QN_OUT_PERSIST) {
+            persist(w, i, &o->vote);
+        } else if (o->kind == QN_OUT_SEND) {
+            post(w, i, o->to, &o->msg);
+        } else if (o->kind == QN_OUT_SEND_ALL) {
+            for (qn_node_t to = 0; to < w->nodes; to++) {
+                if (to != i) {
+                    post(w, i, to, &o->msg);
+                }
+            }
+        } else {
+            fail(w, "an output of another part");
+        }
+    }
+    qn_step_out_release(&w->out);
+}
+
+/* ---- checks ---- */
+
+static void check(struct world *w, qn_node_t i)
+{
+    const struct qn_utility *u = &w->node[i];
+    for (uint32_t e = u->lo; e < u->len; e++) {
+        const struct qn_ul_entry *x = qn_utility_entry(u, e);
+        if (e >= ENTRIES) {
+            fail(w, "run too long");
+        }
+        if (e == w->chosen_count) {
+            w->chosen[w->chosen_count++] = *x;
+        }
+        if (memcmp(&w->chosen[e], x, sizeof *x) != 0) {
+            fail(w, "two entries for one index");
+        }
+        if (e > 0 && x->voter_inc > w->wanted) {
+            fail(w, "an entry that nobody proposed");
+        }
+    }
+}
+
+/* ---- nodes ---- */
+
+static void start(struct world *w, qn_node_t i)
+{
+    static const struct qn_ul_entry first = {.kind = QN_UL_INIT, .acceptor = 1};
+    if (w->record[i].count == 0) {
+        w->record[i].log[w->record[i].count++] = first;
+    }
+    w->life[i] = ++w->lives;
+    const struct qn_utility_opts o = {.self = i,
+                                      .nodes = w->nodes,
+                                      .self_inc = w->life[i],
+                                      .alloc = &w->alloc,
+                                      .log = w->record[i].log,
+                                      .count = w->record[i].count,
+                                      .vote = &w->record[i].vote,
+                                      .pause = 50 * QN_US,
+                                      .seed = rnd(w, UINT64_MAX)};
+    qn_utility_init(&w->node[i], &o);
+}
+
+static void crash(struct world *w, qn_node_t i)
+{
+    w->life[i] = 0;
+    for (qn_node_t k = 0; k < w->nodes; k++) {
+        while (w->lane[k][i].head != NULL) {
+            pop(&w->lane[k][i]);
+        }
+        /* Of what it sent, a prefix arrives. */
+        uint64_t keep = rnd(w, 4);
+        struct lane *l = &w->lane[i][k];
+        struct packet **at = &l->head;
+        while (*at != NULL && keep-- > 0) {
+            at = &(*at)->next;
+        }
+        struct packet *rest = *at;
+        *at = NULL;
+        l->tail = at;
+        while (rest != NULL) {
+            struct packet *next = rest->next;
+            free(rest);
+            rest = next;
+        }
+    }
+}
+
+static void deliver(struct world *w, qn_node_t from, qn_node_t to)
+{
+    struct lane *l = &w->lane[from][to];
+    struct qn_msg m;
+    if (l->head == NULL || w->life[to] == 0 || rnd(w, 8) < w->slow[from][to]) {
+        return;
+    }
+    struct qn_step t = {.now = w->now, .out = &w->out};
+    if (qn_msg_decode(&m, l->head->bytes, l->head->len) != QN_OK) {
+        fail(w, "malformed");
+    }
+    qn_utility_on_msg(&w->node[to], &t, from, &m);
+    execute(w, to);
+    pop(l);
+    check(w, to);
+}
+
+static void propose(struct world *w, qn_node_t i)
+{
+    struct qn_utility *u = &w->node[i];
+    if (w->life[i] == 0 || qn_utility_proposing(u)) {
+        return;
+    }
+    const struct qn_ul_entry e = {.kind = QN_UL_LEADER,
+                                  .leader = (uint8_t)i,
+                                  .acceptor = (uint8_t)((i + 1) % w->nodes),
+                                  .voter_inc = ++w->wanted};
+    struct qn_step t = {.now = w->now, .out = &w->out};
+    qn_utility_propose(u, &t, &e);
+    execute(w, i);
+    check(w, i);
+}
+
+static void tick(struct world *w, qn_node_t i)
+{
+    if (w->life[i] != 0 && qn_utility_deadline(&w->node[i]) <= w->now) {
+        struct qn_step t = {.now = w->now, .out = &w->out};
+        qn_utility_tick(&w->node[i], &t);
+        execute(w, i);
+        check(w, i);
+    }
+}
+
+/* ---- runs ---- */
+
+static void go_on(struct world *w, uint32_t deliveries)
+{
+    w->now += rnd(w, 20 * QN_US);
+    for (uint32_t n = 0; n < deliveries; n++) {
+        deliver(w, (qn_node_t)rnd(w, w->nodes), (qn_node_t)rnd(w, w->nodes));
+    }
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        tick(w, i);
+    }
+}
+
+/* With everybody back, a node that wants an entry gets it, and all learn it. */
+static void heal(struct world *w)
+{
+    w->short_of_memory = false;
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->life[i] == 0) {
+            start(w, i);
+        }
+    }
+    uint32_t goal = w->chosen_count + 1;
+    for (uint32_t n = 0; n < 20000; n++) {
+        bool all = true;
+        for (qn_node_t i = 0; i < w->nodes; i++) {
+            all = all && qn_utility_len(&w->node[i]) >= goal;
+        }
+        if (all) {
+            return;
+        }
+        for (qn_node_t i = 0; i < w->nodes; i++) {
+            if (qn_utility_len(&w->node[i]) < goal) {
+                propose(w, i);
+            }
+        }
+        go_on(w, 4 * w->nodes);
+    }
+    fail(w, "no entry is chosen any more");
+}
+
+static void run(uint64_t seed)
+{
+    struct world *w = calloc(1, sizeof *w);
+    w->seed = w->rng = seed;
+    w->nodes = 3 + 2 * (uint32_t)rnd(w, 3);
+    w->now = QN_S;
+    w->alloc = (struct qn_alloc){resize, w};
+    w->short_of_memory = rnd(w, 4) == 0;
+    bool uneven = rnd(w, 2) == 0;
+    uint64_t crashes = rnd(w, 3) * 4;     /* of 1000 steps */
+    uint64_t proposals = 5 + rnd(w, 300); /* likewise */
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        for (qn_node_t k = 0; k < w->nodes; k++) {
+            w->lane[i][k].tail = &w->lane[i][k].head;
+            w->slow[i][k] = (uint8_t)(uneven ? rnd(w, 8) : 0);
+        }
+        start(w, i);
+    }
+    for (uint32_t n = 0; n < STEPS; n++) {
+        qn_node_t i = (qn_node_t)rnd(w, w->nodes);
+        if (rnd(w, 1000) < crashes && w->life[i] != 0) {
+            crash(w, i);
+        } else if (w->life[i] == 0 && rnd(w, 20) == 0) {
+            start(w, i);
+        } else if (rnd(w, 1000) < proposals) {
+            propose(w, i);
+        }
+        go_on(w, (uint32_t)rnd(w, 3));
+    }
+    heal(w);
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        crash(w, i);
+    }
+    free(w);
+}
+
+static bool finds(enum qn_mutant m, uint64_t seed)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGABRT, SIG_DFL);
+        if (m != QN_MUTANT_NONE && freopen("/dev/null", "w", stderr) == NULL) {
+            _exit(0);
+        }
+        qn_mutant = m;
+        run(seed);
+        _exit(0);
+    }
+    int status = 0;
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+Test(utility_sim, one_entry_per_index_whatever_happens, .timeout = 300)
+{
+    const char *one = getenv("QN_SIM_SEED");
+    uint64_t from = one != NULL ? strtoull(one, NULL, 10) : 1;
+    uint64_t to = one != NULL ? from : SEEDS;
+    for (uint64_t seed = from; seed <= to; seed++) {
+        cr_assert(!finds(QN_MUTANT_NONE, seed), "QN_SIM_SEED=%" PRIu64, seed);
+    }
+}
+
+Test(utility_sim, every_defect_is_found, .timeout = 300)
+{
+    static const enum qn_mutant defects[] = {
+        QN_MUTANT_U_SILENT, QN_MUTANT_U_COUNT, QN_MUTANT_U_AMNESIA};
+    for (size_t i = 0; i < sizeof defects / sizeof defects[0]; i++) {
+        uint64_t seed = 1;
+        while (seed <= DEFECT_SEEDS && !finds(defects[i], seed)) {
+            seed++;
+        }
+        cr_expect_leq(seed, DEFECT_SEEDS, "defect %d was not found",
+                      defects[i]);
+    }
+}
