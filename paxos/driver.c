@@ -61,9 +61,18 @@ static void out_execute(struct qn_driver *d, const struct qn_out *o)
     case QN_OUT_SEND:
         qn_driver_send(d, o->to, &o->msg);
         break;
+    case QN_OUT_SEND_ALL:
+        for (qn_node_t n = 0; n < d->o.nodes; n++) {
+            if (n != d->o.self) {
+                qn_driver_send(d, n, &o->msg);
+            }
+        }
+        break;
     case QN_OUT_BCAST:
         qn_driver_bcast(d, &o->msg);
         break;
+    case QN_OUT_PERSIST:
+        break; /* roles are fixed: nobody votes */
     case QN_OUT_APPLY:
         out_apply(d, &o->apply);
         break;
@@ -284,7 +293,6 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     qn_sendq_free(&p->control);
     qn_sendq_free(&p->bulk);
     qn_joiner_reset(&p->joiner);
-    p->is_parked = false;
     if (d->context != NULL) {
         qn_context_down(d->context, peer);
     }
@@ -338,6 +346,7 @@ static int machine_make(struct qn_driver *d)
         .parent = d->o.self,
         .alloc = &d->pool.alloc,
         .params = qn_params_default(d->o.own_cores),
+        .fixed = true,
     };
     size_t bytes = qn_onepaxos_size(&o);
     if (bytes == 0) {

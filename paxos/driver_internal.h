@@ -24,9 +24,8 @@ struct qn_driver_peer {
     struct qn_qp *qp;
     struct qn_sendq control, bulk;
     struct qn_joiner joiner;
-    struct qn_msg parked; /* joined and refused, if is_parked */
-    bool is_parked, corrupt;
-    bool refused;          /* its next message, in the channel or parked, ... */
+    bool corrupt;
+    bool refused;          /* its next message, still in the channel, ... */
     uint64_t refused_step; /* ... when d->steps was this */
     qn_slot_t applied, learned; /* as it said last */
 };

@@ -2,14 +2,14 @@
  * The driver's receiving half.
  *
  * Direct lanes are read peer by peer, at most RECV_MAX messages each, so that
- * one peer cannot starve the others. A message that the machine refuses for
- * now (its queue is full) stays in the channel, or, if it was joined from
- * pieces, is parked; nothing behind it is read.
+ * one peer cannot starve the others. An ACCEPT for which there is no memory
+ * stays in the channel, and nothing behind it is read.
  *
  * LEARN arrives through the context. What is lost there shows in the peers'
  * positions, which are looked at QN_BEAT_EVERY after a turn that did something,
  * and is fetched.
  */
+#include "core/base/assert.h"
 #include "core/base/log.h"
 #include "paxos/driver_internal.h"
 
@@ -97,12 +97,8 @@ static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
     if (err != QN_OK || give(d, from, &m)) {
         return true;
     }
-    if (m.blob == NULL) {
-        return false;
-    }
-    p->parked = m; /* the joiner holds its bytes */
-    p->is_parked = true;
-    return true;
+    QN_ASSERT(m.blob == NULL); /* an ACCEPT: what was joined needs no memory */
+    return false;
 }
 
 void qn_driver_receive(struct qn_driver *d, qn_node_t from)
@@ -110,13 +106,7 @@ void qn_driver_receive(struct qn_driver *d, qn_node_t from)
     struct qn_driver_peer *p = &d->peer[from];
     const void *bytes = NULL;
     size_t len = 0;
-    if (p->is_parked) {
-        if (!give(d, from, &p->parked)) {
-            return;
-        }
-        p->is_parked = false;
-    }
-    for (uint32_t i = 0; i < RECV_MAX && !p->corrupt && !p->is_parked; i++) {
+    for (uint32_t i = 0; i < RECV_MAX && !p->corrupt; i++) {
         if (qn_qp_peek(p->qp, &bytes, &len) != QN_OK) {
             return;
         }

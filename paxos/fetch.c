@@ -201,6 +201,7 @@ static void fill_next(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
 
 void qn_fetch_on_room(struct qn_onepaxos *p, struct qn_step *t, uint64_t peers)
 {
+    peers &= ~p->change.answers; /* served before */
     for (uint64_t left = peers & p->fetch.transfers; left != 0;
          left &= left - 1) {
         fill_next(p, t, (qn_node_t)__builtin_ctzll(left));

@@ -124,9 +124,8 @@ int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
     if (count < 0 || count > p->params.queue) {
         return QN_ECORRUPT;
     }
-    if (p->leader.role != QN_ACTIVE) {
-        redirect(p, t, from);
-        return QN_OK;
+    if (p->leader.role != QN_ACTIVE || p->origin.ready != p->cfg.index) {
+        return QN_OK; /* REDIRECT tells all when to send, and to whom */
     }
     if (count == 0) {
         p->leader.want_stamp = true;
@@ -135,12 +134,34 @@ int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
     bool again = false;
     int err =
         qn_leader_request(p, from, m->slot, (uint32_t)count, m->body, &again);
-    if (again && (p->leader.asked & QN_BIT(from)) == 0) {
+    if (err != QN_OK) {
+        /* Not refused: what comes behind it in the channel (ACCEPTED, FILL) may
+         * be what makes room. The origin sends it again when there is some. */
+        p->leader.owed |= QN_BIT(from);
+        p->leader.asked |= QN_BIT(from);
+        p->retry_at = err == QN_ENOMEM ? t->now + p->params.t_gap : p->retry_at;
+    } else if (again && (p->leader.asked & QN_BIT(from)) == 0) {
         /* Once: the origin's requests behind this one have a gap, too. */
         p->leader.asked |= QN_BIT(from);
         redirect(p, t, from);
     }
-    return err;
+    return QN_OK;
+}
+
+/** True if origins whose requests found no room may send them again. */
+bool qn_leader_may_ask(const struct qn_onepaxos *p)
+{
+    const struct qn_leader *l = &p->leader;
+    return l->owed != 0 && l->queued <= p->params.queue / 2;
+}
+
+static void ask_again(struct qn_onepaxos *p, struct qn_step *t)
+{
+    while (qn_leader_may_ask(p) && qn_step_room(t) > ROOM_KEPT) {
+        qn_node_t n = (qn_node_t)__builtin_ctzll(p->leader.owed);
+        p->leader.owed &= p->leader.owed - 1;
+        redirect(p, t, n);
+    }
 }
 
 /* --------------------------------------------------------------- slots -- */
@@ -186,8 +207,7 @@ static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
     qn_batch_set_stamp(b, p->stamp);
     bool room = qn_learner_make_room(p, slot);
     QN_ASSERT(room); /* the window is smaller than the ring */
-    qn_log_put(&p->log, slot, b, QN_SLOT_PROPOSED);
-    l->flying += b->len;
+    qn_learner_propose(p, slot, b);
     if (p->cfg.acceptor == p->self) {
         qn_learner_accept(p, t, l->ep, slot, b);
         return;
@@ -205,6 +225,7 @@ static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
 
 void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
+    ask_again(p, t);
     while (qn_leader_can_fill(p) && qn_step_room(t) > ROOM_KEPT) {
         struct qn_blob *b = take(p);
         if (b == NULL) {
@@ -226,12 +247,21 @@ void qn_leader_step_down(struct qn_onepaxos *p)
         qn_blob_unref(l->queue[l->head & l->mask]);
     }
     l->queued = 0;
+    l->owed = 0;
     l->want_stamp = false;
 }
 
-void qn_leader_on_nack(struct qn_onepaxos *p, const struct qn_msg *m)
+/** A later epoch is promised: deposed. A PREPARE refused by who has promised
+ *  nothing later: it is no acceptor, as if it were dead. */
+void qn_leader_on_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
 {
-    if (p->leader.role == QN_ACTIVE && m->epoch > p->leader.ep) {
-        qn_leader_step_down(p);
+    if (m->epoch > p->leader.ep) {
+        if (p->leader.role != QN_FOLLOWER) {
+            qn_leader_step_down(p);
+        }
+        qn_epoch_behind(p, t, from, m->epoch);
+    } else if (m->slot == 0 && from == p->cfg.acceptor) {
+        p->change.refused = true;
     }
 }

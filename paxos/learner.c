@@ -89,8 +89,33 @@ static void landed(struct qn_onepaxos *p, const struct qn_entry *e)
     p->leader.flying -= e->batch->len;
 }
 
+/** A slot of this node's own proposal, not known to be decided. Takes the
+ *  reference. */
+void qn_learner_propose(struct qn_onepaxos *p, qn_slot_t slot,
+                        struct qn_blob *batch)
+{
+    qn_log_put(&p->log, slot, batch, QN_SLOT_PROPOSED);
+    p->leader.flying += batch->len;
+    struct qn_slice bytes = {batch->bytes, batch->len};
+    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+}
+
+/** Forget what was proposed in the slots `first` .. `last`: nobody will ever
+ *  accept it, or it is known by other means. */
+void qn_learner_forget_proposed(struct qn_onepaxos *p, qn_slot_t first,
+                                qn_slot_t last)
+{
+    for (qn_slot_t s = first; s <= last && s < p->log.end; s++) {
+        struct qn_entry *e = qn_log_at(&p->log, s);
+        if (e->state == QN_SLOT_PROPOSED) {
+            landed(p, e);
+            qn_log_erase(&p->log, s);
+        }
+    }
+}
+
 /** The blob that holds m's body: the one it came in, or a copy. */
-static struct qn_blob *body_blob(struct qn_onepaxos *p, const struct qn_msg *m)
+struct qn_blob *qn_learner_body(struct qn_onepaxos *p, const struct qn_msg *m)
 {
     return m->blob != NULL ? qn_blob_ref(m->blob)
                            : qn_blob_copy(p->alloc, m->body.data, m->body.len);
@@ -105,12 +130,15 @@ static void store(struct qn_onepaxos *p, struct qn_entry *e,
         e->state = QN_SLOT_LEARNED;
         return;
     }
-    struct qn_blob *b = body_blob(p, m);
+    struct qn_blob *b = qn_learner_body(p, m);
     if (b == NULL) {
         return;
     }
     if (e->state == QN_SLOT_PROPOSED) {
         landed(p, e);
+    }
+    bool leads = p->leader.role == QN_ACTIVE || p->leader.role == QN_FROZEN;
+    if (leads && (e->state == QN_SLOT_PROPOSED || m->slot >= p->leader.next)) {
         qn_leader_step_down(p); /* deposed, and has not heard of it */
     }
     qn_log_put(&p->log, m->slot, b, QN_SLOT_LEARNED);
@@ -150,10 +178,51 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
 }
 
 void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
-                         const struct qn_msg *m)
+                         qn_node_t from, const struct qn_msg *m)
 {
     qn_learner_learn(p, t, m);
     qn_learner_decided(p, QN_MAX(m->learn.hi, m->slot), t->now);
+    qn_epoch_behind(p, t, from, m->epoch);
+}
+
+/** A staged slot is decided now. */
+void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
+                       struct qn_blob *batch)
+{
+    struct qn_slice bytes = {batch->bytes, batch->len};
+    if (slot < p->log.lo) {
+        return;
+    }
+    bool room = qn_learner_make_room(p, slot);
+    QN_ASSERT(room); /* window + lag fit in the ring */
+    struct qn_entry *e = qn_log_at(&p->log, slot);
+    if (e->state == QN_SLOT_LEARNED) {
+        QN_ASSERT(qn_entry_is(e, bytes)); /* I1 */
+        return;
+    }
+    if (e->state == QN_SLOT_PROPOSED) {
+        landed(p, e);
+    }
+    qn_log_put(&p->log, slot, qn_blob_ref(batch), QN_SLOT_LEARNED);
+    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+    advance(p, t->now);
+}
+
+/** All slots <= position are in the application's state. */
+void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
+                        qn_time_t now)
+{
+    qn_learner_forget_proposed(p, p->learned_hi + 1, position);
+    if (position >= p->log.end) {
+        qn_log_clear(&p->log, position + 1);
+    } else {
+        qn_log_drop(&p->log, position + 1, UINT32_MAX);
+    }
+    p->applied = position;
+    p->learned_hi = QN_MAX(p->learned_hi, position);
+    qn_learner_decided(p, p->learned_hi, now);
+    p->fetch = (struct qn_fetch){.transfers = 0, .gap_since = now};
+    advance(p, now);
 }
 
 /** Leader: this epoch's proposal for m->slot is decided. An epoch has one
@@ -164,7 +233,8 @@ void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
                             const struct qn_msg *m)
 {
     const struct qn_leader *l = &p->leader;
-    bool mine = l->role == QN_ACTIVE && m->epoch == l->ep && m->slot < l->next;
+    bool leads = l->role == QN_ACTIVE || l->role == QN_FROZEN;
+    bool mine = leads && m->epoch == l->ep && m->slot < l->next;
     if (mine && qn_log_holds(&p->log, m->slot)) {
         struct qn_entry *e = qn_log_at(&p->log, m->slot);
         if (e->state == QN_SLOT_PROPOSED) {
@@ -193,9 +263,26 @@ static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
     return m;
 }
 
+/** Who leads the epoch that this acceptor has promised. */
+static qn_node_t promised_leader(const struct qn_onepaxos *p)
+{
+    const struct qn_ul_entry *e =
+        qn_utility_entry(&p->ul, p->acceptor.promised);
+    return e != NULL ? e->leader : p->cfg.leader;
+}
+
+/** Tell all but its leader of a slot that this node's acceptor holds, and so of
+ *  all before. */
+void qn_learner_tell(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot)
+{
+    struct qn_out *o = qn_step_emit(t, QN_OUT_BCAST);
+    o->to = promised_leader(p);
+    o->msg = learn_msg(p, slot, qn_log_at(&p->log, slot)->batch);
+}
+
 static void accepted(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot)
 {
-    struct qn_msg *m = qn_step_send(t, p->cfg.leader, QN_MSG_ACCEPTED);
+    struct qn_msg *m = qn_step_send(t, promised_leader(p), QN_MSG_ACCEPTED);
     m->epoch = p->acceptor.promised;
     m->slot = slot;
 }
@@ -217,7 +304,7 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
         accepted(p, t, slot);
     }
     if (p->nodes > 2) {
-        qn_step_emit(t, QN_OUT_BCAST)->msg = learn_msg(p, slot, batch);
+        qn_learner_tell(p, t, slot);
     }
     p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
     advance(p, t->now);
@@ -233,9 +320,12 @@ static void accept_again(struct qn_onepaxos *p, struct qn_step *t,
     accepted(p, t, m->slot);
 }
 
-static void nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
+/** @param slot  Of the ACCEPT that is refused; 0: a PREPARE is. */
+void qn_learner_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
+                     qn_slot_t slot)
 {
     struct qn_msg *m = qn_step_send(t, to, QN_MSG_NACK);
+    m->slot = slot;
     m->epoch = p->acceptor.promised;
     m->nack.leader = p->cfg.leader;
     m->nack.leader_inc = p->cfg.leader_inc;
@@ -247,18 +337,21 @@ int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
 {
     struct qn_acceptor *a = &p->acceptor;
     if (!a->active || m->epoch != a->promised) {
-        nack(p, t, from);
+        qn_learner_nack(p, t, from, m->slot);
         return QN_OK;
     }
-    if (from != p->cfg.leader || m->slot > a->hi + 1) {
+    const struct qn_ul_entry *e = qn_utility_entry(&p->ul, m->epoch);
+    if (m->slot > a->hi + 1 || (e != NULL && e->leader != from)) {
         return QN_ECORRUPT; /* an epoch has one leader, a channel is FIFO */
     }
     if (m->slot < p->log.lo) {
-        return QN_OK; /* accepted, learned and applied by all long ago */
+        /* Decided and applied by all long ago, perhaps by a later acceptor. */
+        a->hi = QN_MAX(a->hi, m->slot);
+        return QN_OK;
     }
     bool room = qn_learner_make_room(p, m->slot);
     QN_ASSERT(room); /* an acceptor has learned all slots below */
-    struct qn_blob *b = body_blob(p, m);
+    struct qn_blob *b = qn_learner_body(p, m);
     if (b == NULL) {
         return QN_ENOMEM;
     }

@@ -12,7 +12,7 @@
 void qn_log_init(struct qn_log *log, struct qn_entry *ring, uint32_t slots)
 {
     QN_ASSERT(qn_is_pow2(slots));
-    *log = (struct qn_log){.ring = ring, .mask = slots - 1, .lo = 1};
+    *log = (struct qn_log){.ring = ring, .mask = slots - 1, .lo = 1, .end = 1};
 }
 
 void qn_log_fini(struct qn_log *log)
@@ -52,6 +52,22 @@ void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
     clear(log, e);
     *e = (struct qn_entry){.batch = batch, .state = state};
     log->bytes += batch->cap;
+    log->end = QN_MAX(log->end, slot + 1);
+}
+
+void qn_log_erase(struct qn_log *log, qn_slot_t slot)
+{
+    struct qn_entry *e = qn_log_at(log, slot);
+    QN_ASSERT(e->state != QN_SLOT_LEARNED);
+    clear(log, e);
+}
+
+void qn_log_clear(struct qn_log *log, qn_slot_t lo)
+{
+    for (qn_slot_t s = log->lo; s < log->end; s++) {
+        clear(log, qn_log_at(log, s));
+    }
+    log->lo = log->end = lo;
 }
 
 void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit)
@@ -61,4 +77,5 @@ void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit)
         QN_ASSERT(e->state != QN_SLOT_PROPOSED);
         clear(log, e);
     }
+    log->end = QN_MAX(log->end, log->lo);
 }

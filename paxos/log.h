@@ -31,6 +31,7 @@ struct qn_log {
     struct qn_entry *ring; /* [mask + 1] */
     uint64_t mask;
     qn_slot_t lo;   /* first slot kept, from 1 */
+    qn_slot_t end;  /* no slot from here on holds anything */
     uint64_t bytes; /* of all batches, as allocated */
 };
 
@@ -64,6 +65,12 @@ static inline struct qn_entry *qn_log_at(const struct qn_log *log,
  *  caller. A learned slot is never overwritten (asserted). */
 void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
                 enum qn_slot_state state);
+
+/** Empty a proposed slot; an empty one stays. */
+void qn_log_erase(struct qn_log *log, qn_slot_t slot);
+
+/** Drop everything, whatever its state; go on at `lo`. */
+void qn_log_clear(struct qn_log *log, qn_slot_t lo);
 
 /** Drop the slots below `slot`, at most `limit` of them. */
 void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit);

@@ -22,6 +22,12 @@ enum qn_mutant {
     QN_MUTANT_U_SILENT,     /* utility: a promise keeps its vote for itself */
     QN_MUTANT_U_COUNT,      /* utility: votes are counted over ballots */
     QN_MUTANT_U_AMNESIA,    /* utility: a restarted voter forgets (T16) */
+    QN_MUTANT_NO_ADOPT,     /* T1: PREPARED is not adopted */
+    QN_MUTANT_NO_PROMISE,   /* T2: PREPARE promises nothing */
+    QN_MUTANT_NO_HANDOFF,   /* T3: the new acceptor begins empty */
+    QN_MUTANT_NO_FREEZE,    /* T4: the leader goes on while it stages */
+    QN_MUTANT_UNADOPTED,    /* T5: a leader not adopted replaces the acceptor */
+    QN_MUTANT_NO_SEAL,      /* 3.4: blocked by one crash and one suspicion */
     QN_MUTANT_COUNT
 };
 

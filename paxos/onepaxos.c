@@ -6,8 +6,8 @@
  * fills slots, so that everything which arrived in a turn shares a batch. After
  * every input, what has been learned is applied as far as the outputs reach.
  *
- * The configuration is entry 0 of the utility log: node 0 leads, node 1
- * accepts. Handlers ask `cfg`, `role` and `promised`, never a node number.
+ * The configuration is the newest entry known of the utility log. Handlers ask
+ * `cfg`, `role` and `promised`, never a node number.
  */
 #include "paxos/onepaxos.h"
 
@@ -36,7 +36,7 @@ static uint32_t credit(const struct qn_onepaxos_opts *o)
 /** Where the arrays are behind the struct. */
 struct layout {
     uint32_t requests, queue; /* elements, powers of two */
-    size_t requests_at, queue_at, ring_at, size;
+    size_t requests_at, queue_at, ring_at, incoming_at, staged_at, size;
 };
 
 static struct layout layout(const struct qn_onepaxos_opts *o)
@@ -49,7 +49,10 @@ static struct layout layout(const struct qn_onepaxos_opts *o)
         qn_align_up(l.requests_at + l.requests * sizeof(struct qn_request), to);
     l.ring_at =
         qn_align_up(l.queue_at + l.queue * sizeof(struct qn_blob *), to);
-    l.size = l.ring_at + o->params.ring * sizeof(struct qn_entry);
+    size_t ring = o->params.ring * sizeof(struct qn_entry);
+    l.incoming_at = l.ring_at + ring;
+    l.staged_at = l.incoming_at + ring;
+    l.size = l.staged_at + ring;
     return l;
 }
 
@@ -88,14 +91,47 @@ static struct qn_ul_entry first_entry(const struct qn_onepaxos_opts *o)
     };
 }
 
+static void init_utility(struct qn_onepaxos *p,
+                         const struct qn_onepaxos_opts *o)
+{
+    const struct qn_ul_entry first = first_entry(o);
+    const struct qn_utility_opts u = {
+        .self = o->self,
+        .nodes = o->nodes,
+        .self_inc = o->incarnation[o->self],
+        .alloc = o->alloc,
+        .log = o->ul != NULL ? o->ul : &first,
+        .count = o->ul != NULL ? o->ul_count : 1,
+        .vote = o->vote,
+        .mute = o->mute,
+        .pause = QN_MAX(o->params.u_backoff, (qn_time_t)1),
+        .seed = o->seed,
+    };
+    qn_utility_init(&p->ul, &u);
+    for (uint32_t i = p->ul.lo; i < p->ul.len; i++) {
+        const struct qn_ul_entry *e = qn_utility_entry(&p->ul, i);
+        p->cfg = e->kind == QN_UL_VOTER ? p->cfg : *e;
+    }
+    p->change.seen = p->ul.len;
+}
+
+/** A life that begins with the group has its first roles; a later one none,
+ *  whatever the utility log says of its id. */
 static void init_roles(struct qn_onepaxos *p)
 {
+    struct qn_change *c = &p->change;
     qn_acceptor_process_init(&p->acceptor, &p->log);
-    p->acceptor.active = p->cfg.acceptor == p->self;
     p->leader.next = 1;
-    if (p->cfg.leader == p->self) {
+    c->cep = c->sk = c->st_from = QN_EPOCH_NONE;
+    c->candidate = QN_NODES_MAX;
+    c->lead_at = QN_TIME_NEVER;
+    if (p->cfg.kind != QN_UL_INIT) {
+        return;
+    }
+    p->acceptor.active = qn_epoch_accepts(p);
+    if (qn_epoch_leads(p)) {
         p->leader.role = QN_ACTIVE;
-        p->leader.ep = p->cfg.index;
+        c->cep = 0;
     }
 }
 
@@ -112,7 +148,6 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
         .nodes = o->nodes,
         .alloc = o->alloc,
         .params = o->params,
-        .cfg = first_entry(o),
         .alive = o->nodes == 64 ? UINT64_MAX : QN_BIT(o->nodes) - 1,
     };
     memcpy(p->incarnation, o->incarnation, o->nodes * sizeof *o->incarnation);
@@ -122,7 +157,16 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
     p->leader.queue = (void *)(at + l.queue_at);
     p->leader.mask = l.queue - 1;
     qn_log_init(&p->log, (void *)(at + l.ring_at), o->params.ring);
+    qn_log_init(&p->change.incoming, (void *)(at + l.incoming_at),
+                o->params.ring);
+    qn_log_init(&p->change.staged, (void *)(at + l.staged_at), o->params.ring);
+    p->change.random = o->seed * 2 + 1;
+    p->change.fixed = o->fixed;
+    init_utility(p, o);
     init_roles(p);
+    if (o->resume != NULL && o->resume->position != 0) {
+        qn_onepaxos_install(p, o->resume, 0);
+    }
     return p;
 }
 
@@ -134,6 +178,33 @@ void qn_onepaxos_fini(struct qn_onepaxos *p)
     }
     qn_leader_step_down(p);
     qn_log_fini(&p->log);
+    qn_log_clear(&p->change.incoming, 1);
+    qn_log_clear(&p->change.staged, 1);
+}
+
+void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
+                         qn_time_t now)
+{
+    QN_ASSERT(r->position > p->applied && p->apply_at == 0);
+    qn_learner_restart(p, r->position, now);
+    p->stamp = QN_MAX(p->stamp, r->stamp_ms);
+    memcpy(p->session, r->session, sizeof p->session);
+    const struct qn_session *own = &p->session[p->self];
+    if (own->inc == p->incarnation[p->self] && own->last > p->origin.applied) {
+        qn_origin_applied(p, own->last);
+    }
+}
+
+bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out)
+{
+    *out = (struct qn_resume){.position = p->applied, .stamp_ms = p->stamp};
+    memcpy(out->session, p->session, sizeof p->session);
+    return p->apply_at == 0;
+}
+
+const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p)
+{
+    return &p->ul;
 }
 
 /* ------------------------------------------------------------- outputs -- */
@@ -202,18 +273,46 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     case QN_MSG_REQUEST:
         return qn_leader_on_request(p, t, from, m);
     case QN_MSG_REDIRECT:
-        qn_origin_on_redirect(p, m);
+        qn_origin_on_redirect(p, t, from, m);
         return QN_OK;
     case QN_MSG_ACCEPT:
         return qn_learner_on_accept(p, t, from, m);
     case QN_MSG_LEARN:
-        qn_learner_on_learn(p, t, m);
+        qn_learner_on_learn(p, t, from, m);
         return QN_OK;
     case QN_MSG_ACCEPTED:
         qn_learner_on_accepted(p, t, m);
         return QN_OK;
     case QN_MSG_NACK:
-        qn_leader_on_nack(p, m);
+        qn_leader_on_nack(p, t, from, m);
+        return QN_OK;
+    case QN_MSG_PREPARE:
+        qn_lead_on_prepare(p, t, from, m);
+        return QN_OK;
+    case QN_MSG_PREPARED:
+        qn_lead_on_prepared(p, t, m);
+        return QN_OK;
+    case QN_MSG_STAGE:
+        qn_handoff_on_stage(p, t, from, m);
+        return QN_OK;
+    case QN_MSG_STAGED:
+        qn_handoff_on_staged(p, from, m);
+        return QN_OK;
+    case QN_MSG_SEAL:
+        qn_lead_on_seal(p, t, from, m);
+        return QN_OK;
+    case QN_MSG_SEALED:
+        qn_lead_on_sealed(p, t, m);
+        return QN_OK;
+    case QN_MSG_U_PREPARE:
+    case QN_MSG_U_PROMISE:
+    case QN_MSG_U_REJECT:
+    case QN_MSG_U_ACCEPT:
+    case QN_MSG_U_ACCEPTED:
+    case QN_MSG_U_CHOSEN:
+    case QN_MSG_U_NEED:
+        qn_utility_on_msg(&p->ul, t, from, m);
+        qn_epoch_learn(p, t);
         return QN_OK;
     case QN_MSG_FETCH:
         qn_fetch_on_fetch(p, t, from, m);
@@ -223,6 +322,7 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         return QN_OK;
     case QN_MSG_BEAT:
         on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided);
+        qn_epoch_behind(p, t, from, m->epoch);
         return QN_OK;
     default:
         return QN_ENOSYS;
@@ -231,6 +331,7 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
 
 static void on_tick(struct qn_onepaxos *p, struct qn_step *t)
 {
+    qn_epoch_check(p, t);
     if (t->now >= p->retry_at) {
         qn_origin_flush(p, t);
         qn_leader_fill(p, t);
@@ -242,6 +343,22 @@ static void on_down(struct qn_onepaxos *p, qn_node_t peer)
     QN_ASSERT(peer < p->nodes && peer != p->self);
     p->alive &= ~QN_BIT(peer);
     qn_fetch_on_down(p, peer);
+    qn_transfer_end(p, peer);
+}
+
+/** Nothing that was true of its former life is true of this one. */
+static void on_up(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
+                  uint64_t inc)
+{
+    QN_ASSERT(peer < p->nodes && peer != p->self);
+    on_down(p, peer);
+    p->incarnation[peer] = inc;
+    p->alive |= QN_BIT(peer);
+    p->change.suspected &= ~QN_BIT(peer);
+    p->peer[peer] = (struct qn_peer){0};
+    p->fetch.unable &= ~QN_BIT(peer);
+    qn_handoff_restarted(p, peer);
+    qn_lead_welcome(p, t, peer);
 }
 
 static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
@@ -268,9 +385,16 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
         return QN_OK;
     case QN_IN_ROOM:
         qn_fetch_on_room(p, t, in->room.peers);
+        qn_transfer_on_room(p, t, in->room.peers);
+        return QN_OK;
+    case QN_IN_SUSPECT:
+        p->change.suspected = in->suspect.peers;
         return QN_OK;
     case QN_IN_DOWN:
         on_down(p, in->down.peer);
+        return QN_OK;
+    case QN_IN_UP:
+        on_up(p, t, in->up.peer, in->up.inc);
         return QN_OK;
     }
     return QN_EINVAL;
@@ -281,15 +405,16 @@ static bool turn_pending(const struct qn_onepaxos *p)
 {
     const struct qn_origin *o = &p->origin;
     bool requests = (o->sent != o->tail && !o->blocked) || o->want_stamp;
-    return requests || qn_leader_can_fill(p);
+    return (requests && o->ready == p->cfg.index) || qn_leader_can_fill(p) ||
+           qn_leader_may_ask(p);
 }
 
 static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
 {
     struct qn_step_out *out = t->out;
-    out->transfers = p->fetch.transfers;
+    out->transfers = p->fetch.transfers | p->change.answers;
     out->again = p->applied < p->learned_hi;
-    out->deadline = qn_fetch_deadline(p);
+    out->deadline = QN_MIN(qn_fetch_deadline(p), qn_epoch_deadline(p));
     if (turn_pending(p)) {
         qn_time_t at = QN_MAX(p->retry_at, t->now);
         out->deadline = QN_MIN(out->deadline, at);
@@ -328,6 +453,7 @@ void qn_onepaxos_status(const struct qn_onepaxos *p,
     *st = (struct qn_onepaxos_status){
         .role = p->leader.role,
         .epoch = p->cfg.index,
+        .ul_len = qn_utility_len(&p->ul),
         .leader = p->cfg.leader,
         .acceptor = p->cfg.acceptor,
         .applied = p->applied,

@@ -7,11 +7,9 @@
  *
  * The leader numbers slots and sends ACCEPT to the one active acceptor, whose
  * accept is the decision; it says ACCEPTED to the leader and broadcasts LEARN
- * to the others, and every node applies the slots in order. Node 0 leads and
- * node 1 accepts (node 0 does both in a group of one: same code, no messages).
- * Changes of leader and acceptor, snapshots and rejoin are not in this version:
- * their messages have their formats (msg.h), and the machine answers QN_ENOSYS
- * to them.
+ * to the others, and every node applies the slots in order. At first node 0
+ * leads and node 1 accepts (node 0 does both in a group of one: same code, no
+ * messages); the utility log says who does now.
  *
  * A turn of the shell around it:
  *
@@ -40,6 +38,19 @@
 
 struct qn_onepaxos;
 
+/** Progress of an origin in the log. */
+struct qn_session {
+    uint64_t inc;  /* incarnation; 0: none yet */
+    uint64_t last; /* sequence */
+};
+
+/** What a snapshot says beside the application's state and the utility log. */
+struct qn_resume {
+    qn_slot_t position; /* the state has exactly the slots <= it */
+    uint64_t stamp_ms;  /* not less than any stamp in them */
+    struct qn_session session[QN_NODES_MAX]; /* as of it */
+};
+
 struct qn_onepaxos_opts {
     qn_node_t self;              /* < nodes */
     uint32_t nodes;              /* 1 .. QN_NODES_MAX */
@@ -48,18 +59,31 @@ struct qn_onepaxos_opts {
                          some are missing; self: ask the acceptor */
     const struct qn_alloc *alloc; /* kept */
     struct qn_params params;
+    uint64_t seed; /* of pauses */
+    bool fixed;    /* roles never change: for a shell that cannot keep votes or
+                      broadcast from another node. All nodes say the same */
+    /* A life after the first of its group; all zero for the first. */
+    const struct qn_ul_entry *ul; /* [ul_count] borrowed: what survived
+                                     with the record, and more from a
+                                     snapshot; NULL: entry 0 */
+    uint32_t ul_count;
+    const struct qn_vote *vote;     /* borrowed: the record; NULL: none */
+    bool mute;                      /* it is lost: do not vote */
+    const struct qn_resume *resume; /* borrowed: of the snapshot */
 };
 
 enum qn_input_kind {
-    QN_IN_RECV,   /* a whole message from a peer */
-    QN_IN_PIECE,  /* a part of one came, and more is to come: a sign of life */
-    QN_IN_TICK,   /* end of a turn, or the deadline has come */
-    QN_IN_SUBMIT, /* a command of this node */
-    QN_IN_STAMP,  /* this node wants a slot stamped, though it has no command
-                     (time passes in the log) */
-    QN_IN_BEAT,   /* what a peer has applied and learned */
-    QN_IN_ROOM,   /* channels to these peers have room for one batch more */
-    QN_IN_DOWN,   /* a peer's process has ended for certain */
+    QN_IN_RECV,    /* a whole message from a peer */
+    QN_IN_PIECE,   /* a part of one came, and more is to come: a sign of life */
+    QN_IN_TICK,    /* end of a turn, or the deadline has come */
+    QN_IN_SUBMIT,  /* a command of this node */
+    QN_IN_STAMP,   /* this node wants a slot stamped, though it has no command
+                      (time passes in the log) */
+    QN_IN_BEAT,    /* what a peer has applied and learned */
+    QN_IN_ROOM,    /* channels to these peers have room for one batch more */
+    QN_IN_SUSPECT, /* who seems to stand still, as of now */
+    QN_IN_DOWN,    /* a peer's life has ended for certain */
+    QN_IN_UP,      /* its next life has begun; before anything it sends */
 };
 
 struct qn_input {
@@ -87,16 +111,23 @@ struct qn_input {
             uint64_t peers; /* mask of nodes */
         } room;
         struct {
+            uint64_t peers; /* mask of nodes; the others are trusted again */
+        } suspect;
+        struct {
             qn_node_t peer;
         } down;
+        struct {
+            qn_node_t peer;
+            uint64_t inc; /* of the new life */
+        } up;
     };
 };
 
 enum qn_out_kind {
     QN_OUT_SEND,          /* msg to node `to`, on the direct lane */
     QN_OUT_SEND_ALL,      /* msg to all others, on their direct lanes */
-    QN_OUT_BCAST,         /* msg to all but this node and the leader, along
-                             the tree */
+    QN_OUT_BCAST,         /* msg to all but this node and `to`, the leader,
+                             along the tree */
     QN_OUT_PERSIST,       /* vote, and the entries below it, must outlive the
                              process before any later output is executed */
     QN_OUT_APPLY,         /* a group of decided commands, or a slot's end */
@@ -161,11 +192,10 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  *                 them with qn_step_out_release when the outputs have been
  *                 executed; take one of your own for what waits to be sent.
  * @return QN_OK: taken. Otherwise nothing has changed and out is empty:
- *   QN_EAGAIN    SUBMIT: this origin's credit is used up. RECV: the leader's
- *                queue is full. Give it again later; a channel must not
- *                deliver anything behind a refused message.
- *   QN_ENOMEM    no memory; as QN_EAGAIN. (A LEARN or FILL without memory is
- *                taken and forgotten: it is fetched again.)
+ *   QN_EAGAIN    SUBMIT: this origin's credit is used up. Submit it later.
+ *   QN_ENOMEM    no memory. RECV: an ACCEPT; give it again later, and nothing
+ *                behind it in its channel before. (Other messages without
+ *                memory are taken and forgotten: they come again.)
  *   QN_EMSGSIZE  SUBMIT: longer than QN_COMMAND_MAX.
  *   QN_ECORRUPT  RECV: a field is out of range. The peer is out of order.
  *   QN_ENOSYS    RECV: a message of a part that this version lacks.
@@ -175,6 +205,20 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  */
 int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
                      qn_time_t now, uint64_t wall_ms, struct qn_step_out *out);
+
+/**
+ * The application's state is now that of a snapshot, at a later position than
+ * `applied`: go on behind it.
+ */
+void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
+                         qn_time_t now);
+
+/** For a snapshot of the application's state as of `applied`. @return false:
+ *  it is in the middle of a slot; after the next step perhaps. */
+bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out);
+
+/** The utility log (for a snapshot, for PERSIST). */
+const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);
 
 /** True if a SUBMIT, of any size, would not be answered QN_EAGAIN. */
 bool qn_onepaxos_room(const struct qn_onepaxos *p);
@@ -187,6 +231,7 @@ enum qn_role { QN_FOLLOWER, QN_PREPARING, QN_ACTIVE, QN_FROZEN };
 struct qn_onepaxos_status {
     enum qn_role role;
     qn_epoch_t epoch;
+    uint32_t ul_len; /* entries of the utility log known */
     qn_node_t leader, acceptor;
     qn_slot_t applied;    /* all <= it were put out as APPLY */
     qn_slot_t learned_hi; /* all <= it are decided and known here */

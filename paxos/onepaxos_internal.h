@@ -9,6 +9,10 @@
  *     leader.c    queue of others' commands, slots, ACCEPT
  *     learner.c   ACCEPT at the acceptor, LEARN, apply, sessions, truncation
  *     fetch.c     gaps: FETCH and FILL
+ *     epoch.c     entries of the utility log, suspicion
+ *     lead.c      a new leader: PREPARE, SEAL
+ *     handoff.c   a new acceptor: STAGE
+ *     transfer.c  long answers, a slot at a time
  */
 
 #include "paxos/acceptor.h"
@@ -35,15 +39,9 @@ struct qn_origin {
     uint32_t credit;           /* commands */
     uint64_t seq, applied;     /* sequences: last given, last applied */
     uint64_t bytes;            /* of all kept requests */
+    qn_epoch_t ready;          /* its leader takes requests */
     bool want_stamp;           /* a REQUEST without commands is due */
     bool blocked;              /* the own leader's queue was full */
-};
-
-/** Progress of an origin in the log: a session, or what the leader has seen
- *  of it. */
-struct qn_session {
-    uint64_t inc;  /* 0: none yet */
-    uint64_t last; /* sequence */
 };
 
 struct qn_leader {
@@ -57,7 +55,8 @@ struct qn_leader {
     uint64_t flying;                      /* bytes of batches in flight */
     bool want_stamp;                      /* fill a slot even with no command */
     struct qn_session seen[QN_NODES_MAX]; /* applied, in the log or queued */
-    uint64_t asked; /* mask of origins that were told to send again */
+    uint64_t asked; /* mask of origins that were told to send again ... */
+    uint64_t owed;  /* ... or will be when the queue has room */
 };
 
 /** A FILL in progress to one peer: slots next .. last. */
@@ -77,6 +76,53 @@ struct qn_fetch {
     bool need_snapshot;
     uint64_t transfers; /* mask of peers with a FILL in progress */
     struct qn_transfer transfer[QN_NODES_MAX];
+};
+
+#define QN_EPOCH_NONE UINT32_MAX
+
+/** An answer of one message per slot, to one peer (transfer.c). */
+struct qn_long_answer {
+    uint8_t kind; /* PREPARED, SEALED or STAGE */
+    uint8_t flags;
+    bool ul_first;      /* STAGE: the utility log has not been sent yet */
+    qn_epoch_t epoch;   /* that it names */
+    qn_epoch_t target;  /* SEALED */
+    qn_slot_t base;     /* STAGE */
+    qn_slot_t next, hi; /* slots still to send */
+};
+
+/** What changes of leader and acceptor need (epoch.c, lead.c, handoff.c). */
+struct qn_change {
+    uint32_t seen;    /* utility entries acted upon */
+    qn_epoch_t later; /* an epoch that `knower` knows ... */
+    qn_node_t knower;
+    qn_time_t ask_at;   /* ... and when it is asked (again) */
+    qn_epoch_t cep;     /* newest epoch for which the log, P slots included, is
+                           complete; NONE at start */
+    uint64_t suspected; /* mask of nodes */
+    qn_time_t lead_at;  /* then propose itself */
+    uint64_t random;    /* state; of jitter */
+    bool fixed;         /* roles never change (opts) */
+    /* PREPARING */
+    qn_time_t prepare_at;   /* then again */
+    qn_slot_t first;        /* asked from here on */
+    bool prepared;          /* the acceptor has answered in full ... */
+    qn_slot_t adopt_hi;     /* ... that it accepted so far */
+    qn_slot_t serve_from;   /* ACTIVE: requests once this is applied */
+    qn_epoch_t sk;          /* epoch that is being sealed; NONE */
+    struct qn_log incoming; /* of SEALED, so far */
+    /* FROZEN */
+    bool refused;        /* the acceptor says that it is none */
+    bool freezing;       /* this epoch ends with another acceptor */
+    uint64_t staging;    /* mask of candidates that STAGE was begun to */
+    qn_node_t candidate; /* the first that has answered; NODES_MAX */
+    /* candidate */
+    qn_epoch_t st_from; /* NONE: nothing is staged */
+    qn_slot_t st_base, st_hi;
+    struct qn_log staged; /* also while it comes */
+    /* answers under way */
+    uint64_t answers; /* mask of peers */
+    struct qn_long_answer answer[QN_NODES_MAX];
 };
 
 struct qn_peer {
@@ -103,6 +149,8 @@ struct qn_onepaxos {
     struct qn_leader leader;
     struct qn_origin origin;
     struct qn_fetch fetch;
+    struct qn_utility ul;
+    struct qn_change change;
     qn_time_t retry_at; /* no memory before: not again until then */
 };
 
@@ -129,16 +177,63 @@ int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
                      uint32_t count, uint64_t *seq);
 void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t);
 void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq);
-void qn_origin_on_redirect(struct qn_onepaxos *p, const struct qn_msg *m);
+void qn_origin_on_redirect(struct qn_onepaxos *p, struct qn_step *t,
+                           qn_node_t from, const struct qn_msg *m);
+
+/* epoch.c  */
+bool qn_epoch_is(const struct qn_onepaxos *p, uint8_t node, uint64_t inc);
+bool qn_epoch_leads(const struct qn_onepaxos *p);
+bool qn_epoch_accepts(const struct qn_onepaxos *p);
+bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p);
+qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e);
+void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t);
+void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
+                     struct qn_slice entries);
+void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
+                     qn_epoch_t epoch);
+void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t);
+qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p);
+
+/* lead.c */
+void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t);
+void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t);
+void qn_lead_welcome(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer);
+void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
+                        qn_node_t from, const struct qn_msg *m);
+void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
+                         const struct qn_msg *m);
+void qn_lead_on_seal(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                     const struct qn_msg *m);
+void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t,
+                       const struct qn_msg *m);
+
+/* handoff.c */
+void qn_handoff_check(struct qn_onepaxos *p, struct qn_step *t);
+void qn_handoff_on_stage(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m);
+void qn_handoff_on_staged(struct qn_onepaxos *p, qn_node_t from,
+                          const struct qn_msg *m);
+void qn_handoff_restarted(struct qn_onepaxos *p, qn_node_t peer);
+void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
+                          const struct qn_ul_entry *e);
+
+/* transfer.c */
+void qn_transfer_begin(struct qn_onepaxos *p, qn_node_t to,
+                       const struct qn_long_answer *a);
+void qn_transfer_end(struct qn_onepaxos *p, qn_node_t to);
+void qn_transfer_on_room(struct qn_onepaxos *p, struct qn_step *t,
+                         uint64_t peers);
 
 /* leader.c */
 int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
                       uint32_t count, struct qn_slice commands, bool *again);
 int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m);
-void qn_leader_on_nack(struct qn_onepaxos *p, const struct qn_msg *m);
+void qn_leader_on_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m);
 void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t);
 bool qn_leader_can_fill(const struct qn_onepaxos *p);
+bool qn_leader_may_ask(const struct qn_onepaxos *p);
 void qn_leader_step_down(struct qn_onepaxos *p);
 
 /* learner.c */
@@ -147,7 +242,17 @@ int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
 void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
                        qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch);
 void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
-                         const struct qn_msg *m);
+                         qn_node_t from, const struct qn_msg *m);
+struct qn_blob *qn_learner_body(struct qn_onepaxos *p, const struct qn_msg *m);
+void qn_learner_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
+                     qn_slot_t slot);
+void qn_learner_forget_proposed(struct qn_onepaxos *p, qn_slot_t first,
+                                qn_slot_t last);
+void qn_learner_propose(struct qn_onepaxos *p, qn_slot_t slot,
+                        struct qn_blob *batch);
+void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
+                       struct qn_blob *batch);
+void qn_learner_tell(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot);
 void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
                             const struct qn_msg *m);
 void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
@@ -156,6 +261,8 @@ void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now);
 void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t);
 bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot);
 void qn_learner_truncate(struct qn_onepaxos *p);
+void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
+                        qn_time_t now);
 
 /* fetch.c */
 void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t);

@@ -129,6 +129,9 @@ static bool send(struct qn_onepaxos *p, struct qn_step *t,
 void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_origin *o = &p->origin;
+    if (o->ready != p->cfg.index) {
+        return; /* its leader is not ready, or not known here */
+    }
     while (o->sent != o->tail && qn_step_room(t) > ROOM_KEPT &&
            send(p, t, &o->ring[o->sent & o->mask])) {
         o->sent++;
@@ -161,14 +164,15 @@ void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq)
     }
 }
 
-void qn_origin_on_redirect(struct qn_onepaxos *p, const struct qn_msg *m)
+/** The leader of that epoch takes requests, or misses something: everything
+ *  again, in order. Perhaps this node has yet to learn of the epoch. */
+void qn_origin_on_redirect(struct qn_onepaxos *p, struct qn_step *t,
+                           qn_node_t from, const struct qn_msg *m)
 {
-    /* The leader of this epoch misses something: all again, in order. What
-     * names another epoch must first be found in the utility log. */
-    bool mine = m->epoch == p->cfg.index &&
-                m->redirect.leader == p->cfg.leader &&
-                m->redirect.leader_inc == p->cfg.leader_inc;
-    if (mine) {
-        p->origin.sent = p->origin.head;
+    struct qn_origin *o = &p->origin;
+    if (m->epoch >= o->ready) {
+        o->ready = m->epoch;
+        o->sent = o->head;
     }
+    qn_epoch_behind(p, t, from, m->epoch);
 }

@@ -3,7 +3,7 @@
 
 /**
  * Parameters (PROTOCOL.md 10). Time-outs are suspicion only: a wrong one costs
- * time, never data. The time-outs of fail-over join with it.
+ * time, never data.
  */
 
 #include <stdbool.h>
@@ -14,6 +14,10 @@
 struct qn_params {
     qn_time_t t_gap;         /* ns; a gap this old is fetched */
     qn_time_t t_fetch;       /* ns; a FETCH silent this long goes elsewhere */
+    qn_time_t t_acc;         /* ns; T_ACC: PREPARE again */
+    qn_time_t t_lead;        /* ns; T_LEAD: the next in rank waits half of it */
+    qn_time_t jitter;        /* ns; at most so much longer */
+    qn_time_t u_backoff;     /* ns; U_BACKOFF: least pause of a proposer */
     uint32_t batch_commands; /* MAX_BATCH: commands of a batch ... */
     uint32_t batch_bytes;    /* ... or bytes; one command may be larger */
     uint32_t window;         /* WINDOW: slots in flight ... */
@@ -42,6 +46,10 @@ static inline struct qn_params qn_params_default(bool own_cores)
     return (struct qn_params){
         .t_gap = own_cores ? 100 * QN_US : 5 * QN_MS,
         .t_fetch = own_cores ? 5 * QN_MS : 50 * QN_MS,
+        .t_acc = own_cores ? 1 * QN_MS : 50 * QN_MS,
+        .t_lead = own_cores ? 3 * QN_MS : 150 * QN_MS,
+        .jitter = own_cores ? 1 * QN_MS : 50 * QN_MS,
+        .u_backoff = own_cores ? 50 * QN_US : 5 * QN_MS,
         .batch_commands = 64,
         .batch_bytes = 16u << 10,
         .window = 16,

@@ -19,7 +19,21 @@ static void dump(const struct cluster *c)
 {
     for (qn_node_t i = 0; i < c->nodes; i++) {
         struct qn_onepaxos_status st;
-        qn_onepaxos_status(c->member[i].p, &st);
+        const struct qn_onepaxos *p = c->member[i].p;
+        if (p == NULL) {
+            fprintf(stderr, "%u: dead\n", i);
+            continue;
+        }
+        qn_onepaxos_status(p, &st);
+        fprintf(stderr,
+                "%u: role %d epoch %u (leader %u, acceptor %u%s) ep %u cep %u "
+                "sk %u promised %u hi %" PRIu64 " phase %d%s%s\n",
+                i, st.role, st.epoch, st.leader, st.acceptor,
+                p->acceptor.active ? ", I am active" : "", p->leader.ep,
+                p->change.cep, p->change.sk, p->acceptor.promised,
+                p->acceptor.hi, p->ul.phase,
+                p->change.prepared ? " prepared" : "",
+                p->change.freezing ? " freezing" : "");
         fprintf(stderr,
                 "%u: applied %" PRIu64 " learned %" PRIu64 " decided %" PRIu64
                 " lo %" PRIu64 " next %" PRIu64 " queued %" PRIu64
@@ -69,31 +83,56 @@ static void *resize(void *ctx, void *p, size_t bytes)
     return realloc(p, bytes);
 }
 
+static void check_roles(struct cluster *c, qn_node_t i);
+
 /* --------------------------------------------------------------- start -- */
 
-static void member_start(struct cluster *c, qn_node_t i)
+static void member_start(struct cluster *c, qn_node_t i,
+                         const struct member *donor)
 {
-    uint64_t inc[QN_NODES_MAX];
-    for (uint32_t n = 0; n < QN_NODES_MAX; n++) {
-        inc[n] = 100 + n;
+    uint64_t inc[QN_NODES_MAX] = {0};
+    struct member *m = &c->member[i];
+    for (uint32_t n = 0; n < c->nodes; n++) {
+        inc[n] = c->member[n].inc;
     }
-    const struct qn_onepaxos_opts o = {.self = i,
-                                       .nodes = c->nodes,
-                                       .incarnation = inc,
-                                       .parent = c->nodes > 1 ? 1 : 0,
-                                       .alloc = &c->alloc,
-                                       .params = c->params};
+    struct qn_onepaxos_opts o = {.self = i,
+                                 .nodes = c->nodes,
+                                 .incarnation = inc,
+                                 .parent = c->nodes > 1 ? 1 : 0,
+                                 .alloc = &c->alloc,
+                                 .params = c->params,
+                                 .seed = cluster_random(c, UINT64_MAX)};
+    struct qn_resume resume;
+    struct qn_ul_entry ul[QN_UL_KEPT];
+    if (donor != NULL) {
+        const struct qn_utility *u = qn_onepaxos_utility(donor->p);
+        qn_onepaxos_resume(donor->p, &resume);
+        o.resume = &resume;
+        o.ul = ul;
+        uint32_t len = QN_MAX(qn_utility_len(u), m->record.count);
+        for (uint32_t e = len > QN_UL_KEPT ? len - QN_UL_KEPT : 0; e < len;
+             e++) {
+            const struct qn_ul_entry *x = qn_utility_entry(u, e);
+            ul[o.ul_count++] = x != NULL ? *x : m->record.log[e];
+        }
+        o.vote = &m->record.vote;
+    }
     size_t size = qn_onepaxos_size(&o);
     CHECK(c, size != 0, "bad options");
-    c->member[i].p = qn_onepaxos_init(calloc(1, size), &o);
-    c->member[i].deadline = QN_TIME_NEVER;
+    m->p = qn_onepaxos_init(calloc(1, size), &o);
+    m->deadline = QN_TIME_NEVER;
 }
 
 void cluster_start(struct cluster *c)
 {
     c->alloc = (struct qn_alloc){resize, c};
+    c->lives = 99;
     for (qn_node_t i = 0; i < c->nodes; i++) {
-        member_start(c, i);
+        c->member[i].inc = ++c->lives;
+    }
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        member_start(c, i, NULL);
+        check_roles(c, i);
         for (qn_node_t k = 0; k < c->nodes; k++) {
             c->direct[i][k].tail = &c->direct[i][k].head;
             c->tree[i][k].tail = &c->tree[i][k].head;
@@ -101,11 +140,19 @@ void cluster_start(struct cluster *c)
     }
 }
 
+static void member_end(struct member *m)
+{
+    if (m->p != NULL) {
+        qn_onepaxos_fini(m->p);
+        free(m->p);
+        m->p = NULL;
+    }
+}
+
 void cluster_end(struct cluster *c)
 {
     for (qn_node_t i = 0; i < c->nodes; i++) {
-        qn_onepaxos_fini(c->member[i].p);
-        free(c->member[i].p);
+        member_end(&c->member[i]);
         for (qn_node_t k = 0; k < c->nodes; k++) {
             qn_joiner_reset(&c->direct[i][k].joiner);
             while (c->direct[i][k].head != NULL) {
@@ -126,6 +173,9 @@ static void post_piece(struct cluster *c, qn_node_t from, qn_node_t to,
 {
     uint8_t head[QN_HEAD_MAX];
     size_t n = qn_msg_head(m, head);
+    if (c->member[to].p == NULL) {
+        return;
+    }
     struct packet *k = malloc(sizeof *k + n + m->body.len);
     *k = (struct packet){
         .from = from, .to = to, .due = c->now, .len = n + m->body.len};
@@ -178,7 +228,7 @@ static bool give(struct cluster *c, qn_node_t from, qn_node_t to,
 bool cluster_deliver(struct cluster *c, struct lane *l, bool tree)
 {
     struct packet *k = l->head;
-    if (k == NULL) {
+    if (k == NULL || c->member[k->to].p == NULL) {
         return false;
     }
     if (!l->is_parked) {
@@ -212,13 +262,12 @@ static uint64_t hash_of(const struct qn_entry *e)
     return XXH3_64bits(e->batch->bytes, e->batch->len);
 }
 
-/** The acceptor has decided `slot`: I1 from now on. No command is in two
- *  slots, and each origin's are in order. */
-static void check_decided(struct cluster *c, qn_slot_t slot,
-                          const struct qn_entry *e)
+/** An acceptor has decided `slot`. No command is in two slots, and each
+ *  origin's are in order; those of a life that is over may come late. */
+static void check_new(struct cluster *c, qn_slot_t slot,
+                      const struct qn_entry *e)
 {
     CHECK(c, slot < CLUSTER_SLOTS, "run too long");
-    CHECK(c, slot == c->decided_hi + 1, "slot %" PRIu64 " decided early", slot);
     struct qn_slice batch = {e->batch->bytes, e->batch->len};
     c->decided[slot] = hash_of(e);
     c->decided_hi = slot;
@@ -227,10 +276,43 @@ static void check_decided(struct cluster *c, qn_slot_t slot,
           "%u commands in slot %" PRIu64, qn_batch_count(batch), slot);
     struct qn_group g;
     for (uint32_t at = 0; qn_batch_next(batch, &at, &g);) {
-        CHECK(c, g.first == c->decided_seq[g.origin] + 1,
+        struct qn_session *s = &c->decided_seq[g.origin];
+        if (g.inc < s->inc) {
+            continue;
+        }
+        if (g.inc > s->inc) {
+            *s = (struct qn_session){.inc = g.inc};
+        }
+        CHECK(c, g.first == s->last + 1,
               "slot %" PRIu64 ": command %u:%" PRIu64 " after %" PRIu64, slot,
-              g.origin, g.first, c->decided_seq[g.origin]);
-        c->decided_seq[g.origin] += g.count;
+              g.origin, g.first, s->last);
+        s->last += g.count;
+    }
+}
+
+/** I1 at each accept and activation. */
+static void check_accepted(struct cluster *c, qn_node_t i)
+{
+    struct member *m = &c->member[i];
+    const struct qn_onepaxos *p = m->p;
+    if (!p->acceptor.active) {
+        return;
+    }
+    for (; m->accepted < p->acceptor.hi; m->accepted++) {
+        qn_slot_t s = m->accepted + 1;
+        bool kept = qn_log_holds(&p->log, s);
+        if (s > c->decided_hi) {
+            CHECK(c, s == c->decided_hi + 1, "slot %" PRIu64 " decided early",
+                  s);
+            if (kept) {
+                check_new(c, s, qn_log_at(&p->log, s));
+            } else { /* a group of one has dropped it again */
+                c->decided_hi++;
+            }
+        } else {
+            CHECK(c, !kept || hash_of(qn_log_at(&p->log, s)) == c->decided[s],
+                  "I1: node %u accepted another batch for slot %" PRIu64, i, s);
+        }
     }
 }
 
@@ -239,16 +321,7 @@ static void check_learned(struct cluster *c, qn_node_t i)
 {
     struct member *m = &c->member[i];
     const struct qn_onepaxos *p = m->p;
-    if (i == p->cfg.acceptor) {
-        while (c->decided_hi < p->acceptor.hi) {
-            qn_slot_t s = c->decided_hi + 1;
-            if (qn_log_holds(&p->log, s)) {
-                check_decided(c, s, qn_log_at(&p->log, s));
-            } else { /* a group of one has dropped it again */
-                c->decided_hi++;
-            }
-        }
-    }
+    check_accepted(c, i);
     CHECK(c, p->decided_hi <= c->decided_hi,
           "node %u believes in slot %" PRIu64 ", decided are %" PRIu64, i,
           p->decided_hi, c->decided_hi);
@@ -259,6 +332,31 @@ static void check_learned(struct cluster *c, qn_node_t i)
                   hash_of(qn_log_at(&p->log, s)) == c->decided[s],
               "I1: node %u learned another slot %" PRIu64, i, s);
     }
+}
+
+/** One entry per index of the utility log; a leader that becomes ACTIVE in its
+ *  newest epoch has all that was decided. */
+static void check_roles(struct cluster *c, qn_node_t i)
+{
+    struct member *m = &c->member[i];
+    const struct qn_utility *u = qn_onepaxos_utility(m->p);
+    for (uint32_t e = c->entries; e < qn_utility_len(u); e++) {
+        CHECK(c, e < CLUSTER_ENTRIES, "run too long");
+        c->entry[c->entries++] = *qn_utility_entry(u, e);
+    }
+    const struct qn_ul_entry *own = &m->p->cfg;
+    CHECK(c, memcmp(own, &c->entry[own->index], sizeof *own) == 0,
+          "node %u has another entry %u", i, own->index);
+    bool active = m->p->leader.role == QN_ACTIVE;
+    if (active && !m->active) {
+        c->epochs++;
+        CHECK(c,
+              own->index + 1 != c->entries || m->p->leader.next > c->decided_hi,
+              "node %u leads epoch %u at slot %" PRIu64
+              ", decided are %" PRIu64,
+              i, own->index, m->p->leader.next, c->decided_hi);
+    }
+    m->active = active;
 }
 
 /** The bounds that hold between any two steps. */
@@ -273,7 +371,7 @@ static void check_bounds(struct cluster *c, qn_node_t i)
     CHECK(c, st.unapplied <= QN_MAX(c->params.queue / c->nodes, 1u),
           "node %u: %" PRIu64 " commands beyond its credit", i, st.unapplied);
     CHECK(c, st.queued <= c->params.queue, "node %u: queue", i);
-    CHECK(c, st.role != QN_ACTIVE || i == p->cfg.leader, "two leaders");
+    CHECK(c, st.role != QN_ACTIVE || qn_epoch_leads(p), "two leaders");
     CHECK(c,
           st.role != QN_ACTIVE ||
               st.next - 1 - st.learned_hi <= c->params.window,
@@ -286,17 +384,24 @@ static void check_command(struct cluster *c, qn_node_t i,
                           struct qn_slice text)
 {
     struct member *m = &c->member[i];
-    const struct command now = {a->group.origin, seq};
-    CHECK(c, seq == m->seq[now.origin] + 1,
+    const struct command now = {a->group.origin, a->group.inc, seq};
+    struct qn_session *last = &m->seq[now.origin];
+    CHECK(c, now.inc >= last->inc, "node %u applies a dead life's command", i);
+    if (now.inc > last->inc) {
+        *last = (struct qn_session){.inc = now.inc};
+    }
+    CHECK(c, seq == last->last + 1,
           "node %u applies %u:%" PRIu64 " after %" PRIu64, i, now.origin, seq,
-          m->seq[now.origin]);
-    m->seq[now.origin] = seq;
+          last->last);
+    last->last = seq;
     if (m->applied == c->history_count) {
         CHECK(c, m->applied < CLUSTER_COMMANDS, "run too long");
         c->history[c->history_count++] = now;
     }
     const struct command *want = &c->history[m->applied++];
-    CHECK(c, want->origin == now.origin && want->seq == seq,
+    CHECK(c,
+          want->origin == now.origin && want->inc == now.inc &&
+              want->seq == seq,
           "node %u applies %u:%" PRIu64 " where others have %u:%" PRIu64, i,
           now.origin, seq, want->origin, want->seq);
     char tag[32]; /* how the simulator begins its commands */
@@ -317,7 +422,9 @@ static void check_apply(struct cluster *c, qn_node_t i,
     CHECK(c, a->slot <= c->decided_hi, "slot %" PRIu64 " is not decided",
           a->slot);
     CHECK(c, a->stamp_ms >= m->stamp, "node %u: the stamp falls", i);
-    CHECK(c, a->mine == (a->group.count != 0 && a->group.origin == i),
+    CHECK(c,
+          a->mine == (a->group.count != 0 && a->group.origin == i &&
+                      a->group.inc == m->inc),
           "node %u: mine", i);
     m->stamp = a->stamp_ms;
     struct qn_slice list = a->group.commands, text;
@@ -329,18 +436,35 @@ static void check_apply(struct cluster *c, qn_node_t i,
 
 /* --------------------------------------------------------------- steps -- */
 
+static void persist(struct cluster *c, qn_node_t i, const struct qn_vote *vote)
+{
+    struct member *m = &c->member[i];
+    const struct qn_utility *u = qn_onepaxos_utility(m->p);
+    m->record.vote = *vote;
+    for (uint32_t *n = &m->record.count; *n < vote->index; (*n)++) {
+        CHECK(c, *n < CLUSTER_ENTRIES, "run too long");
+        /* NULL: so old that a snapshot has brought the log without it. */
+        const struct qn_ul_entry *e = qn_utility_entry(u, *n);
+        m->record.log[*n] = e != NULL ? *e : c->entry[*n];
+    }
+}
+
 static void execute(struct cluster *c, qn_node_t i, const struct qn_out *o)
 {
     switch (o->kind) {
     case QN_OUT_SEND:
         post(c, i, o->to, &o->msg, false);
         break;
+    case QN_OUT_SEND_ALL:
     case QN_OUT_BCAST:
         for (qn_node_t k = 0; k < c->nodes; k++) {
-            if (k != i && k != c->member[i].p->cfg.leader) {
-                post(c, i, k, &o->msg, true);
+            if (k != i && (o->kind == QN_OUT_SEND_ALL || k != o->to)) {
+                post(c, i, k, &o->msg, o->kind == QN_OUT_BCAST);
             }
         }
+        break;
+    case QN_OUT_PERSIST:
+        persist(c, i, &o->vote);
         break;
     case QN_OUT_APPLY:
         check_apply(c, i, &o->apply);
@@ -354,8 +478,12 @@ static void execute(struct cluster *c, qn_node_t i, const struct qn_out *o)
 int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
 {
     struct member *m = &c->member[node];
+    if (m->p == NULL) {
+        return QN_OK;
+    }
     int err = qn_onepaxos_step(m->p, in, c->now, c->wall_ms, &m->out);
     check_learned(c, node);
+    check_roles(c, node);
     check_bounds(c, node);
     if (c->on_outputs != NULL) {
         c->on_outputs(c, node);
@@ -395,8 +523,118 @@ void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers)
 void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer)
 {
     struct qn_onepaxos_status st;
+    if (c->member[peer].p == NULL) {
+        return;
+    }
     qn_onepaxos_status(c->member[peer].p, &st);
     const struct qn_input in = {.kind = QN_IN_BEAT,
                                 .beat = {peer, st.applied, st.learned_hi}};
+    cluster_step(c, node, &in);
+}
+
+/* --------------------------------------------------------------- lives -- */
+
+/** Drop what is behind the first `keep` packets. */
+static void cut(struct lane *l, uint64_t keep)
+{
+    struct packet **at = &l->head;
+    while (*at != NULL && keep-- > 0) {
+        at = &(*at)->next;
+    }
+    struct packet *rest = *at;
+    *at = NULL;
+    l->tail = at;
+    while (rest != NULL) {
+        struct packet *next = rest->next;
+        free(rest);
+        rest = next;
+    }
+}
+
+static void reset_lane(struct lane *l)
+{
+    cut(l, 0);
+    qn_joiner_reset(&l->joiner);
+    l->is_parked = false;
+}
+
+void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep)
+{
+    struct member *m = &c->member[node];
+    member_end(m);
+    m->need_snapshot = m->active = false;
+    m->transfers = 0;
+    for (qn_node_t k = 0; k < c->nodes; k++) {
+        reset_lane(&c->direct[k][node]);
+        reset_lane(&c->tree[k][node]);
+        cut(&c->direct[node][k],
+            cluster_random(c, keep) + c->direct[node][k].is_parked);
+        cut(&c->tree[node][k], cluster_random(c, keep));
+    }
+}
+
+/** What the donor's state has, the other's has now. */
+static void copy_state(struct member *m, const struct member *donor)
+{
+    m->applied = donor->applied;
+    m->slot = m->learned = donor->slot;
+    m->accepted = donor->slot;
+    m->stamp = donor->stamp;
+    memcpy(m->seq, donor->seq, sizeof m->seq);
+    m->need_snapshot = false;
+}
+
+static bool between_slots(const struct member *donor)
+{
+    struct qn_resume r;
+    return donor->p != NULL && qn_onepaxos_resume(donor->p, &r);
+}
+
+bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor)
+{
+    struct member *m = &c->member[node];
+    if (!between_slots(&c->member[donor])) {
+        return false;
+    }
+    m->inc = ++c->lives;
+    for (qn_node_t k = 0; k < c->nodes; k++) {
+        reset_lane(&c->direct[node][k]);
+        reset_lane(&c->tree[node][k]);
+    }
+    copy_state(m, &c->member[donor]);
+    member_start(c, node, &c->member[donor]);
+    for (qn_node_t k = 0; k < c->nodes; k++) {
+        const struct qn_input in = {.kind = QN_IN_UP, .up = {node, m->inc}};
+        if (k != node) {
+            cluster_step(c, k, &in);
+        }
+    }
+    return true;
+}
+
+void cluster_install(struct cluster *c, qn_node_t node, qn_node_t donor)
+{
+    struct member *m = &c->member[node];
+    const struct member *d = &c->member[donor];
+    struct qn_resume resume;
+    if (m->p == NULL || !between_slots(d) || !between_slots(m) ||
+        d->slot <= m->slot) {
+        return;
+    }
+    qn_onepaxos_resume(d->p, &resume);
+    copy_state(m, d);
+    qn_onepaxos_install(m->p, &resume, c->now);
+    cluster_tick(c, node);
+}
+
+void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer)
+{
+    const struct qn_input in = {.kind = QN_IN_DOWN, .down = {peer}};
+    cluster_step(c, node, &in);
+}
+
+void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers)
+{
+    const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};
     cluster_step(c, node, &in);
 }

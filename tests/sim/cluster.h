@@ -14,6 +14,7 @@
 
 #define CLUSTER_SLOTS    65536u /* decided in one run, at most */
 #define CLUSTER_COMMANDS 262144u
+#define CLUSTER_ENTRIES  4096u
 
 struct packet {
     struct packet *next;
@@ -33,17 +34,29 @@ struct lane {
 
 struct command {
     qn_node_t origin;
+    uint64_t inc;
     uint64_t seq;
 };
 
+/** What outlives a life. */
+struct record {
+    struct qn_vote vote;
+    struct qn_ul_entry log[CLUSTER_ENTRIES];
+    uint32_t count;
+};
+
 struct member {
-    struct qn_onepaxos *p;
+    struct qn_onepaxos *p; /* NULL: dead */
+    uint64_t inc;
+    struct record record;
     struct qn_step_out out;
-    uint32_t applied;           /* commands */
-    qn_slot_t slot;             /* last whole slot applied */
-    uint64_t stamp;             /* of the last apply */
-    uint64_t seq[QN_NODES_MAX]; /* last applied of each origin */
-    qn_slot_t learned;          /* checked so far */
+    uint32_t applied;                    /* commands */
+    qn_slot_t slot;                      /* last whole slot applied */
+    uint64_t stamp;                      /* of the last apply */
+    struct qn_session seq[QN_NODES_MAX]; /* last applied of each origin */
+    qn_slot_t learned;                   /* checked so far */
+    qn_slot_t accepted;                  /* likewise, as acceptor */
+    bool active;                         /* was ACTIVE after its last step */
     qn_time_t deadline;
     uint64_t transfers;
     bool need_snapshot;
@@ -59,7 +72,11 @@ struct cluster {
     struct lane tree[QN_NODES_MAX][QN_NODES_MAX];   /* [from][to] */
     uint64_t decided[CLUSTER_SLOTS];                /* hash by slot */
     qn_slot_t decided_hi;
-    uint64_t decided_seq[QN_NODES_MAX]; /* last in the decided log */
+    struct qn_session decided_seq[QN_NODES_MAX]; /* last in the decided log */
+    uint64_t lives;                              /* incarnations given so far */
+    uint32_t epochs;                           /* leaders that became ACTIVE */
+    struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */
+    uint32_t entries;
     struct command history[CLUSTER_COMMANDS];
     uint32_t history_count;
     size_t piece_bytes;     /* longer messages travel in pieces */
@@ -86,6 +103,17 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in);
 int cluster_submit(struct cluster *c, qn_node_t node, const char *text,
                    size_t len);
 void cluster_tick(struct cluster *c, qn_node_t node); /* and while again */
+/** The life of a node ends: of what it sent on each lane the first packets
+ *  arrive, a random number below `keep`. The others are told by
+ *  cluster_down. */
+void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep);
+/** It comes back as a new life, with its record and a snapshot of `donor`;
+ *  all others are told. @return false: the donor is in the middle of a slot. */
+bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor);
+/** `node` gets a snapshot of `donor`, if that helps. */
+void cluster_install(struct cluster *c, qn_node_t node, qn_node_t donor);
+void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer);
+void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers);
 void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers);
 /** `node` reads the position of `peer`. */
 void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer);

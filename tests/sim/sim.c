@@ -18,10 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "paxos/onepaxos_internal.h"
 #include "tests/sim/cluster.h"
 
 #define FAULTY_STEPS 1500u
-#define HEAL_NS      (5 * QN_S)
+#define HEAL_NS      (60 * QN_S)
 
 enum fault {
     FAULT_LOSS,    /* LEARNs, any subset of the receivers */
@@ -34,6 +35,9 @@ enum fault {
     FAULT_REPEAT,  /* origins are told to send everything again */
     FAULT_PIECES,  /* messages are cut small */
     FAULT_SMALL,   /* bounds so small that they are reached */
+    FAULT_SUSPECT, /* nodes are suspected, rightly or not */
+    FAULT_CUT,     /* one direction between two nodes stands still for long */
+    FAULT_KILL,    /* nodes die and come back, one failover after the other */
     FAULTS
 };
 
@@ -43,9 +47,12 @@ struct sim {
     bool healed;
     qn_time_t delay[QN_NODES_MAX][QN_NODES_MAX]; /* ns, most */
     qn_time_t paused_until[QN_NODES_MAX];
-    uint64_t submitted[QN_NODES_MAX];
-    uint32_t load; /* commands per turn, at most */
-    uint32_t size; /* bytes of a command, at most */
+    qn_time_t cut_until[QN_NODES_MAX][QN_NODES_MAX];
+    uint64_t submitted[QN_NODES_MAX]; /* by this life */
+    uint64_t untold[QN_NODES_MAX];    /* mask: who does not know of its death */
+    qn_time_t back_at[QN_NODES_MAX];  /* of the dead */
+    uint32_t load;                    /* commands per turn, at most */
+    uint32_t size;                    /* bytes of a command, at most */
 };
 
 static bool has(const struct sim *s, enum fault f)
@@ -65,6 +72,7 @@ static bool on_send(struct cluster *c, struct packet *k, bool tree)
         return false;
     }
     k->due = c->now + cluster_random(c, s->delay[k->from][k->to] + 1);
+    k->due = QN_MAX(k->due, s->cut_until[k->from][k->to]);
     return true;
 }
 
@@ -138,11 +146,11 @@ static void submit(struct sim *s, qn_node_t i)
  *  before is still on its way, for a real channel is bounded. */
 static void repeat(struct sim *s, qn_node_t i)
 {
-    if (s->c.direct[i][0].head != NULL) {
+    const struct qn_onepaxos *p = s->c.member[i].p;
+    if (s->c.direct[i][p->cfg.leader].head != NULL) {
         return;
     }
-    struct qn_msg m = {.kind = QN_MSG_REDIRECT,
-                       .redirect = {.leader = 0, .leader_inc = 100}};
+    struct qn_msg m = {.kind = QN_MSG_REDIRECT, .epoch = p->origin.ready};
     const struct qn_input in = {.kind = QN_IN_RECV,
                                 .recv = {i == 0 ? 1 : 0, &m}};
     cluster_step(&s->c, i, &in);
@@ -152,12 +160,21 @@ static void transfers(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
     uint32_t tries = s->healed ? 64 : 4;
+    uint64_t room = 0; /* channels are bounded */
+    for (qn_node_t k = 0; k < c->nodes; k++) {
+        uint32_t n = 0;
+        for (const struct packet *x = c->direct[i][k].head; x != NULL && n < 64;
+             x = x->next) {
+            n++;
+        }
+        room |= n < 64 ? QN_BIT(k) : 0;
+    }
     for (uint32_t k = 0; k < tries && c->member[i].transfers != 0; k++) {
-        uint64_t peers = UINT64_MAX;
+        uint64_t peers = room;
         if (has(s, FAULT_ROOM)) {
             peers = cluster_random(c, UINT64_MAX) &
                     cluster_random(c, UINT64_MAX) &
-                    cluster_random(c, UINT64_MAX);
+                    cluster_random(c, UINT64_MAX) & room;
         }
         cluster_room(c, i, peers);
     }
@@ -187,6 +204,106 @@ static void turn(struct sim *s, qn_node_t i)
     transfers(s, i);
 }
 
+/* --------------------------------------------------------------- deaths -- */
+
+/** A leader works with its acceptor, in the newest epoch: a failover that may
+ *  have been under way is over. */
+static bool settled(const struct sim *s)
+{
+    const struct cluster *c = &s->c;
+    uint32_t dead = 0;
+    bool good = false;
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        const struct qn_onepaxos *p = c->member[i].p;
+        if (p == NULL) {
+            dead++;
+            continue;
+        }
+        if (p->leader.role != QN_ACTIVE || p->cfg.index + 1 != c->entries) {
+            continue;
+        }
+        const struct member *a = &c->member[p->cfg.acceptor];
+        good = a->p != NULL && a->inc == p->cfg.acceptor_inc &&
+               a->p->acceptor.promised == p->leader.ep;
+    }
+    return good && 2 * (dead + 1) < c->nodes;
+}
+
+static void kill_one(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    qn_node_t i = (qn_node_t)cluster_random(c, c->nodes);
+    if (chance(s, 60) && c->entries > 0) { /* one that matters */
+        const struct qn_ul_entry *e = &c->entry[c->entries - 1];
+        i = chance(s, 50) ? e->leader : e->acceptor;
+    }
+    if (c->member[i].p == NULL || !settled(s)) {
+        return;
+    }
+    cluster_kill(c, i, 8);
+    s->submitted[i] = 0;
+    s->untold[i] = QN_BIT(c->nodes) - 1;
+    s->back_at[i] = c->now + cluster_random(c, 30 * QN_MS);
+}
+
+static void bring_back(struct sim *s, qn_node_t i)
+{
+    struct cluster *c = &s->c;
+    qn_node_t donor = (qn_node_t)cluster_random(c, c->nodes);
+    if (c->member[donor].p != NULL && cluster_restart(c, i, donor)) {
+        s->untold[i] = 0;
+    }
+}
+
+static void deaths(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        if (c->member[i].p != NULL) {
+            continue;
+        }
+        for (qn_node_t k = 0; k < c->nodes; k++) {
+            if ((s->untold[i] & QN_BIT(k)) != 0 && chance(s, 10)) {
+                s->untold[i] &= ~QN_BIT(k);
+                if (k != i) {
+                    cluster_down(c, k, i);
+                }
+            }
+        }
+        if (c->now >= s->back_at[i] || s->healed) {
+            bring_back(s, i);
+        }
+    }
+    if (has(s, FAULT_KILL) && cluster_random(c, 100) == 0) {
+        kill_one(s);
+    }
+}
+
+/** With kills snapshots are part of normal life; without, of the healing. */
+static void snapshots(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    qn_node_t i = (qn_node_t)cluster_random(c, c->nodes);
+    qn_node_t donor = (qn_node_t)cluster_random(c, c->nodes);
+    if (c->member[i].need_snapshot && (has(s, FAULT_KILL) || s->healed)) {
+        cluster_install(c, i, donor);
+    }
+}
+
+/** Anybody may take anybody for dead for a while. */
+static void suspicions(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    qn_node_t i = (qn_node_t)cluster_random(c, c->nodes);
+    uint64_t peers = 0;
+    if (has(s, FAULT_SUSPECT) && chance(s, 20)) {
+        peers = QN_BIT(cluster_random(c, c->nodes));
+    }
+    if (has(s, FAULT_SUSPECT) ? chance(s, 10) : s->healed) {
+        cluster_suspect(c, i, peers);
+    }
+}
+
 /* ---------------------------------------------------------------- runs -- */
 
 static void advance(struct sim *s)
@@ -197,7 +314,17 @@ static void advance(struct sim *s)
     if (has(s, FAULT_CLOCK) && chance(s, 5)) {
         c->wall_ms -= cluster_random(c, 50);
     }
+    if (has(s, FAULT_CUT) && chance(s, 2)) {
+        s->cut_until[cluster_random(c, c->nodes)][cluster_random(c, c->nodes)] =
+            c->now + cluster_random(c, 20 * QN_MS);
+    }
+    deaths(s);
+    suspicions(s);
+    snapshots(s);
     for (qn_node_t i = 0; i < c->nodes; i++) {
+        if (c->member[i].p == NULL) {
+            continue;
+        }
         if (has(s, FAULT_PAUSE) && cluster_random(c, 400) == 0) {
             s->paused_until[i] = c->now + cluster_random(c, 20 * QN_MS);
         }
@@ -215,9 +342,13 @@ static bool complete(const struct sim *s)
     for (qn_node_t i = 0; i < s->c.nodes; i++) {
         const struct member *m = &s->c.member[i];
         struct qn_onepaxos_status st;
+        if (m->p == NULL) {
+            return false;
+        }
         qn_onepaxos_status(m->p, &st);
-        for (qn_node_t o = 0; o < s->c.nodes && !m->need_snapshot; o++) {
-            if (m->seq[o] != s->submitted[o]) {
+        for (qn_node_t o = 0; o < s->c.nodes; o++) {
+            bool this_life = m->seq[o].inc == s->c.member[o].inc;
+            if ((this_life ? m->seq[o].last : 0) != s->submitted[o]) {
                 return false;
             }
         }
@@ -235,6 +366,7 @@ static void heal(struct sim *s)
     struct cluster *c = &s->c;
     s->healed = true;
     c->out_of_memory = 0;
+    memset(s->paused_until, 0, sizeof s->paused_until);
     qn_time_t until = c->now + HEAL_NS;
     while (!complete(s)) {
         advance(s);
@@ -298,7 +430,8 @@ void sim_run(uint64_t seed, const char *program)
     }
     heal(s);
     for (qn_node_t i = 0; i < c->nodes; i++) {
-        if (c->member[i].need_snapshot && (s->faults >> FAULT_SMALL & 1) == 0) {
+        uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL;
+        if (c->member[i].need_snapshot && (s->faults & may) == 0) {
             cluster_fail(c, "node %u needs a snapshot within the bounds", i);
         }
     }

@@ -18,6 +18,8 @@
  *     beat NODE PEER                NODE reads PEER's position
  *     room NODE                     transfers of NODE go on by one slot
  *     down NODE PEER                NODE is told that PEER has ended
+ *     kill NODE                     its life ends; what it sent arrives
+ *     suspect NODE PEER             NODE takes PEER for dead (- for nobody)
  *     status NODE
  */
 #include <inttypes.h>
@@ -71,6 +73,32 @@ static void say_batch(struct qn_slice batch)
     }
 }
 
+static void say_entries(struct qn_slice body)
+{
+    static const char *const kinds[] = {"INIT", "LEADER", "ACCEPTOR", "VOTER"};
+    struct qn_ul_entry e;
+    for (uint32_t i = 0; qn_ul_decode(&e, body, i) == QN_OK; i++) {
+        say(" [%u %s, %u leads, %u accepts]", e.index, kinds[e.kind], e.leader,
+            e.acceptor);
+    }
+}
+
+/* A part of a long answer. */
+static void say_part(const struct qn_msg *m)
+{
+    uint64_t hi = m->kind == QN_MSG_PREPARED ? m->prepared.hi
+                  : m->kind == QN_MSG_SEALED ? m->sealed.hi
+                                             : m->stage.hi;
+    say(" epoch %u, up to %" PRIu64, m->epoch, hi);
+    if ((m->flags & QN_MSG_UL) != 0) {
+        say_entries(m->body);
+    } else if (m->body.len != 0) {
+        say(", slot %" PRIu64 ":", m->slot);
+        say_batch(m->body);
+    }
+    say("%s", (m->flags & QN_MSG_LAST) != 0 ? " (last)" : "");
+}
+
 static void say_msg(qn_node_t from, const struct qn_msg *m)
 {
     say("%s", qn_msg_name(m->kind));
@@ -104,6 +132,28 @@ static void say_msg(qn_node_t from, const struct qn_msg *m)
     case QN_MSG_REDIRECT:
         say(" to %u", m->redirect.leader);
         break;
+    case QN_MSG_PREPARE:
+        say(" epoch %u, slots from %" PRIu64, m->epoch, m->slot);
+        break;
+    case QN_MSG_SEAL:
+        say(" epoch %u asks about %u", m->epoch, m->seal.target);
+        break;
+    case QN_MSG_PREPARED:
+    case QN_MSG_SEALED:
+    case QN_MSG_STAGE:
+        say_part(m);
+        break;
+    case QN_MSG_STAGED:
+        say(" %s", (m->flags & QN_MSG_OK) != 0 ? "ok" : "no");
+        break;
+    case QN_MSG_U_PREPARE:
+    case QN_MSG_U_PROMISE:
+    case QN_MSG_U_ACCEPT:
+    case QN_MSG_U_ACCEPTED:
+    case QN_MSG_U_CHOSEN:
+        say(" entry %u", m->epoch);
+        say_entries(m->body);
+        break;
     default:
         break;
     }
@@ -119,6 +169,13 @@ static void on_outputs(struct cluster *c, qn_node_t node)
         case QN_OUT_SEND:
             say("-> %u  ", o->to);
             say_msg(node, &o->msg);
+            break;
+        case QN_OUT_SEND_ALL:
+            say("-> all  ");
+            say_msg(node, &o->msg);
+            break;
+        case QN_OUT_PERSIST:
+            say("keeps its vote for entry %u", o->vote.index);
             break;
         case QN_OUT_BCAST:
             say("=> rest  ");
@@ -174,7 +231,9 @@ static void do_submit(const char *args)
 static void tick_all(void)
 {
     for (qn_node_t i = 0; i < s->c.nodes; i++) {
-        cluster_tick(&s->c, i);
+        if (s->c.member[i].p != NULL) {
+            cluster_tick(&s->c, i);
+        }
     }
 }
 
@@ -259,6 +318,18 @@ static void do_down(const char *args)
     cluster_step(&s->c, node, &in);
 }
 
+static void do_kill(const char *args)
+{
+    cluster_kill(&s->c, (qn_node_t)strtoul(args, NULL, 10), UINT64_MAX);
+}
+
+static void do_suspect(const char *args)
+{
+    unsigned node = 0, peer = 0;
+    bool one = sscanf(args, "%u %u", &node, &peer) == 2;
+    cluster_suspect(&s->c, node, one ? UINT64_C(1) << peer : 0);
+}
+
 static void do_room(const char *args)
 {
     cluster_room(&s->c, (qn_node_t)strtoul(args, NULL, 10), UINT64_MAX);
@@ -293,7 +364,8 @@ static void run_command(const char *line)
         {"nodes", do_nodes},     {"submit", do_submit}, {"tick", do_tick},
         {"deliver", do_deliver}, {"drop", do_drop},     {"settle", do_settle},
         {"beat", do_beat},       {"down", do_down},     {"room", do_room},
-        {"stamp", do_stamp},     {"status", do_status}};
+        {"stamp", do_stamp},     {"status", do_status}, {"kill", do_kill},
+        {"suspect", do_suspect}};
     for (size_t i = 0; i < QN_ARRAY_COUNT(verbs); i++) {
         size_t n = strlen(verbs[i].name);
         if (strncmp(line, verbs[i].name, n) == 0 &&
@@ -364,3 +436,6 @@ SCENARIO(lost_learn)
 SCENARIO(slow_learner)
 SCENARIO(repeated_request)
 SCENARIO(alone)
+SCENARIO(leader_dies)
+SCENARIO(acceptor_dies)
+SCENARIO(leader_slow_acceptor_dies)

@@ -467,46 +467,43 @@ void *__real_malloc(size_t bytes);
 
 void *__wrap_malloc(size_t bytes)
 {
-    if (bytes >= 100000 && big_until_failure != 0 && --big_until_failure == 0) {
+    if (bytes >= 16384 && big_until_failure != 0 && --big_until_failure == 0) {
         return NULL;
     }
     return __real_malloc(bytes);
 }
 
-/* The leader joins a request from pieces (one allocation) and cannot copy it
- * into a batch (the other): it keeps it. Moved in the same turn by a LEARN, the
- * machine may take it now, so it must not sleep; and if nothing has moved, not
- * spin. */
-static void park_a_request(bool something_moves)
+/* The acceptor has no memory for a batch and leaves its ACCEPT in the channel.
+ * If the machine has moved in the same turn it may be taken now, so the node
+ * must not sleep; and if nothing has moved, not spin. */
+static void refuse_an_accept(bool something_moves)
 {
-    static uint8_t big[100000];
+    static uint8_t big[20000];
     group_start(3);
-    cr_assert(submit(2, big, sizeof big));
-    big_until_failure = 2;
+    cr_assert(submit(0, big, sizeof big));
+    one_turn(0);
+    big_until_failure = 1;
     for (uint64_t x = 0; x < 200 && big_until_failure != 0; x++) {
-        now += 100 * QN_US;
-        one_turn(2);
-        one_turn(1);
-        if (something_moves) {
-            submit_number(0, x);
-        }
         one_turn(0);
+        if (something_moves) {
+            submit_number(1, x);
+        }
+        one_turn(1);
     }
-    cr_assert_eq(big_until_failure, 0, "the request has not come");
-    cr_assert_eq(qn_driver_pending(node[0].driver), something_moves);
-    submit_number(0, 1000);
+    cr_assert_eq(big_until_failure, 0, "the ACCEPT has not come");
+    cr_assert_eq(qn_driver_pending(node[1].driver), something_moves);
     rounds(100);
-    cr_assert_eq(node[2].mine, 1, "the request was lost");
+    cr_assert_eq(node[0].mine, 1, "the command was lost");
     check_equal_logs(node[0].logged);
     group_stop();
 }
 
-Test(driver, a_parked_request_is_looked_at_when_the_machine_has_moved)
+Test(driver, a_refused_accept_is_looked_at_when_the_machine_has_moved)
 {
-    park_a_request(true);
+    refuse_an_accept(true);
 }
 
-Test(driver, a_parked_request_lets_its_node_sleep_meanwhile)
+Test(driver, a_refused_accept_lets_its_node_sleep_meanwhile)
 {
-    park_a_request(false);
+    refuse_an_accept(false);
 }

@@ -92,16 +92,13 @@ PAPER(a_follower_forwards_to_the_leader)
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1u);
 }
 
-/* 3.3: a REQUEST that reaches another node is answered with REDIRECT. */
-PAPER(a_request_at_a_follower_is_redirected)
+/* 3.1, Origins: only a leader says where to send; others drop a REQUEST. */
+PAPER(a_request_at_a_follower_goes_nowhere)
 {
     fx_submit(&c, "x");
     fx_tick(&c);
     cr_assert_eq(fx_recv(&b, 2, fx_sent(&c, QN_MSG_REQUEST, 0)), QN_OK);
-    const struct qn_msg *m = fx_sent(&b, QN_MSG_REDIRECT, 0);
-    cr_assert(m != NULL && m->redirect.leader == 0);
-    cr_assert_eq(m->redirect.leader_inc, 10u);
-    cr_assert_eq(fx_to(&b, QN_MSG_REDIRECT, 0), 2u);
+    cr_assert_eq(b.out.count, 0u);
 }
 
 /* 3.3: equality with promised, not >=. */
@@ -130,7 +127,7 @@ PAPER(an_accept_at_another_node_is_refused)
 /* 3.3: a deposed leader proposes nothing more. */
 PAPER(a_nack_of_a_later_epoch_ends_leading)
 {
-    struct qn_msg nack = {.kind = QN_MSG_NACK, .epoch = 0};
+    struct qn_msg nack = {.kind = QN_MSG_NACK, .epoch = 0, .slot = 1};
     fx_recv(&a, 1, &nack);
     cr_assert_eq(fx_status(&a).role, QN_ACTIVE);
     nack.epoch = 3;
@@ -139,7 +136,7 @@ PAPER(a_nack_of_a_later_epoch_ends_leading)
     fx_submit(&a, "x");
     fx_tick(&a);
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 0u);
-    cr_assert_eq(a.out.deadline, QN_TIME_NEVER);
+    cr_assert_eq(fx_count(&a, QN_MSG_U_NEED), 1u); /* what has happened? */
 }
 
 /* 3.3: ACCEPTED decides the slot of the epoch that it names. To a node that
@@ -540,17 +537,82 @@ PAPER(learn_says_who_is_believed_alive)
 }
 
 /* 3: messages of parts that this version lacks are refused, not swallowed. */
-PAPER(messages_of_failover_are_not_supported_yet)
+PAPER(snapshots_do_not_travel_as_messages_yet)
 {
-    const uint8_t kinds[] = {
-        QN_MSG_PREPARE,  QN_MSG_PREPARED, QN_MSG_STAGE,
-        QN_MSG_STAGED,   QN_MSG_SEAL,     QN_MSG_SEALED,
-        QN_MSG_SNAP_REQ, QN_MSG_SNAP,     QN_MSG_U_PREPARE};
+    const uint8_t kinds[] = {QN_MSG_SNAP_REQ, QN_MSG_SNAP};
     for (size_t i = 0; i < QN_ARRAY_COUNT(kinds); i++) {
         struct qn_msg m = {.kind = kinds[i]};
         cr_expect_eq(fx_recv(&c, 0, &m), QN_ENOSYS);
         cr_expect_eq(c.out.count, 0u);
     }
+}
+
+/* T8: a leader that is sealed proposes nothing any more, and says what it has
+ * proposed. */
+PAPER(seal_ends_leading_and_returns_what_was_proposed)
+{
+    fx_submit(&a, "x");
+    fx_tick(&a);
+    uint8_t ul[QN_UL_BYTES];
+    const struct qn_ul_entry led = {.index = 1,
+                                    .kind = QN_UL_LEADER,
+                                    .leader = 2,
+                                    .acceptor = 1,
+                                    .leader_inc = 12,
+                                    .acceptor_inc = 11};
+    qn_ul_encode(&led, ul);
+    struct qn_msg seal = {.kind = QN_MSG_SEAL, .epoch = 1, .slot = 1};
+    seal.body = (struct qn_slice){ul, sizeof ul};
+    fx_recv(&a, 2, &seal);
+    cr_assert_eq(fx_status(&a).role, QN_FOLLOWER);
+    fx_room(&a, 4);
+    const struct qn_msg *m = fx_sent(&a, QN_MSG_SEALED, 0);
+    cr_assert(m != NULL && m->flags == (QN_MSG_OK | QN_MSG_LAST));
+    cr_assert(m->slot == 1 && m->body.len != 0 && m->sealed.hi == 1);
+    fx_submit(&a, "y");
+    fx_tick(&a);
+    cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 0u);
+}
+
+/* T17: a candidate that was appointed, and hears of it only by the STAGE of
+ * the next leader, keeps what was staged before. */
+PAPER(stage_brings_the_utility_log_before_it_replaces_what_was_staged)
+{
+    struct qn_blob *x = fx_batch(0, 1, TEXT("x"), 1);
+    struct qn_msg first = {.kind = QN_MSG_STAGE, .flags = QN_MSG_UL};
+    first.stage.hi = 1;
+    fx_recv(&c, 0, &first);
+    struct qn_msg slot = {
+        .kind = QN_MSG_STAGE, .flags = QN_MSG_LAST, .slot = 1};
+    slot.stage.hi = 1;
+    slot.body = (struct qn_slice){x->bytes, x->len};
+    fx_recv(&c, 0, &slot);
+    cr_assert_eq(fx_sent(&c, QN_MSG_STAGED, 0)->flags, QN_MSG_OK);
+    /* Entry 1 appoints node 2; entry 2 makes node 1 leader, which stages an
+     * empty log. */
+    uint8_t ul[2 * QN_UL_BYTES];
+    const struct qn_ul_entry appointed = {.index = 1,
+                                          .tenure = 1,
+                                          .kind = QN_UL_ACCEPTOR,
+                                          .acceptor = 2,
+                                          .leader_inc = 10,
+                                          .acceptor_inc = 12};
+    const struct qn_ul_entry led = {.index = 2,
+                                    .tenure = 1,
+                                    .kind = QN_UL_LEADER,
+                                    .leader = 1,
+                                    .acceptor = 2,
+                                    .leader_inc = 11,
+                                    .acceptor_inc = 12};
+    qn_ul_encode(&appointed, ul);
+    qn_ul_encode(&led, ul + QN_UL_BYTES);
+    struct qn_msg second = {
+        .kind = QN_MSG_STAGE, .flags = QN_MSG_UL, .epoch = 2};
+    second.body = (struct qn_slice){ul, sizeof ul};
+    fx_recv(&c, 1, &second);
+    cr_assert_eq(fx_status(&c).learned_hi, 1u);
+    cr_assert_eq(fx_count(&c, QN_MSG_LEARN), 1u);
+    qn_blob_unref(x);
 }
 
 /* A group of one decides by itself: the same code, no messages. */

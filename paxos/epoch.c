@@ -1,0 +1,219 @@
+/*
+ * The configuration: entries of the utility log as they are learned, and what
+ * follows from them (PROTOCOL.md 3.4, "learn UL entries").
+ *
+ * Entries come in any message that carries some, and are taken in order. Each
+ * one is looked at by itself first, for what it means for ever (an epoch that
+ * this node led or was appointed in, even if it hears of it late); only the
+ * newest decides what this node does now.
+ *
+ * A new epoch makes every origin wait: its leader says REDIRECT to all when it
+ * has applied what it adopted, and then each origin sends everything that is
+ * unapplied again, in order. So the leader's filter needs to know sessions
+ * only, and no request finds a leader that is not ready.
+ */
+#include "paxos/mutant.h"
+#include "paxos/onepaxos_internal.h"
+
+bool qn_epoch_is(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
+{
+    return node == p->self && inc == p->incarnation[p->self];
+}
+
+bool qn_epoch_leads(const struct qn_onepaxos *p)
+{
+    return qn_epoch_is(p, p->cfg.leader, p->cfg.leader_inc);
+}
+
+/** This life is the acceptor that the newest entry names. */
+bool qn_epoch_accepts(const struct qn_onepaxos *p)
+{
+    return qn_epoch_is(p, p->cfg.acceptor, p->cfg.acceptor_inc);
+}
+
+/** Epoch before `e` in the same log: skips VOTER entries. */
+qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e)
+{
+    const struct qn_ul_entry *x;
+    do {
+        if (e == 0 || (x = qn_utility_entry(&p->ul, e - 1)) == NULL) {
+            return QN_EPOCH_NONE;
+        }
+        e--;
+    } while (x->kind == QN_UL_VOTER);
+    return e;
+}
+
+static void take(struct qn_onepaxos *p, struct qn_step *t,
+                 const struct qn_ul_entry *e)
+{
+    if (e->kind == QN_UL_VOTER) {
+        return;
+    }
+    if (qn_epoch_is(p, e->leader, e->leader_inc)) {
+        p->leader.ep = e->index;
+        if (e->kind == QN_UL_ACCEPTOR) {
+            p->change.cep = e->index; /* the frozen log is the staged log */
+        }
+    }
+    if (e->kind == QN_UL_ACCEPTOR &&
+        qn_epoch_is(p, e->acceptor, e->acceptor_inc)) {
+        qn_handoff_appointed(p, t, e);
+    }
+    p->cfg = *e;
+}
+
+/** Act on entries that the utility log has learned since the last time. */
+void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t)
+{
+    qn_epoch_t before = p->cfg.index;
+    for (; p->change.seen < qn_utility_len(&p->ul); p->change.seen++) {
+        const struct qn_ul_entry *e = qn_utility_entry(&p->ul, p->change.seen);
+        if (e != NULL) {
+            take(p, t, e);
+        }
+    }
+    if (p->cfg.index == before) {
+        return;
+    }
+    p->change.lead_at = QN_TIME_NEVER;
+    p->change.refused = false;
+    p->origin.sent = p->origin.head;
+    p->origin.blocked = false;
+    if (qn_epoch_leads(p)) {
+        qn_lead_begin(p, t);
+    } else if (p->leader.role != QN_FOLLOWER) {
+        qn_leader_step_down(p);
+    }
+}
+
+/** Entries that came along with another message. */
+void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
+                     struct qn_slice entries)
+{
+    qn_utility_learn(&p->ul, entries);
+    qn_epoch_learn(p, t);
+}
+
+/** `peer` knows a later epoch than this node: ask it, at the end of the turn
+ *  and again if nothing comes. */
+void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
+                     qn_epoch_t epoch)
+{
+    struct qn_change *c = &p->change;
+    if (epoch > p->cfg.index && epoch > c->later) {
+        c->later = epoch;
+        c->knower = peer;
+        c->ask_at = t->now;
+    }
+}
+
+static bool behind(const struct qn_onepaxos *p)
+{
+    return p->change.later > p->cfg.index &&
+           (p->alive & QN_BIT(p->change.knower)) != 0;
+}
+
+static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_change *c = &p->change;
+    if (behind(p) && t->now >= c->ask_at) {
+        c->ask_at = t->now + p->params.t_acc;
+        qn_utility_ask(&p->ul, t, c->knower);
+    }
+}
+
+/* ------------------------------------------------------------ suspicion -- */
+
+/** Rank of this node among those who may lead next; the leader's own id, in a
+ *  new life, is last. */
+static uint32_t rank(const struct qn_onepaxos *p)
+{
+    uint32_t r = 0;
+    for (uint32_t k = 1; k < p->nodes; k++) {
+        qn_node_t n = (p->cfg.leader + k) % p->nodes;
+        if (n == p->self) {
+            return r;
+        }
+        r += n != p->cfg.acceptor;
+    }
+    return r;
+}
+
+static bool suspected(const struct qn_onepaxos *p, qn_node_t n)
+{
+    return n != p->self && ((p->change.suspected | ~p->alive) & QN_BIT(n)) != 0;
+}
+
+/** A former life of this id is named in the entry: it has ended. */
+static bool leader_gone(const struct qn_onepaxos *p)
+{
+    return suspected(p, p->cfg.leader) ||
+           p->incarnation[p->cfg.leader] != p->cfg.leader_inc;
+}
+
+bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p)
+{
+    return suspected(p, p->cfg.acceptor) || p->change.refused ||
+           p->incarnation[p->cfg.acceptor] != p->cfg.acceptor_inc;
+}
+
+static qn_time_t random_below(struct qn_onepaxos *p, qn_time_t n)
+{
+    uint64_t *x = &p->change.random; /* xorshift64 */
+    *x ^= *x << 13;
+    *x ^= *x >> 7;
+    *x ^= *x << 17;
+    return n == 0 ? 0 : *x % n;
+}
+
+/** The leader is gone: whose rank comes first, proposes itself. */
+static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_change *c = &p->change;
+    bool may = !qn_epoch_accepts(p) && !qn_epoch_leads(p);
+    if (!may || !leader_gone(p)) {
+        c->lead_at = QN_TIME_NEVER;
+        return;
+    }
+    if (c->lead_at == QN_TIME_NEVER) {
+        const struct qn_params *v = &p->params;
+        c->lead_at =
+            t->now + rank(p) * v->t_lead / 2 + random_below(p, v->jitter);
+    }
+    if (t->now < c->lead_at || qn_utility_proposing(&p->ul)) {
+        return;
+    }
+    struct qn_ul_entry e = p->cfg;
+    e.kind = QN_UL_LEADER;
+    e.leader = (uint8_t)p->self;
+    e.leader_inc = p->incarnation[p->self];
+    qn_utility_propose(&p->ul, t, &e);
+    qn_epoch_learn(p, t);
+}
+
+/** Once per TICK. */
+void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
+{
+    if (p->nodes == 1 || p->change.fixed) {
+        return;
+    }
+    qn_utility_tick(&p->ul, t);
+    qn_epoch_learn(p, t);
+    check_behind(p, t);
+    check_leader(p, t);
+    qn_lead_check(p, t);
+    qn_handoff_check(p, t);
+}
+
+qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p)
+{
+    const struct qn_change *c = &p->change;
+    if (c->fixed) {
+        return QN_TIME_NEVER;
+    }
+    qn_time_t at = qn_utility_deadline(&p->ul);
+    at = QN_MIN(at, qn_utility_proposing(&p->ul) ? QN_TIME_NEVER : c->lead_at);
+    at = QN_MIN(at, behind(p) ? c->ask_at : QN_TIME_NEVER);
+    return p->leader.role == QN_PREPARING ? QN_MIN(at, c->prepare_at) : at;
+}
