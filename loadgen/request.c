@@ -10,10 +10,11 @@
 #include <string.h>
 
 /*
- * A request is put together from blocks of constant size, which the compiler
- * turns into a few moves: 16 digits of the key's number at once, the mark of a
- * value at once. A block may reach over the end of what it means, never over
- * its beginning: so the buffer keeps QN_REQUEST_SLACK bytes free.
+ * If all sizes are alike, a request is a copy of its template with the digits
+ * of its key. Otherwise it is put together from blocks of constant size, which
+ * the compiler turns into a few moves: 16 digits of the key's number at once,
+ * the mark of a value at once. A block may reach over the end of what it means,
+ * never over its beginning: so the buffer keeps QN_REQUEST_SLACK bytes free.
  *
  * Of what was asked only the number of the key is kept, and the value that a
  * GET must answer is made from it again. So requests may be outstanding while
@@ -255,8 +256,8 @@ static void pen_scan(struct pen *pen, uint64_t cursor)
     pen->p = put(pen->p + BLOCK, &scan_tail);
 }
 
-void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
-                      struct qn_walk *walk, struct qn_outgoing *out)
+static void write_parts(const struct qn_workload *w, const struct qn_request *r,
+                        struct qn_walk *walk, struct qn_outgoing *out)
 {
     struct pen pen = {w, out, put(out->bytes + out->len, &w->head[r->command])};
     switch ((enum qn_command)r->command) {
@@ -285,6 +286,90 @@ void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
         break;
     }
     pen_flush(&pen);
+}
+
+static void write_template(const struct qn_workload *w,
+                           const struct qn_template *t,
+                           const struct qn_request *r, struct qn_outgoing *out)
+{
+    uint8_t *to = out->bytes + out->len;
+    uint64_t lower = qn_digits8(r->key % 100000000);
+    memcpy(to, t->bytes, t->len);
+    if (w->small_numbers) {
+        memcpy(to + t->key_end - 8, &lower, 8);
+    } else {
+        uint8_t block[BLOCK];
+        size_t n = QN_MIN(w->opts.key_size.min - 1, (uint64_t)BLOCK);
+        qn_digits16(block, r->key);
+        memcpy(to + t->key_end - n, block + BLOCK - n, n);
+    }
+    if (t->mark_len == QN_MARK_PLAIN) {
+        memcpy(to + t->mark_at, &lower, 8);
+    } else if (t->mark_len > 0) {
+        uint8_t mark[BLOCK];
+        make_mark(w, r->key, r->value, w->opts.value_size.min, mark);
+        memcpy(to + t->mark_at, mark, t->mark_len);
+    }
+    add_piece(out, to, t->len);
+    out->len += t->len;
+    if (t->rest_len > 0) {
+        add_piece(out, w->filler + w->filler_len - t->rest_len, t->rest_len);
+    }
+}
+
+void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
+                      struct qn_walk *walk, struct qn_outgoing *out)
+{
+    const struct qn_template *t = &w->template[r->command];
+    if (t->bytes != NULL) {
+        write_template(w, t, r, out);
+    } else {
+        write_parts(w, r, walk, out);
+    }
+}
+
+/* Written once in parts, then kept. */
+static int make_template(struct qn_workload *w, enum qn_command command)
+{
+    struct qn_outgoing out;
+    if (qn_outgoing_init(&out, w, 1) != QN_OK) {
+        return QN_ENOMEM;
+    }
+    const struct qn_request r = {.command = (uint8_t)command};
+    write_parts(w, &r, NULL, &out);
+    struct qn_template *t = &w->template[command];
+    uint64_t size = w->opts.value_size.min;
+    uint8_t block[2 * BLOCK];
+    size_t key_header =
+        (size_t)(put_bulk_header(block, w->opts.key_size.min) - block);
+    t->len = out.len;
+    t->key_end = w->head[command].len + key_header + w->opts.key_size.min;
+    if (command == QN_COMMAND_SET) {
+        uint8_t *end = put_bulk_header(block, size);
+        t->mark_at = t->key_end + 2 + (size_t)(end - block);
+        t->mark_len = make_mark(w, 0, 0, size, block);
+        t->rest_len = out.iov_count > 1 ? out.iov[1].iov_len : 0;
+    }
+    free(out.iov);
+    t->bytes = out.bytes;
+    return QN_OK;
+}
+
+int qn_request_make_templates(struct qn_workload *w)
+{
+    static const uint8_t one_key[] = {QN_COMMAND_GET, QN_COMMAND_SET,
+                                      QN_COMMAND_INCR, QN_COMMAND_DEL};
+    if (w->opts.key_size.kind != QN_SIZES_FIXED ||
+        w->opts.value_size.kind != QN_SIZES_FIXED) {
+        return QN_OK;
+    }
+    for (size_t i = 0; i < QN_ARRAY_COUNT(one_key); i++) {
+        int err = make_template(w, (enum qn_command)one_key[i]);
+        if (err != QN_OK) {
+            return err;
+        }
+    }
+    return QN_OK;
 }
 
 /* ---- checking ---- */

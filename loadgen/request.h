@@ -53,6 +53,10 @@ static inline void qn_outgoing_clear(struct qn_outgoing *out)
 /** Append bytes that belong to no workload, 64 at most. */
 void qn_outgoing_append(struct qn_outgoing *out, const void *bytes, size_t len);
 
+/** Make a workload's templates, its last step of init. @return QN_OK or
+ *  QN_ENOMEM. */
+int qn_request_make_templates(struct qn_workload *w);
+
 /** Append a request's bytes. @param walk  Draws the keys of an MSET. */
 void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
                       struct qn_walk *walk, struct qn_outgoing *out);

@@ -4,6 +4,7 @@
 #include "core/base/err.h"
 #include "loadgen/digits.h"
 #include "loadgen/random.h"
+#include "loadgen/request.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -157,13 +158,24 @@ int qn_workload_init(struct qn_workload *w, const struct qn_workload_opts *opts)
         value->max = QN_MAX(value->max, value->min);
     }
     qn_dist_init(&w->dist, &opts->dist, opts->keys);
+    w->small_numbers = keys_end(opts) <= 100000000 && key->min > 8;
     make_heads(w);
     make_limits(w);
-    return make_filler(w);
+    int err = make_filler(w);
+    if (err == QN_OK) {
+        err = qn_request_make_templates(w);
+    }
+    if (err != QN_OK) {
+        qn_workload_fini(w);
+    }
+    return err;
 }
 
 void qn_workload_fini(struct qn_workload *w)
 {
+    for (int i = 0; i < QN_COMMAND_COUNT; i++) {
+        free(w->template[i].bytes);
+    }
     free(w->filler);
     *w = (struct qn_workload){0};
 }

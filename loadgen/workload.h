@@ -76,12 +76,25 @@ enum qn_command {
     QN_COMMAND_COUNT
 };
 
+/** The bytes of a command with one key, for key 0: if all sizes are alike, a
+ *  request is a copy of them with the digits of its own key. */
+struct qn_template {
+    uint8_t *bytes;  /* [len] NULL: there is none */
+    size_t len;      /* without a value's filler that is pointed to */
+    size_t key_end;  /* behind the key's digits */
+    size_t mark_at;  /* SET: where the value's mark begins */
+    size_t mark_len; /* 0 without a value */
+    size_t rest_len; /* filler that is pointed to, with CRLF */
+};
+
 struct qn_workload {
     struct qn_workload_opts opts;
     struct qn_dist dist;
     struct qn_slice head[QN_COMMAND_COUNT]; /* before the first key */
     uint8_t mset_head[32];
-    uint8_t *filler; /* [filler_len] ends with CRLF */
+    struct qn_template template[QN_COMMAND_COUNT];
+    bool small_numbers; /* 8 digits are enough, and fit into a key */
+    uint8_t *filler;    /* [filler_len] ends with CRLF */
     size_t filler_len;
     size_t tag_len;
     size_t copy_max;  /* bytes that one request copies, at most */

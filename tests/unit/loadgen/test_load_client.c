@@ -236,6 +236,37 @@ Test(load_client, sends_exactly_what_its_task_says)
     tear_down();
 }
 
+/* Two requests each, in batches of four, of which the second halves are a part;
+ * and not done before the last of them. */
+Test(load_client, an_operation_of_two_requests_counts_once)
+{
+    set_up("rmw", 100, 16, 4);
+    begin(4, 6);
+    run();
+    cr_assert_eq(server.requests, 12);
+    cr_assert_eq(stats.op[QN_OP_RMW].ops, 6);
+    cr_assert_eq(stats.op[QN_OP_RMW].latency.count, 6);
+    cr_assert_eq(stats.op[QN_OP_GET].ops + stats.op[QN_OP_SET].ops, 0);
+    tear_down();
+}
+
+Test(load_client, the_latency_of_two_requests_runs_from_the_first)
+{
+    struct iovec *iov;
+    set_up("rmw", 100, 16, 1);
+    begin(1, 1);
+    qn_client_fill(&client, 1000, &lane, &lane);
+    cr_assert_eq(feed("$-1\r\n", 5, 1100), QN_OK);
+    cr_assert(!qn_client_done(&client));
+    cr_assert_eq(qn_client_due(&client), 0);
+    qn_client_fill(&client, 1200, &lane, &lane);
+    cr_assert_gt(qn_lane_bytes(&lane, &iov), 0);
+    cr_assert_eq(feed("+OK\r\n", 5, 1500), QN_OK);
+    cr_assert(qn_client_done(&client));
+    cr_assert_eq(qn_histogram_quantile(&stats.op[QN_OP_RMW].latency, 1), 500);
+    tear_down();
+}
+
 Test(load_client, the_same_seed_asks_the_same)
 {
     static char first[BYTES_MAX];
