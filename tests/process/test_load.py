@@ -92,6 +92,33 @@ class Load(unittest.TestCase):
                 else:
                     self.assertLess(ops, calls, kind)
 
+    def test_every_operation_is_answered_right(self):
+        got = self.run_json(
+            "--requests", "5000", "--keys", "500", "--warmup", "0", "--preload",
+            "--pipeline", "8", "--mix", "get,set,incr,mset,ping,del,cas,insert,"
+            "rmw,scan", "--cas", "eval", "--dist", "zipf:1.2", "--key-size",
+            "16..64", "--value-size", "0..1000")
+        self.assertEqual(got["ops"], 5000)
+        self.assertEqual(got["errors"] + got["wrong"], 0, got["first_wrong"])
+        self.assertEqual(len(got["kinds"]), 10)
+        self.assertEqual(self.redis.calls("scan"), got["kinds"]["scan"]["ops"])
+        self.assertEqual(self.redis.calls("eval"), got["kinds"]["cas"]["ops"])
+
+    def test_ycsb_finds_all_it_asks_for(self):
+        for name in "abcdf":
+            self.redis.ask("FLUSHALL")
+            got = self.run_json("--workload", f"ycsb-{name}", "--preload",
+                                "--keys", "500", "--requests", "3000")
+            self.assertEqual(got["ops"], 3000)
+            self.assertEqual(got["errors"] + got["wrong"] + got["misses"], 0)
+            self.assertEqual(got["setup"]["value_size"], "1000")
+
+    def test_a_second_run_finds_what_the_first_one_wrote(self):
+        sizes = "--keys", "300", "--key-size", "etc", "--value-size", "etc"
+        self.run_json(*sizes, "--preload", "--requests", "100", "--mix", "set")
+        got = self.run_json(*sizes, "--requests", "2000", "--mix", "get")
+        self.assertEqual(got["wrong"] + got["misses"], 0, got["first_wrong"])
+
     def test_preload_stores_every_key_once(self):
         got = self.run_json("--preload", "--keys", "10001", "--requests", "500",
                             "--value-size", "300", "--mix", "get",
@@ -288,6 +315,9 @@ class BadInput(unittest.TestCase):
     def test_wrong_options_name_the_nearest(self):
         self.one_line(load("--conections", "5"), 2, "'--connections'")
         self.one_line(load("--to", "x:1", "--mix", "gte"), 2, "'get'")
+        self.one_line(load("--to", "x:1", "--dist", "zpif"), 2, "'zipf'")
+        self.one_line(load("--to", "x:1", "--workload", "ycbs-a"), 2, "'ycsb-a'")
+        self.one_line(load("--to", "x:1", "--value-size", "9..5"), 2, "5..9")
         self.one_line(load("--to", "nonsense"), 2, "HOST:PORT")
         self.one_line(load(), 2, "--to")
         self.one_line(load("--to", "127.0.0.1:1", "--keys", "1m", "--key-size",
