@@ -467,7 +467,7 @@ void *__real_malloc(size_t bytes);
 
 void *__wrap_malloc(size_t bytes)
 {
-    if (bytes >= 16384 && big_until_failure != 0 && --big_until_failure == 0) {
+    if (bytes >= 7000 && big_until_failure != 0 && --big_until_failure == 0) {
         return NULL;
     }
     return __real_malloc(bytes);
@@ -478,7 +478,7 @@ void *__wrap_malloc(size_t bytes)
  * must not sleep; and if nothing has moved, not spin. */
 static void refuse_an_accept(bool something_moves)
 {
-    static uint8_t big[20000];
+    static uint8_t big[7000]; /* one piece, not joined */
     group_start(3);
     cr_assert(submit(0, big, sizeof big));
     one_turn(0);
