@@ -153,14 +153,14 @@ void qn_user_pump(struct qn_user *u)
         }
         return;
     }
-    if (qn_client_due(&u->client) <= qn_clock_now()) {
+    qn_time_t now = qn_clock_now();
+    if (qn_client_due(&u->client) <= now) {
         ask(u);
     }
-    /* Still due: no connection can be written to. The next one that can will
-     * pump. */
+    /* Still due at that time: no connection can be written to, and the next one
+     * that can will pump. What has become due since is on the agenda. */
     qn_time_t due = qn_client_due(&u->client);
-    qn_agenda_set(&u->crew->agenda, u->place,
-                  due <= qn_clock_now() ? QN_TIME_NEVER : due);
+    qn_agenda_set(&u->crew->agenda, u->place, due <= now ? QN_TIME_NEVER : due);
 }
 
 bool qn_user_is_up(const struct qn_user *u)

@@ -176,6 +176,15 @@ class Load(unittest.TestCase):
                             "2", "--mix", "incr")
         self.assertEqual(got["ops"], 3001)
 
+    def test_no_client_is_forgotten_while_its_thread_waits_for_a_core(self):
+        """What becomes due between two looks at the clock: a client was once
+        lost so, in one of three such runs."""
+        for _ in range(5):
+            got = self.run_json("--rate", "100k", "--requests", "100k",
+                                "--connections", "400", "--threads", "8",
+                                "--mix", "incr", "--warmup", "0")
+            self.assertEqual(got["ops"], 100000)
+
     def test_each_client_asks_all_addresses_if_requests_are_spread(self):
         self.redis.ask("CONFIG", "RESETSTAT")
         for rate in [], ["--rate", "2k"]:
