@@ -53,7 +53,7 @@ void qn_crew_begin(struct qn_crew *crew, uint32_t user, uint64_t requests,
             QN_MIN(task.requests, plan->operations_max / plan->connections);
     }
     if (plan->rate != NULL) {
-        uint64_t seed = ~(plan->seed + u->number); /* not the requests' seed */
+        uint64_t seed = qn_random_split(plan->seed, ~(uint64_t)u->number);
         const struct qn_schedule_opts opts = {
             .rate = plan->rate,
             .start = start,
@@ -141,7 +141,7 @@ static int make_user(struct qn_crew *crew, const struct qn_worker_plan *plan,
 {
     struct qn_user *u = &crew->user[i];
     struct qn_client_task task = preload_task(plan, number);
-    uint64_t seed = plan->seed + number; /* neighbours share nothing */
+    uint64_t seed = qn_random_split(plan->seed, number);
     u->crew = crew;
     u->place = i;
     u->number = number;

@@ -28,6 +28,14 @@ static inline uint64_t qn_random_scale(uint64_t bits, uint64_t n)
     return ((bits >> 32) * n + (low >> 32)) >> 32;
 }
 
+/** State of the `number`-th stream of a seed. Neither neighbouring numbers nor
+ *  neighbouring seeds share a stream: 1 and 2 are what people type. */
+static inline uint64_t qn_random_split(uint64_t seed, uint64_t number)
+{
+    uint64_t state = qn_random_next(&seed) ^ number;
+    return qn_random_next(&state);
+}
+
 /** In [0, n), n in 1..2^32. */
 static inline uint64_t qn_random_below(uint64_t *state, uint64_t n)
 {

@@ -1,5 +1,6 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "loadgen/random.h"
 #include "loadgen/schedule.h"
 #include "tests/support/test.h"
 
@@ -195,4 +196,40 @@ Test(load_schedule, a_count_has_no_end)
     }
     double expected = 1000000.5 * 1e7;
     cr_assert_lt(fabs((double)qn_schedule_next(&s) - expected), 100.0);
+}
+
+/* Arrivals of 50 clients in one second at 10^4/s, as a load deals its seeds. */
+static double arrivals(uint64_t seed)
+{
+    double count = 0;
+    for (uint32_t i = 0; i < 50; i++) {
+        struct qn_schedule s;
+        const struct qn_schedule_opts o = {.rate = &rate,
+                                           .poisson = true,
+                                           .number = i,
+                                           .clients = 50,
+                                           .share = 1,
+                                           .seed = qn_random_split(seed, i)};
+        for (qn_schedule_init(&s, &o); qn_schedule_next(&s) < QN_S;
+             qn_schedule_step(&s)) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Neighbouring seeds once had all but one of their streams in common. */
+Test(load_schedule, poisson_counts_of_neighbouring_seeds_spread_as_they_must)
+{
+    double sum = 0;
+    double squares = 0;
+    fit("10k", 0, 2);
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        double off = arrivals(seed) - 10000;
+        sum += off;
+        squares += off * off;
+    }
+    double deviation = sqrt(squares / 100);
+    cr_assert(deviation > 75 && deviation < 130, "%g, not 100", deviation);
+    cr_assert(fabs(sum / 100) < 40, "mean is off by %g", sum / 100);
 }
