@@ -299,7 +299,8 @@ static void write_template(const struct qn_workload *w,
         memcpy(to + t->key_end - 8, &lower, 8);
     } else {
         uint8_t block[BLOCK];
-        size_t n = QN_MIN(w->opts.key_size.min - 1, (uint64_t)BLOCK);
+        uint64_t room = w->opts.key_size.min - 1 - w->tag_len;
+        size_t n = QN_MIN(room, (uint64_t)BLOCK);
         qn_digits16(block, r->key);
         memcpy(to + t->key_end - n, block + BLOCK - n, n);
     }

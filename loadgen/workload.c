@@ -158,7 +158,8 @@ int qn_workload_init(struct qn_workload *w, const struct qn_workload_opts *opts)
         value->max = QN_MAX(value->max, value->min);
     }
     qn_dist_init(&w->dist, &opts->dist, opts->keys);
-    w->small_numbers = keys_end(opts) <= 100000000 && key->min > 8;
+    w->small_numbers =
+        keys_end(opts) <= 100000000 && key->min >= 1 + w->tag_len + 8;
     make_heads(w);
     make_limits(w);
     int err = make_filler(w);

@@ -93,7 +93,7 @@ struct qn_workload {
     struct qn_slice head[QN_COMMAND_COUNT]; /* before the first key */
     uint8_t mset_head[32];
     struct qn_template template[QN_COMMAND_COUNT];
-    bool small_numbers; /* 8 digits are enough, and fit into a key */
+    bool small_numbers; /* 8 digits are enough, and fit behind the tag */
     uint8_t *filler;    /* [filler_len] ends with CRLF */
     size_t filler_len;
     size_t tag_len;

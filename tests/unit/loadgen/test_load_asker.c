@@ -170,6 +170,28 @@ Test(asker, large_key_numbers_are_written_whole)
     tear_down();
 }
 
+/* With and without a template, from the least room for digits on. */
+Test(asker, a_tag_stands_whole_in_every_key)
+{
+    struct qn_workload_opts o = opts_of("get,set", 0, 16);
+    strcpy(o.tag, "abcdefghijkl");
+    for (uint64_t size = 1 + 12 + 3; size < 40; size++) {
+        struct qn_request r = {.key = 987, .command = QN_COMMAND_GET};
+        char expected[128];
+        snprintf(expected, sizeof expected,
+                 "*2\r\n$3\r\nGET\r\n$%d\r\nkabcdefghijkl%0*d\r\n", (int)size,
+                 (int)size - 13, 987);
+        o.key_size = qn_sizes_fixed(size);
+        set_up(&o, 0, 1);
+        cr_assert_str_eq(text(&r), expected);
+        tear_down();
+        o.key_size.kind = QN_SIZES_RANGE;
+        set_up(&o, 0, 1);
+        cr_assert_str_eq(text(&r), expected);
+        tear_down();
+    }
+}
+
 /* The value of a SET as the reply to a GET. */
 static struct qn_reply value_of(const struct qn_request *set)
 {
