@@ -100,26 +100,25 @@ int qn_boot_recv(int control, struct qn_boot_event *e, int *fd, bool wait)
     return QN_OK;
 }
 
-static int tell(const struct qn_boot *b, enum qn_boot_kind kind, int err,
-                int fd)
+static int tell(const struct qn_boot *b, struct qn_boot_event e, int fd)
 {
-    const struct qn_boot_event e = {.kind = kind,
-                                    .node = b->self,
-                                    .incarnation = b->incarnation,
-                                    .error = err};
+    e.node = b->self;
+    e.incarnation = b->incarnation;
     return qn_boot_send(b->control, &e, fd);
 }
 
-int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind)
+int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind,
+                   uint64_t value)
 {
-    QN_ASSERT(kind == QN_BOOT_READY || kind == QN_BOOT_DRAINED ||
-              kind == QN_BOOT_SHUTDOWN);
-    return tell(b, kind, QN_OK, -1);
+    QN_ASSERT(kind == QN_BOOT_READY || kind == QN_BOOT_DRAINING ||
+              kind == QN_BOOT_DRAINED || kind == QN_BOOT_SHUTDOWN);
+    return tell(b, (struct qn_boot_event){.kind = kind, .value = value}, -1);
 }
 
 void qn_boot_failed(const struct qn_boot *b, int err)
 {
-    (void)tell(b, QN_BOOT_FAILED, err, -1); /* nobody left to hear: so be it */
+    const struct qn_boot_event e = {.kind = QN_BOOT_FAILED, .error = err};
+    (void)tell(b, e, -1); /* nobody left to hear: so be it */
 }
 
 int qn_boot_next_event(const struct qn_boot *b, struct qn_boot_event *e)
@@ -165,7 +164,8 @@ int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
     for (qn_node_t i = 0; i < b->nodes; i++) {
         peer[i] = NULL;
     }
-    int err = tell(b, QN_BOOT_HELLO, QN_OK, qn_outbox_fd(own));
+    const struct qn_boot_event hello = {.kind = QN_BOOT_HELLO};
+    int err = tell(b, hello, qn_outbox_fd(own));
     for (uint32_t i = 1; err == QN_OK && i < b->nodes; i++) {
         err = next_peer(b, like, peer);
     }

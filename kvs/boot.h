@@ -19,9 +19,11 @@
  *
  *                              <-  DRAIN      accept nothing more, answer what
  *                                             was asked, close
- *     DRAINED                  ->             nothing of its own is left. It
- *                                             goes on turning: others still
- *                                             need it as leader or acceptor
+ *     DRAINING + limit         ->             heard; so long it will try
+ *     DRAINED + unanswered     ->             nothing of its own is left, or
+ *                                             it has given up. It goes on
+ *                                             turning: others still need it
+ *                                             as leader or acceptor
  *                              <-  STOP       all have drained: exit(0)
  *
  * A replica that cannot start says FAILED with the reason, logs nothing, and
@@ -46,6 +48,7 @@
 enum qn_boot_kind {
     QN_BOOT_HELLO = 1,
     QN_BOOT_READY,
+    QN_BOOT_DRAINING,
     QN_BOOT_DRAINED,
     QN_BOOT_SHUTDOWN,
     QN_BOOT_FAILED,
@@ -61,6 +64,8 @@ struct qn_boot_event {
     qn_node_t node;       /* HELLO, PEER, PEER_DOWN: whom it concerns */
     uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life */
     int64_t error;        /* FAILED: a QN_E* */
+    uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
+                             that were not given */
 };
 
 /** A replica's birth certificate. Descriptors are open until the process
@@ -99,9 +104,11 @@ int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
                      const struct qn_outbox_opts *like,
                      struct qn_outbox **peer);
 
-/** Tell the supervisor READY, DRAINED or SHUTDOWN. Never blocks. QN_OK, or
- *  QN_EPEERDEAD: it has ended, which is no reason to end too. */
-int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind);
+/** Tell the supervisor READY, DRAINING, DRAINED or SHUTDOWN; `value` as in
+ *  struct qn_boot_event, else 0. Never blocks. QN_OK, or QN_EPEERDEAD: it has
+ *  ended, which is no reason to end too. */
+int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind,
+                   uint64_t value);
 
 /** Tell the supervisor why this replica cannot start. */
 void qn_boot_failed(const struct qn_boot *b, int err);

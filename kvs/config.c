@@ -125,6 +125,9 @@ static const struct row table[] = {
     {"client-output-pause", "SIZE", "1mb",
      "a connection with more than this to be sent is not read", U64,
      AT(client_output_pause), KB, GB, NULL, true},
+    {"shutdown-timeout", "SECONDS", "10",
+     "told to end, give up what is not answered by then; 0: do not wait", U32,
+     AT(shutdown_timeout), 0, INT32_MAX, NULL, true},
 
     {"save", NULL, "", "", FIXED, 0, 0, 0, NULL, false},
     {"appendonly", NULL, "no", "", FIXED, 0, 0, 0, NULL, false},

@@ -58,6 +58,7 @@ struct qn_config {
     uint32_t max_args;
     uint64_t client_query_buffer_limit;
     uint64_t client_output_pause;
+    uint32_t shutdown_timeout; /* s to drain; 0: not at all */
 };
 
 /** What is known of an option, for help texts and tests. */

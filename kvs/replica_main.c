@@ -10,8 +10,7 @@
  * handle declares sleep, polls all channels once more, and lets the loop block
  * only if they are empty (core/wait/bell.h says why in that order).
  *
- * End: told to drain, it stops listening, answers what was asked, closes, and
- * leaves the loop when no connection and no own write is left.
+ * End: server_drain.c.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -26,39 +25,16 @@
 #include "kvs/wide.h"
 #include "transports/registry.h"
 
-enum { PHASE_STARTING, PHASE_SERVING, PHASE_DRAINING, PHASE_ENDED };
-
 /* ---- one turn ------------------------------------------------------------ */
 
-static void phase_set(struct qn_server *s, uint64_t phase)
-{
-    /* relaxed: shown to people only. */
-    qn_store(&qn_outbox_state(s->outbox)->phase, phase, QN_RELAXED);
-}
-
 static qn_time_t waits_turn(struct qn_server *s, qn_time_t now);
-static void server_stop(struct qn_server *s);
 
 static void ready_check(struct qn_server *s)
 {
     if (!s->ready && qn_replica_store(s->replica) != NULL) {
         s->ready = true;
-        phase_set(s, PHASE_SERVING);
-        qn_boot_notify(s->boot, QN_BOOT_READY);
-    }
-}
-
-/* Nothing of its own is left; but others may still need this replica as
- * leader or acceptor, so it goes on turning until it is told to stop. */
-static void drained_check(struct qn_server *s)
-{
-    if (!s->draining || s->drained || !qn_frontend_drained(&s->frontend) ||
-        qn_replica_pending(s->replica) != 0) {
-        return;
-    }
-    s->drained = true;
-    if (qn_boot_notify(s->boot, QN_BOOT_DRAINED) != QN_OK) {
-        server_stop(s); /* nobody is there to say so */
+        qn_server_phase_set(s, QN_SERVER_SERVING);
+        qn_boot_notify(s->boot, QN_BOOT_READY, 0);
     }
 }
 
@@ -75,8 +51,8 @@ static void turn(struct qn_server *s)
     ready_check(s);
     at = QN_MIN(at, waits_turn(s, now));
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
+    at = QN_MIN(at, qn_server_drain_turn(s, now));
     qn_alarm_set(&s->alarm, at, now);
-    drained_check(s);
 }
 
 static void on_idle(uv_idle_t *h)
@@ -145,7 +121,8 @@ static qn_time_t waits_turn(struct qn_server *s, qn_time_t now)
     while (*at != NULL) {
         struct qn_conn *c = *at;
         int64_t have = replicas_at(s, c->last_write);
-        if (c->closed || have >= c->wait_want || now >= c->wait_until) {
+        if (c->closed || have >= c->wait_want || now >= c->wait_until ||
+            s->draining) {
             *at = c->wait_next;
             c->waiting = false;
             if (!c->closed) {
@@ -213,20 +190,6 @@ static int listen_on(struct qn_server *s, int fd)
 
 /* ---- control ------------------------------------------------------------- */
 
-static void drain(struct qn_server *s)
-{
-    if (s->draining) {
-        return;
-    }
-    s->draining = true;
-    phase_set(s, PHASE_DRAINING);
-    for (int i = 0; i < s->listeners; i++) {
-        uv_close((uv_handle_t *)&s->listener[i], NULL);
-    }
-    qn_frontend_drain(&s->frontend);
-    s->turn_wanted = true;
-}
-
 static void peer_down(struct qn_server *s, qn_node_t peer)
 {
     if (peer >= s->boot->nodes || s->direct[peer] == NULL) {
@@ -250,10 +213,10 @@ static void on_control(uv_poll_t *h, int status, int events)
     while ((err = qn_boot_next_event(s->boot, &e)) == QN_OK) {
         switch (e.kind) {
         case QN_BOOT_DRAIN:
-            drain(s);
+            qn_server_drain(s);
             break;
         case QN_BOOT_STOP:
-            server_stop(s);
+            qn_server_stop(s);
             break;
         case QN_BOOT_PEER_DOWN:
             peer_down(s, e.node);
@@ -268,7 +231,7 @@ static void on_control(uv_poll_t *h, int status, int events)
                s->boot->self);
         uv_poll_stop(&s->control_poll);
         if (s->drained) {
-            server_stop(s);
+            qn_server_stop(s);
         }
     }
 }
@@ -276,7 +239,7 @@ static void on_control(uv_poll_t *h, int status, int events)
 static void on_terminate(uv_signal_t *h, int signum)
 {
     (void)signum;
-    drain(h->data);
+    qn_server_drain(h->data);
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -291,13 +254,6 @@ static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct qn_server *s = ctx;
     qn_ask_told(s->ask, from, bytes);
-}
-
-static void server_stop(struct qn_server *s)
-{
-    s->stopping = true;
-    phase_set(s, PHASE_ENDED);
-    uv_stop(&s->loop);
 }
 
 static int qps_open(struct qn_server *s, const struct qn_transport *t)

@@ -5,7 +5,7 @@
  * One replica process: everything it is made of, wired to a libuv loop.
  *
  * Made from a struct qn_boot by qn_replica_main, which returns when the
- * replica has drained. Local commands find here what they answer from.
+ * replica is told to stop. Local commands find here what they answer from.
  */
 
 #include <uv.h>
@@ -49,10 +49,32 @@ struct qn_server {
     int listeners;
     struct qn_conn *waiting; /* connections in WAIT, by wait_next */
     bool draining, drained, ready, stopping;
-    bool turn_wanted;  /* the loop must not block before the next turn */
-    qn_time_t started; /* ns */
+    qn_time_t drain_until; /* ns; give up then */
+    bool turn_wanted;      /* the loop must not block before the next turn */
+    qn_time_t started;     /* ns */
     uint64_t started_wall_ms;
 };
+
+/** What a replica does, in its outbox for people to see. */
+enum qn_server_phase {
+    QN_SERVER_STARTING,
+    QN_SERVER_SERVING,
+    QN_SERVER_DRAINING,
+    QN_SERVER_ENDED,
+};
+
+void qn_server_phase_set(struct qn_server *s, enum qn_server_phase phase);
+
+/** Begin to drain: accept nothing more, answer what was asked, close; for
+ *  `shutdown-timeout` at most. Once more does no harm. */
+void qn_server_drain(struct qn_server *s);
+
+/** A turn of draining: tell when nothing is left, or give up when the time is
+ *  over. @return when to look again; QN_TIME_NEVER: nothing to look for. */
+qn_time_t qn_server_drain_turn(struct qn_server *s, qn_time_t now);
+
+/** Leave the loop. */
+void qn_server_stop(struct qn_server *s);
 
 /** Give back, in reverse order, whatever was made of `s`; also after a start
  *  that failed halfway. Its loop is initialized and does not run. */

@@ -11,9 +11,9 @@
  * runs in a handler), a message of a replica, or the end of a process. What was
  * said before an end is read before the end is dealt with.
  *
- * Draining is two steps (kvs/boot.h). A replica that says DRAINED without being
- * asked was told to leave by an operator (SIGTERM to its process); it is let
- * go at once.
+ * Draining is two steps (kvs/boot.h), and has a limit (supervisor_drain.c). A
+ * replica that says DRAINED without being asked was told to leave by an
+ * operator (SIGTERM to its process); it is let go at once.
  *
  * A replica that ended is not started again here. Its sockets are closed, so
  * that the kernel gives its share of new connections to the others.
@@ -52,8 +52,8 @@ static void finish(struct qn_supervisor *s, int status)
     }
 }
 
-static void say(struct qn_supervisor *s, qn_node_t to, enum qn_boot_kind kind,
-                qn_node_t about, int fd)
+void qn_supervisor_say(struct qn_supervisor *s, qn_node_t to,
+                       enum qn_boot_kind kind, qn_node_t about, int fd)
 {
     const struct qn_boot_event e = {.kind = kind,
                                     .node = about,
@@ -74,10 +74,10 @@ static void say(struct qn_supervisor *s, qn_node_t to, enum qn_boot_kind kind,
     }
 }
 
-static void say_all(struct qn_supervisor *s, enum qn_boot_kind kind)
+void qn_supervisor_say_all(struct qn_supervisor *s, enum qn_boot_kind kind)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        say(s, i, kind, i, -1);
+        qn_supervisor_say(s, i, kind, i, -1);
     }
 }
 
@@ -86,7 +86,7 @@ static void say_others(struct qn_supervisor *s, enum qn_boot_kind kind,
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         if (i != about) {
-            say(s, i, kind, about, fd);
+            qn_supervisor_say(s, i, kind, about, fd);
         }
     }
 }
@@ -106,23 +106,6 @@ static void announce(struct qn_supervisor *s)
     qn_ready_print(s->opts->ready, &s->config, &s->listen, place);
 }
 
-static void drain(struct qn_supervisor *s)
-{
-    s->draining = true;
-    qn_log(QN_LOG_INFO, "draining; once more to end at once");
-    qn_listen_close(&s->listen);
-    say_all(s, QN_BOOT_DRAIN);
-}
-
-/* All have drained, or are gone: nobody is needed any more. */
-static void maybe_stop(struct qn_supervisor *s)
-{
-    if (s->draining &&
-        count(s, QN_SUPERVISED_STARTING, QN_SUPERVISED_SERVING) == 0) {
-        say_all(s, QN_BOOT_STOP);
-    }
-}
-
 static void on_message(struct qn_supervisor *s, qn_node_t from,
                        const struct qn_boot_event *e, int fd)
 {
@@ -140,17 +123,15 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
             announce(s);
         }
         break;
+    case QN_BOOT_DRAINING:
+        qn_supervisor_drain_limit(s, e->value);
+        break;
     case QN_BOOT_DRAINED:
-        r->state = QN_MAX(r->state, QN_SUPERVISED_DRAINED);
-        if (s->draining) {
-            maybe_stop(s);
-        } else {
-            say(s, from, QN_BOOT_STOP, from, -1);
-        }
+        qn_supervisor_drained(s, from, e->value);
         break;
     case QN_BOOT_SHUTDOWN:
         if (!s->draining) {
-            drain(s);
+            qn_supervisor_drain(s);
         }
         break;
     case QN_BOOT_FAILED:
@@ -211,6 +192,8 @@ static void on_end(struct qn_supervisor *s, qn_node_t i, int status)
     listen_to(s, i); /* its last words */
     bool wanted =
         s->draining && r->state == QN_SUPERVISED_DRAINED && status == 0;
+    s->undrained =
+        s->undrained || (s->draining && r->state != QN_SUPERVISED_DRAINED);
     r->state = QN_SUPERVISED_ENDED;
     if (r->control >= 0) {
         close(r->control);
@@ -222,13 +205,16 @@ static void on_end(struct qn_supervisor *s, qn_node_t i, int status)
         finish(s, QN_SUPERVISOR_NOT_BEGUN);
         return;
     }
-    if (!wanted) {
+    if (!wanted && !r->killed) {
         report_end(s, i, status);
     }
     say_others(s, QN_BOOT_PEER_DOWN, i, -1);
-    maybe_stop(s);
+    if (s->draining) {
+        qn_supervisor_drain_check(s);
+    }
     if (count(s, QN_SUPERVISED_STARTING, QN_SUPERVISED_DRAINED) == 0) {
-        finish(s, s->draining ? QN_SUPERVISOR_DRAINED : QN_SUPERVISOR_LOST);
+        finish(s, s->draining ? qn_supervisor_drain_status(s)
+                              : QN_SUPERVISOR_LOST);
     }
 }
 
@@ -253,7 +239,7 @@ static void on_signal(struct qn_supervisor *s, int signum)
     } else if (s->draining) {
         finish(s, 128 + signum);
     } else if (s->served) {
-        drain(s);
+        qn_supervisor_drain(s);
     } else {
         finish(s, QN_SUPERVISOR_DRAINED); /* nobody was served yet */
     }
@@ -280,7 +266,7 @@ static void turn(struct qn_supervisor *s)
         p[1 + i] =
             (struct pollfd){.fd = s->replica[i].control, .events = POLLIN};
     }
-    int ready = poll(p, 1 + n, -1);
+    int ready = poll(p, 1 + n, qn_supervisor_drain_wait_ms(s));
     QN_ASSERT(ready >= 0 || errno == EINTR);
     for (qn_node_t i = 0; ready > 0 && i < n; i++) {
         if (p[1 + i].revents != 0) {
@@ -290,6 +276,7 @@ static void turn(struct qn_supervisor *s)
     if (ready > 0 && p[0].revents != 0) {
         listen_to_signals(s);
     }
+    qn_supervisor_drain_turn(s);
 }
 
 int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,

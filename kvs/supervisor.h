@@ -7,12 +7,13 @@
  * what becomes of them. Nothing that is served passes through it: replicas go
  * on without it.
  *
- *     SIGTERM, SIGINT, SIGHUP, or SHUTDOWN by a client: drain, then end
+ *     SIGTERM, SIGINT, SIGHUP, or SHUTDOWN by a client: drain, for
+ *     `shutdown-timeout` at most, then end
  *     a second one while draining: end at once
  *     a replica ends unexpectedly: one line; the others are told
  *
- * It sleeps in one poll() and has no timer. One thread; it forks, so the
- * calling process must have no other.
+ * It sleeps in one poll(), without a timer until it drains. One thread; it
+ * forks, so the calling process must have no other.
  */
 
 #include <stddef.h>
@@ -32,7 +33,7 @@ struct qn_supervisor_opts {
 /** Exit statuses. Ended at once by signal s: 128 + s. */
 enum qn_supervisor_status {
     QN_SUPERVISOR_DRAINED = 0,
-    QN_SUPERVISOR_LOST = 1,      /* no replica was left */
+    QN_SUPERVISOR_LOST = 1, /* no replica was left, or not all has drained */
     QN_SUPERVISOR_NOT_BEGUN = 2, /* could not start; nothing left behind */
 };
 

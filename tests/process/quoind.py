@@ -211,6 +211,8 @@ class Quoind:
     def pids(self):
         """Process ids of the replicas, by node."""
         found = {}
+        if self.proc.poll() is not None:
+            return []
         path = "/proc/%d/task/%d/children" % (self.proc.pid, self.proc.pid)
         with open(path) as f:
             for pid in f.read().split():

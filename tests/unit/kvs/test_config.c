@@ -83,6 +83,7 @@ Test(config, each_limit_is_taken_and_one_beyond_is_not)
         {"max-key-len", "0", "1", "1mb", "1048577"},
         {"max-args", "15", "16", "1048576", "1048577"},
         {"client-query-buffer-limit", "1048575", "1mb", "64gb", "65gb"},
+        {"shutdown-timeout", "-1", "0", "2147483647", "2147483648"},
         {"client-output-pause", "1023", "1kb", "1gb", "1073741825"},
     };
     for (size_t i = 0; i < QN_ARRAY_COUNT(row); i++) {

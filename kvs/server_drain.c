@@ -1,0 +1,107 @@
+/*
+ * How a replica leaves: it drains, then it stops.
+ *
+ * Draining it listens no more and reads no more; what clients have sent is
+ * answered as if each had closed its sending side. When nothing of its own is
+ * left it says DRAINED but goes on turning until it is told to stop, because
+ * others may still need it as leader or acceptor.
+ *
+ * That may never happen: writes wait for a leader, an acceptor or a quorum that
+ * is gone, reads for an index that is never applied, replies for a client that
+ * does not read. So after `shutdown-timeout` it gives up: it counts the replies
+ * that it owes, closes, and says DRAINED with their number. The limit is judged
+ * here and not by the supervisor, since CONFIG SET changes it in the log and
+ * since a replica may outlive its supervisor; that one only learns how long it
+ * has to be patient (kvs/supervisor_drain.c).
+ */
+#include "core/base/log.h"
+#include "kvs/frontend_internal.h"
+#include "kvs/server.h"
+
+void qn_server_phase_set(struct qn_server *s, enum qn_server_phase phase)
+{
+    /* relaxed: shown to people only. */
+    qn_store(&qn_outbox_state(s->outbox)->phase, phase, QN_RELAXED);
+}
+
+void qn_server_stop(struct qn_server *s)
+{
+    s->stopping = true;
+    qn_server_phase_set(s, QN_SERVER_ENDED);
+    uv_stop(&s->loop);
+}
+
+void qn_server_drain(struct qn_server *s)
+{
+    uint32_t limit = qn_replica_config(s->replica)->shutdown_timeout;
+    (void)qn_boot_notify(s->boot, QN_BOOT_DRAINING, limit);
+    if (s->draining) {
+        return;
+    }
+    s->draining = true;
+    s->drain_until = qn_clock_now() + limit * QN_S;
+    qn_server_phase_set(s, QN_SERVER_DRAINING);
+    for (int i = 0; i < s->listeners; i++) {
+        uv_close((uv_handle_t *)&s->listener[i], NULL);
+    }
+    qn_frontend_drain(&s->frontend);
+    s->turn_wanted = true;
+}
+
+/* Replies owed to a connection beside those of its submissions. Those that are
+ * made and not sent count as one, whole requests that nobody has looked at
+ * each. Uses up what the reader holds. */
+static uint64_t unanswered(struct qn_conn *c)
+{
+    struct qn_resp_req req;
+    uint64_t n = c->held_argc > 0 || c->hold == QN_HOLD_ANSWER;
+    n += qn_conn_unsent(c) > 0;
+    if (c->input != NULL) {
+        qn_resp_feed(&c->in, c->input, c->input_len);
+    }
+    while (!c->closing && qn_resp_next(&c->in, &req) == QN_OK) {
+        n++;
+    }
+    return n;
+}
+
+/* Close all. @return replies that are not given. */
+static uint64_t give_up(struct qn_frontend *fe)
+{
+    uint64_t n = fe->fifo_tail - fe->fifo_head;
+    for (struct qn_conn *c = fe->all; c != NULL; c = c->next) {
+        n += c->closed ? 0 : unanswered(c);
+    }
+    qn_frontend_close_all(fe);
+    return n;
+}
+
+static void drained(struct qn_server *s, uint64_t missing)
+{
+    s->drained = true;
+    if (qn_boot_notify(s->boot, QN_BOOT_DRAINED, missing) == QN_OK) {
+        return;
+    }
+    if (missing > 0) { /* nobody else is there to say so */
+        qn_log(QN_LOG_WARN,
+               "replica %u: shutdown-timeout is over; replies not given: %llu",
+               s->boot->self, (unsigned long long)missing);
+    }
+    qn_server_stop(s);
+}
+
+qn_time_t qn_server_drain_turn(struct qn_server *s, qn_time_t now)
+{
+    if (!s->draining || s->drained) {
+        return QN_TIME_NEVER;
+    }
+    if (qn_frontend_drained(&s->frontend) &&
+        qn_replica_pending(s->replica) == 0) {
+        drained(s, 0);
+    } else if (now >= s->drain_until) {
+        drained(s, give_up(&s->frontend));
+    } else {
+        return s->drain_until;
+    }
+    return QN_TIME_NEVER;
+}

@@ -1,0 +1,155 @@
+"""How a server ends: what is answered, what is given up, and what is said.
+
+Usage: test_shutdown.py QUOIND QUOIN [NAME...]
+
+Where writes shall wait, two of three replicas are stopped: no other leader or
+acceptor can be found.
+"""
+import os
+import re
+import signal
+import sys
+
+from checks import check, main, wait_until
+from quoind import Client, Quoind
+
+PATH = sys.argv[1]
+SET = Client.encode("SET", "k", "v")
+GET = Client.encode("GET", "k")
+PING = Client.encode("PING")
+
+
+def stop(q, *replicas):
+    """Stopped, and seen to be."""
+    for i in replicas:
+        pid = q.pids()[i]
+        os.kill(pid, signal.SIGSTOP)
+        wait_until("stopped", lambda: state(pid) == "T")
+
+
+def state(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
+def sent(q, replica, data):
+    """A connection whose bytes are in the hands of the replica: it was asked
+    something on another connection later."""
+    c = q.client(replica)
+    c.send(data)
+    other = q.client(replica)
+    for _ in range(3):
+        check("ping", other.call("PING"), b"PONG")
+    other.close()
+    return c
+
+
+def terminate(q):
+    """Told to end, and heard."""
+    q.proc.send_signal(signal.SIGTERM)
+    wait_until("draining", lambda: b"draining" in
+               os.pread(q.errors.fileno(), 1 << 20, 0))
+
+
+def ended(q):
+    """Its status, and its lines after `draining`."""
+    status = q.proc.wait(60)
+    log = os.pread(q.errors.fileno(), 1 << 20, 0).decode()
+    said = log.split("once more to end at once\n")[1]
+    return status, re.sub(r"^\S+ ", "", said).rstrip()
+
+
+def replies(c):
+    """All that comes until the server closes."""
+    got = []
+    try:
+        while True:
+            got.append(c.reply())
+    except ConnectionError:
+        return got
+
+
+def test_what_was_asked_is_answered():
+    """Pipelines at all replicas, held by a stopped one, which goes on once the
+    server drains."""
+    with Quoind(PATH, args=["--shutdown-timeout", "3600"]) as q:
+        stop(q, 0, 1)
+        c = sent(q, 2, (SET + GET + PING) * 1000)
+        terminate(q)
+        for pid in q.pids()[:2]:
+            os.kill(pid, signal.SIGCONT)
+        check("replies", replies(c), [b"OK", b"v", b"PONG"] * 1000)
+        check("end", ended(q), (0, ""))
+
+
+def test_what_cannot_be_answered_is_given_up_and_counted():
+    """Seven writes and what stands behind them, a read that waits for its
+    index. Nothing is waited for."""
+    with Quoind(PATH, args=["--shutdown-timeout", "0"]) as q:
+        held = q.client(2)
+        held.call("DEBUG", "HOLD-LEARNS", 1)
+        q.client(0).call("SET", "k", "v")
+        reader = sent(q, 2, GET + PING)
+        stop(q, 1)
+        writer = sent(q, 0, SET * 7 + GET + PING * 2)
+        terminate(q)
+        check("reader", replies(reader), [])
+        check("writer", replies(writer), [])
+        os.kill(q.pids()[1], signal.SIGCONT)
+        check("end", ended(q), (1, line("12")))
+
+
+def line(text):
+    return "quoind warn: shutdown-timeout is over; replies not given: %s" % text
+
+
+def test_the_silent_are_killed():
+    """Two are stopped for good; the limit is the one that was set last."""
+    with Quoind(PATH, args=["--shutdown-timeout", "3600"]) as q:
+        check("set", q.client(0).call("CONFIG", "SET", "shutdown-timeout", 0),
+              b"OK")
+        stop(q, 1, 2)
+        writer = sent(q, 0, SET)
+        pids = q.pids()
+        terminate(q)
+        check("end", ended(q),
+              (1, line("1; killed, since silent: replicas 1 2")))
+        check("writer", replies(writer), [])
+        check("left", [p for p in pids if os.path.exists("/proc/%d" % p)], [])
+
+
+def test_a_client_that_does_not_read_is_given_up():
+    with Quoind(PATH, args=["--shutdown-timeout", "0"]) as q:
+        q.client(0).call("SET", "k", "v" * 1000000)
+        lazy = sent(q, 0, GET * 50)
+        terminate(q)
+        status, said = ended(q)
+        check("status", status, 1)
+        assert 1 <= int(said.split("given: ")[1]) <= 50, said
+        lazy.close()
+
+
+def test_waits_end_with_what_is_there():
+    """WAIT for replicas that do not exist, and without end."""
+    with Quoind(PATH, args=["--shutdown-timeout", "3600"]) as q:
+        c = sent(q, 0, SET + Client.encode("WAIT", 5, 0) + PING)
+        check("set", c.reply(), b"OK")
+        terminate(q)
+        got = replies(c)
+        assert len(got) == 2 and got[0] <= 2 and got[1] == b"PONG", got
+        check("end", ended(q), (0, ""))
+
+
+def test_config_get_and_set():
+    with Quoind(PATH) as q:
+        cs = [q.client(i) for i in range(3)]
+        name = "shutdown-timeout"
+        check("default", cs[0].call("CONFIG", "GET", name),
+              [name.encode(), b"10"])
+        check("set", cs[1].call("CONFIG", "SET", name, 3), b"OK")
+        for c in cs:
+            wait_until("everywhere", lambda: c.call("CONFIG", "GET", name) ==
+                       [name.encode(), b"3"])
+
+
+main(sys.argv[3:], globals())

@@ -1,0 +1,259 @@
+/* See small_server.h. */
+#include "tests/support/small_server.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "core/base/log.h"
+#include "tests/support/test.h"
+
+/* ---- a small replica ----------------------------------------------------- */
+
+struct small_mood mood = {-1, -1, -1, -1};
+
+static void answer(const struct qn_boot *b, int listener, uint64_t gone)
+{
+    char line[64];
+    int fd = accept(listener, NULL, NULL);
+    if (fd >= 0) {
+        int n =
+            snprintf(line, sizeof line, "%u %d %d %llu\n", b->self,
+                     (int)getpid(), sched_getcpu(), (unsigned long long)gone);
+        ssize_t sent = write(fd, line, (size_t)n);
+        (void)sent;
+        close(fd);
+    }
+}
+
+static int join(const struct qn_boot *b)
+{
+    static struct qn_outbox *own;
+    static struct qn_outbox *peer[QN_NODES_MAX];
+    const struct qn_outbox_opts shape = {.node = b->self,
+                                         .nodes = b->nodes,
+                                         .incarnation = b->incarnation,
+                                         .lane_bytes = 4096,
+                                         .numa_node = -1,
+                                         .shared = true};
+    int err = qn_outbox_create(&own, &shape);
+    return err != QN_OK ? err : qn_boot_exchange(b, own, &shape, peer);
+}
+
+static void serve(const struct qn_boot *b)
+{
+    uint64_t gone = 0;
+    bool drained = false;
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, NULL);
+    int told_to_leave = signalfd(-1, &term, SFD_CLOEXEC);
+    for (;;) {
+        struct qn_boot_event e;
+        struct pollfd p[4] = {
+            {.fd = b->control, .events = POLLIN},
+            {.fd = drained ? -1 : b->listen_shared, .events = POLLIN},
+            {.fd = drained ? -1 : b->listen_own, .events = POLLIN},
+            {.fd = drained ? -1 : told_to_leave, .events = POLLIN}};
+        poll(p, 4, -1);
+        bool leave = p[3].revents != 0;
+        while (p[0].revents != 0 && qn_boot_next_event(b, &e) == QN_OK) {
+            leave = leave || e.kind == QN_BOOT_DRAIN;
+            if (e.kind == QN_BOOT_PEER_DOWN) {
+                gone |= (uint64_t)1 << e.node;
+            }
+            if (e.kind == QN_BOOT_STOP) {
+                _exit(0);
+            }
+        }
+        if (leave && !drained && (int)b->self != mood.stubborn) {
+            drained = true;
+            qn_boot_notify(b, QN_BOOT_DRAINED,
+                           (int)b->self == mood.owing ? 7 : 0);
+        }
+        for (int i = 1; i < 3; i++) {
+            if (p[i].revents != 0) {
+                answer(b, p[i].fd, gone);
+            }
+        }
+    }
+}
+
+/* Never returns: what runs at exit belongs to the test runner. */
+static int small_replica(const struct qn_boot *b)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a failed test nothing remains */
+    if ((int)b->self == mood.crash_node) {
+        abort();
+    }
+    int err = (int)b->self == mood.fail_node ? QN_ENOMEM : join(b);
+    if (err != QN_OK) {
+        qn_boot_failed(b, err);
+        _exit(1);
+    }
+    qn_boot_notify(b, QN_BOOT_READY, 0);
+    serve(b);
+    _exit(9);
+}
+
+/* ---- a server in its own process ----------------------------------------- */
+
+static size_t lane_bytes(uint32_t cells)
+{
+    return (size_t)cells * 64;
+}
+
+static const struct qn_transport transport = {.name = "small",
+                                              .lane_bytes = lane_bytes};
+
+static void log_line(void *ctx, enum qn_log_level level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    dprintf(STDERR_FILENO, "%s\n", line);
+}
+
+static void run_server(const struct qn_config *c)
+{
+    char why[QN_CONFIG_WHY_MAX] = "";
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    qn_log_set(log_line, NULL, QN_LOG_DEBUG);
+    const struct qn_supervisor_opts opts = {.config = c,
+                                            .transport = &transport,
+                                            .ready = stdout,
+                                            .replica_main = small_replica};
+    int status = qn_supervisor_run(&opts, why, sizeof why);
+    if (why[0] != '\0') {
+        dprintf(STDERR_FILENO, "%s\n", why);
+    }
+    _exit(status);
+}
+
+void launch(struct server *s, const struct qn_config *c)
+{
+    int out[2];
+    int log[2];
+    memset(s, 0, sizeof *s);
+    cr_assert_eq(pipe2(out, O_CLOEXEC), 0);
+    cr_assert_eq(pipe2(log, O_CLOEXEC), 0);
+    fflush(NULL);
+    s->pid = fork();
+    if (s->pid == 0) {
+        dup2(out[1], STDOUT_FILENO);
+        dup2(log[1], STDERR_FILENO);
+        run_server(c);
+    }
+    close(out[1]);
+    close(log[1]);
+    s->out = out[0];
+    s->log = log[0];
+}
+
+void read_line(int fd, char *text, size_t cap)
+{
+    size_t n = 0;
+    while (n + 1 < cap && read(fd, text + n, 1) == 1) {
+        if (text[n++] == '\n') {
+            break;
+        }
+    }
+    text[n] = '\0';
+}
+
+void start(struct server *s, const struct qn_config *c)
+{
+    launch(s, c);
+    read_line(s->out, s->ready, sizeof s->ready);
+    cr_assert(strstr(s->ready, "quoind is ready on ") != NULL, "'%s'",
+              s->ready);
+    sscanf(s->ready, "quoind is ready on 127.0.0.1:%u", &s->port);
+    const char *at = s->ready;
+    for (qn_node_t i = 0; (at = strstr(at, "on port ")) != NULL; i++) {
+        sscanf(at, "on port %u", &s->own[i]);
+        at++;
+    }
+}
+
+int status_of(const struct server *s)
+{
+    int status = -1;
+    cr_assert_eq(waitpid(s->pid, &status, 0), s->pid);
+    cr_assert(WIFEXITED(status), "ended by signal %d", WTERMSIG(status));
+    return WEXITSTATUS(status);
+}
+
+const char *rest_of_log(const struct server *s)
+{
+    static char text[8192];
+    size_t n = 0;
+    ssize_t got;
+    while ((got = read(s->log, text + n, sizeof text - 1 - n)) > 0) {
+        n += (size_t)got;
+    }
+    text[n] = '\0';
+    return text;
+}
+
+uint32_t lines_in(const char *text)
+{
+    uint32_t n = 0;
+    for (; *text != '\0'; text++) {
+        n += *text == '\n';
+    }
+    return n;
+}
+
+bool ask(uint32_t port, struct reply *r)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char line[64] = "";
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) {
+        read_line(fd, line, sizeof line);
+    }
+    close(fd);
+    return sscanf(line, "%u %d %d %llu", &r->node, &r->pid, &r->cpu,
+                  &r->gone) == 4;
+}
+
+struct qn_config small_config(uint32_t replicas)
+{
+    struct qn_config c;
+    qn_config_init(&c);
+    c.replicas = replicas;
+    c.port = 0;
+    c.cells = 16;
+    return c;
+}
+
+void end(struct server *s)
+{
+    kill(s->pid, SIGTERM);
+    cr_assert_eq(status_of(s), 0);
+    close(s->out);
+    close(s->log);
+}
+
+void expect_refusal(const struct qn_config *c, const char *reason)
+{
+    struct server s;
+    launch(&s, c);
+    cr_expect_eq(status_of(&s), 2, "%s", reason);
+    read_line(s.out, s.ready, sizeof s.ready);
+    cr_expect_str_eq(s.ready, "");
+    const char *log = rest_of_log(&s);
+    cr_expect_eq(lines_in(log), 1, "%s", log);
+    cr_expect(strstr(log, reason) != NULL, "%s", log);
+    close(s.out);
+    close(s.log);
+}

@@ -1,0 +1,67 @@
+#ifndef QN_TESTS_SUPPORT_SMALL_SERVER_H
+#define QN_TESTS_SUPPORT_SMALL_SERVER_H
+
+/**
+ * The supervisor with small replicas: they keep to kvs/boot.h, and answer each
+ * connection with one line: their node, process and core, and whom they know
+ * to be gone. The server runs in a process of its own; the test reads its line
+ * of readiness and waits for its end.
+ */
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "kvs/supervisor.h"
+
+/** How the replicas of the servers launched from now on behave. */
+struct small_mood {
+    int fail_node;  /* this one cannot start; -1: all can */
+    int crash_node; /* this one dies before it is ready; -1 */
+    int stubborn;   /* this one does not drain; -1 */
+    int owing;      /* this one drains, but owes 7 replies; -1 */
+};
+extern struct small_mood mood;
+
+struct server {
+    pid_t pid;
+    int out; /* line of readiness */
+    int log; /* log lines, and why it could not begin */
+    char ready[4096];
+    uint32_t port;
+    uint32_t own[QN_NODES_MAX];
+};
+
+/** `replicas` of them, on free ports. */
+struct qn_config small_config(uint32_t replicas);
+
+/** Start it; and wait until it is ready. */
+void launch(struct server *s, const struct qn_config *c);
+void start(struct server *s, const struct qn_config *c);
+
+/** End it by SIGTERM, in order. */
+void end(struct server *s);
+
+/** Wait for its end. */
+int status_of(const struct server *s);
+
+/** Read up to the end of a line, or to the end. */
+void read_line(int fd, char *text, size_t cap);
+
+/** All log lines, up to the end of the last process that can write there. */
+const char *rest_of_log(const struct server *s);
+uint32_t lines_in(const char *text);
+
+struct reply {
+    uint32_t node;
+    int pid;
+    int cpu;
+    unsigned long long gone;
+};
+
+/** false: nobody listens, or hung up on us. */
+bool ask(uint32_t port, struct reply *r);
+
+/** It ends with status 2 and one line that holds `reason`. */
+void expect_refusal(const struct qn_config *c, const char *reason);
+
+#endif
