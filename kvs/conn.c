@@ -208,6 +208,7 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     struct qn_conn *c = h->data;
+    qn_frontend_wake(c->fe);
     *buf = uv_buf_init(NULL, 0);
     if (c->input != NULL) {
         /* A second read in one turn: keep the first one. */

@@ -157,6 +157,13 @@ void qn_frontend_rates(struct qn_frontend *fe, qn_time_t now)
                            .bytes_out = p->net_output_bytes};
 }
 
+void qn_frontend_wake(struct qn_frontend *fe)
+{
+    if (!qn_meter_runs(&fe->meter)) {
+        qn_meter_begin(&fe->meter, qn_clock_now());
+    }
+}
+
 void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
 {
     fe->turns++;
@@ -168,7 +175,9 @@ void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
         fe->o.linearizable
             ? qn_driver_read_index(qn_replica_driver(fe->o.replica))
             : 0;
+    qn_meter_part(&fe->meter, QN_METER_SOCKETS, now);
     qn_replica_turn(fe->o.replica, now, wall_ms);
+    qn_meter_part(&fe->meter, QN_METER_APPLY, qn_clock_now());
     completions_take(fe);
     inputs_run(fe, index);
     qn_driver_flush(qn_replica_driver(fe->o.replica), now);
@@ -319,6 +328,7 @@ int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o)
     fe->ready_end = &fe->ready;
     fe->rates.since = qn_clock_now();
     fe->random = fe->rates.since ^ o->self;
+    qn_meter_init(&fe->meter, NULL);
     qn_frontend_configured(fe);
     fe->fifo = calloc(FIFO_MAX, sizeof *fe->fifo);
     return fe->fifo != NULL ? QN_OK : QN_ENOMEM;

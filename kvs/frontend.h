@@ -23,6 +23,7 @@
 #include "kvs/cmd_clock.h"
 #include "kvs/conn.h"
 #include "kvs/info.h"
+#include "kvs/meter.h"
 #include "kvs/replica.h"
 
 struct qn_frontend_opts {
@@ -60,6 +61,7 @@ struct qn_frontend {
     bool again;           /* something can go on at once */
     uint32_t clients_max; /* this replica's share of maxclients */
     uint64_t turns;
+    struct qn_meter meter; /* how long they are */
     /* Counters of this replica as INFO wants them; the levels among them, and
      * the times of commands, are filled in when somebody asks (kvs/wide.c). */
     struct qn_info_part part;
@@ -79,6 +81,9 @@ void qn_frontend_configured(struct qn_frontend *fe);
 /** A listening socket has a connection to accept (uv_connection_cb). */
 void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
                         bool is_unix);
+
+/** The loop has woken up: the turn begins, unless it has begun. */
+void qn_frontend_wake(struct qn_frontend *fe);
 
 /** One turn. */
 void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms);

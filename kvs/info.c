@@ -327,6 +327,20 @@ static void replica_line(struct qn_buf *b, const struct qn_info_part *p,
          p->commit_usec_p50, p->commit_usec_p99, p->commit_usec_p999);
 }
 
+static void turns_line(struct qn_buf *b, const struct qn_info_part *p)
+{
+    line(b,
+         "turns%" PRIu32 ":turn_usec_p99=%" PRIu64 ",turn_usec_p999=%" PRIu64
+         ",turn_usec_p9999=%" PRIu64 ",turn_usec_max=%" PRIu64
+         ",turn_max_sockets_usec=%" PRIu64 ",turn_max_apply_usec=%" PRIu64
+         ",turn_max_answers_usec=%" PRIu64 ",turn_growth_usec_max=%" PRIu64
+         ",turn_wall_usec_max=%" PRIu64,
+         p->replica, p->turn_usec_p99, p->turn_usec_p999, p->turn_usec_p9999,
+         p->turn_usec_max, p->turn_max_sockets_usec, p->turn_max_apply_usec,
+         p->turn_max_answers_usec, p->turn_growth_usec_max,
+         p->turn_wall_usec_max);
+}
+
 static void missing_line(struct qn_buf *b, uint64_t missing)
 {
     char text[4 * QN_NODES_MAX] = "";
@@ -356,6 +370,9 @@ static void quoin(struct qn_buf *b, const struct qn_info *i)
     line_count(b, "commit", newest);
     for (uint32_t p = 0; p < i->parts; p++) {
         replica_line(b, i->part[p], newest);
+    }
+    for (uint32_t p = 0; p < i->parts; p++) {
+        turns_line(b, i->part[p]);
     }
 }
 

@@ -81,6 +81,16 @@ struct qn_info_part {
     uint64_t commit_usec_p99;
     uint64_t commit_usec_p999;
 
+    uint64_t turn_usec_p99; /* work of one turn of its loop (kvs/meter.h) */
+    uint64_t turn_usec_p999;
+    uint64_t turn_usec_p9999;
+    uint64_t turn_usec_max;
+    uint64_t turn_max_sockets_usec; /* parts of that turn, as wall time */
+    uint64_t turn_max_apply_usec;
+    uint64_t turn_max_answers_usec;
+    uint64_t turn_growth_usec_max; /* of turns in which the table grew */
+    uint64_t turn_wall_usec_max;   /* with the time the core was taken away */
+
     struct qn_info_cmd cmd[QN_CMD_ROWS_MAX]; /* by qn_cmd_index */
     struct qn_info_error error[QN_INFO_ERRORS_MAX];
 };

@@ -310,6 +310,7 @@ static const struct {
     {"client|info", qn_wide_client_info},
     {"client|list", qn_wide_client_list},
     {"client|kill", qn_wide_client_kill},
+    {"config|resetstat", qn_wide_config_resetstat},
     {"debug|sleep", qn_debug_sleep},
     {"debug|digest", qn_debug_digest},
     {"debug|hold-learns", qn_debug_hold_learns},

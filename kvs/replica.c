@@ -557,6 +557,13 @@ const struct qn_replica_writes *qn_replica_writes(const struct qn_replica *r)
     return &r->own;
 }
 
+void qn_replica_writes_reset(struct qn_replica *r)
+{
+    qn_histogram_clear(&r->own.latency);
+    r->own.clock = (struct qn_cmd_clock){0};
+    r->own.writes = r->own.batches = 0;
+}
+
 uint64_t qn_replica_pending(const struct qn_replica *r)
 {
     return r->writes;

@@ -91,6 +91,9 @@ uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
 /** Own writes applied so far; of clients only. */
 const struct qn_replica_writes *qn_replica_writes(const struct qn_replica *r);
 
+/** Count them from 0 again. */
+void qn_replica_writes_reset(struct qn_replica *r);
+
 /** Write submissions not yet complete. */
 uint64_t qn_replica_pending(const struct qn_replica *r);
 

@@ -41,6 +41,7 @@ static void ready_check(struct qn_server *s)
 static void turn(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
+    qn_meter_begin(&s->frontend.meter, now);
     struct qn_outbox_state *state = qn_outbox_state(s->outbox);
     /* relaxed: a sign of life; nothing is read through it. */
     qn_store(&state->turns, s->frontend.turns + 1, QN_RELAXED);
@@ -65,6 +66,7 @@ static void on_bell(uv_poll_t *h, int status, int events)
     (void)status;
     (void)events;
     struct qn_server *s = h->data;
+    qn_frontend_wake(&s->frontend);
     qn_bell_drain(&s->bell);
 }
 
@@ -75,9 +77,21 @@ static bool more_to_do(struct qn_server *s)
            qn_driver_pending(qn_replica_driver(s->replica));
 }
 
+/* The work of this turn is done; what follows is waiting. */
+static void turn_ended(struct qn_server *s)
+{
+    struct qn_store_stats st = {0};
+    if (qn_replica_store(s->replica) != NULL) {
+        qn_store_stats(qn_replica_store(s->replica), &st);
+    }
+    qn_meter_end(&s->frontend.meter, qn_clock_now(), st.growths != s->growths);
+    s->growths = st.growths;
+}
+
 static void on_prepare(uv_prepare_t *h)
 {
     struct qn_server *s = h->data;
+    turn_ended(s);
     if (!more_to_do(s)) {
         qn_spin_yield();
     }
@@ -153,6 +167,7 @@ void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct qn_server *s = listener->data;
+    qn_frontend_wake(&s->frontend);
     if (status == 0) {
         qn_frontend_accept(&s->frontend, listener,
                            listener->type == UV_NAMED_PIPE);
@@ -210,6 +225,7 @@ static void on_control(uv_poll_t *h, int status, int events)
     struct qn_server *s = h->data;
     struct qn_boot_event e;
     int err = QN_OK;
+    qn_frontend_wake(&s->frontend);
     while ((err = qn_boot_next_event(s->boot, &e)) == QN_OK) {
         switch (e.kind) {
         case QN_BOOT_DRAIN:

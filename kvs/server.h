@@ -49,6 +49,7 @@ struct qn_server {
     int listeners;
     struct qn_conn *waiting; /* connections in WAIT, by wait_next */
     bool draining, drained, ready, stopping;
+    uint64_t growths;      /* splits of the store until the last turn */
     qn_time_t drain_until; /* ns; give up then */
     bool turn_wanted;      /* the loop must not block before the next turn */
     qn_time_t started;     /* ns */

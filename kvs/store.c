@@ -167,11 +167,13 @@ static struct qn_entry *entry_new(struct qn_store *s, const struct qn_put *p,
     struct qn_slice key = p->key;
     bool is_long = key.len >= QN_KEY_LONG;
     bool mortal = p->deadline_ms != 0;
-    struct qn_entry *e = s->alloc(sizeof *e + (is_long ? 8u : 0u) +
-                                  (mortal ? 8u : 0u) + key.len + value_len);
+    size_t bytes = sizeof(struct qn_entry) + (is_long ? 8u : 0u) +
+                   (mortal ? 8u : 0u) + key.len + value_len;
+    struct qn_entry *e = s->alloc(bytes);
     if (e == NULL) {
         return NULL;
     }
+    s->entry_bytes += qn_chunk_bytes(bytes);
     e->slot = p->slot;
     e->value_len = (uint32_t)value_len;
     e->key_len = (uint16_t)QN_MIN(key.len, QN_KEY_LONG);
@@ -261,7 +263,7 @@ int qn_store_put(struct qn_store *s, const struct qn_put *p)
         return QN_OK;
     }
     if (!qn_table_insert(s, hash, word)) {
-        s->release(e);
+        qn_entry_free(s, e);
         return QN_ENOMEM;
     }
     account(s, p->db, e, NULL);
@@ -387,9 +389,11 @@ void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out)
     *out = (struct qn_store_stats){
         .keys = s->keys,
         .logical_bytes = s->logical_bytes,
+        .memory_bytes = sizeof *s + s->table_bytes + s->entry_bytes,
         .table_bytes = s->table_bytes,
         .retired = s->limbo.count + s->garbage,
         .split_work_max = s->split_work_max,
+        .growths = s->growths,
     };
 }
 

@@ -62,9 +62,13 @@ struct qn_store_stats {
     uint64_t keys;           /* all databases, dead ones included */
     uint64_t logical_bytes;  /* keys + values + QN_STORE_ENTRY_COST each; the
                                 same on all replicas */
+    uint64_t memory_bytes;   /* of the allocator, retired things included, but
+                                for the queue they wait in; O(1), where
+                                asking malloc walks its free chunks */
     uint64_t table_bytes;    /* directory, segments, overflow lines */
     uint64_t retired;        /* blocks waiting for readers */
     uint64_t split_work_max; /* most entries moved by one put since start */
+    uint64_t growths;        /* splits since start */
 };
 
 #define QN_STORE_ENTRY_COST 48u /* bytes, the fixed part of logical size */

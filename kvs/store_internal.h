@@ -130,7 +130,9 @@ struct qn_store {
     uint64_t keys;
     uint64_t logical_bytes;
     uint64_t table_bytes;
+    uint64_t entry_bytes; /* with malloc's rounding; retired ones too */
     uint64_t split_work_max;
+    uint64_t growths;
     struct {
         struct qn_limbo_chunk *first, *last;
         struct qn_limbo_chunk *spare; /* so that a few pushes cannot fail */
@@ -307,6 +309,21 @@ static inline uint32_t qn_entry_db(const struct qn_entry *e)
 static inline uint64_t qn_entry_logical(const struct qn_entry *e)
 {
     return qn_entry_key(e).len + e->value_len + QN_STORE_ENTRY_COST;
+}
+
+/** What a block of n bytes takes in glibc's malloc. */
+static inline uint64_t qn_chunk_bytes(size_t n)
+{
+    return QN_MAX(qn_align_up(n + 8, 16), (uint64_t)32);
+}
+
+/** An entry, which nobody can see any more. */
+static inline void qn_entry_free(struct qn_store *s, struct qn_entry *e)
+{
+    struct qn_slice value = qn_entry_value(e);
+    size_t bytes = (size_t)(value.data + value.len - (const uint8_t *)e);
+    s->entry_bytes -= qn_chunk_bytes(bytes);
+    s->release(e);
 }
 
 /** What meta says of the entries of a db. */

@@ -145,7 +145,7 @@ static uint32_t free_item(struct qn_store *s, uint64_t word, uint32_t budget,
     *done = true;
     switch ((enum qn_retired)(word & ~QN_WORD_PTR & 0xf)) {
     case QN_RETIRED_ENTRY:
-        s->release(qn_word_ptr(word));
+        qn_entry_free(s, qn_word_ptr(word));
         return 1;
     case QN_RETIRED_SHELL:
         return qn_segment_free(s, qn_word_ptr(word));

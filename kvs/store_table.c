@@ -114,7 +114,7 @@ uint32_t qn_bucket_free(struct qn_store *s, struct qn_line *line,
         }
         if (w != 0) {
             qn_store(&line->word[i], 0, QN_RELAXED);
-            s->release(qn_word_ptr(w));
+            qn_entry_free(s, qn_word_ptr(w));
             freed++;
         }
         i++;
@@ -275,6 +275,7 @@ static void split(struct qn_store *s, uint64_t hash)
     publish(s, hash | half, depth + 1, child[1]);
     retire_shell(s, g);
     s->split_work_max = QN_MAX(s->split_work_max, g->used);
+    s->growths++;
     return;
 no_memory:
     for (uint32_t i = 0; i < 2 && child[i] != NULL; i++) {

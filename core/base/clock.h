@@ -1,7 +1,7 @@
 #ifndef QN_BASE_CLOCK_H
 #define QN_BASE_CLOCK_H
 
-/** The two clocks. Protocols take times as arguments; only shells read them.
+/** The clocks. Protocols take times as arguments; only shells read them.
  *  Any thread. */
 
 #include <stdint.h>
@@ -15,6 +15,10 @@ typedef uint64_t qn_time_t; /* ns, monotonic, origin unspecified */
 
 /** Monotonic time in ns (CLOCK_MONOTONIC). */
 qn_time_t qn_clock_now(void);
+
+/** CPU time of the calling thread in ns (CLOCK_THREAD_CPUTIME_ID): a system
+ *  call, some 0.5 us. */
+qn_time_t qn_clock_cpu(void);
 
 /** Wall clock in ms since 1970 (CLOCK_REALTIME); may jump. */
 uint64_t qn_clock_wall_ms(void);

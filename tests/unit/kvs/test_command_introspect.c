@@ -64,11 +64,11 @@ COMMAND(counts_agree)
     expect_line("COMMAND", "*44\r\n");
     expect_line("COMMAND INFO", "*44\r\n");
     expect_line("COMMAND DOCS", "*88\r\n");
-    expect_line("COMMAND LIST", "*68\r\n");
+    expect_line("COMMAND LIST", "*69\r\n");
     w.proto = 3;
     expect_line("COMMAND", "*44\r\n");
     expect_line("COMMAND DOCS", "%44\r\n");
-    expect_line("COMMAND LIST", "*68\r\n");
+    expect_line("COMMAND LIST", "*69\r\n");
 }
 
 COMMAND(list_filters)
@@ -88,7 +88,8 @@ COMMAND(list_filters)
 WORLD_TEST(command_docs, list_filters_by_category)
 {
     EXPECT(&w, "COMMAND LIST FILTERBY aclcat ADMIN",
-           "*10\r\n$10\r\nconfig|get\r\n$10\r\nconfig|set\r\n$5\r\ndebug\r\n"
+           "*11\r\n$10\r\nconfig|get\r\n$16\r\nconfig|resetstat\r\n"
+           "$10\r\nconfig|set\r\n$5\r\ndebug\r\n"
            "$11\r\ndebug|sleep\r\n$12\r\ndebug|digest\r\n"
            "$17\r\ndebug|hold-learns\r\n$11\r\ndebug|wreck\r\n"
            "$11\r\nclient|kill\r\n$11\r\nclient|list\r\n"
@@ -132,10 +133,9 @@ COMMAND(containers_demand_and_name_their_subcommands)
     EXPECT(&w, "CONFIG HELP x",
            "-ERR wrong number of arguments for 'config|help' command\r\n");
     expect_line("CONFIG HELP",
-                "*7\r\n+CONFIG <subcommand> [<arg> [value] [opt] ...]. "
+                "*9\r\n+CONFIG <subcommand> [<arg> [value] [opt] ...]. "
                 "Subcommands are:\r\n+GET parameter...\r\n+    Returns the "
-                "parameters that match patterns.\r\n+SET (parameter "
-                "value)...\r\n+    Changes");
+                "parameters that match patterns.\r\n+RESETSTAT\r\n");
     expect_line("CLIENT HELP", "*23\r\n+CLIENT <subc");
     expect_line("COMMAND HELP", "*11\r\n+COMMAND <subc");
     expect_line("DEBUG HELP", "*11\r\n+DEBUG <subc");

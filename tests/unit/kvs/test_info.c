@@ -40,7 +40,16 @@ static void setup(void)
                                 .batches = 4,
                                 .commit_usec_p50 = 10,
                                 .commit_usec_p99 = 20,
-                                .commit_usec_p999 = 30};
+                                .commit_usec_p999 = 30,
+                                .turn_usec_p99 = 1,
+                                .turn_usec_p999 = 2,
+                                .turn_usec_p9999 = 3,
+                                .turn_usec_max = 24,
+                                .turn_max_sockets_usec = 7,
+                                .turn_max_apply_usec = 8,
+                                .turn_max_answers_usec = 9,
+                                .turn_growth_usec_max = 20,
+                                .turn_wall_usec_max = 99};
     two = one;
     two.replica = 2;
     two.pid = 103;
@@ -246,7 +255,15 @@ CASE(quoin_shows_each_replica)
            "commit_usec_p99=20,commit_usec_p999=30\r\n"
            "replica2:state=online,pid=103,commit=48,applied=45,lag=5,"
            "clients=3,used_memory=1000,batch_size=0.00,commit_usec_p50=10,"
-           "commit_usec_p99=20,commit_usec_p999=30\r\n");
+           "commit_usec_p99=20,commit_usec_p999=30\r\n"
+           "turns0:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"
+           "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
+           "turn_max_answers_usec=9,turn_growth_usec_max=20,"
+           "turn_wall_usec_max=99\r\n"
+           "turns2:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"
+           "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
+           "turn_max_answers_usec=9,turn_growth_usec_max=20,"
+           "turn_wall_usec_max=99\r\n");
     info.missing = 0;
     cr_expect(strstr(text_of("quoin", NULL, NULL), "replicas_missing:\r\n"));
     info.missing = UINT64_MAX;

@@ -54,6 +54,11 @@ Test(store_memory, a_small_key_costs_at_most_72_bytes, .timeout = 300)
         keys = next;
         double cost = (double)(in_use() - in_use_before) / (double)keys;
         worst = QN_MAX(worst, cost);
+        struct qn_store_stats st;
+        qn_store_stats(s, &st);
+        double counted = (double)st.memory_bytes / (double)keys;
+        cr_assert(counted > 0.98 * cost && counted < 1.02 * cost,
+                  "%.2f bytes counted, %.2f in use", counted, cost);
         cr_assert_leq(cost, BYTES_PER_KEY_MAX, "%.2f bytes at %zu keys", cost,
                       (size_t)keys);
         if (keys > 1000000) {
@@ -84,5 +89,14 @@ Test(store_memory, replacing_values_costs_nothing_lasting, .timeout = 300)
     }
     qn_store_reclaim(s, 1000);
     cr_assert_leq(in_use(), before + 65536);
+    struct qn_store_stats st;
+    qn_store_stats(s, &st);
+    cr_assert_leq(st.memory_bytes, before + 65536);
+    qn_store_flush(s, UINT32_MAX, 1);
+    while (qn_store_reclaim(s, 1000)) {
+    }
+    qn_store_stats(s, &st);
+    cr_assert_leq(st.memory_bytes, (1u << 20), "%zu bytes after a flush",
+                  (size_t)st.memory_bytes);
     qn_store_destroy(s);
 }
