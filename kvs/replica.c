@@ -34,11 +34,15 @@
 #include "kvs/reply.h"
 
 enum {
-    PENDING_MAX = 16384,     /* submissions in the ring, a power of two */
-    PENDING_ROOM = 64,       /* left free, so that room() can be asked once */
-    ARGS_FIRST = 64,         /* arguments decoded without a larger table */
-    AHEAD_ARGS = 8,          /* commands with more are not looked at ahead */
-    RECLAIM_PER_TURN = 1024, /* blocks freed beyond what a turn retired */
+    PENDING_MAX = 16384,    /* submissions in the ring, a power of two */
+    PENDING_ROOM = 64,      /* left free, so that room() can be asked once */
+    ARGS_FIRST = 64,        /* arguments decoded without a larger table */
+    AHEAD_ARGS = 8,         /* commands with more are not looked at ahead */
+    MARKS_MAX = 1024,       /* of them, reads behind a write */
+    RECLAIM_PER_TURN = 256, /* blocks freed beyond what a turn retired */
+    BYTES_OF_WORK = 1024,   /* copied, as much work as a small command */
+    ARGS_OF_WORK = 4,       /* looked up, likewise */
+    SPLIT_WORK = 64,        /* small commands' work, of a split */
 };
 
 struct pending {
@@ -61,6 +65,8 @@ struct qn_replica {
     struct pending *pending; /* [PENDING_MAX] */
     uint32_t head, tail;     /* free-running; head: oldest */
     uint64_t writes;         /* writes in the ring */
+    uint64_t marks_ran;      /* since the last command was applied */
+    uint64_t growths;        /* splits of the store until then */
 
     struct qn_buf replies; /* completions not yet taken, back to back */
     size_t *reply_len;     /* [PENDING_MAX] */
@@ -141,6 +147,7 @@ static void marks_run(struct qn_replica *r, qn_slot_t reached)
             return;
         }
         mark_evaluate(r, p);
+        r->marks_ran++;
         r->head++;
     }
 }
@@ -257,7 +264,24 @@ static void own_count(struct qn_replica *r, qn_slot_t slot)
     r->last_own = slot;
 }
 
-static void on_apply(void *ctx, const struct qn_applied *a)
+/* The work of a command that was applied: bytes are copied, keys looked up, and
+ * segments split, some 50 us each. */
+static uint32_t work_of(struct qn_replica *r, const struct qn_applied *a,
+                        const struct qn_cmd_call *call)
+{
+    struct qn_store_stats st = {0};
+    if (r->store != NULL) {
+        qn_store_stats(r->store, &st);
+    }
+    uint64_t work = 1 + a->bytes.len / BYTES_OF_WORK +
+                    call->argc / ARGS_OF_WORK +
+                    (st.growths - r->growths) * SPLIT_WORK + r->marks_ran;
+    r->growths = st.growths;
+    r->marks_ran = 0;
+    return (uint32_t)QN_MIN(work, (uint64_t)UINT32_MAX);
+}
+
+static uint32_t on_apply(void *ctx, const struct qn_applied *a)
 {
     struct qn_replica *r = ctx;
     struct qn_cmd_call call = {.proto = 2};
@@ -295,6 +319,7 @@ static void on_apply(void *ctx, const struct qn_applied *a)
         r->writes--;
         marks_run(r, a->slot - 1);
     }
+    return work_of(r, a, &call);
 }
 
 /* Two passes, so that the cache misses of all these commands overlap: first
@@ -439,6 +464,7 @@ int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
 bool qn_replica_room(const struct qn_replica *r)
 {
     return r->tail - r->head < PENDING_MAX - PENDING_ROOM &&
+           r->tail - r->head - r->writes < MARKS_MAX &&
            r->reply_tail - r->reply_head < PENDING_MAX - PENDING_ROOM &&
            qn_driver_room(r->driver);
 }
@@ -461,13 +487,13 @@ bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply)
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
 {
     r->now = now;
-    bool did = qn_driver_turn(r->driver, now, wall_ms);
-    if (r->store != NULL) {
-        /* Marks that came in behind no write wait for an index only. */
-        marks_run(r, qn_driver_applied(r->driver));
-        did = qn_store_reclaim(r->store, RECLAIM_PER_TURN) || did;
+    qn_driver_turn(r->driver, now, wall_ms);
+    if (r->store == NULL) {
+        return false;
     }
-    return did;
+    /* Marks that came in behind no write wait for an index only. */
+    marks_run(r, qn_driver_applied(r->driver));
+    return qn_store_reclaim(r->store, RECLAIM_PER_TURN);
 }
 
 int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)

@@ -15,8 +15,10 @@
 #include "paxos/driver_internal.h"
 
 enum {
-    FRAMES_MAX = 4096, /* frames of the tree in one turn */
+    FRAMES_MAX = 4096, /* frames of the tree in one turn ... */
+    FRAMES = 16,       /* ... so many at a time, while there is work left */
     FILLS_MAX = 64,    /* slots sent to each laggard in one turn */
+    ALLOW = 64,        /* commands of a step, before work is counted again */
 };
 
 /* ---- executing outputs --------------------------------------------------- */
@@ -44,7 +46,7 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
         }
         for (uint32_t i = 0; i < n; i++, one.seq++) {
             one.bytes = next[i];
-            s->apply(s->ctx, &one);
+            d->left -= s->apply(s->ctx, &one);
         }
         d->commands += n;
     } while (n == QN_AHEAD);
@@ -89,7 +91,9 @@ static void out_execute(struct qn_driver *d, const struct qn_out *o)
 
 int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
 {
+    qn_onepaxos_allow(d->machine, d->left > 0 ? ALLOW : 0);
     int err = qn_onepaxos_step(d->machine, in, d->now, d->wall_ms, &d->out);
+    d->held = d->out.held;
     if (err != QN_OK) {
         return err;
     }
@@ -98,7 +102,7 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     }
     d->did |= d->out.count != 0;
     d->steps += d->out.count != 0;
-    d->again |= d->out.again;
+    d->again |= d->out.again || (d->held && d->left > 0);
     d->transfers = d->out.transfers;
     d->machine_deadline = d->out.deadline;
     qn_step_out_release(&d->out);
@@ -130,11 +134,34 @@ static void publish(struct qn_driver *d)
 
 /* ---- a turn -------------------------------------------------------------- */
 
+/* What the last turn has left. */
+static void held_apply(struct qn_driver *d)
+{
+    const struct qn_input go = {.kind = QN_IN_GO};
+    while (d->held && d->left > 0) {
+        qn_driver_step(d, &go);
+    }
+}
+
+/* Receive and apply; what there is no work left for stays in the channel. */
+static void tree_receive(struct qn_driver *d)
+{
+    uint32_t frames = 0;
+    uint32_t got = FRAMES;
+    while (frames < FRAMES_MAX && got == FRAMES && d->left > 0) {
+        got = qn_context_poll(d->context, FRAMES);
+        frames += got;
+        held_apply(d);
+    }
+}
+
 bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
 {
     d->now = now;
     d->wall_ms = wall_ms;
     d->did = false;
+    d->left = QN_TURN_WORK;
+    held_apply(d);
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         if (d->peer[i].qp != NULL) {
             qn_driver_receive(d, i);
@@ -142,7 +169,7 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
     }
     if (!d->hold_learns && d->o.nodes > 1) {
         if (d->context != NULL) {
-            qn_context_poll(d->context, FRAMES_MAX);
+            tree_receive(d);
         }
         if (now >= d->beat_at) {
             d->beat_at = QN_TIME_NEVER;
@@ -189,6 +216,9 @@ bool qn_driver_pending(struct qn_driver *d)
 {
     const void *bytes = NULL;
     size_t len = 0;
+    if (d->held) {
+        return true;
+    }
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         struct qn_driver_peer *p = &d->peer[i];
         if (p->qp == NULL || p->corrupt) {

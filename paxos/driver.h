@@ -44,12 +44,20 @@ struct qn_applied {
 
 #define QN_AHEAD 16u /* commands announced at once */
 
+/**
+ * Work of applying in one turn, so that no turn is long: about so much is done,
+ * to the end of the slot that was begun; the rest waits for the next turn. The
+ * unit is a small command, about 1 us with 10^7 keys.
+ */
+#define QN_TURN_WORK 256u
+
 /** The replicated service. Called from inside qn_driver_turn only. */
 struct qn_service {
     /** These commands [n <= QN_AHEAD] come next: a chance to fetch what they
      *  will touch into the cache. Optional. */
     void (*ahead)(void *ctx, const struct qn_slice *commands, uint32_t n);
-    void (*apply)(void *ctx, const struct qn_applied *a);
+    /** @return the work it was, in units of a small command; at least 1. */
+    uint32_t (*apply)(void *ctx, const struct qn_applied *a);
     /** After the last command of a slot: everything <= slot is applied. */
     void (*applied)(void *ctx, qn_slot_t slot, uint64_t stamp_ms);
     /** Bytes of another node's qn_driver_tell; borrowed for the call. */
@@ -117,7 +125,8 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms);
  *  rings when there is room again). */
 bool qn_driver_flush(struct qn_driver *d, qn_time_t now);
 
-/** True if a channel holds a message: the look between arm and sleep. */
+/** True if a channel holds a message, or a turn has left something to apply:
+ * the look between arm and sleep. */
 bool qn_driver_pending(struct qn_driver *d);
 
 /** When qn_driver_turn must be called even if nothing arrives; ns or

@@ -53,6 +53,8 @@ struct qn_driver {
     qn_slot_t exposed; /* >= applied: at least a part of it is in the state */
     qn_node_t acceptor;
     bool again, did, hold_learns, need_snapshot;
+    bool held;       /* the machine has more to apply */
+    int64_t left;    /* of QN_TURN_WORK, in this turn */
     bool tree_waits; /* the tree has something to send and no room */
     uint64_t batches, commands;
     uint64_t steps; /* that changed something: what was refused may fit now */

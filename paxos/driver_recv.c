@@ -1,9 +1,10 @@
 /*
  * The driver's receiving half.
  *
- * Direct lanes are read peer by peer, at most RECV_MAX messages each, so that
- * one peer cannot starve the others. An ACCEPT for which there is no memory
- * stays in the channel, and nothing behind it is read.
+ * Direct lanes are read peer by peer, at most RECV_MAX messages or RECV_BYTES
+ * each, so that one peer cannot starve the others, and no turn is long. An
+ * ACCEPT for which there is no memory stays in the channel, and nothing behind
+ * it is read.
  *
  * LEARN arrives through the context. What is lost there shows in the peers'
  * positions, which are looked at QN_BEAT_EVERY after a turn that did something,
@@ -14,7 +15,9 @@
 #include "paxos/driver_internal.h"
 
 enum {
-    RECV_MAX = 256, /* messages of one peer in one turn */
+    RECV_MAX = 256,         /* messages of one peer in one turn ... */
+    RECV_BYTES = 256 << 10, /* ... or bytes; one message may be longer */
+    BYTES_OF_WORK = 4096,   /* received, as much work as a command */
 };
 
 /* ---- direct lanes -------------------------------------------------------- */
@@ -106,13 +109,15 @@ void qn_driver_receive(struct qn_driver *d, qn_node_t from)
     struct qn_driver_peer *p = &d->peer[from];
     const void *bytes = NULL;
     size_t len = 0;
-    for (uint32_t i = 0; i < RECV_MAX && !p->corrupt; i++) {
+    size_t got = 0;
+    for (uint32_t i = 0; i < RECV_MAX && got < RECV_BYTES && !p->corrupt; i++) {
         if (qn_qp_peek(p->qp, &bytes, &len) != QN_OK) {
             return;
         }
         if (!take(d, from, bytes, len)) {
             return;
         }
+        got += len;
         qn_qp_release(p->qp);
         d->touched |= qn_driver_bit(from);
         d->did = true;
@@ -127,6 +132,7 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
     struct qn_driver *d = ctx;
     struct qn_msg m;
     d->did = true;
+    d->left -= (int64_t)(len / BYTES_OF_WORK);
     if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN) {
         return; /* lost: it will be fetched */
     }

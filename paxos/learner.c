@@ -11,7 +11,8 @@
  * last sequence applied. The commands of a group have consecutive sequences,
  * so what is a duplicate is a prefix of a group; it is cut off before the
  * group is put out. Apply runs inside the step but puts out at most what fits
- * into the outputs, and goes on at the same byte in the next step.
+ * into the outputs, and goes on at the same byte in the next step. The shell
+ * may also bound it (qn_onepaxos_allow): what is learned then waits in the log.
  *
  * A LEARN is never owed to anybody: without memory or room in the ring it is
  * forgotten, and fetched later (fetch.c). What was learned twice must be the
@@ -407,6 +408,7 @@ static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_blob *b = qn_log_at(&p->log, p->applied + 1)->batch;
     struct qn_slice batch = {b->bytes, b->len};
+    uint64_t count = QN_MAX(qn_batch_count(batch), 1u);
     struct qn_apply *newest = NULL;
     struct qn_group g;
     while (qn_step_room(t) > ROOM_KEPT) {
@@ -415,6 +417,7 @@ static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
             newest->last = true;
             p->apply_at = 0;
             p->applied++;
+            p->allowed -= QN_MIN(p->allowed, count);
             return true;
         }
         if (admit(p, &g)) {
@@ -432,6 +435,6 @@ static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
 
 void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t)
 {
-    while (p->applied < p->learned_hi && apply_slot(p, t)) {
+    while (p->applied < p->learned_hi && p->allowed != 0 && apply_slot(p, t)) {
     }
 }

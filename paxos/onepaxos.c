@@ -148,6 +148,7 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
         .nodes = o->nodes,
         .alloc = o->alloc,
         .params = o->params,
+        .allowed = UINT64_MAX,
         .alive = o->nodes == 64 ? UINT64_MAX : QN_BIT(o->nodes) - 1,
     };
     memcpy(p->incarnation, o->incarnation, o->nodes * sizeof *o->incarnation);
@@ -396,6 +397,8 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
     case QN_IN_UP:
         on_up(p, t, in->up.peer, in->up.inc);
         return QN_OK;
+    case QN_IN_GO:
+        return QN_OK;
     }
     return QN_EINVAL;
 }
@@ -413,7 +416,8 @@ static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
 {
     struct qn_step_out *out = t->out;
     out->transfers = p->fetch.transfers | p->change.answers;
-    out->again = p->applied < p->learned_hi;
+    out->held = p->applied < p->learned_hi && p->allowed == 0;
+    out->again = p->applied < p->learned_hi && !out->held;
     out->deadline = QN_MIN(qn_fetch_deadline(p), qn_epoch_deadline(p));
     if (turn_pending(p)) {
         qn_time_t at = QN_MAX(p->retry_at, t->now);
@@ -440,6 +444,11 @@ int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
     }
     finish(p, &t, in->kind == QN_IN_TICK);
     return err;
+}
+
+void qn_onepaxos_allow(struct qn_onepaxos *p, uint64_t commands)
+{
+    p->allowed = commands;
 }
 
 bool qn_onepaxos_room(const struct qn_onepaxos *p)

@@ -84,6 +84,7 @@ enum qn_input_kind {
     QN_IN_SUSPECT, /* who seems to stand still, as of now */
     QN_IN_DOWN,    /* a peer's life has ended for certain */
     QN_IN_UP,      /* its next life has begun; before anything it sends */
+    QN_IN_GO,      /* nothing: go on applying what qn_onepaxos_allow held */
 };
 
 struct qn_input {
@@ -165,6 +166,7 @@ struct qn_out {
 struct qn_step_out {
     uint32_t count;
     bool again;         /* more to do without any input: TICK at once */
+    bool held;          /* more to apply than qn_onepaxos_allow permits */
     uint64_t transfers; /* peers for which something waits for ROOM */
     qn_time_t deadline; /* ns; TICK then at the latest; or QN_TIME_NEVER */
     uint64_t seq;       /* SUBMIT: the sequence that was given */
@@ -219,6 +221,14 @@ bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out);
 
 /** The utility log (for a snapshot, for PERSIST). */
 const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);
+
+/**
+ * Put out at most about `commands` more as APPLY, so that a shell can bound the
+ * work of its turn; to the end of a slot that was begun. Steps say `held` while
+ * there is more. It changes nothing else: accepting, learning and answering
+ * others go on. Without any call there is no bound.
+ */
+void qn_onepaxos_allow(struct qn_onepaxos *p, uint64_t commands);
 
 /** True if a SUBMIT, of any size, would not be answered QN_EAGAIN. */
 bool qn_onepaxos_room(const struct qn_onepaxos *p);

@@ -142,6 +142,7 @@ struct qn_onepaxos {
     struct qn_log log;
     qn_slot_t learned_hi, applied, decided_hi;
     uint64_t stamp;    /* newest stamp in the log, ms */
+    uint64_t allowed;  /* commands that may be put out, qn_onepaxos_allow */
     uint32_t apply_at; /* where slot applied + 1 goes on (qn_batch_next) */
     struct qn_session session[QN_NODES_MAX];
 

@@ -128,6 +128,11 @@ void fx_stamp(struct fx *f)
     step(f, &(struct qn_input){.kind = QN_IN_STAMP});
 }
 
+void fx_go(struct fx *f)
+{
+    step(f, &(struct qn_input){.kind = QN_IN_GO});
+}
+
 void fx_tick(struct fx *f)
 {
     step(f, &(struct qn_input){.kind = QN_IN_TICK});

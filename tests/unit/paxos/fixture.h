@@ -52,6 +52,7 @@ void fx_room(struct fx *f, uint64_t peers);
 void fx_down(struct fx *f, qn_node_t peer);
 void fx_stamp(struct fx *f);
 void fx_tick(struct fx *f);
+void fx_go(struct fx *f);
 /** Advance the clock, then TICK. */
 void fx_later(struct fx *f, qn_time_t ns);
 

@@ -41,8 +41,9 @@ static struct node node[MAX];
 static struct qn_commons *commons;
 static uint32_t nodes;
 static qn_time_t now;
+static uint32_t work = 1; /* of a command, as apply says */
 
-static void on_apply(void *ctx, const struct qn_applied *a)
+static uint32_t on_apply(void *ctx, const struct qn_applied *a)
 {
     struct node *n = ctx;
     cr_assert_lt(n->logged, LOG_MAX);
@@ -58,6 +59,7 @@ static void on_apply(void *ctx, const struct qn_applied *a)
         n->mine++;
         cr_assert_eq(a->seq, n->mine, "own commands come in order, once");
     }
+    return work;
 }
 
 static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
@@ -335,6 +337,54 @@ Test(driver, a_node_that_catches_up_submits_meanwhile)
     }
     rounds(3000);
     check_equal_logs(3500);
+    group_stop();
+}
+
+/* A turn applies as much as QN_TURN_WORK, and finishes a step of two slots. */
+static void turns_are_bounded(uint32_t work_of_each)
+{
+    work = work_of_each;
+    group_start(3);
+    for (uint64_t x = 0; x < 1200; x++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            submit_number(i, x);
+        }
+    }
+    for (uint32_t r = 0; r < 4000 && node[2].logged < 3600; r++) {
+        now += 100 * QN_US;
+        for (uint32_t i = 0; i < 3; i++) {
+            uint32_t before = node[i].logged;
+            one_turn(i);
+            uint32_t did = node[i].logged - before;
+            cr_assert_leq(did, QN_TURN_WORK / work + 2 * 64, "node %u", i);
+        }
+    }
+    rounds(100);
+    check_equal_logs(3600);
+    group_stop();
+    work = 1;
+}
+
+Test(driver, no_turn_applies_more_than_its_share)
+{
+    turns_are_bounded(QN_TURN_WORK / 4);
+    memset(node, 0, sizeof node);
+    turns_are_bounded(QN_TURN_WORK);
+}
+
+/* What a turn has left to apply needs no bell and no message. */
+Test(driver, what_a_turn_left_is_pending)
+{
+    group_start(1);
+    for (uint64_t x = 0; x < 2000; x++) {
+        submit_number(0, x);
+    }
+    one_turn(0);
+    cr_assert_leq(node[0].logged, QN_TURN_WORK + 2 * 64);
+    for (uint32_t i = 0; i < 100 && qn_driver_pending(node[0].driver); i++) {
+        one_turn(0);
+    }
+    check_equal_logs(2000);
     group_stop();
 }
 

@@ -33,13 +33,14 @@ struct wild {
     uint32_t applied, of_3;
 };
 
-static void on_apply(void *ctx, const struct qn_applied *a)
+static uint32_t on_apply(void *ctx, const struct qn_applied *a)
 {
     struct wild *w = ctx;
     cr_assert_eq(a->origin, ORIGIN);
     cr_assert_eq(a->seq, ++w->applied);
     cr_assert(a->bytes.len == 1 || a->bytes.len == 3);
     w->of_3 += a->bytes.len == 3;
+    return 1;
 }
 
 static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)

@@ -644,6 +644,52 @@ EDGE(the_leader_without_memory_tries_again_at_its_deadline)
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1u);
 }
 
+/* The shell bounds what is put out; what is learned waits in the log. */
+EDGE(no_more_is_applied_than_allowed)
+{
+    qn_onepaxos_allow(c.p, 0);
+    for (qn_slot_t s = 1; s <= 9; s++) {
+        learn(&c, s, s);
+        cr_assert(c.out.held);
+        cr_assert(!c.out.again, "TICK would not help");
+    }
+    cr_assert_eq(fx_status(&c).learned_hi, 9u);
+    cr_assert_eq(c.slots, 0u);
+    qn_onepaxos_allow(c.p, 3);
+    fx_go(&c);
+    cr_assert_eq(c.slots, 3u);
+    cr_assert(c.out.held);
+    fx_tick(&c);
+    cr_assert_eq(c.slots, 3u, "what was allowed is used up");
+    qn_onepaxos_allow(c.p, UINT64_MAX);
+    fx_go(&c);
+    cr_assert_eq(c.slots, 9u);
+    cr_assert(!c.out.held);
+}
+
+/* A slot that was begun is finished, and one without commands counts. */
+EDGE(what_is_allowed_is_counted_by_slots)
+{
+    struct qn_blob *x = fx_batch(0, 1, TEXT("a", "b", "c"), 3);
+    struct qn_blob *y = qn_batch_create(&qn_alloc_malloc, 0);
+    struct qn_msg m = fx_learn(1, x, 1);
+    qn_onepaxos_allow(c.p, 2);
+    fx_recv(&c, 1, &m);
+    cr_assert_eq(c.applied_count, 3u);
+    m = fx_learn(2, y, 2);
+    fx_recv(&c, 1, &m);
+    cr_assert_eq(c.slots, 1u);
+    cr_assert(c.out.held);
+    qn_onepaxos_allow(c.p, 1);
+    fx_go(&c);
+    cr_assert_eq(c.slots, 2u);
+    m = fx_learn(3, y, 3);
+    fx_recv(&c, 1, &m);
+    cr_assert_eq(c.slots, 2u);
+    qn_blob_unref(x);
+    qn_blob_unref(y);
+}
+
 /* ---------------------------------------------------------- the machine -- */
 
 /* A batch that came in a blob is referred to, not copied. */
