@@ -20,7 +20,6 @@
 #include "kvs/frontend_internal.h"
 
 enum {
-    INPUT_BYTES = 16384,   /* a pooled input buffer */
     OUT_KEEP_BYTES = 4096, /* an idle connection's output buffer */
 };
 
@@ -31,7 +30,7 @@ static uint8_t *pool_get(struct qn_frontend *fe)
     if (fe->pool_count > 0) {
         return fe->pool[--fe->pool_count];
     }
-    return malloc(INPUT_BYTES);
+    return malloc(QN_CONN_INPUT_BYTES);
 }
 
 static void pool_put(struct qn_frontend *fe, uint8_t *buf)
@@ -210,6 +209,9 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
     struct qn_conn *c = h->data;
     qn_frontend_wake(c->fe);
     *buf = uv_buf_init(NULL, 0);
+    if (c->fe->reads_left <= 0) {
+        return; /* it is still readable, and is read in the next turn */
+    }
     if (c->input != NULL) {
         /* A second read in one turn: keep the first one. */
         qn_resp_feed(&c->in, c->input, c->input_len);
@@ -228,7 +230,7 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
     c->input = pool_get(c->fe);
     c->input_len = 0;
     if (c->input != NULL) {
-        *buf = uv_buf_init((char *)c->input, INPUT_BYTES);
+        *buf = uv_buf_init((char *)c->input, QN_CONN_INPUT_BYTES);
     }
 }
 
@@ -240,6 +242,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (n > 0) {
         c->bytes_in += (uint64_t)n;
         fe->part.net_input_bytes += (uint64_t)n;
+        fe->reads_left -= 1 + n / QN_CONN_INPUT_BYTES;
         if (c->input != NULL) {
             c->input_len = (size_t)n;
         } else {
@@ -253,6 +256,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         c->input = NULL;
     }
     if (n == 0) {
+        return;
+    }
+    if (n == UV_ENOBUFS && fe->reads_left <= 0) {
         return;
     }
     if (n == UV_ENOBUFS) {
@@ -324,6 +330,7 @@ bool qn_conn_hold_over(struct qn_conn *c)
     struct qn_frontend *fe = c->fe;
     switch (c->hold) {
     case QN_HOLD_NONE:
+    case QN_HOLD_TURN:
         return true;
     case QN_HOLD_BEHIND:
         return c->pending == 0;

@@ -31,6 +31,7 @@ enum qn_hold {
     QN_HOLD_BEHIND, /* until its pending submissions are complete */
     QN_HOLD_INDEX,  /* until this replica has applied the read index */
     QN_HOLD_ROOM,   /* until the replica takes submissions again */
+    QN_HOLD_TURN,   /* until the next turn: this one has done enough */
     QN_HOLD_OUTPUT, /* until the peer has read its replies */
     QN_HOLD_ANSWER, /* until other replicas have answered, or WAIT is over */
 };

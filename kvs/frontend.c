@@ -5,6 +5,7 @@
  * Lists. A connection is `ready` when it may have a request to run, `dirty`
  * when it may have something to write or to close; each turn takes both lists
  * as they are and looks again at what is put there meanwhile in the next one.
+ * What a turn may do is bounded (QN_TURN_*): the rest of a list stays in front.
  *
  * Completions. The replica completes in the order of submission, so a ring of
  * connections says whose each one is.
@@ -49,8 +50,9 @@ void qn_frontend_dirty(struct qn_conn *c)
 {
     if (!c->in_dirty && !c->closed) {
         c->in_dirty = true;
-        c->dirty_next = c->fe->dirty;
-        c->fe->dirty = c;
+        c->dirty_next = NULL;
+        *c->fe->dirty_end = c;
+        c->fe->dirty_end = &c->dirty_next;
     }
 }
 
@@ -104,9 +106,10 @@ static void completions_take(struct qn_frontend *fe)
 static void inputs_run(struct qn_frontend *fe, qn_slot_t index)
 {
     struct qn_conn *list = fe->ready;
+    struct qn_conn **list_end = list != NULL ? fe->ready_end : &list;
     fe->ready = NULL;
     fe->ready_end = &fe->ready;
-    while (list != NULL) {
+    while (list != NULL && fe->requests_left > 0) {
         struct qn_conn *c = list;
         list = c->ready_next;
         c->in_ready = false;
@@ -118,25 +121,40 @@ static void inputs_run(struct qn_frontend *fe, qn_slot_t index)
             c->active_ms = uv_now(fe->o.loop);
             qn_request_run_all(c, index);
         }
-        if (c->hold == QN_HOLD_INDEX || c->hold == QN_HOLD_ROOM) {
+        if (c->hold == QN_HOLD_INDEX || c->hold == QN_HOLD_ROOM ||
+            c->hold == QN_HOLD_TURN) {
             qn_frontend_ready(c); /* look again next turn */
         }
+    }
+    if (list != NULL) {
+        *list_end = fe->ready;
+        fe->ready_end = fe->ready != NULL ? fe->ready_end : list_end;
+        fe->ready = list;
     }
 }
 
 static void outputs_flush(struct qn_frontend *fe)
 {
     struct qn_conn *list = fe->dirty;
+    struct qn_conn **list_end = list != NULL ? fe->dirty_end : &list;
     fe->dirty = NULL;
-    while (list != NULL) {
+    fe->dirty_end = &fe->dirty;
+    while (list != NULL && fe->writes_left > 0) {
         struct qn_conn *c = list;
         list = c->dirty_next;
         c->in_dirty = false;
         if (c->closed) {
             qn_conn_free_if_done(c);
         } else {
+            fe->writes_left -= 1 + (int64_t)(c->out.len / QN_CONN_INPUT_BYTES);
             qn_conn_flush(c);
         }
+    }
+    if (list != NULL) {
+        *list_end = fe->dirty;
+        fe->dirty_end = fe->dirty != NULL ? fe->dirty_end : list_end;
+        fe->dirty = list;
+        fe->again = true;
     }
 }
 
@@ -167,7 +185,8 @@ void qn_frontend_wake(struct qn_frontend *fe)
 void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
 {
     fe->turns++;
-    fe->again = false;
+    fe->requests_left = QN_TURN_REQUESTS;
+    fe->writes_left = QN_TURN_WRITES;
     qn_frontend_rates(fe, now);
     /* After the turn's last byte was received: whatever was acknowledged or
      * read before a request of this turn was sent lies at or below it. */
@@ -176,7 +195,7 @@ void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
             ? qn_driver_read_index(qn_replica_driver(fe->o.replica))
             : 0;
     qn_meter_part(&fe->meter, QN_METER_SOCKETS, now);
-    qn_replica_turn(fe->o.replica, now, wall_ms);
+    fe->again = qn_replica_turn(fe->o.replica, now, wall_ms);
     qn_meter_part(&fe->meter, QN_METER_APPLY, qn_clock_now());
     completions_take(fe);
     inputs_run(fe, index);
@@ -189,6 +208,7 @@ void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
          c = c->ready_next) {
         fe->again = qn_conn_hold_over(c);
     }
+    fe->reads_left = QN_TURN_READS; /* of the next one */
 }
 
 bool qn_frontend_again(const struct qn_frontend *fe)
@@ -326,6 +346,8 @@ int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o)
 {
     *fe = (struct qn_frontend){.o = *o, .next_id = 1};
     fe->ready_end = &fe->ready;
+    fe->dirty_end = &fe->dirty;
+    fe->reads_left = QN_TURN_READS;
     fe->rates.since = qn_clock_now();
     fe->random = fe->rates.since ^ o->self;
     qn_meter_init(&fe->meter, NULL);

@@ -35,6 +35,15 @@ struct qn_frontend_opts {
     struct qn_server *server; /* what local commands need to know */
 };
 
+/**
+ * What one turn may do of each kind, so that no turn is long; what is left
+ * over goes on in the next one, which follows at once. About 1 us each, writes
+ * 4 us.
+ */
+#define QN_TURN_READS    256u /* sockets read, and 16 KiB buffers of them */
+#define QN_TURN_REQUESTS 512u /* of few arguments and short replies */
+#define QN_TURN_WRITES   64u  /* sockets written; 16 KiB count as one more */
+
 /** Rates are differences over about a second. */
 struct qn_rates {
     qn_time_t since; /* ns, start of the running interval */
@@ -45,7 +54,8 @@ struct qn_frontend {
     struct qn_frontend_opts o;
     struct qn_conn *all;           /* list */
     struct qn_conn *ready, *dirty; /* this turn's lists */
-    struct qn_conn **ready_end;
+    struct qn_conn **ready_end, **dirty_end;
+    int64_t reads_left, requests_left, writes_left; /* of this turn */
     struct qn_fifo_entry *fifo;    /* who gets the next completion */
     uint32_t fifo_head, fifo_tail; /* free-running */
     uint8_t **pool;                /* free input buffers */

@@ -22,6 +22,8 @@ void qn_frontend_dirty(struct qn_conn *c);
 /** `cmd` was submitted for the connection; a completion is to come. */
 void qn_frontend_expect(struct qn_conn *c, const struct qn_cmd *cmd);
 
+#define QN_CONN_INPUT_BYTES 16384u /* a pooled input buffer */
+
 /* ---- conn.c -------------------------------------------------------------- */
 
 /** Free a closed connection, unless something still refers to it. */

@@ -81,7 +81,8 @@ int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
  *  @return false: none. */
 bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply);
 
-/** Receive and apply. @return true if anything was done. */
+/** Receive and apply. @return true if the next turn is due at once: there is
+ *  memory to give back. */
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms);
 
 /** Slots <= it are applied; and the stamp of the last one. */

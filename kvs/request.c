@@ -20,6 +20,11 @@
 #include "kvs/local.h"
 #include "kvs/reply.h"
 
+enum {
+    ARGS_OF_WORK = 4,     /* as much work as a small request */
+    BYTES_OF_WORK = 4096, /* likewise, of a reply */
+};
+
 /* ---- replies ------------------------------------------------------------- */
 
 static struct qn_buf *conn_reply(struct qn_conn *c)
@@ -228,6 +233,12 @@ static void input_error(struct qn_conn *c, int err)
     }
 }
 
+/* In units of a small request. */
+static int64_t work_of(uint32_t argc, size_t reply_bytes)
+{
+    return 1 + argc / ARGS_OF_WORK + (int64_t)(reply_bytes / BYTES_OF_WORK);
+}
+
 /* Run the requests of one connection until it holds or needs more bytes. */
 void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
 {
@@ -250,6 +261,10 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
         qn_resp_feed(&c->in, c->input, c->input_len);
     }
     while (c->hold == QN_HOLD_NONE && !c->closing && !c->closed) {
+        if (fe->requests_left <= 0) {
+            qn_conn_hold(c, QN_HOLD_TURN, 0, NULL, 0);
+            break;
+        }
         if (!qn_replica_room(fe->o.replica)) {
             qn_conn_hold(c, QN_HOLD_ROOM, 0, NULL, 0);
             break;
@@ -264,7 +279,9 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
             input_error(c, err);
             break;
         }
+        size_t before = c->out.len;
         request_run(c, req.argv, req.argc, index);
+        fe->requests_left -= work_of(req.argc, c->out.len - before);
     }
     if (c->closed) {
         return;

@@ -29,6 +29,8 @@
 void qn_store_tune_malloc(void)
 {
     mallopt(M_MXFAST, 0);
+    mallopt(M_TRIM_THRESHOLD, -1);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the most it takes */
 }
 
 /* The empty table: the built-in directory, pointing to nothing. */

@@ -79,7 +79,11 @@ struct qn_store;
  * Keep malloc's own pauses short; for a program's main, as it concerns the
  * whole process. glibc keeps small freed chunks aside and merges all of them at
  * once when a larger one is asked for or freed: 26 ms after a million deletes.
- * Told so here, it merges each as it is freed.
+ * Told so here, it merges each as it is freed. And it gives the end of the heap
+ * back to the system as soon as that is free, in one call: 8 ms while 10^7
+ * entries are freed. Told so, it keeps it: what was used once stays resident,
+ * for the next keys. Blocks from 32 MiB on are mapped by themselves and go back
+ * at once.
  */
 void qn_store_tune_malloc(void);
 

@@ -6,6 +6,7 @@ Usage: test_replication.py QUOIND QUOIN [NAME...]
 import os
 import signal
 import sys
+import time
 
 from checks import agree, check, main, wait_until, waits
 from quoind import Client, Error, Quoind
@@ -293,6 +294,79 @@ def test_a_silent_replica_is_named():
         wait_until("one missing", lambda:
                    info(cs[0], "quoin")["replicas_missing"] == "2")
         check("left out", len(clients(cs[1])), 2)
+
+
+def test_a_long_pipeline_lets_others_in():
+    """Both have sent everything when the replica wakes up; the second one's
+    INFO says how far the first one had got when its turn came."""
+    many = 15000
+    with Quoind(PATH) as q:
+        a, b = q.client(0), q.client(0)
+        check("ping", (a.call("PING"), b.call("PING")), (b"PONG", b"PONG"))
+        check("reset", b.call("CONFIG", "RESETSTAT"), b"OK")
+        pid = q.pids()[0]
+        os.kill(pid, signal.SIGSTOP)
+        a.send(b"PING\r\n" * many)
+        b.send(Client.encode("INFO", "commandstats"))
+        os.kill(pid, signal.SIGCONT)
+        stats = b.reply().decode()
+        calls = int(stats.split("cmdstat_ping:calls=")[1].split(",")[0])
+        assert calls < many / 2, "%d of %d came before" % (calls, many)
+        for _ in range(many):
+            check("ping", a.reply(), b"PONG")
+
+
+def test_a_burst_of_connections_is_answered():
+    """More sockets than a turn reads, and more replies than it writes."""
+    with Quoind(PATH) as q:
+        cs = [q.client(0) for _ in range(600)]
+        check("set", cs[0].call("SET", "a", 1), b"OK")
+        pid = q.pids()[0]
+        for _ in range(3):
+            os.kill(pid, signal.SIGSTOP)
+            for c in cs:
+                c.send(Client.encode("GET", "a"))
+            os.kill(pid, signal.SIGCONT)
+            for c in cs:
+                check("get", c.reply(), b"1")
+
+
+def test_turns_are_shown_and_reset():
+    with Quoind(PATH) as q:
+        c = q.client(1)
+        c.call("SET", "a", 1)
+        check("calls", "cmdstat_set" in info(c, "commandstats"), True)
+        turns = [info(c, "quoin")["turns%d" % i] for i in range(3)]
+        check("shown", [t.startswith("turn_usec_p99=") for t in turns],
+              [True] * 3)
+        check("reset", c.call("CONFIG", "RESETSTAT"), b"OK")
+        check("none", "cmdstat_set" in info(c, "commandstats"), False)
+        os.kill(q.pids()[2], signal.SIGSTOP)
+        check("missing", str(c.call("CONFIG", "RESETSTAT")),
+              "ERR 1 of the replicas did not answer; see replicas_missing in "
+              "INFO quoin")
+        os.kill(q.pids()[2], signal.SIGCONT)
+
+
+def test_a_flush_gives_memory_back_without_traffic():
+    def used(c):
+        return [int(info(c, "quoin")["replica%d" % i].split("used_memory=")[1]
+                    .split(",")[0]) for i in range(3)]
+    with Quoind(PATH) as q:
+        c = q.client(0)
+        for i in range(0, 100000, 500):
+            c.pipeline(*[("SET", "key%d" % k, "v" * 100)
+                         for k in range(i, i + 500)])
+        full = used(c)
+        assert min(full) > 100000 * 100, full
+        c.call("FLUSHALL")
+        # Each look is a turn too, which gives back 256 blocks.
+        for _ in range(40):
+            left = used(c)
+            if max(left) < 2000000:
+                break
+            time.sleep(0.05)
+        assert max(left) < 2000000, left
 
 
 def test_an_option_is_set_once():
