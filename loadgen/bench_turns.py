@@ -50,7 +50,7 @@ def load(server, options, *args):
                           stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stderr}{done.stdout}")
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])  # the summary
 
 
 def fill(server, options):
