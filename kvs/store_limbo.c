@@ -1,5 +1,7 @@
 #include "kvs/store_internal.h"
 
+#include <stdlib.h>
+
 /*
  * Limbo: what was unlinked, until no reader can hold it.
  *
@@ -28,6 +30,8 @@
  * Big things (a whole table after FLUSHALL) are taken apart in place, a budget
  * of blocks at a time: the queue's first item stays until it is gone.
  */
+
+#define SORTING_BYTES 2048u /* beyond the sizes of the thread's own cache */
 
 /* ---- the queue ---- */
 
@@ -303,6 +307,17 @@ void qn_store_reader_offline(struct qn_store_reader *r)
     qn_store(&r->seen, QN_OFFLINE, QN_RELEASE);
 }
 
+/* glibc puts what is freed on one unsorted list, and sorts up to 10 000 chunks
+ * of it in the next malloc that finds no chunk of its size: 2 ms when they are
+ * cold, in a call of anybody. Asked here for a size that is never kept, it sorts
+ * what was freed just now. */
+static void malloc_sort(struct qn_store *s)
+{
+    if (s->alloc == malloc) {
+        s->release(s->alloc(SORTING_BYTES));
+    }
+}
+
 bool qn_store_reclaim(struct qn_store *s, uint32_t budget)
 {
     if (s->limbo.first == NULL && s->garbage == 0) {
@@ -319,5 +334,7 @@ bool qn_store_reclaim(struct qn_store *s, uint32_t budget)
     }
     uint64_t blocks = QN_MIN(budget + s->limbo.pushed, UINT32_MAX);
     s->limbo.pushed = 0;
-    return limbo_free(s, before, (uint32_t)blocks) || s->garbage != 0;
+    bool more = limbo_free(s, before, (uint32_t)blocks);
+    malloc_sort(s);
+    return more || s->garbage != 0;
 }
