@@ -49,7 +49,7 @@ struct qn_applied {
  * to the end of the slot that was begun; the rest waits for the next turn. The
  * unit is a small command, about 1 us with 10^7 keys.
  */
-#define QN_TURN_WORK 256u
+#define QN_TURN_WORK 192u
 
 /** The replicated service. Called from inside qn_driver_turn only. */
 struct qn_service {

@@ -21,8 +21,9 @@
 #include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
 
-#define ROOM_KEPT  4u    /* outputs left for what follows in a step */
-#define DROPS_STEP 1024u /* slots dropped in one step, at 50 ns or so each */
+#define ROOM_KEPT   4u    /* outputs left for what follows in a step */
+#define DROPS_STEP  1024u /* slots dropped in one step, 50 ns to 2 us each */
+#define DROPS_BYTES (512u << 10) /* ... or bytes; more than a turn applies */
 
 /* ---------------------------------------------------------- truncation -- */
 
@@ -49,7 +50,12 @@ void qn_learner_truncate(struct qn_onepaxos *p)
             all = QN_MIN(all, p->peer[n].applied);
         }
     }
-    qn_log_drop(&p->log, all + 1, DROPS_STEP);
+    uint64_t bytes = p->log.bytes;
+    for (uint32_t i = 0; i < DROPS_STEP && p->log.lo <= all &&
+                         bytes - p->log.bytes < DROPS_BYTES;
+         i++) {
+        qn_log_drop(&p->log, p->log.lo + 1, 1);
+    }
     while (p->log.bytes > p->params.log_bytes && p->log.lo <= p->applied) {
         qn_log_drop(&p->log, p->log.lo + 1, 1);
     }

@@ -644,6 +644,39 @@ EDGE(the_leader_without_memory_tries_again_at_its_deadline)
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1u);
 }
 
+/* When a laggard is back, what was kept for it goes in steps. */
+EDGE(a_step_drops_a_bounded_number_of_bytes)
+{
+    static uint8_t big[100 << 10];
+    struct qn_params v = fx_params();
+    v.log_bytes = UINT64_MAX;
+    teardown();
+    setup_with(&v);
+    for (qn_slot_t s = 1; s <= 20; s++) {
+        struct qn_blob *x = qn_blob_create(&qn_alloc_malloc, sizeof big + 9);
+        const struct qn_slice part = {big, sizeof big};
+        cr_assert_eq(qn_commands_add(&x, &part, 1), QN_OK);
+        struct qn_group g = {0, 10, s, 1, {x->bytes, x->len}};
+        struct qn_blob *y = qn_batch_create(&qn_alloc_malloc, 0);
+        cr_assert_eq(qn_batch_add(&y, &g), QN_OK);
+        struct qn_msg m = fx_learn(s, y, s);
+        fx_recv(&c, 1, &m);
+        qn_blob_unref(y);
+        qn_blob_unref(x);
+    }
+    fx_tick(&c);
+    cr_assert_eq(fx_status(&c).log_lo, 1u, "nobody has said it applied them");
+    fx_beat(&c, 0, 20, 20);
+    fx_beat(&c, 1, 20, 20);
+    fx_tick(&c);
+    cr_assert_gt(fx_status(&c).log_lo, 1u);
+    cr_assert_leq(fx_status(&c).log_lo, 1u + (512u << 10) / sizeof big + 1);
+    for (uint32_t i = 0; i < 20; i++) {
+        fx_tick(&c);
+    }
+    cr_assert_eq(fx_status(&c).log_lo, 21u);
+}
+
 /* The shell bounds what is put out; what is learned waits in the log. */
 EDGE(no_more_is_applied_than_allowed)
 {
