@@ -21,6 +21,7 @@ int qn_asker_init(struct qn_asker *a, const struct qn_asker_opts *opts)
     QN_ASSERT(opts->open_max >= 1);
     *a = (struct qn_asker){
         .workload = opts->workload,
+        .mix = opts->mix != NULL ? opts->mix : &opts->workload->opts.mix,
         .value = opts->number << 40,
         .waiting = calloc(opts->open_max + 1, sizeof *a->waiting),
         .waiting_max = opts->open_max + 1, /* one may be asked before them */
@@ -94,9 +95,8 @@ void qn_asker_next(struct qn_asker *a, struct qn_request *out)
         take_waiting(a, out);
         return;
     }
-    const struct qn_mix *mix = &a->workload->opts.mix;
-    uint64_t sum = mix->upto[QN_OP_COUNT - 1];
-    enum qn_op op = qn_mix_pick(mix, qn_random_below(&a->walk.random, sum));
+    uint64_t sum = qn_mix_sum(a->mix);
+    enum qn_op op = qn_mix_pick(a->mix, qn_random_below(&a->walk.random, sum));
     enum qn_command command = first_command(a, op);
     bool writes = command == QN_COMMAND_SET || command == QN_COMMAND_CAS;
     *out = (struct qn_request){

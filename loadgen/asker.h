@@ -25,6 +25,7 @@
 
 struct qn_asker_opts {
     const struct qn_workload *workload; /* kept */
+    const struct qn_mix *mix;           /* kept; NULL: the workload's */
     uint64_t number;                    /* of this client, < clients */
     uint64_t clients;                   /* all that ask the same server */
     uint64_t seed;                      /* what it will ask */
@@ -34,6 +35,7 @@ struct qn_asker_opts {
 /** Private. */
 struct qn_asker {
     const struct qn_workload *workload;
+    const struct qn_mix *mix;
     struct qn_walk walk;
     uint64_t value;             /* unique values: the last one given out */
     struct qn_request *waiting; /* [waiting_max] a ring of second halves */

@@ -21,6 +21,7 @@ int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
     QN_ASSERT(opts->depth_max >= 1 && opts->depth_max <= QN_CLIENT_DEPTH_MAX);
     const struct qn_asker_opts asker = {
         .workload = opts->workload,
+        .mix = opts->mix,
         .number = opts->number,
         .clients = opts->clients,
         .seed = opts->seed,
@@ -204,6 +205,9 @@ void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
             return;
         }
         ask_one(c, l, now);
+        if (c->task.one_by_one) {
+            return;
+        }
     }
 }
 

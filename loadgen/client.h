@@ -41,6 +41,8 @@ struct qn_client_task {
                            instead of the mix at random; a closed loop */
     uint64_t first_key; /* preload only */
     uint64_t step;
+    bool one_by_one; /* open loop: a fill makes one request, so that each may
+                        take another lane */
     const struct qn_schedule *schedule; /* copied; NULL: closed loop */
 };
 
@@ -81,6 +83,7 @@ struct qn_lane {
 
 struct qn_client_opts {
     const struct qn_workload *workload; /* kept */
+    const struct qn_mix *mix;           /* kept; NULL: the workload's */
     uint32_t depth_max; /* of all its tasks, 1..QN_CLIENT_DEPTH_MAX */
     uint64_t number;    /* of this client, < clients */
     uint64_t clients;
@@ -146,7 +149,8 @@ static inline qn_time_t qn_client_due(const struct qn_client *c)
 }
 
 /**
- * Make the requests that are due; something must be. What the lanes held before
+ * Make the requests that are due, or one of them (one_by_one); something must
+ * be due. What the lanes held before
  * is forgotten: it must have been written.
  *
  * @param now     They are sent now.

@@ -118,14 +118,16 @@ static struct qn_conn *choose(struct qn_user *u, unsigned role)
     return chosen;
 }
 
-static void ask(struct qn_user *u)
+/* @return false if there is no connection for it: whichever is usable next
+ * will ask. */
+static bool ask(struct qn_user *u)
 {
     struct qn_conn *reads = choose(u, QN_CONN_READS);
     struct qn_conn *writes = reads != NULL && (reads->role & QN_CONN_WRITES)
                                  ? reads
                                  : choose(u, QN_CONN_WRITES);
     if (reads == NULL && writes == NULL) {
-        return; /* whichever is usable next will ask */
+        return false;
     }
     qn_client_fill(&u->client, qn_clock_now(),
                    reads != NULL ? &reads->lane : NULL,
@@ -136,6 +138,7 @@ static void ask(struct qn_user *u)
     if (writes != NULL && writes != reads) {
         send_filled(writes);
     }
+    return true;
 }
 
 void qn_user_pump(struct qn_user *u)
@@ -154,8 +157,7 @@ void qn_user_pump(struct qn_user *u)
         return;
     }
     qn_time_t now = qn_clock_now();
-    if (qn_client_due(&u->client) <= now) {
-        ask(u);
+    while (qn_client_due(&u->client) <= now && ask(u)) {
     }
     /* Still due at that time: no connection can be written to, and the next one
      * that can will pump. What has become due since is on the agenda. */

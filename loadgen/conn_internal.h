@@ -5,10 +5,12 @@
  * Clients with their libuv sockets: the part of a worker that moves bytes.
  *
  * A user is one client and its connections: one, or one to each address among
- * which it chooses. It works while its crew (all users of one worker) is at it,
- * and rests when its client's task is done, or when the crew is told to drain
- * and nothing is outstanding. When the last one rests, the crew's owner is
- * called. A lost connection stays DOWN until it is opened again.
+ * which it chooses. In an open loop whose reads have addresses of their own, a
+ * client is two users, one that reads and one for all else: neither waits for
+ * the other's servers. A user works while its crew (all users of one worker) is
+ * at it, and rests when its client's task is done, or when the crew is told to
+ * drain and nothing is outstanding. When the last one rests, the crew's owner
+ * is called. A lost connection stays DOWN until it is opened again.
  *
  * One thread: the loop's.
  */
@@ -35,6 +37,8 @@ struct qn_crew {
     bool resp3;
     bool draining;        /* no more requests */
     bool over;            /* the owner closes the handles */
+    struct qn_mix mix[2]; /* of each part of a client, if they are two */
+    uint32_t parts;       /* users per client: 1 or 2 */
     struct qn_user *user; /* [count] */
     uint32_t count;
     uint32_t resting;     /* of them */
@@ -53,6 +57,9 @@ enum qn_conn_state {
 
 /** What may be sent on a connection. */
 enum { QN_CONN_READS = 1, QN_CONN_WRITES = 2 };
+
+/** The two users of a client of two. */
+enum { QN_CONN_PART_WRITES, QN_CONN_PART_READS };
 
 /** All zero but for user, address, number and role: DOWN. */
 struct qn_conn {
@@ -76,12 +83,14 @@ struct qn_conn {
 struct qn_user {
     struct qn_crew *crew;
     uint32_t place;  /* in its crew */
-    uint32_t number; /* of all crews' */
+    uint32_t number; /* of its client, among all crews' */
+    uint32_t part;   /* of its client: QN_CONN_PART_..., 0 if it is whole */
     struct qn_client client;
     struct qn_conn *conn; /* [conn_count] */
     uint32_t conn_count;
     uint64_t random; /* which connection is next */
     bool resting;
+    bool limited; /* it may ask so much as can be recorded, and no more */
 };
 
 /** Connect; it must be DOWN. It works as soon as it is connected. */

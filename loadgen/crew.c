@@ -11,30 +11,80 @@
  * Users are numbered over all workers, and worker i of t has every t-th. A
  * user's number decides what it asks, when, and of whom, so the threads can be
  * changed without changing the load.
+ *
+ * A client of two parts (conn_internal.h) is two users with one number, each
+ * with its part of the mix and that share of the rate: a schedule needs no more
+ * than its own cursor, however long the other part's server is dead. One user
+ * that skips what it cannot send would have to remember all of it.
  */
 
-/* The share of `total` that user `number` of `users` gets. */
-static uint64_t share(uint64_t total, uint32_t number, uint32_t users)
+/* The share of `total` that client `number` of `clients` gets. */
+static uint64_t share(uint64_t total, uint32_t number, uint32_t clients)
 {
-    return total / users + (number < total % users);
+    return total / clients + (number < total % clients);
+}
+
+/* The part of all operations that a user's part of its client asks. */
+static double part_of(const struct qn_crew *crew, uint32_t part)
+{
+    return crew->parts == 1 ? 1
+                            : (double)qn_mix_sum(&crew->mix[part]) /
+                                  qn_mix_sum(&crew->plan->workload->opts.mix);
+}
+
+/* Both parts together are all of them. */
+static uint64_t part_requests(const struct qn_crew *crew, uint32_t part,
+                              uint64_t requests)
+{
+    uint64_t reads =
+        (uint64_t)((double)requests * part_of(crew, QN_CONN_PART_READS));
+    return crew->parts == 1             ? requests
+           : part == QN_CONN_PART_READS ? reads
+                                        : requests - reads;
 }
 
 static struct qn_client_task preload_task(const struct qn_worker_plan *plan,
-                                          uint32_t number)
+                                          uint32_t number, uint32_t part)
 {
+    bool stores = plan->preload && part == QN_CONN_PART_WRITES;
     const struct qn_workload_opts *o = &plan->workload->opts;
-    uint32_t users = plan->connections;
+    uint32_t clients = plan->connections;
     uint64_t bytes =
         qn_sizes_mean(&o->key_size) + qn_sizes_mean(&o->value_size);
     uint64_t fit = QN_WORKER_PRELOAD_BYTES / (bytes + 1);
     fit = QN_MAX(fit, (uint64_t)1);
     return (struct qn_client_task){
         .depth = (uint32_t)QN_MIN(fit, (uint64_t)QN_WORKER_PRELOAD_DEPTH),
-        .requests = plan->preload ? share(o->keys, number, users) : 0,
+        .requests = stores ? share(o->keys, number, clients) : 0,
         .preload = true,
         .first_key = number,
-        .step = users,
+        .step = clients,
     };
+}
+
+/* What nobody else draws from; a whole client's is its number's. */
+static uint64_t stream_of(uint32_t number, uint32_t part)
+{
+    return (uint64_t)part << 32 | number;
+}
+
+/* How many operations a user is to begin. */
+static uint64_t requests_of(struct qn_user *u, uint64_t requests)
+{
+    const struct qn_crew *crew = u->crew;
+    const struct qn_worker_plan *plan = crew->plan;
+    uint64_t most = UINT64_MAX;
+    if (requests != UINT64_MAX) {
+        most = share(part_requests(crew, u->part, requests), u->number,
+                     plan->connections);
+    }
+    if (plan->recorder == NULL) {
+        return most;
+    }
+    uint64_t limit =
+        part_requests(crew, u->part, plan->operations_max) / plan->connections;
+    u->limited = limit < most;
+    return QN_MIN(limit, most);
 }
 
 void qn_crew_begin(struct qn_crew *crew, uint32_t user, uint64_t requests,
@@ -43,24 +93,21 @@ void qn_crew_begin(struct qn_crew *crew, uint32_t user, uint64_t requests,
     const struct qn_worker_plan *plan = crew->plan;
     struct qn_user *u = &crew->user[user];
     struct qn_schedule schedule;
-    struct qn_client_task task = {.depth = plan->pipeline,
-                                  .requests = requests};
-    if (requests != UINT64_MAX) {
-        task.requests = share(requests, u->number, plan->connections);
-    }
-    if (plan->recorder != NULL) {
-        task.requests =
-            QN_MIN(task.requests, plan->operations_max / plan->connections);
-    }
-    if (plan->rate != NULL) {
-        uint64_t seed = qn_random_split(plan->seed, ~(uint64_t)u->number);
+    double part = part_of(crew, u->part);
+    struct qn_client_task task = {
+        .depth = plan->pipeline,
+        .one_by_one = plan->spread_requests && plan->rate != NULL,
+        .requests = part > 0 ? requests_of(u, requests) : 0};
+    if (plan->rate != NULL && part > 0) {
+        uint64_t seed =
+            qn_random_split(plan->seed, ~stream_of(u->number, u->part));
         const struct qn_schedule_opts opts = {
             .rate = plan->rate,
             .start = start,
             .poisson = plan->poisson,
             .number = u->number,
             .clients = plan->connections,
-            .share = 1,
+            .share = part,
             .seed = qn_random_next(&seed),
         };
         qn_schedule_init(&schedule, &opts);
@@ -78,6 +125,16 @@ void qn_crew_wake(struct qn_crew *crew)
     for (uint32_t i = 0; i < crew->count; i++) {
         qn_user_pump(&crew->user[i]);
     }
+}
+
+uint64_t qn_crew_spent(const struct qn_crew *crew)
+{
+    uint64_t spent = 0;
+    for (uint32_t i = 0; i < crew->count; i++) {
+        const struct qn_user *u = &crew->user[i];
+        spent += u->limited && u->client.task.requests == 0;
+    }
+    return spent;
 }
 
 uint64_t qn_crew_owed(const struct qn_crew *crew, qn_time_t now,
@@ -113,11 +170,21 @@ static uint32_t groups_of(const struct qn_worker_plan *plan,
     return roles ? 2 : 1;
 }
 
-static uint32_t conns_per_user(const struct qn_worker_plan *plan)
+static uint32_t conns_per_client(const struct qn_worker_plan *plan)
 {
     struct group group[2];
     uint32_t groups = groups_of(plan, group);
     return plan->spread_requests ? plan->address_count : groups;
+}
+
+/* An open loop with roles has a user for each. */
+static void make_parts(struct qn_crew *crew)
+{
+    const struct qn_mix *whole = &crew->plan->workload->opts.mix;
+    bool apart = crew->plan->rate != NULL && crew->plan->reader_count > 0;
+    crew->parts = apart ? 2 : 1;
+    crew->mix[QN_CONN_PART_READS] = qn_mix_part(whole, true);
+    crew->mix[QN_CONN_PART_WRITES] = qn_mix_part(whole, false);
 }
 
 static int make_conn(const struct qn_worker_plan *plan, struct qn_user *u,
@@ -136,18 +203,40 @@ static int make_conn(const struct qn_worker_plan *plan, struct qn_user *u,
     return QN_OK;
 }
 
+static int make_conns(const struct qn_worker_plan *plan, struct qn_user *u)
+{
+    struct group group[2];
+    uint32_t groups = groups_of(plan, group);
+    for (uint32_t g = 0; g < groups; g++) {
+        if (u->crew->parts > 1 && g != u->part) {
+            continue;
+        }
+        uint32_t n = plan->spread_requests ? group[g].count : 1;
+        for (uint32_t k = 0; k < n; k++) {
+            uint32_t address =
+                group[g].first + (u->number + k) % group[g].count;
+            if (make_conn(plan, u, address, group[g].role) != QN_OK) {
+                return QN_ENOMEM;
+            }
+        }
+    }
+    return QN_OK;
+}
+
 static int make_user(struct qn_crew *crew, const struct qn_worker_plan *plan,
-                     uint32_t i, uint32_t number)
+                     uint32_t i, uint32_t number, uint32_t part)
 {
     struct qn_user *u = &crew->user[i];
-    struct qn_client_task task = preload_task(plan, number);
-    uint64_t seed = qn_random_split(plan->seed, number);
+    struct qn_client_task task = preload_task(plan, number, part);
+    uint64_t seed = qn_random_split(plan->seed, stream_of(number, part));
     u->crew = crew;
     u->place = i;
     u->number = number;
+    u->part = part;
     u->conn = &crew->conn[crew->conn_count];
     const struct qn_client_opts opts = {
         .workload = plan->workload,
+        .mix = crew->parts > 1 ? &crew->mix[part] : NULL,
         .depth_max = QN_MAX(plan->pipeline, task.depth),
         .number = number,
         .clients = plan->connections,
@@ -160,19 +249,8 @@ static int make_user(struct qn_crew *crew, const struct qn_worker_plan *plan,
         return QN_ENOMEM;
     }
     u->random = qn_random_next(&seed);
-    struct group group[2];
-    uint32_t groups = groups_of(plan, group);
-    for (uint32_t g = 0; g < groups; g++) {
-        uint32_t n = plan->spread_requests ? group[g].count : 1;
-        for (uint32_t k = 0; k < n; k++) {
-            uint32_t address = group[g].first + (number + k) % group[g].count;
-            if (make_conn(plan, u, address, group[g].role) != QN_OK) {
-                return QN_ENOMEM;
-            }
-        }
-    }
     qn_client_begin(&u->client, &task);
-    return QN_OK;
+    return make_conns(plan, u);
 }
 
 int qn_crew_init(struct qn_crew *crew, const struct qn_worker_plan *plan,
@@ -181,17 +259,20 @@ int qn_crew_init(struct qn_crew *crew, const struct qn_worker_plan *plan,
     crew->plan = plan;
     crew->silence = plan->silence;
     crew->resp3 = plan->resp3;
-    crew->count = (uint32_t)share(plan->connections, index, plan->threads);
+    uint32_t clients = (uint32_t)share(plan->connections, index, plan->threads);
+    make_parts(crew);
+    crew->count = clients * crew->parts;
     crew->read_buf = malloc(QN_CONN_READ_BYTES);
     crew->user = calloc(crew->count, sizeof *crew->user);
     crew->conn =
-        calloc((size_t)crew->count * conns_per_user(plan), sizeof *crew->conn);
+        calloc((size_t)clients * conns_per_client(plan), sizeof *crew->conn);
     if (crew->user == NULL || crew->conn == NULL || crew->read_buf == NULL ||
         qn_agenda_init(&crew->agenda, crew->count) != QN_OK) {
         return QN_ENOMEM;
     }
     for (uint32_t i = 0; i < crew->count; i++) {
-        if (make_user(crew, plan, i, index + i * plan->threads) != QN_OK) {
+        uint32_t number = index + i / crew->parts * plan->threads;
+        if (make_user(crew, plan, i, number, i % crew->parts) != QN_OK) {
             return QN_ENOMEM;
         }
     }

@@ -7,8 +7,8 @@
 #include "loadgen/worker.h"
 
 /**
- * Make every threads-th user of the plan from `index` on, with the task to
- * preload its share. loop, stats and all_rest must be set.
+ * Make the users of every threads-th client of the plan from `index` on, with
+ * the task to preload its share. loop, stats and all_rest must be set.
  *
  * @return QN_OK or QN_ENOMEM; qn_crew_fini in both cases.
  */
@@ -33,5 +33,8 @@ void qn_crew_wake(struct qn_crew *crew);
  *  are due and not sent. */
 uint64_t qn_crew_owed(const struct qn_crew *crew, qn_time_t now,
                       uint64_t *unsent);
+
+/** How many users have asked as much as can be recorded, and asked no more. */
+uint64_t qn_crew_spent(const struct qn_crew *crew);
 
 #endif

@@ -107,3 +107,15 @@ int qn_mix_parse(struct qn_mix *mix, const char *text, char *error,
     }
     return QN_OK;
 }
+
+struct qn_mix qn_mix_part(const struct qn_mix *m, bool reads)
+{
+    struct qn_mix part;
+    uint32_t sum = 0;
+    for (int op = 0; op < QN_OP_COUNT; op++) {
+        bool in = qn_op_is_read((enum qn_op)op) == reads;
+        sum += in ? qn_mix_weight(m, (enum qn_op)op) : 0;
+        part.upto[op] = sum;
+    }
+    return part;
+}

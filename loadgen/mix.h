@@ -81,6 +81,16 @@ static inline uint32_t qn_mix_weight(const struct qn_mix *m, enum qn_op op)
     return m->upto[op] - (op > 0 ? m->upto[op - 1] : 0);
 }
 
+/** The sum of all weights. */
+static inline uint32_t qn_mix_sum(const struct qn_mix *m)
+{
+    return m->upto[QN_OP_COUNT - 1];
+}
+
+/** What is left of a mix: only what reads, or only all else. Its sum may be
+ *  0. */
+struct qn_mix qn_mix_part(const struct qn_mix *m, bool reads);
+
 /** The operation for a random number in [0, upto[QN_OP_COUNT - 1]). */
 static inline enum qn_op qn_mix_pick(const struct qn_mix *m, uint64_t r)
 {

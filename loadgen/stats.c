@@ -27,6 +27,7 @@ void qn_stats_merge(struct qn_stats *to, const struct qn_stats *from)
     to->disconnects += from->disconnects;
     to->unanswered += from->unanswered;
     to->unsent += from->unsent;
+    to->spent += from->spent;
     to->waiting += from->waiting;
     keep_first(to->first_error, from->first_error);
     keep_first(to->first_wrong, from->first_wrong);
@@ -50,6 +51,7 @@ void qn_stats_clear(struct qn_stats *s)
     s->disconnects = 0;
     s->unanswered = 0;
     s->unsent = 0;
+    s->spent = 0;
     s->waiting = 0;
     s->first_error[0] = '\0';
     s->first_wrong[0] = '\0';

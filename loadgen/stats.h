@@ -29,6 +29,8 @@ struct qn_stats {
     uint64_t disconnects; /* connections lost */
     uint64_t unanswered;  /* requests lost with them: outcome unknown */
     uint64_t unsent;      /* open loop: due before the end, never sent */
+    uint64_t spent;       /* clients that stopped early: all that can be
+                             recorded was used up */
     uint64_t waiting;     /* asked and not answered, or due and not sent, when
                              this was handed in; 0 in a total */
     FILE *raw; /* each answer that counts is written there too, as "get 1234

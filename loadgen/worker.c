@@ -15,7 +15,8 @@
  *     PRELOAD  all shares are stored; then all workers meet
  *     WARMUP   the timer
  *     SETTLE   all replies have come (only if requests are counted)
- *     MEASURE  the timer, or all counted requests are answered
+ *     MEASURE  the timer, or all counted requests are answered, or all that can
+ *              be recorded
  *     DRAIN    all replies have come, or the grace is over
  *     OVER     every handle is closed
  */
@@ -96,6 +97,7 @@ static void finish(struct qn_worker *w)
         qn_client_lost(&w->crew.conn[i].lane, w->stats);
     }
     w->stats->unsent = w->unsent;
+    w->stats->spent = qn_crew_spent(&w->crew);
     qn_collect_hand_in(w->plan->measured, w->stats, w->measure_end, true);
     uv_walk(&w->loop, close_handle, w);
 }
@@ -139,7 +141,8 @@ static void begin_measure(struct qn_worker *w)
     w->stats->raw = plan->raw;
     qn_collect_hand_in(plan->measured, w->stats, now, false);
     w->phase = MEASURE;
-    if (w->stopping) {
+    bool spent = plan->requests == 0 && w->crew.resting == w->crew.count;
+    if (w->stopping || spent) {
         end_measure(w);
         return;
     }

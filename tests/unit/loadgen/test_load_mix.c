@@ -81,6 +81,27 @@ Test(mix, says_what_is_wrong_and_changes_nothing)
     }
 }
 
+Test(mix, its_two_parts_are_all_of_it)
+{
+    cr_assert_eq(parse("get:5,set:3,scan:2,ping:1,rmw:4"), QN_OK);
+    struct qn_mix reads = qn_mix_part(&mix, true);
+    struct qn_mix rest = qn_mix_part(&mix, false);
+    cr_assert_eq(qn_mix_sum(&reads), 7);
+    cr_assert_eq(qn_mix_sum(&rest), 8);
+    for (int op = 0; op < QN_OP_COUNT; op++) {
+        cr_assert_eq(qn_mix_weight(&reads, (enum qn_op)op) +
+                         qn_mix_weight(&rest, (enum qn_op)op),
+                     qn_mix_weight(&mix, (enum qn_op)op));
+    }
+    for (uint64_t r = 0; r < 7; r++) {
+        cr_assert(qn_op_is_read(qn_mix_pick(&reads, r)));
+        cr_assert(!qn_op_is_read(qn_mix_pick(&rest, r)));
+    }
+    cr_assert_eq(parse("set"), QN_OK);
+    reads = qn_mix_part(&mix, true);
+    cr_assert_eq(qn_mix_sum(&reads), 0);
+}
+
 Test(mix, the_largest_weight_is_accepted)
 {
     cr_assert_eq(parse("get:1000000"), QN_OK);

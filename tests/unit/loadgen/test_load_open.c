@@ -147,6 +147,20 @@ Test(load_open, a_role_that_is_missing_holds_the_rest_back_in_order)
     tear_down();
 }
 
+/* What became due together may go to several servers, one at a time. */
+Test(load_open, one_by_one_each_request_takes_its_lane)
+{
+    set_up("ping", 10, UINT64_MAX);
+    client.task.one_by_one = true;
+    for (uint32_t i = 0; i < 6; i++) {
+        cr_assert_eq(qn_client_due(&client), (1 + 2 * i) * QN_MS / 2);
+        qn_client_fill(&client, 20 * QN_MS, &lane[i % 2], &lane[i % 2]);
+        cr_assert_eq(lane[0].asked + lane[1].asked, i + 1);
+    }
+    cr_assert_eq(lane[0].asked, 3);
+    tear_down();
+}
+
 Test(load_open, a_history_knows_what_was_asked_and_answered)
 {
     set_up("set", 10, UINT64_MAX);
