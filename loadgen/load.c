@@ -39,6 +39,10 @@ static void raise_descriptor_limit(uint64_t connections)
 
 static int report(struct qn_load *l)
 {
+    char key_size[QN_SIZES_TEXT_MAX];
+    char value_size[QN_SIZES_TEXT_MAX];
+    qn_sizes_print(&l->workload.opts.key_size, key_size);
+    qn_sizes_print(&l->workload.opts.value_size, value_size);
     const char *address[QN_LOAD_ADDRESSES_MAX];
     for (uint32_t i = 0; i < l->address_count; i++) {
         address[i] = l->address[i].text;
@@ -53,8 +57,8 @@ static int report(struct qn_load *l)
         .pipeline = l->pipeline,
         .threads = l->threads,
         .keys = l->workload_opts.keys,
-        .key_size = l->recipe.key_size,
-        .value_size = l->recipe.value_size,
+        .key_size = key_size,
+        .value_size = value_size,
         .seed = l->seed,
         .seconds = l->measured,
         .own_cpu_ns = l->own_cpu_ns,
@@ -67,6 +71,7 @@ static int report(struct qn_load *l)
         .silence = l->plan.silence,
         .address = address,
         .address_count = l->address_count,
+        .verdict = l->verdict.name != NULL ? &l->verdict : NULL,
     };
     char error[QN_OUTPUT_ERROR_MAX];
     if (qn_output_finish(&l->output, &r, error) != QN_OK) {
@@ -101,11 +106,12 @@ int qn_load(int argc, char **argv)
     }
     status = 1;
     int err = qn_load_prepare(&l);
-    if (err != QN_OK) {
+    if (err == QN_ENOMEM) {
         fprintf(stderr, "quoin load: %s\n", qn_strerror(err));
-    } else if (qn_load_run(&l) == QN_OK) {
-        status = report(&l);
+    } else if (err == QN_OK && qn_load_run(&l) == QN_OK) {
         int verdict = l.verify ? qn_load_judge(&l) : 0;
+        status = report(&l);
+        qn_load_print_verdict(&l);
         status = verdict != 0 ? verdict : status;
     }
     qn_load_clean_up(&l);

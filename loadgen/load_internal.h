@@ -2,8 +2,9 @@
 #define QN_LOADGEN_LOAD_INTERNAL_H
 
 /**
- * `quoin load` in three files: options (load_options.c), the run as the main
- * thread sees it (load_run.c), and what is done with both (load.c). One thread.
+ * `quoin load` itself: options (load_options.c), where its threads run
+ * (load_pin.c), the run as the main thread sees it (load_run.c), what --verify
+ * asks and finds (load_verify.c), and all that together (load.c). One thread.
  */
 
 #include "loadgen/address.h"
@@ -11,6 +12,7 @@
 #include "loadgen/collect.h"
 #include "loadgen/output.h"
 #include "loadgen/recipe.h"
+#include "loadgen/verify/verify.h"
 #include "loadgen/worker.h"
 
 #include <pthread.h>
@@ -45,11 +47,8 @@ struct qn_load {
     struct qn_output output;
     bool spread_requests;
     bool poisson;
-    const char *raw;
-    FILE *raw_file;
     bool cas_given;
     bool verify;
-    const char *verify_svg;
     const char *rate_text; /* NULL: closed loop */
     const char *pin_text;
     pid_t pid[QN_LOAD_PIDS_MAX];
@@ -74,6 +73,8 @@ struct qn_load {
     struct qn_report_second *run;   /* [repeat] each as a whole */
     uint32_t run_count;             /* of them, finished */
     struct qn_report_second warmed; /* warm-up of the first run */
+    struct qn_verify_result verified;
+    struct qn_report_verdict verdict; /* no name: not judged */
     struct qn_collect_recent *recent;
     struct qn_op_stats *sum; /* scratch */
 };
@@ -99,12 +100,16 @@ int qn_load_check_verify(struct qn_load *l);
  *  @return QN_OK; QN_EINVAL if it does not, and a line has said so. */
 int qn_load_probe_cas(struct qn_load *l);
 
-/** Judge what was recorded, and print it. @return the exit status: 0; 1 if it
- *  could not be judged; as qn_verify_status. */
+/** Judge what was recorded: fills `verified` and `verdict`, prints violations.
+ *  @return the exit status: 0; 1 if it could not be judged, and a line has said
+ *  why; as qn_verify_status. */
 int qn_load_judge(struct qn_load *l);
 
-/** Make what the runs need. @return QN_OK; QN_ENOMEM, and qn_load_clean_up is
- *  still to be called. */
+/** One line, if it was judged. */
+void qn_load_print_verdict(const struct qn_load *l);
+
+/** Make what the runs need. @return QN_OK; QN_ENOMEM; QN_EIO, and a line has
+ *  said why. qn_load_clean_up is still to be called. */
 int qn_load_prepare(struct qn_load *l);
 
 /** Preload, then warm up and measure as often as is wished. @return QN_OK, also

@@ -133,17 +133,16 @@ static int take_cas(const struct qn_option *o, const char *text)
 }
 
 static const char summary[] =
-    "Drive a RESP server and say how fast it answers. Without --rate each\n"
-    "connection asks again when its last batch is answered; with it requests\n"
-    "have a schedule, and latency counts from there. Values read are checked.\n"
-    "Counts and sizes take k, m, g, ki, mi, gi.";
+    "Ask a RESP server, check its answers, say how fast it was. N: 5, 5k, 5mi";
 
 static bool parse_options(struct qn_load *l, int argc, char **argv,
                           int *exit_status)
 {
     struct qn_workload_opts *w = &l->workload_opts;
     struct qn_recipe *r = &l->recipe;
+    struct qn_output *out = &l->output;
     const struct qn_option table[] = {
+        QN_OPTION_HEADING("Servers"),
         {"to", "ADDR", take_to, l, "HOST:PORT or unix:PATH; repeat for several",
          0, 0},
         {"read-from", "ADDR", take_read_from, l,
@@ -152,15 +151,8 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
          "among addresses: connection (default) or request", 0, 0},
         {"connections", "N", qn_option_count, &l->connections,
          "dealt to the addresses in turn (50)", 1, CONNECTIONS_MAX},
-        {"pipeline", "N", qn_option_count, &l->pipeline,
-         "requests outstanding per connection (1; 64 with --rate)", 1,
-         QN_CLIENT_DEPTH_MAX},
-        {"rate", "R", take_rate, l,
-         "open loop: per second; 50k, or 10k..90k, or 10k,20k", 0, 0},
-        {"arrivals", "HOW", take_arrivals, &l->poisson,
-         "with --rate: constant (default) or poisson", 0, 0},
-        {"workload", "NAME", qn_option_string, &r->workload,
-         "ycsb-a ycsb-b ycsb-c ycsb-d ycsb-f: mix, dist and sizes", 0, 0},
+        {"resp3", NULL, qn_option_flag, &l->resp3, "begin with HELLO 3", 0, 0},
+        QN_OPTION_HEADING("Requests"),
         {"mix", "NAME:WEIGHT,...", qn_option_string, &r->mix,
          "of " QN_MIX_NAMES, 0, 0},
         {"dist", "NAME", qn_option_string, &r->dist,
@@ -171,9 +163,21 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
          "bytes: 16, 16..250 or etc (16)", 0, 0},
         {"value-size", "N", qn_option_string, &r->value_size,
          "bytes: 100, 16..4096 or etc (16)", 0, 0},
+        {"workload", "NAME", qn_option_string, &r->workload,
+         "ycsb-a ycsb-b ycsb-c ycsb-d ycsb-f: mix, dist and sizes", 0, 0},
         {"mset-keys", "N", qn_option_count, &w->mset_keys, "keys per MSET (10)",
          1, QN_MSET_KEYS_MAX},
         {"cas", "FORM", take_cas, l, "how to say it: auto, ifeq or eval", 0, 0},
+        {"seed", "N", qn_option_count, &l->seed,
+         "repeats the same requests (random, printed)", 0, 0},
+        QN_OPTION_HEADING("Load"),
+        {"rate", "R", take_rate, l,
+         "open loop, requests/s: 50k, or 10k..90k, or 10k,20k", 0, 0},
+        {"arrivals", "HOW", take_arrivals, &l->poisson,
+         "with --rate: constant (default) or poisson", 0, 0},
+        {"pipeline", "N", qn_option_count, &l->pipeline,
+         "requests outstanding per connection (1; 64 with --rate)", 1,
+         QN_CLIENT_DEPTH_MAX},
         {"preload", NULL, qn_option_flag, &l->preload,
          "SET every key before the rest begins", 0, 0},
         {"warmup", "S", qn_option_double, &l->warmup,
@@ -187,28 +191,26 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
          1, QN_LOAD_THREADS_MAX},
         {"pin", "CPUS", qn_option_string, &l->pin_text,
          "of its threads: auto (default), none or 2,3,...", 0, 0},
-        {"seed", "N", qn_option_count, &l->seed,
-         "repeats the same requests (random, printed)", 0, 0},
-        {"resp3", NULL, qn_option_flag, &l->resp3, "begin with HELLO 3", 0, 0},
-        {"raw", "FILE", qn_option_string, &l->raw,
+        QN_OPTION_HEADING("Results"),
+        {"json", NULL, qn_option_flag, &out->json,
+         "a line of JSON each second, the summary last", 0, 0},
+        {"csv", "FILE", qn_option_string, &out->csv,
+         "a row per second and kind of operation", 0, 0},
+        {"hgrm", "FILE", qn_option_string, &out->hgrm,
+         "percentiles for the HdrHistogram plotter", 0, 0},
+        {"plot", "FILE", qn_option_string, &out->plot,
+         "a picture (SVG): throughput, latency, percentiles", 0, 0},
+        {"raw", "FILE", qn_option_string, &out->raw,
          "each answer: kind, response and service time in ns", 0, 0},
         {"verify", NULL, qn_option_flag, &l->verify,
          "judge if all answers were linearizable; status 3: no", 0, 0},
-        {"verify-svg", "FILE", qn_option_string, &l->verify_svg,
+        {"verify-svg", "FILE", qn_option_string, &out->verify_svg,
          "the first violation as a time line", 0, 0},
         {"cpu-of", "PID,...", take_cpu_of, l,
          "running processes: report their CPU time per operation", 0, 0},
         {"cpu-tree", "PID", take_cpu_tree, l,
          "the same for a running process and its descendants", 0, 0},
-        {"json", NULL, qn_option_flag, &l->output.json,
-         "a line of JSON each second, the summary last", 0, 0},
-        {"csv", "FILE", qn_option_string, &l->output.csv,
-         "a row per second and kind of operation", 0, 0},
-        {"hgrm", "FILE", qn_option_string, &l->output.hgrm,
-         "percentiles for the HdrHistogram plotter", 0, 0},
-        {"plot", "FILE", qn_option_string, &l->output.plot,
-         "a picture (SVG): throughput, latency, percentiles", 0, 0},
-        {"verbose", NULL, qn_option_flag, &l->output.live,
+        {"verbose", NULL, qn_option_flag, &out->live,
          "a line each second, also if stderr is no terminal", 0, 0},
     };
     const struct qn_options o = {"quoin load", summary, table,
@@ -298,15 +300,6 @@ static int resolve_all(struct qn_load *l)
     return err;
 }
 
-static int open_raw(struct qn_load *l)
-{
-    if (l->raw != NULL && (l->raw_file = fopen(l->raw, "w")) == NULL) {
-        fprintf(stderr, "quoin load: --raw %s: %s\n", l->raw, strerror(errno));
-        return QN_EINVAL;
-    }
-    return QN_OK;
-}
-
 bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
 {
     *l = (struct qn_load){
@@ -329,5 +322,5 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
     l->threads = QN_MIN(l->threads, l->connections);
     return check_options(l) == QN_OK && check_rate(l) == QN_OK &&
            qn_load_check_verify(l) == QN_OK && qn_load_pin(l) == QN_OK &&
-           resolve_all(l) == QN_OK && open_raw(l) == QN_OK;
+           resolve_all(l) == QN_OK;
 }

@@ -78,7 +78,7 @@ static void make_plan(struct qn_load *l)
         .pipeline = (uint32_t)l->pipeline,
         .requests = l->requests,
         .seed = l->seed,
-        .raw = l->raw_file,
+        .raw = qn_output_raw(&l->output),
         .recorder = l->verify ? l->recorder : NULL,
         .operations_max = QN_LOAD_VERIFY_MAX,
         .resp3 = l->resp3,
@@ -89,6 +89,11 @@ static void make_plan(struct qn_load *l)
 
 int qn_load_prepare(struct qn_load *l)
 {
+    char error[QN_OUTPUT_ERROR_MAX];
+    if (qn_output_begin(&l->output, error) != QN_OK) {
+        fprintf(stderr, "quoin load: %s\n", error);
+        return QN_EIO;
+    }
     make_plan(l);
     l->recent = calloc(1, sizeof *l->recent);
     l->sum = calloc(1, sizeof *l->sum);
@@ -360,9 +365,6 @@ void qn_load_clean_up(struct qn_load *l)
     free(l->sum);
     free(l->total);
     free(l->run);
-    if (l->raw_file != NULL && fclose(l->raw_file) != 0) {
-        fprintf(stderr, "quoin load: --raw %s: %s\n", l->raw, strerror(errno));
-    }
     for (uint32_t i = 0; i < l->threads; i++) {
         qn_recorder_fini(&l->recorder[i]);
     }

@@ -99,7 +99,7 @@ static const char *refusal(const struct qn_load *l)
 int qn_load_check_verify(struct qn_load *l)
 {
     if (!l->verify) {
-        if (l->verify_svg != NULL) {
+        if (l->output.verify_svg != NULL) {
             fprintf(stderr, "quoin load: --verify-svg needs --verify\n");
             return QN_EINVAL;
         }
@@ -122,6 +122,12 @@ int qn_load_check_verify(struct qn_load *l)
 
 /* ---- after it ---- */
 
+/* Findings are told where the table is told. */
+static FILE *text_of(const struct qn_load *l)
+{
+    return l->output.json ? stderr : stdout;
+}
+
 static int judge(struct qn_load *l, struct qn_history *h)
 {
     int err = QN_OK;
@@ -132,13 +138,12 @@ static int judge(struct qn_load *l, struct qn_history *h)
         err = qn_history_group(h);
     }
     const struct qn_verify_opts opts = {
-        .report = l->output.json ? stderr : stdout,
-        .svg = l->verify_svg,
+        .report = text_of(l),
+        .svg = l->output.verify_svg,
         .explained_max = 1,
     };
-    struct qn_verify_result result;
     if (err == QN_OK) {
-        err = qn_verify(h, &opts, &result);
+        err = qn_verify(h, &opts, &l->verified);
     }
     if (err != QN_OK) {
         /* A recorder that refuses was short of memory. */
@@ -146,8 +151,20 @@ static int judge(struct qn_load *l, struct qn_history *h)
                 qn_strerror(err == QN_EINVAL ? QN_ENOMEM : err));
         return 1;
     }
-    qn_verify_print(opts.report, &result);
-    return qn_verify_status(&result);
+    const struct qn_verify_result *r = &l->verified;
+    l->verdict = (struct qn_report_verdict){
+        qn_verify_name(r), r->records, r->keys, r->violations, r->undecided};
+    if (r->violations > 0 || r->undecided > 0) {
+        fputc('\n', opts.report);
+    }
+    return qn_verify_status(r);
+}
+
+void qn_load_print_verdict(const struct qn_load *l)
+{
+    if (l->verdict.name != NULL) {
+        qn_verify_print(text_of(l), &l->verified);
+    }
 }
 
 int qn_load_judge(struct qn_load *l)

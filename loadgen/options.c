@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +79,8 @@ int qn_option_double(const struct qn_option *o, const char *text)
 {
     char *end;
     double x = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(x) || x < 0) {
+    bool in_range = x >= 0 && x <= QN_OPTION_DOUBLE_MAX; /* no NaN is */
+    if (end == text || *end != '\0' || !in_range) {
         return QN_EINVAL;
     }
     *(double *)o->to = x;
@@ -89,8 +89,14 @@ int qn_option_double(const struct qn_option *o, const char *text)
 
 static void print_help(const struct qn_options *o)
 {
-    printf("usage: %s [OPTIONS]\n%s\n\n", o->program, o->summary);
+    bool grouped = o->table[0].parse == NULL;
+    printf("usage: %s [OPTIONS]\n%s\n%s", o->program, o->summary,
+           grouped ? "" : "\n");
     for (size_t i = 0; i < o->count; i++) {
+        if (o->table[i].parse == NULL) {
+            printf("%s:\n", o->table[i].help);
+            continue;
+        }
         char left[64];
         const char *arg = o->table[i].arg;
         snprintf(left, sizeof left, "--%s%s%s", o->table[i].name,
@@ -103,7 +109,7 @@ static const struct qn_option *find(const struct qn_options *o,
                                     const char *name, size_t len)
 {
     for (size_t i = 0; i < o->count; i++) {
-        if (strlen(o->table[i].name) == len &&
+        if (o->table[i].parse != NULL && strlen(o->table[i].name) == len &&
             memcmp(o->table[i].name, name, len) == 0) {
             return &o->table[i];
         }
@@ -117,11 +123,13 @@ static void print_unknown(const struct qn_options *o, const char *typed)
     const char *bare = typed + strspn(typed, "-");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(bare, "="), bare);
     const char *near = NULL;
-    if (name[0] != '\0' && typed[0] == '-') {
+    if (strcmp(name, "h") == 0 || qn_edit_distance(name, "help") <= 1) {
+        near = "help";
+    } else if (name[0] != '\0' && typed[0] == '-') {
         near =
             qn_nearest(name, &o->table[0].name, sizeof o->table[0], o->count);
     }
-    if (near != NULL) {
+    if (near != NULL && near[0] != '\0') { /* a heading has no name */
         fprintf(stderr, "%s: no option '%s'; did you mean '--%s'?\n",
                 o->program, typed, near);
     } else {

@@ -33,10 +33,16 @@ struct qn_option;
  *  error if the function has printed a better line itself. */
 typedef int qn_option_fn(const struct qn_option *o, const char *text);
 
+/** A row of the table that is no option: the help goes on under this title. */
+#define QN_OPTION_HEADING(title)                                               \
+    {                                                                          \
+        "", NULL, NULL, NULL, title, 0, 0                                      \
+    }
+
 struct qn_option {
     const char *name;    /* without the dashes */
     const char *arg;     /* what the help calls the value; NULL: takes none */
-    qn_option_fn *parse; /* called once per occurrence */
+    qn_option_fn *parse; /* called once per occurrence; NULL: a heading */
     void *to;            /* where the value goes; its type is parse's affair */
     const char *help;
     uint64_t min; /* qn_option_count only */
@@ -63,7 +69,10 @@ bool qn_options_parse(const struct qn_options *o, int argc, char **argv,
 qn_option_fn qn_option_flag;   /* to: bool, becomes true */
 qn_option_fn qn_option_string; /* to: const char * */
 qn_option_fn qn_option_count;  /* to: uint64_t, as qn_parse_count */
-qn_option_fn qn_option_double; /* to: double, finite and >= 0 */
+qn_option_fn qn_option_double; /* to: double, 0 to QN_OPTION_DOUBLE_MAX */
+
+/** Seconds, say: 31 years of them, in 63 bits of nanoseconds. */
+#define QN_OPTION_DOUBLE_MAX 1e9
 
 /**
  * A count or a size: digits and perhaps a suffix, k m g (powers of 1000) or

@@ -22,7 +22,7 @@
  * A FIFO is not opened for trying: its reader would see the end of the file.
  */
 
-enum { FILES = 3 };
+enum { FILES = 5 };
 
 struct wish {
     const char *option;
@@ -34,6 +34,8 @@ static void wishes_of(const struct qn_output *o, struct wish wish[FILES])
     wish[0] = (struct wish){"--hgrm", o->hgrm};
     wish[1] = (struct wish){"--csv", o->csv};
     wish[2] = (struct wish){"--plot", o->plot};
+    wish[3] = (struct wish){"--raw", o->raw};
+    wish[4] = (struct wish){"--verify-svg", o->verify_svg};
 }
 
 /* ---- before the run ---- */
@@ -121,6 +123,24 @@ int qn_output_check(const struct qn_output *o, char *error)
 
 /* ---- the run ---- */
 
+static int fail(char *error, const char *option, const char *path, int why)
+{
+    snprintf(error, QN_OUTPUT_ERROR_MAX, "%s: cannot write %s: %s", option,
+             path, strerror(why));
+    return QN_EIO;
+}
+
+int qn_output_begin(struct qn_output *o, char *error)
+{
+    if (o->raw != NULL) {
+        o->raw_file = fopen(o->raw, "we");
+        if (o->raw_file == NULL) {
+            return fail(error, "--raw", o->raw, errno);
+        }
+    }
+    return QN_OK;
+}
+
 static void open_csv(struct qn_output *o)
 {
     o->csv_file = fopen(o->csv, "we");
@@ -176,13 +196,6 @@ void qn_output_second(struct qn_output *o, const struct qn_report_second *s)
 }
 
 /* ---- the end ---- */
-
-static int fail(char *error, const char *option, const char *path, int why)
-{
-    snprintf(error, QN_OUTPUT_ERROR_MAX, "%s: cannot write %s: %s", option,
-             path, strerror(why));
-    return QN_EIO;
-}
 
 /* Close; what went wrong with any write shows here. @return 0 or an errno. */
 static int close_written(FILE *f)
@@ -256,10 +269,20 @@ static int finish_stdout(struct qn_output *o, const struct qn_report *r,
     return err;
 }
 
+static int finish_raw(struct qn_output *o, char *error)
+{
+    int why = close_written(o->raw_file);
+    o->raw_file = NULL;
+    return why == 0 ? QN_OK : fail(error, "--raw", o->raw, why);
+}
+
 int qn_output_finish(struct qn_output *o, const struct qn_report *r,
                      char *error)
 {
     int err = finish_stdout(o, r, error);
+    if (err == QN_OK && o->raw_file != NULL) {
+        err = finish_raw(o, error);
+    }
     if (err == QN_OK && o->csv != NULL) {
         err = finish_csv(o, error);
     }
@@ -280,6 +303,10 @@ void qn_output_close(struct qn_output *o)
     if (o->csv_file != NULL) {
         fclose(o->csv_file);
         o->csv_file = NULL;
+    }
+    if (o->raw_file != NULL) {
+        fclose(o->raw_file);
+        o->raw_file = NULL;
     }
     free(o->second);
     o->second = NULL;

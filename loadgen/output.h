@@ -7,7 +7,8 @@
  *
  * Files are tried before the run, so that an hour of load is not lost to a
  * mistyped folder, and left alone until there is something to write: the CSV
- * grows with each second, the others are written at the end.
+ * grows with each second, --raw with each answer, the others are written at the
+ * end.
  *
  * One thread.
  */
@@ -28,7 +29,10 @@ struct qn_output {
     const char *hgrm; /* paths; NULL: not wanted. Kept until finished */
     const char *csv;
     const char *plot;
+    const char *raw;        /* written by the workers */
+    const char *verify_svg; /* written by who judges */
     /* private */
+    FILE *raw_file;
     FILE *csv_file;
     int csv_errno; /* of what went wrong first */
     uint32_t count;
@@ -45,6 +49,16 @@ struct qn_output {
  * @return QN_OK or QN_EINVAL.
  */
 int qn_output_check(const struct qn_output *o, char *error);
+
+/** The run begins: what is written from its first answer on is opened.
+ *  @param error  As above. @return QN_OK or QN_EIO. */
+int qn_output_begin(struct qn_output *o, char *error);
+
+/** For the workers: --raw's file; NULL: not wanted. After qn_output_begin. */
+static inline FILE *qn_output_raw(const struct qn_output *o)
+{
+    return o->raw_file;
+}
 
 /** One more second of the run. Never fails: what could not be written is told
  *  at the end. */

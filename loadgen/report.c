@@ -168,7 +168,9 @@ static void print_trouble(FILE *to, const struct qn_stats *total,
                           const struct qn_op_stats *sum)
 {
     if (sum->misses > 0) {
-        fprintf(to, "%" PRIu64 " GETs found no value (--preload stores all)\n",
+        fprintf(to,
+                "%" PRIu64 " operations found no value or another one "
+                "(--preload stores all)\n",
                 sum->misses);
     }
     if (sum->errors > 0) {
@@ -188,6 +190,12 @@ static void print_trouble(FILE *to, const struct qn_stats *total,
     if (total->unsent > 0) {
         fprintf(to, "%" PRIu64 " requests were due and never sent\n",
                 total->unsent);
+    }
+    if (total->spent > 0) {
+        fprintf(to,
+                "%" PRIu64 " connections stopped early: all operations that "
+                "--verify can record were used up\n",
+                total->spent);
     }
     if (total->unanswered > 0) {
         fprintf(to, "%" PRIu64 " requests were never answered\n",

@@ -63,9 +63,18 @@ struct qn_report_second {
     struct qn_report_row kind[QN_OP_COUNT];
 };
 
+/** What --verify found. */
+struct qn_report_verdict {
+    const char *name; /* "linearizable", "not linearizable", "undecided" */
+    uint64_t operations;
+    uint64_t keys;
+    uint64_t violations; /* keys */
+    uint64_t undecided;  /* keys */
+};
+
 struct qn_report {
     const char *addresses; /* as typed, with blanks between */
-    const char *mix;       /* as typed, like dist and the sizes */
+    const char *mix;       /* as typed, like dist */
     const char *dist;
     const char *rate; /* as typed; NULL: closed loop */
     bool poisson;     /* arrivals, else at equal distances */
@@ -73,7 +82,7 @@ struct qn_report {
     uint64_t pipeline;
     uint64_t threads;
     uint64_t keys;
-    const char *key_size;
+    const char *key_size; /* as used: --verify needs room */
     const char *value_size;
     uint64_t seed;
     double seconds;               /* measured */
@@ -87,6 +96,7 @@ struct qn_report {
     const struct qn_silence *silence;      /* ended */
     const char *const *address;            /* [address_count] as typed */
     uint32_t address_count;
+    const struct qn_report_verdict *verdict; /* NULL: not judged */
 };
 
 #define QN_REPORT_ABOUT_MAX 1500

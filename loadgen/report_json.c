@@ -144,6 +144,22 @@ static json_t *setup_of(const struct qn_report *r)
     return j;
 }
 
+static json_t *verdict_of(const struct qn_report *r)
+{
+    const struct qn_report_verdict *v = r->verdict;
+    if (v == NULL) {
+        return json_null();
+    }
+    json_t *j = json_object();
+    set_text(j, "verdict", v->name);
+    set_count(j, "operations", v->operations);
+    set_count(j, "keys", v->keys);
+    set_count(j, "violations", v->violations);
+    set_count(j, "undecided", v->undecided);
+    set_count(j, "stopped_early", r->total->spent);
+    return j;
+}
+
 static json_t *per_op(uint64_t ns, uint64_t ops)
 {
     return ops > 0 ? rounded((double)ns / 1e3 / (double)ops) : json_null();
@@ -169,6 +185,7 @@ static json_t *summary_of(const struct qn_report *r,
     set(j, "silences", qn_report_silence_json(r));
     set(j, "warmup", qn_report_warmup_json(r));
     set(j, "runs", qn_report_runs_json(r));
+    set(j, "verify", verdict_of(r));
     set(j, "setup", setup_of(r));
     return j;
 }

@@ -18,6 +18,13 @@ static void print_one(FILE *to, const char *name, struct qn_silence_row row)
     }
 }
 
+static bool was_asked(const struct qn_report *r)
+{
+    return r->address_count > 0 &&
+           (qn_silence_get(r->silence, 0, QN_SILENCE_READ).asked ||
+            qn_silence_get(r->silence, 0, QN_SILENCE_WRITE).asked);
+}
+
 static void print_address(FILE *to, const struct qn_report *r, uint32_t address,
                           const char *name)
 {
@@ -25,9 +32,6 @@ static void print_address(FILE *to, const struct qn_report *r, uint32_t address,
         qn_silence_get(r->silence, address, QN_SILENCE_READ);
     struct qn_silence_row writes =
         qn_silence_get(r->silence, address, QN_SILENCE_WRITE);
-    if (!reads.asked && !writes.asked) {
-        return;
-    }
     fprintf(to, "longest without a success, %s:", name);
     print_one(to, "reads", reads);
     print_one(to, "writes", writes);
@@ -36,6 +40,9 @@ static void print_address(FILE *to, const struct qn_report *r, uint32_t address,
 
 void qn_report_silence_table(FILE *to, const struct qn_report *r)
 {
+    if (!was_asked(r)) {
+        return; /* nothing but PING */
+    }
     fputc('\n', to);
     for (uint32_t a = 0; a < r->address_count; a++) {
         print_address(to, r, a, r->address[a]);

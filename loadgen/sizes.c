@@ -118,6 +118,18 @@ static uint64_t bound(const struct qn_sizes *s, double size)
     return (uint64_t)most;
 }
 
+void qn_sizes_print(const struct qn_sizes *s, char text[QN_SIZES_TEXT_MAX])
+{
+    if (s->kind == QN_SIZES_ETC_KEY || s->kind == QN_SIZES_ETC_VALUE) {
+        snprintf(text, QN_SIZES_TEXT_MAX, "etc");
+    } else if (s->min == s->max) {
+        snprintf(text, QN_SIZES_TEXT_MAX, "%" PRIu64, s->min);
+    } else {
+        snprintf(text, QN_SIZES_TEXT_MAX, "%" PRIu64 "..%" PRIu64, s->min,
+                 s->max);
+    }
+}
+
 uint64_t qn_sizes_at(const struct qn_sizes *s, uint64_t hash)
 {
     switch (s->kind) {

@@ -57,6 +57,11 @@ struct qn_sizes qn_sizes_etc(enum qn_sizes_kind kind);
 int qn_sizes_parse(struct qn_sizes *s, enum qn_sizes_kind etc, const char *text,
                    uint64_t max, char *error, size_t error_size);
 
+#define QN_SIZES_TEXT_MAX 48
+
+/** As qn_sizes_parse takes it, in bytes. */
+void qn_sizes_print(const struct qn_sizes *s, char text[QN_SIZES_TEXT_MAX]);
+
 /** The size for 64 bits of a hash: the same bits, the same size. */
 uint64_t qn_sizes_at(const struct qn_sizes *s, uint64_t hash);
 

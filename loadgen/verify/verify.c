@@ -20,6 +20,9 @@ struct run {
     struct qn_verify_result result;
 };
 
+/* Beyond these, only their number is told. */
+enum { NAMED_MAX = 20 };
+
 static uint64_t largest_key(const struct qn_history *h)
 {
     uint64_t max = 0;
@@ -88,14 +91,17 @@ static int judge(struct run *r, uint64_t i)
         return err;
     }
     if (found.verdict == QN_VERDICT_UNDECIDED) {
-        r->result.undecided++;
-        name(r, i, "undecided: the budget of steps or memory was used up");
+        if (r->result.undecided++ < NAMED_MAX) {
+            name(r, i, "undecided: the budget of steps or memory was used up");
+        }
         return QN_OK;
     }
     if (r->result.violations++ < r->opts->explained_max) {
         return explain(r, i, &found);
     }
-    name(r, i, "not linearizable");
+    if (r->result.violations <= NAMED_MAX) {
+        name(r, i, "not linearizable");
+    }
     return QN_OK;
 }
 
@@ -120,6 +126,13 @@ int qn_verify(const struct qn_history *h, const struct qn_verify_opts *opts,
 int qn_verify_status(const struct qn_verify_result *r)
 {
     return r->violations > 0 ? 3 : r->undecided > 0 ? 4 : 0;
+}
+
+const char *qn_verify_name(const struct qn_verify_result *r)
+{
+    return r->violations > 0  ? "not linearizable"
+           : r->undecided > 0 ? "undecided"
+                              : "linearizable";
 }
 
 void qn_verify_print(FILE *out, const struct qn_verify_result *r)

@@ -22,7 +22,8 @@ struct qn_verify_opts {
     struct qn_linear_opts linear; /* budget per key; zeros: defaults */
     FILE *report;                 /* findings as text; NULL: none */
     const char *svg; /* file for the first violation's time line; NULL: none */
-    uint32_t explained_max; /* violations shown in full; the rest is named */
+    uint32_t explained_max; /* violations shown in full; of the rest, some are
+                               named and all are counted */
 };
 
 struct qn_verify_result {
@@ -43,6 +44,9 @@ struct qn_verify_result {
  */
 int qn_verify(const struct qn_history *h, const struct qn_verify_opts *opts,
               struct qn_verify_result *out);
+
+/** "linearizable", "not linearizable" or "undecided". */
+const char *qn_verify_name(const struct qn_verify_result *r);
 
 /** Exit status: 0 every key is linearizable; 3 some key is not; 4 none is
  *  known not to be, but some are undecided. */

@@ -73,6 +73,11 @@ class Load(unittest.TestCase):
         *self.seconds, summary = map(json.loads, done.stdout.splitlines())
         return summary
 
+    def long_enough(self):
+        """Seconds in which something is answered, however slow the machine:
+        to be tried in turn."""
+        return "0.1", "0.4", "1.6", "6.4", "20"
+
     def test_a_count_is_sent_exactly_and_answered(self):
         for warmup in "0", "0.1":
             self.redis.ask("CONFIG", "RESETSTAT")
@@ -136,9 +141,12 @@ class Load(unittest.TestCase):
         self.assertEqual(got["wrong"], 0)
 
     def test_time_cpu_and_intervals_are_reported(self):
-        got = self.run_json("--seconds", "1.2", "--cpu-of",
-                            str(self.redis.process.pid), "--keys", "1k",
-                            "--mix", "ping", "--connections", "2")
+        for seconds in "1.2", "3", "20":  # until two are told apart
+            got = self.run_json("--seconds", seconds, "--cpu-of",
+                                str(self.redis.process.pid), "--keys", "1k",
+                                "--mix", "ping", "--connections", "2")
+            if len(self.seconds) >= 2:
+                break
         self.assertGreater(got["cpu_us_per_op"], 0)
         self.assertGreater(got["own_cpu_us_per_op"], 0)
         self.assertGreaterEqual(len(self.seconds), 2)
@@ -164,12 +172,14 @@ class Load(unittest.TestCase):
                                     "--seconds", "1.5", "--warmup", "0",
                                     "--mix", "incr", "--keys", "10",
                                     "--threads", "2")
-                # A starved generator knows what it did not send.
-                due = self.redis.calls("incr") + got["unsent"]
-                self.assertAlmostEqual(due, expected,
-                                       delta=0.01 * expected
-                                       if arrivals == "constant"
-                                       else 4 * expected ** 0.5)
+                # A starved generator knows what it did not send, and what
+                # a starved server may or may not have taken.
+                least = self.redis.calls("incr") + got["unsent"]
+                delta = (0.01 * expected if arrivals == "constant"
+                         else 4 * expected ** 0.5)
+                self.assertLessEqual(least, expected + delta)
+                self.assertGreaterEqual(least + got["unanswered"],
+                                        expected - delta)
 
     def test_an_open_loop_sends_an_exact_count(self):
         got = self.run_json("--rate", "20k", "--requests", "3001", "--threads",
@@ -212,8 +222,13 @@ class Load(unittest.TestCase):
 
     def test_repetitions_are_counted_together_and_shown_apart(self):
         self.redis.ask("CONFIG", "RESETSTAT")
-        got = self.run_json("--repeat", "3", "--requests", "500", "--preload",
-                            "--keys", "100", "--mix", "get", "--warmup", "0.1")
+        for warmup in self.long_enough():
+            self.redis.ask("CONFIG", "RESETSTAT")
+            got = self.run_json("--repeat", "3", "--requests", "500",
+                                "--preload", "--keys", "100", "--mix", "get",
+                                "--warmup", warmup)
+            if got["warmup"] is not None:
+                break
         self.assertEqual(got["ops"], 1500)
         self.assertEqual(len(got["runs"]), 3)
         self.assertGreater(got["warmup"]["ops_per_s"], 0)
@@ -222,7 +237,7 @@ class Load(unittest.TestCase):
         self.assertLessEqual(min(rates), got["ops_per_s"] * 1.001)
         self.assertGreaterEqual(max(rates) * 1.001, got["ops_per_s"])
         done = load("--to", self.redis.tcp, "--repeat", "3", "--requests",
-                    "50")
+                    "50", "--warmup", warmup)
         for word in "run 3", "least", "median", "most", "warm-up":
             self.assertIn(word, done.stdout)
 
@@ -248,11 +263,39 @@ class Load(unittest.TestCase):
         for kind in "get", "set", "reads", "writes":
             s = silences[self.redis.tcp, kind]
             self.assertGreaterEqual(s["longest_ms"], 299)
-            self.assertGreater(s["began_s"], 0.9)
+            self.assertGreaterEqual(s["began_s"], 0)
             self.assertLessEqual(silences["all", kind]["longest_ms"],
                                  s["longest_ms"])
             self.assertIn((other.tcp, kind), silences)
         self.assertNotIn(("all", "incr"), silences)
+
+    def test_reads_go_on_while_the_writes_have_no_server(self):
+        """An open loop: readers do not wait for writers. The writes' server
+        stops, then is killed."""
+        other = Redis()
+        self.addCleanup(other.stop)
+        process = subprocess.Popen(
+            [QUOIN, "load", "--to", self.redis.tcp, "--read-from", other.tcp,
+             "--seconds", "60", "--warmup", "0", "--rate", "2k", "--mix",
+             "get,set", "--connections", "3", "--pipeline", "4", "--json"],
+            stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        process.stdout.readline()  # the first second is over
+        for how in signal.SIGSTOP, signal.SIGKILL:
+            self.redis.process.send_signal(how)
+            process.stdout.readline()  # the one in which it stopped
+            only_reads = 0
+            for _ in range(20):
+                second = json.loads(process.stdout.readline())
+                self.assertEqual(second["type"], "second")
+                only_reads += list(second["kinds"]) == ["get"]
+                if only_reads == 2:
+                    break
+            self.assertEqual(only_reads, 2)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0)
+        self.assertGreater(json.loads(out.splitlines()[-1])["unsent"], 0)
 
     def test_foreign_values_are_found_wrong(self):
         self.redis.ask("SET", "k000000000000000", "not ours")
@@ -323,6 +366,8 @@ class BadInput(unittest.TestCase):
 
     def test_wrong_options_name_the_nearest(self):
         self.one_line(load("--conections", "5"), 2, "'--connections'")
+        self.one_line(load("-h"), 2, "'--help'")
+        self.one_line(load("--to", "x:1", "--seconds", "1e300"), 2, "--seconds")
         self.one_line(load("--to", "x:1", "--mix", "gte"), 2, "'get'")
         self.one_line(load("--to", "x:1", "--dist", "zpif"), 2, "'zipf'")
         self.one_line(load("--to", "x:1", "--workload", "ycbs-a"), 2, "'ycsb-a'")
@@ -350,7 +395,7 @@ class BadInput(unittest.TestCase):
         done = load("--help")
         self.assertEqual(done.returncode, 0)
         lines = done.stdout.splitlines()
-        self.assertLessEqual(len(lines), 50)
+        self.assertLessEqual(len(lines), 40)
         self.assertLessEqual(max(map(len, lines)), 80)
 
     def test_subcommands(self):

@@ -44,7 +44,7 @@ class Formats(Folder):
         super().setUp()
         self.redis = Redis()
         self.addCleanup(self.redis.stop)
-        done = load("--to", self.redis.tcp, "--seconds", "1.3", "--mix",
+        done = load("--to", self.redis.tcp, "--requests", "120k", "--mix",
                     "get:3,set:1,ping", "--keys", "100", "--warmup", "0",
                     "--json", "--csv", self.path("csv"), "--hgrm",
                     self.path("hgrm"), "--plot", self.path("svg"))
@@ -183,14 +183,18 @@ class Refused(Folder):
 
     def test_files_that_cannot_be_written(self):
         missing = self.path("no/such")
-        for option in "--csv", "--hgrm", "--plot":
-            self.refuse(option, missing, words=(option, missing, "No such"))
-            self.refuse(option, str(self.folder), words=("directory",))
+        for option in ("--csv", "--hgrm", "--plot", "--raw",
+                       "--verify-svg"):
+            self.refuse("--verify", option, missing, words=(option, missing, "No such"))
+            self.refuse("--verify", option, str(self.folder),
+                        words=("directory",))
         self.refuse("--csv", self.path("good"), "--plot", missing)
 
     def test_one_file_for_two(self):
         self.refuse("--csv", self.path("one"), "--hgrm", self.path("one"),
                     words=("--csv", "--hgrm", "both"))
+        self.refuse("--csv", self.path("one"), "--raw", self.path("one"),
+                    words=("--csv", "--raw", "both"))
         os.symlink(self.path("real"), self.path("link"))
         (self.folder / "real").write_text("kept")
         self.refuse("--csv", self.path("real"), "--hgrm", self.path("link"))
@@ -198,11 +202,12 @@ class Refused(Folder):
 
     def test_a_run_that_never_began_leaves_everything_as_it_was(self):
         (self.folder / "old").write_text("kept")
-        done = load("--to", "127.0.0.1:1", "--csv", self.path("old"), "--hgrm",
-                    self.path("new"))
-        self.assertEqual(done.returncode, 1)  # nobody listens
-        self.assertEqual((self.folder / "old").read_text(), "kept")
-        self.assertFalse((self.folder / "new").exists())
+        for option in "--csv", "--raw":
+            done = load("--to", "127.0.0.1:1", option, self.path("old"),
+                        "--hgrm", self.path("new"))
+            self.assertEqual(done.returncode, 1)  # nobody listens
+            self.assertEqual((self.folder / "old").read_text(), "kept")
+            self.assertFalse((self.folder / "new").exists())
 
 
 class Lost(Folder):
@@ -210,7 +215,7 @@ class Lost(Folder):
         redis = Redis()
         self.addCleanup(redis.stop)
         some = "--to", redis.tcp, "--requests", "10", "--mix", "ping"
-        for option in "--csv", "--hgrm", "--plot":
+        for option in "--csv", "--hgrm", "--plot", "--raw":
             done = load(*some, option, "/dev/full")
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"{option}: cannot write /dev/full: No space",

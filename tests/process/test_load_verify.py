@@ -59,9 +59,15 @@ class Verify(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
-        self.assertGreaterEqual(json.loads(out.splitlines()[-1])["disconnects"],
-                                50)
+        summary = json.loads(out.splitlines()[-1])
+        self.assertGreaterEqual(summary["disconnects"], 50)
         self.assertIn("linearizable: ", err)
+        verify = summary["verify"]
+        self.assertEqual(verify["verdict"], "linearizable")
+        self.assertGreaterEqual(verify["operations"], summary["ops"])
+        self.assertEqual(verify["keys"], 100)
+        self.assertEqual(verify["violations"] + verify["undecided"], 0)
+        self.assertEqual(summary["setup"]["key_size"], "16")
 
     def test_stale_reads_from_a_replica_are_caught(self):
         replica = Redis()
@@ -75,9 +81,18 @@ class Verify(unittest.TestCase):
                          "--pipeline", "8", "--requests", "50k",
                          "--verify-svg", svg)
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-        self.assertIn("NOT linearizable", done.stdout)
+        self.assertIn("NOT linearizable", done.stdout.splitlines()[-1])
         with open(svg, encoding="utf-8") as f:
             self.assertIn("<svg", f.read())
+
+    def test_sizes_are_told_as_they_are(self):
+        """A tag needs room in each key, and a unique number in each value."""
+        done = self.load("--key-size", "8", "--value-size", "1..40", "--json",
+                         "--requests", "100")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        setup = json.loads(done.stdout.splitlines()[-1])["setup"]
+        self.assertEqual(setup["key_size"], "15")  # k, tag of 12, 2 digits
+        self.assertEqual(setup["value_size"], "16..40")
 
     def test_a_server_without_compare_and_set_is_refused(self):
         done = self.load("--mix", "cas,set", "--requests", "1k")
@@ -99,7 +114,7 @@ class Verify(unittest.TestCase):
             self.assertIn(word, done.stderr)
         done = load("--to", self.redis.tcp, "--raw", "/no/such")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--raw /no/such: No such file", done.stderr)
+        self.assertIn("--raw: cannot write /no/such: No such", done.stderr)
         done = load("--to", self.redis.tcp, "--verify-svg", "/tmp/x.svg")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--verify", done.stderr)

@@ -53,6 +53,7 @@ static bool flag;
 static const char *word;
 
 static const struct qn_option table[] = {
+    QN_OPTION_HEADING("Some"),
     {"number", "N", qn_option_count, &number, "a number", 1, 100},
     {"seconds", "S", qn_option_double, &seconds, "a time", 0, 0},
     {"flag", NULL, qn_option_flag, &flag, "a flag", 0, 0},
@@ -110,6 +111,9 @@ Test(options, everything_else_is_refused)
     cr_assert(!TAKES("--number", "101"), "above the most");
     cr_assert(!TAKES("--seconds", "-1"));
     cr_assert(!TAKES("--seconds", "nan"));
+    cr_assert(!TAKES("--seconds", "1e300"));
+    cr_assert(!TAKES("-h"), "a heading is not near");
+    cr_assert(!TAKES("--=x"), "a heading's name");
     cr_assert(!TAKES("--seconds", "1s"));
     cr_assert_eq(number, 0, "nothing was stored");
 }

@@ -183,6 +183,38 @@ Test(report, the_summary_is_one_line_of_valid_json)
     free(text);
 }
 
+Test(report, a_verdict_is_in_the_summary)
+{
+    make();
+    begin();
+    cr_assert_eq(qn_report_json_summary(out, &report), QN_OK);
+    fclose(out);
+    expect_inside(",\"verify\":null,\"setup\":{");
+    free(text);
+    const struct qn_report_verdict v = {"undecided", 12, 5, 0, 1};
+    report.verdict = &v;
+    stats.spent = 3;
+    begin();
+    cr_assert_eq(qn_report_json_summary(out, &report), QN_OK);
+    fclose(out);
+    expect_inside("\"verify\":{\"verdict\":\"undecided\",\"operations\":12,"
+                  "\"keys\":5,\"violations\":0,\"undecided\":1,"
+                  "\"stopped_early\":3},");
+    free(text);
+}
+
+Test(report, a_run_that_ended_early_says_so)
+{
+    make();
+    stats.spent = 3;
+    begin();
+    cr_assert_eq(qn_report_table(out, &report), QN_OK);
+    fclose(out);
+    expect_inside("\n3 connections stopped early: all operations that "
+                  "--verify can record were used up\n");
+    free(text);
+}
+
 Test(report, what_was_run_is_one_line)
 {
     make();

@@ -31,6 +31,19 @@ Test(sizes, a_fixed_size_is_always_the_same)
     cr_assert_eq(qn_sizes_at(&s, UINT64_MAX), 7);
 }
 
+Test(sizes, what_is_printed_can_be_parsed)
+{
+    static const char *const texts[][2] = {
+        {"1k", "1000"}, {"7..7", "7"}, {"0..1ki", "0..1024"}, {"etc", "etc"}};
+    for (size_t i = 0; i < QN_ARRAY_COUNT(texts); i++) {
+        struct qn_sizes s;
+        char text[QN_SIZES_TEXT_MAX];
+        cr_assert_eq(parse(&s, texts[i][0]), QN_OK);
+        qn_sizes_print(&s, text);
+        cr_assert_str_eq(text, texts[i][1]);
+    }
+}
+
 Test(sizes, a_range_has_all_its_sizes_alike)
 {
     struct qn_sizes s;
