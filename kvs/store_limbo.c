@@ -309,8 +309,8 @@ void qn_store_reader_offline(struct qn_store_reader *r)
 
 /* glibc puts what is freed on one unsorted list, and sorts up to 10 000 chunks
  * of it in the next malloc that finds no chunk of its size: 2 ms when they are
- * cold, in a call of anybody. Asked here for a size that is never kept, it sorts
- * what was freed just now. */
+ * cold, in a call of anybody. Asked here for a size that is never kept, it
+ * sorts what was freed just now. */
 static void malloc_sort(struct qn_store *s)
 {
     if (s->alloc == malloc) {
