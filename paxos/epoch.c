@@ -81,7 +81,7 @@ void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t)
     p->origin.sent = p->origin.head;
     p->origin.blocked = false;
     if (qn_epoch_leads(p)) {
-        qn_lead_begin(p, t);
+        (p->shared != NULL ? qn_takeover_begin : qn_lead_begin)(p, t);
     } else if (p->leader.role != QN_FOLLOWER) {
         qn_leader_step_down(p);
     }
@@ -110,8 +110,7 @@ void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
 
 static bool behind(const struct qn_onepaxos *p)
 {
-    return p->change.later > p->cfg.index &&
-           (p->alive & QN_BIT(p->change.knower)) != 0;
+    return p->change.later > p->cfg.index;
 }
 
 static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
@@ -119,7 +118,10 @@ static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
     struct qn_change *c = &p->change;
     if (behind(p) && t->now >= c->ask_at) {
         c->ask_at = t->now + p->params.t_acc;
-        qn_utility_ask(&p->ul, t, c->knower);
+        if (c->knower != p->self && (p->alive & QN_BIT(c->knower)) != 0) {
+            qn_utility_ask(&p->ul, t, c->knower);
+        }
+        c->knower = (c->knower + 1) % p->nodes; /* or the next one knows */
     }
 }
 
@@ -149,7 +151,8 @@ static bool suspected(const struct qn_onepaxos *p, qn_node_t n)
 static bool leader_gone(const struct qn_onepaxos *p)
 {
     return suspected(p, p->cfg.leader) ||
-           p->incarnation[p->cfg.leader] != p->cfg.leader_inc;
+           p->incarnation[p->cfg.leader] != p->cfg.leader_inc ||
+           p->change.later > p->cfg.index; /* another one, unknown here */
 }
 
 bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p)
@@ -167,12 +170,19 @@ static qn_time_t random_below(struct qn_onepaxos *p, qn_time_t n)
     return n == 0 ? 0 : *x % n;
 }
 
+static bool may_lead(const struct qn_onepaxos *p)
+{
+    if (p->shared != NULL) {
+        return p->leader.role == QN_FOLLOWER && qn_takeover_may(p);
+    }
+    return !qn_epoch_accepts(p) && !qn_epoch_leads(p);
+}
+
 /** The leader is gone: whose rank comes first, proposes itself. */
 static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_change *c = &p->change;
-    bool may = !qn_epoch_accepts(p) && !qn_epoch_leads(p);
-    if (!may || !leader_gone(p)) {
+    if (!may_lead(p) || !leader_gone(p)) {
         c->lead_at = QN_TIME_NEVER;
         return;
     }
@@ -188,6 +198,11 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
     e.kind = QN_UL_LEADER;
     e.leader = (uint8_t)p->self;
     e.leader_inc = p->incarnation[p->self];
+    if (p->shared != NULL) {
+        e.acceptor = e.leader;
+        e.acceptor_inc = e.leader_inc;
+        e.tenure = qn_utility_len(&p->ul);
+    }
     qn_utility_propose(&p->ul, t, &e);
     qn_epoch_learn(p, t);
 }
@@ -202,8 +217,13 @@ void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
     qn_epoch_learn(p, t);
     check_behind(p, t);
     check_leader(p, t);
-    qn_lead_check(p, t);
-    qn_handoff_check(p, t);
+    if (p->shared != NULL) {
+        qn_takeover_check(p, t);
+        qn_lead_serve(p, t);
+    } else {
+        qn_lead_check(p, t);
+        qn_handoff_check(p, t);
+    }
 }
 
 qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p)

@@ -103,7 +103,22 @@ void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t)
     if (!gap(p)) {
         p->fetch.active = false;
     } else if (t->now >= qn_fetch_deadline(p)) {
-        ask(p, t);
+        if (p->shared != NULL && qn_takeover_catch_up(p, t)) {
+            p->fetch.active = false;
+        } else {
+            ask(p, t);
+        }
+    }
+}
+
+/** Nobody can give `slot` any more. Said once, until learned_hi moves. */
+void qn_fetch_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
+                            qn_slot_t slot)
+{
+    if (!p->fetch.need_snapshot) {
+        p->fetch.need_snapshot = true;
+        struct qn_out *o = qn_step_emit(t, QN_OUT_NEED_SNAPSHOT);
+        o->apply = (struct qn_apply){.slot = slot};
     }
 }
 
@@ -121,10 +136,8 @@ static void answered(struct qn_onepaxos *p, struct qn_step *t,
     f->unable |= QN_BIT(f->peer);
     f->dropped |= m->fill.log_lo > p->learned_hi + 1;
     bool nobody = f->dropped && (others(p) & ~f->unable) == 0;
-    if (gap(p) && nobody && !f->need_snapshot) {
-        f->need_snapshot = true;
-        struct qn_out *o = qn_step_emit(t, QN_OUT_NEED_SNAPSHOT);
-        o->apply = (struct qn_apply){.slot = p->learned_hi + 1};
+    if (gap(p) && nobody) {
+        qn_fetch_need_snapshot(p, t, p->learned_hi + 1);
     }
 }
 

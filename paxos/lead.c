@@ -290,6 +290,13 @@ void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t)
             }
         }
     }
+    qn_lead_serve(p, t);
+}
+
+/** ACTIVE, and all that was taken over is applied: requests may come. */
+void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t)
+{
+    const struct qn_change *c = &p->change;
     bool ready = p->leader.role == QN_ACTIVE && p->applied >= c->serve_from;
     if (ready && p->origin.ready != p->cfg.index) {
         p->origin.ready = p->cfg.index;

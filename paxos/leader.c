@@ -180,6 +180,9 @@ bool qn_leader_can_fill(const struct qn_onepaxos *p)
         return false;
     }
     uint64_t bytes = waiting ? l->queue[l->head & l->mask]->len : 0;
+    if (p->shared != NULL) {
+        return qn_takeover_fits(p, bytes + QN_BATCH_HEAD);
+    }
     return in_flight(p) == 0 || l->flying + bytes <= p->params.window_bytes;
 }
 
@@ -207,6 +210,10 @@ static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
     qn_batch_set_stamp(b, p->stamp);
     bool room = qn_learner_make_room(p, slot);
     QN_ASSERT(room); /* the window is smaller than the ring */
+    if (p->shared != NULL) {
+        (void)qn_takeover_accept(p, t, slot, b);
+        return;
+    }
     qn_learner_propose(p, slot, b);
     if (p->cfg.acceptor == p->self) {
         qn_learner_accept(p, t, l->ep, slot, b);

@@ -273,6 +273,9 @@ static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
 /** Who leads the epoch that this acceptor has promised. */
 static qn_node_t promised_leader(const struct qn_onepaxos *p)
 {
+    if (p->shared != NULL) {
+        return p->self;
+    }
     const struct qn_ul_entry *e =
         qn_utility_entry(&p->ul, p->acceptor.promised);
     return e != NULL ? e->leader : p->cfg.leader;

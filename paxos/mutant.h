@@ -28,6 +28,8 @@ enum qn_mutant {
     QN_MUTANT_NO_FREEZE,    /* T4: the leader goes on while it stages */
     QN_MUTANT_UNADOPTED,    /* T5: a leader not adopted replaces the acceptor */
     QN_MUTANT_NO_SEAL,      /* 3.4: blocked by one crash and one suspicion */
+    QN_MUTANT_STALE_HI,     /* M3: promised without the hi that was copied */
+    QN_MUTANT_TAKE_BEHIND,  /* M10: take-over by a node behind the ring */
     QN_MUTANT_RING_LATE,    /* M8: lo is raised after the write */
     QN_MUTANT_RING_NO_LOOK, /* M8: no second look at lo */
     QN_MUTANT_COUNT

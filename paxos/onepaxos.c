@@ -81,7 +81,7 @@ size_t qn_onepaxos_size(const struct qn_onepaxos_opts *o)
 /** Entry 0 of the utility log (PROTOCOL.md 2). */
 static struct qn_ul_entry first_entry(const struct qn_onepaxos_opts *o)
 {
-    uint8_t acceptor = o->nodes > 1 ? 1 : 0;
+    uint8_t acceptor = o->nodes > 1 && o->shared == NULL ? 1 : 0;
     return (struct qn_ul_entry){
         .kind = QN_UL_INIT,
         .leader = 0,
@@ -128,7 +128,7 @@ static void init_roles(struct qn_onepaxos *p)
     if (p->cfg.kind != QN_UL_INIT) {
         return;
     }
-    p->acceptor.active = qn_epoch_accepts(p);
+    p->acceptor.active = p->shared == NULL && qn_epoch_accepts(p);
     if (qn_epoch_leads(p)) {
         p->leader.role = QN_ACTIVE;
         c->cep = 0;
@@ -163,6 +163,7 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
     qn_log_init(&p->change.staged, (void *)(at + l.staged_at), o->params.ring);
     p->change.random = o->seed * 2 + 1;
     p->change.fixed = o->fixed;
+    p->shared = o->shared;
     init_utility(p, o);
     init_roles(p);
     if (o->resume != NULL && o->resume->position != 0) {

@@ -34,6 +34,7 @@
 #include "paxos/batch.h"
 #include "paxos/msg.h"
 #include "paxos/params.h"
+#include "paxos/shared.h"
 #include "paxos/utility.h"
 
 struct qn_onepaxos;
@@ -59,9 +60,12 @@ struct qn_onepaxos_opts {
                          some are missing; self: ask the acceptor */
     const struct qn_alloc *alloc; /* kept */
     struct qn_params params;
-    uint64_t seed; /* of pauses */
-    bool fixed;    /* roles never change: for a shell that cannot keep votes or
-                      broadcast from another node. All nodes say the same */
+    uint64_t seed;            /* of pauses */
+    struct qn_shared *shared; /* memory acceptor (PROTOCOL.md 11), kept; its
+                                 word is {0, 0} when the group begins. NULL:
+                                 process acceptor */
+    bool fixed; /* roles never change: for a shell that cannot keep votes or
+                   broadcast from another node. All nodes say the same */
     /* A life after the first of its group; all zero for the first. */
     const struct qn_ul_entry *ul; /* [ul_count] borrowed: what survived
                                      with the record, and more from a

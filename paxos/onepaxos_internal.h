@@ -12,6 +12,7 @@
  *     epoch.c     entries of the utility log, suspicion
  *     lead.c      a new leader: PREPARE, SEAL
  *     handoff.c   a new acceptor: STAGE
+ *     takeover.c  the memory acceptor: accept, a new leader
  *     transfer.c  long answers, a slot at a time
  */
 
@@ -111,6 +112,8 @@ struct qn_change {
     qn_slot_t serve_from;   /* ACTIVE: requests once this is applied */
     qn_epoch_t sk;          /* epoch that is being sealed; NONE */
     struct qn_log incoming; /* of SEALED, so far */
+    qn_epoch_t copy_epoch;  /* take-over: whose ring is copied; NONE ... */
+    qn_slot_t copy_next;    /* ... and the next slot of it */
     /* FROZEN */
     bool refused;        /* the acceptor says that it is none */
     bool freezing;       /* this epoch ends with another acceptor */
@@ -146,6 +149,7 @@ struct qn_onepaxos {
     uint32_t apply_at; /* where slot applied + 1 goes on (qn_batch_next) */
     struct qn_session session[QN_NODES_MAX];
 
+    struct qn_shared *shared; /* memory acceptor; NULL: process acceptor */
     struct qn_acceptor acceptor;
     struct qn_leader leader;
     struct qn_origin origin;
@@ -198,6 +202,7 @@ qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p);
 /* lead.c */
 void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t);
 void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t);
+void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t);
 void qn_lead_welcome(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer);
 void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
                         qn_node_t from, const struct qn_msg *m);
@@ -217,6 +222,15 @@ void qn_handoff_on_staged(struct qn_onepaxos *p, qn_node_t from,
 void qn_handoff_restarted(struct qn_onepaxos *p, qn_node_t peer);
 void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
                           const struct qn_ul_entry *e);
+
+/* takeover.c */
+bool qn_takeover_may(const struct qn_onepaxos *p);
+bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len);
+bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
+                        qn_slot_t slot, struct qn_blob *batch);
+void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t);
+bool qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t);
+void qn_takeover_check(struct qn_onepaxos *p, struct qn_step *t);
 
 /* transfer.c */
 void qn_transfer_begin(struct qn_onepaxos *p, qn_node_t to,
@@ -267,6 +281,8 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
 
 /* fetch.c */
 void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t);
+void qn_fetch_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
+                            qn_slot_t slot);
 qn_time_t qn_fetch_deadline(const struct qn_onepaxos *p);
 void qn_fetch_on_fetch(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m);

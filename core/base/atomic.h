@@ -25,7 +25,9 @@
  * All operations: any thread, wait-free.
  */
 
+#include <stdalign.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -34,6 +36,12 @@
 
 typedef _Atomic uint32_t qn_a32;
 typedef _Atomic uint64_t qn_a64;
+
+/** Two words that change as one. */
+struct qn_pair {
+    alignas(16) qn_a64 first;
+    qn_a64 second;
+};
 
 #define QN_RELAXED memory_order_relaxed
 #define QN_ACQUIRE memory_order_acquire
@@ -61,6 +69,28 @@ typedef _Atomic uint64_t qn_a64;
 #define qn_cas(p, expected, desired, order)                                    \
     atomic_compare_exchange_strong_explicit((p), (expected), (desired),        \
                                             (order), memory_order_acquire)
+
+/** If *p is (first, second), make it (to_first, to_second). True on success.
+ *  seq_cst. */
+static inline bool qn_cas_pair(struct qn_pair *p, uint64_t first,
+                               uint64_t second, uint64_t to_first,
+                               uint64_t to_second)
+{
+#if defined(__x86_64__)
+    bool done;
+    __asm__ __volatile__("lock cmpxchg16b %1"
+                         : "=@ccz"(done), "+m"(*p), "+a"(first), "+d"(second)
+                         : "b"(to_first), "c"(to_second)
+                         : "memory");
+    return done;
+#else
+    unsigned __int128 from = (unsigned __int128)second << 64 | first;
+    unsigned __int128 to = (unsigned __int128)to_second << 64 | to_first;
+    return __atomic_compare_exchange_n((unsigned __int128 *)(void *)p, &from,
+                                       to, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+#endif
+}
 
 /** Free-standing fence; see the file comment before using it. */
 #define qn_fence(order) atomic_thread_fence(order)
@@ -123,6 +153,18 @@ static inline void qn_pause(void)
 }
 
 #endif
+
+/** Both words as they were at one moment. Only for a pair whose first word
+ * never takes a value again that it has left: found the same before and after
+ * the second was loaded, it was the same meanwhile. acquire. */
+static inline void qn_load_pair(const struct qn_pair *p, uint64_t *first,
+                                uint64_t *second)
+{
+    do {
+        *first = qn_load(&p->first, QN_ACQUIRE);
+        *second = qn_load(&p->second, QN_ACQUIRE);
+    } while (qn_load(&p->first, QN_ACQUIRE) != *first);
+}
 
 /** Raise *p to at least v. Returns the value before. seq_cst: used for the
  *  read index, whose readers and writers must agree on one order. */

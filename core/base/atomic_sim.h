@@ -23,6 +23,8 @@ uint64_t qn_sim_load(const volatile void *p, size_t n);
 void qn_sim_store(volatile void *p, size_t n, uint64_t v, bool drain);
 uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v);
 bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired);
+bool qn_sim_cas_pair(volatile void *p, const uint64_t *from,
+                     const uint64_t *to); /* [2] each */
 void qn_sim_fence(bool drain);
 void qn_sim_copy_out(void *shared, const void *src, size_t n);
 void qn_sim_copy_in(void *dst, const void *shared, size_t n);
@@ -71,6 +73,15 @@ static inline uint64_t qn_sim_rmw64(volatile void *p, enum qn_sim_rmw op,
 #define qn_cas(p, expected, desired, order)                                    \
     ((void)(order), qn_sim_cas((p), sizeof(*(p)), (expected), (desired)))
 #define qn_fence(order) qn_sim_fence((order) == memory_order_seq_cst)
+
+static inline bool qn_cas_pair(struct qn_pair *p, uint64_t first,
+                               uint64_t second, uint64_t to_first,
+                               uint64_t to_second)
+{
+    const uint64_t from[2] = {first, second};
+    const uint64_t to[2] = {to_first, to_second};
+    return qn_sim_cas_pair(p, from, to);
+}
 
 static inline void qn_copy_out(void *shared, const void *src, size_t n)
 {

@@ -174,6 +174,17 @@ bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired)
     return true;
 }
 
+bool qn_sim_cas_pair(volatile void *p, const uint64_t *from, const uint64_t *to)
+{
+    qn_sim_point();
+    drain_self();
+    if (memcmp((const void *)p, from, 2 * sizeof *from) != 0) {
+        return false;
+    }
+    memcpy((void *)p, to, 2 * sizeof *to);
+    return true;
+}
+
 void qn_sim_fence(bool full)
 {
     qn_sim_point();

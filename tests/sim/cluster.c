@@ -87,6 +87,35 @@ static void check_roles(struct cluster *c, qn_node_t i);
 
 /* --------------------------------------------------------------- start -- */
 
+static const struct qn_ring *find_ring(void *ctx, qn_node_t node, uint64_t inc)
+{
+    const struct cluster *c = ctx;
+    for (uint32_t i = 0; i < c->memory_count; i++) {
+        if (c->memory[i].node == node && c->memory[i].inc == inc) {
+            return &c->memory[i].ring;
+        }
+    }
+    return NULL;
+}
+
+/** A new life has a new ring, and maps those of all others. */
+static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
+{
+    CHECK(c, c->memory_count < CLUSTER_LIVES, "run too long");
+    struct memory *m = &c->memory[c->memory_count++];
+    size_t bytes = qn_ring_bytes(c->ring_slots, c->ring_bytes);
+    *m = (struct memory){.node = i,
+                         .inc = c->member[i].inc,
+                         .mem = aligned_alloc(QN_CACHELINE, bytes)};
+    memset(m->mem, 0, bytes);
+    qn_ring_open(&m->ring, m->mem, c->ring_slots, c->ring_bytes);
+    struct qn_shared *s = &c->member[i].shared;
+    *s = (struct qn_shared){
+        .word = &c->word, .own = m->ring, .ring = find_ring, .ctx = c};
+    qn_ring_begin(&s->own, 1);
+    return s;
+}
+
 static void member_start(struct cluster *c, qn_node_t i,
                          const struct member *donor)
 {
@@ -117,6 +146,7 @@ static void member_start(struct cluster *c, qn_node_t i,
         }
         o.vote = &m->record.vote;
     }
+    o.shared = c->in_memory ? make_shared(c, i) : NULL;
     size_t size = qn_onepaxos_size(&o);
     CHECK(c, size != 0, "bad options");
     m->p = qn_onepaxos_init(calloc(1, size), &o);
@@ -162,6 +192,9 @@ void cluster_end(struct cluster *c)
                 cluster_drop(c, &c->tree[i][k]);
             }
         }
+    }
+    for (uint32_t i = 0; i < c->memory_count; i++) {
+        free(c->memory[i].mem);
     }
     CHECK(c, c->blobs == 0, "%" PRId64 " blobs are left", c->blobs);
 }
@@ -316,12 +349,53 @@ static void check_accepted(struct cluster *c, qn_node_t i)
     }
 }
 
+/** What the word says is decided was decided by the node that just moved it. */
+static void check_word(struct cluster *c, qn_node_t i)
+{
+    struct qn_word w = {c->word.first, c->word.second};
+    if (!c->in_memory || w.hi == c->decided_hi) {
+        return;
+    }
+    const struct qn_ul_entry *owner = &c->entry[w.epoch];
+    const struct qn_ring *r = find_ring(c, owner->leader, owner->leader_inc);
+    for (qn_slot_t s = c->decided_hi + 1; s <= w.hi; s++) {
+        struct qn_entry e = {.state = QN_SLOT_LEARNED};
+        qn_epoch_t epoch;
+        CHECK(c,
+              qn_ring_read(r, s, &qn_alloc_malloc, &epoch, &e.batch) == QN_OK,
+              "node %u: slot %" PRIu64 " is decided, and not in the ring of %u",
+              i, s, owner->leader);
+        check_new(c, s, &e);
+        qn_blob_unref(e.batch);
+    }
+}
+
+/** From its ring and any node in sync everything decided can be had. */
+static void check_kept(struct cluster *c)
+{
+    struct qn_word w = {c->word.first, c->word.second};
+    const struct qn_ul_entry *owner = &c->entry[w.epoch];
+    const struct qn_ring *r = find_ring(c, owner->leader, owner->leader_inc);
+    struct qn_blob *b = NULL;
+    qn_epoch_t epoch;
+    for (qn_slot_t s = qn_ring_lo(r); s <= w.hi; s++) {
+        CHECK(c, qn_ring_read(r, s, &qn_alloc_malloc, &epoch, &b) == QN_OK,
+              "slot %" PRIu64 " is not in the ring of epoch %" PRIu64, s,
+              w.epoch);
+        CHECK(c, XXH3_64bits(b->bytes, b->len) == c->decided[s],
+              "I1: the ring of epoch %" PRIu64 " has another slot %" PRIu64,
+              w.epoch, s);
+        qn_blob_unref(b);
+    }
+}
+
 /** What a node has learned is what was decided. */
 static void check_learned(struct cluster *c, qn_node_t i)
 {
     struct member *m = &c->member[i];
     const struct qn_onepaxos *p = m->p;
     check_accepted(c, i);
+    check_word(c, i);
     CHECK(c, p->decided_hi <= c->decided_hi,
           "node %u believes in slot %" PRIu64 ", decided are %" PRIu64, i,
           p->decided_hi, c->decided_hi);
@@ -347,9 +421,16 @@ static void check_roles(struct cluster *c, qn_node_t i)
     const struct qn_ul_entry *own = &m->p->cfg;
     CHECK(c, memcmp(own, &c->entry[own->index], sizeof *own) == 0,
           "node %u has another entry %u", i, own->index);
+    CHECK(c,
+          !c->in_memory || c->entry[c->word.first].leader_inc != m->inc ||
+              cluster_in_sync(c, i),
+          "node %u owns the ring and is not in sync", i);
     bool active = m->p->leader.role == QN_ACTIVE;
     if (active && !m->active) {
         c->epochs++;
+        if (c->in_memory) {
+            check_kept(c);
+        }
         CHECK(c,
               own->index + 1 != c->entries || m->p->leader.next > c->decided_hi,
               "node %u leads epoch %u at slot %" PRIu64
@@ -637,4 +718,16 @@ void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers)
 {
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};
     cluster_step(c, node, &in);
+}
+
+bool cluster_in_sync(const struct cluster *c, qn_node_t node)
+{
+    const struct member *m = &c->member[node];
+    if (m->p == NULL) {
+        return false;
+    }
+    const struct qn_ul_entry *e = &c->entry[c->word.first];
+    const struct qn_ring *r =
+        find_ring((void *)(uintptr_t)c, e->leader, e->leader_inc);
+    return r != NULL && m->slot + 1 >= qn_ring_lo(r);
 }

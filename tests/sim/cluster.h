@@ -15,6 +15,7 @@
 #define CLUSTER_SLOTS    65536u /* decided in one run, at most */
 #define CLUSTER_COMMANDS 262144u
 #define CLUSTER_ENTRIES  4096u
+#define CLUSTER_LIVES    1024u
 
 struct packet {
     struct packet *next;
@@ -45,10 +46,19 @@ struct record {
     uint32_t count;
 };
 
+/** The ring of one life; it stays until the end. */
+struct memory {
+    qn_node_t node;
+    uint64_t inc;
+    void *mem;
+    struct qn_ring ring;
+};
+
 struct member {
     struct qn_onepaxos *p; /* NULL: dead */
     uint64_t inc;
     struct record record;
+    struct qn_shared shared; /* memory acceptor */
     struct qn_step_out out;
     uint32_t applied;                    /* commands */
     qn_slot_t slot;                      /* last whole slot applied */
@@ -74,7 +84,13 @@ struct cluster {
     qn_slot_t decided_hi;
     struct qn_session decided_seq[QN_NODES_MAX]; /* last in the decided log */
     uint64_t lives;                              /* incarnations given so far */
-    uint32_t epochs;                           /* leaders that became ACTIVE */
+    uint32_t epochs; /* leaders that became ACTIVE */
+    bool in_memory;  /* the acceptor; else it is a process */
+    uint32_t ring_slots;
+    uint64_t ring_bytes;
+    struct qn_pair word;
+    struct memory memory[CLUSTER_LIVES];
+    uint32_t memory_count;
     struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */
     uint32_t entries;
     struct command history[CLUSTER_COMMANDS];
@@ -112,6 +128,8 @@ void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep);
 bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor);
 /** `node` gets a snapshot of `donor`, if that helps. */
 void cluster_install(struct cluster *c, qn_node_t node, qn_node_t donor);
+/** Everything decided can be had from this node and the ring. */
+bool cluster_in_sync(const struct cluster *c, qn_node_t node);
 void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer);
 void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers);
 void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers);

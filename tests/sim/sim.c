@@ -229,6 +229,18 @@ static bool settled(const struct sim *s)
     return good && 2 * (dead + 1) < c->nodes;
 }
 
+/** The memory acceptor: any of them may die at once, if one that is in sync
+ *  stays. */
+static bool one_stays(const struct sim *s, qn_node_t dying)
+{
+    for (qn_node_t i = 0; i < s->c.nodes; i++) {
+        if (i != dying && cluster_in_sync(&s->c, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void kill_one(struct sim *s)
 {
     struct cluster *c = &s->c;
@@ -237,7 +249,8 @@ static void kill_one(struct sim *s)
         const struct qn_ul_entry *e = &c->entry[c->entries - 1];
         i = chance(s, 50) ? e->leader : e->acceptor;
     }
-    if (c->member[i].p == NULL || !settled(s)) {
+    if (c->member[i].p == NULL ||
+        !(c->in_memory ? one_stays(s, i) : settled(s))) {
         return;
     }
     cluster_kill(c, i, 8);
@@ -275,7 +288,10 @@ static void deaths(struct sim *s)
         }
     }
     if (has(s, FAULT_KILL) && cluster_random(c, 100) == 0) {
-        kill_one(s);
+        uint64_t n = c->in_memory ? 1 + cluster_random(c, c->nodes - 1) : 1;
+        while (n-- > 0) {
+            kill_one(s);
+        }
     }
 }
 
@@ -391,6 +407,9 @@ static void params(struct sim *s)
         c->params.queue = QN_MAX(c->params.batch_commands, 8 * c->nodes);
         c->params.queue_bytes = 1u << 14;
     }
+    c->in_memory = chance(s, 50);
+    c->ring_slots = has(s, FAULT_SMALL) ? 16 : 8192;
+    c->ring_bytes = has(s, FAULT_SMALL) ? 1u << 16 : 1u << 22;
     c->piece_bytes = has(s, FAULT_PIECES) ? 128 : 0;
     c->out_of_memory = has(s, FAULT_MEMORY) ? 50 : 0;
     s->load = (uint32_t)cluster_random(c, 12);

@@ -7,6 +7,7 @@
  * only if you can explain it.
  *
  *     nodes N [window W] [batch B]  begin; tiny bounds, ring 64
+ *     memory N                      begin, with the memory acceptor
  *     submit NODE TEXT              TEXT does not begin with a digit
  *     stamp NODE                    wants time to pass in the log
  *     tick [TIME]                   clock goes on (50us, 5ms); TICK everywhere
@@ -19,6 +20,7 @@
  *     room NODE                     transfers of NODE go on by one slot
  *     down NODE PEER                NODE is told that PEER has ended
  *     kill NODE                     its life ends; what it sent arrives
+ *     restart NODE DONOR            its next life, from a snapshot of DONOR
  *     suspect NODE PEER             NODE takes PEER for dead (- for nobody)
  *     status NODE
  */
@@ -217,6 +219,14 @@ static void do_nodes(const char *args)
     s->started = true;
 }
 
+static void do_memory(const char *args)
+{
+    s->c.in_memory = true;
+    s->c.ring_slots = 64;
+    s->c.ring_bytes = 4096;
+    do_nodes(args);
+}
+
 static void do_submit(const char *args)
 {
     unsigned node = 0;
@@ -323,6 +333,13 @@ static void do_kill(const char *args)
     cluster_kill(&s->c, (qn_node_t)strtoul(args, NULL, 10), UINT64_MAX);
 }
 
+static void do_restart(const char *args)
+{
+    unsigned node = 0, donor = 0;
+    cr_assert(sscanf(args, "%u %u", &node, &donor) == 2);
+    cr_assert(cluster_restart(&s->c, node, donor));
+}
+
 static void do_suspect(const char *args)
 {
     unsigned node = 0, peer = 0;
@@ -360,12 +377,14 @@ static void run_command(const char *line)
     static const struct {
         const char *name;
         void (*run)(const char *args);
-    } verbs[] = {
-        {"nodes", do_nodes},     {"submit", do_submit}, {"tick", do_tick},
-        {"deliver", do_deliver}, {"drop", do_drop},     {"settle", do_settle},
-        {"beat", do_beat},       {"down", do_down},     {"room", do_room},
-        {"stamp", do_stamp},     {"status", do_status}, {"kill", do_kill},
-        {"suspect", do_suspect}};
+    } verbs[] = {{"nodes", do_nodes},     {"memory", do_memory},
+                 {"submit", do_submit},   {"tick", do_tick},
+                 {"deliver", do_deliver}, {"drop", do_drop},
+                 {"settle", do_settle},   {"beat", do_beat},
+                 {"down", do_down},       {"room", do_room},
+                 {"stamp", do_stamp},     {"status", do_status},
+                 {"kill", do_kill},       {"suspect", do_suspect},
+                 {"restart", do_restart}};
     for (size_t i = 0; i < QN_ARRAY_COUNT(verbs); i++) {
         size_t n = strlen(verbs[i].name);
         if (strncmp(line, verbs[i].name, n) == 0 &&
@@ -437,5 +456,6 @@ SCENARIO(slow_learner)
 SCENARIO(repeated_request)
 SCENARIO(alone)
 SCENARIO(leader_dies)
+SCENARIO(two_die_at_once)
 SCENARIO(acceptor_dies)
 SCENARIO(leader_slow_acceptor_dies)

@@ -1,0 +1,248 @@
+/*
+ * The memory acceptor: the leader decides by itself, and whoever is next takes
+ * over what it left in memory (PROTOCOL.md 11, the direct form).
+ *
+ *     accept      ring[s] = batch;  CAS word (ep, s-1) -> (ep, s);  LEARN
+ *     take over   copy what the old leader's ring keeps into the own one,
+ *                 CAS word (e, h) -> (ep, h)
+ *
+ * The CAS of a take-over is promise, adoption and hand-off in one: it fails if
+ * the old leader has decided anything since the copy was made, and afterwards
+ * every CAS of the old leader fails, however late, for it names a smaller
+ * epoch. Nothing is asked of anybody, so nobody's death is in the way.
+ *
+ * Copying goes on for as many turns as it takes, COPIES slots in each; what the
+ * old leader decides meanwhile is copied, too. A slot that cannot be read (the
+ * ring went on) begins the take-over again from the top.
+ *
+ * A follower that misses LEARNs reads the same ring.
+ */
+#include "paxos/mutant.h"
+#include "paxos/onepaxos_internal.h"
+
+#define COPIES 16u /* slots of one step */
+
+/** The ring that holds what is decided as of `w`; NULL: its owner is not known
+ *  here, or its memory not mapped. */
+static const struct qn_ring *ring_of(const struct qn_onepaxos *p,
+                                     struct qn_word w)
+{
+    const struct qn_ul_entry *e = qn_utility_entry(&p->ul, (qn_epoch_t)w.epoch);
+    const struct qn_shared *s = p->shared;
+    if (e == NULL || w.epoch >= qn_utility_len(&p->ul)) {
+        return NULL;
+    }
+    return qn_epoch_is(p, e->leader, e->leader_inc)
+               ? &s->own
+               : s->ring(s->ctx, e->leader, e->leader_inc);
+}
+
+/** Read slot `s` of `r`; what is there is a batch. @return QN_OK, QN_EAGAIN,
+ *  QN_ENOMEM. */
+static int read_slot(const struct qn_onepaxos *p, const struct qn_ring *r,
+                     qn_slot_t s, qn_epoch_t *epoch, struct qn_blob **b)
+{
+    int rc = qn_ring_read(r, s, p->alloc, epoch, b);
+    if (rc == QN_OK &&
+        qn_batch_check((struct qn_slice){(*b)->bytes, (*b)->len}) != QN_OK) {
+        qn_blob_unref(*b); /* damaged */
+        rc = QN_EAGAIN;
+    }
+    return rc;
+}
+
+/** The word names an epoch that this node has not heard of: somebody knows. */
+static void behind(struct qn_onepaxos *p, struct qn_step *t)
+{
+    qn_epoch_behind(p, t, (p->self + 1) % p->nodes,
+                    (qn_epoch_t)qn_shared_word(p->shared).epoch);
+}
+
+/** Could this node take over, as far as it knows? (In sync.) If the word's
+ *  epoch is unknown here, proposing is how to learn of it. */
+bool qn_takeover_may(const struct qn_onepaxos *p)
+{
+    struct qn_word w = qn_shared_word(p->shared);
+    const struct qn_ring *r = ring_of(p, w);
+    return w.epoch >= qn_utility_len(&p->ul) ||
+           (r != NULL &&
+            (qn_ring_lo(r) <= p->applied + 1 || QN_MUTANT(TAKE_BEHIND)));
+}
+
+/* --------------------------------------------------------------- accept -- */
+
+/** True if slot `next` of `len` bytes overwrites nothing that this node has not
+ *  applied (M10). */
+bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len)
+{
+    const struct qn_ring *own = &p->shared->own;
+    return qn_ring_survivor(own, p->leader.next, len) <= p->applied + 1 &&
+           p->leader.next <= p->applied + p->log.mask;
+}
+
+/** Leader: decide `slot`. Takes the reference. @return false: deposed, and the
+ *  batch is not decided. */
+bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
+                        qn_slot_t slot, struct qn_blob *batch)
+{
+    struct qn_shared *s = p->shared;
+    const struct qn_word from = {p->leader.ep, slot - 1};
+    const struct qn_word to = {p->leader.ep, slot};
+    struct qn_slice bytes = {batch->bytes, batch->len};
+    qn_ring_write(&s->own, slot, p->leader.ep, bytes);
+    if (!qn_shared_move(s, from, to)) {
+        qn_blob_unref(batch);
+        qn_leader_step_down(p);
+        behind(p, t);
+        return false;
+    }
+    qn_learner_settle(p, t, slot, batch);
+    qn_blob_unref(batch);
+    p->acceptor.hi = slot;
+    qn_learner_tell(p, t, slot);
+    return true;
+}
+
+/* ------------------------------------------------------------ take over -- */
+
+void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t)
+{
+    qn_leader_step_down(p);
+    p->leader.role = QN_PREPARING;
+    p->change.copy_epoch = QN_EPOCH_NONE;
+    p->change.prepare_at = t->now;
+}
+
+/** From the top: where to copy from, and from which slot. @return false: not
+ *  now. */
+static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
+                       const struct qn_ring *old, struct qn_word w)
+{
+    struct qn_change *c = &p->change;
+    struct qn_ring *own = &p->shared->own;
+    c->copy_next = w.hi + 1;
+    if (old != own) {
+        qn_slot_t lo = QN_MAX(qn_ring_lo(old), own->lo);
+        if (lo > p->applied + 1 && !QN_MUTANT(TAKE_BEHIND)) {
+            /* Behind the ring (M10): a snapshot first. */
+            qn_fetch_need_snapshot(p, t, p->applied + 1);
+            c->prepare_at = t->now + p->params.t_acc;
+            return false;
+        }
+        qn_ring_begin(own, lo); /* M7 */
+        c->copy_next = lo;
+    }
+    c->copy_epoch = (qn_epoch_t)w.epoch;
+    return true;
+}
+
+/** Slots copy_next .. hi, so many as fit into this step. @return false: from
+ *  the top. */
+static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
+                      const struct qn_ring *old, qn_slot_t hi)
+{
+    struct qn_change *c = &p->change;
+    for (uint32_t n = 0; n < COPIES && c->copy_next <= hi; n++) {
+        struct qn_blob *b = NULL;
+        qn_epoch_t epoch = 0;
+        int rc = read_slot(p, old, c->copy_next, &epoch, &b);
+        if (rc == QN_ENOMEM) {
+            c->prepare_at = t->now + p->params.t_acc;
+            return true;
+        }
+        if (rc != QN_OK) {
+            return false;
+        }
+        qn_ring_write(&p->shared->own, c->copy_next, epoch,
+                      (struct qn_slice){b->bytes, b->len});
+        if (c->copy_next > p->learned_hi &&
+            qn_learner_make_room(p, c->copy_next)) {
+            qn_learner_settle(p, t, c->copy_next, b); /* it is decided */
+        }
+        qn_blob_unref(b);
+        c->copy_next++;
+    }
+    return true;
+}
+
+/** Everything is copied: the word says whether it still is. */
+static void promise(struct qn_onepaxos *p, struct qn_word w)
+{
+    struct qn_change *c = &p->change;
+    if (!qn_shared_move(p->shared, w, (struct qn_word){p->leader.ep, w.hi})) {
+        return; /* more was decided, or somebody was faster: look again */
+    }
+    p->leader.role = QN_ACTIVE;
+    p->leader.next = w.hi + 1;
+    p->leader.want_stamp = true; /* a no-op: laggards see the gap */
+    p->acceptor.promised = p->acceptor.tenure = p->leader.ep;
+    p->acceptor.hi = w.hi;
+    c->serve_from = w.hi;
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        p->leader.seen[n] = (struct qn_session){0};
+    }
+    p->leader.asked = 0;
+}
+
+static void take_over(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_change *c = &p->change;
+    struct qn_word w = qn_shared_word(p->shared);
+    if (w.epoch > p->leader.ep) {
+        qn_leader_step_down(p); /* a later leader has it */
+        return;
+    }
+    const struct qn_ring *old = ring_of(p, w);
+    qn_learner_decided(p, w.hi, t->now);
+    if (old == NULL) {
+        c->prepare_at = t->now + p->params.t_acc;
+        behind(p, t);
+        return;
+    }
+    if (c->copy_epoch != w.epoch && !begin_copy(p, t, old, w)) {
+        return;
+    }
+    if (old != &p->shared->own && !copy_some(p, t, old, w.hi)) {
+        c->copy_epoch = QN_EPOCH_NONE;
+        return;
+    }
+    bool copied = c->copy_next == w.hi + 1 &&
+                  (p->learned_hi >= w.hi || QN_MUTANT(TAKE_BEHIND));
+    if (copied || (QN_MUTANT(STALE_HI) && c->copy_next > COPIES)) { /* M3 */
+        promise(p, w);
+    }
+}
+
+/* ---------------------------------------------------------------- turn -- */
+
+/** Read missing slots from the ring. @return true: at least one was read. */
+bool qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_word w = qn_shared_word(p->shared);
+    const struct qn_ring *r = ring_of(p, w);
+    qn_slot_t before = p->learned_hi;
+    qn_learner_decided(p, w.hi, t->now);
+    if (r == NULL) {
+        behind(p, t);
+    }
+    for (uint32_t n = 0; n < COPIES && r != NULL && p->learned_hi < w.hi; n++) {
+        struct qn_blob *b = NULL;
+        qn_epoch_t epoch;
+        qn_slot_t s = p->learned_hi + 1;
+        if (!qn_learner_make_room(p, s) ||
+            read_slot(p, r, s, &epoch, &b) != QN_OK) {
+            break;
+        }
+        qn_learner_settle(p, t, s, b);
+        qn_blob_unref(b);
+    }
+    return p->learned_hi != before;
+}
+
+/** Once per TICK. */
+void qn_takeover_check(struct qn_onepaxos *p, struct qn_step *t)
+{
+    if (p->leader.role == QN_PREPARING && t->now >= p->change.prepare_at) {
+        take_over(p, t);
+    }
+}
