@@ -216,8 +216,11 @@ class Quoind:
         path = "/proc/%d/task/%d/children" % (self.proc.pid, self.proc.pid)
         with open(path) as f:
             for pid in f.read().split():
-                with open("/proc/%s/comm" % pid) as comm:
-                    m = re.search(r"(\d+)$", comm.read().strip())
+                try:
+                    with open("/proc/%s/comm" % pid) as comm:
+                        m = re.search(r"(\d+)$", comm.read().strip())
+                except OSError:
+                    continue  # it has just ended
                 if m:
                     found[int(m.group(1))] = int(pid)
         return [found[i] for i in sorted(found)]
