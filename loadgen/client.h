@@ -118,6 +118,12 @@ static inline bool qn_lane_idle(const struct qn_lane *l)
     return l->answered == l->asked;
 }
 
+/** Requests on their way on this lane, a greeting too. */
+static inline uint32_t qn_lane_outstanding(const struct qn_lane *l)
+{
+    return l->asked - l->answered;
+}
+
 /** Second halves that are still to be sent. */
 static inline uint32_t qn_client_halves(const struct qn_client *c)
 {

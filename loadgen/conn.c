@@ -100,6 +100,15 @@ static void send_filled(struct qn_conn *c)
     }
 }
 
+/* Where each request chooses, a connection takes no more than --pipeline: a
+ * server that is silent does not hold back what others could answer. */
+static bool is_full(const struct qn_conn *c)
+{
+    const struct qn_user *u = c->user;
+    return u->client.task.one_by_one &&
+           qn_lane_outstanding(&c->lane) >= u->crew->plan->pipeline;
+}
+
 /* A connection of that role that can be written to, any of them with the same
  * chance; NULL if there is none. */
 static struct qn_conn *choose(struct qn_user *u, unsigned role)
@@ -108,7 +117,8 @@ static struct qn_conn *choose(struct qn_user *u, unsigned role)
     uint64_t usable = 0;
     for (uint32_t i = 0; i < u->conn_count; i++) {
         struct qn_conn *c = &u->conn[i];
-        if (c->state == QN_CONN_UP && !c->writing && (c->role & role) != 0) {
+        if (c->state == QN_CONN_UP && !c->writing && (c->role & role) != 0 &&
+            !is_full(c)) {
             usable++;
             if (usable == 1 || qn_random_below(&u->random, usable) == 0) {
                 chosen = c;

@@ -62,6 +62,17 @@ static struct qn_client_task preload_task(const struct qn_worker_plan *plan,
     };
 }
 
+/* Where each request chooses a connection, each of these may have --pipeline of
+ * them outstanding. */
+static uint32_t depth_of(const struct qn_worker_plan *plan)
+{
+    uint64_t most = QN_CLIENT_DEPTH_MAX;
+    uint64_t all = (uint64_t)plan->pipeline * plan->address_count;
+    return plan->rate != NULL && plan->spread_requests
+               ? (uint32_t)QN_MIN(all, most)
+               : plan->pipeline;
+}
+
 /* What nobody else draws from; a whole client's is its number's. */
 static uint64_t stream_of(uint32_t number, uint32_t part)
 {
@@ -95,7 +106,7 @@ void qn_crew_begin(struct qn_crew *crew, uint32_t user, uint64_t requests,
     struct qn_schedule schedule;
     double part = part_of(crew, u->part);
     struct qn_client_task task = {
-        .depth = plan->pipeline,
+        .depth = depth_of(plan),
         .one_by_one = plan->spread_requests && plan->rate != NULL,
         .requests = part > 0 ? requests_of(u, requests) : 0};
     if (plan->rate != NULL && part > 0) {
@@ -237,7 +248,7 @@ static int make_user(struct qn_crew *crew, const struct qn_worker_plan *plan,
     const struct qn_client_opts opts = {
         .workload = plan->workload,
         .mix = crew->parts > 1 ? &crew->mix[part] : NULL,
-        .depth_max = QN_MAX(plan->pipeline, task.depth),
+        .depth_max = QN_MAX(depth_of(plan), task.depth),
         .number = number,
         .clients = plan->connections,
         .seed = qn_random_next(&seed),
