@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
 # Make a manual: the text of TEMPLATE, with the line `.\" @options@` replaced by
 # what PROGRAM's help says of its options, so that each has one home, the
-# program's table. A program with subcommands gets a subsection for each.
-# Usage: make.sh PROGRAM TEMPLATE > MANUAL
+# program's table. A program with subcommands gets a subsection for each; one
+# that has a manual of its own (PROGRAM-SUBCOMMAND.1.in beside TEMPLATE) is only
+# named there.
+# Usage: make.sh PROGRAM TEMPLATE [SUBCOMMAND] > MANUAL
 set -euo pipefail
-program=$1 template=$2
+program=$1 template=$2 only=${3:-}
 
-# `  --name ARG   text` becomes an item of a list; `SUBCOMMAND --help` on stdin.
+# `  --name ARG   text` becomes an item of a list, `Title:` a subsection;
+# `SUBCOMMAND --help` on stdin.
 items() {
     awk -v of="$1" '
+        /^[A-Z][a-z ]*:$/ {
+            sub(/:$/, "")
+            print ".El\n.Ss " $0 "\n.Bl -tag -width Ds"
+        }
         /^  --help, --version$/ { next }
         /^  --/ {
             if (!match($0, /^  --[^ ]+( [^ ]+)?  +/)) {
@@ -22,19 +29,26 @@ items() {
         }'
 }
 
+# A list that would be empty is left out.
 list() {
-    echo ".Bl -tag -width Ds"
-    items "$1"
-    echo ".El"
+    { echo ".Bl -tag -width Ds"; items "$1"; echo ".El"; } |
+        awk '/^\.Bl/ { held = $0; next }
+            /^\.El/ && held { held = ""; next }
+            held { print held; held = "" }
+            { print }'
 }
 
 # What stands before the options, as prose; the usage line is left out.
 prose() {
-    awk '/^usage:/ { next } /^  --/ { exit } NF { print "\\&" $0 }'
+    awk '/^usage:/ { next } /^  --|^[A-Z][a-z ]*:$/ { exit } NF { print "\\&" $0 }'
 }
 
 options() {
-    local help names
+    local help names page
+    if [ -n "$only" ]; then
+        "$program" "$only" --help | list "$only"
+        return
+    fi
     help=$("$program" --help)
     names=$(sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' <<<"$help")
     if [ -z "$names" ]; then
@@ -46,7 +60,12 @@ options() {
         help=$("$program" "${words[@]}" --help)
         echo ".Ss $name"
         prose <<<"$help"
-        list "$name" <<<"$help"
+        page=$(basename "$program")-${name// /-}
+        if [ -e "$(dirname "$template")/$page.1.in" ]; then
+            printf '.Pp\nIts options are in\n.Xr %s 1 .\n' "$page"
+        else
+            list "$name" <<<"$help"
+        fi
     done <<<"$names"
 }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Fails unless MANUAL names every option and subcommand of PROGRAM, each in its
-# place, and has the sections that a reader looks for.
-# Usage: manual.sh PROGRAM MANUAL
+# place, and has the sections that a reader looks for. A subcommand with a manual
+# of its own (SUBCOMMAND is given then) is only referred to.
+# Usage: manual.sh PROGRAM MANUAL [SUBCOMMAND]
 set -u
-program=$1 manual=$2
+program=$1 manual=$2 only=${3:-}
 status=0
 
 wrong() {
@@ -36,13 +37,19 @@ check_options() { # help text, section's lines, what they are of
 for title in NAME SYNOPSIS DESCRIPTION "EXIT STATUS" "SEE ALSO"; do
     grep -qx "\.Sh $title" "$manual" || wrong "no section $title"
 done
-help=$("$program" --help) || wrong "--help fails"
+if [ -n "$only" ]; then
+    help=$("$program" "$only" --help) || wrong "$only --help fails"
+else
+    help=$("$program" --help) || wrong "--help fails"
+fi
 names=$(sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' <<<"$help")
 if [ -z "$names" ]; then
     check_options "$help" "$(section)" "$(basename "$program")"
 fi
 while [ -n "$names" ] && read -r name; do
     read -ra words <<<"$name"
+    page=$(basename "$program")-${name// /-}
+    section "$name" | grep -qx "\.Xr $page 1 \." && continue
     check_options "$("$program" "${words[@]}" --help)" "$(section "$name")" \
         "$name"
 done <<<"$names"
