@@ -37,7 +37,8 @@ struct qn_worker_plan {
     uint32_t reader_count; /* so many of them, the last, are only read from, and
                               the others only written to; 0: no such roles */
     bool spread_requests;  /* each client connects to all, and chooses one for
-                              each batch; else clients are dealt in turn */
+                              each batch, in an open loop for each request;
+                              else clients are dealt in turn */
     const struct qn_rate *rate; /* fitted when the times are set; NULL: closed
                                    loop */
     bool poisson;
