@@ -340,6 +340,10 @@ int qn_config_start(struct qn_config *c, const char *name, const char *value,
                  r->initial);
     } else {
         err = read_value(r, c, value, reason, sizeof reason);
+        if (err != QN_OK && r->storage != TEXT) {
+            /* Redis' words for what is no number do not say what is. */
+            why_number(r, true, reason, sizeof reason);
+        }
     }
     if (err != QN_OK) {
         snprintf(why, cap, "%s '%.64s': %s", r->name, value, reason);

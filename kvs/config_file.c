@@ -4,7 +4,14 @@
 #include "core/base/err.h"
 #include "kvs/config.h"
 
-#define LINE_MAX_BYTES 1024
+#define LINE_MAX_BYTES 1024u /* with line feed and NUL */
+
+/* A line that did not fit: what follows would be taken for another one. */
+static bool cut(const char *line)
+{
+    return strlen(line) == LINE_MAX_BYTES - 1 &&
+           line[LINE_MAX_BYTES - 2] != '\n';
+}
 
 /* Cut the blanks off both ends, in place. */
 static char *trim(char *s)
@@ -45,7 +52,13 @@ int qn_config_file(struct qn_config *c, const char *path, char *why, size_t cap)
     struct qn_config next = *c;
     int err = QN_OK;
     for (int n = 1; err == QN_OK && fgets(line, sizeof line, f) != NULL; n++) {
-        err = take_line(&next, trim(line), reason, sizeof reason);
+        if (cut(line)) {
+            snprintf(reason, sizeof reason, "longer than %u bytes",
+                     LINE_MAX_BYTES - 2);
+            err = QN_EINVAL;
+        } else {
+            err = take_line(&next, trim(line), reason, sizeof reason);
+        }
         if (err != QN_OK) {
             snprintf(why, cap, "%.128s line %d: %s", path, n, reason);
             err = QN_EINVAL;

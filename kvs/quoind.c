@@ -30,9 +30,15 @@ static void log_line(void *ctx, enum qn_log_level level, const char *text)
     (void)written; /* where else could one complain? */
 }
 
+/* What is quoted may come from any file: no control characters. */
 static int complain(const char *why)
 {
-    fprintf(stderr, "quoind: %s\n", why);
+    fputs("quoind: ", stderr);
+    for (; *why != '\0'; why++) {
+        bool control = (unsigned char)*why < ' ' || *why == 0x7f;
+        fputc(control ? '?' : *why, stderr);
+    }
+    fputc('\n', stderr);
     return QN_SUPERVISOR_NOT_BEGUN;
 }
 

@@ -395,6 +395,30 @@ Test(config_file, names_the_line_that_is_wrong_and_changes_nothing)
     cr_assert(strstr(why, "did you mean 'port'?") != NULL, "%s", why);
 }
 
+/* The rest of a line that is cut is no line of its own. */
+Test(config_file, lines_up_to_the_limit_are_taken_and_longer_ones_are_not)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    char text[1100];
+    qn_config_init(&c);
+    for (int len = 1021; len <= 1025; len++) {
+        for (int lf = 0; lf < 2; lf++) {
+            memset(text, '#', sizeof text);
+            snprintf(text + len, sizeof text - (size_t)len, "%s",
+                     lf ? "\nport 7001\n" : "");
+            int err = read_file(text, &c, why);
+            if (len <= 1022) {
+                cr_expect_eq(err, QN_OK, "%d bytes: %s", len, why);
+            } else {
+                cr_expect_eq(err, QN_EINVAL, "%d bytes", len);
+                cr_expect(strstr(why, "line 1: longer than 1022 bytes") != NULL,
+                          "%s", why);
+            }
+        }
+    }
+}
+
 Test(config_file, what_cannot_be_read_is_named)
 {
     struct qn_config c;
