@@ -64,14 +64,17 @@ static const char *nearest(const char *typed)
 
 static int unknown(int argc, char **argv)
 {
-    char typed[128];
+    char typed[256];
     snprintf(typed, sizeof typed, "%s", argv[0]);
     const char *near = nearest(typed);
     if (argc > 1 && argv[1][0] != '-') {
         char two[256];
         snprintf(two, sizeof two, "%s %s", argv[0], argv[1]);
         const char *near2 = nearest(two);
-        near = near2 != NULL ? near2 : near;
+        if (near2 != NULL) {
+            near = near2;
+            memcpy(typed, two, sizeof typed);
+        }
     }
     if (near != NULL) {
         fprintf(stderr, "quoin: no subcommand '%s'; did you mean '%s'?\n",

@@ -52,7 +52,7 @@ static int take_file(struct command *c, const char *path)
     if (err == QN_OK) {
         err = qn_history_take(&c->history, &rec);
     } else {
-        fprintf(stderr, "%s:%" PRIu64 ": %s\n", path, line, what);
+        fprintf(stderr, "quoin verify: %s:%" PRIu64 ": %s\n", path, line, what);
     }
     qn_recorder_fini(&rec);
     if (!standard) {
