@@ -2,7 +2,7 @@
  * The program `quoind`: command line in, supervisor on. Everything that prints
  * or ends the process is here or in the supervisor's one line of readiness.
  */
-#include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -54,11 +54,25 @@ static int complain_transport(const char *name)
     return complain(why);
 }
 
+/* Started with one of 0, 1 and 2 closed: what is opened first would take its
+ * number, and a log line would go to whoever that is. */
+static bool standard_descriptors(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    return fd >= 0 && close(fd) == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct qn_config config;
     enum qn_args_ask ask;
     char why[QN_CONFIG_WHY_MAX];
+    if (!standard_descriptors()) {
+        return complain("cannot open /dev/null");
+    }
     if (qn_args_parse(argc, argv, &config, &ask, why, sizeof why) != QN_OK) {
         return complain(why);
     }

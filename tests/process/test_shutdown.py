@@ -8,10 +8,11 @@ acceptor can be found.
 import os
 import re
 import signal
+import subprocess
 import sys
 
 from checks import check, main, wait_until
-from quoind import Client, Quoind
+from quoind import Client, end_with_parent, Quoind
 
 PATH = sys.argv[1]
 SET = Client.encode("SET", "k", "v")
@@ -138,6 +139,33 @@ def test_waits_end_with_what_is_there():
         got = replies(c)
         assert len(got) == 2 and got[0] <= 2 and got[1] == b"PONG", got
         check("end", ended(q), (0, ""))
+
+
+def test_standard_descriptors_may_be_closed():
+    """Whatever takes their numbers gets no log lines and is closed in peace."""
+    for closed in (0,), (1,), (2,), (0, 1, 2):
+        with Quoind(PATH) as q:  # it says which ports are free
+            port = q.port
+        shell = " ".join("%d>&-" % fd for fd in closed)
+        proc = subprocess.Popen(["sh", "-c", "exec %s --port %d %s" %
+                                 (PATH, port, shell)],
+                                preexec_fn=end_with_parent)
+        wait_until("it answers", lambda: ping(port))
+        for fd in closed:
+            check("descriptor %d" % fd, os.readlink("/proc/%d/fd/%d" % (
+                proc.pid, fd)), "/dev/null")
+        proc.send_signal(signal.SIGTERM)
+        check("status", proc.wait(60), 0)
+
+
+def ping(port):
+    try:
+        c = Client(port)
+        answer = c.call("PING")
+        c.close()
+        return answer == b"PONG"
+    except OSError:
+        return False
 
 
 def test_config_get_and_set():
