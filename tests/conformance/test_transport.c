@@ -1,7 +1,9 @@
 /*
  * The contract of core/qp.h, clause by clause, for every transport in the
  * registry: both ends in one thread, so that each state can be reached on
- * purpose. test_transport_nodes.c has the threads and the processes.
+ * purpose. Here: messages and room for them; test_transport_frames.c has the
+ * frames, test_transport_lives.c death, successors and damage, and
+ * test_transport_nodes.c the threads and the processes.
  */
 #include "tests/conformance/pair.h"
 
@@ -10,19 +12,6 @@ static const uint32_t rings[] = {16, 64, 1024};
 
 static uint8_t out[QN_MSG_MAX + 1];
 static uint8_t in[QN_MSG_MAX];
-
-/* Receive one message while the sender pushes. Any transport must need at most
- * one turn per cell. */
-static int pump(struct pair *p, size_t *len)
-{
-    int rc = QN_EAGAIN;
-    for (uint32_t turn = 0; turn < 3000 && rc == QN_EAGAIN; turn++) {
-        qn_qp_flush(p->end[0]);
-        rc = qn_qp_try_recv(p->end[1], in, sizeof in, len);
-        qn_qp_flush(p->end[1]);
-    }
-    return rc;
-}
 
 Test(transport, registry_finds_each_by_its_name)
 {
@@ -65,7 +54,8 @@ Test(transport, every_size_arrives_whole_through_every_ring, .timeout = 60)
                 pattern(out, size, i);
                 cr_assert_eq(qn_qp_try_send(p.end[0], out, size), QN_OK,
                              "size %u ring %u", size, rings[r]);
-                cr_assert_eq(pump(&p, &len), QN_OK, "size %u", size);
+                cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK,
+                             "size %u", size);
                 cr_assert_eq(len, size);
                 cr_assert(pattern_is(in, len, i), "size %u", size);
             }
@@ -87,7 +77,8 @@ Test(transport, reserve_and_commit_of_every_size_arrive, .timeout = 60)
             cr_assert_eq(qn_qp_try_reserve(p.end[0], size, &buf), QN_OK);
             pattern(buf, size, size);
             qn_qp_commit(p.end[0], size);
-            cr_assert_eq(pump(&p, &len), QN_OK, "size %u", size);
+            cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK, "size %u",
+                         size);
             cr_assert_eq(len, size);
             cr_assert(pattern_is(in, len, size), "size %u", size);
         }
@@ -108,7 +99,7 @@ Test(transport, commit_may_be_shorter_than_reserve)
             cr_assert_eq(qn_qp_try_reserve(p.end[0], 1000, &buf), QN_OK);
             pattern(buf, 1000, 5);
             qn_qp_commit(p.end[0], cut[i]);
-            cr_assert_eq(pump(&p, &len), QN_OK);
+            cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK);
             cr_assert_eq(len, cut[i]);
             cr_assert(pattern_is(in, len, 5));
         }
@@ -130,7 +121,7 @@ Test(transport, a_forgotten_reserve_leaves_no_trace)
         memset(buf, 0xff, 3000);
         cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len), QN_EAGAIN);
         cr_assert_eq(qn_qp_try_send(p.end[0], "x", 1), QN_OK);
-        cr_assert_eq(pump(&p, &len), QN_OK);
+        cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK);
         cr_assert_eq(len, 1);
         cr_assert_eq(in[0], 'x');
         pair_close(&p);
@@ -256,12 +247,12 @@ Test(transport, a_staged_message_goes_first_and_blocks_the_others)
         cr_assert_eq(qn_qp_try_reserve(p.end[0], 1, &buf), QN_EAGAIN);
         cr_assert_eq(qn_qp_room(p.end[0]), 0);
         cr_assert(qn_qp_flush(p.end[0]), "cells are staged");
-        cr_assert_eq(pump(&p, &len), QN_OK);
+        cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK);
         cr_assert_eq(len, QN_MSG_MAX);
         cr_assert(pattern_is(in, len, 1));
         cr_assert(!qn_qp_flush(p.end[0]));
         cr_assert_eq(qn_qp_try_send(p.end[0], "x", 1), QN_OK);
-        cr_assert_eq(pump(&p, &len), QN_OK);
+        cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK);
         cr_assert_eq(len, 1);
         pair_close(&p);
     }
@@ -367,319 +358,6 @@ Test(transport, random_traffic_is_fifo_and_whole, .timeout = 60)
                 }
             }
             cr_assert_gt(got, 100);
-            pair_close(&p);
-        }
-    }
-}
-
-static struct qn_frame frame(enum qn_frame_kind kind, const void *data,
-                             uint32_t len, uint32_t total)
-{
-    return (struct qn_frame){
-        .kind = kind, .data = data, .len = len, .total = total};
-}
-
-static int send_frame(struct qn_qp *qp, enum qn_frame_kind kind, uint32_t len,
-                      uint32_t total)
-{
-    const struct qn_frame f = frame(kind, out, len, total);
-    return qn_qp_try_send_frame(qp, &f);
-}
-
-/* A -> B -> C, frame by frame, both hops on the smallest ring. */
-Test(transport, frames_forward_a_long_message_before_it_is_whole)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        struct pair ab;
-        struct pair bc;
-        size_t len = 0;
-        struct qn_frame f;
-        bool early = false;
-        int rc = QN_EAGAIN;
-        pair_open(&ab, t, 16);
-        pair_open(&bc, t, 16);
-        pattern(out, 20000, 9);
-        cr_assert_eq(qn_qp_try_send(ab.end[0], out, 20000), QN_OK);
-        for (int turn = 0; turn < 5000 && rc == QN_EAGAIN; turn++) {
-            if (qn_qp_peek_frame(ab.end[1], &f) == QN_OK &&
-                qn_qp_try_send_frame(bc.end[0], &f) == QN_OK) {
-                cr_assert_eq(f.total, 20000);
-                qn_qp_release_frame(ab.end[1]);
-            }
-            bool staged = qn_qp_flush(ab.end[0]);
-            early = early || (staged && f.len > 0);
-            rc = qn_qp_try_recv(bc.end[1], in, sizeof in, &len);
-        }
-        cr_assert_eq(rc, QN_OK);
-        cr_assert(early, "forwarded while the source was still pushing");
-        cr_assert(len == 20000 && pattern_is(in, len, 9));
-        pair_close(&ab);
-        pair_close(&bc);
-    }
-}
-
-Test(transport, an_aborted_message_is_never_seen)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        struct pair p;
-        size_t len = 0;
-        pair_open(&p, t, 16);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_FIRST, 50, 300), QN_OK);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_MORE, 56, 0), QN_OK);
-        cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len), QN_EAGAIN);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_ABORT, 0, 0), QN_OK);
-        cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len), QN_EAGAIN);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_FIRST, 5, 300), QN_OK);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_ABORT, 0, 0), QN_OK);
-        cr_assert_eq(qn_qp_try_send(p.end[0], "after", 5), QN_OK);
-        cr_assert_eq(pump(&p, &len), QN_OK);
-        cr_assert(len == 5 && memcmp(in, "after", 5) == 0);
-        pattern(out, 700, 3);
-        cr_assert_eq(qn_qp_try_send(p.end[0], out, 700), QN_OK);
-        cr_assert_eq(pump(&p, &len), QN_OK);
-        cr_assert(len == 700 && pattern_is(in, len, 3));
-        pair_close(&p);
-    }
-}
-
-Test(transport, the_frame_view_shows_an_abort)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        static const enum qn_frame_kind want[] = {
-            QN_FRAME_FIRST, QN_FRAME_ABORT, QN_FRAME_ONLY};
-        struct pair p;
-        struct qn_frame f;
-        pair_open(&p, t, 16);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_FIRST, 40, 300), QN_OK);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_ABORT, 0, 0), QN_OK);
-        cr_assert_eq(qn_qp_try_send(p.end[0], "abc", 3), QN_OK);
-        for (int i = 0; i < 3; i++) {
-            cr_assert_eq(qn_qp_peek_frame(p.end[1], &f), QN_OK);
-            cr_assert_eq(f.kind, want[i]);
-            qn_qp_release_frame(p.end[1]);
-        }
-        cr_assert(f.len == 3 && f.total == 3);
-        cr_assert_eq(qn_qp_peek_frame(p.end[1], &f), QN_EAGAIN);
-        pair_close(&p);
-    }
-}
-
-Test(transport, frames_that_form_no_message_are_refused)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        struct pair p;
-        struct qn_qp *a;
-        pair_open(&p, t, 16);
-        a = p.end[0];
-        cr_assert_eq(send_frame(a, QN_FRAME_MORE, 10, 0), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_LAST, 10, 0), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_ABORT, 0, 0), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, QN_MSG_MAX + 1),
-                     QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 39), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 60), QN_OK);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 60), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_ONLY, 4, 4), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_MORE, 21, 0), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_LAST, 19, 0), QN_EINVAL);
-        cr_assert_eq(qn_qp_try_send(a, "x", 1), QN_EAGAIN);
-        cr_assert_eq(send_frame(a, QN_FRAME_LAST, 20, 0), QN_OK);
-        cr_assert_eq(qn_qp_try_send(a, "x", 1), QN_OK);
-        pair_close(&p);
-    }
-}
-
-Test(transport, what_a_dead_peer_half_wrote_is_never_seen)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        struct pair p;
-        size_t len = 0;
-        pair_open(&p, t, 16);
-        cr_assert_eq(qn_qp_try_send(p.end[0], "whole", 5), QN_OK);
-        cr_assert_eq(qn_qp_try_send(p.end[0], out, QN_MSG_MAX), QN_OK);
-        qn_qp_down(p.end[1]);
-        cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len), QN_OK);
-        cr_assert_eq(len, 5);
-        for (int i = 0; i < 3; i++) {
-            cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len),
-                         QN_EPEERDEAD);
-            cr_assert_eq(qn_qp_try_send(p.end[1], "x", 1), QN_EPEERDEAD);
-            cr_assert(!qn_qp_flush(p.end[1]));
-        }
-        pair_close(&p);
-    }
-}
-
-Test(transport, down_drops_what_is_staged)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        struct pair p;
-        pair_open(&p, t, 16);
-        cr_assert_eq(qn_qp_try_send(p.end[0], out, QN_MSG_MAX), QN_OK);
-        qn_qp_down(p.end[0]);
-        cr_assert(!qn_qp_flush(p.end[0]));
-        cr_assert_eq(qn_qp_room(p.end[0]), 0);
-        pair_close(&p);
-    }
-}
-
-/* End 1 dies and comes back with new memory; end 0 lives on. In every order
- * of the two openings nothing of the old life arrives. */
-Test(transport, nothing_of_another_life_is_delivered)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        for (int order = 0; order < 2; order++) {
-            struct pair p;
-            size_t len = 0;
-            pair_open(&p, t, 16);
-            const uint32_t fresh = qn_qp_room(p.end[0]);
-            for (int i = 0; i < 9; i++) {
-                cr_assert_eq(qn_qp_try_send(p.end[0], "old", 3), QN_OK);
-                cr_assert_eq(qn_qp_try_send(p.end[1], "old", 3), QN_OK);
-            }
-            cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len), QN_OK);
-            qn_qp_flush(p.end[1]);
-            struct qn_qp *stopped = p.end[1];
-            uint8_t *old_memory = p.lane[1];
-            p.lane[1] = pair_memory(t, 16);
-            p.inc[1] = 23;
-            for (int k = 0; k < 2; k++) {
-                if (k == order) {
-                    qn_qp_close(p.end[0]);
-                    pair_open_end(&p, 0);
-                } else {
-                    pair_open_end(&p, 1);
-                }
-                /* The stopped one wakes in between, and does its worst. */
-                (void)qn_qp_try_send(stopped, "ghost", 5);
-                (void)qn_qp_flush(stopped);
-                if (k == 0 && order == 1) {
-                    cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len),
-                                 QN_EAGAIN,
-                                 "end 0 has not opened toward this life");
-                }
-            }
-            cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len),
-                         QN_EAGAIN);
-            cr_assert_eq(qn_qp_try_recv(p.end[0], in, sizeof in, &len),
-                         QN_EAGAIN);
-            for (int e = 0; e < 2; e++) {
-                uint32_t room = qn_qp_room(p.end[e]);
-                cr_assert_eq(room, fresh, "no stale acknowledgement counts");
-                cr_assert_eq(qn_qp_try_send(p.end[e], "new", 3), QN_OK);
-                cr_assert_neq(qn_qp_try_recv(stopped, in, sizeof in, &len),
-                              QN_OK);
-                cr_assert_eq(qn_qp_try_recv(p.end[1 - e], in, sizeof in, &len),
-                             QN_OK);
-                cr_assert(len == 3 && memcmp(in, "new", 3) == 0);
-            }
-            qn_qp_close(stopped);
-            free(old_memory);
-            pair_close(&p);
-        }
-    }
-}
-
-/* Both nodes die; node 1's memory is the old one seen by a new life of 0. */
-Test(transport, a_new_life_ignores_a_lane_meant_for_the_old_one)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        struct pair p;
-        size_t len = 0;
-        pair_open(&p, t, 16);
-        const uint32_t fresh = qn_qp_room(p.end[0]);
-        for (int i = 0; i < 3; i++) {
-            cr_assert_eq(qn_qp_try_send(p.end[0], "old", 3), QN_OK);
-            cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len), QN_OK);
-            cr_assert_eq(qn_qp_try_send(p.end[1], "old", 3), QN_OK);
-        }
-        qn_qp_flush(p.end[1]);
-        qn_qp_close(p.end[0]);
-        uint8_t *old = p.lane[0];
-        p.lane[0] = pair_memory(t, 16);
-        p.inc[0] = 12;
-        pair_open_end(&p, 0);
-        cr_assert_eq(qn_qp_try_recv(p.end[0], in, sizeof in, &len), QN_EAGAIN);
-        for (uint32_t i = 0; i < fresh; i++) {
-            cr_assert_eq(qn_qp_try_send(p.end[0], "x", 1), QN_OK);
-        }
-        cr_assert_eq(qn_qp_try_send(p.end[0], "x", 1), QN_EAGAIN,
-                     "acknowledgements of the old life free no cell");
-        pair_close(&p);
-        free(old);
-    }
-}
-
-Test(transport, open_refuses_what_cannot_work)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        struct pair p;
-        struct qn_qp *qp = NULL;
-        pair_open(&p, t, 16);
-        const struct qn_qp_opts good = pair_opts(&p, 0);
-        struct qn_qp_opts bad[] = {good, good, good, good, good,
-                                   good, good, good, good};
-        bad[0].cells = 15;
-        bad[1].cells = 8;
-        bad[2].cells = 131072;
-        bad[3].self = QN_NODES_MAX;
-        bad[4].peer = QN_NODES_MAX;
-        bad[5].self_inc = 0;
-        bad[6].peer_inc = 0;
-        bad[7].tx = NULL;
-        bad[8].rx = NULL;
-        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-            cr_assert_eq(t->open(&qp, &bad[i]), QN_EINVAL, "case %zu", i);
-        }
-        cr_assert_null(qp);
-        qn_qp_close(NULL);
-        pair_close(&p);
-    }
-}
-
-/* Noise over the whole lane of a peer, at every stage of a conversation. */
-Test(transport, a_peer_that_overwrites_its_memory_harms_only_itself,
-     .timeout = 60)
-{
-    FOR_EACH_TRANSPORT(t)
-    {
-        uint32_t rng = 99;
-        for (uint32_t round = 0; round < 400; round++) {
-            struct pair p;
-            size_t len = 0;
-            pair_open(&p, t, 16);
-            size_t bytes = t->lane_bytes(16);
-            for (uint32_t i = 0; i < round % 40; i++) {
-                (void)qn_qp_try_send(p.end[0], out, (i * 31) % 400);
-                (void)qn_qp_try_send(p.end[1], out, (i * 17) % 400);
-                (void)qn_qp_try_recv(p.end[0], in, sizeof in, &len);
-                (void)qn_qp_try_recv(p.end[1], in, sizeof in, &len);
-            }
-            for (uint32_t i = 0; i < 50; i++) {
-                rng = rng * 1664525u + 1013904223u;
-                size_t from = round % 3 == 0 ? 0 : (rng >> 4) % bytes;
-                size_t n = round % 3 == 0 ? bytes : 1 + (rng >> 20) % 16;
-                if (from + n > bytes) {
-                    n = bytes - from;
-                }
-                for (size_t b = 0; b < n; b++) {
-                    rng = rng * 1664525u + 1013904223u;
-                    p.lane[0][from + b] = (uint8_t)(rng >> 24);
-                }
-                (void)qn_qp_try_recv(p.end[1], in, sizeof in, &len);
-                (void)qn_qp_try_send(p.end[1], out, (i * 61) % 3000);
-                (void)qn_qp_flush(p.end[1]);
-                (void)qn_qp_room(p.end[1]);
-            }
             pair_close(&p);
         }
     }
