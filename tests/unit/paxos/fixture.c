@@ -235,3 +235,29 @@ struct qn_msg fx_request(uint64_t first, const char *const *text, uint32_t n,
                            .total = (*owner)->len,
                            .body = {(*owner)->bytes, (*owner)->len}};
 }
+
+struct qn_blob *fx_slot_batch(qn_slot_t s)
+{
+    return fx_batch(0, s, (const char *const[]){"x"}, 1);
+}
+
+void fx_learn_slot(struct fx *f, qn_slot_t s, qn_slot_t hi)
+{
+    struct qn_blob *x = fx_slot_batch(s);
+    struct qn_msg m = fx_learn(s, x, hi);
+    fx_recv(f, 1, &m);
+    qn_blob_unref(x);
+}
+
+void fx_fill_slot(struct fx *f, qn_node_t from, qn_slot_t s, qn_slot_t hi,
+                  bool last)
+{
+    struct qn_blob *x = fx_slot_batch(s);
+    struct qn_msg m = fx_accept(s, x);
+    m.kind = QN_MSG_FILL;
+    m.flags = last ? QN_MSG_LAST : 0;
+    m.fill.log_lo = 1;
+    m.fill.hi = hi;
+    fx_recv(f, from, &m);
+    qn_blob_unref(x);
+}

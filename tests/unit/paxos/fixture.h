@@ -74,4 +74,11 @@ struct qn_msg fx_learn(qn_slot_t slot, const struct qn_blob *batch,
 struct qn_msg fx_request(uint64_t first, const char *const *text, uint32_t n,
                          struct qn_blob **owner);
 
+/** The batch of slot s: one command of node 0, "x", sequence s. */
+struct qn_blob *fx_slot_batch(qn_slot_t s);
+/** It comes by LEARN from node 1; by FILL from `from`. */
+void fx_learn_slot(struct fx *f, qn_slot_t s, qn_slot_t hi);
+void fx_fill_slot(struct fx *f, qn_node_t from, qn_slot_t s, qn_slot_t hi,
+                  bool last);
+
 #endif
