@@ -4,6 +4,7 @@
 #include "tests/support/small_server.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "tests/support/test.h"
 
