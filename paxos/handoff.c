@@ -172,32 +172,45 @@ static bool whole(const struct qn_onepaxos *p, const struct qn_msg *m)
     return true;
 }
 
+static void keep_staged(struct qn_onepaxos *p, const struct qn_msg *m)
+{
+    struct qn_log *st = &p->change.staged;
+    if (m->body.len != 0 && qn_log_holds(st, m->slot) &&
+        qn_log_at(st, m->slot)->state == QN_SLOT_EMPTY) {
+        struct qn_blob *b = qn_learner_body(p, m);
+        if (b != NULL) {
+            qn_log_put(st, m->slot, b, QN_SLOT_PROPOSED);
+        }
+    }
+}
+
+/** T18: of leaders that stage at once, each on its own channel, only the newest
+ *  counts; and a set that is whole stays, for its leader may have heard so and
+ *  appoint this node: an epoch has one frozen log. */
 void qn_handoff_on_stage(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {
     struct qn_change *c = &p->change;
-    if ((m->flags & QN_MSG_UL) != 0) {
+    bool brings_ul = (m->flags & QN_MSG_UL) != 0;
+    if (brings_ul) {
         qn_epoch_suffix(p, t, m->body); /* first: it may appoint me (T17) */
+    }
+    bool newest = m->epoch == p->cfg.index;
+    bool kept = c->st_from == m->epoch;
+    if (newest && !kept && brings_ul) {
         forget_staged(p, m->stage.base);
+    } else if (newest && !kept) {
+        keep_staged(p, m);
+    }
+    if (brings_ul || (m->flags & QN_MSG_LAST) == 0) {
         return;
     }
-    if (m->body.len != 0 && qn_log_holds(&c->staged, m->slot) &&
-        qn_log_at(&c->staged, m->slot)->state == QN_SLOT_EMPTY) {
-        struct qn_blob *b = qn_learner_body(p, m);
-        if (b != NULL) {
-            qn_log_put(&c->staged, m->slot, b, QN_SLOT_PROPOSED);
-        }
-    }
-    if ((m->flags & QN_MSG_LAST) == 0) {
-        return;
-    }
-    bool ok = m->epoch == p->cfg.index && whole(p, m);
-    if (ok) {
+    if (newest && !kept && whole(p, m)) {
         c->st_from = m->epoch;
         c->st_base = m->stage.base;
         c->st_hi = m->stage.hi;
     }
-    staged(p, t, from, m->epoch, ok);
+    staged(p, t, from, m->epoch, newest && c->st_from == m->epoch);
 }
 
 /** This life is named acceptor by entry e. If its leader staged here, what it
