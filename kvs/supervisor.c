@@ -241,7 +241,7 @@ static void on_signal(struct qn_supervisor *s, int signum)
     } else if (s->served) {
         qn_supervisor_drain(s);
     } else {
-        finish(s, QN_SUPERVISOR_DRAINED); /* nobody was served yet */
+        finish(s, QN_SUPERVISOR_DRAINED); /* not begun: nothing is drained */
     }
 }
 

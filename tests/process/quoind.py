@@ -150,14 +150,18 @@ class Quoind:
     def __enter__(self):
         # A file, not a pipe: nobody reads before the end.
         self.errors = tempfile.TemporaryFile()
+        self.ready = tempfile.TemporaryFile()
         self.proc = subprocess.Popen(self.cmd, stderr=self.errors,
-                                     stdout=subprocess.DEVNULL,
+                                     stdout=self.ready,
                                      preexec_fn=end_with_parent)
         deadline = time.monotonic() + DEADLINE
         while True:
             try:
                 c = Client(self.port)
-                if c.call("PING") == b"PONG" and c.call("DBSIZE") == 0:
+                # One replica answers before the supervisor knows of all; told
+                # to end until then, it would not drain.
+                if c.call("PING") == b"PONG" and c.call("DBSIZE") == 0 and \
+                        b"\n" in os.pread(self.ready.fileno(), 1 << 16, 0):
                     c.close()
                     break
                 c.close()
