@@ -6,7 +6,7 @@ import subprocess
 
 from wire import encode
 
-TIMEOUT_S = 60
+TIMEOUT_S = 600
 
 
 def tool(name, address, *args, data=None, status=0):
