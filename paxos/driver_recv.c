@@ -160,9 +160,12 @@ qn_slot_t qn_driver_accepted(const struct qn_driver *d)
 }
 
 /* A peer's positions are what it wrote, perhaps in its last agony: they count
- * only if they are possible. */
+ * only if they are possible. An acceptor that has ended bounds nothing: it may
+ * have been the one that ran wild. */
 void qn_driver_beats_read(struct qn_driver *d)
 {
+    bool ended = d->acceptor != d->o.self && d->peer[d->acceptor].qp == NULL;
+    qn_slot_t bound = ended ? UINT64_MAX : qn_driver_accepted(d);
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         const struct qn_outbox_state *s = d->peer_state[i];
         if (i == d->o.self || s == NULL || d->peer[i].qp == NULL) {
@@ -175,8 +178,7 @@ void qn_driver_beats_read(struct qn_driver *d)
         in.beat.learned = qn_load(&s->learned, QN_ACQUIRE);
         if (in.beat.applied >= d->peer[i].applied &&
             in.beat.learned >= d->peer[i].learned &&
-            in.beat.applied <= in.beat.learned &&
-            in.beat.learned <= qn_driver_accepted(d)) {
+            in.beat.applied <= in.beat.learned && in.beat.learned <= bound) {
             d->peer[i].applied = in.beat.applied;
             d->peer[i].learned = in.beat.learned;
             qn_driver_step(d, &in);

@@ -478,6 +478,34 @@ Test(driver, the_third_node_may_end_and_the_others_go_on)
     group_stop();
 }
 
+/* The leader has not read ACCEPTED when the acceptor runs wild: what node 2 has
+ * learned tells it, whatever the acceptor has written over its own positions.
+ */
+Test(driver, what_a_wild_acceptor_has_decided_comes_from_the_others)
+{
+    group_start(3);
+    submit_number(0, 1);
+    for (int i = 0; i < 3; i++) {
+        one_turn(0);
+        one_turn(1);
+        one_turn(2);
+    }
+    submit_number(0, 2);
+    one_turn(0);
+    one_turn(1);
+    one_turn(2);
+    cr_assert_eq(node[2].logged, node[0].logged + 1);
+    memset(qn_outbox_state(node[1].own), 0, sizeof(struct qn_outbox_state));
+    memset(qn_outbox_lane(node[1].own, 0, QN_LANE_DIRECT), 0, CELLS * 64);
+    node[1].stopped = true;
+    qn_driver_down(node[0].driver, 1, now);
+    qn_driver_down(node[2].driver, 1, now);
+    rounds(200);
+    cr_assert_eq(node[0].logged, 2);
+    check_equal_logs(2);
+    group_stop();
+}
+
 /* ---- going to sleep ------------------------------------------------------ */
 
 /* A bell of the futex kind is turned back to even by who rings it. */
