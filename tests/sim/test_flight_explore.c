@@ -1,0 +1,87 @@
+/*
+ * The flight recorder under every schedule of a writer that laps a slow reader
+ * and may be killed: what the reader gets is whole, in order, without gaps, and
+ * whatever was finished when it began to look is missing only if it may have
+ * been overwritten.
+ */
+#include <string.h>
+
+#include "core/place/flight.h"
+#include "core/sim/explore.h"
+#include "tests/support/test.h"
+
+#define ENTRIES 2u
+#define NOTES   4u
+
+static alignas(QN_CACHELINE) uint8_t memory[QN_FLIGHT_BYTES(ENTRIES)];
+static struct qn_flight flight;
+
+static void setup(void *ctx)
+{
+    (void)ctx;
+    memset(memory, 0, sizeof memory);
+    qn_flight_init(&flight, memory, ENTRIES, 1);
+}
+
+static void writer(void *ctx)
+{
+    (void)ctx;
+    for (uint64_t i = 0; i < NOTES; i++) {
+        const struct qn_flight_event e = {
+            .time = i + 1, .kind = (uint8_t)(i + 1), .slot = i + 1, .a = i + 1};
+        qn_flight_note(&flight, &e);
+    }
+}
+
+static const char *look(void)
+{
+    struct qn_flight_event out[ENTRIES];
+    uint32_t n = qn_flight_read(memory, ENTRIES, out);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t want = out[i].index + 1;
+        if (out[i].index != out[0].index + i) {
+            return "a gap";
+        }
+        if (out[i].time != want || out[i].kind != want || out[i].slot != want ||
+            out[i].a != want) {
+            return "a torn entry";
+        }
+    }
+    return NULL;
+}
+
+static void reader(void *ctx)
+{
+    (void)ctx;
+    const char *wrong = look();
+    if (wrong != NULL) {
+        qn_sim_fail(wrong);
+    }
+}
+
+/* Afterwards all but the entry that was being written are there. */
+static const char *check(void *ctx)
+{
+    (void)ctx;
+    struct qn_flight_event out[ENTRIES];
+    uint32_t n = qn_flight_read(memory, ENTRIES, out);
+    if (qn_sim_end_of(0) != QN_SIM_KILLED &&
+        (n != ENTRIES || out[n - 1].index != NOTES - 1)) {
+        return "the last ones are missing";
+    }
+    return look();
+}
+
+Test(flight_explore, no_schedule_and_no_death_shows_a_torn_entry)
+{
+    const struct qn_explore_opts o = {.nodes = 2,
+                                      .node = {writer, reader},
+                                      .setup = setup,
+                                      .check = check,
+                                      .deviations = 4,
+                                      .kills = 1};
+    struct qn_explored out;
+    cr_assert(qn_explore(&o, &out), "%s: %s", out.fault, out.choices);
+    cr_assert(out.complete);
+    cr_assert_gt(out.runs, 1000);
+}
