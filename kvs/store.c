@@ -3,6 +3,8 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "kvs/store_cut.h"
+
 /*
  * The store's operations; STORE.md has the drawing, store_internal.h the
  * layout, store_table.c the growth, store_limbo.c the freeing.
@@ -79,6 +81,7 @@ void qn_store_destroy(struct qn_store *s)
     if (s == NULL) {
         return;
     }
+    qn_store_cut_end(s);
     qn_limbo_drain(s);
     qn_tree_free(s, qn_store_root(s));
     s->release(s->block);
@@ -261,7 +264,9 @@ int qn_store_put(struct qn_store *s, const struct qn_put *p)
         const struct qn_entry *was = qn_word_ptr(old);
         account(s, p->db, e, was);
         qn_store(place, word, QN_RELEASE); /* publish */
-        qn_store_retire(s, qn_word_of(was) | QN_RETIRED_ENTRY);
+        if (!qn_cut_keeps(s, hash, was)) {
+            qn_store_retire(s, qn_word_of(was) | QN_RETIRED_ENTRY);
+        }
         return QN_OK;
     }
     if (!qn_table_insert(s, hash, word)) {
@@ -287,7 +292,8 @@ bool qn_store_del(struct qn_store *s, uint32_t db, struct qn_slice key,
     }
     account(s, db, NULL, qn_word_ptr(w));
     mark_stripe(s, hash, slot);
-    if (!qn_limbo_has_room(s)) {
+    bool kept = qn_cut_keeps(s, hash, qn_word_ptr(w));
+    if (!kept && !qn_limbo_has_room(s)) {
         /* release, here and below: who sees the key gone sees everything
          * that was written before. */
         qn_store(place, (w & QN_WORD_PTR) | QN_WORD_DEAD, QN_RELEASE);
@@ -295,7 +301,9 @@ bool qn_store_del(struct qn_store *s, uint32_t db, struct qn_slice key,
         return true;
     }
     qn_store(place, 0, QN_RELEASE);
-    qn_store_retire(s, (w & QN_WORD_PTR) | QN_RETIRED_ENTRY);
+    if (!kept) {
+        qn_store_retire(s, (w & QN_WORD_PTR) | QN_RETIRED_ENTRY);
+    }
     qn_table_removed(s, hash, 1);
     return true;
 }
@@ -326,6 +334,7 @@ static void disown(struct qn_store *s, uint32_t db)
     if (keys == 0) {
         return;
     }
+    qn_store_cut_end(s); /* its entries go away by the table */
     if (d->stale < QN_GENERATIONS - 1) {
         uint32_t owner = (qn_db_owner(s, db) + 256) & QN_META_OWNER;
         qn_store(&s->owner[db], owner, QN_RELEASE); /* acquire: qn_db_owner */

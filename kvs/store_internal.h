@@ -142,8 +142,9 @@ struct qn_store {
         uint64_t tree_at; /* a tree being taken down: next directory word, */
         uint32_t line_at; /* and next bucket of its segment */
     } limbo;
-    uint64_t garbage;  /* entries in the table that belong to nobody */
-    uint64_t sweep_at; /* position in hash order */
+    uint64_t garbage;   /* entries in the table that belong to nobody */
+    uint64_t sweep_at;  /* position in hash order */
+    struct qn_cut *cut; /* store_cut.c; NULL: none */
 
     struct qn_store_reader reader[QN_STORE_READERS_MAX];
     qn_a64 stripe[QN_STRIPES]; /* slots; writer, read by all */
@@ -402,6 +403,22 @@ void qn_sweep_ended(struct qn_store *s);
 void qn_limbo_drain(struct qn_store *s);
 /** Free a directory, its segments and entries now: no readers. */
 void qn_tree_free(struct qn_store *s, uint64_t root);
+
+/** Append a chunk that somebody else has filled, in the current epoch or
+ *  earlier ones. Taken. */
+void qn_limbo_append(struct qn_store *s, struct qn_limbo_chunk *chunk);
+
+/* ---- store_cut.c; the writer ---- */
+
+bool qn_cut_take(struct qn_store *s, uint64_t hash, const struct qn_entry *e);
+
+/** The word of `e` is about to be replaced or freed. @return true: a cut keeps
+ *  the entry, it must not be retired. One branch while there is no cut. */
+static inline bool qn_cut_keeps(struct qn_store *s, uint64_t hash,
+                                const struct qn_entry *e)
+{
+    return __builtin_expect(s->cut != NULL, 0) && qn_cut_take(s, hash, e);
+}
 
 /* ---- store_walk.c ---- */
 

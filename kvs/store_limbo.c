@@ -73,6 +73,21 @@ void qn_store_retire(struct qn_store *s, uint64_t word)
     s->limbo.pushed++;
 }
 
+/* Its items are not counted as pushed: they are freed by later budgets. */
+void qn_limbo_append(struct qn_store *s, struct qn_limbo_chunk *chunk)
+{
+    QN_ASSERT(chunk->count != 0);
+    chunk->next = NULL;
+    s->limbo.count += chunk->count;
+    if (s->limbo.last != NULL) {
+        s->limbo.last->next = chunk;
+    } else {
+        s->limbo.first = chunk;
+        s->limbo.first_at = 0;
+    }
+    s->limbo.last = chunk;
+}
+
 /* The first item is done with. */
 static void drop_first(struct qn_store *s)
 {
