@@ -121,36 +121,52 @@ void qn_boot_failed(const struct qn_boot *b, int err)
     (void)tell(b, e, -1); /* nobody left to hear: so be it */
 }
 
-int qn_boot_next_event(const struct qn_boot *b, struct qn_boot_event *e)
+int qn_boot_next_event(const struct qn_boot *b, struct qn_boot_event *e,
+                       int *fd)
 {
-    int fd = -1;
-    int err = qn_boot_recv(b->control, e, &fd, false);
-    if (err == QN_OK && fd >= 0) {
-        close(fd);
-    }
-    return err;
+    return qn_boot_recv(b->control, e, fd, false);
 }
 
-/* One message of the exchange. @return QN_OK: a peer was mapped. */
-static int next_peer(const struct qn_boot *b, const struct qn_outbox_opts *like,
-                     struct qn_outbox **peer)
+int qn_boot_map(const struct qn_boot *b, const struct qn_boot_event *e, int fd,
+                const struct qn_outbox_opts *like, struct qn_outbox **out)
+{
+    struct qn_outbox_opts expect = *like;
+    bool self = e->node == b->self && e->incarnation == b->incarnation;
+    if (fd < 0 || e->node >= b->nodes || self || e->incarnation == 0) {
+        return QN_ECORRUPT;
+    }
+    expect.node = e->node;
+    expect.incarnation = e->incarnation;
+    return qn_outbox_map(out, fd, &expect);
+}
+
+/* One message of the exchange. *more: GO has not come. */
+static int exchange_next(const struct qn_boot *b,
+                         const struct qn_outbox_opts *like,
+                         int (*heard)(void *, const struct qn_boot_event *,
+                                      struct qn_outbox *),
+                         void *ctx, bool *more)
 {
     struct qn_boot_event e;
+    struct qn_outbox *peer = NULL;
     int fd = -1;
     int err = qn_boot_recv(b->control, &e, &fd, true);
     if (err != QN_OK) {
         return err;
     }
-    if (e.kind != QN_BOOT_PEER) {
-        err = e.kind == QN_BOOT_PEER_DOWN ? QN_EPEERDEAD : QN_EABORTED;
-    } else if (fd < 0 || e.node >= b->nodes || e.node == b->self ||
-               peer[e.node] != NULL) {
-        err = QN_ECORRUPT;
-    } else {
-        struct qn_outbox_opts expect = *like;
-        expect.node = e.node;
-        expect.incarnation = e.incarnation;
-        err = qn_outbox_map(&peer[e.node], fd, &expect);
+    switch (e.kind) {
+    case QN_BOOT_PEER:
+        err = qn_boot_map(b, &e, fd, like, &peer);
+        err = err == QN_OK ? heard(ctx, &e, peer) : err;
+        break;
+    case QN_BOOT_PEER_DOWN:
+        err = heard(ctx, &e, NULL);
+        break;
+    case QN_BOOT_GO:
+        *more = false;
+        break;
+    default:
+        err = QN_EABORTED;
     }
     if (fd >= 0) {
         close(fd);
@@ -159,19 +175,16 @@ static int next_peer(const struct qn_boot *b, const struct qn_outbox_opts *like,
 }
 
 int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
-                     const struct qn_outbox_opts *like, struct qn_outbox **peer)
+                     const struct qn_outbox_opts *like,
+                     int (*heard)(void *ctx, const struct qn_boot_event *e,
+                                  struct qn_outbox *peer),
+                     void *ctx)
 {
-    for (qn_node_t i = 0; i < b->nodes; i++) {
-        peer[i] = NULL;
-    }
     const struct qn_boot_event hello = {.kind = QN_BOOT_HELLO};
+    bool more = true;
     int err = tell(b, hello, qn_outbox_fd(own));
-    for (uint32_t i = 1; err == QN_OK && i < b->nodes; i++) {
-        err = next_peer(b, like, peer);
-    }
-    for (qn_node_t i = 0; err != QN_OK && i < b->nodes; i++) {
-        qn_outbox_destroy(peer[i]);
-        peer[i] = NULL;
+    while (err == QN_OK && more) {
+        err = exchange_next(b, like, heard, ctx, &more);
     }
     return err;
 }

@@ -11,10 +11,17 @@
  *
  *     replica                      supervisor
  *     HELLO + outbox descriptor ->            own outbox is made
- *                              <-  PEER + outbox descriptor, one per other node
+ *                              <-  PEER + outbox descriptor, one per living
+ *                                             node; those that have not come
+ *                                             yet are announced later
+ *                              <-  PEER_DOWN  one per node that is dead
+ *                              <-  GO         that is all for now
  *     READY                    ->             connections are answered now
+ *                              <-  LISTEN + descriptor: accept from the shared
+ *                                             address too (a later life)
  *
  *                              <-  PEER_DOWN  that process has ended
+ *                              <-  PEER       the next life of a node
  *     SHUTDOWN                 ->             a client wants all to end
  *
  *                              <-  DRAIN      accept nothing more, answer what
@@ -25,6 +32,11 @@
  *                                             turning: others still need it
  *                                             as leader or acceptor
  *                              <-  STOP       all have drained: exit(0)
+ *
+ * News of a node come in the order of its lives: PEER, PEER_DOWN, PEER, ... A
+ * new life may also hear of one that is dead and whose memory is still needed
+ * (the accept word names it): PEER with its outbox, and PEER_DOWN at once; that
+ * may be its own predecessor.
  *
  * A replica that cannot start says FAILED with the reason, logs nothing, and
  * exits 1: the supervisor prints the one line. The end of a process closes its
@@ -54,6 +66,8 @@ enum qn_boot_kind {
     QN_BOOT_FAILED,
     QN_BOOT_PEER,
     QN_BOOT_PEER_DOWN,
+    QN_BOOT_GO,
+    QN_BOOT_LISTEN,
     QN_BOOT_DRAIN,
     QN_BOOT_STOP,
 };
@@ -62,7 +76,8 @@ enum qn_boot_kind {
 struct qn_boot_event {
     uint32_t kind;        /* enum qn_boot_kind */
     qn_node_t node;       /* HELLO, PEER, PEER_DOWN: whom it concerns */
-    uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life */
+    uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life; PEER_DOWN 0:
+                             in any so far */
     int64_t error;        /* FAILED: a QN_E* */
     uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
                              that were not given */
@@ -75,9 +90,11 @@ struct qn_boot {
     qn_node_t self;
     uint32_t nodes;
     uint64_t incarnation;      /* own life, never 0 */
+    bool first;                /* a founder of the group; else a later life */
     int control;               /* blocking; see qn_boot_next_event */
     int listen_shared;         /* TCP with SO_REUSEPORT, or the Unix socket all
-                                  replicas accept from; listening; -1: none */
+                                  replicas accept from; listening; -1: none, or
+                                  LISTEN will bring it */
     int listen_own;            /* the replica's own port or PATH.self; -1 */
     int commons_fd;            /* qn_commons_map */
     int bell_fd[QN_NODES_MAX]; /* eventfd of each node, non-blocking */
@@ -90,19 +107,26 @@ struct qn_boot {
 };
 
 /**
- * Give the own outbox away and map those of all others. Blocks until all have
- * come.
+ * Give the own outbox away and hear of the others. Blocks until GO.
  *
- * @param own   Borrowed.
- * @param like  What `own` was made with: the others have its shape.
- * @param peer  [nodes] Filled; peer[self] = NULL. The caller destroys them.
- *              All NULL on failure.
- * @return QN_OK; QN_EPEERDEAD a peer or the supervisor has ended; QN_EABORTED
- *         told to end; else as qn_outbox_map.
+ * @param own    Borrowed.
+ * @param like   What `own` was made with: the others have its shape.
+ * @param heard  Called for each PEER, with the mapped outbox (taken: the callee
+ *               destroys it), and for each PEER_DOWN, with NULL. An error ends
+ *               the exchange.
+ * @return QN_OK; QN_EPEERDEAD the supervisor has ended; QN_EABORTED told to
+ *         end; QN_ECORRUPT; else as qn_outbox_map and `heard`.
  */
 int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
                      const struct qn_outbox_opts *like,
-                     struct qn_outbox **peer);
+                     int (*heard)(void *ctx, const struct qn_boot_event *e,
+                                  struct qn_outbox *peer),
+                     void *ctx);
+
+/** Map the outbox that came with a PEER. `fd` borrowed. @return QN_OK;
+ *  QN_ECORRUPT if it is nobody else's; else as qn_outbox_map. */
+int qn_boot_map(const struct qn_boot *b, const struct qn_boot_event *e, int fd,
+                const struct qn_outbox_opts *like, struct qn_outbox **out);
 
 /** Tell the supervisor READY, DRAINING, DRAINED or SHUTDOWN; `value` as in
  *  struct qn_boot_event, else 0. Never blocks. QN_OK, or QN_EPEERDEAD: it has
@@ -113,9 +137,11 @@ int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind,
 /** Tell the supervisor why this replica cannot start. */
 void qn_boot_failed(const struct qn_boot *b, int err);
 
-/** The next message, without blocking. QN_OK; QN_EAGAIN: none; QN_EPEERDEAD:
- *  the supervisor has ended, look no more; QN_ECORRUPT. */
-int qn_boot_next_event(const struct qn_boot *b, struct qn_boot_event *e);
+/** The next message, without blocking. *fd filled: a descriptor to close, or
+ *  -1. QN_OK; QN_EAGAIN: none; QN_EPEERDEAD: the supervisor has ended, look no
+ *  more; QN_ECORRUPT. */
+int qn_boot_next_event(const struct qn_boot *b, struct qn_boot_event *e,
+                       int *fd);
 
 /** The messages themselves, for both ends. `fd` -1: none. Never blocks.
  *  QN_OK; QN_EAGAIN: no room; QN_EPEERDEAD; QN_EIO. */

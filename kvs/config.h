@@ -51,6 +51,8 @@ struct qn_config {
     uint32_t cells;                     /* of one lane, a power of two, or
                                            QN_CELLS_AUTO */
     uint32_t pin;                       /* enum qn_bind */
+    bool restart; /* a replica that ended is started again; not an option of
+                     quoind yet, since a later life gets no data yet */
 
     /* Run-time options. Sizes are bytes. */
     uint64_t proto_max_bulk_len;

@@ -416,12 +416,26 @@ static void close_own(struct qn_listen *l, qn_node_t node)
     close_one(&l->own[node]);
 }
 
-void qn_listen_close_node(struct qn_listen *l, qn_node_t node)
+void qn_listen_leave(struct qn_listen *l, qn_node_t node)
 {
-    close_own(l, node);
     if (!is_unix(l)) {
         close_one(&l->shared[node]);
     }
+}
+
+int qn_listen_return(struct qn_listen *l, qn_node_t node, char *why, size_t cap)
+{
+    const struct line line = {why, cap};
+    if (is_unix(l) || l->shared[node] >= 0) {
+        return QN_OK;
+    }
+    return tcp_open(l->config, l->port, true, &l->shared[node], &line);
+}
+
+void qn_listen_close_node(struct qn_listen *l, qn_node_t node)
+{
+    close_own(l, node);
+    qn_listen_leave(l, node);
 }
 
 void qn_listen_close(struct qn_listen *l)

@@ -49,8 +49,15 @@ int qn_listen_shared(const struct qn_listen *l, qn_node_t node);
  *  from the file system. The lock stays held. */
 void qn_listen_keep_only(struct qn_listen *l, qn_node_t node);
 
-/** `node` has ended: close its sockets, so that the kernel sends no more
- *  connections its way. */
+/** `node` has ended: its share of new connections goes to the others at once.
+ *  What waits at its own port or path waits on for its next life. */
+void qn_listen_leave(struct qn_listen *l, qn_node_t node);
+
+/** `node` serves again: its share is its own again. As qn_listen_open. */
+int qn_listen_return(struct qn_listen *l, qn_node_t node, char *why,
+                     size_t cap);
+
+/** `node` has ended for good: close its sockets. */
 void qn_listen_close_node(struct qn_listen *l, qn_node_t node);
 
 /** Close all and remove the Unix sockets. Harmless when closed already. */

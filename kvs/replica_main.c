@@ -2,7 +2,7 @@
  * A replica process, from its boot record to its end.
  *
  * Start: make the own outbox, exchange descriptors with all peers through the
- * supervisor, open two queuepairs to each peer (direct and tree), make driver,
+ * supervisor, open two queuepairs to each peer (server_peers.c), make driver,
  * replica and front end, listen. From then on the supervisor is not needed.
  *
  * Loop: libuv polls sockets and the bell; all work happens in the check
@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
@@ -205,17 +206,40 @@ static int listen_on(struct qn_server *s, int fd)
 
 /* ---- control ------------------------------------------------------------- */
 
-static void peer_down(struct qn_server *s, qn_node_t peer)
+/* This life has caught up: its share of new connections. `fd` is taken. */
+static void on_listen(struct qn_server *s, int fd)
 {
-    if (peer >= s->boot->nodes || s->direct[peer] == NULL) {
+    if (s->draining || s->listeners == (int)QN_ARRAY_COUNT(s->listener)) {
+        close(fd);
         return;
     }
-    qn_driver_down(qn_replica_driver(s->replica), peer, qn_clock_now());
-    qn_qp_close(s->direct[peer]);
-    qn_qp_close(s->tree[peer]);
-    s->direct[peer] = s->tree[peer] = NULL;
-    qn_ask_down(s->ask, peer);
-    s->turn_wanted = true;
+    (void)listen_on(s, fd); /* it logs what is wrong */
+}
+
+/* `fd` is taken; -1: none. */
+static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
+{
+    switch (e->kind) {
+    case QN_BOOT_LISTEN:
+        if (fd >= 0) {
+            on_listen(s, fd);
+        }
+        return;
+    case QN_BOOT_DRAIN:
+        qn_server_drain(s);
+        break;
+    case QN_BOOT_STOP:
+        qn_server_stop(s);
+        break;
+    case QN_BOOT_PEER_DOWN:
+        qn_server_peer_down(s, e);
+        break;
+    default:
+        break;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
 }
 
 static void on_control(uv_poll_t *h, int status, int events)
@@ -224,22 +248,11 @@ static void on_control(uv_poll_t *h, int status, int events)
     (void)events;
     struct qn_server *s = h->data;
     struct qn_boot_event e;
+    int fd = -1;
     int err = QN_OK;
     qn_frontend_wake(&s->frontend);
-    while ((err = qn_boot_next_event(s->boot, &e)) == QN_OK) {
-        switch (e.kind) {
-        case QN_BOOT_DRAIN:
-            qn_server_drain(s);
-            break;
-        case QN_BOOT_STOP:
-            qn_server_stop(s);
-            break;
-        case QN_BOOT_PEER_DOWN:
-            peer_down(s, e.node);
-            break;
-        default:
-            break;
-        }
+    while ((err = qn_boot_next_event(s->boot, &e, &fd)) == QN_OK) {
+        on_event(s, &e, fd);
     }
     if (err != QN_EAGAIN) {
         /* The supervisor is gone. Replicas go on without it. */
@@ -270,63 +283,6 @@ static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct qn_server *s = ctx;
     qn_ask_told(s->ask, from, bytes);
-}
-
-static int qps_open(struct qn_server *s, const struct qn_transport *t)
-{
-    const struct qn_boot *b = s->boot;
-    for (qn_node_t i = 0; i < b->nodes; i++) {
-        if (i == b->self) {
-            continue;
-        }
-        qn_ringer_init(&s->ringer[i], qn_outbox_bell(s->peer[i]),
-                       b->bell_fd[i]);
-        struct qn_qp **qp[QN_LANES] = {&s->direct[i], &s->tree[i]};
-        for (enum qn_lane lane = 0; lane < QN_LANES; lane++) {
-            const struct qn_qp_opts o = {
-                .tx = qn_outbox_lane(s->outbox, i, lane),
-                .rx = qn_outbox_lane(s->peer[i], b->self, lane),
-                .cells = b->config->cells,
-                .self = b->self,
-                .peer = i,
-                .self_inc = b->incarnation,
-                .peer_inc = qn_outbox_incarnation(s->peer[i]),
-                .bell = &s->bell,
-                .ringer = &s->ringer[i],
-            };
-            int err = t->open(qp[lane], &o);
-            if (err != QN_OK) {
-                return err;
-            }
-        }
-    }
-    return QN_OK;
-}
-
-static int memory_make(struct qn_server *s, const struct qn_transport *t)
-{
-    const struct qn_boot *b = s->boot;
-    const struct qn_outbox_opts o = {
-        .node = b->self,
-        .nodes = b->nodes,
-        .incarnation = b->incarnation,
-        .lane_bytes = t->lane_bytes(b->config->cells),
-        .numa_node = b->numa_node[b->self],
-        .reader_numa_node = b->numa_node,
-        .shared = true,
-    };
-    int err = qn_outbox_create(&s->outbox, &o);
-    if (err == QN_OK) {
-        err = qn_commons_map(&s->commons, b->commons_fd, b->nodes);
-    }
-    if (err == QN_OK) {
-        err = qn_boot_exchange(b, s->outbox, &o, s->peer);
-    }
-    if (err == QN_OK) {
-        qn_bell_init(&s->bell, qn_outbox_bell(s->outbox), b->bell_fd[b->self]);
-        err = qps_open(s, t);
-    }
-    return err;
 }
 
 static int replica_make(struct qn_server *s)
@@ -410,11 +366,11 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
     s->boot = boot;
     s->started = qn_clock_now();
     s->started_wall_ms = qn_clock_wall_ms();
-    const struct qn_transport *t = qn_transport_find(boot->config->transport);
-    if (t == NULL) {
+    s->transport = qn_transport_find(boot->config->transport);
+    if (s->transport == NULL) {
         return QN_ENOENT;
     }
-    int err = memory_make(s, t);
+    int err = qn_server_peers_meet(s);
     if (err == QN_OK) {
         err = replica_make(s);
     }
@@ -444,10 +400,10 @@ int qn_replica_main(const struct qn_boot *boot)
     int err = server_make(s, boot);
     if (err == QN_OK) {
         uv_run(&s->loop, UV_RUN_DEFAULT);
-    } else {
+    } else if (err != QN_EABORTED) { /* told to end before it had begun */
         qn_boot_failed(boot, err);
     }
     qn_server_fini(s);
     free(s);
-    return err == QN_OK ? 0 : 1;
+    return err == QN_OK || err == QN_EABORTED ? 0 : 1;
 }

@@ -25,6 +25,7 @@ union qn_listener {
 
 struct qn_server {
     const struct qn_boot *boot;
+    const struct qn_transport *transport; /* the configured one */
     uv_loop_t loop;
     struct qn_outbox *outbox;             /* own life's */
     struct qn_outbox *peer[QN_NODES_MAX]; /* mapped read-only */
@@ -80,6 +81,17 @@ void qn_server_stop(struct qn_server *s);
 /** Give back, in reverse order, whatever was made of `s`; also after a start
  *  that failed halfway. Its loop is initialized and does not run. */
 void qn_server_fini(struct qn_server *s);
+
+/* Peers (kvs/server_peers.c). */
+
+/** Make the own outbox, meet the others, open queuepairs to them. */
+int qn_server_peers_meet(struct qn_server *s);
+
+/** A peer's life has ended. */
+void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e);
+
+/** Close what meeting has opened; also if it failed halfway. */
+void qn_server_peers_fini(struct qn_server *s);
 
 /* What local commands need (kvs/local.c). */
 

@@ -15,13 +15,13 @@
  * replica that says DRAINED without being asked was told to leave by an
  * operator (SIGTERM to its process); it is let go at once.
  *
- * A replica that ended is not started again here. Its sockets are closed, so
- * that the kernel gives its share of new connections to the others.
+ * A replica that ended is started again (supervisor_lives.c).
  */
 #include "kvs/supervisor_internal.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -33,17 +33,6 @@
 #include "core/base/log.h"
 #include "kvs/ready.h"
 
-static uint32_t count(const struct qn_supervisor *s,
-                      enum qn_supervised_state from,
-                      enum qn_supervised_state to)
-{
-    uint32_t n = 0;
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        n += s->replica[i].state >= from && s->replica[i].state <= to;
-    }
-    return n;
-}
-
 static void finish(struct qn_supervisor *s, int status)
 {
     if (!s->over) {
@@ -52,42 +41,45 @@ static void finish(struct qn_supervisor *s, int status)
     }
 }
 
-void qn_supervisor_say(struct qn_supervisor *s, qn_node_t to,
-                       enum qn_boot_kind kind, qn_node_t about, int fd)
+/* A replica that takes no more messages has been stopped for hundreds of them.
+ * It could not be told what has become of the others: better a new life. */
+static void give_up(struct qn_supervisor *s, qn_node_t to, int err)
 {
-    const struct qn_boot_event e = {.kind = kind,
-                                    .node = about,
-                                    .incarnation =
-                                        s->replica[about].incarnation};
-    if (s->replica[to].control < 0) {
-        return;
-    }
-    int err = qn_boot_send(s->replica[to].control, &e, fd);
-    if (err == QN_OK || err == QN_EPEERDEAD) {
-        return; /* an end is dealt with when it is reported */
-    }
     qn_log(QN_LOG_ERROR, "replica %u does not take messages: %s", to,
            qn_strerror(err));
     if (!s->served) { /* it would wait for its peers for ever */
         qn_supervisor_blame(s, to, err);
         finish(s, QN_SUPERVISOR_NOT_BEGUN);
+    } else {
+        kill(s->replica[to].pid, SIGKILL);
     }
+}
+
+void qn_supervisor_send(struct qn_supervisor *s, qn_node_t to,
+                        const struct qn_boot_event *e, int fd)
+{
+    if (s->replica[to].control < 0) {
+        return;
+    }
+    int err = qn_boot_send(s->replica[to].control, e, fd);
+    /* An end is dealt with when it is reported. */
+    if (err != QN_OK && err != QN_EPEERDEAD) {
+        give_up(s, to, err);
+    }
+}
+
+void qn_supervisor_say(struct qn_supervisor *s, qn_node_t to,
+                       enum qn_boot_kind kind)
+{
+    const struct qn_boot_event e = {
+        .kind = kind, .node = to, .incarnation = s->replica[to].incarnation};
+    qn_supervisor_send(s, to, &e, -1);
 }
 
 void qn_supervisor_say_all(struct qn_supervisor *s, enum qn_boot_kind kind)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        qn_supervisor_say(s, i, kind, i, -1);
-    }
-}
-
-static void say_others(struct qn_supervisor *s, enum qn_boot_kind kind,
-                       qn_node_t about, int fd)
-{
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        if (i != about) {
-            qn_supervisor_say(s, i, kind, about, fd);
-        }
+        qn_supervisor_say(s, i, kind);
     }
 }
 
@@ -106,22 +98,38 @@ static void announce(struct qn_supervisor *s)
     qn_ready_print(s->opts->ready, &s->config, &s->listen, place);
 }
 
+static void on_ready(struct qn_supervisor *s, qn_node_t from)
+{
+    qn_supervisor_ready(s, from);
+    if (!s->served &&
+        qn_supervisor_count(s, QN_SUPERVISED_SERVING, QN_SUPERVISED_SERVING) ==
+            s->config.replicas) {
+        announce(s);
+    }
+}
+
+static void on_failed(struct qn_supervisor *s, qn_node_t from, int err)
+{
+    if (s->served) {
+        s->replica[from].error = err; /* told with its end */
+    } else {
+        qn_supervisor_blame(s, from, err);
+    }
+}
+
+/* `fd` is taken, -1: none. */
 static void on_message(struct qn_supervisor *s, qn_node_t from,
                        const struct qn_boot_event *e, int fd)
 {
-    struct qn_supervised *r = &s->replica[from];
     switch (e->kind) {
     case QN_BOOT_HELLO:
-        if (fd >= 0 && r->state == QN_SUPERVISED_STARTING) {
-            say_others(s, QN_BOOT_PEER, from, fd);
+        if (fd >= 0 && s->replica[from].outbox_fd < 0) {
+            qn_supervisor_hello(s, from, fd);
+            fd = -1;
         }
         break;
     case QN_BOOT_READY:
-        r->state = QN_MAX(r->state, QN_SUPERVISED_SERVING);
-        if (!s->served && count(s, QN_SUPERVISED_SERVING,
-                                QN_SUPERVISED_SERVING) == s->config.replicas) {
-            announce(s);
-        }
+        on_ready(s, from);
         break;
     case QN_BOOT_DRAINING:
         qn_supervisor_drain_limit(s, e->value);
@@ -135,11 +143,14 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
         }
         break;
     case QN_BOOT_FAILED:
-        qn_supervisor_blame(s, from, (int)e->error);
+        on_failed(s, from, (int)e->error);
         break;
     default:
         qn_log(QN_LOG_ERROR, "replica %u says what nobody understands (%u)",
                from, e->kind);
+    }
+    if (fd >= 0) {
+        close(fd);
     }
 }
 
@@ -161,61 +172,40 @@ static void listen_to(struct qn_supervisor *s, qn_node_t from)
         }
         if (err == QN_OK) {
             on_message(s, from, &e, fd);
-            if (fd >= 0) {
-                close(fd);
-            }
         }
     }
 }
 
 /* ---- ends ---------------------------------------------------------------- */
 
-static void report_end(const struct qn_supervisor *s, qn_node_t i, int status)
+/* Nobody is left who has the data; what others have said is heard first. */
+static void check_lost(struct qn_supervisor *s)
 {
-    char how[64];
-    const struct qn_supervised *r = &s->replica[i];
-    uint32_t left = count(s, QN_SUPERVISED_STARTING, QN_SUPERVISED_DRAINED);
-    if (WIFSIGNALED(status)) {
-        snprintf(how, sizeof how, "was ended by signal %d (%s)",
-                 WTERMSIG(status), strsignal(WTERMSIG(status)));
-    } else {
-        snprintf(how, sizeof how, "has ended with status %d",
-                 WEXITSTATUS(status));
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        listen_to(s, i);
     }
-    qn_log(QN_LOG_WARN, "replica %u (process %d) %s; %u of %u go on", i,
-           (int)r->pid, how, left, s->config.replicas);
+    enum qn_supervised_state least =
+        s->draining ? QN_SUPERVISED_STARTING : QN_SUPERVISED_SERVING;
+    if (qn_supervisor_count(s, least, QN_SUPERVISED_DRAINED) == 0) {
+        finish(s, s->draining ? qn_supervisor_drain_status(s)
+                              : QN_SUPERVISOR_LOST);
+    }
 }
 
 static void on_end(struct qn_supervisor *s, qn_node_t i, int status)
 {
-    struct qn_supervised *r = &s->replica[i];
     listen_to(s, i); /* its last words */
-    bool wanted =
-        s->draining && r->state == QN_SUPERVISED_DRAINED && status == 0;
-    s->undrained =
-        s->undrained || (s->draining && r->state != QN_SUPERVISED_DRAINED);
-    r->state = QN_SUPERVISED_ENDED;
-    if (r->control >= 0) {
-        close(r->control);
-        r->control = -1;
-    }
-    qn_listen_close_node(&s->listen, i);
     if (!s->served && !s->draining) {
+        s->replica[i].state = QN_SUPERVISED_ENDED;
         qn_supervisor_blame(s, i, QN_EPEERDEAD);
         finish(s, QN_SUPERVISOR_NOT_BEGUN);
         return;
     }
-    if (!wanted && !r->killed) {
-        report_end(s, i, status);
-    }
-    say_others(s, QN_BOOT_PEER_DOWN, i, -1);
+    qn_supervisor_ended(s, i, status);
     if (s->draining) {
         qn_supervisor_drain_check(s);
     }
-    if (count(s, QN_SUPERVISED_STARTING, QN_SUPERVISED_DRAINED) == 0) {
-        finish(s, s->draining ? qn_supervisor_drain_status(s)
-                              : QN_SUPERVISOR_LOST);
-    }
+    check_lost(s);
 }
 
 static void reap(struct qn_supervisor *s)
@@ -256,6 +246,14 @@ static void listen_to_signals(struct qn_supervisor *s)
     }
 }
 
+/* Milliseconds poll may sleep; -1: for ever. */
+static int wait_ms(const struct qn_supervisor *s)
+{
+    int drain = qn_supervisor_drain_wait_ms(s);
+    int lives = qn_supervisor_lives_wait_ms(s);
+    return drain < 0 ? lives : lives < 0 ? drain : QN_MIN(drain, lives);
+}
+
 static void turn(struct qn_supervisor *s)
 {
     struct pollfd p[1 + QN_NODES_MAX];
@@ -266,7 +264,7 @@ static void turn(struct qn_supervisor *s)
         p[1 + i] =
             (struct pollfd){.fd = s->replica[i].control, .events = POLLIN};
     }
-    int ready = poll(p, 1 + n, qn_supervisor_drain_wait_ms(s));
+    int ready = poll(p, 1 + n, wait_ms(s));
     QN_ASSERT(ready >= 0 || errno == EINTR);
     for (qn_node_t i = 0; ready > 0 && i < n; i++) {
         if (p[1 + i].revents != 0) {
@@ -277,6 +275,7 @@ static void turn(struct qn_supervisor *s)
         listen_to_signals(s);
     }
     qn_supervisor_drain_turn(s);
+    qn_supervisor_lives_turn(s);
 }
 
 int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,

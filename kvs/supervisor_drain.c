@@ -79,7 +79,7 @@ void qn_supervisor_drained(struct qn_supervisor *s, qn_node_t i,
                "replica %u: shutdown-timeout is over; replies not given: %llu",
                i, (unsigned long long)unanswered);
     }
-    qn_supervisor_say(s, i, QN_BOOT_STOP, i, -1);
+    qn_supervisor_say(s, i, QN_BOOT_STOP);
 }
 
 void qn_supervisor_drain_check(struct qn_supervisor *s)

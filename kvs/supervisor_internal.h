@@ -1,8 +1,9 @@
 #ifndef QN_KVS_SUPERVISOR_INTERNAL_H
 #define QN_KVS_SUPERVISOR_INTERNAL_H
 
-/** The supervisor's state, its start and end (supervisor_start.c), and how it
- *  drains (supervisor_drain.c); what happens in between is supervisor.c. */
+/** The supervisor's state, its start and end (supervisor_start.c), lives of
+ *  replicas (supervisor_lives.c), and how it drains (supervisor_drain.c); what
+ *  happens in between is supervisor.c. */
 
 #include <signal.h>
 #include <sys/types.h>
@@ -11,7 +12,7 @@
 #include "kvs/supervisor.h"
 
 enum qn_supervised_state {
-    QN_SUPERVISED_STARTING,
+    QN_SUPERVISED_STARTING, /* not complete yet */
     QN_SUPERVISED_SERVING,
     QN_SUPERVISED_DRAINED,
     QN_SUPERVISED_ENDED
@@ -21,8 +22,15 @@ struct qn_supervised {
     pid_t pid;
     int control; /* own end; -1: none */
     enum qn_supervised_state state;
-    bool killed; /* by us: it did not say DRAINED in time */
-    uint64_t incarnation;
+    bool killed;   /* by us: it did not say DRAINED in time */
+    bool hears;    /* news of the others; a later life from its HELLO on */
+    int error;     /* it said FAILED, and why */
+    int outbox_fd; /* of its present life, from its HELLO on; -1 */
+    uint64_t incarnation; /* present or last life */
+    uint64_t ended;       /* last life that had come and ended; 0: none */
+    qn_time_t born;       /* ns */
+    qn_time_t restart_at; /* ns; QN_TIME_NEVER: not */
+    uint32_t pause_ms;    /* before the next restart but this */
     struct qn_place place;
 };
 
@@ -32,6 +40,7 @@ struct qn_supervisor {
     struct qn_places places;
     struct qn_listen listen;
     int commons_fd;
+    uint64_t lives; /* incarnations given so far */
     int bell_fd[QN_NODES_MAX];
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
@@ -82,10 +91,38 @@ void qn_supervisor_drain_check(struct qn_supervisor *s);
 /** All have ended: log what was not answered. @return the exit status. */
 int qn_supervisor_drain_status(const struct qn_supervisor *s);
 
-/** Send a message to `to` about `about`; `fd` -1: none. (supervisor.c) */
+/** Send a message to `to`; `fd` -1: none. (supervisor.c) */
+void qn_supervisor_send(struct qn_supervisor *s, qn_node_t to,
+                        const struct qn_boot_event *e, int fd);
+/** Without more in it than its kind. */
 void qn_supervisor_say(struct qn_supervisor *s, qn_node_t to,
-                       enum qn_boot_kind kind, qn_node_t about, int fd);
+                       enum qn_boot_kind kind);
 void qn_supervisor_say_all(struct qn_supervisor *s, enum qn_boot_kind kind);
+
+/** Replicas in one of the states from .. to. */
+uint32_t qn_supervisor_count(const struct qn_supervisor *s,
+                             enum qn_supervised_state from,
+                             enum qn_supervised_state to);
+
+/** A replica has come, with its outbox: `fd` is taken. */
+void qn_supervisor_hello(struct qn_supervisor *s, qn_node_t from, int fd);
+
+/** A replica says that it is complete. */
+void qn_supervisor_ready(struct qn_supervisor *s, qn_node_t from);
+
+/** A replica's process has ended, and everything it said is read: report it,
+ *  tell the others, and decide about its next life. */
+void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status);
+
+/** Start the present life of `i` in a new process. (supervisor_start.c)
+ *  @return QN_OK; QN_EMFILE, QN_ENOMEM, QN_EAGAIN. */
+int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i);
+
+/** Start again who is due. */
+void qn_supervisor_lives_turn(struct qn_supervisor *s);
+
+/** Milliseconds poll may sleep; -1: for ever. */
+int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s);
 
 /** Nothing is left behind: no process, no socket, no file. */
 void qn_supervisor_end(struct qn_supervisor *s);

@@ -34,8 +34,10 @@ struct qn_supervisor *qn_supervisor_create(void)
     s->commons_fd = s->signal_fd = -1;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         s->bell_fd[i] = -1;
-        s->replica[i] = (struct qn_supervised){
-            .control = -1, .state = QN_SUPERVISED_ENDED, .incarnation = 1};
+        s->replica[i] = (struct qn_supervised){.control = -1,
+                                               .outbox_fd = -1,
+                                               .state = QN_SUPERVISED_ENDED,
+                                               .restart_at = QN_TIME_NEVER};
     }
     qn_listen_init(&s->listen, &s->config);
     return s;
@@ -136,8 +138,10 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
                         .self = self,
                         .nodes = s->config.replicas,
                         .incarnation = s->replica[self].incarnation,
+                        .first = !s->served,
                         .control = control,
-                        .listen_shared = qn_listen_shared(&s->listen, self),
+                        .listen_shared =
+                            s->served ? -1 : qn_listen_shared(&s->listen, self),
                         .listen_own = s->listen.own[self],
                         .commons_fd = s->commons_fd,
                         .place = s->replica[self].place,
@@ -156,6 +160,24 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
     return b;
 }
 
+static void close_if(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* In the child: nothing of the supervisor's and of the others' stays open. */
+static void keep_own(struct qn_supervisor *s, qn_node_t self)
+{
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        close_if(s->replica[i].control);
+        close_if(s->replica[i].outbox_fd);
+    }
+    close(s->signal_fd);
+    qn_listen_keep_only(&s->listen, self);
+}
+
 /* The child's side of fork: keep what is its own, and run. */
 static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
                                      int control)
@@ -165,11 +187,7 @@ static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
     prctl(PR_SET_NAME, name);
     signal(SIGINT, SIG_IGN); /* of the terminal: the supervisor answers them */
     signal(SIGHUP, SIG_IGN);
-    for (qn_node_t i = 0; i <= self; i++) {
-        close(s->replica[i].control);
-    }
-    close(s->signal_fd);
-    qn_listen_keep_only(&s->listen, self);
+    keep_own(s, self);
     sigprocmask(SIG_SETMASK, &s->signals_before, NULL);
     if (qn_place_pin(&s->places, &s->replica[self].place) != QN_OK) {
         char text[QN_PLACE_TEXT_MAX];
@@ -180,22 +198,30 @@ static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
     exit(s->opts->replica_main(&boot));
 }
 
-static int start_replica(struct qn_supervisor *s, qn_node_t i)
+int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i)
 {
+    struct qn_supervised *r = &s->replica[i];
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return QN_EMFILE;
     }
-    s->replica[i].control = pair[0];
-    s->replica[i].pid = fork();
-    if (s->replica[i].pid == 0) {
+    r->control = pair[0];
+    r->incarnation = ++s->lives;
+    r->pid = fork();
+    if (r->pid == 0) {
         become_replica(s, i, pair[1]);
     }
     close(pair[1]);
-    if (s->replica[i].pid < 0) {
+    if (r->pid < 0) {
+        close(r->control);
+        r->control = -1;
         return errno == ENOMEM ? QN_ENOMEM : QN_EAGAIN;
     }
-    s->replica[i].state = QN_SUPERVISED_STARTING;
+    r->state = QN_SUPERVISED_STARTING;
+    r->error = QN_OK;
+    r->killed = false;
+    r->hears = !s->served;
+    r->born = qn_clock_now();
     return QN_OK;
 }
 
@@ -216,7 +242,7 @@ int qn_supervisor_start(struct qn_supervisor *s)
                  s->config.replicas, qn_strerror(err));
     }
     for (qn_node_t i = 0; err == QN_OK && i < s->config.replicas; i++) {
-        err = start_replica(s, i);
+        err = qn_supervisor_bear(s, i);
         if (err != QN_OK) {
             qn_supervisor_blame(s, i, err);
         }
@@ -233,18 +259,11 @@ void qn_supervisor_end(struct qn_supervisor *s)
             while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR) {
             }
         }
-        if (r->control >= 0) {
-            close(r->control);
-        }
-        if (s->bell_fd[i] >= 0) {
-            close(s->bell_fd[i]);
-        }
+        close_if(r->control);
+        close_if(r->outbox_fd);
+        close_if(s->bell_fd[i]);
     }
     qn_listen_close(&s->listen);
-    if (s->commons_fd >= 0) {
-        close(s->commons_fd);
-    }
-    if (s->signal_fd >= 0) {
-        close(s->signal_fd);
-    }
+    close_if(s->commons_fd);
+    close_if(s->signal_fd);
 }

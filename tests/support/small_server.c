@@ -20,26 +20,59 @@
 
 /* ---- a small replica ----------------------------------------------------- */
 
-struct small_mood mood = {-1, -1, -1, -1};
+struct small_mood mood = {-1, -1, -1, -1, -1, -1, -1};
 
-static void answer(const struct qn_boot *b, int listener, uint64_t gone)
+static uint64_t gone;
+static uint64_t known[QN_NODES_MAX];
+
+static void answer(const struct qn_boot *b, int listener)
 {
-    char line[64];
+    char line[160];
     int fd = accept(listener, NULL, NULL);
     if (fd >= 0) {
-        int n =
-            snprintf(line, sizeof line, "%u %d %d %llu\n", b->self,
-                     (int)getpid(), sched_getcpu(), (unsigned long long)gone);
+        int n = snprintf(
+            line, sizeof line, "%u %d %d %llu %llu %llu %llu %llu\n", b->self,
+            (int)getpid(), sched_getcpu(), (unsigned long long)gone,
+            (unsigned long long)b->incarnation, (unsigned long long)known[0],
+            (unsigned long long)known[1], (unsigned long long)known[2]);
         ssize_t sent = write(fd, line, (size_t)n);
         (void)sent;
         close(fd);
     }
 }
 
+/* News of a node come in the order of its lives; anything else ends us. */
+static void news(const struct qn_boot_event *e)
+{
+    uint64_t bit = (uint64_t)1 << e->node;
+    if (e->kind == QN_BOOT_PEER) {
+        if (e->incarnation <= known[e->node] ||
+            (known[e->node] != 0 && (gone & bit) == 0)) {
+            abort();
+        }
+        gone &= ~bit;
+        known[e->node] = e->incarnation;
+    } else if (e->kind == QN_BOOT_PEER_DOWN) {
+        if (known[e->node] != 0 && e->incarnation != known[e->node]) {
+            abort();
+        }
+        gone |= bit;
+        known[e->node] = e->incarnation;
+    }
+}
+
+static int heard(void *ctx, const struct qn_boot_event *e,
+                 struct qn_outbox *peer)
+{
+    (void)ctx;
+    qn_outbox_destroy(peer);
+    news(e);
+    return QN_OK;
+}
+
 static int join(const struct qn_boot *b)
 {
     static struct qn_outbox *own;
-    static struct qn_outbox *peer[QN_NODES_MAX];
     const struct qn_outbox_opts shape = {.node = b->self,
                                          .nodes = b->nodes,
                                          .incarnation = b->incarnation,
@@ -47,35 +80,49 @@ static int join(const struct qn_boot *b)
                                          .numa_node = -1,
                                          .shared = true};
     int err = qn_outbox_create(&own, &shape);
-    return err != QN_OK ? err : qn_boot_exchange(b, own, &shape, peer);
+    return err != QN_OK ? err : qn_boot_exchange(b, own, &shape, heard, NULL);
+}
+
+/* What the supervisor says. @return true: leave. */
+static bool listen_to(const struct qn_boot *b, int *shared)
+{
+    struct qn_boot_event e;
+    bool leave = false;
+    int fd;
+    while (qn_boot_next_event(b, &e, &fd) == QN_OK) {
+        leave = leave || e.kind == QN_BOOT_DRAIN;
+        news(&e);
+        if (e.kind == QN_BOOT_STOP) {
+            _exit(0);
+        }
+        if (e.kind == QN_BOOT_LISTEN) {
+            *shared = fd;
+        } else if (fd >= 0) {
+            close(fd);
+        }
+    }
+    return leave;
 }
 
 static void serve(const struct qn_boot *b)
 {
-    uint64_t gone = 0;
     bool drained = false;
+    int shared = b->listen_shared;
     sigset_t term;
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
     sigprocmask(SIG_BLOCK, &term, NULL);
     int told_to_leave = signalfd(-1, &term, SFD_CLOEXEC);
     for (;;) {
-        struct qn_boot_event e;
         struct pollfd p[4] = {
             {.fd = b->control, .events = POLLIN},
-            {.fd = drained ? -1 : b->listen_shared, .events = POLLIN},
+            {.fd = drained ? -1 : shared, .events = POLLIN},
             {.fd = drained ? -1 : b->listen_own, .events = POLLIN},
             {.fd = drained ? -1 : told_to_leave, .events = POLLIN}};
         poll(p, 4, -1);
         bool leave = p[3].revents != 0;
-        while (p[0].revents != 0 && qn_boot_next_event(b, &e) == QN_OK) {
-            leave = leave || e.kind == QN_BOOT_DRAIN;
-            if (e.kind == QN_BOOT_PEER_DOWN) {
-                gone |= (uint64_t)1 << e.node;
-            }
-            if (e.kind == QN_BOOT_STOP) {
-                _exit(0);
-            }
+        if (p[0].revents != 0) {
+            leave = listen_to(b, &shared) || leave;
         }
         if (leave && !drained && (int)b->self != mood.stubborn) {
             drained = true;
@@ -84,25 +131,35 @@ static void serve(const struct qn_boot *b)
         }
         for (int i = 1; i < 3; i++) {
             if (p[i].revents != 0) {
-                answer(b, p[i].fd, gone);
+                answer(b, p[i].fd);
             }
         }
     }
+}
+
+static bool is(int moody, const struct qn_boot *b)
+{
+    return (int)b->self == moody || moody == SMALL_ALL;
 }
 
 /* Never returns: what runs at exit belongs to the test runner. */
 static int small_replica(const struct qn_boot *b)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a failed test nothing remains */
-    if ((int)b->self == mood.crash_node) {
-        abort();
+    if (is(mood.crash_node, b) || (is(mood.weak, b) && !b->first)) {
+        _exit(3);
     }
-    int err = (int)b->self == mood.fail_node ? QN_ENOMEM : join(b);
+    bool fails = is(mood.fail_node, b) || (is(mood.poor, b) && !b->first);
+    int err = fails ? QN_ENOMEM : join(b);
     if (err != QN_OK) {
-        qn_boot_failed(b, err);
-        _exit(1);
+        if (err != QN_EABORTED) {
+            qn_boot_failed(b, err);
+        }
+        _exit(err != QN_EABORTED);
     }
-    qn_boot_notify(b, QN_BOOT_READY, 0);
+    if (b->first || !is(mood.slow, b)) {
+        qn_boot_notify(b, QN_BOOT_READY, 0);
+    }
     serve(b);
     _exit(9);
 }
@@ -219,14 +276,15 @@ bool ask(uint32_t port, struct reply *r)
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    char line[64] = "";
+    char line[160] = "";
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) {
         read_line(fd, line, sizeof line);
     }
     close(fd);
-    return sscanf(line, "%u %d %d %llu", &r->node, &r->pid, &r->cpu,
-                  &r->gone) == 4;
+    return sscanf(line, "%u %d %d %llu %llu %llu %llu %llu", &r->node, &r->pid,
+                  &r->cpu, &r->gone, &r->life, &r->known[0], &r->known[1],
+                  &r->known[2]) == 8;
 }
 
 struct qn_config small_config(uint32_t replicas)
@@ -236,6 +294,7 @@ struct qn_config small_config(uint32_t replicas)
     c.replicas = replicas;
     c.port = 0;
     c.cells = 16;
+    c.restart = false;
     return c;
 }
 

@@ -3,9 +3,10 @@
 
 /**
  * The supervisor with small replicas: they keep to kvs/boot.h, and answer each
- * connection with one line: their node, process and core, and whom they know
- * to be gone. The server runs in a process of its own; the test reads its line
- * of readiness and waits for its end.
+ * connection with one line: their node, process and core, whom they know to be
+ * gone, their own life and the last one they know of nodes 0 to 2. The server
+ * runs in a process of its own; the test reads its line of readiness and waits
+ * for its end.
  */
 
 #include <signal.h>
@@ -13,12 +14,17 @@
 
 #include "kvs/supervisor.h"
 
+#define SMALL_ALL 64
+
 /** How the replicas of the servers launched from now on behave. */
 struct small_mood {
     int fail_node;  /* this one cannot start; -1: all can */
     int crash_node; /* this one dies before it is ready; -1 */
     int stubborn;   /* this one does not drain; -1 */
     int owing;      /* this one drains, but owes 7 replies; -1 */
+    int weak;       /* its later lives die before they say anything; -1 */
+    int poor;       /* its later lives say that they cannot start; -1 */
+    int slow;       /* its later lives never become complete; SMALL_ALL; -1 */
 };
 extern struct small_mood mood;
 
@@ -56,6 +62,8 @@ struct reply {
     int pid;
     int cpu;
     unsigned long long gone;
+    unsigned long long life;     /* its own */
+    unsigned long long known[3]; /* by node; 0: none, or itself */
 };
 
 /** false: nobody listens, or hung up on us. */

@@ -333,3 +333,26 @@ Test(listen, a_path_that_leads_nowhere_is_refused)
     cr_assert_eq(try_open(&l, &c), QN_EIO);
     cr_assert(strstr(why, "/nowhere/at/all") != NULL, "%s", why);
 }
+
+/* Its share goes to the others; its own port keeps its queue. */
+Test(listen, who_leaves_can_return)
+{
+    struct qn_config c = config();
+    struct qn_listen l;
+    c.replicas = 3;
+    cr_assert_eq(try_open(&l, &c), QN_OK, "%s", why);
+    int own = l.own[1];
+    qn_listen_leave(&l, 1);
+    cr_assert_eq(qn_listen_shared(&l, 1), -1);
+    cr_assert_eq(l.own[1], own);
+    cr_assert_eq(qn_listen_return(&l, 1, why, sizeof why), QN_OK, "%s", why);
+    cr_assert(qn_listen_shared(&l, 1) >= 0);
+    struct sockaddr_in at = {0};
+    socklen_t len = sizeof at;
+    getsockname(qn_listen_shared(&l, 1), (struct sockaddr *)&at, &len);
+    cr_assert_eq(ntohs(at.sin_port), l.port);
+    int again = qn_listen_shared(&l, 1);
+    cr_assert_eq(qn_listen_return(&l, 1, why, sizeof why), QN_OK);
+    cr_assert_eq(qn_listen_shared(&l, 1), again, "it had not left");
+    qn_listen_close(&l);
+}

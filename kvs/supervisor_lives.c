@@ -1,0 +1,273 @@
+/*
+ * Lives of replicas: what is said about them, and the next one after a death.
+ *
+ * A replica that ends without having been told to is started again: at once
+ * when it had lived for a while, else after a pause that doubles, so that one
+ * that cannot live costs little. Its new life has a new incarnation and a new
+ * outbox, and gets everything it holds from its peers.
+ *
+ *     on_end(i)      others: PEER_DOWN(i, old)        pause
+ *     fork           i: STARTING
+ *     HELLO + outbox i: PEER for each living, PEER_DOWN for each dead, GO
+ *                    others: PEER(i, new)
+ *     READY          i: SERVING; LISTEN: its share of connections is its again
+ *
+ * Descriptors of outboxes are kept, so that a new life can map those of the
+ * living.
+ *
+ * When no complete replica is left, nobody has the data any more, also if new
+ * lives are on their way: they would wait for ever. So that is the end.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "core/base/log.h"
+#include "kvs/supervisor_internal.h"
+
+enum {
+    PAUSE_FIRST_MS = 10,
+    PAUSE_MAX_MS = 5000,
+    LONG_LIFE_S = 10, /* who lived so long is started again at once */
+};
+
+/* ---- news ---------------------------------------------------------------- */
+
+static void say_life(struct qn_supervisor *s, qn_node_t to,
+                     enum qn_boot_kind kind, qn_node_t about, uint64_t inc,
+                     int fd)
+{
+    const struct qn_boot_event e = {
+        .kind = kind, .node = about, .incarnation = inc};
+    qn_supervisor_send(s, to, &e, fd);
+}
+
+/* To all who have been told of the others, or will hear of each as he comes. */
+static void say_others(struct qn_supervisor *s, enum qn_boot_kind kind,
+                       qn_node_t about, uint64_t inc, int fd)
+{
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        if (i != about && s->replica[i].hears) {
+            say_life(s, i, kind, about, inc, fd);
+        }
+    }
+}
+
+static void say_go(struct qn_supervisor *s, qn_node_t to)
+{
+    say_life(s, to, QN_BOOT_GO, to, s->replica[to].incarnation, -1);
+}
+
+static bool present(const struct qn_supervised *r)
+{
+    return r->state != QN_SUPERVISED_ENDED && r->outbox_fd >= 0;
+}
+
+/* What a later life is told of `about`. */
+static void introduce(struct qn_supervisor *s, qn_node_t to, qn_node_t about)
+{
+    const struct qn_supervised *r = &s->replica[about];
+    if (about == to) {
+        return;
+    }
+    if (present(r)) {
+        say_life(s, to, QN_BOOT_PEER, about, r->incarnation, r->outbox_fd);
+    } else {
+        say_life(s, to, QN_BOOT_PEER_DOWN, about, r->ended, -1);
+    }
+}
+
+static bool all_have_come(const struct qn_supervisor *s)
+{
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        if (!present(&s->replica[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void qn_supervisor_hello(struct qn_supervisor *s, qn_node_t from, int fd)
+{
+    struct qn_supervised *r = &s->replica[from];
+    r->outbox_fd = fd;
+    say_others(s, QN_BOOT_PEER, from, r->incarnation, fd);
+    if (!r->hears) {
+        for (qn_node_t i = 0; i < s->config.replicas; i++) {
+            introduce(s, from, i);
+        }
+        r->hears = true;
+        say_go(s, from);
+    } else if (all_have_come(s)) {
+        for (qn_node_t i = 0; i < s->config.replicas; i++) {
+            say_go(s, i);
+        }
+    }
+}
+
+void qn_supervisor_ready(struct qn_supervisor *s, qn_node_t from)
+{
+    struct qn_supervised *r = &s->replica[from];
+    char why[QN_CONFIG_WHY_MAX] = "";
+    bool comes = r->state == QN_SUPERVISED_STARTING;
+    r->state = QN_MAX(r->state, QN_SUPERVISED_SERVING);
+    if (!s->served || !comes || s->draining) {
+        return;
+    }
+    if (qn_listen_return(&s->listen, from, why, sizeof why) != QN_OK) {
+        qn_log(QN_LOG_ERROR, "replica %u is reachable at its own port only: %s",
+               from, why);
+        return;
+    }
+    say_life(s, from, QN_BOOT_LISTEN, from, r->incarnation,
+             qn_listen_shared(&s->listen, from));
+}
+
+/* ---- ends ---------------------------------------------------------------- */
+
+uint32_t qn_supervisor_count(const struct qn_supervisor *s,
+                             enum qn_supervised_state from,
+                             enum qn_supervised_state to)
+{
+    uint32_t n = 0;
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        n += s->replica[i].state >= from && s->replica[i].state <= to;
+    }
+    return n;
+}
+
+/* When it is started again, relative to now; or never. */
+static qn_time_t pause_of(struct qn_supervisor *s, struct qn_supervised *r,
+                          bool left)
+{
+    if (!s->config.restart || s->draining || left || s->config.replicas == 1) {
+        return QN_TIME_NEVER;
+    }
+    if (qn_clock_now() - r->born >= LONG_LIFE_S * QN_S) {
+        r->pause_ms = 0;
+    }
+    qn_time_t pause = r->pause_ms * QN_MS;
+    r->pause_ms = r->pause_ms == 0 ? PAUSE_FIRST_MS
+                                   : QN_MIN(2 * r->pause_ms, PAUSE_MAX_MS);
+    return pause;
+}
+
+static void describe(char *text, size_t cap, const struct qn_supervised *r,
+                     int status)
+{
+    if (r->error != QN_OK) {
+        snprintf(text, cap, "cannot start: %s", qn_strerror(r->error));
+    } else if (WIFSIGNALED(status)) {
+        snprintf(text, cap, "was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    } else {
+        snprintf(text, cap, "has ended with status %d", WEXITSTATUS(status));
+    }
+}
+
+static void report_end(const struct qn_supervisor *s, qn_node_t i, int status,
+                       qn_time_t pause)
+{
+    char how[96];
+    char next[64] = "";
+    const struct qn_supervised *r = &s->replica[i];
+    describe(how, sizeof how, r, status);
+    if (pause == 0) {
+        snprintf(next, sizeof next, "; starting it again");
+    } else if (pause != QN_TIME_NEVER) {
+        snprintf(next, sizeof next, "; starting it again in %u ms",
+                 (unsigned)(pause / QN_MS));
+    }
+    qn_log(QN_LOG_WARN, "replica %u (process %d) %s; %u of %u go on%s", i,
+           (int)r->pid, how,
+           qn_supervisor_count(s, QN_SUPERVISED_SERVING, QN_SUPERVISED_DRAINED),
+           s->config.replicas, next);
+}
+
+static void bury(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_supervised *r = &s->replica[i];
+    r->state = QN_SUPERVISED_ENDED;
+    r->hears = false;
+    if (r->outbox_fd >= 0) { /* else nobody has heard of it */
+        r->ended = r->incarnation;
+        say_others(s, QN_BOOT_PEER_DOWN, i, r->incarnation, -1);
+        close(r->outbox_fd);
+        r->outbox_fd = -1;
+    }
+    if (r->control >= 0) {
+        close(r->control);
+        r->control = -1;
+    }
+}
+
+void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
+{
+    struct qn_supervised *r = &s->replica[i];
+    enum qn_supervised_state was = r->state;
+    bool left = was == QN_SUPERVISED_DRAINED && status == 0;
+    /* One that was on its way had no clients. */
+    bool wanted = s->draining && status == 0 && was != QN_SUPERVISED_SERVING;
+    s->undrained =
+        s->undrained || (s->draining && was == QN_SUPERVISED_SERVING);
+    bury(s, i);
+    qn_time_t pause = pause_of(s, r, left);
+    r->restart_at = QN_TIME_NEVER;
+    if (pause == QN_TIME_NEVER) {
+        qn_listen_close_node(&s->listen, i);
+    } else {
+        qn_listen_leave(&s->listen, i);
+        r->restart_at = qn_clock_now() + pause;
+    }
+    if (!wanted && !r->killed) {
+        report_end(s, i, status, pause);
+    }
+}
+
+/* ---- the next life ------------------------------------------------------- */
+
+static void try_again(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_supervised *r = &s->replica[i];
+    r->restart_at = QN_TIME_NEVER;
+    int err = qn_supervisor_bear(s, i);
+    if (err != QN_OK) {
+        qn_time_t pause = pause_of(s, r, false);
+        r->restart_at = qn_clock_now() + QN_MAX(pause, PAUSE_FIRST_MS * QN_MS);
+        qn_log(QN_LOG_ERROR, "replica %u cannot be started again: %s", i,
+               qn_strerror(err));
+    }
+}
+
+void qn_supervisor_lives_turn(struct qn_supervisor *s)
+{
+    for (qn_node_t i = 0; !s->over && i < s->config.replicas; i++) {
+        const struct qn_supervised *r = &s->replica[i];
+        if (r->restart_at != QN_TIME_NEVER &&
+            (s->draining || r->restart_at <= qn_clock_now())) {
+            if (s->draining) {
+                s->replica[i].restart_at = QN_TIME_NEVER;
+            } else {
+                try_again(s, i);
+            }
+        }
+    }
+}
+
+int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s)
+{
+    int64_t wait = -1;
+    qn_time_t now = qn_clock_now();
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        qn_time_t at = s->replica[i].restart_at;
+        if (at != QN_TIME_NEVER) {
+            qn_time_t left = at - QN_MIN(now, at);
+            int64_t ms = (int64_t)((left + QN_MS - 1) / QN_MS);
+            wait = wait < 0 ? ms : QN_MIN(wait, ms);
+        }
+    }
+    return (int)wait;
+}

@@ -1,0 +1,170 @@
+/*
+ * The supervisor: later lives of replicas (tests/support/small_server.h, whose
+ * replicas end themselves if news do not come in the order of lives).
+ */
+#include "tests/support/small_server.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+static void start_restarting(struct server *s)
+{
+    struct qn_config c = small_config(3);
+    c.restart = true;
+    start(s, &c);
+}
+
+static struct reply present(const struct server *s, qn_node_t node)
+{
+    struct reply r;
+    cr_assert(ask(s->own[node], &r));
+    cr_assert_eq(r.node, node);
+    return r;
+}
+
+/* @return its next life, asked at its own port. */
+static struct reply after_kill(const struct server *s, qn_node_t node)
+{
+    struct reply old = present(s, node);
+    struct reply r;
+    kill(old.pid, SIGKILL);
+    do { /* the dying one may still take a connection, and drop it */
+    } while (!ask(s->own[node], &r) || r.pid == old.pid);
+    return r;
+}
+
+/* The next line holds `text`. */
+static void expect_line(const struct server *s, const char *text)
+{
+    char line[256];
+    read_line(s->log, line, sizeof line);
+    cr_assert(strstr(line, text) != NULL, "'%s' is not in: %s", text, line);
+}
+
+Test(supervisor_lives, a_dead_replica_is_started_again_at_once, .timeout = 20)
+{
+    struct server s;
+    char want[128];
+    start_restarting(&s);
+    struct reply old = present(&s, 1);
+    struct reply r = after_kill(&s, 1);
+    cr_assert_eq(r.node, 1);
+    cr_assert_gt(r.life, old.life);
+    snprintf(want, sizeof want,
+             "replica 1 (process %d) was ended by signal 9 (Killed); 2 of 3 go "
+             "on; starting it again\n",
+             old.pid);
+    expect_line(&s, want);
+    end(&s);
+}
+
+Test(supervisor_lives, the_others_hear_of_each_life_in_order, .timeout = 20)
+{
+    struct server s;
+    struct reply r;
+    start_restarting(&s);
+    for (int i = 0; i < 3; i++) {
+        struct reply next = after_kill(&s, 1);
+        for (qn_node_t k = 0; k < 3; k += 2) {
+            do {
+                cr_assert(ask(s.own[k], &r), "a survivor goes on");
+            } while (r.known[1] != next.life);
+            cr_assert_eq(r.gone, 0);
+            cr_assert_eq(next.known[k], r.life);
+        }
+        cr_assert_eq(next.gone, 0);
+    }
+    end(&s);
+}
+
+Test(supervisor_lives, its_share_of_connections_is_the_others_until_it_is_back,
+     .timeout = 20)
+{
+    struct server s;
+    struct reply r;
+    mood.slow = 1;
+    start_restarting(&s);
+    struct reply next = after_kill(&s, 1); /* present, not complete */
+    for (int i = 0; i < 100; i++) {
+        cr_assert(ask(s.port, &r));
+        cr_assert_neq(r.pid, next.pid);
+    }
+    end(&s);
+    mood.slow = -1;
+    start_restarting(&s);
+    next = after_kill(&s, 1);
+    do { /* the old socket may still have been there when we came */
+    } while (!ask(s.port, &r) || r.pid != next.pid);
+    end(&s);
+}
+
+Test(supervisor_lives, one_that_cannot_live_is_tried_again_ever_later,
+     .timeout = 20)
+{
+    struct server s;
+    struct reply r;
+    mood.weak = 2;
+    start_restarting(&s);
+    r = present(&s, 2);
+    kill(r.pid, SIGKILL);
+    expect_line(&s, "(Killed); 2 of 3 go on; starting it again\n");
+    expect_line(&s, "status 3; 2 of 3 go on; starting it again in 10 ms\n");
+    expect_line(&s, "status 3; 2 of 3 go on; starting it again in 20 ms\n");
+    /* Whoever comes now is told that it is gone. */
+    r = after_kill(&s, 1);
+    cr_assert_eq(r.gone, 1u << 2);
+    end(&s);
+}
+
+Test(supervisor_lives, one_that_cannot_start_says_why, .timeout = 20)
+{
+    struct server s;
+    mood.poor = 0;
+    start_restarting(&s);
+    struct reply r = present(&s, 0);
+    kill(r.pid, SIGKILL);
+    expect_line(&s, "(Killed); 2 of 3 go on; starting it again\n");
+    expect_line(&s, "cannot start: not enough memory; 2 of 3 go on; starting "
+                    "it again in 10 ms\n");
+    end(&s);
+}
+
+/* New lives that were never complete have nothing to serve. */
+Test(supervisor_lives, ends_when_nobody_complete_is_left, .timeout = 20)
+{
+    struct server s;
+    mood.slow = SMALL_ALL;
+    start_restarting(&s);
+    struct reply slow = after_kill(&s, 1);
+    kill(present(&s, 0).pid, SIGKILL);
+    kill(present(&s, 2).pid, SIGKILL);
+    cr_assert_eq(status_of(&s), 1);
+    cr_assert(kill(slow.pid, 0) != 0 && errno == ESRCH);
+}
+
+Test(supervisor_lives, drains_though_one_is_on_its_way, .timeout = 20)
+{
+    struct server s;
+    mood.slow = 1;
+    start_restarting(&s);
+    after_kill(&s, 1);
+    end(&s);
+    mood = (struct small_mood){-1, -1, -1, -1, 2, -1, -1};
+    start_restarting(&s); /* and though one is between two attempts */
+    kill(present(&s, 2).pid, SIGKILL);
+    expect_line(&s, "starting it again\n");
+    expect_line(&s, "in 10 ms\n");
+    end(&s);
+}
+
+Test(supervisor_lives, who_was_told_to_leave_is_not_started_again,
+     .timeout = 20)
+{
+    struct server s;
+    start_restarting(&s);
+    kill(present(&s, 0).pid, SIGTERM);
+    expect_line(&s, "has ended with status 0; 2 of 3 go on\n");
+    end(&s);
+}
