@@ -171,6 +171,13 @@ static uint64_t in_flight(const struct qn_onepaxos *p)
     return p->leader.next - 1 - p->learned_hi;
 }
 
+/** Of the batch that `take` gives next. */
+static uint32_t next_bytes(const struct qn_leader *l)
+{
+    return l->head != l->tail ? l->queue[l->head & l->mask]->len
+                              : QN_BATCH_HEAD;
+}
+
 bool qn_leader_can_fill(const struct qn_onepaxos *p)
 {
     const struct qn_leader *l = &p->leader;
@@ -179,9 +186,9 @@ bool qn_leader_can_fill(const struct qn_onepaxos *p)
         in_flight(p) >= p->params.window) {
         return false;
     }
-    uint64_t bytes = waiting ? l->queue[l->head & l->mask]->len : 0;
+    uint64_t bytes = next_bytes(l);
     if (p->shared != NULL) {
-        return qn_takeover_fits(p, bytes + QN_BATCH_HEAD);
+        return qn_takeover_fits(p, bytes);
     }
     return in_flight(p) == 0 || l->flying + bytes <= p->params.window_bytes;
 }
@@ -234,7 +241,9 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
     ask_again(p, t);
     while (qn_leader_can_fill(p) && qn_step_room(t) > ROOM_KEPT) {
-        struct qn_blob *b = take(p);
+        bool room = p->shared == NULL ||
+                    qn_takeover_reserve(p, next_bytes(&p->leader)) == QN_OK;
+        struct qn_blob *b = room ? take(p) : NULL;
         if (b == NULL) {
             p->retry_at = t->now + p->params.t_gap;
             return;
@@ -249,6 +258,9 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
 void qn_leader_step_down(struct qn_onepaxos *p)
 {
     struct qn_leader *l = &p->leader;
+    if (p->shared != NULL && l->role != QN_FOLLOWER) {
+        qn_shared_claim(p->shared, false);
+    }
     l->role = QN_FOLLOWER;
     for (; l->head != l->tail; l->head++) {
         qn_blob_unref(l->queue[l->head & l->mask]);

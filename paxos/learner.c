@@ -40,16 +40,26 @@ bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot)
     return true;
 }
 
+/** What all nodes believed alive have applied, but for those that lack slots
+ *  below `lo`: they will need a snapshot. */
+qn_slot_t qn_learner_applied_by_all(const struct qn_onepaxos *p, qn_slot_t lo)
+{
+    qn_slot_t all = p->applied;
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        bool counts = n != p->self && (p->alive & QN_BIT(n)) != 0;
+        if (counts && p->peer[n].applied + 1 >= lo) {
+            all = QN_MIN(all, p->peer[n].applied);
+        }
+    }
+    return all;
+}
+
 /** Drop what all nodes believed alive have applied, and what exceeds
  *  LOG_BYTES and was applied here. */
 void qn_learner_truncate(struct qn_onepaxos *p)
 {
-    qn_slot_t all = p->applied;
-    for (qn_node_t n = 0; n < p->nodes && !QN_MUTANT(TRUNCATE); n++) {
-        if (n != p->self && (p->alive & QN_BIT(n)) != 0) {
-            all = QN_MIN(all, p->peer[n].applied);
-        }
-    }
+    qn_slot_t all =
+        QN_MUTANT(TRUNCATE) ? p->applied : qn_learner_applied_by_all(p, 0);
     uint64_t bytes = p->log.bytes;
     for (uint32_t i = 0; i < DROPS_STEP && p->log.lo <= all &&
                          bytes - p->log.bytes < DROPS_BYTES;

@@ -32,6 +32,7 @@ enum qn_mutant {
     QN_MUTANT_TAKE_BEHIND,  /* M10: take-over by a node behind the ring */
     QN_MUTANT_RING_LATE,    /* M8: lo is raised after the write */
     QN_MUTANT_RING_NO_LOOK, /* M8: no second look at lo */
+    QN_MUTANT_RING_TENURE, /* M6: a ring that is used again keeps old entries */
     QN_MUTANT_COUNT
 };
 

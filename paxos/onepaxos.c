@@ -132,6 +132,9 @@ static void init_roles(struct qn_onepaxos *p)
     if (qn_epoch_leads(p)) {
         p->leader.role = QN_ACTIVE;
         c->cep = 0;
+        if (p->shared != NULL) {
+            qn_takeover_first(p);
+        }
     }
 }
 

@@ -225,7 +225,9 @@ void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
 
 /* takeover.c */
 bool qn_takeover_may(const struct qn_onepaxos *p);
+void qn_takeover_first(struct qn_onepaxos *p);
 bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len);
+int qn_takeover_reserve(struct qn_onepaxos *p, size_t len);
 bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
                         qn_slot_t slot, struct qn_blob *batch);
 void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t);
@@ -275,6 +277,7 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
 void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now);
 void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t);
 bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot);
+qn_slot_t qn_learner_applied_by_all(const struct qn_onepaxos *p, qn_slot_t lo);
 void qn_learner_truncate(struct qn_onepaxos *p);
 void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
                         qn_time_t now);

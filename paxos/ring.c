@@ -5,37 +5,70 @@
  * anything changed?" but "is my slot still kept?", so a writer that goes on and
  * on disturbs only those who read what it overwrites.
  *
- *   R  lo:  relaxed store, then a release fence, then plain bytes, by the
- *           writer; plain bytes, then an acquire fence, then a relaxed load, by
- *           the reader. If the reader has seen any byte of the new batch, the
+ *   R  lo, tenure:  relaxed store, then a release fence, then plain bytes, by
+ *           the writer; plain bytes, then an acquire fence, then a relaxed
+ * load, by the reader. If the reader has seen any byte of the new batch, the
  *           fences make the new `lo` visible to its second look.
+ *   E  entry:  position, length and epoch, then `slot`, then `tenure`, both
+ *           released; the reader acquires them the other way round. If it finds
+ *           its slot and the present tenure, the rest is that entry's, or that
+ *           of a later slot, for which R raised `lo`.
+ *
+ * Laps. Positions grow with slots within a lap; a batch that does not fit
+ * before the end of its lap begins the next one at 0. What is kept is in two
+ * laps:
+ *
+ *     positions   0        at            limit
+ *     this lap    |lap..end-1|  next ->     |
+ *     lap before             |hit..lap-1 ...  |
+ *                                             top
+ *
+ * The argument [A]. (1) Slots lap .. end - 1 lie below `at`, in order, without
+ * overlap; slots hit .. lap - 1 lie at or above `at` and below `top`, likewise.
+ * Slots lo .. hit - 1, if there are any, lie between and are never written to
+ * while this lap lasts. (2) A write to [at, at + len) of this lap can only
+ * meet slots hit, hit + 1, ..., in order, and the first one that begins behind
+ * it ends the search: `hit` passes those it meets, and lo = hit. (3) A longer
+ * lap goes on behind `top`, where nothing lies: it meets nothing more, so
+ * hit = lap, and `lo` stays. (4) A new lap overwrites slots of this one, all of
+ * which are newer than those before, and slots kept are consecutive: so
+ * everything below `lap` goes first, whether it is overwritten or not; then (2)
+ * holds with hit = the first slot of the lap that has ended. (5) `end - slots`
+ * and below go, for their entries are. Each of these raises `lo` before the
+ * write (R), so a slot that is still kept at the second look was whole at the
+ * first. (6) A ring that is begun anew forgets everything; entries that are
+ * left of the last tenure are void, so (1) to (5) hold from its first slot on.
  *
  * Everything that is read is copied first and checked then: the memory is
  * another process', and it may be wild. What a reader gets is at worst a batch
  * that is none, which qn_batch_check says.
  *
- * Offsets grow with slots in [lo, end), for a take-over begins by raising `lo`
- * to the first slot that it copies: so the writer finds what survives by
- * walking up from `lo`, each slot once.
+ * Why not offsets that count for ever and are masked: batches would be split at
+ * the end, and the length could not change.
  */
 #include "paxos/ring.h"
 
+#include <assert.h>
 #include <stdalign.h>
 
 #include "core/base/assert.h"
 #include "paxos/mutant.h"
 
 struct entry {
-    uint64_t slot;
-    uint64_t offset; /* of its bytes, counted for ever */
-    uint32_t epoch;
-    uint32_t len;
+    qn_a64 slot;   /* E */
+    qn_a32 tenure; /* E; of the ring when it was written, from 1 */
+    qn_a32 at;     /* position of its bytes */
+    qn_a32 len;
+    qn_a32 epoch;
 };
 
 struct qn_ring_shared {
-    alignas(QN_CACHELINE) qn_a64 lo;
+    alignas(QN_CACHELINE) qn_a64 lo; /* R; written by the owner, as all here */
+    qn_a32 tenure;                   /* R; how often it was begun */
     alignas(QN_CACHELINE) struct entry entry[];
 };
+
+static_assert(sizeof(struct entry) == 24, "three megabytes for 131072 slots");
 
 size_t qn_ring_bytes(uint32_t slots, uint64_t capacity)
 {
@@ -45,20 +78,25 @@ size_t qn_ring_bytes(uint32_t slots, uint64_t capacity)
 
 static uint8_t *bytes_of(const struct qn_ring *r)
 {
-    return (uint8_t *)r->shared + qn_ring_bytes(r->slots, 0);
+    return (uint8_t *)r->shared + qn_ring_bytes(r->o.slots, 0);
 }
 
 static struct entry *entry_of(const struct qn_ring *r, qn_slot_t slot)
 {
-    return &r->shared->entry[slot & (r->slots - 1)];
+    return &r->shared->entry[slot & (r->o.slots - 1)];
 }
 
-void qn_ring_open(struct qn_ring *r, void *mem, uint32_t slots,
-                  uint64_t capacity)
+void qn_ring_open(struct qn_ring *r, void *mem, const struct qn_ring_opts *o)
 {
-    QN_ASSERT(qn_is_pow2(slots) && qn_is_pow2(capacity));
+    QN_ASSERT(qn_is_pow2(o->slots));
+    QN_ASSERT(o->capacity > 0 && o->capacity <= UINT32_MAX);
     *r = (struct qn_ring){
-        .shared = mem, .slots = slots, .capacity = capacity, .lo = 1, .end = 1};
+        .shared = mem, .o = *o, .lo = 1, .end = 1, .lap = 1, .hit = 1};
+    r->o.span = o->span == 0 ? o->capacity : QN_MIN(o->span, o->capacity);
+    r->o.keep = o->keep == 0 ? o->capacity : QN_MIN(o->keep, o->capacity);
+    r->o.keep = QN_MAX(r->o.keep, r->o.span);
+    r->memory = o->grow == NULL ? o->capacity : 0;
+    r->limit = r->o.span;
 }
 
 qn_slot_t qn_ring_lo(const struct qn_ring *r)
@@ -67,7 +105,162 @@ qn_slot_t qn_ring_lo(const struct qn_ring *r)
     return qn_load(&r->shared->lo, QN_ACQUIRE);
 }
 
-/* ---- the writer ---- */
+/* ---- the writer: where to ---- */
+
+static uint64_t position(const struct qn_ring *r, qn_slot_t slot)
+{
+    return qn_load(&entry_of(r, slot)->at, QN_RELAXED); /* relaxed: own store */
+}
+
+/** First slot of [from, to) that lies at or above `end`. */
+static qn_slot_t pass(const struct qn_ring *r, qn_slot_t from, qn_slot_t to,
+                      uint64_t end)
+{
+    while (from < to && position(r, from) < end) {
+        from++;
+    }
+    return from;
+}
+
+/** First slot whose entry survives the next one (5). */
+static qn_slot_t entries_lo(const struct qn_ring *r)
+{
+    qn_slot_t lo = r->end >= r->o.slots ? r->end - r->o.slots + 1 : 0;
+    return QN_MAX(lo, r->lo);
+}
+
+/** Go on in this lap (2). */
+static struct qn_ring_place stay(const struct qn_ring *r, size_t len)
+{
+    qn_slot_t lo = entries_lo(r);
+    qn_slot_t hit = QN_MIN(QN_MAX(r->hit, lo), r->lap);
+    qn_slot_t to = pass(r, hit, r->lap, r->at + len);
+    return (struct qn_ring_place){.at = r->at,
+                                  .limit = r->limit,
+                                  .hit = to,
+                                  .lo = to != hit ? QN_MAX(to, lo) : lo,
+                                  .len = len};
+}
+
+/** Make this lap longer (3). */
+static struct qn_ring_place extend(const struct qn_ring *r, size_t len,
+                                   uint64_t most)
+{
+    qn_slot_t lo = entries_lo(r);
+    bool met = QN_MAX(r->hit, lo) >= r->lap; /* nothing is in the way */
+    uint64_t at = met ? r->at : QN_MAX(r->at, r->top);
+    uint64_t limit = QN_MAX(2 * r->limit, at + len);
+    return (struct qn_ring_place){.at = at,
+                                  .limit =
+                                      QN_MIN(limit, QN_MAX(most, r->limit)),
+                                  .hit = r->lap,
+                                  .lo = lo,
+                                  .len = len};
+}
+
+/** How long the next lap is: four times what somebody still has to read. */
+static uint64_t lap_bytes(const struct qn_ring *r, size_t len, qn_slot_t all)
+{
+    uint64_t behind = 0;
+    if (all < r->lap) {
+        behind = r->o.keep;
+    } else if (all < r->end) {
+        behind = r->at - position(r, all);
+    }
+    uint64_t limit = r->o.span;
+    while (limit < 4 * behind && limit < r->o.keep) {
+        limit *= 2;
+    }
+    return QN_MAX(QN_MIN(limit, r->o.keep), len);
+}
+
+/** Begin a lap (4). */
+static struct qn_ring_place turn(const struct qn_ring *r, size_t len,
+                                 qn_slot_t all, uint64_t most)
+{
+    qn_slot_t lo = QN_MAX(entries_lo(r), r->lap);
+    qn_slot_t hit = pass(r, QN_MIN(lo, r->end), r->end, len);
+    return (struct qn_ring_place){.at = 0,
+                                  .limit = QN_MIN(lap_bytes(r, len, all), most),
+                                  .hit = hit,
+                                  .lo = QN_MAX(lo, hit),
+                                  .len = len,
+                                  .turn = true};
+}
+
+/** The place for `len` bytes when no position from `most` on may be used: where
+ *  nobody loses anything, if there is such a place. @return false: none. */
+static bool choose(const struct qn_ring *r, size_t len, qn_slot_t all,
+                   uint64_t most, struct qn_ring_place *out)
+{
+    all = all < entries_lo(r) ? UINT64_MAX : all; /* it is lost anyway */
+    bool here = r->at + len <= QN_MIN(r->limit, most);
+    struct qn_ring_place p = here ? stay(r, len) : turn(r, len, all, most);
+    if (len > most) {
+        return false;
+    }
+    *out = p;
+    if (p.lo <= all) {
+        return true;
+    }
+    p = extend(r, len, most);
+    if (p.at + len <= most) {
+        *out = p;
+    }
+    return true;
+}
+
+/** No position from here on for a batch of `len` bytes: room for it beside what
+ *  is kept, and for one as long that is kept. */
+static uint64_t bound(const struct qn_ring *r, size_t len)
+{
+    uint64_t longest = QN_MAX(QN_MAX(r->longest, r->longest_before), len);
+    return QN_MIN(r->o.keep + 2 * longest, r->o.capacity);
+}
+
+bool qn_ring_fits(const struct qn_ring *r, size_t len, struct qn_ring_need need)
+{
+    struct qn_ring_place p;
+    return choose(r, len, need.all, bound(r, len), &p) && p.lo <= need.own;
+}
+
+/** Memory up to the end of the place, and some more, for it is asked for by
+ *  system calls. */
+static int ask(struct qn_ring *r, const struct qn_ring_place *p)
+{
+    uint64_t bytes = QN_MIN(QN_MAX(p->at + p->len, r->memory + r->o.span),
+                            QN_MAX(p->limit, r->memory));
+    int rc = r->o.grow(r->o.ctx, qn_ring_bytes(r->o.slots, bytes));
+    if (rc == QN_OK) {
+        r->memory = bytes;
+    }
+    r->refused = rc != QN_OK;
+    return rc;
+}
+
+int qn_ring_reserve(struct qn_ring *r, size_t len, struct qn_ring_need need)
+{
+    struct qn_ring_place p;
+    uint64_t most = bound(r, len);
+    r->place.len = 0;
+    if (r->refused && len <= r->memory) {
+        most = r->memory; /* it is not asked for twice in a lap */
+    }
+    if (!choose(r, len, need.all, most, &p)) {
+        return QN_ENOMEM;
+    }
+    if (p.lo <= need.own && p.at + len > r->memory && ask(r, &p) != QN_OK &&
+        !choose(r, len, need.all, r->memory, &p)) {
+        return QN_ENOMEM;
+    }
+    if (p.lo > need.own) {
+        return QN_EAGAIN;
+    }
+    r->place = p;
+    return QN_OK;
+}
+
+/* ---- the writer: writing ---- */
 
 static void raise_lo(struct qn_ring *r, qn_slot_t lo)
 {
@@ -79,93 +272,116 @@ static void raise_lo(struct qn_ring *r, qn_slot_t lo)
 
 void qn_ring_begin(struct qn_ring *r, qn_slot_t lo)
 {
+    uint32_t tenure = qn_load(&r->shared->tenure, QN_RELAXED); /* own store */
+    r->tenure = tenure != 0 && QN_MUTANT(RING_TENURE) ? tenure : tenure + 1;
+    qn_store(&r->shared->tenure, r->tenure, QN_RELAXED); /* R */
     raise_lo(r, lo);
-    r->end = lo;
+    r->end = r->lap = r->hit = lo;
+    r->at = r->top = 0;
+    r->longest = r->longest_before = 0;
+    r->limit = r->o.span;
+    r->refused = false;
 }
 
-qn_slot_t qn_ring_survivor(const struct qn_ring *r, qn_slot_t slot, size_t len)
+static void put_entry(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
+                      size_t len)
 {
-    qn_slot_t lo = r->lo;
-    if (slot >= r->slots && lo + r->slots <= slot) {
-        lo = slot - r->slots + 1;
-    }
-    while (lo < slot && lo < r->end &&
-           entry_of(r, lo)->offset + r->capacity < r->offset + len) {
-        lo++;
-    }
-    return lo;
+    struct entry *e = entry_of(r, slot);
+    qn_store(&e->at, (uint32_t)r->at, QN_RELAXED); /* E, all three */
+    qn_store(&e->len, (uint32_t)len, QN_RELAXED);
+    qn_store(&e->epoch, epoch, QN_RELAXED);
+    qn_store(&e->slot, slot, QN_RELEASE);        /* E */
+    qn_store(&e->tenure, r->tenure, QN_RELEASE); /* E */
 }
 
-/* Bytes wrap at the end of the memory. */
-static void put_bytes(const struct qn_ring *r, uint64_t offset,
-                      struct qn_slice batch)
+/** Take the place that was reserved. */
+static void enter(struct qn_ring *r)
 {
-    uint64_t at = offset & (r->capacity - 1);
-    size_t first = QN_MIN(batch.len, (size_t)(r->capacity - at));
-    qn_copy_out(bytes_of(r) + at, batch.data, first); /* announced elsewhere */
-    qn_copy_out(bytes_of(r), batch.data + first, batch.len - first);
+    const struct qn_ring_place *p = &r->place;
+    if (p->turn) {
+        r->top = r->at;
+        r->lap = r->end;
+        r->longest_before = r->longest;
+        r->longest = 0;
+        r->refused = false;
+    }
+    r->at = p->at;
+    r->limit = p->limit;
+    r->hit = p->hit;
 }
 
 void qn_ring_write(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
                    struct qn_slice batch)
 {
-    QN_ASSERT(slot >= r->lo && slot <= r->end && batch.len <= r->capacity);
-    qn_slot_t lo = qn_ring_survivor(r, slot, batch.len);
+    qn_slot_t lo = r->place.lo;
+    QN_ASSERT(slot == r->end && batch.len <= r->place.len);
+    enter(r);
     if (!QN_MUTANT(RING_LATE)) {
         raise_lo(r, lo);
     }
-    put_bytes(r, r->offset, batch);
-    const struct entry e = {.slot = slot,
-                            .offset = r->offset,
-                            .epoch = epoch,
-                            .len = (uint32_t)batch.len};
-    qn_copy_out(entry_of(r, slot), &e, sizeof e); /* announced elsewhere */
+    qn_copy_out(bytes_of(r) + r->at, batch.data, batch.len); /* as announced */
+    put_entry(r, slot, epoch, batch.len);
     if (QN_MUTANT(RING_LATE)) {
         raise_lo(r, lo);
     }
-    r->offset += batch.len;
+    r->at += batch.len;
+    r->longest = QN_MAX(r->longest, batch.len);
     r->end = slot + 1;
+    r->place.len = 0;
 }
 
 /* ---- readers ---- */
 
-static void get_bytes(const struct qn_ring *r, const struct entry *e,
-                      uint8_t *to)
+/** What an entry says, in the reader's own memory. */
+struct found {
+    uint32_t tenure, at, len, epoch;
+};
+
+/** @return true: the entry of `slot`, within bounds. */
+static bool find(const struct qn_ring *r, qn_slot_t slot, struct found *f)
 {
-    uint64_t at = e->offset & (r->capacity - 1);
-    size_t first = QN_MIN((size_t)e->len, (size_t)(r->capacity - at));
-    qn_copy_in(to, bytes_of(r) + at, first); /* validated by R */
-    qn_copy_in(to + first, bytes_of(r), e->len - first);
+    const struct entry *e = entry_of(r, slot);
+    f->tenure = qn_load(&r->shared->tenure, QN_ACQUIRE); /* R: before */
+    if (qn_ring_lo(r) > slot ||
+        qn_load(&e->tenure, QN_ACQUIRE) != f->tenure || /* E */
+        qn_load(&e->slot, QN_ACQUIRE) != slot) {        /* E */
+        return false;
+    }
+    f->at = qn_load(&e->at, QN_RELAXED); /* E, all three */
+    f->len = qn_load(&e->len, QN_RELAXED);
+    f->epoch = qn_load(&e->epoch, QN_RELAXED);
+    return f->tenure != 0 && (uint64_t)f->at + f->len <= r->o.capacity;
 }
 
-/* The second look. */
-static bool still_kept(const struct qn_ring *r, qn_slot_t slot)
+/** The second look. */
+static bool still_kept(const struct qn_ring *r, qn_slot_t slot,
+                       const struct found *f)
 {
     qn_fence(QN_ACQUIRE); /* R: after the bytes */
     return QN_MUTANT(RING_NO_LOOK) ||
-           qn_load(&r->shared->lo, QN_RELAXED) <= slot; /* R */
+           (qn_load(&r->shared->lo, QN_RELAXED) <= slot && /* R */
+            qn_load(&r->shared->tenure, QN_RELAXED) == f->tenure);
 }
 
 int qn_ring_read(const struct qn_ring *r, qn_slot_t slot,
                  const struct qn_alloc *a, qn_epoch_t *epoch,
                  struct qn_blob **out)
 {
-    struct entry e;
-    qn_copy_in(&e, entry_of(r, slot), sizeof e); /* validated by R */
-    if (qn_ring_lo(r) > slot || e.slot != slot || e.len > r->capacity) {
+    struct found f;
+    if (!find(r, slot, &f)) {
         return QN_EAGAIN;
     }
-    struct qn_blob *b = qn_blob_create(a, e.len);
+    struct qn_blob *b = qn_blob_create(a, f.len);
     if (b == NULL) {
         return QN_ENOMEM;
     }
-    get_bytes(r, &e, b->bytes);
-    b->len = e.len;
-    if (!still_kept(r, slot)) {
+    qn_copy_in(b->bytes, bytes_of(r) + f.at, f.len); /* validated by R */
+    b->len = f.len;
+    if (!still_kept(r, slot, &f)) {
         qn_blob_unref(b);
         return QN_EAGAIN;
     }
-    *epoch = e.epoch;
+    *epoch = f.epoch;
     *out = b;
     return QN_OK;
 }

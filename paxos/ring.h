@@ -5,13 +5,14 @@
  * The shared ring of batches: what the memory acceptor keeps (PROTOCOL.md 11).
  *
  * It lies in the outbox of a node, which alone writes it; all others map it
- * read-only. One index entry per slot, and the bytes of the batches one behind
- * the other:
+ * read-only. One index entry per slot, and the bytes of the batches, each in
+ * one piece, one behind the other:
  *
- *     +----+------------------------------+--------------------------------+
- *     | lo | entry[slot % slots]          | bytes, batch behind batch      |
- *     |    | slot, epoch, offset, length  | offset % capacity              |
- *     +----+------------------------------+--------------------------------+
+ *     +------------+------------------------+------------------------------+
+ *     | lo, tenure | entry[slot % slots]    | bytes, 0 .. capacity         |
+ *     |            | slot, tenure, epoch,   | used up to the end of the    |
+ *     |            | position, length       | lap; memory as needed        |
+ *     +------------+------------------------+------------------------------+
  *
  * A slot that a reader was told of may be overwritten while it copies it. So
  * the writer raises `lo` before the first byte that it overwrites, and a reader
@@ -20,15 +21,23 @@
  *     writer   lo = first slot that survives;  fence;  bytes, entry
  *     reader   entry, bytes;  fence;  lo > slot: the copy is void
  *
- * `lo` never falls in one outbox, whoever owns it again (M7). Offsets count
- * bytes for ever and are never reused, so an entry is checked by itself.
+ * `lo` never falls in one outbox, whoever owns it again (M7). Each time the
+ * ring is begun anew `tenure` grows, and entries of an earlier tenure are void,
+ * though their slots may be above `lo`: their bytes are overwritten in another
+ * order.
  *
- * | concurrently | write | read |
+ * The ring is as long as it must be. A lap ends after `span` bytes; it is made
+ * longer, at least doubled, when the next batch would overwrite what somebody
+ * needs, up to `keep` bytes and twice the longest batch around, and for a batch
+ * that is longer by itself. The next lap begins short again if little is
+ * behind. Memory that was asked for stays.
+ *
+ * | concurrently | reserve, write, begin | read |
  * |---|---|---|
- * | write | same thread | free |
+ * | reserve, write, begin | same thread | free |
  * | read | free | free |
  *
- * Reading is wait-free and may fail; writing is wait-free.
+ * Reading is wait-free and may fail; writing is wait-free but for `grow`.
  */
 
 #include <stdbool.h>
@@ -41,40 +50,83 @@
 
 struct qn_ring_shared;
 
-/** One process' view of a ring; the writer's knows more. */
+/** Who opens one memory says the same `slots` and `capacity`. */
+struct qn_ring_opts {
+    uint32_t slots;    /* entries, a power of two */
+    uint64_t capacity; /* bytes of address space for batches, below 4 GiB; no
+                          batch may be longer */
+    /* The writer's, and ignored by others. */
+    uint64_t span; /* bytes of a lap at first; 0: capacity */
+    uint64_t keep; /* bytes up to which a lap is made longer for those who lag
+                      behind; 0: capacity */
+    /** Memory for the first `bytes` of the whole ring, header included, before
+     *  they are touched; may block. NULL: all of it is there. The first
+     *  qn_ring_bytes(slots, 0) are there from the beginning.
+     *  @return QN_OK; QN_ENOMEM: asked again later. */
+    int (*grow)(void *ctx, uint64_t bytes);
+    void *ctx; /* kept */
+};
+
+/** Where a batch goes, and what is left then. Private. */
+struct qn_ring_place {
+    uint64_t at, limit; /* position; end of the lap */
+    qn_slot_t hit, lo;  /* as in the ring, after the write */
+    size_t len;
+    bool turn; /* it begins a lap */
+};
+
+/** One process' view of a ring; the writer's knows more. Private. */
 struct qn_ring {
     struct qn_ring_shared *shared; /* shared */
-    uint32_t slots;                /* entries, a power of two */
-    uint64_t capacity;             /* bytes for batches, a power of two */
+    struct qn_ring_opts o;
     /* writer */
-    qn_slot_t lo, end; /* slots kept are [lo, end) */
-    uint64_t offset;   /* of the next batch */
+    qn_slot_t lo, end;  /* slots kept are [lo, end) */
+    qn_slot_t lap, hit; /* first of this lap; first of the lap before that this
+                           one has not reached */
+    uint64_t at, limit; /* next free position; end of the lap */
+    uint64_t top;       /* end of the bytes of the lap before */
+    uint64_t longest, longest_before; /* batch of this lap, of the one before */
+    uint64_t memory;                  /* positions below have memory */
+    uint32_t tenure;
+    bool refused;               /* in this lap */
+    struct qn_ring_place place; /* reserved */
+};
+
+/** What is needed of a ring: older slots may be overwritten. */
+struct qn_ring_need {
+    qn_slot_t own; /* first slot that the writer itself needs: never dropped */
+    qn_slot_t all; /* <= own; first that anybody needs: dropped only if the ring
+                      must not grow */
 };
 
 /** Bytes of memory, aligned to QN_CACHELINE, for such a ring. */
 size_t qn_ring_bytes(uint32_t slots, uint64_t capacity);
 
-/**
- * Look at a ring in `mem` (kept; zeroed when its outbox was made).
- *
- * @param slots     Entries, a power of two.
- * @param capacity  Bytes, a power of two; no batch may be longer.
- */
-void qn_ring_open(struct qn_ring *r, void *mem, uint32_t slots,
-                  uint64_t capacity);
+/** Look at a ring in `mem` (kept; zeroed when its outbox was made). */
+void qn_ring_open(struct qn_ring *r, void *mem, const struct qn_ring_opts *o);
 
-/** Writer: forget everything below `lo` and go on there: before the first
- *  write, and at a take-over. `lo` is not below the present one. */
+/** Writer: forget everything and go on at `lo`: before the first write, and at
+ *  a take-over. `lo` is not below the present one. */
 void qn_ring_begin(struct qn_ring *r, qn_slot_t lo);
 
-/** Writer: first slot that is still kept when a batch of `len` bytes is written
- *  as `slot`. Slots below it must not be needed any more by this node. */
-qn_slot_t qn_ring_survivor(const struct qn_ring *r, qn_slot_t slot, size_t len);
+/** Writer: would a batch of `len` bytes fit as the next slot, if there is
+ *  memory? Pure. */
+bool qn_ring_fits(const struct qn_ring *r, size_t len,
+                  struct qn_ring_need need);
 
-/** Writer: put slot `end`, or one in [lo, end) again; then `end` is behind it.
- *  It is not announced by this: a reader must know from elsewhere, by an
- *  acquire of what the writer released afterwards, that it is there.
- *  @param len  At most capacity. */
+/**
+ * Writer: a place for the next slot, of at most `len` bytes. The last call
+ * before qn_ring_write counts.
+ *
+ * @return QN_OK; QN_EAGAIN: it would overwrite what the writer needs;
+ * QN_ENOMEM: there is no memory for a lap in which it fits, or it is longer
+ * than the capacity. Then nothing is reserved.
+ */
+int qn_ring_reserve(struct qn_ring *r, size_t len, struct qn_ring_need need);
+
+/** Writer: put slot `end`; then `end` is behind it. It is not announced by
+ *  this: a reader must know from elsewhere, by an acquire of what the writer
+ *  released afterwards, that it is there. */
 void qn_ring_write(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
                    struct qn_slice batch);
 

@@ -25,10 +25,20 @@ struct qn_word {
 
 struct qn_shared {
     struct qn_pair *word; /* shared; in the commons */
-    struct qn_ring own;   /* in the own outbox */
+    struct qn_ring own;   /* in the own outbox; begun at slot 1 by the shell */
     /** The ring of a life, as mapped by this process; NULL: it is not. Borrowed
      *  until the next step. */
     const struct qn_ring *(*ring)(void *ctx, qn_node_t node, uint64_t inc);
+    /** This node is about to move the word, or will not any more: true from the
+     *  beginning of a take-over, and from init if it leads the group at first,
+     *  until it steps down or the machine ends. In turns, inside a step, init
+     *  or fini. NULL: the word can always be written. */
+    void (*claim)(void *ctx, bool writable);
+    /** This life is about to move the word to `epoch`, which it may fail to; or
+     *  has it from the beginning. Claimed. It may be said more than once. What
+     *  is stored here is visible to whoever finds the epoch in the word. NULL:
+     *  nobody needs it. */
+    void (*owner)(void *ctx, qn_epoch_t epoch);
     void *ctx;
 };
 
@@ -44,6 +54,20 @@ static inline bool qn_shared_move(struct qn_shared *s, struct qn_word from,
                                   struct qn_word to)
 {
     return qn_cas_pair(s->word, from.epoch, from.hi, to.epoch, to.hi);
+}
+
+static inline void qn_shared_claim(struct qn_shared *s, bool writable)
+{
+    if (s->claim != NULL) {
+        s->claim(s->ctx, writable);
+    }
+}
+
+static inline void qn_shared_own(struct qn_shared *s, qn_epoch_t epoch)
+{
+    if (s->owner != NULL) {
+        s->owner(s->ctx, epoch);
+    }
 }
 
 #endif

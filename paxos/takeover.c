@@ -71,17 +71,38 @@ bool qn_takeover_may(const struct qn_onepaxos *p)
 
 /* --------------------------------------------------------------- accept -- */
 
-/** True if slot `next` of `len` bytes overwrites nothing that this node has not
- *  applied (M10). */
-bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len)
+/** What may not be overwritten: what this node has not applied (M10); and if it
+ *  can be helped, what a living node has not. */
+static struct qn_ring_need need_of(const struct qn_onepaxos *p)
 {
-    const struct qn_ring *own = &p->shared->own;
-    return qn_ring_survivor(own, p->leader.next, len) <= p->applied + 1 &&
-           p->leader.next <= p->applied + p->log.mask;
+    qn_slot_t all = qn_learner_applied_by_all(p, p->shared->own.lo);
+    qn_slot_t own = QN_MUTANT(TAKE_BEHIND) ? UINT64_MAX : p->applied + 1;
+    return (struct qn_ring_need){.own = own, .all = all + 1};
 }
 
-/** Leader: decide `slot`. Takes the reference. @return false: deposed, and the
- *  batch is not decided. */
+/** The group begins, and this node leads it. */
+void qn_takeover_first(struct qn_onepaxos *p)
+{
+    qn_shared_claim(p->shared, true);
+    qn_shared_own(p->shared, p->leader.ep);
+}
+
+/** True if there is room for `len` bytes as slot `next`, once there is
+ *  memory. */
+bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len)
+{
+    return p->leader.next <= p->applied + p->log.mask &&
+           qn_ring_fits(&p->shared->own, len, need_of(p));
+}
+
+/** Make that room. @return QN_OK; QN_EAGAIN, QN_ENOMEM: it must wait. */
+int qn_takeover_reserve(struct qn_onepaxos *p, size_t len)
+{
+    return qn_ring_reserve(&p->shared->own, len, need_of(p));
+}
+
+/** Leader: decide `slot`, for which there is room. Takes the reference.
+ *  @return false: deposed, and the batch is not decided. */
 bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
                         qn_slot_t slot, struct qn_blob *batch)
 {
@@ -109,6 +130,7 @@ void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t)
 {
     qn_leader_step_down(p);
     p->leader.role = QN_PREPARING;
+    qn_shared_claim(p->shared, true);
     p->change.copy_epoch = QN_EPOCH_NONE;
     p->change.prepare_at = t->now;
 }
@@ -136,6 +158,29 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
     return true;
 }
 
+/** Slot copy_next. @return as read_slot; QN_ENOMEM also: it must wait. */
+static int copy_one(struct qn_onepaxos *p, struct qn_step *t,
+                    const struct qn_ring *old)
+{
+    struct qn_change *c = &p->change;
+    struct qn_blob *b = NULL;
+    qn_epoch_t epoch = 0;
+    int rc = read_slot(p, old, c->copy_next, &epoch, &b);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    if (c->copy_next > p->learned_hi && qn_learner_make_room(p, c->copy_next)) {
+        qn_learner_settle(p, t, c->copy_next, b); /* it is decided */
+    }
+    rc = qn_takeover_reserve(p, b->len);
+    if (rc == QN_OK) {
+        qn_ring_write(&p->shared->own, c->copy_next++, epoch,
+                      (struct qn_slice){b->bytes, b->len});
+    }
+    qn_blob_unref(b);
+    return rc == QN_OK ? QN_OK : QN_ENOMEM;
+}
+
 /** Slots copy_next .. hi, so many as fit into this step. @return false: from
  *  the top. */
 static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
@@ -143,24 +188,14 @@ static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
 {
     struct qn_change *c = &p->change;
     for (uint32_t n = 0; n < COPIES && c->copy_next <= hi; n++) {
-        struct qn_blob *b = NULL;
-        qn_epoch_t epoch = 0;
-        int rc = read_slot(p, old, c->copy_next, &epoch, &b);
+        int rc = copy_one(p, t, old);
         if (rc == QN_ENOMEM) {
-            c->prepare_at = t->now + p->params.t_acc;
+            c->prepare_at = t->now + p->params.t_gap;
             return true;
         }
         if (rc != QN_OK) {
             return false;
         }
-        qn_ring_write(&p->shared->own, c->copy_next, epoch,
-                      (struct qn_slice){b->bytes, b->len});
-        if (c->copy_next > p->learned_hi &&
-            qn_learner_make_room(p, c->copy_next)) {
-            qn_learner_settle(p, t, c->copy_next, b); /* it is decided */
-        }
-        qn_blob_unref(b);
-        c->copy_next++;
     }
     return true;
 }
@@ -169,6 +204,7 @@ static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
 static void promise(struct qn_onepaxos *p, struct qn_word w)
 {
     struct qn_change *c = &p->change;
+    qn_shared_own(p->shared, p->leader.ep);
     if (!qn_shared_move(p->shared, w, (struct qn_word){p->leader.ep, w.hi})) {
         return; /* more was decided, or somebody was faster: look again */
     }

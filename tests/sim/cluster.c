@@ -98,22 +98,81 @@ static const struct qn_ring *find_ring(void *ctx, qn_node_t node, uint64_t inc)
     return NULL;
 }
 
+static int grow(void *ctx, uint64_t bytes)
+{
+    struct memory *m = ctx;
+    CHECK(m->c, bytes <= qn_ring_bytes(m->c->ring_slots, m->c->ring_bytes),
+          "node %u asks for more than its address space", m->node);
+    if (m->c->out_of_memory != 0 &&
+        cluster_random(m->c, 1000) < 4 * m->c->out_of_memory) {
+        return QN_ENOMEM;
+    }
+    m->granted = QN_MAX(m->granted, bytes);
+    return QN_OK;
+}
+
+static void claim(void *ctx, bool writable)
+{
+    struct member *m = ctx;
+    m->claimed = writable;
+}
+
+static void owner(void *ctx, qn_epoch_t epoch)
+{
+    struct member *m = ctx;
+    struct cluster *c = m->cluster;
+    CHECK(c, m->claimed, "life %" PRIu64 " owns without a claim", m->inc);
+    CHECK(c, epoch < CLUSTER_ENTRIES, "run too long");
+    c->owner[epoch] = m->inc;
+}
+
+static const struct qn_ring *map_ring(void *ctx, qn_node_t node, uint64_t inc)
+{
+    const struct member *m = ctx;
+    return find_ring(m->cluster, node, inc);
+}
+
 /** A new life has a new ring, and maps those of all others. */
 static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
 {
     CHECK(c, c->memory_count < CLUSTER_LIVES, "run too long");
     struct memory *m = &c->memory[c->memory_count++];
     size_t bytes = qn_ring_bytes(c->ring_slots, c->ring_bytes);
-    *m = (struct memory){.node = i,
+    *m = (struct memory){.c = c,
+                         .node = i,
                          .inc = c->member[i].inc,
+                         .granted = qn_ring_bytes(c->ring_slots, 0),
                          .mem = aligned_alloc(QN_CACHELINE, bytes)};
     memset(m->mem, 0, bytes);
-    qn_ring_open(&m->ring, m->mem, c->ring_slots, c->ring_bytes);
-    struct qn_shared *s = &c->member[i].shared;
-    *s = (struct qn_shared){
-        .word = &c->word, .own = m->ring, .ring = find_ring, .ctx = c};
-    qn_ring_begin(&s->own, 1);
-    return s;
+    const struct qn_ring_opts o = {.slots = c->ring_slots,
+                                   .capacity = c->ring_bytes,
+                                   .span = c->ring_span,
+                                   .keep = c->ring_keep,
+                                   .grow = grow,
+                                   .ctx = m};
+    qn_ring_open(&m->ring, m->mem, &o);
+    struct member *x = &c->member[i];
+    x->cluster = c;
+    x->claimed = false;
+    x->shared = (struct qn_shared){.word = &c->word,
+                                   .own = m->ring,
+                                   .ring = map_ring,
+                                   .claim = claim,
+                                   .owner = owner,
+                                   .ctx = x};
+    qn_ring_begin(&x->shared.own, 1);
+    return &x->shared;
+}
+
+/** What was never asked for was never touched. */
+static void memory_end(struct cluster *c, struct memory *m)
+{
+    size_t bytes = qn_ring_bytes(c->ring_slots, c->ring_bytes);
+    for (size_t at = m->granted; at < bytes; at++) {
+        CHECK(c, m->mem[at] == 0, "node %u wrote to memory it has not",
+              m->node);
+    }
+    free(m->mem);
 }
 
 static void member_start(struct cluster *c, qn_node_t i,
@@ -194,7 +253,7 @@ void cluster_end(struct cluster *c)
         }
     }
     for (uint32_t i = 0; i < c->memory_count; i++) {
-        free(c->memory[i].mem);
+        memory_end(c, &c->memory[i]);
     }
     CHECK(c, c->blobs == 0, "%" PRId64 " blobs are left", c->blobs);
 }
@@ -370,6 +429,24 @@ static void check_word(struct cluster *c, qn_node_t i)
     }
 }
 
+/** Only who has claimed the word moves it, to an epoch that it owns; and who
+ *  leads or is about to has claimed it. */
+static void check_claim(struct cluster *c, qn_node_t i)
+{
+    const struct member *m = &c->member[i];
+    const struct qn_word w = {c->word.first, c->word.second};
+    if (!c->in_memory) {
+        return;
+    }
+    bool moved = w.epoch != c->checked.epoch || w.hi != c->checked.hi;
+    CHECK(c, !moved || m->claimed, "node %u moves the word unclaimed", i);
+    CHECK(c, !moved || c->owner[w.epoch] == m->inc,
+          "node %u moves the word to an epoch it does not own", i);
+    CHECK(c, m->claimed == (m->p->leader.role != QN_FOLLOWER),
+          "node %u: claimed %d in role %d", i, m->claimed, m->p->leader.role);
+    c->checked = w;
+}
+
 /** From its ring and any node in sync everything decided can be had. */
 static void check_kept(struct cluster *c)
 {
@@ -395,6 +472,7 @@ static void check_learned(struct cluster *c, qn_node_t i)
     struct member *m = &c->member[i];
     const struct qn_onepaxos *p = m->p;
     check_accepted(c, i);
+    check_claim(c, i);
     check_word(c, i);
     CHECK(c, p->decided_hi <= c->decided_hi,
           "node %u believes in slot %" PRIu64 ", decided are %" PRIu64, i,

@@ -48,17 +48,21 @@ struct record {
 
 /** The ring of one life; it stays until the end. */
 struct memory {
+    struct cluster *c;
     qn_node_t node;
     uint64_t inc;
-    void *mem;
+    uint8_t *mem;
+    uint64_t granted; /* bytes of it that were asked for */
     struct qn_ring ring;
 };
 
 struct member {
+    struct cluster *cluster;
     struct qn_onepaxos *p; /* NULL: dead */
     uint64_t inc;
     struct record record;
     struct qn_shared shared; /* memory acceptor */
+    bool claimed;            /* the word */
     struct qn_step_out out;
     uint32_t applied;                    /* commands */
     qn_slot_t slot;                      /* last whole slot applied */
@@ -87,8 +91,10 @@ struct cluster {
     uint32_t epochs; /* leaders that became ACTIVE */
     bool in_memory;  /* the acceptor; else it is a process */
     uint32_t ring_slots;
-    uint64_t ring_bytes;
+    uint64_t ring_bytes, ring_span, ring_keep;
     struct qn_pair word;
+    struct qn_word checked;          /* value of the word after the last step */
+    uint64_t owner[CLUSTER_ENTRIES]; /* incarnation that announced an epoch */
     struct memory memory[CLUSTER_LIVES];
     uint32_t memory_count;
     struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */

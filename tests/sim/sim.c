@@ -410,6 +410,8 @@ static void params(struct sim *s)
     c->in_memory = chance(s, 50);
     c->ring_slots = has(s, FAULT_SMALL) ? 16 : 8192;
     c->ring_bytes = has(s, FAULT_SMALL) ? 1u << 16 : 1u << 22;
+    c->ring_span = has(s, FAULT_SMALL) ? 64u << cluster_random(c, 8) : 1u << 14;
+    c->ring_keep = c->ring_bytes / 4;
     c->piece_bytes = has(s, FAULT_PIECES) ? 128 : 0;
     c->out_of_memory = has(s, FAULT_MEMORY) ? 50 : 0;
     s->load = (uint32_t)cluster_random(c, 12);

@@ -224,6 +224,8 @@ static void do_memory(const char *args)
     s->c.in_memory = true;
     s->c.ring_slots = 64;
     s->c.ring_bytes = 4096;
+    s->c.ring_span = 512;
+    s->c.ring_keep = 4096;
     do_nodes(args);
 }
 

@@ -30,9 +30,10 @@ static void fill(uint8_t *bytes, qn_slot_t slot)
 static void setup(void *ctx)
 {
     (void)ctx;
+    const struct qn_ring_opts o = {.slots = SLOTS, .capacity = CAPACITY};
     memset(memory, 0, qn_ring_bytes(SLOTS, CAPACITY));
-    qn_ring_open(&writer_ring, memory, SLOTS, CAPACITY);
-    qn_ring_open(&reader_ring, memory, SLOTS, CAPACITY);
+    qn_ring_open(&writer_ring, memory, &o);
+    qn_ring_open(&reader_ring, memory, &o);
     qn_ring_begin(&writer_ring, 1);
     qn_store(&word, 0, QN_SEQ_CST);
 }
@@ -43,6 +44,10 @@ static void writer(void *ctx)
     for (qn_slot_t s = 1; s <= WRITES; s++) {
         uint8_t bytes[LENGTH];
         fill(bytes, s);
+        if (qn_ring_reserve(&writer_ring, LENGTH,
+                            (struct qn_ring_need){s, s}) != QN_OK) {
+            qn_sim_fail("no room");
+        }
         qn_ring_write(&writer_ring, s, (qn_epoch_t)s,
                       (struct qn_slice){bytes, LENGTH});
         qn_store(&word, s, QN_SEQ_CST); /* the decision */
