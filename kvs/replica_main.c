@@ -306,6 +306,7 @@ static int replica_make(struct qn_server *s)
                    .read_index = &s->commons->read_index,
                    .state = qn_outbox_state(s->outbox),
                    .peer_state = peer_state,
+                   .fixed = true,
                    .own_cores = b->own_cores,
                    .seed = b->incarnation ^ qn_clock_now(),
                    .now = qn_clock_now()},

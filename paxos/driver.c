@@ -1,11 +1,14 @@
 /*
  * The driver: bytes and time between the machine and the channels. This is its
- * turn; bytes out are in driver_send.c, bytes in in driver_recv.c.
+ * turn; driver_internal.h says where the rest is.
  *
- * Order of effects. Outputs are executed in the machine's order, so at the
- * acceptor a LEARN is in every child's lane before the slot is applied here.
- * After applying, and before the caller can answer anything from the new
- * state, the read index is raised (PROTOCOL.md 6.2, publish before expose).
+ * Order of effects. A step that learns an entry of the utility log changes the
+ * roles first (tree, published epoch): what it puts out belongs to the new
+ * ones. Then outputs are executed in the machine's order, so at the acceptor a
+ * LEARN is in every child's lane before the slot is applied here, and a vote is
+ * in the record before it is said. After applying, and before the caller can
+ * answer anything from the new state, the read index is raised (PROTOCOL.md
+ * 6.2, publish before expose).
  */
 #include "paxos/driver.h"
 
@@ -57,6 +60,27 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
     }
 }
 
+void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
+{
+    if (vote->vbal.round != 0) {
+        /* release -> acquire in qn_driver_bound. */
+        qn_store(&d->o.state->voted, vote->index, QN_RELEASE);
+    }
+}
+
+static void out_need_snapshot(struct qn_driver *d, qn_slot_t slot)
+{
+    const struct qn_service *s = &d->o.service;
+    if (s->need_snapshot != NULL) {
+        s->need_snapshot(s->ctx, slot);
+    } else if (!d->need_snapshot) {
+        qn_log(QN_LOG_ERROR,
+               "replica %u: fell behind further than the log reaches",
+               d->o.self);
+    }
+    d->need_snapshot = true;
+}
+
 static void out_execute(struct qn_driver *d, const struct qn_out *o)
 {
     switch (o->kind) {
@@ -74,17 +98,13 @@ static void out_execute(struct qn_driver *d, const struct qn_out *o)
         qn_driver_bcast(d, &o->msg);
         break;
     case QN_OUT_PERSIST:
-        break; /* roles are fixed: nobody votes */
+        qn_driver_persist(d, &o->vote);
+        break;
     case QN_OUT_APPLY:
         out_apply(d, &o->apply);
         break;
     case QN_OUT_NEED_SNAPSHOT:
-        if (!d->need_snapshot) {
-            qn_log(QN_LOG_ERROR,
-                   "replica %u: fell behind further than the log reaches",
-                   d->o.self);
-        }
-        d->need_snapshot = true;
+        out_need_snapshot(d, o->apply.slot);
         break;
     }
 }
@@ -96,6 +116,9 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     d->held = d->out.held;
     if (err != QN_OK) {
         return err;
+    }
+    if (qn_utility_len(qn_onepaxos_utility(d->machine)) != d->ul_len) {
+        qn_driver_roles(d);
     }
     for (uint32_t i = 0; i < d->out.count; i++) {
         out_execute(d, &d->out.out[i]);
@@ -114,10 +137,14 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
  * the peers. The index is looked at in each turn, not only after applying:
  * should a wild store have lowered it, what was exposed here is published
  * again. */
-static void publish(struct qn_driver *d)
+void qn_driver_publish(struct qn_driver *d)
 {
-    if (qn_load(d->o.read_index, QN_SEQ_CST) < d->exposed) {
+    qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
+    if (index < d->exposed) {
         qn_fetch_max(d->o.read_index, d->exposed);
+    } else if (index > d->applied && d->beat_at == QN_TIME_NEVER &&
+               qn_driver_read_index(d) > d->applied) {
+        d->beat_at = d->now + QN_BEAT_EVERY; /* its LEARN may be lost */
     }
     /* relaxed: only this thread writes its own lines. */
     if (qn_load(&d->o.state->applied, QN_RELAXED) != d->applied) {
@@ -125,11 +152,7 @@ static void publish(struct qn_driver *d)
          * applied here was published in the read index before. */
         qn_store(&d->o.state->applied, d->applied, QN_RELEASE);
     }
-    struct qn_onepaxos_status st;
-    qn_onepaxos_status(d->machine, &st);
-    if (qn_load(&d->o.state->learned, QN_RELAXED) < st.learned_hi) {
-        qn_store(&d->o.state->learned, st.learned_hi, QN_RELEASE);
-    }
+    qn_driver_learned(d, qn_onepaxos_learned(d->machine));
 }
 
 /* ---- a turn -------------------------------------------------------------- */
@@ -155,6 +178,18 @@ static void tree_receive(struct qn_driver *d)
     }
 }
 
+void qn_driver_tree_drain(struct qn_driver *d)
+{
+    for (uint32_t frames = 0;
+         d->context != NULL && !d->hold_learns && frames < FRAMES_MAX;) {
+        uint32_t got = qn_context_poll(d->context, FRAMES);
+        frames += got;
+        if (got < FRAMES) {
+            break;
+        }
+    }
+}
+
 bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
 {
     d->now = now;
@@ -176,7 +211,7 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
             qn_driver_beats_read(d);
         }
     }
-    publish(d);
+    qn_driver_publish(d);
     return d->did;
 }
 
@@ -191,7 +226,7 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     for (uint32_t i = 0; i < FILLS_MAX && qn_driver_queues_send(d); i++) {
     }
     qn_driver_bcast_send(d);
-    publish(d);
+    qn_driver_publish(d);
     uint64_t waits = 0; /* they are flushed again when there is room */
     for (uint64_t m = d->touched; m != 0; m &= m - 1) {
         qn_node_t i = (qn_node_t)__builtin_ctzll(m);
@@ -260,7 +295,7 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
         *seq = d->out.seq;
     }
     if (d->exposed != before) {
-        publish(d); /* a node that catches up has applied something */
+        qn_driver_publish(d); /* a node that catches up has applied something */
     }
     return err;
 }
@@ -272,11 +307,12 @@ bool qn_driver_room(const struct qn_driver *d)
 
 qn_slot_t qn_driver_read_index(const struct qn_driver *d)
 {
-    /* seq_cst: partner is the fetch_max of the replica that publishes. A true
-     * index p was stored after slot p was learned, hence after the acceptor
-     * said that it had accepted p: the bound never cuts a true index. */
+    /* seq_cst: partner is the fetch_max of the replica that publishes. */
     qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
-    qn_slot_t bound = qn_driver_accepted(d);
+    if (index <= d->applied) {
+        return index; /* nobody waits for it, true or not */
+    }
+    qn_slot_t bound = qn_driver_bound(d);
     return QN_MIN(index, bound);
 }
 
@@ -285,169 +321,8 @@ qn_slot_t qn_driver_applied(const struct qn_driver *d)
     return d->applied;
 }
 
-void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
-{
-    struct qn_onepaxos_status st;
-    qn_onepaxos_status(d->machine, &st);
-    *out = (struct qn_driver_status){
-        .epoch = st.epoch,
-        .leader = st.leader,
-        .acceptor = st.acceptor,
-        .applied = d->applied,
-        .learned = st.learned_hi,
-        .decided_hi = st.decided_hi,
-        .batches = d->batches,
-        .commands = d->commands,
-        .unapplied = st.unapplied,
-        .fetches = st.fetches,
-        .log_bytes = st.log_bytes,
-    };
-}
-
 void qn_driver_hold_learns(struct qn_driver *d, bool hold)
 {
     d->hold_learns = hold;
     d->beat_at = 0;
-}
-
-void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
-{
-    struct qn_driver_peer *p = &d->peer[peer];
-    if (peer >= d->o.nodes || p->qp == NULL) {
-        return;
-    }
-    d->now = now;
-    const struct qn_input in = {.kind = QN_IN_DOWN, .down = {peer}};
-    qn_driver_step(d, &in);
-    p->qp = NULL; /* the caller closes it */
-    qn_sendq_free(&p->control);
-    qn_sendq_free(&p->bulk);
-    qn_joiner_reset(&p->joiner);
-    if (d->context != NULL) {
-        qn_context_down(d->context, peer);
-    }
-    d->children &= ~qn_driver_bit(peer);
-    d->touched &= ~qn_driver_bit(peer);
-}
-
-/* ---- life ---------------------------------------------------------------- */
-
-/* The tree of all but the leader, who has the batches and is told on the direct
- * lane that they are accepted. The acceptor is the root. */
-static int context_make(struct qn_driver *d, struct qn_tree *tree)
-{
-    struct qn_onepaxos_status st;
-    qn_onepaxos_status(d->machine, &st);
-    qn_node_t order[QN_NODES_MAX];
-    uint32_t n = 0;
-    order[n++] = st.acceptor;
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        if (i != st.acceptor && i != st.leader) {
-            order[n++] = i;
-        }
-    }
-    if (d->o.self == st.leader || n == 1) {
-        return QN_OK; /* no part in it, or nobody to tell */
-    }
-    int err = qn_tree_build(tree, d->o.topology, order, n);
-    if (err != QN_OK) {
-        return err;
-    }
-    const struct qn_context_opts o = {.self = d->o.self,
-                                      .tree = tree,
-                                      .qp = d->tree,
-                                      .deliver = qn_driver_deliver,
-                                      .ctx = d};
-    if (tree->root == d->o.self) {
-        for (uint32_t i = 0; i < tree->child_count[d->o.self]; i++) {
-            d->children |=
-                qn_driver_bit(tree->child[tree->child_at[d->o.self] + i]);
-        }
-    }
-    return qn_context_create(&d->context, &o);
-}
-
-static int machine_make(struct qn_driver *d)
-{
-    const struct qn_onepaxos_opts o = {
-        .self = d->o.self,
-        .nodes = d->o.nodes,
-        .incarnation = d->o.incarnation,
-        .parent = d->o.self,
-        .alloc = &d->pool.alloc,
-        .params = qn_params_default(d->o.own_cores),
-        .fixed = true,
-    };
-    size_t bytes = qn_onepaxos_size(&o);
-    if (bytes == 0) {
-        return QN_EINVAL;
-    }
-    void *mem = calloc(1, bytes);
-    if (mem == NULL) {
-        return QN_ENOMEM;
-    }
-    d->machine = qn_onepaxos_init(mem, &o);
-    struct qn_onepaxos_status st;
-    qn_onepaxos_status(d->machine, &st);
-    d->acceptor = st.acceptor;
-    return QN_OK;
-}
-
-int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
-{
-    if (o->nodes == 0 || o->nodes > QN_NODES_MAX || o->self >= o->nodes) {
-        return QN_EINVAL;
-    }
-    struct qn_driver *d = calloc(1, sizeof *d);
-    if (d == NULL) {
-        return QN_ENOMEM;
-    }
-    qn_pool_init(&d->pool);
-    d->o = *o;
-    d->now = o->now;
-    d->machine_deadline = QN_TIME_NEVER;
-    d->beat_at = QN_TIME_NEVER;
-    for (qn_node_t i = 0; i < o->nodes && o->nodes > 1; i++) {
-        if (i != o->self) {
-            d->peer[i].qp = o->direct[i];
-            d->tree[i] = o->tree[i];
-            d->peer_state[i] = o->peer_state[i];
-        }
-    }
-    int err = machine_make(d);
-    struct qn_tree *tree = calloc(1, sizeof *tree);
-    if (err == QN_OK && tree == NULL) {
-        err = QN_ENOMEM;
-    }
-    if (err == QN_OK && o->nodes > 1) {
-        err = context_make(d, tree);
-    }
-    free(tree);
-    if (err != QN_OK) {
-        qn_driver_destroy(d);
-        return err;
-    }
-    *out = d;
-    return QN_OK;
-}
-
-void qn_driver_destroy(struct qn_driver *d)
-{
-    if (d == NULL) {
-        return;
-    }
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        qn_sendq_free(&d->peer[i].control);
-        qn_sendq_free(&d->peer[i].bulk);
-        qn_joiner_reset(&d->peer[i].joiner);
-    }
-    qn_sendq_free(&d->bcast);
-    qn_joiner_reset(&d->learn_joiner);
-    qn_context_destroy(d->context);
-    if (d->machine != NULL) {
-        qn_onepaxos_fini(d->machine);
-        free(d->machine);
-    }
-    qn_pool_fini(&d->pool);
-    free(d);
 }

@@ -16,8 +16,20 @@
  * same order; the origin recognises its own by `mine`.
  *
  * Writes of one origin are applied in the order they were submitted, each
- * exactly once. LEARN goes through the topology of `group`; everything else
+ * exactly once. LEARN goes down a tree over the tree lanes; everything else
  * through the direct lanes.
+ *
+ * Who leads and who accepts changes when nodes end or stand still. The program
+ * says what it sees of the other nodes, each of them once and in this order:
+ *
+ *     qn_driver_down(peer)       its life has ended for certain
+ *     qn_driver_up(next life)    before anything of that one is received
+ *     qn_driver_suspect(mask)    who stands still though something waits for
+ *                                him (qn_driver_waits_for)
+ *
+ * The memory of a life that has ended (its outbox) must stay mapped while
+ * qn_driver_keeps says so: with the memory acceptor the newest slots may lie
+ * there and nowhere else (PROTOCOL.md 11).
  *
  * Threads: one thread per driver. No call blocks. After warm-up the driver
  * allocates only blobs for batches.
@@ -30,6 +42,7 @@
 #include "core/node.h"
 #include "core/place/outbox.h"
 #include "core/qp.h"
+#include "paxos/onepaxos.h"
 
 /** One decided command, as given to `apply`. */
 struct qn_applied {
@@ -62,7 +75,20 @@ struct qn_service {
     void (*applied)(void *ctx, qn_slot_t slot, uint64_t stamp_ms);
     /** Bytes of another node's qn_driver_tell; borrowed for the call. */
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
+    /** Slot `slot` and what follows can be had from nobody any more: get a
+     *  snapshot, then qn_driver_install. Said again while it stays so.
+     *  Optional: NULL logs it. */
+    void (*need_snapshot)(void *ctx, qn_slot_t slot);
     void *ctx;
+};
+
+/** What the memory acceptor consists of (paxos/shared.h). All of it kept. */
+struct qn_driver_memory {
+    struct qn_pair *word; /* shared, in the commons; NULL: process acceptor */
+    struct qn_ring ring;  /* in the own outbox, opened and empty */
+    const struct qn_ring **peer_ring; /* [nodes] as mapped here, NULL where
+                                         there is none; array borrowed, rings
+                                         copied */
 };
 
 struct qn_driver_opts {
@@ -80,14 +106,49 @@ struct qn_driver_opts {
     const struct qn_outbox_state **peer_state; /* [nodes], [self] NULL; what
                                       peers publish. Array borrowed, states
                                       kept */
+    struct qn_driver_memory memory;
+    void *record; /* shared, kept: area of this node's vote (paxos/record.h),
+                     which outlives the process. NULL: none; then no life may
+                     follow this one */
+    size_t record_bytes;
+    bool first;     /* the group begins with this life. Else it is a later life
+                       of its id, and `record` says what it voted for */
+    bool fixed;     /* roles never change: node 0 leads, node 1 accepts. All say
+                       the same. `memory`, `record` and `first` are ignored */
     bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
     uint64_t seed;  /* of everything random inside */
     qn_time_t now;  /* ns */
 };
 
+/** A new life of a peer. */
+struct qn_driver_peer_opts {
+    qn_node_t node;
+    uint64_t inc;                        /* larger than that of its former */
+    struct qn_qp *direct, *tree;         /* kept, not owned */
+    const struct qn_outbox_state *state; /* kept */
+    const struct qn_ring *ring;          /* copied; NULL: not mapped */
+};
+
+/** Why the roles changed last. */
+enum qn_driver_reason {
+    QN_REASON_NONE,    /* they never did */
+    QN_REASON_DEATH,   /* `lost` had ended */
+    QN_REASON_STANDING /* `lost` was suspected, here or by another node */
+};
+
 struct qn_driver_status {
+    enum qn_role role; /* of this node */
     uint64_t epoch;
-    qn_node_t leader, acceptor;
+    qn_node_t leader, acceptor; /* of the epoch; equal: memory acceptor */
+    uint64_t alive;             /* mask of nodes believed alive */
+    uint64_t in_sync;   /* mask of nodes with which nothing that was decided
+                           is lost, whoever else dies. Process acceptor: the
+                           leader and the acceptor; both are needed */
+    uint64_t failovers; /* changes of roles that this life has seen */
+    enum qn_driver_reason reason; /* of the last one */
+    qn_node_t lost;               /* who lost its role then */
+    bool need_snapshot;           /* it is behind what anybody keeps */
+    bool mute;                    /* its record is lost: it does not vote */
     qn_slot_t applied, learned, decided_hi;
     uint64_t batches, commands; /* applied so far */
     uint64_t unapplied;         /* own submitted commands not yet applied */
@@ -97,7 +158,8 @@ struct qn_driver_status {
 
 struct qn_driver;
 
-/** @return QN_OK, QN_EINVAL, QN_ENOMEM. */
+/** @return QN_OK, QN_EINVAL, QN_ENOMEM; QN_ENOSYS unless roles are fixed: that
+ *  is all it can do today. */
 int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o);
 void qn_driver_destroy(struct qn_driver *d);
 
@@ -138,8 +200,9 @@ qn_time_t qn_driver_deadline(const struct qn_driver *d);
  * below it. A linearizable read that was received before this call may be
  * answered once qn_driver_applied() has reached it.
  *
- * The shared word lies in the commons, which a wild process can overwrite, so
- * it is checked: nothing above what the acceptor says it has accepted counts.
+ * The shared word lies in the commons, which a wild process can overwrite. So
+ * one that a reader would have to wait for is checked: nothing that is not
+ * decided counts (PROTOCOL.md 6.2).
  */
 qn_slot_t qn_driver_read_index(const struct qn_driver *d);
 
@@ -148,8 +211,73 @@ qn_slot_t qn_driver_applied(const struct qn_driver *d);
 
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
 
-/** The process of `peer` has ended for certain. */
+/* ---- the other nodes ----------------------------------------------------- */
+
+/**
+ * The life of `peer` has ended for certain. What it had sent whole is received
+ * first; then its queuepairs are not touched any more. Its state and ring are,
+ * while qn_driver_keeps. Twice is harmless.
+ */
 void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now);
+
+/**
+ * A new life of a peer, from which nothing was received yet. If the former one
+ * was not said to be down, it is now.
+ *
+ * @return QN_OK; QN_EINVAL (a field is missing or out of range); QN_ESTALE: a
+ *         later life, or this one, is known already; QN_EPERM: roles are fixed.
+ */
+int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
+                 qn_time_t now);
+
+/**
+ * Memory acceptor: the ring of a life that ended before this one began, and
+ * that the word may still name.
+ *
+ * @param ring  Copied.
+ * @return QN_OK; QN_EINVAL; QN_ENOMEM.
+ */
+int qn_driver_remember(struct qn_driver *d, qn_node_t node, uint64_t inc,
+                       const struct qn_ring *ring);
+
+/** Must the memory of that life, which has ended, stay mapped? Once false, it
+ *  is not touched any more. */
+bool qn_driver_keeps(struct qn_driver *d, qn_node_t node, uint64_t inc);
+
+/** Who seems to stand still, as of now (mask of nodes); the others are trusted
+ *  again. A wrong suspicion costs a change of roles, nothing else. */
+void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now);
+
+/** Whose standing still would hold this node up now: mask of living nodes; 0 if
+ *  nothing of its own waits. */
+uint64_t qn_driver_waits_for(const struct qn_driver *d);
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+/** For a snapshot of the service's state: it has exactly the slots <=
+ *  r->position. @return false: it is in the middle of a slot; after the next
+ *  turn perhaps. */
+bool qn_driver_cut(const struct qn_driver *d, struct qn_resume *r);
+
+/** The newest entries of the utility log, oldest first, for a snapshot.
+ *  @param entries  [cap] filled. @return how many; QN_UL_KEPT is enough. */
+uint32_t qn_driver_ul(const struct qn_driver *d, struct qn_ul_entry *entries,
+                      uint32_t cap);
+
+/**
+ * The service's state is now that of a snapshot: go on behind it.
+ *
+ * @param ul  [count] consecutive entries, borrowed; count may be 0.
+ * @return QN_OK; otherwise nothing has changed: QN_EINVAL (the entries are not
+ *         consecutive, or disagree with known ones); QN_ESTALE: this node has
+ *         applied as much already; QN_EAGAIN: it is in the middle of a slot
+ *         (qn_driver_cut), ask again after a turn.
+ */
+int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
+                      const struct qn_ul_entry *ul, uint32_t count,
+                      qn_time_t now);
+
+/* ---- tests --------------------------------------------------------------- */
 
 /** Test switch: hold back LEARNs that arrive here (DEBUG). */
 void qn_driver_hold_learns(struct qn_driver *d, bool hold);

@@ -4,9 +4,14 @@
 /**
  * The state of a driver, and the functions of its parts:
  *
- *     driver.c       the turn, outputs, life, what callers ask
- *     driver_send.c  queues, pieces, broadcast
- *     driver_recv.c  direct lanes, the tree, the peers' positions
+ *     driver.c         the turn, outputs, what callers ask
+ *     driver_start.c   create and destroy: the first life and later ones
+ *     driver_peers.c   lives of the others end and begin; memory that is kept
+ *     driver_roles.c   what follows from an entry of the utility log: the tree,
+ *                      who is waited for, status
+ *     driver_bound.c   positions that others say: the read index, the peers'
+ *     driver_send.c    queues, pieces, broadcast
+ *     driver_recv.c    direct lanes, the tree
  */
 
 #include "core/group/group.h"
@@ -16,43 +21,70 @@
 #include "paxos/sendq.h"
 
 /** Look at the peers' positions. */
-#define QN_BEAT_EVERY ((qn_time_t)2 * QN_MS)
+#define QN_BEAT_EVERY  ((qn_time_t)2 * QN_MS)
 /** Wait for a child, at most. */
-#define QN_STALL      ((qn_time_t)2 * QN_MS)
+#define QN_STALL       ((qn_time_t)2 * QN_MS)
+/** A death that is heard of so soon after a change of roles was its reason. */
+#define QN_DRIVER_SOON ((qn_time_t)100 * QN_MS)
+
+/** Rings of ended lives that are remembered, at most. The word names one; more
+ *  are kept only while its owner is not known here. */
+#define QN_DRIVER_GONE (2 * QN_NODES_MAX)
+
+/** A life with its ring. */
+struct qn_driver_life {
+    qn_node_t node;
+    uint64_t inc;
+    bool has_ring; /* memory acceptor, and it is mapped */
+    struct qn_ring ring;
+};
 
 struct qn_driver_peer {
-    struct qn_qp *qp;
+    struct qn_qp *qp; /* NULL: this life has ended */
     struct qn_sendq control, bulk;
     struct qn_joiner joiner;
     bool corrupt;
     bool refused;          /* its next message, still in the channel, ... */
     uint64_t refused_step; /* ... when d->steps was this */
     qn_slot_t applied, learned; /* as it said last */
+    const struct qn_outbox_state *state;
+    struct qn_driver_life life; /* the newest one known */
 };
 
 struct qn_driver {
     struct qn_driver_opts o;
     struct qn_pool pool; /* of all blobs */
     struct qn_onepaxos *machine;
+    struct qn_shared shared; /* memory acceptor */
     struct qn_context *context;
     struct qn_joiner learn_joiner;
     struct qn_sendq bcast;
-    uint64_t children;       /* mask */
+    uint64_t members;        /* of the tree: mask */
+    uint64_t children;       /* mask; 0 unless this node is the root */
     uint64_t left_behind;    /* children that are not waited for */
     qn_time_t stalled_since; /* 0: the head of bcast does not wait */
     struct qn_driver_peer peer[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
-    const struct qn_outbox_state *peer_state[QN_NODES_MAX];
+    struct qn_driver_life gone[QN_DRIVER_GONE]; /* former lives */
+    uint32_t gone_count;
     uint64_t touched;   /* peers whose queuepair must be flushed */
     uint64_t transfers; /* peers for which the machine has more */
+    uint64_t suspected; /* mask, as the program says */
     qn_time_t now;
     uint64_t wall_ms;
     qn_time_t machine_deadline;
     qn_time_t beat_at; /* next look at the peers' positions; or NEVER */
     qn_slot_t applied; /* all of them */
     qn_slot_t exposed; /* >= applied: at least a part of it is in the state */
-    qn_node_t acceptor;
-    bool again, did, hold_learns, need_snapshot;
+    struct qn_ul_entry cfg; /* newest INIT, LEADER or ACCEPTOR entry */
+    uint32_t ul_len;        /* entries that were acted upon */
+    uint64_t failovers;
+    enum qn_driver_reason reason;
+    qn_node_t lost;
+    uint64_t lost_inc;
+    qn_time_t changed_at; /* roles */
+    bool memory;          /* memory acceptor; else process acceptor */
+    bool again, did, hold_learns, need_snapshot, mute;
     bool held;       /* the machine has more to apply */
     int64_t left;    /* of QN_TURN_WORK, in this turn */
     bool tree_waits; /* the tree has something to send and no room */
@@ -66,18 +98,70 @@ static inline uint64_t qn_driver_bit(qn_node_t i)
     return (uint64_t)1 << i;
 }
 
+/** This node, or a peer whose life has not ended. */
+static inline bool qn_driver_lives(const struct qn_driver *d, qn_node_t i)
+{
+    return i == d->o.self || d->peer[i].qp != NULL;
+}
+
 /* ---- driver.c ------------------------------------------------------------ */
 
 /** Give an input to the machine and execute what it puts out. Errors are those
  *  of qn_onepaxos_step; then nothing was put out. */
 int qn_driver_step(struct qn_driver *d, const struct qn_input *in);
 
+/** The vote is in the record; then it may be said. */
+void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote);
+
+/** Publish before expose: the read index, then the own positions. */
+void qn_driver_publish(struct qn_driver *d);
+
+/** Receive all that the tree lanes hold, whatever work is left. */
+void qn_driver_tree_drain(struct qn_driver *d);
+
+/* ---- driver_peers.c ------------------------------------------------------ */
+
+/** The ring of a life as mapped here, or NULL; `ctx` is the driver. */
+const struct qn_ring *qn_driver_ring(void *ctx, qn_node_t node, uint64_t inc);
+
+/** Say in the own outbox that the ring which the word names is mapped here. */
+void qn_driver_mapped(struct qn_driver *d);
+
+/* ---- driver_roles.c ------------------------------------------------------ */
+
+/** The utility log has grown (or this life begins): who leads, who accepts, the
+ *  tree. Before anything that rests on it is sent. */
+void qn_driver_roles(struct qn_driver *d);
+
+/** The context, with the first tree. QN_OK, QN_EINVAL, QN_ENOENT (no such
+ *  topology), QN_ENOMEM. */
+int qn_driver_tree_make(struct qn_driver *d);
+
+/** The tree again, over `members` (mask; cut to what exists). */
+void qn_driver_tree(struct qn_driver *d, uint64_t members);
+
+/** Nodes whose lives have not ended, as far as this node knows. */
+uint64_t qn_driver_living(const struct qn_driver *d);
+
+/** The life that the newest entry names as its acceptor lives, as far as this
+ *  node knows. */
+bool qn_driver_acceptor_lives(const struct qn_driver *d);
+
+/* ---- driver_bound.c ------------------------------------------------------ */
+
+/** Nothing above it is decided; UINT64_MAX: that cannot be said now. */
+qn_slot_t qn_driver_bound(const struct qn_driver *d);
+
+/** Tell the machine the peers' positions. */
+void qn_driver_beats_read(struct qn_driver *d);
+
 /* ---- driver_send.c ------------------------------------------------------- */
 
 /** Send to one peer, at once if possible, else from its queue. */
 void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m);
 
-/** Send a LEARN down the tree, whose root this node is. */
+/** Send a LEARN down the tree. It is forgotten if this node is not (any more)
+ *  the root: who is, tells what was decided. */
 void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *m);
 
 /** Send what is queued; to a peer with an empty queue and room, the next slot
@@ -94,18 +178,16 @@ bool qn_driver_tree_flush(struct qn_driver *d);
  *  what is still missing. */
 bool qn_driver_room_came(struct qn_driver *d);
 
+/** Say in the own outbox that slots <= slot are learned. */
+void qn_driver_learned(struct qn_driver *d, qn_slot_t slot);
+
 /* ---- driver_recv.c ------------------------------------------------------- */
 
-/** Read the direct lane of a peer that has not ended. */
-void qn_driver_receive(struct qn_driver *d, qn_node_t from);
+/** Read the direct lane of a peer that has not ended. @return true: as much as
+ *  one turn may; there may be more. */
+bool qn_driver_receive(struct qn_driver *d, qn_node_t from);
 
 /** A message came down the tree; `ctx` is the driver. */
 void qn_driver_deliver(void *ctx, const void *bytes, size_t len);
-
-/** What the acceptor has accepted, as it says itself. */
-qn_slot_t qn_driver_accepted(const struct qn_driver *d);
-
-/** Tell the machine the peers' positions. */
-void qn_driver_beats_read(struct qn_driver *d);
 
 #endif

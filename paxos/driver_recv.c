@@ -6,9 +6,10 @@
  * ACCEPT for which there is no memory stays in the channel, and nothing behind
  * it is read.
  *
- * LEARN arrives through the context. What is lost there shows in the peers'
- * positions, which are looked at QN_BEAT_EVERY after a turn that did something,
- * and is fetched.
+ * LEARN arrives through the context, from whoever is or was the root; pieces of
+ * two of them may mix, and then are lost. What is lost there shows in the
+ * peers' positions, which are looked at QN_BEAT_EVERY after a turn that did
+ * something, and is fetched.
  */
 #include "core/base/assert.h"
 #include "core/base/log.h"
@@ -104,27 +105,34 @@ static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
     return false;
 }
 
-void qn_driver_receive(struct qn_driver *d, qn_node_t from)
+bool qn_driver_receive(struct qn_driver *d, qn_node_t from)
 {
     struct qn_driver_peer *p = &d->peer[from];
     const void *bytes = NULL;
     size_t len = 0;
     size_t got = 0;
     for (uint32_t i = 0; i < RECV_MAX && got < RECV_BYTES && !p->corrupt; i++) {
-        if (qn_qp_peek(p->qp, &bytes, &len) != QN_OK) {
-            return;
-        }
-        if (!take(d, from, bytes, len)) {
-            return;
+        if (qn_qp_peek(p->qp, &bytes, &len) != QN_OK ||
+            !take(d, from, bytes, len)) {
+            return false;
         }
         got += len;
         qn_qp_release(p->qp);
         d->touched |= qn_driver_bit(from);
         d->did = true;
     }
+    return !p->corrupt;
 }
 
 /* ---- the tree ------------------------------------------------------------ */
+
+/* Who knows of the epoch that a LEARN names: the acceptor, unless this is it;
+ * then somebody. */
+static qn_node_t teacher(const struct qn_driver *d)
+{
+    return d->cfg.acceptor != d->o.self ? d->cfg.acceptor
+                                        : (d->o.self + 1) % d->o.nodes;
+}
 
 /* A LEARN (or a piece of one) came down the tree. */
 void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
@@ -138,50 +146,12 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
     }
     int err = qn_joiner_take(&d->learn_joiner, &d->pool.alloc, &m);
     if (err == QN_EAGAIN) {
-        piece_came(d, d->acceptor, &d->learn_joiner, &m);
+        piece_came(d, teacher(d), &d->learn_joiner, &m);
     }
     if (err != QN_OK) {
         return; /* more to come, or lost */
     }
     const struct qn_input in = {.kind = QN_IN_RECV,
-                                .recv = {.from = d->acceptor, .msg = &m}};
+                                .recv = {.from = teacher(d), .msg = &m}};
     qn_driver_step(d, &in);
-}
-
-/* ---- the peers' positions ------------------------------------------------ */
-
-/* What the acceptor has accepted, as it says itself. */
-qn_slot_t qn_driver_accepted(const struct qn_driver *d)
-{
-    const struct qn_outbox_state *s =
-        d->acceptor == d->o.self ? d->o.state : d->peer_state[d->acceptor];
-    /* acquire <- release in accepted_publish (driver_send.c). */
-    return qn_load(&s->learned, QN_ACQUIRE);
-}
-
-/* A peer's positions are what it wrote, perhaps in its last agony: they count
- * only if they are possible. An acceptor that has ended bounds nothing: it may
- * have been the one that ran wild. */
-void qn_driver_beats_read(struct qn_driver *d)
-{
-    bool ended = d->acceptor != d->o.self && d->peer[d->acceptor].qp == NULL;
-    qn_slot_t bound = ended ? UINT64_MAX : qn_driver_accepted(d);
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        const struct qn_outbox_state *s = d->peer_state[i];
-        if (i == d->o.self || s == NULL || d->peer[i].qp == NULL) {
-            continue;
-        }
-        struct qn_input in = {.kind = QN_IN_BEAT};
-        in.beat.peer = i;
-        /* acquire <- release in publish of the peer. */
-        in.beat.applied = qn_load(&s->applied, QN_ACQUIRE);
-        in.beat.learned = qn_load(&s->learned, QN_ACQUIRE);
-        if (in.beat.applied >= d->peer[i].applied &&
-            in.beat.learned >= d->peer[i].learned &&
-            in.beat.applied <= in.beat.learned && in.beat.learned <= bound) {
-            d->peer[i].applied = in.beat.applied;
-            d->peer[i].learned = in.beat.learned;
-            qn_driver_step(d, &in);
-        }
-    }
 }

@@ -70,15 +70,13 @@ static bool is_bulk(const struct qn_msg *m)
            m->kind == QN_MSG_LEARN || m->kind == QN_MSG_FILL;
 }
 
-/* Before anybody can learn a slot, the acceptor says here that it has accepted
- * it. ACCEPTED is the first word of it that leaves. */
-static void accepted_publish(struct qn_driver *d, qn_slot_t slot)
+void qn_driver_learned(struct qn_driver *d, qn_slot_t slot)
 {
     qn_a64 *learned = &d->o.state->learned;
     /* relaxed: only this thread writes it. It is old if the leader asks again
      * for an older slot. */
     if (qn_load(learned, QN_RELAXED) < slot) {
-        qn_store(learned, slot, QN_RELEASE); /* acquire: qn_driver_accepted */
+        qn_store(learned, slot, QN_RELEASE); /* acquire: driver_bound.c */
     }
 }
 
@@ -86,7 +84,9 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
 {
     struct qn_driver_peer *p = &d->peer[to];
     if (m->kind == QN_MSG_ACCEPTED) {
-        accepted_publish(d, m->slot);
+        /* Before anybody can learn a slot, the acceptor says in its outbox that
+         * it has accepted it: this is the first word of it that leaves. */
+        qn_driver_learned(d, m->slot);
     }
     struct qn_sendq *q = is_bulk(m) ? &p->bulk : &p->control;
     if (p->qp == NULL) {

@@ -207,6 +207,17 @@ bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out)
     return p->apply_at == 0;
 }
 
+int qn_onepaxos_adopt(struct qn_onepaxos *p, const struct qn_ul_entry *ul,
+                      uint32_t count)
+{
+    return qn_utility_adopt(&p->ul, ul, count);
+}
+
+qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p)
+{
+    return p->learned_hi;
+}
+
 const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p)
 {
     return &p->ul;
@@ -386,7 +397,8 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
         return QN_OK;
     case QN_IN_BEAT:
         QN_ASSERT(in->beat.peer < p->nodes);
-        on_beat(p, t, in->beat.peer, in->beat.applied, in->beat.learned, 0);
+        on_beat(p, t, in->beat.peer, in->beat.applied, in->beat.learned,
+                in->beat.decided);
         return QN_OK;
     case QN_IN_ROOM:
         qn_fetch_on_room(p, t, in->room.peers);

@@ -69,7 +69,7 @@ struct qn_onepaxos_opts {
     /* A life after the first of its group; all zero for the first. */
     const struct qn_ul_entry *ul; /* [ul_count] borrowed: what survived
                                      with the record, and more from a
-                                     snapshot; NULL: entry 0 */
+                                     snapshot; may be none. NULL: entry 0 */
     uint32_t ul_count;
     const struct qn_vote *vote;     /* borrowed: the record; NULL: none */
     bool mute;                      /* it is lost: do not vote */
@@ -83,7 +83,8 @@ enum qn_input_kind {
     QN_IN_SUBMIT,  /* a command of this node */
     QN_IN_STAMP,   /* this node wants a slot stamped, though it has no command
                       (time passes in the log) */
-    QN_IN_BEAT,    /* what a peer has applied and learned */
+    QN_IN_BEAT,    /* what a peer has applied and learned. With this node as
+                      the peer: how far slots are decided */
     QN_IN_ROOM,    /* channels to these peers have room for one batch more */
     QN_IN_SUSPECT, /* who seems to stand still, as of now */
     QN_IN_DOWN,    /* a peer's life has ended for certain */
@@ -111,6 +112,7 @@ struct qn_input {
         struct {
             qn_node_t peer;
             qn_slot_t applied, learned; /* never fall */
+            qn_slot_t decided; /* all <= it are known to be decided; 0: none */
         } beat;
         struct {
             uint64_t peers; /* mask of nodes */
@@ -219,9 +221,23 @@ int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
 void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
                          qn_time_t now);
 
+/**
+ * Entries of the utility log that came with a snapshot; acted upon in the next
+ * step.
+ *
+ * @param ul  [count >= 1] borrowed.
+ * @return QN_OK; QN_EINVAL: not consecutive, or one disagrees with a known one;
+ *         then nothing has changed.
+ */
+int qn_onepaxos_adopt(struct qn_onepaxos *p, const struct qn_ul_entry *ul,
+                      uint32_t count);
+
 /** For a snapshot of the application's state as of `applied`. @return false:
  *  it is in the middle of a slot; after the next step perhaps. */
 bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out);
+
+/** All slots <= it are decided and known here. */
+qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p);
 
 /** The utility log (for a snapshot, for PERSIST). */
 const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);

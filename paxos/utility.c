@@ -77,6 +77,35 @@ static void learn_one(struct qn_utility *u, const struct qn_ul_entry *e)
     u->pause = u->pause_least;
 }
 
+/** Consecutive, and as they are known here. */
+static bool adoptable(const struct qn_utility *u, const struct qn_ul_entry *log,
+                      uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct qn_ul_entry *known = qn_utility_entry(u, log[i].index);
+        if (log[i].index != log[0].index + i ||
+            (known != NULL && !same_entry(known, &log[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int qn_utility_adopt(struct qn_utility *u, const struct qn_ul_entry *log,
+                     uint32_t count)
+{
+    if (!adoptable(u, log, count)) {
+        return QN_EINVAL;
+    }
+    if (log[0].index > u->len) {
+        u->lo = u->len = log[0].index;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        learn_one(u, &log[i]);
+    }
+    return QN_OK;
+}
+
 void qn_utility_learn(struct qn_utility *u, struct qn_slice entries)
 {
     struct qn_ul_entry e;
@@ -156,6 +185,12 @@ static void persist(const struct qn_utility *u, struct qn_step *t)
     qn_step_emit(t, QN_OUT_PERSIST)->vote = u->vote;
 }
 
+/** Index 0 was never voted on: who knows nothing asks. */
+static bool may_vote(const struct qn_utility *u)
+{
+    return !u->mute && u->len != 0;
+}
+
 /** The record for the index that is open now. */
 static struct qn_vote *open_vote(struct qn_utility *u)
 {
@@ -201,7 +236,7 @@ static bool open_index(const struct qn_utility *u, struct qn_step *t,
     } else if (index > u->len) {
         qn_utility_ask(u, t, from);
     }
-    return index == u->len && !u->mute;
+    return index == u->len && may_vote(u);
 }
 
 static void reject(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
@@ -294,7 +329,7 @@ static void begin_accept(struct qn_utility *u, struct qn_step *t)
         u->value = u->want;
     }
     ask(u, t, ALL);
-    if (!u->mute && vote_accept(u, t, &u->bal, &u->value)) {
+    if (may_vote(u) && vote_accept(u, t, &u->bal, &u->value)) {
         granted(u, t, u->self);
     }
 }
@@ -332,7 +367,7 @@ static void begin_ballot(struct qn_utility *u, struct qn_step *t)
     u->granted = 0;
     u->until = t->now + 4 * u->pause;
     ask(u, t, ALL);
-    if (!u->mute && vote_prepare(u, t, &u->bal)) {
+    if (may_vote(u) && vote_prepare(u, t, &u->bal)) {
         if (u->vote.vbal.round != 0) {
             adopt(u, &u->vote.vbal, &u->vote.value);
         }
@@ -440,15 +475,15 @@ qn_time_t qn_utility_deadline(const struct qn_utility *u)
 
 void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o)
 {
-    QN_ASSERT(o->count >= 1 && o->count <= QN_UL_KEPT && o->pause > 0);
+    QN_ASSERT(o->count <= QN_UL_KEPT && o->pause > 0);
     *u = (struct qn_utility){
         .self = o->self,
         .nodes = o->nodes,
         .self_inc = o->self_inc,
         .alloc = o->alloc,
         .mute = o->mute,
-        .lo = o->log[0].index,
-        .len = o->log[0].index,
+        .lo = o->count != 0 ? o->log[0].index : 0,
+        .len = o->count != 0 ? o->log[0].index : 0,
         .pause = o->pause,
         .pause_least = o->pause,
         .random = o->seed,

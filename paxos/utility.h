@@ -49,7 +49,8 @@ struct qn_utility_opts {
     const struct qn_ul_entry *log; /* [count] borrowed, by index: entry 0, or
                                       what survived with the record, or what
                                       a snapshot begins with */
-    uint32_t count;                /* >= 1 */
+    uint32_t count;                /* 0: nothing is known, it will be learned
+                                      from the others. Until then no vote */
     const struct qn_vote *vote;    /* what survived of this node's record;
                                       borrowed. NULL: it never voted */
     bool mute;                     /* its record is lost: it must not vote */
@@ -113,6 +114,17 @@ void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
  *  what is known, in order. An entry that is known must be the same
  *  (asserted). */
 void qn_utility_learn(struct qn_utility *u, struct qn_slice entries);
+
+/**
+ * Entries of a snapshot: consecutive ones. If there is a gap before them, what
+ * is known is forgotten: they are newer.
+ *
+ * @param log  [count >= 1] borrowed.
+ * @return QN_OK; QN_EINVAL: they are not consecutive, or one of them is known
+ *         to be another. Then nothing has changed.
+ */
+int qn_utility_adopt(struct qn_utility *u, const struct qn_ul_entry *log,
+                     uint32_t count);
 
 /** Entries from `first` on (or the oldest kept), for a message's body: one
  *  reference; NULL: no memory. */

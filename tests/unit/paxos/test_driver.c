@@ -152,6 +152,7 @@ static void group_start(uint32_t n)
             .read_index = &commons->read_index,
             .state = qn_outbox_state(node[i].own),
             .peer_state = peers,
+            .fixed = true,
             .seed = 1,
             .now = now,
         };

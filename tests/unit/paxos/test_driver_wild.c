@@ -91,6 +91,7 @@ static void begin(struct wild *w)
         .service = {.apply = on_apply, .applied = on_applied, .ctx = w},
         .read_index = &w->commons->read_index,
         .state = qn_outbox_state(w->outbox[LEADER]),
+        .fixed = true,
         .peer_state =
             (const struct qn_outbox_state *[]){
                 NULL, qn_outbox_state(w->outbox[ORIGIN])},

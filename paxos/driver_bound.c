@@ -1,0 +1,115 @@
+/*
+ * What others say of how far the log is decided, and what of it is believed
+ * (PROTOCOL.md 6.2). A peer's positions are what it wrote, perhaps in its last
+ * agony, and everybody writes the commons. So there is a bound: nothing above
+ * it is decided.
+ *
+ *     memory acceptor     hi of the word, which lies where only a leader
+ *                         writes
+ *     process acceptor    what the acceptor says that it has learned, if there
+ *                         is no later acceptor
+ *
+ * The bound must never cut a true index p: one that was stored by who had
+ * learned slot p. Such a slot was decided before, so word.hi is at or above it;
+ * or the acceptor of that time had said in its outbox that it has accepted it
+ * (driver_send.c). Was that the acceptor of my epoch, or of one before? Each
+ * says what it has learned before it says that it knows the epoch that
+ * appointed it, so its successors have p in `learned`, too, once their `epoch`
+ * is not older than their tenure. Was it a later one? Then a majority had voted
+ * for the entry that appointed it, and each of them had said so in its outbox
+ * (`voted`) before its vote left; so if a majority of all nodes says now that
+ * it never voted beyond my epoch, there was none. Otherwise, or if the acceptor
+ * has ended, nothing bounds the index: a true one is soon learned, and a wrong
+ * one holds reads up until the change of roles has ended.
+ *
+ * It holds for lives: a later life begins with `voted` from its record.
+ */
+#include "paxos/driver_internal.h"
+
+static const struct qn_outbox_state *state_of(const struct qn_driver *d,
+                                              qn_node_t i)
+{
+    return i == d->o.self ? d->o.state : d->peer[i].state;
+}
+
+/** No entry later than mine names roles: a majority has never voted for one. */
+static bool newest_epoch(const struct qn_driver *d)
+{
+    uint32_t sure = 0;
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        if (qn_driver_lives(d, i)) {
+            /* acquire <- release in qn_driver_persist. */
+            sure += qn_load(&state_of(d, i)->voted, QN_ACQUIRE) <= d->cfg.index;
+        }
+    }
+    return 2 * sure > d->o.nodes;
+}
+
+qn_slot_t qn_driver_bound(const struct qn_driver *d)
+{
+    if (d->memory) {
+        return qn_shared_word(&d->shared).hi;
+    }
+    if (!qn_driver_acceptor_lives(d) || !newest_epoch(d)) {
+        return UINT64_MAX;
+    }
+    const struct qn_outbox_state *s = state_of(d, d->cfg.acceptor);
+    /* acquire <- release in qn_driver_roles: `learned` was stored before. */
+    bool active = qn_load(&s->epoch, QN_ACQUIRE) >= d->cfg.tenure;
+    /* acquire <- release in qn_driver_learned. */
+    return active ? qn_load(&s->learned, QN_ACQUIRE) : UINT64_MAX;
+}
+
+/* ---- the peers' positions ------------------------------------------------ */
+
+static struct qn_input position(const struct qn_driver *d, qn_node_t i)
+{
+    const struct qn_outbox_state *s = d->peer[i].state;
+    struct qn_input in = {.kind = QN_IN_BEAT};
+    in.beat.peer = i;
+    /* acquire <- release in qn_driver_publish of the peer. */
+    in.beat.applied = qn_load(&s->applied, QN_ACQUIRE);
+    in.beat.learned = qn_load(&s->learned, QN_ACQUIRE);
+    return in;
+}
+
+static bool possible(const struct qn_driver_peer *p, const struct qn_input *in,
+                     qn_slot_t bound)
+{
+    return in->beat.applied >= p->applied && in->beat.learned >= p->learned &&
+           in->beat.applied <= in->beat.learned && in->beat.learned <= bound;
+}
+
+/* A reader may wait for a slot whose LEARN died with the leader: it lies in the
+ * ring. */
+static void word_read(struct qn_driver *d)
+{
+    struct qn_input in = {.kind = QN_IN_BEAT};
+    in.beat.peer = d->o.self;
+    in.beat.decided = qn_driver_bound(d);
+    qn_driver_step(d, &in);
+}
+
+void qn_driver_beats_read(struct qn_driver *d)
+{
+    struct qn_input in[QN_NODES_MAX];
+    uint32_t n = 0;
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        if (d->peer[i].qp != NULL && d->peer[i].state != NULL) {
+            in[n++] = position(d, i);
+        }
+    }
+    qn_slot_t bound = qn_driver_bound(d); /* after them: it does not fall */
+    for (uint32_t k = 0; k < n; k++) {
+        struct qn_driver_peer *p = &d->peer[in[k].beat.peer];
+        if (possible(p, &in[k], bound)) {
+            p->applied = in[k].beat.applied;
+            p->learned = in[k].beat.learned;
+            qn_driver_step(d, &in[k]);
+        }
+    }
+    if (d->memory) {
+        word_read(d);
+        qn_driver_mapped(d);
+    }
+}
