@@ -2,7 +2,9 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "kvs/number.h"
 #include "kvs/reply.h"
@@ -71,10 +73,9 @@ void qn_debug_hold_learns(struct qn_conn *c, struct qn_cmd_call *call)
 }
 
 /* All zeros, all ones, or garbage, different in each word. */
-static void wreck_range(unsigned long from, unsigned long to, uint64_t seed)
+static uint64_t wreck_page(uint64_t *at, size_t page, uint64_t x)
 {
-    uint64_t x = seed;
-    for (uint64_t *p = (uint64_t *)from; p < (uint64_t *)to; p++) {
+    for (uint64_t *p = at; p < at + page / sizeof *p; p++) {
         *p = x;
         if (x != UINT64_MAX) {
             x ^= x << 13;
@@ -82,10 +83,34 @@ static void wreck_range(unsigned long from, unsigned long to, uint64_t seed)
             x ^= x << 17;
         }
     }
+    return x;
 }
 
-/* All mappings that are shared, those that are read-only too if the kernel can
- * be talked into it: what a wild pointer could reach of other processes. */
+/* Pages that there are: the hole behind a ring would only eat memory. */
+static void wreck_range(unsigned long from, unsigned long to, uint64_t x)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (unsigned long at = from; at < to; at += page) {
+        unsigned char there = 1;
+        if (mincore((void *)at, page, &there) != 0 || (there & 1) != 0) {
+            x = wreck_page((uint64_t *)at, page, x);
+        }
+    }
+}
+
+/* An outbox is tried even if it is read-only here: the kernel must refuse to
+ * open it. The commons can be opened by who asks for it, but a wild pointer
+ * does not ask. */
+static bool in_reach(const char *mode, const char *name, unsigned long from,
+                     unsigned long to)
+{
+    return mode[3] == 's' &&
+           (mode[1] == 'w' ||
+            (strstr(name, "quoin-commons") == NULL &&
+             mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) == 0));
+}
+
+/* Everything shared that a wild pointer could reach. */
 void qn_debug_wreck(struct qn_conn *c, struct qn_cmd_call *call)
 {
     int64_t seed = 0;
@@ -104,9 +129,7 @@ void qn_debug_wreck(struct qn_conn *c, struct qn_cmd_call *call)
         unsigned long to = 0;
         char mode[5] = "";
         if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) == 3 &&
-            mode[3] == 's' &&
-            (mode[1] == 'w' ||
-             mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) == 0)) {
+            in_reach(mode, line, from, to)) {
             wreck_range(from, to, (uint64_t)seed);
         }
     }

@@ -7,6 +7,8 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/node.h"
+#include "core/place/commons.h"
+#include "core/place/outbox.h"
 #include "core/qp.h"
 
 /* A replica before its first key: store, log, session table, buffers. */
@@ -68,8 +70,10 @@ static uint64_t files_reserved(const struct qn_config *c)
 static int fit_memory(const struct qn_limits *l, const struct qn_config *c,
                       size_t lane_bytes, char *why, size_t cap)
 {
-    uint64_t need =
-        c->replicas * REPLICA_BYTES + lanes(c->replicas) * lane_bytes;
+    const struct qn_outbox_opts o = {.nodes = c->replicas,
+                                     .lane_bytes = lane_bytes};
+    uint64_t need = qn_commons_bytes(c->replicas) +
+                    c->replicas * (REPLICA_BYTES + qn_outbox_bytes_fixed(&o));
     if (l->memory == 0 || need <= l->memory) {
         return QN_OK;
     }

@@ -303,7 +303,7 @@ static int replica_make(struct qn_server *s)
                    .direct = s->direct,
                    .tree = s->tree,
                    .topology = b->config->topology,
-                   .read_index = &s->commons->read_index,
+                   .read_index = qn_commons_read_index(s->commons),
                    .state = qn_outbox_state(s->outbox),
                    .peer_state = peer_state,
                    .fixed = true,

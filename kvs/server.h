@@ -10,6 +10,7 @@
 
 #include <uv.h>
 
+#include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "kvs/alarm.h"
 #include "kvs/ask.h"

@@ -67,6 +67,9 @@ int qn_server_peers_meet(struct qn_server *s)
         err = qn_commons_map(&s->commons, b->commons_fd, b->nodes);
     }
     if (err == QN_OK) {
+        err = qn_commons_own(s->commons, b->self);
+    }
+    if (err == QN_OK) {
         err = qn_boot_exchange(b, s->outbox, &o, on_heard, s);
     }
     if (err == QN_OK) {

@@ -22,6 +22,7 @@
 
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "core/place/commons.h"
 #include "core/wait/spin.h"
 #include "kvs/limits.h"
 

@@ -1,50 +1,196 @@
 /*
- * The commons: allocated in full and sealed against a change of size, like an
- * outbox, but writable for all. Its first line is written once, before anybody
- * else knows the descriptor; every other line has rules of its own (see who
- * uses it), and its readers check what they find.
+ * The commons.
+ *
+ * One memfd, mapped in one piece and read-only; then mprotect makes writable
+ * what the caller may write. The pages come in the order in which they are
+ * opened: the first for all, the second while it is claimed, then one stretch
+ * per node. The seals fix the size, so that no access can fail; they cannot
+ * guard the stretches, because the next process of a node must write them, too.
+ *
+ * Header and counter of lives lie in the second page, though nobody needs them
+ * often: a wild node that could spoil them would keep every successor from
+ * mapping the commons at all.
+ *
+ * An owner is one pair of words that changes by one CAS: {epoch + 1, node and
+ * incarnation}. A process may be stopped anywhere and go on much later, when
+ * its epoch is long forgotten and its place taken by a later one; the CAS does
+ * not let it put the old one back, nor can anybody see half of an entry. Zero,
+ * as fresh memory is, means nobody.
+ *
+ * Why not one memfd per node, sealed like an outbox (F_SEAL_FUTURE_WRITE):
+ * nobody could ever map it writable again, and the record of a voter is there
+ * for its next life.
  */
-#include "core/place/outbox.h"
+#include "core/place/commons.h"
 
 #include <assert.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/place/commons_internal.h"
 #include "core/place/memfd_internal.h"
 
-#define MAGIC 0x6d6d6f636e6f6e71u /* "qnoncomm" */
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define MAGIC      0x6d6d6f636e6f6e71u /* "qnoncomm" */
+#define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define NODE_SHIFT 56 /* of an owner's second word */
+#define NOBODY     UINT32_MAX
 
-static_assert(offsetof(struct qn_commons, read_index) == 64, "own line");
-static_assert(offsetof(struct qn_commons, accept_word) == 128, "own line");
-static_assert(offsetof(struct qn_commons, node) == 192, "own lines");
-static_assert(sizeof(((struct qn_commons *)0)->node[0]) == 64, "a line each");
+static_assert(QN_COMMONS_LIVES_MAX == (uint64_t)1 << NODE_SHIFT, "one word");
+static_assert(QN_NODES_MAX <= 256, "a node fits above it");
 
-static size_t commons_bytes(void)
+struct header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t nodes;
+    uint32_t page; /* bytes */
+    uint32_t pad;
+};
+
+/* The second page. */
+struct agreed {
+    alignas(QN_CACHELINE) struct header header;
+    alignas(QN_CACHELINE) qn_a64 lives;
+    alignas(QN_CACHELINE) struct qn_pair word;
+    alignas(QN_CACHELINE) struct qn_pair owner[QN_COMMONS_OWNERS];
+};
+
+static_assert(offsetof(struct agreed, lives) == 64, "layout of version 2");
+static_assert(offsetof(struct agreed, word) == 128, "layout of version 2");
+static_assert(offsetof(struct agreed, owner) == 192, "layout of version 2");
+static_assert(sizeof(struct agreed) <= 4096, "the smallest page");
+
+/* The stretch of a node: its life in a line of its own, then the record. */
+#define RECORD_OFFSET ((size_t)QN_CACHELINE)
+
+struct qn_commons {
+    uint8_t *base;
+    size_t page, bytes;
+    uint32_t nodes;
+    bool shared;
+    bool claimed;
+    qn_node_t own; /* NOBODY */
+};
+
+static size_t page_bytes(void)
 {
-    return qn_align_up(sizeof(struct qn_commons),
-                       (size_t)sysconf(_SC_PAGESIZE));
+    return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void write_header(struct qn_commons *c, uint32_t nodes)
+static size_t stretch_bytes(void)
 {
-    c->magic = MAGIC;
-    c->version = QN_COMMONS_VERSION;
-    c->nodes = nodes;
+    return qn_align_up(RECORD_OFFSET + QN_COMMONS_RECORD_BYTES, page_bytes());
+}
+
+static uint8_t *stretch(const struct qn_commons *c, qn_node_t node)
+{
+    QN_ASSERT(node < c->nodes);
+    return c->base + 2 * c->page + node * stretch_bytes();
+}
+
+static struct agreed *agreed(const struct qn_commons *c)
+{
+    return (struct agreed *)(void *)(c->base + c->page);
+}
+
+static struct header header_of(uint32_t nodes)
+{
+    return (struct header){.magic = MAGIC,
+                           .version = QN_COMMONS_VERSION,
+                           .nodes = nodes,
+                           .page = (uint32_t)page_bytes()};
+}
+
+size_t qn_commons_bytes(uint32_t nodes)
+{
+    return 2 * page_bytes() + nodes * stretch_bytes();
+}
+
+/* ---------------------------------------------------- create, map, destroy */
+
+/* A handle on `base`, which it owns from then on if all goes well. */
+static int wrap(struct qn_commons **out, void *base, uint32_t nodes,
+                bool shared)
+{
+    struct qn_commons *c = malloc(sizeof *c);
+    if (c == NULL) {
+        return QN_ENOMEM;
+    }
+    *c = (struct qn_commons){.base = base,
+                             .page = page_bytes(),
+                             .bytes = qn_commons_bytes(nodes),
+                             .nodes = nodes,
+                             .shared = shared,
+                             .own = NOBODY};
+    *out = c;
+    return QN_OK;
 }
 
 static int create_private(struct qn_commons **out, uint32_t nodes)
 {
-    void *at = mmap(NULL, commons_bytes(), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) {
+    struct header h = header_of(nodes);
+    size_t bytes = qn_commons_bytes(nodes);
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
         return QN_ENOMEM;
     }
-    write_header(at, nodes);
-    *out = at;
+    int err = wrap(out, base, nodes, false);
+    if (err != QN_OK) {
+        munmap(base, bytes);
+        return err;
+    }
+    qn_copy_out(&agreed(*out)->header, &h, sizeof h);
+    return QN_OK;
+}
+
+/* Map `fd` with the first page writable. */
+static int open_shared(struct qn_commons **out, int fd, uint32_t nodes)
+{
+    void *base;
+    size_t bytes = qn_commons_bytes(nodes);
+    int err = qn_memfd_map(&base, fd, bytes, PROT_READ);
+    if (err != QN_OK) {
+        return err;
+    }
+    err = mprotect(base, page_bytes(), PROT_READ | PROT_WRITE) == 0
+              ? wrap(out, base, nodes, true)
+              : QN_ENOMEM;
+    if (err != QN_OK) {
+        munmap(base, bytes);
+    }
+    return err;
+}
+
+static int create_shared(struct qn_commons **out, uint32_t nodes, int *fd)
+{
+    struct qn_commons *c;
+    struct header h = header_of(nodes);
+    size_t bytes = qn_commons_bytes(nodes);
+    int memfd = qn_memfd_open("quoin-commons", bytes);
+    if (memfd < 0) {
+        return memfd;
+    }
+    int err = qn_memfd_fill(memfd, 0, bytes);
+    if (err == QN_OK) {
+        err = qn_memfd_seal(memfd, SEALS);
+    }
+    if (err == QN_OK) {
+        err = open_shared(&c, memfd, nodes);
+    }
+    if (err != QN_OK) {
+        close(memfd);
+        return err;
+    }
+    qn_commons_claim(c, true);
+    qn_copy_out(&agreed(c)->header, &h, sizeof h); /* published by passing fd */
+    qn_commons_claim(c, false);
+    *out = c;
+    *fd = memfd;
     return QN_OK;
 }
 
@@ -54,65 +200,166 @@ int qn_commons_create(struct qn_commons **out, uint32_t nodes, bool shared,
     if (nodes < 1 || nodes > QN_NODES_MAX) {
         return QN_EINVAL;
     }
-    if (!shared) {
-        int err = create_private(out, nodes);
-        if (err == QN_OK) {
-            *fd = -1;
-        }
-        return err;
+    if (shared) {
+        return create_shared(out, nodes, fd);
     }
-    void *at;
-    int memfd = qn_memfd_open("quoin-commons", commons_bytes());
-    if (memfd < 0) {
-        return memfd;
-    }
-    int err = qn_memfd_fill(memfd, commons_bytes());
+    int err = create_private(out, nodes);
     if (err == QN_OK) {
-        err = qn_memfd_seal(memfd, SEALS);
+        *fd = -1;
     }
-    if (err == QN_OK) {
-        err = qn_memfd_map(&at, memfd, commons_bytes(), PROT_READ | PROT_WRITE);
-    }
-    if (err != QN_OK) {
-        close(memfd);
-        return err;
-    }
-    write_header(at, nodes);
-    *out = at;
-    *fd = memfd;
-    return QN_OK;
+    return err;
 }
 
 int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes)
 {
-    void *at;
-    int err = qn_memfd_check(fd, commons_bytes(), SEALS);
-    if (err != QN_OK) {
-        return err;
-    }
-    err = qn_memfd_map(&at, fd, commons_bytes(), PROT_READ | PROT_WRITE);
-    if (err != QN_OK) {
-        return err;
-    }
-    struct {
-        uint64_t magic;
-        uint32_t version;
-        uint32_t nodes;
-    } head;
-    static_assert(sizeof head == offsetof(struct qn_commons, nodes) + 4, "");
-    qn_copy_in(&head, at, sizeof head); /* published by the descriptor */
-    if (head.magic != MAGIC || head.version != QN_COMMONS_VERSION ||
-        head.nodes != nodes) {
-        munmap(at, commons_bytes());
+    struct qn_commons *c;
+    if (nodes < 1 || nodes > QN_NODES_MAX) {
         return QN_ECORRUPT;
     }
-    *out = at;
+    int err = qn_memfd_check(fd, qn_commons_bytes(nodes), SEALS);
+    if (err == QN_OK) {
+        err = open_shared(&c, fd, nodes);
+    }
+    if (err != QN_OK) {
+        return err;
+    }
+    struct header have;
+    struct header want = header_of(nodes);
+    qn_copy_in(&have, &agreed(c)->header, sizeof have); /* published by fd */
+    if (memcmp(&have, &want, sizeof have) != 0) {
+        qn_commons_destroy(c);
+        return QN_ECORRUPT;
+    }
+    *out = c;
     return QN_OK;
 }
 
 void qn_commons_destroy(struct qn_commons *c)
 {
     if (c != NULL) {
-        munmap(c, commons_bytes());
+        munmap(c->base, c->bytes);
+        free(c);
     }
+}
+
+/* -------------------------------------------------------------- who writes */
+
+void qn_commons_claim(struct qn_commons *c, bool writable)
+{
+    if (!c->shared || c->claimed == writable) {
+        return;
+    }
+    int prot = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    int err = mprotect(c->base + c->page, c->page, prot);
+    /* To open a page of an allocated file costs the kernel nothing but perhaps
+     * a mapping's description. Without it this node could not lead. That it
+     * stays open when it should be closed, for the same reason, does no harm.
+     */
+    QN_ASSERT(err == 0 || !writable);
+    c->claimed = writable || err != 0;
+}
+
+bool qn_commons_claimed(const struct qn_commons *c)
+{
+    return c->claimed || !c->shared;
+}
+
+int qn_commons_own(struct qn_commons *c, qn_node_t self)
+{
+    if (self >= c->nodes) {
+        return QN_EINVAL;
+    }
+    if (!c->shared || c->own == self) {
+        return QN_OK;
+    }
+    if (c->own != NOBODY) {
+        return QN_EBUSY;
+    }
+    if (mprotect(stretch(c, self), stretch_bytes(), PROT_READ | PROT_WRITE) !=
+        0) {
+        return QN_ENOMEM;
+    }
+    c->own = self;
+    return QN_OK;
+}
+
+bool qn_commons_owns(const struct qn_commons *c, qn_node_t node)
+{
+    return !c->shared || c->own == node;
+}
+
+/* -------------------------------------------------------------- addresses */
+
+uint32_t qn_commons_nodes(const struct qn_commons *c)
+{
+    return c->nodes;
+}
+
+bool qn_commons_is_shared(const struct qn_commons *c)
+{
+    return c->shared;
+}
+
+qn_a64 *qn_commons_read_index(const struct qn_commons *c)
+{
+    return (qn_a64 *)(void *)c->base;
+}
+
+struct qn_pair *qn_commons_word(const struct qn_commons *c)
+{
+    return &agreed(c)->word;
+}
+
+void *qn_commons_record(const struct qn_commons *c, qn_node_t node)
+{
+    return stretch(c, node) + RECORD_OFFSET;
+}
+
+struct qn_pair *qn_commons_life(const struct qn_commons *c, qn_node_t node)
+{
+    return (struct qn_pair *)(void *)stretch(c, node);
+}
+
+/* -------------------------------------------------------- owners and lives */
+
+void qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
+                          uint64_t inc)
+{
+    struct qn_pair *at = &agreed(c)->owner[epoch % QN_COMMONS_OWNERS];
+    uint64_t first;
+    uint64_t second;
+    QN_ASSERT(qn_commons_claimed(c) && epoch < UINT64_MAX);
+    QN_ASSERT(node < c->nodes && inc < QN_COMMONS_LIVES_MAX);
+    do {
+        /* The first word only grows, as qn_load_pair asks for. */
+        qn_load_pair(at, &first, &second);
+    } while (first < epoch + 1 &&
+             !qn_cas_pair(at, first, second, epoch + 1,
+                          (uint64_t)node << NODE_SHIFT | inc));
+}
+
+bool qn_commons_owner(const struct qn_commons *c, uint64_t epoch,
+                      qn_node_t *node, uint64_t *inc)
+{
+    const struct qn_pair *at = &agreed(c)->owner[epoch % QN_COMMONS_OWNERS];
+    uint64_t first;
+    uint64_t second;
+    qn_load_pair(at, &first, &second);
+    if (epoch == UINT64_MAX || first != epoch + 1 ||
+        second >> NODE_SHIFT >= c->nodes) {
+        return false;
+    }
+    *node = (qn_node_t)(second >> NODE_SHIFT);
+    *inc = second % QN_COMMONS_LIVES_MAX;
+    return true;
+}
+
+uint64_t qn_commons_next_life(struct qn_commons *c)
+{
+    bool claimed = qn_commons_claimed(c);
+    qn_commons_claim(c, true);
+    /* seq_cst: only that each value comes once counts. */
+    uint64_t life = qn_fetch_add(&agreed(c)->lives, 1, QN_SEQ_CST) + 1;
+    qn_commons_claim(c, claimed);
+    return life;
 }

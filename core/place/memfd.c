@@ -22,11 +22,11 @@ int qn_memfd_open(const char *name, size_t bytes)
     return fd;
 }
 
-int qn_memfd_fill(int fd, size_t bytes)
+int qn_memfd_fill(int fd, size_t from, size_t bytes)
 {
     int err;
     do { /* a signal makes it start over */
-        err = posix_fallocate(fd, 0, (off_t)bytes);
+        err = posix_fallocate(fd, (off_t)from, (off_t)bytes);
     } while (err == EINTR);
     /* ENOSPC, ENOMEM and EFBIG (a file size limit) are all the same news. */
     return err == 0 ? QN_OK : QN_ENOMEM;

@@ -10,8 +10,10 @@
  *  @return the descriptor; QN_ENOMEM, QN_EMFILE, QN_ENOSYS. */
 int qn_memfd_open(const char *name, size_t bytes);
 
-/** Allocate every page, so that no access can ever fail. QN_ENOMEM. */
-int qn_memfd_fill(int fd, size_t bytes);
+/** Allocate `bytes` at `from`, so that no access there can ever fail. Where
+ * pages are, they stay as they are. QN_ENOMEM: of what was not there, nothing
+ * is. */
+int qn_memfd_fill(int fd, size_t from, size_t bytes);
 
 /** Add `seals` (F_SEAL_*). QN_ENOSYS if the kernel does not know them. */
 int qn_memfd_seal(int fd, int seals);

@@ -8,6 +8,12 @@
  * truncation, punching holes, and all of them through /proc/PID/fd too. Homing
  * comes before the allocation, which then takes the pages from the right node.
  *
+ * The ring region is part of the file's size from the beginning, though most of
+ * it is a hole: growth is an fallocate of the owner, which the seals allow, and
+ * no mapping ever changes. A store into the hole would allocate, too, but could
+ * fail only by a signal; so nobody stores there before it is allocated. Private
+ * pages get the same by mprotect of address space reserved without access.
+ *
  * With the size sealed and the pages allocated, a reader can trust addresses,
  * though not contents: the header of a peer's outbox is copied out and checked
  * once, and later only lanes and lines at computed offsets are looked at.
@@ -44,7 +50,8 @@ struct header {
     uint32_t page; /* bytes */
     uint64_t incarnation;
     uint64_t lane_bytes;
-    uint64_t bytes; /* of the whole outbox */
+    uint64_t ring_bytes; /* address space */
+    uint64_t bytes;      /* of the whole outbox */
 };
 
 /* The first page. */
@@ -55,14 +62,15 @@ struct front {
 };
 
 static_assert(sizeof(struct header) <= QN_CACHELINE, "one line");
-static_assert(offsetof(struct front, bell) == 64, "layout of version 1");
-static_assert(offsetof(struct front, state) == 128, "layout of version 1");
+static_assert(offsetof(struct front, bell) == 64, "layout of version 2");
+static_assert(offsetof(struct front, state) == 128, "layout of version 2");
 static_assert(sizeof(struct front) <= 4096, "the smallest page");
 
 struct mapping {
     qn_a32 handles;
     uint8_t *base;
     size_t bytes;
+    size_t grown; /* of the ring; the owner's handle only */
 };
 
 struct qn_outbox {
@@ -88,10 +96,22 @@ static size_t lane_offset(const struct header *h, qn_node_t peer)
     return page_bytes() + before * QN_LANES * lane_stride(h->lane_bytes);
 }
 
+/* Everything in front of the ring. */
+static size_t fixed_bytes(uint32_t nodes, size_t lane_bytes)
+{
+    return page_bytes() + (nodes - 1) * QN_LANES * lane_stride(lane_bytes);
+}
+
+static size_t ring_offset(const struct header *h)
+{
+    return fixed_bytes(h->nodes, h->lane_bytes);
+}
+
 static int check_opts(const struct qn_outbox_opts *o)
 {
     bool ok = o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->node < o->nodes &&
-              o->lane_bytes > 0 && o->lane_bytes <= QN_LANE_BYTES_MAX;
+              o->lane_bytes > 0 && o->lane_bytes <= QN_LANE_BYTES_MAX &&
+              o->ring_bytes <= QN_RING_BYTES_MAX;
     return ok ? QN_OK : QN_EINVAL;
 }
 
@@ -105,8 +125,9 @@ static struct header header_of(const struct qn_outbox_opts *o)
         .page = (uint32_t)page_bytes(),
         .incarnation = o->incarnation,
         .lane_bytes = o->lane_bytes,
-        .bytes = page_bytes() +
-                 (o->nodes - 1) * QN_LANES * lane_stride(o->lane_bytes),
+        .ring_bytes = o->ring_bytes,
+        .bytes = fixed_bytes(o->nodes, o->lane_bytes) +
+                 qn_align_up(o->ring_bytes, page_bytes()),
     };
 }
 
@@ -156,6 +177,7 @@ static int wrap(struct qn_outbox **out, void *base, const struct header *h,
     }
     m->base = base;
     m->bytes = h->bytes;
+    m->grown = 0;
     /* relaxed: nobody else has the handle yet. */
     qn_store(&m->handles, 1, QN_RELAXED);
     *o = (struct qn_outbox){.mapping = m, .fd = fd, .header = *h};
@@ -167,9 +189,13 @@ static int create_private(struct qn_outbox **out,
                           const struct qn_outbox_opts *opts,
                           const struct header *h)
 {
-    void *base = mmap(NULL, h->bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *base = mmap(NULL, h->bytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
+        return QN_ENOMEM;
+    }
+    if (mprotect(base, ring_offset(h), PROT_READ | PROT_WRITE) != 0) {
+        munmap(base, h->bytes);
         return QN_ENOMEM;
     }
     home_all(base, h, opts);
@@ -195,7 +221,7 @@ static int create_shared(struct qn_outbox **out,
         goto close_fd;
     }
     home_all(base, h, opts);
-    err = qn_memfd_fill(fd, h->bytes);
+    err = qn_memfd_fill(fd, 0, ring_offset(h));
     if (err != QN_OK) {
         goto unmap;
     }
@@ -237,6 +263,7 @@ static int check_header(const struct header *have, const struct header *want)
                 have->node == want->node && have->nodes == want->nodes &&
                 have->page == want->page &&
                 have->lane_bytes == want->lane_bytes &&
+                have->ring_bytes == want->ring_bytes &&
                 have->bytes == want->bytes && have->incarnation != 0;
     if (!same) {
         return QN_ECORRUPT;
@@ -316,6 +343,11 @@ size_t qn_outbox_bytes(const struct qn_outbox *o)
     return o->mapping->bytes;
 }
 
+size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts)
+{
+    return fixed_bytes(opts->nodes, opts->lane_bytes);
+}
+
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane)
 {
@@ -333,4 +365,43 @@ struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o)
 struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o)
 {
     return &front_of(o)->state;
+}
+
+void *qn_outbox_ring(const struct qn_outbox *o)
+{
+    return o->header.ring_bytes == 0
+               ? NULL
+               : o->mapping->base + ring_offset(&o->header);
+}
+
+/* Bytes [from, upto) of the ring, whole pages. */
+static int ring_allocate(struct qn_outbox *o, size_t from, size_t upto)
+{
+    size_t at = ring_offset(&o->header) + from;
+    if (o->fd >= 0) {
+        return qn_memfd_fill(o->fd, at, upto - from);
+    }
+    return mprotect(o->mapping->base + at, upto - from,
+                    PROT_READ | PROT_WRITE) == 0
+               ? QN_OK
+               : QN_ENOMEM;
+}
+
+int qn_outbox_grow(struct qn_outbox *o, size_t upto)
+{
+    struct mapping *m = o->mapping;
+    if (upto <= m->grown) {
+        return QN_OK;
+    }
+    if (upto > o->header.ring_bytes) {
+        return QN_ENOMEM;
+    }
+    size_t to = qn_align_up(upto, page_bytes());
+    int err = ring_allocate(o, m->grown, to);
+    if (err == QN_OK) {
+        m->grown = to;
+        /* release -> acquire of who wants to know how much there is. */
+        qn_store(&qn_outbox_state(o)->ring, to, QN_RELEASE);
+    }
+    return err;
 }

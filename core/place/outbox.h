@@ -2,7 +2,7 @@
 #define QN_PLACE_OUTBOX_H
 
 /**
- * Outboxes and the commons: all the memory that nodes share.
+ * Outboxes: the memory that a node writes for others.
  *
  * An outbox is the memory that one life (incarnation) of a node writes and all
  * others only read: its lanes to each peer, its bell line, its heartbeat, its
@@ -19,19 +19,22 @@
  *   | lane to 0 tree  |
  *   | lane to 1 ...   |   none to i itself
  *   +-----------------+
+ *   | ring            |   ring_bytes of address space, allocated on demand
+ *   +-----------------+
  *
- * Between processes it is a memfd: allocated in full at creation (lack of
- * memory is an error then, never a SIGBUS later), sealed with F_SEAL_SHRINK,
+ * Between processes it is a memfd: but for the ring it is allocated in full at
+ * creation (lack of memory is an error then, never a SIGBUS later); of the ring
+ * so much as qn_outbox_grow has asked for. It is sealed with F_SEAL_SHRINK,
  * F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL after the owner has mapped
  * it, so that nobody who gets the descriptor can ever map it writable, write
  * to it, or take pages out of it. Threads use private pages of the same
  * layout. Fresh memory is zero.
  *
- * The commons is the one area that several nodes write: what is read from it
- * is checked.
+ * All processes map the whole of it at once, so that addresses stay; of the
+ * ring, readers touch only what the owner has announced.
  *
- * Threads: create, map, alias and destroy from any one at a time per handle;
- * the rest only computes addresses. Nothing blocks.
+ * Threads: create, map, alias and destroy from any one at a time per handle,
+ * grow from the owner's; the rest only computes addresses. Nothing blocks.
  */
 
 #include <stddef.h>
@@ -40,14 +43,16 @@
 #include "core/node.h"
 #include "core/wait/bell.h"
 
-#define QN_OUTBOX_VERSION 1u
+#define QN_OUTBOX_VERSION 2u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
+#define QN_RING_BYTES_MAX ((size_t)1 << 36)
 
 struct qn_outbox_opts {
     qn_node_t node;              /* owner, < nodes */
     uint32_t nodes;              /* 1 .. QN_NODES_MAX */
     uint64_t incarnation;        /* never 0 */
     size_t lane_bytes;           /* per lane, from the transport */
+    size_t ring_bytes;           /* address space for the ring; 0: none */
     int numa_node;               /* preferred home of the pages; -1: none */
     const int *reader_numa_node; /* [nodes], borrowed: home of the lanes to
                                     each reader, -1: none. NULL: numa_node */
@@ -60,12 +65,13 @@ struct qn_outbox_state {
     alignas(QN_CACHELINE) qn_a64 turns;   /* event-loop turns: "I am alive" */
     alignas(QN_CACHELINE) qn_a64 applied; /* slots <= it are applied, release */
     qn_a64 learned;                       /* slots <= it are learned */
-    qn_a64 epoch; /* newest one known, release; `learned` was stored before */
-    qn_a64 voted; /* newest entry of the utility log that may have been voted
-                     for, release */
+    qn_a64 epoch;  /* newest one known, release; `learned` was stored before */
+    qn_a64 voted;  /* newest entry of the utility log that may have been voted
+                      for, release */
     qn_a64 mapped; /* epoch of the accept word whose owner's ring is mapped by
                       this life, release */
-    qn_a64 phase;        /* 0 starting, 1 serving, 2 draining, 3 ended */
+    qn_a64 ring;   /* bytes of the ring that are allocated, release */
+    qn_a64 phase;  /* 0 starting, 1 serving, 2 draining, 3 ended */
     qn_a64 counters[64]; /* meaning is the program's; sums for INFO */
 };
 
@@ -80,8 +86,9 @@ struct qn_outbox; /* opaque: a mapping, own or a peer's */
  * @param out   Filled; destroy it.
  * @param opts  Borrowed.
  * @return QN_OK; QN_EINVAL (a field out of range, lane_bytes above
- *         QN_LANE_BYTES_MAX); QN_ENOMEM; QN_EMFILE; QN_ENOSYS (no memfd or no
- *         F_SEAL_FUTURE_WRITE: Linux before 5.1).
+ *         QN_LANE_BYTES_MAX, ring_bytes above QN_RING_BYTES_MAX); QN_ENOMEM;
+ *         QN_EMFILE; QN_ENOSYS (no memfd or no F_SEAL_FUTURE_WRITE: Linux
+ *         before 5.1).
  */
 int qn_outbox_create(struct qn_outbox **out, const struct qn_outbox_opts *opts);
 
@@ -92,8 +99,8 @@ int qn_outbox_fd(const struct qn_outbox *o);
  * Map a peer's outbox read-only.
  *
  * @param fd      Borrowed: may be closed afterwards.
- * @param expect  What it must be: node, nodes, lane_bytes and incarnation (0:
- *                any) count. Borrowed.
+ * @param expect  What it must be: node, nodes, lane_bytes, ring_bytes and
+ *                incarnation (0: any) count. Borrowed.
  * @return QN_OK; QN_EPERM if a seal is missing (or it is no memfd); QN_ECORRUPT
  *         if magic, version, size, node or layout differ from `expect`;
  *         QN_ESTALE on another incarnation; QN_EINVAL; QN_ENOMEM.
@@ -110,7 +117,13 @@ int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own);
 void qn_outbox_destroy(struct qn_outbox *o);
 
 uint64_t qn_outbox_incarnation(const struct qn_outbox *o);
+
+/** Address space that it takes, that of the ring included. */
 size_t qn_outbox_bytes(const struct qn_outbox *o);
+
+/** What an outbox takes at creation, the ring not counted; it is allocated from
+ *  then on. `opts` are valid. Pure. */
+size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts);
 
 /** Lane memory toward `peer`: writable in the own outbox, read-only in a
  *  mapped one (then `peer` is the reader's own id). Aligned to a page. `peer`
@@ -120,39 +133,20 @@ void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
 struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o);
 struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o);
 
-#define QN_COMMONS_VERSION 1u
-
-/** The commons. Magic, version and nodes never change after creation. */
-struct qn_commons {
-    alignas(QN_CACHELINE) uint64_t magic;
-    uint32_t version;
-    uint32_t nodes;
-    alignas(QN_CACHELINE) qn_a64 read_index; /* onepaxos.md 6.2; only grows */
-    alignas(QN_CACHELINE) qn_a64 accept_word[2]; /* memory acceptor, later */
-    struct {
-        alignas(QN_CACHELINE) qn_a32 life; /* robust futex of the node's life */
-        qn_a64 incarnation;
-    } node[QN_NODES_MAX];
-};
+/** The ring region, aligned to a page; NULL: there is none. Writable in the own
+ *  outbox, as far as it has grown, read-only in a mapped one. */
+void *qn_outbox_ring(const struct qn_outbox *o);
 
 /**
- * Make the commons of a new group.
+ * Owner: allocate the first `upto` bytes of the ring. They stay allocated: no
+ * access to them can fail from then on. What was there before keeps its place
+ * and content; new memory is zero. `ring` in the state says how much there is.
  *
- * @param nodes   1 .. QN_NODES_MAX.
- * @param shared  true: a memfd that everybody maps writable, allocated in full
- *                and sealed against a change of size; false: private pages.
- * @param fd      Filled: the descriptor, the caller's to close; -1 if private.
- * @return QN_OK; QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_ENOSYS.
+ * @return QN_OK, also if it had grown so far; QN_ENOMEM: there is no memory, or
+ *         `upto` is more than ring_bytes; the ring is as before.
+ *
+ * Takes as long as the kernel needs to clear the memory: about 0.3 ms a MiB.
  */
-int qn_commons_create(struct qn_commons **out, uint32_t nodes, bool shared,
-                      int *fd);
-
-/** Map an existing one; `fd` borrowed. @return QN_OK; QN_EPERM if the seals
- *  are missing; QN_ECORRUPT if size, magic, version or nodes differ;
- *  QN_ENOMEM. */
-int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes);
-
-/** Unmap. NULL is fine. */
-void qn_commons_destroy(struct qn_commons *c);
+int qn_outbox_grow(struct qn_outbox *o, size_t upto);
 
 #endif

@@ -1,8 +1,10 @@
 #include "kvs/limits.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "core/base/err.h"
+#include "core/place/commons.h"
 #include "tests/support/test.h"
 
 #define LANE ((size_t)65536)
@@ -35,9 +37,11 @@ Test(limits, few_replicas_get_long_lanes_and_many_short_ones)
     cr_assert_eq(qn_limits_cells(64), 1024);
 }
 
-Test(limits, memory_counts_each_pair_of_lanes)
+Test(limits, memory_counts_all_that_is_allocated_at_start)
 {
-    const uint64_t need = 3 * (8u << 20) + 3 * 2 * 2 * LANE;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE); /* in each outbox */
+    const uint64_t need =
+        3 * (8u << 20) + 3 * (page + 2 * 2 * LANE) + qn_commons_bytes(3);
     struct qn_config c = config(3);
     struct qn_limits l = {.memory = need, .files = 1 << 20};
     cr_assert_eq(qn_limits_fit(&l, &c, LANE, why, sizeof why), QN_OK);

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "core/wait/bell.h"
 #include "paxos/driver.h"
@@ -149,7 +150,7 @@ static void group_start(uint32_t n)
                         .applied = on_applied,
                         .told = on_told,
                         .ctx = &node[i]},
-            .read_index = &commons->read_index,
+            .read_index = qn_commons_read_index(commons),
             .state = qn_outbox_state(node[i].own),
             .peer_state = peers,
             .fixed = true,
@@ -180,7 +181,7 @@ static bool one_turn(uint32_t i)
 {
     qn_driver_turn(node[i].driver, now, now / QN_MS);
     /* Publish before expose. */
-    cr_assert_geq(qn_load(&commons->read_index, QN_SEQ_CST),
+    cr_assert_geq(qn_load(qn_commons_read_index(commons), QN_SEQ_CST),
                   qn_driver_applied(node[i].driver));
     return qn_driver_flush(node[i].driver, now);
 }

@@ -9,6 +9,7 @@
  */
 #include <pthread.h>
 
+#include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "paxos/batch.h"
 #include "paxos/driver.h"
@@ -89,7 +90,7 @@ static void begin(struct wild *w)
         .tree = (struct qn_qp *[]){NULL, w->qp[LEADER][QN_LANE_TREE]},
         .topology = "sequential",
         .service = {.apply = on_apply, .applied = on_applied, .ctx = w},
-        .read_index = &w->commons->read_index,
+        .read_index = qn_commons_read_index(w->commons),
         .state = qn_outbox_state(w->outbox[LEADER]),
         .fixed = true,
         .peer_state =

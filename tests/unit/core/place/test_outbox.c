@@ -311,12 +311,12 @@ Test(outbox, each_damaged_byte_of_the_header_is_found)
     const int seals = SEALS_BUT_LAST | F_SEAL_SEAL;
     cr_assert_eq(map_forged(SIZE_MAX, seals), QN_OK, "undamaged");
     /* magic, version, node, nodes, page: 0..23; incarnation: 24..31;
-     * lane_bytes, bytes: 32..47; then nothing. */
-    for (size_t at = 0; at < 48; at++) {
+     * lane_bytes, ring_bytes, bytes: 32..55; then nothing. */
+    for (size_t at = 0; at < 56; at++) {
         int want = at >= 24 && at < 32 ? QN_ESTALE : QN_ECORRUPT;
         cr_expect_eq(map_forged(at, seals), want, "byte %zu", at);
     }
-    cr_assert_eq(map_forged(48, seals), QN_OK, "behind the header");
+    cr_assert_eq(map_forged(56, seals), QN_OK, "behind the header");
 }
 
 Test(outbox, each_missing_seal_is_found)

@@ -1,0 +1,138 @@
+#ifndef QN_PLACE_COMMONS_H
+#define QN_PLACE_COMMONS_H
+
+/**
+ * The commons: the one area that outlives every node, and that several write.
+ *
+ *   +--------------------+ 0
+ *   | read index         |   written by all (PROTOCOL.md 6.2)
+ *   +--------------------+ one page
+ *   | header             |   magic, version, nodes, page; never changes
+ *   | lives              |   incarnations given out
+ *   | accept word        |   {epoch, hi}: what is decided (PROTOCOL.md 11)
+ *   | owners[64]         |   whose ring holds an epoch, by epoch % 64
+ *   +--------------------+ two pages; then for each node:
+ *   | life               |   {incarnation, robust futex}
+ *   | record             |   what the voter must not forget (PROTOCOL.md 4)
+ *   +--------------------+
+ *
+ * Everybody maps all of it, but writable is only what a node needs just now:
+ * the first page always; the second while it is claimed, by a node that leads
+ * or is about to; its own pages, by the process that lives as that node. A
+ * store elsewhere faults. So a node that has gone wild can spoil the read index
+ * and its own pages, not the agreement, unless it leads. It is a guard against
+ * accidents: a process that calls mprotect itself is not stopped. Whatever is
+ * read from the first page or from another node's pages must be checked.
+ *
+ * Between processes it is a memfd, allocated in full and sealed against a
+ * change of size; threads use private pages, all writable. Fresh memory is 0.
+ *
+ * | concurrently | own, claim, next_life, owner_set, destroy | the rest |
+ * |---|---|---|
+ * | own, claim, next_life, owner_set, destroy | same thread, per handle | free
+ * | | the rest | free (destroy: same thread) | free |
+ *
+ * Handles of the private form may be used by many threads: there own, claim,
+ * next_life and owner_set are free, too. Nothing blocks.
+ */
+
+#include <stddef.h>
+
+#include "core/base/atomic.h"
+#include "core/node.h"
+
+#define QN_COMMONS_VERSION 2u
+
+/** Owners kept: those of the newest epochs. */
+#define QN_COMMONS_OWNERS 64u
+
+/** Size of a voter's record: room for two copies of its vote and of the
+ *  QN_UL_KEPT entries of its utility log. */
+#define QN_COMMONS_RECORD_BYTES ((size_t)28 << 10)
+
+/** Incarnations are below it, so that an owner fits into one word. */
+#define QN_COMMONS_LIVES_MAX ((uint64_t)1 << 56)
+
+struct qn_commons; /* opaque: a mapping */
+
+/**
+ * Make the commons of a new group.
+ *
+ * @param out     Filled; destroy it.
+ * @param nodes   1 .. QN_NODES_MAX.
+ * @param shared  true: a memfd that other processes map; false: private pages.
+ * @param fd      Filled: the descriptor, the caller's to close; -1 if private.
+ * @return QN_OK; QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_ENOSYS (no memfd). On
+ *         failure nothing is filled.
+ */
+int qn_commons_create(struct qn_commons **out, uint32_t nodes, bool shared,
+                      int *fd);
+
+/** Map an existing one; `fd` borrowed. @return QN_OK; QN_EPERM if the seals
+ *  are missing; QN_ECORRUPT if size, magic, version or nodes differ;
+ *  QN_ENOMEM. */
+int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes);
+
+/** Unmap. A life that began on it is not ended by that: the kernel marks it
+ *  only if the pages are still mapped when the thread ends, so a node keeps
+ *  its commons to its end. NULL is fine. */
+void qn_commons_destroy(struct qn_commons *c);
+
+uint32_t qn_commons_nodes(const struct qn_commons *c);
+
+/** What a group of `nodes` takes, all of it allocated at creation. Pure. */
+size_t qn_commons_bytes(uint32_t nodes);
+
+/** The shared read index, own line; only grows. Writable by all. */
+qn_a64 *qn_commons_read_index(const struct qn_commons *c);
+
+/** The accept word, own line. Loads any time; a CAS, even one that fails,
+ *  only while page is claimed. */
+struct qn_pair *qn_commons_word(const struct qn_commons *c);
+
+/** Make the page of the accept word writable for this process, or read-only
+ *  again. Not counted: the last call says. One mprotect if it changes, about a
+ *  microsecond. Private form: nothing to do. */
+void qn_commons_claim(struct qn_commons *c, bool writable);
+
+bool qn_commons_claimed(const struct qn_commons *c);
+
+/**
+ * Write down who owns `epoch`: whose ring will hold what is decided in it.
+ * Claimed. Before the CAS that moves the word to `epoch`, so that whoever finds
+ * the epoch in the word finds its owner. An epoch has one owner; if a later one
+ * stands at its place already, that stays.
+ *
+ * @param epoch  Below UINT64_MAX.
+ * @param inc    Below QN_COMMONS_LIVES_MAX.
+ *
+ * Lock-free; any number of processes.
+ */
+void qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
+                          uint64_t inc);
+
+/** Who owns `epoch`. @return false: the table does not say (any more), or what
+ *  stands there is damaged; nothing is filled. */
+bool qn_commons_owner(const struct qn_commons *c, uint64_t epoch,
+                      qn_node_t *node, uint64_t *inc);
+
+/**
+ * Become `self`: its pages are writable from now on. Once per handle, by a
+ * process that knows that every earlier one of that node has certainly ended.
+ *
+ * @return QN_OK, also if it is `self` already; QN_EINVAL: no such node;
+ *         QN_EBUSY: this handle is another node (private form: may be all);
+ *         QN_ENOMEM.
+ */
+int qn_commons_own(struct qn_commons *c, qn_node_t self);
+
+/** The record of `node`, QN_COMMONS_RECORD_BYTES, aligned to a line. Writable
+ *  only for who owns it; it survives processes, at whatever byte they end. */
+void *qn_commons_record(const struct qn_commons *c, qn_node_t node);
+
+/** An incarnation that was never given out: from 1 on, over all nodes. For a
+ *  supervisor, which takes the larger of it and of what it knows (a wild
+ *  leader may have spoiled the counter). Claims the page for a moment. */
+uint64_t qn_commons_next_life(struct qn_commons *c);
+
+#endif

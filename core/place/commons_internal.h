@@ -1,0 +1,14 @@
+#ifndef QN_PLACE_COMMONS_INTERNAL_H
+#define QN_PLACE_COMMONS_INTERNAL_H
+
+#include "core/place/commons.h"
+
+/** Life of `node`: {incarnation, futex}. See life.c. */
+struct qn_pair *qn_commons_life(const struct qn_commons *c, qn_node_t node);
+
+bool qn_commons_is_shared(const struct qn_commons *c);
+
+/** True if this handle may write the pages of `node`. */
+bool qn_commons_owns(const struct qn_commons *c, qn_node_t node);
+
+#endif
