@@ -6,6 +6,7 @@
  * closed.
  */
 #include "core/base/log.h"
+#include "core/place/life.h"
 #include "kvs/server.h"
 #include "transports/registry.h"
 
@@ -70,6 +71,9 @@ int qn_server_peers_meet(struct qn_server *s)
         err = qn_commons_own(s->commons, b->self);
     }
     if (err == QN_OK) {
+        err = qn_life_begin(s->commons, b->self, b->incarnation);
+    }
+    if (err == QN_OK) {
         err = qn_boot_exchange(b, s->outbox, &o, on_heard, s);
     }
     if (err == QN_OK) {
@@ -101,6 +105,9 @@ void qn_server_peers_fini(struct qn_server *s)
         qn_qp_close(s->tree[i]);
         qn_qp_close(s->direct[i]);
         qn_outbox_destroy(s->peer[i]);
+    }
+    if (s->commons != NULL) {
+        qn_life_end(s->commons, s->boot->self, s->boot->incarnation);
     }
     qn_commons_destroy(s->commons);
     qn_outbox_destroy(s->outbox);

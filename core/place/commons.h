@@ -12,7 +12,7 @@
  *   | accept word        |   {epoch, hi}: what is decided (PROTOCOL.md 11)
  *   | owners[64]         |   whose ring holds an epoch, by epoch % 64
  *   +--------------------+ two pages; then for each node:
- *   | life               |   {incarnation, robust futex}
+ *   | life               |   {incarnation, robust futex}, core/place/life.h
  *   | record             |   what the voter must not forget (PROTOCOL.md 4)
  *   +--------------------+
  *
