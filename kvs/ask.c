@@ -124,9 +124,16 @@ static void question_free(struct question *q)
     q->open = false;
 }
 
+static uint64_t others(const struct qn_ask *a)
+{
+    uint64_t all =
+        a->o.nodes == 64 ? UINT64_MAX : ((uint64_t)1 << a->o.nodes) - 1;
+    return all & ~((uint64_t)1 << a->o.self);
+}
+
 static void question_finish(struct qn_ask *a, struct question *q)
 {
-    q->asked.missing = q->waiting | (a->down & ~q->answered);
+    q->asked.missing = others(a) & ~q->answered;
     a->o.finish(a->o.ctx, &q->asked);
     question_free(q);
 }
@@ -172,9 +179,7 @@ int qn_ask_start(struct qn_ask *a, uint8_t what, struct qn_slice text,
     q->asked.tag = tag;
     q->deadline = now + QN_ASK_TIMEOUT;
     a->o.answer(a->o.ctx, what, text, &q->asked.answer[a->o.self]);
-    uint64_t all =
-        a->o.nodes == 64 ? UINT64_MAX : ((uint64_t)1 << a->o.nodes) - 1;
-    q->waiting = all & ~((uint64_t)1 << a->o.self) & ~a->down;
+    q->waiting = others(a) & ~a->down;
     if (q->waiting == 0) {
         question_finish(a, q);
         return QN_OK;
@@ -231,6 +236,11 @@ void qn_ask_down(struct qn_ask *a, qn_node_t peer)
             }
         }
     }
+}
+
+void qn_ask_up(struct qn_ask *a, qn_node_t peer)
+{
+    a->down &= ~((uint64_t)1 << peer);
 }
 
 void qn_ask_told(struct qn_ask *a, qn_node_t from, struct qn_slice bytes)

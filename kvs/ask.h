@@ -55,6 +55,9 @@ int qn_ask_start(struct qn_ask *a, uint8_t what, struct qn_slice question,
 /** `peer` has ended: it is asked no more, and named as missing at once. */
 void qn_ask_down(struct qn_ask *a, qn_node_t peer);
 
+/** `peer` has a new life: it is asked again, from the next question on. */
+void qn_ask_up(struct qn_ask *a, qn_node_t peer);
+
 /** A message of a peer. What is malformed is dropped. */
 void qn_ask_told(struct qn_ask *a, qn_node_t from, struct qn_slice bytes);
 

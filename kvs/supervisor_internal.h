@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "core/place/commons.h"
 #include "kvs/listen.h"
 #include "kvs/supervisor.h"
 
@@ -34,13 +35,22 @@ struct qn_supervised {
     struct qn_place place;
 };
 
+/** The outbox of a dead life that is still needed. */
+struct qn_kept {
+    qn_node_t node;
+    uint64_t incarnation;
+    int outbox_fd; /* -1: none */
+};
+
 struct qn_supervisor {
     struct qn_config config; /* nothing automatic left */
     const struct qn_supervisor_opts *opts;
     struct qn_places places;
     struct qn_listen listen;
+    struct qn_commons *commons; /* for lives and the word's owner */
     int commons_fd;
     uint64_t lives; /* incarnations given so far */
+    struct qn_kept kept;
     int bell_fd[QN_NODES_MAX];
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
@@ -118,8 +128,9 @@ void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status);
  *  @return QN_OK; QN_EMFILE, QN_ENOMEM, QN_EAGAIN. */
 int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i);
 
-/** Start again who is due. */
+/** Start again who is due, and let go of what is not needed any more. */
 void qn_supervisor_lives_turn(struct qn_supervisor *s);
+void qn_supervisor_kept_look(struct qn_supervisor *s);
 
 /** Milliseconds poll may sleep; -1: for ever. */
 int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s);

@@ -13,7 +13,11 @@
  *     READY          i: SERVING; LISTEN: its share of connections is its again
  *
  * Descriptors of outboxes are kept, so that a new life can map those of the
- * living.
+ * living. One dead life's may be needed too: that of the owner of the accept
+ * word, in whose ring the last decided slots lie until somebody has taken over.
+ * There is never more than one such life, and it is asked of the commons, which
+ * of the dead it is; when the word has moved on, it is let go (within a second,
+ * or with the next event).
  *
  * When no complete replica is left, nobody has the data any more, also if new
  * lives are on their way: they would wait for ever. So that is the end.
@@ -32,6 +36,7 @@ enum {
     PAUSE_FIRST_MS = 10,
     PAUSE_MAX_MS = 5000,
     LONG_LIFE_S = 10, /* who lived so long is started again at once */
+    KEPT_LOOK_MS = 1000,
 };
 
 /* ---- news ---------------------------------------------------------------- */
@@ -66,10 +71,15 @@ static bool present(const struct qn_supervised *r)
     return r->state != QN_SUPERVISED_ENDED && r->outbox_fd >= 0;
 }
 
-/* What a later life is told of `about`. */
+/* What a later life is told of `about`. Of its own predecessor too. */
 static void introduce(struct qn_supervisor *s, qn_node_t to, qn_node_t about)
 {
     const struct qn_supervised *r = &s->replica[about];
+    const struct qn_kept *k = &s->kept;
+    if (k->outbox_fd >= 0 && k->node == about) {
+        say_life(s, to, QN_BOOT_PEER, about, k->incarnation, k->outbox_fd);
+        say_life(s, to, QN_BOOT_PEER_DOWN, about, k->incarnation, -1);
+    }
     if (about == to) {
         return;
     }
@@ -96,6 +106,7 @@ void qn_supervisor_hello(struct qn_supervisor *s, qn_node_t from, int fd)
     r->outbox_fd = fd;
     say_others(s, QN_BOOT_PEER, from, r->incarnation, fd);
     if (!r->hears) {
+        qn_supervisor_kept_look(s);
         for (qn_node_t i = 0; i < s->config.replicas; i++) {
             introduce(s, from, i);
         }
@@ -124,6 +135,44 @@ void qn_supervisor_ready(struct qn_supervisor *s, qn_node_t from)
     }
     say_life(s, from, QN_BOOT_LISTEN, from, r->incarnation,
              qn_listen_shared(&s->listen, from));
+}
+
+/* ---- the owner of the accept word ---------------------------------------- */
+
+static bool owns_word(const struct qn_supervisor *s, qn_node_t node,
+                      uint64_t inc)
+{
+    uint64_t epoch;
+    uint64_t hi;
+    qn_node_t owner;
+    uint64_t life;
+    qn_load_pair(qn_commons_word(s->commons), &epoch, &hi);
+    return qn_commons_owner(s->commons, epoch, &owner, &life) &&
+           owner == node && life == inc;
+}
+
+void qn_supervisor_kept_look(struct qn_supervisor *s)
+{
+    struct qn_kept *k = &s->kept;
+    if (k->outbox_fd >= 0 && !owns_word(s, k->node, k->incarnation)) {
+        close(k->outbox_fd);
+        k->outbox_fd = -1;
+    }
+}
+
+/* Its outbox outlives it while the word names it. */
+static void outbox_give_up(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_supervised *r = &s->replica[i];
+    qn_supervisor_kept_look(s);
+    if (r->outbox_fd >= 0 && owns_word(s, i, r->incarnation)) {
+        s->kept = (struct qn_kept){.node = i,
+                                   .incarnation = r->incarnation,
+                                   .outbox_fd = r->outbox_fd};
+    } else if (r->outbox_fd >= 0) {
+        close(r->outbox_fd);
+    }
+    r->outbox_fd = -1;
 }
 
 /* ---- ends ---------------------------------------------------------------- */
@@ -195,13 +244,12 @@ static void bury(struct qn_supervisor *s, qn_node_t i)
     if (r->outbox_fd >= 0) { /* else nobody has heard of it */
         r->ended = r->incarnation;
         say_others(s, QN_BOOT_PEER_DOWN, i, r->incarnation, -1);
-        close(r->outbox_fd);
-        r->outbox_fd = -1;
     }
     if (r->control >= 0) {
         close(r->control);
         r->control = -1;
     }
+    outbox_give_up(s, i);
 }
 
 void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
@@ -244,6 +292,7 @@ static void try_again(struct qn_supervisor *s, qn_node_t i)
 
 void qn_supervisor_lives_turn(struct qn_supervisor *s)
 {
+    qn_supervisor_kept_look(s);
     for (qn_node_t i = 0; !s->over && i < s->config.replicas; i++) {
         const struct qn_supervised *r = &s->replica[i];
         if (r->restart_at != QN_TIME_NEVER &&
@@ -259,7 +308,7 @@ void qn_supervisor_lives_turn(struct qn_supervisor *s)
 
 int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s)
 {
-    int64_t wait = -1;
+    int64_t wait = s->kept.outbox_fd >= 0 ? KEPT_LOOK_MS : -1;
     qn_time_t now = qn_clock_now();
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         qn_time_t at = s->replica[i].restart_at;

@@ -40,6 +40,7 @@ struct qn_supervisor *qn_supervisor_create(void)
                                                .state = QN_SUPERVISED_ENDED,
                                                .restart_at = QN_TIME_NEVER};
     }
+    s->kept.outbox_fd = -1;
     qn_listen_init(&s->listen, &s->config);
     return s;
 }
@@ -116,13 +117,11 @@ static int open_signals(struct qn_supervisor *s)
 
 static int open_shared(struct qn_supervisor *s)
 {
-    struct qn_commons *commons = NULL;
-    int err =
-        qn_commons_create(&commons, s->config.replicas, true, &s->commons_fd);
+    int err = qn_commons_create(&s->commons, s->config.replicas, true,
+                                &s->commons_fd);
     if (err != QN_OK) {
         return err;
     }
-    qn_commons_destroy(commons); /* it lives in its descriptor */
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         s->bell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (s->bell_fd[i] < 0) {
@@ -175,7 +174,9 @@ static void keep_own(struct qn_supervisor *s, qn_node_t self)
         close_if(s->replica[i].control);
         close_if(s->replica[i].outbox_fd);
     }
+    close_if(s->kept.outbox_fd);
     close(s->signal_fd);
+    qn_commons_destroy(s->commons);
     qn_listen_keep_only(&s->listen, self);
 }
 
@@ -199,6 +200,13 @@ static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
     exit(s->opts->replica_main(&boot));
 }
 
+/* What the commons says can have been overwritten; we know better. */
+static uint64_t next_life(struct qn_supervisor *s)
+{
+    s->lives = QN_MAX(s->lives + 1, qn_commons_next_life(s->commons));
+    return s->lives;
+}
+
 int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
@@ -207,7 +215,7 @@ int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i)
         return QN_EMFILE;
     }
     r->control = pair[0];
-    r->incarnation = ++s->lives;
+    r->incarnation = next_life(s);
     r->pid = fork();
     if (r->pid == 0) {
         become_replica(s, i, pair[1]);
@@ -264,7 +272,9 @@ void qn_supervisor_end(struct qn_supervisor *s)
         close_if(r->outbox_fd);
         close_if(s->bell_fd[i]);
     }
+    close_if(s->kept.outbox_fd);
     qn_listen_close(&s->listen);
+    qn_commons_destroy(s->commons);
     close_if(s->commons_fd);
     close_if(s->signal_fd);
 }

@@ -151,7 +151,8 @@ Test(supervisor_lives, drains_though_one_is_on_its_way, .timeout = 20)
     start_restarting(&s);
     after_kill(&s, 1);
     end(&s);
-    mood = (struct small_mood){-1, -1, -1, -1, 2, -1, -1};
+    mood = (struct small_mood)SMALL_MOOD;
+    mood.weak = 2;
     start_restarting(&s); /* and though one is between two attempts */
     kill(present(&s, 2).pid, SIGKILL);
     expect_line(&s, "starting it again\n");
@@ -166,5 +167,39 @@ Test(supervisor_lives, who_was_told_to_leave_is_not_started_again,
     start_restarting(&s);
     kill(present(&s, 0).pid, SIGTERM);
     expect_line(&s, "has ended with status 0; 2 of 3 go on\n");
+    end(&s);
+}
+
+/* The memory in which the last decided slots lie outlives its owner: whoever
+ * comes is introduced to that life, its own successor too. */
+Test(supervisor_lives, the_owner_of_the_accept_word_is_kept, .timeout = 20)
+{
+    struct server s;
+    mood.owner = 0;
+    start_restarting(&s);
+    struct reply old = present(&s, 0);
+    struct reply next = after_kill(&s, 0);
+    cr_assert_eq(next.known[0], old.life);
+    cr_assert_eq(next.peers, 3);
+    struct reply other = after_kill(&s, 1);
+    cr_assert_eq(other.known[0], next.life);
+    cr_assert_eq(other.peers, 3, "both lives of 0, and 2");
+    end(&s);
+}
+
+Test(supervisor_lives, an_owner_that_has_an_heir_is_not_kept, .timeout = 20)
+{
+    struct server s;
+    struct reply r;
+    mood.owner = 0;
+    mood.heir = 2;
+    start_restarting(&s);
+    struct reply next = after_kill(&s, 0);
+    do { /* it has heard of the new life, hence of the death before */
+        cr_assert(ask(s.own[2], &r));
+    } while (r.known[0] != next.life);
+    r = after_kill(&s, 1);
+    cr_assert_eq(r.known[0], next.life);
+    cr_assert_eq(r.peers, 2);
     end(&s);
 }

@@ -16,14 +16,16 @@
 
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "core/place/commons.h"
 #include "tests/support/test.h"
 
 /* ---- a small replica ----------------------------------------------------- */
 
-struct small_mood mood = {-1, -1, -1, -1, -1, -1, -1};
+struct small_mood mood = SMALL_MOOD;
 
 static uint64_t gone;
 static uint64_t known[QN_NODES_MAX];
+static unsigned peers;
 
 static void answer(const struct qn_boot *b, int listener)
 {
@@ -31,10 +33,10 @@ static void answer(const struct qn_boot *b, int listener)
     int fd = accept(listener, NULL, NULL);
     if (fd >= 0) {
         int n = snprintf(
-            line, sizeof line, "%u %d %d %llu %llu %llu %llu %llu\n", b->self,
-            (int)getpid(), sched_getcpu(), (unsigned long long)gone,
+            line, sizeof line, "%u %d %d %llu %llu %llu %llu %llu %u\n",
+            b->self, (int)getpid(), sched_getcpu(), (unsigned long long)gone,
             (unsigned long long)b->incarnation, (unsigned long long)known[0],
-            (unsigned long long)known[1], (unsigned long long)known[2]);
+            (unsigned long long)known[1], (unsigned long long)known[2], peers);
         ssize_t sent = write(fd, line, (size_t)n);
         (void)sent;
         close(fd);
@@ -52,6 +54,7 @@ static void news(const struct qn_boot_event *e)
         }
         gone &= ~bit;
         known[e->node] = e->incarnation;
+        peers++;
     } else if (e->kind == QN_BOOT_PEER_DOWN) {
         if (known[e->node] != 0 && e->incarnation != known[e->node]) {
             abort();
@@ -83,6 +86,29 @@ static int join(const struct qn_boot *b)
     return err != QN_OK ? err : qn_boot_exchange(b, own, &shape, heard, NULL);
 }
 
+static bool is(int moody, const struct qn_boot *b)
+{
+    return (int)b->self == moody || moody == SMALL_ALL;
+}
+
+/* This life owns the accept word from now on. */
+static void take_word(const struct qn_boot *b)
+{
+    struct qn_commons *c = NULL;
+    uint64_t epoch;
+    uint64_t hi;
+    if (qn_commons_map(&c, b->commons_fd, b->nodes) != QN_OK) {
+        abort();
+    }
+    qn_commons_claim(c, true);
+    qn_load_pair(qn_commons_word(c), &epoch, &hi);
+    qn_commons_owner_set(c, epoch + 1, b->self, b->incarnation);
+    if (!qn_cas_pair(qn_commons_word(c), epoch, hi, epoch + 1, hi)) {
+        abort();
+    }
+    qn_commons_destroy(c);
+}
+
 /* What the supervisor says. @return true: leave. */
 static bool listen_to(const struct qn_boot *b, int *shared)
 {
@@ -92,6 +118,9 @@ static bool listen_to(const struct qn_boot *b, int *shared)
     while (qn_boot_next_event(b, &e, &fd) == QN_OK) {
         leave = leave || e.kind == QN_BOOT_DRAIN;
         news(&e);
+        if (e.kind == QN_BOOT_PEER_DOWN && is(mood.heir, b)) {
+            take_word(b);
+        }
         if (e.kind == QN_BOOT_STOP) {
             _exit(0);
         }
@@ -137,11 +166,6 @@ static void serve(const struct qn_boot *b)
     }
 }
 
-static bool is(int moody, const struct qn_boot *b)
-{
-    return (int)b->self == moody || moody == SMALL_ALL;
-}
-
 /* Never returns: what runs at exit belongs to the test runner. */
 static int small_replica(const struct qn_boot *b)
 {
@@ -156,6 +180,9 @@ static int small_replica(const struct qn_boot *b)
             qn_boot_failed(b, err);
         }
         _exit(err != QN_EABORTED);
+    }
+    if (b->first && is(mood.owner, b)) {
+        take_word(b);
     }
     if (b->first || !is(mood.slow, b)) {
         qn_boot_notify(b, QN_BOOT_READY, 0);
@@ -282,9 +309,9 @@ bool ask(uint32_t port, struct reply *r)
         read_line(fd, line, sizeof line);
     }
     close(fd);
-    return sscanf(line, "%u %d %d %llu %llu %llu %llu %llu", &r->node, &r->pid,
-                  &r->cpu, &r->gone, &r->life, &r->known[0], &r->known[1],
-                  &r->known[2]) == 8;
+    return sscanf(line, "%u %d %d %llu %llu %llu %llu %llu %u", &r->node,
+                  &r->pid, &r->cpu, &r->gone, &r->life, &r->known[0],
+                  &r->known[1], &r->known[2], &r->peers) == 9;
 }
 
 struct qn_config small_config(uint32_t replicas)

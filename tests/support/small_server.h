@@ -24,8 +24,14 @@ struct small_mood {
     int owing;      /* this one drains, but owes 7 replies; -1 */
     int weak;       /* its later lives die before they say anything; -1 */
     int poor;       /* its later lives say that they cannot start; -1 */
+    int owner;      /* its first life owns the accept word; -1 */
+    int heir;       /* owns it as soon as somebody has ended; -1 */
     int slow;       /* its later lives never become complete; SMALL_ALL; -1 */
 };
+#define SMALL_MOOD                                                             \
+    {                                                                          \
+        -1, -1, -1, -1, -1, -1, -1, -1, -1                                     \
+    }
 extern struct small_mood mood;
 
 struct server {
@@ -63,7 +69,8 @@ struct reply {
     int cpu;
     unsigned long long gone;
     unsigned long long life;     /* its own */
-    unsigned long long known[3]; /* by node; 0: none, or itself */
+    unsigned long long known[3]; /* by node; 0: none. Of itself: a former one */
+    unsigned peers;              /* how many lives it was introduced to */
 };
 
 /** false: nobody listens, or hung up on us. */

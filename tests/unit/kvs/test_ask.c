@@ -165,3 +165,31 @@ Test(ask, malformed_messages_are_dropped, .init = start, .fini = stop)
     }
     cr_assert_eq(node[0].finished, 0);
 }
+
+Test(ask, who_is_down_is_named_and_asked_again_when_up, .init = start,
+     .fini = stop)
+{
+    qn_ask_down(node[0].ask, 2);
+    qn_ask_start(node[0].ask, 1, question, 0, 0);
+    cr_assert_eq(node[0].finished, 1);
+    cr_assert_eq(node[0].last.missing, 1u << 2);
+    qn_ask_up(node[0].ask, 2);
+    qn_ask_start(node[0].ask, 1, question, 1, 0);
+    cr_assert_eq(node[0].finished, 2);
+    cr_assert_eq(node[0].last.missing, 0);
+    cr_assert_str_eq(node[0].text[2], "node 2: who?");
+}
+
+/* Its next life knows nothing of what its former was asked. */
+Test(ask, one_that_went_and_came_back_while_asked_is_missing, .init = start,
+     .fini = stop)
+{
+    node[1].closed = node[2].closed = true;
+    qn_ask_start(node[0].ask, 1, question, 0, 0);
+    qn_ask_down(node[0].ask, 2);
+    qn_ask_up(node[0].ask, 2);
+    node[1].closed = false;
+    qn_ask_turn(node[1].ask, 1);
+    cr_assert_eq(node[0].finished, 1);
+    cr_assert_eq(node[0].last.missing, 1u << 2);
+}
