@@ -250,7 +250,7 @@ static int read_value(const struct row *r, struct qn_config *c,
     return QN_OK;
 }
 
-/* `room` [24] is for numbers. */
+/* `room` [QN_CONFIG_NUMBER_MAX] is for numbers. */
 static const char *write_value(const struct row *r, const struct qn_config *c,
                                char *room)
 {
@@ -275,7 +275,7 @@ static const char *write_value(const struct row *r, const struct qn_config *c,
             return w->name;
         }
     }
-    snprintf(room, 24, "%llu", (unsigned long long)v);
+    snprintf(room, QN_CONFIG_NUMBER_MAX, "%llu", (unsigned long long)v);
     return room;
 }
 
@@ -396,6 +396,12 @@ int qn_config_set(struct qn_config *c, struct qn_slice name,
     return err;
 }
 
+const char *qn_config_value(const struct qn_config *c, uint32_t i, char *room)
+{
+    QN_ASSERT(i < QN_ARRAY_COUNT(table));
+    return write_value(&table[i], c, room);
+}
+
 static bool wanted(const struct row *r, const struct qn_slice *pattern,
                    uint32_t count)
 {
@@ -417,7 +423,7 @@ void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
     }
     qn_reply_map(reply, proto, pairs);
     for (size_t i = 0; i < QN_ARRAY_COUNT(table); i++) {
-        char room[24];
+        char room[QN_CONFIG_NUMBER_MAX];
         if (wanted(&table[i], pattern, count)) {
             qn_reply_bulk_str(reply, table[i].name);
             qn_reply_bulk_str(reply, write_value(&table[i], c, room));

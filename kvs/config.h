@@ -105,6 +105,11 @@ int qn_config_start(struct qn_config *c, const char *name, const char *value,
 int qn_config_set(struct qn_config *c, struct qn_slice name,
                   struct qn_slice value, char *why, size_t cap);
 
+#define QN_CONFIG_NUMBER_MAX 24u /* bytes of a number as text, NUL included */
+/** The value of the i-th option as text that qn_config_start takes; in `room`
+ *  [QN_CONFIG_NUMBER_MAX] or elsewhere: borrowed from both. */
+const char *qn_config_value(const struct qn_config *c, uint32_t i, char *room);
+
 /** Write the reply of CONFIG GET: a map of all options whose name matches one
  *  of the globs, each once. */
 void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
