@@ -165,11 +165,11 @@ static void outbox_give_up(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
     qn_supervisor_kept_look(s);
-    if (r->outbox_fd >= 0 && owns_word(s, i, r->incarnation)) {
+    if (owns_word(s, i, r->incarnation)) {
         s->kept = (struct qn_kept){.node = i,
                                    .incarnation = r->incarnation,
                                    .outbox_fd = r->outbox_fd};
-    } else if (r->outbox_fd >= 0) {
+    } else {
         close(r->outbox_fd);
     }
     r->outbox_fd = -1;
@@ -241,15 +241,15 @@ static void bury(struct qn_supervisor *s, qn_node_t i)
     struct qn_supervised *r = &s->replica[i];
     r->state = QN_SUPERVISED_ENDED;
     r->hears = false;
-    if (r->outbox_fd >= 0) { /* else nobody has heard of it */
-        r->ended = r->incarnation;
-        say_others(s, QN_BOOT_PEER_DOWN, i, r->incarnation, -1);
-    }
     if (r->control >= 0) {
         close(r->control);
         r->control = -1;
     }
-    outbox_give_up(s, i);
+    if (r->outbox_fd >= 0) { /* else nobody has heard of it */
+        r->ended = r->incarnation;
+        outbox_give_up(s, i);
+        say_others(s, QN_BOOT_PEER_DOWN, i, r->incarnation, -1);
+    }
 }
 
 void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
