@@ -15,6 +15,11 @@
  * while anybody in it lives: the alternative, to count it out, would say
  * "delivered by all" of a message that living nodes never got.
  *
+ * The root moves (plain contexts): what a former root had sent is still in its
+ * lanes, and a node that knows the new root already sends while others have not
+ * heard of it. So every lane is read and all of it delivered; who goes on with
+ * it is the tree's business, that is the parent's lane alone.
+ *
  * Queuepairs that were used are marked dirty and flushed once per turn: a
  * flush costs a fence and perhaps a system call.
  */
@@ -26,6 +31,11 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/group/group_internal.h"
+
+/* Peers besides the parent that a poll looks at, at most: each look is 14
+ * cycles, and only a change of the root makes them send. `pending` looks at
+ * all, so a node does not sleep on what its polls have not reached. */
+enum { LOOKS = 2 };
 
 /* The nodes of the subtree of `top`. */
 static uint64_t subtree(const struct qn_tree *t, qn_node_t top)
@@ -44,36 +54,49 @@ static uint64_t subtree(const struct qn_tree *t, qn_node_t top)
 static bool opts_ok(const struct qn_context_opts *o)
 {
     return o->self < QN_NODES_MAX && qn_tree_check(o->tree) == QN_OK &&
-           o->tree->parent[o->self] != QN_NODES_MAX && o->qp != NULL &&
-           (o->deliver != NULL || o->self == o->tree->root);
+           (!o->acked || o->tree->parent[o->self] != QN_NODES_MAX) &&
+           o->qp != NULL && (o->deliver != NULL || o->self == o->tree->root);
 }
 
 static void take_tree(struct qn_context *c, const struct qn_tree *t)
 {
     c->parent = t->parent[c->self];
-    c->child_count = t->child_count[c->self];
+    bool member = c->parent != QN_NODES_MAX;
+    c->up = member && !is_root(c) ? bit(c->parent) : 0;
+    c->child_count = member ? t->child_count[c->self] : 0;
+    c->children = 0;
     for (uint32_t i = 0; i < c->child_count; i++) {
         qn_node_t child = t->child[t->child_at[c->self] + i];
         c->child[i] = child;
         c->children |= bit(child);
-        c->below[child] = subtree(t, child);
-        c->down |= c->qp[child] == NULL ? bit(child) : 0;
-    }
-    if (!is_root(c) && c->qp[c->parent] == NULL) {
-        c->down |= bit(c->parent);
+        c->below[child] = c->acked ? subtree(t, child) : 0;
     }
 }
 
-static int allocate(struct qn_context *c)
+/* Who is down from the beginning: peers without a queuepair. An acknowledged
+ * context knows its neighbours only. */
+static uint64_t absent(const struct qn_context *c)
 {
-    if (is_root(c) || c->child_count == 0) {
-        return QN_OK;
+    uint64_t peers = c->acked ? c->children | c->up : ~bit(c->self);
+    uint64_t mask = 0;
+    for (; peers != 0; peers &= peers - 1) {
+        qn_node_t peer = (qn_node_t)__builtin_ctzll(peers);
+        mask |= c->qp[peer] == NULL ? bit(peer) : 0;
     }
-    c->body = malloc(QN_MSG_MAX);
-    if (c->body == NULL) {
+    return mask;
+}
+
+static int start(struct qn_context *c)
+{
+    c->down = absent(c);
+    if (c->acked && c->down != 0) {
+        return QN_EINVAL;
+    }
+    if (!qn_relay_reroot(c)) {
         return QN_ENOMEM;
     }
-    return c->acked ? qn_backlog_init(&c->backlog) : QN_OK;
+    return c->acked && c->cut_through != 0 ? qn_backlog_init(&c->backlog)
+                                           : QN_OK;
 }
 
 int qn_context_create(struct qn_context **out, const struct qn_context_opts *o)
@@ -90,8 +113,9 @@ int qn_context_create(struct qn_context **out, const struct qn_context_opts *o)
     c->deliver = o->deliver;
     c->ctx = o->ctx;
     c->acked = o->acked;
+    c->listen = o->acked || o->deliver == NULL ? 0 : ~bit(o->self);
     take_tree(c, o->tree);
-    int err = c->acked && c->down != 0 ? QN_EINVAL : allocate(c);
+    int err = start(c);
     if (err != QN_OK) {
         qn_context_destroy(c);
         return err;
@@ -104,7 +128,7 @@ void qn_context_destroy(struct qn_context *c)
 {
     if (c != NULL) {
         qn_backlog_fini(&c->backlog);
-        free(c->body);
+        qn_relay_fini(c);
         free(c);
     }
 }
@@ -150,6 +174,7 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
         return QN_EMSGSIZE;
     }
     uint64_t full = 0;
+    uint64_t owed = c->abort | c->to; /* of the time before it was the root */
     for (uint32_t i = 0; i < c->child_count; i++) {
         qn_node_t child = c->child[i];
         void *buf;
@@ -157,7 +182,8 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
             continue;
         }
         c->dirty |= bit(child);
-        if (qn_qp_try_reserve(c->qp[child], len, &buf) == QN_OK) {
+        if (((owed & bit(child)) == 0 || qn_relay_ready(c, child)) &&
+            qn_qp_try_reserve(c->qp[child], len, &buf) == QN_OK) {
             publish(c, child, buf, parts, count, 0);
         } else {
             full |= bit(child);
@@ -298,12 +324,49 @@ static bool tell(struct qn_context *c)
 
 /* --- one turn ------------------------------------------------------------ */
 
+static uint64_t others(const struct qn_context *c)
+{
+    return c->listen & ~c->down & ~c->up;
+}
+
+static uint32_t poll_parent(struct qn_context *c, uint32_t budget)
+{
+    uint32_t n = 0;
+    while (n < budget && parent_alive(c) && qn_relay_receive(c, c->parent)) {
+        n++;
+    }
+    return n;
+}
+
+/* Usually there is nothing. Nobody is looked at first each time, so a peer that
+ * always has something starves nobody. */
+static uint32_t poll_others(struct qn_context *c, uint32_t budget)
+{
+    uint32_t n = 0;
+    uint64_t left = others(c);
+    for (uint32_t i = 0; i < LOOKS && left != 0 && n < budget; i++) {
+        uint64_t after = left & UINT64_MAX << c->cursor;
+        qn_node_t from = (qn_node_t)__builtin_ctzll(after != 0 ? after : left);
+        while (n < budget && qn_relay_receive(c, from)) {
+            n++;
+        }
+        left &= ~bit(from);
+        c->cursor = (from + 1) % QN_NODES_MAX;
+    }
+    return n;
+}
+
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget)
 {
     uint32_t n = 0;
     qn_relay_catch_up(c);
-    while (n < budget && parent_alive(c) && qn_relay_receive(c)) {
-        n++;
+    c->parent_first = !c->parent_first;
+    if (c->parent_first) {
+        n = poll_parent(c, budget);
+        n += poll_others(c, budget - n);
+    } else {
+        n = poll_others(c, budget);
+        n += poll_parent(c, budget - n);
     }
     if (c->acked) {
         for (uint64_t m = living_children(c); m != 0; m &= m - 1) {
@@ -315,18 +378,16 @@ uint32_t qn_context_poll(struct qn_context *c, uint32_t budget)
     return n;
 }
 
-/* The parent has sent something. */
-static bool parent_has(struct qn_context *c)
+/* A peer has sent something. */
+static bool peer_has(struct qn_context *c)
 {
-    const void *msg;
-    size_t len;
-    struct qn_frame f;
-    if (!parent_alive(c)) {
-        return false;
+    uint64_t m = (c->listen | c->up) & ~c->down;
+    for (; m != 0; m &= m - 1) {
+        if (qn_relay_has(c, (qn_node_t)__builtin_ctzll(m))) {
+            return true;
+        }
     }
-    struct qn_qp *qp = c->qp[c->parent];
-    return (c->body != NULL ? qn_qp_peek_frame(qp, &f)
-                            : qn_qp_peek(qp, &msg, &len)) == QN_OK;
+    return false;
 }
 
 /* A child has acknowledged something. */
@@ -357,7 +418,7 @@ static bool room_came(struct qn_context *c)
 
 bool qn_context_pending(struct qn_context *c)
 {
-    return parent_has(c) || child_has(c) || room_came(c);
+    return peer_has(c) || child_has(c) || room_came(c);
 }
 
 bool qn_context_flush(struct qn_context *c)
@@ -391,9 +452,29 @@ int qn_context_up(struct qn_context *c, qn_node_t peer)
     if (c->acked) {
         return QN_EPERM;
     }
+    QN_ASSERT(c->qp[peer] != NULL);
     /* What is under way began before its new life: it is in no mask. */
     c->down &= ~bit(peer);
     return QN_OK;
+}
+
+int qn_context_reroot(struct qn_context *c, const struct qn_tree *tree)
+{
+    if (c->acked) {
+        return QN_EPERM;
+    }
+    if (qn_tree_check(tree) != QN_OK ||
+        (c->deliver == NULL && tree->root != c->self)) {
+        return QN_EINVAL;
+    }
+    take_tree(c, tree);
+    (void)qn_relay_reroot(c); /* without memory it forwards whole messages */
+    return QN_OK;
+}
+
+qn_node_t qn_context_sender(const struct qn_context *c)
+{
+    return c->sender;
 }
 
 uint64_t qn_context_drops(const struct qn_context *c, qn_node_t peer)

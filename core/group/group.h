@@ -2,7 +2,8 @@
 #define QN_GROUP_GROUP_H
 
 /**
- * Contexts: a topology with its queuepairs, on which collectives run.
+ * Contexts: one node's place in a topology, and its queuepairs, on which
+ * collectives run.
  *
  * Broadcast: the root sends to its children, every inner node forwards to its
  * own, frame by frame (cut-through: a long message travels on before it has
@@ -15,6 +16,16 @@
  * in the middle. So broadcast is reliable to whoever keeps up, never torn and
  * never twice; who misses a message learns it another way (1Paxos: FETCH).
  *
+ * The topology may change at any time (qn_context_reroot), node by node and in
+ * any order. A plain context delivers what comes from any living peer, and
+ * forwards only what comes from its present parent. Each lane's messages are
+ * delivered in order, whole and once; what is under way while nodes disagree
+ * about the tree may miss a node, or reach it over two lanes, so messages must
+ * say themselves what they are (1Paxos: LEARN names its slot). Trees whose
+ * members are in one order behind the root (qn_tree_build, the rest ascending)
+ * can be mixed without a message ever going round in a circle; other trees must
+ * not be.
+ *
  * Acknowledged form (a context made with `acked`): broadcasts are numbered
  * from 1; a node acknowledges a number after its own delivery and its
  * children's acknowledgements; qn_context_acked tells the root up to which
@@ -25,8 +36,8 @@
  * Two contexts may exist over one set of queuepairs only if they use different
  * lanes. Wire format: README.md of this folder.
  *
- * Threads: one thread per node's context. Nothing blocks, nothing allocates
- * after create, all calls but create and destroy are wait-free.
+ * Threads: one thread per node's context. Nothing blocks, nothing but create
+ * and reroot allocates, all calls but these and destroy are wait-free.
  */
 
 #include <stdbool.h>
@@ -39,26 +50,29 @@
 #define QN_ACKED_BYTES 131072u /* and their bytes, 8 for each counted in */
 #define QN_ACKED_EXTRA 8u      /* bytes an `acked` context adds to a message */
 
-/** Called for each whole message that arrives, in the order they were sent.
- *  Bytes borrowed for the call, in memory of this node: they stay as they are.
- *  Must not call the context. */
+/** Called for each whole message that arrives, of each peer in the order it
+ *  sent them. Bytes borrowed for the call, in memory of this node: they stay as
+ *  they are. Must call nothing of the context but qn_context_sender. */
 typedef void qn_deliver_fn(void *ctx, const void *msg, size_t len);
 
 struct qn_context_opts {
     qn_node_t self;
     const struct qn_tree *tree; /* borrowed: copied */
-    struct qn_qp **qp;          /* by node id, kept. Read only for the
-                                   parent and the children. NULL:
+    struct qn_qp **qp;          /* [QN_NODES_MAX] by node id, kept. `acked`:
+                                   read only for parent and children. NULL:
                                    that node is down, see qn_context_up */
-    qn_deliver_fn *deliver;     /* NULL allowed at the root */
+    qn_deliver_fn *deliver;     /* NULL allowed at the root, which then
+                                   receives nothing */
     void *ctx;                  /* for deliver; kept */
     bool acked;                 /* all nodes of the context say the same */
 };
 
 struct qn_context;
 
-/** @return QN_OK; QN_EINVAL: the tree is not valid, `self` is no member, or a
- *  needed pointer is NULL (`acked`: any queuepair); QN_ENOMEM. */
+/** `self` need not be a member of the tree, it then only receives (`acked`: it
+ *  must).
+ *  @return QN_OK; QN_EINVAL: the tree is not valid, or a needed pointer is NULL
+ *  (`acked`: any queuepair); QN_ENOMEM. */
 int qn_context_create(struct qn_context **out, const struct qn_context_opts *o);
 
 /** NULL is fine. The queuepairs stay open; a child that had got a part of a
@@ -95,8 +109,10 @@ int qn_context_bcast_acked(struct qn_context *c, const struct qn_slice *parts,
  *  holds it back: nobody can speak for it. */
 uint64_t qn_context_acked(const struct qn_context *c);
 
-/** Receive from the parent (and acknowledgements from children), forward and
- *  deliver at most `budget` frames or messages. @return how many. */
+/** Receive from the peers (`acked`: from the parent, and acknowledgements from
+ *  children), forward and deliver at most `budget` frames or messages, which
+ *  the peers share. One call looks at the parent and at some of the others in
+ *  turn; qn_context_pending tells of all. @return how many. */
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget);
 
 /** True if poll would receive something, or flush could send what waited for
@@ -110,8 +126,8 @@ bool qn_context_flush(struct qn_context *c);
 
 /** The node `peer` ended: abort what it had begun, stop using its queuepair
  *  (which may be closed after this call). What it had sent and poll has not
- *  taken yet is not delivered: poll first to get it. Any node of the group may
- *  be named, neighbour or not; twice is harmless. */
+ *  taken yet is not delivered: poll first to get it. Any peer may be named,
+ *  neighbour or not; twice is harmless. */
 void qn_context_down(struct qn_context *c, qn_node_t peer);
 
 /** `peer` is back in a new life, its new queuepair is in qp[peer]. It gets
@@ -119,6 +135,29 @@ void qn_context_down(struct qn_context *c, qn_node_t peer);
  *  @return QN_OK; QN_EPERM in an acknowledged context: its numbers would not
  *  tell what the former life has missed. Build a new context. */
 int qn_context_up(struct qn_context *c, qn_node_t peer);
+
+/**
+ * The tree is another one from now on, for this node; at any time.
+ *
+ * Who is a child and stays one gets all that it was owed, if what is under way
+ * comes from a parent that stays the same, or is complete here already. What
+ * else a node had begun to get from here is ended by ABORT: it receives nothing
+ * of it. A message that a former parent had begun to send is delivered here
+ * when it is complete, and forwarded no more.
+ *
+ * @param tree  Borrowed. `self` need not be a member. Members that are down are
+ *              skipped as children; what is below them is the caller's worry.
+ * @return QN_OK; QN_EPERM in an acknowledged context; QN_EINVAL: not a valid
+ *         tree, or no `deliver` and not its root. On failure nothing changed.
+ *
+ * An inner node that finds no memory to forward frame by frame forwards whole
+ * messages. O(nodes).
+ */
+int qn_context_reroot(struct qn_context *c, const struct qn_tree *tree);
+
+/** During a deliver call: the peer from whose lane the message came; else that
+ *  of the last delivery. */
+qn_node_t qn_context_sender(const struct qn_context *c);
 
 /** Messages dropped for child `peer` so far. */
 uint64_t qn_context_drops(const struct qn_context *c, qn_node_t peer);

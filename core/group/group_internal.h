@@ -3,37 +3,53 @@
 
 /**
  * The state of a context, and the part of it that relay.c works on: what comes
- * from the parent and goes to the children. For this folder only.
+ * from the peers and what of it goes to the children. For this folder only.
  */
 
 #include "core/group/backlog_internal.h"
 #include "core/group/group.h"
 
+/* A long message that comes from one peer frame by frame. */
+struct qn_relay_in {
+    uint8_t *body;      /* [QN_MSG_MAX], owned; NULL: not read by frames */
+    bool open;          /* frames of it are still to come */
+    uint32_t total;     /* its bytes */
+    uint32_t got;       /* of which arrived */
+    uint32_t first_len; /* bytes of its FIRST */
+    uint32_t more_len;  /* of its longest other frame */
+};
+
 struct qn_context {
     qn_node_t self;
-    qn_node_t parent; /* == self at the root */
+    qn_node_t parent; /* == self at the root; no member: QN_NODES_MAX */
+    qn_node_t sender; /* of what is being delivered */
     uint32_t child_count;
     qn_node_t child[QN_NODES_MAX]; /* in send order */
     uint64_t below[QN_NODES_MAX];  /* by child: it and all below it */
     struct qn_qp **qp;             /* by node */
     qn_deliver_fn *deliver;
     void *ctx;
-    uint64_t children; /* all masks are of nodes */
+    uint64_t up; /* the parent; all masks are of nodes */
+    uint64_t children;
+    uint64_t listen; /* peers to receive from, besides the parent */
     uint64_t down;
     uint64_t dirty; /* queuepairs used since they were flushed clean */
     uint64_t drops[QN_NODES_MAX];
+    qn_node_t cursor;  /* the peer of `listen` to look at next */
+    bool parent_first; /* in the next poll */
 
-    /* Inner nodes: the last long message and who still gets it. */
-    uint8_t *body;      /* [QN_MSG_MAX], NULL elsewhere */
-    bool open;          /* frames of it are still to come */
-    uint32_t total;     /* its bytes */
-    uint32_t got;       /* of which arrived */
-    uint32_t first_len; /* bytes of its FIRST */
-    uint32_t more_len;  /* of its longest other frame */
+    /* How each peer is read, by messages or by frames: see relay.c. */
+    uint64_t framed;
+    uint64_t cut_through; /* who should be read by frames: the parent or none */
+    uint64_t inside;      /* peers of which a message may be half read */
+    struct qn_relay_in in[QN_NODES_MAX];
+
+    /* Inner nodes: the last long message, in[source], and who still gets it. */
+    qn_node_t source;
     uint32_t sent[QN_NODES_MAX];
-    uint64_t to;     /* children that are being sent it */
+    uint64_t to;     /* nodes that are being sent it */
     uint64_t missed; /* children that had no place for it */
-    uint64_t abort;  /* children that are owed an ABORT */
+    uint64_t abort;  /* nodes, once children, that are owed an ABORT */
 
     /* Acknowledged form. */
     bool acked;
@@ -61,20 +77,35 @@ static inline uint64_t living_children(const struct qn_context *c)
 
 static inline bool parent_alive(const struct qn_context *c)
 {
-    return !is_root(c) && (c->down & bit(c->parent)) == 0;
+    return (c->up & ~c->down) != 0;
 }
 
-/** Receive one frame (inner node) or message (leaf) from the living parent,
- *  forward and deliver. @return false: none was there. */
-bool qn_relay_receive(struct qn_context *c);
+/** Receive one frame or message from a living peer, deliver it, and forward it
+ *  if that is the parent. @return false: none was there. */
+bool qn_relay_receive(struct qn_context *c, qn_node_t from);
+
+/** True if qn_relay_receive would receive something. */
+bool qn_relay_has(struct qn_context *c, qn_node_t from);
 
 /** Send all children what they are owed and have room for. */
 void qn_relay_catch_up(struct qn_context *c);
 
-/** Mask of children that are owed something which is here. */
+/** Send a child what it is owed, in order.
+ *  @return true if it is owed nothing more: a new message may follow. */
+bool qn_relay_ready(struct qn_context *c, qn_node_t child);
+
+/** Mask of nodes that are owed something which is here. */
 uint64_t qn_relay_owed(const struct qn_context *c);
 
-/** A neighbour ended. */
+/** `parent` and `children` are new: abort what cannot go on, and choose how
+ *  each peer is read. @return false: an inner node has no memory to read its
+ *  parent by frames, and reads it by messages. */
+bool qn_relay_reroot(struct qn_context *c);
+
+/** A peer ended. */
 void qn_relay_down(struct qn_context *c, qn_node_t peer);
+
+/** Free the bodies. */
+void qn_relay_fini(struct qn_context *c);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * From the parent to the children, without waiting for any of them.
+ * From the peers to here, and from the parent on to the children, without
+ * waiting for any of them.
  *
- * A leaf reads whole messages in place. An inner node works frame by frame:
+ * Whole messages are read in place. An inner node reads its parent frame by
+ * frame:
  *
  *   ONLY          copied once, sent on and delivered from the copy
  *   FIRST..LAST   copied behind each other into `body`, from where each child
@@ -14,11 +16,25 @@
  * gets each frame as it comes, another one finds the rest in `body`. It has
  * time until the next long message needs the place.
  *
- * What a child is owed has a fixed order, `catch_up`: the ABORT of a message
- * that it will never get in full, then the rest of `body`, then the numbered
- * messages of the backlog. Only then may something new go to it, which makes
- * order and "never twice" local facts of that function. A node that is down is
- * in none of the masks.
+ * Two views of one channel, and a queuepair must not be looked at through the
+ * other one in the middle of a message. `inside` has the peers of which that
+ * may be so: by messages from the first look until a release (a look may
+ * already have consumed a part), by frames from FIRST to the end. When parent
+ * or children change, the view of a peer changes at its next boundary:
+ *
+ *     becomes an inner node's parent   its next message may still come whole:
+ *                                      then it is forwarded whole
+ *     is that no more                  the rest of its message comes by frames
+ *                                      into its `body`, and is only delivered
+ *
+ * So a `body` belongs to a peer. There is one, the parent's, and for a while
+ * one more for each former parent that is in the middle of a message.
+ *
+ * What a child is owed has a fixed order, `qn_relay_ready`: the ABORT of a
+ * message that it will never get in full, then the rest of `body`, then the
+ * numbered messages of the backlog. Only then may something new go to it, which
+ * makes order and "never twice" local facts of that function. A node that is
+ * down is in none of the masks.
  *
  * A numbered message that a child could not take at once goes to the backlog
  * when it is complete. Had we instead stopped reading, the child would have
@@ -31,6 +47,7 @@
  * our eyes, too, hence the copy of ONLY: what was checked is what is used, by
  * us and by all below. Sizes that we computed are asserted.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/assert.h"
@@ -58,33 +75,34 @@ static bool send_abort(struct qn_context *c, qn_node_t child)
 }
 
 /* The next frame of `body` for a child that has `sent` bytes of it. */
-static struct qn_frame next_frame(const struct qn_context *c, uint32_t sent)
+static struct qn_frame next_frame(const struct qn_relay_in *in, uint32_t sent)
 {
-    uint32_t max = sent == 0 ? c->first_len : c->more_len;
-    uint32_t len = QN_MIN(c->got - sent, max);
-    QN_ASSERT(len > 0 && sent + len <= c->total);
+    uint32_t max = sent == 0 ? in->first_len : in->more_len;
+    uint32_t len = QN_MIN(in->got - sent, max);
+    QN_ASSERT(len > 0 && sent + len <= in->total);
     return (struct qn_frame){
-        .kind = sent == 0                ? QN_FRAME_FIRST
-                : sent + len == c->total ? QN_FRAME_LAST
-                                         : QN_FRAME_MORE,
-        .data = c->body + sent,
+        .kind = sent == 0                 ? QN_FRAME_FIRST
+                : sent + len == in->total ? QN_FRAME_LAST
+                                          : QN_FRAME_MORE,
+        .data = in->body + sent,
         .len = len,
-        .total = c->total,
+        .total = in->total,
     };
 }
 
 /* Send of `body` what is there and finds room. */
 static void send_body(struct qn_context *c, qn_node_t child)
 {
+    const struct qn_relay_in *in = &c->in[c->source];
     uint32_t *sent = &c->sent[child];
-    while (*sent < c->got) {
-        struct qn_frame f = next_frame(c, *sent);
+    while (*sent < in->got) {
+        struct qn_frame f = next_frame(in, *sent);
         if (!send_frame(c, child, &f)) {
             return;
         }
         *sent += f.len;
     }
-    if (*sent == c->total) {
+    if (*sent == in->total) {
         c->to &= ~bit(child);
     }
 }
@@ -101,9 +119,7 @@ static void send_backlog(struct qn_context *c, qn_node_t child)
     }
 }
 
-/* Send the child what it is owed, in order.
- * @return true if it is owed nothing more: a new message may follow. */
-static bool catch_up(struct qn_context *c, qn_node_t child)
+bool qn_relay_ready(struct qn_context *c, qn_node_t child)
 {
     if (!send_abort(c, child)) {
         return false;
@@ -122,22 +138,21 @@ void qn_relay_catch_up(struct qn_context *c)
 {
     uint64_t owed = c->abort | c->to | c->backlog.behind;
     for (; owed != 0; owed &= owed - 1) {
-        catch_up(c, (qn_node_t)__builtin_ctzll(owed));
+        qn_relay_ready(c, (qn_node_t)__builtin_ctzll(owed));
     }
 }
 
-/* Nobody will get more of `body`: who began it is owed an ABORT.
- * @return who has not got all of it. */
-static uint64_t give_up_body(struct qn_context *c)
+/* Those of `nodes` that have not got all of `body` will not get more of it: who
+ * began it is owed an ABORT. @return who they are. */
+static uint64_t give_up(struct qn_context *c, uint64_t nodes)
 {
-    uint64_t left = c->to;
+    uint64_t left = c->to & nodes;
+    c->to &= ~left;
     for (uint64_t m = left; m != 0; m &= m - 1) {
         qn_node_t child = (qn_node_t)__builtin_ctzll(m);
         c->abort |= c->sent[child] > 0 ? bit(child) : 0;
         send_abort(c, child);
     }
-    c->to = 0;
-    c->open = false;
     return left;
 }
 
@@ -148,7 +163,7 @@ static void count_drops(struct qn_context *c, uint64_t nodes)
     }
 }
 
-/* --- from the parent ----------------------------------------------------- */
+/* --- from a peer --------------------------------------------------------- */
 
 /* Take the trailer off. @return false: no message of a sane parent. */
 static bool read_number(struct qn_context *c, const uint8_t *msg, size_t *len,
@@ -167,8 +182,8 @@ static bool read_number(struct qn_context *c, const uint8_t *msg, size_t *len,
 }
 
 /* A whole message is here; the children of `missed` could not take it. */
-static void finish(struct qn_context *c, const uint8_t *msg, size_t len,
-                   uint64_t missed)
+static void finish(struct qn_context *c, qn_node_t from, const uint8_t *msg,
+                   size_t len, uint64_t missed)
 {
     size_t payload = len;
     uint64_t number;
@@ -177,125 +192,199 @@ static void finish(struct qn_context *c, const uint8_t *msg, size_t len,
     }
     if (number != 0) {
         c->number = number;
-        missed |= msg == c->body ? give_up_body(c) : 0;
+        missed |= msg == c->in[from].body ? give_up(c, c->to) : 0;
         if (missed != 0 && qn_backlog_push(&c->backlog, msg, len, missed)) {
             missed = 0;
         }
     }
     count_drops(c, missed);
+    c->sender = from;
     c->deliver(c->ctx, msg, payload);
 }
 
-static void take_only(struct qn_context *c, struct qn_frame f)
+/* @return the children that could not take it. */
+static uint64_t forward(struct qn_context *c, const uint8_t *msg, size_t len)
 {
     uint64_t missed = 0;
-    uint8_t own[QN_INPLACE_MAX];
-    QN_ASSERT(f.len <= QN_INPLACE_MAX);
-    f.data = qn_qp_steady(f.data, f.len, own);
     for (uint32_t i = 0; i < c->child_count; i++) {
         qn_node_t child = c->child[i];
-        if ((c->down & bit(child)) == 0 &&
-            (!catch_up(c, child) || !send_frame(c, child, &f))) {
+        if ((c->down & bit(child)) != 0) {
+            continue;
+        }
+        c->dirty |= bit(child); /* without room too: see send_frame */
+        if (!qn_relay_ready(c, child) ||
+            qn_qp_try_send(c->qp[child], msg, len) != QN_OK) {
             missed |= bit(child);
         }
     }
-    finish(c, f.data, f.len, missed);
+    return missed;
 }
 
-static void append(struct qn_context *c, const struct qn_frame *f)
+/* A message of one frame, or one that was read whole. */
+static void take_whole(struct qn_context *c, qn_node_t from, const void *msg,
+                       size_t len)
 {
-    qn_copy_in(c->body + c->got, f->data, f->len); /* found by the peek */
-    c->got += f->len;
-    for (uint32_t i = 0; i < c->child_count; i++) {
+    uint8_t own[QN_INPLACE_MAX];
+    const uint8_t *bytes = qn_qp_steady(msg, len, own);
+    uint64_t missed = from == c->parent ? forward(c, bytes, len) : 0;
+    finish(c, from, bytes, len, missed);
+}
+
+static void append(struct qn_context *c, qn_node_t from,
+                   const struct qn_frame *f)
+{
+    struct qn_relay_in *in = &c->in[from];
+    qn_copy_in(in->body + in->got, f->data, f->len); /* found by the peek */
+    in->got += f->len;
+    for (uint32_t i = 0; i < c->child_count && from == c->source; i++) {
         if ((c->to & bit(c->child[i])) != 0 && send_abort(c, c->child[i])) {
             send_body(c, c->child[i]);
         }
     }
 }
 
-static void take_first(struct qn_context *c, const struct qn_frame *f)
+static void take_first(struct qn_context *c, qn_node_t from,
+                       const struct qn_frame *f)
 {
     if (f->len == 0 || f->len >= f->total || f->total > QN_MSG_MAX) {
         return;
     }
-    qn_relay_catch_up(c);
-    count_drops(c, give_up_body(c));
-    c->open = true;
-    c->total = f->total;
-    c->got = 0;
-    c->first_len = f->len;
-    c->more_len = 0;
-    /* Who is owed a message of the backlog must get that one first. */
-    c->missed = living_children(c) & c->backlog.behind;
-    c->to = living_children(c) & ~c->missed;
-    memset(c->sent, 0, sizeof c->sent);
-    append(c, f);
+    if (from == c->parent || from == c->source) {
+        qn_relay_catch_up(c);
+        count_drops(c, give_up(c, c->to));
+    }
+    struct qn_relay_in *in = &c->in[from];
+    in->open = true;
+    in->total = f->total;
+    in->got = 0;
+    in->first_len = f->len;
+    in->more_len = 0;
+    if (from == c->parent) {
+        c->source = from;
+        /* Who is owed a message of the backlog must get that one first. */
+        c->missed = living_children(c) & c->backlog.behind;
+        c->to = living_children(c) & ~c->missed;
+        memset(c->sent, 0, sizeof c->sent);
+    }
+    append(c, from, f);
 }
 
-static void take_more(struct qn_context *c, const struct qn_frame *f)
+/* What was begun will never be complete. */
+static void cut(struct qn_context *c, qn_node_t from)
 {
-    if (!c->open) {
+    c->in[from].open = false;
+    if (from == c->source) {
+        give_up(c, c->to);
+    }
+}
+
+static void take_more(struct qn_context *c, qn_node_t from,
+                      const struct qn_frame *f)
+{
+    struct qn_relay_in *in = &c->in[from];
+    if (!in->open) {
         return;
     }
-    uint32_t left = c->total - c->got;
+    uint32_t left = in->total - in->got;
     bool last = f->kind == QN_FRAME_LAST;
     if (f->len == 0 || (last ? f->len != left : f->len >= left)) {
-        give_up_body(c);
+        cut(c, from);
         return;
     }
-    c->more_len = QN_MAX(c->more_len, f->len);
-    append(c, f);
+    in->more_len = QN_MAX(in->more_len, f->len);
+    append(c, from, f);
     if (!last) {
         return;
     }
-    c->open = false;
-    finish(c, c->body, c->total, c->missed);
+    in->open = false;
+    finish(c, from, in->body, in->total, c->missed);
 }
 
-static void take_frame(struct qn_context *c, const struct qn_frame *f)
+static void take_frame(struct qn_context *c, qn_node_t from,
+                       const struct qn_frame *f)
 {
-    /* What was begun and is not continued will never be complete. */
-    if (c->open && f->kind != QN_FRAME_MORE && f->kind != QN_FRAME_LAST) {
-        give_up_body(c);
+    if (c->in[from].open && f->kind != QN_FRAME_MORE &&
+        f->kind != QN_FRAME_LAST) {
+        cut(c, from);
     }
     switch (f->kind) {
     case QN_FRAME_ONLY:
-        take_only(c, *f);
+        QN_ASSERT(f->len <= QN_INPLACE_MAX);
+        take_whole(c, from, f->data, f->len);
         break;
     case QN_FRAME_FIRST:
-        take_first(c, f);
+        take_first(c, from, f);
         break;
     case QN_FRAME_MORE:
     case QN_FRAME_LAST:
-        take_more(c, f);
+        take_more(c, from, f);
         break;
     case QN_FRAME_ABORT:
         break;
     }
 }
 
-bool qn_relay_receive(struct qn_context *c)
+/* --- the two views ------------------------------------------------------- */
+
+/* Nothing of `from` is half read: it may be read by the other view now. */
+static void at_boundary(struct qn_context *c, qn_node_t from)
 {
-    struct qn_qp *qp = c->qp[c->parent];
-    if (c->body != NULL) {
-        struct qn_frame f;
-        if (qn_qp_peek_frame(qp, &f) != QN_OK) {
-            return false;
-        }
-        take_frame(c, &f);
-        qn_qp_release_frame(qp);
-    } else {
-        const void *msg;
-        size_t len;
-        if (qn_qp_peek(qp, &msg, &len) != QN_OK) {
-            return false;
-        }
-        uint8_t own[QN_INPLACE_MAX];
-        finish(c, qn_qp_steady(msg, len, own), len, 0);
-        qn_qp_release(qp);
+    c->inside &= ~bit(from);
+    c->framed ^= (c->framed ^ c->cut_through) & bit(from);
+}
+
+static bool peek_message(struct qn_context *c, qn_node_t from, const void **msg,
+                         size_t *len)
+{
+    c->inside |= bit(from); /* until it is released: a look may assemble */
+    return qn_qp_peek(c->qp[from], msg, len) == QN_OK;
+}
+
+static bool receive_message(struct qn_context *c, qn_node_t from)
+{
+    const void *msg;
+    size_t len;
+    if (!peek_message(c, from, &msg, &len)) {
+        return false;
     }
-    c->dirty |= bit(c->parent);
+    take_whole(c, from, msg, len);
+    qn_qp_release(c->qp[from]);
+    at_boundary(c, from);
     return true;
+}
+
+static bool receive_frame(struct qn_context *c, qn_node_t from)
+{
+    struct qn_frame f;
+    if (qn_qp_peek_frame(c->qp[from], &f) != QN_OK) {
+        return false;
+    }
+    take_frame(c, from, &f);
+    qn_qp_release_frame(c->qp[from]);
+    if (f.kind == QN_FRAME_FIRST || f.kind == QN_FRAME_MORE) {
+        c->inside |= bit(from);
+    } else {
+        at_boundary(c, from);
+    }
+    return true;
+}
+
+bool qn_relay_receive(struct qn_context *c, qn_node_t from)
+{
+    bool got = (c->framed & bit(from)) != 0 ? receive_frame(c, from)
+                                            : receive_message(c, from);
+    c->dirty |= got ? bit(from) : 0;
+    return got;
+}
+
+bool qn_relay_has(struct qn_context *c, qn_node_t from)
+{
+    const void *msg;
+    size_t len;
+    struct qn_frame f;
+    return (c->framed & bit(from)) != 0
+               ? qn_qp_peek_frame(c->qp[from], &f) == QN_OK
+               : peek_message(c, from, &msg, &len);
 }
 
 uint64_t qn_relay_owed(const struct qn_context *c)
@@ -303,9 +392,43 @@ uint64_t qn_relay_owed(const struct qn_context *c)
     uint64_t owed = c->abort | c->backlog.behind;
     for (uint64_t m = c->to; m != 0; m &= m - 1) {
         qn_node_t child = (qn_node_t)__builtin_ctzll(m);
-        owed |= c->sent[child] < c->got ? bit(child) : 0;
+        owed |= c->sent[child] < c->in[c->source].got ? bit(child) : 0;
     }
     return owed;
+}
+
+/* --- changes ------------------------------------------------------------- */
+
+/* Nobody reads or writes the body of `node`. */
+static bool body_idle(const struct qn_context *c, qn_node_t node)
+{
+    return (c->framed & bit(node)) == 0 && (node != c->source || c->to == 0);
+}
+
+/* The parent gets a body: one that is no longer used, or a new one. */
+static bool parent_body(struct qn_context *c)
+{
+    uint8_t **body = &c->in[c->parent].body;
+    for (qn_node_t v = 0; v < QN_NODES_MAX && *body == NULL; v++) {
+        if (body_idle(c, v)) {
+            *body = c->in[v].body;
+            c->in[v].body = NULL;
+        }
+    }
+    if (*body == NULL) {
+        *body = malloc(QN_MSG_MAX);
+    }
+    return *body != NULL;
+}
+
+bool qn_relay_reroot(struct qn_context *c)
+{
+    bool goes_on = c->source == c->parent || !c->in[c->source].open;
+    count_drops(c, give_up(c, goes_on ? ~c->children : UINT64_MAX));
+    bool inner = c->up != 0 && c->child_count > 0;
+    c->cut_through = inner && parent_body(c) ? c->up : 0;
+    c->framed ^= (c->framed ^ c->cut_through) & ~c->inside;
+    return !inner || c->cut_through != 0;
 }
 
 void qn_relay_down(struct qn_context *c, qn_node_t peer)
@@ -314,7 +437,15 @@ void qn_relay_down(struct qn_context *c, qn_node_t peer)
     c->missed &= ~bit(peer);
     c->abort &= ~bit(peer);
     qn_backlog_forget(&c->backlog, peer);
-    if (peer == c->parent && c->open) {
-        give_up_body(c);
+    if (c->in[peer].open) {
+        cut(c, peer);
+    }
+    at_boundary(c, peer); /* the beginning of its next channel */
+}
+
+void qn_relay_fini(struct qn_context *c)
+{
+    for (qn_node_t v = 0; v < QN_NODES_MAX; v++) {
+        free(c->in[v].body);
     }
 }

@@ -23,27 +23,32 @@ void net_deliver(void *ctx, const void *msg, size_t len)
         cr_assert_eq(bytes[i], pattern(id, i), "message %u, byte %zu", id, i);
     }
     node->id[node->count] = id;
+    node->from[node->count] = qn_context_sender(node->context);
     node->len[node->count++] = len;
+}
+
+static void make_context(struct net *net, qn_node_t v)
+{
+    struct net_node *node = &net->node[v];
+    const struct qn_context_opts o = {
+        .self = v,
+        .tree = &net->tree,
+        .qp = node->qp,
+        .deliver = net_deliver,
+        .ctx = node,
+        .acked = net->acked,
+    };
+    cr_assert_eq(qn_context_create(&node->context, &o), QN_OK);
 }
 
 static void make_contexts(struct net *net)
 {
     for (qn_node_t v = 0; v < NET_NODES; v++) {
-        struct net_node *node = &net->node[v];
-        qn_context_destroy(node->context);
-        node->context = NULL;
-        if (net->tree.parent[v] == QN_NODES_MAX) {
-            continue;
+        qn_context_destroy(net->node[v].context);
+        net->node[v].context = NULL;
+        if (net->tree.parent[v] != QN_NODES_MAX) {
+            make_context(net, v);
         }
-        const struct qn_context_opts o = {
-            .self = v,
-            .tree = &net->tree,
-            .qp = node->qp,
-            .deliver = net_deliver,
-            .ctx = node,
-            .acked = net->acked,
-        };
-        cr_assert_eq(qn_context_create(&node->context, &o), QN_OK);
     }
 }
 
@@ -58,7 +63,7 @@ void net_connect(struct net *net, qn_node_t a, qn_node_t b, uint32_t cells,
     net->node[b].qp[a] = end[1];
 }
 
-struct net *net_new(const struct net_opts *o)
+static struct net *make(const struct net_opts *o, bool mesh)
 {
     struct net *net = calloc(1, sizeof *net);
     cr_assert_not_null(net);
@@ -69,10 +74,69 @@ struct net *net_new(const struct net_opts *o)
     net->acked = o->acked;
     cr_assert_eq(qn_tree_build(&net->tree, o->shape, order, o->n), QN_OK);
     for (qn_node_t v = 1; v < o->n; v++) {
-        net_connect(net, net->tree.parent[v], v, o->cells, o->cell_bytes);
+        for (qn_node_t w = 0; w < v; w++) {
+            if (mesh || w == net->tree.parent[v]) {
+                net_connect(net, w, v, o->cells, o->cell_bytes);
+            }
+        }
     }
     make_contexts(net);
     return net;
+}
+
+struct net *net_new(const struct net_opts *o)
+{
+    return make(o, false);
+}
+
+struct net *net_mesh(const struct net_opts *o)
+{
+    return make(o, true);
+}
+
+void net_reroot(struct net *net, qn_node_t node, const char *shape,
+                const qn_node_t *order, uint32_t n)
+{
+    struct qn_tree tree;
+    cr_assert_eq(qn_tree_build(&tree, shape, order, n), QN_OK);
+    cr_assert_eq(qn_context_reroot(net->node[node].context, &tree), QN_OK);
+}
+
+void net_reroot_all(struct net *net, const char *shape, const qn_node_t *order,
+                    uint32_t n)
+{
+    cr_assert_eq(qn_tree_build(&net->tree, shape, order, n), QN_OK);
+    for (qn_node_t v = 0; v < NET_NODES; v++) {
+        if (net->node[v].context != NULL) {
+            net_reroot(net, v, shape, order, n);
+        }
+    }
+}
+
+void net_die(struct net *net, qn_node_t node)
+{
+    qn_context_destroy(net->node[node].context);
+    net->node[node].context = NULL;
+    for (qn_node_t v = 0; v < NET_NODES; v++) {
+        if (net->node[v].context != NULL) {
+            qn_context_down(net->node[v].context, node);
+        }
+        qn_qp_close(net->node[v].qp[node]);
+        qn_qp_close(net->node[node].qp[v]);
+        net->node[v].qp[node] = net->node[node].qp[v] = NULL;
+    }
+}
+
+void net_revive(struct net *net, qn_node_t node, uint32_t cells,
+                uint32_t cell_bytes)
+{
+    for (qn_node_t v = 0; v < NET_NODES; v++) {
+        if (net->node[v].context != NULL) {
+            net_connect(net, v, node, cells, cell_bytes);
+            cr_assert_eq(qn_context_up(net->node[v].context, node), QN_OK);
+        }
+    }
+    make_context(net, node);
 }
 
 void net_reshape(struct net *net, const char *shape, const qn_node_t *order,
@@ -144,6 +208,17 @@ static uint64_t progress(const struct net *net)
     return sum;
 }
 
+static bool pending(const struct net *net)
+{
+    for (qn_node_t v = 0; v < NET_NODES; v++) {
+        struct qn_context *c = net->node[v].context;
+        if (c != NULL && qn_context_pending(c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void net_settle(struct net *net)
 {
     uint64_t before;
@@ -154,7 +229,8 @@ void net_settle(struct net *net)
                 net_turn(net, v);
             }
         }
-    } while (progress(net) != before);
+        /* A look may take frames of a long message, and is progress then. */
+    } while (pending(net) || progress(net) != before);
 }
 
 struct qn_qp *net_qp(struct net *net, qn_node_t from, qn_node_t to)

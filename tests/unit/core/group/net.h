@@ -19,7 +19,8 @@ struct net_node {
     struct qn_qp *qp[QN_NODES_MAX];
     struct qn_context *context;
     uint32_t count;
-    uint8_t id[NET_LOG]; /* of the messages delivered, in order */
+    uint8_t id[NET_LOG];     /* of the messages delivered, in order */
+    qn_node_t from[NET_LOG]; /* whose lane it came by */
     size_t len[NET_LOG];
 };
 
@@ -42,6 +43,24 @@ void net_deliver(void *ctx, const void *msg, size_t len);
 /** Nodes 0..n-1, root 0. Freed by net_free. */
 struct net *net_new(const struct net_opts *o);
 void net_free(struct net *net);
+
+/** As net_new, plain, with a channel between every two nodes. */
+struct net *net_mesh(const struct net_opts *o);
+
+/** The tree is another one from now on, for `node`; net_reroot_all: for all
+ *  that live, and for net_bcast. */
+void net_reroot(struct net *net, qn_node_t node, const char *shape,
+                const qn_node_t *order, uint32_t n);
+void net_reroot_all(struct net *net, const char *shape, const qn_node_t *order,
+                    uint32_t n);
+
+/** In a mesh: `node` ends, its peers are told, its channels closed. */
+void net_die(struct net *net, qn_node_t node);
+
+/** It comes back: new channels to all that live, and a context on the present
+ *  tree; its log goes on. */
+void net_revive(struct net *net, qn_node_t node, uint32_t cells,
+                uint32_t cell_bytes);
 
 /** Make all contexts again over the same queuepairs, on another tree whose
  *  edges all have queuepairs. */

@@ -174,8 +174,7 @@ Test(group, a_source_that_dies_at_any_frame_leaves_nothing)
             net_turn(net, v);
         }
         /* A new tree over the same channels: 1 -> 3. */
-        qn_context_destroy(at(net, 0));
-        net->node[0].context = NULL;
+        net_die(net, 0);
         net_reshape(net, "sequential", (const qn_node_t[]){1, 3}, 2);
         cr_assert_eq(net_bcast(net, 9, 20, NULL), QN_OK);
         net_settle(net);
@@ -409,8 +408,13 @@ Test(group, bad_calls_are_refused)
     o.qp = net->node[1].qp;
     o.self = 1; /* not the root: deliver is needed */
     cr_expect_eq(qn_context_create(&c, &o), QN_EINVAL);
-    o.self = 4; /* no member */
+    o.self = 4; /* no member, and may be none only without numbers */
     cr_expect_eq(qn_context_create(&c, &o), QN_EINVAL);
+    o.acked = true;
+    o.deliver = net_deliver;
+    cr_expect_eq(qn_context_create(&c, &o), QN_EINVAL);
+    o.acked = false;
+    o.deliver = NULL;
     o.self = QN_NODES_MAX;
     cr_expect_eq(qn_context_create(&c, &o), QN_EINVAL);
     struct qn_tree broken = net->tree;
