@@ -103,7 +103,7 @@ Test(outbox, a_group_of_one_and_of_the_maximum)
 
 Test(outbox, refuses_options_out_of_range)
 {
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         struct qn_outbox_opts w = opts(true);
         struct qn_outbox *o = NULL;
         switch (i) {
@@ -122,8 +122,11 @@ Test(outbox, refuses_options_out_of_range)
         case 4:
             w.lane_bytes = 0;
             break;
-        default:
+        case 5:
             w.lane_bytes = QN_LANE_BYTES_MAX + 1;
+            break;
+        default:
+            w.ring_bytes = QN_RING_BYTES_MAX + 1;
         }
         cr_expect_eq(qn_outbox_create(&o, &w), QN_EINVAL, "case %d", i);
         cr_expect_eq(o, NULL, "case %d", i);
@@ -206,6 +209,8 @@ Test(outbox, is_allocated_in_full)
     struct stat st;
     cr_assert_eq(fstat(qn_outbox_fd(o), &st), 0);
     cr_assert_geq((size_t)st.st_blocks * 512, qn_outbox_bytes(o));
+    struct qn_outbox_opts w = opts(true);
+    cr_assert_eq(qn_outbox_bytes_fixed(&w), qn_outbox_bytes(o));
     qn_outbox_destroy(o);
 }
 
@@ -263,9 +268,10 @@ Test(outbox, of_another_life_is_stale)
 Test(outbox, of_another_shape_is_corrupt)
 {
     struct qn_outbox *own = make(true);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct qn_outbox *seen = NULL;
         struct qn_outbox_opts w = opts(true);
+        w.ring_bytes = i == 3 ? 1 : 0;
         w.node = i == 0 ? 2 : w.node;
         w.nodes = i == 1 ? 4 : w.nodes;
         w.lane_bytes = i == 2 ? LANE + 1 : LANE; /* of equal size, in pages */
@@ -348,6 +354,148 @@ Test(outbox, a_wrong_size_is_found)
     fcntl(fd, F_ADD_SEALS, SEALS_BUT_LAST | F_SEAL_SEAL);
     cr_assert_eq(qn_outbox_map(&seen, fd, &w), QN_ECORRUPT);
     close(fd);
+}
+
+/* -------------------------------------------------------------- the ring -- */
+
+#define RING ((size_t)1 << 30)
+
+static struct qn_outbox *make_ring(bool shared)
+{
+    struct qn_outbox *o = NULL;
+    struct qn_outbox_opts w = opts(shared);
+    w.ring_bytes = RING;
+    cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
+    return o;
+}
+
+static size_t allocated(const struct qn_outbox *o)
+{
+    struct stat st;
+    cr_assert_eq(fstat(qn_outbox_fd(o), &st), 0);
+    return (size_t)st.st_blocks * 512;
+}
+
+Test(outbox, without_a_ring_there_is_none)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        struct qn_outbox *o = make(shared);
+        cr_assert_eq(qn_outbox_ring(o), NULL);
+        cr_assert_eq(qn_outbox_grow(o, 0), QN_OK);
+        cr_assert_eq(qn_outbox_grow(o, 1), QN_ENOMEM);
+        qn_outbox_destroy(o);
+    }
+}
+
+Test(outbox, a_ring_takes_address_space_and_no_memory)
+{
+    struct qn_outbox *o = make_ring(true);
+    struct qn_outbox_opts w = opts(true);
+    size_t fixed = qn_outbox_bytes_fixed(&w);
+    uint8_t *ring = qn_outbox_ring(o);
+    cr_assert_eq(qn_outbox_bytes(o), fixed + RING);
+    cr_assert_eq(allocated(o), fixed);
+    cr_assert_eq((uintptr_t)ring % 4096, 0);
+    cr_assert_geq(ring, (uint8_t *)qn_outbox_lane(o, 2, QN_LANE_TREE) + LANE);
+    cr_assert_eq(ring, (uint8_t *)qn_outbox_bell(o) - 64 + fixed);
+    qn_outbox_destroy(o);
+}
+
+Test(outbox, a_ring_grows_in_place)
+{
+    static const size_t step[] = {1, 4096, 4097, 100000, (size_t)1 << 21};
+    for (int shared = 0; shared < 2; shared++) {
+        struct qn_outbox *o = make_ring(shared);
+        uint8_t *ring = qn_outbox_ring(o);
+        size_t fixed = shared ? allocated(o) : 0;
+        size_t had = 0;
+        for (size_t i = 0; i < 5; i++) {
+            cr_assert_eq(qn_outbox_grow(o, step[i]), QN_OK);
+            size_t have = qn_load(&qn_outbox_state(o)->ring, QN_ACQUIRE);
+            cr_assert(have >= step[i] && have < step[i] + 4096);
+            cr_assert(!shared || allocated(o) == fixed + have);
+            for (size_t at = 0; at < have; at++) {
+                cr_assert_eq(ring[at], at < had ? 7 : 0, "byte %zu", at);
+            }
+            memset(ring, 7, have);
+            cr_assert_eq(qn_outbox_grow(o, step[i] / 2), QN_OK);
+            cr_assert_eq(qn_load(&qn_outbox_state(o)->ring, QN_ACQUIRE), have,
+                         "it does not shrink");
+            had = have;
+        }
+        cr_assert_eq(qn_outbox_ring(o), ring);
+        qn_outbox_destroy(o);
+    }
+}
+
+Test(outbox, who_mapped_it_before_sees_what_has_grown)
+{
+    struct qn_outbox *own = make_ring(true);
+    struct qn_outbox *seen;
+    struct qn_outbox_opts w = opts(true);
+    w.ring_bytes = RING;
+    cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(own), &w), QN_OK);
+    cr_assert_eq(qn_load(&qn_outbox_state(seen)->ring, QN_ACQUIRE), 0);
+    cr_assert_eq(qn_outbox_grow(own, 100000), QN_OK);
+    memset(qn_outbox_ring(own), 3, 100000);
+    cr_assert_geq(qn_load(&qn_outbox_state(seen)->ring, QN_ACQUIRE), 100000);
+    const uint8_t *ring = qn_outbox_ring(seen);
+    cr_assert(ring[0] == 3 && ring[99999] == 3);
+    qn_outbox_destroy(seen);
+    qn_outbox_destroy(own);
+}
+
+Test(outbox, a_ring_that_gets_no_memory_stays_as_it_was)
+{
+    static const int reasons[] = {ENOSPC, ENOMEM, EFBIG};
+    struct qn_outbox *o = make_ring(true);
+    cr_assert_eq(qn_outbox_grow(o, 8192), QN_OK);
+    memset(qn_outbox_ring(o), 7, 8192);
+    size_t had = allocated(o);
+    for (size_t i = 0; i < 3; i++) {
+        refuse = reasons[i];
+        cr_assert_eq(qn_outbox_grow(o, 16384), QN_ENOMEM);
+        cr_assert_eq(qn_outbox_grow(o, 8192), QN_OK, "needs nothing");
+    }
+    refuse = 0;
+    cr_assert_eq(qn_outbox_grow(o, RING + 1), QN_ENOMEM);
+    cr_assert_eq(qn_load(&qn_outbox_state(o)->ring, QN_ACQUIRE), 8192);
+    cr_assert_eq(allocated(o), had);
+    cr_assert_eq(((uint8_t *)qn_outbox_ring(o))[8191], 7);
+    refuse = EINTR;
+    cr_assert_eq(qn_outbox_grow(o, 16384), QN_OK, "later there is some");
+    memset(qn_outbox_ring(o), 7, 16384);
+    qn_outbox_destroy(o);
+}
+
+Test(outbox, a_private_ring_gets_no_more_than_was_asked_for, .signal = SIGSEGV)
+{
+    struct qn_outbox *o = make_ring(false);
+    uint8_t *ring = qn_outbox_ring(o);
+    cr_assert_eq(qn_outbox_grow(o, RING + 1), QN_ENOMEM);
+    cr_assert_eq(qn_outbox_grow(o, 8192), QN_OK);
+    memset(ring, 7, 8192);
+    signal(SIGSEGV, SIG_DFL);
+    ring[8192] = 7;
+}
+
+Test(outbox, a_peer_process_has_no_way_to_write_a_ring)
+{
+    struct qn_outbox *own = make_ring(true);
+    cr_assert_eq(qn_outbox_grow(own, 8192), QN_OK);
+    memset(qn_outbox_ring(own), 7, 8192);
+    int fd = qn_outbox_fd(own);
+    size_t bytes = qn_outbox_bytes(own);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(ways_to_write(fd, bytes));
+    }
+    int status;
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status));
+    cr_assert_eq(WEXITSTATUS(status), 0, "ways %d", WEXITSTATUS(status));
+    cr_assert_eq(((uint8_t *)qn_outbox_ring(own))[8191], 7);
+    qn_outbox_destroy(own);
 }
 
 static void *use_alias(void *arg)
