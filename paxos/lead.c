@@ -298,7 +298,9 @@ void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t)
 {
     const struct qn_change *c = &p->change;
     bool ready = p->leader.role == QN_ACTIVE && p->applied >= c->serve_from;
-    if (ready && p->origin.ready != p->cfg.index) {
+    /* Below, not unequal: a later leader may have said so before this node has
+     * heard of its epoch. */
+    if (ready && p->origin.ready < p->cfg.index) {
         p->origin.ready = p->cfg.index;
         serve(p, t, QN_OUT_SEND_ALL, QN_NODES_MAX);
     }
