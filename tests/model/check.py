@@ -52,7 +52,7 @@ def verifier(case, folder, gib):
     made = run(["spin", "-a", *knobs, model], folder, 1)
     if made.returncode != 0 or not os.path.exists(f"{folder}/pan.c"):
         raise Broken("spin: " + made.stdout[-500:])
-    how = ["-O0"] if case["bad"] else ["-O2", "-DCOLLAPSE"]
+    how = ["-O0", *case["how"]] if case["bad"] else ["-O2", "-DCOLLAPSE"]
     made = run(["gcc", "-w", "-DSAFETY", f"-DMEMLIM={int(1024 * gib)}", *how,
                 "-o", "pan", "pan.c"], folder, 5)
     if made.returncode != 0:
@@ -133,7 +133,7 @@ def by_hand(argv):
         if key in argv:
             value[key] = float(argv[argv.index(key) + 1])
     case = {"model": argv[0][:-len(".pml")], "knobs": knobs, "bad": "--bad" in argv,
-            "least": 0}
+            "least": 0, "how": []}
     passes, states, seen = check(case, None, value["--minutes"], value["--gib"])
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{states} states, {used.ru_utime + used.ru_stime:.0f} s of CPU, "
