@@ -60,14 +60,6 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
     }
 }
 
-void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
-{
-    if (vote->vbal.round != 0) {
-        /* release -> acquire in qn_driver_bound. */
-        qn_store(&d->o.state->voted, vote->index, QN_RELEASE);
-    }
-}
-
 static void out_need_snapshot(struct qn_driver *d, qn_slot_t slot)
 {
     const struct qn_service *s = &d->o.service;
@@ -176,17 +168,18 @@ static void tree_receive(struct qn_driver *d)
         frames += got;
         held_apply(d);
     }
+    if (d->announced != 0) {
+        qn_driver_tree(d, d->announced);
+        d->announced = 0;
+    }
 }
 
 void qn_driver_tree_drain(struct qn_driver *d)
 {
-    for (uint32_t frames = 0;
-         d->context != NULL && !d->hold_learns && frames < FRAMES_MAX;) {
-        uint32_t got = qn_context_poll(d->context, FRAMES);
-        frames += got;
-        if (got < FRAMES) {
-            break;
-        }
+    uint32_t frames = 0;
+    while (d->context != NULL && !d->hold_learns && frames < FRAMES_MAX &&
+           qn_context_pending(d->context)) {
+        frames += qn_context_poll(d->context, FRAMES) + 1;
     }
 }
 

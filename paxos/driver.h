@@ -86,6 +86,11 @@ struct qn_service {
 struct qn_driver_memory {
     struct qn_pair *word; /* shared, in the commons; NULL: process acceptor */
     struct qn_ring ring;  /* in the own outbox, opened and empty */
+    /** As in struct qn_shared, with `ctx`; NULL: the word can always be
+     *  written, nobody asks who owns it. */
+    void (*claim)(void *ctx, bool writable);
+    void (*owner)(void *ctx, qn_epoch_t epoch);
+    void *ctx;
     const struct qn_ring **peer_ring; /* [nodes] as mapped here, NULL where
                                          there is none; array borrowed, rings
                                          copied */
@@ -158,8 +163,8 @@ struct qn_driver_status {
 
 struct qn_driver;
 
-/** @return QN_OK, QN_EINVAL, QN_ENOMEM; QN_ENOSYS unless roles are fixed: that
- *  is all it can do today. */
+/** @return QN_OK; QN_EINVAL (a field is out of range, or there is no such
+ *  topology); QN_ENOMEM. */
 int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o);
 void qn_driver_destroy(struct qn_driver *d);
 

@@ -5,7 +5,8 @@
  * The state of a driver, and the functions of its parts:
  *
  *     driver.c         the turn, outputs, what callers ask
- *     driver_start.c   create and destroy: the first life and later ones
+ *     driver_start.c   create and destroy: the first life and later ones; the
+ *                      record
  *     driver_peers.c   lives of the others end and begin; memory that is kept
  *     driver_roles.c   what follows from an entry of the utility log: the tree,
  *                      who is waited for, status
@@ -21,11 +22,13 @@
 #include "paxos/sendq.h"
 
 /** Look at the peers' positions. */
-#define QN_BEAT_EVERY  ((qn_time_t)2 * QN_MS)
+#define QN_BEAT_EVERY   ((qn_time_t)2 * QN_MS)
 /** Wait for a child, at most. */
-#define QN_STALL       ((qn_time_t)2 * QN_MS)
+#define QN_STALL        ((qn_time_t)2 * QN_MS)
+/** T_GAP, memory acceptor: at most. */
+#define QN_DRIVER_T_GAP ((qn_time_t)500 * QN_US)
 /** A death that is heard of so soon after a change of roles was its reason. */
-#define QN_DRIVER_SOON ((qn_time_t)100 * QN_MS)
+#define QN_DRIVER_SOON  ((qn_time_t)100 * QN_MS)
 
 /** Rings of ended lives that are remembered, at most. The word names one; more
  *  are kept only while its owner is not known here. */
@@ -57,9 +60,12 @@ struct qn_driver {
     struct qn_onepaxos *machine;
     struct qn_shared shared; /* memory acceptor */
     struct qn_context *context;
-    struct qn_joiner learn_joiner;
+    struct qn_joiner learn_joiner; /* pieces of LEARN ... */
+    qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;
-    uint64_t members;        /* of the tree: mask */
+    uint64_t members;        /* of the tree: mask; the leader may be named
+                                though he is none (process acceptor) */
+    uint64_t announced;      /* that the root has said; 0: as they are */
     uint64_t children;       /* mask; 0 unless this node is the root */
     uint64_t left_behind;    /* children that are not waited for */
     qn_time_t stalled_since; /* 0: the head of bcast does not wait */
@@ -110,14 +116,16 @@ static inline bool qn_driver_lives(const struct qn_driver *d, qn_node_t i)
  *  of qn_onepaxos_step; then nothing was put out. */
 int qn_driver_step(struct qn_driver *d, const struct qn_input *in);
 
-/** The vote is in the record; then it may be said. */
-void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote);
-
 /** Publish before expose: the read index, then the own positions. */
 void qn_driver_publish(struct qn_driver *d);
 
 /** Receive all that the tree lanes hold, whatever work is left. */
 void qn_driver_tree_drain(struct qn_driver *d);
+
+/* ---- driver_start.c ------------------------------------------------------ */
+
+/** The vote is in the record; then it may be said. */
+void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote);
 
 /* ---- driver_peers.c ------------------------------------------------------ */
 
@@ -133,11 +141,11 @@ void qn_driver_mapped(struct qn_driver *d);
  *  tree. Before anything that rests on it is sent. */
 void qn_driver_roles(struct qn_driver *d);
 
-/** The context, with the first tree. QN_OK, QN_EINVAL, QN_ENOENT (no such
- *  topology), QN_ENOMEM. */
+/** The context, with the first tree. QN_OK, QN_EINVAL (no such topology),
+ *  QN_ENOMEM. */
 int qn_driver_tree_make(struct qn_driver *d);
 
-/** The tree again, over `members` (mask; cut to what exists). */
+/** The tree again, with these members (mask). */
 void qn_driver_tree(struct qn_driver *d, uint64_t members);
 
 /** Nodes whose lives have not ended, as far as this node knows. */
@@ -162,7 +170,7 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m);
 
 /** Send a LEARN down the tree. It is forgotten if this node is not (any more)
  *  the root: who is, tells what was decided. */
-void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *m);
+void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole);
 
 /** Send what is queued; to a peer with an empty queue and room, the next slot
  *  of what it has asked for. @return true if there may be more of that. */

@@ -6,10 +6,9 @@
  * ACCEPT for which there is no memory stays in the channel, and nothing behind
  * it is read.
  *
- * LEARN arrives through the context, from whoever is or was the root; pieces of
- * two of them may mix, and then are lost. What is lost there shows in the
- * peers' positions, which are looked at QN_BEAT_EVERY after a turn that did
- * something, and is fetched.
+ * LEARN arrives through the context, over the lane of whoever is or was the
+ * parent. What is lost there shows in the peers' positions, which are looked at
+ * QN_BEAT_EVERY after a turn that did something, and is fetched.
  */
 #include "core/base/assert.h"
 #include "core/base/log.h"
@@ -126,12 +125,22 @@ bool qn_driver_receive(struct qn_driver *d, qn_node_t from)
 
 /* ---- the tree ------------------------------------------------------------ */
 
-/* Who knows of the epoch that a LEARN names: the acceptor, unless this is it;
- * then somebody. */
-static qn_node_t teacher(const struct qn_driver *d)
+/* Pieces come whole from each peer; those of two peers are not joined. */
+static void joiner_of(struct qn_driver *d, qn_node_t from)
 {
-    return d->cfg.acceptor != d->o.self ? d->cfg.acceptor
-                                        : (d->o.self + 1) % d->o.nodes;
+    if (d->learn_from != from) {
+        qn_joiner_reset(&d->learn_joiner);
+        d->learn_from = from;
+    }
+}
+
+/* The root of my epoch says which nodes its tree has. */
+static void members_heard(struct qn_driver *d, const struct qn_msg *m)
+{
+    if (m->epoch == d->cfg.index && m->learn.alive != d->members &&
+        d->cfg.acceptor != d->o.self) {
+        d->announced = m->learn.alive;
+    }
 }
 
 /* A LEARN (or a piece of one) came down the tree. */
@@ -144,14 +153,17 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
     if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN) {
         return; /* lost: it will be fetched */
     }
+    qn_node_t from = qn_context_sender(d->context);
+    members_heard(d, &m);
+    joiner_of(d, from);
     int err = qn_joiner_take(&d->learn_joiner, &d->pool.alloc, &m);
     if (err == QN_EAGAIN) {
-        piece_came(d, teacher(d), &d->learn_joiner, &m);
+        piece_came(d, from, &d->learn_joiner, &m);
     }
     if (err != QN_OK) {
         return; /* more to come, or lost */
     }
     const struct qn_input in = {.kind = QN_IN_RECV,
-                                .recv = {.from = teacher(d), .msg = &m}};
+                                .recv = {.from = from, .msg = &m}};
     qn_driver_step(d, &in);
 }

@@ -14,8 +14,7 @@
  * one with other members follows it. Meanwhile a node may hang below one that
  * does not know of it: it gets LEARNs twice, or has to fetch some.
  */
-#include <stdlib.h>
-
+#include "core/base/assert.h"
 #include "paxos/driver_internal.h"
 
 /* ---- who ----------------------------------------------------------------- */
@@ -42,16 +41,17 @@ bool qn_driver_acceptor_lives(const struct qn_driver *d)
 
 /* ---- the tree ------------------------------------------------------------ */
 
-/* The root first. @return members. */
+/* The root first, then ascending: so trees of different moments can be mixed
+ * (core/group/group.h). */
 static uint32_t order_make(const struct qn_driver *d, uint64_t members,
                            qn_node_t *order)
 {
-    bool both = d->cfg.leader == d->cfg.acceptor;
+    bool leader_too = d->cfg.leader == d->cfg.acceptor;
     uint32_t n = 0;
     order[n++] = d->cfg.acceptor;
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         bool in = (members & qn_driver_bit(i)) != 0;
-        if (in && i != d->cfg.acceptor && (both || i != d->cfg.leader)) {
+        if (in && i != d->cfg.acceptor && (leader_too || i != d->cfg.leader)) {
             order[n++] = i;
         }
     }
@@ -65,35 +65,58 @@ static void children_find(struct qn_driver *d, const struct qn_tree *t)
          i++) {
         d->children |= qn_driver_bit(t->child[t->child_at[t->root] + i]);
     }
+    d->children &= qn_driver_living(d);
+}
+
+static int tree_build(struct qn_driver *d, struct qn_tree *t)
+{
+    qn_node_t order[QN_NODES_MAX];
+    uint32_t n = order_make(d, d->members, order);
+    int err = qn_tree_build(t, d->o.topology, order, n);
+    if (err == QN_OK) {
+        children_find(d, t);
+    }
+    return err;
 }
 
 int qn_driver_tree_make(struct qn_driver *d)
 {
-    qn_node_t order[QN_NODES_MAX];
-    uint32_t n = order_make(d, qn_driver_living(d), order);
-    bool both = d->cfg.leader == d->cfg.acceptor;
-    if (n == 1 || (!both && d->o.self == d->cfg.leader)) {
-        return QN_OK; /* nobody to tell, or no part in it */
+    struct qn_tree t;
+    if (d->o.nodes == 1) {
+        return QN_OK;
     }
-    struct qn_tree *t = calloc(1, sizeof *t);
-    int err = t == NULL ? QN_ENOMEM : qn_tree_build(t, d->o.topology, order, n);
-    if (err == QN_OK) {
-        const struct qn_context_opts o = {.self = d->o.self,
-                                          .tree = t,
-                                          .qp = d->tree,
-                                          .deliver = qn_driver_deliver,
-                                          .ctx = d};
-        children_find(d, t);
-        err = qn_context_create(&d->context, &o);
+    d->members = qn_driver_living(d);
+    int err = tree_build(d, &t);
+    if (err != QN_OK) {
+        return QN_EINVAL; /* no such topology */
     }
-    free(t);
-    return err;
+    const struct qn_context_opts o = {.self = d->o.self,
+                                      .tree = &t,
+                                      .qp = d->tree,
+                                      .deliver = qn_driver_deliver,
+                                      .ctx = d};
+    return qn_context_create(&d->context, &o);
 }
 
+/* What was queued for the children of another tree is forgotten: they fetch it.
+ * A child that has got a part of it drops that. */
 void qn_driver_tree(struct qn_driver *d, uint64_t members)
 {
-    (void)d;
-    (void)members; /* roles are fixed, and so is the tree */
+    struct qn_tree t;
+    if (d->context == NULL) {
+        return;
+    }
+    d->members = members;
+    int err = tree_build(d, &t);
+    if (err == QN_OK) {
+        err = qn_context_reroot(d->context, &t);
+    }
+    QN_ASSERT(err == QN_OK);
+    if (t.root != d->o.self) {
+        qn_sendq_free(&d->bcast);
+        d->stalled_since = 0;
+    }
+    d->left_behind &= d->children;
 }
 
 /* ---- a new epoch --------------------------------------------------------- */

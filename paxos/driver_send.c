@@ -209,8 +209,14 @@ bool qn_driver_tree_flush(struct qn_driver *d)
     return true;
 }
 
-void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *m)
+void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
 {
+    struct qn_msg named = *whole; /* and its blob is the caller's */
+    const struct qn_msg *m = &named;
+    if (d->cfg.acceptor != d->o.self || d->children == 0) {
+        return;
+    }
+    named.learn.alive = d->members;
     if (qn_sendq_empty(&d->bcast) && children_full(d) == 0 &&
         m->body.len + QN_HEAD_MAX <= QN_PIECE_MAX) {
         bcast_piece(d, m);

@@ -1,23 +1,125 @@
 /*
- * A driver begins and ends.
+ * A driver begins and ends; what outlives it.
+ *
+ * The first life of a group writes entry 0 of the utility log into its record
+ * before it does anything, and each vote after that with the entries below it.
+ * A later life goes on with what it finds there. If that is nothing, it has
+ * never voted, and learns the entries from the others before it does; if it is
+ * damaged, it never votes.
+ *
+ * `voted` in the outbox says how far a node may have voted, before its vote can
+ * count anywhere (driver_bound.c).
  */
 #include <stdlib.h>
 
 #include "core/base/log.h"
 #include "paxos/driver_internal.h"
+#include "paxos/record.h"
+
+/* ---- what survived ------------------------------------------------------- */
+
+/** What a later life begins with. */
+struct survived {
+    struct qn_vote vote;
+    struct qn_ul_entry ul[QN_UL_KEPT];
+    uint32_t count;
+    bool later; /* the group began without this life */
+    bool found; /* the record was read */
+};
+
+/* A record that was never written binds nobody; one that is damaged might. */
+static void record_read(struct qn_driver *d, struct survived *s)
+{
+    const struct qn_driver_opts *o = &d->o;
+    s->later = !o->fixed && !o->first;
+    if (!s->later) {
+        return;
+    }
+    int err = QN_ECORRUPT;
+    if (o->record != NULL) {
+        err = qn_record_read(o->record, o->record_bytes, &s->vote, s->ul,
+                             QN_UL_KEPT, &s->count);
+    }
+    s->found = err == QN_OK;
+    s->count = s->found ? s->count : 0;
+    d->mute = err == QN_ECORRUPT;
+    if (d->mute) {
+        qn_log(QN_LOG_ERROR,
+               "replica %u: its voting record is lost, it will not vote",
+               o->self);
+    }
+}
+
+/* How far this node may have voted, in this life or before. */
+static uint64_t voted(const struct qn_driver *d, const struct survived *s)
+{
+    if (d->mute) {
+        return UINT64_MAX; /* nobody knows */
+    }
+    bool open = s->vote.vbal.round != 0;
+    return s->found ? s->vote.index - !open : 0;
+}
+
+/* Entry 0, so that a later life knows who its first leader was. */
+static void record_begin(struct qn_driver *d, const struct survived *s)
+{
+    const struct qn_vote none = {.index = 1};
+    if (!d->o.fixed && !s->later && d->o.record != NULL) {
+        qn_record_write(d->o.record, d->o.record_bytes, &none,
+                        qn_onepaxos_utility(d->machine));
+    }
+}
+
+void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
+{
+    if (d->o.record != NULL) {
+        qn_record_write(d->o.record, d->o.record_bytes, vote,
+                        qn_onepaxos_utility(d->machine));
+    }
+    if (vote->vbal.round != 0) {
+        /* release -> acquire in qn_driver_bound. */
+        qn_store(&d->o.state->voted, vote->index, QN_RELEASE);
+    }
+}
 
 /* ---- the machine --------------------------------------------------------- */
+
+static void claim(void *ctx, bool writable)
+{
+    const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
+    if (m->claim != NULL) {
+        m->claim(m->ctx, writable);
+    }
+}
+
+static void owner(void *ctx, qn_epoch_t epoch)
+{
+    const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
+    if (m->owner != NULL) {
+        m->owner(m->ctx, epoch);
+    }
+}
 
 static void shared_make(struct qn_driver *d)
 {
     d->shared = (struct qn_shared){.word = d->o.memory.word,
                                    .own = d->o.memory.ring,
                                    .ring = qn_driver_ring,
+                                   .claim = claim,
+                                   .owner = owner,
                                    .ctx = d};
     qn_ring_begin(&d->shared.own, 1);
 }
 
-static int machine_make(struct qn_driver *d)
+/* A gap costs nobody anything here: it is read from a ring. */
+static struct qn_params params(const struct qn_driver *d)
+{
+    struct qn_params p = qn_params_default(d->o.own_cores);
+    p.t_gap = d->memory ? QN_MIN(p.t_gap, QN_DRIVER_T_GAP) : p.t_gap;
+    return p;
+}
+
+static int machine_make(struct qn_driver *d, const struct survived *s)
 {
     const struct qn_onepaxos_opts o = {
         .self = d->o.self,
@@ -25,10 +127,14 @@ static int machine_make(struct qn_driver *d)
         .incarnation = d->o.incarnation,
         .parent = d->o.self,
         .alloc = &d->pool.alloc,
-        .params = qn_params_default(d->o.own_cores),
+        .params = params(d),
         .seed = d->o.seed,
         .shared = d->memory ? &d->shared : NULL,
         .fixed = d->o.fixed,
+        .ul = s->later ? s->ul : NULL,
+        .ul_count = s->count,
+        .vote = s->found ? &s->vote : NULL,
+        .mute = d->mute,
     };
     size_t bytes = qn_onepaxos_size(&o);
     if (bytes == 0) {
@@ -76,20 +182,24 @@ static void dead_tell(struct qn_driver *d)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static int begin(struct qn_driver *d)
+static int begin(struct qn_driver *d, struct survived *s)
 {
     peers_take(d);
+    record_read(d, s);
+    qn_store(&d->o.state->voted, voted(d, s), QN_RELEASE);
     if (d->memory) {
         shared_make(d);
     }
-    int err = machine_make(d);
+    int err = machine_make(d, s);
     if (err != QN_OK) {
         return err;
     }
+    record_begin(d, s);
     qn_driver_roles(d);
     err = qn_driver_tree_make(d);
     if (err == QN_OK) {
         dead_tell(d);
+        qn_driver_mapped(d);
     }
     return err;
 }
@@ -99,11 +209,11 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     if (o->nodes == 0 || o->nodes > QN_NODES_MAX || o->self >= o->nodes) {
         return QN_EINVAL;
     }
-    if (!o->fixed) {
-        return QN_ENOSYS;
-    }
     struct qn_driver *d = calloc(1, sizeof *d);
-    if (d == NULL) {
+    struct survived *s = calloc(1, sizeof *s);
+    if (d == NULL || s == NULL) {
+        free(d);
+        free(s);
         return QN_ENOMEM;
     }
     qn_pool_init(&d->pool);
@@ -112,7 +222,8 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
     d->beat_at = QN_TIME_NEVER;
-    int err = begin(d);
+    int err = begin(d, s);
+    free(s);
     if (err != QN_OK) {
         qn_driver_destroy(d);
         return err;

@@ -77,7 +77,7 @@ void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t)
         return;
     }
     p->change.lead_at = QN_TIME_NEVER;
-    p->change.refused = false;
+    p->change.certain = p->change.refused = false;
     p->origin.sent = p->origin.head;
     p->origin.blocked = false;
     if (qn_epoch_leads(p)) {
@@ -127,6 +127,11 @@ static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
 
 /* ------------------------------------------------------------ suspicion -- */
 
+static bool suspected(const struct qn_onepaxos *p, qn_node_t n)
+{
+    return n != p->self && ((p->change.suspected | ~p->alive) & QN_BIT(n)) != 0;
+}
+
 /** Rank of this node among those who may lead next; the leader's own id, in a
  *  new life, is last. */
 static uint32_t rank(const struct qn_onepaxos *p)
@@ -137,14 +142,9 @@ static uint32_t rank(const struct qn_onepaxos *p)
         if (n == p->self) {
             return r;
         }
-        r += n != p->cfg.acceptor;
+        r += n != p->cfg.acceptor && !suspected(p, n);
     }
     return r;
-}
-
-static bool suspected(const struct qn_onepaxos *p, qn_node_t n)
-{
-    return n != p->self && ((p->change.suspected | ~p->alive) & QN_BIT(n)) != 0;
 }
 
 /** A former life of this id is named in the entry: it has ended. */
@@ -153,6 +153,14 @@ static bool leader_gone(const struct qn_onepaxos *p)
     return suspected(p, p->cfg.leader) ||
            p->incarnation[p->cfg.leader] != p->cfg.leader_inc ||
            p->change.later > p->cfg.index; /* another one, unknown here */
+}
+
+/** That life has ended for certain. */
+static bool leader_dead(const struct qn_onepaxos *p)
+{
+    return p->incarnation[p->cfg.leader] != p->cfg.leader_inc ||
+           (p->cfg.leader != p->self &&
+            (p->alive & QN_BIT(p->cfg.leader)) == 0);
 }
 
 bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p)
@@ -184,9 +192,13 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
     struct qn_change *c = &p->change;
     if (!may_lead(p) || !leader_gone(p)) {
         c->lead_at = QN_TIME_NEVER;
+        c->certain = false;
         return;
     }
-    if (c->lead_at == QN_TIME_NEVER) {
+    if (leader_dead(p) && !c->certain) {
+        c->certain = true;
+        c->lead_at = t->now + rank(p) * p->params.t_rank;
+    } else if (c->lead_at == QN_TIME_NEVER) {
         const struct qn_params *v = &p->params;
         c->lead_at =
             t->now + rank(p) * v->t_lead / 2 + random_below(p, v->jitter);

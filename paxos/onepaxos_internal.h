@@ -101,7 +101,8 @@ struct qn_change {
     qn_epoch_t cep;     /* newest epoch for which the log, P slots included, is
                            complete; NONE at start */
     uint64_t suspected; /* mask of nodes */
-    qn_time_t lead_at;  /* then propose itself */
+    qn_time_t lead_at;  /* then propose itself ... */
+    bool certain;       /* ... since the leader's life has ended */
     uint64_t random;    /* state; of jitter */
     bool fixed;         /* roles never change (opts) */
     /* PREPARING */

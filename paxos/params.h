@@ -17,6 +17,8 @@ struct qn_params {
     qn_time_t t_acc;         /* ns; T_ACC: PREPARE again */
     qn_time_t t_lead;        /* ns; T_LEAD: the next in rank waits half of it */
     qn_time_t jitter;        /* ns; at most so much longer */
+    qn_time_t t_rank;        /* ns; instead of both, if the leader has ended for
+                                certain */
     qn_time_t u_backoff;     /* ns; U_BACKOFF: least pause of a proposer */
     uint32_t batch_commands; /* MAX_BATCH: commands of a batch ... */
     uint32_t batch_bytes;    /* ... or bytes; one command may be larger */
@@ -49,6 +51,7 @@ static inline struct qn_params qn_params_default(bool own_cores)
         .t_acc = own_cores ? 1 * QN_MS : 50 * QN_MS,
         .t_lead = own_cores ? 3 * QN_MS : 150 * QN_MS,
         .jitter = own_cores ? 1 * QN_MS : 50 * QN_MS,
+        .t_rank = own_cores ? 1 * QN_MS : 5 * QN_MS,
         .u_backoff = own_cores ? 50 * QN_US : 5 * QN_MS,
         .batch_commands = 64,
         .batch_bytes = 16u << 10,

@@ -468,6 +468,15 @@ void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
     }
 }
 
+void qn_utility_again(struct qn_utility *u, qn_time_t now)
+{
+    if (u->phase != QN_UTILITY_IDLE) {
+        u->phase = QN_UTILITY_PAUSE;
+        u->pause = u->pause_least;
+        u->until = now;
+    }
+}
+
 qn_time_t qn_utility_deadline(const struct qn_utility *u)
 {
     return u->phase == QN_UTILITY_IDLE ? QN_TIME_NEVER : u->until;

@@ -134,6 +134,10 @@ struct qn_blob *qn_utility_suffix(const struct qn_utility *u, uint32_t first);
 void qn_utility_ask(const struct qn_utility *u, struct qn_step *t,
                     qn_node_t peer);
 
+/** Somebody who may vote has come: if this node proposes, it asks again at the
+ *  next tick, however long it has asked in vain. */
+void qn_utility_again(struct qn_utility *u, qn_time_t now);
+
 void qn_utility_tick(struct qn_utility *u, struct qn_step *t);
 
 /** ns; tick then at the latest, or QN_TIME_NEVER. */
