@@ -22,6 +22,13 @@
  *
  * The log also carries commands of the server itself (not of clients): INIT,
  * the first of a group, and configuration changes.
+ *
+ * A snapshot replaces the store between two slots. Own writes that it contains
+ * will not come back from the log: `covered` is the last such sequence, and
+ * they complete with an error when they reach the head of the ring. Marks
+ * between them see the new store, which has all that stood before them. In a
+ * new life the store is shown (`serving`) once it has caught up with the read
+ * index of that moment, so that a client is not held where others would answer.
  */
 #include "kvs/replica.h"
 
@@ -43,6 +50,8 @@ enum {
     BYTES_OF_WORK = 1024,   /* copied, as much work as a small command */
     ARGS_OF_WORK = 4,       /* looked up, likewise */
     SPLIT_WORK = 64,        /* small commands' work, of a split */
+    DISCARDS = 4,           /* stores being thrown away */
+    DISCARD_PER_TURN = 1024 /* blocks of them freed */
 };
 
 struct pending {
@@ -58,6 +67,13 @@ struct pending {
 struct qn_replica {
     struct qn_driver *driver;
     struct qn_store *store;
+    bool serving;       /* the store may be seen ... */
+    qn_slot_t serve_at; /* ... once so much is applied */
+    uint64_t covered;   /* own writes up to it lie in a snapshot */
+    struct qn_store *discard[DISCARDS];
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t incarnation;    /* of this life */
     struct qn_config config; /* in force */
     uint64_t stamp_ms;       /* of the last applied slot */
     uint64_t random;         /* for RANDOMKEY of marks */
@@ -86,6 +102,7 @@ struct qn_replica {
 
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
     void (*configured)(void *ctx);
+    void (*need_snapshot)(void *ctx, qn_slot_t slot);
     void *ctx;
 };
 
@@ -138,17 +155,29 @@ static void mark_evaluate(struct qn_replica *r, struct pending *p)
     reply_end(r, start);
 }
 
-/* Evaluate the marks at the head that need no more than `reached`. */
+static void write_lost(struct qn_replica *r)
+{
+    size_t start = r->replies.len;
+    qn_reply_error(&r->replies,
+                   "ERR write outcome unknown, read before retrying");
+    reply_end(r, start);
+    r->writes--;
+}
+
+/* Evaluate the marks at the head that need no more than `reached`. Writes among
+ * them that a snapshot contains are complete, too. */
 static void marks_run(struct qn_replica *r, qn_slot_t reached)
 {
-    while (r->head != r->tail) {
+    for (; r->head != r->tail; r->head++) {
         struct pending *p = pending_at(r, r->head);
-        if (!p->is_mark || p->index > reached) {
+        if (p->is_mark && p->index <= reached) {
+            mark_evaluate(r, p);
+            r->marks_ran++;
+        } else if (!p->is_mark && p->seq <= r->covered) {
+            write_lost(r);
+        } else {
             return;
         }
-        mark_evaluate(r, p);
-        r->marks_ran++;
-        r->head++;
     }
 }
 
@@ -252,6 +281,7 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
                                        .dbs = init.databases};
     int err = qn_store_create(&r->store, &opts);
     QN_ASSERT(err == QN_OK);
+    r->serving = true;
     r->config.databases = init.databases;
 }
 
@@ -362,6 +392,12 @@ static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct qn_replica *r = ctx;
     r->told(r->ctx, from, bytes);
+}
+
+static void on_need_snapshot(void *ctx, qn_slot_t slot)
+{
+    struct qn_replica *r = ctx;
+    r->need_snapshot(r->ctx, slot);
 }
 
 /* ---- submit -------------------------------------------------------------- */
@@ -482,18 +518,108 @@ bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply)
     return true;
 }
 
+/* ---- snapshots ----------------------------------------------------------- */
+
+bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m)
+{
+    if (!r->serving || !qn_driver_cut(r->driver, &m->resume)) {
+        return false;
+    }
+    m->applied_ms = r->stamp_ms;
+    m->nodes = r->nodes;
+    m->ul_count = qn_driver_ul(r->driver, m->ul, QN_UL_KEPT);
+    m->config = r->config;
+    return true;
+}
+
+void qn_replica_discard(struct qn_replica *r, struct qn_store *store)
+{
+    uint32_t i = 0;
+    while (i < DISCARDS - 1 && r->discard[i] != NULL) {
+        i++;
+    }
+    qn_store_destroy(r->discard[i]); /* NULL, or it comes too fast */
+    r->discard[i] = store;
+    qn_store_flush(store, UINT32_MAX, 0);
+}
+
+/* @return true if there is more to free. */
+static bool discards_turn(struct qn_replica *r)
+{
+    for (uint32_t i = 0; i < DISCARDS; i++) {
+        if (r->discard[i] == NULL) {
+            continue;
+        }
+        if (qn_store_reclaim(r->discard[i], DISCARD_PER_TURN)) {
+            return true;
+        }
+        qn_store_destroy(r->discard[i]);
+        r->discard[i] = NULL;
+    }
+    return false;
+}
+
+/* The run-time options of a snapshot, the others as this replica was started
+ * with. */
+static void config_install(struct qn_replica *r, const struct qn_config *c)
+{
+    char why[QN_CONFIG_WHY_MAX], room[QN_CONFIG_NUMBER_MAX];
+    struct qn_config_option o;
+    for (uint32_t i = 0; qn_config_at(i, &o); i++) {
+        if (o.runtime) {
+            (void)qn_config_start(&r->config, o.name,
+                                  qn_config_value(c, i, room), why, sizeof why);
+        }
+    }
+}
+
+int qn_replica_install(struct qn_replica *r, struct qn_store *store,
+                       const struct qn_snapshot_meta *m, qn_time_t now)
+{
+    int err = qn_driver_install(r->driver, &m->resume, m->ul, m->ul_count, now);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (r->store != NULL) {
+        qn_replica_discard(r, r->store);
+    }
+    struct qn_store_stats st;
+    qn_store_stats(store, &st);
+    r->store = store;
+    r->growths = st.growths;
+    r->stamp_ms = m->applied_ms;
+    config_install(r, &m->config);
+    r->config.databases = m->dbs;
+    if (r->configured != NULL) {
+        r->configured(r->ctx);
+    }
+    const struct qn_session *own = &m->resume.session[r->self];
+    if (own->inc == r->incarnation) {
+        r->covered = QN_MAX(r->covered, own->last);
+    }
+    marks_run(r, m->resume.position);
+    if (!r->serving) {
+        r->serve_at =
+            QN_MAX(m->resume.position, qn_driver_read_index(r->driver));
+    }
+    return QN_OK;
+}
+
 /* ---- the rest ------------------------------------------------------------ */
 
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
 {
     r->now = now;
     qn_driver_turn(r->driver, now, wall_ms);
+    bool more = discards_turn(r);
     if (r->store == NULL) {
-        return false;
+        return more;
     }
+    qn_slot_t applied = qn_driver_applied(r->driver);
+    r->serving = r->serving || applied >= r->serve_at;
     /* Marks that came in behind no write wait for an index only. */
-    marks_run(r, qn_driver_applied(r->driver));
-    return qn_store_reclaim(r->store, RECLAIM_PER_TURN);
+    marks_run(r, applied);
+    return qn_store_reclaim(r->store, RECLAIM_PER_TURN) || more;
 }
 
 int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
@@ -504,8 +630,12 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     }
     int err = QN_ENOMEM;
     r->config = *o->config;
+    r->self = o->driver.self;
+    r->nodes = o->driver.nodes;
+    r->incarnation = o->driver.incarnation[r->self];
     r->told = o->told;
     r->configured = o->configured;
+    r->need_snapshot = o->need_snapshot;
     r->ctx = o->ctx;
     r->random = o->driver.seed;
     r->pending = calloc(PENDING_MAX, sizeof *r->pending);
@@ -520,6 +650,9 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
                                     .applied = on_applied,
                                     .told = on_told,
                                     .ctx = r};
+    if (o->need_snapshot != NULL) {
+        d.service.need_snapshot = on_need_snapshot;
+    }
     err = qn_driver_create(&r->driver, &d);
     if (err == QN_OK && o->founder) {
         err = submit_init(r, o->driver.seed);
@@ -544,6 +677,9 @@ void qn_replica_destroy(struct qn_replica *r)
     }
     qn_driver_destroy(r->driver);
     qn_store_destroy(r->store);
+    for (uint32_t i = 0; i < DISCARDS; i++) {
+        qn_store_destroy(r->discard[i]);
+    }
     qn_buf_free(&r->replies);
     qn_buf_free(&r->head_buf);
     free(r->parts);
@@ -555,7 +691,7 @@ void qn_replica_destroy(struct qn_replica *r)
 
 struct qn_store *qn_replica_store(struct qn_replica *r)
 {
-    return r->store;
+    return r->serving ? r->store : NULL;
 }
 
 const struct qn_config *qn_replica_config(const struct qn_replica *r)

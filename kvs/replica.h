@@ -21,7 +21,9 @@
  * store directly once qn_replica_applied() has reached the index.
  *
  * The first command of a group carries the hash seed and the start
- * configuration; until it is applied there is no store (LOADING).
+ * configuration; until it is applied there is no store (LOADING). A later life,
+ * or one that stood still for too long, gets its state from another replica
+ * (kvs/rejoin.h, qn_replica_install).
  *
  * Threads: one. Nothing blocks.
  */
@@ -33,6 +35,7 @@
 #include "kvs/cmd_clock.h"
 #include "kvs/command.h"
 #include "kvs/config.h"
+#include "kvs/snapshot.h"
 #include "paxos/driver.h"
 
 struct qn_replica;
@@ -52,15 +55,19 @@ struct qn_replica_opts {
     bool founder; /* submits the first command: one node of the group */
     /** A message of another replica's front end (qn_replica_tell). */
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
-    /** A configuration change was applied. */
+    /** A configuration change was applied, or came with a snapshot. */
     void (*configured)(void *ctx);
+    /** The log does not reach back to this slot any more: qn_rejoin_begin.
+     *  Said again while it stays so. NULL: logged. */
+    void (*need_snapshot)(void *ctx, qn_slot_t slot);
     void *ctx;
 };
 
 int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o);
 void qn_replica_destroy(struct qn_replica *r);
 
-/** The store, for reads; NULL until the first command is applied. */
+/** The store, for reads; NULL until the first command is applied, or until
+ *  what a snapshot brought has caught up with what others had shown by then. */
 struct qn_store *qn_replica_store(struct qn_replica *r);
 /** The configuration in force: start values and what was set since. */
 const struct qn_config *qn_replica_config(const struct qn_replica *r);
@@ -88,6 +95,26 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms);
 /** Slots <= it are applied; and the stamp of the last one. */
 qn_slot_t qn_replica_applied(const struct qn_replica *r);
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
+
+/** For a snapshot of the store as it is: fills resume, applied_ms, nodes, ul,
+ *  config. @return false: there is no store, or not between two slots. */
+bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
+
+/**
+ * Go on with the state of a snapshot. The old store is thrown away in steps.
+ * Own writes that lie in it complete with an error that says so: nobody knows
+ * their replies.
+ *
+ * @param store  Taken if QN_OK.
+ * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (between two slots
+ *         only: after a turn), QN_ESTALE (not newer than what is here),
+ *         QN_EINVAL (the utility log disagrees).
+ */
+int qn_replica_install(struct qn_replica *r, struct qn_store *store,
+                       const struct qn_snapshot_meta *m, qn_time_t now);
+
+/** Throw a store away, QN_DISCARD blocks in each turn. Taken. */
+void qn_replica_discard(struct qn_replica *r, struct qn_store *store);
 
 /** Own writes applied so far; of clients only. */
 const struct qn_replica_writes *qn_replica_writes(const struct qn_replica *r);

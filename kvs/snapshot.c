@@ -103,6 +103,7 @@ static size_t put_meta(uint8_t *body, const struct qn_snapshot_meta *m)
 {
     const struct qn_snapshot_fixed f = {
         .stamp_ms = m->resume.stamp_ms,
+        .applied_ms = m->applied_ms,
         .seed = m->seed,
         .keys = m->keys,
         .logical_bytes = m->logical_bytes,

@@ -40,6 +40,7 @@
 /** All but the entries and the stripes. */
 struct qn_snapshot_meta {
     struct qn_resume resume;
+    uint64_t applied_ms;    /* stamp of slot `position` */
     uint32_t nodes;         /* sessions that count */
     uint32_t dbs;           /* databases */
     uint64_t seed;          /* of the store's hash */

@@ -24,7 +24,7 @@ struct qn_snapshot_head {
 
 /** META begins with it; then sessions, utility log, flushes, options. */
 struct qn_snapshot_fixed {
-    uint64_t stamp_ms, seed, keys, logical_bytes;
+    uint64_t stamp_ms, applied_ms, seed, keys, logical_bytes;
     uint32_t nodes, dbs, ul_count, zero;
 };
 

@@ -105,6 +105,7 @@ static int read_meta(struct qn_snapshot_reader *r, struct qn_slice s,
         return refuse(r, "it is of another group");
     }
     m.resume.stamp_ms = f.stamp_ms;
+    m.applied_ms = f.applied_ms;
     m.nodes = f.nodes;
     m.dbs = r->dbs = f.dbs;
     m.seed = f.seed;

@@ -134,6 +134,7 @@ static void meta_make(struct tape *t)
     *m = (struct qn_snapshot_meta){.resume = {.position = f.position,
                                               .stamp_ms = 77,
                                               .session = {{5, 6}, {7, 8}, {9}}},
+                                   .applied_ms = 76,
                                    .nodes = NODES,
                                    .dbs = f.dbs,
                                    .seed = f.seed,
@@ -268,6 +269,7 @@ Test(snapshot, what_is_not_an_entry_travels)
     const struct qn_snapshot_meta *m = &t->got;
     cr_assert_eq(m->resume.position, t->slot);
     cr_assert_eq(m->resume.stamp_ms, 77);
+    cr_assert_eq(m->applied_ms, 76);
     cr_assert_eq(m->resume.session[1].inc, 7);
     cr_assert_eq(m->resume.session[1].last, 8);
     cr_assert_eq(m->seed, 7);

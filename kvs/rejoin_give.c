@@ -1,0 +1,214 @@
+/*
+ * The donor: one gift at a time, from a cut of its store.
+ *
+ * WANT is noted; the cut begins in a turn, between two slots. Each turn makes a
+ * few chunks while fewer than WINDOW of them are on their way; a chunk that the
+ * channel does not take is kept and told again. The cut ends with the last
+ * chunk made, which says so: nothing has to be waited for after that.
+ *
+ * A new WANT of the same joiner replaces the one under way: it has given that
+ * up, or it is a new life. Messages of an older attempt are dropped.
+ */
+#include "kvs/rejoin_internal.h"
+#include "kvs/store_cut.h"
+
+#define HELD_LEAST ((uint64_t)64 << 20) /* bytes of old versions kept */
+
+static struct qn_store *own_store(struct qn_rejoin *r)
+{
+    return r->o.ops.store(r->o.ops.ctx);
+}
+
+void rejoin_give_end(struct qn_rejoin *r)
+{
+    struct rejoin_gift *g = &r->gift;
+    struct qn_store *s = own_store(r);
+    if (g->state == GIFT_UNDER_WAY && s != NULL) {
+        qn_store_cut_end(s);
+    }
+    g->state = GIFT_NONE;
+    g->chunk_len = 0;
+}
+
+static void give_up(struct qn_rejoin *r, enum rejoin_why why)
+{
+    struct rejoin_gift *g = &r->gift;
+    /* If the channel is full the joiner finds out by silence. */
+    (void)rejoin_send(r, g->to, REJOIN_REFUSE, g->attempt, why);
+    rejoin_give_end(r);
+}
+
+static void on_want(struct qn_rejoin *r, qn_node_t from,
+                    const struct rejoin_head *h, qn_time_t now)
+{
+    struct rejoin_gift *g = &r->gift;
+    if (g->state != GIFT_NONE && g->to != from) {
+        (void)rejoin_send(r, from, REJOIN_REFUSE, h->attempt, REJOIN_BUSY);
+        return;
+    }
+    rejoin_give_end(r);
+    g->state = GIFT_WANTED;
+    g->to = from;
+    g->attempt = h->attempt;
+    g->least = h->arg;
+    g->sent = g->taken = 0;
+    g->heard = now;
+    g->late = false;
+}
+
+void rejoin_give_told(struct qn_rejoin *r, qn_node_t from,
+                      const struct rejoin_head *h, qn_time_t now)
+{
+    struct rejoin_gift *g = &r->gift;
+    if (h->kind == REJOIN_WANT) {
+        on_want(r, from, h, now);
+        return;
+    }
+    if (g->state == GIFT_NONE || g->to != from || g->attempt != h->attempt) {
+        return;
+    }
+    if (h->kind == REJOIN_STOP) {
+        rejoin_give_end(r);
+    } else if (h->arg > g->taken && h->arg <= g->sent) {
+        g->taken = h->arg;
+        g->heard = now;
+        g->late = false;
+    }
+}
+
+/* ---- a cut as the source of chunks ---- */
+
+static int cut_peek(void *ctx, struct qn_walked *w)
+{
+    return qn_store_cut_peek(ctx, w);
+}
+
+static void cut_next(void *ctx)
+{
+    qn_store_cut_next(ctx);
+}
+
+static const qn_slot_t *cut_stripes(void *ctx)
+{
+    struct qn_store_cut_facts f;
+    bool active = qn_store_cut_facts(ctx, &f);
+    QN_ASSERT(active); /* peek has just said that all were met */
+    return f.stripe;
+}
+
+/* Begin the cut. @return false: not now, or refused. */
+static bool begin(struct qn_rejoin *r, struct qn_store *s)
+{
+    struct rejoin_gift *g = &r->gift;
+    struct qn_snapshot_meta *m = &g->meta;
+    struct qn_store_stats st;
+    struct qn_store_cut_facts f;
+    if (!r->o.ops.facts(r->o.ops.ctx, m)) {
+        return false;
+    }
+    if (m->resume.position < g->least) {
+        give_up(r, REJOIN_BEHIND);
+        return false;
+    }
+    qn_store_stats(s, &st);
+    uint64_t held_max = QN_MAX(HELD_LEAST, st.logical_bytes / 4);
+    if (qn_store_cut_begin(s, m->resume.position, held_max) != QN_OK) {
+        give_up(r, REJOIN_MEMORY);
+        return false;
+    }
+    qn_store_cut_facts(s, &f);
+    m->dbs = f.dbs;
+    m->seed = f.seed;
+    m->keys = f.keys;
+    m->logical_bytes = f.logical_bytes;
+    memcpy(m->flushed, f.flushed, f.dbs * sizeof f.flushed[0]);
+    qn_snapshot_writer_init(&g->writer, m);
+    g->state = GIFT_UNDER_WAY;
+    return true;
+}
+
+/* Make the next chunk. @return QN_OK: one is to be sent; QN_EAGAIN: later;
+ * others: the gift was given up. */
+static int make(struct qn_rejoin *r, struct qn_store *s)
+{
+    struct rejoin_gift *g = &r->gift;
+    const struct qn_snapshot_source source = {cut_peek, cut_next, cut_stripes,
+                                              s};
+    int err =
+        qn_snapshot_write(&g->writer, &source, g->chunk.bytes, &g->chunk_len);
+    if (err == QN_OK) {
+        g->chunk.head =
+            (struct rejoin_head){.kind = REJOIN_CHUNK, .attempt = g->attempt};
+    } else if (err != QN_EAGAIN) {
+        give_up(r, REJOIN_AGAIN);
+    }
+    return err;
+}
+
+/* @return true: sent. */
+static bool send_chunk(struct qn_rejoin *r)
+{
+    struct rejoin_gift *g = &r->gift;
+    const struct qn_slice bytes = {(const uint8_t *)&g->chunk,
+                                   sizeof g->chunk.head + g->chunk_len};
+    if (r->o.ops.tell(r->o.ops.ctx, g->to, bytes) != QN_OK) {
+        return false;
+    }
+    g->chunk_len = 0;
+    g->sent++;
+    if (g->writer.ended) {
+        g->given++;
+        rejoin_give_end(r);
+    }
+    return true;
+}
+
+/* Give a turn's share. @return when to go on. */
+static qn_time_t give(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
+{
+    struct rejoin_gift *g = &r->gift;
+    for (uint32_t i = 0; i < QN_REJOIN_GIVE; i++) {
+        if (g->sent - g->taken >= QN_REJOIN_WINDOW) {
+            return g->heard + QN_REJOIN_SILENCE; /* or when TAKEN comes */
+        }
+        int err = g->chunk_len != 0 ? QN_OK : make(r, s);
+        if (err != QN_OK) {
+            return err == QN_EAGAIN ? now : QN_TIME_NEVER;
+        }
+        if (!send_chunk(r)) {
+            return now + QN_MS;
+        }
+        if (g->state == GIFT_NONE) {
+            return QN_TIME_NEVER; /* that was the last one */
+        }
+    }
+    return now;
+}
+
+qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
+{
+    struct rejoin_gift *g = &r->gift;
+    if (g->state == GIFT_NONE) {
+        return QN_TIME_NEVER;
+    }
+    struct qn_store *s = own_store(r);
+    if (s == NULL) {
+        give_up(r, REJOIN_LOADING);
+        return QN_TIME_NEVER;
+    }
+    if (g->state == GIFT_WANTED && !begin(r, s)) {
+        return g->state == GIFT_WANTED ? now : QN_TIME_NEVER;
+    }
+    if (!qn_store_cut_active(s)) {
+        give_up(r, REJOIN_AGAIN); /* also when the store is another one now */
+        return QN_TIME_NEVER;
+    }
+    if (rejoin_silent(g->heard, now, &g->late)) {
+        qn_log(QN_LOG_INFO,
+               "replica %u: replica %u takes no more of its snapshot; given up",
+               r->o.self, g->to);
+        rejoin_give_end(r);
+        return QN_TIME_NEVER;
+    }
+    return g->late ? now : give(r, s, now);
+}

@@ -1,0 +1,50 @@
+/*
+ * Rejoining's operations on a real replica.
+ */
+#include "kvs/rejoin.h"
+#include "kvs/replica.h"
+
+static int tell(void *ctx, qn_node_t to, struct qn_slice bytes)
+{
+    return qn_replica_tell(ctx, to, bytes);
+}
+
+static struct qn_store *store(void *ctx)
+{
+    return qn_replica_store(ctx);
+}
+
+static bool facts(void *ctx, struct qn_snapshot_meta *m)
+{
+    return qn_replica_facts(ctx, m);
+}
+
+/* The leader has the most to do. */
+static uint64_t busy(void *ctx)
+{
+    struct qn_driver_status st;
+    qn_driver_status(qn_replica_driver(ctx), &st);
+    return st.leader < QN_NODES_MAX ? UINT64_C(1) << st.leader : 0;
+}
+
+static int install(void *ctx, struct qn_store *s,
+                   const struct qn_snapshot_meta *m, qn_time_t now)
+{
+    return qn_replica_install(ctx, s, m, now);
+}
+
+static void discard(void *ctx, struct qn_store *s)
+{
+    qn_replica_discard(ctx, s);
+}
+
+struct qn_rejoin_ops qn_rejoin_ops_of(struct qn_replica *replica)
+{
+    return (struct qn_rejoin_ops){.tell = tell,
+                                  .store = store,
+                                  .facts = facts,
+                                  .busy = busy,
+                                  .install = install,
+                                  .discard = discard,
+                                  .ctx = replica};
+}
