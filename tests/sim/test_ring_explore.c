@@ -1,7 +1,8 @@
 /*
- * The shared ring under every schedule of a writer that wraps and a reader that
- * is slow: what the reader gets is the batch of that slot, or nothing. And the
- * two ways to get M8 wrong are found.
+ * The shared ring under every schedule of a writer and a reader that is slow:
+ * what the reader gets is the batch of that slot, or nothing. The writer wraps,
+ * grows in the middle of a lap, or uses the ring again in a later tenure. And
+ * the ways to get M6 and M8 wrong are found.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,61 +12,93 @@
 #include "paxos/ring.h"
 #include "tests/support/test.h"
 
-#define SLOTS    2u
+#define SLOTS    4u
 #define CAPACITY 64u
-#define LENGTH   24u /* so that bytes wrap, and two batches fit but not three */
-#define WRITES   4u
+#define LENGTH   16u
+#define MEMORY   512u
 
 enum qn_mutant qn_mutant;
 
+/** What the writer does. */
+struct plan {
+    uint64_t span;      /* bytes of a lap */
+    uint32_t writes;    /* slots 1 .. writes */
+    qn_slot_t lags;     /* first slot that somebody needs until ... */
+    qn_slot_t lags_for; /* ... this one is written */
+    qn_slot_t again;    /* then begin anew here, and write to the end again,
+                           shorter batches; 0: not */
+};
+
 static void *memory;
 static struct qn_ring writer_ring, reader_ring;
-static qn_a64 word; /* slots <= it are decided */
+static struct plan plan;
+static qn_a64 word; /* slots <= it are decided; + 100 in the second tenure */
 
-static void fill(uint8_t *bytes, qn_slot_t slot)
+#define SECOND 100u
+
+/** The length tells the tenures apart. */
+static size_t length(bool second)
 {
-    memset(bytes, (int)(slot * 17), LENGTH);
+    return second ? LENGTH - 6 : LENGTH;
 }
 
 static void setup(void *ctx)
 {
     (void)ctx;
-    const struct qn_ring_opts o = {.slots = SLOTS, .capacity = CAPACITY};
-    memset(memory, 0, qn_ring_bytes(SLOTS, CAPACITY));
+    const struct qn_ring_opts o = {
+        .slots = SLOTS, .capacity = CAPACITY, .span = plan.span};
+    memset(memory, 0, MEMORY);
     qn_ring_open(&writer_ring, memory, &o);
     qn_ring_open(&reader_ring, memory, &o);
     qn_ring_begin(&writer_ring, 1);
     qn_store(&word, 0, QN_SEQ_CST);
 }
 
+static void write_slot(qn_slot_t s, bool second)
+{
+    uint8_t bytes[LENGTH];
+    size_t len = length(second);
+    const struct qn_ring_need need = {
+        .own = s, .all = s <= plan.lags_for ? QN_MIN(plan.lags, s) : s};
+    memset(bytes, (int)(s * 17), len);
+    if (qn_ring_reserve(&writer_ring, len, need) != QN_OK) {
+        qn_sim_fail("no room");
+    }
+    qn_ring_write(&writer_ring, s, (qn_epoch_t)s,
+                  (struct qn_slice){bytes, len});
+}
+
 static void writer(void *ctx)
 {
     (void)ctx;
-    for (qn_slot_t s = 1; s <= WRITES; s++) {
-        uint8_t bytes[LENGTH];
-        fill(bytes, s);
-        if (qn_ring_reserve(&writer_ring, LENGTH,
-                            (struct qn_ring_need){s, s}) != QN_OK) {
-            qn_sim_fail("no room");
-        }
-        qn_ring_write(&writer_ring, s, (qn_epoch_t)s,
-                      (struct qn_slice){bytes, LENGTH});
+    for (qn_slot_t s = 1; s <= plan.writes; s++) {
+        write_slot(s, false);
         qn_store(&word, s, QN_SEQ_CST); /* the decision */
     }
+    if (plan.again == 0) {
+        return;
+    }
+    qn_ring_begin(&writer_ring, plan.again);
+    for (qn_slot_t s = plan.again; s <= plan.writes; s++) {
+        write_slot(s, true); /* copied from elsewhere: as decided before */
+    }
+    qn_store(&word, SECOND + plan.writes, QN_SEQ_CST); /* the take-over */
 }
 
-static void read_slot(qn_slot_t slot)
+/** @param second  The word that the reader has seen is of the second tenure. */
+static void read_slot(qn_slot_t slot, bool second)
 {
     struct qn_blob *b = NULL;
     qn_epoch_t epoch = 0;
-    uint8_t want[LENGTH];
     if (qn_ring_read(&reader_ring, slot, &qn_alloc_malloc, &epoch, &b) !=
         QN_OK) {
         return;
     }
-    fill(want, slot);
-    bool same = b->len == LENGTH && memcmp(b->bytes, want, LENGTH) == 0 &&
-                epoch == slot;
+    bool same = epoch == slot && (b->len == length(true) ||
+                                  (b->len == length(false) && !second));
+    for (uint32_t i = 0; same && i < b->len; i++) {
+        same = b->bytes[i] == (uint8_t)(slot * 17);
+    }
     qn_blob_unref(b);
     if (!same) {
         qn_sim_fail("another batch, or half of one");
@@ -77,11 +110,13 @@ static void reader(void *ctx)
     (void)ctx;
     for (int n = 0; n < 2; n++) {
         qn_slot_t hi = qn_load(&word, QN_ACQUIRE);
+        bool second = hi > SECOND;
+        hi -= second ? SECOND : 0;
         if (hi > 0) {
-            read_slot(hi);
+            read_slot(hi, second);
         }
         if (hi > 1) {
-            read_slot(hi - 1);
+            read_slot(hi - 1, second);
         }
     }
 }
@@ -94,36 +129,75 @@ static const char *both_end(void *ctx)
                : "somebody waits";
 }
 
-static bool clean(enum qn_mutant m, struct qn_explored *out)
+static bool clean(enum qn_mutant m, const struct plan *p,
+                  struct qn_explored *out)
 {
     const struct qn_explore_opts o = {.nodes = 2,
                                       .node = {writer, reader},
                                       .setup = setup,
                                       .check = both_end,
                                       .deviations = 3};
-    memory = aligned_alloc(QN_CACHELINE, 1024);
-    cr_assert_leq(qn_ring_bytes(SLOTS, CAPACITY), 1024);
+    memory = aligned_alloc(QN_CACHELINE, MEMORY);
+    cr_assert_leq(qn_ring_bytes(SLOTS, CAPACITY), MEMORY);
     qn_mutant = m;
+    plan = *p;
     bool good = qn_explore(&o, out);
     free(memory);
     return good;
 }
 
-Test(ring_explore, a_reader_gets_the_slot_or_nothing, .timeout = 120)
+/* A lap holds two batches, and positions are used again at once. */
+static const struct plan wraps = {.span = 2 * LENGTH, .writes = 5};
+/* Slot 3 overwrites 1; 4 would overwrite 2, which somebody needs: it goes
+ * behind the lap before, and 5 behind it; 6 begins anew over 3. */
+static const struct plan grows = {
+    .span = 2 * LENGTH, .writes = 6, .lags = 2, .lags_for = 4};
+/* Slot 2 is written again where 1 lay, 3 over the end of 1 and of 2. */
+static const struct plan twice = {.span = CAPACITY, .writes = 3, .again = 2};
+
+static void expect_clean(const struct plan *p)
 {
     struct qn_explored out;
-    cr_assert(clean(QN_MUTANT_NONE, &out), "%s at %s", out.fault, out.choices);
+    cr_assert(clean(QN_MUTANT_NONE, p, &out), "%s at %s", out.fault,
+              out.choices);
     cr_assert(out.complete);
+}
+
+static void expect_found(enum qn_mutant m, const struct plan *p)
+{
+    struct qn_explored out;
+    cr_assert(!clean(m, p, &out));
+}
+
+Test(ring_explore, a_reader_gets_the_slot_or_nothing, .timeout = 120)
+{
+    expect_clean(&wraps);
+}
+
+Test(ring_explore, also_while_the_ring_grows, .timeout = 120)
+{
+    expect_clean(&grows);
+}
+
+Test(ring_explore, also_while_the_ring_is_used_again, .timeout = 120)
+{
+    expect_clean(&twice);
 }
 
 Test(ring_explore, lo_raised_after_the_write_is_found, .timeout = 120)
 {
-    struct qn_explored out;
-    cr_assert(!clean(QN_MUTANT_RING_LATE, &out));
+    expect_found(QN_MUTANT_RING_LATE, &wraps);
+    expect_found(QN_MUTANT_RING_LATE, &grows);
 }
 
 Test(ring_explore, a_missing_second_look_is_found, .timeout = 120)
 {
-    struct qn_explored out;
-    cr_assert(!clean(QN_MUTANT_RING_NO_LOOK, &out));
+    expect_found(QN_MUTANT_RING_NO_LOOK, &wraps);
+    expect_found(QN_MUTANT_RING_NO_LOOK, &grows);
+    expect_found(QN_MUTANT_RING_NO_LOOK, &twice);
+}
+
+Test(ring_explore, entries_left_of_a_former_tenure_are_found, .timeout = 120)
+{
+    expect_found(QN_MUTANT_RING_TENURE, &twice);
 }

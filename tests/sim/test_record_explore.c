@@ -1,0 +1,87 @@
+/*
+ * The voter's record under every kill: the writer dies in front of any of its
+ * operations, or lives, and the next life finds the record that was finished
+ * last, or the one that was begun last.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/atomic.h"
+#include "core/sim/explore.h"
+#include "paxos/mutant.h"
+#include "paxos/record.h"
+#include "tests/support/test.h"
+
+#define WRITES 4u
+
+enum qn_mutant qn_mutant;
+
+static void *area;
+static struct qn_utility utility;
+static uint32_t finished; /* index of the last vote that qn_record_write took */
+
+static void setup(void *ctx)
+{
+    (void)ctx;
+    static const struct qn_ul_entry log[2] = {{.kind = QN_UL_INIT},
+                                              {.index = 1}};
+    const struct qn_utility_opts o = {.nodes = 3,
+                                      .self_inc = 1,
+                                      .alloc = &qn_alloc_malloc,
+                                      .log = log,
+                                      .count = 2,
+                                      .pause = 1};
+    qn_utility_init(&utility, &o);
+    memset(area, 0, QN_RECORD_BYTES);
+    finished = 0;
+}
+
+static struct qn_vote vote(uint32_t round)
+{
+    return (struct qn_vote){.index = 2, .bal = {round, 0, 1}};
+}
+
+static void writer(void *ctx)
+{
+    (void)ctx;
+    for (uint32_t n = 1; n <= WRITES; n++) {
+        const struct qn_vote v = vote(n);
+        qn_record_write(area, QN_RECORD_BYTES, &v, &utility);
+        finished = n;
+    }
+}
+
+static const char *next_life(void *ctx)
+{
+    (void)ctx;
+    struct qn_ul_entry log[QN_UL_KEPT];
+    struct qn_vote v = {.index = 0};
+    uint32_t count;
+    int rc = qn_record_read(area, QN_RECORD_BYTES, &v, log, QN_UL_KEPT, &count);
+    if (rc == QN_ENOENT) {
+        return finished == 0 ? NULL : "the record is gone";
+    }
+    if (rc != QN_OK || count != 2) {
+        return "the record is damaged";
+    }
+    return v.bal.round == finished || v.bal.round == finished + 1
+               ? NULL
+               : "an older record";
+}
+
+Test(record_explore, a_kill_anywhere_leaves_a_record_that_is_whole,
+     .timeout = 120)
+{
+    const struct qn_explore_opts o = {.nodes = 1,
+                                      .node = {writer},
+                                      .setup = setup,
+                                      .check = next_life,
+                                      .deviations = 4,
+                                      .kills = 1};
+    struct qn_explored out;
+    area = aligned_alloc(QN_CACHELINE, QN_RECORD_BYTES);
+    cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
+    cr_assert(out.complete);
+    cr_assert_gt(out.runs, 4 * WRITES);
+    free(area);
+}
