@@ -24,7 +24,7 @@
 static bool tail_takes(const struct qn_onepaxos *p, const struct qn_group *g)
 {
     const struct qn_leader *l = &p->leader;
-    if (l->head == l->tail) {
+    if (l->head == l->tail || (l->begun && l->tail - l->head == 1)) {
         return false;
     }
     const struct qn_blob *b = l->queue[(l->tail - 1) & l->mask];
@@ -205,6 +205,33 @@ static struct qn_blob *take(struct qn_onepaxos *p)
     return b;
 }
 
+static void stamp(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
+{
+    p->stamp =
+        QN_MUTANT(STAMP_BACK) ? t->wall_ms : QN_MAX(p->stamp, t->wall_ms);
+    qn_batch_set_stamp(b, p->stamp);
+}
+
+/** Memory acceptor: the oldest batch is in the ring but for its entry, or at
+ *  least there is a place for it. A long one takes more than one turn. @return
+ *  false: not now. */
+static bool in_ring(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_leader *l = &p->leader;
+    if (!l->begun && !qn_takeover_make_room(p, t, next_bytes(l))) {
+        return false;
+    }
+    if (l->head == l->tail) {
+        return true; /* nothing but a stamp */
+    }
+    struct qn_blob *b = l->queue[l->head & l->mask];
+    if (!l->begun) {
+        l->begun = true; /* it grows no more */
+        stamp(p, t, b);
+    }
+    return qn_takeover_put(p, b);
+}
+
 /** No ACCEPT is sent unless role == ACTIVE. */
 static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
 {
@@ -212,9 +239,10 @@ static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
     QN_ASSERT(l->role == QN_ACTIVE);
     qn_slot_t slot = l->next;
     l->next += QN_MUTANT(REUSE_SLOT) && slot % 7 == 0 ? 0 : 1;
-    p->stamp =
-        QN_MUTANT(STAMP_BACK) ? t->wall_ms : QN_MAX(p->stamp, t->wall_ms);
-    qn_batch_set_stamp(b, p->stamp);
+    if (!l->begun) {
+        stamp(p, t, b);
+    }
+    l->begun = false;
     bool room = qn_learner_make_room(p, slot);
     QN_ASSERT(room); /* the window is smaller than the ring */
     if (p->shared != NULL) {
@@ -241,9 +269,10 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
     ask_again(p, t);
     while (qn_leader_can_fill(p) && qn_step_room(t) > ROOM_KEPT) {
-        bool room = p->shared == NULL ||
-                    qn_takeover_reserve(p, next_bytes(&p->leader)) == QN_OK;
-        struct qn_blob *b = room ? take(p) : NULL;
+        if (p->shared != NULL && !in_ring(p, t)) {
+            return;
+        }
+        struct qn_blob *b = take(p);
         if (b == NULL) {
             p->retry_at = t->now + p->params.t_gap;
             return;
@@ -267,7 +296,7 @@ void qn_leader_step_down(struct qn_onepaxos *p)
     }
     l->queued = 0;
     l->owed = 0;
-    l->want_stamp = false;
+    l->want_stamp = l->begun = false;
 }
 
 /** A later epoch is promised: deposed. A PREPARE refused by who has promised

@@ -238,6 +238,7 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
     p->applied = position;
     p->learned_hi = QN_MAX(p->learned_hi, position);
     qn_learner_decided(p, p->learned_hi, now);
+    qn_ring_copy_drop(&p->fetch.reading.copy);
     p->fetch = (struct qn_fetch){.transfers = 0, .gap_since = now};
     advance(p, now);
 }

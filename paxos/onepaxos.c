@@ -182,6 +182,7 @@ void qn_onepaxos_fini(struct qn_onepaxos *p)
         qn_blob_unref(o->ring[o->head & o->mask].commands);
     }
     qn_leader_step_down(p);
+    qn_takeover_end(p);
     qn_log_fini(&p->log);
     qn_log_clear(&p->change.incoming, 1);
     qn_log_clear(&p->change.staged, 1);
@@ -439,7 +440,8 @@ static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
     if (turn_pending(p)) {
         qn_time_t at = QN_MAX(p->retry_at, t->now);
         out->deadline = QN_MIN(out->deadline, at);
-        out->again |= tick && at == t->now; /* the outputs were full */
+        /* The outputs were full; a long batch goes on in the next turn. */
+        out->again |= tick && at == t->now && !p->leader.begun;
     }
     QN_ASSERT(p->applied <= p->learned_hi && p->learned_hi <= p->decided_hi);
 }

@@ -52,9 +52,11 @@ struct qn_leader {
     struct qn_blob **queue; /* [mask + 1] batches; the last one still grows */
     uint32_t mask;          /* indices below run free */
     uint32_t head, tail;
-    uint64_t queued;                      /* commands in the queue */
-    uint64_t flying;                      /* bytes of batches in flight */
-    bool want_stamp;                      /* fill a slot even with no command */
+    uint64_t queued; /* commands in the queue */
+    uint64_t flying; /* bytes of batches in flight */
+    bool want_stamp; /* fill a slot even with no command */
+    bool begun; /* memory acceptor: the oldest batch has its stamp, and a part
+                   of it is in the ring */
     struct qn_session seen[QN_NODES_MAX]; /* applied, in the log or queued */
     uint64_t asked; /* mask of origins that were told to send again ... */
     uint64_t owed;  /* ... or will be when the queue has room */
@@ -63,6 +65,13 @@ struct qn_leader {
 /** A FILL in progress to one peer: slots next .. last. */
 struct qn_transfer {
     qn_slot_t next, last;
+};
+
+/** A slot that is copied out of a ring, a part in each step (takeover.c). */
+struct qn_reading {
+    struct qn_ring_copy copy;
+    uint64_t epoch; /* whose owner's ring it is */
+    bool whole;     /* it is a batch */
 };
 
 struct qn_fetch {
@@ -75,7 +84,8 @@ struct qn_fetch {
     bool dropped;        /* one of them because it dropped it */
     uint64_t count;      /* FETCH sent */
     bool need_snapshot;
-    uint64_t transfers; /* mask of peers with a FILL in progress */
+    struct qn_reading reading; /* memory acceptor: of learned_hi + 1 */
+    uint64_t transfers;        /* mask of peers with a FILL in progress */
     struct qn_transfer transfer[QN_NODES_MAX];
 };
 
@@ -106,15 +116,17 @@ struct qn_change {
     uint64_t random;    /* state; of jitter */
     bool fixed;         /* roles never change (opts) */
     /* PREPARING */
-    qn_time_t prepare_at;   /* then again */
-    qn_slot_t first;        /* asked from here on */
-    bool prepared;          /* the acceptor has answered in full ... */
-    qn_slot_t adopt_hi;     /* ... that it accepted so far */
-    qn_slot_t serve_from;   /* ACTIVE: requests once this is applied */
-    qn_epoch_t sk;          /* epoch that is being sealed; NONE */
-    struct qn_log incoming; /* of SEALED, so far */
-    qn_epoch_t copy_epoch;  /* take-over: whose ring is copied; NONE ... */
-    qn_slot_t copy_next;    /* ... and the next slot of it */
+    qn_time_t prepare_at;      /* then again */
+    qn_slot_t first;           /* asked from here on */
+    bool prepared;             /* the acceptor has answered in full ... */
+    qn_slot_t adopt_hi;        /* ... that it accepted so far */
+    qn_slot_t serve_from;      /* ACTIVE: requests once this is applied */
+    qn_epoch_t sk;             /* epoch that is being sealed; NONE */
+    struct qn_log incoming;    /* of SEALED, so far */
+    qn_epoch_t copy_epoch;     /* take-over: whose ring is copied; NONE ... */
+    qn_slot_t copy_next;       /* ... and the next slot of it */
+    struct qn_reading reading; /* that slot ... */
+    bool writing; /* ... of which a part may be in the own ring already */
     /* FROZEN */
     bool refused;        /* the acceptor says that it is none */
     bool freezing;       /* this epoch ends with another acceptor */
@@ -228,7 +240,10 @@ void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
 bool qn_takeover_may(const struct qn_onepaxos *p);
 void qn_takeover_first(struct qn_onepaxos *p);
 bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len);
-int qn_takeover_reserve(struct qn_onepaxos *p, size_t len);
+bool qn_takeover_make_room(struct qn_onepaxos *p, struct qn_step *t,
+                           size_t len);
+bool qn_takeover_put(struct qn_onepaxos *p, const struct qn_blob *batch);
+void qn_takeover_end(struct qn_onepaxos *p);
 bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
                         qn_slot_t slot, struct qn_blob *batch);
 void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t);

@@ -29,6 +29,8 @@ struct qn_params {
     uint64_t queue_bytes;    /* ... or bytes, shared likewise */
     uint32_t ring;           /* RING: slots kept, a power of two */
     uint64_t log_bytes;      /* LOG_BYTES: bytes of batches kept */
+    uint32_t copy_bytes;     /* memory acceptor: bytes that one step copies into
+                                a ring, or out of one; 0: any number */
 };
 
 /*
@@ -61,6 +63,7 @@ static inline struct qn_params qn_params_default(bool own_cores)
         .queue_bytes = 32u << 20,
         .ring = QN_RING,
         .log_bytes = QN_LOG_BYTES,
+        .copy_bytes = 1u << 20,
     };
 }
 

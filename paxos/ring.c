@@ -54,6 +54,10 @@
 #include "core/base/assert.h"
 #include "paxos/mutant.h"
 
+#define ASK_MOST                                                               \
+    (UINT64_C(16) << 20) /* bytes of memory, in one call: 10 ms                \
+                          */
+
 struct entry {
     qn_a64 slot;   /* E */
     qn_a32 tenure; /* E; of the ring when it was written, from 1 */
@@ -225,11 +229,12 @@ bool qn_ring_fits(const struct qn_ring *r, size_t len, struct qn_ring_need need)
 }
 
 /** Memory up to the end of the place, and some more, for it is asked for by
- *  system calls. */
+ *  system calls; but not too much in one turn. */
 static int ask(struct qn_ring *r, const struct qn_ring_place *p)
 {
-    uint64_t bytes = QN_MIN(QN_MAX(p->at + p->len, r->memory + r->o.span),
-                            QN_MAX(p->limit, r->memory));
+    uint64_t bytes = QN_MAX(p->at + p->len, r->memory + r->o.span);
+    bytes = QN_MIN(bytes, QN_MAX(p->limit, r->memory));
+    bytes = QN_MIN(bytes, r->memory + ASK_MOST);
     int rc = r->o.grow(r->o.ctx, qn_ring_bytes(r->o.slots, bytes));
     if (rc == QN_OK) {
         r->memory = bytes;
@@ -242,7 +247,7 @@ int qn_ring_reserve(struct qn_ring *r, size_t len, struct qn_ring_need need)
 {
     struct qn_ring_place p;
     uint64_t most = bound(r, len);
-    r->place.len = 0;
+    r->place = (struct qn_ring_place){.len = 0};
     if (r->refused && len <= r->memory) {
         most = r->memory; /* it is not asked for twice in a lap */
     }
@@ -253,7 +258,7 @@ int qn_ring_reserve(struct qn_ring *r, size_t len, struct qn_ring_need need)
         !choose(r, len, need.all, r->memory, &p)) {
         return QN_ENOMEM;
     }
-    if (p.lo > need.own) {
+    if (p.lo > need.own || p.at + len > r->memory) {
         return QN_EAGAIN;
     }
     r->place = p;
@@ -294,10 +299,11 @@ static void put_entry(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
     qn_store(&e->tenure, r->tenure, QN_RELEASE); /* E */
 }
 
-/** Take the place that was reserved. */
+/** Take the place that was reserved. It may be left again: nothing lies there
+ *  then. */
 static void enter(struct qn_ring *r)
 {
-    const struct qn_ring_place *p = &r->place;
+    struct qn_ring_place *p = &r->place;
     if (p->turn) {
         r->top = r->at;
         r->lap = r->end;
@@ -308,80 +314,114 @@ static void enter(struct qn_ring *r)
     r->at = p->at;
     r->limit = p->limit;
     r->hit = p->hit;
+    p->taken = true;
+    if (!QN_MUTANT(RING_LATE)) {
+        raise_lo(r, p->lo);
+    }
+}
+
+size_t qn_ring_put(struct qn_ring *r, struct qn_slice batch, size_t most)
+{
+    struct qn_ring_place *p = &r->place;
+    QN_ASSERT(batch.len <= p->len && p->done <= batch.len);
+    if (!p->taken) {
+        enter(r);
+    }
+    size_t n = QN_MIN(most, batch.len - p->done);
+    if (n != 0) { /* announced elsewhere */
+        qn_copy_out(bytes_of(r) + r->at + p->done, batch.data + p->done, n);
+    }
+    p->done += n;
+    return batch.len - p->done;
 }
 
 void qn_ring_write(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
                    struct qn_slice batch)
 {
-    qn_slot_t lo = r->place.lo;
-    QN_ASSERT(slot == r->end && batch.len <= r->place.len);
-    enter(r);
-    if (!QN_MUTANT(RING_LATE)) {
-        raise_lo(r, lo);
-    }
-    qn_copy_out(bytes_of(r) + r->at, batch.data, batch.len); /* as announced */
+    QN_ASSERT(slot == r->end);
+    (void)qn_ring_put(r, batch, batch.len);
     put_entry(r, slot, epoch, batch.len);
     if (QN_MUTANT(RING_LATE)) {
-        raise_lo(r, lo);
+        raise_lo(r, r->place.lo);
     }
     r->at += batch.len;
     r->longest = QN_MAX(r->longest, batch.len);
     r->end = slot + 1;
-    r->place.len = 0;
+    r->place = (struct qn_ring_place){.len = 0};
 }
 
 /* ---- readers ---- */
 
-/** What an entry says, in the reader's own memory. */
-struct found {
-    uint32_t tenure, at, len, epoch;
-};
-
 /** @return true: the entry of `slot`, within bounds. */
-static bool find(const struct qn_ring *r, qn_slot_t slot, struct found *f)
+static bool find(const struct qn_ring *r, qn_slot_t slot,
+                 struct qn_ring_copy *c)
 {
     const struct entry *e = entry_of(r, slot);
-    f->tenure = qn_load(&r->shared->tenure, QN_ACQUIRE); /* R: before */
+    c->tenure = qn_load(&r->shared->tenure, QN_ACQUIRE); /* R: before */
     if (qn_ring_lo(r) > slot ||
-        qn_load(&e->tenure, QN_ACQUIRE) != f->tenure || /* E */
+        qn_load(&e->tenure, QN_ACQUIRE) != c->tenure || /* E */
         qn_load(&e->slot, QN_ACQUIRE) != slot) {        /* E */
         return false;
     }
-    f->at = qn_load(&e->at, QN_RELAXED); /* E, all three */
-    f->len = qn_load(&e->len, QN_RELAXED);
-    f->epoch = qn_load(&e->epoch, QN_RELAXED);
-    return f->tenure != 0 && (uint64_t)f->at + f->len <= r->o.capacity;
+    c->at = qn_load(&e->at, QN_RELAXED); /* E, all three */
+    c->len = qn_load(&e->len, QN_RELAXED);
+    c->epoch = qn_load(&e->epoch, QN_RELAXED);
+    return c->tenure != 0 && (uint64_t)c->at + c->len <= r->o.capacity;
 }
 
 /** The second look. */
-static bool still_kept(const struct qn_ring *r, qn_slot_t slot,
-                       const struct found *f)
+static bool still_kept(const struct qn_ring *r, const struct qn_ring_copy *c)
 {
     qn_fence(QN_ACQUIRE); /* R: after the bytes */
     return QN_MUTANT(RING_NO_LOOK) ||
-           (qn_load(&r->shared->lo, QN_RELAXED) <= slot && /* R */
-            qn_load(&r->shared->tenure, QN_RELAXED) == f->tenure);
+           (qn_load(&r->shared->lo, QN_RELAXED) <= c->slot && /* R */
+            qn_load(&r->shared->tenure, QN_RELAXED) == c->tenure);
+}
+
+int qn_ring_read_begin(const struct qn_ring *r, qn_slot_t slot,
+                       const struct qn_alloc *a, struct qn_ring_copy *c)
+{
+    *c = (struct qn_ring_copy){.slot = slot};
+    if (!find(r, slot, c)) {
+        return QN_EAGAIN;
+    }
+    c->batch = qn_blob_create(a, c->len);
+    return c->batch != NULL ? QN_OK : QN_ENOMEM;
+}
+
+int64_t qn_ring_read_some(const struct qn_ring *r, struct qn_ring_copy *c,
+                          size_t most)
+{
+    struct qn_blob *b = c->batch;
+    size_t n = QN_MIN(most, (size_t)(c->len - b->len));
+    qn_copy_in(b->bytes + b->len, bytes_of(r) + c->at + b->len,
+               n); /* validated by R */
+    b->len += (uint32_t)n;
+    if (!still_kept(r, c)) {
+        qn_ring_copy_drop(c);
+        return QN_EAGAIN;
+    }
+    return c->len - b->len;
+}
+
+void qn_ring_copy_drop(struct qn_ring_copy *c)
+{
+    qn_blob_unref(c->batch);
+    c->batch = NULL;
 }
 
 int qn_ring_read(const struct qn_ring *r, qn_slot_t slot,
                  const struct qn_alloc *a, qn_epoch_t *epoch,
                  struct qn_blob **out)
 {
-    struct found f;
-    if (!find(r, slot, &f)) {
-        return QN_EAGAIN;
+    struct qn_ring_copy c;
+    int rc = qn_ring_read_begin(r, slot, a, &c);
+    if (rc == QN_OK && qn_ring_read_some(r, &c, SIZE_MAX) < 0) {
+        rc = QN_EAGAIN;
     }
-    struct qn_blob *b = qn_blob_create(a, f.len);
-    if (b == NULL) {
-        return QN_ENOMEM;
+    if (rc == QN_OK) {
+        *epoch = c.epoch;
+        *out = c.batch;
     }
-    qn_copy_in(b->bytes, bytes_of(r) + f.at, f.len); /* validated by R */
-    b->len = f.len;
-    if (!still_kept(r, slot, &f)) {
-        qn_blob_unref(b);
-        return QN_EAGAIN;
-    }
-    *epoch = f.epoch;
-    *out = b;
-    return QN_OK;
+    return rc;
 }

@@ -32,9 +32,9 @@
  * that is longer by itself. The next lap begins short again if little is
  * behind. Memory that was asked for stays.
  *
- * | concurrently | reserve, write, begin | read |
+ * | concurrently | reserve, put, write, begin | read |
  * |---|---|---|
- * | reserve, write, begin | same thread | free |
+ * | reserve, put, write, begin | same thread | free |
  * | read | free | free |
  *
  * Reading is wait-free and may fail; writing is wait-free but for `grow`.
@@ -71,8 +71,9 @@ struct qn_ring_opts {
 struct qn_ring_place {
     uint64_t at, limit; /* position; end of the lap */
     qn_slot_t hit, lo;  /* as in the ring, after the write */
-    size_t len;
-    bool turn; /* it begins a lap */
+    size_t len, done;   /* bytes; of them written */
+    bool turn;          /* it begins a lap */
+    bool taken;         /* something may be written there already */
 };
 
 /** One process' view of a ring; the writer's knows more. Private. */
@@ -124,19 +125,52 @@ bool qn_ring_fits(const struct qn_ring *r, size_t len,
  */
 int qn_ring_reserve(struct qn_ring *r, size_t len, struct qn_ring_need need);
 
-/** Writer: put slot `end`; then `end` is behind it. It is not announced by
- *  this: a reader must know from elsewhere, by an acquire of what the writer
- *  released afterwards, that it is there. */
+/** Writer: the next bytes of a batch, at most `most`, to the place that was
+ *  reserved for it, in advance of qn_ring_write: for a batch too long to be
+ *  copied in one turn. It may be given up: reserve again.
+ *  @return bytes that are still missing. */
+size_t qn_ring_put(struct qn_ring *r, struct qn_slice batch, size_t most);
+
+/** Writer: put slot `end`, what is missing of its bytes included; then `end` is
+ *  behind it. It is not announced by this: a reader must know from elsewhere,
+ * by an acquire of what the writer released afterwards, that it is there. */
 void qn_ring_write(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
                    struct qn_slice batch);
 
+/** A copy that a reader makes, in as many turns as it likes. */
+struct qn_ring_copy {
+    qn_slot_t slot;
+    qn_epoch_t epoch;      /* in which it was written */
+    struct qn_blob *batch; /* one reference; NULL: no copy is being made */
+    uint32_t tenure, at, len;
+};
+
 /**
- * Reader: a copy of the batch of `slot`, which was announced.
+ * Reader: begin to copy the batch of `slot`, which was announced.
+ *
+ * @param c  Filled; without a batch before.
+ * @return QN_OK; QN_EAGAIN: the ring does not keep it any more, or what lies
+ *         there is not it; QN_ENOMEM. Then there is no copy.
+ */
+int qn_ring_read_begin(const struct qn_ring *r, qn_slot_t slot,
+                       const struct qn_alloc *a, struct qn_ring_copy *c);
+
+/** Reader: the next bytes, at most `most` > 0, of the same ring.
+ *  @return bytes that are still missing; 0: c->batch is whole, and the
+ *          caller's. QN_EAGAIN: the ring does not keep it any more; there is no
+ *          copy then. */
+int64_t qn_ring_read_some(const struct qn_ring *r, struct qn_ring_copy *c,
+                          size_t most);
+
+/** Give a copy up, if there is one. */
+void qn_ring_copy_drop(struct qn_ring_copy *c);
+
+/**
+ * Reader: begin and copy everything.
  *
  * @param epoch  Filled: in which it was written.
  * @param out    Filled: one reference.
- * @return QN_OK; QN_EAGAIN: the ring does not keep it any more, or what lies
- *         there is not it; QN_ENOMEM.
+ * @return As qn_ring_read_begin.
  */
 int qn_ring_read(const struct qn_ring *r, qn_slot_t slot,
                  const struct qn_alloc *a, qn_epoch_t *epoch,

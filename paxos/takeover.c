@@ -37,18 +37,52 @@ static const struct qn_ring *ring_of(const struct qn_onepaxos *p,
                : s->ring(s->ctx, e->leader, e->leader_inc);
 }
 
-/** Read slot `s` of `r`; what is there is a batch. @return QN_OK, QN_EAGAIN,
- *  QN_ENOMEM. */
-static int read_slot(const struct qn_onepaxos *p, const struct qn_ring *r,
-                     qn_slot_t s, qn_epoch_t *epoch, struct qn_blob **b)
+/** Bytes that one step may copy. */
+static size_t step_bytes(const struct qn_onepaxos *p)
 {
-    int rc = qn_ring_read(r, s, p->alloc, epoch, b);
-    if (rc == QN_OK &&
-        qn_batch_check((struct qn_slice){(*b)->bytes, (*b)->len}) != QN_OK) {
-        qn_blob_unref(*b); /* damaged */
-        rc = QN_EAGAIN;
+    return p->params.copy_bytes != 0 ? p->params.copy_bytes : SIZE_MAX;
+}
+
+static void stop_reading(struct qn_reading *x)
+{
+    qn_ring_copy_drop(&x->copy);
+    x->whole = false;
+}
+
+/** Go on to read slot `s` of `r`, the ring of `epoch`'s owner, with at most
+ *  *budget bytes. @return > 0: more to come; 0: x->copy.batch is that batch;
+ *  QN_EAGAIN: what is there is none; QN_ENOMEM. */
+static int64_t read_slot(const struct qn_onepaxos *p, const struct qn_ring *r,
+                         uint64_t epoch, qn_slot_t s, struct qn_reading *x,
+                         size_t *budget)
+{
+    struct qn_ring_copy *c = &x->copy;
+    if (c->batch != NULL && (c->slot != s || x->epoch != epoch)) {
+        stop_reading(x);
     }
-    return rc;
+    if (x->whole) {
+        return 0;
+    }
+    int rc = QN_OK;
+    if (c->batch == NULL) {
+        rc = qn_ring_read_begin(r, s, p->alloc, c);
+        x->epoch = epoch;
+    }
+    if (rc != QN_OK) {
+        return rc;
+    }
+    uint32_t before = c->batch->len;
+    int64_t left = qn_ring_read_some(r, c, *budget);
+    if (left == 0) {
+        *budget -= c->batch->len - before;
+        x->whole = qn_batch_check((struct qn_slice){c->batch->bytes,
+                                                    c->batch->len}) == QN_OK;
+        if (!x->whole) {
+            stop_reading(x); /* damaged */
+            return QN_EAGAIN;
+        }
+    }
+    return left;
 }
 
 /** The word names an epoch that this node has not heard of: somebody knows. */
@@ -95,10 +129,27 @@ bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len)
            qn_ring_fits(&p->shared->own, len, need_of(p));
 }
 
-/** Make that room. @return QN_OK; QN_EAGAIN, QN_ENOMEM: it must wait. */
-int qn_takeover_reserve(struct qn_onepaxos *p, size_t len)
+/** Make that room. @return false: it must wait. */
+bool qn_takeover_make_room(struct qn_onepaxos *p, struct qn_step *t, size_t len)
 {
-    return qn_ring_reserve(&p->shared->own, len, need_of(p));
+    int rc = qn_ring_reserve(&p->shared->own, len, need_of(p));
+    p->retry_at = rc == QN_OK ? p->retry_at : t->now + p->params.t_gap;
+    return rc == QN_OK;
+}
+
+/** Write a part of the batch that there is room for. @return true: all of it is
+ *  in the ring. */
+bool qn_takeover_put(struct qn_onepaxos *p, const struct qn_blob *batch)
+{
+    struct qn_slice bytes = {batch->bytes, batch->len};
+    return qn_ring_put(&p->shared->own, bytes, step_bytes(p)) == 0;
+}
+
+/** The machine ends: give back what is held here. */
+void qn_takeover_end(struct qn_onepaxos *p)
+{
+    stop_reading(&p->change.reading);
+    stop_reading(&p->fetch.reading);
 }
 
 /** Leader: decide `slot`, for which there is room. Takes the reference.
@@ -143,6 +194,8 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
     struct qn_change *c = &p->change;
     struct qn_ring *own = &p->shared->own;
     c->copy_next = w.hi + 1;
+    c->writing = false;
+    stop_reading(&c->reading);
     if (old != own) {
         qn_slot_t lo = QN_MAX(qn_ring_lo(old), own->lo);
         if (lo > p->applied + 1 && !QN_MUTANT(TAKE_BEHIND)) {
@@ -158,46 +211,47 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
     return true;
 }
 
-/** Slot copy_next. @return as read_slot; QN_ENOMEM also: it must wait. */
-static int copy_one(struct qn_onepaxos *p, struct qn_step *t,
-                    const struct qn_ring *old)
+/** Slot copy_next is read: into the own ring, as much as fits into a step.
+ *  @return > 0: more to come; 0: done; QN_ENOMEM: it must wait. */
+static int64_t write_slot(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_change *c = &p->change;
-    struct qn_blob *b = NULL;
-    qn_epoch_t epoch = 0;
-    int rc = read_slot(p, old, c->copy_next, &epoch, &b);
-    if (rc != QN_OK) {
-        return rc;
-    }
+    struct qn_ring *own = &p->shared->own;
+    struct qn_blob *b = c->reading.copy.batch;
+    struct qn_slice bytes = {b->bytes, b->len};
     if (c->copy_next > p->learned_hi && qn_learner_make_room(p, c->copy_next)) {
         qn_learner_settle(p, t, c->copy_next, b); /* it is decided */
     }
-    rc = qn_takeover_reserve(p, b->len);
-    if (rc == QN_OK) {
-        qn_ring_write(&p->shared->own, c->copy_next++, epoch,
-                      (struct qn_slice){b->bytes, b->len});
+    if (!c->writing && qn_ring_reserve(own, b->len, need_of(p)) != QN_OK) {
+        return QN_ENOMEM;
     }
-    qn_blob_unref(b);
-    return rc == QN_OK ? QN_OK : QN_ENOMEM;
+    c->writing = true;
+    if (!qn_takeover_put(p, b)) {
+        return 1;
+    }
+    qn_ring_write(own, c->copy_next++, c->reading.copy.epoch, bytes);
+    c->writing = false;
+    stop_reading(&c->reading);
+    return 0;
 }
 
-/** Slots copy_next .. hi, so many as fit into this step. @return false: from
+/** Slots copy_next .. w.hi, so many as fit into this step. @return false: from
  *  the top. */
 static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
-                      const struct qn_ring *old, qn_slot_t hi)
+                      const struct qn_ring *old, struct qn_word w)
 {
     struct qn_change *c = &p->change;
-    for (uint32_t n = 0; n < COPIES && c->copy_next <= hi; n++) {
-        int rc = copy_one(p, t, old);
-        if (rc == QN_ENOMEM) {
-            c->prepare_at = t->now + p->params.t_gap;
-            return true;
-        }
-        if (rc != QN_OK) {
-            return false;
-        }
+    size_t budget = step_bytes(p);
+    int64_t rc = 0;
+    for (uint32_t n = 0;
+         n < COPIES && c->copy_next <= w.hi && rc == 0 && budget != 0; n++) {
+        rc = read_slot(p, old, w.epoch, c->copy_next, &c->reading, &budget);
+        rc = rc == 0 ? write_slot(p, t) : rc;
     }
-    return true;
+    if (rc == QN_ENOMEM) {
+        c->prepare_at = t->now + p->params.t_gap;
+    }
+    return rc != QN_EAGAIN;
 }
 
 /** Everything is copied: the word says whether it still is. */
@@ -238,7 +292,7 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
     if (c->copy_epoch != w.epoch && !begin_copy(p, t, old, w)) {
         return;
     }
-    if (old != &p->shared->own && !copy_some(p, t, old, w.hi)) {
+    if (old != &p->shared->own && !copy_some(p, t, old, w)) {
         c->copy_epoch = QN_EPOCH_NONE;
         return;
     }
@@ -251,28 +305,36 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
 
 /* ---------------------------------------------------------------- turn -- */
 
-/** Read missing slots from the ring. @return true: at least one was read. */
+/** Read missing slots from the ring, so much as fits into this step. @return
+ *  true: something was read. */
 bool qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_word w = qn_shared_word(p->shared);
     const struct qn_ring *r = ring_of(p, w);
-    qn_slot_t before = p->learned_hi;
+    struct qn_reading *x = &p->fetch.reading;
+    size_t budget = step_bytes(p);
+    int64_t rc = 0;
+    uint32_t n = 0;
     qn_learner_decided(p, w.hi, t->now);
     if (r == NULL) {
         behind(p, t);
+        return false;
     }
-    for (uint32_t n = 0; n < COPIES && r != NULL && p->learned_hi < w.hi; n++) {
-        struct qn_blob *b = NULL;
-        qn_epoch_t epoch;
+    for (; n < COPIES && rc == 0 && budget != 0 && p->learned_hi < w.hi; n++) {
         qn_slot_t s = p->learned_hi + 1;
-        if (!qn_learner_make_room(p, s) ||
-            read_slot(p, r, s, &epoch, &b) != QN_OK) {
+        if (!qn_learner_make_room(p, s)) {
             break;
         }
-        qn_learner_settle(p, t, s, b);
-        qn_blob_unref(b);
+        rc = read_slot(p, r, w.epoch, s, x, &budget);
+        if (rc == 0) {
+            qn_learner_settle(p, t, s, x->copy.batch);
+            stop_reading(x);
+        }
     }
-    return p->learned_hi != before;
+    if (rc > 0) { /* the rest of it in the next turn */
+        p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
+    }
+    return n > (rc < 0 ? 1u : 0u);
 }
 
 /** Once per TICK. */
@@ -280,5 +342,11 @@ void qn_takeover_check(struct qn_onepaxos *p, struct qn_step *t)
 {
     if (p->leader.role == QN_PREPARING && t->now >= p->change.prepare_at) {
         take_over(p, t);
+    }
+    if (p->leader.role != QN_PREPARING) {
+        stop_reading(&p->change.reading);
+    }
+    if (p->fetch.reading.copy.slot <= p->learned_hi) {
+        stop_reading(&p->fetch.reading); /* it came another way */
     }
 }

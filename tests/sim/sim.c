@@ -411,7 +411,8 @@ static void params(struct sim *s)
     c->ring_slots = has(s, FAULT_SMALL) ? 16 : 8192;
     c->ring_bytes = has(s, FAULT_SMALL) ? 1u << 16 : 1u << 22;
     c->ring_span = has(s, FAULT_SMALL) ? 64u << cluster_random(c, 8) : 1u << 14;
-    c->ring_keep = c->ring_bytes / 4;
+    c->ring_keep = has(s, FAULT_SMALL) ? c->ring_bytes / 4 : c->ring_bytes;
+    c->params.copy_bytes = chance(s, 50) ? 100 : 0;
     c->piece_bytes = has(s, FAULT_PIECES) ? 128 : 0;
     c->out_of_memory = has(s, FAULT_MEMORY) ? 50 : 0;
     s->load = (uint32_t)cluster_random(c, 12);
@@ -452,6 +453,7 @@ void sim_run(uint64_t seed, const char *program)
     heal(s);
     for (qn_node_t i = 0; i < c->nodes; i++) {
         uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL;
+        may |= c->in_memory ? 1u << FAULT_MEMORY : 0; /* it cannot grow */
         if (c->member[i].need_snapshot && (s->faults & may) == 0) {
             cluster_fail(c, "node %u needs a snapshot within the bounds", i);
         }

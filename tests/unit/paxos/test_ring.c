@@ -30,6 +30,12 @@ static int grow(void *ctx, uint64_t bytes)
     return QN_OK;
 }
 
+static int grow_big(void *ctx, uint64_t bytes)
+{
+    (void)ctx, (void)bytes;
+    return QN_OK;
+}
+
 static void setup(void)
 {
     size_t bytes = qn_align_up(qn_ring_bytes(SLOTS, CAPACITY), QN_CACHELINE);
@@ -312,6 +318,77 @@ RING(the_place_that_is_reserved_last_counts)
     put_now(54);
     cr_assert(has(1, 10) && has(2, 54));
     cr_assert_eq(w.limit, SPAN);
+}
+
+/* ---- in parts ---- */
+
+RING(a_batch_may_be_written_and_read_in_parts)
+{
+    struct qn_ring_copy c;
+    uint8_t bytes[50];
+    for (int i = 0; i < 50; i++) {
+        bytes[i] = (uint8_t)i;
+    }
+    const struct qn_slice batch = {bytes, sizeof bytes};
+    cr_assert_eq(qn_ring_reserve(&w, 50, (struct qn_ring_need){1, 1}), QN_OK);
+    cr_assert_eq(qn_ring_put(&w, batch, 20), 30);
+    cr_assert_eq(qn_ring_put(&w, batch, 20), 10);
+    cr_assert_eq(qn_ring_read_begin(&r, 1, &qn_alloc_malloc, &c), QN_EAGAIN);
+    qn_ring_write(&w, 1, 7, batch);
+    cr_assert_eq(qn_ring_read_begin(&r, 1, &qn_alloc_malloc, &c), QN_OK);
+    cr_assert_eq(qn_ring_read_some(&r, &c, 49), 1);
+    cr_assert_eq(qn_ring_read_some(&r, &c, 49), 0);
+    cr_assert_eq(c.epoch, 7);
+    cr_assert_eq(memcmp(c.batch->bytes, bytes, sizeof bytes), 0);
+    qn_ring_copy_drop(&c);
+}
+
+RING(a_copy_of_what_is_overwritten_meanwhile_is_void)
+{
+    struct qn_ring_copy c;
+    put_now(50);
+    cr_assert_eq(qn_ring_read_begin(&r, 1, &qn_alloc_malloc, &c), QN_OK);
+    cr_assert_eq(qn_ring_read_some(&r, &c, 20), 30);
+    put_now(50);
+    cr_assert_eq(qn_ring_read_some(&r, &c, 20), QN_EAGAIN);
+    cr_assert_null(c.batch);
+}
+
+/* A leader that is deposed in the middle, and leads again: its ring is sound.
+ * The place was at the beginning of a lap. */
+RING(a_batch_that_was_begun_may_be_given_up)
+{
+    uint8_t bytes[30] = {0};
+    for (int i = 0; i < 5; i++) {
+        put_now(20); /* positions 0, 20, 40, 0, 20 */
+    }
+    keeps(3, 20);
+    const struct qn_ring_need need = {.own = 6, .all = 6};
+    cr_assert_eq(qn_ring_reserve(&w, 30, need), QN_OK);
+    cr_assert_eq(qn_ring_put(&w, (struct qn_slice){bytes, 30}, 10), 20);
+    keeps(6, 20); /* 4 and 5 lay there, and all before goes */
+    for (int i = 0; i < 9; i++) {
+        put_now(20);
+        keeps(QN_MAX(w.end - 3, (qn_slot_t)6), 20);
+    }
+}
+
+RING(much_memory_is_asked_for_in_steps)
+{
+    const size_t len = 40u << 20;
+    const struct qn_ring_opts o = {
+        .slots = SLOTS, .capacity = len, .span = SPAN, .grow = grow_big};
+    struct qn_ring big;
+    qn_ring_open(&big, memory, &o); /* nothing is written */
+    const struct qn_ring_need need = {.own = 1, .all = 1};
+    uint32_t waits = 0;
+    int rc;
+    while ((rc = qn_ring_reserve(&big, len, need)) == QN_EAGAIN) {
+        cr_assert(qn_ring_fits(&big, len, need));
+        waits++;
+    }
+    cr_assert_eq(rc, QN_OK);
+    cr_assert_eq(waits, 2u);
 }
 
 /* ---- at random, against a plain model ---- */
