@@ -26,6 +26,8 @@ static const struct row table[] = {
      "a server that stands still: what open and closed loops say"},
     {"verify", qn_verify_command,
      "judge recorded histories: are they linearizable?"},
+    {"events", qn_events_command,
+     "what replicas recorded: roles, deaths, elections, stalls"},
     {NULL, NULL, NULL}, /* end */
 };
 

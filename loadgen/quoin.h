@@ -16,5 +16,6 @@ qn_subcommand_fn qn_bench_channel;  /* bench_channel.c */
 qn_subcommand_fn qn_bench_store;    /* bench_store.c */
 qn_subcommand_fn qn_bench_stall;    /* bench_stall.c */
 qn_subcommand_fn qn_verify_command; /* verify_command.c */
+qn_subcommand_fn qn_events_command; /* events_command.c */
 
 #endif
