@@ -63,6 +63,9 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
 static void out_need_snapshot(struct qn_driver *d, qn_slot_t slot)
 {
     const struct qn_service *s = &d->o.service;
+    if (!d->need_snapshot) {
+        qn_driver_note(d, QN_EVENT_NEED_SNAPSHOT, d->o.self, slot, 0);
+    }
     if (s->need_snapshot != NULL) {
         s->need_snapshot(s->ctx, slot);
     } else if (!d->need_snapshot) {
@@ -73,8 +76,19 @@ static void out_need_snapshot(struct qn_driver *d, qn_slot_t slot)
     d->need_snapshot = true;
 }
 
+/* An election, or something like it: told before it is done. */
+static void out_note(struct qn_driver *d, const struct qn_out *o)
+{
+    bool all = o->kind == QN_OUT_SEND_ALL;
+    if ((all || o->kind == QN_OUT_SEND) && qn_driver_notable(&o->msg)) {
+        qn_driver_note_msg(d, QN_EVENT_SENT, all ? QN_EVENT_ALL : o->to,
+                           &o->msg);
+    }
+}
+
 static void out_execute(struct qn_driver *d, const struct qn_out *o)
 {
+    out_note(d, o);
     switch (o->kind) {
     case QN_OUT_SEND:
         qn_driver_send(d, o->to, &o->msg);
@@ -111,6 +125,10 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     }
     if (qn_utility_len(qn_onepaxos_utility(d->machine)) != d->ul_len) {
         qn_driver_roles(d);
+    }
+    enum qn_role role = qn_onepaxos_role(d->machine);
+    if (role != d->noted.role) {
+        qn_driver_note_role(d, role);
     }
     for (uint32_t i = 0; i < d->out.count; i++) {
         out_execute(d, &d->out.out[i]);
@@ -234,6 +252,7 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     if (d->context != NULL) {
         d->tree_waits = qn_driver_tree_flush(d);
     }
+    qn_driver_note_turn(d);
     if (d->did && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
         d->beat_at = now + QN_BEAT_EVERY;
     }

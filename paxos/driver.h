@@ -42,6 +42,7 @@
 #include "core/node.h"
 #include "core/place/outbox.h"
 #include "core/qp.h"
+#include "paxos/event.h"
 #include "paxos/onepaxos.h"
 
 /** One decided command, as given to `apply`. */
@@ -116,10 +117,11 @@ struct qn_driver_opts {
                      which outlives the process. NULL: none; then no life may
                      follow this one */
     size_t record_bytes;
-    bool first;     /* the group begins with this life. Else it is a later life
-                       of its id, and `record` says what it voted for */
-    bool fixed;     /* roles never change: node 0 leads, node 1 accepts. All say
-                       the same. `memory`, `record` and `first` are ignored */
+    bool first; /* the group begins with this life. Else it is a later life
+                   of its id, and `record` says what it voted for */
+    bool fixed; /* roles never change: node 0 leads, node 1 accepts. All say
+                   the same. `memory`, `record` and `first` are ignored */
+    struct qn_events *events; /* flight recorder, kept; NULL: none */
     bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
     uint64_t seed;  /* of everything random inside */
     qn_time_t now;  /* ns */

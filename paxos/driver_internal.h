@@ -13,6 +13,7 @@
  *     driver_bound.c   positions that others say: the read index, the peers'
  *     driver_send.c    queues, pieces, broadcast
  *     driver_recv.c    direct lanes, the tree
+ *     driver_events.c  what the flight recorder is told
  */
 
 #include "core/group/group.h"
@@ -52,6 +53,14 @@ struct qn_driver_peer {
     qn_slot_t applied, learned; /* as it said last */
     const struct qn_outbox_state *state;
     struct qn_driver_life life; /* the newest one known */
+};
+
+/** What the flight recorder was told last. */
+struct qn_driver_noted {
+    enum qn_role role;
+    uint64_t left_behind;
+    qn_slot_t applied;
+    qn_time_t since; /* own commands wait, and `applied` stands; 0: not so */
 };
 
 struct qn_driver {
@@ -96,6 +105,7 @@ struct qn_driver {
     bool tree_waits; /* the tree has something to send and no room */
     uint64_t batches, commands;
     uint64_t steps; /* that changed something: what was refused may fit now */
+    struct qn_driver_noted noted;
     struct qn_step_out out; /* of the current step; large, so not on stack */
 };
 
@@ -197,5 +207,41 @@ bool qn_driver_receive(struct qn_driver *d, qn_node_t from);
 
 /** A message came down the tree; `ctx` is the driver. */
 void qn_driver_deliver(void *ctx, const void *bytes, size_t len);
+
+/* ---- driver_events.c ----------------------------------------------------- */
+
+/** Messages that are noted: those of elections and take-overs, and FETCH. */
+#define QN_DRIVER_NOTABLE                                                      \
+    (~(UINT64_C(1) << QN_MSG_REQUEST | UINT64_C(1) << QN_MSG_ACCEPT |          \
+       UINT64_C(1) << QN_MSG_LEARN | UINT64_C(1) << QN_MSG_ACCEPTED |          \
+       UINT64_C(1) << QN_MSG_FILL | UINT64_C(1) << QN_MSG_SNAP |               \
+       UINT64_C(1) << QN_MSG_BEAT))
+
+static inline bool qn_driver_notable(const struct qn_msg *m)
+{
+    return (QN_DRIVER_NOTABLE >> m->kind & 1) != 0;
+}
+
+/** Note an event: whom it concerns, a position, what `a` is (paxos/event.h). */
+void qn_driver_note(struct qn_driver *d, enum qn_event_kind kind,
+                    qn_node_t node, qn_slot_t slot, uint64_t a);
+
+/** SENT or GOT. */
+void qn_driver_note_msg(struct qn_driver *d, enum qn_event_kind kind,
+                        qn_node_t peer, const struct qn_msg *m);
+
+void qn_driver_note_vote(struct qn_driver *d, const struct qn_vote *v);
+
+/** d->cfg has changed. */
+void qn_driver_note_epoch(struct qn_driver *d);
+
+/** d->suspected has changed from `before`. */
+void qn_driver_note_suspects(struct qn_driver *d, uint64_t before);
+
+/** The machine's role differs from d->noted.role. */
+void qn_driver_note_role(struct qn_driver *d, enum qn_role role);
+
+/** The end of a turn: children left behind or back, pauses. */
+void qn_driver_note_turn(struct qn_driver *d);
 
 #endif

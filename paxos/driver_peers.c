@@ -178,6 +178,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
         return;
     }
     d->now = now;
+    qn_driver_note(d, QN_EVENT_DOWN, peer, d->applied, d->peer[peer].life.inc);
     drain(d, peer);
     reason_refine(d, peer);
     const struct qn_input in = {.kind = QN_IN_DOWN, .down = {peer}};
@@ -232,6 +233,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
         return QN_ENOMEM;
     }
     peer_begin(d, p);
+    qn_driver_note(d, QN_EVENT_UP, p->node, d->applied, p->inc);
     const struct qn_input in = {.kind = QN_IN_UP, .up = {p->node, p->inc}};
     qn_driver_step(d, &in);
     if (d->context != NULL) {
@@ -282,6 +284,7 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
     d->now = now;
     qn_onepaxos_install(d->machine, r, now);
     d->applied = d->exposed = r->position;
+    qn_driver_note(d, QN_EVENT_INSTALLED, d->o.self, r->position, 0);
     d->need_snapshot = false;
     d->beat_at = now;
     qn_driver_publish(d);

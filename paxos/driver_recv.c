@@ -29,6 +29,7 @@ static void peer_corrupt(struct qn_driver *d, qn_node_t from)
                "replica %u: malformed message from replica %u; its channel is "
                "read no more",
                d->o.self, from);
+        qn_driver_note(d, QN_EVENT_CORRUPT, from, d->applied, 0);
     }
     d->peer[from].corrupt = true;
 }
@@ -39,6 +40,9 @@ static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
     if (d->hold_learns &&
         (m->kind == QN_MSG_FILL || m->kind == QN_MSG_ACCEPTED)) {
         return true;
+    }
+    if (qn_driver_notable(m)) {
+        qn_driver_note_msg(d, QN_EVENT_GOT, from, m);
     }
     const struct qn_input in = {.kind = QN_IN_RECV,
                                 .recv = {.from = from, .msg = m}};

@@ -156,6 +156,7 @@ void qn_driver_roles(struct qn_driver *d)
         return;
     }
     d->cfg = *e;
+    qn_driver_note_epoch(d);
     if (!begin) {
         reason_find(d, &old, e);
         d->beat_at = d->now;
@@ -200,8 +201,10 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now)
     if (peers == d->suspected) {
         return;
     }
+    uint64_t before = d->suspected;
     d->now = now;
     d->suspected = peers;
+    qn_driver_note_suspects(d, before);
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};
     qn_driver_step(d, &in);
 }

@@ -60,8 +60,8 @@
     X(SNAPSHOT_SERVED, "snapshot-served", "to", NULL, "position", "bytes",     \
       EPOCH)                                                                   \
     X(SNAPSHOT_FAILED, "snapshot-failed", "of", NULL, "applied", NULL, EPOCH)  \
-    X(SNAPSHOT_INSTALLED, "snapshot-installed", "from", NULL, "position",      \
-      "keys", EPOCH)
+    X(INSTALLED, "installed", NULL, NULL, "position", NULL, EPOCH)             \
+    X(SNAPSHOT_DONE, "snapshot-done", "from", NULL, "position", "keys", EPOCH)
 
 enum qn_event_kind {
     QN_EVENT_NONE,

@@ -219,6 +219,16 @@ qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p)
     return p->learned_hi;
 }
 
+enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p)
+{
+    return p->leader.role;
+}
+
+uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p)
+{
+    return p->origin.seq - p->origin.applied;
+}
+
 const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p)
 {
     return &p->ul;
@@ -492,7 +502,7 @@ void qn_onepaxos_status(const struct qn_onepaxos *p,
         .log_bytes = p->log.bytes,
         .alive = p->alive,
         .seq = p->origin.seq,
-        .unapplied = p->origin.seq - p->origin.applied,
+        .unapplied = qn_onepaxos_unapplied(p),
         .queued = p->leader.queued,
         .fetches = p->fetch.count,
         .need_snapshot = p->fetch.need_snapshot,

@@ -280,4 +280,8 @@ struct qn_onepaxos_status {
 void qn_onepaxos_status(const struct qn_onepaxos *p,
                         struct qn_onepaxos_status *st);
 
+/** As in the status. */
+enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p);
+uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p);
+
 #endif
