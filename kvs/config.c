@@ -110,6 +110,9 @@ static const struct row table[] = {
      U32, AT(cells), 16, 65536, cells_words, false},
     {"log-level", "LEVEL", "info", "debug, info, warn or error", U32,
      AT(log_level), 0, 0, level_words, false},
+    {"events-dir", "DIR", "",
+     "write what led to the end of a replica to a file there (quoin events)",
+     TEXT, AT(events_dir), 0, 0, NULL, false},
     {"enable-debug-command", "yes|no", "no", "allow DEBUG, for tests", BOOL,
      AT(enable_debug_command), 0, 0, yes_no, false},
 

@@ -45,12 +45,13 @@ struct qn_config {
     uint32_t databases;
     bool linearizable; /* consistency; false: local */
     bool enable_debug_command;
-    uint32_t log_level;                 /* enum qn_log_level */
-    char transport[QN_CONFIG_TEXT_MAX]; /* name in transports/registry.h */
-    char topology[QN_CONFIG_TEXT_MAX];  /* name in core/topo/tree.h */
-    uint32_t cells;                     /* of one lane, a power of two, or
-                                           QN_CELLS_AUTO */
-    uint32_t pin;                       /* enum qn_bind */
+    uint32_t log_level;                  /* enum qn_log_level */
+    char events_dir[QN_CONFIG_TEXT_MAX]; /* kvs/events.h; "": no files */
+    char transport[QN_CONFIG_TEXT_MAX];  /* name in transports/registry.h */
+    char topology[QN_CONFIG_TEXT_MAX];   /* name in core/topo/tree.h */
+    uint32_t cells;                      /* of one lane, a power of two, or
+                                            QN_CELLS_AUTO */
+    uint32_t pin;                        /* enum qn_bind */
     bool restart; /* a replica that ended is started again; not an option of
                      quoind yet, since a later life gets no data yet */
 
@@ -118,8 +119,9 @@ void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
 /**
  * Check what concerns several options: ports that fit and do not overlap, a
  * number of replicas that can agree, a query buffer that holds a bulk, a path
- * that fits with `.63` behind it, a known topology. (Transports are known to
- * the program only.) To be called after several qn_config_set, too.
+ * that fits with `.63` behind it, a known topology, a directory that can be
+ * written. (Transports are known to the program only.) To be called after
+ * several qn_config_set, too.
  *
  * @param c  `replicas` is no longer QN_REPLICAS_AUTO.
  * @return QN_OK or QN_EINVAL with `why` filled.

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "core/base/err.h"
 #include "core/topo/tree.h"
@@ -113,11 +114,23 @@ static int check_buffers(const struct qn_config *c, char *why, size_t cap)
     return QN_OK;
 }
 
+static int check_events_dir(const struct qn_config *c, char *why, size_t cap)
+{
+    if (c->events_dir[0] == '\0' || access(c->events_dir, W_OK | X_OK) == 0) {
+        return QN_OK;
+    }
+    snprintf(why, cap,
+             "events-dir '%s': %s; make it, or name a directory that quoind "
+             "may write to",
+             c->events_dir, strerror(errno));
+    return QN_EINVAL;
+}
+
 int qn_config_check(const struct qn_config *c, char *why, size_t cap)
 {
     int (*const checks[])(const struct qn_config *, char *, size_t) = {
-        check_replicas, check_address,  check_ports,
-        check_cells,    check_topology, check_buffers};
+        check_replicas, check_address, check_ports,     check_cells,
+        check_topology, check_buffers, check_events_dir};
     char line[QN_CONFIG_WHY_MAX];
     for (size_t i = 0; i < QN_ARRAY_COUNT(checks); i++) {
         int err = checks[i](c, line, sizeof line);

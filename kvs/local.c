@@ -8,6 +8,7 @@
 
 #include "core/base/assert.h"
 #include "kvs/debug.h"
+#include "kvs/events.h"
 #include "kvs/number.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
@@ -311,6 +312,7 @@ static const struct {
     {"client|list", qn_wide_client_list},
     {"client|kill", qn_wide_client_kill},
     {"config|resetstat", qn_wide_config_resetstat},
+    {"quoin|events", qn_quoin_events},
     {"debug|sleep", qn_debug_sleep},
     {"debug|digest", qn_debug_digest},
     {"debug|hold-learns", qn_debug_hold_learns},

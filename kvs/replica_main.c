@@ -54,6 +54,7 @@ static void turn(struct qn_server *s)
     at = QN_MIN(at, waits_turn(s, now));
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
     at = QN_MIN(at, qn_server_drain_turn(s, now));
+    at = QN_MIN(at, qn_server_events_turn(s, now));
     qn_alarm_set(&s->alarm, at, now);
 }
 
@@ -307,6 +308,7 @@ static int replica_make(struct qn_server *s)
                    .state = qn_outbox_state(s->outbox),
                    .peer_state = peer_state,
                    .fixed = true,
+                   .events = &s->events.own,
                    .own_cores = b->own_cores,
                    .seed = b->incarnation ^ qn_clock_now(),
                    .now = qn_clock_now()},
@@ -373,6 +375,7 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
     }
     int err = qn_server_peers_meet(s);
     if (err == QN_OK) {
+        qn_server_events_begin(s);
         err = replica_make(s);
     }
     if (err == QN_OK) {

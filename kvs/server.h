@@ -15,6 +15,7 @@
 #include "kvs/alarm.h"
 #include "kvs/ask.h"
 #include "kvs/boot.h"
+#include "kvs/events.h"
 #include "kvs/frontend.h"
 #include "kvs/replica.h"
 
@@ -38,7 +39,8 @@ struct qn_server {
     struct qn_replica *replica;
     struct qn_frontend frontend;
     struct qn_ask *ask; /* questions between replicas */
-    char run_id[41];    /* hexadecimal, the same on all replicas */
+    struct qn_server_events events;
+    char run_id[41]; /* hexadecimal, the same on all replicas */
 
     uv_poll_t bell_poll;
     uv_poll_t control_poll;

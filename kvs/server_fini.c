@@ -37,6 +37,7 @@ void qn_server_fini(struct qn_server *s)
     qn_ask_destroy(s->ask);
     qn_replica_destroy(s->replica);
     qn_server_peers_fini(s);
+    qn_server_events_fini(s);
     int err = uv_loop_close(&s->loop);
     QN_ASSERT(err == 0);
 }

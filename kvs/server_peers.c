@@ -96,6 +96,8 @@ void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e)
     qn_qp_close(s->tree[peer]);
     s->direct[peer] = s->tree[peer] = NULL;
     qn_ask_down(s->ask, peer);
+    qn_server_events_ended(s, peer, qn_outbox_incarnation(s->peer[peer]),
+                           qn_clock_now());
     s->turn_wanted = true;
 }
 

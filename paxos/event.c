@@ -200,8 +200,8 @@ size_t qn_event_print(char *to, const struct qn_event_source *s,
     } else {
         add(&l, "kind-%u", e->kind);
     }
-    add_b(&l, h->b, e);
     add_node(&l, h->node, e->node);
+    add_b(&l, h->b, e);
     if ((h->flags & OFTEN) == 0 || e->a != 0) {
         add_number(&l, h->a, e->a);
     }

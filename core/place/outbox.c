@@ -36,6 +36,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/place/flight.h"
 #include "core/place/memfd_internal.h"
 
 #define MAGIC          0x786f6274756f6e71u /* "qnoutbox" */
@@ -62,8 +63,8 @@ struct front {
 };
 
 static_assert(sizeof(struct header) <= QN_CACHELINE, "one line");
-static_assert(offsetof(struct front, bell) == 64, "layout of version 2");
-static_assert(offsetof(struct front, state) == 128, "layout of version 2");
+static_assert(offsetof(struct front, bell) == 64, "layout of version 3");
+static_assert(offsetof(struct front, state) == 128, "layout of version 3");
 static_assert(sizeof(struct front) <= 4096, "the smallest page");
 
 struct mapping {
@@ -89,17 +90,24 @@ static size_t lane_stride(size_t lane_bytes)
     return qn_align_up(lane_bytes, page_bytes());
 }
 
+/* The flight recorder is behind the first page, the lanes are behind it. */
+static size_t lanes_offset(void)
+{
+    return page_bytes() +
+           qn_align_up(QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES), page_bytes());
+}
+
 /* Offset of the first lane toward `peer`; none is kept for the owner. */
 static size_t lane_offset(const struct header *h, qn_node_t peer)
 {
     uint32_t before = peer - (peer > h->node);
-    return page_bytes() + before * QN_LANES * lane_stride(h->lane_bytes);
+    return lanes_offset() + before * QN_LANES * lane_stride(h->lane_bytes);
 }
 
 /* Everything in front of the ring. */
 static size_t fixed_bytes(uint32_t nodes, size_t lane_bytes)
 {
-    return page_bytes() + (nodes - 1) * QN_LANES * lane_stride(lane_bytes);
+    return lanes_offset() + (nodes - 1) * QN_LANES * lane_stride(lane_bytes);
 }
 
 static size_t ring_offset(const struct header *h)
@@ -365,6 +373,11 @@ struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o)
 struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o)
 {
     return &front_of(o)->state;
+}
+
+void *qn_outbox_flight(const struct qn_outbox *o)
+{
+    return o->mapping->base + page_bytes();
 }
 
 void *qn_outbox_ring(const struct qn_outbox *o)

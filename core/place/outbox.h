@@ -15,6 +15,8 @@
  *   | bell line       |
  *   | state lines     |   turn counter, applied, ... (qn_outbox_state)
  *   +-----------------+ one page
+ *   | flight recorder |   the last events of this life (core/place/flight.h)
+ *   +-----------------+
  *   | lane to 0 direct|   each lane_bytes, rounded up to pages
  *   | lane to 0 tree  |
  *   | lane to 1 ...   |   none to i itself
@@ -43,7 +45,7 @@
 #include "core/node.h"
 #include "core/wait/bell.h"
 
-#define QN_OUTBOX_VERSION 2u
+#define QN_OUTBOX_VERSION 3u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
 #define QN_RING_BYTES_MAX ((size_t)1 << 36)
 
@@ -132,6 +134,10 @@ void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane);
 struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o);
 struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o);
+
+/** The flight recorder, of QN_FLIGHT_ENTRIES, aligned to a page. Writable in
+ * the own outbox, read-only in a mapped one. */
+void *qn_outbox_flight(const struct qn_outbox *o);
 
 /** The ring region, aligned to a page; NULL: there is none. Writable in the own
  *  outbox, as far as it has grown, read-only in a mapped one. */

@@ -5,6 +5,7 @@
 
 #include "core/base/err.h"
 #include "core/place/commons.h"
+#include "core/place/outbox.h"
 #include "tests/support/test.h"
 
 #define LANE ((size_t)65536)
@@ -39,9 +40,10 @@ Test(limits, few_replicas_get_long_lanes_and_many_short_ones)
 
 Test(limits, memory_counts_all_that_is_allocated_at_start)
 {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE); /* in each outbox */
+    const struct qn_outbox_opts o = {.nodes = 3, .lane_bytes = LANE};
     const uint64_t need =
-        3 * (8u << 20) + 3 * (page + 2 * 2 * LANE) + qn_commons_bytes(3);
+        3 * (8u << 20) + 3 * qn_outbox_bytes_fixed(&o) + qn_commons_bytes(3);
+    cr_assert_gt(qn_outbox_bytes_fixed(&o), 2 * 2 * LANE);
     struct qn_config c = config(3);
     struct qn_limits l = {.memory = need, .files = 1 << 20};
     cr_assert_eq(qn_limits_fit(&l, &c, LANE, why, sizeof why), QN_OK);

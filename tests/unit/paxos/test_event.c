@@ -58,7 +58,7 @@ Test(event, roles_messages_and_all_are_words)
                                          .node = QN_EVENT_ALL,
                                          .a = 12};
     check_line(&sent, "2023-11-14T22:13:20.000000000Z 0.000000000 2.7#0 sent "
-                      "message=U_PREPARE to=all left_out=12 epoch=0 slot=0\n");
+                      "to=all message=U_PREPARE left_out=12 epoch=0 slot=0\n");
 }
 
 /* Whatever a wild writer leaves is a line of its own, and no more. */
@@ -81,7 +81,7 @@ Test(event, any_bytes_are_one_line)
     }
     const struct qn_flight_event e = {.kind = 200, .b = 1, .slot = 5};
     check_line(&e, "2023-11-14T22:13:20.000000000Z 0.000000000 2.7#0 kind-200 "
-                   "b=1 node=0 a=0 epoch=0 slot=5\n");
+                   "node=0 b=1 a=0 epoch=0 slot=5\n");
 }
 
 Test(event, every_message_that_is_recorded_has_a_name)

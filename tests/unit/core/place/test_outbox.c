@@ -1,3 +1,4 @@
+#include "core/place/flight.h"
 #include "core/place/outbox.h"
 
 #include <fcntl.h>
@@ -82,6 +83,10 @@ Test(outbox, lanes_do_not_overlap)
     }
     cr_assert_leq(lane[3] + LANE,
                   (uint8_t *)qn_outbox_bell(o) - 64 + qn_outbox_bytes(o));
+    uint8_t *flight = qn_outbox_flight(o);
+    cr_assert_geq(flight, front + sizeof(struct qn_outbox_state));
+    cr_assert_leq(flight + QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES), lane[0]);
+    cr_assert_eq((uintptr_t)flight % QN_CACHELINE, 0);
     qn_outbox_destroy(o);
 }
 
@@ -92,7 +97,8 @@ Test(outbox, a_group_of_one_and_of_the_maximum)
     w.node = 0;
     w.nodes = 1;
     cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
-    cr_assert_eq(qn_outbox_bytes(o), (size_t)sysconf(_SC_PAGESIZE));
+    cr_assert_eq(qn_outbox_bytes(o), qn_outbox_bytes_fixed(&w));
+    memset(qn_outbox_flight(o), 1, QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES));
     qn_outbox_destroy(o);
     w.node = QN_NODES_MAX - 1;
     w.nodes = QN_NODES_MAX;
