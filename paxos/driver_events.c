@@ -51,6 +51,26 @@ void qn_driver_note_vote(struct qn_driver *d, const struct qn_vote *v)
     }
 }
 
+void qn_driver_note_claim(struct qn_driver *d, bool claimed)
+{
+    if (claimed != d->noted.claimed) {
+        d->noted.claimed = claimed;
+        qn_driver_note(d, claimed ? QN_EVENT_CLAIM : QN_EVENT_RELEASE,
+                       d->o.self, d->applied, 0);
+    }
+}
+
+void qn_driver_note_copied(struct qn_driver *d, qn_epoch_t epoch)
+{
+    const struct qn_flight_event e = {.time = d->now,
+                                      .kind = QN_EVENT_COPIED,
+                                      .epoch = epoch,
+                                      .slot = d->applied};
+    if (d->o.events != NULL) {
+        qn_events_note(d->o.events, &e);
+    }
+}
+
 void qn_driver_note_epoch(struct qn_driver *d)
 {
     const struct qn_flight_event e = {.time = d->now,

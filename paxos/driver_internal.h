@@ -58,6 +58,7 @@ struct qn_driver_peer {
 /** What the flight recorder was told last. */
 struct qn_driver_noted {
     enum qn_role role;
+    bool claimed;
     uint64_t left_behind;
     qn_slot_t applied;
     qn_time_t since; /* own commands wait, and `applied` stands; 0: not so */
@@ -231,6 +232,12 @@ void qn_driver_note_msg(struct qn_driver *d, enum qn_event_kind kind,
                         qn_node_t peer, const struct qn_msg *m);
 
 void qn_driver_note_vote(struct qn_driver *d, const struct qn_vote *v);
+
+/** Memory acceptor: this node may write the word; or it may no more. */
+void qn_driver_note_claim(struct qn_driver *d, bool claimed);
+
+/** Memory acceptor: all is copied, the word is about to be moved to `epoch`. */
+void qn_driver_note_copied(struct qn_driver *d, qn_epoch_t epoch);
 
 /** d->cfg has changed. */
 void qn_driver_note_epoch(struct qn_driver *d);

@@ -72,6 +72,7 @@ static void record_begin(struct qn_driver *d, const struct survived *s)
 
 void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
 {
+    qn_driver_note_vote(d, vote);
     if (d->o.record != NULL) {
         qn_record_write(d->o.record, d->o.record_bytes, vote,
                         qn_onepaxos_utility(d->machine));
@@ -87,6 +88,7 @@ void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
 static void claim(void *ctx, bool writable)
 {
     const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
+    qn_driver_note_claim(ctx, writable);
     if (m->claim != NULL) {
         m->claim(m->ctx, writable);
     }
@@ -95,6 +97,7 @@ static void claim(void *ctx, bool writable)
 static void owner(void *ctx, qn_epoch_t epoch)
 {
     const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
+    qn_driver_note_copied(ctx, epoch);
     if (m->owner != NULL) {
         m->owner(m->ctx, epoch);
     }
