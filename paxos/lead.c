@@ -82,6 +82,7 @@ static void adopt(struct qn_onepaxos *p)
     struct qn_change *c = &p->change;
     QN_ASSERT(p->leader.role == QN_PREPARING);
     qn_slot_t hi = QN_MAX(c->adopt_hi, p->learned_hi);
+    qn_transfer_void(p);
     qn_learner_forget_proposed(p, hi + 1, UINT64_MAX);
     p->leader.next = hi + 1;
     p->leader.role = QN_ACTIVE;
@@ -214,6 +215,7 @@ static bool take_sealed(struct qn_onepaxos *p, qn_slot_t hi)
             return false;
         }
     }
+    qn_transfer_void(p);
     qn_learner_forget_proposed(p, p->learned_hi + 1, UINT64_MAX);
     for (qn_slot_t s = p->learned_hi + 1; s <= hi; s++) {
         if (qn_log_at(&p->log, s)->state != QN_SLOT_LEARNED) {

@@ -254,6 +254,7 @@ void qn_takeover_check(struct qn_onepaxos *p, struct qn_step *t);
 void qn_transfer_begin(struct qn_onepaxos *p, qn_node_t to,
                        const struct qn_long_answer *a);
 void qn_transfer_end(struct qn_onepaxos *p, qn_node_t to);
+void qn_transfer_void(struct qn_onepaxos *p);
 void qn_transfer_on_room(struct qn_onepaxos *p, struct qn_step *t,
                          uint64_t peers);
 

@@ -28,6 +28,18 @@ void qn_transfer_end(struct qn_onepaxos *p, qn_node_t to)
     p->change.answers &= ~QN_BIT(to);
 }
 
+/* P slots are forgotten: what was to be sent of them is void. Their leader's
+ * epoch is past, so whoever asked for them leads no more either. */
+void qn_transfer_void(struct qn_onepaxos *p)
+{
+    for (uint64_t left = p->change.answers; left != 0; left &= left - 1) {
+        qn_node_t to = (qn_node_t)__builtin_ctzll(left);
+        if (p->change.answer[to].kind != QN_MSG_PREPARED) {
+            qn_transfer_end(p, to);
+        }
+    }
+}
+
 /* What every message of this answer says. */
 static struct qn_msg head(const struct qn_onepaxos *p,
                           const struct qn_long_answer *a)
