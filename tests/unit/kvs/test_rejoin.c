@@ -308,11 +308,18 @@ static void expect_same(const struct node *a, const struct node *b)
     }
 }
 
-static void expect_no_cut(void)
+static void expect_no_cut_active(void)
 {
     for (qn_node_t i = 0; i < NODES; i++) {
         cr_assert(w.node[i].store == NULL ||
                   !qn_store_cut_active(w.node[i].store));
+    }
+}
+
+static void expect_no_cut(void)
+{
+    expect_no_cut_active();
+    for (qn_node_t i = 0; i < NODES; i++) {
         cr_assert(!status_of(&w.node[i]).giving);
     }
 }
@@ -357,10 +364,14 @@ Test(rejoin, one_that_fell_behind_serves_until_the_end)
     qn_slot_t stood = n->applied;
     struct qn_store *old = n->store;
     qn_rejoin_begin(n->rejoin, w.slots, w.now);
+    uint64_t keys = 0;
     while (status_of(n).joined == 0) {
         cr_assert_eq(n->store, old);
         n->applied = w.slots; /* the log does not help it */
         step(0);
+        /* One chunk a turn: an entry has 40 bytes at least. */
+        cr_assert_leq(status_of(n).keys, keys + QN_SNAPSHOT_CHUNK / 40);
+        keys = status_of(n).keys;
     }
     cr_assert_lt(stood, n->applied);
     expect_same(n, &w.node[0]);
@@ -431,6 +442,7 @@ Test(rejoin, two_at_once_are_served_one_after_the_other)
     cr_assert_eq(status_of(&w.node[0]).given + status_of(&w.node[1]).given +
                      status_of(&w.node[2]).given,
                  2);
+    cr_assert_lt(w.now, QN_REJOIN_SILENCE, "nobody was given up");
     expect_no_cut();
     end();
 }
@@ -469,14 +481,12 @@ Test(rejoin, who_is_loading_or_behind_helps_nobody)
     struct node *n = &w.node[2];
     loses_all(n);
     loses_all(&w.node[3]);
-    w.node[0].stopped = true; /* for now: it stays behind */
-    log_random();
-    step(0);
-    w.node[0].stopped = false;
-    w.node[0].applied = w.slots;
     qn_rejoin_begin(n->rejoin, w.slots + 1, w.now);
-    step(0);
-    step(0);
+    for (uint32_t i = 0; i < 20; i++) {
+        step(0);
+        expect_no_cut_active();
+    }
+    cr_assert_geq(status_of(n).attempts, 3);
     cr_assert_eq(status_of(n).joined, 0);
     log_random();
     log_random();
@@ -549,6 +559,9 @@ Test(rejoin, standing_still_oneself_is_no_silence_of_others)
     donor_of(n);
     for (uint32_t i = 0; i < 10 && status_of(n).joined == 0; i++) {
         w.now += 2 * QN_REJOIN_SILENCE;
+        for (qn_node_t k = 0; k < NODES; k++) {
+            qn_rejoin_turn(w.node[k].rejoin, w.now); /* before it receives */
+        }
         for (uint32_t k = 0; k < 6; k++) {
             step(0);
         }
@@ -687,7 +700,53 @@ Test(rejoin, one_that_the_log_has_left_behind_is_begun_anew)
     end();
 }
 
+Test(rejoin, what_the_log_leaves_behind_before_it_comes_is_refused)
+{
+    begin(20000);
+    struct node *n = &w.node[2];
+    loses_all(n);
+    dies(&w.node[0]);
+    dies(&w.node[1]);
+    qn_rejoin_begin(n->rejoin, 0, w.now);
+    turn(n);
+    while (!qn_store_cut_active(w.node[3].store)) {
+        turn(&w.node[3]);
+    }
+    log_random();
+    qn_slot_t least = w.slots;
+    qn_rejoin_begin(n->rejoin, least, w.now);
+    run_until_joined(n, 1, 1);
+    cr_assert_eq(status_of(n).attempts, 2);
+    cr_assert_geq(n->applied, least);
+    end();
+}
+
 /* ---- messages ---- */
+
+/* Chunks of an attempt that was given up still come, from the same node. */
+Test(rejoin, chunks_of_an_earlier_attempt_are_dropped)
+{
+    begin(20000);
+    struct node *n = &w.node[2];
+    struct node *donor = &w.node[3];
+    loses_all(n);
+    dies(&w.node[0]);
+    dies(&w.node[1]);
+    qn_rejoin_begin(n->rejoin, 0, w.now);
+    turn(n);
+    while (donor->tells == 0) {
+        turn(donor);
+    }
+    cr_assert_gt(w.tail[3][2] - w.head[3][2], 0, "chunks are on their way");
+    qn_rejoin_down(n->rejoin, 3, w.now);
+    qn_rejoin_up(n->rejoin, 3);
+    qn_rejoin_turn(n->rejoin, w.now); /* it asks, and then they come */
+    run_until_joined(n, 1, 5);
+    step(0);
+    cr_assert_eq(status_of(n).attempts, 2);
+    expect_same(n, donor);
+    end();
+}
 
 Test(rejoin, messages_of_others_are_left_alone)
 {
