@@ -4,6 +4,8 @@
 #include "core/base/histogram.h"
 #include "core/place/place.h"
 #include "kvs/store.h"
+#include "kvs/store_cut.h"
+#include "loadgen/bench_snapshot.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
 #include "loadgen/random.h"
@@ -31,6 +33,9 @@
  *     hot        the same 1024 keys again and again: no miss to memory
  *     put, del   replace; delete half of the keys, each once, in random order
  *     walk       all keys in hash order
+ *     put, cut   replace while a cut keeps each old version (the worst a
+ *                snapshot does to a writer: nobody takes them)
+ *     snapshot   the store's chunks written, and read into another store
  *     free       after a flush of the other half: the longest call of reclaim
  *                with a budget of FREE_BUDGET blocks
  *
@@ -59,13 +64,16 @@ struct bench {
     struct qn_histogram *puts;
     uint64_t keys;
     uint64_t random;
-    uint64_t checksum; /* so that no read is optimized away */
+    uint64_t slot_more; /* added to the slots of puts */
+    uint64_t checksum;  /* so that no read is optimized away */
 };
 
 /* Times in ns per operation. */
 struct row {
     uint64_t keys;
     double fill, get, get_group, get_hot, put, put_group, put_hot, del, walk;
+    double put_cut;
+    struct qn_bench_snapshot snapshot;
     double bytes_per_key;
     double table_bytes_per_key;
     uint64_t preempted;                   /* puts left out of the next three */
@@ -93,7 +101,7 @@ static void put(struct bench *b, uint64_t number)
     struct qn_put p = {.key = key_of(&number),
                        .parts = &value,
                        .part_count = 1,
-                       .slot = number};
+                       .slot = number + b->slot_more};
     must(qn_store_put(b->s, &p) == QN_OK,
          "not enough memory: try a smaller --keys-max");
 }
@@ -264,6 +272,19 @@ static double run_walk(struct bench *b)
     return (double)(cpu_now() - from) / (double)b->keys;
 }
 
+/* Each key's old version is kept once. */
+static double run_put_cut(struct bench *b)
+{
+    b->slot_more = UINT64_C(1) << 40;
+    must(qn_store_cut_begin(b->s, b->slot_more - 1, UINT64_MAX) == QN_OK,
+         "not enough memory");
+    double ns = run(b, put, b->keys, QN_MIN(b->operations, b->keys / 2 + 1));
+    qn_store_cut_end(b->s);
+    while (qn_store_reclaim(b->s, FREE_BUDGET)) {
+    }
+    return ns;
+}
+
 static size_t in_use(void)
 {
     struct mallinfo2 m = mallinfo2();
@@ -292,6 +313,9 @@ static void measure(struct bench *b, struct row *row)
     row->put_group = run_groups(b, put, b->keys, n);
     row->put_hot = run(b, put, QN_MIN(b->keys, HOT), n);
     row->walk = run_walk(b);
+    row->put_cut = run_put_cut(b);
+    must(qn_bench_snapshot(b->s, &row->snapshot),
+         "not enough memory for a snapshot: try a smaller --keys-max");
     row->del = run_del(b);
     row->free_max = run_flush(b);
     qn_store_destroy(b->s);
@@ -304,24 +328,26 @@ static void print_head(const struct bench *b, const char *place)
 {
     fprintf(stderr,
             "%s; 8-byte keys, %" PRIu64 "-byte values; x%d: in fetched groups\n"
-            "%8s | %-62s | %-23s | %6s | %-11s\n",
-            place, b->value_size, GROUP, "", "CPU ns per operation",
+            "%8s | %-69s | %-13s | %-23s | %6s | %-11s\n",
+            place, b->value_size, GROUP, "", "CPU ns per operation", "snapshot",
             "put while growing, ns", "free", "bytes/key");
     fprintf(stderr,
-            "%8s | %6s %6s %6s %6s %6s %6s %6s %6s %6s | %7s %7s %7s | %6s | "
-            "%5s %5s\n",
-            "keys", "get", "x16", "hot", "put", "x16", "hot", "del", "walk",
-            "fill", "p50", "p99.99", "max", "max us", "all", "table");
+            "%8s | %6s %6s %6s %6s %6s %6s %6s %6s %6s %6s | %6s %6s | %7s %7s "
+            "%7s | %6s | %5s %5s\n",
+            "keys", "get", "x16", "hot", "put", "x16", "hot", "cut", "del",
+            "walk", "fill", "write", "read", "p50", "p99.99", "max", "max us",
+            "all", "table");
 }
 
 static void print_row(const struct row *r)
 {
     fprintf(stderr,
             "%8" PRIu64 " | %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f %6.0f "
-            "%6.0f | %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " | %6" PRIu64
-            " | %5.1f %5.1f\n",
+            "%6.0f %6.0f | %6.0f %6.0f | %7" PRIu64 " %7" PRIu64 " %7" PRIu64
+            " | %6" PRIu64 " | %5.1f %5.1f\n",
             r->keys, r->get, r->get_group, r->get_hot, r->put, r->put_group,
-            r->put_hot, r->del, r->walk, r->fill, r->put_p50, r->put_p9999,
+            r->put_hot, r->put_cut, r->del, r->walk, r->fill,
+            r->snapshot.write_ns, r->snapshot.read_ns, r->put_p50, r->put_p9999,
             r->put_max, r->free_max / QN_US, r->bytes_per_key,
             r->table_bytes_per_key);
 }
@@ -330,7 +356,7 @@ static json_t *row_json(const struct row *r)
 {
     return json_pack(
         "{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, "
-        "s:I, s:I, s:I, s:f, s:f}",
+        "s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
         "keys", (json_int_t)r->keys, "fill_ns", r->fill, "get_ns", r->get,
         "get_group_ns", r->get_group, "get_hot_ns", r->get_hot, "put_ns",
         r->put, "put_group_ns", r->put_group, "put_hot_ns", r->put_hot,
@@ -339,7 +365,11 @@ static json_t *row_json(const struct row *r)
         "grow_put_max_ns", (json_int_t)r->put_max, "grow_preempted",
         (json_int_t)r->preempted, "free_max_ns", (json_int_t)r->free_max,
         "split_work_max", (json_int_t)r->split_work_max, "bytes_per_key",
-        r->bytes_per_key, "table_bytes_per_key", r->table_bytes_per_key);
+        r->bytes_per_key, "table_bytes_per_key", r->table_bytes_per_key,
+        "put_cut_ns", r->put_cut, "snapshot_write_ns", r->snapshot.write_ns,
+        "snapshot_read_ns", r->snapshot.read_ns, "snapshot_chunk_max_us",
+        r->snapshot.chunk_us_max, "snapshot_bytes_per_key",
+        r->snapshot.bytes_per_key);
 }
 
 static int report(const struct bench *b, const char *place,
