@@ -131,16 +131,17 @@ static void meta_make(struct tape *t)
     struct qn_store_cut_facts f;
     cr_assert_eq(qn_store_cut_begin(t->from, t->slot, UINT64_MAX), QN_OK);
     cr_assert(qn_store_cut_facts(t->from, &f));
-    *m = (struct qn_snapshot_meta){.resume = {.position = f.position,
-                                              .stamp_ms = 77,
-                                              .session = {{5, 6}, {7, 8}, {9}}},
-                                   .applied_ms = 76,
-                                   .nodes = NODES,
-                                   .dbs = f.dbs,
-                                   .seed = f.seed,
-                                   .keys = f.keys,
-                                   .logical_bytes = f.logical_bytes,
-                                   .ul_count = 2};
+    *m = (struct qn_snapshot_meta){
+        .resume = {.position = f.position,
+                   .stamp_ms = 77,
+                   .session = {{5, 6}, {7, 8}, {9, 0}}},
+        .applied_ms = 76,
+        .nodes = NODES,
+        .dbs = f.dbs,
+        .seed = f.seed,
+        .keys = f.keys,
+        .logical_bytes = f.logical_bytes,
+        .ul_count = 2};
     m->ul[0] = (struct qn_ul_entry){.index = 4, .kind = QN_UL_LEADER};
     m->ul[1] = (struct qn_ul_entry){
         .index = 5, .tenure = 4, .leader = 2, .leader_inc = 11};
