@@ -40,7 +40,7 @@
 #define NODE_SHIFT 56 /* of an owner's second word */
 #define NOBODY     UINT32_MAX
 
-static_assert(QN_COMMONS_LIVES_MAX == (uint64_t)1 << NODE_SHIFT, "one word");
+static_assert(QN_COMMONS_LIVES_MAX >> NODE_SHIFT == 1, "one word");
 static_assert(QN_NODES_MAX <= 256, "a node fits above it");
 
 struct header {
