@@ -90,6 +90,34 @@ static void word_read(struct qn_driver *d)
     qn_driver_step(d, &in);
 }
 
+/* Root of a tree with inner nodes: a member that stands still with something
+ * to learn holds up who hangs below it. It leaves the tree until it has caught
+ * up with what the root had learned at the last look. */
+static void laggards_find(struct qn_driver *d)
+{
+    qn_slot_t before = d->learned_before;
+    d->learned_before = qn_onepaxos_learned(d->machine);
+    if (!d->inner || d->cfg.acceptor != d->o.self) {
+        return;
+    }
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        struct qn_driver_peer *p = &d->peer[i];
+        if (p->qp == NULL) {
+            continue;
+        }
+        if (p->learned >= before) {
+            d->lagging &= ~qn_driver_bit(i);
+            p->moved_at = d->now;
+        } else if (d->now - p->moved_at >= QN_DRIVER_LAG) {
+            d->lagging |= qn_driver_bit(i);
+        }
+    }
+    uint64_t members = qn_driver_living(d) & ~d->lagging;
+    if (members != d->members) {
+        qn_driver_tree(d, members);
+    }
+}
+
 void qn_driver_beats_read(struct qn_driver *d)
 {
     struct qn_input in[QN_NODES_MAX];
@@ -103,11 +131,14 @@ void qn_driver_beats_read(struct qn_driver *d)
     for (uint32_t k = 0; k < n; k++) {
         struct qn_driver_peer *p = &d->peer[in[k].beat.peer];
         if (possible(p, &in[k], bound)) {
+            p->moved_at =
+                p->learned != in[k].beat.learned ? d->now : p->moved_at;
             p->applied = in[k].beat.applied;
             p->learned = in[k].beat.learned;
             qn_driver_step(d, &in[k]);
         }
     }
+    laggards_find(d);
     if (d->memory) {
         word_read(d);
         qn_driver_mapped(d);

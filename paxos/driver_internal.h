@@ -28,6 +28,8 @@
 #define QN_STALL        ((qn_time_t)2 * QN_MS)
 /** T_GAP, memory acceptor: at most. */
 #define QN_DRIVER_T_GAP ((qn_time_t)500 * QN_US)
+/** So long may a member of the tree stand still with something to learn. */
+#define QN_DRIVER_LAG   ((qn_time_t)10 * QN_MS)
 /** A death that is heard of so soon after a change of roles was its reason. */
 #define QN_DRIVER_SOON  ((qn_time_t)100 * QN_MS)
 
@@ -51,6 +53,7 @@ struct qn_driver_peer {
     bool refused;          /* its next message, still in the channel, ... */
     uint64_t refused_step; /* ... when d->steps was this */
     qn_slot_t applied, learned; /* as it said last */
+    qn_time_t moved_at;         /* `learned` did, or had no reason to */
     const struct qn_outbox_state *state;
     struct qn_driver_life life; /* the newest one known */
 };
@@ -73,12 +76,15 @@ struct qn_driver {
     struct qn_joiner learn_joiner; /* pieces of LEARN ... */
     qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;
-    uint64_t members;        /* of the tree: mask; the leader may be named
-                                though he is none (process acceptor) */
-    uint64_t announced;      /* that the root has said; 0: as they are */
-    uint64_t children;       /* mask; 0 unless this node is the root */
-    uint64_t left_behind;    /* children that are not waited for */
-    qn_time_t stalled_since; /* 0: the head of bcast does not wait */
+    uint64_t members;     /* of the tree: mask; the leader may be named
+                             though he is none (process acceptor) */
+    uint64_t announced;   /* that the root has said; 0: as they are */
+    uint64_t children;    /* mask; 0 unless this node is the root */
+    uint64_t left_behind; /* children that are not waited for */
+    bool inner;           /* the tree has inner nodes */
+    uint64_t lagging;     /* root: members that have left it for now: mask */
+    qn_slot_t learned_before; /* by this node, at the last look */
+    qn_time_t stalled_since;  /* 0: the head of bcast does not wait */
     struct qn_driver_peer peer[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
     struct qn_driver_life gone[QN_DRIVER_GONE]; /* former lives */

@@ -170,6 +170,7 @@ static void forget_channels(struct qn_driver *d, qn_node_t peer)
     d->left_behind &= ~qn_driver_bit(peer);
     d->touched &= ~qn_driver_bit(peer);
     d->suspected &= ~qn_driver_bit(peer);
+    d->lagging &= ~qn_driver_bit(peer);
 }
 
 void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
@@ -185,7 +186,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     qn_driver_step(d, &in);
     forget_channels(d, peer);
     d->beat_at = now; /* what of it was learned elsewhere */
-    qn_driver_tree(d, qn_driver_living(d));
+    qn_driver_tree(d, qn_driver_living(d) & ~d->lagging);
 }
 
 /* ---- up ------------------------------------------------------------------ */
@@ -203,6 +204,7 @@ static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
     *x = (struct qn_driver_peer){
         .qp = p->direct,
         .state = p->state,
+        .moved_at = d->now,
         .life = {.node = p->node,
                  .inc = p->inc,
                  .has_ring = d->memory && p->ring != NULL},
@@ -241,7 +243,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
     }
     d->beat_at = now;
     qn_driver_mapped(d);
-    qn_driver_tree(d, qn_driver_living(d));
+    qn_driver_tree(d, qn_driver_living(d) & ~d->lagging);
     return QN_OK;
 }
 

@@ -12,7 +12,8 @@
  * has ended or begun. These are not the same moments everywhere, so the root
  * says in each LEARN which nodes its tree has (the field `alive`), and who gets
  * one with other members follows it. Meanwhile a node may hang below one that
- * does not know of it: it gets LEARNs twice, or has to fetch some.
+ * does not know of it: it gets LEARNs twice, or has to fetch some. The root
+ * also leaves out who stands still while others hang below it (driver_bound.c).
  */
 #include "core/base/assert.h"
 #include "paxos/driver_internal.h"
@@ -66,6 +67,7 @@ static void children_find(struct qn_driver *d, const struct qn_tree *t)
         d->children |= qn_driver_bit(t->child[t->child_at[t->root] + i]);
     }
     d->children &= qn_driver_living(d);
+    d->inner = t->child_count[t->root] + 1 < t->n;
 }
 
 static int tree_build(struct qn_driver *d, struct qn_tree *t)
@@ -165,7 +167,7 @@ void qn_driver_roles(struct qn_driver *d)
     /* release -> acquire in qn_driver_bound: who is appointed has learned all
      * that its predecessors have accepted. */
     qn_store(&d->o.state->epoch, e->index, QN_RELEASE);
-    d->left_behind = 0;
+    d->left_behind = d->lagging = 0;
     qn_driver_tree(d, qn_driver_living(d));
 }
 

@@ -164,6 +164,7 @@ static void peers_take(struct qn_driver *d)
         }
         p->qp = o->direct[i];
         p->state = o->peer_state[i];
+        p->moved_at = o->now;
         d->tree[i] = o->tree[i];
         if (d->memory && o->memory.peer_ring[i] != NULL) {
             p->life.has_ring = true;

@@ -104,7 +104,8 @@ void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t)
         p->fetch.active = false;
     } else if (t->now >= qn_fetch_deadline(p)) {
         if (p->shared != NULL && qn_takeover_catch_up(p, t)) {
-            p->fetch.active = false;
+            p->fetch.active = false; /* it serves: go on with it at once */
+            p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
         } else {
             ask(p, t);
         }

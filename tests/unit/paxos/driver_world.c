@@ -194,7 +194,7 @@ static void driver_start(struct world *w, qn_node_t i, bool first)
         .record = m->record,
         .record_bytes = QN_RECORD_BYTES,
         .first = first,
-        .own_cores = true,
+        .own_cores = !w->shared_cores,
         .seed = world_random(w, UINT64_MAX),
         .now = w->now,
     };
@@ -275,6 +275,12 @@ void world_turn(struct world *w, qn_node_t i)
                   qn_driver_applied(m->driver), "exposed, not published");
     cr_assert_eq(qn_driver_applied(m->driver), m->slot);
     qn_driver_flush(m->driver, w->now);
+    for (qn_node_t k = 0; k < w->nodes && !w->wild; k++) {
+        cr_assert(w->member[k].driver == NULL ||
+                      qn_driver_read_index(w->member[k].driver) ==
+                          qn_load(&w->read_index, QN_SEQ_CST),
+                  "node %u finds an old read index", k);
+    }
 }
 
 /* The first that can gives one. */

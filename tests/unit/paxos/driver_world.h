@@ -7,8 +7,9 @@
  * and get snapshots.
  *
  * Every applied command is checked on the spot: all nodes apply one history,
- * each command of an origin once and in order, a slot's stamp never falls, and
- * nothing is exposed before it is published. A snapshot takes its receiver to
+ * each command of an origin once and in order, a slot's stamp never falls,
+ * nothing is exposed before it is published, and nobody finds a smaller read
+ * index than was published. A snapshot takes its receiver to
  * the donor's place in the history.
  */
 
@@ -58,6 +59,8 @@ struct world {
     uint64_t ring_bytes;
     uint64_t seed;
     bool snapshots_by_hand; /* not at once */
+    bool shared_cores;      /* the parameters of that column */
+    bool wild; /* somebody writes nonsense: the read index may be cut */
     /* state */
     struct world_member member[WORLD_NODES];
     qn_a64 read_index;

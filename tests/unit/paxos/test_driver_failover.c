@@ -32,6 +32,28 @@ static void go_on(struct world *w)
     world_settle(w, 20000);
 }
 
+/* What `to` has not read of `from` yet is lost. */
+static void wipe(struct world *w, qn_node_t from, qn_node_t to,
+                 enum qn_lane lane)
+{
+    memset(qn_outbox_lane(w->member[from].life.outbox, to, lane), 0,
+           WORLD_CELLS * 64);
+}
+
+/* LEARN comes down the right tree: sooner than any gap is looked for. */
+static void learns_come_at_once(struct world *w)
+{
+    world_rounds(w, 50);
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->member[i].driver == NULL) {
+            continue;
+        }
+        world_submit_number(w, i, i);
+        world_rounds(w, 8);
+        cr_assert(world_settled(w), "of node %u", i);
+    }
+}
+
 static void roles_are_as_at_first(struct world *w)
 {
     for (qn_node_t i = 0; i < w->nodes; i++) {
@@ -80,6 +102,10 @@ static void leader_dies(uint32_t nodes, bool memory)
     cr_assert_eq(st.reason, QN_REASON_DEATH);
     cr_assert_eq(st.lost, 0);
     cr_assert_eq(st.acceptor, memory ? st.leader : 1);
+    learns_come_at_once(w);
+    world_rounds(w, 50);
+    st = world_status(w, nodes - 1);
+    cr_assert_eq(st.in_sync, memory ? st.alive : UINT64_C(1) << st.leader | 2);
     world_end(w);
 }
 
@@ -242,6 +268,12 @@ Test(driver_failover, an_entry_outlives_all_who_voted_for_it)
     }
     uint64_t epoch = world_status(w, 1).epoch;
     cr_assert_gt(epoch, 0);
+    load(w, 10);
+    world_settle(w, 20000);
+    for (qn_node_t i = 1; i < 3; i++) { /* what it has not read is lost */
+        wipe(w, i, 0, QN_LANE_DIRECT);
+        wipe(w, i, 0, QN_LANE_TREE);
+    }
     world_kill(w, 1);
     world_kill(w, 2);
     world_restart(w, 1);
@@ -250,6 +282,49 @@ Test(driver_failover, an_entry_outlives_all_who_voted_for_it)
     world_settle(w, 20000);
     go_on(w);
     cr_assert_gt(world_status(w, 0).epoch, epoch);
+    world_end(w);
+}
+
+/* Two of three know nothing at all: that is no majority for anything. */
+Test(driver_failover, who_knows_nothing_elects_nobody)
+{
+    struct world *w = begin(3, true);
+    go_on(w);
+    w->member[0].stopped = true;
+    for (qn_node_t i = 1; i < 3; i++) {
+        w->member[i].blank = true;
+        world_lose(w, i);
+    }
+    world_restart(w, 1);
+    world_restart(w, 2);
+    world_suspect(w, 1);
+    world_rounds(w, 5000);
+    for (qn_node_t i = 1; i < 3; i++) {
+        struct qn_ul_entry e;
+        cr_assert_eq(qn_driver_ul(w->member[i].driver, &e, 1), 0);
+    }
+    w->member[0].stopped = false;
+    world_suspect(w, 0);
+    go_on(w);
+    world_end(w);
+}
+
+/* But two of three with their records are, though they have never voted. */
+Test(driver_failover, a_majority_of_new_lives_goes_on)
+{
+    struct world *w = begin(3, true);
+    go_on(w);
+    w->member[0].stopped = true;
+    world_lose(w, 1);
+    world_lose(w, 2);
+    world_restart(w, 1);
+    world_restart(w, 2);
+    world_suspect(w, 1);
+    go_on(w);
+    cr_assert_neq(world_status(w, 1).leader, 0);
+    w->member[0].stopped = false;
+    world_suspect(w, 0);
+    go_on(w);
     world_end(w);
 }
 
@@ -316,6 +391,40 @@ Test(driver_failover, all_but_one_die_at_once)
     }
 }
 
+/* The survivor has asked in vain for long: it asks again as soon as somebody
+ * can answer. */
+Test(driver_failover, the_first_that_comes_back_makes_a_majority_at_once)
+{
+    struct world *w = world_make(3, true);
+    w->shared_cores = true;
+    world_start(w);
+    go_on(w);
+    world_lose(w, 0);
+    world_lose(w, 1);
+    world_rounds(w, 5000);
+    world_submit_number(w, 2, 1);
+    world_rounds(w, 33);
+    world_restart(w, 1);
+    world_settle(w, 100); /* 10 ms */
+    world_end(w);
+}
+
+/* A life that begins while another node is dead waits for it in nothing. */
+Test(driver_failover, who_was_dead_at_the_beginning_is_so)
+{
+    struct world *w = begin(5, true);
+    load(w, 30);
+    world_lose(w, 3);
+    world_lose(w, 4);
+    world_settle(w, 20000);
+    world_restart(w, 4);
+    go_on(w);
+    world_rounds(w, 100);
+    cr_assert_eq(world_status(w, 4).alive, 0x17);
+    cr_assert_eq(world_status(w, 4).log_bytes, 0, "kept for the dead");
+    world_end(w);
+}
+
 /* The leader decides, publishes, and dies; its LEARNs are in no lane. */
 Test(driver_failover, what_only_the_ring_has_is_read_without_a_fail_over)
 {
@@ -329,10 +438,8 @@ Test(driver_failover, what_only_the_ring_has_is_read_without_a_fail_over)
     qn_slot_t slot = w->member[0].slot;
     cr_assert_eq(qn_driver_read_index(w->member[1].driver), slot);
     cr_assert_lt(w->member[1].slot, slot);
-    /* The lanes are emptied by nobody: the node is taken out with them. */
     for (qn_node_t i = 1; i < 3; i++) {
-        memset(qn_outbox_lane(w->member[0].life.outbox, i, QN_LANE_TREE), 0,
-               WORLD_CELLS * 64);
+        wipe(w, 0, i, QN_LANE_TREE);
     }
     world_kill(w, 0);
     w->member[1].stopped = true; /* no majority: no fail-over */
@@ -501,6 +608,28 @@ Test(driver_failover, the_root_says_which_tree_it_is)
     world_end(w);
 }
 
+/* An inner node stands still: it leaves the tree, and comes back into it. */
+Test(driver_failover, who_stands_still_leaves_the_tree)
+{
+    struct world *w = world_make(5, true);
+    w->topology = "binary";
+    world_start(w);
+    go_on(w);
+    w->member[1].stopped = true; /* 3 and 4 hang below it */
+    load(w, 600);
+    for (uint64_t x = 0; x < 20; x++) {
+        world_submit_number(w, 0, x);
+        world_rounds(w, 2);
+        cr_assert_eq(w->member[3].slot, w->member[0].slot);
+        cr_assert_eq(w->member[4].slot, w->member[0].slot);
+    }
+    w->member[1].stopped = false;
+    go_on(w);
+    load(w, 100);
+    learns_come_at_once(w);
+    world_end(w);
+}
+
 /* ---- wild peers ---------------------------------------------------------- */
 
 /* A learner writes over its outbox and the read index, then it dies. */
@@ -509,6 +638,7 @@ static void wild_learner(bool memory, int byte)
     struct world *w = begin(3, memory);
     go_on(w);
     struct qn_outbox_state *state = qn_outbox_state(w->member[2].life.outbox);
+    w->wild = true;
     memset(state, byte, sizeof *state);
     qn_store(&w->read_index, UINT64_C(1) << 40, QN_SEQ_CST);
     w->member[2].stopped = true;
@@ -553,6 +683,34 @@ Test(driver_failover, a_true_read_index_is_never_cut)
     cr_assert_eq(qn_driver_read_index(w->member[1].driver), slot,
                  "its own position is none of the newest acceptor");
     w->member[1].stopped = w->member[4].stopped = false;
+    world_suspect(w, 0);
+    go_on(w);
+    world_end(w);
+}
+
+/* An acceptor that is appointed and has not heard of it says nothing yet. */
+Test(driver_failover, an_appointed_acceptor_bounds_nothing_before_it_knows)
+{
+    struct world *w = begin(5, false);
+    go_on(w);
+    for (qn_node_t i = 2; i < 5; i++) {
+        qn_driver_hold_learns(w->member[i].driver, true);
+    }
+    for (uint64_t x = 0; x < 9; x++) {
+        world_submit_number(w, 0, x);
+        world_rounds(w, 2);
+    }
+    w->member[1].stopped = true;
+    world_suspect(w, 2);
+    for (uint32_t r = 0; r < 2000 && world_status(w, 0).epoch == 0; r++) {
+        world_rounds(w, 1); /* checks everybody's read index */
+    }
+    cr_assert_neq(world_status(w, 0).epoch, 0);
+    world_rounds(w, 10);
+    for (qn_node_t i = 2; i < 5; i++) {
+        qn_driver_hold_learns(w->member[i].driver, false);
+    }
+    w->member[1].stopped = false;
     world_suspect(w, 0);
     go_on(w);
     world_end(w);
