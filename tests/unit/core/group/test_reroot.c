@@ -422,6 +422,33 @@ Test(reroot, many_strangers_are_all_heard)
     net_free(net);
 }
 
+/* An old root gone wild begins a message inside another one: it is put together
+ * here, but no more forwarded than any other of it. */
+Test(reroot, what_an_old_root_begins_anew_goes_no_further)
+{
+    struct net *net = mesh(4, 64);
+    memqp_allow(net_qp(net, 0, 1), 2);
+    bcast(net, 1, 40);
+    net_turn(net, 1);
+    net_reroot_all(net, "binary", ORDER(2, 1, 0, 3), 4);
+    memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+    uint8_t bytes[24]; /* message 0 */
+    for (uint8_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = i;
+    }
+    memqp_inject(net_qp(net, 0, 1),
+                 &(struct qn_frame){QN_FRAME_FIRST, bytes, 8, 24});
+    memqp_inject(net_qp(net, 0, 1),
+                 &(struct qn_frame){QN_FRAME_MORE, bytes + 8, 8, 0});
+    memqp_inject(net_qp(net, 0, 1),
+                 &(struct qn_frame){QN_FRAME_LAST, bytes + 16, 8, 0});
+    (void)qn_context_poll(at(net, 1), 9);
+    (void)qn_context_flush(at(net, 1));
+    GOT(net, 1, 0, 0);
+    cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), 3, "two and the ABORT");
+    net_free(net);
+}
+
 Test(reroot, bad_calls_are_refused)
 {
     struct net *net = mesh(4, 64);
