@@ -92,7 +92,7 @@ static void begin(struct wild *w)
         .service = {.apply = on_apply, .applied = on_applied, .ctx = w},
         .read_index = qn_commons_read_index(w->commons),
         .state = qn_outbox_state(w->outbox[LEADER]),
-        .fixed = true,
+        .first = true,
         .peer_state =
             (const struct qn_outbox_state *[]){
                 NULL, qn_outbox_state(w->outbox[ORIGIN])},
