@@ -1,6 +1,5 @@
 /*
- * See driver_world.h. The memory of a life that has ended is poisoned and freed
- * as soon as no living driver keeps it: who reads it later, reads nonsense.
+ * The group, its service and its turns: see driver_world.h.
  */
 #include "tests/unit/paxos/driver_world.h"
 
@@ -97,7 +96,7 @@ static void on_owner(void *ctx, qn_epoch_t epoch)
 
 /* ---- memory and channels ------------------------------------------------- */
 
-static void life_make(struct world *w, qn_node_t i)
+void world_life_make(struct world *w, qn_node_t i)
 {
     struct world_member *m = &w->member[i];
     const struct qn_outbox_opts o = {
@@ -118,7 +117,7 @@ static void life_make(struct world *w, qn_node_t i)
     qn_ring_open(&m->life.ring, m->life.ring_mem, &r);
 }
 
-static void life_free(const struct world *w, struct world_life *l)
+void world_life_free(const struct world *w, struct world_life *l)
 {
     memset(l->ring_mem, 0xee, qn_ring_bytes(w->ring_slots, w->ring_bytes));
     free(l->ring_mem);
@@ -126,7 +125,7 @@ static void life_free(const struct world *w, struct world_life *l)
 }
 
 /* One end of the channels between i and p. */
-static void channel_open(struct world *w, qn_node_t i, qn_node_t p)
+void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
 {
     struct world_member *m = &w->member[i];
     struct qn_qp **qp[QN_LANES] = {&m->direct[p], &m->tree[p]};
@@ -148,7 +147,7 @@ static void channel_open(struct world *w, qn_node_t i, qn_node_t p)
     }
 }
 
-static void channel_close(struct world_member *m, qn_node_t p)
+void world_channel_close(struct world_member *m, qn_node_t p)
 {
     qn_qp_close(m->direct[p]);
     qn_qp_close(m->tree[p]);
@@ -157,7 +156,7 @@ static void channel_close(struct world_member *m, qn_node_t p)
 
 /* ---- drivers ------------------------------------------------------------- */
 
-static void driver_start(struct world *w, qn_node_t i, bool first)
+void world_driver_start(struct world *w, qn_node_t i, bool first)
 {
     struct world_member *m = &w->member[i];
     uint64_t inc[WORLD_NODES];
@@ -230,17 +229,17 @@ void world_start(struct world *w)
         m->record = aligned_alloc(QN_CACHELINE,
                                   qn_align_up(QN_RECORD_BYTES, QN_CACHELINE));
         memset(m->record, 0, QN_RECORD_BYTES);
-        life_make(w, i);
+        world_life_make(w, i);
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
         for (qn_node_t p = 0; p < w->nodes; p++) {
             if (p != i) {
-                channel_open(w, i, p);
+                world_channel_open(w, i, p);
             }
         }
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
-        driver_start(w, i, true);
+        world_driver_start(w, i, true);
     }
 }
 
@@ -250,17 +249,17 @@ void world_end(struct world *w)
         struct world_member *m = &w->member[i];
         qn_driver_destroy(m->driver);
         for (qn_node_t p = 0; p < w->nodes; p++) {
-            channel_close(m, p);
+            world_channel_close(m, p);
         }
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
         if (w->member[i].driver != NULL) {
-            life_free(w, &w->member[i].life);
+            world_life_free(w, &w->member[i].life);
         }
         free(w->member[i].record);
     }
     for (uint32_t k = 0; k < w->old_count; k++) {
-        life_free(w, &w->old[k]);
+        world_life_free(w, &w->old[k]);
     }
     free(w);
 }
@@ -322,142 +321,6 @@ void world_submit_number(struct world *w, qn_node_t i, uint64_t x)
               (unsigned long)x);
 }
 
-/* ---- lives --------------------------------------------------------------- */
-
-/* Nobody needs it any more. */
-static bool unneeded(struct world *w, const struct world_life *l)
-{
-    for (qn_node_t i = 0; i < w->nodes; i++) {
-        const struct world_member *m = &w->member[i];
-        if (m->driver != NULL &&
-            (m->direct[l->node] != NULL ? w->member[l->node].inc == l->inc
-                                        : false)) {
-            return false; /* it has not heard of its death */
-        }
-        if (m->driver != NULL && qn_driver_keeps(m->driver, l->node, l->inc)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void sweep(struct world *w)
-{
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < w->old_count; k++) {
-        if (unneeded(w, &w->old[k])) {
-            life_free(w, &w->old[k]);
-        } else {
-            w->old[n++] = w->old[k];
-        }
-    }
-    w->old_count = n;
-}
-
-void world_kill(struct world *w, qn_node_t i)
-{
-    struct world_member *m = &w->member[i];
-    qn_driver_destroy(m->driver);
-    m->driver = NULL;
-    for (qn_node_t p = 0; p < w->nodes; p++) {
-        channel_close(m, p);
-    }
-    m->need_snapshot = m->stopped = false;
-    m->submitted = 0;
-    cr_assert_lt(w->old_count, WORLD_LIVES);
-    w->old[w->old_count++] = m->life;
-}
-
-void world_tell(struct world *w, qn_node_t at, qn_node_t i)
-{
-    struct world_member *m = &w->member[at];
-    if (m->driver != NULL && m->direct[i] != NULL) {
-        qn_driver_down(m->driver, i, w->now);
-        channel_close(m, i);
-    }
-    sweep(w);
-}
-
-void world_lose(struct world *w, qn_node_t i)
-{
-    world_kill(w, i);
-    for (qn_node_t p = 0; p < w->nodes; p++) {
-        world_tell(w, p, i);
-    }
-}
-
-void world_restart(struct world *w, qn_node_t i)
-{
-    struct world_member *m = &w->member[i];
-    cr_assert(m->driver == NULL);
-    for (qn_node_t p = 0; p < w->nodes; p++) {
-        world_tell(w, p, i);
-    }
-    m->inc = ++w->lives;
-    m->count = 0;
-    m->slot = m->stamp_ms = 0;
-    memset(m->session, 0, sizeof m->session);
-    if (m->blank) {
-        memset(m->record, 0, QN_RECORD_BYTES);
-    }
-    life_make(w, i);
-    for (qn_node_t p = 0; p < w->nodes; p++) {
-        if (p != i && w->member[p].driver != NULL) {
-            channel_open(w, i, p);
-            channel_open(w, p, i);
-        }
-    }
-    driver_start(w, i, false);
-    for (qn_node_t p = 0; p < w->nodes; p++) {
-        struct world_member *x = &w->member[p];
-        const struct qn_driver_peer_opts up = {
-            .node = i,
-            .inc = m->inc,
-            .direct = x->direct[i],
-            .tree = x->tree[i],
-            .state = qn_outbox_state(m->life.outbox),
-            .ring = &m->life.ring,
-        };
-        if (p != i && x->driver != NULL) {
-            cr_assert_eq(qn_driver_up(x->driver, &up, w->now), QN_OK);
-        }
-    }
-}
-
-bool world_install(struct world *w, qn_node_t i, qn_node_t donor)
-{
-    struct world_member *m = &w->member[i];
-    const struct world_member *from = &w->member[donor];
-    struct qn_resume r;
-    struct qn_ul_entry ul[QN_UL_KEPT];
-    if (i == donor || from->driver == NULL || m->driver == NULL ||
-        from->need_snapshot || !qn_driver_cut(from->driver, &r)) {
-        return false;
-    }
-    cr_assert_eq(r.position, from->slot);
-    uint32_t n = qn_driver_ul(from->driver, ul, QN_UL_KEPT);
-    if (qn_driver_install(m->driver, &r, ul, n, w->now) != QN_OK) {
-        return false;
-    }
-    m->count = from->count;
-    m->slot = from->slot;
-    m->stamp_ms = from->stamp_ms;
-    memcpy(m->session, from->session, sizeof m->session);
-    m->need_snapshot = false;
-    w->installs++;
-    cr_assert_eq(qn_driver_applied(m->driver), m->slot);
-    return true;
-}
-
-void world_suspect(struct world *w, uint64_t mask)
-{
-    for (qn_node_t i = 0; i < w->nodes; i++) {
-        if (w->member[i].driver != NULL && !w->member[i].stopped) {
-            qn_driver_suspect(w->member[i].driver, mask, w->now);
-        }
-    }
-}
-
 /* ---- looking ------------------------------------------------------------- */
 
 struct qn_driver_status world_status(const struct world *w, qn_node_t i)
@@ -507,33 +370,49 @@ void world_settle(struct world *w, uint32_t rounds)
     cr_assert(world_settled(w), "no progress in %u rounds", rounds);
 }
 
-static const struct qn_ring *word_ring(const struct world *w)
+/* ---- stories ------------------------------------------------------------- */
+
+struct world *world_begin(uint32_t nodes, bool memory)
 {
-    /* the entry is known to somebody living */
-    uint64_t epoch = qn_load(&w->word.first, QN_RELAXED);
-    for (qn_node_t i = 0; i < w->nodes; i++) {
-        struct qn_ul_entry ul[QN_UL_KEPT];
-        uint32_t n = w->member[i].driver != NULL
-                         ? qn_driver_ul(w->member[i].driver, ul, QN_UL_KEPT)
-                         : 0;
-        for (uint32_t e = 0; e < n; e++) {
-            if (ul[e].index != epoch) {
-                continue;
-            }
-            for (uint32_t k = 0; k < w->old_count; k++) {
-                if (w->old[k].inc == ul[e].leader_inc) {
-                    return &w->old[k].ring;
-                }
-            }
-            return &w->member[ul[e].leader].life.ring;
-        }
-    }
-    return NULL;
+    struct world *w = world_make(nodes, memory);
+    world_start(w);
+    return w;
 }
 
-bool world_in_sync(const struct world *w, qn_node_t i)
+void world_load(struct world *w, uint32_t commands)
 {
-    const struct qn_ring *r = word_ring(w);
-    return w->member[i].driver != NULL && r != NULL &&
-           w->member[i].slot + 1 >= qn_ring_lo(r);
+    for (uint64_t x = 0; x < commands; x++) {
+        for (qn_node_t i = 0; i < w->nodes; i++) {
+            if (w->member[i].driver != NULL && !w->member[i].stopped) {
+                (void)world_submit(w, i, &x, sizeof x);
+            }
+        }
+        world_rounds(w, x % 3 == 0);
+    }
+}
+
+void world_go_on(struct world *w)
+{
+    world_load(w, 60);
+    world_settle(w, 20000);
+}
+
+void world_wipe(struct world *w, qn_node_t from, qn_node_t to,
+                enum qn_lane lane)
+{
+    memset(qn_outbox_lane(w->member[from].life.outbox, to, lane), 0,
+           WORLD_CELLS * 64);
+}
+
+void world_learns_at_once(struct world *w)
+{
+    world_rounds(w, 50);
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->member[i].driver == NULL) {
+            continue;
+        }
+        world_submit_number(w, i, i);
+        world_rounds(w, 8);
+        cr_assert(world_settled(w), "of node %u", i);
+    }
 }

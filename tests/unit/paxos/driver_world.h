@@ -113,6 +113,29 @@ bool world_settled(const struct world *w);
 /** Is i in sync with the word's owner (memory), as the world sees it? */
 bool world_in_sync(const struct world *w, qn_node_t i);
 
+/* What most stories need. */
+
+/** A world that has begun, with its defaults. */
+struct world *world_begin(uint32_t nodes, bool memory);
+/** Some commands of everybody that runs. */
+void world_load(struct world *w, uint32_t commands);
+/** A load, until it is applied. */
+void world_go_on(struct world *w);
+/** What `to` has not read of `from` yet is lost. */
+void world_wipe(struct world *w, qn_node_t from, qn_node_t to,
+                enum qn_lane lane);
+/** LEARN comes down the right tree: sooner than any gap is looked for. */
+void world_learns_at_once(struct world *w);
+
+/* Between the two sources. */
+
+void world_life_make(struct world *w, qn_node_t i);
+void world_life_free(const struct world *w, struct world_life *l);
+/** One end of the channels between i and p. */
+void world_channel_open(struct world *w, qn_node_t i, qn_node_t p);
+void world_channel_close(struct world_member *m, qn_node_t p);
+void world_driver_start(struct world *w, qn_node_t i, bool first);
+
 /** Next number below n of the seeded sequence. */
 uint64_t world_random(struct world *w, uint64_t n);
 

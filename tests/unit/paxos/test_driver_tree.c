@@ -1,0 +1,175 @@
+/*
+ * What real drivers believe of each other: the tree that LEARN comes down
+ * (PROTOCOL.md 3.7.1), positions and the read index (6.2).
+ */
+#include "core/place/outbox.h"
+#include "tests/support/test.h"
+#include "tests/unit/paxos/driver_world.h"
+
+/* ---- the tree ------------------------------------------------------------ */
+
+/* 0 or 1 is the root; 3 and 4 hang below an inner node. */
+static void inner_node_dies(bool memory)
+{
+    struct world *w = world_make(5, memory);
+    w->topology = "binary";
+    world_start(w);
+    world_go_on(w);
+    qn_node_t inner = memory ? 1 : 2;
+    world_lose(w, inner);
+    world_load(w, 30);
+    world_settle(w, 20000);
+    uint64_t before = world_status(w, 3).fetches + world_status(w, 4).fetches;
+    world_go_on(w);
+    cr_assert_eq(world_status(w, 3).fetches + world_status(w, 4).fetches,
+                 before, "LEARNs come down another tree");
+    world_restart(w, inner);
+    world_go_on(w);
+    before = 0;
+    for (qn_node_t i = 0; i < 5; i++) {
+        before += world_status(w, i).fetches;
+    }
+    world_go_on(w);
+    for (qn_node_t i = 0; i < 5; i++) {
+        before -= world_status(w, i).fetches;
+    }
+    cr_assert_eq(before, 0, "it is in the tree again");
+    world_end(w);
+}
+
+Test(driver_tree, who_hangs_below_a_dead_node_gets_learns_at_once)
+{
+    inner_node_dies(true);
+    inner_node_dies(false);
+}
+
+/* Only the root has heard of a death: its LEARNs tell the others. */
+Test(driver_tree, the_root_says_which_tree_it_is)
+{
+    struct world *w = world_make(5, true);
+    w->topology = "binary";
+    world_start(w);
+    world_go_on(w);
+    world_kill(w, 1);
+    world_tell(w, 0, 1);
+    for (uint64_t x = 0; x < 20; x++) {
+        world_submit_number(w, 0, x);
+        world_rounds(w, 1);
+    }
+    for (qn_node_t i = 2; i < 5; i++) {
+        cr_assert_eq(w->member[i].slot, w->member[0].slot, "node %u", i);
+    }
+    for (qn_node_t i = 2; i < 5; i++) {
+        world_tell(w, i, 1);
+    }
+    world_go_on(w);
+    world_end(w);
+}
+
+/* An inner node stands still: it leaves the tree, and comes back into it. */
+Test(driver_tree, who_stands_still_leaves_the_tree)
+{
+    struct world *w = world_make(5, true);
+    w->topology = "binary";
+    world_start(w);
+    world_go_on(w);
+    w->member[1].stopped = true; /* 3 and 4 hang below it */
+    world_load(w, 600);
+    for (uint64_t x = 0; x < 20; x++) {
+        world_submit_number(w, 0, x);
+        world_rounds(w, 2);
+        cr_assert_eq(w->member[3].slot, w->member[0].slot);
+        cr_assert_eq(w->member[4].slot, w->member[0].slot);
+    }
+    w->member[1].stopped = false;
+    world_go_on(w);
+    world_load(w, 100);
+    world_learns_at_once(w);
+    world_end(w);
+}
+
+/* ---- wild peers ---------------------------------------------------------- */
+
+/* A learner writes over its outbox and the read index, then it dies. */
+static void wild_learner(bool memory, int byte)
+{
+    struct world *w = world_begin(3, memory);
+    world_go_on(w);
+    struct qn_outbox_state *state = qn_outbox_state(w->member[2].life.outbox);
+    w->wild = true;
+    memset(state, byte, sizeof *state);
+    qn_store(&w->read_index, UINT64_C(1) << 40, QN_SEQ_CST);
+    w->member[2].stopped = true;
+    qn_slot_t slot = w->member[0].slot;
+    for (qn_node_t i = 0; i < 2; i++) {
+        world_rounds(w, 100);
+        cr_assert_eq(qn_driver_read_index(w->member[i].driver), slot,
+                     "a reader would wait for ever");
+        cr_assert_eq(world_status(w, i).decided_hi, slot);
+    }
+    world_lose(w, 2);
+    world_go_on(w);
+    qn_store(&w->read_index, 0, QN_SEQ_CST); /* and if it was made smaller */
+    world_rounds(w, 1);
+    cr_assert_eq(qn_load(&w->read_index, QN_SEQ_CST), w->member[0].slot);
+    world_end(w);
+}
+
+Test(driver_tree, a_wild_learner_holds_nobody_up)
+{
+    wild_learner(true, 0);
+    wild_learner(true, 0xee);
+    wild_learner(false, 0);
+    wild_learner(false, 0xee);
+}
+
+/* Process acceptor: the bound is that of the newest acceptor, also while this
+ * node has not heard of it. */
+Test(driver_tree, a_true_read_index_is_never_cut)
+{
+    struct world *w = world_begin(5, false);
+    world_go_on(w);
+    w->member[4].stopped = true; /* it hears of nothing */
+    w->member[1].stopped = true;
+    world_suspect(w, 2);
+    world_load(w, 30);
+    world_settle(w, 20000);
+    cr_assert_neq(world_status(w, 0).acceptor, 1);
+    qn_slot_t slot = w->member[0].slot;
+    cr_assert_eq(qn_driver_read_index(w->member[4].driver), slot);
+    cr_assert_lt(w->member[4].slot, slot);
+    cr_assert_eq(qn_driver_read_index(w->member[1].driver), slot,
+                 "its own position is none of the newest acceptor");
+    w->member[1].stopped = w->member[4].stopped = false;
+    world_suspect(w, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* An acceptor that is appointed and has not heard of it says nothing yet. */
+Test(driver_tree, an_appointed_acceptor_bounds_nothing_before_it_knows)
+{
+    struct world *w = world_begin(5, false);
+    world_go_on(w);
+    for (qn_node_t i = 2; i < 5; i++) {
+        qn_driver_hold_learns(w->member[i].driver, true);
+    }
+    for (uint64_t x = 0; x < 9; x++) {
+        world_submit_number(w, 0, x);
+        world_rounds(w, 2);
+    }
+    w->member[1].stopped = true;
+    world_suspect(w, 2);
+    for (uint32_t r = 0; r < 2000 && world_status(w, 0).epoch == 0; r++) {
+        world_rounds(w, 1); /* checks everybody's read index */
+    }
+    cr_assert_neq(world_status(w, 0).epoch, 0);
+    world_rounds(w, 10);
+    for (qn_node_t i = 2; i < 5; i++) {
+        qn_driver_hold_learns(w->member[i].driver, false);
+    }
+    w->member[1].stopped = false;
+    world_suspect(w, 0);
+    world_go_on(w);
+    world_end(w);
+}
