@@ -7,8 +7,9 @@
  *                    refused, silent, gone, damaged, does not fit
  *
  * Chunks are received inside the driver's turn and read in this one's, so that
- * one turn's work is bounded; the donor never has more than WINDOW of them on
- * their way, which is the room there is to keep them. Each attempt has a
+ * one turn's work is bounded. A chunk is taken when it has come and there is
+ * room for WINDOW more behind it: so the donor goes on while this node reads,
+ * and both have something to do whenever they get a core. Each attempt has a
  * number, and what comes for another one is dropped: a donor that was given up
  * may have chunks in the channel.
  *
@@ -132,8 +133,7 @@ static qn_time_t ask_next(struct qn_rejoin *r, qn_time_t now)
     j->phase = REJOIN_READ;
     j->heard = now;
     j->late = false;
-    j->taken = 0;
-    j->told_taken = true;
+    j->read = j->taken = 0;
     return now + QN_REJOIN_SILENCE;
 }
 
@@ -152,19 +152,38 @@ static void fail(struct qn_rejoin *r, const char *why, qn_time_t now)
 
 /* ---- reading ---- */
 
+/* Tell the donor what it does not know to be taken. @return false: no room to
+ * tell it. */
+static bool tell_taken(struct qn_rejoin *r)
+{
+    struct rejoin_join *j = &r->join;
+    uint64_t come = j->read + (j->tail - j->head);
+    uint64_t room = j->read + QN_REJOIN_QUEUE - QN_REJOIN_WINDOW;
+    uint64_t taken = QN_MIN(come, room);
+    if (taken > j->taken) {
+        if (rejoin_send(r, j->donor, REJOIN_TAKEN, j->attempt, taken) !=
+            QN_OK) {
+            return false;
+        }
+        j->taken = taken;
+    }
+    return true;
+}
+
 static void on_chunk(struct qn_rejoin *r, struct qn_slice chunk, qn_time_t now)
 {
     struct rejoin_join *j = &r->join;
-    if (j->tail - j->head == QN_REJOIN_WINDOW ||
-        chunk.len > QN_SNAPSHOT_CHUNK || chunk.len == 0) {
+    if (j->tail - j->head == QN_REJOIN_QUEUE || chunk.len > QN_SNAPSHOT_CHUNK ||
+        chunk.len == 0) {
         fail(r, "it sends what nobody asked for", now);
         return;
     }
-    struct rejoin_slot *to = &j->queue[j->tail++ % QN_REJOIN_WINDOW];
+    struct rejoin_slot *to = &j->queue[j->tail++ % QN_REJOIN_QUEUE];
     memcpy(to->bytes, chunk.data, chunk.len);
     to->len = chunk.len;
     j->heard = now;
     j->late = false;
+    (void)tell_taken(r);
 }
 
 void rejoin_join_told(struct qn_rejoin *r, qn_node_t from,
@@ -194,22 +213,14 @@ void rejoin_join_told(struct qn_rejoin *r, qn_node_t from,
 static int read_one(struct rejoin_join *j)
 {
     const struct qn_snapshot_sink sink = {on_meta, on_entry, on_stripes, j};
-    struct rejoin_slot *from = &j->queue[j->head++ % QN_REJOIN_WINDOW];
+    struct rejoin_slot *from = &j->queue[j->head++ % QN_REJOIN_QUEUE];
     int err = qn_snapshot_read(
         &j->reader, (struct qn_slice){from->bytes, from->len}, &sink);
-    j->taken++;
-    j->told_taken = false;
+    j->read++;
     if (j->store != NULL) {
         (void)qn_store_reclaim(j->store, RECLAIM); /* what splits have left */
     }
     return err;
-}
-
-static void tell_taken(struct qn_rejoin *r)
-{
-    struct rejoin_join *j = &r->join;
-    j->told_taken = j->told_taken || rejoin_send(r, j->donor, REJOIN_TAKEN,
-                                                 j->attempt, j->taken) == QN_OK;
 }
 
 static qn_time_t read_some(struct qn_rejoin *r, qn_time_t now)
@@ -231,7 +242,7 @@ static qn_time_t read_some(struct qn_rejoin *r, qn_time_t now)
         j->phase = REJOIN_INSTALL;
         return now;
     }
-    tell_taken(r);
+    bool told = tell_taken(r);
     if (j->head != j->tail) {
         return now;
     }
@@ -239,7 +250,7 @@ static qn_time_t read_some(struct qn_rejoin *r, qn_time_t now)
         fail(r, "it is silent", now);
         return now;
     }
-    qn_time_t at = j->told_taken ? j->heard + QN_REJOIN_SILENCE : now + QN_MS;
+    qn_time_t at = told ? j->heard + QN_REJOIN_SILENCE : now + QN_MS;
     return j->late ? now : at;
 }
 

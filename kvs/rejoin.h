@@ -9,7 +9,9 @@
  *     joiner                                donor
  *       WANT {attempt, position}  ------->    a cut of its store begins
  *       <-----------------------  CHUNK {attempt, chunk}    at most WINDOW
- *       TAKEN {attempt, count}    ------->                  not taken yet
+ *       TAKEN {attempt, count}    ------->                  not taken yet;
+ *                                                           taken: the joiner
+ *                                                           has room for more
  *       ...                                   the cut ends
  *       store, then log, replaced
  *       <-----------------------  REFUSE {attempt, why}     another is asked
@@ -48,8 +50,9 @@
 #include "core/base/clock.h"
 #include "kvs/snapshot.h"
 
-#define QN_REJOIN_WINDOW  4u /* chunks sent and not taken: half a lane */
-#define QN_REJOIN_GIVE    4u /* chunks made in one turn of a donor */
+#define QN_REJOIN_WINDOW  6u  /* chunks sent and not taken: 3/4 of a lane */
+#define QN_REJOIN_QUEUE   18u /* chunks that a joiner keeps to be read */
+#define QN_REJOIN_GIVE    6u  /* chunks made in one turn of a donor */
 #define QN_REJOIN_SILENCE ((qn_time_t)1000 * QN_MS)
 
 /** What rejoining needs of its replica. */
@@ -110,7 +113,7 @@ void qn_rejoin_down(struct qn_rejoin *r, qn_node_t peer, qn_time_t now);
 void qn_rejoin_up(struct qn_rejoin *r, qn_node_t peer);
 
 /** A share of the work: at most QN_REJOIN_GIVE chunks are given, and one read
- *  (QN_REJOIN_WINDOW while there is no store to serve from): about 0.3 ms.
+ *  (QN_REJOIN_WINDOW while there is no store to serve from): about 0.5 ms.
  *  @return when to come again even if nothing arrives; `now`: at once;
  *  QN_TIME_NEVER. */
 qn_time_t qn_rejoin_turn(struct qn_rejoin *r, qn_time_t now);

@@ -3,8 +3,9 @@
  *
  * WANT is noted; the cut begins in a turn, between two slots. Each turn makes a
  * few chunks while fewer than WINDOW of them are on their way; a chunk that the
- * channel does not take is kept and told again. The cut ends with the last
- * chunk made, which says so: nothing has to be waited for after that.
+ * channel does not take is kept and told again in the turn after the next, so
+ * that the protocol's own messages find room between. The cut ends with the
+ * last chunk made, which says so: nothing has to be waited for after that.
  *
  * A new WANT of the same joiner replaces the one under way: it has given that
  * up, or it is a new life. Messages of an older attempt are dropped.
@@ -28,6 +29,7 @@ void rejoin_give_end(struct qn_rejoin *r)
     }
     g->state = GIFT_NONE;
     g->chunk_len = 0;
+    g->stood_back = false;
 }
 
 static void give_up(struct qn_rejoin *r, enum rejoin_why why)
@@ -167,6 +169,10 @@ static bool send_chunk(struct qn_rejoin *r)
 static qn_time_t give(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
 {
     struct rejoin_gift *g = &r->gift;
+    if (g->stood_back) {
+        g->stood_back = false; /* what room there is now is the driver's */
+        return now + QN_MS;
+    }
     for (uint32_t i = 0; i < QN_REJOIN_GIVE; i++) {
         if (g->sent - g->taken >= QN_REJOIN_WINDOW) {
             return g->heard + QN_REJOIN_SILENCE; /* or when TAKEN comes */
@@ -176,6 +182,7 @@ static qn_time_t give(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
             return err == QN_EAGAIN ? now : QN_TIME_NEVER;
         }
         if (!send_chunk(r)) {
+            g->stood_back = true;
             return now + QN_MS;
         }
         if (g->state == GIFT_NONE) {

@@ -15,7 +15,7 @@
 enum {
     REJOIN_WANT = 16, /* arg: least position */
     REJOIN_STOP,      /* joiner: no more of it */
-    REJOIN_TAKEN,     /* arg: chunks read so far */
+    REJOIN_TAKEN,     /* arg: chunks taken so far */
     REJOIN_REFUSE,    /* arg: enum rejoin_why */
     REJOIN_CHUNK,     /* a chunk follows */
 };
@@ -54,6 +54,7 @@ struct rejoin_gift {
     struct qn_snapshot_writer writer;
     struct rejoin_chunk chunk;
     size_t chunk_len; /* made and not sent; 0: none */
+    bool stood_back;  /* the channel was full in the last turn */
     uint64_t given;
 };
 
@@ -74,8 +75,8 @@ struct rejoin_join {
     uint32_t attempt;
     qn_time_t heard, began;
     bool late;
-    bool told_taken; /* the donor knows how many were read */
-    uint64_t taken;
+    uint64_t read;  /* chunks */
+    uint64_t taken; /* as the donor was told */
     struct qn_snapshot_reader reader;
     struct qn_snapshot_meta meta;
     struct qn_store *store;
@@ -83,7 +84,7 @@ struct rejoin_join {
     struct rejoin_slot {
         size_t len;
         uint8_t bytes[QN_SNAPSHOT_CHUNK];
-    } queue[QN_REJOIN_WINDOW];
+    } queue[QN_REJOIN_QUEUE];
     uint32_t head, tail;
     uint64_t joined;
 };
