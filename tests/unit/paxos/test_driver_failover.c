@@ -69,6 +69,26 @@ Test(driver_failover, the_leader_dies)
     leader_dies(5, true);
 }
 
+/* Certain deaths wait for no time-out: with a turn each 100 us that is 2 ms. */
+static void soon(bool memory, qn_node_t who)
+{
+    struct world *w = world_make(3, memory);
+    w->shared_cores = true;
+    world_start(w);
+    world_load(w, 60);
+    world_lose(w, who);
+    world_submit_number(w, 2, 1);
+    world_settle(w, 20);
+    world_end(w);
+}
+
+Test(driver_failover, a_death_costs_a_few_turns)
+{
+    soon(true, 0);
+    soon(false, 0);
+    soon(false, 1);
+}
+
 Test(driver_failover, the_acceptor_dies)
 {
     struct world *w = world_begin(3, false);

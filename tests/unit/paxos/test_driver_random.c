@@ -201,6 +201,7 @@ static uint64_t run(uint64_t seed, bool memory, bool loud)
     w->topology = chance(&f, 50) ? "binary" : "sequential";
     w->ring_slots = chance(&f, 30) ? 16 : 4096;
     w->ring_bytes = chance(&f, 30) ? 1u << 17 : 1u << 22;
+    w->shared_cores = seed % 4 == 3;
     f.kills = chance(&f, 70);
     f.stops = chance(&f, 50);
     f.suspects = chance(&f, 50);
