@@ -1,0 +1,477 @@
+#!/usr/bin/python3
+"""The tormentor: a real quoind under load, whose replicas are killed, stopped
+and continued at random.
+
+    tormentor.py --kills 1000 --stops 200 --doubles 50
+    tormentor.py --kills 300 --acceptor process --seed 7
+
+A fault is chosen by the seed: what (a kill, a stop of 10 ms to 5 s, two killed
+at the same instant), whom (by the role that INFO tells right before: leader,
+acceptor, learner, or a joiner that has not caught up yet), and whether the next
+one waits until all replicas are current again. Sometimes a second replica is
+killed while a first one stands still. What would lose data by the
+specification is left out: somebody who is in sync always survives, with the
+process acceptor leader and acceptor are never gone together, and never are all
+stopped or dead.
+
+Meanwhile `quoin load --verify` asks all replicas, and a ledger at each replica
+counts what was acknowledged. After every --round faults: the verdict must be
+linearizable, all acknowledged writes there and no increment done twice, and all
+digests equal. Otherwise seed, faults, log and flight recorders are kept in a
+directory that is named, and the status is 1.
+
+Faults repeat with the seed, the machine's timing does not.
+"""
+import argparse
+import collections
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from checks import digests
+from quoind import Client, Error, Quoind
+from view import look, pids_of
+
+PATIENCE = 300.0  # s, for replicas to be current again; it ends a hang
+MIX = "get:4,set:2,incr:2,del:1,cas:2,rmw:1"
+
+
+class Failure(Exception):
+    """What the server did wrong."""
+
+
+# ---- what is acknowledged ----
+
+class Ledger(threading.Thread):
+    """Writes at one replica, one after the other: keys of their own and a
+    counter. What was acknowledged must be there; what was not is unknown."""
+
+    def __init__(self, q, replica):
+        super().__init__(daemon=True)
+        self.q, self.replica = q, replica
+        self.name = "ledger%d" % replica
+        self.counted = self.unknown = self.written = 0
+        self.kept = []  # numbers of acknowledged keys
+        self.stop = threading.Event()
+        self.wrong = None
+
+    def run(self):
+        c = None
+        while not self.stop.is_set():
+            try:
+                c = c or Client(self.q.port + 1 + self.replica, timeout=20)
+                self.write(c)
+            except OSError:
+                if c is not None:
+                    self.unknown += self.asked
+                    c.close()
+                c = None
+                time.sleep(0.005)
+            except Failure as e:
+                self.wrong = str(e)
+                return
+            time.sleep(0.005)
+        if c is not None:
+            c.close()
+
+    def write(self, c):
+        number = self.written
+        self.written += 1
+        self.asked = True
+        key = "%s:%d" % (self.name, number)
+        c.send(c.encode("SET", key, number) + c.encode("INCR", self.name))
+        if c.reply() == b"OK":
+            self.kept.append(number)
+        got = c.reply()
+        self.asked = False
+        if isinstance(got, Error):
+            if "unknown" in str(got):
+                self.unknown += 1
+        elif not self.counted < got <= self.counted + 1 + self.unknown:
+            raise Failure("%s: %d after %d and %d unknown" % (
+                self.name, got, self.counted, self.unknown))
+        else:
+            self.unknown -= got - self.counted - 1
+            self.counted = got
+
+    def check(self, c, at):
+        """All of it is at that replica, to which `c` is connected."""
+        if self.wrong:
+            raise Failure(self.wrong)
+        value = int(c.call("GET", self.name) or 0)
+        if not self.counted <= value <= self.counted + self.unknown:
+            raise Failure("%s is %d at replica %d: %d were acknowledged, %d "
+                          "are unknown" % (self.name, value, at, self.counted,
+                                           self.unknown))
+        for first in range(0, len(self.kept), 500):
+            part = self.kept[first:first + 500]
+            got = c.pipeline(*[("GET", "%s:%d" % (self.name, n))
+                               for n in part])
+            for n, value in zip(part, got):
+                if value != b"%d" % n:
+                    raise Failure("%s:%d was acknowledged and is %r at "
+                                  "replica %d" % (self.name, n, value, at))
+
+
+class Judge:
+    """`quoin load --verify` on the ports of all replicas."""
+
+    def __init__(self, q, o):
+        to = [a for i in range(q.replicas)
+              for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
+        self.out = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [o.quoin, "load", *to, "--keys", str(o.keys), "--warmup", "0",
+             "--seconds", "100000", "--verify", "--json", "--mix", MIX,
+             "--rate", o.rate, "--connections", "12", "--spread", "request"],
+            stdout=self.out, stderr=subprocess.PIPE, text=True)
+        while not os.fstat(self.out.fileno()).st_size:  # its first second
+            time.sleep(0.05)
+            if self.process.poll() is not None:
+                raise Failure("quoin load does not begin: " +
+                              self.process.stderr.read())
+
+    def end(self):
+        """@return the summary; the text that explains it."""
+        self.process.send_signal(signal.SIGINT)
+        _, text = self.process.communicate()
+        self.out.seek(0)
+        lines = self.out.read().splitlines()
+        if not lines:
+            raise Failure("quoin load said nothing: " + text)
+        summary = json.loads(lines[-1])
+        verdict = (summary["verify"] or {}).get("verdict")
+        if verdict != "linearizable" or self.process.returncode != 0:
+            raise Failure("quoin load: %s, status %d\n%s" % (
+                verdict, self.process.returncode, text))
+        return summary
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stderr.close()
+        self.out.close()
+
+
+# ---- faults ----
+
+class Tormentor:
+    def __init__(self, o):
+        self.o = o
+        self.rng = random.Random(o.seed)
+        self.left = collections.Counter(kill=o.kills, stop=o.stops,
+                                        double=o.doubles)
+        self.done = collections.Counter()
+        self.roles = collections.Counter()
+        self.log = []
+        self.operations = 0
+        self.silence_ms = 0
+        self.stopped = set()
+
+    def say(self, text):
+        line = "%9.3f  %s" % (time.monotonic() - self.began, text)
+        self.log.append(line)
+        if self.o.verbose:
+            print(line, flush=True)
+
+    # -- whom --
+
+    def survives(self, view, victims):
+        """Nothing is lost by the specification if these die now."""
+        alive = set(pids_of(self.q)) - victims
+        if not alive - self.stopped:
+            return False
+        if self.o.acceptor == "process":
+            # Leader and acceptor are needed both, unless the other is there
+            # to take the role over: so one of them may die, if all else lives.
+            return len(victims) == 1 and len(alive) == self.q.replicas - 1 \
+                and all(view.online(i) for i in alive)
+        pids = pids_of(self.q)
+        return any(view.online(i) and view.pid(i) == pids[i]
+                   for i in view.in_sync & alive)
+
+    def view(self, but=()):
+        """As one tells it who can be expected to answer."""
+        order = [i for i in range(self.q.replicas)
+                 if i not in but and i not in self.stopped]
+        self.rng.shuffle(order)
+        return look(self.q, order)
+
+    def pick(self, view, wanted):
+        """A replica with that role, or any that lives."""
+        alive = sorted(set(pids_of(self.q)) - self.stopped)
+        found = [i for i in alive if wanted in view.role(i)]
+        return self.rng.choice(found or alive)
+
+    # -- what --
+
+    def kill(self, victims, view, what):
+        pids = pids_of(self.q)
+        victims = [i for i in victims if i in pids]
+        if not victims or not self.survives(view, set(victims)):
+            return False
+        for i in victims:
+            os.kill(pids[i], signal.SIGKILL)
+        roles = [view.role(i) for i in victims]
+        for role in roles:
+            for name in role.split("+"):
+                self.roles[name] += 1
+        self.done[what] += 1
+        self.say("%s %s (epoch %d, in sync %s, said replica %d)" % (
+            what, ", ".join("replica %d, %s" % x for x in zip(victims, roles)),
+            view.epoch, sorted(view.in_sync), view.said_by))
+        return True
+
+    def fault_kill(self):
+        wanted = self.rng.choice(("leader", "acceptor", "learner", "joiner"))
+        if wanted == "joiner":
+            return self.fault_joiner()
+        view = self.view()
+        return view is not None and self.kill([self.pick(view, wanted)], view,
+                                              "kill")
+
+    def fault_joiner(self):
+        """Kill one, and its next life before it has caught up."""
+        before = pids_of(self.q)
+        view = self.view()
+        victim = self.pick(view, "learner") if view is not None else None
+        if view is None or not self.kill([victim], view, "kill"):
+            return False
+        self.left["kill"] -= 1
+        deadline = time.monotonic() + PATIENCE
+        while pids_of(self.q).get(victim) in (None, before.get(victim)):
+            if time.monotonic() > deadline:
+                raise Failure("replica %d is not started again" % victim)
+            time.sleep(0.001)
+        time.sleep(self.rng.random() ** 2 * self.o.join_ms / 1000)
+        view = self.view(but=[victim])
+        return self.left["kill"] > 0 and view is not None and \
+            self.kill([victim], view, "kill")
+
+    def fault_double(self):
+        view = self.view()
+        if view is None:
+            return False
+        victims = self.rng.sample(range(self.q.replicas), 2)
+        return self.kill(victims, view, "double")
+
+    def fault_stop(self):
+        view = self.view()
+        if view is None:
+            return False
+        pids = pids_of(self.q)
+        wanted = self.rng.choice(("leader", "acceptor", "learner"))
+        victims = {self.pick(view, wanted)}
+        others = sorted(set(pids) - victims)
+        if self.rng.random() < 0.25 and len(others) > 1:
+            victims.add(self.rng.choice(others))
+        if len(victims) >= len(pids):
+            return False
+        seconds = 0.01 * 500 ** self.rng.random()
+        for i in victims:
+            os.kill(pids[i], signal.SIGSTOP)
+        self.stopped = victims
+        self.say("stop %s for %.0f ms" % (", ".join(
+            "replica %d, %s" % (i, view.role(i)) for i in sorted(victims)),
+            seconds * 1000))
+        self.done["stop"] += 1
+        self.meanwhile(seconds, others)
+        for i in victims:
+            try:
+                os.kill(pids[i], signal.SIGCONT)
+            except ProcessLookupError:
+                pass  # it was restarted for a reason of its own: see the log
+        self.stopped = set()
+        self.say("continue")
+        return True
+
+    def meanwhile(self, seconds, others):
+        """Sometimes another one dies while some stand still."""
+        time.sleep(seconds / 2)
+        if self.left["kill"] > 0 and self.rng.random() < 0.2 and others:
+            view = self.view()
+            if view is not None and self.kill([self.rng.choice(others)], view,
+                                              "kill"):
+                self.left["kill"] -= 1
+        time.sleep(seconds / 2)
+
+    # -- rounds --
+
+    def wait_current(self):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            view = self.view()
+            pids = pids_of(self.q)
+            if view is not None and len(pids) == self.q.replicas and \
+                    view.current(pids):
+                return
+            if self.q.proc.poll() is not None:
+                raise Failure("quoind has ended")
+            if time.monotonic() > deadline:
+                raise Failure("not current after %g s: %s" % (
+                    PATIENCE, view and view.replica))
+            time.sleep(0.002)
+
+    def one_fault(self):
+        kinds = [k for k in ("kill", "stop", "double") if self.left[k] > 0]
+        kind = self.rng.choices(kinds, [self.left[k] for k in kinds])[0]
+        if self.rng.random() < 0.6:
+            self.wait_current()
+        else:
+            time.sleep(self.rng.random() * 0.3)
+        if getattr(self, "fault_" + kind)():
+            self.left[kind] -= 1
+        else:  # not now: somebody in sync would not survive
+            self.wait_current()
+
+    def round(self, faults):
+        judge = Judge(self.q, self.o)
+        try:
+            done = sum(self.done.values())
+            while sum(self.done.values()) < done + faults and \
+                    sum(self.left.values()) > 0:
+                self.one_fault()
+                if judge.process.poll() is not None:
+                    raise Failure("quoin load has ended: status %d: %s" % (
+                        judge.process.returncode, judge.process.stderr.read()))
+            self.wait_current()
+            time.sleep(0.2)
+            summary = judge.end()
+        finally:
+            judge.kill()
+        self.operations += summary["verify"]["operations"]
+        self.silence_ms = max([self.silence_ms] + [
+            s["longest_ms"] for s in summary["silences"] if s["to"] == "all"])
+
+    def settle(self, ledgers):
+        """Nobody writes: all is there, everywhere the same."""
+        for ledger in ledgers:
+            ledger.stop.set()
+        for ledger in ledgers:
+            ledger.join()
+        self.wait_current()
+        for i in range(self.q.replicas):
+            c = self.q.client(i)
+            for ledger in ledgers:
+                ledger.check(c, i)
+            c.close()
+        different = digests(self.q)
+        if len(set(different)) != 1:
+            raise Failure("digests differ: %s" % different)
+
+    def fill(self):
+        c = self.q.client(0)
+        for first in range(0, self.o.fill, 1000):
+            c.pipeline(*[("SET", "fill:%d" % i, "x" * 16) for i in
+                         range(first, min(first + 1000, self.o.fill))])
+        c.close()
+
+    def run(self):
+        self.began = time.monotonic()
+        with Quoind(self.o.quoind, args=["--acceptor", self.o.acceptor,
+                                         *self.o.args]) as self.q:
+            try:
+                self.fill()
+                while sum(self.left.values()) > 0:
+                    ledgers = [Ledger(self.q, i)
+                               for i in range(self.q.replicas)]
+                    for ledger in ledgers:
+                        ledger.name += "@%d" % sum(self.done.values())
+                        ledger.start()
+                    self.round(self.o.round)
+                    self.settle(ledgers)
+                    self.report()
+            except (Failure, AssertionError, OSError) as e:
+                self.keep(e)
+                return 1
+        return 0
+
+    def report(self):
+        print("%6.0f s  %s; roles killed: %s; %d operations linearizable; "
+              "longest time without an answer %.0f ms" % (
+                  time.monotonic() - self.began,
+                  ", ".join("%d of %d %ss" % (
+                      self.done[k], self.done[k] + self.left[k], k)
+                      for k in ("kill", "stop", "double")),
+                  ", ".join("%d %s" % (n, r)
+                            for r, n in sorted(self.roles.items())) or "none",
+                  self.operations, self.silence_ms), flush=True)
+
+    def keep(self, why):
+        """What is known of a failure goes into a directory."""
+        where = tempfile.mkdtemp(prefix="tormentor-%d-" % self.o.seed)
+        with open(where + "/faults", "w") as f:
+            f.write("\n".join(self.log) + "\n\n%s\n" % why)
+        with open(where + "/log", "wb") as f:
+            self.q.errors.flush()
+            f.write(os.pread(self.q.errors.fileno(), 1 << 26, 0))
+        for i in range(self.q.replicas):
+            done = subprocess.run(
+                [self.o.quoin, "events", "--raw", "--to",
+                 "127.0.0.1:%d" % (self.q.port + 1 + i)], capture_output=True)
+            with open(where + "/events%d" % i, "wb") as f:
+                f.write(done.stdout or done.stderr)
+        self.report()
+        print("FAILED after %s\n%s\nseed %d; kept in %s" % (
+            self.log[-1].strip() if self.log else "no fault", why,
+            self.o.seed, where), flush=True)
+        if self.o.freeze:
+            input("replicas %s; Enter ends them" % pids_of(self.q))
+
+
+def parse():
+    here = os.path.dirname(os.path.abspath(__file__))
+    build = os.path.join(here, "../../build/release")
+    p = argparse.ArgumentParser(
+        description=__doc__, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--quoind", default=build + "/kvs/quoind")
+    p.add_argument("--quoin", default=build + "/loadgen/quoin")
+    p.add_argument("--kills", type=int, default=20)
+    p.add_argument("--stops", type=int, default=5)
+    p.add_argument("--doubles", type=int, default=2,
+                   help="two killed at once; memory acceptor only")
+    p.add_argument("--round", type=int, default=25,
+                   help="faults until all is judged (%(default)s)")
+    p.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    p.add_argument("--acceptor", choices=("memory", "process"),
+                   default="memory")
+    p.add_argument("--rate", default="2k", help="operations per second")
+    p.add_argument("--keys", type=int, default=200,
+                   help="of the judged load (%(default)s)")
+    p.add_argument("--fill", type=int, default=100000,
+                   help="keys besides, so that joining takes time")
+    p.add_argument("--join-ms", type=float, default=60,
+                   help="a joiner is killed so soon (%(default)s)")
+    p.add_argument("--verbose", action="store_true", help="each fault")
+    p.add_argument("--freeze", action="store_true",
+                   help="wait with the servers alive when something failed")
+    p.add_argument("args", nargs="*", metavar="OPTION",
+                   help="of quoind, behind --")
+    o = p.parse_args()
+    if o.acceptor == "process" and o.doubles:
+        print("no doubles with the process acceptor")
+        o.doubles = 0
+    for program in o.quoind, o.quoin:
+        if shutil.which(program) is None:
+            p.error("%s is no program: build it, or name another" % program)
+    return o
+
+
+def main():
+    o = parse()
+    print("seed %d: %d kills, %d stops, %d doubles, acceptor: %s" % (
+        o.seed, o.kills, o.stops, o.doubles, o.acceptor), flush=True)
+    return Tormentor(o).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
