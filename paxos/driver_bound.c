@@ -73,11 +73,14 @@ static struct qn_input position(const struct qn_driver *d, qn_node_t i)
     return in;
 }
 
+/* An acceptor that has run wild is its own bound, but no slot is ever as high
+ * as what garbage says. */
 static bool possible(const struct qn_driver_peer *p, const struct qn_input *in,
                      qn_slot_t bound)
 {
     return in->beat.applied >= p->applied && in->beat.learned >= p->learned &&
-           in->beat.applied <= in->beat.learned && in->beat.learned <= bound;
+           in->beat.applied <= in->beat.learned &&
+           in->beat.learned <= QN_MIN(bound, QN_SLOT_MAX);
 }
 
 /* A reader may wait for a slot whose LEARN died with the leader: it lies in the

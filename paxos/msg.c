@@ -13,7 +13,6 @@
 #include "paxos/batch.h"
 #include "paxos/le.h"
 
-#define SLOT_MAX    ((UINT64_C(1) << 48) - 1)
 #define PIECE_BYTES 4u /* its offset */
 #define FIELDS_MAX  6u
 
@@ -177,7 +176,7 @@ size_t qn_msg_head_size(const struct qn_msg *m)
 size_t qn_msg_head(const struct qn_msg *m, uint8_t *head)
 {
     const struct format *f = format_of(m->kind);
-    QN_ASSERT(f != NULL && m->slot <= SLOT_MAX);
+    QN_ASSERT(f != NULL && m->slot <= QN_SLOT_MAX);
     QN_ASSERT((m->flags & ~(unsigned)(f->flags | QN_MSG_PIECE)) == 0);
     bool piece = (m->flags & QN_MSG_PIECE) != 0;
     head[0] = m->kind;
@@ -214,17 +213,17 @@ static bool fields_sane(const struct qn_msg *m)
     case QN_MSG_ACCEPTED:
         return m->slot != 0;
     case QN_MSG_LEARN:
-        return m->slot != 0 && m->learn.hi <= SLOT_MAX;
+        return m->slot != 0 && m->learn.hi <= QN_SLOT_MAX;
     case QN_MSG_FETCH:
         return m->slot != 0 && m->slot <= m->fetch.last &&
-               m->fetch.last <= SLOT_MAX;
+               m->fetch.last <= QN_SLOT_MAX;
     case QN_MSG_FILL:
-        return m->fill.log_lo <= SLOT_MAX && m->fill.hi <= SLOT_MAX &&
+        return m->fill.log_lo <= QN_SLOT_MAX && m->fill.hi <= QN_SLOT_MAX &&
                (m->slot != 0 || m->total == 0);
     case QN_MSG_BEAT:
         return m->beat.applied <= m->beat.learned &&
                m->beat.learned <= m->beat.decided &&
-               m->beat.decided <= SLOT_MAX;
+               m->beat.decided <= QN_SLOT_MAX;
     case QN_MSG_SNAP:
         return m->snap.part < QN_SNAP_PARTS;
     default:

@@ -110,7 +110,7 @@ struct qn_msg {
     uint8_t kind;  /* enum qn_msg_kind */
     uint8_t flags; /* enum qn_msg_flag */
     qn_epoch_t epoch;
-    qn_slot_t slot;  /* < 2^48 */
+    qn_slot_t slot;  /* <= QN_SLOT_MAX */
     uint32_t total;  /* bytes of the whole body; == body.len but in a piece */
     uint32_t offset; /* PIECE: where body belongs in the whole one */
     union {
@@ -165,6 +165,7 @@ struct qn_msg {
 };
 
 #define QN_HEADER_BYTES 16u
+#define QN_SLOT_MAX     ((UINT64_C(1) << 48) - 1)
 #define QN_HEAD_MAX     48u /* header, piece offset, longest fields */
 
 /** Bytes of the head of m. */
