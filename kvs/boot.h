@@ -80,7 +80,7 @@ struct qn_boot_event {
                              in any so far */
     int64_t error;        /* FAILED: a QN_E* */
     uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
-                             that were not given */
+                             that were not given; PEER: process id */
 };
 
 /** A replica's birth certificate. Descriptors are open until the process

@@ -55,6 +55,8 @@ static const struct word ports_words[] = {{"next", QN_REPLICA_PORTS_NEXT},
                                           {NULL, 0}};
 static const struct word consistency_words[] = {
     {"linearizable", true}, {"local", false}, {NULL, 0}};
+static const struct word acceptor_words[] = {
+    {"memory", true}, {"process", false}, {NULL, 0}};
 static const struct word yes_no[] = {{"yes", true}, {"no", false}, {NULL, 0}};
 static const struct word level_words[] = {{"debug", QN_LOG_DEBUG},
                                           {"info", QN_LOG_INFO},
@@ -100,6 +102,12 @@ static const struct row table[] = {
     {"pin", "HOW", "core",
      "bind each replica to a core, to the cores of a NUMA node (numa), or none",
      U32, AT(pin), 0, 0, pin_words, false},
+    {"acceptor", "KIND", "memory",
+     "what decides: memory (any replicas but one may die at once), or process "
+     "(as between machines)",
+     BOOL, AT(memory_acceptor), 0, 0, acceptor_words, false},
+    {"restart", "yes|no", "yes", "start a replica again that has ended", BOOL,
+     AT(restart), 0, 0, yes_no, false},
     {"topology", "NAME", "sequential", "how decided batches are broadcast",
      TEXT, AT(topology), 0, 0, NULL, false},
     {"transport", "NAME", "ump", "what carries messages between replicas", TEXT,

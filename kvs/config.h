@@ -52,8 +52,8 @@ struct qn_config {
     uint32_t cells;                      /* of one lane, a power of two, or
                                             QN_CELLS_AUTO */
     uint32_t pin;                        /* enum qn_bind */
-    bool restart; /* a replica that ended is started again; not an option of
-                     quoind yet, since a later life gets no data yet */
+    bool memory_acceptor;                /* else process (PROTOCOL.md) */
+    bool restart; /* a replica that ended is started again */
 
     /* Run-time options. Sizes are bytes. */
     uint64_t proto_max_bulk_len;

@@ -102,11 +102,12 @@ static void book_add_kept(struct book *b, const struct qn_events_life *kept)
     }
 }
 
-/* What a node's present life, or its last one, writes; NULL: unmapped. */
+/* What a node's present life writes; NULL: it has none here. */
 static const struct qn_outbox *outbox_of(const struct qn_server *s,
                                          qn_node_t node)
 {
-    return node == s->boot->self ? s->outbox : s->peer[node];
+    const struct qn_server_life *l = s->peer[node];
+    return node == s->boot->self ? s->outbox : l != NULL ? l->outbox : NULL;
 }
 
 /* Of one node, or of all. NULL: no memory. */

@@ -5,7 +5,7 @@
  * The flight recorders of the whole server, as one replica sees them: its own
  * and, through their mapped outboxes, those of all others, living or dead.
  *
- * The last life of a peer that has ended is copied when its outbox is let go,
+ * The last life of a peer that has ended is copied when its end is known,
  * so `QUOIN EVENTS` (and the program `quoin events`) shows it without any file.
  * With --events-dir, everything that is known is also written to a file there,
  * QN_EVENTS_DUMP_AFTER after the death, so that the fail-over is in it:
@@ -43,7 +43,7 @@ struct qn_cmd_call;
 /** Of a server. All zero to begin with. */
 struct qn_server_events {
     struct qn_events own;                     /* this life's, being recorded */
-    struct qn_events_life kept[QN_NODES_MAX]; /* last life that was let go */
+    struct qn_events_life kept[QN_NODES_MAX]; /* last that ended */
     uint64_t ended[QN_NODES_MAX]; /* life whose end is to be written out; 0 */
     qn_time_t dump_at;            /* then; 0: nothing is to be written */
 };
@@ -51,7 +51,7 @@ struct qn_server_events {
 /** Begin to record the life of `s`, whose outbox is there. */
 void qn_server_events_begin(struct qn_server *s);
 
-/** The outbox of a peer's life that has ended is about to be unmapped. */
+/** A peer's life has ended: copy what it has recorded. */
 void qn_server_events_keep(struct qn_server *s, qn_node_t node,
                            const struct qn_outbox *o);
 

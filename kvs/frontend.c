@@ -117,6 +117,11 @@ static void inputs_run(struct qn_frontend *fe, qn_slot_t index)
             qn_conn_free_if_done(c);
             continue;
         }
+        if (c->hold == QN_HOLD_INDEX) {
+            /* A later index will do as well; the former may have been garbage
+             * that nobody could tell (qn_driver_read_index). */
+            c->index = QN_MIN(c->index, index);
+        }
         if (qn_conn_hold_over(c)) {
             c->active_ms = uv_now(fe->o.loop);
             qn_request_run_all(c, index);

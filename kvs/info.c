@@ -341,17 +341,33 @@ static void turns_line(struct qn_buf *b, const struct qn_info_part *p)
          p->turn_wall_usec_max);
 }
 
-static void missing_line(struct qn_buf *b, uint64_t missing)
+/* "name:0,2", the nodes of a mask. */
+static void mask_line(struct qn_buf *b, const char *name, uint64_t mask)
 {
     char text[4 * QN_NODES_MAX] = "";
     size_t n = 0;
     for (uint32_t node = 0; node < QN_NODES_MAX; node++) {
-        if (missing >> node & 1) {
+        if (mask >> node & 1) {
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRIu32,
                                   n == 0 ? "" : ",", node);
         }
     }
-    line(b, "replicas_missing:%s", text);
+    line(b, "%s:%s", name, text);
+}
+
+static void agreement(struct qn_buf *b, const struct qn_info *i)
+{
+    uint64_t failovers = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        failovers = QN_MAX(failovers, i->part[p]->failovers);
+    }
+    line_count(b, "epoch", i->epoch);
+    line(b, "leader:%" PRIu32, i->leader);
+    line(b, "acceptor:%" PRIu32, i->acceptor);
+    line(b, "acceptor_kind:%s", or_empty(i->acceptor_kind));
+    mask_line(b, "in_sync", i->in_sync);
+    line_count(b, "failovers", failovers);
+    line(b, "last_failover:%s", or_empty(i->last_failover));
 }
 
 static void quoin(struct qn_buf *b, const struct qn_info *i)
@@ -362,11 +378,9 @@ static void quoin(struct qn_buf *b, const struct qn_info *i)
         newest = QN_MAX(newest, i->part[p]->applied);
     }
     line(b, "consistency:%s", or_empty(i->consistency));
-    line_count(b, "epoch", i->epoch);
-    line(b, "leader:%" PRIu32, i->leader);
-    line(b, "acceptor:%" PRIu32, i->acceptor);
+    agreement(b, i);
     line(b, "replicas:%" PRIu32, i->replicas);
-    missing_line(b, i->missing);
+    mask_line(b, "replicas_missing", i->missing);
     line_count(b, "commit", newest);
     for (uint32_t p = 0; p < i->parts; p++) {
         replica_line(b, i->part[p], newest);

@@ -73,6 +73,8 @@ struct qn_info_part {
     uint64_t cpu_sys_usec;
     uint64_t cpu_user_usec;
 
+    uint64_t failovers;       /* changes of leader or acceptor, seen in this
+                                 life */
     qn_slot_t commit;         /* last slot known decided */
     qn_slot_t applied;        /* last slot applied */
     uint64_t writes;          /* commands it has put into batches */
@@ -130,6 +132,10 @@ struct qn_info {
     uint64_t epoch;
     qn_node_t leader;
     qn_node_t acceptor;
+    const char *acceptor_kind; /* "memory" or "process" */
+    const char *last_failover; /* why; "": there was none */
+    uint64_t in_sync;  /* mask: with any one of them nothing is lost; process
+                          acceptor: leader and acceptor, both are needed */
     uint32_t replicas; /* configured */
     uint64_t missing;  /* mask: did not answer */
 

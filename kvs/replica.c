@@ -67,6 +67,7 @@ struct pending {
 struct qn_replica {
     struct qn_driver *driver;
     struct qn_store *store;
+    bool first;         /* the group begins with this life */
     bool serving;       /* the store may be seen ... */
     qn_slot_t serve_at; /* ... once so much is applied */
     uint64_t covered;   /* own writes up to it lie in a snapshot */
@@ -281,7 +282,9 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
                                        .dbs = init.databases};
     int err = qn_store_create(&r->store, &opts);
     QN_ASSERT(err == QN_OK);
-    r->serving = true;
+    /* In a later life the log may reach back so far; what it holds is shown
+     * only when it is up to date, as a snapshot is. */
+    r->serving = r->first;
     r->config.databases = init.databases;
 }
 
@@ -573,10 +576,22 @@ static void config_install(struct qn_replica *r, const struct qn_config *c)
     }
 }
 
+/* The state is complete as of a snapshot: it may be seen once it has caught up
+ * with what others have shown by now. */
+static void serve_soon(struct qn_replica *r, qn_slot_t position)
+{
+    if (!r->serving) {
+        r->serve_at = QN_MAX(position, qn_driver_read_index(r->driver));
+    }
+}
+
 int qn_replica_install(struct qn_replica *r, struct qn_store *store,
                        const struct qn_snapshot_meta *m, qn_time_t now)
 {
     int err = qn_driver_install(r->driver, &m->resume, m->ul, m->ul_count, now);
+    if (err == QN_ESTALE && r->store != NULL) {
+        serve_soon(r, m->resume.position); /* the log was faster */
+    }
     if (err != QN_OK) {
         return err;
     }
@@ -598,14 +613,24 @@ int qn_replica_install(struct qn_replica *r, struct qn_store *store,
         r->covered = QN_MAX(r->covered, own->last);
     }
     marks_run(r, m->resume.position);
-    if (!r->serving) {
-        r->serve_at =
-            QN_MAX(m->resume.position, qn_driver_read_index(r->driver));
-    }
+    serve_soon(r, m->resume.position);
     return QN_OK;
 }
 
 /* ---- the rest ------------------------------------------------------------ */
+
+/* What waits for a read index may wait for a later one as well, and the former
+ * may have been garbage that nobody could tell (qn_driver_read_index). */
+static void index_again(struct qn_replica *r, qn_slot_t applied)
+{
+    struct pending *p = r->head != r->tail ? pending_at(r, r->head) : NULL;
+    if (p != NULL && p->is_mark && p->index > applied) {
+        p->index = QN_MIN(p->index, qn_driver_read_index(r->driver));
+    }
+    if (!r->serving && r->serve_at != UINT64_MAX) {
+        r->serve_at = QN_MIN(r->serve_at, qn_driver_read_index(r->driver));
+    }
+}
 
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
 {
@@ -616,6 +641,7 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
         return more;
     }
     qn_slot_t applied = qn_driver_applied(r->driver);
+    index_again(r, applied);
     r->serving = r->serving || applied >= r->serve_at;
     /* Marks that came in behind no write wait for an index only. */
     marks_run(r, applied);
@@ -633,6 +659,8 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     r->self = o->driver.self;
     r->nodes = o->driver.nodes;
     r->incarnation = o->driver.incarnation[r->self];
+    r->first = o->driver.first;
+    r->serve_at = UINT64_MAX;
     r->told = o->told;
     r->configured = o->configured;
     r->need_snapshot = o->need_snapshot;

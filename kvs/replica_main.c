@@ -49,9 +49,12 @@ static void turn(struct qn_server *s)
     s->turn_wanted = false;
     /* Before the front end's turn, which sends and writes what it gives. */
     qn_time_t at = qn_ask_turn(s->ask, now);
+    at = QN_MIN(at, qn_rejoin_turn(s->rejoin, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     ready_check(s);
     at = QN_MIN(at, waits_turn(s, now));
+    at = QN_MIN(at, qn_server_peers_turn(s, now));
+    qn_server_roles_turn(s);
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
     at = QN_MIN(at, qn_server_drain_turn(s, now));
     at = QN_MIN(at, qn_server_events_turn(s, now));
@@ -122,8 +125,9 @@ static int64_t replicas_at(struct qn_server *s, qn_slot_t slot)
     int64_t n = 0;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         /* acquire <- release in the peer's driver: it has applied them. */
-        if (s->peer[i] != NULL && qn_load(&qn_outbox_state(s->peer[i])->applied,
-                                          QN_ACQUIRE) >= slot) {
+        if (s->peer[i] != NULL &&
+            qn_load(&qn_outbox_state(s->peer[i]->outbox)->applied,
+                    QN_ACQUIRE) >= slot) {
             n++;
         }
     }
@@ -235,6 +239,9 @@ static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
     case QN_BOOT_PEER_DOWN:
         qn_server_peer_down(s, e);
         break;
+    case QN_BOOT_PEER:
+        qn_server_peer_up(s, e, fd);
+        break;
     default:
         break;
     }
@@ -273,66 +280,6 @@ static void on_terminate(uv_signal_t *h, int signum)
 }
 
 /* ---- life ---------------------------------------------------------------- */
-
-static void on_configured(void *ctx)
-{
-    struct qn_server *s = ctx;
-    qn_frontend_configured(&s->frontend);
-}
-
-static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
-{
-    struct qn_server *s = ctx;
-    qn_ask_told(s->ask, from, bytes);
-}
-
-static int replica_make(struct qn_server *s)
-{
-    const struct qn_boot *b = s->boot;
-    uint64_t incarnation[QN_NODES_MAX] = {0};
-    const struct qn_outbox_state *peer_state[QN_NODES_MAX] = {0};
-    for (qn_node_t i = 0; i < b->nodes; i++) {
-        bool self = i == b->self;
-        incarnation[i] =
-            self ? b->incarnation : qn_outbox_incarnation(s->peer[i]);
-        peer_state[i] = self ? NULL : qn_outbox_state(s->peer[i]);
-    }
-    const struct qn_replica_opts o = {
-        .driver = {.self = b->self,
-                   .nodes = b->nodes,
-                   .incarnation = incarnation,
-                   .direct = s->direct,
-                   .tree = s->tree,
-                   .topology = b->config->topology,
-                   .read_index = qn_commons_read_index(s->commons),
-                   .state = qn_outbox_state(s->outbox),
-                   .peer_state = peer_state,
-                   .fixed = true,
-                   .events = &s->events.own,
-                   .own_cores = b->own_cores,
-                   .seed = b->incarnation ^ qn_clock_now(),
-                   .now = qn_clock_now()},
-        .config = b->config,
-        .founder = b->self == 0,
-        .told = on_told,
-        .configured = on_configured,
-        .ctx = s,
-    };
-    int err = qn_replica_create(&s->replica, &o);
-    if (err != QN_OK) {
-        return err;
-    }
-    const struct qn_frontend_opts fe = {
-        .loop = &s->loop,
-        .replica = s->replica,
-        .self = b->self,
-        .nodes = b->nodes,
-        .linearizable = b->config->linearizable,
-        .server = s,
-    };
-    err = qn_frontend_init(&s->frontend, &fe);
-    return err == QN_OK ? qn_wide_init(s) : err;
-}
 
 static int loop_make(struct qn_server *s)
 {
@@ -376,7 +323,7 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
     int err = qn_server_peers_meet(s);
     if (err == QN_OK) {
         qn_server_events_begin(s);
-        err = replica_make(s);
+        err = qn_server_replica_make(s);
     }
     if (err == QN_OK) {
         err = loop_make(s);

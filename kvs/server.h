@@ -17,7 +17,9 @@
 #include "kvs/boot.h"
 #include "kvs/events.h"
 #include "kvs/frontend.h"
+#include "kvs/rejoin.h"
 #include "kvs/replica.h"
+#include "paxos/ring.h"
 
 union qn_listener {
     uv_stream_t stream;
@@ -25,20 +27,42 @@ union qn_listener {
     uv_pipe_t pipe;
 };
 
+/** A life of a peer, mapped here. */
+struct qn_server_life {
+    struct qn_server_life *next; /* among the kept */
+    qn_node_t node;
+    uint64_t inc;
+    int pid; /* 0: unknown */
+    struct qn_outbox *outbox;
+    struct qn_ring ring; /* memory acceptor */
+    /* Watching it. */
+    uint64_t turns;   /* that it had made at the last look */
+    qn_time_t silent; /* ns since, while it was waited for */
+    qn_time_t cpu;    /* ns that it had run when the silence began */
+};
+
 struct qn_server {
     const struct qn_boot *boot;
     const struct qn_transport *transport; /* the configured one */
     uv_loop_t loop;
-    struct qn_outbox *outbox;             /* own life's */
-    struct qn_outbox *peer[QN_NODES_MAX]; /* mapped read-only */
+    struct qn_outbox *outbox; /* own life's */
+    struct qn_ring ring;      /* in it; memory acceptor */
     struct qn_commons *commons;
+    struct qn_server_life *peer[QN_NODES_MAX]; /* present lives; NULL: none */
+    uint64_t peer_inc[QN_NODES_MAX];           /* present or last known life */
+    struct qn_server_life *kept;               /* ended, but still looked at */
     struct qn_bell bell;
     struct qn_ringer ringer[QN_NODES_MAX];
     struct qn_qp *direct[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
+    uint64_t suspects;         /* mask: silent for too long */
+    qn_time_t looked, look_at; /* ns; last look, the next */
+    char reason[64];           /* room for INFO */
+    uint64_t epoch_logged;     /* of the last line about a new leader */
     struct qn_replica *replica;
     struct qn_frontend frontend;
-    struct qn_ask *ask; /* questions between replicas */
+    struct qn_ask *ask;       /* questions between replicas */
+    struct qn_rejoin *rejoin; /* snapshots from and to them */
     struct qn_server_events events;
     char run_id[41]; /* hexadecimal, the same on all replicas */
 
@@ -87,14 +111,41 @@ void qn_server_fini(struct qn_server *s);
 
 /* Peers (kvs/server_peers.c). */
 
-/** Make the own outbox, meet the others, open queuepairs to them. */
+/** True if the memory acceptor decides. */
+bool qn_server_by_memory(const struct qn_server *s);
+
+/** Make the own outbox, begin to live, meet the others, open queuepairs to
+ *  them. */
 int qn_server_peers_meet(struct qn_server *s);
 
-/** A peer's life has ended. */
+/** Tell the driver of the dead lives that were met: it may need their rings. */
+int qn_server_peers_remember(struct qn_server *s);
+
+/** The supervisor says that a peer's life has ended, or begun. `fd` borrowed.
+ */
 void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e);
+void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
+                       int fd);
+
+/** A turn of watching them. @return when to look again; QN_TIME_NEVER: not
+ *  before something happens. */
+qn_time_t qn_server_peers_turn(struct qn_server *s, qn_time_t now);
 
 /** Close what meeting has opened; also if it failed halfway. */
 void qn_server_peers_fini(struct qn_server *s);
+
+/* Replica and front end (kvs/server_replica.c). */
+
+/** Make them, on what the peers have given. */
+int qn_server_replica_make(struct qn_server *s);
+
+/** Log it if this replica leads since now. */
+void qn_server_roles_turn(struct qn_server *s);
+
+/** Why leader or acceptor changed last: "replica 0 had ended"; "": they never
+ *  did. @return text [cap]. */
+const char *qn_server_reason(const struct qn_driver_status *d, char *text,
+                             size_t cap);
 
 /* What local commands need (kvs/local.c). */
 

@@ -1,80 +1,233 @@
 /*
  * The lives of a replica's peers, as this replica sees them.
  *
- * Each node has one present life at most: its outbox is mapped, and two
- * queuepairs (direct and tree) lead to it. When it ends the queuepairs are
- * closed.
+ *     PEER       map the outbox, open two queuepairs (direct and tree)
+ *     DEAD       by the kernel's mark in the commons, or PEER_DOWN, whichever
+ *                comes first: close the queuepairs; the outbox stays mapped
+ *                while the driver keeps it (its ring may hold the last slots)
+ *     PEER       of a later life, in the order of lives
+ *
+ * Deaths and standstills are looked for only while something waits, and then at
+ * every turn or LOOK apart at the latest, whichever is rarer: who waits for
+ * nobody needs no news, and an idle server uses no CPU. A death is certain. A
+ * standstill is a suspicion: the peer's turn counter has not moved for SILENT
+ * of this replica's own time, of which one turn counts OWN_TURN at most, so
+ * that one that was itself taken off its core suspects nobody for it. Who is
+ * silent is rung first: he may sleep, and that is not standing still. Who has
+ * run for RUNS in that time is in the middle of a long turn (KEYS of 10^7 keys:
+ * 0.5 s), and given LONG_TURN: a change of leaders would help nobody, since the
+ * next one may be asked the same.
+ *
+ * SILENT: a core shared by five processes gives each a turn every 15 to 20 ms.
  */
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
 #include "core/base/log.h"
 #include "core/place/life.h"
 #include "kvs/server.h"
 #include "transports/registry.h"
 
+#define LOOK         (500 * QN_US)
+#define OWN_TURN     (5 * QN_MS)
+#define SILENT       (50 * QN_MS) /* cores are shared */
+#define SILENT_OWN   (20 * QN_MS) /* each replica has its own */
+#define RING_AFTER   QN_MS
+#define RUNS         (5 * QN_MS) /* CPU time */
+#define LONG_TURN    (2000 * QN_MS)
+#define KEPT_LOOK    (100 * QN_MS)
+#define RING_ADDRESS (UINT64_C(1) << 30) /* of batches, address space */
+#define RING_SPAN    (UINT64_C(4) << 20) /* of a lap at first */
+
+bool qn_server_by_memory(const struct qn_server *s)
+{
+    return s->boot->config->memory_acceptor && s->boot->nodes > 1;
+}
+
+/* ---- rings --------------------------------------------------------------- */
+
+static int ring_grow(void *ctx, uint64_t bytes)
+{
+    struct qn_server *s = ctx;
+    return qn_outbox_grow(s->outbox, bytes);
+}
+
+static struct qn_ring_opts ring_opts(struct qn_server *s)
+{
+    return (struct qn_ring_opts){.slots = QN_RING,
+                                 .capacity = RING_ADDRESS,
+                                 .span = RING_SPAN,
+                                 .keep = QN_LOG_BYTES,
+                                 .grow = ring_grow,
+                                 .ctx = s};
+}
+
+static void ring_open(struct qn_server *s, struct qn_ring *r,
+                      const struct qn_outbox *o)
+{
+    const struct qn_ring_opts opts = ring_opts(s);
+    if (qn_server_by_memory(s)) {
+        qn_ring_open(r, qn_outbox_ring(o), &opts);
+    }
+}
+
+/* ---- lives --------------------------------------------------------------- */
+
+/* `outbox` is taken, also on failure. */
+static int life_new(struct qn_server *s, struct qn_server_life **out,
+                    const struct qn_boot_event *e, struct qn_outbox *outbox)
+{
+    struct qn_server_life *l = calloc(1, sizeof *l);
+    if (l == NULL) {
+        qn_outbox_destroy(outbox);
+        return QN_ENOMEM;
+    }
+    l->node = e->node;
+    l->inc = e->incarnation;
+    l->pid = (int)e->value;
+    l->outbox = outbox;
+    ring_open(s, &l->ring, outbox);
+    *out = l;
+    return QN_OK;
+}
+
+static void life_free(struct qn_server_life *l)
+{
+    if (l != NULL) {
+        qn_outbox_destroy(l->outbox);
+        free(l);
+    }
+}
+
+static void keep(struct qn_server *s, struct qn_server_life *l)
+{
+    qn_server_events_keep(s, l->node, l->outbox);
+    l->next = s->kept;
+    s->kept = l;
+}
+
+static void qps_close(struct qn_server *s, qn_node_t i)
+{
+    qn_qp_close(s->direct[i]);
+    qn_qp_close(s->tree[i]);
+    s->direct[i] = s->tree[i] = NULL;
+}
+
 static int qps_open(struct qn_server *s, qn_node_t i)
 {
     const struct qn_boot *b = s->boot;
+    const struct qn_server_life *l = s->peer[i];
     struct qn_qp **qp[QN_LANES] = {&s->direct[i], &s->tree[i]};
-    qn_ringer_init(&s->ringer[i], qn_outbox_bell(s->peer[i]), b->bell_fd[i]);
+    qn_ringer_init(&s->ringer[i], qn_outbox_bell(l->outbox), b->bell_fd[i]);
     for (enum qn_lane lane = 0; lane < QN_LANES; lane++) {
         const struct qn_qp_opts o = {
             .tx = qn_outbox_lane(s->outbox, i, lane),
-            .rx = qn_outbox_lane(s->peer[i], b->self, lane),
+            .rx = qn_outbox_lane(l->outbox, b->self, lane),
             .cells = b->config->cells,
             .self = b->self,
             .peer = i,
             .self_inc = b->incarnation,
-            .peer_inc = qn_outbox_incarnation(s->peer[i]),
+            .peer_inc = l->inc,
             .bell = &s->bell,
             .ringer = &s->ringer[i],
         };
         int err = s->transport->open(qp[lane], &o);
         if (err != QN_OK) {
+            qps_close(s, i);
             return err;
         }
     }
     return QN_OK;
 }
 
-/* During the exchange: who is there, and who is not. */
+/* ---- before there is a driver -------------------------------------------- */
+
 static int on_heard(void *ctx, const struct qn_boot_event *e,
-                    struct qn_outbox *peer)
+                    struct qn_outbox *outbox)
 {
     struct qn_server *s = ctx;
-    if (peer == NULL) {
-        return QN_EPEERDEAD;
-    }
-    if (s->peer[e->node] != NULL) {
-        qn_outbox_destroy(peer);
+    struct qn_server_life *l = NULL;
+    if (e->node >= s->boot->nodes) {
         return QN_ECORRUPT;
     }
-    s->peer[e->node] = peer;
+    struct qn_server_life **peer = &s->peer[e->node];
+    if (outbox == NULL) {
+        s->peer_inc[e->node] = e->incarnation;
+        if (*peer != NULL && (*peer)->inc == e->incarnation) {
+            keep(s, *peer);
+            *peer = NULL;
+        }
+        return QN_OK;
+    }
+    int err = life_new(s, &l, e, outbox);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (e->node == s->boot->self) { /* our predecessor */
+        keep(s, l);
+    } else if (*peer != NULL) {
+        life_free(l);
+        return QN_ECORRUPT;
+    } else {
+        s->peer_inc[e->node] = l->inc;
+        *peer = l;
+    }
     return QN_OK;
+}
+
+static struct qn_outbox_opts shape(const struct qn_server *s)
+{
+    const struct qn_boot *b = s->boot;
+    return (struct qn_outbox_opts){
+        .node = b->self,
+        .nodes = b->nodes,
+        .incarnation = b->incarnation,
+        .lane_bytes = s->transport->lane_bytes(b->config->cells),
+        .ring_bytes =
+            qn_server_by_memory(s) ? qn_ring_bytes(QN_RING, RING_ADDRESS) : 0,
+        .numa_node = b->numa_node[b->self],
+        .reader_numa_node = b->numa_node,
+        .shared = true,
+    };
+}
+
+static int outbox_make(struct qn_server *s)
+{
+    const struct qn_outbox_opts o = shape(s);
+    int err = qn_outbox_create(&s->outbox, &o);
+    if (err == QN_OK && qn_server_by_memory(s)) {
+        err = qn_outbox_grow(s->outbox, qn_ring_bytes(QN_RING, 0));
+    }
+    if (err == QN_OK) {
+        ring_open(s, &s->ring, s->outbox);
+    }
+    return err;
+}
+
+/* This process lives as its node from here on: the kernel says when not. */
+static int live(struct qn_server *s)
+{
+    const struct qn_boot *b = s->boot;
+    int err = qn_commons_map(&s->commons, b->commons_fd, b->nodes);
+    if (err == QN_OK) {
+        err = qn_commons_own(s->commons, b->self);
+    }
+    return err == QN_OK ? qn_life_begin(s->commons, b->self, b->incarnation)
+                        : err;
 }
 
 int qn_server_peers_meet(struct qn_server *s)
 {
     const struct qn_boot *b = s->boot;
-    const struct qn_outbox_opts o = {
-        .node = b->self,
-        .nodes = b->nodes,
-        .incarnation = b->incarnation,
-        .lane_bytes = s->transport->lane_bytes(b->config->cells),
-        .numa_node = b->numa_node[b->self],
-        .reader_numa_node = b->numa_node,
-        .shared = true,
-    };
-    int err = qn_outbox_create(&s->outbox, &o);
+    const struct qn_outbox_opts like = shape(s);
+    int err = outbox_make(s);
     if (err == QN_OK) {
-        err = qn_commons_map(&s->commons, b->commons_fd, b->nodes);
+        err = live(s);
     }
     if (err == QN_OK) {
-        err = qn_commons_own(s->commons, b->self);
-    }
-    if (err == QN_OK) {
-        err = qn_life_begin(s->commons, b->self, b->incarnation);
-    }
-    if (err == QN_OK) {
-        err = qn_boot_exchange(b, s->outbox, &o, on_heard, s);
+        err = qn_boot_exchange(b, s->outbox, &like, on_heard, s);
     }
     if (err == QN_OK) {
         qn_bell_init(&s->bell, qn_outbox_bell(s->outbox), b->bell_fd[b->self]);
@@ -85,28 +238,212 @@ int qn_server_peers_meet(struct qn_server *s)
     return err;
 }
 
+int qn_server_peers_remember(struct qn_server *s)
+{
+    int err = QN_OK;
+    for (struct qn_server_life *l = s->kept; err == QN_OK && l != NULL;
+         l = l->next) {
+        err = qn_server_by_memory(s)
+                  ? qn_driver_remember(qn_replica_driver(s->replica), l->node,
+                                       l->inc, &l->ring)
+                  : QN_OK;
+    }
+    return err;
+}
+
+/* ---- while serving ------------------------------------------------------- */
+
+static void down(struct qn_server *s, qn_node_t i)
+{
+    struct qn_server_life *l = s->peer[i];
+    qn_driver_down(qn_replica_driver(s->replica), i, qn_clock_now());
+    qps_close(s, i);
+    qn_ask_down(s->ask, i);
+    qn_rejoin_down(s->rejoin, i, qn_clock_now());
+    qn_server_events_ended(s, i, l->inc, qn_clock_now());
+    s->peer[i] = NULL;
+    keep(s, l);
+    s->turn_wanted = true;
+}
+
 void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e)
 {
-    qn_node_t peer = e->node;
-    if (peer >= s->boot->nodes || s->direct[peer] == NULL) {
+    if (e->node < s->boot->nodes && s->peer[e->node] != NULL &&
+        s->peer[e->node]->inc == e->incarnation) {
+        down(s, e->node);
+    }
+}
+
+static int up(struct qn_server *s, struct qn_server_life *l)
+{
+    qn_node_t i = l->node;
+    s->peer[i] = l;
+    s->peer_inc[i] = l->inc;
+    int err = qps_open(s, i);
+    if (err == QN_OK) {
+        const struct qn_driver_peer_opts o = {
+            .node = i,
+            .inc = l->inc,
+            .direct = s->direct[i],
+            .tree = s->tree[i],
+            .state = qn_outbox_state(l->outbox),
+            .ring = qn_server_by_memory(s) ? &l->ring : NULL};
+        err = qn_driver_up(qn_replica_driver(s->replica), &o, qn_clock_now());
+    }
+    if (err != QN_OK) {
+        qps_close(s, i);
+        s->peer[i] = NULL;
+        life_free(l);
+    }
+    return err;
+}
+
+void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
+                       int fd)
+{
+    const struct qn_outbox_opts like = shape(s);
+    struct qn_outbox *outbox = NULL;
+    struct qn_server_life *l = NULL;
+    int err = e->node == s->boot->self
+                  ? QN_ECORRUPT
+                  : qn_boot_map(s->boot, e, fd, &like, &outbox);
+    if (err == QN_OK) {
+        err = life_new(s, &l, e, outbox);
+    }
+    if (err == QN_OK) {
+        if (s->peer[e->node] != NULL) {
+            down(s, e->node);
+        }
+        err = up(s, l);
+    }
+    if (err != QN_OK) {
+        qn_log(QN_LOG_ERROR, "replica %u: cannot reach replica %u again: %s",
+               s->boot->self, e->node, qn_strerror(err));
         return;
     }
-    qn_driver_down(qn_replica_driver(s->replica), peer, qn_clock_now());
-    qn_qp_close(s->direct[peer]);
-    qn_qp_close(s->tree[peer]);
-    s->direct[peer] = s->tree[peer] = NULL;
-    qn_ask_down(s->ask, peer);
-    qn_server_events_ended(s, peer, qn_outbox_incarnation(s->peer[peer]),
-                           qn_clock_now());
+    qn_ask_up(s->ask, e->node);
+    qn_rejoin_up(s->rejoin, e->node);
     s->turn_wanted = true;
+}
+
+/* ---- watching ------------------------------------------------------------ */
+
+static void look_for_deaths(struct qn_server *s)
+{
+    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
+        if (s->peer[i] != NULL &&
+            qn_life_look(s->commons, i, s->peer[i]->inc) == QN_LIFE_DEAD) {
+            down(s, i);
+        }
+    }
+}
+
+/* What a process has run so far, all its threads; 0: nobody knows. */
+static qn_time_t cpu_of(int pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (pid == 0 || clock_getcpuclockid(pid, &clock) != 0 ||
+        clock_gettime(clock, &t) != 0) {
+        return 0;
+    }
+    return (qn_time_t)t.tv_sec * QN_S + (qn_time_t)t.tv_nsec;
+}
+
+/* Time in which it has made no turn, while it was waited for. */
+static void count_silence(struct qn_server *s, struct qn_server_life *l,
+                          bool waited_for, qn_time_t passed)
+{
+    /* relaxed: a sign of life; nothing is read through it. */
+    uint64_t turns = qn_load(&qn_outbox_state(l->outbox)->turns, QN_RELAXED);
+    if (!waited_for || turns != l->turns) {
+        l->turns = turns;
+        l->silent = 0;
+        return;
+    }
+    bool new = l->silent < RING_AFTER;
+    l->silent += passed;
+    if (l->silent >= RING_AFTER) {
+        l->cpu = new ? cpu_of(l->pid) : l->cpu;
+        (void)qn_ringer_ring(&s->ringer[l->node]);
+    }
+}
+
+/* It stands still; or its turn is so long that nobody can wait for it. */
+static bool is_silent(const struct qn_server *s, const struct qn_server_life *l)
+{
+    if (l->silent < (s->boot->own_cores ? SILENT_OWN : SILENT)) {
+        return false;
+    }
+    return l->silent >= LONG_TURN || cpu_of(l->pid) < l->cpu + RUNS;
+}
+
+static void look_for_standstills(struct qn_server *s, uint64_t waited_for,
+                                 qn_time_t passed)
+{
+    uint64_t suspects = 0;
+    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
+        struct qn_server_life *l = s->peer[i];
+        if (l != NULL) {
+            count_silence(s, l, (waited_for >> i & 1) != 0, passed);
+            suspects |= (uint64_t)is_silent(s, l) << i;
+        }
+    }
+    if (suspects != s->suspects) {
+        s->suspects = suspects;
+        s->turn_wanted = true;
+        qn_driver_suspect(qn_replica_driver(s->replica), suspects,
+                          qn_clock_now());
+    }
+}
+
+static void forget_kept(struct qn_server *s)
+{
+    struct qn_server_life **at = &s->kept;
+    while (*at != NULL) {
+        struct qn_server_life *l = *at;
+        if (qn_driver_keeps(qn_replica_driver(s->replica), l->node, l->inc)) {
+            at = &l->next;
+        } else {
+            *at = l->next;
+            life_free(l);
+        }
+    }
+}
+
+qn_time_t qn_server_peers_turn(struct qn_server *s, qn_time_t now)
+{
+    if (now < s->look_at) {
+        return s->look_at;
+    }
+    uint64_t waited_for = qn_driver_waits_for(qn_replica_driver(s->replica));
+    qn_time_t passed = QN_MIN(now - s->looked, OWN_TURN);
+    s->looked = now;
+    if (waited_for != 0) {
+        look_for_deaths(s);
+    }
+    if (waited_for != 0 || s->suspects != 0) {
+        look_for_standstills(s, waited_for, passed);
+    }
+    forget_kept(s);
+    if (waited_for == 0 && s->suspects == 0 && s->kept == NULL) {
+        s->look_at = 0; /* with the next turn */
+        return QN_TIME_NEVER;
+    }
+    s->look_at = now + (waited_for != 0 ? LOOK : KEPT_LOOK);
+    return s->look_at;
 }
 
 void qn_server_peers_fini(struct qn_server *s)
 {
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        qn_qp_close(s->tree[i]);
-        qn_qp_close(s->direct[i]);
-        qn_outbox_destroy(s->peer[i]);
+        qps_close(s, i);
+        life_free(s->peer[i]);
+    }
+    while (s->kept != NULL) {
+        struct qn_server_life *l = s->kept;
+        s->kept = l->next;
+        life_free(l);
     }
     if (s->commons != NULL) {
         qn_life_end(s->commons, s->boot->self, s->boot->incarnation);

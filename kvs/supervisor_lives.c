@@ -45,8 +45,12 @@ static void say_life(struct qn_supervisor *s, qn_node_t to,
                      enum qn_boot_kind kind, qn_node_t about, uint64_t inc,
                      int fd)
 {
+    const struct qn_supervised *r = &s->replica[about];
     const struct qn_boot_event e = {
-        .kind = kind, .node = about, .incarnation = inc};
+        .kind = kind,
+        .node = about,
+        .incarnation = inc,
+        .value = inc == r->incarnation ? (uint64_t)r->pid : 0};
     qn_supervisor_send(s, to, &e, fd);
 }
 

@@ -256,6 +256,7 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     struct qn_driver_status d;
     qn_driver_status(qn_replica_driver(s->replica), &d);
     const struct qn_replica_writes *w = qn_replica_writes(s->replica);
+    p->failovers = d.failovers;
     p->commit = d.decided_hi;
     p->applied = d.applied;
     p->writes = w->writes;
@@ -378,6 +379,9 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->epoch = d.epoch;
     i->leader = d.leader;
     i->acceptor = d.acceptor;
+    i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
+    i->in_sync = d.in_sync;
+    i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
     i->replicas = s->boot->nodes;
 }
 

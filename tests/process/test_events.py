@@ -111,7 +111,8 @@ def test_several_addresses_and_files_count_each_event_once():
 
 def test_one_survivor_writes_the_file():
     with tempfile.TemporaryDirectory() as directory:
-        with Quoind(PATH, args=["--events-dir", directory]) as q:
+        with Quoind(PATH, args=["--events-dir", directory, "--restart",
+                                "no"]) as q:
             q.drains = False
             kill(q, 2)
             wait_until("the file is there",

@@ -34,6 +34,7 @@ static void setup(void)
                                 .keyspace_misses = 2,
                                 .cpu_sys_usec = 1500000,
                                 .cpu_user_usec = 999999,
+                                .failovers = 3,
                                 .commit = 50,
                                 .applied = 50,
                                 .writes = 9,
@@ -55,6 +56,7 @@ static void setup(void)
     two.pid = 103;
     two.applied = 45;
     two.commit = 48;
+    two.failovers = 1;
     two.batches = 0;
     info =
         (struct qn_info){.redis_version = "7.0.15",
@@ -76,6 +78,9 @@ static void setup(void)
                          .epoch = 4,
                          .leader = 2,
                          .acceptor = 0,
+                         .acceptor_kind = "memory",
+                         .last_failover = "replica 1 had ended",
+                         .in_sync = 5,
                          .replicas = 3,
                          .missing = 1u << 1,
                          .part = parts,
@@ -249,7 +254,9 @@ CASE(quoin_shows_each_replica)
 {
     expect("quoin",
            "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
-           "acceptor:0\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
+           "acceptor:0\r\nacceptor_kind:memory\r\nin_sync:0,2\r\n"
+           "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
+           "replicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
            "replica0:state=online,pid=101,commit=50,applied=50,lag=0,"
            "clients=3,used_memory=1000,batch_size=2.25,commit_usec_p50=10,"
            "commit_usec_p99=20,commit_usec_p999=30\r\n"

@@ -1,0 +1,331 @@
+"""Replicas that are killed or stood still under load: the others go on, no
+acknowledged write is lost, nothing is applied twice, and who comes back agrees.
+
+Usage: test_failover.py QUOIND QUOIN [NAME...]
+"""
+import os
+import signal
+import sys
+import threading
+
+from checks import agree, Background, check, main, wait_until
+from quoind import Client, Quoind
+from verify import Judge
+
+PATH, QUOIN = sys.argv[1:3]
+EVERY_KIND = "get:4,set:2,incr:2,del:1,cas:2,rmw:1"
+
+
+# ---- what a server says of itself ----
+
+def quoin(q, replica):
+    """INFO's section Quoin, as that replica knows it: {name: text}."""
+    c = q.client(replica)
+    try:
+        text = c.call("INFO", "quoin").decode()
+    finally:
+        c.close()
+    return dict(line.split(":", 1) for line in text.splitlines()
+                if ":" in line)
+
+
+def role(q, name, asked):
+    """The replica that is leader (or acceptor)."""
+    return int(quoin(q, asked)[name])
+
+
+def online(q, replica, pid_before):
+    """A later life of this replica is complete."""
+    try:
+        line = quoin(q, replica).get("replica%d" % replica, "")
+    except OSError:
+        return False
+    fields = dict(f.split("=") for f in line.split(",") if "=" in f)
+    return fields.get("state") == "online" and \
+        int(fields["pid"]) != pid_before
+
+
+def kill(q, *replicas):
+    """At once, as far as one process can; they are started again."""
+    pids = q.pids()
+    chosen = [pids[i] for i in replicas]
+    for pid in chosen:
+        os.kill(pid, signal.SIGKILL)
+    return dict(zip(replicas, chosen))
+
+
+def back(q, killed):
+    """All of these have caught up."""
+    for replica, pid in killed.items():
+        wait_until("replica %d is back" % replica,
+                   lambda: online(q, replica, pid))
+
+
+# ---- writers whose every answer is counted ----
+
+class Counter:
+    """Increments at one replica, each sent when the one before was answered.
+    What was acknowledged is never lost, and what was not is at most one."""
+
+    def __init__(self, q, replica):
+        self.q, self.replica = q, replica
+        self.key = "counter%d" % replica
+        self.done = 0
+        self.unknown = 0  # in flight when a connection broke
+        self.stop = threading.Event()
+
+    def run(self):
+        c = None
+        while not self.stop.is_set():
+            try:
+                c = c or self.q.client(self.replica)
+                got = c.call("INCR", self.key)
+            except OSError:
+                self.unknown += c is not None
+                c = None
+                continue
+            if isinstance(got, Exception):
+                assert str(got).startswith("LOADING"), "%s: %s" % (
+                    self.key, got)
+                continue
+            assert self.done < got <= self.done + 1 + self.unknown, \
+                "%s: %d after %d and %d unknown" % (
+                    self.key, got, self.done, self.unknown)
+            self.unknown -= got - self.done - 1
+            self.done = got
+        if c is not None:
+            c.close()
+
+    def progress(self, count=200):
+        """So many more are acknowledged."""
+        goal = self.done + count
+        wait_until("%s goes on" % self.key, lambda: self.done >= goal or
+                   not self.thread.is_alive())
+        if not self.thread.is_alive():
+            self.thread.finish()
+        assert self.done >= goal
+
+
+class Counters:
+    """One at each replica, while the block runs; then all is counted."""
+
+    def __init__(self, q, replicas=None):
+        self.q = q
+        self.all = [Counter(q, i) for i in
+                    (range(q.replicas) if replicas is None else replicas)]
+
+    def __enter__(self):
+        for c in self.all:
+            c.thread = Background(c.run)
+            c.thread.start()
+        self.progress()
+        return self
+
+    def progress(self, but=()):
+        for c in self.all:
+            if c.replica not in but:
+                c.progress()
+
+    def __exit__(self, *exc):
+        for c in self.all:
+            c.stop.set()
+        for c in self.all:
+            c.thread.join()
+        if exc[0] is not None:
+            return False
+        for c in self.all:
+            c.thread.finish()
+        at = self.q.client(0)
+        for c in self.all:
+            value = int(at.call("GET", c.key))
+            assert c.done <= value <= c.done + c.unknown, \
+                "%s is %d, %d were acknowledged, %d unknown" % (
+                    c.key, value, c.done, c.unknown)
+        at.close()
+        return False
+
+
+def fill(q, count=2000):
+    c = q.client(0)
+    check("fill", set(c.pipeline(*[("SET", "key%d" % i, i)
+                                   for i in range(count)])), {b"OK"})
+    c.close()
+
+
+def check_filled(q, count=2000):
+    for i in range(q.replicas):
+        c = q.client(i)
+        check("keys", c.pipeline(*[("GET", "key%d" % k)
+                                   for k in range(count)]),
+              [b"%d" % k for k in range(count)])
+        c.close()
+
+
+# ---- kills ----
+
+def kill_role(acceptor, name, rounds=3):
+    """Again and again, whoever has the role then; the survivors go on before
+    it is back, and then all agree."""
+    with Quoind(PATH, args=["--acceptor", acceptor]) as q:
+        fill(q)
+        with Counters(q) as load:
+            for _ in range(rounds):
+                roles = quoin(q, 0)
+                taken = {int(roles["leader"]), int(roles["acceptor"])}
+                victim = int(roles[name]) if name != "learner" else \
+                    max(set(range(3)) - taken)
+                killed = kill(q, victim)
+                load.progress(but=[victim])
+                back(q, killed)
+                load.progress()
+        check_filled(q)
+        agree(q)
+        if name != "learner":
+            assert int(quoin(q, 0)["failovers"]) > 0
+        return "%s increments" % sum(c.done for c in load.all)
+
+
+def test_leader_killed():
+    return kill_role("memory", "leader")
+
+
+def test_learner_killed():
+    return kill_role("memory", "learner")
+
+
+def test_leader_killed_process_acceptor():
+    return kill_role("process", "leader")
+
+
+def test_acceptor_killed_process_acceptor():
+    return kill_role("process", "acceptor")
+
+
+def test_learner_killed_process_acceptor():
+    return kill_role("process", "learner")
+
+
+def test_two_of_three_killed_at_the_same_instant():
+    """Any two. With the memory acceptor the third has everything; it goes on
+    when the first of the others votes again."""
+    with Quoind(PATH) as q:
+        fill(q)
+        with Counters(q) as load:
+            for survivor in 0, 1, 2:
+                killed = kill(q, *[i for i in range(3) if i != survivor])
+                back(q, killed)
+                load.progress()
+        check_filled(q)
+        agree(q)
+
+
+def test_five_replicas_lose_one_after_the_other():
+    """With the binary topology inner nodes of the tree are among them."""
+    with Quoind(PATH, replicas=5, args=["--topology", "binary"]) as q:
+        fill(q)
+        with Counters(q) as load:
+            for victim in range(5):
+                killed = kill(q, victim)
+                load.progress(but=[victim])
+                back(q, killed)
+        check_filled(q)
+        agree(q)
+
+
+def test_writes_in_flight_complete():
+    """Sent before the leader was killed, through the survivors: each is
+    answered, in order, once."""
+    with Quoind(PATH) as q:
+        for _ in range(3):
+            leader = role(q, "leader", 0)
+            others = [i for i in range(3) if i != leader]
+            cs = [q.client(i) for i in others]
+            start = [int(c.call("INCRBY", "flight%d" % i, 0))
+                     for i, c in zip(others, cs)]
+            for i, c in zip(others, cs):
+                c.send(Client.encode("INCR", "flight%d" % i) * 500)
+            killed = kill(q, leader)
+            for c in cs:
+                c.send(Client.encode("PING"))
+            for n, c in zip(start, cs):
+                check("in flight", [c.reply() for _ in range(500)],
+                      list(range(n + 1, n + 501)))
+                check("behind", c.reply(), b"PONG")
+                c.close()
+            back(q, killed)
+        agree(q)
+
+
+# ---- standing still ----
+
+def test_a_leader_that_stands_still_is_deposed_and_catches_up():
+    """Stopped until the others have gone on without it; when it wakes it finds
+    itself deposed. The stop has no length: it ends when they have."""
+    with Quoind(PATH) as q:
+        fill(q)
+        with Counters(q) as load:
+            for _ in range(3):
+                leader = role(q, "leader", 0)
+                pid = q.pids()[leader]
+                os.kill(pid, signal.SIGSTOP)
+                load.progress(but=[leader])
+                asked = (leader + 1) % 3
+                now = role(q, "leader", asked)
+                os.kill(pid, signal.SIGCONT)
+                assert now != leader, "replica %d still leads" % leader
+                load.progress()
+                check("nobody was replaced", q.pids()[leader], pid)
+        check_filled(q)
+        agree(q)
+
+
+def test_all_is_linearizable_while_leaders_die():
+    with Quoind(PATH) as q, Judge(q, QUOIN, "--mix", EVERY_KIND, "--rate", "5k",
+                                  "--connections", "10", "--spread",
+                                  "request") as judge:
+        judge.answered(1)
+        for _ in range(3):
+            asked = 0
+            leader = role(q, "leader", asked)
+            killed = kill(q, leader)
+            back(q, killed)
+            judge.answered(1)
+        summary, text, status = judge.end()
+        assert status == 0, text
+        check("verdict", summary["verify"]["verdict"], "linearizable")
+        agree(q)
+        return "%d operations" % summary["verify"]["operations"]
+
+
+# ---- what is not there is not served ----
+
+def test_new_connections_are_answered_while_one_is_gone():
+    """At the common port, by whoever is complete."""
+    with Quoind(PATH) as q:
+        fill(q)
+        for victim in 2, 0:
+            killed = kill(q, victim)
+            wait_until("answered", lambda: answered(q))
+            back(q, killed)
+
+
+def answered(q):
+    try:
+        c = q.client()
+        got = c.call("GET", "key0")
+        c.close()
+    except OSError:  # the queue of the dead one is just being closed
+        return False
+    check("read", got, b"0")
+    return True
+
+
+def test_restart_no_leaves_it_dead():
+    with Quoind(PATH, args=["--restart", "no"]) as q:
+        with Counters(q, [0, 1]) as load:
+            kill(q, 2)
+            load.progress()
+        wait_until("two are left", lambda: len(q.pids()) == 2)
+
+
+main(sys.argv[3:], globals())

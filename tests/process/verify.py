@@ -1,0 +1,40 @@
+"""`quoin load --verify` on the ports of all replicas, for tests."""
+import json
+import signal
+import subprocess
+
+
+class Judge:
+    """A load on the ports of all replicas; its verdict is that of everything
+    that was asked between begin and end."""
+
+    def __init__(self, q, quoin, *args):
+        to = [a for i in range(q.replicas)
+              for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
+        self.process = subprocess.Popen(
+            [quoin, "load", *to, "--keys", "50", "--warmup", "0", "--seconds",
+             "600", "--verify", "--json", *args],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def second(self):
+        return json.loads(self.process.stdout.readline())
+
+    def answered(self, count):
+        """So many more seconds that had an answer."""
+        while count > 0:
+            count -= self.second()["ops"] > 0
+
+    def end(self):
+        """@return the summary, what was found, and the exit status."""
+        self.process.send_signal(signal.SIGINT)
+        out, text = self.process.communicate()
+        return json.loads(out.splitlines()[-1]), text, self.process.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
