@@ -119,8 +119,6 @@ struct qn_driver_opts {
     size_t record_bytes;
     bool first; /* the group begins with this life. Else it is a later life
                    of its id, and `record` says what it voted for */
-    bool fixed; /* roles never change: node 0 leads, node 1 accepts. All say
-                   the same. `memory`, `record` and `first` are ignored */
     struct qn_events *events; /* flight recorder, kept; NULL: none */
     bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
     uint64_t seed;  /* of everything random inside */
@@ -232,7 +230,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now);
  * was not said to be down, it is now.
  *
  * @return QN_OK; QN_EINVAL (a field is missing or out of range); QN_ESTALE: a
- *         later life, or this one, is known already; QN_EPERM: roles are fixed.
+ *         later life, or this one, is known already.
  */
 int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
                  qn_time_t now);

@@ -218,9 +218,6 @@ static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
 int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
                  qn_time_t now)
 {
-    if (d->o.fixed) {
-        return QN_EPERM;
-    }
     if (!peer_ok(d, p)) {
         return QN_EINVAL;
     }

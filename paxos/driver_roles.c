@@ -185,7 +185,7 @@ uint64_t qn_driver_waits_for(const struct qn_driver *d)
 {
     struct qn_onepaxos_status st;
     uint64_t mask = 0;
-    if (d->o.fixed || d->o.nodes == 1) {
+    if (d->o.nodes == 1) {
         return 0;
     }
     qn_onepaxos_status(d->machine, &st);

@@ -31,7 +31,7 @@ struct survived {
 static void record_read(struct qn_driver *d, struct survived *s)
 {
     const struct qn_driver_opts *o = &d->o;
-    s->later = !o->fixed && !o->first;
+    s->later = !o->first;
     if (!s->later) {
         return;
     }
@@ -64,7 +64,7 @@ static uint64_t voted(const struct qn_driver *d, const struct survived *s)
 static void record_begin(struct qn_driver *d, const struct survived *s)
 {
     const struct qn_vote none = {.index = 1};
-    if (!d->o.fixed && !s->later && d->o.record != NULL) {
+    if (!s->later && d->o.record != NULL) {
         qn_record_write(d->o.record, d->o.record_bytes, &none,
                         qn_onepaxos_utility(d->machine));
     }
@@ -133,7 +133,6 @@ static int machine_make(struct qn_driver *d, const struct survived *s)
         .params = params(d),
         .seed = d->o.seed,
         .shared = d->memory ? &d->shared : NULL,
-        .fixed = d->o.fixed,
         .ul = s->later ? s->ul : NULL,
         .ul_count = s->count,
         .vote = s->found ? &s->vote : NULL,
@@ -222,7 +221,7 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     }
     qn_pool_init(&d->pool);
     d->o = *o;
-    d->memory = !o->fixed && o->memory.word != NULL;
+    d->memory = o->memory.word != NULL;
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
     d->beat_at = QN_TIME_NEVER;

@@ -222,7 +222,7 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
 /** Once per TICK. */
 void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
 {
-    if (p->nodes == 1 || p->change.fixed) {
+    if (p->nodes == 1) {
         return;
     }
     qn_utility_tick(&p->ul, t);
@@ -241,9 +241,6 @@ void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
 qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p)
 {
     const struct qn_change *c = &p->change;
-    if (c->fixed) {
-        return QN_TIME_NEVER;
-    }
     qn_time_t at = qn_utility_deadline(&p->ul);
     at = QN_MIN(at, qn_utility_proposing(&p->ul) ? QN_TIME_NEVER : c->lead_at);
     at = QN_MIN(at, behind(p) ? c->ask_at : QN_TIME_NEVER);

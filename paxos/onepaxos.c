@@ -165,7 +165,6 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
                 o->params.ring);
     qn_log_init(&p->change.staged, (void *)(at + l.staged_at), o->params.ring);
     p->change.random = o->seed * 2 + 1;
-    p->change.fixed = o->fixed;
     p->shared = o->shared;
     init_utility(p, o);
     init_roles(p);

@@ -64,8 +64,6 @@ struct qn_onepaxos_opts {
     struct qn_shared *shared; /* memory acceptor (PROTOCOL.md 11), kept; its
                                  word is {0, 0} when the group begins. NULL:
                                  process acceptor */
-    bool fixed; /* roles never change: for a shell that cannot keep votes or
-                   broadcast from another node. All nodes say the same */
     /* A life after the first of its group; all zero for the first. */
     const struct qn_ul_entry *ul; /* [ul_count] borrowed: what survived
                                      with the record, and more from a

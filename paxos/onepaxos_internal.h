@@ -114,7 +114,6 @@ struct qn_change {
     qn_time_t lead_at;  /* then propose itself ... */
     bool certain;       /* ... since the leader's life has ended */
     uint64_t random;    /* state; of jitter */
-    bool fixed;         /* roles never change (opts) */
     /* PREPARING */
     qn_time_t prepare_at;      /* then again */
     qn_slot_t first;           /* asked from here on */
