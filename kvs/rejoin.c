@@ -141,8 +141,9 @@ static qn_time_t ask_next(struct qn_rejoin *r, qn_time_t now)
 static void fail(struct qn_rejoin *r, const char *why, qn_time_t now)
 {
     struct rejoin_join *j = &r->join;
-    qn_log(QN_LOG_INFO, "replica %u: no snapshot from replica %u: %s",
-           r->o.self, j->donor, why);
+    qn_log(QN_LOG_INFO,
+           "replica %u: no snapshot from replica %u: %s (%llu chunks read)",
+           r->o.self, j->donor, why, (unsigned long long)j->read);
     (void)rejoin_send(r, j->donor, REJOIN_STOP, j->attempt, 0);
     join_clear(r);
     j->tried |= UINT64_C(1) << j->donor;

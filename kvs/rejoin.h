@@ -53,7 +53,7 @@
 #define QN_REJOIN_WINDOW  6u  /* chunks sent and not taken: 3/4 of a lane */
 #define QN_REJOIN_QUEUE   18u /* chunks that a joiner keeps to be read */
 #define QN_REJOIN_GIVE    6u  /* chunks made in one turn of a donor */
-#define QN_REJOIN_SILENCE ((qn_time_t)1000 * QN_MS)
+#define QN_REJOIN_SILENCE ((qn_time_t)2000 * QN_MS)
 
 /** What rejoining needs of its replica. */
 struct qn_rejoin_ops {

@@ -580,7 +580,7 @@ Test(rejoin, a_joiner_that_stands_still_costs_a_cut_for_a_while_only)
     struct node *donor = donor_of(n);
     n->stopped = true;
     for (uint32_t i = 0; status_of(donor).giving; i++) {
-        cr_assert_lt(i, 2000);
+        cr_assert_lt(i, 2 * QN_REJOIN_SILENCE / QN_MS);
         step(1);
     }
     expect_no_cut();
