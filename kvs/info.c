@@ -379,6 +379,7 @@ static void quoin(struct qn_buf *b, const struct qn_info *i)
     }
     line(b, "consistency:%s", or_empty(i->consistency));
     agreement(b, i);
+    line(b, "supervisor:%s", i->supervised ? "up" : "down");
     line(b, "replicas:%" PRIu32, i->replicas);
     mask_line(b, "replicas_missing", i->missing);
     line_count(b, "commit", newest);

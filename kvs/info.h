@@ -134,6 +134,7 @@ struct qn_info {
     qn_node_t acceptor;
     const char *acceptor_kind; /* "memory" or "process" */
     const char *last_failover; /* why; "": there was none */
+    bool supervised;           /* who ends is started again, if it is to be */
     uint64_t in_sync;  /* mask: with any one of them nothing is lost; process
                           acceptor: leader and acceptor, both are needed */
     uint32_t replicas; /* configured */

@@ -264,7 +264,10 @@ static void on_control(uv_poll_t *h, int status, int events)
     }
     if (err != QN_EAGAIN) {
         /* The supervisor is gone. Replicas go on without it. */
-        qn_log(QN_LOG_WARN, "replica %u: the supervisor has ended",
+        s->alone = true;
+        qn_log(QN_LOG_WARN,
+               "replica %u: the supervisor has ended; it goes on, but who ends "
+               "is not started again",
                s->boot->self);
         uv_poll_stop(&s->control_poll);
         if (s->drained) {

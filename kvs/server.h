@@ -77,6 +77,7 @@ struct qn_server {
     int listeners;
     struct qn_conn *waiting; /* connections in WAIT, by wait_next */
     bool draining, drained, ready, stopping;
+    bool alone;            /* the supervisor has ended */
     uint64_t growths;      /* splits of the store until the last turn */
     qn_time_t drain_until; /* ns; give up then */
     bool turn_wanted;      /* the loop must not block before the next turn */

@@ -381,6 +381,7 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->acceptor = d.acceptor;
     i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
     i->in_sync = d.in_sync;
+    i->supervised = !s->alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
     i->replicas = s->boot->nodes;
 }

@@ -135,7 +135,7 @@ class Counters:
             return False
         for c in self.all:
             c.thread.finish()
-        at = self.q.client(0)
+        at = self.q.client(self.all[0].replica)
         for c in self.all:
             value = int(at.call("GET", c.key))
             assert c.done <= value <= c.done + c.unknown, \
@@ -318,6 +318,31 @@ def answered(q):
         return False
     check("read", got, b"0")
     return True
+
+
+def test_replicas_go_on_without_a_supervisor():
+    """They watch each other; what ends then is not started again."""
+    for kind in "memory", "process":
+        q = Quoind(PATH, args=["--acceptor", kind])
+        q.__enter__()
+        pids = q.pids()
+        try:
+            check("supervisor", quoin(q, 0)["supervisor"], "up")
+            with Counters(q, [1, 2]) as load:
+                q.proc.kill()
+                q.proc.wait()
+                load.progress()
+                os.kill(pids[0], signal.SIGKILL)
+                load.progress()
+                wait_until("it is noticed", lambda: quoin(q, 1)["supervisor"]
+                           == "down")
+            agree(q, [1, 2])
+        finally:
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
 
 
 def test_restart_no_leaves_it_dead():

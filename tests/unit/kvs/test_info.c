@@ -81,6 +81,7 @@ static void setup(void)
                          .acceptor_kind = "memory",
                          .last_failover = "replica 1 had ended",
                          .in_sync = 5,
+                         .supervised = true,
                          .replicas = 3,
                          .missing = 1u << 1,
                          .part = parts,
@@ -256,7 +257,7 @@ CASE(quoin_shows_each_replica)
            "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
            "acceptor:0\r\nacceptor_kind:memory\r\nin_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
-           "replicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
+           "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
            "replica0:state=online,pid=101,commit=50,applied=50,lag=0,"
            "clients=3,used_memory=1000,batch_size=2.25,commit_usec_p50=10,"
            "commit_usec_p99=20,commit_usec_p999=30\r\n"
