@@ -166,8 +166,9 @@ static const uint8_t *skip(const uint8_t *at, const uint8_t *end)
 COMMAND(replies_are_well_formed)
 {
     static const char *const requests[] = {
-        "COMMAND",     "COMMAND INFO", "COMMAND DOCS", "COMMAND LIST",
-        "CLIENT HELP", "CONFIG HELP",  "COMMAND HELP", "DEBUG HELP", "QUOIN HELP"};
+        "COMMAND",      "COMMAND INFO", "COMMAND DOCS",
+        "COMMAND LIST", "CLIENT HELP",  "CONFIG HELP",
+        "COMMAND HELP", "DEBUG HELP",   "QUOIN HELP"};
     for (w.proto = 2; w.proto <= 3; w.proto++) {
         for (size_t i = 0; i < QN_ARRAY_COUNT(requests); i++) {
             world_type(&w, requests[i]);
