@@ -52,7 +52,8 @@ static void take(struct qn_onepaxos *p, struct qn_step *t,
     }
     if (qn_epoch_is(p, e->leader, e->leader_inc)) {
         p->leader.ep = e->index;
-        if (e->kind == QN_UL_ACCEPTOR) {
+        bool newest = e->index + 1 == qn_utility_len(&p->ul);
+        if (e->kind == QN_UL_ACCEPTOR && (newest || !QN_MUTANT(SKIP_OWN))) {
             p->change.cep = e->index; /* the frozen log is the staged log */
         }
     }
@@ -78,11 +79,13 @@ void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t)
     }
     p->change.lead_at = QN_TIME_NEVER;
     p->change.certain = p->change.refused = false;
-    p->origin.sent = p->origin.head;
+    if (!QN_MUTANT(NO_RESEND)) {
+        p->origin.sent = p->origin.head;
+    }
     p->origin.blocked = false;
     if (qn_epoch_leads(p)) {
         (p->shared != NULL ? qn_takeover_begin : qn_lead_begin)(p, t);
-    } else if (p->leader.role != QN_FOLLOWER) {
+    } else if (p->leader.role != QN_FOLLOWER && !QN_MUTANT(NO_STEP_DOWN)) {
         qn_leader_step_down(p);
     }
 }

@@ -192,14 +192,15 @@ void qn_handoff_on_stage(struct qn_onepaxos *p, struct qn_step *t,
 {
     struct qn_change *c = &p->change;
     bool brings_ul = (m->flags & QN_MSG_UL) != 0;
-    if (brings_ul) {
+    if (brings_ul && !QN_MUTANT(STAGE_LOST)) {
         qn_epoch_suffix(p, t, m->body); /* first: it may appoint me (T17) */
     }
-    bool newest = m->epoch == p->cfg.index;
-    bool kept = c->st_from == m->epoch;
+    bool newest = m->epoch == p->cfg.index || QN_MUTANT(LATE_STAGE) ||
+                  QN_MUTANT(STAGE_LOST);
+    bool kept = c->st_from == m->epoch && !QN_MUTANT(STAGE_AGAIN);
     if (newest && !kept && brings_ul) {
         forget_staged(p, m->stage.base);
-    } else if (newest && !kept) {
+    } else if ((newest && !kept) || QN_MUTANT(STAGE_MIX)) {
         keep_staged(p, m);
     }
     if (brings_ul || (m->flags & QN_MSG_LAST) == 0) {

@@ -54,8 +54,13 @@ static void prepare(struct qn_onepaxos *p, struct qn_step *t)
 void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
                         qn_node_t from, const struct qn_msg *m)
 {
-    qn_epoch_suffix(p, t, m->body); /* may appoint this node */
+    if (!QN_MUTANT(PREPARE_NO_UL)) {
+        qn_epoch_suffix(p, t, m->body); /* may appoint this node */
+    }
     const struct qn_ul_entry *e = qn_utility_entry(&p->ul, m->epoch);
+    if (e == NULL && QN_MUTANT(PREPARE_NO_UL)) {
+        return;
+    }
     if (e == NULL) {
         qn_utility_ask(&p->ul, t, from); /* it asks again when it may */
         return;
@@ -99,7 +104,8 @@ void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
                          const struct qn_msg *m)
 {
     struct qn_change *c = &p->change;
-    if (p->leader.role != QN_PREPARING || m->epoch != p->leader.ep) {
+    bool stale = m->epoch != p->leader.ep && !QN_MUTANT(STALE_PREPARED);
+    if (p->leader.role != QN_PREPARING || stale) {
         return;
     }
     c->prepare_at =
@@ -169,13 +175,15 @@ void qn_lead_on_seal(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                      const struct qn_msg *m)
 {
     qn_epoch_t target = m->seal.target;
-    qn_epoch_suffix(p, t, m->body); /* names the asker: I follow (T8) */
-    if (p->cfg.index < m->epoch) {
+    if (!QN_MUTANT(OLD_SEAL)) {
+        qn_epoch_suffix(p, t, m->body); /* names the asker: I follow (T8) */
+    }
+    if (p->cfg.index < m->epoch && !QN_MUTANT(OLD_SEAL)) {
         qn_utility_ask(&p->ul, t, from);
         return;
     }
     struct qn_change *c = &p->change;
-    bool complete = c->cep == target;
+    bool complete = c->cep == target || QN_MUTANT(SEAL_LIES);
     if (!complete && c->cep != QN_EPOCH_NONE && c->cep > target) {
         return; /* a stale question */
     }
@@ -299,7 +307,8 @@ void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t)
 void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t)
 {
     const struct qn_change *c = &p->change;
-    bool ready = p->leader.role == QN_ACTIVE && p->applied >= c->serve_from;
+    bool ready = p->leader.role == QN_ACTIVE &&
+                 (p->applied >= c->serve_from || QN_MUTANT(SERVE_EARLY));
     /* Below, not unequal: a later leader may have said so before this node has
      * heard of its epoch. */
     if (ready && p->origin.ready < p->cfg.index) {

@@ -61,7 +61,8 @@ static struct qn_session *seen_of(struct qn_onepaxos *p, qn_node_t origin)
     if (seen->inc != p->incarnation[origin]) {
         *seen = (struct qn_session){.inc = p->incarnation[origin]};
     }
-    if (applied->inc == seen->inc && applied->last > seen->last) {
+    if (applied->inc == seen->inc && applied->last > seen->last &&
+        !QN_MUTANT(NO_SESSION)) {
         seen->last = applied->last;
     }
     return seen;

@@ -2,38 +2,72 @@
 #define QN_PAXOS_MUTANT_H
 
 /**
- * Defects that the simulator must find (positive controls). In the product
+ * Defects that the tests must find (positive controls). In the product
  * QN_MUTANT(x) is the constant false; tests/sim compiles the machine a second
  * time with QN_MUTANTS set and chooses one by `qn_mutant`.
+ *
+ * Who finds it: PROCESS, MEMORY or BOTH test_paxos_mutants, with that acceptor;
+ * UTILITY test_utility_sim; RING test_ring_explore; FORCED test_forced_mutants,
+ * unit tests that hand over what hardly any schedule reaches. T and M numbers
+ * are those of PROTOCOL.md 5 and 11; tests/sim/README.md says what became of
+ * those that are not here.
  */
 
 #include <stdbool.h>
 
+#define QN_MUTANT_MAP(X)                                                       \
+    X(NO_ADOPT, PROCESS, "T1: PREPARED is not adopted")                        \
+    X(NO_PROMISE, PROCESS, "T2: PREPARE promises nothing")                     \
+    X(NO_HANDOFF, PROCESS, "T3: the new acceptor begins empty")                \
+    X(NO_FREEZE, PROCESS, "T4: the leader goes on while it stages")            \
+    X(UNADOPTED, PROCESS, "T5: who is not adopted replaces the acceptor")      \
+    X(NO_UL, BOTH, "T6: an entry counts as chosen when it is proposed")        \
+    X(AMNESIA, PROCESS, "T7: an acceptor restarts empty under its name")       \
+    X(OLD_SEAL, FORCED, "T8: SEAL copies the log and stops nobody")            \
+    X(SKIP_OWN, FORCED, "T9: own entries that are skipped over do not count")  \
+    X(STALE_PREPARED, FORCED, "T10: an answer of an older epoch is adopted")   \
+    X(PREPARE_NO_UL, PROCESS, "T12: PREPARE does not bring the utility log")   \
+    X(LATE_STAGE, FORCED, "T13: a STAGE of an older epoch counts")             \
+    X(NO_SESSION, BOTH, "T14: a new leader takes what is applied again")       \
+    X(NO_FETCH, BOTH, "T15: gaps are never fetched")                           \
+    X(U_AMNESIA, UTILITY, "T16: a restarted voter forgets")                    \
+    X(STAGE_LOST, FORCED, "T17: STAGE does not bring the utility log")         \
+    X(STAGE_MIX, FORCED, "T18: slots of two leaders in one staged set")        \
+    X(STAGE_AGAIN, FORCED, "T18: a whole staged set is cleared by the next")   \
+    X(NO_SEAL, PROCESS, "3.4: blocked by one crash and one suspicion")         \
+    X(NO_EPOCH, MEMORY, "M1: the accept CAS compares hi alone")                \
+    X(STALE_HI, MEMORY, "M3: promised without the hi that was copied")         \
+    X(RING_TENURE, RING, "M6: a ring that is used again keeps old entries")    \
+    X(RING_LATE, RING, "M8: lo is raised after the write")                     \
+    X(RING_NO_LOOK, RING, "M8: no second look: a fence is skipped")            \
+    X(TAKE_BEHIND, MEMORY, "M10: take-over by a node behind the ring")         \
+    X(OWNER_DROPS, MEMORY, "M10: the owner drops what it has not applied")     \
+    X(LEARN_EARLY, MEMORY, "M12: LEARN leaves whatever the CAS says")          \
+    X(REUSE_SLOT, BOTH, "leader: one slot is given to two batches")            \
+    X(EARLY_DECIDE, PROCESS, "leader: what is proposed counts as decided")     \
+    X(NO_SEEN, BOTH, "leader: duplicates get slots of their own")              \
+    X(STAMP_BACK, BOTH, "leader: the wall clock is taken as it is")            \
+    X(SERVE_EARLY, BOTH, "leader: requests before all adopted is applied")     \
+    X(NO_STEP_DOWN, BOTH, "leader: a later epoch changes nothing")             \
+    X(ACK_EARLY, PROCESS, "acceptor: ACCEPTED before it is accepted")          \
+    X(SEAL_LIES, PROCESS, "SEALED says complete, always")                      \
+    X(NO_ORDER, BOTH, "learner: a slot is applied when it comes")              \
+    X(TRUNCATE, BOTH, "the log drops what only this node has applied")         \
+    X(NO_SESSIONS_KEPT, BOTH, "a snapshot comes without sessions")             \
+    X(NO_CREDIT, BOTH, "origin: any number of commands on their way")          \
+    X(NO_RESEND, BOTH, "origin: nothing is sent again to a new leader")        \
+    X(U_SILENT, UTILITY, "utility: a promise keeps its vote for itself")       \
+    X(U_COUNT, UTILITY, "utility: votes are counted over ballots")             \
+    X(U_BALLOT, UTILITY, "utility: a vote in spite of a later promise")        \
+    X(U_OWN_VALUE, UTILITY, "utility: the own value in spite of votes")        \
+    X(U_LATE_RECORD, UTILITY, "utility: the answer leaves before the record")
+
 enum qn_mutant {
     QN_MUTANT_NONE,
-    QN_MUTANT_REUSE_SLOT,   /* leader: one slot is given to two batches */
-    QN_MUTANT_EARLY_DECIDE, /* leader: what is proposed counts as decided */
-    QN_MUTANT_NO_SEEN,      /* leader: duplicates get slots of their own */
-    QN_MUTANT_STAMP_BACK,   /* leader: the wall clock is taken as it is */
-    QN_MUTANT_NO_ORDER,     /* learner: a slot is applied when it comes */
-    QN_MUTANT_NO_FETCH,     /* learner: gaps are never fetched */
-    QN_MUTANT_TRUNCATE,     /* the log drops what only this node has applied */
-    QN_MUTANT_NO_CREDIT,    /* origin: any number of commands on their way */
-    QN_MUTANT_U_SILENT,     /* utility: a promise keeps its vote for itself */
-    QN_MUTANT_U_COUNT,      /* utility: votes are counted over ballots */
-    QN_MUTANT_U_AMNESIA,    /* utility: a restarted voter forgets (T16) */
-    QN_MUTANT_NO_ADOPT,     /* T1: PREPARED is not adopted */
-    QN_MUTANT_NO_PROMISE,   /* T2: PREPARE promises nothing */
-    QN_MUTANT_NO_HANDOFF,   /* T3: the new acceptor begins empty */
-    QN_MUTANT_NO_FREEZE,    /* T4: the leader goes on while it stages */
-    QN_MUTANT_UNADOPTED,    /* T5: a leader not adopted replaces the acceptor */
-    QN_MUTANT_NO_SEAL,      /* 3.4: blocked by one crash and one suspicion */
-    QN_MUTANT_STALE_HI,     /* M3: promised without the hi that was copied */
-    QN_MUTANT_TAKE_BEHIND,  /* M10: take-over by a node behind the ring */
-    QN_MUTANT_RING_LATE,    /* M8: lo is raised after the write */
-    QN_MUTANT_RING_NO_LOOK, /* M8: no second look at lo */
-    QN_MUTANT_RING_TENURE, /* M6: a ring that is used again keeps old entries */
-    QN_MUTANT_COUNT
+#define X(name, by, text) QN_MUTANT_##name,
+    QN_MUTANT_MAP(X)
+#undef X
+        QN_MUTANT_COUNT
 };
 
 #ifdef QN_MUTANTS

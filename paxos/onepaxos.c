@@ -14,6 +14,7 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
 
 /* ---------------------------------------------------------------- init -- */
@@ -125,6 +126,10 @@ static void init_roles(struct qn_onepaxos *p)
     c->cep = c->sk = c->st_from = QN_EPOCH_NONE;
     c->candidate = QN_NODES_MAX;
     c->lead_at = QN_TIME_NEVER;
+    if (QN_MUTANT(AMNESIA) && p->shared == NULL && qn_epoch_accepts(p)) {
+        p->acceptor.active = true;
+        p->acceptor.tenure = p->cfg.tenure;
+    }
     if (p->cfg.kind != QN_UL_INIT) {
         return;
     }
@@ -193,7 +198,9 @@ void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
     QN_ASSERT(r->position > p->applied && p->apply_at == 0);
     qn_learner_restart(p, r->position, now);
     p->stamp = QN_MAX(p->stamp, r->stamp_ms);
-    memcpy(p->session, r->session, sizeof p->session);
+    if (!QN_MUTANT(NO_SESSIONS_KEPT)) {
+        memcpy(p->session, r->session, sizeof p->session);
+    }
     const struct qn_session *own = &p->session[p->self];
     if (own->inc == p->incarnation[p->self] && own->last > p->origin.applied) {
         qn_origin_applied(p, own->last);

@@ -172,7 +172,7 @@ void qn_origin_on_redirect(struct qn_onepaxos *p, struct qn_step *t,
     struct qn_origin *o = &p->origin;
     if (m->epoch >= o->ready) {
         o->ready = m->epoch;
-        o->sent = o->head;
+        o->sent = QN_MUTANT(NO_RESEND) ? o->sent : o->head;
     }
     qn_epoch_behind(p, t, from, m->epoch);
 }

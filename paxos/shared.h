@@ -16,6 +16,7 @@
  */
 
 #include "core/base/atomic.h"
+#include "paxos/mutant.h"
 #include "paxos/ring.h"
 
 struct qn_word {
@@ -53,6 +54,9 @@ static inline struct qn_word qn_shared_word(const struct qn_shared *s)
 static inline bool qn_shared_move(struct qn_shared *s, struct qn_word from,
                                   struct qn_word to)
 {
+    if (QN_MUTANT(NO_EPOCH)) { /* M1 */
+        from.epoch = qn_shared_word(s).epoch;
+    }
     return qn_cas_pair(s->word, from.epoch, from.hi, to.epoch, to.hi);
 }
 

@@ -110,7 +110,9 @@ bool qn_takeover_may(const struct qn_onepaxos *p)
 static struct qn_ring_need need_of(const struct qn_onepaxos *p)
 {
     qn_slot_t all = qn_learner_applied_by_all(p, p->shared->own.lo);
-    qn_slot_t own = QN_MUTANT(TAKE_BEHIND) ? UINT64_MAX : p->applied + 1;
+    qn_slot_t own = QN_MUTANT(TAKE_BEHIND) || QN_MUTANT(OWNER_DROPS)
+                        ? UINT64_MAX
+                        : p->applied + 1;
     return (struct qn_ring_need){.own = own, .all = all + 1};
 }
 
@@ -162,7 +164,7 @@ bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
     const struct qn_word to = {p->leader.ep, slot};
     struct qn_slice bytes = {batch->bytes, batch->len};
     qn_ring_write(&s->own, slot, p->leader.ep, bytes);
-    if (!qn_shared_move(s, from, to)) {
+    if (!qn_shared_move(s, from, to) && !QN_MUTANT(LEARN_EARLY)) {
         qn_blob_unref(batch);
         qn_leader_step_down(p);
         behind(p, t);

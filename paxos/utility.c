@@ -218,7 +218,7 @@ static bool vote_accept(struct qn_utility *u, struct qn_step *t,
                         const struct qn_ballot *b, const struct qn_ul_entry *e)
 {
     struct qn_vote *v = open_vote(u);
-    if (qn_ballot_compare(b, &v->bal) < 0) {
+    if (qn_ballot_compare(b, &v->bal) < 0 && !QN_MUTANT(U_BALLOT)) {
         return false;
     }
     v->bal = v->vbal = *b;
@@ -281,7 +281,8 @@ static void on_accept(struct qn_utility *u, struct qn_step *t, qn_node_t from,
 
 static bool majority(const struct qn_utility *u)
 {
-    return (uint32_t)__builtin_popcountll(u->granted) > u->nodes / 2;
+    return QN_MUTANT(NO_UL) ||
+           (uint32_t)__builtin_popcountll(u->granted) > u->nodes / 2;
 }
 
 static qn_time_t random_below(struct qn_utility *u, qn_time_t n)
@@ -325,7 +326,7 @@ static void begin_accept(struct qn_utility *u, struct qn_step *t)
 {
     u->phase = QN_UTILITY_ACCEPT;
     u->granted = 0;
-    if (u->best.round == 0) {
+    if (u->best.round == 0 || QN_MUTANT(U_OWN_VALUE)) {
         u->value = u->want;
     }
     ask(u, t, ALL);
@@ -423,6 +424,18 @@ static void on_reject(struct qn_utility *u, struct qn_step *t,
 /* --------------------------------------------------------------- dispatch --
  */
 
+/** U_LATE_RECORD: the last answer changes places with what it rests on. */
+static void answer_first(struct qn_step *t)
+{
+    uint32_t n = t->out->count;
+    struct qn_out *o = t->out->out;
+    if (n >= 2 && o[n - 2].kind == QN_OUT_PERSIST) {
+        struct qn_out last = o[n - 1];
+        o[n - 1] = o[n - 2];
+        o[n - 2] = last;
+    }
+}
+
 void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {
@@ -453,6 +466,9 @@ void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
         break;
     default:
         QN_ASSERT(false);
+    }
+    if (QN_MUTANT(U_LATE_RECORD)) {
+        answer_first(t);
     }
 }
 

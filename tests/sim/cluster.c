@@ -1,63 +1,19 @@
 /*
- * The cluster: see cluster.h. The global view knows what the acceptor has
- * decided (decided[], by hash), the one history of commands that everybody
- * must apply, and how far each node is. Checks look at the machine through its
- * internal header: what a node believes must follow from what was decided.
+ * The cluster: see cluster.h. Starts and ends lives, carries packets, executes
+ * outputs. What must hold after each step is in cluster_check.c.
  */
 #include "tests/sim/cluster.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <xxhash.h>
 
+#include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
-
-static void dump(const struct cluster *c)
-{
-    for (qn_node_t i = 0; i < c->nodes; i++) {
-        struct qn_onepaxos_status st;
-        const struct qn_onepaxos *p = c->member[i].p;
-        if (p == NULL) {
-            fprintf(stderr, "%u: dead\n", i);
-            continue;
-        }
-        qn_onepaxos_status(p, &st);
-        fprintf(stderr,
-                "%u: role %d epoch %u (leader %u, acceptor %u%s) ep %u cep %u "
-                "sk %u promised %u hi %" PRIu64 " phase %d%s%s\n",
-                i, st.role, st.epoch, st.leader, st.acceptor,
-                p->acceptor.active ? ", I am active" : "", p->leader.ep,
-                p->change.cep, p->change.sk, p->acceptor.promised,
-                p->acceptor.hi, p->ul.phase,
-                p->change.prepared ? " prepared" : "",
-                p->change.freezing ? " freezing" : "");
-        fprintf(stderr,
-                "%u: applied %" PRIu64 " learned %" PRIu64 " decided %" PRIu64
-                " lo %" PRIu64 " next %" PRIu64 " queued %" PRIu64
-                " unapplied %" PRIu64 " bytes %" PRIu64 " fetches %" PRIu64
-                "%s\n",
-                i, st.applied, st.learned_hi, st.decided_hi, st.log_lo, st.next,
-                st.queued, st.unapplied, st.log_bytes, st.fetches,
-                st.need_snapshot ? " needs a snapshot" : "");
-    }
-}
-
-_Noreturn void cluster_fail(const struct cluster *c, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    fprintf(stderr, "violated: ");
-    vfprintf(stderr, fmt, args);
-    va_end(args);
-    fprintf(stderr, "\nreplay: %s\n", c->replay);
-    dump(c);
-    abort();
-}
-
-#define CHECK(c, cond, ...) ((cond) ? (void)0 : cluster_fail((c), __VA_ARGS__))
+#include "tests/sim/cluster_internal.h"
+#include "tests/sim/fate.h"
 
 uint64_t cluster_random(struct cluster *c, uint64_t n)
 {
@@ -83,13 +39,11 @@ static void *resize(void *ctx, void *p, size_t bytes)
     return realloc(p, bytes);
 }
 
-static void check_roles(struct cluster *c, qn_node_t i);
-
 /* --------------------------------------------------------------- start -- */
 
-static const struct qn_ring *find_ring(void *ctx, qn_node_t node, uint64_t inc)
+const struct qn_ring *cluster_ring(const struct cluster *c, qn_node_t node,
+                                   uint64_t inc)
 {
-    const struct cluster *c = ctx;
     for (uint32_t i = 0; i < c->memory_count; i++) {
         if (c->memory[i].node == node && c->memory[i].inc == inc) {
             return &c->memory[i].ring;
@@ -129,7 +83,7 @@ static void owner(void *ctx, qn_epoch_t epoch)
 static const struct qn_ring *map_ring(void *ctx, qn_node_t node, uint64_t inc)
 {
     const struct member *m = ctx;
-    return find_ring(m->cluster, node, inc);
+    return cluster_ring(m->cluster, node, inc);
 }
 
 /** A new life has a new ring, and maps those of all others. */
@@ -142,8 +96,9 @@ static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
                          .node = i,
                          .inc = c->member[i].inc,
                          .granted = qn_ring_bytes(c->ring_slots, 0),
-                         .mem = aligned_alloc(QN_CACHELINE, bytes)};
-    memset(m->mem, 0, bytes);
+                         .mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
+    CHECK(c, m->mem != MAP_FAILED, "no memory for a ring");
     const struct qn_ring_opts o = {.slots = c->ring_slots,
                                    .capacity = c->ring_bytes,
                                    .span = c->ring_span,
@@ -164,15 +119,25 @@ static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
     return &x->shared;
 }
 
+#define PAGE      4096u
+#define PAGES_MAX 2048u
+
 /** What was never asked for was never touched. */
 static void memory_end(struct cluster *c, struct memory *m)
 {
+    static const uint8_t zero[PAGE];
+    static uint8_t resident[PAGES_MAX];
     size_t bytes = qn_ring_bytes(c->ring_slots, c->ring_bytes);
-    for (size_t at = m->granted; at < bytes; at++) {
-        CHECK(c, m->mem[at] == 0, "node %u wrote to memory it has not",
-              m->node);
+    CHECK(c, bytes <= PAGES_MAX * PAGE, "the ring is too long");
+    CHECK(c, mincore(m->mem, bytes, resident) == 0, "mincore");
+    for (size_t at = m->granted; at < bytes;) {
+        size_t end = QN_MIN(qn_align_up(at + 1, PAGE), bytes);
+        bool same = (resident[at / PAGE] & 1) == 0 ||
+                    memcmp(m->mem + at, zero, end - at) == 0;
+        CHECK(c, same, "node %u wrote to memory it has not", m->node);
+        at = end;
     }
-    free(m->mem);
+    munmap(m->mem, bytes);
 }
 
 static void member_start(struct cluster *c, qn_node_t i,
@@ -221,7 +186,7 @@ void cluster_start(struct cluster *c)
     }
     for (qn_node_t i = 0; i < c->nodes; i++) {
         member_start(c, i, NULL);
-        check_roles(c, i);
+        cluster_check_roles(c, i);
         for (qn_node_t k = 0; k < c->nodes; k++) {
             c->direct[i][k].tail = &c->direct[i][k].head;
             c->tree[i][k].tail = &c->tree[i][k].head;
@@ -323,6 +288,7 @@ bool cluster_deliver(struct cluster *c, struct lane *l, bool tree)
     if (k == NULL || c->member[k->to].p == NULL) {
         return false;
     }
+    const qn_node_t to = k->to;
     if (!l->is_parked) {
         int err = qn_msg_decode(&l->parked, k->bytes, k->len);
         CHECK(c, err == QN_OK, "malformed packet %u->%u", k->from, k->to);
@@ -335,262 +301,22 @@ bool cluster_deliver(struct cluster *c, struct lane *l, bool tree)
             const struct qn_input in = {
                 .kind = QN_IN_PIECE,
                 .piece = {k->from, l->parked.kind, l->parked.slot}};
-            cluster_step(c, k->to, &in);
-            cluster_drop(c, l);
+            cluster_step(c, to, &in);
+            if (c->member[to].p != NULL) {
+                cluster_drop(c, l);
+            }
             return true;
         }
     }
-    l->is_parked = !give(c, k->from, k->to, &l->parked);
-    if (!l->is_parked) {
+    bool taken = give(c, k->from, to, &l->parked);
+    if (c->member[to].p == NULL) {
+        return true; /* it died of it, and its lanes are empty */
+    }
+    l->is_parked = !taken;
+    if (taken) {
         cluster_drop(c, l);
     }
-    return !l->is_parked;
-}
-
-/* -------------------------------------------------------------- checks -- */
-
-static uint64_t hash_of(const struct qn_entry *e)
-{
-    return XXH3_64bits(e->batch->bytes, e->batch->len);
-}
-
-/** An acceptor has decided `slot`. No command is in two slots, and each
- *  origin's are in order; those of a life that is over may come late. */
-static void check_new(struct cluster *c, qn_slot_t slot,
-                      const struct qn_entry *e)
-{
-    CHECK(c, slot < CLUSTER_SLOTS, "run too long");
-    struct qn_slice batch = {e->batch->bytes, e->batch->len};
-    c->decided[slot] = hash_of(e);
-    c->decided_hi = slot;
-    CHECK(c, qn_batch_check(batch) == QN_OK, "malformed batch decided");
-    CHECK(c, qn_batch_count(batch) <= c->params.batch_commands,
-          "%u commands in slot %" PRIu64, qn_batch_count(batch), slot);
-    struct qn_group g;
-    for (uint32_t at = 0; qn_batch_next(batch, &at, &g);) {
-        struct qn_session *s = &c->decided_seq[g.origin];
-        if (g.inc < s->inc) {
-            continue;
-        }
-        if (g.inc > s->inc) {
-            *s = (struct qn_session){.inc = g.inc};
-        }
-        CHECK(c, g.first == s->last + 1,
-              "slot %" PRIu64 ": command %u:%" PRIu64 " after %" PRIu64, slot,
-              g.origin, g.first, s->last);
-        s->last += g.count;
-    }
-}
-
-/** I1 at each accept and activation. */
-static void check_accepted(struct cluster *c, qn_node_t i)
-{
-    struct member *m = &c->member[i];
-    const struct qn_onepaxos *p = m->p;
-    if (!p->acceptor.active) {
-        return;
-    }
-    for (; m->accepted < p->acceptor.hi; m->accepted++) {
-        qn_slot_t s = m->accepted + 1;
-        bool kept = qn_log_holds(&p->log, s);
-        if (s > c->decided_hi) {
-            CHECK(c, s == c->decided_hi + 1, "slot %" PRIu64 " decided early",
-                  s);
-            if (kept) {
-                check_new(c, s, qn_log_at(&p->log, s));
-            } else { /* a group of one has dropped it again */
-                c->decided_hi++;
-            }
-        } else {
-            CHECK(c, !kept || hash_of(qn_log_at(&p->log, s)) == c->decided[s],
-                  "I1: node %u accepted another batch for slot %" PRIu64, i, s);
-        }
-    }
-}
-
-/** What the word says is decided was decided by the node that just moved it. */
-static void check_word(struct cluster *c, qn_node_t i)
-{
-    struct qn_word w = {c->word.first, c->word.second};
-    if (!c->in_memory || w.hi == c->decided_hi) {
-        return;
-    }
-    const struct qn_ul_entry *owner = &c->entry[w.epoch];
-    const struct qn_ring *r = find_ring(c, owner->leader, owner->leader_inc);
-    for (qn_slot_t s = c->decided_hi + 1; s <= w.hi; s++) {
-        struct qn_entry e = {.state = QN_SLOT_LEARNED};
-        qn_epoch_t epoch;
-        CHECK(c,
-              qn_ring_read(r, s, &qn_alloc_malloc, &epoch, &e.batch) == QN_OK,
-              "node %u: slot %" PRIu64 " is decided, and not in the ring of %u",
-              i, s, owner->leader);
-        check_new(c, s, &e);
-        qn_blob_unref(e.batch);
-    }
-}
-
-/** Only who has claimed the word moves it, to an epoch that it owns; and who
- *  leads or is about to has claimed it. */
-static void check_claim(struct cluster *c, qn_node_t i)
-{
-    const struct member *m = &c->member[i];
-    const struct qn_word w = {c->word.first, c->word.second};
-    if (!c->in_memory) {
-        return;
-    }
-    bool moved = w.epoch != c->checked.epoch || w.hi != c->checked.hi;
-    CHECK(c, !moved || m->claimed, "node %u moves the word unclaimed", i);
-    CHECK(c, !moved || c->owner[w.epoch] == m->inc,
-          "node %u moves the word to an epoch it does not own", i);
-    CHECK(c, m->claimed == (m->p->leader.role != QN_FOLLOWER),
-          "node %u: claimed %d in role %d", i, m->claimed, m->p->leader.role);
-    c->checked = w;
-}
-
-/** From its ring and any node in sync everything decided can be had. */
-static void check_kept(struct cluster *c)
-{
-    struct qn_word w = {c->word.first, c->word.second};
-    const struct qn_ul_entry *owner = &c->entry[w.epoch];
-    const struct qn_ring *r = find_ring(c, owner->leader, owner->leader_inc);
-    struct qn_blob *b = NULL;
-    qn_epoch_t epoch;
-    for (qn_slot_t s = qn_ring_lo(r); s <= w.hi; s++) {
-        CHECK(c, qn_ring_read(r, s, &qn_alloc_malloc, &epoch, &b) == QN_OK,
-              "slot %" PRIu64 " is not in the ring of epoch %" PRIu64, s,
-              w.epoch);
-        CHECK(c, XXH3_64bits(b->bytes, b->len) == c->decided[s],
-              "I1: the ring of epoch %" PRIu64 " has another slot %" PRIu64,
-              w.epoch, s);
-        qn_blob_unref(b);
-    }
-}
-
-/** What a node has learned is what was decided. */
-static void check_learned(struct cluster *c, qn_node_t i)
-{
-    struct member *m = &c->member[i];
-    const struct qn_onepaxos *p = m->p;
-    check_accepted(c, i);
-    check_claim(c, i);
-    check_word(c, i);
-    CHECK(c, p->decided_hi <= c->decided_hi,
-          "node %u believes in slot %" PRIu64 ", decided are %" PRIu64, i,
-          p->decided_hi, c->decided_hi);
-    for (; m->learned < p->learned_hi; m->learned++) {
-        qn_slot_t s = m->learned + 1;
-        CHECK(c,
-              !qn_log_holds(&p->log, s) ||
-                  hash_of(qn_log_at(&p->log, s)) == c->decided[s],
-              "I1: node %u learned another slot %" PRIu64, i, s);
-    }
-}
-
-/** One entry per index of the utility log; a leader that becomes ACTIVE in its
- *  newest epoch has all that was decided. */
-static void check_roles(struct cluster *c, qn_node_t i)
-{
-    struct member *m = &c->member[i];
-    const struct qn_utility *u = qn_onepaxos_utility(m->p);
-    for (uint32_t e = c->entries; e < qn_utility_len(u); e++) {
-        CHECK(c, e < CLUSTER_ENTRIES, "run too long");
-        c->entry[c->entries++] = *qn_utility_entry(u, e);
-    }
-    const struct qn_ul_entry *own = &m->p->cfg;
-    CHECK(c, memcmp(own, &c->entry[own->index], sizeof *own) == 0,
-          "node %u has another entry %u", i, own->index);
-    CHECK(c,
-          !c->in_memory || c->entry[c->word.first].leader_inc != m->inc ||
-              cluster_in_sync(c, i),
-          "node %u owns the ring and is not in sync", i);
-    bool active = m->p->leader.role == QN_ACTIVE;
-    if (active && !m->active) {
-        c->epochs++;
-        if (c->in_memory) {
-            check_kept(c);
-        }
-        CHECK(c,
-              own->index + 1 != c->entries || m->p->leader.next > c->decided_hi,
-              "node %u leads epoch %u at slot %" PRIu64
-              ", decided are %" PRIu64,
-              i, own->index, m->p->leader.next, c->decided_hi);
-    }
-    m->active = active;
-}
-
-/** The bounds that hold between any two steps. */
-static void check_bounds(struct cluster *c, qn_node_t i)
-{
-    const struct qn_onepaxos *p = c->member[i].p;
-    struct qn_onepaxos_status st;
-    qn_onepaxos_status(p, &st);
-    CHECK(c, st.applied <= st.learned_hi && st.learned_hi <= st.decided_hi,
-          "node %u: positions", i);
-    CHECK(c, st.log_lo <= st.applied + 1, "node %u dropped unapplied slots", i);
-    CHECK(c, st.unapplied <= QN_MAX(c->params.queue / c->nodes, 1u),
-          "node %u: %" PRIu64 " commands beyond its credit", i, st.unapplied);
-    CHECK(c, st.queued <= c->params.queue, "node %u: queue", i);
-    CHECK(c, st.role != QN_ACTIVE || qn_epoch_leads(p), "two leaders");
-    CHECK(c,
-          st.role != QN_ACTIVE ||
-              st.next - 1 - st.learned_hi <= c->params.window,
-          "more than WINDOW in flight");
-}
-
-/** One history for all: every node applies a prefix of it. */
-static void check_command(struct cluster *c, qn_node_t i,
-                          const struct qn_apply *a, uint64_t seq,
-                          struct qn_slice text)
-{
-    struct member *m = &c->member[i];
-    const struct command now = {a->group.origin, a->group.inc, seq};
-    struct qn_session *last = &m->seq[now.origin];
-    CHECK(c, now.inc >= last->inc, "node %u applies a dead life's command", i);
-    if (now.inc > last->inc) {
-        *last = (struct qn_session){.inc = now.inc};
-    }
-    CHECK(c, seq == last->last + 1,
-          "node %u applies %u:%" PRIu64 " after %" PRIu64, i, now.origin, seq,
-          last->last);
-    last->last = seq;
-    if (m->applied == c->history_count) {
-        CHECK(c, m->applied < CLUSTER_COMMANDS, "run too long");
-        c->history[c->history_count++] = now;
-    }
-    const struct command *want = &c->history[m->applied++];
-    CHECK(c,
-          want->origin == now.origin && want->inc == now.inc &&
-              want->seq == seq,
-          "node %u applies %u:%" PRIu64 " where others have %u:%" PRIu64, i,
-          now.origin, seq, want->origin, want->seq);
-    char tag[32]; /* how the simulator begins its commands */
-    int n = snprintf(tag, sizeof tag, "%u:%" PRIu64 ":", now.origin, seq);
-    CHECK(c,
-          text.data[0] < '0' || text.data[0] > '9' ||
-              (text.len >= (size_t)n && memcmp(text.data, tag, (size_t)n) == 0),
-          "command %s has other bytes", tag);
-}
-
-static void check_apply(struct cluster *c, qn_node_t i,
-                        const struct qn_apply *a)
-{
-    struct member *m = &c->member[i];
-    CHECK(c, a->slot == m->slot + 1,
-          "node %u applies slot %" PRIu64 " after %" PRIu64, i, a->slot,
-          m->slot);
-    CHECK(c, a->slot <= c->decided_hi, "slot %" PRIu64 " is not decided",
-          a->slot);
-    CHECK(c, a->stamp_ms >= m->stamp, "node %u: the stamp falls", i);
-    CHECK(c,
-          a->mine == (a->group.count != 0 && a->group.origin == i &&
-                      a->group.inc == m->inc),
-          "node %u: mine", i);
-    m->stamp = a->stamp_ms;
-    struct qn_slice list = a->group.commands, text;
-    for (uint64_t seq = a->group.first; qn_commands_next(&list, &text); seq++) {
-        check_command(c, i, a, seq, text);
-    }
-    m->slot += a->last;
+    return taken;
 }
 
 /* --------------------------------------------------------------- steps -- */
@@ -626,12 +352,82 @@ static void execute(struct cluster *c, qn_node_t i, const struct qn_out *o)
         persist(c, i, &o->vote);
         break;
     case QN_OUT_APPLY:
-        check_apply(c, i, &o->apply);
+        cluster_check_apply(c, i, &o->apply);
         break;
     case QN_OUT_NEED_SNAPSHOT:
         c->member[i].need_snapshot = true;
         break;
     }
+}
+
+/** All that a step did, so that two runs can be compared. */
+static void trace(struct cluster *c, qn_node_t node, const struct qn_input *in,
+                  int err)
+{
+    const struct member *m = &c->member[node];
+    const uint64_t step[] = {c->now,         c->wall_ms,    node,
+                             in->kind,       (uint64_t)err, m->out.count,
+                             m->out.deadline};
+    c->trace = XXH3_64bits_withSeed(step, sizeof step, c->trace);
+    for (uint32_t i = 0; i < m->out.count; i++) {
+        const struct qn_out *o = &m->out.out[i];
+        uint8_t head[QN_HEAD_MAX];
+        struct qn_slice body = {NULL, 0};
+        size_t n = 0;
+        if (o->kind <= QN_OUT_BCAST) {
+            n = qn_msg_head(&o->msg, head);
+            body = o->msg.body;
+        } else if (o->kind == QN_OUT_APPLY) {
+            body = o->apply.group.commands;
+        }
+        const uint64_t what[] = {o->kind, o->kind <= QN_OUT_BCAST ? o->to : 0,
+                                 XXH3_64bits(head, n),
+                                 XXH3_64bits(body.data, body.len)};
+        c->trace = XXH3_64bits_withSeed(what, sizeof what, c->trace);
+    }
+}
+
+static void count(struct cluster *c, qn_node_t node, const struct qn_input *in,
+                  enum qn_role before, bool active)
+{
+    const struct member *m = &c->member[node];
+    struct coverage *v = c->cover;
+    if (v == NULL) {
+        return;
+    }
+    bool mem = c->in_memory;
+    const struct qn_onepaxos *p = m->p;
+    v->input[mem][in->kind]++;
+    v->message[mem][in->kind == QN_IN_RECV ? in->recv.msg->kind : 0]++;
+    for (uint32_t i = 0; i < m->out.count; i++) {
+        v->output[mem][m->out.out[i].kind]++;
+    }
+    if (before != p->leader.role) {
+        v->role[mem][before][p->leader.role]++;
+    }
+    bool lost = mem && in->kind == QN_IN_TICK && before == QN_ACTIVE &&
+                p->leader.role == QN_FOLLOWER && p->cfg.index == p->leader.ep;
+    v->row[COVERAGE_WORD_CAS_LOST] += lost;
+    bool prepare =
+        in->kind == QN_IN_RECV && in->recv.msg->kind == QN_MSG_PREPARE;
+    v->row[COVERAGE_BY_PREPARE] += prepare && !active && p->acceptor.active;
+}
+
+/** @return how many outputs are executed: all, unless it dies on the way. */
+static uint32_t outputs_before_death(struct cluster *c, qn_node_t node)
+{
+    uint32_t all = c->member[node].out.count;
+    if ((c->doomed & QN_BIT(node)) == 0 || all == 0) {
+        return UINT32_MAX;
+    }
+    c->doomed &= ~QN_BIT(node);
+    if (!c->on_doom(c, node)) {
+        return UINT32_MAX;
+    }
+    if (c->cover != NULL) {
+        c->cover->row[COVERAGE_DIED_BETWEEN]++;
+    }
+    return (uint32_t)cluster_random(c, all);
 }
 
 int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
@@ -640,19 +436,27 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
     if (m->p == NULL) {
         return QN_OK;
     }
+    enum qn_role before = m->p->leader.role;
+    bool active = m->p->acceptor.active;
     int err = qn_onepaxos_step(m->p, in, c->now, c->wall_ms, &m->out);
-    check_learned(c, node);
-    check_roles(c, node);
-    check_bounds(c, node);
+    trace(c, node, in, err);
+    count(c, node, in, before, active);
+    cluster_check_learned(c, node);
+    cluster_check_roles(c, node);
+    cluster_check_bounds(c, node);
     if (c->on_outputs != NULL) {
         c->on_outputs(c, node);
     }
-    for (uint32_t i = 0; i < m->out.count; i++) {
+    uint32_t last = outputs_before_death(c, node);
+    for (uint32_t i = 0; i < m->out.count && i < last; i++) {
         execute(c, node, &m->out.out[i]);
     }
     m->deadline = m->out.deadline;
     m->transfers = m->out.transfers;
     qn_step_out_release(&m->out);
+    if (last != UINT32_MAX) {
+        cluster_kill(c, node, 8);
+    }
     return err;
 }
 
@@ -691,6 +495,30 @@ void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer)
     cluster_step(c, node, &in);
 }
 
+void cluster_say_beat(struct cluster *c, qn_node_t node)
+{
+    const struct qn_onepaxos *p = c->member[node].p;
+    const struct qn_msg m = {.kind = QN_MSG_BEAT,
+                             .epoch = p->cfg.index,
+                             .beat = {.applied = p->applied,
+                                      .learned = p->learned_hi,
+                                      .decided = p->decided_hi,
+
+                                      .ul_len = qn_utility_len(&p->ul)}};
+    for (qn_node_t k = 0; k < c->nodes; k++) {
+        if (k != node) {
+            post(c, node, k, &m, false);
+        }
+    }
+}
+
+void cluster_allow(struct cluster *c, qn_node_t node, uint64_t commands)
+{
+    const struct qn_input in = {.kind = QN_IN_GO};
+    qn_onepaxos_allow(c->member[node].p, commands);
+    cluster_step(c, node, &in);
+}
+
 /* --------------------------------------------------------------- lives -- */
 
 /** Drop what is behind the first `keep` packets. */
@@ -720,8 +548,10 @@ static void reset_lane(struct lane *l)
 void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep)
 {
     struct member *m = &c->member[node];
+    fate_dies(c, node);
     member_end(m);
-    m->need_snapshot = m->active = false;
+    c->doomed &= ~QN_BIT(node);
+    m->need_snapshot = m->active = m->out.again = false;
     m->transfers = 0;
     for (qn_node_t k = 0; k < c->nodes; k++) {
         reset_lane(&c->direct[k][node]);
@@ -755,7 +585,9 @@ bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor)
     if (!between_slots(&c->member[donor])) {
         return false;
     }
-    m->inc = ++c->lives;
+    if (c->in_memory || !QN_MUTANT(AMNESIA)) {
+        m->inc = ++c->lives;
+    }
     for (qn_node_t k = 0; k < c->nodes; k++) {
         reset_lane(&c->direct[node][k]);
         reset_lane(&c->tree[node][k]);
@@ -805,7 +637,6 @@ bool cluster_in_sync(const struct cluster *c, qn_node_t node)
         return false;
     }
     const struct qn_ul_entry *e = &c->entry[c->word.first];
-    const struct qn_ring *r =
-        find_ring((void *)(uintptr_t)c, e->leader, e->leader_inc);
+    const struct qn_ring *r = cluster_ring(c, e->leader, e->leader_inc);
     return r != NULL && m->slot + 1 >= qn_ring_lo(r);
 }

@@ -11,6 +11,7 @@
  */
 
 #include "paxos/onepaxos.h"
+#include "tests/sim/coverage.h"
 
 #define CLUSTER_SLOTS    65536u /* decided in one run, at most */
 #define CLUSTER_COMMANDS 262144u
@@ -99,6 +100,10 @@ struct cluster {
     uint32_t memory_count;
     struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */
     uint32_t entries;
+    bool led[CLUSTER_ENTRIES]; /* its leader became ACTIVE */
+    struct qn_ul_entry
+        ghost[QN_NODES_MAX]; /* what the dead have proposed ... */
+    uint32_t ghosts;         /* ... for the next index */
     struct command history[CLUSTER_COMMANDS];
     uint32_t history_count;
     size_t piece_bytes;     /* longer messages travel in pieces */
@@ -106,11 +111,16 @@ struct cluster {
     uint32_t out_of_memory; /* of 1000 allocations fail; see rng */
     int64_t blobs;          /* live */
     uint64_t rng;
-    char replay[128]; /* printed with a failure */
+    char replay[128];       /* printed with a failure */
+    uint64_t trace;         /* hash of all steps so far */
+    struct coverage *cover; /* NULL: not counted */
+    uint64_t doomed; /* mask: dies in its next step, between two outputs */
     /** When a packet leaves; may drop it (false) or set due. */
     bool (*on_send)(struct cluster *c, struct packet *k, bool tree);
     /** Before the outputs of a step are executed; NULL: none. */
     void (*on_outputs)(struct cluster *c, qn_node_t node);
+    /** A doomed node has made a step: may it die now? */
+    bool (*on_doom)(struct cluster *c, qn_node_t node);
     void *ctx;
 };
 
@@ -141,6 +151,10 @@ void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers);
 void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers);
 /** `node` reads the position of `peer`. */
 void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer);
+/** `node` tells all others its position, as nodes without a commons do. */
+void cluster_say_beat(struct cluster *c, qn_node_t node);
+/** `node` may put out so many commands more; see qn_onepaxos_allow. */
+void cluster_allow(struct cluster *c, qn_node_t node, uint64_t commands);
 
 /** Deliver the oldest packet of a lane. @return false: nothing delivered
  *  (empty, or refused for now). */

@@ -20,8 +20,9 @@
 
 #include "paxos/onepaxos_internal.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/fate.h"
 
-#define FAULTY_STEPS 1500u
+#define FAULTY_STEPS 1000u
 #define HEAL_NS      (60 * QN_S)
 
 enum fault {
@@ -31,13 +32,18 @@ enum fault {
     FAULT_PAUSE,   /* nodes stand still, for long */
     FAULT_ROOM,    /* transfers find room rarely */
     FAULT_MEMORY,  /* allocations fail */
-    FAULT_CLOCK,   /* the leader's wall clock jumps back */
+    FAULT_CLOCK,   /* the wall clock jumps, forward and back */
+    FAULT_JUMP,    /* all stand still: time goes on by itself */
+    FAULT_BOUND,   /* a turn applies a few commands only */
     FAULT_REPEAT,  /* origins are told to send everything again */
     FAULT_PIECES,  /* messages are cut small */
     FAULT_SMALL,   /* bounds so small that they are reached */
     FAULT_SUSPECT, /* nodes are suspected, rightly or not */
     FAULT_CUT,     /* one direction between two nodes stands still for long */
-    FAULT_KILL,    /* nodes die and come back, one failover after the other */
+    FAULT_KILL,    /* nodes die at any output and come back, also while
+                      a failover is under way; never so many that the group
+                      has to stop ... */
+    FAULT_LOST,    /* ... but once */
     FAULTS
 };
 
@@ -51,6 +57,8 @@ struct sim {
     uint64_t submitted[QN_NODES_MAX]; /* by this life */
     uint64_t untold[QN_NODES_MAX];    /* mask: who does not know of its death */
     qn_time_t back_at[QN_NODES_MAX];  /* of the dead */
+    bool lost;                        /* it may have to stop ... */
+    enum coverage_row stop;           /* ... for this reason */
     uint32_t load;                    /* commands per turn, at most */
     uint32_t size;                    /* bytes of a command, at most */
 };
@@ -124,15 +132,18 @@ static void receive(struct sim *s, qn_node_t i)
 static void submit(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
-    static char text[8192];
+    static char text[8192]; /* behind its head all the same */
+    if (text[sizeof text - 1] == 0) {
+        memset(text, 'x', sizeof text);
+    }
     uint64_t n = cluster_random(c, s->load + 1);
     for (uint64_t k = 0; k < n; k++) {
-        int head = snprintf(text, sizeof text, "%u:%" PRIu64 ":", i,
-                            s->submitted[i] + 1);
+        int head =
+            snprintf(text, 32, "%u:%" PRIu64 ":", i, s->submitted[i] + 1);
+        memset(text + head, 'x', 32 - (size_t)head);
         size_t len = (size_t)head + cluster_random(c, s->size + 1);
-        memset(text + head, 'x', len - (size_t)head);
         int err = cluster_submit(c, i, text, len);
-        if (err != QN_OK) {
+        if (err != QN_OK || c->member[i].p == NULL) {
             return;
         }
         s->submitted[i]++;
@@ -147,7 +158,7 @@ static void submit(struct sim *s, qn_node_t i)
 static void repeat(struct sim *s, qn_node_t i)
 {
     const struct qn_onepaxos *p = s->c.member[i].p;
-    if (s->c.direct[i][p->cfg.leader].head != NULL) {
+    if (p == NULL || s->c.direct[i][p->cfg.leader].head != NULL) {
         return;
     }
     struct qn_msg m = {.kind = QN_MSG_REDIRECT, .epoch = p->origin.ready};
@@ -169,7 +180,8 @@ static void transfers(struct sim *s, qn_node_t i)
         }
         room |= n < 64 ? QN_BIT(k) : 0;
     }
-    for (uint32_t k = 0; k < tries && c->member[i].transfers != 0; k++) {
+    for (uint32_t k = 0; k < tries && (c->member[i].transfers & room) != 0;
+         k++) {
         uint64_t peers = room;
         if (has(s, FAULT_ROOM)) {
             peers = cluster_random(c, UINT64_MAX) &
@@ -180,19 +192,33 @@ static void transfers(struct sim *s, qn_node_t i)
     }
 }
 
+/** What a turn does beside its channels, now and then. */
+static void extras(struct sim *s, qn_node_t i)
+{
+    struct cluster *c = &s->c;
+    submit(s, i);
+    if (chance(s, 3)) {
+        const struct qn_input in = {.kind = QN_IN_STAMP};
+        cluster_step(c, i, &in);
+    }
+    if (has(s, FAULT_REPEAT) && chance(s, 10)) {
+        repeat(s, i);
+    }
+    if (c->member[i].p != NULL && chance(s, 1)) {
+        cluster_say_beat(c, i);
+    }
+}
+
 static void turn(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
+    if ((s->faults >> FAULT_BOUND & 1) != 0) {
+        uint64_t some = cluster_random(c, 20);
+        cluster_allow(c, i, s->healed ? UINT64_MAX : some);
+    }
     receive(s, i);
-    if (!s->healed) {
-        submit(s, i);
-        if (chance(s, 3)) {
-            const struct qn_input in = {.kind = QN_IN_STAMP};
-            cluster_step(c, i, &in);
-        }
-        if (has(s, FAULT_REPEAT) && chance(s, 10)) {
-            repeat(s, i);
-        }
+    if (!s->healed && c->member[i].p != NULL) {
+        extras(s, i);
     }
     if (chance(s, 30)) {
         qn_node_t peer = (qn_node_t)cluster_random(c, c->nodes);
@@ -206,29 +232,6 @@ static void turn(struct sim *s, qn_node_t i)
 
 /* --------------------------------------------------------------- deaths -- */
 
-/** A leader works with its acceptor, in the newest epoch: a failover that may
- *  have been under way is over. */
-static bool settled(const struct sim *s)
-{
-    const struct cluster *c = &s->c;
-    uint32_t dead = 0;
-    bool good = false;
-    for (qn_node_t i = 0; i < c->nodes; i++) {
-        const struct qn_onepaxos *p = c->member[i].p;
-        if (p == NULL) {
-            dead++;
-            continue;
-        }
-        if (p->leader.role != QN_ACTIVE || p->cfg.index + 1 != c->entries) {
-            continue;
-        }
-        const struct member *a = &c->member[p->cfg.acceptor];
-        good = a->p != NULL && a->inc == p->cfg.acceptor_inc &&
-               a->p->acceptor.promised == p->leader.ep;
-    }
-    return good && 2 * (dead + 1) < c->nodes;
-}
-
 /** The memory acceptor: any of them may die at once, if one that is in sync
  *  stays. */
 static bool one_stays(const struct sim *s, qn_node_t dying)
@@ -241,6 +244,29 @@ static bool one_stays(const struct sim *s, qn_node_t dying)
     return false;
 }
 
+static bool may_die(const struct sim *s, qn_node_t i)
+{
+    return s->c.in_memory ? one_stays(s, i) : fate_survives(&s->c, i);
+}
+
+static void bury(struct sim *s, qn_node_t i)
+{
+    s->submitted[i] = 0;
+    s->untold[i] = QN_BIT(s->c.nodes) - 1;
+    s->back_at[i] = s->c.now + cluster_random(&s->c, 30 * QN_MS);
+}
+
+static bool on_doom(struct cluster *c, qn_node_t i)
+{
+    struct sim *s = c->ctx;
+    if (s->healed || s->lost || !may_die(s, i)) {
+        return false;
+    }
+    bury(s, i);
+    return true;
+}
+
+/** Somebody dies, at once or in the middle of its next step. */
 static void kill_one(struct sim *s)
 {
     struct cluster *c = &s->c;
@@ -249,14 +275,21 @@ static void kill_one(struct sim *s)
         const struct qn_ul_entry *e = &c->entry[c->entries - 1];
         i = chance(s, 50) ? e->leader : e->acceptor;
     }
-    if (c->member[i].p == NULL ||
-        !(c->in_memory ? one_stays(s, i) : settled(s))) {
+    if (c->member[i].p == NULL || s->lost) {
+        return;
+    }
+    if (!may_die(s, i)) {
+        s->lost = !c->in_memory && has(s, FAULT_LOST);
+        if (!s->lost) {
+            return;
+        }
+        s->stop = fate_stop(c, i);
+    } else if (chance(s, 50)) {
+        c->doomed |= QN_BIT(i);
         return;
     }
     cluster_kill(c, i, 8);
-    s->submitted[i] = 0;
-    s->untold[i] = QN_BIT(c->nodes) - 1;
-    s->back_at[i] = c->now + cluster_random(c, 30 * QN_MS);
+    bury(s, i);
 }
 
 static void bring_back(struct sim *s, qn_node_t i)
@@ -287,8 +320,10 @@ static void deaths(struct sim *s)
             bring_back(s, i);
         }
     }
-    if (has(s, FAULT_KILL) && cluster_random(c, 100) == 0) {
-        uint64_t n = c->in_memory ? 1 + cluster_random(c, c->nodes - 1) : 1;
+    /* More often while a failover is under way. */
+    uint64_t pause = c->led[c->entries - 1] ? 100 : 25;
+    if (has(s, FAULT_KILL) && cluster_random(c, pause) == 0) {
+        uint64_t n = 1 + cluster_random(c, c->nodes - 1); /* at once */
         while (n-- > 0) {
             kill_one(s);
         }
@@ -306,6 +341,20 @@ static void snapshots(struct sim *s)
     }
 }
 
+/** Most take the leader, the acceptor or both for dead at the same time. */
+static void suspect_roles(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    const struct qn_ul_entry *e = &c->entry[c->entries - 1];
+    uint64_t who = chance(s, 60) ? QN_BIT(e->leader) : 0;
+    who |= chance(s, 60) ? QN_BIT(e->acceptor) : 0;
+    for (qn_node_t n = 0; n < c->nodes; n++) {
+        if (chance(s, 70)) {
+            cluster_suspect(c, n, who);
+        }
+    }
+}
+
 /** Anybody may take anybody for dead for a while. */
 static void suspicions(struct sim *s)
 {
@@ -318,6 +367,9 @@ static void suspicions(struct sim *s)
     if (has(s, FAULT_SUSPECT) ? chance(s, 10) : s->healed) {
         cluster_suspect(c, i, peers);
     }
+    if (has(s, FAULT_SUSPECT) && chance(s, 1)) {
+        suspect_roles(s);
+    }
 }
 
 /* ---------------------------------------------------------------- runs -- */
@@ -329,6 +381,11 @@ static void advance(struct sim *s)
     c->wall_ms += cluster_random(c, 2);
     if (has(s, FAULT_CLOCK) && chance(s, 5)) {
         c->wall_ms -= cluster_random(c, 50);
+        c->wall_ms += chance(s, 10) ? cluster_random(c, 5000) : 0;
+        c->wall_ms -= chance(s, 10) ? cluster_random(c, 5000) : 0;
+    }
+    if (has(s, FAULT_JUMP) && chance(s, 1)) {
+        c->now += cluster_random(c, 50 * QN_MS);
     }
     if (has(s, FAULT_CUT) && chance(s, 2)) {
         s->cut_until[cluster_random(c, c->nodes)][cluster_random(c, c->nodes)] =
@@ -377,19 +434,31 @@ static bool complete(const struct sim *s)
     return true;
 }
 
+/** Where a group that may have to stop has not gone on by then, it never
+ *  will: longer than a few failovers take. */
+#define STOP_NS (100 * QN_MS)
+
 static void heal(struct sim *s)
 {
     struct cluster *c = &s->c;
     s->healed = true;
     c->out_of_memory = 0;
+    c->doomed = 0;
     memset(s->paused_until, 0, sizeof s->paused_until);
-    qn_time_t until = c->now + HEAL_NS;
+    qn_time_t until = c->now + (s->lost ? STOP_NS : HEAL_NS);
     while (!complete(s)) {
         advance(s);
-        if (c->now >= until) {
+        if (c->now < until) {
+            continue;
+        }
+        if (!s->lost) {
             cluster_fail(c, "no progress after healing; faults 0x%x",
                          s->faults);
         }
+        if (c->cover != NULL && s->stop != COVERAGE_NO_ROW) {
+            c->cover->row[s->stop]++;
+        }
+        return;
     }
 }
 
@@ -414,7 +483,7 @@ static void params(struct sim *s)
     c->ring_keep = has(s, FAULT_SMALL) ? c->ring_bytes / 4 : c->ring_bytes;
     c->params.copy_bytes = chance(s, 50) ? 100 : 0;
     c->piece_bytes = has(s, FAULT_PIECES) ? 128 : 0;
-    c->out_of_memory = has(s, FAULT_MEMORY) ? 50 : 0;
+    c->out_of_memory = has(s, FAULT_MEMORY) ? 50u << cluster_random(c, 4) : 0;
     s->load = (uint32_t)cluster_random(c, 12);
     s->size = chance(s, 30) ? 3000 : 30;
 }
@@ -430,15 +499,15 @@ static void topology(struct sim *s)
     }
 }
 
-void sim_run(uint64_t seed, const char *program)
+static void set_up(struct sim *s, uint64_t seed, const char *program)
 {
-    struct sim *s = calloc(1, sizeof *s);
     struct cluster *c = &s->c;
     c->rng = seed;
     c->ctx = s;
     c->on_send = on_send;
+    c->on_doom = on_doom;
     c->now = QN_S;
-    c->wall_ms = 1000000;
+    c->wall_ms = 100000000;
     snprintf(c->replay, sizeof c->replay, "QN_SIM_SEED=%" PRIu64 " %s", seed,
              program);
     s->faults = (uint32_t)(cluster_random(c, 1u << FAULTS) &
@@ -446,18 +515,42 @@ void sim_run(uint64_t seed, const char *program)
     c->nodes = 3 + (uint32_t)cluster_random(c, 5);
     params(s);
     topology(s);
+}
+
+bool sim_in_memory(uint64_t seed)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    set_up(s, seed, "");
+    bool memory = s->c.in_memory;
+    free(s);
+    return memory;
+}
+
+uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    struct cluster *c = &s->c;
+    set_up(s, seed, program);
+    c->cover = cover;
+    if (cover != NULL) {
+        cover->runs[c->in_memory][c->nodes]++;
+    }
     cluster_start(c);
     for (uint32_t n = 0; n < FAULTY_STEPS; n++) {
         advance(s);
     }
     heal(s);
     for (qn_node_t i = 0; i < c->nodes; i++) {
-        uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL;
-        may |= c->in_memory ? 1u << FAULT_MEMORY : 0; /* it cannot grow */
+        /* Without memory a ring does not grow for who lags behind. */
+        uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL |
+                       (c->in_memory ? 1u << FAULT_MEMORY : 0u);
         if (c->member[i].need_snapshot && (s->faults & may) == 0) {
-            cluster_fail(c, "node %u needs a snapshot within the bounds", i);
+            cluster_fail(c, "node %u needs a snapshot; faults 0x%x", i,
+                         s->faults);
         }
     }
+    uint64_t trace = c->trace;
     cluster_end(c);
     free(s);
+    return trace;
 }

@@ -1,7 +1,6 @@
 /*
- * A leader that is deposed before it has begun to take requests. Node 2 of
- * three leads epoch 1; node 0 leads epoch 2 and says so before node 2 has heard
- * of that epoch.
+ * A leader that is deposed, and does not hear of it in time. Node 2 of three
+ * leads epoch 1, node 0 leads epoch 2.
  */
 #include "tests/support/test.h"
 #include "tests/unit/paxos/fixture.h"
@@ -22,14 +21,19 @@ static void teardown(void)
     cr_assert_eq(fx_blobs, 0);
 }
 
+static struct qn_ul_entry led_by(uint32_t index, qn_node_t leader)
+{
+    return (struct qn_ul_entry){.index = index,
+                                .kind = QN_UL_LEADER,
+                                .leader = (uint8_t)leader,
+                                .acceptor = 1,
+                                .leader_inc = 10 + leader,
+                                .acceptor_inc = 11};
+}
+
 static void chosen(uint32_t index, qn_node_t leader)
 {
-    const struct qn_ul_entry e = {.index = index,
-                                  .kind = QN_UL_LEADER,
-                                  .leader = (uint8_t)leader,
-                                  .acceptor = 1,
-                                  .leader_inc = 10 + leader,
-                                  .acceptor_inc = 11};
+    const struct qn_ul_entry e = led_by(index, leader);
     uint8_t ul[QN_UL_BYTES];
     qn_ul_encode(&e, ul);
     struct qn_msg m = {.kind = QN_MSG_U_CHOSEN, .epoch = index};
@@ -74,4 +78,47 @@ Test(deposed, a_later_leaders_redirect_is_not_forgotten, .init = setup,
     fx_tick(&d);
     cr_assert_eq(fx_count(&d, QN_MSG_REQUEST), 1u);
     cr_assert_eq(fx_to(&d, QN_MSG_REQUEST, 0), 0u);
+}
+
+/* T10: what the acceptor had when it adopted this node for epoch 1 says nothing
+ * about epoch 3. */
+Test(deposed, an_answer_of_an_older_epoch_is_not_adopted, .init = setup,
+     .fini = teardown)
+{
+    const struct qn_msg late = {.kind = QN_MSG_PREPARED,
+                                .flags = QN_MSG_LAST,
+                                .epoch = 1,
+                                .prepared = {.log_lo = 1}};
+    chosen(1, OLD);
+    chosen(2, 0);
+    chosen(3, OLD);
+    cr_assert_eq(fx_status(&d).role, QN_PREPARING);
+    fx_recv(&d, 1, &late);
+    fx_tick(&d);
+    cr_assert_eq(fx_status(&d).role, QN_PREPARING);
+}
+
+/* T9: this node leads epoch 0, appoints node 1 again with entry 1, and hears of
+ * that only when the leader of epoch 2 seals it: its log is the frozen one. */
+Test(deposed, an_own_entry_that_is_skipped_over_counts)
+{
+    struct qn_params v = fx_params();
+    fx_make(&d, 0, 3, &v);
+    struct qn_ul_entry own = led_by(1, 0), next = led_by(2, OLD);
+    own.kind = QN_UL_ACCEPTOR;
+    own.tenure = next.tenure = 1;
+    uint8_t ul[2 * QN_UL_BYTES];
+    qn_ul_encode(&own, ul);
+    qn_ul_encode(&next, ul + QN_UL_BYTES);
+    const struct qn_msg seal = {.kind = QN_MSG_SEAL,
+                                .epoch = 2,
+                                .slot = 1,
+                                .seal = {.target = 1},
+                                .body = {ul, sizeof ul}};
+    fx_recv(&d, OLD, &seal);
+    fx_room(&d, UINT64_C(1) << OLD);
+    const struct qn_msg *m = fx_sent(&d, QN_MSG_SEALED, 0);
+    cr_assert(m != NULL && (m->flags & QN_MSG_OK) != 0);
+    fx_end(&d);
+    cr_assert_eq(fx_blobs, 0);
 }

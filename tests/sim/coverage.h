@@ -1,0 +1,70 @@
+#ifndef QN_TESTS_SIM_COVERAGE_H
+#define QN_TESTS_SIM_COVERAGE_H
+
+/**
+ * What a range of schedules has reached: each handler, by message and input,
+ * each change of role, and each row of PROTOCOL.md 3.6 and of what can happen
+ * to the memory acceptor (11). A schedule that meets none of these proves
+ * nothing about it, so a run over the CI budget fails if a count is zero.
+ *
+ * Counted by cluster.c at each step and by fate.c at each change of leader or
+ * acceptor; plain numbers, so tables of several processes can be added.
+ */
+
+#include <stdio.h>
+
+#include "paxos/onepaxos.h"
+
+#define COVERAGE_INPUTS  (QN_IN_GO + 1u)
+#define COVERAGE_OUTPUTS (QN_OUT_NEED_SNAPSHOT + 1u)
+#define COVERAGE_ROLES   (QN_FROZEN + 1u)
+#define COVERAGE_NODES   8u /* 3 .. 7 */
+
+/* In the order of 3.6, then of 11. */
+#define COVERAGE_ROW_MAP(X)                                                    \
+    X(ACCEPTOR_DIES, "acceptor dies")                                          \
+    X(LEADER_DIES, "leader dies")                                              \
+    X(APPOINTED_LEADER_DIES,                                                   \
+      "acceptor dies, then leader after ACCEPTOR was chosen")                  \
+    X(STOP_UNCHOSEN,                                                           \
+      "acceptor dies, then leader before ACCEPTOR was chosen: stop")           \
+    X(STOP_UNADOPTED, "leader dies, then acceptor before adoption: stop")      \
+    X(SEALED, "leader slow and deposed, acceptor dies before adoption")        \
+    X(BOTH_SUSPECTED, "both suspected at once: one entry wins")                \
+    X(CANDIDATE_DIES, "candidate dies after it was appointed")                 \
+    X(NEW_LEADER_DIES, "new leader dies before adoption, acceptor alive")      \
+    X(STOP_NEW_LEADER, "new leader dies before adoption, acceptor dead: stop") \
+    X(BY_PREPARE, "staged set activated by the next leader's PREPARE (T12)")   \
+    X(WORD_OWNER_DIES, "memory: leader dies, another takes over")              \
+    X(WORD_OWNER_SLOW, "memory: leader deposed while it lives")                \
+    X(WORD_OWNER_RETURNS, "memory: a deposed leader takes over again")         \
+    X(WORD_SKIPPED, "memory: new leader dies before it moved the word")        \
+    X(WORD_CAS_LOST, "memory: CAS of a deposed leader fails")                  \
+    X(WORD_ALL_BUT_ONE, "memory: only one is left alive")                      \
+    X(DIED_BETWEEN, "a node dies between two outputs of a step")
+
+enum coverage_row {
+#define X(name, text) COVERAGE_##name,
+    COVERAGE_ROW_MAP(X)
+#undef X
+        COVERAGE_ROWS,
+    COVERAGE_NO_ROW = COVERAGE_ROWS,
+};
+
+/** [2]: process acceptor, memory acceptor. */
+struct coverage {
+    uint64_t runs[2][COVERAGE_NODES];
+    uint64_t input[2][COVERAGE_INPUTS];
+    uint64_t message[2][QN_MSG_KINDS];
+    uint64_t output[2][COVERAGE_OUTPUTS];
+    uint64_t role[2][COVERAGE_ROLES][COVERAGE_ROLES]; /* from, to */
+    uint64_t row[COVERAGE_ROWS];
+};
+
+void coverage_add(struct coverage *sum, const struct coverage *x);
+
+/** The table. @return how many of the counts that must not be zero are; each
+ *  is marked. */
+uint32_t coverage_print(const struct coverage *c, FILE *to);
+
+#endif
