@@ -1,0 +1,36 @@
+#ifndef QN_MACHINE_FAULT_H
+#define QN_MACHINE_FAULT_H
+
+/**
+ * What is wrong with a file that a person has to mend: one line,
+ * "FILE:LINE: FIELD: what is wrong and what to do".
+ *
+ * Readers fill it when they return an error; the caller prints it. Plain data,
+ * any thread, no allocation.
+ */
+
+#include <stdint.h>
+
+#define QN_FAULT_BYTES 400u
+
+struct qn_fault {
+    char text[QN_FAULT_BYTES]; /* one line without newline, NUL-terminated */
+};
+
+/**
+ * Fill a fault.
+ *
+ * @param f     Filled; NULL: nothing happens.
+ * @param file  Name as the user knows it.
+ * @param line  From 1; 0: the file as a whole, no number is written.
+ * @param field Name of the field, NULL: none.
+ * @param fmt   printf's, what is wrong and what to do. Bytes that are not
+ *              printable come out as '?', so that a damaged file cannot write
+ *              to the terminal.
+ * @return QN_EINVAL, so that a reader can return what this returns.
+ */
+int qn_fault_set(struct qn_fault *f, const char *file, uint32_t line,
+                 const char *field, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+#endif

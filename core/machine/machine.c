@@ -1,0 +1,127 @@
+/*
+ * Machines in memory: one block per array, costs as two dense matrices. An
+ * algorithm that asks for all costs of a sender reads one row, in order.
+ */
+#include "core/machine/machine.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+
+const char *qn_level_name(uint32_t level)
+{
+    static const char *const names[QN_LEVELS] = {"node", "cache", "socket"};
+    return level < QN_LEVELS ? names[level] : NULL;
+}
+
+int qn_machine_create(struct qn_machine **out, uint32_t n)
+{
+    if (n == 0 || n > QN_CORES_MAX) {
+        return QN_EINVAL;
+    }
+    struct qn_machine *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return QN_ENOMEM;
+    }
+    m->n = n;
+    m->core = calloc(n, sizeof *m->core);
+    m->send = calloc((size_t)n * n, sizeof *m->send);
+    m->receive = calloc((size_t)n * n, sizeof *m->receive);
+    if (m->core == NULL || m->send == NULL || m->receive == NULL) {
+        qn_machine_destroy(m);
+        return QN_ENOMEM;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        m->core[i].os = m->core[i].phys = i;
+    }
+    *out = m;
+    return QN_OK;
+}
+
+void qn_machine_destroy(struct qn_machine *m)
+{
+    if (m != NULL) {
+        free(m->core);
+        free(m->send);
+        free(m->receive);
+        free(m);
+    }
+}
+
+uint32_t qn_machine_find(const struct qn_machine *m, uint32_t os)
+{
+    uint32_t low = 0, high = m->n;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (m->core[mid].os < os) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low < m->n && m->core[low].os == os ? low : m->n;
+}
+
+int qn_machine_restrict(struct qn_machine **out, const struct qn_machine *m,
+                        const uint32_t *index, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (index[i] >= m->n || (i > 0 && index[i] <= index[i - 1])) {
+            return QN_EINVAL;
+        }
+    }
+    struct qn_machine *r = NULL;
+    int err = qn_machine_create(&r, count);
+    if (err != QN_OK) {
+        return err;
+    }
+    memcpy(r->name, m->name, sizeof r->name);
+    for (uint32_t i = 0; i < count; i++) {
+        r->core[i] = m->core[index[i]];
+        for (uint32_t j = 0; j < count; j++) {
+            size_t at = (size_t)i * count + j;
+            r->send[at] = qn_send_cost(m, index[i], index[j]);
+            r->receive[at] = qn_receive_cost(m, index[i], index[j]);
+        }
+    }
+    *out = r;
+    return QN_OK;
+}
+
+static bool cost_ok(double x, bool diagonal)
+{
+    return diagonal ? x == 0 : x > 0 && x <= QN_COST_MAX;
+}
+
+int qn_machine_check(const struct qn_machine *m)
+{
+    if (m->n == 0 || m->n > QN_CORES_MAX) {
+        return QN_EINVAL;
+    }
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (m->core[i].os > QN_CORE_NUMBER_MAX ||
+            (i > 0 && m->core[i].os <= m->core[i - 1].os)) {
+            return QN_EINVAL;
+        }
+        for (uint32_t j = 0; j < m->n; j++) {
+            if (!cost_ok(qn_send_cost(m, i, j), i == j) ||
+                !cost_ok(qn_receive_cost(m, i, j), i == j)) {
+                return QN_EINVAL;
+            }
+        }
+    }
+    return QN_OK;
+}
+
+int qn_machine_load(struct qn_machine **out, const char *path,
+                    struct qn_fault *fault)
+{
+    struct stat st;
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return folder ? qn_machine_load_csv(out, path, fault)
+                  : qn_machine_load_json(out, path, fault);
+}

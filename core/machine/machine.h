@@ -1,0 +1,167 @@
+#ifndef QN_MACHINE_MACHINE_H
+#define QN_MACHINE_MACHINE_H
+
+/**
+ * The machine model: what a message costs between any two cores.
+ *
+ * A fully connected directed graph over n cores. The weight of u -> v is a
+ * pair: the sender is blocked for send(u, v), the receiver for receive(u, v),
+ * in cycles; neither is symmetric nor a metric. A message is visible at v when
+ * its send ends. Different cores act in parallel without limit (README.md:
+ * what the model leaves out).
+ *
+ * Cores are called by their index, 0 .. n-1, in ascending order of their
+ * operating system numbers, which may have gaps. All ties anywhere in topo/
+ * are broken by this order. A subset of the cores is a machine of its own
+ * (qn_machine_restrict), so that no algorithm needs to know of subsets.
+ *
+ * A machine is immutable once filled; then any thread may read it. Nothing
+ * here blocks; create and restrict allocate.
+ */
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/machine/fault.h"
+
+#define QN_CORES_MAX        1024u  /* the cost matrices are quadratic */
+#define QN_CORE_NUMBER_MAX  65535u /* largest operating system number */
+#define QN_COST_MAX         1e12   /* cycles */
+#define QN_MACHINE_NAME_MAX 63u    /* bytes */
+#define QN_MACHINE_FILE_MAX ((size_t)96 << 20) /* bytes; 1024 cores: 60 MB */
+
+/** What a core belongs to. Group numbers are labels: equal or not. */
+struct qn_machine_core {
+    uint32_t os;     /* operating system number */
+    uint32_t phys;   /* physical core; hardware threads share it */
+    uint32_t cache;  /* last level cache, or the closest such unit */
+    uint32_t node;   /* memory node */
+    uint32_t socket; /* package */
+};
+
+/** Groupings that trees can be built over. */
+enum qn_level { QN_LEVEL_NODE, QN_LEVEL_CACHE, QN_LEVEL_SOCKET, QN_LEVELS };
+
+struct qn_machine {
+    uint32_t n;                         /* cores, 1 .. QN_CORES_MAX */
+    char name[QN_MACHINE_NAME_MAX + 1]; /* may be empty */
+    struct qn_machine_core *core;       /* [n], `os` ascending */
+    double *send;                       /* [n*n] row u, column v; > 0, the
+                                           diagonal is 0 */
+    double *receive;                    /* [n*n] as send: the row is the
+                                           sender */
+};
+
+/** Cost for u to send to v, cycles. */
+static inline double qn_send_cost(const struct qn_machine *m, uint32_t u,
+                                  uint32_t v)
+{
+    return m->send[(size_t)u * m->n + v];
+}
+
+/** Cost for v to receive from u, cycles. */
+static inline double qn_receive_cost(const struct qn_machine *m, uint32_t u,
+                                     uint32_t v)
+{
+    return m->receive[(size_t)u * m->n + v];
+}
+
+/** Label of core v's group at a level. */
+static inline uint32_t qn_machine_group(const struct qn_machine *m,
+                                        enum qn_level level, uint32_t v)
+{
+    const struct qn_machine_core *c = &m->core[v];
+    return level == QN_LEVEL_NODE    ? c->node
+           : level == QN_LEVEL_CACHE ? c->cache
+                                     : c->socket;
+}
+
+/** Name of a level, "node", "cache" or "socket"; NULL past the last. */
+const char *qn_level_name(uint32_t level);
+
+/**
+ * An empty machine: all costs 0, core i is number i, all in group 0. The
+ * caller fills it and has it checked.
+ *
+ * @param out  Filled; freed by qn_machine_destroy.
+ * @param n    1 .. QN_CORES_MAX.
+ * @return QN_OK, QN_EINVAL (n), QN_ENOMEM.
+ */
+int qn_machine_create(struct qn_machine **out, uint32_t n);
+
+/** NULL is allowed. */
+void qn_machine_destroy(struct qn_machine *m);
+
+/** Index of an operating system number, n if it is not there. O(log n). */
+uint32_t qn_machine_find(const struct qn_machine *m, uint32_t os);
+
+/**
+ * The machine that consists of some of m's cores.
+ *
+ * @param out    Filled, independent of m.
+ * @param index  [count] distinct indices into m, ascending. Borrowed.
+ * @return QN_OK, QN_EINVAL (count, order or an index), QN_ENOMEM.
+ */
+int qn_machine_restrict(struct qn_machine **out, const struct qn_machine *m,
+                        const uint32_t *index, uint32_t count);
+
+/** QN_OK if numbers ascend and all costs are in range, else QN_EINVAL.
+ *  O(n^2). */
+int qn_machine_check(const struct qn_machine *m);
+
+/**
+ * Read a machine as a folder of CSV files: `numa.csv`
+ * (core,phys,cache,node,socket), `pairwise.csv`
+ * (from,to,send_cycles,receive_cycles) and, if it is there, the name in
+ * `meta.json`; without one the folder's name is the name.
+ *
+ * @return QN_OK; QN_ENOENT, QN_EIO, QN_EINVAL, QN_EMSGSIZE, QN_ENOMEM; then
+ *         `fault` (may be NULL) says where and what to do.
+ */
+int qn_machine_load_csv(struct qn_machine **out, const char *folder,
+                        struct qn_fault *fault);
+
+/** The same from memory; `meta` may be NULL. The names of the files in faults
+ *  are numa.csv, pairwise.csv and meta.json behind `folder`. */
+struct qn_machine_text {
+    const char *folder;
+    const char *numa;
+    size_t numa_bytes;
+    const char *pairs;
+    size_t pairs_bytes;
+    const char *meta;
+    size_t meta_bytes;
+};
+int qn_machine_parse_csv(struct qn_machine **out,
+                         const struct qn_machine_text *text,
+                         struct qn_fault *fault);
+
+/** Write numa.csv and pairwise.csv. What is read back is equal, bit by bit.
+ *  @return QN_OK, or QN_EIO if a stream has failed. */
+int qn_machine_write_csv(const struct qn_machine *m, FILE *numa, FILE *pairs);
+
+/** Write both files and meta.json into a folder that exists. @return QN_OK,
+ *  QN_EIO or QN_ENOENT, fault filled. */
+int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
+                        struct qn_fault *fault);
+
+#define QN_MACHINE_JSON_VERSION 1
+
+/** Read the machine file (README.md of this folder) at `path`. Errors as
+ *  qn_machine_load_csv. */
+int qn_machine_load_json(struct qn_machine **out, const char *path,
+                         struct qn_fault *fault);
+
+/** The same from memory; `file` is its name in faults. */
+int qn_machine_parse_json(struct qn_machine **out, const char *file,
+                          const char *bytes, size_t len,
+                          struct qn_fault *fault);
+
+/** Write the machine file. @return QN_OK or QN_EIO. */
+int qn_machine_write_json(const struct qn_machine *m, FILE *f);
+
+/** Read `path`, whatever it is: a folder of CSV files or a machine file. */
+int qn_machine_load(struct qn_machine **out, const char *path,
+                    struct qn_fault *fault);
+
+#endif

@@ -1,0 +1,295 @@
+/*
+ * The machine file: one JSON document that can be mailed, kept and compared.
+ *
+ *     {"format": "quoin-machine", "version": 1, "name": "...",
+ *      "units": "cycles",
+ *      "cores": [{"core": 0, "phys": 0, "cache": 0, "node": 0, "socket": 0}],
+ *      "send": [[0, 63.7], [61, 0]], "receive": [[0, 225.5], [220, 0]]}
+ *
+ * Row u of a matrix holds the costs of messages that core u sends, in the
+ * order of `cores`; the diagonal is 0. One row is one line of text, so that a
+ * fault's line number says which. jansson parses; it knows lines only where
+ * the syntax is wrong, so a fault in a value finds its line by json_line.c.
+ *
+ * Unknown members are an error: a mistyped name would otherwise be a silent
+ * default. A later version adds members under a new number.
+ */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/machine/csv.h"
+#include "core/machine/json_line_internal.h"
+#include "core/machine/machine.h"
+#include "core/machine/number_internal.h"
+
+#define FORMAT "quoin-machine"
+
+struct document {
+    const char *file;
+    const char *text;
+    size_t len;
+    struct qn_fault *fault;
+};
+
+/* A fault at a value that is up to three steps below the root. */
+static int fault_at(const struct document *d, const struct qn_json_step *steps,
+                    size_t count, const char *what)
+{
+    char field[64];
+    size_t n = 0;
+    for (size_t i = 0; i < count && n < sizeof field; i++) {
+        int w = steps[i].key != NULL
+                    ? snprintf(field + n, sizeof field - n, "%s%s",
+                               i > 0 ? "." : "", steps[i].key)
+                    : snprintf(field + n, sizeof field - n, "[%zu]",
+                               steps[i].index);
+        n += (size_t)QN_MAX(w, 0);
+    }
+    return qn_fault_set(d->fault, d->file,
+                        qn_json_line(d->text, d->len, steps, count), field,
+                        "%s", what);
+}
+
+static int fault_member(const struct document *d, const char *key,
+                        const char *what)
+{
+    const struct qn_json_step step = {.key = key};
+    return fault_at(d, &step, 1, what);
+}
+
+static int check_members(const struct document *d, json_t *root)
+{
+    static const char *const known[] = {"format", "version", "name",   "units",
+                                        "cores",  "send",    "receive"};
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach(root, key, value)
+    {
+        bool found = false;
+        for (uint32_t i = 0; i < QN_ARRAY_COUNT(known); i++) {
+            found = found || strcmp(key, known[i]) == 0;
+        }
+        if (!found) {
+            return fault_member(d, key,
+                                "unknown member; this version does not know "
+                                "it, so remove it or correct its name");
+        }
+    }
+    return QN_OK;
+}
+
+static bool member_is(json_t *root, const char *key, const char *text)
+{
+    const char *s = json_string_value(json_object_get(root, key));
+    return s != NULL && strcmp(s, text) == 0;
+}
+
+static int check_head(const struct document *d, json_t *root)
+{
+    if (!json_is_object(root) || !member_is(root, "format", FORMAT)) {
+        return fault_member(d, "format",
+                            "this is no machine file; it must say "
+                            "\"format\": \"" FORMAT "\"");
+    }
+    json_t *version = json_object_get(root, "version");
+    if (!json_is_integer(version) ||
+        json_integer_value(version) != QN_MACHINE_JSON_VERSION) {
+        return fault_member(d, "version",
+                            "only version 1 is known; measure the machine "
+                            "again or use the program that wrote the file");
+    }
+    if (!member_is(root, "units", "cycles")) {
+        return fault_member(d, "units", "costs must be in \"cycles\"");
+    }
+    if (!json_is_string(json_object_get(root, "name"))) {
+        return fault_member(d, "name", "write the machine's name as a string");
+    }
+    return check_members(d, root);
+}
+
+static int read_core(const struct document *d, json_t *list, uint32_t i,
+                     struct qn_machine *m)
+{
+    static const char *const names[] = {"core", "phys", "cache", "node",
+                                        "socket"};
+    uint32_t *const to[] = {&m->core[i].os, &m->core[i].phys, &m->core[i].cache,
+                            &m->core[i].node, &m->core[i].socket};
+    json_t *core = json_array_get(list, i);
+    for (uint32_t k = 0; k < QN_ARRAY_COUNT(names); k++) {
+        const struct qn_json_step way[] = {
+            {.key = "cores"}, {.index = i}, {.key = names[k]}};
+        json_t *value = json_object_get(core, names[k]);
+        json_int_t x = json_integer_value(value);
+        json_int_t max = k == 0 ? QN_CORE_NUMBER_MAX : UINT32_MAX;
+        if (!json_is_integer(value) || x < 0 || x > max) {
+            return fault_at(d, way, 3,
+                            k == 0 ? "write a whole number from 0 to 65535"
+                                   : "write a whole number from 0 to "
+                                     "4294967295");
+        }
+        *to[k] = (uint32_t)x;
+    }
+    const struct qn_json_step way[] = {
+        {.key = "cores"}, {.index = i}, {.key = "core"}};
+    if (i > 0 && m->core[i].os <= m->core[i - 1].os) {
+        return fault_at(d, way, 3,
+                        "core numbers must ascend, each only once; sort them, "
+                        "and the matrices with them");
+    }
+    if (json_object_size(core) != QN_ARRAY_COUNT(names)) {
+        return fault_at(d, way, 2,
+                        "a core has core, phys, cache, node and socket, and "
+                        "nothing else; remove the rest");
+    }
+    return QN_OK;
+}
+
+static int read_cores(struct qn_machine **out, const struct document *d,
+                      json_t *root)
+{
+    json_t *list = json_object_get(root, "cores");
+    size_t n = json_array_size(list);
+    if (n == 0 || n > QN_CORES_MAX) {
+        return fault_member(d, "cores",
+                            "write a list of 1 to 1024 cores; leave some out "
+                            "if there are more");
+    }
+    struct qn_machine *m = NULL;
+    int err = qn_machine_create(&m, (uint32_t)n);
+    for (uint32_t i = 0; err == QN_OK && i < n; i++) {
+        err = read_core(d, list, i, m);
+    }
+    if (err != QN_OK) {
+        qn_machine_destroy(m);
+        return err;
+    }
+    (void)snprintf(m->name, sizeof m->name, "%s",
+                   json_string_value(json_object_get(root, "name")));
+    *out = m;
+    return QN_OK;
+}
+
+static int read_row(const struct document *d, const char *key, json_t *row,
+                    uint32_t u, const struct qn_machine *m, double *to)
+{
+    struct qn_json_step way[] = {{.key = key}, {.index = u}, {.index = 0}};
+    if (json_array_size(row) != m->n) {
+        return fault_at(d, way, 2,
+                        "the row must have one cost per core of `cores`");
+    }
+    for (uint32_t v = 0; v < m->n; v++) {
+        json_t *value = json_array_get(row, v);
+        double x = json_number_value(value);
+        way[2].index = v;
+        if (u == v ? !json_is_number(value) || x != 0
+                   : !(x > 0 && x <= QN_COST_MAX)) {
+            return fault_at(d, way, 3,
+                            u == v ? "a core's cost to itself must be 0"
+                                   : "write cycles as a number above 0 and up "
+                                     "to 1e12");
+        }
+        to[v] = x;
+    }
+    return QN_OK;
+}
+
+static int read_matrix(const struct document *d, json_t *root, const char *key,
+                       const struct qn_machine *m, double *to)
+{
+    json_t *rows = json_object_get(root, key);
+    if (json_array_size(rows) != m->n) {
+        return fault_member(d, key,
+                            "write a list with one row per core of `cores`");
+    }
+    int err = QN_OK;
+    for (uint32_t u = 0; err == QN_OK && u < m->n; u++) {
+        err = read_row(d, key, json_array_get(rows, u), u, m,
+                       to + (size_t)u * m->n);
+    }
+    return err;
+}
+
+static int read_machine(struct qn_machine **out, const struct document *d,
+                        json_t *root)
+{
+    struct qn_machine *m = NULL;
+    int err = check_head(d, root);
+    err = err != QN_OK ? err : read_cores(&m, d, root);
+    err = err != QN_OK ? err : read_matrix(d, root, "send", m, m->send);
+    err = err != QN_OK ? err : read_matrix(d, root, "receive", m, m->receive);
+    if (err != QN_OK) {
+        qn_machine_destroy(m);
+        return err;
+    }
+    *out = m;
+    return QN_OK;
+}
+
+int qn_machine_parse_json(struct qn_machine **out, const char *file,
+                          const char *bytes, size_t len, struct qn_fault *fault)
+{
+    const struct document d = {file, bytes, len, fault};
+    json_error_t e;
+    json_t *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
+    if (root == NULL) {
+        return qn_fault_set(fault, file, (uint32_t)QN_MAX(e.line, 1), "JSON",
+                            "%s; the file may be cut, copy it again", e.text);
+    }
+    int err = read_machine(out, &d, root);
+    json_decref(root);
+    return err;
+}
+
+int qn_machine_load_json(struct qn_machine **out, const char *path,
+                         struct qn_fault *fault)
+{
+    char *bytes = NULL;
+    size_t len = 0;
+    int err = qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, fault);
+    if (err == QN_OK) {
+        err = qn_machine_parse_json(out, path, bytes, len, fault);
+    }
+    free(bytes);
+    return err;
+}
+
+static void write_matrix(const struct qn_machine *m, const char *key,
+                         const double *cost, FILE *f)
+{
+    (void)fprintf(f, " \"%s\": [", key);
+    for (uint32_t u = 0; u < m->n; u++) {
+        for (uint32_t v = 0; v < m->n; v++) {
+            (void)fputs(v > 0 ? "," : u > 0 ? ",\n  [" : "\n  [", f);
+            qn_number_write(f, cost[(size_t)u * m->n + v]);
+        }
+        (void)fputc(']', f);
+    }
+    (void)fputc(']', f);
+}
+
+int qn_machine_write_json(const struct qn_machine *m, FILE *f)
+{
+    (void)fprintf(f, "{\"format\": \"" FORMAT "\", \"version\": %d,\n",
+                  QN_MACHINE_JSON_VERSION);
+    (void)fputs(" \"name\": ", f);
+    qn_json_write_string(f, m->name);
+    (void)fputs(",\n \"units\": \"cycles\",\n \"cores\": [", f);
+    for (uint32_t i = 0; i < m->n; i++) {
+        const struct qn_machine_core *c = &m->core[i];
+        (void)fprintf(f,
+                      "%s\n  {\"core\": %u, \"phys\": %u, \"cache\": %u, "
+                      "\"node\": %u, \"socket\": %u}",
+                      i > 0 ? "," : "", c->os, c->phys, c->cache, c->node,
+                      c->socket);
+    }
+    (void)fputs("],\n", f);
+    write_matrix(m, "send", m->send, f);
+    (void)fputs(",\n", f);
+    write_matrix(m, "receive", m->receive, f);
+    (void)fputs("}\n", f);
+    return ferror(f) ? QN_EIO : QN_OK;
+}
