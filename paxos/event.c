@@ -9,7 +9,6 @@
  */
 #include "paxos/event.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -120,30 +119,27 @@ struct line {
     size_t len;
 };
 
-static void add(struct line *l, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* printf to its end. */
+#define ADD(l, ...)                                                            \
+    grown((l), snprintf((l)->to + (l)->len, QN_EVENT_LINE_MAX - (l)->len,      \
+                        __VA_ARGS__))
 
-static void add(struct line *l, const char *fmt, ...)
+static void grown(struct line *l, int n)
 {
-    va_list args;
-    size_t room = QN_EVENT_LINE_MAX - l->len;
-    va_start(args, fmt);
-    int n = vsnprintf(l->to + l->len, room, fmt, args);
-    va_end(args);
-    l->len += n < 0 ? 0 : QN_MIN((size_t)n, room - 1);
+    l->len += n < 0 ? 0 : QN_MIN((size_t)n, QN_EVENT_LINE_MAX - 1 - l->len);
 }
 
 static void add_number(struct line *l, const char *key, uint64_t value)
 {
     if (key != NULL) {
-        add(l, " %s=%llu", key, (unsigned long long)value);
+        ADD(l, " %s=%llu", key, (unsigned long long)value);
     }
 }
 
 static void add_node(struct line *l, const char *key, uint8_t node)
 {
     if (key != NULL && node == QN_EVENT_ALL) {
-        add(l, " %s=all", key);
+        ADD(l, " %s=all", key);
     } else {
         add_number(l, key, node);
     }
@@ -166,7 +162,7 @@ static void add_b(struct line *l, const char *key,
 {
     const char *name = b_name(e);
     if (key != NULL && name != NULL) {
-        add(l, " %s=%s", key, name);
+        ADD(l, " %s=%s", key, name);
     } else {
         add_number(l, key, e->b);
     }
@@ -181,7 +177,7 @@ static void add_head(struct line *l, const struct qn_event_source *s,
     char date[32] = "";
     (void)gmtime_r(&seconds, &tm);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
-    add(l, "%s.%09lluZ %llu.%09llu %u.%llu#%llu ", date,
+    ADD(l, "%s.%09lluZ %llu.%09llu %u.%llu#%llu ", date,
         (unsigned long long)(wall % QN_S), (unsigned long long)(e->time / QN_S),
         (unsigned long long)(e->time % QN_S), (unsigned)s->node,
         (unsigned long long)s->life, (unsigned long long)e->index);
@@ -196,9 +192,9 @@ size_t qn_event_print(char *to, const struct qn_event_source *s,
     struct line l = {.to = to};
     add_head(&l, s, e);
     if (known) {
-        add(&l, "%s", h->name);
+        ADD(&l, "%s", h->name);
     } else {
-        add(&l, "kind-%u", e->kind);
+        ADD(&l, "kind-%u", e->kind);
     }
     add_node(&l, h->node, e->node);
     add_b(&l, h->b, e);
@@ -207,7 +203,7 @@ size_t qn_event_print(char *to, const struct qn_event_source *s,
     }
     add_number(&l, (h->flags & EPOCH) != 0 ? "epoch" : NULL, e->epoch);
     add_number(&l, h->slot, e->slot);
-    add(&l, "\n");
+    ADD(&l, "\n");
     return l.len;
 }
 
