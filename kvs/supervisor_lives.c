@@ -3,8 +3,9 @@
  *
  * A replica that ends without having been told to is started again: at once
  * when it had lived for a while, else after a pause that doubles, so that one
- * that cannot live costs little. Its new life has a new incarnation and a new
- * outbox, and gets everything it holds from its peers.
+ * that cannot live costs little; but while no majority lives, nobody can take
+ * over from a dead leader, and the pause is short. Its new life has a new
+ * incarnation and a new outbox, and gets everything it holds from its peers.
  *
  *     on_end(i)      others: PEER_DOWN(i, old)        pause
  *     fork           i: STARTING
@@ -35,7 +36,8 @@
 enum {
     PAUSE_FIRST_MS = 10,
     PAUSE_MAX_MS = 5000,
-    LONG_LIFE_S = 10, /* who lived so long is started again at once */
+    PAUSE_NEEDED_MS = 50, /* while no majority lives */
+    LONG_LIFE_S = 10,     /* who lived so long is started again at once */
     KEPT_LOOK_MS = 1000,
 };
 
@@ -202,7 +204,11 @@ static qn_time_t pause_of(struct qn_supervisor *s, struct qn_supervised *r,
     if (qn_clock_now() - r->born >= LONG_LIFE_S * QN_S) {
         r->pause_ms = 0;
     }
-    qn_time_t pause = r->pause_ms * QN_MS;
+    uint32_t living =
+        qn_supervisor_count(s, QN_SUPERVISED_STARTING, QN_SUPERVISED_DRAINED);
+    bool needed = 2 * living <= s->config.replicas;
+    qn_time_t pause =
+        QN_MIN(r->pause_ms, needed ? PAUSE_NEEDED_MS : PAUSE_MAX_MS) * QN_MS;
     r->pause_ms = r->pause_ms == 0 ? PAUSE_FIRST_MS
                                    : QN_MIN(2 * r->pause_ms, PAUSE_MAX_MS);
     return pause;

@@ -118,6 +118,29 @@ Test(supervisor_lives, one_that_cannot_live_is_tried_again_ever_later,
     end(&s);
 }
 
+/* Without a majority nobody can take over from a dead leader. */
+Test(supervisor_lives, who_is_needed_for_a_majority_is_not_waited_for_long,
+     .timeout = 20)
+{
+    struct server s;
+    char line[256] = "";
+    mood.weak = SMALL_ALL;
+    start_restarting(&s);
+    kill(present(&s, 2).pid, SIGKILL);
+    while (strstr(line, "in 160 ms") == NULL) { /* two live */
+        read_line(s.log, line, sizeof line);
+    }
+    kill(present(&s, 1).pid, SIGKILL);
+    while (strstr(line, "replica 1 ") == NULL ||
+           strstr(line, "in 50 ms") == NULL) {
+        read_line(s.log, line, sizeof line);
+        cr_assert(strstr(line, "replica 1 ") == NULL ||
+                      strstr(line, "in 80 ms") == NULL,
+                  "%s", line);
+    }
+    end(&s);
+}
+
 Test(supervisor_lives, one_that_cannot_start_says_why, .timeout = 20)
 {
     struct server s;
