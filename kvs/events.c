@@ -335,9 +335,31 @@ void qn_server_events_ended(struct qn_server *s, qn_node_t node, uint64_t life,
     }
 }
 
+/* Snapshots are asked for, given, and given to the end. */
+static void note_rejoin(struct qn_server *s)
+{
+    struct qn_rejoin_status *was = &s->events.rejoin;
+    struct qn_rejoin_status is;
+    qn_slot_t applied = qn_replica_applied(s->replica);
+    qn_rejoin_status(s->rejoin, &is);
+    if (is.attempts != was->attempts) {
+        qn_server_events_note(s, QN_EVENT_SNAPSHOT_ASKED, is.donor, applied, 0);
+    }
+    if (is.given != was->given) {
+        qn_server_events_note(s, QN_EVENT_SNAPSHOT_SERVED, was->joiner, applied,
+                              0);
+    }
+    if (is.giving && (!was->giving || is.joiner != was->joiner)) {
+        qn_server_events_note(s, QN_EVENT_SNAPSHOT_BEGUN, is.joiner, applied,
+                              0);
+    }
+    *was = is;
+}
+
 qn_time_t qn_server_events_turn(struct qn_server *s, qn_time_t now)
 {
     struct qn_server_events *v = &s->events;
+    note_rejoin(s);
     if (v->dump_at == 0) {
         return QN_TIME_NEVER;
     }

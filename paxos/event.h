@@ -56,12 +56,9 @@
     /* rejoin */                                                               \
     X(NEED_SNAPSHOT, "need-snapshot", NULL, NULL, "slot", NULL, EPOCH)         \
     X(SNAPSHOT_ASKED, "snapshot-asked", "of", NULL, "applied", NULL, EPOCH)    \
-    X(SNAPSHOT_BEGUN, "snapshot-begun", "for", NULL, "position", NULL, EPOCH)  \
-    X(SNAPSHOT_SERVED, "snapshot-served", "to", NULL, "position", "bytes",     \
-      EPOCH)                                                                   \
-    X(SNAPSHOT_FAILED, "snapshot-failed", "of", NULL, "applied", NULL, EPOCH)  \
-    X(INSTALLED, "installed", NULL, NULL, "position", NULL, EPOCH)             \
-    X(SNAPSHOT_DONE, "snapshot-done", "from", NULL, "position", "keys", EPOCH)
+    X(SNAPSHOT_BEGUN, "snapshot-begun", "to", NULL, "applied", NULL, EPOCH)    \
+    X(SNAPSHOT_SERVED, "snapshot-served", "to", NULL, "applied", NULL, EPOCH)  \
+    X(INSTALLED, "installed", NULL, NULL, "position", NULL, EPOCH)
 
 enum qn_event_kind {
     QN_EVENT_NONE,

@@ -129,6 +129,22 @@ def test_one_survivor_writes_the_file():
                    of(all_, 0, "down") + of(all_, 1, "down"))
 
 
+def test_a_snapshot_is_noted_at_both_ends():
+    """A killed replica comes back by one, if it does not find all it missed
+    in the ring of the leader."""
+    with Quoind(PATH, args=["--acceptor", "process"]) as q:
+        c = q.client(0)
+        for i in range(0, 5000, 500):
+            c.pipeline(*[("SET", "k%d" % k, "v") for k in range(i, i + 500)])
+        kill(q, 2)
+        wait_until("it is back", lambda: of(events(*to(q, 0)), 2, "installed"))
+        all_ = events(*to(q, 0))
+        donor = of(all_, 2, "snapshot-asked")[-1]["what"]["of"]
+        check("begun for", of(all_, donor, "snapshot-begun")[-1]["what"]["to"],
+              2)
+        assert of(all_, donor, "snapshot-served")
+
+
 def log_of(q):
     q.errors.flush()
     return os.pread(q.errors.fileno(), 1 << 20, 0).decode()
