@@ -1,0 +1,21 @@
+#ifndef QN_TOPO_OPTIMUM_H
+#define QN_TOPO_OPTIMUM_H
+
+/** The best of all broadcast trees, for small groups. Any thread. */
+
+#include "core/topo/shape.h"
+
+#define QN_OPTIMUM_MAX 14u /* cores; memory n * 2^n doubles, work 3^n * n^2 */
+
+/** As root: the core from which the best tree is fastest. */
+#define QN_ROOT_FREE UINT32_MAX
+
+/**
+ * @param root     Index or QN_ROOT_FREE.
+ * @param latency  Filled, cycles; NULL: not wanted.
+ * @return QN_OK; QN_EINVAL (root); QN_EMSGSIZE (too many cores); QN_ENOMEM.
+ */
+int qn_optimum_build(struct qn_shape *s, const struct qn_machine *m,
+                     uint32_t root, double *latency);
+
+#endif

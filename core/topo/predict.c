@@ -1,0 +1,184 @@
+/*
+ * The event rules of the model, each as one pass over the tree: broadcasts
+ * from the root down, reductions from the leaves up. An acknowledged broadcast
+ * is one combined run: each core is ready for acknowledgements when it has
+ * sent its last message, so early subtrees acknowledge while others are still
+ * being informed.
+ *
+ * Sums are formed in the order in which events happen (first the send, then
+ * the receive), so that equal trees give equal doubles everywhere.
+ */
+#include "core/topo/predict.h"
+
+#include <stdlib.h>
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+
+const char *qn_op_name(uint32_t op)
+{
+    static const char *const names[QN_OPS] = {"broadcast", "reduce", "barrier",
+                                              "ack", "2pc"};
+    return op < QN_OPS ? names[op] : NULL;
+}
+
+double qn_predict_broadcast(const struct qn_machine *m,
+                            const struct qn_shape *s, double *at, double *idle)
+{
+    uint16_t order[QN_CORES_MAX];
+    double a[QN_CORES_MAX], last = 0;
+    QN_ASSERT(s->n == m->n);
+    uint32_t n = qn_shape_order(s, order);
+    QN_ASSERT(n == s->n);
+    a[s->root] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = order[i];
+        const uint16_t *child = qn_shape_children(s, v);
+        double sent = a[v];
+        for (uint32_t k = 0; k < s->count[v]; k++) {
+            sent += qn_send_cost(m, v, child[k]);
+            a[child[k]] = sent + qn_receive_cost(m, v, child[k]);
+        }
+        last = QN_MAX(last, a[v]);
+        if (at != NULL) {
+            at[v] = a[v];
+        }
+        if (idle != NULL) {
+            idle[v] = sent;
+        }
+    }
+    return last;
+}
+
+/* A message on its way up. */
+struct arrival {
+    double visible;
+    uint32_t from;
+};
+
+static int by_visibility(const void *a, const void *b)
+{
+    const struct arrival *x = a, *y = b;
+    if (x->visible != y->visible) {
+        return x->visible < y->visible ? -1 : 1;
+    }
+    return x->from < y->from ? -1 : 1;
+}
+
+/* Until when v receives the messages of its children. */
+static double receive_all(const struct qn_machine *m, const struct qn_shape *s,
+                          uint32_t v, double start, double q,
+                          const double *done)
+{
+    struct arrival in[QN_CORES_MAX];
+    uint32_t count = s->count[v];
+    double x = start;
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t c = qn_shape_children(s, v)[k];
+        in[k] = (struct arrival){done[c] + qn_send_cost(m, c, v), c};
+    }
+    if (count > 1) {
+        qsort(in, count, sizeof *in, by_visibility);
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        double r = qn_receive_cost(m, in[k].from, v);
+        x = in[k].visible < x ? x + q * r : in[k].visible + r;
+    }
+    return x;
+}
+
+double qn_predict_reduce(const struct qn_machine *m, const struct qn_shape *s,
+                         double q, const double *start, double *done)
+{
+    uint16_t order[QN_CORES_MAX];
+    double d[QN_CORES_MAX];
+    QN_ASSERT(s->n == m->n);
+    uint32_t n = qn_shape_order(s, order);
+    QN_ASSERT(n == s->n);
+    for (uint32_t i = n; i-- > 0;) {
+        uint32_t v = order[i];
+        d[v] = receive_all(m, s, v, start != NULL ? start[v] : 0, q, d);
+        if (done != NULL) {
+            done[v] = d[v];
+        }
+    }
+    return d[s->root];
+}
+
+double qn_predict(const struct qn_machine *m, const struct qn_shape *s,
+                  enum qn_op op, double q)
+{
+    double idle[QN_CORES_MAX];
+    QN_ASSERT(op < QN_OPS);
+    double down = qn_predict_broadcast(m, s, NULL, idle);
+    if (op == QN_OP_BROADCAST) {
+        return down;
+    }
+    if (op == QN_OP_REDUCE || op == QN_OP_BARRIER) {
+        double up = qn_predict_reduce(m, s, q, NULL, NULL);
+        return op == QN_OP_REDUCE ? up : up + down;
+    }
+    double acked = qn_predict_reduce(m, s, q, idle, NULL);
+    return op == QN_OP_ACK ? acked : acked + down;
+}
+
+double qn_predict_published(const struct qn_machine *m,
+                            const struct qn_shape *s, enum qn_op op, double q)
+{
+    double extra = 0;
+    for (uint32_t v = 0; v < s->n && op != QN_OP_BARRIER; v++) {
+        if (s->count[v] > 0 || v == s->root) {
+            continue;
+        }
+        uint32_t from = op == QN_OP_REDUCE ? s->root : v;
+        uint32_t to = op == QN_OP_REDUCE ? v : s->root;
+        extra = QN_MAX(extra, qn_send_cost(m, from, to) +
+                                  qn_receive_cost(m, from, to));
+    }
+    return qn_predict(m, s, op, q) + extra;
+}
+
+double qn_predict_occupancy(const struct qn_machine *m,
+                            const struct qn_shape *s, bool acks, double *busy)
+{
+    double most = 0;
+    for (uint32_t v = 0; v < s->n; v++) {
+        uint32_t p = s->parent[v];
+        double x = 0;
+        if (v != s->root) {
+            x += qn_receive_cost(m, p, v) + (acks ? qn_send_cost(m, v, p) : 0);
+        }
+        for (uint32_t k = 0; k < s->count[v]; k++) {
+            uint32_t c = qn_shape_children(s, v)[k];
+            x += qn_send_cost(m, v, c) + (acks ? qn_receive_cost(m, c, v) : 0);
+        }
+        most = QN_MAX(most, x);
+        if (busy != NULL) {
+            busy[v] = x;
+        }
+    }
+    return most;
+}
+
+double qn_predict_bound(const struct qn_machine *m)
+{
+    double s = QN_COST_MAX, r = QN_COST_MAX, last = 0;
+    for (size_t i = 0; i < (size_t)m->n * m->n; i++) {
+        if (i / m->n != i % m->n) {
+            s = QN_MIN(s, m->send[i]);
+            r = QN_MIN(r, m->receive[i]);
+        }
+    }
+    /* Who is free first sends next. Both those who have sent and those who
+     * are informed become free in the order in which that happened. */
+    double again[QN_CORES_MAX], fresh[QN_CORES_MAX];
+    uint32_t sent = 0, told = 1, a = 0, f = 0;
+    fresh[0] = 0;
+    while (told < m->n) {
+        bool old = a < sent && (f == told || again[a] <= fresh[f]);
+        double t = old ? again[a++] : fresh[f++];
+        again[sent++] = t + s;
+        last = fresh[told++] = t + s + r;
+    }
+    return last;
+}
