@@ -187,6 +187,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     forget_channels(d, peer);
     d->beat_at = now; /* what of it was learned elsewhere */
     qn_driver_tree(d, qn_driver_living(d) & ~d->lagging);
+    qn_driver_publish(d); /* what was received last may be applied */
 }
 
 /* ---- up ------------------------------------------------------------------ */
@@ -241,6 +242,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
     d->beat_at = now;
     qn_driver_mapped(d);
     qn_driver_tree(d, qn_driver_living(d) & ~d->lagging);
+    qn_driver_publish(d);
     return QN_OK;
 }
 
@@ -283,6 +285,7 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
     d->now = now;
     qn_onepaxos_install(d->machine, r, now);
     d->applied = d->exposed = r->position;
+    qn_driver_roles(d); /* the entries may be new: the tree, before a step */
     qn_driver_note(d, QN_EVENT_INSTALLED, d->o.self, r->position, 0);
     d->need_snapshot = false;
     d->beat_at = now;

@@ -209,6 +209,7 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now)
     qn_driver_note_suspects(d, before);
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};
     qn_driver_step(d, &in);
+    qn_driver_publish(d);
 }
 
 /* ---- status -------------------------------------------------------------- */

@@ -43,6 +43,7 @@ struct world_member {
     uint64_t stamp_ms;
     struct qn_session session[WORLD_NODES];
     bool stopped;       /* takes no turns */
+    bool deaf;          /* hears of no end and of no new life */
     bool need_snapshot; /* said so, and has got none yet */
     bool blank;         /* no record is kept (as if it were lost) */
     uint64_t submitted; /* by this life */
@@ -98,6 +99,8 @@ void world_tell(struct world *w, qn_node_t at, qn_node_t i);
 void world_lose(struct world *w, qn_node_t i);
 /** i comes back as a new life without state; all living are told. */
 void world_restart(struct world *w, qn_node_t i);
+/** `at` hears of the present life of i. */
+void world_hear(struct world *w, qn_node_t at, qn_node_t i);
 /** i gets a snapshot of donor. @return false: not now, or it does not help. */
 bool world_install(struct world *w, qn_node_t i, qn_node_t donor);
 /** All that run suspect `mask`. */

@@ -21,6 +21,9 @@ static bool unneeded(struct world *w, const struct world_life *l)
                                         : false)) {
             return false; /* it has not heard of its death */
         }
+        if (m->driver != NULL && m->deaf) {
+            return false;
+        }
         if (m->driver != NULL && qn_driver_keeps(m->driver, l->node, l->inc)) {
             return false;
         }
@@ -58,7 +61,7 @@ void world_kill(struct world *w, qn_node_t i)
 void world_tell(struct world *w, qn_node_t at, qn_node_t i)
 {
     struct world_member *m = &w->member[at];
-    if (m->driver != NULL && m->direct[i] != NULL) {
+    if (m->driver != NULL && m->direct[i] != NULL && !m->deaf) {
         qn_driver_down(m->driver, i, w->now);
         world_channel_close(m, i);
     }
@@ -91,24 +94,31 @@ void world_restart(struct world *w, qn_node_t i)
     for (qn_node_t p = 0; p < w->nodes; p++) {
         if (p != i && w->member[p].driver != NULL) {
             world_channel_open(w, i, p);
-            world_channel_open(w, p, i);
         }
     }
     world_driver_start(w, i, false);
     for (qn_node_t p = 0; p < w->nodes; p++) {
-        struct world_member *x = &w->member[p];
-        const struct qn_driver_peer_opts up = {
-            .node = i,
-            .inc = m->inc,
-            .direct = x->direct[i],
-            .tree = x->tree[i],
-            .state = qn_outbox_state(m->life.outbox),
-            .ring = &m->life.ring,
-        };
-        if (p != i && x->driver != NULL) {
-            cr_assert_eq(qn_driver_up(x->driver, &up, w->now), QN_OK);
+        if (p != i && w->member[p].driver != NULL && !w->member[p].deaf) {
+            world_hear(w, p, i);
         }
     }
+}
+
+void world_hear(struct world *w, qn_node_t at, qn_node_t i)
+{
+    struct world_member *x = &w->member[at];
+    const struct world_member *m = &w->member[i];
+    world_tell(w, at, i);
+    world_channel_open(w, at, i);
+    const struct qn_driver_peer_opts up = {
+        .node = i,
+        .inc = m->inc,
+        .direct = x->direct[i],
+        .tree = x->tree[i],
+        .state = qn_outbox_state(m->life.outbox),
+        .ring = &m->life.ring,
+    };
+    cr_assert_eq(qn_driver_up(x->driver, &up, w->now), QN_OK);
 }
 
 bool world_install(struct world *w, qn_node_t i, qn_node_t donor)

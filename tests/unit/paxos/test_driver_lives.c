@@ -103,6 +103,47 @@ Test(driver_lives, a_peer_is_announced_once_and_in_order)
     world_end(w);
 }
 
+/* The leader dies when its LEARN has left and before it has published. That is
+ * applied when its end is heard of, outside of any turn; and a read may come
+ * then. */
+Test(driver_lives, what_the_end_of_a_life_brings_is_published)
+{
+    struct world *w = world_begin(3, true);
+    world_go_on(w);
+    uint64_t before = qn_load(&w->read_index, QN_SEQ_CST);
+    world_submit_number(w, 0, 7);
+    world_turn(w, 0);
+    world_kill(w, 0);
+    qn_store(&w->read_index, before, QN_SEQ_CST);
+    world_tell(w, 1, 0);
+    cr_assert_gt(qn_driver_applied(w->member[1].driver), before);
+    cr_assert_eq(qn_load(&w->read_index, QN_SEQ_CST),
+                 qn_driver_applied(w->member[1].driver));
+    world_tell(w, 2, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* Its entries may be news: what they say of roles holds before the next
+ * message, which may be one from the tree. */
+Test(driver_lives, a_snapshot_brings_the_newest_roles)
+{
+    struct world *w = world_begin(5, true);
+    world_go_on(w);
+    w->member[4].stopped = w->member[4].deaf = true;
+    world_lose(w, 0);
+    world_go_on(w);
+    uint64_t epoch = world_status(w, 1).epoch;
+    cr_assert_gt(epoch, 0);
+    cr_assert(world_install(w, 4, 1));
+    const struct qn_outbox_state *s = qn_outbox_state(w->member[4].life.outbox);
+    cr_assert_eq(qn_load(&s->epoch, QN_RELAXED), epoch);
+    w->member[4].stopped = w->member[4].deaf = false;
+    world_tell(w, 4, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
 /* ---- the record ---------------------------------------------------------- */
 
 /* Both voters of the entry die after it was chosen, and come back: their
