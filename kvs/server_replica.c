@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "core/base/log.h"
+#include "core/place/life.h"
 #include "kvs/server.h"
 #include "kvs/wide.h"
 
@@ -56,6 +57,12 @@ static void on_owner(void *ctx, qn_epoch_t epoch)
                          s->boot->incarnation);
 }
 
+static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
+{
+    const struct qn_server *s = ctx;
+    return qn_life_look(s->commons, node, inc) == QN_LIFE_DEAD;
+}
+
 /* What is borrowed by the making of a driver. */
 struct lent {
     uint64_t incarnation[QN_NODES_MAX];
@@ -92,6 +99,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .record = qn_commons_record(s->commons, b->self),
         .record_bytes = QN_COMMONS_RECORD_BYTES,
         .first = b->first,
+        .ended = on_ended,
+        .ended_ctx = s,
         .events = &s->events.own,
         .own_cores = b->own_cores,
         .seed = b->incarnation ^ qn_clock_now(),

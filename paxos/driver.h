@@ -119,6 +119,11 @@ struct qn_driver_opts {
     size_t record_bytes;
     bool first; /* the group begins with this life. Else it is a later life
                    of its id, and `record` says what it voted for */
+    /** Has that life of a peer ended by now? A look at shared memory: this
+     *  node may hear of it (qn_driver_down) much later. Process acceptor; NULL:
+     *  no life ends unheard. */
+    bool (*ended)(void *ctx, qn_node_t node, uint64_t inc);
+    void *ended_ctx;
     struct qn_events *events; /* flight recorder, kept; NULL: none */
     bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
     uint64_t seed;  /* of everything random inside */

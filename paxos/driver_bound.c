@@ -22,7 +22,10 @@
  * has ended, nothing bounds the index: a true one is soon learned, and a wrong
  * one holds reads up until the change of roles has ended.
  *
- * It holds for lives: a later life begins with `voted` from its record.
+ * It holds for lives: a later life begins with `voted` from its record. But
+ * this node may have been stopped while lives ended and the next ones voted,
+ * which it has not heard of; so only who has not ended counts, by a look at
+ * that moment.
  */
 #include "paxos/driver_internal.h"
 
@@ -32,6 +35,14 @@ static const struct qn_outbox_state *state_of(const struct qn_driver *d,
     return i == d->o.self ? d->o.state : d->peer[i].state;
 }
 
+/** What it says is all that a node of its id has said. After the index was
+ *  loaded: whoever voted before that, did so in a life that is known here. */
+static bool is_present(const struct qn_driver *d, qn_node_t i)
+{
+    return i == d->o.self || d->o.ended == NULL ||
+           !d->o.ended(d->o.ended_ctx, i, d->peer[i].life.inc);
+}
+
 /** No entry later than mine names roles: a majority has never voted for one. */
 static bool newest_epoch(const struct qn_driver *d)
 {
@@ -39,7 +50,9 @@ static bool newest_epoch(const struct qn_driver *d)
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         if (qn_driver_lives(d, i)) {
             /* acquire <- release in qn_driver_persist. */
-            sure += qn_load(&state_of(d, i)->voted, QN_ACQUIRE) <= d->cfg.index;
+            sure +=
+                qn_load(&state_of(d, i)->voted, QN_ACQUIRE) <= d->cfg.index &&
+                is_present(d, i);
         }
     }
     return 2 * sure > d->o.nodes;

@@ -94,6 +94,12 @@ static void on_owner(void *ctx, qn_epoch_t epoch)
     m->owned++;
 }
 
+static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
+{
+    const struct world_member *m = &((struct world *)ctx)->member[node];
+    return m->driver == NULL || m->inc != inc;
+}
+
 /* ---- memory and channels ------------------------------------------------- */
 
 void world_life_make(struct world *w, qn_node_t i)
@@ -193,6 +199,8 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .record = m->record,
         .record_bytes = QN_RECORD_BYTES,
         .first = first,
+        .ended = on_ended,
+        .ended_ctx = w,
         .own_cores = !w->shared_cores,
         .seed = world_random(w, UINT64_MAX),
         .now = w->now,

@@ -146,6 +146,30 @@ Test(driver_tree, a_true_read_index_is_never_cut)
     world_end(w);
 }
 
+/* And while it believes in an acceptor that has ended and come back: the new
+ * life's vote is nowhere where this node looks. */
+Test(driver_tree, a_read_index_is_not_cut_by_who_has_slept_through_a_life)
+{
+    struct world *w = world_begin(3, false);
+    world_go_on(w);
+    w->member[2].stopped = w->member[2].deaf = true;
+    world_lose(w, 1);
+    world_restart(w, 1);
+    cr_assert(world_install(w, 1, 0));
+    for (uint64_t x = 0; x < 9; x++) {
+        world_submit_number(w, 0, x);
+    }
+    world_settle(w, 20000); /* each turn checks what node 2 would find */
+    cr_assert_gt(world_status(w, 0).epoch, 0);
+    cr_assert_lt(w->member[2].slot, w->member[0].slot);
+    cr_assert_eq(qn_driver_read_index(w->member[2].driver), w->member[0].slot);
+    w->member[2].stopped = w->member[2].deaf = false;
+    world_hear(w, 2, 1);
+    world_suspect(w, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
 /* An acceptor that is appointed and has not heard of it says nothing yet. */
 Test(driver_tree, an_appointed_acceptor_bounds_nothing_before_it_knows)
 {
