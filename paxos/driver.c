@@ -176,6 +176,14 @@ static void held_apply(struct qn_driver *d)
     }
 }
 
+/* Another tree than the present one was heard of. */
+static void announced_take(struct qn_driver *d)
+{
+    if (d->announced != 0) {
+        qn_driver_tree(d, d->announced);
+    }
+}
+
 /* Receive and apply; what there is no work left for stays in the channel. */
 static void tree_receive(struct qn_driver *d)
 {
@@ -186,10 +194,7 @@ static void tree_receive(struct qn_driver *d)
         frames += got;
         held_apply(d);
     }
-    if (d->announced != 0) {
-        qn_driver_tree(d, d->announced);
-        d->announced = 0;
-    }
+    announced_take(d);
 }
 
 void qn_driver_tree_drain(struct qn_driver *d)
@@ -199,6 +204,7 @@ void qn_driver_tree_drain(struct qn_driver *d)
            qn_context_pending(d->context)) {
         frames += qn_context_poll(d->context, FRAMES) + 1;
     }
+    announced_take(d);
 }
 
 bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)

@@ -79,6 +79,10 @@ struct qn_driver {
     uint64_t members;     /* of the tree: mask; the leader may be named
                              though he is none (process acceptor) */
     uint64_t announced;   /* that the root has said; 0: as they are */
+    qn_node_t parent[2];  /* in the tree, and in the one before; self: root,
+                             QN_NODES_MAX: no member */
+    bool delivering;      /* inside a delivery of the context, which must not
+                             be called then */
     uint64_t children;    /* mask; 0 unless this node is the root */
     uint64_t left_behind; /* children that are not waited for */
     bool inner;           /* the tree has inner nodes */

@@ -147,6 +147,46 @@ static void members_heard(struct qn_driver *d, const struct qn_msg *m)
     }
 }
 
+/* A LEARN decides. So it is believed of the root of its epoch, and of who
+ * stands or stood above this node; of no other, though its lane is read, too.
+ * In a tree with inner nodes anybody may be above this one in the next tree, of
+ * which it hears by such a LEARN. */
+static bool may_tell(const struct qn_driver *d, qn_node_t from,
+                     const struct qn_msg *m)
+{
+    const struct qn_ul_entry *e =
+        qn_utility_entry(qn_onepaxos_utility(d->machine), m->epoch);
+    return d->inner || from == d->parent[0] || from == d->parent[1] ||
+           (e != NULL && e->acceptor == from &&
+            e->acceptor_inc == d->peer[from].life.inc);
+}
+
+static void learn(struct qn_driver *d, qn_node_t from, struct qn_msg *m)
+{
+    members_heard(d, m);
+    joiner_of(d, from);
+    int err = qn_joiner_take(&d->learn_joiner, &d->pool.alloc, m);
+    if (err == QN_EAGAIN) {
+        piece_came(d, from, &d->learn_joiner, m);
+    }
+    if (err != QN_OK) {
+        return; /* more to come, or lost */
+    }
+    const struct qn_input in = {.kind = QN_IN_RECV,
+                                .recv = {.from = from, .msg = m}};
+    qn_driver_step(d, &in);
+}
+
+/* Perhaps the root of an epoch that is not known here: that one is asked for,
+ * and what it decided is fetched. */
+static void stranger(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
+{
+    const struct qn_msg beat = {.kind = QN_MSG_BEAT, .epoch = epoch};
+    const struct qn_input in = {.kind = QN_IN_RECV,
+                                .recv = {.from = from, .msg = &beat}};
+    qn_driver_step(d, &in);
+}
+
 /* A LEARN (or a piece of one) came down the tree. */
 void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
 {
@@ -158,16 +198,11 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
         return; /* lost: it will be fetched */
     }
     qn_node_t from = qn_context_sender(d->context);
-    members_heard(d, &m);
-    joiner_of(d, from);
-    int err = qn_joiner_take(&d->learn_joiner, &d->pool.alloc, &m);
-    if (err == QN_EAGAIN) {
-        piece_came(d, from, &d->learn_joiner, &m);
+    d->delivering = true;
+    if (may_tell(d, from, &m)) {
+        learn(d, from, &m);
+    } else {
+        stranger(d, from, m.epoch);
     }
-    if (err != QN_OK) {
-        return; /* more to come, or lost */
-    }
-    const struct qn_input in = {.kind = QN_IN_RECV,
-                                .recv = {.from = from, .msg = &m}};
-    qn_driver_step(d, &in);
+    d->delivering = false;
 }

@@ -67,6 +67,8 @@ static void children_find(struct qn_driver *d, const struct qn_tree *t)
         d->children |= qn_driver_bit(t->child[t->child_at[t->root] + i]);
     }
     d->children &= qn_driver_living(d);
+    d->parent[1] = d->parent[0];
+    d->parent[0] = t->parent[d->o.self];
     d->inner = t->child_count[t->root] + 1 < t->n;
 }
 
@@ -105,7 +107,13 @@ int qn_driver_tree_make(struct qn_driver *d)
 void qn_driver_tree(struct qn_driver *d, uint64_t members)
 {
     struct qn_tree t;
+    d->announced = 0; /* of another tree */
     if (d->context == NULL) {
+        return;
+    }
+    if (d->delivering) {
+        d->announced = members; /* when the context may be called again */
+        d->children = 0;
         return;
     }
     d->members = members;

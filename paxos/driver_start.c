@@ -10,11 +10,16 @@
  * `voted` in the outbox says how far a node may have voted, before its vote can
  * count anywhere (driver_bound.c).
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/base/log.h"
+#include "core/place/commons.h"
 #include "paxos/driver_internal.h"
 #include "paxos/record.h"
+
+/* The server keeps it there. */
+static_assert(QN_COMMONS_RECORD_BYTES >= QN_RECORD_BYTES, "a record fits");
 
 /* ---- what survived ------------------------------------------------------- */
 
@@ -225,6 +230,7 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
     d->beat_at = QN_TIME_NEVER;
+    d->parent[0] = d->parent[1] = QN_NODES_MAX;
     int err = begin(d, s);
     free(s);
     if (err != QN_OK) {

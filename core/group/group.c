@@ -166,6 +166,7 @@ static void publish(struct qn_context *c, qn_node_t child, uint8_t *buf,
 int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
                      uint32_t count, uint64_t *dropped)
 {
+    QN_ASSERT(!c->delivering);
     if (!is_root(c)) {
         return QN_EPERM;
     }
@@ -359,6 +360,7 @@ static uint32_t poll_others(struct qn_context *c, uint32_t budget)
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget)
 {
     uint32_t n = 0;
+    QN_ASSERT(!c->delivering);
     qn_relay_catch_up(c);
     c->parent_first = !c->parent_first;
     if (c->parent_first) {
@@ -460,6 +462,7 @@ int qn_context_up(struct qn_context *c, qn_node_t peer)
 
 int qn_context_reroot(struct qn_context *c, const struct qn_tree *tree)
 {
+    QN_ASSERT(!c->delivering);
     if (c->acked) {
         return QN_EPERM;
     }

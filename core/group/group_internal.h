@@ -37,6 +37,7 @@ struct qn_context {
     uint64_t drops[QN_NODES_MAX];
     qn_node_t cursor;  /* the peer of `listen` to look at next */
     bool parent_first; /* in the next poll */
+    bool delivering;   /* inside a call of `deliver` */
 
     /* How each peer is read, by messages or by frames: see relay.c. */
     uint64_t framed;

@@ -199,7 +199,9 @@ static void finish(struct qn_context *c, qn_node_t from, const uint8_t *msg,
     }
     count_drops(c, missed);
     c->sender = from;
+    c->delivering = true;
     c->deliver(c->ctx, msg, payload);
+    c->delivering = false;
 }
 
 /* @return the children that could not take it. */

@@ -3,6 +3,8 @@
  * (PROTOCOL.md 3.7.1), positions and the read index (6.2).
  */
 #include "core/place/outbox.h"
+#include "paxos/batch.h"
+#include "paxos/msg.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver_world.h"
 
@@ -121,6 +123,40 @@ Test(driver_tree, a_wild_learner_holds_nobody_up)
     wild_learner(true, 0xee);
     wild_learner(false, 0);
     wild_learner(false, 0xee);
+}
+
+/* Its tree lane is read, for it may be the root of tomorrow. A LEARN of a slot
+ * that is not decided, of an epoch in which it was nothing. */
+static void wild_learn(bool memory, qn_epoch_t epoch)
+{
+    struct world *w = world_begin(3, memory);
+    world_go_on(w);
+    static const uint8_t batch[QN_BATCH_HEAD]; /* without commands */
+    uint8_t bytes[QN_HEAD_MAX + sizeof batch] = {0};
+    qn_slot_t slot = w->member[0].slot;
+    const struct qn_msg m = {.kind = QN_MSG_LEARN,
+                             .epoch = epoch,
+                             .slot = slot + 1,
+                             .body = {batch, sizeof batch},
+                             .learn = {.hi = slot + 1, .alive = 7}};
+    size_t head = qn_msg_head(&m, bytes);
+    for (qn_node_t to = 0; to < 2; to++) {
+        cr_assert_eq(
+            qn_qp_try_send(w->member[2].tree[to], bytes, head + sizeof batch),
+            QN_OK);
+        world_turn(w, to);
+        cr_assert_eq(w->member[to].slot, slot, "a learner has decided");
+    }
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_tree, who_was_never_root_decides_nothing)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        wild_learn(memory != 0, 0);
+        wild_learn(memory != 0, 1);
+    }
 }
 
 /* Process acceptor: the bound is that of the newest acceptor, also while this
