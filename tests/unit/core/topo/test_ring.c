@@ -1,0 +1,271 @@
+#include "core/topo/ring.h"
+
+#include <stdio.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/topo/burst.h"
+#include "core/topo/predict.h"
+#include "core/topo/statics.h"
+#include "tests/support/test.h"
+#include "tests/unit/core/topo/world.h"
+
+static struct qn_ring *ring(uint32_t n, uint32_t k, bool full, bool companion)
+{
+    const struct qn_ring_opts o = {n, k, full, companion};
+    struct qn_ring *r = NULL;
+    cr_assert_eq(qn_ring_create(&r, &o), QN_OK, "n=%u k=%u", n, k);
+    return r;
+}
+
+static void expect_links(uint32_t n, bool full, const char *want)
+{
+    char got[600] = "";
+    size_t at = 0;
+    struct qn_ring *r = ring(n, 2, full, false);
+    for (uint32_t v = 0; v < n; v++) {
+        at += (size_t)snprintf(got + at, sizeof got - at, "%s%u:[",
+                               v > 0 ? " " : "", v);
+        for (uint32_t i = r->first[v]; i < r->first[v + 1]; i++) {
+            at += (size_t)snprintf(got + at, sizeof got - at, "%s%u",
+                                   i > r->first[v] ? "," : "", r->next[i]);
+        }
+        at += (size_t)snprintf(got + at, sizeof got - at, "]");
+    }
+    cr_expect_str_eq(got, want);
+    qn_ring_destroy(r);
+}
+
+/* Section 5.6. */
+Test(ring, equals_the_table_of_the_specification)
+{
+    expect_links(1, false, "0:[]");
+    expect_links(2, false, "0:[1] 1:[0]");
+    expect_links(3, false, "0:[2,1] 1:[0] 2:[0]");
+    expect_links(9, false,
+                 "0:[8,7] 1:[0] 2:[0] 3:[1] 4:[1] 5:[2] 6:[2] 7:[4,3] "
+                 "8:[6,5]");
+    expect_links(11, false,
+                 "0:[10,9] 1:[0] 2:[0] 3:[1] 4:[1] 5:[4] 6:[2] 7:[2] 8:[7] "
+                 "9:[5,3] 10:[8,6]");
+    expect_links(13, false,
+                 "0:[12,11] 1:[0] 2:[0] 3:[1] 4:[3] 5:[1] 6:[5] 7:[2] 8:[7] "
+                 "9:[2] 10:[9] 11:[6,4] 12:[10,8]");
+    expect_links(14, false,
+                 "0:[13,12] 1:[0] 2:[0] 3:[1] 4:[1] 5:[2] 6:[2] 7:[6] 8:[3] "
+                 "9:[4] 10:[5] 11:[7] 12:[9,8] 13:[11,10]");
+    expect_links(14, true,
+                 "0:[13,12] 1:[0] 2:[0] 3:[1] 4:[1] 5:[2] 6:[2] 7:[6] "
+                 "8:[3,3] 9:[4,4] 10:[5,5] 11:[7,6] 12:[9,8] 13:[11,10]");
+}
+
+/* Hops of the shortest and the longest way from the root to each id, ids in
+ * descending order; the way back to the root ends in *low and *high. */
+static void hops(const struct qn_ring *r, uint32_t *low, uint32_t *high)
+{
+    uint32_t least[QN_CORES_MAX], most[QN_CORES_MAX] = {0};
+    for (uint32_t v = 0; v < r->o.n; v++) {
+        least[v] = UINT32_MAX;
+    }
+    uint32_t ring_n = r->o.n - r->o.companion;
+    *low = UINT32_MAX;
+    *high = 0;
+    for (uint32_t step = 0; step <= ring_n; step++) {
+        /* The root, then n-1 .. 1, then the companion. */
+        uint32_t v = step == ring_n ? ring_n : (ring_n - step) % ring_n;
+        if (v == r->o.n || (step == ring_n && !r->o.companion)) {
+            break;
+        }
+        uint32_t l = v == 0 ? 0 : least[v], h = v == 0 ? 0 : most[v];
+        for (uint32_t i = r->first[v]; i < r->first[v + 1]; i++) {
+            uint32_t w = r->next[i];
+            cr_assert(v == 0 || w == 0 || w < v || w == ring_n);
+            least[w] = QN_MIN(least[w], l + 1);
+            most[w] = QN_MAX(most[w], h + 1);
+        }
+    }
+    *low = least[0];
+    *high = most[0];
+}
+
+static void check_degrees(const struct qn_ring *r)
+{
+    uint32_t n = r->o.n - r->o.companion, k = r->o.k;
+    uint32_t back = r->o.companion ? n : 0; /* who gathers */
+    uint32_t in[QN_CORES_MAX] = {0};
+    for (uint32_t i = 0; i < r->messages; i++) {
+        in[r->next[i]]++;
+    }
+    for (uint32_t v = 0; v < r->o.n; v++) {
+        uint32_t out = r->first[v + 1] - r->first[v];
+        cr_assert(out >= 1 && out <= k, "n=%u k=%u id=%u", n, k, v);
+        cr_assert(in[v] >= 1 && in[v] <= k, "n=%u k=%u id=%u", n, k, v);
+        cr_assert_eq(in[v], r->preds[v]);
+        bool gather = v >= 1 && v <= r->scatter;
+        bool center = v > r->scatter && v <= r->scatter + r->centers;
+        cr_assert(!(center || gather) || out == 1);
+        cr_assert(!center || in[v] == 1);
+        cr_assert(v <= r->scatter + r->centers || v >= n || in[v] == 1);
+    }
+    cr_assert_eq(in[back] <= k, true);
+    cr_assert(!r->o.companion || (in[0] == 1 && r->next[r->first[n]] == 0));
+}
+
+/* Section 5.3, for all n <= 300 and k <= 8. */
+Test(ring, keeps_its_invariants_for_every_n_and_k, .timeout = 100)
+{
+    for (uint32_t n = 2; n <= 300; n++) {
+        for (uint32_t i = 0; i < 8 * 4; i++) {
+            uint32_t k = 1 + i / 4, low = 0, high = 0;
+            bool full = i & 1, companion = i & 2;
+            if (companion && n < 3) {
+                continue;
+            }
+            struct qn_ring *r = ring(n, k, full, companion);
+            uint32_t l2 = 2 * r->levels + companion;
+            check_degrees(r);
+            hops(r, &low, &high);
+            uint32_t m = r->centers, rings = r->rings;
+            uint32_t least = m < rings && r->levels > 1 ? l2 - 1 : l2;
+            uint32_t most = m > rings ? l2 + 1 : l2;
+            cr_assert(low >= least && high <= most, "n=%u k=%u: %u..%u", n, k,
+                      low, high);
+            cr_assert(m < rings || full || r->messages == n - 1 + rings);
+            cr_assert(!full || r->levels < 2 || r->messages == n - 1 + rings);
+            qn_ring_destroy(r);
+        }
+    }
+}
+
+/* Equation (2) of the paper, literally, where all rings have one center. */
+Test(ring, full_shapes_equal_equation_2)
+{
+    for (uint32_t k = 1; k <= 8; k++) {
+        for (uint32_t l = 1, s = 0, rings = k; 1 + 2 * s + rings <= 300;
+             l++, s += rings, rings *= k) {
+            uint32_t n = 1 + 2 * s + rings;
+            struct qn_ring *r = ring(n, k, false, false);
+            cr_assert_eq(r->levels, l);
+            for (uint32_t id = 0; id < n; id++) {
+                uint32_t j = id == 0 ? 0 : n - id;
+                bool scatter = id == 0 || id > s + rings;
+                for (uint32_t i = 0; i < (scatter ? k : 1); i++) {
+                    uint32_t want =
+                        scatter ? n - (k * j + i + 1) : (id - 1) / k;
+                    cr_assert_eq(r->next[r->first[id] + i], want);
+                }
+            }
+            qn_ring_destroy(r);
+        }
+    }
+}
+
+Test(ring, saves_messages_and_hops_against_a_tree)
+{
+    static const uint32_t n[] = {9, 21, 45, 93, 189};
+    for (uint32_t i = 0; i < 5; i++) {
+        struct qn_ring *r = ring(n[i], 2, true, false);
+        uint32_t low = 0, high = 0;
+        hops(r, &low, &high);
+        cr_expect_eq(high, 4 + 2 * i);
+        qn_ring_destroy(r);
+    }
+    struct qn_ring *r = ring(9, 2, true, false);
+    cr_expect_eq(r->messages, 12); /* the tree needs 16 */
+    qn_ring_destroy(r);
+}
+
+Test(ring, bad_input_is_refused_and_the_largest_is_made)
+{
+    static const struct qn_ring_opts bad[] = {{0, 2, false, false},
+                                              {1025, 2, false, false},
+                                              {5, 0, false, false},
+                                              {5, 65, false, false},
+                                              {2, 2, false, true}};
+    struct qn_ring *r = NULL;
+    for (uint32_t i = 0; i < 5; i++) {
+        cr_expect_eq(qn_ring_create(&r, &bad[i]), QN_EINVAL, "%u", i);
+    }
+    for (uint32_t k = 1; k <= QN_RING_ARITY_MAX; k++) {
+        r = ring(QN_CORES_MAX, k, true, true);
+        check_degrees(r);
+        qn_ring_destroy(r);
+    }
+}
+
+/* s = 10, r = 30, three nodes, k = 2: 0 -> 2 visible at 10, 0 -> 1 at 20.
+ * 2 has it at 40, its message is visible at 50; 1 at 50 and 60. The root takes
+ * 2's until 80 and 1's until 110. */
+Test(burst, a_ring_by_hand)
+{
+    struct qn_machine *m = uniform(3, 10, 30, 1);
+    struct qn_ring *r = ring(3, 2, false, false);
+    struct qn_burst_opts o = {.ops = 1, .work = 0, .q = 1};
+    double t = 0;
+    cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
+    cr_expect_eq(t, 110);
+    cr_expect_eq(qn_ring_occupancy(m, r), 80);
+    o.work = 5; /* 2: at 45, visible 55; root until 85; then 1's until 115 */
+    cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
+    cr_expect_eq(t, 115);
+    o = (struct qn_burst_opts){.ops = 2, .work = 0, .q = 1};
+    /* The root issues again at 20: until 40. Then 2's (visible 50) until 80,
+     * 1's (60) until 110. Node 2: second visible at 30, served 50 to 80, sends
+     * until 90; node 1: second visible 40, served 60 to 90, sends until 100.
+     * Root: until 140 and 170. */
+    cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
+    cr_expect_eq(t, 170);
+    qn_ring_destroy(r);
+    qn_machine_destroy(m);
+}
+
+Test(burst, one_operation_on_a_tree_is_the_predicted_latency)
+{
+    for (uint32_t n = 1; n <= 30; n++) {
+        struct qn_machine *m = scattered(n, n + 7);
+        struct qn_shape s;
+        const struct qn_burst_opts o = {.ops = 1, .q = 0.5};
+        double t = -1;
+        (void)qn_static_build(&s, m, "fibonacci", 0, QN_LEVEL_NODE);
+        cr_assert_eq(qn_burst_tree(m, &s, false, &o, &t), QN_OK);
+        cr_expect_eq(t, qn_predict(m, &s, QN_OP_BROADCAST, 0.5));
+        cr_assert_eq(qn_burst_tree(m, &s, true, &o, &t), QN_OK);
+        cr_expect_eq(t, qn_predict(m, &s, QN_OP_ACK, 0.5), "n=%u", n);
+        qn_machine_destroy(m);
+    }
+}
+
+/* The busiest core bounds the rate. */
+Test(burst, throughput_stays_below_the_bound_and_comes_near)
+{
+    struct qn_machine *m = recorded("intel_xeon_e5_v2_2x10");
+    const struct qn_burst_opts o = {.ops = QN_BURST_DEFAULT, .q = 1};
+    struct qn_shape s;
+    double t = 0;
+    (void)qn_static_build(&s, m, "binary", 0, QN_LEVEL_NODE);
+    for (uint32_t acks = 0; acks < 2; acks++) {
+        double least = o.ops * qn_predict_occupancy(m, &s, acks, NULL);
+        cr_assert_eq(qn_burst_tree(m, &s, acks, &o, &t), QN_OK);
+        cr_expect(t >= least && t < 1.2 * least, "%g %g", t, least);
+    }
+    struct qn_ring *r = ring(m->n, 2, false, false);
+    cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
+    double least = o.ops * qn_ring_occupancy(m, r);
+    cr_expect(t >= least && t < 1.2 * least, "%g %g", t, least);
+    qn_ring_destroy(r);
+    qn_machine_destroy(m);
+}
+
+Test(burst, bad_options_are_refused)
+{
+    struct qn_machine *m = uniform(3, 1, 1, 1);
+    static const struct qn_burst_opts bad[] = {
+        {0, 0, 1}, {QN_BURST_MAX + 1, 0, 1}, {1, -1, 1}, {1, 0, 2}, {1, 0, -1}};
+    struct qn_ring *r = ring(3, 2, false, false);
+    double t = 0;
+    for (uint32_t i = 0; i < 5; i++) {
+        cr_expect_eq(qn_burst_ring(m, r, &bad[i], &t), QN_EINVAL, "%u", i);
+    }
+    qn_ring_destroy(r);
+    qn_machine_destroy(m);
+}
