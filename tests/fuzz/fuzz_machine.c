@@ -1,0 +1,74 @@
+/*
+ * Fuzzing machine files. The first byte says which reader: a JSON document, or
+ * the two CSV files one after the other, cut at a line of dashes. What is
+ * accepted must be a machine within its limits and read back as it was
+ * written; what is refused must say so in one line.
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/err.h"
+#include "core/machine/machine.h"
+#include "tests/fuzz/fuzz.h"
+
+static void must(bool ok)
+{
+    if (!ok) {
+        abort();
+    }
+}
+
+static int parse_csv(struct qn_machine **m, const char *text, size_t n,
+                     struct qn_fault *f)
+{
+    static const char cut[] = "---\n";
+    const char *at = memmem(text, n, cut, sizeof cut - 1);
+    size_t numa = at != NULL ? (size_t)(at - text) : n;
+    size_t skip = at != NULL ? numa + sizeof cut - 1 : n;
+    const struct qn_machine_text t = {.folder = "f",
+                                      .numa = text,
+                                      .numa_bytes = numa,
+                                      .pairs = text + skip,
+                                      .pairs_bytes = n - skip};
+    return qn_machine_parse_csv(m, &t, f);
+}
+
+static void must_read_back(const struct qn_machine *m)
+{
+    struct qn_machine *again = NULL;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    must(f != NULL && qn_machine_write_json(m, f) == QN_OK && fclose(f) == 0);
+    must(qn_machine_parse_json(&again, "f", text, len, NULL) == QN_OK);
+    size_t bytes = sizeof *m->send * m->n * m->n;
+    must(again->n == m->n && memcmp(again->send, m->send, bytes) == 0);
+    must(memcmp(again->receive, m->receive, bytes) == 0);
+    qn_machine_destroy(again);
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    if (n == 0) {
+        return 0;
+    }
+    /* A copy of exact size: a sanitizer sees a byte read behind it. */
+    char *text = malloc(n);
+    must(text != NULL);
+    memcpy(text, data + 1, n - 1);
+    struct qn_machine *m = NULL;
+    struct qn_fault f = {""};
+    int err = data[0] == 'j' ? qn_machine_parse_json(&m, "f", text, n - 1, &f)
+                             : parse_csv(&m, text, n - 1, &f);
+    if (err == QN_OK) {
+        must(qn_machine_check(m) == QN_OK);
+        must_read_back(m);
+        qn_machine_destroy(m);
+    } else {
+        must(m == NULL && f.text[0] == 'f' && strchr(f.text, '\n') == NULL);
+    }
+    free(text);
+    return 0;
+}
