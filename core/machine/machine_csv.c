@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/machine/csv.h"
@@ -243,6 +244,7 @@ int qn_machine_parse_csv(struct qn_machine **out,
     if (err != QN_OK) {
         return err;
     }
+    QN_ASSERT(m != NULL);
     name_after_folder(m, text->folder);
     (void)snprintf(file, sizeof file, "%s/pairwise.csv", text->folder);
     qn_csv_init(&c, file, text->pairs, text->pairs_bytes, fault);

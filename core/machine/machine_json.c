@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/machine/csv.h"
@@ -219,7 +220,11 @@ static int read_machine(struct qn_machine **out, const struct document *d,
     struct qn_machine *m = NULL;
     int err = check_head(d, root);
     err = err != QN_OK ? err : read_cores(&m, d, root);
-    err = err != QN_OK ? err : read_matrix(d, root, "send", m, m->send);
+    if (err != QN_OK) {
+        return err;
+    }
+    QN_ASSERT(m != NULL);
+    err = read_matrix(d, root, "send", m, m->send);
     err = err != QN_OK ? err : read_matrix(d, root, "receive", m, m->receive);
     if (err != QN_OK) {
         qn_machine_destroy(m);

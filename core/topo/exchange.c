@@ -138,7 +138,7 @@ static int find_root(struct reader *r)
 /* Children by (parent, order); then the edges are a tree or have a cycle. */
 static int make_shape(struct reader *r, struct qn_shape *s)
 {
-    uint16_t first[QN_CORES_MAX], at[QN_CORES_MAX];
+    uint16_t first[QN_CORES_MAX], at[QN_CORES_MAX] = {0};
     bool taken[QN_CORES_MAX] = {false};
     uint32_t next = 0, n = r->m->n;
     for (uint32_t v = 0; v < n; v++) {

@@ -108,7 +108,7 @@ int qn_optimum_build(struct qn_shape *s, const struct qn_machine *m,
     if (root >= m->n && root != QN_ROOT_FREE) {
         return QN_EINVAL;
     }
-    struct table t = {m, malloc(((size_t)m->n << m->n) * sizeof(double))};
+    struct table t = {m, calloc((size_t)m->n << m->n, sizeof(double))};
     if (t.best == NULL) {
         return QN_ENOMEM;
     }

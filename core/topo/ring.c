@@ -49,11 +49,13 @@ static void link_to(struct builder *b, uint32_t to)
 
 static uint32_t first_center(const struct qn_ring *r, uint32_t q)
 {
+    QN_ASSERT(r->rings > 0);
     return (uint32_t)((uint64_t)q * r->centers / r->rings);
 }
 
 static uint32_t up(const struct qn_ring *r, uint32_t q)
 {
+    QN_ASSERT(r->o.k > 0);
     return (r->scatter + q) / r->o.k;
 }
 
