@@ -130,6 +130,30 @@ int qn_tree_build(struct qn_tree *t, const char *name, const qn_node_t *order,
     return QN_OK;
 }
 
+int qn_tree_place(struct qn_tree *t, const struct qn_shape *s,
+                  const qn_node_t *node)
+{
+    if (s->n > QN_NODES_MAX || qn_shape_check(s) != QN_OK ||
+        !distinct_nodes(node, s->n)) {
+        return QN_EINVAL;
+    }
+    /* Ranks from the root down, so that the root is the first of them. */
+    uint16_t core[QN_CORES_MAX];
+    qn_node_t order[QN_NODES_MAX];
+    struct edges e = {.n = qn_shape_order(s, core)};
+    uint32_t next = 1;
+    for (uint32_t i = 0; i < e.n; i++) {
+        order[i] = node[core[i]];
+        for (uint32_t k = 0; k < s->count[core[i]]; k++) {
+            emit(&e, i, next++);
+        }
+    }
+    *t = (struct qn_tree){0};
+    arrange(t, &e, order);
+    QN_DASSERT(qn_tree_check(t) == QN_OK);
+    return QN_OK;
+}
+
 const char *qn_tree_name_at(uint32_t i)
 {
     return i < QN_ARRAY_COUNT(builders) ? builders[i].name : NULL;

@@ -17,6 +17,7 @@
  */
 
 #include "core/node.h"
+#include "core/topo/shape.h"
 
 /** Plain data, copied by assignment. Two equal trees are equal bytes. */
 struct qn_tree {
@@ -44,6 +45,18 @@ struct qn_tree {
  */
 int qn_tree_build(struct qn_tree *t, const char *name, const qn_node_t *order,
                   uint32_t n);
+
+/**
+ * Put a planned tree onto the nodes of a group.
+ *
+ * @param t     Filled; untouched on failure.
+ * @param s     A tree over cores 0 .. s->n-1 of a machine.
+ * @param node  [s->n] the node that runs on each of these cores. Borrowed.
+ * @return QN_OK; QN_EINVAL more than QN_NODES_MAX cores, nodes that are not
+ *         distinct, or no tree.
+ */
+int qn_tree_place(struct qn_tree *t, const struct qn_shape *s,
+                  const qn_node_t *node);
 
 /** Name of the i-th builder, NULL past the last. */
 const char *qn_tree_name_at(uint32_t i);

@@ -2,6 +2,7 @@
 
 #include "core/base/err.h"
 #include "core/topo/statics.h"
+#include "core/topo/tree.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
 
@@ -199,4 +200,19 @@ Test(statics, bad_input_is_refused)
     cr_expect_eq(qn_static_ranks(&e, "binary", 0), QN_EINVAL);
     cr_expect_eq(qn_static_ranks(&e, "binary", 1025), QN_EINVAL);
     qn_machine_destroy(m);
+}
+
+Test(shape, is_placed_onto_the_nodes_of_a_group)
+{
+    struct qn_shape s = shape_of(5, 0, five);
+    const qn_node_t node[] = {7, 63, 0, 5, 9}, twice[] = {1, 2, 3, 4, 1};
+    struct qn_tree t;
+    cr_assert_eq(qn_tree_place(&t, &s, node), QN_OK);
+    cr_assert_eq(qn_tree_check(&t), QN_OK);
+    cr_expect_eq(t.root, 7);
+    cr_expect_eq(t.child[t.child_at[7]], 0);
+    cr_expect_eq(t.child[t.child_at[7] + 1], 63);
+    cr_expect_eq(t.child[t.child_at[0]], 5);
+    cr_expect_eq(t.child[t.child_at[0] + 1], 9);
+    cr_expect_eq(qn_tree_place(&t, &s, twice), QN_EINVAL);
 }
