@@ -1,0 +1,206 @@
+/*
+ * Pending submissions, and the completions that answer them.
+ *
+ * Everything a front end submits stands in one ring, `pending`, in the order
+ * of submission. The log brings this origin's writes back in that same order,
+ * so the head of the ring is always the write that apply meets next, or marks
+ * that wait in front of it. After each own write, and after each slot, the
+ * marks at the head are evaluated if their index is reached:
+ *
+ *   inside slot s, behind a command of it: state is "slots < s, and part of s".
+ *        A mark with index < s has seen enough. One with index == s has not:
+ *        the rest of s may already have been shown by another replica.
+ *   after slot s: a mark with index <= s has seen enough.
+ *
+ * A mark never has to wait behind a later write of its connection: that write
+ * was submitted after the index was loaded, so it gets a later slot than the
+ * index, and the end of slot `index` comes first.
+ *
+ * Replies are appended to one buffer and taken by the front end in order; a
+ * ring of lengths keeps them apart. Before anything of them is seen by a
+ * client the driver has raised the read index (publish before expose).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "kvs/replica_internal.h"
+#include "kvs/reply.h"
+
+enum {
+    PENDING_ROOM = 64, /* left free, so that room() can be asked once */
+    MARKS_MAX = 1024   /* of them, reads behind a write */
+};
+
+/* ---- completions --------------------------------------------------------- */
+
+void qn_replica_reply_end(struct qn_replica *r, size_t start)
+{
+    if (r->replies.oom) {
+        /* Nobody can be told; the connection sees an empty reply and closes. */
+        r->replies.oom = false;
+        r->replies.len = start;
+    }
+    QN_ASSERT(r->reply_tail - r->reply_head < PENDING_MAX);
+    r->reply_len[r->reply_tail++ & (PENDING_MAX - 1)] = r->replies.len - start;
+}
+
+static void mark_evaluate(struct qn_replica *r, struct pending *p)
+{
+    size_t start = r->replies.len;
+    struct qn_cmd_call *c = &p->call;
+    c->argv = p->args;
+    c->reply = &r->replies;
+    c->stamp_ms = r->stamp_ms;
+    c->random = r->random += 0x9e3779b97f4a7c15u;
+    c->value_max = r->config.proto_max_bulk_len;
+    c->key_max = r->config.max_key_len;
+    qn_time_t since = qn_cmd_clock_start(&r->own.clock);
+    (void)qn_cmd_run(r->store, c); /* a read: only the reply needs memory */
+    qn_cmd_clock_stop(&r->own.clock, c->cmd, since);
+    free(p->args);
+    p->args = NULL;
+    qn_replica_reply_end(r, start);
+}
+
+static void write_lost(struct qn_replica *r)
+{
+    size_t start = r->replies.len;
+    qn_reply_error(&r->replies,
+                   "ERR write outcome unknown, read before retrying");
+    qn_replica_reply_end(r, start);
+    r->writes--;
+}
+
+void qn_replica_marks_run(struct qn_replica *r, qn_slot_t reached)
+{
+    for (; r->head != r->tail; r->head++) {
+        struct pending *p = qn_replica_pending_at(r, r->head);
+        if (p->is_mark && p->index <= reached) {
+            mark_evaluate(r, p);
+            r->marks_ran++;
+        } else if (!p->is_mark && p->seq <= r->covered) {
+            write_lost(r);
+        } else {
+            return;
+        }
+    }
+}
+
+/* ---- submit -------------------------------------------------------------- */
+
+static struct pending *pending_push(struct qn_replica *r)
+{
+    QN_ASSERT(r->tail - r->head < PENDING_MAX);
+    struct pending *p = qn_replica_pending_at(r, r->tail++);
+    *p = (struct pending){0};
+    return p;
+}
+
+static int submit_parts(struct qn_replica *r, uint32_t count, uint8_t proto)
+{
+    uint64_t seq = 0;
+    int err = qn_driver_submit(r->driver, r->parts, count, &seq);
+    if (err == QN_OK) {
+        struct pending *p = pending_push(r);
+        p->seq = seq;
+        p->since = r->now;
+        p->proto = proto;
+        r->writes++;
+    }
+    return err;
+}
+
+static int parts_room(struct qn_replica *r, uint32_t need)
+{
+    if (r->part_cap >= need) {
+        return QN_OK;
+    }
+    struct qn_slice *p = realloc(r->parts, need * sizeof *p);
+    if (p == NULL) {
+        return QN_ENOMEM;
+    }
+    r->parts = p;
+    r->part_cap = need;
+    return QN_OK;
+}
+
+static uint8_t kind_bytes[] = {ENTRY_COMMAND, ENTRY_INIT};
+
+int qn_replica_write(struct qn_replica *r, const struct qn_cmd_call *call)
+{
+    int err = parts_room(r, call->argc + 2);
+    if (err != QN_OK) {
+        return err;
+    }
+    r->head_buf.len = 0;
+    r->parts[0] = (struct qn_slice){&kind_bytes[ENTRY_COMMAND], 1};
+    uint32_t n = qn_cmd_encode(call, &r->head_buf, r->parts + 1);
+    if (n == 0) {
+        r->head_buf.oom = false;
+        return QN_ENOMEM;
+    }
+    return submit_parts(r, n + 1, call->proto);
+}
+
+int qn_replica_submit_init(struct qn_replica *r, uint64_t seed)
+{
+    struct entry_init init = {.seed = seed,
+                              .databases = r->config.databases,
+                              .version = ENTRY_VERSION};
+    int err = parts_room(r, 2);
+    if (err != QN_OK) {
+        return err;
+    }
+    r->parts[0] = (struct qn_slice){&kind_bytes[ENTRY_INIT], 1};
+    r->parts[1] = (struct qn_slice){(const uint8_t *)&init, sizeof init};
+    return submit_parts(r, 2, 2);
+}
+
+int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
+                    qn_slot_t index)
+{
+    size_t bytes = call->argc * sizeof(struct qn_slice);
+    for (uint32_t i = 0; i < call->argc; i++) {
+        bytes += call->argv[i].len;
+    }
+    struct qn_slice *args = malloc(bytes);
+    if (args == NULL) {
+        return QN_ENOMEM;
+    }
+    uint8_t *to = (uint8_t *)(args + call->argc);
+    for (uint32_t i = 0; i < call->argc; i++) {
+        if (call->argv[i].len != 0) {
+            memcpy(to, call->argv[i].data, call->argv[i].len);
+        }
+        args[i] = (struct qn_slice){to, call->argv[i].len};
+        to += call->argv[i].len;
+    }
+    struct pending *p = pending_push(r);
+    p->is_mark = true;
+    p->index = index;
+    p->call = *call;
+    p->args = args;
+    return QN_OK;
+}
+
+bool qn_replica_room(const struct qn_replica *r)
+{
+    return r->tail - r->head < PENDING_MAX - PENDING_ROOM &&
+           r->tail - r->head - r->writes < MARKS_MAX &&
+           r->reply_tail - r->reply_head < PENDING_MAX - PENDING_ROOM &&
+           qn_driver_room(r->driver);
+}
+
+bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply)
+{
+    if (r->reply_head == r->reply_tail) {
+        r->replies.len = 0;
+        r->reply_at = 0;
+        return false;
+    }
+    reply->len = r->reply_len[r->reply_head++ & (PENDING_MAX - 1)];
+    reply->data = r->replies.data + r->reply_at;
+    r->reply_at += reply->len;
+    return true;
+}
