@@ -73,7 +73,8 @@ struct qn_frontend {
     uint64_t turns;
     struct qn_meter meter; /* how long they are */
     /* Counters of this replica as INFO wants them; the levels among them, and
-     * the times of commands, are filled in when somebody asks (kvs/wide.c). */
+     * the times of commands, are filled in when somebody asks
+     * (kvs/wide_info.c). */
     struct qn_info_part part;
     struct qn_cmd_clock clock; /* what was done here, submitting included */
     struct qn_rates rates;

@@ -1,0 +1,258 @@
+/*
+ * INFO and CONFIG RESETSTAT.
+ *
+ * A replica answers INFO with a struct qn_info_part, its own numbers; the
+ * replica that was asked adds what concerns the whole server, as it knows it,
+ * and makes the text. RESETSTAT is answered by nothing.
+ *
+ * Levels (memory, connections, positions) are looked up when somebody asks;
+ * counts are kept where things happen, in struct qn_frontend.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "kvs/reply.h"
+#include "kvs/store.h"
+#include "kvs/version.h"
+#include "kvs/wide_internal.h"
+
+/* ---- this replica's part of INFO ----------------------------------------- */
+
+static uint64_t resident_bytes(void)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    unsigned long long size = 0, resident = 0;
+    if (f == NULL) {
+        return 0;
+    }
+    if (fscanf(f, "%llu %llu", &size, &resident) != 2) {
+        resident = 0;
+    }
+    fclose(f);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t usec_of(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+/* Store and log count what they hold. Asking malloc instead would walk its free
+ * chunks: 100 ms with 10^7 keys. Buffers of connections are left out. */
+static void memory_fill(struct qn_server *s, struct qn_info_part *p)
+{
+    struct qn_store_stats store = {0};
+    struct qn_driver_status d;
+    if (qn_replica_store(s->replica) != NULL) {
+        qn_store_stats(qn_replica_store(s->replica), &store);
+    }
+    qn_driver_status(qn_replica_driver(s->replica), &d);
+    p->used_memory = store.memory_bytes + d.log_bytes;
+}
+
+static void process_fill(struct qn_info_part *p)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    p->used_memory_rss = resident_bytes();
+    /* The kernel's: the most that was ever resident, in KiB. */
+    p->used_memory_peak =
+        QN_MAX((uint64_t)use.ru_maxrss * 1024, p->used_memory);
+    p->cpu_sys_usec = usec_of(use.ru_stime);
+    p->cpu_user_usec = usec_of(use.ru_utime);
+}
+
+static void log_fill(struct qn_server *s, struct qn_info_part *p)
+{
+    struct qn_driver_status d;
+    qn_driver_status(qn_replica_driver(s->replica), &d);
+    const struct qn_replica_writes *w = qn_replica_writes(s->replica);
+    p->failovers = d.failovers;
+    p->commit = d.decided_hi;
+    p->applied = d.applied;
+    p->writes = w->writes;
+    p->batches = w->batches;
+    for (uint32_t i = 0; qn_cmd_at(i) != NULL; i++) {
+        p->cmd[i].usec = (s->frontend.clock.ns[i] + w->clock.ns[i]) / QN_US;
+    }
+    p->commit_usec_p50 = qn_histogram_quantile(&w->latency, 0.5) / QN_US;
+    p->commit_usec_p99 = qn_histogram_quantile(&w->latency, 0.99) / QN_US;
+    p->commit_usec_p999 = qn_histogram_quantile(&w->latency, 0.999) / QN_US;
+}
+
+static void turns_fill(struct qn_info_part *p, const struct qn_meter *m)
+{
+    p->turn_usec_p99 = qn_histogram_quantile(&m->work, 0.99) / QN_US;
+    p->turn_usec_p999 = qn_histogram_quantile(&m->work, 0.999) / QN_US;
+    p->turn_usec_p9999 = qn_histogram_quantile(&m->work, 0.9999) / QN_US;
+    p->turn_usec_max = m->work.max / QN_US;
+    p->turn_max_sockets_usec = m->parts[QN_METER_SOCKETS] / QN_US;
+    p->turn_max_apply_usec = m->parts[QN_METER_APPLY] / QN_US;
+    p->turn_max_answers_usec = m->parts[QN_METER_ANSWERS] / QN_US;
+    p->turn_growth_usec_max = m->growth_max / QN_US;
+    p->turn_wall_usec_max = m->wall_max / QN_US;
+}
+
+void qn_wide_info_answer(struct qn_server *s, const struct wide_head *h,
+                         struct qn_buf *out)
+{
+    struct qn_frontend *fe = &s->frontend;
+    qn_frontend_rates(fe, qn_clock_now());
+    struct qn_info_part *p = &fe->part;
+    p->replica = s->boot->self;
+    p->pid = (uint32_t)getpid();
+    snprintf(p->state, sizeof p->state, "%s",
+             s->draining ? "draining"
+             : s->ready  ? "online"
+                         : "loading");
+    p->connected_clients = fe->clients;
+    p->blocked_clients = 0;
+    for (const struct qn_conn *c = fe->all; c != NULL; c = c->next) {
+        p->blocked_clients += qn_wide_is_blocked(c, h->asker);
+    }
+    memory_fill(s, p);
+    process_fill(p);
+    log_fill(s, p);
+    turns_fill(p, &fe->meter);
+    qn_info_pack(p, out);
+}
+
+/* ---- the reply ----------------------------------------------------------- */
+
+static uint32_t dbs_fill(struct qn_server *s, struct qn_info_db *db)
+{
+    struct qn_store *store = qn_replica_store(s->replica);
+    if (store == NULL) {
+        return 0;
+    }
+    uint32_t dbs = qn_replica_config(s->replica)->databases;
+    for (uint32_t i = 0; i < dbs; i++) {
+        db[i] = (struct qn_info_db){.keys = qn_store_count(store, i),
+                                    .expires = qn_store_mortal(store, i)};
+    }
+    return dbs;
+}
+
+/* What concerns the whole server, as this replica knows it. */
+static void whole_fill(struct qn_server *s, struct qn_info *i)
+{
+    struct qn_driver_status d;
+    struct qn_store_stats store = {0};
+    qn_driver_status(qn_replica_driver(s->replica), &d);
+    if (qn_replica_store(s->replica) != NULL) {
+        qn_store_stats(qn_replica_store(s->replica), &store);
+    }
+    i->redis_version = QN_REDIS_VERSION;
+    i->quoind_version = QN_QUOIND_VERSION;
+    i->run_id = s->run_id;
+    i->process_id = (uint32_t)getpid();
+    i->tcp_port = s->boot->tcp_port;
+    i->wall_usec = qn_clock_wall_us();
+    i->uptime_s = (qn_clock_now() - s->started) / QN_S;
+    i->maxclients = s->boot->config->maxclients;
+    i->logical_bytes = store.logical_bytes;
+    i->total_system_memory =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    i->loading = !s->ready;
+    i->consistency = s->boot->config->linearizable ? "linearizable" : "local";
+    i->epoch = d.epoch;
+    i->leader = d.leader;
+    i->acceptor = d.acceptor;
+    i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
+    i->in_sync = d.in_sync;
+    i->supervised = !s->alone;
+    i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
+    i->replicas = s->boot->nodes;
+}
+
+static void info_write(struct qn_server *s, struct qn_conn *c,
+                       struct qn_asked *a, struct qn_info_part *parts,
+                       const struct qn_slice *argv, uint32_t argc)
+{
+    struct qn_info i = {.missing = a->missing};
+    struct qn_info_db db[QN_STORE_DBS_MAX];
+    const struct qn_info_part *part[QN_NODES_MAX];
+    struct utsname uts;
+    char os[256] = "";
+    char exe[256] = "";
+    if (uname(&uts) == 0) {
+        snprintf(os, sizeof os, "%.80s %.80s %.80s", uts.sysname, uts.release,
+                 uts.machine);
+    }
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = '\0';
+    i.os = os;
+    i.executable = exe;
+    whole_fill(s, &i);
+    i.db = db;
+    i.dbs = dbs_fill(s, db);
+    i.part = part;
+    for (qn_node_t k = 0; k < s->boot->nodes; k++) {
+        struct qn_slice bytes = {a->answer[k].data, a->answer[k].len};
+        if ((a->missing >> k & 1) != 0) {
+            continue;
+        }
+        if (qn_info_unpack(bytes, &parts[i.parts]) == QN_OK) {
+            part[i.parts] = &parts[i.parts];
+            i.parts++;
+        } else {
+            i.missing |= (uint64_t)1 << k;
+        }
+    }
+    qn_info_reply(qn_conn_answer(c), c->proto, &i, argv + 1, argc - 1);
+}
+
+void qn_wide_info_finish(struct qn_server *s, struct qn_conn *c,
+                         struct qn_asked *a, const struct qn_slice *argv,
+                         uint32_t argc)
+{
+    struct qn_info_part *parts = calloc(s->boot->nodes, sizeof *parts);
+    if (parts == NULL) {
+        qn_reply_error(qn_conn_answer(c), "ERR out of memory");
+        return;
+    }
+    info_write(s, c, a, parts, argv, argc);
+    free(parts);
+}
+
+/* ---- CONFIG RESETSTAT ---------------------------------------------------- */
+
+/* Counts begin anew; levels and positions stay what they are. */
+void qn_wide_resetstat_answer(struct qn_server *s)
+{
+    struct qn_frontend *fe = &s->frontend;
+    fe->part = (struct qn_info_part){0};
+    fe->clock = (struct qn_cmd_clock){0};
+    fe->rates = (struct qn_rates){.since = qn_clock_now()};
+    qn_meter_reset(&fe->meter);
+    qn_replica_writes_reset(s->replica);
+}
+
+void qn_wide_resetstat_finish(struct qn_conn *c, const struct qn_asked *a)
+{
+    struct qn_buf *reply = qn_conn_answer(c);
+    if (a->missing == 0) {
+        qn_reply_ok(reply);
+    } else {
+        qn_reply_error(reply,
+                       "ERR %d of the replicas did not answer; see "
+                       "replicas_missing in INFO quoin",
+                       __builtin_popcountll(a->missing));
+    }
+}
+
+/* ---- the commands -------------------------------------------------------- */
+
+void qn_wide_info(struct qn_conn *c, struct qn_cmd_call *call)
+{
+    qn_wide_ask(c, call, ASK_INFO);
+}
+
+void qn_wide_config_resetstat(struct qn_conn *c, struct qn_cmd_call *call)
+{
+    qn_wide_ask(c, call, ASK_RESETSTAT);
+}
