@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from bench_server import REPLICAS, quoind
+from bench_processes import REPLICAS, quoind
 
 FIGURES = ("p99", "p999", "p9999", "max")
 PARTS = ("sockets", "apply", "answers")

@@ -1,4 +1,4 @@
-"""What bench_server.py makes of its runs: medians, intervals, targets.
+"""What bench_rows.py makes of its runs: medians, intervals, targets.
 
 Usage: test_bench_server.py FOLDER_OF_IT
 """
@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
-import bench_server as bench  # noqa: E402
+import bench_rows as bench  # noqa: E402
 
 
 def run(ops, p50=10.0, cpu=1.0):

@@ -1,0 +1,195 @@
+"""What bench_server.py measures and says: rows, figures, targets, tables.
+
+A row is one load; its runs are `quoin load`'s JSON, as they came. A figure is
+the median over the pairs, a ratio the median of the pairs' ratios (quoind /
+redis). Nothing here starts anything.
+"""
+
+import math
+import statistics
+
+from bench_processes import REPLICAS
+
+
+# ---- rows ----
+
+class Row:
+    def __init__(self, name, mix, pipeline, connections=50, value_size=16,
+                 keys=1000000, stopped=False, targets=()):
+        self.name = name
+        self.mix = mix
+        self.pipeline = pipeline
+        self.connections = connections
+        self.value_size = value_size
+        self.keys = keys
+        self.stopped = stopped  # one replica is
+        self.targets = targets  # (figure, ">=" or "<=", ratio)
+        self.a = []             # quoind's runs, `quoin load`'s JSON
+        self.b = []             # redis'
+
+    def data(self):
+        """Rows with the same data share a preload."""
+        return self.value_size, self.keys
+
+    def ratios(self, figure):
+        return [a / b if b else float("nan")
+                for a, b in zip(series(self.a, figure),
+                                series(self.b, figure))]
+
+
+def series(runs, figure):
+    return [FIGURES[figure](run) for run in runs]
+
+
+def interval(values):
+    """The median and, around it, what holds it with 95 % certainty whatever
+    the distribution: order statistics of the binomial. Least and most of few
+    values."""
+    values = sorted(values)
+    n = len(values)
+    tail, k = 0.5 ** n, 0  # P(fewer than k + 1 of n lie below the median)
+    while tail <= 0.025:
+        k += 1
+        tail += math.comb(n, k) * 0.5 ** n
+    k = max(k - 1, 0)
+    return statistics.median(values), values[k], values[n - 1 - k]
+
+
+FIGURES = {
+    "ops": lambda run: run["ops_per_s"],
+    "p50": lambda run: run["latency_us"]["p50"],
+    "p99": lambda run: run["latency_us"]["p99"],
+    "cpu": lambda run: run["cpu_us_per_op"],
+}
+
+MIXES = (("GET", "get"), ("SET", "set"), ("80/20", "get:80,set:20"))
+
+
+def all_rows():
+    least = {"GET": 1.0, "SET": 0.7, "80/20": 0.9}
+    most_cpu = {("GET", 16): 1.0, ("SET", 16): 2.2,
+                ("GET", 1): 1.2, ("SET", 1): 4}
+    rows = []
+    for pipeline in 1, 16, 64:
+        for name, mix in MIXES:
+            targets = []
+            if pipeline > 1:
+                targets.append(("ops", ">=", least[name]))
+            if (name, pipeline) in most_cpu:
+                targets.append(("cpu", "<=", most_cpu[name, pipeline]))
+            rows.append(Row(f"{name} P={pipeline}", mix, pipeline,
+                            targets=targets))
+    rows.append(Row("GET P=1, 1 connection", "get", 1, connections=1))
+    rows.append(Row("SET P=1, 1 connection", "set", 1, connections=1,
+                    targets=[("p50", "<=", 3)]))
+    for name, mix in MIXES:
+        rows.append(Row(f"{name} P=1, 1000 connections", mix, 1,
+                        connections=1000))
+    for text, size, keys in (("1 KiB", 1024, 100000), ("64 KiB", 65536, 1000)):
+        for pipeline in 1, 16:
+            for name, mix in MIXES:
+                rows.append(Row(f"{name} P={pipeline}, {text}", mix, pipeline,
+                                value_size=size, keys=keys))
+    for name, mix in MIXES:
+        rows.append(Row(f"{name} P=16, one replica stopped", mix, 16,
+                        stopped=True))
+    return rows
+
+
+# The row within quoind: its SET rate while one replica is stopped.
+STOPS_NAME = "SET P=16 at replicas 0 and 1, within quoind"
+STOPPED_LEAST = 0.9
+
+
+# ---- output ----
+
+def targets_text(row):
+    texts = []
+    for figure, relation, bound in row.targets:
+        met = is_met(row, figure, relation, bound)
+        texts.append(f"{figure} {relation} {bound:g}"
+                     f"{'' if met else ' SHORT'}")
+    return ", ".join(texts)
+
+
+def is_met(row, figure, relation, bound):
+    ratio = statistics.median(row.ratios(figure))
+    return ratio >= bound if relation == ">=" else ratio <= bound
+
+
+def print_header():
+    print("\nquoind / redis; kop/s, us; CPU in us per request, all processes; "
+          "ratios with their least and most\n")
+    print("| load | kop/s | ratio | p50 | p99 | p50 ratio | CPU | CPU ratio "
+          "| target |\n|---|---|---|---|---|---|---|---|---|")
+
+
+def both(row, figure, form, scale=1):
+    a = statistics.median(series(row.a, figure)) / scale
+    b = statistics.median(series(row.b, figure)) / scale
+    return f"{a:{form}} / {b:{form}}"
+
+
+def ratio_text(ratios):
+    return (f"{statistics.median(ratios):.2f} "
+            f"({min(ratios):.2f}-{max(ratios):.2f})")
+
+
+def print_row(row):
+    print(f"| {row.name} | {both(row, 'ops', '.1f', 1000)} "
+          f"| {ratio_text(row.ratios('ops'))} "
+          f"| {both(row, 'p50', '.0f')} | {both(row, 'p99', '.0f')} "
+          f"| {ratio_text(row.ratios('p50'))} "
+          f"| {both(row, 'cpu', '.2f')} "
+          f"| {ratio_text(row.ratios('cpu'))} "
+          f"| {targets_text(row)} |", flush=True)
+
+
+def stop_ratios(stops):
+    """Each stopped interval beside the mean of the running ones around it."""
+    running = [run["ops_per_s"] for run in stops["running"]]
+    return [2 * run["ops_per_s"] / (before + after) for run, before, after
+            in zip(stops["stopped"], running, running[1:])]
+
+
+def stops_met(stops):
+    return statistics.median(stop_ratios(stops)) >= STOPPED_LEAST
+
+
+def print_stops(stops, options):
+    ratio, low, high = interval(stop_ratios(stops))
+    rates = [statistics.median(run["ops_per_s"] / 1000 for run in stops[side])
+             for side in ("running", "stopped")]
+    took = stops["catch_up_s"]
+    print(f"\n{len(took)} stops of replica {REPLICAS - 1} for "
+          f"{options.stop_seconds:g} s, each beside the running intervals "
+          f"around it; median with its 95 % interval\n\n"
+          "| load | kop/s running | stopped | stopped / running "
+          "| p99 us running / stopped | caught up after, s | target |\n"
+          "|---|---|---|---|---|---|---|")
+    p99 = [statistics.median(run["latency_us"]["p99"] for run in stops[side])
+           for side in ("running", "stopped")]
+    met = "" if stops_met(stops) else " SHORT"
+    print(f"| {stops['row']} | {rates[0]:.1f} | {rates[1]:.1f} "
+          f"| {ratio:.2f} ({low:.2f}-{high:.2f}) "
+          f"| {p99[0]:.0f} / {p99[1]:.0f} "
+          f"| {statistics.median(took):.2f} ({min(took):.2f}-{max(took):.2f}) "
+          f"| >= {STOPPED_LEAST:g}{met} |", flush=True)
+
+
+def missed(rows, facts, stops):
+    """What is short of its target, a text each."""
+    short = [f"{row.name}: {f} {rel} {bound:g}" for row in rows
+             for f, rel, bound in row.targets if not is_met(row, f, rel, bound)]
+    short += [fact[0] for fact in facts if not fact[4]]
+    if stops and not stops_met(stops):
+        short.append(f"{stops['row']}: stopped / running >= "
+                     f"{STOPPED_LEAST:g}")
+    return short
+
+
+def print_facts(facts):
+    print("\n| | quoind | redis | target |\n|---|---|---|---|")
+    for what, a, b, target, met in facts:
+        print(f"| {what} | {a:.3g} | {b:.3g} "
+              f"| {target}{'' if met else ' SHORT'} |")
