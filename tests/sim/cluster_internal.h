@@ -1,15 +1,29 @@
 #ifndef QN_TESTS_SIM_CLUSTER_INTERNAL_H
 #define QN_TESTS_SIM_CLUSTER_INTERNAL_H
 
-/** Between cluster.c and cluster_check.c. */
+/** What the parts of the cluster share. */
 
 #include "tests/sim/cluster.h"
 
 #define CHECK(c, cond, ...) ((cond) ? (void)0 : cluster_fail((c), __VA_ARGS__))
 
+/* ---- cluster_packets.c --------------------------------------------------- */
+
+/** Send a message, in pieces where they are wanted. */
+void cluster_post(struct cluster *c, qn_node_t from, qn_node_t to,
+                  const struct qn_msg *m, bool tree);
+/** Drop what is behind the first `keep` packets. */
+void cluster_cut(struct lane *l, uint64_t keep);
+/** Drop all, and what of it was joined or parked. */
+void cluster_reset_lane(struct lane *l);
+
+/* ---- cluster_lives.c ----------------------------------------------------- */
+
 /** The ring of a life; NULL: none. */
 const struct qn_ring *cluster_ring(const struct cluster *c, qn_node_t node,
                                    uint64_t inc);
+
+/* ---- cluster_check.c ----------------------------------------------------- */
 
 /* After each step of node i, in this order. */
 void cluster_check_learned(struct cluster *c, qn_node_t i);
