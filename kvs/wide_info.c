@@ -137,6 +137,28 @@ static uint32_t dbs_fill(struct qn_server *s, struct qn_info_db *db)
     return dbs;
 }
 
+/* Mask of replicas whose state is complete: a life that still waits for its
+ * snapshot is none of those that may be the last, even if the ring reaches back
+ * to the first slot. */
+static uint64_t complete(const struct qn_server *s)
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
+        const struct qn_outbox *o = NULL;
+        if (i == s->boot->self) {
+            o = s->outbox;
+        } else if (s->peer[i] != NULL) {
+            o = s->peer[i]->outbox;
+        }
+        /* relaxed: a number for people. */
+        if (o != NULL && qn_load(&qn_outbox_state(o)->phase, QN_RELAXED) >=
+                             QN_SERVER_SERVING) {
+            mask |= (uint64_t)1 << i;
+        }
+    }
+    return mask;
+}
+
 /* What concerns the whole server, as this replica knows it. */
 static void whole_fill(struct qn_server *s, struct qn_info *i)
 {
@@ -163,7 +185,7 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->leader = d.leader;
     i->acceptor = d.acceptor;
     i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
-    i->in_sync = d.in_sync;
+    i->in_sync = d.in_sync & complete(s);
     i->supervised = !s->alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
     i->replicas = s->boot->nodes;
