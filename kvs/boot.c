@@ -144,7 +144,7 @@ int qn_boot_map(const struct qn_boot *b, const struct qn_boot_event *e, int fd,
 static int exchange_next(const struct qn_boot *b,
                          const struct qn_outbox_opts *like,
                          int (*heard)(void *, const struct qn_boot_event *,
-                                      struct qn_outbox *),
+                                      struct qn_outbox *, int),
                          void *ctx, bool *more)
 {
     struct qn_boot_event e;
@@ -157,10 +157,10 @@ static int exchange_next(const struct qn_boot *b,
     switch (e.kind) {
     case QN_BOOT_PEER:
         err = qn_boot_map(b, &e, fd, like, &peer);
-        err = err == QN_OK ? heard(ctx, &e, peer) : err;
+        err = err == QN_OK ? heard(ctx, &e, peer, fd) : err;
         break;
     case QN_BOOT_PEER_DOWN:
-        err = heard(ctx, &e, NULL);
+        err = heard(ctx, &e, NULL, -1);
         break;
     case QN_BOOT_GO:
         *more = false;
@@ -177,7 +177,7 @@ static int exchange_next(const struct qn_boot *b,
 int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
                      const struct qn_outbox_opts *like,
                      int (*heard)(void *ctx, const struct qn_boot_event *e,
-                                  struct qn_outbox *peer),
+                                  struct qn_outbox *peer, int fd),
                      void *ctx)
 {
     const struct qn_boot_event hello = {.kind = QN_BOOT_HELLO};

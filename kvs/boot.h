@@ -40,7 +40,8 @@
  *
  * A replica that cannot start says FAILED with the reason, logs nothing, and
  * exits 1: the supervisor prints the one line. The end of a process closes its
- * socket; a replica whose supervisor has ended goes on without it.
+ * socket; a replica whose supervisor has ended goes on without it, and may be
+ * adopted by another (kvs/adopt.h).
  *
  * SIGTERM to a replica means the same as DRAIN: it drains, says DRAINED and
  * waits for STOP, which comes at once if only this one is to leave. Without a
@@ -70,6 +71,11 @@ enum qn_boot_kind {
     QN_BOOT_LISTEN,
     QN_BOOT_DRAIN,
     QN_BOOT_STOP,
+    /* Only when a group is adopted (kvs/adopt.h). */
+    QN_BOOT_ADOPT,
+    QN_BOOT_CONFIG,
+    QN_BOOT_LOCK,
+    QN_BOOT_BELL,
 };
 
 /** One message. */
@@ -80,7 +86,8 @@ struct qn_boot_event {
                              in any so far */
     int64_t error;        /* FAILED: a QN_E* */
     uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
-                             that were not given; PEER: process id */
+                             that were not given; PEER: process id; ADOPT: a
+                             version */
 };
 
 /** A replica's birth certificate. Descriptors are open until the process
@@ -96,6 +103,7 @@ struct qn_boot {
                                   replicas accept from; listening; -1: none, or
                                   LISTEN will bring it */
     int listen_own;            /* the replica's own port or PATH.self; -1 */
+    int lock;                  /* of the address; -1: it has none */
     int commons_fd;            /* qn_commons_map */
     int bell_fd[QN_NODES_MAX]; /* eventfd of each node, non-blocking */
     struct qn_place place;     /* where this process is pinned */
@@ -112,15 +120,15 @@ struct qn_boot {
  * @param own    Borrowed.
  * @param like   What `own` was made with: the others have its shape.
  * @param heard  Called for each PEER, with the mapped outbox (taken: the callee
- *               destroys it), and for each PEER_DOWN, with NULL. An error ends
- *               the exchange.
+ *               destroys it) and its descriptor (borrowed), and for each
+ *               PEER_DOWN, with NULL. An error ends the exchange.
  * @return QN_OK; QN_EPEERDEAD the supervisor has ended; QN_EABORTED told to
  *         end; QN_ECORRUPT; else as qn_outbox_map and `heard`.
  */
 int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
                      const struct qn_outbox_opts *like,
                      int (*heard)(void *ctx, const struct qn_boot_event *e,
-                                  struct qn_outbox *peer),
+                                  struct qn_outbox *peer, int fd),
                      void *ctx);
 
 /** Map the outbox that came with a PEER. `fd` borrowed. @return QN_OK;

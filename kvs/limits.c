@@ -21,9 +21,9 @@
 
 /* Descriptors besides the clients': the standard ones, the loop's, listening
  * sockets, control, commons, outbox, and some to breathe; and per node, its
- * bell, and its outbox while it is being mapped. */
+ * bell, its outbox, and that of a later life while it is being mapped. */
 #define FILES_FIXED    32u
-#define FILES_PER_NODE 2u
+#define FILES_PER_NODE 3u
 
 static uint64_t memory_available(void)
 {

@@ -71,6 +71,34 @@ static int error_of(int e)
 
 /* ---- lock ---------------------------------------------------------------- */
 
+static int unix_name(const char *path, char *name, size_t cap)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    char dir[QN_CONFIG_TEXT_MAX] = ".";
+    if (slash != NULL) {
+        snprintf(dir, sizeof dir, "%.*s", (int)QN_MAX(slash - path, 1), path);
+    }
+    if (stat(dir, &st) != 0) {
+        return QN_ENOENT;
+    }
+    snprintf(name, cap, "unix %llx:%llx %.64s", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino, slash == NULL ? path : slash + 1);
+    return QN_OK;
+}
+
+int qn_listen_name(const struct qn_config *c, char *name, size_t cap)
+{
+    if (c->unixsocket[0] != '\0') {
+        return unix_name(c->unixsocket, name, cap);
+    }
+    if (c->port == 0) {
+        return QN_ENOENT;
+    }
+    snprintf(name, cap, "%.64s %u", c->bind, c->port);
+    return QN_OK;
+}
+
 static int lock_address(struct qn_listen *l, const char *name,
                         const char *shown, const struct line *why)
 {
@@ -201,10 +229,9 @@ static int tcp_claim(struct qn_listen *l, const struct line *why)
 {
     char name[QN_CONFIG_TEXT_MAX];
     const struct qn_config *c = l->config;
-    if (c->port == 0) {
+    if (qn_listen_name(c, name, sizeof name) != QN_OK) {
         return QN_OK; /* the kernel gives out no port that is in use */
     }
-    snprintf(name, sizeof name, "%.64s %u", c->bind, c->port);
     int err = lock_address(l, name, name, why);
     if (err != QN_OK) {
         return err;
@@ -323,20 +350,11 @@ static int unix_claim(struct qn_listen *l, const struct line *why)
 {
     char name[QN_CONFIG_TEXT_MAX];
     const char *path = l->config->unixsocket;
-    const char *slash = strrchr(path, '/');
-    struct stat st;
-    char dir[QN_CONFIG_TEXT_MAX] = ".";
-    if (slash != NULL) {
-        snprintf(dir, sizeof dir, "%.*s", (int)QN_MAX(slash - path, 1), path);
-    }
-    if (stat(dir, &st) != 0) {
+    if (qn_listen_name(l->config, name, sizeof name) != QN_OK) {
         return fail(why, error_of(errno),
                     "cannot make socket %s: %s; choose another path", path,
                     strerror(errno));
     }
-    snprintf(name, sizeof name, "unix %llx:%llx %.64s",
-             (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
-             slash == NULL ? path : slash + 1);
     return lock_address(l, name, path, why);
 }
 
@@ -395,6 +413,49 @@ int qn_listen_shared(const struct qn_listen *l, qn_node_t node)
     return l->shared[is_unix(l) ? 0 : node];
 }
 
+/* TCP tells by its port, a Unix socket by its path. */
+static bool is_shared(const struct qn_listen *l, int fd)
+{
+    struct sockaddr_un at = {0};
+    socklen_t bytes = sizeof at;
+    if (!is_unix(l)) {
+        return port_of(fd) == l->config->port;
+    }
+    return getsockname(fd, (struct sockaddr *)&at, &bytes) == 0 &&
+           strcmp(at.sun_path, l->config->unixsocket) == 0;
+}
+
+void qn_listen_adopt(struct qn_listen *l, qn_node_t node, int fd)
+{
+    bool shared = is_shared(l, fd);
+    int *at = shared ? &l->shared[is_unix(l) ? 0 : node] : &l->own[node];
+    if (*at >= 0) {
+        close(fd);
+        return;
+    }
+    *at = fd;
+    if (!shared && !is_unix(l)) {
+        l->own_port[node] = port_of(fd);
+    }
+}
+
+int qn_listen_own(struct qn_listen *l, qn_node_t node, char *why, size_t cap)
+{
+    const struct line line = {why, cap};
+    const struct qn_config *c = l->config;
+    if (l->own[node] >= 0 || c->replica_ports == QN_REPLICA_PORTS_NONE) {
+        return QN_OK;
+    }
+    if (is_unix(l)) {
+        return unix_open(c, true, node, &l->own[node], &line);
+    }
+    int err = tcp_open(c, own_port(c, node), false, &l->own[node], &line);
+    if (err == QN_OK) {
+        l->own_port[node] = port_of(l->own[node]);
+    }
+    return err;
+}
+
 void qn_listen_keep_only(struct qn_listen *l, qn_node_t node)
 {
     for (qn_node_t i = 0; i < l->config->replicas; i++) {
@@ -426,8 +487,11 @@ void qn_listen_leave(struct qn_listen *l, qn_node_t node)
 int qn_listen_return(struct qn_listen *l, qn_node_t node, char *why, size_t cap)
 {
     const struct line line = {why, cap};
-    if (is_unix(l) || l->shared[node] >= 0) {
+    if (qn_listen_shared(l, node) >= 0) {
         return QN_OK;
+    }
+    if (is_unix(l)) {
+        return unix_open(l->config, false, 0, &l->shared[0], &line);
     }
     return tcp_open(l->config, l->port, true, &l->shared[node], &line);
 }

@@ -42,6 +42,19 @@ void qn_listen_init(struct qn_listen *l, const struct qn_config *c);
  */
 int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
 
+/** What the address is called among abstract Unix sockets; one name for all
+ *  spellings of a path's directory. @return QN_OK; QN_ENOENT: it has none (port
+ *  0, or no such directory: errno says why). */
+int qn_listen_name(const struct qn_config *c, char *name, size_t cap);
+
+/** Take over a socket of a running server that `node` accepts from. It is
+ *  taken, also if it is not needed. Which one it is, it says itself. */
+void qn_listen_adopt(struct qn_listen *l, qn_node_t node, int fd);
+
+/** Make the socket of `node` alone, if there is none and there should be. As
+ *  qn_listen_open. */
+int qn_listen_own(struct qn_listen *l, qn_node_t node, char *why, size_t cap);
+
 /** The socket on the shared address that `node` accepts from. */
 int qn_listen_shared(const struct qn_listen *l, qn_node_t node);
 

@@ -43,7 +43,8 @@ static void print_try(FILE *to, const struct qn_config *c, uint32_t port)
 }
 
 void qn_ready_print(FILE *to, const struct qn_config *c,
-                    const struct qn_listen *l, const struct qn_place *place)
+                    const struct qn_listen *l, const struct qn_place *place,
+                    uint32_t adopted)
 {
     fprintf(to, "quoind is ready on ");
     if (c->unixsocket[0] != '\0') {
@@ -53,6 +54,9 @@ void qn_ready_print(FILE *to, const struct qn_config *c,
     }
     for (qn_node_t i = 0; i < c->replicas; i++) {
         print_replica(to, c, l, i, &place[i]);
+    }
+    if (adopted > 0) {
+        fprintf(to, "; adopted %u replica%s", adopted, adopted > 1 ? "s" : "");
     }
     fprintf(to, ". Try: ");
     print_try(to, c, l->port);

@@ -9,8 +9,10 @@
 #include "core/place/place.h"
 #include "kvs/listen.h"
 
-/** Print it, with its newline, and flush. `place` [replicas]. */
+/** Print it, with its newline, and flush. `place` [replicas]; `adopted` of them
+ *  had lost their supervisor. */
 void qn_ready_print(FILE *to, const struct qn_config *c,
-                    const struct qn_listen *l, const struct qn_place *place);
+                    const struct qn_listen *l, const struct qn_place *place,
+                    uint32_t adopted);
 
 #endif

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -236,6 +237,10 @@ static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
     case QN_BOOT_STOP:
         qn_server_stop(s);
         break;
+    case QN_BOOT_ADOPT:
+    case QN_BOOT_GO:
+        qn_server_adopt_event(s, e);
+        break;
     case QN_BOOT_PEER_DOWN:
         qn_server_peer_down(s, e);
         break;
@@ -264,16 +269,17 @@ static void on_control(uv_poll_t *h, int status, int events)
     }
     if (err != QN_EAGAIN) {
         /* The supervisor is gone. Replicas go on without it. */
-        s->alone = true;
-        qn_log(QN_LOG_WARN,
-               "replica %u: the supervisor has ended; it goes on, but who ends "
-               "is not started again",
-               s->boot->self);
         uv_poll_stop(&s->control_poll);
+        qn_server_adopt_wait(s);
         if (s->drained) {
             qn_server_stop(s);
         }
     }
+}
+
+void qn_server_control_start(struct qn_server *s)
+{
+    uv_poll_start(&s->control_poll, UV_READABLE, on_control);
 }
 
 static void on_terminate(uv_signal_t *h, int signum)
@@ -308,10 +314,10 @@ static int loop_make(struct qn_server *s)
     uv_prepare_start(&s->prepare, on_prepare);
     uv_check_start(&s->check, on_check);
     uv_poll_start(&s->bell_poll, UV_READABLE, on_bell);
-    uv_poll_start(&s->control_poll, UV_READABLE, on_control);
+    qn_server_control_start(s);
     uv_signal_start(&s->terminate, on_terminate, SIGTERM);
     s->turn_wanted = true; /* the founder has something to say */
-    return QN_OK;
+    return qn_server_adopt_begin(s);
 }
 
 static int server_make(struct qn_server *s, const struct qn_boot *boot)
@@ -323,8 +329,10 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
     if (s->transport == NULL) {
         return QN_ENOENT;
     }
+    qn_server_adopt_open(s);
     int err = qn_server_peers_meet(s);
     if (err == QN_OK) {
+        prctl(PR_SET_PDEATHSIG, 0); /* it goes on by itself from here on */
         qn_server_events_begin(s);
         err = qn_server_replica_make(s);
     }
@@ -342,10 +350,14 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
 
 int qn_replica_main(const struct qn_boot *boot)
 {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would introduce it */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the group; the supervisor acts */
     qn_store_tune_malloc();
     struct qn_server *s = calloc(1, sizeof *s);
+    if (s != NULL) {
+        s->adopt_fd = -1;
+    }
     if (s == NULL || uv_loop_init(&s->loop) != 0) {
         qn_boot_failed(boot, QN_ENOMEM);
         free(s);

@@ -34,6 +34,7 @@ struct qn_server_life {
     uint64_t inc;
     int pid; /* 0: unknown */
     struct qn_outbox *outbox;
+    int fd;              /* of the outbox, for an adopter */
     struct qn_ring ring; /* memory acceptor */
     /* Watching it. */
     uint64_t turns;   /* that it had made at the last look */
@@ -78,6 +79,9 @@ struct qn_server {
     struct qn_conn *waiting; /* connections in WAIT, by wait_next */
     bool draining, drained, ready, stopping;
     bool alone;            /* the supervisor has ended */
+    uv_poll_t adopt_poll;  /* active: alone, and no adopter is heard */
+    int adopt_fd;          /* where adopters come to; -1: cannot be adopted */
+    pid_t adopter;         /* who is at `control`, if alone */
     uint64_t growths;      /* splits of the store until the last turn */
     qn_time_t drain_until; /* ns; give up then */
     bool turn_wanted;      /* the loop must not block before the next turn */
@@ -147,6 +151,25 @@ void qn_server_roles_turn(struct qn_server *s);
  *  did. @return text [cap]. */
 const char *qn_server_reason(const struct qn_driver_status *d, char *text,
                              size_t cap);
+
+/* A new supervisor (kvs/server_adopt.c). */
+
+/** Be there for adopters; before this replica is known to anybody. */
+void qn_server_adopt_open(struct qn_server *s);
+
+/** The loop is there. */
+int qn_server_adopt_begin(struct qn_server *s);
+
+/** The supervisor, or who wanted to be it, is gone: wait for the next. */
+void qn_server_adopt_wait(struct qn_server *s);
+
+/** An adopter says ADOPT, or GO. */
+void qn_server_adopt_event(struct qn_server *s, const struct qn_boot_event *e);
+
+void qn_server_adopt_fini(struct qn_server *s);
+
+/** There is something to read from the supervisor. (kvs/replica_main.c) */
+void qn_server_control_start(struct qn_server *s);
 
 /* What local commands need (kvs/local.c). */
 

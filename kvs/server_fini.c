@@ -39,6 +39,7 @@ void qn_server_fini(struct qn_server *s)
     qn_replica_destroy(s->replica);
     qn_server_peers_fini(s);
     qn_server_events_fini(s);
+    qn_server_adopt_fini(s);
     int err = uv_loop_close(&s->loop);
     QN_ASSERT(err == 0);
 }

@@ -20,6 +20,7 @@
  *
  * SILENT: a core shared by five processes gives each a turn every 15 to 20 ms.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,15 +76,20 @@ static void ring_open(struct qn_server *s, struct qn_ring *r,
 
 /* ---- lives --------------------------------------------------------------- */
 
-/* `outbox` is taken, also on failure. */
+/* `outbox` is taken, also on failure; its descriptor `fd` is not. */
 static int life_new(struct qn_server *s, struct qn_server_life **out,
-                    const struct qn_boot_event *e, struct qn_outbox *outbox)
+                    const struct qn_boot_event *e, struct qn_outbox *outbox,
+                    int fd)
 {
     struct qn_server_life *l = calloc(1, sizeof *l);
-    if (l == NULL) {
+    int own = l == NULL ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) {
+        int err = l == NULL ? QN_ENOMEM : QN_EMFILE;
         qn_outbox_destroy(outbox);
-        return QN_ENOMEM;
+        free(l);
+        return err;
     }
+    l->fd = own;
     l->node = e->node;
     l->inc = e->incarnation;
     l->pid = (int)e->value;
@@ -97,6 +103,7 @@ static void life_free(struct qn_server_life *l)
 {
     if (l != NULL) {
         qn_outbox_destroy(l->outbox);
+        close(l->fd);
         free(l);
     }
 }
@@ -145,7 +152,7 @@ static int qps_open(struct qn_server *s, qn_node_t i)
 /* ---- before there is a driver -------------------------------------------- */
 
 static int on_heard(void *ctx, const struct qn_boot_event *e,
-                    struct qn_outbox *outbox)
+                    struct qn_outbox *outbox, int fd)
 {
     struct qn_server *s = ctx;
     struct qn_server_life *l = NULL;
@@ -161,7 +168,7 @@ static int on_heard(void *ctx, const struct qn_boot_event *e,
         }
         return QN_OK;
     }
-    int err = life_new(s, &l, e, outbox);
+    int err = life_new(s, &l, e, outbox, fd);
     if (err != QN_OK) {
         return err;
     }
@@ -308,7 +315,7 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
                   ? QN_ECORRUPT
                   : qn_boot_map(s->boot, e, fd, &like, &outbox);
     if (err == QN_OK) {
-        err = life_new(s, &l, e, outbox);
+        err = life_new(s, &l, e, outbox, fd);
     }
     if (err == QN_OK) {
         if (s->peer[e->node] != NULL) {

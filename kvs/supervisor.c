@@ -51,7 +51,7 @@ static void give_up(struct qn_supervisor *s, qn_node_t to, int err)
         qn_supervisor_blame(s, to, err);
         finish(s, QN_SUPERVISOR_NOT_BEGUN);
     } else {
-        kill(s->replica[to].pid, SIGKILL);
+        qn_supervisor_kill(&s->replica[to], SIGKILL);
     }
 }
 
@@ -95,7 +95,7 @@ static void announce(struct qn_supervisor *s)
     if (s->config.replicas == 1) {
         qn_log(QN_LOG_WARN, "one replica: nothing is replicated");
     }
-    qn_ready_print(s->opts->ready, &s->config, &s->listen, place);
+    qn_ready_print(s->opts->ready, &s->config, &s->listen, place, s->adopted);
 }
 
 static void on_ready(struct qn_supervisor *s, qn_node_t from)
@@ -121,6 +121,9 @@ static void on_failed(struct qn_supervisor *s, qn_node_t from, int err)
 static void on_message(struct qn_supervisor *s, qn_node_t from,
                        const struct qn_boot_event *e, int fd)
 {
+    if (qn_supervisor_adopted_message(s, from, e, fd)) {
+        return;
+    }
     switch (e->kind) {
     case QN_BOOT_HELLO:
         if (fd >= 0 && s->replica[from].outbox_fd < 0) {
@@ -256,19 +259,26 @@ static int wait_ms(const struct qn_supervisor *s)
 
 static void turn(struct qn_supervisor *s)
 {
-    struct pollfd p[1 + QN_NODES_MAX];
+    struct pollfd p[1 + 2 * QN_NODES_MAX];
     uint32_t n = s->config.replicas;
     p[0] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
     for (qn_node_t i = 0; i < n; i++) {
         /* a negative descriptor is skipped by poll */
         p[1 + i] =
             (struct pollfd){.fd = s->replica[i].control, .events = POLLIN};
+        p[1 + n + i] =
+            (struct pollfd){.fd = s->replica[i].pidfd, .events = POLLIN};
     }
-    int ready = poll(p, 1 + n, wait_ms(s));
+    int ready = poll(p, 1 + 2 * n, wait_ms(s));
     QN_ASSERT(ready >= 0 || errno == EINTR);
     for (qn_node_t i = 0; ready > 0 && i < n; i++) {
         if (p[1 + i].revents != 0) {
             listen_to(s, i);
+        }
+    }
+    for (qn_node_t i = 0; ready > 0 && !s->over && i < n; i++) {
+        if (p[1 + n + i].revents != 0) {
+            on_end(s, i, 0);
         }
     }
     if (ready > 0 && p[0].revents != 0) {
@@ -290,6 +300,9 @@ int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,
     if (qn_supervisor_plan(s, opts) == QN_OK) {
         if (qn_supervisor_start(s) != QN_OK) {
             finish(s, QN_SUPERVISOR_NOT_BEGUN);
+        } else if (s->adopted > 0) {
+            announce(s);
+            check_lost(s);
         }
         while (!s->over) {
             turn(s);

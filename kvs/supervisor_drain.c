@@ -60,7 +60,7 @@ void qn_supervisor_drain_turn(struct qn_supervisor *s)
         struct qn_supervised *r = &s->replica[i];
         if (waited_for(r)) {
             r->killed = true;
-            kill(r->pid, SIGKILL);
+            qn_supervisor_kill(r, SIGKILL);
         }
     }
 }

@@ -21,6 +21,7 @@ enum qn_supervised_state {
 
 struct qn_supervised {
     pid_t pid;
+    int pidfd;   /* of an adopted one, which is no child; else -1 */
     int control; /* own end; -1: none */
     enum qn_supervised_state state;
     bool killed;   /* by us: it did not say DRAINED in time */
@@ -49,13 +50,16 @@ struct qn_supervisor {
     struct qn_listen listen;
     struct qn_commons *commons; /* for lives and the word's owner */
     int commons_fd;
-    uint64_t lives; /* incarnations given so far */
+    int lock;                     /* only the supervisor of this address; -1 */
+    struct qn_adoption *adoption; /* somebody has not answered yet; or NULL */
+    uint64_t lives;               /* incarnations given so far */
     struct qn_kept kept;
     int bell_fd[QN_NODES_MAX];
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
     struct qn_supervised replica[QN_NODES_MAX];
-    bool served; /* all were ready once */
+    bool served;      /* all were ready once */
+    uint32_t adopted; /* living replicas that were taken over; 0: a new group */
     bool draining;
     qn_time_t drain_began; /* ns */
     qn_time_t drain_until; /* ns; kill who has not drained by then;
@@ -134,6 +138,33 @@ void qn_supervisor_kept_look(struct qn_supervisor *s);
 
 /** Milliseconds poll may sleep; -1: for ever. */
 int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s);
+
+/** True if the accept word is that life's. (supervisor_lives.c) */
+bool qn_supervisor_owns_word(const struct qn_supervisor *s, qn_node_t node,
+                             uint64_t inc);
+
+/** Tell the others that a life has ended. */
+void qn_supervisor_say_down(struct qn_supervisor *s, qn_node_t about,
+                            uint64_t inc);
+
+/** Choose the places of config.replicas. (supervisor_start.c) */
+void qn_supervisor_seat(struct qn_supervisor *s);
+
+/** Send a signal to its process, and to none that came later. */
+void qn_supervisor_kill(const struct qn_supervised *r, int signum);
+
+/** Be the only supervisor of the address, and take over what a dead one left:
+ *  s->adopted tells how many. (supervisor_adopt.c)
+ *  @return QN_OK; or an error, `why` filled. */
+int qn_supervisor_adopt(struct qn_supervisor *s);
+
+/** What one that stood still when the others were adopted says of itself later.
+ *  @return true: it was that; `fd` is taken. */
+bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
+                                   const struct qn_boot_event *e, int fd);
+
+/** Nobody is waited for any more. */
+void qn_supervisor_adoption_end(struct qn_supervisor *s);
 
 /** Nothing is left behind: no process, no socket, no file. */
 void qn_supervisor_end(struct qn_supervisor *s);

@@ -67,6 +67,12 @@ static void say_others(struct qn_supervisor *s, enum qn_boot_kind kind,
     }
 }
 
+void qn_supervisor_say_down(struct qn_supervisor *s, qn_node_t about,
+                            uint64_t inc)
+{
+    say_others(s, QN_BOOT_PEER_DOWN, about, inc, -1);
+}
+
 static void say_go(struct qn_supervisor *s, qn_node_t to)
 {
     say_life(s, to, QN_BOOT_GO, to, s->replica[to].incarnation, -1);
@@ -145,8 +151,8 @@ void qn_supervisor_ready(struct qn_supervisor *s, qn_node_t from)
 
 /* ---- the owner of the accept word ---------------------------------------- */
 
-static bool owns_word(const struct qn_supervisor *s, qn_node_t node,
-                      uint64_t inc)
+bool qn_supervisor_owns_word(const struct qn_supervisor *s, qn_node_t node,
+                             uint64_t inc)
 {
     uint64_t epoch;
     uint64_t hi;
@@ -160,7 +166,8 @@ static bool owns_word(const struct qn_supervisor *s, qn_node_t node,
 void qn_supervisor_kept_look(struct qn_supervisor *s)
 {
     struct qn_kept *k = &s->kept;
-    if (k->outbox_fd >= 0 && !owns_word(s, k->node, k->incarnation)) {
+    if (k->outbox_fd >= 0 &&
+        !qn_supervisor_owns_word(s, k->node, k->incarnation)) {
         close(k->outbox_fd);
         k->outbox_fd = -1;
     }
@@ -171,7 +178,7 @@ static void outbox_give_up(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
     qn_supervisor_kept_look(s);
-    if (owns_word(s, i, r->incarnation)) {
+    if (qn_supervisor_owns_word(s, i, r->incarnation)) {
         s->kept = (struct qn_kept){.node = i,
                                    .incarnation = r->incarnation,
                                    .outbox_fd = r->outbox_fd};
@@ -219,6 +226,8 @@ static void describe(char *text, size_t cap, const struct qn_supervised *r,
 {
     if (r->error != QN_OK) {
         snprintf(text, cap, "cannot start: %s", qn_strerror(r->error));
+    } else if (r->pidfd >= 0) { /* only its parent is told how */
+        snprintf(text, cap, "has ended");
     } else if (WIFSIGNALED(status)) {
         snprintf(text, cap, "was ended by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -258,7 +267,7 @@ static void bury(struct qn_supervisor *s, qn_node_t i)
     if (r->outbox_fd >= 0) { /* else nobody has heard of it */
         r->ended = r->incarnation;
         outbox_give_up(s, i);
-        say_others(s, QN_BOOT_PEER_DOWN, i, r->incarnation, -1);
+        qn_supervisor_say_down(s, i, r->incarnation);
     }
 }
 
@@ -283,6 +292,10 @@ void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
     if (!wanted && !r->killed) {
         report_end(s, i, status, pause);
     }
+    if (r->pidfd >= 0) {
+        close(r->pidfd);
+        r->pidfd = -1;
+    }
 }
 
 /* ---- the next life ------------------------------------------------------- */
@@ -291,6 +304,11 @@ static void try_again(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
     r->restart_at = QN_TIME_NEVER;
+    char why[QN_CONFIG_WHY_MAX];
+    /* Lost if both it and the supervisor had died. */
+    if (qn_listen_own(&s->listen, i, why, sizeof why) != QN_OK) {
+        qn_log(QN_LOG_WARN, "replica %u has no port of its own: %s", i, why);
+    }
     int err = qn_supervisor_bear(s, i);
     if (err != QN_OK) {
         qn_time_t pause = pause_of(s, r, false);

@@ -12,11 +12,13 @@
 #include "kvs/supervisor_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,10 +34,11 @@ struct qn_supervisor *qn_supervisor_create(void)
     if (s == NULL) {
         return NULL;
     }
-    s->commons_fd = s->signal_fd = -1;
+    s->commons_fd = s->signal_fd = s->lock = -1;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         s->bell_fd[i] = -1;
         s->replica[i] = (struct qn_supervised){.control = -1,
+                                               .pidfd = -1,
                                                .outbox_fd = -1,
                                                .state = QN_SUPERVISED_ENDED,
                                                .restart_at = QN_TIME_NEVER};
@@ -61,7 +64,7 @@ static uint32_t replicas_auto(const struct qn_places *p)
     return QN_MIN(QN_MAX(p->numa_nodes, 3u), QN_NODES_MAX);
 }
 
-static void seat_all(struct qn_supervisor *s)
+void qn_supervisor_seat(struct qn_supervisor *s)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         s->replica[i].place = qn_places_of(
@@ -93,7 +96,7 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     if (err != QN_OK) {
         return err;
     }
-    seat_all(s);
+    qn_supervisor_seat(s);
     qn_limits_read(&limits);
     return qn_limits_fit(&limits, &s->config,
                          opts->transport->lane_bytes(s->config.cells), s->why,
@@ -143,6 +146,7 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
                         .listen_shared =
                             s->served ? -1 : qn_listen_shared(&s->listen, self),
                         .listen_own = s->listen.own[self],
+                        .lock = s->listen.lock,
                         .commons_fd = s->commons_fd,
                         .place = s->replica[self].place,
                         .tcp_port = s->listen.port,
@@ -173,7 +177,9 @@ static void keep_own(struct qn_supervisor *s, qn_node_t self)
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         close_if(s->replica[i].control);
         close_if(s->replica[i].outbox_fd);
+        close_if(s->replica[i].pidfd);
     }
+    close_if(s->lock);
     close_if(s->kept.outbox_fd);
     close(s->signal_fd);
     qn_commons_destroy(s->commons);
@@ -238,6 +244,12 @@ int qn_supervisor_start(struct qn_supervisor *s)
 {
     int err = open_signals(s); /* from here on an end is an orderly one */
     if (err == QN_OK) {
+        err = qn_supervisor_adopt(s);
+    }
+    if (err == QN_OK && s->adopted > 0) {
+        return QN_OK; /* who is missing is started in the first turn */
+    }
+    if (err == QN_OK) {
         err = qn_listen_open(&s->listen, s->why, sizeof s->why);
     }
     if (err == QN_OK) {
@@ -259,22 +271,43 @@ int qn_supervisor_start(struct qn_supervisor *s)
     return err;
 }
 
+void qn_supervisor_kill(const struct qn_supervised *r, int signum)
+{
+    if (r->pidfd >= 0) {
+        (void)syscall(SYS_pidfd_send_signal, r->pidfd, signum, NULL, 0);
+    } else {
+        kill(r->pid, signum);
+    }
+}
+
+/* At once, and gone when this returns. */
+static void put_down(struct qn_supervised *r)
+{
+    struct pollfd end = {.fd = r->pidfd, .events = POLLIN};
+    int done;
+    qn_supervisor_kill(r, SIGKILL);
+    do {
+        done = r->pidfd >= 0 ? poll(&end, 1, -1) : waitpid(r->pid, NULL, 0);
+    } while (done < 0 && errno == EINTR);
+}
+
 void qn_supervisor_end(struct qn_supervisor *s)
 {
+    qn_supervisor_adoption_end(s);
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         struct qn_supervised *r = &s->replica[i];
         if (r->state != QN_SUPERVISED_ENDED) {
-            kill(r->pid, SIGKILL);
-            while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR) {
-            }
+            put_down(r);
         }
         close_if(r->control);
         close_if(r->outbox_fd);
+        close_if(r->pidfd);
         close_if(s->bell_fd[i]);
     }
     close_if(s->kept.outbox_fd);
     qn_listen_close(&s->listen);
     qn_commons_destroy(s->commons);
     close_if(s->commons_fd);
+    close_if(s->lock);
     close_if(s->signal_fd);
 }

@@ -58,9 +58,10 @@ static void fini(struct pair *p)
 }
 
 static int hear(void *ctx, const struct qn_boot_event *e,
-                struct qn_outbox *peer)
+                struct qn_outbox *peer, int fd)
 {
     struct pair *p = ctx;
+    (void)fd;
     p->said[p->heard] = *e;
     p->peer[p->heard++] = peer;
     return QN_OK;

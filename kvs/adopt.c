@@ -1,0 +1,257 @@
+/*
+ * The sockets of an adoption, and the options that go through them.
+ *
+ * Abstract names vanish with who holds them, whatever way he ends, so a socket
+ * that can be connected to is a living replica's; and the kernel tells whose.
+ * Anybody may take a name first: such a replica cannot be adopted, an adopter
+ * passes a stranger by.
+ *
+ * Options travel as the text of a configuration file, so that versions that
+ * know different ones can tell which.
+ */
+#include "kvs/adopt.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "kvs/listen.h"
+
+#define CONFIG_BYTES_MAX 16384u
+
+/* ---- sockets ------------------------------------------------------------- */
+
+static int error_of(int e)
+{
+    return e == EADDRINUSE                   ? QN_EADDRINUSE
+           : e == EMFILE || e == ENFILE      ? QN_EMFILE
+           : e == EAGAIN || e == EWOULDBLOCK ? QN_EAGAIN
+                                             : QN_EIO;
+}
+
+/* "quoind ROLE NAME". @return QN_OK, or as qn_listen_name. */
+static int address_of(const struct qn_config *c, const char *role,
+                      struct sockaddr_un *at, socklen_t *bytes)
+{
+    char name[QN_CONFIG_TEXT_MAX];
+    int err = qn_listen_name(c, name, sizeof name);
+    if (err != QN_OK) {
+        return err;
+    }
+    *at = (struct sockaddr_un){.sun_family = AF_UNIX};
+    /* A leading NUL makes the name abstract. */
+    int n = snprintf(at->sun_path + 1, sizeof at->sun_path - 1, "quoind %s %s",
+                     role, name);
+    *bytes =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    QN_ASSERT(*bytes <= sizeof *at);
+    return QN_OK;
+}
+
+static int bound(const struct qn_config *c, const char *role)
+{
+    struct sockaddr_un at;
+    socklen_t bytes;
+    int err = address_of(c, role, &at, &bytes);
+    if (err != QN_OK) {
+        return err;
+    }
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return error_of(errno);
+    }
+    if (bind(fd, (struct sockaddr *)&at, bytes) != 0) {
+        err = error_of(errno);
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+static void role_of(qn_node_t node, char *role, size_t cap)
+{
+    snprintf(role, cap, "r%u", node);
+}
+
+int qn_adopt_lock(const struct qn_config *c)
+{
+    return bound(c, "s");
+}
+
+int qn_adopt_listen(const struct qn_config *c, qn_node_t self)
+{
+    char role[16];
+    role_of(self, role, sizeof role);
+    int fd = bound(c, role);
+    if (fd >= 0 && listen(fd, 4) != 0) {
+        int err = error_of(errno);
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+/* Who is at the other end: it is of our user. */
+static bool is_ours(int fd, pid_t *pid)
+{
+    struct ucred who;
+    socklen_t bytes = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0 ||
+        who.uid != geteuid()) {
+        return false;
+    }
+    *pid = who.pid;
+    return true;
+}
+
+int qn_adopt_accept(int listener, pid_t *pid)
+{
+    for (;;) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) {
+            return QN_EAGAIN;
+        }
+        if (is_ours(fd, pid)) {
+            return fd;
+        }
+        close(fd);
+    }
+}
+
+int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid)
+{
+    char role[16];
+    struct sockaddr_un at;
+    socklen_t bytes;
+    role_of(node, role, sizeof role);
+    if (address_of(c, role, &at, &bytes) != QN_OK) {
+        return QN_ENOENT;
+    }
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return error_of(errno);
+    }
+    if (connect(fd, (struct sockaddr *)&at, bytes) != 0 || !is_ours(fd, pid)) {
+        close(fd);
+        return QN_ENOENT;
+    }
+    return fd;
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+int qn_adopt_config_write(const struct qn_config *c)
+{
+    char text[CONFIG_BYTES_MAX];
+    char room[QN_CONFIG_NUMBER_MAX];
+    struct qn_config_option o;
+    size_t n = 0;
+    for (uint32_t i = 0; qn_config_at(i, &o); i++) {
+        if (!o.fixed) {
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s %s\n", o.name,
+                                  qn_config_value(c, i, room));
+            QN_ASSERT(n < sizeof text);
+        }
+    }
+    int fd = memfd_create("quoin-config", MFD_CLOEXEC);
+    if (fd < 0) {
+        return QN_EMFILE;
+    }
+    if (write(fd, text, n) != (ssize_t)n) {
+        close(fd);
+        return QN_ENOMEM;
+    }
+    return fd;
+}
+
+/* One line "name value", NUL instead of its newline. */
+static int read_line(struct qn_config *c, char *line, char *why, size_t cap)
+{
+    char *value = strchr(line, ' ');
+    if (value == NULL) {
+        return QN_EINVAL;
+    }
+    *value++ = '\0';
+    return qn_config_start(c, line, value, why, cap);
+}
+
+int qn_adopt_config_read(struct qn_config *c, int fd, char *why, size_t cap)
+{
+    char text[CONFIG_BYTES_MAX];
+    char reason[QN_CONFIG_WHY_MAX] = "it is damaged";
+    struct qn_config got;
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    int err = n > 0 && text[n - 1] == '\n' ? QN_OK : QN_EINVAL;
+    qn_config_init(&got);
+    for (char *line = text; err == QN_OK && line < text + n;) {
+        char *end = memchr(line, '\n', (size_t)(text + n - line));
+        *end = '\0';
+        err = read_line(&got, line, reason, sizeof reason);
+        line = end + 1;
+    }
+    if (err != QN_OK) {
+        snprintf(why, cap,
+                 "the running group's configuration cannot be read (%.120s); "
+                 "start the quoind that it is of",
+                 reason);
+        return QN_ECORRUPT;
+    }
+    *c = got;
+    return QN_OK;
+}
+
+/* Options of the supervisor alone, or of each process for itself; the last is
+ * lowered to what the machine allows. */
+static bool is_free(const char *name)
+{
+    static const char *const names[] = {"log-level", "restart", "events-dir",
+                                        "maxclients"};
+    for (size_t i = 0; i < QN_ARRAY_COUNT(names); i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With a Unix socket there is no TCP. */
+static bool means_nothing(const struct qn_config *group, const char *name)
+{
+    return group->unixsocket[0] != '\0' &&
+           (strcmp(name, "port") == 0 || strcmp(name, "bind") == 0);
+}
+
+int qn_adopt_config_merge(struct qn_config *group, const struct qn_config *own,
+                          char *why, size_t cap)
+{
+    char theirs[QN_CONFIG_NUMBER_MAX];
+    char ours[QN_CONFIG_NUMBER_MAX];
+    struct qn_config_option o;
+    for (uint32_t i = 0; qn_config_at(i, &o); i++) {
+        const char *a = qn_config_value(group, i, theirs);
+        const char *b = qn_config_value(own, i, ours);
+        if (o.fixed || o.runtime || is_free(o.name) ||
+            means_nothing(group, o.name) || strcmp(a, b) == 0 ||
+            strcmp(b, "auto") == 0) {
+            continue;
+        }
+        snprintf(
+            why, cap,
+            "--%s %.48s contradicts the replicas that run there with %.48s;"
+            " give --%s %.48s, or end them",
+            o.name, b, a, o.name, a);
+        return QN_EINVAL;
+    }
+    group->log_level = own->log_level;
+    group->restart = own->restart;
+    memcpy(group->events_dir, own->events_dir, sizeof group->events_dir);
+    return QN_OK;
+}

@@ -1,0 +1,81 @@
+#ifndef QN_KVS_ADOPT_H
+#define QN_KVS_ADOPT_H
+
+/**
+ * How a running group gets a new supervisor.
+ *
+ * Replicas go on when their supervisor has died. Each holds an abstract Unix
+ * SEQPACKET socket, named after the server's address and its own id, listening
+ * from its first moment, and accepts from it only once it has seen the end of
+ * its supervisor. A new `quoind` on the address takes the supervisor's lock (an
+ * abstract socket too, held by nobody else and inherited by nobody), connects
+ * to all, and the connection is the control socket from then on (kvs/boot.h):
+ *
+ *     orphan                        adopter
+ *                              <-  ADOPT + version
+ *     ADOPT + version, commons ->      another version: this alone, and the
+ *                                      orphan stays one
+ *     CONFIG + memfd of text   ->
+ *     LOCK + descriptor        ->      of the address
+ *     LISTEN + socket          ->      each it accepts from
+ *     BELL + eventfd           ->      each node's
+ *     PEER + outbox            ->      each life it has mapped
+ *     PEER_DOWN                ->      each node's last life, if dead
+ *     HELLO + outbox, [READY]  ->      its own
+ *     GO                       ->      that is all
+ *                              <-  GO  adopted
+ *
+ * Until GO has come the orphan is none of the adopter's: should that one end,
+ * or refuse, it waits for another. What arrives at an orphan that stands still
+ * is done when it goes on, in order.
+ *
+ * A server without a lock (`--port 0`) cannot be adopted: its address is not
+ * known before.
+ *
+ * Threads: any, each with its own descriptors.
+ */
+
+#include <sys/types.h>
+
+#include "core/node.h"
+#include "kvs/config.h"
+
+/** Of the messages, their order, and struct qn_boot_event. */
+#define QN_ADOPT_VERSION 1u
+
+/** Be the supervisor of this address. @return a descriptor to hold; or
+ *  QN_EADDRINUSE: somebody is; QN_ENOENT: the address has no name; QN_EMFILE,
+ *  QN_EIO. */
+int qn_adopt_lock(const struct qn_config *c);
+
+/** In a replica: a listening socket, non-blocking. As qn_adopt_lock. */
+int qn_adopt_listen(const struct qn_config *c, qn_node_t self);
+
+/** In a replica: the next adopter; one of another user is turned away.
+ *  *pid filled. @return a descriptor; or QN_EAGAIN: none. */
+int qn_adopt_accept(int listener, pid_t *pid);
+
+/** In an adopter. *pid filled: the replica's process. @return a descriptor; or
+ *  QN_ENOENT: no replica of this user lives there. Never blocks. */
+int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid);
+
+/** The options as text in a memfd, to be given away. @return a descriptor;
+ *  QN_EMFILE; QN_ENOMEM. */
+int qn_adopt_config_write(const struct qn_config *c);
+
+/** Read them back. `fd` borrowed. @return QN_OK; QN_ECORRUPT, `why` filled. */
+int qn_adopt_config_read(struct qn_config *c, int fd, char *why, size_t cap);
+
+/**
+ * Merge what an adopter was told on its command line into what the group runs
+ * with: log-level, restart and events-dir are the adopter's, the rest is the
+ * group's; what is automatic agrees with everything, run-time options are not
+ * compared.
+ *
+ * @param group  In, out.
+ * @return QN_OK; QN_EINVAL: an option contradicts, `why` names it.
+ */
+int qn_adopt_config_merge(struct qn_config *group, const struct qn_config *own,
+                          char *why, size_t cap);
+
+#endif

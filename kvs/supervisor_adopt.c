@@ -1,0 +1,480 @@
+/*
+ * How a supervisor takes over a running group (kvs/adopt.h).
+ *
+ * Order: the supervisor's lock first, so that of two adopters one goes on and a
+ * living supervisor is never replaced; then a connection to each replica that
+ * there can be; then listening until each has said all it has, or has ended, or
+ * GRACE_MS have passed since the first was done. Nothing of the group is
+ * touched until then: who is refused, or ends, leaves orphans as they were.
+ *
+ *     connected --GO--> adopted            state by READY
+ *         |  \--pidfd-> nobody             started again
+ *         \---GRACE---> late               counts as serving; others have said
+ *                                          which life it is; heard when it goes
+ *                                          on
+ *
+ * What a replica knows of others fills the gaps: the last life of who has died
+ * meanwhile, and the outbox of a dead owner of the accept word. The dead are
+ * made known to all, since an idle replica looks for nobody. A life that the
+ * dead supervisor had not introduced to all ends with it (replica_main.c).
+ *
+ * Adopted replicas are no children: their ends are seen by pidfd.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "core/base/log.h"
+#include "kvs/adopt.h"
+#include "kvs/limits.h"
+#include "kvs/supervisor_internal.h"
+
+enum { GRACE_MS = 500 };
+
+struct qn_adoption {
+    bool connected[QN_NODES_MAX]; /* its process has not ended */
+    bool waited[QN_NODES_MAX];    /* it has not said all */
+    bool ready[QN_NODES_MAX];
+    uint64_t inc[QN_NODES_MAX]; /* newest life that anybody knows; 0 */
+    int outbox[QN_NODES_MAX];   /* of that life; -1 */
+    struct qn_kept word;        /* the life that owns the accept word */
+    struct qn_config config;    /* the group's */
+    bool configured;
+    bool begun;    /* adopted; who is waited for is late */
+    qn_time_t end; /* of the grace; QN_TIME_NEVER: nobody is done */
+    int err;       /* refused */
+};
+
+static void close_if(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void take(int *at, int fd)
+{
+    if (*at < 0) {
+        *at = fd;
+    } else {
+        close_if(fd);
+    }
+}
+
+static int refuse(struct qn_supervisor *s, int err)
+{
+    s->adoption->err = err;
+    return err;
+}
+
+/* ---- what orphans say ---------------------------------------------------- */
+
+/* `fd` is taken; -1: none. */
+static void note_life(struct qn_supervisor *s, qn_node_t node, uint64_t inc,
+                      int fd)
+{
+    struct qn_adoption *a = s->adoption;
+    if (a->begun || inc < a->inc[node]) {
+        close_if(fd);
+        return;
+    }
+    if (inc > a->inc[node]) {
+        a->inc[node] = inc;
+        close_if(a->outbox[node]);
+        a->outbox[node] = -1;
+    }
+    take(&a->outbox[node], fd);
+}
+
+static void note_word(struct qn_supervisor *s, const struct qn_boot_event *e,
+                      int fd)
+{
+    struct qn_kept *w = &s->adoption->word;
+    if (fd >= 0 && w->outbox_fd < 0 && s->commons != NULL &&
+        qn_supervisor_owns_word(s, e->node, e->incarnation)) {
+        *w = (struct qn_kept){.node = e->node,
+                              .incarnation = e->incarnation,
+                              .outbox_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+    }
+}
+
+/* `fd` is taken. */
+static void on_adopt(struct qn_supervisor *s, qn_node_t from,
+                     const struct qn_boot_event *e, int fd)
+{
+    if (e->value != QN_ADOPT_VERSION) {
+        snprintf(s->why, sizeof s->why,
+                 "replica %u there is of another version (it speaks %llu, this "
+                 "quoind %u); start the quoind that it is of",
+                 from, (unsigned long long)e->value, QN_ADOPT_VERSION);
+        refuse(s, QN_EINVAL);
+    }
+    take(&s->commons_fd, fd);
+}
+
+static void on_config(struct qn_supervisor *s, int fd)
+{
+    struct qn_adoption *a = s->adoption;
+    if (a->configured || a->begun) {
+        return;
+    }
+    int err = fd < 0 || s->commons_fd < 0
+                  ? QN_ECORRUPT
+                  : qn_adopt_config_read(&a->config, fd, s->why, sizeof s->why);
+    if (err == QN_OK) {
+        err = qn_adopt_config_merge(&a->config, s->opts->config, s->why,
+                                    sizeof s->why);
+    }
+    if (err == QN_OK) {
+        err = qn_commons_map(&s->commons, s->commons_fd, a->config.replicas);
+    }
+    if (err != QN_OK) {
+        if (s->why[0] == '\0') {
+            snprintf(s->why, sizeof s->why,
+                     "cannot adopt the replicas that run there: %s",
+                     qn_strerror(err));
+        }
+        refuse(s, err);
+        return;
+    }
+    a->configured = true;
+}
+
+static void done(struct qn_supervisor *s, qn_node_t from)
+{
+    struct qn_adoption *a = s->adoption;
+    struct qn_supervised *r = &s->replica[from];
+    a->waited[from] = false;
+    if (!a->begun) {
+        if (a->end == QN_TIME_NEVER) {
+            a->end = qn_clock_now() + GRACE_MS * QN_MS;
+        }
+        return;
+    }
+    if (!a->ready[from]) {
+        r->state = QN_SUPERVISED_STARTING;
+    }
+    qn_supervisor_say(s, from, QN_BOOT_GO);
+    qn_log(QN_LOG_INFO, "replica %u (process %d) is adopted now", from,
+           (int)r->pid);
+}
+
+/* Messages with a descriptor that is kept. `fd` is taken. */
+static void on_given(struct qn_supervisor *s, qn_node_t from,
+                     const struct qn_boot_event *e, int fd)
+{
+    switch (e->kind) {
+    case QN_BOOT_ADOPT:
+        on_adopt(s, from, e, fd);
+        break;
+    case QN_BOOT_LOCK:
+        take(&s->listen.lock, fd);
+        break;
+    case QN_BOOT_LISTEN:
+        qn_listen_adopt(&s->listen, from, fd);
+        break;
+    case QN_BOOT_BELL:
+        take(&s->bell_fd[e->node], fd);
+        break;
+    default: /* PEER, HELLO */
+        note_word(s, e, fd);
+        note_life(s, e->node, e->incarnation, fd);
+    }
+}
+
+bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
+                                   const struct qn_boot_event *e, int fd)
+{
+    struct qn_adoption *a = s->adoption;
+    if (a == NULL || !a->waited[from] || s->replica[from].pidfd < 0) {
+        return false;
+    }
+    switch (e->node < QN_NODES_MAX ? e->kind : 0) {
+    case QN_BOOT_ADOPT:
+    case QN_BOOT_LOCK:
+    case QN_BOOT_LISTEN:
+    case QN_BOOT_BELL:
+    case QN_BOOT_PEER:
+    case QN_BOOT_HELLO:
+        if (fd >= 0) {
+            on_given(s, from, e, fd);
+        }
+        return true;
+    case QN_BOOT_CONFIG:
+        on_config(s, fd);
+        break;
+    case QN_BOOT_PEER_DOWN:
+        note_life(s, e->node, e->incarnation, -1);
+        break;
+    case QN_BOOT_READY:
+        a->ready[from] = true;
+        break;
+    case QN_BOOT_GO:
+        done(s, from);
+        break;
+    default:
+        return false;
+    }
+    close_if(fd);
+    return true;
+}
+
+/* ---- connecting ---------------------------------------------------------- */
+
+static void connect_to(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_supervised *r = &s->replica[i];
+    const struct qn_boot_event hello = {.kind = QN_BOOT_ADOPT,
+                                        .value = QN_ADOPT_VERSION};
+    int fd = qn_adopt_connect(s->opts->config, i, &r->pid);
+    if (fd < 0) {
+        return;
+    }
+    r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
+    if (r->pidfd < 0 || qn_boot_send(fd, &hello, -1) != QN_OK) {
+        close_if(r->pidfd); /* it has just ended */
+        r->pidfd = -1;
+        close(fd);
+        return;
+    }
+    r->control = fd;
+    s->adoption->connected[i] = s->adoption->waited[i] = true;
+}
+
+static uint32_t count(const bool *of)
+{
+    uint32_t n = 0;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        n += of[i];
+    }
+    return n;
+}
+
+static void hang_up(struct qn_supervised *r)
+{
+    close_if(r->control);
+    r->control = -1;
+}
+
+/* All that `i` has said. */
+static void hear(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_supervised *r = &s->replica[i];
+    struct qn_boot_event e;
+    int fd;
+    int err = r->control < 0 ? QN_EAGAIN : QN_OK;
+    while (err == QN_OK && s->adoption->err == QN_OK &&
+           s->adoption->waited[i]) {
+        err = qn_boot_recv(r->control, &e, &fd, false);
+        if (err == QN_OK && !qn_supervisor_adopted_message(s, i, &e, fd)) {
+            close_if(fd);
+        }
+    }
+    if (err == QN_EPEERDEAD) {
+        hang_up(r);
+    }
+}
+
+static void ended(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_supervised *r = &s->replica[i];
+    hear(s, i); /* what it knew */
+    hang_up(r);
+    close(r->pidfd);
+    r->pidfd = -1;
+    s->adoption->connected[i] = s->adoption->waited[i] = false;
+}
+
+static int left_ms(const struct qn_adoption *a)
+{
+    if (a->end == QN_TIME_NEVER) {
+        return -1;
+    }
+    qn_time_t now = qn_clock_now();
+    return (int)((a->end - QN_MIN(now, a->end) + QN_MS - 1) / QN_MS);
+}
+
+/* @return QN_OK; QN_EABORTED: told to end. */
+static int listen_once(struct qn_supervisor *s)
+{
+    struct pollfd p[1 + 2 * QN_NODES_MAX];
+    struct pollfd *said = p + 1;
+    struct pollfd *end = said + QN_NODES_MAX;
+    p[0] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        bool waited = s->adoption->waited[i];
+        said[i] = (struct pollfd){.fd = waited ? s->replica[i].control : -1,
+                                  .events = POLLIN};
+        end[i] = (struct pollfd){.fd = s->replica[i].pidfd, .events = POLLIN};
+    }
+    int ready = poll(p, QN_ARRAY_COUNT(p), left_ms(s->adoption));
+    QN_ASSERT(ready >= 0 || errno == EINTR);
+    for (qn_node_t i = 0; ready > 0 && i < QN_NODES_MAX; i++) {
+        if (said[i].revents != 0) {
+            hear(s, i);
+        }
+        if (end[i].revents != 0) {
+            ended(s, i);
+        }
+    }
+    if (ready > 0 && p[0].revents != 0) {
+        snprintf(s->why, sizeof s->why,
+                 "told to end before the replicas were adopted; they go on");
+        return QN_EABORTED;
+    }
+    return s->adoption->err;
+}
+
+static int listen_to_all(struct qn_supervisor *s)
+{
+    const struct qn_adoption *a = s->adoption;
+    int err = QN_OK;
+    while (err == QN_OK && count(a->waited) > 0 && left_ms(a) != 0) {
+        err = listen_once(s);
+    }
+    return err;
+}
+
+/* ---- the group is ours --------------------------------------------------- */
+
+static void adopt_one(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_adoption *a = s->adoption;
+    struct qn_supervised *r = &s->replica[i];
+    r->incarnation = a->inc[i];
+    r->outbox_fd = a->outbox[i];
+    a->outbox[i] = -1;
+    r->state = a->waited[i] || a->ready[i] ? QN_SUPERVISED_SERVING
+                                           : QN_SUPERVISED_STARTING;
+    r->hears = true;
+    r->born = qn_clock_now();
+    s->adopted++;
+    if (!a->waited[i]) {
+        qn_supervisor_say(s, i, QN_BOOT_GO);
+    } else {
+        qn_log(QN_LOG_WARN,
+               "replica %u (process %d) stands still; it is adopted when it "
+               "goes on",
+               i, (int)r->pid);
+    }
+}
+
+static void replace_one(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_supervised *r = &s->replica[i];
+    r->incarnation = r->ended = s->adoption->inc[i];
+    r->restart_at = s->config.restart ? 0 : QN_TIME_NEVER;
+    qn_supervisor_say_down(s, i, r->ended);
+}
+
+/* The life that owns the accept word, if it is dead. */
+static void keep_word(struct qn_supervisor *s)
+{
+    struct qn_kept *w = &s->adoption->word;
+    const struct qn_supervised *r = &s->replica[w->node];
+    if (w->outbox_fd >= 0 &&
+        (r->state == QN_SUPERVISED_ENDED || r->incarnation != w->incarnation)) {
+        s->kept = *w;
+        w->outbox_fd = -1;
+    }
+}
+
+static void begin(struct qn_supervisor *s)
+{
+    struct qn_adoption *a = s->adoption;
+    a->begun = true;
+    s->config = a->config;
+    s->listen.port = s->config.unixsocket[0] == '\0' ? s->config.port : 0;
+    qn_limits_raise_files(&s->config);
+    qn_supervisor_seat(s);
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        s->lives = QN_MAX(s->lives, a->inc[i]);
+        if (a->connected[i]) {
+            adopt_one(s, i);
+        }
+    }
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        if (!a->connected[i]) {
+            replace_one(s, i);
+        }
+    }
+    keep_word(s);
+}
+
+void qn_supervisor_adoption_end(struct qn_supervisor *s)
+{
+    struct qn_adoption *a = s->adoption;
+    for (qn_node_t i = 0; a != NULL && i < QN_NODES_MAX; i++) {
+        close_if(a->outbox[i]);
+    }
+    if (a != NULL) {
+        close_if(a->word.outbox_fd);
+    }
+    free(a);
+    s->adoption = NULL;
+}
+
+static int lock(struct qn_supervisor *s)
+{
+    const struct qn_config *c = s->opts->config;
+    int fd = qn_adopt_lock(c);
+    if (fd >= 0) {
+        s->lock = fd;
+        return QN_OK;
+    }
+    if (fd == QN_EADDRINUSE && c->unixsocket[0] != '\0') {
+        snprintf(s->why, sizeof s->why,
+                 "a quoind serves %s already; stop it, or choose another "
+                 "address",
+                 c->unixsocket);
+    } else if (fd == QN_EADDRINUSE) {
+        snprintf(s->why, sizeof s->why,
+                 "a quoind serves %s %u already; stop it, or choose another "
+                 "address",
+                 c->bind, c->port);
+    }
+    return fd;
+}
+
+static struct qn_adoption *adoption_create(void)
+{
+    struct qn_adoption *a = calloc(1, sizeof *a);
+    if (a != NULL) {
+        a->end = QN_TIME_NEVER;
+        a->word.outbox_fd = -1;
+        for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+            a->outbox[i] = -1;
+        }
+    }
+    return a;
+}
+
+int qn_supervisor_adopt(struct qn_supervisor *s)
+{
+    int err = lock(s);
+    if (err != QN_OK) {
+        return err == QN_ENOENT ? QN_OK
+                                : err; /* listening says what is wrong */
+    }
+    s->adoption = adoption_create();
+    if (s->adoption == NULL) {
+        return QN_ENOMEM;
+    }
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        connect_to(s, i);
+    }
+    err = listen_to_all(s);
+    if (err == QN_OK && count(s->adoption->connected) > 0) {
+        begin(s);
+    }
+    if (err != QN_OK || count(s->adoption->waited) == 0) {
+        qn_supervisor_adoption_end(s);
+    }
+    return err;
+}

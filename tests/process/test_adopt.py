@@ -1,0 +1,393 @@
+"""The supervisor is killed, with and without replicas, in every order that
+leaves one alive; a new quoind on the address adopts who lives and starts the
+others. Nothing acknowledged is lost, and all agree.
+
+Usage: test_adopt.py QUOIND QUOIN [NAME...]
+"""
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+
+from checks import Background, agree, check, main, wait_until
+from quoind import Client, Quoind, end_with_parent
+from view import look
+
+PATH = sys.argv[1]
+ADOPT, VERSION = 13, 1  # kvs/boot.h, kvs/adopt.h
+EVENT = struct.Struct("=IIQqQ")
+
+
+# ---- processes ----
+
+def pids_of(q):
+    """{replica: pid} of those that live, whoever their parent is."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/comm" % pid) as f:
+                name = f.read().strip()
+            with open("/proc/%s/stat" % pid) as f:
+                state = f.read().rpartition(")")[2].split()[0]
+            with open("/proc/%s/cmdline" % pid) as f:
+                words = f.read().split("\0")
+        except OSError:
+            continue  # it has just ended
+        if name.startswith("quoind-") and state not in "ZX" and \
+                str(q.port) in words:
+            found[int(name[7:])] = int(pid)
+    return found
+
+
+def kill_replicas(q, *replicas):
+    pids = pids_of(q)
+    for i in replicas:
+        os.kill(pids[i], signal.SIGKILL)
+    for i in replicas:
+        wait_until("replica %d is gone" % i,
+                   lambda: not os.path.exists("/proc/%d" % pids[i]) or
+                   pids_of(q).get(i) != pids[i])
+
+
+def kill_supervisor(q):
+    q.proc.kill()
+    q.proc.wait()
+
+
+def launch(q, *args):
+    """A new quoind; its line of readiness goes to q.ready."""
+    q.ready = tempfile.TemporaryFile()
+    return subprocess.Popen(q.cmd + list(args), stdout=q.ready,
+                            stderr=q.errors, preexec_fn=end_with_parent)
+
+
+def adopt(q, count):
+    """Start it again: it says that it adopted so many."""
+    q.proc = launch(q)
+    wait_until("it is ready", lambda: q.proc.poll() is not None or
+               b"\n" in os.pread(q.ready.fileno(), 1 << 16, 0))
+    line = os.pread(q.ready.fileno(), 1 << 16, 0)
+    assert b"adopted %d replica" % count in line, line
+
+
+def refused(q, *args):
+    """It ends with status 2 and one line. @return the line."""
+    p = subprocess.run(q.cmd + list(args), stdout=subprocess.DEVNULL,
+                       stderr=subprocess.PIPE, preexec_fn=end_with_parent)
+    lines = p.stderr.decode().splitlines()
+    check("status of %r" % lines, p.returncode, 2)
+    check("one line of %r" % lines, len(lines), 1)
+    return lines[0]
+
+
+# ---- what is never lost ----
+
+class Counter:
+    """Increments at one replica; what was acknowledged stays."""
+
+    def __init__(self, q):
+        self.q, self.done = q, 0
+
+    def add(self, replica, count=100):
+        c = self.q.client(replica)
+        for _ in range(count):
+            got = c.call("INCR", "counter")
+            check("counter", got, self.done + 1)
+            self.done = got
+        c.close()
+
+    def check_everywhere(self):
+        for i in range(self.q.replicas):
+            c = self.q.client(i)
+            check("at %d" % i, c.call("GET", "counter"), b"%d" % self.done)
+            check("keys at %d" % i, c.pipeline(
+                *[("GET", "key%d" % k) for k in range(500)]),
+                [b"%d" % k for k in range(500)])
+            c.close()
+
+
+def fill(q):
+    c = q.client(0)
+    check("fill", set(c.pipeline(*[("SET", "key%d" % i, i)
+                                   for i in range(500)])), {b"OK"})
+    c.close()
+    n = Counter(q)
+    n.add(0)
+    return n
+
+
+def complete(q):
+    """All replicas are there and online."""
+    def there():
+        v = look(q, range(q.replicas))
+        pids = pids_of(q)
+        return v is not None and len(pids) == q.replicas and v.current(pids)
+    wait_until("all are online", there)
+
+
+def end_well(q, n):
+    complete(q)
+    for i in range(q.replicas):
+        n.add(i, 20)
+    n.check_everywhere()
+    agree(q)
+
+
+def alone(q, replica):
+    c = q.client(replica)
+    wait_until("it knows", lambda: b"supervisor:down" in
+               c.call("INFO", "quoin"))
+    c.close()
+
+
+# ---- orders of deaths ----
+
+def test_supervisor():
+    with Quoind(PATH) as q:
+        n = fill(q)
+        before = pids_of(q)
+        held = q.client(1)
+        kill_supervisor(q)
+        n.add(2)
+        adopt(q, 3)
+        check("the same processes", pids_of(q), before)
+        check("the same connections", held.call("PING"), b"PONG")
+        wait_until("it has one", lambda: b"supervisor:up" in
+                   held.call("INFO", "quoin"))
+        held.close()
+        kill_replicas(q, 0)  # and its duties
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def test_supervisor_then_a_replica():
+    for victim in range(3):
+        with Quoind(PATH) as q:
+            n = fill(q)
+            kill_supervisor(q)
+            kill_replicas(q, victim)
+            n.add((victim + 1) % 3)
+            adopt(q, 2)
+            end_well(q, n)
+        check("drained", q.status, 0)
+
+
+def test_a_replica_then_supervisor():
+    """Before, while, or just after it is started again."""
+    for victim in range(3):
+        with Quoind(PATH) as q:
+            n = fill(q)
+            os.kill(pids_of(q)[victim], signal.SIGKILL)
+            kill_supervisor(q)
+            n.add((victim + 1) % 3)
+            q.proc = launch(q)
+            end_well(q, n)
+        check("drained", q.status, 0)
+
+
+def test_idle_group_whose_leader_died():
+    """Nobody looks: the adopter tells, and keeps what the new life needs."""
+    with Quoind(PATH) as q:
+        n = fill(q)
+        leader = look(q, [0]).leader
+        kill_supervisor(q)
+        kill_replicas(q, leader)
+        adopt(q, 2)
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def test_supervisor_twice():
+    with Quoind(PATH) as q:
+        n = fill(q)
+        for _ in range(2):
+            kill_supervisor(q)
+            n.add(1)
+            adopt(q, 3)
+        kill_replicas(q, 1)
+        complete(q)
+        kill_supervisor(q)
+        adopt(q, 3)  # one of them the child of the one before
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def test_adopter_killed():
+    """At any moment of adopting."""
+    with Quoind(PATH) as q:
+        n = fill(q)
+        kill_supervisor(q)
+        kill_replicas(q, 2)
+        for tries in range(8):
+            p = launch(q)
+            for _ in range(tries * 400):
+                os.getpid()  # a little later each time
+            p.kill()
+            p.wait()
+            n.add(tries % 2, 5)
+        q.proc = launch(q)
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def test_all_but_one():
+    for survivor in range(3):
+        with Quoind(PATH) as q:
+            n = fill(q)
+            kill_supervisor(q)
+            kill_replicas(q, *(set(range(3)) - {survivor}))
+            adopt(q, 1)
+            end_well(q, n)
+        check("drained", q.status, 0)
+
+
+def test_under_load():
+    with Quoind(PATH) as q:
+        n = fill(q)
+        with Background(n.add, 0, 3000):
+            for _ in range(3):
+                kill_supervisor(q)
+                adopt(q, 3)
+        end_well(q, n)
+
+
+def test_process_acceptor():
+    with Quoind(PATH, args=["--acceptor", "process"]) as q:
+        n = fill(q)
+        kill_supervisor(q)
+        victim = ({0, 1, 2} - {look(q, [0]).leader}).pop()
+        kill_replicas(q, victim)
+        n.add((victim + 1) % 3)
+        adopt(q, 2)
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def test_one_that_stands_still():
+    with Quoind(PATH) as q:
+        n = fill(q)
+        kill_supervisor(q)
+        alone(q, 0)
+        pid = pids_of(q)[2]
+        os.kill(pid, signal.SIGSTOP)
+        adopt(q, 3)
+        n.add(0)
+        os.kill(pid, signal.SIGCONT)
+        alive = q.client(2)
+        wait_until("it has heard", lambda: b"supervisor:up" in
+                   alive.call("INFO", "quoin"))
+        alive.close()
+        check("the same process", pids_of(q)[2], pid)
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def test_unix_socket():
+    class Unix(Client):
+        def __init__(self, path):
+            self.sock = socket.socket(socket.AF_UNIX)
+            self.sock.settimeout(60)
+            self.sock.connect(path)
+            self.buf = b""
+
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "s")
+        with Quoind(PATH) as q:  # for its ways of ending
+            kill_supervisor(q)
+            adopt(q, 3)
+        q.cmd = [PATH, "--unixsocket", path, "--replicas", "3"]
+        q.errors = tempfile.TemporaryFile()
+        q.port = path
+        q.proc = launch(q)
+        try:
+            wait_until("ready", lambda: b"\n" in
+                       os.pread(q.ready.fileno(), 1 << 16, 0))
+            check("set", Unix(path).call("SET", "a", "1"), b"OK")
+            kill_supervisor(q)
+            kill_replicas(q, 1)
+            adopt(q, 2)
+            wait_until("replica 1 serves", lambda: Unix(
+                path + ".1").call("GET", "a") == b"1")
+        finally:
+            q.proc.terminate()
+            check("status", q.proc.wait(), 0)
+        check("left behind", os.listdir(d), [])
+
+
+# ---- refusals ----
+
+def test_not_while_the_supervisor_lives():
+    with Quoind(PATH) as q:
+        n = fill(q)
+        assert "serves 127.0.0.1 %d already" % q.port in refused(q)
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def test_contradicting_options():
+    with Quoind(PATH) as q:
+        n = fill(q)
+        kill_supervisor(q)
+        for args in (("--replicas", "5"), ("--acceptor", "process"),
+                     ("--databases", "3")):
+            line = refused(q, *args)
+            assert "%s %s contradicts" % args in line, line
+        adopt(q, 3)
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def test_another_version():
+    with Quoind(PATH) as q:
+        n = fill(q)
+        kill_supervisor(q)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(60)
+            s.connect("\0quoind r0 127.0.0.1 %d" % q.port)
+            s.send(EVENT.pack(ADOPT, 0, 0, 0, VERSION + 1))
+            said = EVENT.unpack(s.recv(EVENT.size))
+            check("kind and version", (said[0], said[4]), (ADOPT, VERSION))
+            n.add(0)
+        adopt(q, 3)
+        end_well(q, n)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind("\0quoind r0 127.0.0.1 %d" % q.port)  # a later quoind's replica
+        s.listen()
+        p = subprocess.Popen(q.cmd, stderr=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL)
+        at = s.accept()[0]
+        check("it says its own", EVENT.unpack(at.recv(EVENT.size))[4], VERSION)
+        with tempfile.TemporaryFile() as f:
+            socket.send_fds(at, [EVENT.pack(ADOPT, 0, 1, 0, VERSION + 1)],
+                            [f.fileno()])
+        line = p.communicate()[1]
+        assert b"another version" in line, line
+        check("status", p.returncode, 2)
+
+
+def test_two_adopters():
+    with Quoind(PATH) as q:
+        n = fill(q)
+        kill_supervisor(q)
+        errors = [tempfile.TemporaryFile() for _ in range(2)]
+        ready = [tempfile.TemporaryFile() for _ in range(2)]
+        both = [subprocess.Popen(q.cmd, stdout=r, stderr=e,
+                                 preexec_fn=end_with_parent)
+                for r, e in zip(ready, errors)]
+        wait_until("one gives up", lambda: any(
+            p.poll() is not None for p in both))
+        loser = 0 if both[0].poll() is not None else 1
+        check("status", both[loser].returncode, 2)
+        assert b"already" in os.pread(errors[loser].fileno(), 1 << 16, 0)
+        q.proc = both[1 - loser]
+        wait_until("the other is ready", lambda: b"adopted 3 replicas" in
+                   os.pread(ready[1 - loser].fileno(), 1 << 16, 0))
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[3:], dict(globals()))
