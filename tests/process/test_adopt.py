@@ -221,9 +221,9 @@ def test_adopter_killed():
         n = fill(q)
         kill_supervisor(q)
         kill_replicas(q, 2)
-        for tries in range(8):
+        for tries in range(40):
             p = launch(q)
-            for _ in range(tries * 400):
+            for _ in range(tries * 4000):
                 os.getpid()  # a little later each time
             p.kill()
             p.wait()

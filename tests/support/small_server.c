@@ -65,8 +65,9 @@ static void news(const struct qn_boot_event *e)
 }
 
 static int heard(void *ctx, const struct qn_boot_event *e,
-                 struct qn_outbox *peer)
+                 struct qn_outbox *peer, int fd)
 {
+    (void)fd;
     (void)ctx;
     qn_outbox_destroy(peer);
     news(e);
