@@ -281,7 +281,8 @@ def test_pipelines_around_questions_keep_their_order():
 
 
 def test_a_silent_replica_is_named():
-    with Quoind(PATH) as q:
+    """A new life would be back before anybody looks."""
+    with Quoind(PATH, args=["--restart", "no"]) as q:
         cs = [q.client(i) for i in range(3)]
         os.kill(q.pids()[2], signal.SIGSTOP)
         check("stopped", info(cs[0], "quoin")["replicas_missing"], "2")
