@@ -251,3 +251,14 @@ Test(optimum, large_groups_and_bad_roots_are_refused)
     cr_expect_eq(qn_optimum_build(&s, m, 3, NULL), QN_EINVAL);
     qn_machine_destroy(m);
 }
+
+/* Cores 0 and 1 are both free at 2: the lower one sends. */
+Test(adaptive, the_lower_of_two_free_cores_sends)
+{
+    struct qn_machine *m = uniform(4, 1, 1, 4);
+    struct qn_shape s;
+    double clock[QN_CORES_MAX];
+    cr_assert_eq(qn_adaptive_base(&s, m, 0, QN_LEVEL_NODE, clock), QN_OK);
+    cr_assert_eq(s.parent[3], 0);
+    qn_machine_destroy(m);
+}
