@@ -108,6 +108,24 @@ void qn_svg_rect(FILE *to, const char *classes, double x, double y,
 
 void qn_svg_dot(FILE *to, const char *classes, double x, double y);
 
+/** More rules for the style sheet; `dark` may be "". Before what uses them. */
+void qn_svg_style(FILE *to, const char *light, const char *dark);
+
+/* ---- heat ---- */
+
+#define QN_HEAT_STEPS 9u
+
+/**
+ * Rules for areas by a quantity, for a picture that has begun: `h0` to `h8`
+ * fill, `o0` to `o8` are text upon them. More is farther from the paper, in
+ * print and on dark screens; steps differ in lightness, so they survive a
+ * photocopy.
+ */
+void qn_svg_heat(FILE *to);
+
+/** The step of a part 0..1 of the whole; what lies outside is on the edge. */
+uint32_t qn_heat_step(double part);
+
 /**
  * A line through any number of points with rising x. Of the points that fall
  * into half a pixel it keeps the first, least, largest and last, which draws

@@ -52,7 +52,7 @@ static const struct {
     {"c5", "#5b6b7a", "#a9bccd"},
 };
 
-static const char dark[] =
+static const char dark_style[] =
     "text{fill:#e6e6e6}.note,.tick{fill:#a8a8a8}.halo{stroke:#16181d}\n"
     ".back{fill:#16181d}.fill{fill:#6cb0ff;fill-opacity:.16}\n"
     ".alarm{fill:#ff6b73;fill-opacity:.28}\n"
@@ -119,7 +119,8 @@ void qn_svg_begin(FILE *to, double width, double height, const char *title,
     write_escaped(to, description);
     fprintf(to, "</desc>\n<style>\n%s", style);
     write_colours(to, false);
-    fprintf(to, "@media screen and (prefers-color-scheme:dark){\n%s", dark);
+    fprintf(to, "@media screen and (prefers-color-scheme:dark){\n%s",
+            dark_style);
     write_colours(to, true);
     fputs("}\n</style>\n", to);
     qn_svg_rect(to, "back", 0, 0, width, height);
@@ -187,6 +188,14 @@ void qn_svg_dot(FILE *to, const char *classes, double x, double y)
 {
     fprintf(to, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n",
             classes, x, y);
+}
+
+void qn_svg_style(FILE *to, const char *light, const char *dark)
+{
+    fprintf(to,
+            "<style>\n%s@media screen and (prefers-color-scheme:dark){\n%s}"
+            "\n</style>\n",
+            light, dark);
 }
 
 /* ---- paths ---- */

@@ -182,6 +182,16 @@ static void expect_text(const char *want)
     free(text);
 }
 
+Test(plot, heat_has_equal_steps_and_keeps_to_its_edges)
+{
+    cr_assert_eq(qn_heat_step(0), 0);
+    cr_assert_eq(qn_heat_step(0.5), QN_HEAT_STEPS / 2);
+    cr_assert_eq(qn_heat_step(1), QN_HEAT_STEPS - 1);
+    cr_assert_eq(qn_heat_step(-3), 0);
+    cr_assert_eq(qn_heat_step(7), QN_HEAT_STEPS - 1);
+    cr_assert_eq(qn_heat_step(NAN), 0);
+}
+
 Test(svg, text_is_escaped_and_always_utf8)
 {
     begin();
