@@ -3,6 +3,7 @@
 "Waits" is never judged by the clock: `turns` lets a replica make a given number
 of turns, in each of which it would have answered.
 """
+import json
 import sys
 import threading
 import time
@@ -88,6 +89,31 @@ class Background(threading.Thread):
     def __exit__(self, *exc):
         self.finish()
         return False
+
+
+def add_up(path, found):
+    """Figures of a long run that is made in pieces: numbers are added to those
+    in the file, the longest and the least of both kept, lists joined.
+
+    @return the sum, as it is in the file now.
+    """
+    try:
+        with open(path) as f:
+            total = json.load(f)
+    except FileNotFoundError:
+        total = {}
+    for name, value in found.items():
+        if name not in total:
+            total[name] = value
+        elif name.startswith("longest"):
+            total[name] = max(total[name], value)
+        elif name.startswith("least"):
+            total[name] = min(total[name], value)
+        else:
+            total[name] += value
+    with open(path, "w") as f:
+        json.dump(total, f, indent=1)
+    return total
 
 
 def main(names, all_):

@@ -4,6 +4,7 @@ and continued at random.
 
     tormentor.py --kills 1000 --stops 200 --doubles 50
     tormentor.py --kills 300 --acceptor process --seed 7
+    tormentor.py --kills 60 --stops 12 --doubles 3 --sum FILE   (a piece)
 
 A fault is chosen by the seed: what (a kill, a stop of 10 ms to 5 s, two killed
 at the same instant), whom (by the role that INFO tells right before: leader,
@@ -14,11 +15,16 @@ specification is left out: somebody who is in sync always survives, with the
 process acceptor leader and acceptor are never gone together, and never are all
 stopped or dead.
 
-Meanwhile `quoin load --verify` asks all replicas, and a ledger at each replica
-counts what was acknowledged. After every --round faults: the verdict must be
-linearizable, all acknowledged writes there and no increment done twice, and all
-digests equal. Otherwise seed, faults, log and flight recorders are kept in a
-directory that is named, and the status is 1.
+Meanwhile `quoin load --verify` asks all replicas, at half of what a closed loop
+of the same connections reached before, and a ledger at each replica counts what
+was acknowledged. After every --round faults: the verdict must be linearizable,
+all acknowledged writes there and no increment done twice, and all digests
+equal. Otherwise seed, faults, log and flight recorders are kept in a directory
+that is named, and the status is 1. After every --group faults the server ends,
+in order, and another one begins: who dies often is started again ever later.
+
+A long run may be made in pieces: --sum FILE adds what each has done to what is
+in the file, and says the sum.
 
 Faults repeat with the seed, the machine's timing does not.
 """
@@ -35,7 +41,7 @@ import tempfile
 import threading
 import time
 
-from checks import digests
+from checks import add_up, digests
 from quoind import Client, Error, Quoind
 from view import look, pids_of
 
@@ -120,17 +126,29 @@ class Ledger(threading.Thread):
                                   "replica %d" % (self.name, n, value, at))
 
 
+def load(q, o, *args):
+    """The command of a judged load on the ports of all replicas."""
+    to = [a for i in range(q.replicas)
+          for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
+    return [o.quoin, "load", *to, "--keys", str(o.keys), "--verify", "--json",
+            "--mix", MIX, "--connections", "12", "--spread", "request", *args]
+
+
+def capacity(q, o):
+    """Operations per second in a closed loop."""
+    done = subprocess.run(
+        load(q, o, "--warmup", "0.3", "--seconds", "1"), check=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])["ops_per_s"]
+
+
 class Judge:
     """`quoin load --verify` on the ports of all replicas."""
 
-    def __init__(self, q, o):
-        to = [a for i in range(q.replicas)
-              for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
+    def __init__(self, q, o, rate):
         self.out = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [o.quoin, "load", *to, "--keys", str(o.keys), "--warmup", "0",
-             "--seconds", "100000", "--verify", "--json", "--mix", MIX,
-             "--rate", o.rate, "--connections", "12", "--spread", "request"],
+            load(q, o, "--warmup", "0", "--seconds", "100000", "--rate", rate),
             stdout=self.out, stderr=subprocess.PIPE, text=True)
         while not os.fstat(self.out.fileno()).st_size:  # its first second
             time.sleep(0.05)
@@ -172,8 +190,9 @@ class Tormentor:
         self.done = collections.Counter()
         self.roles = collections.Counter()
         self.log = []
-        self.operations = 0
+        self.operations = self.groups = 0
         self.silence_ms = 0
+        self.rates = []
         self.stopped = set()
 
     def say(self, text):
@@ -231,7 +250,8 @@ class Tormentor:
         return True
 
     def fault_kill(self):
-        wanted = self.rng.choice(("leader", "acceptor", "learner", "joiner"))
+        wanted = self.rng.choice(("leader", "acceptor", "learner", "joiner",
+                                  "joiner"))
         if wanted == "joiner":
             return self.fault_joiner()
         view = self.view()
@@ -332,8 +352,8 @@ class Tormentor:
         else:  # not now: somebody in sync would not survive
             self.wait_current()
 
-    def round(self, faults):
-        judge = Judge(self.q, self.o)
+    def round(self, faults, rate):
+        judge = Judge(self.q, self.o, rate)
         try:
             done = sum(self.done.values())
             while sum(self.done.values()) < done + faults and \
@@ -374,25 +394,59 @@ class Tormentor:
                          range(first, min(first + 1000, self.o.fill))])
         c.close()
 
+    def calibrate(self):
+        """The rate of this group's load."""
+        if self.o.rate != "half":
+            return self.o.rate
+        self.rates.append(int(capacity(self.q, self.o) / 2))
+        self.say("load: %d operations a second" % self.rates[-1])
+        return str(self.rates[-1])
+
+    def group(self):
+        """One life of a server."""
+        self.fill()
+        rate = self.calibrate()
+        until = sum(self.done.values()) + self.o.group
+        while sum(self.left.values()) > 0 and sum(self.done.values()) < until:
+            ledgers = [Ledger(self.q, i) for i in range(self.q.replicas)]
+            for ledger in ledgers:
+                ledger.name += "@%d" % sum(self.done.values())
+                ledger.start()
+            self.round(min(self.o.round, until - sum(self.done.values())),
+                       rate)
+            self.settle(ledgers)
+            self.report()
+
     def run(self):
         self.began = time.monotonic()
-        with Quoind(self.o.quoind, args=["--acceptor", self.o.acceptor,
-                                         *self.o.args]) as self.q:
-            try:
-                self.fill()
-                while sum(self.left.values()) > 0:
-                    ledgers = [Ledger(self.q, i)
-                               for i in range(self.q.replicas)]
-                    for ledger in ledgers:
-                        ledger.name += "@%d" % sum(self.done.values())
-                        ledger.start()
-                    self.round(self.o.round)
-                    self.settle(ledgers)
-                    self.report()
-            except (Failure, AssertionError, OSError) as e:
-                self.keep(e)
+        while sum(self.left.values()) > 0:
+            self.groups += 1
+            with Quoind(self.o.quoind, args=["--acceptor", self.o.acceptor,
+                                             *self.o.args]) as self.q:
+                try:
+                    self.group()
+                except (Failure, AssertionError, OSError) as e:
+                    self.keep(e)
+                    return 1
+            if self.q.status != 0:
+                print("quoind ended with status %d:\n%s" % (self.q.status,
+                                                            self.q.log))
                 return 1
+        if self.o.sum:
+            self.add()
         return 0
+
+    def add(self):
+        """To what earlier pieces have done."""
+        total = add_up(self.o.sum, {
+            "pieces": 1, "seconds": int(time.monotonic() - self.began),
+            "groups": self.groups, "operations": self.operations,
+            **{what + "s": n for what, n in self.done.items()},
+            **{"killed " + role: n for role, n in self.roles.items()},
+            "longest ms without an answer": self.silence_ms,
+            "seeds": [self.o.seed], "rates": self.rates})
+        print("sum: " + ", ".join("%s %s" % x for x in total.items()
+                                  if x[0] not in ("seeds", "rates")))
 
     def report(self):
         print("%6.0f s  %s; roles killed: %s; %d operations linearizable; "
@@ -441,13 +495,18 @@ def parse():
                    help="two killed at once; memory acceptor only")
     p.add_argument("--round", type=int, default=25,
                    help="faults until all is judged (%(default)s)")
+    p.add_argument("--group", type=int, default=50,
+                   help="faults until another server begins (%(default)s)")
+    p.add_argument("--sum", metavar="FILE",
+                   help="add what was done to the figures there")
     p.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     p.add_argument("--acceptor", choices=("memory", "process"),
                    default="memory")
-    p.add_argument("--rate", default="2k", help="operations per second")
-    p.add_argument("--keys", type=int, default=200,
+    p.add_argument("--rate", default="half",
+                   help="operations per second (half of what it can)")
+    p.add_argument("--keys", type=int, default=2000,
                    help="of the judged load (%(default)s)")
-    p.add_argument("--fill", type=int, default=100000,
+    p.add_argument("--fill", type=int, default=200000,
                    help="keys besides, so that joining takes time")
     p.add_argument("--join-ms", type=float, default=60,
                    help="a joiner is killed so soon (%(default)s)")

@@ -13,6 +13,7 @@ class View:
         self.in_sync = self.nodes(lines.get("in_sync", "0,1,2"))
         self.missing = self.nodes(lines["replicas_missing"])
         self.epoch = int(lines["epoch"])
+        self.failovers = int(lines["failovers"])
         self.replica = {}
         for i in range(int(lines["replicas"])):
             fields = lines.get("replica%d" % i, "").split(",")
