@@ -29,8 +29,7 @@
  * or refuse, it waits for another. What arrives at an orphan that stands still
  * is done when it goes on, in order.
  *
- * A server without a lock (`--port 0`) cannot be adopted: its address is not
- * known before.
+ * A server that was started with `--port 0` is adopted by the port it has got.
  *
  * Threads: any, each with its own descriptors.
  */

@@ -30,6 +30,11 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 
+enum {
+    PORT_MAX = 65535,
+    PORT_TRIES = 64, /* for free ports in a row */
+};
+
 struct address {
     struct sockaddr_storage at;
     socklen_t bytes;
@@ -66,6 +71,14 @@ static int error_of(int e)
         return QN_EMFILE;
     default:
         return QN_EIO;
+    }
+}
+
+static void close_one(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
     }
 }
 
@@ -230,7 +243,8 @@ static int tcp_claim(struct qn_listen *l, const struct line *why)
     char name[QN_CONFIG_TEXT_MAX];
     const struct qn_config *c = l->config;
     if (qn_listen_name(c, name, sizeof name) != QN_OK) {
-        return QN_OK; /* the kernel gives out no port that is in use */
+        return QN_OK; /* the kernel gives out no port that is in use, and the
+                         address has a name once it has */
     }
     int err = lock_address(l, name, name, why);
     if (err != QN_OK) {
@@ -252,10 +266,10 @@ static uint32_t own_port(const struct qn_config *c, qn_node_t node)
     return c->port == 0 ? 0 : c->port + 1 + node;
 }
 
-static int open_tcp(struct qn_listen *l, const struct line *why)
+static int open_shared(struct qn_listen *l, const struct line *why)
 {
     const struct qn_config *c = l->config;
-    int err = tcp_claim(l, why);
+    int err = QN_OK;
     l->port = c->port;
     for (qn_node_t i = 0; err == QN_OK && i < c->replicas; i++) {
         err = tcp_open(c, l->port, true, &l->shared[i], why);
@@ -263,16 +277,80 @@ static int open_tcp(struct qn_listen *l, const struct line *why)
             l->port = port_of(l->shared[i]);
         }
     }
-    if (c->replica_ports == QN_REPLICA_PORTS_NONE) {
-        return err;
-    }
+    return err;
+}
+
+/* From `first` on; 0: any. */
+static int open_own(struct qn_listen *l, uint32_t first, const struct line *why)
+{
+    const struct qn_config *c = l->config;
+    int err = QN_OK;
     for (qn_node_t i = 0; err == QN_OK && i < c->replicas; i++) {
-        err = tcp_open(c, own_port(c, i), false, &l->own[i], why);
+        uint32_t port = first == 0 ? 0 : first + i;
+        err = port > PORT_MAX ? QN_EADDRINUSE
+                              : tcp_open(c, port, false, &l->own[i], why);
         if (err == QN_OK) {
             l->own_port[i] = port_of(l->own[i]);
         }
     }
     return err;
+}
+
+static void close_all(struct qn_listen *l)
+{
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        close_one(&l->shared[i]);
+        close_one(&l->own[i]);
+    }
+}
+
+/* Any free port with free ones behind it, so that what the replicas' own ports
+ * are follows from the shared one, as always. */
+static int open_anywhere(struct qn_listen *l, const struct line *why)
+{
+    int err = QN_EADDRINUSE;
+    for (int i = 0; i < PORT_TRIES && err == QN_EADDRINUSE; i++) {
+        close_all(l);
+        err = open_shared(l, why);
+        if (err == QN_OK) {
+            err = open_own(l, l->port + 1, why);
+        }
+    }
+    return err;
+}
+
+static int open_ports(struct qn_listen *l, const struct line *why)
+{
+    const struct qn_config *c = l->config;
+    if (c->replica_ports == QN_REPLICA_PORTS_NEXT && c->port == 0) {
+        int err = open_anywhere(l, why);
+        if (err != QN_EADDRINUSE) {
+            return err;
+        }
+        close_all(l); /* so many in a row there are not */
+    }
+    int err = open_shared(l, why);
+    if (err != QN_OK || c->replica_ports == QN_REPLICA_PORTS_NONE) {
+        return err;
+    }
+    return open_own(l, own_port(c, 0), why);
+}
+
+static int open_tcp(struct qn_listen *l, const struct line *why)
+{
+    char name[QN_CONFIG_TEXT_MAX];
+    struct qn_config found = *l->config;
+    int err = tcp_claim(l, why);
+    if (err == QN_OK) {
+        err = open_ports(l, why);
+    }
+    if (err != QN_OK || l->lock >= 0) {
+        return err;
+    }
+    found.port = l->port;
+    err = qn_listen_name(&found, name, sizeof name);
+    QN_ASSERT(err == QN_OK);
+    return lock_address(l, name, name, why);
 }
 
 /* ---- Unix ---------------------------------------------------------------- */
@@ -379,14 +457,6 @@ static int open_unix(struct qn_listen *l, const struct line *why)
 static bool is_unix(const struct qn_listen *l)
 {
     return l->config->unixsocket[0] != '\0';
-}
-
-static void close_one(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
 }
 
 void qn_listen_init(struct qn_listen *l, const struct qn_config *c)

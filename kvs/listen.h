@@ -44,7 +44,8 @@ int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
 
 /** What the address is called among abstract Unix sockets; one name for all
  *  spellings of a path's directory. @return QN_OK; QN_ENOENT: it has none (port
- *  0, or no such directory: errno says why). */
+ *  0, which has one once it is open: `port`; or no such directory: errno says
+ *  why). */
 int qn_listen_name(const struct qn_config *c, char *name, size_t cap);
 
 /** Take over a socket of a running server that `node` accepts from. It is

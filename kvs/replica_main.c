@@ -284,8 +284,10 @@ void qn_server_control_start(struct qn_server *s)
 
 static void on_terminate(uv_signal_t *h, int signum)
 {
+    struct qn_server *s = h->data;
     (void)signum;
-    qn_server_drain(h->data);
+    s->leaves = s->leaves || !s->draining;
+    qn_server_drain(s);
 }
 
 /* ---- life ---------------------------------------------------------------- */

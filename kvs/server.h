@@ -78,6 +78,8 @@ struct qn_server {
     int listeners;
     struct qn_conn *waiting; /* connections in WAIT, by wait_next */
     bool draining, drained, ready, stopping;
+    bool leaves;           /* an operator told it to: nobody shall start it
+                              again */
     bool alone;            /* the supervisor has ended */
     uv_poll_t adopt_poll;  /* active: alone, and no adopter is heard */
     int adopt_fd;          /* where adopters come to; -1: cannot be adopted */

@@ -453,7 +453,8 @@ void qn_server_peers_fini(struct qn_server *s)
         life_free(l);
     }
     if (s->commons != NULL) {
-        qn_life_end(s->commons, s->boot->self, s->boot->incarnation);
+        (s->leaves ? qn_life_leave : qn_life_end)(s->commons, s->boot->self,
+                                                  s->boot->incarnation);
     }
     qn_commons_destroy(s->commons);
     qn_outbox_destroy(s->outbox);

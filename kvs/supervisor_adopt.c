@@ -31,6 +31,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "core/place/life.h"
 #include "kvs/adopt.h"
 #include "kvs/limits.h"
 #include "kvs/supervisor_internal.h"
@@ -369,8 +370,13 @@ static void replace_one(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
     r->incarnation = r->ended = s->adoption->inc[i];
-    r->restart_at = s->config.restart ? 0 : QN_TIME_NEVER;
+    bool left = qn_life_left(s->commons, i, r->ended);
+    r->restart_at = s->config.restart && !left ? 0 : QN_TIME_NEVER;
     qn_supervisor_say_down(s, i, r->ended);
+    if (left) {
+        qn_log(QN_LOG_INFO,
+               "replica %u was told to leave; it is not started again", i);
+    }
 }
 
 /* The life that owns the accept word, if it is dead. */
@@ -420,9 +426,8 @@ void qn_supervisor_adoption_end(struct qn_supervisor *s)
     s->adoption = NULL;
 }
 
-static int lock(struct qn_supervisor *s)
+int qn_supervisor_lock(struct qn_supervisor *s, const struct qn_config *c)
 {
-    const struct qn_config *c = s->opts->config;
     int fd = qn_adopt_lock(c);
     if (fd >= 0) {
         s->lock = fd;
@@ -457,7 +462,7 @@ static struct qn_adoption *adoption_create(void)
 
 int qn_supervisor_adopt(struct qn_supervisor *s)
 {
-    int err = lock(s);
+    int err = qn_supervisor_lock(s, s->opts->config);
     if (err != QN_OK) {
         return err == QN_ENOENT ? QN_OK
                                 : err; /* listening says what is wrong */

@@ -153,6 +153,10 @@ void qn_supervisor_seat(struct qn_supervisor *s);
 /** Send a signal to its process, and to none that came later. */
 void qn_supervisor_kill(const struct qn_supervised *r, int signum);
 
+/** Be the only supervisor of the address of `c`. @return QN_OK; QN_ENOENT: it
+ *  has no name; or another error, `why` filled. (supervisor_adopt.c) */
+int qn_supervisor_lock(struct qn_supervisor *s, const struct qn_config *c);
+
 /** Be the only supervisor of the address, and take over what a dead one left:
  *  s->adopted tells how many. (supervisor_adopt.c)
  *  @return QN_OK; or an error, `why` filled. */

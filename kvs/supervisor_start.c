@@ -254,6 +254,9 @@ int qn_supervisor_start(struct qn_supervisor *s)
     }
     if (err == QN_OK) {
         s->config.port = s->listen.port;
+        err = s->lock >= 0 ? QN_OK : qn_supervisor_lock(s, &s->config);
+    }
+    if (err == QN_OK) {
         qn_limits_raise_files(&s->config);
         err = open_shared(s);
     }

@@ -8,6 +8,7 @@
  *
  *     tid                  held by that thread
  *     FUTEX_OWNER_DIED     the kernel's mark: the thread has ended
+ *     FUTEX_OWNER_DIED | 1 it has left; the kernel's mark has no thread's id
  *
  * The list that the kernel walks has one element. Head and element are private
  * memory of the thread, and the way from the element to the word is the list's
@@ -40,6 +41,8 @@
 #include "core/place/commons_internal.h"
 
 static_assert(sizeof(struct qn_pair) == 16, "");
+
+#define LEFT ((uint64_t)FUTEX_OWNER_DIED | 1)
 
 struct registration {
     struct robust_list_head head;
@@ -108,7 +111,8 @@ int qn_life_begin(struct qn_commons *c, qn_node_t node, uint64_t inc)
     return QN_OK;
 }
 
-void qn_life_end(struct qn_commons *c, qn_node_t node, uint64_t inc)
+static void end(struct qn_commons *c, qn_node_t node, uint64_t inc,
+                uint64_t mark)
 {
     struct qn_pair *life = qn_commons_life(c, node);
     uint64_t first;
@@ -118,10 +122,28 @@ void qn_life_end(struct qn_commons *c, qn_node_t node, uint64_t inc)
         return;
     }
     /* release in it -> acquire in qn_life_look: as the kernel's mark. */
-    (void)qn_cas_pair(life, inc, second, inc, FUTEX_OWNER_DIED);
+    (void)qn_cas_pair(life, inc, second, inc, mark);
     if (qn_commons_is_shared(c)) {
         delist(gettid());
     }
+}
+
+void qn_life_end(struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    end(c, node, inc, FUTEX_OWNER_DIED);
+}
+
+void qn_life_leave(struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    end(c, node, inc, LEFT);
+}
+
+bool qn_life_left(const struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    uint64_t present;
+    uint64_t word;
+    qn_load_pair(qn_commons_life(c, node), &present, &word);
+    return present == inc && word == LEFT;
 }
 
 enum qn_life qn_life_look(const struct qn_commons *c, qn_node_t node,

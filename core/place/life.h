@@ -61,6 +61,13 @@ int qn_life_begin(struct qn_commons *c, qn_node_t node, uint64_t inc);
  *  one is left alone. */
 void qn_life_end(struct qn_commons *c, qn_node_t node, uint64_t inc);
 
+/** Likewise, and say that it was meant to: nobody shall begin another one of
+ *  this node by himself. */
+void qn_life_leave(struct qn_commons *c, qn_node_t node, uint64_t inc);
+
+/** The life `inc` of `node` is its last so far, and it left (qn_life_leave). */
+bool qn_life_left(const struct qn_commons *c, qn_node_t node, uint64_t inc);
+
 /** How the life `inc` of `node` is: three loads of one line, any process.
  *  acquire: what a DEAD one wrote is visible. */
 enum qn_life qn_life_look(const struct qn_commons *c, qn_node_t node,

@@ -5,6 +5,7 @@ others. Nothing acknowledged is lost, and all agree.
 Usage: test_adopt.py QUOIND QUOIN [NAME...]
 """
 import os
+import re
 import signal
 import socket
 import struct
@@ -283,6 +284,57 @@ def test_one_that_stands_still():
         check("the same process", pids_of(q)[2], pid)
         end_well(q, n)
     check("drained", q.status, 0)
+
+
+def test_one_that_was_told_to_leave():
+    """With and without a supervisor: nobody starts it again."""
+    for orphan in (False, True):
+        with Quoind(PATH) as q:
+            n = fill(q)
+            if orphan:
+                kill_supervisor(q)
+                alone(q, 2)
+            os.kill(pids_of(q)[2], signal.SIGTERM)
+            wait_until("it has left", lambda: 2 not in pids_of(q))
+            n.add(0)
+            if not orphan:
+                kill_supervisor(q)
+            adopt(q, 2)
+            kill_replicas(q, 1)  # it comes back, the other does not
+            wait_until("replica 1 is back", lambda: 1 in pids_of(q) and
+                       look(q, [1]) is not None and look(q, [1]).online(1))
+            n.add(1)
+            check("replicas", sorted(pids_of(q)), [0, 1])
+        check("drained", q.status, 0)
+
+
+def test_any_port():
+    """--port 0: found by the port that it has got."""
+    q = Quoind(PATH)
+    at = q.cmd.index("--port") + 1
+    q.cmd[at] = "0"
+    q.errors = tempfile.TemporaryFile()
+    q.proc = launch(q)
+    try:
+        wait_until("it is ready", lambda: b"\n" in
+                   os.pread(q.ready.fileno(), 1 << 16, 0))
+        line = os.pread(q.ready.fileno(), 1 << 16, 0).decode()
+        q.port = int(re.search(r"ready on 127.0.0.1:(\d+)", line).group(1))
+        check("own ports", re.findall(r"on port (\d+)", line),
+              [str(q.port + 1 + i) for i in range(3)])
+        n = fill(q)
+        pid = look(q, [0]).pid(1)
+        kill_supervisor(q)
+        os.kill(pid, signal.SIGKILL)
+        wait_until("it is gone", lambda: not os.path.exists("/proc/%d" % pid))
+        q.cmd[at] = str(q.port)
+        adopt(q, 2)
+        wait_until("replica 1 is back", lambda: not look(q, [0]).missing and
+                   look(q, [1]) is not None and look(q, [1]).online(1))
+        n.check_everywhere()
+    finally:
+        q.proc.terminate()
+        check("status", q.proc.wait(), 0)
 
 
 def test_unix_socket():

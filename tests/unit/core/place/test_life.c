@@ -171,6 +171,31 @@ Test(life, every_end_is_one)
     }
 }
 
+static void leave_third(struct qn_commons *c, int fd)
+{
+    (void)fd;
+    qn_life_leave(c, NODE, 3);
+}
+
+Test(life, that_it_left_is_seen_until_the_next_begins)
+{
+    int fd;
+    struct qn_commons *c = make(true, &fd);
+    waitpid(child(c, fd, 1, leave), NULL, 0);
+    cr_assert_not(qn_life_left(c, NODE, 1), "it has only ended");
+    pid_t pid = child(c, fd, 2, stay);
+    cr_assert_not(qn_life_left(c, NODE, 2));
+    kill_and_wait(pid);
+    cr_assert_not(qn_life_left(c, NODE, 2), "the kernel's mark is another");
+    waitpid(child(c, fd, 3, leave_third), NULL, 0);
+    cr_assert(qn_life_left(c, NODE, 3));
+    cr_assert_eq(qn_life_look(c, NODE, 3), QN_LIFE_DEAD);
+    cr_assert_not(qn_life_left(c, NODE, 2), "another life");
+    kill_and_wait(child(c, fd, 4, stay));
+    cr_assert_not(qn_life_left(c, NODE, 3), "a later one has begun");
+    drop(c, fd);
+}
+
 Test(life, a_process_that_becomes_another_program_has_ended, .timeout = 60)
 {
     int fd;
