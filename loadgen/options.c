@@ -156,12 +156,15 @@ static bool take(const struct qn_options *o, int argc, char **argv, int *i)
     const char *typed = argv[*i];
     const struct qn_option *opt = NULL;
     size_t len = 0;
+    if (strcmp(typed, "-o") == 0) {
+        typed = "--output";
+    }
     if (strncmp(typed, "--", 2) == 0) {
         len = strcspn(typed + 2, "=");
         opt = find(o, typed + 2, len);
     }
     if (opt == NULL) {
-        print_unknown(o, typed);
+        print_unknown(o, argv[*i]);
         return false;
     }
     const char *value = typed[2 + len] == '=' ? typed + 2 + len + 1 : NULL;

@@ -18,8 +18,8 @@
  *         return status;
  *     }
  *
- * Long options only, as `--name value` or `--name=value`, written in full. One
- * thread, at start.
+ * Long options only, as `--name value` or `--name=value`, written in full; but
+ * `-o value` is `--output value`. One thread, at start.
  */
 
 #include <stdbool.h>

@@ -58,6 +58,7 @@ static const struct qn_option table[] = {
     {"seconds", "S", qn_option_double, &seconds, "a time", 0, 0},
     {"flag", NULL, qn_option_flag, &flag, "a flag", 0, 0},
     {"word", "W", qn_option_string, &word, "a word", 0, 0},
+    {"output", "FILE", qn_option_string, &word, "a file", 0, 0},
 };
 
 static const struct qn_options options = {"test", "A test.", table,
@@ -90,6 +91,15 @@ Test(options, values_follow_or_are_joined_by_an_equals_sign)
     cr_assert(TAKES("--number=8", "--number", "9", "--word=a=b"));
     cr_assert_eq(number, 9, "the last one counts");
     cr_assert_str_eq(word, "a=b");
+}
+
+Test(options, o_is_short_for_output_and_nothing_else_is_short)
+{
+    cr_assert(TAKES("-o", "a.svg"));
+    cr_assert_str_eq(word, "a.svg");
+    cr_assert(!TAKES("-o"), "no value");
+    cr_assert(!TAKES("-oa.svg"), "joined");
+    cr_assert(!TAKES("-w", "x"), "another letter");
 }
 
 Test(options, no_arguments_are_fine)
