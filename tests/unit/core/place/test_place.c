@@ -1,6 +1,7 @@
 #include "core/place/place.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #include "core/base/err.h"
 #include "core/place/place_internal.h"
@@ -149,6 +150,22 @@ Test(place, discovers_this_machine)
     for (uint32_t i = 0; i < p.count; i++) {
         cr_expect(CPU_ISSET((size_t)p.place[i].cpu, &mask), "core %d",
                   p.place[i].cpu);
+    }
+}
+
+/* hwloc takes an invented machine for this one if its variable says so: the
+ * whole way, with the filters that discovery sets. */
+Test(place, discovery_sees_the_numa_nodes_of_a_package)
+{
+    static struct qn_places p;
+    static const char *const machines[] = {"package:2 [numa] core:2 pu:1",
+                                           "package:1 numa:2 core:2 pu:1"};
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(setenv("HWLOC_SYNTHETIC", machines[i], 1), 0);
+        cr_assert_eq(qn_places_discover(&p), QN_OK);
+        cr_assert_eq(unsetenv("HWLOC_SYNTHETIC"), 0);
+        cr_expect_eq(p.count, 4, "%s: %u cores", machines[i], p.count);
+        cr_expect_eq(p.numa_nodes, 2, "%s: %u", machines[i], p.numa_nodes);
     }
 }
 
