@@ -42,9 +42,30 @@ int qn_machine_create(struct qn_machine **out, uint32_t n)
     return QN_OK;
 }
 
+int qn_machine_make_room(struct qn_machine *m)
+{
+    size_t n = (size_t)m->n * m->n;
+    double *trip = calloc(n, sizeof *trip);
+    double *level = calloc(n, sizeof *level);
+    bool *unstable = calloc(n, sizeof *unstable);
+    if (trip == NULL || level == NULL || unstable == NULL) {
+        free(trip);
+        free(level);
+        free(unstable);
+        return QN_ENOMEM;
+    }
+    m->facts.round_trip = trip;
+    m->facts.level = level;
+    m->facts.unstable = unstable;
+    return QN_OK;
+}
+
 void qn_machine_destroy(struct qn_machine *m)
 {
     if (m != NULL) {
+        free(m->facts.round_trip);
+        free(m->facts.level);
+        free(m->facts.unstable);
         free(m->core);
         free(m->send);
         free(m->receive);
@@ -66,6 +87,37 @@ uint32_t qn_machine_find(const struct qn_machine *m, uint32_t os)
     return low < m->n && m->core[low].os == os ? low : m->n;
 }
 
+/* Facts of the pair (i, j) of r, which is (u, v) in m. */
+static void copy_pair_facts(struct qn_machine *r, uint32_t i, uint32_t j,
+                            const struct qn_machine *m, uint32_t u, uint32_t v)
+{
+    size_t to = (size_t)i * r->n + j, from = (size_t)u * m->n + v;
+    if (r->facts.round_trip != NULL) {
+        r->facts.round_trip[to] = m->facts.round_trip[from];
+    }
+    if (r->facts.level != NULL) {
+        r->facts.level[to] = m->facts.level[from];
+    }
+    if (r->facts.unstable != NULL) {
+        r->facts.unstable[to] = m->facts.unstable[from];
+    }
+}
+
+/* r gets m's facts; matrices are empty yet. @return whether there is room. */
+static bool copy_facts(struct qn_machine *r, const struct qn_machine *m)
+{
+    size_t n = (size_t)r->n * r->n;
+    r->facts = m->facts;
+    r->facts.round_trip =
+        m->facts.round_trip != NULL ? calloc(n, sizeof(double)) : NULL;
+    r->facts.level = m->facts.level != NULL ? calloc(n, sizeof(double)) : NULL;
+    r->facts.unstable =
+        m->facts.unstable != NULL ? calloc(n, sizeof(bool)) : NULL;
+    return (r->facts.round_trip != NULL) == (m->facts.round_trip != NULL) &&
+           (r->facts.level != NULL) == (m->facts.level != NULL) &&
+           (r->facts.unstable != NULL) == (m->facts.unstable != NULL);
+}
+
 int qn_machine_restrict(struct qn_machine **out, const struct qn_machine *m,
                         const uint32_t *index, uint32_t count)
 {
@@ -79,6 +131,10 @@ int qn_machine_restrict(struct qn_machine **out, const struct qn_machine *m,
     if (err != QN_OK) {
         return err;
     }
+    if (!copy_facts(r, m)) {
+        qn_machine_destroy(r);
+        return QN_ENOMEM;
+    }
     memcpy(r->name, m->name, sizeof r->name);
     for (uint32_t i = 0; i < count; i++) {
         r->core[i] = m->core[index[i]];
@@ -86,6 +142,7 @@ int qn_machine_restrict(struct qn_machine **out, const struct qn_machine *m,
             size_t at = (size_t)i * count + j;
             r->send[at] = qn_send_cost(m, index[i], index[j]);
             r->receive[at] = qn_receive_cost(m, index[i], index[j]);
+            copy_pair_facts(r, i, j, m, index[i], index[j]);
         }
     }
     *out = r;
@@ -97,9 +154,23 @@ static bool cost_ok(double x, bool diagonal)
     return diagonal ? x == 0 : x > 0 && x <= QN_COST_MAX;
 }
 
+/* A fact that is a matrix: as costs are, and symmetric. */
+static bool pairs_ok(const double *x, uint32_t n, uint32_t i, uint32_t j)
+{
+    double it = x != NULL ? x[(size_t)i * n + j] : 0;
+    return x == NULL || (cost_ok(it, i == j) && !(x[(size_t)j * n + i] < it) &&
+                         !(x[(size_t)j * n + i] > it));
+}
+
+static bool facts_ok(const struct qn_machine_facts *f)
+{
+    return f->clock_ghz >= 0 && f->clock_ghz <= QN_GHZ_MAX &&
+           f->queued_factor >= 0 && f->queued_factor <= 1;
+}
+
 int qn_machine_check(const struct qn_machine *m)
 {
-    if (m->n == 0 || m->n > QN_CORES_MAX) {
+    if (m->n == 0 || m->n > QN_CORES_MAX || !facts_ok(&m->facts)) {
         return QN_EINVAL;
     }
     for (uint32_t i = 0; i < m->n; i++) {
@@ -109,7 +180,10 @@ int qn_machine_check(const struct qn_machine *m)
         }
         for (uint32_t j = 0; j < m->n; j++) {
             if (!cost_ok(qn_send_cost(m, i, j), i == j) ||
-                !cost_ok(qn_receive_cost(m, i, j), i == j)) {
+                !cost_ok(qn_receive_cost(m, i, j), i == j) ||
+                !pairs_ok(m->facts.round_trip, m->n, i, j) ||
+                !pairs_ok(m->facts.level, m->n, i, j) ||
+                qn_machine_unstable(m, i, j) != qn_machine_unstable(m, j, i)) {
                 return QN_EINVAL;
             }
         }

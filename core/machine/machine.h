@@ -19,6 +19,7 @@
  * here blocks; create and restrict allocate.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -29,6 +30,7 @@
 #define QN_COST_MAX         1e12   /* cycles */
 #define QN_MACHINE_NAME_MAX 63u    /* bytes */
 #define QN_MACHINE_FILE_MAX ((size_t)96 << 20) /* bytes; 1024 cores: 60 MB */
+#define QN_GHZ_MAX          1000.0 /* of a clock; what is above is no clock */
 
 /** What a core belongs to. Group numbers are labels: equal or not. */
 struct qn_machine_core {
@@ -42,6 +44,24 @@ struct qn_machine_core {
 /** Groupings that trees can be built over. */
 enum qn_level { QN_LEVEL_NODE, QN_LEVEL_CACHE, QN_LEVEL_SOCKET, QN_LEVELS };
 
+/** What is known of a machine besides its costs. Each may be unknown: "", 0 or
+ *  NULL. No plan depends on it but through queued_factor. */
+struct qn_machine_facts {
+    char cpu[QN_MACHINE_NAME_MAX + 1];       /* model of the processor */
+    char measured[QN_MACHINE_NAME_MAX + 1];  /* when, "2026-11-21T21:30:00Z" */
+    char transport[QN_MACHINE_NAME_MAX + 1]; /* over which, "ump" */
+    double clock_ghz;     /* cycles per ns, of the counter that measured */
+    double queued_factor; /* cost of a message that was visible before the
+                             receiver turned to it, over that of one it waited
+                             for; above 0 to 1 */
+    double *round_trip;   /* [n*n] cycles of one message there and back,
+                             symmetric, diagonal 0 */
+    double *level;        /* [n*n] as round_trip: a bare cache line there and
+                             back, while the pair was measured */
+    bool *unstable;       /* [n*n] symmetric: the costs of this pair did not
+                             repeat, do not rely on them */
+};
+
 struct qn_machine {
     uint32_t n;                         /* cores, 1 .. QN_CORES_MAX */
     char name[QN_MACHINE_NAME_MAX + 1]; /* may be empty */
@@ -50,6 +70,7 @@ struct qn_machine {
                                            diagonal is 0 */
     double *receive;                    /* [n*n] as send: the row is the
                                            sender */
+    struct qn_machine_facts facts;
 };
 
 /** Cost for u to send to v, cycles. */
@@ -89,6 +110,24 @@ const char *qn_level_name(uint32_t level);
  */
 int qn_machine_create(struct qn_machine **out, uint32_t n);
 
+/** Memory for the facts that are matrices, all 0. They are freed with m.
+ *  @return QN_OK or QN_ENOMEM, then m is as before. */
+int qn_machine_make_room(struct qn_machine *m);
+
+/** Are there costs? A machine that was only discovered has none. One core has
+ *  no pair that could lack them. */
+static inline bool qn_machine_has_costs(const struct qn_machine *m)
+{
+    return m->n == 1 || m->send[1] > 0;
+}
+
+/** Whether the pair's costs are marked as not repeatable. */
+static inline bool qn_machine_unstable(const struct qn_machine *m, uint32_t u,
+                                       uint32_t v)
+{
+    return m->facts.unstable != NULL && m->facts.unstable[(size_t)u * m->n + v];
+}
+
 /** NULL is allowed. */
 void qn_machine_destroy(struct qn_machine *m);
 
@@ -105,8 +144,8 @@ uint32_t qn_machine_find(const struct qn_machine *m, uint32_t os);
 int qn_machine_restrict(struct qn_machine **out, const struct qn_machine *m,
                         const uint32_t *index, uint32_t count);
 
-/** QN_OK if numbers ascend and all costs are in range, else QN_EINVAL.
- *  O(n^2). */
+/** QN_OK if numbers ascend and all costs and facts are in range, else
+ *  QN_EINVAL. O(n^2). */
 int qn_machine_check(const struct qn_machine *m);
 
 /**
@@ -140,12 +179,15 @@ int qn_machine_parse_csv(struct qn_machine **out,
  *  @return QN_OK, or QN_EIO if a stream has failed. */
 int qn_machine_write_csv(const struct qn_machine *m, FILE *numa, FILE *pairs);
 
-/** Write both files and meta.json into a folder that exists. @return QN_OK,
- *  QN_EIO or QN_ENOENT, fault filled. */
+/** Write both files and meta.json into a folder that exists; of the facts,
+ *  those that are no matrices. @return QN_OK, QN_EIO or QN_ENOENT, fault
+ *  filled. */
 int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
                         struct qn_fault *fault);
 
-#define QN_MACHINE_JSON_VERSION 1
+/** Version 1 has no facts; it is still read, and written where there are
+ *  none. */
+#define QN_MACHINE_JSON_VERSION 2
 
 /** Read the machine file (README.md of this folder) at `path`. Errors as
  *  qn_machine_load_csv. */

@@ -214,6 +214,23 @@ static void name_after_folder(struct qn_machine *m, const char *folder)
                    folder + begin);
 }
 
+static void take_text(char *to, json_t *root, const char *key)
+{
+    const char *s = json_string_value(json_object_get(root, key));
+    if (s != NULL) {
+        (void)snprintf(to, QN_MACHINE_NAME_MAX + 1, "%s", s);
+    }
+}
+
+static void take_number(double *to, double max, json_t *root, const char *key)
+{
+    double x = json_number_value(json_object_get(root, key));
+    if (x > 0 && x <= max) {
+        *to = x;
+    }
+}
+
+/* What is in meta.json is for people; what is of use here is taken. */
 static int read_meta(struct qn_machine *m, const char *file, const char *bytes,
                      size_t len, struct qn_fault *fault)
 {
@@ -223,10 +240,12 @@ static int read_meta(struct qn_machine *m, const char *file, const char *bytes,
         return qn_fault_set(fault, file, (uint32_t)QN_MAX(e.line, 1), NULL,
                             "%s; mend it or remove the file", e.text);
     }
-    const char *name = json_string_value(json_object_get(root, "name"));
-    if (name != NULL) {
-        (void)snprintf(m->name, sizeof m->name, "%s", name);
-    }
+    take_text(m->name, root, "name");
+    take_text(m->facts.cpu, root, "cpu");
+    take_text(m->facts.measured, root, "measured_at");
+    take_text(m->facts.transport, root, "transport");
+    take_number(&m->facts.clock_ghz, QN_GHZ_MAX, root, "ghz");
+    take_number(&m->facts.queued_factor, 1, root, "queued_factor");
     json_decref(root);
     return QN_OK;
 }
@@ -334,6 +353,35 @@ static FILE *open_in(const char *folder, const char *file)
     return n > 0 && (size_t)n < sizeof path ? fopen(path, "we") : NULL;
 }
 
+static void write_meta_text(const char *key, const char *s, FILE *f)
+{
+    if (s[0] != '\0') {
+        (void)fprintf(f, ",\n \"%s\": ", key);
+        qn_json_write_string(f, s);
+    }
+}
+
+static void write_meta_number(const char *key, double x, FILE *f)
+{
+    if (x > 0) {
+        (void)fprintf(f, ",\n \"%s\": ", key);
+        qn_number_write(f, x);
+    }
+}
+
+static void write_meta(const struct qn_machine *m, FILE *f)
+{
+    (void)fputs("{\n \"name\": ", f);
+    qn_json_write_string(f, m->name);
+    (void)fprintf(f, ",\n \"cores\": %u,\n \"units\": \"cycles\"", m->n);
+    write_meta_text("cpu", m->facts.cpu, f);
+    write_meta_text("measured_at", m->facts.measured, f);
+    write_meta_text("transport", m->facts.transport, f);
+    write_meta_number("ghz", m->facts.clock_ghz, f);
+    write_meta_number("queued_factor", m->facts.queued_factor, f);
+    (void)fputs("\n}\n", f);
+}
+
 /* @return whether all that was written has arrived. */
 static bool close_file(FILE *f)
 {
@@ -351,10 +399,7 @@ int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
     bool open = numa != NULL && pairs != NULL && meta != NULL;
     if (open) {
         (void)qn_machine_write_csv(m, numa, pairs);
-        (void)fputs("{\n \"name\": ", meta);
-        qn_json_write_string(meta, m->name);
-        (void)fprintf(meta, ",\n \"cores\": %u,\n \"units\": \"cycles\"\n}\n",
-                      m->n);
+        write_meta(m, meta);
         errno = EIO;
     }
     bool ok = close_file(numa);

@@ -11,8 +11,10 @@
  * fault's line number says which. jansson parses; it knows lines only where
  * the syntax is wrong, so a fault in a value finds its line by json_line.c.
  *
- * Unknown members are an error: a mistyped name would otherwise be a silent
- * default. A later version adds members under a new number.
+ * Version 2 adds what is known besides the costs (machine_json_facts.c); a
+ * machine of which nothing else is known is written as version 1, so that older
+ * readers take it. Unknown members are an error: a mistyped name would
+ * otherwise be a silent default.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -25,20 +27,14 @@
 #include "core/machine/csv.h"
 #include "core/machine/json_line_internal.h"
 #include "core/machine/machine.h"
+#include "core/machine/machine_json_internal.h"
 #include "core/machine/number_internal.h"
 
 #define FORMAT "quoin-machine"
 
-struct document {
-    const char *file;
-    const char *text;
-    size_t len;
-    struct qn_fault *fault;
-};
-
-/* A fault at a value that is up to three steps below the root. */
-static int fault_at(const struct document *d, const struct qn_json_step *steps,
-                    size_t count, const char *what)
+int qn_json_fault(const struct qn_json_document *d,
+                  const struct qn_json_step *steps, size_t count,
+                  const char *what)
 {
     char field[64];
     size_t n = 0;
@@ -55,14 +51,15 @@ static int fault_at(const struct document *d, const struct qn_json_step *steps,
                         "%s", what);
 }
 
-static int fault_member(const struct document *d, const char *key,
-                        const char *what)
+int qn_json_fault_member(const struct qn_json_document *d, const char *key,
+                         const char *what)
 {
     const struct qn_json_step step = {.key = key};
-    return fault_at(d, &step, 1, what);
+    return qn_json_fault(d, &step, 1, what);
 }
 
-static int check_members(const struct document *d, json_t *root)
+static int check_members(const struct qn_json_document *d, json_t *root,
+                         bool facts)
 {
     static const char *const known[] = {"format", "version", "name",   "units",
                                         "cores",  "send",    "receive"};
@@ -70,14 +67,15 @@ static int check_members(const struct document *d, json_t *root)
     json_t *value = NULL;
     json_object_foreach(root, key, value)
     {
-        bool found = false;
+        bool found = facts && qn_json_fact_known(key);
         for (uint32_t i = 0; i < QN_ARRAY_COUNT(known); i++) {
             found = found || strcmp(key, known[i]) == 0;
         }
         if (!found) {
-            return fault_member(d, key,
-                                "unknown member; this version does not know "
-                                "it, so remove it or correct its name");
+            return qn_json_fault_member(
+                d, key,
+                "unknown member; this version does not know "
+                "it, so remove it or correct its name");
         }
     }
     return QN_OK;
@@ -89,30 +87,33 @@ static bool member_is(json_t *root, const char *key, const char *text)
     return s != NULL && strcmp(s, text) == 0;
 }
 
-static int check_head(const struct document *d, json_t *root)
+static int check_head(const struct qn_json_document *d, json_t *root)
 {
     if (!json_is_object(root) || !member_is(root, "format", FORMAT)) {
-        return fault_member(d, "format",
-                            "this is no machine file; it must say "
-                            "\"format\": \"" FORMAT "\"");
+        return qn_json_fault_member(d, "format",
+                                    "this is no machine file; it must say "
+                                    "\"format\": \"" FORMAT "\"");
     }
     json_t *version = json_object_get(root, "version");
-    if (!json_is_integer(version) ||
-        json_integer_value(version) != QN_MACHINE_JSON_VERSION) {
-        return fault_member(d, "version",
-                            "only version 1 is known; measure the machine "
-                            "again or use the program that wrote the file");
+    json_int_t number = json_integer_value(version);
+    if (!json_is_integer(version) || number < 1 ||
+        number > QN_MACHINE_JSON_VERSION) {
+        return qn_json_fault_member(
+            d, "version",
+            "only versions 1 and 2 are known; measure the machine again or "
+            "use the program that wrote the file");
     }
     if (!member_is(root, "units", "cycles")) {
-        return fault_member(d, "units", "costs must be in \"cycles\"");
+        return qn_json_fault_member(d, "units", "costs must be in \"cycles\"");
     }
     if (!json_is_string(json_object_get(root, "name"))) {
-        return fault_member(d, "name", "write the machine's name as a string");
+        return qn_json_fault_member(d, "name",
+                                    "write the machine's name as a string");
     }
-    return check_members(d, root);
+    return check_members(d, root, number > 1);
 }
 
-static int read_core(const struct document *d, json_t *list, uint32_t i,
+static int read_core(const struct qn_json_document *d, json_t *list, uint32_t i,
                      struct qn_machine *m)
 {
     static const char *const names[] = {"core", "phys", "cache", "node",
@@ -127,37 +128,40 @@ static int read_core(const struct document *d, json_t *list, uint32_t i,
         json_int_t x = json_integer_value(value);
         json_int_t max = k == 0 ? QN_CORE_NUMBER_MAX : UINT32_MAX;
         if (!json_is_integer(value) || x < 0 || x > max) {
-            return fault_at(d, way, 3,
-                            k == 0 ? "write a whole number from 0 to 65535"
-                                   : "write a whole number from 0 to "
-                                     "4294967295");
+            return qn_json_fault(d, way, 3,
+                                 k == 0 ? "write a whole number from 0 to 65535"
+                                        : "write a whole number from 0 to "
+                                          "4294967295");
         }
         *to[k] = (uint32_t)x;
     }
     const struct qn_json_step way[] = {
         {.key = "cores"}, {.index = i}, {.key = "core"}};
     if (i > 0 && m->core[i].os <= m->core[i - 1].os) {
-        return fault_at(d, way, 3,
-                        "core numbers must ascend, each only once; sort them, "
-                        "and the matrices with them");
+        return qn_json_fault(
+            d, way, 3,
+            "core numbers must ascend, each only once; sort them, "
+            "and the matrices with them");
     }
     if (json_object_size(core) != QN_ARRAY_COUNT(names)) {
-        return fault_at(d, way, 2,
-                        "a core has core, phys, cache, node and socket, and "
-                        "nothing else; remove the rest");
+        return qn_json_fault(
+            d, way, 2,
+            "a core has core, phys, cache, node and socket, and "
+            "nothing else; remove the rest");
     }
     return QN_OK;
 }
 
-static int read_cores(struct qn_machine **out, const struct document *d,
+static int read_cores(struct qn_machine **out, const struct qn_json_document *d,
                       json_t *root)
 {
     json_t *list = json_object_get(root, "cores");
     size_t n = json_array_size(list);
     if (n == 0 || n > QN_CORES_MAX) {
-        return fault_member(d, "cores",
-                            "write a list of 1 to 1024 cores; leave some out "
-                            "if there are more");
+        return qn_json_fault_member(
+            d, "cores",
+            "write a list of 1 to 1024 cores; leave some out "
+            "if there are more");
     }
     struct qn_machine *m = NULL;
     int err = qn_machine_create(&m, (uint32_t)n);
@@ -174,13 +178,14 @@ static int read_cores(struct qn_machine **out, const struct document *d,
     return QN_OK;
 }
 
-static int read_row(const struct document *d, const char *key, json_t *row,
-                    uint32_t u, const struct qn_machine *m, double *to)
+static int read_row(const struct qn_json_document *d, const char *key,
+                    json_t *row, uint32_t u, const struct qn_machine *m,
+                    double *to)
 {
     struct qn_json_step way[] = {{.key = key}, {.index = u}, {.index = 0}};
     if (json_array_size(row) != m->n) {
-        return fault_at(d, way, 2,
-                        "the row must have one cost per core of `cores`");
+        return qn_json_fault(d, way, 2,
+                             "the row must have one cost per core of `cores`");
     }
     for (uint32_t v = 0; v < m->n; v++) {
         json_t *value = json_array_get(row, v);
@@ -188,23 +193,24 @@ static int read_row(const struct document *d, const char *key, json_t *row,
         way[2].index = v;
         if (u == v ? !json_is_number(value) || x != 0
                    : !(x > 0 && x <= QN_COST_MAX)) {
-            return fault_at(d, way, 3,
-                            u == v ? "a core's cost to itself must be 0"
-                                   : "write cycles as a number above 0 and up "
-                                     "to 1e12");
+            return qn_json_fault(
+                d, way, 3,
+                u == v ? "a core's cost to itself must be 0"
+                       : "write cycles as a number above 0 and up "
+                         "to 1e12");
         }
         to[v] = x;
     }
     return QN_OK;
 }
 
-static int read_matrix(const struct document *d, json_t *root, const char *key,
-                       const struct qn_machine *m, double *to)
+int qn_json_read_matrix(const struct qn_json_document *d, json_t *root,
+                        const char *key, const struct qn_machine *m, double *to)
 {
     json_t *rows = json_object_get(root, key);
     if (json_array_size(rows) != m->n) {
-        return fault_member(d, key,
-                            "write a list with one row per core of `cores`");
+        return qn_json_fault_member(
+            d, key, "write a list with one row per core of `cores`");
     }
     int err = QN_OK;
     for (uint32_t u = 0; err == QN_OK && u < m->n; u++) {
@@ -214,8 +220,8 @@ static int read_matrix(const struct document *d, json_t *root, const char *key,
     return err;
 }
 
-static int read_machine(struct qn_machine **out, const struct document *d,
-                        json_t *root)
+static int read_machine(struct qn_machine **out,
+                        const struct qn_json_document *d, json_t *root)
 {
     struct qn_machine *m = NULL;
     int err = check_head(d, root);
@@ -224,8 +230,10 @@ static int read_machine(struct qn_machine **out, const struct document *d,
         return err;
     }
     QN_ASSERT(m != NULL);
-    err = read_matrix(d, root, "send", m, m->send);
-    err = err != QN_OK ? err : read_matrix(d, root, "receive", m, m->receive);
+    err = qn_json_read_matrix(d, root, "send", m, m->send);
+    err = err != QN_OK ? err
+                       : qn_json_read_matrix(d, root, "receive", m, m->receive);
+    err = err != QN_OK ? err : qn_json_read_facts(d, root, m);
     if (err != QN_OK) {
         qn_machine_destroy(m);
         return err;
@@ -237,7 +245,7 @@ static int read_machine(struct qn_machine **out, const struct document *d,
 int qn_machine_parse_json(struct qn_machine **out, const char *file,
                           const char *bytes, size_t len, struct qn_fault *fault)
 {
-    const struct document d = {file, bytes, len, fault};
+    const struct qn_json_document d = {file, bytes, len, fault};
     json_error_t e;
     json_t *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
     if (root == NULL) {
@@ -262,8 +270,8 @@ int qn_machine_load_json(struct qn_machine **out, const char *path,
     return err;
 }
 
-static void write_matrix(const struct qn_machine *m, const char *key,
-                         const double *cost, FILE *f)
+void qn_json_write_matrix(const struct qn_machine *m, const char *key,
+                          const double *cost, FILE *f)
 {
     (void)fprintf(f, " \"%s\": [", key);
     for (uint32_t u = 0; u < m->n; u++) {
@@ -279,7 +287,7 @@ static void write_matrix(const struct qn_machine *m, const char *key,
 int qn_machine_write_json(const struct qn_machine *m, FILE *f)
 {
     (void)fprintf(f, "{\"format\": \"" FORMAT "\", \"version\": %d,\n",
-                  QN_MACHINE_JSON_VERSION);
+                  qn_json_has_facts(m) ? QN_MACHINE_JSON_VERSION : 1);
     (void)fputs(" \"name\": ", f);
     qn_json_write_string(f, m->name);
     (void)fputs(",\n \"units\": \"cycles\",\n \"cores\": [", f);
@@ -292,9 +300,10 @@ int qn_machine_write_json(const struct qn_machine *m, FILE *f)
                       c->socket);
     }
     (void)fputs("],\n", f);
-    write_matrix(m, "send", m->send, f);
+    qn_json_write_matrix(m, "send", m->send, f);
     (void)fputs(",\n", f);
-    write_matrix(m, "receive", m->receive, f);
+    qn_json_write_matrix(m, "receive", m->receive, f);
+    qn_json_write_facts(m, f);
     (void)fputs("}\n", f);
     return ferror(f) ? QN_EIO : QN_OK;
 }

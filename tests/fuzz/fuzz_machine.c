@@ -45,6 +45,15 @@ static void must_read_back(const struct qn_machine *m)
     size_t bytes = sizeof *m->send * m->n * m->n;
     must(again->n == m->n && memcmp(again->send, m->send, bytes) == 0);
     must(memcmp(again->receive, m->receive, bytes) == 0);
+    must((again->facts.round_trip != NULL) == (m->facts.round_trip != NULL));
+    must(again->facts.round_trip == NULL ||
+         memcmp(again->facts.round_trip, m->facts.round_trip, bytes) == 0);
+    for (uint32_t u = 0; u < m->n; u++) {
+        for (uint32_t v = 0; v < m->n; v++) {
+            must(qn_machine_unstable(m, u, v) ==
+                 qn_machine_unstable(again, u, v));
+        }
+    }
     qn_machine_destroy(again);
     free(text);
 }

@@ -58,13 +58,16 @@ static const struct damage {
     const char *from, *to, *fault;
 } damages[] = {
     {"quoin-machine", "other", "m.json:1: format:"},
-    {"\"version\": 1", "\"version\": 2", "m.json:2: version:"},
+    {"\"version\": 1", "\"version\": 3", "m.json:2: version:"},
+    {"\"version\": 1", "\"version\": 0", "m.json:2: version:"},
     {"\"version\": 1", "\"version\": \"1\"", "m.json:2: version:"},
     {"\"version\"", "\"vision\"", "m.json:1: version:"},
     {"\"cycles\"", "\"ns\"", "m.json:4: units:"},
     {"\"units\"", "\"name\"", "m.json:4: JSON: duplicate"},
     {"\"units\": \"cycles\"", "\"units\": \"cycles\", \"more\": []",
      "m.json:4: more: unknown"},
+    {"\"units\": \"cycles\"", "\"units\": \"cycles\", \"cpu\": \"x\"",
+     "m.json:4: cpu: unknown"},
     {"\"core\": 5", "\"core\": 0", "m.json:8: cores[1].core: core numbers"},
     {"\"core\": 5", "\"core\": -5", "m.json:8: cores[1].core: write"},
     {"\"core\": 5", "\"core\": 1000000", "m.json:8: cores[1].core: write"},

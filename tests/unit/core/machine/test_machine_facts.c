@@ -1,0 +1,158 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/err.h"
+#include "core/machine/machine.h"
+#include "tests/support/test.h"
+
+/* Three cores with everything that can be known. */
+static struct qn_machine *known(void)
+{
+    struct qn_machine *m = NULL;
+    cr_assert_eq(qn_machine_create(&m, 3), QN_OK);
+    cr_assert_eq(qn_machine_make_room(m), QN_OK);
+    for (uint32_t u = 0; u < 3; u++) {
+        for (uint32_t v = 0; v < 3; v++) {
+            size_t at = (size_t)u * 3 + v;
+            m->send[at] = u == v ? 0 : 10.5 + u;
+            m->receive[at] = u == v ? 0 : 90 + v;
+            m->facts.round_trip[at] = u == v ? 0 : 200.25 * (u + v);
+            m->facts.level[at] = u == v ? 0 : 100.0 / 3;
+        }
+    }
+    m->core[2].os = 9;
+    m->facts.unstable[1] = m->facts.unstable[3] = true;
+    m->facts.unstable[5] = m->facts.unstable[7] = true;
+    m->facts.clock_ghz = 2.596;
+    m->facts.queued_factor = 0.19;
+    strcpy(m->facts.cpu, "AMD \"EPYC\"");
+    strcpy(m->facts.measured, "2026-11-21T21:30:00Z");
+    strcpy(m->facts.transport, "ump");
+    cr_assert_eq(qn_machine_check(m), QN_OK);
+    return m;
+}
+
+static char *text_of(const struct qn_machine *m)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    cr_assert_eq(qn_machine_write_json(m, f), QN_OK);
+    fclose(f);
+    return text;
+}
+
+Test(machine_facts, the_machine_file_keeps_them_all)
+{
+    struct qn_machine *a = known(), *b = NULL;
+    struct qn_fault f = {""};
+    char *text = text_of(a);
+    int err = qn_machine_parse_json(&b, "m", text, strlen(text), &f);
+    cr_assert_eq(err, QN_OK, "%s", f.text);
+    cr_expect_str_eq(b->facts.cpu, a->facts.cpu);
+    cr_expect_str_eq(b->facts.measured, a->facts.measured);
+    cr_expect_str_eq(b->facts.transport, a->facts.transport);
+    cr_expect_eq(b->facts.clock_ghz, a->facts.clock_ghz);
+    cr_expect_eq(b->facts.queued_factor, a->facts.queued_factor);
+    size_t bytes = 9 * sizeof(double);
+    cr_expect_eq(memcmp(b->facts.round_trip, a->facts.round_trip, bytes), 0);
+    cr_expect_eq(memcmp(b->facts.level, a->facts.level, bytes), 0);
+    cr_expect_eq(memcmp(b->facts.unstable, a->facts.unstable, 9), 0);
+    free(text);
+    qn_machine_destroy(a);
+    qn_machine_destroy(b);
+}
+
+Test(machine_facts, without_any_the_file_is_of_version_1)
+{
+    struct qn_machine *m = NULL;
+    cr_assert_eq(qn_machine_create(&m, 1), QN_OK);
+    char *text = text_of(m);
+    cr_expect_not_null(strstr(text, "\"version\": 1,"), "%s", text);
+    cr_expect_null(strstr(text, "unstable"));
+    free(text);
+    strcpy(m->facts.cpu, "x");
+    text = text_of(m);
+    cr_expect_not_null(strstr(text, "\"version\": 2,"), "%s", text);
+    free(text);
+    qn_machine_destroy(m);
+}
+
+Test(machine_facts, a_subset_keeps_those_of_its_pairs)
+{
+    struct qn_machine *m = known(), *r = NULL;
+    const uint32_t index[] = {1, 2};
+    cr_assert_eq(qn_machine_restrict(&r, m, index, 2), QN_OK);
+    cr_expect_eq(qn_machine_check(r), QN_OK);
+    cr_expect(qn_machine_unstable(r, 0, 1));
+    cr_expect_eq(r->facts.round_trip[1], 200.25 * 3);
+    cr_expect_eq(r->facts.queued_factor, 0.19);
+    qn_machine_destroy(r);
+    const uint32_t ends[] = {0, 2};
+    cr_assert_eq(qn_machine_restrict(&r, m, ends, 2), QN_OK);
+    cr_expect(!qn_machine_unstable(r, 0, 1));
+    qn_machine_destroy(r);
+    qn_machine_destroy(m);
+}
+
+Test(machine_facts, those_out_of_range_make_no_machine)
+{
+    struct qn_machine *m = known();
+    m->facts.unstable[1] = false; /* of one direction only */
+    cr_expect_eq(qn_machine_check(m), QN_EINVAL);
+    m->facts.unstable[1] = true;
+    m->facts.round_trip[1] += 1;
+    cr_expect_eq(qn_machine_check(m), QN_EINVAL);
+    m->facts.round_trip[1] -= 1;
+    cr_expect_eq(qn_machine_check(m), QN_OK);
+    m->facts.queued_factor = 1.5;
+    cr_expect_eq(qn_machine_check(m), QN_EINVAL);
+    qn_machine_destroy(m);
+}
+
+/* Two cores; one fact after the other is put in at the end. */
+static const char head[] = "{\"format\": \"quoin-machine\", \"version\": 2,"
+                           "\"name\": \"\", \"units\": \"cycles\", \"cores\": ["
+                           "{\"core\": 3, \"phys\": 0, \"cache\": 0,"
+                           " \"node\": 0, \"socket\": 0},"
+                           "{\"core\": 5, \"phys\": 1, \"cache\": 0,"
+                           " \"node\": 0, \"socket\": 0}],"
+                           "\"send\": [[0, 1], [2, 0]],"
+                           "\"receive\": [[0, 3], [4, 0]],\n";
+
+static const struct {
+    const char *fact, *fault;
+} wrong[] = {
+    {"\"cpu\": 7", "m:2: cpu: write a string"},
+    {"\"queued_factor\": 0", "m:2: queued_factor: write a number"},
+    {"\"queued_factor\": 1.01", "m:2: queued_factor: write a number"},
+    {"\"queued_factor\": \"x\"", "m:2: queued_factor: write a number"},
+    {"\"clock_ghz\": -2", "m:2: clock_ghz: write a number"},
+    {"\"clock_ghz\": 2000", "m:2: clock_ghz: write a number"},
+    {"\"round_trip\": [[0, 1]]", "m:2: round_trip: write a list"},
+    {"\"round_trip\": [[0, 1],\n[2, 0]]", "m:3: round_trip[1][0]: the matrix"},
+    {"\"level\": [[0, 1],\n[-1, 0]]", "m:3: level[1][0]: write cycles"},
+    {"\"unstable\": 7", "m:2: unstable: write a list"},
+    {"\"unstable\": [[3, 5],\n[3, 5]]", "m:3: unstable[1]: the pair is there"},
+    {"\"unstable\": [[5, 3]]", "m:2: unstable[0]: write two cores"},
+    {"\"unstable\": [[3, 3]]", "m:2: unstable[0]: write two cores"},
+    {"\"unstable\": [[3, 4]]", "m:2: unstable[0]: write two cores"},
+    {"\"unstable\": [[3]]", "m:2: unstable[0]: write two cores"},
+    {"\"unstable\": [7]", "m:2: unstable[0]: write two cores"},
+    {"\"unstabel\": []", "m:2: unstabel: unknown member"},
+};
+
+Test(machine_facts, wrong_ones_are_refused_at_their_line_and_field)
+{
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[1000];
+        struct qn_machine *m = NULL;
+        struct qn_fault f = {""};
+        snprintf(text, sizeof text, "%s%s}", head, wrong[i].fact);
+        int err = qn_machine_parse_json(&m, "m", text, strlen(text), &f);
+        cr_expect_eq(err, QN_EINVAL, "%s", wrong[i].fact);
+        cr_expect(strncmp(f.text, wrong[i].fault, strlen(wrong[i].fault)) == 0,
+                  "got \"%s\", expected \"%s\"", f.text, wrong[i].fault);
+        cr_assert_null(m);
+    }
+}

@@ -1,0 +1,160 @@
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "core/machine/topology.h"
+#include "tests/support/test.h"
+
+/* How many different labels the cores have at `offset` of theirs. */
+static uint32_t distinct(const struct qn_machine *m, size_t offset)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->n; i++) {
+        uint32_t j = 0;
+        while (memcmp((char *)&m->core[j] + offset,
+                      (char *)&m->core[i] + offset, sizeof(uint32_t)) != 0) {
+            j++;
+        }
+        count += j == i;
+    }
+    return count;
+}
+
+#define DISTINCT(m, member)                                                    \
+    distinct((m), offsetof(struct qn_machine_core, member))
+
+static const struct {
+    const char *text;
+    uint32_t cores, phys, cache, node, socket;
+    const char *name;
+} shapes[] = {
+    {"package:2 numa:1 l3:2 core:4 pu:2", 32, 16, 4, 2, 2, "machine_2x8x2"},
+    {"package:4 numa:2 l3:1 l2:2 core:2 pu:1", 32, 32, 8, 8, 4, "machine_4x8"},
+    {"package:2 l2:3 core:1 pu:1", 6, 6, 6, 1, 2, "machine_2x3"},
+    {"package:2 core:3 pu:1", 6, 6, 2, 1, 2, "machine_2x3"},
+    {"core:5 pu:1", 5, 5, 1, 1, 1, "machine_1x5"},
+    {"pu:1", 1, 1, 1, 1, 1, "machine_1x1"},
+};
+
+Test(topology, synthetic_machines_have_the_shape_they_say)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct qn_machine *m = NULL;
+        struct qn_fault f = {""};
+        cr_assert_eq(qn_machine_synthetic(&m, shapes[i].text, &f), QN_OK, "%s",
+                     f.text);
+        const char *s = shapes[i].text;
+        cr_expect_eq(m->n, shapes[i].cores, "%s: %u cores", s, m->n);
+        cr_expect_eq(DISTINCT(m, phys), shapes[i].phys, "%s: phys", s);
+        cr_expect_eq(DISTINCT(m, cache), shapes[i].cache, "%s: cache", s);
+        cr_expect_eq(DISTINCT(m, node), shapes[i].node, "%s: node", s);
+        cr_expect_eq(DISTINCT(m, socket), shapes[i].socket, "%s: socket", s);
+        cr_expect_str_eq(m->name, shapes[i].name);
+        for (uint32_t k = 1; k < m->n; k++) {
+            cr_expect_lt(m->core[k - 1].os, m->core[k].os);
+        }
+        cr_expect(m->n == 1 || !qn_machine_has_costs(m));
+        qn_machine_destroy(m);
+    }
+}
+
+/* Core numbers dealt round robin over the sockets, as some firmware does. */
+Test(topology, groups_follow_the_objects_and_not_the_numbers)
+{
+    struct qn_machine *m = NULL;
+    struct qn_fault f = {""};
+    const char *text = "package:2 l3:1 core:2 pu:1(indexes=0,2,1,3)";
+    cr_assert_eq(qn_machine_synthetic(&m, text, &f), QN_OK, "%s", f.text);
+    cr_assert_eq(m->n, 4);
+    cr_expect_eq(m->core[0].socket, m->core[2].socket);
+    cr_expect_eq(m->core[1].cache, m->core[3].cache);
+    cr_expect_neq(m->core[0].cache, m->core[1].cache);
+    qn_machine_destroy(m);
+}
+
+Test(topology, what_hwloc_does_not_understand_is_one_line)
+{
+    static const char *const texts[] = {"", "nonsense", "core:0",
+                                        "core:2000 pu:1"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct qn_machine *m = NULL;
+        struct qn_fault f = {""};
+        cr_expect_eq(qn_machine_synthetic(&m, texts[i], &f), QN_EINVAL, "%s",
+                     texts[i]);
+        cr_expect(f.text[0] != '\0' && strchr(f.text, '\n') == NULL);
+        cr_assert_null(m);
+    }
+}
+
+static char *put_into_file(const char *text)
+{
+    char *path = strdup("/tmp/qn_topology_XXXXXX");
+    int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    return path;
+}
+
+/* What this machine writes of itself is read as what it is, and does not say
+ * whose machine it is. */
+Test(topology, the_xml_of_this_machine_reads_back)
+{
+    char *xml = NULL, host[256] = "";
+    struct qn_machine *a = NULL, *b = NULL;
+    struct qn_fault f = {""};
+    cr_assert_eq(qn_machine_topology_xml(&xml, &f), QN_OK, "%s", f.text);
+    cr_assert_eq(gethostname(host, sizeof host), 0);
+    cr_expect_null(strstr(xml, "HostName"), "%s", xml);
+    cr_expect_null(strstr(xml, "OSVersion"));
+    char *path = put_into_file(xml);
+    cr_assert_eq(qn_machine_discover(&a, &f), QN_OK, "%s", f.text);
+    cr_assert_eq(qn_machine_read_xml(&b, path, &f), QN_OK, "%s", f.text);
+    cr_expect_leq(a->n, b->n); /* the file is not cut to our own mask */
+    cr_expect_str_eq(a->facts.cpu, b->facts.cpu);
+    for (uint32_t i = 0; i < a->n; i++) {
+        cr_expect_lt(qn_machine_find(b, a->core[i].os), b->n);
+    }
+    unlink(path);
+    free(path);
+    free(xml);
+    qn_machine_destroy(a);
+    qn_machine_destroy(b);
+}
+
+Test(topology, only_cores_that_may_be_used_are_discovered)
+{
+    cpu_set_t all, one;
+    struct qn_machine *m = NULL;
+    struct qn_fault f = {""};
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    size_t cpu = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(cpu, &all)) {
+        cpu--;
+    }
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    cr_assert_eq(qn_machine_discover(&m, &f), QN_OK, "%s", f.text);
+    cr_assert_eq(sched_setaffinity(0, sizeof all, &all), 0);
+    cr_expect_eq(m->n, 1);
+    cr_expect_eq(m->core[0].os, (uint32_t)cpu);
+    qn_machine_destroy(m);
+}
+
+Test(topology, files_that_are_no_topology_are_named)
+{
+    struct qn_machine *m = NULL;
+    struct qn_fault f = {""};
+    cr_expect_eq(qn_machine_read_xml(&m, "/nowhere/t.xml", &f), QN_ENOENT);
+    cr_expect_str_eq(f.text, "/nowhere/t.xml: cannot be read: No such file or "
+                             "directory");
+    char *path = put_into_file("<?xml version=\"1.0\"?>\n<topology versi");
+    cr_expect_eq(qn_machine_read_xml(&m, path, &f), QN_EINVAL);
+    cr_expect(strncmp(f.text, path, strlen(path)) == 0, "%s", f.text);
+    unlink(path);
+    free(path);
+}
