@@ -85,7 +85,7 @@ Test(runner, stops_when_it_is_told_and_leaves_no_costs, .timeout = 100)
     m->facts.queued_factor = 0.5;
     cr_expect_eq(qn_machine_measure(m, &o, &r), QN_EAGAIN);
     cr_expect(!qn_machine_has_costs(m));
-    cr_expect_null(m->facts.round_trip);
+    cr_assert_null(m->facts.round_trip);
     cr_expect_eq(m->facts.queued_factor, 0);
     qn_machine_destroy(m);
     qn_machine_destroy(all);
