@@ -34,9 +34,20 @@ static void peer_corrupt(struct qn_driver *d, qn_node_t from)
     d->peer[from].corrupt = true;
 }
 
+/* A LEARN comes down the tree, where its sender is judged, and positions are
+ * read in the peers' outboxes, where they are checked (driver_bound.c). */
+static bool of_other_ways(const struct qn_msg *m)
+{
+    return m->kind == QN_MSG_LEARN || m->kind == QN_MSG_BEAT;
+}
+
 /* Give a whole message to the machine. False: it must come again later. */
 static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
 {
+    if (of_other_ways(m)) {
+        peer_corrupt(d, from);
+        return true;
+    }
     if (d->hold_learns &&
         (m->kind == QN_MSG_FILL || m->kind == QN_MSG_ACCEPTED)) {
         return true;

@@ -31,6 +31,24 @@ bool qn_epoch_accepts(const struct qn_onepaxos *p)
     return qn_epoch_is(p, p->cfg.acceptor, p->cfg.acceptor_inc);
 }
 
+/** Entry `e` names another life than the present one of `from` as its leader,
+ * or as its acceptor. What is not known here is nobody else's. */
+bool qn_epoch_led_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
+                           qn_node_t from)
+{
+    const struct qn_ul_entry *x = qn_utility_entry(&p->ul, e);
+    return x != NULL &&
+           (x->leader != from || x->leader_inc != p->incarnation[from]);
+}
+
+bool qn_epoch_accepted_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
+                                qn_node_t from)
+{
+    const struct qn_ul_entry *x = qn_utility_entry(&p->ul, e);
+    return x != NULL &&
+           (x->acceptor != from || x->acceptor_inc != p->incarnation[from]);
+}
+
 /** Epoch before `e` in the same log: skips VOTER entries. */
 qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e)
 {

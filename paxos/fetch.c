@@ -5,9 +5,13 @@
  * late, never an open slot. A node learns of it by decided_hi (in LEARN, FILL
  * and BEAT). When learned_hi has stood still below it for T_GAP, the node asks
  * one peer for the first hole: first the parent that should have sent it, then
- * the acceptor, then anyone; who answered last is asked first next time. Each
- * answer ends with LAST; a peer that is silent for T_FETCH is given up, and
- * its late answers do no harm.
+ * the acceptor and the leader, then anyone; who answered last is asked first
+ * next time. Each answer ends with LAST; a peer that is silent for T_FETCH is
+ * given up, and its late answers do no harm.
+ *
+ * A FILL decides, like a LEARN. So it is believed of who was asked and has not
+ * said LAST yet, for slots that are known to be decided; nobody can push one.
+ * How far slots are decided is what the acceptor or the parent says in it.
  *
  * A batch may be longer than what passes in T_GAP or T_FETCH. Its pieces count:
  * while those of the first missing slot keep coming in a LEARN the gap is not
@@ -41,9 +45,9 @@ static uint64_t others(const struct qn_onepaxos *p)
     return p->alive & ~QN_BIT(p->self);
 }
 
-/** Whom to ask: from the place f->rank on in the order parent, acceptor, then
- *  round robin; nobody who has said that it cannot, nor `silent` (a mask),
- *  unless there is nobody else. Rank stays where it was found. */
+/** Whom to ask: from the place f->rank on in the order parent, acceptor,
+ * leader, then round robin; nobody who has said that it cannot, nor `silent` (a
+ * mask), unless there is nobody else. Rank stays where it was found. */
 static qn_node_t choose(struct qn_onepaxos *p, uint64_t silent)
 {
     struct qn_fetch *f = &p->fetch;
@@ -51,11 +55,12 @@ static qn_node_t choose(struct qn_onepaxos *p, uint64_t silent)
     uint64_t best = (able & ~silent) != 0 ? able & ~silent
                     : able != 0           ? able
                                           : others(p);
-    const uint32_t ranks = p->nodes + 2;
+    const uint32_t ranks = p->nodes + 3;
     for (;; f->rank = (f->rank + 1) % ranks) {
         qn_node_t n = f->rank == 0   ? p->parent
                       : f->rank == 1 ? p->cfg.acceptor
-                                     : (p->self + f->rank - 1) % p->nodes;
+                      : f->rank == 2 ? p->cfg.leader
+                                     : (p->self + f->rank - 2) % p->nodes;
         if ((best & QN_BIT(n)) != 0) {
             return n;
         }
@@ -82,6 +87,7 @@ static void ask(struct qn_onepaxos *p, struct qn_step *t)
     f->peer = choose(p, f->active ? QN_BIT(f->peer) : 0);
     f->active = true;
     f->until = t->now + p->params.t_fetch;
+    f->asked |= QN_BIT(f->peer);
     f->count++;
     struct qn_msg *m = qn_step_send(t, f->peer, QN_MSG_FETCH);
     m->slot = p->learned_hi + 1;
@@ -142,14 +148,29 @@ static void answered(struct qn_onepaxos *p, struct qn_step *t,
     }
 }
 
+/** Who would be believed if it said so in a LEARN. */
+static bool may_tell(const struct qn_onepaxos *p, qn_node_t from)
+{
+    return from == p->parent ||
+           !qn_epoch_accepted_by_other(p, p->cfg.index, from);
+}
+
 void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                       const struct qn_msg *m)
 {
-    qn_learner_decided(p, m->fill.hi, t->now);
-    if (m->body.len != 0) {
+    struct qn_fetch *f = &p->fetch;
+    if ((f->asked & QN_BIT(from)) == 0) {
+        return;
+    }
+    if (may_tell(p, from)) {
+        qn_learner_decided(p, m->fill.hi, t->now);
+    }
+    if (m->body.len != 0 && m->slot <= p->decided_hi) {
         qn_learner_learn(p, t, m);
     }
-    struct qn_fetch *f = &p->fetch;
+    if ((m->flags & QN_MSG_LAST) != 0) {
+        f->asked &= ~QN_BIT(from);
+    }
     if (f->active && f->peer == from) {
         f->until = t->now + p->params.t_fetch;
         if ((m->flags & QN_MSG_LAST) != 0) {
@@ -225,6 +246,7 @@ void qn_fetch_on_room(struct qn_onepaxos *p, struct qn_step *t, uint64_t peers)
 void qn_fetch_on_down(struct qn_onepaxos *p, qn_node_t peer)
 {
     p->fetch.transfers &= ~QN_BIT(peer);
+    p->fetch.asked &= ~QN_BIT(peer);
     if (p->fetch.active && p->fetch.peer == peer) {
         p->fetch.active = false;
     }

@@ -195,6 +195,9 @@ void qn_handoff_on_stage(struct qn_onepaxos *p, struct qn_step *t,
     if (brings_ul && !QN_MUTANT(STAGE_LOST)) {
         qn_epoch_suffix(p, t, m->body); /* first: it may appoint me (T17) */
     }
+    if (qn_epoch_led_by_other(p, m->epoch, from)) {
+        return;
+    }
     bool newest = m->epoch == p->cfg.index || QN_MUTANT(LATE_STAGE) ||
                   QN_MUTANT(STAGE_LOST);
     bool kept = c->st_from == m->epoch && !QN_MUTANT(STAGE_AGAIN);

@@ -65,6 +65,9 @@ void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
         qn_utility_ask(&p->ul, t, from); /* it asks again when it may */
         return;
     }
+    if (qn_epoch_led_by_other(p, m->epoch, from)) {
+        return;
+    }
     qn_slot_t hi = 0;
     bool promised =
         QN_MUTANT(NO_PROMISE)
@@ -101,11 +104,12 @@ static void adopt(struct qn_onepaxos *p)
 }
 
 void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
-                         const struct qn_msg *m)
+                         qn_node_t from, const struct qn_msg *m)
 {
     struct qn_change *c = &p->change;
     bool stale = m->epoch != p->leader.ep && !QN_MUTANT(STALE_PREPARED);
-    if (p->leader.role != QN_PREPARING || stale) {
+    if (p->leader.role != QN_PREPARING || stale ||
+        qn_epoch_accepted_by_other(p, m->epoch, from)) {
         return;
     }
     c->prepare_at =
@@ -182,6 +186,9 @@ void qn_lead_on_seal(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         qn_utility_ask(&p->ul, t, from);
         return;
     }
+    if (qn_epoch_led_by_other(p, m->epoch, from)) {
+        return;
+    }
     struct qn_change *c = &p->change;
     bool complete = c->cep == target || QN_MUTANT(SEAL_LIES);
     if (!complete && c->cep != QN_EPOCH_NONE && c->cep > target) {
@@ -234,12 +241,13 @@ static bool take_sealed(struct qn_onepaxos *p, qn_slot_t hi)
     return true;
 }
 
-void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t,
+void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {
     struct qn_change *c = &p->change;
     if (p->leader.role != QN_PREPARING || m->epoch != p->leader.ep ||
-        c->cep == p->leader.ep || m->sealed.target != c->sk) {
+        c->cep == p->leader.ep || m->sealed.target != c->sk ||
+        qn_epoch_led_by_other(p, m->sealed.target, from)) {
         return;
     }
     c->prepare_at = t->now + p->params.t_acc;

@@ -305,6 +305,9 @@ void qn_leader_step_down(struct qn_onepaxos *p)
 void qn_leader_on_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {
+    if (qn_epoch_accepted_by_other(p, p->leader.ep, from)) {
+        return;
+    }
     if (m->epoch > p->leader.ep) {
         if (p->leader.role != QN_FOLLOWER) {
             qn_leader_step_down(p);

@@ -239,7 +239,7 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
     p->learned_hi = QN_MAX(p->learned_hi, position);
     qn_learner_decided(p, p->learned_hi, now);
     qn_ring_copy_drop(&p->fetch.reading.copy);
-    p->fetch = (struct qn_fetch){.transfers = 0, .gap_since = now};
+    p->fetch = (struct qn_fetch){.asked = p->fetch.asked, .gap_since = now};
     advance(p, now);
 }
 
@@ -248,8 +248,13 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
  *  batch, which is here. To a node that leads this epoch no more it only says
  *  how far the decided slots reach: it fetches what it has not learned. */
 void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
-                            const struct qn_msg *m)
+                            qn_node_t from, const struct qn_msg *m)
 {
+    qn_epoch_behind(p, t, from, m->epoch);
+    if (qn_utility_entry(&p->ul, m->epoch) == NULL ||
+        qn_epoch_accepted_by_other(p, m->epoch, from)) {
+        return;
+    }
     const struct qn_leader *l = &p->leader;
     bool leads = l->role == QN_ACTIVE || l->role == QN_FROZEN;
     bool mine = leads && m->epoch == l->ep && m->slot < l->next;
@@ -361,8 +366,7 @@ int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
         qn_learner_nack(p, t, from, m->slot);
         return QN_OK;
     }
-    const struct qn_ul_entry *e = qn_utility_entry(&p->ul, m->epoch);
-    if (m->slot > a->hi + 1 || (e != NULL && e->leader != from)) {
+    if (m->slot > a->hi + 1 || qn_epoch_led_by_other(p, m->epoch, from)) {
         return QN_ECORRUPT; /* an epoch has one leader, a channel is FIFO */
     }
     if (m->slot < p->log.lo) {

@@ -297,11 +297,33 @@ static void on_beat(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
     qn_learner_decided(p, QN_MAX(learned, decided), t->now);
 }
 
+/** Of the process acceptor: with the memory acceptor nobody says it. */
+static bool of_process(uint8_t kind)
+{
+    switch (kind) {
+    case QN_MSG_ACCEPT:
+    case QN_MSG_ACCEPTED:
+    case QN_MSG_NACK:
+    case QN_MSG_PREPARE:
+    case QN_MSG_PREPARED:
+    case QN_MSG_STAGE:
+    case QN_MSG_STAGED:
+    case QN_MSG_SEAL:
+    case QN_MSG_SEALED:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                    const struct qn_msg *m)
 {
     QN_ASSERT(from < p->nodes && from != p->self);
     QN_ASSERT((m->flags & QN_MSG_PIECE) == 0);
+    if (p->shared != NULL && of_process(m->kind)) {
+        return QN_ENOSYS;
+    }
     switch (m->kind) {
     case QN_MSG_REQUEST:
         return qn_leader_on_request(p, t, from, m);
@@ -314,7 +336,7 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         qn_learner_on_learn(p, t, from, m);
         return QN_OK;
     case QN_MSG_ACCEPTED:
-        qn_learner_on_accepted(p, t, m);
+        qn_learner_on_accepted(p, t, from, m);
         return QN_OK;
     case QN_MSG_NACK:
         qn_leader_on_nack(p, t, from, m);
@@ -323,7 +345,7 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         qn_lead_on_prepare(p, t, from, m);
         return QN_OK;
     case QN_MSG_PREPARED:
-        qn_lead_on_prepared(p, t, m);
+        qn_lead_on_prepared(p, t, from, m);
         return QN_OK;
     case QN_MSG_STAGE:
         qn_handoff_on_stage(p, t, from, m);
@@ -335,7 +357,7 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         qn_lead_on_seal(p, t, from, m);
         return QN_OK;
     case QN_MSG_SEALED:
-        qn_lead_on_sealed(p, t, m);
+        qn_lead_on_sealed(p, t, from, m);
         return QN_OK;
     case QN_MSG_U_PREPARE:
     case QN_MSG_U_PROMISE:

@@ -80,6 +80,7 @@ struct qn_fetch {
     uint32_t rank;       /* whom to ask: place in the order of choose() */
     qn_time_t until;     /* then ask somebody else */
     qn_time_t gap_since; /* learned_hi stands still below decided_hi */
+    uint64_t asked;      /* mask of peers that owe the end of an answer */
     uint64_t unable;     /* mask of peers that cannot give learned_hi + 1 */
     bool dropped;        /* one of them because it dropped it */
     uint64_t count;      /* FETCH sent */
@@ -202,6 +203,10 @@ bool qn_epoch_is(const struct qn_onepaxos *p, uint8_t node, uint64_t inc);
 bool qn_epoch_leads(const struct qn_onepaxos *p);
 bool qn_epoch_accepts(const struct qn_onepaxos *p);
 bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p);
+bool qn_epoch_led_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
+                           qn_node_t from);
+bool qn_epoch_accepted_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
+                                qn_node_t from);
 qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e);
 void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t);
 void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
@@ -219,10 +224,10 @@ void qn_lead_welcome(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer);
 void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
                         qn_node_t from, const struct qn_msg *m);
 void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
-                         const struct qn_msg *m);
+                         qn_node_t from, const struct qn_msg *m);
 void qn_lead_on_seal(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                      const struct qn_msg *m);
-void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t,
+void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m);
 
 /* handoff.c */
@@ -287,7 +292,7 @@ void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
                        struct qn_blob *batch);
 void qn_learner_tell(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot);
 void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
-                            const struct qn_msg *m);
+                            qn_node_t from, const struct qn_msg *m);
 void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
                       const struct qn_msg *m);
 void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now);

@@ -159,6 +159,63 @@ Test(driver_tree, who_was_never_root_decides_nothing)
     }
 }
 
+/* On its direct lane it may say anything: what decides is believed of nobody
+ * who was not asked, or has no role in the epoch. */
+static void wild_says(bool memory, uint8_t kind, qn_slot_t ahead)
+{
+    struct world *w = world_begin(3, memory);
+    world_go_on(w);
+    static const uint8_t batch[QN_BATCH_HEAD]; /* without commands */
+    uint8_t bytes[QN_HEAD_MAX + sizeof batch] = {0};
+    qn_slot_t slot = w->member[0].slot;
+    struct qn_msg m = {
+        .kind = kind, .slot = slot + ahead, .body = {batch, sizeof batch}};
+    switch (kind) {
+    case QN_MSG_PREPARED:
+        m.flags = QN_MSG_LAST;
+        m.prepared.hi = slot + ahead;
+        break;
+    case QN_MSG_LEARN:
+        m.learn.hi = slot + ahead;
+        break;
+    case QN_MSG_FILL:
+        m.flags = QN_MSG_LAST;
+        m.fill.hi = slot + ahead;
+        break;
+    case QN_MSG_BEAT:
+        m.beat.applied = m.beat.learned = m.beat.decided = slot + ahead;
+        m.body.len = 0;
+        break;
+    default:
+        m.body.len = 0;
+    }
+    size_t head = qn_msg_head(&m, bytes);
+    w->member[2].stopped = true;
+    for (qn_node_t to = 0; to < 2; to++) {
+        cr_assert_eq(
+            qn_qp_try_send(w->member[2].direct[to], bytes, head + m.body.len),
+            QN_OK);
+        world_turn(w, to);
+        cr_assert_eq(w->member[to].slot, slot, "a learner has decided");
+        cr_assert_eq(world_status(w, to).decided_hi, slot);
+    }
+    world_lose(w, 2);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_tree, who_was_not_asked_decides_nothing)
+{
+    static const uint8_t kinds[] = {QN_MSG_LEARN, QN_MSG_FILL, QN_MSG_ACCEPTED,
+                                    QN_MSG_PREPARED, QN_MSG_BEAT};
+    for (size_t k = 0; k < sizeof kinds; k++) {
+        for (int memory = 0; memory < 2; memory++) {
+            wild_says(memory != 0, kinds[k], 1);
+            wild_says(memory != 0, kinds[k], 1000);
+        }
+    }
+}
+
 /* Process acceptor: the bound is that of the newest acceptor, also while this
  * node has not heard of it. */
 Test(driver_tree, a_true_read_index_is_never_cut)

@@ -212,7 +212,8 @@ EDGE(when_nobody_keeps_the_slot_a_snapshot_is_needed)
     fx_later(&c, v.t_fetch);
     fill_nothing(&c, fx_to(&c, QN_MSG_FETCH, 0), 40, 50);
     cr_assert_eq(c.out.count, 0u); /* said once */
-    fx_fill_slot(&c, 0, 1, 50, true);
+    fx_later(&c, v.t_fetch);
+    fx_fill_slot(&c, fx_to(&c, QN_MSG_FETCH, 0), 1, 50, true);
     cr_assert(!fx_status(&c).need_snapshot);
 }
 
@@ -224,6 +225,40 @@ EDGE(peers_that_are_all_behind_need_no_snapshot)
         fill_nothing(&c, fx_to(&c, QN_MSG_FETCH, 0), 1, 0);
     }
     cr_assert(!fx_status(&c).need_snapshot);
+}
+
+/* A FILL decides. So it is an answer: who was not asked, or has said LAST, says
+ * nothing, and slots that nobody trusted has called decided are not filled. */
+EDGE(what_was_not_asked_for_is_not_believed)
+{
+    fx_fill_slot(&c, 1, 1, 1, true);
+    cr_assert_eq(fx_status(&c).learned_hi, 0u, "nobody was asked");
+    fx_learn_slot(&c, 3, 3);
+    fx_later(&c, fx_params().t_gap);
+    cr_assert_eq(fx_to(&c, QN_MSG_FETCH, 0), 1u);
+    fx_fill_slot(&c, 0, 1, 3, true);
+    cr_assert_eq(fx_status(&c).learned_hi, 0u, "another was asked");
+    fx_fill_slot(&c, 1, 1, 3, true);
+    cr_assert_eq(fx_status(&c).learned_hi, 1u);
+    fx_fill_slot(&c, 1, 2, 3, true);
+    cr_assert_eq(fx_status(&c).learned_hi, 1u, "it had said LAST");
+}
+
+EDGE(who_is_neither_parent_nor_acceptor_does_not_say_what_is_decided)
+{
+    const struct qn_params v = fx_params();
+    fx_beat(&c, 1, 0, 1);
+    fx_later(&c, v.t_gap);
+    fx_later(&c, v.t_fetch); /* node 1 is silent */
+    cr_assert_eq(fx_to(&c, QN_MSG_FETCH, 0), 0u);
+    fx_fill_slot(&c, 0, 2, 9, false);
+    cr_assert_eq(fx_status(&c).decided_hi, 1u);
+    fx_fill_slot(&c, 0, 1, 9, true);
+    cr_assert_eq(fx_status(&c).learned_hi, 1u, "slot 2 was not known");
+    fx_beat(&c, 1, 0, 2);
+    fx_later(&c, v.t_gap);
+    fx_fill_slot(&c, 1, 2, 9, true);
+    cr_assert_eq(fx_status(&c).decided_hi, 9u, "the acceptor is believed");
 }
 
 /* ---------------------------------------------------------------- FILL -- */

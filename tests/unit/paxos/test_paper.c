@@ -141,7 +141,8 @@ PAPER(a_nack_of_a_later_epoch_ends_leading)
 
 /* 3.3: ACCEPTED decides the slot of the epoch that it names. To a node that
  * leads that epoch no more it only says that the slot is decided: what was
- * decided there need not be what this node has proposed. */
+ * decided there need not be what this node has proposed. Of an epoch that is
+ * not known here it says nothing until that is known. */
 PAPER(accepted_counts_in_the_epoch_of_the_proposal_only)
 {
     struct qn_msg m = {.kind = QN_MSG_ACCEPTED, .epoch = 1, .slot = 1};
@@ -149,13 +150,35 @@ PAPER(accepted_counts_in_the_epoch_of_the_proposal_only)
     fx_tick(&a);
     fx_recv(&a, 1, &m);
     cr_assert_eq(fx_status(&a).learned_hi, 0u);
-    cr_assert_eq(fx_status(&a).decided_hi, 1u);
+    cr_assert_eq(fx_status(&a).decided_hi, 0u);
+    fx_tick(&a);
+    cr_assert_eq(fx_count(&a, QN_MSG_U_NEED), 1u);
     m.epoch = 0;
     fx_recv(&a, 1, &m);
     cr_assert_eq(fx_status(&a).learned_hi, 1u);
     fx_recv(&c, 1, &m);
     cr_assert_eq(fx_status(&c).learned_hi, 0u);
     cr_assert_eq(fx_status(&c).decided_hi, 1u);
+}
+
+/* 3.1.2: only the acceptor of an epoch says ACCEPTED in it, only its leader
+ * proposes, and a NACK comes from who was asked. */
+PAPER(who_has_no_role_decides_nothing)
+{
+    struct qn_msg m = {.kind = QN_MSG_ACCEPTED, .epoch = 0, .slot = 1};
+    fx_submit(&a, "x");
+    fx_tick(&a);
+    cr_assert_eq(fx_recv(&a, 2, &m), QN_OK);
+    cr_assert_eq(fx_status(&a).learned_hi, 0u);
+    cr_assert_eq(fx_status(&a).decided_hi, 0u);
+    m = (struct qn_msg){.kind = QN_MSG_NACK, .epoch = 3, .slot = 1};
+    cr_assert_eq(fx_recv(&a, 2, &m), QN_OK);
+    cr_assert_eq(fx_status(&a).role, QN_ACTIVE);
+    struct qn_blob *x = fx_slot_batch(1);
+    m = fx_accept(1, x);
+    cr_assert_eq(fx_recv(&b, 2, &m), QN_ECORRUPT);
+    cr_assert_eq(fx_status(&b).learned_hi, 0u);
+    qn_blob_unref(x);
 }
 
 /* The same after NACK: the deposed leader fetches. */
