@@ -259,7 +259,7 @@ static void record(struct qn_lane *l, const struct qn_slot *slot, qn_time_t now,
     l->succeeded |= 1u << slot->request.op;
     if (raw != NULL) {
         fprintf(raw, "%s %" PRIu64 " %" PRIu64 "\n",
-                qn_op_name((enum qn_op)slot->request.op),
+                qn_mix_op_name((enum qn_op)slot->request.op),
                 now - slot->request.since, now - slot->request.begun);
     }
 }

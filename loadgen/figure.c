@@ -247,7 +247,7 @@ static void draw_table(const struct qn_figure *f)
     for (uint32_t op = 0, used = 0; op < QN_OP_COUNT; op++) {
         const struct qn_op_stats *o = &f->r->total->op[op];
         if (o->ops > 0) {
-            draw_table_row(f, y, qn_op_name((enum qn_op)op),
+            draw_table_row(f, y, qn_mix_op_name((enum qn_op)op),
                            single ? "strong" : qn_figure_kind_text(used), o);
             y += QN_FIGURE_ROW_HEIGHT;
             used++;

@@ -160,7 +160,7 @@ void qn_figure_percentiles(const struct qn_figure *f)
         const struct qn_op_stats *o = &f->r->total->op[op];
         if (o->ops > 0) {
             draw_curve(f, &o->latency, qn_figure_kind_line(used));
-            name[n] = (struct qn_figure_name){qn_op_name((enum qn_op)op),
+            name[n] = (struct qn_figure_name){qn_mix_op_name((enum qn_op)op),
                                               qn_figure_kind_text(used)};
             y[n++] = last_y(f, &o->latency);
             used++;
@@ -177,7 +177,7 @@ void qn_figure_percentiles(const struct qn_figure *f)
     if (qn_figure_is_open(f)) {
         all = "response";
     } else if (single) {
-        all = qn_op_name(only_kind(f->r->total));
+        all = qn_mix_op_name(only_kind(f->r->total));
     }
     name[n] = (struct qn_figure_name){all, "ink strong"};
     y[n++] = last_y(f, &f->sum->latency);

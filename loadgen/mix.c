@@ -14,7 +14,7 @@ static const char *const names[QN_OP_COUNT] = {
 #undef X
 };
 
-const char *qn_op_name(enum qn_op op)
+const char *qn_mix_op_name(enum qn_op op)
 {
     return names[op];
 }

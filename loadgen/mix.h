@@ -41,7 +41,7 @@ enum qn_op {
 };
 
 /** "get" ... */
-const char *qn_op_name(enum qn_op op);
+const char *qn_mix_op_name(enum qn_op op);
 
 /** It only reads the store. PING neither reads nor writes. */
 static inline bool qn_op_is_read(enum qn_op op)

@@ -28,6 +28,8 @@ static const struct row table[] = {
      "judge recorded histories: are they linearizable?"},
     {"events", qn_events_command,
      "what replicas recorded: roles, deaths, elections, stalls"},
+    {"tree", qn_tree_command,
+     "plan topologies on a machine: predict, compare, explain, draw"},
     {NULL, NULL, NULL}, /* end */
 };
 

@@ -17,5 +17,6 @@ qn_subcommand_fn qn_bench_store;    /* bench_store.c */
 qn_subcommand_fn qn_bench_stall;    /* bench_stall.c */
 qn_subcommand_fn qn_verify_command; /* verify_command.c */
 qn_subcommand_fn qn_events_command; /* events_command.c */
+qn_subcommand_fn qn_tree_command;   /* topo/tree_command.c */
 
 #endif

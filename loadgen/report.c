@@ -215,7 +215,7 @@ static void print_kinds(FILE *to, const struct qn_report *r,
     for (int op = 0; op < QN_OP_COUNT; op++) {
         if (was_used(&r->total->op[op])) {
             used++;
-            print_row(to, qn_op_name((enum qn_op)op), &r->total->op[op],
+            print_row(to, qn_mix_op_name((enum qn_op)op), &r->total->op[op],
                       r->seconds);
         }
     }

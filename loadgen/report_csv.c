@@ -44,7 +44,7 @@ void qn_report_csv_second(FILE *to, const struct qn_report_second *s)
     for (int op = 0; op < QN_OP_COUNT; op++) {
         const struct qn_report_row *row = &s->kind[op];
         if (row->ops + row->errors + row->wrong > 0) {
-            print_row(to, s, qn_op_name((enum qn_op)op), 0, row);
+            print_row(to, s, qn_mix_op_name((enum qn_op)op), 0, row);
             fputs(",,,\n", to);
         }
     }

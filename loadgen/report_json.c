@@ -82,7 +82,7 @@ static void set_kinds(json_t *j, const struct qn_report_row *kind,
         if (row->ops + row->errors + row->wrong > 0) {
             json_t *one = json_object();
             set_row(one, row, seconds);
-            set(kinds, qn_op_name((enum qn_op)op), one);
+            set(kinds, qn_mix_op_name((enum qn_op)op), one);
         }
     }
     set(j, "kinds", kinds);

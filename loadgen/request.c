@@ -406,7 +406,7 @@ bool qn_request_check_value(const struct qn_workload *w, uint64_t key,
 void qn_request_describe(const struct qn_workload *w,
                          const struct qn_request *r, char *text, size_t size)
 {
-    const char *name = qn_op_name((enum qn_op)r->op);
+    const char *name = qn_mix_op_name((enum qn_op)r->op);
     if (r->command == QN_COMMAND_PING || r->command == QN_COMMAND_MSET ||
         r->command == QN_COMMAND_SCAN) {
         snprintf(text, size, "%s", name);

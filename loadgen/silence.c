@@ -38,7 +38,7 @@ const char *qn_silence_name(uint32_t row)
 {
     return row == QN_SILENCE_READ    ? "reads"
            : row == QN_SILENCE_WRITE ? "writes"
-                                     : qn_op_name((enum qn_op)row);
+                                     : qn_mix_op_name((enum qn_op)row);
 }
 
 int qn_silence_create(struct qn_silence **out, const struct qn_mix *mix,

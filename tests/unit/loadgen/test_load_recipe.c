@@ -67,8 +67,8 @@ Test(recipe, ycsb_asks_in_its_proportions)
         for (int op = 0; op < QN_OP_COUNT; op++) {
             double p = cases[i].part[op];
             cr_assert(fabs(counts[op] - N * p) <= 5 * sqrt(N * p * (1 - p)),
-                      "%s, %s: %u", cases[i].name, qn_op_name((enum qn_op)op),
-                      counts[op]);
+                      "%s, %s: %u", cases[i].name,
+                      qn_mix_op_name((enum qn_op)op), counts[op]);
         }
         qn_asker_fini(&a);
         qn_workload_fini(&w);

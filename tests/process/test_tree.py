@@ -1,0 +1,172 @@
+"""quoin tree: every format reads back, and wrong input costs one line.
+
+Usage: test_tree.py PATH_OF_QUOIN FOLDER_OF_MACHINES
+"""
+
+import csv
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+QUOIN = None
+MACHINES = None
+
+
+def tree(*args):
+    return subprocess.run([QUOIN, "tree", *args], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+def good(*args):
+    done = tree(*args)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def machine(name):
+    return str(MACHINES / name)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="qn-tree-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def refused(self, *args, names=()):
+        """One line on stderr that has all of `names`; status 2."""
+        done = tree(*args)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for name in names:
+            self.assertIn(str(name), done.stderr)
+
+
+class Formats(Case):
+    def test_csv_reads_back_as_the_same_plan(self):
+        where = machine("syn_8x4x1")
+        plan = good("--machine", where, "--algo", "mst", "--root", "5",
+                    "--format", "csv")
+        rows = list(csv.reader(io.StringIO(plan)))
+        self.assertEqual(rows[0], ["# root=5"])
+        self.assertEqual(rows[1], ["parent", "child", "order"])
+        self.assertEqual(len(rows), 2 + 31)
+        path = self.file("plan.csv", plan)
+        self.assertEqual(plan, good("--machine", where, "--algo", path,
+                                    "--format", "csv"))
+        self.assertRegex(good("--machine", where, "--algo", path),
+                         r"\* \S*plan.csv +5 ")
+
+    def test_json_names_every_topology_and_the_bound(self):
+        got = json.loads(good("--machine", machine("intel_xeon_e5_v2_2x10"),
+                              "--op", "ack", "--format", "json"))
+        names = [c["name"] for c in got["compared"]]
+        for name in ("auto", "adaptive", "cluster", "ring:k=2"):
+            self.assertIn(name, names)
+        self.assertEqual(got["op"], "ack")
+        self.assertEqual(len(got["down"]["edges"]), 19)
+        cost = {c["name"]: c["cycles"] for c in got["compared"]}
+        self.assertLessEqual(cost["auto"], min(
+            v for k, v in cost.items() if not k.startswith("ring")) + 1e-6)
+        self.assertLessEqual(got["bound"], cost["auto"])
+
+    def test_pictures_are_xml_and_as_large_as_their_viewbox(self):
+        for args in (["--algo", "auto"], ["--op", "ack", "--algo",
+                                          "ring:k=2,full,companion"]):
+            path = str(self.folder / "a.svg")
+            good("--machine", machine("threadripper_1950x_1x16"), *args,
+                 "--format", "svg", "-o", path)
+            root = xml.etree.ElementTree.parse(path).getroot()
+            self.assertEqual(root.get("viewBox"), "0 0 %s %s" % (
+                root.get("width"), root.get("height")))
+            circles = root.findall(".//{*}circle")
+            self.assertEqual(len(circles), 16 + 1, "cores, and the root's ring")
+
+    def test_graphviz_has_every_edge(self):
+        got = good("--machine", machine("amd64_sparse_10"), "--format", "dot",
+                   "--algo", "binary")
+        self.assertEqual(got.count("->"), 9)
+
+    def test_explained_is_every_core_and_the_prediction(self):
+        got = good("--machine", machine("amd64_sparse_10"), "--explain")
+        self.assertEqual(got.count("  core "), 10)
+        table = good("--machine", machine("amd64_sparse_10"), "--format",
+                     "json")
+        cycles = json.loads(table)["compared"][0]["cycles"]
+        self.assertIn("auto: %.1f cycles" % cycles, got)
+
+    def test_a_subset_is_planned_on_its_own(self):
+        got = good("--machine", machine("syn_8x4x1"), "--cores", "1,8-11,30",
+                   "--root", "9", "--format", "csv")
+        used = {int(x) for row in got.splitlines()[2:]
+                for x in row.split(",")[:2]}
+        self.assertEqual(used, {1, 8, 9, 10, 11, 30})
+
+
+class Refusals(Case):
+    def test_machines(self):
+        self.refused("--machine", "/no/such", names=["/no/such"])
+        whole = pathlib.Path(machine("amd64_sparse_10"))
+        pairs = (whole / "pairwise.csv").read_text()
+        lines = pairs.splitlines(keepends=True)
+        numa = (whole / "numa.csv").read_text()
+        row = lines[3].strip().split(",")
+
+        def bad(name, text):
+            folder = self.folder / name
+            folder.mkdir()
+            (folder / "numa.csv").write_text(numa)
+            (folder / "pairwise.csv").write_text(text)
+            return str(folder)
+
+        for name, cost in (("negative", "-1"), ("nan", "nan"), ("zero", "0")):
+            text = "".join(lines[:3] + [",".join(row[:2] + [cost, row[3]]) +
+                                        "\n"] + lines[4:])
+            self.refused("--machine", bad(name, text),
+                         names=["pairwise.csv:4:", "send_cycles"])
+        self.refused("--machine", bad("cut", pairs[:-3]),
+                     names=["pairwise.csv:%d" % len(lines)])
+        self.refused("--machine", bad("twice", pairs + lines[5]),
+                     names=["pairwise.csv:%d" % (len(lines) + 1)])
+        self.refused("--machine", bad("missing", "".join(lines[:-1])),
+                     names=["pairwise.csv"])
+
+    def test_topologies(self):
+        def bad(text, *names):
+            path = self.file("t.csv", "parent,child,order\n" + text)
+            self.refused("--machine", machine("amd64_sparse_10"), "--cores",
+                         "0-3", "--algo", path, names=["t.csv", *names])
+
+        bad("0,1,0\n0,2,1\n2,1,0\n", ":4:", "two parents")
+        bad("0,1,0\n2,3,0\n3,2,0\n", "cycle")
+        bad("0,1,0\n0,2,1\n", "missing")
+        bad("0,1,0\n0,2,1\n0,77,2\n", ":4:", "core 77")
+        bad("0,1,0\n0,2,2\n0,3,1\n1,0", ":5")
+
+    def test_options(self):
+        where = ["--machine", machine("amd64_sparse_10")]
+        self.refused(names=["--machine"])
+        self.refused(*where, "--root", "9999", names=["--root", "9999"])
+        self.refused(*where, "--cores", "0-", names=["--cores", "'0-'"])
+        self.refused(*where, "--algo", "adaptiv", names=["adaptive"])
+        self.refused(*where, "--op", "gather", names=["--op", "broadcast"])
+        self.refused(*where, "--queued", "2", names=["--queued"])
+        self.refused(*where, "--format", "png", names=["--format", "svg"])
+        self.refused(*where, "-o", "/no/such/a.svg", names=["/no/such/a.svg"])
+        self.refused(*where, "--algo", "ring:k=2", names=["acknowledged"])
+
+
+if __name__ == "__main__":
+    QUOIN, MACHINES = sys.argv[1], pathlib.Path(sys.argv[2])
+    unittest.main(argv=sys.argv[:1])
