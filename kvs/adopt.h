@@ -17,7 +17,7 @@
  *                                      orphan stays one
  *     CONFIG + memfd of text   ->
  *     LOCK + descriptor        ->      of the address
- *     LISTEN + socket          ->      each it accepts from
+ *     LISTEN + socket          ->      its own port's; each of the shared
  *     BELL + eventfd           ->      each node's
  *     PEER + outbox            ->      each life it has mapped
  *     PEER_DOWN                ->      each node's last life, if dead
@@ -40,7 +40,7 @@
 #include "kvs/config.h"
 
 /** Of the messages, their order, and struct qn_boot_event. */
-#define QN_ADOPT_VERSION 1u
+#define QN_ADOPT_VERSION 2u
 
 /** Be the supervisor of this address. @return a descriptor to hold; or
  *  QN_EADDRINUSE: somebody is; QN_ENOENT: the address has no name; QN_EMFILE,

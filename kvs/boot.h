@@ -17,8 +17,6 @@
  *                              <-  PEER_DOWN  one per node that is dead
  *                              <-  GO         that is all for now
  *     READY                    ->             connections are answered now
- *                              <-  LISTEN + descriptor: accept from the shared
- *                                             address too (a later life)
  *
  *                              <-  PEER_DOWN  that process has ended
  *                              <-  PEER       the next life of a node
@@ -57,6 +55,7 @@
 #include "core/place/outbox.h"
 #include "core/place/place.h"
 #include "kvs/config.h"
+#include "kvs/placement.h"
 
 enum qn_boot_kind {
     QN_BOOT_HELLO = 1,
@@ -68,7 +67,7 @@ enum qn_boot_kind {
     QN_BOOT_PEER,
     QN_BOOT_PEER_DOWN,
     QN_BOOT_GO,
-    QN_BOOT_LISTEN,
+    QN_BOOT_LISTEN, /* only when a group is adopted */
     QN_BOOT_DRAIN,
     QN_BOOT_STOP,
     /* Only when a group is adopted (kvs/adopt.h). */
@@ -81,7 +80,8 @@ enum qn_boot_kind {
 /** One message. */
 struct qn_boot_event {
     uint32_t kind;        /* enum qn_boot_kind */
-    qn_node_t node;       /* HELLO, PEER, PEER_DOWN: whom it concerns */
+    qn_node_t node;       /* HELLO, PEER, PEER_DOWN, LISTEN, BELL: whom it
+                             concerns */
     uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life; PEER_DOWN 0:
                              in any so far */
     int64_t error;        /* FAILED: a QN_E* */
@@ -96,22 +96,22 @@ struct qn_boot {
     const struct qn_config *config; /* kept; checked, nothing left automatic */
     qn_node_t self;
     uint32_t nodes;
-    uint64_t incarnation;      /* own life, never 0 */
-    bool first;                /* a founder of the group; else a later life */
-    int control;               /* blocking; see qn_boot_next_event */
-    int listen_shared;         /* TCP with SO_REUSEPORT, or the Unix socket all
-                                  replicas accept from; listening; -1: none, or
-                                  LISTEN will bring it */
-    int listen_own;            /* the replica's own port or PATH.self; -1 */
-    int lock;                  /* of the address; -1: it has none */
-    int commons_fd;            /* qn_commons_map */
-    int bell_fd[QN_NODES_MAX]; /* eventfd of each node, non-blocking */
-    struct qn_place place;     /* where this process is pinned */
-    int numa_node[QN_NODES_MAX]; /* of each node, for qn_outbox_opts; -1 */
-    bool own_cores;              /* no two nodes share a core */
-    qn_time_t spin;              /* ns to look before parking; 0: none */
-    uint32_t tcp_port;           /* really bound, shared; 0: Unix socket */
-    uint32_t own_port;           /* really bound, own; 0: none */
+    uint64_t incarnation; /* own life, never 0 */
+    bool first;           /* a founder of the group; else a later life */
+    int control;          /* blocking; see qn_boot_next_event */
+    int listen_shared[QN_NODES_MAX]; /* listening. TCP: one each, with
+                                  SO_REUSEPORT; Unix: one in all places */
+    int listen_own;                /* the replica's own port or PATH.self; -1 */
+    int lock;                      /* of the address; -1: it has none */
+    int commons_fd;                /* qn_commons_map */
+    int bell_fd[QN_NODES_MAX];     /* eventfd of each node, non-blocking */
+    struct qn_place place;         /* where this process is pinned */
+    struct qn_placement placement; /* of new connections */
+    int numa_node[QN_NODES_MAX];   /* of each node, for qn_outbox_opts; -1 */
+    bool own_cores;                /* no two nodes share a core */
+    qn_time_t spin;                /* ns to look before parking; 0: none */
+    uint32_t tcp_port;             /* really bound, shared; 0: Unix socket */
+    uint32_t own_port;             /* really bound, own; 0: none */
 };
 
 /**

@@ -68,6 +68,11 @@ static const struct word pin_words[] = {{"core", QN_BIND_CORE},
                                         {"none", QN_BIND_NONE},
                                         {NULL, 0}};
 
+static const struct word placement_words[] = {{"auto", QN_PLACE_AUTO},
+                                              {"near", QN_PLACE_NEAR},
+                                              {"spread", QN_PLACE_SPREAD},
+                                              {NULL, 0}};
+
 #define AT(field) offsetof(struct qn_config, field)
 #define KB        ((uint64_t)1 << 10)
 #define MB        ((uint64_t)1 << 20)
@@ -102,6 +107,11 @@ static const struct row table[] = {
     {"pin", "HOW", "core",
      "bind each replica to a core, to the cores of a NUMA node (numa), or none",
      U32, AT(pin), 0, 0, pin_words, false},
+    {"placement", "HOW", "auto",
+     "of new connections: near (the replicas of the client's NUMA node), "
+     "spread "
+     "evenly, or auto (near, if the replicas are on several NUMA nodes)",
+     U32, AT(placement), 0, 0, placement_words, false},
     {"acceptor", "KIND", "memory",
      "what decides: memory (any replicas but one may die at once), or process "
      "(as between machines)",

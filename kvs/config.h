@@ -32,6 +32,13 @@
 #define QN_REPLICA_PORTS_NEXT 0u   /* from port + 1 on (any, if port is 0) */
 #define QN_REPLICA_PORTS_NONE 65536u
 
+/** Where new connections land (kvs/placement.h). */
+enum qn_place_by {
+    QN_PLACE_AUTO,  /* near, if the replicas are on several NUMA nodes */
+    QN_PLACE_NEAR,  /* on a replica of the client's NUMA node */
+    QN_PLACE_SPREAD /* on any, evenly */
+};
+
 struct qn_config {
     /* Start options: where and how many. */
     uint32_t replicas;                   /* 1, 3 .. 64, or QN_REPLICAS_AUTO */
@@ -52,6 +59,7 @@ struct qn_config {
     uint32_t cells;                      /* of one lane, a power of two, or
                                             QN_CELLS_AUTO */
     uint32_t pin;                        /* enum qn_bind */
+    uint32_t placement;                  /* enum qn_place_by */
     bool memory_acceptor;                /* else process (PROTOCOL.md) */
     bool restart; /* a replica that ended is started again */
 

@@ -17,6 +17,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/base/assert.h"
 #include "kvs/frontend_internal.h"
@@ -268,12 +269,12 @@ static void conn_link(struct qn_frontend *fe, struct qn_conn *c)
     fe->clients++;
 }
 
-void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
-                        bool is_unix)
+/* Not open yet. NULL: no memory. */
+static struct qn_conn *conn_new(struct qn_frontend *fe, bool is_unix)
 {
     struct qn_conn *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        return; /* libuv keeps the connection until the next call */
+        return NULL;
     }
     c->fe = fe;
     c->proto = 2;
@@ -287,7 +288,14 @@ void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
     c->since_ms = c->active_ms = uv_now(fe->o.loop);
     qn_resp_init(&c->in, &fe->limits);
     conn_link(fe, c);
-    if (uv_accept(listener, &c->uv.stream) != 0) {
+    return c;
+}
+
+/* It is open, or cannot be. */
+static void conn_begin(struct qn_conn *c, bool is_open, bool is_unix)
+{
+    struct qn_frontend *fe = c->fe;
+    if (!is_open) {
         qn_conn_close(c);
         return;
     }
@@ -305,6 +313,29 @@ void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
     }
     conn_names(c, is_unix);
     qn_conn_reading(c, true);
+}
+
+void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
+                        bool is_unix)
+{
+    struct qn_conn *c = conn_new(fe, is_unix);
+    if (c != NULL) { /* else libuv keeps the connection until the next call */
+        conn_begin(c, uv_accept(listener, &c->uv.stream) == 0, is_unix);
+    }
+}
+
+void qn_frontend_take(struct qn_frontend *fe, int fd)
+{
+    struct qn_conn *c = conn_new(fe, false);
+    if (c == NULL) {
+        close(fd);
+        return;
+    }
+    bool is_open = uv_tcp_open(&c->uv.tcp, fd) == 0;
+    if (!is_open) {
+        close(fd);
+    }
+    conn_begin(c, is_open, false);
 }
 
 /* ---- life ---------------------------------------------------------------- */

@@ -19,11 +19,12 @@
 #define CELLS_MOST  4096u
 #define LANES_BYTES ((uint64_t)32 << 20) /* of a server with CELLS_MOST */
 
-/* Descriptors besides the clients': the standard ones, the loop's, listening
- * sockets, control, commons, outbox, and some to breathe; and per node, its
- * bell, its outbox, and that of a later life while it is being mapped. */
+/* Descriptors besides the clients': the standard ones, the loop's, the own
+ * port's, control, commons, outbox, and some to breathe; and per node, its
+ * bell, its outbox, that of a later life while it is being mapped, and its
+ * socket on the shared address. */
 #define FILES_FIXED    32u
-#define FILES_PER_NODE 3u
+#define FILES_PER_NODE 4u
 
 static uint64_t memory_available(void)
 {

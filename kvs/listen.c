@@ -531,9 +531,6 @@ void qn_listen_keep_only(struct qn_listen *l, qn_node_t node)
     for (qn_node_t i = 0; i < l->config->replicas; i++) {
         if (i != node) {
             close_one(&l->own[i]);
-            if (!is_unix(l)) {
-                close_one(&l->shared[i]);
-            }
         }
     }
 }
@@ -547,29 +544,9 @@ static void close_own(struct qn_listen *l, qn_node_t node)
     close_one(&l->own[node]);
 }
 
-void qn_listen_leave(struct qn_listen *l, qn_node_t node)
-{
-    if (!is_unix(l)) {
-        close_one(&l->shared[node]);
-    }
-}
-
-int qn_listen_return(struct qn_listen *l, qn_node_t node, char *why, size_t cap)
-{
-    const struct line line = {why, cap};
-    if (qn_listen_shared(l, node) >= 0) {
-        return QN_OK;
-    }
-    if (is_unix(l)) {
-        return unix_open(l->config, false, 0, &l->shared[0], &line);
-    }
-    return tcp_open(l->config, l->port, true, &l->shared[node], &line);
-}
-
 void qn_listen_close_node(struct qn_listen *l, qn_node_t node)
 {
     close_own(l, node);
-    qn_listen_leave(l, node);
 }
 
 void qn_listen_close(struct qn_listen *l)

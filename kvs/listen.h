@@ -6,9 +6,11 @@
  *
  * TCP: one socket per replica on the shared address, all with SO_REUSEPORT, so
  * that the kernel spreads connections over them; and one per replica on a port
- * of its own. Unix: one socket at PATH that all replicas accept from, and one
- * per replica at PATH.i. Accepted TCP connections inherit no-delay and
- * keep-alive.
+ * of its own. The shared ones are bound in the order of ids and held by all
+ * replicas, so that none is closed, and its queue reset, while one of them
+ * lives (kvs/doors.h), and a socket's index in its group is its replica's id.
+ * Unix: one socket at PATH that all replicas accept from, and one per replica
+ * at PATH.i. Accepted TCP connections inherit no-delay and keep-alive.
  *
  * SO_REUSEPORT would let a second server of the same user share the address
  * silently. Two things stop that: a lock, held as long as any process of this
@@ -48,8 +50,8 @@ int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
  *  why). */
 int qn_listen_name(const struct qn_config *c, char *name, size_t cap);
 
-/** Take over a socket of a running server that `node` accepts from. It is
- *  taken, also if it is not needed. Which one it is, it says itself. */
+/** Take over a socket of a running server that is for `node`. It is taken, also
+ *  if it is not needed. Which one of its, it says itself. */
 void qn_listen_adopt(struct qn_listen *l, qn_node_t node, int fd);
 
 /** Make the socket of `node` alone, if there is none and there should be. As
@@ -59,19 +61,13 @@ int qn_listen_own(struct qn_listen *l, qn_node_t node, char *why, size_t cap);
 /** The socket on the shared address that `node` accepts from. */
 int qn_listen_shared(const struct qn_listen *l, qn_node_t node);
 
-/** In a replica's process: close what belongs to others. Nothing is removed
- *  from the file system. The lock stays held. */
+/** In a replica's process: close the own ports of others; it keeps all that is
+ *  shared (kvs/doors.h). Nothing is removed from the file system. The lock
+ * stays held. */
 void qn_listen_keep_only(struct qn_listen *l, qn_node_t node);
 
-/** `node` has ended: its share of new connections goes to the others at once.
- *  What waits at its own port or path waits on for its next life. */
-void qn_listen_leave(struct qn_listen *l, qn_node_t node);
-
-/** `node` serves again: its share is its own again. As qn_listen_open. */
-int qn_listen_return(struct qn_listen *l, qn_node_t node, char *why,
-                     size_t cap);
-
-/** `node` has ended for good: close its sockets. */
+/** `node` has ended for good: close its own port or path. What comes to its
+ *  socket on the shared address is for the others. */
 void qn_listen_close_node(struct qn_listen *l, qn_node_t node);
 
 /** Close all and remove the Unix sockets. Harmless when closed already. */

@@ -30,14 +30,23 @@
 /* ---- one turn ------------------------------------------------------------ */
 
 static qn_time_t waits_turn(struct qn_server *s, qn_time_t now);
+static int listen_on(struct qn_server *s, int fd);
 
+/* A founder accepts from its first moment, a later life when it is complete. */
 static void ready_check(struct qn_server *s)
 {
-    if (!s->ready && qn_replica_store(s->replica) != NULL) {
-        s->ready = true;
-        qn_server_phase_set(s, QN_SERVER_SERVING);
-        qn_boot_notify(s->boot, QN_BOOT_READY, 0);
+    if (s->ready || qn_replica_store(s->replica) == NULL) {
+        return;
     }
+    s->ready = true;
+    if (!s->draining) {
+        if (!s->boot->first) {
+            (void)listen_on(s, s->boot->listen_shared[s->boot->self]);
+        }
+        qn_server_phase_set(s, QN_SERVER_SERVING);
+        qn_doors_open(s);
+    }
+    qn_boot_notify(s->boot, QN_BOOT_READY, 0);
 }
 
 static void turn(struct qn_server *s)
@@ -55,6 +64,7 @@ static void turn(struct qn_server *s)
     ready_check(s);
     at = QN_MIN(at, waits_turn(s, now));
     at = QN_MIN(at, qn_server_peers_turn(s, now));
+    at = QN_MIN(at, qn_doors_turn(s, now));
     qn_server_roles_turn(s);
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
     at = QN_MIN(at, qn_server_drain_turn(s, now));
@@ -212,25 +222,10 @@ static int listen_on(struct qn_server *s, int fd)
 
 /* ---- control ------------------------------------------------------------- */
 
-/* This life has caught up: its share of new connections. `fd` is taken. */
-static void on_listen(struct qn_server *s, int fd)
-{
-    if (s->draining || s->listeners == (int)QN_ARRAY_COUNT(s->listener)) {
-        close(fd);
-        return;
-    }
-    (void)listen_on(s, fd); /* it logs what is wrong */
-}
-
 /* `fd` is taken; -1: none. */
 static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
 {
     switch (e->kind) {
-    case QN_BOOT_LISTEN:
-        if (fd >= 0) {
-            on_listen(s, fd);
-        }
-        return;
     case QN_BOOT_DRAIN:
         qn_server_drain(s);
         break;
@@ -325,6 +320,7 @@ static int loop_make(struct qn_server *s)
 static int server_make(struct qn_server *s, const struct qn_boot *boot)
 {
     s->boot = boot;
+    qn_doors_init(s);
     s->started = qn_clock_now();
     s->started_wall_ms = qn_clock_wall_ms();
     s->transport = qn_transport_find(boot->config->transport);
@@ -342,10 +338,10 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
         err = loop_make(s);
     }
     if (err == QN_OK) {
-        err = listen_on(s, boot->listen_shared);
-    }
-    if (err == QN_OK) {
         err = listen_on(s, boot->listen_own);
+    }
+    if (err == QN_OK && boot->first) {
+        err = listen_on(s, boot->listen_shared[boot->self]);
     }
     return err;
 }

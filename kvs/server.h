@@ -15,6 +15,7 @@
 #include "kvs/alarm.h"
 #include "kvs/ask.h"
 #include "kvs/boot.h"
+#include "kvs/doors.h"
 #include "kvs/events.h"
 #include "kvs/frontend.h"
 #include "kvs/rejoin.h"
@@ -32,7 +33,8 @@ struct qn_server_life {
     struct qn_server_life *next; /* among the kept */
     qn_node_t node;
     uint64_t inc;
-    int pid; /* 0: unknown */
+    int pid;      /* 0: unknown */
+    bool founder; /* the group has begun with it */
     struct qn_outbox *outbox;
     int fd;              /* of the outbox, for an adopter */
     struct qn_ring ring; /* memory acceptor */
@@ -76,6 +78,7 @@ struct qn_server {
     uv_signal_t terminate;
     union qn_listener listener[2]; /* the shared address, the replica's own */
     int listeners;
+    struct qn_doors doors;   /* the others' share of connections */
     struct qn_conn *waiting; /* connections in WAIT, by wait_next */
     bool draining, drained, ready, stopping;
     bool leaves;           /* an operator told it to: nobody shall start it

@@ -63,11 +63,12 @@ static void give_sockets(struct giving *g)
     if (s->boot->lock >= 0) {
         give(g, own(s, QN_BOOT_LOCK, 0), s->boot->lock);
     }
-    for (int i = 0; !s->draining && i < s->listeners; i++) {
-        uv_os_fd_t fd;
-        if (uv_fileno((const uv_handle_t *)&s->listener[i], &fd) == 0) {
-            give(g, own(s, QN_BOOT_LISTEN, 0), fd);
-        }
+    if (!s->draining && s->boot->listen_own >= 0) {
+        give(g, own(s, QN_BOOT_LISTEN, 0), s->boot->listen_own);
+    }
+    for (qn_node_t i = 0; !s->draining && i < s->boot->nodes; i++) {
+        const struct qn_boot_event door = {.kind = QN_BOOT_LISTEN, .node = i};
+        give(g, door, s->boot->listen_shared[i]);
     }
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         const struct qn_boot_event bell = {.kind = QN_BOOT_BELL, .node = i};

@@ -47,6 +47,7 @@ void qn_server_drain(struct qn_server *s)
     s->draining = true;
     s->drain_until = qn_clock_now() + limit * QN_S;
     qn_server_phase_set(s, QN_SERVER_DRAINING);
+    qn_doors_close(s);
     for (int i = 0; i < s->listeners; i++) {
         uv_close((uv_handle_t *)&s->listener[i], NULL);
     }

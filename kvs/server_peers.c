@@ -179,6 +179,7 @@ static int on_heard(void *ctx, const struct qn_boot_event *e,
         return QN_ECORRUPT;
     } else {
         s->peer_inc[e->node] = l->inc;
+        l->founder = s->boot->first;
         *peer = l;
     }
     return QN_OK;
@@ -270,6 +271,7 @@ static void down(struct qn_server *s, qn_node_t i)
     qn_server_events_ended(s, i, l->inc, qn_clock_now());
     s->peer[i] = NULL;
     keep(s, l);
+    qn_doors_news(s);
     s->turn_wanted = true;
 }
 
@@ -330,6 +332,7 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
     }
     qn_ask_up(s->ask, e->node);
     qn_rejoin_up(s->rejoin, e->node);
+    qn_doors_news(s);
     s->turn_wanted = true;
 }
 

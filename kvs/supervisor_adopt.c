@@ -178,7 +178,7 @@ static void on_given(struct qn_supervisor *s, qn_node_t from,
         take(&s->listen.lock, fd);
         break;
     case QN_BOOT_LISTEN:
-        qn_listen_adopt(&s->listen, from, fd);
+        qn_listen_adopt(&s->listen, e->node, fd);
         break;
     case QN_BOOT_BELL:
         take(&s->bell_fd[e->node], fd);

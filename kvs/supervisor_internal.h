@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "core/place/commons.h"
+#include "core/place/numa_map.h"
 #include "kvs/listen.h"
 #include "kvs/supervisor.h"
 
@@ -47,6 +48,8 @@ struct qn_supervisor {
     struct qn_config config; /* nothing automatic left */
     const struct qn_supervisor_opts *opts;
     struct qn_places places;
+    struct qn_numa_map map;
+    struct qn_placement placement; /* of connections */
     struct qn_listen listen;
     struct qn_commons *commons; /* for lives and the word's owner */
     int commons_fd;
@@ -147,7 +150,8 @@ bool qn_supervisor_owns_word(const struct qn_supervisor *s, qn_node_t node,
 void qn_supervisor_say_down(struct qn_supervisor *s, qn_node_t about,
                             uint64_t inc);
 
-/** Choose the places of config.replicas. (supervisor_start.c) */
+/** Choose the places of config.replicas, and where their connections land.
+ *  (supervisor_start.c) */
 void qn_supervisor_seat(struct qn_supervisor *s);
 
 /** Send a signal to its process, and to none that came later. */

@@ -11,7 +11,7 @@
  *     fork           i: STARTING
  *     HELLO + outbox i: PEER for each living, PEER_DOWN for each dead, GO
  *                    others: PEER(i, new)
- *     READY          i: SERVING; LISTEN: its share of connections is its again
+ *     READY          i: SERVING
  *
  * Descriptors of outboxes are kept, so that a new life can map those of the
  * living. One dead life's may be needed too: that of the owner of the accept
@@ -134,19 +134,7 @@ void qn_supervisor_hello(struct qn_supervisor *s, qn_node_t from, int fd)
 void qn_supervisor_ready(struct qn_supervisor *s, qn_node_t from)
 {
     struct qn_supervised *r = &s->replica[from];
-    char why[QN_CONFIG_WHY_MAX] = "";
-    bool comes = r->state == QN_SUPERVISED_STARTING;
     r->state = QN_MAX(r->state, QN_SUPERVISED_SERVING);
-    if (!s->served || !comes || s->draining) {
-        return;
-    }
-    if (qn_listen_return(&s->listen, from, why, sizeof why) != QN_OK) {
-        qn_log(QN_LOG_ERROR, "replica %u is reachable at its own port only: %s",
-               from, why);
-        return;
-    }
-    say_life(s, from, QN_BOOT_LISTEN, from, r->incarnation,
-             qn_listen_shared(&s->listen, from));
 }
 
 /* ---- the owner of the accept word ---------------------------------------- */
@@ -286,7 +274,6 @@ void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
     if (pause == QN_TIME_NEVER) {
         qn_listen_close_node(&s->listen, i);
     } else {
-        qn_listen_leave(&s->listen, i);
         r->restart_at = qn_clock_now() + pause;
     }
     if (!wanted && !r->killed) {

@@ -64,6 +64,26 @@ static uint32_t replicas_auto(const struct qn_places *p)
     return QN_MIN(QN_MAX(p->numa_nodes, 3u), QN_NODES_MAX);
 }
 
+/* Where connections are to land. Without a map they land anywhere. */
+static void plan_placement(struct qn_supervisor *s)
+{
+    struct qn_placement *p = &s->placement;
+    bool several = false;
+    *p = (struct qn_placement){.nodes = s->config.replicas};
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        p->home[i] = s->replica[i].place.numa_node;
+        several = several || p->home[i] != p->home[0];
+    }
+    bool near = s->config.placement == QN_PLACE_NEAR ||
+                (s->config.placement == QN_PLACE_AUTO && several);
+    if (near && qn_numa_map_read(&s->map, NULL) == QN_OK) {
+        p->map = &s->map;
+    } else if (near) {
+        qn_log(QN_LOG_WARN, "cannot read the machine's topology: connections "
+                            "are spread over all replicas");
+    }
+}
+
 void qn_supervisor_seat(struct qn_supervisor *s)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
@@ -71,6 +91,7 @@ void qn_supervisor_seat(struct qn_supervisor *s)
             &s->places, qn_places_seat(&s->places, i, s->config.replicas),
             (enum qn_bind)s->config.pin);
     }
+    plan_placement(s);
 }
 
 /* What can be known before anything is made. */
@@ -143,12 +164,11 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
                         .incarnation = s->replica[self].incarnation,
                         .first = !s->served,
                         .control = control,
-                        .listen_shared =
-                            s->served ? -1 : qn_listen_shared(&s->listen, self),
                         .listen_own = s->listen.own[self],
                         .lock = s->listen.lock,
                         .commons_fd = s->commons_fd,
                         .place = s->replica[self].place,
+                        .placement = s->placement,
                         .tcp_port = s->listen.port,
                         .own_port = s->listen.own_port[self]};
     b.spin = qn_bell_spin_budget(
@@ -159,6 +179,7 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         bool home = i < b.nodes && s->places.numa_calls;
         b.bell_fd[i] = s->bell_fd[i];
+        b.listen_shared[i] = qn_listen_shared(&s->listen, i);
         b.numa_node[i] = home ? s->replica[i].place.numa_node : -1;
     }
     return b;

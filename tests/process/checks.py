@@ -62,6 +62,23 @@ def agree(q, replicas=None):
     check("digests", len(set(digests(q, replicas))), 1)
 
 
+def lands_on(q, replica):
+    """True if a new connection to the common address lands there."""
+    try:
+        c = q.client()
+        there = c.call("CLIENT", "ID") % 64 == replica
+        c.close()
+        return there
+    except OSError:  # it was killed meanwhile
+        return False
+
+
+def shares(q):
+    """Each replica gets connections from the common address."""
+    for i in range(q.replicas):
+        wait_until("a share of replica %d" % i, lambda: lands_on(q, i))
+
+
 class Background(threading.Thread):
     """A function in a thread; leaving the block waits for its end and raises
     what it raised."""

@@ -157,7 +157,7 @@ class Quoind:
         deadline = time.monotonic() + DEADLINE
         while True:
             try:
-                c = Client(self.port)
+                c = self.client()
                 # One replica answers before the supervisor knows of all; told
                 # to end until then, it would not drain.
                 if c.call("PING") == b"PONG" and c.call("DBSIZE") == 0 and \

@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tempfile
 
-from checks import Background, agree, check, main, wait_until
+from checks import Background, agree, check, main, shares, wait_until
 from quoind import Client, Quoind, end_with_parent
 from view import look
 
 PATH = sys.argv[1]
-ADOPT, VERSION = 13, 1  # kvs/boot.h, kvs/adopt.h
+ADOPT, VERSION = 13, 2  # kvs/boot.h, kvs/adopt.h
 EVENT = struct.Struct("=IIQqQ")
 
 
@@ -134,6 +134,8 @@ def end_well(q, n):
     for i in range(q.replicas):
         n.add(i, 20)
     n.check_everywhere()
+    if "--unixsocket" not in q.cmd:
+        shares(q)
     agree(q)
 
 

@@ -31,7 +31,7 @@ Test(supervisor, refuses_a_second_server_on_its_address, .timeout = 20)
     start(&s, &c);
     c.port = s.port;
     c.replica_ports = QN_REPLICA_PORTS_NONE;
-    expect_refusal(&c, "choose another port");
+    expect_refusal(&c, "choose another address");
     for (int i = 0; i < 20; i++) {
         cr_assert(ask(s.port, &r), "the first one is unharmed");
     }

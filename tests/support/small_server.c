@@ -111,7 +111,7 @@ static void take_word(const struct qn_boot *b)
 }
 
 /* What the supervisor says. @return true: leave. */
-static bool listen_to(const struct qn_boot *b, int *shared)
+static bool listen_to(const struct qn_boot *b)
 {
     struct qn_boot_event e;
     bool leave = false;
@@ -125,9 +125,7 @@ static bool listen_to(const struct qn_boot *b, int *shared)
         if (e.kind == QN_BOOT_STOP) {
             _exit(0);
         }
-        if (e.kind == QN_BOOT_LISTEN) {
-            *shared = fd;
-        } else if (fd >= 0) {
+        if (fd >= 0) {
             close(fd);
         }
     }
@@ -137,29 +135,34 @@ static bool listen_to(const struct qn_boot *b, int *shared)
 static void serve(const struct qn_boot *b)
 {
     bool drained = false;
-    int shared = b->listen_shared;
+    /* It accepts from all that are shared, as if all others stood still. */
+    bool complete = b->first || !is(mood.slow, b);
     sigset_t term;
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
     sigprocmask(SIG_BLOCK, &term, NULL);
     int told_to_leave = signalfd(-1, &term, SFD_CLOEXEC);
     for (;;) {
-        struct pollfd p[4] = {
+        struct pollfd p[3 + QN_NODES_MAX] = {
             {.fd = b->control, .events = POLLIN},
-            {.fd = drained ? -1 : shared, .events = POLLIN},
-            {.fd = drained ? -1 : b->listen_own, .events = POLLIN},
-            {.fd = drained ? -1 : told_to_leave, .events = POLLIN}};
-        poll(p, 4, -1);
-        bool leave = p[3].revents != 0;
+            {.fd = drained ? -1 : told_to_leave, .events = POLLIN},
+            {.fd = drained ? -1 : b->listen_own, .events = POLLIN}};
+        for (uint32_t i = 0; i < b->nodes; i++) {
+            p[3 + i] = (struct pollfd){
+                .fd = drained || !complete ? -1 : b->listen_shared[i],
+                .events = POLLIN};
+        }
+        poll(p, 3 + b->nodes, -1);
+        bool leave = p[1].revents != 0;
         if (p[0].revents != 0) {
-            leave = listen_to(b, &shared) || leave;
+            leave = listen_to(b) || leave;
         }
         if (leave && !drained && (int)b->self != mood.stubborn) {
             drained = true;
             qn_boot_notify(b, QN_BOOT_DRAINED,
                            (int)b->self == mood.owing ? 7 : 0);
         }
-        for (int i = 1; i < 3; i++) {
+        for (uint32_t i = 2; i < 3 + b->nodes; i++) {
             if (p[i].revents != 0) {
                 answer(b, p[i].fd);
             }
