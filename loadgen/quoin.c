@@ -21,6 +21,8 @@ static const struct row table[] = {
     {"bench channel", qn_bench_channel,
      "round trips and streams of a queuepair beside the raw forms"},
     {"load", qn_load, "drive a RESP server; rates and latencies"},
+    {"machine", qn_machine_command,
+     "this machine or another: its cores, what messages cost"},
     {"bench store", qn_bench_store, "the store: operations, growth, memory"},
     {"bench stall", qn_bench_stall,
      "a server that stands still: what open and closed loops say"},

@@ -20,7 +20,7 @@
 #include "core/base/bits.h"
 #include "core/base/cycles.h"
 #include "core/machine/runner_internal.h"
-#include "core/machine/schedule.h"
+#include "core/machine/tournament.h"
 
 #define ROUNDS_BYTES ((size_t)128 << 20)
 #define PASSES_MIN   3u
@@ -103,7 +103,7 @@ static int wait_for_all(struct qn_runner *r)
     return rc;
 }
 
-static int run_step(struct qn_runner *r, const struct qn_schedule_pair *pair,
+static int run_step(struct qn_runner *r, const struct qn_tournament_pair *pair,
                     uint32_t count)
 {
     pthread_mutex_lock(&r->lock);
@@ -132,16 +132,16 @@ static bool is_wanted(void *arg, uint32_t a, uint32_t b)
 
 static int run_pass(struct qn_runner *r)
 {
-    struct qn_schedule *s = malloc(sizeof *s);
-    struct qn_schedule_pair *pair = malloc((r->m->n / 2 + 1) * sizeof *pair);
+    struct qn_tournament *s = malloc(sizeof *s);
+    struct qn_tournament_pair *pair = malloc((r->m->n / 2 + 1) * sizeof *pair);
     uint32_t limit = r->opts->parallel;
     limit = limit == 0 ? r->m->n / 2 : QN_MIN(limit, r->m->n / 2);
     int rc = s != NULL && pair != NULL ? QN_OK : QN_ENOMEM;
     if (rc == QN_OK) {
-        qn_schedule_init(s, r->m, limit);
+        qn_tournament_init(s, r->m, limit);
     }
     while (rc == QN_OK) {
-        uint32_t count = qn_schedule_next(s, pair, is_wanted, r);
+        uint32_t count = qn_tournament_next(s, pair, is_wanted, r);
         if (count == 0) {
             break;
         }

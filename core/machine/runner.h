@@ -8,7 +8,7 @@
  *   rounds   measure.h says what one is: here 12 batches of 8 each way, 12 x 8
  *            round trips, and the probe before and after; messages fill a cell
  *   visits   rounds one after the other, after a warm-up that does not count
- *   steps    visits of disjoint pairs at the same time (schedule.h)
+ *   steps    visits of disjoint pairs at the same time (tournament.h)
  *   passes   all steps; three at least, spread over opts.spread_s; then those
  *            pairs are visited again that are not stable, until opts.seconds
  *            are over

@@ -1,6 +1,7 @@
 /*
  * The results of the runner: costs and facts from the rounds of all pairs.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -22,19 +23,25 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* To a hundredth of a cycle, which is more than is known. */
+static double rounded(double cycles)
+{
+    return QN_MAX(round(cycles * 100) / 100, 0.01);
+}
+
 /* Facts of one pair, both directions. */
 static void set_pair(struct qn_machine *m, uint32_t a, uint32_t b,
                      const struct qn_measured *it,
                      const struct qn_pair_costs *c)
 {
     size_t ab = (size_t)a * m->n + b, ba = (size_t)b * m->n + a;
-    m->send[ab] = c->send_ab;
-    m->send[ba] = c->send_ba;
-    m->receive[ab] = c->receive_ab;
-    m->receive[ba] = c->receive_ba;
-    double trip = QN_MAX(it->of[QN_ROUND_TRIP].median, 0.01);
+    m->send[ab] = rounded(c->send_ab);
+    m->send[ba] = rounded(c->send_ba);
+    m->receive[ab] = rounded(c->receive_ab);
+    m->receive[ba] = rounded(c->receive_ba);
+    double trip = rounded(it->of[QN_ROUND_TRIP].median);
     m->facts.round_trip[ab] = m->facts.round_trip[ba] = trip;
-    m->facts.level[ab] = m->facts.level[ba] = QN_MAX(it->level, 0.01);
+    m->facts.level[ab] = m->facts.level[ba] = rounded(it->level);
     m->facts.unstable[ab] = m->facts.unstable[ba] = !it->stable;
 }
 

@@ -1,5 +1,5 @@
-#ifndef QN_MACHINE_SCHEDULE_H
-#define QN_MACHINE_SCHEDULE_H
+#ifndef QN_MACHINE_TOURNAMENT_H
+#define QN_MACHINE_TOURNAMENT_H
 
 /**
  * In which order all pairs of cores are measured, so that pairs that are
@@ -11,7 +11,7 @@
  * core in common (hardware threads of one core would slow each other), and a
  * step has at most `limit` pairs.
  *
- * Pure; one thread per schedule; the caller owns the memory.
+ * Pure; one thread per tournament; the caller owns the memory.
  */
 
 #include <stdbool.h>
@@ -19,11 +19,11 @@
 
 #include "core/machine/machine.h"
 
-struct qn_schedule_pair {
+struct qn_tournament_pair {
     uint32_t a, b; /* indices of cores, a < b */
 };
 
-struct qn_schedule {
+struct qn_tournament {
     const struct qn_machine *m; /* kept */
     uint32_t limit;
     uint32_t round;
@@ -37,8 +37,8 @@ uint32_t qn_tournament_rounds(uint32_t n);
 uint32_t qn_tournament_partner(uint32_t n, uint32_t round, uint32_t i);
 
 /** Begin. `limit` is at least 1. */
-void qn_schedule_init(struct qn_schedule *s, const struct qn_machine *m,
-                      uint32_t limit);
+void qn_tournament_init(struct qn_tournament *s, const struct qn_machine *m,
+                        uint32_t limit);
 
 /**
  * The next step.
@@ -47,8 +47,9 @@ void qn_schedule_init(struct qn_schedule *s, const struct qn_machine *m,
  * @param wanted  Says whether a pair is to be measured at all; NULL: all are.
  * @return how many pairs; 0: all were given.
  */
-uint32_t qn_schedule_next(struct qn_schedule *s, struct qn_schedule_pair *pair,
-                          bool (*wanted)(void *arg, uint32_t a, uint32_t b),
-                          void *arg);
+uint32_t qn_tournament_next(struct qn_tournament *s,
+                            struct qn_tournament_pair *pair,
+                            bool (*wanted)(void *arg, uint32_t a, uint32_t b),
+                            void *arg);
 
 #endif

@@ -7,7 +7,7 @@
  * in the order of the lower core, each that shares no physical core with those
  * taken. With two threads per core a round takes two steps or three.
  */
-#include "core/machine/schedule.h"
+#include "core/machine/tournament.h"
 
 #include <string.h>
 
@@ -36,8 +36,8 @@ uint32_t qn_tournament_partner(uint32_t n, uint32_t round, uint32_t i)
     return partner < n ? partner : i; /* the empty seat */
 }
 
-void qn_schedule_init(struct qn_schedule *s, const struct qn_machine *m,
-                      uint32_t limit)
+void qn_tournament_init(struct qn_tournament *s, const struct qn_machine *m,
+                        uint32_t limit)
 {
     QN_ASSERT(limit >= 1);
     s->m = m;
@@ -46,8 +46,8 @@ void qn_schedule_init(struct qn_schedule *s, const struct qn_machine *m,
     memset(s->met, 0, sizeof s->met);
 }
 
-static bool shares_core(const struct qn_schedule *s, uint32_t i,
-                        const struct qn_schedule_pair *pair, uint32_t count)
+static bool shares_core(const struct qn_tournament *s, uint32_t i,
+                        const struct qn_tournament_pair *pair, uint32_t count)
 {
     const struct qn_machine_core *c = s->m->core;
     for (uint32_t k = 0; k < count; k++) {
@@ -58,7 +58,8 @@ static bool shares_core(const struct qn_schedule *s, uint32_t i,
     return false;
 }
 
-static uint32_t fill_step(struct qn_schedule *s, struct qn_schedule_pair *pair,
+static uint32_t fill_step(struct qn_tournament *s,
+                          struct qn_tournament_pair *pair,
                           bool (*wanted)(void *arg, uint32_t a, uint32_t b),
                           void *arg)
 {
@@ -75,15 +76,16 @@ static uint32_t fill_step(struct qn_schedule *s, struct qn_schedule_pair *pair,
         if (!shares_core(s, a, pair, count) &&
             !shares_core(s, b, pair, count)) {
             s->met[a] = true;
-            pair[count++] = (struct qn_schedule_pair){a, b};
+            pair[count++] = (struct qn_tournament_pair){a, b};
         }
     }
     return count;
 }
 
-uint32_t qn_schedule_next(struct qn_schedule *s, struct qn_schedule_pair *pair,
-                          bool (*wanted)(void *arg, uint32_t a, uint32_t b),
-                          void *arg)
+uint32_t qn_tournament_next(struct qn_tournament *s,
+                            struct qn_tournament_pair *pair,
+                            bool (*wanted)(void *arg, uint32_t a, uint32_t b),
+                            void *arg)
 {
     while (s->round < qn_tournament_rounds(s->m->n)) {
         uint32_t count = fill_step(s, pair, wanted, arg);

@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "core/machine/schedule.h"
+#include "core/machine/tournament.h"
 #include "tests/support/test.h"
 
-Test(schedule, in_a_tournament_each_meets_each_once_and_one_at_a_time)
+Test(tournament, in_a_tournament_each_meets_each_once_and_one_at_a_time)
 {
     for (uint32_t n = 1; n <= 65; n++) {
         static uint8_t met[65][65];
@@ -44,13 +44,13 @@ static void check_steps(uint32_t n, uint32_t threads, uint32_t limit,
                         uint32_t *steps)
 {
     struct qn_machine *m = cores(n, threads);
-    static struct qn_schedule s;
-    struct qn_schedule_pair pair[64];
+    static struct qn_tournament s;
+    struct qn_tournament_pair pair[64];
     uint8_t *met = calloc(n, n);
     uint32_t count, all = 0;
     *steps = 0;
-    qn_schedule_init(&s, m, limit);
-    while ((count = qn_schedule_next(&s, pair, NULL, NULL)) > 0) {
+    qn_tournament_init(&s, m, limit);
+    while ((count = qn_tournament_next(&s, pair, NULL, NULL)) > 0) {
         uint8_t busy[64] = {0};
         cr_assert_leq(count, limit);
         for (uint32_t k = 0; k < count; k++) {
@@ -68,7 +68,7 @@ static void check_steps(uint32_t n, uint32_t threads, uint32_t limit,
     qn_machine_destroy(m);
 }
 
-Test(schedule, steps_hold_all_pairs_and_share_no_physical_core)
+Test(tournament, steps_hold_all_pairs_and_share_no_physical_core)
 {
     uint32_t steps;
     check_steps(2, 1, 1, &steps);
@@ -90,14 +90,14 @@ static bool only_core_3(void *arg, uint32_t a, uint32_t b)
     return a == 3 || b == 3;
 }
 
-Test(schedule, pairs_that_are_not_wanted_are_left_out)
+Test(tournament, pairs_that_are_not_wanted_are_left_out)
 {
     struct qn_machine *m = cores(6, 1);
-    static struct qn_schedule s;
-    struct qn_schedule_pair pair[3];
+    static struct qn_tournament s;
+    struct qn_tournament_pair pair[3];
     uint32_t all = 0, count;
-    qn_schedule_init(&s, m, 3);
-    while ((count = qn_schedule_next(&s, pair, only_core_3, NULL)) > 0) {
+    qn_tournament_init(&s, m, 3);
+    while ((count = qn_tournament_next(&s, pair, only_core_3, NULL)) > 0) {
         cr_expect_eq(count, 1);
         cr_expect(only_core_3(NULL, pair[0].a, pair[0].b));
         all += count;

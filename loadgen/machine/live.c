@@ -1,0 +1,161 @@
+/*
+ * Interrupts: SIGINT and SIGTERM are blocked before the runner starts its
+ * threads (which inherit that), and looked for whenever it shows progress, ten
+ * times a second. So there is no handler, the runner winds up in order, and
+ * then the signal is delivered as if nothing had held it back: the shell sees
+ * a process that died of it.
+ */
+#include "loadgen/machine/live.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/place/place.h"
+#include "transports/registry.h"
+
+enum { BAR = 30 };
+
+struct show {
+    const char *program;
+    bool quiet, bar;
+    double told;     /* seconds, when the last line was written */
+    sigset_t caught; /* signals that end it */
+    int signal;      /* that came; 0: none */
+};
+
+static double part_of(const struct qn_runner_progress *p)
+{
+    double all = p->elapsed_s + p->left_s;
+    return all > 0 ? QN_MIN(p->elapsed_s / all, 1.0) : 0;
+}
+
+static void draw(const struct show *s, const struct qn_runner_progress *p)
+{
+    char bar[BAR + 1];
+    int full = (int)(part_of(p) * BAR);
+    for (int i = 0; i < BAR; i++) {
+        bar[i] = i < full ? '#' : '.';
+    }
+    bar[BAR] = '\0';
+    (void)fprintf(stderr, "\r[%s] %3.0f %%  %u pairs, %.0f s left\033[K", bar,
+                  100 * part_of(p), p->pairs, ceil(p->left_s));
+    (void)s;
+}
+
+static bool progress(void *arg, const struct qn_runner_progress *p)
+{
+    struct show *s = arg;
+    const struct timespec now = {0, 0};
+    int signal = sigtimedwait(&s->caught, NULL, &now);
+    if (signal > 0) {
+        s->signal = signal;
+        return false;
+    }
+    if (s->quiet) {
+        return true;
+    }
+    if (s->bar) {
+        draw(s, p);
+    } else if (p->elapsed_s - s->told >= 1) {
+        s->told = p->elapsed_s;
+        (void)fprintf(stderr, "%s: %u pairs, %.0f %%, %.0f s left\n",
+                      s->program, p->pairs, 100 * part_of(p), ceil(p->left_s));
+    }
+    return true;
+}
+
+/* Pairs at the same time that the CPU quota leaves room for; 0: no limit. */
+static uint32_t quota_limit(const struct qn_live_opts *o, uint32_t cores)
+{
+    static struct qn_places places; /* too large for the stack */
+    if (qn_places_discover(&places) != QN_OK || places.quota_milli == 0 ||
+        places.quota_milli >= cores * 1000) {
+        return 0;
+    }
+    uint32_t pairs = QN_MAX(places.quota_milli / 2000, 1u);
+    (void)fprintf(
+        stderr, "%s: a CPU quota of %.1f cores: %u pair%s at a time%s\n",
+        o->program, places.quota_milli / 1000.0, pairs, pairs == 1 ? "" : "s",
+        places.quota_milli < 2000
+            ? "; less than the two cores that a pair needs, so "
+              "results may be unstable"
+            : "");
+    return pairs;
+}
+
+static void tell_result(const struct qn_live_opts *o,
+                        const struct qn_runner_report *r)
+{
+    (void)fprintf(stderr, "%s: %u pair%s in %.1f s", o->program, r->pairs,
+                  r->pairs == 1 ? "" : "s", r->seconds);
+    if (r->unstable > 0) {
+        (void)fprintf(stderr,
+                      ", %u of them unstable (%u never on one level): other "
+                      "load, or a machine that changes; measure again",
+                      r->unstable, r->levels);
+    }
+    (void)fputc('\n', stderr);
+}
+
+static void tell_error(const struct qn_live_opts *o, int err)
+{
+    const char *what =
+        err == QN_EPERM       ? "a core could not be used any more: has the "
+                                "affinity of the process changed?"
+        : err == QN_ETIMEDOUT ? "some core gave no time: somebody else keeps "
+                                "it; choose others with taskset"
+                              : qn_strerror(err);
+    (void)fprintf(stderr, "%s: %s\n", o->program, what);
+}
+
+int qn_live_measure(struct qn_machine *m, const struct qn_live_opts *o,
+                    struct qn_runner_report *report)
+{
+    struct show s = {.program = o->program,
+                     .quiet = o->quiet,
+                     .bar = isatty(STDERR_FILENO) == 1};
+    sigset_t before;
+    const struct qn_runner_opts r = {
+        .transport = qn_transport_find(o->transport),
+        .seconds = o->seconds,
+        .spread_s = o->spread_s,
+        .parallel = o->parallel != 0 ? o->parallel : quota_limit(o, m->n),
+        .progress = progress,
+        .arg = &s};
+    if (r.transport == NULL) {
+        (void)fprintf(stderr, "%s: no transport '%s'\n", o->program,
+                      o->transport);
+        return 2;
+    }
+    if (m->n == 1) {
+        (void)fprintf(stderr,
+                      "%s: one core: what messages cost between cores cannot "
+                      "be measured here; allow it two or more (taskset)\n",
+                      o->program);
+    }
+    sigemptyset(&s.caught);
+    sigaddset(&s.caught, SIGINT);
+    sigaddset(&s.caught, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &s.caught, &before);
+    int err = qn_machine_measure(m, &r, report);
+    if (s.bar && !s.quiet && m->n > 1) {
+        (void)fputs("\r\033[K", stderr);
+    }
+    if (s.signal != 0) {
+        (void)signal(s.signal, SIG_DFL);
+        (void)raise(s.signal);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err != QN_OK) {
+        tell_error(o, err);
+    } else if (!o->quiet && m->n > 1) {
+        tell_result(o, report);
+    }
+    return err == QN_OK ? 0 : 1;
+}
