@@ -50,9 +50,11 @@
 #include "core/base/clock.h"
 #include "kvs/snapshot.h"
 
-#define QN_REJOIN_WINDOW  6u  /* chunks sent and not taken: 3/4 of a lane */
-#define QN_REJOIN_QUEUE   18u /* chunks that a joiner keeps to be read */
-#define QN_REJOIN_GIVE    6u  /* chunks made in one turn of a donor */
+#define QN_REJOIN_WINDOW 6u  /* chunks sent and not taken: 3/4 of a lane */
+#define QN_REJOIN_QUEUE  18u /* chunks that a joiner keeps to be read */
+#define QN_REJOIN_GIVE                                                         \
+    6u /* chunks made in one turn of a donor; one, if it                       \
+          has other things to do (kvs/pace.h) */
 #define QN_REJOIN_SILENCE ((qn_time_t)2000 * QN_MS)
 
 /** What rejoining needs of its replica. */
@@ -74,6 +76,11 @@ struct qn_rejoin_ops {
                    const struct qn_snapshot_meta *m, qn_time_t now);
     /** Throw a store away, in steps. Taken. */
     void (*discard)(void *ctx, struct qn_store *store);
+    /** How much of what the log keeps is used up by the slots behind
+     *  `position`, %: at 100 a snapshot of that position is of no use. */
+    uint32_t (*log_used)(void *ctx, qn_slot_t position);
+    /** The thread's CPU clock, ns; NULL: a donor does not spare its clients. */
+    qn_time_t (*cpu)(void);
     void *ctx;
 };
 

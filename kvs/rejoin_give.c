@@ -7,6 +7,12 @@
  * that the protocol's own messages find room between. The cut ends with the
  * last chunk made, which says so: nothing has to be waited for after that.
  *
+ * Clients come first: while there are any, the donor gives a tenth of its time
+ * (kvs/pace.h), and the joiner reads what comes, no more; on shared cores it is
+ * slowed by the same. But the log is kept for so long only, and old versions of
+ * what is written meanwhile: when more of these is used up than of the snapshot
+ * was made, the donor hurries.
+ *
  * A new WANT of the same joiner replaces the one under way: it has given that
  * up, or it is a new life. Messages of an older attempt are dropped.
  */
@@ -14,6 +20,7 @@
 #include "kvs/store_cut.h"
 
 #define HELD_LEAST ((uint64_t)64 << 20) /* bytes of old versions kept */
+#define USED_FREE  25u                  /* % of log and these: no hurry yet */
 
 static struct qn_store *own_store(struct qn_rejoin *r)
 {
@@ -82,24 +89,31 @@ void rejoin_give_told(struct qn_rejoin *r, qn_node_t from,
 
 static int cut_peek(void *ctx, struct qn_walked *w)
 {
-    return qn_store_cut_peek(ctx, w);
+    return qn_store_cut_peek(own_store(ctx), w);
 }
 
 static void cut_next(void *ctx)
 {
-    qn_store_cut_next(ctx);
+    struct qn_rejoin *r = ctx;
+    r->gift.keys++;
+    qn_store_cut_next(own_store(r));
 }
 
 static const qn_slot_t *cut_stripes(void *ctx)
 {
     struct qn_store_cut_facts f;
-    bool active = qn_store_cut_facts(ctx, &f);
+    bool active = qn_store_cut_facts(own_store(ctx), &f);
     QN_ASSERT(active); /* peek has just said that all were met */
     return f.stripe;
 }
 
+static qn_time_t cpu_of(const struct qn_rejoin *r)
+{
+    return r->o.ops.cpu != NULL ? r->o.ops.cpu() : 0;
+}
+
 /* Begin the cut. @return false: not now, or refused. */
-static bool begin(struct qn_rejoin *r, struct qn_store *s)
+static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
 {
     struct rejoin_gift *g = &r->gift;
     struct qn_snapshot_meta *m = &g->meta;
@@ -113,8 +127,8 @@ static bool begin(struct qn_rejoin *r, struct qn_store *s)
         return false;
     }
     qn_store_stats(s, &st);
-    uint64_t held_max = QN_MAX(HELD_LEAST, st.logical_bytes / 4);
-    if (qn_store_cut_begin(s, m->resume.position, held_max) != QN_OK) {
+    g->held_max = QN_MAX(HELD_LEAST, st.logical_bytes / 4);
+    if (qn_store_cut_begin(s, m->resume.position, g->held_max) != QN_OK) {
         give_up(r, REJOIN_MEMORY);
         return false;
     }
@@ -125,17 +139,20 @@ static bool begin(struct qn_rejoin *r, struct qn_store *s)
     m->logical_bytes = f.logical_bytes;
     memcpy(m->flushed, f.flushed, f.dbs * sizeof f.flushed[0]);
     qn_snapshot_writer_init(&g->writer, m);
+    qn_pace_begin(&g->pace, now, cpu_of(r));
+    g->keys = 0;
+    g->hurries = false;
     g->state = GIFT_UNDER_WAY;
     return true;
 }
 
 /* Make the next chunk. @return QN_OK: one is to be sent; QN_EAGAIN: later;
  * others: the gift was given up. */
-static int make(struct qn_rejoin *r, struct qn_store *s)
+static int make(struct qn_rejoin *r)
 {
     struct rejoin_gift *g = &r->gift;
     const struct qn_snapshot_source source = {cut_peek, cut_next, cut_stripes,
-                                              s};
+                                              r};
     int err =
         qn_snapshot_write(&g->writer, &source, g->chunk.bytes, &g->chunk_len);
     if (err == QN_OK) {
@@ -165,19 +182,27 @@ static bool send_chunk(struct qn_rejoin *r)
     return true;
 }
 
-/* Give a turn's share. @return when to go on. */
-static qn_time_t give(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
+/* More of what the joiner will need is used up than of the snapshot made. */
+static bool hurries(struct qn_rejoin *r, struct qn_store *s)
+{
+    const struct rejoin_gift *g = &r->gift;
+    const struct qn_snapshot_meta *m = &g->meta;
+    struct qn_store_cut_facts f = {0};
+    (void)qn_store_cut_facts(s, &f);
+    uint64_t log = r->o.ops.log_used(r->o.ops.ctx, m->resume.position);
+    uint64_t used = QN_MAX(log, 100 * f.held_bytes / g->held_max);
+    return used > USED_FREE + 50 * g->keys / QN_MAX(m->keys, 1);
+}
+
+/* Give some chunks. @return when to go on. */
+static qn_time_t give(struct qn_rejoin *r, uint32_t most, qn_time_t now)
 {
     struct rejoin_gift *g = &r->gift;
-    if (g->stood_back) {
-        g->stood_back = false; /* what room there is now is the driver's */
-        return now + QN_MS;
-    }
-    for (uint32_t i = 0; i < QN_REJOIN_GIVE; i++) {
+    for (uint32_t i = 0; i < most; i++) {
         if (g->sent - g->taken >= QN_REJOIN_WINDOW) {
             return g->heard + QN_REJOIN_SILENCE; /* or when TAKEN comes */
         }
-        int err = g->chunk_len != 0 ? QN_OK : make(r, s);
+        int err = g->chunk_len != 0 ? QN_OK : make(r);
         if (err != QN_OK) {
             return err == QN_EAGAIN ? now : QN_TIME_NEVER;
         }
@@ -192,6 +217,27 @@ static qn_time_t give(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
     return now;
 }
 
+/* A turn's share, if it is time for one. @return when to go on. */
+static qn_time_t give_share(struct qn_rejoin *r, struct qn_store *s,
+                            qn_time_t now)
+{
+    struct rejoin_gift *g = &r->gift;
+    if (g->stood_back) {
+        g->stood_back = false; /* what room there is now is the driver's */
+        return now + QN_MS;
+    }
+    qn_time_t cpu = cpu_of(r);
+    qn_time_t at = qn_pace_turn(&g->pace, now, cpu);
+    if (at > now && !g->hurries) {
+        return at;
+    }
+    g->hurries = r->o.ops.cpu == NULL || hurries(r, s);
+    bool most = g->hurries || qn_pace_alone(&g->pace);
+    at = give(r, most ? QN_REJOIN_GIVE : 1, now);
+    qn_time_t rested = qn_pace_worked(&g->pace, now, cpu_of(r) - cpu);
+    return g->hurries ? at : QN_MAX(at, rested);
+}
+
 qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
 {
     struct rejoin_gift *g = &r->gift;
@@ -203,7 +249,7 @@ qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
         give_up(r, REJOIN_LOADING);
         return QN_TIME_NEVER;
     }
-    if (g->state == GIFT_WANTED && !begin(r, s)) {
+    if (g->state == GIFT_WANTED && !begin(r, s, now)) {
         return g->state == GIFT_WANTED ? now : QN_TIME_NEVER;
     }
     if (!qn_store_cut_active(s)) {
@@ -219,5 +265,5 @@ qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
         rejoin_give_end(r);
         return QN_TIME_NEVER;
     }
-    return g->late ? now : give(r, s, now);
+    return g->late ? now : give_share(r, s, now);
 }

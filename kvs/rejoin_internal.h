@@ -9,6 +9,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "kvs/pace.h"
 #include "kvs/rejoin.h"
 
 /* First bytes; kvs/ask.c has others. */
@@ -55,6 +56,10 @@ struct rejoin_gift {
     struct rejoin_chunk chunk;
     size_t chunk_len; /* made and not sent; 0: none */
     bool stood_back;  /* the channel was full in the last turn */
+    uint64_t keys;    /* made so far */
+    uint64_t held_max;
+    bool hurries; /* it does not rest */
+    struct qn_pace pace;
     uint64_t given;
 };
 

@@ -3,6 +3,7 @@
  */
 #include "kvs/rejoin.h"
 #include "kvs/replica.h"
+#include "paxos/params.h"
 
 static int tell(void *ctx, qn_node_t to, struct qn_slice bytes)
 {
@@ -38,6 +39,16 @@ static void discard(void *ctx, struct qn_store *s)
     qn_replica_discard(ctx, s);
 }
 
+static uint32_t log_used(void *ctx, qn_slot_t position)
+{
+    struct qn_driver_status st;
+    qn_driver_status(qn_replica_driver(ctx), &st);
+    uint64_t slots = st.applied > position ? st.applied - position : 0;
+    uint64_t used =
+        QN_MAX(100 * slots / QN_RING, 100 * st.log_bytes / QN_LOG_BYTES);
+    return (uint32_t)QN_MIN(used, 100);
+}
+
 struct qn_rejoin_ops qn_rejoin_ops_of(struct qn_replica *replica)
 {
     return (struct qn_rejoin_ops){.tell = tell,
@@ -46,5 +57,7 @@ struct qn_rejoin_ops qn_rejoin_ops_of(struct qn_replica *replica)
                                   .busy = busy,
                                   .install = install,
                                   .discard = discard,
+                                  .log_used = log_used,
+                                  .cpu = qn_clock_cpu,
                                   .ctx = replica};
 }

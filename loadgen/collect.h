@@ -2,8 +2,8 @@
 #define QN_LOADGEN_COLLECT_H
 
 /**
- * Where the threads of a load hand in what they have seen: once per second and
- * at the end. A mutex is cheap enough for that.
+ * Where the threads of a load hand in what they have seen: once per interval
+ * and at the end. A mutex is cheap enough for that.
  *
  * Any number of threads hand in, one takes.
  */

@@ -41,6 +41,7 @@ struct qn_load {
     uint64_t repeat;
     uint64_t seed;
     double seconds;
+    double interval; /* seconds */
     double warmup;
     bool preload;
     bool resp3;

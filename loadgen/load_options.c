@@ -192,6 +192,8 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
         {"pin", "CPUS", qn_option_string, &l->pin_text,
          "of its threads: auto (default), none or 2,3,...", 0, 0},
         QN_OPTION_HEADING("Results"),
+        {"interval", "S", qn_option_double, &l->interval,
+         "of these lines and rows, from 0.01 seconds (1)", 0, 0},
         {"json", NULL, qn_option_flag, &out->json,
          "a line of JSON each second, the summary last", 0, 0},
         {"csv", "FILE", qn_option_string, &out->csv,
@@ -231,6 +233,10 @@ static int check_options(struct qn_load *l)
     if (err != QN_OK) {
         fprintf(stderr, "quoin load: %s\n", error);
         return err;
+    }
+    if (!(l->interval >= 0.01 && l->interval <= 3600)) {
+        fprintf(stderr, "quoin load: --interval must be 0.01 to 3600 (s)\n");
+        return QN_EINVAL;
     }
     if (l->seconds == 0 && l->requests == 0) {
         fprintf(stderr, "quoin load: --seconds must be more than 0\n");
@@ -309,6 +315,7 @@ bool qn_load_options(struct qn_load *l, int argc, char **argv, int *exit_status)
         .threads = 1,
         .repeat = 1,
         .seconds = 10,
+        .interval = 1,
         .warmup = 0.5,
     };
     if (getrandom(&l->seed, sizeof l->seed, 0) != sizeof l->seed) {

@@ -77,6 +77,7 @@ static void make_plan(struct qn_load *l)
         .connections = (uint32_t)l->connections,
         .pipeline = (uint32_t)l->pipeline,
         .requests = l->requests,
+        .interval = (qn_time_t)(l->interval * 1e9),
         .seed = l->seed,
         .raw = qn_output_raw(&l->output),
         .recorder = l->verify ? l->recorder : NULL,
@@ -259,7 +260,7 @@ static void watch_measure(struct qn_load *l)
     qn_time_t next = QN_MAX(l->plan.measure_from, qn_clock_now());
     bool done = false;
     while (!done && next < l->plan.measure_to) {
-        next += QN_S;
+        next += l->plan.interval;
         done =
             qn_collect_wait(c, QN_MIN(next + 50 * QN_MS, l->plan.measure_to));
         if (!done && next < l->plan.measure_to) {

@@ -34,7 +34,7 @@ struct qn_worker {
     uv_timer_t retry;      /* opens what is DOWN */
     struct qn_alarm alarm; /* calls clients when they are due */
     qn_time_t measure_end;
-    uint64_t seconds;    /* of MEASURE that were handed in */
+    uint64_t hand_ins;   /* of MEASURE, an interval each */
     uint64_t unsent;     /* due at measure_end, and not sent */
     uint64_t dead_ticks; /* of `retry`, without a connection */
     struct qn_stats *stats;
@@ -71,9 +71,10 @@ static void set_timer(struct qn_worker *w, qn_time_t at)
     uv_timer_start(&w->timer, on_timer, ms, 0);
 }
 
-static void set_next_second(struct qn_worker *w)
+static void set_next_hand_in(struct qn_worker *w)
 {
-    qn_time_t next = w->plan->measure_from + (w->seconds + 1) * QN_S;
+    qn_time_t next =
+        w->plan->measure_from + (w->hand_ins + 1) * w->plan->interval;
     set_timer(w, QN_MIN(next, w->plan->measure_to));
 }
 
@@ -146,7 +147,7 @@ static void begin_measure(struct qn_worker *w)
         end_measure(w);
         return;
     }
-    set_next_second(w);
+    set_next_hand_in(w);
     if (plan->requests > 0) {
         for (uint32_t i = 0; i < w->crew.count; i++) {
             qn_crew_begin(&w->crew, i, plan->requests, now);
@@ -223,12 +224,13 @@ static void on_timer(uv_timer_t *timer)
         end_warmup(w);
         break;
     case MEASURE:
-        w->seconds++;
-        if (w->plan->measure_from + w->seconds * QN_S >= w->plan->measure_to) {
+        w->hand_ins++;
+        if (w->plan->measure_from + w->hand_ins * w->plan->interval >=
+            w->plan->measure_to) {
             end_measure(w);
         } else {
             hand_in(w, w->plan->measured, now);
-            set_next_second(w);
+            set_next_hand_in(w);
         }
         break;
     case DRAIN:

@@ -47,6 +47,7 @@ struct qn_worker_plan {
     uint32_t connections; /* clients of all threads, >= threads */
     uint32_t pipeline;    /* 1..QN_CLIENT_DEPTH_MAX */
     uint64_t requests;    /* of all clients; 0: by time */
+    qn_time_t interval;   /* from one hand-in to the next */
     uint64_t seed;
     FILE *raw; /* as in struct qn_stats, while it is measured; NULL: nowhere */
     struct qn_recorder *recorder; /* [threads], shared; NULL: no history */

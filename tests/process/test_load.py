@@ -156,6 +156,14 @@ class Load(unittest.TestCase):
         self.assertAlmostEqual(self.seconds[-1]["at"], got["seconds"],
                                delta=0.01)
 
+    def test_an_interval_is_as_long_as_it_is_said(self):
+        got = self.run_json("--requests", "1k", "--interval", "0.02", "--keys",
+                            "1k", "--mix", "ping", "--connections", "1",
+                            "--rate", "2k")  # half a second
+        self.assertGreater(len(self.seconds), 1)
+        self.assertLess(min(s["seconds"] for s in self.seconds), 0.5)
+        self.assertEqual(sum(s["ops"] for s in self.seconds), got["ops"])
+
     def test_connections_are_dealt_to_all_addresses(self):
         self.redis.ask("CONFIG", "RESETSTAT")
         got = self.run_json("--to", self.redis.unix, "--connections", "4",
@@ -409,7 +417,7 @@ class BadInput(unittest.TestCase):
         done = load("--help")
         self.assertEqual(done.returncode, 0)
         lines = done.stdout.splitlines()
-        self.assertLessEqual(len(lines), 40)
+        self.assertLessEqual(len(lines), 41)
         self.assertLessEqual(max(map(len, lines)), 80)
 
     def test_subcommands(self):

@@ -111,6 +111,18 @@ static uint64_t busy(void *ctx)
     return mask;
 }
 
+static uint32_t log_used(void *ctx, qn_slot_t position)
+{
+    (void)ctx;
+    (void)position;
+    return w.log_used;
+}
+
+static qn_time_t cpu(void)
+{
+    return w.cpu += w.look_cpu;
+}
+
 static void discard(void *ctx, struct qn_store *s)
 {
     ((struct node *)ctx)->discards++;
@@ -137,6 +149,7 @@ static int install(void *ctx, struct qn_store *s,
 void world_begin(uint32_t keys)
 {
     w = (struct world){.keys = keys,
+                       .paced = w.paced,
                        .random = 4711,
                        .now = QN_MS,
                        .lane_room = LANE_MAX,
@@ -148,11 +161,18 @@ void world_begin(uint32_t keys)
     for (qn_node_t i = 0; i < NODES; i++) {
         struct node *n = &w.node[i];
         *n = (struct node){.self = i};
-        const struct qn_rejoin_opts o = {
-            .self = i,
-            .nodes = NODES,
-            .config = &w.config,
-            .ops = {tell, own_store, facts, busy, install, discard, n}};
+        const struct qn_rejoin_opts o = {.self = i,
+                                         .nodes = NODES,
+                                         .config = &w.config,
+                                         .ops = {.tell = tell,
+                                                 .store = own_store,
+                                                 .facts = facts,
+                                                 .busy = busy,
+                                                 .install = install,
+                                                 .discard = discard,
+                                                 .log_used = log_used,
+                                                 .cpu = w.paced ? cpu : NULL,
+                                                 .ctx = n}};
         cr_assert_eq(qn_rejoin_create(&n->rejoin, &o), QN_OK);
         n->store = store_of(2, 0);
         catch_up(n);

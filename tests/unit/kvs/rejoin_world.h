@@ -53,6 +53,9 @@ extern struct world {
     qn_time_t now;
     struct qn_config config;
     int64_t damage; /* chunks until one is damaged; < 0: none */
+    bool paced;     /* set before world_begin: donors spare their clients */
+    qn_time_t cpu, look_cpu; /* the CPU clock, and what a look at it adds */
+    uint32_t log_used;       /* % */
 } w;
 
 /* One more slot of the log that all apply; see struct op. */

@@ -58,6 +58,44 @@ Test(rejoin, one_that_fell_behind_serves_until_the_end)
     world_end();
 }
 
+/* Turns until it has joined; the donor's CPU clock runs whenever it is looked
+ * at, so that half of its time is for others. */
+static uint32_t turns_to_join(uint32_t log_used, uint32_t *tells_most)
+{
+    struct node *n = &w.node[2];
+    w.paced = true;
+    world_begin(100000);
+    w.look_cpu = QN_MS / 2;
+    w.log_used = log_used;
+    loses_all(n);
+    qn_rejoin_begin(n->rejoin, 0, w.now);
+    uint32_t turns = 0;
+    *tells_most = 0;
+    for (; status_of(n).joined == 0; turns++) {
+        cr_assert_lt(turns, 20000);
+        world_step(1);
+        for (qn_node_t i = 0; i < NODES; i++) {
+            *tells_most = QN_MAX(*tells_most, (uint32_t)w.node[i].tells);
+        }
+    }
+    w.paced = false;
+    expect_same(n, &w.node[0]);
+    world_end();
+    return turns;
+}
+
+Test(rejoin, a_donor_spares_its_clients_unless_the_log_runs_out, .timeout = 120)
+{
+    uint32_t one;
+    uint32_t many;
+    uint32_t spared = turns_to_join(0, &one);
+    uint32_t hurried = turns_to_join(100, &many);
+    cr_assert_eq(one, 1);
+    cr_assert_gt(many, 1);
+    cr_assert_gt(spared, 3 * hurried, "%u turns, %u in a hurry", spared,
+                 hurried);
+}
+
 Test(rejoin, a_full_channel_only_slows_it)
 {
     struct node *n = &w.node[2];

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""Is this quoind as fast as another one? Two programs in turn, in one run.
+
+    bench_commits.py --before ../before/build/release/kvs/quoind
+
+Both run all the time, with three replicas and a million keys of 8 and 16 bytes;
+`quoin load` asks one, then the other, GET and SET, without and with a pipeline
+of 16. The order changes with each pair. A ratio is this one's rate over the
+other's; the median of the pairs stands with its 95 % interval (order
+statistics). The worse end is to be at least 0.93: 5 %, and 2 % for what the
+machine does by itself, which `--quoind` and `--before` with the same program
+show.
+
+Whatever was started is ended, also on Ctrl-C.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+
+from bench_processes import quoind
+from bench_rows import interval
+
+ROWS = [("GET P=1", "get", 1), ("SET P=1", "set", 1),
+        ("GET P=16", "get", 16), ("SET P=16", "set", 16)]
+LEAST = 0.93
+
+
+def load(o, server, *args):
+    done = subprocess.run(
+        [o.quoin, "load", "--json", "--threads", "1", "--keys", str(o.keys),
+         "--key-size", "8", "--value-size", "16", "--to",
+         f"127.0.0.1:{server.port}", *args],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{server.name}: quoin load: {done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(o, server, mix, pipeline):
+    got = load(o, server, "--mix", mix, "--pipeline", str(pipeline),
+               "--connections", "50", "--warmup", "0.2", "--seconds",
+               str(o.seconds), "--cpu-tree", str(server.process.pid))
+    return {"ops": got["ops_per_s"], "cpu": got["cpu_us_per_op"],
+            "p99": got["latency_us"]["p99"]}
+
+
+def known(path):
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except (OSError, TypeError):
+        return {name: [] for name, _, _ in ROWS}
+
+
+def show(name, pairs):
+    ratios = [a["ops"] / b["ops"] for a, b in pairs]
+    middle, low, high = interval(ratios)
+    met = low >= LEAST
+    print("| %s | %d | %.1f / %.1f | %.3f (%.3f to %.3f) | %.2f / %.2f | %s |" % (
+        name, len(pairs),
+        *(statistics.median(p[i]["ops"] for p in pairs) / 1000
+          for i in (0, 1)), middle, low, high,
+        *(statistics.median(p[i]["cpu"] for p in pairs) for i in (0, 1)),
+        "met" if met else "SHORT"), flush=True)
+    return met
+
+
+def run(o):
+    servers = [quoind(o.quoind), quoind(o.before)]
+    found = known(o.json)
+    try:
+        for server in servers:
+            server.start()
+            load(o, server, "--preload", "--requests", "1", "--mix", "ping",
+                 "--warmup", "0", "--connections", "32", "--pipeline", "64")
+        for pair in range(o.pairs):
+            for name, mix, pipeline in ROWS:
+                got = [None, None]
+                for i in (0, 1) if pair % 2 == 0 else (1, 0):
+                    got[i] = measure(o, servers[i], mix, pipeline)
+                found[name].append(got)
+    finally:
+        for server in servers:
+            server.stop()
+    return found
+
+
+def parse():
+    p = argparse.ArgumentParser(
+        description=__doc__, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--before", required=True, help="the other program")
+    p.add_argument("--quoind", default="build/release/kvs/quoind")
+    p.add_argument("--quoin", default="build/release/loadgen/quoin")
+    p.add_argument("--pairs", type=int, default=20)
+    p.add_argument("--seconds", type=float, default=1,
+                   help="per run (%(default)s)")
+    p.add_argument("--keys", type=int, default=10 ** 6)
+    p.add_argument("--json", metavar="FILE",
+                   help="all pairs; those that are there count too")
+    p.add_argument("--check", action="store_true",
+                   help="exit status 1 if a ratio is too low")
+    o = p.parse_args()
+    if o.pairs < 1 or o.seconds <= 0:
+        p.error("--pairs and --seconds must be more than 0")
+    for program in o.before, o.quoind, o.quoin:
+        if shutil.which(program) is None:
+            p.error(f"{program} is no program: build it, or name another")
+    o.quoin = os.path.abspath(o.quoin)
+    return o
+
+
+def main():
+    o = parse()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        found = run(o)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    if o.json:
+        with open(o.json, "w") as f:
+            json.dump(found, f, indent=1)
+    print("| load | pairs | kop/s, this / before | ratio | CPU us/op | |\n"
+          "|---|---|---|---|---|---|")
+    met = [show(name, found[name]) for name, _, _ in ROWS]
+    return 1 if o.check and not all(met) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
