@@ -71,7 +71,7 @@ static void by_tail(const struct story *x, uint32_t v, uint16_t *child)
 
 static void say_why(const struct story *x, uint32_t v)
 {
-    uint16_t best[QN_CORES_MAX];
+    uint16_t best[QN_CORES_MAX] = {0};
     uint32_t count = x->s->count[v];
     if (count < 2) {
         return;

@@ -143,7 +143,7 @@ static void split_groups(struct plan *p, uint32_t part, const uint16_t *core,
 {
     enum key key = p->key[level];
     for (uint32_t g = 0; g < groups; g++) {
-        uint16_t mine[QN_CORES_MAX];
+        uint16_t mine[QN_CORES_MAX] = {0};
         uint32_t n = 0;
         for (uint32_t i = 0; i < count; i++) {
             if (group[i] == g) {
@@ -309,8 +309,8 @@ static void take_part(struct qn_layout *l, const struct plan *p, uint32_t i,
 
 static int take(struct qn_layout *l, const struct plan *p)
 {
-    uint32_t *box_of = calloc(p->count, sizeof *box_of);
-    l->box = calloc(p->count, sizeof *l->box);
+    uint32_t *box_of = calloc(p->cap, sizeof *box_of);
+    l->box = calloc(p->cap, sizeof *l->box);
     if (l->box == NULL || box_of == NULL) {
         free(box_of);
         return QN_ENOMEM;
@@ -329,7 +329,7 @@ int qn_layout_create(struct qn_layout **out, const struct qn_machine *m,
 {
     struct plan p = {.m = m, .width = width, .pitch = pitch};
     struct qn_layout *l = calloc(1, sizeof *l);
-    uint16_t core[QN_CORES_MAX];
+    uint16_t core[QN_CORES_MAX] = {0};
     QN_ASSERT(pitch > 0);
     p.cap = 1 + (KEYS + 1) * m->n;
     p.part = calloc(p.cap, sizeof *p.part);

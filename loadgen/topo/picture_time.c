@@ -38,7 +38,8 @@ static uint32_t column_count(uint32_t n)
 double qn_picture_time_height(const struct qn_picture *p)
 {
     uint32_t n = p->m->n, columns = column_count(n);
-    return AXIS_HEIGHT + (n + columns - 1) / columns * row_height(n);
+    uint32_t rows = (n + columns - 1) / columns;
+    return AXIS_HEIGHT + rows * row_height(n);
 }
 
 struct rank {

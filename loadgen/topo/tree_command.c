@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
@@ -15,9 +17,11 @@
 #include "core/topo/exchange.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
+#include "loadgen/topo/compare.h"
 #include "loadgen/topo/cores.h"
 #include "loadgen/topo/explain.h"
 #include "loadgen/topo/picture.h"
+#include "loadgen/topo/survey.h"
 #include "loadgen/topo/tree_internal.h"
 
 struct command {
@@ -28,7 +32,11 @@ struct command {
     enum qn_level level;
     uint64_t root, seed, moves;
     double q;
-    bool explain, one_tree, robust;
+    bool explain, compare, one_tree, robust;
+    struct qn_compare *compared;
+    const char *survey, *sizes;
+    uint64_t threads;
+    struct qn_survey *survey_result;
     struct qn_machine *m;
     struct qn_tree_job job;
     struct qn_contender rival[QN_TREE_RIVALS];
@@ -266,7 +274,9 @@ static int write_format(const struct command *c, FILE *to)
     }
 }
 
-static int output(const struct command *c)
+typedef int writer(const struct command *c, FILE *to);
+
+static int output(const struct command *c, writer *write)
 {
     FILE *to = c->output != NULL ? fopen(c->output, "w") : stdout;
     if (to == NULL) {
@@ -274,7 +284,7 @@ static int output(const struct command *c)
                 strerror(errno));
         return 2;
     }
-    int err = write_format(c, to);
+    int err = write(c, to);
     bool bad = ferror(to) != 0;
     bad = (c->output != NULL ? fclose(to) : fflush(to)) != 0 || bad;
     if (err != QN_OK || bad) {
@@ -283,6 +293,36 @@ static int output(const struct command *c)
                 bad ? strerror(errno) : qn_strerror(err));
     }
     return err == QN_OK && !bad ? 0 : 1;
+}
+
+static int write_compared(const struct command *c, FILE *to)
+{
+    if (c->format[0] == 's') {
+        qn_compare_write_svg(c->compared, to);
+    } else if (c->format[0] == 'c') {
+        qn_compare_write_csv(c->compared, to);
+    } else {
+        qn_compare_write_text(c->compared, to);
+    }
+    return QN_OK;
+}
+
+/* The front of latency and throughput. */
+static int compare(struct command *c)
+{
+    if (c->format[0] == 'j' || c->format[0] == 'd') {
+        return fail("--compare is written as text, csv or svg");
+    }
+    if (c->m->n < 2) {
+        return fail("--compare needs two cores at least");
+    }
+    int err = qn_compare_run(&c->compared, c->m, &c->job.o);
+    if (err != QN_OK) {
+        return fail(qn_strerror(err));
+    }
+    int status = output(c, write_compared);
+    qn_compare_destroy(c->compared);
+    return status;
 }
 
 /* ---- together ---- */
@@ -320,14 +360,72 @@ static int run(struct command *c)
         c->job.bound = qn_contender_bound(c->m, c->goal, c->q);
         status = find_root(c);
     }
-    status = status == 0 ? add_all(c) : status;
-    status = status == 0 ? check(c) : status;
-    status = status == 0 ? output(c) : status;
+    if (status == 0 && c->compare) {
+        status = compare(c);
+    } else {
+        status = status == 0 ? add_all(c) : status;
+        status = status == 0 ? check(c) : status;
+        status = status == 0 ? output(c, write_format) : status;
+    }
     for (uint32_t i = 0; i < c->job.count; i++) {
         qn_contender_fini(&c->rival[i]);
     }
     qn_machine_destroy(c->m);
     return status;
+}
+
+/* ---- many machines ---- */
+
+static int write_survey(const struct command *c, FILE *to)
+{
+    if (c->format[0] == 's') {
+        qn_survey_write_svg(c->survey_result, to);
+    } else if (c->format[0] == 'c') {
+        qn_survey_write_csv(c->survey_result, to);
+    } else {
+        qn_survey_write_text(c->survey_result, to);
+    }
+    return QN_OK;
+}
+
+static int run_survey(struct command *c)
+{
+    struct qn_fault fault = {""};
+    const struct qn_survey_opts o = {.folder = c->survey,
+                                     .sizes = c->sizes,
+                                     .threads = (uint32_t)c->threads,
+                                     .live = isatty(STDERR_FILENO) != 0,
+                                     .o = {.level = c->level,
+                                           .q = c->q,
+                                           .seed = c->seed,
+                                           .moves = c->moves,
+                                           .one_tree = c->one_tree,
+                                           .robust = c->robust}};
+    if (c->format[0] == 'j' || c->format[0] == 'd') {
+        return fail("--survey is written as text, csv or svg");
+    }
+    int err = qn_survey_run(&c->survey_result, &o, &fault);
+    if (err != QN_OK) {
+        return fail(fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+    }
+    fprintf(stderr, "quoin tree: %u groups on %u machines took %.1f s\n",
+            c->survey_result->groups, c->survey_result->machines,
+            c->survey_result->seconds);
+    int status = output(c, write_survey);
+    qn_survey_destroy(c->survey_result);
+    return status;
+}
+
+static int dispatch(struct command *c)
+{
+    if (c->survey != NULL && c->machine != NULL) {
+        return fail("--survey or --machine, not both");
+    }
+    if (c->survey != NULL) {
+        return run_survey(c);
+    }
+    return c->machine != NULL ? run(c)
+                              : fail("which machine? --machine FILE or FOLDER");
 }
 
 int qn_tree_command(int argc, char **argv)
@@ -337,9 +435,13 @@ int qn_tree_command(int argc, char **argv)
         fprintf(stderr, "quoin tree: %s\n", qn_strerror(QN_ENOMEM));
         return 1;
     }
-    *c = (struct command){
-        .format = "text", .root = ROOT_NONE, .seed = 1, .q = 1};
+    *c = (struct command){.format = "text",
+                          .root = ROOT_NONE,
+                          .seed = 1,
+                          .q = 1,
+                          .threads = (uint64_t)get_nprocs()};
     const struct qn_option table[] = {
+        QN_OPTION_HEADING("One machine"),
         {"machine", "PATH", qn_option_string, &c->machine,
          "machine file, or folder with numa.csv and pairwise.csv", 0, 0},
         {"op", "NAME", take_op, &c->goal,
@@ -364,12 +466,21 @@ int qn_tree_command(int argc, char **argv)
          "auto: prefer what stays good when costs are 10 % off", 0, 0},
         {"explain", NULL, qn_option_flag, &c->explain,
          "in words: when each core has it, whom it serves, why so", 0, 0},
+        {"compare", NULL, qn_option_flag, &c->compare,
+         "latency against throughput: trees and rings of every arity", 0, 0},
         {"format", "NAME", take_format, &c->format,
          "text (default), csv, json, dot or svg", 0, 0},
         {"output", "FILE", qn_option_string, &c->output,
          "or -o: where to, instead of standard output", 0, 0},
         {"up-file", "FILE", qn_option_string, &c->up_file,
          "csv: the tree of the way up, if it is another one", 0, 0},
+        QN_OPTION_HEADING("Many machines"),
+        {"survey", "FOLDER", qn_option_string, &c->survey,
+         "its machines x topologies x operations x group sizes", 0, 0},
+        {"sizes", "LIST", qn_option_string, &c->sizes,
+         "group sizes, 2,4,8-16, or full: whole machines (all from 2)", 0, 0},
+        {"threads", "N", qn_option_count, &c->threads,
+         "that plan (one per CPU)", 1, 64},
     };
     const struct qn_options o = {
         "quoin tree",
@@ -380,9 +491,7 @@ int qn_tree_command(int argc, char **argv)
         table, QN_ARRAY_COUNT(table)};
     int status = 0;
     if (qn_options_parse(&o, argc, argv, &status)) {
-        status = c->machine != NULL
-                     ? run(c)
-                     : fail("which machine? --machine FILE or FOLDER");
+        status = dispatch(c);
     }
     free(c);
     return status;

@@ -114,6 +114,42 @@ class Formats(Case):
         self.assertEqual(used, {1, 8, 9, 10, 11, 30})
 
 
+class Many(Case):
+    def test_the_front_has_no_point_that_another_beats(self):
+        got = good("--machine", machine("amd64_sparse_10"), "--compare",
+                   "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(got)))
+        at = [(float(r["latency"]), float(r["pipeline_cycles"])) for r in rows]
+        for r, (x, y) in zip(rows, at):
+            beaten = any(a <= x and b <= y and (a, b) != (x, y)
+                         for a, b in at)
+            if r["front"] == "1":
+                self.assertFalse(beaten, r)
+            else:
+                self.assertTrue(beaten or at.count((x, y)) > 1, r)
+        names = {r["topology"] for r in rows}
+        self.assertLessEqual({"ring:k=9", "tree:k=9", "mst", "auto",
+                              "ring:k=1,companion"}, names)
+
+    def test_a_survey_has_every_number_and_nobody_beats_the_planner(self):
+        args = ["--survey", str(MACHINES), "--sizes", "2,6-7", "--format",
+                "csv"]
+        got = good(*args)
+        self.assertEqual(got, good(*args, "--threads", "3"))
+        rows = list(csv.DictReader(io.StringIO(got)))
+        self.assertEqual(len(rows), 4 * 3 * (11 * 6 + 4 * 2))
+        for r in rows:
+            if not r["topology"].startswith("ring"):
+                self.assertGreaterEqual(float(r["times_auto"]), 1 - 1e-6, r)
+
+    def test_pictures_are_xml(self):
+        for args in (["--machine", machine("amd64_sparse_10"), "--compare"],
+                     ["--survey", str(MACHINES), "--sizes", "4"],
+                     ["--survey", machine("amd64_sparse_10"), "--sizes",
+                      "2-9"]):
+            xml.etree.ElementTree.fromstring(good(*args, "--format", "svg"))
+
+
 class Refusals(Case):
     def test_machines(self):
         self.refused("--machine", "/no/such", names=["/no/such"])
@@ -165,6 +201,11 @@ class Refusals(Case):
         self.refused(*where, "--format", "png", names=["--format", "svg"])
         self.refused(*where, "-o", "/no/such/a.svg", names=["/no/such/a.svg"])
         self.refused(*where, "--algo", "ring:k=2", names=["acknowledged"])
+        self.refused(*where, "--compare", "--format", "dot", names=["svg"])
+        self.refused("--survey", "/no/such", names=["/no/such"])
+        self.refused("--survey", str(MACHINES), "--sizes", "1-4",
+                     names=["--sizes", "1-4"])
+        self.refused(*where, "--survey", str(MACHINES), names=["--survey"])
 
 
 if __name__ == "__main__":
