@@ -125,3 +125,20 @@ int qn_optimum_build(struct qn_shape *s, const struct qn_machine *m,
     QN_ASSERT(err == QN_OK);
     return err;
 }
+
+int qn_optimum_roots(const struct qn_machine *m, double *latency)
+{
+    if (m->n > QN_OPTIMUM_MAX) {
+        return QN_EMSGSIZE;
+    }
+    struct table t = {m, calloc((size_t)m->n << m->n, sizeof(double))};
+    if (t.best == NULL) {
+        return QN_ENOMEM;
+    }
+    fill(&t, QN_ROOT_FREE);
+    for (uint32_t v = 0; v < m->n; v++) {
+        latency[v] = best_of(&t, v, ((1U << m->n) - 1) & ~(1U << v));
+    }
+    free(t.best);
+    return QN_OK;
+}

@@ -18,4 +18,8 @@
 int qn_optimum_build(struct qn_shape *s, const struct qn_machine *m,
                      uint32_t root, double *latency);
 
+/** From each core as root: the latency of its best tree.
+ *  @param latency [n] filled. @return as qn_optimum_build. */
+int qn_optimum_roots(const struct qn_machine *m, double *latency);
+
 #endif

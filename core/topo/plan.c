@@ -1,7 +1,13 @@
 /*
- * The best of all candidates by the goal. With a free root they are built from
- * the first core, where static trees are rooted by custom, and from the root
- * that the adaptive tree would choose.
+ * Candidates come first: they are the start of the search and the floor under
+ * it. With a free root they are built from the first core, where static trees
+ * are rooted by custom, and from the root that the adaptive tree would choose.
+ *
+ * Small groups: a reduction with q = 1 is a broadcast back in time, s and r
+ * and the direction of every edge exchanged, because on a path from a leaf to
+ * the root the last message that was waited for plays the part of the critical
+ * child. So the subset recursion solves both, and a barrier with a tree per
+ * direction is the root for which the two sum up to least.
  */
 #include "core/topo/plan.h"
 
@@ -12,103 +18,164 @@
 #include "core/base/err.h"
 #include "core/topo/adaptive.h"
 #include "core/topo/candidates.h"
+#include "core/topo/planner_internal.h"
 
-const char *qn_goal_name(uint32_t goal)
+static bool within_occupancy(const struct qn_planner *p, double busy)
 {
-    return goal < QN_OPS                ? qn_op_name(goal)
-           : goal == QN_GOAL_THROUGHPUT ? "throughput"
-           : goal == QN_GOAL_STREAM     ? "stream"
-                                        : NULL;
+    return !(p->o.max_occupancy > 0) || busy <= p->o.max_occupancy;
 }
 
-/* Cycles that the busiest core spends on sends down and receives up. */
-static double occupancy(const struct qn_machine *m, const struct qn_shape *down,
-                        const struct qn_shape *up, bool acks)
+/* What is made small: the cost or its quantile; above the bound of occupancy
+ * all that counts is occupancy, and nothing there beats what keeps it. */
+static double merit_of(const struct qn_planner *p, double cost,
+                       const struct qn_shape *down, const struct qn_shape *up)
 {
-    double busy[QN_CORES_MAX] = {0}, most = 0;
-    for (uint32_t v = 0; v < m->n; v++) {
-        uint32_t d = down->parent[v], u = up->parent[v];
-        if (v != down->root) {
-            busy[d] += qn_send_cost(m, d, v);
-            busy[v] += qn_receive_cost(m, d, v);
-            busy[v] += acks ? qn_send_cost(m, v, u) : 0;
-            busy[u] += acks ? qn_receive_cost(m, v, u) : 0;
+    double busy = qn_plan_occupancy(p->m, down, up, p->o.goal);
+    if (!within_occupancy(p, busy)) {
+        return 1e100 * busy;
+    }
+    return p->scratch == NULL ? cost
+                              : qn_plan_disturbed(p->scratch, p->m, down, up,
+                                                  p->o.goal, p->o.q, p->o.seed);
+}
+
+void qn_planner_offer(struct qn_planner *p, const char *from,
+                      const struct qn_shape *down, const struct qn_shape *up)
+{
+    double cost = qn_plan_cost(p->m, down, up, p->o.goal, p->o.q);
+    double merit = merit_of(p, cost, down, up);
+    if (!p->any || merit < p->merit) {
+        p->any = true;
+        p->merit = merit;
+        p->best.cost = cost;
+        p->best.down = *down;
+        p->best.up = *up;
+        snprintf(p->best.from, sizeof p->best.from, "%s", from);
+    }
+}
+
+static void candidate(void *arg, const char *name, const struct qn_shape *s)
+{
+    struct qn_planner *p = arg;
+    double cost = qn_plan_cost(p->m, s, s, p->o.goal, p->o.q);
+    uint32_t i = p->starts < QN_PLAN_STARTS ? p->starts++ : QN_PLAN_STARTS;
+    for (; i > 0 && p->start_cost[i - 1] > cost; i--) {
+        if (i < QN_PLAN_STARTS) {
+            p->start_cost[i] = p->start_cost[i - 1];
+            p->start[i] = p->start[i - 1];
         }
     }
-    for (uint32_t v = 0; v < m->n; v++) {
-        most = QN_MAX(most, busy[v]);
+    if (i < QN_PLAN_STARTS) {
+        p->start_cost[i] = cost;
+        p->start[i] = *s;
     }
-    return most;
+    qn_planner_offer(p, name, s, s);
 }
 
-double qn_plan_cost(const struct qn_machine *m, const struct qn_shape *down,
-                    const struct qn_shape *up, enum qn_goal goal, double q)
+static int look_at_candidates(struct qn_planner *p)
 {
-    double idle[QN_CORES_MAX];
-    if (goal == QN_GOAL_REDUCE) {
-        return qn_predict_reduce(m, up, q, NULL, NULL);
-    }
-    if (goal == QN_GOAL_THROUGHPUT || goal == QN_GOAL_STREAM) {
-        return occupancy(m, down, up, goal == QN_GOAL_THROUGHPUT);
-    }
-    double cost = qn_predict_broadcast(m, down, NULL, idle);
-    if (goal == QN_GOAL_BROADCAST) {
-        return cost;
-    }
-    if (goal == QN_GOAL_BARRIER) {
-        return qn_predict_reduce(m, up, q, NULL, NULL) + cost;
-    }
-    double acked = qn_predict_reduce(m, up, q, idle, NULL);
-    return goal == QN_GOAL_ACK ? acked : acked + cost;
-}
-
-struct planner {
-    const struct qn_machine *m;
-    const struct qn_plan_opts *o;
-    struct qn_plan best;
-    bool any;
-};
-
-static void consider(void *arg, const char *name, const struct qn_shape *s)
-{
-    struct planner *p = arg;
-    double cost = qn_plan_cost(p->m, s, s, p->o->goal, p->o->q);
-    if (!p->any || cost < p->best.cost) {
-        p->any = true;
-        p->best.cost = cost;
-        p->best.down = p->best.up = *s;
-        snprintf(p->best.from, sizeof p->best.from, "%s", name);
-    }
-}
-
-static int look_at_all(struct planner *p)
-{
-    uint32_t root = p->o->root == QN_ROOT_FREE ? 0 : p->o->root;
-    int err = qn_candidates(p->m, root, consider, p);
-    root = qn_adaptive_root(p->m);
-    if (err == QN_OK && p->o->root == QN_ROOT_FREE && root != 0) {
-        err = qn_candidates(p->m, root, consider, p);
+    bool free_root = p->o.root == QN_ROOT_FREE;
+    int err = qn_candidates(p->m, free_root ? 0 : p->o.root, candidate, p);
+    uint32_t root = qn_adaptive_root(p->m);
+    if (err == QN_OK && free_root && root != 0) {
+        err = qn_candidates(p->m, root, candidate, p);
     }
     return err;
+}
+
+/* The machine on which a broadcast is a reduction on m, back in time. */
+static int reverse(struct qn_machine **out, const struct qn_machine *m)
+{
+    int err = qn_machine_create(out, m->n);
+    for (uint32_t u = 0; err == QN_OK && u < m->n; u++) {
+        for (uint32_t v = 0; v < m->n; v++) {
+            size_t at = (size_t)u * m->n + v;
+            (*out)->send[at] = qn_receive_cost(m, v, u);
+            (*out)->receive[at] = qn_send_cost(m, v, u);
+        }
+    }
+    return err;
+}
+
+static bool solvable(const struct qn_planner *p)
+{
+    const struct qn_plan_opts *o = &p->o;
+    if (p->m->n > QN_PLAN_EXACT_MAX || o->max_occupancy > 0 || o->robust) {
+        return false;
+    }
+    bool lockstep = !(o->q < 1);
+    return o->goal == QN_GOAL_BROADCAST ||
+           (o->goal == QN_GOAL_REDUCE && lockstep) ||
+           (o->goal == QN_GOAL_BARRIER && lockstep && !o->one_tree);
+}
+
+/* The root from which both directions together take least. */
+static int common_root(const struct qn_machine *m, const struct qn_machine *r,
+                       uint32_t *root)
+{
+    double down[QN_OPTIMUM_MAX], up[QN_OPTIMUM_MAX];
+    int err = qn_optimum_roots(m, down);
+    err = err == QN_OK ? qn_optimum_roots(r, up) : err;
+    *root = 0;
+    for (uint32_t v = 1; err == QN_OK && v < m->n; v++) {
+        *root = down[v] + up[v] < down[*root] + up[*root] ? v : *root;
+    }
+    return err;
+}
+
+static int solve(struct qn_planner *p)
+{
+    struct qn_machine *r = NULL;
+    struct qn_shape down, up;
+    uint32_t root = p->o.root;
+    int err = reverse(&r, p->m);
+    if (err == QN_OK && p->o.goal == QN_GOAL_BARRIER && root == QN_ROOT_FREE) {
+        err = common_root(p->m, r, &root);
+    }
+    if (err == QN_OK && p->o.goal != QN_GOAL_REDUCE) {
+        err = qn_optimum_build(&down, p->m, root, NULL);
+        up = down;
+    }
+    if (err == QN_OK && p->o.goal != QN_GOAL_BROADCAST) {
+        err = qn_optimum_build(&up, r, root, NULL);
+        down = p->o.goal == QN_GOAL_REDUCE ? up : down;
+    }
+    qn_machine_destroy(r);
+    if (err == QN_OK) {
+        qn_planner_offer(p, "exact", &down, &up);
+        p->best.exact = true;
+    }
+    return err;
+}
+
+static bool valid(const struct qn_machine *m, const struct qn_plan_opts *o)
+{
+    return (o->root < m->n || o->root == QN_ROOT_FREE) && o->goal < QN_GOALS &&
+           o->q >= 0 && o->q <= 1 && o->max_occupancy >= 0;
 }
 
 int qn_plan(struct qn_plan *out, const struct qn_machine *m,
             const struct qn_plan_opts *o)
 {
-    if ((o->root >= m->n && o->root != QN_ROOT_FREE) || o->goal >= QN_GOALS ||
-        !(o->q >= 0 && o->q <= 1)) {
+    if (!valid(m, o)) {
         return QN_EINVAL;
     }
-    struct planner *p = calloc(1, sizeof *p);
+    struct qn_planner *p = calloc(1, sizeof *p);
     if (p == NULL) {
         return QN_ENOMEM;
     }
     p->m = m;
-    p->o = o;
-    int err = look_at_all(p);
+    p->o = *o;
+    p->o.one_tree = o->one_tree || o->max_occupancy > 0;
+    int err = o->robust ? qn_machine_create(&p->scratch, m->n) : QN_OK;
+    err = err == QN_OK ? look_at_candidates(p) : err;
+    if (err == QN_OK) {
+        err = solvable(p) ? solve(p) : qn_planner_search(p);
+    }
     if (err == QN_OK) {
         *out = p->best;
     }
+    qn_machine_destroy(p->scratch);
     free(p);
     return err;
 }
