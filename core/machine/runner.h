@@ -40,8 +40,8 @@ struct qn_runner_progress {
 
 struct qn_runner_opts {
     const struct qn_transport *transport; /* kept during the call */
-    double seconds;    /* when to leave pairs that are not stable; every pair is
-                          visited three times, however long it takes */
+    double seconds;    /* when to leave pairs that are not stable; three
+                          passes are made unless they take twice as long */
     double spread_s;   /* the passes of a small machine are spread over it, for
                           levels last seconds */
     uint32_t parallel; /* pairs at the same time, at most; 0: as many as there

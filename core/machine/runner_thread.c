@@ -5,8 +5,7 @@
  * In a visit both threads clear their own seats (nobody else writes there
  * between visits), say that they have arrived, wait for each other, and open a
  * queuepair in a new incarnation. Core a, the lower one, decides: what is a
- * warm-up, which rounds are noted, when it is enough. A round in which the
- * scheduler took a core away is forgotten.
+ * warm-up, which rounds are noted, when it is enough.
  */
 #include <sched.h>
 #include <string.h>
@@ -27,13 +26,18 @@ struct tour {
     uint32_t noted;
 };
 
-/* Core a: keep the round or not. @return whether there is another one. */
-static bool note(struct tour *t, const struct qn_round *round, bool disturbed)
+/* Core a: keep the round or not. One in which a thread lost its core has no
+ * probe any more (so it is on no level), and is kept only if there is none yet:
+ * better a number that is called unstable than none. @return whether there is
+ * another one. */
+static bool note(struct tour *t, struct qn_round *round, bool disturbed)
 {
     struct qn_runner *r = t->r;
     struct qn_runner_pair *p = &r->pair[t->pair];
     qn_time_t since = qn_clock_now() - t->begin;
-    if (since > WARM_UP_NS && !disturbed && p->rounds < r->rounds_max) {
+    bool keep = disturbed ? p->rounds == 0 : since > WARM_UP_NS;
+    if (keep && p->rounds < r->rounds_max) {
+        round->before = disturbed ? 0 : round->before;
         r->round[t->pair * r->rounds_max + p->rounds++] = *round;
         t->noted++;
     }

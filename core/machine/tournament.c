@@ -20,11 +20,11 @@ uint32_t qn_tournament_rounds(uint32_t n)
 
 uint32_t qn_tournament_partner(uint32_t n, uint32_t round, uint32_t i)
 {
-    uint32_t circle = qn_tournament_rounds(n); /* seats, an odd number */
-    uint32_t last = circle;
-    if (circle == 0) {
+    if (n < 2) {
         return i;
     }
+    uint32_t circle = (n - 1) | 1; /* seats, an odd number */
+    uint32_t last = circle;
     uint32_t partner;
     if (i == last) {
         /* 2 * partner = round: halving modulo an odd number */

@@ -11,12 +11,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/place/place.h"
+#include "loadgen/machine/source.h"
 #include "transports/registry.h"
 
 enum { BAR = 30 };
@@ -158,4 +160,37 @@ int qn_live_measure(struct qn_machine *m, const struct qn_live_opts *o,
         tell_result(o, report);
     }
     return err == QN_OK ? 0 : 1;
+}
+
+int qn_live_open(struct qn_machine **out, const char *what, const char *program)
+{
+    struct qn_fault fault = {""};
+    struct qn_machine *m = NULL;
+    struct qn_runner_report report;
+    const struct qn_live_opts o = {.program = program,
+                                   .transport = QN_LIVE_TRANSPORT,
+                                   .seconds = QN_LIVE_SECONDS,
+                                   .spread_s = QN_LIVE_SPREAD_S};
+    int err = qn_source_open(&m, what, &fault);
+    if (err != QN_OK) {
+        (void)fprintf(stderr, "%s: %s\n", program,
+                      fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+        return 2;
+    }
+    int status = 0;
+    if (strcmp(what, "live") == 0) {
+        status = qn_live_measure(m, &o, &report);
+    } else if (!qn_machine_has_costs(m)) {
+        (void)fprintf(stderr,
+                      "%s: %s: cores without costs; measure that machine "
+                      "(`quoin machine --measure -o FILE`) and name the file\n",
+                      program, what);
+        status = 2;
+    }
+    if (status != 0) {
+        qn_machine_destroy(m);
+        return status;
+    }
+    *out = m;
+    return 0;
 }

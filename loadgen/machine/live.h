@@ -38,4 +38,16 @@ struct qn_live_opts {
 int qn_live_measure(struct qn_machine *m, const struct qn_live_opts *o,
                     struct qn_runner_report *report);
 
+/**
+ * Open a machine that has costs, for who plans on it: as qn_source_open, and
+ * "live" is measured at once, as people get it who ask for nothing else. Says
+ * in a line what is wrong.
+ *
+ * @param out  Filled if the answer is 0.
+ * @return 0; 1: measuring did not succeed; 2: wrong name or file, or there are
+ *         no costs in it.
+ */
+int qn_live_open(struct qn_machine **out, const char *what,
+                 const char *program);
+
 #endif

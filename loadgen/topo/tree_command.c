@@ -15,6 +15,7 @@
 #include "core/base/err.h"
 #include "core/base/nearest.h"
 #include "core/topo/exchange.h"
+#include "loadgen/machine/live.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
 #include "loadgen/topo/compare.h"
@@ -115,14 +116,12 @@ static int load_machine(struct command *c)
     struct qn_fault fault = {""};
     struct qn_machine *all = NULL;
     uint32_t index[QN_CORES_MAX], count = 0;
-    int err = qn_machine_load(&all, c->machine, &fault);
-    if (err == QN_OK && c->cores == NULL) {
+    int status = qn_live_open(&all, c->machine, "quoin tree");
+    if (status != 0 || c->cores == NULL) {
         c->m = all;
-        return 0;
+        return status;
     }
-    if (err == QN_OK) {
-        err = qn_cores_parse(index, &count, all, c->cores, &fault);
-    }
+    int err = qn_cores_parse(index, &count, all, c->cores, &fault);
     if (err == QN_OK) {
         err = qn_machine_restrict(&c->m, all, index, count);
         (void)snprintf(fault.text, sizeof fault.text, "--cores: %s",
@@ -424,8 +423,9 @@ static int dispatch(struct command *c)
     if (c->survey != NULL) {
         return run_survey(c);
     }
-    return c->machine != NULL ? run(c)
-                              : fail("which machine? --machine FILE or FOLDER");
+    return c->machine != NULL
+               ? run(c)
+               : fail("which machine? --machine FILE, FOLDER or live");
 }
 
 int qn_tree_command(int argc, char **argv)
@@ -443,7 +443,9 @@ int qn_tree_command(int argc, char **argv)
     const struct qn_option table[] = {
         QN_OPTION_HEADING("One machine"),
         {"machine", "PATH", qn_option_string, &c->machine,
-         "machine file, or folder with numa.csv and pairwise.csv", 0, 0},
+         "machine file, folder with numa.csv and pairwise.csv, or live: this "
+         "machine, measured at once",
+         0, 0},
         {"op", "NAME", take_op, &c->goal,
          "broadcast (default), reduce, barrier, ack, 2pc, throughput, stream",
          0, 0},

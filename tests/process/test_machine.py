@@ -17,7 +17,6 @@ from checks import check, main
 
 QUOIN, DATA = sys.argv[1:3]
 CORES = len(os.sched_getaffinity(0))
-QUICK = ("--seconds", "0.2")
 
 
 def quoin(*args, status=0, cores=None):
@@ -31,6 +30,16 @@ def quoin(*args, status=0, cores=None):
     return done
 
 
+def measures(*args):
+    """@return False if others hold the cores all the time: nobody's fault."""
+    done = subprocess.run([QUOIN, "machine", *args, "--seconds", "0.2"],
+                          capture_output=True, text=True)
+    if done.returncode == 1 and "some core gave no time" in done.stderr:
+        return False
+    check(done.stderr, done.returncode, 0)
+    return True
+
+
 def refuses(*args, text):
     done = quoin(*args, status=2)
     check("nothing on stdout", done.stdout, "")
@@ -41,7 +50,9 @@ def refuses(*args, text):
 def test_this_machine_is_measured_and_read_back():
     with tempfile.TemporaryDirectory() as folder:
         path = folder + "/m.json"
-        quoin("--measure", *QUICK, "-o", path)
+        if not measures("--measure", "-o", path):
+            check("files", os.listdir(folder), [])
+            return
         m = json.load(open(path))
         check("cores", len(m["cores"]), CORES)
         if CORES > 1:
@@ -79,7 +90,9 @@ def test_all_forms_of_a_folder():
 def test_a_report_names_nobody():
     with tempfile.TemporaryDirectory() as folder:
         report = folder + "/report"
-        quoin("--gather", *QUICK, "-o", report)
+        if not measures("--gather", "-o", report):
+            check("files", os.listdir(folder), [])
+            return
         want = {"machine.json", "machine.txt", "facts.txt", "topology.xml"}
         want |= {"machine.svg"} if CORES > 1 else set()
         check("files", set(os.listdir(report)), want)
@@ -88,9 +101,9 @@ def test_a_report_names_nobody():
         assert len(host) < 6 or host not in everything, host
         assert "HostName" not in everything
         assert "kernel: Linux" in everything
-        check("cores of the XML",
-              quoin(report + "/topology.xml").stdout.splitlines()[0],
-              quoin("live").stdout.splitlines()[0])
+        lines = [quoin(what).stdout.splitlines()[0]
+                 for what in (report + "/topology.xml", "live")]
+        check("processor in the XML", *(line.split(":", 1)[1] for line in lines))
         refuses("--gather", "-o", report, text="the folder is not empty")
 
 

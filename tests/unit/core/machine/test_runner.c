@@ -23,7 +23,8 @@ static bool count(void *arg, const struct qn_runner_progress *p)
 }
 
 /* At most four cores, so that it is short everywhere. Whether the costs are
- * stable is the machine's affair; that there are some is ours. */
+ * stable is the machine's affair; that there are some is ours, unless somebody
+ * else holds the cores all the time. */
 Test(runner, measures_the_cores_that_there_are, .timeout = 100)
 {
     struct qn_machine *all = here(), *m = NULL;
@@ -38,10 +39,10 @@ Test(runner, measures_the_cores_that_there_are, .timeout = 100)
                                      .progress = count,
                                      .arg = &shown};
     int rc = qn_machine_measure(m, &o, &r);
-    cr_assert_eq(rc, QN_OK, "%s", qn_strerror(rc));
-    cr_expect(qn_machine_has_costs(m));
-    cr_expect_eq(r.pairs, m->n * (m->n - 1) / 2);
-    if (m->n > 1) {
+    cr_assert(rc == QN_OK || rc == QN_ETIMEDOUT, "%s", qn_strerror(rc));
+    cr_expect_eq(qn_machine_has_costs(m), rc == QN_OK || m->n == 1);
+    if (rc == QN_OK && m->n > 1) {
+        cr_expect_eq(r.pairs, m->n * (m->n - 1) / 2);
         cr_expect_eq(qn_machine_check(m), QN_OK);
         cr_expect_str_eq(m->facts.transport, "ump");
         cr_expect(m->facts.clock_ghz > 0.0001);
