@@ -29,9 +29,11 @@ void qn_buf_free(struct qn_buf *b);
 
 static inline void qn_buf_append(struct qn_buf *b, const void *p, size_t n)
 {
+    if (n == 0)
+        return; /* an empty buffer has no place to point to */
     uint8_t *to = b->cap - b->len >= n && !b->oom ? b->data + b->len
                                                   : qn_buf_reserve(b, n);
-    if (to != NULL && n != 0) {
+    if (to != NULL) {
         memcpy(to, p, n);
         b->len += n;
     }

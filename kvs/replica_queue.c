@@ -200,7 +200,7 @@ bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply)
         return false;
     }
     reply->len = r->reply_len[r->reply_head++ & (PENDING_MAX - 1)];
-    reply->data = r->replies.data + r->reply_at;
+    reply->data = reply->len > 0 ? r->replies.data + r->reply_at : NULL;
     r->reply_at += reply->len;
     return true;
 }
