@@ -150,6 +150,11 @@ static const struct row table[] = {
      "told to end, give up what is not answered by then; 0: do not wait", U32,
      AT(shutdown_timeout), 0, INT32_MAX, NULL, true},
 
+    {"commit-timeout", "SECONDS", "3",
+     "a write that is not applied by then is answered: outcome unknown; 0: it "
+     "waits",
+     U32, AT(commit_timeout), 0, 86400, NULL, true},
+
     {"save", NULL, "", "", FIXED, 0, 0, 0, NULL, false},
     {"appendonly", NULL, "no", "", FIXED, 0, 0, 0, NULL, false},
     {"timeout", NULL, "0", "", FIXED, 0, 0, 0, NULL, false},

@@ -70,6 +70,7 @@ struct qn_config {
     uint64_t client_query_buffer_limit;
     uint64_t client_output_pause;
     uint32_t shutdown_timeout; /* s to drain; 0: not at all */
+    uint32_t commit_timeout;   /* s for a write to be applied; 0: for ever */
 };
 
 /** What is known of an option, for help texts and tests. */

@@ -299,6 +299,7 @@ void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index,
 {
     c->hold = why;
     c->index = index;
+    c->hold_tick = qn_replica_tick(c->fe->o.replica);
     c->held_argc = 0;
     if (argc == 0) {
         return;
@@ -335,9 +336,12 @@ bool qn_conn_hold_over(struct qn_conn *c)
     case QN_HOLD_BEHIND:
         return c->pending == 0;
     case QN_HOLD_INDEX:
-        return qn_replica_applied(fe->o.replica) >= c->index;
+        c->overdue = qn_replica_waited(fe->o.replica, c->hold_tick);
+        (void)qn_replica_tick(fe->o.replica); /* it goes on */
+        return c->overdue || qn_replica_applied(fe->o.replica) >= c->index;
     case QN_HOLD_ROOM:
-        return qn_replica_room(fe->o.replica);
+        return qn_replica_room(fe->o.replica) ||
+               qn_replica_stuck(fe->o.replica);
     case QN_HOLD_OUTPUT:
         return qn_conn_unsent(c) <=
                qn_replica_config(fe->o.replica)->client_output_pause / 2;

@@ -52,7 +52,9 @@ struct qn_conn {
     bool eof;      /* the peer sends nothing more */
     uint8_t proto; /* 2 or 3 */
     enum qn_hold hold;
-    qn_slot_t index; /* QN_HOLD_INDEX: what it waits for */
+    qn_slot_t index;    /* QN_HOLD_INDEX: what it waits for */
+    uint32_t hold_tick; /* QN_HOLD_INDEX: since when (qn_replica_tick) */
+    bool overdue;       /* QN_HOLD_INDEX: it has waited for commit-timeout */
     uint32_t db;
     uint32_t pending;                            /* submissions not complete */
     bool reply_off, reply_skip, reply_skip_next; /* CLIENT REPLY */

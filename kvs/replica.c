@@ -20,7 +20,7 @@ enum {
 static void index_again(struct qn_replica *r, qn_slot_t applied)
 {
     struct pending *p =
-        r->head != r->tail ? qn_replica_pending_at(r, r->head) : NULL;
+        r->answered != r->tail ? qn_replica_pending_at(r, r->answered) : NULL;
     if (p != NULL && p->is_mark && p->index > applied) {
         p->index = QN_MIN(p->index, qn_driver_read_index(r->driver));
     }
@@ -34,6 +34,7 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
     r->now = now;
     qn_driver_turn(r->driver, now, wall_ms);
     bool more = qn_replica_discards_turn(r);
+    qn_replica_give_up_turn(r, qn_driver_applied(r->driver));
     if (r->store == NULL) {
         return more;
     }
@@ -58,6 +59,7 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     r->incarnation = o->driver.incarnation[r->self];
     r->first = o->driver.first;
     r->serve_at = UINT64_MAX;
+    r->tick_at = QN_TIME_NEVER;
     r->told = o->told;
     r->configured = o->configured;
     r->need_snapshot = o->need_snapshot;

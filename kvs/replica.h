@@ -25,6 +25,11 @@
  * or one that stood still for too long, gets its state from another replica
  * (kvs/rejoin.h, qn_replica_install).
  *
+ * A write that is not applied within `commit-timeout` completes with an error
+ * that says so: its outcome is unknown. It stays in the log's hands and is
+ * applied once or never; the reply that comes then is dropped. The time is that
+ * of this replica: one tick counts at most, however long it stood still itself.
+ *
  * Threads: one. Nothing blocks.
  */
 
@@ -121,6 +126,22 @@ const struct qn_replica_writes *qn_replica_writes(const struct qn_replica *r);
 
 /** Count them from 0 again. */
 void qn_replica_writes_reset(struct qn_replica *r);
+
+#define QN_COMMIT_TICK (100 * QN_MS)
+
+/** When the next turn is due for `commit-timeout`; ns or QN_TIME_NEVER. */
+qn_time_t qn_replica_deadline(const struct qn_replica *r);
+
+/** The time now, for qn_replica_waited; to be asked for in every turn in which
+ *  somebody waits. */
+uint32_t qn_replica_tick(struct qn_replica *r);
+
+/** True if `commit-timeout` is over for what has waited since `tick`. */
+bool qn_replica_waited(const struct qn_replica *r, uint32_t tick);
+
+/** True while a write that was given up after `commit-timeout` is not applied:
+ *  no leader or no quorum. What is submitted now would have the same fate. */
+bool qn_replica_stuck(const struct qn_replica *r);
 
 /** Write submissions not yet complete. */
 uint64_t qn_replica_pending(const struct qn_replica *r);

@@ -163,11 +163,8 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
     struct qn_replica *r = ctx;
     struct qn_cmd_call call = {.proto = 2};
     size_t start = r->replies.len;
-    if (a->mine) {
-        QN_ASSERT(r->head != r->tail);
-        struct pending *p = qn_replica_pending_at(r, r->head);
-        QN_ASSERT(!p->is_mark);
-        QN_ASSERT(p->seq == a->seq);
+    const struct pending *p = a->mine ? qn_replica_own(r, a->seq) : NULL;
+    if (p != NULL) {
         call.proto = p->proto;
         call.reply = &r->replies;
     }
@@ -191,10 +188,7 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
         QN_ASSERT(a->bytes.data[0] <= ENTRY_INIT); /* no other kind exists */
     }
     if (a->mine) {
-        qn_replica_reply_end(r, start);
-        r->head++;
-        r->writes--;
-        qn_replica_marks_run(r, a->slot - 1);
+        qn_replica_own_done(r, start, a->slot);
     }
     return work_of(r, a, &call);
 }

@@ -22,6 +22,7 @@ struct pending {
     uint8_t proto;
     uint64_t seq;            /* write: the driver's sequence */
     qn_time_t since;         /* write: start of the turn it was submitted in */
+    uint32_t tick;           /* in which it was submitted */
     qn_slot_t index;         /* mark: least position */
     struct qn_cmd_call call; /* mark: argv lies in `args` */
     struct qn_slice *args;   /* mark: owned block {slices, bytes} */
@@ -43,10 +44,15 @@ struct qn_replica {
     uint64_t random;         /* for RANDOMKEY of marks */
 
     struct pending *pending; /* [PENDING_MAX] */
-    uint32_t head, tail;     /* free-running; head: oldest */
-    uint64_t writes;         /* writes in the ring */
-    uint64_t marks_ran;      /* since the last command was applied */
-    uint64_t growths;        /* splits of the store until then */
+    uint32_t head, tail;     /* free-running; head: oldest not applied */
+    uint32_t answered;       /* from head on: these are answered, and are not
+                                applied yet (or marks among such) */
+    uint64_t writes;         /* writes in the ring, not answered */
+    uint64_t given_up;  /* writes in it that are answered: outcome unknown */
+    uint32_t tick;      /* of this replica's own time, QN_COMMIT_TICK */
+    qn_time_t tick_at;  /* ns; the next one; QN_TIME_NEVER: nobody waits */
+    uint64_t marks_ran; /* since the last command was applied */
+    uint64_t growths;   /* splits of the store until then */
 
     struct qn_buf replies; /* completions not yet taken, back to back */
     size_t *reply_len;     /* [PENDING_MAX] */
@@ -96,9 +102,20 @@ static inline struct pending *qn_replica_pending_at(struct qn_replica *r,
 /** The bytes of `replies` from `start` on are the next completion. */
 void qn_replica_reply_end(struct qn_replica *r, size_t start);
 
-/** Evaluate the marks at the head that need no more than `reached`. Writes
- *  among them that a snapshot contains are complete, too. */
+/** Evaluate the marks that are next to be answered and need no more than
+ *  `reached`. Writes among them that a snapshot contains are complete, too. */
 void qn_replica_marks_run(struct qn_replica *r, qn_slot_t reached);
+
+/** The own write that the log has brought: NULL if it is answered already.
+ *  Asserted to be `seq`. */
+struct pending *qn_replica_own(struct qn_replica *r, uint64_t seq);
+
+/** It is executed; its reply, if it is not answered already, is what stands in
+ *  `replies` from `start` on. Marks that waited for it only are evaluated. */
+void qn_replica_own_done(struct qn_replica *r, size_t start, qn_slot_t slot);
+
+/** A turn: answer what has waited for `commit-timeout`. */
+void qn_replica_give_up_turn(struct qn_replica *r, qn_slot_t applied);
 
 /** Submit the first command of a group. QN_OK, QN_ENOMEM. */
 int qn_replica_submit_init(struct qn_replica *r, uint64_t seed);

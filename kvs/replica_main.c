@@ -67,6 +67,7 @@ static void turn(struct qn_server *s)
     at = QN_MIN(at, qn_doors_turn(s, now));
     qn_server_roles_turn(s);
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
+    at = QN_MIN(at, qn_replica_deadline(s->replica));
     at = QN_MIN(at, qn_server_drain_turn(s, now));
     at = QN_MIN(at, qn_server_events_turn(s, now));
     qn_alarm_set(&s->alarm, at, now);

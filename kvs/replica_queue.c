@@ -4,8 +4,19 @@
  * Everything a front end submits stands in one ring, `pending`, in the order
  * of submission. The log brings this origin's writes back in that same order,
  * so the head of the ring is always the write that apply meets next, or marks
- * that wait in front of it. After each own write, and after each slot, the
- * marks at the head are evaluated if their index is reached:
+ * that wait in front of it. Answers are given in the same order; they run ahead
+ * of apply (`answered`) only when writes are given up after `commit-timeout`:
+ *
+ *         head              answered            tail
+ *          | given up        | waiting           |
+ *          v                 v                   v
+ *     [W1] [W2] m [W3]       [W4] m [W5]
+ *     applied later, replies dropped
+ *
+ * While one of those is not applied, nothing is submitted (qn_replica_stuck):
+ * it tells when the group goes on, as it is sent again to each new leader.
+ * Marks behind one see the state without it. After each own write, and after
+ * each slot, the marks at the head are evaluated if their index is reached:
  *
  *   inside slot s, behind a command of it: state is "slots < s, and part of s".
  *        A mark with index < s has seen enough. One with index == s has not:
@@ -63,28 +74,135 @@ static void mark_evaluate(struct qn_replica *r, struct pending *p)
     qn_replica_reply_end(r, start);
 }
 
-static void write_lost(struct qn_replica *r)
+/* Nobody knows what becomes of it, or what its reply was. */
+static void write_unknown(struct qn_replica *r)
 {
     size_t start = r->replies.len;
     qn_reply_error(&r->replies,
                    "ERR write outcome unknown, read before retrying");
     qn_replica_reply_end(r, start);
     r->writes--;
+    r->given_up++;
+}
+
+/* Let go of what is answered and will not come back from the log. */
+static void retire(struct qn_replica *r)
+{
+    for (; r->head != r->answered; r->head++) {
+        struct pending *p = qn_replica_pending_at(r, r->head);
+        if (!p->is_mark && p->seq > r->covered) {
+            return;
+        }
+        r->given_up -= !p->is_mark;
+    }
 }
 
 void qn_replica_marks_run(struct qn_replica *r, qn_slot_t reached)
 {
-    for (; r->head != r->tail; r->head++) {
-        struct pending *p = qn_replica_pending_at(r, r->head);
+    for (; r->answered != r->tail; r->answered++) {
+        struct pending *p = qn_replica_pending_at(r, r->answered);
         if (p->is_mark && p->index <= reached) {
             mark_evaluate(r, p);
             r->marks_ran++;
         } else if (!p->is_mark && p->seq <= r->covered) {
-            write_lost(r);
+            write_unknown(r);
         } else {
-            return;
+            break;
         }
     }
+    retire(r);
+}
+
+/* ---- own writes, applied ------------------------------------------------- */
+
+struct pending *qn_replica_own(struct qn_replica *r, uint64_t seq)
+{
+    QN_ASSERT(r->head != r->tail);
+    struct pending *p = qn_replica_pending_at(r, r->head);
+    QN_ASSERT(!p->is_mark);
+    QN_ASSERT(p->seq == seq);
+    return r->head == r->answered ? p : NULL;
+}
+
+void qn_replica_own_done(struct qn_replica *r, size_t start, qn_slot_t slot)
+{
+    if (r->head != r->answered) {
+        r->head++;
+        r->given_up--;
+        retire(r);
+        return;
+    }
+    qn_replica_reply_end(r, start);
+    r->head++;
+    r->answered++;
+    r->writes--;
+    qn_replica_marks_run(r, slot - 1);
+}
+
+/* ---- commit-timeout ------------------------------------------------------ */
+
+uint32_t qn_replica_tick(struct qn_replica *r)
+{
+    r->tick_at = QN_MIN(r->tick_at, r->now + QN_COMMIT_TICK);
+    return r->tick;
+}
+
+bool qn_replica_waited(const struct qn_replica *r, uint32_t tick)
+{
+    uint32_t limit =
+        r->config.commit_timeout * (uint32_t)(QN_S / QN_COMMIT_TICK);
+    return limit != 0 && r->tick - tick > limit;
+}
+
+/* A read has no outcome: it may be repeated. */
+static void mark_refuse(struct qn_replica *r, struct pending *p)
+{
+    size_t start = r->replies.len;
+    qn_reply_error(&r->replies, "CLUSTERDOWN no quorum of replicas");
+    qn_replica_reply_end(r, start);
+    free(p->args);
+    p->args = NULL;
+}
+
+/* In order: an answer never overtakes another. */
+static void give_up(struct qn_replica *r, qn_slot_t applied)
+{
+    while (r->answered != r->tail) {
+        struct pending *p = qn_replica_pending_at(r, r->answered);
+        if (!qn_replica_waited(r, p->tick)) {
+            return;
+        }
+        if (p->is_mark) {
+            mark_refuse(r, p);
+        } else {
+            write_unknown(r);
+        }
+        r->answered++;
+        qn_replica_marks_run(r, applied);
+    }
+}
+
+void qn_replica_give_up_turn(struct qn_replica *r, qn_slot_t applied)
+{
+    if (r->now < r->tick_at) {
+        return;
+    }
+    r->tick++;
+    r->tick_at = QN_TIME_NEVER;
+    give_up(r, applied);
+    if (r->answered != r->tail) {
+        r->tick_at = r->now + QN_COMMIT_TICK;
+    }
+}
+
+qn_time_t qn_replica_deadline(const struct qn_replica *r)
+{
+    return r->tick_at;
+}
+
+bool qn_replica_stuck(const struct qn_replica *r)
+{
+    return r->given_up > 0;
 }
 
 /* ---- submit -------------------------------------------------------------- */
@@ -93,7 +211,7 @@ static struct pending *pending_push(struct qn_replica *r)
 {
     QN_ASSERT(r->tail - r->head < PENDING_MAX);
     struct pending *p = qn_replica_pending_at(r, r->tail++);
-    *p = (struct pending){0};
+    *p = (struct pending){.tick = qn_replica_tick(r)};
     return p;
 }
 
@@ -187,7 +305,7 @@ int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
 bool qn_replica_room(const struct qn_replica *r)
 {
     return r->tail - r->head < PENDING_MAX - PENDING_ROOM &&
-           r->tail - r->head - r->writes < MARKS_MAX &&
+           r->tail - r->head - r->writes - r->given_up < MARKS_MAX &&
            r->reply_tail - r->reply_head < PENDING_MAX - PENDING_ROOM &&
            qn_driver_room(r->driver);
 }

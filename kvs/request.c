@@ -74,43 +74,6 @@ static struct qn_slice reply_from(const struct qn_buf *b, size_t start)
 
 /* ---- one request --------------------------------------------------------- */
 
-static void run_write(struct qn_conn *c, struct qn_cmd_call *call)
-{
-    int err = qn_replica_write(c->fe->o.replica, call);
-    if (err == QN_OK) {
-        qn_frontend_expect(c, call->cmd);
-    } else {
-        /* Only lack of memory is left: nothing was started. */
-        qn_log(QN_LOG_WARN, "a write was not taken: %s", qn_strerror(err));
-        qn_conn_close(c);
-    }
-}
-
-static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
-                     qn_slot_t index)
-{
-    struct qn_frontend *fe = c->fe;
-    if (c->pending > 0) {
-        if (qn_replica_mark(fe->o.replica, call, index) == QN_OK) {
-            qn_frontend_expect(c, call->cmd);
-        } else {
-            qn_conn_close(c);
-        }
-        return;
-    }
-    if (qn_replica_applied(fe->o.replica) < index) {
-        qn_conn_hold(c, QN_HOLD_INDEX, index, call->argv, call->argc);
-        return;
-    }
-    call->reply = conn_reply(c);
-    size_t start = call->reply->len;
-    call->stamp_ms = qn_replica_stamp_ms(fe->o.replica);
-    call->random = fe->random += 0x9e3779b97f4a7c15u;
-    /* A read needs no memory but the reply's, whose lack is in the buffer. */
-    (void)qn_cmd_run(qn_replica_store(fe->o.replica), call);
-    qn_request_note(fe, call->cmd, reply_from(call->reply, start));
-}
-
 /* What is not executed: `error` is the reply. Counted as Redis does, for the
  * command that was named, and not among its calls. */
 static void reject(struct qn_conn *c, const struct qn_slice *argv,
@@ -126,6 +89,66 @@ static void reject(struct qn_conn *c, const struct qn_slice *argv,
     }
     qn_buf_append(conn_reply(c), error.data, error.len);
     qn_request_note(c->fe, NULL, error);
+}
+
+/* The group decides nothing, or nothing that is heard here: nothing is started.
+ */
+static void run_refused(struct qn_conn *c, const struct qn_cmd_call *call)
+{
+    struct qn_buf *error = &c->fe->error;
+    error->len = 0;
+    qn_reply_error(error, "CLUSTERDOWN no quorum of replicas");
+    reject(c, call->argv, call->argc,
+           (struct qn_slice){error->data, error->len});
+}
+
+static void run_write(struct qn_conn *c, struct qn_cmd_call *call)
+{
+    if (qn_replica_stuck(c->fe->o.replica)) {
+        run_refused(c, call);
+        return;
+    }
+    int err = qn_replica_write(c->fe->o.replica, call);
+    if (err == QN_OK) {
+        qn_frontend_expect(c, call->cmd);
+    } else {
+        /* Only lack of memory is left: nothing was started. */
+        qn_log(QN_LOG_WARN, "a write was not taken: %s", qn_strerror(err));
+        qn_conn_close(c);
+    }
+}
+
+static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
+                     qn_slot_t index)
+{
+    struct qn_frontend *fe = c->fe;
+    if (c->pending > 0 && qn_replica_stuck(fe->o.replica)) {
+        qn_conn_hold(c, QN_HOLD_BEHIND, 0, call->argv, call->argc);
+        return;
+    }
+    if (c->pending > 0) {
+        if (qn_replica_mark(fe->o.replica, call, index) == QN_OK) {
+            qn_frontend_expect(c, call->cmd);
+        } else {
+            qn_conn_close(c);
+        }
+        return;
+    }
+    if (qn_replica_applied(fe->o.replica) < index && c->overdue) {
+        run_refused(c, call);
+        return;
+    }
+    if (qn_replica_applied(fe->o.replica) < index) {
+        qn_conn_hold(c, QN_HOLD_INDEX, index, call->argv, call->argc);
+        return;
+    }
+    call->reply = conn_reply(c);
+    size_t start = call->reply->len;
+    call->stamp_ms = qn_replica_stamp_ms(fe->o.replica);
+    call->random = fe->random += 0x9e3779b97f4a7c15u;
+    /* A read needs no memory but the reply's, whose lack is in the buffer. */
+    (void)qn_cmd_run(qn_replica_store(fe->o.replica), call);
+    qn_request_note(fe, call->cmd, reply_from(call->reply, start));
 }
 
 /* What answers without the log and the store: in order behind what is
@@ -254,6 +277,7 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
             uint32_t argc = c->held_argc;
             c->held_argc = 0;
             request_run(c, argv, argc, index);
+            c->overdue = false;
             free(argv);
         }
     }
@@ -265,7 +289,8 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
             qn_conn_hold(c, QN_HOLD_TURN, 0, NULL, 0);
             break;
         }
-        if (!qn_replica_room(fe->o.replica)) {
+        if (!qn_replica_room(fe->o.replica) &&
+            !qn_replica_stuck(fe->o.replica)) {
             qn_conn_hold(c, QN_HOLD_ROOM, 0, NULL, 0);
             break;
         }

@@ -144,7 +144,8 @@ class Quoind:
         self.replicas = replicas
         self.port = free_ports(replicas)
         self.cmd = [path, "--port", str(self.port), "--replicas",
-                    str(replicas), "--enable-debug-command", *args]
+                    str(replicas), "--enable-debug-command",
+                    "--commit-timeout", "0", *args]  # a slow machine
         self.drains = True  # False: writes wait for ever, end it at once
 
     def __enter__(self):
