@@ -1,0 +1,183 @@
+/* What plans gain over static trees: a table, and what must stay true of it.
+ * QN_MACHINES=FOLDER takes all machines in that folder, with default budgets,
+ * instead of the recorded ones with a small budget. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/base/err.h"
+#include "core/topo/plan.h"
+#include "core/topo/statics.h"
+#include "tests/support/test.h"
+#include "tests/unit/core/topo/world.h"
+
+#define SMALL_BUDGET 25000u
+#define MACHINES_MAX 100u
+
+struct survey {
+    uint32_t count;
+    struct qn_machine *m[MACHINES_MAX];
+    uint64_t moves;
+};
+
+static void open_survey(struct survey *s)
+{
+    const char *folder = getenv("QN_MACHINES");
+    *s = (struct survey){.moves = folder == NULL ? SMALL_BUDGET : 0};
+    for (uint32_t i = 0; folder == NULL && i < RECORDED; i++) {
+        s->m[s->count++] = recorded(recorded_names[i]);
+    }
+    DIR *d = folder != NULL ? opendir(folder) : NULL;
+    cr_assert(folder == NULL || d != NULL, "%s: no folder", folder);
+    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL;
+         e = readdir(d)) {
+        char path[4096];
+        struct qn_fault f;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.' && s->count < MACHINES_MAX &&
+            qn_machine_load(&s->m[s->count], path, &f) == QN_OK) {
+            s->count++;
+        }
+    }
+    if (d != NULL) {
+        closedir(d);
+    }
+}
+
+static void close_survey(struct survey *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        qn_machine_destroy(s->m[i]);
+    }
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static double best_static(const struct qn_machine *m, enum qn_goal goal)
+{
+    double best = HUGE_VAL;
+    for (uint32_t i = 0; qn_static_name_at(i) != NULL; i++) {
+        struct qn_shape s;
+        (void)qn_static_build(&s, m, qn_static_name_at(i), 0, QN_LEVEL_NODE);
+        best = fmin(best, qn_plan_cost(m, &s, &s, goal, 1));
+    }
+    return best;
+}
+
+static double planned(const struct survey *s, const struct qn_machine *m,
+                      enum qn_goal goal, uint32_t root, bool one_tree)
+{
+    struct qn_plan_opts o = QN_PLAN_OPTS_DEFAULT;
+    struct qn_plan p;
+    o.goal = goal;
+    o.root = root;
+    o.moves = s->moves;
+    o.one_tree = one_tree;
+    cr_assert_eq(qn_plan(&p, m, &o), QN_OK);
+    return p.cost;
+}
+
+/* One line of the table; returns the geometric mean. */
+static double survey_goal(const struct survey *s, enum qn_goal goal,
+                          uint32_t root, bool one_tree)
+{
+    double sum = 0, slowest = 0;
+    printf("%-10s %s %s", qn_goal_name(goal),
+           root == QN_ROOT_FREE ? "free " : "first", one_tree ? "1" : "2");
+    for (uint32_t i = 0; i < s->count; i++) {
+        double rules = best_static(s->m[i], goal), begin = now_ms();
+        double ratio = rules / planned(s, s->m[i], goal, root, one_tree);
+        slowest = fmax(slowest, now_ms() - begin);
+        sum += log(ratio);
+        printf(" %5.3f", ratio);
+        cr_expect_geq(ratio, 1, "%s", s->m[i]->name);
+    }
+    printf("  mean %.3f, at most %.0f ms\n", exp(sum / s->count), slowest);
+    return exp(sum / s->count);
+}
+
+/* The means of the recorded machines are 1.49, 1.36, 1.49, 1.52, 1.51; on more
+ * machines, and larger ones, there is more to gain. */
+Test(plan_survey, plans_beat_static_trees_by_what_they_did)
+{
+    static const double least[] = {1.45, 1.33, 1.44, 1.46, 1.45, 1.0, 1.0};
+    struct survey s;
+    open_survey(&s);
+    printf("goal, root, trees:");
+    for (uint32_t i = 0; i < s.count; i++) {
+        printf(" %s", s.m[i]->name);
+    }
+    printf("\n");
+    for (uint32_t goal = 0; goal < QN_GOALS; goal++) {
+        double mean = survey_goal(&s, (enum qn_goal)goal, QN_ROOT_FREE, false);
+        cr_expect_geq(mean, least[goal], "%s: %g", qn_goal_name(goal), mean);
+        (void)survey_goal(&s, (enum qn_goal)goal, 0, false);
+        if (goal >= QN_GOAL_BARRIER && goal <= QN_GOAL_2PC) {
+            (void)survey_goal(&s, (enum qn_goal)goal, QN_ROOT_FREE, true);
+        }
+    }
+    close_survey(&s);
+}
+
+/* The same machine with its cores in another order, and each cost changed by
+ * up to `noise`. */
+static struct qn_machine *disguised(const struct qn_machine *m, double noise,
+                                    uint32_t seed)
+{
+    uint32_t order[QN_CORES_MAX], x = seed;
+    struct qn_machine *d = NULL;
+    cr_assert_eq(qn_machine_create(&d, m->n), QN_OK);
+    for (uint32_t v = 0; v < m->n; v++) {
+        x = x * 1664525U + 1013904223U;
+        uint32_t at = (x >> 8) % (v + 1);
+        order[v] = order[at];
+        order[at] = v;
+    }
+    for (uint32_t v = 0; v < m->n; v++) {
+        d->core[v] = m->core[order[v]];
+        d->core[v].os = v;
+        for (uint32_t u = 0; u < m->n; u++) {
+            size_t at = (size_t)u * m->n + v;
+            x = x * 1664525U + 1013904223U;
+            double f = 1 + noise * ((double)(x >> 8) / (1 << 23) - 1);
+            d->send[at] = f * qn_send_cost(m, order[u], order[v]);
+            d->receive[at] = f * qn_receive_cost(m, order[u], order[v]);
+        }
+    }
+    return d;
+}
+
+/* Nothing is tuned to numbers or to exact costs. Noise of 10 % leaves a little
+ * to choose from, so costs may fall, hardly rise. */
+Test(plan_survey, plans_do_not_depend_on_numbers_or_small_differences)
+{
+    struct survey s;
+    open_survey(&s);
+    for (uint32_t goal = 0; goal <= QN_GOAL_2PC; goal++) {
+        double order = 0, noise = 0;
+        for (uint32_t i = 0; i < s.count; i++) {
+            enum qn_goal g = (enum qn_goal)goal;
+            double plain = planned(&s, s.m[i], g, QN_ROOT_FREE, false);
+            struct qn_machine *a = disguised(s.m[i], 0, 1 + i);
+            struct qn_machine *b = disguised(s.m[i], 0.1, 1 + i);
+            order += log(planned(&s, a, g, QN_ROOT_FREE, false) / plain);
+            noise += log(planned(&s, b, g, QN_ROOT_FREE, false) / plain);
+            qn_machine_destroy(a);
+            qn_machine_destroy(b);
+        }
+        order = exp(order / s.count);
+        noise = exp(noise / s.count);
+        printf("%-10s cores permuted: cost x %.3f, disturbed too: x %.3f\n",
+               qn_goal_name(goal), order, noise);
+        cr_expect(fabs(order - 1) < 0.02, "%s: %g", qn_goal_name(goal), order);
+        cr_expect_lt(noise, 1.02, "%s: %g", qn_goal_name(goal), noise);
+    }
+    close_survey(&s);
+}
