@@ -158,7 +158,8 @@ struct qn_driver_status {
     enum qn_driver_reason reason; /* of the last one */
     qn_node_t lost;               /* who lost its role then */
     bool need_snapshot;           /* it is behind what anybody keeps */
-    bool mute;                    /* its record is lost: it does not vote */
+    bool mute;                    /* its record is lost: it does not vote until
+                                     the others have agreed that it may */
     qn_slot_t applied, learned, decided_hi;
     uint64_t batches, commands; /* applied so far */
     uint64_t unapplied;         /* own submitted commands not yet applied */

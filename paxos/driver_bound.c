@@ -18,7 +18,8 @@
  * is not older than their tenure. Was it a later one? Then a majority had voted
  * for the entry that appointed it, and each of them had said so in its outbox
  * (`voted`) before its vote left; so if a majority of all nodes says now that
- * it never voted beyond my epoch, there was none. Otherwise, or if the acceptor
+ * it never voted beyond what is known here, there was none (entries above my
+ * epoch that are known here name no roles). Otherwise, or if the acceptor
  * has ended, nothing bounds the index: a true one is soon learned, and a wrong
  * one holds reads up until the change of roles has ended.
  *
@@ -50,9 +51,8 @@ static bool newest_epoch(const struct qn_driver *d)
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         if (qn_driver_lives(d, i)) {
             /* acquire <- release in qn_driver_persist. */
-            sure +=
-                qn_load(&state_of(d, i)->voted, QN_ACQUIRE) <= d->cfg.index &&
-                is_present(d, i);
+            sure += qn_load(&state_of(d, i)->voted, QN_ACQUIRE) < d->ul_len &&
+                    is_present(d, i);
         }
     }
     return 2 * sure > d->o.nodes;

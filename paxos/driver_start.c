@@ -5,7 +5,8 @@
  * before it does anything, and each vote after that with the entries below it.
  * A later life goes on with what it finds there. If that is nothing, it has
  * never voted, and learns the entries from the others before it does; if it is
- * damaged, it never votes.
+ * damaged, it is mute until a VOTER entry gives this life a vote, and then
+ * writes its record anew.
  *
  * `voted` in the outbox says how far a node may have voted, before its vote can
  * count anywhere (driver_bound.c).
@@ -50,7 +51,8 @@ static void record_read(struct qn_driver *d, struct survived *s)
     d->mute = err == QN_ECORRUPT;
     if (d->mute) {
         qn_log(QN_LOG_ERROR,
-               "replica %u: its voting record is lost, it will not vote",
+               "replica %u: its voting record is damaged; it does not vote "
+               "until the others have agreed that it begins anew",
                o->self);
     }
 }
@@ -78,9 +80,19 @@ static void record_begin(struct qn_driver *d, const struct survived *s)
 void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
 {
     qn_driver_note_vote(d, vote);
+    bool renewed = d->mute; /* its machine votes again */
     if (d->o.record != NULL) {
-        qn_record_write(d->o.record, d->o.record_bytes, vote,
-                        qn_onepaxos_utility(d->machine));
+        (renewed ? qn_record_renew
+                 : qn_record_write)(d->o.record, d->o.record_bytes, vote,
+                                    qn_onepaxos_utility(d->machine));
+    }
+    if (renewed) {
+        d->mute = false;
+        qn_log(QN_LOG_INFO, "replica %u: votes again, from entry %u on",
+               d->o.self, vote->index);
+        /* release -> acquire in qn_driver_bound: no life before this one knew
+         * the entry below, so none has voted beyond it. */
+        qn_store(&d->o.state->voted, vote->index - 1, QN_RELEASE);
     }
     if (vote->vbal.round != 0) {
         /* release -> acquire in qn_driver_bound. */

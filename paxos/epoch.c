@@ -224,7 +224,9 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
         c->lead_at =
             t->now + rank(p) * v->t_lead / 2 + random_below(p, v->jitter);
     }
-    if (t->now < c->lead_at || qn_utility_proposing(&p->ul)) {
+    bool busy =
+        qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);
+    if (t->now < c->lead_at || busy) {
         return;
     }
     struct qn_ul_entry e = p->cfg;
@@ -240,6 +242,23 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
     qn_epoch_learn(p, t);
 }
 
+/** This node's record was lost: it asks for a vote, while nothing is to be
+ *  decided but that and those who may say yes live. Entries are kept for so
+ *  long; one that names roles must be among them (a later life needs it), so
+ *  half of them are not for this. */
+static void check_voter(struct qn_onepaxos *p, struct qn_step *t)
+{
+    uint64_t others = p->alive & ~p->change.suspected & ~QN_BIT(p->self);
+    bool majority = (uint32_t)__builtin_popcountll(others) > p->nodes / 2;
+    uint32_t len = qn_utility_len(&p->ul);
+    if (!p->ul.mute || len == 0 || !majority || leader_gone(p) ||
+        len - p->cfg.index > QN_UL_KEPT / 2 || qn_utility_proposing(&p->ul)) {
+        return;
+    }
+    qn_utility_propose_voter(&p->ul, t, &p->cfg);
+    qn_epoch_learn(p, t);
+}
+
 /** Once per TICK. */
 void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
 {
@@ -250,6 +269,7 @@ void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
     qn_epoch_learn(p, t);
     check_behind(p, t);
     check_leader(p, t);
+    check_voter(p, t);
     if (p->shared != NULL) {
         qn_takeover_check(p, t);
         qn_lead_serve(p, t);
@@ -263,7 +283,9 @@ qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p)
 {
     const struct qn_change *c = &p->change;
     qn_time_t at = qn_utility_deadline(&p->ul);
-    at = QN_MIN(at, qn_utility_proposing(&p->ul) ? QN_TIME_NEVER : c->lead_at);
+    bool busy =
+        qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);
+    at = QN_MIN(at, busy ? QN_TIME_NEVER : c->lead_at);
     at = QN_MIN(at, behind(p) ? c->ask_at : QN_TIME_NEVER);
     return p->leader.role == QN_PREPARING ? QN_MIN(at, c->prepare_at) : at;
 }

@@ -60,6 +60,9 @@
     X(U_COUNT, UTILITY, "utility: votes are counted over ballots")             \
     X(U_BALLOT, UTILITY, "utility: a vote in spite of a later promise")        \
     X(U_OWN_VALUE, UTILITY, "utility: the own value in spite of votes")        \
+    X(U_NOT_MUTE, UTILITY, "T16: a voter without its record votes at once")    \
+    X(U_NO_SKIP, FORCED, "utility: who missed what nobody keeps waits for it") \
+    X(U_ANY_LIFE, FORCED, "T16: any VOTER entry of its id is its own")         \
     X(U_LATE_RECORD, UTILITY, "utility: the answer leaves before the record")
 
 enum qn_mutant {

@@ -131,15 +131,12 @@ static uint64_t sequence_of(const struct copy *c)
     return qn_load(&c->sequence, QN_RELAXED);
 }
 
-void qn_record_write(void *area, size_t bytes, const struct qn_vote *vote,
-                     const struct qn_utility *u)
+static void write(struct copy *c, uint64_t sequence, const struct qn_vote *vote,
+                  const struct qn_utility *u)
 {
-    struct copy *a = copy_of(area, bytes, 0), *b = copy_of(area, bytes, 1);
-    uint64_t newest = QN_MAX(sequence_of(a), sequence_of(b));
-    struct copy *c = sequence_of(a) <= sequence_of(b) ? a : b;
     struct copy next; /* encoded here, so that memory sees bytes and no steps */
     encode(&next, vote, u);
-    next.checksum = checksum(&next, newest + 1);
+    next.checksum = checksum(&next, sequence);
     size_t head = offsetof(struct copy, checksum);
     size_t n = offsetof(struct copy, entries) - head +
                (size_t)next.count * QN_UL_BYTES;
@@ -148,7 +145,16 @@ void qn_record_write(void *area, size_t bytes, const struct qn_vote *vote,
     qn_store(&c->sequence, 0, QN_RELAXED);
     qn_fence(QN_RELEASE);
     qn_copy_out(&c->checksum, &next.checksum, n);
-    qn_store(&c->sequence, newest + 1, QN_RELEASE);
+    qn_store(&c->sequence, sequence, QN_RELEASE);
+}
+
+void qn_record_write(void *area, size_t bytes, const struct qn_vote *vote,
+                     const struct qn_utility *u)
+{
+    struct copy *a = copy_of(area, bytes, 0), *b = copy_of(area, bytes, 1);
+    uint64_t newest = QN_MAX(sequence_of(a), sequence_of(b));
+    struct copy *c = sequence_of(a) <= sequence_of(b) ? a : b;
+    write(c, newest + 1, vote, u);
 }
 
 /** A copy for oneself: the memory may be wild. @return true: it is whole. */
@@ -159,31 +165,44 @@ static bool take(const struct copy *from, uint64_t sequence, struct copy *c)
            c->checksum == checksum(c, sequence);
 }
 
+/** Is there anything in that copy, and is it damaged? */
+static int look(const void *area, size_t bytes, unsigned i, struct copy *c,
+                struct qn_vote *vote, struct qn_ul_entry *log)
+{
+    const struct copy *from = copy_of(area, bytes, i);
+    uint64_t sequence = sequence_of(from);
+    if (sequence == 0) {
+        return QN_ENOENT;
+    }
+    return take(from, sequence, c) ? decode(c, vote, log) : QN_ECORRUPT;
+}
+
 int qn_record_read(const void *area, size_t bytes, struct qn_vote *vote,
                    struct qn_ul_entry *log, uint32_t cap, uint32_t *count)
 {
-    struct copy c, newest;
-    uint64_t best = 0;
-    QN_ASSERT(cap >= QN_UL_KEPT);
-    for (unsigned i = 0; i < 2; i++) {
-        const struct copy *from = copy_of(area, bytes, i);
-        uint64_t sequence = sequence_of(from);
-        if (sequence != 0 && !take(from, sequence, &c)) {
-            return QN_ECORRUPT;
-        }
-        if (sequence > best) {
-            best = sequence;
-            newest = c;
-        }
-    }
-    if (best == 0) {
-        return QN_ENOENT;
-    }
+    struct copy c;
     struct qn_vote v;
-    int rc = decode(&newest, &v, log);
-    if (rc == QN_OK) {
-        *vote = v;
-        *count = newest.count;
+    QN_ASSERT(cap >= QN_UL_KEPT);
+    bool second = sequence_of(copy_of(area, bytes, 0)) <
+                  sequence_of(copy_of(area, bytes, 1));
+    int older = look(area, bytes, !second, &c, &v, log);
+    int newer = look(area, bytes, second, &c, &v, log);
+    if (older == QN_ECORRUPT || newer != QN_OK) {
+        return older == QN_ECORRUPT ? older : newer;
     }
-    return rc;
+    *vote = v;
+    *count = c.count;
+    return QN_OK;
+}
+
+void qn_record_renew(void *area, size_t bytes, const struct qn_vote *vote,
+                     const struct qn_utility *u)
+{
+    /* The damaged copy goes last: while it is there, nothing else counts. */
+    struct copy c;
+    struct qn_vote v;
+    struct qn_ul_entry log[QN_UL_KEPT];
+    unsigned last = look(area, bytes, 1, &c, &v, log) == QN_ECORRUPT;
+    write(copy_of(area, bytes, !last), 1, vote, u);
+    write(copy_of(area, bytes, last), 2, vote, u);
 }

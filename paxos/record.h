@@ -36,6 +36,13 @@ void qn_record_write(void *area, size_t bytes, const struct qn_vote *vote,
                      const struct qn_utility *u);
 
 /**
+ * The same, where the old record is damaged and void: both copies. Until the
+ * second one is written the area reads as damaged.
+ */
+void qn_record_renew(void *area, size_t bytes, const struct qn_vote *vote,
+                     const struct qn_utility *u);
+
+/**
  * Read the newest record.
  *
  * @param vote   Filled.

@@ -24,6 +24,19 @@
  * on as its predecessor would have, and an entry that a majority has gone past
  * is known to that majority even if all of it dies and comes back. Ballots
  * carry the incarnation, so none is used twice.
+ *
+ * Each node keeps the newest QN_UL_KEPT entries. Who stood still while more
+ * than those were chosen gets as many as there are and skips the rest: what it
+ * voted for below is chosen without it, and the roles that it had in entries
+ * that it never sees have been taken from it.
+ *
+ * A voter whose record is lost is mute: it proposes and does not vote, for
+ * nobody knows what it has voted for. A VOTER entry that names its present life
+ * ends that. Nobody votes at an index before it knows all entries below; the
+ * lives before this one ended before it could propose the entry, so they did
+ * not know it and never voted beyond it. What they may have voted for is at or
+ * below it, and there this life never votes: it knows the entry only when all
+ * of that is chosen. The record is written anew before the first vote.
  */
 #include "paxos/utility.h"
 
@@ -62,6 +75,13 @@ static bool same_entry(const struct qn_ul_entry *a, const struct qn_ul_entry *b)
     return memcmp(x, y, sizeof x) == 0;
 }
 
+/** A VOTER entry that lets this life vote. */
+static bool names_me(const struct qn_utility *u, const struct qn_ul_entry *e)
+{
+    return e->voter == u->self &&
+           (e->voter_inc == u->self_inc || QN_MUTANT(U_ANY_LIFE));
+}
+
 static void learn_one(struct qn_utility *u, const struct qn_ul_entry *e)
 {
     const struct qn_ul_entry *known = qn_utility_entry(u, e->index);
@@ -72,6 +92,10 @@ static void learn_one(struct qn_utility *u, const struct qn_ul_entry *e)
     u->log[u->len++ % QN_UL_KEPT] = *e;
     if (u->len - u->lo > QN_UL_KEPT) {
         u->lo++;
+    }
+    if (e->kind == QN_UL_VOTER && names_me(u, e) && u->mute) {
+        u->mute = false;
+        u->renewed = true;
     }
     u->phase = QN_UTILITY_IDLE; /* whoever won */
     u->pause = u->pause_least;
@@ -106,9 +130,22 @@ int qn_utility_adopt(struct qn_utility *u, const struct qn_ul_entry *log,
     return QN_OK;
 }
 
+/** As many entries as anybody keeps, and still some lack before them: nobody
+ *  has those any more. They are skipped, as with a snapshot. */
+static void skip_lost(struct qn_utility *u, struct qn_slice entries)
+{
+    struct qn_ul_entry e;
+    if (entries.len / QN_UL_BYTES >= QN_UL_KEPT &&
+        qn_ul_decode(&e, entries, 0) == QN_OK && e.index > u->len &&
+        !QN_MUTANT(U_NO_SKIP)) {
+        u->lo = u->len = e.index;
+    }
+}
+
 void qn_utility_learn(struct qn_utility *u, struct qn_slice entries)
 {
     struct qn_ul_entry e;
+    skip_lost(u, entries);
     for (uint32_t i = 0; qn_ul_decode(&e, entries, i) == QN_OK; i++) {
         learn_one(u, &e);
     }
@@ -180,15 +217,16 @@ static struct qn_msg about(uint8_t kind, uint32_t index,
 /* ------------------------------------------------------------------ voter --
  */
 
-static void persist(const struct qn_utility *u, struct qn_step *t)
+static void persist(struct qn_utility *u, struct qn_step *t)
 {
+    u->renewed = false;
     qn_step_emit(t, QN_OUT_PERSIST)->vote = u->vote;
 }
 
 /** Index 0 was never voted on: who knows nothing asks. */
 static bool may_vote(const struct qn_utility *u)
 {
-    return !u->mute && u->len != 0;
+    return (!u->mute || QN_MUTANT(U_NOT_MUTE)) && u->len != 0;
 }
 
 /** The record for the index that is open now. */
@@ -387,6 +425,16 @@ void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
     begin_ballot(u, t);
 }
 
+void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
+                              const struct qn_ul_entry *roles)
+{
+    struct qn_ul_entry e = *roles;
+    e.kind = QN_UL_VOTER;
+    e.voter = (uint8_t)u->self;
+    e.voter_inc = u->self_inc;
+    qn_utility_propose(u, t, &e);
+}
+
 /** An answer to the ballot under way? */
 static bool current(const struct qn_utility *u, const struct qn_msg *m,
                     enum qn_utility_phase phase)
@@ -474,6 +522,10 @@ void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
 
 void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
 {
+    if (u->renewed) { /* for a later life, if this one never votes */
+        (void)open_vote(u);
+        persist(u, t);
+    }
     if (u->phase == QN_UTILITY_IDLE || t->now < u->until) {
         return;
     }

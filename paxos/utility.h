@@ -21,8 +21,7 @@
 
 struct qn_step;
 
-/* Entries kept, the newest ones: those of the current tenure are among them
- * (a leader whose tenure grows beyond half of it begins a new one). */
+/* Entries kept, the newest ones; older ones nobody needs (utility.c). */
 #define QN_UL_KEPT 256u
 
 /** What a voter must never forget, whatever happens to its process; with it
@@ -53,7 +52,8 @@ struct qn_utility_opts {
                                       from the others. Until then no vote */
     const struct qn_vote *vote;    /* what survived of this node's record;
                                       borrowed. NULL: it never voted */
-    bool mute;                     /* its record is lost: it must not vote */
+    bool mute;                     /* its record is lost: it must not vote until
+                                      a VOTER entry names this life */
     qn_time_t pause;               /* U_BACKOFF, ns: least pause */
     uint64_t seed;                 /* of the pauses */
 };
@@ -65,6 +65,7 @@ struct qn_utility {
     uint64_t self_inc;
     const struct qn_alloc *alloc;
     bool mute;
+    bool renewed;     /* not any more; the new record is not written yet */
     uint32_t lo, len; /* entries kept are [lo, len) */
     struct qn_ul_entry log[QN_UL_KEPT];
     struct qn_vote vote;
@@ -106,13 +107,32 @@ static inline bool qn_utility_proposing(const struct qn_utility *u)
     return u->phase != QN_UTILITY_IDLE;
 }
 
+/** It is its own vote that it proposes: that can wait for anything else. */
+static inline bool qn_utility_proposing_voter(const struct qn_utility *u)
+{
+    return qn_utility_proposing(u) && u->want.kind == QN_UL_VOTER;
+}
+
+/**
+ * A voter whose record is lost: propose that this life votes from the next
+ * entry on. Its former lives are over, and none of them knew that entry, so
+ * none has voted beyond it: whatever they voted for below is not needed to be
+ * honest above (T16).
+ *
+ * @param roles  Borrowed: the newest entry that names roles; the entry repeats
+ *               them.
+ */
+void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
+                              const struct qn_ul_entry *roles);
+
 /** One of the U_* messages. Entries that it brings are learned. */
 void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m);
 
 /** Learn the entries of a body (checked by the codec): those that continue
- *  what is known, in order. An entry that is known must be the same
- *  (asserted). */
+ *  what is known, in order. QN_UL_KEPT of them that begin later are all that
+ *  there are: what lacks before is skipped. An entry that is known must be the
+ * same (asserted). */
 void qn_utility_learn(struct qn_utility *u, struct qn_slice entries);
 
 /**

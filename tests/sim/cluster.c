@@ -24,6 +24,10 @@ static void persist(struct cluster *c, qn_node_t i, const struct qn_vote *vote)
     struct member *m = &c->member[i];
     const struct qn_utility *u = qn_onepaxos_utility(m->p);
     m->record.vote = *vote;
+    if (m->record.lost && c->cover != NULL) {
+        c->cover->row[COVERAGE_VOTES_AGAIN]++;
+    }
+    m->record.lost = false;
     for (uint32_t *n = &m->record.count; *n < vote->index; (*n)++) {
         CHECK(c, *n < CLUSTER_ENTRIES, "run too long");
         /* NULL: so old that a snapshot has brought the log without it. */

@@ -45,6 +45,7 @@ struct record {
     struct qn_vote vote;
     struct qn_ul_entry log[CLUSTER_ENTRIES];
     uint32_t count;
+    bool lost; /* and nothing was written since */
 };
 
 /** The ring of one life; it stays until the end. */
@@ -93,6 +94,7 @@ struct cluster {
     bool in_memory;  /* the acceptor; else it is a process */
     uint32_t ring_slots;
     uint64_t ring_bytes, ring_span, ring_keep;
+    uint64_t refused; /* times that a ring was to grow and could not */
     struct qn_pair word;
     struct qn_word checked;          /* value of the word after the last step */
     uint64_t owner[CLUSTER_ENTRIES]; /* incarnation that announced an epoch */
@@ -111,6 +113,7 @@ struct cluster {
     uint32_t out_of_memory; /* of 1000 allocations fail; see rng */
     int64_t blobs;          /* live */
     uint64_t rng;
+    uint64_t luck;          /* of records: a sequence of its own */
     char replay[128];       /* printed with a failure */
     uint64_t trace;         /* hash of all steps so far */
     struct coverage *cover; /* NULL: not counted */
@@ -144,6 +147,9 @@ void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep);
 bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor);
 /** `node` gets a snapshot of `donor`, if that helps. */
 void cluster_install(struct cluster *c, qn_node_t node, qn_node_t donor);
+/** The record of a dead node is damaged, if a majority of the others' is not.
+ */
+void cluster_lose_record(struct cluster *c, qn_node_t node);
 /** Everything decided can be had from this node and the ring. */
 bool cluster_in_sync(const struct cluster *c, qn_node_t node);
 void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer);

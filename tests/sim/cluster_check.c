@@ -209,7 +209,9 @@ void cluster_check_roles(struct cluster *c, qn_node_t i)
     for (uint32_t e = c->entries; e < qn_utility_len(u); e++) {
         CHECK(c, e < CLUSTER_ENTRIES, "run too long");
         c->entry[c->entries++] = *qn_utility_entry(u, e);
-        if (e != 0) {
+        if (c->entry[e].kind == QN_UL_VOTER) {
+            c->led[e] = c->led[e - 1]; /* roles stay as they are */
+        } else if (e != 0) {
             fate_entry(c, i);
         }
     }
@@ -220,6 +222,10 @@ void cluster_check_roles(struct cluster *c, qn_node_t i)
           !c->in_memory || c->entry[c->word.first].leader_inc != m->inc ||
               cluster_in_sync(c, i),
           "node %u owns the ring and is not in sync", i);
+    uint32_t newest = c->entries - 1;
+    while (c->entry[newest].kind == QN_UL_VOTER) {
+        newest--;
+    }
     bool active = m->p->leader.role == QN_ACTIVE;
     if (active && !m->active) {
         c->epochs++;
@@ -227,8 +233,7 @@ void cluster_check_roles(struct cluster *c, qn_node_t i)
         if (c->in_memory) {
             check_kept(c);
         }
-        CHECK(c,
-              own->index + 1 != c->entries || m->p->leader.next > c->decided_hi,
+        CHECK(c, own->index != newest || m->p->leader.next > c->decided_hi,
               "node %u leads epoch %u at slot %" PRIu64
               ", decided are %" PRIu64,
               i, own->index, m->p->leader.next, c->decided_hi);

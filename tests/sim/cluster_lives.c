@@ -50,6 +50,7 @@ static int grow(void *ctx, uint64_t bytes)
           "node %u asks for more than its address space", m->node);
     if (m->c->out_of_memory != 0 &&
         cluster_random(m->c, 1000) < 4 * m->c->out_of_memory) {
+        m->c->refused++;
         return QN_ENOMEM;
     }
     m->granted = QN_MAX(m->granted, bytes);
@@ -159,7 +160,8 @@ static void member_start(struct cluster *c, qn_node_t i,
             const struct qn_ul_entry *x = qn_utility_entry(u, e);
             ul[o.ul_count++] = x != NULL ? *x : m->record.log[e];
         }
-        o.vote = &m->record.vote;
+        o.vote = m->record.lost ? NULL : &m->record.vote;
+        o.mute = m->record.lost;
     }
     o.shared = c->in_memory ? make_shared(c, i) : NULL;
     size_t size = qn_onepaxos_size(&o);
@@ -230,6 +232,23 @@ void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep)
         cluster_cut(&c->direct[node][k],
                     cluster_random(c, keep) + c->direct[node][k].is_parked);
         cluster_cut(&c->tree[node][k], cluster_random(c, keep));
+    }
+}
+
+void cluster_lose_record(struct cluster *c, qn_node_t node)
+{
+    uint32_t kept = 0;
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        kept += i != node && !c->member[i].record.lost;
+    }
+    struct record *r = &c->member[node].record;
+    if (kept > c->nodes / 2 && !r->lost) {
+        r->lost = true;
+        r->count = 0;
+        r->vote = (struct qn_vote){.index = 0};
+        if (c->cover != NULL) {
+            c->cover->row[COVERAGE_RECORD_LOST]++;
+        }
     }
 }
 

@@ -41,7 +41,9 @@
     X(WORD_SKIPPED, "memory: new leader dies before it moved the word")        \
     X(WORD_CAS_LOST, "memory: CAS of a deposed leader fails")                  \
     X(WORD_ALL_BUT_ONE, "memory: only one is left alive")                      \
-    X(DIED_BETWEEN, "a node dies between two outputs of a step")
+    X(DIED_BETWEEN, "a node dies between two outputs of a step")               \
+    X(RECORD_LOST, "a node's record is damaged when it dies")                  \
+    X(VOTES_AGAIN, "a node whose record was damaged is given a vote")
 
 enum coverage_row {
 #define X(name, text) COVERAGE_##name,

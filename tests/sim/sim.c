@@ -40,9 +40,9 @@ enum fault {
     FAULT_SMALL,   /* bounds so small that they are reached */
     FAULT_SUSPECT, /* nodes are suspected, rightly or not */
     FAULT_CUT,     /* one direction between two nodes stands still for long */
-    FAULT_KILL,    /* nodes die at any output and come back, also while
-                      a failover is under way; never so many that the group
-                      has to stop ... */
+    FAULT_KILL,    /* nodes die at any output and come back, some without
+                      their record, also while a failover is under way; never so
+                      many that the group    has to stop ... */
     FAULT_LOST,    /* ... but once */
     FAULTS
 };
@@ -292,10 +292,22 @@ static void kill_one(struct sim *s)
     bury(s, i);
 }
 
+/** One of sixteen; from a sequence of its own, so that a schedule without it
+ *  stays as it was. */
+static bool unlucky(struct sim *s)
+{
+    s->c.luck = s->c.luck * UINT64_C(6364136223846793005) +
+                UINT64_C(1442695040888963407);
+    return s->c.luck >> 60 == 0;
+}
+
 static void bring_back(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
     qn_node_t donor = (qn_node_t)cluster_random(c, c->nodes);
+    if (!s->healed && unlucky(s)) {
+        cluster_lose_record(c, i);
+    }
     if (c->member[donor].p != NULL && cluster_restart(c, i, donor)) {
         s->untold[i] = 0;
     }
@@ -415,7 +427,7 @@ static bool complete(const struct sim *s)
     for (qn_node_t i = 0; i < s->c.nodes; i++) {
         const struct member *m = &s->c.member[i];
         struct qn_onepaxos_status st;
-        if (m->p == NULL) {
+        if (m->p == NULL || m->p->ul.mute) {
             return false;
         }
         qn_onepaxos_status(m->p, &st);
@@ -502,7 +514,7 @@ static void topology(struct sim *s)
 static void set_up(struct sim *s, uint64_t seed, const char *program)
 {
     struct cluster *c = &s->c;
-    c->rng = seed;
+    c->rng = c->luck = seed;
     c->ctx = s;
     c->on_send = on_send;
     c->on_doom = on_doom;
@@ -543,7 +555,7 @@ uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover)
     for (qn_node_t i = 0; i < c->nodes; i++) {
         /* Without memory a ring does not grow for who lags behind. */
         uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL |
-                       (c->in_memory ? 1u << FAULT_MEMORY : 0u);
+                       (c->refused != 0 ? 1u << FAULT_MEMORY : 0u);
         if (c->member[i].need_snapshot && (s->faults & may) == 0) {
             cluster_fail(c, "node %u needs a snapshot; faults 0x%x", i,
                          s->faults);

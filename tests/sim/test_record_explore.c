@@ -1,7 +1,8 @@
 /*
  * The voter's record under every kill: the writer dies in front of any of its
  * operations, or lives, and the next life finds the record that was finished
- * last, or the one that was begun last.
+ * last, or the one that was begun last. And a record that was damaged stays so
+ * until all of it is written anew: what it said before never comes back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,5 +84,66 @@ Test(record_explore, a_kill_anywhere_leaves_a_record_that_is_whole,
     cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
     cr_assert(out.complete);
     cr_assert_gt(out.runs, 4 * WRITES);
+    free(area);
+}
+
+/* ---- begun anew ---------------------------------------------------------- */
+
+#define OLD 1u
+#define NEW 9u
+
+static unsigned damaged; /* mask of copies */
+
+static void setup_damaged(void *ctx)
+{
+    setup(ctx);
+    for (uint32_t n = OLD; n <= 2; n++) {
+        const struct qn_vote v = vote(n);
+        qn_record_write(area, QN_RECORD_BYTES, &v, &utility);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        if ((damaged >> i & 1) != 0) {
+            memset((uint8_t *)area + i * (QN_RECORD_BYTES / 2), 0x5a, 300);
+        }
+    }
+}
+
+static void renewer(void *ctx)
+{
+    (void)ctx;
+    const struct qn_vote v = vote(NEW);
+    qn_record_renew(area, QN_RECORD_BYTES, &v, &utility);
+    finished = NEW;
+}
+
+static const char *next_life_anew(void *ctx)
+{
+    (void)ctx;
+    struct qn_ul_entry log[QN_UL_KEPT];
+    struct qn_vote v = {.index = 0};
+    uint32_t count;
+    int rc = qn_record_read(area, QN_RECORD_BYTES, &v, log, QN_UL_KEPT, &count);
+    if (rc == QN_ECORRUPT) {
+        return finished == 0 ? NULL : "it stays damaged";
+    }
+    return rc == QN_OK && v.bal.round == NEW ? NULL : "it speaks again";
+}
+
+Test(record_explore, a_damaged_record_says_nothing_until_it_is_written_anew,
+     .timeout = 120)
+{
+    const struct qn_explore_opts o = {.nodes = 1,
+                                      .node = {renewer},
+                                      .setup = setup_damaged,
+                                      .check = next_life_anew,
+                                      .deviations = 4,
+                                      .kills = 1};
+    struct qn_explored out;
+    area = aligned_alloc(QN_CACHELINE, QN_RECORD_BYTES);
+    for (damaged = 1; damaged < 4; damaged++) {
+        cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
+        cr_assert(out.complete);
+        cr_assert_gt(out.runs, 4);
+    }
     free(area);
 }

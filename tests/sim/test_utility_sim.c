@@ -1,6 +1,7 @@
 /*
  * The utility log alone: 3 to 7 voters, any of which may propose, crash and
- * come back with its record, over channels that are FIFO and lose what was on
+ * come back with its record, or without if a majority still has one, over
+ * channels that are FIFO and lose what was on
  * its way to the dead. One seed, one schedule. After each step, whatever a node
  * has learned is what everybody else has at that index, and somebody proposed
  * it. Then faults end, and the entry that all still want must be chosen.
@@ -51,6 +52,7 @@ struct world {
         struct qn_vote vote;
         struct qn_ul_entry log[ENTRIES];
         uint32_t count;
+        bool lost; /* and nothing was written since */
     } record[NODES_MAX];
     struct lane lane[NODES_MAX][NODES_MAX];
     struct qn_ul_entry chosen[ENTRIES];
@@ -58,6 +60,7 @@ struct world {
     uint32_t wanted; /* entries that somebody proposed */
     struct qn_alloc alloc;
     bool short_of_memory;
+    bool loses;       /* records */
     uint64_t crashes; /* of 1000 steps, and of 1000 lists of outputs */
     uint8_t slow[NODES_MAX][NODES_MAX]; /* of 8 deliveries, so many are not */
     struct qn_step_out out;
@@ -120,8 +123,24 @@ static void pop(struct lane *l)
 static void persist(struct world *w, qn_node_t i, const struct qn_vote *vote)
 {
     w->record[i].vote = *vote;
+    w->record[i].lost = false;
     for (uint32_t *n = &w->record[i].count; *n < vote->index; (*n)++) {
-        w->record[i].log[*n] = *qn_utility_entry(&w->node[i], *n);
+        const struct qn_ul_entry *e = qn_utility_entry(&w->node[i], *n);
+        w->record[i].log[*n] = e != NULL ? *e : w->chosen[*n];
+    }
+}
+
+/** Of those that have not lost theirs a majority stays. */
+static void lose_record(struct world *w, qn_node_t i)
+{
+    uint32_t kept = 0;
+    for (qn_node_t k = 0; k < w->nodes; k++) {
+        kept += k != i && !w->record[k].lost;
+    }
+    if (kept > w->nodes / 2) {
+        w->record[i].lost = true;
+        w->record[i].count = 0;
+        w->record[i].vote = (struct qn_vote){.index = 0};
     }
 }
 
@@ -170,7 +189,9 @@ static void check(struct world *w, qn_node_t i)
         if (memcmp(&w->chosen[e], x, sizeof *x) != 0) {
             fail(w, "two entries for one index");
         }
-        if (e > 0 && x->voter_inc > w->wanted) {
+        bool proposed = x->kind == QN_UL_VOTER ? x->voter_inc <= w->lives
+                                               : x->acceptor_inc <= w->wanted;
+        if (e > 0 && !proposed) {
             fail(w, "an entry that nobody proposed");
         }
     }
@@ -181,7 +202,8 @@ static void check(struct world *w, qn_node_t i)
 static void start(struct world *w, qn_node_t i)
 {
     static const struct qn_ul_entry first = {.kind = QN_UL_INIT, .acceptor = 1};
-    if (w->record[i].count == 0) {
+    bool lost = w->record[i].lost;
+    if (w->record[i].count == 0 && !lost) {
         w->record[i].log[w->record[i].count++] = first;
     }
     w->life[i] = ++w->lives;
@@ -191,7 +213,8 @@ static void start(struct world *w, qn_node_t i)
                                       .alloc = &w->alloc,
                                       .log = w->record[i].log,
                                       .count = w->record[i].count,
-                                      .vote = &w->record[i].vote,
+                                      .vote = lost ? NULL : &w->record[i].vote,
+                                      .mute = lost,
                                       .pause = 50 * QN_US,
                                       .seed = rnd(w, UINT64_MAX)};
     qn_utility_init(&w->node[i], &o);
@@ -200,6 +223,9 @@ static void start(struct world *w, qn_node_t i)
 static void crash(struct world *w, qn_node_t i)
 {
     w->life[i] = 0;
+    if (w->loses && rnd(w, 2) == 0) {
+        lose_record(w, i);
+    }
     for (qn_node_t k = 0; k < w->nodes; k++) {
         while (w->lane[k][i].head != NULL) {
             pop(&w->lane[k][i]);
@@ -248,16 +274,21 @@ static void propose(struct world *w, qn_node_t i)
     const struct qn_ul_entry e = {.kind = QN_UL_LEADER,
                                   .leader = (uint8_t)i,
                                   .acceptor = (uint8_t)((i + 1) % w->nodes),
-                                  .voter_inc = ++w->wanted};
+                                  .acceptor_inc = ++w->wanted};
     struct qn_step t = {.now = w->now, .out = &w->out};
-    qn_utility_propose(u, &t, &e);
+    if (u->mute && u->len > 0 && rnd(w, 2) == 0) {
+        qn_utility_propose_voter(u, &t, qn_utility_entry(u, u->len - 1));
+    } else {
+        qn_utility_propose(u, &t, &e);
+    }
     check(w, i);
     execute(w, i);
 }
 
 static void tick(struct world *w, qn_node_t i)
 {
-    if (w->life[i] != 0 && qn_utility_deadline(&w->node[i]) <= w->now) {
+    const struct qn_utility *u = &w->node[i];
+    if (w->life[i] != 0 && (u->renewed || qn_utility_deadline(u) <= w->now)) {
         struct qn_step t = {.now = w->now, .out = &w->out};
         qn_utility_tick(&w->node[i], &t);
         check(w, i);
@@ -278,7 +309,8 @@ static void go_on(struct world *w, uint32_t deliveries)
     }
 }
 
-/* With everybody back, a node that wants an entry gets it, and all learn it. */
+/* With everybody back, a node that wants an entry gets it, and all learn it and
+ * may vote. */
 static void heal(struct world *w)
 {
     w->short_of_memory = false;
@@ -292,13 +324,14 @@ static void heal(struct world *w)
     for (uint32_t n = 0; n < 20000; n++) {
         bool all = true;
         for (qn_node_t i = 0; i < w->nodes; i++) {
-            all = all && qn_utility_len(&w->node[i]) >= goal;
+            all =
+                all && qn_utility_len(&w->node[i]) >= goal && !w->node[i].mute;
         }
         if (all) {
             return;
         }
         for (qn_node_t i = 0; i < w->nodes; i++) {
-            if (qn_utility_len(&w->node[i]) < goal) {
+            if (qn_utility_len(&w->node[i]) < goal || w->node[i].mute) {
                 propose(w, i);
             }
         }
@@ -316,7 +349,8 @@ static void run(uint64_t seed)
     w->alloc = (struct qn_alloc){resize, w};
     w->short_of_memory = rnd(w, 4) == 0;
     bool uneven = rnd(w, 2) == 0;
-    w->crashes = rnd(w, 3) * 4;
+    w->loses = seed % 3 == 0;
+    w->crashes = w->loses ? 12 : rnd(w, 3) * 4;
     uint64_t proposals = 5 + rnd(w, 300); /* likewise */
     for (qn_node_t i = 0; i < w->nodes; i++) {
         for (qn_node_t k = 0; k < w->nodes; k++) {

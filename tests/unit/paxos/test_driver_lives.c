@@ -220,36 +220,137 @@ Test(driver_lives, a_majority_of_new_lives_goes_on)
 }
 
 /* A record that was never written binds nobody, and entry 0 comes from the
- * others. A damaged one: its node is mute, and learns all the same. */
-static void record_is(bool damaged)
+ * others. */
+Test(driver_lives, an_empty_record_is_no_vote)
 {
     struct world *w = world_begin(3, true);
     world_go_on(w);
     world_lose(w, 2);
-    memset(w->member[2].record, damaged ? 0x5a : 0, 1024);
-    w->member[2].blank = !damaged;
+    w->member[2].blank = true;
     world_restart(w, 2);
     world_go_on(w);
-    cr_assert_eq(world_status(w, 2).mute, damaged);
+    cr_assert(!world_status(w, 2).mute);
     world_lose(w, 0);
-    if (damaged) { /* one of three votes */
-        world_load(w, 1);
-        world_rounds(w, 5000);
-        cr_assert(!world_settled(w));
-    } else {
-        world_go_on(w);
-    }
+    world_go_on(w);
     world_end(w);
 }
 
-Test(driver_lives, an_empty_record_is_no_vote)
+static void damage_record(struct world *w, qn_node_t i)
 {
-    record_is(false);
+    memset(w->member[i].record, 0x5a, 1024);
 }
 
+/* One of three that knows what it has voted for elects nobody. */
 Test(driver_lives, a_damaged_record_makes_mute)
 {
-    record_is(true);
+    struct world *w = world_begin(3, true);
+    world_go_on(w);
+    w->member[0].stopped = true;
+    for (qn_node_t i = 1; i < 3; i++) {
+        world_lose(w, i);
+        damage_record(w, i);
+        world_restart(w, i);
+    }
+    world_suspect(w, 1);
+    world_load(w, 1);
+    world_rounds(w, 5000);
+    cr_assert(world_status(w, 1).mute && world_status(w, 2).mute);
+    cr_assert(!world_settled(w));
+    world_end(w);
+}
+
+/* The others agree that it begins anew; then it votes, and so do its later
+ * lives (PROTOCOL.md 4, VOTER). */
+static void votes_again(bool memory, bool roles_change)
+{
+    struct world *w = world_begin(3, memory);
+    world_go_on(w);
+    for (uint32_t life = 0; life < 3; life++) {
+        world_lose(w, 2);
+        damage_record(w, 2);
+        if (roles_change) {
+            world_suspect(w, 1);
+        }
+        world_restart(w, 2);
+        world_suspect(w, 0);
+        world_go_on(w);
+        world_rounds(w, 100);
+        cr_assert(!world_status(w, 2).mute);
+    }
+    world_lose(w, 2);
+    world_restart(w, 2);
+    cr_assert(!world_status(w, 2).mute, "the record was written anew");
+    world_go_on(w);
+    world_lose(w, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_lives, who_was_mute_is_given_a_vote)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        votes_again(memory != 0, false);
+        votes_again(memory != 0, true);
+    }
+}
+
+/* ---- the utility log is long --------------------------------------------- */
+
+/* Each death is an entry; the newest 256 are kept. */
+static void many_deaths(bool memory, uint32_t deaths)
+{
+    struct world *w = world_begin(3, memory);
+    for (uint32_t n = 0; n < deaths; n++) {
+        qn_node_t i = world_status(w, n % 3).leader;
+        world_submit_number(w, (i + 1) % 3, n);
+        world_lose(w, i);
+        world_settle(w, 2000);
+        world_restart(w, i);
+        world_settle(w, 2000);
+    }
+    cr_assert_geq(world_status(w, 0).epoch, deaths);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_lives, a_thousand_leaders_die_one_after_the_other)
+{
+    many_deaths(true, 1000);
+    many_deaths(false, 300);
+}
+
+/* Who misses more entries than anybody keeps: the others have come to terms
+ * without it, and go on with it. */
+static void misses_many(bool memory, uint32_t changes)
+{
+    struct world *w = world_begin(3, memory);
+    world_go_on(w);
+    w->member[2].stopped = true;
+    for (uint32_t n = 0; n < changes; n++) {
+        uint64_t epoch = world_status(w, 0).epoch;
+        world_suspect(w, UINT64_C(4) | UINT64_C(1)
+                                           << world_status(w, 0).leader);
+        for (uint32_t k = 0; k < 1000 && world_status(w, 0).epoch == epoch;
+             k++) {
+            world_rounds(w, 1);
+        }
+        world_suspect(w, 4);
+        world_submit_number(w, n % 2, n);
+        world_settle(w, 2000);
+    }
+    cr_assert_geq(world_status(w, 0).epoch, changes);
+    w->member[2].stopped = false;
+    world_suspect(w, 0);
+    world_go_on(w);
+    cr_assert_eq(world_status(w, 2).epoch, world_status(w, 0).epoch);
+    world_lose(w, world_status(w, 2).leader);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_lives, who_missed_more_entries_than_are_kept_goes_on)
+{
+    misses_many(true, 300);
 }
 
 /* ---- the memory acceptor ------------------------------------------------- */

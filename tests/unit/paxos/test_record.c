@@ -222,3 +222,32 @@ RECORD(two_copies_that_are_damaged_give_nothing)
     memset(area, 0xff, AREA);
     cr_assert_eq(read_vote(area, &index), QN_ECORRUPT);
 }
+
+/* ---- begun anew ---------------------------------------------------------- */
+
+static void damage(unsigned copy)
+{
+    memset(area + copy * (AREA / 2 / QN_CACHELINE * QN_CACHELINE), 0x5a, 300);
+}
+
+RECORD(a_damaged_record_that_is_renewed_is_whole)
+{
+    for (unsigned copies = 1; copies < 4; copies++) {
+        uint32_t index = 0;
+        memset(area, 0, AREA);
+        write_vote(3, true);
+        write_vote(4, true);
+        for (unsigned i = 0; i < 2; i++) {
+            if ((copies >> i & 1) != 0) {
+                damage(i);
+            }
+        }
+        cr_assert_eq(read_vote(area, &index), QN_ECORRUPT);
+        struct qn_vote v = vote(5, false);
+        qn_record_renew(area, AREA, &v, &utility);
+        cr_assert_eq(read_vote(area, &index), QN_OK);
+        cr_assert_eq(index, 5);
+        write_vote(5, true);
+        cr_assert_eq(read_vote(area, &index), QN_OK);
+    }
+}
