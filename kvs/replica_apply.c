@@ -126,10 +126,15 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
                                        .dbs = init.databases};
     int err = qn_store_create(&r->store, &opts);
     QN_ASSERT(err == QN_OK);
-    /* In a later life the log may reach back so far; what it holds is shown
-     * only when it is up to date, as a snapshot is. */
-    r->serving = r->first;
     r->config.databases = init.databases;
+    /* In a later life the log may reach back so far: then it is as good as a
+     * snapshot, and likewise shown only when it is up to date. Perhaps nobody
+     * is left who could give one. */
+    if (r->first) {
+        r->serving = true;
+    } else {
+        qn_replica_serve_soon(r, 1);
+    }
 }
 
 static void own_count(struct qn_replica *r, qn_slot_t slot)

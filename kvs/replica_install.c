@@ -66,9 +66,7 @@ static void config_install(struct qn_replica *r, const struct qn_config *c)
     }
 }
 
-/* The state is complete as of a snapshot: it may be seen once it has caught up
- * with what others have shown by now. */
-static void serve_soon(struct qn_replica *r, qn_slot_t position)
+void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position)
 {
     if (!r->serving) {
         r->serve_at = QN_MAX(position, qn_driver_read_index(r->driver));
@@ -80,7 +78,7 @@ int qn_replica_install(struct qn_replica *r, struct qn_store *store,
 {
     int err = qn_driver_install(r->driver, &m->resume, m->ul, m->ul_count, now);
     if (err == QN_ESTALE && r->store != NULL) {
-        serve_soon(r, m->resume.position); /* the log was faster */
+        qn_replica_serve_soon(r, m->resume.position); /* the log was faster */
     }
     if (err != QN_OK) {
         return err;
@@ -103,6 +101,6 @@ int qn_replica_install(struct qn_replica *r, struct qn_store *store,
         r->covered = QN_MAX(r->covered, own->last);
     }
     qn_replica_marks_run(r, m->resume.position);
-    serve_soon(r, m->resume.position);
+    qn_replica_serve_soon(r, m->resume.position);
     return QN_OK;
 }

@@ -134,4 +134,9 @@ struct qn_service qn_replica_service(struct qn_replica *r);
  *  more to free. */
 bool qn_replica_discards_turn(struct qn_replica *r);
 
+/** The state is complete as of a snapshot, or of the log from its first slot
+ *  on: it may be seen once it has caught up with what others have shown by
+ *  now. */
+void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position);
+
 #endif

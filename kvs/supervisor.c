@@ -33,6 +33,10 @@
 #include "core/base/log.h"
 #include "kvs/ready.h"
 
+/** Lives that are loading have so long to find that they need no snapshot. */
+#define GRACE   ((qn_time_t)2 * QN_S)
+#define LOOK_MS 50u /* meanwhile */
+
 static void finish(struct qn_supervisor *s, int status)
 {
     if (!s->over) {
@@ -181,6 +185,24 @@ static void listen_to(struct qn_supervisor *s, qn_node_t from)
 
 /* ---- ends ---------------------------------------------------------------- */
 
+/* Nobody complete is left, but lives that are on their way. With the memory
+ * acceptor they go on by themselves if the ring of the last leader reaches back
+ * to the first slot; that shows at once, or never. */
+static bool may_go_on(struct qn_supervisor *s)
+{
+    bool some = s->config.memory_acceptor && !s->draining &&
+                qn_supervisor_count(s, QN_SUPERVISED_STARTING,
+                                    QN_SUPERVISED_STARTING) != 0;
+    if (some && s->lost_at == QN_TIME_NEVER) {
+        s->lost_at = qn_clock_now() + GRACE;
+        qn_log(QN_LOG_WARN,
+               "no complete replica is left; those that are "
+               "loading have %u s to find that they need none",
+               (unsigned)(GRACE / QN_S));
+    }
+    return some && qn_clock_now() < s->lost_at;
+}
+
 /* Nobody is left who has the data; what others have said is heard first. */
 static void check_lost(struct qn_supervisor *s)
 {
@@ -189,7 +211,9 @@ static void check_lost(struct qn_supervisor *s)
     }
     enum qn_supervised_state least =
         s->draining ? QN_SUPERVISED_STARTING : QN_SUPERVISED_SERVING;
-    if (qn_supervisor_count(s, least, QN_SUPERVISED_DRAINED) == 0) {
+    if (qn_supervisor_count(s, least, QN_SUPERVISED_DRAINED) != 0) {
+        s->lost_at = QN_TIME_NEVER;
+    } else if (!may_go_on(s)) {
         finish(s, s->draining ? qn_supervisor_drain_status(s)
                               : QN_SUPERVISOR_LOST);
     }
@@ -254,7 +278,9 @@ static int wait_ms(const struct qn_supervisor *s)
 {
     int drain = qn_supervisor_drain_wait_ms(s);
     int lives = qn_supervisor_lives_wait_ms(s);
-    return drain < 0 ? lives : lives < 0 ? drain : QN_MIN(drain, lives);
+    int wait = drain < 0 ? lives : lives < 0 ? drain : QN_MIN(drain, lives);
+    return s->lost_at == QN_TIME_NEVER ? wait
+                                       : (int)QN_MIN((unsigned)wait, LOOK_MS);
 }
 
 static void turn(struct qn_supervisor *s)
@@ -286,6 +312,9 @@ static void turn(struct qn_supervisor *s)
     }
     qn_supervisor_drain_turn(s);
     qn_supervisor_lives_turn(s);
+    if (s->lost_at != QN_TIME_NEVER && !s->over) {
+        check_lost(s);
+    }
 }
 
 int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,

@@ -61,7 +61,8 @@ struct qn_supervisor {
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
     struct qn_supervised replica[QN_NODES_MAX];
-    bool served;      /* all were ready once */
+    qn_time_t lost_at; /* then it is over, unless one is complete; or NEVER */
+    bool served;       /* all were ready once */
     uint32_t adopted; /* living replicas that were taken over; 0: a new group */
     bool draining;
     qn_time_t drain_began; /* ns */

@@ -20,8 +20,10 @@
  * of the dead it is; when the word has moved on, it is let go (within a second,
  * or with the next event).
  *
- * When no complete replica is left, nobody has the data any more, also if new
- * lives are on their way: they would wait for ever. So that is the end.
+ * When no complete replica is left, new lives that are on their way would wait
+ * for a snapshot for ever: nobody has the data any more, unless all of it is in
+ * the ring of the word's owner. They find out by themselves; when none is
+ * complete after a while, that is the end (supervisor.c).
  */
 #include <errno.h>
 #include <signal.h>

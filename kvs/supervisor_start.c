@@ -44,6 +44,7 @@ struct qn_supervisor *qn_supervisor_create(void)
                                                .restart_at = QN_TIME_NEVER};
     }
     s->kept.outbox_fd = -1;
+    s->lost_at = QN_TIME_NEVER;
     qn_listen_init(&s->listen, &s->config);
     return s;
 }

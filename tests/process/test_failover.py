@@ -345,6 +345,36 @@ def test_replicas_go_on_without_a_supervisor():
                     pass
 
 
+def test_a_young_group_needs_no_snapshot():
+    """The one complete replica stands still while the others begin anew: what
+    was written lies in the ring of the dead leader, from the first slot on. Then
+    it dies, too."""
+    with Quoind(PATH) as q:
+        with Counters(q):
+            pass
+        c = q.client(0)
+        done = [int(c.call("GET", "counter%d" % i)) for i in range(3)]
+        c.close()
+        pids = q.pids()
+        leader = role(q, "leader", 0)
+        still = (leader + 1) % 3
+        others = [i for i in range(3) if i != still]
+        os.kill(pids[still], signal.SIGSTOP)
+        back(q, kill(q, *others))
+        for i in others:
+            c = q.client(i)
+            check("kept", [int(c.call("GET", "counter%d" % k))
+                           for k in range(3)], done)
+            c.close()
+        os.kill(pids[still], signal.SIGKILL)
+        back(q, {still: pids[still]})
+        c = q.client(still)
+        check("goes on", [int(c.call("INCR", "counter%d" % k))
+                          for k in range(3)], [n + 1 for n in done])
+        c.close()
+        agree(q)
+
+
 def test_restart_no_leaves_it_dead():
     with Quoind(PATH, args=["--restart", "no"]) as q:
         with Counters(q, [0, 1]) as load:
