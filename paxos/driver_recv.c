@@ -34,18 +34,25 @@ static void peer_corrupt(struct qn_driver *d, qn_node_t from)
     d->peer[from].corrupt = true;
 }
 
-/* A LEARN comes down the tree, where its sender is judged, and positions are
- * read in the peers' outboxes, where they are checked (driver_bound.c). */
-static bool of_other_ways(const struct qn_msg *m)
+/* It knows an epoch that is not known here, perhaps: that one is asked for, and
+ * what it decided is fetched. */
+static void stranger(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
 {
-    return m->kind == QN_MSG_LEARN || m->kind == QN_MSG_BEAT;
+    const struct qn_msg beat = {.kind = QN_MSG_BEAT, .epoch = epoch};
+    const struct qn_input in = {.kind = QN_IN_RECV,
+                                .recv = {.from = from, .msg = &beat}};
+    qn_driver_step(d, &in);
 }
 
 /* Give a whole message to the machine. False: it must come again later. */
 static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
 {
-    if (of_other_ways(m)) {
-        peer_corrupt(d, from);
+    if (m->kind == QN_MSG_LEARN) {
+        peer_corrupt(d, from); /* it comes down the tree, and is judged there */
+        return true;
+    }
+    if (m->kind == QN_MSG_BEAT) {
+        stranger(d, from, m->epoch); /* positions: driver_bound.c */
         return true;
     }
     if (d->hold_learns &&
@@ -185,16 +192,6 @@ static void learn(struct qn_driver *d, qn_node_t from, struct qn_msg *m)
     }
     const struct qn_input in = {.kind = QN_IN_RECV,
                                 .recv = {.from = from, .msg = m}};
-    qn_driver_step(d, &in);
-}
-
-/* Perhaps the root of an epoch that is not known here: that one is asked for,
- * and what it decided is fetched. */
-static void stranger(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
-{
-    const struct qn_msg beat = {.kind = QN_MSG_BEAT, .epoch = epoch};
-    const struct qn_input in = {.kind = QN_IN_RECV,
-                                .recv = {.from = from, .msg = &beat}};
     qn_driver_step(d, &in);
 }
 

@@ -190,6 +190,46 @@ bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p)
            p->incarnation[p->cfg.acceptor] != p->cfg.acceptor_inc;
 }
 
+/* --------------------------------------------------------- who maps whom -- */
+
+/** `from` reads what this life has, and so does what it says show. */
+void qn_epoch_heard(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from)
+{
+    struct qn_change *c = &p->change;
+    if ((c->heard & QN_BIT(from)) == 0) {
+        c->heard |= QN_BIT(from);
+        c->prepare_at = QN_MIN(c->prepare_at, t->now);
+    }
+}
+
+/** Say to a peer, or to all (QN_NODES_MAX), that this life has mapped them. */
+void qn_epoch_greet(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer)
+{
+    if (p->shared == NULL) {
+        return;
+    }
+    struct qn_out *o =
+        qn_step_emit(t, peer == QN_NODES_MAX ? QN_OUT_SEND_ALL : QN_OUT_SEND);
+    o->to = peer;
+    o->msg = (struct qn_msg){.kind = QN_MSG_BEAT,
+                             .epoch = p->cfg.index,
+                             .beat = {.applied = p->applied,
+                                      .learned = p->learned_hi,
+                                      .decided = p->learned_hi,
+                                      .ul_len = qn_utility_len(&p->ul)}};
+}
+
+/** M11: somebody living has not mapped this life's ring yet. Were it to take
+ *  over now and to die, what that one lacks would be gone. */
+bool qn_epoch_unmapped(const struct qn_onepaxos *p, qn_time_t now)
+{
+    const struct qn_change *c = &p->change;
+    uint64_t others = p->alive & ~c->suspected & ~QN_BIT(p->self);
+    return p->shared != NULL && (others & ~c->heard) != 0 && now < c->map_by;
+}
+
+/* ------------------------------------------------------------- proposing -- */
+
 static qn_time_t random_below(struct qn_onepaxos *p, qn_time_t n)
 {
     uint64_t *x = &p->change.random; /* xorshift64 */
@@ -216,6 +256,9 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
         c->certain = false;
         return;
     }
+    if (c->lead_at == QN_TIME_NEVER) {
+        c->map_by = t->now + p->params.t_lead;
+    }
     if (leader_dead(p) && !c->certain) {
         c->certain = true;
         c->lead_at = t->now + rank(p) * p->params.t_rank;
@@ -226,7 +269,7 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
     }
     bool busy =
         qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);
-    if (t->now < c->lead_at || busy) {
+    if (t->now < c->lead_at || busy || qn_epoch_unmapped(p, t->now)) {
         return;
     }
     struct qn_ul_entry e = p->cfg;
@@ -265,6 +308,10 @@ void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
     if (p->nodes == 1) {
         return;
     }
+    if (!p->change.said) {
+        p->change.said = true;
+        qn_epoch_greet(p, t, QN_NODES_MAX);
+    }
     qn_utility_tick(&p->ul, t);
     qn_epoch_learn(p, t);
     check_behind(p, t);
@@ -285,7 +332,9 @@ qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p)
     qn_time_t at = qn_utility_deadline(&p->ul);
     bool busy =
         qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);
-    at = QN_MIN(at, busy ? QN_TIME_NEVER : c->lead_at);
+    qn_time_t lead_at =
+        qn_epoch_unmapped(p, c->lead_at) ? c->map_by : c->lead_at;
+    at = QN_MIN(at, busy ? QN_TIME_NEVER : lead_at);
     at = QN_MIN(at, behind(p) ? c->ask_at : QN_TIME_NEVER);
     return p->leader.role == QN_PREPARING ? QN_MIN(at, c->prepare_at) : at;
 }

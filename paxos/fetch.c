@@ -20,9 +20,10 @@
  * Answering is a transfer: one batch per step and peer with room, so that a
  * laggard costs the others a bounded share of each turn. Only learned slots
  * are given out. A node that has dropped the slot, or has not learned it
- * either, says so with an empty FILL. When every peer has said so, and one of
- * them that it dropped the slot, a snapshot is needed; FETCH goes on at a
- * slower pace, since a peer that was behind, too, may have the slot later.
+ * either, says so with an empty FILL. When every peer has said so or was
+ * silent, and one of them that it dropped the slot, a snapshot is needed; FETCH
+ * goes on at a slower pace, since a peer that was behind, too, may have the
+ * slot later.
  */
 #include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
@@ -81,9 +82,35 @@ static qn_slot_t hole_end(const struct qn_onepaxos *p)
     return last;
 }
 
+/** Nobody can give `slot` any more. Said once, until learned_hi moves. */
+void qn_fetch_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
+                            qn_slot_t slot)
+{
+    if (!p->fetch.need_snapshot) {
+        p->fetch.need_snapshot = true;
+        struct qn_out *o = qn_step_emit(t, QN_OUT_NEED_SNAPSHOT);
+        o->apply = (struct qn_apply){.slot = slot};
+    }
+}
+
+/** Has everybody been asked in vain? Who is silent may stand still for ever; it
+ *  may have the slot, but a snapshot of another is as good. */
+static void despair(struct qn_onepaxos *p, struct qn_step *t)
+{
+    const struct qn_fetch *f = &p->fetch;
+    uint64_t hope = others(p) & ~f->unable & ~f->silent;
+    if (gap(p) && f->dropped && hope == 0) {
+        qn_fetch_need_snapshot(p, t, p->learned_hi + 1);
+    }
+}
+
 static void ask(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_fetch *f = &p->fetch;
+    if (f->active) {
+        f->silent |= QN_BIT(f->peer);
+        despair(p, t);
+    }
     f->peer = choose(p, f->active ? QN_BIT(f->peer) : 0);
     f->active = true;
     f->until = t->now + p->params.t_fetch;
@@ -118,17 +145,6 @@ void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
-/** Nobody can give `slot` any more. Said once, until learned_hi moves. */
-void qn_fetch_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
-                            qn_slot_t slot)
-{
-    if (!p->fetch.need_snapshot) {
-        p->fetch.need_snapshot = true;
-        struct qn_out *o = qn_step_emit(t, QN_OUT_NEED_SNAPSHOT);
-        o->apply = (struct qn_apply){.slot = slot};
-    }
-}
-
 /** The peer has said all it has. */
 static void answered(struct qn_onepaxos *p, struct qn_step *t,
                      const struct qn_msg *m)
@@ -142,10 +158,7 @@ static void answered(struct qn_onepaxos *p, struct qn_step *t,
     f->gap_since = t->now;
     f->unable |= QN_BIT(f->peer);
     f->dropped |= m->fill.log_lo > p->learned_hi + 1;
-    bool nobody = f->dropped && (others(p) & ~f->unable) == 0;
-    if (gap(p) && nobody) {
-        qn_fetch_need_snapshot(p, t, p->learned_hi + 1);
-    }
+    despair(p, t);
 }
 
 /** Who would be believed if it said so in a LEARN. */
@@ -162,6 +175,7 @@ void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     if ((f->asked & QN_BIT(from)) == 0) {
         return;
     }
+    f->silent &= ~QN_BIT(from);
     if (may_tell(p, from)) {
         qn_learner_decided(p, m->fill.hi, t->now);
     }

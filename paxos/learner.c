@@ -93,7 +93,7 @@ static void advance(struct qn_onepaxos *p, qn_time_t now)
     }
     if (p->learned_hi != before) {
         p->fetch.gap_since = now;
-        p->fetch.unable = 0;
+        p->fetch.unable = p->fetch.silent = 0;
         p->fetch.dropped = p->fetch.need_snapshot = false;
     }
     qn_learner_decided(p, p->learned_hi, now);

@@ -171,6 +171,8 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
     qn_log_init(&p->change.staged, (void *)(at + l.staged_at), o->params.ring);
     p->change.random = o->seed * 2 + 1;
     p->shared = o->shared;
+    p->change.said = o->ul == NULL; /* all begin together */
+    p->change.heard = o->ul == NULL ? UINT64_MAX : 0;
     init_utility(p, o);
     init_roles(p);
     if (o->resume != NULL && o->resume->position != 0) {
@@ -324,6 +326,7 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     if (p->shared != NULL && of_process(m->kind)) {
         return QN_ENOSYS;
     }
+    qn_epoch_heard(p, t, from);
     switch (m->kind) {
     case QN_MSG_REQUEST:
         return qn_leader_on_request(p, t, from, m);
@@ -397,6 +400,7 @@ static void on_down(struct qn_onepaxos *p, qn_node_t peer)
 {
     QN_ASSERT(peer < p->nodes && peer != p->self);
     p->alive &= ~QN_BIT(peer);
+    p->change.heard &= ~QN_BIT(peer);
     qn_fetch_on_down(p, peer);
     qn_transfer_end(p, peer);
 }
@@ -414,6 +418,7 @@ static void on_up(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
     p->fetch.unable &= ~QN_BIT(peer);
     qn_handoff_restarted(p, peer);
     qn_utility_again(&p->ul, t->now);
+    qn_epoch_greet(p, t, peer);
     qn_lead_welcome(p, t, peer);
 }
 

@@ -82,6 +82,7 @@ struct qn_fetch {
     qn_time_t gap_since; /* learned_hi stands still below decided_hi */
     uint64_t asked;      /* mask of peers that owe the end of an answer */
     uint64_t unable;     /* mask of peers that cannot give learned_hi + 1 */
+    uint64_t silent;     /* mask of peers that let T_FETCH pass instead */
     bool dropped;        /* one of them because it dropped it */
     uint64_t count;      /* FETCH sent */
     bool need_snapshot;
@@ -112,6 +113,11 @@ struct qn_change {
     qn_epoch_t cep;     /* newest epoch for which the log, P slots included, is
                            complete; NONE at start */
     uint64_t suspected; /* mask of nodes */
+    uint64_t heard;     /* mask of peers that have mapped this life: they have
+                           sent it something, or began with it */
+    bool said;          /* this life has said to the others that it has mapped
+                           them */
+    qn_time_t map_by;   /* a leader waits no longer for the others to */
     qn_time_t lead_at;  /* then propose itself ... */
     bool certain;       /* ... since the leader's life has ended */
     uint64_t random;    /* state; of jitter */
@@ -214,6 +220,9 @@ void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
 void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
                      qn_epoch_t epoch);
 void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t);
+void qn_epoch_heard(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from);
+void qn_epoch_greet(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer);
+bool qn_epoch_unmapped(const struct qn_onepaxos *p, qn_time_t now);
 qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p);
 
 /* lead.c */

@@ -16,6 +16,9 @@
  * ring went on) begins the take-over again from the top.
  *
  * A follower that misses LEARNs reads the same ring.
+ *
+ * A new life waits, T_LEAD at most, until every living peer has mapped its ring
+ * (M11, epoch.c).
  */
 #include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
@@ -300,6 +303,10 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
     }
     bool copied = c->copy_next == w.hi + 1 &&
                   (p->learned_hi >= w.hi || QN_MUTANT(TAKE_BEHIND));
+    if (copied && qn_epoch_unmapped(p, t->now)) {
+        c->prepare_at = c->map_by; /* or when the last one is heard */
+        return;
+    }
     if (copied || (QN_MUTANT(STALE_HI) && c->copy_next > COPIES)) { /* M3 */
         promise(p, w);
     }

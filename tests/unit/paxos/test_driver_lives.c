@@ -294,6 +294,39 @@ Test(driver_lives, who_was_mute_is_given_a_vote)
     }
 }
 
+/* M11: were a new life to lead, decide and die while somebody has not mapped
+ * its ring, that one would lack what it decided. */
+static uint32_t rounds_until_it_leads(bool deaf)
+{
+    struct world *w = world_begin(5, true);
+    world_go_on(w);
+    world_lose(w, 1);
+    w->member[3].deaf = deaf;
+    world_restart(w, 1);
+    world_settle(w, 20000);
+    qn_driver_suspect(w->member[1].driver, 1, w->now);
+    uint32_t n = 0;
+    while (world_status(w, 1).role != QN_ACTIVE) {
+        cr_assert_lt(++n, 1000);
+        world_rounds(w, 1);
+        if (deaf && n == 20) {
+            cr_assert_neq(world_status(w, 1).role, QN_ACTIVE);
+        }
+    }
+    world_end(w);
+    return n;
+}
+
+Test(driver_lives, a_new_life_waits_until_it_is_mapped_by_all)
+{
+    const uint32_t t_lead =
+        (uint32_t)(qn_params_default(true).t_lead / (100 * QN_US));
+    cr_assert_lt(rounds_until_it_leads(false), t_lead);
+    uint32_t n = rounds_until_it_leads(true);
+    cr_assert_geq(n, t_lead, "%u", n);
+    cr_assert_lt(n, 2 * t_lead, "%u", n);
+}
+
 /* ---- the utility log is long --------------------------------------------- */
 
 /* Each death is an entry; the newest 256 are kept. */

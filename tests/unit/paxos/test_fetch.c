@@ -217,6 +217,24 @@ EDGE(when_nobody_keeps_the_slot_a_snapshot_is_needed)
     cr_assert(!fx_status(&c).need_snapshot);
 }
 
+/* One of those who might have it stands still. */
+EDGE(who_stands_still_does_not_keep_a_snapshot_away)
+{
+    const struct qn_params v = fx_params();
+    fx_beat(&c, 1, 0, 50);
+    fx_later(&c, v.t_gap);
+    cr_assert_eq(fx_to(&c, QN_MSG_FETCH, 0), 1u);
+    fill_nothing(&c, 1, 40, 50);
+    fx_later(&c, v.t_gap);
+    cr_assert_eq(fx_to(&c, QN_MSG_FETCH, 0), 0u);
+    fx_later(&c, v.t_fetch - 1);
+    cr_assert(!fx_status(&c).need_snapshot);
+    fx_later(&c, 1);
+    cr_assert(fx_status(&c).need_snapshot);
+    fx_fill_slot(&c, 0, 1, 50, true);
+    cr_assert(!fx_status(&c).need_snapshot, "it had it after all");
+}
+
 EDGE(peers_that_are_all_behind_need_no_snapshot)
 {
     fx_beat(&c, 1, 0, 50);
