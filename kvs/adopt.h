@@ -17,7 +17,8 @@
  *                                      orphan stays one
  *     CONFIG + memfd of text   ->
  *     LOCK + descriptor        ->      of the address
- *     LISTEN + socket          ->      its own port's; each of the shared
+ *     LISTEN + socket          ->      its own port's; each of the shared; what
+ *                                      connections are passed on through
  *     BELL + eventfd           ->      each node's
  *     PEER + outbox            ->      each life it has mapped
  *     PEER_DOWN                ->      each node's last life, if dead

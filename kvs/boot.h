@@ -87,7 +87,7 @@ struct qn_boot_event {
     int64_t error;        /* FAILED: a QN_E* */
     uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
                              that were not given; PEER: process id; ADOPT: a
-                             version */
+                             version; LISTEN: enum qn_listen_kind */
 };
 
 /** A replica's birth certificate. Descriptors are open until the process
@@ -101,6 +101,9 @@ struct qn_boot {
     int control;          /* blocking; see qn_boot_next_event */
     int listen_shared[QN_NODES_MAX]; /* listening. TCP: one each, with
                                   SO_REUSEPORT; Unix: one in all places */
+    /* Unix socket, connections placed near (kvs/pass.h): */
+    int pass_from[QN_NODES_MAX]; /* of each; -1: none */
+    int pass_to[QN_NODES_MAX];
     int listen_own;                /* the replica's own port or PATH.self; -1 */
     int lock;                      /* of the address; -1: it has none */
     int commons_fd;                /* qn_commons_map */

@@ -32,11 +32,17 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/place/life.h"
+#include "kvs/pass.h"
 #include "kvs/server.h"
 
 #define OUT (100 * QN_MS)
 
 enum { TAKE_MAX = 128 /* connections in one turn, of one other's */ };
+
+static bool is_unix(const struct qn_boot *b)
+{
+    return b->config->unixsocket[0] != '\0';
+}
 
 /* ---- what is seen -------------------------------------------------------- */
 
@@ -83,6 +89,9 @@ static uint32_t program_of(const struct qn_server *s, struct sock_filter *to)
 
 static void tell_kernel(const struct qn_server *s)
 {
+    if (is_unix(s->boot)) {
+        return; /* it has no say */
+    }
     struct sock_filter *to = calloc(QN_PLACEMENT_INSNS, sizeof *to);
     if (to != NULL) {
         int own = s->boot->listen_shared[s->boot->self];
@@ -114,17 +123,105 @@ static uint64_t waiting_of(const struct qn_server *s)
     return mask;
 }
 
+static int accept_from(int listener)
+{
+    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+/* Where what is to be served by `i` waits. */
+static int queue_of(const struct qn_boot *b, qn_node_t i)
+{
+    return is_unix(b) ? b->pass_from[i] : b->listen_shared[i];
+}
+
 static void take(struct qn_server *s, qn_node_t from)
 {
+    const struct qn_boot *b = s->boot;
     for (int i = 0; i < TAKE_MAX; i++) {
-        int fd = accept4(s->boot->listen_shared[from], NULL, NULL,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int queue = queue_of(b, from);
+        int fd = is_unix(b) ? qn_pass_recv(queue) : accept_from(queue);
         if (fd < 0) {
             return; /* no more; or no descriptor is left: the next look */
         }
-        qn_frontend_take(&s->frontend, fd);
+        qn_frontend_take(&s->frontend, fd, is_unix(b));
     }
 }
+
+/* ---- passing on ---------------------------------------------------------- */
+
+static bool passes(const struct qn_boot *b)
+{
+    return is_unix(b) && b->placement.map != NULL && b->nodes > 1 &&
+           b->pass_from[b->self] >= 0;
+}
+
+/* One of those that are nearest to the client, at random. */
+static qn_node_t choose(struct qn_server *s, int connection)
+{
+    const struct qn_boot *b = s->boot;
+    struct qn_watch_seen seen[QN_NODES_MAX];
+    see(s, seen);
+    uint64_t near =
+        qn_placement_near(&b->placement, (uint32_t)qn_pass_cpu(connection),
+                          qn_watch_open(&s->doors.watch, seen));
+    s->frontend.random = s->frontend.random * 6364136223846793005u + 1;
+    uint64_t nth =
+        (s->frontend.random >> 32) % (uint32_t)__builtin_popcountll(near);
+    for (; nth > 0; nth--) {
+        near &= near - 1;
+    }
+    return (qn_node_t)__builtin_ctzll(near);
+}
+
+static void on_connections(uv_poll_t *h, int status, int events)
+{
+    struct qn_server *s = h->data;
+    const struct qn_boot *b = s->boot;
+    int fd;
+    (void)status;
+    (void)events;
+    qn_frontend_wake(&s->frontend);
+    for (int i = 0;
+         i < TAKE_MAX && (fd = accept_from(b->listen_shared[b->self])) >= 0;
+         i++) {
+        qn_node_t to = choose(s, fd);
+        if (to != b->self && b->pass_to[to] >= 0 &&
+            qn_pass_send(b->pass_to[to], fd) == QN_OK) {
+            close(fd);
+        } else {
+            qn_frontend_take(&s->frontend, fd, true);
+        }
+    }
+}
+
+static void on_passed(uv_poll_t *h, int status, int events)
+{
+    struct qn_server *s = h->data;
+    (void)status;
+    (void)events;
+    qn_frontend_wake(&s->frontend);
+    take(s, s->boot->self);
+}
+
+bool qn_doors_pass(struct qn_server *s)
+{
+    const struct qn_boot *b = s->boot;
+    struct qn_doors *d = &s->doors;
+    if (!passes(b) ||
+        uv_poll_init(&s->loop, &d->accept, b->listen_shared[b->self]) != 0) {
+        return false;
+    }
+    d->polls++;
+    d->accept.data = d->passed.data = s;
+    uv_poll_start(&d->accept, UV_READABLE, on_connections);
+    if (uv_poll_init(&s->loop, &d->passed, b->pass_from[b->self]) == 0) {
+        d->polls++;
+        uv_poll_start(&d->passed, UV_READABLE, on_passed);
+    }
+    return true;
+}
+
+/* ---- looking ------------------------------------------------------------- */
 
 static void on_waiting(uv_poll_t *h, int status, int events)
 {
@@ -202,7 +299,7 @@ static int set_make(const struct qn_boot *b)
     for (qn_node_t i = 0; set >= 0 && i < b->nodes; i++) {
         struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
         if (i != b->self &&
-            epoll_ctl(set, EPOLL_CTL_ADD, b->listen_shared[i], &e) != 0) {
+            epoll_ctl(set, EPOLL_CTL_ADD, queue_of(b, i), &e) != 0) {
             close(set);
             return -1;
         }
@@ -214,7 +311,7 @@ void qn_doors_open(struct qn_server *s)
 {
     struct qn_doors *d = &s->doors;
     const struct qn_boot *b = s->boot;
-    if (b->config->unixsocket[0] != '\0' || b->nodes == 1) {
+    if (b->nodes == 1 || (is_unix(b) && !passes(b))) {
         return;
     }
     d->set = set_make(b);
@@ -240,6 +337,26 @@ static void on_closed(uv_handle_t *h)
     s->doors.set = -1;
 }
 
+static void on_accept_closed(uv_handle_t *h)
+{
+    struct qn_server *s = h->data;
+    close(s->boot->listen_shared[s->boot->self]);
+}
+
+/* What was passed on to this replica is answered like the rest. */
+static void pass_no_more(struct qn_server *s)
+{
+    struct qn_doors *d = &s->doors;
+    if (d->polls > 0) {
+        uv_close((uv_handle_t *)&d->accept, on_accept_closed);
+    }
+    if (d->polls > 1) {
+        take(s, s->boot->self);
+        uv_close((uv_handle_t *)&d->passed, NULL);
+    }
+    d->polls = 0;
+}
+
 void qn_doors_close(struct qn_server *s)
 {
     struct qn_doors *d = &s->doors;
@@ -253,10 +370,10 @@ void qn_doors_close(struct qn_server *s)
         uv_close((uv_handle_t *)&d->poll, on_closed);
     }
     bool listened = b->first || s->ready; /* libuv closes its own */
-    bool is_unix = b->config->unixsocket[0] != '\0';
     for (qn_node_t i = 0; i < b->nodes; i++) {
-        if (i == b->self ? !listened : !is_unix) {
+        if (i == b->self ? !listened : !is_unix(b)) {
             close(b->listen_shared[i]);
         }
     }
+    pass_no_more(s);
 }

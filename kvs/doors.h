@@ -13,7 +13,9 @@
  * it out (kvs/placement.h); where the kernel takes no program, the watch alone
  * does it.
  *
- * With a Unix socket all accept from one, and nothing is to be watched.
+ * With a Unix socket all accept from one, and nothing is to be watched; but if
+ * connections are placed near, who accepts passes them on (kvs/pass.h), and
+ * what was passed on is watched in the same way.
  *
  * What cannot be helped is a connection that a replica had accepted before it
  * stopped: it waits until that one goes on or ends. Nor what comes to a
@@ -34,6 +36,9 @@ struct qn_doors {
     uv_poll_t poll; /* of `set`; active: woken by whatever comes there */
     bool woken;     /* by it, since the last look */
     struct qn_watch watch;
+    uv_poll_t accept, passed; /* Unix, placed near: the shared socket, and what
+                                 others pass on to this replica */
+    int polls;                /* of these two that were begun */
     uint64_t open; /* mask: who gets new connections, as the kernel was told;
                       0: nothing was */
     qn_time_t look_at; /* ns; QN_TIME_NEVER: when woken */
@@ -41,6 +46,10 @@ struct qn_doors {
 
 /** Nothing is watched yet. */
 void qn_doors_init(struct qn_server *s);
+
+/** Accept from the shared Unix socket and pass on, if connections are placed
+ *  near. @return false: they are not. */
+bool qn_doors_pass(struct qn_server *s);
 
 /** This replica serves from here on: watch, and get a share. */
 void qn_doors_open(struct qn_server *s);

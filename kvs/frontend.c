@@ -324,18 +324,19 @@ void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
     }
 }
 
-void qn_frontend_take(struct qn_frontend *fe, int fd)
+void qn_frontend_take(struct qn_frontend *fe, int fd, bool is_unix)
 {
-    struct qn_conn *c = conn_new(fe, false);
+    struct qn_conn *c = conn_new(fe, is_unix);
     if (c == NULL) {
         close(fd);
         return;
     }
-    bool is_open = uv_tcp_open(&c->uv.tcp, fd) == 0;
+    bool is_open = is_unix ? uv_pipe_open(&c->uv.pipe, fd) == 0
+                           : uv_tcp_open(&c->uv.tcp, fd) == 0;
     if (!is_open) {
         close(fd);
     }
-    conn_begin(c, is_open, false);
+    conn_begin(c, is_open, is_unix);
 }
 
 /* ---- life ---------------------------------------------------------------- */

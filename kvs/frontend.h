@@ -93,8 +93,8 @@ void qn_frontend_configured(struct qn_frontend *fe);
 void qn_frontend_accept(struct qn_frontend *fe, uv_stream_t *listener,
                         bool is_unix);
 
-/** A TCP connection that was accepted already: `fd` is taken. */
-void qn_frontend_take(struct qn_frontend *fe, int fd);
+/** A connection that was accepted already: `fd` is taken. */
+void qn_frontend_take(struct qn_frontend *fe, int fd, bool is_unix);
 
 /** The loop has woken up: the turn begins, unless it has begun. */
 void qn_frontend_wake(struct qn_frontend *fe);

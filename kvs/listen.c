@@ -29,6 +29,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
+#include "kvs/pass.h"
 
 enum {
     PORT_MAX = 65535,
@@ -465,6 +466,7 @@ void qn_listen_init(struct qn_listen *l, const struct qn_config *c)
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         l->shared[i] = -1;
         l->own[i] = -1;
+        l->pass_from[i] = l->pass_to[i] = -1;
     }
 }
 
@@ -495,16 +497,33 @@ static bool is_shared(const struct qn_listen *l, int fd)
            strcmp(at.sun_path, l->config->unixsocket) == 0;
 }
 
-void qn_listen_adopt(struct qn_listen *l, qn_node_t node, int fd)
+int qn_listen_pass(struct qn_listen *l)
 {
-    bool shared = is_shared(l, fd);
-    int *at = shared ? &l->shared[is_unix(l) ? 0 : node] : &l->own[node];
+    int err = QN_OK;
+    for (qn_node_t i = 0; err == QN_OK && i < l->config->replicas; i++) {
+        if (is_unix(l) && (l->pass_from[i] < 0 || l->pass_to[i] < 0)) {
+            close_one(&l->pass_from[i]);
+            close_one(&l->pass_to[i]);
+            err = qn_pass_open(&l->pass_from[i], &l->pass_to[i]);
+        }
+    }
+    return err;
+}
+
+void qn_listen_adopt(struct qn_listen *l, qn_node_t node,
+                     enum qn_listen_kind kind, int fd)
+{
+    bool shared = kind == QN_LISTEN_SOCKET && is_shared(l, fd);
+    int *at = kind == QN_LISTEN_PASS_FROM ? &l->pass_from[node]
+              : kind == QN_LISTEN_PASS_TO ? &l->pass_to[node]
+              : shared                    ? &l->shared[is_unix(l) ? 0 : node]
+                                          : &l->own[node];
     if (*at >= 0) {
         close(fd);
         return;
     }
     *at = fd;
-    if (!shared && !is_unix(l)) {
+    if (kind == QN_LISTEN_SOCKET && !shared && !is_unix(l)) {
         l->own_port[node] = port_of(fd);
     }
 }
@@ -558,6 +577,8 @@ void qn_listen_close(struct qn_listen *l)
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         close_own(l, i);
         close_one(&l->shared[i]);
+        close_one(&l->pass_from[i]);
+        close_one(&l->pass_to[i]);
     }
     close_one(&l->lock);
 }

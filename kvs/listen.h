@@ -22,11 +22,20 @@
 #include "core/node.h"
 #include "kvs/config.h"
 
+/** What an adopter is given. */
+enum qn_listen_kind {
+    QN_LISTEN_SOCKET,    /* a listening one: which, it says itself */
+    QN_LISTEN_PASS_FROM, /* kvs/pass.h */
+    QN_LISTEN_PASS_TO,
+};
+
 struct qn_listen {
-    const struct qn_config *config;  /* kept */
-    int lock;                        /* abstract Unix socket; -1 */
-    int shared[QN_NODES_MAX];        /* TCP: one each; Unix: [0]; -1: none */
-    int own[QN_NODES_MAX];           /* -1: none */
+    const struct qn_config *config; /* kept */
+    int lock;                       /* abstract Unix socket; -1 */
+    int shared[QN_NODES_MAX];       /* TCP: one each; Unix: [0]; -1: none */
+    int own[QN_NODES_MAX];          /* -1: none */
+    int pass_from[QN_NODES_MAX];    /* kvs/pass.h; -1: none */
+    int pass_to[QN_NODES_MAX];
     uint32_t port;                   /* shared, really bound; 0: Unix */
     uint32_t own_port[QN_NODES_MAX]; /* really bound; 0: none */
 };
@@ -51,8 +60,13 @@ int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
 int qn_listen_name(const struct qn_config *c, char *name, size_t cap);
 
 /** Take over a socket of a running server that is for `node`. It is taken, also
- *  if it is not needed. Which one of its, it says itself. */
-void qn_listen_adopt(struct qn_listen *l, qn_node_t node, int fd);
+ *  if it is not needed. */
+void qn_listen_adopt(struct qn_listen *l, qn_node_t node,
+                     enum qn_listen_kind kind, int fd);
+
+/** Unix: make what connections are passed on through, for each replica that
+ *  has none. @return QN_OK; QN_EMFILE. */
+int qn_listen_pass(struct qn_listen *l);
 
 /** Make the socket of `node` alone, if there is none and there should be. As
  *  qn_listen_open. */

@@ -30,7 +30,7 @@
 /* ---- one turn ------------------------------------------------------------ */
 
 static qn_time_t waits_turn(struct qn_server *s, qn_time_t now);
-static int listen_on(struct qn_server *s, int fd);
+static int listen_on_shared(struct qn_server *s);
 
 /* A founder accepts from its first moment, a later life when it is complete. */
 static void ready_check(struct qn_server *s)
@@ -41,7 +41,7 @@ static void ready_check(struct qn_server *s)
     s->ready = true;
     if (!s->draining) {
         if (!s->boot->first) {
-            (void)listen_on(s, s->boot->listen_shared[s->boot->self]);
+            (void)listen_on_shared(s);
         }
         qn_server_phase_set(s, QN_SERVER_SERVING);
         qn_doors_open(s);
@@ -221,6 +221,13 @@ static int listen_on(struct qn_server *s, int fd)
     return QN_OK;
 }
 
+static int listen_on_shared(struct qn_server *s)
+{
+    return qn_doors_pass(s)
+               ? QN_OK
+               : listen_on(s, s->boot->listen_shared[s->boot->self]);
+}
+
 /* ---- control ------------------------------------------------------------- */
 
 /* `fd` is taken; -1: none. */
@@ -342,7 +349,7 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
         err = listen_on(s, boot->listen_own);
     }
     if (err == QN_OK && boot->first) {
-        err = listen_on(s, boot->listen_shared[boot->self]);
+        err = listen_on_shared(s);
     }
     return err;
 }

@@ -16,6 +16,7 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/adopt.h"
+#include "kvs/listen.h"
 #include "kvs/server.h"
 
 #define ROOM_BYTES (1 << 20) /* for 64 nodes: 200 messages of about 1.3 KiB */
@@ -57,6 +58,16 @@ static void give_config(struct giving *g)
     close(fd);
 }
 
+static void give_pass(struct giving *g, qn_node_t node,
+                      enum qn_listen_kind kind, int fd)
+{
+    const struct qn_boot_event e = {
+        .kind = QN_BOOT_LISTEN, .node = node, .value = kind};
+    if (fd >= 0) {
+        give(g, e, fd);
+    }
+}
+
 static void give_sockets(struct giving *g)
 {
     const struct qn_server *s = g->s;
@@ -69,6 +80,8 @@ static void give_sockets(struct giving *g)
     for (qn_node_t i = 0; !s->draining && i < s->boot->nodes; i++) {
         const struct qn_boot_event door = {.kind = QN_BOOT_LISTEN, .node = i};
         give(g, door, s->boot->listen_shared[i]);
+        give_pass(g, i, QN_LISTEN_PASS_FROM, s->boot->pass_from[i]);
+        give_pass(g, i, QN_LISTEN_PASS_TO, s->boot->pass_to[i]);
     }
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         const struct qn_boot_event bell = {.kind = QN_BOOT_BELL, .node = i};

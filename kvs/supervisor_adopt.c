@@ -178,7 +178,7 @@ static void on_given(struct qn_supervisor *s, qn_node_t from,
         take(&s->listen.lock, fd);
         break;
     case QN_BOOT_LISTEN:
-        qn_listen_adopt(&s->listen, e->node, fd);
+        qn_listen_adopt(&s->listen, e->node, (enum qn_listen_kind)e->value, fd);
         break;
     case QN_BOOT_BELL:
         take(&s->bell_fd[e->node], fd);
@@ -411,6 +411,7 @@ static void begin(struct qn_supervisor *s)
         }
     }
     keep_word(s);
+    (void)qn_supervisor_pass(s); /* else nothing is passed on to later lives */
 }
 
 void qn_supervisor_adoption_end(struct qn_supervisor *s)

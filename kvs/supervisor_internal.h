@@ -155,6 +155,10 @@ void qn_supervisor_say_down(struct qn_supervisor *s, qn_node_t about,
  *  (supervisor_start.c) */
 void qn_supervisor_seat(struct qn_supervisor *s);
 
+/** Make what connections are passed on through, if they are. QN_OK; QN_EMFILE.
+ *  (supervisor_start.c) */
+int qn_supervisor_pass(struct qn_supervisor *s);
+
 /** Send a signal to its process, and to none that came later. */
 void qn_supervisor_kill(const struct qn_supervised *r, int signum);
 

@@ -140,6 +140,11 @@ static int open_signals(struct qn_supervisor *s)
     return s->signal_fd >= 0 ? QN_OK : QN_EMFILE;
 }
 
+int qn_supervisor_pass(struct qn_supervisor *s)
+{
+    return s->placement.map != NULL ? qn_listen_pass(&s->listen) : QN_OK;
+}
+
 static int open_shared(struct qn_supervisor *s)
 {
     int err = qn_commons_create(&s->commons, s->config.replicas, true,
@@ -181,6 +186,8 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
         bool home = i < b.nodes && s->places.numa_calls;
         b.bell_fd[i] = s->bell_fd[i];
         b.listen_shared[i] = qn_listen_shared(&s->listen, i);
+        b.pass_from[i] = s->listen.pass_from[i];
+        b.pass_to[i] = s->listen.pass_to[i];
         b.numa_node[i] = home ? s->replica[i].place.numa_node : -1;
     }
     return b;
@@ -281,6 +288,9 @@ int qn_supervisor_start(struct qn_supervisor *s)
     if (err == QN_OK) {
         qn_limits_raise_files(&s->config);
         err = open_shared(s);
+    }
+    if (err == QN_OK) {
+        err = qn_supervisor_pass(s);
     }
     if (err != QN_OK && s->why[0] == '\0') {
         snprintf(s->why, sizeof s->why,

@@ -108,14 +108,23 @@ class UnixQuoind(Quoind):
 
 
 def test_all_accept_from_a_unix_socket():
-    """Whoever is there, does."""
-    with tempfile.TemporaryDirectory() as d, \
-            UnixQuoind(PATH, args=["--unixsocket", d + "/at"]) as q:
-        pids = q.pids()
-        os.kill(pids[0], signal.SIGSTOP)
-        os.kill(pids[1], signal.SIGKILL)
-        by, _ = connect_all(q.client, 50)
-        check("who served", 0 in by, False)
+    """Whoever is there, does; placed near, they pass on to each other."""
+    for how in "spread", "near":
+        with tempfile.TemporaryDirectory() as d, \
+                UnixQuoind(PATH, args=["--placement", how,
+                                       "--unixsocket", d + "/at"]) as q:
+            pids = q.pids()
+            if how == "near":
+                shares(q)
+            os.kill(pids[0], signal.SIGSTOP)
+            by, _ = connect_all(q.client, 50)
+            check("who served", 0 in by, False)
+            os.kill(pids[1], signal.SIGKILL)
+            by, _ = connect_all(q.client, 50)
+            check("who served", 0 in by, False)
+            os.kill(pids[0], signal.SIGCONT)
+            if how == "near":
+                shares(q)
 
 
 def test_placement_near_spreads_over_one_numa_node():

@@ -58,7 +58,7 @@ Test(limits, memory_counts_all_that_is_allocated_at_start)
 
 Test(limits, maxclients_is_lowered_to_the_open_files)
 {
-    const uint32_t reserved = 32 + 4 * 3;
+    const uint32_t reserved = 32 + 6 * 3;
     struct qn_config c = config(3);
     struct qn_limits l = {.memory = 0, .files = 10000 + reserved};
     cr_assert_eq(qn_limits_fit(&l, &c, LANE, why, sizeof why), QN_OK);
@@ -83,9 +83,9 @@ Test(limits, the_soft_limit_of_files_is_raised_and_never_lowered)
     c.maxclients = 200;
     qn_limits_raise_files(&c);
     getrlimit(RLIMIT_NOFILE, &r);
-    cr_assert_eq(r.rlim_cur, 200 + 32 + 4 * 3);
+    cr_assert_eq(r.rlim_cur, 200 + 32 + 6 * 3);
     c.maxclients = 1;
     qn_limits_raise_files(&c);
     getrlimit(RLIMIT_NOFILE, &r);
-    cr_assert_eq(r.rlim_cur, 200 + 32 + 4 * 3);
+    cr_assert_eq(r.rlim_cur, 200 + 32 + 6 * 3);
 }
