@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/place/life.h"
@@ -80,6 +81,7 @@ static bool somebody_may_return(const struct qn_server *s)
 /* All of them, evenly: that is what the kernel does without a program. */
 static uint32_t program_of(const struct qn_server *s, struct sock_filter *to)
 {
+    QN_ASSERT(s->boot->nodes > 0 && s->boot->nodes <= QN_NODES_MAX);
     uint64_t all = UINT64_MAX >> (QN_NODES_MAX - s->boot->nodes);
     if (s->boot->placement.map == NULL && s->doors.open == all) {
         return 0;
