@@ -143,7 +143,8 @@ struct qn_driver_peer_opts {
 enum qn_driver_reason {
     QN_REASON_NONE,    /* they never did */
     QN_REASON_DEATH,   /* `lost` had ended */
-    QN_REASON_STANDING /* `lost` was suspected, here or by another node */
+    QN_REASON_STANDING, /* `lost` was suspected, here or by another node */
+    QN_REASON_ORDER /* the program said who leads instead of `lost` */
 };
 
 struct qn_driver_status {
@@ -258,6 +259,14 @@ bool qn_driver_keeps(struct qn_driver *d, qn_node_t node, uint64_t inc);
 /** Who seems to stand still, as of now (mask of nodes); the others are trusted
  *  again. A wrong suspicion costs a change of roles, nothing else. */
 void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now);
+
+/**
+ * `heir` shall lead in place of the present leader, who lives and is to be
+ * ended in order. Said to all nodes: it proposes itself if it can, and the
+ * others know why. No effect on the leader itself, and none once the epoch has
+ * changed. It may fail as any proposal may; look at the status.
+ */
+void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
 
 /** Whose standing still would hold this node up now: mask of living nodes; 0 if
  *  nothing of its own waits. */

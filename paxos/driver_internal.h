@@ -106,6 +106,7 @@ struct qn_driver {
     uint32_t ul_len;        /* entries that were acted upon */
     uint64_t failovers;
     enum qn_driver_reason reason;
+    uint64_t ordered; /* epoch whose leader is to be relieved, + 1; 0: none */
     qn_node_t lost;
     uint64_t lost_inc;
     qn_time_t changed_at; /* roles */

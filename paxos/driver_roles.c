@@ -138,8 +138,10 @@ static void reason_find(struct qn_driver *d, const struct qn_ul_entry *old,
     bool accepts = e->kind == QN_UL_ACCEPTOR;
     d->lost = accepts ? old->acceptor : old->leader;
     d->lost_inc = accepts ? old->acceptor_inc : old->leader_inc;
-    d->reason = life_lives(d, d->lost, d->lost_inc) ? QN_REASON_STANDING
-                                                    : QN_REASON_DEATH;
+    bool ordered = !accepts && d->ordered == (uint64_t)old->index + 1;
+    d->reason = !life_lives(d, d->lost, d->lost_inc) ? QN_REASON_DEATH
+                : ordered                            ? QN_REASON_ORDER
+                                                     : QN_REASON_STANDING;
     d->changed_at = d->now;
     d->failovers++;
 }
@@ -218,6 +220,17 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now)
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};
     qn_driver_step(d, &in);
     qn_driver_publish(d);
+}
+
+void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now)
+{
+    const struct qn_input in = {.kind = QN_IN_LEAD};
+    d->now = now;
+    d->ordered = (uint64_t)d->cfg.index + 1;
+    if (heir == d->o.self && d->o.nodes > 1) {
+        qn_driver_step(d, &in);
+        qn_driver_publish(d);
+    }
 }
 
 /* ---- status -------------------------------------------------------------- */

@@ -173,7 +173,19 @@ static bool leader_gone(const struct qn_onepaxos *p)
 {
     return suspected(p, p->cfg.leader) ||
            p->incarnation[p->cfg.leader] != p->cfg.leader_inc ||
+           p->change.relieve == p->cfg.index ||
            p->change.later > p->cfg.index; /* another one, unknown here */
+}
+
+/** Told to lead: as if the leader had ended, but nobody else thinks so. Until
+ *  there is another epoch. */
+void qn_epoch_relieve(struct qn_onepaxos *p, const struct qn_step *t)
+{
+    if (p->cfg.leader != p->self) {
+        p->change.relieve = p->cfg.index;
+        p->change.certain = true;
+        p->change.lead_at = t->now;
+    }
 }
 
 /** That life has ended for certain. */

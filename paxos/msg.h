@@ -47,6 +47,10 @@
 #include "core/node.h"
 #include "paxos/blob.h"
 
+/** Of all that nodes of one group tell or show each other: messages, batches,
+ *  entries of the utility log, records, rings. */
+#define QN_MSG_VERSION 1u
+
 typedef uint32_t qn_epoch_t; /* index into the utility log, from 0 */
 
 enum qn_msg_kind {

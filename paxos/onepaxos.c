@@ -123,7 +123,7 @@ static void init_roles(struct qn_onepaxos *p)
     struct qn_change *c = &p->change;
     qn_acceptor_process_init(&p->acceptor, &p->log);
     p->leader.next = 1;
-    c->cep = c->sk = c->st_from = QN_EPOCH_NONE;
+    c->cep = c->sk = c->st_from = c->relieve = QN_EPOCH_NONE;
     c->candidate = QN_NODES_MAX;
     c->lead_at = QN_TIME_NEVER;
     if (QN_MUTANT(AMNESIA) && p->shared == NULL && qn_epoch_accepts(p)) {
@@ -451,6 +451,9 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
         return QN_OK;
     case QN_IN_SUSPECT:
         p->change.suspected = in->suspect.peers;
+        return QN_OK;
+    case QN_IN_LEAD:
+        qn_epoch_relieve(p, t);
         return QN_OK;
     case QN_IN_DOWN:
         on_down(p, in->down.peer);

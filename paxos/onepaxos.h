@@ -88,6 +88,8 @@ enum qn_input_kind {
     QN_IN_SUSPECT, /* who seems to stand still, as of now */
     QN_IN_DOWN,    /* a peer's life has ended for certain */
     QN_IN_UP,      /* its next life has begun; before anything it sends */
+    QN_IN_LEAD,    /* the leader of the epoch lives, but is to be relieved by
+                      this node: somebody wants to end it */
     QN_IN_GO,      /* nothing: go on applying what qn_onepaxos_allow held */
 };
 

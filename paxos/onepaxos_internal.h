@@ -119,7 +119,9 @@ struct qn_change {
                            them */
     qn_time_t map_by;   /* a leader waits no longer for the others to */
     qn_time_t lead_at;  /* then propose itself ... */
-    bool certain;       /* ... since the leader's life has ended */
+    bool certain;       /* ... since the leader's life has ended, or this node
+                           was told to */
+    qn_epoch_t relieve; /* told to lead instead of its leader; NONE */
     uint64_t random;    /* state; of jitter */
     /* PREPARING */
     qn_time_t prepare_at;      /* then again */
@@ -217,6 +219,7 @@ qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e);
 void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t);
 void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
                      struct qn_slice entries);
+void qn_epoch_relieve(struct qn_onepaxos *p, const struct qn_step *t);
 void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
                      qn_epoch_t epoch);
 void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t);

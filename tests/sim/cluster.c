@@ -227,6 +227,12 @@ void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer)
     cluster_step(c, node, &in);
 }
 
+void cluster_lead(struct cluster *c, qn_node_t node)
+{
+    const struct qn_input in = {.kind = QN_IN_LEAD};
+    cluster_step(c, node, &in);
+}
+
 void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers)
 {
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};

@@ -153,6 +153,8 @@ void cluster_lose_record(struct cluster *c, qn_node_t node);
 /** Everything decided can be had from this node and the ring. */
 bool cluster_in_sync(const struct cluster *c, qn_node_t node);
 void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer);
+/** `node` is told to relieve the leader. */
+void cluster_lead(struct cluster *c, qn_node_t node);
 void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers);
 void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers);
 /** `node` reads the position of `peer`. */

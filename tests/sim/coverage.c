@@ -9,7 +9,7 @@
 
 static const char *const inputs[COVERAGE_INPUTS] = {
     "RECV", "PIECE",   "TICK", "SUBMIT", "STAMP", "BEAT",
-    "ROOM", "SUSPECT", "DOWN", "UP",     "GO"};
+    "ROOM", "SUSPECT", "DOWN", "UP",     "LEAD",  "GO"};
 static const char *const outputs[COVERAGE_OUTPUTS] = {
     "SEND", "SEND_ALL", "BCAST", "PERSIST", "APPLY", "NEED_SNAPSHOT"};
 static const char *const roles[COVERAGE_ROLES] = {"FOLLOWER", "PREPARING",

@@ -360,6 +360,9 @@ static void suspect_roles(struct sim *s)
     const struct qn_ul_entry *e = &c->entry[c->entries - 1];
     uint64_t who = chance(s, 60) ? QN_BIT(e->leader) : 0;
     who |= chance(s, 60) ? QN_BIT(e->acceptor) : 0;
+    if (who == 0) { /* nobody is; but the leader is to be ended */
+        cluster_lead(c, (e->leader + 1 + c->entries) % c->nodes);
+    }
     for (qn_node_t n = 0; n < c->nodes; n++) {
         if (chance(s, 70)) {
             cluster_suspect(c, n, who);

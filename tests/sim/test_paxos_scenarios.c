@@ -349,6 +349,11 @@ static void do_suspect(const char *args)
     cluster_suspect(&s->c, node, one ? UINT64_C(1) << peer : 0);
 }
 
+static void do_lead(const char *args)
+{
+    cluster_lead(&s->c, (qn_node_t)strtoul(args, NULL, 10));
+}
+
 static void do_room(const char *args)
 {
     cluster_room(&s->c, (qn_node_t)strtoul(args, NULL, 10), UINT64_MAX);
@@ -379,14 +384,13 @@ static void run_command(const char *line)
     static const struct {
         const char *name;
         void (*run)(const char *args);
-    } verbs[] = {{"nodes", do_nodes},     {"memory", do_memory},
-                 {"submit", do_submit},   {"tick", do_tick},
-                 {"deliver", do_deliver}, {"drop", do_drop},
-                 {"settle", do_settle},   {"beat", do_beat},
-                 {"down", do_down},       {"room", do_room},
-                 {"stamp", do_stamp},     {"status", do_status},
-                 {"kill", do_kill},       {"suspect", do_suspect},
-                 {"restart", do_restart}};
+    } verbs[] = {
+        {"nodes", do_nodes},   {"memory", do_memory},   {"submit", do_submit},
+        {"tick", do_tick},     {"deliver", do_deliver}, {"drop", do_drop},
+        {"settle", do_settle}, {"beat", do_beat},       {"down", do_down},
+        {"room", do_room},     {"stamp", do_stamp},     {"status", do_status},
+        {"kill", do_kill},     {"suspect", do_suspect}, {"restart", do_restart},
+        {"lead", do_lead}};
     for (size_t i = 0; i < QN_ARRAY_COUNT(verbs); i++) {
         size_t n = strlen(verbs[i].name);
         if (strncmp(line, verbs[i].name, n) == 0 &&

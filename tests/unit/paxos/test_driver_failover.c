@@ -201,3 +201,50 @@ Test(driver_failover, nobody_is_waited_for_while_nothing_waits)
         world_end(w);
     }
 }
+
+/* ---- in order ------------------------------------------------------------ */
+
+/* The leader lives and is loaded; 2 is told to lead. */
+static void hands_over(bool memory)
+{
+    struct world *w = world_begin(3, memory);
+    world_go_on(w);
+    for (uint64_t x = 0; x < 40; x++) {
+        world_submit_number(w, (qn_node_t)(x % 3), x);
+    }
+    for (qn_node_t i = 0; i < 3; i++) {
+        qn_driver_lead(w->member[i].driver, 2, w->now);
+    }
+    world_rounds(w, 20); /* 2 ms: nobody waits out a suspicion */
+    world_settle(w, 20);
+    for (qn_node_t i = 0; i < 3; i++) {
+        struct qn_driver_status st = world_status(w, i);
+        cr_assert_eq(st.epoch, 1);
+        cr_assert_eq(st.leader, 2);
+        cr_assert_eq(st.reason, QN_REASON_ORDER);
+        cr_assert_eq(st.lost, 0);
+    }
+    world_lose(w, 0); /* a follower: nothing changes */
+    world_go_on(w);
+    cr_assert_eq(world_status(w, 1).epoch, 1);
+    world_restart(w, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_failover, a_leader_is_relieved_while_it_lives)
+{
+    hands_over(true);
+    hands_over(false);
+}
+
+Test(driver_failover, an_order_to_the_leader_itself_changes_nothing)
+{
+    struct world *w = world_begin(3, true);
+    for (qn_node_t i = 0; i < 3; i++) {
+        qn_driver_lead(w->member[i].driver, 0, w->now);
+    }
+    world_go_on(w);
+    cr_assert_eq(world_status(w, 0).epoch, 0);
+    world_end(w);
+}
