@@ -23,6 +23,8 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
+#include "kvs/boot.h"
+#include "kvs/formats.h"
 #include "kvs/listen.h"
 
 #define CONFIG_BYTES_MAX 16384u
@@ -81,15 +83,8 @@ static void role_of(qn_node_t node, char *role, size_t cap)
     snprintf(role, cap, "r%u", node);
 }
 
-int qn_adopt_lock(const struct qn_config *c)
+static int listening(const struct qn_config *c, const char *role)
 {
-    return bound(c, "s");
-}
-
-int qn_adopt_listen(const struct qn_config *c, qn_node_t self)
-{
-    char role[16];
-    role_of(self, role, sizeof role);
     int fd = bound(c, role);
     if (fd >= 0 && listen(fd, 4) != 0) {
         int err = error_of(errno);
@@ -97,6 +92,18 @@ int qn_adopt_listen(const struct qn_config *c, qn_node_t self)
         return err;
     }
     return fd;
+}
+
+int qn_adopt_lock(const struct qn_config *c)
+{
+    return listening(c, "s");
+}
+
+int qn_adopt_listen(const struct qn_config *c, qn_node_t self)
+{
+    char role[16];
+    role_of(self, role, sizeof role);
+    return listening(c, role);
 }
 
 /* Who is at the other end: it is of our user. */
@@ -126,12 +133,10 @@ int qn_adopt_accept(int listener, pid_t *pid)
     }
 }
 
-int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid)
+static int connected(const struct qn_config *c, const char *role, pid_t *pid)
 {
-    char role[16];
     struct sockaddr_un at;
     socklen_t bytes;
-    role_of(node, role, sizeof role);
     if (address_of(c, role, &at, &bytes) != QN_OK) {
         return QN_ENOENT;
     }
@@ -139,11 +144,52 @@ int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid)
     if (fd < 0) {
         return error_of(errno);
     }
-    if (connect(fd, (struct sockaddr *)&at, bytes) != 0 || !is_ours(fd, pid)) {
-        close(fd);
+    if (connect(fd, (struct sockaddr *)&at, bytes) == 0 && is_ours(fd, pid)) {
+        return fd;
+    }
+    close(fd);
+    return QN_ENOENT;
+}
+
+int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid)
+{
+    char role[16];
+    role_of(node, role, sizeof role);
+    return connected(c, role, pid);
+}
+
+int qn_adopt_succeed(const struct qn_config *c, pid_t *pid)
+{
+    int fd = connected(c, "s", pid);
+    if (fd != QN_ENOENT) {
+        return fd;
+    }
+    int own = bound(c, "s"); /* is the name free? */
+    if (own >= 0) {
+        close(own);
         return QN_ENOENT;
     }
-    return fd;
+    return own;
+}
+
+/* ---- versions ------------------------------------------------------------ */
+
+uint32_t qn_adopt_version(uint64_t oldest, uint64_t newest)
+{
+    uint64_t v = QN_MIN(newest, QN_ADOPT_VERSION);
+    return v >= oldest && v >= QN_ADOPT_OLDEST ? (uint32_t)v : 0;
+}
+
+int qn_adopt_give_formats(int control)
+{
+    int err = QN_OK;
+    for (uint32_t i = 0; err == QN_OK && i < QN_FORMATS; i++) {
+        const struct qn_boot_event e = {.kind = QN_BOOT_FORMAT,
+                                        .node = i,
+                                        .value = qn_format_at(i)->newest};
+        err = qn_boot_send(control, &e, -1);
+    }
+    return err;
 }
 
 /* ---- options ------------------------------------------------------------- */
@@ -213,7 +259,7 @@ int qn_adopt_config_read(struct qn_config *c, int fd, char *why, size_t cap)
 static bool is_free(const char *name)
 {
     static const char *const names[] = {"log-level", "restart", "events-dir",
-                                        "maxclients"};
+                                        "upgrade-timeout", "maxclients"};
     for (size_t i = 0; i < QN_ARRAY_COUNT(names); i++) {
         if (strcmp(names[i], name) == 0) {
             return true;
@@ -252,6 +298,7 @@ int qn_adopt_config_merge(struct qn_config *group, const struct qn_config *own,
     }
     group->log_level = own->log_level;
     group->restart = own->restart;
+    group->upgrade_timeout = own->upgrade_timeout;
     memcpy(group->events_dir, own->events_dir, sizeof group->events_dir);
     return QN_OK;
 }

@@ -12,9 +12,10 @@
  * to all, and the connection is the control socket from then on (kvs/boot.h):
  *
  *     orphan                        adopter
- *                              <-  ADOPT + version
+ *                              <-  ADOPT + oldest and newest version
  *     ADOPT + version, commons ->      another version: this alone, and the
  *                                      orphan stays one
+ *     FORMAT + version         ->      each that it speaks (kvs/formats.h)
  *     CONFIG + memfd of text   ->
  *     LOCK + descriptor        ->      of the address
  *     LISTEN + socket          ->      its own port's; each of the shared; what
@@ -30,6 +31,20 @@
  * or refuse, it waits for another. What arrives at an orphan that stands still
  * is done when it goes on, in order.
  *
+ * A living supervisor hands over as well, if it is asked (`quoind --upgrade`):
+ * the lock is a listening socket, too.
+ *
+ *     supervisor                heir
+ *                              <-  ADOPT + oldest and newest version
+ *     ADOPT + version          ->      or FAILED + QN_EBUSY: it is ending
+ *     FORMAT + version         ->      each
+ *     CONFIG + memfd of text   ->
+ *     GO                       ->      that is all
+ *                              <-  GO  leave; or hang up, and nothing was
+ *
+ * Then it ends, with status 0, its replicas are orphans, and the heir is their
+ * adopter.
+ *
  * A server that was started with `--port 0` is adopted by the port it has got.
  *
  * Threads: any, each with its own descriptors.
@@ -41,12 +56,25 @@
 #include "kvs/config.h"
 
 /** Of the messages, their order, and struct qn_boot_event. */
-#define QN_ADOPT_VERSION 2u
+#define QN_ADOPT_VERSION 3u
+#define QN_ADOPT_OLDEST  3u
 
 /** Be the supervisor of this address. @return a descriptor to hold; or
  *  QN_EADDRINUSE: somebody is; QN_ENOENT: the address has no name; QN_EMFILE,
  *  QN_EIO. */
 int qn_adopt_lock(const struct qn_config *c);
+
+/** The version of the hand-over that both can: this build, and one with that
+ *  range. @return 0: none. Pure. */
+uint32_t qn_adopt_version(uint64_t oldest, uint64_t newest);
+
+/** In an heir: to the living supervisor of the address. *pid filled. @return a
+ *  descriptor; QN_ENOENT: nobody is it; QN_EADDRINUSE: somebody holds the lock
+ *  and does not listen; QN_EMFILE, QN_EIO. Never blocks. */
+int qn_adopt_succeed(const struct qn_config *c, pid_t *pid);
+
+/** Say which formats the own group speaks. As qn_boot_send. */
+int qn_adopt_give_formats(int control);
 
 /** In a replica: a listening socket, non-blocking. As qn_adopt_lock. */
 int qn_adopt_listen(const struct qn_config *c, qn_node_t self);

@@ -68,7 +68,9 @@ static int take_options(int argc, char **argv, struct qn_config *c,
             *ask = QN_ARGS_VERSION;
             return QN_OK;
         }
-        if (strncmp(argv[i], "--", 2) == 0) {
+        if (strcmp(argv[i], "--upgrade") == 0) {
+            *ask = QN_ARGS_UPGRADE;
+        } else if (strncmp(argv[i], "--", 2) == 0) {
             taken = take_option(c, argv[i] + 2,
                                 i + 1 < argc ? argv[i + 1] : NULL, why, cap);
         } else if (i != 1 || argv[i][0] == '-') {
@@ -115,5 +117,8 @@ void qn_args_help(FILE *to)
         fprintf(to, "  %-34s %s", left, o.help);
         fprintf(to, o.initial[0] != '\0' ? " (%s)\n" : "\n", o.initial);
     }
+    fprintf(
+        to, "  %-34s %s\n", "--upgrade",
+        "replace the replicas that run there by this program's, one by one");
     fputs("  --help, --version\n", to);
 }

@@ -4,7 +4,7 @@
 /**
  * The command line of `quoind`:
  *
- *     quoind [FILE] [--option value | --option=value | --flag]...
+ *     quoind [FILE] [--option value | --option=value | --flag]... [--upgrade]
  *
  * FILE comes first, so that options overrule it. Options are those of
  * kvs/config.h. Pure but for reading FILE.
@@ -16,6 +16,7 @@
 
 enum qn_args_ask {
     QN_ARGS_RUN,
+    QN_ARGS_UPGRADE, /* run, with --upgrade */
     QN_ARGS_HELP,    /* --help */
     QN_ARGS_VERSION, /* --version */
 };

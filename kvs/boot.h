@@ -22,6 +22,11 @@
  *                              <-  PEER       the next life of a node
  *     SHUTDOWN                 ->             a client wants all to end
  *
+ *                              <-  ROLES      who leads, who accepts?
+ *     ROLES                    ->             as far as it knows
+ *                              <-  LEAD + node: that one shall lead in place of
+ *                                             the present leader; said to all
+ *
  *                              <-  DRAIN      accept nothing more, answer what
  *                                             was asked, close
  *     DRAINING + limit         ->             heard; so long it will try
@@ -75,20 +80,31 @@ enum qn_boot_kind {
     QN_BOOT_CONFIG,
     QN_BOOT_LOCK,
     QN_BOOT_BELL,
+    QN_BOOT_FORMAT,
+    /* Only when a group is upgraded (kvs/supervisor_upgrade.c). */
+    QN_BOOT_ROLES,
+    QN_BOOT_LEAD,
 };
 
 /** One message. */
 struct qn_boot_event {
     uint32_t kind;        /* enum qn_boot_kind */
-    qn_node_t node;       /* HELLO, PEER, PEER_DOWN, LISTEN, BELL: whom it
-                             concerns */
+    qn_node_t node;       /* HELLO, PEER, PEER_DOWN, LISTEN, BELL, LEAD: whom it
+                             concerns; FORMAT: enum qn_format; ROLES: the
+                             leader */
     uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life; PEER_DOWN 0:
-                             in any so far */
-    int64_t error;        /* FAILED: a QN_E* */
+                             in any so far; ROLES: the epoch */
+    int64_t error;        /* FAILED: a QN_E*; ADOPT: the oldest version; ROLES:
+                             acceptor, + QN_BOOT_ACTIVE if it leads itself,
+                             + QN_BOOT_TOKEN times `value` of the question */
     uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
-                             that were not given; PEER: process id; ADOPT: a
-                             version; LISTEN: enum qn_listen_kind */
+                             that were not given; PEER: process id; ADOPT,
+                             FORMAT: a version; ROLES: mask of nodes in sync;
+                             LISTEN: enum qn_listen_kind */
 };
+
+#define QN_BOOT_ACTIVE 256
+#define QN_BOOT_TOKEN  65536
 
 /** A replica's birth certificate. Descriptors are open until the process
  *  ends; the struct and what it points to live as long. */

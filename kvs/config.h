@@ -61,7 +61,8 @@ struct qn_config {
     uint32_t pin;                        /* enum qn_bind */
     uint32_t placement;                  /* enum qn_place_by */
     bool memory_acceptor;                /* else process (PROTOCOL.md) */
-    bool restart; /* a replica that ended is started again */
+    bool restart;             /* a replica that ended is started again */
+    uint32_t upgrade_timeout; /* s, for each replica */
 
     /* Run-time options. Sizes are bytes. */
     uint64_t proto_max_bulk_len;

@@ -92,6 +92,7 @@ int main(int argc, char **argv)
     const struct qn_supervisor_opts opts = {.config = &config,
                                             .transport = t,
                                             .ready = stdout,
+                                            .upgrade = ask == QN_ARGS_UPGRADE,
                                             .replica_main = qn_replica_main};
     int status = qn_supervisor_run(&opts, why, sizeof why);
     return status == QN_SUPERVISOR_NOT_BEGUN ? complain(why) : status;

@@ -244,6 +244,13 @@ static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
     case QN_BOOT_GO:
         qn_server_adopt_event(s, e);
         break;
+    case QN_BOOT_ROLES:
+        qn_server_roles_tell(s, e->value);
+        break;
+    case QN_BOOT_LEAD:
+        qn_driver_lead(qn_replica_driver(s->replica), e->node, qn_clock_now());
+        s->turn_wanted = true;
+        break;
     case QN_BOOT_PEER_DOWN:
         qn_server_peer_down(s, e);
         break;

@@ -152,6 +152,10 @@ int qn_server_replica_make(struct qn_server *s);
 /** Log it if this replica leads since now. */
 void qn_server_roles_turn(struct qn_server *s);
 
+/** Tell the supervisor who leads and who accepts; `token` is its question's.
+ */
+void qn_server_roles_tell(struct qn_server *s, uint64_t token);
+
 /** Why leader or acceptor changed last: "replica 0 had ended"; "": they never
  *  did. @return text [cap]. */
 const char *qn_server_reason(const struct qn_driver_status *d, char *text,

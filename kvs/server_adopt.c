@@ -44,6 +44,13 @@ static struct qn_boot_event own(const struct qn_server *s,
                                   .value = value};
 }
 
+static void give_formats(struct giving *g)
+{
+    if (g->err == QN_OK) {
+        g->err = qn_adopt_give_formats(g->s->boot->control);
+    }
+}
+
 static void give_config(struct giving *g)
 {
     const struct qn_server *s = g->s;
@@ -116,14 +123,15 @@ static void give_lives(struct giving *g)
     }
 }
 
-static void tell(struct qn_server *s, uint64_t version)
+static void tell(struct qn_server *s, uint32_t version)
 {
     struct giving g = {.s = s};
     int room = ROOM_BYTES;
     (void)setsockopt(s->boot->control, SOL_SOCKET, SO_SNDBUF, &room,
                      sizeof room);
     give(&g, own(s, QN_BOOT_ADOPT, QN_ADOPT_VERSION), s->boot->commons_fd);
-    if (version == QN_ADOPT_VERSION) {
+    if (version != 0) {
+        give_formats(&g);
         give_config(&g);
         give_sockets(&g);
         give_lives(&g);
@@ -146,7 +154,7 @@ void qn_server_adopt_event(struct qn_server *s, const struct qn_boot_event *e)
         return;
     }
     if (e->kind == QN_BOOT_ADOPT) {
-        tell(s, e->value);
+        tell(s, qn_adopt_version((uint64_t)e->error, e->value));
     } else {
         s->alone = false;
         qn_log(QN_LOG_INFO, "replica %u: process %d is the supervisor now",

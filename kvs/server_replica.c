@@ -183,6 +183,8 @@ const char *qn_server_reason(const struct qn_driver_status *d, char *text,
         snprintf(text, cap, "replica %u had ended", d->lost);
     } else if (d->reason == QN_REASON_STANDING) {
         snprintf(text, cap, "replica %u stood still", d->lost);
+    } else if (d->reason == QN_REASON_ORDER) {
+        snprintf(text, cap, "replica %u handed over", d->lost);
     }
     return text;
 }
@@ -206,4 +208,19 @@ void qn_server_roles_turn(struct qn_server *s)
                (unsigned long long)d.epoch,
                qn_server_reason(&d, why, sizeof why));
     }
+}
+
+void qn_server_roles_tell(struct qn_server *s, uint64_t token)
+{
+    struct qn_driver_status d;
+    qn_driver_status(qn_replica_driver(s->replica), &d);
+    bool active = d.leader == s->boot->self && d.role == QN_ACTIVE;
+    const struct qn_boot_event e = {
+        .kind = QN_BOOT_ROLES,
+        .node = d.leader,
+        .incarnation = d.epoch,
+        .error = d.acceptor + (active ? QN_BOOT_ACTIVE : 0) +
+                 (int64_t)(uint32_t)token * QN_BOOT_TOKEN,
+        .value = d.in_sync};
+    (void)qn_boot_send(s->boot->control, &e, -1); /* it knows if it is there */
 }

@@ -149,6 +149,9 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
             qn_supervisor_drain(s);
         }
         break;
+    case QN_BOOT_ROLES:
+        qn_supervisor_upgrade_roles(s, from, e);
+        break;
     case QN_BOOT_FAILED:
         on_failed(s, from, (int)e->error);
         break;
@@ -273,20 +276,27 @@ static void listen_to_signals(struct qn_supervisor *s)
     }
 }
 
+/* -1: never. */
+static int sooner(int a, int b)
+{
+    return a < 0 ? b : b < 0 ? a : QN_MIN(a, b);
+}
+
 /* Milliseconds poll may sleep; -1: for ever. */
 static int wait_ms(const struct qn_supervisor *s)
 {
     int drain = qn_supervisor_drain_wait_ms(s);
     int lives = qn_supervisor_lives_wait_ms(s);
-    int wait = drain < 0 ? lives : lives < 0 ? drain : QN_MIN(drain, lives);
+    int wait = sooner(sooner(drain, lives), qn_supervisor_upgrade_wait_ms(s));
     return s->lost_at == QN_TIME_NEVER ? wait
                                        : (int)QN_MIN((unsigned)wait, LOOK_MS);
 }
 
 static void turn(struct qn_supervisor *s)
 {
-    struct pollfd p[1 + 2 * QN_NODES_MAX];
+    struct pollfd p[2 + 2 * QN_NODES_MAX];
     uint32_t n = s->config.replicas;
+    struct pollfd *heir = &p[1 + 2 * n];
     p[0] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
     for (qn_node_t i = 0; i < n; i++) {
         /* a negative descriptor is skipped by poll */
@@ -295,7 +305,9 @@ static void turn(struct qn_supervisor *s)
         p[1 + n + i] =
             (struct pollfd){.fd = s->replica[i].pidfd, .events = POLLIN};
     }
-    int ready = poll(p, 1 + 2 * n, wait_ms(s));
+    *heir = (struct pollfd){.fd = s->heir >= 0 ? s->heir : s->lock,
+                            .events = POLLIN};
+    int ready = poll(p, 2 + 2 * n, wait_ms(s));
     QN_ASSERT(ready >= 0 || errno == EINTR);
     for (qn_node_t i = 0; ready > 0 && i < n; i++) {
         if (p[1 + i].revents != 0) {
@@ -310,7 +322,11 @@ static void turn(struct qn_supervisor *s)
     if (ready > 0 && p[0].revents != 0) {
         listen_to_signals(s);
     }
+    if (ready > 0 && !s->over && heir->revents != 0) {
+        qn_supervisor_heir_turn(s);
+    }
     qn_supervisor_drain_turn(s);
+    qn_supervisor_upgrade_turn(s);
     qn_supervisor_lives_turn(s);
     if (s->lost_at != QN_TIME_NEVER && !s->over) {
         check_lost(s);
@@ -332,6 +348,9 @@ int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,
         } else if (s->adopted > 0) {
             announce(s);
             check_lost(s);
+            if (opts->upgrade) {
+                qn_supervisor_upgrade_begin(s);
+            }
         }
         while (!s->over) {
             turn(s);

@@ -12,6 +12,10 @@
  *     a second one while draining: end at once
  *     a replica ends unexpectedly: one line; the others are told
  *
+ * Its replicas may be those of another build, whose supervisor has died or
+ * hands over (kvs/adopt.h); they can be replaced one after the other
+ * (supervisor_upgrade.c).
+ *
  * It sleeps in one poll(), without a timer until it drains. One thread; it
  * forks, so the calling process must have no other.
  */
@@ -25,7 +29,9 @@
 struct qn_supervisor_opts {
     const struct qn_config *config; /* borrowed; QN_REPLICAS_AUTO allowed */
     const struct qn_transport *transport; /* the configured one; borrowed */
-    FILE *ready;                          /* gets the line of readiness */
+    FILE *ready;  /* gets the line of readiness, and how an upgrade goes on */
+    bool upgrade; /* take a running group over, also from a living supervisor,
+                     and replace its replicas by processes of this program */
     /** What a replica's process runs. @return its exit status. */
     int (*replica_main)(const struct qn_boot *boot);
 };

@@ -33,12 +33,20 @@
 #include "core/base/log.h"
 #include "core/place/life.h"
 #include "kvs/adopt.h"
+#include "kvs/formats.h"
 #include "kvs/limits.h"
 #include "kvs/supervisor_internal.h"
 
 enum { GRACE_MS = 500 };
 
+/* Versions that a replica speaks (kvs/formats.h). */
+struct spoken {
+    uint32_t version[QN_NODES_MAX];
+    uint32_t count;
+};
+
 struct qn_adoption {
+    struct spoken spoken[QN_NODES_MAX];
     bool connected[QN_NODES_MAX]; /* its process has not ended */
     bool waited[QN_NODES_MAX];    /* it has not said all */
     bool ready[QN_NODES_MAX];
@@ -109,28 +117,45 @@ static void note_word(struct qn_supervisor *s, const struct qn_boot_event *e,
 static void on_adopt(struct qn_supervisor *s, qn_node_t from,
                      const struct qn_boot_event *e, int fd)
 {
-    if (e->value != QN_ADOPT_VERSION) {
+    if (qn_adopt_version(e->value, e->value) == 0) {
         snprintf(s->why, sizeof s->why,
                  "replica %u there is of another version (it speaks %llu, this "
-                 "quoind %u); start the quoind that it is of",
-                 from, (unsigned long long)e->value, QN_ADOPT_VERSION);
+                 "quoind %u to %u); start the quoind that it is of",
+                 from, (unsigned long long)e->value, QN_ADOPT_OLDEST,
+                 QN_ADOPT_VERSION);
         refuse(s, QN_EINVAL);
     }
     take(&s->commons_fd, fd);
 }
 
-static void on_config(struct qn_supervisor *s, int fd)
+static void note_format(struct spoken *spoken, const struct qn_boot_event *e)
+{
+    spoken->version[e->node] = (uint32_t)QN_MIN(e->value, UINT32_MAX);
+    spoken->count = QN_MAX(spoken->count, e->node + 1);
+}
+
+static void on_config(struct qn_supervisor *s, qn_node_t from, int fd)
 {
     struct qn_adoption *a = s->adoption;
+    const struct spoken *spoken = &a->spoken[from];
+    int err =
+        qn_formats_fit(spoken->version, spoken->count, s->why, sizeof s->why);
+    if (err != QN_OK) {
+        refuse(s, err);
+        return;
+    }
     if (a->configured || a->begun) {
         return;
     }
-    int err = fd < 0 || s->commons_fd < 0
-                  ? QN_ECORRUPT
-                  : qn_adopt_config_read(&a->config, fd, s->why, sizeof s->why);
+    err = fd < 0 || s->commons_fd < 0
+              ? QN_ECORRUPT
+              : qn_adopt_config_read(&a->config, fd, s->why, sizeof s->why);
     if (err == QN_OK) {
         err = qn_adopt_config_merge(&a->config, s->opts->config, s->why,
                                     sizeof s->why);
+    }
+    if (err == QN_OK && s->opts->upgrade) {
+        err = qn_supervisor_upgrade_fits(s, &a->config);
     }
     if (err == QN_OK) {
         err = qn_commons_map(&s->commons, s->commons_fd, a->config.replicas);
@@ -208,7 +233,10 @@ bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
         }
         return true;
     case QN_BOOT_CONFIG:
-        on_config(s, fd);
+        on_config(s, from, fd);
+        break;
+    case QN_BOOT_FORMAT:
+        note_format(&a->spoken[from], e);
         break;
     case QN_BOOT_PEER_DOWN:
         note_life(s, e->node, e->incarnation, -1);
@@ -232,6 +260,7 @@ static void connect_to(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
     const struct qn_boot_event hello = {.kind = QN_BOOT_ADOPT,
+                                        .error = QN_ADOPT_OLDEST,
                                         .value = QN_ADOPT_VERSION};
     int fd = qn_adopt_connect(s->opts->config, i, &r->pid);
     if (fd < 0) {
@@ -461,13 +490,8 @@ static struct qn_adoption *adoption_create(void)
     return a;
 }
 
-int qn_supervisor_adopt(struct qn_supervisor *s)
+static int connect_to_all(struct qn_supervisor *s)
 {
-    int err = qn_supervisor_lock(s, s->opts->config);
-    if (err != QN_OK) {
-        return err == QN_ENOENT ? QN_OK
-                                : err; /* listening says what is wrong */
-    }
     s->adoption = adoption_create();
     if (s->adoption == NULL) {
         return QN_ENOMEM;
@@ -475,7 +499,30 @@ int qn_supervisor_adopt(struct qn_supervisor *s)
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         connect_to(s, i);
     }
-    err = listen_to_all(s);
+    if (count(s->adoption->connected) > 0 || !s->opts->upgrade) {
+        return QN_OK;
+    }
+    snprintf(s->why, sizeof s->why,
+             "no quoind runs there that could be upgraded; start it without "
+             "--upgrade");
+    return QN_ENOENT;
+}
+
+int qn_supervisor_adopt(struct qn_supervisor *s)
+{
+    int err = s->opts->upgrade ? qn_supervisor_succeed(s) : QN_OK;
+    if (err != QN_OK) {
+        return err;
+    }
+    err = qn_supervisor_lock(s, s->opts->config);
+    if (err != QN_OK) {
+        return err == QN_ENOENT ? QN_OK
+                                : err; /* listening says what is wrong */
+    }
+    err = connect_to_all(s);
+    if (err == QN_OK) {
+        err = listen_to_all(s);
+    }
     if (err == QN_OK && count(s->adoption->connected) > 0) {
         begin(s);
     }

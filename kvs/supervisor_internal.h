@@ -44,6 +44,38 @@ struct qn_kept {
     int outbox_fd; /* -1: none */
 };
 
+/** What a replica says about roles. */
+struct qn_roles {
+    bool asked; /* and has not answered */
+    bool heard; /* in this step */
+    bool active;
+    uint64_t epoch;
+    qn_node_t leader, acceptor;
+    uint64_t in_sync; /* mask of nodes */
+};
+
+enum qn_upgrade_step {
+    QN_UPGRADE_NONE,   /* none is going on */
+    QN_UPGRADE_SETTLE, /* until all are complete and agree on roles */
+    QN_UPGRADE_LEAVE,  /* `node` drains and ends */
+    QN_UPGRADE_COME,   /* its next life becomes complete */
+};
+
+/** Replacing replicas one after the other (supervisor_upgrade.c). */
+struct qn_upgrade {
+    enum qn_upgrade_step step;
+    qn_node_t node;
+    uint64_t todo; /* mask of nodes */
+    uint32_t done, total;
+    bool ordered;                  /* another leader; in epoch ... */
+    uint64_t epoch;                /* ... and at ... */
+    qn_time_t ordered_at;          /* ns */
+    qn_time_t began, since, until; /* ns; all of it, this step, its end */
+    qn_time_t asked_at;            /* ns; ROLES, last */
+    uint32_t token;                /* of this step's questions */
+    struct qn_roles roles[QN_NODES_MAX];
+};
+
 struct qn_supervisor {
     struct qn_config config; /* nothing automatic left */
     const struct qn_supervisor_opts *opts;
@@ -64,6 +96,10 @@ struct qn_supervisor {
     qn_time_t lost_at; /* then it is over, unless one is complete; or NEVER */
     bool served;       /* all were ready once */
     uint32_t adopted; /* living replicas that were taken over; 0: a new group */
+    int heir;         /* who wants to take over; -1: nobody */
+    pid_t heir_pid;   /* its process */
+    bool handed_over; /* to it: the replicas are not ours any more */
+    struct qn_upgrade upgrade;
     bool draining;
     qn_time_t drain_began; /* ns */
     qn_time_t drain_until; /* ns; kill who has not drained by then;
@@ -170,6 +206,36 @@ int qn_supervisor_lock(struct qn_supervisor *s, const struct qn_config *c);
  *  s->adopted tells how many. (supervisor_adopt.c)
  *  @return QN_OK; or an error, `why` filled. */
 int qn_supervisor_adopt(struct qn_supervisor *s);
+
+/** --upgrade: have the living supervisor of the address leave, if there is one,
+ *  once it is sure that this one can go on. (supervisor_succeed.c)
+ *  @return QN_OK; or an error, `why` filled: nothing has changed. */
+int qn_supervisor_succeed(struct qn_supervisor *s);
+
+/** The other end: somebody has come to the lock, or speaks. */
+void qn_supervisor_heir_turn(struct qn_supervisor *s);
+
+/** Can a group with these options be upgraded? As qn_supervisor_succeed.
+ *  (supervisor_upgrade.c) */
+int qn_supervisor_upgrade_fits(struct qn_supervisor *s,
+                               const struct qn_config *group);
+
+/** The group is ours: begin to replace its replicas. */
+void qn_supervisor_upgrade_begin(struct qn_supervisor *s);
+
+/** Go on; and when to look again, ms, -1: for ever. */
+void qn_supervisor_upgrade_turn(struct qn_supervisor *s);
+int qn_supervisor_upgrade_wait_ms(const struct qn_supervisor *s);
+
+/** What `from` says about roles. */
+void qn_supervisor_upgrade_roles(struct qn_supervisor *s, qn_node_t from,
+                                 const struct qn_boot_event *e);
+
+/** Replica `i` has ended. @return true: that belongs to the upgrade, and it is
+ *  started again at once; false: an end like any other, unless *stays is
+ *  filled: it is a new one that cannot live, and is not started again. */
+bool qn_supervisor_upgrade_ended(struct qn_supervisor *s, qn_node_t i,
+                                 bool *stays);
 
 /** What one that stood still when the others were adopted says of itself later.
  *  @return true: it was that; `fd` is taken. */

@@ -265,20 +265,22 @@ void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
 {
     struct qn_supervised *r = &s->replica[i];
     enum qn_supervised_state was = r->state;
-    bool left = was == QN_SUPERVISED_DRAINED && status == 0;
+    bool stays = false;
+    bool planned = qn_supervisor_upgrade_ended(s, i, &stays);
+    bool left = stays || (was == QN_SUPERVISED_DRAINED && status == 0);
     /* One that was on its way had no clients. */
     bool wanted = s->draining && status == 0 && was != QN_SUPERVISED_SERVING;
     s->undrained =
         s->undrained || (s->draining && was == QN_SUPERVISED_SERVING);
     bury(s, i);
-    qn_time_t pause = pause_of(s, r, left);
+    qn_time_t pause = planned ? 0 : pause_of(s, r, left);
     r->restart_at = QN_TIME_NEVER;
     if (pause == QN_TIME_NEVER) {
         qn_listen_close_node(&s->listen, i);
     } else {
         r->restart_at = qn_clock_now() + pause;
     }
-    if (!wanted && !r->killed) {
+    if (!wanted && !planned && !r->killed) {
         report_end(s, i, status, pause);
     }
     if (r->pidfd >= 0) {

@@ -34,7 +34,7 @@ struct qn_supervisor *qn_supervisor_create(void)
     if (s == NULL) {
         return NULL;
     }
-    s->commons_fd = s->signal_fd = s->lock = -1;
+    s->commons_fd = s->signal_fd = s->lock = s->heir = -1;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         s->bell_fd[i] = -1;
         s->replica[i] = (struct qn_supervised){.control = -1,
@@ -209,6 +209,7 @@ static void keep_own(struct qn_supervisor *s, qn_node_t self)
         close_if(s->replica[i].pidfd);
     }
     close_if(s->lock);
+    close_if(s->heir);
     close_if(s->kept.outbox_fd);
     close(s->signal_fd);
     qn_commons_destroy(s->commons);
@@ -329,6 +330,10 @@ static void put_down(struct qn_supervised *r)
 void qn_supervisor_end(struct qn_supervisor *s)
 {
     qn_supervisor_adoption_end(s);
+    if (s->handed_over) { /* nothing is ours but memory */
+        qn_commons_destroy(s->commons);
+        return;
+    }
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         struct qn_supervised *r = &s->replica[i];
         if (r->state != QN_SUPERVISED_ENDED) {
@@ -344,5 +349,6 @@ void qn_supervisor_end(struct qn_supervisor *s)
     qn_commons_destroy(s->commons);
     close_if(s->commons_fd);
     close_if(s->lock);
+    close_if(s->heir);
     close_if(s->signal_fd);
 }

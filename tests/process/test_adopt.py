@@ -8,142 +8,19 @@ import os
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 
-from checks import Background, agree, check, main, shares, wait_until
+from adoption import (EVENT, adopt, alone, complete, end_well, fill, kinds,
+                      kill_replicas, kill_supervisor, launch, online, pids_of,
+                      refused, version)
+from checks import Background, check, main, wait_until
 from quoind import Client, Quoind, end_with_parent
 from view import look
 
 PATH = sys.argv[1]
-ADOPT, VERSION = 13, 2  # kvs/boot.h, kvs/adopt.h
-EVENT = struct.Struct("=IIQqQ")
-
-
-# ---- processes ----
-
-def pids_of(q):
-    """{replica: pid} of those that live, whoever their parent is."""
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/comm" % pid) as f:
-                name = f.read().strip()
-            with open("/proc/%s/stat" % pid) as f:
-                state = f.read().rpartition(")")[2].split()[0]
-            with open("/proc/%s/cmdline" % pid) as f:
-                words = f.read().split("\0")
-        except OSError:
-            continue  # it has just ended
-        if name.startswith("quoind-") and state not in "ZX" and \
-                str(q.port) in words:
-            found[int(name[7:])] = int(pid)
-    return found
-
-
-def kill_replicas(q, *replicas):
-    pids = pids_of(q)
-    for i in replicas:
-        os.kill(pids[i], signal.SIGKILL)
-    for i in replicas:
-        wait_until("replica %d is gone" % i,
-                   lambda: not os.path.exists("/proc/%d" % pids[i]) or
-                   pids_of(q).get(i) != pids[i])
-
-
-def kill_supervisor(q):
-    q.proc.kill()
-    q.proc.wait()
-
-
-def launch(q, *args):
-    """A new quoind; its line of readiness goes to q.ready."""
-    q.ready = tempfile.TemporaryFile()
-    return subprocess.Popen(q.cmd + list(args), stdout=q.ready,
-                            stderr=q.errors, preexec_fn=end_with_parent)
-
-
-def adopt(q, count):
-    """Start it again: it says that it adopted so many."""
-    q.proc = launch(q)
-    wait_until("it is ready", lambda: q.proc.poll() is not None or
-               b"\n" in os.pread(q.ready.fileno(), 1 << 16, 0))
-    line = os.pread(q.ready.fileno(), 1 << 16, 0)
-    assert b"adopted %d replica" % count in line, line
-
-
-def refused(q, *args):
-    """It ends with status 2 and one line. @return the line."""
-    p = subprocess.run(q.cmd + list(args), stdout=subprocess.DEVNULL,
-                       stderr=subprocess.PIPE, preexec_fn=end_with_parent)
-    lines = p.stderr.decode().splitlines()
-    check("status of %r" % lines, p.returncode, 2)
-    check("one line of %r" % lines, len(lines), 1)
-    return lines[0]
-
-
-# ---- what is never lost ----
-
-class Counter:
-    """Increments at one replica; what was acknowledged stays."""
-
-    def __init__(self, q):
-        self.q, self.done = q, 0
-
-    def add(self, replica, count=100):
-        c = self.q.client(replica)
-        for _ in range(count):
-            got = c.call("INCR", "counter")
-            check("counter", got, self.done + 1)
-            self.done = got
-        c.close()
-
-    def check_everywhere(self):
-        for i in range(self.q.replicas):
-            c = self.q.client(i)
-            check("at %d" % i, c.call("GET", "counter"), b"%d" % self.done)
-            check("keys at %d" % i, c.pipeline(
-                *[("GET", "key%d" % k) for k in range(500)]),
-                [b"%d" % k for k in range(500)])
-            c.close()
-
-
-def fill(q):
-    c = q.client(0)
-    check("fill", set(c.pipeline(*[("SET", "key%d" % i, i)
-                                   for i in range(500)])), {b"OK"})
-    c.close()
-    n = Counter(q)
-    n.add(0)
-    return n
-
-
-def complete(q):
-    """All replicas are there and online."""
-    def there():
-        v = look(q, range(q.replicas))
-        pids = pids_of(q)
-        return v is not None and len(pids) == q.replicas and v.current(pids)
-    wait_until("all are online", there)
-
-
-def end_well(q, n):
-    complete(q)
-    for i in range(q.replicas):
-        n.add(i, 20)
-    n.check_everywhere()
-    if "--unixsocket" not in q.cmd:
-        shares(q)
-    agree(q)
-
-
-def alone(q, replica):
-    c = q.client(replica)
-    wait_until("it knows", lambda: b"supervisor:down" in
-               c.call("INFO", "quoin"))
-    c.close()
+ADOPT, VERSION = kinds()["ADOPT"], version()
 
 
 # ---- orders of deaths ----
@@ -304,7 +181,7 @@ def test_one_that_was_told_to_leave():
             adopt(q, 2)
             kill_replicas(q, 1)  # it comes back, the other does not
             wait_until("replica 1 is back", lambda: 1 in pids_of(q) and
-                       look(q, [1]) is not None and look(q, [1]).online(1))
+                       online(q, 1))
             n.add(1)
             check("replicas", sorted(pids_of(q)), [0, 1])
         check("drained", q.status, 0)
@@ -331,8 +208,7 @@ def test_any_port():
         wait_until("it is gone", lambda: not os.path.exists("/proc/%d" % pid))
         q.cmd[at] = str(q.port)
         adopt(q, 2)
-        wait_until("replica 1 is back", lambda: not look(q, [0]).missing and
-                   look(q, [1]) is not None and look(q, [1]).online(1))
+        wait_until("replica 1 is back", lambda: online(q, 1))
         n.check_everywhere()
     finally:
         q.proc.terminate()
