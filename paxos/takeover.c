@@ -11,6 +11,9 @@
  * every CAS of the old leader fails, however late, for it names a smaller
  * epoch. Nothing is asked of anybody, so nobody's death is in the way.
  *
+ * What somebody living has not applied is copied, and no more: the ring keeps
+ * far more than that as long as there is room, and clients wait meanwhile. So
+ * nobody falls out of sync by it, and who comes later brings a snapshot.
  * Copying goes on for as many turns as it takes, COPIES slots in each; what the
  * old leader decides meanwhile is copied, too. A slot that cannot be read (the
  * ring went on) begins the take-over again from the top.
@@ -23,7 +26,8 @@
 #include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
 
-#define COPIES 16u /* slots of one step */
+#define COPIES 16u   /* slots of one step */
+#define SHORT  1024u /* slots that are copied for a life that has none */
 
 /** The ring that holds what is decided as of `w`; NULL: its owner is not known
  *  here, or its memory not mapped. */
@@ -191,6 +195,23 @@ void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t)
     p->change.prepare_at = t->now;
 }
 
+/** First slot at or above `lo` that somebody living lacks. A life that has
+ *  applied nothing gets a snapshot, unless the log is so short that it may as
+ *  well be copied for it. */
+static qn_slot_t first_needed(const struct qn_onepaxos *p, qn_slot_t lo,
+                              qn_slot_t hi)
+{
+    qn_slot_t all = p->applied;
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        qn_slot_t applied = p->peer[n].applied;
+        bool fresh = applied == 0 && hi > SHORT;
+        if (n != p->self && (p->alive & QN_BIT(n)) != 0 && !fresh) {
+            all = QN_MIN(all, applied);
+        }
+    }
+    return QN_MAX(lo, all + 1);
+}
+
 /** From the top: where to copy from, and from which slot. @return false: not
  *  now. */
 static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
@@ -209,6 +230,7 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
             c->prepare_at = t->now + p->params.t_acc;
             return false;
         }
+        lo = first_needed(p, lo, w.hi);
         qn_ring_begin(own, lo); /* M7 */
         c->copy_next = lo;
     }

@@ -248,3 +248,76 @@ Test(driver_failover, an_order_to_the_leader_itself_changes_nothing)
     cr_assert_eq(world_status(w, 0).epoch, 0);
     world_end(w);
 }
+
+/* ---- how much is copied ---------------------------------------------------
+ */
+
+static qn_slot_t ring_begins_at(struct world *w, qn_node_t i)
+{
+    return qn_ring_lo(&w->member[i].life.ring);
+}
+
+/* The ring of the dead leader reaches back to slot 1: all of it would be
+ * copied while clients wait. */
+Test(driver_failover, a_new_leader_copies_what_the_living_lack)
+{
+    struct world *w = world_begin(3, true);
+    world_load(w, 600);
+    world_settle(w, 20000);
+    world_rounds(w, 50); /* all have told where they are */
+    qn_slot_t hi = w->member[2].slot;
+    cr_assert_gt(hi, 100);
+    cr_assert_eq(ring_begins_at(w, 0), 1);
+    world_lose(w, 0);
+    world_go_on(w);
+    cr_assert_eq(ring_begins_at(w, 1), hi + 1);
+    world_end(w);
+}
+
+Test(driver_failover, a_new_leader_copies_for_who_stands_still)
+{
+    struct world *w = world_begin(5, true);
+    world_go_on(w);
+    world_rounds(w, 50);
+    qn_slot_t behind = w->member[4].slot;
+    w->member[4].stopped = true;
+    world_load(w, 200);
+    world_rounds(w, 50);
+    cr_assert_gt(w->member[1].slot, behind + 50);
+    world_kill(w, 0);
+    for (qn_node_t i = 1; i < 4; i++) { /* and not to who stands still */
+        world_tell(w, i, 0);
+    }
+    world_rounds(w, 200);
+    cr_assert_eq(world_status(w, 1).role, QN_ACTIVE);
+    cr_assert_leq(ring_begins_at(w, 1), behind + 1);
+    w->member[4].stopped = false;
+    world_tell(w, 4, 0);
+    world_go_on(w);
+    cr_assert_eq(w->installs, 0, "it needs no snapshot");
+    world_end(w);
+}
+
+/* It lives, but has nothing: a snapshot is on its way, if the log is long. */
+static void fresh_life(uint32_t commands, bool copied)
+{
+    struct world *w = world_begin(5, true);
+    w->snapshots_by_hand = true;
+    world_load(w, commands);
+    world_settle(w, 20000);
+    world_rounds(w, 50);
+    world_lose(w, 4);
+    world_restart(w, 4);
+    w->member[4].stopped = true;
+    world_lose(w, 0);
+    world_rounds(w, 200);
+    cr_assert_eq(world_status(w, 1).role, QN_ACTIVE);
+    cr_assert_eq(ring_begins_at(w, 1) == 1, copied);
+    world_end(w);
+}
+
+Test(driver_failover, a_new_leader_copies_a_short_log_for_a_fresh_life)
+{
+    fresh_life(60, true);
+    fresh_life(6000, false);
+}
