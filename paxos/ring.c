@@ -54,9 +54,8 @@
 #include "core/base/assert.h"
 #include "paxos/mutant.h"
 
-#define ASK_MOST                                                               \
-    (UINT64_C(16) << 20) /* bytes of memory, in one call: 10 ms                \
-                          */
+#define ASK_STEP (UINT64_C(128) << 10) /* bytes of memory in a call: 40 us */
+#define ASK_MOST (UINT64_C(16) << 20)  /* for a longer batch: 10 ms */
 
 struct entry {
     qn_a64 slot;   /* E */
@@ -229,11 +228,12 @@ bool qn_ring_fits(const struct qn_ring *r, size_t len, struct qn_ring_need need)
 }
 
 /** Memory up to the end of the place, and some more, for it is asked for by
- *  system calls; but not too much in one turn. */
+ *  system calls; but little in one turn: a new leader writes its first batch
+ *  while everybody waits for it. */
 static int ask(struct qn_ring *r, const struct qn_ring_place *p)
 {
-    uint64_t bytes = QN_MAX(p->at + p->len, r->memory + r->o.span);
-    bytes = QN_MIN(bytes, QN_MAX(p->limit, r->memory));
+    uint64_t bytes = QN_MAX(p->at + p->len, r->memory + ASK_STEP);
+    bytes = QN_MIN(bytes, QN_MAX(p->limit, p->at + p->len));
     bytes = QN_MIN(bytes, r->memory + ASK_MOST);
     int rc = r->o.grow(r->o.ctx, qn_ring_bytes(r->o.slots, bytes));
     if (rc == QN_OK) {
