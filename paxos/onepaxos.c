@@ -417,7 +417,7 @@ static void on_up(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
     p->peer[peer] = (struct qn_peer){0};
     p->fetch.unable &= ~QN_BIT(peer);
     qn_handoff_restarted(p, peer);
-    qn_utility_again(&p->ul, t->now);
+    qn_utility_up(&p->ul, t, peer);
     qn_epoch_greet(p, t, peer);
     qn_lead_welcome(p, t, peer);
 }

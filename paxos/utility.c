@@ -536,13 +536,13 @@ void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
     }
 }
 
-void qn_utility_again(struct qn_utility *u, qn_time_t now)
+void qn_utility_up(struct qn_utility *u, struct qn_step *t, qn_node_t peer)
 {
-    if (u->phase != QN_UTILITY_IDLE) {
-        u->phase = QN_UTILITY_PAUSE;
+    if (u->phase == QN_UTILITY_PAUSE) {
         u->pause = u->pause_least;
-        u->until = now;
+        u->until = t->now;
     }
+    ask(u, t, peer);
 }
 
 qn_time_t qn_utility_deadline(const struct qn_utility *u)

@@ -154,9 +154,10 @@ struct qn_blob *qn_utility_suffix(const struct qn_utility *u, uint32_t first);
 void qn_utility_ask(const struct qn_utility *u, struct qn_step *t,
                     qn_node_t peer);
 
-/** Somebody who may vote has come: if this node proposes, it asks again at the
- *  next tick, however long it has asked in vain. */
-void qn_utility_again(struct qn_utility *u, qn_time_t now);
+/** `peer` has come, who may vote: if this node proposes, it asks it, too. Who
+ *  pauses because all was in vain goes on at the next tick; a ballot under way
+ *  goes on, since what was granted to it stays granted. */
+void qn_utility_up(struct qn_utility *u, struct qn_step *t, qn_node_t peer);
 
 void qn_utility_tick(struct qn_utility *u, struct qn_step *t);
 
