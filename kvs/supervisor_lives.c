@@ -1,11 +1,13 @@
 /*
  * Lives of replicas: what is said about them, and the next one after a death.
  *
- * A replica that ends without having been told to is started again: at once
- * when it had lived for a while, else after a pause that doubles, so that one
- * that cannot live costs little; but while no majority lives, nobody can take
- * over from a dead leader, and the pause is short. Its new life has a new
- * incarnation and a new outbox, and gets everything it holds from its peers.
+ * A replica that ends without having been told to is started again: after
+ * PAUSE_FIRST_MS when it had lived for a while, in which the others have the
+ * cores for themselves and a new leader; else after a pause that doubles, so
+ * that one that cannot live costs little. But while no majority lives nobody
+ * can take over from a dead leader: then it is started at once, and so is who
+ * had been pausing. Its new life has a new incarnation and a new outbox, and
+ * gets everything it holds from its peers.
  *
  *     on_end(i)      others: PEER_DOWN(i, old)        pause
  *     fork           i: STARTING
@@ -36,10 +38,10 @@
 #include "kvs/supervisor_internal.h"
 
 enum {
-    PAUSE_FIRST_MS = 10,
+    PAUSE_FIRST_MS = 30,
     PAUSE_MAX_MS = 5000,
     PAUSE_NEEDED_MS = 50, /* while no majority lives */
-    LONG_LIFE_S = 10,     /* who lived so long is started again at once */
+    LONG_LIFE_S = 10,     /* who lived so long has not died of being started */
     KEPT_LOOK_MS = 1000,
 };
 
@@ -191,6 +193,14 @@ uint32_t qn_supervisor_count(const struct qn_supervisor *s,
     return n;
 }
 
+/* So many live that one more is needed for a majority. */
+static bool is_needed(const struct qn_supervisor *s)
+{
+    return 2 * qn_supervisor_count(s, QN_SUPERVISED_STARTING,
+                                   QN_SUPERVISED_DRAINED) <=
+           s->config.replicas;
+}
+
 /* When it is started again, relative to now; or never. */
 static qn_time_t pause_of(struct qn_supervisor *s, struct qn_supervised *r,
                           bool left)
@@ -201,14 +211,27 @@ static qn_time_t pause_of(struct qn_supervisor *s, struct qn_supervised *r,
     if (qn_clock_now() - r->born >= LONG_LIFE_S * QN_S) {
         r->pause_ms = 0;
     }
-    uint32_t living =
-        qn_supervisor_count(s, QN_SUPERVISED_STARTING, QN_SUPERVISED_DRAINED);
-    bool needed = 2 * living <= s->config.replicas;
-    qn_time_t pause =
-        QN_MIN(r->pause_ms, needed ? PAUSE_NEEDED_MS : PAUSE_MAX_MS) * QN_MS;
-    r->pause_ms = r->pause_ms == 0 ? PAUSE_FIRST_MS
-                                   : QN_MIN(2 * r->pause_ms, PAUSE_MAX_MS);
-    return pause;
+    bool first = r->pause_ms == 0;
+    uint32_t pause_ms = first ? PAUSE_FIRST_MS : r->pause_ms;
+    if (is_needed(s)) {
+        pause_ms = first ? 0 : QN_MIN(pause_ms, PAUSE_NEEDED_MS);
+    }
+    r->pause_ms =
+        first ? PAUSE_FIRST_MS : QN_MIN(2 * r->pause_ms, PAUSE_MAX_MS);
+    return pause_ms * QN_MS;
+}
+
+/* No majority is left: who pauses since another death is needed, too. */
+static void hurry(struct qn_supervisor *s)
+{
+    qn_time_t now = qn_clock_now();
+    for (qn_node_t i = 0; is_needed(s) && i < s->config.replicas; i++) {
+        struct qn_supervised *r = &s->replica[i];
+        if (r->restart_at != QN_TIME_NEVER) {
+            qn_time_t most = r->pause_ms > PAUSE_FIRST_MS ? PAUSE_NEEDED_MS : 0;
+            r->restart_at = QN_MIN(r->restart_at, now + most * QN_MS);
+        }
+    }
 }
 
 static void describe(char *text, size_t cap, const struct qn_supervised *r,
@@ -233,7 +256,7 @@ static void report_end(const struct qn_supervisor *s, qn_node_t i, int status,
     char next[64] = "";
     const struct qn_supervised *r = &s->replica[i];
     describe(how, sizeof how, r, status);
-    if (pause == 0) {
+    if (pause != QN_TIME_NEVER && r->pause_ms <= PAUSE_FIRST_MS) {
         snprintf(next, sizeof next, "; starting it again");
     } else if (pause != QN_TIME_NEVER) {
         snprintf(next, sizeof next, "; starting it again in %u ms",
@@ -279,6 +302,7 @@ void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
         qn_listen_close_node(&s->listen, i);
     } else {
         r->restart_at = qn_clock_now() + pause;
+        hurry(s);
     }
     if (!wanted && !planned && !r->killed) {
         report_end(s, i, status, pause);

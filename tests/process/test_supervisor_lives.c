@@ -111,8 +111,8 @@ Test(supervisor_lives, one_that_cannot_live_is_tried_again_ever_later,
     r = present(&s, 2);
     kill(r.pid, SIGKILL);
     expect_line(&s, "(Killed); 2 of 3 go on; starting it again\n");
-    expect_line(&s, "status 3; 2 of 3 go on; starting it again in 10 ms\n");
-    expect_line(&s, "status 3; 2 of 3 go on; starting it again in 20 ms\n");
+    expect_line(&s, "status 3; 2 of 3 go on; starting it again in 30 ms\n");
+    expect_line(&s, "status 3; 2 of 3 go on; starting it again in 60 ms\n");
     /* Whoever comes now is told that it is gone. */
     r = after_kill(&s, 1);
     cr_assert_eq(r.gone, 1u << 2);
@@ -128,7 +128,7 @@ Test(supervisor_lives, who_is_needed_for_a_majority_is_not_waited_for_long,
     mood.weak = SMALL_ALL;
     start_restarting(&s);
     kill(present(&s, 2).pid, SIGKILL);
-    while (strstr(line, "in 160 ms") == NULL) { /* two live */
+    while (strstr(line, "in 240 ms") == NULL) { /* two live */
         read_line(s.log, line, sizeof line);
     }
     kill(present(&s, 1).pid, SIGKILL);
@@ -136,7 +136,7 @@ Test(supervisor_lives, who_is_needed_for_a_majority_is_not_waited_for_long,
            strstr(line, "in 50 ms") == NULL) {
         read_line(s.log, line, sizeof line);
         cr_assert(strstr(line, "replica 1 ") == NULL ||
-                      strstr(line, "in 80 ms") == NULL,
+                      strstr(line, "in 60 ms") == NULL,
                   "%s", line);
     }
     end(&s);
@@ -151,7 +151,7 @@ Test(supervisor_lives, one_that_cannot_start_says_why, .timeout = 20)
     kill(r.pid, SIGKILL);
     expect_line(&s, "(Killed); 2 of 3 go on; starting it again\n");
     expect_line(&s, "cannot start: not enough memory; 2 of 3 go on; starting "
-                    "it again in 10 ms\n");
+                    "it again in 30 ms\n");
     end(&s);
 }
 
@@ -180,7 +180,7 @@ Test(supervisor_lives, drains_though_one_is_on_its_way, .timeout = 20)
     start_restarting(&s); /* and though one is between two attempts */
     kill(present(&s, 2).pid, SIGKILL);
     expect_line(&s, "starting it again\n");
-    expect_line(&s, "in 10 ms\n");
+    expect_line(&s, "in 30 ms\n");
     end(&s);
 }
 
