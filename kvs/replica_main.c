@@ -20,6 +20,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
+#include "core/place/process.h"
 #include "core/wait/spin.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
@@ -39,6 +40,7 @@ static void ready_check(struct qn_server *s)
         return;
     }
     s->ready = true;
+    (void)qn_process_slice(0, QN_SLICE_SERVING); /* no matter if not */
     if (!s->draining) {
         if (!s->boot->first) {
             (void)listen_on_shared(s);
@@ -95,22 +97,23 @@ static bool more_to_do(struct qn_server *s)
 }
 
 /* The work of this turn is done; what follows is waiting. */
-static void turn_ended(struct qn_server *s)
+static void turn_ended(struct qn_server *s, qn_time_t now)
 {
     struct qn_store_stats st = {0};
     if (qn_replica_store(s->replica) != NULL) {
         qn_store_stats(qn_replica_store(s->replica), &st);
     }
-    qn_meter_end(&s->frontend.meter, qn_clock_now(), st.growths != s->growths);
+    qn_meter_end(&s->frontend.meter, now, st.growths != s->growths);
     s->growths = st.growths;
 }
 
 static void on_prepare(uv_prepare_t *h)
 {
     struct qn_server *s = h->data;
-    turn_ended(s);
+    qn_time_t now = qn_clock_now();
+    turn_ended(s, now);
     if (!more_to_do(s)) {
-        qn_spin_yield();
+        qn_spin_yield(&s->yield, now);
     }
     qn_bell_arm(&s->bell);
     if (more_to_do(s)) {

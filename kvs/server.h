@@ -12,6 +12,7 @@
 
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
+#include "core/wait/spin.h"
 #include "kvs/alarm.h"
 #include "kvs/ask.h"
 #include "kvs/boot.h"
@@ -55,6 +56,7 @@ struct qn_server {
     uint64_t peer_inc[QN_NODES_MAX];           /* present or last known life */
     struct qn_server_life *kept;               /* ended, but still looked at */
     struct qn_bell bell;
+    struct qn_yield yield;
     struct qn_ringer ringer[QN_NODES_MAX];
     struct qn_qp *direct[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];

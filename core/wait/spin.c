@@ -4,6 +4,9 @@
 
 #include "core/base/assert.h"
 #include "core/base/atomic.h"
+#include "core/base/bits.h"
+
+#define PAUSES_MOST 4u /* doublings */
 
 qn_time_t qn_bell_spin_budget(const struct qn_spin_opts *o)
 {
@@ -40,7 +43,22 @@ bool qn_spin_again(struct qn_spin *s, qn_time_t now)
     return true;
 }
 
-void qn_spin_yield(void)
+void qn_spin_yield_not(struct qn_yield *y, qn_time_t now)
 {
+    y->from = now + (QN_YIELD_PAUSE << y->pauses);
+    y->pauses = QN_MIN(y->pauses + 1, PAUSES_MOST);
+}
+
+void qn_spin_yield(struct qn_yield *y, qn_time_t now)
+{
+    if (now < y->from) {
+        return;
+    }
     (void)sched_yield(); /* cannot fail on Linux */
+    qn_time_t then = qn_clock_now();
+    if (then > now + QN_YIELD_LONG) {
+        qn_spin_yield_not(y, then);
+    } else {
+        y->pauses = 0;
+    }
 }

@@ -46,12 +46,34 @@ void qn_spin_reset(struct qn_spin *s);
 /** Nothing was found. @return true: look again; false: park. `now` in ns. */
 bool qn_spin_again(struct qn_spin *s, qn_time_t now);
 
+/** Yields longer than this gave the core to somebody with much to do ... */
+#define QN_YIELD_LONG  QN_MS
+/** ... and for so long at least there is none. Doubled with each, up to 16
+ *  times. */
+#define QN_YIELD_PAUSE (20 * QN_MS)
+
+/** All zero at first. Fields are private. */
+struct qn_yield {
+    qn_time_t from;  /* ns; not before */
+    uint32_t pauses; /* one after the other */
+};
+
 /**
  * Let whoever else is runnable on this core go first, once. An event loop calls
  * it when it has found nothing more to do, before it declares that it sleeps:
  * a client or a peer that shares the core then makes more work before the loop
  * looks again, and one wake-up serves all of it. 0.4 us if nobody waits.
+ *
+ * That is a bargain among those who soon sleep again. Somebody with much to do
+ * keeps the core until the next tick, 4 ms, while a loop that sleeps interrupts
+ * him as soon as it is woken. So after a yield that took long there is none for
+ * a while.
+ *
+ * @param now  ns.
  */
-void qn_spin_yield(void);
+void qn_spin_yield(struct qn_yield *y, qn_time_t now);
+
+/** No yield for a while: somebody will have much to do. */
+void qn_spin_yield_not(struct qn_yield *y, qn_time_t now);
 
 #endif

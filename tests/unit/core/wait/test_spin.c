@@ -54,3 +54,33 @@ Test(spin, starts_afresh_after_something_was_found)
     cr_assert(qn_spin_again(&s, 120));
     cr_assert_not(qn_spin_again(&s, 121));
 }
+
+Test(spin, after_a_long_yield_there_is_none_for_a_while)
+{
+    struct qn_yield y = {0};
+    qn_spin_yield(&y, qn_clock_now() - QN_YIELD_LONG - 1); /* it took long */
+    cr_assert_eq(y.pauses, 1);
+    cr_assert_gt(y.from, qn_clock_now());
+    struct qn_yield before = y;
+    qn_spin_yield(&y, y.from - 1);
+    cr_assert_eq(y.from, before.from);
+    cr_assert_eq(y.pauses, before.pauses);
+}
+
+Test(spin, a_short_yield_ends_the_pauses)
+{
+    struct qn_yield y = {.from = 1, .pauses = 3};
+    qn_spin_yield(&y, QN_TIME_NEVER / 2); /* short */
+    cr_assert_eq(y.pauses, 0);
+}
+
+Test(spin, pauses_double_up_to_sixteen_times)
+{
+    struct qn_yield y = {0};
+    qn_time_t pause = QN_YIELD_PAUSE;
+    for (int i = 0; i < 7; i++) {
+        qn_spin_yield_not(&y, 1000);
+        cr_assert_eq(y.from, 1000 + pause);
+        pause = pause < 16 * QN_YIELD_PAUSE ? 2 * pause : pause;
+    }
+}

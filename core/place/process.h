@@ -1,0 +1,49 @@
+#ifndef QN_PLACE_PROCESS_H
+#define QN_PLACE_PROCESS_H
+
+/**
+ * Other processes, as the kernel knows them; and how a process shares its core.
+ *
+ * The slice is how long a process may go on, once it runs, before another one
+ * of the same weight gets its turn. It changes no process's share of a core,
+ * but who waits: the scheduler (EEVDF, Linux 6.12 and later) lets a process
+ * that wakes interrupt one with a longer slice at once, as long as it has not
+ * used up its share; one with a slice as long waits for the end of it, or for
+ * the tick, 4 ms apart. So who serves gets a short slice, and who only has much
+ * to do keeps a long one. Nobody needs a privilege for that. Older kernels
+ * ignore it.
+ *
+ * A process is named by its id, which another one may have after it has ended:
+ * answers are hints then, and a change of the slice does no harm.
+ *
+ * Threads: any. Nothing blocks.
+ */
+
+#include <stdbool.h>
+
+#include "core/base/clock.h"
+
+/** Of who answers clients: several of its turns at full load. */
+#define QN_SLICE_SERVING ((qn_time_t)500 * QN_US)
+/** Of who only has much to do: the longest that the kernel takes. */
+#define QN_SLICE_LONGEST ((qn_time_t)100 * QN_MS)
+
+/** What a process has run so far, all its threads, ns; 0: nobody knows. */
+qn_time_t qn_process_ran(int pid);
+
+/** It was stopped (SIGSTOP, a debugger) and does not run until it is told to go
+ *  on. False if nobody knows. */
+bool qn_process_stopped(int pid);
+
+/**
+ * Give the main thread of a process another slice; its policy and its nice
+ * value stay.
+ *
+ * @param pid    0: the calling thread. Of the same user.
+ * @param slice  ns; the kernel takes 0.1 to 100 ms.
+ * @return QN_OK; QN_EINVAL: its policy has none; QN_ENOENT: no such process;
+ *         QN_ENOSYS: the kernel, or a filter of it, does not do that.
+ */
+int qn_process_slice(int pid, qn_time_t slice);
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * What the kernel says of processes, with real ones. Nothing waits for a time:
+ * a parent looks until what must come has come.
+ */
+#include "core/place/process.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "tests/support/test.h"
+
+/* A child that does nothing; its name is the worst one for /proc. */
+static pid_t child(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NAME, "a) T (b");
+        for (;;) {
+            pause();
+        }
+    }
+    cr_assert_gt(pid, 0);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+Test(process, who_is_stopped_is_told_from_who_sleeps, .timeout = 20)
+{
+    pid_t pid = child();
+    cr_assert_not(qn_process_stopped(pid));
+    kill(pid, SIGSTOP);
+    while (!qn_process_stopped(pid)) {
+        sched_yield();
+    }
+    kill(pid, SIGCONT);
+    while (qn_process_stopped(pid)) {
+        sched_yield();
+    }
+    end(pid);
+    cr_assert_not(qn_process_stopped(pid), "nobody is");
+    cr_assert_not(qn_process_stopped(getpid()));
+}
+
+Test(process, what_it_has_run_grows_while_it_runs, .timeout = 20)
+{
+    qn_time_t before = qn_process_ran(getpid());
+    cr_assert_gt(before, 0);
+    while (qn_process_ran(getpid()) < before + QN_MS) {
+    }
+    cr_assert_eq(qn_process_ran(0), 0, "nobody");
+}
+
+/* The slice of the kernel's structure, at its place. */
+static uint64_t slice_of(int pid)
+{
+    uint64_t a[6] = {0}; /* the fourth is sched_runtime, in bytes 24..31 */
+    cr_assert_eq(syscall(SYS_sched_getattr, pid, a, sizeof a, 0), 0);
+    return a[3];
+}
+
+Test(process, a_slice_is_set_of_oneself_and_of_others, .timeout = 20)
+{
+    pid_t pid = child();
+    int err = qn_process_slice(0, QN_SLICE_SERVING);
+    cr_assert(err == QN_OK || err == QN_ENOSYS || err == QN_EINVAL);
+    if (err == QN_OK && slice_of(0) == QN_SLICE_SERVING) { /* since 6.12 */
+        cr_assert_eq(qn_process_slice(pid, QN_SLICE_LONGEST), QN_OK);
+        cr_assert_eq(slice_of(pid), QN_SLICE_LONGEST);
+        cr_assert_eq(slice_of(0), QN_SLICE_SERVING);
+    }
+    end(pid);
+}
+
+Test(process, policy_and_nice_value_stay, .timeout = 20)
+{
+    cr_assert_eq(nice(3), 3);
+    (void)qn_process_slice(0, QN_SLICE_SERVING);
+    cr_assert_eq(nice(0), 3);
+    cr_assert_eq(sched_getscheduler(0), SCHED_OTHER);
+    const struct sched_param none = {.sched_priority = 0};
+    cr_assert_eq(sched_setscheduler(0, SCHED_IDLE, &none), 0);
+    cr_assert_lt(qn_process_slice(0, QN_SLICE_SERVING), 0);
+    cr_assert_eq(sched_getscheduler(0), SCHED_IDLE);
+}
+
+Test(process, nobody_has_no_slice, .timeout = 20)
+{
+    pid_t pid = child();
+    end(pid);
+    int err = qn_process_slice(pid, QN_SLICE_SERVING);
+    cr_assert(err == QN_ENOENT || err == QN_ENOSYS);
+}
