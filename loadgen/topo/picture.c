@@ -22,11 +22,12 @@
 /* Sides of a core's square: large where there are few. */
 static double pitch(uint32_t n)
 {
-    return n <= 24 ? 54 : n <= 64 ? 44 : n <= 128 ? 38 : 33;
+    return n <= 24 ? 54 : n <= 64 ? 44 : n <= 128 ? 38 : 30;
 }
 
 #define PAGE_LEAST 860.0
 #define PAGE_INNER 1128.0 /* of drawings that need it */
+#define PAGE_MOST  1260.0 /* with more than 128 cores */
 #define HEADER     128.0
 #define TIME_TITLE 44.0
 
@@ -131,7 +132,8 @@ static void draw_header(const struct qn_picture *p, FILE *to)
 int qn_picture_write(const struct qn_picture *p, FILE *to)
 {
     struct qn_layout *l = NULL;
-    int err = qn_layout_create(&l, p->m, PAGE_INNER, pitch(p->m->n));
+    int err = qn_layout_create(&l, p->m, p->m->n > 128 ? PAGE_MOST : PAGE_INNER,
+                               pitch(p->m->n));
     if (err != QN_OK) {
         return err;
     }

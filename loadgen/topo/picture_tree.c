@@ -225,7 +225,7 @@ static void draw_core(const struct qn_picture *p, const struct qn_layout *l,
             "<circle class=\"core h%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>\n"
             "<text class=\"name o%u\" style=\"font-size:%.1fpx\" x=\"%.1f\" "
             "y=\"%.1f\">%u</text>\n",
-            step, x, y, r, step, QN_MIN(13, 1.7 * r / (0.6 * digits)), x,
+            step, x, y, r, step, QN_MIN(13, 1.55 * r / (0.6 * digits)), x,
             y + (times ? -1 : 0.28 * r), os);
     if (times) {
         char label[QN_LABEL_MAX];

@@ -21,6 +21,39 @@ struct qn_tree_job {
     uint32_t count;
 };
 
+struct qn_compare;
+struct qn_survey;
+
+#define QN_TREE_ROOT_NONE UINT64_MAX
+
+#define QN_TREE_MACHINES                                                       \
+    "live (measured now), a machine file, or a folder with numa.csv and "      \
+    "pairwise.csv"
+
+/** What the command line says, and what comes of it. */
+struct qn_tree_command {
+    const char *machine, *cores, *format, *output, *up_file;
+    const char *algo[QN_TREE_ALGOS_MAX];
+    uint32_t algos;
+    enum qn_goal goal;
+    enum qn_level level;
+    uint64_t root, seed, moves;
+    double q;
+    bool explain, compare, one_tree, robust;
+    struct qn_compare *compared;
+    const char *survey, *sizes;
+    uint64_t threads;
+    struct qn_survey *survey_result;
+    struct qn_machine *m;
+    struct qn_tree_job job;
+    struct qn_contender rival[QN_TREE_RIVALS];
+    double cost[QN_TREE_RIVALS];
+};
+
+/** Do it; c->rival and what else it holds is given back. @return the exit
+ *  status, after a line on stderr if it is not 0. */
+int qn_tree_run(struct qn_tree_command *c);
+
 /** A table of all rivals, the bound, the plan's edges. */
 void qn_tree_write_text(const struct qn_tree_job *j, FILE *to);
 

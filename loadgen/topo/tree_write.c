@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
@@ -107,8 +108,10 @@ static void write_tree(const struct qn_tree_job *j, const struct qn_shape *s,
 {
     uint16_t order[QN_CORES_MAX];
     uint32_t n = qn_shape_order(s, order);
-    fprintf(to, "\n%s, root %u; children in the order in which they are %s:\n",
-            what, os(j, s->root), what[0] == 'u' ? "in the file" : "served");
+    fprintf(to, "\n%s, root %u; %s:\n", what, os(j, s->root),
+            strcmp(what, "up") == 0
+                ? "who answers to whom"
+                : "children in the order in which they are served");
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = order[i];
         if (s->count[v] > 0) {
