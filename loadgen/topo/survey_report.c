@@ -129,23 +129,32 @@ static void write_means(const struct qn_survey *s, const char *title,
     }
 }
 
-/* Groups in which a tree is better than what was planned with a free root. */
-static void write_worse(const struct qn_survey *s, FILE *to)
+/* Groups in which one of the rows [from, end) is better than `auto`. */
+static uint32_t count_better(const struct qn_survey *s, uint32_t from,
+                             uint32_t end)
 {
-    uint32_t worse = 0;
+    uint32_t better = 0;
     for (uint32_t i = 0; i < s->groups; i++) {
         const struct qn_survey_group *g = &s->group[i];
         bool lost = false;
-        for (uint32_t t = 0; t < s->topos; t++) {
+        for (uint32_t t = from; t < end; t++) {
             bool ring = strncmp(s->topo[t], "ring:", 5) == 0;
             for (uint32_t k = 0; k < QN_SURVEY_GOALS && !ring; k++) {
                 lost |= g->cost[t][k] < g->cost[0][k] * (1 - 1e-9);
             }
         }
-        worse += lost;
+        better += lost;
     }
-    fprintf(to, "\nGroups in which some tree is better than auto: %u of %u.\n",
-            worse, s->groups);
+    return better;
+}
+
+static void write_better(const struct qn_survey *s, FILE *to)
+{
+    fprintf(to,
+            "\nGroups in which auto is worse than a static or the adaptive "
+            "tree: %u of %u;\nthan auto from the first core: %u.\n",
+            count_better(s, QN_SURVEY_OTHERS, s->topos), s->groups,
+            count_better(s, QN_SURVEY_AUTO_FIRST, QN_SURVEY_OTHERS));
 }
 
 static void write_machine(const struct qn_survey *s, uint32_t machine, FILE *to)
@@ -184,7 +193,7 @@ void qn_survey_write_text(const struct qn_survey *s, FILE *to)
             s->threads, s->threads == 1 ? "" : "s");
     write_means(s, "Groups of all sizes", 0, to);
     write_means(s, "Whole machines", UINT32_MAX, to);
-    write_worse(s, to);
+    write_better(s, to);
     for (uint32_t i = 0; i < s->machines; i++) {
         write_machine(s, i, to);
     }
