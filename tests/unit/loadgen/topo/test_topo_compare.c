@@ -27,7 +27,7 @@ Test(compare, has_every_arity_once)
 {
     struct qn_machine *m = scattered(9, 4);
     const struct qn_contender_opts o = {
-        .root = QN_ROOT_FREE, .q = 1, .seed = 1};
+        .root = QN_ROOT_FREE, .q = 1, .seed = 1, .moves = 100};
     struct qn_compare *c = NULL;
     uint32_t seen[QN_COMPARE_KINDS] = {0};
     cr_assert_eq(qn_compare_run(&c, m, &o), QN_OK);
@@ -50,7 +50,7 @@ static struct qn_survey *survey(const char *sizes, uint32_t threads)
     const struct qn_survey_opts o = {.folder = QN_DATA,
                                      .sizes = sizes,
                                      .threads = threads,
-                                     .o = {.q = 1, .seed = 1}};
+                                     .o = {.q = 1, .seed = 1, .moves = 100}};
     cr_assert_eq(qn_survey_run(&s, &o, &f), QN_OK, "%s", f.text);
     return s;
 }

@@ -11,7 +11,7 @@
 #include "tests/unit/core/topo/world.h"
 
 static const struct qn_contender_opts plain = {
-    .root = QN_ROOT_FREE, .q = 1, .seed = 1};
+    .root = QN_ROOT_FREE, .q = 1, .seed = 1, .moves = 1000};
 
 static struct qn_contender make(const struct qn_machine *m, const char *name)
 {
