@@ -121,7 +121,9 @@ static const struct row table[] = {
     {"upgrade-timeout", "SECONDS", "60",
      "--upgrade gives up when a new replica is not complete by then", U32,
      AT(upgrade_timeout), 1, 86400, NULL, false},
-    {"topology", "NAME", "sequential", "how decided batches are broadcast",
+    {"topology", "auto|NAME|FILE", "auto",
+     "how decided batches are broadcast: planned, by a rule (sequential, "
+     "binary), or planned on a measured machine",
      TEXT, AT(topology), 0, 0, NULL, false},
     {"transport", "NAME", "ump", "what carries messages between replicas", TEXT,
      AT(transport), 0, 0, NULL, false},

@@ -55,7 +55,7 @@ struct qn_config {
     uint32_t log_level;                  /* enum qn_log_level */
     char events_dir[QN_CONFIG_TEXT_MAX]; /* kvs/events.h; "": no files */
     char transport[QN_CONFIG_TEXT_MAX];  /* name in transports/registry.h */
-    char topology[QN_CONFIG_TEXT_MAX];   /* name in core/topo/tree.h */
+    char topology[QN_CONFIG_TEXT_MAX];   /* kvs/topology.h */
     uint32_t cells;                      /* of one lane, a power of two, or
                                             QN_CELLS_AUTO */
     uint32_t pin;                        /* enum qn_bind */

@@ -11,6 +11,7 @@
 #include "core/base/err.h"
 #include "core/topo/tree.h"
 #include "kvs/config.h"
+#include "kvs/topology.h"
 
 /* PATH.63 and the NUL must fit into a socket's address. */
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 4)
@@ -89,15 +90,15 @@ static int check_cells(const struct qn_config *c, char *why, size_t cap)
 
 static int check_topology(const struct qn_config *c, char *why, size_t cap)
 {
-    size_t n = (size_t)snprintf(
-        why, cap, "topology '%.32s': must be one of:", c->topology);
-    for (uint32_t i = 0; qn_tree_name_at(i) != NULL; i++) {
-        if (strcmp(qn_tree_name_at(i), c->topology) == 0) {
-            return QN_OK;
-        }
-        if (n < cap) {
-            n += (size_t)snprintf(why + n, cap - n, " %s", qn_tree_name_at(i));
-        }
+    if (qn_topology_known(c->topology) || access(c->topology, R_OK) == 0) {
+        return QN_OK;
+    }
+    size_t n = (size_t)snprintf(why, cap,
+                                "topology '%.32s': must be the file of a "
+                                "machine or one of: auto",
+                                c->topology);
+    for (uint32_t i = 0; n < cap && qn_tree_name_at(i) != NULL; i++) {
+        n += (size_t)snprintf(why + n, cap - n, " %s", qn_tree_name_at(i));
     }
     return QN_EINVAL;
 }

@@ -370,6 +370,40 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     line(b, "last_failover:%s", or_empty(i->last_failover));
 }
 
+/* "0>2,0>1,1>3": who sends to whom, from the root down, in order of sending. */
+static void tree_line(struct qn_buf *b, const struct qn_tree *t)
+{
+    char text[8 * QN_NODES_MAX] = "";
+    qn_node_t todo[QN_NODES_MAX] = {t->root};
+    uint32_t count = 1;
+    size_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < t->child_count[todo[i]]; k++) {
+            qn_node_t child = t->child[t->child_at[todo[i]] + k];
+            n += (size_t)snprintf(text + n, sizeof text - n,
+                                  "%s%" PRIu32 ">%" PRIu32, n == 0 ? "" : ",",
+                                  todo[i], child);
+            todo[count++] = child;
+        }
+    }
+    line(b, "tree:%s", text);
+}
+
+static void topology(struct qn_buf *b, const struct qn_info *i)
+{
+    uint64_t reach = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        reach = QN_MAX(reach, i->part[p]->reach_nsec); /* the root's */
+    }
+    line(b, "topology:%s", or_empty(i->topology));
+    if (i->tree != NULL) {
+        tree_line(b, i->tree);
+    }
+    line(b, "tree_predicted_cycles:%.0f", i->predicted_cycles);
+    line_count(b, "tree_predicted_nsec", i->predicted_nsec);
+    line_count(b, "tree_measured_nsec", reach);
+}
+
 static void quoin(struct qn_buf *b, const struct qn_info *i)
 {
     qn_slot_t newest = 0;
@@ -379,6 +413,7 @@ static void quoin(struct qn_buf *b, const struct qn_info *i)
     }
     line(b, "consistency:%s", or_empty(i->consistency));
     agreement(b, i);
+    topology(b, i);
     line(b, "supervisor:%s", i->supervised ? "up" : "down");
     line(b, "replicas:%" PRIu32, i->replicas);
     mask_line(b, "replicas_missing", i->missing);

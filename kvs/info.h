@@ -23,6 +23,7 @@
 
 #include "core/base/bits.h"
 #include "core/node.h"
+#include "core/topo/tree.h"
 #include "kvs/buf.h"
 #include "kvs/command.h"
 
@@ -73,6 +74,7 @@ struct qn_info_part {
     uint64_t cpu_sys_usec;
     uint64_t cpu_user_usec;
 
+    uint64_t reach_nsec;      /* the root: of a broadcast (paxos/driver.h) */
     uint64_t failovers;       /* changes of leader or acceptor, seen in this
                                  life */
     qn_slot_t commit;         /* last slot known decided */
@@ -135,10 +137,14 @@ struct qn_info {
     const char *acceptor_kind; /* "memory" or "process" */
     const char *last_failover; /* why; "": there was none */
     bool supervised;           /* who ends is started again, if it is to be */
-    uint64_t in_sync;  /* mask: with any one of them nothing is lost; process
-                          acceptor: leader and acceptor, both are needed */
-    uint32_t replicas; /* configured */
-    uint64_t missing;  /* mask: did not answer */
+    uint64_t in_sync; /* mask: with any one of them nothing is lost; process
+                         acceptor: leader and acceptor, both are needed */
+    const struct qn_tree *tree; /* how batches are broadcast; NULL: one node */
+    const char *topology;       /* as configured */
+    double predicted_cycles;    /* of a broadcast; 0: not planned */
+    uint64_t predicted_nsec;    /* the same; 0: not measured on this clock */
+    uint32_t replicas;          /* configured */
+    uint64_t missing;           /* mask: did not answer */
 
     const struct qn_info_part *const *part; /* [parts], in order of replica */
     uint32_t parts;

@@ -11,6 +11,7 @@
 #include "core/base/log.h"
 #include "core/place/life.h"
 #include "kvs/server.h"
+#include "kvs/topology.h"
 #include "kvs/wide.h"
 
 static void on_configured(void *ctx)
@@ -86,7 +87,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .incarnation = l->incarnation,
         .direct = s->direct,
         .tree = s->tree,
-        .topology = b->config->topology,
+        .topology = qn_topology_name(b->config),
+        .costs = b->costs,
         .read_index = qn_commons_read_index(s->commons),
         .state = qn_outbox_state(s->outbox),
         .peer_state = l->state,

@@ -27,6 +27,7 @@
 #include "core/place/commons.h"
 #include "core/wait/spin.h"
 #include "kvs/limits.h"
+#include "kvs/topology.h"
 
 struct qn_supervisor *qn_supervisor_create(void)
 {
@@ -95,6 +96,24 @@ void qn_supervisor_seat(struct qn_supervisor *s)
     plan_placement(s);
 }
 
+static bool cores_shared(const struct qn_supervisor *s)
+{
+    return qn_bell_spin_budget(&(struct qn_spin_opts){
+               .nodes = s->config.replicas,
+               .cores = s->places.count,
+               .quota_milli = s->places.quota_milli}) == 0;
+}
+
+int qn_supervisor_cost(struct qn_supervisor *s)
+{
+    struct qn_place place[QN_NODES_MAX];
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        place[i] = s->replica[i].place;
+    }
+    return qn_topology_costs(&s->costs, &s->config, place, cores_shared(s),
+                             s->why, sizeof s->why);
+}
+
 /* What can be known before anything is made. */
 int qn_supervisor_plan(struct qn_supervisor *s,
                        const struct qn_supervisor_opts *opts)
@@ -119,6 +138,10 @@ int qn_supervisor_plan(struct qn_supervisor *s,
         return err;
     }
     qn_supervisor_seat(s);
+    err = qn_supervisor_cost(s);
+    if (err != QN_OK) {
+        return err;
+    }
     qn_limits_read(&limits);
     return qn_limits_fit(&limits, &s->config,
                          opts->transport->lane_bytes(s->config.cells), s->why,
@@ -175,6 +198,7 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
                         .commons_fd = s->commons_fd,
                         .place = s->replica[self].place,
                         .placement = s->placement,
+                        .costs = s->costs,
                         .tcp_port = s->listen.port,
                         .own_port = s->listen.own_port[self]};
     b.spin = qn_bell_spin_budget(

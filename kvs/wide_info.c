@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "core/topo/ordered.h"
 #include "kvs/reply.h"
 #include "kvs/store.h"
 #include "kvs/version.h"
@@ -72,6 +73,7 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     qn_driver_status(qn_replica_driver(s->replica), &d);
     const struct qn_replica_writes *w = qn_replica_writes(s->replica);
     p->failovers = d.failovers;
+    p->reach_nsec = d.reach;
     p->commit = d.decided_hi;
     p->applied = d.applied;
     p->writes = w->writes;
@@ -159,6 +161,18 @@ static uint64_t complete(const struct qn_server *s)
     return mask;
 }
 
+static void tree_fill(struct qn_server *s, struct qn_info *i)
+{
+    const struct qn_machine *costs = s->boot->costs;
+    i->tree = qn_driver_topology(qn_replica_driver(s->replica));
+    i->topology = s->boot->config->topology;
+    if (i->tree != NULL && costs != NULL) {
+        double ghz = costs->facts.clock_ghz;
+        i->predicted_cycles = qn_ordered_latency(i->tree, costs);
+        i->predicted_nsec = ghz > 0 ? (uint64_t)(i->predicted_cycles / ghz) : 0;
+    }
+}
+
 /* What concerns the whole server, as this replica knows it. */
 static void whole_fill(struct qn_server *s, struct qn_info *i)
 {
@@ -189,6 +203,7 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->supervised = !s->alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
     i->replicas = s->boot->nodes;
+    tree_fill(s, i);
 }
 
 static void info_write(struct qn_server *s, struct qn_conn *c,

@@ -228,6 +228,9 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
             qn_driver_beats_read(d);
         }
     }
+    if (d->reach_slot != 0) {
+        qn_driver_reach_look(d);
+    }
     qn_driver_publish(d);
     return d->did;
 }

@@ -104,7 +104,10 @@ struct qn_driver_opts {
     struct qn_qp **direct;       /* [nodes], [self] NULL; array borrowed,
                                     queuepairs kept, not owned */
     struct qn_qp **tree;         /* [nodes], likewise */
-    const char *topology;        /* "sequential" or "binary" */
+    const char *topology;        /* "sequential" or "binary"; without `costs` */
+    const struct qn_machine *costs; /* between nodes, index i is node i: the
+                                       tree is planned (core/topo/ordered.h).
+                                       Borrowed for ever; NULL: by name */
     struct qn_service service;
     qn_a64 *read_index; /* shared, kept: raised before anything is exposed */
     struct qn_outbox_state *state; /* own outbox, kept: applied and learned are
@@ -166,6 +169,9 @@ struct qn_driver_status {
     uint64_t unapplied;         /* own submitted commands not yet applied */
     uint64_t fetches;           /* FETCH sent: LEARNs that were missed */
     uint64_t log_bytes;         /* batches kept for laggards */
+    qn_time_t reach; /* at the root: ns from the send of a LEARN until
+                        all members had it, as seen at its turns;
+                        smoothed. 0: not known */
 };
 
 struct qn_driver;
@@ -222,6 +228,10 @@ qn_slot_t qn_driver_read_index(const struct qn_driver *d);
 qn_slot_t qn_driver_applied(const struct qn_driver *d);
 
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
+
+/** The broadcast tree as this node knows it. Borrowed, until the next turn.
+ *  NULL: there is none, the group has one node. */
+const struct qn_tree *qn_driver_topology(const struct qn_driver *d);
 
 /* ---- the other nodes ----------------------------------------------------- */
 

@@ -24,6 +24,8 @@
 
 /** Look at the peers' positions. */
 #define QN_BEAT_EVERY   ((qn_time_t)2 * QN_MS)
+/** From one timed broadcast to the next, at least. */
+#define QN_REACH_EVERY  ((qn_time_t)10 * QN_MS)
 /** Wait for a child, at most. */
 #define QN_STALL        ((qn_time_t)2 * QN_MS)
 /** T_GAP, memory acceptor: at most. */
@@ -73,6 +75,9 @@ struct qn_driver {
     struct qn_onepaxos *machine;
     struct qn_shared shared; /* memory acceptor */
     struct qn_context *context;
+    struct qn_tree topology;   /* of the context */
+    qn_slot_t reach_slot;      /* root: sent at ..., not yet everywhere; or 0 */
+    qn_time_t reach_at, reach; /* when it was; smoothed, 0: not known */
     struct qn_joiner learn_joiner; /* pieces of LEARN ... */
     qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;
@@ -184,6 +189,12 @@ qn_slot_t qn_driver_bound(const struct qn_driver *d);
 
 /** Tell the machine the peers' positions. */
 void qn_driver_beats_read(struct qn_driver *d);
+
+/** Root: the LEARN of `slot` is on its way. Now and then one is timed. */
+void qn_driver_reach_begin(struct qn_driver *d, qn_slot_t slot);
+
+/** Has the one that is timed arrived everywhere? */
+void qn_driver_reach_look(struct qn_driver *d);
 
 /* ---- driver_send.c ------------------------------------------------------- */
 

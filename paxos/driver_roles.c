@@ -16,6 +16,7 @@
  * also leaves out who stands still while others hang below it (driver_bound.c).
  */
 #include "core/base/assert.h"
+#include "core/topo/ordered.h"
 #include "paxos/driver_internal.h"
 
 /* ---- who ----------------------------------------------------------------- */
@@ -76,8 +77,12 @@ static int tree_build(struct qn_driver *d, struct qn_tree *t)
 {
     qn_node_t order[QN_NODES_MAX];
     uint32_t n = order_make(d, d->members, order);
-    int err = qn_tree_build(t, d->o.topology, order, n);
+    int err = d->o.costs != NULL ? qn_ordered_build(t, d->o.costs, order, n)
+                                 : qn_tree_build(t, d->o.topology, order, n);
     if (err == QN_OK) {
+        d->topology = *t;
+        d->reach_slot = 0;
+        d->reach = 0;
         children_find(d, t);
     }
     return err;
@@ -294,5 +299,11 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .unapplied = st.unapplied,
         .fetches = st.fetches,
         .log_bytes = st.log_bytes,
+        .reach = d->reach,
     };
+}
+
+const struct qn_tree *qn_driver_topology(const struct qn_driver *d)
+{
+    return d->context != NULL ? &d->topology : NULL;
 }

@@ -217,6 +217,7 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
         return;
     }
     named.learn.alive = d->members;
+    qn_driver_reach_begin(d, m->slot);
     if (qn_sendq_empty(&d->bcast) && children_full(d) == 0 &&
         m->body.len + QN_HEAD_MAX <= QN_PIECE_MAX) {
         bcast_piece(d, m);

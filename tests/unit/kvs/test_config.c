@@ -242,6 +242,8 @@ Test(config, addresses_cells_topology_and_buffers_are_checked)
         {"cells", "64", QN_OK},
         {"cells", "65", QN_EINVAL},
         {"topology", "binary", QN_OK},
+        {"topology", "auto", QN_OK},
+        {"topology", "/dev/null", QN_OK}, /* a file; it is read later */
         {"topology", "ternary", QN_EINVAL},
         {"client-query-buffer-limit", "67108864", QN_EINVAL},
         {"client-query-buffer-limit", "67108865", QN_OK},

@@ -11,10 +11,17 @@ static const struct qn_info_part *const parts[] = {&one, &two};
 static const struct qn_info_db dbs[] = {
     {.keys = 12, .expires = 3, .avg_ttl_ms = 1500}, {0}, {.keys = 1}};
 static struct qn_info info;
+static struct qn_tree tree;
 static struct qn_buf out;
 
 static void setup(void)
 {
+    const qn_node_t order[] = {2, 0, 1};
+    const struct qn_edges path = {
+        .n = 3, .count = 2, .parent = {0, 1}, .child = {1, 2}};
+    struct qn_shape shape;
+    (void)qn_shape_from_edges(&shape, &path, 0);
+    (void)qn_tree_place(&tree, &shape, order);
     one = (struct qn_info_part){.replica = 0,
                                 .pid = 101,
                                 .state = "online",
@@ -35,6 +42,7 @@ static void setup(void)
                                 .cpu_sys_usec = 1500000,
                                 .cpu_user_usec = 999999,
                                 .failovers = 3,
+                                .reach_nsec = 900,
                                 .commit = 50,
                                 .applied = 50,
                                 .writes = 9,
@@ -80,6 +88,10 @@ static void setup(void)
                          .acceptor = 0,
                          .acceptor_kind = "memory",
                          .last_failover = "replica 1 had ended",
+                         .tree = &tree,
+                         .topology = "auto",
+                         .predicted_cycles = 130.4,
+                         .predicted_nsec = 52,
                          .in_sync = 5,
                          .supervised = true,
                          .replicas = 3,
@@ -257,6 +269,8 @@ CASE(quoin_shows_each_replica)
            "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
            "acceptor:0\r\nacceptor_kind:memory\r\nin_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
+           "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
+           "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
            "replica0:state=online,pid=101,commit=50,applied=50,lag=0,"
            "clients=3,used_memory=1000,batch_size=2.25,commit_usec_p50=10,"

@@ -183,6 +183,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .direct = m->direct,
         .tree = m->tree,
         .topology = w->topology,
+        .costs = w->costs,
         .service = {.apply = on_apply,
                     .applied = on_applied,
                     .need_snapshot = on_need,
@@ -269,6 +270,7 @@ void world_end(struct world *w)
     for (uint32_t k = 0; k < w->old_count; k++) {
         world_life_free(w, &w->old[k]);
     }
+    qn_machine_destroy(w->costs);
     free(w);
 }
 

@@ -13,6 +13,8 @@
  * the donor's place in the history.
  */
 
+#include "core/machine/machine.h"
+#include "core/topo/tree.h"
 #include "paxos/driver.h"
 
 #define WORLD_NODES   5u
@@ -54,9 +56,10 @@ struct world_member {
 struct world {
     /* options, set before world_start */
     uint32_t nodes;
-    bool memory;          /* acceptor; else a process */
-    const char *topology; /* NULL: sequential */
-    uint32_t ring_slots;  /* 0: many */
+    bool memory;              /* acceptor; else a process */
+    const char *topology;     /* NULL: sequential */
+    struct qn_machine *costs; /* owned; plans the tree instead; NULL: not */
+    uint32_t ring_slots;      /* 0: many */
     uint64_t ring_bytes;
     uint64_t seed;
     bool snapshots_by_hand; /* not at once */

@@ -191,6 +191,19 @@ static void heal(struct faults *f)
     world_settle(w, HEAL_ROUNDS);
 }
 
+/* Costs of which no two are alike, so that each root has its own tree. */
+static struct qn_machine *costs_make(struct world *w)
+{
+    struct qn_machine *m = NULL;
+    cr_assert_eq(qn_machine_create(&m, w->nodes), QN_OK);
+    for (uint32_t i = 0; i < w->nodes * w->nodes; i++) {
+        bool self = i % (w->nodes + 1) == 0;
+        m->send[i] = self ? 0 : 1 + (double)world_random(w, 300);
+        m->receive[i] = self ? 0 : 1 + (double)world_random(w, 100);
+    }
+    return m;
+}
+
 /* @return failovers that the seed had. */
 static uint64_t run(uint64_t seed, bool memory, bool loud)
 {
@@ -206,6 +219,7 @@ static uint64_t run(uint64_t seed, bool memory, bool loud)
     f.stops = chance(&f, 50);
     f.suspects = chance(&f, 50);
     f.big = chance(&f, 30);
+    w->costs = seed % 3 == 2 ? costs_make(w) : NULL;
     world_start(w);
     for (uint32_t s = 0; s < STEPS; s++) {
         submits(&f);

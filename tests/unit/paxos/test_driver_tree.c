@@ -2,6 +2,7 @@
  * What real drivers believe of each other: the tree that LEARN comes down
  * (PROTOCOL.md 3.7.1), positions and the read index (6.2).
  */
+#include "core/machine/machine.h"
 #include "core/place/outbox.h"
 #include "paxos/batch.h"
 #include "paxos/msg.h"
@@ -43,6 +44,51 @@ Test(driver_tree, who_hangs_below_a_dead_node_gets_learns_at_once)
 {
     inner_node_dies(true);
     inner_node_dies(false);
+}
+
+/* Nodes 0 1 2 | 3 4: what crosses is dear. */
+static struct qn_machine *two_groups(void)
+{
+    struct qn_machine *m = NULL;
+    cr_assert_eq(qn_machine_create(&m, 5), QN_OK);
+    for (uint32_t i = 0; i < 25; i++) {
+        uint32_t u = i / 5, v = i % 5;
+        bool cross = (u < 3) != (v < 3);
+        m->send[i] = u == v ? 0 : cross ? 400 : 10;
+        m->receive[i] = u == v ? 0 : cross ? 500 : 30;
+    }
+    return m;
+}
+
+static qn_node_t parent_of(struct world *w, qn_node_t at, qn_node_t v)
+{
+    return qn_driver_topology(w->member[at].driver)->parent[v];
+}
+
+Test(driver_tree, a_plan_follows_the_root_and_the_living)
+{
+    struct world *w = world_make(5, true);
+    w->costs = two_groups();
+    world_start(w);
+    world_go_on(w);
+    cr_assert_eq(parent_of(w, 0, 3), 0u);
+    cr_assert_eq(parent_of(w, 4, 4), 3u, "one crossing");
+    cr_assert_gt(world_status(w, 0).reach, 0u);
+    cr_assert_eq(world_status(w, 1).reach, 0u, "it is no root");
+    world_lose(w, 3);
+    world_go_on(w);
+    cr_assert_eq(parent_of(w, 0, 4), 0u);
+    world_lose(w, 0);
+    world_go_on(w);
+    qn_node_t root = world_status(w, 1).leader;
+    cr_assert_eq(parent_of(w, 2, 4), root);
+    world_restart(w, 0);
+    world_restart(w, 3);
+    world_go_on(w);
+    uint64_t before = world_status(w, 4).fetches;
+    world_go_on(w);
+    cr_assert_eq(world_status(w, 4).fetches, before);
+    world_end(w);
 }
 
 /* Only the root has heard of a death: its LEARNs tell the others. */
