@@ -306,16 +306,20 @@ static void close_all(struct qn_listen *l)
 }
 
 /* Any free port with free ones behind it, so that what the replicas' own ports
- * are follows from the shared one, as always. */
+ * are follows from the shared one, as always. Where closed connections hold most
+ * ports there may be none in a row: then any. */
 static int open_anywhere(struct qn_listen *l, const struct line *why)
 {
     int err = QN_EADDRINUSE;
-    for (int i = 0; i < PORT_TRIES && err == QN_EADDRINUSE; i++) {
+    for (int i = 0; i < 2 * PORT_TRIES && err == QN_EADDRINUSE; i++) {
         close_all(l);
         err = open_shared(l, why);
         if (err == QN_OK) {
-            err = open_own(l, l->port + 1, why);
+            err = open_own(l, i < PORT_TRIES ? l->port + 1 : 0, why);
         }
+    }
+    if (err == QN_OK) {
+        why->text[0] = '\0'; /* of a try before */
     }
     return err;
 }
@@ -324,11 +328,7 @@ static int open_ports(struct qn_listen *l, const struct line *why)
 {
     const struct qn_config *c = l->config;
     if (c->replica_ports == QN_REPLICA_PORTS_NEXT && c->port == 0) {
-        int err = open_anywhere(l, why);
-        if (err != QN_EADDRINUSE) {
-            return err;
-        }
-        close_all(l); /* so many in a row there are not */
+        return open_anywhere(l, why);
     }
     int err = open_shared(l, why);
     if (err != QN_OK || c->replica_ports == QN_REPLICA_PORTS_NONE) {
