@@ -46,6 +46,11 @@ static uint64_t others(const struct qn_onepaxos *p)
     return p->alive & ~QN_BIT(p->self);
 }
 
+static uint32_t ranks_of(const struct qn_onepaxos *p)
+{
+    return p->nodes + 3;
+}
+
 /** Whom to ask: from the place f->rank on in the order parent, acceptor,
  * leader, then round robin; nobody who has said that it cannot, nor `silent` (a
  * mask), unless there is nobody else. Rank stays where it was found. */
@@ -56,8 +61,7 @@ static qn_node_t choose(struct qn_onepaxos *p, uint64_t silent)
     uint64_t best = (able & ~silent) != 0 ? able & ~silent
                     : able != 0           ? able
                                           : others(p);
-    const uint32_t ranks = p->nodes + 3;
-    for (;; f->rank = (f->rank + 1) % ranks) {
+    for (;; f->rank = (f->rank + 1) % ranks_of(p)) {
         qn_node_t n = f->rank == 0   ? p->parent
                       : f->rank == 1 ? p->cfg.acceptor
                       : f->rank == 2 ? p->cfg.leader
@@ -157,6 +161,8 @@ static void answered(struct qn_onepaxos *p, struct qn_step *t,
     }
     f->gap_since = t->now;
     f->unable |= QN_BIT(f->peer);
+    f->rank = (f->rank + 1) % ranks_of(p); /* if all are, each in turn: one may
+                                              have it by now */
     f->dropped |= m->fill.log_lo > p->learned_hi + 1;
     despair(p, t);
 }
