@@ -1,5 +1,7 @@
 #include "core/topo/ordered.h"
 
+#include <math.h>
+
 #include "core/base/err.h"
 #include "core/topo/optimum.h"
 #include "tests/support/test.h"
@@ -76,7 +78,7 @@ Test(ordered, is_the_optimum_where_all_are_equal)
         double best;
         cr_assert_eq(qn_optimum_build(&s, m, 0, &best), QN_OK);
         struct qn_tree t = built(m, 0);
-        cr_assert_float_eq(qn_ordered_latency(&t, m), best, 1e-9);
+        cr_assert_lt(fabs(qn_ordered_latency(&t, m) - best), 1e-9);
         qn_machine_destroy(m);
     }
 }
