@@ -414,7 +414,7 @@ static void on_up(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
     p->incarnation[peer] = inc;
     p->alive |= QN_BIT(peer);
     p->change.suspected &= ~QN_BIT(peer);
-    p->peer[peer] = (struct qn_peer){0};
+    p->peer[peer] = (struct qn_peer){.later = true};
     p->fetch.unable &= ~QN_BIT(peer);
     qn_handoff_restarted(p, peer);
     qn_utility_up(&p->ul, t, peer);

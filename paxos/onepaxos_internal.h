@@ -151,6 +151,7 @@ struct qn_change {
 
 struct qn_peer {
     qn_slot_t applied, learned; /* from BEAT */
+    bool later;                 /* this life came up after the own one */
 };
 
 struct qn_onepaxos {

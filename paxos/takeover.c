@@ -195,16 +195,17 @@ void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t)
     p->change.prepare_at = t->now;
 }
 
-/** First slot at or above `lo` that somebody living lacks. A life that has
- *  applied nothing gets a snapshot, unless the log is so short that it may as
- *  well be copied for it. */
+/** First slot at or above `lo` that somebody living lacks. A later life that
+ * has applied nothing gets a snapshot, unless the log is so short that it may
+ * as well be copied for it. Of a first life that was not heard yet nothing is
+ *  known: it may lack all. */
 static qn_slot_t first_needed(const struct qn_onepaxos *p, qn_slot_t lo,
                               qn_slot_t hi)
 {
     qn_slot_t all = p->applied;
     for (qn_node_t n = 0; n < p->nodes; n++) {
         qn_slot_t applied = p->peer[n].applied;
-        bool fresh = applied == 0 && hi > SHORT;
+        bool fresh = p->peer[n].later && applied == 0 && hi > SHORT;
         if (n != p->self && (p->alive & QN_BIT(n)) != 0 && !fresh) {
             all = QN_MIN(all, applied);
         }

@@ -63,12 +63,17 @@ static uint32_t choose(const struct table *t, uint32_t v, uint32_t set,
     return best;
 }
 
+static uint32_t all_but_root(uint32_t n)
+{
+    return (1u << n) / 2 - 1;
+}
+
 static void fill(struct table *t)
 {
     for (uint32_t v = t->r.n; v-- > 0;) {
-        uint32_t later = ((1u << (t->r.n - 1)) - 1) & ~((1u << v) - 1);
+        uint32_t later = all_but_root(t->r.n) & ~((1u << v) - 1);
         t->best[v][0] = 0;
-        for (uint32_t set = 1; set < 1u << (t->r.n - 1); set++) {
+        for (uint32_t set = 1; set <= all_but_root(t->r.n); set++) {
             if ((set & ~later) == 0) {
                 (void)choose(t, v, set, &t->best[v][set]);
             }
@@ -80,7 +85,7 @@ static void exact(const struct ranks *r, struct qn_edges *e)
 {
     struct table t = {.r = *r};
     fill(&t);
-    uint32_t set[QN_ORDERED_EXACT] = {(1u << (r->n - 1)) - 1};
+    uint32_t set[QN_ORDERED_EXACT] = {all_but_root(r->n)};
     for (uint32_t v = 0; v < r->n; v++) { /* parents come first */
         while (set[v] != 0) {
             double cost;
