@@ -73,6 +73,8 @@ void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
 #define cr_assert_geq(a, b, ...) QN_TEST_CMP_(true, a, >=, b, __VA_ARGS__)
 #define cr_expect_eq(a, b, ...)  QN_TEST_CMP_(false, a, ==, b, __VA_ARGS__)
 #define cr_expect_neq(a, b, ...) QN_TEST_CMP_(false, a, !=, b, __VA_ARGS__)
+#define cr_expect_lt(a, b, ...)  QN_TEST_CMP_(false, a, <, b, __VA_ARGS__)
+#define cr_expect_gt(a, b, ...)  QN_TEST_CMP_(false, a, >, b, __VA_ARGS__)
 #define cr_expect_leq(a, b, ...) QN_TEST_CMP_(false, a, <=, b, __VA_ARGS__)
 #define cr_expect_geq(a, b, ...) QN_TEST_CMP_(false, a, >=, b, __VA_ARGS__)
 #define cr_assert_null(p, ...)                                                 \
