@@ -95,6 +95,7 @@ struct cluster {
     uint32_t ring_slots;
     uint64_t ring_bytes, ring_span, ring_keep;
     uint64_t refused; /* times that a ring was to grow and could not */
+    bool full;        /* a ring is as long as it may be */
     struct qn_pair word;
     struct qn_word checked;          /* value of the word after the last step */
     uint64_t owner[CLUSTER_ENTRIES]; /* incarnation that announced an epoch */

@@ -53,6 +53,7 @@ static int grow(void *ctx, uint64_t bytes)
         m->c->refused++;
         return QN_ENOMEM;
     }
+    m->c->full |= bytes == qn_ring_bytes(m->c->ring_slots, m->c->ring_bytes);
     m->granted = QN_MAX(m->granted, bytes);
     return QN_OK;
 }

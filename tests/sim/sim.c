@@ -556,10 +556,10 @@ uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover)
     }
     heal(s);
     for (qn_node_t i = 0; i < c->nodes; i++) {
-        /* Without memory a ring does not grow for who lags behind. */
-        uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL |
-                       (c->refused != 0 ? 1u << FAULT_MEMORY : 0u);
-        if (c->member[i].need_snapshot && (s->faults & may) == 0) {
+        /* A ring grows for who lags behind, while it may and can. */
+        uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL;
+        bool lost = c->full || c->refused != 0 || (s->faults & may) != 0;
+        if (c->member[i].need_snapshot && !lost) {
             cluster_fail(c, "node %u needs a snapshot; faults 0x%x", i,
                          s->faults);
         }
