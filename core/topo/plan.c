@@ -169,10 +169,11 @@ int qn_plan(struct qn_plan *out, const struct qn_machine *m,
     p->o.one_tree = o->one_tree || o->max_occupancy > 0;
     int err = o->robust ? qn_machine_create(&p->scratch, m->n) : QN_OK;
     err = err == QN_OK ? look_at_candidates(p) : err;
-    if (err == QN_OK) {
+    if (err == QN_OK && m->n > 1) { /* one core has one tree */
         err = solvable(p) ? solve(p) : qn_planner_search(p);
     }
     if (err == QN_OK) {
+        p->best.exact = p->best.exact || m->n == 1;
         *out = p->best;
     }
     qn_machine_destroy(p->scratch);
