@@ -167,8 +167,8 @@ static int load_topology(hwloc_topology_t *t)
     hwloc_topology_set_all_types_filter(*t, HWLOC_TYPE_FILTER_KEEP_NONE);
     hwloc_topology_set_type_filter(*t, HWLOC_OBJ_CORE,
                                    HWLOC_TYPE_FILTER_KEEP_ALL);
-    /* Without groups hwloc hangs each NUMA node above or beside the kept types under the
-     * machine, and all cores seem to be of the first one. */
+    /* Without groups hwloc hangs each NUMA node above or beside the kept types
+     * under the machine, and all cores seem to be of the first one. */
     hwloc_topology_set_type_filter(*t, HWLOC_OBJ_GROUP,
                                    HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
     /* Discovery would bind itself to each core in turn, which on a busy
