@@ -306,8 +306,8 @@ static void close_all(struct qn_listen *l)
 }
 
 /* Any free port with free ones behind it, so that what the replicas' own ports
- * are follows from the shared one, as always. Where closed connections hold most
- * ports there may be none in a row: then any. */
+ * are follows from the shared one, as always. Where closed connections hold
+ * most ports there may be none in a row: then any. */
 static int open_anywhere(struct qn_listen *l, const struct line *why)
 {
     int err = QN_EADDRINUSE;
