@@ -7,7 +7,9 @@
  * that one that cannot live costs little. But while no majority lives nobody
  * can take over from a dead leader: then it is started at once, and so is who
  * had been pausing. Its new life has a new incarnation and a new outbox, and
- * gets everything it holds from its peers.
+ * gets everything it holds from its peers. One that was stopped (SIGSTOP, a
+ * debugger) is no help either: while somebody pauses the kernel is asked who
+ * is.
  *
  *     on_end(i)      others: PEER_DOWN(i, old)        pause
  *     fork           i: STARTING
@@ -28,7 +30,9 @@
  * complete after a while, that is the end (supervisor.c).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,7 +44,7 @@
 enum {
     PAUSE_FIRST_MS = 30,
     PAUSE_MAX_MS = 5000,
-    PAUSE_NEEDED_MS = 50, /* while no majority lives */
+    PAUSE_NEEDED_MS = 50, /* while no majority runs */
     LONG_LIFE_S = 10,     /* who lived so long has not died of being started */
     KEPT_LOOK_MS = 1000,
 };
@@ -193,12 +197,32 @@ uint32_t qn_supervisor_count(const struct qn_supervisor *s,
     return n;
 }
 
-/* So many live that one more is needed for a majority. */
+/* It lives, and was stopped: `PID (name) T ...`. */
+static bool is_stopped(const struct qn_supervised *r)
+{
+    char path[32];
+    char text[128];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)r->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[QN_MAX(got, 0)] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end != NULL && (strncmp(name_end, ") T", 3) == 0 ||
+                                strncmp(name_end, ") t", 3) == 0);
+}
+
+/* So few run that one more is needed for a majority. */
 static bool is_needed(const struct qn_supervisor *s)
 {
-    return 2 * qn_supervisor_count(s, QN_SUPERVISED_STARTING,
-                                   QN_SUPERVISED_DRAINED) <=
-           s->config.replicas;
+    uint32_t running = 0;
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        const struct qn_supervised *r = &s->replica[i];
+        running += r->state != QN_SUPERVISED_ENDED && !is_stopped(r);
+    }
+    return 2 * running <= s->config.replicas;
 }
 
 /* When it is started again, relative to now; or never. */
@@ -221,11 +245,25 @@ static qn_time_t pause_of(struct qn_supervisor *s, struct qn_supervised *r,
     return pause_ms * QN_MS;
 }
 
-/* No majority is left: who pauses since another death is needed, too. */
+/* Somebody pauses so long that it matters whether he is needed. */
+static bool some_pause(const struct qn_supervisor *s)
+{
+    qn_time_t soon = qn_clock_now() + PAUSE_NEEDED_MS * QN_MS;
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        qn_time_t at = s->replica[i].restart_at;
+        if (at != QN_TIME_NEVER && at > soon) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No majority runs: who pauses is needed, since another died or was stopped. */
 static void hurry(struct qn_supervisor *s)
 {
     qn_time_t now = qn_clock_now();
-    for (qn_node_t i = 0; is_needed(s) && i < s->config.replicas; i++) {
+    bool needed = is_needed(s);
+    for (qn_node_t i = 0; needed && i < s->config.replicas; i++) {
         struct qn_supervised *r = &s->replica[i];
         if (r->restart_at != QN_TIME_NEVER) {
             qn_time_t most = r->pause_ms > PAUSE_FIRST_MS ? PAUSE_NEEDED_MS : 0;
@@ -336,6 +374,9 @@ static void try_again(struct qn_supervisor *s, qn_node_t i)
 void qn_supervisor_lives_turn(struct qn_supervisor *s)
 {
     qn_supervisor_kept_look(s);
+    if (some_pause(s)) {
+        hurry(s);
+    }
     for (qn_node_t i = 0; !s->over && i < s->config.replicas; i++) {
         const struct qn_supervised *r = &s->replica[i];
         if (r->restart_at != QN_TIME_NEVER &&
@@ -351,7 +392,9 @@ void qn_supervisor_lives_turn(struct qn_supervisor *s)
 
 int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s)
 {
-    int64_t wait = s->kept.outbox_fd >= 0 ? KEPT_LOOK_MS : -1;
+    int64_t wait = some_pause(s)            ? PAUSE_NEEDED_MS
+                   : s->kept.outbox_fd >= 0 ? KEPT_LOOK_MS
+                                            : -1;
     qn_time_t now = qn_clock_now();
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         qn_time_t at = s->replica[i].restart_at;

@@ -142,6 +142,31 @@ Test(supervisor_lives, who_is_needed_for_a_majority_is_not_waited_for_long,
     end(&s);
 }
 
+/* Nor can one that was stopped vote; when it goes on, the pauses do, too. */
+Test(supervisor_lives, who_is_needed_beside_a_stopped_one_is_not_waited_for,
+     .timeout = 20)
+{
+    struct server s;
+    char line[256] = "";
+    mood.weak = 2;
+    start_restarting(&s);
+    int stopped = present(&s, 1).pid;
+    kill(present(&s, 2).pid, SIGKILL);
+    while (strstr(line, "in 240 ms") == NULL) {
+        read_line(s.log, line, sizeof line);
+    }
+    kill(stopped, SIGSTOP);
+    while (strstr(line, "in 50 ms") == NULL) {
+        cr_assert(strstr(line, "in 3840 ms") == NULL, "%s", line);
+        read_line(s.log, line, sizeof line);
+    }
+    kill(stopped, SIGCONT);
+    while (strstr(line, "in 50 ms") != NULL) {
+        read_line(s.log, line, sizeof line);
+    }
+    end(&s);
+}
+
 Test(supervisor_lives, one_that_cannot_start_says_why, .timeout = 20)
 {
     struct server s;
