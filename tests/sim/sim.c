@@ -403,8 +403,9 @@ static void advance(struct sim *s)
         c->now += cluster_random(c, 50 * QN_MS);
     }
     if (has(s, FAULT_CUT) && chance(s, 2)) {
-        s->cut_until[cluster_random(c, c->nodes)][cluster_random(c, c->nodes)] =
-            c->now + cluster_random(c, 20 * QN_MS);
+        qn_node_t from = (qn_node_t)cluster_random(c, c->nodes);
+        qn_node_t to = (qn_node_t)cluster_random(c, c->nodes);
+        s->cut_until[from][to] = c->now + cluster_random(c, 20 * QN_MS);
     }
     deaths(s);
     suspicions(s);

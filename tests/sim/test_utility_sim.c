@@ -302,7 +302,10 @@ static void go_on(struct world *w, uint32_t deliveries)
 {
     w->now += rnd(w, 20 * QN_US);
     for (uint32_t n = 0; n < deliveries; n++) {
-        deliver(w, (qn_node_t)rnd(w, w->nodes), (qn_node_t)rnd(w, w->nodes));
+        /* One after the other: a seed means the same with every compiler. */
+        qn_node_t to = (qn_node_t)rnd(w, w->nodes);
+        qn_node_t from = (qn_node_t)rnd(w, w->nodes);
+        deliver(w, from, to);
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
         tick(w, i);
