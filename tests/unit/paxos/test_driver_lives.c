@@ -330,6 +330,12 @@ Test(driver_lives, a_new_life_waits_until_it_is_mapped_by_all)
 /* ---- the utility log is long --------------------------------------------- */
 
 /* Each death is an entry; the newest 256 are kept. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DEATHS 270u
+#else
+#define DEATHS 1000u
+#endif
+
 static void many_deaths(bool memory, uint32_t deaths)
 {
     struct world *w = world_begin(3, memory);
@@ -346,10 +352,10 @@ static void many_deaths(bool memory, uint32_t deaths)
     world_end(w);
 }
 
-Test(driver_lives, a_thousand_leaders_die_one_after_the_other)
+Test(driver_lives, leaders_die_one_after_the_other)
 {
-    many_deaths(true, 1000);
-    many_deaths(false, 300);
+    many_deaths(true, DEATHS);
+    many_deaths(false, 270);
 }
 
 /* Who misses more entries than anybody keeps: the others have come to terms
