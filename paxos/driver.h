@@ -170,8 +170,9 @@ struct qn_driver_status {
     uint64_t fetches;           /* FETCH sent: LEARNs that were missed */
     uint64_t log_bytes;         /* batches kept for laggards */
     qn_time_t reach; /* at the root: ns from the send of a LEARN until
-                        all members had it, as seen at its turns;
-                        smoothed. 0: not known */
+                        all members had it, as seen at its turns,
+                        smoothed; of those that it saw arrive to 1 ms.
+                        0: none */
 };
 
 struct qn_driver;

@@ -167,21 +167,23 @@ void qn_driver_reach_begin(struct qn_driver *d, qn_slot_t slot)
 {
     if (d->reach_slot == 0 && d->now - d->reach_at >= QN_REACH_EVERY) {
         d->reach_slot = slot;
-        d->reach_at = d->now;
+        d->reach_at = d->reach_looked = d->now;
     }
 }
 
 void qn_driver_reach_look(struct qn_driver *d)
 {
     uint64_t members = d->members & ~qn_driver_bit(d->o.self);
-    for (uint64_t m = members; d->reach_slot != 0 && m != 0; m &= m - 1) {
+    bool late = d->now - d->reach_looked > QN_REACH_LOOK;
+    d->reach_looked = d->now;
+    for (uint64_t m = members; m != 0; m &= m - 1) {
         const struct qn_driver_peer *p = &d->peer[__builtin_ctzll(m)];
         if (p->state == NULL ||
             qn_load(&p->state->learned, QN_RELAXED) < d->reach_slot) {
             return;
         }
     }
-    if (d->reach_slot != 0 && members != 0) {
+    if (!late && members != 0) {
         qn_time_t took = QN_MAX(d->now - d->reach_at, 1);
         d->reach = d->reach == 0 ? took : (7 * d->reach + took) / 8;
     }

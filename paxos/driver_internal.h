@@ -24,6 +24,9 @@
 
 /** Look at the peers' positions. */
 #define QN_BEAT_EVERY   ((qn_time_t)2 * QN_MS)
+/** Between two looks at a broadcast that is timed, at most: who looks late
+ * cannot tell when it arrived. */
+#define QN_REACH_LOOK   QN_MS
 /** From one timed broadcast to the next, at least. */
 #define QN_REACH_EVERY  ((qn_time_t)10 * QN_MS)
 /** Wait for a child, at most. */
@@ -78,6 +81,7 @@ struct qn_driver {
     struct qn_tree topology;   /* of the context */
     qn_slot_t reach_slot;      /* root: sent at ..., not yet everywhere; or 0 */
     qn_time_t reach_at, reach; /* when it was; smoothed, 0: not known */
+    qn_time_t reach_looked;    /* at it, last */
     struct qn_joiner learn_joiner; /* pieces of LEARN ... */
     qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;
