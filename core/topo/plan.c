@@ -75,6 +75,7 @@ static void candidate(void *arg, const char *name, const struct qn_shape *s)
 static int look_at_candidates(struct qn_planner *p)
 {
     bool free_root = p->o.root == QN_ROOT_FREE;
+    p->starts = 0;
     int err = qn_candidates(p->m, free_root ? 0 : p->o.root, candidate, p);
     uint32_t root = qn_adaptive_root(p->m);
     if (err == QN_OK && free_root && root != 0) {
@@ -128,7 +129,8 @@ static int solve(struct qn_planner *p)
     struct qn_machine *r = NULL;
     struct qn_shape down, up;
     uint32_t root = p->o.root;
-    int err = reverse(&r, p->m);
+    int err = look_at_candidates(p);
+    err = err == QN_OK ? reverse(&r, p->m) : err;
     if (err == QN_OK && p->o.goal == QN_GOAL_BARRIER && root == QN_ROOT_FREE) {
         err = common_root(p->m, r, &root);
     }
@@ -144,6 +146,23 @@ static int solve(struct qn_planner *p)
     if (err == QN_OK) {
         qn_planner_offer(p, "exact", &down, &up);
         p->best.exact = true;
+    }
+    return err;
+}
+
+/* With a free root first what would be planned from the first core, then as
+ * many moves over all roots: freedom is never a loss. Whatever the first search
+ * found as a start of the second made means worse by up to 1 %. */
+static int search(struct qn_planner *p)
+{
+    bool free_root = p->o.root == QN_ROOT_FREE;
+    p->o.root = free_root ? 0 : p->o.root;
+    int err = look_at_candidates(p);
+    err = err == QN_OK ? qn_planner_search(p) : err;
+    if (err == QN_OK && free_root) {
+        p->o.root = QN_ROOT_FREE;
+        err = look_at_candidates(p);
+        err = err == QN_OK ? qn_planner_search(p) : err;
     }
     return err;
 }
@@ -168,9 +187,10 @@ int qn_plan(struct qn_plan *out, const struct qn_machine *m,
     p->o = *o;
     p->o.one_tree = o->one_tree || o->max_occupancy > 0;
     int err = o->robust ? qn_machine_create(&p->scratch, m->n) : QN_OK;
-    err = err == QN_OK ? look_at_candidates(p) : err;
-    if (err == QN_OK && m->n > 1) { /* one core has one tree */
-        err = solvable(p) ? solve(p) : qn_planner_search(p);
+    if (err == QN_OK && m->n == 1) {
+        err = look_at_candidates(p); /* one core has one tree */
+    } else if (err == QN_OK) {
+        err = solvable(p) ? solve(p) : search(p);
     }
     if (err == QN_OK) {
         p->best.exact = p->best.exact || m->n == 1;

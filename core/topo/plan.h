@@ -7,7 +7,9 @@
  * Every known tree is a candidate (candidates.h); the best few are improved by
  * local search (seek.h), small groups are solved exactly (optimum.h). So a
  * plan is never worse than a static tree from the same root (with a free one:
- * from the first core) or the published adaptive tree.
+ * from the first core) or the published adaptive tree, and with a free root
+ * never worse than from the first core with the same options (with `robust`:
+ * in that quantile).
  *
  * Budgets count proposed moves and the only randomness is the seed's: equal
  * input gives the equal plan, at any speed of the computer.
@@ -22,8 +24,9 @@ struct qn_plan_opts {
     enum qn_goal goal;
     uint32_t root;        /* index, or QN_ROOT_FREE */
     uint64_t seed;        /* of the local search */
-    uint64_t moves;       /* to propose; 0: the default of the goal, which fits
-                             in 100 ms with 256 cores */
+    uint64_t moves;       /* to propose, and with a free root as many again; 0:
+                             the default of the goal, which fits in 100 ms with
+                             256 cores */
     double q;             /* queued factor, 0 .. 1 */
     bool one_tree;        /* the same tree in both directions */
     double max_occupancy; /* cycles that the busiest core may spend per

@@ -29,11 +29,12 @@
 #define COLD        3e-5  /* last one */
 #define EXPLORE     0.6   /* part of the moves */
 #define ROOT_SHARE  5u    /* part of a barrier's moves that seeks each root */
-/* Default budgets at MOVES_CORES cores, where they take about 50 ms; fewer
- * cores get up to twice as many, which cost about the same. */
+/* Default budgets at MOVES_CORES cores, where they take about 30 ms, and 60 ms
+ * with a free root; fewer cores get up to twice as many, which cost about the
+ * same. */
 #define MOVES_CORES 256u
-#define MOVES_DOWN  200000u
-#define MOVES_UP    80000u
+#define MOVES_DOWN  125000u
+#define MOVES_UP    40000u
 
 struct task {
     struct qn_seek_opts o;

@@ -26,7 +26,7 @@ static void beats_the_rules(const struct qn_machine *m, enum qn_goal goal,
     struct qn_shape s;
     o.goal = goal;
     o.root = root;
-    o.moves = 2000;
+    o.moves = 1000;
     cr_assert_eq(qn_plan(&p, m, &o), QN_OK);
     check_plan(m, &p, &o);
     uint32_t from = root == QN_ROOT_FREE ? 0 : root;
@@ -82,6 +82,28 @@ Test(plan, is_never_worse_than_a_tree_that_is_not_searched_for)
         }
         qn_machine_destroy(m);
     }
+}
+
+/* Groups of a machine with a search in each operation. */
+Test(plan, with_a_free_root_is_never_worse_than_from_the_first_core)
+{
+    struct qn_machine *m = recorded("threadripper_1950x_1x16");
+    for (uint32_t n = 2; n <= m->n; n++) {
+        struct qn_machine *g = dealt(m, n);
+        for (uint32_t goal = 0; goal < QN_GOALS; goal++) {
+            struct qn_plan_opts o = QN_PLAN_OPTS_DEFAULT;
+            struct qn_plan any, first;
+            o.goal = (enum qn_goal)goal;
+            o.moves = 500;
+            cr_assert_eq(qn_plan(&any, g, &o), QN_OK);
+            o.root = 0;
+            cr_assert_eq(qn_plan(&first, g, &o), QN_OK);
+            cr_assert(any.cost <= first.cost, "%s %u cores: %g > %g",
+                      qn_goal_name(goal), n, any.cost, first.cost);
+        }
+        qn_machine_destroy(g);
+    }
+    qn_machine_destroy(m);
 }
 
 static void same_plan(const struct qn_machine *m, struct qn_plan_opts *o)
