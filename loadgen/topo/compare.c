@@ -11,8 +11,12 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/topo/burst.h"
 
-#define STEPS 6u /* plans between the two ends */
+#define STEPS         6u /* plans between the two ends */
+/* Of each ring's map, of which there are up to 256: some 15 ms at 256 cores. */
+#define MOVES_LATENCY 4000u
+#define MOVES_BUSY    20000u
 
 const char *qn_compare_kind_name(uint32_t kind)
 {
@@ -66,9 +70,31 @@ static int add_arities(struct qn_compare *c, const struct qn_contender_opts *o,
     int err = QN_OK;
     for (uint32_t k = 1; k <= last && err == QN_OK; k++) {
         char name[QN_CONTENDER_NAME];
-        (void)snprintf(name, sizeof name, "%s:k=%u%s", format, k,
-                       kind == QN_COMPARE_COMPANION ? ",companion" : "");
+        (void)snprintf(name, sizeof name, format, k);
         err = add(c, o, name, name, kind, k);
+    }
+    return err;
+}
+
+/* Each ring twice: its map is for one operation or for many. */
+static int add_rings(struct qn_compare *c, const struct qn_contender_opts *o)
+{
+    struct qn_contender_opts fast = *o, many = *o;
+    fast.goal = QN_GOAL_ACK;
+    fast.moves = o->moves > 0 ? o->moves : MOVES_LATENCY;
+    many.goal = QN_GOAL_THROUGHPUT;
+    many.moves = o->moves > 0 ? o->moves : MOVES_BUSY;
+    int err = add_arities(c, &fast, "ring:k=%u", QN_COMPARE_RING);
+    if (err == QN_OK) {
+        err = add_arities(c, &many, "ring:k=%u,map=busy", QN_COMPARE_RING);
+    }
+    if (err == QN_OK && c->m->n >= 3) {
+        err =
+            add_arities(c, &fast, "ring:k=%u,companion", QN_COMPARE_COMPANION);
+        err = err == QN_OK
+                  ? add_arities(c, &many, "ring:k=%u,companion,map=busy",
+                                QN_COMPARE_COMPANION)
+                  : err;
     }
     return err;
 }
@@ -142,6 +168,29 @@ void qn_compare_mark_front(struct qn_compare_point *point, uint32_t count)
     }
 }
 
+double qn_compare_cycles(const struct qn_compare_point *p, uint32_t window)
+{
+    QN_ASSERT(window > 0);
+    return QN_MAX(p->latency / window, p->each);
+}
+
+/* Of equal ones the one that is faster alone. */
+const struct qn_compare_point *qn_compare_best(const struct qn_compare *c,
+                                               uint32_t window)
+{
+    const struct qn_compare_point *best = NULL;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct qn_compare_point *p = &c->point[i];
+        double d = best != NULL ? qn_compare_cycles(p, window) -
+                                      qn_compare_cycles(best, window)
+                                : -1;
+        if (d < 0 || (!(d > 0) && p->latency < best->latency)) {
+            best = p;
+        }
+    }
+    return best;
+}
+
 int qn_compare_run(struct qn_compare **out, const struct qn_machine *m,
                    const struct qn_contender_opts *o)
 {
@@ -151,11 +200,8 @@ int qn_compare_run(struct qn_compare **out, const struct qn_machine *m,
     }
     c->m = m;
     int err = add_planned(c, o);
-    err = err == QN_OK ? add_arities(c, o, "ring", QN_COMPARE_RING) : err;
-    if (err == QN_OK && m->n >= 3) {
-        err = add_arities(c, o, "ring", QN_COMPARE_COMPANION);
-    }
-    err = err == QN_OK ? add_arities(c, o, "tree", QN_COMPARE_TREE) : err;
+    err = err == QN_OK ? add_rings(c, o) : err;
+    err = err == QN_OK ? add_arities(c, o, "tree:k=%u", QN_COMPARE_TREE) : err;
     err = err == QN_OK ? add_known(c, o) : err;
     if (err != QN_OK) {
         qn_compare_destroy(c);
@@ -185,13 +231,32 @@ static int by_latency(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+/* Windows that have the same answer share a line. */
+static void write_windows(const struct qn_compare *c, FILE *to)
+{
+    fprintf(to, "\n  %-8s %-32s %12s\n", "window",
+            "with so many outstanding use", "cycles each");
+    for (uint32_t w = 1, end; w <= QN_BURST_DEFAULT; w = end + 1) {
+        const struct qn_compare_point *best = qn_compare_best(c, w);
+        char text[24];
+        end = w;
+        while (end < QN_BURST_DEFAULT && qn_compare_best(c, end + 1) == best) {
+            end++;
+        }
+        (void)snprintf(text, sizeof text, "%u-%u", w, end);
+        text[end > w ? strlen(text) : strcspn(text, "-")] = '\0';
+        fprintf(to, "  %-8s %-32s %12.0f\n", text, best->name,
+                qn_compare_cycles(best, end));
+    }
+}
+
 void qn_compare_write_text(const struct qn_compare *c, FILE *to)
 {
     const struct qn_compare_point **order =
         calloc(c->count + 1, sizeof(const struct qn_compare_point *));
     fprintf(to,
             "%s: %u cores, acknowledged broadcasts, cycles as predicted\n\n"
-            "  %-28s %12s %12s\n",
+            "  %-32s %12s %12s\n",
             c->m->name, c->m->n, "topology", "one alone", "each of 128");
     for (uint32_t i = 0; order != NULL && i < c->count; i++) {
         order[i] = &c->point[i];
@@ -203,12 +268,15 @@ void qn_compare_write_text(const struct qn_compare *c, FILE *to)
     for (uint32_t i = 0; i < c->count; i++) {
         const struct qn_compare_point *p =
             order != NULL ? order[i] : &c->point[i];
-        fprintf(to, "%c %-28s %12.0f %12.0f\n", p->front ? '*' : ' ', p->name,
+        fprintf(to, "%c %-32s %12.0f %12.0f\n", p->front ? '*' : ' ', p->name,
                 p->latency, p->each);
     }
     fputs("\n* is on the front: no other is better at one and not worse at the "
           "other.\n",
           to);
+    if (c->count > 0) {
+        write_windows(c, to);
+    }
     free(order);
 }
 

@@ -10,6 +10,8 @@
  * each waits for the busiest core. Nothing is best at both, so what is worth
  * choosing from is a front: those that nobody beats at one without losing at
  * the other.
+ *
+ * Rings stand there twice, with a map for the latency and one for the rate.
  */
 
 #include <stdbool.h>
@@ -60,7 +62,19 @@ void qn_compare_destroy(struct qn_compare *c);
 /** Mark the front of any points. */
 void qn_compare_mark_front(struct qn_compare_point *point, uint32_t count);
 
-/** The front, then everything, by latency. */
+/**
+ * Cycles per operation with at most `window` of them outstanding, window >= 1:
+ * by Little's law no less than latency / window, and no less than `each`. That
+ * is a bound: operations that delay each other before the busiest core is
+ * full need more.
+ */
+double qn_compare_cycles(const struct qn_compare_point *p, uint32_t window);
+
+/** The point with the least of that; NULL if there is none. */
+const struct qn_compare_point *qn_compare_best(const struct qn_compare *c,
+                                               uint32_t window);
+
+/** Everything by latency, then what to use with which window. */
 void qn_compare_write_text(const struct qn_compare *c, FILE *to);
 
 /** topology,kind,arity,latency,pipeline_cycles,front */

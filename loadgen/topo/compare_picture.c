@@ -1,9 +1,9 @@
 /*
- * Both axes are logarithmic; better is left and up. Arities of one kind are
- * joined by a line. Names stand beside points of the front and of known trees,
- * arities at the first few of a line; a label that would cover another one is
- * left out, unless its point is on the front, which gets the first choice of
- * places.
+ * Both axes are logarithmic; better is left and up. Arities of one kind
+ * are joined by a line, of rings one for each map. Names stand beside points of
+ * the front and of known trees, arities at the first few of a line; a label
+ * that would cover another one is left out, unless its point is on the front,
+ * which gets the first choice of places.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -186,7 +186,7 @@ static void draw_lines(const struct chart *h)
             if (p->kind != kind) {
                 continue;
             }
-            if (last != NULL) {
+            if (last != NULL && last->arity <= p->arity) {
                 qn_svg_line(h->to, classes, at_x(h, last), at_y(h, last),
                             at_x(h, p), at_y(h, p));
             }

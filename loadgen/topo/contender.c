@@ -1,7 +1,8 @@
 /*
  * Names are parsed here and nowhere else. Options of a ring follow its name
  * after a colon, separated by commas; a mistyped name is answered with the
- * nearest one.
+ * nearest one. A ring says nothing about cores, so it is judged by a map that
+ * was searched for, as a plan is.
  *
  * The bound of a reduction: if the root has all at time D, its last message
  * began to be received at D - r at the latest, so that its sender had its own
@@ -24,6 +25,7 @@
 #include "core/topo/adaptive.h"
 #include "core/topo/burst.h"
 #include "core/topo/exchange.h"
+#include "core/topo/ring_map.h"
 #include "core/topo/statics.h"
 
 #define FILE_MOST ((size_t)1 << 20) /* 1024 edges take 20 KB */
@@ -155,7 +157,7 @@ static int read_map(struct qn_ring *r, const struct qn_machine *m,
 struct words {
     uint32_t k; /* 0: none */
     bool full, companion;
-    char map[512]; /* "": none */
+    char map[512]; /* "": searched for */
 };
 
 static bool take_word(struct words *w, const char *word, size_t len)
@@ -199,8 +201,32 @@ static void rotate(struct qn_ring *r, uint32_t root)
     r->core[0] = (uint16_t)root;
 }
 
+/* Whom each core plays: as a file says, as numbers say, or searched for. */
+static int place(struct qn_ring *r, const struct qn_machine *m,
+                 const struct words *w, const struct qn_contender_opts *o,
+                 struct qn_fault *fault)
+{
+    struct qn_ring_map_opts map = {.busy = o->goal == QN_GOAL_THROUGHPUT ||
+                                           o->goal == QN_GOAL_STREAM,
+                                   .root = o->root,
+                                   .seed = o->seed,
+                                   .moves = o->moves,
+                                   .q = o->q};
+    rotate(r, o->root != QN_ROOT_FREE ? o->root : 0);
+    if (strcmp(w->map, "identity") == 0) {
+        return QN_OK;
+    }
+    if (strcmp(w->map, "latency") == 0 || strcmp(w->map, "busy") == 0) {
+        map.busy = w->map[0] == 'b';
+    } else if (w->map[0] != '\0') {
+        return read_map(r, m, w->map, fault);
+    }
+    return qn_ring_map(r, m, &map, NULL);
+}
+
 static int make_ring(struct qn_contender *c, const struct qn_machine *m,
-                     const struct words *w, uint32_t root,
+                     const struct words *w,
+                     const struct qn_contender_opts *opts,
                      struct qn_fault *fault)
 {
     const struct qn_ring_opts o = {
@@ -211,12 +237,7 @@ static int make_ring(struct qn_contender *c, const struct qn_machine *m,
                             QN_RING_ARITY_MAX);
     }
     int err = qn_ring_create(&c->ring, &o);
-    if (err == QN_OK) {
-        rotate(c->ring, root != QN_ROOT_FREE ? root : 0);
-    }
-    if (err == QN_OK && w->map[0] != '\0') {
-        err = read_map(c->ring, m, w->map, fault);
-    }
+    err = err == QN_OK ? place(c->ring, m, w, opts, fault) : err;
     if (err == QN_OK) {
         c->root = c->ring->core[0];
     }
@@ -224,18 +245,20 @@ static int make_ring(struct qn_contender *c, const struct qn_machine *m,
 }
 
 static int make_with_words(struct qn_contender *c, const struct qn_machine *m,
-                           const char *words, bool ring, uint32_t root,
+                           const char *words, bool ring,
+                           const struct qn_contender_opts *o,
                            struct qn_fault *fault)
 {
     struct words w = {0};
+    uint32_t root = o->root != QN_ROOT_FREE ? o->root : 0;
     if (!parse_words(&w, words) || (!ring && (w.full || w.companion)) ||
         (!ring && w.map[0] != '\0')) {
         return wrong(fault, c->name,
                      "not a topology; tree:k=N or "
-                     "ring:k=N[,full][,companion][,map=FILE]");
+                     "ring:k=N[,full][,companion][,map=MAP]");
     }
-    return ring ? make_ring(c, m, &w, root, fault)
-                : make_balanced(c, m, w.k, root != QN_ROOT_FREE ? root : 0);
+    return ring ? make_ring(c, m, &w, o, fault)
+                : make_balanced(c, m, w.k, root);
 }
 
 /* ---- by name ---- */
@@ -273,9 +296,9 @@ int qn_contender_make(struct qn_contender *c, const struct qn_machine *m,
             &c->down, m, root != QN_ROOT_FREE ? root : qn_adaptive_root(m),
             o->level);
     } else if (strncmp(name, "ring:", 5) == 0) {
-        err = make_with_words(c, m, name + 5, true, root, fault);
+        err = make_with_words(c, m, name + 5, true, o, fault);
     } else if (strncmp(name, "tree:", 5) == 0) {
-        err = make_with_words(c, m, name + 5, false, root, fault);
+        err = make_with_words(c, m, name + 5, false, o, fault);
     } else if (is_file(name)) {
         return read_tree(c, m, name, root, fault);
     } else {

@@ -8,11 +8,16 @@
  *     adaptive             the published generator
  *     binary sequential fibonacci mst mst2 cluster bad bad2
  *     tree:k=3             balanced, 3 children each
- *     ring:k=2             diamond ring; ",full", ",companion", ",map=FILE"
+ *     ring:k=2             diamond ring; ",full", ",companion", ",map=MAP"
  *     FILE.csv             a tree in the exchange format
  *
- * Without a root that is asked for, `auto` and `adaptive` choose their own, a
- * file has one, all others take the first core.
+ * Without a root that is asked for, `auto`, `adaptive` and searched maps choose
+ * their own, a file has one, all others take the first core.
+ *
+ * A ring's map is `latency` or `busy` (searched for, core/topo/ring_map.h),
+ * `identity` (the root, then the other cores ascending) or a FILE. Without one
+ * it is searched for: busy for throughput and stream, else latency. A map from
+ * a file has a root of its own.
  *
  * Trees go down and up; only the planner makes two different ones. Rings are
  * acknowledged broadcasts and know no other operation.
@@ -31,12 +36,12 @@
 #define QN_CONTENDER_NAME 96u
 
 struct qn_contender_opts {
-    enum qn_goal goal;   /* of the planner */
+    enum qn_goal goal;   /* of the planner and of maps */
     uint32_t root;       /* index, or QN_ROOT_FREE: as said above */
     enum qn_level level; /* groups of cluster and adaptive */
     double q;            /* queued factor, 0 .. 1 */
-    uint64_t seed;       /* of the planner */
-    uint64_t moves;      /* of the planner, 0: its default */
+    uint64_t seed;       /* of searches */
+    uint64_t moves;      /* of each search, 0: its default */
     double busy_most;    /* qn_plan_opts.max_occupancy */
     bool one_tree;       /* of the planner */
     bool robust;         /* of the planner */

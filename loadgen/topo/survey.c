@@ -159,7 +159,13 @@ static int make_group(struct qn_machine **out, const struct qn_machine *m,
 
 /* ---- costs ---- */
 
-/* One topology, made for `goal` if it is planned, else for all of them. */
+static bool searched(const struct qn_survey *s, uint32_t topo)
+{
+    return topo < QN_SURVEY_OTHERS || strncmp(s->topo[topo], "ring:", 5) == 0;
+}
+
+/* One topology; what is searched for is made for one goal, which rings may not
+ * have, the others for all of them. */
 static int cost(struct qn_survey_group *g, const struct qn_machine *m,
                 const struct qn_survey *s, uint32_t topo,
                 const struct qn_contender_opts *o, struct qn_contender *c)
@@ -168,12 +174,28 @@ static int cost(struct qn_survey_group *g, const struct qn_machine *m,
     int err =
         qn_contender_make(c, m, planned ? "auto" : s->topo[topo], o, NULL);
     for (uint32_t i = 0; err == QN_OK && i < QN_SURVEY_GOALS; i++) {
-        if (!planned || i == o->goal) {
+        if (i == o->goal || !searched(s, topo)) {
             g->cost[topo][i] = qn_contender_cost(c, m, (enum qn_goal)i, o->q);
         }
     }
     qn_contender_fini(c);
     return err;
+}
+
+/* A ring of this group, with a map for its latency and one for its rate. */
+static int cost_ring(struct qn_survey_group *g, const struct qn_machine *m,
+                     const struct qn_survey *s, uint32_t topo,
+                     const struct qn_contender_opts *plain,
+                     struct qn_contender *c)
+{
+    struct qn_contender_opts o = *plain;
+    for (uint32_t i = 0; i < QN_SURVEY_GOALS; i++) {
+        g->cost[topo][i] = NAN;
+    }
+    o.goal = QN_GOAL_ACK;
+    int err = cost(g, m, s, topo, &o, c);
+    o.goal = QN_GOAL_THROUGHPUT;
+    return err == QN_OK ? cost(g, m, s, topo, &o, c) : err;
 }
 
 static int fill(struct qn_survey_group *g, const struct qn_survey *s,
@@ -191,7 +213,8 @@ static int fill(struct qn_survey_group *g, const struct qn_survey *s,
     }
     o.root = QN_ROOT_FREE;
     for (uint32_t t = QN_SURVEY_OTHERS; err == QN_OK && t < s->topos; t++) {
-        err = cost(g, m, s, t, &o, c);
+        err = searched(s, t) ? cost_ring(g, m, s, t, &o, c)
+                             : cost(g, m, s, t, &o, c);
     }
     qn_machine_destroy(m);
     return err;

@@ -98,9 +98,9 @@ int qn_tree_command(int argc, char **argv)
          "groups of cluster and adaptive: node (default), cache, socket", 0, 0},
         {"queued", "FACTOR", take_factor, &c->q,
          "cost of receiving a message that was queued, 0 to 1 (1)", 0, 0},
-        {"seed", "N", qn_option_count, &c->seed, "of auto's search (1)", 0, 0},
+        {"seed", "N", qn_option_count, &c->seed, "of searches (1)", 0, 0},
         {"moves", "N", qn_option_count, &c->moves,
-         "that auto looks at; by default some 100 ms of them", 1, 0},
+         "that a search looks at; by default some 50 ms of them", 1, 0},
         {"one-tree", NULL, qn_option_flag, &c->one_tree,
          "auto: the same tree in both directions", 0, 0},
         {"robust", NULL, qn_option_flag, &c->robust,
@@ -127,8 +127,9 @@ int qn_tree_command(int argc, char **argv)
         "quoin tree",
         "Plan who sends to whom on a machine, and predict what that costs.\n"
         "Topologies: auto adaptive binary sequential fibonacci mst mst2 "
-        "cluster\nbad bad2, tree:k=N, ring:k=N[,full][,companion][,map=FILE], "
-        "FILE.csv.",
+        "cluster\nbad bad2, tree:k=N, ring:k=N[,full][,companion][,map=MAP], "
+        "FILE.csv.\nMAP is FILE, identity, latency or busy; the last two are "
+        "searched for.",
         table, QN_ARRAY_COUNT(table)};
     int status = 0;
     if (qn_options_parse(&o, argc, argv, &status)) {

@@ -23,7 +23,7 @@ Test(compare, the_front_is_whom_nobody_beats_and_one_of_equals)
     }
 }
 
-Test(compare, has_every_arity_once)
+Test(compare, has_every_arity_once_for_each_map)
 {
     struct qn_machine *m = scattered(9, 4);
     const struct qn_contender_opts o = {
@@ -36,11 +36,28 @@ Test(compare, has_every_arity_once)
         cr_assert(p->latency > 0 && p->each > 0, "%s", p->name);
         seen[p->kind] += p->arity;
     }
-    cr_assert_eq(seen[QN_COMPARE_RING], 36, "1 + ... + 8");
-    cr_assert_eq(seen[QN_COMPARE_COMPANION], 36);
+    cr_assert_eq(seen[QN_COMPARE_RING], 72, "twice 1 + ... + 8");
+    cr_assert_eq(seen[QN_COMPARE_COMPANION], 72);
     cr_assert_eq(seen[QN_COMPARE_TREE], 36);
     qn_compare_destroy(c);
     qn_machine_destroy(m);
+}
+
+Test(compare, a_window_is_best_used_by_whom_its_bound_favours)
+{
+    struct qn_compare_point p[] = {
+        {.latency = 100, .each = 60}, /* a quick tree */
+        {.latency = 400, .each = 20}, /* a ring */
+        {.latency = 500, .each = 20}, /* no better in a row */
+    };
+    const struct qn_compare c = {.count = 3, .point = p};
+    cr_assert(qn_compare_cycles(&p[1], 1) == 400);
+    cr_assert(qn_compare_cycles(&p[1], 16) == 25);
+    cr_assert(qn_compare_cycles(&p[1], 100) == 20, "the busiest core");
+    cr_assert_eq(qn_compare_best(&c, 1), &p[0]);
+    cr_assert_eq(qn_compare_best(&c, 6), &p[0]);
+    cr_assert_eq(qn_compare_best(&c, 7), &p[1]);
+    cr_assert_eq(qn_compare_best(&c, 128), &p[1]);
 }
 
 static struct qn_survey *survey(const char *sizes, uint32_t threads)

@@ -182,3 +182,29 @@ Test(explain, ends_with_the_prediction)
     }
     qn_machine_destroy(m);
 }
+
+/* A ring is judged by a map that was searched for, unless another is named. */
+Test(contender, rings_are_mapped_for_what_is_asked)
+{
+    struct qn_machine *m = scattered(24, 5);
+    struct qn_contender_opts o = plain;
+    double cost[3][2];
+    static const char *const names[] = {"ring:k=2", "ring:k=2,map=identity",
+                                        "ring:k=2,map=latency"};
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t busy = 0; busy < 2; busy++) {
+            struct qn_contender c;
+            o.goal = busy ? QN_GOAL_THROUGHPUT : QN_GOAL_ACK;
+            cr_assert_eq(qn_contender_make(&c, m, names[i], &o, NULL), QN_OK);
+            cost[i][busy] = qn_contender_cost(&c, m, o.goal, 1);
+            cr_assert_eq(c.root, c.ring->core[0]);
+            cr_assert(i != 1 || c.root == 0);
+            qn_contender_fini(&c);
+        }
+    }
+    cr_assert(cost[0][0] < cost[1][0], "latency");
+    cr_assert(cost[0][1] < cost[1][1], "busiest core");
+    cr_assert(cost[2][0] == cost[0][0], "the default for ack");
+    cr_assert(cost[2][1] > cost[0][1], "not the one for throughput");
+    qn_machine_destroy(m);
+}
