@@ -198,6 +198,10 @@ void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
                          qn_time_t now)
 {
     QN_ASSERT(r->position > p->applied && p->apply_at == 0);
+    bool leads = p->leader.role == QN_ACTIVE || p->leader.role == QN_FROZEN;
+    if (leads && r->position >= p->leader.next) {
+        qn_leader_step_down(p); /* deposed, and has not heard of it */
+    }
     qn_learner_restart(p, r->position, now);
     p->stamp = QN_MAX(p->stamp, r->stamp_ms);
     if (!QN_MUTANT(NO_SESSIONS_KEPT)) {

@@ -32,8 +32,8 @@ struct qn_shared {
     const struct qn_ring *(*ring)(void *ctx, qn_node_t node, uint64_t inc);
     /** This node is about to move the word, or will not any more: true from the
      *  beginning of a take-over, and from init if it leads the group at first,
-     *  until it steps down or the machine ends. In turns, inside a step, init
-     *  or fini. NULL: the word can always be written. */
+     *  until it steps down or the machine ends. In turns, inside a step, init,
+     *  install or fini. NULL: the word can always be written. */
     void (*claim)(void *ctx, bool writable);
     /** This life is about to move the word to `epoch`, which it may fail to; or
      *  has it from the beginning. Claimed. It may be said more than once. What

@@ -80,6 +80,22 @@ Test(deposed, a_later_leaders_redirect_is_not_forgotten, .init = setup,
     cr_assert_eq(fx_to(&d, QN_MSG_REQUEST, 0), 0u);
 }
 
+/* Found by the simulator: more in flight than there can be. The snapshot was
+ * asked for before this node led, and has what a later leader decided. */
+Test(deposed, a_snapshot_beyond_its_own_slots_deposes, .init = setup,
+     .fini = teardown)
+{
+    lead_without_serving();
+    qn_onepaxos_allow(d.p, UINT64_MAX);
+    fx_go(&d);
+    fx_tick(&d); /* the no-op is slot 2 */
+    const struct qn_resume old = {.position = 2}, beyond = {.position = 3};
+    qn_onepaxos_install(d.p, &old, d.now);
+    cr_assert_eq(fx_status(&d).role, QN_ACTIVE, "it is its own slot");
+    qn_onepaxos_install(d.p, &beyond, d.now);
+    cr_assert_eq(fx_status(&d).role, QN_FOLLOWER);
+}
+
 /* T10: what the acceptor had when it adopted this node for epoch 1 says nothing
  * about epoch 3. */
 Test(deposed, an_answer_of_an_older_epoch_is_not_adopted, .init = setup,
