@@ -20,6 +20,9 @@ struct row {
 static const struct row table[] = {
     {"bench channel", qn_bench_channel,
      "round trips and streams of a queuepair beside the raw forms"},
+    {"bench broadcast", qn_bench_broadcast,
+     "broadcasts over any trees beside what is predicted of them"},
+    {"bench ack", qn_bench_ack, "the same, acknowledged by all"},
     {"load", qn_load, "drive a RESP server; rates and latencies"},
     {"machine", qn_machine_command,
      "this machine or another: its cores, what messages cost"},

@@ -1,0 +1,376 @@
+/*
+ * quoin bench broadcast|ack: trees measured beside what the model predicts.
+ *
+ * All topologies share the group, its seats and the machine they are planned
+ * on. A hypervisor moves CPUs and other load comes and goes, so the time of
+ * each topology is split over PASSES through all of them, and what it gave is
+ * put together.
+ *
+ * Without --root the planner and the adaptive generator would choose roots of
+ * their own. Here all have one root, the one that the first of them takes, or
+ * the ranks would compare different things. A file has its own.
+ */
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/place/place.h"
+#include "core/wait/spin.h"
+#include "loadgen/bcast/bcast_internal.h"
+#include "loadgen/machine/live.h"
+#include "loadgen/options.h"
+#include "loadgen/quoin.h"
+#include "loadgen/topo/cores.h"
+#include "transports/registry.h"
+
+#define PASSES    3u
+#define ROOT_FREE UINT64_MAX
+
+static qn_a32 stopped;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    qn_store(&stopped, 1, QN_SEQ_CST);
+}
+
+static int fail(const struct qn_bcast *b, const char *line)
+{
+    fprintf(stderr, "%s: %s\n", b->program, line);
+    return 2;
+}
+
+/* ---- options ---- */
+
+/* "auto,mst" adds two names; "ring:k=2,full" is one of which the rest goes
+ * with the ring, which is refused anyway. */
+static int take_algos(const struct qn_option *o, const char *text)
+{
+    struct qn_bcast *b = o->to;
+    size_t len = strlen(text) + 1;
+    char *grown = realloc(b->algos, b->algos_bytes + len);
+    if (grown == NULL) {
+        return QN_ENOMEM;
+    }
+    memcpy(grown + b->algos_bytes, text, len);
+    for (size_t i = b->algos_bytes; i < b->algos_bytes + len; i++) {
+        grown[i] = grown[i] == ',' ? '\0' : grown[i];
+    }
+    b->algos = grown;
+    b->algos_bytes += len;
+    return QN_OK;
+}
+
+static int take_format(const struct qn_option *o, const char *text)
+{
+    static const char *const formats[] = {"text", "json", "csv"};
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(formats); i++) {
+        if (strcmp(formats[i], text) == 0) {
+            *(const char **)o->to = formats[i];
+            return QN_OK;
+        }
+    }
+    return QN_EINVAL;
+}
+
+static bool parse_options(struct qn_bcast *b, int argc, char **argv,
+                          int *status)
+{
+    const struct qn_option table[] = {
+        {"nodes", "N", qn_option_count, &b->nodes,
+         "of the group (as many as the machine has cores)", 2, QN_NODES_MAX},
+        {"cores", "LIST", qn_option_string, &b->cores,
+         "a node on each of these, by number: 0-7,16", 0, 0},
+        {"algo", "NAME,...", take_algos, b,
+         "topologies, as of quoin tree; no rings (all of them)", 0, 0},
+        {"root", "N", qn_option_count, &b->root,
+         "core at the root; more nodes than cores: node", 0,
+         QN_CORE_NUMBER_MAX},
+        {"machine", "WHAT", qn_option_string, &b->machine,
+         "that plans and predictions are for: live (default; measured now), "
+         "or a file or folder as of quoin tree",
+         0, 0},
+        {"seconds", "S", qn_option_double, &b->seconds,
+         "per topology, half for latency, half for throughput (1)", 0, 0},
+        {"size", "BYTES", qn_option_count, &b->size, "of a message (8)",
+         QN_DRILL_SIZE_MIN, QN_DRILL_SIZE_MAX},
+        {"window", "W", qn_option_count, &b->window,
+         "outstanding operations of the throughput part (16)", 1,
+         QN_DRILL_WINDOW_MAX},
+        {"format", "NAME", take_format, &b->format,
+         "text (default), json or csv", 0, 0},
+    };
+    const struct qn_options o = {
+        b->program,
+        b->acked
+            ? "Measure acknowledged broadcasts over trees beside what the "
+              "model "
+              "predicts,\nfrom the root's send until it knows that all nodes "
+              "have "
+              "delivered."
+            : "Measure broadcasts over trees beside what the model predicts: a "
+              "leaf asks the\nroot to send, until it has the message; the "
+              "slowest leaf.",
+        table, QN_ARRAY_COUNT(table)};
+    return qn_options_parse(&o, argc, argv, status);
+}
+
+/* ---- who sits where ---- */
+
+static int choose_cores(struct qn_bcast *b, struct qn_machine **m)
+{
+    struct qn_fault fault = {""};
+    uint32_t index[QN_CORES_MAX], count = 0;
+    struct qn_machine *part = NULL;
+    int err = qn_cores_parse(index, &count, *m, b->cores, &fault);
+    if (err != QN_OK) {
+        return fail(b, fault.text);
+    }
+    if (count < 2 || count > QN_NODES_MAX) {
+        return fail(b, "--cores: name 2 to 64 cores");
+    }
+    err = qn_machine_restrict(&part, *m, index, count);
+    if (err != QN_OK) {
+        return fail(b, qn_strerror(err));
+    }
+    qn_machine_destroy(*m);
+    *m = part;
+    b->nodes = count;
+    return 0;
+}
+
+static int sit(struct qn_bcast *b)
+{
+    static struct qn_places places; /* too large for the stack */
+    uint32_t usable[QN_PLACES_MAX];
+    int err = qn_places_discover(&places);
+    if (err != QN_OK) {
+        fprintf(stderr, "%s: cores: %s\n", b->program, qn_strerror(err));
+        return 1;
+    }
+    for (uint32_t i = 0; i < places.count; i++) {
+        usable[i] = (uint32_t)places.place[i].cpu;
+    }
+    b->usable = places.count;
+    qn_seats_sit(&b->seats, usable, places.count);
+    const struct qn_spin_opts spin = {.nodes = b->seats.nodes,
+                                      .cores = b->seats.cores,
+                                      .quota_milli = places.quota_milli};
+    b->shared = qn_bell_spin_budget(&spin) == 0;
+    if (b->shared) {
+        fprintf(stderr,
+                "%s: %u nodes share %u cores%s: latencies show the scheduler, "
+                "not what messages cost\n",
+                b->program, b->seats.nodes, b->seats.cores,
+                b->seats.cores < b->seats.nodes ? "" : " and a CPU quota");
+    }
+    return 0;
+}
+
+static int take_seats(struct qn_bcast *b)
+{
+    struct qn_machine *m = NULL;
+    int status = qn_live_open(&m, b->machine, b->program);
+    if (status != 0) {
+        return status;
+    }
+    status = b->cores != NULL ? choose_cores(b, &m) : 0;
+    if (status == 0) {
+        uint32_t all = QN_MIN(m->n, QN_NODES_MAX);
+        uint32_t nodes = b->nodes > 0 ? (uint32_t)b->nodes : QN_MAX(all, 2u);
+        int err = qn_seats_make(&b->seats, m, nodes);
+        status = err == QN_OK ? sit(b) : fail(b, qn_strerror(err));
+    }
+    qn_machine_destroy(m);
+    return status;
+}
+
+/* ---- topologies ---- */
+
+static int add(struct qn_bcast *b, const char *name,
+               struct qn_contender_opts *o)
+{
+    struct qn_fault fault = {""};
+    qn_node_t node[QN_NODES_MAX];
+    const struct qn_machine *m = b->seats.m;
+    if (strncmp(name, "ring", 4) == 0) {
+        return fail(b, "rings are predicted (quoin tree), not run; name trees");
+    }
+    if (b->count == QN_BCAST_MAX) {
+        return fail(b, "--algo: at most 64 topologies");
+    }
+    struct qn_bcast_row *r = &b->row[b->count];
+    int err = qn_contender_make(&r->plan, m, name, o, &fault);
+    if (err != QN_OK) {
+        return fail(b, fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+    }
+    b->count++;
+    for (uint32_t i = 0; i < m->n; i++) {
+        node[i] = (qn_node_t)i;
+    }
+    err = qn_tree_place(&r->tree, &r->plan.down, node);
+    if (err == QN_OK) {
+        err = qn_drill_init(&r->d, &r->tree, b->acked);
+    }
+    bool know = b->seats.costs_known;
+    r->cycles = !know      ? (double)NAN
+                : b->acked ? qn_predict(m, &r->plan.down, QN_OP_ACK, o->q)
+                           : qn_predict_published(m, &r->plan.down,
+                                                  QN_OP_BROADCAST, o->q);
+    r->occupancy = know ? qn_predict_occupancy(m, &r->plan.down, b->acked, NULL)
+                        : (double)NAN;
+    o->root = r->plan.root; /* the others take it, too */
+    return err == QN_OK ? 0 : fail(b, qn_strerror(err));
+}
+
+static int add_all(struct qn_bcast *b)
+{
+    struct qn_contender_opts o = {.goal = b->acked ? QN_GOAL_ACK
+                                                   : QN_GOAL_BROADCAST,
+                                  .root = QN_ROOT_FREE,
+                                  .q = 1,
+                                  .seed = 1,
+                                  .one_tree = true};
+    if (b->root != ROOT_FREE) {
+        o.root = qn_machine_find(b->seats.m, (uint32_t)b->root);
+        if (o.root == b->seats.m->n) {
+            return fail(b, "--root: no node sits on that core; quoin machine "
+                           "and --cores say which there are");
+        }
+    }
+    int status = b->algos == NULL ? add(b, "auto", &o) : 0;
+    for (size_t at = 0; at < b->algos_bytes && status == 0;
+         at += strlen(b->algos + at) + 1) {
+        status = add(b, b->algos + at, &o);
+    }
+    const char *name;
+    for (uint32_t i = 0; b->algos == NULL && status == 0 &&
+                         (name = qn_contender_name_at(i)) != NULL;
+         i++) {
+        status = strncmp(name, "ring", 4) != 0 ? add(b, name, &o) : 0;
+    }
+    return status;
+}
+
+/* ---- measuring ---- */
+
+static int measure_row(struct qn_bcast *b, struct qn_bcast_row *r)
+{
+    const struct qn_drill_opts o = {.transport =
+                                        qn_transport_find(QN_LIVE_TRANSPORT),
+                                    .tree = &r->tree,
+                                    .core = b->seats.core,
+                                    .acked = b->acked,
+                                    .shared = b->shared,
+                                    .size = (uint32_t)b->size,
+                                    .window = (uint32_t)b->window,
+                                    .seconds = b->seconds / PASSES,
+                                    .stop = &stopped};
+    int err = qn_drill_run(&r->d, &o);
+    if (err != QN_OK) {
+        fprintf(stderr, "%s: %s: %s\n", b->program, r->plan.name,
+                err == QN_EIO ? "a node did not start, or nothing arrived for "
+                                "20 s"
+                              : qn_strerror(err));
+        return 1;
+    }
+    if (r->d.wrong > 0) {
+        fprintf(stderr, "%s: %s: %llu messages lost, doubled or damaged\n",
+                b->program, r->plan.name, (unsigned long long)r->d.wrong);
+        return 1;
+    }
+    r->known = qn_drill_latency(&r->d, 0.5) > 0 && qn_drill_rate(&r->d) > 0;
+    return 0;
+}
+
+static int measure(struct qn_bcast *b)
+{
+    struct sigaction act = {.sa_handler = on_interrupt}, before[2];
+    int status = 0;
+    sigaction(SIGINT, &act, &before[0]);
+    sigaction(SIGTERM, &act, &before[1]);
+    for (uint32_t i = 0; i < PASSES * b->count && status == 0; i++) {
+        if (qn_load(&stopped, QN_SEQ_CST) != 0) {
+            break;
+        }
+        status = measure_row(b, &b->row[i % b->count]);
+    }
+    sigaction(SIGINT, &before[0], NULL);
+    sigaction(SIGTERM, &before[1], NULL);
+    b->interrupted = qn_load(&stopped, QN_SEQ_CST) != 0;
+    if (b->interrupted) {
+        fprintf(stderr, "%s: interrupted; this is what there is\n", b->program);
+    }
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static int check(const struct qn_bcast *b)
+{
+    if (b->nodes > 0 && b->cores != NULL) {
+        return fail(b, "--nodes or --cores, not both");
+    }
+    if (b->window * (b->size + 8) > QN_DRILL_LANE_BYTES) {
+        return fail(b, "--window times --size is more than 16 KiB; make one of "
+                       "them smaller");
+    }
+    return 0;
+}
+
+static int run(struct qn_bcast *b)
+{
+    int status = check(b);
+    status = status == 0 ? take_seats(b) : status;
+    status = status == 0 ? add_all(b) : status;
+    if (status != 0) {
+        return status;
+    }
+    status = measure(b);
+    if (qn_bcast_report(b, stdout) != QN_OK) {
+        fprintf(stderr, "%s: cannot write the result\n", b->program);
+        return 1;
+    }
+    return status;
+}
+
+static int command(bool acked, int argc, char **argv)
+{
+    struct qn_bcast b = {.program = acked ? "quoin bench ack"
+                                          : "quoin bench broadcast",
+                         .acked = acked,
+                         .machine = "live",
+                         .format = "text",
+                         .root = ROOT_FREE,
+                         .size = QN_DRILL_SIZE_MIN,
+                         .window = 16,
+                         .seconds = 1};
+    int status = 1;
+    b.row = calloc(QN_BCAST_MAX, sizeof *b.row);
+    if (b.row == NULL) {
+        (void)fail(&b, qn_strerror(QN_ENOMEM));
+    } else if (parse_options(&b, argc, argv, &status)) {
+        status = run(&b);
+    }
+    for (uint32_t i = 0; i < b.count; i++) {
+        qn_contender_fini(&b.row[i].plan);
+        qn_drill_fini(&b.row[i].d);
+    }
+    qn_seats_fini(&b.seats);
+    free(b.algos);
+    free(b.row);
+    return status;
+}
+
+int qn_bench_broadcast(int argc, char **argv)
+{
+    return command(false, argc, argv);
+}
+
+int qn_bench_ack(int argc, char **argv)
+{
+    return command(true, argc, argv);
+}

@@ -1,0 +1,72 @@
+"""quoin bench broadcast|ack: all that is sent arrives once everywhere (the
+benchmark checks it), the report is whole, and wrong options cost one line.
+
+Usage: test_bench_bcast.py PATH_OF_QUOIN FOLDER_OF_MACHINES
+"""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import tempfile
+
+QUOIN, MACHINES = sys.argv[1:]
+WHERE = ["--machine", MACHINES + "/syn_8x4x1"]
+SHORT = WHERE + ["--cores", "0-2", "--seconds", "0.1"]
+
+
+def bench(what, *args):
+    return subprocess.run([QUOIN, "bench", what, *args], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def good(what, *args):
+    done = bench(what, *args)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(*args, names):
+    done = bench("broadcast", *args)
+    assert done.returncode == 2 and done.stdout == "", (args, done)
+    lines = [x for x in done.stderr.splitlines() if "share" not in x]
+    assert len(lines) == 1, done.stderr
+    for name in names:
+        assert name in lines[0], done.stderr
+
+
+def complete(what, *args):
+    made = json.loads(good(what, *SHORT, "--format", "json", *args))
+    assert made["nodes"] == 3 and not made["interrupted"], made
+    assert made["bench"] == what, made
+    for row in made["topologies"]:
+        assert row["wrong"] == 0 and row["sent"] > 20, row
+        assert 0 < row["median_ns"] <= row["p99_ns"], row
+        assert row["predicted_cycles"] > 0 and row["per_second"] > 0, row
+    return made
+
+
+made = complete("broadcast", "--algo", "sequential", "--root", "2")
+assert [r["topology"] for r in made["topologies"]] == ["sequential"], made
+assert made["root"] == 2, made
+with tempfile.NamedTemporaryFile("w", suffix=".csv") as chain:
+    chain.write("parent,child,order\n0,1,0\n1,2,0\n")
+    chain.flush()
+    made = complete("ack", "--size", "500", "--window", "8", "--algo",
+                    "auto," + chain.name + ",binary", "--root", "0")
+assert len(made["topologies"]) == 3, made
+table = list(csv.DictReader(io.StringIO(
+    good("broadcast", *SHORT, "--format", "csv", "--algo", "binary"))))
+assert len(table) == 1 and table[0]["topology"] == "binary", table
+
+refused(*WHERE, "--nodes", "65", names=["--nodes"])
+refused(*WHERE, "--nodes", "1", names=["--nodes"])
+refused(*WHERE, "--cores", "0", names=["--cores", "2 to 64"])
+refused(*WHERE, "--cores", "0-1", "--nodes", "2", names=["not both"])
+refused(*WHERE, "--nodes", "3", "--root", "9", names=["--root"])
+refused(*SHORT, "--algo", "auto,ring:k=2,full", names=["rings"])
+refused(*SHORT, "--algo", "binray", names=["binary"])
+refused(*SHORT, "--size", "4096", "--window", "64", names=["--window"])
+refused(*SHORT, "--format", "svg", names=["--format", "json"])
+refused("--machine", "/no/such", names=["/no/such"])
