@@ -326,6 +326,7 @@ struct qn_config small_config(uint32_t replicas)
     c.port = 0;
     c.cells = 16;
     c.restart = false;
+    c.commit_timeout = 0; /* a slow machine */
     return c;
 }
 

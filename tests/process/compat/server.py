@@ -80,7 +80,8 @@ class Server:
                     "--save", "", "--appendonly", "no",
                     "--proto-max-bulk-len", "64mb", *self.options]
         return [self.path, "--port", str(port),
-                "--replicas", str(self.replicas), *self.options]
+                "--replicas", str(self.replicas),
+                "--commit-timeout", "0", *self.options]  # a slow machine
 
     def _start(self):
         count = 1 + (self.replicas if self.replicas > 1 else 0)

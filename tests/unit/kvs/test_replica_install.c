@@ -369,7 +369,7 @@ Test(replica_install, through_the_drivers_channels, .timeout = 60)
                     now);
     struct qn_rejoin_status st = {0};
     for (uint32_t i = 0; st.joined == 0; i++) {
-        cr_assert_lt(i, 1000);
+        cr_assert_lt(i, 20000); /* the donor rests by its real CPU time */
         write3(1, "INCR", "counter", NULL);
         rounds(1);
         while (qn_replica_take(member[1].replica, &reply)) {
