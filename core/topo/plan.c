@@ -151,12 +151,14 @@ static int solve(struct qn_planner *p)
 }
 
 /* With a free root first what would be planned from the first core, then as
- * many moves over all roots: freedom is never a loss. Whatever the first search
- * found as a start of the second made means worse by up to 1 %. */
+ * many moves over all roots: with equal moves freedom is never a loss. Whatever
+ * the first search found as a start of the second made means worse by up to 1
+ * %. */
 static int search(struct qn_planner *p)
 {
     bool free_root = p->o.root == QN_ROOT_FREE;
     p->o.root = free_root ? 0 : p->o.root;
+    p->searches = free_root ? 2 : 1;
     int err = look_at_candidates(p);
     err = err == QN_OK ? qn_planner_search(p) : err;
     if (err == QN_OK && free_root) {

@@ -29,12 +29,12 @@
 #define COLD        3e-5  /* last one */
 #define EXPLORE     0.6   /* part of the moves */
 #define ROOT_SHARE  5u    /* part of a barrier's moves that seeks each root */
-/* Default budgets at MOVES_CORES cores, where they take about 30 ms, and 60 ms
- * with a free root; fewer cores get up to twice as many, which cost about the
- * same. */
+/* Default budgets at MOVES_CORES cores, where they take about 60 ms; fewer
+ * cores get up to twice as many, which cost about the same. The two searches of
+ * a free root have half of it each. */
 #define MOVES_CORES 256u
-#define MOVES_DOWN  125000u
-#define MOVES_UP    40000u
+#define MOVES_DOWN  200000u
+#define MOVES_UP    80000u
 
 struct task {
     struct qn_seek_opts o;
@@ -311,7 +311,7 @@ int qn_planner_search(struct qn_planner *p)
         bool both = goal == QN_GOAL_BARRIER && p->o.one_tree;
         uint32_t n = QN_MIN(p->m->n, MOVES_CORES);
         moves = both ? MOVES_UP : defaults[goal];
-        moves = moves * (2 * MOVES_CORES - n) / MOVES_CORES;
+        moves = moves * (2 * MOVES_CORES - n) / MOVES_CORES / p->searches;
     }
     if (p->o.max_occupancy > 0) {
         return search_capped(p, fold_of(goal), moves);
