@@ -77,6 +77,8 @@ void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
 #define cr_expect_gt(a, b, ...)  QN_TEST_CMP_(false, a, >, b, __VA_ARGS__)
 #define cr_expect_leq(a, b, ...) QN_TEST_CMP_(false, a, <=, b, __VA_ARGS__)
 #define cr_expect_geq(a, b, ...) QN_TEST_CMP_(false, a, >=, b, __VA_ARGS__)
+#define cr_assert_float_eq(a, b, by, ...)                                      \
+    cr_assert((a) - (b) <= (by) && (b) - (a) <= (by), __VA_ARGS__)
 #define cr_assert_null(p, ...)                                                 \
     QN_TEST_CHECK_(true, (p) == NULL, #p " == NULL", __VA_ARGS__)
 #define cr_assert_not_null(p, ...)                                             \
