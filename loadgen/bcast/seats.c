@@ -42,6 +42,7 @@ static double mean_of(const double *cost, uint32_t n)
 
 static int repeat(struct qn_seats *s, const struct qn_machine *m)
 {
+    QN_ASSERT(m->n > 0);
     const double send = mean_of(m->send, m->n);
     const double receive = mean_of(m->receive, m->n);
     int err = qn_machine_create(&s->m, s->nodes);

@@ -178,12 +178,12 @@ double qn_compare_cycles(const struct qn_compare_point *p, uint32_t window)
 const struct qn_compare_point *qn_compare_best(const struct qn_compare *c,
                                                uint32_t window)
 {
-    const struct qn_compare_point *best = NULL;
-    for (uint32_t i = 0; i < c->count; i++) {
+    QN_ASSERT(c->count > 0);
+    const struct qn_compare_point *best = &c->point[0];
+    for (uint32_t i = 1; i < c->count; i++) {
         const struct qn_compare_point *p = &c->point[i];
-        double d = best != NULL ? qn_compare_cycles(p, window) -
-                                      qn_compare_cycles(best, window)
-                                : -1;
+        double d =
+            qn_compare_cycles(p, window) - qn_compare_cycles(best, window);
         if (d < 0 || (!(d > 0) && p->latency < best->latency)) {
             best = p;
         }
