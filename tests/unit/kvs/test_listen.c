@@ -93,6 +93,19 @@ Test(listen, each_replica_shares_the_port_and_has_its_own)
     cr_assert_eq(dial(l.port), -1);
 }
 
+/* With --port 0 many are tried; the line about one of them is no reason for
+ * what fails later. */
+Test(listen, who_listens_leaves_no_reason)
+{
+    struct qn_config c = config();
+    struct qn_listen l;
+    snprintf(why, sizeof why, "of a try before");
+    qn_listen_init(&l, &c);
+    cr_assert_eq(qn_listen_open(&l, why, sizeof why), QN_OK);
+    cr_assert_str_eq(why, "");
+    qn_listen_close(&l);
+}
+
 Test(listen, the_kernel_spreads_connections_over_the_replicas)
 {
     struct qn_config c = config();

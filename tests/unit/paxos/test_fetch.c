@@ -95,6 +95,20 @@ EDGE(a_beat_message_is_a_beat)
     cr_assert_eq(fx_status(&c).decided_hi, 5u);
 }
 
+/* One that lacked it may have it by now; nobody says so unasked. */
+EDGE(when_all_lack_it_each_is_asked_in_turn)
+{
+    uint64_t asked = 0;
+    fx_beat(&c, 1, 0, 2);
+    for (uint32_t n = 0; n < 10; n++) {
+        fx_later(&c, fx_params().t_gap);
+        qn_node_t peer = fx_to(&c, QN_MSG_FETCH, 0);
+        asked |= n < 2 ? 0 : UINT64_C(1) << peer; /* both have said it then */
+        fill_nothing(&c, peer, 1, 0);
+    }
+    cr_assert_eq(asked, 3u);
+}
+
 EDGE(a_silent_peer_is_given_up_for_the_next)
 {
     const struct qn_params v = fx_params();
