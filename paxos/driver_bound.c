@@ -96,6 +96,18 @@ static bool possible(const struct qn_driver_peer *p, const struct qn_input *in,
            in->beat.learned <= QN_MIN(bound, QN_SLOT_MAX);
 }
 
+bool qn_driver_position(void *ctx, qn_node_t node, struct qn_position *out)
+{
+    const struct qn_driver *d = ctx;
+    const struct qn_driver_peer *p = &d->peer[node];
+    if (p->qp == NULL || p->state == NULL) {
+        return false;
+    }
+    const struct qn_input in = position(d, node);
+    *out = (struct qn_position){in.beat.applied, in.beat.learned};
+    return possible(p, &in, qn_driver_bound(d)); /* loaded after them */
+}
+
 /* A reader may wait for a slot whose LEARN died with the leader: it lies in the
  * ring. */
 static void word_read(struct qn_driver *d)

@@ -191,6 +191,9 @@ bool qn_driver_acceptor_lives(const struct qn_driver *d);
 /** Nothing above it is decided; UINT64_MAX: that cannot be said now. */
 qn_slot_t qn_driver_bound(const struct qn_driver *d);
 
+/** Where a living peer is now, if that is possible; `ctx` is the driver. */
+bool qn_driver_position(void *ctx, qn_node_t node, struct qn_position *out);
+
 /** Tell the machine the peers' positions. */
 void qn_driver_beats_read(struct qn_driver *d);
 

@@ -127,6 +127,7 @@ static void shared_make(struct qn_driver *d)
                                    .ring = qn_driver_ring,
                                    .claim = claim,
                                    .owner = owner,
+                                   .position = qn_driver_position,
                                    .ctx = d};
     qn_ring_begin(&d->shared.own, 1);
 }

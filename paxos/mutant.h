@@ -42,6 +42,8 @@
     X(RING_NO_LOOK, RING, "M8: no second look: a fence is skipped")            \
     X(TAKE_BEHIND, MEMORY, "M10: take-over by a node behind the ring")         \
     X(OWNER_DROPS, MEMORY, "M10: the owner drops what it has not applied")     \
+    X(LAG_UNHEARD, MEMORY,                                                     \
+      "take-over: what was heard last counts as the truth")                    \
     X(LEARN_EARLY, MEMORY, "M12: LEARN leaves whatever the CAS says")          \
     X(REUSE_SLOT, BOTH, "leader: one slot is given to two batches")            \
     X(EARLY_DECIDE, PROCESS, "leader: what is proposed counts as decided")     \

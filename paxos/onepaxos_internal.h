@@ -132,7 +132,8 @@ struct qn_change {
     qn_epoch_t sk;             /* epoch that is being sealed; NONE */
     struct qn_log incoming;    /* of SEALED, so far */
     qn_epoch_t copy_epoch;     /* take-over: whose ring is copied; NONE ... */
-    qn_slot_t copy_next;       /* ... and the next slot of it */
+    qn_slot_t copy_first;      /* ... from this slot of it on ... */
+    qn_slot_t copy_next;       /* ... and the next one */
     struct qn_reading reading; /* that slot ... */
     bool writing; /* ... of which a part may be in the own ring already */
     /* FROZEN */

@@ -24,6 +24,10 @@ struct qn_word {
     qn_slot_t hi;
 };
 
+struct qn_position {
+    qn_slot_t applied, learned;
+};
+
 struct qn_shared {
     struct qn_pair *word; /* shared; in the commons */
     struct qn_ring own;   /* in the own outbox; begun at slot 1 by the shell */
@@ -40,6 +44,10 @@ struct qn_shared {
      *  is stored here is visible to whoever finds the epoch in the word. NULL:
      *  nobody needs it. */
     void (*owner)(void *ctx, qn_epoch_t epoch);
+    /** How far the present life of a peer is now, as it says itself; `out` is
+     *  filled. @return false: that cannot be read, or is impossible. NULL: only
+     *  what BEAT says is known, and it may be old. */
+    bool (*position)(void *ctx, qn_node_t node, struct qn_position *out);
     void *ctx;
 };
 

@@ -13,7 +13,11 @@
  *
  * What somebody living has not applied is copied, and no more: the ring keeps
  * far more than that as long as there is room, and clients wait meanwhile. So
- * nobody falls out of sync by it, and who comes later brings a snapshot.
+ * nobody falls out of sync by it, and who comes later brings a snapshot. Who
+ * lags behind what the ring keeps is out of sync already, and a copy does not
+ * help it (a snapshot does, or the others' logs): nothing is copied for it. But
+ * that is believed only of who says so now. What was heard last may be old:
+ * that one may have caught up since, and then it needs what lies between.
  * Copying goes on for as many turns as it takes, COPIES slots in each; what the
  * old leader decides meanwhile is copied, too. A slot that cannot be read (the
  * ring went on) begins the take-over again from the top.
@@ -195,19 +199,44 @@ void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t)
     p->change.prepare_at = t->now;
 }
 
-/** First slot at or above `lo` that somebody living lacks. A later life that
- * has applied nothing gets a snapshot, unless the log is so short that it may
- * as well be copied for it. Of a first life that was not heard yet nothing is
- *  known: it may lack all. */
-static qn_slot_t first_needed(const struct qn_onepaxos *p, qn_slot_t lo,
-                              qn_slot_t hi)
+/** Ask where `n` is. @return false: it may be further than is known here. */
+static bool look_at(struct qn_onepaxos *p, qn_node_t n)
+{
+    const struct qn_shared *s = p->shared;
+    struct qn_peer *x = &p->peer[n];
+    struct qn_position now;
+    if (s->position == NULL || !s->position(s->ctx, n, &now)) {
+        return QN_MUTANT(LAG_UNHEARD);
+    }
+    x->applied = QN_MAX(x->applied, now.applied);
+    x->learned = QN_MAX(x->learned, now.learned);
+    return true;
+}
+
+/** Nothing from slot `lo` on helps `n`: it lacks earlier ones. Those that it
+ *  has learned it will apply. After `lo` was loaded, which does not fall: so
+ *  this one was out of sync at that moment. */
+static bool lags(struct qn_onepaxos *p, qn_node_t n, qn_slot_t lo)
+{
+    return look_at(p, n) && p->peer[n].learned + 1 < lo;
+}
+
+/** A later life that has applied nothing gets a snapshot, unless the log is so
+ *  short that it may as well be copied for it. Of a first life that was not
+ *  heard yet nothing is known: it may lack all. */
+static bool fresh(const struct qn_onepaxos *p, qn_node_t n, qn_slot_t hi)
+{
+    return p->peer[n].later && p->peer[n].applied == 0 && hi > SHORT;
+}
+
+/** First slot at or above `lo` that somebody living lacks whom it helps. */
+static qn_slot_t first_needed(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
 {
     qn_slot_t all = p->applied;
     for (qn_node_t n = 0; n < p->nodes; n++) {
-        qn_slot_t applied = p->peer[n].applied;
-        bool fresh = p->peer[n].later && applied == 0 && hi > SHORT;
-        if (n != p->self && (p->alive & QN_BIT(n)) != 0 && !fresh) {
-            all = QN_MIN(all, applied);
+        bool other = n != p->self && (p->alive & QN_BIT(n)) != 0;
+        if (other && !lags(p, n, lo) && !fresh(p, n, hi)) {
+            all = QN_MIN(all, p->peer[n].applied);
         }
     }
     return QN_MAX(lo, all + 1);
@@ -233,7 +262,7 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
         }
         lo = first_needed(p, lo, w.hi);
         qn_ring_begin(own, lo); /* M7 */
-        c->copy_next = lo;
+        c->copy_first = c->copy_next = lo;
     }
     c->copy_epoch = (qn_epoch_t)w.epoch;
     return true;

@@ -140,12 +140,15 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
     }
     enum qn_role before = m->p->leader.role;
     bool active = m->p->acceptor.active;
+    const struct qn_ring was = m->shared.own;
+    qn_slot_t kept = cluster_kept(c);
     int err = qn_onepaxos_step(m->p, in, c->now, c->wall_ms, &m->out);
     trace(c, node, in, err);
     count(c, node, in, before, active);
     cluster_check_learned(c, node);
     cluster_check_roles(c, node);
     cluster_check_bounds(c, node);
+    cluster_check_begun(c, node, &was, kept);
     if (c->on_outputs != NULL) {
         c->on_outputs(c, node);
     }

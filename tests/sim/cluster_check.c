@@ -180,6 +180,41 @@ static void check_kept(struct cluster *c)
     }
 }
 
+qn_slot_t cluster_kept(const struct cluster *c)
+{
+    const struct qn_ul_entry *e = &c->entry[c->word.first];
+    return c->in_memory ? qn_ring_lo(cluster_ring(c, e->leader, e->leader_inc))
+                        : 0;
+}
+
+/** A ring that is begun at a take-over gets what the living lack whom the old
+ *  one, which kept the slots from `kept` on, could help; but for what this one
+ *  has dropped before. */
+void cluster_check_begun(struct cluster *c, qn_node_t i,
+                         const struct qn_ring *was, qn_slot_t kept)
+{
+    const struct member *m = &c->member[i];
+    if (!c->in_memory || m->shared.own.tenure == was->tenure) {
+        return;
+    }
+    qn_slot_t first = m->p->change.copy_first;
+    for (qn_node_t n = 0; n < c->nodes; n++) {
+        const struct qn_peer *known = &m->p->peer[n];
+        qn_slot_t next = c->member[n].slot + 1;
+        bool fresh = known->later && known->applied == 0;
+        if (c->cover != NULL && c->member[n].p != NULL) {
+            c->cover->row[COVERAGE_WORD_LAGGARD] +=
+                c->member[n].p->learned_hi + 1 < kept;
+        }
+        CHECK(c,
+              c->member[n].p == NULL || fresh || next < kept || next >= first ||
+                  first == was->lo,
+              "node %u takes over from slot %" PRIu64 " on, and %u needs "
+              "slot %" PRIu64 ", which was kept",
+              i, first, n, next);
+    }
+}
+
 /** What a node has learned is what was decided. */
 void cluster_check_learned(struct cluster *c, qn_node_t i)
 {

@@ -26,6 +26,10 @@ const struct qn_ring *cluster_ring(const struct cluster *c, qn_node_t node,
 /* ---- cluster_check.c ----------------------------------------------------- */
 
 /* After each step of node i, in this order. */
+/** First slot that the ring of the word's owner keeps. */
+qn_slot_t cluster_kept(const struct cluster *c);
+void cluster_check_begun(struct cluster *c, qn_node_t i,
+                         const struct qn_ring *was, qn_slot_t kept);
 void cluster_check_learned(struct cluster *c, qn_node_t i);
 void cluster_check_roles(struct cluster *c, qn_node_t i);
 void cluster_check_bounds(struct cluster *c, qn_node_t i);

@@ -79,6 +79,18 @@ static const struct qn_ring *map_ring(void *ctx, qn_node_t node, uint64_t inc)
     return cluster_ring(m->cluster, node, inc);
 }
 
+/** Every fourth life knows of the others what they say only. */
+static bool position(void *ctx, qn_node_t node, struct qn_position *out)
+{
+    const struct member *m = ctx;
+    const struct member *of = &m->cluster->member[node];
+    if (m->inc % 4 == 0 || of->p == NULL) {
+        return false;
+    }
+    *out = (struct qn_position){of->slot, of->p->learned_hi};
+    return true;
+}
+
 /** A new life has a new ring, and maps those of all others. */
 static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
 {
@@ -107,6 +119,7 @@ static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
                                    .ring = map_ring,
                                    .claim = claim,
                                    .owner = owner,
+                                   .position = position,
                                    .ctx = x};
     qn_ring_begin(&x->shared.own, 1);
     return &x->shared;

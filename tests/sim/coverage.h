@@ -40,6 +40,7 @@
     X(WORD_OWNER_RETURNS, "memory: a deposed leader takes over again")         \
     X(WORD_SKIPPED, "memory: new leader dies before it moved the word")        \
     X(WORD_CAS_LOST, "memory: CAS of a deposed leader fails")                  \
+    X(WORD_LAGGARD, "memory: take-over beside one that lags behind the ring")  \
     X(WORD_ALL_BUT_ONE, "memory: only one is left alive")                      \
     X(DIED_BETWEEN, "a node dies between two outputs of a step")               \
     X(RECORD_LOST, "a node's record is damaged when it dies")                  \

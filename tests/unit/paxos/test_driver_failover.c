@@ -298,6 +298,32 @@ Test(driver_failover, a_new_leader_copies_for_who_stands_still)
     world_end(w);
 }
 
+/* It stood still for longer than the ring reaches: a copy does not help it. */
+Test(driver_failover, a_new_leader_copies_nothing_for_who_lags_behind_the_ring)
+{
+    struct world *w = world_make(5, true);
+    w->ring_slots = 64;
+    world_start(w);
+    world_go_on(w);
+    w->member[4].stopped = true;
+    world_load(w, 300);
+    world_rounds(w, 50);
+    qn_slot_t hi = w->member[1].slot;
+    cr_assert_gt(ring_begins_at(w, 0), w->member[4].slot + 1);
+    cr_assert_leq(ring_begins_at(w, 0) + 32, hi);
+    world_kill(w, 0);
+    for (qn_node_t i = 1; i < 4; i++) {
+        world_tell(w, i, 0);
+    }
+    world_rounds(w, 200);
+    cr_assert_eq(world_status(w, 1).role, QN_ACTIVE);
+    cr_assert_eq(ring_begins_at(w, 1), hi + 1);
+    w->member[4].stopped = false;
+    world_tell(w, 4, 0);
+    world_go_on(w);
+    world_end(w);
+}
+
 /* It lives, but has nothing: a snapshot is on its way, if the log is long. */
 static void fresh_life(uint32_t commands, bool copied)
 {
