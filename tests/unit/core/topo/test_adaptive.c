@@ -62,17 +62,20 @@ static void invariants(const struct qn_machine *m, uint32_t root,
     }
 }
 
+/* QN_MACHINES=FOLDER takes all machines in that folder. */
 Test(adaptive, keeps_its_invariants_on_recorded_machines)
 {
-    for (uint32_t i = 0; i < RECORDED; i++) {
-        struct qn_machine *m = recorded(recorded_names[i]);
+    struct machines all;
+    machines_open(&all);
+    for (uint32_t i = 0; i < all.count; i++) {
+        const struct qn_machine *m = all.m[i];
         for (uint32_t root = 0; root < m->n; root++) {
             for (uint32_t level = 0; level < QN_LEVELS; level++) {
                 invariants(m, root, (enum qn_level)level);
             }
         }
-        qn_machine_destroy(m);
     }
+    machines_close(&all);
 }
 
 Test(adaptive, keeps_its_invariants_at_every_size)

@@ -1,7 +1,6 @@
 /* What plans gain over static trees: a table, and what must stay true of it.
  * QN_MACHINES=FOLDER takes all machines in that folder, with default budgets,
  * instead of the recorded ones with a small budget. */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,43 +13,16 @@
 #include "tests/unit/core/topo/world.h"
 
 #define SMALL_BUDGET 12500u
-#define MACHINES_MAX 100u
 
 struct survey {
-    uint32_t count;
-    struct qn_machine *m[MACHINES_MAX];
+    struct machines all;
     uint64_t moves;
 };
 
 static void open_survey(struct survey *s)
 {
-    const char *folder = getenv("QN_MACHINES");
-    *s = (struct survey){.moves = folder == NULL ? SMALL_BUDGET : 0};
-    for (uint32_t i = 0; folder == NULL && i < RECORDED; i++) {
-        s->m[s->count++] = recorded(recorded_names[i]);
-    }
-    DIR *d = folder != NULL ? opendir(folder) : NULL;
-    cr_assert(folder == NULL || d != NULL, "%s: no folder", folder);
-    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL;
-         e = readdir(d)) {
-        char path[4096];
-        struct qn_fault f;
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (e->d_name[0] != '.' && s->count < MACHINES_MAX &&
-            qn_machine_load(&s->m[s->count], path, &f) == QN_OK) {
-            s->count++;
-        }
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-}
-
-static void close_survey(struct survey *s)
-{
-    for (uint32_t i = 0; i < s->count; i++) {
-        qn_machine_destroy(s->m[i]);
-    }
+    s->moves = getenv("QN_MACHINES") == NULL ? SMALL_BUDGET : 0;
+    machines_open(&s->all);
 }
 
 static double now_ms(void)
@@ -91,16 +63,16 @@ static double survey_goal(const struct survey *s, enum qn_goal goal,
     double sum = 0, slowest = 0;
     printf("%-10s %s %s", qn_goal_name(goal),
            root == QN_ROOT_FREE ? "free " : "first", one_tree ? "1" : "2");
-    for (uint32_t i = 0; i < s->count; i++) {
-        double rules = best_static(s->m[i], goal), begin = now_ms();
-        double ratio = rules / planned(s, s->m[i], goal, root, one_tree);
+    for (uint32_t i = 0; i < s->all.count; i++) {
+        double rules = best_static(s->all.m[i], goal), begin = now_ms();
+        double ratio = rules / planned(s, s->all.m[i], goal, root, one_tree);
         slowest = fmax(slowest, now_ms() - begin);
         sum += log(ratio);
         printf(" %5.3f", ratio);
-        cr_expect_geq(ratio, 1, "%s", s->m[i]->name);
+        cr_expect_geq(ratio, 1, "%s", s->all.m[i]->name);
     }
-    printf("  mean %.3f, at most %.0f ms\n", exp(sum / s->count), slowest);
-    return exp(sum / s->count);
+    printf("  mean %.3f, at most %.0f ms\n", exp(sum / s->all.count), slowest);
+    return exp(sum / s->all.count);
 }
 
 /* The means of the recorded machines are 1.49, 1.36, 1.49, 1.52, 1.51; on more
@@ -111,8 +83,8 @@ Test(plan_survey, plans_beat_static_trees_by_what_they_did)
     struct survey s;
     open_survey(&s);
     printf("goal, root, trees:");
-    for (uint32_t i = 0; i < s.count; i++) {
-        printf(" %s", s.m[i]->name);
+    for (uint32_t i = 0; i < s.all.count; i++) {
+        printf(" %s", s.all.m[i]->name);
     }
     printf("\n");
     for (uint32_t goal = 0; goal < QN_GOALS; goal++) {
@@ -123,7 +95,7 @@ Test(plan_survey, plans_beat_static_trees_by_what_they_did)
             (void)survey_goal(&s, (enum qn_goal)goal, QN_ROOT_FREE, true);
         }
     }
-    close_survey(&s);
+    machines_close(&s.all);
 }
 
 /* The same machine with its cores in another order, and each cost changed by
@@ -172,15 +144,15 @@ Test(plan_survey, gains_do_not_depend_on_numbers_or_small_differences)
            "costs disturbed by 10 %% too:\n");
     for (uint32_t goal = 0; goal <= QN_GOAL_2PC; goal++) {
         double mean[3] = {0, 0, 0}, cost[3] = {0, 0, 0};
-        for (uint32_t i = 0; i < s.count; i++) {
-            struct qn_machine *a = disguised(s.m[i], 0, 1 + i);
-            struct qn_machine *b = disguised(s.m[i], 0.1, 1 + i);
-            const struct qn_machine *world[3] = {s.m[i], a, b};
+        for (uint32_t i = 0; i < s.all.count; i++) {
+            struct qn_machine *a = disguised(s.all.m[i], 0, 1 + i);
+            struct qn_machine *b = disguised(s.all.m[i], 0.1, 1 + i);
+            const struct qn_machine *world[3] = {s.all.m[i], a, b};
             for (uint32_t w = 0; w < 3; w++) {
                 double g = gain(&s, world[w], (enum qn_goal)goal);
                 double rules = best_static(world[w], (enum qn_goal)goal);
-                mean[w] += log(g) / s.count;
-                cost[w] += log(rules / g) / s.count;
+                mean[w] += log(g) / s.all.count;
+                cost[w] += log(rules / g) / s.all.count;
             }
             qn_machine_destroy(a);
             qn_machine_destroy(b);
@@ -196,7 +168,7 @@ Test(plan_survey, gains_do_not_depend_on_numbers_or_small_differences)
         }
         printf("\n");
     }
-    close_survey(&s);
+    machines_close(&s.all);
 }
 
 /* Four sockets of 64 cores, eight to a cache: near costs 1, the same socket 3,
@@ -251,11 +223,11 @@ Test(plan_survey, loading_and_planning_takes)
         return;
     }
     open_survey(&s);
-    for (uint32_t i = 0; i < s.count; i++) {
-        snprintf(file, sizeof file, "%s/%s", folder, s.m[i]->name);
+    for (uint32_t i = 0; i < s.all.count; i++) {
+        snprintf(file, sizeof file, "%s/%s", folder, s.all.m[i]->name);
         time_folder(file);
     }
-    close_survey(&s);
+    machines_close(&s.all);
     struct qn_machine *m = large();
     cr_assert_not_null(mkdtemp(path));
     cr_assert_eq(qn_machine_save_csv(m, path, &f), QN_OK, "%s", f.text);

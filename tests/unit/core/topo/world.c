@@ -1,6 +1,8 @@
 #include "tests/unit/core/topo/world.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/base/err.h"
 #include "tests/support/test.h"
@@ -17,6 +19,42 @@ struct qn_machine *recorded(const char *name)
     snprintf(path, sizeof path, QN_DATA "/%s", name);
     cr_assert_eq(qn_machine_load(&m, path, &f), QN_OK, "%s", f.text);
     return m;
+}
+
+static void open_folder(struct machines *all, const char *folder)
+{
+    DIR *d = opendir(folder);
+    cr_assert_not_null(d, "%s: no folder", folder);
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
+        char path[4096];
+        struct qn_fault f;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.' && all->count < MACHINES_MAX &&
+            qn_machine_load(&all->m[all->count], path, &f) == QN_OK) {
+            all->count++;
+        }
+    }
+    closedir(d);
+}
+
+void machines_open(struct machines *all)
+{
+    const char *folder = getenv("QN_MACHINES");
+    all->count = 0;
+    if (folder != NULL) {
+        open_folder(all, folder);
+        return;
+    }
+    for (uint32_t i = 0; i < RECORDED; i++) {
+        all->m[all->count++] = recorded(recorded_names[i]);
+    }
+}
+
+void machines_close(struct machines *all)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        qn_machine_destroy(all->m[i]);
+    }
 }
 
 static void set(struct qn_machine *m, uint32_t u, uint32_t v, double s,

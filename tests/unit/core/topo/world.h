@@ -10,6 +10,15 @@ struct qn_machine *recorded(const char *name);
 #define RECORDED 4u
 extern const char *const recorded_names[RECORDED];
 
+/** The recorded machines, or all of the folder that QN_MACHINES names. */
+#define MACHINES_MAX 100u
+struct machines {
+    uint32_t count;
+    struct qn_machine *m[MACHINES_MAX];
+};
+void machines_open(struct machines *all);
+void machines_close(struct machines *all);
+
 /** n cores, all costs s and r; cores in groups of `group`. */
 struct qn_machine *uniform(uint32_t n, double s, double r, uint32_t group);
 
