@@ -10,6 +10,7 @@
 
 #include "core/base/err.h"
 #include "kvs/args.h"
+#include "kvs/pages.h"
 #include "kvs/supervisor.h"
 #include "transports/registry.h"
 
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
         puts("quoind " QN_VERSION);
         return 0;
     }
+    qn_pages_ask(argv);
     const struct qn_transport *t = qn_transport_find(config.transport);
     if (t == NULL) {
         return complain_transport(config.transport);

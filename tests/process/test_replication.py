@@ -56,6 +56,27 @@ def byte_by_byte(stream):
             for n in (1, 2, 3, 5, 7, 11, 31, len(stream))]
 
 
+def environment(pid):
+    with open("/proc/%d/environ" % pid, "rb") as f:
+        return dict(e.split(b"=", 1) for e in f.read().split(b"\0") if e)
+
+
+def test_asks_for_huge_pages_where_they_come_by_request():
+    with open("/sys/kernel/mm/transparent_hugepage/enabled") as f:
+        asked = b"glibc.malloc.hugetlb=1" if "[madvise]" in f.read() else None
+    os.environ.pop("GLIBC_TUNABLES", None)
+    for said, expected in (None, asked), ("glibc.malloc.hugetlb=0",
+                                          b"glibc.malloc.hugetlb=0"):
+        if said is not None:
+            os.environ["GLIBC_TUNABLES"] = said
+        with Quoind(PATH, replicas=1) as q:
+            check("tunables", environment(q.proc.pid).get(b"GLIBC_TUNABLES"),
+                  expected)
+            with open("/proc/%d/comm" % q.proc.pid) as f:
+                check("name", f.read(), "quoind\n")
+    del os.environ["GLIBC_TUNABLES"]
+
+
 def test_pipelines_in_every_cut():
     with Quoind(PATH) as q:
         for replica in range(3):
