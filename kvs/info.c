@@ -365,6 +365,7 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     line(b, "leader:%" PRIu32, i->leader);
     line(b, "acceptor:%" PRIu32, i->acceptor);
     line(b, "acceptor_kind:%s", or_empty(i->acceptor_kind));
+    line(b, "group:%s", or_empty(i->group));
     mask_line(b, "in_sync", i->in_sync);
     line_count(b, "failovers", failovers);
     line(b, "last_failover:%s", or_empty(i->last_failover));

@@ -77,7 +77,8 @@ struct qn_info_part {
     uint64_t reach_nsec;      /* the root: of a broadcast (paxos/driver.h) */
     uint64_t failovers;       /* changes of leader or acceptor, seen in this
                                  life */
-    qn_slot_t commit;         /* last slot known decided */
+    qn_slot_t commit;         /* last slot known decided; of a group that has
+                                 stopped: also by who has ended */
     qn_slot_t applied;        /* last slot applied */
     uint64_t writes;          /* commands it has put into batches */
     uint64_t batches;         /* of these writes */
@@ -135,6 +136,8 @@ struct qn_info {
     qn_node_t leader;
     qn_node_t acceptor;
     const char *acceptor_kind; /* "memory" or "process" */
+    const char *group; /* "serving", "changing" (no leader takes requests yet),
+                          "stopped" (none ever will: quoin recover) */
     const char *last_failover; /* why; "": there was none */
     bool supervised;           /* who ends is started again, if it is to be */
     uint64_t in_sync; /* mask: with any one of them nothing is lost; process

@@ -136,12 +136,17 @@ qn_time_t qn_replica_deadline(const struct qn_replica *r);
  *  somebody waits. */
 uint32_t qn_replica_tick(struct qn_replica *r);
 
-/** True if `commit-timeout` is over for what has waited since `tick`. */
+/** True if `commit-timeout` is over for what has waited since `tick`, or
+ * nothing is worth waiting for: the group has stopped. */
 bool qn_replica_waited(const struct qn_replica *r, uint32_t tick);
 
 /** True while a write that was given up after `commit-timeout` is not applied:
- *  no leader or no quorum. What is submitted now would have the same fate. */
+ *  no leader or no quorum; or the group has stopped. What is submitted now
+ * would have the same fate. */
 bool qn_replica_stuck(const struct qn_replica *r);
+
+/** The error that says why nothing is started now, without its dash. */
+const char *qn_replica_down(const struct qn_replica *r);
 
 /** Write submissions not yet complete. */
 uint64_t qn_replica_pending(const struct qn_replica *r);

@@ -151,14 +151,15 @@ bool qn_replica_waited(const struct qn_replica *r, uint32_t tick)
 {
     uint32_t limit =
         r->config.commit_timeout * (uint32_t)(QN_S / QN_COMMIT_TICK);
-    return limit != 0 && r->tick - tick > limit;
+    return (limit != 0 && r->tick - tick > limit) ||
+           qn_driver_stopped(r->driver);
 }
 
 /* A read has no outcome: it may be repeated. */
 static void mark_refuse(struct qn_replica *r, struct pending *p)
 {
     size_t start = r->replies.len;
-    qn_reply_error(&r->replies, "CLUSTERDOWN no quorum of replicas");
+    qn_reply_error(&r->replies, "%s", qn_replica_down(r));
     qn_replica_reply_end(r, start);
     free(p->args);
     p->args = NULL;
@@ -202,7 +203,15 @@ qn_time_t qn_replica_deadline(const struct qn_replica *r)
 
 bool qn_replica_stuck(const struct qn_replica *r)
 {
-    return r->given_up > 0;
+    return r->given_up > 0 || qn_driver_stopped(r->driver);
+}
+
+const char *qn_replica_down(const struct qn_replica *r)
+{
+    return qn_driver_stopped(r->driver)
+               ? "CLUSTERDOWN the group has stopped, its leader and acceptor "
+                 "were lost together; see quoin recover"
+               : "CLUSTERDOWN no quorum of replicas";
 }
 
 /* ---- submit -------------------------------------------------------------- */

@@ -97,7 +97,7 @@ static void run_refused(struct qn_conn *c, const struct qn_cmd_call *call)
 {
     struct qn_buf *error = &c->fe->error;
     error->len = 0;
-    qn_reply_error(error, "CLUSTERDOWN no quorum of replicas");
+    qn_reply_error(error, "%s", qn_replica_down(c->fe->o.replica));
     reject(c, call->argv, call->argc,
            (struct qn_slice){error->data, error->len});
 }

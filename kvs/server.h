@@ -64,6 +64,7 @@ struct qn_server {
     qn_time_t looked, look_at; /* ns; last look, the next */
     char reason[64];           /* room for INFO */
     uint64_t epoch_logged;     /* of the last line about a new leader */
+    uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
     struct qn_replica *replica;
     struct qn_frontend frontend;
     struct qn_ask *ask;       /* questions between replicas */
@@ -151,7 +152,7 @@ void qn_server_peers_fini(struct qn_server *s);
 /** Make them, on what the peers have given. */
 int qn_server_replica_make(struct qn_server *s);
 
-/** Log it if this replica leads since now. */
+/** Log it if this replica leads since now, or finds that nobody ever will. */
 void qn_server_roles_turn(struct qn_server *s);
 
 /** Tell the supervisor who leads and who accepts; `token` is its question's.

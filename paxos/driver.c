@@ -262,6 +262,7 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
         d->tree_waits = qn_driver_tree_flush(d);
     }
     qn_driver_note_turn(d);
+    qn_driver_stop_look(d);
     if (d->did && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
         d->beat_at = now + QN_BEAT_EVERY;
     }

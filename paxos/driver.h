@@ -162,6 +162,11 @@ struct qn_driver_status {
     enum qn_driver_reason reason; /* of the last one */
     qn_node_t lost;               /* who lost its role then */
     bool need_snapshot;           /* it is behind what anybody keeps */
+    bool served;                  /* a leader takes requests */
+    bool stopped;                 /* as qn_driver_stopped ... */
+    qn_slot_t said;               /* ... the highest position that anybody, also
+                                     who has ended, has said to have learned, or
+                                     has shown, as far as it is known here */
     bool mute;                    /* its record is lost: it does not vote until
                                      the others have agreed that it may */
     qn_slot_t applied, learned, decided_hi;
@@ -229,6 +234,16 @@ qn_slot_t qn_driver_read_index(const struct qn_driver *d);
 qn_slot_t qn_driver_applied(const struct qn_driver *d);
 
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
+
+/**
+ * Process acceptor: the group has stopped for good, since its leader and its
+ * acceptor were lost together. Nothing that is submitted is ever decided, until
+ * the group is recovered by force (qn_driver_recover). Never true of a group
+ * that can go on; false for a while of one that cannot.
+ *
+ * A compare while the group goes on.
+ */
+bool qn_driver_stopped(const struct qn_driver *d);
 
 /** The broadcast tree as this node knows it. Borrowed, until the next turn.
  *  NULL: there is none, the group has one node. */

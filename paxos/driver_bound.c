@@ -44,8 +44,7 @@ static bool is_present(const struct qn_driver *d, qn_node_t i)
            !d->o.ended(d->o.ended_ctx, i, d->peer[i].life.inc);
 }
 
-/** No entry later than mine names roles: a majority has never voted for one. */
-static bool newest_epoch(const struct qn_driver *d)
+bool qn_driver_newest_epoch(const struct qn_driver *d)
 {
     uint32_t sure = 0;
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
@@ -63,7 +62,7 @@ qn_slot_t qn_driver_bound(const struct qn_driver *d)
     if (d->memory) {
         return qn_shared_word(&d->shared).hi;
     }
-    if (!qn_driver_acceptor_lives(d) || !newest_epoch(d)) {
+    if (!qn_driver_acceptor_lives(d) || !qn_driver_newest_epoch(d)) {
         return UINT64_MAX;
     }
     const struct qn_outbox_state *s = state_of(d, d->cfg.acceptor);

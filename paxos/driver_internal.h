@@ -124,6 +124,7 @@ struct qn_driver {
     bool held;       /* the machine has more to apply */
     int64_t left;    /* of QN_TURN_WORK, in this turn */
     bool tree_waits; /* the tree has something to send and no room */
+    qn_slot_t said;  /* by those that have ended: learned so far */
     uint64_t batches, commands;
     uint64_t steps; /* that changed something: what was refused may fit now */
     struct qn_driver_noted noted;
@@ -194,6 +195,9 @@ qn_slot_t qn_driver_bound(const struct qn_driver *d);
 /** Where a living peer is now, if that is possible; `ctx` is the driver. */
 bool qn_driver_position(void *ctx, qn_node_t node, struct qn_position *out);
 
+/** No entry later than mine names roles: a majority has never voted for one. */
+bool qn_driver_newest_epoch(const struct qn_driver *d);
+
 /** Tell the machine the peers' positions. */
 void qn_driver_beats_read(struct qn_driver *d);
 
@@ -202,6 +206,18 @@ void qn_driver_reach_begin(struct qn_driver *d, qn_slot_t slot);
 
 /** Has the one that is timed arrived everywhere? */
 void qn_driver_reach_look(struct qn_driver *d);
+
+/* ---- driver_stop.c ------------------------------------------------------- */
+
+/** Is it this node that can say that the group has stopped? Then say so in the
+ *  own outbox. At the end of each turn. */
+void qn_driver_stop_look(struct qn_driver *d);
+
+/** A peer has ended: how far it had learned, as it said last. */
+void qn_driver_stop_note(struct qn_driver *d, qn_node_t peer);
+
+/** The highest position that anybody has said to have learned, or shown. */
+qn_slot_t qn_driver_said(const struct qn_driver *d);
 
 /* ---- driver_send.c ------------------------------------------------------- */
 

@@ -182,6 +182,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     qn_driver_note(d, QN_EVENT_DOWN, peer, d->applied, d->peer[peer].life.inc);
     drain(d, peer);
     reason_refine(d, peer);
+    qn_driver_stop_note(d, peer);
     const struct qn_input in = {.kind = QN_IN_DOWN, .down = {peer}};
     qn_driver_step(d, &in);
     forget_channels(d, peer);

@@ -58,7 +58,10 @@
     X(SNAPSHOT_ASKED, "snapshot-asked", "of", NULL, "applied", NULL, EPOCH)    \
     X(SNAPSHOT_BEGUN, "snapshot-begun", "to", NULL, "applied", NULL, EPOCH)    \
     X(SNAPSHOT_SERVED, "snapshot-served", "to", NULL, "applied", NULL, EPOCH)  \
-    X(INSTALLED, "installed", NULL, NULL, "position", NULL, EPOCH)
+    X(INSTALLED, "installed", NULL, NULL, "position", NULL, EPOCH)             \
+    /* the end of a group, and what follows (process acceptor) */              \
+    X(STOPPED, "stopped", "acceptor", NULL, "applied", "said", EPOCH)          \
+    X(RECOVERED, "recovered", NULL, NULL, "applied", "said", EPOCH)
 
 enum qn_event_kind {
     QN_EVENT_NONE,

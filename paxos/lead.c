@@ -265,6 +265,32 @@ void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     qn_log_clear(&c->incoming, p->learned_hi + 1);
 }
 
+/* ----------------------------------------------------------------- lost -- */
+
+/** That life has ended for certain. One that is not known here yet has not. */
+static bool life_over(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
+{
+    return p->incarnation[node] > inc ||
+           (p->incarnation[node] == inc && node != p->self &&
+            (p->alive & QN_BIT(node)) == 0);
+}
+
+/** This epoch cannot begin: its acceptor has ended, and so has the next leader
+ *  that would have to be asked (3.6, the rows that stop). What they had sent is
+ *  received before their ends are told, and the leaders between have said that
+ *  they never were adopted. A later epoch's leader would meet the same two. */
+bool qn_lead_lost(const struct qn_onepaxos *p)
+{
+    const struct qn_change *c = &p->change;
+    if (p->shared != NULL || p->leader.role != QN_PREPARING || c->prepared ||
+        c->cep == p->leader.ep || c->sk == QN_EPOCH_NONE) {
+        return false;
+    }
+    const struct qn_ul_entry *e = qn_utility_entry(&p->ul, c->sk);
+    return e != NULL && life_over(p, p->cfg.acceptor, p->cfg.acceptor_inc) &&
+           life_over(p, e->leader, e->leader_inc);
+}
+
 /* ----------------------------------------------------------------- turn -- */
 
 void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t)

@@ -236,6 +236,16 @@ enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p)
     return p->leader.role;
 }
 
+bool qn_onepaxos_served(const struct qn_onepaxos *p)
+{
+    return p->origin.ready == p->cfg.index;
+}
+
+bool qn_onepaxos_lost(const struct qn_onepaxos *p)
+{
+    return qn_lead_lost(p);
+}
+
 uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p)
 {
     return p->origin.seq - p->origin.applied;
@@ -546,5 +556,6 @@ void qn_onepaxos_status(const struct qn_onepaxos *p,
         .queued = p->leader.queued,
         .fetches = p->fetch.count,
         .need_snapshot = p->fetch.need_snapshot,
+        .lost = qn_lead_lost(p),
     };
 }

@@ -276,12 +276,20 @@ struct qn_onepaxos_status {
     uint64_t queued;      /* leader: commands waiting for a slot */
     uint64_t fetches;     /* FETCH sent so far */
     bool need_snapshot;   /* see QN_OUT_NEED_SNAPSHOT; may pass */
+    bool lost;            /* PREPARING: nobody is left who could give this node
+                             the log of its tenure, and nobody ever will, unless
+                             a later epoch has begun that is not known here */
 };
 
 void qn_onepaxos_status(const struct qn_onepaxos *p,
                         struct qn_onepaxos_status *st);
 
+/** True if the leader of the newest epoch known has said that it takes
+ *  requests. */
+bool qn_onepaxos_served(const struct qn_onepaxos *p);
+
 /** As in the status. */
+bool qn_onepaxos_lost(const struct qn_onepaxos *p);
 enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p);
 uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p);
 

@@ -233,6 +233,7 @@ qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p);
 /* lead.c */
 void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t);
 void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t);
+bool qn_lead_lost(const struct qn_onepaxos *p);
 void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t);
 void qn_lead_welcome(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer);
 void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,

@@ -67,14 +67,16 @@ struct qn_outbox_state {
     alignas(QN_CACHELINE) qn_a64 turns;   /* event-loop turns: "I am alive" */
     alignas(QN_CACHELINE) qn_a64 applied; /* slots <= it are applied, release */
     qn_a64 learned;                       /* slots <= it are learned */
-    qn_a64 epoch;  /* newest one known, release; `learned` was stored before */
-    qn_a64 voted;  /* newest entry of the utility log that may have been voted
-                      for, release */
-    qn_a64 mapped; /* epoch of the accept word whose owner's ring is mapped by
-                      this life, release */
-    qn_a64 ring;   /* bytes of the ring that are allocated, release */
-    qn_a64 phase;  /* 0 starting, 1 serving, 2 draining, 3 ended */
-    qn_a64 counters[64]; /* meaning is the program's; sums for INFO */
+    qn_a64 epoch;   /* newest one known, release; `learned` was stored before */
+    qn_a64 voted;   /* newest entry of the utility log that may have been voted
+                       for, release */
+    qn_a64 mapped;  /* epoch of the accept word whose owner's ring is mapped by
+                       this life, release */
+    qn_a64 ring;    /* bytes of the ring that are allocated, release */
+    qn_a64 phase;   /* 0 starting, 1 serving, 2 draining, 3 ended */
+    qn_a64 stopped; /* epoch that its leader, this life, can never begin, + 1;
+                       0: none; release (PROTOCOL.md 9) */
+    qn_a64 counters[63]; /* meaning is the program's; sums for INFO */
 };
 
 struct qn_outbox; /* opaque: a mapping, own or a peer's */

@@ -104,6 +104,8 @@ struct cluster {
     struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */
     uint32_t entries;
     bool led[CLUSTER_ENTRIES]; /* its leader became ACTIVE */
+    qn_epoch_t stopped; /* a node has the verdict that the group has stopped, in
+                           this epoch; 0: not so */
     struct qn_ul_entry
         ghost[QN_NODES_MAX]; /* what the dead have proposed ... */
     uint32_t ghosts;         /* ... for the next index */

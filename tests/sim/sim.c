@@ -454,6 +454,16 @@ static bool complete(const struct sim *s)
  *  will: longer than a few failovers take. */
 #define STOP_NS (100 * QN_MS)
 
+static bool anybody(const struct sim *s)
+{
+    for (qn_node_t i = 0; i < s->c.nodes; i++) {
+        if (s->c.member[i].p != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void heal(struct sim *s)
 {
     struct cluster *c = &s->c;
@@ -464,12 +474,16 @@ static void heal(struct sim *s)
     qn_time_t until = c->now + (s->lost ? STOP_NS : HEAL_NS);
     while (!complete(s)) {
         advance(s);
-        if (c->now < until) {
+        bool silent = s->lost && c->stopped == 0 && anybody(s);
+        if (c->now < until || (silent && c->now < until + HEAL_NS)) {
             continue;
         }
         if (!s->lost) {
             cluster_fail(c, "no progress after healing; faults 0x%x",
                          s->faults);
+        }
+        if (silent) {
+            cluster_fail(c, "it has stopped, and nobody says so");
         }
         if (c->cover != NULL && s->stop != COVERAGE_NO_ROW) {
             c->cover->row[s->stop]++;

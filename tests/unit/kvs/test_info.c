@@ -87,6 +87,7 @@ static void setup(void)
                          .leader = 2,
                          .acceptor = 0,
                          .acceptor_kind = "memory",
+                         .group = "serving",
                          .last_failover = "replica 1 had ended",
                          .tree = &tree,
                          .topology = "auto",
@@ -267,7 +268,8 @@ CASE(quoin_shows_each_replica)
 {
     expect("quoin",
            "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
-           "acceptor:0\r\nacceptor_kind:memory\r\nin_sync:0,2\r\n"
+           "acceptor:0\r\nacceptor_kind:memory\r\ngroup:serving\r\n"
+           "in_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"

@@ -349,3 +349,76 @@ Test(driver_failover, a_new_leader_copies_a_short_log_for_a_fresh_life)
     fresh_life(60, true);
     fresh_life(6000, false);
 }
+
+/* ---- no failover is possible --------------------------------------------- */
+
+static void all_say(struct world *w, bool stopped)
+{
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->member[i].driver != NULL) {
+            cr_assert_eq(world_status(w, i).stopped, stopped, "node %u", i);
+            cr_assert_eq(qn_driver_stopped(w->member[i].driver), stopped);
+        }
+    }
+}
+
+/* Leader and acceptor end at once: nobody can know what they decided last. The
+ * others say so when a majority votes again, and no sooner; so does who leads
+ * in vain after that one. */
+Test(driver_failover, leader_and_acceptor_end_at_once)
+{
+    struct world *w = world_begin(3, false);
+    world_go_on(w);
+    qn_slot_t had = world_status(w, 2).learned;
+    world_kill(w, 0);
+    world_kill(w, 1);
+    world_tell(w, 2, 0);
+    world_tell(w, 2, 1);
+    world_rounds(w, 5000);
+    all_say(w, false);
+    world_restart(w, 0);
+    world_rounds(w, 5000);
+    all_say(w, true);
+    cr_assert_eq(world_status(w, 2).said, had);
+    qn_node_t in_vain = world_status(w, 2).leader;
+    world_restart(w, 1);
+    world_rounds(w, 1000);
+    all_say(w, true);
+    world_lose(w, in_vain);
+    world_rounds(w, 5000);
+    all_say(w, true);
+    cr_assert_neq(world_status(w, (in_vain + 1) % 3).leader, in_vain);
+    world_end(w);
+}
+
+/* The same deaths, and each of them is survived. */
+Test(driver_failover, whoever_can_go_on_never_says_stopped)
+{
+    struct world *w = world_begin(5, false);
+    world_load(w, 30);
+    for (qn_node_t i = 0; i < 4; i++) {
+        world_lose(w, i % 2);
+        for (uint32_t n = 0; n < 300; n++) {
+            world_rounds(w, 1);
+            all_say(w, false);
+        }
+        world_restart(w, i % 2);
+        world_go_on(w);
+        all_say(w, false);
+    }
+    world_end(w);
+}
+
+Test(driver_failover, a_group_in_memory_never_stops)
+{
+    struct world *w = world_begin(3, true);
+    world_go_on(w);
+    world_lose(w, 0);
+    world_lose(w, 1);
+    world_rounds(w, 5000);
+    all_say(w, false);
+    world_restart(w, 0);
+    world_go_on(w);
+    all_say(w, false);
+    world_end(w);
+}

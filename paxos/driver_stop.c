@@ -1,0 +1,97 @@
+/*
+ * A group with the process acceptor that has stopped (PROTOCOL.md 9, Forced
+ * recovery): its leader and its acceptor were lost together.
+ *
+ * A wrong verdict would be worse than a late one. The machine says when the
+ * leader of the newest epoch that it knows, itself, can never begin it: the
+ * acceptor's life has ended, and so has that of the last leader who may have
+ * the log (qn_onepaxos_lost). Is there a later epoch, whose leader has had an
+ * answer of one of the two before it ended? Then a majority had voted for its
+ * entry before that end; each of them said so in its outbox before its vote
+ * left, and its later lives say so from the beginning. So if a majority says
+ * now, after the ends were heard of, that it has never voted for an entry later
+ * than those known here, there is none that could have had an answer; and
+ * leaders of entries chosen from now on find both dead.
+ *
+ * Only that leader can know it. It says so in its outbox, with the epoch, and
+ * the others look there, but only while the epoch's leader does not serve: a
+ * group that goes on pays a compare. Should that leader end, another one takes
+ * its place, and finds the same.
+ *
+ * `said` is for people: the highest position of which it is known that somebody
+ * had learned it. An acceptor says how far it has accepted before anybody else
+ * can know of it, so if its outbox was mapped here when it ended, nothing above
+ * has ever been acknowledged. It decides nothing: who says it may have run
+ * wild.
+ */
+#include "paxos/driver_internal.h"
+
+/* ---- the verdict --------------------------------------------------------- */
+
+static uint64_t epoch_mark(const struct qn_driver *d)
+{
+    return (uint64_t)d->cfg.index + 1;
+}
+
+static bool leads(const struct qn_driver *d)
+{
+    return d->cfg.leader == d->o.self &&
+           d->cfg.leader_inc == d->peer[d->o.self].life.inc;
+}
+
+void qn_driver_stop_look(struct qn_driver *d)
+{
+    if (d->memory || qn_onepaxos_served(d->machine) || !leads(d) ||
+        !qn_onepaxos_lost(d->machine)) {
+        return;
+    }
+    /* relaxed: only this thread writes it. The ends were heard of before. */
+    if (qn_load(&d->o.state->stopped, QN_RELAXED) != epoch_mark(d) &&
+        qn_driver_newest_epoch(d)) {
+        qn_driver_note(d, QN_EVENT_STOPPED, d->cfg.acceptor, d->applied,
+                       qn_driver_said(d));
+        /* release -> acquire in qn_driver_stopped. */
+        qn_store(&d->o.state->stopped, epoch_mark(d), QN_RELEASE);
+    }
+}
+
+bool qn_driver_stopped(const struct qn_driver *d)
+{
+    if (d->memory || qn_onepaxos_served(d->machine)) {
+        return false;
+    }
+    const struct qn_driver_peer *p = &d->peer[d->cfg.leader];
+    const struct qn_outbox_state *s = leads(d) ? d->o.state : p->state;
+    bool lives =
+        qn_driver_lives(d, d->cfg.leader) && p->life.inc == d->cfg.leader_inc;
+    /* acquire <- release in qn_driver_stop_look. */
+    return lives && s != NULL &&
+           qn_load(&s->stopped, QN_ACQUIRE) == epoch_mark(d);
+}
+
+/* ---- what is known of the lost ------------------------------------------- */
+
+static void note(struct qn_driver *d, qn_slot_t position)
+{
+    if (position <= QN_SLOT_MAX) {
+        d->said = QN_MAX(d->said, position);
+    }
+}
+
+void qn_driver_stop_note(struct qn_driver *d, qn_node_t peer)
+{
+    const struct qn_outbox_state *s = d->peer[peer].state;
+    if (!d->memory && s != NULL) {
+        /* acquire <- release in qn_driver_learned. */
+        note(d, qn_load(&s->learned, QN_ACQUIRE));
+    }
+}
+
+qn_slot_t qn_driver_said(const struct qn_driver *d)
+{
+    struct qn_onepaxos_status st;
+    qn_onepaxos_status(d->machine, &st);
+    qn_slot_t shown = qn_load(d->o.read_index, QN_SEQ_CST);
+    qn_slot_t said = QN_MAX(d->said, st.decided_hi);
+    return shown <= QN_SLOT_MAX ? QN_MAX(said, shown) : said;
+}
