@@ -54,7 +54,8 @@ struct qn_conn {
     enum qn_hold hold;
     qn_slot_t index;    /* QN_HOLD_INDEX: what it waits for */
     uint32_t hold_tick; /* QN_HOLD_INDEX: since when (qn_replica_tick) */
-    bool overdue;       /* QN_HOLD_INDEX: it has waited for commit-timeout */
+    bool overdue; /* a request has, for commit-timeout; and there are still
+                     bytes that came with it */
     uint32_t db;
     uint32_t pending;                            /* submissions not complete */
     bool reply_off, reply_skip, reply_skip_next; /* CLIENT REPLY */

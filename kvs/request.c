@@ -10,7 +10,8 @@
  *
  * Linearizability. A held connection is not read, so all bytes it holds were
  * received before the index that its request waits for was loaded, and the
- * same index serves them.
+ * same index serves them. They are as old as that request, too: when it is
+ * overdue, so are they, until the index is reached or bytes are read again.
  */
 #include <stdlib.h>
 
@@ -142,6 +143,7 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
         qn_conn_hold(c, QN_HOLD_INDEX, index, call->argv, call->argc);
         return;
     }
+    c->overdue = false;
     call->reply = conn_reply(c);
     size_t start = call->reply->len;
     call->stamp_ms = qn_replica_stamp_ms(fe->o.replica);
@@ -277,7 +279,6 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
             uint32_t argc = c->held_argc;
             c->held_argc = 0;
             request_run(c, argv, argc, index);
-            c->overdue = false;
             free(argv);
         }
     }
@@ -295,12 +296,14 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
             break;
         }
         if (qn_conn_unsent(c) > config->client_output_pause) {
+            c->overdue = false; /* from here on it is the peer's time */
             qn_conn_hold(c, QN_HOLD_OUTPUT, 0, NULL, 0);
             break;
         }
         struct qn_resp_req req;
         int err = qn_resp_next(&c->in, &req);
         if (err != QN_OK) {
+            c->overdue = false;
             input_error(c, err);
             break;
         }

@@ -106,6 +106,29 @@ def test_a_replica_that_learns_nothing():
         agree(q)
 
 
+def test_reads_that_came_together_are_refused_together():
+    """Each by its own age: the second does not wait for its time only when the
+    first one's is over. What comes later has a time of its own."""
+    with Quoind(PATH, args=ONE) as q:
+        leader = look(q, [0]).leader
+        c, later = [q.client((leader + 1) % 3) for _ in range(2)]
+        other = q.client(leader)
+        prepare(c)
+        check("hold", c.call("DEBUG", "HOLD-LEARNS", 1), b"OK")
+        check("elsewhere", other.call("INCR", "n"), 2)
+        c.send(b"".join(c.encode(*r) for r in [("GET", "n"), ("PING",),
+                                               ("GET", "n"), ("GET", "n")]))
+        check("first", texts([c.reply()]), [DOWN])
+        later.send(later.encode("GET", "n"))
+        check("between", texts([c.reply(), c.reply()]), [b"PONG", DOWN])
+        check("later", texts([later.reply()]), [DOWN])
+        check("it came before", c.silent(), False)
+        check("last", texts([c.reply()]), [DOWN])
+        check("release", c.call("DEBUG", "HOLD-LEARNS", 0), b"OK")
+        wait_until("it goes on", lambda: c.call("SET", "on", 1) == b"OK")
+        check("n", c.call("GET", "n"), b"2")
+
+
 def test_the_time_is_the_replicas_own():
     """One that stood still itself gives nothing up for that."""
     with Quoind(PATH, args=ONE) as q:
