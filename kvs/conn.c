@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "core/base/log.h"
 #include "kvs/frontend_internal.h"
@@ -234,6 +235,26 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
     }
 }
 
+static void hear_no_more(struct qn_conn *c)
+{
+    c->eof = true;
+    qn_conn_reading(c, false);
+    qn_frontend_ready(c);
+}
+
+void qn_conn_drain(struct qn_conn *c)
+{
+    int fd = -1;
+    int bytes = 0;
+    if (uv_fileno((uv_handle_t *)&c->uv, &fd) == 0 && !c->eof) {
+        (void)ioctl(fd, FIONREAD, &bytes);
+    }
+    c->last_bytes = (size_t)QN_MAX(bytes, 0);
+    if (c->last_bytes == 0) {
+        hear_no_more(c);
+    }
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     (void)buf;
@@ -247,6 +268,12 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
             c->input_len = (size_t)n;
         } else {
             qn_resp_fed(&c->in, (size_t)n);
+        }
+        if (fe->draining) {
+            c->last_bytes -= QN_MIN(c->last_bytes, (size_t)n);
+            if (c->last_bytes == 0) {
+                hear_no_more(c);
+            }
         }
         qn_frontend_ready(c);
         return;
@@ -268,9 +295,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
     if (n == UV_EOF) {
         /* The peer may still read: answer what it has sent, then close. */
-        c->eof = true;
-        qn_conn_reading(c, false);
-        qn_frontend_ready(c);
+        hear_no_more(c);
         return;
     }
     qn_conn_close(c);

@@ -49,7 +49,7 @@ struct qn_conn {
     struct qn_conn *ready_next, *dirty_next; /* this turn's lists */
     bool in_ready, in_dirty, reading, writing, closed;
     bool closing;  /* close once everything is written */
-    bool eof;      /* the peer sends nothing more */
+    bool eof;      /* the peer sends nothing more, or is not heard any more */
     uint8_t proto; /* 2 or 3 */
     enum qn_hold hold;
     qn_slot_t index;    /* QN_HOLD_INDEX: what it waits for */
@@ -63,6 +63,7 @@ struct qn_conn {
 
     uint8_t *input; /* pooled buffer of this turn, or NULL */
     size_t input_len;
+    size_t last_bytes; /* draining: so many are still read of the socket */
     struct qn_resp_reader in;
     struct qn_slice *held_argv; /* the request that waits, a block of its own */
     uint32_t held_argc;         /* 0: no request is kept */

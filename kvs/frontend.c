@@ -356,11 +356,7 @@ void qn_frontend_drain(struct qn_frontend *fe)
     fe->draining = true;
     for (struct qn_conn *c = fe->all; c != NULL; c = c->next) {
         if (!c->closed) {
-            /* As if the peer had said that it sends nothing more: what it has
-             * sent is answered, then the connection goes. */
-            c->eof = true;
-            qn_conn_reading(c, false);
-            qn_frontend_ready(c);
+            qn_conn_drain(c);
         }
     }
 }

@@ -112,7 +112,8 @@ struct qn_conn *qn_frontend_find(struct qn_frontend *fe, uint64_t id);
 /** Bring the rates in `part` up to date. */
 void qn_frontend_rates(struct qn_frontend *fe, qn_time_t now);
 
-/** Stop reading; close each connection once what it has sent is answered. */
+/** Read what has come by now and nothing more; close each connection once it is
+ *  answered. */
 void qn_frontend_drain(struct qn_frontend *fe);
 /** True when drained: no connection is left. */
 bool qn_frontend_drained(const struct qn_frontend *fe);

@@ -31,6 +31,9 @@ void qn_conn_free_if_done(struct qn_conn *c);
 
 /** Read its socket, or not. May close it. */
 void qn_conn_reading(struct qn_conn *c, bool on);
+/** Of its socket only what has come by now is still read; then as if the peer
+ *  had closed its sending side. */
+void qn_conn_drain(struct qn_conn *c);
 
 /** The turn's bytes become the reader's own; the pooled buffer goes back.
  *  @return QN_OK, or why the reader could not keep them. */

@@ -1,10 +1,10 @@
 /*
  * How a replica leaves: it drains, then it stops.
  *
- * Draining it listens no more and reads no more; what clients have sent is
- * answered as if each had closed its sending side. When nothing of its own is
- * left it says DRAINED but goes on turning until it is told to stop, because
- * others may still need it as leader or acceptor.
+ * Draining it listens no more, and reads what has come by then and no more;
+ * that is answered as if each client had closed its sending side. When nothing
+ * of its own is left it says DRAINED but goes on turning until it is told to
+ * stop, because others may still need it as leader or acceptor.
  *
  * That may never happen: writes wait for a leader, an acceptor or a quorum that
  * is gone, reads for an index that is never applied, replies for a client that

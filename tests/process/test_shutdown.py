@@ -85,6 +85,28 @@ def test_what_was_asked_is_answered():
         check("end", ended(q), (0, ""))
 
 
+def test_what_has_come_and_was_not_read_is_answered():
+    """Bytes of a connection, and connections, that waited in their queues when
+    the replica was told to leave. Who has asked nothing is not waited for."""
+    with Quoind(PATH, args=["--shutdown-timeout", "3600"]) as q:
+        old = q.client(2)
+        check("old", old.call("PING"), b"PONG")
+        pid = q.pids()[2]
+        stop(q, 2)
+        os.kill(pid, signal.SIGTERM)
+        old.send(SET * 10 + GET)
+        new = [q.client(2) for _ in range(20)]
+        for c in new[1:]:
+            c.send(PING)
+        os.kill(pid, signal.SIGCONT)
+        for c in new[1:]:
+            check("new", replies(c), [b"PONG"])
+        check("old", replies(old), [b"OK"] * 10 + [b"v"])
+        check("silent", replies(new[0]), [])
+        wait_until("it has left", lambda: not os.path.exists("/proc/%d" % pid))
+        check("others", q.client(0).call("GET", "k"), b"v")
+
+
 def test_what_cannot_be_answered_is_given_up_and_counted():
     """Seven writes and what stands behind them, a read that waits for its
     index. Nothing is waited for."""
