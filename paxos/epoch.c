@@ -178,13 +178,15 @@ static bool leader_gone(const struct qn_onepaxos *p)
 }
 
 /** Told to lead: as if the leader had ended, but nobody else thinks so. Until
- *  there is another epoch. */
+ *  there is another epoch. An order is no reason to be quicker than M11 allows:
+ *  the leader lives and goes on meanwhile. */
 void qn_epoch_relieve(struct qn_onepaxos *p, const struct qn_step *t)
 {
     if (p->cfg.leader != p->self) {
         p->change.relieve = p->cfg.index;
         p->change.certain = true;
         p->change.lead_at = t->now;
+        p->change.map_by = t->now + p->params.t_lead;
     }
 }
 

@@ -296,7 +296,7 @@ Test(driver_lives, who_was_mute_is_given_a_vote)
 
 /* M11: were a new life to lead, decide and die while somebody has not mapped
  * its ring, that one would lack what it decided. */
-static uint32_t rounds_until_it_leads(bool deaf)
+static uint32_t rounds_until_it_leads(bool deaf, bool ordered)
 {
     struct world *w = world_begin(5, true);
     world_go_on(w);
@@ -304,7 +304,11 @@ static uint32_t rounds_until_it_leads(bool deaf)
     w->member[3].deaf = deaf;
     world_restart(w, 1);
     world_settle(w, 20000);
-    qn_driver_suspect(w->member[1].driver, 1, w->now);
+    if (ordered) {
+        qn_driver_lead(w->member[1].driver, 1, w->now);
+    } else {
+        qn_driver_suspect(w->member[1].driver, 1, w->now);
+    }
     uint32_t n = 0;
     while (world_status(w, 1).role != QN_ACTIVE) {
         cr_assert_lt(++n, 1000);
@@ -321,10 +325,13 @@ Test(driver_lives, a_new_life_waits_until_it_is_mapped_by_all)
 {
     const uint32_t t_lead =
         (uint32_t)(qn_params_default(true).t_lead / (100 * QN_US));
-    cr_assert_lt(rounds_until_it_leads(false), t_lead);
-    uint32_t n = rounds_until_it_leads(true);
-    cr_assert_geq(n, t_lead, "%u", n);
-    cr_assert_lt(n, 2 * t_lead, "%u", n);
+    for (int ordered = 0; ordered < 2; ordered++) {
+        uint32_t n = rounds_until_it_leads(false, ordered != 0);
+        cr_assert_lt(n, t_lead, "%u", n);
+        n = rounds_until_it_leads(true, ordered != 0);
+        cr_assert_geq(n, t_lead, "%u", n);
+        cr_assert_lt(n, 2 * t_lead, "%u", n);
+    }
 }
 
 /* ---- the utility log is long --------------------------------------------- */
