@@ -58,6 +58,13 @@ static void on_owner(void *ctx, qn_epoch_t epoch)
                          s->boot->incarnation);
 }
 
+static bool on_owned_by(void *ctx, uint64_t epoch, qn_node_t *node,
+                        uint64_t *inc)
+{
+    const struct qn_server *s = ctx;
+    return qn_commons_owner(s->commons, epoch, node, inc);
+}
+
 static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
 {
     const struct qn_server *s = ctx;
@@ -97,6 +104,7 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
                    .peer_ring = l->ring,
                    .claim = on_claim,
                    .owner = on_owner,
+                   .owned_by = on_owned_by,
                    .ctx = s},
         .record = qn_commons_record(s->commons, b->self),
         .record_bytes = QN_COMMONS_RECORD_BYTES,

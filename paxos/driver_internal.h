@@ -164,6 +164,10 @@ void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote);
 /** The ring of a life as mapped here, or NULL; `ctx` is the driver. */
 const struct qn_ring *qn_driver_ring(void *ctx, qn_node_t node, uint64_t inc);
 
+/** Whose ring the word `w` means. @return false: that is not known here. */
+bool qn_driver_owner(const struct qn_driver *d, struct qn_word w,
+                     qn_node_t *node, uint64_t *inc);
+
 /** Say in the own outbox that the ring which the word names is mapped here. */
 void qn_driver_mapped(struct qn_driver *d);
 

@@ -45,18 +45,20 @@ const struct qn_ring *qn_driver_ring(void *ctx, qn_node_t node, uint64_t inc)
     return NULL;
 }
 
-static const struct qn_ul_entry *owner_of(const struct qn_driver *d,
-                                          struct qn_word w)
+bool qn_driver_owner(const struct qn_driver *d, struct qn_word w,
+                     qn_node_t *node, uint64_t *inc)
 {
-    return qn_utility_entry(qn_onepaxos_utility(d->machine),
-                            (qn_epoch_t)w.epoch);
+    return qn_shared_owner(&d->shared, qn_onepaxos_utility(d->machine), w.epoch,
+                           node, inc);
 }
 
 /** The word names that life, or one that is not known here. */
 static bool named(const struct qn_driver *d, qn_node_t node, uint64_t inc)
 {
-    const struct qn_ul_entry *e = owner_of(d, qn_shared_word(&d->shared));
-    return e == NULL || (e->leader == node && e->leader_inc == inc);
+    qn_node_t owner;
+    uint64_t life;
+    return !qn_driver_owner(d, qn_shared_word(&d->shared), &owner, &life) ||
+           (owner == node && life == inc);
 }
 
 void qn_driver_mapped(struct qn_driver *d)
@@ -65,8 +67,10 @@ void qn_driver_mapped(struct qn_driver *d)
         return;
     }
     struct qn_word w = qn_shared_word(&d->shared);
-    const struct qn_ul_entry *e = owner_of(d, w);
-    if (e != NULL && qn_driver_ring(d, e->leader, e->leader_inc) != NULL &&
+    qn_node_t owner;
+    uint64_t inc;
+    if (qn_driver_owner(d, w, &owner, &inc) &&
+        qn_driver_ring(d, owner, inc) != NULL &&
         qn_load(&d->o.state->mapped, QN_RELAXED) != w.epoch) {
         /* release -> acquire in in_sync (driver_roles.c). */
         qn_store(&d->o.state->mapped, w.epoch, QN_RELEASE);

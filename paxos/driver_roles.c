@@ -244,11 +244,11 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now)
 static uint64_t in_sync_memory(const struct qn_driver *d)
 {
     struct qn_word w = qn_shared_word(&d->shared);
-    const struct qn_ul_entry *e =
-        qn_utility_entry(qn_onepaxos_utility(d->machine), (qn_epoch_t)w.epoch);
+    qn_node_t owner;
+    uint64_t inc;
     const struct qn_ring *r =
-        e != NULL
-            ? qn_driver_ring((void *)(uintptr_t)d, e->leader, e->leader_inc)
+        qn_driver_owner(d, w, &owner, &inc)
+            ? qn_driver_ring((void *)(uintptr_t)d, owner, inc)
             : NULL;
     uint64_t mask = 0;
     for (qn_node_t i = 0; i < d->o.nodes && r != NULL; i++) {

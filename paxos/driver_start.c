@@ -120,6 +120,12 @@ static void owner(void *ctx, qn_epoch_t epoch)
     }
 }
 
+static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)
+{
+    const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
+    return m->owned_by != NULL && m->owned_by(m->ctx, epoch, node, inc);
+}
+
 static void shared_make(struct qn_driver *d)
 {
     d->shared = (struct qn_shared){.word = d->o.memory.word,
@@ -127,6 +133,7 @@ static void shared_make(struct qn_driver *d)
                                    .ring = qn_driver_ring,
                                    .claim = claim,
                                    .owner = owner,
+                                   .owned_by = owned_by,
                                    .position = qn_driver_position,
                                    .ctx = d};
     qn_ring_begin(&d->shared.own, 1);

@@ -18,6 +18,7 @@
 #include "core/base/atomic.h"
 #include "paxos/mutant.h"
 #include "paxos/ring.h"
+#include "paxos/utility.h"
 
 struct qn_word {
     uint64_t epoch;
@@ -44,6 +45,10 @@ struct qn_shared {
      *  is stored here is visible to whoever finds the epoch in the word. NULL:
      *  nobody needs it. */
     void (*owner)(void *ctx, qn_epoch_t epoch);
+    /** Whose `owner` said `epoch`: asked for one that the utility log does not
+     *  keep any more, as the word has not moved for long. Filled. @return
+     *  false: it is not known. NULL: it never is. */
+    bool (*owned_by)(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc);
     /** How far the present life of a peer is now, as it says itself; `out` is
      *  filled. @return false: that cannot be read, or is impossible. NULL: only
      *  what BEAT says is known, and it may be old. */
@@ -80,6 +85,23 @@ static inline void qn_shared_own(struct qn_shared *s, qn_epoch_t epoch)
     if (s->owner != NULL) {
         s->owner(s->ctx, epoch);
     }
+}
+
+/** owner(epoch), as far as this node knows. @return false: it does not. */
+static inline bool qn_shared_owner(const struct qn_shared *s,
+                                   const struct qn_utility *u, uint64_t epoch,
+                                   qn_node_t *node, uint64_t *inc)
+{
+    const struct qn_ul_entry *e = epoch < qn_utility_len(u)
+                                      ? qn_utility_entry(u, (qn_epoch_t)epoch)
+                                      : NULL;
+    if (e != NULL) {
+        *node = e->leader;
+        *inc = e->leader_inc;
+        return true;
+    }
+    return epoch < qn_utility_len(u) && s->owned_by != NULL &&
+           s->owned_by(s->ctx, epoch, node, inc);
 }
 
 #endif

@@ -38,14 +38,14 @@
 static const struct qn_ring *ring_of(const struct qn_onepaxos *p,
                                      struct qn_word w)
 {
-    const struct qn_ul_entry *e = qn_utility_entry(&p->ul, (qn_epoch_t)w.epoch);
     const struct qn_shared *s = p->shared;
-    if (e == NULL || w.epoch >= qn_utility_len(&p->ul)) {
+    qn_node_t owner;
+    uint64_t inc;
+    if (!qn_shared_owner(s, &p->ul, w.epoch, &owner, &inc)) {
         return NULL;
     }
-    return qn_epoch_is(p, e->leader, e->leader_inc)
-               ? &s->own
-               : s->ring(s->ctx, e->leader, e->leader_inc);
+    return qn_epoch_is(p, (uint8_t)owner, inc) ? &s->own
+                                               : s->ring(s->ctx, owner, inc);
 }
 
 /** Bytes that one step may copy. */

@@ -463,3 +463,83 @@ EDGE(own_requests_wait_for_a_full_queue_without_spinning)
     cr_assert(!a.out.again);
     cr_assert_eq(a.out.deadline, QN_TIME_NEVER);
 }
+
+/* ------------------------------------------------------- memory acceptor -- */
+
+#define FIRST_KEPT 300u
+
+static struct qn_ring dead_ring;
+
+static const struct qn_ring *ring_of(void *ctx, qn_node_t node, uint64_t inc)
+{
+    (void)ctx;
+    return node == 2 && inc == 7 ? &dead_ring : NULL;
+}
+
+static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)
+{
+    (void)ctx;
+    *node = 2;
+    *inc = 7;
+    return epoch == 3;
+}
+
+static void ring_make(struct qn_ring *r, void *mem)
+{
+    const struct qn_ring_opts o = {.slots = 64, .capacity = 4096};
+    memset(mem, 0, qn_ring_bytes(64, 4096));
+    qn_ring_open(r, mem, &o);
+    qn_ring_begin(r, 1);
+}
+
+/* The word has stood at epoch 3 for more entries than are kept: whoever led
+ * since ended before it had moved it. Whose ring holds the slots is known all
+ * the same, and a follower reads them. */
+Test(onepaxos, the_owner_of_the_word_outlives_its_entry)
+{
+    struct qn_ul_entry ul[QN_UL_KEPT];
+    uint64_t inc[3] = {20, 11, 12}; /* a later life: slots are those of 10 */
+    size_t bytes = qn_align_up(qn_ring_bytes(64, 4096), QN_CACHELINE);
+    void *mem[2];
+    static struct qn_pair word = {3, 2};
+    struct qn_shared shared = {
+        .word = &word, .ring = ring_of, .owned_by = owned_by};
+    for (uint32_t i = 0; i < QN_UL_KEPT; i++) {
+        ul[i] = (struct qn_ul_entry){.index = FIRST_KEPT + i,
+                                     .tenure = FIRST_KEPT + i,
+                                     .kind = QN_UL_LEADER,
+                                     .leader = 1,
+                                     .leader_inc = 11,
+                                     .acceptor = 1,
+                                     .acceptor_inc = 11};
+    }
+    for (int i = 0; i < 2; i++) {
+        mem[i] = aligned_alloc(QN_CACHELINE, bytes);
+        ring_make(i == 0 ? &shared.own : &dead_ring, mem[i]);
+    }
+    for (qn_slot_t s = 1; s <= 2; s++) {
+        struct qn_blob *x = fx_slot_batch(s);
+        const struct qn_ring_need all = {.own = 1, .all = 1};
+        cr_assert_eq(qn_ring_reserve(&dead_ring, x->len, all), QN_OK);
+        qn_ring_write(&dead_ring, s, 3, (struct qn_slice){x->bytes, x->len});
+        qn_blob_unref(x);
+    }
+    struct fx f = {.alloc = qn_alloc_malloc, .now = QN_S};
+    struct qn_onepaxos_opts o = {.nodes = 3,
+                                 .incarnation = inc,
+                                 .parent = 1,
+                                 .alloc = &f.alloc,
+                                 .params = fx_params(),
+                                 .shared = &shared,
+                                 .ul = ul,
+                                 .ul_count = QN_UL_KEPT};
+    f.p = qn_onepaxos_init(calloc(1, qn_onepaxos_size(&o)), &o);
+    fx_beat(&f, 1, 2, 2); /* slots are decided */
+    for (int i = 0; i < 10; i++) {
+        fx_later(&f, 10 * QN_MS);
+    }
+    cr_assert_eq(f.slots, 2);
+    fx_end(&f);
+    free(mem[0]);
+    free(mem[1]);
+}
