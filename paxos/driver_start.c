@@ -3,8 +3,7 @@
  *
  * The first life of a group writes entry 0 of the utility log into its record
  * before it does anything, and each vote after that with the entries below it.
- * A later life goes on with what it finds there. If that is nothing, it has
- * never voted, and learns the entries from the others before it does; if it is
+ * A later life goes on with what it finds there. If that is nothing, or
  * damaged, it is mute until a VOTER entry gives this life a vote, and then
  * writes its record anew.
  *
@@ -33,7 +32,7 @@ struct survived {
     bool found; /* the record was read */
 };
 
-/* A record that was never written binds nobody; one that is damaged might. */
+/* The first life has written one, so if there is none it was wiped. */
 static void record_read(struct qn_driver *d, struct survived *s)
 {
     const struct qn_driver_opts *o = &d->o;
@@ -48,7 +47,7 @@ static void record_read(struct qn_driver *d, struct survived *s)
     }
     s->found = err == QN_OK;
     s->count = s->found ? s->count : 0;
-    d->mute = err == QN_ECORRUPT;
+    d->mute = !s->found;
     if (d->mute) {
         qn_log(QN_LOG_ERROR,
                "replica %u: its voting record is damaged; it does not vote "
@@ -72,7 +71,7 @@ static void record_begin(struct qn_driver *d, const struct survived *s)
 {
     const struct qn_vote none = {.index = 1};
     if (!s->later && d->o.record != NULL) {
-        qn_record_write(d->o.record, d->o.record_bytes, &none,
+        qn_record_renew(d->o.record, d->o.record_bytes, &none,
                         qn_onepaxos_utility(d->machine));
     }
 }

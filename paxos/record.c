@@ -1,18 +1,20 @@
 /*
  * The voter's record: see record.h.
  *
- * A copy is written between two stores of its sequence: 0 before the first byte
- * of it, its number after the last one. A process is killed between two stores
- * and never within one, and what it stored stays, in program order: so a copy
- * whose sequence is not 0 is whole, and one whose sequence is 0 is being
- * written, or was never written. The older copy goes, so at any moment one of
- * them is the newest record that was finished.
+ * A copy is written between two stores of its sequence: WRITING before the
+ * first byte of it, its number after the last one. A process is killed between
+ * two stores and never within one, and what it stored stays, in program order:
+ * so a copy whose sequence is a number is whole, and one that says WRITING was
+ * being written. The older copy goes, so at any moment one of them is the
+ * newest record that was finished.
  *
  * The checksum is not needed for that. It finds what is damaged otherwise, by a
  * store gone wild, in one way or the other: and then the answer is ECORRUPT
  * even if the other copy is good, for the damaged one may be the newer, and a
  * voter that forgets its last vote may let two entries be chosen for one index
- * (T16).
+ * (T16). Both copies are written before a voter begins, and nothing whole has a
+ * sequence of 0: a page that was zeroed is damaged like any other, and is not
+ * taken for a record that was never written, or for one that is being written.
  *
  * Everything is encoded, little endian and without padding, so equal records
  * have equal bytes, and what is read is checked field by field (qn_ul_decode).
@@ -27,13 +29,14 @@
 #include "core/base/atomic.h"
 #include "paxos/le.h"
 
-#define VERSION     1u
+#define VERSION     2u
+#define WRITING     UINT64_MAX
 #define BALLOT      13u /* bytes of one */
 #define VOTE        (4u + 2 * BALLOT + QN_UL_BYTES)
 #define ENTRIES_MAX ((size_t)QN_UL_KEPT * QN_UL_BYTES)
 
 struct copy {
-    alignas(QN_CACHELINE) qn_a64 sequence; /* from 1; 0: not whole */
+    alignas(QN_CACHELINE) qn_a64 sequence; /* from 1; or WRITING: not whole */
     uint64_t checksum;                     /* XXH3-64 of all below, and of the
                                               sequence */
     uint32_t version;
@@ -131,6 +134,13 @@ static uint64_t sequence_of(const struct copy *c)
     return qn_load(&c->sequence, QN_RELAXED);
 }
 
+/** The number of a copy that is whole; of any other one 0. */
+static uint64_t number_of(const struct copy *c)
+{
+    uint64_t sequence = sequence_of(c);
+    return sequence == WRITING ? 0 : sequence;
+}
+
 static void write(struct copy *c, uint64_t sequence, const struct qn_vote *vote,
                   const struct qn_utility *u)
 {
@@ -142,7 +152,7 @@ static void write(struct copy *c, uint64_t sequence, const struct qn_vote *vote,
                (size_t)next.count * QN_UL_BYTES;
     /* A kill orders nothing but this thread's stores: these are for the
      * compiler. Nobody reads until this process has ended. */
-    qn_store(&c->sequence, 0, QN_RELAXED);
+    qn_store(&c->sequence, WRITING, QN_RELAXED);
     qn_fence(QN_RELEASE);
     qn_copy_out(&c->checksum, &next.checksum, n);
     qn_store(&c->sequence, sequence, QN_RELEASE);
@@ -152,8 +162,8 @@ void qn_record_write(void *area, size_t bytes, const struct qn_vote *vote,
                      const struct qn_utility *u)
 {
     struct copy *a = copy_of(area, bytes, 0), *b = copy_of(area, bytes, 1);
-    uint64_t newest = QN_MAX(sequence_of(a), sequence_of(b));
-    struct copy *c = sequence_of(a) <= sequence_of(b) ? a : b;
+    uint64_t newest = QN_MAX(number_of(a), number_of(b));
+    struct copy *c = number_of(a) <= number_of(b) ? a : b;
     write(c, newest + 1, vote, u);
 }
 
@@ -171,10 +181,11 @@ static int look(const void *area, size_t bytes, unsigned i, struct copy *c,
 {
     const struct copy *from = copy_of(area, bytes, i);
     uint64_t sequence = sequence_of(from);
-    if (sequence == 0) {
+    if (sequence == WRITING) {
         return QN_ENOENT;
     }
-    return take(from, sequence, c) ? decode(c, vote, log) : QN_ECORRUPT;
+    return sequence != 0 && take(from, sequence, c) ? decode(c, vote, log)
+                                                    : QN_ECORRUPT;
 }
 
 int qn_record_read(const void *area, size_t bytes, struct qn_vote *vote,
@@ -183,12 +194,12 @@ int qn_record_read(const void *area, size_t bytes, struct qn_vote *vote,
     struct copy c;
     struct qn_vote v;
     QN_ASSERT(cap >= QN_UL_KEPT);
-    bool second = sequence_of(copy_of(area, bytes, 0)) <
-                  sequence_of(copy_of(area, bytes, 1));
+    bool second =
+        number_of(copy_of(area, bytes, 0)) < number_of(copy_of(area, bytes, 1));
     int older = look(area, bytes, !second, &c, &v, log);
     int newer = look(area, bytes, second, &c, &v, log);
     if (older == QN_ECORRUPT || newer != QN_OK) {
-        return older == QN_ECORRUPT ? older : newer;
+        return QN_ECORRUPT;
     }
     *vote = v;
     *count = c.count;
@@ -198,7 +209,8 @@ int qn_record_read(const void *area, size_t bytes, struct qn_vote *vote,
 void qn_record_renew(void *area, size_t bytes, const struct qn_vote *vote,
                      const struct qn_utility *u)
 {
-    /* The damaged copy goes last: while it is there, nothing else counts. */
+    /* The damaged copy goes last: while it is there, nothing else counts. In a
+     * new area both are. */
     struct copy c;
     struct qn_vote v;
     struct qn_ul_entry log[QN_UL_KEPT];

@@ -24,10 +24,10 @@
 #define QN_RECORD_BYTES (2 * (192u + QN_UL_KEPT * QN_UL_BYTES))
 
 /**
- * Write the newest record.
+ * Write the newest record. The first one is qn_record_renew's.
  *
- * @param area   [bytes] shared, aligned to QN_CACHELINE; zeroed when the group
- *               began; the same in all lives of the voter.
+ * @param area   [bytes] shared, aligned to QN_CACHELINE; the same in all lives
+ *               of the voter.
  * @param bytes  At least QN_RECORD_BYTES, the same in all lives.
  * @param vote   Borrowed.
  * @param u      Borrowed: its entries below vote->index go along.
@@ -36,8 +36,8 @@ void qn_record_write(void *area, size_t bytes, const struct qn_vote *vote,
                      const struct qn_utility *u);
 
 /**
- * The same, where the old record is damaged and void: both copies. Until the
- * second one is written the area reads as damaged.
+ * The same, where there is no record, as the group begins, or it is damaged and
+ * void: both copies. Until the second one is written the area reads as damaged.
  */
 void qn_record_renew(void *area, size_t bytes, const struct qn_vote *vote,
                      const struct qn_utility *u);
@@ -50,10 +50,9 @@ void qn_record_renew(void *area, size_t bytes, const struct qn_vote *vote,
  *               one has index vote->index - 1.
  * @param cap    At least QN_UL_KEPT.
  * @param count  Filled.
- * @return QN_OK; QN_ENOENT: it was never written, so this voter has never
- *         answered; QN_ECORRUPT: it is damaged, so nobody knows what it has
- *         answered: it must not vote (qn_onepaxos_opts.mute). But for `log`
- *         nothing is filled then.
+ * @return QN_OK; QN_ECORRUPT: it is damaged (all zero, too), so nobody knows
+ *         what this voter has answered: it must not vote
+ *         (qn_onepaxos_opts.mute). But for `log` nothing is filled then.
  */
 int qn_record_read(const void *area, size_t bytes, struct qn_vote *vote,
                    struct qn_ul_entry *log, uint32_t cap, uint32_t *count);

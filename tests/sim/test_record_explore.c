@@ -21,6 +21,11 @@ static void *area;
 static struct qn_utility utility;
 static uint32_t finished; /* index of the last vote that qn_record_write took */
 
+static struct qn_vote vote(uint32_t round)
+{
+    return (struct qn_vote){.index = 2, .bal = {round, 0, 1}};
+}
+
 static void setup(void *ctx)
 {
     (void)ctx;
@@ -34,12 +39,9 @@ static void setup(void *ctx)
                                       .pause = 1};
     qn_utility_init(&utility, &o);
     memset(area, 0, QN_RECORD_BYTES);
+    const struct qn_vote first = vote(0);
+    qn_record_renew(area, QN_RECORD_BYTES, &first, &utility);
     finished = 0;
-}
-
-static struct qn_vote vote(uint32_t round)
-{
-    return (struct qn_vote){.index = 2, .bal = {round, 0, 1}};
 }
 
 static void writer(void *ctx)
@@ -59,9 +61,6 @@ static const char *next_life(void *ctx)
     struct qn_vote v = {.index = 0};
     uint32_t count;
     int rc = qn_record_read(area, QN_RECORD_BYTES, &v, log, QN_UL_KEPT, &count);
-    if (rc == QN_ENOENT) {
-        return finished == 0 ? NULL : "the record is gone";
-    }
     if (rc != QN_OK || count != 2) {
         return "the record is damaged";
     }

@@ -48,12 +48,20 @@ static struct qn_vote vote(uint32_t index, bool voted)
     return v;
 }
 
+/** As a group begins. */
+static void begin(void)
+{
+    struct qn_vote v = vote(0, false);
+    memset(area, 0, AREA);
+    qn_record_renew(area, AREA, &v, &utility);
+}
+
 static void setup(void)
 {
     area = aligned_alloc(QN_CACHELINE, qn_align_up(AREA, QN_CACHELINE));
     cr_assert_not_null(area);
-    memset(area, 0, AREA);
     knows(0, 5);
+    begin();
 }
 
 static void teardown(void)
@@ -85,10 +93,33 @@ static int read_vote(const uint8_t *from, uint32_t *index)
     return rc;
 }
 
-RECORD(what_was_never_written_says_so)
+RECORD(what_was_never_written_is_void)
 {
     uint32_t index;
-    cr_assert_eq(read_vote(area, &index), QN_ENOENT);
+    memset(area, 0, AREA);
+    cr_assert_eq(read_vote(area, &index), QN_ECORRUPT);
+}
+
+/* From any line on, as many as a page has, or all. */
+RECORD(what_was_zeroed_after_it_was_written_is_void)
+{
+    static uint8_t good[AREA];
+    const size_t page = 4096;
+    const size_t second = AREA / 2 / QN_CACHELINE * QN_CACHELINE;
+    uint32_t index;
+    write_vote(4, true);
+    write_vote(5, true);
+    memcpy(good, area, AREA);
+    for (size_t at = 0; at < AREA; at += QN_CACHELINE) {
+        bool head = at == 0 || (at <= second && second < at + page);
+        memcpy(area, good, AREA);
+        memset(area + at, 0, QN_MIN(page, AREA - at));
+        int rc = read_vote(area, &index);
+        cr_assert(rc == QN_ECORRUPT || (rc == QN_OK && index == 5 && !head),
+                  "%d at %zu", rc, at);
+    }
+    memset(area, 0, AREA);
+    cr_assert_eq(read_vote(area, &index), QN_ECORRUPT);
 }
 
 RECORD(the_vote_and_the_entries_below_come_back)
@@ -129,7 +160,8 @@ RECORD(the_newest_of_many_is_read)
     }
 }
 
-/** The sequence of the copy that is being written; it is 0 meanwhile. */
+/** The sequence of the copy that is being written; it has all bits set
+ *  meanwhile. */
 static size_t changed_first(const uint8_t *a, const uint8_t *b)
 {
     size_t at = 0;
@@ -150,11 +182,11 @@ static void die_at_every_byte(uint32_t before, uint32_t after)
     size_t sequence = changed_first(old, new);
     memset(area, 0xee, AREA);
     memcpy(area, old, AREA);
-    memset(area + sequence, 0, 8);
+    memset(area + sequence, 0xff, 8);
     for (size_t n = sequence + 8; n <= AREA; n++) {
         uint32_t index = 0;
         int rc = read_vote(area, &index);
-        cr_assert_eq(rc, before == 0 ? QN_ENOENT : QN_OK, "%d at %zu", rc, n);
+        cr_assert_eq(rc, QN_OK, "%d at %zu", rc, n);
         cr_assert_eq(index, before, "%u at %zu", index, n);
         if (n < AREA) {
             area[n] = new[n];
@@ -183,7 +215,7 @@ RECORD(after_a_death_in_the_middle_the_next_life_writes_the_same_copy)
     static uint8_t old[AREA];
     memcpy(old, area, AREA);
     write_vote(4, true);
-    memset(area + changed_first(old, area), 0, 8); /* not finished */
+    memset(area + changed_first(old, area), 0xff, 8); /* not finished */
     cr_assert_eq(read_vote(area, &index), QN_OK);
     cr_assert_eq(index, 3);
     write_vote(5, false);
@@ -234,7 +266,7 @@ RECORD(a_damaged_record_that_is_renewed_is_whole)
 {
     for (unsigned copies = 1; copies < 4; copies++) {
         uint32_t index = 0;
-        memset(area, 0, AREA);
+        begin();
         write_vote(3, true);
         write_vote(4, true);
         for (unsigned i = 0; i < 2; i++) {
