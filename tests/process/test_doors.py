@@ -60,6 +60,23 @@ def test_stopped_replicas_keep_nobody_waiting():
     return ", ".join(notes)
 
 
+def test_a_hanging_replica_keeps_nobody_waiting():
+    """The kernel says that it runs; it makes no turn."""
+    with Quoind(PATH) as q:
+        at = q.client(2)
+        probe = Client(q.port + 3, timeout=1)
+        at.send(at.encode("DEBUG", "SLEEP", 3600))
+        try:  # nobody is to be accepted before it hangs
+            while probe.call("PING") == b"PONG":
+                pass
+        except TimeoutError:
+            pass
+        by, longest = connect_all(q.client, CONNECTIONS)
+        check("who served", by, {0, 1})
+        os.kill(q.pids()[2], signal.SIGKILL)
+    return "%.0f ms" % (1e3 * longest)
+
+
 def test_a_queue_outlives_its_replica():
     """Connections that nobody has accepted when a replica is killed, also
     without a supervisor."""
