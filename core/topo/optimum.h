@@ -3,15 +3,13 @@
 
 /** The best of all broadcast trees, for small groups. Any thread. */
 
-#include "core/topo/shape.h"
+#include "core/topo/subsets.h"
 
-#define QN_OPTIMUM_MAX 14u /* cores; memory n * 2^n doubles, work 3^n * n^2 */
-
-/** As root: the core from which the best tree is fastest. */
-#define QN_ROOT_FREE UINT32_MAX
+#define QN_OPTIMUM_MAX QN_SUBSETS_MAX /* cores */
 
 /**
- * @param root     Index or QN_ROOT_FREE.
+ * @param root     Index, or QN_ROOT_FREE for the core from which the best tree
+ *                 is fastest.
  * @param latency  Filled, cycles; NULL: not wanted.
  * @return QN_OK; QN_EINVAL (root); QN_EMSGSIZE (too many cores); QN_ENOMEM.
  */

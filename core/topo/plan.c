@@ -7,7 +7,8 @@
  * and the direction of every edge exchanged, because on a path from a leaf to
  * the root the last message that was waited for plays the part of the critical
  * child. So the subset recursion solves both, and a barrier with a tree per
- * direction is the root for which the two sum up to least.
+ * direction is the root for which the two sum up to least. Of answered
+ * broadcasts answered.h finds and proves the best two trees.
  */
 #include "core/topo/plan.h"
 
@@ -17,8 +18,13 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/topo/adaptive.h"
+#include "core/topo/answered.h"
 #include "core/topo/candidates.h"
 #include "core/topo/planner_internal.h"
+
+/* For two trees of an answered broadcast: 30 ms. As many again for a free root.
+ */
+#define ANSWERED_MOVES 120000u
 
 static bool within_occupancy(const struct qn_planner *p, double busy)
 {
@@ -150,21 +156,63 @@ static int solve(struct qn_planner *p)
     return err;
 }
 
+static bool answered_pair(const struct qn_planner *p)
+{
+    const struct qn_plan_opts *o = &p->o;
+    return (o->goal == QN_GOAL_ACK || o->goal == QN_GOAL_2PC) && !(o->q < 1) &&
+           p->m->n <= QN_ANSWERED_MAX && !o->one_tree &&
+           !(o->max_occupancy > 0) && !o->robust;
+}
+
+/* Two trees for answered broadcasts, from the best candidate. */
+static int search_answered(struct qn_planner *p)
+{
+    struct qn_machine *r = NULL;
+    struct qn_answered x = {
+        .down = p->best.down, .up = p->best.up, .cost = p->best.cost};
+    struct qn_answered_opts o = {.commit = p->o.goal == QN_GOAL_2PC,
+                                 .root = p->o.root,
+                                 .proven = QN_ROOT_FREE,
+                                 .seed = p->o.seed,
+                                 .moves = p->o.moves};
+    o.moves = o.moves == 0 ? ANSWERED_MOVES : o.moves;
+    if (p->o.root == QN_ROOT_FREE) { /* after the first core */
+        o.proven = p->best.exact ? 0 : QN_ROOT_FREE;
+        o.moves = o.moves * 2 - QN_MIN(p->best.moves, o.moves);
+    }
+    int err = reverse(&r, p->m);
+    err = err == QN_OK ? qn_answered_search(&x, p->m, r, &o) : err;
+    qn_machine_destroy(r);
+    if (err == QN_OK) {
+        p->best.exact = x.exact;
+        p->best.moves += x.moves;
+        qn_planner_offer(p, x.exact ? "exact" : "search", &x.down, &x.up);
+    }
+    return err;
+}
+
+static int search_once(struct qn_planner *p)
+{
+    int err = look_at_candidates(p);
+    if (err != QN_OK) {
+        return err;
+    }
+    return answered_pair(p) ? search_answered(p) : qn_planner_search(p);
+}
+
 /* With a free root first what would be planned from the first core, then as
- * many moves over all roots: with equal moves freedom is never a loss. Whatever
- * the first search found as a start of the second made means worse by up to 1
- * %. */
+ * many moves again over all roots: with equal moves freedom is never a loss.
+ * Whatever the first search found as a start of the second made means worse by
+ * up to 1 %. */
 static int search(struct qn_planner *p)
 {
     bool free_root = p->o.root == QN_ROOT_FREE;
     p->o.root = free_root ? 0 : p->o.root;
     p->searches = free_root ? 2 : 1;
-    int err = look_at_candidates(p);
-    err = err == QN_OK ? qn_planner_search(p) : err;
+    int err = search_once(p);
     if (err == QN_OK && free_root) {
         p->o.root = QN_ROOT_FREE;
-        err = look_at_candidates(p);
-        err = err == QN_OK ? qn_planner_search(p) : err;
+        err = search_once(p);
     }
     return err;
 }

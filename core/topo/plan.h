@@ -61,7 +61,9 @@ struct qn_plan {
  *
  * Exact for up to QN_PLAN_EXACT_MAX cores: broadcast; reduction with q = 1;
  * barrier with q = 1 and a tree per direction; without max_occupancy and
- * robust.
+ * robust. Acknowledged broadcast and 2pc, as a barrier, for up to
+ * QN_ANSWERED_MAX cores (answered.h) if the moves suffice: by default they do
+ * for 7.
  */
 int qn_plan(struct qn_plan *out, const struct qn_machine *m,
             const struct qn_plan_opts *o);
