@@ -10,8 +10,9 @@
  *
  * Two trees: a barrier's share only the root. Each direction proposes one, and
  * with the better of the two both are searched again. An acknowledged broadcast
- * is searched as one tree; then the answers' tree is searched again, each core
- * ready when the broadcast lets it.
+ * is searched as one tree; then the tree of the answers, each core ready when
+ * the broadcast lets it; then the tree of the broadcast, each core followed by
+ * what its answer needs (answered.c); and again.
  */
 #include <stdlib.h>
 
@@ -28,7 +29,11 @@
 #define MILD        0.004 /* first one of polishing */
 #define COLD        3e-5  /* last one */
 #define EXPLORE     0.6   /* part of the moves */
-#define ROOT_SHARE  5u    /* part of a barrier's moves that seeks each root */
+/* Of an answered broadcast's two trees: how often each is searched again, with
+ * which part of the moves. */
+#define PAIR_ROUNDS 3u
+#define PAIR_SHARE  8u
+#define ROOT_SHARE  5u /* part of a barrier's moves that seeks each root */
 /* Default budgets at MOVES_CORES cores, where they take about 60 ms; fewer
  * cores get up to twice as many, which cost about the same. The two searches of
  * a free root have half of it each. */
@@ -213,13 +218,13 @@ static int search_barrier(struct qn_planner *p, uint64_t moves)
     return err == QN_OK ? improve_pair(p, moves - 2 * each) : err;
 }
 
-/* Another tree for the answers, from the one that the broadcast has. */
+/* Another tree for the answers, from the one that there is. */
 static int search_answers(struct qn_planner *p, uint64_t moves)
 {
     double idle[QN_CORES_MAX];
     struct qn_shape down = p->best.down, up;
     (void)qn_predict_broadcast(p->m, &down, NULL, idle);
-    struct task t = task_of(p, QN_FOLD_UP, p->best.cost);
+    struct task t = upward(p, p->best.cost);
     t.o.root_free = false;
     t.o.start = idle;
     t.start = &p->best.up;
@@ -233,11 +238,85 @@ static int search_answers(struct qn_planner *p, uint64_t moves)
     return err;
 }
 
+/* Children whose answer is visible last come first. */
+static void latest_first(const struct qn_machine *m, const double *done,
+                         const struct qn_shape *up, uint32_t v, uint16_t *list)
+{
+    for (uint32_t i = 0; i < up->count[v]; i++) {
+        uint16_t c = qn_shape_children(up, v)[i];
+        double visible = done[c] + qn_send_cost(m, c, v);
+        uint32_t k = i;
+        for (; k > 0 &&
+               done[list[k - 1]] + qn_send_cost(m, list[k - 1], v) < visible;
+             k--) {
+            list[k] = list[k - 1];
+        }
+        list[k] = c;
+    }
+}
+
+/* How long before the end each core must have sent its last message, when
+ * answers are taken in the order of the present plan. */
+static void tails(const struct qn_planner *p, double *tail)
+{
+    double idle[QN_CORES_MAX], done[QN_CORES_MAX];
+    uint16_t order[QN_CORES_MAX], list[QN_CORES_MAX];
+    const struct qn_shape *up = &p->best.up;
+    (void)qn_predict_broadcast(p->m, &p->best.down, NULL, idle);
+    (void)qn_predict_reduce(p->m, up, 1, idle, done);
+    uint32_t n = qn_shape_order(up, order);
+    tail[up->root] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = order[i];
+        latest_first(p->m, done, up, v, list);
+        for (uint32_t k = 0; k < up->count[v]; k++) {
+            uint32_t c = list[k];
+            tail[v] += qn_receive_cost(p->m, c, v);
+            tail[c] = tail[v] + qn_send_cost(p->m, c, v);
+        }
+    }
+}
+
+/* Another tree down, for these answers; a commit goes down it, too. */
+static int search_questions(struct qn_planner *p, uint64_t moves)
+{
+    double tail[QN_CORES_MAX];
+    struct qn_shape down, up = p->best.up;
+    bool commit = p->o.goal == QN_GOAL_2PC;
+    tails(p, tail);
+    struct task t =
+        task_of(p, commit ? QN_FOLD_TWICE : QN_FOLD_DOWN, p->best.cost);
+    t.o.root_free = false;
+    t.o.start = tail;
+    t.start = &p->best.down;
+    t.starts = 1;
+    t.hot = LUKEWARM;
+    t.moves = moves;
+    int err = run(p, &t, &down);
+    if (err == QN_OK) {
+        qn_planner_offer(p, "search", &down, &up);
+    }
+    return err;
+}
+
+/* One tree, then each direction for the other one. With q < 1 nothing is back
+ * in time, so only the answers are searched again. */
 static int search_acked(struct qn_planner *p, enum qn_fold fold, uint64_t moves)
 {
-    uint64_t answers = p->o.one_tree ? 0 : moves / 4;
-    int err = search_one_tree(p, fold, moves - answers);
-    return err == QN_OK && answers > 0 ? search_answers(p, answers) : err;
+    if (p->o.one_tree) {
+        return search_one_tree(p, fold, moves);
+    }
+    if (p->o.q < 1) {
+        int err = search_one_tree(p, fold, moves - moves / 4);
+        return err == QN_OK ? search_answers(p, moves / 4) : err;
+    }
+    uint64_t each = moves / PAIR_SHARE;
+    int err = search_one_tree(p, fold, moves - 2 * PAIR_ROUNDS * each);
+    for (uint32_t i = 0; err == QN_OK && i < PAIR_ROUNDS; i++) {
+        err = search_answers(p, each);
+        err = err == QN_OK ? search_questions(p, each) : err;
+    }
+    return err;
 }
 
 /* The fold of what the busiest core spends on an operation. */

@@ -21,7 +21,8 @@
 
 /** What is folded. */
 enum qn_fold {
-    QN_FOLD_DOWN,   /* broadcast */
+    QN_FOLD_DOWN,   /* broadcast, each core busy for `start` once it has sent */
+    QN_FOLD_TWICE,  /* the same + the broadcast without `start` */
     QN_FOLD_UP,     /* reduction, each core ready at `start` */
     QN_FOLD_BOTH,   /* broadcast + reduction on one tree */
     QN_FOLD_ACK,    /* acknowledged broadcast on one tree */
@@ -33,10 +34,11 @@ enum qn_fold {
 struct qn_seek_opts {
     enum qn_fold fold;
     bool reversed;       /* back in time: QN_FOLD_DOWN is then a reduction with
-                            q = 1 */
+                            q = 1, each core ready at `start` */
     bool root_free;      /* the root may change */
     double q;            /* queued factor, 0 .. 1 */
-    const double *start; /* [n] cycles, for QN_FOLD_UP; NULL: 0. Borrowed */
+    const double *start; /* [n] cycles, for QN_FOLD_UP, _DOWN, _TWICE; NULL: 0.
+                            Borrowed */
     double scale;        /* cycles, the cost of a fair tree; dearer messages
                             than twice that are all alike */
     double cap;          /* cycles that a core may spend per operation; 0: any.

@@ -1,6 +1,7 @@
 /*
  * Down: children are sorted by r + T, largest first, which is optimal for a
- * fixed tree (README.md); the value is the largest (sends so far + r + T).
+ * fixed tree (README.md); the value is the largest (sends so far + r + T), or
+ * what the core itself needs: all sends and what it has to do then.
  *
  * Up: messages are taken in order of visibility, whatever the children's order.
  *
@@ -48,7 +49,23 @@ static uint32_t fold_down(struct qn_seek *x, uint32_t v)
             critical = c;
         }
     }
+    if (sent + x->start[v] > value) {
+        value = sent + x->start[v];
+        critical = QN_NONE;
+    }
     cell[v].critical = critical;
+    return value;
+}
+
+/* The broadcast alone, beside one with `start`. */
+static uint32_t second_down(const struct qn_seek *x, uint32_t v)
+{
+    const struct qn_cell *cell = x->cell;
+    uint32_t sent = 0, value = 0;
+    for (uint16_t c = cell[v].first; c != QN_NONE; c = cell[c].next) {
+        sent += cell[c].e.send;
+        value = QN_MAX(value, sent + cell[c].e.receive + cell[c].second);
+    }
     return value;
 }
 
@@ -165,6 +182,9 @@ uint32_t qn_seek_fold(struct qn_seek *x, uint32_t v, uint32_t *second)
     switch (x->o.fold) {
     case QN_FOLD_DOWN:
         return fold_down(x, v);
+    case QN_FOLD_TWICE:
+        *second = second_down(x, v);
+        return fold_down(x, v);
     case QN_FOLD_UP:
         return fold_up(x, v);
     case QN_FOLD_BOTH:
@@ -182,7 +202,8 @@ uint32_t qn_seek_fold(struct qn_seek *x, uint32_t v, uint32_t *second)
 
 uint32_t qn_seek_key(const struct qn_seek *x, const struct qn_cell *c)
 {
-    if (x->o.fold == QN_FOLD_DOWN || x->o.fold == QN_FOLD_BOTH) {
+    if (x->o.fold == QN_FOLD_DOWN || x->o.fold == QN_FOLD_TWICE ||
+        x->o.fold == QN_FOLD_BOTH) {
         return c->e.receive + c->value;
     }
     return acknowledged(x) ? c->e.receive + c->value + c->e.back_send : 0;
@@ -191,7 +212,8 @@ uint32_t qn_seek_key(const struct qn_seek *x, const struct qn_cell *c)
 uint32_t qn_seek_total(const struct qn_seek *x)
 {
     const struct qn_cell *r = &x->cell[x->root];
-    bool sum = x->o.fold == QN_FOLD_BOTH || x->o.fold == QN_FOLD_COMMIT;
+    bool sum = x->o.fold == QN_FOLD_TWICE || x->o.fold == QN_FOLD_BOTH ||
+               x->o.fold == QN_FOLD_COMMIT;
     return r->value + (sum ? r->second : 0);
 }
 
@@ -201,6 +223,7 @@ uint32_t qn_seek_bound(const struct qn_seek *x, uint32_t limit)
     case QN_FOLD_DOWN:
     case QN_FOLD_ACK:
         return limit;
+    case QN_FOLD_TWICE:
     case QN_FOLD_BOTH:
     case QN_FOLD_COMMIT: {
         uint32_t second = x->cell[x->root].second;
