@@ -13,6 +13,10 @@
  * is searched as one tree; then the tree of the answers, each core ready when
  * the broadcast lets it; then the tree of the broadcast, each core followed by
  * what its answer needs (answered.c); and again.
+ *
+ * Not here: the earliest completing edge as one more candidate. Alone it beats
+ * all rules (broadcast by 12 %, two-phase commit by 15 % in the mean), but
+ * after the search nothing is left of it: -0.2 to +0.4 %, 14 machines, 3 seeds.
  */
 #include <stdlib.h>
 
@@ -260,7 +264,7 @@ static void latest_first(const struct qn_machine *m, const double *done,
 static void tails(const struct qn_planner *p, double *tail)
 {
     double idle[QN_CORES_MAX], done[QN_CORES_MAX];
-    uint16_t order[QN_CORES_MAX], list[QN_CORES_MAX];
+    uint16_t order[QN_CORES_MAX] = {0}, list[QN_CORES_MAX] = {0};
     const struct qn_shape *up = &p->best.up;
     (void)qn_predict_broadcast(p->m, &p->best.down, NULL, idle);
     (void)qn_predict_reduce(p->m, up, 1, idle, done);

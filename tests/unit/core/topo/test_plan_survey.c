@@ -103,7 +103,7 @@ Test(plan_survey, plans_beat_static_trees_by_what_they_did)
 static struct qn_machine *disguised(const struct qn_machine *m, double noise,
                                     uint32_t seed)
 {
-    uint32_t order[QN_CORES_MAX], x = seed;
+    uint32_t order[QN_CORES_MAX] = {0}, x = seed;
     struct qn_machine *d = NULL;
     cr_assert_eq(qn_machine_create(&d, m->n), QN_OK);
     for (uint32_t v = 0; v < m->n; v++) {
