@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """What it costs the others when a replica of quoind comes back.
 
-Three replicas with --keys small keys each. `quoin load` (closed loop) saturates
-two of them; their rate is taken, in steps of 50 ms:
+Three replicas with --keys small keys each. `quoin load` asks two of them: in a
+closed loop for all that they can, or, with --share 0.5, in an open loop for half
+of what such a loop got right before. Their rate is taken, in steps of 50 ms:
 
     three     all are there
     two       the third one was killed (-9), and nobody starts it again: the
@@ -42,9 +43,9 @@ WINDOWS = ("three", "two", "rejoin", "after")
 
 
 class Load:
-    """A saturated pair of replicas, and its rate at any time."""
+    """A busy pair of replicas, and its rate at any time."""
 
-    def __init__(self, q, o, to):
+    def __init__(self, q, o, to, rate=None):
         addresses = [a for i in to
                      for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
         self.out = tempfile.TemporaryFile("w+")
@@ -54,7 +55,8 @@ class Load:
              "--keys", str(o.keys), "--key-size", "8", "--value-size", "16",
              "--mix", o.mix, "--connections", str(o.connections), "--pipeline",
              str(o.pipeline), "--warmup", "0", "--seconds", "100000",
-             "--interval", str(STEP)],
+             "--interval", str(STEP),
+             *(["--rate", str(rate)] if rate else [])],
             stdout=self.out, stderr=subprocess.PIPE, text=True)
 
     def wait(self):
@@ -130,7 +132,8 @@ class Bench:
         view = look(self.q, range(3))
         victim = next(i for i in range(3) if role in view.role(i))
         pid = pids_of(self.q)[victim]
-        load = Load(self.q, self.o, [i for i in range(3) if i != victim])
+        others = [i for i in range(3) if i != victim]
+        load = Load(self.q, self.o, others, self.share(others))
         load.wait()
         at = {}
         time.sleep(0.3)
@@ -153,6 +156,16 @@ class Bench:
         found["beside_three"] = 2 * found["rejoin"] / (found["three"] +
                                                        found["after"])
         return found
+
+    def share(self, to):
+        """Operations per second to be asked for; None: all that they can."""
+        if not self.o.share:
+            return None
+        load = Load(self.q, self.o, to)
+        load.wait()
+        time.sleep(0.3)
+        span = self.window()
+        return int(self.o.share * 1000 * rate(load.end(), *span))
 
     def window(self):
         begin = time.monotonic()
@@ -212,6 +225,8 @@ def parse():
     p.add_argument("--seconds", type=float, default=1,
                    help="of each window but the rejoin (%(default)s)")
     p.add_argument("--mix", default="get,set")
+    p.add_argument("--share", type=float, metavar="PART",
+                   help="of what they can is asked for (all)")
     p.add_argument("--connections", type=int, default=32)
     p.add_argument("--pipeline", type=int, default=16)
     p.add_argument("--json", metavar="FILE", help="write all figures there")
