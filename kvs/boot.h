@@ -27,6 +27,11 @@
  *                              <-  LEAD + node: that one shall lead in place of
  *                                             the present leader; said to all
  *
+ *     RECOVER + node           ->             a client wants a group that has
+ *                                             stopped to go on from that one
+ *                              <-  RECOVER    to it: all others have ended
+ *     RECOVERED + position     ->             from there it goes on
+ *
  *                              <-  DRAIN      accept nothing more, answer what
  *                                             was asked, close
  *     DRAINING + limit         ->             heard; so long it will try
@@ -85,23 +90,28 @@ enum qn_boot_kind {
     /* Only when a group is upgraded (kvs/supervisor_upgrade.c). */
     QN_BOOT_ROLES,
     QN_BOOT_LEAD,
+    /* Only when a group that has stopped is recovered
+       (kvs/supervisor_recover.c). */
+    QN_BOOT_RECOVER,
+    QN_BOOT_RECOVERED,
 };
 
 /** One message. */
 struct qn_boot_event {
     uint32_t kind;        /* enum qn_boot_kind */
-    qn_node_t node;       /* HELLO, PEER, PEER_DOWN, LISTEN, BELL, LEAD: whom it
-                             concerns; FORMAT: enum qn_format; ROLES: the
-                             leader */
+    qn_node_t node;       /* HELLO, PEER, PEER_DOWN, LISTEN, BELL, LEAD,
+                             RECOVER: whom it concerns; FORMAT: enum qn_format; ROLES:
+                             the       leader */
     uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life; PEER_DOWN 0:
                              in any so far; ROLES: the epoch */
-    int64_t error;        /* FAILED: a QN_E*; ADOPT: the oldest version; ROLES:
-                             acceptor, + QN_BOOT_ACTIVE if it leads itself,
-                             + QN_BOOT_TOKEN times `value` of the question */
-    uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
-                             that were not given; PEER: process id; ADOPT,
-                             FORMAT: a version; ROLES: mask of nodes in sync;
-                             LISTEN: enum qn_listen_kind */
+    int64_t error;  /* FAILED, RECOVERED: a QN_E*; ADOPT: the oldest version;
+                       ROLES:  acceptor, + QN_BOOT_ACTIVE if it leads itself,
+                       + QN_BOOT_TOKEN times `value` of the question */
+    uint64_t value; /* DRAINING: shutdown-timeout, s; DRAINED: replies
+                       that were not given; RECOVERED: a position; PEER:
+                       process id; ADOPT,
+                       FORMAT: a version; ROLES: mask of nodes in sync;
+                       LISTEN: enum qn_listen_kind */
 };
 
 #define QN_BOOT_ACTIVE 256

@@ -313,6 +313,7 @@ static const struct {
     {"client|kill", qn_wide_client_kill},
     {"config|resetstat", qn_wide_config_resetstat},
     {"quoin|events", qn_quoin_events},
+    {"quoin|recover", qn_quoin_recover},
     {"debug|sleep", qn_debug_sleep},
     {"debug|digest", qn_debug_digest},
     {"debug|hold-learns", qn_debug_hold_learns},

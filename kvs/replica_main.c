@@ -254,6 +254,9 @@ static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
         qn_driver_lead(qn_replica_driver(s->replica), e->node, qn_clock_now());
         s->turn_wanted = true;
         break;
+    case QN_BOOT_RECOVER:
+        qn_server_recover(s);
+        break;
     case QN_BOOT_PEER_DOWN:
         qn_server_peer_down(s, e);
         break;

@@ -159,6 +159,14 @@ void qn_server_roles_turn(struct qn_server *s);
  */
 void qn_server_roles_tell(struct qn_server *s, uint64_t token);
 
+/* A group that has stopped (kvs/server_recover.c). */
+
+/** QUOIN RECOVER epoch replica: ask the supervisor to have it go on. */
+void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call);
+
+/** The supervisor says that nobody else lives: go on from here. */
+void qn_server_recover(struct qn_server *s);
+
 /** Why leader or acceptor changed last: "replica 0 had ended"; "": they never
  *  did. @return text [cap]. */
 const char *qn_server_reason(const struct qn_driver_status *d, char *text,

@@ -152,6 +152,12 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
     case QN_BOOT_ROLES:
         qn_supervisor_upgrade_roles(s, from, e);
         break;
+    case QN_BOOT_RECOVER:
+        qn_supervisor_recover(s, e);
+        break;
+    case QN_BOOT_RECOVERED:
+        qn_supervisor_recovered(s, from, e);
+        break;
     case QN_BOOT_FAILED:
         on_failed(s, from, (int)e->error);
         break;
@@ -327,6 +333,7 @@ static void turn(struct qn_supervisor *s)
     }
     qn_supervisor_drain_turn(s);
     qn_supervisor_upgrade_turn(s);
+    qn_supervisor_recover_turn(s);
     qn_supervisor_lives_turn(s);
     if (s->lost_at != QN_TIME_NEVER && !s->over) {
         check_lost(s);

@@ -76,6 +76,20 @@ struct qn_upgrade {
     struct qn_roles roles[QN_NODES_MAX];
 };
 
+enum qn_recovery_step {
+    QN_RECOVERY_NONE, /* none is going on */
+    QN_RECOVERY_ENDS, /* until all but `node` have ended */
+    QN_RECOVERY_GOES, /* `node` is told, and has not answered */
+};
+
+/** A group that has stopped goes on from one replica
+ *  (supervisor_recover.c). */
+struct qn_recovery {
+    enum qn_recovery_step step;
+    qn_node_t node;
+    qn_time_t until; /* GOES: it is waited for */
+};
+
 struct qn_supervisor {
     struct qn_config config; /* nothing automatic left */
     const struct qn_supervisor_opts *opts;
@@ -101,6 +115,7 @@ struct qn_supervisor {
     pid_t heir_pid;   /* its process */
     bool handed_over; /* to it: the replicas are not ours any more */
     struct qn_upgrade upgrade;
+    struct qn_recovery recovery;
     bool draining;
     qn_time_t drain_began; /* ns */
     qn_time_t drain_until; /* ns; kill who has not drained by then;
@@ -240,6 +255,19 @@ void qn_supervisor_upgrade_roles(struct qn_supervisor *s, qn_node_t from,
  *  filled: it is a new one that cannot live, and is not started again. */
 bool qn_supervisor_upgrade_ended(struct qn_supervisor *s, qn_node_t i,
                                  bool *stays);
+
+/** A replica says that the group has stopped, and from whom it is to go on.
+ *  (supervisor_recover.c) */
+void qn_supervisor_recover(struct qn_supervisor *s,
+                           const struct qn_boot_event *e);
+
+/** That one says how it goes. */
+void qn_supervisor_recovered(struct qn_supervisor *s, qn_node_t from,
+                             const struct qn_boot_event *e);
+
+/** Go on. Meanwhile nobody is started. */
+void qn_supervisor_recover_turn(struct qn_supervisor *s);
+bool qn_supervisor_recovers(const struct qn_supervisor *s);
 
 /** What one that stood still when the others were adopted says of itself later.
  *  @return true: it was that; `fd` is taken. */

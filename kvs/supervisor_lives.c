@@ -47,6 +47,7 @@ enum {
     PAUSE_NEEDED_MS = 50, /* while no majority runs */
     LONG_LIFE_S = 10,     /* who lived so long has not died of being started */
     KEPT_LOOK_MS = 1000,
+    RECOVER_LOOK_MS = 100,
 };
 
 /* ---- news ---------------------------------------------------------------- */
@@ -377,6 +378,9 @@ void qn_supervisor_lives_turn(struct qn_supervisor *s)
     if (some_pause(s)) {
         hurry(s);
     }
+    if (qn_supervisor_recovers(s)) {
+        return;
+    }
     for (qn_node_t i = 0; !s->over && i < s->config.replicas; i++) {
         const struct qn_supervised *r = &s->replica[i];
         if (r->restart_at != QN_TIME_NEVER &&
@@ -392,6 +396,9 @@ void qn_supervisor_lives_turn(struct qn_supervisor *s)
 
 int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s)
 {
+    if (qn_supervisor_recovers(s)) {
+        return RECOVER_LOOK_MS;
+    }
     int64_t wait = some_pause(s)            ? PAUSE_NEEDED_MS
                    : s->kept.outbox_fd >= 0 ? KEPT_LOOK_MS
                                             : -1;

@@ -3,17 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "kvs/buf.h"
-#include "loadgen/address.h"
 #include "loadgen/events.h"
+#include "loadgen/inquiry.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
-#include "loadgen/reply.h"
 
 /*
  * `quoin events`: flight recorders of running servers and from files, in one
@@ -22,7 +19,7 @@
  * is an error only if nobody does.
  */
 
-enum { ADDRESSES_MAX = 64, PATIENCE_S = 5 };
+enum { ADDRESSES_MAX = 64 };
 
 struct command {
     const char *to[ADDRESSES_MAX];
@@ -47,83 +44,19 @@ static int take_to(const struct qn_option *o, const char *text)
 
 /* ---- asking -------------------------------------------------------------- */
 
-static int say(const char *whom, const char *what)
-{
-    fprintf(stderr, "quoin events: %s: %s\n", whom, what);
-    return 1;
-}
-
-static int connect_to(const char *text)
-{
-    struct qn_address a;
-    int err = qn_address_resolve(&a, text);
-    if (err != QN_OK) {
-        say(text, err == QN_EINVAL ? "not HOST:PORT, [V6]:PORT or unix:PATH"
-                                   : "no such host");
-        return -1;
-    }
-    int fd = socket(a.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
-    if (fd >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    }
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&a.addr, a.len) != 0) {
-        say(text, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return -1;
-    }
-    return fd;
-}
-
-/* The whole reply; *head is its type and number. 0 or 1. */
-static int reply_read(int fd, const char *whom, struct qn_buf *in,
-                      struct qn_reply *head)
-{
-    struct qn_reply_scanner scanner = {0};
-    int got = 0;
-    while (got == 0) {
-        uint8_t *at = qn_buf_reserve(in, 65536);
-        ssize_t n = at != NULL ? read(fd, at, 65536) : -1;
-        if (n <= 0) {
-            return say(whom,
-                       n == 0 ? "it closed the connection" : strerror(errno));
-        }
-        in->len += (size_t)n;
-        size_t used;
-        got = qn_reply_scan(&scanner, at, (size_t)n, &used, head);
-    }
-    return got == 1 ? 0 : say(whom, "what it sends is not RESP");
-}
-
 /* Its events, as text in `out`. 0 or 1. */
 static int ask(const char *whom, struct qn_buf *out)
 {
-    static const char request[] = "*2\r\n$5\r\nQUOIN\r\n$6\r\nEVENTS\r\n";
-    struct qn_buf in = {0};
-    struct qn_reply head;
-    int status = 1;
-    int fd = connect_to(whom);
-    if (fd < 0) {
-        return 1;
-    }
-    if (send(fd, request, sizeof request - 1, MSG_NOSIGNAL) < 0) {
-        say(whom, strerror(errno));
-    } else if (reply_read(fd, whom, &in, &head) != 0) {
-        /* said */
-    } else if (head.type == '$') {
-        const uint8_t *body = memchr(in.data, '\n', in.len);
-        qn_buf_append(out, body + 1, (size_t)head.number);
-        status = 0;
-    } else {
+    char why[128] = "";
+    int type = qn_inquire(whom, "*2\r\n$5\r\nQUOIN\r\n$6\r\nEVENTS\r\n", out,
+                          why, sizeof why);
+    if (type == 0) {
+        fprintf(stderr, "quoin events: %s: %s\n", whom, why);
+    } else if (type != '$') {
         fprintf(stderr, "quoin events: %s is no quoind: %.*s\n", whom,
-                (int)head.head_len, (const char *)head.head);
+                (int)out->len, (const char *)out->data);
     }
-    qn_buf_free(&in);
-    close(fd);
-    return status;
+    return type == '$' ? 0 : 1;
 }
 
 /* ---- files --------------------------------------------------------------- */

@@ -33,6 +33,8 @@ static const struct row table[] = {
      "judge recorded histories: are they linearizable?"},
     {"events", qn_events_command,
      "what replicas recorded: roles, deaths, elections, stalls"},
+    {"recover", qn_recover_command,
+     "a group that has stopped goes on from the longest log"},
     {"tree", qn_tree_command,
      "plan topologies on a machine: predict, compare, explain, draw"},
     {NULL, NULL, NULL}, /* end */

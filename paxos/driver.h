@@ -246,6 +246,19 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
  */
 bool qn_driver_stopped(const struct qn_driver *d);
 
+/**
+ * Process acceptor, a group that has stopped: go on from what is learned here.
+ * All other lives have ended and are said to be down, and none has begun since.
+ * This node leads as soon as a majority votes, and appoints one of the new
+ * lives; what others had decided above qn_driver_status.learned is lost, and
+ * the read index begins anew.
+ *
+ * @return QN_OK; QN_EBUSY: another life is not known to have ended, or the
+ *         group can go on; QN_ENOSYS: memory acceptor. Then nothing has
+ * changed.
+ */
+int qn_driver_recover(struct qn_driver *d, qn_time_t now);
+
 /** The broadcast tree as this node knows it. Borrowed, until the next turn.
  *  NULL: there is none, the group has one node. */
 const struct qn_tree *qn_driver_topology(const struct qn_driver *d);

@@ -23,6 +23,10 @@
  * can know of it, so if its outbox was mapped here when it ended, nothing above
  * has ever been acknowledged. It decides nothing: who says it may have run
  * wild.
+ *
+ * Recovery (qn_driver_recover) is an order to the one that is left. Its own
+ * words are all that is left of the old group: the read index, which may lie
+ * above its log, is set back before anybody else is born.
  */
 #include "paxos/driver_internal.h"
 
@@ -94,4 +98,24 @@ qn_slot_t qn_driver_said(const struct qn_driver *d)
     qn_slot_t shown = qn_load(d->o.read_index, QN_SEQ_CST);
     qn_slot_t said = QN_MAX(d->said, st.decided_hi);
     return shown <= QN_SLOT_MAX ? QN_MAX(said, shown) : said;
+}
+
+/* ---- recovery ------------------------------------------------------------ */
+
+int qn_driver_recover(struct qn_driver *d, qn_time_t now)
+{
+    const struct qn_input in = {.kind = QN_IN_RECOVER};
+    d->now = now;
+    qn_slot_t said = qn_driver_said(d);
+    int err = qn_driver_step(d, &in);
+    if (err != QN_OK) {
+        return err;
+    }
+    qn_driver_note(d, QN_EVENT_RECOVERED, d->o.self, d->applied, said);
+    d->said = 0;
+    /* seq_cst: nobody else lives; who begins later loads this, or more. */
+    qn_store(d->o.read_index, d->exposed, QN_SEQ_CST);
+    qn_store(&d->o.state->stopped, 0, QN_RELEASE);
+    qn_driver_publish(d);
+    return QN_OK;
 }

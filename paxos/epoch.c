@@ -171,7 +171,7 @@ static uint32_t rank(const struct qn_onepaxos *p)
 /** A former life of this id is named in the entry: it has ended. */
 static bool leader_gone(const struct qn_onepaxos *p)
 {
-    return suspected(p, p->cfg.leader) ||
+    return suspected(p, p->cfg.leader) || p->change.forced ||
            p->incarnation[p->cfg.leader] != p->cfg.leader_inc ||
            p->change.relieve == p->cfg.index ||
            p->change.later > p->cfg.index; /* another one, unknown here */

@@ -291,6 +291,41 @@ bool qn_lead_lost(const struct qn_onepaxos *p)
            life_over(p, e->leader, e->leader_inc);
 }
 
+/* -------------------------------------------------------------- recovery -- */
+
+/** Forced recovery (9): the next epoch that this node leads, or the present one
+ *  if it leads that in vain, begins with its log as it is. Nobody else lives,
+ * so nothing of the former group comes after this: later lives begin with what
+ *  they get from here. */
+int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now)
+{
+    struct qn_change *c = &p->change;
+    const struct qn_acceptor *a = &p->acceptor;
+    if (p->shared != NULL) {
+        return QN_ENOSYS;
+    }
+    bool complete = qn_epoch_leads(p) && c->cep == p->cfg.index;
+    bool accepts = a->active && a->tenure == p->cfg.tenure;
+    if ((p->alive & ~QN_BIT(p->self)) != 0 || complete || accepts) {
+        return QN_EBUSY;
+    }
+    qn_learner_cut(p, now);
+    c->forced = c->certain = true;
+    c->lead_at = now; /* before one of those who come now */
+    return QN_OK;
+}
+
+/** An operator has said that what is learned here is all there is. Then the
+ *  acceptor is replaced as by any complete leader. */
+static void declare(struct qn_onepaxos *p, qn_time_t now)
+{
+    struct qn_change *c = &p->change;
+    qn_transfer_void(p);
+    qn_learner_cut(p, now);
+    recovered(p, p->learned_hi);
+    c->forced = c->prepared = false;
+}
+
 /* ----------------------------------------------------------------- turn -- */
 
 void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t)
@@ -324,6 +359,9 @@ static void serve(struct qn_onepaxos *p, struct qn_step *t,
 void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_change *c = &p->change;
+    if (p->leader.role == QN_PREPARING && c->forced) {
+        declare(p, t->now);
+    }
     if (p->leader.role == QN_PREPARING) {
         if (c->prepared && p->learned_hi >= p->decided_hi) {
             adopt(p);

@@ -243,6 +243,15 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
     advance(p, now);
 }
 
+/** Forced recovery: nothing above learned_hi was ever decided. */
+void qn_learner_cut(struct qn_onepaxos *p, qn_time_t now)
+{
+    qn_learner_forget_proposed(p, p->learned_hi + 1, UINT64_MAX);
+    qn_log_cut(&p->log, p->learned_hi + 1);
+    p->decided_hi = p->learned_hi;
+    p->fetch = (struct qn_fetch){.gap_since = now};
+}
+
 /** Leader: this epoch's proposal for m->slot is decided. An epoch has one
  *  leader and its leader proposes one batch for a slot, so the slot names the
  *  batch, which is here. To a node that leads this epoch no more it only says

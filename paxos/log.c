@@ -70,6 +70,14 @@ void qn_log_clear(struct qn_log *log, qn_slot_t lo)
     log->lo = log->end = lo;
 }
 
+void qn_log_cut(struct qn_log *log, qn_slot_t slot)
+{
+    QN_ASSERT(slot >= log->lo);
+    for (; log->end > slot; log->end--) {
+        clear(log, qn_log_at(log, log->end - 1));
+    }
+}
+
 void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit)
 {
     for (; log->lo < slot && limit != 0; log->lo++, limit--) {

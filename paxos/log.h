@@ -72,6 +72,9 @@ void qn_log_erase(struct qn_log *log, qn_slot_t slot);
 /** Drop everything, whatever its state; go on at `lo`. */
 void qn_log_clear(struct qn_log *log, qn_slot_t lo);
 
+/** Drop the slots from `slot` on, whatever their state. */
+void qn_log_cut(struct qn_log *log, qn_slot_t slot);
+
 /** Drop the slots below `slot`, at most `limit` of them. */
 void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit);
 

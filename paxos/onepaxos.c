@@ -469,6 +469,8 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
     case QN_IN_LEAD:
         qn_epoch_relieve(p, t);
         return QN_OK;
+    case QN_IN_RECOVER:
+        return qn_lead_recover(p, t->now);
     case QN_IN_DOWN:
         on_down(p, in->down.peer);
         return QN_OK;

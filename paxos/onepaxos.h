@@ -90,6 +90,8 @@ enum qn_input_kind {
     QN_IN_UP,      /* its next life has begun; before anything it sends */
     QN_IN_LEAD,    /* the leader of the epoch lives, but is to be relieved by
                       this node: somebody wants to end it */
+    QN_IN_RECOVER, /* the group has stopped, all other lives have ended, and an
+                      operator wants it to go on from what is learned here */
     QN_IN_GO,      /* nothing: go on applying what qn_onepaxos_allow held */
 };
 
@@ -207,7 +209,9 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  *                memory are taken and forgotten: they come again.)
  *   QN_EMSGSIZE  SUBMIT: longer than QN_COMMAND_MAX.
  *   QN_ECORRUPT  RECV: a field is out of range. The peer is out of order.
- *   QN_ENOSYS    RECV: a message of a part that this version lacks.
+ *   QN_EBUSY     RECOVER: somebody else lives, or no force is needed.
+ *   QN_ENOSYS    RECV: a message of a part that this version lacks. RECOVER:
+ *                the memory acceptor needs none.
  *
  * Same state and same input give the same output, byte for byte. O(outputs +
  * bytes of the input).

@@ -122,6 +122,7 @@ struct qn_change {
     bool certain;       /* ... since the leader's life has ended, or this node
                            was told to */
     qn_epoch_t relieve; /* told to lead instead of its leader; NONE */
+    bool forced;        /* told to lead, and to take its log for complete */
     uint64_t random;    /* state; of jitter */
     /* PREPARING */
     qn_time_t prepare_at;      /* then again */
@@ -234,6 +235,7 @@ qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p);
 void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t);
 void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t);
 bool qn_lead_lost(const struct qn_onepaxos *p);
+int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now);
 void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t);
 void qn_lead_welcome(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer);
 void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
@@ -315,6 +317,7 @@ void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t);
 bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot);
 qn_slot_t qn_learner_applied_by_all(const struct qn_onepaxos *p, qn_slot_t lo);
 void qn_learner_truncate(struct qn_onepaxos *p);
+void qn_learner_cut(struct qn_onepaxos *p, qn_time_t now);
 void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
                         qn_time_t now);
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 
+from adoption import adopt, alone, complete, kill_replicas, kill_supervisor
 from checks import agree, check, main, wait_until
 from quoind import Client, Error, Quoind
 
@@ -132,6 +133,201 @@ def test_one_of_the_two_is_no_stop():
         c.close()
         assert "has stopped" not in log_of(q)
         agree(q)
+
+
+def pids(q):
+    return dict(enumerate(q.pids()))
+
+
+def all_back(q, left, before):
+    """The group serves; all but the one that was left are new lives."""
+    wait_until("it serves", lambda: info(q, left)["group"] == "serving")
+    for i in range(3):
+        wait_until("replica %d is back" % i, lambda:
+                   part(q, left, i).get("state") == "online")
+    now = pids(q)
+    check("the same", now[left], before[left])
+    assert all(now[i] != before[i] for i in before if i != left)
+
+
+def recover(q, *options, replica=None):
+    """@return its status, what it printed, and what it complained of."""
+    port = q.port if replica is None else q.port + 1 + replica
+    done = subprocess.run([QUOIN, "recover", "--to", "127.0.0.1:%d" % port,
+                           *options], stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=120, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def fill(q, count=500):
+    c = q.client(0)
+    check("fill", set(c.pipeline(*[("SET", "key%d" % i, i)
+                                   for i in range(count)])), {b"OK"})
+    check("everywhere", c.call("WAIT", "2", "0"), 2)
+    c.close()
+
+
+def writable(q, count=500):
+    """Each replica has all of it, and takes writes."""
+    for i in range(3):
+        c = q.client(i)
+        check("kept", c.pipeline(*[("GET", "key%d" % k)
+                                   for k in range(count)]),
+              [b"%d" % k for k in range(count)])
+        check("write", c.call("SET", "new%d" % i, "1"), b"OK")
+        c.close()
+    agree(q)
+
+
+def test_recovery_keeps_what_the_survivor_had():
+    with Quoind(PATH, args=PROCESS) as q:
+        fill(q)
+        left = lose_both(q)
+        stopped(q, left)
+        before = pids(q)
+        status, said, wrong = recover(q)
+        check("unasked", status, 2)
+        assert "--yes" in wrong and "stopped in epoch" in said, (said, wrong)
+        check("nothing is done", info(q, left)["group"], "stopped")
+        status, said, wrong = recover(q, "--yes")
+        check("status", (status, wrong), (0, ""))
+        assert "No position above that is known" in said, said
+        assert "Recovered from replica" in said, said
+        wait_until("it serves", lambda: info(q, left)["group"] == "serving")
+        assert pids(q) != before
+        writable(q)
+        # The next loss of one is a fail-over like any other.
+        roles = info(q, 0)
+        victim = int(roles["acceptor"])
+        os.kill(q.pids()[victim], signal.SIGKILL)
+        c = q.client((victim + 1) % 3)
+        check("goes on", c.call("SET", "again", "1"), b"OK")
+        c.close()
+
+
+def test_what_only_the_lost_had_is_named():
+    """The third learns nothing for a while. What was acknowledged meanwhile is
+    lost, nothing else; the positions are given anew, and reads do not wait for
+    what was shown at the old ones."""
+    with Quoind(PATH, args=PROCESS) as q:
+        fill(q)
+        roles = info(q, 0)
+        both = int(roles["leader"]), int(roles["acceptor"])
+        left = ({0, 1, 2} - set(both)).pop()
+        has = int(part(q, left, left)["applied"])
+        hold(q, left, True)
+        c = q.client(both[0])
+        for i in range(20):
+            check("acknowledged", c.call("SET", "lost%d" % i, "1"), b"OK")
+        c.close()
+        decided = int(part(q, both[1], both[1])["applied"])
+        assert decided > has, (decided, has)
+        check("left", lose_both(q), left)
+        stopped(q, left)
+        hold(q, left, False)
+        status, said, wrong = recover(q, "--yes", replica=left)
+        check("status", (status, wrong), (0, ""))
+        assert "replica %d  has all positions up to %d  <- from here" % \
+            (left, has) in said, said
+        assert "Positions %d to %d may be lost" % (has + 1, decided) in said, \
+            said
+        for i in range(3):
+            c = q.client(i)
+            check("lost", c.call("EXISTS", *["lost%d" % k
+                                             for k in range(20)]), 0)
+            c.close()
+        writable(q)
+        lines = [x for x in log_of(q).splitlines() if "are lost" in x]
+        check("one line", len(lines), 1)
+        assert "%d to %d are lost" % (has + 1, decided) in lines[0], lines
+
+
+def test_who_wrote_in_vain_goes_on():
+    """Writes whose outcome is unknown are applied at most once; after them the
+    same replica writes again."""
+    with Quoind(PATH, args=PROCESS) as q:
+        roles = info(q, 0)
+        both = int(roles["leader"]), int(roles["acceptor"])
+        left = ({0, 1, 2} - set(both)).pop()
+        pid = q.pids()
+        stay = [q.client(left) for _ in range(3)]  # its clients are the most
+        c = stay[0]
+        check("count", c.call("INCR", "count"), 1)
+        for i in both:
+            os.kill(pid[i], signal.SIGSTOP)
+        c.send(Client.encode("INCR", "count") * 3)
+        for i in both:
+            os.kill(pid[i], signal.SIGKILL)
+        for _ in range(3):
+            assert isinstance(c.reply(), Error)
+        stopped(q, left)
+        check("status", recover(q, "--yes")[0], 0)
+        wait_until("it writes", lambda: c.call("SET", "key", "1") == b"OK")
+        before = int(c.call("GET", "count"))
+        assert before <= 4, before  # each once at most
+        check("goes on", c.call("INCR", "count"), before + 1)
+        for c in stay:
+            c.close()
+        agree(q)
+
+
+def test_another_supervisor_recovers_it():
+    """The first one dies before the two; without one nothing is recovered. The
+    second finds one replica and starts the others."""
+    with Quoind(PATH, args=PROCESS) as q:
+        fill(q)
+        roles = info(q, 0)
+        both = int(roles["leader"]), int(roles["acceptor"])
+        left = ({0, 1, 2} - set(both)).pop()
+        stay = [q.client(left) for _ in range(3)]
+        kill_supervisor(q)
+        kill_replicas(q, *both)
+        alone(q, left)
+        c = stay[0]
+        check("no majority", recover(q, "--yes", replica=left)[0], 1)
+        adopt(q, 1)
+        stopped(q, left)
+        check("supervisor", info(q, left)["supervisor"], "up")
+        status, said, wrong = recover(q, "--yes", replica=left)
+        check("status", (status, wrong), (0, ""))
+        complete(q)
+        check("who stays", c.call("PING"), b"PONG")
+        for c in stay:
+            c.close()
+        writable(q)
+
+
+def test_a_healthy_group_refuses():
+    for kind, why in ("process", "the group serves: there is nothing to "
+                      "recover"), \
+            ("memory", "a group with the memory acceptor needs no recovery"):
+        with Quoind(PATH, args=["--acceptor", kind]) as q:
+            before = q.pids()
+            status, said, wrong = recover(q, "--yes")
+            check("status", (status, said), (1, ""))
+            assert why in wrong and wrong.count("\n") == 1, wrong
+            c = q.client(0)
+            got = c.call("QUOIN", "RECOVER", info(q, 0)["epoch"], "2")
+            assert isinstance(got, Error), got
+            got = c.call("QUOIN", "RECOVER", "0", "3")
+            assert "no such replica" in str(got), got
+            check("write", c.call("SET", "key", "1"), b"OK")
+            c.close()
+            check("all live", q.pids(), before)
+
+
+def test_how_it_is_asked():
+    def run(*args):
+        done = subprocess.run([QUOIN, "recover", *args], capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=60, check=False)
+        return done.returncode, done.stderr.decode()
+    status, wrong = run()
+    check("whom", status, 2)
+    assert "--to" in wrong, wrong
+    status, wrong = run("--to", "nonsense")
+    check("nonsense", status, 1)
+    assert "not HOST:PORT" in wrong, wrong
+    check("nobody", run("--to", "127.0.0.1:1")[0], 1)
 
 
 main(sys.argv[3:], globals())

@@ -104,6 +104,7 @@ struct cluster {
     struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */
     uint32_t entries;
     bool led[CLUSTER_ENTRIES]; /* its leader became ACTIVE */
+    bool forced;               /* recovered, and nobody has led since */
     qn_epoch_t stopped; /* a node has the verdict that the group has stopped, in
                            this epoch; 0: not so */
     struct qn_ul_entry
@@ -150,6 +151,9 @@ void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep);
 bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor);
 /** `node` gets a snapshot of `donor`, if that helps. */
 void cluster_install(struct cluster *c, qn_node_t node, qn_node_t donor);
+/** All but `node` end at once, what they sent is received or lost, and it goes
+ *  on from what it has learned: what was decided above is none any more. */
+void cluster_recover(struct cluster *c, qn_node_t node);
 /** The record of a dead node is damaged, if a majority of the others' is not.
  */
 void cluster_lose_record(struct cluster *c, qn_node_t node);

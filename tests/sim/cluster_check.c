@@ -253,6 +253,17 @@ static bool newest_known(const struct cluster *c, qn_node_t i)
     return 2 * sure > c->nodes;
 }
 
+/** All that the dead had sent to node i is received, or lost. */
+static bool all_heard(const struct cluster *c, qn_node_t i)
+{
+    for (qn_node_t n = 0; n < c->nodes; n++) {
+        if (c->member[n].p == NULL && c->direct[n][i].head != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /** Who says that the group has stopped is right: nobody leads ever again. */
 static void check_stopped(struct cluster *c, qn_node_t i)
 {
@@ -263,7 +274,9 @@ static void check_stopped(struct cluster *c, qn_node_t i)
           !active || m->active || c->stopped == 0 || p->cfg.index < c->stopped,
           "node %u leads, epoch %u; the group had stopped in epoch %u", i,
           p->cfg.index, c->stopped);
-    if (c->stopped == 0 && qn_onepaxos_lost(p) && newest_known(c, i)) {
+    c->forced = c->forced && !active;
+    if (c->stopped == 0 && !c->forced && qn_onepaxos_lost(p) &&
+        newest_known(c, i) && all_heard(c, i)) {
         c->stopped = p->cfg.index;
     }
 }

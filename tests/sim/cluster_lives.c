@@ -249,6 +249,51 @@ void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep)
     }
 }
 
+/** Last sequence of each origin in what a node has learned. */
+static void sequences(const struct qn_onepaxos *p, struct qn_session *seq)
+{
+    memcpy(seq, p->session, sizeof p->session);
+    for (qn_slot_t s = p->applied + 1; s <= p->learned_hi; s++) {
+        const struct qn_blob *b = qn_log_at(&p->log, s)->batch;
+        struct qn_group g;
+        for (uint32_t at = 0;
+             qn_batch_next((struct qn_slice){b->bytes, b->len}, &at, &g);) {
+            struct qn_session *x = &seq[g.origin];
+            if (g.inc > x->inc) {
+                *x = (struct qn_session){.inc = g.inc};
+            }
+            if (g.inc == x->inc) {
+                x->last = QN_MAX(x->last, g.first + g.count - 1);
+            }
+        }
+    }
+}
+
+void cluster_recover(struct cluster *c, qn_node_t node)
+{
+    const struct qn_input in = {.kind = QN_IN_RECOVER};
+    const struct qn_onepaxos *p = c->member[node].p;
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        if (i == node) {
+            continue;
+        }
+        if (c->member[i].p != NULL) {
+            cluster_kill(c, i, 1);
+        }
+        cluster_reset_lane(&c->direct[i][node]);
+        cluster_reset_lane(&c->tree[i][node]);
+        cluster_down(c, node, i);
+    }
+    c->decided_hi = p->learned_hi;
+    c->history_count = c->member[node].applied;
+    sequences(p, c->decided_seq);
+    c->ghosts = 0;
+    c->stopped = 0;
+    c->forced = true; /* later lives may take it for stopped until then */
+    int err = cluster_step(c, node, &in);
+    CHECK(c, err == QN_OK, "node %u cannot go on alone: %d", node, err);
+}
+
 void cluster_lose_record(struct cluster *c, qn_node_t node)
 {
     uint32_t kept = 0;

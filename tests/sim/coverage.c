@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 static const char *const inputs[COVERAGE_INPUTS] = {
-    "RECV", "PIECE",   "TICK", "SUBMIT", "STAMP", "BEAT",
-    "ROOM", "SUSPECT", "DOWN", "UP",     "LEAD",  "GO"};
+    "RECV",    "PIECE", "TICK", "SUBMIT", "STAMP",   "BEAT", "ROOM",
+    "SUSPECT", "DOWN",  "UP",   "LEAD",   "RECOVER", "GO"};
 static const char *const outputs[COVERAGE_OUTPUTS] = {
     "SEND", "SEND_ALL", "BCAST", "PERSIST", "APPLY", "NEED_SNAPSHOT"};
 static const char *const roles[COVERAGE_ROLES] = {"FOLLOWER", "PREPARING",
@@ -129,7 +129,7 @@ uint32_t coverage_print(const struct coverage *c, FILE *to)
     title(&t, "inputs");
     for (uint32_t i = 0; i < COVERAGE_INPUTS; i++) {
         line(&t, inputs[i], (const uint64_t[2]){c->input[0][i], c->input[1][i]},
-             both);
+             (const bool[2]){true, i != QN_IN_RECOVER});
     }
     title(&t, "messages handled");
     for (uint32_t k = 1; k < QN_MSG_KINDS; k++) {

@@ -464,6 +464,31 @@ static bool anybody(const struct sim *s)
     return false;
 }
 
+/** By force, from the longest log. Then it must go on like any other. */
+static void recover(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    qn_node_t from = QN_NODES_MAX;
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        const struct qn_onepaxos *p = c->member[i].p;
+        if (p != NULL && (from == QN_NODES_MAX ||
+                          p->learned_hi > c->member[from].p->learned_hi)) {
+            from = i;
+        }
+    }
+    cluster_recover(c, from);
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        if (i != from) {
+            bury(s, i);
+            s->untold[i] = 0;
+        }
+    }
+    s->lost = false;
+    if (c->cover != NULL) {
+        c->cover->row[COVERAGE_RECOVERED]++;
+    }
+}
+
 static void heal(struct sim *s)
 {
     struct cluster *c = &s->c;
@@ -488,7 +513,11 @@ static void heal(struct sim *s)
         if (c->cover != NULL && s->stop != COVERAGE_NO_ROW) {
             c->cover->row[s->stop]++;
         }
-        return;
+        if (!anybody(s)) {
+            return;
+        }
+        recover(s);
+        until = c->now + HEAL_NS;
     }
 }
 

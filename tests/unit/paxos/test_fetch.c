@@ -411,3 +411,33 @@ EDGE(what_is_not_applied_here_is_kept_whatever_others_say)
     fx_learn_slot(&c, 1, 2);
     cr_assert_eq(c.applied_count, 2u);
 }
+
+static int recover(void)
+{
+    static struct qn_step_out out;
+    const struct qn_input in = {.kind = QN_IN_RECOVER};
+    int err = qn_onepaxos_step(c.p, &in, c.now, c.wall_ms, &out);
+    qn_step_out_release(&out);
+    return err;
+}
+
+/* PROTOCOL.md 9: what lies behind a gap is decided anew. */
+Test(fetch, after_a_recovery_nothing_is_known_behind_a_gap)
+{
+    struct qn_params v = fx_params();
+    fx_make(&c, 2, 3, &v);
+    fx_learn_slot(&c, 1, 1);
+    uint64_t bytes = fx_status(&c).log_bytes;
+    fx_learn_slot(&c, 3, 3);
+    cr_assert_eq(fx_status(&c).decided_hi, 3u);
+    fx_down(&c, 0);
+    cr_assert_eq(recover(), QN_EBUSY); /* node 1 lives */
+    fx_down(&c, 1);
+    cr_assert_eq(recover(), QN_OK);
+    cr_assert_eq(fx_status(&c).decided_hi, 1u);
+    cr_assert_eq(fx_status(&c).log_bytes, bytes);
+    fx_later(&c, QN_S);
+    cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 0u);
+    fx_end(&c);
+    cr_assert_eq(fx_blobs, 0);
+}

@@ -1,0 +1,112 @@
+/*
+ * Forced recovery through real drivers (PROTOCOL.md 9): one of a group that has
+ * stopped goes on from what it has learned, whatever else it has heard.
+ */
+#include "core/place/outbox.h"
+#include "tests/support/test.h"
+#include "tests/unit/paxos/driver_world.h"
+
+/* A command of node 0 is decided; its LEARN is lost for node 2. */
+static void decide(struct world *w, uint64_t x)
+{
+    world_submit_number(w, 0, x);
+    world_turn(w, 0);
+    world_turn(w, 1);
+    world_wipe(w, 1, 2, QN_LANE_TREE);
+    world_turn(w, 0);
+}
+
+/* What the world has seen of the others is void: node `left` has it all. */
+static void forget(struct world *w, qn_node_t left)
+{
+    w->history_count = w->member[left].count;
+}
+
+static void lose_both(struct world *w)
+{
+    world_kill(w, 0);
+    world_kill(w, 1);
+    world_tell(w, 2, 0);
+    world_tell(w, 2, 1);
+}
+
+/* What others have decided and shown binds nobody any more. */
+Test(driver_recover, one_goes_on_from_what_it_learned)
+{
+    struct world *w = world_begin(3, false);
+    world_go_on(w);
+    qn_slot_t had = world_status(w, 2).learned;
+    decide(w, 1);
+    decide(w, 2);
+    world_turn(w, 2);
+    cr_assert_eq(world_status(w, 2).learned, had);
+    cr_assert_eq(qn_load(&w->read_index, QN_SEQ_CST), had + 2);
+    lose_both(w);
+    cr_assert_eq(world_status(w, 2).said, had + 2);
+    forget(w, 2);
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
+    cr_assert_eq(qn_load(&w->read_index, QN_SEQ_CST), had);
+    cr_assert_eq(world_status(w, 2).said, had);
+    world_restart(w, 0);
+    world_settle(w, 20000);
+    world_go_on(w);
+    cr_assert(world_status(w, 2).served);
+    world_restart(w, 1);
+    world_settle(w, 20000);
+    world_go_on(w);
+    world_lose(w, 2); /* the new life has all of it */
+    world_settle(w, 20000);
+    world_go_on(w);
+    world_end(w);
+}
+
+/* The others began again before the order: they are ended once more. */
+Test(driver_recover, who_came_meanwhile_begins_again)
+{
+    struct world *w = world_begin(3, false);
+    world_go_on(w);
+    lose_both(w);
+    world_restart(w, 0);
+    world_restart(w, 1);
+    world_rounds(w, 5000);
+    cr_assert(qn_driver_stopped(w->member[2].driver));
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_EBUSY);
+    lose_both(w);
+    forget(w, 2);
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
+    world_restart(w, 0);
+    world_restart(w, 1);
+    world_settle(w, 20000);
+    world_go_on(w);
+    cr_assert_not(qn_driver_stopped(w->member[0].driver));
+    world_end(w);
+}
+
+/* A leader that is complete, or an acceptor, needs a majority and no force. */
+Test(driver_recover, who_can_go_on_is_not_forced)
+{
+    for (qn_node_t left = 0; left < 2; left++) {
+        struct world *w = world_begin(3, false);
+        world_go_on(w);
+        world_lose(w, 1 - left);
+        world_lose(w, 2);
+        cr_assert_eq(qn_driver_recover(w->member[left].driver, w->now),
+                     QN_EBUSY);
+        world_restart(w, 2);
+        world_settle(w, 20000);
+        world_go_on(w);
+        world_end(w);
+    }
+}
+
+Test(driver_recover, the_memory_acceptor_needs_none)
+{
+    struct world *w = world_begin(3, true);
+    world_go_on(w);
+    lose_both(w);
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_ENOSYS);
+    world_restart(w, 0);
+    world_go_on(w);
+    world_end(w);
+}
