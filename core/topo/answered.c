@@ -295,7 +295,11 @@ int qn_answered_search(struct qn_answered *out, const struct qn_machine *m,
                        const struct qn_answered_opts *o)
 {
     QN_ASSERT(m->n >= 2 && m->n <= QN_ANSWERED_MAX && back->n == m->n);
-    uint64_t each = 1 + (1U << 2 * (m->n - 1)) / 240;
+    uint64_t each = 5;
+    for (uint32_t i = 2; i < m->n; i++) {
+        each *= 5;
+    }
+    each = 6 + each / 1200;
     struct work *p = calloc(1, sizeof *p);
     int err = p == NULL ? QN_ENOMEM : qn_subsets_init(&p->there, m);
     err = err == QN_OK ? qn_subsets_init(&p->back, back) : err;

@@ -22,7 +22,7 @@ struct qn_answered_opts {
                         begin with; QN_ROOT_FREE: none is known */
     uint64_t seed;
     uint64_t moves; /* that may be spent; a recursion over subsets counts as
-                       4^(n-1) / 240 of them, which takes about as long */
+                       5^(n-1) / 1200 + 6 of them, which takes about as long */
 };
 
 struct qn_answered {
