@@ -40,11 +40,14 @@ def test_replicas_that_stop_and_die_leave_all_linearizable():
 
 
 def test_local_reads_are_caught():
-    """A replica that stood still answers with what it knew."""
+    """A replica that stood still answers with what it knew. More was written
+    meanwhile than lanes hold, so it fetches, and looks at its clients between.
+    """
     with Quoind(PATH, args=["--consistency", "local"]) as q, Judge(
-            q, QUOIN, "--mix", "get,set", "--rate", "20k") as judge:
-        judge.answered(1)
-        for _ in range(3):
+            q, QUOIN, "--mix", "get,set", "--rate", "20k", "--value-size",
+            "4096", "--interval", "0.25") as judge:
+        judge.answered(4)
+        for _ in range(4):
             pid = q.pids()[2]
             os.kill(pid, signal.SIGSTOP)
             judge.second()
