@@ -100,18 +100,18 @@ enum qn_boot_kind {
 struct qn_boot_event {
     uint32_t kind;        /* enum qn_boot_kind */
     qn_node_t node;       /* HELLO, PEER, PEER_DOWN, LISTEN, BELL, LEAD,
-                             RECOVER: whom it concerns; FORMAT: enum qn_format; ROLES:
-                             the       leader */
+                             RECOVER: whom it concerns; FORMAT: enum qn_format;
+                             ROLES: the leader */
     uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life; PEER_DOWN 0:
-                             in any so far; ROLES: the epoch */
-    int64_t error;  /* FAILED, RECOVERED: a QN_E*; ADOPT: the oldest version;
-                       ROLES:  acceptor, + QN_BOOT_ACTIVE if it leads itself,
-                       + QN_BOOT_TOKEN times `value` of the question */
-    uint64_t value; /* DRAINING: shutdown-timeout, s; DRAINED: replies
-                       that were not given; RECOVERED: a position; PEER:
-                       process id; ADOPT,
-                       FORMAT: a version; ROLES: mask of nodes in sync;
-                       LISTEN: enum qn_listen_kind */
+                             in any so far; ROLES, RECOVER: the epoch */
+    int64_t error;        /* FAILED, RECOVERED: a QN_E*; ADOPT: the oldest
+                             version; ROLES: acceptor, + QN_BOOT_ACTIVE if it
+                             leads itself, + QN_BOOT_TOKEN times `value` of the
+                             question */
+    uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
+                             that were not given; RECOVERED: a position; PEER:
+                             process id; ADOPT, FORMAT: a version; ROLES: mask
+                             of nodes in sync; LISTEN: enum qn_listen_kind */
 };
 
 #define QN_BOOT_ACTIVE 256

@@ -25,7 +25,8 @@ struct qn_supervised {
     int pidfd;   /* of an adopted one, which is no child; else -1 */
     int control; /* own end; -1: none */
     enum qn_supervised_state state;
-    bool killed;   /* by us: it did not say DRAINED in time */
+    bool killed;   /* by us: it did not say DRAINED in time, or
+                      another one goes on alone (recover) */
     bool hears;    /* news of the others; a later life from its HELLO on */
     int error;     /* it said FAILED, and why */
     int outbox_fd; /* of its present life, from its HELLO on; -1 */

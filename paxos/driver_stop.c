@@ -1,5 +1,5 @@
 /*
- * A group with the process acceptor that has stopped (PROTOCOL.md 9, Forced
+ * A group with the process acceptor that has stopped (PROTOCOL.md 3.6.2; 9, Forced
  * recovery): its leader and its acceptor were lost together.
  *
  * A wrong verdict would be worse than a late one. The machine says when the

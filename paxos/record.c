@@ -30,7 +30,7 @@
 #include "paxos/le.h"
 
 #define VERSION     2u
-#define WRITING     UINT64_MAX
+#define WRITING     QN_RECORD_WRITING
 #define BALLOT      13u /* bytes of one */
 #define VOTE        (4u + 2 * BALLOT + QN_UL_BYTES)
 #define ENTRIES_MAX ((size_t)QN_UL_KEPT * QN_UL_BYTES)

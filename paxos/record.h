@@ -21,7 +21,10 @@
 #include "paxos/utility.h"
 
 /** Bytes of an area, at least. */
-#define QN_RECORD_BYTES (2 * (192u + QN_UL_KEPT * QN_UL_BYTES))
+#define QN_RECORD_BYTES   (2 * (192u + QN_UL_KEPT * QN_UL_BYTES))
+/** A copy that is being written begins with it: no page is filled with it by
+ *  accident, and no copy has so great a number. */
+#define QN_RECORD_WRITING UINT64_C(0xa5c3965a17e84d2b)
 
 /**
  * Write the newest record. The first one is qn_record_renew's.

@@ -83,7 +83,8 @@ uint32_t qn_commons_nodes(const struct qn_commons *c);
 /** What a group of `nodes` takes, all of it allocated at creation. Pure. */
 size_t qn_commons_bytes(uint32_t nodes);
 
-/** The shared read index, own line; only grows. Writable by all. */
+/** The shared read index, own line; only grows, but for a forced recovery
+ *  (PROTOCOL.md 9). Writable by all. */
 qn_a64 *qn_commons_read_index(const struct qn_commons *c);
 
 /** The accept word, own line. Loads any time; a CAS, even one that fails,

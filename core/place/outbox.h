@@ -45,7 +45,7 @@
 #include "core/node.h"
 #include "core/wait/bell.h"
 
-#define QN_OUTBOX_VERSION 3u
+#define QN_OUTBOX_VERSION 4u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
 #define QN_RING_BYTES_MAX ((size_t)1 << 36)
 
