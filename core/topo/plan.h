@@ -4,12 +4,14 @@
 /**
  * The planner: a nearly optimal tree for an operation on a machine.
  *
- * Every known tree is a candidate (candidates.h); the best few are improved by
- * local search (seek.h), small groups are solved exactly (optimum.h). So a
- * plan is never worse than a static tree from the same root (with a free one:
- * from the first core) or the published adaptive tree, and with a free root
- * never worse than from the first core with the same options (with `robust`:
- * in that quantile).
+ * Every static tree and those of the adaptive generator are candidates
+ * (candidates.h); the best few are improved by local search (seek.h), small
+ * groups are solved exactly (optimum.h). So a plan is never worse than a static
+ * tree from the same root (with a free one: from the first core) or the
+ * published adaptive tree; and with a free root and as many moves given, never
+ * worse than from the first core (with `robust`: in that quantile). By default
+ * a free root's searches share one budget, and some plans are dearer by a few
+ * per cent. Chains and balanced trees are no candidates.
  *
  * Budgets count proposed moves and the only randomness is the seed's: equal
  * input gives the equal plan, at any speed of the computer.
