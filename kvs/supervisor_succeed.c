@@ -62,7 +62,7 @@ static int answer(struct qn_supervisor *s, const struct qn_boot_event *asked)
     const struct qn_boot_event own = {.kind = QN_BOOT_ADOPT,
                                       .value = QN_ADOPT_VERSION};
     const struct qn_boot_event go = {.kind = QN_BOOT_GO};
-    if (!s->served || s->draining) {
+    if (!s->served || s->draining || qn_supervisor_recovers(s)) {
         return qn_boot_send(s->heir, &busy, -1);
     }
     int err = qn_boot_send(s->heir, &own, -1);
@@ -98,7 +98,9 @@ void qn_supervisor_heir_turn(struct qn_supervisor *s)
     if (with >= 0) {
         close(with);
     }
-    if (err == QN_OK && e.kind == QN_BOOT_GO) {
+    if (err == QN_OK && e.kind == QN_BOOT_GO && qn_supervisor_recovers(s)) {
+        err = QN_EBUSY; /* since it asked: only this process knows how far */
+    } else if (err == QN_OK && e.kind == QN_BOOT_GO) {
         leave(s);
     } else if (err == QN_OK && e.kind == QN_BOOT_ADOPT) {
         err = answer(s, &e);

@@ -239,9 +239,8 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
 /**
  * Process acceptor: the group has stopped for good, since its leader and its
  * acceptor were lost together. Nothing that is submitted is ever decided, until
- * the group is recovered by force (qn_driver_recover). Never true of another
- * group that can go on; right after a recovery it may be, until the chosen node
- * leads. False for a while of one that cannot go on (PROTOCOL.md 3.6.2).
+ * the group is recovered by force (qn_driver_recover). Never true of a group
+ * that can go on; false for a while of one that cannot (PROTOCOL.md 3.6.2).
  *
  * A compare while the group goes on.
  */

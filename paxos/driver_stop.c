@@ -1,6 +1,6 @@
 /*
- * A group with the process acceptor that has stopped (PROTOCOL.md 3.6.2; 9, Forced
- * recovery): its leader and its acceptor were lost together.
+ * A group with the process acceptor that has stopped (PROTOCOL.md 3.6.2; 9,
+ * Forced recovery): its leader and its acceptor were lost together.
  *
  * A wrong verdict would be worse than a late one. The machine says when the
  * leader of the newest epoch that it knows, itself, can never begin it: the
@@ -30,6 +30,10 @@
  */
 #include "paxos/driver_internal.h"
 
+/* In `stopped`, of a node that goes on by force, until somebody leads. No epoch
+ * is as great. */
+#define BY_FORCE UINT64_MAX
+
 /* ---- the verdict --------------------------------------------------------- */
 
 static uint64_t epoch_mark(const struct qn_driver *d)
@@ -43,10 +47,39 @@ static bool leads(const struct qn_driver *d)
            d->cfg.leader_inc == d->peer[d->o.self].life.inc;
 }
 
+/* A living node is about to lead by force: the two that were lost do not
+ * matter. Only its outbox says so, and it did before any other life began. */
+static bool goes_on_by_force(const struct qn_driver *d)
+{
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        const struct qn_outbox_state *s =
+            i == d->o.self ? d->o.state : d->peer[i].state;
+        /* acquire <- release in qn_driver_recover. */
+        if (s != NULL && (i == d->o.self || qn_driver_lives(d, i)) &&
+            qn_load(&s->stopped, QN_ACQUIRE) == BY_FORCE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void force_end(struct qn_driver *d)
+{
+    if (qn_load(&d->o.state->stopped, QN_RELAXED) == BY_FORCE) {
+        qn_store(&d->o.state->stopped, 0, QN_RELEASE);
+    }
+}
+
 void qn_driver_stop_look(struct qn_driver *d)
 {
-    if (d->memory || qn_onepaxos_served(d->machine) || !leads(d) ||
-        !qn_onepaxos_lost(d->machine)) {
+    if (d->memory) {
+        return;
+    }
+    if (qn_onepaxos_served(d->machine)) {
+        force_end(d);
+        return;
+    }
+    if (!leads(d) || !qn_onepaxos_lost(d->machine) || goes_on_by_force(d)) {
         return;
     }
     /* relaxed: only this thread writes it. The ends were heard of before. */
@@ -115,7 +148,7 @@ int qn_driver_recover(struct qn_driver *d, qn_time_t now)
     d->said = 0;
     /* seq_cst: nobody else lives; who begins later loads this, or more. */
     qn_store(d->o.read_index, d->exposed, QN_SEQ_CST);
-    qn_store(&d->o.state->stopped, 0, QN_RELEASE);
+    qn_store(&d->o.state->stopped, BY_FORCE, QN_RELEASE);
     qn_driver_publish(d);
     return QN_OK;
 }

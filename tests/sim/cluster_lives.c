@@ -289,7 +289,7 @@ void cluster_recover(struct cluster *c, qn_node_t node)
     sequences(p, c->decided_seq);
     c->ghosts = 0;
     c->stopped = 0;
-    c->forced = true; /* later lives may take it for stopped until then */
+    c->forced = true; /* it lives and says so: no verdict until then */
     int err = cluster_step(c, node, &in);
     CHECK(c, err == QN_OK, "node %u cannot go on alone: %d", node, err);
 }

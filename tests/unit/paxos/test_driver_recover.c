@@ -83,6 +83,34 @@ Test(driver_recover, who_came_meanwhile_begins_again)
     world_end(w);
 }
 
+/* Later lives may be elected before it leads; they find the same two dead. */
+Test(driver_recover, nobody_takes_it_for_stopped_again)
+{
+    struct world *w = world_begin(3, false);
+    world_go_on(w);
+    lose_both(w);
+    world_rounds(w, 2000);
+    forget(w, 2);
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
+    world_restart(w, 0);
+    world_restart(w, 1);
+    w->member[2].stopped = true; /* it has no turn for a while */
+    for (uint32_t r = 0; r < 3000; r++) {
+        world_suspect(w, 1 << 2);
+        world_rounds(w, 1);
+        cr_assert_not(qn_driver_stopped(w->member[0].driver));
+        cr_assert_not(qn_driver_stopped(w->member[1].driver));
+    }
+    w->member[2].stopped = false;
+    world_suspect(w, 0);
+    world_settle(w, 20000);
+    world_go_on(w);
+    world_lose(w, 2); /* its word has ended with it */
+    world_settle(w, 20000);
+    world_go_on(w);
+    world_end(w);
+}
+
 /* A leader that is complete, or an acceptor, needs a majority and no force. */
 Test(driver_recover, who_can_go_on_is_not_forced)
 {
