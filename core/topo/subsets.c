@@ -188,19 +188,19 @@ double qn_subsets_value(const struct qn_subsets *x, uint32_t root)
 void qn_subsets_tree(const struct qn_subsets *x, uint32_t root,
                      struct qn_shape *s)
 {
-    uint32_t set[QN_SUBSETS_MAX] = {0}, core[QN_SUBSETS_MAX], todo = 1;
+    uint32_t set[QN_SUBSETS_MAX] = {0}, core[QN_SUBSETS_MAX], count = 1;
     struct qn_edges e;
     qn_edges_init(&e, x->m->n);
     core[0] = root;
     set[0] = others(x, root);
-    for (uint32_t i = 0; i < todo; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         while (set[i] != 0) {
             struct choice c = choose(x, core[i], set[i], QN_SUBSETS_NEVER);
             QN_ASSERT(c.set != 0);
             qn_edges_add(&e, core[i], c.child);
             set[i] &= ~c.set;
-            core[todo] = c.child;
-            set[todo++] = c.set & ~(1U << c.child);
+            core[count] = c.child;
+            set[count++] = c.set & ~(1U << c.child);
         }
     }
     int err = qn_shape_from_edges(s, &e, root);

@@ -11,6 +11,7 @@ from checks import agree, check, main, wait_until
 from counters import Counters
 from quoind import Client, Quoind
 from verify import Judge
+from view import fields, info
 
 PATH, QUOIN = sys.argv[1:3]
 EVERY_KIND = "get:4,set:2,incr:2,del:1,cas:2,rmw:1"
@@ -18,31 +19,18 @@ EVERY_KIND = "get:4,set:2,incr:2,del:1,cas:2,rmw:1"
 
 # ---- what a server says of itself ----
 
-def quoin(q, replica):
-    """INFO's section Quoin, as that replica knows it: {name: text}."""
-    c = q.client(replica)
-    try:
-        text = c.call("INFO", "quoin").decode()
-    finally:
-        c.close()
-    return dict(line.split(":", 1) for line in text.splitlines()
-                if ":" in line)
-
-
 def role(q, name, asked):
     """The replica that is leader (or acceptor)."""
-    return int(quoin(q, asked)[name])
+    return int(info(q, asked)[name])
 
 
 def online(q, replica, pid_before):
     """A later life of this replica is complete."""
     try:
-        line = quoin(q, replica).get("replica%d" % replica, "")
+        own = fields(info(q, replica), replica)
     except OSError:
         return False
-    fields = dict(f.split("=") for f in line.split(",") if "=" in f)
-    return fields.get("state") == "online" and \
-        int(fields["pid"]) != pid_before
+    return own.get("state") == "online" and int(own["pid"]) != pid_before
 
 
 def kill(q, *replicas):
@@ -88,7 +76,7 @@ def kill_role(acceptor, name, rounds=3):
         fill(q)
         with Counters(q) as load:
             for _ in range(rounds):
-                roles = quoin(q, 0)
+                roles = info(q, 0)
                 taken = {int(roles["leader"]), int(roles["acceptor"])}
                 victim = int(roles[name]) if name != "learner" else \
                     max(set(range(3)) - taken)
@@ -99,7 +87,7 @@ def kill_role(acceptor, name, rounds=3):
         check_filled(q)
         agree(q)
         if name != "learner":
-            assert int(quoin(q, 0)["failovers"]) > 0
+            assert int(info(q, 0)["failovers"]) > 0
         return "%s increments" % sum(c.done for c in load.all)
 
 
@@ -245,14 +233,14 @@ def test_replicas_go_on_without_a_supervisor():
         q.__enter__()
         pids = q.pids()
         try:
-            check("supervisor", quoin(q, 0)["supervisor"], "up")
+            check("supervisor", info(q, 0)["supervisor"], "up")
             with Counters(q, [1, 2]) as load:
                 q.proc.kill()
                 q.proc.wait()
                 load.progress()
                 os.kill(pids[0], signal.SIGKILL)
                 load.progress()
-                wait_until("it is noticed", lambda: quoin(q, 1)["supervisor"]
+                wait_until("it is noticed", lambda: info(q, 1)["supervisor"]
                            == "down")
             agree(q, [1, 2])
         finally:

@@ -14,6 +14,7 @@ import sys
 from adoption import adopt, alone, complete, kill_replicas, kill_supervisor
 from checks import agree, check, main, wait_until
 from quoind import Client, Error, Quoind
+from view import fields, info
 
 PATH, QUOIN = sys.argv[1:3]
 PROCESS = ["--acceptor", "process"]
@@ -21,21 +22,9 @@ STOPPED = "CLUSTERDOWN the group has stopped, its leader and acceptor were " \
           "lost together; see quoin recover"
 
 
-def info(q, replica):
-    """INFO's section Quoin, as that replica knows it: {name: text}."""
-    c = q.client(replica)
-    try:
-        text = c.call("INFO", "quoin").decode()
-    finally:
-        c.close()
-    return dict(line.split(":", 1) for line in text.splitlines()
-                if ":" in line)
-
-
 def part(q, asked, replica):
     """What `asked` says of `replica`: {name: text}."""
-    line = info(q, asked).get("replica%d" % replica, "")
-    return dict(f.split("=") for f in line.split(",") if "=" in f)
+    return fields(info(q, asked), replica)
 
 
 def lose_both(q):

@@ -2,22 +2,40 @@
 from quoind import Client, Error
 
 
+def parsed(text):
+    """{name: text} of the lines of INFO."""
+    return dict(line.split(":", 1) for line in text.splitlines()
+                if ":" in line)
+
+
+def fields(lines, replica):
+    """What INFO says of one replica: {name: text}."""
+    line = lines.get("replica%d" % replica, "")
+    return dict(f.split("=") for f in line.split(",") if "=" in f)
+
+
+def info(q, replica):
+    """INFO's section Quoin, as that replica knows it: {name: text}."""
+    c = q.client(replica)
+    try:
+        return parsed(c.call("INFO", "quoin").decode())
+    finally:
+        c.close()
+
+
 class View:
     """INFO's section Quoin as one replica knows it."""
 
     def __init__(self, text):
-        lines = dict(line.split(":", 1) for line in text.splitlines()
-                     if ":" in line)
+        lines = parsed(text)
         self.leader = int(lines["leader"])
         self.acceptor = int(lines["acceptor"])
         self.in_sync = self.nodes(lines.get("in_sync", "0,1,2"))
         self.missing = self.nodes(lines["replicas_missing"])
         self.epoch = int(lines["epoch"])
         self.failovers = int(lines["failovers"])
-        self.replica = {}
-        for i in range(int(lines["replicas"])):
-            fields = lines.get("replica%d" % i, "").split(",")
-            self.replica[i] = dict(f.split("=") for f in fields if "=" in f)
+        self.replica = {i: fields(lines, i)
+                        for i in range(int(lines["replicas"]))}
 
     @staticmethod
     def nodes(text):
