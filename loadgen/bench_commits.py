@@ -15,17 +15,18 @@ show.
 
 Whatever was started is ended, also on Ctrl-C.
 """
-import argparse
 import json
 import os
-import shutil
-import signal
 import statistics
 import subprocess
 import sys
 
-from bench_processes import quoind
-from bench_rows import interval
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../tests/process"))
+
+import script  # noqa: E402
+from bench_processes import quoind  # noqa: E402
+from bench_rows import interval  # noqa: E402
 
 ROWS = [("GET P=1", "get", 1), ("SET P=1", "set", 1),
         ("GET P=16", "get", 16), ("SET P=16", "set", 16)]
@@ -100,12 +101,8 @@ def pairs(o, numbers, found):
 
 
 def parse():
-    p = argparse.ArgumentParser(
-        description=__doc__, allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = script.parser(__doc__)
     p.add_argument("--before", required=True, help="the other program")
-    p.add_argument("--quoind", default="build/release/kvs/quoind")
-    p.add_argument("--quoin", default="build/release/loadgen/quoin")
     p.add_argument("--pairs", type=int, default=20)
     p.add_argument("--seconds", type=float, default=1,
                    help="per run (%(default)s)")
@@ -114,27 +111,15 @@ def parse():
                    help="all pairs; those that are there count too")
     p.add_argument("--check", action="store_true",
                    help="exit status 1 if a ratio is too low")
-    o = p.parse_args()
+    o = script.options(p, "before")
     if o.pairs < 1 or o.seconds <= 0:
         p.error("--pairs and --seconds must be more than 0")
-    for program in o.before, o.quoind, o.quoin:
-        if shutil.which(program) is None:
-            p.error(f"{program} is no program: build it, or name another")
-    o.quoin = os.path.abspath(o.quoin)
     return o
 
 
 def main():
     o = parse()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        found = run(o)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    if o.json:
-        with open(o.json, "w") as f:
-            json.dump(found, f, indent=1)
+    found = script.end(lambda: run(o), o)
     print("| load | pairs | kop/s, this / before | ratio | CPU us/op | |\n"
           "|---|---|---|---|---|---|")
     met = [show(name, found[name]) for name, _, _ in ROWS]

@@ -18,10 +18,8 @@ all. Medians of the repetitions, least and most.
 
 Whatever was started is ended, also on Ctrl-C.
 """
-import argparse
 import json
 import os
-import shutil
 import signal
 import statistics
 import subprocess
@@ -32,6 +30,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../tests/process"))
 
+import script  # noqa: E402
 from quoind import Quoind  # noqa: E402
 from view import look, pids_of  # noqa: E402
 
@@ -46,12 +45,10 @@ class Load:
     """A busy pair of replicas, and its rate at any time."""
 
     def __init__(self, q, o, to, rate=None):
-        addresses = [a for i in to
-                     for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
         self.out = tempfile.TemporaryFile("w+")
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            [o.quoin, "load", *addresses, "--json", "--threads", "1",
+            [o.quoin, "load", *q.to(to), "--json", "--threads", "1",
              "--keys", str(o.keys), "--key-size", "8", "--value-size", "16",
              "--mix", o.mix, "--connections", str(o.connections), "--pipeline",
              str(o.pipeline), "--warmup", "0", "--seconds", "100000",
@@ -97,8 +94,8 @@ class Bench:
 
     def fill(self):
         done = subprocess.run(
-            [self.o.quoin, "load", "--to", "127.0.0.1:%d" % (self.q.port + 1),
-             "--preload", "--keys", str(self.o.keys), "--key-size", "8",
+            [self.o.quoin, "load", *self.q.to([0]), "--preload",
+             "--keys", str(self.o.keys), "--key-size", "8",
              "--value-size", "16", "--requests", "1", "--mix", "ping",
              "--warmup", "0", "--connections", "32", "--pipeline", "64"],
             capture_output=True, text=True)
@@ -213,12 +210,7 @@ def is_met(row):
 
 
 def parse():
-    build = os.path.join(HERE, "../build/release")
-    p = argparse.ArgumentParser(
-        description=__doc__, allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quoind", default=build + "/kvs/quoind")
-    p.add_argument("--quoin", default=build + "/loadgen/quoin")
+    p = script.parser(__doc__)
     p.add_argument("--times", type=int, default=7,
                    help="each role comes back so often (%(default)s)")
     p.add_argument("--keys", type=int, default=10 ** 6)
@@ -237,28 +229,18 @@ def parse():
                    "loss is more than 20 %%")
     p.add_argument("args", nargs="*", metavar="OPTION",
                    help="of quoind, behind --")
-    o = p.parse_args()
+    o = script.options(p)
     if o.times < 1 or o.seconds <= 0:
         p.error("--times and --seconds must be more than 0")
     if o.quick:
         o.times, o.keys, o.seconds = 1, 1000, 0.2
-    for program in o.quoind, o.quoin:
-        if shutil.which(program) is None:
-            p.error("%s is no program: build it, or name another" % program)
     return o
 
 
 def main():
     o = parse()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        rows = Bench(o).run()
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    if o.json:
-        with open(o.json, "w") as f:
-            json.dump({"options": vars(o), "rows": rows}, f, indent=1)
+    rows = script.end(lambda: {"options": vars(o), "rows": Bench(o).run()},
+                      o)["rows"]
     return 1 if o.check and not all(map(is_met, rows)) else 0
 
 

@@ -230,6 +230,12 @@ class Quoind:
                     found[int(m.group(1))] = int(pid)
         return [found[i] for i in sorted(found)]
 
+    def to(self, replicas=None):
+        """Options of quoin: the ports of these replicas, or of all."""
+        return [a for i in (range(self.replicas) if replicas is None
+                            else replicas)
+                for a in ("--to", "127.0.0.1:%d" % (self.port + 1 + i))]
+
     def client(self, replica=None):
         return Client(self.port if replica is None
                       else self.port + 1 + replica)

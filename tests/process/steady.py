@@ -14,14 +14,13 @@ if there was a fail-over, or a wrong answer.
 
 It may be made in pieces: --sum FILE adds each to what is in the file.
 """
-import argparse
 import collections
 import json
 import os
-import shutil
 import subprocess
 import sys
 
+import script
 from checks import add_up
 from quoind import Quoind, end_with_parent
 from view import look
@@ -62,10 +61,8 @@ class Group:
 
 def run_load(q, o):
     """@return the seconds; the summary."""
-    to = [a for i in range(q.replicas)
-          for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
     done = subprocess.run(
-        [o.quoin, "load", *to, "--json", "--keys", "100k", "--preload",
+        [o.quoin, "load", *q.to(), "--json", "--keys", "100k", "--preload",
          "--mix", o.mix, "--connections", str(o.connections), "--pipeline",
          str(o.pipeline), "--warmup", "0.5", "--seconds", str(o.seconds)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -78,8 +75,7 @@ def run_load(q, o):
 
 def events(q, o):
     """How often what was recorded."""
-    done = subprocess.run([o.quoin, "events", "--json", "--to",
-                           "127.0.0.1:%d" % (q.port + 1)],
+    done = subprocess.run([o.quoin, "events", "--json", *q.to([0])],
                           check=True, capture_output=True, text=True)
     return collections.Counter(json.loads(line)["event"]
                                for line in done.stdout.splitlines())
@@ -128,13 +124,7 @@ def run(o):
 
 
 def parse():
-    here = os.path.dirname(os.path.abspath(__file__))
-    build = os.path.join(here, "../../build/release")
-    p = argparse.ArgumentParser(
-        description=__doc__, allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quoind", default=build + "/kvs/quoind")
-    p.add_argument("--quoin", default=build + "/loadgen/quoin")
+    p = script.parser(__doc__)
     p.add_argument("--seconds", type=float, default=60)
     p.add_argument("--beside", choices=BESIDE, default="nothing")
     p.add_argument("--mix", default="get,set")
@@ -144,10 +134,7 @@ def parse():
                    help="add what was done to the figures there")
     p.add_argument("args", nargs="*", metavar="OPTION",
                    help="of quoind, behind --")
-    o = p.parse_args()
-    for program in o.quoind, o.quoin:
-        if shutil.which(program) is None:
-            p.error("%s is no program: build it, or name another" % program)
+    o = script.options(p)
     return o
 
 

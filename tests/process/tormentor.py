@@ -28,12 +28,10 @@ in the file, and says the sum.
 
 Faults repeat with the seed, the machine's timing does not.
 """
-import argparse
 import collections
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +39,7 @@ import tempfile
 import threading
 import time
 
+import script
 from checks import add_up, digests
 from quoind import Client, Error, Quoind
 from view import look, pids_of
@@ -128,9 +127,7 @@ class Ledger(threading.Thread):
 
 def load(q, o, *args):
     """The command of a judged load on the ports of all replicas."""
-    to = [a for i in range(q.replicas)
-          for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
-    return [o.quoin, "load", *to, "--keys", str(o.keys), "--verify", "--json",
+    return [o.quoin, "load", *q.to(), "--keys", str(o.keys), "--verify", "--json",
             "--mix", MIX, "--connections", "12", "--spread", "request", *args]
 
 
@@ -469,8 +466,8 @@ class Tormentor:
             f.write(os.pread(self.q.errors.fileno(), 1 << 26, 0))
         for i in range(self.q.replicas):
             done = subprocess.run(
-                [self.o.quoin, "events", "--raw", "--to",
-                 "127.0.0.1:%d" % (self.q.port + 1 + i)], capture_output=True)
+                [self.o.quoin, "events", "--raw", *self.q.to([i])],
+                capture_output=True)
             with open(where + "/events%d" % i, "wb") as f:
                 f.write(done.stdout or done.stderr)
         self.report()
@@ -482,13 +479,7 @@ class Tormentor:
 
 
 def parse():
-    here = os.path.dirname(os.path.abspath(__file__))
-    build = os.path.join(here, "../../build/release")
-    p = argparse.ArgumentParser(
-        description=__doc__, allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quoind", default=build + "/kvs/quoind")
-    p.add_argument("--quoin", default=build + "/loadgen/quoin")
+    p = script.parser(__doc__)
     p.add_argument("--kills", type=int, default=20)
     p.add_argument("--stops", type=int, default=5)
     p.add_argument("--doubles", type=int, default=2,
@@ -515,13 +506,10 @@ def parse():
                    help="wait with the servers alive when something failed")
     p.add_argument("args", nargs="*", metavar="OPTION",
                    help="of quoind, behind --")
-    o = p.parse_args()
+    o = script.options(p)
     if o.acceptor == "process" and o.doubles:
         print("no doubles with the process acceptor")
         o.doubles = 0
-    for program in o.quoind, o.quoin:
-        if shutil.which(program) is None:
-            p.error("%s is no program: build it, or name another" % program)
     return o
 
 

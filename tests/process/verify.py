@@ -9,10 +9,8 @@ class Judge:
     that was asked between begin and end."""
 
     def __init__(self, q, quoin, *args):
-        to = [a for i in range(q.replicas)
-              for a in ("--to", "127.0.0.1:%d" % (q.port + 1 + i))]
         self.process = subprocess.Popen(
-            [quoin, "load", *to, "--keys", "50", "--warmup", "0", "--seconds",
+            [quoin, "load", *q.to(), "--keys", "50", "--warmup", "0", "--seconds",
              "600", "--verify", "--json", *args],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
