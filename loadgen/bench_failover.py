@@ -23,23 +23,29 @@ time, until the next tick (perf sched), and a replica that woke beside it waited
 for so long.
 
 `kill two` asks the survivor, from the first restart (as the flight recorder
-knows it) until its next write is answered.
+knows it) until its next write is answered. `upgrade` gives the group to another
+quoind, replica by replica, while clients at the shared address ask, whose
+connections end with the replica that they came to.
 
 Whatever was started is ended, also on Ctrl-C.
 """
 import json
 import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../tests/process"))
 
 import script  # noqa: E402
+from adoption import launch  # noqa: E402
+from checks import wait_until  # noqa: E402
 from quoind import Quoind  # noqa: E402
 from view import look, pids_of  # noqa: E402
 
@@ -50,11 +56,12 @@ SECONDS = {"kill": 0.2, "stop": 1.0}  # of a run; the fault is a third in
 FAULTS = {
     "memory": [("kill", "leader", KILL),
                ("kill", "learner", KILL), ("stop", "leader", STOP),
-               ("stop", "learner", STOP), ("kill two", None, (None, 50))],
+               ("stop", "learner", STOP), ("kill two", None, (None, 50)),
+               ("upgrade", None, (None, 100))],
     "process": [("kill", "leader", KILL), ("kill", "acceptor", KILL),
                 ("kill", "learner", KILL),
                 ("stop", "leader", STOP), ("stop", "acceptor", STOP),
-                ("stop", "learner", STOP)],
+                ("stop", "learner", STOP), ("upgrade", None, (None, 100))],
 }
 
 
@@ -62,10 +69,13 @@ class Bench:
     def __init__(self, options):
         self.o = options
 
-    def load(self, *args, to):
+    def load(self, *args, to=None):
+        """At the ports of these replicas, or at the shared address."""
+        to = self.q.to(to) if to is not None else [
+            "--to", "127.0.0.1:%d" % self.q.port]
         return subprocess.Popen(
             [self.o.quoin, "load", "--json", "--threads", "2", "--key-size",
-             "8", "--value-size", "16", *self.q.to(to), *args],
+             "8", "--value-size", "16", *to, *args],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def finish(self, process):
@@ -118,11 +128,31 @@ class Bench:
             os.kill(pids[victim], signal.SIGSTOP)
             time.sleep(seconds / 3)
             os.kill(pids[victim], signal.SIGCONT)
+        return self.longest(process)
+
+    def longest(self, process):
         found = {"reads": 0, "writes": 0}
         for s in self.finish(process)["silences"]:
             if s["kind"] in found:
                 found[s["kind"]] = max(found[s["kind"]], s["longest_ms"])
         return found
+
+    def upgrade(self, keys):
+        """@return as silence(), from before the first replica is replaced until
+        after the last."""
+        self.current()
+        process = self.load(
+            "--keys", str(keys), "--mix", "get,set", "--rate", str(self.rate),
+            "--connections", "8", "--seconds", "100000", "--warmup", "0.3")
+        time.sleep(0.5)
+        with tempfile.TemporaryDirectory() as at:
+            self.q.cmd[0] = shutil.copy(self.o.quoind, at)  # another file
+            old, self.q.proc = self.q.proc, launch(self.q, "--upgrade")
+            wait_until("3 replicas replaced", lambda: b"done: 3" in os.pread(
+                self.q.ready.fileno(), 1 << 16, 0))
+        old.wait()
+        process.send_signal(signal.SIGINT)
+        return self.longest(process)
 
     def began(self, pid):
         """When that process began to be a replica, ns; None: not known."""
@@ -158,6 +188,10 @@ class Bench:
         if what == "kill two":
             return {"writes": [self.double(i)
                                for i in range(self.o.faults)]}, {}
+        if what == "upgrade":
+            runs = [self.upgrade(keys) for _ in range(self.o.faults)]
+            return {kind: [r[kind] for r in runs]
+                    for kind in ("reads", "writes")}, {}
         seconds = self.o.seconds or SECONDS[what]
         runs = [(self.silence(keys, None, role, seconds),
                  self.silence(keys, what, role, seconds))
