@@ -56,7 +56,7 @@
 #include "kvs/config.h"
 
 /** Of the messages, their order, and struct qn_boot_event. */
-#define QN_ADOPT_VERSION 4u
+#define QN_ADOPT_VERSION 5u
 #define QN_ADOPT_OLDEST  3u
 
 /** Be the supervisor of this address. @return a descriptor to hold; or

@@ -29,6 +29,8 @@
  *
  *     RECOVER + node           ->             a client wants a group that has
  *                                             stopped to go on from that one
+ *                              <-  RECOVERABLE to it: could it?
+ *     RECOVERABLE + error      ->             it could, or why not
  *                              <-  RECOVER    to it: all others have ended
  *     RECOVERED + position     ->             from there it goes on
  *
@@ -94,6 +96,7 @@ enum qn_boot_kind {
        (kvs/supervisor_recover.c). */
     QN_BOOT_RECOVER,
     QN_BOOT_RECOVERED,
+    QN_BOOT_RECOVERABLE,
 };
 
 /** One message. */
@@ -103,13 +106,18 @@ struct qn_boot_event {
                              RECOVER: whom it concerns; FORMAT: enum qn_format;
                              ROLES: the leader */
     uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life; PEER_DOWN 0:
-                             in any so far; ROLES, RECOVER: the epoch */
-    int64_t error;        /* FAILED, RECOVERED: a QN_E*; ADOPT: the oldest
+                             in any so far; ROLES, RECOVER: the epoch;
+                             RECOVERABLE: likewise; answered: `error` of the
+                             question */
+    int64_t error;        /* FAILED, RECOVERED: a QN_E*; RECOVERABLE: the
+                             question's number; answered: a QN_E*, see
+                             kvs/server_recover.c; ADOPT: the oldest
                              version; ROLES: acceptor, + QN_BOOT_ACTIVE if it
                              leads itself, + QN_BOOT_TOKEN times `value` of the
                              question */
     uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
-                             that were not given; RECOVERED: a position; PEER:
+                             that were not given; RECOVERED: a position;
+                             RECOVER, RECOVERABLE: that it must have; PEER:
                              process id; ADOPT, FORMAT: a version; ROLES: mask
                              of nodes in sync; LISTEN: enum qn_listen_kind */
 };

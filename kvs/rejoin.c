@@ -320,6 +320,17 @@ void qn_rejoin_begin(struct qn_rejoin *r, qn_slot_t position, qn_time_t now)
     }
 }
 
+void qn_rejoin_forget(struct qn_rejoin *r)
+{
+    struct rejoin_join *j = &r->join;
+    if (j->phase == REJOIN_READ) {
+        (void)rejoin_send(r, j->donor, REJOIN_STOP, j->attempt, 0);
+    }
+    join_clear(r);
+    j->phase = REJOIN_IDLE;
+    j->least = 0;
+}
+
 bool qn_rejoin_told(struct qn_rejoin *r, qn_node_t from, struct qn_slice bytes,
                     qn_time_t now)
 {
@@ -373,6 +384,7 @@ void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out)
     bool reading = j->phase == REJOIN_READ || j->phase == REJOIN_INSTALL;
     *out = (struct qn_rejoin_status){
         .joining = j->phase != REJOIN_IDLE,
+        .comes = j->store != NULL,
         .giving = g->state != GIFT_NONE,
         .donor = reading ? j->donor : r->o.nodes,
         .joiner = g->state != GIFT_NONE ? g->to : r->o.nodes,

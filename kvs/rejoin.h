@@ -94,6 +94,7 @@ struct qn_rejoin_opts {
 /** What a person wants to know (INFO). */
 struct qn_rejoin_status {
     bool joining;              /* it is getting a snapshot */
+    bool comes;                /* one that helps is on its way, or is there */
     bool giving;               /* it is giving one */
     qn_node_t donor, joiner;   /* then: from or to whom; nodes: nobody yet */
     uint64_t keys, keys_total; /* joining: of the snapshot under way */
@@ -110,6 +111,9 @@ void qn_rejoin_destroy(struct qn_rejoin *r);
 /** Get a snapshot at `position` or later. While one is under way: nothing,
  *  unless it is for a later position than that one has. */
 void qn_rejoin_begin(struct qn_rejoin *r, qn_slot_t position, qn_time_t now);
+
+/** No snapshot is wanted any more; one that is under way is thrown away. */
+void qn_rejoin_forget(struct qn_rejoin *r);
 
 /** A message of a peer. @return false: not one of these. */
 bool qn_rejoin_told(struct qn_rejoin *r, qn_node_t from, struct qn_slice bytes,

@@ -254,6 +254,9 @@ static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
         qn_driver_lead(qn_replica_driver(s->replica), e->node, qn_clock_now());
         s->turn_wanted = true;
         break;
+    case QN_BOOT_RECOVERABLE:
+        qn_server_recoverable(s, e);
+        break;
     case QN_BOOT_RECOVER:
         qn_server_recover(s);
         break;

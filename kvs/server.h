@@ -161,8 +161,13 @@ void qn_server_roles_tell(struct qn_server *s, uint64_t token);
 
 /* A group that has stopped (kvs/server_recover.c). */
 
-/** QUOIN RECOVER epoch replica: ask the supervisor to have it go on. */
+/** QUOIN RECOVER epoch replica position: ask the supervisor to have it go on.
+ */
 void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call);
+
+/** The supervisor asks whether this replica could, in that epoch and with all
+ *  up to that position. */
+void qn_server_recoverable(struct qn_server *s, const struct qn_boot_event *e);
 
 /** The supervisor says that nobody else lives: go on from here. */
 void qn_server_recover(struct qn_server *s);

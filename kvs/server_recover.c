@@ -1,12 +1,18 @@
 /*
  * A group that has stopped is recovered by force: a replica's part.
  *
- * A client says from which replica (`quoin recover` chooses the one with the
- * longest log, and has asked its user). The replica that is asked looks whether
- * the group has really stopped, in the epoch that the client means, and passes
- * the wish on. The supervisor ends all others (supervisor_recover.c), and then
- * orders the chosen one to go on; by then it has been told of every end, on the
- * same socket.
+ * A client says from which replica, and what that one has (`quoin recover`
+ * chooses the one with the longest log, and has asked its user). The replica
+ * that is asked looks whether the group has really stopped, in the epoch that
+ * the client means, and passes the wish on. The supervisor asks the chosen one
+ * whether it could, ends all others (supervisor_recover.c), and then orders it
+ * to go on; by then it has been told of every end, on the same socket.
+ *
+ * The position is what the user has agreed to: a later life of the chosen one,
+ * with a snapshot of somebody who had less, must not go on in its name.
+ *
+ * A snapshot that is on its way here when the order comes is of the group that
+ * was: it is thrown away, for its slots are decided anew.
  */
 #include "core/base/err.h"
 #include "core/base/log.h"
@@ -14,24 +20,65 @@
 #include "kvs/reply.h"
 #include "kvs/server.h"
 
+/* Could the group go on from here, in this epoch and with all up to this
+ * position? QN_OK; QN_EBUSY: it has not stopped, or not in that epoch;
+ * QN_ESTALE: less is left here; QN_EAGAIN: this replica is getting a snapshot;
+ * QN_ENOSYS. */
+static int recoverable(const struct qn_server *s, uint64_t epoch,
+                       qn_slot_t position)
+{
+    struct qn_driver_status d;
+    struct qn_rejoin_status join;
+    const struct qn_driver *driver = qn_replica_driver(s->replica);
+    qn_driver_status(driver, &d);
+    qn_rejoin_status(s->rejoin, &join);
+    int err = qn_driver_recoverable(driver);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (d.epoch != epoch) {
+        return QN_EBUSY;
+    }
+    if (!s->ready || join.comes) {
+        return QN_EAGAIN;
+    }
+    return d.learned >= position ? QN_OK : QN_ESTALE;
+}
+
 /* Why not; NULL: it may be. */
-static const char *objection(const struct qn_server *s, int64_t epoch)
+static const char *objection(const struct qn_server *s, uint64_t epoch,
+                             qn_node_t node, qn_slot_t position)
 {
     struct qn_driver_status d;
     qn_driver_status(qn_replica_driver(s->replica), &d);
-    if (!s->boot->config->memory_acceptor && s->boot->nodes > 1) {
-        if (!d.stopped) {
-            return "ERR the group has not stopped: there is nothing to recover";
-        }
-        if (d.epoch != (uint64_t)epoch) {
-            return "ERR the group has changed meanwhile: look again";
-        }
-        return s->alone ? "ERR the supervisor has ended: start quoind again, "
-                          "then recover"
-                        : NULL;
+    if (s->boot->config->memory_acceptor || s->boot->nodes == 1) {
+        return "ERR a group with the memory acceptor needs no recovery: it "
+               "goes on while one replica that was in sync lives";
     }
-    return "ERR a group with the memory acceptor needs no recovery: it goes on "
-           "while one replica that was in sync lives";
+    if (!d.stopped) {
+        return "ERR the group has not stopped: there is nothing to recover";
+    }
+    if (d.epoch != epoch) {
+        return "ERR the group has changed meanwhile: look again";
+    }
+    if (node == s->boot->self && recoverable(s, epoch, position) != QN_OK) {
+        return "ERR this replica cannot go on from there: look again";
+    }
+    return s->alone ? "ERR the supervisor has ended: start quoind again, "
+                      "then recover"
+                    : NULL;
+}
+
+static void pass_on(const struct qn_server *s, struct qn_cmd_call *call,
+                    const struct qn_boot_event *e)
+{
+    int err = qn_boot_send(s->boot->control, e, -1);
+    if (err == QN_OK) {
+        qn_reply_ok(call->reply);
+    } else {
+        qn_reply_error(call->reply, "ERR cannot tell the supervisor: %s",
+                       qn_strerror(err));
+    }
 }
 
 void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
@@ -39,8 +86,10 @@ void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
     const struct qn_server *s = c->fe->o.server;
     int64_t epoch = 0;
     int64_t node = 0;
+    int64_t position = 0;
     if (!qn_number_parse(call->argv[2], &epoch) ||
-        !qn_number_parse(call->argv[3], &node)) {
+        !qn_number_parse(call->argv[3], &node) ||
+        !qn_number_parse(call->argv[4], &position) || position < 0) {
         qn_reply_error(call->reply,
                        "ERR value is not an integer or out of range");
         return;
@@ -50,21 +99,29 @@ void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
                        s->boot->nodes - 1);
         return;
     }
-    const char *why = objection(s, epoch);
-    if (why != NULL) {
-        qn_reply_error(call->reply, "%s", why);
-        return;
-    }
     const struct qn_boot_event e = {.kind = QN_BOOT_RECOVER,
                                     .node = (qn_node_t)node,
-                                    .incarnation = (uint64_t)epoch};
-    int err = qn_boot_send(s->boot->control, &e, -1);
-    if (err == QN_OK) {
-        qn_reply_ok(call->reply);
+                                    .incarnation = (uint64_t)epoch,
+                                    .value = (uint64_t)position};
+    const char *why = objection(s, e.incarnation, e.node, e.value);
+    if (why != NULL) {
+        qn_reply_error(call->reply, "%s", why);
     } else {
-        qn_reply_error(call->reply, "ERR cannot tell the supervisor: %s",
-                       qn_strerror(err));
+        pass_on(s, call, &e);
     }
+}
+
+void qn_server_recoverable(struct qn_server *s, const struct qn_boot_event *e)
+{
+    struct qn_driver_status d;
+    qn_driver_status(qn_replica_driver(s->replica), &d);
+    const struct qn_boot_event answer = {
+        .kind = QN_BOOT_RECOVERABLE,
+        .node = s->boot->self,
+        .incarnation = (uint64_t)e->error,
+        .error = recoverable(s, e->incarnation, e->value),
+        .value = d.learned};
+    (void)qn_boot_send(s->boot->control, &answer, -1);
 }
 
 void qn_server_recover(struct qn_server *s)
@@ -77,6 +134,9 @@ void qn_server_recover(struct qn_server *s)
                                     .node = s->boot->self,
                                     .error = err,
                                     .value = d.learned};
+    if (err == QN_OK) {
+        qn_rejoin_forget(s->rejoin);
+    }
     if (err == QN_OK && d.said > d.learned) {
         qn_log(QN_LOG_WARN,
                "replica %u goes on from position %llu; %llu to %llu are lost",

@@ -155,6 +155,9 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
     case QN_BOOT_RECOVER:
         qn_supervisor_recover(s, e);
         break;
+    case QN_BOOT_RECOVERABLE:
+        qn_supervisor_recoverable(s, from, e);
+        break;
     case QN_BOOT_RECOVERED:
         qn_supervisor_recovered(s, from, e);
         break;

@@ -79,6 +79,7 @@ struct qn_upgrade {
 
 enum qn_recovery_step {
     QN_RECOVERY_NONE, /* none is going on */
+    QN_RECOVERY_ASKS, /* `node` is asked whether it could; nothing is done */
     QN_RECOVERY_ENDS, /* until all but `node` have ended */
     QN_RECOVERY_GOES, /* `node` is told, and has not answered */
 };
@@ -88,7 +89,9 @@ enum qn_recovery_step {
 struct qn_recovery {
     enum qn_recovery_step step;
     qn_node_t node;
-    qn_time_t until; /* GOES: it is waited for */
+    uint64_t incarnation; /* its life that is meant */
+    int64_t asked;        /* number of the question, never reused */
+    qn_time_t until;      /* ASKS, GOES: its answer is waited for */
 };
 
 struct qn_supervisor {
@@ -262,13 +265,21 @@ bool qn_supervisor_upgrade_ended(struct qn_supervisor *s, qn_node_t i,
 void qn_supervisor_recover(struct qn_supervisor *s,
                            const struct qn_boot_event *e);
 
+/** That one says whether it could. Nothing has been done so far. */
+void qn_supervisor_recoverable(struct qn_supervisor *s, qn_node_t from,
+                               const struct qn_boot_event *e);
+
 /** That one says how it goes. */
 void qn_supervisor_recovered(struct qn_supervisor *s, qn_node_t from,
                              const struct qn_boot_event *e);
 
-/** Go on. Meanwhile nobody is started. */
+/** Go on. */
 void qn_supervisor_recover_turn(struct qn_supervisor *s);
+
+/** A recovery is going on, if only as a question; and one in which nobody is
+ *  to be started. */
 bool qn_supervisor_recovers(const struct qn_supervisor *s);
+bool qn_supervisor_recover_holds(const struct qn_supervisor *s);
 
 /** What one that stood still when the others were adopted says of itself later.
  *  @return true: it was that; `fd` is taken. */

@@ -378,7 +378,7 @@ void qn_supervisor_lives_turn(struct qn_supervisor *s)
     if (some_pause(s)) {
         hurry(s);
     }
-    if (qn_supervisor_recovers(s)) {
+    if (qn_supervisor_recover_holds(s)) {
         return;
     }
     for (qn_node_t i = 0; !s->over && i < s->config.replicas; i++) {

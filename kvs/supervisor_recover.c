@@ -2,10 +2,17 @@
  * A group that has stopped goes on from one of its replicas (PROTOCOL.md 9,
  * Forced recovery; `quoin recover`).
  *
- *     RECOVER, from any   all others are killed; nobody is started meanwhile
+ *     RECOVER, from any   the chosen one is asked whether it could; nothing
+ *                         else has happened yet
+ *     RECOVERABLE         all others are killed; nobody is started meanwhile
  *     their ends          the chosen one hears of each, then RECOVER
  *     RECOVERED           all others are started: new lives, which vote with
  *                         their records and take its snapshot
+ *
+ * The question comes first because it is the only step that can be taken back:
+ * if the chosen one refuses, dies or is silent then, all is as it was. An
+ * answer counts for the question that was asked last, and for the life that was
+ * asked.
  *
  * Fencing is the kernel's: when the chosen one is told to go on, no other
  * process of the group exists, so nothing of what it is about to forget can
@@ -30,6 +37,11 @@ bool qn_supervisor_recovers(const struct qn_supervisor *s)
     return s->recovery.step != QN_RECOVERY_NONE;
 }
 
+bool qn_supervisor_recover_holds(const struct qn_supervisor *s)
+{
+    return s->recovery.step > QN_RECOVERY_ASKS;
+}
+
 static const char *objection(const struct qn_supervisor *s, qn_node_t node)
 {
     if (qn_supervisor_recovers(s)) {
@@ -47,29 +59,89 @@ static const char *objection(const struct qn_supervisor *s, qn_node_t node)
     return there ? NULL : "that replica is not complete";
 }
 
+/* The life that was asked still lives. */
+static bool chosen_lives(const struct qn_supervisor *s)
+{
+    const struct qn_recovery *r = &s->recovery;
+    const struct qn_supervised *x = &s->replica[r->node];
+    return x->state == QN_SUPERVISED_SERVING && x->control >= 0 &&
+           x->incarnation == r->incarnation;
+}
+
+/* ---- the question -------------------------------------------------------- */
+
 void qn_supervisor_recover(struct qn_supervisor *s,
                            const struct qn_boot_event *e)
 {
+    struct qn_recovery *r = &s->recovery;
     const char *why = objection(s, e->node);
     if (why != NULL || s->config.memory_acceptor) {
         qn_log(QN_LOG_WARN, "not recovered from replica %u: %s", e->node,
                why != NULL ? why : "the memory acceptor needs it not");
         return;
     }
+    r->step = QN_RECOVERY_ASKS;
+    r->node = e->node;
+    r->incarnation = s->replica[e->node].incarnation;
+    r->asked++;
+    r->until = qn_clock_now() + PATIENCE_S * QN_S;
+    const struct qn_boot_event q = {.kind = QN_BOOT_RECOVERABLE,
+                                    .node = e->node,
+                                    .incarnation = e->incarnation,
+                                    .error = r->asked,
+                                    .value = e->value};
+    qn_supervisor_send(s, e->node, &q, -1);
+}
+
+static void refused(struct qn_supervisor *s, const char *why)
+{
     qn_log(QN_LOG_WARN,
-           "recovering from replica %u by order; all others are ended and "
-           "started again",
-           e->node);
-    s->recovery =
-        (struct qn_recovery){.step = QN_RECOVERY_ENDS, .node = e->node};
+           "not recovered from replica %u: %s; nothing has been done",
+           s->recovery.node, why);
+    s->recovery.step = QN_RECOVERY_NONE;
+}
+
+static const char *reason(int64_t error)
+{
+    return error == QN_EBUSY ? "the group has changed meanwhile, look again"
+           : error == QN_ESTALE
+               ? "it has less by now than was agreed to, look again"
+           : error == QN_EAGAIN ? "it is getting a snapshot, look again"
+                                : qn_strerror((int)error);
+}
+
+static void end_others(struct qn_supervisor *s)
+{
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         struct qn_supervised *r = &s->replica[i];
-        if (i != e->node && r->state != QN_SUPERVISED_ENDED) {
+        if (i != s->recovery.node && r->state != QN_SUPERVISED_ENDED) {
             r->killed = true;
             qn_supervisor_kill(r, SIGKILL);
         }
     }
 }
+
+void qn_supervisor_recoverable(struct qn_supervisor *s, qn_node_t from,
+                               const struct qn_boot_event *e)
+{
+    struct qn_recovery *r = &s->recovery;
+    if (r->step != QN_RECOVERY_ASKS || from != r->node || !chosen_lives(s) ||
+        e->incarnation != (uint64_t)r->asked) {
+        return;
+    }
+    if (e->error != QN_OK) {
+        refused(s, reason(e->error));
+        return;
+    }
+    qn_log(QN_LOG_WARN,
+           "recovering from replica %u by order, position %llu; all others are "
+           "ended and started again",
+           from, (unsigned long long)e->value);
+    r->step = QN_RECOVERY_ENDS;
+    end_others(s);
+}
+
+/* ---- what cannot be taken back ------------------------------------------- */
 
 /* Also who was not to be: without a majority nothing is decided. */
 static void start_others(struct qn_supervisor *s)
@@ -109,23 +181,40 @@ static bool others_ended(const struct qn_supervisor *s)
     return true;
 }
 
-void qn_supervisor_recover_turn(struct qn_supervisor *s)
+static void give_up(struct qn_supervisor *s, const char *why)
+{
+    qn_log(QN_LOG_ERROR, "replica %u %s; the others are started again",
+           s->recovery.node, why);
+    start_others(s);
+}
+
+static void go_on(struct qn_supervisor *s)
 {
     struct qn_recovery *r = &s->recovery;
-    if (r->step == QN_RECOVERY_NONE || s->over) {
-        return;
-    }
-    if (s->draining) {
-        r->step = QN_RECOVERY_NONE;
+    bool late = qn_clock_now() >= r->until;
+    if (r->step == QN_RECOVERY_ASKS && !chosen_lives(s)) {
+        refused(s, "it has ended");
+    } else if (r->step == QN_RECOVERY_ASKS && late) {
+        refused(s, "it does not answer");
+    } else if (r->step > QN_RECOVERY_ASKS && !chosen_lives(s)) {
+        give_up(s, "has ended while it was to go on alone");
     } else if (r->step == QN_RECOVERY_ENDS && others_ended(s)) {
         r->step = QN_RECOVERY_GOES;
         r->until = qn_clock_now() + PATIENCE_S * QN_S;
         qn_supervisor_say(s, r->node, QN_BOOT_RECOVER);
-    } else if (r->step == QN_RECOVERY_GOES && qn_clock_now() >= r->until) {
-        qn_log(QN_LOG_ERROR,
-               "replica %u does not answer; the others are "
-               "started again",
-               r->node);
-        start_others(s);
+    } else if (r->step == QN_RECOVERY_GOES && late) {
+        give_up(s, "does not answer");
+    }
+}
+
+void qn_supervisor_recover_turn(struct qn_supervisor *s)
+{
+    if (s->recovery.step == QN_RECOVERY_NONE || s->over) {
+        return;
+    }
+    if (s->draining) {
+        s->recovery.step = QN_RECOVERY_NONE;
+    } else {
+        go_on(s);
     }
 }

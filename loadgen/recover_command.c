@@ -57,15 +57,19 @@ static int order(const char *whom, const struct qn_recover_plan *p)
 {
     char epoch[24];
     char node[8];
-    char request[128];
+    char has[24];
+    char request[160];
     char why[160] = "";
     struct qn_buf reply = {0};
     int epoch_len =
         snprintf(epoch, sizeof epoch, "%llu", (unsigned long long)p->epoch);
     int node_len = snprintf(node, sizeof node, "%u", p->from);
+    int has_len = snprintf(has, sizeof has, "%llu",
+                           (unsigned long long)p->part[p->from].has);
     snprintf(request, sizeof request,
-             "*4\r\n$5\r\nQUOIN\r\n$7\r\nRECOVER\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n",
-             epoch_len, epoch, node_len, node);
+             "*5\r\n$5\r\nQUOIN\r\n$7\r\nRECOVER\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n"
+             "$%d\r\n%s\r\n",
+             epoch_len, epoch, node_len, node, has_len, has);
     int type = qn_inquire(whom, request, &reply, why, sizeof why);
     bool refused = type != 0 && type != '+';
     if (refused) {

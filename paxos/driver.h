@@ -259,6 +259,14 @@ bool qn_driver_stopped(const struct qn_driver *d);
  */
 int qn_driver_recover(struct qn_driver *d, qn_time_t now);
 
+/**
+ * Could it, but for the lives of others? Nothing changes.
+ *
+ * @return QN_OK; QN_EBUSY: the group has not stopped, as far as is known here,
+ *         or this node can go on without force; QN_ENOSYS.
+ */
+int qn_driver_recoverable(const struct qn_driver *d);
+
 /** The broadcast tree as this node knows it. Borrowed, until the next turn.
  *  NULL: there is none, the group has one node. */
 const struct qn_tree *qn_driver_topology(const struct qn_driver *d);

@@ -135,6 +135,16 @@ qn_slot_t qn_driver_said(const struct qn_driver *d)
 
 /* ---- recovery ------------------------------------------------------------ */
 
+int qn_driver_recoverable(const struct qn_driver *d)
+{
+    if (d->memory) {
+        return QN_ENOSYS;
+    }
+    return qn_driver_stopped(d) && qn_onepaxos_needs_force(d->machine)
+               ? QN_OK
+               : QN_EBUSY;
+}
+
 int qn_driver_recover(struct qn_driver *d, qn_time_t now)
 {
     const struct qn_input in = {.kind = QN_IN_RECOVER};

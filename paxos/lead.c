@@ -293,6 +293,15 @@ bool qn_lead_lost(const struct qn_onepaxos *p)
 
 /* -------------------------------------------------------------- recovery -- */
 
+/** Neither complete nor the acceptor: alone it would wait for ever. */
+bool qn_lead_needs_force(const struct qn_onepaxos *p)
+{
+    const struct qn_acceptor *a = &p->acceptor;
+    bool complete = qn_epoch_leads(p) && p->change.cep == p->cfg.index;
+    bool accepts = a->active && a->tenure == p->cfg.tenure;
+    return p->shared == NULL && !complete && !accepts;
+}
+
 /** Forced recovery (9): the next epoch that this node leads, or the present one
  *  if it leads that in vain, begins with its log as it is. Nobody else lives,
  * so nothing of the former group comes after this: later lives begin with what
@@ -300,13 +309,10 @@ bool qn_lead_lost(const struct qn_onepaxos *p)
 int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now)
 {
     struct qn_change *c = &p->change;
-    const struct qn_acceptor *a = &p->acceptor;
     if (p->shared != NULL) {
         return QN_ENOSYS;
     }
-    bool complete = qn_epoch_leads(p) && c->cep == p->cfg.index;
-    bool accepts = a->active && a->tenure == p->cfg.tenure;
-    if ((p->alive & ~QN_BIT(p->self)) != 0 || complete || accepts) {
+    if ((p->alive & ~QN_BIT(p->self)) != 0 || !qn_lead_needs_force(p)) {
         return QN_EBUSY;
     }
     qn_learner_cut(p, now);

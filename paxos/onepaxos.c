@@ -241,6 +241,11 @@ bool qn_onepaxos_served(const struct qn_onepaxos *p)
     return p->origin.ready == p->cfg.index;
 }
 
+bool qn_onepaxos_needs_force(const struct qn_onepaxos *p)
+{
+    return qn_lead_needs_force(p);
+}
+
 bool qn_onepaxos_lost(const struct qn_onepaxos *p)
 {
     return qn_lead_lost(p);

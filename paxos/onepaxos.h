@@ -294,6 +294,10 @@ bool qn_onepaxos_served(const struct qn_onepaxos *p);
 
 /** As in the status. */
 bool qn_onepaxos_lost(const struct qn_onepaxos *p);
+
+/** Process acceptor: this node can neither go on as a complete leader nor as
+ *  the acceptor. What RECOVER asks for, beside the end of all other lives. */
+bool qn_onepaxos_needs_force(const struct qn_onepaxos *p);
 enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p);
 uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p);
 

@@ -260,6 +260,78 @@ def test_who_wrote_in_vain_goes_on():
         agree(q)
 
 
+def others_back(q, left):
+    """The other two are complete again. @return them."""
+    for i in range(3):
+        wait_until("replica %d is back" % i, lambda:
+                   part(q, left, i).get("state") == "online")
+    return sorted({0, 1, 2} - {left})
+
+
+def order(q, by, whom, position):
+    c = q.client(by)
+    got = c.call("QUOIN", "RECOVER", info(q, by)["epoch"], str(whom),
+                 str(position))
+    c.close()
+    return got
+
+
+def test_a_refusal_leaves_everything_as_it_was():
+    """The user has agreed to more than the chosen replica has. Nobody but the
+    chosen one knows, and it is asked before anything is done."""
+    with Quoind(PATH, args=PROCESS) as q:
+        fill(q)
+        left = lose_both(q)
+        stopped(q, left)
+        by = others_back(q, left)[0]
+        stopped(q, by)
+        before = pids(q)
+        has = int(part(q, by, left)["applied"])
+        check("passed on", order(q, by, left, has + 1), b"OK")
+        wait_until("it is refused", lambda: "not recovered from replica %d: it "
+                   "has less" % left in log_of(q))
+        got = order(q, left, left, has + 1)
+        assert isinstance(got, Error) and "look again" in str(got), got
+        check("nobody was ended", pids(q), before)
+        check("state", info(q, by)["group"], "stopped")
+        status, said, wrong = recover(q, "--yes")
+        check("status", (status, wrong), (0, ""))
+        complete(q)
+        writable(q)
+
+
+def test_a_chosen_replica_that_dies_takes_nobody_along():
+    """It is stopped before it is asked, and dies then. The other two have
+    copies, and the group goes on from one of them."""
+    with Quoind(PATH, args=PROCESS) as q:
+        fill(q)
+        left = lose_both(q)
+        stopped(q, left)
+        others = others_back(q, left)
+        before = pids(q)
+        by = others[0]
+        stopped(q, by)
+        has = part(q, by, left)["applied"]
+        epoch = info(q, by)["epoch"]
+        os.kill(before[left], signal.SIGSTOP)
+        c = q.client(by)
+        check("passed on", c.call("QUOIN", "RECOVER", epoch, str(left), has),
+              b"OK")
+        c.close()
+        os.kill(before[left], signal.SIGKILL)
+        wait_until("it is told", lambda: "not recovered from replica %d: it "
+                   "has ended" % left in log_of(q))
+        complete(q)
+        for i in others:
+            check("untouched", pids(q)[i], before[i])
+        for i in others:
+            stopped(q, i)
+        status, said, wrong = recover(q, "--yes", replica=by)
+        check("status", (status, wrong), (0, ""))
+        complete(q)
+        writable(q)
+
+
 def test_another_supervisor_recovers_it():
     """The first one dies before the two; without one nothing is recovered. The
     second finds one replica and starts the others."""
@@ -296,9 +368,9 @@ def test_a_healthy_group_refuses():
             check("status", (status, said), (1, ""))
             assert why in wrong and wrong.count("\n") == 1, wrong
             c = q.client(0)
-            got = c.call("QUOIN", "RECOVER", info(q, 0)["epoch"], "2")
+            got = c.call("QUOIN", "RECOVER", info(q, 0)["epoch"], "2", "0")
             assert isinstance(got, Error), got
-            got = c.call("QUOIN", "RECOVER", "0", "3")
+            got = c.call("QUOIN", "RECOVER", "0", "3", "0")
             assert "no such replica" in str(got), got
             check("write", c.call("SET", "key", "1"), b"OK")
             c.close()

@@ -177,6 +177,28 @@ Test(rejoin_faults, what_is_not_needed_any_more_is_thrown_away)
     world_end();
 }
 
+/* After a recovery by force: what has come is of the group that was. */
+Test(rejoin_faults, what_is_forgotten_is_not_installed)
+{
+    world_begin(100);
+    struct node *n = &w.node[2];
+    n->install = QN_EAGAIN;
+    qn_rejoin_begin(n->rejoin, 0, w.now);
+    for (uint32_t i = 0; i < 50; i++) {
+        world_step(1);
+    }
+    cr_assert(status_of(n).joining && status_of(n).comes);
+    qn_rejoin_forget(n->rejoin);
+    n->install = QN_OK;
+    cr_assert(!status_of(n).joining && !status_of(n).comes);
+    cr_assert_eq(n->discards, 1);
+    for (uint32_t i = 0; i < 50; i++) {
+        world_step(1);
+    }
+    cr_assert_eq(n->installs, 0);
+    world_end();
+}
+
 Test(rejoin_faults, what_does_not_fit_is_asked_of_another)
 {
     world_begin(100);
