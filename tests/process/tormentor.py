@@ -144,6 +144,7 @@ class Judge:
 
     def __init__(self, q, o, rate):
         self.out = tempfile.TemporaryFile("w+")
+        self.began = time.monotonic()
         self.process = subprocess.Popen(
             load(q, o, "--warmup", "0", "--seconds", "100000", "--rate", rate),
             stdout=self.out, stderr=subprocess.PIPE, text=True)
@@ -365,8 +366,21 @@ class Tormentor:
         finally:
             judge.kill()
         self.operations += summary["verify"]["operations"]
-        self.silence_ms = max([self.silence_ms] + [
-            s["longest_ms"] for s in summary["silences"] if s["to"] == "all"])
+        self.heard(judge, max((s for s in summary["silences"]
+                               if s["to"] == "all"),
+                              key=lambda s: s["longest_ms"]))
+
+    def heard(self, judge, silence):
+        """Of the longest silence so far it is told what happened then."""
+        if silence["longest_ms"] <= self.silence_ms:
+            return
+        self.silence_ms = silence["longest_ms"]
+        begin = judge.began + silence["began_s"] - self.began
+        end = begin + self.silence_ms / 1000
+        print("%9.3f  %s: no answer for %.0f ms; since a second before:\n%s" % (
+            begin, silence["kind"], self.silence_ms, "\n".join(
+                line for line in self.log
+                if begin - 1 < float(line.split()[0]) < end + 0.1)))
 
     def settle(self, ledgers):
         """Nobody writes: all is there, everywhere the same."""
