@@ -16,14 +16,17 @@
 #include "core/machine/topology.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <hwloc.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/machine/csv.h"
+#include "core/machine/topology_xml_internal.h"
+
+#define NODE_UNKNOWN UINT32_MAX
 
 /* Objects that were met on one level; the place in the list is the number. */
 struct numbering {
@@ -69,17 +72,44 @@ static hwloc_obj_t above(hwloc_topology_t t, hwloc_obj_type_t type,
     return o != NULL ? o : otherwise;
 }
 
+/* The memory node of a unit. One that has none of its own now (taken out, or
+ * not allowed to us) still says where it belongs. */
+static uint32_t node_of(hwloc_obj_t pu)
+{
+    int node = pu->nodeset != NULL ? hwloc_bitmap_first(pu->nodeset) : -1;
+    if (node < 0 && pu->complete_nodeset != NULL) {
+        node = hwloc_bitmap_first(pu->complete_nodeset);
+    }
+    return node >= 0 ? (uint32_t)node : NODE_UNKNOWN;
+}
+
 static void fill_core(struct qn_machine_core *c, hwloc_topology_t t,
                       hwloc_obj_t pu, struct numberings *n)
 {
-    int node = pu->nodeset != NULL ? hwloc_bitmap_first(pu->nodeset) : -1;
     *c = (struct qn_machine_core){
         .os = pu->os_index,
         .phys = number_of(&n->phys, above(t, HWLOC_OBJ_CORE, pu, pu)),
         .cache = number_of(&n->cache, cache_above(pu)),
-        .node = node >= 0 ? (uint32_t)node : 0,
+        .node = node_of(pu),
         .socket = number_of(&n->socket, above(t, HWLOC_OBJ_PACKAGE, pu,
                                               hwloc_get_root_obj(t)))};
+}
+
+/* Cores of which no memory node is known are a node per package, beside those
+ * that there are: they are near each other and near no other memory. */
+static void give_nodes(struct qn_machine *m)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (m->core[i].node != NODE_UNKNOWN) {
+            next = QN_MAX(next, m->core[i].node + 1);
+        }
+    }
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (m->core[i].node == NODE_UNKNOWN) {
+            m->core[i].node = next + m->core[i].socket;
+        }
+    }
 }
 
 /* "Intel(R) Xeon(R) E5-2670 v2 @ 2.50GHz" becomes intel_xeon_e5_2670_v2. */
@@ -170,6 +200,7 @@ static int fill(struct qn_machine **out, hwloc_topology_t t,
         for (int i = 0; i < count; i++) {
             fill_core(&m->core[i], t, pu[i], n);
         }
+        give_nodes(m);
         give_name(m, t, n);
         *out = m;
     } else if (err == QN_ENOMEM) {
@@ -236,28 +267,42 @@ int qn_machine_discover(struct qn_machine **out, struct qn_fault *fault)
     return err;
 }
 
+int qn_machine_parse_xml(struct qn_machine **out, const char *file,
+                         const char *bytes, size_t len, struct qn_fault *fault)
+{
+    hwloc_topology_t t;
+    char *xml = len < INT_MAX ? malloc(len + 1) : NULL;
+    int err = xml != NULL ? begin(&t) : QN_ENOMEM;
+    if (err != QN_OK) {
+        free(xml);
+        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        return err;
+    }
+    memcpy(xml, bytes, len);
+    xml[len] = '\0';
+    err = qn_xml_settle_version(xml, file, fault);
+    if (err == QN_OK &&
+        (hwloc_topology_set_xmlbuffer(t, xml, (int)len + 1) != 0 ||
+         hwloc_topology_load(t) != 0)) {
+        err = qn_fault_set(fault, file, 0, NULL,
+                           "hwloc finds no topology in it; write one with "
+                           "`lstopo FILE.xml`");
+    }
+    err = err != QN_OK ? err : fill(out, t, NULL, file, fault);
+    hwloc_topology_destroy(t);
+    free(xml);
+    return err;
+}
+
 int qn_machine_read_xml(struct qn_machine **out, const char *path,
                         struct qn_fault *fault)
 {
-    hwloc_topology_t t;
-    if (access(path, R_OK) != 0) {
-        int cause = errno;
-        (void)qn_fault_set(fault, path, 0, NULL, "cannot be read: %s",
-                           strerror(cause));
-        return cause == ENOENT ? QN_ENOENT : QN_EIO;
-    }
-    int err = begin(&t);
-    if (err != QN_OK) {
-        return err;
-    }
-    if (hwloc_topology_set_xml(t, path) != 0 || hwloc_topology_load(t) != 0) {
-        hwloc_topology_destroy(t);
-        return qn_fault_set(fault, path, 0, NULL,
-                            "hwloc finds no topology in it; write one with "
-                            "`lstopo FILE.xml`");
-    }
-    err = fill(out, t, NULL, path, fault);
-    hwloc_topology_destroy(t);
+    char *bytes = NULL;
+    size_t len = 0;
+    int err = qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, fault);
+    err =
+        err != QN_OK ? err : qn_machine_parse_xml(out, path, bytes, len, fault);
+    free(bytes);
     return err;
 }
 
@@ -281,46 +326,6 @@ int qn_machine_synthetic(struct qn_machine **out, const char *text,
     return err;
 }
 
-/* ---- XML without what tells whose machine it is ---- */
-
-/* Does the line hold a note (an `info` element) that does not speak of the
- * processor? */
-static bool is_private(const char *line, size_t len)
-{
-    static const char *const kept[] = {"CPUVendor",    "CPUModel",
-                                       "CPUFamily",    "CPUStepping",
-                                       "Architecture", "Inclusive"};
-    static const char begin_[] = "<info name=\"";
-    const char *at = memmem(line, len, begin_, sizeof begin_ - 1);
-    if (at == NULL) {
-        return false;
-    }
-    at += sizeof begin_ - 1;
-    for (size_t i = 0; i < QN_ARRAY_COUNT(kept); i++) {
-        size_t n = strlen(kept[i]);
-        if ((size_t)(line + len - at) > n && memcmp(at, kept[i], n) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Take the private lines out, in place. */
-static void strip(char *xml)
-{
-    char *to = xml;
-    for (const char *from = xml; *from != '\0';) {
-        size_t len = strcspn(from, "\n");
-        len += from[len] == '\n';
-        if (!is_private(from, len)) {
-            memmove(to, from, len);
-            to += len;
-        }
-        from += len;
-    }
-    *to = '\0';
-}
-
 int qn_machine_topology_xml(char **xml, struct qn_fault *fault)
 {
     hwloc_topology_t t;
@@ -338,7 +343,7 @@ int qn_machine_topology_xml(char **xml, struct qn_fault *fault)
     }
     hwloc_topology_destroy(t);
     if (err == QN_OK) {
-        strip(*xml);
+        qn_xml_strip(*xml);
     } else {
         (void)qn_fault_set(fault, "live", 0, NULL, "the topology as XML: %s",
                            qn_strerror(err));

@@ -9,8 +9,9 @@
  * measure.h and runner.h fill them in. Its name is made of processor and shape
  * ("amd_epyc_1x2": sockets x cores x threads), cpu is the processor's model.
  * phys, cache and socket are numbered from 0 in the order of core numbers,
- * node is the operating system's number. `cache` is the largest cache above a
- * core (its package if hwloc knows no cache).
+ * node is the operating system's number; cores that no memory node is known of
+ * get one per package, numbered behind those. `cache` is the largest cache
+ * above a core (its package if hwloc knows no cache).
  *
  * Any thread; reads /sys and files, allocates, and takes some milliseconds.
  * hwloc may print on stderr what it thinks of an odd XML file; programs silence
@@ -27,10 +28,15 @@
  */
 int qn_machine_discover(struct qn_machine **out, struct qn_fault *fault);
 
-/** A file that `lstopo FILE.xml` or hwloc's export wrote. Errors as above, and
- *  QN_EINVAL if it is none, QN_ENOENT or QN_EIO if it cannot be read. */
+/** A file that `lstopo FILE.xml` or hwloc's export wrote, of hwloc 1, 2 or 3
+ *  (XML versions up to 3.0). Errors as above, and QN_EINVAL if it is none,
+ *  QN_ENOENT, QN_EIO or QN_EMSGSIZE if it cannot be read. */
 int qn_machine_read_xml(struct qn_machine **out, const char *path,
                         struct qn_fault *fault);
+
+/** The same from memory; `file` is its name in faults. */
+int qn_machine_parse_xml(struct qn_machine **out, const char *file,
+                         const char *bytes, size_t len, struct qn_fault *fault);
 
 /** hwloc's synthetic description, such as "package:2 numa:1 l3:2 core:4 pu:2".
  *  Errors as above; the text stands for the file in faults. */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "core/machine/csv.h"
 #include "core/machine/topology.h"
 #include "tests/support/test.h"
 
@@ -150,11 +151,115 @@ Test(topology, files_that_are_no_topology_are_named)
     struct qn_machine *m = NULL;
     struct qn_fault f = {""};
     cr_expect_eq(qn_machine_read_xml(&m, "/nowhere/t.xml", &f), QN_ENOENT);
-    cr_expect_str_eq(f.text, "/nowhere/t.xml: cannot be read: No such file or "
-                             "directory");
+    cr_expect_str_eq(f.text, "/nowhere/t.xml: No such file or directory");
     char *path = put_into_file("<?xml version=\"1.0\"?>\n<topology versi");
     cr_expect_eq(qn_machine_read_xml(&m, path, &f), QN_EINVAL);
     cr_expect(strncmp(f.text, path, strlen(path)) == 0, "%s", f.text);
     unlink(path);
     free(path);
+}
+
+/* A machine with gaps, as hwloc 3 wrote it, of which the data set says what it
+ * is: XML is NUL-terminated, freed by free(). */
+#define SPARSE QN_DATA "/amd64_sparse_10"
+
+static char *sparse_xml(void)
+{
+    char *bytes = NULL;
+    size_t len = 0;
+    cr_assert_eq(
+        qn_file_read(SPARSE "/topology.xml", 1 << 20, &bytes, &len, NULL),
+        QN_OK);
+    char *xml = strndup(bytes, len);
+    free(bytes);
+    return xml;
+}
+
+/* Whether a and b put the same cores together. */
+static bool same_groups(const struct qn_machine *a, const struct qn_machine *b,
+                        size_t offset)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < a->n; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            bool in_a = memcmp((char *)&a->core[i] + offset,
+                               (char *)&a->core[j] + offset, 4) == 0;
+            bool in_b = memcmp((char *)&b->core[i] + offset,
+                               (char *)&b->core[j] + offset, 4) == 0;
+            same = same && in_a == in_b;
+        }
+    }
+    return same;
+}
+
+static void must_be_the_sparse_machine(const char *xml)
+{
+    struct qn_machine *a = NULL, *b = NULL;
+    struct qn_fault f = {""};
+    cr_assert_eq(qn_machine_load_csv(&a, SPARSE, &f), QN_OK, "%s", f.text);
+    cr_assert_eq(qn_machine_parse_xml(&b, "t.xml", xml, strlen(xml), &f), QN_OK,
+                 "%s", f.text);
+    cr_assert_eq(a->n, b->n, "%u cores", b->n);
+    for (uint32_t i = 0; i < a->n; i++) {
+        cr_expect_eq(a->core[i].os, b->core[i].os);
+    }
+    cr_expect(same_groups(a, b, offsetof(struct qn_machine_core, phys)));
+    cr_expect(same_groups(a, b, offsetof(struct qn_machine_core, node)));
+    cr_expect(same_groups(a, b, offsetof(struct qn_machine_core, socket)));
+    qn_machine_destroy(a);
+    qn_machine_destroy(b);
+}
+
+/* Overwrite all places of `from` in text by `to`, which is as long. */
+static void replace(char *text, const char *from, const char *to)
+{
+    cr_assert_eq(strlen(from), strlen(to));
+    cr_assert_not_null(strstr(text, from), "%s", from);
+    for (char *at = strstr(text, from); at != NULL; at = strstr(at, from)) {
+        memcpy(at, to, strlen(to));
+    }
+}
+
+/* Three packages have no memory of their own; two of them share one label if
+ * only what is there now is asked for. */
+Test(topology, xml_of_hwloc_3_is_the_machine_that_it_says)
+{
+    char *xml = sparse_xml();
+    cr_assert_not_null(strstr(xml, "<topology version=\"3.0\">"));
+    must_be_the_sparse_machine(xml);
+    replace(xml, "<topology version=\"3.0\">", "<topology version=\"2.0\">");
+    must_be_the_sparse_machine(xml);
+    free(xml);
+}
+
+Test(topology, cores_without_any_memory_node_get_one_per_package)
+{
+    char *xml = sparse_xml();
+    replace(xml, "complete_nodeset=\"0x00000040\"",
+            "complete_nodeset=\"0x00000000\"");
+    replace(xml, "complete_nodeset=\"0x00000080\"",
+            "complete_nodeset=\"0x00000000\"");
+    must_be_the_sparse_machine(xml);
+    free(xml);
+}
+
+/* What a later version means is not guessed; neither is an object. */
+Test(topology, xml_that_is_newer_than_its_readers_is_refused)
+{
+    struct qn_machine *m = NULL;
+    struct qn_fault f = {""};
+    char *xml = sparse_xml();
+    replace(xml, "version=\"3.0\"", "version=\"3.1\"");
+    cr_expect_eq(qn_machine_parse_xml(&m, "t.xml", xml, strlen(xml), &f),
+                 QN_EINVAL);
+    cr_expect_str_eq(f.text, "t.xml:3: version: 3.1 is not known; write the "
+                             "file with `lstopo --export-xml-flags v2 "
+                             "FILE.xml`");
+    replace(xml, "version=\"3.1\"", "version=\"3.0\"");
+    replace(xml, "type=\"Package\"", "type=\"Chiplet\"");
+    cr_expect_eq(qn_machine_parse_xml(&m, "t.xml", xml, strlen(xml), &f),
+                 QN_EINVAL);
+    cr_expect_str_eq(f.text, "t.xml: hwloc finds no topology in it; write one "
+                             "with `lstopo FILE.xml`");
+    free(xml);
 }
