@@ -6,6 +6,7 @@
 #include "core/machine/json_line_internal.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 struct walk {
@@ -55,6 +56,13 @@ static void skip_value(struct walk *w)
     }
 }
 
+const char *qn_json_skip_value(const char *at, const char *end)
+{
+    struct walk w = {at, end};
+    skip_value(&w);
+    return w.at;
+}
+
 /* At a quote: whether this name is `key`; ends at the member's value. */
 static bool name_is(struct walk *w, const char *key)
 {
@@ -87,6 +95,92 @@ static bool enter(struct walk *w, const struct qn_json_step *step)
         w->at += w->at < w->end && *w->at == ',';
     }
     return false;
+}
+
+/* ---- from a place to its name ---- */
+
+struct frame {
+    const char *key; /* of an object's member; NULL: none yet, or an array */
+    int key_len;
+    size_t index; /* of an array's element */
+    bool array;
+};
+
+/* Deeper ones are counted, and not told. */
+#define FRAMES 4
+
+struct place {
+    struct frame frame[FRAMES];
+    size_t depth;
+    bool expects_key;
+};
+
+static struct frame *top(struct place *p)
+{
+    return p->depth > 0 && p->depth <= FRAMES ? &p->frame[p->depth - 1] : NULL;
+}
+
+static void enter_value(struct place *p, bool array)
+{
+    p->depth++;
+    if (top(p) != NULL) {
+        *top(p) = (struct frame){.array = array};
+    }
+    p->expects_key = !array;
+}
+
+static void take_mark(struct place *p, char c)
+{
+    struct frame *f = top(p);
+    if (c == '[' || c == '{') {
+        enter_value(p, c == '[');
+    } else if (c == ']' || c == '}') {
+        p->depth -= p->depth > 0;
+        p->expects_key = false;
+    } else if (c == ',' && f != NULL) {
+        f->index += f->array;
+        p->expects_key = !f->array;
+    } else if (c == ':') {
+        p->expects_key = false;
+    }
+}
+
+static void find_place(struct place *p, struct walk *w, const char *target)
+{
+    while (w->at < target) {
+        const char *from = w->at;
+        if (*from != '"') {
+            take_mark(p, *from);
+            w->at++;
+            continue;
+        }
+        skip_string(w);
+        if (w->at <= target && p->expects_key && top(p) != NULL) {
+            top(p)->key = from + 1;
+            top(p)->key_len = (int)(w->at - from) - 2;
+        }
+    }
+}
+
+void qn_json_name(const char *text, size_t len, size_t offset, char *name,
+                  size_t size)
+{
+    struct place p = {.depth = 0};
+    struct walk w = {text, text + len};
+    find_place(&p, &w, text + (offset < len ? offset : len));
+    size_t n = 0;
+    name[0] = '\0';
+    for (size_t i = 0; i < p.depth && i < FRAMES && n + 1 < size; i++) {
+        const struct frame *f = &p.frame[i];
+        int wrote = 0;
+        if (f->array) {
+            wrote = snprintf(name + n, size - n, "[%zu]", f->index);
+        } else if (f->key != NULL) {
+            wrote = snprintf(name + n, size - n, "%s%.*s", n > 0 ? "." : "",
+                             f->key_len, f->key);
+        }
+        n += wrote > 0 ? (size_t)wrote : 0;
+    }
 }
 
 uint32_t qn_json_line(const char *text, size_t len,

@@ -8,8 +8,9 @@
  *
  * Row u of a matrix holds the costs of messages that core u sends, in the
  * order of `cores`; the diagonal is 0. One row is one line of text, so that a
- * fault's line number says which. jansson parses; it knows lines only where
- * the syntax is wrong, so a fault in a value finds its line by json_line.c.
+ * fault's line number says which. jansson parses, but for the matrices, which
+ * json_matrix.c reads; it knows lines only where the syntax is wrong, so a
+ * fault in a value finds its line by json_line.c.
  *
  * Version 2 adds what is known besides the costs (machine_json_facts.c); a
  * machine of which nothing else is known is written as version 1, so that older
@@ -207,6 +208,11 @@ static int read_row(const struct qn_json_document *d, const char *key,
 int qn_json_read_matrix(const struct qn_json_document *d, json_t *root,
                         const char *key, const struct qn_machine *m, double *to)
 {
+    const struct qn_json_matrix *taken = qn_json_matrices_find(d->taken, key);
+    if (taken != NULL && taken->n == m->n) {
+        memcpy(to, taken->cost, (size_t)m->n * m->n * sizeof *to);
+        return QN_OK;
+    }
     json_t *rows = json_object_get(root, key);
     if (json_array_size(rows) != m->n) {
         return qn_json_fault_member(
@@ -242,18 +248,54 @@ static int read_machine(struct qn_machine **out,
     return QN_OK;
 }
 
+static const char *advice(enum json_error_code code)
+{
+    switch (code) {
+    case json_error_premature_end_of_input:
+        return "the file may be cut, copy it again";
+    case json_error_duplicate_key:
+        return "remove one of the two";
+    case json_error_numeric_overflow:
+        return "write a smaller number";
+    default:
+        return "this is not JSON, correct it";
+    }
+}
+
+/* What jansson does not take, in the whole text, so that its place is right. */
+static int fault_syntax(const char *file, const char *bytes, size_t len,
+                        struct qn_fault *fault)
+{
+    json_error_t e;
+    char name[64];
+    json_t *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
+    if (root != NULL || json_error_code(&e) == json_error_out_of_memory) {
+        json_decref(root);
+        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        return QN_ENOMEM;
+    }
+    qn_json_name(bytes, len, (size_t)QN_MAX(e.position, 0), name, sizeof name);
+    return qn_fault_set(fault, file, (uint32_t)QN_MAX(e.line, 1),
+                        name[0] != '\0' ? name : "JSON", "%s; %s", e.text,
+                        advice(json_error_code(&e)));
+}
+
 int qn_machine_parse_json(struct qn_machine **out, const char *file,
                           const char *bytes, size_t len, struct qn_fault *fault)
 {
-    const struct qn_json_document d = {file, bytes, len, fault};
-    json_error_t e;
-    json_t *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
-    if (root == NULL) {
-        return qn_fault_set(fault, file, (uint32_t)QN_MAX(e.line, 1), "JSON",
-                            "%s; the file may be cut, copy it again", e.text);
+    struct qn_json_matrices taken;
+    int err = qn_json_matrices_take(bytes, len, &taken);
+    if (err != QN_OK) {
+        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        return err;
     }
-    int err = read_machine(out, &d, root);
+    const struct qn_json_document d = {file, bytes, len, &taken, fault};
+    json_t *root =
+        json_loadb(taken.rest, taken.len, JSON_REJECT_DUPLICATES, NULL);
+    err = root != NULL ? read_machine(out, &d, root)
+                       : fault_syntax(file, bytes, len, fault);
     json_decref(root);
+    qn_json_matrices_fini(&taken);
     return err;
 }
 

@@ -6,12 +6,14 @@
 #include <jansson.h>
 
 #include "core/machine/json_line_internal.h"
+#include "core/machine/json_matrix_internal.h"
 #include "core/machine/machine.h"
 
 struct qn_json_document {
     const char *file;
     const char *text;
     size_t len;
+    const struct qn_json_matrices *taken; /* out of what jansson was given */
     struct qn_fault *fault;
 };
 

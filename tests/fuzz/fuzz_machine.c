@@ -4,11 +4,13 @@
  * accepted must be a machine within its limits and read back as it was
  * written; what is refused must say so in one line.
  */
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/err.h"
+#include "core/machine/json_matrix_internal.h"
 #include "core/machine/machine.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -58,6 +60,40 @@ static void must_read_back(const struct qn_machine *m)
     free(text);
 }
 
+/* A matrix that was read fast is what a parser reads. */
+static void must_be_equal(const struct qn_json_matrix *m, json_t *rows)
+{
+    must(json_array_size(rows) == m->n);
+    for (uint32_t u = 0; u < m->n; u++) {
+        json_t *row = json_array_get(rows, u);
+        must(json_array_size(row) == m->n);
+        for (uint32_t v = 0; v < m->n; v++) {
+            double x = json_number_value(json_array_get(row, v));
+            must(!(x < m->cost[(size_t)u * m->n + v]) &&
+                 !(x > m->cost[(size_t)u * m->n + v]));
+        }
+    }
+}
+
+/* Without its matrices the text is JSON if it was JSON with them. */
+static void must_agree_with_a_parser(const char *text, size_t n)
+{
+    struct qn_json_matrices t;
+    must(qn_json_matrices_take(text, n, &t) == QN_OK && t.len <= n);
+    json_t *whole = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+    json_t *rest = json_loadb(t.rest, t.len, JSON_REJECT_DUPLICATES, NULL);
+    must((whole == NULL) == (rest == NULL));
+    for (uint32_t i = 0; whole != NULL && i < QN_JSON_MATRICES; i++) {
+        if (t.of[i].cost != NULL) {
+            must_be_equal(&t.of[i],
+                          json_object_get(whole, qn_json_matrix_key(i)));
+        }
+    }
+    json_decref(whole);
+    json_decref(rest);
+    qn_json_matrices_fini(&t);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n == 0) {
@@ -67,6 +103,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char *text = malloc(n);
     must(text != NULL);
     memcpy(text, data + 1, n - 1);
+    if (data[0] == 'j') {
+        must_agree_with_a_parser(text, n - 1);
+    }
     struct qn_machine *m = NULL;
     struct qn_fault f = {""};
     int err = data[0] == 'j' ? qn_machine_parse_json(&m, "f", text, n - 1, &f)
