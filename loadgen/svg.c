@@ -1,5 +1,6 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
+#include "core/base/text.h"
 #include "loadgen/plot.h"
 
 #include <math.h>
@@ -68,37 +69,19 @@ static void write_colours(FILE *to, bool is_dark)
     }
 }
 
-/* Bytes of the UTF-8 sequence at s, 0 if there is none: not from a table, for
- * overlong and surrogate forms must fail too. */
-static size_t utf8_length(const unsigned char *s)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if ((s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    bool bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-               (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f) ||
-               (s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe);
-    return bad ? 0 : n;
-}
-
 static void write_escaped(FILE *to, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
+    const char *s = text;
     while (*s != '\0') {
-        size_t n = utf8_length(s);
+        unsigned char c = (unsigned char)*s;
+        size_t n = qn_utf8_length(s);
         if (*s == '<') {
             fputs("&lt;", to);
         } else if (*s == '&') {
             fputs("&amp;", to);
         } else if (*s == '>') {
             fputs("&gt;", to);
-        } else if (n == 0 || *s < 0x20 || *s == 0x7f) {
+        } else if (n == 0 || c < 0x20 || c == 0x7f) {
             fputc('?', to);
         } else {
             fwrite(s, 1, n, to);
@@ -147,7 +130,7 @@ static void drop_partial(char *text)
         end--;
     }
     if (end > 0 && (unsigned char)text[end - 1] >= 0xc0 &&
-        utf8_length((unsigned char *)text + end - 1) == 0) {
+        qn_utf8_length(text + end - 1) == 0) {
         text[end - 1] = '\0';
     }
 }

@@ -9,6 +9,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/base/text.h"
 
 static size_t used(int written, size_t room)
 {
@@ -34,10 +35,6 @@ int qn_fault_set(struct qn_fault *f, const char *file, uint32_t line,
     va_start(args, fmt);
     (void)vsnprintf(f->text + n, sizeof f->text - n, fmt, args);
     va_end(args);
-    for (char *c = f->text; *c != '\0'; c++) {
-        if ((unsigned char)*c < ' ' || (unsigned char)*c == 0x7f) {
-            *c = '?';
-        }
-    }
+    qn_text_clean(f->text);
     return QN_EINVAL;
 }

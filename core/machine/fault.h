@@ -24,9 +24,9 @@ struct qn_fault {
  * @param file  Name as the user knows it.
  * @param line  From 1; 0: the file as a whole, no number is written.
  * @param field Name of the field, NULL: none.
- * @param fmt   printf's, what is wrong and what to do. Bytes that are not
- *              printable come out as '?', so that a damaged file cannot write
- *              to the terminal.
+ * @param fmt   printf's, what is wrong and what to do. What is not printable
+ *              (core/base/text.h) comes out as '?', so that a damaged file
+ *              cannot write to the terminal.
  * @return QN_EINVAL, so that a reader can return what this returns.
  */
 int qn_fault_set(struct qn_fault *f, const char *file, uint32_t line,

@@ -45,7 +45,8 @@ struct qn_machine_core {
 enum qn_level { QN_LEVEL_NODE, QN_LEVEL_CACHE, QN_LEVEL_SOCKET, QN_LEVELS };
 
 /** What is known of a machine besides its costs. Each may be unknown: "", 0 or
- *  NULL. No plan depends on it but through queued_factor. */
+ *  NULL. Texts are printable, as the name is. No plan depends on it but through
+ *  queued_factor. */
 struct qn_machine_facts {
     char cpu[QN_MACHINE_NAME_MAX + 1];       /* model of the processor */
     char measured[QN_MACHINE_NAME_MAX + 1];  /* when, "2026-11-21T21:30:00Z" */
@@ -64,7 +65,8 @@ struct qn_machine_facts {
 
 struct qn_machine {
     uint32_t n;                         /* cores, 1 .. QN_CORES_MAX */
-    char name[QN_MACHINE_NAME_MAX + 1]; /* may be empty */
+    char name[QN_MACHINE_NAME_MAX + 1]; /* may be empty; readers make it
+                                           printable (core/base/text.h) */
     struct qn_machine_core *core;       /* [n], `os` ascending */
     double *send;                       /* [n*n] row u, column v; > 0, the
                                            diagonal is 0 */

@@ -19,6 +19,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/base/text.h"
 #include "core/machine/csv.h"
 #include "core/machine/machine.h"
 #include "core/machine/number_internal.h"
@@ -212,13 +213,14 @@ static void name_after_folder(struct qn_machine *m, const char *folder)
     }
     (void)snprintf(m->name, sizeof m->name, "%.*s", (int)(end - begin),
                    folder + begin);
+    qn_text_clean(m->name);
 }
 
 static void take_text(char *to, json_t *root, const char *key)
 {
     const char *s = json_string_value(json_object_get(root, key));
     if (s != NULL) {
-        (void)snprintf(to, QN_MACHINE_NAME_MAX + 1, "%s", s);
+        qn_text_copy(to, QN_MACHINE_NAME_MAX + 1, s);
     }
 }
 

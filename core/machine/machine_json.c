@@ -25,6 +25,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/base/text.h"
 #include "core/machine/csv.h"
 #include "core/machine/json_line_internal.h"
 #include "core/machine/machine.h"
@@ -173,8 +174,8 @@ static int read_cores(struct qn_machine **out, const struct qn_json_document *d,
         qn_machine_destroy(m);
         return err;
     }
-    (void)snprintf(m->name, sizeof m->name, "%s",
-                   json_string_value(json_object_get(root, "name")));
+    qn_text_copy(m->name, sizeof m->name,
+                 json_string_value(json_object_get(root, "name")));
     *out = m;
     return QN_OK;
 }

@@ -14,6 +14,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/base/text.h"
 #include "core/machine/machine_json_internal.h"
 #include "core/machine/number_internal.h"
 
@@ -57,7 +58,7 @@ static int read_text(const struct qn_json_document *d, json_t *root,
         return qn_json_fault_member(
             d, key, "write a string of at most 63 bytes, or leave it out");
     }
-    memcpy(to, s, strlen(s) + 1);
+    qn_text_copy(to, QN_MACHINE_NAME_MAX + 1, s);
     return QN_OK;
 }
 

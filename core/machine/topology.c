@@ -23,6 +23,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/base/text.h"
 #include "core/machine/csv.h"
 #include "core/machine/topology_xml_internal.h"
 
@@ -141,8 +142,7 @@ static void give_name(struct qn_machine *m, hwloc_topology_t t,
                           ? hwloc_obj_get_info_by_name(package, "CPUModel")
                           : NULL;
     char base[40];
-    (void)snprintf(m->facts.cpu, sizeof m->facts.cpu, "%s",
-                   cpu != NULL ? cpu : "");
+    qn_text_copy(m->facts.cpu, sizeof m->facts.cpu, cpu != NULL ? cpu : "");
     slug(base, sizeof base, cpu != NULL ? cpu : "machine");
     uint32_t cores = n->phys.count / n->socket.count;
     uint32_t threads = m->n / n->phys.count;

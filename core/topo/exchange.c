@@ -111,6 +111,20 @@ static int read_edge(struct reader *r)
     return QN_OK;
 }
 
+/* A core on a cycle that is reached from v by parents, the lowest of it. n
+ * steps are enough to be on it. */
+static uint32_t on_cycle(const struct reader *r, uint32_t v)
+{
+    for (uint32_t i = 0; i < r->m->n; i++) {
+        v = r->parent[v];
+    }
+    uint32_t lowest = v;
+    for (uint32_t u = r->parent[v]; u != v; u = r->parent[u]) {
+        lowest = QN_MIN(lowest, u);
+    }
+    return lowest;
+}
+
 /* The root is the one core without parent. */
 static int find_root(struct reader *r)
 {
@@ -128,11 +142,13 @@ static int find_root(struct reader *r)
         root = v;
     }
     r->root = r->root != NONE ? r->root : root;
-    return r->root != NONE ? QN_OK
-                           : fault(r, r->line[0], "parent",
-                                   "is on a cycle: every core has a parent; "
-                                   "remove one line",
-                                   r->m->core[0].os);
+    if (r->root != NONE) {
+        return QN_OK;
+    }
+    uint32_t v = on_cycle(r, 0);
+    return fault(r, r->line[v], "parent",
+                 "is on a cycle: every core has a parent; remove one line",
+                 r->m->core[v].os);
 }
 
 /* Children by (parent, order); then the edges are a tree or have a cycle. */
@@ -170,16 +186,14 @@ static int make_shape(struct reader *r, struct qn_shape *s)
 /* Some core whose ancestors go round. */
 static int fault_cycle(struct reader *r)
 {
-    uint32_t v = 0;
-    for (uint32_t u = 0; u < r->m->n; u++) {
+    uint32_t v = r->root;
+    for (uint32_t u = 0; v == r->root && u < r->m->n; u++) {
         v = u;
         for (uint32_t i = 0; i < r->m->n && v != r->root; i++) {
             v = r->parent[v];
         }
-        if (v != r->root) {
-            break;
-        }
     }
+    v = on_cycle(r, v);
     return fault(r, r->line[v], "parent",
                  "is on a cycle; the root does not reach it", r->m->core[v].os);
 }

@@ -18,15 +18,6 @@
 #include "core/base/err.h"
 #include "loadgen/machine/grouping.h"
 
-/* Names come from files: nothing of them may steer a terminal. */
-static void put_text(const char *s, FILE *to)
-{
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        (void)fputc(c < 0x20 || c == 0x7f ? '?' : c, to);
-    }
-}
-
 static void put_count(uint32_t n, const char *one, const char *before, FILE *to)
 {
     (void)fprintf(to, "%s%u %s%s", before, n, one, n == 1 ? "" : "s");
@@ -36,10 +27,10 @@ static void put_head(const struct qn_machine *m, FILE *to)
 {
     struct qn_grouping_counts c;
     qn_grouping_count(m, &c);
-    put_text(m->name[0] != '\0' ? m->name : "(no name)", to);
+    (void)fputs(m->name[0] != '\0' ? m->name : "(no name)", to);
     if (m->facts.cpu[0] != '\0') {
         (void)fputs(": ", to);
-        put_text(m->facts.cpu, to);
+        (void)fputs(m->facts.cpu, to);
     }
     (void)fputc('\n', to);
     if (c.phys < m->n) {
@@ -70,9 +61,9 @@ static void put_measurement(const struct qn_machine *m, FILE *to)
     const struct qn_machine_facts *f = &m->facts;
     if (f->measured[0] != '\0') {
         (void)fputs("measured ", to);
-        put_text(f->measured, to);
+        (void)fputs(f->measured, to);
         (void)fputs(f->transport[0] != '\0' ? " over " : "", to);
-        put_text(f->transport, to);
+        (void)fputs(f->transport, to);
         (void)fputc('\n', to);
     }
     if (f->clock_ghz > 0) {

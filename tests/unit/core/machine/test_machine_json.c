@@ -120,6 +120,38 @@ Test(machine_json, bad_files_are_refused_at_their_line_and_field)
     }
 }
 
+/* A file of one core whose name is this. */
+static void read_name(const char *name, char *out)
+{
+    char text[600];
+    struct qn_machine *m = NULL;
+    struct qn_fault f = {""};
+    snprintf(text, sizeof text,
+             "{\"format\": \"quoin-machine\", \"version\": 1, \"name\": "
+             "\"%s\", \"units\": \"cycles\", \"cores\": [{\"core\": 0, "
+             "\"phys\": 0, \"cache\": 0, \"node\": 0, \"socket\": 0}], "
+             "\"send\": [[0]], \"receive\": [[0]]}",
+             name);
+    cr_assert_eq(parse(&m, text, &f), QN_OK, "%s", f.text);
+    strcpy(out, m->name);
+    qn_machine_destroy(m);
+}
+
+Test(machine_json, a_name_is_printable_and_ends_in_a_whole_character)
+{
+    char name[QN_MACHINE_NAME_MAX + 1];
+    read_name("a\\u001b[31m\\nb", name);
+    cr_expect_str_eq(name, "a?[31m?b");
+    read_name("12345678901234567890123456789012345678901234567890123456789012"
+              "\xc3\xa4",
+              name);
+    cr_expect_eq(strlen(name), 62, "%s", name);
+    read_name("1234567890123456789012345678901234567890123456789012345678901"
+              "\xc3\xa4z",
+              name);
+    cr_expect_str_eq(name + 61, "\xc3\xa4");
+}
+
 Test(machine_json, what_is_no_object_is_no_machine)
 {
     static const char *const texts[] = {"", "[]", "1", "{}", "[[[[", "\"a"};

@@ -49,6 +49,11 @@ static const struct {
      "t.csv:5: parent: core 6 is on a cycle"},
     {HEAD "4,0,0\n0,4,0\n6,10,0\n10,6,0\n", "t.csv:2: parent: core 0 is on"},
     {HEAD "0,4,0\n0,6,2\n0,10,1\n4,0,0\n", "t.csv:5: parent: core 0 is on"},
+    /* Core 0 hangs below the cycle, and is not on it. */
+    {HEAD "0,4,0\n6,0,1\n10,6,0\n6,10,0\n",
+     "t.csv:4: parent: core 6 is on a cycle: every core has a parent"},
+    {"# root=4\n" HEAD "6,0,1\n10,6,0\n6,10,0\n",
+     "t.csv:4: parent: core 6 is on a cycle; the root"},
     {HEAD "0,4,0\n0,6,3\n0,10,1\n", "t.csv:3: order: core 6 has a place"},
     {HEAD "0,4,0\n0,6,0\n0,10,1\n", "t.csv:3: order: core 6 has a place"},
     {HEAD "0,4,0\n0,6,-1\n", "t.csv:3: order: \"-1\""},
