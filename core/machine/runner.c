@@ -11,6 +11,7 @@
  */
 #include "core/machine/runner.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,14 +27,21 @@
 #define PASSES_MIN   3u
 #define PASS_GAP_NS  (40 * QN_MS) /* least time from pass to pass */
 #define PROGRESS_NS  (100 * QN_MS)
-/* So long after opts.seconds, three times, somebody else holds our cores. */
-#define LATE_S       5.0
+/* So long after opts.seconds, and so long for each step of a pass, it is over:
+ * somebody else holds our cores. A step takes 3 to 20 ms otherwise. */
+#define LATE_S       1.5
+#define LATE_STEP_S  0.08
 
 /* ---- the caller's thread ---- */
 
 static double seconds_since(qn_time_t begin)
 {
     return (double)(qn_clock_now() - begin) / 1e9;
+}
+
+static bool is_late(const struct qn_runner *r)
+{
+    return seconds_since(r->begin) >= r->limit_s;
 }
 
 static uint32_t count_stable(const struct qn_runner *r)
@@ -66,7 +74,11 @@ static void show(struct qn_runner *r)
         p.left_s = p.elapsed_s / (double)p.visits * due;
         p.left_s = QN_MAX(p.left_s, spread - p.elapsed_s);
     }
+    p.left_s = QN_MIN(p.left_s, r->limit_s - p.elapsed_s);
     p.left_s = QN_MAX(p.left_s, 0.0);
+    double all = p.elapsed_s + p.left_s;
+    r->part = QN_MAX(r->part, all > 0 ? p.elapsed_s / all : 0);
+    p.part = r->part;
     if (!r->opts->progress(r->opts->arg, &p)) {
         r->cancelled = true;
         qn_store(&r->stop, 1, QN_RELAXED); /* carries nothing */
@@ -94,7 +106,7 @@ static int wait_for_all(struct qn_runner *r)
         wait_some(r);
         pthread_mutex_unlock(&r->lock);
         show(r);
-        if (seconds_since(r->begin) > 3 * r->opts->seconds + LATE_S) {
+        if (is_late(r)) {
             qn_store(&r->stop, 1, QN_RELAXED); /* carries nothing */
         }
         pthread_mutex_lock(&r->lock);
@@ -188,12 +200,24 @@ static void pause_until(struct qn_runner *r, qn_time_t due)
     }
 }
 
+static bool has_all_rounds(const struct qn_runner *r)
+{
+    uint32_t i = 0;
+    while (i < r->pairs && r->pair[i].rounds > 0) {
+        i++;
+    }
+    return i == r->pairs;
+}
+
 static int run_passes(struct qn_runner *r)
 {
     double spread = QN_MIN(r->opts->spread_s, r->opts->seconds);
     for (uint32_t pass = 0;; pass++) {
         qn_time_t begin = qn_clock_now();
         int rc = run_pass(r);
+        if (rc == QN_EAGAIN && !r->cancelled && has_all_rounds(r)) {
+            return QN_OK; /* late: what there is has to do */
+        }
         if (rc != QN_OK) {
             return rc;
         }
@@ -204,7 +228,7 @@ static int run_passes(struct qn_runner *r)
                 return QN_OK;
             }
         }
-        if (elapsed >= 2 * r->opts->seconds) {
+        if (is_late(r)) {
             return QN_OK; /* cores that others keep busy: it is what it is */
         }
         pause_until(r, begin + PASS_GAP_NS);
@@ -215,6 +239,15 @@ static int run_passes(struct qn_runner *r)
 }
 
 /* ---- beginning and end ---- */
+
+/* Seconds from the beginning after which no pair is waited for any more. */
+static double limit_of(const struct qn_runner_opts *o, uint32_t n)
+{
+    uint32_t each = QN_MAX(n / 2, 1u);
+    uint32_t at_once = o->parallel == 0 ? each : QN_MIN(o->parallel, each);
+    double steps = qn_tournament_rounds(n) * ceil((double)each / at_once);
+    return o->seconds + LATE_S + LATE_STEP_S * steps;
+}
 
 static int prepare(struct qn_runner *r)
 {
@@ -297,7 +330,10 @@ static void forget(struct qn_machine *m)
 int qn_machine_measure(struct qn_machine *m, const struct qn_runner_opts *opts,
                        struct qn_runner_report *rep)
 {
-    struct qn_runner r = {.m = m, .opts = opts, .begin = qn_clock_now()};
+    struct qn_runner r = {.m = m,
+                          .opts = opts,
+                          .begin = qn_clock_now(),
+                          .limit_s = limit_of(opts, m->n)};
     *rep = (struct qn_runner_report){0};
     forget(m);
     if (m->n == 1) {

@@ -11,7 +11,9 @@
  *   steps    visits of disjoint pairs at the same time (tournament.h)
  *   passes   all steps; three at least, spread over opts.spread_s; then those
  *            pairs are visited again that are not stable, until opts.seconds
- *            are over
+ *            are over. A pass that others hold up is broken off some 1.5 s
+ *            later (and 80 ms for each of its steps): pairs are then unstable,
+ *            as they are with too few rounds
  *
  * The lane that a core reads lies in memory that the core itself touched first,
  * so at home on its own memory node, as outboxes are.
@@ -36,12 +38,13 @@ struct qn_runner_progress {
     uint32_t stable;     /* of them, so far */
     double elapsed_s;
     double left_s; /* estimate */
+    double part;   /* 0 to 1, how much of it is over; never falls */
 };
 
 struct qn_runner_opts {
     const struct qn_transport *transport; /* kept during the call */
     double seconds;    /* when to leave pairs that are not stable; three
-                          passes are made unless they take twice as long */
+                          passes are made unless others hold them up */
     double spread_s;   /* the passes of a small machine are spread over it, for
                           levels last seconds */
     uint32_t parallel; /* pairs at the same time, at most; 0: as many as there
@@ -68,8 +71,8 @@ struct qn_runner_report {
  * @param report  Filled.
  * @return QN_OK; QN_EAGAIN: progress said stop; QN_EPERM: a thread could not
  *         be pinned to a core of m; QN_ETIMEDOUT: cores that somebody else
- *         keeps busy gave no result; QN_ENOMEM; or what the transport said.
- *         Then m has no costs.
+ *         keeps busy gave no result for some pair; QN_ENOMEM; or what the
+ * transport said. Then m has no costs.
  *
  * Blocks. Milliseconds per pair and step.
  */

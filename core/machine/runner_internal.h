@@ -57,6 +57,8 @@ struct qn_runner {
     bool only_unstable;
     uint64_t visits;
     qn_time_t begin;
+    double limit_s; /* from `begin`, when to leave whatever is missing */
+    double part;    /* that progress has shown */
     qn_time_t shown;
 };
 

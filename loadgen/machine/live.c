@@ -21,7 +21,7 @@
 #include "loadgen/machine/source.h"
 #include "transports/registry.h"
 
-enum { BAR = 30 };
+enum { BAR = 30, TOLD = 8 };
 
 struct show {
     const char *program;
@@ -31,23 +31,16 @@ struct show {
     int signal;      /* that came; 0: none */
 };
 
-static double part_of(const struct qn_runner_progress *p)
-{
-    double all = p->elapsed_s + p->left_s;
-    return all > 0 ? QN_MIN(p->elapsed_s / all, 1.0) : 0;
-}
-
-static void draw(const struct show *s, const struct qn_runner_progress *p)
+static void draw(const struct qn_runner_progress *p)
 {
     char bar[BAR + 1];
-    int full = (int)(part_of(p) * BAR);
+    int full = (int)(p->part * BAR);
     for (int i = 0; i < BAR; i++) {
         bar[i] = i < full ? '#' : '.';
     }
     bar[BAR] = '\0';
     (void)fprintf(stderr, "\r[%s] %3.0f %%  %u pairs, %.0f s left\033[K", bar,
-                  100 * part_of(p), p->pairs, ceil(p->left_s));
-    (void)s;
+                  100 * p->part, p->pairs, ceil(p->left_s));
 }
 
 static bool progress(void *arg, const struct qn_runner_progress *p)
@@ -63,11 +56,11 @@ static bool progress(void *arg, const struct qn_runner_progress *p)
         return true;
     }
     if (s->bar) {
-        draw(s, p);
+        draw(p);
     } else if (p->elapsed_s - s->told >= 1) {
         s->told = p->elapsed_s;
         (void)fprintf(stderr, "%s: %u pairs, %.0f %%, %.0f s left\n",
-                      s->program, p->pairs, 100 * part_of(p), ceil(p->left_s));
+                      s->program, p->pairs, 100 * p->part, ceil(p->left_s));
     }
     return true;
 }
@@ -91,16 +84,34 @@ static uint32_t quota_limit(const struct qn_live_opts *o, uint32_t cores)
     return pairs;
 }
 
+/* Which pairs, by core numbers; the first TOLD of them. */
+static void tell_unstable(const struct qn_machine *m)
+{
+    uint32_t found = 0;
+    for (uint32_t u = 0; u < m->n; u++) {
+        for (uint32_t v = u + 1; v < m->n; v++) {
+            if (qn_machine_unstable(m, u, v) && found++ < TOLD) {
+                (void)fprintf(stderr, "%s%u-%u", found > 1 ? " " : "",
+                              m->core[u].os, m->core[v].os);
+            }
+        }
+    }
+    (void)fputs(found > TOLD ? " ..." : "", stderr);
+}
+
 static void tell_result(const struct qn_live_opts *o,
+                        const struct qn_machine *m,
                         const struct qn_runner_report *r)
 {
     (void)fprintf(stderr, "%s: %u pair%s in %.1f s", o->program, r->pairs,
                   r->pairs == 1 ? "" : "s", r->seconds);
     if (r->unstable > 0) {
+        (void)fprintf(stderr, ", %u of them unstable (", r->unstable);
+        tell_unstable(m);
         (void)fprintf(stderr,
-                      ", %u of them unstable (%u never on one level): other "
-                      "load, or a machine that changes; measure again",
-                      r->unstable, r->levels);
+                      "; %u never on one level): other load, or a machine that "
+                      "changes; measure again",
+                      r->levels);
     }
     (void)fputc('\n', stderr);
 }
@@ -157,7 +168,7 @@ int qn_live_measure(struct qn_machine *m, const struct qn_live_opts *o,
     if (err != QN_OK) {
         tell_error(o, err);
     } else if (!o->quiet && m->n > 1) {
-        tell_result(o, report);
+        tell_result(o, m, report);
     }
     return err == QN_OK ? 0 : 1;
 }
