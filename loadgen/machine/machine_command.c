@@ -30,9 +30,11 @@ struct command {
     const char *output;
     enum form form;
     bool measure, gather;
-    double seconds;
-    uint64_t parallel;
+    double seconds;    /* < 0: not given */
+    uint64_t parallel; /* PARALLEL_ANY: not given */
 };
+
+#define PARALLEL_ANY UINT64_MAX
 
 static int usage(const char *line)
 {
@@ -58,7 +60,16 @@ static bool ends_in(const char *s, const char *end)
     return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* What was meant if --format does not say it. */
+/* Does the last part of a path have an ending, ".x"? */
+static bool has_ending(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const char *point = strrchr(name, '.');
+    return point != NULL && point > name && point[1] != '\0';
+}
+
+/* What was meant; FORM_NONE: nobody knows. */
 static enum form form_of(const struct command *c)
 {
     if (c->form != FORM_NONE) {
@@ -70,6 +81,7 @@ static enum form form_of(const struct command *c)
     return ends_in(c->output, ".svg")    ? FORM_SVG
            : ends_in(c->output, ".txt")  ? FORM_TEXT
            : ends_in(c->output, ".json") ? FORM_JSON
+           : has_ending(c->output)       ? FORM_NONE
            : c->measure                  ? FORM_JSON
                                          : FORM_TEXT;
 }
@@ -148,28 +160,60 @@ static int write_folder(const struct command *c, const struct qn_machine *m)
 
 /* ---- the command ---- */
 
+static int check_gather(const struct command *c)
+{
+    struct qn_fault fault = {""};
+    if (c->form != FORM_NONE) {
+        return usage("--gather writes every form; leave --format out");
+    }
+    if (c->output == NULL) {
+        return usage("--gather needs --output FOLDER, one that is not there "
+                     "yet");
+    }
+    return qn_gather_check(c->output, &fault) == QN_OK ? 0 : usage(fault.text);
+}
+
+/* A folder, or what can become one. */
+static int check_folder(const struct command *c)
+{
+    struct stat st;
+    if (c->output == NULL) {
+        return usage("--format csv needs --output FOLDER");
+    }
+    if (stat(c->output, &st) == 0 && !S_ISDIR(st.st_mode)) {
+        (void)fprintf(stderr,
+                      PROGRAM ": --output: %s is no folder, and csv is two "
+                              "files; name a folder\n",
+                      c->output);
+        return 2;
+    }
+    return 0;
+}
+
 static int check(const struct command *c)
 {
+    bool measures = c->measure || c->gather;
     enum form form = form_of(c);
-    bool here = strcmp(c->what, "live") == 0;
-    if ((c->measure || c->gather) && !here) {
+    if (measures && strcmp(c->what, "live") != 0) {
         return usage("only this machine can be measured: leave the name out");
     }
+    if (!measures && (c->seconds >= 0 || c->parallel != PARALLEL_ANY)) {
+        return usage("--seconds and --parallel are of a measurement; say "
+                     "--measure, too");
+    }
     if (c->gather) {
-        struct qn_fault fault = {""};
-        if (c->form != FORM_NONE) {
-            return usage("--gather writes every form; leave --format out");
-        }
-        if (c->output == NULL) {
-            return usage("--gather needs --output FOLDER, one that is not "
-                         "there yet");
-        }
-        return qn_gather_check(c->output, &fault) == QN_OK ? 0
-                                                           : usage(fault.text);
+        return check_gather(c);
+    }
+    if (form == FORM_NONE) {
+        (void)fprintf(stderr,
+                      PROGRAM ": --output: %s: no form has this ending; use "
+                              ".txt, .json or .svg, or say --format (csv is a "
+                              "folder)\n",
+                      c->output);
+        return 2;
     }
     if (form == FORM_CSV) {
-        return c->output != NULL ? 0
-                                 : usage("--format csv needs --output FOLDER");
+        return check_folder(c);
     }
     return c->output != NULL ? check_output(c->output) : 0;
 }
@@ -178,11 +222,12 @@ static int open_machine(const struct command *c, struct qn_machine **m)
 {
     struct qn_fault fault = {""};
     struct qn_runner_report report;
-    const struct qn_live_opts o = {.program = PROGRAM,
-                                   .transport = QN_LIVE_TRANSPORT,
-                                   .seconds = c->seconds,
-                                   .spread_s = QN_LIVE_SPREAD_S,
-                                   .parallel = (uint32_t)c->parallel};
+    const struct qn_live_opts o = {
+        .program = PROGRAM,
+        .transport = QN_LIVE_TRANSPORT,
+        .seconds = c->seconds >= 0 ? c->seconds : QN_LIVE_SECONDS,
+        .spread_s = QN_LIVE_SPREAD_S,
+        .parallel = c->parallel != PARALLEL_ANY ? (uint32_t)c->parallel : 0};
     int err = qn_source_open(m, c->what, &fault);
     if (err != QN_OK) {
         (void)fprintf(stderr, PROGRAM ": %s\n",
@@ -255,7 +300,8 @@ static bool parse(struct command *c, int argc, char **argv, int *status)
 
 int qn_machine_command(int argc, char **argv)
 {
-    struct command c = {.what = "live", .seconds = QN_LIVE_SECONDS};
+    struct command c = {
+        .what = "live", .seconds = -1, .parallel = PARALLEL_ANY};
     struct qn_machine *m = NULL;
     int status = 0;
     if (!parse(&c, argc, argv, &status)) {

@@ -154,6 +154,12 @@ def test_mistakes_are_one_line():
     refuses("--measure", "-o", "/tmp", text="/tmp is a folder; name a file")
     refuses("--format", "png", text="--format")
     refuses("--format", "csv", text="--format csv needs --output FOLDER")
+    refuses("core:4 pu:1", "-o", "x.csv", text="x.csv: no form has this ending")
+    refuses("core:4 pu:1", "-o", "x.png", text="x.png: no form has this ending")
+    refuses("core:4 pu:1", "--seconds", "1", text="say --measure, too")
+    refuses("core:4 pu:1", "--parallel", "0", text="say --measure, too")
+    refuses("core:4 pu:1", "--format", "csv", "-o", "/dev/null",
+            text="/dev/null is no folder")
     refuses("--gather", text="--gather needs --output FOLDER")
     refuses("--gather", "-o", "/nowhere/x", text="/nowhere/x: cannot write")
     refuses("--mesure", text="did you mean '--measure'?")
