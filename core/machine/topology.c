@@ -306,10 +306,38 @@ int qn_machine_read_xml(struct qn_machine **out, const char *path,
     return err;
 }
 
+/* Units that a synthetic text asks for, at most one more than `limit`: the
+ * product of the numbers that stand alone or behind a colon; what is in (..)
+ * or [..] describes an object or its memory. hwloc would build them all, a
+ * million for minutes, before they could be counted. */
+static uint64_t units_asked(const char *text, uint64_t limit)
+{
+    uint64_t units = 1;
+    const char *p = text;
+    while (*p != '\0' && units <= limit) {
+        bool begins = p == text || strchr(": \t\n)]", p[-1]) != NULL;
+        if (*p == '(' || *p == '[') {
+            p += strcspn(p, *p == '(' ? ")" : "]");
+        } else if (begins && isdigit((unsigned char)*p)) {
+            char *end = NULL;
+            uint64_t n = strtoull(p, &end, 0); /* as hwloc reads it */
+            units *= QN_MAX(QN_MIN(n, limit + 1), (uint64_t)1);
+            p = end;
+        } else {
+            p++;
+        }
+    }
+    return QN_MIN(units, limit + 1);
+}
+
 int qn_machine_synthetic(struct qn_machine **out, const char *text,
                          struct qn_fault *fault)
 {
     hwloc_topology_t t;
+    if (units_asked(text, QN_CORES_MAX) > QN_CORES_MAX) {
+        return qn_fault_set(fault, text, 0, NULL,
+                            "more than %u cores; ask for fewer", QN_CORES_MAX);
+    }
     int err = begin(&t);
     if (err != QN_OK) {
         return err;

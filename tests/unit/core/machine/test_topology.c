@@ -90,6 +90,31 @@ Test(topology, what_hwloc_does_not_understand_is_one_line)
     }
 }
 
+/* Before hwloc builds them: a million cores take it minutes. */
+Test(topology, more_cores_than_the_most_are_refused_at_once, .timeout = 60)
+{
+    static const char *const texts[] = {"core:1025 pu:1",
+                                        "core:1000000 pu:1000",
+                                        "package:33 core:32 pu:1",
+                                        "4000000000",
+                                        "2 0x201",
+                                        "l3:2 [numa(memory=1)] core:600 pu:1",
+                                        "package:2(x=1) core:1000 pu:1"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct qn_machine *m = NULL;
+        struct qn_fault f = {""};
+        cr_expect_eq(qn_machine_synthetic(&m, texts[i], &f), QN_EINVAL);
+        cr_expect_not_null(strstr(f.text, "more than 1024 cores; ask"), "%s",
+                           f.text);
+    }
+    struct qn_machine *m = NULL;
+    cr_assert_eq(qn_machine_synthetic(
+                     &m, "package:32 [numa(memory=2000)] core:32 pu:1", NULL),
+                 QN_OK);
+    cr_expect_eq(m->n, 1024);
+    qn_machine_destroy(m);
+}
+
 static char *put_into_file(const char *text)
 {
     char *path = strdup("/tmp/qn_topology_XXXXXX");
