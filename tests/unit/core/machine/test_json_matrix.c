@@ -93,7 +93,7 @@ Test(json_matrix, what_is_odd_stays_where_it_is)
     };
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         struct qn_json_matrices t = take(odd[i]);
-        cr_expect_null(qn_json_matrices_find(&t, "send"), "%s", odd[i]);
+        cr_expect(qn_json_matrices_find(&t, "send") == NULL, "%s", odd[i]);
         cr_expect_str_eq(t.rest, odd[i]);
         qn_json_matrices_fini(&t);
     }
@@ -108,7 +108,7 @@ Test(json_matrix, the_rest_keeps_its_lines_and_what_is_there_twice)
                              "\n\"send\":[[0]], \"b\":2}\n");
     cr_expect_eq(qn_json_matrices_find(&t, "send")->n, 2);
     cr_expect_eq(qn_json_matrices_find(&t, "level")->n, 1);
-    cr_expect_null(qn_json_matrices_find(&t, "receive"));
+    cr_expect(qn_json_matrices_find(&t, "receive") == NULL);
     qn_json_matrices_fini(&t);
 }
 
@@ -121,7 +121,7 @@ Test(json_matrix, more_than_the_most_cores_is_not_taken)
     }
     strcat(text, "]]}");
     struct qn_json_matrices t = take(text);
-    cr_expect_null(qn_json_matrices_find(&t, "send"));
+    cr_expect(qn_json_matrices_find(&t, "send") == NULL);
     cr_expect_str_eq(t.rest, text);
     qn_json_matrices_fini(&t);
 }
