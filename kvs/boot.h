@@ -63,12 +63,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/machine/machine.h"
 #include "core/node.h"
 #include "core/place/outbox.h"
 #include "core/place/place.h"
 #include "kvs/config.h"
 #include "kvs/placement.h"
+#include "kvs/topology.h"
 
 enum qn_boot_kind {
     QN_BOOT_HELLO = 1,
@@ -147,11 +147,10 @@ struct qn_boot {
     struct qn_placement placement; /* of new connections */
     int numa_node[QN_NODES_MAX];   /* of each node, for qn_outbox_opts; -1 */
     bool own_cores;                /* no two nodes share a core */
-    const struct qn_machine *costs; /* between nodes (kvs/topology.h); NULL:
-                                       the tree needs none */
-    qn_time_t spin;                 /* ns to look before parking; 0: none */
-    uint32_t tcp_port;              /* really bound, shared; 0: Unix socket */
-    uint32_t own_port;              /* really bound, own; 0: none */
+    const struct qn_topology *topology; /* how writes are broadcast */
+    qn_time_t spin;                     /* ns to look before parking; 0: none */
+    uint32_t tcp_port; /* really bound, shared; 0: Unix socket */
+    uint32_t own_port; /* really bound, own; 0: none */
 };
 
 /**

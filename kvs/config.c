@@ -123,7 +123,8 @@ static const struct row table[] = {
      AT(upgrade_timeout), 1, 86400, NULL, false},
     {"topology", "auto|NAME|FILE", "auto",
      "how decided batches are broadcast: planned, by a rule (sequential, "
-     "binary), or planned on a measured machine",
+     "binary, fibonacci, tree:k=N, adaptive, cluster, mst, mst2), planned on a "
+     "measured machine, or as a tree that quoin tree wrote says",
      TEXT, AT(topology), 0, 0, NULL, false},
     {"transport", "NAME", "ump", "what carries messages between replicas", TEXT,
      AT(transport), 0, 0, NULL, false},

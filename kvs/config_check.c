@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
-#include "core/topo/tree.h"
 #include "kvs/config.h"
 #include "kvs/topology.h"
 
@@ -95,10 +94,10 @@ static int check_topology(const struct qn_config *c, char *why, size_t cap)
     }
     size_t n = (size_t)snprintf(why, cap,
                                 "topology '%.32s': must be the file of a "
-                                "machine or one of: auto",
+                                "machine or of a tree, or one of:",
                                 c->topology);
-    for (uint32_t i = 0; n < cap && qn_tree_name_at(i) != NULL; i++) {
-        n += (size_t)snprintf(why + n, cap - n, " %s", qn_tree_name_at(i));
+    for (uint32_t i = 0; n < cap && qn_topology_name_at(i) != NULL; i++) {
+        n += (size_t)snprintf(why + n, cap - n, " %s", qn_topology_name_at(i));
     }
     return QN_EINVAL;
 }

@@ -400,8 +400,12 @@ static void topology(struct qn_buf *b, const struct qn_info *i)
     if (i->tree != NULL) {
         tree_line(b, i->tree);
     }
-    line(b, "tree_predicted_cycles:%.0f", i->predicted_cycles);
-    line_count(b, "tree_predicted_nsec", i->predicted_nsec);
+    if (i->predicted_cycles > 0) {
+        line(b, "tree_predicted_cycles:%.0f", i->predicted_cycles);
+    }
+    if (i->predicted_nsec > 0) {
+        line_count(b, "tree_predicted_nsec", i->predicted_nsec);
+    }
     line_count(b, "tree_measured_nsec", reach);
 }
 

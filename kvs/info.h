@@ -144,8 +144,8 @@ struct qn_info {
                          acceptor: leader and acceptor, both are needed */
     const struct qn_tree *tree; /* how batches are broadcast; NULL: one node */
     const char *topology;       /* as configured */
-    double predicted_cycles;    /* of a broadcast; 0: not planned */
-    uint64_t predicted_nsec;    /* the same; 0: not measured on this clock */
+    double predicted_cycles;    /* of a broadcast; 0: unknown */
+    uint64_t predicted_nsec;    /* the same; 0: unknown */
     uint32_t replicas;          /* configured */
     uint64_t missing;           /* mask: did not answer */
 

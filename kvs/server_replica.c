@@ -11,7 +11,6 @@
 #include "core/base/log.h"
 #include "core/place/life.h"
 #include "kvs/server.h"
-#include "kvs/topology.h"
 #include "kvs/wide.h"
 
 static void on_configured(void *ctx)
@@ -94,8 +93,9 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .incarnation = l->incarnation,
         .direct = s->direct,
         .tree = s->tree,
-        .topology = qn_topology_name(b->config),
-        .costs = b->costs,
+        .topology = b->topology->name,
+        .costs = b->topology->costs,
+        .plan = b->topology->made ? &b->topology->plan : NULL,
         .read_index = qn_commons_read_index(s->commons),
         .state = qn_outbox_state(s->outbox),
         .peer_state = l->state,

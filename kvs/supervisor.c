@@ -371,7 +371,7 @@ int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,
     if (status == QN_SUPERVISOR_NOT_BEGUN) {
         snprintf(why, cap, "%s", s->why);
     }
-    qn_machine_destroy(s->costs);
+    qn_topology_fini(&s->topology);
     free(s);
     return status;
 }

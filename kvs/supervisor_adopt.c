@@ -427,8 +427,7 @@ static void begin(struct qn_supervisor *s)
     s->config = a->config;
     s->listen.port = s->config.unixsocket[0] == '\0' ? s->config.port : 0;
     qn_limits_raise_files(&s->config);
-    qn_supervisor_seat(s);
-    if (qn_supervisor_cost(s) != QN_OK) {
+    if (qn_supervisor_seat(s) != QN_OK) {
         qn_log(QN_LOG_WARN, "%s; new lives use another tree", s->why);
         s->why[0] = '\0';
     }

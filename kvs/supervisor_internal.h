@@ -100,7 +100,7 @@ struct qn_supervisor {
     struct qn_places places;
     struct qn_numa_map map;
     struct qn_placement placement; /* of connections */
-    struct qn_machine *costs; /* between replicas (kvs/topology.h), or NULL */
+    struct qn_topology topology;   /* how writes are broadcast */
     struct qn_listen listen;
     struct qn_commons *commons; /* for lives and the word's owner */
     int commons_fd;
@@ -207,16 +207,14 @@ bool qn_supervisor_owns_word(const struct qn_supervisor *s, qn_node_t node,
 void qn_supervisor_say_down(struct qn_supervisor *s, qn_node_t about,
                             uint64_t inc);
 
-/** Choose the places of config.replicas, and where their connections land.
- *  (supervisor_start.c) */
-void qn_supervisor_seat(struct qn_supervisor *s);
+/** Choose the places of config.replicas, their tree, and where their
+ *  connections land. If the tree cannot be made, `why` is filled and it is
+ *  sequential. (supervisor_start.c) */
+int qn_supervisor_seat(struct qn_supervisor *s);
 
 /** Make what connections are passed on through, if they are. QN_OK; QN_EMFILE.
  *  (supervisor_start.c) */
 int qn_supervisor_pass(struct qn_supervisor *s);
-
-/** Costs for the broadcast tree, once all sit. `why` is filled on failure. */
-int qn_supervisor_cost(struct qn_supervisor *s);
 
 /** Send a signal to its process, and to none that came later. */
 void qn_supervisor_kill(const struct qn_supervised *r, int signum);

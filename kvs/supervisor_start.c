@@ -27,7 +27,6 @@
 #include "core/place/commons.h"
 #include "core/wait/spin.h"
 #include "kvs/limits.h"
-#include "kvs/topology.h"
 
 struct qn_supervisor *qn_supervisor_create(void)
 {
@@ -61,9 +60,11 @@ void qn_supervisor_blame(struct qn_supervisor *s, qn_node_t i, int err)
     }
 }
 
-static uint32_t replicas_auto(const struct qn_places *p)
+/* One for each core of a tree that was given, else one per NUMA node. */
+static uint32_t replicas_auto(const struct qn_supervisor *s)
 {
-    return QN_MIN(QN_MAX(p->numa_nodes, 3u), QN_NODES_MAX);
+    uint32_t n = qn_topology_replicas(&s->config);
+    return n > 0 ? n : QN_MIN(QN_MAX(s->places.numa_nodes, 3u), QN_NODES_MAX);
 }
 
 /* Where connections are to land. Without a map they land anywhere. */
@@ -86,16 +87,6 @@ static void plan_placement(struct qn_supervisor *s)
     }
 }
 
-void qn_supervisor_seat(struct qn_supervisor *s)
-{
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        s->replica[i].place = qn_places_of(
-            &s->places, qn_places_seat(&s->places, i, s->config.replicas),
-            (enum qn_bind)s->config.pin);
-    }
-    plan_placement(s);
-}
-
 static bool cores_shared(const struct qn_supervisor *s)
 {
     return qn_bell_spin_budget(&(struct qn_spin_opts){
@@ -104,14 +95,25 @@ static bool cores_shared(const struct qn_supervisor *s)
                .quota_milli = s->places.quota_milli}) == 0;
 }
 
-int qn_supervisor_cost(struct qn_supervisor *s)
+int qn_supervisor_seat(struct qn_supervisor *s)
 {
+    uint32_t n = s->config.replicas;
     struct qn_place place[QN_NODES_MAX];
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        place[i] = s->replica[i].place;
+    const struct qn_topology_opts o = {.config = &s->config,
+                                       .places = &s->places,
+                                       .place = place,
+                                       .shared = cores_shared(s)};
+    for (qn_node_t i = 0; i < n; i++) {
+        place[i] = qn_places_of(&s->places, qn_places_seat(&s->places, i, n),
+                                (enum qn_bind)s->config.pin);
     }
-    return qn_topology_costs(&s->costs, &s->config, place, cores_shared(s),
-                             s->why, sizeof s->why);
+    qn_topology_fini(&s->topology);
+    int err = qn_topology_make(&s->topology, &o, s->why, sizeof s->why);
+    for (qn_node_t i = 0; i < n; i++) {
+        s->replica[i].place = place[i];
+    }
+    plan_placement(s);
+    return err;
 }
 
 /* What can be known before anything is made. */
@@ -128,7 +130,7 @@ int qn_supervisor_plan(struct qn_supervisor *s,
         return err;
     }
     if (s->config.replicas == QN_REPLICAS_AUTO) {
-        s->config.replicas = replicas_auto(&s->places);
+        s->config.replicas = replicas_auto(s);
     }
     if (s->config.cells == QN_CELLS_AUTO) {
         s->config.cells = qn_limits_cells(s->config.replicas);
@@ -137,8 +139,7 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     if (err != QN_OK) {
         return err;
     }
-    qn_supervisor_seat(s);
-    err = qn_supervisor_cost(s);
+    err = qn_supervisor_seat(s);
     if (err != QN_OK) {
         return err;
     }
@@ -198,7 +199,7 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
                         .commons_fd = s->commons_fd,
                         .place = s->replica[self].place,
                         .placement = s->placement,
-                        .costs = s->costs,
+                        .topology = &s->topology,
                         .tcp_port = s->listen.port,
                         .own_port = s->listen.own_port[self]};
     b.spin = qn_bell_spin_budget(

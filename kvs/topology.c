@@ -5,7 +5,7 @@
  *
  * Without a measured file the costs are the medians of fifteen measured
  * machines, by the closest thing that two cores share. Only their proportions
- * matter for the tree.
+ * matter for the tree, so nothing is predicted from them.
  */
 #include "kvs/topology.h"
 
@@ -15,9 +15,14 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/machine/topology.h"
-#include "core/topo/tree.h"
+#include "core/topo/adaptive.h"
+#include "core/topo/plan_file.h"
+#include "core/topo/statics.h"
 
 #define AUTO "auto"
+
+/* Made once, by costs. */
+static const char *const planned[] = {"adaptive", "cluster", "mst", "mst2"};
 
 /* Cycles. */
 static const struct usual {
@@ -25,19 +30,39 @@ static const struct usual {
 } usual_phys = {6, 20}, usual_cache = {26, 93}, usual_node = {91, 320},
   usual_socket = {116, 410}, usual_far = {131, 466};
 
-const char *qn_topology_name(const struct qn_config *c)
+const char *qn_topology_name_at(uint32_t i)
 {
-    return strcmp(c->topology, AUTO) == 0 ? "sequential" : c->topology;
+    static const char *const first[] = {AUTO, "tree:k=N"};
+    if (i < QN_ARRAY_COUNT(first)) {
+        return first[i];
+    }
+    i -= (uint32_t)QN_ARRAY_COUNT(first);
+    if (i < QN_STATICS_PLAIN) {
+        return qn_static_name_at(i);
+    }
+    i -= QN_STATICS_PLAIN;
+    return i < QN_ARRAY_COUNT(planned) ? planned[i] : NULL;
 }
 
 bool qn_topology_known(const char *text)
 {
-    bool known = strcmp(text, AUTO) == 0;
-    for (uint32_t i = 0; !known && qn_tree_name_at(i) != NULL; i++) {
-        known = strcmp(text, qn_tree_name_at(i)) == 0;
+    bool known = qn_static_arity(text) > 0;
+    for (uint32_t i = 0; !known && qn_topology_name_at(i) != NULL; i++) {
+        known = strcmp(text, qn_topology_name_at(i)) == 0;
     }
-    return known;
+    return known && strcmp(text, "tree:k=N") != 0;
 }
+
+static bool is_planned(const char *text)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(planned); i++) {
+        found = found || strcmp(text, planned[i]) == 0;
+    }
+    return found;
+}
+
+/* ---- costs --------------------------------------------------------------- */
 
 static struct usual usual_of(const struct qn_machine_core *a,
                              const struct qn_machine_core *b)
@@ -101,6 +126,8 @@ int qn_topology_costs_on(struct qn_machine **costs, const struct qn_machine *m,
         return err;
     }
     for (uint32_t i = 0; i < c->replicas; i++) {
+        (*costs)->core[i] = m->core[core[i]];
+        (*costs)->core[i].os = i; /* a replica's number */
         for (uint32_t j = 0; j < c->replicas; j++) {
             if (i != j) {
                 cost_set(*costs, i, j, m, core[i], core[j]);
@@ -122,23 +149,11 @@ static bool pinned(const struct qn_config *c, const struct qn_place *place)
     return true;
 }
 
-int qn_topology_costs(struct qn_machine **costs, const struct qn_config *c,
-                      const struct qn_place *place, bool shared, char *why,
-                      size_t cap)
+/* As measured, or as usual. */
+static int costs_find(struct qn_machine **costs, const struct qn_config *c,
+                      const struct qn_place *place, char *why, size_t cap)
 {
     bool file = !qn_topology_known(c->topology);
-    bool can = !shared && pinned(c, place);
-    *costs = NULL;
-    if (file && !can) {
-        snprintf(why, cap,
-                 "topology '%s': a plan needs a core for each replica, pinned; "
-                 "use auto",
-                 c->topology);
-        return QN_EINVAL;
-    }
-    if (!can || (!file && strcmp(c->topology, AUTO) != 0)) {
-        return QN_OK;
-    }
     struct qn_machine *m = NULL;
     struct qn_fault fault;
     int err = file ? qn_machine_load(&m, c->topology, &fault)
@@ -156,4 +171,157 @@ int qn_topology_costs(struct qn_machine **costs, const struct qn_config *c,
     }
     qn_machine_destroy(m);
     return err;
+}
+
+/* ---- trees that are made once -------------------------------------------- */
+
+/* Replicas from the root down: who has which core of the tree. */
+static int fix_shape(struct qn_topology *t, const struct qn_shape *s,
+                     uint16_t *order)
+{
+    qn_node_t node[QN_NODES_MAX];
+    for (uint32_t i = 0, n = qn_shape_order(s, order); i < n; i++) {
+        node[order[i]] = i;
+    }
+    int err = qn_tree_place(&t->plan, s, node);
+    t->made = err == QN_OK;
+    return err;
+}
+
+int qn_topology_fix(struct qn_topology *t, const char *name,
+                    const struct qn_machine *costs, struct qn_place *place)
+{
+    struct qn_shape s;
+    uint16_t order[QN_CORES_MAX];
+    struct qn_place before[QN_NODES_MAX];
+    int err = strcmp(name, "adaptive") == 0
+                  ? qn_adaptive_build(&s, costs, 0, QN_LEVEL_NODE)
+                  : qn_static_build(&s, costs, name, 0, QN_LEVEL_NODE);
+    err = err == QN_OK ? fix_shape(t, &s, order) : err;
+    if (err == QN_OK) {
+        memcpy(before, place, costs->n * sizeof *place);
+        for (uint32_t i = 0; i < costs->n; i++) {
+            place[i] = before[order[i]];
+        }
+    }
+    return err;
+}
+
+/* Each core of the tree is a place. */
+static int sit_down(const struct qn_machine *m, const uint16_t *order,
+                    const struct qn_topology_opts *o, char *why, size_t cap)
+{
+    struct qn_place found[QN_NODES_MAX];
+    const struct qn_places *places = o->places;
+    for (uint32_t i = 0; i < m->n; i++) {
+        uint32_t os = m->core[order[i]].os, at = 0;
+        while (at < places->count && places->place[at].cpu != (int)os) {
+            at++;
+        }
+        if (at == places->count) {
+            snprintf(why, cap,
+                     "topology '%s': core %u is none that quoind may use; plan "
+                     "with --cores",
+                     o->config->topology, os);
+            return QN_EINVAL;
+        }
+        found[i] = qn_places_of(places, at, (enum qn_bind)o->config->pin);
+    }
+    memcpy(o->place, found, m->n * sizeof found[0]);
+    return QN_OK;
+}
+
+static int fix_file(struct qn_topology *t, const struct qn_topology_opts *o,
+                    char *why, size_t cap)
+{
+    const struct qn_config *c = o->config;
+    struct qn_plan_file f;
+    struct qn_fault fault = {""};
+    uint16_t order[QN_CORES_MAX];
+    int err = qn_plan_file_load(&f, c->topology, NULL, &fault);
+    if (err != QN_OK) {
+        snprintf(why, cap, "topology: %s", fault.text);
+        return err;
+    }
+    if (f.down.n != c->replicas) {
+        snprintf(why, cap,
+                 "topology '%s': a tree over %u cores, for %u replicas; give "
+                 "--replicas %u, or plan with --cores",
+                 c->topology, f.down.n, c->replicas, f.down.n);
+        err = QN_EINVAL;
+    }
+    err = err == QN_OK ? fix_shape(t, &f.down, order) : err;
+    if (err == QN_OK) {
+        err = sit_down(f.m, order, o, why, cap);
+    }
+    qn_plan_file_fini(&f);
+    return err;
+}
+
+uint32_t qn_topology_replicas(const struct qn_config *c)
+{
+    struct qn_plan_file f;
+    uint32_t n = 0;
+    if (!qn_topology_known(c->topology) && qn_plan_file_like(c->topology) &&
+        qn_plan_file_load(&f, c->topology, NULL, NULL) == QN_OK) {
+        n = f.down.n;
+        qn_plan_file_fini(&f);
+    }
+    return n;
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+static int make(struct qn_topology *t, const struct qn_topology_opts *o,
+                char *why, size_t cap)
+{
+    const struct qn_config *c = o->config;
+    bool file = !qn_topology_known(c->topology);
+    bool can = !o->shared && pinned(c, o->place);
+    bool named = is_planned(c->topology);
+    if (file && qn_plan_file_like(c->topology)) {
+        return fix_file(t, o, why, cap);
+    }
+    if ((file || named) && !can) {
+        snprintf(why, cap,
+                 "topology '%s': a plan needs a core for each replica, pinned; "
+                 "use auto",
+                 c->topology);
+        return QN_EINVAL;
+    }
+    if (strcmp(c->topology, AUTO) == 0 ? !can : !file && !named) {
+        return QN_OK; /* by a rule */
+    }
+    int err = costs_find(&t->costs, c, o->place, why, cap);
+    t->measured = file;
+    if (err == QN_OK && named) {
+        err = qn_topology_fix(t, c->topology, t->costs, o->place);
+        qn_machine_destroy(t->costs);
+        t->costs = NULL;
+    }
+    return err;
+}
+
+int qn_topology_make(struct qn_topology *t, const struct qn_topology_opts *o,
+                     char *why, size_t cap)
+{
+    const struct qn_config *c = o->config;
+    bool rule = false;
+    for (uint32_t i = 0; i < QN_STATICS_PLAIN; i++) {
+        rule = rule || strcmp(c->topology, qn_static_name_at(i)) == 0;
+    }
+    rule = rule || qn_static_arity(c->topology) > 0;
+    *t = (struct qn_topology){.name = rule ? c->topology : "sequential"};
+    int err = make(t, o, why, cap);
+    if (err != QN_OK) {
+        qn_topology_fini(t);
+        *t = (struct qn_topology){.name = "sequential"};
+    }
+    return err;
+}
+
+void qn_topology_fini(struct qn_topology *t)
+{
+    qn_machine_destroy(t->costs);
+    t->costs = NULL;
 }

@@ -163,12 +163,12 @@ static uint64_t complete(const struct qn_server *s)
 
 static void tree_fill(struct qn_server *s, struct qn_info *i)
 {
-    const struct qn_machine *costs = s->boot->costs;
+    const struct qn_topology *t = s->boot->topology;
     i->tree = qn_driver_topology(qn_replica_driver(s->replica));
     i->topology = s->boot->config->topology;
-    if (i->tree != NULL && costs != NULL) {
-        double ghz = costs->facts.clock_ghz;
-        i->predicted_cycles = qn_ordered_latency(i->tree, costs);
+    if (i->tree != NULL && t->measured) {
+        double ghz = t->costs->facts.clock_ghz;
+        i->predicted_cycles = qn_ordered_latency(i->tree, t->costs);
         i->predicted_nsec = ghz > 0 ? (uint64_t)(i->predicted_cycles / ghz) : 0;
     }
 }

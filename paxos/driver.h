@@ -105,10 +105,12 @@ struct qn_driver_opts {
     struct qn_qp **direct;       /* [nodes], [self] NULL; array borrowed,
                                     queuepairs kept, not owned */
     struct qn_qp **tree;         /* [nodes], likewise */
-    const char *topology;        /* "sequential" or "binary"; without `costs` */
+    const char *topology;        /* of core/topo/tree.h; without the next two */
     const struct qn_machine *costs; /* between nodes, index i is node i: the
                                        tree is planned (core/topo/ordered.h).
-                                       Borrowed for ever; NULL: by name */
+                                       Borrowed for ever; or NULL */
+    const struct qn_tree *plan;     /* a given tree over all nodes, likewise
+                                       (qn_ordered_from); or NULL */
     struct qn_service service;
     qn_a64 *read_index; /* shared, kept: raised before anything is exposed */
     struct qn_outbox_state *state; /* own outbox, kept: applied and learned are

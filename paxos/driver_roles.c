@@ -77,8 +77,9 @@ static int tree_build(struct qn_driver *d, struct qn_tree *t)
 {
     qn_node_t order[QN_NODES_MAX];
     uint32_t n = order_make(d, d->members, order);
-    int err = d->o.costs != NULL ? qn_ordered_build(t, d->o.costs, order, n)
-                                 : qn_tree_build(t, d->o.topology, order, n);
+    int err = d->o.plan != NULL    ? qn_ordered_from(t, d->o.plan, order, n)
+              : d->o.costs != NULL ? qn_ordered_build(t, d->o.costs, order, n)
+                                   : qn_tree_build(t, d->o.topology, order, n);
     if (err == QN_OK) {
         d->topology = *t;
         d->reach_slot = 0;

@@ -124,7 +124,8 @@ static void greedy(const struct ranks *r, struct qn_edges *e)
     }
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- by costs
+ * ---------------------------------------------------------------- */
 
 static bool usable(const struct qn_machine *costs, const qn_node_t *order,
                    uint32_t n)
@@ -156,6 +157,85 @@ int qn_ordered_build(struct qn_tree *t, const struct qn_machine *costs,
     QN_ASSERT(err == QN_OK);
     return qn_tree_place(t, &s, order);
 }
+
+/* ---- a given tree -------------------------------------------------------- */
+
+#define NO_MEMBER QN_NODES_MAX
+
+struct given {
+    const struct qn_tree *plan;
+    qn_node_t root;
+    uint32_t rank[QN_NODES_MAX]; /* by node, or NO_MEMBER */
+};
+
+static bool ascends(const struct qn_tree *plan)
+{
+    for (qn_node_t v = 0; v < QN_NODES_MAX; v++) {
+        if (plan->parent[v] != QN_NODES_MAX && v != plan->root &&
+            plan->parent[v] >= v) {
+            return false;
+        }
+    }
+    return qn_tree_check(plan) == QN_OK;
+}
+
+/* Rank u serves the children of v, or whoever is left of what hangs there. The
+ * depth is that of the plan. */
+static void serve(const struct given *g, struct qn_edges *e, uint32_t u,
+                  qn_node_t v)
+{
+    const struct qn_tree *plan = g->plan;
+    for (uint32_t k = 0; k < plan->child_count[v]; k++) {
+        qn_node_t c = plan->child[plan->child_at[v] + k];
+        if (g->rank[c] == NO_MEMBER) {
+            serve(g, e, u, c);
+        } else if (c != g->root) {
+            qn_edges_add(e, u, g->rank[c]);
+        }
+    }
+}
+
+static bool rank_members(struct given *g, const qn_node_t *order, uint32_t n)
+{
+    for (qn_node_t v = 0; v < QN_NODES_MAX; v++) {
+        g->rank[v] = NO_MEMBER;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (order[i] >= QN_NODES_MAX || g->rank[order[i]] != NO_MEMBER ||
+            g->plan->parent[order[i]] == QN_NODES_MAX) {
+            return false;
+        }
+        g->rank[order[i]] = i;
+    }
+    g->root = order[0];
+    return true;
+}
+
+int qn_ordered_from(struct qn_tree *t, const struct qn_tree *plan,
+                    const qn_node_t *order, uint32_t n)
+{
+    struct given g = {.plan = plan};
+    if (n == 0 || n > plan->n || !ascends(plan) ||
+        !rank_members(&g, order, n)) {
+        return QN_EINVAL;
+    }
+    struct qn_edges e;
+    struct qn_shape s;
+    qn_edges_init(&e, n);
+    if (g.root != plan->root && g.rank[plan->root] == NO_MEMBER) {
+        serve(&g, &e, 0, plan->root);
+    } else if (g.root != plan->root) {
+        qn_edges_add(&e, 0, g.rank[plan->root]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        serve(&g, &e, i, order[i]);
+    }
+    int err = qn_shape_from_edges(&s, &e, 0);
+    QN_ASSERT(err == QN_OK);
+    return qn_tree_place(t, &s, order);
+}
+
+/* ---- all ----------------------------------------------------------------- */
 
 double qn_ordered_latency(const struct qn_tree *t,
                           const struct qn_machine *costs)

@@ -2,8 +2,9 @@
 #define QN_TOPO_ORDERED_H
 
 /**
- * The best broadcast tree of a group whose members change: planned so that
- * trees of different moments can be mixed.
+ * Broadcast trees of a group whose members change: the best one by what
+ * messages cost, or what is left of a given one. Trees of different moments can
+ * be mixed.
  *
  * While nodes disagree about the tree, any trees mixed may send a message round
  * for ever (core/group/group.h). So only trees are looked at in which a node
@@ -31,6 +32,25 @@
  */
 int qn_ordered_build(struct qn_tree *t, const struct qn_machine *costs,
                      const qn_node_t *order, uint32_t n);
+
+/**
+ * A given tree, for the members and the root of the moment.
+ *
+ * Whose parent is no member hangs below the nearest ancestor that is one, in
+ * its parent's place. A root that is not the plan's leaves its place there,
+ * keeps its children and serves the plan's root first (which has its place only
+ * as a member: else the root takes that, too). So with all members and its own
+ * root the tree is the plan.
+ *
+ * @param t      Filled; untouched on failure.
+ * @param plan   Over nodes, of which every parent is lower than its children:
+ *               that is the order.
+ * @param order  [n] distinct nodes of the plan; order[0] is the root.
+ * @param n      1 .. plan->n.
+ * @return QN_OK, QN_EINVAL. O(n^2).
+ */
+int qn_ordered_from(struct qn_tree *t, const struct qn_tree *plan,
+                    const qn_node_t *order, uint32_t n);
 
 /** When the last member of a tree over nodes has been informed, in the unit of
  *  the costs (README.md of this folder: broadcast). O(n). */

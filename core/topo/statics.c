@@ -7,9 +7,12 @@
  * was attached first, then to the lower core, so a newer sender replaces an
  * older one only if it is strictly better. In the capped variants a sender
  * retires with its second child, and those who had chosen it choose again.
+ *
+ * Balanced trees are a family, not a name: their arity is read from the name.
  */
 #include "core/topo/statics.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/assert.h"
@@ -20,14 +23,15 @@ struct ranks {
     const struct qn_machine *m; /* NULL for the plain trees */
     enum qn_level level;
     uint32_t n;
+    uint32_t arity;              /* of a balanced tree */
     uint16_t core[QN_CORES_MAX]; /* by rank */
 };
 
-/* Rank i sends to 2i+1, then to 2i+2. */
-static void build_binary(struct qn_edges *e, const struct ranks *r)
+/* Rank i sends to k*i+1, ..., k*i+k. */
+static void build_balanced(struct qn_edges *e, const struct ranks *r)
 {
     for (uint32_t i = 1; i < r->n; i++) {
-        qn_edges_add(e, (i - 1) / 2, i);
+        qn_edges_add(e, (i - 1) / r->arity, i);
     }
 }
 
@@ -215,15 +219,16 @@ static void build_cluster(struct qn_edges *e, const struct ranks *r)
 static const struct builder {
     const char *name;
     void (*build)(struct qn_edges *e, const struct ranks *r);
+    uint32_t arity;
 } builders[] = {
-    {"sequential", build_sequential},
-    {"binary", build_binary},
-    {"fibonacci", build_fibonacci},
-    {"mst", build_mst},
-    {"mst2", build_mst2},
-    {"cluster", build_cluster},
-    {"bad", build_bad},
-    {"bad2", build_bad2},
+    {"sequential", build_sequential, 0},
+    {"binary", build_balanced, 2},
+    {"fibonacci", build_fibonacci, 0},
+    {"mst", build_mst, 0},
+    {"mst2", build_mst2, 0},
+    {"cluster", build_cluster, 0},
+    {"bad", build_bad, 0},
+    {"bad2", build_bad2, 0},
 };
 
 const char *qn_static_name_at(uint32_t i)
@@ -231,48 +236,66 @@ const char *qn_static_name_at(uint32_t i)
     return i < QN_ARRAY_COUNT(builders) ? builders[i].name : NULL;
 }
 
-static const struct builder *find(const char *name, uint32_t among)
+uint32_t qn_static_arity(const char *name)
 {
+    static const char prefix[] = "tree:k=";
+    const char *digits = name + sizeof prefix - 1;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0 || *digits < '1' ||
+        *digits > '9') {
+        return 0;
+    }
+    char *end;
+    unsigned long k = strtoul(digits, &end, 10);
+    return *end == '\0' && k <= QN_CORES_MAX ? (uint32_t)k : 0;
+}
+
+/* One of the first `among`, or a balanced tree. build NULL: there is none. */
+static struct builder find(const char *name, uint32_t among)
+{
+    uint32_t k = qn_static_arity(name);
+    if (k > 0) {
+        return (struct builder){name, build_balanced, k};
+    }
     for (uint32_t i = 0; i < among; i++) {
         if (strcmp(builders[i].name, name) == 0) {
-            return &builders[i];
+            return builders[i];
         }
     }
-    return NULL;
+    return (struct builder){.build = NULL};
 }
 
 int qn_static_ranks(struct qn_edges *e, const char *name, uint32_t n)
 {
-    const struct builder *b = find(name, QN_STATICS_PLAIN);
-    if (b == NULL) {
+    const struct builder b = find(name, QN_STATICS_PLAIN);
+    if (b.build == NULL) {
         return QN_ENOENT;
     }
     if (n == 0 || n > QN_CORES_MAX) {
         return QN_EINVAL;
     }
-    const struct ranks r = {.n = n};
+    const struct ranks r = {.n = n, .arity = b.arity};
     qn_edges_init(e, n);
-    b->build(e, &r);
+    b.build(e, &r);
     return QN_OK;
 }
 
 int qn_static_build(struct qn_shape *s, const struct qn_machine *m,
                     const char *name, uint32_t root, enum qn_level level)
 {
-    const struct builder *b = find(name, QN_ARRAY_COUNT(builders));
-    if (b == NULL) {
+    const struct builder b = find(name, QN_ARRAY_COUNT(builders));
+    if (b.build == NULL) {
         return QN_ENOENT;
     }
     if (root >= m->n || level >= QN_LEVELS) {
         return QN_EINVAL;
     }
-    struct ranks r = {.m = m, .level = level, .n = m->n};
+    struct ranks r = {.m = m, .level = level, .n = m->n, .arity = b.arity};
     for (uint32_t i = 0; i < m->n; i++) {
         r.core[i] = (uint16_t)(i == 0 ? root : i <= root ? i - 1 : i);
     }
     struct qn_edges e;
     qn_edges_init(&e, m->n);
-    b->build(&e, &r);
+    b.build(&e, &r);
     for (uint32_t i = 0; i < e.count; i++) {
         e.parent[i] = r.core[e.parent[i]];
         e.child[i] = r.core[e.child[i]];

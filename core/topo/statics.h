@@ -2,19 +2,23 @@
 #define QN_TOPO_STATICS_H
 
 /**
- * The static trees: shapes that are not searched for. `binary`, `fibonacci`
- * and `sequential` know only the number of cores; `mst`, `mst2`, `bad`, `bad2`
- * look at costs, `cluster` at groups. README.md says what each is.
+ * The static trees: shapes that are not searched for. `binary`, `fibonacci`,
+ * `sequential` and `tree:k=N`, balanced with N children each, know only the
+ * number of cores; `mst`, `mst2`, `bad`, `bad2` look at costs, `cluster` at
+ * groups. README.md says what each is.
  *
  * Ranks: the root first, then the other cores ascending. Pure, any thread.
  */
 
 #include "core/topo/shape.h"
 
-/** Name of the i-th static tree, NULL past the last. The first
- *  QN_STATICS_PLAIN know only n. */
+/** Name of the i-th static tree, NULL past the last; without `tree:k=N`. The
+ *  first QN_STATICS_PLAIN know only n. */
 const char *qn_static_name_at(uint32_t i);
 #define QN_STATICS_PLAIN 3u
+
+/** N of "tree:k=N", 1 .. QN_CORES_MAX; 0: it is no such name. */
+uint32_t qn_static_arity(const char *name);
 
 /** Edges over ranks 0 .. n-1 of a tree that knows only n. @return QN_OK,
  *  QN_ENOENT (no such name), QN_EINVAL (n). O(n). */

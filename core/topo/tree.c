@@ -1,13 +1,10 @@
 /*
  * Trees from edge lists.
  *
- * A builder knows ranks only: rank 0 is the root, the others are the members
- * in the order given. It emits the n-1 edges parent -> child, each parent's in
- * its send order; edges of different parents may be mixed, so that a builder
- * that simulates events (who sends when) emits them as they happen. `arrange`
- * then maps ranks to nodes and groups the edges by parent, keeping the order:
- * a counting sort. So a new shape is one function and one row of the table,
- * and no builder can produce lists that disagree with `parent`.
+ * Shapes are known by their ranks (statics.c): rank 0 is the root, the others
+ * are the members in the order given. `arrange` maps ranks to nodes and groups
+ * the edges by parent, keeping the order: a counting sort. So no builder can
+ * produce lists that disagree with `parent`.
  *
  * The result is an array of structs of indices, not a linked tree: it is
  * copied by assignment, sent, and compared with memcmp.
@@ -16,62 +13,11 @@
  */
 #include "core/topo/tree.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-
-struct edges {
-    uint32_t n; /* ranks */
-    uint32_t count;
-    uint32_t parent[QN_NODES_MAX];
-    uint32_t child[QN_NODES_MAX];
-};
-
-static void emit(struct edges *e, uint32_t parent, uint32_t child)
-{
-    QN_ASSERT(e->count < e->n - 1);
-    QN_ASSERT(parent < e->n && child < e->n);
-    e->parent[e->count] = parent;
-    e->child[e->count] = child;
-    e->count++;
-}
-
-/* The root sends to everybody, in the order given. */
-static void build_sequential(struct edges *e)
-{
-    for (uint32_t i = 1; i < e->n; i++) {
-        emit(e, 0, i);
-    }
-}
-
-/* Heap order: rank i sends to 2i+1, then to 2i+2. */
-static void build_binary(struct edges *e)
-{
-    for (uint32_t i = 1; i < e->n; i++) {
-        emit(e, (i - 1) / 2, i);
-    }
-}
-
-static const struct builder {
-    const char *name;
-    void (*build)(struct edges *e);
-} builders[] = {
-    {"sequential", build_sequential},
-    {"binary", build_binary},
-};
-
-static const struct builder *find(const char *name)
-{
-    for (uint32_t i = 0; i < QN_ARRAY_COUNT(builders); i++) {
-        if (strcmp(builders[i].name, name) == 0) {
-            return &builders[i];
-        }
-    }
-    return NULL;
-}
+#include "core/topo/statics.h"
+#include <stdbool.h>
 
 static bool distinct_nodes(const qn_node_t *order, uint32_t n)
 {
@@ -86,7 +32,7 @@ static bool distinct_nodes(const qn_node_t *order, uint32_t n)
 }
 
 /* Ranks to nodes, edges to child lists; the lists follow rank order. */
-static void arrange(struct qn_tree *t, const struct edges *e,
+static void arrange(struct qn_tree *t, const struct qn_edges *e,
                     const qn_node_t *order)
 {
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
@@ -114,16 +60,14 @@ static void arrange(struct qn_tree *t, const struct edges *e,
 int qn_tree_build(struct qn_tree *t, const char *name, const qn_node_t *order,
                   uint32_t n)
 {
-    const struct builder *b = find(name);
-    if (b == NULL) {
-        return QN_ENOENT;
+    struct qn_edges e;
+    int err = qn_static_ranks(&e, name, n);
+    if (err != QN_OK) {
+        return err;
     }
-    if (n == 0 || n > QN_NODES_MAX || !distinct_nodes(order, n)) {
+    if (n > QN_NODES_MAX || !distinct_nodes(order, n)) {
         return QN_EINVAL;
     }
-    struct edges e = {.n = n};
-    b->build(&e);
-    QN_ASSERT(e.count == n - 1);
     *t = (struct qn_tree){0};
     arrange(t, &e, order);
     QN_DASSERT(qn_tree_check(t) == QN_OK);
@@ -140,12 +84,13 @@ int qn_tree_place(struct qn_tree *t, const struct qn_shape *s,
     /* Ranks from the root down, so that the root is the first of them. */
     uint16_t core[QN_CORES_MAX];
     qn_node_t order[QN_NODES_MAX];
-    struct edges e = {.n = qn_shape_order(s, core)};
+    struct qn_edges e;
+    qn_edges_init(&e, qn_shape_order(s, core));
     uint32_t next = 1;
     for (uint32_t i = 0; i < e.n; i++) {
         order[i] = node[core[i]];
         for (uint32_t k = 0; k < s->count[core[i]]; k++) {
-            emit(&e, i, next++);
+            qn_edges_add(&e, i, next++);
         }
     }
     *t = (struct qn_tree){0};
@@ -156,7 +101,7 @@ int qn_tree_place(struct qn_tree *t, const struct qn_shape *s,
 
 const char *qn_tree_name_at(uint32_t i)
 {
-    return i < QN_ARRAY_COUNT(builders) ? builders[i].name : NULL;
+    return i < QN_STATICS_PLAIN ? qn_static_name_at(i) : NULL;
 }
 
 /* The child list of v lies inside `child`, names v as the parent, and names no

@@ -5,9 +5,7 @@
  * Topologies: broadcast trees over the nodes 0..n-1 of a group.
  *
  * A tree is its root, each node's parent and each node's children in send
- * order. Builders for the static shapes of the specification (README.md of
- * this folder) are found by name; a further shape joins by one function and
- * one row of the table in tree.c.
+ * order. The static shapes that need no costs (statics.h) are found by name.
  *
  * A builder works on ranks: rank 0 is the root and the other ranks are the
  * members in the order given. So the same members in another order make the
@@ -35,7 +33,7 @@ struct qn_tree {
  * Build a named tree.
  *
  * @param t      Filled; untouched on failure.
- * @param name   "sequential" or "binary".
+ * @param name   "sequential", "binary", "fibonacci" or "tree:k=N".
  * @param order  [n] the members, distinct node ids < QN_NODES_MAX; order[0] is
  *               the root. Borrowed.
  * @param n      1 .. QN_NODES_MAX.
@@ -58,7 +56,7 @@ int qn_tree_build(struct qn_tree *t, const char *name, const qn_node_t *order,
 int qn_tree_place(struct qn_tree *t, const struct qn_shape *s,
                   const qn_node_t *node);
 
-/** Name of the i-th builder, NULL past the last. */
+/** Name of the i-th static shape, NULL past the last; without "tree:k=N". */
 const char *qn_tree_name_at(uint32_t i);
 
 /** Check any bytes: QN_OK if t is a spanning tree of its members (one root,

@@ -244,7 +244,10 @@ Test(config, addresses_cells_topology_and_buffers_are_checked)
         {"topology", "binary", QN_OK},
         {"topology", "auto", QN_OK},
         {"topology", "/dev/null", QN_OK}, /* a file; it is read later */
+        {"topology", "tree:k=3", QN_OK},
+        {"topology", "adaptive", QN_OK},
         {"topology", "ternary", QN_EINVAL},
+        {"topology", "tree:k=2,", QN_EINVAL},
         {"client-query-buffer-limit", "67108864", QN_EINVAL},
         {"client-query-buffer-limit", "67108865", QN_OK},
     };

@@ -184,6 +184,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .tree = m->tree,
         .topology = w->topology,
         .costs = w->costs,
+        .plan = w->plan.n > 0 ? &w->plan : NULL,
         .service = {.apply = on_apply,
                     .applied = on_applied,
                     .need_snapshot = on_need,

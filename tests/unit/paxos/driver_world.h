@@ -59,6 +59,7 @@ struct world {
     bool memory;              /* acceptor; else a process */
     const char *topology;     /* NULL: sequential */
     struct qn_machine *costs; /* owned; plans the tree instead; NULL: not */
+    struct qn_tree plan;      /* is the tree instead; n = 0: not */
     uint32_t ring_slots;      /* 0: many */
     uint64_t ring_bytes;
     uint64_t seed;

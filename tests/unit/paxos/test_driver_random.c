@@ -204,6 +204,23 @@ static struct qn_machine *costs_make(struct world *w)
     return m;
 }
 
+/* A tree that was made once: each hangs below somebody who comes before it. */
+static void plan_make(struct world *w)
+{
+    struct qn_edges e;
+    struct qn_shape s;
+    qn_node_t node[QN_NODES_MAX];
+    qn_edges_init(&e, w->nodes);
+    for (uint32_t i = 0; i < w->nodes; i++) {
+        node[i] = i;
+        if (i > 0) {
+            qn_edges_add(&e, (uint32_t)world_random(w, i), i);
+        }
+    }
+    cr_assert_eq(qn_shape_from_edges(&s, &e, 0), QN_OK);
+    cr_assert_eq(qn_tree_place(&w->plan, &s, node), QN_OK);
+}
+
 /* @return failovers that the seed had. */
 static uint64_t run(uint64_t seed, bool memory, bool loud)
 {
@@ -211,7 +228,9 @@ static uint64_t run(uint64_t seed, bool memory, bool loud)
     struct faults f = {.w = w, .loud = loud};
     w->seed = seed;
     w->nodes = 3 + (uint32_t)world_random(w, WORLD_NODES - 2);
-    w->topology = chance(&f, 50) ? "binary" : "sequential";
+    static const char *const names[] = {"binary", "sequential", "fibonacci",
+                                        "tree:k=1"};
+    w->topology = names[world_random(w, 4)];
     w->ring_slots = chance(&f, 30) ? 16 : 4096;
     w->ring_bytes = chance(&f, 30) ? 1u << 17 : 1u << 22;
     w->shared_cores = seed % 4 == 3;
@@ -220,6 +239,9 @@ static uint64_t run(uint64_t seed, bool memory, bool loud)
     f.suspects = chance(&f, 50);
     f.big = chance(&f, 30);
     w->costs = seed % 3 == 2 ? costs_make(w) : NULL;
+    if (seed % 6 == 4) {
+        plan_make(w);
+    }
     world_start(w);
     for (uint32_t s = 0; s < STEPS; s++) {
         submits(&f);

@@ -27,7 +27,7 @@ Test(tree, every_shape_spans_every_size)
             cr_assert_eq(t.root, 0);
         }
     }
-    cr_assert_eq(shapes, 2);
+    cr_assert_eq(shapes, 3);
 }
 
 Test(tree, sequential_sends_in_the_order_given)
