@@ -83,6 +83,70 @@ Test(driver_recover, who_came_meanwhile_begins_again)
     world_end(w);
 }
 
+static void lead_by(struct world *w, qn_node_t i)
+{
+    for (uint32_t r = 0; world_status(w, i).leader != i; r++) {
+        cr_assert_lt(r, 5000u);
+        world_rounds(w, 1);
+    }
+}
+
+/* Node 2 is elected, stands still before its PREPARE arrives, and is relieved
+ * by node 0, of which it hears nothing. The acceptor has adopted that one, and
+ * ends: all that node 2 knows is dead. */
+static struct world *leads_without_knowing_the_next(void)
+{
+    struct world *w = world_begin(3, false);
+    world_go_on(w);
+    world_lose(w, 0);
+    lead_by(w, 2);
+    cr_assert_eq(world_status(w, 2).role, QN_PREPARING);
+    w->member[2].stopped = true;
+    world_wipe(w, 2, 1, QN_LANE_DIRECT);
+    world_restart(w, 0);
+    for (uint32_t r = 0; world_status(w, 0).role != QN_ACTIVE; r++) {
+        cr_assert_lt(r, 20000u);
+        qn_driver_suspect(w->member[0].driver, 1 << 2, w->now);
+        world_rounds(w, 1);
+    }
+    w->member[0].stopped = true;
+    world_wipe(w, 0, 2, QN_LANE_DIRECT);
+    world_wipe(w, 1, 2, QN_LANE_DIRECT);
+    world_lose(w, 1);
+    w->member[2].stopped = false;
+    return w;
+}
+
+static void never_stopped(struct world *w)
+{
+    for (uint32_t r = 0; r < 100; r++) {
+        world_rounds(w, 1);
+        cr_assert_not(qn_driver_stopped(w->member[2].driver), "%u", r);
+    }
+}
+
+/* The later leader, without node 2, whose lane from it is broken. */
+static void goes_on_by_the_later(struct world *w)
+{
+    w->member[0].stopped = false;
+    world_lose(w, 2);
+    world_settle(w, 20000);
+    world_go_on(w);
+    cr_assert(world_status(w, 0).served);
+    world_end(w);
+}
+
+/* A majority has voted for a leader that it does not know. */
+Test(driver_recover, a_later_leader_that_is_not_known_may_go_on)
+{
+    struct world *w = leads_without_knowing_the_next();
+    never_stopped(w);
+    cr_assert_eq(world_status(w, 2).leader, 2);
+    world_restart(w, 1);
+    never_stopped(w);
+    goes_on_by_the_later(w);
+}
+
 /* Later lives may be elected before it leads; they find the same two dead. */
 Test(driver_recover, nobody_takes_it_for_stopped_again)
 {

@@ -441,3 +441,37 @@ Test(fetch, after_a_recovery_nothing_is_known_behind_a_gap)
     fx_end(&c);
     cr_assert_eq(fx_blobs, 0);
 }
+
+/* Again when it leads. Nobody else lives in between, so what comes then is
+ * handed over by force: a word of the acceptor that was. */
+Test(fetch, after_a_recovery_a_leader_begins_with_nothing_behind_a_gap)
+{
+    struct qn_params v = fx_params();
+    const struct qn_ul_entry e = {.index = 1,
+                                  .kind = QN_UL_LEADER,
+                                  .leader = 2,
+                                  .leader_inc = 12,
+                                  .acceptor = 1,
+                                  .acceptor_inc = 11};
+    uint8_t ul[QN_UL_BYTES];
+    qn_ul_encode(&e, ul);
+    const struct qn_msg chosen = {
+        .kind = QN_MSG_U_CHOSEN, .epoch = 1, .body = {ul, sizeof ul}};
+    fx_make(&c, 2, 3, &v);
+    fx_learn_slot(&c, 1, 1);
+    fx_down(&c, 0);
+    fx_down(&c, 1);
+    cr_assert_eq(recover(), QN_OK);
+    fx_tick(&c); /* slot 1 is dropped: all who live have applied it */
+    uint64_t bytes = fx_status(&c).log_bytes;
+    fx_learn_slot(&c, 3, 3);
+    cr_assert_eq(fx_status(&c).decided_hi, 3u);
+    fx_recv(&c, 0, &chosen);
+    fx_tick(&c);
+    cr_assert_eq(fx_status(&c).leader, 2);
+    cr_assert_eq(fx_status(&c).decided_hi, 1u);
+    cr_assert_eq(fx_status(&c).next, 2u);
+    cr_assert_eq(fx_status(&c).log_bytes, bytes);
+    fx_end(&c);
+    cr_assert_eq(fx_blobs, 0);
+}
