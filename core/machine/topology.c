@@ -1,14 +1,10 @@
 /*
- * Topologies by hwloc.
+ * Topologies by hwloc: of the machine that this runs on, and of synthetic
+ * texts. A processing unit of hwloc is a core of ours; what it shares are the
+ * objects above it (topology_units.c numbers them).
  *
- * A processing unit of hwloc is a core of ours; what it shares are the objects
- * above it. hwloc's own numbers of those may repeat (logical numbers per level,
- * operating system numbers per package), so they are numbered as they are met.
- * Only memory nodes keep theirs, since that is how the rest of the house calls
- * them.
- *
- * libnuma adds nothing here: hwloc reads the same files in /sys, gives at least
- * one memory node everywhere, and does so for XML files too.
+ * libnuma adds nothing here: hwloc reads the same files in /sys, and gives at
+ * least one memory node everywhere.
  *
  * Discovery must not bind itself to each core in turn, which on a busy machine
  * waits for each of them (DONT_CHANGE_BINDING), and needs no devices.
@@ -17,39 +13,12 @@
 
 #include <ctype.h>
 #include <hwloc.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/base/text.h"
-#include "core/machine/csv.h"
-#include "core/machine/topology_xml_internal.h"
-
-#define NODE_UNKNOWN UINT32_MAX
-
-/* Objects that were met on one level; the place in the list is the number. */
-struct numbering {
-    uint32_t count;
-    hwloc_obj_t met[QN_CORES_MAX];
-};
-
-struct numberings {
-    struct numbering phys, cache, socket;
-};
-
-static uint32_t number_of(struct numbering *n, hwloc_obj_t o)
-{
-    uint32_t i = 0;
-    while (i < n->count && n->met[i] != o) {
-        i++;
-    }
-    if (i == n->count) {
-        n->met[n->count++] = o;
-    }
-    return i;
-}
+#include "core/machine/topology_internal.h"
 
 /* The largest cache above a unit; what comes closest if there is none. */
 static hwloc_obj_t cache_above(hwloc_obj_t pu)
@@ -81,84 +50,37 @@ static uint32_t node_of(hwloc_obj_t pu)
     if (node < 0 && pu->complete_nodeset != NULL) {
         node = hwloc_bitmap_first(pu->complete_nodeset);
     }
-    return node >= 0 ? (uint32_t)node : NODE_UNKNOWN;
+    return node >= 0 ? (uint32_t)node : QN_NODE_UNKNOWN;
 }
 
-static void fill_core(struct qn_machine_core *c, hwloc_topology_t t,
-                      hwloc_obj_t pu, struct numberings *n)
+static uint64_t number_of(hwloc_obj_t o)
 {
-    *c = (struct qn_machine_core){
-        .os = pu->os_index,
-        .phys = number_of(&n->phys, above(t, HWLOC_OBJ_CORE, pu, pu)),
-        .cache = number_of(&n->cache, cache_above(pu)),
-        .node = node_of(pu),
-        .socket = number_of(&n->socket, above(t, HWLOC_OBJ_PACKAGE, pu,
-                                              hwloc_get_root_obj(t)))};
+    return (uint64_t)(uintptr_t)o;
 }
 
-/* Cores of which no memory node is known are a node per package, beside those
- * that there are: they are near each other and near no other memory. */
-static void give_nodes(struct qn_machine *m)
+static struct qn_unit unit_of(hwloc_topology_t t, hwloc_obj_t pu)
 {
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < m->n; i++) {
-        if (m->core[i].node != NODE_UNKNOWN) {
-            next = QN_MAX(next, m->core[i].node + 1);
-        }
-    }
-    for (uint32_t i = 0; i < m->n; i++) {
-        if (m->core[i].node == NODE_UNKNOWN) {
-            m->core[i].node = next + m->core[i].socket;
-        }
-    }
+    return (struct qn_unit){.os = pu->os_index,
+                            .node = node_of(pu),
+                            .phys = number_of(above(t, HWLOC_OBJ_CORE, pu, pu)),
+                            .cache = number_of(cache_above(pu)),
+                            .socket = number_of(above(t, HWLOC_OBJ_PACKAGE, pu,
+                                                      hwloc_get_root_obj(t)))};
 }
 
-/* "Intel(R) Xeon(R) E5-2670 v2 @ 2.50GHz" becomes intel_xeon_e5_2670_v2. */
-static void slug(char *to, size_t room, const char *from)
-{
-    size_t n = 0;
-    for (; *from != '\0' && *from != '@' && n + 1 < room; from++) {
-        if (strncmp(from, "(R)", 3) == 0 || strncmp(from, "(r)", 3) == 0) {
-            from += 2;
-        } else if (strncasecmp(from, "(TM)", 4) == 0) {
-            from += 3;
-        } else if (isalnum((unsigned char)*from)) {
-            to[n++] = (char)tolower((unsigned char)*from);
-        } else if (n > 0 && to[n - 1] != '_') {
-            to[n++] = '_';
-        }
-    }
-    while (n > 0 && to[n - 1] == '_') {
-        n--;
-    }
-    to[n] = '\0';
-}
-
-static void give_name(struct qn_machine *m, hwloc_topology_t t,
-                      const struct numberings *n)
+static const char *cpu_of(hwloc_topology_t t)
 {
     hwloc_obj_t package = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0);
     const char *cpu = package != NULL
                           ? hwloc_obj_get_info_by_name(package, "CPUModel")
                           : NULL;
-    char base[40];
-    qn_text_copy(m->facts.cpu, sizeof m->facts.cpu, cpu != NULL ? cpu : "");
-    slug(base, sizeof base, cpu != NULL ? cpu : "machine");
-    uint32_t cores = n->phys.count / n->socket.count;
-    uint32_t threads = m->n / n->phys.count;
-    int len = snprintf(m->name, sizeof m->name, "%s_%ux%u", base,
-                       n->socket.count, cores);
-    if (threads > 1 && len > 0) {
-        (void)snprintf(m->name + len, sizeof m->name - (size_t)len, "x%u",
-                       threads);
-    }
+    return cpu != NULL ? cpu : "";
 }
 
-/* The units of a loaded topology that may be used, in ascending order of the
- * operating system's numbers, which is not hwloc's. @return how many; QN_ERANGE
+/* The units of a loaded topology that may be used. @return how many; QN_ERANGE
  * if too many. */
 static int collect(hwloc_topology_t t, hwloc_const_cpuset_t usable,
-                   hwloc_obj_t *pu)
+                   struct qn_unit *unit)
 {
     hwloc_const_cpuset_t all = hwloc_topology_get_topology_cpuset(t);
     int count = 0;
@@ -171,10 +93,10 @@ static int collect(hwloc_topology_t t, hwloc_const_cpuset_t usable,
         if (o == NULL) {
             continue;
         }
-        if (count == (int)QN_CORES_MAX || i > (int)QN_CORE_NUMBER_MAX) {
+        if (count == (int)QN_CORES_MAX) {
             return QN_ERANGE;
         }
-        pu[count++] = o;
+        unit[count++] = unit_of(t, o);
     }
     return count;
 }
@@ -183,31 +105,19 @@ static int fill(struct qn_machine **out, hwloc_topology_t t,
                 hwloc_const_cpuset_t usable, const char *file,
                 struct qn_fault *fault)
 {
-    hwloc_obj_t *pu = calloc(QN_CORES_MAX, sizeof *pu);
-    struct numberings *n = calloc(1, sizeof *n);
-    struct qn_machine *m = NULL;
-    int err = pu != NULL && n != NULL ? QN_OK : QN_ENOMEM;
-    int count = err == QN_OK ? collect(t, usable, pu) : 0;
-    if (err == QN_OK && count <= 0) {
-        err = qn_fault_set(fault, file, 0, NULL,
-                           count == 0 ? "there is no usable core"
-                                      : "there are more than 1024 cores, or "
-                                        "numbers above 65535; restrict the "
-                                        "process (taskset) or the file");
-    }
-    err = err != QN_OK ? err : qn_machine_create(&m, (uint32_t)count);
-    if (err == QN_OK) {
-        for (int i = 0; i < count; i++) {
-            fill_core(&m->core[i], t, pu[i], n);
-        }
-        give_nodes(m);
-        give_name(m, t, n);
-        *out = m;
-    } else if (err == QN_ENOMEM) {
+    struct qn_unit *unit = malloc(QN_CORES_MAX * sizeof *unit);
+    if (unit == NULL) {
         (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        return QN_ENOMEM;
     }
-    free(pu);
-    free(n);
+    int count = collect(t, usable, unit);
+    int err = count < 0
+                  ? qn_fault_set(fault, file, 0, NULL,
+                                 "there are more than 1024 cores; restrict the "
+                                 "process (taskset) or the file")
+                  : qn_units_to_machine(out, unit, (uint32_t)count, cpu_of(t),
+                                        file, fault);
+    free(unit);
     return err;
 }
 
@@ -267,45 +177,6 @@ int qn_machine_discover(struct qn_machine **out, struct qn_fault *fault)
     return err;
 }
 
-int qn_machine_parse_xml(struct qn_machine **out, const char *file,
-                         const char *bytes, size_t len, struct qn_fault *fault)
-{
-    hwloc_topology_t t;
-    char *xml = len < INT_MAX ? malloc(len + 1) : NULL;
-    int err = xml != NULL ? begin(&t) : QN_ENOMEM;
-    if (err != QN_OK) {
-        free(xml);
-        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
-        return err;
-    }
-    memcpy(xml, bytes, len);
-    xml[len] = '\0';
-    err = qn_xml_settle_version(xml, file, fault);
-    if (err == QN_OK &&
-        (hwloc_topology_set_xmlbuffer(t, xml, (int)len + 1) != 0 ||
-         hwloc_topology_load(t) != 0)) {
-        err = qn_fault_set(fault, file, 0, NULL,
-                           "hwloc finds no topology in it; write one with "
-                           "`lstopo FILE.xml`");
-    }
-    err = err != QN_OK ? err : fill(out, t, NULL, file, fault);
-    hwloc_topology_destroy(t);
-    free(xml);
-    return err;
-}
-
-int qn_machine_read_xml(struct qn_machine **out, const char *path,
-                        struct qn_fault *fault)
-{
-    char *bytes = NULL;
-    size_t len = 0;
-    int err = qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, fault);
-    err =
-        err != QN_OK ? err : qn_machine_parse_xml(out, path, bytes, len, fault);
-    free(bytes);
-    return err;
-}
-
 /* Units that a synthetic text asks for, at most one more than `limit`: the
  * product of the numbers that stand alone or behind a colon; what is in (..)
  * or [..] describes an object or its memory. hwloc would build them all, a
@@ -354,6 +225,46 @@ int qn_machine_synthetic(struct qn_machine **out, const char *text,
     return err;
 }
 
+/* ---- XML without what tells whose machine it is ---- */
+
+/* Does the line hold a note (an `info` element) that does not speak of the
+ * processor? */
+static bool is_private(const char *line, size_t len)
+{
+    static const char *const kept[] = {"CPUVendor",    "CPUModel",
+                                       "CPUFamily",    "CPUStepping",
+                                       "Architecture", "Inclusive"};
+    static const char begin_[] = "<info name=\"";
+    const char *at = memmem(line, len, begin_, sizeof begin_ - 1);
+    if (at == NULL) {
+        return false;
+    }
+    at += sizeof begin_ - 1;
+    for (size_t i = 0; i < QN_ARRAY_COUNT(kept); i++) {
+        size_t n = strlen(kept[i]);
+        if ((size_t)(line + len - at) > n && memcmp(at, kept[i], n) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Take the private lines out, in place. */
+static void strip(char *xml)
+{
+    char *to = xml;
+    for (const char *from = xml; *from != '\0';) {
+        size_t len = strcspn(from, "\n");
+        len += from[len] == '\n';
+        if (!is_private(from, len)) {
+            memmove(to, from, len);
+            to += len;
+        }
+        from += len;
+    }
+    *to = '\0';
+}
+
 int qn_machine_topology_xml(char **xml, struct qn_fault *fault)
 {
     hwloc_topology_t t;
@@ -371,7 +282,7 @@ int qn_machine_topology_xml(char **xml, struct qn_fault *fault)
     }
     hwloc_topology_destroy(t);
     if (err == QN_OK) {
-        qn_xml_strip(*xml);
+        strip(*xml);
     } else {
         (void)qn_fault_set(fault, "live", 0, NULL, "the topology as XML: %s",
                            qn_strerror(err));

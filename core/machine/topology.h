@@ -14,7 +14,7 @@
  * above a core (its package if hwloc knows no cache).
  *
  * Any thread; reads /sys and files, allocates, and takes some milliseconds.
- * hwloc may print on stderr what it thinks of an odd XML file; programs silence
+ * hwloc may print on stderr what it thinks of an odd machine; programs silence
  * it by its own environment variables.
  */
 
@@ -28,9 +28,9 @@
  */
 int qn_machine_discover(struct qn_machine **out, struct qn_fault *fault);
 
-/** A file that `lstopo FILE.xml` or hwloc's export wrote, of hwloc 1, 2 or 3
- *  (XML versions up to 3.0). Errors as above, and QN_EINVAL if it is none,
- *  QN_ENOENT, QN_EIO or QN_EMSGSIZE if it cannot be read. */
+/** A file that `lstopo FILE.xml` or hwloc's export wrote, XML of version 2 or
+ *  3.0. Errors as above, and QN_EINVAL if it is none, QN_ENOENT, QN_EIO or
+ *  QN_EMSGSIZE if it cannot be read. */
 int qn_machine_read_xml(struct qn_machine **out, const char *path,
                         struct qn_fault *fault);
 

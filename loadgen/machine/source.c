@@ -25,11 +25,11 @@ static bool looks_like_xml(const char *path)
     return c == '<';
 }
 
-/* hwloc and libxml2 would write lines of their own about a wrong file. */
+/* hwloc would write lines of its own about an odd machine. */
 static void silence_hwloc(void)
 {
     (void)setenv("HWLOC_HIDE_ERRORS", "2", 0);
-    (void)setenv("HWLOC_LIBXML", "0", 0);
+    (void)setenv("HWLOC_LIBXML", "0", 0); /* what it writes is for us */
 }
 
 int qn_source_open(struct qn_machine **out, const char *what,

@@ -145,7 +145,7 @@ def test_mistakes_are_one_line():
         xml_file = folder + "/bad.xml"
         with open(xml_file, "w") as f:
             f.write("<?xml version='1.0'?>\n<topology><obj")
-        refuses(xml_file, text=xml_file + ": hwloc finds no topology in it")
+        refuses(xml_file, text=xml_file + ":2: XML: unclosed token; the file may be cut")
     refuses("/nowhere", text="/nowhere: No such file or directory")
     refuses("core:x", text="core:x: hwloc does not understand this")
     refuses("core:4 pu:1", "--format", "svg", text="no costs to write")
