@@ -144,7 +144,7 @@ def test_mistakes_are_one_line():
         refuses(bad, text=bad + ":2: queued_factor: write a number")
         xml_file = folder + "/bad.xml"
         with open(xml_file, "w") as f:
-            f.write("<?xml version='1.0'?>\n<topology><obj")
+            f.write("<?xml version='1.0'?>\n<topology version='2.0'><obj")
         refuses(xml_file, text=xml_file + ":2: XML: unclosed token; the file may be cut")
     refuses("/nowhere", text="/nowhere: No such file or directory")
     refuses("core:x", text="core:x: hwloc does not understand this")
