@@ -20,6 +20,11 @@
 #include "core/base/err.h"
 #include "core/machine/topology_internal.h"
 
+#define BLANKS " \t\r\n"
+#define NOT_SYNTHETIC                                                          \
+    "hwloc does not understand this; write for example \"package:2 numa:1 "    \
+    "l3:1 core:4 pu:2\""
+
 /* The largest cache above a unit; what comes closest if there is none. */
 static hwloc_obj_t cache_above(hwloc_obj_t pu)
 {
@@ -177,37 +182,72 @@ int qn_machine_discover(struct qn_machine **out, struct qn_fault *fault)
     return err;
 }
 
-/* Units that a synthetic text asks for, at most one more than `limit`: the
- * product of the numbers that stand alone or behind a colon; what is in (..)
- * or [..] describes an object or its memory. hwloc would build them all, a
- * million for minutes, before they could be counted. */
-static uint64_t units_asked(const char *text, uint64_t limit)
+/* ---- synthetic texts: "package:2 [numa(memory=1GB)] core:4 2(indexes=..)"
+ * ----
+ *
+ * hwloc builds all that it is asked for, a million units for minutes, and reads
+ * odd texts as it likes; so a text must be what its manual says, and its
+ * numbers are multiplied before. */
+
+/* Behind "(..)", if there is one; NULL if it does not end. */
+static const char *skip_attributes(const char *p)
+{
+    if (*p != '(') {
+        return p;
+    }
+    p += 1 + strcspn(p + 1, "()[]");
+    return *p == ')' ? p + 1 : NULL;
+}
+
+/* One level or one piece of memory; `units` is multiplied, up to most + 1.
+ * @return what is behind it, NULL if it is neither. */
+static const char *take_level(const char *p, uint64_t *units, uint64_t most)
+{
+    bool memory = *p == '[';
+    const char *word = p + memory;
+    while (isalnum((unsigned char)*word)) {
+        word++;
+    }
+    if (memory) {
+        p = skip_attributes(word);
+        return p != NULL && *p == ']' ? p + 1 : NULL;
+    }
+    const char *number = *word == ':' ? word + 1 : p;
+    char *end = NULL;
+    if (!isdigit((unsigned char)*number)) {
+        return NULL;
+    }
+    uint64_t n = strtoull(number, &end, 0); /* as hwloc reads it */
+    n = QN_MAX(QN_MIN(n, most + 1), (uint64_t)1);
+    *units = QN_MIN(*units * n, most + 1);
+    p = skip_attributes(end);
+    return p != NULL && (*p == '\0' || isspace((unsigned char)*p)) ? p : NULL;
+}
+
+static int check_synthetic(const char *text, struct qn_fault *fault)
 {
     uint64_t units = 1;
-    const char *p = text;
-    while (*p != '\0' && units <= limit) {
-        bool begins = p == text || strchr(": \t\n)]", p[-1]) != NULL;
-        if (*p == '(' || *p == '[') {
-            p += strcspn(p, *p == '(' ? ")" : "]");
-        } else if (begins && isdigit((unsigned char)*p)) {
-            char *end = NULL;
-            uint64_t n = strtoull(p, &end, 0); /* as hwloc reads it */
-            units *= QN_MAX(QN_MIN(n, limit + 1), (uint64_t)1);
-            p = end;
-        } else {
-            p++;
-        }
+    const char *p = text + strspn(text, BLANKS);
+    while (p != NULL && *p != '\0') {
+        p = take_level(p, &units, QN_CORES_MAX);
+        p = p != NULL ? p + strspn(p, BLANKS) : NULL;
     }
-    return QN_MIN(units, limit + 1);
+    if (p == NULL) {
+        return qn_fault_set(fault, text, 0, NULL, NOT_SYNTHETIC);
+    }
+    return units <= QN_CORES_MAX
+               ? QN_OK
+               : qn_fault_set(fault, text, 0, NULL,
+                              "more than %u cores; ask for fewer",
+                              QN_CORES_MAX);
 }
 
 int qn_machine_synthetic(struct qn_machine **out, const char *text,
                          struct qn_fault *fault)
 {
     hwloc_topology_t t;
-    if (units_asked(text, QN_CORES_MAX) > QN_CORES_MAX) {
-        return qn_fault_set(fault, text, 0, NULL,
-                            "more than %u cores; ask for fewer", QN_CORES_MAX);
+    if (check_synthetic(text, fault) != QN_OK) {
+        return QN_EINVAL;
     }
     int err = begin(&t);
     if (err != QN_OK) {
@@ -216,9 +256,7 @@ int qn_machine_synthetic(struct qn_machine **out, const char *text,
     if (hwloc_topology_set_synthetic(t, text) != 0 ||
         hwloc_topology_load(t) != 0) {
         hwloc_topology_destroy(t);
-        return qn_fault_set(fault, text, 0, NULL,
-                            "hwloc does not understand this; write for "
-                            "example \"package:2 numa:1 l3:1 core:4 pu:2\"");
+        return qn_fault_set(fault, text, 0, NULL, NOT_SYNTHETIC);
     }
     err = fill(out, t, NULL, text, fault);
     hwloc_topology_destroy(t);

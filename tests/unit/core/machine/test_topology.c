@@ -79,8 +79,13 @@ Test(topology, groups_follow_the_objects_and_not_the_numbers)
 
 Test(topology, what_hwloc_does_not_understand_is_one_line)
 {
-    static const char *const texts[] = {"", "nonsense", "core:0",
-                                        "core:2000 pu:1"};
+    static const char *const texts[] = {"",
+                                        "nonsense",
+                                        "core:0",
+                                        "core[[:1000000 pu:1",
+                                        "core:2(memory=1 pu:1",
+                                        "[numa core:2 pu:1",
+                                        "core:2x pu:1"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct qn_machine *m = NULL;
         struct qn_fault f = {""};
