@@ -151,7 +151,8 @@ static void print_refused(const struct qn_options *o,
 }
 
 /* One option at argv[*i]; moves *i past its value. False: error printed. */
-static bool take(const struct qn_options *o, int argc, char **argv, int *i)
+static bool take(const struct qn_options *o, int argc, char **argv, int *i,
+                 bool *given)
 {
     const char *typed = argv[*i];
     const struct qn_option *opt = NULL;
@@ -184,24 +185,59 @@ static bool take(const struct qn_options *o, int argc, char **argv, int *i)
     if (err == QN_EINVAL) {
         print_refused(o, opt, value);
     }
-    if (err != QN_OK) {
-        return false;
+    if (err == QN_OK && given != NULL) {
+        given[opt - o->table] = true;
     }
-    return true;
+    return err == QN_OK;
 }
 
 bool qn_options_parse(const struct qn_options *o, int argc, char **argv,
                       int *exit_status)
 {
+    return qn_options_parse_given(o, argc, argv, exit_status, NULL);
+}
+
+bool qn_options_parse_given(const struct qn_options *o, int argc, char **argv,
+                            int *exit_status, bool *given)
+{
     QN_ASSERT(o->count > 0);
+    if (given != NULL) {
+        memset(given, 0, o->count * sizeof *given);
+    }
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
             print_help(o);
             *exit_status = 0;
             return false;
         }
-        if (!take(o, argc, argv, &i)) {
+        if (!take(o, argc, argv, &i, given)) {
             *exit_status = 2;
+            return false;
+        }
+    }
+    return true;
+}
+
+static unsigned ways_of(const struct qn_option_way *rule, size_t rules,
+                        const char *name)
+{
+    for (size_t i = 0; i < rules; i++) {
+        if (strcmp(rule[i].name, name) == 0) {
+            return rule[i].ways;
+        }
+    }
+    return ~0u;
+}
+
+bool qn_options_fit(const struct qn_options *o, const bool *given,
+                    const struct qn_option_way *rule, size_t rules,
+                    unsigned way, const char *called)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        const char *name = o->table[i].name;
+        if (given[i] && (ways_of(rule, rules, name) & way) == 0) {
+            fprintf(stderr, "%s: --%s does not go with %s; leave it out\n",
+                    o->program, name, called);
             return false;
         }
     }

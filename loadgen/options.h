@@ -66,6 +66,26 @@ struct qn_options {
 bool qn_options_parse(const struct qn_options *o, int argc, char **argv,
                       int *exit_status);
 
+/** The same, and which options were there: given [o->count] is filled. */
+bool qn_options_parse_given(const struct qn_options *o, int argc, char **argv,
+                            int *exit_status, bool *given);
+
+/**
+ * Options that go with some ways to call a subcommand only: none is ignored
+ * silently.
+ */
+struct qn_option_way {
+    const char *name; /* of an option */
+    unsigned ways;    /* mask of those that it goes with */
+};
+
+/** Prints a line if an option was given that does not go with `way`, one bit;
+ *  `called` is what it is called. Options that `rule` [rules] does not name go
+ *  with every way. @return whether all go with it. */
+bool qn_options_fit(const struct qn_options *o, const bool *given,
+                    const struct qn_option_way *rule, size_t rules,
+                    unsigned way, const char *called);
+
 qn_option_fn qn_option_flag;   /* to: bool, becomes true */
 qn_option_fn qn_option_string; /* to: const char * */
 qn_option_fn qn_option_count;  /* to: uint64_t, as qn_parse_count */

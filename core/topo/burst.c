@@ -16,11 +16,14 @@ struct message {
     double visible;
     uint32_t op;
     uint16_t from, to; /* from == to: the root issues an operation */
+    bool answer;       /* who is asked by one core may answer to another, so
+                          the sender does not say it */
 };
 
 struct sim {
     const struct qn_machine *m;
-    const struct qn_shape *s; /* NULL: a ring */
+    const struct qn_shape *s;  /* NULL: a ring */
+    const struct qn_shape *up; /* who answers to whom */
     const struct qn_ring *r;
     struct qn_burst_opts o;
     bool acks;
@@ -83,7 +86,15 @@ static struct message pop(struct sim *x)
 static double send(struct sim *x, uint32_t op, uint32_t u, uint32_t v, double t)
 {
     t += qn_send_cost(x->m, u, v);
-    push(x, (struct message){t, op, (uint16_t)u, (uint16_t)v});
+    push(x, (struct message){t, op, (uint16_t)u, (uint16_t)v, false});
+    return t;
+}
+
+static double answer(struct sim *x, uint32_t op, uint32_t v, double t)
+{
+    uint16_t to = x->up->parent[v];
+    t += qn_send_cost(x->m, v, to);
+    push(x, (struct message){t, op, (uint16_t)v, to, true});
     return t;
 }
 
@@ -122,7 +133,7 @@ static double issue(struct sim *x, uint32_t op, uint32_t v, double t)
         complete(x, t);
     }
     if (op + 1 < x->o.ops) {
-        push(x, (struct message){t, op + 1, (uint16_t)v, (uint16_t)v});
+        push(x, (struct message){t, op + 1, (uint16_t)v, (uint16_t)v, false});
     }
     return t;
 }
@@ -131,14 +142,14 @@ static double issue(struct sim *x, uint32_t op, uint32_t v, double t)
 static double serve_tree(struct sim *x, const struct message *e, double t)
 {
     uint32_t v = e->to;
-    if (e->from == x->s->parent[v] && v != x->s->root) {
+    if (!e->answer) {
         t = forward(x, e->op, v, t) + x->o.work;
     }
     uint32_t got = ++x->got[(size_t)e->op * x->m->n + v];
     if (!x->acks || (got == x->needs[v] && v == x->s->root)) {
         complete(x, t);
     } else if (got == x->needs[v]) {
-        t = send(x, e->op, v, x->s->parent[v], t);
+        t = answer(x, e->op, v, t);
     }
     return t;
 }
@@ -183,7 +194,7 @@ static int run(struct sim *x, double *cycles)
     x->out_of_memory = x->got == NULL;
     uint16_t root = (uint16_t)root_of(x);
     if (!x->out_of_memory) {
-        push(x, (struct message){0, 0, root, root});
+        push(x, (struct message){0, 0, root, root, false});
     }
     while (x->count > 0 && !x->out_of_memory) {
         struct message e = pop(x);
@@ -201,10 +212,25 @@ static int run(struct sim *x, double *cycles)
 int qn_burst_tree(const struct qn_machine *m, const struct qn_shape *s,
                   bool acks, const struct qn_burst_opts *o, double *cycles)
 {
+    if (acks) {
+        return qn_burst_trees(m, s, s, o, cycles);
+    }
     QN_ASSERT(s->n == m->n);
-    struct sim x = {.m = m, .s = s, .o = *o, .acks = acks};
+    struct sim x = {.m = m, .s = s, .o = *o};
     for (uint32_t v = 0; v < m->n; v++) {
-        x.needs[v] = (acks ? s->count[v] : 0u) + (v != s->root ? 1u : 0u);
+        x.needs[v] = v != s->root ? 1 : 0;
+    }
+    return run(&x, cycles);
+}
+
+int qn_burst_trees(const struct qn_machine *m, const struct qn_shape *down,
+                   const struct qn_shape *up, const struct qn_burst_opts *o,
+                   double *cycles)
+{
+    QN_ASSERT(down->n == m->n && up->n == m->n && down->root == up->root);
+    struct sim x = {.m = m, .s = down, .up = up, .o = *o, .acks = true};
+    for (uint32_t v = 0; v < m->n; v++) {
+        x.needs[v] = up->count[v] + (v != up->root ? 1u : 0u);
     }
     return run(&x, cycles);
 }

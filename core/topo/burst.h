@@ -37,6 +37,12 @@ struct qn_burst_opts {
 int qn_burst_tree(const struct qn_machine *m, const struct qn_shape *s,
                   bool acks, const struct qn_burst_opts *o, double *cycles);
 
+/** Acknowledged broadcasts that go down one tree and are answered along another
+ *  one with the same root; as above. */
+int qn_burst_trees(const struct qn_machine *m, const struct qn_shape *down,
+                   const struct qn_shape *up, const struct qn_burst_opts *o,
+                   double *cycles);
+
 /** A diamond ring (DR): the root sends and then works; the others work on the
  *  first message and forward on the last. */
 int qn_burst_ring(const struct qn_machine *m, const struct qn_ring *r,

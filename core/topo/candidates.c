@@ -1,6 +1,10 @@
 /*
  * A level that groups cores as an earlier one did gives the same trees, so it
  * is left out.
+ *
+ * Chains are what keeps every core equally busy, at the price of latency. A
+ * core of a chain receives and sends each message once on each side, so its
+ * next neighbour is the one with the least sum of all four.
  */
 #include "core/topo/candidates.h"
 
@@ -53,6 +57,57 @@ static int of_level(const struct qn_machine *m, uint32_t root, uint32_t level,
     return err;
 }
 
+static double both_ways(const struct qn_machine *m, uint32_t u, uint32_t v)
+{
+    return qn_send_cost(m, u, v) + qn_receive_cost(m, u, v) +
+           qn_send_cost(m, v, u) + qn_receive_cost(m, v, u);
+}
+
+/* Each core serves the nearest of those that are left. */
+static int chain(const struct qn_machine *m, uint32_t root, qn_candidate_fn *fn,
+                 void *arg)
+{
+    struct qn_shape s;
+    struct qn_edges e;
+    bool in[QN_CORES_MAX] = {false};
+    uint32_t at = root;
+    in[root] = true;
+    qn_edges_init(&e, m->n);
+    for (uint32_t i = 1; i < m->n; i++) {
+        uint32_t next = m->n;
+        for (uint32_t v = 0; v < m->n; v++) {
+            if (!in[v] && (next == m->n ||
+                           both_ways(m, at, v) < both_ways(m, at, next))) {
+                next = v;
+            }
+        }
+        qn_edges_add(&e, at, next);
+        in[next] = true;
+        at = next;
+    }
+    int err = qn_shape_from_edges(&s, &e, root);
+    if (err == QN_OK) {
+        fn(arg, "nearest chain", &s);
+    }
+    return err;
+}
+
+static int balanced(const struct qn_machine *m, uint32_t root,
+                    qn_candidate_fn *fn, void *arg)
+{
+    struct qn_shape s;
+    int err = QN_OK;
+    for (uint32_t k = 1; err == QN_OK && k <= QN_CANDIDATE_ARITY; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "tree:k=%u", k);
+        err = qn_static_build(&s, m, name, root, QN_LEVEL_NODE);
+        if (err == QN_OK && k != 2) { /* binary */
+            fn(arg, name, &s);
+        }
+    }
+    return err;
+}
+
 int qn_candidates(const struct qn_machine *m, uint32_t root,
                   qn_candidate_fn *fn, void *arg)
 {
@@ -64,6 +119,8 @@ int qn_candidates(const struct qn_machine *m, uint32_t root,
             fn(arg, qn_static_name_at(i), &s);
         }
     }
+    err = err == QN_OK ? balanced(m, root, fn, arg) : err;
+    err = err == QN_OK ? chain(m, root, fn, arg) : err;
     for (uint32_t l = 0; err == QN_OK && l < QN_LEVELS; l++) {
         if (!known_level(m, l)) {
             err = of_level(m, root, l, fn, arg);

@@ -3,11 +3,14 @@
 
 /**
  * Every tree that a rule gives, for the planner to start from: the static
- * trees, the adaptive trees over every level, and the trees of the earliest
- * completing edge, from one root.
+ * trees, the balanced ones of up to QN_CANDIDATE_ARITY children, a chain of
+ * nearest neighbours, and the adaptive and cluster trees over every level, from
+ * one root.
  */
 
 #include "core/topo/shape.h"
+
+#define QN_CANDIDATE_ARITY 4u
 
 /** Called for each; the shape is borrowed. */
 typedef void qn_candidate_fn(void *arg, const char *name,

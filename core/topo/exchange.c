@@ -285,9 +285,9 @@ static void write_box(const struct qn_machine *m, uint32_t v, FILE *f)
 }
 
 int qn_tree_write_dot(const struct qn_machine *m, const struct qn_shape *s,
-                      FILE *f)
+                      const char *name, FILE *f)
 {
-    (void)fputs("digraph tree {\n  node [shape=circle];\n", f);
+    (void)fprintf(f, "digraph %s {\n  node [shape=circle];\n", name);
     for (uint32_t v = 0; v < s->n; v++) {
         write_box(m, v, f);
     }

@@ -38,9 +38,10 @@ int qn_tree_write_csv(const struct qn_machine *m, const struct qn_shape *s,
 int qn_tree_write_json(const struct qn_machine *m, const struct qn_shape *s,
                        FILE *f);
 
-/** Graphviz: cores boxed by memory node, edges labelled with their order. */
+/** Graphviz: cores boxed by memory node, edges labelled with their order.
+ *  @param name  Of the graph: letters. */
 int qn_tree_write_dot(const struct qn_machine *m, const struct qn_shape *s,
-                      FILE *f);
+                      const char *name, FILE *f);
 
 /** Read a ring's map into r->core; untouched on failure. Errors as above. */
 int qn_ring_parse_map(struct qn_ring *r, const struct qn_machine *m,

@@ -4,14 +4,15 @@
 /**
  * The planner: a nearly optimal tree for an operation on a machine.
  *
- * Every static tree and those of the adaptive generator are candidates
- * (candidates.h); the best few are improved by local search (seek.h), small
- * groups are solved exactly (optimum.h). So a plan is never worse than a static
- * tree from the same root (with a free one: from the first core) or the
- * published adaptive tree; and with a free root and as many moves given, never
- * worse than from the first core (with `robust`: in that quantile). By default
- * a free root's searches share one budget, and some plans are dearer by a few
- * per cent. Chains and balanced trees are no candidates.
+ * Every static tree, the balanced trees of up to QN_CANDIDATE_ARITY children
+ * and those of the adaptive generator are candidates (candidates.h); the best
+ * few are improved by local search (seek.h), small groups are solved exactly
+ * (optimum.h). So a plan is never worse than one of them from the same root
+ * (with a free one: from the first core); and with a free root and as many
+ * moves given, never worse than from the first core (with `robust`: in that
+ * quantile). By default a free root's searches share one budget, and some plans
+ * are dearer by a few per cent. Other balanced trees, and for throughput
+ * diamond rings, may be better.
  *
  * Budgets count proposed moves and the only randomness is the seed's: equal
  * input gives the equal plan, at any speed of the computer.

@@ -25,18 +25,23 @@
 #include "core/topo/adaptive.h"
 #include "core/topo/burst.h"
 #include "core/topo/exchange.h"
+#include "core/topo/plan_file.h"
 #include "core/topo/ring_map.h"
 #include "core/topo/statics.h"
 
 #define FILE_MOST ((size_t)1 << 20) /* 1024 edges take 20 KB */
+
+#define NO_TOPOLOGY                                                            \
+    "not a topology; tree:k=N or ring:k=N[,full][,companion][,map=MAP]"
 
 static const char *const fixed[] = {
     "auto", "adaptive", "binary", "sequential", "fibonacci", "mst",
     "mst2", "cluster",  "bad",    "bad2",       "ring:k=2",  "tree:k=2",
 };
 
-static const char *const rings[] = {"ring:k=1", "ring:k=2", "ring:k=3",
-                                    "ring:k=4"};
+static const char *const more[] = {"tree:k=1", "tree:k=3", "tree:k=4",
+                                   "ring:k=1", "ring:k=2", "ring:k=3",
+                                   "ring:k=4"};
 
 const char *qn_contender_name_at(uint32_t i)
 {
@@ -52,7 +57,7 @@ const char *qn_contender_name_at(uint32_t i)
         return qn_static_name_at(i);
     }
     i -= statics;
-    return i < QN_ARRAY_COUNT(rings) ? rings[i] : NULL;
+    return i < QN_ARRAY_COUNT(more) ? more[i] : NULL;
 }
 
 static int wrong(struct qn_fault *fault, const char *name, const char *what)
@@ -60,10 +65,13 @@ static int wrong(struct qn_fault *fault, const char *name, const char *what)
     return qn_fault_set(fault, name, 0, NULL, "%s", what);
 }
 
-static void take_tree(struct qn_contender *c)
+static void take_trees(struct qn_contender *c, const struct qn_shape *down,
+                       const struct qn_shape *up)
 {
-    c->up = c->down;
-    c->root = c->down.root;
+    c->down = *down;
+    c->up = *up;
+    c->two_trees = !qn_shape_equal(down, up);
+    c->root = down->root;
 }
 
 /* ---- by rule ---- */
@@ -83,59 +91,47 @@ static int make_plan(struct qn_contender *c, const struct qn_machine *m,
     struct qn_plan *p = malloc(sizeof *p);
     int err = p != NULL ? qn_plan(p, m, &plan) : QN_ENOMEM;
     if (err == QN_OK) {
-        c->down = p->down;
-        c->up = p->up;
-        c->two_trees = !qn_shape_equal(&p->down, &p->up);
+        take_trees(c, &p->down, &p->up);
         c->exact = p->exact;
-        c->root = p->down.root;
     }
     free(p);
     return err;
 }
 
-/* Balanced: rank i sends to k*i+1 .. k*i+k; ranks as in statics.h. */
-static int make_balanced(struct qn_contender *c, const struct qn_machine *m,
-                         uint32_t k, uint32_t root)
-{
-    struct qn_edges e;
-    uint16_t core[QN_CORES_MAX];
-    core[0] = (uint16_t)root;
-    for (uint32_t v = 0, rank = 1; v < m->n; v++) {
-        if (v != root) {
-            core[rank++] = (uint16_t)v;
-        }
-    }
-    qn_edges_init(&e, m->n);
-    for (uint32_t i = 1; i < m->n; i++) {
-        qn_edges_add(&e, core[(i - 1) / k], core[i]);
-    }
-    int err = qn_shape_from_edges(&c->down, &e, root);
-    take_tree(c);
-    return err;
-}
-
 /* ---- files ---- */
 
+/* FILE, or FILE,up=FILE. */
 static int read_tree(struct qn_contender *c, const struct qn_machine *m,
-                     const char *path, uint32_t root, struct qn_fault *fault)
+                     const char *name, uint32_t root, struct qn_fault *fault)
 {
-    char *bytes = NULL;
-    size_t len = 0;
-    int err = qn_file_read(path, FILE_MOST, &bytes, &len, fault);
-    if (err == QN_OK) {
-        err = qn_tree_parse_csv(&c->down, m, path, bytes, len, fault);
+    static const char mark[] = ",up=";
+    const char *second = strstr(name, mark);
+    size_t len = second != NULL ? (size_t)(second - name) : strlen(name);
+    char path[4096];
+    (void)snprintf(path, sizeof path, "%.*s", (int)QN_MIN(len, sizeof path - 1),
+                   name);
+    struct qn_plan_file down, up;
+    int err = qn_plan_file_load(&down, path, m, fault);
+    if (err == QN_OK && second != NULL) {
+        err = qn_plan_file_load(&up, second + sizeof mark - 1, m, fault);
+        down.up = up.down;
     }
-    free(bytes);
-    if (err == QN_OK && root != QN_ROOT_FREE && root != c->down.root) {
+    if (err != QN_OK) {
+        return err;
+    }
+    if (down.up.root != down.down.root) {
+        return qn_fault_set(
+            fault, name, 0, "root", "of the tree up is core %u, not %u",
+            m->core[down.up.root].os, m->core[down.down.root].os);
+    }
+    if (root != QN_ROOT_FREE && root != down.down.root) {
         return qn_fault_set(fault, path, 0, "root",
                             "the tree's root is core %u, not %u; leave out "
                             "--root",
-                            m->core[c->down.root].os, m->core[root].os);
+                            m->core[down.down.root].os, m->core[root].os);
     }
-    if (err == QN_OK) {
-        take_tree(c);
-    }
-    return err;
+    take_trees(c, &down.down, &down.up);
+    return QN_OK;
 }
 
 static int read_map(struct qn_ring *r, const struct qn_machine *m,
@@ -151,7 +147,7 @@ static int read_map(struct qn_ring *r, const struct qn_machine *m,
     return err;
 }
 
-/* ---- rings and balanced trees ---- */
+/* ---- rings ---- */
 
 /* What follows the colon. */
 struct words {
@@ -165,10 +161,13 @@ static bool take_word(struct words *w, const char *word, size_t len)
     if (len > 2 && memcmp(word, "k=", 2) == 0) {
         char *end;
         unsigned long k = strtoul(word + 2, &end, 10);
+        bool once = w->k == 0;
         w->k = k <= QN_CORES_MAX ? (uint32_t)k : 0;
-        return word[2] >= '0' && word[2] <= '9' && end == word + len && k > 0;
+        return word[2] >= '0' && word[2] <= '9' && end == word + len && k > 0 &&
+               once;
     }
-    if (len > 4 && memcmp(word, "map=", 4) == 0 && len - 4 < sizeof w->map) {
+    if (len > 4 && memcmp(word, "map=", 4) == 0 && len - 4 < sizeof w->map &&
+        w->map[0] == '\0') {
         memcpy(w->map, word + 4, len - 4);
         w->map[len - 4] = '\0';
         return true;
@@ -187,7 +186,10 @@ static bool parse_words(struct words *w, const char *text)
         if (!take_word(w, text, len)) {
             return false;
         }
-        text += len + (text[len] == ',');
+        text += len;
+        if (*text == ',' && *++text == '\0') {
+            return false; /* nothing follows */
+        }
     }
     return w->k > 0;
 }
@@ -245,20 +247,12 @@ static int make_ring(struct qn_contender *c, const struct qn_machine *m,
 }
 
 static int make_with_words(struct qn_contender *c, const struct qn_machine *m,
-                           const char *words, bool ring,
-                           const struct qn_contender_opts *o,
+                           const char *words, const struct qn_contender_opts *o,
                            struct qn_fault *fault)
 {
     struct words w = {0};
-    uint32_t root = o->root != QN_ROOT_FREE ? o->root : 0;
-    if (!parse_words(&w, words) || (!ring && (w.full || w.companion)) ||
-        (!ring && w.map[0] != '\0')) {
-        return wrong(fault, c->name,
-                     "not a topology; tree:k=N or "
-                     "ring:k=N[,full][,companion][,map=MAP]");
-    }
-    return ring ? make_ring(c, m, &w, o, fault)
-                : make_balanced(c, m, w.k, root);
+    return parse_words(&w, words) ? make_ring(c, m, &w, o, fault)
+                                  : wrong(fault, c->name, NO_TOPOLOGY);
 }
 
 /* ---- by name ---- */
@@ -267,7 +261,8 @@ static bool is_file(const char *name)
 {
     size_t len = strlen(name);
     return strchr(name, '/') != NULL ||
-           (len > 4 && strcmp(name + len - 4, ".csv") == 0);
+           (len > 4 && strcmp(name + len - 4, ".csv") == 0) ||
+           (len > 5 && strcmp(name + len - 5, ".json") == 0);
 }
 
 static int unknown(struct qn_fault *fault, const char *name)
@@ -277,7 +272,8 @@ static int unknown(struct qn_fault *fault, const char *name)
     return qn_fault_set(fault, name, 0, NULL,
                         near != NULL ? "no such topology; did you mean %s?"
                                      : "no such topology; a file's name ends "
-                                       "in .csv, --help lists the others",
+                                       "in .csv or .json, --help lists the "
+                                       "others",
                         near);
 }
 
@@ -296,9 +292,9 @@ int qn_contender_make(struct qn_contender *c, const struct qn_machine *m,
             &c->down, m, root != QN_ROOT_FREE ? root : qn_adaptive_root(m),
             o->level);
     } else if (strncmp(name, "ring:", 5) == 0) {
-        err = make_with_words(c, m, name + 5, true, o, fault);
-    } else if (strncmp(name, "tree:", 5) == 0) {
-        err = make_with_words(c, m, name + 5, false, o, fault);
+        err = make_with_words(c, m, name + 5, o, fault);
+    } else if (strncmp(name, "tree:", 5) == 0 && qn_static_arity(name) == 0) {
+        err = wrong(fault, name, NO_TOPOLOGY);
     } else if (is_file(name)) {
         return read_tree(c, m, name, root, fault);
     } else {
@@ -309,7 +305,7 @@ int qn_contender_make(struct qn_contender *c, const struct qn_machine *m,
         }
     }
     if (err == QN_OK && c->ring == NULL && c->up.n == 0) {
-        take_tree(c);
+        take_trees(c, &c->down, &c->down);
     }
     if (err != QN_OK) {
         qn_contender_fini(c);
@@ -350,11 +346,9 @@ int qn_contender_burst(const struct qn_contender *c, const struct qn_machine *m,
                        double q, double *cycles)
 {
     const struct qn_burst_opts many = {.ops = QN_BURST_DEFAULT, .q = q};
-    if (c->ring == NULL && c->two_trees) {
-        return QN_ENOENT;
-    }
-    int err = c->ring != NULL ? qn_burst_ring(m, c->ring, &many, cycles)
-                              : qn_burst_tree(m, &c->down, true, &many, cycles);
+    int err = c->ring != NULL
+                  ? qn_burst_ring(m, c->ring, &many, cycles)
+                  : qn_burst_trees(m, &c->down, &c->up, &many, cycles);
     if (err == QN_OK) {
         *cycles /= many.ops;
     }

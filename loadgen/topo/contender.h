@@ -9,7 +9,9 @@
  *     binary sequential fibonacci mst mst2 cluster bad bad2
  *     tree:k=3             balanced, 3 children each
  *     ring:k=2             diamond ring; ",full", ",companion", ",map=MAP"
- *     FILE.csv             a tree in the exchange format
+ *     FILE                 .csv: a tree in the exchange format; .json: a tree
+ *                          or a plan as `quoin tree` writes it; ",up=FILE":
+ *                          the tree of the way up is in another file
  *
  * Without a root that is asked for, `auto`, `adaptive` and searched maps choose
  * their own, a file has one, all others take the first core.
@@ -19,8 +21,8 @@
  * it is searched for: busy for throughput and stream, else latency. A map from
  * a file has a root of its own.
  *
- * Trees go down and up; only the planner makes two different ones. Rings are
- * acknowledged broadcasts and know no other operation.
+ * Trees go down and up; only the planner and files have two different ones.
+ * Rings are acknowledged broadcasts and know no other operation.
  *
  * One thread per contender; make reads files and allocates.
  */
@@ -80,7 +82,7 @@ double qn_contender_cost(const struct qn_contender *c,
  * Acknowledged broadcasts one after the other: QN_BURST_DEFAULT of them.
  *
  * @param cycles  Filled: per operation.
- * @return QN_OK; QN_ENOENT: two trees, whose bursts are not known; QN_ENOMEM.
+ * @return QN_OK; QN_ENOMEM.
  */
 int qn_contender_burst(const struct qn_contender *c, const struct qn_machine *m,
                        double q, double *cycles);
@@ -99,7 +101,7 @@ int qn_contender_timeline(struct qn_timeline **out,
                           double q);
 
 /** Name of the i-th topology that is always compared, NULL past the last:
- *  "adaptive", the static trees, some rings. */
+ *  "adaptive", the static trees, balanced ones and lean rings of up to 4. */
 const char *qn_contender_name_at(uint32_t i);
 
 /**

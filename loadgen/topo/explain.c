@@ -135,6 +135,49 @@ static void say_span(const struct story *x, const struct qn_span *b)
     fputs("\n", x->to);
 }
 
+/* Why a core that gathers has all only then: it takes messages as they come, so
+ * either the last one came late, or they queued. A core of a ring that has
+ * taken none yet is the root, which sends first. */
+static void say_why_then(const struct story *x, uint32_t phase, uint32_t v)
+{
+    const struct qn_span *last = NULL;
+    double idle = 0, before = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < x->t->count; i++) {
+        const struct qn_span *b = &x->t->span[i];
+        if (b->phase == phase && b->core == v && !b->send) {
+            idle = b->begin - before; /* of the last one */
+            last = b;
+            count++;
+        }
+        before = b->phase == phase && b->core == v ? b->end : before;
+    }
+    const char *until = x->s == NULL      ? "forwards when it has all"
+                        : v == x->s->root ? "is done when it has all"
+                                          : "answers when it has all";
+    if (x->s == NULL && v == x->c->root) {
+        until =
+            "the root sends to all its rings, and is done when all are back";
+    }
+    if (count == 0) {
+        fputs("        why then: nobody answers to it; it has nothing to wait "
+              "for\n",
+              x->to);
+    } else if (count == 1) {
+        fprintf(x->to, "        why then: %s; %u is the only one to wait for\n",
+                until, os(x, last->peer));
+    } else if (idle > 0) {
+        fprintf(x->to,
+                "        why then: %s; it waited %.1f for %u, the last of %u\n",
+                until, idle, os(x, last->peer), count);
+    } else {
+        fprintf(x->to,
+                "        why then: %s; %u messages queued, that of %u came "
+                "last\n",
+                until, count, os(x, last->peer));
+    }
+}
+
 static void say_core(const struct story *x, uint32_t phase, uint32_t v,
                      double at, bool down)
 {
@@ -160,6 +203,8 @@ static void say_core(const struct story *x, uint32_t phase, uint32_t v,
         fputs("        serves nobody\n", x->to);
     } else if (down) {
         say_why(x, v);
+    } else {
+        say_why_then(x, phase, v);
     }
 }
 
@@ -233,8 +278,17 @@ int qn_tree_explain(const struct qn_contender *c, const struct qn_machine *m,
         }
         say_phase(x, i, down);
     }
-    fprintf(to, "\n%s on %s: %.1f cycles\n", qn_goal_name(goal), c->name,
+    if (goal == QN_GOAL_THROUGHPUT || goal == QN_GOAL_STREAM) {
+        fprintf(
+            to,
+            "\n%s on %s: %.1f cycles of the busiest core per operation; one "
+            "alone takes %.1f\n",
+            qn_goal_name(goal), c->name, qn_contender_cost(c, m, goal, q),
             t->end);
+    } else {
+        fprintf(to, "\n%s on %s: %.1f cycles\n", qn_goal_name(goal), c->name,
+                t->end);
+    }
     free(x);
     free(t);
     return QN_OK;

@@ -121,9 +121,17 @@ static void draw_header(const struct qn_picture *p, FILE *to)
     goal[0] = (char)toupper((unsigned char)goal[0]);
     qn_svg_printf(to, "title", QN_PICTURE_LEFT, 34, "%s on %s", goal,
                   p->m->name[0] != '\0' ? p->m->name : "a machine");
+    char cycles[80];
+    if (p->busiest > 0) {
+        (void)snprintf(cycles, sizeof cycles,
+                       "busiest core %.0f cycles per operation, one alone %.0f",
+                       p->busiest, p->t->end);
+    } else {
+        (void)snprintf(cycles, sizeof cycles, "%.0f cycles", p->t->end);
+    }
     qn_svg_printf(to, "note", QN_PICTURE_LEFT, 56,
-                  "%s, %u cores, root %u: %.0f cycles%s%s", p->name, p->m->n,
-                  p->m->core[p->root].os, p->t->end,
+                  "%s, %u cores, root %u: %s%s%s", p->name, p->m->n,
+                  p->m->core[p->root].os, cycles,
                   p->note[0] != '\0' ? "; " : "", p->note);
     draw_ties(p, to, 84);
     draw_ramp(p, to, 108);

@@ -20,6 +20,8 @@ struct qn_picture {
     const char *name; /* of the topology */
     const char *goal; /* what is done with it: "broadcast", ... */
     const char *note; /* a line below the title; "" */
+    double busiest;   /* cycles of the busiest core per operation, where that
+                         was asked for; 0: the operation's latency was */
 };
 
 /** @return QN_OK or QN_ENOMEM. */

@@ -69,6 +69,72 @@ static int take_format(const struct qn_option *o, const char *text)
     return QN_EINVAL;
 }
 
+/* ---- which option goes with what ---- */
+
+enum {
+    WAY_TABLE = 1, /* text or json: the plan beside the others */
+    WAY_ONE = 2,   /* csv, dot, svg or in words: one topology */
+    WAY_RULE = 4,  /* likewise, and it is not auto */
+    WAY_COMPARE = 8,
+    WAY_SURVEY = 16,
+};
+
+#define WAY_PLAN    (WAY_TABLE | WAY_ONE | WAY_RULE)
+#define WAY_MACHINE (WAY_PLAN | WAY_COMPARE)
+
+static const struct qn_option_way rule[] = {
+    {"machine", WAY_MACHINE},
+    {"op", WAY_PLAN},
+    {"algo", WAY_PLAN},
+    {"cores", WAY_MACHINE},
+    {"root", WAY_MACHINE},
+    {"one-tree", WAY_TABLE | WAY_ONE | WAY_SURVEY},
+    {"robust", WAY_TABLE | WAY_ONE | WAY_COMPARE | WAY_SURVEY},
+    {"explain", WAY_PLAN},
+    {"compare", WAY_COMPARE},
+    {"up-file", WAY_PLAN},
+    {"sizes", WAY_SURVEY},
+    {"threads", WAY_SURVEY},
+};
+
+static unsigned way_of(const struct qn_tree_command *c, const char **called)
+{
+    bool table = !c->explain && strchr("tj", c->format[0]) != NULL;
+    bool named = c->algos > 0 && strcmp(c->algo[0], "auto") != 0;
+    unsigned way = c->survey != NULL ? WAY_SURVEY
+                   : c->compare      ? WAY_COMPARE
+                   : table           ? WAY_TABLE
+                   : named           ? WAY_RULE
+                                     : WAY_ONE;
+    *called = way == WAY_SURVEY    ? "--survey"
+              : way == WAY_COMPARE ? "--compare"
+              : way == WAY_RULE    ? "a topology that is not planned"
+                                   : "a plan of one machine";
+    return way;
+}
+
+/* How each way can be written. */
+static bool format_fits(const struct qn_tree_command *c, unsigned way)
+{
+    bool no_graph = strchr("jd", c->format[0]) != NULL;
+    const char *line = NULL;
+    if (way == WAY_SURVEY && no_graph) {
+        line = "--survey is written as text, csv or svg";
+    } else if (way == WAY_COMPARE && no_graph) {
+        line = "--compare is written as text, csv or svg";
+    } else if (c->explain && c->format[0] != 't') {
+        line = "--explain is text; leave out --format";
+    } else if (c->algos > 1 && (way & (WAY_ONE | WAY_RULE)) != 0) {
+        line = c->explain
+                   ? "--explain takes one --algo"
+                   : "--format csv, dot and svg show one topology: one --algo";
+    }
+    if (line != NULL) {
+        fprintf(stderr, "quoin tree: %s\n", line);
+    }
+    return line == NULL;
+}
+
 int qn_tree_command(int argc, char **argv)
 {
     struct qn_tree_command *c = calloc(1, sizeof *c);
@@ -128,12 +194,20 @@ int qn_tree_command(int argc, char **argv)
         "Plan who sends to whom on a machine, and predict what that costs.\n"
         "Topologies: auto adaptive binary sequential fibonacci mst mst2 "
         "cluster\nbad bad2, tree:k=N, ring:k=N[,full][,companion][,map=MAP], "
-        "FILE.csv.\nMAP is FILE, identity, latency or busy; the last two are "
+        "FILE.csv[,up=FILE.csv],\nFILE.json. MAP is FILE, identity, latency or "
+        "busy; the last two are "
         "searched for.",
         table, QN_ARRAY_COUNT(table)};
     int status = 0;
-    if (qn_options_parse(&o, argc, argv, &status)) {
-        status = qn_tree_run(c);
+    bool given[QN_ARRAY_COUNT(table)];
+    if (qn_options_parse_given(&o, argc, argv, &status, given)) {
+        const char *called;
+        unsigned way = way_of(c, &called);
+        status = qn_options_fit(&o, given, rule, QN_ARRAY_COUNT(rule), way,
+                                called) &&
+                         format_fits(c, way)
+                     ? qn_tree_run(c)
+                     : 2;
     }
     free(c);
     return status;

@@ -168,12 +168,11 @@ static int write_svg(const struct qn_tree_command *c, FILE *to)
         return err;
     }
     bool rate = c->goal == QN_GOAL_THROUGHPUT || c->goal == QN_GOAL_STREAM;
-    (void)snprintf(note, sizeof note, "%s%.0f%s, depth %u%s",
-                   rate ? "busiest core " : "lower bound ",
-                   rate ? c->cost[0] : c->job.bound,
-                   rate ? " per operation" : "", qn_contender_depth(r),
+    (void)snprintf(note, sizeof note, "lower bound %.0f, depth %u%s",
+                   c->job.bound, qn_contender_depth(r),
                    r->two_trees ? ", dashed: the other way up" : "");
-    struct qn_picture p = {c->m, t, r->root, r->name, c->job.goal, note};
+    struct qn_picture p = {
+        c->m, t, r->root, r->name, c->job.goal, note, rate ? c->cost[0] : 0};
     err = qn_picture_write(&p, to);
     free(t);
     return err;
@@ -235,9 +234,6 @@ static int write_compared(const struct qn_tree_command *c, FILE *to)
 /* The front of latency and throughput. */
 static int compare(struct qn_tree_command *c)
 {
-    if (c->format[0] == 'j' || c->format[0] == 'd') {
-        return fail("--compare is written as text, csv or svg");
-    }
     if (c->m->n < 2) {
         return fail("--compare needs two cores at least");
     }
@@ -326,9 +322,6 @@ static int run_survey(struct qn_tree_command *c)
                                            .moves = c->moves,
                                            .one_tree = c->one_tree,
                                            .robust = c->robust}};
-    if (c->format[0] == 'j' || c->format[0] == 'd') {
-        return fail("--survey is written as text, csv or svg");
-    }
     int err = qn_survey_run(&c->survey_result, &o, &fault);
     if (err != QN_OK) {
         return fail(fault.text[0] != '\0' ? fault.text : qn_strerror(err));
@@ -343,9 +336,6 @@ static int run_survey(struct qn_tree_command *c)
 
 int qn_tree_run(struct qn_tree_command *c)
 {
-    if (c->survey != NULL && c->machine != NULL) {
-        return fail("--survey or --machine, not both");
-    }
     if (c->survey != NULL) {
         return run_survey(c);
     }

@@ -103,6 +103,23 @@ static void write_table(const struct qn_tree_job *j, FILE *to)
           to);
 }
 
+/* For throughput a ring may be better than any tree. */
+static void write_better_ring(const struct qn_tree_job *j, FILE *to)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < j->count; i++) {
+        best =
+            j->rival[i].ring != NULL && j->cost[i] < j->cost[best] ? i : best;
+    }
+    if (j->o.goal == QN_GOAL_THROUGHPUT && j->rival[0].ring == NULL &&
+        best > 0) {
+        fprintf(to,
+                "A ring has more throughput: %s, %.0f cycles of its busiest "
+                "core, the plan %.0f.\n",
+                j->rival[best].name, j->cost[best], j->cost[0]);
+    }
+}
+
 static void write_tree(const struct qn_tree_job *j, const struct qn_shape *s,
                        const char *what, FILE *to)
 {
@@ -145,8 +162,9 @@ void qn_tree_write_text(const struct qn_tree_job *j, FILE *to)
     write_head(j, to);
     write_table(j, to);
     if (c->exact) {
-        fputs("The plan is the best there is: proven.\n", to);
+        fputs("The plan is the best tree there is: proven.\n", to);
     }
+    write_better_ring(j, to);
     if (c->ring != NULL) {
         write_ring(j, c->ring, to);
     } else if (c->two_trees) {
@@ -264,9 +282,10 @@ int qn_tree_write_plan_dot(const struct qn_tree_job *j, FILE *to)
         write_ring_dot(j, c->ring, to);
         return ferror(to) ? QN_EIO : QN_OK;
     }
-    int err = qn_tree_write_dot(j->m, &c->down, to);
+    int err =
+        qn_tree_write_dot(j->m, &c->down, c->two_trees ? "down" : "tree", to);
     if (err == QN_OK && c->two_trees) {
-        err = qn_tree_write_dot(j->m, &c->up, to);
+        err = qn_tree_write_dot(j->m, &c->up, "up", to);
     }
     return err;
 }

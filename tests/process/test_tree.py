@@ -100,6 +100,47 @@ class Formats(Case):
                    "--algo", "binary")
         self.assertEqual(got.count("->"), 9)
 
+    def test_a_plan_of_two_trees_reads_back_from_each_format(self):
+        where = ["--machine", machine("syn_8x4x1"), "--op", "barrier"]
+        down, up = str(self.folder / "d.csv"), str(self.folder / "u.csv")
+        both = str(self.folder / "p.json")
+        good(*where, "--format", "csv", "--up-file", up, "-o", down)
+        good(*where, "--format", "json", "-o", both)
+        plan = json.loads(pathlib.Path(both).read_text())
+        self.assertNotEqual(plan["down"]["edges"], plan["up"]["edges"])
+        self.assertGreater(plan["compared"][0]["pipeline_cycles"], 0)
+        for name in (down + ",up=" + up, both):
+            again = json.loads(good(*where, "--algo", name, "--format",
+                                    "json"))
+            self.assertEqual(again["down"], plan["down"])
+            self.assertEqual(again["up"], plan["up"])
+            self.assertEqual(again["compared"][0]["cycles"],
+                             plan["compared"][0]["cycles"])
+        dot = good(*where, "--format", "dot")
+        self.assertIn("digraph down {", dot)
+        self.assertIn("digraph up {", dot)
+
+    def test_a_ring_that_has_more_throughput_is_named(self):
+        where = ["--machine", machine("syn_8x4x1")]
+        self.assertIn("A ring has more throughput: ring:k=",
+                      good(*where, "--op", "throughput"))
+        self.assertNotIn("A ring has", good(*where, "--op", "ack"))
+
+    def test_throughput_is_shown_where_it_was_asked_for(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--op",
+                 "throughput", "--algo", "binary"]
+        cost = json.loads(good(*where, "--format", "json"))["compared"][0]
+        said = "%.1f cycles of the busiest core per operation"
+        self.assertIn(said % cost["cycles"], good(*where, "--explain"))
+        self.assertIn("busiest core %.0f cycles per operation" %
+                      cost["cycles"], good(*where, "--format", "svg"))
+
+    def test_answers_and_rings_are_told_why_then(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--op", "ack"]
+        for algo in "binary", "ring:k=2":
+            got = good(*where, "--algo", algo, "--explain")
+            self.assertEqual(got.count("why then: "), 10, algo)
+
     def test_explained_is_every_core_and_the_prediction(self):
         got = good("--machine", machine("amd64_sparse_10"), "--explain")
         self.assertEqual(got.count("  core "), 10)
@@ -139,7 +180,7 @@ class Many(Case):
         got = good(*args)
         self.assertEqual(got, good(*args, "--threads", "3"))
         rows = list(csv.DictReader(io.StringIO(got)))
-        self.assertEqual(len(rows), 4 * 3 * (11 * 6 + 4 * 2))
+        self.assertEqual(len(rows), 4 * 3 * (14 * 6 + 4 * 2))
         for r in rows:
             if not r["topology"].startswith(("ring", "auto,")):
                 self.assertGreaterEqual(float(r["times_auto"]), 1 - 1e-6, r)
@@ -209,6 +250,31 @@ class Refusals(Case):
         self.refused("--survey", str(MACHINES), "--sizes", "1-4",
                      names=["--sizes", "1-4"])
         self.refused(*where, "--survey", str(MACHINES), names=["--survey"])
+        survey = ["--survey", str(MACHINES)]
+        for args in ([*survey, "--algo", "mst"], [*survey, "--explain"],
+                     [*survey, "--op", "ack"], [*survey, "--compare"],
+                     [*survey, "--cores", "0-3"], [*survey, "--root", "0"],
+                     [*where, "--compare", "--explain"],
+                     [*where, "--compare", "--algo", "mst"],
+                     [*where, "--compare", "--one-tree"],
+                     [*where, "--compare", "--op", "ack"],
+                     [*where, "--sizes", "2"], [*where, "--threads", "1"],
+                     [*where, "--format", "csv", "--algo", "mst",
+                      "--one-tree"],
+                     [*where, "--explain", "--algo", "mst", "--robust"]):
+            self.refused(*args, names=["does not go with"])
+        self.refused(*where, "--explain", "--format", "svg",
+                     names=["--explain is text"])
+        self.refused(*where, "--format", "csv", "--algo", "mst", "--algo",
+                     "mst2", names=["one --algo"])
+
+    def test_names(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--op", "ack"]
+        for name in ("tree:k=2,", "tree:k=", "tree:k=0", "tree:k=2,full",
+                     "ring:k=2,", "ring:k=2,,full", "ring:k=2,k=3", "ring:",
+                     "ring:full", "ring:k=2,map=latency,map=busy"):
+            self.refused(*where, "--algo", name, names=["not a topology"])
+        self.refused(*where, "--algo", "ring:k=65", names=["1 to 64"])
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ Test(exchange, pictures_and_json_have_every_edge)
     char *text = NULL;
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
-    cr_assert_eq(qn_tree_write_dot(m, &s, f), QN_OK);
+    cr_assert_eq(qn_tree_write_dot(m, &s, "tree", f), QN_OK);
     cr_assert_eq(qn_tree_write_json(m, &s, f), QN_OK);
     fclose(f);
     cr_expect(strstr(text, "0 -> 6 [label=\"0\"]") != NULL, "%s", text);

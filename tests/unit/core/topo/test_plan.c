@@ -1,9 +1,12 @@
 #include "core/topo/plan.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "core/base/err.h"
 #include "core/topo/adaptive.h"
+#include "core/topo/candidates.h"
 #include "core/topo/statics.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
@@ -34,6 +37,13 @@ static void beats_the_rules(const struct qn_machine *m, enum qn_goal goal,
         (void)qn_static_build(&s, m, qn_static_name_at(i), from, QN_LEVEL_NODE);
         cr_assert_leq(p.cost, qn_plan_cost(m, &s, &s, goal, 1), "%s %u %s",
                       m->name, m->n, qn_static_name_at(i));
+    }
+    for (uint32_t k = 1; k <= QN_CANDIDATE_ARITY; k++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "tree:k=%u", k);
+        (void)qn_static_build(&s, m, name, from, QN_LEVEL_NODE);
+        cr_assert_leq(p.cost, qn_plan_cost(m, &s, &s, goal, 1), "%s %u %s",
+                      m->name, m->n, name);
     }
     from = root == QN_ROOT_FREE ? qn_adaptive_root(m) : root;
     (void)qn_adaptive_build(&s, m, from, QN_LEVEL_NODE);
@@ -66,6 +76,44 @@ static struct qn_machine *dealt(const struct qn_machine *m, uint32_t count)
     struct qn_machine *r = NULL;
     cr_assert_eq(qn_machine_restrict(&r, m, index, count), QN_OK);
     return r;
+}
+
+static double both(const struct qn_machine *m, uint32_t u, uint32_t v)
+{
+    return qn_send_cost(m, u, v) + qn_receive_cost(m, u, v) +
+           qn_send_cost(m, v, u) + qn_receive_cost(m, v, u);
+}
+
+struct looked {
+    const struct qn_machine *m;
+    uint32_t chains;
+};
+
+static void look_at_chain(void *arg, const char *name, const struct qn_shape *s)
+{
+    struct looked *x = arg;
+    bool in[QN_CORES_MAX] = {false};
+    if (strcmp(name, "nearest chain") != 0) {
+        return;
+    }
+    x->chains++;
+    cr_assert_eq(qn_shape_depth(s), s->n - 1);
+    for (uint32_t i = 1, v = s->root; i < s->n; i++) {
+        uint32_t next = qn_shape_children(s, v)[0];
+        in[v] = true;
+        for (uint32_t u = 0; u < s->n; u++) {
+            cr_assert(in[u] || both(x->m, v, next) <= both(x->m, v, u));
+        }
+        v = next;
+    }
+}
+
+Test(plan, a_chain_of_nearest_neighbours_is_a_candidate)
+{
+    struct looked x = {.m = scattered(9, 4)};
+    cr_assert_eq(qn_candidates(x.m, 3, look_at_chain, &x), QN_OK);
+    cr_assert_eq(x.chains, 1);
+    qn_machine_destroy((void *)(uintptr_t)x.m);
 }
 
 Test(plan, is_never_worse_than_a_tree_that_is_not_searched_for)
