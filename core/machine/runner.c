@@ -31,6 +31,7 @@
  * somebody else holds our cores. A step takes 3 to 20 ms otherwise. */
 #define LATE_S       1.5
 #define LATE_STEP_S  0.08
+#define SHARE        0.8 /* of the bar, for what is certain */
 
 /* ---- the caller's thread ---- */
 
@@ -53,6 +54,16 @@ static uint32_t count_stable(const struct qn_runner *r)
     return n;
 }
 
+/* How much is over: up to SHARE the passes that are certain, then those over
+ * pairs that are not stable. It never falls, whatever is estimated. */
+static double part_of(struct qn_runner *r, const struct qn_runner_progress *p)
+{
+    double all = p->elapsed_s + p->left_s;
+    double part = all > 0 ? p->elapsed_s / all : 0;
+    part = r->only_unstable ? SHARE + (1 - SHARE) * part : SHARE * part;
+    return QN_MAX(r->part, part);
+}
+
 static void show(struct qn_runner *r)
 {
     qn_time_t now = qn_clock_now();
@@ -66,6 +77,7 @@ static void show(struct qn_runner *r)
                                    .pairs = r->pairs,
                                    .elapsed_s = seconds_since(r->begin)};
     double spread = QN_MIN(r->opts->spread_s, r->opts->seconds);
+    p.left_s = r->limit_s;
     if (r->only_unstable) {
         p.stable = count_stable(r);
         p.left_s = r->opts->seconds - p.elapsed_s;
@@ -76,9 +88,7 @@ static void show(struct qn_runner *r)
     }
     p.left_s = QN_MIN(p.left_s, r->limit_s - p.elapsed_s);
     p.left_s = QN_MAX(p.left_s, 0.0);
-    double all = p.elapsed_s + p.left_s;
-    r->part = QN_MAX(r->part, all > 0 ? p.elapsed_s / all : 0);
-    p.part = r->part;
+    p.part = r->part = part_of(r, &p);
     if (!r->opts->progress(r->opts->arg, &p)) {
         r->cancelled = true;
         qn_store(&r->stop, 1, QN_RELAXED); /* carries nothing */

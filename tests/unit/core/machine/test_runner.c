@@ -26,6 +26,7 @@ static bool count(void *arg, const struct qn_runner_progress *p)
     cr_expect_geq(p->left_s, 0);
     cr_expect(p->part >= s->part && p->part <= 1, "%g after %g", p->part,
               s->part);
+    cr_expect(s->count > 1 || p->part < 0.9, "%g at first", p->part);
     s->part = p->part;
     cr_expect_leq(p->stable, p->pairs);
     return true;
