@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/text.h"
@@ -86,6 +87,7 @@ static void give_name(struct qn_machine *m, const char *cpu,
     char base[40];
     qn_text_copy(m->facts.cpu, sizeof m->facts.cpu, cpu);
     slug(base, sizeof base, cpu[0] != '\0' ? cpu : "machine");
+    QN_ASSERT(n->phys.count > 0 && n->socket.count > 0);
     uint32_t cores = n->phys.count / n->socket.count;
     uint32_t threads = m->n / n->phys.count;
     int len = snprintf(m->name, sizeof m->name, "%s_%ux%u", base,
