@@ -145,6 +145,24 @@ static void laggards_find(struct qn_driver *d)
     }
 }
 
+/* A leader goes no faster than who works can follow. */
+static void tempo_look(struct qn_driver *d)
+{
+    if (qn_onepaxos_role(d->machine) != QN_ACTIVE) {
+        d->tempo = (struct qn_tempo){0};
+    } else if (qn_tempo_due(&d->tempo, d->now)) {
+        qn_slot_t applied[QN_NODES_MAX] = {0};
+        for (qn_node_t i = 0; i < d->o.nodes; i++) {
+            applied[i] = d->peer[i].applied;
+        }
+        uint64_t peers = qn_driver_living(d) & ~qn_driver_bit(d->o.self);
+        qn_onepaxos_slow(d->machine,
+                         qn_tempo_look(&d->tempo, d->now,
+                                       qn_onepaxos_learned(d->machine), applied,
+                                       peers));
+    }
+}
+
 void qn_driver_beats_read(struct qn_driver *d)
 {
     struct qn_input in[QN_NODES_MAX];
@@ -166,6 +184,7 @@ void qn_driver_beats_read(struct qn_driver *d)
         }
     }
     laggards_find(d);
+    tempo_look(d);
     if (d->memory) {
         word_read(d);
         qn_driver_mapped(d);

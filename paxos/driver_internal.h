@@ -21,6 +21,7 @@
 #include "paxos/onepaxos.h"
 #include "paxos/pool.h"
 #include "paxos/sendq.h"
+#include "paxos/tempo.h"
 
 /** Look at the peers' positions. */
 #define QN_BEAT_EVERY   ((qn_time_t)2 * QN_MS)
@@ -97,6 +98,7 @@ struct qn_driver {
     bool inner;           /* the tree has inner nodes */
     uint64_t lagging;     /* root: members that have left it for now: mask */
     qn_slot_t learned_before; /* by this node, at the last look */
+    struct qn_tempo tempo;    /* of this node while it leads */
     qn_time_t stalled_since;  /* 0: the head of bcast does not wait */
     struct qn_driver_peer peer[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];

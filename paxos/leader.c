@@ -19,6 +19,10 @@
 
 #define ROOM_KEPT 8u /* outputs left for apply and fetch */
 
+/** Slots that a late turn has missed, while there is a gap between them, are
+ *  made up for as far as this. */
+#define LATE_MOST (10 * QN_MS)
+
 /* --------------------------------------------------------------- queue -- */
 
 static bool tail_takes(const struct qn_onepaxos *p, const struct qn_group *g)
@@ -266,10 +270,18 @@ static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
     }
 }
 
+/** A slot was filled. */
+static void gap_leave(struct qn_leader *l, qn_time_t now)
+{
+    qn_time_t due = l->fill_at != 0 ? l->fill_at : now;
+    l->fill_at = QN_MAX(due, now - QN_MIN(now, LATE_MOST)) + l->gap;
+}
+
 void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
     ask_again(p, t);
-    while (qn_leader_can_fill(p) && qn_step_room(t) > ROOM_KEPT) {
+    while (qn_leader_can_fill(p) && t->now >= p->leader.fill_at &&
+           qn_step_room(t) > ROOM_KEPT) {
         if (p->shared != NULL && !in_ring(p, t)) {
             return;
         }
@@ -280,6 +292,9 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
         }
         p->leader.want_stamp = false; /* any batch carries one */
         propose(p, t, b);
+        if (p->leader.gap != 0) {
+            gap_leave(&p->leader, t->now);
+        }
     }
 }
 

@@ -488,13 +488,17 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
     return QN_EINVAL;
 }
 
-/** True if TICK would send a request or fill a slot. */
-static bool turn_pending(const struct qn_onepaxos *p)
+/** When TICK would send a request or fill a slot; or QN_TIME_NEVER. */
+static qn_time_t turn_at(const struct qn_onepaxos *p, qn_time_t now)
 {
     const struct qn_origin *o = &p->origin;
     bool requests = (o->sent != o->tail && !o->blocked) || o->want_stamp;
-    return (requests && o->ready == p->cfg.index) || qn_leader_can_fill(p) ||
-           qn_leader_may_ask(p);
+    if ((requests && o->ready == p->cfg.index) || qn_leader_may_ask(p)) {
+        return QN_MAX(p->retry_at, now);
+    }
+    return qn_leader_can_fill(p)
+               ? QN_MAX(QN_MAX(p->retry_at, p->leader.fill_at), now)
+               : QN_TIME_NEVER;
 }
 
 static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
@@ -504,12 +508,10 @@ static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
     out->held = p->applied < p->learned_hi && p->allowed == 0;
     out->again = p->applied < p->learned_hi && !out->held;
     out->deadline = QN_MIN(qn_fetch_deadline(p), qn_epoch_deadline(p));
-    if (turn_pending(p)) {
-        qn_time_t at = QN_MAX(p->retry_at, t->now);
-        out->deadline = QN_MIN(out->deadline, at);
-        /* The outputs were full; a long batch goes on in the next turn. */
-        out->again |= tick && at == t->now && !p->leader.begun;
-    }
+    qn_time_t at = turn_at(p, t->now);
+    out->deadline = QN_MIN(out->deadline, at);
+    /* The outputs were full; a long batch goes on in the next turn. */
+    out->again |= tick && at == t->now && !p->leader.begun;
     QN_ASSERT(p->applied <= p->learned_hi && p->learned_hi <= p->decided_hi);
 }
 
@@ -535,6 +537,12 @@ int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
 void qn_onepaxos_allow(struct qn_onepaxos *p, uint64_t commands)
 {
     p->allowed = commands;
+}
+
+void qn_onepaxos_slow(struct qn_onepaxos *p, qn_time_t gap)
+{
+    p->leader.gap = gap;
+    p->leader.fill_at = gap == 0 ? 0 : p->leader.fill_at;
 }
 
 bool qn_onepaxos_room(const struct qn_onepaxos *p)

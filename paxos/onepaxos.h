@@ -255,6 +255,12 @@ const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);
  */
 void qn_onepaxos_allow(struct qn_onepaxos *p, uint64_t commands);
 
+/**
+ * While this node leads, fill a slot each `gap` ns at most; 0, as at first: as
+ * fast as it can. Batches grow meanwhile, requests wait in their channels.
+ */
+void qn_onepaxos_slow(struct qn_onepaxos *p, qn_time_t gap);
+
 /** True if a SUBMIT, of any size, would not be answered QN_EAGAIN. */
 bool qn_onepaxos_room(const struct qn_onepaxos *p);
 

@@ -52,9 +52,11 @@ struct qn_leader {
     struct qn_blob **queue; /* [mask + 1] batches; the last one still grows */
     uint32_t mask;          /* indices below run free */
     uint32_t head, tail;
-    uint64_t queued; /* commands in the queue */
-    uint64_t flying; /* bytes of batches in flight */
-    bool want_stamp; /* fill a slot even with no command */
+    uint64_t queued;   /* commands in the queue */
+    uint64_t flying;   /* bytes of batches in flight */
+    qn_time_t gap;     /* between two slots, qn_onepaxos_slow */
+    qn_time_t fill_at; /* the next slot not before */
+    bool want_stamp;   /* fill a slot even with no command */
     bool begun; /* memory acceptor: the oldest batch has its stamp, and a part
                    of it is in the ring */
     struct qn_session seen[QN_NODES_MAX]; /* applied, in the log or queued */

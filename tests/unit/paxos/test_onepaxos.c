@@ -357,6 +357,40 @@ EDGE(no_more_is_applied_than_allowed)
     cr_assert(!c.out.held);
 }
 
+/* What waits goes into the next slot; nobody is asked to tick before it. */
+EDGE(a_slowed_leader_fills_a_slot_in_each_gap)
+{
+    qn_onepaxos_slow(a.p, 5 * QN_MS);
+    fx_submit(&a, "1");
+    fx_tick(&a);
+    cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1);
+    fx_submit(&a, "2");
+    fx_later(&a, 9 * QN_MS); /* 4 late */
+    cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1);
+    fx_submit(&a, "3");
+    fx_submit(&a, "4");
+    fx_tick(&a);
+    cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 0);
+    cr_assert(!a.out.again);
+    cr_assert_eq(a.out.deadline, a.now + QN_MS);
+    fx_later(&a, QN_MS);
+    cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1);
+    cr_assert_eq(qn_batch_count(fx_sent(&a, QN_MSG_ACCEPT, 0)->body), 2);
+}
+
+EDGE(a_leader_that_is_slowed_no_more_goes_on_at_once)
+{
+    qn_onepaxos_slow(a.p, QN_S);
+    for (int i = 0; i < 2; i++) {
+        fx_submit(&a, "x");
+        fx_tick(&a);
+    }
+    cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 0);
+    qn_onepaxos_slow(a.p, 0);
+    fx_tick(&a);
+    cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1);
+}
+
 /* A slot that was begun is finished, and one without commands counts. */
 EDGE(what_is_allowed_is_counted_by_slots)
 {
