@@ -238,9 +238,6 @@ int qn_server_peers_meet(struct qn_server *s)
     const struct qn_outbox_opts like = shape(s);
     int err = outbox_make(s);
     if (err == QN_OK) {
-        /* Until the driver has read the record nobody knows what the lives
-         * before have voted for. Relaxed: it is not shown to anybody yet. */
-        qn_store(&qn_outbox_state(s->outbox)->voted, UINT64_MAX, QN_RELAXED);
         err = live(s);
     }
     if (err == QN_OK) {

@@ -251,13 +251,17 @@ close_fd:
 
 int qn_outbox_create(struct qn_outbox **out, const struct qn_outbox_opts *opts)
 {
-    int err = check_opts(opts);
-    if (err != QN_OK || opts->incarnation == 0) {
+    if (check_opts(opts) != QN_OK || opts->incarnation == 0) {
         return QN_EINVAL;
     }
     struct header h = header_of(opts);
-    return opts->shared ? create_shared(out, opts, &h)
-                        : create_private(out, opts, &h);
+    int err = opts->shared ? create_shared(out, opts, &h)
+                           : create_private(out, opts, &h);
+    if (err == QN_OK) {
+        /* relaxed: it is not shown to anybody yet. */
+        qn_store(&qn_outbox_state(*out)->voted, UINT64_MAX, QN_RELAXED);
+    }
+    return err;
 }
 
 int qn_outbox_fd(const struct qn_outbox *o)

@@ -30,7 +30,8 @@
  * F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL after the owner has mapped
  * it, so that nobody who gets the descriptor can ever map it writable, write
  * to it, or take pages out of it. Threads use private pages of the same
- * layout. Fresh memory is zero.
+ * layout. Fresh memory is zero; only `voted` says that nothing is known, until
+ * the owner's driver has read what the lives before it have voted for.
  *
  * All processes map the whole of it at once, so that addresses stay; of the
  * ring, readers touch only what the owner has announced.
@@ -45,7 +46,7 @@
 #include "core/node.h"
 #include "core/wait/bell.h"
 
-#define QN_OUTBOX_VERSION 4u
+#define QN_OUTBOX_VERSION 5u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
 #define QN_RING_BYTES_MAX ((size_t)1 << 36)
 
@@ -69,7 +70,7 @@ struct qn_outbox_state {
     qn_a64 learned;                       /* slots <= it are learned */
     qn_a64 epoch;   /* newest one known, release; `learned` was stored before */
     qn_a64 voted;   /* newest entry of the utility log that may have been voted
-                       for, release */
+                       for, release; all ones: not known (yet) */
     qn_a64 mapped;  /* epoch of the accept word whose owner's ring is mapped by
                        this life, release */
     qn_a64 ring;    /* bytes of the ring that are allocated, release */

@@ -97,7 +97,7 @@ static void on_owner(void *ctx, qn_epoch_t epoch)
 static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
 {
     const struct world_member *m = &((struct world *)ctx)->member[node];
-    return m->driver == NULL || m->inc != inc;
+    return (m->driver == NULL && !m->coming) || m->inc != inc;
 }
 
 /* ---- memory and channels ------------------------------------------------- */

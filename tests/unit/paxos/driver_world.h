@@ -45,6 +45,7 @@ struct world_member {
     uint64_t stamp_ms;
     struct qn_session session[WORLD_NODES];
     bool stopped;       /* takes no turns */
+    bool coming;        /* it lives, and has no driver yet */
     bool deaf;          /* hears of no end and of no new life */
     bool need_snapshot; /* said so, and has got none yet */
     bool blank;         /* no record is kept (as if it were lost) */
@@ -103,6 +104,10 @@ void world_tell(struct world *w, qn_node_t at, qn_node_t i);
 void world_lose(struct world *w, qn_node_t i);
 /** i comes back as a new life without state; all living are told. */
 void world_restart(struct world *w, qn_node_t i);
+/** Likewise, but so far that life has only its memory: it has not begun. */
+void world_come(struct world *w, qn_node_t i);
+/** It begins. */
+void world_arrive(struct world *w, qn_node_t i);
 /** `at` hears of the present life of i. */
 void world_hear(struct world *w, qn_node_t at, qn_node_t i);
 /** i gets a snapshot of donor. @return false: not now, or it does not help. */

@@ -76,7 +76,8 @@ void world_lose(struct world *w, qn_node_t i)
     }
 }
 
-void world_restart(struct world *w, qn_node_t i)
+/* What a new life begins with. */
+static void make_anew(struct world *w, qn_node_t i)
 {
     struct world_member *m = &w->member[i];
     cr_assert(m->driver == NULL);
@@ -96,12 +97,35 @@ void world_restart(struct world *w, qn_node_t i)
             world_channel_open(w, i, p);
         }
     }
-    world_driver_start(w, i, false);
+}
+
+static void all_hear(struct world *w, qn_node_t i)
+{
     for (qn_node_t p = 0; p < w->nodes; p++) {
         if (p != i && w->member[p].driver != NULL && !w->member[p].deaf) {
             world_hear(w, p, i);
         }
     }
+}
+
+void world_restart(struct world *w, qn_node_t i)
+{
+    make_anew(w, i);
+    world_driver_start(w, i, false);
+    all_hear(w, i);
+}
+
+void world_come(struct world *w, qn_node_t i)
+{
+    make_anew(w, i);
+    w->member[i].coming = true;
+    all_hear(w, i);
+}
+
+void world_arrive(struct world *w, qn_node_t i)
+{
+    w->member[i].coming = false;
+    world_driver_start(w, i, false);
 }
 
 void world_hear(struct world *w, qn_node_t at, qn_node_t i)

@@ -147,6 +147,19 @@ Test(driver_recover, a_later_leader_that_is_not_known_may_go_on)
     goes_on_by_the_later(w);
 }
 
+/* A life that is heard of before it begins has not read its record: what the
+ * lives before it have voted for is not known. */
+Test(driver_recover, a_life_that_has_not_begun_says_nothing_of_votes)
+{
+    struct world *w = leads_without_knowing_the_next();
+    world_come(w, 1);
+    never_stopped(w);
+    cr_assert_eq(world_status(w, 2).leader, 2);
+    world_arrive(w, 1);
+    never_stopped(w);
+    goes_on_by_the_later(w);
+}
+
 /* Later lives may be elected before it leads; they find the same two dead. */
 Test(driver_recover, nobody_takes_it_for_stopped_again)
 {

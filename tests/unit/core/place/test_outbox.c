@@ -65,6 +65,8 @@ Test(outbox, is_zero_and_writable_for_its_owner)
         }
         cr_assert_eq(qn_load(&qn_outbox_bell(o)->epoch, QN_RELAXED), 0);
         cr_assert_eq(qn_load(&qn_outbox_state(o)->applied, QN_RELAXED), 0);
+        cr_assert_eq(qn_load(&qn_outbox_state(o)->voted, QN_RELAXED),
+                     UINT64_MAX, "before anybody knows");
         qn_outbox_destroy(o);
     }
 }
