@@ -317,10 +317,11 @@ static void replica_line(struct qn_buf *b, const struct qn_info_part *p,
 {
     line(b,
          "replica%" PRIu32 ":state=%s,pid=%" PRIu32 ",commit=%" PRIu64
-         ",applied=%" PRIu64 ",lag=%" PRIu64 ",clients=%" PRIu64
-         ",used_memory=%" PRIu64 ",batch_size=%.2f,commit_usec_p50=%" PRIu64
-         ",commit_usec_p99=%" PRIu64 ",commit_usec_p999=%" PRIu64,
-         p->replica, p->state, p->pid, p->commit, p->applied,
+         ",applied=%" PRIu64 ",learned=%" PRIu64 ",lag=%" PRIu64
+         ",clients=%" PRIu64 ",used_memory=%" PRIu64
+         ",batch_size=%.2f,commit_usec_p50=%" PRIu64 ",commit_usec_p99=%" PRIu64
+         ",commit_usec_p999=%" PRIu64,
+         p->replica, p->state, p->pid, p->commit, p->applied, p->learned,
          newest > p->applied ? newest - p->applied : 0, p->connected_clients,
          p->used_memory,
          p->batches == 0 ? 0.0 : (double)p->writes / (double)p->batches,

@@ -80,6 +80,7 @@ struct qn_info_part {
     qn_slot_t commit;         /* last slot known decided; of a group that has
                                  stopped: also by who has ended */
     qn_slot_t applied;        /* last slot applied */
+    qn_slot_t learned;        /* last one known here, with all before */
     uint64_t writes;          /* commands it has put into batches */
     uint64_t batches;         /* of these writes */
     uint64_t commit_usec_p50; /* from submit to apply, of its own writes */
@@ -137,7 +138,9 @@ struct qn_info {
     qn_node_t acceptor;
     const char *acceptor_kind; /* "memory" or "process" */
     const char *group; /* "serving", "changing" (no leader takes requests yet),
-                          "stopped" (none ever will: quoin recover) */
+                          "stopped" (none ever will: quoin recover),
+                          "incomplete" (likewise, for the next leader lacks a
+                          part of the log that nobody has) */
     const char *last_failover; /* why; "": there was none */
     bool supervised;           /* who ends is started again, if it is to be */
     uint64_t in_sync; /* mask: with any one of them nothing is lost; process

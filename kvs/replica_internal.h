@@ -89,7 +89,7 @@ struct entry_init {
     uint32_t version;
 };
 
-enum { ENTRY_VERSION = 1 };
+enum { ENTRY_VERSION = 2 };
 
 /* ---- replica_queue.c ----------------------------------------------------- */
 

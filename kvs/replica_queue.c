@@ -208,7 +208,11 @@ bool qn_replica_stuck(const struct qn_replica *r)
 
 const char *qn_replica_down(const struct qn_replica *r)
 {
-    return qn_driver_stopped(r->driver)
+    return qn_driver_incomplete(r->driver)
+               ? "CLUSTERDOWN the group has stopped, its leader and acceptor "
+                 "were lost and a part of their log with them; see quoin "
+                 "recover"
+           : qn_driver_stopped(r->driver)
                ? "CLUSTERDOWN the group has stopped, its leader and acceptor "
                  "were lost together; see quoin recover"
                : "CLUSTERDOWN no quorum of replicas";

@@ -231,9 +231,11 @@ static void stop_log(struct qn_server *s, const struct qn_driver_status *d)
     qn_log(
         QN_LOG_ERROR,
         "the group has stopped: its leader and its acceptor (replicas %u and "
-        "%u) were lost together. Replica %u has most, all positions up to "
+        "%u) were lost%s. Replica %u has most, all positions up to "
         "%llu; %s. To go on from there: quoin recover",
-        d->lost, d->acceptor, who, (unsigned long long)has, beyond);
+        d->lost, d->acceptor,
+        d->incomplete ? ", and a part of their log with them" : " together",
+        who, (unsigned long long)has, beyond);
 }
 
 /* Only its would-be leader says so: one line for the group. */

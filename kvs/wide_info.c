@@ -76,6 +76,7 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     p->reach_nsec = d.reach;
     p->commit = d.stopped ? d.said : d.decided_hi;
     p->applied = d.applied;
+    p->learned = d.learned;
     p->writes = w->writes;
     p->batches = w->batches;
     for (uint32_t i = 0; qn_cmd_at(i) != NULL; i++) {
@@ -199,7 +200,10 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->leader = d.leader;
     i->acceptor = d.acceptor;
     i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
-    i->group = d.stopped ? "stopped" : d.served ? "serving" : "changing";
+    i->group = d.incomplete ? "incomplete"
+               : d.stopped  ? "stopped"
+               : d.served   ? "serving"
+                            : "changing";
     i->in_sync = d.in_sync & complete(s);
     i->supervised = !s->alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);

@@ -70,7 +70,7 @@ static int part_read(struct qn_recover_plan *p, const char *info, qn_node_t i)
         return QN_OK; /* it has not answered */
     }
     const char *state = field(value, "state");
-    if (state == NULL || !number(field(value, "applied"), &x->has) ||
+    if (state == NULL || !number(field(value, "learned"), &x->has) ||
         !number(field(value, "clients"), &x->clients) ||
         !number(field(value, "commit"), &commit)) {
         return QN_ECORRUPT;
@@ -112,7 +112,7 @@ static const char *objection(const struct qn_recover_plan *p, const char *info)
     if (p->serving) {
         return "the group serves: there is nothing to recover";
     }
-    if (!is(line(info, "group"), "stopped")) {
+    if (!is(line(info, "group"), "stopped") && !p->incomplete) {
         return "the group has not stopped: it changes roles, or waits for a "
                "majority of its replicas";
     }
@@ -136,6 +136,7 @@ int qn_recover_make(struct qn_recover_plan *plan, const char *info, char *why,
     }
     plan->replicas = (uint32_t)replicas;
     plan->serving = is(line(info, "group"), "serving");
+    plan->incomplete = is(line(info, "group"), "incomplete");
     if (parts_read(plan, info) != QN_OK) {
         snprintf(why, cap, "what it says of its replicas is not understood");
         return QN_ECORRUPT;
@@ -171,8 +172,11 @@ bool qn_recover_print(const struct qn_recover_plan *p, FILE *to)
     uint64_t has = p->part[p->from].has;
     fprintf(to,
             "The group has stopped in epoch %" PRIu64
-            ": leader and acceptor were lost together.\n",
-            p->epoch);
+            ": leader and acceptor were lost %s.\n",
+            p->epoch,
+            p->incomplete ? "before the next leader\nhad all of their log, and "
+                            "nobody who answers has the rest"
+                          : "together");
     for (qn_node_t i = 0; i < p->replicas; i++) {
         print_part(p, i, to);
     }

@@ -167,6 +167,7 @@ struct qn_driver_status {
     bool need_snapshot;           /* it is behind what anybody keeps */
     bool served;                  /* a leader takes requests */
     bool stopped;                 /* as qn_driver_stopped ... */
+    bool incomplete;              /* ... and that is why */
     qn_slot_t said;               /* ... the highest position that anybody, also
                                      who has ended, has said to have learned, or
                                      has shown, as far as it is known here */
@@ -239,14 +240,19 @@ qn_slot_t qn_driver_applied(const struct qn_driver *d);
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
 
 /**
- * Process acceptor: the group has stopped for good, since its leader and its
- * acceptor were lost together. Nothing that is submitted is ever decided, until
- * the group is recovered by force (qn_driver_recover). Never true of a group
- * that can go on; false for a while of one that cannot (PROTOCOL.md 3.6.2).
+ * Process acceptor: the group has stopped, since its leader and its acceptor
+ * were lost together. Nothing that is submitted is ever decided, until the
+ * group is recovered by force (qn_driver_recover). Never true of a group that
+ * can go on; false for a while of one that cannot (PROTOCOL.md 3.6.2).
+ *
+ * Or `incomplete`: their successor knows how far they had decided, but lacks a
+ * part of that, which nobody has who is heard of. That is withdrawn if somebody
+ * has it after all, who stood still.
  *
  * A compare while the group goes on.
  */
 bool qn_driver_stopped(const struct qn_driver *d);
+bool qn_driver_incomplete(const struct qn_driver *d);
 
 /**
  * Process acceptor, a group that has stopped: go on from what is learned here.

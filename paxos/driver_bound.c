@@ -57,6 +57,19 @@ bool qn_driver_newest_epoch(const struct qn_driver *d)
     return 2 * sure > d->o.nodes;
 }
 
+bool qn_driver_all_at(const struct qn_driver *d, qn_slot_t position)
+{
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        /* acquire <- release in qn_driver_learned. */
+        if (i != d->o.self && qn_driver_lives(d, i) &&
+            (!is_present(d, i) ||
+             qn_load(&state_of(d, i)->learned, QN_ACQUIRE) != position)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 qn_slot_t qn_driver_bound(const struct qn_driver *d)
 {
     if (d->memory) {

@@ -36,6 +36,8 @@
 #define QN_DRIVER_T_GAP ((qn_time_t)500 * QN_US)
 /** So long may a member of the tree stand still with something to learn. */
 #define QN_DRIVER_LAG   ((qn_time_t)10 * QN_MS)
+/** So long nobody has what the leader lacks, before it says so. */
+#define QN_DRIVER_LACKS QN_S
 /** A death that is heard of so soon after a change of roles was its reason. */
 #define QN_DRIVER_SOON  ((qn_time_t)100 * QN_MS)
 
@@ -123,10 +125,12 @@ struct qn_driver {
     qn_time_t changed_at; /* roles */
     bool memory;          /* memory acceptor; else process acceptor */
     bool again, did, hold_learns, need_snapshot, mute;
-    bool held;       /* the machine has more to apply */
-    int64_t left;    /* of QN_TURN_WORK, in this turn */
-    bool tree_waits; /* the tree has something to send and no room */
-    qn_slot_t said;  /* by those that have ended: learned so far */
+    bool held;             /* the machine has more to apply */
+    int64_t left;          /* of QN_TURN_WORK, in this turn */
+    bool tree_waits;       /* the tree has something to send and no room */
+    qn_slot_t said;        /* by those that have ended: learned so far */
+    qn_time_t lacks_since; /* nobody has what this leader lacks; 0: not so */
+    qn_slot_t lacks_at;    /* and it had learned so far */
     uint64_t batches, commands;
     uint64_t steps; /* that changed something: what was refused may fit now */
     struct qn_driver_noted noted;
@@ -203,6 +207,10 @@ bool qn_driver_position(void *ctx, qn_node_t node, struct qn_position *out);
 
 /** No entry later than mine names roles: a majority has never voted for one. */
 bool qn_driver_newest_epoch(const struct qn_driver *d);
+
+/** Nobody else who is known to live, or who has come since, has learned more
+ *  than `position`, or less: who is behind may have what lies above. */
+bool qn_driver_all_at(const struct qn_driver *d, qn_slot_t position);
 
 /** Tell the machine the peers' positions. */
 void qn_driver_beats_read(struct qn_driver *d);

@@ -293,6 +293,7 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .need_snapshot = st.need_snapshot,
         .served = qn_onepaxos_served(d->machine),
         .stopped = qn_driver_stopped(d),
+        .incomplete = qn_driver_incomplete(d),
         .said = qn_driver_said(d),
         .mute = d->mute,
         .applied = d->applied,

@@ -18,6 +18,15 @@
  * group that goes on pays a compare. Should that leader end, another one takes
  * its place, and finds the same.
  *
+ * There is a second way to stop. The acceptor had answered the new leader, and
+ * ended: how far it had decided is known, but the leader had lagged behind what
+ * the acceptor kept, and lacks a part. Others who have learned more give it, or
+ * a snapshot; so it goes on unless all who live have learned as much as the
+ * leader, no more. (Who has learned less may have the part behind a gap of his
+ * own, and is waited for.) This is said when it has been so for a second, and
+ * withdrawn when it is not so any more: one that stands still may not have read
+ * what the acceptor had sent him.
+ *
  * `said` is for people: the highest position of which it is known that somebody
  * had learned it. An acceptor says how far it has accepted before anybody else
  * can know of it, so if its outbox was mapped here when it ended, nothing above
@@ -29,6 +38,9 @@
  * above its log, is set back before anybody else is born.
  */
 #include "paxos/driver_internal.h"
+
+/* With the epoch in `stopped`: its leader's log has a gap. */
+#define INCOMPLETE ((uint64_t)1 << 63)
 
 /* In `stopped`, of a node that goes on by force, until somebody leads. No epoch
  * is as great. */
@@ -70,6 +82,31 @@ static void force_end(struct qn_driver *d)
     }
 }
 
+/* What lies in this node's log has been applied, so a snapshot that was whole
+ * would have been installed. */
+static bool lacks_for_long(struct qn_driver *d)
+{
+    qn_slot_t learned = qn_onepaxos_learned(d->machine);
+    bool lacks = qn_onepaxos_lacks(d->machine) && d->applied == learned &&
+                 qn_driver_all_at(d, learned);
+    if (!lacks || d->lacks_at != learned) {
+        d->lacks_since = 0;
+    }
+    if (lacks && d->lacks_since == 0) {
+        d->lacks_since = d->now;
+        d->lacks_at = learned;
+    }
+    return lacks && d->now - d->lacks_since >= QN_DRIVER_LACKS;
+}
+
+static void withdraw(struct qn_driver *d)
+{
+    uint64_t said = qn_load(&d->o.state->stopped, QN_RELAXED);
+    if (said != BY_FORCE && (said & INCOMPLETE) != 0) {
+        qn_store(&d->o.state->stopped, 0, QN_RELEASE);
+    }
+}
+
 void qn_driver_stop_look(struct qn_driver *d)
 {
     if (d->memory) {
@@ -79,20 +116,28 @@ void qn_driver_stop_look(struct qn_driver *d)
         force_end(d);
         return;
     }
-    if (!leads(d) || !qn_onepaxos_lost(d->machine) || goes_on_by_force(d)) {
+    bool lacks = leads(d) && lacks_for_long(d);
+    if (!lacks) {
+        withdraw(d);
+    }
+    if (!leads(d) || (!lacks && !qn_onepaxos_lost(d->machine)) ||
+        goes_on_by_force(d)) {
         return;
     }
+    uint64_t mark = qn_onepaxos_lost(d->machine) ? epoch_mark(d)
+                                                 : epoch_mark(d) | INCOMPLETE;
     /* relaxed: only this thread writes it. The ends were heard of before. */
-    if (qn_load(&d->o.state->stopped, QN_RELAXED) != epoch_mark(d) &&
+    if (qn_load(&d->o.state->stopped, QN_RELAXED) != mark &&
         qn_driver_newest_epoch(d)) {
         qn_driver_note(d, QN_EVENT_STOPPED, d->cfg.acceptor, d->applied,
                        qn_driver_said(d));
-        /* release -> acquire in qn_driver_stopped. */
-        qn_store(&d->o.state->stopped, epoch_mark(d), QN_RELEASE);
+        /* release -> acquire in stopped_with. */
+        qn_store(&d->o.state->stopped, mark, QN_RELEASE);
     }
 }
 
-bool qn_driver_stopped(const struct qn_driver *d)
+/* The leader of this epoch says so, for any of these reasons (mask). */
+static bool stopped_with(const struct qn_driver *d, uint64_t reasons)
 {
     if (d->memory || qn_onepaxos_served(d->machine)) {
         return false;
@@ -101,9 +146,22 @@ bool qn_driver_stopped(const struct qn_driver *d)
     const struct qn_outbox_state *s = leads(d) ? d->o.state : p->state;
     bool lives =
         qn_driver_lives(d, d->cfg.leader) && p->life.inc == d->cfg.leader_inc;
+    if (!lives || s == NULL) {
+        return false;
+    }
     /* acquire <- release in qn_driver_stop_look. */
-    return lives && s != NULL &&
-           qn_load(&s->stopped, QN_ACQUIRE) == epoch_mark(d);
+    uint64_t said = qn_load(&s->stopped, QN_ACQUIRE);
+    return said == epoch_mark(d) || said == (epoch_mark(d) | reasons);
+}
+
+bool qn_driver_stopped(const struct qn_driver *d)
+{
+    return stopped_with(d, INCOMPLETE);
+}
+
+bool qn_driver_incomplete(const struct qn_driver *d)
+{
+    return stopped_with(d, INCOMPLETE) && !stopped_with(d, 0);
 }
 
 /* ---- what is known of the lost ------------------------------------------- */

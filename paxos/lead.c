@@ -275,20 +275,34 @@ static bool life_over(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
             (p->alive & QN_BIT(node)) == 0);
 }
 
-/** This epoch cannot begin: its acceptor has ended, and so has the next leader
- *  that would have to be asked (3.6, the rows that stop). What they had sent is
- *  received before their ends are told, and the leaders between have said that
- *  they never were adopted. A later epoch's leader would meet the same two. */
-bool qn_lead_lost(const struct qn_onepaxos *p)
+/** The acceptor has ended, and so has the next leader that would have to be
+ *  asked (3.6, the rows that stop). What they had sent is received before their
+ *  ends are told, and the leaders between have said that they never were
+ *  adopted. A later epoch's leader would meet the same two. */
+static bool both_over(const struct qn_onepaxos *p)
 {
     const struct qn_change *c = &p->change;
-    if (p->shared != NULL || p->leader.role != QN_PREPARING || c->prepared ||
+    if (p->shared != NULL || p->leader.role != QN_PREPARING ||
         c->cep == p->leader.ep || c->sk == QN_EPOCH_NONE) {
         return false;
     }
     const struct qn_ul_entry *e = qn_utility_entry(&p->ul, c->sk);
     return e != NULL && life_over(p, p->cfg.acceptor, p->cfg.acceptor_inc) &&
            life_over(p, e->leader, e->leader_inc);
+}
+
+/** This epoch cannot begin. */
+bool qn_lead_lost(const struct qn_onepaxos *p)
+{
+    return both_over(p) && !p->change.prepared;
+}
+
+/** The acceptor had answered in full before it ended, but not with all that
+ *  this node lacks: it kept less, or memory was short. Only others may have it
+ *  now. */
+bool qn_lead_lacks(const struct qn_onepaxos *p)
+{
+    return both_over(p) && p->change.prepared && p->learned_hi < p->decided_hi;
 }
 
 /* -------------------------------------------------------------- recovery -- */

@@ -246,6 +246,11 @@ bool qn_onepaxos_needs_force(const struct qn_onepaxos *p)
     return qn_lead_needs_force(p);
 }
 
+bool qn_onepaxos_lacks(const struct qn_onepaxos *p)
+{
+    return qn_lead_lacks(p);
+}
+
 bool qn_onepaxos_lost(const struct qn_onepaxos *p)
 {
     return qn_lead_lost(p);

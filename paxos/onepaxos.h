@@ -301,6 +301,10 @@ bool qn_onepaxos_served(const struct qn_onepaxos *p);
 /** As in the status. */
 bool qn_onepaxos_lost(const struct qn_onepaxos *p);
 
+/** PREPARING: both are lost likewise, and this node knows how far they had
+ *  decided, but lacks a part of that. It goes on if somebody else has it. */
+bool qn_onepaxos_lacks(const struct qn_onepaxos *p);
+
 /** Process acceptor: this node can neither go on as a complete leader nor as
  *  the acceptor. What RECOVER asks for, beside the end of all other lives. */
 bool qn_onepaxos_needs_force(const struct qn_onepaxos *p);

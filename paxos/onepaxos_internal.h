@@ -237,6 +237,7 @@ qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p);
 void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t);
 void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t);
 bool qn_lead_lost(const struct qn_onepaxos *p);
+bool qn_lead_lacks(const struct qn_onepaxos *p);
 bool qn_lead_needs_force(const struct qn_onepaxos *p);
 int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now);
 void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t);

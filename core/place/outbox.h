@@ -76,7 +76,8 @@ struct qn_outbox_state {
     qn_a64 ring;    /* bytes of the ring that are allocated, release */
     qn_a64 phase;   /* 0 starting, 1 serving, 2 draining, 3 ended */
     qn_a64 stopped; /* epoch that its leader, this life, can never begin, + 1;
-                       0: none; all ones: this life goes on by force; release
+                       with bit 63: it cannot now, for its log has a gap; 0:
+                       none; all ones: this life goes on by force; release
                        (PROTOCOL.md 3.6.2) */
     qn_a64 counters[63]; /* meaning is the program's; sums for INFO */
 };

@@ -28,14 +28,14 @@ def part(q, asked, replica):
 
 
 def position(q, asked, replica):
-    """How far `replica` is. It may be too busy to answer at once."""
+    """What `replica` has learned. It may be too busy to answer at once."""
     found = {}
 
     def answers():
         found.update(part(q, asked, replica))
-        return "applied" in found
+        return "learned" in found
     wait_until("replica %d answers" % replica, answers)
-    return int(found["applied"])
+    return int(found["learned"])
 
 
 def lose_both(q):

@@ -45,6 +45,7 @@ static void setup(void)
                                 .reach_nsec = 900,
                                 .commit = 50,
                                 .applied = 50,
+                                .learned = 51,
                                 .writes = 9,
                                 .batches = 4,
                                 .commit_usec_p50 = 10,
@@ -63,6 +64,7 @@ static void setup(void)
     two.replica = 2;
     two.pid = 103;
     two.applied = 45;
+    two.learned = 46;
     two.commit = 48;
     two.failovers = 1;
     two.batches = 0;
@@ -274,10 +276,12 @@ CASE(quoin_shows_each_replica)
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
-           "replica0:state=online,pid=101,commit=50,applied=50,lag=0,"
+           "replica0:state=online,pid=101,commit=50,applied=50,learned=51,"
+           "lag=0,"
            "clients=3,used_memory=1000,batch_size=2.25,commit_usec_p50=10,"
            "commit_usec_p99=20,commit_usec_p999=30\r\n"
-           "replica2:state=online,pid=103,commit=48,applied=45,lag=5,"
+           "replica2:state=online,pid=103,commit=48,applied=45,learned=46,"
+           "lag=5,"
            "clients=3,used_memory=1000,batch_size=0.00,commit_usec_p50=10,"
            "commit_usec_p99=20,commit_usec_p999=30\r\n"
            "turns0:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"

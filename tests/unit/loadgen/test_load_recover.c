@@ -34,14 +34,15 @@ static void says(const char *words)
 
 Test(recover, takes_the_longest_log_of_those_that_are_complete)
 {
-    cr_assert_eq(make(STOPPED
-                      "replica0:state=loading,pid=1,commit=30,applied=25,"
-                      "lag=0,clients=9\r\n"
-                      "replica1:state=online,pid=2,commit=21,applied=20,"
-                      "lag=0,clients=1\r\n"
-                      "replica2:state=online,pid=3,commit=20,applied=19,"
-                      "lag=1,clients=5\r\n"),
-                 QN_OK, "%s", why);
+    cr_assert_eq(
+        make(STOPPED
+             "replica0:state=loading,pid=1,commit=30,applied=25,learned=25,"
+             "lag=0,clients=9\r\n"
+             "replica1:state=online,pid=2,commit=21,applied=18,learned=20,"
+             "lag=0,clients=1\r\n"
+             "replica2:state=online,pid=3,commit=20,applied=19,learned=19,"
+             "lag=1,clients=5\r\n"),
+        QN_OK, "%s", why);
     cr_assert_eq(plan.from, 1);
     cr_assert_eq(plan.epoch, 7);
     cr_assert_eq(plan.complete, 2);
@@ -53,10 +54,11 @@ Test(recover, takes_the_longest_log_of_those_that_are_complete)
 
 Test(recover, of_equals_takes_who_has_most_clients)
 {
-    cr_assert_eq(make(STOPPED "replica0:state=online,commit=20,applied=20,"
-                              "clients=1\r\n"
-                              "replica2:state=online,commit=20,applied=20,"
-                              "clients=4\r\n"),
+    cr_assert_eq(make(STOPPED
+                      "replica0:state=online,commit=20,applied=20,learned=20,"
+                      "clients=1\r\n"
+                      "replica2:state=online,commit=20,applied=20,learned=20,"
+                      "clients=4\r\n"),
                  QN_OK);
     cr_assert_eq(plan.from, 2);
     says("replica 1  does not answer");
@@ -69,7 +71,7 @@ static void refuses(const char *info, const char *words)
     cr_assert(strstr(why, words) != NULL, "%s", why);
 }
 
-#define ONE "replica0:state=online,commit=1,applied=1,clients=0\r\n"
+#define ONE "replica0:state=online,commit=1,applied=1,learned=1,clients=0\r\n"
 
 Test(recover, refuses_what_needs_none)
 {
@@ -77,8 +79,22 @@ Test(recover, refuses_what_needs_none)
     refuses(GROUP("process", "changing", "up") ONE, "has not stopped");
     refuses(GROUP("memory", "changing", "up") ONE, "needs no recovery");
     refuses(GROUP("process", "stopped", "down") ONE, "start quoind again");
-    refuses(STOPPED "replica0:state=loading,commit=1,applied=1,clients=0\r\n",
+    refuses(STOPPED
+            "replica0:state=loading,commit=1,applied=1,learned=1,clients=0\r\n",
             "no replica is complete");
+}
+
+/* Its log has a gap that nobody fills: how far it went is known. */
+Test(recover, an_incomplete_group_is_one_that_has_stopped)
+{
+    cr_assert_eq(
+        make(GROUP("process", "incomplete",
+                   "up") "replica0:state=online,commit=9,applied=4,learned=4,"
+                         "clients=0\r\n"),
+        QN_OK, "%s", why);
+    cr_assert(plan.incomplete);
+    says("nobody who answers has the rest");
+    says("Positions 5 to 9 may be lost");
 }
 
 Test(recover, what_is_no_info_is_no_plan)

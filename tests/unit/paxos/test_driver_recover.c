@@ -160,6 +160,69 @@ Test(driver_recover, a_life_that_has_not_begun_says_nothing_of_votes)
     goes_on_by_the_later(w);
 }
 
+/* Node 2 is a new life without a snapshot when it is elected. The acceptor
+ * answers with what it keeps, and ends. */
+static struct world *lacks_what_was_dropped(uint32_t nodes)
+{
+    struct world *w = world_make(nodes, false);
+    w->snapshots_by_hand = true;
+    world_start(w);
+    world_go_on(w);
+    world_lose(w, 2);
+    world_go_on(w);
+    world_restart(w, 2);
+    world_rounds(w, 200);
+    cr_assert(w->member[2].need_snapshot);
+    world_lose(w, 0);
+    lead_by(w, 2);
+    world_rounds(w, 200);
+    cr_assert_gt(world_status(w, 2).decided_hi, world_status(w, 2).learned);
+    world_lose(w, 1);
+    world_restart(w, 0);
+    world_restart(w, 1);
+    return w;
+}
+
+Test(driver_recover, a_leader_that_lacks_what_nobody_has_says_so)
+{
+    struct world *w = lacks_what_was_dropped(3);
+    qn_slot_t decided = world_status(w, 2).decided_hi;
+    world_rounds(w, 9000);
+    cr_assert_not(qn_driver_stopped(w->member[2].driver), "too soon");
+    world_rounds(w, 5000);
+    for (qn_node_t i = 0; i < 3; i++) {
+        cr_assert(qn_driver_stopped(w->member[i].driver), "node %u", i);
+        cr_assert(qn_driver_incomplete(w->member[i].driver), "node %u", i);
+    }
+    cr_assert_eq(world_status(w, 2).said, decided);
+    cr_assert_eq(qn_driver_recoverable(w->member[2].driver), QN_OK);
+    lose_both(w);
+    forget(w, 2);
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
+    w->member[2].need_snapshot = w->snapshots_by_hand = false;
+    world_restart(w, 0);
+    world_restart(w, 1);
+    world_settle(w, 20000);
+    world_go_on(w);
+    cr_assert_not(qn_driver_stopped(w->member[0].driver));
+    world_end(w);
+}
+
+/* One who has it stands still for long. He gives a snapshot later. */
+Test(driver_recover, who_has_what_the_leader_lacks_is_waited_for)
+{
+    struct world *w = lacks_what_was_dropped(4);
+    w->member[3].stopped = true;
+    world_rounds(w, 30000);
+    for (qn_node_t i = 0; i < 3; i++) {
+        cr_assert_not(qn_driver_stopped(w->member[i].driver), "node %u", i);
+    }
+    w->member[3].stopped = w->snapshots_by_hand = false;
+    world_settle(w, 40000);
+    world_go_on(w);
+    world_end(w);
+}
+
 /* Later lives may be elected before it leads; they find the same two dead. */
 Test(driver_recover, nobody_takes_it_for_stopped_again)
 {
