@@ -364,6 +364,12 @@ Test(topology, xml_of_hwloc_3_is_the_machine_that_it_says)
     must_be_the_sparse_machine(xml);
     replace(xml, "<topology version=\"3.0\">", "<topology version=\"2.0\">");
     must_be_the_sparse_machine(xml);
+    struct qn_machine *m = NULL;
+    cr_assert_eq(qn_machine_parse_xml(&m, "t.xml", xml, strlen(xml), NULL),
+                 QN_OK);
+    cr_expect_eq(m->core[qn_machine_find(m, 12)].node, 6); /* taken out */
+    cr_expect_eq(m->core[qn_machine_find(m, 2)].node, 1);
+    qn_machine_destroy(m);
     free(xml);
 }
 
