@@ -21,13 +21,11 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "kvs/cmd_internal.h"
+#include "kvs/info_internal.h"
 #include "kvs/reply.h"
 
-static void line(struct qn_buf *b, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* One line and CRLF. Lines are short but for paths; nothing is cut. */
-static void line(struct qn_buf *b, const char *fmt, ...)
+/* Lines are short but for paths; nothing is cut. */
+void qn_info_line(struct qn_buf *b, const char *fmt, ...)
 {
     size_t room = 256;
     for (;;) {
@@ -49,14 +47,14 @@ static void line(struct qn_buf *b, const char *fmt, ...)
     }
 }
 
-static const char *or_empty(const char *text)
+const char *qn_info_text_of(const char *text)
 {
     return text != NULL ? text : "";
 }
 
-static void line_count(struct qn_buf *b, const char *name, uint64_t v)
+void qn_info_count(struct qn_buf *b, const char *name, uint64_t v)
 {
-    line(b, "%s:%" PRIu64, name, v);
+    qn_info_line(b, "%s:%" PRIu64, name, v);
 }
 
 /* `name` in bytes and `name`_human as people read it. */
@@ -68,8 +66,8 @@ static void line_bytes(struct qn_buf *b, const char *name, uint64_t bytes)
     for (; v >= 1024 && unit < sizeof units - 2; unit++) {
         v /= 1024;
     }
-    line_count(b, name, bytes);
-    line(b, "%s_human:%.*f%c", name, unit == 0 ? 0 : 2, v, units[unit]);
+    qn_info_count(b, name, bytes);
+    qn_info_line(b, "%s_human:%.*f%c", name, unit == 0 ? 0 : 2, v, units[unit]);
 }
 
 /* The sum of one uint64_t field, at `offset`, over all parts. */
@@ -90,33 +88,33 @@ static uint64_t sum_at(const struct qn_info *i, size_t offset)
 
 static void server(struct qn_buf *b, const struct qn_info *i)
 {
-    line(b, "redis_version:%s", or_empty(i->redis_version));
-    line(b, "redis_git_sha1:%s", or_empty(i->git_sha1));
-    line(b, "redis_git_dirty:0");
-    line(b, "redis_mode:standalone");
-    line(b, "server_name:quoind");
-    line(b, "quoind_version:%s", or_empty(i->quoind_version));
-    line(b, "os:%s", or_empty(i->os));
-    line(b, "arch_bits:%zu", 8 * sizeof(void *));
-    line(b, "process_id:%" PRIu32, i->process_id);
-    line(b, "process_supervised:no");
-    line(b, "run_id:%s", or_empty(i->run_id));
-    line(b, "tcp_port:%" PRIu32, i->tcp_port);
-    line_count(b, "server_time_usec", i->wall_usec);
-    line_count(b, "uptime_in_seconds", i->uptime_s);
-    line_count(b, "uptime_in_days", i->uptime_s / 86400);
-    line(b, "executable:%s", or_empty(i->executable));
-    line(b, "config_file:%s", or_empty(i->config_file));
+    qn_info_line(b, "redis_version:%s", qn_info_text_of(i->redis_version));
+    qn_info_line(b, "redis_git_sha1:%s", qn_info_text_of(i->git_sha1));
+    qn_info_line(b, "redis_git_dirty:0");
+    qn_info_line(b, "redis_mode:standalone");
+    qn_info_line(b, "server_name:quoind");
+    qn_info_line(b, "quoind_version:%s", qn_info_text_of(i->quoind_version));
+    qn_info_line(b, "os:%s", qn_info_text_of(i->os));
+    qn_info_line(b, "arch_bits:%zu", 8 * sizeof(void *));
+    qn_info_line(b, "process_id:%" PRIu32, i->process_id);
+    qn_info_line(b, "process_supervised:no");
+    qn_info_line(b, "run_id:%s", qn_info_text_of(i->run_id));
+    qn_info_line(b, "tcp_port:%" PRIu32, i->tcp_port);
+    qn_info_count(b, "server_time_usec", i->wall_usec);
+    qn_info_count(b, "uptime_in_seconds", i->uptime_s);
+    qn_info_count(b, "uptime_in_days", i->uptime_s / 86400);
+    qn_info_line(b, "executable:%s", qn_info_text_of(i->executable));
+    qn_info_line(b, "config_file:%s", qn_info_text_of(i->config_file));
 }
 
 static void clients(struct qn_buf *b, const struct qn_info *i)
 {
-    line_count(b, "connected_clients", SUM(i, connected_clients));
-    line(b, "cluster_connections:0");
-    line_count(b, "maxclients", i->maxclients);
-    line_count(b, "blocked_clients", SUM(i, blocked_clients));
-    line(b, "tracking_clients:0");
-    line(b, "clients_in_timeout_table:0");
+    qn_info_count(b, "connected_clients", SUM(i, connected_clients));
+    qn_info_line(b, "cluster_connections:0");
+    qn_info_count(b, "maxclients", i->maxclients);
+    qn_info_count(b, "blocked_clients", SUM(i, blocked_clients));
+    qn_info_line(b, "tracking_clients:0");
+    qn_info_line(b, "clients_in_timeout_table:0");
 }
 
 static void memory(struct qn_buf *b, const struct qn_info *i)
@@ -129,29 +127,29 @@ static void memory(struct qn_buf *b, const struct qn_info *i)
     line_bytes(b, "used_memory_logical", i->logical_bytes);
     line_bytes(b, "total_system_memory", i->total_system_memory);
     line_bytes(b, "maxmemory", i->maxmemory);
-    line(b, "maxmemory_policy:noeviction");
-    line(b, "mem_fragmentation_ratio:%.2f",
-         used == 0 ? 0.0 : (double)rss / (double)used);
-    line(b, "mem_allocator:libc");
+    qn_info_line(b, "maxmemory_policy:noeviction");
+    qn_info_line(b, "mem_fragmentation_ratio:%.2f",
+                 used == 0 ? 0.0 : (double)rss / (double)used);
+    qn_info_line(b, "mem_allocator:libc");
 }
 
 static void persistence(struct qn_buf *b, const struct qn_info *i)
 {
-    line(b, "loading:%d", i->loading);
-    line(b, "async_loading:0");
-    line(b, "rdb_changes_since_last_save:0");
-    line(b, "rdb_bgsave_in_progress:0");
-    line(b, "rdb_last_save_time:0");
-    line(b, "rdb_last_bgsave_status:ok");
-    line(b, "rdb_last_bgsave_time_sec:-1");
-    line(b, "rdb_current_bgsave_time_sec:-1");
-    line(b, "aof_enabled:0");
-    line(b, "aof_rewrite_in_progress:0");
-    line(b, "aof_rewrite_scheduled:0");
-    line(b, "aof_last_rewrite_time_sec:-1");
-    line(b, "aof_current_rewrite_time_sec:-1");
-    line(b, "aof_last_bgrewrite_status:ok");
-    line(b, "aof_last_write_status:ok");
+    qn_info_line(b, "loading:%d", i->loading);
+    qn_info_line(b, "async_loading:0");
+    qn_info_line(b, "rdb_changes_since_last_save:0");
+    qn_info_line(b, "rdb_bgsave_in_progress:0");
+    qn_info_line(b, "rdb_last_save_time:0");
+    qn_info_line(b, "rdb_last_bgsave_status:ok");
+    qn_info_line(b, "rdb_last_bgsave_time_sec:-1");
+    qn_info_line(b, "rdb_current_bgsave_time_sec:-1");
+    qn_info_line(b, "aof_enabled:0");
+    qn_info_line(b, "aof_rewrite_in_progress:0");
+    qn_info_line(b, "aof_rewrite_scheduled:0");
+    qn_info_line(b, "aof_last_rewrite_time_sec:-1");
+    qn_info_line(b, "aof_current_rewrite_time_sec:-1");
+    qn_info_line(b, "aof_last_bgrewrite_status:ok");
+    qn_info_line(b, "aof_last_write_status:ok");
 }
 
 static uint64_t error_total(const struct qn_info *i)
@@ -167,27 +165,28 @@ static uint64_t error_total(const struct qn_info *i)
 
 static void stats(struct qn_buf *b, const struct qn_info *i)
 {
-    line_count(b, "total_connections_received", SUM(i, connections_received));
-    line_count(b, "total_commands_processed", SUM(i, commands_processed));
-    line_count(b, "instantaneous_ops_per_sec", SUM(i, ops_per_sec));
-    line_count(b, "total_net_input_bytes", SUM(i, net_input_bytes));
-    line_count(b, "total_net_output_bytes", SUM(i, net_output_bytes));
-    line(b, "instantaneous_input_kbps:%.2f",
-         (double)SUM(i, input_bytes_per_sec) / 1024);
-    line(b, "instantaneous_output_kbps:%.2f",
-         (double)SUM(i, output_bytes_per_sec) / 1024);
-    line_count(b, "rejected_connections", SUM(i, rejected_connections));
-    line(b, "sync_full:0");
-    line(b, "sync_partial_ok:0");
-    line(b, "sync_partial_err:0");
-    line_count(b, "expired_keys", SUM(i, expired_keys));
-    line(b, "evicted_keys:0");
-    line_count(b, "keyspace_hits", SUM(i, keyspace_hits));
-    line_count(b, "keyspace_misses", SUM(i, keyspace_misses));
-    line(b, "pubsub_channels:0");
-    line(b, "pubsub_patterns:0");
-    line(b, "latest_fork_usec:0");
-    line_count(b, "total_error_replies", error_total(i));
+    qn_info_count(b, "total_connections_received",
+                  SUM(i, connections_received));
+    qn_info_count(b, "total_commands_processed", SUM(i, commands_processed));
+    qn_info_count(b, "instantaneous_ops_per_sec", SUM(i, ops_per_sec));
+    qn_info_count(b, "total_net_input_bytes", SUM(i, net_input_bytes));
+    qn_info_count(b, "total_net_output_bytes", SUM(i, net_output_bytes));
+    qn_info_line(b, "instantaneous_input_kbps:%.2f",
+                 (double)SUM(i, input_bytes_per_sec) / 1024);
+    qn_info_line(b, "instantaneous_output_kbps:%.2f",
+                 (double)SUM(i, output_bytes_per_sec) / 1024);
+    qn_info_count(b, "rejected_connections", SUM(i, rejected_connections));
+    qn_info_line(b, "sync_full:0");
+    qn_info_line(b, "sync_partial_ok:0");
+    qn_info_line(b, "sync_partial_err:0");
+    qn_info_count(b, "expired_keys", SUM(i, expired_keys));
+    qn_info_line(b, "evicted_keys:0");
+    qn_info_count(b, "keyspace_hits", SUM(i, keyspace_hits));
+    qn_info_count(b, "keyspace_misses", SUM(i, keyspace_misses));
+    qn_info_line(b, "pubsub_channels:0");
+    qn_info_line(b, "pubsub_patterns:0");
+    qn_info_line(b, "latest_fork_usec:0");
+    qn_info_count(b, "total_error_replies", error_total(i));
 }
 
 /* Every replica takes writes, so to a client each is a master; slaves in
@@ -198,30 +197,31 @@ static void replication(struct qn_buf *b, const struct qn_info *i)
     for (uint32_t p = 0; p < i->parts; p++) {
         offset = QN_MAX(offset, i->part[p]->applied);
     }
-    line(b, "role:master");
-    line(b, "connected_slaves:0");
-    line(b, "master_failover_state:no-failover");
-    line(b, "master_replid:%s", or_empty(i->run_id));
-    line(b, "master_replid2:%040d", 0);
-    line_count(b, "master_repl_offset", offset);
-    line(b, "second_repl_offset:-1");
-    line(b, "repl_backlog_active:0");
-    line(b, "repl_backlog_size:0");
-    line(b, "repl_backlog_first_byte_offset:0");
-    line(b, "repl_backlog_histlen:0");
+    qn_info_line(b, "role:master");
+    qn_info_line(b, "connected_slaves:0");
+    qn_info_line(b, "master_failover_state:no-failover");
+    qn_info_line(b, "master_replid:%s", qn_info_text_of(i->run_id));
+    qn_info_line(b, "master_replid2:%040d", 0);
+    qn_info_count(b, "master_repl_offset", offset);
+    qn_info_line(b, "second_repl_offset:-1");
+    qn_info_line(b, "repl_backlog_active:0");
+    qn_info_line(b, "repl_backlog_size:0");
+    qn_info_line(b, "repl_backlog_first_byte_offset:0");
+    qn_info_line(b, "repl_backlog_histlen:0");
 }
 
 static void line_seconds(struct qn_buf *b, const char *name, uint64_t usec)
 {
-    line(b, "%s:%" PRIu64 ".%06" PRIu64, name, usec / 1000000, usec % 1000000);
+    qn_info_line(b, "%s:%" PRIu64 ".%06" PRIu64, name, usec / 1000000,
+                 usec % 1000000);
 }
 
 static void cpu(struct qn_buf *b, const struct qn_info *i)
 {
     line_seconds(b, "used_cpu_sys", SUM(i, cpu_sys_usec));
     line_seconds(b, "used_cpu_user", SUM(i, cpu_user_usec));
-    line(b, "used_cpu_sys_children:0.000000");
-    line(b, "used_cpu_user_children:0.000000");
+    qn_info_line(b, "used_cpu_sys_children:0.000000");
+    qn_info_line(b, "used_cpu_user_children:0.000000");
 }
 
 static void modules(struct qn_buf *b, const struct qn_info *i)
@@ -242,13 +242,13 @@ static void commandstats(struct qn_buf *b, const struct qn_info *i)
             c.failed += one->failed;
         }
         if (c.calls + c.rejected + c.failed != 0) {
-            line(b,
-                 "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
-                 ",usec_per_call=%.2f,rejected_calls=%" PRIu64
-                 ",failed_calls=%" PRIu64,
-                 qn_cmd_at(row)->name, c.calls, c.usec,
-                 c.calls == 0 ? 0.0 : (double)c.usec / (double)c.calls,
-                 c.rejected, c.failed);
+            qn_info_line(b,
+                         "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
+                         ",usec_per_call=%.2f,rejected_calls=%" PRIu64
+                         ",failed_calls=%" PRIu64,
+                         qn_cmd_at(row)->name, c.calls, c.usec,
+                         c.calls == 0 ? 0.0 : (double)c.usec / (double)c.calls,
+                         c.rejected, c.failed);
         }
     }
 }
@@ -286,8 +286,8 @@ static void errorstats(struct qn_buf *b, const struct qn_info *i)
         for (uint32_t e = 0; e < QN_INFO_ERRORS_MAX; e++) {
             const char *code = i->part[p]->error[e].code;
             if (code[0] != '\0' && !error_was_met(i, p, e)) {
-                line(b, "errorstat_%s:count=%" PRIu64, code,
-                     error_sum(i, code));
+                qn_info_line(b, "errorstat_%s:count=%" PRIu64, code,
+                             error_sum(i, code));
             }
         }
     }
@@ -296,7 +296,7 @@ static void errorstats(struct qn_buf *b, const struct qn_info *i)
 static void cluster(struct qn_buf *b, const struct qn_info *i)
 {
     (void)i;
-    line(b, "cluster_enabled:0");
+    qn_info_line(b, "cluster_enabled:0");
 }
 
 static void keyspace(struct qn_buf *b, const struct qn_info *i)
@@ -304,131 +304,11 @@ static void keyspace(struct qn_buf *b, const struct qn_info *i)
     for (uint32_t d = 0; d < i->dbs; d++) {
         const struct qn_info_db *db = &i->db[d];
         if (db->keys != 0) {
-            line(b,
-                 "db%" PRIu32 ":keys=%" PRIu64 ",expires=%" PRIu64
-                 ",avg_ttl=%" PRIu64,
-                 d, db->keys, db->expires, db->avg_ttl_ms);
+            qn_info_line(b,
+                         "db%" PRIu32 ":keys=%" PRIu64 ",expires=%" PRIu64
+                         ",avg_ttl=%" PRIu64,
+                         d, db->keys, db->expires, db->avg_ttl_ms);
         }
-    }
-}
-
-static void replica_line(struct qn_buf *b, const struct qn_info_part *p,
-                         qn_slot_t newest)
-{
-    line(b,
-         "replica%" PRIu32 ":state=%s,pid=%" PRIu32 ",commit=%" PRIu64
-         ",applied=%" PRIu64 ",learned=%" PRIu64 ",lag=%" PRIu64
-         ",clients=%" PRIu64 ",used_memory=%" PRIu64
-         ",batch_size=%.2f,commit_usec_p50=%" PRIu64 ",commit_usec_p99=%" PRIu64
-         ",commit_usec_p999=%" PRIu64,
-         p->replica, p->state, p->pid, p->commit, p->applied, p->learned,
-         newest > p->applied ? newest - p->applied : 0, p->connected_clients,
-         p->used_memory,
-         p->batches == 0 ? 0.0 : (double)p->writes / (double)p->batches,
-         p->commit_usec_p50, p->commit_usec_p99, p->commit_usec_p999);
-}
-
-static void turns_line(struct qn_buf *b, const struct qn_info_part *p)
-{
-    line(b,
-         "turns%" PRIu32 ":turn_usec_p99=%" PRIu64 ",turn_usec_p999=%" PRIu64
-         ",turn_usec_p9999=%" PRIu64 ",turn_usec_max=%" PRIu64
-         ",turn_max_sockets_usec=%" PRIu64 ",turn_max_apply_usec=%" PRIu64
-         ",turn_max_answers_usec=%" PRIu64 ",turn_growth_usec_max=%" PRIu64
-         ",turn_wall_usec_max=%" PRIu64,
-         p->replica, p->turn_usec_p99, p->turn_usec_p999, p->turn_usec_p9999,
-         p->turn_usec_max, p->turn_max_sockets_usec, p->turn_max_apply_usec,
-         p->turn_max_answers_usec, p->turn_growth_usec_max,
-         p->turn_wall_usec_max);
-}
-
-/* "name:0,2", the nodes of a mask. */
-static void mask_line(struct qn_buf *b, const char *name, uint64_t mask)
-{
-    char text[4 * QN_NODES_MAX] = "";
-    size_t n = 0;
-    for (uint32_t node = 0; node < QN_NODES_MAX; node++) {
-        if (mask >> node & 1) {
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRIu32,
-                                  n == 0 ? "" : ",", node);
-        }
-    }
-    line(b, "%s:%s", name, text);
-}
-
-static void agreement(struct qn_buf *b, const struct qn_info *i)
-{
-    uint64_t failovers = 0;
-    for (uint32_t p = 0; p < i->parts; p++) {
-        failovers = QN_MAX(failovers, i->part[p]->failovers);
-    }
-    line_count(b, "epoch", i->epoch);
-    line(b, "leader:%" PRIu32, i->leader);
-    line(b, "acceptor:%" PRIu32, i->acceptor);
-    line(b, "acceptor_kind:%s", or_empty(i->acceptor_kind));
-    line(b, "group:%s", or_empty(i->group));
-    mask_line(b, "in_sync", i->in_sync);
-    line_count(b, "failovers", failovers);
-    line(b, "last_failover:%s", or_empty(i->last_failover));
-}
-
-/* "0>2,0>1,1>3": who sends to whom, from the root down, in order of sending. */
-static void tree_line(struct qn_buf *b, const struct qn_tree *t)
-{
-    char text[8 * QN_NODES_MAX] = "";
-    qn_node_t todo[QN_NODES_MAX] = {t->root};
-    uint32_t count = 1;
-    size_t n = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < t->child_count[todo[i]]; k++) {
-            qn_node_t child = t->child[t->child_at[todo[i]] + k];
-            n += (size_t)snprintf(text + n, sizeof text - n,
-                                  "%s%" PRIu32 ">%" PRIu32, n == 0 ? "" : ",",
-                                  todo[i], child);
-            todo[count++] = child;
-        }
-    }
-    line(b, "tree:%s", text);
-}
-
-static void topology(struct qn_buf *b, const struct qn_info *i)
-{
-    uint64_t reach = 0;
-    for (uint32_t p = 0; p < i->parts; p++) {
-        reach = QN_MAX(reach, i->part[p]->reach_nsec); /* the root's */
-    }
-    line(b, "topology:%s", or_empty(i->topology));
-    if (i->tree != NULL) {
-        tree_line(b, i->tree);
-    }
-    if (i->predicted_cycles > 0) {
-        line(b, "tree_predicted_cycles:%.0f", i->predicted_cycles);
-    }
-    if (i->predicted_nsec > 0) {
-        line_count(b, "tree_predicted_nsec", i->predicted_nsec);
-    }
-    line_count(b, "tree_measured_nsec", reach);
-}
-
-static void quoin(struct qn_buf *b, const struct qn_info *i)
-{
-    qn_slot_t newest = 0;
-    for (uint32_t p = 0; p < i->parts; p++) {
-        newest = QN_MAX(newest, i->part[p]->commit);
-        newest = QN_MAX(newest, i->part[p]->applied);
-    }
-    line(b, "consistency:%s", or_empty(i->consistency));
-    agreement(b, i);
-    topology(b, i);
-    line(b, "supervisor:%s", i->supervised ? "up" : "down");
-    line(b, "replicas:%" PRIu32, i->replicas);
-    mask_line(b, "replicas_missing", i->missing);
-    line_count(b, "commit", newest);
-    for (uint32_t p = 0; p < i->parts; p++) {
-        replica_line(b, i->part[p], newest);
-    }
-    for (uint32_t p = 0; p < i->parts; p++) {
-        turns_line(b, i->part[p]);
     }
 }
 
@@ -454,7 +334,7 @@ static const struct {
     {"errorstats", "Errorstats", IN_DEFAULT | IN_ALL, errorstats},
     {"cluster", "Cluster", IN_DEFAULT | IN_ALL, cluster},
     {"keyspace", "Keyspace", IN_DEFAULT | IN_ALL, keyspace},
-    {"quoin", "Quoin", IN_DEFAULT | IN_ALL, quoin},
+    {"quoin", "Quoin", IN_DEFAULT | IN_ALL, qn_info_quoin},
 };
 
 /* Which sections a name means, as a mask over `sections`. */
@@ -485,7 +365,7 @@ void qn_info_text(struct qn_buf *out, const struct qn_info *i,
     bool first = true;
     for (uint32_t s = 0; s < QN_ARRAY_COUNT(sections); s++) {
         if (mask >> s & 1) {
-            line(out, "%s# %s", first ? "" : "\r\n", sections[s].title);
+            qn_info_line(out, "%s# %s", first ? "" : "\r\n", sections[s].title);
             sections[s].write(out, i);
             first = false;
         }

@@ -1,0 +1,130 @@
+/*
+ * INFO's section Quoin: who leads, how the tree hangs, what each replica has
+ * and how long its turns take.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/base/bits.h"
+#include "kvs/info_internal.h"
+
+static void replica_line(struct qn_buf *b, const struct qn_info_part *p,
+                         qn_slot_t newest)
+{
+    qn_info_line(b,
+                 "replica%" PRIu32 ":state=%s,pid=%" PRIu32 ",commit=%" PRIu64
+                 ",applied=%" PRIu64 ",learned=%" PRIu64 ",lag=%" PRIu64
+                 ",clients=%" PRIu64 ",used_memory=%" PRIu64
+                 ",batch_size=%.2f,commit_usec_p50=%" PRIu64
+                 ",commit_usec_p99=%" PRIu64 ",commit_usec_p999=%" PRIu64,
+                 p->replica, p->state, p->pid, p->commit, p->applied,
+                 p->learned, newest > p->applied ? newest - p->applied : 0,
+                 p->connected_clients, p->used_memory,
+                 p->batches == 0 ? 0.0 : (double)p->writes / (double)p->batches,
+                 p->commit_usec_p50, p->commit_usec_p99, p->commit_usec_p999);
+}
+
+static void turns_line(struct qn_buf *b, const struct qn_info_part *p)
+{
+    qn_info_line(
+        b,
+        "turns%" PRIu32 ":turn_usec_p99=%" PRIu64 ",turn_usec_p999=%" PRIu64
+        ",turn_usec_p9999=%" PRIu64 ",turn_usec_max=%" PRIu64
+        ",turn_max_sockets_usec=%" PRIu64 ",turn_max_apply_usec=%" PRIu64
+        ",turn_max_answers_usec=%" PRIu64 ",turn_growth_usec_max=%" PRIu64
+        ",turn_wall_usec_max=%" PRIu64,
+        p->replica, p->turn_usec_p99, p->turn_usec_p999, p->turn_usec_p9999,
+        p->turn_usec_max, p->turn_max_sockets_usec, p->turn_max_apply_usec,
+        p->turn_max_answers_usec, p->turn_growth_usec_max,
+        p->turn_wall_usec_max);
+}
+
+/* "name:0,2", the nodes of a mask. */
+static void mask_line(struct qn_buf *b, const char *name, uint64_t mask)
+{
+    char text[4 * QN_NODES_MAX] = "";
+    size_t n = 0;
+    for (uint32_t node = 0; node < QN_NODES_MAX; node++) {
+        if (mask >> node & 1) {
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRIu32,
+                                  n == 0 ? "" : ",", node);
+        }
+    }
+    qn_info_line(b, "%s:%s", name, text);
+}
+
+static void agreement(struct qn_buf *b, const struct qn_info *i)
+{
+    uint64_t failovers = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        failovers = QN_MAX(failovers, i->part[p]->failovers);
+    }
+    qn_info_count(b, "epoch", i->epoch);
+    qn_info_line(b, "leader:%" PRIu32, i->leader);
+    qn_info_line(b, "acceptor:%" PRIu32, i->acceptor);
+    qn_info_line(b, "acceptor_kind:%s", qn_info_text_of(i->acceptor_kind));
+    qn_info_line(b, "group:%s", qn_info_text_of(i->group));
+    mask_line(b, "in_sync", i->in_sync);
+    qn_info_count(b, "failovers", failovers);
+    qn_info_line(b, "last_failover:%s", qn_info_text_of(i->last_failover));
+}
+
+/* "0>2,0>1,1>3": who sends to whom, from the root down, in order of sending. */
+static void tree_line(struct qn_buf *b, const struct qn_tree *t)
+{
+    char text[8 * QN_NODES_MAX] = "";
+    qn_node_t todo[QN_NODES_MAX] = {t->root};
+    uint32_t count = 1;
+    size_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < t->child_count[todo[i]]; k++) {
+            qn_node_t child = t->child[t->child_at[todo[i]] + k];
+            n += (size_t)snprintf(text + n, sizeof text - n,
+                                  "%s%" PRIu32 ">%" PRIu32, n == 0 ? "" : ",",
+                                  todo[i], child);
+            todo[count++] = child;
+        }
+    }
+    qn_info_line(b, "tree:%s", text);
+}
+
+static void topology(struct qn_buf *b, const struct qn_info *i)
+{
+    uint64_t reach = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        reach = QN_MAX(reach, i->part[p]->reach_nsec); /* the root's */
+    }
+    qn_info_line(b, "topology:%s", qn_info_text_of(i->topology));
+    if (i->tree != NULL) {
+        tree_line(b, i->tree);
+    }
+    if (i->predicted_cycles > 0) {
+        qn_info_line(b, "tree_predicted_cycles:%.0f", i->predicted_cycles);
+    }
+    if (i->predicted_nsec > 0) {
+        qn_info_count(b, "tree_predicted_nsec", i->predicted_nsec);
+    }
+    qn_info_count(b, "tree_measured_nsec", reach);
+}
+
+void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
+{
+    qn_slot_t newest = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        newest = QN_MAX(newest, i->part[p]->commit);
+        newest = QN_MAX(newest, i->part[p]->applied);
+    }
+    qn_info_line(b, "consistency:%s", qn_info_text_of(i->consistency));
+    agreement(b, i);
+    topology(b, i);
+    qn_info_line(b, "supervisor:%s", i->supervised ? "up" : "down");
+    qn_info_line(b, "replicas:%" PRIu32, i->replicas);
+    mask_line(b, "replicas_missing", i->missing);
+    qn_info_count(b, "commit", newest);
+    for (uint32_t p = 0; p < i->parts; p++) {
+        replica_line(b, i->part[p], newest);
+    }
+    for (uint32_t p = 0; p < i->parts; p++) {
+        turns_line(b, i->part[p]);
+    }
+}
