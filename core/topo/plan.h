@@ -11,8 +11,8 @@
  * (with a free one: from the first core); and with a free root and as many
  * moves given, never worse than from the first core (with `robust`: in that
  * quantile). By default a free root's searches share one budget, and some plans
- * are dearer by a few per cent. Other balanced trees, and for throughput
- * diamond rings, may be better.
+ * are dearer by a few per cent. Other balanced trees, and for throughput or one
+ * acknowledged broadcast diamond rings, may be better.
  *
  * Budgets count proposed moves and the only randomness is the seed's: equal
  * input gives the equal plan, at any speed of the computer.

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/machine/csv.h"
@@ -181,6 +182,7 @@ static int shape_of(struct qn_shape *out, const struct source *s,
 static int read_tree(struct qn_shape *out, const struct source *s,
                      const struct qn_machine *m, json_t *tree)
 {
+    QN_ASSERT(m != NULL);
     json_t *edges = json_object_get(tree, "edges"), *from;
     uint32_t root = number(tree, "root", QN_CORE_NUMBER_MAX);
     uint32_t index = root != NONE ? qn_machine_find(m, root) : m->n;

@@ -103,7 +103,7 @@ static void write_table(const struct qn_tree_job *j, FILE *to)
           to);
 }
 
-/* For throughput a ring may be better than any tree. */
+/* Acknowledged, a ring may be better than any tree. */
 static void write_better_ring(const struct qn_tree_job *j, FILE *to)
 {
     uint32_t best = 0;
@@ -111,11 +111,16 @@ static void write_better_ring(const struct qn_tree_job *j, FILE *to)
         best =
             j->rival[i].ring != NULL && j->cost[i] < j->cost[best] ? i : best;
     }
-    if (j->o.goal == QN_GOAL_THROUGHPUT && j->rival[0].ring == NULL &&
-        best > 0) {
+    if (j->rival[0].ring != NULL || best == 0) {
+        return;
+    }
+    if (j->o.goal == QN_GOAL_THROUGHPUT) {
         fprintf(to,
                 "A ring has more throughput: %s, %.0f cycles of its busiest "
                 "core, the plan %.0f.\n",
+                j->rival[best].name, j->cost[best], j->cost[0]);
+    } else {
+        fprintf(to, "A ring is faster: %s, %.0f cycles, the plan %.0f.\n",
                 j->rival[best].name, j->cost[best], j->cost[0]);
     }
 }

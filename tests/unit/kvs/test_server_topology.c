@@ -187,7 +187,7 @@ Test(server_topology, a_tree_made_once_is_in_the_order_of_the_replicas)
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         struct qn_place place[8];
         struct qn_topology t = {.name = ""};
-        uint32_t seen = 0;
+        uint32_t seen = 0, crossings = 0;
         for (int i = 0; i < 8; i++) { /* dealt round robin over the sockets */
             place[i] = (struct qn_place){i / 2 + 4 * (i % 2), i % 2};
         }
@@ -201,8 +201,13 @@ Test(server_topology, a_tree_made_once_is_in_the_order_of_the_replicas)
         for (uint32_t i = 0; i < 8; i++) {
             cr_assert(i == 0 || t.plan.parent[i] < i, "%s", names[k]);
             seen |= 1u << place[i].cpu;
+            crossings +=
+                place[i].numa_node != place[t.plan.parent[i]].numa_node;
         }
         cr_assert_eq(seen, 255u);
+        if (k == 1 || k == 2) { /* cluster, mst: from one socket once */
+            cr_assert_eq(crossings, 1, "%s", names[k]);
+        }
     }
     qn_machine_destroy(m);
 }

@@ -235,40 +235,43 @@ Test(burst, one_operation_on_a_tree_is_the_predicted_latency)
     }
 }
 
-static struct qn_shape path_of(const uint8_t (*edge)[2])
+static struct qn_shape tree_of(uint32_t n, const uint8_t (*edge)[2])
 {
     struct qn_edges e;
     struct qn_shape s;
-    qn_edges_init(&e, 3);
-    qn_edges_add(&e, edge[0][0], edge[0][1]);
-    qn_edges_add(&e, edge[1][0], edge[1][1]);
+    qn_edges_init(&e, n);
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        qn_edges_add(&e, edge[i][0], edge[i][1]);
+    }
     cr_assert_eq(qn_shape_from_edges(&s, &e, 0), QN_OK);
     return s;
 }
 
-/* Down 0 -> 1 -> 2; s = 10, r = 30. 1 has it at 40 and has sent at 50, 2 has it
- * at 80. */
+/* s = 10, r = 30: down a chain, 1 has it at 40 and has sent at 50, 2 at 80. */
 Test(burst, answers_may_take_another_tree)
 {
-    static const uint8_t chain[][2] = {{0, 1}, {1, 2}};
+    static const uint8_t chain[][2] = {{0, 1}, {1, 2}, {2, 3}};
     static const uint8_t star[][2] = {{0, 1}, {0, 2}};
-    static const uint8_t back[][2] = {{0, 2}, {2, 1}};
-    struct qn_machine *m = uniform(3, 10, 30, 3);
-    struct qn_shape down = path_of(chain), up = path_of(star);
+    static const uint8_t back[][2] = {{0, 2}, {2, 1}, {1, 3}};
+    struct qn_machine *m = uniform(3, 10, 30, 3), *four = uniform(4, 10, 30, 4);
+    struct qn_shape down = tree_of(3, chain), up = tree_of(3, star);
     struct qn_burst_opts o = {.ops = 1, .q = 1};
     double t = -1, one = -1;
     /* 1's answer is visible at 60, 2's at 90: the root until 90 and 120. */
     cr_assert_eq(qn_burst_trees(m, &down, &up, &o, &t), QN_OK);
     cr_expect_eq(t, 120);
-    /* 1 answers to 2, whom it has informed: visible at 60, taken until 110;
-     * 2's is visible at 120. */
-    up = path_of(back);
-    cr_assert_eq(qn_burst_trees(m, &down, &up, &o, &t), QN_OK);
-    cr_expect_eq(t, 150);
     o.ops = 20;
     cr_assert_eq(qn_burst_trees(m, &down, &down, &o, &t), QN_OK);
     cr_assert_eq(qn_burst_tree(m, &down, true, &o, &one), QN_OK);
     cr_expect_eq(t, one);
+    /* 3 has it at 120 and answers to 1 until 130. 1 has that at 160 and answers
+     * to 2, whom it has informed, until 170; 2 to the root, 200 to 210. */
+    o.ops = 1;
+    down = tree_of(4, chain);
+    up = tree_of(4, back);
+    cr_assert_eq(qn_burst_trees(four, &down, &up, &o, &t), QN_OK);
+    cr_expect_eq(t, 240);
+    qn_machine_destroy(four);
     qn_machine_destroy(m);
 }
 
