@@ -124,8 +124,7 @@ static void greedy(const struct ranks *r, struct qn_edges *e)
     }
 }
 
-/* ---- by costs
- * ---------------------------------------------------------------- */
+/* ---- by costs ------------------------------------------------------------ */
 
 static bool usable(const struct qn_machine *costs, const qn_node_t *order,
                    uint32_t n)
