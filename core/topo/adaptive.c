@@ -156,13 +156,12 @@ static void sort_children(struct qn_shape *s, uint32_t v, const double *key)
     }
 }
 
-bool qn_adaptive_reorder(struct qn_shape *s, const struct qn_machine *m,
-                         enum qn_key key)
+/* Bottom up, whatever comes of it. */
+static void reorder(struct qn_shape *s, const struct qn_machine *m,
+                    enum qn_key key)
 {
-    uint16_t order[QN_CORES_MAX], old[QN_CORES_MAX];
+    uint16_t order[QN_CORES_MAX];
     double cost[QN_CORES_MAX], by[QN_CORES_MAX];
-    double before = qn_predict_broadcast(m, s, NULL, NULL);
-    memcpy(old, s->child, sizeof old);
     uint32_t n = qn_shape_order(s, order);
     for (uint32_t i = n; i-- > 0;) {
         uint32_t v = order[i], p = s->parent[v];
@@ -177,8 +176,17 @@ bool qn_adaptive_reorder(struct qn_shape *s, const struct qn_machine *m,
         by[v] =
             key == QN_KEY_OPTIMAL && v != p ? qn_receive_cost(m, p, v) + t : t;
     }
+}
+
+bool qn_adaptive_reorder(struct qn_shape *s, const struct qn_machine *m,
+                         enum qn_key key)
+{
+    uint16_t old[QN_CORES_MAX];
+    double before = qn_predict_broadcast(m, s, NULL, NULL);
+    memcpy(old, s->child, s->n * sizeof *old);
+    reorder(s, m, key);
     if (qn_predict_broadcast(m, s, NULL, NULL) > before) {
-        memcpy(s->child, old, sizeof old);
+        memcpy(s->child, old, s->n * sizeof *old);
         return false;
     }
     return true;
@@ -205,6 +213,24 @@ static struct slowness slowness(const struct qn_machine *m,
     return w;
 }
 
+/* Reordered as qn_adaptive_reorder does; what came of it is known at once. */
+static struct slowness reordered(const struct qn_machine *m, struct qn_shape *s,
+                                 enum qn_key key, double *idle)
+{
+    uint16_t old[QN_CORES_MAX];
+    double before[QN_CORES_MAX];
+    struct slowness was = slowness(m, s, before);
+    memcpy(old, s->child, s->n * sizeof *old);
+    reorder(s, m, key);
+    struct slowness is = slowness(m, s, idle);
+    if (is.latency > was.latency) {
+        memcpy(s->child, old, s->n * sizeof *old);
+        memcpy(idle, before, s->n * sizeof *idle);
+        return was;
+    }
+    return is;
+}
+
 /* Who could inform `last` first, other than its parent; *when it would be. */
 static uint32_t helper(const struct qn_machine *m, const struct qn_shape *s,
                        const double *idle, uint32_t last, double *when)
@@ -228,8 +254,7 @@ uint32_t qn_adaptive_shuffle(struct qn_shape *s, const struct qn_machine *m,
                              enum qn_key key)
 {
     double idle[QN_CORES_MAX];
-    (void)qn_adaptive_reorder(s, m, key);
-    struct slowness w = slowness(m, s, idle);
+    struct slowness w = reordered(m, s, key, idle);
     for (uint32_t moves = 0; moves < 4 * s->n; moves++) {
         double when = 0;
         uint32_t u = s->n < 3 ? NONE : helper(m, s, idle, w.last, &when);
@@ -238,8 +263,7 @@ uint32_t qn_adaptive_shuffle(struct qn_shape *s, const struct qn_machine *m,
         }
         struct qn_shape t = *s;
         qn_shape_move(&t, w.last, u);
-        (void)qn_adaptive_reorder(&t, m, key);
-        struct slowness x = slowness(m, &t, idle);
+        struct slowness x = reordered(m, &t, key, idle);
         if (x.latency > w.latency ||
             (!(x.latency < w.latency) && x.attained >= w.attained)) {
             return moves;

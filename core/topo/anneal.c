@@ -55,13 +55,18 @@ static uint32_t minus_ln(uint32_t bits)
     return (((shift << LOG_BITS) - log2) * LN2) >> LOG_BITS;
 }
 
-uint32_t qn_anneal_slack(struct qn_anneal *a)
+void qn_anneal_tick(struct qn_anneal *a)
 {
     if (a->due-- == 0) {
         a->heat *= a->cool;
         a->warm = (uint32_t)a->heat;
         a->due = QN_ANNEAL_EPOCH;
     }
+}
+
+uint32_t qn_anneal_slack(struct qn_anneal *a)
+{
+    qn_anneal_tick(a);
     uint32_t e = minus_ln((uint32_t)(qn_anneal_random(a) >> 40) | 1);
     return (uint32_t)(((uint64_t)e * a->warm) >> 16);
 }

@@ -40,8 +40,12 @@ static inline uint32_t qn_anneal_below(struct qn_anneal *a, uint32_t n)
     return (uint32_t)(((qn_anneal_random(a) >> 32) * n) >> 32);
 }
 
+/** A move has passed. */
+void qn_anneal_tick(struct qn_anneal *a);
+
 /** By how much the next move may raise the cost: exponential with the present
- *  temperature as mean, which is Metropolis' rule drawn before the move. */
+ *  temperature as mean, which is Metropolis' rule drawn before the move. Ticks.
+ */
 uint32_t qn_anneal_slack(struct qn_anneal *a);
 
 #endif

@@ -38,12 +38,15 @@
 #define PAIR_ROUNDS 3u
 #define PAIR_SHARE  8u
 #define ROOT_SHARE  5u /* part of a barrier's moves that seeks each root */
-/* Default budgets at MOVES_CORES cores, where they take about 60 ms; fewer
- * cores get up to twice as many, which cost about the same. The two searches of
- * a free root have half of it each. */
+/* Default budgets at MOVES_CORES cores, where they take about 30 ms, and 40
+ * with costs without any structure; fewer cores get up to twice as many, which
+ * cost about the same. A free root takes a second search, with AGAIN as many.
+ */
 #define MOVES_CORES 256u
-#define MOVES_DOWN  200000u
-#define MOVES_UP    80000u
+#define MOVES_DOWN  110000u
+#define MOVES_UP    50000u
+#define MOVES_RATE  35000u
+#define AGAIN       0.65
 
 struct task {
     struct qn_seek_opts o;
@@ -385,8 +388,8 @@ int qn_planner_search(struct qn_planner *p)
     static const uint64_t defaults[QN_GOALS] = {
         [QN_GOAL_BROADCAST] = MOVES_DOWN, [QN_GOAL_REDUCE] = MOVES_DOWN,
         [QN_GOAL_BARRIER] = MOVES_DOWN,   [QN_GOAL_ACK] = MOVES_UP,
-        [QN_GOAL_2PC] = MOVES_UP,         [QN_GOAL_THROUGHPUT] = MOVES_UP,
-        [QN_GOAL_STREAM] = MOVES_UP,
+        [QN_GOAL_2PC] = MOVES_UP,         [QN_GOAL_THROUGHPUT] = MOVES_RATE,
+        [QN_GOAL_STREAM] = MOVES_RATE,
     };
     enum qn_goal goal = p->o.goal;
     uint64_t moves = p->o.moves;
@@ -394,7 +397,9 @@ int qn_planner_search(struct qn_planner *p)
         bool both = goal == QN_GOAL_BARRIER && p->o.one_tree;
         uint32_t n = QN_MIN(p->m->n, MOVES_CORES);
         moves = both ? MOVES_UP : defaults[goal];
-        moves = moves * (2 * MOVES_CORES - n) / MOVES_CORES / p->searches;
+        moves = moves * (2 * MOVES_CORES - n) / MOVES_CORES;
+        moves = p->o.root == QN_ROOT_FREE ? (uint64_t)((double)moves * AGAIN)
+                                          : moves;
     }
     if (p->o.max_occupancy > 0) {
         return search_capped(p, fold_of(goal), moves);

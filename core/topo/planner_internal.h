@@ -12,7 +12,6 @@ struct qn_planner {
     const struct qn_machine *m;
     struct qn_plan_opts o;
     struct qn_machine *scratch; /* for robust plans; else NULL */
-    uint32_t searches;          /* that share the default budget: 1 or 2 */
     uint32_t starts;            /* best candidates, best first */
     struct qn_shape start[QN_PLAN_STARTS];
     double start_cost[QN_PLAN_STARTS];

@@ -129,12 +129,25 @@ static void remember(struct qn_seek *x)
     x->best_root = x->root;
 }
 
+/* Moves that the last one counts for besides itself: where a core has hundreds
+ * of children and changes places, each child is sorted in again. */
+static uint64_t tired(struct qn_seek *x)
+{
+    uint64_t more = (x->passed - x->paid) / QN_PASSED_PER_MOVE;
+    x->paid = x->passed;
+    for (uint64_t i = 0; i < more; i++) {
+        qn_anneal_tick(&x->anneal);
+    }
+    return more;
+}
+
 void qn_seek_run(struct qn_seek *x, uint64_t moves, double from, double to)
 {
     uint32_t now = qn_seek_total(x), best = now;
     remember(x);
     qn_anneal_begin(&x->anneal, moves, from * now, to * now);
     for (uint64_t i = 0; i < moves && x->n > 2; i++) {
+        i += tired(x);
         uint32_t limit = now + qn_anneal_slack(&x->anneal);
         x->logged = 0;
         if (!qn_seek_propose(x, limit)) {

@@ -65,7 +65,8 @@ double qn_seek_cost(const struct qn_seek *x);
 /**
  * Anneal, and end at the best tree seen.
  *
- * @param moves  To propose.
+ * @param moves  To propose. One that sorts hundreds of siblings anew counts as
+ *               several, so that time is bounded by moves on any machine.
  * @param from   First temperature, a part of the present cost.
  * @param to     Last one, 0 < to <= from.
  */

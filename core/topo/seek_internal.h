@@ -13,8 +13,11 @@
 #include "core/topo/anneal.h"
 #include "core/topo/seek.h"
 
-#define QN_NONE     UINT16_MAX /* no core */
-#define QN_NEAR_MAX 8u         /* near senders kept per core */
+#define QN_NONE            UINT16_MAX /* no core */
+#define QN_NEAR_MAX        8u         /* near senders kept per core */
+/* A move that passes so many siblings counts as one more: their cost, 0.2 us,
+ * is about that of a move. */
+#define QN_PASSED_PER_MOVE 128u
 
 struct qn_edge {
     uint32_t send, receive;           /* parent to child */
@@ -51,6 +54,8 @@ struct qn_seek {
     struct qn_anneal anneal;
     struct qn_change *log; /* of the present move */
     uint32_t logged, log_max;
+    uint64_t passed; /* siblings that linked cores were compared with */
+    uint64_t paid;   /* of these: counted as moves */
     uint32_t *start; /* [n] steps */
     uint16_t *near;  /* [n * near_count] senders that reach a core at least
                         cost */

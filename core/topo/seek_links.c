@@ -41,6 +41,7 @@ static void link_sorted(struct qn_seek *x, uint32_t v, uint32_t p)
     while (next != QN_NONE && x->cell[next].key > x->cell[v].key) {
         prev = next;
         next = x->cell[next].next;
+        x->passed++;
     }
     link_after(x, v, p, prev);
 }

@@ -87,9 +87,10 @@ uint32_t qn_shape_order(const struct qn_shape *s, uint16_t *order)
         if (count > s->n - n) {
             break; /* more edges than cores: no tree */
         }
-        memcpy(order + n, qn_shape_children(s, order[i]),
-               count * sizeof *order);
-        n += count;
+        const uint16_t *child = qn_shape_children(s, order[i]);
+        for (uint32_t k = 0; k < count; k++) { /* few: no call of memcpy */
+            order[n++] = child[k];
+        }
     }
     return n;
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/err.h"
 #include "core/topo/objective.h"
+#include "core/topo/seek_internal.h"
 #include "core/topo/statics.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
@@ -125,4 +126,25 @@ Test(seek, never_leaves_a_core_above_the_cap)
         qn_seek_destroy(x);
         qn_machine_destroy(m);
     }
+}
+
+/* Where sending is nearly free the best tree is a star, in which changing the
+ * root sorts everybody anew. */
+Test(seek, of_stars_takes_no_longer_than_its_moves_allow)
+{
+    struct qn_machine *m = uniform(200, 1, 500, 1);
+    for (uint32_t i = 0; i < m->n * m->n; i++) {
+        bool self = i % (m->n + 1) == 0;
+        m->receive[i] = self ? 0 : 500 + (double)(i * 7 % 100);
+    }
+    struct qn_seek *x = begin(m, &kinds[0], true, 0);
+    struct qn_shape star;
+    uint64_t moves = 20000;
+    (void)qn_static_build(&star, m, "sequential", 0, QN_LEVEL_NODE);
+    qn_seek_load(x, &star);
+    qn_seek_run(x, moves, 0.01, 1e-4);
+    cr_expect_leq(qn_seek_cost(x), 200 + 600);
+    cr_expect_leq(x->passed, QN_PASSED_PER_MOVE * moves + m->n * m->n);
+    qn_seek_destroy(x);
+    qn_machine_destroy(m);
 }
