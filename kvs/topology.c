@@ -110,7 +110,7 @@ int qn_topology_costs_on(struct qn_machine **costs, const struct qn_machine *m,
                          const struct qn_config *c,
                          const struct qn_place *place, char *why, size_t cap)
 {
-    uint32_t core[QN_NODES_MAX];
+    uint32_t core[QN_NODES_MAX] = {0};
     for (uint32_t i = 0; i < c->replicas; i++) {
         char text[QN_PLACE_TEXT_MAX];
         core[i] = core_of(m, &place[i], core, i);
