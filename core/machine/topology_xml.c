@@ -53,8 +53,7 @@ struct reader {
     uint64_t objects;              /* met so far: the number of each */
     struct qn_unit *unit;          /* [QN_CORES_MAX] */
     uint32_t units;
-    char
-        *allowed; /* the machine's set of cores that may be used; may be NULL */
+    char *allowed; /* set of the cores that may be used; may be NULL */
     char cpu[QN_MACHINE_NAME_MAX + 1];
 };
 
