@@ -10,7 +10,8 @@
  * (optimum.h). So a plan is never worse than one of them from the same root
  * (with a free one: from the first core); and with a free root never worse than
  * from the first core (with `robust`: in that quantile). Other balanced trees,
- * and for throughput or one acknowledged broadcast diamond rings, may be better.
+ * and for throughput or one acknowledged broadcast diamond rings, may be
+ * better.
  *
  * Budgets count proposed moves and the only randomness is the seed's: equal
  * input gives the equal plan, at any speed of the computer.
@@ -27,7 +28,7 @@ struct qn_plan_opts {
     uint64_t seed;        /* of the local search */
     uint64_t moves;       /* to propose, and with a free root as many again; 0:
                              the default of the goal, which fits in 100 ms with
-                             256 cores (a free root's search: 0.65 as many) */
+                             256 cores (a free root's search: half as many) */
     double q;             /* queued factor, 0 .. 1 */
     bool one_tree;        /* the same tree in both directions */
     double max_occupancy; /* cycles that the busiest core may spend per

@@ -43,10 +43,10 @@
  * cost about the same. A free root takes a second search, with AGAIN as many.
  */
 #define MOVES_CORES 256u
-#define MOVES_DOWN  110000u
+#define MOVES_DOWN  130000u
 #define MOVES_UP    50000u
 #define MOVES_RATE  35000u
-#define AGAIN       0.65
+#define AGAIN       0.5
 
 struct task {
     struct qn_seek_opts o;
