@@ -74,12 +74,17 @@ def launch(q, *args):
                             stderr=q.errors, preexec_fn=end_with_parent)
 
 
-def adopt(q, count):
-    """Start it again: it says that it adopted so many."""
+def start_again(q):
+    """@return the line that it is ready with."""
     q.proc = launch(q)
     wait_until("it is ready", lambda: q.proc.poll() is not None or
                b"\n" in os.pread(q.ready.fileno(), 1 << 16, 0))
-    line = os.pread(q.ready.fileno(), 1 << 16, 0)
+    return os.pread(q.ready.fileno(), 1 << 16, 0)
+
+
+def adopt(q, count):
+    """Start it again: it says that it adopted so many."""
+    line = start_again(q)
     assert b"adopted %d replica" % count in line, line
 
 

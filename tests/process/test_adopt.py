@@ -14,7 +14,7 @@ import tempfile
 
 from adoption import (EVENT, adopt, alone, complete, end_well, fill, kinds,
                       kill_replicas, kill_supervisor, launch, online, pids_of,
-                      refused, version)
+                      refused, start_again, version)
 from checks import Background, check, main, wait_until
 from quoind import Client, Quoind, end_with_parent
 from view import look
@@ -108,7 +108,7 @@ def test_adopter_killed():
             p.kill()
             p.wait()
             n.add(tries % 2, 5)
-        q.proc = launch(q)
+        start_again(q)
         end_well(q, n)
     check("drained", q.status, 0)
 
