@@ -73,16 +73,16 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
 static void tree_line(struct qn_buf *b, const struct qn_tree *t)
 {
     char text[8 * QN_NODES_MAX] = "";
-    qn_node_t todo[QN_NODES_MAX] = {t->root};
+    qn_node_t queue[QN_NODES_MAX] = {t->root};
     uint32_t count = 1;
     size_t n = 0;
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < t->child_count[todo[i]]; k++) {
-            qn_node_t child = t->child[t->child_at[todo[i]] + k];
+        for (uint32_t k = 0; k < t->child_count[queue[i]]; k++) {
+            qn_node_t child = t->child[t->child_at[queue[i]] + k];
             n += (size_t)snprintf(text + n, sizeof text - n,
                                   "%s%" PRIu32 ">%" PRIu32, n == 0 ? "" : ",",
-                                  todo[i], child);
-            todo[count++] = child;
+                                  queue[i], child);
+            queue[count++] = child;
         }
     }
     qn_info_line(b, "tree:%s", text);

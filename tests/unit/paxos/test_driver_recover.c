@@ -30,6 +30,16 @@ static void lose_both(struct world *w)
     world_tell(w, 2, 1);
 }
 
+/* It has been recovered: new lives take what it has, and all go on. */
+static void others_return(struct world *w)
+{
+    world_restart(w, 0);
+    world_restart(w, 1);
+    world_settle(w, 20000);
+    world_go_on(w);
+    cr_assert_not(qn_driver_stopped(w->member[0].driver));
+}
+
 /* What others have decided and shown binds nobody any more. */
 Test(driver_recover, one_goes_on_from_what_it_learned)
 {
@@ -75,11 +85,7 @@ Test(driver_recover, who_came_meanwhile_begins_again)
     forget(w, 2);
     cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
     cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
-    world_restart(w, 0);
-    world_restart(w, 1);
-    world_settle(w, 20000);
-    world_go_on(w);
-    cr_assert_not(qn_driver_stopped(w->member[0].driver));
+    others_return(w);
     world_end(w);
 }
 
@@ -200,11 +206,7 @@ Test(driver_recover, a_leader_that_lacks_what_nobody_has_says_so)
     forget(w, 2);
     cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
     w->member[2].need_snapshot = w->snapshots_by_hand = false;
-    world_restart(w, 0);
-    world_restart(w, 1);
-    world_settle(w, 20000);
-    world_go_on(w);
-    cr_assert_not(qn_driver_stopped(w->member[0].driver));
+    others_return(w);
     world_end(w);
 }
 
