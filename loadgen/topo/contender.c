@@ -265,6 +265,20 @@ static bool is_file(const char *name)
            (len > 5 && strcmp(name + len - 5, ".json") == 0);
 }
 
+enum qn_contender_kind qn_contender_kind(const char *name)
+{
+    struct words w = {0};
+    if (strncmp(name, "ring:", 5) == 0 && parse_words(&w, name + 5)) {
+        bool search = w.map[0] == '\0' || strcmp(w.map, "latency") == 0 ||
+                      strcmp(w.map, "busy") == 0;
+        return search ? QN_CONTENDER_MAPPED : QN_CONTENDER_FIXED;
+    }
+    return strcmp(name, "auto") == 0 ? QN_CONTENDER_PLANNED
+           : strcmp(name, "adaptive") == 0 || strcmp(name, "cluster") == 0
+               ? QN_CONTENDER_GROUPED
+               : QN_CONTENDER_FIXED;
+}
+
 static int unknown(struct qn_fault *fault, const char *name)
 {
     const char *near =

@@ -59,6 +59,16 @@ struct qn_contender {
     uint32_t root;        /* index */
 };
 
+/** What a name asks for, and so which options have a use. */
+enum qn_contender_kind {
+    QN_CONTENDER_PLANNED, /* auto: seed, moves, one_tree, robust */
+    QN_CONTENDER_MAPPED,  /* a ring whose map is searched for: seed, moves */
+    QN_CONTENDER_GROUPED, /* cluster and adaptive: level */
+    QN_CONTENDER_FIXED,   /* other rules and files, and what is no name */
+};
+
+enum qn_contender_kind qn_contender_kind(const char *name);
+
 /**
  * @param c      Filled.
  * @param name   As above. Borrowed.

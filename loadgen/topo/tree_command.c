@@ -73,14 +73,18 @@ static int take_format(const struct qn_option *o, const char *text)
 
 enum {
     WAY_TABLE = 1, /* text or json: the plan beside the others */
-    WAY_ONE = 2,   /* csv, dot, svg or in words: one topology */
-    WAY_RULE = 4,  /* likewise, and it is not auto */
-    WAY_COMPARE = 8,
-    WAY_SURVEY = 16,
+    WAY_AUTO = 2,  /* csv, dot, svg or in words: one topology, planned */
+    WAY_MAP = 4,   /* likewise, a ring whose map is searched for */
+    WAY_GROUP = 8, /* likewise, by a rule that knows groups of cores */
+    WAY_RULE = 16, /* likewise, by another rule, or a file */
+    WAY_COMPARE = 32,
+    WAY_SURVEY = 64,
 };
 
-#define WAY_PLAN    (WAY_TABLE | WAY_ONE | WAY_RULE)
+#define WAY_ONE     (WAY_AUTO | WAY_MAP | WAY_GROUP | WAY_RULE)
+#define WAY_PLAN    (WAY_TABLE | WAY_ONE)
 #define WAY_MACHINE (WAY_PLAN | WAY_COMPARE)
+#define WAY_MANY    (WAY_TABLE | WAY_COMPARE | WAY_SURVEY)
 
 static const struct qn_option_way rule[] = {
     {"machine", WAY_MACHINE},
@@ -88,8 +92,11 @@ static const struct qn_option_way rule[] = {
     {"algo", WAY_PLAN},
     {"cores", WAY_MACHINE},
     {"root", WAY_MACHINE},
-    {"one-tree", WAY_TABLE | WAY_ONE | WAY_SURVEY},
-    {"robust", WAY_TABLE | WAY_ONE | WAY_COMPARE | WAY_SURVEY},
+    {"level", WAY_MANY | WAY_GROUP},
+    {"seed", WAY_MANY | WAY_AUTO | WAY_MAP},
+    {"moves", WAY_MANY | WAY_AUTO | WAY_MAP},
+    {"one-tree", WAY_TABLE | WAY_AUTO | WAY_SURVEY},
+    {"robust", WAY_MANY | WAY_AUTO},
     {"explain", WAY_PLAN},
     {"compare", WAY_COMPARE},
     {"up-file", WAY_PLAN},
@@ -97,20 +104,27 @@ static const struct qn_option_way rule[] = {
     {"threads", WAY_SURVEY},
 };
 
-static unsigned way_of(const struct qn_tree_command *c, const char **called)
+/* `called` [cap] is filled: what the way is called in a refusal. */
+static unsigned way_of(const struct qn_tree_command *c, char *called,
+                       size_t cap)
 {
+    static const unsigned one[] = {[QN_CONTENDER_PLANNED] = WAY_AUTO,
+                                   [QN_CONTENDER_MAPPED] = WAY_MAP,
+                                   [QN_CONTENDER_GROUPED] = WAY_GROUP,
+                                   [QN_CONTENDER_FIXED] = WAY_RULE};
     bool table = !c->explain && strchr("tj", c->format[0]) != NULL;
-    bool named = c->algos > 0 && strcmp(c->algo[0], "auto") != 0;
-    unsigned way = c->survey != NULL ? WAY_SURVEY
-                   : c->compare      ? WAY_COMPARE
-                   : table           ? WAY_TABLE
-                   : named           ? WAY_RULE
-                                     : WAY_ONE;
-    *called = way == WAY_SURVEY    ? "--survey"
-              : way == WAY_COMPARE ? "--compare"
-              : way == WAY_RULE    ? "a topology that is not planned"
-                                   : "a plan of one machine";
-    return way;
+    if (c->survey != NULL || c->compare || table) {
+        (void)snprintf(called, cap, "%s",
+                       c->survey != NULL ? "--survey"
+                       : c->compare      ? "--compare"
+                                         : "a plan of one machine");
+        return c->survey != NULL ? WAY_SURVEY
+               : c->compare      ? WAY_COMPARE
+                                 : WAY_TABLE;
+    }
+    const char *algo = c->algos > 0 ? c->algo[0] : "auto";
+    (void)snprintf(called, cap, "--algo %s", algo);
+    return one[qn_contender_kind(algo)];
 }
 
 /* How each way can be written. */
@@ -124,7 +138,7 @@ static bool format_fits(const struct qn_tree_command *c, unsigned way)
         line = "--compare is written as text, csv or svg";
     } else if (c->explain && c->format[0] != 't') {
         line = "--explain is text; leave out --format";
-    } else if (c->algos > 1 && (way & (WAY_ONE | WAY_RULE)) != 0) {
+    } else if (c->algos > 1 && (way & WAY_ONE) != 0) {
         line = c->explain
                    ? "--explain takes one --algo"
                    : "--format csv, dot and svg show one topology: one --algo";
@@ -201,8 +215,8 @@ int qn_tree_command(int argc, char **argv)
     int status = 0;
     bool given[QN_ARRAY_COUNT(table)];
     if (qn_options_parse_given(&o, argc, argv, &status, given)) {
-        const char *called;
-        unsigned way = way_of(c, &called);
+        char called[QN_CONTENDER_NAME];
+        unsigned way = way_of(c, called, sizeof called);
         status = qn_options_fit(&o, given, rule, QN_ARRAY_COUNT(rule), way,
                                 called) &&
                          format_fits(c, way)

@@ -22,8 +22,14 @@ def tree(*args):
                           stderr=subprocess.PIPE, text=True, timeout=60)
 
 
+def searches(args):
+    """Has --moves a use? A topology that is shown alone may be built by rule."""
+    alone = "--explain" in args or {"csv", "dot", "svg"} & set(args)
+    return not alone or "--algo" not in args
+
+
 def good(*args):
-    if "--moves" not in args:
+    if "--moves" not in args and searches(args):
         args = (*args, "--moves", "1k")
     done = tree(*args)
     assert done.returncode == 0, done.stderr
@@ -263,6 +269,20 @@ class Refusals(Case):
                       "--one-tree"],
                      [*where, "--explain", "--algo", "mst", "--robust"]):
             self.refused(*args, names=["does not go with"])
+        ack = [*where, "--op", "ack", "--format", "svg", "--algo"]
+        search, group = ["--seed", "2", "--moves", "9"], ["--level", "cache"]
+        for algo, has_use in (("auto", search), ("ring:k=2", search),
+                              ("ring:k=2,map=busy", search),
+                              ("cluster", group), ("adaptive", group),
+                              ("ring:k=2,map=identity", []), ("mst", []),
+                              ("tree:k=3", [])):
+            tree_of = tree(*ack, algo, *has_use)
+            self.assertEqual(tree_of.returncode, 0, tree_of.stderr)
+            for option in (search[:2], search[2:], group):
+                if option[0] not in has_use:
+                    self.refused(*ack, algo, *option, names=[
+                        option[0] + " does not go with --algo " + algo,
+                        "leave it out"])
         self.refused(*where, "--explain", "--format", "svg",
                      names=["--explain is text"])
         self.refused(*where, "--format", "csv", "--algo", "mst", "--algo",
