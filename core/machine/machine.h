@@ -153,8 +153,9 @@ int qn_machine_check(const struct qn_machine *m);
 /**
  * Read a machine as a folder of CSV files: `numa.csv`
  * (core,phys,cache,node,socket), `pairwise.csv`
- * (from,to,send_cycles,receive_cycles) and, if it is there, the name in
- * `meta.json`; without one the folder's name is the name.
+ * (from,to,send_cycles,receive_cycles) and, if they are there, `meta.json`
+ * (without it the folder's name is the name) and `roundtrip.csv`, the facts
+ * that are matrices (machine_trips.c).
  *
  * @return QN_OK; QN_ENOENT, QN_EIO, QN_EINVAL, QN_EMSGSIZE, QN_ENOMEM; then
  *         `fault` (may be NULL) says where and what to do.
@@ -162,8 +163,9 @@ int qn_machine_check(const struct qn_machine *m);
 int qn_machine_load_csv(struct qn_machine **out, const char *folder,
                         struct qn_fault *fault);
 
-/** The same from memory; `meta` may be NULL. The names of the files in faults
- *  are numa.csv, pairwise.csv and meta.json behind `folder`. */
+/** The same from memory; `meta` and `trips` may be NULL. The names of the files
+ *  in faults are numa.csv, pairwise.csv, meta.json and roundtrip.csv behind
+ *  `folder`. */
 struct qn_machine_text {
     const char *folder;
     const char *numa;
@@ -172,6 +174,8 @@ struct qn_machine_text {
     size_t pairs_bytes;
     const char *meta;
     size_t meta_bytes;
+    const char *trips;
+    size_t trips_bytes;
 };
 int qn_machine_parse_csv(struct qn_machine **out,
                          const struct qn_machine_text *text,
@@ -181,9 +185,9 @@ int qn_machine_parse_csv(struct qn_machine **out,
  *  @return QN_OK, or QN_EIO if a stream has failed. */
 int qn_machine_write_csv(const struct qn_machine *m, FILE *numa, FILE *pairs);
 
-/** Write both files and meta.json into a folder that exists; of the facts,
- *  those that are no matrices. @return QN_OK, QN_EIO or QN_ENOENT, fault
- *  filled. */
+/** Write both files, meta.json and, if there is something in it, roundtrip.csv
+ *  into a folder that exists; one that was there is removed else. @return
+ *  QN_OK, QN_EIO or QN_ENOENT, fault filled. */
 int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
                         struct qn_fault *fault);
 

@@ -20,8 +20,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/text.h"
-#include "core/machine/csv.h"
-#include "core/machine/machine.h"
+#include "core/machine/machine_csv_internal.h"
 #include "core/machine/number_internal.h"
 
 #define NUMA_HEADER "core,phys,cache,node,socket"
@@ -135,33 +134,47 @@ static int read_end(struct qn_csv *c, const struct qn_machine *m,
     return QN_OK;
 }
 
-static int check_pair(const struct qn_csv *c, const struct qn_machine *m,
-                      uint32_t u, uint32_t v)
+int qn_csv_pair(struct qn_csv *c, const struct qn_machine *m, uint32_t *from,
+                uint32_t *to)
 {
-    if (u == v) {
+    int err = read_end(c, m, "from", from);
+    err = err != QN_OK ? err : read_end(c, m, "to", to);
+    if (err == QN_OK && *from == *to) {
         return qn_fault_set(c->fault, c->file, c->line, "to",
                             "core %u sends to itself; remove the row",
-                            m->core[u].os);
+                            m->core[*from].os);
     }
-    if (m->send[(size_t)u * m->n + v] > 0) {
-        return qn_fault_set(c->fault, c->file, c->line, "from,to",
-                            "the pair %u,%u is there twice; remove one row",
-                            m->core[u].os, m->core[v].os);
-    }
-    return QN_OK;
+    return err;
+}
+
+int qn_csv_pair_again(const struct qn_csv *c, const struct qn_machine *m,
+                      uint32_t u, uint32_t v)
+{
+    return qn_fault_set(c->fault, c->file, c->line, "from,to",
+                        "the pair %u,%u is there twice; remove one row",
+                        m->core[u].os, m->core[v].os);
+}
+
+int qn_csv_pair_missing(const struct qn_csv *c, const struct qn_machine *m,
+                        uint32_t u, uint32_t v, const char *rule)
+{
+    return qn_fault_set(c->fault, c->file, QN_MAX(c->line, 1u), "from,to",
+                        "the file ends without the pair %u,%u; %s",
+                        m->core[u].os, m->core[v].os, rule);
 }
 
 static int read_pair(struct qn_csv *c, struct qn_machine *m, uint32_t *from,
                      uint32_t *to)
 {
     (*to)++;
-    int err = read_end(c, m, "from", from);
-    err = err != QN_OK ? err : read_end(c, m, "to", to);
-    err = err != QN_OK ? err : check_pair(c, m, *from, *to);
+    int err = qn_csv_pair(c, m, from, to);
     if (err != QN_OK) {
         return err;
     }
     size_t at = (size_t)*from * m->n + *to;
+    if (m->send[at] > 0) {
+        return qn_csv_pair_again(c, m, *from, *to);
+    }
     double send = 0;
     err = qn_csv_cost(c, "send_cycles", &send);
     err =
@@ -175,11 +188,8 @@ static int find_missing(const struct qn_csv *c, const struct qn_machine *m)
     for (uint32_t u = 0; u < m->n; u++) {
         for (uint32_t v = 0; v < m->n; v++) {
             if (u != v && !(qn_send_cost(m, u, v) > 0)) {
-                return qn_fault_set(c->fault, c->file, QN_MAX(c->line, 1u),
-                                    "from,to",
-                                    "the file ends without the pair %u,%u; "
-                                    "each ordered pair of cores needs a row",
-                                    m->core[u].os, m->core[v].os);
+                return qn_csv_pair_missing(
+                    c, m, u, v, "each ordered pair of cores needs a row");
             }
         }
     }
@@ -274,6 +284,11 @@ int qn_machine_parse_csv(struct qn_machine **out,
         (void)snprintf(file, sizeof file, "%s/meta.json", text->folder);
         err = read_meta(m, file, text->meta, text->meta_bytes, fault);
     }
+    if (err == QN_OK && text->trips != NULL) {
+        (void)snprintf(file, sizeof file, "%s/" QN_TRIPS_FILE, text->folder);
+        qn_csv_init(&c, file, text->trips, text->trips_bytes, fault);
+        err = qn_trips_read(m, &c);
+    }
     if (err != QN_OK) {
         qn_machine_destroy(m);
         return err;
@@ -296,7 +311,7 @@ static int load(const char *folder, const char *file, size_t max, char **bytes,
 int qn_machine_load_csv(struct qn_machine **out, const char *folder,
                         struct qn_fault *fault)
 {
-    char *numa = NULL, *pairs = NULL, *meta = NULL;
+    char *numa = NULL, *pairs = NULL, *meta = NULL, *trips = NULL;
     struct qn_machine_text t = {.folder = folder};
     int err = load(folder, "numa.csv", QN_MACHINE_FILE_MAX, &numa,
                    &t.numa_bytes, fault);
@@ -308,14 +323,21 @@ int qn_machine_load_csv(struct qn_machine **out, const char *folder,
         err = err == QN_ENOENT ? QN_OK : err;
     }
     if (err == QN_OK) {
+        err = load(folder, QN_TRIPS_FILE, QN_MACHINE_FILE_MAX, &trips,
+                   &t.trips_bytes, fault);
+        err = err == QN_ENOENT ? QN_OK : err;
+    }
+    if (err == QN_OK) {
         t.numa = numa;
         t.pairs = pairs;
         t.meta = meta;
+        t.trips = trips;
         err = qn_machine_parse_csv(out, &t, fault);
     }
     free(numa);
     free(pairs);
     free(meta);
+    free(trips);
     return err;
 }
 
@@ -391,6 +413,26 @@ static bool close_file(FILE *f)
     return f != NULL && fclose(f) == 0 && ok;
 }
 
+/* Of another machine that was in this folder. */
+static bool remove_trips(const char *folder)
+{
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof path, "%s/" QN_TRIPS_FILE, folder);
+    return remove(path) == 0 || errno == ENOENT;
+}
+
+static bool save_trips(const struct qn_machine *m, const char *folder)
+{
+    if (!qn_trips_known(m)) {
+        return remove_trips(folder);
+    }
+    FILE *f = open_in(folder, QN_TRIPS_FILE);
+    if (f != NULL) {
+        qn_trips_write(m, f);
+    }
+    return close_file(f);
+}
+
 int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
                         struct qn_fault *fault)
 {
@@ -407,6 +449,7 @@ int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
     bool ok = close_file(numa);
     ok = close_file(pairs) && ok;
     ok = close_file(meta) && ok;
+    ok = ok && save_trips(m, folder);
     if (!ok) {
         (void)qn_fault_set(fault, folder, 0, NULL, "cannot write there: %s",
                            strerror(open ? errno : cause));

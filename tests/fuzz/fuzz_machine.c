@@ -1,9 +1,9 @@
 /*
  * Fuzzing machine files. The first byte says which reader: j a JSON document, x
- * XML of hwloc, s its synthetic text, m a meta.json beside tables that are
- * right; any other the two CSV files one after the other, cut at a line of
- * dashes. What is accepted must be a machine within its limits and read back as
- * it was written; what is refused must say so in one line.
+ * XML of hwloc, s its synthetic text, m a meta.json or t a roundtrip.csv beside
+ * tables that are right; any other the two CSV files one after the other, cut
+ * at a line of dashes. What is accepted must be a machine within its limits and
+ * read back as it was written; what is refused must say so in one line.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -104,8 +104,8 @@ static void must_agree_with_a_parser(const char *text, size_t n)
     qn_json_matrices_fini(&t);
 }
 
-static int parse_meta(struct qn_machine **m, const char *text, size_t n,
-                      struct qn_fault *f)
+static int parse_beside(struct qn_machine **m, uint8_t kind, const char *text,
+                        size_t n, struct qn_fault *f)
 {
     static const char numa[] = "core,phys,cache,node,socket\n0,0,0,0,0\n"
                                "1,1,0,0,0\n";
@@ -116,8 +116,10 @@ static int parse_meta(struct qn_machine **m, const char *text, size_t n,
                                       .numa_bytes = sizeof numa - 1,
                                       .pairs = pairs,
                                       .pairs_bytes = sizeof pairs - 1,
-                                      .meta = text,
-                                      .meta_bytes = n};
+                                      .meta = kind == 'm' ? text : NULL,
+                                      .meta_bytes = n,
+                                      .trips = kind == 't' ? text : NULL,
+                                      .trips_bytes = n};
     return qn_machine_parse_csv(m, &t, f);
 }
 
@@ -143,7 +145,8 @@ static int parse(struct qn_machine **m, uint8_t kind, const char *text,
     case 's':
         return parse_synthetic(m, text, n, f);
     case 'm':
-        return parse_meta(m, text, n, f);
+    case 't':
+        return parse_beside(m, kind, text, n, f);
     default:
         return parse_csv(m, text, n, f);
     }

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/err.h"
 #include "core/machine/machine.h"
@@ -42,6 +43,22 @@ static char *text_of(const struct qn_machine *m)
     return text;
 }
 
+static void expect_equal(const struct qn_machine *a, const struct qn_machine *b)
+{
+    cr_expect_str_eq(b->facts.cpu, a->facts.cpu);
+    cr_expect_str_eq(b->facts.measured, a->facts.measured);
+    cr_expect_str_eq(b->facts.transport, a->facts.transport);
+    cr_expect_eq(b->facts.clock_ghz, a->facts.clock_ghz);
+    cr_expect_eq(b->facts.queued_factor, a->facts.queued_factor);
+    size_t bytes = 9 * sizeof(double);
+    cr_assert_not_null(b->facts.round_trip);
+    cr_assert_not_null(b->facts.level);
+    cr_assert_not_null(b->facts.unstable);
+    cr_expect_eq(memcmp(b->facts.round_trip, a->facts.round_trip, bytes), 0);
+    cr_expect_eq(memcmp(b->facts.level, a->facts.level, bytes), 0);
+    cr_expect_eq(memcmp(b->facts.unstable, a->facts.unstable, 9), 0);
+}
+
 Test(machine_facts, the_machine_file_keeps_them_all)
 {
     struct qn_machine *a = known(), *b = NULL;
@@ -49,18 +66,117 @@ Test(machine_facts, the_machine_file_keeps_them_all)
     char *text = text_of(a);
     int err = qn_machine_parse_json(&b, "m", text, strlen(text), &f);
     cr_assert_eq(err, QN_OK, "%s", f.text);
-    cr_expect_str_eq(b->facts.cpu, a->facts.cpu);
-    cr_expect_str_eq(b->facts.measured, a->facts.measured);
-    cr_expect_str_eq(b->facts.transport, a->facts.transport);
-    cr_expect_eq(b->facts.clock_ghz, a->facts.clock_ghz);
-    cr_expect_eq(b->facts.queued_factor, a->facts.queued_factor);
-    size_t bytes = 9 * sizeof(double);
-    cr_expect_eq(memcmp(b->facts.round_trip, a->facts.round_trip, bytes), 0);
-    cr_expect_eq(memcmp(b->facts.level, a->facts.level, bytes), 0);
-    cr_expect_eq(memcmp(b->facts.unstable, a->facts.unstable, 9), 0);
+    expect_equal(a, b);
     free(text);
     qn_machine_destroy(a);
     qn_machine_destroy(b);
+}
+
+/* Those that are matrices are in a table of their own, which goes with the
+ * machine that it belongs to. */
+Test(machine_facts, a_folder_keeps_them_all_and_none_of_another_machine)
+{
+    char folder[] = "/tmp/qn_facts_XXXXXX", path[64];
+    struct qn_machine *a = known(), *b = NULL, *bare = NULL;
+    struct qn_fault f = {""};
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(qn_machine_save_csv(a, folder, &f), QN_OK, "%s", f.text);
+    cr_assert_eq(qn_machine_load(&b, folder, &f), QN_OK, "%s", f.text);
+    cr_expect_eq(qn_machine_check(b), QN_OK);
+    expect_equal(a, b);
+    qn_machine_destroy(b);
+
+    snprintf(path, sizeof path, "%s/roundtrip.csv", folder);
+    cr_expect_eq(access(path, R_OK), 0);
+    cr_assert_eq(qn_machine_create(&bare, 1), QN_OK);
+    cr_assert_eq(qn_machine_save_csv(bare, folder, &f), QN_OK, "%s", f.text);
+    cr_expect_eq(access(path, R_OK), -1);
+    cr_assert_eq(qn_machine_load(&b, folder, &f), QN_OK, "%s", f.text);
+    cr_expect_null(b->facts.round_trip);
+    cr_expect_null(b->facts.unstable);
+    qn_machine_destroy(a);
+    qn_machine_destroy(b);
+    qn_machine_destroy(bare);
+    static const char *const files[] = {"numa.csv", "pairwise.csv",
+                                        "meta.json"};
+    for (uint32_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        cr_expect_eq(remove(path), 0);
+    }
+    cr_expect_eq(remove(folder), 0);
+}
+
+static int parse_trips(struct qn_machine **m, const char *trips,
+                       struct qn_fault *f)
+{
+    static const char numa[] = "core,phys,cache,node,socket\n0,0,0,0,0\n"
+                               "4,1,0,0,0\n7,2,0,0,0\n";
+    static const char pairs[] =
+        "from,to,send_cycles,receive_cycles\n0,4,1,1\n0,7,1,1\n4,0,1,1\n"
+        "4,7,1,1\n7,0,1,1\n7,4,1,1\n";
+    const struct qn_machine_text t = {.folder = "d",
+                                      .numa = numa,
+                                      .numa_bytes = sizeof numa - 1,
+                                      .pairs = pairs,
+                                      .pairs_bytes = sizeof pairs - 1,
+                                      .trips = trips,
+                                      .trips_bytes = strlen(trips)};
+    return qn_machine_parse_csv(m, &t, f);
+}
+
+Test(machine_facts, a_folder_may_know_some_of_them)
+{
+    struct qn_machine *m = NULL;
+    struct qn_fault f = {""};
+    cr_assert_eq(parse_trips(&m,
+                             "from,to,rtt_cycles,unstable\n7,4,2.5,1\n"
+                             "# a comment\n0,4,3,0\n7,0,4,0\n",
+                             &f),
+                 QN_OK, "%s", f.text);
+    cr_expect_eq(qn_machine_check(m), QN_OK);
+    cr_expect_eq(m->facts.round_trip[1 * 3 + 2], 2.5);
+    cr_expect_eq(m->facts.round_trip[2 * 3 + 1], 2.5);
+    cr_expect(qn_machine_unstable(m, 1, 2) && qn_machine_unstable(m, 2, 1));
+    cr_expect(!qn_machine_unstable(m, 0, 1));
+    cr_expect_null(m->facts.level);
+    qn_machine_destroy(m);
+}
+
+#define TRIPS "from,to,rtt_cycles,level_cycles,unstable\n"
+
+static const struct {
+    const char *text, *fault; /* how it begins */
+} wrong_trips[] = {
+    {"", "d/roundtrip.csv:1: header: write \"from,to,rtt_cycles,"},
+    {"from,to\n", "d/roundtrip.csv:1: header:"},
+    {"from,to,rtt\n", "d/roundtrip.csv:1: header:"},
+    {"from,to,unstable,rtt_cycles\n", "d/roundtrip.csv:1: header:"},
+    {TRIPS "0,4,1,1,0", "d/roundtrip.csv:2: the last line has no end"},
+    {TRIPS "0,4,1,1\n", "d/roundtrip.csv:2: unstable: missing"},
+    {TRIPS "0,4,1,1,0,0\n", "d/roundtrip.csv:2: too many fields"},
+    {TRIPS "0,4,nan,1,0\n", "d/roundtrip.csv:2: rtt_cycles: \"nan\""},
+    {TRIPS "0,4,1,-1,0\n", "d/roundtrip.csv:2: level_cycles: \"-1\""},
+    {TRIPS "0,4,1,1,2\n", "d/roundtrip.csv:2: unstable: \"2\""},
+    {TRIPS "0,5,1,1,0\n", "d/roundtrip.csv:2: to: core 5 is not in"},
+    {TRIPS "0,0,1,1,0\n", "d/roundtrip.csv:2: to: core 0 sends to itself"},
+    {TRIPS "0,4,1,1,0\n4,0,1,1,0\n",
+     "d/roundtrip.csv:3: from,to: the pair 4,0 is there twice"},
+    {TRIPS "0,4,1,1,0\n7,4,1,1,0\n",
+     "d/roundtrip.csv:3: from,to: the file ends without the pair 0,7; each "
+     "pair of cores needs a row"},
+};
+
+Test(machine_facts, a_wrong_table_is_refused_at_its_line_and_field)
+{
+    for (size_t i = 0; i < sizeof wrong_trips / sizeof *wrong_trips; i++) {
+        struct qn_machine *m = NULL;
+        struct qn_fault f = {""};
+        const char *fault = wrong_trips[i].fault;
+        cr_expect_eq(parse_trips(&m, wrong_trips[i].text, &f), QN_EINVAL);
+        cr_expect(strncmp(f.text, fault, strlen(fault)) == 0,
+                  "got \"%s\", expected \"%s\"", f.text, fault);
+        cr_assert_null(m);
+    }
 }
 
 Test(machine_facts, without_any_the_file_is_of_version_1)
