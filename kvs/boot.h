@@ -29,6 +29,7 @@
  *
  *     RECOVER + node           ->             a client wants a group that has
  *                                             stopped to go on from that one
+ *                              <-  REFUSED    why not; nothing was done
  *                              <-  RECOVERABLE to it: could it?
  *     RECOVERABLE + error      ->             it could, or why not
  *                              <-  RECOVER    to it: all others have ended
@@ -97,29 +98,33 @@ enum qn_boot_kind {
     QN_BOOT_RECOVER,
     QN_BOOT_RECOVERED,
     QN_BOOT_RECOVERABLE,
+    QN_BOOT_REFUSED,
 };
 
 /** One message. */
 struct qn_boot_event {
     uint32_t kind;        /* enum qn_boot_kind */
     qn_node_t node;       /* HELLO, PEER, PEER_DOWN, LISTEN, BELL, LEAD,
-                             RECOVER: whom it concerns; FORMAT: enum qn_format;
+                             RECOVER, REFUSED: whom it concerns; FORMAT: enum
+                             qn_format;
                              ROLES: the leader */
     uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life; PEER_DOWN 0:
                              in any so far; ROLES, RECOVER: the epoch;
                              RECOVERABLE: likewise; answered: `error` of the
                              question */
-    int64_t error;        /* FAILED, RECOVERED: a QN_E*; RECOVERABLE: the
-                             question's number; answered: a QN_E*, see
-                             kvs/server_recover.c; ADOPT: the oldest
+    int64_t error;        /* FAILED, RECOVERED: a QN_E*; RECOVER: the
+                             client's number; RECOVERABLE: the question's;
+                             answered, REFUSED: enum qn_refusal; ADOPT: the
+                             oldest
                              version; ROLES: acceptor, + QN_BOOT_ACTIVE if it
                              leads itself, + QN_BOOT_TOKEN times `value` of the
                              question */
     uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
                              that were not given; RECOVERED: a position;
-                             RECOVER, RECOVERABLE: that it must have; PEER:
-                             process id; ADOPT, FORMAT: a version; ROLES: mask
-                             of nodes in sync; LISTEN: enum qn_listen_kind */
+                             RECOVER, RECOVERABLE: that it must have; REFUSED:
+                             the client's number; PEER: process id; ADOPT, FORMAT: a
+                             version; ROLES: mask       of nodes in sync; LISTEN: enum
+                             qn_listen_kind */
 };
 
 #define QN_BOOT_ACTIVE 256

@@ -260,6 +260,9 @@ static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
     case QN_BOOT_RECOVER:
         qn_server_recover(s);
         break;
+    case QN_BOOT_REFUSED:
+        qn_server_refused(s, e);
+        break;
     case QN_BOOT_PEER_DOWN:
         qn_server_peer_down(s, e);
         break;
@@ -289,6 +292,7 @@ static void on_control(uv_poll_t *h, int status, int events)
     if (err != QN_EAGAIN) {
         /* The supervisor is gone. Replicas go on without it. */
         uv_poll_stop(&s->control_poll);
+        qn_server_recover_alone(s);
         qn_server_adopt_wait(s);
         if (s->drained) {
             qn_server_stop(s);

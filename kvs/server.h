@@ -93,7 +93,9 @@ struct qn_server {
     uint64_t growths;      /* splits of the store until the last turn */
     qn_time_t drain_until; /* ns; give up then */
     bool turn_wanted;      /* the loop must not block before the next turn */
-    qn_time_t started;     /* ns */
+    uint64_t recovers;     /* the client in QUOIN RECOVER; 0: none */
+    qn_node_t recovers_from;
+    qn_time_t started; /* ns */
     uint64_t started_wall_ms;
 };
 
@@ -161,8 +163,8 @@ void qn_server_roles_tell(struct qn_server *s, uint64_t token);
 
 /* A group that has stopped (kvs/server_recover.c). */
 
-/** QUOIN RECOVER epoch replica position: ask the supervisor to have it go on.
- */
+/** QUOIN RECOVER epoch replica position: ask the supervisor to have it go on,
+ *  and hold the connection until that is refused, or goes on here. */
 void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call);
 
 /** The supervisor asks whether this replica could, in that epoch and with all
@@ -171,6 +173,10 @@ void qn_server_recoverable(struct qn_server *s, const struct qn_boot_event *e);
 
 /** The supervisor says that nobody else lives: go on from here. */
 void qn_server_recover(struct qn_server *s);
+
+/** It says why not; and it has ended, which is a refusal too. */
+void qn_server_refused(struct qn_server *s, const struct qn_boot_event *e);
+void qn_server_recover_alone(struct qn_server *s);
 
 /** Why leader or acceptor changed last: "replica 0 had ended"; "": they never
  *  did. @return text [cap]. */

@@ -6,7 +6,9 @@
  * that is asked looks whether the group has really stopped, in the epoch that
  * the client means, and passes the wish on. The supervisor asks the chosen one
  * whether it could, ends all others (supervisor_recover.c), and then orders it
- * to go on; by then it has been told of every end, on the same socket.
+ * to go on; by then it has been told of every end, on the same socket. The
+ * client waits meanwhile: for a refusal, for the order, or for the end of the
+ * replica that it had asked.
  *
  * The position is what the user has agreed to: a later life of the chosen one,
  * with a snapshot of somebody who had less, must not go on in its name.
@@ -17,64 +19,68 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/number.h"
+#include "kvs/refusal.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
 
 /* Could the group go on from here, in this epoch and with all up to this
- * position? QN_OK; QN_EBUSY: it has not stopped, or not in that epoch;
- * QN_ESTALE: less is left here; QN_EAGAIN: this replica is getting a snapshot;
- * QN_ENOSYS. */
-static int recoverable(const struct qn_server *s, uint64_t epoch,
-                       qn_slot_t position)
+ * position? */
+static enum qn_refusal recoverable(const struct qn_server *s, uint64_t epoch,
+                                   qn_slot_t position)
 {
     struct qn_driver_status d;
     struct qn_rejoin_status join;
     const struct qn_driver *driver = qn_replica_driver(s->replica);
     qn_driver_status(driver, &d);
     qn_rejoin_status(s->rejoin, &join);
-    int err = qn_driver_recoverable(driver);
-    if (err != QN_OK) {
-        return err;
-    }
-    if (d.epoch != epoch) {
-        return QN_EBUSY;
+    if (qn_driver_recoverable(driver) != QN_OK || d.epoch != epoch) {
+        return QN_REFUSAL_CHANGED;
     }
     if (!s->ready || join.comes) {
-        return QN_EAGAIN;
+        return QN_REFUSAL_COMES;
     }
-    return d.learned >= position ? QN_OK : QN_ESTALE;
+    return d.learned >= position ? QN_REFUSAL_NONE : QN_REFUSAL_LESS;
 }
 
-/* Why not; NULL: it may be. */
-static const char *objection(const struct qn_server *s, uint64_t epoch,
-                             qn_node_t node, qn_slot_t position)
+static enum qn_refusal objection(struct qn_server *s, uint64_t epoch,
+                                 qn_node_t node, qn_slot_t position)
 {
     struct qn_driver_status d;
     qn_driver_status(qn_replica_driver(s->replica), &d);
     if (s->boot->config->memory_acceptor || s->boot->nodes == 1) {
-        return "ERR a group with the memory acceptor needs no recovery: it "
-               "goes on while one replica that was in sync lives";
+        return QN_REFUSAL_MEMORY;
     }
     if (!d.stopped) {
-        return "ERR the group has not stopped: there is nothing to recover";
+        return QN_REFUSAL_RUNS;
     }
     if (d.epoch != epoch) {
-        return "ERR the group has changed meanwhile: look again";
+        return QN_REFUSAL_CHANGED;
     }
-    if (node == s->boot->self && recoverable(s, epoch, position) != QN_OK) {
-        return "ERR this replica cannot go on from there: look again";
+    if (s->alone) {
+        return QN_REFUSAL_ALONE;
     }
-    return s->alone ? "ERR the supervisor has ended: start quoind again, "
-                      "then recover"
-                    : NULL;
+    if (qn_frontend_find(&s->frontend, s->recovers) != NULL) {
+        return QN_REFUSAL_TWICE;
+    }
+    return node == s->boot->self ? recoverable(s, epoch, position)
+                                 : QN_REFUSAL_NONE;
 }
 
-static void pass_on(const struct qn_server *s, struct qn_cmd_call *call,
-                    const struct qn_boot_event *e)
+static void say_no(struct qn_buf *reply, qn_node_t node, int64_t why)
+{
+    qn_reply_error(reply, "ERR not recovered from replica %u: %s", node,
+                   qn_refusal_text(why));
+}
+
+/* Hold the client until the supervisor has said something. */
+static void pass_on(struct qn_server *s, struct qn_conn *c,
+                    struct qn_cmd_call *call, const struct qn_boot_event *e)
 {
     int err = qn_boot_send(s->boot->control, e, -1);
     if (err == QN_OK) {
-        qn_reply_ok(call->reply);
+        c->hold = QN_HOLD_ANSWER;
+        s->recovers = c->id;
+        s->recovers_from = e->node;
     } else {
         qn_reply_error(call->reply, "ERR cannot tell the supervisor: %s",
                        qn_strerror(err));
@@ -83,7 +89,7 @@ static void pass_on(const struct qn_server *s, struct qn_cmd_call *call,
 
 void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    const struct qn_server *s = c->fe->o.server;
+    struct qn_server *s = c->fe->o.server;
     int64_t epoch = 0;
     int64_t node = 0;
     int64_t position = 0;
@@ -102,13 +108,42 @@ void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
     const struct qn_boot_event e = {.kind = QN_BOOT_RECOVER,
                                     .node = (qn_node_t)node,
                                     .incarnation = (uint64_t)epoch,
+                                    .error = (int64_t)c->id,
                                     .value = (uint64_t)position};
-    const char *why = objection(s, e.incarnation, e.node, e.value);
-    if (why != NULL) {
-        qn_reply_error(call->reply, "%s", why);
+    enum qn_refusal why = objection(s, e.incarnation, e.node, e.value);
+    if (why != QN_REFUSAL_NONE) {
+        say_no(call->reply, e.node, why);
     } else {
-        pass_on(s, call, &e);
+        pass_on(s, c, call, &e);
     }
+}
+
+/* To the client that waits, if it still does. */
+static void answer(struct qn_server *s, enum qn_refusal why)
+{
+    struct qn_conn *c = qn_frontend_find(&s->frontend, s->recovers);
+    s->recovers = 0;
+    if (c == NULL) {
+        return;
+    }
+    if (why == QN_REFUSAL_NONE) {
+        qn_reply_ok(qn_conn_answer(c));
+    } else {
+        say_no(qn_conn_answer(c), s->recovers_from, why);
+    }
+    qn_conn_answered(c);
+}
+
+void qn_server_refused(struct qn_server *s, const struct qn_boot_event *e)
+{
+    if (e->value == s->recovers) {
+        answer(s, (enum qn_refusal)e->error);
+    }
+}
+
+void qn_server_recover_alone(struct qn_server *s)
+{
+    answer(s, QN_REFUSAL_ALONE);
 }
 
 void qn_server_recoverable(struct qn_server *s, const struct qn_boot_event *e)
@@ -148,6 +183,7 @@ void qn_server_recover(struct qn_server *s)
                "known to have been decided",
                s->boot->self, (unsigned long long)d.learned);
     }
+    answer(s, err == QN_OK ? QN_REFUSAL_NONE : QN_REFUSAL_CHANGED);
     (void)qn_boot_send(s->boot->control, &e, -1); /* it knows if it is there */
     s->turn_wanted = true;
 }

@@ -153,7 +153,7 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
         qn_supervisor_upgrade_roles(s, from, e);
         break;
     case QN_BOOT_RECOVER:
-        qn_supervisor_recover(s, e);
+        qn_supervisor_recover(s, from, e);
         break;
     case QN_BOOT_RECOVERABLE:
         qn_supervisor_recoverable(s, from, e);

@@ -90,6 +90,8 @@ struct qn_recovery {
     enum qn_recovery_step step;
     qn_node_t node;
     uint64_t incarnation; /* its life that is meant */
+    qn_node_t asker;      /* whose client wants it ... */
+    int64_t client;       /* ... and which one */
     int64_t asked;        /* number of the question, never reused */
     qn_time_t until;      /* ASKS, GOES: its answer is waited for */
 };
@@ -260,7 +262,7 @@ bool qn_supervisor_upgrade_ended(struct qn_supervisor *s, qn_node_t i,
 
 /** A replica says that the group has stopped, and from whom it is to go on.
  *  (supervisor_recover.c) */
-void qn_supervisor_recover(struct qn_supervisor *s,
+void qn_supervisor_recover(struct qn_supervisor *s, qn_node_t from,
                            const struct qn_boot_event *e);
 
 /** That one says whether it could. Nothing has been done so far. */

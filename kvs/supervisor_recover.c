@@ -10,9 +10,9 @@
  *                         their records and take its snapshot
  *
  * The question comes first because it is the only step that can be taken back:
- * if the chosen one refuses, dies or is silent then, all is as it was. An
- * answer counts for the question that was asked last, and for the life that was
- * asked.
+ * if the chosen one refuses, dies or is silent then, all is as it was, and who
+ * wanted it is told why. An answer counts for the question that was asked last,
+ * and for the life that was asked.
  *
  * Fencing is the kernel's: when the chosen one is told to go on, no other
  * process of the group exists, so nothing of what it is about to forget can
@@ -28,9 +28,12 @@
 
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "kvs/refusal.h"
 #include "kvs/supervisor_internal.h"
 
-enum { PATIENCE_S = 5 }; /* with a replica that does not answer */
+/* With a replica that does not answer, before it is chosen and after. The first
+ * is less than a client waits (loadgen/inquiry.c). */
+enum { ASKED_S = 3, PATIENCE_S = 5 };
 
 bool qn_supervisor_recovers(const struct qn_supervisor *s)
 {
@@ -42,21 +45,24 @@ bool qn_supervisor_recover_holds(const struct qn_supervisor *s)
     return s->recovery.step > QN_RECOVERY_ASKS;
 }
 
-static const char *objection(const struct qn_supervisor *s, qn_node_t node)
+static enum qn_refusal objection(const struct qn_supervisor *s, qn_node_t node)
 {
+    if (s->config.memory_acceptor) {
+        return QN_REFUSAL_MEMORY;
+    }
     if (qn_supervisor_recovers(s)) {
-        return "it is being recovered already";
+        return QN_REFUSAL_TWICE;
     }
     if (s->upgrade.step != QN_UPGRADE_NONE) {
-        return "an upgrade is going on";
+        return QN_REFUSAL_UPGRADE;
     }
     if (!s->served || s->draining) {
-        return "the server is starting or ending";
+        return QN_REFUSAL_LEAVES;
     }
     bool there = node < s->config.replicas &&
                  s->replica[node].state == QN_SUPERVISED_SERVING &&
                  s->replica[node].control >= 0;
-    return there ? NULL : "that replica is not complete";
+    return there ? QN_REFUSAL_NONE : QN_REFUSAL_ABSENT;
 }
 
 /* The life that was asked still lives. */
@@ -70,44 +76,48 @@ static bool chosen_lives(const struct qn_supervisor *s)
 
 /* ---- the question -------------------------------------------------------- */
 
-void qn_supervisor_recover(struct qn_supervisor *s,
+/* `asker` may be another life by now, which has no such client. */
+static void refuse(struct qn_supervisor *s, qn_node_t asker, qn_node_t node,
+                   int64_t client, int64_t why)
+{
+    const struct qn_boot_event e = {.kind = QN_BOOT_REFUSED,
+                                    .node = node,
+                                    .error = why,
+                                    .value = (uint64_t)client};
+    qn_log(QN_LOG_WARN, "not recovered from replica %u: %s", node,
+           qn_refusal_text(why));
+    qn_supervisor_send(s, asker, &e, -1);
+}
+
+static void refused(struct qn_supervisor *s, int64_t why)
+{
+    const struct qn_recovery *r = &s->recovery;
+    refuse(s, r->asker, r->node, r->client, why);
+    s->recovery.step = QN_RECOVERY_NONE;
+}
+
+void qn_supervisor_recover(struct qn_supervisor *s, qn_node_t from,
                            const struct qn_boot_event *e)
 {
     struct qn_recovery *r = &s->recovery;
-    const char *why = objection(s, e->node);
-    if (why != NULL || s->config.memory_acceptor) {
-        qn_log(QN_LOG_WARN, "not recovered from replica %u: %s", e->node,
-               why != NULL ? why : "the memory acceptor needs it not");
+    enum qn_refusal why = objection(s, e->node);
+    if (why != QN_REFUSAL_NONE) {
+        refuse(s, from, e->node, e->error, why);
         return;
     }
     r->step = QN_RECOVERY_ASKS;
     r->node = e->node;
     r->incarnation = s->replica[e->node].incarnation;
+    r->asker = from;
+    r->client = e->error;
     r->asked++;
-    r->until = qn_clock_now() + PATIENCE_S * QN_S;
+    r->until = qn_clock_now() + ASKED_S * QN_S;
     const struct qn_boot_event q = {.kind = QN_BOOT_RECOVERABLE,
                                     .node = e->node,
                                     .incarnation = e->incarnation,
                                     .error = r->asked,
                                     .value = e->value};
     qn_supervisor_send(s, e->node, &q, -1);
-}
-
-static void refused(struct qn_supervisor *s, const char *why)
-{
-    qn_log(QN_LOG_WARN,
-           "not recovered from replica %u: %s; nothing has been done",
-           s->recovery.node, why);
-    s->recovery.step = QN_RECOVERY_NONE;
-}
-
-static const char *reason(int64_t error)
-{
-    return error == QN_EBUSY ? "the group has changed meanwhile, look again"
-           : error == QN_ESTALE
-               ? "it has less by now than was agreed to, look again"
-           : error == QN_EAGAIN ? "it is getting a snapshot, look again"
-                                : qn_strerror((int)error);
 }
 
 static void end_others(struct qn_supervisor *s)
@@ -129,8 +139,8 @@ void qn_supervisor_recoverable(struct qn_supervisor *s, qn_node_t from,
         e->incarnation != (uint64_t)r->asked) {
         return;
     }
-    if (e->error != QN_OK) {
-        refused(s, reason(e->error));
+    if (e->error != QN_REFUSAL_NONE) {
+        refused(s, e->error);
         return;
     }
     qn_log(QN_LOG_WARN,
@@ -193,9 +203,9 @@ static void go_on(struct qn_supervisor *s)
     struct qn_recovery *r = &s->recovery;
     bool late = qn_clock_now() >= r->until;
     if (r->step == QN_RECOVERY_ASKS && !chosen_lives(s)) {
-        refused(s, "it has ended");
+        refused(s, QN_REFUSAL_ENDED);
     } else if (r->step == QN_RECOVERY_ASKS && late) {
-        refused(s, "it does not answer");
+        refused(s, QN_REFUSAL_SILENT);
     } else if (r->step > QN_RECOVERY_ASKS && !chosen_lives(s)) {
         give_up(s, "has ended while it was to go on alone");
     } else if (r->step == QN_RECOVERY_ENDS && others_ended(s)) {
@@ -212,7 +222,9 @@ void qn_supervisor_recover_turn(struct qn_supervisor *s)
     if (s->recovery.step == QN_RECOVERY_NONE || s->over) {
         return;
     }
-    if (s->draining) {
+    if (s->draining && s->recovery.step == QN_RECOVERY_ASKS) {
+        refused(s, QN_REFUSAL_LEAVES);
+    } else if (s->draining) {
         s->recovery.step = QN_RECOVERY_NONE;
     } else {
         go_on(s);

@@ -15,9 +15,8 @@
 /*
  * `quoin recover`: a group with the process acceptor that has stopped goes on
  * from the longest log that is left (PROTOCOL.md 9). The plan is shown and must
- * be agreed to; the server does the rest (kvs/supervisor_recover.c), and
- * refuses if the group has changed since. Then it is watched until all are
- * complete.
+ * be agreed to; the server does the rest (kvs/supervisor_recover.c), or says
+ * why not. Then it is watched until all are complete.
  */
 
 enum { LOOK_MS = 20, PATIENCE_S = 60 };

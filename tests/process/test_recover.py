@@ -7,6 +7,7 @@ in between.
 Usage: test_recover.py QUOIND QUOIN [NAME...]
 """
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -160,6 +161,27 @@ def recover(q, *options, replica=None):
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
+def recover_by_hand(q, replica, meanwhile):
+    """As a user at a terminal, who takes a while until the yes.
+    @return its status and what it complained of."""
+    keys, terminal = pty.openpty()
+    with subprocess.Popen([QUOIN, "recover", "--to",
+                           "127.0.0.1:%d" % (q.port + 1 + replica)],
+                          stdin=terminal, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as tool:
+        said = b""
+        while not said.endswith(b"Type yes to go on: "):
+            more = tool.stdout.read1()
+            assert more, (said, tool.stderr.read())
+            said += more
+        meanwhile()
+        os.write(keys, b"yes\n")
+        wrong = tool.communicate(timeout=120)[1].decode()
+    os.close(keys)
+    os.close(terminal)
+    return tool.returncode, wrong
+
+
 def fill(q, count=500):
     c = q.client(0)
     check("fill", set(c.pipeline(*[("SET", "key%d" % i, i)
@@ -299,11 +321,11 @@ def test_a_refusal_leaves_everything_as_it_was():
         stopped(q, by)
         before = pids(q)
         has = position(q, by, left)
-        check("passed on", order(q, by, left, has + 1), b"OK")
-        wait_until("it is refused", lambda: "not recovered from replica %d: it "
-                   "has less" % left in log_of(q))
-        got = order(q, left, left, has + 1)
-        assert isinstance(got, Error) and "look again" in str(got), got
+        for asked in by, left:
+            check("refused", str(order(q, asked, left, has + 1)),
+                  "ERR not recovered from replica %d: it has less by now than "
+                  "was agreed to; run quoin recover again" % left)
+        assert "not recovered from replica %d: it has less" % left in log_of(q)
         check("nobody was ended", pids(q), before)
         check("state", info(q, by)["group"], "stopped")
         status, said, wrong = recover(q, "--yes")
@@ -326,13 +348,17 @@ def test_a_chosen_replica_that_dies_takes_nobody_along():
         has = str(position(q, by, left))
         epoch = info(q, by)["epoch"]
         os.kill(before[left], signal.SIGSTOP)
+        asked = "QUOIN", "RECOVER", epoch, str(left), has
         c = q.client(by)
-        check("passed on", c.call("QUOIN", "RECOVER", epoch, str(left), has),
-              b"OK")
-        c.close()
+        c.send(Client.encode(*asked))
+        other = q.client(by)
+        got = other.call(*asked)  # so the first one was passed on
+        assert "it is being recovered already" in str(got), got
+        other.close()
         os.kill(before[left], signal.SIGKILL)
-        wait_until("it is told", lambda: "not recovered from replica %d: it "
-                   "has ended" % left in log_of(q))
+        check("refused", str(c.reply()), "ERR not recovered from replica %d: "
+              "it has ended; run quoin recover again" % left)
+        c.close()
         complete(q)
         for i in others:
             check("untouched", pids(q)[i], before[i])
@@ -340,6 +366,45 @@ def test_a_chosen_replica_that_dies_takes_nobody_along():
             stopped(q, i)
         status, said, wrong = recover(q, "--yes", replica=by)
         check("status", (status, wrong), (0, ""))
+        complete(q)
+        writable(q)
+
+
+def test_the_tool_says_why_it_is_refused():
+    """At once, in one line: the chosen replica stands still when it is asked,
+    or another leader has come by then. Nothing is done; asked again, it goes
+    on."""
+    with Quoind(PATH, args=PROCESS) as q:
+        fill(q)
+        left = lose_both(q)
+        stopped(q, left)
+        by = others_back(q, left)[0]
+        stay = [q.client(left) for _ in range(3)]  # so it is chosen
+        stopped(q, by)
+        before = pids(q)
+        status, wrong = recover_by_hand(
+            q, by, lambda: os.kill(before[left], signal.SIGSTOP))
+        os.kill(before[left], signal.SIGCONT)
+        check("status", status, 1)
+        assert wrong.endswith(
+            "not recovered from replica %d: it does not answer; let it go on, "
+            "or end it; run quoin recover again\n" % left), wrong
+        check("one line", wrong.count("\n"), 1)
+        check("nobody was ended", pids(q), before)
+        wait_until("replica %d turns again" % left, lambda:
+                   part(q, by, left).get("state") == "online")
+        stopped(q, by)
+        leader = int(info(q, by)["leader"])
+        status, wrong = recover_by_hand(
+            q, by, lambda: kill_replicas(q, leader))
+        check("status", status, 1)
+        assert ": ERR not recovered from replica %d: " % left in wrong, wrong
+        check("one line", wrong.count("\n"), 1)
+        for c in stay:
+            c.close()
+        complete(q)
+        stopped(q, by)
+        check("asked again", recover(q, "--yes", replica=by)[0], 0)
         complete(q)
         writable(q)
 
