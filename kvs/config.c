@@ -126,6 +126,11 @@ static const struct row table[] = {
      "binary, fibonacci, tree:k=N, adaptive, cluster, mst, mst2), planned on a "
      "measured machine, or as a tree that quoin tree wrote says",
      TEXT, AT(topology), 0, 0, NULL, false},
+    {"machine", "FILE", "auto",
+     "what messages cost here (quoin machine --measure), for --topology and "
+     "for "
+     "what INFO predicts; auto: what is usual",
+     TEXT, AT(machine), 0, 0, NULL, false},
     {"transport", "NAME", "ump", "what carries messages between replicas", TEXT,
      AT(transport), 0, 0, NULL, false},
     {"cells", "N", "auto",

@@ -56,6 +56,7 @@ struct qn_config {
     char events_dir[QN_CONFIG_TEXT_MAX]; /* kvs/events.h; "": no files */
     char transport[QN_CONFIG_TEXT_MAX];  /* name in transports/registry.h */
     char topology[QN_CONFIG_TEXT_MAX];   /* kvs/topology.h */
+    char machine[QN_CONFIG_TEXT_MAX];    /* likewise: measured, or "auto" */
     uint32_t cells;                      /* of one lane, a power of two, or
                                             QN_CELLS_AUTO */
     uint32_t pin;                        /* enum qn_bind */

@@ -102,6 +102,24 @@ static int check_topology(const struct qn_config *c, char *why, size_t cap)
     return QN_EINVAL;
 }
 
+static int check_machine(const struct qn_config *c, char *why, size_t cap)
+{
+    bool given = strcmp(c->machine, "auto") != 0;
+    if (given && access(c->machine, R_OK) != 0) {
+        snprintf(why, cap, "machine '%s': %s; quoin machine --measure -o FILE",
+                 c->machine, strerror(errno));
+        return QN_EINVAL;
+    }
+    if (given && qn_topology_is_machine(c->topology)) {
+        snprintf(why, cap,
+                 "machine '%.32s': topology '%.32s' is a machine, too; leave "
+                 "one out",
+                 c->machine, c->topology);
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
 static int check_buffers(const struct qn_config *c, char *why, size_t cap)
 {
     if (c->client_query_buffer_limit <= c->proto_max_bulk_len) {
@@ -129,8 +147,8 @@ static int check_events_dir(const struct qn_config *c, char *why, size_t cap)
 int qn_config_check(const struct qn_config *c, char *why, size_t cap)
 {
     int (*const checks[])(const struct qn_config *, char *, size_t) = {
-        check_replicas, check_address, check_ports,     check_cells,
-        check_topology, check_buffers, check_events_dir};
+        check_replicas, check_address, check_ports,   check_cells,
+        check_topology, check_machine, check_buffers, check_events_dir};
     char line[QN_CONFIG_WHY_MAX];
     for (size_t i = 0; i < QN_ARRAY_COUNT(checks); i++) {
         int err = checks[i](c, line, sizeof line);

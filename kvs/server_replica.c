@@ -94,7 +94,7 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .direct = s->direct,
         .tree = s->tree,
         .topology = b->topology->name,
-        .costs = b->topology->costs,
+        .costs = b->topology->anew ? b->topology->costs : NULL,
         .plan = b->topology->made ? &b->topology->plan : NULL,
         .read_index = qn_commons_read_index(s->commons),
         .state = qn_outbox_state(s->outbox),

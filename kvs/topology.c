@@ -3,9 +3,10 @@
  * replica i, on the core where it is pinned, or on the first core of the NUMA
  * node where it is.
  *
- * Without a measured file the costs are the medians of fifteen measured
- * machines, by the closest thing that two cores share. Only their proportions
- * matter for the tree, so nothing is predicted from them.
+ * Without a measured machine the costs are the medians of fifteen measured
+ * ones, by the closest thing that two cores share. Only their proportions
+ * matter for the tree, so nothing is predicted from them. Costs as measured are
+ * kept beside any tree, for INFO's prediction.
  */
 #include "kvs/topology.h"
 
@@ -51,6 +52,19 @@ bool qn_topology_known(const char *text)
         known = strcmp(text, qn_topology_name_at(i)) == 0;
     }
     return known && strcmp(text, "tree:k=N") != 0;
+}
+
+bool qn_topology_is_machine(const char *text)
+{
+    return !qn_topology_known(text) && !qn_plan_file_like(text);
+}
+
+/* The machine as measured, or NULL. */
+static const char *measured_file(const struct qn_config *c)
+{
+    return qn_topology_is_machine(c->topology) ? c->topology
+           : strcmp(c->machine, AUTO) != 0     ? c->machine
+                                               : NULL;
 }
 
 static bool is_planned(const char *text)
@@ -115,8 +129,8 @@ int qn_topology_costs_on(struct qn_machine **costs, const struct qn_machine *m,
         char text[QN_PLACE_TEXT_MAX];
         core[i] = core_of(m, &place[i], core, i);
         if (core[i] == m->n) {
-            snprintf(why, cap, "topology '%s': it has no %s; measure again",
-                     c->topology, qn_place_describe(&place[i], text));
+            snprintf(why, cap, "machine '%s': it has no %s; measure again",
+                     measured_file(c), qn_place_describe(&place[i], text));
             return QN_EINVAL;
         }
     }
@@ -149,27 +163,17 @@ static bool pinned(const struct qn_config *c, const struct qn_place *place)
     return true;
 }
 
-/* As measured, or as usual. */
-static int costs_find(struct qn_machine **costs, const struct qn_config *c,
-                      const struct qn_place *place, char *why, size_t cap)
+/* As measured, or without costs. */
+static int machine_find(struct qn_machine **m, const struct qn_config *c,
+                        char *why, size_t cap)
 {
-    bool file = !qn_topology_known(c->topology);
-    struct qn_machine *m = NULL;
+    const char *path = measured_file(c);
     struct qn_fault fault;
-    int err = file ? qn_machine_load(&m, c->topology, &fault)
-                   : qn_machine_discover(&m, &fault);
+    int err = path != NULL ? qn_machine_load(m, path, &fault)
+                           : qn_machine_discover(m, &fault);
     if (err != QN_OK) {
-        snprintf(why, cap, "topology: %s", fault.text);
-        return err;
+        snprintf(why, cap, "machine: %s", fault.text);
     }
-    if (file && !qn_machine_has_costs(m)) {
-        snprintf(why, cap, "topology '%s': it has no costs; measure them",
-                 c->topology);
-        err = QN_EINVAL;
-    } else {
-        err = qn_topology_costs_on(costs, m, c, place, why, cap);
-    }
-    qn_machine_destroy(m);
     return err;
 }
 
@@ -272,33 +276,49 @@ uint32_t qn_topology_replicas(const struct qn_config *c)
 
 /* ---- all ----------------------------------------------------------------- */
 
+/* t->costs, between replicas where they sit in the end. */
+static int weigh(struct qn_topology *t, const struct qn_topology_opts *o,
+                 const struct qn_machine *m, char *why, size_t cap)
+{
+    const struct qn_config *c = o->config;
+    int err = qn_topology_costs_on(&t->costs, m, c, o->place, why, cap);
+    if (err == QN_OK && is_planned(c->topology)) {
+        err = qn_topology_fix(t, c->topology, t->costs, o->place);
+        qn_machine_destroy(t->costs);
+        t->costs = NULL;
+        err = err == QN_OK
+                  ? qn_topology_costs_on(&t->costs, m, c, o->place, why, cap)
+                  : err;
+    }
+    return err;
+}
+
 static int make(struct qn_topology *t, const struct qn_topology_opts *o,
                 char *why, size_t cap)
 {
     const struct qn_config *c = o->config;
-    bool file = !qn_topology_known(c->topology);
+    bool file = qn_topology_is_machine(c->topology);
+    bool anew = file || strcmp(c->topology, AUTO) == 0;
+    bool needs = file || is_planned(c->topology);
+    bool tree = !file && !qn_topology_known(c->topology);
+    int err = tree ? fix_file(t, o, why, cap) : QN_OK;
     bool can = !o->shared && pinned(c, o->place);
-    bool named = is_planned(c->topology);
-    if (file && qn_plan_file_like(c->topology)) {
-        return fix_file(t, o, why, cap);
-    }
-    if ((file || named) && !can) {
+    if (err == QN_OK && needs && !can) {
         snprintf(why, cap,
                  "topology '%s': a plan needs a core for each replica, pinned; "
                  "use auto",
                  c->topology);
-        return QN_EINVAL;
+        err = QN_EINVAL;
     }
-    if (strcmp(c->topology, AUTO) == 0 ? !can : !file && !named) {
-        return QN_OK; /* by a rule */
+    t->measured = can && measured_file(c) != NULL;
+    t->anew = can && anew;
+    if (err != QN_OK || !(t->measured || t->anew || needs)) {
+        return err; /* by a rule, or as the file says */
     }
-    int err = costs_find(&t->costs, c, o->place, why, cap);
-    t->measured = file;
-    if (err == QN_OK && named) {
-        err = qn_topology_fix(t, c->topology, t->costs, o->place);
-        qn_machine_destroy(t->costs);
-        t->costs = NULL;
-    }
+    struct qn_machine *m = NULL;
+    err = machine_find(&m, c, why, cap);
+    err = err == QN_OK ? weigh(t, o, m, why, cap) : err;
+    qn_machine_destroy(m);
     return err;
 }
 

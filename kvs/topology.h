@@ -14,6 +14,8 @@
  *     mst mst2
  *     FILE, a tree          a plan of `quoin tree` (core/topo/plan_file.h)
  *
+ * With `--machine FILE` costs are as measured, whichever of these it is.
+ *
  * Trees of different moments are mixed while replicas disagree, which is safe
  * only if whoever is not the root sends to later replicas only (ordered.h). A
  * tree that was made once is therefore not bent: it says who sits where. Its
@@ -25,7 +27,7 @@
  * Costs are about cores that work at the same time. Where replicas share cores,
  * or are not pinned, what counts is the least work: `auto` is `sequential`
  * there, and what else needs costs is refused. A tree from a file is not: it is
- * what was asked for.
+ * what was asked for. Nothing is predicted there.
  *
  * Called by the supervisor; the replicas inherit the result.
  */
@@ -37,9 +39,10 @@
 
 struct qn_topology {
     const char *name; /* a rule of core/topo/tree.h, without the next two */
-    struct qn_machine *costs; /* between replicas, index i is replica i: the
-                                 tree is planned anew; or NULL */
+    struct qn_machine *costs; /* between replicas, index i is replica i; or
+                                 NULL */
     bool measured;            /* they are, on this machine */
+    bool anew;                /* each tree is planned by them */
     bool made;                /* `plan` is the tree */
     struct qn_tree plan;      /* over replicas, parents before children */
 };
@@ -85,5 +88,9 @@ const char *qn_topology_name_at(uint32_t i);
 
 /** Is it a name? Else it is a path. */
 bool qn_topology_known(const char *text);
+
+/** Is it the path of something that is no tree? Else costs, if they were
+ *  measured, are in another file. */
+bool qn_topology_is_machine(const char *text);
 
 #endif

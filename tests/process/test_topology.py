@@ -89,6 +89,13 @@ def test_what_does_not_fit_is_refused():
         refused("core 65000 is none that quoind may use", "--topology", tree)
         tree = csv(folder, 0, [(0, 1, 1), (0, 2, 2)])
         refused(tree + ":4: order:", "--replicas", "3", "--topology", tree)
+        refused("machine '/no/such/m.json': No such file", "--machine",
+                "/no/such/m.json")
+        wrong = os.path.join(folder, "m.json")
+        with open(wrong, "w") as f:
+            f.write("{}\n")
+        refused("is a machine, too; leave one out", "--machine", wrong,
+                "--topology", wrong)
 
 
 main(sys.argv[3:], globals())

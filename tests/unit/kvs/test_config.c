@@ -247,6 +247,9 @@ Test(config, addresses_cells_topology_and_buffers_are_checked)
         {"topology", "tree:k=3", QN_OK},
         {"topology", "adaptive", QN_OK},
         {"topology", "ternary", QN_EINVAL},
+        {"machine", "auto", QN_OK},
+        {"machine", "/dev/null", QN_OK}, /* likewise */
+        {"machine", "/nowhere/m.json", QN_EINVAL},
         {"topology", "tree:k=2,", QN_EINVAL},
         {"client-query-buffer-limit", "67108864", QN_EINVAL},
         {"client-query-buffer-limit", "67108865", QN_OK},

@@ -12,6 +12,7 @@ static struct qn_config config_of(uint32_t replicas, const char *topology)
 {
     struct qn_config c = {.replicas = replicas};
     strcpy(c.topology, topology);
+    strcpy(c.machine, "auto");
     return c;
 }
 
@@ -104,12 +105,14 @@ struct made {
     int err;
 };
 
-static struct made make_on(const char *text, uint32_t replicas, bool shared)
+static struct made make_with(const char *text, const char *machine,
+                             uint32_t replicas, bool shared)
 {
     struct made x = {.why = ""};
     static struct qn_config c; /* its text is kept */
     static struct qn_places places;
     c = config_of(replicas, text);
+    strcpy(c.machine, machine);
     places.count = 4;
     for (uint32_t i = 0; i < 4; i++) {
         places.place[i] = (struct qn_place){(int)i, 0};
@@ -118,6 +121,11 @@ static struct made make_on(const char *text, uint32_t replicas, bool shared)
     const struct qn_topology_opts o = {&c, &places, x.place, shared};
     x.err = qn_topology_make(&x.t, &o, x.why, sizeof x.why);
     return x;
+}
+
+static struct made make_on(const char *text, uint32_t replicas, bool shared)
+{
+    return make_with(text, "auto", replicas, shared);
 }
 
 static const char *temporary(const char *text)
@@ -268,6 +276,86 @@ Test(server_topology, a_tree_that_does_not_fit_is_refused)
         cr_assert(strstr(x.why, row[i].says) != NULL, "%zu: %s", i, x.why);
         cr_assert(strchr(x.why, '\n') == NULL && !x.t.made);
     }
+}
+
+/* Four cores: 0 -> 2 -> 3 -> 1 is cheap, everything else dear. */
+static struct qn_machine *chain_machine(char *folder)
+{
+    struct qn_machine *m = NULL;
+    static const uint32_t next[] = {2, 9, 3, 1};
+    cr_assert_eq(qn_machine_create(&m, 4), QN_OK);
+    for (uint32_t u = 0; u < 4; u++) {
+        for (uint32_t v = 0; v < 4; v++) {
+            double cost = u == v ? 0 : v == next[u] ? 1 + u : 1000;
+            m->send[(size_t)u * 4 + v] = m->receive[(size_t)u * 4 + v] = cost;
+        }
+    }
+    m->facts.clock_ghz = 2;
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(qn_machine_save_csv(m, folder, NULL), QN_OK);
+    return m;
+}
+
+static void remove_machine(const char *folder)
+{
+    static const char *const files[] = {"numa.csv", "pairwise.csv",
+                                        "meta.json"};
+    for (uint32_t i = 0; i < 3; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        cr_assert_eq(unlink(path), 0);
+    }
+    cr_assert_eq(rmdir(folder), 0);
+}
+
+/* Whoever makes the tree: INFO's prediction is by the costs of the cores where
+ * the replicas are in the end, and the driver plans only what is planned. */
+Test(server_topology, a_measured_machine_goes_with_every_topology)
+{
+    char folder[] = "/tmp/quoin-machine-XXXXXX";
+    struct qn_machine *m = chain_machine(folder);
+    const char *tree = temporary(tree_csv);
+    const char *const names[] = {"auto", "mst",    "adaptive",   "cluster",
+                                 "mst2", "binary", "sequential", tree};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        struct made x = make_with(names[k], folder, 4, false);
+        cr_assert_eq(x.err, QN_OK, "%s: %s", names[k], x.why);
+        cr_assert(x.t.measured && x.t.costs != NULL, "%s", names[k]);
+        cr_assert_eq(x.t.anew, k == 0, "%s", names[k]);
+        cr_assert_eq(x.t.made, k != 0 && k != 5 && k != 6, "%s", names[k]);
+        cr_assert_eq(x.t.costs->facts.clock_ghz, 2);
+        for (uint32_t i = 0; i < 16; i++) {
+            uint32_t u = (uint32_t)x.place[i / 4].cpu;
+            uint32_t v = (uint32_t)x.place[i % 4].cpu;
+            cr_assert_eq(x.t.costs->send[i], qn_send_cost(m, u, v), "%s",
+                         names[k]);
+        }
+        qn_topology_fini(&x.t);
+    }
+    unlink(tree);
+    remove_machine(folder);
+    qn_machine_destroy(m);
+}
+
+Test(server_topology, a_tree_made_once_is_by_costs_as_measured)
+{
+    char folder[] = "/tmp/quoin-machine-XXXXXX";
+    struct qn_machine *m = chain_machine(folder);
+    struct made x = make_with("mst", folder, 4, false);
+    static const int chain[] = {0, 2, 3, 1};
+    for (uint32_t i = 0; i < 4; i++) {
+        cr_assert_eq(x.place[i].cpu, chain[i]);
+        cr_assert_eq(x.t.plan.parent[i], i > 0 ? i - 1 : 0);
+    }
+    qn_topology_fini(&x.t);
+    struct made shared = make_with("auto", folder, 4, true);
+    cr_assert_eq(shared.err, QN_OK);
+    cr_assert(shared.t.costs == NULL && !shared.t.measured && !shared.t.anew);
+    struct made none = make_with("binary", "/nowhere/m.json", 4, false);
+    cr_assert_neq(none.err, QN_OK);
+    cr_assert(strstr(none.why, "/nowhere/m.json") != NULL, "%s", none.why);
+    remove_machine(folder);
+    qn_machine_destroy(m);
 }
 
 Test(server_topology, a_tree_tells_the_number_of_replicas)
