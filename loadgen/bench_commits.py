@@ -17,6 +17,7 @@ Whatever was started is ended, also on Ctrl-C.
 """
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -74,6 +75,10 @@ def show(name, pairs):
     return met
 
 
+def rows(o):
+    return [row for row in ROWS if re.search(o.only, row[0])]
+
+
 def run(o):
     found = known(o.json)
     for first in range(0, o.pairs, SAME):
@@ -90,7 +95,7 @@ def pairs(o, numbers, found):
             load(o, server, "--preload", "--requests", "1", "--mix", "ping",
                  "--warmup", "0", "--connections", "32", "--pipeline", "64")
         for pair in numbers:
-            for name, mix, pipeline in ROWS:
+            for name, mix, pipeline in rows(o):
                 got = [None, None]
                 for i in (0, 1) if pair % 2 == 0 else (1, 0):
                     got[i] = measure(o, servers[i], mix, pipeline)
@@ -107,6 +112,7 @@ def parse():
     p.add_argument("--seconds", type=float, default=1,
                    help="per run (%(default)s)")
     p.add_argument("--keys", type=int, default=10 ** 6)
+    p.add_argument("--only", default="", metavar="REGEX", help="loads")
     p.add_argument("--json", metavar="FILE",
                    help="all pairs; those that are there count too")
     p.add_argument("--check", action="store_true",
@@ -122,7 +128,7 @@ def main():
     found = script.end(lambda: run(o), o)
     print("| load | pairs | kop/s, this / before | ratio | CPU us/op | |\n"
           "|---|---|---|---|---|---|")
-    met = [show(name, found[name]) for name, _, _ in ROWS]
+    met = [show(name, found[name]) for name, _, _ in rows(o)]
     return 1 if o.check and not all(met) else 0
 
 

@@ -9,11 +9,13 @@ comes when all replicas are current, in the middle of a run against the ports of
 the others; its figure is the longest time in that run without a successful
 answer there, of reads and of writes, whatever address was silent longest.
 
-Before each of these comes a run of the same length at the same ports without a
-fault: what this machine does by itself, in the columns on the right. What the
-fault has cost cannot be told where the two are alike. So runs are short: the
-longest of many silences that come anyhow says nothing about the one that was
-asked for. The cost is the median of the pairs' differences.
+Before each of these come two runs of the same length without a fault: at the
+same ports, and at as many redis-servers as there are survivors, which do
+nothing but answer this load. They tell what this machine does by itself, in the
+columns on the right (the larger of reads and writes). What the fault has cost
+cannot be told where they are alike. So runs are short: the longest of many
+silences that come anyhow says nothing about the one that was asked for. The
+cost is the median of the differences to the run at the same ports.
 
 The load generator shares the cores with the servers, as an equal: with a core
 to itself whenever it wants one (SCHED_FIFO) the replicas there were silent for
@@ -29,6 +31,7 @@ connections end with the replica that they came to.
 
 Whatever was started is ended, also on Ctrl-C.
 """
+import contextlib
 import json
 import os
 import re
@@ -45,6 +48,7 @@ sys.path.insert(0, os.path.join(HERE, "../tests/process"))
 
 import script  # noqa: E402
 from adoption import launch  # noqa: E402
+from bench_processes import redis  # noqa: E402
 from checks import wait_until  # noqa: E402
 from quoind import Quoind  # noqa: E402
 from view import look, pids_of  # noqa: E402
@@ -65,14 +69,31 @@ FAULTS = {
 }
 
 
+def larger(figures):
+    """Of reads and writes, run by run."""
+    return [max(both) for both in zip(*figures.values())]
+
+
+@contextlib.contextmanager
+def servers(count):
+    """So many redis-servers; their addresses, as options of quoin load."""
+    with contextlib.ExitStack() as running:
+        to = []
+        for _ in range(count):
+            one = redis()
+            running.callback(one.stop)
+            one.start()
+            to += ["--to", "127.0.0.1:%d" % one.port]
+        yield to
+
+
 class Bench:
     def __init__(self, options):
         self.o = options
 
     def load(self, *args, to=None):
-        """At the ports of these replicas, or at the shared address."""
-        to = self.q.to(to) if to is not None else [
-            "--to", "127.0.0.1:%d" % self.q.port]
+        """At the addresses of the options `to`, or at the shared one."""
+        to = to or ["--to", "127.0.0.1:%d" % self.q.port]
         return subprocess.Popen(
             [self.o.quoin, "load", "--json", "--threads", "2", "--key-size",
              "8", "--value-size", "16", *to, *args],
@@ -84,11 +105,11 @@ class Bench:
             sys.exit("quoin load: %s" % text)
         return json.loads(out.splitlines()[-1])
 
-    def fill(self, keys):
+    def fill(self, keys, to):
         self.finish(self.load("--preload", "--keys", str(keys), "--requests",
                               "1", "--mix", "ping", "--warmup", "0",
                               "--connections", "32", "--pipeline", "64",
-                              to=[0]))
+                              to=to))
 
     def current(self):
         """@return the view, once all replicas have caught up."""
@@ -108,19 +129,22 @@ class Bench:
         """What the replicas answer on the connections of the load, per s."""
         done = self.finish(self.load(
             "--keys", str(keys), "--mix", "get,set", "--connections", "8",
-            "--seconds", "1", "--warmup", "0.3", to=range(3)))
+            "--seconds", "1", "--warmup", "0.3", to=self.q.to()))
         return done["ops_per_s"]
+
+    def open_loop(self, keys, seconds, to=None):
+        return self.load(
+            "--keys", str(keys), "--mix", "get,set", "--rate", str(self.rate),
+            "--connections", "8", "--seconds", str(seconds), "--warmup", "0.3",
+            to=to)
 
     def silence(self, keys, what, role, seconds):
         """One run, with a fault if `what` says so; @return longest silence of
-        (reads, writes), ms."""
+        reads and of writes, ms."""
         view, pids = self.current()
         victim = next(i for i in range(3) if role in view.role(i))
-        process = self.load(
-            "--keys", str(keys), "--mix", "get,set", "--rate",
-            str(self.rate), "--connections", "8", "--seconds",
-            str(seconds), "--warmup", "0.3",
-            to=[i for i in range(3) if i != victim])
+        process = self.open_loop(keys, seconds, self.q.to(
+            [i for i in range(3) if i != victim]))
         time.sleep(0.3 + seconds / 3)
         if what == "kill":
             os.kill(pids[victim], signal.SIGKILL)
@@ -141,9 +165,7 @@ class Bench:
         """@return as silence(), from before the first replica is replaced until
         after the last."""
         self.current()
-        process = self.load(
-            "--keys", str(keys), "--mix", "get,set", "--rate", str(self.rate),
-            "--connections", "8", "--seconds", "100000", "--warmup", "0.3")
+        process = self.open_loop(keys, 100000)
         time.sleep(0.5)
         with tempfile.TemporaryDirectory() as at:
             self.q.cmd[0] = shutil.copy(self.o.quoind, at)  # another file
@@ -184,35 +206,37 @@ class Bench:
         return max(0, (served - began) / 1e6)
 
     def figures(self, keys, what, role):
-        """@return what the faults gave and what there was without, ms."""
+        """@return what there was with faults, without and at Redis, ms."""
         if what == "kill two":
             return {"writes": [self.double(i)
-                               for i in range(self.o.faults)]}, {}
+                               for i in range(self.o.faults)]}, {}, {}
         if what == "upgrade":
             runs = [self.upgrade(keys) for _ in range(self.o.faults)]
             return {kind: [r[kind] for r in runs]
-                    for kind in ("reads", "writes")}, {}
+                    for kind in ("reads", "writes")}, {}, {}
         seconds = self.o.seconds or SECONDS[what]
-        runs = [(self.silence(keys, None, role, seconds),
+        runs = [(self.longest(self.open_loop(keys, seconds, self.beside)),
+                 self.silence(keys, None, role, seconds),
                  self.silence(keys, what, role, seconds))
                 for _ in range(self.o.faults)]
-        return tuple({kind: [pair[i][kind] for pair in runs]
-                      for kind in ("reads", "writes")} for i in (1, 0))
+        return tuple({kind: [run[i][kind] for run in runs]
+                      for kind in ("reads", "writes")} for i in (2, 1, 0))
 
     def row(self, keys, what, role, target):
-        got, without = self.figures(keys, what, role)
+        got, without, at_redis = self.figures(keys, what, role)
         name = " ".join(x for x in (what, role) if x)
         median, most = target
         row = {"keys": keys, "fault": name, "acceptor": self.o.acceptor,
                "rate": self.rate, "ms": got, "without_ms": without,
+               "redis_ms": at_redis,
                "target_ms": target}
         row["met"] = all(
             max(v) <= most and
             (median is None or statistics.median(v) <= median)
             for v in got.values())
         text = "%9d  %-13s" % (keys, name)
-        for values in (got.get("reads"), got.get("writes"),
-                       without.get("reads"), without.get("writes")):
+        for values in (got.get("reads"), got["writes"], larger(without),
+                       larger(at_redis)):
             text += "  %6s %6s" % (("-", "-") if not values else (
                 "%.1f" % statistics.median(values), "%.1f" % max(values)))
         if without:
@@ -229,15 +253,18 @@ class Bench:
 
     def run(self):
         rows = []
-        print("ms without an answer:         after a fault               "
-              "without one                    cost\n"
+        print("ms without an answer:         after a fault            "
+              "without one      at Redis   cost\n"
               "     keys  fault            reads p50/max  writes p50/max  "
-              "reads p50/max  writes p50/max    p50", flush=True)
+              "      p50/max       p50/max    p50", flush=True)
         for keys in self.o.keys:
             with Quoind(self.o.quoind, args=[
-                    "--acceptor", self.o.acceptor]) as self.q:
+                    "--acceptor", self.o.acceptor]) as self.q, \
+                    servers(2) as self.beside:
                 self.q.drains = False
-                self.fill(keys)
+                self.fill(keys, self.q.to([0]))
+                for i in range(0, len(self.beside), 2):
+                    self.fill(keys, self.beside[i:i + 2])
                 self.rate = self.o.rate or int(self.calibrate(keys) / 2)
                 print("%9d  %d requests/s" % (keys, self.rate), flush=True)
                 for what, role, target in FAULTS[self.o.acceptor]:
@@ -268,6 +295,8 @@ def parse():
     o = script.options(p)
     if o.faults < 1 or (o.seconds or 1) <= 0:
         p.error("--faults and --seconds must be more than 0")
+    if shutil.which("redis-server") is None:
+        p.error("redis-server is not installed; it is what waits are compared with")
     if o.quick:
         o.faults, o.keys, o.seconds, o.rate = 1, [1000], 0.9, 1000
     return o
