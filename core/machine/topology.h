@@ -28,13 +28,9 @@
  */
 int qn_machine_discover(struct qn_machine **out, struct qn_fault *fault);
 
-/** A file that `lstopo FILE.xml` or hwloc's export wrote, XML of version 2 or
- *  3.0. Errors as above, and QN_EINVAL if it is none, QN_ENOENT, QN_EIO or
- *  QN_EMSGSIZE if it cannot be read. */
-int qn_machine_read_xml(struct qn_machine **out, const char *path,
-                        struct qn_fault *fault);
-
-/** The same from memory; `file` is its name in faults. */
+/** What `lstopo FILE.xml` or hwloc's export wrote, XML of version 2 or 3.0;
+ *  `file` is its name in faults. Errors as above, and QN_EINVAL if it is none.
+ */
 int qn_machine_parse_xml(struct qn_machine **out, const char *file,
                          const char *bytes, size_t len, struct qn_fault *fault);
 

@@ -372,15 +372,3 @@ int qn_machine_parse_xml(struct qn_machine **out, const char *file,
     free(r.allowed);
     return r.err;
 }
-
-int qn_machine_read_xml(struct qn_machine **out, const char *path,
-                        struct qn_fault *fault)
-{
-    char *bytes = NULL;
-    size_t len = 0;
-    int err = qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, fault);
-    err =
-        err != QN_OK ? err : qn_machine_parse_xml(out, path, bytes, len, fault);
-    free(bytes);
-    return err;
-}

@@ -39,8 +39,9 @@ static void draw(const struct qn_runner_progress *p)
         bar[i] = i < full ? '#' : '.';
     }
     bar[BAR] = '\0';
-    (void)fprintf(stderr, "\r[%s] %3.0f %%  %u pairs, %.0f s left\033[K", bar,
-                  100 * p->part, p->pairs, ceil(p->left_s));
+    (void)fprintf(stderr, "\r[%s] %3.0f %%  %u pair%s, %.0f s left\033[K", bar,
+                  100 * p->part, p->pairs, p->pairs == 1 ? "" : "s",
+                  ceil(p->left_s));
 }
 
 static bool progress(void *arg, const struct qn_runner_progress *p)
@@ -59,8 +60,9 @@ static bool progress(void *arg, const struct qn_runner_progress *p)
         draw(p);
     } else if (p->elapsed_s - s->told >= 1) {
         s->told = p->elapsed_s;
-        (void)fprintf(stderr, "%s: %u pairs, %.0f %%, %.0f s left\n",
-                      s->program, p->pairs, 100 * p->part, ceil(p->left_s));
+        (void)fprintf(stderr, "%s: %u pair%s, %.0f %%, %.0f s left\n",
+                      s->program, p->pairs, p->pairs == 1 ? "" : "s",
+                      100 * p->part, ceil(p->left_s));
     }
     return true;
 }

@@ -18,6 +18,7 @@
 #include "loadgen/machine/heatmap.h"
 #include "loadgen/machine/live.h"
 #include "loadgen/machine/source.h"
+#include "loadgen/machine/target.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
 
@@ -87,36 +88,6 @@ static enum form form_of(const struct command *c)
 }
 
 /* ---- output ---- */
-
-/* A file that can be written, or a folder that it can be made in. */
-static int check_output(const char *path)
-{
-    struct stat st;
-    char parent[4096];
-    if (stat(path, &st) == 0) {
-        if (S_ISDIR(st.st_mode)) {
-            (void)fprintf(stderr,
-                          PROGRAM ": --output: %s is a folder; name a file, or "
-                                  "say --format csv\n",
-                          path);
-            return 2;
-        }
-        if (access(path, W_OK) == 0) {
-            return 0;
-        }
-    } else {
-        const char *slash = strrchr(path, '/');
-        int n = slash == NULL ? 1 : (int)QN_MAX(slash - path, 1);
-        (void)snprintf(parent, sizeof parent, "%.*s", n,
-                       slash == NULL ? "." : path);
-        if (access(parent, W_OK | X_OK) == 0) {
-            return 0;
-        }
-    }
-    (void)fprintf(stderr, PROGRAM ": --output: %s: %s\n", path,
-                  strerror(errno));
-    return 2;
-}
 
 static int write_form(const struct qn_machine *m, enum form form, FILE *to)
 {
@@ -215,7 +186,10 @@ static int check(const struct command *c)
     if (form == FORM_CSV) {
         return check_folder(c);
     }
-    return c->output != NULL ? check_output(c->output) : 0;
+    return c->output != NULL
+               ? qn_target_check(PROGRAM, "output", c->output,
+                                 "name a file, or say --format csv")
+               : 0;
 }
 
 static int open_machine(const struct command *c, struct qn_machine **m)

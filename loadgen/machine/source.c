@@ -7,22 +7,37 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/err.h"
+#include "core/machine/csv.h"
 #include "core/machine/topology.h"
 
-static bool looks_like_xml(const char *path)
+/* Read once: it may be a pipe. */
+static int open_file(struct qn_machine **out, const char *path,
+                     struct qn_fault *fault)
 {
-    FILE *f = fopen(path, "re");
-    if (f == NULL) {
-        return false;
+    char *bytes = NULL;
+    size_t len = 0, at = 0;
+    int err = qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, fault);
+    if (err != QN_OK) {
+        return err;
     }
-    int c = fgetc(f);
-    while (c != EOF && isspace(c)) {
-        c = fgetc(f);
+    while (at < len && isspace((unsigned char)bytes[at])) {
+        at++;
     }
-    (void)fclose(f);
-    return c == '<';
+    if (at < len && bytes[at] == '<') {
+        err = qn_machine_parse_xml(out, path, bytes, len, fault);
+    } else if (at < len && strchr("[{", bytes[at]) == NULL) {
+        err = qn_fault_set(fault, path, 1, NULL,
+                           "neither a machine file (JSON) nor hwloc's XML; of "
+                           "numa.csv and pairwise.csv name the folder");
+    } else {
+        err = qn_machine_parse_json(out, path, bytes, len, fault);
+    }
+    free(bytes);
+    return err;
 }
 
 /* hwloc would write lines of its own about an odd machine. */
@@ -35,6 +50,7 @@ static void silence_hwloc(void)
 int qn_source_open(struct qn_machine **out, const char *what,
                    struct qn_fault *fault)
 {
+    struct stat st;
     silence_hwloc();
     if (strcmp(what, "live") == 0) {
         return qn_machine_discover(out, fault);
@@ -42,6 +58,7 @@ int qn_source_open(struct qn_machine **out, const char *what,
     if (strchr(what, ':') != NULL && access(what, F_OK) != 0) {
         return qn_machine_synthetic(out, what, fault);
     }
-    return looks_like_xml(what) ? qn_machine_read_xml(out, what, fault)
-                                : qn_machine_load(out, what, fault);
+    bool folder = stat(what, &st) == 0 && S_ISDIR(st.st_mode);
+    return folder ? qn_machine_load_csv(out, what, fault)
+                  : open_file(out, what, fault);
 }

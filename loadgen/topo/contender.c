@@ -100,6 +100,14 @@ static int make_plan(struct qn_contender *c, const struct qn_machine *m,
 
 /* ---- files ---- */
 
+static int other_root(const char *path, const struct qn_machine *m,
+                      uint32_t root, uint32_t asked, struct qn_fault *fault)
+{
+    return qn_fault_set(fault, path, 0, "root",
+                        "the file's root is core %u, not %u; leave out --root",
+                        m->core[root].os, m->core[asked].os);
+}
+
 /* FILE, or FILE,up=FILE. */
 static int read_tree(struct qn_contender *c, const struct qn_machine *m,
                      const char *name, uint32_t root, struct qn_fault *fault)
@@ -125,17 +133,15 @@ static int read_tree(struct qn_contender *c, const struct qn_machine *m,
             m->core[down.up.root].os, m->core[down.down.root].os);
     }
     if (root != QN_ROOT_FREE && root != down.down.root) {
-        return qn_fault_set(fault, path, 0, "root",
-                            "the tree's root is core %u, not %u; leave out "
-                            "--root",
-                            m->core[down.down.root].os, m->core[root].os);
+        return other_root(path, m, down.down.root, root, fault);
     }
     take_trees(c, &down.down, &down.up);
     return QN_OK;
 }
 
+/* It has a root of its own. */
 static int read_map(struct qn_ring *r, const struct qn_machine *m,
-                    const char *path, struct qn_fault *fault)
+                    const char *path, uint32_t root, struct qn_fault *fault)
 {
     char *bytes = NULL;
     size_t len = 0;
@@ -144,6 +150,9 @@ static int read_map(struct qn_ring *r, const struct qn_machine *m,
         err = qn_ring_parse_map(r, m, path, bytes, len, fault);
     }
     free(bytes);
+    if (err == QN_OK && root != QN_ROOT_FREE && root != r->core[0]) {
+        return other_root(path, m, r->core[0], root, fault);
+    }
     return err;
 }
 
@@ -221,7 +230,7 @@ static int place(struct qn_ring *r, const struct qn_machine *m,
     if (strcmp(w->map, "latency") == 0 || strcmp(w->map, "busy") == 0) {
         map.busy = w->map[0] == 'b';
     } else if (w->map[0] != '\0') {
-        return read_map(r, m, w->map, fault);
+        return read_map(r, m, w->map, o->root, fault);
     }
     return qn_ring_map(r, m, &map, NULL);
 }

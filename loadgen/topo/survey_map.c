@@ -156,12 +156,16 @@ static void draw_title(const struct map *x)
                       "%u topologies on %s: times the planner's cost", s->topos,
                       s->machine[0]->name);
     }
+    char some[32] = "";
+    if (s->machines == 1 && x->columns < s->groups) {
+        (void)snprintf(some, sizeof some, ", %u of them shown", x->columns);
+    }
     qn_svg_printf(x->to, "note", LEFT, 56,
                   "%s, as predicted; %u groups, dealt round robin over the "
-                  "memory nodes",
+                  "memory nodes%s",
                   s->machines > 1 ? "Geometric mean over group sizes"
                                   : "By group size",
-                  s->groups);
+                  s->groups, some);
     for (uint32_t i = 0; i < QN_HEAT_STEPS; i++) {
         bool last = i + 1 == QN_HEAT_STEPS;
         (void)snprintf(classes, sizeof classes, "h%u", i);

@@ -187,9 +187,10 @@ static void write_machine(const struct qn_survey *s, uint32_t machine, FILE *to)
 void qn_survey_write_text(const struct qn_survey *s, FILE *to)
 {
     fprintf(to,
-            "%u machines, %u groups, %u topologies, %u operations: %.1f s on "
+            "%u machine%s, %u group%s, %u topologies, %u operations: %.1f s on "
             "%u thread%s\n",
-            s->machines, s->groups, s->topos, QN_SURVEY_GOALS, s->seconds,
+            s->machines, s->machines == 1 ? "" : "s", s->groups,
+            s->groups == 1 ? "" : "s", s->topos, QN_SURVEY_GOALS, s->seconds,
             s->threads, s->threads == 1 ? "" : "s");
     write_means(s, "Groups of all sizes", 0, to);
     write_means(s, "Whole machines", UINT32_MAX, to);

@@ -14,6 +14,7 @@
 #include "core/base/err.h"
 #include "core/topo/exchange.h"
 #include "loadgen/machine/live.h"
+#include "loadgen/machine/target.h"
 #include "loadgen/topo/compare.h"
 #include "loadgen/topo/cores.h"
 #include "loadgen/topo/explain.h"
@@ -326,16 +327,30 @@ static int run_survey(struct qn_tree_command *c)
     if (err != QN_OK) {
         return fail(fault.text[0] != '\0' ? fault.text : qn_strerror(err));
     }
-    fprintf(stderr, "quoin tree: %u groups on %u machines took %.1f s\n",
-            c->survey_result->groups, c->survey_result->machines,
-            c->survey_result->seconds);
+    const struct qn_survey *s = c->survey_result;
+    fprintf(stderr, "quoin tree: %u group%s on %u machine%s took %.1f s\n",
+            s->groups, s->groups == 1 ? "" : "s", s->machines,
+            s->machines == 1 ? "" : "s", s->seconds);
     int status = output(c, write_survey);
     qn_survey_destroy(c->survey_result);
     return status;
 }
 
+/* @return the exit status, after a line if it is not 0. */
+static int try_target(const char *option, const char *path)
+{
+    return path == NULL
+               ? 0
+               : qn_target_check("quoin tree", option, path, "name a file");
+}
+
 int qn_tree_run(struct qn_tree_command *c)
 {
+    int status = try_target("output", c->output);
+    status = status == 0 ? try_target("up-file", c->up_file) : status;
+    if (status != 0) {
+        return status;
+    }
     if (c->survey != NULL) {
         return run_survey(c);
     }

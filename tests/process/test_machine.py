@@ -85,6 +85,11 @@ def test_all_forms_of_a_folder():
         quoin(folder + "/m.json", "-o", folder + "/m.svg")
         svg = xml.etree.ElementTree.parse(folder + "/m.svg")
         assert svg.getroot().tag.endswith("svg")
+        with open(folder + "/m.json") as f:
+            piped = subprocess.run([QUOIN, "machine", "/dev/stdin"],
+                                   input=f.read(), capture_output=True,
+                                   text=True)
+        check("a machine from a pipe", piped.stdout, text)
 
 
 def test_a_report_names_nobody():
@@ -146,6 +151,9 @@ def test_mistakes_are_one_line():
         with open(xml_file, "w") as f:
             f.write("<?xml version='1.0'?>\n<topology version='2.0'><obj")
         refuses(xml_file, text=xml_file + ":2: XML: unclosed token; the file may be cut")
+    refuses(DATA + "/syn_8x4x1/numa.csv",
+            text="numa.csv:1: neither a machine file (JSON) nor hwloc's XML; of")
+    refuses("--measure", "-o", "", text="--output: '': No such file")
     refuses("/nowhere", text="/nowhere: No such file or directory")
     refuses("core:x", text="core:x: hwloc does not understand this")
     refuses("core:4 pu:1", "--format", "svg", text="no costs to write")

@@ -288,6 +288,29 @@ class Refusals(Case):
         self.refused(*where, "--format", "csv", "--algo", "mst", "--algo",
                      "mst2", names=["one --algo"])
 
+    def test_files_are_tried_before_anything_is_planned(self):
+        """No --moves here: a survey of all sizes would take a minute."""
+        for args in (["--survey", str(MACHINES)],
+                     ["--machine", machine("amd64_sparse_10")]):
+            self.refused(*args, "-o", "/no/such/a.svg", "--format", "svg",
+                         names=["--output: /no/such/a.svg: No such file"])
+            self.refused(*args, "-o", str(self.folder),
+                         names=["is a folder; name a file"])
+            self.refused(*args, "-o", "", names=["--output: '': No such"])
+        self.refused(*args, "--format", "csv", "--up-file", "/no/such/up.csv",
+                     names=["--up-file: /no/such/up.csv: No such file"])
+
+    def test_a_map_from_a_file_has_its_own_root(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--op", "ack",
+                 "--format", "csv"]
+        ring = str(self.folder / "ring.csv")
+        good(*where, "--algo", "ring:k=2,map=identity", "--root", "3", "-o",
+             ring)
+        again = [*where, "--algo", "ring:k=2,map=" + ring]
+        self.assertEqual(good(*again), good(*again, "--root", "3"))
+        self.refused(*again, "--root", "0",
+                     names=[ring, "core 3, not 0; leave out --root"])
+
     def test_names(self):
         where = ["--machine", machine("amd64_sparse_10"), "--op", "ack"]
         for name in ("tree:k=2,", "tree:k=", "tree:k=0", "tree:k=2,full",
