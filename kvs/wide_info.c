@@ -74,6 +74,8 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     const struct qn_replica_writes *w = qn_replica_writes(s->replica);
     p->failovers = d.failovers;
     p->reach_nsec = d.reach;
+    p->pause_usec = d.pause / QN_US;
+    p->slow = d.slow;
     p->commit = d.stopped ? d.said : d.decided_hi;
     p->applied = d.applied;
     p->learned = d.learned;

@@ -182,6 +182,8 @@ struct qn_driver_status {
                         all members had it, as seen at its turns,
                         smoothed; of those that it saw arrive to 1 ms.
                         0: none */
+    qn_time_t pause; /* while it leads: ns after each slot, so that ... */
+    uint64_t slow;   /* ... these can follow: a mask. See paxos/tempo.h */
 };
 
 struct qn_driver;

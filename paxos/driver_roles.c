@@ -305,6 +305,8 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .fetches = st.fetches,
         .log_bytes = st.log_bytes,
         .reach = d->reach,
+        .pause = d->tempo.gap,
+        .slow = qn_tempo_slow(&d->tempo),
     };
 }
 

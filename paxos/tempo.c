@@ -58,3 +58,12 @@ qn_time_t qn_tempo_look(struct qn_tempo *t, qn_time_t now, qn_slot_t learned,
     t->learned = learned;
     return t->gap;
 }
+
+uint64_t qn_tempo_slow(const struct qn_tempo *t)
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        mask |= (uint64_t)(t->peer[i].slow >= LOOKS) << i;
+    }
+    return mask;
+}

@@ -67,4 +67,7 @@ bool qn_tempo_due(const struct qn_tempo *t, qn_time_t now);
 qn_time_t qn_tempo_look(struct qn_tempo *t, qn_time_t now, qn_slot_t learned,
                         const qn_slot_t *applied, uint64_t peers);
 
+/** Who is waited for since the last look: a mask; 0: there is no pause. */
+uint64_t qn_tempo_slow(const struct qn_tempo *t);
+
 #endif

@@ -273,6 +273,7 @@ CASE(quoin_shows_each_replica)
            "acceptor:0\r\nacceptor_kind:memory\r\ngroup:serving\r\n"
            "in_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
+           "slot_pause_usec:0\r\nslot_pause_for:\r\n"
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
@@ -292,6 +293,10 @@ CASE(quoin_shows_each_replica)
            "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
            "turn_max_answers_usec=9,turn_growth_usec_max=20,"
            "turn_wall_usec_max=99\r\n");
+    two.pause_usec = 2500;
+    two.slow = 3;
+    cr_expect(strstr(text_of("quoin", NULL, NULL),
+                     "\r\nslot_pause_usec:2500\r\nslot_pause_for:0,1\r\n"));
     info.missing = 0;
     cr_expect(strstr(text_of("quoin", NULL, NULL), "replicas_missing:\r\n"));
     info.missing = UINT64_MAX;

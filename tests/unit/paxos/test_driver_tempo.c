@@ -40,6 +40,10 @@ static void slow_node(bool memory)
     struct world *w = world_begin(3, memory);
     busy(w, 6, 1);
     cr_assert_gt(lag_of(w, 2), 0, "it is not slow");
+    cr_assert_eq(world_status(w, 0).slow, 1u << 2);
+    cr_assert_gt(world_status(w, 0).pause, 0);
+    cr_assert_leq(world_status(w, 0).pause, QN_TEMPO_GAP_MOST);
+    cr_assert_eq(world_status(w, 2).pause, 0, "it does not lead");
     cr_assert_leq(busy(w, 6, 1), 0, "it gets ever further behind");
     world_settle(w, 100000);
     world_end(w);
@@ -63,6 +67,7 @@ Test(driver_tempo, who_stands_still_slows_nobody)
     qn_slot_t first = world_status(w, 0).applied - before;
     busy(w, 3, 0);
     cr_assert_geq(world_status(w, 0).applied - before, 2 * first);
+    cr_assert_eq(world_status(w, 0).slow, 0);
     world_settle(w, 100000);
     world_end(w);
 }

@@ -15,7 +15,9 @@ static qn_slot_t learned, applied[QN_NODES_MAX];
 static qn_time_t look(void)
 {
     cr_assert(qn_tempo_due(&t, now));
-    return qn_tempo_look(&t, now, learned, applied, PEERS);
+    qn_time_t pause = qn_tempo_look(&t, now, learned, applied, PEERS);
+    cr_assert_eq(pause != 0, qn_tempo_slow(&t) != 0);
+    return pause;
 }
 
 static void setup(void)
@@ -63,12 +65,14 @@ CASE(who_works_and_cannot_follow_is_waited_for_after_two_looks)
 {
     cr_assert_eq(turn(LEARNS, 200, LEARNS), 0);
     cr_assert_eq(turn(LEARNS, 200, LEARNS), gap(200));
+    cr_assert_eq(qn_tempo_slow(&t), 1u << 1);
 }
 
 CASE(the_slowest_counts)
 {
     turn(LEARNS, 200, 300);
     cr_assert_eq(turn(LEARNS, 250, 300), gap(250));
+    cr_assert_eq(qn_tempo_slow(&t), PEERS);
 }
 
 CASE(it_lasts_until_little_is_lacking)
