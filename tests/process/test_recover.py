@@ -8,6 +8,7 @@ Usage: test_recover.py QUOIND QUOIN [NAME...]
 """
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,9 @@ PATH, QUOIN = sys.argv[1:3]
 PROCESS = ["--acceptor", "process"]
 STOPPED = "CLUSTERDOWN the group has stopped, its leader and acceptor were " \
           "lost together; see quoin recover"
+INCOMPLETE = "CLUSTERDOWN the group has stopped, its leader and acceptor were " \
+             "lost and a part of their log with them; see quoin recover"
+LOG_BYTES = 256 << 20  # paxos/params.h
 
 
 def part(q, asked, replica):
@@ -263,6 +267,59 @@ def test_what_only_the_lost_had_is_named():
         lines = [x for x in log_of(q).splitlines() if "are lost" in x]
         check("one line", len(lines), 1)
         assert "%d to %d are lost" % (has + 1, decided) in lines[0], lines
+
+
+def write_more_than_is_kept(q, replica):
+    """@return how many keys."""
+    value = b"x" * (64 << 10)
+    count = LOG_BYTES // len(value) + 64
+    c = q.client(replica)
+    for i in range(count):
+        c.send(Client.encode("SET", "big%d" % i, value))
+        if i >= 16:  # in flight
+            check("write", c.reply(), b"OK")
+    check("the last ones", {c.reply() for _ in range(16)}, {b"OK"})
+    c.close()
+    return count
+
+
+def test_a_leader_that_lacks_what_nobody_has_says_so():
+    """The third stands still until the others have dropped what it lacks, and
+    is elected then. The acceptor tells it how far the log goes, and ends long
+    before its snapshot, of a chunk each turn, is whole."""
+    with Quoind(PATH, args=PROCESS) as q:
+        fill(q)
+        roles = info(q, 0)
+        leader, acceptor = int(roles["leader"]), int(roles["acceptor"])
+        left = ({0, 1, 2} - {leader, acceptor}).pop()
+        pid = pids(q)
+        c = q.client(left)
+        os.kill(pid[left], signal.SIGSTOP)
+        count = write_more_than_is_kept(q, leader)
+        decided = position(q, acceptor, acceptor)
+        os.kill(pid[leader], signal.SIGKILL)
+        os.kill(pid[left], signal.SIGCONT)
+        wait_until("it is prepared", lambda: b"message=PREPARED" in
+                   c.call("QUOIN", "EVENTS", str(left)))
+        os.kill(pid[acceptor], signal.SIGKILL)
+        wait_until("it says so", lambda:
+                   info(q, left)["group"] == "incomplete")
+        check("refused", str(c.call("SET", "key", "1")), INCOMPLETE)
+        c.close()
+        has = position(q, left, left)
+        status, said, wrong = recover(q, "--yes", replica=left)
+        check("status", (status, wrong), (0, ""))
+        assert "nobody who answers has the rest" in said, said
+        lost = re.search(r"Positions (\d+) to (\d+) may be lost", said)
+        assert lost is not None, said
+        check("from", int(lost.group(1)), has + 1)
+        assert int(lost.group(2)) >= decided > has, (said, decided)
+        complete(q)
+        c = q.client(leader)
+        kept = c.call("EXISTS", *["big%d" % i for i in range(count)])
+        assert kept < 16, kept  # its channel held a few when it woke up
+        c.close()
+        writable(q)
 
 
 def test_who_wrote_in_vain_goes_on():
