@@ -305,6 +305,8 @@ def test_a_silent_replica_is_named():
     """A new life would be back before anybody looks."""
     with Quoind(PATH, args=["--restart", "no"]) as q:
         cs = [q.client(i) for i in range(3)]
+        # Who looked whether the server is ready has been forgotten.
+        wait_until("three", lambda: len(clients(cs[0])) == 3)
         os.kill(q.pids()[2], signal.SIGSTOP)
         check("stopped", info(cs[0], "quoin")["replicas_missing"], "2")
         check("left out", len(clients(cs[0])), 2)
