@@ -21,6 +21,7 @@ import sys
 OPS = ("broadcast", "reduce", "barrier", "ack", "2pc")
 STATICS = ("binary", "fibonacci", "sequential", "mst", "mst2", "cluster",
            "bad", "bad2")
+GROUPED = ("cluster", "adaptive")
 LEVELS = ("node", "cache", "socket")
 WITHIN = 0.1  # cycles
 
@@ -272,15 +273,15 @@ def quoin(*args):
 
 
 def same_root(folder, m):
-    text = quoin("--machine", folder, "--algo", "adaptive", "--format", "csv",
-                 "--moves", 1)
+    text = quoin("--machine", folder, "--algo", "adaptive", "--format", "csv")
     assert text.startswith(f"# root={default_root(m)}\n"), \
         f"{folder}: another root of its own"
 
 
 def same_edges(folder, name, root, level, want):
+    groups = ("--level", level) if name in GROUPED else ()
     text = quoin("--machine", folder, "--algo", name, "--root", root,
-                 "--level", level, "--format", "csv", "--moves", 1)
+                 *groups, "--format", "csv")
     rows = list(csv.reader(io.StringIO(text)))
     assert rows[0] == [f"# root={root}"], rows[0]
     got = {}
@@ -310,7 +311,7 @@ def check(folder, roots):
         built = {}
         for level in LEVELS:
             for name in (*STATICS, "adaptive"):
-                if level != "node" and name not in ("cluster", "adaptive"):
+                if level != "node" and name not in GROUPED:
                     continue
                 t = adaptive(m, root, level) if name == "adaptive" else \
                     static(m, name, root, level)
