@@ -81,6 +81,8 @@ void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
     cr_assert((a) - (b) <= (by) && (b) - (a) <= (by), __VA_ARGS__)
 #define cr_assert_null(p, ...)                                                 \
     QN_TEST_CHECK_(true, (p) == NULL, #p " == NULL", __VA_ARGS__)
+#define cr_expect_null(p, ...)                                                 \
+    QN_TEST_CHECK_(false, (p) == NULL, #p " == NULL", __VA_ARGS__)
 #define cr_assert_not_null(p, ...)                                             \
     QN_TEST_CHECK_(true, (p) != NULL, #p " != NULL", __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...)                                            \
