@@ -99,6 +99,8 @@ static void count(struct cluster *c, qn_node_t node, const struct qn_input *in,
     }
     bool mem = c->in_memory;
     const struct qn_onepaxos *p = m->p;
+    v->held_back[mem] += in->kind == QN_IN_TICK && qn_leader_can_fill(p) &&
+                         c->now < p->leader.fill_at;
     v->input[mem][in->kind]++;
     v->message[mem][in->kind == QN_IN_RECV ? in->recv.msg->kind : 0]++;
     for (uint32_t i = 0; i < m->out.count; i++) {
@@ -222,6 +224,11 @@ void cluster_allow(struct cluster *c, qn_node_t node, uint64_t commands)
     const struct qn_input in = {.kind = QN_IN_GO};
     qn_onepaxos_allow(c->member[node].p, commands);
     cluster_step(c, node, &in);
+}
+
+void cluster_slow(struct cluster *c, qn_node_t node, qn_time_t gap)
+{
+    qn_onepaxos_slow(c->member[node].p, gap);
 }
 
 void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer)

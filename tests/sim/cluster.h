@@ -170,6 +170,8 @@ void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer);
 void cluster_say_beat(struct cluster *c, qn_node_t node);
 /** `node` may put out so many commands more; see qn_onepaxos_allow. */
 void cluster_allow(struct cluster *c, qn_node_t node, uint64_t commands);
+/** `node` is to leave a pause after each slot; see qn_onepaxos_slow. */
+void cluster_slow(struct cluster *c, qn_node_t node, qn_time_t gap);
 
 /** Deliver the oldest packet of a lane. @return false: nothing delivered
  *  (empty, or refused for now). */

@@ -131,6 +131,7 @@ uint32_t coverage_print(const struct coverage *c, FILE *to)
         line(&t, inputs[i], (const uint64_t[2]){c->input[0][i], c->input[1][i]},
              (const bool[2]){true, i != QN_IN_RECOVER});
     }
+    line(&t, "a slowed leader waits", c->held_back, both);
     title(&t, "messages handled");
     for (uint32_t k = 1; k < QN_MSG_KINDS; k++) {
         line(

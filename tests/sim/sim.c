@@ -51,6 +51,8 @@ struct sim {
     struct cluster c;
     uint32_t faults; /* mask */
     bool healed;
+    bool slows;     /* leaders are told to leave pauses */
+    uint64_t tempo; /* of that: a sequence of its own */
     qn_time_t delay[QN_NODES_MAX][QN_NODES_MAX]; /* ns, most */
     qn_time_t paused_until[QN_NODES_MAX];
     qn_time_t cut_until[QN_NODES_MAX][QN_NODES_MAX];
@@ -209,9 +211,30 @@ static void extras(struct sim *s, qn_node_t i)
     }
 }
 
+/** Next number below 16 of a sequence of its own, so that a schedule that needs
+ *  none stays as it was. */
+static uint64_t aside(uint64_t *sequence)
+{
+    *sequence = *sequence * UINT64_C(6364136223846793005) +
+                UINT64_C(1442695040888963407);
+    return *sequence >> 60;
+}
+
+/** From 1 us to 4 ms, or none any more; while it leads or before it does. */
+static void tempo(struct sim *s, qn_node_t i)
+{
+    if (s->slows && s->healed) {
+        cluster_slow(&s->c, i, 0);
+    } else if (s->slows && aside(&s->tempo) == 0) {
+        uint64_t gap = aside(&s->tempo);
+        cluster_slow(&s->c, i, gap < 13 ? QN_US << gap : 0);
+    }
+}
+
 static void turn(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
+    tempo(s, i);
     if ((s->faults >> FAULT_BOUND & 1) != 0) {
         uint64_t some = cluster_random(c, 20);
         cluster_allow(c, i, s->healed ? UINT64_MAX : some);
@@ -292,20 +315,11 @@ static void kill_one(struct sim *s)
     bury(s, i);
 }
 
-/** One of sixteen; from a sequence of its own, so that a schedule without it
- *  stays as it was. */
-static bool unlucky(struct sim *s)
-{
-    s->c.luck = s->c.luck * UINT64_C(6364136223846793005) +
-                UINT64_C(1442695040888963407);
-    return s->c.luck >> 60 == 0;
-}
-
 static void bring_back(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
     qn_node_t donor = (qn_node_t)cluster_random(c, c->nodes);
-    if (!s->healed && unlucky(s)) {
+    if (!s->healed && aside(&s->c.luck) == 0) { /* one of 16 */
         cluster_lose_record(c, i);
     }
     if (c->member[donor].p != NULL && cluster_restart(c, i, donor)) {
@@ -561,7 +575,8 @@ static void topology(struct sim *s)
 static void set_up(struct sim *s, uint64_t seed, const char *program)
 {
     struct cluster *c = &s->c;
-    c->rng = c->luck = seed;
+    c->rng = c->luck = s->tempo = seed;
+    s->slows = aside(&s->tempo) < 4;
     c->ctx = s;
     c->on_send = on_send;
     c->on_doom = on_doom;
