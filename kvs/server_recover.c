@@ -119,7 +119,7 @@ void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
 }
 
 /* To the client that waits, if it still does. */
-static void answer(struct qn_server *s, enum qn_refusal why)
+static void answer(struct qn_server *s, int64_t why)
 {
     struct qn_conn *c = qn_frontend_find(&s->frontend, s->recovers);
     s->recovers = 0;
@@ -137,7 +137,7 @@ static void answer(struct qn_server *s, enum qn_refusal why)
 void qn_server_refused(struct qn_server *s, const struct qn_boot_event *e)
 {
     if (e->value == s->recovers) {
-        answer(s, (enum qn_refusal)e->error);
+        answer(s, e->error);
     }
 }
 
