@@ -53,6 +53,9 @@ static int add(struct qn_compare *c, const struct qn_contender_opts *o,
         return QN_ENOMEM;
     }
     (void)snprintf(p.name, sizeof p.name, "%s", shown);
+    if (c->live) {
+        fprintf(stderr, "\r%u topologies ", c->count);
+    }
     int err = qn_contender_make(x, c->m, name, o, NULL);
     if (err == QN_OK) {
         p.latency = qn_contender_cost(x, c->m, QN_GOAL_ACK, o->q);
@@ -192,17 +195,21 @@ const struct qn_compare_point *qn_compare_best(const struct qn_compare *c,
 }
 
 int qn_compare_run(struct qn_compare **out, const struct qn_machine *m,
-                   const struct qn_contender_opts *o)
+                   const struct qn_contender_opts *o, bool live)
 {
     struct qn_compare *c = calloc(1, sizeof *c);
     if (c == NULL) {
         return QN_ENOMEM;
     }
     c->m = m;
+    c->live = live;
     int err = add_planned(c, o);
     err = err == QN_OK ? add_rings(c, o) : err;
     err = err == QN_OK ? add_arities(c, o, "tree:k=%u", QN_COMPARE_TREE) : err;
     err = err == QN_OK ? add_known(c, o) : err;
+    if (live) {
+        fputs("\r                              \r", stderr);
+    }
     if (err != QN_OK) {
         qn_compare_destroy(c);
         return err;

@@ -45,16 +45,18 @@ struct qn_compare_point {
 struct qn_compare {
     const struct qn_machine *m; /* borrowed */
     uint32_t count, room;
+    bool live;                      /* count on stderr while they are made */
     struct qn_compare_point *point; /* [count] by kind, then arity */
 };
 
 /**
- * @param o    Root, seed, moves, queued factor; trees are the same in both
- *             directions.
+ * @param o     Root, seed, moves, queued factor; trees are the same in both
+ *              directions.
+ * @param live  Count on stderr: 256 cores take seconds.
  * @param out  Filled; freed by qn_compare_destroy. @return QN_OK, QN_ENOMEM.
  */
 int qn_compare_run(struct qn_compare **out, const struct qn_machine *m,
-                   const struct qn_contender_opts *o);
+                   const struct qn_contender_opts *o, bool live);
 
 /** NULL is allowed. */
 void qn_compare_destroy(struct qn_compare *c);

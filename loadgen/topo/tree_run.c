@@ -238,7 +238,8 @@ static int compare(struct qn_tree_command *c)
     if (c->m->n < 2) {
         return fail("--compare needs two cores at least");
     }
-    int err = qn_compare_run(&c->compared, c->m, &c->job.o);
+    int err = qn_compare_run(&c->compared, c->m, &c->job.o,
+                             isatty(STDERR_FILENO) != 0);
     if (err != QN_OK) {
         return fail(qn_strerror(err));
     }

@@ -30,7 +30,7 @@ Test(compare, has_every_arity_once_for_each_map)
         .root = QN_ROOT_FREE, .q = 1, .seed = 1, .moves = 100};
     struct qn_compare *c = NULL;
     uint32_t seen[QN_COMPARE_KINDS] = {0};
-    cr_assert_eq(qn_compare_run(&c, m, &o), QN_OK);
+    cr_assert_eq(qn_compare_run(&c, m, &o, false), QN_OK);
     for (uint32_t i = 0; i < c->count; i++) {
         const struct qn_compare_point *p = &c->point[i];
         cr_assert(p->latency > 0 && p->each > 0, "%s", p->name);
