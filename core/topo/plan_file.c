@@ -291,7 +291,10 @@ static int parse(struct qn_plan_file *out, struct source *s,
         err = s->json != NULL
                   ? read_json(out, s, m, n)
                   : qn_fault_set(s->fault, s->file, (uint32_t)QN_MAX(e.line, 1),
-                                 NULL, "%s", e.text);
+                                 "JSON",
+                                 "%s; the file may be cut, copy it "
+                                 "again, or correct it",
+                                 e.text);
     } else if (err == QN_OK) {
         err = read_csv(out, s, m, n);
     }

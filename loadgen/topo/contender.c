@@ -292,7 +292,7 @@ static int unknown(struct qn_fault *fault, const char *name)
 {
     const char *near =
         qn_nearest(name, fixed, sizeof fixed[0], QN_ARRAY_COUNT(fixed));
-    return qn_fault_set(fault, name, 0, NULL,
+    return qn_fault_set(fault, name[0] != '\0' ? name : "''", 0, NULL,
                         near != NULL ? "no such topology; did you mean %s?"
                                      : "no such topology; a file's name ends "
                                        "in .csv or .json, --help lists the "

@@ -349,6 +349,10 @@ int qn_tree_run(struct qn_tree_command *c)
 {
     int status = try_target("output", c->output);
     status = status == 0 ? try_target("up-file", c->up_file) : status;
+    if (status == 0 && c->output != NULL && c->up_file != NULL &&
+        strcmp(c->output, c->up_file) == 0) {
+        status = fail("--output and --up-file are one file; name two");
+    }
     if (status != 0) {
         return status;
     }

@@ -239,6 +239,9 @@ class Refusals(Case):
         bad("0,1,0\n0,2,1\n", "missing")
         bad("0,1,0\n0,2,1\n0,77,2\n", ":4:", "core 77")
         bad("0,1,0\n0,2,2\n0,3,1\n1,0", ":5")
+        cut = self.file("cut.json", '{"format": "quoin-tree",\n"version": 1')
+        self.refused("--machine", machine("amd64_sparse_10"), "--algo", cut,
+                     names=["cut.json:2: JSON: ", "the file may be cut"])
 
     def test_options(self):
         where = ["--machine", machine("amd64_sparse_10")]
@@ -299,6 +302,9 @@ class Refusals(Case):
             self.refused(*args, "-o", "", names=["--output: '': No such"])
         self.refused(*args, "--format", "csv", "--up-file", "/no/such/up.csv",
                      names=["--up-file: /no/such/up.csv: No such file"])
+        one = str(self.folder / "one.csv")
+        self.refused(*args, "--op", "barrier", "--format", "csv", "--up-file",
+                     one, "-o", one, names=["are one file; name two"])
 
     def test_a_map_from_a_file_has_its_own_root(self):
         where = ["--machine", machine("amd64_sparse_10"), "--op", "ack",
