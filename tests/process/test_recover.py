@@ -283,43 +283,74 @@ def write_more_than_is_kept(q, replica):
     return count
 
 
-def test_a_leader_that_lacks_what_nobody_has_says_so():
-    """The third stands still until the others have dropped what it lacks, and
-    is elected then. The acceptor tells it how far the log goes, and ends long
-    before its snapshot, of a chunk each turn, is whole."""
-    with Quoind(PATH, args=PROCESS) as q:
-        fill(q)
-        roles = info(q, 0)
-        leader, acceptor = int(roles["leader"]), int(roles["acceptor"])
-        left = ({0, 1, 2} - {leader, acceptor}).pop()
-        pid = pids(q)
+def laggard_leads(q, left, epoch):
+    """It is told how far the log goes. False: the next life of the former leader
+    was faster, and has got a snapshot."""
+    seen = []
+
+    def known():
         c = q.client(left)
-        os.kill(pid[left], signal.SIGSTOP)
-        count = write_more_than_is_kept(q, leader)
-        decided = position(q, acceptor, acceptor)
-        os.kill(pid[leader], signal.SIGKILL)
-        os.kill(pid[left], signal.SIGCONT)
-        wait_until("it is prepared", lambda: b"message=PREPARED" in
-                   c.call("QUOIN", "EVENTS", str(left)))
-        os.kill(pid[acceptor], signal.SIGKILL)
-        wait_until("it says so", lambda:
-                   info(q, left)["group"] == "incomplete")
-        check("refused", str(c.call("SET", "key", "1")), INCOMPLETE)
+        seen.append(b"message=PREPARED" in
+                    c.call("QUOIN", "EVENTS", str(left)))
         c.close()
-        has = position(q, left, left)
-        status, said, wrong = recover(q, "--yes", replica=left)
-        check("status", (status, wrong), (0, ""))
-        assert "nobody who answers has the rest" in said, said
-        lost = re.search(r"Positions (\d+) to (\d+) may be lost", said)
-        assert lost is not None, said
-        check("from", int(lost.group(1)), has + 1)
-        assert int(lost.group(2)) >= decided > has, (said, decided)
-        complete(q)
-        c = q.client(leader)
-        kept = c.call("EXISTS", *["big%d" % i for i in range(count)])
-        assert kept < 16, kept  # its channel held a few when it woke up
-        c.close()
-        writable(q)
+        now = info(q, left)
+        return seen[-1] or (now["group"] == "serving" and
+                            int(now["epoch"]) > epoch)
+    wait_until("somebody leads", known)
+    return seen[-1]
+
+
+def lose_what_a_leader_lacks(q, left=2):
+    """It stands still until the others have dropped what it lacks, and is
+    elected then. The acceptor tells it how far the log goes, and ends long
+    before its snapshot, of a chunk each turn, is whole.
+    @return keys written, positions decided; None: it was not elected."""
+    pid = pids(q)
+    os.kill(pid[left], signal.SIGSTOP)
+    count = write_more_than_is_kept(q, 0)
+    roles = info(q, 0)  # without the third they stay
+    leader, acceptor = int(roles["leader"]), int(roles["acceptor"])
+    check("roles", {leader, acceptor}, {0, 1})
+    decided = position(q, acceptor, acceptor)
+    os.kill(pid[leader], signal.SIGKILL)
+    os.kill(pid[left], signal.SIGCONT)
+    if not laggard_leads(q, left, int(roles["epoch"])):
+        return None
+    os.kill(pid[acceptor], signal.SIGKILL)
+    wait_until("it says so", lambda: info(q, left)["group"] == "incomplete")
+    return count, decided
+
+
+def is_incomplete(q, count, decided, left=2):
+    c = q.client(left)
+    check("refused", str(c.call("SET", "key", "1")), INCOMPLETE)
+    c.close()
+    has = position(q, left, left)
+    status, said, wrong = recover(q, "--yes", replica=left)
+    check("status", (status, wrong), (0, ""))
+    assert "nobody who answers has the rest" in said, said
+    lost = re.search(r"Positions (\d+) to (\d+) may be lost", said)
+    assert lost is not None, said
+    check("from", int(lost.group(1)), has + 1)
+    assert int(lost.group(2)) >= decided > has, (said, decided)
+    complete(q)
+    c = q.client(0)
+    kept = c.call("EXISTS", *["big%d" % i for i in range(count)])
+    assert kept < 16, kept  # its channel held a few when it woke up
+    c.close()
+    writable(q)
+
+
+def test_a_leader_that_lacks_what_nobody_has_says_so():
+    """On a busy machine another one may be elected: then once more."""
+    for _ in range(3):
+        with Quoind(PATH, args=PROCESS) as q:
+            fill(q)
+            lost = lose_what_a_leader_lacks(q)
+            if lost is not None:
+                is_incomplete(q, *lost)
+                return
+    raise AssertionError("the laggard was never elected")
 
 
 def test_who_wrote_in_vain_goes_on():
