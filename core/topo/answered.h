@@ -4,8 +4,8 @@
 /**
  * Two trees with a common root for an acknowledged broadcast or a two-phase
  * commit in a small group: one down which it is told, one up which it is
- * answered. answered.c says how they are found, and how the best ones are
- * proven.
+ * answered. answered.c says how they are found, and answered_proof.c how
+ * the best ones are proven.
  *
  * Pure but for scratch memory, any thread.
  */
@@ -20,9 +20,9 @@ struct qn_answered_opts {
     uint32_t root;   /* index, or QN_ROOT_FREE */
     uint32_t proven; /* root from which nothing costs less than the plan to
                         begin with; QN_ROOT_FREE: none is known */
-    uint64_t seed;
-    uint64_t moves; /* that may be spent; a recursion over subsets counts as
-                       5^(n-1) / 1200 + 6 of them, which takes about as long */
+    uint64_t moves;  /* that may be spent, some 0.3 us each: 128 hand-overs
+                        looked at; a recursion over subsets counts as
+                        5^(n-1) / 1200 + 6 */
 };
 
 struct qn_answered {

@@ -22,9 +22,9 @@
 #include "core/topo/candidates.h"
 #include "core/topo/planner_internal.h"
 
-/* For two trees of an answered broadcast: 40 ms. As many again for a free root.
- */
-#define ANSWERED_MOVES 105000u
+/* For two trees of an answered broadcast: 30 to 40 ms. As many again for a free
+ * root. */
+#define ANSWERED_MOVES 110000u
 
 static bool within_occupancy(const struct qn_planner *p, double busy)
 {
@@ -176,7 +176,6 @@ static int search_answered(struct qn_planner *p)
     struct qn_answered_opts o = {.commit = p->o.goal == QN_GOAL_2PC,
                                  .root = p->o.root,
                                  .proven = QN_ROOT_FREE,
-                                 .seed = p->o.seed,
                                  .moves = p->o.moves};
     o.moves = o.moves == 0 ? ANSWERED_MOVES : o.moves;
     if (p->o.root == QN_ROOT_FREE) { /* after the first core */
