@@ -101,30 +101,40 @@ enum qn_boot_kind {
     QN_BOOT_REFUSED,
 };
 
-/** One message. */
+/**
+ * One message: what its fields mean, by kind; the others are 0.
+ *
+ *                  node    incarnation    error            value
+ *     HELLO        whom    in which life
+ *     PEER         whom    in which life                   process id
+ *     PEER_DOWN    whom    in which life,
+ *                          0: in any so far
+ *     LISTEN       whom                                    qn_listen_kind
+ *     BELL, LEAD   whom
+ *     FAILED                              a QN_E*
+ *     DRAINING                                             s, shutdown-timeout
+ *     DRAINED                                              replies not given
+ *     ADOPT                               oldest version   a version
+ *     FORMAT       qn_format                               a version
+ *     ROLES: asked                                         a token
+ *            told  leader  epoch          (below)          in sync: a mask
+ *     RECOVER      whom    epoch          client's number  a position that it
+ *                                                          must have
+ *     RECOVERABLE: asked
+ *                  whom    epoch          question's       likewise
+ *            told  whom    question's     qn_refusal       what it has
+ *     RECOVERED                           a QN_E*          a position
+ *     REFUSED      whom                   qn_refusal       client's number
+ *
+ * The error of ROLES: the acceptor, + QN_BOOT_ACTIVE if it leads itself,
+ * + QN_BOOT_TOKEN times the question's token.
+ */
 struct qn_boot_event {
-    uint32_t kind;        /* enum qn_boot_kind */
-    qn_node_t node;       /* HELLO, PEER, PEER_DOWN, LISTEN, BELL, LEAD,
-                             RECOVER, REFUSED: whom it concerns; FORMAT: enum
-                             qn_format;
-                             ROLES: the leader */
-    uint64_t incarnation; /* HELLO, PEER, PEER_DOWN: in which life; PEER_DOWN 0:
-                             in any so far; ROLES, RECOVER: the epoch;
-                             RECOVERABLE: likewise; answered: `error` of the
-                             question */
-    int64_t error;        /* FAILED, RECOVERED: a QN_E*; RECOVER: the
-                             client's number; RECOVERABLE: the question's;
-                             answered, REFUSED: enum qn_refusal; ADOPT: the
-                             oldest
-                             version; ROLES: acceptor, + QN_BOOT_ACTIVE if it
-                             leads itself, + QN_BOOT_TOKEN times `value` of the
-                             question */
-    uint64_t value;       /* DRAINING: shutdown-timeout, s; DRAINED: replies
-                             that were not given; RECOVERED: a position;
-                             RECOVER, RECOVERABLE: that it must have; REFUSED:
-                             the client's number; PEER: process id; ADOPT, FORMAT: a
-                             version; ROLES: mask       of nodes in sync; LISTEN: enum
-                             qn_listen_kind */
+    uint32_t kind; /* enum qn_boot_kind */
+    qn_node_t node;
+    uint64_t incarnation;
+    int64_t error;
+    uint64_t value;
 };
 
 #define QN_BOOT_ACTIVE 256

@@ -128,8 +128,7 @@ static const struct row table[] = {
      TEXT, AT(topology), 0, 0, NULL, false},
     {"machine", "FILE", "auto",
      "what messages cost here (quoin machine --measure), for --topology and "
-     "for "
-     "what INFO predicts; auto: what is usual",
+     "INFO's predictions; auto: what is usual",
      TEXT, AT(machine), 0, 0, NULL, false},
     {"transport", "NAME", "ump", "what carries messages between replicas", TEXT,
      AT(transport), 0, 0, NULL, false},
