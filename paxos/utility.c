@@ -17,7 +17,9 @@
  * proposal ends, and the node decides anew.
  *
  * Votes are counted for one ballot and no other: a voter's answer to an
- * earlier ballot says nothing about this one.
+ * earlier ballot says nothing about this one. So a ballot goes on until it is
+ * refused, and a proposer that hears nothing asks the same again: where answers
+ * take longer than its patience a new ballot each time would never end.
  *
  * The record goes out as PERSIST before the answer that rests on it: the vote
  * and the entries below it. It outlives the process, so a restarted node votes
@@ -343,11 +345,40 @@ static void ask(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
     }
 }
 
+static void longer(struct qn_utility *u)
+{
+    u->pause = QN_MIN(2 * u->pause, PAUSE_MOST * u->pause_least);
+}
+
 static void lost(struct qn_utility *u, struct qn_step *t)
 {
     u->phase = QN_UTILITY_PAUSE;
     u->until = t->now + u->pause + random_below(u, u->pause);
-    u->pause = QN_MIN(2 * u->pause, PAUSE_MOST * u->pause_least);
+    longer(u);
+}
+
+/** The question of the current phase to all; not again before a while. */
+static void begin_phase(struct qn_utility *u, struct qn_step *t,
+                        enum qn_utility_phase phase)
+{
+    u->phase = phase;
+    u->granted = 0;
+    u->until = t->now + 4 * u->pause;
+    ask(u, t, ALL);
+}
+
+/** Nobody refused this ballot, so it is not lost, however late the answers
+ *  come: a new one would make them void. Who has not granted it is asked again:
+ *  the question may have been lost. */
+static void insist(struct qn_utility *u, struct qn_step *t)
+{
+    longer(u);
+    u->until = t->now + 4 * u->pause;
+    for (qn_node_t i = 0; i < u->nodes; i++) {
+        if (i != u->self && (u->granted & QN_BIT(i)) == 0) {
+            ask(u, t, i);
+        }
+    }
 }
 
 static void chosen(struct qn_utility *u, struct qn_step *t)
@@ -362,12 +393,10 @@ static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by);
 
 static void begin_accept(struct qn_utility *u, struct qn_step *t)
 {
-    u->phase = QN_UTILITY_ACCEPT;
-    u->granted = 0;
     if (u->best.round == 0 || QN_MUTANT(U_OWN_VALUE)) {
         u->value = u->want;
     }
-    ask(u, t, ALL);
+    begin_phase(u, t, QN_UTILITY_ACCEPT);
     if (may_vote(u) && vote_accept(u, t, &u->bal, &u->value)) {
         granted(u, t, u->self);
     }
@@ -402,10 +431,7 @@ static void begin_ballot(struct qn_utility *u, struct qn_step *t)
     u->bal = (struct qn_ballot){
         .round = u->round, .node = (uint8_t)u->self, .inc = u->self_inc};
     u->best = (struct qn_ballot){.round = 0};
-    u->phase = QN_UTILITY_PREPARE;
-    u->granted = 0;
-    u->until = t->now + 4 * u->pause;
-    ask(u, t, ALL);
+    begin_phase(u, t, QN_UTILITY_PREPARE);
     if (may_vote(u) && vote_prepare(u, t, &u->bal)) {
         if (u->vote.vbal.round != 0) {
             adopt(u, &u->vote.vbal, &u->vote.value);
@@ -532,7 +558,7 @@ void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
     if (u->phase == QN_UTILITY_PAUSE) {
         begin_ballot(u, t);
     } else {
-        lost(u, t);
+        insist(u, t);
     }
 }
 

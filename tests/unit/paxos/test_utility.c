@@ -1,7 +1,7 @@
 /*
- * One end of the utility log: a voter whose record was lost, and one that
- * missed more entries than anybody keeps (PROTOCOL.md 4). Node 1 of three; the
- * test is the others.
+ * One end of the utility log: a voter whose record was lost, one that missed
+ * more entries than anybody keeps, and a proposer that waits (PROTOCOL.md 4).
+ * Node 1 of three; the test is the others.
  */
 #include <string.h>
 
@@ -188,4 +188,65 @@ UTILITY(who_missed_more_than_is_kept_goes_on_behind_it)
     cr_assert(!qn_utility_proposing(&u), "its index is chosen");
     cr_assert_eq(asked(500 + QN_UL_KEPT, 1), QN_OUT_PERSIST);
     cr_assert_eq(out.out[0].vote.index, 500 + QN_UL_KEPT);
+}
+
+/* ---- patience ------------------------------------------------------------ */
+
+static void says(qn_node_t from, uint8_t kind, const struct qn_ballot *bal)
+{
+    const struct qn_msg m = {.kind = kind, .epoch = 3, .u = {.bal = *bal}};
+    qn_step_out_release(&out);
+    qn_utility_on_msg(&u, &step, from, &m);
+}
+
+/** It waits until it asks again. @return what. */
+static const struct qn_out *patience_ends(void)
+{
+    qn_step_out_release(&out);
+    step.now = qn_utility_deadline(&u);
+    qn_utility_tick(&u, &step);
+    return &out.out[0];
+}
+
+/* The answers are on their way for longer than it waits, in both phases. */
+UTILITY(a_ballot_that_nobody_refuses_ends_however_late_the_answers_come)
+{
+    make(false, 3);
+    const struct qn_ul_entry want = entry(3);
+    qn_utility_propose(&u, &step, &want);
+    const struct qn_ballot first = u.bal;
+    for (int i = 0; i < 10; i++) {
+        const struct qn_out *o = patience_ends();
+        cr_assert_eq(out.count, 2, "both others");
+        cr_assert_eq(o->msg.kind, QN_MSG_U_PREPARE);
+        cr_assert_eq(qn_ballot_compare(&o->msg.u.bal, &first), 0);
+    }
+    says(2, QN_MSG_U_PROMISE, &first);
+    cr_assert_eq(u.phase, QN_UTILITY_ACCEPT);
+    for (int i = 0; i < 10; i++) {
+        cr_assert_eq(patience_ends()->msg.kind, QN_MSG_U_ACCEPT);
+    }
+    says(2, QN_MSG_U_ACCEPTED, &first);
+    cr_assert_eq(qn_utility_len(&u), 4);
+}
+
+UTILITY(who_has_answered_is_not_asked_again)
+{
+    make(true, 3); /* so that one answer is no majority */
+    const struct qn_ul_entry roles = entry(2);
+    qn_utility_propose_voter(&u, &step, &roles);
+    says(2, QN_MSG_U_PROMISE, &u.bal);
+    cr_assert_eq(patience_ends()->to, 0);
+    cr_assert_eq(out.count, 1);
+}
+
+UTILITY(a_ballot_that_is_refused_is_followed_by_a_higher_one)
+{
+    make(false, 3);
+    const struct qn_ul_entry want = entry(3);
+    qn_utility_propose(&u, &step, &want);
+    const struct qn_ballot theirs = {.round = 7, .node = 2, .inc = 102};
+    says(2, QN_MSG_U_REJECT, &theirs);
+    cr_assert_eq(out.count, 0, "it pauses");
+    cr_assert_eq(patience_ends()->msg.u.bal.round, 8);
 }
