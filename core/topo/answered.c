@@ -9,22 +9,18 @@
  * and for a given D the best U is the recursion over subsets with the idle
  * times of D as tails; for a given U the best D is the same with U's.
  *
- * Here one after the other is replaced by the best one for the other, until
- * nothing falls, from each root, beginning with the fastest broadcast. That is
- * a plan to begin with, and says which roots are promising. Then each root is
- * searched for anything better until there is nothing, the most promising one
- * first (answered_proof.c). Of roots that are twins one is enough.
+ * From each root the fastest broadcast and the best answer to it are a plan to
+ * begin with, and say which roots are promising. Then each root is searched for
+ * anything better until there is nothing, the most promising one first
+ * (answered_proof.c). Of roots that are twins one is enough. To improve those
+ * first plans, one tree for the other in turn, costs more than it saves later.
  */
 #include "core/topo/answered.h"
-
-#include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/topo/answered_internal.h"
-
-#define ROUNDS 10u /* of one tree after the other; 2 to 4 are used */
 
 void qn_answering_spend(struct qn_answering *p, uint64_t moves)
 {
@@ -47,12 +43,11 @@ bool qn_answering_twins(const struct qn_machine *m, uint32_t u, uint32_t v)
     return twins;
 }
 
-static double recursion(struct qn_answering *p, struct qn_subsets *x,
-                        uint32_t root, const double *tail, const double *limit)
+static void recursion(struct qn_answering *p, struct qn_subsets *x,
+                      uint32_t root, const double *tail)
 {
     qn_answering_spend(p, p->fill);
-    qn_subsets_fill(x, root, tail, limit);
-    return qn_subsets_value(x, root);
+    qn_subsets_fill(x, root, tail, NULL);
 }
 
 double qn_answering_offer(struct qn_answering *p, const struct qn_shape *down,
@@ -68,67 +63,17 @@ double qn_answering_offer(struct qn_answering *p, const struct qn_shape *down,
     return cost;
 }
 
-/* Nothing dearer than a plan with these times is looked for; NULL: there is no
- * such plan. */
-static const double *limit_to(const struct qn_answering *p, const double *idle,
-                              const double *tail, double *limit)
-{
-    if (idle == NULL || tail == NULL) {
-        return NULL;
-    }
-    double most = 0;
-    for (uint32_t v = 0; v < p->m->n; v++) {
-        most = QN_MAX(most, idle[v] + tail[v]);
-    }
-    for (uint32_t v = 0; v < p->m->n; v++) {
-        limit[v] = most * (1 + QN_ANSWERED_CLEARLY);
-    }
-    return limit;
-}
-
-/* The best D for this U. @return What the two cost. */
-static double answer_down(struct qn_answering *p, const struct qn_shape *up,
-                          const double *idle, struct qn_shape *down)
-{
-    double tail[QN_ANSWERED_MAX], limit[QN_ANSWERED_MAX];
-    (void)qn_predict_broadcast(p->back.m, up, NULL, tail);
-    (void)recursion(p, &p->there, up->root, tail,
-                    limit_to(p, idle, tail, limit));
-    qn_subsets_tree(&p->there, up->root, down);
-    return qn_answering_offer(p, down, up);
-}
-
-/* Begin with a D whose cores are idle at these times. */
-static double alternate(struct qn_answering *p, uint32_t root,
-                        const double *first)
-{
-    double idle[QN_ANSWERED_MAX], tail[QN_ANSWERED_MAX], limit[QN_ANSWERED_MAX];
-    double last = QN_SUBSETS_NEVER;
-    memcpy(idle, first, p->m->n * sizeof *idle);
-    for (uint32_t i = 0; i < ROUNDS && !p->cut; i++) {
-        struct qn_shape down, up;
-        (void)recursion(p, &p->back, root, idle,
-                        limit_to(p, idle, i == 0 ? NULL : tail, limit));
-        qn_subsets_tree(&p->back, root, &up);
-        (void)qn_predict_broadcast(p->back.m, &up, NULL, tail);
-        double cost = answer_down(p, &up, i == 0 ? NULL : idle, &down);
-        if (!(cost < last * (1 - QN_ANSWERED_CLEARLY))) {
-            return last;
-        }
-        last = cost;
-        (void)qn_predict_broadcast(p->m, &down, NULL, idle);
-    }
-    return last;
-}
-
+/* The fastest broadcast and the best answer to it. @return What they cost. */
 static double from_fastest_broadcast(struct qn_answering *p, uint32_t root)
 {
-    struct qn_shape down;
+    struct qn_shape down, up;
     double idle[QN_ANSWERED_MAX];
-    (void)recursion(p, &p->there, root, NULL, NULL);
+    recursion(p, &p->there, root, NULL);
     qn_subsets_tree(&p->there, root, &down);
     (void)qn_predict_broadcast(p->m, &down, NULL, idle);
-    return alternate(p, root, idle);
+    recursion(p, &p->back, root, idle);
+    qn_subsets_tree(&p->back, root, &up);
+    return qn_answering_offer(p, &down, &up);
 }
 
 /* Whether nothing has to be done from this root that is not done from another
@@ -190,7 +135,7 @@ int qn_answered_search(struct qn_answered *out, const struct qn_machine *m,
     for (uint32_t i = 2; i < m->n; i++) {
         p.fill *= 5;
     }
-    p.fill = 6 + p.fill / 1200;
+    p.fill = 6 + p.fill / 1800;
     int err = qn_subsets_init(&p.there, m);
     err = err == QN_OK ? qn_subsets_init(&p.back, back) : err;
     err = err == QN_OK ? qn_handover_init(&p.down, m) : err;

@@ -22,7 +22,7 @@ struct qn_answered_opts {
                         begin with; QN_ROOT_FREE: none is known */
     uint64_t moves;  /* that may be spent, some 0.3 us each: 128 hand-overs
                         looked at; a recursion over subsets counts as
-                        5^(n-1) / 1200 + 6 */
+                        5^(n-1) / 1800 + 6 */
 };
 
 struct qn_answered {
