@@ -27,11 +27,6 @@
  * is known to that majority even if all of it dies and comes back. Ballots
  * carry the incarnation, so none is used twice.
  *
- * Each node keeps the newest QN_UL_KEPT entries. Who stood still while more
- * than those were chosen gets as many as there are and skips the rest: what it
- * voted for below is chosen without it, and the roles that it had in entries
- * that it never sees have been taken from it.
- *
  * A voter whose record is lost is mute: it proposes and does not vote, for
  * nobody knows what it has voted for. A VOTER entry that names its present life
  * ends that. Nobody votes at an index before it knows all entries below; the
@@ -41,8 +36,6 @@
  * of that is chosen. The record is written anew before the first vote.
  */
 #include "paxos/utility.h"
-
-#include <string.h>
 
 #include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"
@@ -58,112 +51,6 @@ int qn_ballot_compare(const struct qn_ballot *a, const struct qn_ballot *b)
         return a->node < b->node ? -1 : 1;
     }
     return a->inc == b->inc ? 0 : a->inc < b->inc ? -1 : 1;
-}
-
-/* ----------------------------------------------------------- the entries -- */
-
-const struct qn_ul_entry *qn_utility_entry(const struct qn_utility *u,
-                                           uint32_t index)
-{
-    bool kept = index >= u->lo && index < u->len;
-    return kept ? &u->log[index % QN_UL_KEPT] : NULL;
-}
-
-static bool same_entry(const struct qn_ul_entry *a, const struct qn_ul_entry *b)
-{
-    uint8_t x[QN_UL_BYTES], y[QN_UL_BYTES];
-    qn_ul_encode(a, x);
-    qn_ul_encode(b, y);
-    return memcmp(x, y, sizeof x) == 0;
-}
-
-/** A VOTER entry that lets this life vote. */
-static bool names_me(const struct qn_utility *u, const struct qn_ul_entry *e)
-{
-    return e->voter == u->self &&
-           (e->voter_inc == u->self_inc || QN_MUTANT(U_ANY_LIFE));
-}
-
-static void learn_one(struct qn_utility *u, const struct qn_ul_entry *e)
-{
-    const struct qn_ul_entry *known = qn_utility_entry(u, e->index);
-    QN_ASSERT(known == NULL || same_entry(known, e)); /* one per index */
-    if (e->index != u->len) {
-        return; /* known, or a gap before it: it will come in order */
-    }
-    u->log[u->len++ % QN_UL_KEPT] = *e;
-    if (u->len - u->lo > QN_UL_KEPT) {
-        u->lo++;
-    }
-    if (e->kind == QN_UL_VOTER && names_me(u, e) && u->mute) {
-        u->mute = false;
-        u->renewed = true;
-    }
-    u->phase = QN_UTILITY_IDLE; /* whoever won */
-    u->pause = u->pause_least;
-}
-
-/** Consecutive, and as they are known here. */
-static bool adoptable(const struct qn_utility *u, const struct qn_ul_entry *log,
-                      uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct qn_ul_entry *known = qn_utility_entry(u, log[i].index);
-        if (log[i].index != log[0].index + i ||
-            (known != NULL && !same_entry(known, &log[i]))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-int qn_utility_adopt(struct qn_utility *u, const struct qn_ul_entry *log,
-                     uint32_t count)
-{
-    if (!adoptable(u, log, count)) {
-        return QN_EINVAL;
-    }
-    if (log[0].index > u->len) {
-        u->lo = u->len = log[0].index;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        learn_one(u, &log[i]);
-    }
-    return QN_OK;
-}
-
-/** As many entries as anybody keeps, and still some lack before them: nobody
- *  has those any more. They are skipped, as with a snapshot. */
-static void skip_lost(struct qn_utility *u, struct qn_slice entries)
-{
-    struct qn_ul_entry e;
-    if (entries.len / QN_UL_BYTES >= QN_UL_KEPT &&
-        qn_ul_decode(&e, entries, 0) == QN_OK && e.index > u->len &&
-        !QN_MUTANT(U_NO_SKIP)) {
-        u->lo = u->len = e.index;
-    }
-}
-
-void qn_utility_learn(struct qn_utility *u, struct qn_slice entries)
-{
-    struct qn_ul_entry e;
-    skip_lost(u, entries);
-    for (uint32_t i = 0; qn_ul_decode(&e, entries, i) == QN_OK; i++) {
-        learn_one(u, &e);
-    }
-}
-
-struct qn_blob *qn_utility_suffix(const struct qn_utility *u, uint32_t first)
-{
-    first = QN_MAX(first, u->lo);
-    uint32_t count = u->len > first ? u->len - first : 0;
-    struct qn_blob *b = qn_blob_create(u->alloc, count * QN_UL_BYTES);
-    for (uint32_t i = 0; b != NULL && i < count; i++) {
-        qn_ul_encode(&u->log[(first + i) % QN_UL_KEPT],
-                     b->bytes + (size_t)i * QN_UL_BYTES);
-        b->len += QN_UL_BYTES;
-    }
-    return b;
 }
 
 /* --------------------------------------------------------------- messages --
@@ -384,7 +271,7 @@ static void insist(struct qn_utility *u, struct qn_step *t)
 static void chosen(struct qn_utility *u, struct qn_step *t)
 {
     const struct qn_msg m = {.kind = QN_MSG_U_CHOSEN, .epoch = u->len};
-    learn_one(u, &u->value);
+    (void)qn_utility_adopt(u, &u->value, 1);
     send(u, t, ALL, m, &u->value);
 }
 
@@ -591,8 +478,8 @@ void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o)
         .pause_least = o->pause,
         .random = o->seed,
     };
-    for (uint32_t i = 0; i < o->count; i++) {
-        learn_one(u, &o->log[i]);
+    if (o->count != 0) {
+        (void)qn_utility_adopt(u, o->log, o->count);
     }
     if (o->vote != NULL && !QN_MUTANT(U_AMNESIA)) {
         QN_ASSERT(o->vote->index <= u->len);

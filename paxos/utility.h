@@ -77,7 +77,7 @@ struct qn_utility {
     struct qn_ballot best; /* of `value`, among the promises */
     uint32_t round;        /* highest seen */
     uint64_t granted;      /* mask: promises or votes for bal */
-    qn_time_t until;       /* then a new ballot */
+    qn_time_t until;       /* then it asks again; after a pause, anew */
     qn_time_t pause, pause_least;
     uint64_t random;
 };

@@ -134,8 +134,11 @@ def load(q, o, *args):
 def capacity(q, o):
     """Operations per second in a closed loop."""
     done = subprocess.run(
-        load(q, o, "--warmup", "0.3", "--seconds", "1"), check=True,
+        load(q, o, "--warmup", "0.3", "--seconds", "1"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failure("quoin load, no faults: status %d\n%s%s" % (
+            done.returncode, done.stdout, done.stderr))
     return json.loads(done.stdout.splitlines()[-1])["ops_per_s"]
 
 
