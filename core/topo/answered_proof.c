@@ -10,24 +10,27 @@
  * ones is the other. And each tells the other more: the least idle time of v
  * over all D that end in time raises idle(v), that of U raises tail(v)
  * (handover.c has both from two passes), until nothing moves any more. What D
- * and U are left with then are two trees. If they fit, a better plan is found.
- * If not, there is a core that D lets go later than U needs it: the box is cut
- * in two at a moment in between, x(v) before it or after, and either one of the
- * trees must change.
+ * and U are left with then are two trees. D with the best U for it may be a
+ * better plan. Then, if the two do not fit, there is a core that D lets go
+ * later than U needs it: the box is cut in two at a moment in between, x(v)
+ * before it or after, and either one of the trees must change.
  *
  * In 2pc, D's latency is the largest x(v). It has an interval of its own, from
  * `latency` to the largest due(v), and limit = cost - latency.
  *
- * Which core: of those for which the trees do not fit, the one that U needs
- * longest, as it is next to the root there and many depend on it. Where: close
- * to x(v); so one part loses little but this D, and the other one nearly all
- * that was wrong. Together that halves the boxes against the widest interval
- * and its middle (9 cores, five machines).
+ * Which core: of those for which the trees do not fit, the one that D lets go
+ * last. Where: close to x(v); so one part loses little but this D, and the
+ * other one nearly all that was wrong. Together that halves the work against
+ * the widest interval and its middle (9 cores, five machines). The early part
+ * comes first: it finds the least cost of more groups before the moves are
+ * spent.
  *
  * Twins, cores that may trade places, are told in the order of their numbers.
  *
  * Not here: bounds of weighted sums of x and y instead of single ones
- * (Lagrange), which cut 1 % of the boxes and cost as much as all the rest.
+ * (Lagrange), which cut 1 % of the boxes and cost as much as all the rest; a
+ * search for clearly better plans before any better one, and shares of the
+ * moves for each root, which both find fewer of the least cost.
  */
 #include "core/base/assert.h"
 #include "core/base/bits.h"
