@@ -187,6 +187,7 @@ static int search_answered(struct qn_planner *p)
     qn_machine_destroy(r);
     if (err == QN_OK) {
         p->best.exact = x.exact;
+        p->best.provable = !x.exact;
         p->best.moves += x.moves;
         qn_planner_offer(p, x.exact ? "exact" : "search", &x.down, &x.up);
     }

@@ -51,6 +51,7 @@ struct qn_plan {
     struct qn_shape up;   /* who answers to whom; of a broadcast: as `down` */
     double cost;          /* cycles: qn_plan_cost of the two */
     bool exact;           /* proven: no plan within the options costs less */
+    bool provable;        /* not yet: more moves would prove the best */
     uint64_t moves;       /* proposed */
     char from[32];        /* "exact", "search", or the rule that gave it */
 };

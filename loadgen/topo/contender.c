@@ -93,6 +93,7 @@ static int make_plan(struct qn_contender *c, const struct qn_machine *m,
     if (err == QN_OK) {
         take_trees(c, &p->down, &p->up);
         c->exact = p->exact;
+        c->provable = p->provable;
     }
     free(p);
     return err;

@@ -55,6 +55,7 @@ struct qn_contender {
     struct qn_shape up;
     bool two_trees;       /* up differs from down */
     bool exact;           /* proven to be the best for its goal */
+    bool provable;        /* more moves would prove the best */
     struct qn_ring *ring; /* NULL: trees; freed by qn_contender_fini */
     uint32_t root;        /* index */
 };

@@ -168,6 +168,10 @@ void qn_tree_write_text(const struct qn_tree_job *j, FILE *to)
     write_table(j, to);
     if (c->exact) {
         fputs("The plan is the best tree there is: proven.\n", to);
+    } else if (c->provable) {
+        fputs("Whether it is the best there is has not been proven; --moves "
+              "10000000 does in most cases, in seconds.\n",
+              to);
     }
     write_better_ring(j, to);
     if (c->ring != NULL) {

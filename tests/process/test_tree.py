@@ -162,6 +162,14 @@ class Formats(Case):
                 for x in row.split(",")[:2]}
         self.assertEqual(used, {1, 8, 9, 10, 11, 30})
 
+    def test_what_is_not_proven_says_what_would_prove_it(self):
+        plan = ("--machine", machine("amd64_sparse_10"), "--op", "ack",
+                "--root", "0", "--moves")
+        few, many = good(*plan, "1000"), good(*plan, "600000")
+        self.assertIn("has not been proven; --moves", few)
+        self.assertNotIn("proven.", few)
+        self.assertIn("the best tree there is: proven.", many)
+
 
 class Many(Case):
     def test_the_front_has_no_point_that_another_beats(self):
