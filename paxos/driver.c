@@ -142,16 +142,29 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     return QN_OK;
 }
 
+/* What anybody has exposed: who did says so in its own outbox. */
+static qn_slot_t exposed_by_all(const struct qn_driver *d)
+{
+    qn_slot_t most = d->exposed;
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        struct qn_position at;
+        if (i != d->o.self && qn_driver_position((void *)d, i, &at)) {
+            most = QN_MAX(most, at.applied);
+        }
+    }
+    return most;
+}
+
 /* Publish before expose: a slot counts as exposed with its first command, for
  * a step may end in the middle of a slot, and reads may come then. Then tell
  * the peers. The index is looked at in each turn, not only after applying:
- * should a wild store have lowered it, what was exposed here is published
- * again. */
+ * should a wild store have lowered it, what was exposed anywhere is published
+ * again, before this node reads by it. */
 void qn_driver_publish(struct qn_driver *d)
 {
     qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
     if (index < d->exposed) {
-        qn_fetch_max(d->o.read_index, d->exposed);
+        qn_fetch_max(d->o.read_index, exposed_by_all(d));
     } else if (index > d->applied && d->beat_at == QN_TIME_NEVER &&
                qn_driver_read_index(d) > d->applied) {
         d->beat_at = d->now + QN_BEAT_EVERY; /* its LEARN may be lost */
@@ -331,6 +344,9 @@ qn_slot_t qn_driver_read_index(const struct qn_driver *d)
 {
     /* seq_cst: partner is the fetch_max of the replica that publishes. */
     qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
+    if (index < d->exposed) {
+        return exposed_by_all(d); /* a wild store: qn_driver_publish mends it */
+    }
     if (index <= d->applied) {
         return index; /* nobody waits for it, true or not */
     }

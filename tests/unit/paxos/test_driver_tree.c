@@ -285,6 +285,33 @@ Test(driver_tree, a_true_read_index_is_never_cut)
     world_end(w);
 }
 
+/* A wild store makes it too small, and who reads first lags behind: it knows
+ * only what it has shown itself, less than others have. */
+Test(driver_tree, a_read_index_that_was_made_smaller_hides_nothing)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        struct world *w = world_begin(3, memory != 0);
+        world_go_on(w);
+        w->member[2].stopped = true;
+        world_load(w, 10);
+        world_rounds(w, 100);
+        qn_slot_t slot = w->member[0].slot;
+        cr_assert_lt(w->member[2].slot, slot);
+        w->wild = true;
+        qn_store(&w->read_index, 0, QN_SEQ_CST);
+        cr_assert_eq(qn_driver_read_index(w->member[2].driver), slot,
+                     "before its turn");
+        w->member[2].stopped = false;
+        qn_driver_hold_learns(w->member[2].driver, true);
+        world_turn(w, 2);
+        cr_assert_eq(qn_load(&w->read_index, QN_SEQ_CST), slot,
+                     "and published in it");
+        qn_driver_hold_learns(w->member[2].driver, false);
+        world_go_on(w);
+        world_end(w);
+    }
+}
+
 /* And while it believes in an acceptor that has ended and come back: the new
  * life's vote is nowhere where this node looks. */
 Test(driver_tree, a_read_index_is_not_cut_by_who_has_slept_through_a_life)
