@@ -70,7 +70,7 @@ bool qn_driver_all_at(const struct qn_driver *d, qn_slot_t position)
     return true;
 }
 
-qn_slot_t qn_driver_bound(const struct qn_driver *d)
+static qn_slot_t bound_told(const struct qn_driver *d)
 {
     if (d->memory) {
         return qn_shared_word(&d->shared).hi;
@@ -83,6 +83,14 @@ qn_slot_t qn_driver_bound(const struct qn_driver *d)
     bool active = qn_load(&s->epoch, QN_ACQUIRE) >= d->cfg.tenure;
     /* acquire <- release in qn_driver_learned. */
     return active ? qn_load(&s->learned, QN_ACQUIRE) : UINT64_MAX;
+}
+
+/* What is applied here is decided: a bound below that comes from who has run
+ * wild, and bounds nothing. */
+qn_slot_t qn_driver_bound(const struct qn_driver *d)
+{
+    qn_slot_t bound = bound_told(d);
+    return bound < d->applied ? UINT64_MAX : bound;
 }
 
 /* ---- the peers' positions ------------------------------------------------ */
