@@ -163,19 +163,14 @@ int qn_machine_check(const struct qn_machine *m);
 int qn_machine_load_csv(struct qn_machine **out, const char *folder,
                         struct qn_fault *fault);
 
-/** The same from memory; `meta` and `trips` may be NULL. The names of the files
- *  in faults are numa.csv, pairwise.csv, meta.json and roundtrip.csv behind
- *  `folder`. */
+/** The same from memory. The names of the files in faults are numa.csv,
+ *  pairwise.csv, meta.json and roundtrip.csv behind `folder`. */
 struct qn_machine_text {
     const char *folder;
-    const char *numa;
-    size_t numa_bytes;
-    const char *pairs;
-    size_t pairs_bytes;
-    const char *meta;
-    size_t meta_bytes;
-    const char *trips;
-    size_t trips_bytes;
+    struct qn_machine_file {
+        const char *text; /* [bytes]; NULL: not there (meta, trips) */
+        size_t bytes;
+    } numa, pairs, meta, trips;
 };
 int qn_machine_parse_csv(struct qn_machine **out,
                          const struct qn_machine_text *text,

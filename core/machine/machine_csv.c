@@ -270,7 +270,7 @@ int qn_machine_parse_csv(struct qn_machine **out,
     struct qn_csv c;
     struct qn_machine *m = NULL;
     (void)snprintf(file, sizeof file, "%s/numa.csv", text->folder);
-    qn_csv_init(&c, file, text->numa, text->numa_bytes, fault);
+    qn_csv_init(&c, file, text->numa.text, text->numa.bytes, fault);
     int err = read_cores(&m, &c);
     if (err != QN_OK) {
         return err;
@@ -278,15 +278,15 @@ int qn_machine_parse_csv(struct qn_machine **out,
     QN_ASSERT(m != NULL);
     name_after_folder(m, text->folder);
     (void)snprintf(file, sizeof file, "%s/pairwise.csv", text->folder);
-    qn_csv_init(&c, file, text->pairs, text->pairs_bytes, fault);
+    qn_csv_init(&c, file, text->pairs.text, text->pairs.bytes, fault);
     err = read_pairs(&c, m);
-    if (err == QN_OK && text->meta != NULL) {
+    if (err == QN_OK && text->meta.text != NULL) {
         (void)snprintf(file, sizeof file, "%s/meta.json", text->folder);
-        err = read_meta(m, file, text->meta, text->meta_bytes, fault);
+        err = read_meta(m, file, text->meta.text, text->meta.bytes, fault);
     }
-    if (err == QN_OK && text->trips != NULL) {
+    if (err == QN_OK && text->trips.text != NULL) {
         (void)snprintf(file, sizeof file, "%s/" QN_TRIPS_FILE, text->folder);
-        qn_csv_init(&c, file, text->trips, text->trips_bytes, fault);
+        qn_csv_init(&c, file, text->trips.text, text->trips.bytes, fault);
         err = qn_trips_read(m, &c);
     }
     if (err != QN_OK) {
@@ -311,33 +311,30 @@ static int load(const char *folder, const char *file, size_t max, char **bytes,
 int qn_machine_load_csv(struct qn_machine **out, const char *folder,
                         struct qn_fault *fault)
 {
-    char *numa = NULL, *pairs = NULL, *meta = NULL, *trips = NULL;
     struct qn_machine_text t = {.folder = folder};
-    int err = load(folder, "numa.csv", QN_MACHINE_FILE_MAX, &numa,
-                   &t.numa_bytes, fault);
-    err = err != QN_OK ? err
-                       : load(folder, "pairwise.csv", QN_MACHINE_FILE_MAX,
-                              &pairs, &t.pairs_bytes, fault);
-    if (err == QN_OK) {
-        err = load(folder, "meta.json", META_MAX, &meta, &t.meta_bytes, fault);
-        err = err == QN_ENOENT ? QN_OK : err;
+    const struct {
+        const char *name;
+        size_t max;
+        bool needed;
+        struct qn_machine_file *to;
+    } file[] = {{"numa.csv", QN_MACHINE_FILE_MAX, true, &t.numa},
+                {"pairwise.csv", QN_MACHINE_FILE_MAX, true, &t.pairs},
+                {"meta.json", META_MAX, false, &t.meta},
+                {QN_TRIPS_FILE, QN_MACHINE_FILE_MAX, false, &t.trips}};
+    char *bytes[QN_ARRAY_COUNT(file)] = {NULL};
+    int err = QN_OK;
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(file) && err == QN_OK; i++) {
+        err = load(folder, file[i].name, file[i].max, &bytes[i],
+                   &file[i].to->bytes, fault);
+        err = err == QN_ENOENT && !file[i].needed ? QN_OK : err;
+        file[i].to->text = bytes[i];
     }
     if (err == QN_OK) {
-        err = load(folder, QN_TRIPS_FILE, QN_MACHINE_FILE_MAX, &trips,
-                   &t.trips_bytes, fault);
-        err = err == QN_ENOENT ? QN_OK : err;
-    }
-    if (err == QN_OK) {
-        t.numa = numa;
-        t.pairs = pairs;
-        t.meta = meta;
-        t.trips = trips;
         err = qn_machine_parse_csv(out, &t, fault);
     }
-    free(numa);
-    free(pairs);
-    free(meta);
-    free(trips);
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(file); i++) {
+        free(bytes[i]);
+    }
     return err;
 }
 

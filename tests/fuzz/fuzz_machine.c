@@ -38,11 +38,8 @@ static int parse_csv(struct qn_machine **m, const char *text, size_t n,
     const char *at = memmem(text, n, cut, sizeof cut - 1);
     size_t numa = at != NULL ? (size_t)(at - text) : n;
     size_t skip = at != NULL ? numa + sizeof cut - 1 : n;
-    const struct qn_machine_text t = {.folder = "f",
-                                      .numa = text,
-                                      .numa_bytes = numa,
-                                      .pairs = text + skip,
-                                      .pairs_bytes = n - skip};
+    const struct qn_machine_text t = {
+        .folder = "f", .numa = {text, numa}, .pairs = {text + skip, n - skip}};
     return qn_machine_parse_csv(m, &t, f);
 }
 
@@ -112,14 +109,10 @@ static int parse_beside(struct qn_machine **m, uint8_t kind, const char *text,
     static const char pairs[] = "from,to,send_cycles,receive_cycles\n0,1,2,3\n"
                                 "1,0,2,3\n";
     const struct qn_machine_text t = {.folder = "f",
-                                      .numa = numa,
-                                      .numa_bytes = sizeof numa - 1,
-                                      .pairs = pairs,
-                                      .pairs_bytes = sizeof pairs - 1,
-                                      .meta = kind == 'm' ? text : NULL,
-                                      .meta_bytes = n,
-                                      .trips = kind == 't' ? text : NULL,
-                                      .trips_bytes = n};
+                                      .numa = {numa, sizeof numa - 1},
+                                      .pairs = {pairs, sizeof pairs - 1},
+                                      .meta = {kind == 'm' ? text : NULL, n},
+                                      .trips = {kind == 't' ? text : NULL, n}};
     return qn_machine_parse_csv(m, &t, f);
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/base/err.h"
 #include "core/machine/topology.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 static struct qn_config config_of(uint32_t replicas, const char *topology)
@@ -296,18 +297,6 @@ static struct qn_machine *chain_machine(char *folder)
     return m;
 }
 
-static void remove_machine(const char *folder)
-{
-    static const char *const files[] = {"numa.csv", "pairwise.csv",
-                                        "meta.json"};
-    for (uint32_t i = 0; i < 3; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-        cr_assert_eq(unlink(path), 0);
-    }
-    cr_assert_eq(rmdir(folder), 0);
-}
-
 /* Whoever makes the tree: INFO's prediction is by the costs of the cores where
  * the replicas are in the end, and the driver plans only what is planned. */
 Test(server_topology, a_measured_machine_goes_with_every_topology)
@@ -333,7 +322,7 @@ Test(server_topology, a_measured_machine_goes_with_every_topology)
         qn_topology_fini(&x.t);
     }
     unlink(tree);
-    remove_machine(folder);
+    cr_assert_eq(folder_remove(folder), 3);
     qn_machine_destroy(m);
 }
 
@@ -354,7 +343,7 @@ Test(server_topology, a_tree_made_once_is_by_costs_as_measured)
     struct made none = make_with("binary", "/nowhere/m.json", 4, false);
     cr_assert_neq(none.err, QN_OK);
     cr_assert(strstr(none.why, "/nowhere/m.json") != NULL, "%s", none.why);
-    remove_machine(folder);
+    cr_assert_eq(folder_remove(folder), 3);
     qn_machine_destroy(m);
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/err.h"
 #include "core/machine/machine.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #define NUMA  "core,phys,cache,node,socket\n"
@@ -12,10 +13,8 @@ static int parse(struct qn_machine **m, const char *numa, const char *pairs,
                  struct qn_fault *f)
 {
     const struct qn_machine_text t = {.folder = "dir/two/",
-                                      .numa = numa,
-                                      .numa_bytes = strlen(numa),
-                                      .pairs = pairs,
-                                      .pairs_bytes = strlen(pairs)};
+                                      .numa = {numa, strlen(numa)},
+                                      .pairs = {pairs, strlen(pairs)}};
     return qn_machine_parse_csv(m, &t, f);
 }
 
@@ -140,13 +139,13 @@ Test(machine_csv, what_is_written_reads_back_bit_by_bit)
         a->receive[2] = 0.1 + 0.2;
         struct qn_machine_text t = {.folder = names[i]};
         char *numa = NULL, *pairs = NULL;
-        FILE *nf = open_memstream(&numa, &t.numa_bytes);
-        FILE *pf = open_memstream(&pairs, &t.pairs_bytes);
+        FILE *nf = open_memstream(&numa, &t.numa.bytes);
+        FILE *pf = open_memstream(&pairs, &t.pairs.bytes);
         cr_assert_eq(qn_machine_write_csv(a, nf, pf), QN_OK);
         fclose(nf);
         fclose(pf);
-        t.numa = numa;
-        t.pairs = pairs;
+        t.numa.text = numa;
+        t.pairs.text = pairs;
         cr_assert_eq(qn_machine_parse_csv(&b, &t, &f), QN_OK, "%s", f.text);
         cr_expect(equal(a, b), "%s", names[i]);
         qn_machine_destroy(a);
@@ -158,7 +157,7 @@ Test(machine_csv, what_is_written_reads_back_bit_by_bit)
 
 Test(machine_csv, a_saved_folder_is_loaded_and_a_missing_one_named)
 {
-    char folder[] = "/tmp/qn_machine_XXXXXX", path[64];
+    char folder[] = "/tmp/qn_machine_XXXXXX";
     struct qn_machine *a = NULL, *b = NULL;
     struct qn_fault f = {""};
     cr_assert_not_null(mkdtemp(folder));
@@ -167,13 +166,7 @@ Test(machine_csv, a_saved_folder_is_loaded_and_a_missing_one_named)
     cr_assert_eq(qn_machine_save_csv(a, folder, &f), QN_OK, "%s", f.text);
     cr_assert_eq(qn_machine_load(&b, folder, &f), QN_OK, "%s", f.text);
     cr_expect(equal(a, b));
-    static const char *const files[] = {"numa.csv", "pairwise.csv",
-                                        "meta.json"};
-    for (uint32_t i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-        cr_expect_eq(remove(path), 0);
-    }
-    cr_expect_eq(remove(folder), 0);
+    cr_expect_eq(folder_remove(folder), 3);
     cr_expect_eq(qn_machine_save_csv(a, folder, &f), QN_ENOENT);
     cr_expect_eq(qn_machine_load_csv(&b, folder, &f), QN_ENOENT);
     cr_expect(strstr(f.text, "numa.csv: No such file") != NULL, "%s", f.text);

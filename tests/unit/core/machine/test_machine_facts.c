@@ -4,6 +4,7 @@
 
 #include "core/base/err.h"
 #include "core/machine/machine.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 /* Three cores with everything that can be known. */
@@ -97,13 +98,7 @@ Test(machine_facts, a_folder_keeps_them_all_and_none_of_another_machine)
     qn_machine_destroy(a);
     qn_machine_destroy(b);
     qn_machine_destroy(bare);
-    static const char *const files[] = {"numa.csv", "pairwise.csv",
-                                        "meta.json"};
-    for (uint32_t i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-        cr_expect_eq(remove(path), 0);
-    }
-    cr_expect_eq(remove(folder), 0);
+    cr_expect_eq(folder_remove(folder), 3);
 }
 
 static int parse_trips(struct qn_machine **m, const char *trips,
@@ -115,12 +110,9 @@ static int parse_trips(struct qn_machine **m, const char *trips,
         "from,to,send_cycles,receive_cycles\n0,4,1,1\n0,7,1,1\n4,0,1,1\n"
         "4,7,1,1\n7,0,1,1\n7,4,1,1\n";
     const struct qn_machine_text t = {.folder = "d",
-                                      .numa = numa,
-                                      .numa_bytes = sizeof numa - 1,
-                                      .pairs = pairs,
-                                      .pairs_bytes = sizeof pairs - 1,
-                                      .trips = trips,
-                                      .trips_bytes = strlen(trips)};
+                                      .numa = {numa, sizeof numa - 1},
+                                      .pairs = {pairs, sizeof pairs - 1},
+                                      .trips = {trips, strlen(trips)}};
     return qn_machine_parse_csv(m, &t, f);
 }
 

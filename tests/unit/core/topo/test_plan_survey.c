@@ -9,6 +9,7 @@
 #include "core/base/err.h"
 #include "core/topo/plan.h"
 #include "core/topo/statics.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
 
@@ -259,11 +260,5 @@ Test(plan_survey, loading_and_planning_takes)
     cr_assert_eq(qn_machine_save_csv(m, path, &f), QN_OK, "%s", f.text);
     qn_machine_destroy(m);
     time_folder(path);
-    static const char *const names[] = {"numa.csv", "pairwise.csv",
-                                        "meta.json"};
-    for (uint32_t i = 0; i < 3; i++) {
-        snprintf(file, sizeof file, "%s/%s", path, names[i]);
-        (void)remove(file);
-    }
-    (void)remove(path);
+    (void)folder_remove(path);
 }
