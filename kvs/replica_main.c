@@ -65,7 +65,7 @@ static void turn(struct qn_server *s)
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     ready_check(s);
     at = QN_MIN(at, waits_turn(s, now));
-    at = QN_MIN(at, qn_server_peers_turn(s, now));
+    at = QN_MIN(at, qn_server_watch_turn(s, now));
     at = QN_MIN(at, qn_doors_turn(s, now));
     qn_server_roles_turn(s);
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
@@ -360,6 +360,7 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
     if (err == QN_OK) {
         prctl(PR_SET_PDEATHSIG, 0); /* it goes on by itself from here on */
         qn_server_events_begin(s);
+        qn_server_watch_begin(s);
         err = qn_server_replica_make(s);
     }
     if (err == QN_OK) {

@@ -19,6 +19,7 @@
 #include "kvs/doors.h"
 #include "kvs/events.h"
 #include "kvs/frontend.h"
+#include "kvs/patience.h"
 #include "kvs/rejoin.h"
 #include "kvs/replica.h"
 #include "paxos/ring.h"
@@ -40,9 +41,10 @@ struct qn_server_life {
     int fd;              /* of the outbox, for an adopter */
     struct qn_ring ring; /* memory acceptor */
     /* Watching it. */
-    uint64_t turns;   /* that it had made at the last look */
-    qn_time_t silent; /* ns since, while it was waited for */
-    qn_time_t cpu;    /* ns that it had run when the silence began */
+    uint64_t turns;    /* that it had made at the last look */
+    qn_time_t silent;  /* ns since, while it was waited for */
+    qn_time_t cpu;     /* ns that it had run when the silence began */
+    qn_time_t deposed; /* if `doubts` has it: when it was */
 };
 
 struct qn_server {
@@ -60,7 +62,10 @@ struct qn_server {
     struct qn_ringer ringer[QN_NODES_MAX];
     struct qn_qp *direct[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
+    struct qn_patience patience;
     uint64_t suspects;         /* mask: silent for too long */
+    uint64_t doubts;           /* mask: have lost a role as if they stood still,
+                                  and have made no turn since */
     qn_time_t looked, look_at; /* ns; last look, the next */
     char reason[64];           /* room for INFO */
     uint64_t epoch_logged;     /* of the last line about a new leader */
@@ -142,12 +147,25 @@ void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e);
 void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
                        int fd);
 
-/** A turn of watching them. @return when to look again; QN_TIME_NEVER: not
- *  before something happens. */
-qn_time_t qn_server_peers_turn(struct qn_server *s, qn_time_t now);
+/** The present life of that node has ended. */
+void qn_server_life_down(struct qn_server *s, qn_node_t i);
+
+/** Unmap those that have ended and that the driver does not keep. */
+void qn_server_lives_forget(struct qn_server *s);
 
 /** Close what meeting has opened; also if it failed halfway. */
 void qn_server_peers_fini(struct qn_server *s);
+
+/* Watching them (kvs/server_watch.c). */
+
+void qn_server_watch_begin(struct qn_server *s);
+
+/** That replica has lost its role, since it stood still. */
+void qn_server_deposed(struct qn_server *s, qn_node_t i, qn_time_t now);
+
+/** A turn of it. @return when to look again; QN_TIME_NEVER: not before
+ *  something happens. */
+qn_time_t qn_server_watch_turn(struct qn_server *s, qn_time_t now);
 
 /* Replica and front end (kvs/server_replica.c). */
 

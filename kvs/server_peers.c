@@ -1,29 +1,12 @@
 /*
- * The lives of a replica's peers, as this replica sees them.
+ * The lives of a replica's peers, as this replica meets them. Who stands still,
+ * or has ended before anybody says so, is server_watch.c's to find.
  *
  *     PEER       map the outbox, open two queuepairs (direct and tree)
  *     DEAD       by the kernel's mark in the commons, or PEER_DOWN, whichever
  *                comes first: close the queuepairs; the outbox stays mapped
  *                while the driver keeps it (its ring may hold the last slots)
  *     PEER       of a later life, in the order of lives
- *
- * Deaths and standstills are looked for only while something waits, and then at
- * every turn or LOOK apart at the latest, whichever is rarer: who waits for
- * nobody needs no news, and an idle server uses no CPU. A death is certain. A
- * standstill is a suspicion: the peer's turn counter has not moved for SILENT
- * of this replica's own time, of which one turn counts OWN_TURN at most, so
- * that one that was itself taken off its core suspects nobody for it. Who is
- * silent is rung first: he may sleep, and that is not standing still. Who has
- * run for RUNS in that time is in the middle of a long turn (KEYS of 10^7 keys:
- * 0.5 s), and given LONG_TURN: a change of leaders would help nobody, since the
- * next one may be asked the same.
- *
- * SILENT: a core shared by five processes gives each a turn every 15 to 20 ms.
- * Of one that was stopped the kernel says so, and nobody has to guess.
- *
- * Who has died frees its memory on the core that it had, perhaps that of the
- * next leader, for 0.1 ms per MB. So it gets the longest slice, and nobody
- * yields to it: whoever wakes there goes first.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,21 +15,11 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "core/place/life.h"
-#include "core/place/process.h"
 #include "kvs/server.h"
 #include "transports/registry.h"
 
-#define LOOK           (500 * QN_US)
-#define OWN_TURN       (5 * QN_MS)
-#define SILENT         (50 * QN_MS) /* cores are shared */
-#define SILENT_OWN     (20 * QN_MS) /* each replica has its own */
-#define SILENT_STOPPED (10 * QN_MS) /* and the kernel says so */
-#define RING_AFTER     QN_MS
-#define RUNS           (5 * QN_MS) /* CPU time */
-#define LONG_TURN      (2000 * QN_MS)
-#define KEPT_LOOK      (100 * QN_MS)
-#define RING_ADDRESS   (UINT64_C(1) << 30) /* of batches, address space */
-#define RING_SPAN      (UINT64_C(4) << 20) /* of a lap at first */
+#define RING_ADDRESS (UINT64_C(1) << 30) /* of batches, address space */
+#define RING_SPAN    (UINT64_C(4) << 20) /* of a lap at first */
 
 bool qn_server_by_memory(const struct qn_server *s)
 {
@@ -267,7 +240,7 @@ int qn_server_peers_remember(struct qn_server *s)
 
 /* ---- while serving ------------------------------------------------------- */
 
-static void down(struct qn_server *s, qn_node_t i)
+void qn_server_life_down(struct qn_server *s, qn_node_t i)
 {
     struct qn_server_life *l = s->peer[i];
     qn_driver_down(qn_replica_driver(s->replica), i, qn_clock_now());
@@ -276,6 +249,7 @@ static void down(struct qn_server *s, qn_node_t i)
     qn_rejoin_down(s->rejoin, i, qn_clock_now());
     qn_server_events_ended(s, i, l->inc, qn_clock_now());
     s->peer[i] = NULL;
+    s->doubts &= ~(UINT64_C(1) << i);
     keep(s, l);
     qn_doors_news(s);
     s->turn_wanted = true;
@@ -285,7 +259,7 @@ void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e)
 {
     if (e->node < s->boot->nodes && s->peer[e->node] != NULL &&
         s->peer[e->node]->inc == e->incarnation) {
-        down(s, e->node);
+        qn_server_life_down(s, e->node);
     }
 }
 
@@ -327,7 +301,7 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
     }
     if (err == QN_OK) {
         if (s->peer[e->node] != NULL) {
-            down(s, e->node);
+            qn_server_life_down(s, e->node);
         }
         err = up(s, l);
     }
@@ -342,71 +316,7 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
     s->turn_wanted = true;
 }
 
-/* ---- watching ------------------------------------------------------------ */
-
-static void look_for_deaths(struct qn_server *s)
-{
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        if (s->peer[i] != NULL &&
-            qn_life_look(s->commons, i, s->peer[i]->inc) == QN_LIFE_DEAD) {
-            (void)qn_process_slice(s->peer[i]->pid, QN_SLICE_LONGEST);
-            qn_spin_yield_not(&s->yield, qn_clock_now());
-            down(s, i);
-        }
-    }
-}
-
-/* Time in which it has made no turn, while it was waited for. */
-static void count_silence(struct qn_server *s, struct qn_server_life *l,
-                          bool waited_for, qn_time_t passed)
-{
-    /* relaxed: a sign of life; nothing is read through it. */
-    uint64_t turns = qn_load(&qn_outbox_state(l->outbox)->turns, QN_RELAXED);
-    if (!waited_for || turns != l->turns) {
-        l->turns = turns;
-        l->silent = 0;
-        return;
-    }
-    bool new = l->silent < RING_AFTER;
-    l->silent += passed;
-    if (l->silent >= RING_AFTER) {
-        l->cpu = new ? qn_process_ran(l->pid) : l->cpu;
-        (void)qn_ringer_ring(&s->ringer[l->node]);
-    }
-}
-
-/* It stands still; or its turn is so long that nobody can wait for it. */
-static bool is_silent(const struct qn_server *s, const struct qn_server_life *l)
-{
-    if (l->silent >= SILENT_STOPPED && qn_process_stopped(l->pid)) {
-        return true;
-    }
-    if (l->silent < (s->boot->own_cores ? SILENT_OWN : SILENT)) {
-        return false;
-    }
-    return l->silent >= LONG_TURN || qn_process_ran(l->pid) < l->cpu + RUNS;
-}
-
-static void look_for_standstills(struct qn_server *s, uint64_t waited_for,
-                                 qn_time_t passed)
-{
-    uint64_t suspects = 0;
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        struct qn_server_life *l = s->peer[i];
-        if (l != NULL) {
-            count_silence(s, l, (waited_for >> i & 1) != 0, passed);
-            suspects |= (uint64_t)is_silent(s, l) << i;
-        }
-    }
-    if (suspects != s->suspects) {
-        s->suspects = suspects;
-        s->turn_wanted = true;
-        qn_driver_suspect(qn_replica_driver(s->replica), suspects,
-                          qn_clock_now());
-    }
-}
-
-static void forget_kept(struct qn_server *s)
+void qn_server_lives_forget(struct qn_server *s)
 {
     struct qn_server_life **at = &s->kept;
     while (*at != NULL) {
@@ -418,29 +328,6 @@ static void forget_kept(struct qn_server *s)
             life_free(l);
         }
     }
-}
-
-qn_time_t qn_server_peers_turn(struct qn_server *s, qn_time_t now)
-{
-    if (now < s->look_at) {
-        return s->look_at;
-    }
-    uint64_t waited_for = qn_driver_waits_for(qn_replica_driver(s->replica));
-    qn_time_t passed = QN_MIN(now - s->looked, OWN_TURN);
-    s->looked = now;
-    if (waited_for != 0) {
-        look_for_deaths(s);
-    }
-    if (waited_for != 0 || s->suspects != 0) {
-        look_for_standstills(s, waited_for, passed);
-    }
-    forget_kept(s);
-    if (waited_for == 0 && s->suspects == 0 && s->kept == NULL) {
-        s->look_at = 0; /* with the next turn */
-        return QN_TIME_NEVER;
-    }
-    s->look_at = now + (waited_for != 0 ? LOOK : KEPT_LOOK);
-    return s->look_at;
 }
 
 void qn_server_peers_fini(struct qn_server *s)

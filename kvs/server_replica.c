@@ -268,6 +268,9 @@ void qn_server_roles_turn(struct qn_server *s)
         return; /* not yet */
     }
     s->epoch_logged = epoch;
+    if (d.reason == QN_REASON_STANDING) {
+        qn_server_deposed(s, d.lost, qn_clock_now());
+    }
     if (d.leader == s->boot->self) {
         qn_log(QN_LOG_INFO, "replica %u leads, epoch %llu: %s", d.leader,
                (unsigned long long)d.epoch,

@@ -7,6 +7,7 @@ QN_STRESS_WRITES=N  writes of test_random_writes_... (200000); 10000000 takes
 """
 import os
 import random
+import re
 import signal
 import sys
 import threading
@@ -17,6 +18,13 @@ from quoind import Client, Quoind
 
 PATH = sys.argv[1]
 WRITES = int(os.environ.get("QN_STRESS_WRITES", "200000"))
+
+
+def failovers(q):
+    c = q.client(0)
+    text = c.call("INFO", "quoin").decode()
+    c.close()
+    return int(re.search(r"^failovers:(\d+)", text, re.M).group(1))
 
 
 def fill(q, count):
@@ -147,6 +155,28 @@ def test_stopped_learner_catches_up():
             check("read", at_learner.reply(), b"%s59999" % value.encode())
             agree(q)
         check("size", q.client(2).call("DBSIZE"), 60000)
+
+
+def test_who_was_only_slow_makes_suspicions_come_later():
+    """A leader that sleeps in a turn is deposed, and nobody can tell it from
+    one that hangs, until it goes on."""
+    with Quoind(PATH) as q:
+        for seconds in "0.2", "0.4":
+            leader, _ = roles(q, 0)
+            before = failovers(q)
+            asked = [q.client(i) for i in range(3)]
+            asked[leader].send(Client.encode("DEBUG", "SLEEP", seconds))
+            for i, c in enumerate(asked):
+                if i != leader:
+                    check("set", c.call("SET", "goes", "on"), b"OK")
+            check("slept", asked[leader].reply(), b"OK")
+            check("another leads", failovers(q) > before, True)
+            for c in asked:  # all wait for all: the sleeper is seen again
+                check("set", c.call("SET", "all", "wait"), b"OK")
+                c.close()
+    told = re.findall(r"suspects who is silent for (\d+) ms", q.log)
+    check("first", told[0], "100")
+    check("later", "200" in told, True)
 
 
 class Writer:
