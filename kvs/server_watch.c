@@ -76,8 +76,8 @@ static void be_patient(struct qn_server *s, qn_node_t slow, qn_time_t now)
 {
     qn_time_t ns = qn_patience_wrong(&s->patience, now);
     qn_log(QN_LOG_INFO,
-           "replica %u: replica %u was only slow; suspects who is silent for "
-           "%" PRIu64 " ms from now on",
+           "replica %u: replica %u goes on; suspects who is silent for %" PRIu64
+           " ms from now on",
            s->boot->self, slow, ns / QN_MS);
 }
 
