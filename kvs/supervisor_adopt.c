@@ -3,9 +3,10 @@
  *
  * Order: the supervisor's lock first, so that of two adopters one goes on and a
  * living supervisor is never replaced; then a connection to each replica that
- * there can be; then listening until each has said all it has, or has ended, or
- * GRACE_MS have passed since the first was done. Nothing of the group is
- * touched until then: who is refused, or ends, leaves orphans as they were.
+ * there can be; then listening (supervisor_orphans.c) until each has said all
+ * it has, or has ended, or GRACE_MS have passed since the first was done.
+ * Nothing of the group is touched until then: who is refused, or ends, leaves
+ * orphans as they were.
  *
  *     connected --GO--> adopted            state by READY
  *         |  \--pidfd-> nobody             started again
@@ -21,7 +22,6 @@
  * Adopted replicas are no children: their ends are seen by pidfd.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,226 +33,8 @@
 #include "core/base/log.h"
 #include "core/place/life.h"
 #include "kvs/adopt.h"
-#include "kvs/formats.h"
 #include "kvs/limits.h"
-#include "kvs/supervisor_internal.h"
-
-enum { GRACE_MS = 500 };
-
-/* Versions that a replica speaks (kvs/formats.h). */
-struct spoken {
-    uint32_t version[QN_NODES_MAX];
-    uint32_t count;
-};
-
-struct qn_adoption {
-    struct spoken spoken[QN_NODES_MAX];
-    bool connected[QN_NODES_MAX]; /* its process has not ended */
-    bool waited[QN_NODES_MAX];    /* it has not said all */
-    bool ready[QN_NODES_MAX];
-    uint64_t inc[QN_NODES_MAX]; /* newest life that anybody knows; 0 */
-    int outbox[QN_NODES_MAX];   /* of that life; -1 */
-    struct qn_kept word;        /* the life that owns the accept word */
-    struct qn_config config;    /* the group's */
-    bool configured;
-    bool begun;    /* adopted; who is waited for is late */
-    qn_time_t end; /* of the grace; QN_TIME_NEVER: nobody is done */
-    int err;       /* refused */
-};
-
-static void close_if(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
-static void take(int *at, int fd)
-{
-    if (*at < 0) {
-        *at = fd;
-    } else {
-        close_if(fd);
-    }
-}
-
-static int refuse(struct qn_supervisor *s, int err)
-{
-    s->adoption->err = err;
-    return err;
-}
-
-/* ---- what orphans say ---------------------------------------------------- */
-
-/* `fd` is taken; -1: none. */
-static void note_life(struct qn_supervisor *s, qn_node_t node, uint64_t inc,
-                      int fd)
-{
-    struct qn_adoption *a = s->adoption;
-    if (a->begun || inc < a->inc[node]) {
-        close_if(fd);
-        return;
-    }
-    if (inc > a->inc[node]) {
-        a->inc[node] = inc;
-        close_if(a->outbox[node]);
-        a->outbox[node] = -1;
-    }
-    take(&a->outbox[node], fd);
-}
-
-static void note_word(struct qn_supervisor *s, const struct qn_boot_event *e,
-                      int fd)
-{
-    struct qn_kept *w = &s->adoption->word;
-    if (fd >= 0 && w->outbox_fd < 0 && s->commons != NULL &&
-        qn_supervisor_owns_word(s, e->node, e->incarnation)) {
-        *w = (struct qn_kept){.node = e->node,
-                              .incarnation = e->incarnation,
-                              .outbox_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
-    }
-}
-
-/* `fd` is taken. */
-static void on_adopt(struct qn_supervisor *s, qn_node_t from,
-                     const struct qn_boot_event *e, int fd)
-{
-    if (qn_adopt_version(e->value, e->value) == 0) {
-        snprintf(s->why, sizeof s->why,
-                 "replica %u there is of another version (it speaks %llu, this "
-                 "quoind %u to %u); start the quoind that it is of",
-                 from, (unsigned long long)e->value, QN_ADOPT_OLDEST,
-                 QN_ADOPT_VERSION);
-        refuse(s, QN_EINVAL);
-    }
-    take(&s->commons_fd, fd);
-}
-
-static void note_format(struct spoken *spoken, const struct qn_boot_event *e)
-{
-    spoken->version[e->node] = (uint32_t)QN_MIN(e->value, UINT32_MAX);
-    spoken->count = QN_MAX(spoken->count, e->node + 1);
-}
-
-static void on_config(struct qn_supervisor *s, qn_node_t from, int fd)
-{
-    struct qn_adoption *a = s->adoption;
-    const struct spoken *spoken = &a->spoken[from];
-    int err =
-        qn_formats_fit(spoken->version, spoken->count, s->why, sizeof s->why);
-    if (err != QN_OK) {
-        refuse(s, err);
-        return;
-    }
-    if (a->configured || a->begun) {
-        return;
-    }
-    err = fd < 0 || s->commons_fd < 0
-              ? QN_ECORRUPT
-              : qn_adopt_config_read(&a->config, fd, s->why, sizeof s->why);
-    if (err == QN_OK) {
-        err = qn_adopt_config_merge(&a->config, s->opts->config, s->why,
-                                    sizeof s->why);
-    }
-    if (err == QN_OK && s->opts->upgrade) {
-        err = qn_supervisor_upgrade_fits(s, &a->config);
-    }
-    if (err == QN_OK) {
-        err = qn_commons_map(&s->commons, s->commons_fd, a->config.replicas);
-    }
-    if (err != QN_OK) {
-        if (s->why[0] == '\0') {
-            snprintf(s->why, sizeof s->why,
-                     "cannot adopt the replicas that run there: %s",
-                     qn_strerror(err));
-        }
-        refuse(s, err);
-        return;
-    }
-    a->configured = true;
-}
-
-static void done(struct qn_supervisor *s, qn_node_t from)
-{
-    struct qn_adoption *a = s->adoption;
-    struct qn_supervised *r = &s->replica[from];
-    a->waited[from] = false;
-    if (!a->begun) {
-        if (a->end == QN_TIME_NEVER) {
-            a->end = qn_clock_now() + GRACE_MS * QN_MS;
-        }
-        return;
-    }
-    if (!a->ready[from]) {
-        r->state = QN_SUPERVISED_STARTING;
-    }
-    qn_supervisor_say(s, from, QN_BOOT_GO);
-    qn_log(QN_LOG_INFO, "replica %u (process %d) is adopted now", from,
-           (int)r->pid);
-}
-
-/* Messages with a descriptor that is kept. `fd` is taken. */
-static void on_given(struct qn_supervisor *s, qn_node_t from,
-                     const struct qn_boot_event *e, int fd)
-{
-    switch (e->kind) {
-    case QN_BOOT_ADOPT:
-        on_adopt(s, from, e, fd);
-        break;
-    case QN_BOOT_LOCK:
-        take(&s->listen.lock, fd);
-        break;
-    case QN_BOOT_LISTEN:
-        qn_listen_adopt(&s->listen, e->node, (enum qn_listen_kind)e->value, fd);
-        break;
-    case QN_BOOT_BELL:
-        take(&s->bell_fd[e->node], fd);
-        break;
-    default: /* PEER, HELLO */
-        note_word(s, e, fd);
-        note_life(s, e->node, e->incarnation, fd);
-    }
-}
-
-bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
-                                   const struct qn_boot_event *e, int fd)
-{
-    struct qn_adoption *a = s->adoption;
-    if (a == NULL || !a->waited[from] || s->replica[from].pidfd < 0) {
-        return false;
-    }
-    switch (e->node < QN_NODES_MAX ? e->kind : 0) {
-    case QN_BOOT_ADOPT:
-    case QN_BOOT_LOCK:
-    case QN_BOOT_LISTEN:
-    case QN_BOOT_BELL:
-    case QN_BOOT_PEER:
-    case QN_BOOT_HELLO:
-        if (fd >= 0) {
-            on_given(s, from, e, fd);
-        }
-        return true;
-    case QN_BOOT_CONFIG:
-        on_config(s, from, fd);
-        break;
-    case QN_BOOT_FORMAT:
-        note_format(&a->spoken[from], e);
-        break;
-    case QN_BOOT_PEER_DOWN:
-        note_life(s, e->node, e->incarnation, -1);
-        break;
-    case QN_BOOT_READY:
-        a->ready[from] = true;
-        break;
-    case QN_BOOT_GO:
-        done(s, from);
-        break;
-    default:
-        return false;
-    }
-    close_if(fd);
-    return true;
-}
+#include "kvs/supervisor_adopt_internal.h"
 
 /* ---- connecting ---------------------------------------------------------- */
 
@@ -268,7 +50,7 @@ static void connect_to(struct qn_supervisor *s, qn_node_t i)
     }
     r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
     if (r->pidfd < 0 || qn_boot_send(fd, &hello, -1) != QN_OK) {
-        close_if(r->pidfd); /* it has just ended */
+        qn_supervisor_close(r->pidfd); /* it has just ended */
         r->pidfd = -1;
         close(fd);
         return;
@@ -288,7 +70,7 @@ static uint32_t count(const bool *of)
 
 static void hang_up(struct qn_supervised *r)
 {
-    close_if(r->control);
+    qn_supervisor_close(r->control);
     r->control = -1;
 }
 
@@ -303,7 +85,7 @@ static void hear(struct qn_supervisor *s, qn_node_t i)
            s->adoption->waited[i]) {
         err = qn_boot_recv(r->control, &e, &fd, false);
         if (err == QN_OK && !qn_supervisor_adopted_message(s, i, &e, fd)) {
-            close_if(fd);
+            qn_supervisor_close(fd);
         }
     }
     if (err == QN_EPEERDEAD) {
@@ -450,10 +232,10 @@ void qn_supervisor_adoption_end(struct qn_supervisor *s)
 {
     struct qn_adoption *a = s->adoption;
     for (qn_node_t i = 0; a != NULL && i < QN_NODES_MAX; i++) {
-        close_if(a->outbox[i]);
+        qn_supervisor_close(a->outbox[i]);
     }
     if (a != NULL) {
-        close_if(a->word.outbox_fd);
+        qn_supervisor_close(a->word.outbox_fd);
     }
     free(a);
     s->adoption = NULL;

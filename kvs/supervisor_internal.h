@@ -281,13 +281,17 @@ void qn_supervisor_recover_turn(struct qn_supervisor *s);
 bool qn_supervisor_recovers(const struct qn_supervisor *s);
 bool qn_supervisor_recover_holds(const struct qn_supervisor *s);
 
-/** What one that stood still when the others were adopted says of itself later.
+/** What a replica says of itself when it is adopted, also one that stood still
+ *  then and says it later. (supervisor_orphans.c)
  *  @return true: it was that; `fd` is taken. */
 bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
                                    const struct qn_boot_event *e, int fd);
 
 /** Nobody is waited for any more. */
 void qn_supervisor_adoption_end(struct qn_supervisor *s);
+
+/** Close a descriptor, if it is one (-1: none). (supervisor_start.c) */
+void qn_supervisor_close(int fd);
 
 /** Nothing is left behind: no process, no socket, no file. */
 void qn_supervisor_end(struct qn_supervisor *s);

@@ -218,7 +218,7 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
     return b;
 }
 
-static void close_if(int fd)
+void qn_supervisor_close(int fd)
 {
     if (fd >= 0) {
         close(fd);
@@ -229,13 +229,13 @@ static void close_if(int fd)
 static void keep_own(struct qn_supervisor *s, qn_node_t self)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        close_if(s->replica[i].control);
-        close_if(s->replica[i].outbox_fd);
-        close_if(s->replica[i].pidfd);
+        qn_supervisor_close(s->replica[i].control);
+        qn_supervisor_close(s->replica[i].outbox_fd);
+        qn_supervisor_close(s->replica[i].pidfd);
     }
-    close_if(s->lock);
-    close_if(s->heir);
-    close_if(s->kept.outbox_fd);
+    qn_supervisor_close(s->lock);
+    qn_supervisor_close(s->heir);
+    qn_supervisor_close(s->kept.outbox_fd);
     close(s->signal_fd);
     qn_commons_destroy(s->commons);
     qn_listen_keep_only(&s->listen, self);
@@ -364,16 +364,16 @@ void qn_supervisor_end(struct qn_supervisor *s)
         if (r->state != QN_SUPERVISED_ENDED) {
             put_down(r);
         }
-        close_if(r->control);
-        close_if(r->outbox_fd);
-        close_if(r->pidfd);
-        close_if(s->bell_fd[i]);
+        qn_supervisor_close(r->control);
+        qn_supervisor_close(r->outbox_fd);
+        qn_supervisor_close(r->pidfd);
+        qn_supervisor_close(s->bell_fd[i]);
     }
-    close_if(s->kept.outbox_fd);
+    qn_supervisor_close(s->kept.outbox_fd);
     qn_listen_close(&s->listen);
     qn_commons_destroy(s->commons);
-    close_if(s->commons_fd);
-    close_if(s->lock);
-    close_if(s->heir);
-    close_if(s->signal_fd);
+    qn_supervisor_close(s->commons_fd);
+    qn_supervisor_close(s->lock);
+    qn_supervisor_close(s->heir);
+    qn_supervisor_close(s->signal_fd);
 }
