@@ -170,6 +170,12 @@ class Formats(Case):
         self.assertNotIn("proven.", few)
         self.assertIn("the best tree there is: proven.", many)
 
+    def test_of_what_no_search_proves_nothing_is_said(self):
+        for op in "broadcast", "ack":
+            got = good("--machine", machine("syn_8x4x1"), "--op", op,
+                       "--moves", "1000")
+            self.assertNotIn("proven", got, op)
+
 
 class Many(Case):
     def test_the_front_has_no_point_that_another_beats(self):
