@@ -269,12 +269,20 @@ class Refusals(Case):
         self.refused(*where, "-o", "/no/such/a.svg", names=["/no/such/a.svg"])
         self.refused(*where, "--algo", "ring:k=2", names=["acknowledged"])
         self.refused(*where, "--compare", "--format", "dot", names=["svg"])
+        self.refused("--survey", str(MACHINES), "--format", "json",
+                     names=["--survey is written as"])
         self.refused("--survey", "/no/such", names=["/no/such"])
         self.refused("--survey", str(MACHINES), "--sizes", "1-4",
                      names=["--sizes", "1-4"])
         self.refused(*where, "--survey", str(MACHINES), names=["--survey"])
         survey = ["--survey", str(MACHINES)]
-        for args in ([*survey, "--algo", "mst"], [*survey, "--explain"],
+        up = ["--up-file", str(self.folder / "up.csv")]
+        for more in [], ["--format", "csv", "--op", "ack", "--algo",
+                         "ring:k=2"]:
+            self.refused(*where, *more, *up, names=[
+                "--up-file goes with --format csv and a tree"])
+        for args in ([*survey, *up], [*where, "--compare", *up],
+                     [*survey, "--algo", "mst"], [*survey, "--explain"],
                      [*survey, "--op", "ack"], [*survey, "--compare"],
                      [*survey, "--cores", "0-3"], [*survey, "--root", "0"],
                      [*where, "--compare", "--explain"],
