@@ -17,6 +17,10 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../tests/process"))
+from ports import Ports  # noqa: E402
+
 REPLICAS = 3
 
 
@@ -64,27 +68,6 @@ def end_with_parent():
 
 # ---- servers ----
 
-def free_ports(count):
-    """The first of `count` free ports in a row."""
-    while True:
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            first = s.getsockname()[1]
-        if first + count > 65535:
-            continue
-        held = []
-        try:
-            for port in range(first, first + count):
-                held.append(socket.socket())
-                held[-1].bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            pass
-        finally:
-            for s in held:
-                s.close()
-
-
 class Server:
     """A server process and its children; `command` gets a free port."""
 
@@ -96,7 +79,8 @@ class Server:
     def start(self):
         """@return seconds until the first PONG."""
         self.dir = tempfile.mkdtemp(prefix="qn-bench-")
-        self.port = free_ports(1 + REPLICAS)
+        self.ports = Ports(1 + REPLICAS)
+        self.port = self.ports.first
         self.log = open(os.path.join(self.dir, "log"), "w+")
         began = time.monotonic()
         self.process = subprocess.Popen(
@@ -154,6 +138,7 @@ class Server:
                     pass
             self.process.wait()
         self.process = None
+        self.ports.close()
         self.log.close()
         shutil.rmtree(self.dir)
 

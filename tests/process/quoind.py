@@ -9,13 +9,14 @@ hang, and far away: a slow machine fails nothing.
 """
 import ctypes
 import os
-import random
 import re
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+
+from ports import Ports
 
 DEADLINE = 60.0  # seconds
 
@@ -121,28 +122,11 @@ def end_with_parent():
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
-def free_ports(count):
-    """A port p such that p .. p+count are free now. Below the kernel's range
-    for clients, where thousands of closed connections may linger."""
-    for _ in range(200):
-        base = random.randrange(10000, 32000 - count)
-        try:
-            for i in range(count + 1):
-                with socket.socket() as s:
-                    # Remains of closed connections do not count, as they
-                    # do not for the server.
-                    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    s.bind(("127.0.0.1", base + i))
-            return base
-        except OSError:
-            continue
-    raise RuntimeError("no free ports")
-
-
 class Quoind:
     def __init__(self, path, replicas=3, args=()):
         self.replicas = replicas
-        self.port = free_ports(replicas)
+        self.ports = Ports(1 + replicas)
+        self.port = self.ports.first
         self.cmd = [path, "--port", str(self.port), "--replicas",
                     str(replicas), "--enable-debug-command",
                     "--commit-timeout", "0", *args]  # a slow machine
@@ -194,6 +178,7 @@ class Quoind:
             raise RuntimeError("quoind did not drain within %g s" % DEADLINE)
         finally:
             self.log = self._read_log()
+            self.ports.close()
         if "Sanitizer" in self.log or "runtime error" in self.log:
             raise RuntimeError("a sanitizer complained:\n" + self.log)
         return False

@@ -7,42 +7,22 @@ is an error, and the group gets SIGKILL.
 """
 
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 from wire import Closed, Connection
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from ports import Ports  # noqa: E402
+
 START_S = 20
 STOP_S = 20
 TRIES = 5
-
-
-def free_ports(n):
-    """A port such that the n - 1 behind it are free too, at this moment. Below
-    the kernel's range for clients, where closed connections may linger."""
-    for _ in range(200):
-        first = random.randrange(10000, 32000 - n)
-        taken = []
-        try:
-            for port in range(first, first + n):
-                s = socket.socket()
-                taken.append(s)
-                # Remains of closed connections do not count, as they do
-                # not for the server.
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                s.bind(("127.0.0.1", port))
-            return first
-        except (OSError, OverflowError):
-            continue
-        finally:
-            for s in taken:
-                s.close()
-    raise RuntimeError("no free ports")
 
 
 class Server:
@@ -85,7 +65,8 @@ class Server:
 
     def _start(self):
         count = 1 + (self.replicas if self.replicas > 1 else 0)
-        port = free_ports(count)
+        self.ports = Ports(count)
+        port = self.ports.first
         self.addresses = [("127.0.0.1", port + i) for i in range(count)]
         self.folder = tempfile.mkdtemp(prefix="compat-")
         self.output = open(os.path.join(self.folder, "log"), "w+b")
@@ -145,6 +126,7 @@ class Server:
         return None if code == 0 else f"status {code} after SIGTERM"
 
     def _remove(self):
+        self.ports.close()
         self.output.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder = None
