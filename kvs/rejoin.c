@@ -47,13 +47,7 @@ static int on_meta(void *ctx, const struct qn_snapshot_meta *m)
 static int on_entry(void *ctx, const struct qn_walked *w)
 {
     struct rejoin_join *j = ctx;
-    const struct qn_put p = {.db = w->db,
-                             .key = w->key,
-                             .parts = &w->value,
-                             .part_count = 1,
-                             .slot = w->slot,
-                             .deadline_ms = w->deadline_ms};
-    return qn_store_put(j->store, &p);
+    return qn_store_put_walked(j->store, w);
 }
 
 static int on_stripes(void *ctx, uint32_t first, uint32_t count,

@@ -178,6 +178,10 @@ struct qn_walked {
 /** @return false to stop after the current bucket. */
 typedef bool qn_walk_fn(void *ctx, const struct qn_walked *w);
 
+/** Put what another store gave, as it is there: its slot and deadline too. As
+ *  qn_store_put. */
+int qn_store_put_walked(struct qn_store *s, const struct qn_walked *w);
+
 /** Visit whole buckets in hash order from `cursor` (0: start) until fn says
  *  stop or at least `budget` buckets were seen. Inside a bucket in order of
  *  (hash, db, key). The cursor is a position in hash order (its top 53 bits),

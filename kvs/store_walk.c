@@ -138,6 +138,17 @@ uint64_t qn_store_walk(const struct qn_store *s, uint64_t cursor,
     return position >> 11;
 }
 
+int qn_store_put_walked(struct qn_store *s, const struct qn_walked *w)
+{
+    const struct qn_put p = {.db = w->db,
+                             .key = w->key,
+                             .parts = &w->value,
+                             .part_count = 1,
+                             .slot = w->slot,
+                             .deadline_ms = w->deadline_ms};
+    return qn_store_put(s, &p);
+}
+
 /* ---- a random key ---- */
 
 /* Steele, Lea, Flood: splitmix64. */

@@ -87,6 +87,17 @@ uint32_t qn_machine_find(const struct qn_machine *m, uint32_t os)
     return low < m->n && m->core[low].os == os ? low : m->n;
 }
 
+uint32_t qn_machine_unstable_pairs(const struct qn_machine *m)
+{
+    uint32_t n = 0;
+    for (uint32_t u = 0; u < m->n; u++) {
+        for (uint32_t v = u + 1; v < m->n; v++) {
+            n += qn_machine_unstable(m, u, v);
+        }
+    }
+    return n;
+}
+
 /* Facts of the pair (i, j) of r, which is (u, v) in m. */
 static void copy_pair_facts(struct qn_machine *r, uint32_t i, uint32_t j,
                             const struct qn_machine *m, uint32_t u, uint32_t v)

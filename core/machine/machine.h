@@ -130,6 +130,9 @@ static inline bool qn_machine_unstable(const struct qn_machine *m, uint32_t u,
     return m->facts.unstable != NULL && m->facts.unstable[(size_t)u * m->n + v];
 }
 
+/** How many pairs, each counted once, are marked so. O(n^2). */
+uint32_t qn_machine_unstable_pairs(const struct qn_machine *m);
+
 /** NULL is allowed. */
 void qn_machine_destroy(struct qn_machine *m);
 

@@ -45,17 +45,6 @@ static void put_head(const struct qn_machine *m, FILE *to)
     (void)fputc('\n', to);
 }
 
-static uint32_t count_unstable(const struct qn_machine *m)
-{
-    uint32_t n = 0;
-    for (uint32_t u = 0; u < m->n; u++) {
-        for (uint32_t v = u + 1; v < m->n; v++) {
-            n += qn_machine_unstable(m, u, v);
-        }
-    }
-    return n;
-}
-
 static void put_measurement(const struct qn_machine *m, FILE *to)
 {
     const struct qn_machine_facts *f = &m->facts;
@@ -75,7 +64,7 @@ static void put_measurement(const struct qn_machine *m, FILE *to)
                       "%.2f of its receive\n",
                       f->queued_factor);
     }
-    uint32_t unstable = count_unstable(m);
+    uint32_t unstable = qn_machine_unstable_pairs(m);
     if (unstable > 0) {
         (void)fprintf(to, "%u of %u pairs did not repeat: measure them again\n",
                       unstable, m->n * (m->n - 1) / 2);

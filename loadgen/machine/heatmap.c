@@ -302,17 +302,6 @@ static int draw_map(struct map *p, FILE *to)
     return QN_OK;
 }
 
-static uint32_t count_unstable(const struct qn_machine *m)
-{
-    uint32_t n = 0;
-    for (uint32_t u = 0; u < m->n; u++) {
-        for (uint32_t v = u + 1; v < m->n; v++) {
-            n += qn_machine_unstable(m, u, v);
-        }
-    }
-    return n;
-}
-
 static void draw_head(const struct qn_machine *m, FILE *to)
 {
     struct qn_grouping_counts c;
@@ -324,7 +313,7 @@ static void draw_head(const struct qn_machine *m, FILE *to)
                   f->cpu, f->cpu[0] != '\0' ? "; " : "", m->n, c.sockets,
                   c.nodes, c.caches, f->measured[0] != '\0' ? "; " : "",
                   f->measured);
-    uint32_t unstable = count_unstable(m);
+    uint32_t unstable = qn_machine_unstable_pairs(m);
     if (unstable > 0) {
         qn_svg_printf(to, "note strong", 24, 68,
                       "%u of %u pairs did not repeat%s", unstable,

@@ -58,13 +58,7 @@ static int on_meta(void *ctx, const struct qn_snapshot_meta *m)
 static int on_entry(void *ctx, const struct qn_walked *w)
 {
     struct tape *t = ctx;
-    struct qn_put p = {.db = w->db,
-                       .key = w->key,
-                       .parts = &w->value,
-                       .part_count = 1,
-                       .slot = w->slot,
-                       .deadline_ms = w->deadline_ms};
-    return t->sink_says != QN_OK ? t->sink_says : qn_store_put(t->to, &p);
+    return t->sink_says != QN_OK ? t->sink_says : qn_store_put_walked(t->to, w);
 }
 
 static int on_stripes(void *ctx, uint32_t first, uint32_t count,

@@ -130,6 +130,7 @@ Test(machine_facts, a_folder_may_know_some_of_them)
     cr_expect_eq(m->facts.round_trip[2 * 3 + 1], 2.5);
     cr_expect(qn_machine_unstable(m, 1, 2) && qn_machine_unstable(m, 2, 1));
     cr_expect(!qn_machine_unstable(m, 0, 1));
+    cr_expect_eq(qn_machine_unstable_pairs(m), 1);
     cr_expect_null(m->facts.level);
     qn_machine_destroy(m);
 }
