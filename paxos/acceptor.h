@@ -2,19 +2,24 @@
 #define QN_PAXOS_ACCEPTOR_H
 
 /**
- * The acceptor, behind three calls (PROTOCOL.md 3.3, 3.4, 11).
+ * The acceptor, behind two calls (PROTOCOL.md 3.3, 3.4, 11).
  *
  * What an acceptor is to the rest of the machine: it accepts slots in order
- * for the one epoch that it has promised, and its accept is the decision. The
- * *process* backend (acceptor_process.c) keeps what it accepted in its node's
- * own log, so that only messages reach it; it dies with its process. A
- * *memory* backend keeps it in shared memory that outlives processes.
+ * for the one epoch that it has promised, and its accept is the decision.
+ *
+ *     process   (acceptor_process.c) keeps what it accepted in its node's own
+ *               log, so that only messages reach it; it dies with its process
+ *     memory    (acceptor_memory.c) keeps it in memory that outlives processes;
+ *               each leader is its own acceptor, and all of them share one word
+ *
+ * What it has accepted is read where it lies: in the log, or in a ring.
  *
  * One thread; no IO; nothing is allocated.
  */
 
 #include "paxos/log.h"
 #include "paxos/msg.h"
+#include "paxos/shared.h"
 
 enum qn_accept {
     QN_ACCEPT_DONE,    /* decided now */
@@ -29,24 +34,31 @@ struct qn_acceptor_ops {
                              qn_slot_t slot, struct qn_blob *batch);
     bool (*promise)(struct qn_acceptor *a, qn_epoch_t epoch, qn_epoch_t tenure,
                     qn_slot_t *hi);
-    struct qn_blob *(*read)(struct qn_acceptor *a, qn_slot_t slot);
 };
 
 struct qn_acceptor {
     const struct qn_acceptor_ops *ops;
-    bool active;
+    bool active;         /* process backend */
     qn_epoch_t tenure;   /* my_tenure: index of the entry that appointed it */
     qn_epoch_t promised; /* never falls */
     qn_slot_t hi;        /* acc_hi: last accepted slot */
     struct qn_log *log;  /* process backend: accept = decide = learn */
+    struct qn_shared *shared; /* memory backend */
+    struct qn_word copied;    /* memory backend: all that was decided as of it
+                                 lies in the own ring */
 };
 
 /** Prepare a process acceptor that is not active. `log` is kept. */
 void qn_acceptor_process_init(struct qn_acceptor *a, struct qn_log *log);
 
+/** Prepare the own access to the memory acceptor. `shared` is kept. */
+void qn_acceptor_memory_init(struct qn_acceptor *a, struct qn_shared *shared);
+
 /** Accept `batch` for `slot`: only in the promised epoch, only slot hi + 1
- *  (asserted: channels are FIFO). DONE takes a reference of its own; AGAIN
- *  asserts that the batch is the accepted one, if that is still kept. */
+ *  (asserted by the process backend: channels are FIFO). The process backend
+ *  takes a reference of its own if DONE, and with AGAIN asserts that the batch
+ *  is the accepted one, if that is still kept; the memory backend keeps a copy,
+ *  for which the ring has room, and knows no AGAIN. */
 static inline enum qn_accept qn_acceptor_accept(struct qn_acceptor *a,
                                                 qn_epoch_t epoch,
                                                 qn_slot_t slot,
@@ -57,18 +69,12 @@ static inline enum qn_accept qn_acceptor_accept(struct qn_acceptor *a,
 
 /** Promise `epoch`, of the given tenure: from now on nothing of an earlier
  *  epoch is accepted. *hi filled: all that was accepted is in slots <= it.
- *  @return false: refused, nothing changed. */
+ *  @return false: refused, nothing changed; the memory backend: the word is not
+ *  `copied` any more. */
 static inline bool qn_acceptor_promise(struct qn_acceptor *a, qn_epoch_t epoch,
                                        qn_epoch_t tenure, qn_slot_t *hi)
 {
     return a->ops->promise(a, epoch, tenure, hi);
-}
-
-/** The batch accepted for `slot`, borrowed; NULL: none, or not kept. */
-static inline struct qn_blob *qn_acceptor_read(struct qn_acceptor *a,
-                                               qn_slot_t slot)
-{
-    return a->ops->read(a, slot);
 }
 
 #endif

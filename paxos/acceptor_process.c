@@ -44,16 +44,9 @@ static bool process_promise(struct qn_acceptor *a, qn_epoch_t epoch,
     return true;
 }
 
-static struct qn_blob *process_read(struct qn_acceptor *a, qn_slot_t slot)
-{
-    bool kept = slot <= a->hi && qn_log_holds(a->log, slot);
-    return kept ? qn_log_at(a->log, slot)->batch : NULL;
-}
-
 static const struct qn_acceptor_ops process_ops = {
     .accept = process_accept,
     .promise = process_promise,
-    .read = process_read,
 };
 
 void qn_acceptor_process_init(struct qn_acceptor *a, struct qn_log *log)

@@ -112,7 +112,11 @@ static void init_utility(struct qn_onepaxos *p,
 static void init_roles(struct qn_onepaxos *p)
 {
     struct qn_change *c = &p->change;
-    qn_acceptor_process_init(&p->acceptor, &p->log);
+    if (p->shared != NULL) {
+        qn_acceptor_memory_init(&p->acceptor, p->shared);
+    } else {
+        qn_acceptor_process_init(&p->acceptor, &p->log);
+    }
     p->leader.next = 1;
     c->cep = c->sk = c->st_from = c->relieve = QN_EPOCH_NONE;
     c->candidate = QN_NODES_MAX;

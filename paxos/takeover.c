@@ -170,12 +170,8 @@ void qn_takeover_end(struct qn_onepaxos *p)
 bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
                         qn_slot_t slot, struct qn_blob *batch)
 {
-    struct qn_shared *s = p->shared;
-    const struct qn_word from = {p->leader.ep, slot - 1};
-    const struct qn_word to = {p->leader.ep, slot};
-    struct qn_slice bytes = {batch->bytes, batch->len};
-    qn_ring_write(&s->own, slot, p->leader.ep, bytes);
-    if (!qn_shared_move(s, from, to) && !QN_MUTANT(LEARN_EARLY)) {
+    if (qn_acceptor_accept(&p->acceptor, p->leader.ep, slot, batch) !=
+        QN_ACCEPT_DONE) {
         qn_blob_unref(batch);
         qn_leader_step_down(p);
         behind(p, t);
@@ -183,7 +179,6 @@ bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
     }
     qn_learner_settle(p, t, slot, batch);
     qn_blob_unref(batch);
-    p->acceptor.hi = slot;
     qn_learner_tell(p, t, slot);
     return true;
 }
@@ -315,16 +310,15 @@ static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
 static void promise(struct qn_onepaxos *p, struct qn_word w)
 {
     struct qn_change *c = &p->change;
-    qn_shared_own(p->shared, p->leader.ep);
-    if (!qn_shared_move(p->shared, w, (struct qn_word){p->leader.ep, w.hi})) {
+    qn_slot_t hi;
+    p->acceptor.copied = w;
+    if (!qn_acceptor_promise(&p->acceptor, p->leader.ep, p->leader.ep, &hi)) {
         return; /* more was decided, or somebody was faster: look again */
     }
     p->leader.role = QN_ACTIVE;
-    p->leader.next = w.hi + 1;
+    p->leader.next = hi + 1;
     p->leader.want_stamp = true; /* a no-op: laggards see the gap */
-    p->acceptor.promised = p->acceptor.tenure = p->leader.ep;
-    p->acceptor.hi = w.hi;
-    c->serve_from = w.hi;
+    c->serve_from = hi;
     for (qn_node_t n = 0; n < p->nodes; n++) {
         p->leader.seen[n] = (struct qn_session){0};
     }
