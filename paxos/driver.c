@@ -158,17 +158,20 @@ static qn_slot_t exposed_by_all(const struct qn_driver *d)
 /* Publish before expose: a slot counts as exposed with its first command, for
  * a step may end in the middle of a slot, and reads may come then. Then tell
  * the peers. The index is looked at in each turn, not only after applying:
- * should a wild store have lowered it, what was exposed anywhere is published
- * again, before this node reads by it. */
+ * should it be below what this node has published, a wild store has lowered it,
+ * and what was exposed anywhere is published again, before this node reads by
+ * it. */
 void qn_driver_publish(struct qn_driver *d)
 {
     qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
     if (index < d->exposed) {
-        qn_fetch_max(d->o.read_index, exposed_by_all(d));
+        bool lowered = index < d->published;
+        qn_fetch_max(d->o.read_index, lowered ? exposed_by_all(d) : d->exposed);
     } else if (index > d->applied && d->beat_at == QN_TIME_NEVER &&
                qn_driver_read_index(d) > d->applied) {
         d->beat_at = d->now + QN_BEAT_EVERY; /* its LEARN may be lost */
     }
+    d->published = d->exposed;
     /* relaxed: only this thread writes its own lines. */
     if (qn_load(&d->o.state->applied, QN_RELAXED) != d->applied) {
         /* release -> acquire in qn_driver_beats_read of the peers: what is

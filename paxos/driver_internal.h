@@ -112,9 +112,10 @@ struct qn_driver {
     qn_time_t now;
     uint64_t wall_ms;
     qn_time_t machine_deadline;
-    qn_time_t beat_at; /* next look at the peers' positions; or NEVER */
-    qn_slot_t applied; /* all of them */
-    qn_slot_t exposed; /* >= applied: at least a part of it is in the state */
+    qn_time_t beat_at;   /* next look at the peers' positions; or NEVER */
+    qn_slot_t applied;   /* all of them */
+    qn_slot_t exposed;   /* >= applied: at least a part of it is in the state */
+    qn_slot_t published; /* <= exposed: the read index was once this high */
     struct qn_ul_entry cfg; /* newest INIT, LEADER or ACCEPTOR entry */
     uint32_t ul_len;        /* entries that were acted upon */
     uint64_t failovers;
