@@ -67,6 +67,7 @@ struct qn_server {
     uint64_t doubts;           /* mask: have lost a role as if they stood still,
                                   and have made no turn since */
     qn_time_t looked, look_at; /* ns; last look, the next */
+    qn_time_t deaths_at;       /* ns; nobody looks for deaths before */
     char reason[64];           /* room for INFO */
     uint64_t epoch_logged;     /* of the last line about a new leader */
     uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
@@ -160,7 +161,8 @@ void qn_server_peers_fini(struct qn_server *s);
 
 void qn_server_watch_begin(struct qn_server *s);
 
-/** That replica has lost its role, since it stood still. */
+/** That replica has lost its role, since it stood still: was that wrong? (The
+ *  own one cannot say: it may have been stopped.) */
 void qn_server_deposed(struct qn_server *s, qn_node_t i, qn_time_t now);
 
 /** A turn of it. @return when to look again; QN_TIME_NEVER: not before

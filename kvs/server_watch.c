@@ -1,16 +1,17 @@
 /*
  * Who of a replica's peers has ended, or stands still.
  *
- * Deaths and standstills are looked for only while something waits, and then at
- * every turn or LOOK apart at the latest, whichever is rarer: who waits for
- * nobody needs no news, and an idle server uses no CPU. A death is certain. A
- * standstill is a suspicion: the peer's turn counter has not moved for SILENT
- * of this replica's own time, of which one turn counts OWN_TURN at most, so
- * that one that was itself taken off its core suspects nobody for it. Who is
- * silent is rung first: he may sleep, and that is not standing still. Who has
- * run for RUNS in that time is in the middle of a long turn (KEYS of 10^7 keys:
- * 0.5 s), and given LONG_TURN: a change of leaders would help nobody, since the
- * next one may be asked the same.
+ * While something waits they are looked for at every turn or LOOK apart at the
+ * latest, whichever is rarer. Who waits for nobody looks for deaths in the
+ * turns that it makes anyway, for there may be no supervisor to tell of them,
+ * and the log is kept for the living; an idle server uses no CPU. A death is
+ * certain. A standstill is a suspicion: the peer's turn counter has not moved
+ * for SILENT of this replica's own time, of which one turn counts OWN_TURN at
+ * most, so that one that was itself taken off its core suspects nobody for it.
+ * Who is silent is rung first: he may sleep, and that is not standing still.
+ * Who has run for RUNS in that time is in the middle of a long turn (KEYS of
+ * 10^7 keys: 0.5 s), and given LONG_TURN: a change of leaders would help
+ * nobody, since the next one may be asked the same.
  *
  * SILENT: a core shared by five processes gives each a turn every 15 to 20 ms.
  * Beside more, or heavier, work that is too short, which shows when who was
@@ -84,9 +85,7 @@ static void be_patient(struct qn_server *s, qn_node_t slow, qn_time_t now)
 void qn_server_deposed(struct qn_server *s, qn_node_t i, qn_time_t now)
 {
     struct qn_server_life *l = s->peer[i];
-    if (i == s->boot->self) { /* it goes on, or it would not be here */
-        be_patient(s, i, now);
-    } else if (l != NULL && !qn_process_stopped(l->pid)) {
+    if (i != s->boot->self && l != NULL && !qn_process_stopped(l->pid)) {
         s->doubts |= bit(i);
         l->deposed = now;
         l->turns = turns_of(l);
@@ -166,8 +165,9 @@ qn_time_t qn_server_watch_turn(struct qn_server *s, qn_time_t now)
     uint64_t waited_for = qn_driver_waits_for(qn_replica_driver(s->replica));
     qn_time_t passed = QN_MIN(now - s->looked, OWN_TURN);
     s->looked = now;
-    if (waited_for != 0) {
+    if (waited_for != 0 || now >= s->deaths_at) {
         look_for_deaths(s);
+        s->deaths_at = now + LOOK;
     }
     uint64_t unsure = s->suspects | s->doubts;
     if (waited_for != 0 || unsure != 0) {

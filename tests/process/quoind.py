@@ -187,11 +187,15 @@ class Quoind:
         """Once the first was heard: two at one time are one."""
         deadline = time.monotonic() + DEADLINE
         while time.monotonic() < deadline:
-            self.errors.flush()
-            if b"draining" in os.pread(self.errors.fileno(), 1 << 20, 0):
+            if "draining" in self.log_so_far():
                 break
             time.sleep(0.001)
         self.proc.send_signal(signal.SIGTERM)
+
+    def log_so_far(self):
+        self.errors.flush()
+        log = os.pread(self.errors.fileno(), 1 << 20, 0)
+        return log.decode(errors="replace")
 
     def _read_log(self):
         with self.errors as f:
