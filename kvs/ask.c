@@ -116,6 +116,23 @@ static void message_send(struct qn_ask *a, qn_node_t to,
     outgoing_add(a, to, g);
 }
 
+/* What is asked in `id` and waits for room is not asked any more. Whatever
+ * waits is a whole question, since that has one chunk. */
+static void outgoing_take_back(struct qn_ask *a, qn_node_t to, uint32_t id)
+{
+    struct outgoing **at = &a->out[to];
+    while (*at != NULL) {
+        struct outgoing *g = *at;
+        if (g->head.kind == ASK && g->head.id == id) {
+            *at = g->next;
+            outgoing_free(g);
+        } else {
+            at = &g->next;
+        }
+    }
+    a->out_end[to] = at;
+}
+
 static void question_free(struct question *q)
 {
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
@@ -131,8 +148,13 @@ static uint64_t others(const struct qn_ask *a)
     return all & ~((uint64_t)1 << a->o.self);
 }
 
+/* Who has not been asked by now is not asked later: questions to a peer that
+ * stands still would have no end, and what they do would come as a surprise. */
 static void question_finish(struct qn_ask *a, struct question *q)
 {
+    for (uint64_t m = q->waiting; m != 0; m &= m - 1) {
+        outgoing_take_back(a, (qn_node_t)__builtin_ctzll(m), q->id);
+    }
     q->asked.missing = others(a) & ~q->answered;
     a->o.finish(a->o.ctx, &q->asked);
     question_free(q);

@@ -8,7 +8,8 @@
  * answers its own part at once, and collects ANSWER {id, bytes, last}. When
  * all parts are in, or after QN_ASK_TIMEOUT, `finish` is called with what came
  * and the mask of replicas that did not answer. Long answers travel in chunks
- * over qn_replica_tell, one after the other, as the channel has room.
+ * over qn_replica_tell, one after the other, as the channel has room; a
+ * question for which there was none in time is taken back.
  *
  * The module knows neither the questions nor the connections. One thread.
  */

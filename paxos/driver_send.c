@@ -70,6 +70,18 @@ static bool is_bulk(const struct qn_msg *m)
            m->kind == QN_MSG_LEARN || m->kind == QN_MSG_FILL;
 }
 
+/* Asked again while no answer comes, however long the peer stands still. Only
+ * the newest counts: its epoch, ballot, hole or end of the log is the asker's
+ * present one, and an answer to another is void, or no more than it gets. An
+ * older one that has not left may be lost, as any of them where memory is
+ * short; and the peer, when it goes on, does not answer them all. */
+static bool is_question(const struct qn_msg *m)
+{
+    return m->kind == QN_MSG_PREPARE || m->kind == QN_MSG_SEAL ||
+           m->kind == QN_MSG_FETCH || m->kind == QN_MSG_U_PREPARE ||
+           m->kind == QN_MSG_U_ACCEPT || m->kind == QN_MSG_U_NEED;
+}
+
 void qn_driver_learned(struct qn_driver *d, qn_slot_t slot)
 {
     qn_a64 *learned = &d->o.state->learned;
@@ -96,6 +108,9 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
     if (first && m->body.len + QN_HEAD_MAX <= QN_PIECE_MAX &&
         piece_send(d, to, m)) {
         return;
+    }
+    if (is_question(m)) {
+        qn_sendq_drop(q, m->kind);
     }
     push(q, m);
 }

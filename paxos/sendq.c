@@ -35,6 +35,20 @@ int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m)
     return QN_OK;
 }
 
+void qn_sendq_drop(struct qn_sendq *q, uint8_t kind)
+{
+    uint32_t kept = q->offset != 0 ? q->head + 1 : q->head;
+    for (uint32_t i = kept; i != q->tail; i++) {
+        struct qn_msg *m = at(q, i);
+        if (m->kind == kind) {
+            qn_blob_unref(m->blob);
+        } else {
+            *at(q, kept++) = *m;
+        }
+    }
+    q->tail = kept;
+}
+
 void qn_sendq_piece(const struct qn_sendq *q, struct qn_msg *piece)
 {
     QN_ASSERT(!qn_sendq_empty(q));

@@ -4,8 +4,10 @@
 /**
  * Messages that wait for room in one channel, oldest first, and the cutting of
  * long ones into pieces. A queue holds one reference to each message's blob.
- * The machine bounds what is in flight, so the queue needs no limit of its
- * own. One thread.
+ * It needs no limit of its own: commands are bounded by credit and window, long
+ * answers wait in the machine until there is room, of a question that is asked
+ * again only the newest waits (qn_sendq_drop), and the rest is said once per
+ * event. One thread.
  */
 
 #include "paxos/msg.h"
@@ -28,6 +30,10 @@ static inline bool qn_sendq_empty(const struct qn_sendq *q)
 
 /** Add a message; takes a reference of its own. QN_OK, QN_ENOMEM. */
 int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m);
+
+/** Drop what waits of this kind, as if it were lost on its way; not what has
+ *  begun to leave. */
+void qn_sendq_drop(struct qn_sendq *q, uint8_t kind);
 
 /** The next piece to send, without taking it. Only if not empty. */
 void qn_sendq_piece(const struct qn_sendq *q, struct qn_msg *piece);

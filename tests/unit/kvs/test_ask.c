@@ -14,6 +14,7 @@ struct node {
     size_t answer_bytes; /* 0: "node I: QUESTION" */
     bool closed;         /* its channels take nothing */
     int finished;
+    int asked;
     struct qn_asked last; /* lengths only are looked at after finish */
     size_t len[QN_NODES_MAX];
     char text[QN_NODES_MAX][64];
@@ -36,6 +37,7 @@ static void answer(void *ctx, uint8_t what, struct qn_slice q,
 {
     struct node *n = ctx;
     (void)what;
+    n->asked++;
     if (n->answer_bytes > 0) {
         uint8_t *p = qn_buf_reserve(out, n->answer_bytes);
         memset(p, 'x', n->answer_bytes);
@@ -144,6 +146,24 @@ Test(ask, what_finds_no_room_is_sent_later, .init = start, .fini = stop)
     node[0].closed = false;
     qn_ask_turn(node[0].ask, 1);
     cr_assert_eq(node[0].finished, 1);
+}
+
+Test(ask, what_finds_no_room_in_time_is_not_sent, .init = start, .fini = stop)
+{
+    node[0].closed = true;
+    for (uint32_t i = 0; i < 1000; i++) {
+        const qn_time_t now = i * QN_ASK_TIMEOUT;
+        qn_ask_turn(node[0].ask, now);
+        cr_assert_eq(qn_ask_start(node[0].ask, 1, question, i, now), QN_OK);
+    }
+    node[0].closed = false;
+    qn_ask_turn(node[0].ask, 999 * QN_ASK_TIMEOUT + 1);
+    cr_assert_eq(node[0].finished, 1000);
+    cr_assert_eq(node[0].last.missing, 0);
+    cr_assert_eq(node[1].asked, 1);
+    cr_assert_eq(node[2].asked, 1);
+    qn_ask_start(node[0].ask, 1, question, 0, 0);
+    cr_assert_eq(node[2].asked, 2, "the list has another end");
 }
 
 Test(ask, more_questions_than_slots_are_refused, .init = start, .fini = stop)
