@@ -64,16 +64,9 @@ static void candidate(void *arg, const char *name, const struct qn_shape *s)
 {
     struct qn_planner *p = arg;
     double cost = qn_plan_cost(p->m, s, s, p->o.goal, p->o.q);
-    uint32_t i = p->starts < QN_PLAN_STARTS ? p->starts++ : QN_PLAN_STARTS;
-    for (; i > 0 && p->start_cost[i - 1] > cost; i--) {
-        if (i < QN_PLAN_STARTS) {
-            p->start_cost[i] = p->start_cost[i - 1];
-            p->start[i] = p->start[i - 1];
-        }
-    }
-    if (i < QN_PLAN_STARTS) {
-        p->start_cost[i] = cost;
-        p->start[i] = *s;
+    if (!p->any || cost < p->start_cost) {
+        p->start_cost = cost;
+        p->start = *s;
     }
     qn_planner_offer(p, name, s, s);
 }
@@ -83,9 +76,9 @@ static void candidate(void *arg, const char *name, const struct qn_shape *s)
 static int look_at_candidates(struct qn_planner *p)
 {
     bool free_root = p->o.root == QN_ROOT_FREE;
-    int err = p->starts > 0 ? QN_OK
-                            : qn_candidates(p->m, free_root ? 0 : p->o.root,
-                                            candidate, p);
+    int err =
+        p->any ? QN_OK
+               : qn_candidates(p->m, free_root ? 0 : p->o.root, candidate, p);
     uint32_t root = qn_adaptive_root(p->m);
     if (err == QN_OK && free_root && root != 0) {
         err = qn_candidates(p->m, root, candidate, p);

@@ -6,7 +6,7 @@
  *
  * Every static tree, the balanced trees of up to QN_CANDIDATE_ARITY children
  * and those of the adaptive generator are candidates (candidates.h); the best
- * few are improved by local search (seek.h), small groups are solved exactly
+ * one is improved by local search (seek.h), small groups are solved exactly
  * (optimum.h). So a plan is never worse than one of them from the same root
  * (with a free one: from the first core); and with a free root never worse than
  * from the first core (with `robust`: in that quantile). Other balanced trees,
@@ -26,9 +26,11 @@ struct qn_plan_opts {
     enum qn_goal goal;
     uint32_t root;        /* index, or QN_ROOT_FREE */
     uint64_t seed;        /* of the local search */
-    uint64_t moves;       /* to propose, and with a free root as many again; 0:
-                             the default of the goal, which fits in 100 ms with
-                             256 cores (a free root's search: half as many) */
+    uint64_t moves;       /* to propose, and with a free root as many again;
+                             two trees of an answered broadcast: each time
+                             twice as many besides. 0: the default of
+                             the goal, which fits in 100 ms with 256 cores
+                             (a free root's search: half as many) */
     double q;             /* queued factor, 0 .. 1 */
     bool one_tree;        /* the same tree in both directions */
     double max_occupancy; /* cycles that the busiest core may spend per

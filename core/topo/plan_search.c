@@ -1,18 +1,12 @@
 /*
- * A search explores from the best few candidates with a falling temperature,
- * then polishes the best of what it found. Exploring from several starts costs
- * little and makes the result depend less on luck: roots in different parts of
- * a machine are far apart for single moves.
- *
- * Temperatures are parts of the cost. From 10 % even trees that cross the
- * machine are rebuilt; with 2 % as the first one results were up to 15 % worse
- * where a start had its root in the wrong place.
+ * A search begins at the best candidate, and the temperature falls once.
+ * Temperatures are parts of the cost. Exploring from two candidates at 10 % and
+ * polishing the better result costs 0.2 to 0.7 % more at the same moves.
  *
  * Two trees: a barrier's share only the root. Each direction proposes one, and
  * with the better of the two both are searched again. An acknowledged broadcast
- * is searched as one tree; then the tree of the answers, each core ready when
- * the broadcast lets it; then the tree of the broadcast, each core followed by
- * what its answer needs (answered.c); and again.
+ * is searched as one tree, and from there as two (plan_pair.c). A plan of one
+ * tree is the same search without the second half: so it is never better.
  *
  * Not here: the earliest completing edge as one more candidate. Alone it beats
  * all rules (broadcast by 12 %, two-phase commit by 15 % in the mean), but
@@ -27,59 +21,40 @@
 #include "core/topo/planner_internal.h"
 #include "core/topo/seek.h"
 
-#define HOT         0.1   /* first temperature */
-#define LUKEWARM    0.02  /* first one for a tree that was searched before */
-#define WARM        0.001 /* last one of exploring */
-#define MILD        0.004 /* first one of polishing */
-#define COLD        3e-5  /* last one */
-#define EXPLORE     0.6   /* part of the moves */
-/* Of an answered broadcast's two trees: how often each is searched again, with
- * which part of the moves. */
-#define PAIR_ROUNDS 3u
-#define PAIR_SHARE  8u
-#define ROOT_SHARE  5u /* part of a barrier's moves that seeks each root */
+#define HOT         0.03 /* first temperature */
+#define LUKEWARM    0.02 /* first one for a tree that was searched before */
+#define COLD        3e-5 /* last one */
+#define PAIR_MOVES  2u   /* of two trees, for each move of the one before */
+#define ROOT_SHARE  5u   /* part of a barrier's moves that seeks each root */
 /* Default budgets at MOVES_CORES cores, where they take about 30 ms, and 40
  * with costs without any structure; fewer cores get up to twice as many, which
  * cost about the same. A free root takes a second search, with AGAIN as many.
  */
 #define MOVES_CORES 256u
-#define MOVES_DOWN  130000u
-#define MOVES_UP    50000u
+#define MOVES_DOWN  140000u
+#define MOVES_BOTH  50000u
+#define MOVES_ACKED 20000u /* and PAIR_MOVES times as many */
 #define MOVES_RATE  35000u
 #define AGAIN       0.5
 
 struct task {
     struct qn_seek_opts o;
-    const struct qn_shape *start; /* [starts] */
-    uint32_t starts;
+    const struct qn_shape *start;
     uint64_t moves;
     double hot; /* first temperature */
 };
 
-/* The best tree found goes to *best; all that are finished are offered by the
- * caller. */
+/* The best tree found goes to *best; the caller offers it. */
 static int run(struct qn_planner *p, const struct task *t,
                struct qn_shape *best)
 {
     struct qn_seek *x = NULL;
-    double least = 0;
-    QN_ASSERT(t->starts > 0);
     int err = qn_seek_create(&x, p->m, &t->o);
     if (err != QN_OK) {
         return err;
     }
-    uint64_t each = (uint64_t)((double)t->moves * EXPLORE) / t->starts;
-    for (uint32_t i = 0; i < t->starts; i++) {
-        qn_seek_load(x, &t->start[i]);
-        qn_seek_run(x, each, t->hot, WARM);
-        if (i == 0 || qn_seek_cost(x) < least) {
-            least = qn_seek_cost(x);
-            qn_seek_store(x, best);
-        }
-    }
-    uint64_t rest = t->moves - each * t->starts;
-    qn_seek_load(x, best);
-    qn_seek_run(x, rest, MILD, COLD);
+    qn_seek_load(x, t->start);
+    qn_seek_run(x, t->moves, t->hot, COLD);
     qn_seek_store(x, best);
     qn_seek_destroy(x);
     p->best.moves += t->moves;
@@ -95,8 +70,7 @@ static struct task task_of(const struct qn_planner *p, enum qn_fold fold,
               .q = p->o.q,
               .scale = scale,
               .seed = p->o.seed},
-        .start = p->start,
-        .starts = p->starts,
+        .start = &p->start,
         .hot = HOT,
     };
 }
@@ -126,16 +100,15 @@ static void reroot(struct qn_shape *s, uint32_t v)
 }
 
 static int search_one_tree(struct qn_planner *p, enum qn_fold fold,
-                           uint64_t moves)
+                           uint64_t moves, struct qn_shape *out)
 {
-    struct qn_shape s;
     struct task t = p->o.goal == QN_GOAL_REDUCE
-                        ? upward(p, p->start_cost[0])
-                        : task_of(p, fold, p->start_cost[0]);
+                        ? upward(p, p->start_cost)
+                        : task_of(p, fold, p->start_cost);
     t.moves = moves;
-    int err = run(p, &t, &s);
+    int err = run(p, &t, out);
     if (err == QN_OK) {
-        qn_planner_offer(p, "search", &s, &s);
+        qn_planner_offer(p, "search", out, out);
     }
     return err;
 }
@@ -144,15 +117,12 @@ static int search_one_tree(struct qn_planner *p, enum qn_fold fold,
 static int search_rooted(struct qn_planner *p, bool up, uint32_t root,
                          uint64_t moves, struct qn_shape *out)
 {
-    struct qn_shape start[QN_PLAN_STARTS];
-    double scale = p->start_cost[0] / 2;
+    struct qn_shape start = p->start;
+    double scale = p->start_cost / 2;
     struct task t = up ? upward(p, scale) : task_of(p, QN_FOLD_DOWN, scale);
-    for (uint32_t i = 0; i < p->starts; i++) {
-        start[i] = p->start[i];
-        reroot(&start[i], root);
-    }
+    reroot(&start, root);
     t.o.root_free = false;
-    t.start = start;
+    t.start = &start;
     t.moves = moves;
     return run(p, &t, out);
 }
@@ -174,12 +144,11 @@ static int improve_pair(struct qn_planner *p, uint64_t moves)
 {
     struct qn_shape s[2] = {p->best.down, p->best.up};
     for (uint32_t up = 0; up < 2; up++) {
-        double scale = p->start_cost[0] / 2;
+        double scale = p->start_cost / 2;
         struct task t =
             up != 0 ? upward(p, scale) : task_of(p, QN_FOLD_DOWN, scale);
         t.o.root_free = false;
         t.start = &s[up];
-        t.starts = 1;
         t.moves = moves / 2;
         t.hot = LUKEWARM;
         int err = run(p, &t, &s[up]);
@@ -196,7 +165,7 @@ static int improve_pair(struct qn_planner *p, uint64_t moves)
 static int search_roots(struct qn_planner *p, bool up_first, uint64_t moves)
 {
     struct qn_shape first, second;
-    double scale = p->start_cost[0] / 2;
+    double scale = p->start_cost / 2;
     struct task t =
         up_first ? upward(p, scale) : task_of(p, QN_FOLD_DOWN, scale);
     t.moves = moves / 2;
@@ -213,8 +182,9 @@ static int search_roots(struct qn_planner *p, bool up_first, uint64_t moves)
 
 static int search_barrier(struct qn_planner *p, uint64_t moves)
 {
+    struct qn_shape s;
     if (p->o.one_tree) {
-        return search_one_tree(p, QN_FOLD_BOTH, moves);
+        return search_one_tree(p, QN_FOLD_BOTH, moves, &s);
     }
     if (p->o.root != QN_ROOT_FREE) {
         return search_pair(p, p->o.root, moves);
@@ -225,105 +195,13 @@ static int search_barrier(struct qn_planner *p, uint64_t moves)
     return err == QN_OK ? improve_pair(p, moves - 2 * each) : err;
 }
 
-/* Another tree for the answers, from the one that there is. */
-static int search_answers(struct qn_planner *p, uint64_t moves)
-{
-    double idle[QN_CORES_MAX];
-    struct qn_shape down = p->best.down, up;
-    (void)qn_predict_broadcast(p->m, &down, NULL, idle);
-    struct task t = upward(p, p->best.cost);
-    t.o.root_free = false;
-    t.o.start = idle;
-    t.start = &p->best.up;
-    t.starts = 1;
-    t.hot = LUKEWARM;
-    t.moves = moves;
-    int err = run(p, &t, &up);
-    if (err == QN_OK) {
-        qn_planner_offer(p, "search", &down, &up);
-    }
-    return err;
-}
-
-/* Children whose answer is visible last come first. */
-static void latest_first(const struct qn_machine *m, const double *done,
-                         const struct qn_shape *up, uint32_t v, uint16_t *list)
-{
-    for (uint32_t i = 0; i < up->count[v]; i++) {
-        uint16_t c = qn_shape_children(up, v)[i];
-        double visible = done[c] + qn_send_cost(m, c, v);
-        uint32_t k = i;
-        for (; k > 0 &&
-               done[list[k - 1]] + qn_send_cost(m, list[k - 1], v) < visible;
-             k--) {
-            list[k] = list[k - 1];
-        }
-        list[k] = c;
-    }
-}
-
-/* How long before the end each core must have sent its last message, when
- * answers are taken in the order of the present plan. */
-static void tails(const struct qn_planner *p, double *tail)
-{
-    double idle[QN_CORES_MAX], done[QN_CORES_MAX];
-    uint16_t order[QN_CORES_MAX] = {0}, list[QN_CORES_MAX] = {0};
-    const struct qn_shape *up = &p->best.up;
-    (void)qn_predict_broadcast(p->m, &p->best.down, NULL, idle);
-    (void)qn_predict_reduce(p->m, up, 1, idle, done);
-    uint32_t n = qn_shape_order(up, order);
-    tail[up->root] = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = order[i];
-        latest_first(p->m, done, up, v, list);
-        for (uint32_t k = 0; k < up->count[v]; k++) {
-            uint32_t c = list[k];
-            tail[v] += qn_receive_cost(p->m, c, v);
-            tail[c] = tail[v] + qn_send_cost(p->m, c, v);
-        }
-    }
-}
-
-/* Another tree down, for these answers; a commit goes down it, too. */
-static int search_questions(struct qn_planner *p, uint64_t moves)
-{
-    double tail[QN_CORES_MAX];
-    struct qn_shape down, up = p->best.up;
-    bool commit = p->o.goal == QN_GOAL_2PC;
-    tails(p, tail);
-    struct task t =
-        task_of(p, commit ? QN_FOLD_TWICE : QN_FOLD_DOWN, p->best.cost);
-    t.o.root_free = false;
-    t.o.start = tail;
-    t.start = &p->best.down;
-    t.starts = 1;
-    t.hot = LUKEWARM;
-    t.moves = moves;
-    int err = run(p, &t, &down);
-    if (err == QN_OK) {
-        qn_planner_offer(p, "search", &down, &up);
-    }
-    return err;
-}
-
-/* One tree, then each direction for the other one. With q < 1 nothing is back
- * in time, so only the answers are searched again. */
 static int search_acked(struct qn_planner *p, enum qn_fold fold, uint64_t moves)
 {
-    if (p->o.one_tree) {
-        return search_one_tree(p, fold, moves);
-    }
-    if (p->o.q < 1) {
-        int err = search_one_tree(p, fold, moves - moves / 4);
-        return err == QN_OK ? search_answers(p, moves / 4) : err;
-    }
-    uint64_t each = moves / PAIR_SHARE;
-    int err = search_one_tree(p, fold, moves - 2 * PAIR_ROUNDS * each);
-    for (uint32_t i = 0; err == QN_OK && i < PAIR_ROUNDS; i++) {
-        err = search_answers(p, each);
-        err = err == QN_OK ? search_questions(p, each) : err;
-    }
-    return err;
+    struct qn_shape s;
+    int err = search_one_tree(p, fold, moves, &s);
+    return err == QN_OK && !p->o.one_tree
+               ? qn_planner_pair(p, &s, PAIR_MOVES * moves)
+               : err;
 }
 
 /* The fold of what the busiest core spends on an operation. */
@@ -333,7 +211,7 @@ static struct task occupancy_task(const struct qn_planner *p)
     bool one_way = goal == QN_GOAL_BROADCAST || goal == QN_GOAL_REDUCE ||
                    goal == QN_GOAL_STREAM;
     struct task t =
-        task_of(p, one_way ? QN_FOLD_STREAM : QN_FOLD_RATE, p->start_cost[0]);
+        task_of(p, one_way ? QN_FOLD_STREAM : QN_FOLD_RATE, p->start_cost);
     t.o.reversed = goal == QN_GOAL_REDUCE;
     return t;
 }
@@ -345,14 +223,14 @@ static int search_capped(struct qn_planner *p, enum qn_fold fold,
                          uint64_t moves)
 {
     struct task easy = occupancy_task(p);
-    struct task t = task_of(p, fold, p->start_cost[0]);
+    struct task t = task_of(p, fold, p->start_cost);
     easy.moves = moves / 3;
-    int err = run(p, &easy, &p->start[0]);
+    int err = run(p, &easy, &p->start);
     if (err != QN_OK) {
         return err;
     }
-    qn_planner_offer(p, "search", &p->start[0], &p->start[0]);
-    if (qn_plan_occupancy(p->m, &p->start[0], &p->start[0], p->o.goal) >
+    qn_planner_offer(p, "search", &p->start, &p->start);
+    if (qn_plan_occupancy(p->m, &p->start, &p->start, p->o.goal) >
         p->o.max_occupancy) {
         return QN_OK;
     }
@@ -362,7 +240,6 @@ static int search_capped(struct qn_planner *p, enum qn_fold fold,
     }
     t.o.cap = p->o.max_occupancy;
     t.o.cap_acks = easy.o.fold == QN_FOLD_RATE;
-    t.starts = 1;
     t.moves = moves - easy.moves;
     struct qn_shape s;
     err = run(p, &t, &s);
@@ -387,8 +264,8 @@ int qn_planner_search(struct qn_planner *p)
 {
     static const uint64_t defaults[QN_GOALS] = {
         [QN_GOAL_BROADCAST] = MOVES_DOWN, [QN_GOAL_REDUCE] = MOVES_DOWN,
-        [QN_GOAL_BARRIER] = MOVES_DOWN,   [QN_GOAL_ACK] = MOVES_UP,
-        [QN_GOAL_2PC] = MOVES_UP,         [QN_GOAL_THROUGHPUT] = MOVES_RATE,
+        [QN_GOAL_BARRIER] = MOVES_DOWN,   [QN_GOAL_ACK] = MOVES_ACKED,
+        [QN_GOAL_2PC] = MOVES_ACKED,      [QN_GOAL_THROUGHPUT] = MOVES_RATE,
         [QN_GOAL_STREAM] = MOVES_RATE,
     };
     enum qn_goal goal = p->o.goal;
@@ -396,7 +273,7 @@ int qn_planner_search(struct qn_planner *p)
     if (moves == 0) {
         bool both = goal == QN_GOAL_BARRIER && p->o.one_tree;
         uint32_t n = QN_MIN(p->m->n, MOVES_CORES);
-        moves = both ? MOVES_UP : defaults[goal];
+        moves = both ? MOVES_BOTH : defaults[goal];
         moves = moves * (2 * MOVES_CORES - n) / MOVES_CORES;
         moves = p->o.root == QN_ROOT_FREE ? (uint64_t)((double)moves * AGAIN)
                                           : moves;
@@ -410,5 +287,6 @@ int qn_planner_search(struct qn_planner *p)
     if (goal == QN_GOAL_ACK || goal == QN_GOAL_2PC) {
         return search_acked(p, fold_of(goal), moves);
     }
-    return search_one_tree(p, fold_of(goal), moves);
+    struct qn_shape s;
+    return search_one_tree(p, fold_of(goal), moves, &s);
 }

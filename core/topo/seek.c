@@ -94,8 +94,8 @@ int qn_seek_create(struct qn_seek **out, const struct qn_machine *m,
         qn_seek_destroy(x);
         return QN_ENOMEM;
     }
-    for (uint32_t v = 0; v < m->n && o->start != NULL; v++) {
-        x->start[v] = steps(x, o->start[v]);
+    if (o->start != NULL) {
+        qn_seek_ready(x, o->start);
     }
     fill_edges(x, m);
     for (uint32_t v = 0; v < m->n && m->n > 1; v++) {
@@ -113,6 +113,13 @@ void qn_seek_destroy(struct qn_seek *x)
         free(x->near);
         free(x->edge);
         free(x);
+    }
+}
+
+void qn_seek_ready(struct qn_seek *x, const double *start)
+{
+    for (uint32_t v = 0; v < x->n; v++) {
+        x->start[v] = steps(x, start[v]);
     }
 }
 
@@ -164,5 +171,7 @@ void qn_seek_run(struct qn_seek *x, uint64_t moves, double from, double to)
             remember(x);
         }
     }
-    qn_seek_set(x, x->best_parent, x->best_root);
+    if (!x->o.stay) {
+        qn_seek_set(x, x->best_parent, x->best_root);
+    }
 }

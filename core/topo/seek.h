@@ -44,6 +44,7 @@ struct qn_seek_opts {
     double cap;          /* cycles that a core may spend per operation; 0: any.
                             A move may not leave a core it touches above */
     bool cap_acks;       /* which counts acknowledgements */
+    bool stay;           /* a run ends where it is, not at the best it saw */
     uint64_t seed;
 };
 
@@ -59,11 +60,14 @@ void qn_seek_destroy(struct qn_seek *x);
 /** Begin at a tree over all cores. */
 void qn_seek_load(struct qn_seek *x, const struct qn_shape *s);
 
+/** Set opts.start; the next load prices with it. @param start [n]. Borrowed. */
+void qn_seek_ready(struct qn_seek *x, const double *start);
+
 /** The present cost in cycles, to about 1e-6. */
 double qn_seek_cost(const struct qn_seek *x);
 
 /**
- * Anneal, and end at the best tree seen.
+ * Anneal, and end at the best tree seen, or where `stay` says.
  *
  * @param moves  To propose. One that sorts hundreds of siblings anew counts as
  *               several, so that time is bounded by moves on any machine.

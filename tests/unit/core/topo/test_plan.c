@@ -155,6 +155,39 @@ Test(plan, with_a_free_root_is_never_worse_than_from_the_first_core)
     qn_machine_destroy(m);
 }
 
+static void two_trees_cost_no_more(const struct qn_machine *m,
+                                   struct qn_plan_opts o)
+{
+    struct qn_plan one, two;
+    cr_assert_eq(qn_plan(&two, m, &o), QN_OK);
+    check_plan(m, &two, &o);
+    o.one_tree = true;
+    cr_assert_eq(qn_plan(&one, m, &o), QN_OK);
+    cr_expect_leq(two.cost, one.cost, "%s, %u cores, %s", m->name, m->n,
+                  qn_goal_name(o.goal));
+}
+
+/* One tree is two equal ones: with the same budget two cost no more. Few moves
+ * are where a search has not yet found what the other has. */
+Test(plan, of_two_trees_costs_no_more_than_of_one)
+{
+    struct machines all;
+    machines_open(&all);
+    for (uint32_t n = 24; n <= 96 && all.count < MACHINES_MAX; n += 24) {
+        all.m[all.count++] = scattered(n, n);
+    }
+    for (uint32_t i = 0; i < all.count; i++) {
+        struct qn_plan_opts o = QN_PLAN_OPTS_DEFAULT;
+        for (uint32_t k = 0; k < 8; k++) {
+            o.goal = k % 2 == 0 ? QN_GOAL_ACK : QN_GOAL_2PC;
+            o.root = k % 4 < 2 ? QN_ROOT_FREE : 0;
+            o.moves = k < 4 ? 0 : 2000;
+            two_trees_cost_no_more(all.m[i], o);
+        }
+    }
+    machines_close(&all);
+}
+
 static void same_plan(const struct qn_machine *m, struct qn_plan_opts *o)
 {
     struct qn_plan a, b;
