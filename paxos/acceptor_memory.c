@@ -34,6 +34,7 @@ static bool memory_promise(struct qn_acceptor *a, qn_epoch_t epoch,
     if (!qn_shared_move(a->shared, a->copied, to)) {
         return false;
     }
+    QN_ASSERT(epoch > a->promised); /* never falls */
     a->promised = epoch;
     a->tenure = tenure;
     *hi = a->hi = to.hi;

@@ -62,12 +62,20 @@ qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e)
     return e;
 }
 
+/** The leader accepts by itself: with the memory acceptor always, else never
+ *  (2). */
+static bool same_life(const struct qn_ul_entry *e)
+{
+    return e->leader == e->acceptor && e->leader_inc == e->acceptor_inc;
+}
+
 static void take(struct qn_onepaxos *p, struct qn_step *t,
                  const struct qn_ul_entry *e)
 {
     if (e->kind == QN_UL_VOTER) {
         return;
     }
+    QN_ASSERT(same_life(e) == (p->shared != NULL));
     if (qn_epoch_is(p, e->leader, e->leader_inc)) {
         p->leader.ep = e->index;
         bool newest = e->index + 1 == qn_utility_len(&p->ul);
@@ -295,6 +303,7 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
         e.acceptor_inc = e.leader_inc;
         e.tenure = qn_utility_len(&p->ul);
     }
+    QN_ASSERT(same_life(&e) == (p->shared != NULL));
     qn_utility_propose(&p->ul, t, &e);
     qn_epoch_learn(p, t);
 }

@@ -174,6 +174,8 @@ static bool may_tell(const struct qn_onepaxos *p, qn_node_t from)
            !qn_epoch_accepted_by_other(p, p->cfg.index, from);
 }
 
+/** Learner: believe who was asked, of slots that are known to be decided
+ *  (3.7). */
 void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                       const struct qn_msg *m)
 {
@@ -223,6 +225,8 @@ static struct qn_msg *fill(struct qn_onepaxos *p, struct qn_step *t,
     return m;
 }
 
+/** Any node: give out learned slots only, for what was proposed is not decided
+ *  (3.7); say so at once if the first one cannot be had here. */
 void qn_fetch_on_fetch(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {

@@ -72,6 +72,8 @@ static void appoint(struct qn_onepaxos *p, struct qn_step *t)
 {
     const struct qn_change *c = &p->change;
     QN_ASSERT(p->leader.role == QN_FROZEN || QN_MUTANT(NO_FREEZE));
+    QN_ASSERT(c->cep == p->leader.ep || QN_MUTANT(UNADOPTED));
+    QN_ASSERT(c->candidate != p->self); /* leader != acceptor */
     struct qn_ul_entry e = p->cfg;
     e.kind = QN_UL_ACCEPTOR;
     e.from = p->leader.ep;
@@ -81,6 +83,8 @@ static void appoint(struct qn_onepaxos *p, struct qn_step *t)
     qn_epoch_learn(p, t);
 }
 
+/** Leader, frozen: the first candidate that has all of it is the one to appoint
+ *  (3.5); one that had learned less than was believed gets the rest, too. */
 void qn_handoff_on_staged(struct qn_onepaxos *p, qn_node_t from,
                           const struct qn_msg *m)
 {
@@ -226,6 +230,7 @@ void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
     if (c->st_from != e->from) {
         return; /* another life's set, or none: never active */
     }
+    QN_ASSERT(e->index > p->acceptor.promised); /* never falls */
     p->acceptor.active = true;
     p->acceptor.tenure = p->acceptor.promised = e->index;
     p->acceptor.hi = c->st_hi;

@@ -103,6 +103,9 @@ static void adopt(struct qn_onepaxos *p)
     p->leader.asked = 0;
 }
 
+/** Leader: what was accepted is decided, and learned before anything is
+ *  proposed (3.4, T1). An answer of another epoch, or of another acceptor,
+ *  counts for nothing. */
 void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {
@@ -241,6 +244,9 @@ static bool take_sealed(struct qn_onepaxos *p, qn_slot_t hi)
     return true;
 }
 
+/** Leader, not adopted yet: a complete older log makes this one complete, so
+ *  that it may appoint an acceptor; else the leader before that one is asked
+ *  (3.4). Only the answer to the present question counts. */
 void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {

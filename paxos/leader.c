@@ -122,6 +122,9 @@ static void redirect(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
     m->redirect.leader_inc = p->cfg.leader_inc;
 }
 
+/** Leader: take what follows the origin's last command, drop what is taken, and
+ *  ask for all again behind a gap (3.3). Who does not lead, or has not applied
+ *  all that it took over, takes nothing. */
 int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {

@@ -194,6 +194,8 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
     advance(p, t->now);
 }
 
+/** Learner: what is told is decided, whoever leads now (3.3, T11); and so is
+ *  all up to `hi`: gaps are fetched (3.7). */
 void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {

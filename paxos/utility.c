@@ -171,6 +171,8 @@ static void reject(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
     send(u, t, to, about(QN_MSG_U_REJECT, u->len, &u->vote.bal), NULL);
 }
 
+/** Voter: promise a ballot that is not below the last one, and say what was
+ *  voted for; about the open index only (4). */
 static void on_prepare(struct qn_utility *u, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {
@@ -188,6 +190,7 @@ static void on_prepare(struct qn_utility *u, struct qn_step *t, qn_node_t from,
     send(u, t, from, answer, voted ? &u->vote.value : NULL);
 }
 
+/** Voter: vote unless a later ballot was promised (4). */
 static void on_accept(struct qn_utility *u, struct qn_step *t, qn_node_t from,
                       const struct qn_msg *m)
 {
@@ -357,6 +360,8 @@ static bool current(const struct qn_utility *u, const struct qn_msg *m,
     return u->phase == phase && m->epoch == u->len && same;
 }
 
+/** Proposer: the value of the highest ballot that anybody voted in MUST be
+ *  taken over; with a majority, ask for votes (4). */
 static void on_promise(struct qn_utility *u, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {
@@ -370,6 +375,8 @@ static void on_promise(struct qn_utility *u, struct qn_step *t, qn_node_t from,
     granted(u, t, from);
 }
 
+/** Proposer: a later ballot is under way; give way for a while, then begin one
+ *  above it (4). */
 static void on_reject(struct qn_utility *u, struct qn_step *t,
                       const struct qn_msg *m)
 {
