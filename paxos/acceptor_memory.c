@@ -18,9 +18,14 @@ static enum qn_accept memory_accept(struct qn_acceptor *a, qn_epoch_t epoch,
     const struct qn_word from = {epoch, slot - 1};
     const struct qn_word to = {epoch, slot};
     const struct qn_slice bytes = {batch->bytes, batch->len};
-    qn_ring_write(&a->shared->own, slot, epoch, bytes);
+    if (!QN_MUTANT(RING_AFTER)) {
+        qn_ring_write(&a->shared->own, slot, epoch, bytes);
+    }
     if (!qn_shared_move(a->shared, from, to) && !QN_MUTANT(LEARN_EARLY)) {
         return QN_ACCEPT_REFUSED;
+    }
+    if (QN_MUTANT(RING_AFTER)) { /* M2 */
+        qn_ring_write(&a->shared->own, slot, epoch, bytes);
     }
     a->hi = slot;
     return QN_ACCEPT_DONE;

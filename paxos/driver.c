@@ -16,6 +16,7 @@
 
 #include "core/base/log.h"
 #include "paxos/driver_internal.h"
+#include "paxos/mutant.h"
 
 enum {
     FRAMES_MAX = 4096, /* frames of the tree in one turn ... */
@@ -247,7 +248,9 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
     if (d->reach_slot != 0) {
         qn_driver_reach_look(d);
     }
-    qn_driver_publish(d);
+    if (!QN_MUTANT(EXPOSE_EARLY)) { /* M12 */
+        qn_driver_publish(d);
+    }
     return d->did;
 }
 

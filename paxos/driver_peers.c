@@ -15,6 +15,7 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "paxos/driver_internal.h"
+#include "paxos/mutant.h"
 
 enum {
     DRAIN_TURNS = 64, /* what a lane holds is less */
@@ -57,6 +58,9 @@ static bool named(const struct qn_driver *d, qn_node_t node, uint64_t inc)
 {
     qn_node_t owner;
     uint64_t life;
+    if (QN_MUTANT(FREED_BY_UL)) { /* M4 */
+        return d->cfg.leader == node && d->cfg.leader_inc == inc;
+    }
     return !qn_driver_owner(d, qn_shared_word(&d->shared), &owner, &life) ||
            (owner == node && life == inc);
 }
@@ -70,7 +74,7 @@ void qn_driver_mapped(struct qn_driver *d)
     qn_node_t owner;
     uint64_t inc;
     if (qn_driver_owner(d, w, &owner, &inc) &&
-        qn_driver_ring(d, owner, inc) != NULL &&
+        (qn_driver_ring(d, owner, inc) != NULL || QN_MUTANT(UNMAPPED)) &&
         qn_load(&d->o.state->mapped, QN_RELAXED) != w.epoch) {
         /* release -> acquire in in_sync (driver_roles.c). */
         qn_store(&d->o.state->mapped, w.epoch, QN_RELEASE);

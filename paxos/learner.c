@@ -175,7 +175,8 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
                       const struct qn_msg *m)
 {
     if (m->slot < p->log.lo ||
-        (m->slot > p->learned_hi && beyond_bounds(p, m))) {
+        (m->slot > p->learned_hi && beyond_bounds(p, m)) ||
+        (QN_MUTANT(EPOCH_CHECK) && m->epoch != p->cfg.index)) { /* T11 */
         return;
     }
     struct qn_entry *e = qn_log_at(&p->log, m->slot);

@@ -3,14 +3,15 @@
 
 /**
  * Defects that the tests must find (positive controls). In the product
- * QN_MUTANT(x) is the constant false; tests/sim compiles the machine a second
- * time with QN_MUTANTS set and chooses one by `qn_mutant`.
+ * QN_MUTANT(x) is the constant false; for the tests the folder is compiled a
+ * second time with QN_MUTANTS set and chooses one by `qn_mutant`.
  *
  * Who finds it: PROCESS, MEMORY or BOTH test_paxos_mutants, with that acceptor;
- * UTILITY test_utility_sim; RING test_ring_explore; FORCED test_forced_mutants,
- * unit tests that hand over what hardly any schedule reaches. T and M numbers
- * are those of PROTOCOL.md 5 and 11; tests/sim/README.md says what became of
- * those that are not here.
+ * UTILITY test_utility_sim; RING test_ring_explore; DECIDE test_decide_explore;
+ * DRIVER test_driver_mutants, the random schedules of real drivers; FORCED
+ * test_forced_mutants, unit tests that hand over what hardly any schedule
+ * reaches. T and M numbers are those of PROTOCOL.md 5 and 11;
+ * tests/sim/README.md says what became of those that are not here.
  */
 
 #include <stdbool.h>
@@ -26,6 +27,7 @@
     X(OLD_SEAL, FORCED, "T8: SEAL copies the log and stops nobody")            \
     X(SKIP_OWN, FORCED, "T9: own entries that are skipped over do not count")  \
     X(STALE_PREPARED, FORCED, "T10: an answer of an older epoch is adopted")   \
+    X(EPOCH_CHECK, PROCESS, "T11: what another epoch decided is not learned")  \
     X(PREPARE_NO_UL, PROCESS, "T12: PREPARE does not bring the utility log")   \
     X(LATE_STAGE, FORCED, "T13: a STAGE of an older epoch counts")             \
     X(NO_SESSION, BOTH, "T14: a new leader takes what is applied again")       \
@@ -45,6 +47,12 @@
     X(LAG_UNHEARD, MEMORY,                                                     \
       "take-over: what was heard last counts as the truth")                    \
     X(LEARN_EARLY, MEMORY, "M12: LEARN leaves whatever the CAS says")          \
+    X(RING_AFTER, DECIDE, "M2: the ring is written after the CAS")             \
+    X(FREED_BY_UL, DRIVER,                                                     \
+      "M4: a ring is kept while the utility log names it")                     \
+    X(FALSE_SYNC, DRIVER, "M5: in sync before it has caught up")               \
+    X(UNMAPPED, DRIVER, "M11: in sync without the mapping")                    \
+    X(EXPOSE_EARLY, DRIVER, "M12: exposed before it is published")             \
     X(REUSE_SLOT, BOTH, "leader: one slot is given to two batches")            \
     X(EARLY_DECIDE, PROCESS, "leader: what is proposed counts as decided")     \
     X(NO_SEEN, BOTH, "leader: duplicates get slots of their own")              \

@@ -41,17 +41,19 @@ struct world_member {
     void *record;
     /* the replicated service: a place in the history */
     uint32_t count;
-    qn_slot_t slot; /* last whole one */
+    qn_slot_t slot;    /* last whole one */
+    qn_slot_t exposed; /* last one of which it has applied anything */
     uint64_t stamp_ms;
     struct qn_session session[WORLD_NODES];
-    bool stopped;       /* takes no turns */
-    bool coming;        /* it lives, and has no driver yet */
-    bool deaf;          /* hears of no end and of no new life */
-    bool need_snapshot; /* said so, and has got none yet */
-    bool blank;         /* no record is kept (as if it were lost) */
-    uint64_t submitted; /* by this life */
-    bool wrote;         /* the word lies open for it */
-    uint64_t owned;     /* epochs that it has announced */
+    bool stopped;                /* takes no turns */
+    bool coming;                 /* it lives, and has no driver yet */
+    bool deaf;                   /* hears of no end and of no new life */
+    uint64_t heard[WORLD_NODES]; /* newest life of each that it has heard of */
+    bool need_snapshot;          /* said so, and has got none yet */
+    bool blank;                  /* no record is kept (as if it were lost) */
+    uint64_t submitted;          /* by this life */
+    bool wrote;                  /* the word lies open for it */
+    uint64_t owned;              /* epochs that it has announced */
 };
 
 struct world {
@@ -110,6 +112,8 @@ void world_come(struct world *w, qn_node_t i);
 void world_arrive(struct world *w, qn_node_t i);
 /** `at` hears of the present life of i. */
 void world_hear(struct world *w, qn_node_t at, qn_node_t i);
+/** `at` hears of all that it has missed. */
+void world_catch_up(struct world *w, qn_node_t at);
 /** i gets a snapshot of donor. @return false: not now, or it does not help. */
 bool world_install(struct world *w, qn_node_t i, qn_node_t donor);
 /** All that run suspect `mask`. */
@@ -122,7 +126,8 @@ struct qn_driver_status world_status(const struct world *w, qn_node_t i);
 void world_settle(struct world *w, uint32_t rounds);
 bool world_settled(const struct world *w);
 
-/** Is i in sync with the word's owner (memory), as the world sees it? */
+/** Could i go on alone from the ring of the word's owner (memory): has it
+ *  mapped it, and applied what it does not keep? As the world sees it. */
 bool world_in_sync(const struct world *w, qn_node_t i);
 
 /* What most stories need. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/place/outbox.h"
+#include "paxos/driver_internal.h"
 #include "paxos/record.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver_world.h"
@@ -52,7 +53,7 @@ void world_kill(struct world *w, qn_node_t i)
     for (qn_node_t p = 0; p < w->nodes; p++) {
         world_channel_close(m, p);
     }
-    m->need_snapshot = m->stopped = false;
+    m->need_snapshot = m->stopped = m->deaf = false;
     m->submitted = 0;
     cr_assert_lt(w->old_count, WORLD_LIVES);
     w->old[w->old_count++] = m->life;
@@ -86,7 +87,7 @@ static void make_anew(struct world *w, qn_node_t i)
     }
     m->inc = ++w->lives;
     m->count = 0;
-    m->slot = m->stamp_ms = 0;
+    m->slot = m->exposed = m->stamp_ms = 0;
     memset(m->session, 0, sizeof m->session);
     if (m->blank) {
         memset(m->record, 0, QN_RECORD_BYTES);
@@ -143,6 +144,20 @@ void world_hear(struct world *w, qn_node_t at, qn_node_t i)
         .ring = &m->life.ring,
     };
     cr_assert_eq(qn_driver_up(x->driver, &up, w->now), QN_OK);
+    x->heard[i] = m->inc;
+}
+
+void world_catch_up(struct world *w, qn_node_t at)
+{
+    struct world_member *m = &w->member[at];
+    m->deaf = false;
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->member[i].driver == NULL) {
+            world_tell(w, at, i);
+        } else if (i != at && m->heard[i] != w->member[i].inc) {
+            world_hear(w, at, i);
+        }
+    }
 }
 
 bool world_install(struct world *w, qn_node_t i, qn_node_t donor)
@@ -161,7 +176,7 @@ bool world_install(struct world *w, qn_node_t i, qn_node_t donor)
         return false;
     }
     m->count = from->count;
-    m->slot = from->slot;
+    m->slot = m->exposed = from->slot;
     m->stamp_ms = from->stamp_ms;
     memcpy(m->session, from->session, sizeof m->session);
     m->need_snapshot = false;
@@ -179,7 +194,7 @@ void world_suspect(struct world *w, uint64_t mask)
     }
 }
 
-static const struct qn_ring *word_ring(const struct world *w)
+static const struct world_life *word_life(const struct world *w)
 {
     /* the entry is known to somebody living */
     uint64_t epoch = qn_load(&w->word.first, QN_RELAXED);
@@ -194,10 +209,10 @@ static const struct qn_ring *word_ring(const struct world *w)
             }
             for (uint32_t k = 0; k < w->old_count; k++) {
                 if (w->old[k].inc == ul[e].leader_inc) {
-                    return &w->old[k].ring;
+                    return &w->old[k];
                 }
             }
-            return &w->member[ul[e].leader].life.ring;
+            return &w->member[ul[e].leader].life;
         }
     }
     return NULL;
@@ -205,7 +220,9 @@ static const struct qn_ring *word_ring(const struct world *w)
 
 bool world_in_sync(const struct world *w, qn_node_t i)
 {
-    const struct qn_ring *r = word_ring(w);
-    return w->member[i].driver != NULL && r != NULL &&
-           w->member[i].slot + 1 >= qn_ring_lo(r);
+    const struct world_member *m = &w->member[i];
+    const struct world_life *l = word_life(w);
+    return m->driver != NULL && l != NULL &&
+           m->slot + 1 >= qn_ring_lo(&l->ring) &&
+           qn_driver_ring(m->driver, l->node, l->inc) != NULL;
 }

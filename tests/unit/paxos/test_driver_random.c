@@ -1,7 +1,8 @@
 /*
  * Real drivers under load and faults that a seed decides: kills, of several at
  * once with the memory acceptor, new lives, nodes that stand still, suspicions
- * right and wrong, deaths of which the others hear at different times. Then
+ * right and wrong, deaths and new lives of which the others hear at different
+ * times, orders to lead. Then
  * everything heals, and what every living node has submitted must be applied
  * everywhere: once, in order, in one order (driver_world.c checks that with
  * each command).
@@ -20,11 +21,14 @@ enum { STEPS = 600, BIG = 20000, HEAL_ROUNDS = 200000 };
 struct faults {
     struct world *w;
     bool loud;
-    bool kills, stops, suspects, big;
-    uint32_t untold[WORLD_NODES];   /* mask: who has not heard of its death */
-    qn_time_t back_at[WORLD_NODES]; /* of the dead */
-    qn_time_t go_at[WORLD_NODES];   /* of who stands still */
-    uint64_t epoch;                 /* newest that anybody has known */
+    bool kills, stops, suspects, big, late;
+    uint64_t aside;                  /* a sequence of its own, for `late` */
+    qn_node_t fresh;                 /* has come back last */
+    uint32_t untold[WORLD_NODES];    /* mask: who has not heard of its death */
+    qn_time_t back_at[WORLD_NODES];  /* of the dead */
+    qn_time_t go_at[WORLD_NODES];    /* of who stands still */
+    qn_time_t hears_at[WORLD_NODES]; /* of who is deaf */
+    uint64_t epoch;                  /* newest that anybody has known */
     uint32_t deaths;
 };
 
@@ -93,6 +97,43 @@ static void kill_one(struct faults *f)
     f->back_at[i] = w->now + world_random(w, 30 * QN_MS);
 }
 
+static uint64_t aside(struct faults *f, uint64_t n)
+{
+    f->aside = f->aside * UINT64_C(6364136223846793005) +
+               UINT64_C(1442695040888963407);
+    return (f->aside >> 33) % n;
+}
+
+/* Somebody hears late of the life that comes now: it has not mapped its ring,
+ * and the life may be told to lead meanwhile (M11). */
+static void deafen(struct faults *f, qn_node_t fresh)
+{
+    qn_node_t i = (qn_node_t)aside(f, f->w->nodes);
+    f->fresh = fresh;
+    if (f->late && i != fresh && lives(f, i)) {
+        say(f, "deaf", i);
+        f->w->member[i].deaf = true;
+        f->hears_at[i] = f->w->now + aside(f, 30 * QN_MS);
+    }
+}
+
+static void late(struct faults *f)
+{
+    struct world *w = f->w;
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (lives(f, i) && w->member[i].deaf && w->now >= f->hears_at[i]) {
+            say(f, "hears", i);
+            world_catch_up(w, i);
+        }
+    }
+    bool order = f->late && lives(f, f->fresh) && aside(f, 25) == 0;
+    for (qn_node_t i = 0; i < w->nodes && order; i++) {
+        if (lives(f, i) && !w->member[i].stopped) {
+            qn_driver_lead(w->member[i].driver, f->fresh, w->now);
+        }
+    }
+}
+
 static void deaths(struct faults *f)
 {
     struct world *w = f->w;
@@ -105,6 +146,7 @@ static void deaths(struct faults *f)
         }
         if (!lives(f, i) && w->now >= f->back_at[i]) {
             say(f, "restart", i);
+            deafen(f, i);
             world_restart(w, i);
         }
     }
@@ -177,12 +219,33 @@ static void epochs(struct faults *f)
     }
 }
 
+/* Whom anybody calls in sync could go on alone (M5, M11). */
+static void promises(struct faults *f)
+{
+    struct world *w = f->w;
+    bool sure[WORLD_NODES];
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        sure[i] = world_in_sync(w, i);
+    }
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        uint64_t said = lives(f, i) ? world_status(w, i).in_sync : 0;
+        for (qn_node_t k = 0; k < w->nodes; k++) {
+            bool known = w->member[i].heard[k] == w->member[k].inc;
+            bool told = known && lives(f, k) && (said >> k & 1) != 0;
+            cr_assert(!told || sure[k], "node %u calls %u in sync", i, k);
+        }
+    }
+}
+
 static void heal(struct faults *f)
 {
     struct world *w = f->w;
-    f->kills = f->stops = f->suspects = false;
+    f->kills = f->stops = f->suspects = f->late = false;
     for (qn_node_t i = 0; i < w->nodes; i++) {
         w->member[i].stopped = false;
+        if (w->member[i].deaf) {
+            world_catch_up(w, i);
+        }
         if (!lives(f, i)) {
             world_restart(w, i);
         }
@@ -238,6 +301,8 @@ static uint64_t run(uint64_t seed, bool memory, bool loud)
     f.stops = chance(&f, 50);
     f.suspects = chance(&f, 50);
     f.big = chance(&f, 30);
+    f.late = memory && seed % 3 == 0;
+    f.aside = seed;
     w->costs = seed % 3 == 2 ? costs_make(w) : NULL;
     if (seed % 6 == 4) {
         plan_make(w);
@@ -248,8 +313,12 @@ static uint64_t run(uint64_t seed, bool memory, bool loud)
         world_rounds(w, 1 + (uint32_t)world_random(w, 4));
         epochs(&f);
         deaths(&f);
+        late(&f);
         stops(&f);
         suspicions(&f);
+        if (memory) {
+            promises(&f);
+        }
     }
     heal(&f);
     epochs(&f);
