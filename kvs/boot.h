@@ -44,8 +44,9 @@
  *                                             as leader or acceptor
  *                              <-  STOP       all have drained: exit(0)
  *
- * News of a node come in the order of its lives: PEER, PEER_DOWN, PEER, ... A
- * new life may also hear of one that is dead and whose memory is still needed
+ * News of a node come in the order of its lives: PEER, PEER_DOWN, PEER, ...; of
+ * those that came and ended while it stood still it may not hear (kvs/news.h).
+ * A new life may also hear of one that is dead and whose memory is still needed
  * (the accept word names it): PEER with its outbox, and PEER_DOWN at once; that
  * may be its own predecessor.
  *

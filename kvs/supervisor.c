@@ -36,6 +36,9 @@
 /** Lives that are loading have so long to find that they need no snapshot. */
 #define GRACE   ((qn_time_t)2 * QN_S)
 #define LOOK_MS 50u /* meanwhile */
+/** Who stood still for hundreds of messages is told the rest so soon after it
+ *  goes on. */
+#define NEWS_MS 100
 
 static void finish(struct qn_supervisor *s, int status)
 {
@@ -45,12 +48,12 @@ static void finish(struct qn_supervisor *s, int status)
     }
 }
 
-/* A replica that takes no more messages has been stopped for hundreds of them.
- * It could not be told what has become of the others: better a new life. */
+/* There is no memory or descriptor for what it must hear of, so it could not be
+ * told what has become of the others: better a new life. */
 static void give_up(struct qn_supervisor *s, qn_node_t to, int err)
 {
-    qn_log(QN_LOG_ERROR, "replica %u does not take messages: %s", to,
-           qn_strerror(err));
+    qn_log(QN_LOG_ERROR, "replica %u cannot be told what it must hear of: %s",
+           to, qn_strerror(err));
     if (!s->served) { /* it would wait for its peers for ever */
         qn_supervisor_blame(s, to, err);
         finish(s, QN_SUPERVISOR_NOT_BEGUN);
@@ -59,17 +62,43 @@ static void give_up(struct qn_supervisor *s, qn_node_t to, int err)
     }
 }
 
-void qn_supervisor_send(struct qn_supervisor *s, qn_node_t to,
-                        const struct qn_boot_event *e, int fd)
+/* An end is dealt with when it is reported. */
+static void told(struct qn_supervisor *s, qn_node_t to, int err)
 {
-    if (s->replica[to].control < 0) {
-        return;
-    }
-    int err = qn_boot_send(s->replica[to].control, e, fd);
-    /* An end is dealt with when it is reported. */
     if (err != QN_OK && err != QN_EPEERDEAD) {
         give_up(s, to, err);
     }
+}
+
+void qn_supervisor_send(struct qn_supervisor *s, qn_node_t to,
+                        const struct qn_boot_event *e, int fd)
+{
+    struct qn_supervised *r = &s->replica[to];
+    if (r->control >= 0) {
+        told(s, to, qn_news_send(&r->news, r->control, e, fd));
+    }
+}
+
+/* Who has no room is looked at in time and not polled: what is missing may be
+ * room for descriptors under way, of which poll knows nothing. */
+static void news_turn(struct qn_supervisor *s)
+{
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        struct qn_supervised *r = &s->replica[i];
+        if (r->control >= 0 && qn_news_wait(&r->news)) {
+            told(s, i, qn_news_flush(&r->news, r->control));
+        }
+    }
+}
+
+static int news_wait_ms(const struct qn_supervisor *s)
+{
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        if (qn_news_wait(&s->replica[i].news)) {
+            return NEWS_MS;
+        }
+    }
+    return -1;
 }
 
 void qn_supervisor_say(struct qn_supervisor *s, qn_node_t to,
@@ -297,6 +326,7 @@ static int wait_ms(const struct qn_supervisor *s)
     int drain = qn_supervisor_drain_wait_ms(s);
     int lives = qn_supervisor_lives_wait_ms(s);
     int wait = sooner(sooner(drain, lives), qn_supervisor_upgrade_wait_ms(s));
+    wait = sooner(wait, news_wait_ms(s));
     return s->lost_at == QN_TIME_NEVER ? wait
                                        : (int)QN_MIN((unsigned)wait, LOOK_MS);
 }
@@ -334,6 +364,7 @@ static void turn(struct qn_supervisor *s)
     if (ready > 0 && !s->over && heir->revents != 0) {
         qn_supervisor_heir_turn(s);
     }
+    news_turn(s);
     qn_supervisor_drain_turn(s);
     qn_supervisor_upgrade_turn(s);
     qn_supervisor_recover_turn(s);

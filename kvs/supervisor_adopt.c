@@ -17,7 +17,8 @@
  * What a replica knows of others fills the gaps: the last life of who has died
  * meanwhile, and the outbox of a dead owner of the accept word. The dead are
  * made known to all, since an idle replica looks for nobody. A life that the
- * dead supervisor had not introduced to all ends with it (replica_main.c).
+ * dead supervisor was still introducing ends with it (replica_main.c); one that
+ * somebody has not heard of, who stood still, is told to him now.
  *
  * Adopted replicas are no children: their ends are seen by pidfd.
  */
@@ -225,6 +226,11 @@ static void begin(struct qn_supervisor *s)
         }
     }
     keep_word(s);
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        if (a->connected[i] && !a->waited[i]) {
+            qn_supervisor_catch_up(s, i);
+        }
+    }
     (void)qn_supervisor_pass(s); /* else nothing is passed on to later lives */
 }
 

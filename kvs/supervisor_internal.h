@@ -11,6 +11,7 @@
 #include "core/place/commons.h"
 #include "core/place/numa_map.h"
 #include "kvs/listen.h"
+#include "kvs/news.h"
 #include "kvs/supervisor.h"
 
 enum qn_supervised_state {
@@ -22,8 +23,9 @@ enum qn_supervised_state {
 
 struct qn_supervised {
     pid_t pid;
-    int pidfd;   /* of an adopted one, which is no child; else -1 */
-    int control; /* own end; -1: none */
+    int pidfd;           /* of an adopted one, which is no child; else -1 */
+    int control;         /* own end; -1: none */
+    struct qn_news news; /* that wait for room in it */
     enum qn_supervised_state state;
     bool killed;   /* by us: it did not say DRAINED in time, or
                       another one goes on alone (recover) */
@@ -32,9 +34,11 @@ struct qn_supervised {
     int outbox_fd; /* of its present life, from its HELLO on; -1 */
     uint64_t incarnation; /* present or last life */
     uint64_t ended;       /* last life that had come and ended; 0: none */
-    qn_time_t born;       /* ns */
-    qn_time_t restart_at; /* ns; QN_TIME_NEVER: not */
-    uint32_t pause_ms;    /* before the next restart but this */
+    uint64_t knows[QN_NODES_MAX]; /* newest life of each that it was told of,
+                                     or says that it knows; 0 */
+    qn_time_t born;               /* ns */
+    qn_time_t restart_at;         /* ns; QN_TIME_NEVER: not */
+    uint32_t pause_ms;            /* before the next restart but this */
     struct qn_place place;
 };
 
@@ -167,7 +171,8 @@ void qn_supervisor_drain_check(struct qn_supervisor *s);
 /** All have ended: log what was not answered. @return the exit status. */
 int qn_supervisor_drain_status(const struct qn_supervisor *s);
 
-/** Send a message to `to`; `fd` -1: none. (supervisor.c) */
+/** Send a message to `to`, now or when it takes it; `fd` -1: none.
+ *  (supervisor.c) */
 void qn_supervisor_send(struct qn_supervisor *s, qn_node_t to,
                         const struct qn_boot_event *e, int fd);
 /** Without more in it than its kind. */
@@ -204,6 +209,10 @@ int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s);
 /** True if the accept word is that life's. (supervisor_lives.c) */
 bool qn_supervisor_owns_word(const struct qn_supervisor *s, qn_node_t node,
                              uint64_t inc);
+
+/** Tell `to`, which has gone on without a supervisor, of the lives that it does
+ *  not know. (supervisor_lives.c) */
+void qn_supervisor_catch_up(struct qn_supervisor *s, qn_node_t to);
 
 /** Tell the others that a life has ended. */
 void qn_supervisor_say_down(struct qn_supervisor *s, qn_node_t about,

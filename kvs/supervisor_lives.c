@@ -17,6 +17,11 @@
  *                    others: PEER(i, new)
  *     READY          i: SERVING
  *
+ * Who stands still is told when it goes on (kvs/news.h): of a node that has had
+ * many lives meanwhile, that the one it knows has ended, the one that is still
+ * needed (below), and the newest one. A new life in its place would hear of no
+ * more.
+ *
  * Descriptors of outboxes are kept, so that a new life can map those of the
  * living. One dead life's may be needed too: that of the owner of the accept
  * word, in whose ring the last decided slots lie until somebody has taken over.
@@ -62,7 +67,18 @@ static void say_life(struct qn_supervisor *s, qn_node_t to,
         .node = about,
         .incarnation = inc,
         .value = inc == r->incarnation ? (uint64_t)r->pid : 0};
+    if (kind == QN_BOOT_PEER) {
+        uint64_t *known = &s->replica[to].knows[about];
+        *known = QN_MAX(*known, inc);
+    }
     qn_supervisor_send(s, to, &e, fd);
+}
+
+/* The life of `about` that is dead and still needed; 0: none. */
+static uint64_t needed(const struct qn_supervisor *s, qn_node_t about)
+{
+    const struct qn_kept *k = &s->kept;
+    return k->outbox_fd >= 0 && k->node == about ? k->incarnation : 0;
 }
 
 /* To all who have been told of the others, or will hear of each as he comes. */
@@ -71,6 +87,9 @@ static void say_others(struct qn_supervisor *s, enum qn_boot_kind kind,
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         if (i != about && s->replica[i].hears) {
+            if (kind == QN_BOOT_PEER) {
+                qn_news_skip(&s->replica[i].news, about, needed(s, about));
+            }
             say_life(s, i, kind, about, inc, fd);
         }
     }
@@ -108,6 +127,28 @@ static void introduce(struct qn_supervisor *s, qn_node_t to, qn_node_t about)
         say_life(s, to, QN_BOOT_PEER, about, r->incarnation, r->outbox_fd);
     } else {
         say_life(s, to, QN_BOOT_PEER_DOWN, about, r->ended, -1);
+    }
+}
+
+void qn_supervisor_catch_up(struct qn_supervisor *s, qn_node_t to)
+{
+    const struct qn_kept *k = &s->kept;
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        const struct qn_supervised *r = &s->replica[i];
+        uint64_t known = s->replica[to].knows[i];
+        if (i == to || r->incarnation <= known) {
+            continue;
+        }
+        if (known != 0) {
+            say_life(s, to, QN_BOOT_PEER_DOWN, i, known, -1);
+        }
+        if (needed(s, i) > known) {
+            say_life(s, to, QN_BOOT_PEER, i, k->incarnation, k->outbox_fd);
+            say_life(s, to, QN_BOOT_PEER_DOWN, i, k->incarnation, -1);
+        }
+        if (present(r)) {
+            say_life(s, to, QN_BOOT_PEER, i, r->incarnation, r->outbox_fd);
+        }
     }
 }
 
@@ -312,6 +353,7 @@ static void bury(struct qn_supervisor *s, qn_node_t i)
     struct qn_supervised *r = &s->replica[i];
     r->state = QN_SUPERVISED_ENDED;
     r->hears = false;
+    qn_news_free(&r->news);
     if (r->control >= 0) {
         close(r->control);
         r->control = -1;

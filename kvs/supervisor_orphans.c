@@ -50,6 +50,14 @@ static void note_life(struct qn_supervisor *s, qn_node_t node, uint64_t inc,
     take(&a->outbox[node], fd);
 }
 
+/* What the dead supervisor has told it. */
+static void note_known(struct qn_supervisor *s, qn_node_t from,
+                       const struct qn_boot_event *e)
+{
+    uint64_t *known = &s->replica[from].knows[e->node];
+    *known = QN_MAX(*known, e->incarnation);
+}
+
 static void note_word(struct qn_supervisor *s, const struct qn_boot_event *e,
                       int fd)
 {
@@ -135,6 +143,7 @@ static void done(struct qn_supervisor *s, qn_node_t from)
     if (!a->ready[from]) {
         r->state = QN_SUPERVISED_STARTING;
     }
+    qn_supervisor_catch_up(s, from);
     qn_supervisor_say(s, from, QN_BOOT_GO);
     qn_log(QN_LOG_INFO, "replica %u (process %d) is adopted now", from,
            (int)r->pid);
@@ -158,6 +167,7 @@ static void on_given(struct qn_supervisor *s, qn_node_t from,
         take(&s->bell_fd[e->node], fd);
         break;
     default: /* PEER, HELLO */
+        note_known(s, from, e);
         note_word(s, e, fd);
         note_life(s, e->node, e->incarnation, fd);
     }
@@ -188,6 +198,7 @@ bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
         note_format(&a->spoken[from], e);
         break;
     case QN_BOOT_PEER_DOWN:
+        note_known(s, from, e);
         note_life(s, e->node, e->incarnation, -1);
         break;
     case QN_BOOT_READY:

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -232,6 +233,7 @@ static void keep_own(struct qn_supervisor *s, qn_node_t self)
         qn_supervisor_close(s->replica[i].control);
         qn_supervisor_close(s->replica[i].outbox_fd);
         qn_supervisor_close(s->replica[i].pidfd);
+        qn_news_free(&s->replica[i].news);
     }
     qn_supervisor_close(s->lock);
     qn_supervisor_close(s->heir);
@@ -291,6 +293,7 @@ int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i)
     r->error = QN_OK;
     r->killed = false;
     r->hears = !s->served;
+    memset(r->knows, 0, sizeof r->knows);
     r->born = qn_clock_now();
     return QN_OK;
 }
@@ -355,6 +358,9 @@ static void put_down(struct qn_supervised *r)
 void qn_supervisor_end(struct qn_supervisor *s)
 {
     qn_supervisor_adoption_end(s);
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        qn_news_free(&s->replica[i].news);
+    }
     if (s->handed_over) { /* nothing is ours but memory */
         qn_commons_destroy(s->commons);
         return;

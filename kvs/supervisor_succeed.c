@@ -15,8 +15,8 @@
  *     GO                  ->        leaves: status 0
  *     its end (pidfd)
  *
- * The old one does not wait for its replicas to be complete: one that has not
- * been introduced to all ends with it (replica_main.c), and is started by the
+ * The old one does not wait for its replicas to be complete: one that it is
+ * still introducing ends with it (replica_main.c), and is started by the
  * heir, who replaces nobody before all are there.
  */
 #include <errno.h>

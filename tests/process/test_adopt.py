@@ -13,8 +13,8 @@ import sys
 import tempfile
 
 from adoption import (EVENT, adopt, alone, complete, end_well, fill, kinds,
-                      kill_replicas, kill_supervisor, launch, online, pids_of,
-                      refused, start_again, version)
+                      kill_replicas, kill_supervisor, launch, narrow, online,
+                      pids_of, refused, start_again, version)
 from checks import Background, check, main, wait_until
 from quoind import Client, Quoind, end_with_parent
 from view import look
@@ -162,6 +162,59 @@ def test_one_that_stands_still():
         alive.close()
         check("the same process", pids_of(q)[2], pid)
         end_well(q, n)
+    check("drained", q.status, 0)
+
+
+def live_often(q, replica, lives):
+    for _ in range(lives):
+        kill_replicas(q, replica)
+        c = q.client(replica)  # answered when it has been introduced
+        c.call("PING")
+        c.close()
+    wait_until("it is back", lambda: online(q, replica))
+
+
+def stands_still_through_many_lives(q, n, wakes):
+    """More than its socket has room for; then the supervisor is another."""
+    assert narrow(q.proc.pid) >= q.replicas
+    pid = pids_of(q)[2]
+    os.kill(pid, signal.SIGSTOP)
+    live_often(q, 1, 20)
+    live_often(q, 0, 1)
+    n.add(0)
+    check("the same process", pids_of(q)[2], pid)
+    wakes(pid)
+    c = q.client(2)
+    check("it waits for both", c.call("WAIT", 2, 0), 2)
+    c.close()
+    check("still the same", pids_of(q)[2], pid)
+    end_well(q, n)
+
+
+def test_one_that_slept_through_many_lives():
+    with Quoind(PATH) as q:
+        stands_still_through_many_lives(
+            q, fill(q), lambda pid: os.kill(pid, signal.SIGCONT))
+    check("drained", q.status, 0)
+
+
+def test_one_that_slept_through_lives_and_the_supervisor():
+    """What the dead one had not told it, the next one does: of one that is late,
+    and of one that is in time but never heard."""
+    with Quoind(PATH) as q:
+        def late(pid):
+            kill_supervisor(q)
+            adopt(q, 3)
+            os.kill(pid, signal.SIGCONT)
+        stands_still_through_many_lives(q, fill(q), late)
+    check("drained", q.status, 0)
+    with Quoind(PATH) as q:
+        def in_time(pid):
+            kill_supervisor(q)
+            os.kill(pid, signal.SIGCONT)
+            alone(q, 2)
+            adopt(q, 3)
+        stands_still_through_many_lives(q, fill(q), in_time)
     check("drained", q.status, 0)
 
 

@@ -165,6 +165,31 @@ Test(supervisor_lives, who_is_needed_beside_a_stopped_one_is_not_waited_for,
     end(&s);
 }
 
+/* Its socket is soon full. Of lives that came and ended meanwhile it need not
+ * hear; of the ends of those it knows, and of who lives, it does. */
+Test(supervisor_lives, who_stands_still_is_told_when_it_goes_on, .timeout = 60)
+{
+    struct server s;
+    struct reply one;
+    struct reply r;
+    mood.narrow = 1;
+    start_restarting(&s);
+    struct reply still = present(&s, 2);
+    kill(still.pid, SIGSTOP);
+    for (int i = 0; i < 30; i++) {
+        one = after_kill(&s, 1);
+    }
+    struct reply zero = after_kill(&s, 0);
+    kill(still.pid, SIGCONT);
+    do {
+        cr_assert(ask(s.own[2], &r));
+        cr_assert_eq(r.pid, still.pid, "it was replaced");
+    } while (r.known[0] != zero.life || r.known[1] != one.life);
+    cr_assert_eq(r.gone, 0);
+    cr_assert_lt(r.peers, 20, "it was told of lives that were over");
+    end(&s);
+}
+
 Test(supervisor_lives, one_that_cannot_start_says_why, .timeout = 20)
 {
     struct server s;

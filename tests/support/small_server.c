@@ -195,6 +195,22 @@ static int small_replica(const struct qn_boot *b)
     _exit(9);
 }
 
+/* ---- the supervisor's sockets ----------------------------------------------
+ */
+
+int __real_socketpair(int domain, int type, int protocol, int pair[2]);
+int __wrap_socketpair(int domain, int type, int protocol, int pair[2]);
+
+int __wrap_socketpair(int domain, int type, int protocol, int pair[2])
+{
+    int least = 1; /* the kernel has a least size, of some messages */
+    int err = __real_socketpair(domain, type, protocol, pair);
+    if (err == 0 && mood.narrow == 1) {
+        (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+    }
+    return err;
+}
+
 /* ---- a server in its own process ----------------------------------------- */
 
 static size_t lane_bytes(uint32_t cells)

@@ -27,10 +27,11 @@ struct small_mood {
     int owner;      /* its first life owns the accept word; -1 */
     int heir;       /* owns it as soon as somebody has ended; -1 */
     int slow;       /* its later lives never become complete; SMALL_ALL; -1 */
+    int narrow;     /* 1: control sockets have room for few messages; -1 */
 };
 #define SMALL_MOOD                                                             \
     {                                                                          \
-        -1, -1, -1, -1, -1, -1, -1, -1, -1                                     \
+        -1, -1, -1, -1, -1, -1, -1, -1, -1, -1                                 \
     }
 extern struct small_mood mood;
 
