@@ -24,7 +24,7 @@
     X(UNADOPTED, PROCESS, "T5: who is not adopted replaces the acceptor")      \
     X(NO_UL, BOTH, "T6: an entry counts as chosen when it is proposed")        \
     X(AMNESIA, PROCESS, "T7: an acceptor restarts empty under its name")       \
-    X(OLD_SEAL, FORCED, "T8: SEAL copies the log and stops nobody")            \
+    X(OLD_SEAL, PROCESS, "T8: SEAL copies the log and stops nobody")           \
     X(SKIP_OWN, FORCED, "T9: own entries that are skipped over do not count")  \
     X(STALE_PREPARED, FORCED, "T10: an answer of an older epoch is adopted")   \
     X(EPOCH_CHECK, PROCESS, "T11: what another epoch decided is not learned")  \
