@@ -12,11 +12,8 @@
  * From each root the fastest broadcast and the best answer to it are a plan to
  * begin with, and say which roots are promising. Then each root is searched for
  * anything better until there is nothing, the most promising one first
- * (answered_proof.c). What is not over soon will take long: then annealing
- * makes the plan better (answered_seek.c), and the search goes on from there,
- * with less to look through. Of roots that are twins one is enough. To improve
- * those first plans, one tree for the other in turn, costs more than it saves
- * later.
+ * (answered_proof.c). Of roots that are twins one is enough. To improve those
+ * first plans, one tree for the other in turn, costs more than it saves later.
  */
 #include "core/topo/answered.h"
 
@@ -24,8 +21,6 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/topo/answered_internal.h"
-
-#define FIRST 3u /* part of the moves that may do without annealing */
 
 void qn_answering_spend(struct qn_answering *p, uint64_t moves)
 {
@@ -68,33 +63,16 @@ double qn_answering_offer(struct qn_answering *p, const struct qn_shape *down,
     return cost;
 }
 
-void qn_answering_answer(struct qn_answering *p, const struct qn_shape *down,
-                         struct qn_shape *up)
-{
-    double idle[QN_ANSWERED_MAX];
-    (void)qn_predict_broadcast(p->m, down, NULL, idle);
-    recursion(p, &p->back, down->root, idle);
-    qn_subsets_tree(&p->back, down->root, up);
-    (void)qn_answering_offer(p, down, up);
-}
-
-void qn_answering_tell(struct qn_answering *p, const struct qn_shape *up,
-                       struct qn_shape *down)
-{
-    double tail[QN_ANSWERED_MAX];
-    (void)qn_predict_broadcast(p->back.m, up, NULL, tail);
-    recursion(p, &p->there, up->root, tail);
-    qn_subsets_tree(&p->there, up->root, down);
-    (void)qn_answering_offer(p, down, up);
-}
-
 /* The fastest broadcast and the best answer to it. @return What they cost. */
 static double from_fastest_broadcast(struct qn_answering *p, uint32_t root)
 {
     struct qn_shape down, up;
+    double idle[QN_ANSWERED_MAX];
     recursion(p, &p->there, root, NULL);
     qn_subsets_tree(&p->there, root, &down);
-    qn_answering_answer(p, &down, &up);
+    (void)qn_predict_broadcast(p->m, &down, NULL, idle);
+    recursion(p, &p->back, root, idle);
+    qn_subsets_tree(&p->back, root, &up);
     return qn_answering_offer(p, &down, &up);
 }
 
@@ -152,12 +130,8 @@ int qn_answered_search(struct qn_answered *out, const struct qn_machine *m,
 {
     QN_ASSERT(m->n >= 2 && m->n <= QN_ANSWERED_MAX && back->n == m->n);
     struct qn_answered found = *out;
-    struct qn_answering p = {.m = m,
-                             .o = o,
-                             .out = &found,
-                             .fill = 5,
-                             .left = o->moves,
-                             .seek_at = o->moves - o->moves / FIRST};
+    struct qn_answering p = {
+        .m = m, .o = o, .out = &found, .fill = 5, .left = o->moves};
     for (uint32_t i = 2; i < m->n; i++) {
         p.fill *= 5;
     }

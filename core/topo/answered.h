@@ -4,8 +4,8 @@
 /**
  * Two trees with a common root for an acknowledged broadcast or a two-phase
  * commit in a small group: one down which it is told, one up which it is
- * answered. answered.c and answered_seek.c say how they are found, and
- * answered_proof.c how the best ones are proven.
+ * answered. answered.c says how they are found, and answered_proof.c how
+ * the best ones are proven.
  *
  * Pure but for scratch memory, any thread.
  */
@@ -21,8 +21,8 @@ struct qn_answered_opts {
     uint32_t proven; /* root from which nothing costs less than the plan to
                         begin with; QN_ROOT_FREE: none is known */
     uint64_t moves;  /* that may be spent, some 0.3 us each: 128 hand-overs
-                        looked at, or three trials of annealing; a recursion
-                        over subsets counts as 5^(n-1) / 1800 + 6 */
+                        looked at; a recursion over subsets counts as
+                        5^(n-1) / 1800 + 6 */
 };
 
 struct qn_answered {

@@ -1,9 +1,8 @@
 #ifndef QN_TOPO_ANSWERED_INTERNAL_H
 #define QN_TOPO_ANSWERED_INTERNAL_H
 
-/** The parts of the search for two trees: answered.c (a plan, the order of the
- * roots), answered_seek.c (a good one), answered_proof.c (the best from a
- * root). */
+/** The parts of the search for two trees: answered.c (a good plan, the order of
+ *  the roots), answered_proof.c (the best one from a root). */
 
 #include "core/topo/answered.h"
 #include "core/topo/handover.h"
@@ -19,7 +18,6 @@ struct qn_answering {
     struct qn_handovers down, up;  /* of a proof, likewise */
     uint64_t fill;                 /* moves, of a recursion over subsets */
     uint64_t left;                 /* moves */
-    uint64_t seek_at;              /* so many left: time to anneal; 0: over */
     bool cut;                      /* there were not enough of them */
 };
 
@@ -33,17 +31,6 @@ double qn_answering_offer(struct qn_answering *p, const struct qn_shape *down,
 
 /** Whether two cores may trade places and no cost differs. */
 bool qn_answering_twins(const struct qn_machine *m, uint32_t u, uint32_t v);
-
-/** The best tree up for a tree down, and the best tree down for a tree up:
- *  filled, and handed in. */
-void qn_answering_answer(struct qn_answering *p, const struct qn_shape *down,
-                         struct qn_shape *up);
-void qn_answering_tell(struct qn_answering *p, const struct qn_shape *up,
-                       struct qn_shape *down);
-
-/** Hand in what annealing from the best plan so far finds with half of the
- * moves that are left. */
-void qn_answering_seek(struct qn_answering *p);
 
 /** Until nothing from this root is better than what is known, or the moves are
  *  spent. */

@@ -229,10 +229,6 @@ static void cut_latency(const struct proof *x, struct box *early,
 
 static void search(struct proof *x, struct box *b)
 {
-    if (x->p->left < x->p->seek_at) {
-        x->p->seek_at = 0;
-        qn_answering_seek(x->p);
-    }
     do {
         if (b->goal > goal_of(x)) {
             b->goal = goal_of(x);

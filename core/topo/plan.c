@@ -22,9 +22,9 @@
 #include "core/topo/candidates.h"
 #include "core/topo/planner_internal.h"
 
-/* For two trees of an answered broadcast: some 40 ms. As many again for a free
+/* For two trees of an answered broadcast: 30 to 40 ms. As many again for a free
  * root. */
-#define ANSWERED_MOVES 125000u
+#define ANSWERED_MOVES 110000u
 
 static bool within_occupancy(const struct qn_planner *p, double busy)
 {
