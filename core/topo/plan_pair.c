@@ -23,7 +23,7 @@
  * results are the same, with ten worse. */
 #define WARM  0.002
 #define COOL  0.877 /* per turn: to 3e-5 */
-#define TURNS 32u   /* of each tree; half or twice as many: within 0.5 % */
+#define TURNS 32u   /* of each tree; half or twice as many: about the same */
 
 struct pair {
     struct qn_planner *p;
