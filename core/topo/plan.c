@@ -2,6 +2,9 @@
  * Candidates come first: they are the start of the search and the floor under
  * it. With a free root they are built from the first core, where static trees
  * are rooted by custom, and from the root that the adaptive tree would choose.
+ * If that is clearly nearer to all, the search begins with one of its trees,
+ * though one from the first core may be better at first: a search seldom moves
+ * a root far.
  *
  * Small groups: a reduction with q = 1 is a broadcast back in time, s and r
  * and the direction of every edge exchanged, because on a path from a leaf to
@@ -25,6 +28,8 @@
 /* For two trees of an answered broadcast: 30 to 40 ms. As many again for a free
  * root. */
 #define ANSWERED_MOVES 110000u
+
+#define CLEARLY_NEARER 0.8 /* part of the way to all others */
 
 static bool within_occupancy(const struct qn_planner *p, double busy)
 {
@@ -64,11 +69,22 @@ static void candidate(void *arg, const char *name, const struct qn_shape *s)
 {
     struct qn_planner *p = arg;
     double cost = qn_plan_cost(p->m, s, s, p->o.goal, p->o.q);
-    if (!p->any || cost < p->start_cost) {
+    if (p->start_cost == 0 || cost < p->start_cost) {
         p->start_cost = cost;
         p->start = *s;
     }
     qn_planner_offer(p, name, s, s);
+}
+
+static double way_to_all(const struct qn_machine *m, uint32_t u)
+{
+    double sum = 0;
+    for (uint32_t v = 0; v < m->n; v++) {
+        sum += u == v ? 0
+                      : qn_send_cost(m, u, v) + qn_receive_cost(m, u, v) +
+                            qn_send_cost(m, v, u) + qn_receive_cost(m, v, u);
+    }
+    return sum;
 }
 
 /* What was built from the first core before is not built again: with costs
@@ -81,6 +97,9 @@ static int look_at_candidates(struct qn_planner *p)
                : qn_candidates(p->m, free_root ? 0 : p->o.root, candidate, p);
     uint32_t root = qn_adaptive_root(p->m);
     if (err == QN_OK && free_root && root != 0) {
+        if (way_to_all(p->m, root) < CLEARLY_NEARER * way_to_all(p->m, 0)) {
+            p->start_cost = 0; /* begin there */
+        }
         err = qn_candidates(p->m, root, candidate, p);
     }
     return err;

@@ -155,6 +155,39 @@ Test(plan, with_a_free_root_is_never_worse_than_from_the_first_core)
     qn_machine_destroy(m);
 }
 
+/* Cores in a line, the farther apart the dearer. */
+static struct qn_machine *in_line(uint32_t n)
+{
+    struct qn_machine *m = NULL;
+    cr_assert_eq(qn_machine_create(&m, n), QN_OK);
+    for (uint32_t u = 0; u < n; u++) {
+        for (uint32_t v = 0; v < n; v++) {
+            uint32_t way = u < v ? v - u : u - v;
+            m->send[u * n + v] = 20 + way;
+            m->receive[u * n + v] = 100 + 3 * way;
+        }
+    }
+    return m;
+}
+
+/* A search that begins at the end of the line takes 1.2 to 1.3 times as long.
+ */
+Test(plan, with_a_free_root_begins_in_the_middle)
+{
+    struct qn_machine *m = in_line(256);
+    for (uint32_t goal = QN_GOAL_BARRIER; goal <= QN_GOAL_2PC; goal++) {
+        struct qn_plan_opts o = QN_PLAN_OPTS_DEFAULT;
+        struct qn_plan any, middle;
+        o.goal = (enum qn_goal)goal;
+        cr_assert_eq(qn_plan(&any, m, &o), QN_OK);
+        o.root = m->n / 2;
+        cr_assert_eq(qn_plan(&middle, m, &o), QN_OK);
+        cr_expect_leq(any.cost, 1.15 * middle.cost, "%s: root %u, %g > %g",
+                      qn_goal_name(goal), any.down.root, any.cost, middle.cost);
+    }
+    qn_machine_destroy(m);
+}
+
 static void two_trees_cost_no_more(const struct qn_machine *m,
                                    struct qn_plan_opts o)
 {
