@@ -49,8 +49,9 @@ bool qn_spin_again(struct qn_spin *s, qn_time_t now);
 /** Yields longer than this gave the core to somebody with much to do ... (At
  *  1 ms, peers and clients under full load seem to be such, and who sleeps
  *  because of them is woken ten times as often: SET of 50 connections, three
- *  replicas on two cores, lost 17 % of its rate. Beside two busy loops 3 ms
- *  gives 0.9 of the rate that 1 ms gives, and 1.5 times that of no pauses.) */
+ *  replicas on two cores, lost 9 to 20 % of its rate. Beside two busy loops
+ *  3 ms gives 0.8 to 0.9 of the rate that 1 ms gives, and 1.5 times that of no
+ *  pauses.) */
 #define QN_YIELD_LONG  (3 * QN_MS)
 /** ... and for so long at least there is none. Doubled with each, up to 16
  *  times. */

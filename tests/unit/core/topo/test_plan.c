@@ -170,8 +170,8 @@ static struct qn_machine *in_line(uint32_t n)
     return m;
 }
 
-/* A search that begins at the end of the line takes 1.2 to 1.3 times as long.
- */
+/* Begun at the best candidate from the first core, too, an acknowledged
+ * broadcast took 1.33 times as long, from core 21. */
 Test(plan, with_a_free_root_begins_in_the_middle)
 {
     struct qn_machine *m = in_line(256);
