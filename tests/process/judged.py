@@ -128,14 +128,14 @@ class Judge:
                               self.process.stderr.read())
 
     def end(self):
-        """@return the summary; the text that explains it."""
+        """@return the summary. `seconds`: what was told of each."""
         self.process.send_signal(signal.SIGINT)
         _, text = self.process.communicate()
         self.out.seek(0)
         lines = self.out.read().splitlines()
         if not lines:
             raise Failure("quoin load said nothing: " + text)
-        summary = json.loads(lines[-1])
+        *self.seconds, summary = [json.loads(line) for line in lines]
         verdict = (summary["verify"] or {}).get("verdict")
         if verdict != "linearizable" or self.process.returncode != 0:
             raise Failure("quoin load: %s, status %d\n%s" % (

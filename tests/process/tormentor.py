@@ -235,21 +235,33 @@ class Tormentor:
         finally:
             judge.kill()
         self.operations += summary["verify"]["operations"]
-        self.heard(judge, max((s for s in summary["silences"]
-                               if s["to"] == "all"),
-                              key=lambda s: s["longest_ms"]))
+        self.heard(judge, summary["silences"])
 
-    def heard(self, judge, silence):
+    def heard(self, judge, silences):
         """Of the longest silence so far it is told what happened then."""
-        if silence["longest_ms"] <= self.silence_ms:
+        longest = max((s for s in silences if s["to"] == "all"),
+                      key=lambda s: s["longest_ms"])
+        if longest["longest_ms"] <= self.silence_ms:
             return
-        self.silence_ms = silence["longest_ms"]
-        begin = judge.began + silence["began_s"] - self.began
+        self.silence_ms = longest["longest_ms"]
+        offset = judge.began - self.began
+        begin = offset + longest["began_s"]
         end = begin + self.silence_ms / 1000
-        print("%9.3f  %s: no answer for %.0f ms; since a second before:\n%s" % (
-            begin, silence["kind"], self.silence_ms, "\n".join(
-                line for line in self.log
-                if begin - 1 < float(line.split()[0]) < end + 0.1)))
+        print("%9.3f  %s: no answer for %.0f ms; since a second before:" % (
+            begin, longest["kind"], self.silence_ms))
+        for line in self.log:
+            if begin - 1 < float(line.split()[0]) < end + 0.1:
+                print(line)
+        print("           longest, ms: " + ", ".join(
+            "%s at %s %.0f" % (s["kind"], s["to"], s["longest_ms"])
+            for s in silences if s["kind"] in ("reads", "writes")))
+        for s in judge.seconds:
+            at = offset + s["at"]
+            if begin < at < end + 2:
+                print("%9.3f  the second before: %d answers, %d waiting, %d "
+                      "lost, %d disconnects" % (
+                          at, s["ops"], s["waiting"], s["unanswered"],
+                          s["disconnects"]))
 
     def settle(self, ledgers):
         """Nobody writes: all is there, everywhere the same."""
