@@ -173,6 +173,11 @@ static bool pairs_ok(const double *x, uint32_t n, uint32_t i, uint32_t j)
                          !(x[(size_t)j * n + i] > it));
 }
 
+static bool level_ok(const double *x, uint32_t n, uint32_t i, uint32_t j)
+{
+    return x == NULL || cost_ok(x[(size_t)i * n + j], i == j);
+}
+
 static bool facts_ok(const struct qn_machine_facts *f)
 {
     return f->clock_ghz >= 0 && f->clock_ghz <= QN_GHZ_MAX &&
@@ -193,7 +198,7 @@ int qn_machine_check(const struct qn_machine *m)
             if (!cost_ok(qn_send_cost(m, i, j), i == j) ||
                 !cost_ok(qn_receive_cost(m, i, j), i == j) ||
                 !pairs_ok(m->facts.round_trip, m->n, i, j) ||
-                !pairs_ok(m->facts.level, m->n, i, j) ||
+                !level_ok(m->facts.level, m->n, i, j) ||
                 qn_machine_unstable(m, i, j) != qn_machine_unstable(m, j, i)) {
                 return QN_EINVAL;
             }

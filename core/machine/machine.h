@@ -57,8 +57,9 @@ struct qn_machine_facts {
                              for; above 0 to 1 */
     double *round_trip;   /* [n*n] cycles of one message there and back,
                              symmetric, diagonal 0 */
-    double *level;        /* [n*n] as round_trip: a bare cache line there and
-                             back, while the pair was measured */
+    double *level;        /* [n*n] row u, column v, diagonal 0: cycles of a bare
+                             cache line there and back and a batch from u to v,
+                             while the pair was measured (measure.h) */
     bool *unstable;       /* [n*n] symmetric: the costs of this pair did not
                              repeat, do not rely on them */
 };

@@ -3,11 +3,12 @@
  *
  *     "cpu": "AMD EPYC", "measured": "2026-11-21T21:30:00Z",
  *     "transport": "ump", "clock_ghz": 2.6, "queued_factor": 0.2,
- *     "round_trip": [[0, 290], [290, 0]], "level": [[0, 260], [260, 0]],
+ *     "round_trip": [[0, 290], [290, 0]], "level": [[0, 400], [420, 0]],
  *     "unstable": [[0, 1]]
  *
- * round_trip and level are matrices as `send` is, and symmetric. `unstable`
- * lists pairs of core numbers, each pair once, the lower number first.
+ * round_trip and level are matrices as `send` is, round_trip is symmetric.
+ * `unstable` lists pairs of core numbers, each pair once, the lower number
+ * first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,7 @@ static int read_number(const struct qn_json_document *d, json_t *root,
 static int check_symmetric(const struct qn_json_document *d, const char *key,
                            const struct qn_machine *m, const double *x)
 {
-    for (uint32_t u = 1; u < m->n; u++) {
+    for (uint32_t u = 1; u < m->n && x != NULL; u++) {
         for (uint32_t v = 0; v < u; v++) {
             const double a = x[(size_t)u * m->n + v];
             const double b = x[(size_t)v * m->n + u];
@@ -99,18 +100,14 @@ static int check_symmetric(const struct qn_json_document *d, const char *key,
     return QN_OK;
 }
 
-static int read_pairs(const struct qn_json_document *d, json_t *root,
-                      const char *key, const struct qn_machine *m, double **to)
+static int read_matrix(const struct qn_json_document *d, json_t *root,
+                       const char *key, const struct qn_machine *m, double **to)
 {
     if (json_object_get(root, key) == NULL) {
         return QN_OK;
     }
     *to = calloc((size_t)m->n * m->n, sizeof **to);
-    if (*to == NULL) {
-        return QN_ENOMEM;
-    }
-    int err = qn_json_read_matrix(d, root, key, m, *to);
-    return err != QN_OK ? err : check_symmetric(d, key, m, *to);
+    return *to == NULL ? QN_ENOMEM : qn_json_read_matrix(d, root, key, m, *to);
 }
 
 /* Index of the core that value names, m->n if it names none. */
@@ -169,8 +166,9 @@ int qn_json_read_facts(const struct qn_json_document *d, json_t *root,
               : read_number(d, root, "clock_ghz", QN_GHZ_MAX, &f->clock_ghz);
     err =
         err ? err : read_number(d, root, "queued_factor", 1, &f->queued_factor);
-    err = err ? err : read_pairs(d, root, "round_trip", m, &f->round_trip);
-    err = err ? err : read_pairs(d, root, "level", m, &f->level);
+    err = err ? err : read_matrix(d, root, "round_trip", m, &f->round_trip);
+    err = err ? err : check_symmetric(d, "round_trip", m, f->round_trip);
+    err = err ? err : read_matrix(d, root, "level", m, &f->level);
     return err ? err : read_unstable(d, root, m);
 }
 

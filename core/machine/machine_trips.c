@@ -3,12 +3,12 @@
  * sets' folders have no such table, so it is one of ours beside theirs, written
  * only if there is something in it:
  *
- *     from,to,rtt_cycles,level_cycles,unstable
- *     0,1,290.5,260,0
+ *     from,to,rtt_cycles,level_cycles,level_back_cycles,unstable
+ *     0,1,290.5,400,420,0
  *
  * One row per pair, whichever of its cores comes first; the header names those
- * of the three columns that are known. (rtt.csv of the data sets is something
- * else: both directions, with their errors, and not equal.)
+ * of the columns that are known (both levels, or none). (rtt.csv of the data
+ * sets is something else: both directions, with their errors, and not equal.)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +19,17 @@
 #include "core/machine/number_internal.h"
 
 static const char ends[] = "from,to";
-static const char *const column[] = {"rtt_cycles", "level_cycles", "unstable"};
+static const char *const column[] = {"rtt_cycles", "level_cycles",
+                                     "level_back_cycles", "unstable"};
 
-enum column { RTT, LEVEL, UNSTABLE, COLUMNS };
+enum column { RTT, LEVEL, LEVEL_BACK, UNSTABLE, COLUMNS };
 
-/* Which of the three are known. */
+/* Which of them are known. */
 static void known(const struct qn_machine *m, bool has[COLUMNS])
 {
     size_t n = (size_t)m->n * m->n;
     has[RTT] = m->facts.round_trip != NULL;
-    has[LEVEL] = m->facts.level != NULL;
+    has[LEVEL] = has[LEVEL_BACK] = m->facts.level != NULL;
     has[UNSTABLE] =
         m->facts.unstable != NULL && memchr(m->facts.unstable, true, n) != NULL;
 }
@@ -63,12 +64,14 @@ static int read_header(struct qn_csv *c, bool has[COLUMNS])
         (void)snprintf(word, sizeof word, ",%s", column[i]);
         has[i] = right && take_word(c, word);
     }
-    if (!right || qn_csv_rest(c) > 0 ||
+    if (!right || qn_csv_rest(c) > 0 || has[LEVEL] != has[LEVEL_BACK] ||
         !(has[RTT] || has[LEVEL] || has[UNSTABLE])) {
-        return qn_fault_set(c->fault, c->file, QN_MAX(c->line, 1u), "header",
-                            "write \"%s,%s,%s,%s\", or leave out those columns "
-                            "behind \"to\" that are not known",
-                            ends, column[RTT], column[LEVEL], column[UNSTABLE]);
+        return qn_fault_set(
+            c->fault, c->file, QN_MAX(c->line, 1u), "header",
+            "write \"%s,%s,%s,%s,%s\", or leave out those columns "
+            "behind \"to\" that are not known",
+            ends, column[RTT], column[LEVEL], column[LEVEL_BACK],
+            column[UNSTABLE]);
     }
     return QN_OK;
 }
@@ -84,16 +87,6 @@ static int make_room(struct qn_machine *m, const bool has[COLUMNS])
               (f->level != NULL || !has[LEVEL]) &&
               (f->unstable != NULL || !has[UNSTABLE]);
     return ok ? QN_OK : QN_ENOMEM;
-}
-
-/* Both ways. */
-static int read_cycles(struct qn_csv *c, enum column at, double *to,
-                       size_t there, size_t back)
-{
-    double cycles = 0;
-    int err = qn_csv_cost(c, column[at], &cycles);
-    to[there] = to[back] = cycles;
-    return err;
 }
 
 /* `seen` [n*n]: pairs that have a row. */
@@ -113,10 +106,14 @@ static int read_row(struct qn_csv *c, struct qn_machine *m, uint32_t *from,
     }
     seen[there] = seen[back] = true;
     if (f->round_trip != NULL) {
-        err = read_cycles(c, RTT, f->round_trip, there, back);
+        err = qn_csv_cost(c, column[RTT], &f->round_trip[there]);
+        f->round_trip[back] = f->round_trip[there];
     }
     if (err == QN_OK && f->level != NULL) {
-        err = read_cycles(c, LEVEL, f->level, there, back);
+        err = qn_csv_cost(c, column[LEVEL], &f->level[there]);
+    }
+    if (err == QN_OK && f->level != NULL) {
+        err = qn_csv_cost(c, column[LEVEL_BACK], &f->level[back]);
     }
     if (err == QN_OK && f->unstable != NULL) {
         uint32_t mark = 0;
@@ -174,7 +171,7 @@ void qn_trips_write(const struct qn_machine *m, FILE *f)
     (void)fputc('\n', f);
     for (uint32_t u = 0; u < m->n; u++) {
         for (uint32_t v = u + 1; v < m->n; v++) {
-            size_t at = (size_t)u * m->n + v;
+            size_t at = (size_t)u * m->n + v, back = (size_t)v * m->n + u;
             (void)fprintf(f, "%u,%u", m->core[u].os, m->core[v].os);
             if (has[RTT]) {
                 (void)fputc(',', f);
@@ -183,6 +180,8 @@ void qn_trips_write(const struct qn_machine *m, FILE *f)
             if (has[LEVEL]) {
                 (void)fputc(',', f);
                 qn_number_write(f, m->facts.level[at]);
+                (void)fputc(',', f);
+                qn_number_write(f, m->facts.level[back]);
             }
             if (has[UNSTABLE]) {
                 (void)fputs(m->facts.unstable[at] ? ",1" : ",0", f);

@@ -6,18 +6,21 @@
  * who measures is runner.h.
  *
  * A **round** is a short run of everything: some batches of messages from a to
- * b and from b to a, and some round trips; before and after it a **probe**, a
- * bare cache line that goes there and back. Within a round the middle half of
- * the samples is averaged (qn_midmean), which neither outliers nor a coarse
- * counter can move much.
+ * b and from b to a, and some round trips; before and after it three
+ * **probes**: a bare cache line that goes there and back, and some batches each
+ * way. Within a round the middle half of the samples is averaged (qn_midmean),
+ * which neither outliers nor a coarse counter can move much.
  *
  * Machines change under the measurement: frequency, other load, a hypervisor
  * that moves virtual processors (the same line then takes five times as long
- * for seconds). The probe tells the **level** that the machine was on. A round
- * whose two probes differ by more than QN_LEVEL_SPREAD straddles a change and
- * does not count. Of the others, those count that lie on one level: the lowest
- * that enough of them saw. So a result never mixes two levels, and if the
- * machine shows the same level again it repeats.
+ * for seconds); or sends alone take more than twice as long on one side, while
+ * the line's way is the same (as if a core had half of its store buffer, since
+ * its other hardware thread works for somebody else). The probes tell the
+ * **level** that the machine was on. A round that has a probe whose two values
+ * differ by more than their spread straddles a change and does not count. Of
+ * the others, those count that lie on one level: the lowest that enough of them
+ * saw, of the line first, then of each side's sends. So a result never mixes
+ * two levels, and if the machine shows the same level again it repeats.
  *
  * A result is **stable** if enough rounds count and the median of each quantity
  * is known to QN_STABLE_SPREAD with 95 % confidence (order statistics: no
@@ -43,14 +46,23 @@ enum qn_quantity {
 #define QN_BATCH 8u /* messages of a batch */
 
 #define QN_LEVEL_SPREAD  1.3   /* probes within this factor lie on one level */
+#define QN_SENDS_STEP    1.0   /* cycles; and so much, of sends */
 #define QN_LEVEL_SHARE   0.2   /* of the rounds, to take a level for real */
 #define QN_STABLE_SPREAD 0.04  /* half the interval over the median */
-#define QN_STABLE_CYCLES 1.0   /* or so much, where the counter ends */
+#define QN_STABLE_CYCLES 0.5   /* or so much, where the counter ends */
 #define QN_ROUNDS_MIN    9u    /* that must count */
 #define QN_ROUNDS_MAX    4096u /* that a pair may have */
 
+/** Probes, cycles. */
+enum qn_probe {
+    QN_PROBE_LINE,    /* there and back */
+    QN_PROBE_SEND_AB, /* one message of a batch, as QN_SEND_AB */
+    QN_PROBE_SEND_BA,
+    QN_PROBES,
+};
+
 struct qn_round {
-    float before, after; /* probes, cycles */
+    float before[QN_PROBES], after[QN_PROBES];
     float value[QN_QUANTITIES];
 };
 
@@ -62,9 +74,11 @@ struct qn_quantity_result {
 
 struct qn_measured {
     struct qn_quantity_result of[QN_QUANTITIES];
-    double level;     /* median of the probes that count, cycles */
+    double level_ab; /* what probes of a round that counts took, median: a
+                        line there and back and a batch from a to b, cycles */
+    double level_ba;
     uint32_t rounds;  /* that were judged */
-    uint32_t steady;  /* of them, those with both probes on one level */
+    uint32_t steady;  /* of them, those whose probes agree, before and after */
     uint32_t counted; /* of them, those on the level of the result */
     bool same_level;  /* enough rounds count; else all were used as they are */
     bool stable;
@@ -77,7 +91,7 @@ double qn_midmean(double *x, uint32_t n);
  * Judge the rounds of a pair.
  *
  * @param round    [n] In any order; borrowed. n is 1 .. QN_ROUNDS_MAX.
- * @param scratch  [2 * n] Filled.
+ * @param scratch  [n] Filled.
  * @param out      Filled.
  */
 void qn_measured_judge(const struct qn_round *round, uint32_t n,

@@ -40,7 +40,7 @@ struct qn_runner {
     uint32_t rounds_max;
     struct qn_runner_pair *pair;     /* [pairs] */
     struct qn_round *round;          /* [pairs * rounds_max] */
-    double *scratch;                 /* [2 * rounds_max] */
+    double *scratch;                 /* [rounds_max] */
     struct qn_runner_worker *worker; /* [m->n] */
     uint32_t started;                /* threads */
     /* under the lock */

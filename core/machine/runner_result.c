@@ -41,7 +41,8 @@ static void set_pair(struct qn_machine *m, uint32_t a, uint32_t b,
     m->receive[ba] = rounded(c->receive_ba);
     double trip = rounded(it->of[QN_ROUND_TRIP].median);
     m->facts.round_trip[ab] = m->facts.round_trip[ba] = trip;
-    m->facts.level[ab] = m->facts.level[ba] = rounded(it->level);
+    m->facts.level[ab] = rounded(it->level_ab);
+    m->facts.level[ba] = rounded(it->level_ba);
     m->facts.unstable[ab] = m->facts.unstable[ba] = !it->stable;
 }
 

@@ -37,7 +37,9 @@ static bool note(struct tour *t, struct qn_round *round, bool disturbed)
     qn_time_t since = qn_clock_now() - t->begin;
     bool keep = disturbed ? p->rounds == 0 : since > WARM_UP_NS;
     if (keep && p->rounds < r->rounds_max) {
-        round->before = disturbed ? 0 : round->before;
+        if (disturbed) {
+            memset(round->before, 0, sizeof round->before);
+        }
         r->round[t->pair * r->rounds_max + p->rounds++] = *round;
         t->noted++;
     }

@@ -2,12 +2,13 @@
  * One round, both sides.
  *
  *     a                                b
- *     probe: 4 x 16 times a line there and back       a takes the time
+ *     probes: 4 x 16 times a line there and back      a takes the time
+ *             6 batches each way, as below
  *     12 x  send 8 messages, flush     wait until all 8 are there
  *           (timed: send)              take 8 messages (timed: drain)
  *     12 x  the same from b to a
  *     12 x  8 messages there and back                 a takes the time
- *     probe
+ *     probes
  *
  * That a batch is there whole is said by a line of its own (`batch`), so the
  * receiver has not touched the cells before it is timed: each is a transfer.
@@ -28,7 +29,14 @@
 
 #include "core/base/cycles.h"
 
-enum { BATCHES = 12, TRIP_RUNS = 12, TRIPS = 8, PROBE_RUNS = 4, PROBES = 16 };
+enum {
+    BATCHES = 12,
+    TRIP_RUNS = 12,
+    TRIPS = 8,
+    PROBE_RUNS = 4,
+    PROBES = 16,
+    PROBE_BATCHES = 6
+};
 
 #define PATIENCE 20000u /* looks before the core is offered to others */
 
@@ -72,7 +80,7 @@ static double since(const struct qn_visit *v, uint64_t start)
     return ticks > 0 ? ticks : 0;
 }
 
-/* ---- the probe ---- */
+/* ---- the bare line ---- */
 
 static void probe_put(struct qn_visit *v)
 {
@@ -82,7 +90,7 @@ static void probe_put(struct qn_visit *v)
     qn_store(&v->tx->probe, v->probes, QN_RELEASE);
 }
 
-static int probe(struct qn_visit *v, float *cycles)
+static int line(struct qn_visit *v, float *cycles)
 {
     double x[PROBE_RUNS];
     int rc = qn_visit_meet(v);
@@ -169,19 +177,19 @@ static int drain_batch(struct qn_visit *v, double *cycles)
     return rc;
 }
 
-/* All batches of one direction. */
-static int batches(struct qn_visit *v, bool sends, float *cycles)
+/* n <= BATCHES of one direction. */
+static int batches(struct qn_visit *v, bool sends, uint32_t n, float *cycles)
 {
     double x[BATCHES];
     int rc = QN_OK;
-    for (uint32_t i = 0; i < BATCHES && rc == QN_OK; i++) {
+    for (uint32_t i = 0; i < n && rc == QN_OK; i++) {
         rc = qn_visit_meet(v);
         if (rc == QN_OK) {
             rc = sends ? send_batch(v, &x[i]) : drain_batch(v, &x[i]);
         }
     }
     if (rc == QN_OK) {
-        *cycles = (float)qn_midmean(x, BATCHES);
+        *cycles = (float)qn_midmean(x, n);
     }
     return rc;
 }
@@ -216,6 +224,16 @@ static int round_trips(struct qn_visit *v, float *cycles)
 
 /* ---- the round ---- */
 
+/* Each side fills in its own sends; what stands for the other's is noise, until
+ * b has told a. */
+static int probe(struct qn_visit *v, float *cycles)
+{
+    bool a = v->first;
+    int rc = line(v, &cycles[QN_PROBE_LINE]);
+    rc = rc ? rc : batches(v, a, PROBE_BATCHES, &cycles[QN_PROBE_SEND_AB]);
+    return rc ? rc : batches(v, !a, PROBE_BATCHES, &cycles[QN_PROBE_SEND_BA]);
+}
+
 /* How often the scheduler took the core from this thread. */
 static long preempted(void)
 {
@@ -227,18 +245,20 @@ static long preempted(void)
 static int tell(struct qn_visit *v, struct qn_round *r, bool *disturbed)
 {
     if (!v->first) {
-        qn_copy_out(v->tx->said, r->value, sizeof r->value);
+        qn_copy_out(&v->tx->said, r, sizeof *r);
         uint32_t mine = *disturbed;
         qn_copy_out(&v->tx->disturbed, &mine, sizeof mine);
     }
     int rc = qn_visit_meet(v); /* announces what b wrote */
     if (rc == QN_OK && v->first) {
-        float said[QN_QUANTITIES];
+        struct qn_round said;
         uint32_t theirs;
-        qn_copy_in(said, v->rx->said, sizeof said);
+        qn_copy_in(&said, &v->rx->said, sizeof said);
         qn_copy_in(&theirs, &v->rx->disturbed, sizeof theirs);
-        r->value[QN_DRAIN_AB] = said[QN_DRAIN_AB];
-        r->value[QN_SEND_BA] = said[QN_SEND_BA];
+        r->before[QN_PROBE_SEND_BA] = said.before[QN_PROBE_SEND_BA];
+        r->after[QN_PROBE_SEND_BA] = said.after[QN_PROBE_SEND_BA];
+        r->value[QN_DRAIN_AB] = said.value[QN_DRAIN_AB];
+        r->value[QN_SEND_BA] = said.value[QN_SEND_BA];
         *disturbed = *disturbed || theirs != 0;
     }
     return rc;
@@ -248,11 +268,13 @@ int qn_visit_round(struct qn_visit *v, struct qn_round *r, bool *disturbed)
 {
     long before = preempted();
     bool a = v->first;
-    int rc = probe(v, &r->before);
-    rc = rc ? rc : batches(v, a, &r->value[a ? QN_SEND_AB : QN_DRAIN_AB]);
-    rc = rc ? rc : batches(v, !a, &r->value[a ? QN_DRAIN_BA : QN_SEND_BA]);
+    int rc = probe(v, r->before);
+    rc = rc ? rc
+            : batches(v, a, BATCHES, &r->value[a ? QN_SEND_AB : QN_DRAIN_AB]);
+    rc = rc ? rc
+            : batches(v, !a, BATCHES, &r->value[a ? QN_DRAIN_BA : QN_SEND_BA]);
     rc = rc ? rc : round_trips(v, &r->value[QN_ROUND_TRIP]);
-    rc = rc ? rc : probe(v, &r->after);
+    rc = rc ? rc : probe(v, r->after);
     *disturbed = preempted() != before;
     return rc ? rc : tell(v, r, disturbed);
 }

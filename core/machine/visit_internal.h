@@ -16,7 +16,7 @@ struct qn_seat {
     alignas(QN_CACHELINE) qn_a64 batch; /* batches that were sent whole */
     alignas(QN_CACHELINE) qn_a64 probe; /* the bare line: a sequence */
     uint8_t probe_bytes[56];
-    alignas(QN_CACHELINE) float said[QN_QUANTITIES]; /* announced by met */
+    alignas(QN_CACHELINE) struct qn_round said; /* announced by met */
     uint32_t disturbed;
     uint32_t go_on; /* a to b: another round; announced by met */
 };

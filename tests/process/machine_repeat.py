@@ -3,8 +3,8 @@
 for itself, and what it says depends on who else is there.
 
 Measures --times times, and compares costs between measurements that were on the
-same level (the probe within a factor of 1.3) and stable. Exit status 1 if a
-cost lies more than --spread from the median of its level.
+same levels (the probes of both directions within a factor of 1.1) and stable.
+Exit status 1 if a cost lies more than --spread from the median of its level.
 
 Usage: machine_repeat.py QUOIN [--times 5] [--spread 0.1]
 """
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-LEVEL = 1.3
+LEVEL = 1.1
 
 
 def measure(quoin, path):
@@ -29,12 +29,18 @@ def measure(quoin, path):
         return time.monotonic() - begin, json.load(f)
 
 
+def near(a, b):
+    return all(max(x, y) <= min(x, y) * LEVEL for x, y in zip(a, b))
+
+
 def levels(seen):
     """Lists of measurements of one pair, each list on one level."""
     out = []
-    for level, costs in sorted(seen):
-        if out and level <= out[-1][0][0] * LEVEL:
-            out[-1].append((level, costs))
+    for level, costs in sorted(seen, key=lambda one: one[0]):
+        for group in out:
+            if near(level, group[0][0]):
+                group.append((level, costs))
+                break
         else:
             out.append([(level, costs)])
     return out
@@ -63,7 +69,7 @@ def main():
                         costs = {k: m[k][u][v] for k in
                                  ("send", "receive", "round_trip")}
                         seen.setdefault(pair, []).append(
-                            (m["level"][u][v], costs))
+                            ((m["level"][u][v], m["level"][v][u]), costs))
     worst = {}
     for pair, all_ in seen.items():
         for group in levels(all_):

@@ -19,7 +19,7 @@ static struct qn_machine *known(void)
             m->send[at] = u == v ? 0 : 10.5 + u;
             m->receive[at] = u == v ? 0 : 90 + v;
             m->facts.round_trip[at] = u == v ? 0 : 200.25 * (u + v);
-            m->facts.level[at] = u == v ? 0 : 100.0 / 3;
+            m->facts.level[at] = u == v ? 0 : 100.0 / 3 + u;
         }
     }
     m->core[2].os = 9;
@@ -135,7 +135,7 @@ Test(machine_facts, a_folder_may_know_some_of_them)
     qn_machine_destroy(m);
 }
 
-#define TRIPS "from,to,rtt_cycles,level_cycles,unstable\n"
+#define TRIPS "from,to,rtt_cycles,level_cycles,level_back_cycles,unstable\n"
 
 static const struct {
     const char *text, *fault; /* how it begins */
@@ -144,17 +144,19 @@ static const struct {
     {"from,to\n", "d/roundtrip.csv:1: header:"},
     {"from,to,rtt\n", "d/roundtrip.csv:1: header:"},
     {"from,to,unstable,rtt_cycles\n", "d/roundtrip.csv:1: header:"},
-    {TRIPS "0,4,1,1,0", "d/roundtrip.csv:2: the last line has no end"},
-    {TRIPS "0,4,1,1\n", "d/roundtrip.csv:2: unstable: missing"},
-    {TRIPS "0,4,1,1,0,0\n", "d/roundtrip.csv:2: too many fields"},
-    {TRIPS "0,4,nan,1,0\n", "d/roundtrip.csv:2: rtt_cycles: \"nan\""},
-    {TRIPS "0,4,1,-1,0\n", "d/roundtrip.csv:2: level_cycles: \"-1\""},
-    {TRIPS "0,4,1,1,2\n", "d/roundtrip.csv:2: unstable: \"2\""},
-    {TRIPS "0,5,1,1,0\n", "d/roundtrip.csv:2: to: core 5 is not in"},
-    {TRIPS "0,0,1,1,0\n", "d/roundtrip.csv:2: to: core 0 sends to itself"},
-    {TRIPS "0,4,1,1,0\n4,0,1,1,0\n",
+    {TRIPS "0,4,1,1,1,0", "d/roundtrip.csv:2: the last line has no end"},
+    {TRIPS "0,4,1,1,1\n", "d/roundtrip.csv:2: unstable: missing"},
+    {TRIPS "0,4,1,1,1,0,0\n", "d/roundtrip.csv:2: too many fields"},
+    {TRIPS "0,4,nan,1,1,0\n", "d/roundtrip.csv:2: rtt_cycles: \"nan\""},
+    {TRIPS "0,4,1,-1,1,0\n", "d/roundtrip.csv:2: level_cycles: \"-1\""},
+    {TRIPS "0,4,1,1,-1,0\n", "d/roundtrip.csv:2: level_back_cycles: \"-1\""},
+    {"from,to,level_cycles\n", "d/roundtrip.csv:1: header:"},
+    {TRIPS "0,4,1,1,1,2\n", "d/roundtrip.csv:2: unstable: \"2\""},
+    {TRIPS "0,5,1,1,1,0\n", "d/roundtrip.csv:2: to: core 5 is not in"},
+    {TRIPS "0,0,1,1,1,0\n", "d/roundtrip.csv:2: to: core 0 sends to itself"},
+    {TRIPS "0,4,1,1,1,0\n4,0,1,1,1,0\n",
      "d/roundtrip.csv:3: from,to: the pair 4,0 is there twice"},
-    {TRIPS "0,4,1,1,0\n7,4,1,1,0\n",
+    {TRIPS "0,4,1,1,1,0\n7,4,1,1,1,0\n",
      "d/roundtrip.csv:3: from,to: the file ends without the pair 0,7; each "
      "pair of cores needs a row"},
 };
