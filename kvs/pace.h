@@ -3,7 +3,7 @@
 
 /**
  * How much of a loop's time goes to work that no client waits for: all that is
- * left over where nobody else wants any, a fifth where somebody does.
+ * left over where nobody else wants any, a third where somebody does.
  *
  * Work comes in portions, one a turn. While the loop has other things to do,
  * each portion is followed by a rest of QN_PACE_REST times the CPU time that it
@@ -20,7 +20,7 @@
 
 #include "core/base/clock.h"
 
-#define QN_PACE_REST     4u
+#define QN_PACE_REST     2u
 #define QN_PACE_PORTIONS 8u
 #define QN_PACE_OTHERS   10u /* one in so many */
 #define QN_PACE_LATE     (200 * QN_US)

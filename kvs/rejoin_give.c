@@ -7,7 +7,7 @@
  * that the protocol's own messages find room between. The cut ends with the
  * last chunk made, which says so: nothing has to be waited for after that.
  *
- * Clients come first: while there are any, the donor gives a fifth of its time
+ * Clients come first: while there are any, the donor gives a third of its time
  * (kvs/pace.h), and the joiner reads what comes, no more; on shared cores it is
  * slowed by the same. But the log is kept for so long only, and old versions of
  * what is written meanwhile: when more of these is used up than of the snapshot

@@ -33,23 +33,23 @@ static void pass(qn_time_t until, uint64_t percent)
     }
 }
 
-CASE(a_portion_is_followed_by_a_rest_of_four)
+CASE(a_portion_is_followed_by_a_rest_of_two)
 {
     qn_time_t began = now;
     cr_assert(!qn_pace_alone(&p));
-    cr_assert_eq(portion(), began + 5 * PORTION);
-    now += 3 * PORTION;
-    cr_assert_eq(qn_pace_turn(&p, now, cpu), began + 5 * PORTION);
+    cr_assert_eq(portion(), began + 3 * PORTION);
+    now += 2 * PORTION;
+    cr_assert_eq(qn_pace_turn(&p, now, cpu), began + 3 * PORTION);
 }
 
-CASE(beside_other_work_it_takes_a_fifth)
+CASE(beside_other_work_it_takes_a_third)
 {
     qn_time_t began = now;
     for (int i = 0; i < 100; i++) {
         pass(portion(), 90);
         cr_assert(!qn_pace_alone(&p));
     }
-    cr_assert_eq(now - began, 500 * PORTION);
+    cr_assert_eq(now - began, 300 * PORTION);
 }
 
 CASE(who_is_alone_does_not_rest)
