@@ -25,9 +25,9 @@
 #include "core/topo/candidates.h"
 #include "core/topo/planner_internal.h"
 
-/* For two trees of an answered broadcast: 30 to 40 ms. As many again for a free
+/* For two trees of an answered broadcast: 25 to 35 ms. As many again for a free
  * root. */
-#define ANSWERED_MOVES 110000u
+#define ANSWERED_MOVES 85000u
 
 #define CLEARLY_NEARER 0.8 /* part of the way to all others */
 
