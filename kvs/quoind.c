@@ -1,35 +1,19 @@
 /*
  * The program `quoind`: command line in, supervisor on. Everything that prints
- * or ends the process is here or in the supervisor's one line of readiness.
+ * or ends the process is here, in logger.c or in the supervisor's one line of
+ * readiness.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
 #include "kvs/args.h"
+#include "kvs/logger.h"
 #include "kvs/pages.h"
 #include "kvs/supervisor.h"
 #include "transports/registry.h"
-
-/* One write per line, so that lines of several processes do not mix. */
-static void log_line(void *ctx, enum qn_log_level level, const char *text)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    char line[1152];
-    struct timespec now;
-    struct tm tm;
-    (void)ctx;
-    clock_gettime(CLOCK_REALTIME, &now);
-    localtime_r(&now.tv_sec, &tm);
-    int n = snprintf(line, sizeof line, "%02d:%02d:%02d.%03ld quoind %s: %s\n",
-                     tm.tm_hour, tm.tm_min, tm.tm_sec, now.tv_nsec / 1000000,
-                     names[level], text);
-    ssize_t written = write(STDERR_FILENO, line, (size_t)n);
-    (void)written; /* where else could one complain? */
-}
 
 /* What is quoted may come from any file: no control characters. */
 static int complain(const char *why)
@@ -66,6 +50,15 @@ static bool standard_descriptors(void)
     return fd >= 0 && close(fd) == 0;
 }
 
+/* The life of a replica's process, behind fork. */
+static int replica_main(const struct qn_boot *boot)
+{
+    (void)qn_logger_start(); /* without, lines may hold it up, no more */
+    int status = qn_replica_main(boot);
+    qn_logger_end();
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct qn_config config;
@@ -90,12 +83,12 @@ int main(int argc, char **argv)
     if (t == NULL) {
         return complain_transport(config.transport);
     }
-    qn_log_set(log_line, NULL, (enum qn_log_level)config.log_level);
+    qn_logger_init((enum qn_log_level)config.log_level);
     const struct qn_supervisor_opts opts = {.config = &config,
                                             .transport = t,
                                             .ready = stdout,
                                             .upgrade = ask == QN_ARGS_UPGRADE,
-                                            .replica_main = qn_replica_main};
+                                            .replica_main = replica_main};
     int status = qn_supervisor_run(&opts, why, sizeof why);
     return status == QN_SUPERVISOR_NOT_BEGUN ? complain(why) : status;
 }

@@ -6,7 +6,7 @@
  * over queuepairs of the transport that is given, pair by pair.
  *
  *   rounds   measure.h says what one is: here 12 batches of 8 each way, 12 x 8
- *            round trips, and the probe before and after; messages fill a cell
+ *            round trips, and the probes before and after; messages fill a cell
  *   visits   rounds one after the other, after a warm-up that does not count
  *   steps    visits of disjoint pairs at the same time (tournament.h)
  *   passes   all steps; three at least, spread over opts.spread_s; then those

@@ -33,8 +33,8 @@ enum {
     BATCHES = 12,
     TRIP_RUNS = 12,
     TRIPS = 8,
-    PROBE_RUNS = 4,
-    PROBES = 16,
+    LINE_RUNS = 4,
+    LINES = 16,
     PROBE_BATCHES = 6
 };
 
@@ -92,11 +92,11 @@ static void probe_put(struct qn_visit *v)
 
 static int line(struct qn_visit *v, float *cycles)
 {
-    double x[PROBE_RUNS];
+    double x[LINE_RUNS];
     int rc = qn_visit_meet(v);
-    for (uint32_t run = 0; run < PROBE_RUNS && rc == QN_OK; run++) {
+    for (uint32_t run = 0; run < LINE_RUNS && rc == QN_OK; run++) {
         uint64_t start = qn_cycles();
-        for (uint32_t i = 0; i < PROBES && rc == QN_OK; i++) {
+        for (uint32_t i = 0; i < LINES && rc == QN_OK; i++) {
             if (v->first) {
                 probe_put(v);
                 rc = await(v, &v->rx->probe, v->probes) ? QN_OK : QN_EAGAIN;
@@ -105,9 +105,9 @@ static int line(struct qn_visit *v, float *cycles)
                 probe_put(v);
             }
         }
-        x[run] = since(v, start) / PROBES;
+        x[run] = since(v, start) / LINES;
     }
-    *cycles = rc == QN_OK ? (float)qn_midmean(x, PROBE_RUNS) : 0;
+    *cycles = rc == QN_OK ? (float)qn_midmean(x, LINE_RUNS) : 0;
     return rc;
 }
 
@@ -224,8 +224,8 @@ static int round_trips(struct qn_visit *v, float *cycles)
 
 /* ---- the round ---- */
 
-/* Each side fills in its own sends; what stands for the other's is noise, until
- * b has told a. */
+/* Each side knows its own sends; in place of the other's stand its drains,
+ * until b has told a. */
 static int probe(struct qn_visit *v, float *cycles)
 {
     bool a = v->first;

@@ -133,8 +133,7 @@ class Quoind:
         self.drains = True  # False: writes wait for ever, end it at once
 
     def __enter__(self):
-        # A file, not a pipe: nobody reads before the end.
-        self.errors = tempfile.TemporaryFile()
+        self.errors = self.open_log()
         self.ready = tempfile.TemporaryFile()
         self.proc = subprocess.Popen(self.cmd, stderr=self.errors,
                                      stdout=self.ready,
@@ -158,6 +157,10 @@ class Quoind:
                                    self._read_log())
             time.sleep(0.01)
         return self
+
+    def open_log(self):
+        # A file, not a pipe: nobody reads before the end.
+        return tempfile.TemporaryFile()
 
     def __exit__(self, *exc):
         for pid in self.pids():

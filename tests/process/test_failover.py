@@ -6,6 +6,7 @@ Usage: test_failover.py QUOIND QUOIN [NAME...]
 import os
 import signal
 import sys
+import threading
 
 from checks import agree, check, main, wait_until
 from counters import Counters
@@ -47,6 +48,38 @@ def back(q, killed):
     for replica, pid in killed.items():
         wait_until("replica %d is back" % replica,
                    lambda: online(q, replica, pid))
+
+
+class Piped(Quoind):
+    """Its log goes into a pipe, which nobody reads until `log` is read."""
+
+    def open_log(self):
+        self.end, errors = (os.fdopen(fd, mode, 0) for fd, mode in
+                            zip(os.pipe(), ("rb", "wb")))
+        return errors
+
+    def fill(self):
+        """Not one line more fits."""
+        again = os.open("/proc/self/fd/%d" % self.errors.fileno(),
+                        os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            while True:
+                os.write(again, b"x" * 4096)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(again)
+
+    def read(self):
+        """From now on somebody does."""
+        threading.Thread(target=self.end.readall, daemon=True).start()
+
+    def log_so_far(self):
+        return "draining"  # it may be; nobody can tell
+
+    def _read_log(self):
+        self.errors.close()
+        return ""
 
 
 # ---- what was written before ----
@@ -291,6 +324,20 @@ def test_a_young_group_needs_no_snapshot():
         check("goes on", [int(c.call("INCR", "counter%d" % k))
                           for k in range(3)], [n + 1 for n in done])
         c.close()
+        agree(q)
+
+
+def test_a_log_that_nobody_reads_holds_up_no_replica():
+    """The survivors have something to say; who starts the dead one again may
+    wait until it is heard."""
+    with Piped(PATH) as q:
+        q.fill()
+        leader = role(q, "leader", 0)
+        with Counters(q, [i for i in range(3) if i != leader]) as load:
+            killed = kill(q, leader)
+            load.progress()
+        q.read()
+        back(q, killed)
         agree(q)
 
 
