@@ -4,10 +4,11 @@
  * each node's messages are all known when its turn comes, and it takes them by
  * visibility.
  *
- * For the latency an exchange changes the times of all that comes behind it,
- * so a move walks over all links. For the busiest core it changes the work of
- * those around the two ids only; adding and taking off leave rounding errors of
- * the last bits, so the result is added up once more.
+ * For the latency a move walks over the nodes that an exchange makes stale: the
+ * two, who sends to them, and behind them whoever hears at another time. It
+ * keeps what it overwrites, for most moves are refused. For the busiest core
+ * only those around the two ids have other work; adding and taking off leave
+ * rounding errors of the last bits, so the result is added up once more.
  *
  * Half of the exchanges bring a core next to one that it is near to; of the
  * others, for the busiest core, half are around that one.
@@ -31,9 +32,15 @@
 #define HOT           0.05 /* temperatures, parts of the cost */
 #define COLD          3e-5
 #define STEPS         (1u << 24) /* of the first cost */
+#define LANES         4u
 
 struct link {
     uint16_t from, to; /* ids */
+};
+
+struct was {
+    uint32_t link;
+    double visible;
 };
 
 struct map {
@@ -45,10 +52,13 @@ struct map {
     uint32_t *in;      /* [messages] links by receiver, as `into` says */
     uint32_t *into;    /* [n+1] */
     double *visible;   /* [messages] */
+    struct was *was;   /* [messages] what the last latency overwrote */
+    uint32_t changed;  /* entries in was */
+    bool *stale;       /* [n] ids whose sends are to be timed again */
     uint16_t *core;    /* [n] by id */
     uint16_t *id;      /* [n] by core */
     uint16_t *best;    /* [n] */
-    double *busy;      /* [n] scratch, by core */
+    double *busy;      /* [n + LANES] scratch, by core; 0 behind n */
 };
 
 static void find_links(struct map *x)
@@ -101,26 +111,63 @@ static double take_all(struct map *x, uint32_t v, double t)
     return t;
 }
 
-static double send_all(struct map *x, uint32_t v, double t)
+/* Node v, free at t, sends; those that hear at another time are stale. */
+static void send_all(struct map *x, uint32_t v, double t)
 {
     for (uint32_t e = x->r->first[v]; e < x->r->first[v + 1]; e++) {
         t += qn_send_cost(x->m, x->core[v], x->core[x->link[e].to]);
-        x->visible[e] = t;
+        if (x->visible[e] != t) {
+            x->was[x->changed++] = (struct was){e, x->visible[e]};
+            x->visible[e] = t;
+            x->stale[x->link[e].to] = true;
+        }
     }
-    return t;
 }
 
+static void pass_on(struct map *x, uint32_t v)
+{
+    if (x->stale[v]) {
+        x->stale[v] = false;
+        send_all(x, v, take_all(x, v, 0));
+    }
+}
+
+/* The root is the first to send and the last to take. */
 static double latency(struct map *x)
 {
     uint32_t n = x->r->o.n, last = n - (x->r->o.companion ? 1 : 0);
-    double idle = send_all(x, 0, 0);
+    x->changed = 0;
+    if (x->stale[0]) {
+        send_all(x, 0, 0);
+    }
     for (uint32_t v = last; v-- > 1;) {
-        (void)send_all(x, v, take_all(x, v, 0));
+        pass_on(x, v);
     }
     if (x->r->o.companion) {
-        (void)send_all(x, n - 1, take_all(x, n - 1, 0));
+        pass_on(x, n - 1);
     }
-    return take_all(x, 0, idle);
+    x->stale[0] = false;
+    uint32_t sent = x->r->first[1];
+    return take_all(x, 0, sent > 0 ? x->visible[sent - 1] : 0);
+}
+
+static double whole_latency(struct map *x)
+{
+    memset(x->stale, true, x->r->o.n * sizeof *x->stale);
+    return latency(x);
+}
+
+/* Id v has another core: so much for what it and its senders send, and for
+ * how long those that it sends to take to receive. */
+static void outdate(struct map *x, uint32_t v)
+{
+    x->stale[v] = true;
+    for (uint32_t e = x->r->first[v]; e < x->r->first[v + 1]; e++) {
+        x->stale[x->link[e].to] = true;
+    }
+    for (uint32_t i = x->into[v]; i < x->into[v + 1]; i++) {
+        x->stale[x->link[x->in[i]].from] = true;
+    }
 }
 
 static void count_link(struct map *x, uint32_t e, double sign)
@@ -145,13 +192,16 @@ static void count_around(struct map *x, uint32_t a, uint32_t b, double sign)
     }
 }
 
+/* Lanes, because each comparison waits for the one before it. */
 static double most_busy(const struct map *x)
 {
-    double most = 0;
-    for (uint32_t v = 0; v < x->r->o.n; v++) {
-        most = QN_MAX(most, x->busy[v]);
+    double most[LANES] = {0};
+    for (uint32_t v = 0; v < x->r->o.n; v += LANES) {
+        for (uint32_t i = 0; i < LANES; i++) {
+            most[i] = QN_MAX(most[i], x->busy[v + i]);
+        }
     }
-    return most;
+    return QN_MAX(QN_MAX(most[0], most[1]), QN_MAX(most[2], most[3]));
 }
 
 static double busiest(struct map *x)
@@ -165,7 +215,7 @@ static double busiest(struct map *x)
 
 static double cost_of(struct map *x)
 {
-    return x->o.busy ? busiest(x) : latency(x);
+    return x->o.busy ? busiest(x) : whole_latency(x);
 }
 
 static void exchange(struct map *x, uint32_t a, uint32_t b)
@@ -177,19 +227,38 @@ static void exchange(struct map *x, uint32_t a, uint32_t b)
     x->id[x->core[b]] = (uint16_t)b;
 }
 
-/* Exchange, and what the map costs then. */
-static double try(struct map *x, uint32_t a, uint32_t b)
+static void exchange_work(struct map *x, uint32_t a, uint32_t b)
 {
-    if (!x->o.busy) {
-        exchange(x, a, b);
-        return latency(x);
-    }
     count_around(x, a, QN_CORES_MAX, -1);
     count_around(x, b, a, -1);
     exchange(x, a, b);
     count_around(x, a, QN_CORES_MAX, 1);
     count_around(x, b, a, 1);
-    return most_busy(x);
+}
+
+/* Exchange, and what the map costs then. */
+static double try(struct map *x, uint32_t a, uint32_t b)
+{
+    if (x->o.busy) {
+        exchange_work(x, a, b);
+        return most_busy(x);
+    }
+    exchange(x, a, b);
+    outdate(x, a);
+    outdate(x, b);
+    return latency(x);
+}
+
+static void undo(struct map *x, uint32_t a, uint32_t b)
+{
+    if (x->o.busy) {
+        exchange_work(x, a, b);
+        return;
+    }
+    exchange(x, a, b);
+    for (uint32_t i = 0; i < x->changed; i++) {
+        x->visible[x->was[i].link] = x->was[i].visible;
+    }
 }
 
 /* Of a few cores, the one that is reached from u at least cost. */
@@ -240,7 +309,8 @@ static bool draw(struct map *x, uint32_t *a, uint32_t *b)
     return *a != *b && (!root || x->o.root == QN_ROOT_FREE);
 }
 
-static void search(struct map *x, uint64_t moves)
+/* Leaves the best map in x->best; its cost. */
+static double search(struct map *x, uint64_t moves)
 {
     double now = cost_of(x), least = now, unit = now / STEPS;
     qn_anneal_begin(&x->anneal, moves, HOT * STEPS, COLD * STEPS);
@@ -252,7 +322,7 @@ static void search(struct map *x, uint64_t moves)
         }
         double then = try(x, a, b);
         if (then > limit) {
-            (void)try(x, a, b);
+            undo(x, a, b);
             continue;
         }
         now = then;
@@ -261,6 +331,7 @@ static void search(struct map *x, uint64_t moves)
             memcpy(x->best, x->core, x->r->o.n * sizeof *x->best);
         }
     }
+    return least;
 }
 
 static int compare(uint32_t a, uint32_t b)
@@ -321,13 +392,16 @@ static bool allocate(struct map *x)
     x->in = calloc(links, sizeof *x->in);
     x->into = calloc(n + 1, sizeof *x->into);
     x->visible = calloc(links, sizeof *x->visible);
+    x->was = calloc(links, sizeof *x->was);
+    x->stale = calloc(n, sizeof *x->stale);
     x->core = calloc(n, sizeof *x->core);
     x->id = calloc(n, sizeof *x->id);
     x->best = calloc(n, sizeof *x->best);
-    x->busy = calloc(n, sizeof *x->busy);
+    x->busy = calloc(n + LANES, sizeof *x->busy);
     return x->link != NULL && x->in != NULL && x->into != NULL &&
-           x->visible != NULL && x->core != NULL && x->id != NULL &&
-           x->best != NULL && x->busy != NULL;
+           x->visible != NULL && x->was != NULL && x->stale != NULL &&
+           x->core != NULL && x->id != NULL && x->best != NULL &&
+           x->busy != NULL;
 }
 
 static void release(struct map *x)
@@ -336,6 +410,8 @@ static void release(struct map *x)
     free(x->in);
     free(x->into);
     free(x->visible);
+    free(x->was);
+    free(x->stale);
     free(x->core);
     free(x->id);
     free(x->best);
@@ -356,11 +432,13 @@ int qn_ring_map(struct qn_ring *r, const struct qn_machine *m,
         moves *= QN_MAX(QN_MIN(MOVES_CORES / m->n, MOVES_MORE), 1u);
         find_links(&x);
         begin(&x);
-        search(&x, o->moves > 0 ? o->moves : moves);
+        double least = search(&x, o->moves > 0 ? o->moves : moves);
         memcpy(r->core, x.best, r->o.n * sizeof *r->core);
         memcpy(x.core, x.best, r->o.n * sizeof *x.core);
+        double whole = cost_of(&x);
+        QN_ASSERT(o->busy || whole == least);
         if (cost != NULL) {
-            *cost = cost_of(&x);
+            *cost = whole;
         }
     }
     release(&x);
@@ -376,7 +454,7 @@ double qn_ring_latency(const struct qn_machine *m, const struct qn_ring *r,
     if (allocate(&x)) {
         find_links(&x);
         memcpy(x.core, r->core, r->o.n * sizeof *x.core);
-        t = latency(&x);
+        t = whole_latency(&x);
     }
     release(&x);
     return t;
