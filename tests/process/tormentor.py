@@ -258,10 +258,10 @@ class Tormentor:
         for s in judge.seconds:
             at = offset + s["at"]
             if begin < at < end + 2:
-                print("%9.3f  the second before: %d answers, %d waiting, %d "
-                      "lost, %d disconnects" % (
-                          at, s["ops"], s["waiting"], s["unanswered"],
-                          s["disconnects"]))
+                print("%9.3f  the second before: %d answers, %d errors, %d "
+                      "waiting, %d lost, %d disconnects" % (
+                          at, s["ops"], s["errors"], s["waiting"],
+                          s["unanswered"], s["disconnects"]))
 
     def settle(self, ledgers):
         """Nobody writes: all is there, everywhere the same."""
