@@ -46,6 +46,17 @@ from view import look, pids_of
 PATIENCE = 300.0  # s, for replicas to be current again; it ends a hang
 
 
+def send(pids, signal_number):
+    """@return False: one had just ended, of what came before."""
+    missed = 0
+    for pid in pids:
+        try:
+            os.kill(pid, signal_number)
+        except ProcessLookupError:
+            missed += 1
+    return missed == 0
+
+
 # ---- faults ----
 
 class Tormentor:
@@ -104,8 +115,8 @@ class Tormentor:
         victims = [i for i in victims if i in pids]
         if not victims or not self.survives(view, set(victims)):
             return False
-        for i in victims:
-            os.kill(pids[i], signal.SIGKILL)
+        if not send([pids[i] for i in victims], signal.SIGKILL):
+            return False
         roles = [view.role(i) for i in victims]
         for role in roles:
             for name in role.split("+"):
@@ -163,19 +174,17 @@ class Tormentor:
         if len(victims) >= len(pids):
             return False
         seconds = 0.01 * 500 ** self.rng.random()
-        for i in victims:
-            os.kill(pids[i], signal.SIGSTOP)
+        held = [pids[i] for i in victims]
+        if not send(held, signal.SIGSTOP):
+            send(held, signal.SIGCONT)
+            return False
         self.stopped = victims
         self.say("stop %s for %.0f ms" % (", ".join(
             "replica %d, %s" % (i, view.role(i)) for i in sorted(victims)),
             seconds * 1000))
         self.done["stop"] += 1
         self.meanwhile(seconds, others)
-        for i in victims:
-            try:
-                os.kill(pids[i], signal.SIGCONT)
-            except ProcessLookupError:
-                pass  # it was restarted for a reason of its own: see the log
+        send(held, signal.SIGCONT)  # who was killed meanwhile is gone
         self.stopped = set()
         self.say("continue")
         return True
@@ -297,6 +306,7 @@ class Tormentor:
     def group(self):
         """One life of a server."""
         self.fill()
+        self.wait_current()  # or what it can would be what one can that catches up
         rate = self.calibrate()
         until = sum(self.done.values()) + self.o.group
         while sum(self.left.values()) > 0 and sum(self.done.values()) < until:
