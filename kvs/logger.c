@@ -74,6 +74,9 @@ static void log_line(void *ctx, enum qn_log_level level, const char *text)
     struct line l;
     line_make(&l, level, text);
     pthread_mutex_lock(&logger.lock);
+    if (level == QN_LOG_ERROR) {
+        drain(); /* so that there is room */
+    }
     bool direct = !logger.runs;
     bool full = logger.tail - logger.head == QN_LOGGER_LINES;
     if (!direct && (full || logger.dropped > 0)) { /* the gap is one */

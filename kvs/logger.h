@@ -8,9 +8,10 @@
  * that nobody reads, a terminal that was stopped would hold up its clients, and
  * everybody's if it leads. So in a replica a thread writes them, in their
  * order; when QN_LOGGER_LINES wait, further ones are dropped until these are
- * written, and then it is said how many. Only an error is waited for, a second
- * at most: it may be the last that is heard of this process. The supervisor,
- * for which no client waits, writes its lines itself.
+ * written, and then it is said how many. Only an error is waited for, and for
+ * what waits before it, a second each at most: it may be the last that is heard
+ * of this process. The supervisor, for which no client waits, writes its lines
+ * itself.
  *
  * Logging: any thread, not a signal handler. The rest: the first thread.
  */

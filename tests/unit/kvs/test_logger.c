@@ -87,38 +87,53 @@ Test(logger, who_logs_waits_for_nobody)
     free(text);
 }
 
-/* In a process of its own, which ends behind it. */
-static void logs_and_ends(enum qn_log_level last)
+/* `lines` and a last one, in a process of its own, which ends behind it. Nobody
+ * reads before the last one. @return how many of the lines were read. */
+static int logs_and_ends(int lines, enum qn_log_level last)
 {
+    int logged[2];
+    char byte = 0;
+    cr_assert_eq(pipe(logged), 0);
     pid_t pid = fork();
     cr_assert_geq(pid, 0);
     if (pid == 0) {
         (void)qn_logger_start();
-        log_lines(0, 20);
+        log_lines(0, lines);
+        (void)!write(logged[1], &byte, 1);
         qn_log(last, "the last one");
         if (last != QN_LOG_ERROR) {
             qn_logger_end();
         }
         _exit(0);
     }
+    close(STDERR_FILENO); /* so that reading ends with that process */
+    cr_assert_eq(read(logged[0], &byte, 1), 1);
     char *text = read_until("the last one\n");
-    cr_expect_eq(in_order(text), 20);
+    int kept = in_order(text);
     free(text);
     int status;
     cr_expect_eq(waitpid(pid, &status, 0), pid);
     cr_expect_eq(status, 0);
+    return kept;
 }
 
 Test(logger, what_waits_at_the_end_is_written)
 {
     log_to_pipe();
-    logs_and_ends(QN_LOG_INFO);
+    cr_expect_eq(logs_and_ends(20, QN_LOG_INFO), 20);
 }
 
 Test(logger, an_error_is_written_when_the_call_returns)
 {
     log_to_pipe();
-    logs_and_ends(QN_LOG_ERROR);
+    cr_expect_eq(logs_and_ends(20, QN_LOG_ERROR), 20);
+}
+
+Test(logger, an_error_is_not_among_the_dropped)
+{
+    log_to_pipe();
+    int kept = logs_and_ends(2 * (int)QN_LOGGER_LINES, QN_LOG_ERROR);
+    cr_expect_lt(kept, 2 * (int)QN_LOGGER_LINES); /* or it proves nothing */
 }
 
 Test(logger, the_end_does_not_wait_for_ever)
