@@ -77,6 +77,7 @@ struct qn_info_part {
     uint64_t reach_nsec;      /* the root: of a broadcast (paxos/driver.h) */
     uint64_t pause_usec;      /* the leader: after each slot, so that ... */
     uint64_t slow;            /* ... these can follow: a mask */
+    uint64_t patience_usec;   /* the silence of a peer that it bears */
     uint64_t failovers;       /* changes of leader or acceptor, seen in this
                                  life */
     qn_slot_t commit;         /* last slot known decided; of a group that has

@@ -12,6 +12,12 @@
  * QN_PATIENCE_MOST times the least; and as machines get quiet again, it halves
  * for each QN_PATIENCE_CALM without another.
  *
+ * Often one can know before: where a replica itself gets its core late, so do its
+ * peers, at other times. It bears twice the longest delay that it had. (In a
+ * container that has used up its time, that is half of a period of 100 ms and
+ * more.) What is longer than the most that is borne was no delay: it had been
+ * stopped, or the machine had.
+ *
  * One for all peers: it is the machine that is learned about, not a peer.
  *
  * Pure: times are arguments. One thread.
@@ -30,6 +36,9 @@ struct qn_patience {
 };
 
 void qn_patience_init(struct qn_patience *p, qn_time_t least);
+
+/** This replica made a turn so much later than it wanted to, ns. */
+void qn_patience_late(struct qn_patience *p, qn_time_t delay, qn_time_t now);
 
 /** @return ns, `least` to QN_PATIENCE_MOST times that. `now` never falls. */
 qn_time_t qn_patience_at(struct qn_patience *p, qn_time_t now);

@@ -161,6 +161,9 @@ void qn_server_peers_fini(struct qn_server *s);
 
 void qn_server_watch_begin(struct qn_server *s);
 
+/** @return ns: the silence of a peer that is borne now (kvs/patience.h). */
+qn_time_t qn_server_patience(struct qn_server *s, qn_time_t now);
+
 /** That replica has lost its role, since it stood still: was that wrong? (The
  *  own one cannot say: it may have been stopped.) */
 void qn_server_deposed(struct qn_server *s, qn_node_t i, qn_time_t now);

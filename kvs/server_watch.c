@@ -14,10 +14,10 @@
  * nobody, since the next one may be asked the same.
  *
  * SILENT: a core shared by five processes gives each a turn every 15 to 20 ms.
- * Beside more, or heavier, work that is too short, which shows when who was
- * deposed for it makes turns again soon: then all who see that suspect later
- * (patience.h). Of one that was stopped the kernel says so, and nobody has to
- * guess.
+ * Beside more, or heavier, work that is too short, which shows when this
+ * replica makes a turn late itself, or when who was deposed for it makes turns
+ * again soon: then it suspects later (patience.h). Of one that was stopped the
+ * kernel says so, and nobody has to guess.
  *
  * Who has died frees its memory on the core that it had, perhaps that of the
  * next leader, for 0.1 ms per MB. So it gets the longest slice, and nobody
@@ -53,6 +53,11 @@ static qn_time_t least(const struct qn_server *s)
 void qn_server_watch_begin(struct qn_server *s)
 {
     qn_patience_init(&s->patience, least(s));
+}
+
+qn_time_t qn_server_patience(struct qn_server *s, qn_time_t now)
+{
+    return qn_patience_at(&s->patience, now);
 }
 
 static void look_for_deaths(struct qn_server *s)
@@ -161,6 +166,9 @@ qn_time_t qn_server_watch_turn(struct qn_server *s, qn_time_t now)
 {
     if (now < s->look_at) {
         return s->look_at;
+    }
+    if (s->look_at == s->looked + LOOK) { /* something waits */
+        qn_patience_late(&s->patience, now - s->look_at, now);
     }
     uint64_t waited_for = qn_driver_waits_for(qn_replica_driver(s->replica));
     qn_time_t passed = QN_MIN(now - s->looked, OWN_TURN);

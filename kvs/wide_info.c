@@ -122,6 +122,7 @@ void qn_wide_info_answer(struct qn_server *s, const struct wide_head *h,
     memory_fill(s, p);
     process_fill(p);
     log_fill(s, p);
+    p->patience_usec = qn_server_patience(s, qn_clock_now()) / QN_US;
     turns_fill(p, &fe->meter);
     qn_info_pack(p, out);
 }

@@ -273,7 +273,7 @@ CASE(quoin_shows_each_replica)
            "acceptor:0\r\nacceptor_kind:memory\r\ngroup:serving\r\n"
            "in_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
-           "slot_pause_usec:0\r\nslot_pause_for:\r\n"
+           "patience_usec:0\r\nslot_pause_usec:0\r\nslot_pause_for:\r\n"
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
@@ -295,8 +295,10 @@ CASE(quoin_shows_each_replica)
            "turn_wall_usec_max=99\r\n");
     two.pause_usec = 2500;
     two.slow = 3;
+    two.patience_usec = 70000;
     cr_expect(strstr(text_of("quoin", NULL, NULL),
-                     "\r\nslot_pause_usec:2500\r\nslot_pause_for:0,1\r\n"));
+                     "\r\npatience_usec:70000\r\nslot_pause_usec:2500\r\nslot_"
+                     "pause_for:0,1\r\n"));
     info.missing = 0;
     cr_expect(strstr(text_of("quoin", NULL, NULL), "replicas_missing:\r\n"));
     info.missing = UINT64_MAX;

@@ -50,3 +50,30 @@ CASE(it_is_the_least_again_however_long_nobody_asked)
     cr_assert_eq(qn_patience_at(&p, now + 3600 * QN_S), LEAST);
     cr_assert_eq(qn_patience_wrong(&p, now + 3600 * QN_S), 2 * LEAST);
 }
+
+CASE(who_is_late_itself_bears_twice_as_much)
+{
+    qn_patience_late(&p, LEAST / 2, now);
+    cr_assert_eq(qn_patience_at(&p, now), LEAST);
+    qn_patience_late(&p, LEAST * 6 / 5, now);
+    cr_assert_eq(qn_patience_at(&p, now), LEAST * 12 / 5);
+    qn_patience_late(&p, LEAST, now); /* less, and it stays */
+    cr_assert_eq(qn_patience_at(&p, now + QN_PATIENCE_CALM - 1),
+                 LEAST * 12 / 5);
+    cr_assert_eq(qn_patience_wrong(&p, now), LEAST * 24 / 5);
+    qn_patience_late(&p, MOST, now);
+    cr_assert_eq(qn_patience_at(&p, now), MOST);
+}
+
+CASE(it_halves_down_to_the_least)
+{
+    qn_patience_late(&p, LEAST * 6 / 5, now);
+    cr_assert_eq(qn_patience_at(&p, now + QN_PATIENCE_CALM), LEAST * 6 / 5);
+    cr_assert_eq(qn_patience_at(&p, now + 2 * QN_PATIENCE_CALM), LEAST);
+}
+
+CASE(who_was_stopped_was_not_late)
+{
+    qn_patience_late(&p, MOST + 1, now);
+    cr_assert_eq(qn_patience_at(&p, now), LEAST);
+}
