@@ -12,9 +12,9 @@
  * QN_PATIENCE_MOST times the least; and as machines get quiet again, it halves
  * for each QN_PATIENCE_CALM without another.
  *
- * Often one can know before: where a replica itself gets its core late, so do its
- * peers, at other times. It bears twice the longest delay that it had. (In a
- * container that has used up its time, that is half of a period of 100 ms and
+ * Often one can know before: where a replica itself gets its core late, so do
+ * its peers, at other times. It bears twice the longest delay that it had. (In
+ * a container that has used up its time, that is half of a period of 100 ms and
  * more.) What is longer than the most that is borne was no delay: it had been
  * stopped, or the machine had.
  *
