@@ -16,8 +16,9 @@
  * SILENT: a core shared by five processes gives each a turn every 15 to 20 ms.
  * Beside more, or heavier, work that is too short, which shows when this
  * replica makes a turn late itself, or when who was deposed for it makes turns
- * again soon: then it suspects later (patience.h). Of one that was stopped the
- * kernel says so, and nobody has to guess.
+ * again soon: then it suspects later (patience.h). (A long turn of its own
+ * counts as late, too: others may be asked the same.) Of one that was stopped
+ * the kernel says so, and nobody has to guess.
  *
  * Who has died frees its memory on the core that it had, perhaps that of the
  * next leader, for 0.1 ms per MB. So it gets the longest slice, and nobody
