@@ -355,6 +355,18 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
                       const struct qn_ul_entry *ul, uint32_t count,
                       qn_time_t now);
 
+/**
+ * This node gives a snapshot: what was decided from `slot` on is to be kept for
+ * its joiner, and the leader goes no faster than the part `done` (of
+ * QN_HOLD_DONE) of the snapshot that was sent allows. Said again as that grows.
+ * The leader gives it up if it stands still for twice `lag-timeout` while writes
+ * wait for it. @param slot  0: nothing is held any more.
+ */
+void qn_driver_hold(struct qn_driver *d, qn_slot_t slot, uint32_t done);
+
+/** Do writes wait, at the leader, for a member that may not be given up? */
+bool qn_driver_held(const struct qn_driver *d);
+
 /* ---- tests --------------------------------------------------------------- */
 
 /** Test switch: hold back LEARNs that arrive here (DEBUG). */
