@@ -132,8 +132,10 @@ struct qn_driver_opts {
     void *ended_ctx;
     struct qn_events *events; /* flight recorder, kept; NULL: none */
     bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
-    uint64_t seed;  /* of everything random inside */
-    qn_time_t now;  /* ns */
+    struct qn_flow_limits flow; /* how far a leader may run ahead of the
+                                   others; all 0: qn_flow_default */
+    uint64_t seed;              /* of everything random inside */
+    qn_time_t now;              /* ns */
 };
 
 /** A new life of a peer. */

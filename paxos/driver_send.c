@@ -20,8 +20,10 @@
 
 enum {
     TELL_BYTES_MAX = 60000, /* of qn_driver_tell */
-    BCAST_BYTES = 1 << 20,  /* that wait for children with room; the first
-                               message may be longer */
+    /* That wait for children with room; the first message may be longer. The
+     * memory acceptor sends no long ones. */
+    BCAST_BYTES = 16 << 20,
+    BCAST_BYTES_MEMORY = 1 << 20,
 };
 
 /* ---- to one peer --------------------------------------------------------- */
@@ -241,8 +243,8 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
         bcast_piece(d, m);
         return;
     }
-    if (d->bcast.bytes + m->body.len > BCAST_BYTES &&
-        !qn_sendq_empty(&d->bcast)) {
+    size_t most = d->memory ? BCAST_BYTES_MEMORY : BCAST_BYTES;
+    if (!qn_sendq_empty(&d->bcast) && d->bcast.bytes + m->body.len > most) {
         d->bcast_dropped++; /* the children fetch it */
         return;
     }

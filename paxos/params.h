@@ -50,6 +50,10 @@ struct qn_params {
 #define QN_RING      131072u
 #define QN_LOG_BYTES (UINT64_C(256) << 20)
 
+/** With the memory acceptor what others lack lies in the ring: the log keeps
+ *  what this node has not applied, and some for who is behind a ring. */
+#define QN_LOG_BYTES_MEMORY (UINT64_C(8) << 20)
+
 #define QN_AHEAD_BYTES (UINT64_C(4) << 20)
 #define QN_LAG_BYTES   (UINT64_C(32) << 20)
 #define QN_LAG_TIMEOUT QN_S
