@@ -22,14 +22,15 @@ static void change_tell(const struct qn_driver *d, qn_node_t n, bool awaited)
                " MiB",
                d->o.self, n, m->at.bytes / MIB);
     } else if (qn_driver_lives(d, n)) {
-        qn_log(QN_LOG_WARN,
-               "replica %u: waits no longer for replica %u, which lacks %" PRIu64
-               " MiB (%" PRIu64 " slots) and has applied %" PRIu64
-               " KiB in the last %" PRIu64
-               " ms: it takes a snapshot when it goes on, unless the log still "
-               "reaches back to it",
-               d->o.self, n, m->at.bytes / MIB, m->slots, m->bytes / 1024,
-               (uint64_t)((d->now - m->since) / QN_MS));
+        qn_log(
+            QN_LOG_WARN,
+            "replica %u: waits no longer for replica %u, which lacks %" PRIu64
+            " MiB (%" PRIu64 " slots) and has applied %" PRIu64
+            " KiB in the last %" PRIu64
+            " ms: it takes a snapshot when it goes on, unless the log still "
+            "reaches back to it",
+            d->o.self, n, m->at.bytes / MIB, m->slots, m->bytes / 1024,
+            (uint64_t)((d->now - m->since) / QN_MS));
     }
 }
 
@@ -66,4 +67,22 @@ bool qn_driver_flow_look(struct qn_driver *d)
     d->awaited = awaited;
     held_tell(d, leads && f->held);
     return leads && f->shut_at != 0;
+}
+
+bool qn_driver_flow(const struct qn_driver *d, struct qn_driver_flow *out)
+{
+    const struct qn_flow *f = qn_onepaxos_flow(d->machine);
+    *out = (struct qn_driver_flow){
+        .awaited = qn_flow_awaited(f),
+        .held = f->held,
+        .shut = qn_flow_shut(f, d->now),
+        .given_up = f->given,
+        .holds_given_up = f->holds,
+    };
+    for (qn_node_t n = 0; n < d->o.nodes; n++) {
+        out->shut_by[n] = qn_flow_shut_by(f, n, d->now);
+        out->lag_bytes[n] = f->member[n].at.bytes;
+        out->lag_slots[n] = f->member[n].slots;
+    }
+    return qn_onepaxos_role(d->machine) == QN_ACTIVE;
 }

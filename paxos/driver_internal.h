@@ -90,17 +90,17 @@ struct qn_driver {
     qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;
     uint64_t bcast_dropped; /* LEARNs for which it had no room */
-    uint64_t members;     /* of the tree: mask; the leader may be named
-                             though he is none (process acceptor) */
-    uint64_t announced;   /* that the root has said; 0: as they are */
-    qn_node_t parent[2];  /* in the tree, and in the one before; self: root,
-                             QN_NODES_MAX: no member */
-    bool delivering;      /* inside a delivery of the context, which must not
-                             be called then */
-    uint64_t children;    /* mask; 0 unless this node is the root */
-    uint64_t left_behind; /* children that are not waited for */
-    bool inner;           /* the tree has inner nodes */
-    uint64_t lagging;     /* root: members that have left it for now: mask */
+    uint64_t members;       /* of the tree: mask; the leader may be named
+                               though he is none (process acceptor) */
+    uint64_t announced;     /* that the root has said; 0: as they are */
+    qn_node_t parent[2];    /* in the tree, and in the one before; self: root,
+                               QN_NODES_MAX: no member */
+    bool delivering;        /* inside a delivery of the context, which must not
+                               be called then */
+    uint64_t children;      /* mask; 0 unless this node is the root */
+    uint64_t left_behind;   /* children that are not waited for */
+    bool inner;             /* the tree has inner nodes */
+    uint64_t lagging;       /* root: members that have left it for now: mask */
     qn_slot_t learned_before; /* by this node, at the last look */
     struct qn_tempo tempo;    /* of this node while it leads */
     uint64_t awaited;         /* as told last: mask */

@@ -47,7 +47,7 @@
 /** A member that has applied nothing for so long has stopped. */
 #define QN_FLOW_QUIET (100 * QN_MS)
 /** `done` of a hold whose snapshot has been sent. */
-#define QN_HOLD_DONE 65536u
+#define QN_HOLD_DONE  65536u
 
 struct qn_flow_limits {
     uint64_t lag_bytes, stop_bytes; /* marks; 0 < lag <= stop */
@@ -81,22 +81,22 @@ struct qn_flow_member {
     qn_time_t since; /* window: begin ... */
     uint64_t bytes;  /* ... and what it has applied in it */
     uint64_t applied;
-    qn_time_t shut_at;    /* it shuts the gate now; 0: no */
-    uint64_t shut;        /* ns, in total, without the present time */
-    struct qn_flow_hold hold;  /* as it says */
-    qn_slot_t hold_over;  /* its hold of this slot was given up */
-    uint64_t hold_bytes;  /* decided from its slot on */
-    qn_time_t hold_moved; /* its `done` has grown */
+    qn_time_t shut_at;        /* it shuts the gate now; 0: no */
+    uint64_t shut;            /* ns, in total, without the present time */
+    struct qn_flow_hold hold; /* as it says */
+    qn_slot_t hold_over;      /* its hold of this slot was given up */
+    uint64_t hold_bytes;      /* decided from its slot on */
+    qn_time_t hold_moved;     /* its `done` has grown */
 };
 
 struct qn_flow {
     struct qn_flow_limits limits;
     uint32_t nodes;
     qn_node_t self;
-    bool held;        /* writes wait for a member that may not be given up */
-    uint64_t given;   /* members given up, in total */
-    uint64_t holds;   /* holds given up, in total */
-    uint64_t shut;    /* ns that the gate was shut, by whomever */
+    bool held;         /* writes wait for a member that may not be given up */
+    uint64_t given;    /* members given up, in total */
+    uint64_t holds;    /* holds given up, in total */
+    uint64_t shut;     /* ns that the gate was shut, by whomever */
     qn_time_t shut_at; /* it is; 0: no */
     struct qn_flow_member member[QN_NODES_MAX];
 };

@@ -26,7 +26,7 @@
 /** While the gate is shut: from one stamp that passes it to the next ... */
 #define STAMP_EVERY (10 * QN_MS)
 /** ... and from one look at who shuts it to the next, at most. */
-#define SHUT_LOOK (10 * QN_MS)
+#define SHUT_LOOK   (10 * QN_MS)
 
 /* --------------------------------------------------------------- queue -- */
 
@@ -215,10 +215,9 @@ static struct qn_flow_by shut_by(const struct qn_onepaxos *p, qn_time_t now,
 
 static bool fits(const struct qn_onepaxos *p, uint64_t bytes)
 {
-    return p->shared != NULL
-               ? qn_takeover_fits(p, bytes, false)
-               : in_flight(p) == 0 ||
-                     p->leader.flying + bytes <= p->params.window_bytes;
+    return p->shared != NULL ? qn_takeover_fits(p, bytes, false)
+                             : in_flight(p) == 0 || p->leader.flying + bytes <=
+                                                        p->params.window_bytes;
 }
 
 static bool is_open(const struct qn_onepaxos *p, qn_time_t now, uint64_t bytes)

@@ -116,8 +116,8 @@ struct qn_input {
             qn_node_t peer;
             qn_slot_t applied, learned; /* never fall */
             qn_slot_t decided; /* all <= it are known to be decided; 0: none */
-            struct qn_flow_hold hold; /* what it, or this node, asks to keep for a
-                                    joiner */
+            struct qn_flow_hold hold; /* what it, or this node, asks to keep for
+                                    a joiner */
         } beat;
         struct {
             uint64_t peers; /* mask of nodes */

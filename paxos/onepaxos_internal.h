@@ -53,13 +53,13 @@ struct qn_leader {
     struct qn_blob **queue; /* [mask + 1] batches; the last one still grows */
     uint32_t mask;          /* indices below run free */
     uint32_t head, tail;
-    uint64_t queued;   /* commands in the queue */
-    uint64_t flying;   /* bytes of batches in flight */
-    qn_time_t gap;     /* between two slots, qn_onepaxos_slow */
-    qn_time_t fill_at; /* the next slot not before */
+    uint64_t queued;     /* commands in the queue */
+    uint64_t flying;     /* bytes of batches in flight */
+    qn_time_t gap;       /* between two slots, qn_onepaxos_slow */
+    qn_time_t fill_at;   /* the next slot not before */
     struct qn_flow flow; /* while it leads */
-    qn_time_t stamp_at; /* a stamp may pass a shut gate from then on */
-    bool want_stamp;   /* fill a slot even with no command */
+    qn_time_t stamp_at;  /* a stamp may pass a shut gate from then on */
+    bool want_stamp;     /* fill a slot even with no command */
     bool begun; /* memory acceptor: the oldest batch has its stamp, and a part
                    of it is in the ring */
     struct qn_session seen[QN_NODES_MAX]; /* applied, in the log or queued */
@@ -158,7 +158,7 @@ struct qn_change {
 
 struct qn_peer {
     qn_slot_t applied, learned; /* from BEAT */
-    struct qn_flow_hold hold;        /* what it keeps for a joiner */
+    struct qn_flow_hold hold;   /* what it keeps for a joiner */
     bool later;                 /* this life came up after the own one */
 };
 

@@ -35,8 +35,8 @@ struct qn_params {
     uint64_t ahead_bytes;    /* AHEAD_BYTES: a leader decides no more while it
                                 has not applied so many itself */
     struct qn_flow_limits flow; /* how far it may run ahead of the others */
-    uint32_t copy_bytes;     /* memory acceptor: bytes that one step copies into
-                                a ring, or out of one; 0: any number */
+    uint32_t copy_bytes; /* memory acceptor: bytes that one step copies into
+                            a ring, or out of one; 0: any number */
 };
 
 /*
@@ -60,8 +60,9 @@ struct qn_params {
 
 /** `lag-timeout` and `min-replicas-to-write` (0, 1, 2 for 1, 3, 5 replicas) of
  *  a group of `nodes`, where `slots` and `bytes` are kept for those behind. */
-static inline struct qn_flow_limits
-qn_flow_default(uint32_t nodes, uint32_t slots, uint64_t bytes)
+static inline struct qn_flow_limits qn_flow_default(uint32_t nodes,
+                                                    uint32_t slots,
+                                                    uint64_t bytes)
 {
     return (struct qn_flow_limits){
         .lag_bytes = bytes / 8 < QN_LAG_BYTES ? bytes / 8 : QN_LAG_BYTES,

@@ -279,7 +279,8 @@ static int64_t write_slot(struct qn_onepaxos *p, struct qn_step *t)
     if (c->copy_next > p->learned_hi && qn_learner_make_room(p, c->copy_next)) {
         qn_learner_settle(p, t, c->copy_next, b); /* it is decided */
     }
-    if (!c->writing && qn_ring_reserve(own, b->len, need_of(p, false)) != QN_OK) {
+    if (!c->writing &&
+        qn_ring_reserve(own, b->len, need_of(p, false)) != QN_OK) {
         return QN_ENOMEM;
     }
     c->writing = true;
