@@ -90,6 +90,11 @@ struct qn_info_part {
     uint64_t commit_usec_p99;
     uint64_t commit_usec_p999;
 
+    /* Writes not applied here, or too late. */
+    uint64_t unknown_timeout;  /* answered "unknown" after commit-timeout */
+    uint64_t unknown_snapshot; /* likewise, since they lie in a snapshot */
+    uint64_t covered_ok;       /* they do, and were answered +OK */
+
     uint64_t turn_usec_p99; /* work of one turn of its loop (kvs/meter.h) */
     uint64_t turn_usec_p999;
     uint64_t turn_usec_p9999;

@@ -78,6 +78,22 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     mask_line(b, "slot_pause_for", slow);
 }
 
+/* Writes whose replies are not those of their execution. */
+static void writes_lines(struct qn_buf *b, const struct qn_info *i)
+{
+    uint64_t timeout = 0;
+    uint64_t snapshot = 0;
+    uint64_t covered = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        timeout += i->part[p]->unknown_timeout;
+        snapshot += i->part[p]->unknown_snapshot;
+        covered += i->part[p]->covered_ok;
+    }
+    qn_info_count(b, "writes_unknown_timeout", timeout);
+    qn_info_count(b, "writes_unknown_snapshot", snapshot);
+    qn_info_count(b, "writes_covered_ok", covered);
+}
+
 /* "0>2,0>1,1>3": who sends to whom, from the root down, in order of sending. */
 static void tree_line(struct qn_buf *b, const struct qn_tree *t)
 {
@@ -130,6 +146,7 @@ void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
     qn_info_line(b, "replicas:%" PRIu32, i->replicas);
     mask_line(b, "replicas_missing", i->missing);
     qn_info_count(b, "commit", newest);
+    writes_lines(b, i);
     for (uint32_t p = 0; p < i->parts; p++) {
         replica_line(b, i->part[p], newest);
     }

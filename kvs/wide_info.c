@@ -81,6 +81,9 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     p->learned = d.learned;
     p->writes = w->writes;
     p->batches = w->batches;
+    p->unknown_timeout = w->unknown_timeout;
+    p->unknown_snapshot = w->unknown_snapshot;
+    p->covered_ok = w->covered_ok;
     for (uint32_t i = 0; qn_cmd_at(i) != NULL; i++) {
         p->cmd[i].usec = (s->frontend.clock.ns[i] + w->clock.ns[i]) / QN_US;
     }

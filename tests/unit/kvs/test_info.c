@@ -51,6 +51,9 @@ static void setup(void)
                                 .commit_usec_p50 = 10,
                                 .commit_usec_p99 = 20,
                                 .commit_usec_p999 = 30,
+                                .unknown_timeout = 1,
+                                .unknown_snapshot = 5,
+                                .covered_ok = 10,
                                 .turn_usec_p99 = 1,
                                 .turn_usec_p999 = 2,
                                 .turn_usec_p9999 = 3,
@@ -277,6 +280,8 @@ CASE(quoin_shows_each_replica)
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
+           "writes_unknown_timeout:2\r\nwrites_unknown_snapshot:10\r\n"
+           "writes_covered_ok:20\r\n"
            "replica0:state=online,pid=101,commit=50,applied=50,learned=51,"
            "lag=0,"
            "clients=3,used_memory=1000,batch_size=2.25,commit_usec_p50=10,"

@@ -129,6 +129,7 @@ static void meta_make(struct tape *t)
         .resume = {.position = f.position,
                    .stamp_ms = 77,
                    .session = {{5, 6}, {7, 8}, {9, 0}}},
+        .refused = {{0, 0}, {7, 4}, {9, 1}},
         .applied_ms = 76,
         .nodes = NODES,
         .dbs = f.dbs,
@@ -267,6 +268,9 @@ Test(snapshot, what_is_not_an_entry_travels)
     cr_assert_eq(m->applied_ms, 76);
     cr_assert_eq(m->resume.session[1].inc, 7);
     cr_assert_eq(m->resume.session[1].last, 8);
+    cr_assert_eq(m->refused[1].inc, 7);
+    cr_assert_eq(m->refused[1].last, 4);
+    cr_assert_eq(m->refused[2].last, 1);
     cr_assert_eq(m->seed, 7);
     cr_assert_eq(m->keys, 1);
     cr_assert_eq(m->flushed[2], t->slot);
