@@ -196,8 +196,7 @@ void rejoin_join_told(struct qn_rejoin *r, qn_node_t from,
         bool known = h->arg < REJOIN_WHYS;
         fail(r, known ? why_text[h->arg] : "it refuses", now);
         if (h->arg == REJOIN_AGAIN) {
-            /* The same one may be asked again. Who flushes all the time has
-             * less to send each time. */
+            /* The same one may be asked again. */
             j->tried &= ~(UINT64_C(1) << from);
             j->at = now + PAUSE;
         }

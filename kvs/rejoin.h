@@ -19,8 +19,7 @@
  *
  * A donor serves one joiner at a time, at most QN_REJOIN_GIVE chunks a turn,
  * and keeps at most a quarter of its store's size of old versions (64 MiB at
- * least); beyond, or when its keys are flushed, the cut is given up and the
- * joiner begins again. A joiner asks the leader last, and another donor when
+ * least); beyond, the cut is given up and the joiner begins again. A joiner asks the leader last, and another donor when
  * one refuses, dies, is silent for QN_REJOIN_SILENCE or sends what is damaged.
  * A joiner that serves goes on serving what it has, and builds the new store
  * beside the old one: for that time it needs the memory of both.

@@ -328,7 +328,7 @@ Test(snapshot, a_cut_that_is_given_up_ends_the_writing)
     qn_snapshot_writer_init(&w, &t->meta);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_OK);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_OK);
-    qn_store_flush(t->from, UINT32_MAX, ++t->slot);
+    qn_store_cut_end(t->from);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_EABORTED);
     tape_free(t);
 }
