@@ -39,6 +39,18 @@ static void turns_line(struct qn_buf *b, const struct qn_info_part *p)
         p->turn_wall_usec_max);
 }
 
+static void snapshots_line(struct qn_buf *b, const struct qn_info_part *p)
+{
+    qn_info_line(b,
+                 "snapshots%" PRIu32 ":joined=%" PRIu64 ",given=%" PRIu64
+                 ",asked=%" PRIu64 ",cut_bytes=%" PRIu64
+                 ",cut_bytes_max=%" PRIu64 ",cut_bytes_most=%" PRIu64
+                 ",cuts_anew=%" PRIu64,
+                 p->replica, p->snapshots_joined, p->snapshots_given,
+                 p->snapshots_asked, p->cut_bytes, p->cut_bytes_max,
+                 p->cut_bytes_most, p->cuts_anew);
+}
+
 /* "name:0,2", the nodes of a mask. */
 static void mask_line(struct qn_buf *b, const char *name, uint64_t mask)
 {
@@ -152,5 +164,8 @@ void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
     }
     for (uint32_t p = 0; p < i->parts; p++) {
         turns_line(b, i->part[p]);
+    }
+    for (uint32_t p = 0; p < i->parts; p++) {
+        snapshots_line(b, i->part[p]);
     }
 }

@@ -29,7 +29,7 @@
 
 static const char *const why_text[REJOIN_WHYS] = {
     "it is loading itself", "it is giving another one", "it is behind",
-    "it began anew", "it has no memory"};
+    "it began anew", "it has no memory", "it has waited for too long"};
 
 /* ---- the store that is being made ---- */
 
@@ -375,6 +375,13 @@ void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out)
     const struct rejoin_join *j = &r->join;
     const struct rejoin_gift *g = &r->gift;
     bool reading = j->phase == REJOIN_READ || j->phase == REJOIN_INSTALL;
+    struct qn_store *s = r->o.ops.store(r->o.ops.ctx);
+    struct qn_store_cut_facts cut = {0};
+    struct qn_store_stats st = {0};
+    if (s != NULL) {
+        (void)qn_store_cut_facts(s, &cut);
+        qn_store_stats(s, &st);
+    }
     *out = (struct qn_rejoin_status){
         .joining = j->phase != REJOIN_IDLE,
         .comes = j->store != NULL,
@@ -386,6 +393,10 @@ void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out)
         .joined = j->joined,
         .given = g->given,
         .attempts = j->attempt,
+        .cut_bytes = cut.held_bytes,
+        .cut_bytes_max = g->state == GIFT_UNDER_WAY ? g->held_max : 0,
+        .cut_bytes_most = st.cut_bytes_most,
+        .cuts_anew = g->anew,
     };
 }
 

@@ -18,8 +18,8 @@
  *       STOP {attempt}            ------->    the cut ends
  *
  * A donor serves one joiner at a time, at most QN_REJOIN_GIVE chunks a turn,
- * and keeps at most a quarter of its store's size of old versions (64 MiB at
- * least); beyond, the cut is given up and the joiner begins again. A joiner asks the leader last, and another donor when
+ * and keeps at most a quarter of its store's size of old versions (`log_bytes`
+ * at least); beyond, the cut is given up and the joiner begins again. A joiner asks the leader last, and another donor when
  * one refuses, dies, is silent for QN_REJOIN_SILENCE or sends what is damaged.
  * A joiner that serves goes on serving what it has, and builds the new store
  * beside the old one: for that time it needs the memory of both.
@@ -87,6 +87,7 @@ struct qn_rejoin_opts {
     qn_node_t self;
     uint32_t nodes;
     const struct qn_config *config; /* start configuration; kept */
+    uint64_t log_bytes; /* kept of the log, and so of old versions */
     struct qn_rejoin_ops ops;
 };
 
@@ -99,6 +100,10 @@ struct qn_rejoin_status {
     uint64_t keys, keys_total; /* joining: of the snapshot under way */
     uint64_t joined, given;    /* snapshots installed, given to the end */
     uint64_t attempts;         /* donors asked */
+    uint64_t cut_bytes;        /* giving: old versions kept, */
+    uint64_t cut_bytes_max;    /* and how many may be */
+    uint64_t cut_bytes_most;   /* kept at a time, by any cut of this store */
+    uint64_t cuts_anew;        /* given up, so that the joiner began again */
 };
 
 struct qn_rejoin; /* opaque */

@@ -11,7 +11,9 @@
  * (kvs/pace.h), and the joiner reads what comes, no more; on shared cores it is
  * slowed by the same. But the log is kept for so long only, and old versions of
  * what is written meanwhile: when more of these is used up than of the snapshot
- * was made, the donor hurries.
+ * was made, the donor hurries. Old versions may take as many bytes as the log:
+ * so what is written while a joiner finds the log still there is no reason to
+ * begin anew.
  *
  * A new WANT of the same joiner replaces the one under way: it has given that
  * up, or it is a new life. Messages of an older attempt are dropped.
@@ -19,8 +21,7 @@
 #include "kvs/rejoin_internal.h"
 #include "kvs/store_cut.h"
 
-#define HELD_LEAST ((uint64_t)64 << 20) /* bytes of old versions kept */
-#define USED_FREE  25u                  /* % of log and these: no hurry yet */
+#define USED_FREE 25u /* % of log and old versions: no hurry yet */
 
 static struct qn_store *own_store(struct qn_rejoin *r)
 {
@@ -45,6 +46,13 @@ static void give_up(struct qn_rejoin *r, enum rejoin_why why)
     /* If the channel is full the joiner finds out by silence. */
     (void)rejoin_send(r, g->to, REJOIN_REFUSE, g->attempt, why);
     rejoin_give_end(r);
+}
+
+/* The cut is no more: it held too much, or memory was short. */
+static void anew(struct qn_rejoin *r)
+{
+    r->gift.anew++;
+    give_up(r, REJOIN_AGAIN);
 }
 
 static void on_want(struct qn_rejoin *r, qn_node_t from,
@@ -127,7 +135,7 @@ static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
         return false;
     }
     qn_store_stats(s, &st);
-    g->held_max = QN_MAX(HELD_LEAST, st.logical_bytes / 4);
+    g->held_max = QN_MAX(r->o.log_bytes, st.logical_bytes / 4);
     if (qn_store_cut_begin(s, m->resume.position, g->held_max) != QN_OK) {
         give_up(r, REJOIN_MEMORY);
         return false;
@@ -159,7 +167,7 @@ static int make(struct qn_rejoin *r)
         g->chunk.head =
             (struct rejoin_head){.kind = REJOIN_CHUNK, .attempt = g->attempt};
     } else if (err != QN_EAGAIN) {
-        give_up(r, REJOIN_AGAIN);
+        anew(r);
     }
     return err;
 }
@@ -253,7 +261,7 @@ qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
         return g->state == GIFT_WANTED ? now : QN_TIME_NEVER;
     }
     if (!qn_store_cut_active(s)) {
-        give_up(r, REJOIN_AGAIN); /* also when the store is another one now */
+        anew(r); /* also when the store is another one now */
         return QN_TIME_NEVER;
     }
     if (rejoin_silent(g->heard, now, &g->late)) {
@@ -262,7 +270,7 @@ qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
                "%llu chunks of %llu sent; given up",
                r->o.self, g->to, (unsigned long long)g->taken,
                (unsigned long long)g->sent);
-        rejoin_give_end(r);
+        give_up(r, REJOIN_LATE); /* it finds that when it goes on */
         return QN_TIME_NEVER;
     }
     return g->late ? now : give_share(r, s, now);

@@ -27,6 +27,7 @@ enum rejoin_why {
     REJOIN_BEHIND,  /* it is not so far */
     REJOIN_AGAIN,   /* its cut was given up */
     REJOIN_MEMORY,  /* it has no memory for a cut */
+    REJOIN_LATE,    /* the joiner has taken nothing for too long */
     REJOIN_WHYS
 };
 
@@ -60,7 +61,7 @@ struct rejoin_gift {
     uint64_t held_max;
     bool hurries; /* it does not rest */
     struct qn_pace pace;
-    uint64_t given;
+    uint64_t given, anew;
 };
 
 enum rejoin_phase {

@@ -92,6 +92,19 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     p->commit_usec_p999 = qn_histogram_quantile(&w->latency, 0.999) / QN_US;
 }
 
+static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
+{
+    struct qn_rejoin_status st;
+    qn_rejoin_status(s->rejoin, &st);
+    p->snapshots_joined = st.joined;
+    p->snapshots_given = st.given;
+    p->snapshots_asked = st.attempts;
+    p->cut_bytes = st.cut_bytes;
+    p->cut_bytes_max = st.cut_bytes_max;
+    p->cut_bytes_most = st.cut_bytes_most;
+    p->cuts_anew = st.cuts_anew;
+}
+
 static void turns_fill(struct qn_info_part *p, const struct qn_meter *m)
 {
     p->turn_usec_p99 = qn_histogram_quantile(&m->work, 0.99) / QN_US;
@@ -125,6 +138,7 @@ void qn_wide_info_answer(struct qn_server *s, const struct wide_head *h,
     memory_fill(s, p);
     process_fill(p);
     log_fill(s, p);
+    snapshots_fill(s, p);
     p->patience_usec = qn_server_patience(s, qn_clock_now()) / QN_US;
     turns_fill(p, &fe->meter);
     qn_info_pack(p, out);

@@ -150,6 +150,7 @@ void world_begin(uint32_t keys)
 {
     w = (struct world){.keys = keys,
                        .paced = w.paced,
+                       .log_bytes = w.log_bytes != 0 ? w.log_bytes : 64 << 20,
                        .random = 4711,
                        .now = QN_MS,
                        .lane_room = LANE_MAX,
@@ -164,6 +165,7 @@ void world_begin(uint32_t keys)
         const struct qn_rejoin_opts o = {.self = i,
                                          .nodes = NODES,
                                          .config = &w.config,
+                                         .log_bytes = w.log_bytes,
                                          .ops = {.tell = tell,
                                                  .store = own_store,
                                                  .facts = facts,

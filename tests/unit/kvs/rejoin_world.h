@@ -56,6 +56,7 @@ extern struct world {
     bool paced;     /* set before world_begin: donors spare their clients */
     qn_time_t cpu, look_cpu; /* the CPU clock, and what a look at it adds */
     uint32_t log_used;       /* % */
+    uint64_t log_bytes;      /* set before world_begin; 0: 64 MiB */
 } w;
 
 /* One more slot of the log that all apply; see struct op. */

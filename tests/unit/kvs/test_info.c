@@ -54,6 +54,13 @@ static void setup(void)
                                 .unknown_timeout = 1,
                                 .unknown_snapshot = 5,
                                 .covered_ok = 10,
+                                .snapshots_joined = 1,
+                                .snapshots_given = 2,
+                                .snapshots_asked = 3,
+                                .cut_bytes = 4,
+                                .cut_bytes_max = 5,
+                                .cut_bytes_most = 6,
+                                .cuts_anew = 7,
                                 .turn_usec_p99 = 1,
                                 .turn_usec_p999 = 2,
                                 .turn_usec_p9999 = 3,
@@ -297,7 +304,11 @@ CASE(quoin_shows_each_replica)
            "turns2:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"
            "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
            "turn_max_answers_usec=9,turn_growth_usec_max=20,"
-           "turn_wall_usec_max=99\r\n");
+           "turn_wall_usec_max=99\r\n"
+           "snapshots0:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
+           "cut_bytes_most=6,cuts_anew=7\r\n"
+           "snapshots2:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
+           "cut_bytes_most=6,cuts_anew=7\r\n");
     two.pause_usec = 2500;
     two.slow = 3;
     two.patience_usec = 70000;

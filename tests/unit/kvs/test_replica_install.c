@@ -73,6 +73,7 @@ static void member_make(qn_node_t i)
     const struct qn_rejoin_opts j = {.self = i,
                                      .nodes = NODES,
                                      .config = &m->config,
+                                     .log_bytes = 64 << 20,
                                      .ops = qn_rejoin_ops_of(m->replica)};
     cr_assert_eq(qn_rejoin_create(&m->rejoin, &j), QN_OK);
 }
