@@ -19,10 +19,11 @@
  *
  * A donor serves one joiner at a time, at most QN_REJOIN_GIVE chunks a turn,
  * and keeps at most a quarter of its store's size of old versions (`log_bytes`
- * at least); beyond, the cut is given up and the joiner begins again. A joiner asks the leader last, and another donor when
- * one refuses, dies, is silent for QN_REJOIN_SILENCE or sends what is damaged.
- * A joiner that serves goes on serving what it has, and builds the new store
- * beside the old one: for that time it needs the memory of both.
+ * at least); beyond, the cut is given up and the joiner begins again. A joiner
+ * asks the leader last, and another donor when one refuses, dies, is silent for
+ * QN_REJOIN_SILENCE or sends what is damaged. A joiner that serves goes on
+ * serving what it has, and builds the new store beside the old one: for that
+ * time it needs the memory of both.
  *
  * All messages travel by `tell`, beside those of kvs/ask.h; the first byte
  * tells them apart: qn_rejoin_told says whether a message was of here.
@@ -55,6 +56,11 @@
     6u /* chunks made in one turn of a donor; one, if it                       \
           has other things to do (kvs/pace.h) */
 #define QN_REJOIN_SILENCE ((qn_time_t)2000 * QN_MS)
+#define QN_REJOIN_RETRY                                                        \
+    ((qn_time_t)200 * QN_MS) /* when nobody could help: at most so long */
+#define QN_REJOIN_TELL                                                         \
+    ((qn_time_t)10 * QN_S) /* one line in so long, after those of the reasons  \
+                            */
 
 /** What rejoining needs of its replica. */
 struct qn_rejoin_ops {

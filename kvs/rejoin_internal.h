@@ -71,10 +71,19 @@ enum rejoin_phase {
     REJOIN_INSTALL, /* all of it is there */
 };
 
+enum { REJOIN_TOLD = 16 }; /* reasons in the log, of one join */
+
 /** The joiner's end. */
 struct rejoin_join {
     enum rejoin_phase phase;
     qn_time_t at;
+    qn_time_t pause; /* before all are asked again */
+    struct {
+        const char *why;
+        uint64_t donors; /* mask: it was said of them */
+    } told[REJOIN_TOLD];
+    qn_time_t told_at;
+    uint64_t failed; /* attempts of this join */
     qn_slot_t least;
     qn_node_t donor; /* the last one asked; nodes: none */
     uint64_t tried;  /* mask of those that could not help */
