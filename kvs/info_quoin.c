@@ -41,14 +41,13 @@ static void turns_line(struct qn_buf *b, const struct qn_info_part *p)
 
 static void snapshots_line(struct qn_buf *b, const struct qn_info_part *p)
 {
-    qn_info_line(b,
-                 "snapshots%" PRIu32 ":joined=%" PRIu64 ",given=%" PRIu64
-                 ",asked=%" PRIu64 ",cut_bytes=%" PRIu64
-                 ",cut_bytes_max=%" PRIu64 ",cut_bytes_most=%" PRIu64
-                 ",cuts_anew=%" PRIu64,
-                 p->replica, p->snapshots_joined, p->snapshots_given,
-                 p->snapshots_asked, p->cut_bytes, p->cut_bytes_max,
-                 p->cut_bytes_most, p->cuts_anew);
+    qn_info_line(
+        b,
+        "snapshots%" PRIu32 ":joined=%" PRIu64 ",given=%" PRIu64
+        ",asked=%" PRIu64 ",cut_bytes=%" PRIu64 ",cut_bytes_max=%" PRIu64
+        ",cut_bytes_most=%" PRIu64 ",cuts_anew=%" PRIu64,
+        p->replica, p->snapshots_joined, p->snapshots_given, p->snapshots_asked,
+        p->cut_bytes, p->cut_bytes_max, p->cut_bytes_most, p->cuts_anew);
 }
 
 /* "name:0,2", the nodes of a mask. */

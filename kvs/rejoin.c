@@ -299,7 +299,7 @@ static void joined(struct qn_rejoin *r, qn_time_t now)
            r->o.self, (unsigned long long)j->meta.resume.position,
            (unsigned long long)j->meta.keys, j->donor,
            (unsigned long long)((now - j->began) / QN_MS),
-           (unsigned long long)(j->failed + 1));
+           (unsigned long long)j->failed + 1);
 }
 
 static qn_time_t install(struct qn_rejoin *r, qn_time_t now)

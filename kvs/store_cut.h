@@ -14,11 +14,11 @@
  *     qn_store_cut_end(s)
  *
  * Between the calls the store may be written, flushed and reclaimed as usual.
- * What a flush removes is met all the same; it is freed entry by entry then, and
- * not with the table. (64 flushes of one database without enough reclaim calls
- * between them give the cut up.)
- * One cut of a store at a time. It costs a copy of the stripes (512 KiB) and
- * the old versions kept, which are bounded by `held_max`.
+ * What a flush removes is met all the same; it is freed entry by entry then,
+ * and not with the table. (64 flushes of one database without enough reclaim
+ * calls between them give the cut up.) One cut of a store at a time. It costs a
+ * copy of the stripes (512 KiB) and the old versions kept, which are bounded by
+ * `held_max`.
  *
  * All of it in the writer's thread.
  */

@@ -529,9 +529,11 @@ Test(store_cut, what_was_deleted_without_memory_before_it_is_not_met)
     struct shadow m = shadow_of(1500, 0);
     struct qn_store_opts o = {
         .seed = 7, .dbs = 2, .alloc = alloc_counted, .release = free};
+    struct qn_store *s = NULL;
     qn_store_destroy(m.s);
     allowed = UINT64_MAX;
-    cr_assert_eq(qn_store_create(&m.s, &o), QN_OK);
+    cr_assert_eq(qn_store_create(&s, &o), QN_OK);
+    m.s = s;
     for (uint32_t i = 0; i < m.keys; i++) {
         shadow_put(&m, i);
     }
