@@ -84,6 +84,14 @@ struct qn_rejoin_ops {
     /** How much of what the log keeps is used up by the slots behind
      *  `position`, %: at 100 a snapshot of that position is of no use. */
     uint32_t (*log_used)(void *ctx, qn_slot_t position);
+    /** A donor: the log behind `position` is needed, since `joiner` will go on
+     *  from there. Optional. */
+    void (*hold)(void *ctx, qn_node_t joiner, qn_slot_t position);
+    /** It is not, for the joiner gets no such snapshot: one end has given up or
+     *  ended. Not called when the last chunk was sent: then the hold is over
+     *  when the joiner has applied behind `position`, which its replica sees.
+     *  Optional. */
+    void (*release)(void *ctx, qn_node_t joiner);
     /** The thread's CPU clock, ns; NULL: a donor does not spare its clients. */
     qn_time_t (*cpu)(void);
     void *ctx;

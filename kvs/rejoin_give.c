@@ -23,17 +23,28 @@
 
 #define USED_FREE 25u /* % of log and old versions: no hurry yet */
 
+/* The joiner needs nothing more of this end. */
+static bool all_sent(const struct rejoin_gift *g)
+{
+    return g->writer.ended && g->chunk_len == 0;
+}
+
 static struct qn_store *own_store(struct qn_rejoin *r)
 {
     return r->o.ops.store(r->o.ops.ctx);
 }
 
+/* The one place where a cut ends. */
 void rejoin_give_end(struct qn_rejoin *r)
 {
     struct rejoin_gift *g = &r->gift;
     struct qn_store *s = own_store(r);
     if (g->state == GIFT_UNDER_WAY && s != NULL) {
         qn_store_cut_end(s);
+    }
+    if (g->state == GIFT_UNDER_WAY && !all_sent(g) &&
+        r->o.ops.release != NULL) {
+        r->o.ops.release(r->o.ops.ctx, g->to);
     }
     g->state = GIFT_NONE;
     g->chunk_len = 0;
@@ -120,7 +131,7 @@ static qn_time_t cpu_of(const struct qn_rejoin *r)
     return r->o.ops.cpu != NULL ? r->o.ops.cpu() : 0;
 }
 
-/* Begin the cut. @return false: not now, or refused. */
+/* Begin the cut: the one place. @return false: not now, or refused. */
 static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
 {
     struct rejoin_gift *g = &r->gift;
@@ -151,6 +162,9 @@ static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
     g->keys = 0;
     g->hurries = false;
     g->state = GIFT_UNDER_WAY;
+    if (r->o.ops.hold != NULL) {
+        r->o.ops.hold(r->o.ops.ctx, g->to, m->resume.position);
+    }
     return true;
 }
 
@@ -183,7 +197,7 @@ static bool send_chunk(struct qn_rejoin *r)
     }
     g->chunk_len = 0;
     g->sent++;
-    if (g->writer.ended) {
+    if (all_sent(g)) {
         g->given++;
         rejoin_give_end(r);
     }

@@ -37,6 +37,9 @@ struct node {
     bool cut_not;   /* not between two slots */
     int install;    /* what it says, if not QN_OK */
     uint64_t tells; /* chunks of this turn */
+    bool holds;     /* the log, behind ... */
+    qn_slot_t hold_at;
+    qn_node_t hold_for;
     uint32_t discards, installs;
     qn_time_t at;
 };

@@ -144,6 +144,31 @@ Test(rejoin, a_flush_does_not_make_it_begin_again)
     world_end();
 }
 
+/* ---- the log that a joiner needs ---- */
+
+Test(rejoin, the_log_is_held_from_the_cut_on_until_the_joiner_goes_on)
+{
+    world_begin(20000);
+    struct node *n = &w.node[2];
+    loses_all(n);
+    qn_rejoin_begin(n->rejoin, 0, w.now);
+    struct node *donor = donor_of(n);
+    cr_assert(donor->holds);
+    cr_assert_eq(donor->hold_for, 2);
+    qn_slot_t at = donor->hold_at;
+    while (status_of(donor).giving) {
+        world_step(3);
+    }
+    cr_assert_eq(status_of(donor).given, 1);
+    cr_assert(donor->holds, "the joiner has yet to read the last chunks");
+    cr_assert_eq(donor->hold_at, at);
+    for (qn_node_t i = 0; i < NODES; i++) {
+        cr_assert_eq(w.node[i].holds, &w.node[i] == donor);
+    }
+    run_until_joined(n, 1, 0);
+    world_end();
+}
+
 /* ---- how much a cut may keep ---- */
 
 /* A joiner that gets a turn in eight, and a chunk in it. */

@@ -30,8 +30,10 @@ Test(rejoin_faults, when_the_joiner_dies_its_cut_ends)
     qn_rejoin_begin(n->rejoin, 0, w.now);
     struct node *donor = donor_of(n);
     cr_assert(qn_store_cut_active(donor->store));
+    cr_assert(donor->holds);
     dies(n);
     expect_no_cut();
+    cr_assert(!donor->holds);
     world_end();
 }
 
@@ -57,6 +59,7 @@ Test(rejoin_faults, a_donor_that_stands_still_is_given_up_after_a_while)
     world_step(0);
     cr_assert_eq(status_of(n).joined, 1);
     expect_no_cut();
+    cr_assert(!donor->holds);
     world_end();
 }
 
@@ -95,6 +98,7 @@ Test(rejoin_faults, a_joiner_that_stands_still_costs_a_cut_for_a_while_only)
         world_step(1);
     }
     expect_no_cut();
+    cr_assert(!donor->holds);
     for (uint32_t i = 0; i < 10 * QN_S / QN_MS; i++) {
         world_step(1);
     }
