@@ -24,7 +24,7 @@ static void change_tell(const struct qn_driver *d, qn_node_t n, bool awaited)
                "replica %u: waits for replica %u again, which lacks %" PRIu64
                " MiB",
                d->o.self, n, m->at.bytes / MIB);
-    } else if (qn_driver_lives(d, n)) {
+    } else if (m->given) { /* and not ended */
         qn_log(
             QN_LOG_WARN,
             "replica %u: waits no longer for replica %u, which lacks %" PRIu64
