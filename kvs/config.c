@@ -48,6 +48,9 @@ struct row {
 };
 
 static const struct word cells_words[] = {{"auto", QN_CELLS_AUTO}, {NULL, 0}};
+static const struct word log_words[] = {{"auto", QN_LOG_SIZE_AUTO}, {NULL, 0}};
+static const struct word memory_words[] = {{"auto", QN_MAXMEMORY_AUTO},
+                                           {NULL, 0}};
 static const struct word replicas_words[] = {{"auto", QN_REPLICAS_AUTO},
                                              {NULL, 0}};
 static const struct word ports_words[] = {{"next", QN_REPLICA_PORTS_NEXT},
@@ -136,6 +139,10 @@ static const struct row table[] = {
      "64-byte cells of one lane, a power of two; auto: 4096, fewer for many "
      "replicas",
      U32, AT(cells), 16, 65536, cells_words, false},
+    {"log-size", "SIZE", "auto",
+     "of what is decided, kept for replicas that lag; auto: 256mb, less if "
+     "memory is short",
+     U64, AT(log_size), 4 * MB, 512 * MB, log_words, false},
     {"log-level", "LEVEL", "info", "debug, info, warn or error", U32,
      AT(log_level), 0, 0, level_words, false},
     {"events-dir", "DIR", "",
@@ -144,6 +151,11 @@ static const struct row table[] = {
     {"enable-debug-command", "yes|no", "no", "allow DEBUG, for tests", BOOL,
      AT(enable_debug_command), 0, 0, yes_no, false},
 
+    {"maxmemory", "SIZE", "auto",
+     "of all keys and values, 48 bytes each included, before writes that add "
+     "to "
+     "it are refused; 0: no limit; auto: what the memory here allows",
+     U64, AT(maxmemory), 0, INT64_MAX, memory_words, true},
     {"proto-max-bulk-len", "SIZE", "64mb", "largest value or argument", U64,
      AT(proto_max_bulk_len), MB, 512 * MB, NULL, true},
     {"max-key-len", "SIZE", "64kb", "largest key", U64, AT(max_key_len), 1, MB,
@@ -168,7 +180,6 @@ static const struct row table[] = {
     {"save", NULL, "", "", FIXED, 0, 0, 0, NULL, false},
     {"appendonly", NULL, "no", "", FIXED, 0, 0, 0, NULL, false},
     {"timeout", NULL, "0", "", FIXED, 0, 0, 0, NULL, false},
-    {"maxmemory", NULL, "0", "", FIXED, 0, 0, 0, NULL, false},
     {"maxmemory-policy", NULL, "noeviction", "", FIXED, 0, 0, 0, NULL, false},
 };
 
@@ -422,7 +433,10 @@ int qn_config_set(struct qn_config *c, struct qn_slice name,
         why_number(r, false, reason, sizeof reason);
         err = QN_EINVAL;
     } else {
-        err = read_value(r, c, text, reason, sizeof reason);
+        /* Words such as `auto` are worked out when a server starts. */
+        struct row number = *r;
+        number.word = NULL;
+        err = read_value(&number, c, text, reason, sizeof reason);
     }
     if (err != QN_OK) {
         snprintf(why, cap,

@@ -1,6 +1,7 @@
 /*
  * Rejoining's operations on a real replica.
  */
+#include "kvs/budget.h"
 #include "kvs/rejoin.h"
 #include "kvs/replica.h"
 #include "paxos/params.h"
@@ -44,8 +45,8 @@ static uint32_t log_used(void *ctx, qn_slot_t position)
     struct qn_driver_status st;
     qn_driver_status(qn_replica_driver(ctx), &st);
     uint64_t slots = st.applied > position ? st.applied - position : 0;
-    uint64_t used =
-        QN_MAX(100 * slots / QN_RING, 100 * st.log_bytes / QN_LOG_BYTES);
+    uint64_t log = qn_budget_log_size(qn_replica_config(ctx));
+    uint64_t used = QN_MAX(100 * slots / QN_RING, 100 * st.log_bytes / log);
     return (uint32_t)QN_MIN(used, 100);
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/base/log.h"
 #include "core/place/life.h"
+#include "kvs/budget.h"
 #include "kvs/server.h"
 #include "kvs/wide.h"
 
@@ -109,6 +110,7 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .record = qn_commons_record(s->commons, b->self),
         .record_bytes = QN_COMMONS_RECORD_BYTES,
         .first = b->first,
+        .log_bytes = qn_budget_log_size(b->config),
         .ended = on_ended,
         .ended_ctx = s,
         .events = &s->events.own,

@@ -137,6 +137,8 @@ uint64_t qn_store_count(const struct qn_store *s, uint32_t db);
 /** Of these, with a deadline: if none has one, none is dead. */
 uint64_t qn_store_mortal(const struct qn_store *s, uint32_t db);
 void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
+/** logical_bytes alone. */
+uint64_t qn_store_logical(const struct qn_store *s);
 
 /** Slot of the last creation or deletion in the key's stripe (65536 stripes of
  *  the hash): the version of a missing key. */

@@ -194,6 +194,8 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->wall_usec = qn_clock_wall_us();
     i->uptime_s = (qn_clock_now() - s->started) / QN_S;
     i->maxclients = s->boot->config->maxclients;
+    i->replica = s->boot->self;
+    i->maxmemory = qn_replica_config(s->replica)->maxmemory;
     i->logical_bytes = store.logical_bytes;
     i->total_system_memory =
         (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -123,6 +123,7 @@ struct qn_driver_opts {
                      which outlives the process. NULL: none; then no life may
                      follow this one */
     size_t record_bytes;
+    uint64_t log_bytes; /* of batches kept for who lags; 0: QN_LOG_BYTES */
     bool first; /* the group begins with this life. Else it is a later life
                    of its id, and `record` says what it voted for */
     /** Has that life of a peer ended by now? A look at shared memory: this

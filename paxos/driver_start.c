@@ -143,6 +143,7 @@ static struct qn_params params(const struct qn_driver *d)
 {
     struct qn_params p = qn_params_default(d->o.own_cores);
     p.t_gap = d->memory ? QN_MIN(p.t_gap, QN_DRIVER_T_GAP) : p.t_gap;
+    p.log_bytes = d->o.log_bytes != 0 ? d->o.log_bytes : p.log_bytes;
     return p;
 }
 
