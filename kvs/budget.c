@@ -11,14 +11,18 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* Program, libraries, stacks, and what malloc reserves for a second thread. */
-#define PROGRAM_ADDRESS ((uint64_t)256 << 20)
+/* Program, libraries, stacks. (What malloc would reserve for another thread it
+ * does without.) */
+#define PROGRAM_ADDRESS ((uint64_t)48 << 20)
 
 /* Of a replica's share, for values on their way, at most. */
 #define VALUES_SHARE 4u
 
-/* Of a replica's share, for the log; as much again for the ring. */
-#define LOG_SHARE 16u
+/* Of a replica's share, for what is kept of the log. */
+#define BACKLOG_SHARE 16u
+
+/* Two of the longest batches find place in a ring. */
+#define RING_LONGEST ((uint64_t)768 << 20)
 
 /* Where the least comes from. */
 struct source {
@@ -29,9 +33,9 @@ struct source {
     uint64_t sharers;  /* processes that it is for */
 };
 
-uint64_t qn_budget_log_size(const struct qn_config *c)
+uint64_t qn_budget_ring(const struct qn_config *c)
 {
-    return c->log_size == QN_LOG_SIZE_AUTO ? QN_BUDGET_LOG : c->log_size;
+    return c->repl_backlog_size + RING_LONGEST;
 }
 
 static bool has_ring(const struct qn_config *c)
@@ -46,10 +50,13 @@ static uint64_t outbox_bytes(const struct qn_config *c, size_t lane_bytes)
     return qn_outbox_bytes_fixed(&o);
 }
 
+/* What is kept of the log: in the ring, and what is not applied; or there. */
 static uint64_t logs_bytes(const struct qn_config *c)
 {
-    uint64_t log = c->replicas > 1 ? qn_budget_log_size(c) : 0;
-    return has_ring(c) ? 2 * log + qn_ring_bytes(QN_RING, 0) : log;
+    uint64_t backlog = c->replicas > 1 ? c->repl_backlog_size : 0;
+    return has_ring(c) ? backlog + qn_ring_bytes(QN_RING, 0) +
+                             QN_LOG_BYTES_MEMORY + QN_AHEAD_BYTES
+                       : backlog;
 }
 
 static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
@@ -60,11 +67,12 @@ static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
 /* Mapped beside the store: outboxes whole, and as many dead ones as peers. */
 static uint64_t address_bytes(const struct qn_config *c, size_t lane_bytes)
 {
-    uint64_t ring = has_ring(c) ? qn_ring_bytes(QN_RING, QN_RING_ADDRESS) : 0;
+    uint64_t ring = has_ring(c) ? qn_ring_bytes(QN_RING, qn_budget_ring(c)) : 0;
     return PROGRAM_ADDRESS + qn_commons_bytes(c->replicas) +
            (2 * (uint64_t)c->replicas - 1) *
                (outbox_bytes(c, lane_bytes) + ring) +
-           (c->replicas > 1 ? qn_budget_log_size(c) : 0) +
+           (has_ring(c) ? QN_LOG_BYTES_MEMORY + QN_AHEAD_BYTES
+                        : logs_bytes(c)) +
            2 * c->proto_max_bulk_len;
 }
 
@@ -110,11 +118,21 @@ static uint64_t store_of(const struct qn_config *c, const struct source *s)
     return c->replicas > 1 ? rest / 11 * 4 : rest / 5 * 4;
 }
 
-static void log_size_auto(struct qn_config *c, uint64_t share)
+/* By memory; the least, if address space would not hold all rings else. */
+static void backlog_auto(const struct qn_limits *l, struct qn_config *c,
+                         size_t lane_bytes)
 {
-    uint64_t size = share / LOG_SHARE / MIB * MIB;
-    c->log_size =
-        QN_MIN(QN_MAX(size, QN_BUDGET_LOG_MIN), (uint64_t)QN_BUDGET_LOG);
+    c->repl_backlog_size = QN_BUDGET_BACKLOG;
+    if (known(l)) {
+        uint64_t share = memory_source(l, c, lane_bytes).bytes;
+        uint64_t size = share / BACKLOG_SHARE / MIB * MIB;
+        c->repl_backlog_size =
+            QN_MIN(QN_MAX(size, QN_BUDGET_BACKLOG_MIN), QN_BUDGET_BACKLOG);
+    }
+    const struct source address = address_source(l, c, lane_bytes);
+    if (store_of(c, &address) < QN_BUDGET_LEAST) {
+        c->repl_backlog_size = QN_BUDGET_BACKLOG_MIN;
+    }
 }
 
 static int refuse(const struct qn_config *c, const struct source *s,
@@ -124,7 +142,7 @@ static int refuse(const struct qn_config *c, const struct source *s,
              "%" PRIu64 " MiB are %s, %" PRIu64
              " MiB for each replica, which needs %" PRIu64
              " MiB before its first key: allow more, or use fewer --replicas, "
-             "a smaller --log-size or %s",
+             "a smaller --repl-backlog-size or %s",
              s->whole / MIB, s->name, s->bytes / MIB,
              (s->overhead + QN_BUDGET_LEAST) / MIB + 1,
              s->sharers == 1 && has_ring(c) ? "--acceptor process"
@@ -172,10 +190,9 @@ int qn_budget_make(const struct qn_limits *l, struct qn_config *c,
                    size_t lane_bytes, struct qn_budget *b)
 {
     *b = (struct qn_budget){0};
-    if (c->log_size == QN_LOG_SIZE_AUTO && known(l)) {
-        log_size_auto(c, memory_source(l, c, lane_bytes).bytes);
+    if (c->repl_backlog_size == QN_BACKLOG_AUTO) {
+        backlog_auto(l, c, lane_bytes);
     }
-    c->log_size = qn_budget_log_size(c);
     const struct source s = tightest(l, c, lane_bytes);
     const struct source address = address_source(l, c, lane_bytes);
     if (store_of(c, &address) < QN_BUDGET_LEAST) {

@@ -11,8 +11,7 @@
  * with the store:
  *
  *     lanes, tables               at start
- *     log and ring                log-size each, when somebody lags; beside
- *                                 each other at worst
+ *     ring, or log                repl-backlog-size, when somebody lags
  *     values on their way         twice proto-max-bulk-len
  *     mapped rings                address space: its own, its peers', and one
  *                                 that has ended for each of these
@@ -28,15 +27,14 @@
 #include "kvs/config.h"
 #include "kvs/limits.h"
 
-#define QN_BUDGET_LOG     ((uint64_t)256 << 20) /* log-size, at most */
-#define QN_BUDGET_LOG_MIN ((uint64_t)4 << 20)   /* at least */
-#define QN_BUDGET_LEAST   ((uint64_t)1 << 20)   /* maxmemory worth a start */
+#define QN_BUDGET_LEAST       ((uint64_t)1 << 20) /* maxmemory worth a start */
+/** repl-backlog-size, when automatic. */
+#define QN_BUDGET_BACKLOG     ((uint64_t)256 << 20) /* at most */
+#define QN_BUDGET_BACKLOG_MIN ((uint64_t)4 << 20)   /* at least */
 
-/** Address space of a ring's batches. */
-#define QN_RING_ADDRESS (UINT64_C(1) << 30)
-
-/** What `log-size` means; automatic: the most. */
-uint64_t qn_budget_log_size(const struct qn_config *c);
+/** Address space of a ring's batches, of a configuration without anything
+ *  automatic. */
+uint64_t qn_budget_ring(const struct qn_config *c);
 
 /** What was worked out, for people. */
 struct qn_budget {
@@ -46,7 +44,7 @@ struct qn_budget {
 };
 
 /**
- * Work out `maxmemory` and `log-size` where they are automatic.
+ * Work out `maxmemory` and `repl-backlog-size` where they are automatic.
  *
  * @param c           Checked; the two are numbers afterwards. Where nothing is
  *                    known of the memory there is no limit (0).

@@ -48,9 +48,11 @@ struct row {
 };
 
 static const struct word cells_words[] = {{"auto", QN_CELLS_AUTO}, {NULL, 0}};
-static const struct word log_words[] = {{"auto", QN_LOG_SIZE_AUTO}, {NULL, 0}};
+static const struct word backlog_words[] = {{"auto", QN_BACKLOG_AUTO},
+                                            {NULL, 0}};
 static const struct word memory_words[] = {{"auto", QN_MAXMEMORY_AUTO},
                                            {NULL, 0}};
+static const struct word min_words[] = {{"auto", QN_MIN_AUTO}, {NULL, 0}};
 static const struct word replicas_words[] = {{"auto", QN_REPLICAS_AUTO},
                                              {NULL, 0}};
 static const struct word ports_words[] = {{"next", QN_REPLICA_PORTS_NEXT},
@@ -119,6 +121,18 @@ static const struct row table[] = {
      "what decides: memory (any replicas but one may die at once), or process "
      "(as between machines)",
      BOOL, AT(memory_acceptor), 0, 0, acceptor_words, false},
+    {"repl-backlog-size", "SIZE", "auto",
+     "decided writes kept in memory for replicas that are behind; auto: 256mb, "
+     "less if memory is short",
+     U64, AT(repl_backlog_size), MB, 2 * GB, backlog_words, false},
+    {"lag-timeout", "MILLISECONDS", "1000",
+     "writes wait so long for a replica that is far behind and makes no "
+     "progress; then they go on without it",
+     U32, AT(lag_timeout), 1, 3600000, NULL, false},
+    {"min-replicas-to-write", "N", "auto",
+     "beside the leader, so many living replicas must keep up or writes wait; "
+     "auto: all but a majority",
+     U32, AT(min_replicas_to_write), 0, QN_NODES_MAX - 1, min_words, false},
     {"restart", "yes|no", "yes", "start a replica again that has ended", BOOL,
      AT(restart), 0, 0, yes_no, false},
     {"upgrade-timeout", "SECONDS", "60",
@@ -139,10 +153,6 @@ static const struct row table[] = {
      "64-byte cells of one lane, a power of two; auto: 4096, fewer for many "
      "replicas",
      U32, AT(cells), 16, 65536, cells_words, false},
-    {"log-size", "SIZE", "auto",
-     "of what is decided, kept for replicas that lag; auto: 256mb, less if "
-     "memory is short",
-     U64, AT(log_size), 4 * MB, 512 * MB, log_words, false},
     {"log-level", "LEVEL", "info", "debug, info, warn or error", U32,
      AT(log_level), 0, 0, level_words, false},
     {"events-dir", "DIR", "",

@@ -1,7 +1,6 @@
 /*
  * Rejoining's operations on a real replica.
  */
-#include "kvs/budget.h"
 #include "kvs/rejoin.h"
 #include "kvs/replica.h"
 #include "paxos/params.h"
@@ -45,8 +44,9 @@ static uint32_t log_used(void *ctx, qn_slot_t position)
     struct qn_driver_status st;
     qn_driver_status(qn_replica_driver(ctx), &st);
     uint64_t slots = st.applied > position ? st.applied - position : 0;
-    uint64_t log = qn_budget_log_size(qn_replica_config(ctx));
-    uint64_t used = QN_MAX(100 * slots / QN_RING, 100 * st.log_bytes / log);
+    uint64_t backlog = qn_replica_config(ctx)->repl_backlog_size;
+    uint64_t most = backlog != QN_BACKLOG_AUTO ? backlog : QN_LOG_BYTES;
+    uint64_t used = QN_MAX(100 * slots / QN_RING, 100 * st.log_bytes / most);
     return (uint32_t)QN_MIN(used, 100);
 }
 

@@ -37,9 +37,9 @@ static int ring_grow(void *ctx, uint64_t bytes)
 static struct qn_ring_opts ring_opts(struct qn_server *s)
 {
     return (struct qn_ring_opts){.slots = QN_RING,
-                                 .capacity = QN_RING_ADDRESS,
+                                 .capacity = qn_budget_ring(s->boot->config),
                                  .span = RING_SPAN,
-                                 .keep = qn_budget_log_size(s->boot->config),
+                                 .keep = s->boot->config->repl_backlog_size,
                                  .grow = ring_grow,
                                  .ctx = s};
 }
@@ -172,9 +172,10 @@ static struct qn_outbox_opts shape(const struct qn_server *s)
         .nodes = b->nodes,
         .incarnation = b->incarnation,
         .lane_bytes = s->transport->lane_bytes(b->config->cells),
-        .ring_bytes = qn_server_by_memory(s)
-                          ? qn_ring_bytes(QN_RING, QN_RING_ADDRESS)
-                          : 0,
+        .ring_bytes =
+            qn_server_by_memory(s)
+                ? qn_ring_bytes(QN_RING, qn_budget_ring(s->boot->config))
+                : 0,
         .numa_node = b->numa_node[b->self],
         .reader_numa_node = b->numa_node,
         .shared = true,

@@ -17,7 +17,7 @@ PATH = sys.argv[1]
 OOM = "OOM command not allowed when used memory > 'maxmemory'."
 MIB = 1 << 20
 VALUE = b"v" * (64 << 10)
-SMALL = ["--log-size", "4mb", "--proto-max-bulk-len", "1mb"]
+SMALL = ["--repl-backlog-size", "4mb", "--proto-max-bulk-len", "1mb"]
 
 
 def memory(c):
@@ -241,7 +241,7 @@ def test_in_a_memory_cgroup():
 
 def needed_address_space(args):
     """MiB, as the refusal says."""
-    q = bounded("ulimit -v %d" % (128 << 10), args)
+    q = bounded("ulimit -v %d" % (40 << 10), args)
     got = subprocess.run(q.cmd, stderr=subprocess.PIPE, timeout=60)
     q.ports.close()
     check("status", got.returncode, 2)

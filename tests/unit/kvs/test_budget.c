@@ -50,7 +50,7 @@ Test(budget, all_replicas_fit_into_what_there_is)
             }
             uint64_t stores =
                 replicas[r] > 1 ? c.maxmemory * 11 / 4 : c.maxmemory * 5 / 4;
-            uint64_t logs = replicas[r] > 1 ? 2 * c.log_size : 0;
+            uint64_t logs = replicas[r] > 1 ? c.repl_backlog_size : 0;
             cr_assert_geq(c.maxmemory, MIB);
             cr_assert_leq(replicas[r] * (stores + logs), memory[m]);
             cr_assert_not(budget.beyond);
@@ -59,18 +59,18 @@ Test(budget, all_replicas_fit_into_what_there_is)
     }
 }
 
-Test(budget, the_log_is_256_mib_or_less_if_memory_is_short)
+Test(budget, the_backlog_is_256_mib_or_less_if_memory_is_short)
 {
     struct qn_config c = config(3);
     cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
-    cr_assert_eq(c.log_size, 256 * MIB);
+    cr_assert_eq(c.repl_backlog_size, 256 * MIB);
     c = config(3);
     cr_assert_eq(make(&c, 2 * GIB, NONE, NONE), QN_OK);
-    cr_assert_eq(c.log_size, 42 * MIB);
+    cr_assert_eq(c.repl_backlog_size, 42 * MIB);
     c = config(3);
-    c.log_size = 7 * MIB;
+    c.repl_backlog_size = 7 * MIB;
     cr_assert_eq(make(&c, 2 * GIB, NONE, NONE), QN_OK);
-    cr_assert_eq(c.log_size, 7 * MIB, "as told");
+    cr_assert_eq(c.repl_backlog_size, 7 * MIB, "as told");
 }
 
 Test(budget, the_control_group_counts_if_it_leaves_less)
@@ -89,23 +89,28 @@ Test(budget, the_control_group_counts_if_it_leaves_less)
     cr_assert_eq(c.maxmemory, d.maxmemory);
 }
 
-/* Five outboxes with a ring of 1 GiB each: three, and two that have ended. */
+/* Five outboxes with a ring of 1 GiB each: three, and two that have ended; a
+ * quarter less each with a short backlog. */
 Test(budget, address_space_must_hold_all_rings)
 {
     struct qn_config c = config(3);
-    cr_assert_eq(make(&c, 24 * GIB, NONE, 5 * GIB), QN_ENOMEM);
-    cr_assert(strstr(budget.said, "5120 MiB are allowed by ulimit -v") != NULL);
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 3 * GIB), QN_ENOMEM);
+    cr_assert(strstr(budget.said, "3072 MiB are allowed by ulimit -v") != NULL);
     cr_assert(strstr(budget.said, "or --acceptor process") != NULL);
     c = config(3);
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 4 * GIB), QN_OK);
+    cr_assert_eq(c.repl_backlog_size, 4 * MIB);
+    c = config(3);
     cr_assert_eq(make(&c, 24 * GIB, NONE, 7 * GIB), QN_OK);
+    cr_assert_eq(c.repl_backlog_size, 256 * MIB);
     cr_assert_leq(c.maxmemory, 2 * GIB * 4 / 11);
     cr_assert(strstr(budget.said, "allowed by ulimit -v") != NULL);
     c = config(3);
     c.memory_acceptor = false;
-    cr_assert_eq(make(&c, 24 * GIB, NONE, 4 * GIB), QN_OK, "no rings");
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 2 * GIB), QN_OK, "no rings");
     c = config(3);
     c.maxmemory = MIB;
-    cr_assert_eq(make(&c, 24 * GIB, NONE, 5 * GIB), QN_ENOMEM,
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 3 * GIB), QN_ENOMEM,
                  "whatever the limit");
 }
 
@@ -131,7 +136,7 @@ Test(budget, without_any_knowledge_there_is_no_limit)
     struct qn_config c = config(3);
     cr_assert_eq(make(&c, 0, NONE, NONE), QN_OK);
     cr_assert_eq(c.maxmemory, 0);
-    cr_assert_eq(c.log_size, 256 * MIB);
+    cr_assert_eq(c.repl_backlog_size, 256 * MIB);
 }
 
 Test(budget, too_little_is_refused_in_a_line_that_says_what_to_do)
