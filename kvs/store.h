@@ -82,8 +82,8 @@ struct qn_store;
  * Told so here, it merges each as it is freed. And it gives the end of the heap
  * back to the system as soon as that is free, in one call: 8 ms while 10^7
  * entries are freed. Told so, it keeps it: what was used once stays resident,
- * for the next keys. Blocks from 32 MiB on are mapped by themselves and go back
- * at once.
+ * for the next keys, until nobody waits (kvs/trim.h). Blocks from 32 MiB on are
+ * mapped by themselves and go back at once.
  */
 void qn_store_tune_malloc(void);
 
