@@ -266,5 +266,14 @@ int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c)
         qn_reply_error(c->reply, "ERR key is longer than max-key-len");
         return QN_OK;
     }
-    return c->cmd->run(s, c);
+    size_t start = c->reply != NULL ? c->reply->len : 0;
+    int err = c->cmd->run(s, c);
+    if (err == QN_EDQUOT) {
+        if (c->reply != NULL) {
+            c->reply->len = start; /* it was written in good hope */
+        }
+        qn_reply_error(c->reply, QN_CMD_ERR_OOM);
+        err = QN_OK;
+    }
+    return err;
 }

@@ -143,6 +143,7 @@ struct qn_info {
     const char *executable;
     const char *config_file;
     const char *run_id; /* 40 hex digits */
+    qn_node_t replica;  /* that was asked */
     uint32_t process_id;
     uint32_t tcp_port; /* 0: a Unix socket */
     uint64_t wall_usec;

@@ -67,7 +67,8 @@ struct qn_replica_opts {
     bool founder; /* submits the first command: one node of the group */
     /** A message of another replica's front end (qn_replica_tell). */
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
-    /** A configuration change was applied, or came with a snapshot. */
+    /** Options are in force that came with the log, its first entry or CONFIG
+     *  SET, or with a snapshot. */
     void (*configured)(void *ctx);
     /** The log does not reach back to this slot any more: qn_rejoin_begin.
      *  Said again while it stays so. NULL: logged. */

@@ -87,7 +87,8 @@ struct qn_replica {
 
 enum entry_kind {
     ENTRY_COMMAND, /* a client's: qn_cmd_encode follows */
-    ENTRY_INIT,    /* struct entry_init follows */
+    ENTRY_INIT,    /* struct entry_init follows, and the run-time options as
+                      the group began (qn_config_runtime_write) */
 };
 
 struct entry_init {
@@ -96,7 +97,7 @@ struct entry_init {
     uint32_t version;
 };
 
-enum { ENTRY_VERSION = 2 };
+enum { ENTRY_VERSION = 3 };
 
 /* ---- replica_queue.c ----------------------------------------------------- */
 

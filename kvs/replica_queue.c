@@ -309,13 +309,16 @@ int qn_replica_submit_init(struct qn_replica *r, uint64_t seed)
     struct entry_init init = {.seed = seed,
                               .databases = r->config.databases,
                               .version = ENTRY_VERSION};
-    int err = parts_room(r, 2);
+    uint8_t options[QN_CONFIG_RUNTIME_MAX];
+    int err = parts_room(r, 3);
     if (err != QN_OK) {
         return err;
     }
     r->parts[0] = (struct qn_slice){&kind_bytes[ENTRY_INIT], 1};
     r->parts[1] = (struct qn_slice){(const uint8_t *)&init, sizeof init};
-    return submit_parts(r, 2, 2, false);
+    r->parts[2] = (struct qn_slice){
+        options, qn_config_runtime_write(&r->config, options)};
+    return submit_parts(r, 3, 2, false);
 }
 
 int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,

@@ -15,11 +15,11 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "core/place/life.h"
+#include "kvs/budget.h"
 #include "kvs/server.h"
 #include "transports/registry.h"
 
-#define RING_LONGEST (UINT64_C(768) << 20) /* two of the longest batches */
-#define RING_SPAN    (UINT64_C(4) << 20)   /* of a lap at first */
+#define RING_SPAN (UINT64_C(4) << 20) /* of a lap at first */
 
 bool qn_server_by_memory(const struct qn_server *s)
 {
@@ -34,16 +34,10 @@ static int ring_grow(void *ctx, uint64_t bytes)
     return qn_outbox_grow(s->outbox, bytes);
 }
 
-/* Of batches; address space. */
-static uint64_t ring_address(const struct qn_server *s)
-{
-    return s->boot->config->repl_backlog_size + RING_LONGEST;
-}
-
 static struct qn_ring_opts ring_opts(struct qn_server *s)
 {
     return (struct qn_ring_opts){.slots = QN_RING,
-                                 .capacity = ring_address(s),
+                                 .capacity = qn_budget_ring(s->boot->config),
                                  .span = RING_SPAN,
                                  .keep = s->boot->config->repl_backlog_size,
                                  .grow = ring_grow,
@@ -178,9 +172,10 @@ static struct qn_outbox_opts shape(const struct qn_server *s)
         .nodes = b->nodes,
         .incarnation = b->incarnation,
         .lane_bytes = s->transport->lane_bytes(b->config->cells),
-        .ring_bytes = qn_server_by_memory(s)
-                          ? qn_ring_bytes(QN_RING, ring_address(s))
-                          : 0,
+        .ring_bytes =
+            qn_server_by_memory(s)
+                ? qn_ring_bytes(QN_RING, qn_budget_ring(s->boot->config))
+                : 0,
         .numa_node = b->numa_node[b->self],
         .reader_numa_node = b->numa_node,
         .shared = true,

@@ -410,6 +410,11 @@ void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out)
     };
 }
 
+uint64_t qn_store_logical(const struct qn_store *s)
+{
+    return s->logical_bytes;
+}
+
 qn_slot_t qn_store_stripe_slot(const struct qn_store *s, uint32_t db,
                                struct qn_slice key)
 {

@@ -42,19 +42,6 @@ static uint64_t usec_of(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
-/* Store and log count what they hold. Asking malloc instead would walk its free
- * chunks: 100 ms with 10^7 keys. Buffers of connections are left out. */
-static void memory_fill(struct qn_server *s, struct qn_info_part *p)
-{
-    struct qn_store_stats store = {0};
-    struct qn_driver_status d;
-    if (qn_replica_store(s->replica) != NULL) {
-        qn_store_stats(qn_replica_store(s->replica), &store);
-    }
-    qn_driver_status(qn_replica_driver(s->replica), &d);
-    p->used_memory = store.memory_bytes + d.log_bytes;
-}
-
 static void process_fill(struct qn_info_part *p)
 {
     struct rusage use;
@@ -154,7 +141,7 @@ void qn_wide_info_answer(struct qn_server *s, const struct wide_head *h,
     for (const struct qn_conn *c = fe->all; c != NULL; c = c->next) {
         p->blocked_clients += qn_wide_is_blocked(c, h->asker);
     }
-    memory_fill(s, p);
+    p->used_memory = qn_server_used_memory(s);
     process_fill(p);
     log_fill(s, p);
     flow_fill(s, p);
@@ -231,6 +218,8 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->wall_usec = qn_clock_wall_us();
     i->uptime_s = (qn_clock_now() - s->started) / QN_S;
     i->maxclients = s->boot->config->maxclients;
+    i->replica = s->boot->self;
+    i->maxmemory = qn_replica_config(s->replica)->maxmemory;
     i->logical_bytes = store.logical_bytes;
     i->total_system_memory =
         (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -181,9 +181,13 @@ CASE(counts_are_sums_over_the_replicas)
 CASE(bytes_are_written_for_machines_and_people)
 {
     expect("memory",
-           "# Memory\r\nused_memory:2000\r\nused_memory_human:1.95K\r\n"
-           "used_memory_rss:6000\r\nused_memory_rss_human:5.86K\r\n"
-           "used_memory_peak:3000\r\nused_memory_peak_human:2.93K\r\n"
+           "# Memory\r\nused_memory:1000\r\nused_memory_human:1000B\r\n"
+           "used_memory_rss:3000\r\nused_memory_rss_human:2.93K\r\n"
+           "used_memory_peak:1500\r\nused_memory_peak_human:1.46K\r\n"
+           "used_memory_all_replicas:2000\r\n"
+           "used_memory_all_replicas_human:1.95K\r\n"
+           "used_memory_rss_all_replicas:6000\r\n"
+           "used_memory_rss_all_replicas_human:5.86K\r\n"
            "used_memory_logical:5000\r\nused_memory_logical_human:4.88K\r\n"
            "total_system_memory:25276514304\r\n"
            "total_system_memory_human:23.54G\r\nmaxmemory:0\r\n"

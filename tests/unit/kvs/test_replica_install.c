@@ -24,6 +24,7 @@ struct member {
 static struct member member[NODES];
 static qn_a64 read_index;
 static qn_time_t now;
+static uint64_t maxmemory[NODES]; /* that each is started with; 0: default */
 
 static void told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
@@ -51,6 +52,9 @@ static void member_make(qn_node_t i)
     }
     qn_config_init(&m->config);
     m->config.tcp_backlog = 100 + i;
+    if (maxmemory[i] != 0) {
+        m->config.maxmemory = maxmemory[i];
+    }
     const struct qn_replica_opts o = {.driver = {.self = i,
                                                  .nodes = NODES,
                                                  .incarnation = incarnation,
@@ -410,11 +414,71 @@ Test(replica_install, run_time_options_travel_and_others_stay)
     member[2].stopped = true;
     write4(0, "CONFIG", "SET", "max-key-len", "777");
     rounds(50);
-    cr_assert_eq(member[0].configured, 1);
+    cr_assert_eq(member[0].configured, 2); /* the first entry's, and this */
     cr_assert_eq(install_copy(2), QN_OK);
-    cr_assert_eq(member[2].configured, 1);
+    cr_assert_eq(member[2].configured, 2);
     cr_assert_eq(qn_replica_config(member[2].replica)->max_key_len, 777);
     cr_assert_eq(qn_replica_config(member[2].replica)->tcp_backlog, 102);
+    end();
+}
+
+#define OOM "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+
+/* Each entry takes 48 + 1 + 1 bytes: two fit, a third does not. */
+Test(replica_install, all_refuse_by_the_limit_of_the_first_entry)
+{
+    maxmemory[0] = 110;
+    maxmemory[1] = 1;
+    maxmemory[2] = 10000;
+    begin();
+    static const char *const key[] = {"a", "b", "c"};
+    for (uint32_t i = 0; i < 3; i++) {
+        write3(i, "SET", key[i], "1");
+        rounds(50);
+    }
+    expect_reply(1, "+OK\r\n");
+    expect_reply(2, OOM);
+    expect_all_same();
+    for (qn_node_t i = 0; i < NODES; i++) {
+        cr_assert_eq(qn_replica_config(member[i].replica)->maxmemory, 110);
+        cr_assert_eq(qn_store_count(qn_replica_store(member[i].replica), 0), 2);
+    }
+    end();
+}
+
+/* The one that got a snapshot, limit and size, refuses what the others do. */
+Test(replica_install, a_store_from_a_snapshot_refuses_the_same_commands)
+{
+    maxmemory[0] = 700;
+    begin();
+    member[2].stopped = true;
+    for (uint32_t i = 0; i < 40; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%u", i % 30);
+        write3(0, i % 3 == 2 ? "GETDEL" : "SET", key,
+               i % 3 == 2 ? NULL : "0123456789");
+    }
+    write4(0, "CONFIG", "SET", "maxmemory", "900");
+    rounds(200);
+    cr_assert_eq(install_copy(2), QN_OK);
+    cr_assert_eq(qn_replica_config(member[2].replica)->maxmemory, 900);
+    member[2].stopped = false;
+    for (uint32_t i = 0; i < 40; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "m%u", i % 20);
+        write3(i % 3, i % 5 == 4 ? "GETDEL" : "APPEND", key,
+               i % 5 == 4 ? NULL : "01234");
+        rounds(5);
+    }
+    rounds(200);
+    expect_all_same();
+    struct qn_store_stats st[NODES];
+    for (qn_node_t i = 0; i < NODES; i++) {
+        qn_store_stats(qn_replica_store(member[i].replica), &st[i]);
+        cr_assert_leq(st[i].logical_bytes, 900);
+        cr_assert_gt(st[i].logical_bytes, 900 - 60, "the limit is reached");
+        cr_assert_eq(st[i].logical_bytes, st[0].logical_bytes);
+    }
     end();
 }
 
