@@ -48,6 +48,7 @@ struct row {
 };
 
 static const struct word cells_words[] = {{"auto", QN_CELLS_AUTO}, {NULL, 0}};
+static const struct word min_words[] = {{"auto", QN_MIN_AUTO}, {NULL, 0}};
 static const struct word replicas_words[] = {{"auto", QN_REPLICAS_AUTO},
                                              {NULL, 0}};
 static const struct word ports_words[] = {{"next", QN_REPLICA_PORTS_NEXT},
@@ -116,6 +117,17 @@ static const struct row table[] = {
      "what decides: memory (any replicas but one may die at once), or process "
      "(as between machines)",
      BOOL, AT(memory_acceptor), 0, 0, acceptor_words, false},
+    {"repl-backlog-size", "SIZE", "256mb",
+     "decided writes kept in memory for replicas that are behind", U64,
+     AT(repl_backlog_size), MB, 2 * GB, NULL, false},
+    {"lag-timeout", "MILLISECONDS", "1000",
+     "writes wait so long for a replica that is far behind and makes no "
+     "progress; then they go on without it",
+     U32, AT(lag_timeout), 1, 3600000, NULL, false},
+    {"min-replicas-to-write", "N", "auto",
+     "beside the leader, so many living replicas must keep up or writes wait; "
+     "auto: all but a majority",
+     U32, AT(min_replicas_to_write), 0, QN_NODES_MAX - 1, min_words, false},
     {"restart", "yes|no", "yes", "start a replica again that has ended", BOOL,
      AT(restart), 0, 0, yes_no, false},
     {"upgrade-timeout", "SECONDS", "60",

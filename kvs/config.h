@@ -28,8 +28,9 @@
 #define QN_CONFIG_TEXT_MAX    108u /* bytes of a text option, NUL included */
 #define QN_CONFIG_WHY_MAX     256u /* room for any error line, NUL included */
 #define QN_CELLS_AUTO         0u   /* see qn_limits_cells */
-#define QN_REPLICAS_AUTO      0u   /* as many as NUMA nodes, at least 3 */
-#define QN_REPLICA_PORTS_NEXT 0u   /* from port + 1 on (any, if port is 0) */
+#define QN_MIN_AUTO           UINT32_MAX /* all but a majority */
+#define QN_REPLICAS_AUTO      0u         /* as many as NUMA nodes, at least 3 */
+#define QN_REPLICA_PORTS_NEXT 0u /* from port + 1 on (any, if port is 0) */
 #define QN_REPLICA_PORTS_NONE 65536u
 
 /** Where new connections land (kvs/placement.h). */
@@ -62,8 +63,12 @@ struct qn_config {
     uint32_t pin;                        /* enum qn_bind */
     uint32_t placement;                  /* enum qn_place_by */
     bool memory_acceptor;                /* else process (PROTOCOL.md) */
-    bool restart;             /* a replica that ended is started again */
-    uint32_t upgrade_timeout; /* s, for each replica */
+    uint64_t repl_backlog_size;          /* bytes kept for replicas behind */
+    uint32_t lag_timeout;           /* ms that writes wait for one that makes
+                                       no progress */
+    uint32_t min_replicas_to_write; /* besides the leader, or QN_MIN_AUTO */
+    bool restart;                   /* a replica that ended is started again */
+    uint32_t upgrade_timeout;       /* s, for each replica */
 
     /* Run-time options. Sizes are bytes. */
     uint64_t proto_max_bulk_len;

@@ -74,10 +74,19 @@ struct qn_info_part {
     uint64_t cpu_sys_usec;
     uint64_t cpu_user_usec;
 
-    uint64_t reach_nsec;      /* the root: of a broadcast (paxos/driver.h) */
-    uint64_t pause_usec;      /* the leader: after each slot, so that ... */
-    uint64_t slow;            /* ... these can follow: a mask */
-    uint64_t patience_usec;   /* the silence of a peer that it bears */
+    uint64_t reach_nsec; /* the root: of a broadcast (paxos/driver.h) */
+    uint64_t pause_usec; /* the leader: after each slot, so that ... */
+    uint64_t slow;       /* ... these can follow: a mask */
+    /* The leader: flow control (paxos/flow.h). */
+    bool leads;
+    bool writes_held;        /* for want of min-replicas-to-write */
+    uint64_t awaited;        /* mask */
+    uint64_t gate_shut_usec; /* in total */
+    uint64_t given_up;       /* replicas, in total */
+    uint64_t holds_given_up; /* likewise */
+    uint64_t lag_bytes[QN_NODES_MAX], lag_slots[QN_NODES_MAX];
+    uint64_t shut_usec[QN_NODES_MAX]; /* the gate, by each replica */
+    uint64_t patience_usec;           /* the silence of a peer that it bears */
     uint64_t failovers;       /* changes of leader or acceptor, seen in this
                                  life */
     qn_slot_t commit;         /* last slot known decided; of a group that has

@@ -89,6 +89,33 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     mask_line(b, "slot_pause_for", slow);
 }
 
+/* What the leader says of flow control (paxos/flow.h). */
+static void flow(struct qn_buf *b, const struct qn_info *i)
+{
+    const struct qn_info_part *l = NULL;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        l = i->part[p]->leads && i->part[p]->replica == i->leader ? i->part[p]
+                                                                  : l;
+    }
+    if (l == NULL) {
+        return; /* it does not answer */
+    }
+    mask_line(b, "awaited", l->awaited);
+    qn_info_line(b, "writes_held:%d", l->writes_held);
+    qn_info_count(b, "gate_shut_usec", l->gate_shut_usec);
+    qn_info_count(b, "replicas_given_up", l->given_up);
+    qn_info_count(b, "holds_given_up", l->holds_given_up);
+    for (uint32_t n = 0; n < i->replicas; n++) {
+        if (n != l->replica) {
+            qn_info_line(b,
+                         "flow%" PRIu32 ":awaited=%d,lag_bytes=%" PRIu64
+                         ",lag_slots=%" PRIu64 ",gate_shut_usec=%" PRIu64,
+                         n, (int)(l->awaited >> n & 1), l->lag_bytes[n],
+                         l->lag_slots[n], l->shut_usec[n]);
+        }
+    }
+}
+
 /* Writes whose replies are not those of their execution. */
 static void writes_lines(struct qn_buf *b, const struct qn_info *i)
 {
@@ -152,6 +179,7 @@ void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
     }
     qn_info_line(b, "consistency:%s", qn_info_text_of(i->consistency));
     agreement(b, i);
+    flow(b, i);
     topology(b, i);
     qn_info_line(b, "supervisor:%s", i->supervised ? "up" : "down");
     qn_info_line(b, "replicas:%" PRIu32, i->replicas);

@@ -85,8 +85,10 @@ struct qn_rejoin_ops {
      *  `position`, %: at 100 a snapshot of that position is of no use. */
     uint32_t (*log_used)(void *ctx, qn_slot_t position);
     /** A donor: the log behind `position` is needed, since `joiner` will go on
-     *  from there. Optional. */
-    void (*hold)(void *ctx, qn_node_t joiner, qn_slot_t position);
+     *  from there; so much is sent, of QN_HOLD_DONE (paxos/flow.h). Said again
+     *  as it grows. Optional. */
+    void (*hold)(void *ctx, qn_node_t joiner, qn_slot_t position,
+                 uint32_t done);
     /** It is not, for the joiner gets no such snapshot: one end has given up or
      *  ended. Not called when the last chunk was sent: then the hold is over
      *  when the joiner has applied behind `position`, which its replica sees.

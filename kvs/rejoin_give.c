@@ -20,6 +20,7 @@
  */
 #include "kvs/rejoin_internal.h"
 #include "kvs/store_cut.h"
+#include "paxos/flow.h"
 
 #define USED_FREE 25u /* % of log and old versions: no hurry yet */
 
@@ -131,6 +132,20 @@ static qn_time_t cpu_of(const struct qn_rejoin *r)
     return r->o.ops.cpu != NULL ? r->o.ops.cpu() : 0;
 }
 
+/* Keep the log behind the cut; more of it as the snapshot is sent. */
+static void hold(struct qn_rejoin *r)
+{
+    const struct rejoin_gift *g = &r->gift;
+    uint64_t keys = QN_MIN(g->keys, g->meta.keys);
+    uint64_t done = g->meta.keys == 0 || all_sent(g)
+                        ? QN_HOLD_DONE
+                        : keys * QN_HOLD_DONE / g->meta.keys;
+    if (r->o.ops.hold != NULL) {
+        r->o.ops.hold(r->o.ops.ctx, g->to, g->meta.resume.position,
+                      (uint32_t)done);
+    }
+}
+
 /* Begin the cut: the one place. @return false: not now, or refused. */
 static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
 {
@@ -162,9 +177,7 @@ static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
     g->keys = 0;
     g->hurries = false;
     g->state = GIFT_UNDER_WAY;
-    if (r->o.ops.hold != NULL) {
-        r->o.ops.hold(r->o.ops.ctx, g->to, m->resume.position);
-    }
+    hold(r);
     return true;
 }
 
@@ -197,6 +210,7 @@ static bool send_chunk(struct qn_rejoin *r)
     }
     g->chunk_len = 0;
     g->sent++;
+    hold(r);
     if (all_sent(g)) {
         g->given++;
         rejoin_give_end(r);

@@ -154,6 +154,10 @@ bool qn_replica_waited(const struct qn_replica *r, uint32_t tick);
  * would have the same fate. */
 bool qn_replica_stuck(const struct qn_replica *r);
 
+/** True while writes wait, at the leader, for a replica that may not be given
+ *  up (`min-replicas-to-write`): none is to be begun. */
+bool qn_replica_held(const struct qn_replica *r);
+
 /** The error that says why nothing is started now, without its dash. */
 const char *qn_replica_down(const struct qn_replica *r);
 

@@ -225,9 +225,18 @@ bool qn_replica_stuck(const struct qn_replica *r)
     return r->given_up > 0 || qn_driver_stopped(r->driver);
 }
 
+bool qn_replica_held(const struct qn_replica *r)
+{
+    return qn_driver_held(r->driver);
+}
+
 const char *qn_replica_down(const struct qn_replica *r)
 {
-    return qn_driver_incomplete(r->driver)
+    return qn_replica_held(r) && !qn_driver_stopped(r->driver)
+               ? "NOREPLICAS too few replicas keep up to take a write "
+                 "(min-replicas-to-write): let the stopped ones go on, or end "
+                 "them"
+           : qn_driver_incomplete(r->driver)
                ? "CLUSTERDOWN the group has stopped, its leader and acceptor "
                  "were lost and a part of their log with them; see quoin "
                  "recover"

@@ -18,8 +18,8 @@
 #include "kvs/server.h"
 #include "transports/registry.h"
 
-#define RING_ADDRESS (UINT64_C(1) << 30) /* of batches, address space */
-#define RING_SPAN    (UINT64_C(4) << 20) /* of a lap at first */
+#define RING_LONGEST (UINT64_C(768) << 20) /* two of the longest batches */
+#define RING_SPAN    (UINT64_C(4) << 20)   /* of a lap at first */
 
 bool qn_server_by_memory(const struct qn_server *s)
 {
@@ -34,12 +34,18 @@ static int ring_grow(void *ctx, uint64_t bytes)
     return qn_outbox_grow(s->outbox, bytes);
 }
 
+/* Of batches; address space. */
+static uint64_t ring_address(const struct qn_server *s)
+{
+    return s->boot->config->repl_backlog_size + RING_LONGEST;
+}
+
 static struct qn_ring_opts ring_opts(struct qn_server *s)
 {
     return (struct qn_ring_opts){.slots = QN_RING,
-                                 .capacity = RING_ADDRESS,
+                                 .capacity = ring_address(s),
                                  .span = RING_SPAN,
-                                 .keep = QN_LOG_BYTES,
+                                 .keep = s->boot->config->repl_backlog_size,
                                  .grow = ring_grow,
                                  .ctx = s};
 }
@@ -172,8 +178,9 @@ static struct qn_outbox_opts shape(const struct qn_server *s)
         .nodes = b->nodes,
         .incarnation = b->incarnation,
         .lane_bytes = s->transport->lane_bytes(b->config->cells),
-        .ring_bytes =
-            qn_server_by_memory(s) ? qn_ring_bytes(QN_RING, RING_ADDRESS) : 0,
+        .ring_bytes = qn_server_by_memory(s)
+                          ? qn_ring_bytes(QN_RING, ring_address(s))
+                          : 0,
         .numa_node = b->numa_node[b->self],
         .reader_numa_node = b->numa_node,
         .shared = true,

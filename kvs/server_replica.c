@@ -77,6 +77,15 @@ struct lent {
     const struct qn_ring *ring[QN_NODES_MAX];
 };
 
+static struct qn_flow_limits flow_limits(const struct qn_boot *b)
+{
+    struct qn_flow_limits l =
+        qn_flow_default(b->nodes, QN_RING, b->config->repl_backlog_size);
+    l.timeout = b->config->lag_timeout * QN_MS;
+    l.min_awaited = b->config->min_replicas_to_write;
+    return l;
+}
+
 static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
 {
     const struct qn_boot *b = s->boot;
@@ -113,6 +122,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .ended_ctx = s,
         .events = &s->events.own,
         .own_cores = b->own_cores,
+        .flow = flow_limits(b),
+        .backlog_bytes = b->config->repl_backlog_size,
         .seed = b->incarnation ^ qn_clock_now(),
         .now = qn_clock_now(),
     };

@@ -92,6 +92,25 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     p->commit_usec_p999 = qn_histogram_quantile(&w->latency, 0.999) / QN_US;
 }
 
+static void flow_fill(struct qn_server *s, struct qn_info_part *p)
+{
+    struct qn_driver_flow f;
+    p->leads = qn_driver_flow(qn_replica_driver(s->replica), &f);
+    if (!p->leads) {
+        return;
+    }
+    p->writes_held = f.held;
+    p->awaited = f.awaited;
+    p->gate_shut_usec = f.shut / QN_US;
+    p->given_up = f.given_up;
+    p->holds_given_up = f.holds_given_up;
+    for (qn_node_t n = 0; n < s->boot->nodes; n++) {
+        p->lag_bytes[n] = f.lag_bytes[n];
+        p->lag_slots[n] = f.lag_slots[n];
+        p->shut_usec[n] = f.shut_by[n] / QN_US;
+    }
+}
+
 static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
 {
     struct qn_rejoin_status st;
@@ -138,6 +157,7 @@ void qn_wide_info_answer(struct qn_server *s, const struct wide_head *h,
     memory_fill(s, p);
     process_fill(p);
     log_fill(s, p);
+    flow_fill(s, p);
     snapshots_fill(s, p);
     p->patience_usec = qn_server_patience(s, qn_clock_now()) / QN_US;
     turns_fill(p, &fe->meter);

@@ -101,12 +101,13 @@ static bool facts(void *ctx, struct qn_snapshot_meta *m)
     return !n->cut_not;
 }
 
-static void hold(void *ctx, qn_node_t joiner, qn_slot_t position)
+static void hold(void *ctx, qn_node_t joiner, qn_slot_t position, uint32_t done)
 {
     struct node *n = ctx;
     struct qn_store_cut_facts f = {0};
     cr_assert(qn_store_cut_facts(n->store, &f));
     cr_assert_eq(f.position, position);
+    n->hold_done = done;
     /* One given to the end is over at the latest when another begins. */
     n->holds = true;
     n->hold_at = position;

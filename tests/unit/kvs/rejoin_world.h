@@ -7,6 +7,7 @@
  */
 
 #include "kvs/rejoin.h"
+#include "paxos/flow.h"
 #include "kvs/store_cut.h"
 #include "store_support.h"
 
@@ -38,6 +39,7 @@ struct node {
     int install;    /* what it says, if not QN_OK */
     uint64_t tells; /* chunks of this turn */
     bool holds;     /* the log, behind ... */
+    uint32_t hold_done;
     qn_slot_t hold_at;
     qn_node_t hold_for;
     uint32_t discards, installs;

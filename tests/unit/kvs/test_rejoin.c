@@ -160,6 +160,7 @@ Test(rejoin, the_log_is_held_from_the_cut_on_until_the_joiner_goes_on)
         world_step(3);
     }
     cr_assert_eq(status_of(donor).given, 1);
+    cr_assert_eq(donor->hold_done, QN_HOLD_DONE);
     cr_assert(donor->holds, "the joiner has yet to read the last chunks");
     cr_assert_eq(donor->hold_at, at);
     for (qn_node_t i = 0; i < NODES; i++) {
