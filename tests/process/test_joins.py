@@ -53,9 +53,14 @@ class Join:
     def begin(self):
         """False: it was faster than this look."""
         given = self.of_donor()["given"]
+        self.bound = 0
         os.kill(self.q.pids()[self.joiner], signal.SIGKILL)
-        wait_until("a cut", lambda: self.of_donor()["cut_bytes_max"] != 0 or
-                   self.of_donor()["given"] > given)
+
+        def begun():
+            d = self.of_donor()
+            self.bound = d["cut_bytes_max"]
+            return self.bound != 0 or d["given"] > given
+        wait_until("a cut", begun)
         if self.of_donor()["given"] == given:
             return True
         self.ends()
@@ -73,9 +78,11 @@ class Join:
 
 
 def test_a_joiner_that_stands_still():
-    """Its donor keeps nothing for it, and gives it another one later."""
-    with Quoind(PATH) as q:
+    """Its donor keeps nothing for it, and gives it another one later. Until
+    then it may keep as many old versions as the log keeps bytes."""
+    with Quoind(PATH, args=["--repl-backlog-size", "100mb"]) as q:
         j = Join(q)
+        check("bound", j.bound, 100 << 20)
         j.signal(j.joiner, signal.SIGSTOP)
         wait_until("the donor has no cut",
                    lambda: j.of_donor()["cut_bytes_max"] == 0)
