@@ -154,6 +154,11 @@ void qn_server_life_down(struct qn_server *s, qn_node_t i);
 /** Unmap those that have ended and that the driver does not keep. */
 void qn_server_lives_forget(struct qn_server *s);
 
+/** A later life of this node has begun, which this one was never told of: then
+ *  it ends itself, at once, with one line in the log, and this does not return.
+ *  `ctx` is the struct qn_server. Once a turn, and before a vote is written. */
+void qn_server_fence(void *ctx);
+
 /** Close what meeting has opened; also if it failed halfway. */
 void qn_server_peers_fini(struct qn_server *s);
 

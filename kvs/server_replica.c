@@ -108,6 +108,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
                    .ctx = s},
         .record = qn_commons_record(s->commons, b->self),
         .record_bytes = QN_COMMONS_RECORD_BYTES,
+        .fence = qn_server_fence,
+        .fence_ctx = s,
         .first = b->first,
         .ended = on_ended,
         .ended_ctx = s,

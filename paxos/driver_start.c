@@ -81,6 +81,9 @@ void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
     qn_driver_note_vote(d, vote);
     bool renewed = d->mute; /* its machine votes again */
     if (d->o.record != NULL) {
+        if (d->o.fence != NULL) {
+            d->o.fence(d->o.fence_ctx);
+        }
         (renewed ? qn_record_renew
                  : qn_record_write)(d->o.record, d->o.record_bytes, vote,
                                     qn_onepaxos_utility(d->machine));

@@ -161,6 +161,15 @@ void world_channel_close(struct world_member *m, qn_node_t p)
     m->direct[p] = m->tree[p] = NULL;
 }
 
+/* A later life of it has begun: what it was about to do is not done. */
+static void on_fence(void *ctx)
+{
+    const struct service_ctx *c = ctx;
+    if (c->w->member[c->node].fence != NULL) {
+        longjmp(*c->w->member[c->node].fence, 1);
+    }
+}
+
 /* ---- drivers ------------------------------------------------------------- */
 
 void world_driver_start(struct world *w, qn_node_t i, bool first)
@@ -201,6 +210,8 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
                    .ctx = &contexts[i]},
         .record = m->record,
         .record_bytes = QN_RECORD_BYTES,
+        .fence = on_fence,
+        .fence_ctx = &contexts[i],
         .first = first,
         .ended = on_ended,
         .ended_ctx = w,
