@@ -42,3 +42,9 @@ bool qn_hold_look(int commons_fd, qn_node_t node, pid_t *pid)
     *pid = lock.l_pid > 0 ? lock.l_pid : 0;
     return true;
 }
+
+bool qn_hold_by(int commons_fd, qn_node_t node, pid_t pid)
+{
+    pid_t holder;
+    return pid > 0 && qn_hold_look(commons_fd, node, &holder) && holder == pid;
+}

@@ -33,4 +33,8 @@ int qn_hold_take(int commons_fd, qn_node_t node);
  *  cannot be seen from here (another pid namespace). */
 bool qn_hold_look(int commons_fd, qn_node_t node, pid_t *pid);
 
+/** That process holds `node`: so it has not ended, and `pid` is not another's
+ *  by now. */
+bool qn_hold_by(int commons_fd, qn_node_t node, pid_t pid);
+
 #endif

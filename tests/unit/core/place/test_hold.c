@@ -99,3 +99,17 @@ Test(hold, what_is_no_file_that_can_be_locked_is_an_error)
     cr_assert_eq(qn_hold_take(-1, 0), QN_EIO);
     cr_assert_not(qn_hold_look(-1, 0, &who));
 }
+
+/* An id alone says nothing: this process lives, and holds no node. */
+Test(hold, a_process_is_known_by_what_it_holds)
+{
+    int fd = make();
+    pid_t pid = holder(fd, 1);
+    cr_assert(qn_hold_by(fd, 1, pid));
+    cr_assert_not(qn_hold_by(fd, 1, getppid()), "another process");
+    cr_assert_not(qn_hold_by(fd, 1, 0), "unknown");
+    cr_assert_not(qn_hold_by(fd, 0, pid), "another node");
+    end(pid);
+    cr_assert_not(qn_hold_by(fd, 1, pid), "it has ended");
+    close(fd);
+}
