@@ -50,11 +50,11 @@ static void on_claim(void *ctx, bool writable)
     qn_commons_claim(s->commons, writable);
 }
 
-static void on_owner(void *ctx, qn_epoch_t epoch)
+static bool on_owner(void *ctx, qn_epoch_t epoch)
 {
     struct qn_server *s = ctx;
-    qn_commons_owner_set(s->commons, epoch, s->boot->self,
-                         s->boot->incarnation);
+    return qn_commons_owner_set(s->commons, epoch, s->boot->self,
+                                s->boot->incarnation);
 }
 
 static bool on_owned_by(void *ctx, uint64_t epoch, qn_node_t *node,

@@ -90,7 +90,7 @@ struct qn_driver_memory {
     /** As in struct qn_shared, with `ctx`; NULL: the word can always be
      *  written, nobody asks who owns it. */
     void (*claim)(void *ctx, bool writable);
-    void (*owner)(void *ctx, qn_epoch_t epoch);
+    bool (*owner)(void *ctx, qn_epoch_t epoch);
     bool (*owned_by)(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc);
     void *ctx;
     const struct qn_ring **peer_ring; /* [nodes] as mapped here, NULL where

@@ -113,13 +113,11 @@ static void claim(void *ctx, bool writable)
     }
 }
 
-static void owner(void *ctx, qn_epoch_t epoch)
+static bool owner(void *ctx, qn_epoch_t epoch)
 {
     const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
     qn_driver_note_copied(ctx, epoch);
-    if (m->owner != NULL) {
-        m->owner(m->ctx, epoch);
-    }
+    return m->owner == NULL || m->owner(m->ctx, epoch);
 }
 
 static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)

@@ -86,13 +86,14 @@ static void on_claim(void *ctx, bool writable)
     c->w->member[c->node].wrote = writable;
 }
 
-static void on_owner(void *ctx, qn_epoch_t epoch)
+static bool on_owner(void *ctx, qn_epoch_t epoch)
 {
     const struct service_ctx *c = ctx;
     struct world_member *m = &c->w->member[c->node];
     cr_assert(m->wrote, "it announces an epoch without the right to write");
     cr_assert_geq(epoch, qn_load(&c->w->word.first, QN_RELAXED));
     m->owned++;
+    return true;
 }
 
 static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
