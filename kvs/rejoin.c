@@ -135,9 +135,14 @@ static qn_time_t ask_next(struct qn_rejoin *r, qn_time_t now)
 static void fail(struct qn_rejoin *r, const char *why, qn_time_t now)
 {
     struct rejoin_join *j = &r->join;
-    qn_log(QN_LOG_INFO,
-           "replica %u: no snapshot from replica %u: %s (%llu chunks read)",
-           r->o.self, j->donor, why, (unsigned long long)j->read);
+    char more[QN_SELDOM_TEXT];
+    if (qn_seldom(&j->seldom, why, now, more)) {
+        qn_log(QN_LOG_INFO,
+               "replica %u: no snapshot from replica %u: %s (%llu chunks read)"
+               "%s",
+               r->o.self, j->donor, why, (unsigned long long)j->read, more);
+    }
+    j->refused++;
     (void)rejoin_send(r, j->donor, REJOIN_STOP, j->attempt, 0);
     join_clear(r);
     j->tried |= UINT64_C(1) << j->donor;
@@ -258,10 +263,12 @@ static void joined(struct qn_rejoin *r, qn_time_t now)
     j->joined++;
     qn_log(QN_LOG_INFO,
            "replica %u: goes on behind slot %llu with %llu keys of replica %u, "
-           "after %llu ms",
+           "after %llu ms and %llu tries in vain",
            r->o.self, (unsigned long long)j->meta.resume.position,
            (unsigned long long)j->meta.keys, j->donor,
-           (unsigned long long)((now - j->began) / QN_MS));
+           (unsigned long long)((now - j->began) / QN_MS),
+           (unsigned long long)j->refused);
+    j->refused = 0;
 }
 
 static qn_time_t install(struct qn_rejoin *r, qn_time_t now)

@@ -9,6 +9,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "core/base/seldom.h"
 #include "kvs/pace.h"
 #include "kvs/rejoin.h"
 
@@ -61,6 +62,7 @@ struct rejoin_gift {
     bool hurries; /* it does not rest */
     struct qn_pace pace;
     uint64_t given;
+    struct qn_seldom seldom;
 };
 
 enum rejoin_phase {
@@ -92,6 +94,8 @@ struct rejoin_join {
     } queue[QN_REJOIN_QUEUE];
     uint32_t head, tail;
     uint64_t joined;
+    uint64_t refused;        /* tries that came to nothing, of this joining */
+    struct qn_seldom seldom; /* why they did */
 };
 
 struct qn_rejoin {

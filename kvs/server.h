@@ -10,6 +10,7 @@
 
 #include <uv.h>
 
+#include "core/base/seldom.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
@@ -69,6 +70,7 @@ struct qn_server {
     qn_time_t looked, look_at; /* ns; last look, the next */
     qn_time_t deaths_at;       /* ns; nobody looks for deaths before */
     char reason[64];           /* room for INFO */
+    struct qn_seldom lags;     /* lines that say so */
     uint64_t epoch_logged;     /* of the last line about a new leader */
     uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
     struct qn_replica *replica;

@@ -33,14 +33,16 @@ static void on_need_snapshot(void *ctx, qn_slot_t slot)
 {
     struct qn_server *s = ctx;
     struct qn_rejoin_status st;
+    char more[QN_SELDOM_TEXT];
+    qn_time_t now = qn_clock_now();
     qn_rejoin_status(s->rejoin, &st);
-    if (!st.joining) {
+    if (!st.joining && qn_seldom(&s->lags, "lags", now, more)) {
         qn_log(QN_LOG_INFO,
                "replica %u lags behind what others keep, slot %llu: it gets a "
-               "snapshot",
-               s->boot->self, (unsigned long long)slot);
+               "snapshot%s",
+               s->boot->self, (unsigned long long)slot, more);
     }
-    qn_rejoin_begin(s->rejoin, slot, qn_clock_now());
+    qn_rejoin_begin(s->rejoin, slot, now);
     s->turn_wanted = true;
 }
 
