@@ -58,9 +58,6 @@
 #define QN_REJOIN_SILENCE ((qn_time_t)2000 * QN_MS)
 #define QN_REJOIN_RETRY                                                        \
     ((qn_time_t)200 * QN_MS) /* when nobody could help: at most so long */
-#define QN_REJOIN_TELL                                                         \
-    ((qn_time_t)10 * QN_S) /* one line in so long, after those of the reasons  \
-                            */
 
 /** What rejoining needs of its replica. */
 struct qn_rejoin_ops {

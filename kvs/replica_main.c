@@ -54,6 +54,7 @@ static void ready_check(struct qn_server *s)
 static void turn(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
+    qn_server_fence(s);
     qn_meter_begin(&s->frontend.meter, now);
     struct qn_outbox_state *state = qn_outbox_state(s->outbox);
     /* relaxed: a sign of life; nothing is read through it. */

@@ -10,6 +10,7 @@
 
 #include <uv.h>
 
+#include "core/base/seldom.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
@@ -70,6 +71,7 @@ struct qn_server {
     qn_time_t looked, look_at; /* ns; last look, the next */
     qn_time_t deaths_at;       /* ns; nobody looks for deaths before */
     char reason[64];           /* room for INFO */
+    struct qn_seldom lags;     /* lines that say so */
     uint64_t epoch_logged;     /* of the last line about a new leader */
     uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
     struct qn_replica *replica;
@@ -162,6 +164,11 @@ void qn_server_life_down(struct qn_server *s, qn_node_t i);
 
 /** Unmap those that have ended and that the driver does not keep. */
 void qn_server_lives_forget(struct qn_server *s);
+
+/** A later life of this node has begun, which this one was never told of: then
+ *  it ends itself, at once, with one line in the log, and this does not return.
+ *  `ctx` is the struct qn_server. Once a turn, and before a vote is written. */
+void qn_server_fence(void *ctx);
 
 /** Close what meeting has opened; also if it failed halfway. */
 void qn_server_peers_fini(struct qn_server *s);

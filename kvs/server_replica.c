@@ -33,14 +33,16 @@ static void on_need_snapshot(void *ctx, qn_slot_t slot)
 {
     struct qn_server *s = ctx;
     struct qn_rejoin_status st;
+    char more[QN_SELDOM_TEXT];
+    qn_time_t now = qn_clock_now();
     qn_rejoin_status(s->rejoin, &st);
-    if (!st.joining) {
+    if (!st.joining && qn_seldom(&s->lags, "lags", now, more)) {
         qn_log(QN_LOG_INFO,
                "replica %u lags behind what others keep, slot %llu: it gets a "
-               "snapshot",
-               s->boot->self, (unsigned long long)slot);
+               "snapshot%s",
+               s->boot->self, (unsigned long long)slot, more);
     }
-    qn_rejoin_begin(s->rejoin, slot, qn_clock_now());
+    qn_rejoin_begin(s->rejoin, slot, now);
     s->turn_wanted = true;
 }
 
@@ -50,11 +52,11 @@ static void on_claim(void *ctx, bool writable)
     qn_commons_claim(s->commons, writable);
 }
 
-static void on_owner(void *ctx, qn_epoch_t epoch)
+static bool on_owner(void *ctx, qn_epoch_t epoch)
 {
     struct qn_server *s = ctx;
-    qn_commons_owner_set(s->commons, epoch, s->boot->self,
-                         s->boot->incarnation);
+    return qn_commons_owner_set(s->commons, epoch, s->boot->self,
+                                s->boot->incarnation);
 }
 
 static bool on_owned_by(void *ctx, uint64_t epoch, qn_node_t *node,
@@ -117,6 +119,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
                    .ctx = s},
         .record = qn_commons_record(s->commons, b->self),
         .record_bytes = QN_COMMONS_RECORD_BYTES,
+        .fence = qn_server_fence,
+        .fence_ctx = s,
         .first = b->first,
         .ended = on_ended,
         .ended_ctx = s,

@@ -331,6 +331,7 @@ static int wait_ms(const struct qn_supervisor *s)
     int lives = qn_supervisor_lives_wait_ms(s);
     int wait = sooner(sooner(drain, lives), qn_supervisor_upgrade_wait_ms(s));
     wait = sooner(wait, news_wait_ms(s));
+    wait = sooner(wait, qn_supervisor_late_wait_ms(s));
     return s->lost_at == QN_TIME_NEVER ? wait
                                        : (int)QN_MIN((unsigned)wait, LOOK_MS);
 }
@@ -372,6 +373,7 @@ static void turn(struct qn_supervisor *s)
     qn_supervisor_drain_turn(s);
     qn_supervisor_upgrade_turn(s);
     qn_supervisor_recover_turn(s);
+    qn_supervisor_late_turn(s);
     qn_supervisor_lives_turn(s);
     if (s->lost_at != QN_TIME_NEVER && !s->over) {
         check_lost(s);

@@ -298,6 +298,11 @@ bool qn_supervisor_recover_holds(const struct qn_supervisor *s);
 bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
                                    const struct qn_boot_event *e, int fd);
 
+/** Ask again who lives and could not be connected to; and when to, ms, -1:
+ *  nobody is. (supervisor_late.c) */
+void qn_supervisor_late_turn(struct qn_supervisor *s);
+int qn_supervisor_late_wait_ms(const struct qn_supervisor *s);
+
 /** Nobody is waited for any more. */
 void qn_supervisor_adoption_end(struct qn_supervisor *s);
 

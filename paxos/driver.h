@@ -90,7 +90,7 @@ struct qn_driver_memory {
     /** As in struct qn_shared, with `ctx`; NULL: the word can always be
      *  written, nobody asks who owns it. */
     void (*claim)(void *ctx, bool writable);
-    void (*owner)(void *ctx, qn_epoch_t epoch);
+    bool (*owner)(void *ctx, qn_epoch_t epoch);
     bool (*owned_by)(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc);
     void *ctx;
     const struct qn_ring **peer_ring; /* [nodes] as mapped here, NULL where
@@ -123,6 +123,11 @@ struct qn_driver_opts {
                      which outlives the process. NULL: none; then no life may
                      follow this one */
     size_t record_bytes;
+    /** Said before each write of `record`: a later life of this node may have
+     *  begun, and this process does not know that it is over. Then this does
+     *  not return. NULL: there is nobody to ask. */
+    void (*fence)(void *ctx);
+    void *fence_ctx;
     bool first; /* the group begins with this life. Else it is a later life
                    of its id, and `record` says what it voted for */
     /** Has that life of a peer ended by now? A look at shared memory: this

@@ -140,6 +140,8 @@ struct qn_change {
     qn_epoch_t copy_epoch;     /* take-over: whose ring is copied; NONE ... */
     qn_slot_t copy_first;      /* ... from this slot of it on ... */
     qn_slot_t copy_next;       /* ... and the next one */
+    uint64_t left_out;         /* mask: nothing was copied for them */
+    qn_time_t came_by;         /* who came meanwhile is waited for; or NEVER */
     struct qn_reading reading; /* that slot ... */
     bool writing; /* ... of which a part may be in the own ring already */
     /* FROZEN */
