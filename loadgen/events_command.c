@@ -7,6 +7,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "kvs/buf.h"
+#include "loadgen/address.h"
 #include "loadgen/events.h"
 #include "loadgen/inquiry.h"
 #include "loadgen/options.h"
@@ -36,6 +37,12 @@ static int take_to(const struct qn_option *o, const char *text)
     struct command *c = o->to;
     if (c->to_count == ADDRESSES_MAX) {
         fprintf(stderr, "quoin events: at most %d addresses\n", ADDRESSES_MAX);
+        return QN_ERANGE;
+    }
+    int err = qn_address_check(text);
+    if (err != QN_OK) {
+        fprintf(stderr, "quoin events: --to %s: %s\n", text,
+                qn_address_refusal(err));
         return QN_ERANGE;
     }
     c->to[c->to_count++] = text;

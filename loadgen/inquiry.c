@@ -29,9 +29,7 @@ static int connect_to(const char *text, char *why, size_t cap)
     struct qn_address a;
     int err = qn_address_resolve(&a, text);
     if (err != QN_OK) {
-        return say(why, cap,
-                   err == QN_EINVAL ? "not HOST:PORT, [V6]:PORT or unix:PATH"
-                                    : "no such host");
+        return say(why, cap, qn_address_refusal(err));
     }
     int fd = socket(a.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct timeval patience = {.tv_sec = PATIENCE_S};

@@ -275,11 +275,8 @@ static int resolve(struct qn_load *l, const char *option, const char *text)
 {
     int err = qn_address_resolve(&l->address[l->address_count], text);
     if (err != QN_OK) {
-        fprintf(stderr,
-                err == QN_ENOENT
-                    ? "quoin load: --%s %s: no such host\n"
-                    : "quoin load: --%s %s: neither HOST:PORT nor unix:PATH\n",
-                option, text);
+        fprintf(stderr, "quoin load: --%s %s: %s\n", option, text,
+                qn_address_refusal(err));
         return err;
     }
     size_t used = strlen(l->addresses);

@@ -395,6 +395,8 @@ class BadInput(unittest.TestCase):
         self.one_line(load("--to", "x:1", "--workload", "ycbs-a"), 2, "'ycsb-a'")
         self.one_line(load("--to", "x:1", "--value-size", "9..5"), 2, "5..9")
         self.one_line(load("--to", "nonsense"), 2, "HOST:PORT")
+        for port in "0", "65536", "73737":
+            self.one_line(load("--to", f"127.0.0.1:{port}"), 2, "1 to 65535")
         self.one_line(load(), 2, "--to")
         self.one_line(load("--to", "127.0.0.1:1", "--keys", "1m", "--key-size",
                            "5"), 2, "--key-size 7")
