@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { HOST_MAX = 255, PORT_MAX = 65535 };
+enum { HOST_MAX = 255, PORT_MAX = 65535, PATIENCE_S = 2 };
 
 static bool is_unix(const char *text)
 {
@@ -107,6 +107,16 @@ const char *qn_address_refusal(int err)
                               : "not HOST:PORT, [V6]:PORT or unix:PATH";
 }
 
+void qn_address_why(int seconds, char *why, size_t size)
+{
+    /* What the kernel says when SO_RCVTIMEO or SO_SNDTIMEO is over. */
+    if (errno == EAGAIN || errno == EINPROGRESS) {
+        snprintf(why, size, "it did not answer within %d s", seconds);
+    } else {
+        snprintf(why, size, "%s", strerror(errno));
+    }
+}
+
 /* Read replies until `want` have come; the first error ends it. */
 static int await(int fd, int want, char *error, size_t error_size)
 {
@@ -115,8 +125,10 @@ static int await(int fd, int want, char *error, size_t error_size)
         uint8_t buf[4096];
         ssize_t n = read(fd, buf, sizeof buf);
         if (n <= 0) {
-            snprintf(error, error_size, "%s",
-                     n == 0 ? "it closed the connection" : strerror(errno));
+            qn_address_why(PATIENCE_S, error, error_size);
+            if (n == 0) {
+                snprintf(error, error_size, "it closed the connection");
+            }
             return QN_EIO;
         }
         size_t at = 0;
@@ -149,14 +161,14 @@ int qn_address_ask(const struct qn_address *a, const char *requests, int count,
         snprintf(error, error_size, "%s", strerror(errno));
         return QN_EIO;
     }
-    const struct timeval patience = {.tv_sec = 2};
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int err = QN_EIO;
     size_t len = strlen(requests);
     if (connect(fd, (const struct sockaddr *)&a->addr, a->len) != 0 ||
         send(fd, requests, len, MSG_NOSIGNAL) != (ssize_t)len) {
-        snprintf(error, error_size, "%s", strerror(errno));
+        qn_address_why(PATIENCE_S, error, error_size);
     } else {
         err = await(fd, count, error, error_size);
     }

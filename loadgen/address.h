@@ -46,6 +46,10 @@ static inline const char *qn_address_path(const struct qn_address *a)
     return ((const struct sockaddr_un *)(const void *)&a->addr)->sun_path;
 }
 
+/** Why a step on a socket with a limit of time failed: `why` [size] is filled
+ *  from errno. @param seconds  The limit. */
+void qn_address_why(int seconds, char *why, size_t size);
+
 /**
  * Connect, send requests and wait for their replies, blocking for two seconds
  * at most per step. An error reply ends it.

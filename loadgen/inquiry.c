@@ -38,7 +38,7 @@ static int connect_to(const char *text, char *why, size_t cap)
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     }
     if (fd < 0 || connect(fd, (const struct sockaddr *)&a.addr, a.len) != 0) {
-        say(why, cap, strerror(errno));
+        qn_address_why(PATIENCE_S, why, cap);
         if (fd >= 0) {
             close(fd);
         }
@@ -57,8 +57,8 @@ static int reply_read(int fd, struct qn_buf *in, struct qn_reply *head,
         uint8_t *at = qn_buf_reserve(in, CHUNK);
         ssize_t n = at != NULL ? read(fd, at, CHUNK) : -1;
         if (n <= 0) {
-            return say(why, cap,
-                       n == 0 ? "it closed the connection" : strerror(errno));
+            qn_address_why(PATIENCE_S, why, cap);
+            return n == 0 ? say(why, cap, "it closed the connection") : -1;
         }
         in->len += (size_t)n;
         size_t used;
@@ -90,7 +90,7 @@ int qn_inquire(const char *whom, const char *request, struct qn_buf *out,
         return 0;
     }
     if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0) {
-        say(why, cap, strerror(errno));
+        qn_address_why(PATIENCE_S, why, cap);
     } else if (reply_read(fd, &in, &head, why, cap) == 0) {
         body_append(&in, &head, out);
         type = head.type;

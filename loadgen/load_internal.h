@@ -66,7 +66,9 @@ struct qn_load {
     struct qn_worker_plan plan;
     struct qn_worker *worker[QN_LOAD_THREADS_MAX];
     pthread_t thread[QN_LOAD_THREADS_MAX];
+    bool silent[QN_LOAD_ADDRESSES_MAX]; /* did not answer before the run */
     /* results */
+    struct qn_report_opened opened[QN_LOAD_ADDRESSES_MAX];
     uint64_t server_cpu_ns; /* while it measured, all runs */
     uint64_t own_cpu_ns;
     double measured;                /* seconds, all runs */

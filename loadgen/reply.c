@@ -146,6 +146,20 @@ static void keep(struct qn_reply_scanner *s, const uint8_t *p, size_t len)
     s->kept_len += (uint32_t)n;
 }
 
+static bool is_one_of(uint8_t byte, const char *types)
+{
+    return byte != '\0' && strchr(types, byte) != NULL;
+}
+
+/* Can `len` bytes, of which the first is *p, begin a line? Else who sends
+ * nonsense without an end of line would be waited for. */
+static bool may_begin_line(const uint8_t *p, size_t len)
+{
+    enum { NUMBER_LINE_MAX = 1 + 1 + 19 + 1 }; /* type, sign, digits, CR */
+    return is_one_of(*p, "+-,#(") ||
+           (is_one_of(*p, "_:$=!*~%>|") && len <= NUMBER_LINE_MAX);
+}
+
 static enum step scan_line(struct qn_reply_scanner *s, const uint8_t *p,
                            size_t len, size_t *used)
 {
@@ -153,6 +167,9 @@ static enum step scan_line(struct qn_reply_scanner *s, const uint8_t *p,
     *used = lf == NULL ? len : (size_t)(lf - p) + 1;
     uint8_t before = s->last;
     if (lf == NULL) {
+        if (!may_begin_line(s->kept_len > 0 ? s->kept : p, s->kept_len + len)) {
+            return BAD;
+        }
         keep(s, p, len);
         s->last = p[len - 1];
         return MORE;

@@ -194,16 +194,31 @@ Test(reply, every_chopping_of_a_stream_gives_the_same_replies)
 }
 
 static const char *const malformed[] = {
-    "\r\n",         "OK\r\n",
-    "+OK\n",        "\n",
-    "$x\r\n",       "$\r\n",
-    "$-2\r\n",      "*-2\r\n",
-    ">-1\r\n",      ":\r\n",
-    ":1a\r\n",      ":-\r\n",
-    ":+1\r\n",      "_x\r\n",
-    "$1\r\nab\r\n", "$1\r\na\n",
-    "$1\r\na\rx",   ":9223372036854775808\r\n",
-    "?5\r\n",       "$99999999999999999999\r\n",
+    "\r\n",
+    "OK\r\n",
+    "+OK\n",
+    "\n",
+    "$x\r\n",
+    "$\r\n",
+    "$-2\r\n",
+    "*-2\r\n",
+    ">-1\r\n",
+    ":\r\n",
+    ":1a\r\n",
+    ":-\r\n",
+    ":+1\r\n",
+    "_x\r\n",
+    "$1\r\nab\r\n",
+    "$1\r\na\n",
+    "$1\r\na\rx",
+    ":9223372036854775808\r\n",
+    "?5\r\n",
+    "$99999999999999999999\r\n",
+    /* No end of line: nobody waits for it. */
+    "ggggggggg",
+    "\377g",
+    ":-123456789012345678901",
+    "+OK\r\nggg",
 };
 
 Test(reply, nonsense_is_refused_in_every_chopping_and_for_good)
