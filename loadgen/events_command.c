@@ -155,6 +155,7 @@ static int count_options(int argc, char **argv)
     int i = 1;
     while (i < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0') {
         bool flag = strcmp(argv[i], "--help") == 0 ||
+                    strcmp(argv[i], "--version") == 0 ||
                     strcmp(argv[i], "--json") == 0 ||
                     strcmp(argv[i], "--raw") == 0;
         i += flag || strchr(argv[i], '=') != NULL ? 1 : 2;

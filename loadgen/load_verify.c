@@ -122,12 +122,6 @@ int qn_load_check_verify(struct qn_load *l)
 
 /* ---- after it ---- */
 
-/* Findings are told where the table is told. */
-static FILE *text_of(const struct qn_load *l)
-{
-    return l->output.json ? stderr : stdout;
-}
-
 static int judge(struct qn_load *l, struct qn_history *h)
 {
     int err = QN_OK;
@@ -138,7 +132,7 @@ static int judge(struct qn_load *l, struct qn_history *h)
         err = qn_history_group(h);
     }
     const struct qn_verify_opts opts = {
-        .report = text_of(l),
+        .report = qn_output_text(&l->output),
         .svg = l->output.verify_svg,
         .explained_max = 1,
     };
@@ -163,7 +157,7 @@ static int judge(struct qn_load *l, struct qn_history *h)
 void qn_load_print_verdict(const struct qn_load *l)
 {
     if (l->verdict.name != NULL) {
-        qn_verify_print(text_of(l), &l->verified);
+        qn_verify_print(qn_output_text(&l->output), &l->verified);
     }
 }
 

@@ -531,7 +531,13 @@ class BadInput(unittest.TestCase):
     def test_subcommands(self):
         for args, status, text in ((["laod"], 2, "'load'"),
                                    (["frobnicate"], 2, "lists them"),
-                                   ([], 0, "load"), (["--version"], 0, "quoin")):
+                                   ([], 0, "load"), (["--version"], 0, "quoin"),
+                                   (["load", "--version"], 0, "quoin "),
+                                   (["verify", "--version"], 0, "quoin "),
+                                   (["events", "--version"], 0, "quoin "),
+                                   (["bench"], 0, "bench stall"),
+                                   (["bench", "--help"], 0, "bench stall"),
+                                   (["bench", "stal"], 2, "'bench stall'")):
             done = subprocess.run([QUOIN, *args], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
             self.assertEqual(done.returncode, status)

@@ -129,6 +129,31 @@ class Verify(unittest.TestCase):
         self.assertIn("--verify", done.stderr)
 
 
+class Files(unittest.TestCase):
+    """quoin verify, whose history comes from elsewhere."""
+
+    def verify(self, history, *args):
+        return subprocess.run([test_load.QUOIN, "verify", *args, "-"],
+                              input=history, capture_output=True, text=True,
+                              timeout=60)
+
+    def test_nothing_is_not_linearizable(self):
+        for history in "", "# nothing but a comment\n":
+            done = self.verify(history)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr,
+                             "quoin verify: no operations: nothing to judge\n")
+
+    def test_a_picture_on_standard_output_has_it_for_itself(self):
+        stale = "0 0 1 set k1 1 -> ok\n0 2 3 get k1 -> nil\n"
+        for args, begins in ([], "k1"), (["--svg", "-"], "<svg"):
+            done = self.verify(stale, *args)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertTrue(done.stdout.startswith(begins), done.stdout)
+            self.assertIn("NOT linearizable", done.stderr if args
+                          else done.stdout)
+
+
 class Raw(unittest.TestCase):
     def test_percentiles_agree_with_a_sort_of_the_samples(self):
         redis = Redis()

@@ -101,6 +101,46 @@ class Formats(Case):
             circles = root.findall(".//{*}circle")
             self.assertEqual(len(circles), 16 + 1, "cores, and the root's ring")
 
+    def test_the_name_of_the_output_says_the_format(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--one-tree"]
+        for ending, begins in (("svg", "<svg"), ("json", "{"), ("dot", "digraph"),
+                               ("csv", "# root="), ("txt", "amd64_")):
+            path = self.folder / ("t." + ending)
+            good(*where, "-o", str(path))
+            self.assertTrue(path.read_text().startswith(begins), ending)
+        self.refused(*where, "-o", str(self.folder / "t.png"), names=[
+            "t.png: no format has this ending; use .txt, .csv"])
+        # --format overrides; without an ending it is text.
+        path = self.folder / "t.png"
+        good(*where, "-o", str(path), "--format", "csv")
+        self.assertTrue(path.read_text().startswith("# root="))
+        for name in "t", "t.d/t":
+            (self.folder / "t.d").mkdir(exist_ok=True)
+            good(*where, "-o", str(self.folder / name))
+            text = (self.folder / name).read_text()
+            self.assertTrue(text.startswith("amd64_"), name)
+        self.refused(*where, "--explain", "-o", str(self.folder / "t.svg"),
+                     names=["--explain is text"])
+
+    def test_a_dash_is_standard_output(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--op", "barrier",
+                 "--format", "csv"]
+        up = self.folder / "up.csv"
+        down = good(*where, "--up-file", str(up))
+        self.assertEqual(down, good(*where, "-o", "-", "--up-file", str(up)))
+        self.assertEqual(up.read_text(), good(
+            *where, "-o", str(self.folder / "down.csv"), "--up-file", "-"))
+        self.refused(*where, "--up-file", "-", names=["are one file"])
+        self.assertFalse(pathlib.Path("-").exists())
+
+    def test_what_cannot_be_written_is_one_line(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--op", "barrier",
+                 "--format", "csv", "--moves", "1k"]
+        done = tree(*where, "--up-file", "/dev/full")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr,
+                         "quoin tree: /dev/full: No space left on device\n")
+
     def test_graphviz_has_every_edge(self):
         got = good("--machine", machine("amd64_sparse_10"), "--format", "dot",
                    "--algo", "binary")
