@@ -50,7 +50,9 @@ int qn_lane_init(struct qn_lane *l, struct qn_client *c)
     while (slots < c->depth_max) {
         slots *= 2;
     }
-    *l = (struct qn_lane){.client = c, .mask = slots - 1};
+    *l = (struct qn_lane){.client = c,
+                          .mask = slots - 1,
+                          .scanner.sums = c->workload->opts.unique};
     l->slot = calloc(slots, sizeof *l->slot);
     if (l->slot == NULL ||
         qn_outgoing_init(&l->out, c->workload, c->depth_max) != QN_OK) {
@@ -366,7 +368,7 @@ void qn_client_lost(struct qn_lane *l, struct qn_stats *stats)
     }
     c->outstanding -= lost;
     l->answered = l->asked;
-    l->scanner = (struct qn_reply_scanner){0};
+    l->scanner = (struct qn_reply_scanner){.sums = l->scanner.sums};
 }
 
 uint64_t qn_client_unsent(const struct qn_client *c, qn_time_t now)

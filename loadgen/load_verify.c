@@ -113,6 +113,9 @@ int qn_load_check_verify(struct qn_load *l)
     struct qn_workload_opts *w = &l->workload_opts;
     w->unique = true;
     make_tag(l);
+    if (l->mixed_by_default) {
+        w->value_size = qn_sizes_mixed_within(w->keys, QN_LOAD_VERIFY_BYTES);
+    }
     w->key_size.max = QN_MAX(w->key_size.max, qn_workload_key_size_min(w));
     for (uint32_t i = 0; i < QN_LOAD_THREADS_MAX; i++) {
         qn_recorder_init(&l->recorder[i], UINT64_MAX);

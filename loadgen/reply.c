@@ -19,6 +19,17 @@
 
 enum phase { LINE, BODY, CRLF_CR, CRLF_LF, BROKEN };
 
+void qn_reply_sum_add(struct qn_reply_sum *s, const uint8_t *p, size_t len)
+{
+    uint64_t a = s->a;
+    uint64_t b = s->b;
+    for (size_t i = 0; i < len; i++) {
+        a += p[i];
+        b += a;
+    }
+    *s = (struct qn_reply_sum){a, b};
+}
+
 /* What a step did: went on, ended an element, or found nonsense. */
 enum step { MORE, ELEMENT, BAD };
 
@@ -196,6 +207,9 @@ static void scan_body(struct qn_reply_scanner *s, const uint8_t *p, size_t len,
 {
     uint64_t n = QN_MIN(s->body_left, (uint64_t)len);
     *used = (size_t)n;
+    if (s->top && s->sums) {
+        qn_reply_sum_add(&s->reply.sum, p, (size_t)n);
+    }
     if (s->top) {
         size_t want =
             (size_t)QN_MIN((uint64_t)s->reply.number, QN_REPLY_HEAD_MAX);
