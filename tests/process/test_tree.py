@@ -234,6 +234,32 @@ class Many(Case):
         self.assertLessEqual({"ring:k=9", "tree:k=9", "mst", "auto",
                               "ring:k=1,companion", "ring:k=2,map=busy"}, names)
 
+    def test_labels_of_the_front_are_not_crossed_and_do_not_touch(self):
+        for name in "intel_xeon_e5_v2_2x10", "amd64_sparse_10":
+            root = xml.etree.ElementTree.fromstring(good(
+                "--machine", machine(name), "--compare", "--moves", "100",
+                "--format", "svg"))
+            lines = [[float(e.get(k)) for k in ("x1", "y1", "x2", "y2")]
+                     for e in root.findall(".//{*}line")
+                     if e.get("class").split()[0] in ("thin", "bold")]
+            labels = [(float(e.get("x")), float(e.get("y")) - 8,
+                       5.5 * len(e.text), 8, e.text)
+                      for e in root.findall(".//{*}text")
+                      if e.get("class").startswith("small ")]
+            self.assertGreater(len(lines), 20)
+            self.assertGreater(len(labels), 10)
+            for i, (x, y, width, height, text) in enumerate(labels):
+                for x1, y1, x2, y2 in lines:
+                    for k in range(501):
+                        px = x1 + (x2 - x1) * k / 500
+                        py = y1 + (y2 - y1) * k / 500
+                        self.assertFalse(x <= px <= x + width and
+                                         y <= py <= y + height, text)
+                for x2, y2, width2, height2, text2 in labels[:i]:
+                    self.assertTrue(x + width < x2 or x2 + width2 < x or
+                                    y + height < y2 or y2 + height2 < y,
+                                    text + " and " + text2)
+
     def test_a_survey_has_every_number_and_nobody_beats_the_planner(self):
         args = ["--survey", str(MACHINES), "--sizes", "2,6-7", "--moves",
                 "100", "--format", "csv"]
