@@ -187,7 +187,7 @@ Test(report, connections_that_never_opened_are_named_everywhere)
 {
     make();
     static const char *const address[] = {"a:1", "b:2"};
-    struct qn_report_opened opened[] = {{25, 25, false}, {25, 5, true}};
+    static struct qn_report_opened opened[] = {{25, 25, false}, {25, 5, true}};
     cr_assert_eq(qn_silence_create((struct qn_silence **)&report.silence,
                                    &(struct qn_mix){0}, 2),
                  QN_OK);
@@ -249,7 +249,7 @@ Test(report, a_verdict_is_in_the_summary)
     fclose(out);
     expect_inside(",\"verify\":null,\"setup\":{");
     free(text);
-    const struct qn_report_verdict v = {"undecided", 12, 5, 0, 1};
+    static const struct qn_report_verdict v = {"undecided", 12, 5, 0, 1};
     report.verdict = &v;
     stats.spent = 3;
     begin();
