@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/err.h"
 #include "kvs/buf.h"
+#include "loadgen/address.h"
 #include "loadgen/inquiry.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
@@ -131,12 +132,23 @@ static int recover(const char *to, bool yes)
     return status != 0 ? status : watch(to, p.from);
 }
 
+static int take_to(const struct qn_option *o, const char *text)
+{
+    int err = qn_address_check(text);
+    if (err != QN_OK) {
+        fprintf(stderr, "quoin recover: --to %s: %s\n", text,
+                qn_address_refusal(err));
+        return QN_ERANGE;
+    }
+    return qn_option_string(o, text);
+}
+
 int qn_recover_command(int argc, char **argv)
 {
     const char *to = NULL;
     bool yes = false;
     const struct qn_option table[] = {
-        {"to", "ADDR", qn_option_string, &to,
+        {"to", "ADDR", take_to, &to,
          "HOST:PORT or unix:PATH of the running quoind; any replica will do", 0,
          0},
         {"yes", NULL, qn_option_flag, &yes, "do it without asking", 0, 0},

@@ -554,9 +554,11 @@ def test_how_it_is_asked():
     status, wrong = run()
     check("whom", status, 2)
     assert "--to" in wrong, wrong
-    status, wrong = run("--to", "nonsense")
-    check("nonsense", status, 1)
-    assert "not HOST:PORT" in wrong, wrong
+    for address, why in (("nonsense", "not HOST:PORT"),
+                         ("127.0.0.1:65537", "not 1 to 65535")):
+        status, wrong = run("--to", address)
+        check(address, status, 2)
+        assert why in wrong, wrong
     check("nobody", run("--to", "127.0.0.1:1")[0], 1)
 
 
