@@ -18,8 +18,10 @@
  *
  * Knobs: R bytes of the ring, LAG and IDLE the two marks, FLOOR, BIG the size of a
  *        large batch (1 is that of others), CHUNKS of a snapshot, MIN
- *        (min-replicas-to-write), HELD: lag-timeouts without a chance to decide
- *        NOJOIN     who is dead, or fell out of the ring, stays away
+ *        (min-replicas-to-write), HELD: lag-timeouts without a chance to decide,
+ *        counted since the last death
+ *        NOJOIN     who is dead, or fell out of the ring, stays away; ONE: so does
+ *                   the first follower
  * Defects: BUG_NOT_LOOKED BUG_MARK_GROWS BUG_OVERWRITE BUG_OVERWRITE_HOLD
  *        BUG_HOLD_STAYS BUG_MIN_IGNORED BUG_RETURN_LATE BUG_RING_NOT_COUNTED
  *        BUG_NEW_LEADER BUG_AT_ONCE BUG_MARK_FOLLOWS (tests/model/README.md)
@@ -46,7 +48,7 @@
 #define MIN 0
 #endif
 #ifndef HELD
-#define HELD 6
+#define HELD 10
 #endif
 
 #define DEAD 0
@@ -145,7 +147,8 @@ inline settle() {
      fi;
      if
      :: st[k] == IN && lacks[k] == 0 ->
-        behind[k] = 0;
+        behind[k] = 0; did[k] = 0;
+        fresh[k] = 1;          /* STILL may come once it lacks something */
         floor[k] = (awaited[k] -> 1 : floor[k])  /* the leader has seen that it came back */
      :: else
      fi;
@@ -156,10 +159,12 @@ inline settle() {
   :: OPEN(1) || !leads -> held = 0; stamped = 0
   :: else
   fi;
+#if MIN > 0
   if
   :: awaited[0] && awaited[1] -> whole = 1
   :: else
   fi;
+#endif
   i = 0; k = 0
 }
 
@@ -229,7 +234,7 @@ inline apply(x) {
 #endif
   k = sz[pos[x]]; pos[x]++; lacks[x] = lacks[x] - k; fresh[x] = 1;
   prog[x] = (prog[x] + k > FLOOR || age[x] == 0 -> (age[x] == 0 -> 0 : FLOOR) : prog[x] + k);
-  did[x] = (did[x] + k > FLOOR -> FLOOR : did[x] + k);
+  did[x] = (behind[x] -> (did[x] + k > FLOOR -> FLOOR : did[x] + k) : 0);
   moved[x] = (awaited[x] -> 0 : (moved[x] + k > FLOOR -> FLOOR : moved[x] + k));
   if
 #ifdef BUG_MARK_FOLLOWS
@@ -289,8 +294,10 @@ inline tick() {
 #if MIN > 0
   stamped = 0;
 #endif
+#if MIN == 0
   held = (leads && !OPEN(1) -> held + 1 : 0);
-  assert(MIN > 0 || held <= HELD)          /* writes are never held for ever */
+  assert(held <= HELD)                     /* writes are never held for ever */
+#endif
 }
 
 inline cut(x, peer) {
@@ -359,8 +366,13 @@ inline takes_over(x) {
 #define STARTS(x) false
 #define CUTS(x) false
 #else
-#define STARTS(x) (st[x] == DEAD && !hold[x])
-#define CUTS(x) (st[x] == JOINS && !hold[x])
+#ifdef ONE
+#define MAY_JOIN(x) (x == 1)
+#else
+#define MAY_JOIN(x) true
+#endif
+#define STARTS(x) (MAY_JOIN(x) && st[x] == DEAD && !hold[x])
+#define CUTS(x) (MAY_JOIN(x) && st[x] == JOINS && !hold[x])
 #endif
 #define STAMP (leads && !OPEN(1) && !stamped && ROOM(1))
 
@@ -381,7 +393,7 @@ end:
   :: d_step { !leads && st[1] == IN -> takes_over(1); settle() }
 #define MEMBER(x) \
   :: d_step { st[x] == IN && lacks[x] > 0 -> apply(x); settle() } \
-  :: d_step { fresh[x] -> fresh[x] = 0; settle() } \
+  :: d_step { fresh[x] && lacks[x] > 0 -> fresh[x] = 0; settle() } \
   :: d_step { leads && moved[x] >= ENOUGH && STILL_IN(x) -> again(x); settle() } \
   :: d_step { st[x] != DEAD -> dies(x); settle() } \
   :: d_step { STARTS(x) -> st[x] = JOINS; settle() } \
