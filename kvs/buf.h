@@ -17,7 +17,9 @@ struct qn_buf {
     uint8_t *data; /* [cap] */
     size_t len;    /* bytes in use */
     size_t cap;
-    bool oom; /* an append failed */
+    bool oom;   /* an append failed */
+    bool error; /* an error reply was written, or there was no room for it;
+                   cleared by the owner */
 };
 
 /** Make room for n more bytes. @return where they go, NULL on lack of memory.

@@ -251,6 +251,14 @@ static bool keys_fit(const struct qn_cmd_call *c)
     return true;
 }
 
+bool qn_cmd_says_ok(const struct qn_cmd_call *c)
+{
+    qn_cmd_run_fn *run = c->cmd->run;
+    return (run == qn_cmd_set && c->argc == 3) || run == qn_cmd_mset ||
+           run == qn_cmd_flushall || run == qn_cmd_flushdb ||
+           run == qn_cmd_config_set;
+}
+
 int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c)
 {
     QN_DASSERT(c->cmd->run != NULL);

@@ -135,6 +135,9 @@ void qn_cmd_reply_unknown_sub(struct qn_buf *reply,
  */
 int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c);
 
+/** True if the reply is +OK whatever the store holds, unless it is an error. */
+bool qn_cmd_says_ok(const struct qn_cmd_call *c);
+
 /** Encode a WRITE (or a READ, inside EXEC) for the log: {version, db, id,
  *  argument count, lengths} is appended to head, followed in the log by the
  *  argument bytes. parts[0] becomes what was appended (valid until head

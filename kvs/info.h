@@ -99,6 +99,20 @@ struct qn_info_part {
     uint64_t commit_usec_p99;
     uint64_t commit_usec_p999;
 
+    /* Writes not applied here, or too late. */
+    uint64_t unknown_timeout;  /* answered "unknown" after commit-timeout */
+    uint64_t unknown_snapshot; /* likewise, since they lie in a snapshot */
+    uint64_t covered_ok;       /* they do, and were answered +OK */
+
+    /* Snapshots (kvs/rejoin.h). */
+    uint64_t snapshots_joined;
+    uint64_t snapshots_given;
+    uint64_t snapshots_asked;
+    uint64_t cut_bytes;
+    uint64_t cut_bytes_max; /* 0: it gives none now */
+    uint64_t cut_bytes_most;
+    uint64_t cuts_anew;
+
     uint64_t turn_usec_p99; /* work of one turn of its loop (kvs/meter.h) */
     uint64_t turn_usec_p999;
     uint64_t turn_usec_p9999;

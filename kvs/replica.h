@@ -29,6 +29,8 @@
  * that says so: its outcome is unknown. It stays in the log's hands and is
  * applied once or never; the reply that comes then is dropped. The time is that
  * of this replica: one tick counts at most, however long it stood still itself.
+ * A write that lies in an installed snapshot is not applied here: its reply is
+ * +OK if it can be no other (qn_cmd_says_ok), and the error otherwise.
  *
  * Threads: one. Nothing blocks.
  */
@@ -52,6 +54,11 @@ struct qn_replica_writes {
     uint64_t writes;             /* applied */
     uint64_t batches;            /* in so many slots */
     struct qn_histogram latency; /* ns */
+    /* Not applied here, or too late. Answered: */
+    uint64_t unknown_timeout;  /* unknown, after commit-timeout or since the
+                                  group stopped */
+    uint64_t unknown_snapshot; /* unknown, since it lies in a snapshot */
+    uint64_t covered_ok;       /* +OK, though it lies in a snapshot */
 };
 
 struct qn_replica_opts {
@@ -102,14 +109,16 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms);
 qn_slot_t qn_replica_applied(const struct qn_replica *r);
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
 
-/** For a snapshot of the store as it is: fills resume, applied_ms, nodes, ul,
- *  config. @return false: there is no store, or not between two slots. */
+/** For a snapshot of the store as it is: fills resume, refused, applied_ms,
+ *  nodes, ul, config. @return false: there is no store, or not between two
+ *  slots. */
 bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
 
 /**
  * Go on with the state of a snapshot. The old store is thrown away in steps.
- * Own writes that lie in it complete with an error that says so: nobody knows
- * their replies.
+ * Own writes that lie in it complete: with +OK if the reply can be no other and
+ * none of them from there on was refused, else with an error that says that
+ * nobody knows the reply.
  *
  * @param store  Taken if QN_OK.
  * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (between two slots

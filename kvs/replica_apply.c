@@ -181,9 +181,10 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
     struct qn_cmd_call call = {.proto = 2};
     size_t start = r->replies.len;
     const struct pending *p = a->mine ? qn_replica_own(r, a->seq) : NULL;
+    call.reply = p != NULL ? &r->replies : &r->nobody;
+    call.reply->error = false;
     if (p != NULL) {
         call.proto = p->proto;
-        call.reply = &r->replies;
     }
     QN_ASSERT(a->bytes.len >= 1);
     struct qn_slice rest = {a->bytes.data + 1, a->bytes.len - 1};
@@ -203,6 +204,10 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
         break;
     default:
         QN_ASSERT(a->bytes.data[0] <= ENTRY_INIT); /* no other kind exists */
+    }
+    if (call.reply->error) {
+        r->refused[a->origin] =
+            (struct qn_session){.inc = a->origin_inc, .last = a->seq};
     }
     if (a->mine) {
         qn_replica_own_done(r, start, a->slot);

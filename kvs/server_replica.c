@@ -148,6 +148,7 @@ static int rejoin_make(struct qn_server *s)
     const struct qn_rejoin_opts o = {.self = s->boot->self,
                                      .nodes = s->boot->nodes,
                                      .config = s->boot->config,
+                                     .log_bytes = QN_LOG_BYTES,
                                      .ops = qn_rejoin_ops_of(s->replica)};
     return qn_rejoin_create(&s->rejoin, &o);
 }

@@ -31,7 +31,7 @@
 static_assert(sizeof(struct qn_snapshot_head) == QN_SNAPSHOT_CHUNK_MIN,
               "the head of a chunk");
 static_assert(QN_CONFIG_RUNTIME_MAX + sizeof(struct qn_snapshot_fixed) +
-                      QN_NODES_MAX * sizeof(struct qn_session) +
+                      QN_NODES_MAX * 2 * sizeof(struct qn_session) +
                       QN_UL_KEPT * QN_UL_BYTES +
                       QN_STORE_DBS_MAX * sizeof(qn_slot_t) <=
                   BODY_MAX,
@@ -95,6 +95,7 @@ static size_t put_meta(uint8_t *body, const struct qn_snapshot_meta *m)
     };
     uint8_t *to = put(body, &f, sizeof f);
     to = put(to, m->resume.session, m->nodes * sizeof m->resume.session[0]);
+    to = put(to, m->refused, m->nodes * sizeof m->refused[0]);
     for (uint32_t i = 0; i < m->ul_count; i++) {
         qn_ul_encode(&m->ul[i], to);
         to += QN_UL_BYTES;

@@ -80,6 +80,7 @@ static int read_meta(struct qn_snapshot_reader *r, struct qn_slice s,
     m.logical_bytes = r->logical_bytes_said = f.logical_bytes;
     m.ul_count = f.ul_count;
     if (!take_into(&s, m.resume.session, f.nodes * sizeof(struct qn_session)) ||
+        !take_into(&s, m.refused, f.nodes * sizeof(struct qn_session)) ||
         !read_ul(&s, &m) ||
         !take_into(&s, m.flushed, f.dbs * sizeof(qn_slot_t))) {
         return refuse(r, "its beginning is malformed");

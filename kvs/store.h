@@ -69,6 +69,7 @@ struct qn_store_stats {
     uint64_t retired;        /* blocks waiting for readers */
     uint64_t split_work_max; /* most entries moved by one put since start */
     uint64_t growths;        /* splits since start */
+    uint64_t cut_bytes_most; /* old versions that cuts kept at a time */
 };
 
 #define QN_STORE_ENTRY_COST 48u /* bytes, the fixed part of logical size */

@@ -68,6 +68,9 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     p->learned = d.learned;
     p->writes = w->writes;
     p->batches = w->batches;
+    p->unknown_timeout = w->unknown_timeout;
+    p->unknown_snapshot = w->unknown_snapshot;
+    p->covered_ok = w->covered_ok;
     for (uint32_t i = 0; qn_cmd_at(i) != NULL; i++) {
         p->cmd[i].usec = (s->frontend.clock.ns[i] + w->clock.ns[i]) / QN_US;
     }
@@ -93,6 +96,19 @@ static void flow_fill(struct qn_server *s, struct qn_info_part *p)
         p->lag_slots[n] = f.lag_slots[n];
         p->shut_usec[n] = f.shut_by[n] / QN_US;
     }
+}
+
+static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
+{
+    struct qn_rejoin_status st;
+    qn_rejoin_status(s->rejoin, &st);
+    p->snapshots_joined = st.joined;
+    p->snapshots_given = st.given;
+    p->snapshots_asked = st.attempts;
+    p->cut_bytes = st.cut_bytes;
+    p->cut_bytes_max = st.cut_bytes_max;
+    p->cut_bytes_most = st.cut_bytes_most;
+    p->cuts_anew = st.cuts_anew;
 }
 
 static void turns_fill(struct qn_info_part *p, const struct qn_meter *m)
@@ -129,6 +145,7 @@ void qn_wide_info_answer(struct qn_server *s, const struct wide_head *h,
     process_fill(p);
     log_fill(s, p);
     flow_fill(s, p);
+    snapshots_fill(s, p);
     p->patience_usec = qn_server_patience(s, qn_clock_now()) / QN_US;
     turns_fill(p, &fe->meter);
     qn_info_pack(p, out);

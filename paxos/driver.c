@@ -361,27 +361,6 @@ qn_slot_t qn_driver_read_index(const struct qn_driver *d)
     return QN_MIN(index, bound);
 }
 
-void qn_driver_hold(struct qn_driver *d, qn_slot_t slot, uint32_t done)
-{
-    struct qn_outbox_state *s = d->o.state;
-    /* relaxed: only this thread writes both. */
-    if (qn_load(&s->hold_done, QN_RELAXED) != done ||
-        qn_load(&s->hold_slot, QN_RELAXED) != slot) {
-        qn_store(&s->hold_done, done, QN_RELAXED);
-        /* release -> acquire in hold_of (driver_bound.c). */
-        qn_store(&s->hold_slot, slot, QN_RELEASE);
-    }
-}
-
-bool qn_driver_held(const struct qn_driver *d)
-{
-    const struct qn_outbox_state *s =
-        d->cfg.leader == d->o.self ? d->o.state : d->peer[d->cfg.leader].state;
-    /* relaxed: nothing else is read by it. */
-    return qn_driver_lives(d, d->cfg.leader) && s != NULL &&
-           qn_load(&s->held, QN_RELAXED) != 0;
-}
-
 qn_slot_t qn_driver_applied(const struct qn_driver *d)
 {
     return d->applied;

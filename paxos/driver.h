@@ -281,6 +281,10 @@ int qn_driver_recover(struct qn_driver *d, qn_time_t now);
  */
 int qn_driver_recoverable(const struct qn_driver *d);
 
+/** Bytes of the slots above `slot` that are learned here; of those that are not
+ *  remembered any more, none. */
+uint64_t qn_driver_bytes_above(const struct qn_driver *d, qn_slot_t slot);
+
 /** Flow control, as the leader sees it (paxos/flow.h). */
 struct qn_driver_flow {
     uint64_t awaited;                 /* mask */
@@ -374,13 +378,15 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
                       qn_time_t now);
 
 /**
- * This node gives a snapshot: what was decided from `slot` on is to be kept for
- * its joiner, and the leader goes no faster than the part `done` (of
- * QN_HOLD_DONE) of the snapshot that was sent allows. Said again as that grows.
- * The leader gives it up if it stands still for twice `lag-timeout` while
- * writes wait for it. @param slot  0: nothing is held any more.
+ * This node gives `joiner` a snapshot of `position`: what is decided behind it
+ * is to be kept, and the leader goes no faster than the part `done` (of
+ * QN_HOLD_DONE) that is sent allows (PROTOCOL.md 3.9). Said again as that
+ * grows; one at a time. It is over when the joiner has applied up to there,
+ * when its life ends, or by qn_driver_release.
  */
-void qn_driver_hold(struct qn_driver *d, qn_slot_t slot, uint32_t done);
+void qn_driver_hold(struct qn_driver *d, qn_node_t joiner, qn_slot_t position,
+                    uint32_t done);
+void qn_driver_release(struct qn_driver *d);
 
 /** Do writes wait, at the leader, for a member that may not be given up? */
 bool qn_driver_held(const struct qn_driver *d);

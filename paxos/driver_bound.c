@@ -214,6 +214,7 @@ void qn_driver_beats_read(struct qn_driver *d)
             qn_driver_step(d, &in[k]);
         }
     }
+    qn_driver_hold_look(d);
     laggards_find(d);
     tempo_look(d);
     self_read(d);

@@ -67,6 +67,14 @@ struct qn_driver_peer {
     struct qn_driver_life life; /* the newest one known */
 };
 
+/** For whom the log is kept (PROTOCOL.md 3.9). */
+struct qn_driver_hold {
+    qn_slot_t slot; /* first that it needs; 0: nobody */
+    qn_node_t joiner;
+    uint64_t inc;
+    qn_time_t over_at; /* it has it; 0: not yet */
+};
+
 /** What the flight recorder was told last. */
 struct qn_driver_noted {
     enum qn_role role;
@@ -101,11 +109,12 @@ struct qn_driver {
     uint64_t left_behind;   /* children that are not waited for */
     bool inner;             /* the tree has inner nodes */
     uint64_t lagging;       /* root: members that have left it for now: mask */
-    qn_slot_t learned_before; /* by this node, at the last look */
-    struct qn_tempo tempo;    /* of this node while it leads */
-    uint64_t awaited;         /* as told last: mask */
-    bool leads;               /* at the last look */
-    qn_time_t stalled_since;  /* 0: the head of bcast does not wait */
+    qn_slot_t learned_before;   /* by this node, at the last look */
+    struct qn_tempo tempo;      /* of this node while it leads */
+    uint64_t awaited;           /* as told last: mask */
+    struct qn_driver_hold hold; /* own */
+    bool leads;                 /* at the last look */
+    qn_time_t stalled_since;    /* 0: the head of bcast does not wait */
     struct qn_driver_peer peer[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
     struct qn_driver_life gone[QN_DRIVER_GONE]; /* former lives */
@@ -171,6 +180,9 @@ void qn_driver_tree_drain(struct qn_driver *d);
 /** Leader: tell what flow control has done: members given up and back, held
  *  writes. @return true: the gate is shut, look at the others soon. */
 bool qn_driver_flow_look(struct qn_driver *d);
+
+/** Is what this node holds still needed? With the positions. */
+void qn_driver_hold_look(struct qn_driver *d);
 
 /* ---- driver_start.c ------------------------------------------------------ */
 

@@ -117,7 +117,7 @@ void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
     }
     if (!m->awaited && (at.kept || QN_MUTANT(FLOW_RETURN))) {
         m->awaited = true;
-        m->waiting = false;
+        m->waiting = m->given = false;
         m->moved_at = 0; /* as after a stop: it keeps the lag that it has */
         f->held = false;
     }
@@ -245,6 +245,7 @@ static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
         return false;
     }
     m->awaited = m->waiting = false;
+    m->given = true;
     f->given++;
     return true;
 }

@@ -68,7 +68,8 @@
     X(NO_CREDIT, BOTH, "origin: any number of commands on their way")          \
     X(NO_RESEND, BOTH, "origin: nothing is sent again to a new leader")        \
     X(FLOW_BLIND, FLOW, "flow: the gate looks at nobody")                      \
-    X(FLOW_OVERWRITE, MEMORY, "flow: the ring drops what an awaited one lacks")  \
+    X(FLOW_OVERWRITE, MEMORY,                                                  \
+      "flow: the ring drops what an awaited one lacks")                        \
     X(FLOW_RETURN, FLOW, "flow: awaited again though its next slot is gone")   \
     X(FLOW_MIN, FLOW, "flow: min-replicas-to-write does not count")            \
     X(U_SILENT, UTILITY, "utility: a promise keeps its vote for itself")       \

@@ -311,6 +311,10 @@ bool qn_onepaxos_lacks(const struct qn_onepaxos *p);
  *  the acceptor. What RECOVER asks for, beside the end of all other lives. */
 bool qn_onepaxos_needs_force(const struct qn_onepaxos *p);
 
+/** Bytes of the slots above `slot` that are learned; of those that are not
+ *  remembered any more, none. */
+uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot);
+
 /** Flow control of this node while it leads; of no meaning otherwise. Borrowed,
  *  until the next step. */
 const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p);

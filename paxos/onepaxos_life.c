@@ -235,6 +235,11 @@ enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p)
     return p->leader.role;
 }
 
+uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot)
+{
+    return qn_log_bytes_above(&p->log, slot);
+}
+
 const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p)
 {
     return &p->leader.flow;
