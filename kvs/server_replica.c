@@ -148,7 +148,8 @@ static int rejoin_make(struct qn_server *s)
     const struct qn_rejoin_opts o = {.self = s->boot->self,
                                      .nodes = s->boot->nodes,
                                      .config = s->boot->config,
-                                     .log_bytes = QN_LOG_BYTES,
+                                     .log_bytes =
+                                         s->boot->config->repl_backlog_size,
                                      .ops = qn_rejoin_ops_of(s->replica)};
     return qn_rejoin_create(&s->rejoin, &o);
 }
