@@ -175,6 +175,7 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
         qn_supervisor_drain_limit(s, e->value);
         break;
     case QN_BOOT_DRAINED:
+        s->stopped = s->stopped || e->error != 0;
         qn_supervisor_drained(s, from, e->value);
         break;
     case QN_BOOT_SHUTDOWN:

@@ -134,6 +134,7 @@ struct qn_supervisor {
                               QN_TIME_NEVER: they were */
     uint64_t unanswered;   /* replies that drained replicas did not give */
     bool undrained;        /* one ended while draining, and had not drained */
+    bool stopped;          /* one that has drained says that the group has */
     bool over;             /* leave the loop with `status` */
     int status;
     char why[QN_CONFIG_WHY_MAX]; /* why it cannot start; empty: unknown */

@@ -20,7 +20,9 @@ static void longest_find(const struct qn_verdict_in *in, struct qn_verdict *v)
     bool found = false;
     for (qn_node_t i = 0; i < in->nodes; i++) {
         const struct qn_verdict_member *m = &in->member[i];
-        if (m->lives && (!found || m->learned > v->kept)) {
+        bool more = !found || m->learned > v->kept ||
+                    (m->learned == v->kept && in->member[v->longest].late);
+        if (m->lives && more) {
             v->longest = i;
             v->kept = m->learned;
             found = true;
@@ -28,12 +30,31 @@ static void longest_find(const struct qn_verdict_in *in, struct qn_verdict *v)
     }
 }
 
-/* A snapshot helps if the ring goes on behind it. */
-static bool is_awaited(const struct qn_verdict *v,
-                       const struct qn_verdict_member *m)
+/* What it may hold is not known yet. A snapshot helps if the ring goes on
+ * behind it. */
+static bool may_have_more(const struct qn_verdict *v,
+                          const struct qn_verdict_member *m)
 {
-    return m->lives && (m->coming + 1 >= v->lo ||
-                        (!m->late && (!m->heard || m->learned != v->kept)));
+    return m->lives && (m->coming + 1 >= v->lo || (!m->late && !m->heard));
+}
+
+/* It takes what the longest gives it; of that one nobody else can say it. */
+static bool is_behind(const struct qn_verdict *v,
+                      const struct qn_verdict_member *m)
+{
+    return m->lives && !m->late && m->learned != v->kept;
+}
+
+static uint64_t mask_of(const struct qn_verdict_in *in,
+                        const struct qn_verdict *v,
+                        bool (*is)(const struct qn_verdict *,
+                                   const struct qn_verdict_member *))
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < in->nodes; i++) {
+        mask |= (uint64_t)is(v, &in->member[i]) << i;
+    }
+    return mask;
 }
 
 struct qn_verdict qn_verdict_find(const struct qn_verdict_in *in)
@@ -47,10 +68,10 @@ struct qn_verdict qn_verdict_find(const struct qn_verdict_in *in)
     if (v.kept + 1 >= in->lo) {
         return (struct qn_verdict){0};
     }
-    for (qn_node_t i = 0; i < in->nodes; i++) {
-        if (is_awaited(&v, &in->member[i])) {
-            v.awaited |= UINT64_C(1) << i;
-        }
+    v.awaited = mask_of(in, &v, may_have_more);
+    if (v.awaited == 0) {
+        v.awaited = mask_of(in, &v, is_behind);
+        v.awaited |= v.awaited != 0 ? UINT64_C(1) << v.longest : 0;
     }
     v.kind = v.awaited != 0 ? QN_VERDICT_WAITING : QN_VERDICT_STOPPED;
     return v;

@@ -54,8 +54,11 @@ enum qn_verdict_kind {
 
 struct qn_verdict {
     enum qn_verdict_kind kind;
-    uint64_t awaited;  /* mask of members */
-    qn_node_t longest; /* who has most: the first of those that have ... */
+    uint64_t awaited;  /* mask of members: of which it is not known what they
+                          hold; if there are none, those that are behind, and
+                          the longest, which is to help them */
+    qn_node_t longest; /* who has most: the first of those that have, one that
+                          is not late if there is such a one ... */
     qn_slot_t kept;    /* ... all slots up to this one */
     qn_slot_t lo, hi;  /* of the ended owner's ring */
 };

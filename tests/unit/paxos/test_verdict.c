@@ -48,7 +48,7 @@ Test(verdict, one_that_the_ring_helps_is_enough)
 {
     struct qn_verdict_in in = lost();
     in.member[2].learned = 149;
-    is(&in, QN_VERDICT_WAITING, 1 << 1);
+    is(&in, QN_VERDICT_WAITING, 1 << 1 | 1 << 2);
     in.member[2].learned = 150;
     is(&in, QN_VERDICT_NONE, 0);
     in.member[2].learned = 899;
@@ -74,7 +74,10 @@ Test(verdict, who_has_learned_less_is_waited_for)
     in.member[1].learned = 50;
     struct qn_verdict v = qn_verdict_find(&in);
     cr_assert_eq(v.longest, 2);
-    is(&in, QN_VERDICT_WAITING, 1 << 1);
+    is(&in, QN_VERDICT_WAITING, 1 << 1 | 1 << 2);
+    in.member[2].heard = false; /* it comes first */
+    is(&in, QN_VERDICT_WAITING, 1 << 2);
+    in.member[2].heard = true;
     in.member[1].learned = 100;
     is(&in, QN_VERDICT_STOPPED, 0);
 }
@@ -97,7 +100,12 @@ Test(verdict, a_life_that_began_later_has_nothing_of_its_own)
     is(&in, QN_VERDICT_STOPPED, 0);
     in.member[0].late = false;
     is(&in, QN_VERDICT_WAITING, 1 << 0);
+    in.member[0].heard = true;
+    is(&in, QN_VERDICT_WAITING, 1 << 0 | 1 << 1);
     in.member[0].late = true;
+    in.member[0].learned = 100; /* a snapshot of another */
+    is(&in, QN_VERDICT_STOPPED, 0);
+    cr_assert_eq(qn_verdict_find(&in).longest, 1);
     in.member[0].learned = 150; /* it has got it from somewhere */
     is(&in, QN_VERDICT_NONE, 0);
 }
