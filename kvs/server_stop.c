@@ -100,8 +100,21 @@ static void waiting_log(const struct qn_server *s,
            (unsigned long long)d->verdict.kept + 1);
 }
 
-/* Memory acceptor. STOPPED: who has most. Else the first that is not waited
- * for; and if all are, the first that is not stopped. */
+/* Of a group of which all load the supervisor says that all is lost. */
+static bool some_complete(const struct qn_server *s)
+{
+    bool some = s->ready;
+    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
+        /* relaxed: it only says whether a line is worth while. */
+        some |= s->peer[i] != NULL &&
+                qn_load(&qn_outbox_state(s->peer[i]->outbox)->phase,
+                        QN_RELAXED) >= QN_SERVER_SERVING;
+    }
+    return some;
+}
+
+/* Memory acceptor. STOPPED: who has most. Else the first that is not
+ * waited for; and if all are, the first that is not stopped. */
 static bool speaks(const struct qn_server *s, const struct qn_driver_status *d)
 {
     uint64_t able = d->alive & ~d->verdict.awaited;
@@ -128,7 +141,7 @@ void qn_server_stop_turn(struct qn_server *s)
     qn_driver_status(driver, &d);
     bool memory = qn_server_by_memory(s);
     uint64_t *logged = stopped ? &s->stop_logged : &s->wait_logged;
-    if (*logged == d.epoch + 1 ||
+    if (*logged == d.epoch + 1 || !some_complete(s) ||
         (memory ? !speaks(s, &d) : d.leader != s->boot->self)) {
         return;
     }
