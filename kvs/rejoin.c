@@ -402,6 +402,7 @@ void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out)
     *out = (struct qn_rejoin_status){
         .joining = j->phase != REJOIN_IDLE,
         .comes = j->store != NULL,
+        .position = j->store != NULL ? j->meta.resume.position : 0,
         .giving = g->state != GIFT_NONE,
         .donor = reading ? j->donor : r->o.nodes,
         .joiner = g->state != GIFT_NONE ? g->to : r->o.nodes,

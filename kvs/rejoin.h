@@ -106,10 +106,11 @@ struct qn_rejoin_opts {
 
 /** What a person wants to know (INFO). */
 struct qn_rejoin_status {
-    bool joining;              /* it is getting a snapshot */
-    bool comes;                /* one that helps is on its way, or is there */
-    bool giving;               /* it is giving one */
-    qn_node_t donor, joiner;   /* then: from or to whom; nodes: nobody yet */
+    bool joining;            /* it is getting a snapshot */
+    bool comes;              /* one that helps is on its way, or is there ... */
+    qn_slot_t position;      /* ... of this position; 0: none */
+    bool giving;             /* it is giving one */
+    qn_node_t donor, joiner; /* then: from or to whom; nodes: nobody yet */
     uint64_t keys, keys_total; /* joining: of the snapshot under way */
     uint64_t joined, given;    /* snapshots installed, given to the end */
     uint64_t attempts;         /* donors asked */

@@ -51,6 +51,16 @@ static void ready_check(struct qn_server *s)
     qn_boot_notify(s->boot, QN_BOOT_READY, 0);
 }
 
+/* Snapshots from and to others; the group is told what comes. */
+static qn_time_t rejoin_turn(struct qn_server *s, qn_time_t now)
+{
+    struct qn_rejoin_status st;
+    qn_time_t at = qn_rejoin_turn(s->rejoin, now);
+    qn_rejoin_status(s->rejoin, &st);
+    qn_driver_coming(qn_replica_driver(s->replica), st.position);
+    return at;
+}
+
 static void turn(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
@@ -62,7 +72,7 @@ static void turn(struct qn_server *s)
     s->turn_wanted = false;
     /* Before the front end's turn, which sends and writes what it gives. */
     qn_time_t at = qn_ask_turn(s->ask, now);
-    at = QN_MIN(at, qn_rejoin_turn(s->rejoin, now));
+    at = QN_MIN(at, rejoin_turn(s, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     ready_check(s);
     at = QN_MIN(at, waits_turn(s, now));

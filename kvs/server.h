@@ -74,6 +74,7 @@ struct qn_server {
     struct qn_seldom lags;     /* lines that say so */
     uint64_t epoch_logged;     /* of the last line about a new leader */
     uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
+    uint64_t wait_logged;      /* ... about who is waited for, + 1 */
     struct qn_replica *replica;
     struct qn_frontend frontend;
     struct qn_ask *ask;       /* questions between replicas */
@@ -192,6 +193,10 @@ qn_time_t qn_server_watch_turn(struct qn_server *s, qn_time_t now);
 
 /** Make them, on what the peers have given. */
 int qn_server_replica_make(struct qn_server *s);
+
+/** Log that the group has stopped, or waits, if that is for this replica to
+ *  say. (kvs/server_stop.c) */
+void qn_server_stop_turn(struct qn_server *s);
 
 /** Log it if this replica leads since now, or finds that nobody ever will. */
 void qn_server_roles_turn(struct qn_server *s);

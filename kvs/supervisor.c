@@ -32,6 +32,7 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/ready.h"
+#include "paxos/msg.h"
 
 /** Lives that are loading have so long to find that they need no snapshot. */
 #define GRACE   ((qn_time_t)2 * QN_S)
@@ -175,6 +176,7 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
         qn_supervisor_drain_limit(s, e->value);
         break;
     case QN_BOOT_DRAINED:
+        s->stopped = s->stopped || e->error != 0;
         qn_supervisor_drained(s, from, e->value);
         break;
     case QN_BOOT_SHUTDOWN:
@@ -248,6 +250,31 @@ static bool may_go_on(struct qn_supervisor *s)
     return some && qn_clock_now() < s->lost_at;
 }
 
+/* The last words, for when all processes have ended. What was shown is the
+ * least that was decided. */
+static void note_lost(struct qn_supervisor *s)
+{
+    uint64_t epoch;
+    uint64_t hi;
+    qn_load_pair(qn_commons_word(s->commons), &epoch, &hi);
+    /* relaxed: a number for people. */
+    uint64_t shown = qn_load(qn_commons_read_index(s->commons), QN_RELAXED);
+    s->lost_upto = QN_MAX(hi, shown <= QN_SLOT_MAX ? shown : 0);
+    s->lost = true;
+}
+
+static void say_lost(const struct qn_supervisor *s)
+{
+    bool any = s->last_end[0] != '\0';
+    qn_log(QN_LOG_ERROR,
+           "all data is lost: %s%s, and no complete replica is left. All "
+           "positions up to %llu had been decided. Start quoind again: it "
+           "begins empty",
+           any ? s->last_end : "none that was found is complete",
+           any ? ", the last one that had it" : "",
+           (unsigned long long)s->lost_upto);
+}
+
 /* Nobody is left who has the data; what others have said is heard first. */
 static void check_lost(struct qn_supervisor *s)
 {
@@ -259,6 +286,9 @@ static void check_lost(struct qn_supervisor *s)
     if (qn_supervisor_count(s, least, QN_SUPERVISED_DRAINED) != 0) {
         s->lost_at = QN_TIME_NEVER;
     } else if (!may_go_on(s)) {
+        if (!s->draining && !s->over) {
+            note_lost(s);
+        }
         finish(s, s->draining ? qn_supervisor_drain_status(s)
                               : QN_SUPERVISOR_LOST);
     }
@@ -403,6 +433,9 @@ int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,
             turn(s);
         }
         qn_supervisor_end(s);
+        if (s->lost) {
+            say_lost(s);
+        }
         status = s->status;
     }
     if (status == QN_SUPERVISOR_NOT_BEGUN) {

@@ -119,9 +119,12 @@ struct qn_supervisor {
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
     struct qn_supervised replica[QN_NODES_MAX];
-    qn_time_t lost_at; /* then it is over, unless one is complete; or NEVER */
-    bool served;       /* all were ready once */
     struct qn_budget budget; /* of a new group */
+    char last_end[160]; /* of a complete replica: who, how; empty: none yet */
+    bool lost;          /* it is over, since no complete one is left ... */
+    uint64_t lost_upto; /* ... and so far was decided, at least */
+    qn_time_t lost_at;  /* then it is over, unless one is complete; or NEVER */
+    bool served;        /* all were ready once */
     uint32_t adopted; /* living replicas that were taken over; 0: a new group */
     int heir;         /* who wants to take over; -1: nobody */
     pid_t heir_pid;   /* its process */
@@ -134,6 +137,7 @@ struct qn_supervisor {
                               QN_TIME_NEVER: they were */
     uint64_t unanswered;   /* replies that drained replicas did not give */
     bool undrained;        /* one ended while draining, and had not drained */
+    bool stopped;          /* one that has drained says that the group has */
     bool over;             /* leave the loop with `status` */
     int status;
     char why[QN_CONFIG_WHY_MAX]; /* why it cannot start; empty: unknown */

@@ -189,10 +189,13 @@ static void peers_take(struct qn_driver *d)
     for (qn_node_t i = 0; i < o->nodes; i++) {
         struct qn_driver_peer *p = &d->peer[i];
         p->life = (struct qn_driver_life){.node = i, .inc = o->incarnation[i]};
+        d->born[i] = o->incarnation[i];
         if (i == o->self || o->nodes == 1) {
             continue;
         }
         p->qp = o->direct[i];
+        d->born[i] += p->qp == NULL;
+        qn_driver_hears(d, i, p->qp != NULL ? p->life.inc : 0);
         p->state = o->peer_state[i];
         p->moved_at = o->now;
         d->tree[i] = o->tree[i];

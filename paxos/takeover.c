@@ -409,6 +409,29 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
+/* --------------------------------------------------------------- force -- */
+
+/** Forced recovery (11.2): nobody has what lies between this node's log and the
+ *  ring, so the slots of both are void for ever, as if they had been empty: the
+ *  state is that of position hi. So it is in sync and takes over like anybody,
+ *  the word and all positions go on as they were, and nothing of the ring is
+ *  applied on top of a gap. */
+int qn_takeover_force(struct qn_onepaxos *p, qn_time_t now)
+{
+    struct qn_word w = qn_shared_word(p->shared);
+    const struct qn_ring *r = ring_of(p, w);
+    bool lacks = r != NULL && r != &p->shared->own &&
+                 qn_ring_lo(r) > p->learned_hi + 1 && w.hi > p->learned_hi &&
+                 w.hi <= QN_SLOT_MAX;
+    if (!lacks || p->applied != p->learned_hi || p->apply_at != 0) {
+        return QN_EBUSY;
+    }
+    qn_learner_restart(p, w.hi, now);
+    p->change.copy_epoch = QN_EPOCH_NONE;
+    p->change.prepare_at = now;
+    return QN_OK;
+}
+
 /* ---------------------------------------------------------------- turn -- */
 
 /** Read missing slots from the ring, so much as fits into this step. @return
