@@ -332,17 +332,12 @@ void qn_doors_open(struct qn_server *s)
     qn_doors_news(s);
 }
 
-static void on_closed(uv_handle_t *h)
+/* At once and not when libuv calls back: what is polled no more may be closed,
+ * and nobody takes it for open meanwhile. */
+static void poll_end(uv_poll_t *poll, int fd)
 {
-    struct qn_server *s = h->data;
-    close(s->doors.set);
-    s->doors.set = -1;
-}
-
-static void on_accept_closed(uv_handle_t *h)
-{
-    struct qn_server *s = h->data;
-    close(s->boot->listen_shared[s->boot->self]);
+    uv_close((uv_handle_t *)poll, NULL);
+    close(fd);
 }
 
 /* What was passed on to this replica is answered like the rest. */
@@ -350,7 +345,7 @@ static void pass_no_more(struct qn_server *s)
 {
     struct qn_doors *d = &s->doors;
     if (d->polls > 0) {
-        uv_close((uv_handle_t *)&d->accept, on_accept_closed);
+        poll_end(&d->accept, s->boot->listen_shared[s->boot->self]);
     }
     if (d->polls > 1) {
         take(s, s->boot->self);
@@ -369,7 +364,8 @@ void qn_doors_close(struct qn_server *s)
         if (d->open != 0) {
             tell_kernel(s); /* while its own socket is there */
         }
-        uv_close((uv_handle_t *)&d->poll, on_closed);
+        poll_end(&d->poll, d->set);
+        d->set = -1;
     }
     bool listened = b->first || s->ready; /* libuv closes its own */
     for (qn_node_t i = 0; i < b->nodes; i++) {
