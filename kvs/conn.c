@@ -8,8 +8,9 @@
  * Output. Replies are appended to `out` and written once per turn. What the
  * socket does not take goes to libuv as `sending`, one write at a time.
  *
- * Back-pressure. No room at the replica, or a peer that does not read its
- * replies: the connection is held and its socket not read; TCP does the rest.
+ * Back-pressure. A write without room at the replica, or a peer that does not
+ * read its replies: the connection is held and its socket not read; TCP does
+ * the rest.
  */
 #include "kvs/conn.h"
 
@@ -69,7 +70,6 @@ static void conn_free(struct qn_conn *c)
     qn_buf_free(&c->out);
     qn_buf_free(&c->sending);
     qn_buf_free(&c->question);
-    free(c->held_argv);
     free(c->name);
     free(c->lib_name);
     free(c->lib_ver);
@@ -318,36 +318,11 @@ void qn_conn_reading(struct qn_conn *c, bool on)
 
 /* ---- holding ------------------------------------------------------------- */
 
-/* Keep the request until what it waits for has come. */
-void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index,
-                  const struct qn_slice *argv, uint32_t argc)
+void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index)
 {
     c->hold = why;
     c->index = index;
     c->hold_tick = qn_replica_tick(c->fe->o.replica);
-    c->held_argc = 0;
-    if (argc == 0) {
-        return;
-    }
-    size_t bytes = argc * sizeof *argv;
-    for (uint32_t i = 0; i < argc; i++) {
-        bytes += argv[i].len;
-    }
-    c->held_argv = malloc(bytes);
-    if (c->held_argv == NULL) {
-        c->out.oom = true;
-        qn_frontend_dirty(c);
-        return;
-    }
-    uint8_t *to = (uint8_t *)(c->held_argv + argc);
-    for (uint32_t i = 0; i < argc; i++) {
-        if (argv[i].len != 0) {
-            memcpy(to, argv[i].data, argv[i].len);
-        }
-        c->held_argv[i] = (struct qn_slice){to, argv[i].len};
-        to += argv[i].len;
-    }
-    c->held_argc = argc;
 }
 
 /* Is what the connection waited for there? */

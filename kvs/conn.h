@@ -65,10 +65,8 @@ struct qn_conn {
     size_t input_len;
     size_t last_bytes; /* draining: so many are still read of the socket */
     struct qn_resp_reader in;
-    struct qn_slice *held_argv; /* the request that waits, a block of its own */
-    uint32_t held_argc;         /* 0: no request is kept */
-    struct qn_buf out;          /* replies not yet handed to the socket */
-    struct qn_buf sending;      /* being written by libuv */
+    struct qn_buf out;     /* replies not yet handed to the socket */
+    struct qn_buf sending; /* being written by libuv */
     uv_write_t write_req;
 
     uint64_t id; /* unique over all replicas: counter * 64 + node */

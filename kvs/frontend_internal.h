@@ -45,10 +45,9 @@ size_t qn_conn_unsent(const struct qn_conn *c);
 /** Write its replies; close it when that was the last thing. */
 void qn_conn_flush(struct qn_conn *c);
 
-/** Keep the request (argc 0: none) until what it waits for has come. `index`
- *  is that of QN_HOLD_INDEX. */
-void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index,
-                  const struct qn_slice *argv, uint32_t argc);
+/** Run no request until what the next one waits for has come. `index` is that
+ *  of QN_HOLD_INDEX. */
+void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index);
 
 /** Is what the connection waited for there? */
 bool qn_conn_hold_over(struct qn_conn *c);

@@ -8,13 +8,16 @@
  * until the last completion has come. So there is no queue of replies per
  * connection: a reply is always appended to `out`.
  *
+ * Room. Only what is to be submitted waits for room at the replica: a write
+ * does, and holds its connection; a read with nothing pending, PING or INFO is
+ * answered whatever the others' writes wait for. A read behind writes of its
+ * own connection waits for those.
+ *
  * Linearizability. A held connection is not read, so all bytes it holds were
  * received before the index that its request waits for was loaded, and the
  * same index serves them. They are as old as that request, too: when it is
  * overdue, so are they, until the index is reached or bytes are read again.
  */
-#include <stdlib.h>
-
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "kvs/frontend_internal.h"
@@ -75,13 +78,21 @@ static struct qn_slice reply_from(const struct qn_buf *b, size_t start)
 
 /* ---- one request --------------------------------------------------------- */
 
+/* It cannot be run yet: it is the next one again, when what it waits for has
+ * come. */
+static void put_back(struct qn_conn *c, enum qn_hold why, qn_slot_t index)
+{
+    qn_resp_put_back(&c->in);
+    qn_conn_hold(c, why, index);
+}
+
 /* What is not executed: `error` is the reply. Counted as Redis does, for the
  * command that was named, and not among its calls. */
 static void reject(struct qn_conn *c, const struct qn_slice *argv,
                    uint32_t argc, struct qn_slice error)
 {
     if (c->pending > 0) {
-        qn_conn_hold(c, QN_HOLD_BEHIND, 0, argv, argc);
+        put_back(c, QN_HOLD_BEHIND, 0);
         return;
     }
     const struct qn_cmd *named = qn_cmd_named(argv, argc);
@@ -109,6 +120,10 @@ static void run_write(struct qn_conn *c, struct qn_cmd_call *call)
         run_refused(c, call);
         return;
     }
+    if (!qn_replica_room(c->fe->o.replica)) {
+        put_back(c, QN_HOLD_ROOM, 0);
+        return;
+    }
     int err = qn_replica_write(c->fe->o.replica, call);
     if (err == QN_OK) {
         qn_frontend_expect(c, call->cmd);
@@ -123,8 +138,9 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
                      qn_slot_t index)
 {
     struct qn_frontend *fe = c->fe;
-    if (c->pending > 0 && qn_replica_stuck(fe->o.replica)) {
-        qn_conn_hold(c, QN_HOLD_BEHIND, 0, call->argv, call->argc);
+    if (c->pending > 0 &&
+        (qn_replica_stuck(fe->o.replica) || !qn_replica_room(fe->o.replica))) {
+        put_back(c, QN_HOLD_BEHIND, 0);
         return;
     }
     if (c->pending > 0) {
@@ -140,7 +156,7 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
         return;
     }
     if (qn_replica_applied(fe->o.replica) < index) {
-        qn_conn_hold(c, QN_HOLD_INDEX, index, call->argv, call->argc);
+        put_back(c, QN_HOLD_INDEX, index);
         return;
     }
     c->overdue = false;
@@ -158,7 +174,7 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
 static void run_here(struct qn_conn *c, struct qn_cmd_call *call)
 {
     if (c->pending > 0) {
-        qn_conn_hold(c, QN_HOLD_BEHIND, 0, call->argv, call->argc);
+        put_back(c, QN_HOLD_BEHIND, 0);
         return;
     }
     call->reply = conn_reply(c);
@@ -189,7 +205,7 @@ static void execute(struct qn_conn *c, struct qn_cmd_call *call,
 static void request_done(struct qn_conn *c, const struct qn_cmd *cmd)
 {
     if (c->hold != QN_HOLD_NONE && c->hold != QN_HOLD_ANSWER) {
-        return; /* it will be run again */
+        return; /* it was put back */
     }
     c->commands++;
     if (cmd != NULL) {
@@ -238,7 +254,7 @@ static void input_error(struct qn_conn *c, int err)
     if (err == QN_EINVAL) {
         if (c->pending > 0) {
             /* The error comes behind the replies; the reader's is sticky. */
-            qn_conn_hold(c, QN_HOLD_BEHIND, 0, NULL, 0);
+            qn_conn_hold(c, QN_HOLD_BEHIND, 0);
             return;
         }
         qn_reply_error(conn_reply(c), "%s", qn_resp_error(&c->in));
@@ -270,34 +286,20 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
     struct qn_frontend *fe = c->fe;
     const struct qn_config *config = qn_replica_config(fe->o.replica);
     if (c->hold != QN_HOLD_NONE) {
-        bool same_index = c->hold == QN_HOLD_INDEX;
+        index = c->hold == QN_HOLD_INDEX ? c->index : index;
         c->hold = QN_HOLD_NONE;
-        index = same_index ? c->index : index;
-        if (c->held_argc > 0) {
-            struct qn_slice *argv = c->held_argv;
-            c->held_argv = NULL;
-            uint32_t argc = c->held_argc;
-            c->held_argc = 0;
-            request_run(c, argv, argc, index);
-            free(argv);
-        }
     }
     if (c->input != NULL) {
         qn_resp_feed(&c->in, c->input, c->input_len);
     }
     while (c->hold == QN_HOLD_NONE && !c->closing && !c->closed) {
         if (fe->requests_left <= 0) {
-            qn_conn_hold(c, QN_HOLD_TURN, 0, NULL, 0);
-            break;
-        }
-        if (!qn_replica_room(fe->o.replica) &&
-            !qn_replica_stuck(fe->o.replica)) {
-            qn_conn_hold(c, QN_HOLD_ROOM, 0, NULL, 0);
+            qn_conn_hold(c, QN_HOLD_TURN, 0);
             break;
         }
         if (qn_conn_unsent(c) > config->client_output_pause) {
             c->overdue = false; /* from here on it is the peer's time */
-            qn_conn_hold(c, QN_HOLD_OUTPUT, 0, NULL, 0);
+            qn_conn_hold(c, QN_HOLD_OUTPUT, 0);
             break;
         }
         struct qn_resp_req req;
