@@ -58,6 +58,7 @@ struct qn_conn {
                      bytes that came with it */
     uint32_t db;
     uint32_t pending;                            /* submissions not complete */
+    uint32_t marks;                              /* reads among them */
     bool reply_off, reply_skip, reply_skip_next; /* CLIENT REPLY */
     bool no_evict, no_touch;
 

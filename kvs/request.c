@@ -27,6 +27,7 @@
 enum {
     ARGS_OF_WORK = 4,     /* as much work as a small request */
     BYTES_OF_WORK = 4096, /* likewise, of a reply */
+    MARKS_OF_ONE = 128,   /* of one connection: all are answered in one turn */
 };
 
 /* ---- replies ------------------------------------------------------------- */
@@ -35,8 +36,7 @@ static struct qn_buf *conn_reply(struct qn_conn *c)
 {
     qn_frontend_dirty(c); /* also when muted: CLIENT REPLY ON answers itself */
     if (c->reply_off || c->reply_skip) {
-        c->fe->scratch.len = 0;
-        return &c->fe->scratch;
+        return qn_frontend_scratch(c->fe);
     }
     return &c->out;
 }
@@ -68,12 +68,6 @@ void qn_request_note(struct qn_frontend *fe, const struct qn_cmd *cmd,
             fe->part.keyspace_hits++;
         }
     }
-}
-
-static struct qn_slice reply_from(const struct qn_buf *b, size_t start)
-{
-    return b->oom ? (struct qn_slice){0}
-                  : (struct qn_slice){b->data + start, b->len - start};
 }
 
 /* ---- one request --------------------------------------------------------- */
@@ -139,7 +133,8 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
 {
     struct qn_frontend *fe = c->fe;
     if (c->pending > 0 &&
-        (qn_replica_stuck(fe->o.replica) || !qn_replica_room(fe->o.replica))) {
+        (qn_replica_stuck(fe->o.replica) || c->marks == MARKS_OF_ONE ||
+         !qn_replica_room(fe->o.replica))) {
         put_back(c, QN_HOLD_BEHIND, 0);
         return;
     }
@@ -166,7 +161,7 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
     call->random = fe->random += 0x9e3779b97f4a7c15u;
     /* A read needs no memory but the reply's, whose lack is in the buffer. */
     (void)qn_cmd_run(qn_replica_store(fe->o.replica), call);
-    qn_request_note(fe, call->cmd, reply_from(call->reply, start));
+    qn_request_note(fe, call->cmd, qn_request_reply(call->reply, start));
 }
 
 /* What answers without the log and the store: in order behind what is
@@ -183,7 +178,7 @@ static void run_here(struct qn_conn *c, struct qn_cmd_call *call)
     c->answer_mute = c->reply_off || c->reply_skip;
     qn_local_run(c, call);
     if (c->answer_at == SIZE_MAX && call->reply->len > start) {
-        qn_request_note(c->fe, call->cmd, reply_from(call->reply, start));
+        qn_request_note(c->fe, call->cmd, qn_request_reply(call->reply, start));
     }
 }
 
@@ -332,8 +327,7 @@ struct qn_buf *qn_conn_answer(struct qn_conn *c)
 {
     struct qn_buf *b = &c->out;
     if (c->answer_mute) {
-        b = &c->fe->scratch;
-        b->len = 0;
+        b = qn_frontend_scratch(c->fe);
     }
     c->answer_at = b->len;
     return b;
@@ -348,7 +342,7 @@ void qn_conn_answered(struct qn_conn *c)
     QN_ASSERT(c->hold == QN_HOLD_ANSWER);
     struct qn_frontend *fe = c->fe;
     const struct qn_buf *b = c->answer_mute ? &fe->scratch : &c->out;
-    qn_request_note(fe, c->last_cmd, reply_from(b, c->answer_at));
+    qn_request_note(fe, c->last_cmd, qn_request_reply(b, c->answer_at));
     c->hold = QN_HOLD_NONE;
     fe->again = true;
     qn_frontend_dirty(c);

@@ -8,7 +8,7 @@ import sys
 
 from checks import agree, check, main, turns, wait_until
 from quoind import DEADLINE, Quoind
-from view import look
+from view import look, parsed
 
 PATH = sys.argv[1]
 
@@ -48,7 +48,7 @@ def test_reads_go_on_while_writes_wait():
         q.client(left).call("SET", "k", "v")
         for i in others:
             os.kill(pids[i], signal.SIGSTOP)
-        command = writers[0].encode("APPEND", "n", "x" * 60000)
+        command = writers[0].encode("SET", "n", "x" * 60000)
         sent = [fill(q, c, left, command) for c in writers]
         reader = q.client(left)
         check("new", reader.pipeline(("PING",), ("GET", "k"), ("GET", "n")),
@@ -63,16 +63,115 @@ def test_reads_go_on_while_writes_wait():
         for i in others:
             os.kill(pids[i], signal.SIGCONT)
         check("last", [last.reply() for _ in range(3)], [1, b"y", b"PONG"])
-        lengths = []
+        writes = 0
         for c, (whole, part) in zip(writers, sent):
             if part:
                 c.send(command[part:])
                 whole += 1
-            lengths += [c.reply() for _ in range(whole)]
-        check("lengths", sorted(lengths),
-              [60000 * (i + 1) for i in range(len(lengths))])
+            check("writes", [c.reply() for _ in range(whole)],
+                  [b"OK"] * whole)
+            writes += whole
         agree(q)
-    return "%d writes waited" % len(lengths)
+    return "%d writes waited" % writes
+
+
+def rss_most(pid):
+    """Bytes."""
+    with open("/proc/%d/status" % pid) as f:
+        lines = dict(line.split(":", 1) for line in f)
+    return int(lines["VmHWM"].split()[0]) << 10
+
+
+def closed(c):
+    """True if nothing comes but the end."""
+    try:
+        c.reply()
+        return False
+    except (ConnectionError, OSError):
+        return True
+
+
+def test_replies_are_bounded_while_they_grow():
+    """A reply of 512 MiB with a limit of 1 MiB, in every way a reply is made:
+    at once, behind a write of the connection, and muted."""
+    limit = "client-output-buffer-limit"
+    with Quoind(PATH, args=["--" + limit, "1mb"]) as q:
+        c = q.client(0)
+        pid = q.pids()[0]
+        check("get", c.call("CONFIG", "GET", limit),
+              [limit.encode(), b"normal 1048576 0 0"])
+        check("set", c.call("SET", "k", "x" * (1 << 16)), b"OK")
+        before = rss_most(pid)
+        mget = c.encode("MGET", *["k"] * 8192)
+        for lead in b"", c.encode("SET", "other", 1):
+            asks = q.client(0)
+            asks.send(lead + mget + c.encode("PING"))
+            check("closed", closed(asks), True)
+        mute = q.client(0)
+        mute.send(c.encode("CLIENT", "REPLY", "OFF") + mget +
+                  c.encode("SET", "other", 2) + mget +
+                  c.encode("CLIENT", "REPLY", "ON") + c.encode("PING"))
+        check("muted", [mute.reply(), mute.reply()], [b"OK", b"PONG"])
+        grown = rss_most(pid) - before
+        assert grown < 64 << 20, "grew by %d MiB" % (grown >> 20)
+        told = parsed(c.call("INFO").decode())
+        check("told", told["client_output_buffer_limit_disconnections"], "2")
+        check("log", "exceed " + limit in q.log_so_far(), True)
+        check("one line", q.log_so_far().count("exceed " + limit), 1)
+        check("below it", len(c.call("MGET", *["k"] * 15)), 15)
+        check("small", str(c.call("CONFIG", "SET", limit, "1kb")),
+              "ERR client-output-buffer-limit must be 0 (none) or at least "
+              "64kb, which the server's own replies need")
+        check("soft", str(c.call("CONFIG", "SET", limit, "normal 1mb 1kb 9"))
+              .endswith("there is no soft limit"), True)
+        check("none", c.call("CONFIG", "SET", limit, "normal 0 0 0"), b"OK")
+        check("whole", c.call("MGET", *["k"] * 100), [b"x" * (1 << 16)] * 100)
+    return "grew by %d MiB" % (grown >> 20)
+
+
+def test_large_replies_behind_a_write_do_not_add_up():
+    """Reads behind a write of the same connection: all of a burst would be
+    answered in one turn, and exceed the limit together."""
+    with Quoind(PATH, args=["--client-output-buffer-limit", "16mb"]) as q:
+        c = q.client(0)
+        check("set", c.call("SET", "k", "x" * (1 << 16)), b"OK")
+        c.send(c.encode("SET", "a", 1) + c.encode("GET", "k") * 1000)
+        check("set", c.reply(), b"OK")
+        for _ in range(1000):
+            check("get", c.reply(), b"x" * (1 << 16))
+
+
+def test_unfinished_requests_are_bounded_and_block_nobody():
+    """Clients that announce 16 MiB, send 15 and stop; then one that sends more
+    than it may."""
+    limit = "client-query-buffer-limit"
+    with Quoind(PATH, args=["--proto-max-bulk-len", "20mb", "--" + limit,
+                            "24mb"]) as q:
+        half = [q.client(0) for _ in range(8)]
+        for c in half:
+            c.send(b"*3\r\n$3\r\nSET\r\n$1\r\nh\r\n$16777216\r\n" +
+                   b"y" * (15 << 20))
+        c = q.client(0)
+        value = "z" * (1 << 20)
+        for _ in range(20):
+            check("others", c.pipeline(("SET", "k", value), ("STRLEN", "k")),
+                  [b"OK", 1 << 20])
+        over = q.client(0)
+        over.send(b"*9\r\n$3\r\nDEL\r\n")
+        try:
+            for _ in range(8):
+                over.send(b"$4194304\r\n" + b"y" * (4 << 20) + b"\r\n")
+        except OSError:
+            pass
+        check("closed", closed(over), True)
+        told = parsed(c.call("INFO").decode())
+        check("told", told["client_query_buffer_limit_disconnections"], "1")
+        check("log", "exceed " + limit in q.log_so_far(), True)
+        most = int(told["client_recent_max_input_buffer"])
+        assert 15 << 20 < most <= 24 << 20, most
+        for x in half:
+            x.send(b"y" * (1 << 20) + b"\r\n")
+        check("done", [x.reply() for x in half], [b"OK"] * len(half))
 
 
 main(sys.argv[3:], globals())
