@@ -21,6 +21,7 @@
 #include <sys/ioctl.h>
 
 #include "core/base/log.h"
+#include "kvs/admit.h"
 #include "kvs/frontend_internal.h"
 
 enum {
@@ -115,6 +116,7 @@ void qn_conn_close(struct qn_conn *c)
     }
     c->closed = true;
     c->hold = QN_HOLD_NONE;
+    qn_admit_gone(c);
     if (c->input != NULL) {
         pool_put(c->fe, c->input);
         c->input = NULL;

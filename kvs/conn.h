@@ -48,6 +48,7 @@ struct qn_conn {
     struct qn_conn *prev, *next;             /* all connections */
     struct qn_conn *ready_next, *dirty_next; /* this turn's lists */
     bool in_ready, in_dirty, reading, writing, closed;
+    bool admitted; /* counts as a client (kvs/admit.h) */
     bool closing;  /* close once everything is written */
     bool eof;      /* the peer sends nothing more, or is not heard any more */
     uint8_t proto; /* 2 or 3 */

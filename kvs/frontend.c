@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/base/assert.h"
+#include "kvs/admit.h"
 #include "kvs/frontend_internal.h"
 #include "kvs/reply.h"
 
@@ -347,9 +348,10 @@ static void conn_begin(struct qn_conn *c, bool is_open, bool is_unix)
         return;
     }
     fe->part.connections_received++;
-    if (fe->clients > fe->clients_max) {
+    const char *refusal = qn_admit(c, is_unix);
+    if (refusal != NULL) {
         fe->part.rejected_connections++;
-        qn_reply_error(&c->out, "ERR max number of clients reached");
+        qn_reply_error(&c->out, "%s", refusal);
         qn_conn_close_after_reply(c);
         return;
     }
@@ -416,7 +418,6 @@ bool qn_frontend_drained(const struct qn_frontend *fe)
 void qn_frontend_configured(struct qn_frontend *fe)
 {
     const struct qn_config *config = qn_replica_config(fe->o.replica);
-    fe->clients_max = (config->maxclients + fe->o.nodes - 1) / fe->o.nodes;
     fe->limits.bulk_max = config->proto_max_bulk_len;
     fe->limits.args_max = config->max_args;
     fe->limits.buffer_max = config->client_query_buffer_limit;

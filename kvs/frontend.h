@@ -63,13 +63,13 @@ struct qn_frontend {
     struct qn_buf scratch; /* replies nobody wants */
     struct qn_buf error;   /* reply to what is no command */
     struct qn_resp_limits limits;
-    uint64_t clients; /* open connections */
-    uint64_t held;    /* connections with hold != NONE */
+    uint64_t clients;  /* open connections */
+    uint64_t admitted; /* of these, those that are served (kvs/admit.h) */
+    uint64_t held;     /* connections with hold != NONE */
     uint64_t next_id;
     uint64_t random;
     bool draining;
-    bool again;           /* something can go on at once */
-    uint32_t clients_max; /* this replica's share of maxclients */
+    bool again; /* something can go on at once */
     uint64_t turns;
     struct qn_meter meter; /* how long they are */
     /* Counters of this replica as INFO wants them; the levels among them, and

@@ -4,10 +4,11 @@ Usage: test_conns.py QUOIND QUOIN [NAME...]
 """
 import os
 import signal
+import socket
 import sys
 
 from checks import agree, check, main, turns, wait_until
-from quoind import DEADLINE, Quoind
+from quoind import Client, DEADLINE, Quoind
 from view import look, parsed
 
 PATH = sys.argv[1]
@@ -172,6 +173,93 @@ def test_unfinished_requests_are_bounded_and_block_nobody():
         for x in half:
             x.send(b"y" * (1 << 20) + b"\r\n")
         check("done", [x.reply() for x in half], [b"OK"] * len(half))
+
+
+FULL = "ERR max number of clients reached"
+
+
+def joined(q, at):
+    """A connection to that replica's own port, or (None) to the common one, and
+    what it is told."""
+    c = q.client(at)
+    try:
+        c.send(c.encode("PING"))
+        told = c.reply()
+    except OSError as e:
+        told = e
+    return c, told
+
+
+def test_maxclients_is_a_bound_of_the_whole_server():
+    """All of it at one replica; then the others, when that one has died."""
+    with Quoind(PATH, args=["--maxclients", "9"]) as q:
+        clients = []
+        for i in range(9):
+            c, told = joined(q, 0)
+            check("client %d" % i, told, b"PONG")
+            clients.append(c)
+        for at in 0, 1, 2, None:
+            check("one more at %s" % at, str(joined(q, at)[1]), FULL)
+        os.kill(q.pids()[1], signal.SIGSTOP)  # who lives counts
+        check("one more", str(joined(q, 2)[1]), FULL)
+        os.kill(q.pids()[1], signal.SIGCONT)
+        told = parsed(clients[0].call("INFO", "stats").decode())
+        check("rejected", told["rejected_connections"], "5")
+        clients.pop().close()
+        wait_until("room again", lambda: joined(q, 1)[1] == b"PONG")
+        os.kill(q.pids()[0], signal.SIGKILL)
+        for c in clients:
+            check("gone", closed(c), True)
+        clients = []
+        for i in range(9):
+            c, told = joined(q, 1 + i % 2)
+            check("client %d again" % i, told, b"PONG")
+            clients.append(c)
+        check("one more", str(joined(q, 1)[1]), FULL)
+
+
+def own_address():
+    """An address of this machine that is no loopback; None: there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))  # nothing is sent
+            return s.getsockname()[0]
+        except OSError:
+            return None
+
+
+class RemoteClient(Client):
+    def __init__(self, host, port):
+        self.sock = socket.create_connection((host, port), DEADLINE)
+        self.buf = b""
+
+
+def test_protected_mode_refuses_who_is_not_local():
+    host = own_address()
+    if host is None:
+        return "not run: no address but loopback"
+    name = "protected-mode"
+    with Quoind(PATH, args=["--bind", "0.0.0.0"]) as q:
+        check("log", "until CONFIG SET protected-mode no" in q.log_so_far(),
+              True)
+        local = q.client(0)
+        check("get", local.call("CONFIG", "GET", name),
+              [name.encode(), b"yes"])
+        for port in q.port, q.port + 1, q.port + 2:
+            c = RemoteClient(host, port)
+            told = str(c.reply())
+            check("remote", told.split()[0], "DENIED")
+            check("says what to do", "CONFIG SET protected-mode no" in told,
+                  True)
+            check("closed", closed(c), True)
+        check("set", local.call("CONFIG", "SET", name, "no"), b"OK")
+        c = RemoteClient(host, q.port + 1)
+        check("remote", c.call("SET", "k", "v"), b"OK")
+        check("set", c.call("CONFIG", "SET", name, "yes"), b"OK")
+        check("stays", c.call("GET", "k"), b"v")
+    with Quoind(PATH, args=["--bind", "0.0.0.0", "--" + name, "no"]) as q:
+        check("log", "can read and write everything" in q.log_so_far(), True)
+        check("remote", RemoteClient(host, q.port).call("PING"), b"PONG")
 
 
 main(sys.argv[3:], globals())
