@@ -57,11 +57,9 @@ static void see(const struct qn_server *s, struct qn_watch_seen *seen)
         }
         /* relaxed: signs of life; nothing is read through them. */
         struct qn_outbox_state *st = qn_outbox_state(l->outbox);
-        uint64_t phase = qn_load(&st->phase, QN_RELAXED);
         seen[i].turns = qn_load(&st->turns, QN_RELAXED);
-        /* A founder accepts from its first moment. */
-        seen[i].serves = phase == QN_SERVER_SERVING ||
-                         (phase == QN_SERVER_STARTING && l->founder);
+        /* A founder's are opened at the same moment as the own ones. */
+        seen[i].serves = qn_load(&st->phase, QN_RELAXED) == QN_SERVER_SERVING;
     }
 }
 
@@ -367,7 +365,7 @@ void qn_doors_close(struct qn_server *s)
         poll_end(&d->poll, d->set);
         d->set = -1;
     }
-    bool listened = b->first || s->ready; /* libuv closes its own */
+    bool listened = s->accepts; /* libuv closes its own */
     for (qn_node_t i = 0; i < b->nodes; i++) {
         if (i == b->self ? !listened : !is_unix(b)) {
             close(b->listen_shared[i]);

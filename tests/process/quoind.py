@@ -144,8 +144,8 @@ class Quoind:
         while True:
             try:
                 c = self.client()
-                # One replica answers before the supervisor knows of all; told
-                # to end until then, it would not drain.
+                # Connections are accepted after the line of readiness, which
+                # stdout may have when this asks first.
                 if c.call("PING") == b"PONG" and c.call("DBSIZE") == 0 and \
                         b"\n" in os.pread(self.ready.fileno(), 1 << 16, 0):
                     c.close()

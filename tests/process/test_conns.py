@@ -5,11 +5,14 @@ Usage: test_conns.py QUOIND QUOIN [NAME...]
 import os
 import signal
 import socket
+import subprocess
 import sys
+import tempfile
+import time
 
 from checks import agree, check, main, turns, wait_until
-from quoind import Client, DEADLINE, Quoind
-from view import look, parsed
+from quoind import Client, DEADLINE, end_with_parent, Quoind
+from view import look, parsed, pids_of
 
 PATH = sys.argv[1]
 
@@ -260,6 +263,97 @@ def test_protected_mode_refuses_who_is_not_local():
     with Quoind(PATH, args=["--bind", "0.0.0.0", "--" + name, "no"]) as q:
         check("log", "can read and write everything" in q.log_so_far(), True)
         check("remote", RemoteClient(host, q.port).call("PING"), b"PONG")
+
+
+class Beginning(Quoind):
+    """A quoind of which one replica is stopped before it is ready."""
+
+    def __init__(self, victim):
+        super().__init__(PATH)
+        self.victim = victim
+
+    def is_ready(self):
+        return b"\n" in os.pread(self.ready.fileno(), 1 << 16, 0)
+
+    def start(self):
+        """The pid of the victim, or None: it was ready too soon."""
+        self.errors = self.open_log()
+        self.ready = tempfile.TemporaryFile()
+        self.proc = subprocess.Popen(self.cmd, stderr=self.errors,
+                                     stdout=self.ready,
+                                     preexec_fn=end_with_parent)
+        pid = None
+        while pid is None:
+            pid = pids_of(self).get(self.victim)
+        os.kill(pid, signal.SIGSTOP)
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end and not self.is_ready():
+            time.sleep(0.01)
+        return None if self.is_ready() else pid
+
+    def __enter__(self):
+        while True:
+            self.pid = self.start()
+            if self.pid is not None:
+                return self
+            self.__exit__(None, None, None)
+            super().__init__(PATH)
+
+
+def test_nothing_is_answered_before_the_group_can_keep_it():
+    """One of three is not ready yet: the others are asked, at all ports."""
+    for victim in 0, 1, 2:
+        with Beginning(victim) as q:
+            asked = [q.client(i) for i in (0, 1, 2, None, None, None, None)]
+            for i, c in enumerate(asked):
+                c.send(c.encode("SET", "k%d" % i, "v"))
+            time.sleep(0.3)  # in which it would have been answered
+            for c in asked:
+                assert c.silent(), "answered before the group is there"
+            check("ready", q.is_ready(), False)
+            os.kill(q.pid, signal.SIGCONT)
+            for c in asked:
+                check("set", c.reply(), b"OK")
+            wait_until("ready", q.is_ready)
+            agree(q)
+
+
+def test_who_ends_before_that_ends_the_start_and_loses_nothing():
+    with Beginning(1) as q:
+        asked = [q.client(i) for i in (0, None)]
+        for c in asked:
+            c.send(c.encode("SET", "k", "v"))
+        os.kill(q.pid, signal.SIGKILL)
+        check("status", q.proc.wait(DEADLINE), 2)
+        for c in asked:
+            check("closed", closed(c), True)
+
+
+def test_what_is_answered_first_survives_a_death():
+    """Whoever gives the first answer is killed at once."""
+    for victim in 0, 1, 2, 0, 1, 2:
+        q = Quoind(PATH)
+        q.errors = q.open_log()
+        q.ready = tempfile.TemporaryFile()
+        q.proc = subprocess.Popen(q.cmd, stderr=q.errors, stdout=q.ready,
+                                  preexec_fn=end_with_parent)
+        try:
+            c = None
+            while c is None:
+                try:
+                    c = q.client(victim)
+                except OSError:
+                    pass
+            check("set", c.call("SET", "k", "v"), b"OK")
+            os.kill(pids_of(q)[victim], signal.SIGKILL)
+            other = q.client((victim + 1) % 3)
+            check("get", other.call("GET", "k"), b"v")
+            check("set", other.call("SET", "k", "w"), b"OK")
+            wait_until("seen", lambda: "was ended" in q.log_so_far())
+            check("lives", q.proc.poll(), None)
+        finally:
+            q.__exit__(None, None, None)
+        check("status", q.status, 0)
 
 
 main(sys.argv[3:], globals())
