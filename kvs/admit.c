@@ -67,17 +67,19 @@ static bool is_remote(const struct qn_conn *c)
 }
 
 /* Of the other replicas that live. The kernel marks a life as ended before its
- * connections break. */
-static uint64_t clients_of_others(const struct qn_server *s)
+ * connections break. One that ran wild may have overwritten that mark and its
+ * count: more than there may be is nothing. */
+static uint64_t clients_of_others(const struct qn_server *s, uint64_t most)
 {
     uint64_t sum = 0;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         const struct qn_server_life *l = s->peer[i];
         if (l != NULL && qn_life_look(s->commons, i, l->inc) != QN_LIFE_DEAD) {
             /* relaxed: a figure; nothing is read through it. */
-            sum += qn_load(
+            uint64_t n = qn_load(
                 &qn_outbox_state(l->outbox)->counters[QN_COUNTER_CLIENTS],
                 QN_RELAXED);
+            sum += n <= most ? n : 0;
         }
     }
     return sum;
@@ -97,7 +99,8 @@ const char *qn_admit(struct qn_conn *c, bool is_unix)
     if (config->protected_mode && !is_unix && is_remote(c)) {
         return denied;
     }
-    if (fe->admitted + clients_of_others(fe->o.server) >= config->maxclients) {
+    uint64_t most = config->maxclients;
+    if (fe->admitted + clients_of_others(fe->o.server, most) >= most) {
         return full;
     }
     c->admitted = true;
