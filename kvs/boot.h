@@ -16,7 +16,9 @@
  *                                             yet are announced later
  *                              <-  PEER_DOWN  one per node that is dead
  *                              <-  GO         that is all for now
- *     READY                    ->             connections are answered now
+ *     READY                    ->             it is complete
+ *                              <-  READY      to founders: all are; connections
+ *                                             are accepted from here on
  *
  *                              <-  PEER_DOWN  that process has ended
  *                              <-  PEER       the next life of a node

@@ -10,6 +10,10 @@ uint8_t *qn_buf_reserve(struct qn_buf *b, size_t n)
     if (b->cap - b->len >= n && b->data != NULL) {
         return b->data + b->len;
     }
+    if (b->max != 0 && (b->len > b->max || n > b->max - b->len)) {
+        b->oom = b->full = true;
+        return NULL;
+    }
     size_t cap = b->cap < 64 ? 64 : b->cap;
     while (cap - b->len < n) {
         if (cap > SIZE_MAX / 2) {
@@ -17,6 +21,9 @@ uint8_t *qn_buf_reserve(struct qn_buf *b, size_t n)
             return NULL;
         }
         cap *= 2;
+    }
+    if (b->max != 0 && cap > b->max) {
+        cap = b->max;
     }
     uint8_t *data = realloc(b->data, cap);
     if (data == NULL) {
@@ -31,5 +38,5 @@ uint8_t *qn_buf_reserve(struct qn_buf *b, size_t n)
 void qn_buf_free(struct qn_buf *b)
 {
     free(b->data);
-    *b = (struct qn_buf){0};
+    *b = (struct qn_buf){.max = b->max};
 }

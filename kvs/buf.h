@@ -5,7 +5,8 @@
  * A growable byte string: replies are written into one.
  *
  * Lack of memory is sticky: `oom` is set, later appends do nothing, and the
- * owner of the connection closes it. One thread.
+ * owner of the connection closes it. So is one byte more than `max`. One
+ * thread.
  */
 
 #include <stdbool.h>
@@ -17,7 +18,9 @@ struct qn_buf {
     uint8_t *data; /* [cap] */
     size_t len;    /* bytes in use */
     size_t cap;
+    size_t max; /* bytes it may hold; 0: any number. Set by its owner */
     bool oom;   /* an append failed */
+    bool full;  /* because of `max` */
     bool error; /* an error reply was written, or there was no room for it;
                    cleared by the owner */
 };
@@ -26,7 +29,7 @@ struct qn_buf {
  *  The caller adds to `len` what it wrote. */
 uint8_t *qn_buf_reserve(struct qn_buf *b, size_t n);
 
-/** Free the memory; the buffer may be used again. */
+/** Free the memory; the buffer may be used again, with the same `max`. */
 void qn_buf_free(struct qn_buf *b);
 
 static inline void qn_buf_append(struct qn_buf *b, const void *p, size_t n)

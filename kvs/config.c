@@ -27,7 +27,7 @@
 #include "kvs/glob.h"
 #include "kvs/reply.h"
 
-enum storage { FIXED, BOOL, U32, U64, TEXT };
+enum storage { FIXED, BOOL, U32, U64, OUTPUT, TEXT };
 
 /* A word that may be written in place of a number. */
 struct word {
@@ -100,8 +100,9 @@ static const struct row table[] = {
     {"consistency", "KIND", "linearizable",
      "of reads: linearizable, or local (fast, possibly stale)", BOOL,
      AT(linearizable), 0, 0, consistency_words, false},
-    {"maxclients", "N", "10000", "connections served at a time", U32,
-     AT(maxclients), 1, 1000000, NULL, false},
+    {"maxclients", "N", "10000",
+     "connections served at a time, by all replicas", U32, AT(maxclients), 1,
+     1000000, NULL, false},
     {"databases", "N", "16", "databases to SELECT from", U32, AT(databases), 1,
      256, NULL, false},
     {"tcp-backlog", "N", "511", "connections waiting to be accepted", U32,
@@ -166,6 +167,9 @@ static const struct row table[] = {
      "to "
      "it are refused; 0: no limit; auto: what the memory here allows",
      U64, AT(maxmemory), 0, INT64_MAX, memory_words, true},
+    {"protected-mode", "yes|no", "yes",
+     "without a password, serve only clients on this machine", BOOL,
+     AT(protected_mode), 0, 0, yes_no, true},
     {"proto-max-bulk-len", "SIZE", "64mb", "largest value or argument", U64,
      AT(proto_max_bulk_len), MB, 512 * MB, NULL, true},
     {"max-key-len", "SIZE", "64kb", "largest key", U64, AT(max_key_len), 1, MB,
@@ -178,6 +182,10 @@ static const struct row table[] = {
     {"client-output-pause", "SIZE", "1mb",
      "a connection with more than this to be sent is not read", U64,
      AT(client_output_pause), KB, GB, NULL, true},
+    {"client-output-buffer-limit", "SIZE", "normal 268435456 0 0",
+     "a connection with more than this to be sent is closed; 0: never. Also as "
+     "Redis writes it, 'normal SIZE 0 0'",
+     OUTPUT, AT(client_output_limit), 0, 64 * GB, NULL, true},
     {"shutdown-timeout", "SECONDS", "10",
      "told to end, give up what is not answered by then; 0: do not wait", U32,
      AT(shutdown_timeout), 0, INT32_MAX, NULL, true},
@@ -241,12 +249,27 @@ static bool read_number(const struct row *r, const char *text, uint64_t *v)
         }
         n = n * 10 + (uint64_t)(text[i] - '0');
     }
-    uint64_t unit = r->storage == U64 ? unit_bytes(text + i) : text[i] == '\0';
+    bool sized = r->storage == U64 || r->storage == OUTPUT;
+    uint64_t unit = sized ? unit_bytes(text + i) : text[i] == '\0';
     if (i == 0 || unit == 0 || n > UINT64_MAX / unit) {
         return false;
     }
     *v = n * unit;
     return true;
+}
+
+/* A limit of output: a size, or Redis' list for a class of clients. All are of
+ * the class `normal`, and there is no soft limit. */
+static bool read_output(const struct row *r, const char *text, uint64_t *v)
+{
+    char hard[32], soft[32], seconds[32], more;
+    uint64_t none[2];
+    return read_number(r, text, v) ||
+           (sscanf(text, "normal %31s %31s %31s %c", hard, soft, seconds,
+                   &more) == 3 &&
+            read_number(r, soft, &none[0]) && none[0] == 0 &&
+            read_number(r, seconds, &none[1]) && none[1] == 0 &&
+            read_number(r, hard, v));
 }
 
 static void why_words(const struct row *r, char *why, size_t cap)
@@ -265,6 +288,10 @@ static void why_number(const struct row *r, bool parsed, char *why, size_t cap)
 {
     if (r->word != NULL) {
         why_words(r, why, cap);
+    } else if (r->storage == OUTPUT) {
+        snprintf(why, cap,
+                 "argument must be a size, or 'normal SIZE 0 0': all clients "
+                 "are normal, and there is no soft limit");
     } else if (parsed) {
         snprintf(why, cap, "argument must be between %llu and %llu inclusive",
                  (unsigned long long)r->min, (unsigned long long)r->max);
@@ -291,7 +318,8 @@ static int read_value(const struct row *r, struct qn_config *c,
     }
     uint64_t v = 0;
     if (!read_word(r, text, &v)) {
-        bool parsed = read_number(r, text, &v);
+        bool parsed = r->storage == OUTPUT ? read_output(r, text, &v)
+                                           : read_number(r, text, &v);
         if (!parsed || v < r->min || v > r->max) {
             why_number(r, parsed, why, cap);
             return QN_EINVAL;
@@ -332,7 +360,9 @@ static const char *write_value(const struct row *r, const struct qn_config *c,
             return w->name;
         }
     }
-    snprintf(room, QN_CONFIG_NUMBER_MAX, "%llu", (unsigned long long)v);
+    snprintf(room, QN_CONFIG_NUMBER_MAX,
+             r->storage == OUTPUT ? "normal %llu 0 0" : "%llu",
+             (unsigned long long)v);
     return room;
 }
 

@@ -76,13 +76,15 @@ struct qn_config {
     /* Run-time options. Sizes are bytes. */
     uint64_t maxmemory; /* logical bytes of the store; 0: no limit; or
                            QN_MAXMEMORY_AUTO, before the start only */
+    bool protected_mode; /* without a password only local clients are served */
     uint64_t proto_max_bulk_len;
     uint64_t max_key_len;
     uint32_t max_args;
     uint64_t client_query_buffer_limit;
     uint64_t client_output_pause;
-    uint32_t shutdown_timeout; /* s to drain; 0: not at all */
-    uint32_t commit_timeout;   /* s for a write to be applied; 0: for ever */
+    uint64_t client_output_limit; /* 0: none */
+    uint32_t shutdown_timeout;    /* s to drain; 0: not at all */
+    uint32_t commit_timeout;      /* s for a write to be applied; 0: for ever */
 };
 
 /** What is known of an option, for help texts and tests. */
@@ -117,7 +119,8 @@ bool qn_config_at(uint32_t i, struct qn_config_option *out);
  *
  * @param name   As on the command line without the dashes; any case.
  * @param value  Numbers in decimal; sizes with an optional unit b, k, kb, m,
- *               mb, g, gb (kb = 1024 bytes, k = 1000).
+ *               mb, g, gb (kb = 1024 bytes, k = 1000). A limit of output may
+ *               also be written as Redis does, `normal SIZE 0 0`.
  * @param why    [cap] Filled on failure: one line, cut if it must be.
  * @return QN_OK; QN_ENOENT: no such option (`why` names the nearest);
  *         QN_EINVAL: not a value of it. *c is untouched on failure.
@@ -138,7 +141,7 @@ int qn_config_start(struct qn_config *c, const char *name, const char *value,
 int qn_config_set(struct qn_config *c, struct qn_slice name,
                   struct qn_slice value, char *why, size_t cap);
 
-#define QN_CONFIG_NUMBER_MAX 24u /* bytes of a number as text, NUL included */
+#define QN_CONFIG_NUMBER_MAX 40u /* bytes of a number as text, NUL included */
 /** The value of the i-th option as text that qn_config_start takes; in `room`
  *  [QN_CONFIG_NUMBER_MAX] or elsewhere: borrowed from both. */
 const char *qn_config_value(const struct qn_config *c, uint32_t i, char *room);

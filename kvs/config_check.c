@@ -15,6 +15,9 @@
 /* PATH.63 and the NUL must fit into a socket's address. */
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 4)
 
+/* With less nobody could ask for CONFIG GET to see why. */
+#define OUTPUT_LEAST ((uint64_t)64 << 10)
+
 static int check_replicas(const struct qn_config *c, char *why, size_t cap)
 {
     if (c->replicas == 2) {
@@ -127,6 +130,12 @@ static int check_buffers(const struct qn_config *c, char *why, size_t cap)
                  "client-query-buffer-limit must be larger than "
                  "proto-max-bulk-len (%llu)",
                  (unsigned long long)c->proto_max_bulk_len);
+        return QN_EINVAL;
+    }
+    if (c->client_output_limit != 0 && c->client_output_limit < OUTPUT_LEAST) {
+        snprintf(why, cap,
+                 "client-output-buffer-limit must be 0 (none) or at least "
+                 "64kb, which the server's own replies need");
         return QN_EINVAL;
     }
     return QN_OK;

@@ -6,18 +6,22 @@
  * thousand idle connections hold no input memory.
  *
  * Output. Replies are appended to `out` and written once per turn. What the
- * socket does not take goes to libuv as `sending`, one write at a time.
+ * socket does not take goes to libuv as `sending`, one write at a time. Both
+ * together are bounded by client-output-buffer-limit, while a reply grows:
+ * whose replies do not fit is closed.
  *
- * Back-pressure. No room at the replica, or a peer that does not read its
- * replies: the connection is held and its socket not read; TCP does the rest.
+ * Back-pressure. A write without room at the replica, or a peer that does not
+ * read its replies: the connection is held and its socket not read; TCP does
+ * the rest.
  */
 #include "kvs/conn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
 #include "core/base/log.h"
+#include "kvs/admit.h"
 #include "kvs/frontend_internal.h"
 
 enum {
@@ -53,6 +57,8 @@ static void pool_put(struct qn_frontend *fe, uint8_t *buf)
 int qn_conn_settle(struct qn_conn *c)
 {
     int err = qn_resp_settle(&c->in);
+    struct qn_info_part *part = &c->fe->part;
+    part->input_most = QN_MAX(part->input_most, c->in.held.len);
     if (c->input != NULL) {
         pool_put(c->fe, c->input);
         c->input = NULL;
@@ -69,7 +75,6 @@ static void conn_free(struct qn_conn *c)
     qn_buf_free(&c->out);
     qn_buf_free(&c->sending);
     qn_buf_free(&c->question);
-    free(c->held_argv);
     free(c->name);
     free(c->lib_name);
     free(c->lib_ver);
@@ -99,6 +104,8 @@ static void on_closed(uv_handle_t *h)
     fe->clients--;
     fe->again |= fe->draining;
     c->fe = NULL;
+    qn_buf_free(&c->out); /* submissions may keep it for long */
+    qn_resp_free(&c->in);
     qn_conn_free_if_done(c);
 }
 
@@ -109,11 +116,35 @@ void qn_conn_close(struct qn_conn *c)
     }
     c->closed = true;
     c->hold = QN_HOLD_NONE;
+    qn_admit_gone(c);
     if (c->input != NULL) {
         pool_put(c->fe, c->input);
         c->input = NULL;
     }
     uv_close((uv_handle_t *)&c->uv, on_closed);
+}
+
+void qn_conn_drop(struct qn_conn *c, const char *why)
+{
+    struct qn_frontend *fe = c->fe;
+    if (c->closed) {
+        return;
+    }
+    qn_time_t now = qn_clock_now();
+    if (fe->dropped_at != 0 && now - fe->dropped_at < QN_S) {
+        fe->dropped_unsaid++;
+    } else {
+        char others[64] = "";
+        if (fe->dropped_unsaid > 0) {
+            snprintf(others, sizeof others, "; and %llu others before",
+                     (unsigned long long)fe->dropped_unsaid);
+        }
+        qn_log(QN_LOG_WARN, "client %llu at %s is closed: %s%s",
+               (unsigned long long)c->id, c->addr, why, others);
+        fe->dropped_at = now;
+        fe->dropped_unsaid = 0;
+    }
+    qn_conn_close(c);
 }
 
 void qn_conn_close_after_reply(struct qn_conn *c)
@@ -129,6 +160,24 @@ size_t qn_conn_unsent(const struct qn_conn *c)
     return c->out.len + c->sending.len;
 }
 
+void qn_conn_bound(struct qn_conn *c)
+{
+    uint64_t limit = qn_replica_config(c->fe->o.replica)->client_output_limit;
+    uint64_t left = limit - QN_MIN(limit, (uint64_t)c->sending.len);
+    c->out.max = limit == 0 ? 0 : QN_MAX(left, (uint64_t)1);
+}
+
+/* Its replies did not fit: they are more than it may have, or than there is. */
+static void drop_for_output(struct qn_conn *c)
+{
+    c->fe->part.output_limit_closed += c->out.full;
+    qn_conn_drop(c, c->out.full
+                        ? "its replies exceed client-output-buffer-limit; it "
+                          "should ask for less at a time or read sooner, or "
+                          "CONFIG SET a larger limit"
+                        : "no memory for a reply");
+}
+
 static void on_written(uv_write_t *req, int status)
 {
     struct qn_conn *c = req->data;
@@ -137,6 +186,7 @@ static void on_written(uv_write_t *req, int status)
     if (c->closed) {
         return;
     }
+    qn_conn_bound(c);
     if (status < 0) {
         qn_conn_close(c);
         return;
@@ -148,13 +198,20 @@ static void on_written(uv_write_t *req, int status)
     }
 }
 
+/* uv_buf_init takes an unsigned length, a reply may be longer. */
+static uv_buf_t buf_of(const struct qn_buf *from, size_t done)
+{
+    uv_buf_t b = {.base = (char *)from->data + done, .len = from->len - done};
+    return b;
+}
+
 /* Hand what the socket did not take to libuv. */
 static void conn_write_rest(struct qn_conn *c, size_t done)
 {
     c->sending = c->out;
     c->out = (struct qn_buf){0};
-    uv_buf_t b = uv_buf_init((char *)c->sending.data + done,
-                             (unsigned)(c->sending.len - done));
+    qn_conn_bound(c);
+    uv_buf_t b = buf_of(&c->sending, done);
     c->write_req.data = c;
     c->writing = true;
     if (uv_write(&c->write_req, &c->uv.stream, &b, 1, on_written) != 0) {
@@ -169,21 +226,21 @@ void qn_conn_flush(struct qn_conn *c)
         return;
     }
     if (c->out.oom) {
-        qn_log(QN_LOG_WARN, "no memory for a reply: closing client %llu",
-               (unsigned long long)c->id);
-        qn_conn_close(c);
+        drop_for_output(c);
         return;
     }
     if (c->out.len > 0 && !c->writing) {
-        uv_buf_t b = uv_buf_init((char *)c->out.data, (unsigned)c->out.len);
+        struct qn_info_part *part = &c->fe->part;
+        uv_buf_t b = buf_of(&c->out, 0);
         int n = uv_try_write(&c->uv.stream, &b, 1);
         c->bytes_out += c->out.len;
-        c->fe->part.net_output_bytes += c->out.len;
+        part->net_output_bytes += c->out.len;
+        part->output_most = QN_MAX(part->output_most, c->out.len);
         if (n < 0 && n != UV_EAGAIN) {
             qn_conn_close(c);
             return;
         }
-        if (n == (int)c->out.len) {
+        if (n >= 0 && (size_t)n == c->out.len) {
             c->out.len = 0;
             if (c->out.cap > OUT_KEEP_BYTES) {
                 qn_buf_free(&c->out);
@@ -255,6 +312,15 @@ void qn_conn_drain(struct qn_conn *c)
     }
 }
 
+/* Nothing more can be read into memory. */
+static void drop_for_input(struct qn_conn *c)
+{
+    bool full = c->in.held.len >= c->fe->limits.buffer_max;
+    c->fe->part.query_limit_closed += full;
+    qn_conn_drop(c, full ? "its requests exceed client-query-buffer-limit"
+                         : "no memory for a request");
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     (void)buf;
@@ -289,9 +355,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return;
     }
     if (n == UV_ENOBUFS) {
-        qn_log(QN_LOG_WARN,
-               "client %llu: query buffer limit reached or out of memory",
-               (unsigned long long)c->id);
+        drop_for_input(c);
+        return;
     }
     if (n == UV_EOF) {
         /* The peer may still read: answer what it has sent, then close. */
@@ -318,36 +383,11 @@ void qn_conn_reading(struct qn_conn *c, bool on)
 
 /* ---- holding ------------------------------------------------------------- */
 
-/* Keep the request until what it waits for has come. */
-void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index,
-                  const struct qn_slice *argv, uint32_t argc)
+void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index)
 {
     c->hold = why;
     c->index = index;
     c->hold_tick = qn_replica_tick(c->fe->o.replica);
-    c->held_argc = 0;
-    if (argc == 0) {
-        return;
-    }
-    size_t bytes = argc * sizeof *argv;
-    for (uint32_t i = 0; i < argc; i++) {
-        bytes += argv[i].len;
-    }
-    c->held_argv = malloc(bytes);
-    if (c->held_argv == NULL) {
-        c->out.oom = true;
-        qn_frontend_dirty(c);
-        return;
-    }
-    uint8_t *to = (uint8_t *)(c->held_argv + argc);
-    for (uint32_t i = 0; i < argc; i++) {
-        if (argv[i].len != 0) {
-            memcpy(to, argv[i].data, argv[i].len);
-        }
-        c->held_argv[i] = (struct qn_slice){to, argv[i].len};
-        to += argv[i].len;
-    }
-    c->held_argc = argc;
 }
 
 /* Is what the connection waited for there? */

@@ -48,6 +48,7 @@ struct qn_conn {
     struct qn_conn *prev, *next;             /* all connections */
     struct qn_conn *ready_next, *dirty_next; /* this turn's lists */
     bool in_ready, in_dirty, reading, writing, closed;
+    bool admitted; /* counts as a client (kvs/admit.h) */
     bool closing;  /* close once everything is written */
     bool eof;      /* the peer sends nothing more, or is not heard any more */
     uint8_t proto; /* 2 or 3 */
@@ -58,6 +59,7 @@ struct qn_conn {
                      bytes that came with it */
     uint32_t db;
     uint32_t pending;                            /* submissions not complete */
+    uint32_t marks;                              /* reads among them */
     bool reply_off, reply_skip, reply_skip_next; /* CLIENT REPLY */
     bool no_evict, no_touch;
 
@@ -65,10 +67,8 @@ struct qn_conn {
     size_t input_len;
     size_t last_bytes; /* draining: so many are still read of the socket */
     struct qn_resp_reader in;
-    struct qn_slice *held_argv; /* the request that waits, a block of its own */
-    uint32_t held_argc;         /* 0: no request is kept */
-    struct qn_buf out;          /* replies not yet handed to the socket */
-    struct qn_buf sending;      /* being written by libuv */
+    struct qn_buf out;     /* replies not yet handed to the socket */
+    struct qn_buf sending; /* being written by libuv */
     uv_write_t write_req;
 
     uint64_t id; /* unique over all replicas: counter * 64 + node */

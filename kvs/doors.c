@@ -57,11 +57,9 @@ static void see(const struct qn_server *s, struct qn_watch_seen *seen)
         }
         /* relaxed: signs of life; nothing is read through them. */
         struct qn_outbox_state *st = qn_outbox_state(l->outbox);
-        uint64_t phase = qn_load(&st->phase, QN_RELAXED);
         seen[i].turns = qn_load(&st->turns, QN_RELAXED);
-        /* A founder accepts from its first moment. */
-        seen[i].serves = phase == QN_SERVER_SERVING ||
-                         (phase == QN_SERVER_STARTING && l->founder);
+        /* A founder's are opened at the same moment as the own ones. */
+        seen[i].serves = qn_load(&st->phase, QN_RELAXED) == QN_SERVER_SERVING;
     }
 }
 
@@ -332,17 +330,12 @@ void qn_doors_open(struct qn_server *s)
     qn_doors_news(s);
 }
 
-static void on_closed(uv_handle_t *h)
+/* At once and not when libuv calls back: what is polled no more may be closed,
+ * and nobody takes it for open meanwhile. */
+static void poll_end(uv_poll_t *poll, int fd)
 {
-    struct qn_server *s = h->data;
-    close(s->doors.set);
-    s->doors.set = -1;
-}
-
-static void on_accept_closed(uv_handle_t *h)
-{
-    struct qn_server *s = h->data;
-    close(s->boot->listen_shared[s->boot->self]);
+    uv_close((uv_handle_t *)poll, NULL);
+    close(fd);
 }
 
 /* What was passed on to this replica is answered like the rest. */
@@ -350,7 +343,7 @@ static void pass_no_more(struct qn_server *s)
 {
     struct qn_doors *d = &s->doors;
     if (d->polls > 0) {
-        uv_close((uv_handle_t *)&d->accept, on_accept_closed);
+        poll_end(&d->accept, s->boot->listen_shared[s->boot->self]);
     }
     if (d->polls > 1) {
         take(s, s->boot->self);
@@ -369,9 +362,10 @@ void qn_doors_close(struct qn_server *s)
         if (d->open != 0) {
             tell_kernel(s); /* while its own socket is there */
         }
-        uv_close((uv_handle_t *)&d->poll, on_closed);
+        poll_end(&d->poll, d->set);
+        d->set = -1;
     }
-    bool listened = b->first || s->ready; /* libuv closes its own */
+    bool listened = s->accepts; /* libuv closes its own */
     for (qn_node_t i = 0; i < b->nodes; i++) {
         if (i == b->self ? !listened : !is_unix(b)) {
             close(b->listen_shared[i]);

@@ -20,12 +20,14 @@
 #include <unistd.h>
 
 #include "core/base/assert.h"
+#include "kvs/admit.h"
 #include "kvs/frontend_internal.h"
 #include "kvs/reply.h"
 
 enum {
     FIFO_MAX = 16384, /* submissions in flight, a power of two; as many as the
                          replica's ring */
+    SCRATCH_KEEP = 65536, /* bytes */
 };
 
 struct qn_fifo_entry {
@@ -69,37 +71,82 @@ void qn_frontend_expect(struct qn_conn *c, const struct qn_cmd *cmd)
         .mute = c->reply_off || c->reply_skip,
     };
     c->pending++;
+    c->marks += cmd->where == QN_CMD_READ;
 }
 
-static void completions_take(struct qn_frontend *fe)
+/* False: there is none. The founder's own first command belongs to no
+ * connection. */
+static bool fifo_pop(struct qn_frontend *fe, struct qn_fifo_entry *e)
+{
+    if (fe->fifo_head == fe->fifo_tail) {
+        return false;
+    }
+    *e = fe->fifo[fe->fifo_head++ & (FIFO_MAX - 1)];
+    return true;
+}
+
+/* Its reply is among those of the connection. */
+static void complete(struct qn_frontend *fe, const struct qn_fifo_entry *e)
+{
+    struct qn_conn *c = e->conn;
+    c->pending--;
+    c->marks -= e->cmd->where == QN_CMD_READ;
+    if (c->closed) {
+        qn_conn_free_if_done(c);
+        return;
+    }
+    if (e->cmd->where == QN_CMD_WRITE) {
+        c->last_write = qn_replica_last_own(fe->o.replica);
+    }
+    qn_frontend_dirty(c);
+    if (c->pending == 0 && c->hold == QN_HOLD_BEHIND) {
+        qn_frontend_ready(c);
+    }
+}
+
+void qn_frontend_completions(struct qn_frontend *fe)
 {
     struct qn_slice reply;
-    qn_slot_t applied = qn_replica_applied(fe->o.replica);
+    struct qn_fifo_entry e;
     while (qn_replica_take(fe->o.replica, &reply)) {
-        /* The founder's own first command belongs to no connection. */
-        if (fe->fifo_head == fe->fifo_tail) {
+        if (!fifo_pop(fe, &e)) {
             continue;
         }
-        struct qn_fifo_entry *e = &fe->fifo[fe->fifo_head & (FIFO_MAX - 1)];
-        fe->fifo_head++;
-        struct qn_conn *c = e->conn;
-        c->pending--;
-        qn_request_note(fe, e->cmd, reply);
-        if (c->closed) {
-            qn_conn_free_if_done(c);
-            continue;
+        qn_request_note(fe, e.cmd, reply);
+        if (reply.len == 0) {
+            qn_conn_drop(e.conn, "no memory for a reply");
+        } else if (!e.conn->closed && !e.mute) {
+            qn_buf_append(&e.conn->out, reply.data, reply.len);
         }
-        if (!e->mute) {
-            qn_buf_append(&c->out, reply.data, reply.len);
-        }
-        if (e->cmd->where == QN_CMD_WRITE) {
-            c->last_write = applied;
-        }
-        qn_frontend_dirty(c);
-        if (c->pending == 0 && c->hold == QN_HOLD_BEHIND) {
-            qn_frontend_ready(c);
-        }
+        complete(fe, &e);
     }
+}
+
+void qn_frontend_mark(struct qn_frontend *fe, struct qn_store *store,
+                      struct qn_cmd_call *call)
+{
+    struct qn_fifo_entry e;
+    qn_frontend_completions(fe);
+    bool found = fifo_pop(fe, &e);
+    QN_ASSERT(found && e.cmd == call->cmd);
+    call->reply =
+        e.conn->closed || e.mute ? qn_frontend_scratch(fe) : &e.conn->out;
+    size_t start = call->reply->len;
+    (void)qn_cmd_run(store, call); /* a read: only the reply needs memory */
+    qn_request_note(fe, e.cmd, qn_request_reply(call->reply, start));
+    complete(fe, &e);
+}
+
+struct qn_buf *qn_frontend_scratch(struct qn_frontend *fe)
+{
+    struct qn_buf *b = &fe->scratch;
+    if (b->cap > SCRATCH_KEEP) {
+        qn_buf_free(b);
+    }
+    b->max = qn_replica_config(fe->o.replica)->client_output_limit;
+    b->len = 0;
+    b->oom = b->full = false;
+    return b;
 }
 
 /* ---- a turn -------------------------------------------------------------- */
@@ -203,10 +250,10 @@ void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
     qn_meter_part(&fe->meter, QN_METER_SOCKETS, now);
     fe->again = qn_replica_turn(fe->o.replica, now, wall_ms);
     qn_meter_part(&fe->meter, QN_METER_APPLY, qn_clock_now());
-    completions_take(fe);
+    qn_frontend_completions(fe);
     inputs_run(fe, index);
     qn_driver_flush(qn_replica_driver(fe->o.replica), now);
-    completions_take(fe); /* a group of one decides in the flush */
+    qn_frontend_completions(fe); /* a group of one decides in the flush */
     outputs_flush(fe);
     /* The flush may have made room, or completed what a request stands behind;
      * nobody rings for that. */
@@ -287,6 +334,7 @@ static struct qn_conn *conn_new(struct qn_frontend *fe, bool is_unix)
     c->id = fe->next_id++ * QN_NODES_MAX + fe->o.self;
     c->since_ms = c->active_ms = uv_now(fe->o.loop);
     qn_resp_init(&c->in, &fe->limits);
+    qn_conn_bound(c);
     conn_link(fe, c);
     return c;
 }
@@ -300,9 +348,10 @@ static void conn_begin(struct qn_conn *c, bool is_open, bool is_unix)
         return;
     }
     fe->part.connections_received++;
-    if (fe->clients > fe->clients_max) {
+    const char *refusal = qn_admit(c, is_unix);
+    if (refusal != NULL) {
         fe->part.rejected_connections++;
-        qn_reply_error(&c->out, "ERR max number of clients reached");
+        qn_reply_error(&c->out, "%s", refusal);
         qn_conn_close_after_reply(c);
         return;
     }
@@ -369,10 +418,12 @@ bool qn_frontend_drained(const struct qn_frontend *fe)
 void qn_frontend_configured(struct qn_frontend *fe)
 {
     const struct qn_config *config = qn_replica_config(fe->o.replica);
-    fe->clients_max = (config->maxclients + fe->o.nodes - 1) / fe->o.nodes;
     fe->limits.bulk_max = config->proto_max_bulk_len;
     fe->limits.args_max = config->max_args;
     fe->limits.buffer_max = config->client_query_buffer_limit;
+    for (struct qn_conn *c = fe->all; c != NULL; c = c->next) {
+        qn_conn_bound(c);
+    }
 }
 
 int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o)

@@ -63,13 +63,13 @@ struct qn_frontend {
     struct qn_buf scratch; /* replies nobody wants */
     struct qn_buf error;   /* reply to what is no command */
     struct qn_resp_limits limits;
-    uint64_t clients; /* open connections */
-    uint64_t held;    /* connections with hold != NONE */
+    uint64_t clients;  /* open connections */
+    uint64_t admitted; /* of these, those that are served (kvs/admit.h) */
+    uint64_t held;     /* connections with hold != NONE */
     uint64_t next_id;
     uint64_t random;
     bool draining;
-    bool again;           /* something can go on at once */
-    uint32_t clients_max; /* this replica's share of maxclients */
+    bool again; /* something can go on at once */
     uint64_t turns;
     struct qn_meter meter; /* how long they are */
     /* Counters of this replica as INFO wants them; the levels among them, and
@@ -78,6 +78,8 @@ struct qn_frontend {
     struct qn_info_part part;
     struct qn_cmd_clock clock; /* what was done here, submitting included */
     struct qn_rates rates;
+    qn_time_t dropped_at;    /* ns, of the last line about a dropped client */
+    uint64_t dropped_unsaid; /* since then */
 };
 
 int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o);
@@ -85,6 +87,12 @@ int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o);
  *  before fini, so that libuv lets go of them. */
 void qn_frontend_close_all(struct qn_frontend *fe);
 void qn_frontend_fini(struct qn_frontend *fe);
+
+/** Completions are taken as they come, not only at the end of the turn. */
+void qn_frontend_completions(struct qn_frontend *fe);
+/** The same, then run the mark that is next, into its client's replies. */
+void qn_frontend_mark(struct qn_frontend *fe, struct qn_store *store,
+                      struct qn_cmd_call *call);
 
 /** The configuration has changed: take over the limits. */
 void qn_frontend_configured(struct qn_frontend *fe);

@@ -22,6 +22,9 @@ void qn_frontend_dirty(struct qn_conn *c);
 /** `cmd` was submitted for the connection; a completion is to come. */
 void qn_frontend_expect(struct qn_conn *c, const struct qn_cmd *cmd);
 
+/** A reply that nobody gets: empty, bounded like that of a client. */
+struct qn_buf *qn_frontend_scratch(struct qn_frontend *fe);
+
 #define QN_CONN_INPUT_BYTES 16384u /* a pooled input buffer */
 
 /* ---- conn.c -------------------------------------------------------------- */
@@ -42,13 +45,20 @@ int qn_conn_settle(struct qn_conn *c);
 /** Bytes of replies that the socket has not taken. */
 size_t qn_conn_unsent(const struct qn_conn *c);
 
+/** Bound its replies by client-output-buffer-limit: what it was, or what is
+ *  being sent, has changed. */
+void qn_conn_bound(struct qn_conn *c);
+
+/** Close it now, because it asks for more than it may have; say so, once a
+ *  second at most. */
+void qn_conn_drop(struct qn_conn *c, const char *why);
+
 /** Write its replies; close it when that was the last thing. */
 void qn_conn_flush(struct qn_conn *c);
 
-/** Keep the request (argc 0: none) until what it waits for has come. `index`
- *  is that of QN_HOLD_INDEX. */
-void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index,
-                  const struct qn_slice *argv, uint32_t argc);
+/** Run no request until what the next one waits for has come. `index` is that
+ *  of QN_HOLD_INDEX. */
+void qn_conn_hold(struct qn_conn *c, enum qn_hold why, qn_slot_t index);
 
 /** Is what the connection waited for there? */
 bool qn_conn_hold_over(struct qn_conn *c);
@@ -63,5 +73,13 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index);
  *  is NULL for a request that is no command. */
 void qn_request_note(struct qn_frontend *fe, const struct qn_cmd *cmd,
                      struct qn_slice reply);
+
+/** The reply that begins at `start`; nothing if its memory was lacking. */
+static inline struct qn_slice qn_request_reply(const struct qn_buf *b,
+                                               size_t start)
+{
+    return b->oom ? (struct qn_slice){0}
+                  : (struct qn_slice){b->data + start, b->len - start};
+}
 
 #endif

@@ -84,6 +84,19 @@ static uint64_t sum_at(const struct qn_info *i, size_t offset)
 
 #define SUM(i, field) sum_at((i), offsetof(struct qn_info_part, field))
 
+static uint64_t most_at(const struct qn_info *i, size_t offset)
+{
+    uint64_t most = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        uint64_t v;
+        memcpy(&v, (const char *)i->part[p] + offset, sizeof v);
+        most = QN_MAX(most, v);
+    }
+    return most;
+}
+
+#define MOST(i, field) most_at((i), offsetof(struct qn_info_part, field))
+
 /* ---- sections ------------------------------------------------------------ */
 
 static void server(struct qn_buf *b, const struct qn_info *i)
@@ -112,6 +125,8 @@ static void clients(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "connected_clients", SUM(i, connected_clients));
     qn_info_line(b, "cluster_connections:0");
     qn_info_count(b, "maxclients", i->maxclients);
+    qn_info_count(b, "client_recent_max_input_buffer", MOST(i, input_most));
+    qn_info_count(b, "client_recent_max_output_buffer", MOST(i, output_most));
     qn_info_count(b, "blocked_clients", SUM(i, blocked_clients));
     qn_info_line(b, "tracking_clients:0");
     qn_info_line(b, "clients_in_timeout_table:0");
@@ -202,6 +217,10 @@ static void stats(struct qn_buf *b, const struct qn_info *i)
     qn_info_line(b, "pubsub_patterns:0");
     qn_info_line(b, "latest_fork_usec:0");
     qn_info_count(b, "total_error_replies", error_total(i));
+    qn_info_count(b, "client_query_buffer_limit_disconnections",
+                  SUM(i, query_limit_closed));
+    qn_info_count(b, "client_output_buffer_limit_disconnections",
+                  SUM(i, output_limit_closed));
 }
 
 /* Every replica takes writes, so to a client each is a master; slaves in

@@ -67,6 +67,10 @@ struct qn_info_part {
     uint64_t input_bytes_per_sec; /* of late */
     uint64_t output_bytes_per_sec;
     uint64_t rejected_connections;
+    uint64_t output_limit_closed; /* by client-output-buffer-limit */
+    uint64_t query_limit_closed;  /* by client-query-buffer-limit */
+    uint64_t output_most; /* bytes, of replies that waited to be sent at once */
+    uint64_t input_most;  /* bytes, of requests that were held at once */
     uint64_t expired_keys;
     uint64_t keyspace_hits;
     uint64_t keyspace_misses;

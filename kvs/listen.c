@@ -118,6 +118,19 @@ int qn_listen_lock(struct qn_listen *l, const char *name, const char *shown,
 
 /* ---- the public face ----------------------------------------------------- */
 
+const char *qn_listen_shown(const struct qn_config *c, uint32_t port,
+                            char *text)
+{
+    if (c->unixsocket[0] != '\0') {
+        snprintf(text, QN_LISTEN_SHOWN_MAX, "%s", c->unixsocket);
+    } else {
+        snprintf(text, QN_LISTEN_SHOWN_MAX,
+                 strchr(c->bind, ':') != NULL ? "[%s]:%u" : "%s:%u", c->bind,
+                 port);
+    }
+    return text;
+}
+
 static bool is_unix(const struct qn_listen *l)
 {
     return l->config->unixsocket[0] != '\0';

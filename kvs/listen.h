@@ -59,6 +59,12 @@ int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
  *  why). */
 int qn_listen_name(const struct qn_config *c, char *name, size_t cap);
 
+/** The address as people write it, with that port: 127.0.0.1:7379, [::1]:7379,
+ *  or a path. @return text [QN_LISTEN_SHOWN_MAX]. */
+#define QN_LISTEN_SHOWN_MAX (QN_CONFIG_TEXT_MAX + 16)
+const char *qn_listen_shown(const struct qn_config *c, uint32_t port,
+                            char *text);
+
 /** Take over a socket of a running server that is for `node`. It is taken, also
  *  if it is not needed. */
 void qn_listen_adopt(struct qn_listen *l, qn_node_t node,

@@ -125,12 +125,13 @@ static int tcp_open(const struct qn_config *c, uint32_t port, bool reuse_port,
 static int tcp_claim(struct qn_listen *l, const struct qn_line *why)
 {
     char name[QN_CONFIG_TEXT_MAX];
+    char shown[QN_LISTEN_SHOWN_MAX];
     const struct qn_config *c = l->config;
     if (qn_listen_name(c, name, sizeof name) != QN_OK) {
         return QN_OK; /* the kernel gives out no port that is in use, and the
                          address has a name once it has */
     }
-    int err = qn_listen_lock(l, name, name, why);
+    int err = qn_listen_lock(l, name, qn_listen_shown(c, c->port, shown), why);
     if (err != QN_OK) {
         return err;
     }
@@ -235,6 +236,7 @@ static int open_ports(struct qn_listen *l, const struct qn_line *why)
 int qn_listen_open_tcp(struct qn_listen *l, const struct qn_line *why)
 {
     char name[QN_CONFIG_TEXT_MAX];
+    char shown[QN_LISTEN_SHOWN_MAX];
     struct qn_config found = *l->config;
     int err = tcp_claim(l, why);
     if (err == QN_OK) {
@@ -246,5 +248,6 @@ int qn_listen_open_tcp(struct qn_listen *l, const struct qn_line *why)
     found.port = l->port;
     err = qn_listen_name(&found, name, sizeof name);
     QN_ASSERT(err == QN_OK);
-    return qn_listen_lock(l, name, name, why);
+    return qn_listen_lock(l, name, qn_listen_shown(&found, found.port, shown),
+                          why);
 }

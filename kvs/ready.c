@@ -10,12 +10,6 @@ static const char *reachable(const char *bind)
                                         : bind;
 }
 
-static void print_address(FILE *to, const struct qn_config *c, uint32_t port)
-{
-    const char *form = strchr(c->bind, ':') != NULL ? "[%s]:%u" : "%s:%u";
-    fprintf(to, form, c->bind, port);
-}
-
 static void print_replica(FILE *to, const struct qn_config *c,
                           const struct qn_listen *l, qn_node_t i,
                           const struct qn_place *place)
@@ -46,12 +40,8 @@ void qn_ready_print(FILE *to, const struct qn_config *c,
                     const struct qn_listen *l, const struct qn_place *place,
                     uint32_t adopted)
 {
-    fprintf(to, "quoind is ready on ");
-    if (c->unixsocket[0] != '\0') {
-        fprintf(to, "%s", c->unixsocket);
-    } else {
-        print_address(to, c, l->port);
-    }
+    char shown[QN_LISTEN_SHOWN_MAX];
+    fprintf(to, "quoind is ready on %s", qn_listen_shown(c, l->port, shown));
     for (qn_node_t i = 0; i < c->replicas; i++) {
         print_replica(to, c, l, i, &place[i]);
     }

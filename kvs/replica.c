@@ -62,6 +62,8 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     r->tick_at = QN_TIME_NEVER;
     r->nobody.oom = true;
     r->told = o->told;
+    r->mark = o->mark;
+    r->take = o->take;
     r->configured = o->configured;
     r->need_snapshot = o->need_snapshot;
     r->ctx = o->ctx;
@@ -128,6 +130,11 @@ struct qn_driver *qn_replica_driver(struct qn_replica *r)
 qn_slot_t qn_replica_applied(const struct qn_replica *r)
 {
     return qn_driver_applied(r->driver);
+}
+
+qn_slot_t qn_replica_last_own(const struct qn_replica *r)
+{
+    return r->last_own;
 }
 
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r)

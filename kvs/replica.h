@@ -67,6 +67,13 @@ struct qn_replica_opts {
     bool founder; /* submits the first command: one node of the group */
     /** A message of another replica's front end (qn_replica_tell). */
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
+    /** Run the mark that is the oldest submission not complete; the reply goes
+     *  straight to its client. What was complete before is to be taken first.
+     *  NULL: its reply is a completion like the others. */
+    void (*mark)(void *ctx, struct qn_store *store, struct qn_cmd_call *call);
+    /** There are many bytes of completions: take them now, in the midst of the
+     *  turn. NULL: they wait for its end. */
+    void (*take)(void *ctx);
     /** Options are in force that came with the log, its first entry or CONFIG
      *  SET, or with a snapshot. */
     void (*configured)(void *ctx);
@@ -97,13 +104,17 @@ int qn_replica_write(struct qn_replica *r, const struct qn_cmd_call *call);
 int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
                     qn_slot_t index);
 
-/** The oldest completion not yet taken; *reply borrowed until the next turn.
+/** The oldest completion not yet taken; *reply borrowed until the next turn or
+ *  the next call that says false. An empty one: its memory was lacking.
  *  @return false: none. */
 bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply);
 
 /** Receive and apply. @return true if the next turn is due at once: there is
  *  memory to give back. */
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms);
+
+/** Slot of the last own write that is applied. */
+qn_slot_t qn_replica_last_own(const struct qn_replica *r);
 
 /** Slots <= it are applied; and the stamp of the last one. */
 qn_slot_t qn_replica_applied(const struct qn_replica *r);

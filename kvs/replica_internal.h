@@ -78,6 +78,8 @@ struct qn_replica {
     uint32_t part_cap;
 
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
+    void (*mark)(void *ctx, struct qn_store *store, struct qn_cmd_call *call);
+    void (*take)(void *ctx);
     void (*configured)(void *ctx);
     void (*need_snapshot)(void *ctx, qn_slot_t slot);
     void *ctx;

@@ -31,24 +31,36 @@
 /* ---- one turn ------------------------------------------------------------ */
 
 static qn_time_t waits_turn(struct qn_server *s, qn_time_t now);
+static int listen_on(struct qn_server *s, int fd);
 static int listen_on_shared(struct qn_server *s);
 
-/* A founder accepts from its first moment, a later life when it is complete. */
-static void ready_check(struct qn_server *s)
+/* Accept, when it is complete and the group can keep what it is told: whoever
+ * founds one does not before all have come, since until then the end of one is
+ * the end of all. Without a supervisor it is not. */
+static void accept_check(struct qn_server *s)
 {
-    if (s->ready || qn_replica_store(s->replica) == NULL) {
+    if (!s->ready || !s->founded || s->accepts || s->draining) {
         return;
     }
-    s->ready = true;
-    (void)qn_process_slice(0, QN_SLICE_SERVING); /* no matter if not */
-    if (!s->draining) {
-        if (!s->boot->first) {
-            (void)listen_on_shared(s);
-        }
-        qn_server_phase_set(s, QN_SERVER_SERVING);
-        qn_doors_open(s);
+    s->accepts = true;
+    if (s->boot->first) {
+        (void)listen_on(s, s->boot->listen_own);
     }
-    qn_boot_notify(s->boot, QN_BOOT_READY, 0);
+    (void)listen_on_shared(s);
+    qn_doors_open(s);
+}
+
+static void ready_check(struct qn_server *s)
+{
+    if (!s->ready && qn_replica_store(s->replica) != NULL) {
+        s->ready = true;
+        (void)qn_process_slice(0, QN_SLICE_SERVING); /* no matter if not */
+        if (!s->draining) {
+            qn_server_phase_set(s, QN_SERVER_SERVING);
+        }
+        qn_boot_notify(s->boot, QN_BOOT_READY, 0);
+    }
+    accept_check(s);
 }
 
 /* Snapshots from and to others; the group is told what comes. */
@@ -249,6 +261,10 @@ static int listen_on_shared(struct qn_server *s)
 static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
 {
     switch (e->kind) {
+    case QN_BOOT_READY:
+        s->founded = true;
+        s->turn_wanted = true;
+        break;
     case QN_BOOT_DRAIN:
         qn_server_drain(s);
         break;
@@ -304,6 +320,8 @@ static void on_control(uv_poll_t *h, int status, int events)
     if (err != QN_EAGAIN) {
         /* The supervisor is gone. Replicas go on without it. */
         uv_poll_stop(&s->control_poll);
+        s->founded = true;
+        s->turn_wanted = true;
         qn_server_recover_alone(s);
         qn_server_adopt_wait(s);
         if (s->drained) {
@@ -379,11 +397,9 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
     if (err == QN_OK) {
         err = loop_make(s);
     }
-    if (err == QN_OK) {
-        err = listen_on(s, boot->listen_own);
-    }
-    if (err == QN_OK && boot->first) {
-        err = listen_on_shared(s);
+    s->founded = !boot->first;
+    if (err == QN_OK && !boot->first) {
+        err = listen_on(s, boot->listen_own); /* LOADING, until it is ready */
     }
     return err;
 }

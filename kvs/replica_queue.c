@@ -39,8 +39,10 @@
 #include "kvs/reply.h"
 
 enum {
-    PENDING_ROOM = 64, /* left free, so that room() can be asked once */
-    MARKS_MAX = 1024   /* of them, reads behind a write */
+    PENDING_ROOM = 64,      /* left free, so that room() can be asked once */
+    MARKS_MAX = 1024,       /* of them, reads behind a write */
+    REPLIES_MANY = 1 << 20, /* bytes of completions that are taken at once */
+    REPLIES_KEEP = 1 << 20  /* bytes of memory kept for them */
 };
 
 /* ---- completions --------------------------------------------------------- */
@@ -67,11 +69,15 @@ static void mark_evaluate(struct qn_replica *r, struct pending *p)
     c->value_max = r->config.proto_max_bulk_len;
     c->key_max = r->config.max_key_len;
     qn_time_t since = qn_cmd_clock_start(&r->own.clock);
-    (void)qn_cmd_run(r->store, c); /* a read: only the reply needs memory */
+    if (r->mark != NULL) {
+        r->mark(r->ctx, r->store, c);
+    } else {
+        (void)qn_cmd_run(r->store, c); /* a read: only the reply needs memory */
+        qn_replica_reply_end(r, start);
+    }
     qn_cmd_clock_stop(&r->own.clock, c->cmd, since);
     free(p->args);
     p->args = NULL;
-    qn_replica_reply_end(r, start);
 }
 
 /* Nobody knows what becomes of it, or what its reply was. */
@@ -155,6 +161,9 @@ void qn_replica_own_done(struct qn_replica *r, size_t start, qn_slot_t slot)
     r->head++;
     r->answered++;
     r->writes--;
+    if (r->take != NULL && r->replies.len > REPLIES_MANY) {
+        r->take(r->ctx);
+    }
     qn_replica_marks_run(r, slot - 1);
 }
 
@@ -367,6 +376,9 @@ bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply)
     if (r->reply_head == r->reply_tail) {
         r->replies.len = 0;
         r->reply_at = 0;
+        if (r->replies.cap > REPLIES_KEEP) {
+            qn_buf_free(&r->replies);
+        }
         return false;
     }
     reply->len = r->reply_len[r->reply_head++ & (PENDING_MAX - 1)];

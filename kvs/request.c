@@ -8,13 +8,16 @@
  * until the last completion has come. So there is no queue of replies per
  * connection: a reply is always appended to `out`.
  *
+ * Room. Only what is to be submitted waits for room at the replica: a write
+ * does, and holds its connection; a read with nothing pending, PING or INFO is
+ * answered whatever the others' writes wait for. A read behind writes of its
+ * own connection waits for those.
+ *
  * Linearizability. A held connection is not read, so all bytes it holds were
  * received before the index that its request waits for was loaded, and the
  * same index serves them. They are as old as that request, too: when it is
  * overdue, so are they, until the index is reached or bytes are read again.
  */
-#include <stdlib.h>
-
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "kvs/frontend_internal.h"
@@ -24,6 +27,7 @@
 enum {
     ARGS_OF_WORK = 4,     /* as much work as a small request */
     BYTES_OF_WORK = 4096, /* likewise, of a reply */
+    MARKS_OF_ONE = 128,   /* of one connection: all are answered in one turn */
 };
 
 /* ---- replies ------------------------------------------------------------- */
@@ -32,8 +36,7 @@ static struct qn_buf *conn_reply(struct qn_conn *c)
 {
     qn_frontend_dirty(c); /* also when muted: CLIENT REPLY ON answers itself */
     if (c->reply_off || c->reply_skip) {
-        c->fe->scratch.len = 0;
-        return &c->fe->scratch;
+        return qn_frontend_scratch(c->fe);
     }
     return &c->out;
 }
@@ -67,13 +70,15 @@ void qn_request_note(struct qn_frontend *fe, const struct qn_cmd *cmd,
     }
 }
 
-static struct qn_slice reply_from(const struct qn_buf *b, size_t start)
-{
-    return b->oom ? (struct qn_slice){0}
-                  : (struct qn_slice){b->data + start, b->len - start};
-}
-
 /* ---- one request --------------------------------------------------------- */
+
+/* It cannot be run yet: it is the next one again, when what it waits for has
+ * come. */
+static void put_back(struct qn_conn *c, enum qn_hold why, qn_slot_t index)
+{
+    qn_resp_put_back(&c->in);
+    qn_conn_hold(c, why, index);
+}
 
 /* What is not executed: `error` is the reply. Counted as Redis does, for the
  * command that was named, and not among its calls. */
@@ -81,7 +86,7 @@ static void reject(struct qn_conn *c, const struct qn_slice *argv,
                    uint32_t argc, struct qn_slice error)
 {
     if (c->pending > 0) {
-        qn_conn_hold(c, QN_HOLD_BEHIND, 0, argv, argc);
+        put_back(c, QN_HOLD_BEHIND, 0);
         return;
     }
     const struct qn_cmd *named = qn_cmd_named(argv, argc);
@@ -110,6 +115,10 @@ static void run_write(struct qn_conn *c, struct qn_cmd_call *call)
         run_refused(c, call);
         return;
     }
+    if (!qn_replica_room(c->fe->o.replica)) {
+        put_back(c, QN_HOLD_ROOM, 0);
+        return;
+    }
     int err = qn_replica_write(c->fe->o.replica, call);
     if (err == QN_OK) {
         qn_frontend_expect(c, call->cmd);
@@ -124,8 +133,10 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
                      qn_slot_t index)
 {
     struct qn_frontend *fe = c->fe;
-    if (c->pending > 0 && qn_replica_stuck(fe->o.replica)) {
-        qn_conn_hold(c, QN_HOLD_BEHIND, 0, call->argv, call->argc);
+    if (c->pending > 0 &&
+        (qn_replica_stuck(fe->o.replica) || c->marks == MARKS_OF_ONE ||
+         !qn_replica_room(fe->o.replica))) {
+        put_back(c, QN_HOLD_BEHIND, 0);
         return;
     }
     if (c->pending > 0) {
@@ -141,7 +152,7 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
         return;
     }
     if (qn_replica_applied(fe->o.replica) < index) {
-        qn_conn_hold(c, QN_HOLD_INDEX, index, call->argv, call->argc);
+        put_back(c, QN_HOLD_INDEX, index);
         return;
     }
     c->overdue = false;
@@ -151,7 +162,7 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
     call->random = fe->random += 0x9e3779b97f4a7c15u;
     /* A read needs no memory but the reply's, whose lack is in the buffer. */
     (void)qn_cmd_run(qn_replica_store(fe->o.replica), call);
-    qn_request_note(fe, call->cmd, reply_from(call->reply, start));
+    qn_request_note(fe, call->cmd, qn_request_reply(call->reply, start));
 }
 
 /* What answers without the log and the store: in order behind what is
@@ -159,7 +170,7 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
 static void run_here(struct qn_conn *c, struct qn_cmd_call *call)
 {
     if (c->pending > 0) {
-        qn_conn_hold(c, QN_HOLD_BEHIND, 0, call->argv, call->argc);
+        put_back(c, QN_HOLD_BEHIND, 0);
         return;
     }
     call->reply = conn_reply(c);
@@ -168,7 +179,7 @@ static void run_here(struct qn_conn *c, struct qn_cmd_call *call)
     c->answer_mute = c->reply_off || c->reply_skip;
     qn_local_run(c, call);
     if (c->answer_at == SIZE_MAX && call->reply->len > start) {
-        qn_request_note(c->fe, call->cmd, reply_from(call->reply, start));
+        qn_request_note(c->fe, call->cmd, qn_request_reply(call->reply, start));
     }
 }
 
@@ -190,7 +201,7 @@ static void execute(struct qn_conn *c, struct qn_cmd_call *call,
 static void request_done(struct qn_conn *c, const struct qn_cmd *cmd)
 {
     if (c->hold != QN_HOLD_NONE && c->hold != QN_HOLD_ANSWER) {
-        return; /* it will be run again */
+        return; /* it was put back */
     }
     c->commands++;
     if (cmd != NULL) {
@@ -239,7 +250,7 @@ static void input_error(struct qn_conn *c, int err)
     if (err == QN_EINVAL) {
         if (c->pending > 0) {
             /* The error comes behind the replies; the reader's is sticky. */
-            qn_conn_hold(c, QN_HOLD_BEHIND, 0, NULL, 0);
+            qn_conn_hold(c, QN_HOLD_BEHIND, 0);
             return;
         }
         qn_reply_error(conn_reply(c), "%s", qn_resp_error(&c->in));
@@ -271,34 +282,20 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
     struct qn_frontend *fe = c->fe;
     const struct qn_config *config = qn_replica_config(fe->o.replica);
     if (c->hold != QN_HOLD_NONE) {
-        bool same_index = c->hold == QN_HOLD_INDEX;
+        index = c->hold == QN_HOLD_INDEX ? c->index : index;
         c->hold = QN_HOLD_NONE;
-        index = same_index ? c->index : index;
-        if (c->held_argc > 0) {
-            struct qn_slice *argv = c->held_argv;
-            c->held_argv = NULL;
-            uint32_t argc = c->held_argc;
-            c->held_argc = 0;
-            request_run(c, argv, argc, index);
-            free(argv);
-        }
     }
     if (c->input != NULL) {
         qn_resp_feed(&c->in, c->input, c->input_len);
     }
     while (c->hold == QN_HOLD_NONE && !c->closing && !c->closed) {
         if (fe->requests_left <= 0) {
-            qn_conn_hold(c, QN_HOLD_TURN, 0, NULL, 0);
-            break;
-        }
-        if (!qn_replica_room(fe->o.replica) &&
-            !qn_replica_stuck(fe->o.replica)) {
-            qn_conn_hold(c, QN_HOLD_ROOM, 0, NULL, 0);
+            qn_conn_hold(c, QN_HOLD_TURN, 0);
             break;
         }
         if (qn_conn_unsent(c) > config->client_output_pause) {
             c->overdue = false; /* from here on it is the peer's time */
-            qn_conn_hold(c, QN_HOLD_OUTPUT, 0, NULL, 0);
+            qn_conn_hold(c, QN_HOLD_OUTPUT, 0);
             break;
         }
         struct qn_resp_req req;
@@ -331,8 +328,7 @@ struct qn_buf *qn_conn_answer(struct qn_conn *c)
 {
     struct qn_buf *b = &c->out;
     if (c->answer_mute) {
-        b = &c->fe->scratch;
-        b->len = 0;
+        b = qn_frontend_scratch(c->fe);
     }
     c->answer_at = b->len;
     return b;
@@ -347,7 +343,7 @@ void qn_conn_answered(struct qn_conn *c)
     QN_ASSERT(c->hold == QN_HOLD_ANSWER);
     struct qn_frontend *fe = c->fe;
     const struct qn_buf *b = c->answer_mute ? &fe->scratch : &c->out;
-    qn_request_note(fe, c->last_cmd, reply_from(b, c->answer_at));
+    qn_request_note(fe, c->last_cmd, qn_request_reply(b, c->answer_at));
     c->hold = QN_HOLD_NONE;
     fe->again = true;
     qn_frontend_dirty(c);

@@ -103,6 +103,7 @@ static void drop(struct qn_resp_reader *r)
     qn_buf_free(&r->line);
     r->input = NULL;
     r->input_len = r->begin = r->at = 0;
+    r->taken = SIZE_MAX;
     r->argc = r->wanted = 0;
     r->bulk_len = NO_BULK;
 }
@@ -357,7 +358,8 @@ static int read_line(struct qn_resp_reader *r)
 void qn_resp_init(struct qn_resp_reader *r, const struct qn_resp_limits *limits)
 {
     QN_ASSERT(limits != NULL);
-    *r = (struct qn_resp_reader){.limits = limits, .bulk_len = NO_BULK};
+    *r = (struct qn_resp_reader){
+        .limits = limits, .bulk_len = NO_BULK, .taken = SIZE_MAX};
     r->argv = r->few;
     r->argv_cap = QN_RESP_ARGS_INLINE;
 }
@@ -375,6 +377,7 @@ bool qn_resp_holds(const struct qn_resp_reader *r)
 uint8_t *qn_resp_room(struct qn_resp_reader *r, size_t *n)
 {
     QN_ASSERT(!is_borrowed(r));
+    r->taken = SIZE_MAX;
     if (r->error != 0) {
         return NULL;
     }
@@ -417,12 +420,16 @@ void qn_resp_feed(struct qn_resp_reader *r, const uint8_t *bytes, size_t n)
 
 int qn_resp_settle(struct qn_resp_reader *r)
 {
-    if (!is_borrowed(r)) {
+    if (r->error != 0) {
         return r->error == QN_ENOMEM ? QN_ENOMEM : QN_OK;
     }
+    r->taken = SIZE_MAX;
     size_t rest = r->input_len - r->begin;
     if (rest == 0) {
         drop(r);
+        return QN_OK;
+    }
+    if (!is_borrowed(r)) {
         return QN_OK;
     }
     /* A large bulk gets its room at once, other rests only what they need:
@@ -464,10 +471,19 @@ int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req)
             return err;
         }
     } while (r->argc == 0);
+    r->taken = r->begin;
     r->begin = r->at;
     req->argv = r->argv;
     req->argc = r->argc;
     return QN_OK;
+}
+
+void qn_resp_put_back(struct qn_resp_reader *r)
+{
+    QN_ASSERT(r->taken < r->at && r->wanted == 0);
+    r->at = r->begin = r->taken;
+    r->taken = SIZE_MAX;
+    r->argc = 0;
 }
 
 const char *qn_resp_error(const struct qn_resp_reader *r)

@@ -27,7 +27,8 @@
  *     qn_resp_settle(r);
  *
  * A caller may stop taking requests at any point (back-pressure) and settle:
- * the requests not taken are kept, and come from qn_resp_next() later.
+ * the requests not taken are kept, and come from qn_resp_next() later. So is
+ * one that was taken and put back, because it cannot be run yet.
  *
  * Memory of an idle reader: none beyond the struct. One thread. A reader is
  * not moved after its init.
@@ -65,6 +66,7 @@ struct qn_resp_reader {
     const uint8_t *input;  /* bytes being parsed: held.data, or borrowed */
     size_t input_len;      /* bytes */
     size_t begin;          /* where the request under way begins */
+    size_t taken;          /* where the one last taken began; SIZE_MAX: gone */
     uintptr_t base;        /* its address when argv was filled */
     size_t at;             /* parsed so far */
     size_t bulk_len;       /* of the argument under way; SIZE_MAX: not known */
@@ -99,7 +101,7 @@ void qn_resp_fed(struct qn_resp_reader *r, size_t n);
 /** Parse bytes in place, borrowed until settle. Only when nothing is held. */
 void qn_resp_feed(struct qn_resp_reader *r, const uint8_t *bytes, size_t n);
 /** The caller's bytes go away: keep the unfinished rest, if any. Requests
- *  returned before are invalid now. Without a feed before it, it does nothing.
+ *  returned before are invalid now. Memory of which all was taken is freed.
  *  @return QN_OK; QN_ENOMEM: the stream is over. */
 int qn_resp_settle(struct qn_resp_reader *r);
 
@@ -109,6 +111,10 @@ int qn_resp_settle(struct qn_resp_reader *r);
  *  QN_ENOMEM: close (sticky). O(bytes looked at), plus O(arguments of the
  *  request under way) where its memory moves. */
 int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req);
+
+/** The request last taken is the next one again: it was not run. Its arguments
+ *  are invalid now. Right behind the qn_resp_next() that gave it. */
+void qn_resp_put_back(struct qn_resp_reader *r);
 
 /** Text of the error reply after QN_EINVAL, without `-` and CRLF; until
  *  free. Else NULL. */

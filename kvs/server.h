@@ -37,8 +37,7 @@ struct qn_server_life {
     struct qn_server_life *next; /* among the kept */
     qn_node_t node;
     uint64_t inc;
-    int pid;      /* 0: unknown */
-    bool founder; /* the group has begun with it */
+    int pid; /* 0: unknown */
     struct qn_outbox *outbox;
     int fd;              /* of the outbox, for an adopter */
     struct qn_ring ring; /* memory acceptor */
@@ -95,9 +94,11 @@ struct qn_server {
     struct qn_doors doors;   /* the others' share of connections */
     struct qn_conn *waiting; /* connections in WAIT, by wait_next */
     bool draining, drained, ready, stopping;
-    bool leaves;           /* an operator told it to: nobody shall start it
-                              again */
-    bool alone;            /* the supervisor has ended */
+    bool founded; /* all founders of the group have come */
+    bool accepts; /* connections of the common address; a founder: any */
+    bool leaves;  /* an operator told it to: nobody shall start it
+                     again */
+    bool alone;   /* the supervisor has ended */
     uv_poll_t adopt_poll;  /* active: alone, and no adopter is heard */
     int adopt_fd;          /* where adopters come to; -1: cannot be adopted */
     pid_t adopter;         /* who is at `control`, if alone */

@@ -61,7 +61,7 @@ void qn_server_drain(struct qn_server *s)
 static uint64_t unanswered(struct qn_conn *c)
 {
     struct qn_resp_req req;
-    uint64_t n = c->held_argc > 0 || c->hold == QN_HOLD_ANSWER;
+    uint64_t n = c->hold == QN_HOLD_ANSWER;
     n += qn_conn_unsent(c) > 0;
     if (c->input != NULL) {
         qn_resp_feed(&c->in, c->input, c->input_len);

@@ -160,7 +160,6 @@ static int on_heard(void *ctx, const struct qn_boot_event *e,
         return QN_ECORRUPT;
     } else {
         s->peer_inc[e->node] = l->inc;
-        l->founder = s->boot->first;
         *peer = l;
     }
     return QN_OK;

@@ -19,6 +19,18 @@ static void on_configured(void *ctx)
     qn_frontend_configured(&s->frontend);
 }
 
+static void on_mark(void *ctx, struct qn_store *store, struct qn_cmd_call *call)
+{
+    struct qn_server *s = ctx;
+    qn_frontend_mark(&s->frontend, store, call);
+}
+
+static void on_take(void *ctx)
+{
+    struct qn_server *s = ctx;
+    qn_frontend_completions(&s->frontend);
+}
+
 static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct qn_server *s = ctx;
@@ -182,6 +194,8 @@ int qn_server_replica_make(struct qn_server *s)
         .config = s->boot->config,
         .founder = s->boot->first && s->boot->self == 0,
         .told = on_told,
+        .mark = on_mark,
+        .take = on_take,
         .configured = on_configured,
         .need_snapshot = on_need_snapshot,
         .ctx = s,

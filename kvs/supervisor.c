@@ -143,6 +143,7 @@ static void on_ready(struct qn_supervisor *s, qn_node_t from)
         qn_supervisor_count(s, QN_SUPERVISED_SERVING, QN_SUPERVISED_SERVING) ==
             s->config.replicas) {
         announce(s);
+        qn_supervisor_say_all(s, QN_BOOT_READY); /* accept */
     }
 }
 

@@ -273,16 +273,12 @@ int qn_supervisor_lock(struct qn_supervisor *s, const struct qn_config *c)
         s->lock = fd;
         return QN_OK;
     }
-    if (fd == QN_EADDRINUSE && c->unixsocket[0] != '\0') {
+    char shown[QN_LISTEN_SHOWN_MAX];
+    if (fd == QN_EADDRINUSE) {
         snprintf(s->why, sizeof s->why,
                  "a quoind serves %s already; stop it, or choose another "
                  "address",
-                 c->unixsocket);
-    } else if (fd == QN_EADDRINUSE) {
-        snprintf(s->why, sizeof s->why,
-                 "a quoind serves %s %u already; stop it, or choose another "
-                 "address",
-                 c->bind, c->port);
+                 qn_listen_shown(c, c->port, shown));
     }
     return fd;
 }

@@ -27,6 +27,7 @@
 #include "core/base/log.h"
 #include "core/place/commons.h"
 #include "core/wait/spin.h"
+#include "kvs/admit.h"
 #include "kvs/limits.h"
 
 struct qn_supervisor *qn_supervisor_create(void)
@@ -335,6 +336,7 @@ int qn_supervisor_start(struct qn_supervisor *s)
     }
     if (err == QN_OK) {
         qn_limits_raise_files(&s->config);
+        qn_admit_log(&s->config);
         err = open_shared(s);
     }
     if (err == QN_OK) {

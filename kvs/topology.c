@@ -310,14 +310,16 @@ static int make(struct qn_topology *t, const struct qn_topology_opts *o,
                  c->topology);
         err = QN_EINVAL;
     }
-    t->measured = can && measured_file(c) != NULL;
+    bool given = measured_file(c) != NULL;
+    t->measured = can && given;
     t->anew = can && anew;
-    if (err != QN_OK || !(t->measured || t->anew || needs)) {
+    bool weighed = t->measured || t->anew || needs;
+    if (err != QN_OK || !(weighed || given)) {
         return err; /* by a rule, or as the file says */
     }
     struct qn_machine *m = NULL;
-    err = machine_find(&m, c, why, cap);
-    err = err == QN_OK ? weigh(t, o, m, why, cap) : err;
+    err = machine_find(&m, c, why, cap); /* also one that is of no use here */
+    err = err == QN_OK && weighed ? weigh(t, o, m, why, cap) : err;
     qn_machine_destroy(m);
     return err;
 }

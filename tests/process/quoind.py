@@ -123,8 +123,9 @@ def end_with_parent():
 
 
 class Quoind:
-    def __init__(self, path, replicas=3, args=()):
+    def __init__(self, path, replicas=3, args=(), group=False):
         self.replicas = replicas
+        self.group = group  # True: a process group of its own
         self.ports = Ports(1 + replicas)
         self.port = self.ports.first
         self.cmd = [path, "--port", str(self.port), "--replicas",
@@ -137,13 +138,14 @@ class Quoind:
         self.ready = tempfile.TemporaryFile()
         self.proc = subprocess.Popen(self.cmd, stderr=self.errors,
                                      stdout=self.ready,
+                                     start_new_session=self.group,
                                      preexec_fn=end_with_parent)
         deadline = time.monotonic() + DEADLINE
         while True:
             try:
                 c = self.client()
-                # One replica answers before the supervisor knows of all; told
-                # to end until then, it would not drain.
+                # Connections are accepted after the line of readiness, which
+                # stdout may have when this asks first.
                 if c.call("PING") == b"PONG" and c.call("DBSIZE") == 0 and \
                         b"\n" in os.pread(self.ready.fileno(), 1 << 16, 0):
                     c.close()

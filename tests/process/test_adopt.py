@@ -310,7 +310,7 @@ def test_unix_socket():
 def test_not_while_the_supervisor_lives():
     with Quoind(PATH) as q:
         n = fill(q)
-        assert "serves 127.0.0.1 %d already" % q.port in refused(q)
+        assert "serves 127.0.0.1:%d already" % q.port in refused(q)
         end_well(q, n)
     check("drained", q.status, 0)
 

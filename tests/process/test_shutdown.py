@@ -166,6 +166,36 @@ def test_waits_end_with_what_is_there():
         check("end", ended(q), (0, ""))
 
 
+def test_who_leaves_meets_an_end_in_the_same_turn():
+    """Told to leave while it is stopped, and then another ends, of which the
+    supervisor cannot tell it before."""
+    with Quoind(PATH) as q:
+        pids = q.pids()
+        stop(q, 1)
+        os.kill(q.proc.pid, signal.SIGSTOP)
+        os.kill(pids[1], signal.SIGTERM)
+        os.kill(pids[2], signal.SIGKILL)
+        wait_until("ended", lambda: state(pids[2]) == "Z")
+        os.kill(pids[1], signal.SIGCONT)
+        check("others", q.client(0).call("PING"), b"PONG")
+        os.kill(q.proc.pid, signal.SIGCONT)
+        wait_until("it has left", lambda: not os.path.exists(
+            "/proc/%d" % pids[1]))
+        check("aborted", "Assertion" in q.log_so_far(), False)
+
+
+def test_the_whole_process_group_may_be_told():
+    """As systemd, docker and timeout do: each replica hears the signal itself.
+    """
+    for run in range(20):
+        with Quoind(PATH, group=True) as q:
+            waiting = [q.client() for _ in range(20)]
+            for c in waiting[::2]:
+                c.close()
+            os.killpg(q.proc.pid, signal.SIGTERM)
+            check("end of run %d" % run, ended(q), (0, ""))
+
+
 def test_standard_descriptors_may_be_closed():
     """Whatever takes their numbers gets no log lines and is closed in peace."""
     for closed in (0,), (1,), (2,), (0, 1, 2):

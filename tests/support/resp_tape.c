@@ -27,10 +27,29 @@ static void print_end(struct qn_buf *out, const struct qn_resp_reader *r,
     qn_buf_append(out, "\n", 1);
 }
 
+enum { TWICE = 0 /* for `max`: all, and each is put back once before */ };
+
+static int take_twice(struct qn_buf *out, struct qn_resp_reader *r)
+{
+    struct qn_resp_req req;
+    int err = QN_OK;
+    while ((err = qn_resp_next(r, &req)) == QN_OK) {
+        qn_resp_put_back(r);
+        if (qn_resp_settle(r) != QN_OK || qn_resp_next(r, &req) != QN_OK) {
+            return QN_ENOMEM;
+        }
+        print_request(out, &req);
+    }
+    return err;
+}
+
 /* Take requests, at most `max`. @return what ended it; QN_OK after max. */
 static int take(struct qn_buf *out, struct qn_resp_reader *r, size_t max)
 {
     struct qn_resp_req req;
+    if (max == TWICE) {
+        return take_twice(out, r);
+    }
     for (size_t i = 0; i < max; i++) {
         int err = qn_resp_next(r, &req);
         if (err != QN_OK) {
@@ -93,7 +112,9 @@ void qn_tape_record(struct qn_buf *out, const struct qn_resp_limits *limits,
     struct qn_resp_reader r;
     qn_resp_init(&r, limits);
     int err = QN_EAGAIN;
-    size_t max = mode == QN_TAPE_SLOW ? 1 : SIZE_MAX;
+    size_t max = mode == QN_TAPE_SLOW   ? 1
+                 : mode == QN_TAPE_BACK ? TWICE
+                                        : SIZE_MAX;
     while (n != 0 && (err == QN_EAGAIN || err == QN_OK)) {
         size_t size = chop(arg, n);
         size = QN_MIN(size, n);

@@ -55,6 +55,44 @@ Test(config, defaults_are_those_of_the_table)
     cr_assert_eq(c.log_level, QN_LOG_INFO);
 }
 
+Test(config, a_limit_of_output_is_written_as_a_size_or_as_in_redis)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    qn_config_init(&c);
+    cr_assert_eq(c.client_output_limit, 256u << 20);
+    cr_assert_eq(start(&c, "client-output-buffer-limit", "1mb"), QN_OK);
+    cr_assert_eq(c.client_output_limit, 1u << 20);
+    cr_assert_eq(set(&c, "client-output-buffer-limit", "normal 2gb 0 0", why),
+                 QN_OK);
+    cr_assert_eq(c.client_output_limit, (uint64_t)2 << 30);
+    cr_assert_str_eq(get(&c, "client-output-buffer-limit"),
+                     "*2\r\n$26\r\nclient-output-buffer-limit\r\n"
+                     "$21\r\nnormal 2147483648 0 0\r\n");
+    static const char *const bad[] = {
+        "",
+        "normal",
+        "normal 1mb 0",
+        "normal 1mb 1kb 0",
+        "normal 1mb 0 60",
+        "normal 1mb 0 0 0",
+        "normal x 0 0",
+        "pubsub 1mb 0 0",
+        "normal 1mb 0 0 pubsub 1mb 0 0",
+        "65gb",
+    };
+    for (size_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
+        cr_assert_eq(set(&c, "client-output-buffer-limit", bad[i], why),
+                     QN_EINVAL, "%s", bad[i]);
+        cr_assert_eq(c.client_output_limit, (uint64_t)2 << 30);
+    }
+    c.replicas = 3;
+    c.client_output_limit = 65535;
+    cr_assert_eq(qn_config_check(&c, why, sizeof why), QN_EINVAL);
+    c.client_output_limit = 0;
+    cr_assert_eq(qn_config_check(&c, why, sizeof why), QN_OK);
+}
+
 Test(config, defaults_pass_the_check_once_replicas_are_known)
 {
     struct qn_config c;

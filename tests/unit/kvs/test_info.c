@@ -37,6 +37,10 @@ static void setup(void)
                                 .net_output_bytes = 2000,
                                 .input_bytes_per_sec = 512,
                                 .rejected_connections = 1,
+                                .output_limit_closed = 2,
+                                .query_limit_closed = 3,
+                                .output_most = 70,
+                                .input_most = 80,
                                 .keyspace_hits = 5,
                                 .keyspace_misses = 2,
                                 .cpu_sys_usec = 1500000,
@@ -76,6 +80,8 @@ static void setup(void)
     two.applied = 45;
     two.learned = 46;
     two.commit = 48;
+    two.output_most = 71;
+    two.input_most = 79;
     two.failovers = 1;
     two.batches = 0;
     info =
@@ -161,6 +167,8 @@ CASE(counts_are_sums_over_the_replicas)
 {
     expect("clients", "# Clients\r\nconnected_clients:6\r\n"
                       "cluster_connections:0\r\nmaxclients:10000\r\n"
+                      "client_recent_max_input_buffer:80\r\n"
+                      "client_recent_max_output_buffer:71\r\n"
                       "blocked_clients:2\r\ntracking_clients:0\r\n"
                       "clients_in_timeout_table:0\r\n");
     expect("stats",
@@ -172,7 +180,9 @@ CASE(counts_are_sums_over_the_replicas)
            "sync_full:0\r\nsync_partial_ok:0\r\nsync_partial_err:0\r\n"
            "expired_keys:0\r\nevicted_keys:0\r\nkeyspace_hits:10\r\n"
            "keyspace_misses:4\r\npubsub_channels:0\r\npubsub_patterns:0\r\n"
-           "latest_fork_usec:0\r\ntotal_error_replies:0\r\n");
+           "latest_fork_usec:0\r\ntotal_error_replies:0\r\n"
+           "client_query_buffer_limit_disconnections:6\r\n"
+           "client_output_buffer_limit_disconnections:4\r\n");
     expect("cpu", "# CPU\r\nused_cpu_sys:3.000000\r\n"
                   "used_cpu_user:1.999998\r\n"
                   "used_cpu_sys_children:0.000000\r\n"

@@ -182,7 +182,10 @@ Test(listen, the_lock_alone_refuses_a_second_server)
         first.shared[i] = -1;
     }
     cr_assert_eq(try_open(&second, &c), QN_EADDRINUSE);
-    cr_assert(strstr(why, "a quoind serves 127.0.0.1") != NULL, "%s", why);
+    char want[64];
+    snprintf(want, sizeof want, "a quoind serves 127.0.0.1:%u already;",
+             first.port);
+    cr_assert(strstr(why, want) != NULL, "%s", why);
     qn_listen_close(&first);
     cr_assert_eq(try_open(&second, &c), QN_OK, "%s", why);
     qn_listen_close(&second);
@@ -353,4 +356,15 @@ Test(listen, a_path_that_leads_nowhere_is_refused)
     snprintf(c.unixsocket, sizeof c.unixsocket, "/nowhere/at/all");
     cr_assert_eq(try_open(&l, &c), QN_EIO);
     cr_assert(strstr(why, "/nowhere/at/all") != NULL, "%s", why);
+}
+
+Test(listen, an_address_is_shown_as_people_write_it)
+{
+    char text[QN_LISTEN_SHOWN_MAX];
+    struct qn_config c = config();
+    cr_assert_str_eq(qn_listen_shown(&c, 7379, text), "127.0.0.1:7379");
+    snprintf(c.bind, sizeof c.bind, "::1");
+    cr_assert_str_eq(qn_listen_shown(&c, 1, text), "[::1]:1");
+    snprintf(c.unixsocket, sizeof c.unixsocket, "/tmp/at");
+    cr_assert_str_eq(qn_listen_shown(&c, 1, text), "/tmp/at");
 }

@@ -217,3 +217,20 @@ Test(reply, lack_of_memory_leaves_whole_elements)
     EXPECT(&b, "+OK\r\n");
     qn_buf_free(&b);
 }
+
+Test(reply, a_bound_is_reached_in_whole_elements_and_never_passed)
+{
+    for (size_t max = 64; max < 400; max++) {
+        struct qn_buf b = {.max = max};
+        while (!b.oom) {
+            qn_reply_bulk(&b, "0123456789", 10);
+            cr_assert_leq(b.cap, QN_MAX(max, (size_t)64));
+        }
+        cr_assert(b.full);
+        cr_assert_leq(b.len, max);
+        cr_assert_eq(b.len % 17, 0u); /* $10, ten bytes, two CRLF */
+        qn_buf_free(&b);
+        cr_assert_not(b.oom || b.full);
+        cr_assert_eq(b.max, max);
+    }
+}

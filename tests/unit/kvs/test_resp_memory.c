@@ -56,6 +56,33 @@ static void expect_nothing_held(const struct qn_resp_reader *r)
     cr_assert(r->argv == r->few);
 }
 
+Test(resp_memory, what_was_run_is_freed_though_more_may_come)
+{
+    struct qn_resp_reader r;
+    struct qn_resp_req req;
+    qn_resp_init(&r, &limits);
+    static const char head[] = "*2\r\n$3\r\nDEL\r\n$1048576\r\n";
+    size_t n = sizeof head - 1 + MB + 2;
+    uint8_t *bytes = malloc(n);
+    cr_assert_not_null(bytes);
+    memset(bytes, 'x', n);
+    memcpy(bytes, head, sizeof head - 1);
+    feed(&r, "*2\r");
+    cr_assert_eq(qn_resp_next(&r, &req), QN_EAGAIN);
+    cr_assert_eq(qn_resp_settle(&r), QN_OK);
+    push(&r, bytes + 3, n - 3);
+    cr_assert_eq(qn_resp_next(&r, &req), QN_OK);
+    cr_assert_eq(req.argv[1].len, MB);
+    qn_resp_put_back(&r);
+    cr_assert_eq(qn_resp_settle(&r), QN_OK);
+    cr_assert_eq(qn_resp_next(&r, &req), QN_OK);
+    cr_assert_eq(req.argv[1].len, MB);
+    cr_assert_eq(qn_resp_settle(&r), QN_OK);
+    expect_nothing_held(&r);
+    qn_resp_free(&r);
+    free(bytes);
+}
+
 Test(resp_memory, idle_reader_holds_none)
 {
     struct qn_resp_reader r;
