@@ -21,6 +21,8 @@ struct qn_buf {
     size_t max; /* bytes it may hold; 0: any number. Set by its owner */
     bool oom;   /* an append failed */
     bool full;  /* because of `max` */
+    bool error; /* an error reply was written, or there was no room for it;
+                   cleared by the owner */
 };
 
 /** Make room for n more bytes. @return where they go, NULL on lack of memory.

@@ -32,6 +32,7 @@ qn_cmd_run_fn qn_cmd_command, qn_cmd_command_count, qn_cmd_command_list,
 #define QN_CMD_ERR_SYNTAX  "ERR syntax error"
 #define QN_CMD_ERR_INTEGER "ERR value is not an integer or out of range"
 #define QN_CMD_ERR_DIGEST  "ERR must be exactly 16 hexadecimal characters"
+#define QN_CMD_ERR_OOM     "OOM command not allowed when used memory > 'maxmemory'."
 #define QN_CMD_ERR_TOO_BIG                                                     \
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
@@ -85,11 +86,58 @@ static inline bool qn_cmd_lookup(const struct qn_store *s,
     return false;
 }
 
-/** Store the concatenation of parts at `key`. QN_OK or QN_ENOMEM. */
+/** Logical bytes of an entry. */
+static inline uint64_t qn_cmd_entry_bytes(struct qn_slice key,
+                                          uint64_t value_len)
+{
+    return key.len + value_len + QN_STORE_ENTRY_COST;
+}
+
+/** By how much an entry of `value_len` bytes at `key` makes the store grow; 0
+ *  also if it is shorter than what it replaces. A dead one that nobody has
+ *  freed yet counts, as in the store's size. */
+static inline uint64_t qn_cmd_growth(const struct qn_store *s,
+                                     const struct qn_cmd_call *c,
+                                     struct qn_slice key, uint64_t value_len)
+{
+    struct qn_found old;
+    uint64_t more = qn_cmd_entry_bytes(key, value_len);
+    uint64_t less = qn_store_get(s, c->db, key, &old)
+                        ? qn_cmd_entry_bytes(key, old.value.len)
+                        : 0;
+    return more > less ? more - less : 0;
+}
+
+/** Is there room for the store to grow by so much? */
+static inline bool qn_cmd_memory_has(const struct qn_store *s,
+                                     const struct qn_cmd_call *c, uint64_t more)
+{
+    return c->memory_max == 0 || more == 0 ||
+           qn_store_logical(s) + more <= c->memory_max;
+}
+
+/** Is there room for an entry of `value_len` bytes at `key`? Far from the limit
+ *  nothing is looked up. */
+static inline bool qn_cmd_memory_fits(const struct qn_store *s,
+                                      const struct qn_cmd_call *c,
+                                      struct qn_slice key, uint64_t value_len)
+{
+    return qn_cmd_memory_has(s, c, qn_cmd_entry_bytes(key, value_len)) ||
+           qn_cmd_memory_has(s, c, qn_cmd_growth(s, c, key, value_len));
+}
+
+/** Store the concatenation of parts at `key`. QN_OK, QN_ENOMEM, QN_EDQUOT. */
 static inline int qn_cmd_put(struct qn_store *s, const struct qn_cmd_call *c,
                              struct qn_slice key, uint64_t deadline_ms,
                              const struct qn_slice *parts, uint32_t part_count)
 {
+    uint64_t value_len = 0;
+    for (uint32_t i = 0; i < part_count; i++) {
+        value_len += parts[i].len;
+    }
+    if (!qn_cmd_memory_fits(s, c, key, value_len)) {
+        return QN_EDQUOT;
+    }
     const struct qn_put put = {.db = c->db,
                                .key = key,
                                .parts = parts,

@@ -123,7 +123,10 @@ int qn_cmd_setrange(struct qn_store *s, const struct qn_cmd_call *c)
     if (!length_fits(c, (uint64_t)offset, value.len)) {
         return QN_OK;
     }
-    size_t end = (size_t)offset + value.len;
-    qn_reply_int(c->reply, (int64_t)QN_MAX(end, old.value.len));
+    size_t end = QN_MAX((size_t)offset + value.len, old.value.len);
+    if (!qn_cmd_memory_fits(s, c, c->argv[1], end)) {
+        return QN_EDQUOT; /* before the gap takes memory */
+    }
+    qn_reply_int(c->reply, (int64_t)end);
     return put_range(s, c, &old, (size_t)offset, value);
 }

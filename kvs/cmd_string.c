@@ -144,11 +144,33 @@ int qn_cmd_mget(struct qn_store *s, const struct qn_cmd_call *c)
     return QN_OK;
 }
 
-/* Store the pairs argv[1], argv[2], ...; of equal keys the last one stays. */
+/* Would all pairs fit? What one of them frees is not counted for the others. */
+static bool pairs_fit(const struct qn_store *s, const struct qn_cmd_call *c)
+{
+    uint64_t most = 0, more = 0;
+    for (uint32_t i = 1; i < c->argc; i += 2) {
+        most += qn_cmd_entry_bytes(c->argv[i], c->argv[i + 1].len);
+    }
+    if (qn_cmd_memory_has(s, c, most)) {
+        return true;
+    }
+    for (uint32_t i = 1; i < c->argc; i += 2) {
+        more += qn_cmd_growth(s, c, c->argv[i], c->argv[i + 1].len);
+    }
+    return qn_cmd_memory_has(s, c, more);
+}
+
+/* Store the pairs argv[1], argv[2], ...; of equal keys the last one stays. All
+ * or none: there is room for all before the first is stored. */
 static int put_pairs(struct qn_store *s, const struct qn_cmd_call *c)
 {
+    struct qn_cmd_call all = *c;
+    if (!pairs_fit(s, c)) {
+        return QN_EDQUOT;
+    }
+    all.memory_max = 0;
     for (uint32_t i = 1; i < c->argc; i += 2) {
-        int err = qn_cmd_put(s, c, c->argv[i], 0, &c->argv[i + 1], 1);
+        int err = qn_cmd_put(s, &all, c->argv[i], 0, &c->argv[i + 1], 1);
         if (err != QN_OK) {
             return err;
         }

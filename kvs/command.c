@@ -251,6 +251,14 @@ static bool keys_fit(const struct qn_cmd_call *c)
     return true;
 }
 
+bool qn_cmd_says_ok(const struct qn_cmd_call *c)
+{
+    qn_cmd_run_fn *run = c->cmd->run;
+    return (run == qn_cmd_set && c->argc == 3) || run == qn_cmd_mset ||
+           run == qn_cmd_flushall || run == qn_cmd_flushdb ||
+           run == qn_cmd_config_set;
+}
+
 int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c)
 {
     QN_DASSERT(c->cmd->run != NULL);
@@ -258,5 +266,14 @@ int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c)
         qn_reply_error(c->reply, "ERR key is longer than max-key-len");
         return QN_OK;
     }
-    return c->cmd->run(s, c);
+    size_t start = c->reply != NULL ? c->reply->len : 0;
+    int err = c->cmd->run(s, c);
+    if (err == QN_EDQUOT) {
+        if (c->reply != NULL) {
+            c->reply->len = start; /* it was written in good hope */
+        }
+        qn_reply_error(c->reply, QN_CMD_ERR_OOM);
+        err = QN_OK;
+    }
+    return err;
 }

@@ -35,7 +35,9 @@ enum qn_cmd_where { QN_CMD_WRITE, QN_CMD_READ, QN_CMD_LOCAL, QN_CMD_ALL };
 
 struct qn_cmd_call; /* below */
 
-/** Executes; QN_OK or QN_ENOMEM. */
+/** Executes; QN_OK; QN_ENOMEM; QN_EDQUOT: it would grow the store beyond
+ *  `memory_max`, nothing has changed. What was written of the reply is void
+ *  then. */
 typedef int qn_cmd_run_fn(struct qn_store *s, const struct qn_cmd_call *c);
 
 struct qn_cmd {
@@ -76,6 +78,7 @@ struct qn_cmd_call {
     uint64_t random;      /* READ: for RANDOMKEY */
     uint64_t value_max;   /* bytes, proto-max-bulk-len; 0: the store's */
     uint64_t key_max;     /* bytes, max-key-len; 0: the store's */
+    uint64_t memory_max;  /* WRITE: logical bytes, maxmemory; 0: no limit */
     /** CONFIG SET, a WRITE: apply the pairs argv[2..argc), all or none, and
      *  write the reply. NULL in other calls. */
     void (*configure)(void *ctx, const struct qn_cmd_call *c);
@@ -121,12 +124,19 @@ void qn_cmd_reply_unknown_sub(struct qn_buf *reply,
 /**
  * Execute: check the lengths of the keys, then cmd->run (not NULL).
  *
+ * What would make the store grow beyond `memory_max` changes nothing and is
+ * answered -OOM. That is decided by the logical size of the store and by the
+ * entries that the command replaces, so by the log alone.
+ *
  * @return QN_OK: the reply, which may be an error, was written; QN_ENOMEM: the
  *         store could not take the write. Other replicas may have taken it, so
  *         this one must not go on with its state. What was written of the
  *         reply is void.
  */
 int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c);
+
+/** True if the reply is +OK whatever the store holds, unless it is an error. */
+bool qn_cmd_says_ok(const struct qn_cmd_call *c);
 
 /** Encode a WRITE (or a READ, inside EXEC) for the log: {version, db, id,
  *  argument count, lengths} is appended to head, followed in the log by the

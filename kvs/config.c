@@ -48,6 +48,11 @@ struct row {
 };
 
 static const struct word cells_words[] = {{"auto", QN_CELLS_AUTO}, {NULL, 0}};
+static const struct word backlog_words[] = {{"auto", QN_BACKLOG_AUTO},
+                                            {NULL, 0}};
+static const struct word memory_words[] = {{"auto", QN_MAXMEMORY_AUTO},
+                                           {NULL, 0}};
+static const struct word min_words[] = {{"auto", QN_MIN_AUTO}, {NULL, 0}};
 static const struct word replicas_words[] = {{"auto", QN_REPLICAS_AUTO},
                                              {NULL, 0}};
 static const struct word ports_words[] = {{"next", QN_REPLICA_PORTS_NEXT},
@@ -117,6 +122,18 @@ static const struct row table[] = {
      "what decides: memory (any replicas but one may die at once), or process "
      "(as between machines)",
      BOOL, AT(memory_acceptor), 0, 0, acceptor_words, false},
+    {"repl-backlog-size", "SIZE", "auto",
+     "decided writes kept in memory for replicas that are behind; auto: 256mb, "
+     "less if memory is short",
+     U64, AT(repl_backlog_size), MB, 2 * GB, backlog_words, false},
+    {"lag-timeout", "MILLISECONDS", "1000",
+     "writes wait so long for a replica that is far behind and makes no "
+     "progress; then they go on without it",
+     U32, AT(lag_timeout), 1, 3600000, NULL, false},
+    {"min-replicas-to-write", "N", "auto",
+     "beside the leader, so many living replicas must keep up or writes wait; "
+     "auto: all but a majority",
+     U32, AT(min_replicas_to_write), 0, QN_NODES_MAX - 1, min_words, false},
     {"restart", "yes|no", "yes", "start a replica again that has ended", BOOL,
      AT(restart), 0, 0, yes_no, false},
     {"upgrade-timeout", "SECONDS", "60",
@@ -148,6 +165,11 @@ static const struct row table[] = {
     {"protected-mode", "yes|no", "yes",
      "without a password, serve only clients on this machine", BOOL,
      AT(protected_mode), 0, 0, yes_no, true},
+    {"maxmemory", "SIZE", "auto",
+     "of all keys and values, 48 bytes each included, before writes that add "
+     "to "
+     "it are refused; 0: no limit; auto: what the memory here allows",
+     U64, AT(maxmemory), 0, INT64_MAX, memory_words, true},
     {"proto-max-bulk-len", "SIZE", "64mb", "largest value or argument", U64,
      AT(proto_max_bulk_len), MB, 512 * MB, NULL, true},
     {"max-key-len", "SIZE", "64kb", "largest key", U64, AT(max_key_len), 1, MB,
@@ -176,7 +198,6 @@ static const struct row table[] = {
     {"save", NULL, "", "", FIXED, 0, 0, 0, NULL, false},
     {"appendonly", NULL, "no", "", FIXED, 0, 0, 0, NULL, false},
     {"timeout", NULL, "0", "", FIXED, 0, 0, 0, NULL, false},
-    {"maxmemory", NULL, "0", "", FIXED, 0, 0, 0, NULL, false},
     {"maxmemory-policy", NULL, "noeviction", "", FIXED, 0, 0, 0, NULL, false},
 };
 
@@ -452,7 +473,10 @@ int qn_config_set(struct qn_config *c, struct qn_slice name,
         why_number(r, false, reason, sizeof reason);
         err = QN_EINVAL;
     } else {
-        err = read_value(r, c, text, reason, sizeof reason);
+        /* Words such as `auto` are worked out when a server starts. */
+        struct row number = *r;
+        number.word = r->storage == BOOL ? r->word : NULL;
+        err = read_value(&number, c, text, reason, sizeof reason);
     }
     if (err != QN_OK) {
         snprintf(why, cap,

@@ -28,8 +28,11 @@
 #define QN_CONFIG_TEXT_MAX    108u /* bytes of a text option, NUL included */
 #define QN_CONFIG_WHY_MAX     256u /* room for any error line, NUL included */
 #define QN_CELLS_AUTO         0u   /* see qn_limits_cells */
-#define QN_REPLICAS_AUTO      0u   /* as many as NUMA nodes, at least 3 */
-#define QN_REPLICA_PORTS_NEXT 0u   /* from port + 1 on (any, if port is 0) */
+#define QN_MIN_AUTO           UINT32_MAX /* all but a majority */
+#define QN_REPLICAS_AUTO      0u         /* as many as NUMA nodes, at least 3 */
+#define QN_BACKLOG_AUTO       0u         /* see kvs/budget.h */
+#define QN_MAXMEMORY_AUTO     UINT64_MAX /* likewise; nothing is refused */
+#define QN_REPLICA_PORTS_NEXT 0u /* from port + 1 on (any, if port is 0) */
 #define QN_REPLICA_PORTS_NONE 65536u
 
 /** Where new connections land (kvs/placement.h). */
@@ -62,11 +65,18 @@ struct qn_config {
     uint32_t pin;                        /* enum qn_bind */
     uint32_t placement;                  /* enum qn_place_by */
     bool memory_acceptor;                /* else process (PROTOCOL.md) */
-    bool restart;             /* a replica that ended is started again */
-    uint32_t upgrade_timeout; /* s, for each replica */
+    uint64_t repl_backlog_size;          /* bytes kept for replicas behind, or
+                                            QN_BACKLOG_AUTO */
+    uint32_t lag_timeout;           /* ms that writes wait for one that makes
+                                       no progress */
+    uint32_t min_replicas_to_write; /* besides the leader, or QN_MIN_AUTO */
+    bool restart;                   /* a replica that ended is started again */
+    uint32_t upgrade_timeout;       /* s, for each replica */
 
     /* Run-time options. Sizes are bytes. */
     bool protected_mode; /* without a password only local clients are served */
+    uint64_t maxmemory; /* logical bytes of the store; 0: no limit; or
+                           QN_MAXMEMORY_AUTO, before the start only */
     uint64_t proto_max_bulk_len;
     uint64_t max_key_len;
     uint32_t max_args;
@@ -87,6 +97,16 @@ struct qn_config_option {
     bool flag;           /* yes or no: the name alone means yes */
     bool fixed;          /* answered by CONFIG GET only: cannot be changed */
 };
+
+#define QN_CONFIG_RUNTIME_MAX 2048u /* bytes */
+
+/** Write the run-time options: name NUL value NUL ... NUL.
+ *  @param to  [QN_CONFIG_RUNTIME_MAX] filled. @return bytes. */
+size_t qn_config_runtime_write(const struct qn_config *c, uint8_t *to);
+
+/** Read them back, off the front of *from. @return QN_OK; QN_ECORRUPT: they end
+ *  too early, or one is none of ours. */
+int qn_config_runtime_read(struct qn_config *c, struct qn_slice *from);
 
 /** All defaults. */
 void qn_config_init(struct qn_config *c);
@@ -115,7 +135,8 @@ int qn_config_start(struct qn_config *c, const char *name, const char *value,
  *             its code ("ERR %s"): "CONFIG SET failed (possibly related to
  *             argument 'x') - ..." or "Unknown option or number of arguments
  *             for CONFIG SET - 'x'".
- * @return QN_OK; QN_ENOENT; QN_EPERM: fixed at start; QN_EINVAL.
+ * @return QN_OK; QN_ENOENT; QN_EPERM: fixed at start; QN_EINVAL, also for the
+ *         word `auto`, which means something at start only.
  */
 int qn_config_set(struct qn_config *c, struct qn_slice name,
                   struct qn_slice value, char *why, size_t cap);

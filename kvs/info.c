@@ -132,13 +132,28 @@ static void clients(struct qn_buf *b, const struct qn_info *i)
     qn_info_line(b, "clients_in_timeout_table:0");
 }
 
+/* What was asked: clients compare its memory with maxmemory, which is that of
+ * one replica, too. */
+static const struct qn_info_part *asked(const struct qn_info *i)
+{
+    static const struct qn_info_part none;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        if (i->part[p]->replica == i->replica) {
+            return i->part[p];
+        }
+    }
+    return &none;
+}
+
 static void memory(struct qn_buf *b, const struct qn_info *i)
 {
-    uint64_t used = SUM(i, used_memory);
-    uint64_t rss = SUM(i, used_memory_rss);
+    uint64_t used = asked(i)->used_memory;
+    uint64_t rss = asked(i)->used_memory_rss;
     line_bytes(b, "used_memory", used);
     line_bytes(b, "used_memory_rss", rss);
-    line_bytes(b, "used_memory_peak", SUM(i, used_memory_peak));
+    line_bytes(b, "used_memory_peak", asked(i)->used_memory_peak);
+    line_bytes(b, "used_memory_all_replicas", SUM(i, used_memory));
+    line_bytes(b, "used_memory_rss_all_replicas", SUM(i, used_memory_rss));
     line_bytes(b, "used_memory_logical", i->logical_bytes);
     line_bytes(b, "total_system_memory", i->total_system_memory);
     line_bytes(b, "maxmemory", i->maxmemory);

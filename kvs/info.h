@@ -78,10 +78,19 @@ struct qn_info_part {
     uint64_t cpu_sys_usec;
     uint64_t cpu_user_usec;
 
-    uint64_t reach_nsec;      /* the root: of a broadcast (paxos/driver.h) */
-    uint64_t pause_usec;      /* the leader: after each slot, so that ... */
-    uint64_t slow;            /* ... these can follow: a mask */
-    uint64_t patience_usec;   /* the silence of a peer that it bears */
+    uint64_t reach_nsec; /* the root: of a broadcast (paxos/driver.h) */
+    uint64_t pause_usec; /* the leader: after each slot, so that ... */
+    uint64_t slow;       /* ... these can follow: a mask */
+    /* The leader: flow control (paxos/flow.h). */
+    bool leads;
+    bool writes_held;        /* for want of min-replicas-to-write */
+    uint64_t awaited;        /* mask */
+    uint64_t gate_shut_usec; /* in total */
+    uint64_t given_up;       /* replicas, in total */
+    uint64_t holds_given_up; /* likewise */
+    uint64_t lag_bytes[QN_NODES_MAX], lag_slots[QN_NODES_MAX];
+    uint64_t shut_usec[QN_NODES_MAX]; /* the gate, by each replica */
+    uint64_t patience_usec;           /* the silence of a peer that it bears */
     uint64_t failovers;       /* changes of leader or acceptor, seen in this
                                  life */
     qn_slot_t commit;         /* last slot known decided; of a group that has
@@ -93,6 +102,20 @@ struct qn_info_part {
     uint64_t commit_usec_p50; /* from submit to apply, of its own writes */
     uint64_t commit_usec_p99;
     uint64_t commit_usec_p999;
+
+    /* Writes not applied here, or too late. */
+    uint64_t unknown_timeout;  /* answered "unknown" after commit-timeout */
+    uint64_t unknown_snapshot; /* likewise, since they lie in a snapshot */
+    uint64_t covered_ok;       /* they do, and were answered +OK */
+
+    /* Snapshots (kvs/rejoin.h). */
+    uint64_t snapshots_joined;
+    uint64_t snapshots_given;
+    uint64_t snapshots_asked;
+    uint64_t cut_bytes;
+    uint64_t cut_bytes_max; /* 0: it gives none now */
+    uint64_t cut_bytes_most;
+    uint64_t cuts_anew;
 
     uint64_t turn_usec_p99; /* work of one turn of its loop (kvs/meter.h) */
     uint64_t turn_usec_p999;
@@ -124,6 +147,7 @@ struct qn_info {
     const char *executable;
     const char *config_file;
     const char *run_id; /* 40 hex digits */
+    qn_node_t replica;  /* that was asked */
     uint32_t process_id;
     uint32_t tcp_port; /* 0: a Unix socket */
     uint64_t wall_usec;

@@ -39,6 +39,17 @@ static void turns_line(struct qn_buf *b, const struct qn_info_part *p)
         p->turn_wall_usec_max);
 }
 
+static void snapshots_line(struct qn_buf *b, const struct qn_info_part *p)
+{
+    qn_info_line(
+        b,
+        "snapshots%" PRIu32 ":joined=%" PRIu64 ",given=%" PRIu64
+        ",asked=%" PRIu64 ",cut_bytes=%" PRIu64 ",cut_bytes_max=%" PRIu64
+        ",cut_bytes_most=%" PRIu64 ",cuts_anew=%" PRIu64,
+        p->replica, p->snapshots_joined, p->snapshots_given, p->snapshots_asked,
+        p->cut_bytes, p->cut_bytes_max, p->cut_bytes_most, p->cuts_anew);
+}
+
 /* "name:0,2", the nodes of a mask. */
 static void mask_line(struct qn_buf *b, const char *name, uint64_t mask)
 {
@@ -76,6 +87,49 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "patience_usec", patience_usec);
     qn_info_count(b, "slot_pause_usec", pause_usec);
     mask_line(b, "slot_pause_for", slow);
+}
+
+/* What the leader says of flow control (paxos/flow.h). */
+static void flow(struct qn_buf *b, const struct qn_info *i)
+{
+    const struct qn_info_part *l = NULL;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        l = i->part[p]->leads && i->part[p]->replica == i->leader ? i->part[p]
+                                                                  : l;
+    }
+    if (l == NULL) {
+        return; /* it does not answer */
+    }
+    mask_line(b, "awaited", l->awaited);
+    qn_info_line(b, "writes_held:%d", l->writes_held);
+    qn_info_count(b, "gate_shut_usec", l->gate_shut_usec);
+    qn_info_count(b, "replicas_given_up", l->given_up);
+    qn_info_count(b, "holds_given_up", l->holds_given_up);
+    for (uint32_t n = 0; n < i->replicas; n++) {
+        if (n != l->replica) {
+            qn_info_line(b,
+                         "flow%" PRIu32 ":awaited=%d,lag_bytes=%" PRIu64
+                         ",lag_slots=%" PRIu64 ",gate_shut_usec=%" PRIu64,
+                         n, (int)(l->awaited >> n & 1), l->lag_bytes[n],
+                         l->lag_slots[n], l->shut_usec[n]);
+        }
+    }
+}
+
+/* Writes whose replies are not those of their execution. */
+static void writes_lines(struct qn_buf *b, const struct qn_info *i)
+{
+    uint64_t timeout = 0;
+    uint64_t snapshot = 0;
+    uint64_t covered = 0;
+    for (uint32_t p = 0; p < i->parts; p++) {
+        timeout += i->part[p]->unknown_timeout;
+        snapshot += i->part[p]->unknown_snapshot;
+        covered += i->part[p]->covered_ok;
+    }
+    qn_info_count(b, "writes_unknown_timeout", timeout);
+    qn_info_count(b, "writes_unknown_snapshot", snapshot);
+    qn_info_count(b, "writes_covered_ok", covered);
 }
 
 /* "0>2,0>1,1>3": who sends to whom, from the root down, in order of sending. */
@@ -125,15 +179,20 @@ void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
     }
     qn_info_line(b, "consistency:%s", qn_info_text_of(i->consistency));
     agreement(b, i);
+    flow(b, i);
     topology(b, i);
     qn_info_line(b, "supervisor:%s", i->supervised ? "up" : "down");
     qn_info_line(b, "replicas:%" PRIu32, i->replicas);
     mask_line(b, "replicas_missing", i->missing);
     qn_info_count(b, "commit", newest);
+    writes_lines(b, i);
     for (uint32_t p = 0; p < i->parts; p++) {
         replica_line(b, i->part[p], newest);
     }
     for (uint32_t p = 0; p < i->parts; p++) {
         turns_line(b, i->part[p]);
+    }
+    for (uint32_t p = 0; p < i->parts; p++) {
+        snapshots_line(b, i->part[p]);
     }
 }

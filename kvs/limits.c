@@ -9,10 +9,8 @@
 #include "core/node.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
+#include "core/place/quota.h"
 #include "core/qp.h"
-
-/* A replica before its first key: store, log, session table, buffers. */
-#define REPLICA_BYTES ((uint64_t)8 << 20)
 
 /* Room for three values of 64 KiB, with their batches' other bytes: enough to
  * keep the replicas of a busy server apart for a turn. 8192 brought no more. */
@@ -43,9 +41,16 @@ static uint64_t memory_available(void)
 
 void qn_limits_read(struct qn_limits *l)
 {
-    struct rlimit r = {.rlim_max = 1024};
-    (void)getrlimit(RLIMIT_NOFILE, &r);
-    *l = (struct qn_limits){.memory = memory_available(), .files = r.rlim_max};
+    struct rlimit files = {.rlim_max = 1024};
+    struct rlimit address = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    (void)getrlimit(RLIMIT_AS, &address);
+    *l = (struct qn_limits){.memory = memory_available(),
+                            .group = qn_quota_memory(),
+                            .address = address.rlim_cur != RLIM_INFINITY
+                                           ? address.rlim_cur
+                                           : QN_LIMITS_NONE,
+                            .files = files.rlim_max};
 }
 
 static uint64_t lanes(uint32_t replicas)
@@ -73,8 +78,9 @@ static int fit_memory(const struct qn_limits *l, const struct qn_config *c,
 {
     const struct qn_outbox_opts o = {.nodes = c->replicas,
                                      .lane_bytes = lane_bytes};
-    uint64_t need = qn_commons_bytes(c->replicas) +
-                    c->replicas * (REPLICA_BYTES + qn_outbox_bytes_fixed(&o));
+    uint64_t need =
+        qn_commons_bytes(c->replicas) +
+        c->replicas * (QN_LIMITS_REPLICA + qn_outbox_bytes_fixed(&o));
     if (l->memory == 0 || need <= l->memory) {
         return QN_OK;
     }

@@ -12,9 +12,16 @@
 
 /** What there is. */
 struct qn_limits {
-    uint64_t memory; /* bytes free for use; 0: unknown */
-    uint64_t files;  /* descriptors a process may ever open */
+    uint64_t memory;  /* bytes free for use; 0: unknown */
+    uint64_t group;   /* bytes that the control group leaves (qn_quota_memory);
+                         QN_LIMITS_NONE: no limit */
+    uint64_t address; /* bytes a process may map (ulimit -v); likewise */
+    uint64_t files;   /* descriptors a process may ever open */
 };
+
+#define QN_LIMITS_NONE    UINT64_MAX
+/** A replica before its first key: store, log, session table, buffers. */
+#define QN_LIMITS_REPLICA ((uint64_t)8 << 20)
 
 /** Ask the kernel. */
 void qn_limits_read(struct qn_limits *l);

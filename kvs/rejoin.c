@@ -15,7 +15,11 @@
  *
  * Whom to ask: the next node in turn that is there and has not failed since
  * all were tried; nodes named busy (the leader) when nobody else is left. When
- * all were tried: again after a pause.
+ * all were tried: again after a pause, which doubles up to QN_REJOIN_RETRY. So
+ * a second joiner comes again until the donor is done with the first.
+ *
+ * The log gets one line for each reason of each donor, and then one for all in
+ * QN_REJOIN_TELL.
  *
  * A snapshot that is complete is installed as soon as the machine stands
  * between two slots. If this replica has caught up otherwise meanwhile, it is
@@ -24,12 +28,13 @@
 #include "kvs/rejoin_internal.h"
 #include "kvs/store_cut.h"
 
-#define PAUSE   (20 * QN_MS) /* when nobody could help */
+#define PAUSE   (20 * QN_MS) /* when nobody could help: at first */
 #define RECLAIM 64u          /* blocks given back per chunk read */
 
 static const char *const why_text[REJOIN_WHYS] = {
-    "it is loading itself", "it is giving another one", "it is behind",
-    "it began anew", "it has no memory"};
+    "it is loading itself", "it is giving another one",
+    "it is behind",         "it began anew",
+    "it has no memory",     "it has waited for too long"};
 
 /* ---- the store that is being made ---- */
 
@@ -114,7 +119,8 @@ static qn_time_t ask_next(struct qn_rejoin *r, qn_time_t now)
     qn_node_t to = choose(r);
     if (to == r->o.nodes) {
         j->tried = 0;
-        j->at = now + PAUSE;
+        j->at = now + j->pause;
+        j->pause = QN_MIN(2 * j->pause, QN_REJOIN_RETRY);
         return j->at;
     }
     j->donor = to;
@@ -131,13 +137,44 @@ static qn_time_t ask_next(struct qn_rejoin *r, qn_time_t now)
     return now + QN_REJOIN_SILENCE;
 }
 
+/* Was this reason of this donor in the log already? It is now. */
+static bool told_before(struct rejoin_join *j, const char *why)
+{
+    uint64_t bit = UINT64_C(1) << j->donor;
+    for (uint32_t i = 0; i < REJOIN_TOLD; i++) {
+        if (j->told[i].why == NULL) {
+            j->told[i].why = why;
+        }
+        if (j->told[i].why == why) {
+            bool before = (j->told[i].donors & bit) != 0;
+            j->told[i].donors |= bit;
+            return before;
+        }
+    }
+    return true;
+}
+
+static void fail_log(struct qn_rejoin *r, const char *why, qn_time_t now)
+{
+    struct rejoin_join *j = &r->join;
+    j->failed++;
+    if (told_before(j, why) && now - j->told_at < QN_REJOIN_TELL) {
+        return;
+    }
+    j->told_at = now;
+    qn_log(QN_LOG_INFO,
+           "replica %u: no snapshot from replica %u: %s (%llu chunks read, "
+           "attempt %llu in %llu ms); it asks again",
+           r->o.self, j->donor, why, (unsigned long long)j->read,
+           (unsigned long long)j->failed,
+           (unsigned long long)((now - j->began) / QN_MS));
+}
+
 /* This donor could not help: another. */
 static void fail(struct qn_rejoin *r, const char *why, qn_time_t now)
 {
     struct rejoin_join *j = &r->join;
-    qn_log(QN_LOG_INFO,
-           "replica %u: no snapshot from replica %u: %s (%llu chunks read)",
-           r->o.self, j->donor, why, (unsigned long long)j->read);
+    fail_log(r, why, now);
     (void)rejoin_send(r, j->donor, REJOIN_STOP, j->attempt, 0);
     join_clear(r);
     j->tried |= UINT64_C(1) << j->donor;
@@ -176,6 +213,7 @@ static void on_chunk(struct qn_rejoin *r, struct qn_slice chunk, qn_time_t now)
     struct rejoin_slot *to = &j->queue[j->tail++ % QN_REJOIN_QUEUE];
     memcpy(to->bytes, chunk.data, chunk.len);
     to->len = chunk.len;
+    j->pause = PAUSE;
     j->heard = now;
     j->late = false;
     (void)tell_taken(r);
@@ -195,9 +233,8 @@ void rejoin_join_told(struct qn_rejoin *r, qn_node_t from,
     } else {
         bool known = h->arg < REJOIN_WHYS;
         fail(r, known ? why_text[h->arg] : "it refuses", now);
-        if (h->arg == REJOIN_AGAIN) {
-            /* The same one may be asked again. Who flushes all the time has
-             * less to send each time. */
+        if (h->arg == REJOIN_AGAIN || h->arg == REJOIN_LATE) {
+            /* The same one may be asked again. */
             j->tried &= ~(UINT64_C(1) << from);
             j->at = now + PAUSE;
         }
@@ -258,10 +295,11 @@ static void joined(struct qn_rejoin *r, qn_time_t now)
     j->joined++;
     qn_log(QN_LOG_INFO,
            "replica %u: goes on behind slot %llu with %llu keys of replica %u, "
-           "after %llu ms",
+           "after %llu ms and %llu attempts",
            r->o.self, (unsigned long long)j->meta.resume.position,
            (unsigned long long)j->meta.keys, j->donor,
-           (unsigned long long)((now - j->began) / QN_MS));
+           (unsigned long long)((now - j->began) / QN_MS),
+           (unsigned long long)j->failed + 1);
 }
 
 static qn_time_t install(struct qn_rejoin *r, qn_time_t now)
@@ -306,8 +344,10 @@ void qn_rejoin_begin(struct qn_rejoin *r, qn_slot_t position, qn_time_t now)
     j->least = QN_MAX(j->least, position);
     if (j->phase == REJOIN_IDLE) {
         j->phase = REJOIN_ASK;
-        j->at = j->began = now;
-        j->tried = 0;
+        j->at = j->began = j->told_at = now;
+        j->pause = PAUSE;
+        j->tried = j->failed = 0;
+        memset(j->told, 0, sizeof j->told);
     } else if (j->store != NULL && j->meta.resume.position < j->least) {
         fail(r, "the log begins behind it by now", now);
         j->tried = 0;
@@ -362,6 +402,9 @@ void qn_rejoin_up(struct qn_rejoin *r, qn_node_t peer)
 {
     r->down &= ~(UINT64_C(1) << peer);
     r->join.tried &= ~(UINT64_C(1) << peer);
+    if (r->join.phase == REJOIN_ASK) {
+        r->join.at = 0;
+    }
 }
 
 qn_time_t qn_rejoin_turn(struct qn_rejoin *r, qn_time_t now)
@@ -376,6 +419,13 @@ void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out)
     const struct rejoin_join *j = &r->join;
     const struct rejoin_gift *g = &r->gift;
     bool reading = j->phase == REJOIN_READ || j->phase == REJOIN_INSTALL;
+    struct qn_store *s = r->o.ops.store(r->o.ops.ctx);
+    struct qn_store_cut_facts cut = {0};
+    struct qn_store_stats st = {0};
+    if (s != NULL) {
+        (void)qn_store_cut_facts(s, &cut);
+        qn_store_stats(s, &st);
+    }
     *out = (struct qn_rejoin_status){
         .joining = j->phase != REJOIN_IDLE,
         .comes = j->store != NULL,
@@ -387,6 +437,10 @@ void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out)
         .joined = j->joined,
         .given = g->given,
         .attempts = j->attempt,
+        .cut_bytes = cut.held_bytes,
+        .cut_bytes_max = g->state == GIFT_UNDER_WAY ? g->held_max : 0,
+        .cut_bytes_most = st.cut_bytes_most,
+        .cuts_anew = g->anew,
     };
 }
 

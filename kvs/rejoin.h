@@ -18,12 +18,12 @@
  *       STOP {attempt}            ------->    the cut ends
  *
  * A donor serves one joiner at a time, at most QN_REJOIN_GIVE chunks a turn,
- * and keeps at most a quarter of its store's size of old versions (64 MiB at
- * least); beyond, or when its keys are flushed, the cut is given up and the
- * joiner begins again. A joiner asks the leader last, and another donor when
- * one refuses, dies, is silent for QN_REJOIN_SILENCE or sends what is damaged.
- * A joiner that serves goes on serving what it has, and builds the new store
- * beside the old one: for that time it needs the memory of both.
+ * and keeps at most a quarter of its store's size of old versions (`log_bytes`
+ * at least); beyond, the cut is given up and the joiner begins again. A joiner
+ * asks the leader last, and another donor when one refuses, dies, is silent for
+ * QN_REJOIN_SILENCE or sends what is damaged. A joiner that serves goes on
+ * serving what it has, and builds the new store beside the old one: for that
+ * time it needs the memory of both.
  *
  * All messages travel by `tell`, beside those of kvs/ask.h; the first byte
  * tells them apart: qn_rejoin_told says whether a message was of here.
@@ -56,6 +56,11 @@
     6u /* chunks made in one turn of a donor; one, if it                       \
           has other things to do (kvs/pace.h) */
 #define QN_REJOIN_SILENCE ((qn_time_t)2000 * QN_MS)
+#define QN_REJOIN_RETRY                                                        \
+    ((qn_time_t)200 * QN_MS) /* when nobody could help: at most so long */
+#define QN_REJOIN_TELL                                                         \
+    ((qn_time_t)10 * QN_S) /* one line in so long, after those of the reasons  \
+                            */
 
 /** What rejoining needs of its replica. */
 struct qn_rejoin_ops {
@@ -79,6 +84,16 @@ struct qn_rejoin_ops {
     /** How much of what the log keeps is used up by the slots behind
      *  `position`, %: at 100 a snapshot of that position is of no use. */
     uint32_t (*log_used)(void *ctx, qn_slot_t position);
+    /** A donor: the log behind `position` is needed, since `joiner` will go on
+     *  from there; so much is sent, of QN_HOLD_DONE (paxos/flow.h). Said again
+     *  as it grows. Optional. */
+    void (*hold)(void *ctx, qn_node_t joiner, qn_slot_t position,
+                 uint32_t done);
+    /** It is not, for the joiner gets no such snapshot: one end has given up or
+     *  ended. Not called when the last chunk was sent: then the hold is over
+     *  when the joiner has applied behind `position`, which its replica sees.
+     *  Optional. */
+    void (*release)(void *ctx, qn_node_t joiner);
     /** The thread's CPU clock, ns; NULL: a donor does not spare its clients. */
     qn_time_t (*cpu)(void);
     void *ctx;
@@ -88,6 +103,7 @@ struct qn_rejoin_opts {
     qn_node_t self;
     uint32_t nodes;
     const struct qn_config *config; /* start configuration; kept */
+    uint64_t log_bytes; /* kept of the log, and so of old versions */
     struct qn_rejoin_ops ops;
 };
 
@@ -100,6 +116,10 @@ struct qn_rejoin_status {
     uint64_t keys, keys_total; /* joining: of the snapshot under way */
     uint64_t joined, given;    /* snapshots installed, given to the end */
     uint64_t attempts;         /* donors asked */
+    uint64_t cut_bytes;        /* giving: old versions kept, */
+    uint64_t cut_bytes_max;    /* and how many may be */
+    uint64_t cut_bytes_most;   /* kept at a time, by any cut of this store */
+    uint64_t cuts_anew;        /* given up, so that the joiner began again */
 };
 
 struct qn_rejoin; /* opaque */

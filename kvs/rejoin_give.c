@@ -11,28 +11,41 @@
  * (kvs/pace.h), and the joiner reads what comes, no more; on shared cores it is
  * slowed by the same. But the log is kept for so long only, and old versions of
  * what is written meanwhile: when more of these is used up than of the snapshot
- * was made, the donor hurries.
+ * was made, the donor hurries. Old versions may take as many bytes as the log:
+ * so what is written while a joiner finds the log still there is no reason to
+ * begin anew.
  *
  * A new WANT of the same joiner replaces the one under way: it has given that
  * up, or it is a new life. Messages of an older attempt are dropped.
  */
 #include "kvs/rejoin_internal.h"
 #include "kvs/store_cut.h"
+#include "paxos/flow.h"
 
-#define HELD_LEAST ((uint64_t)64 << 20) /* bytes of old versions kept */
-#define USED_FREE  25u                  /* % of log and these: no hurry yet */
+#define USED_FREE 25u /* % of log and old versions: no hurry yet */
+
+/* The joiner needs nothing more of this end. */
+static bool all_sent(const struct rejoin_gift *g)
+{
+    return g->writer.ended && g->chunk_len == 0;
+}
 
 static struct qn_store *own_store(struct qn_rejoin *r)
 {
     return r->o.ops.store(r->o.ops.ctx);
 }
 
+/* The one place where a cut ends. */
 void rejoin_give_end(struct qn_rejoin *r)
 {
     struct rejoin_gift *g = &r->gift;
     struct qn_store *s = own_store(r);
     if (g->state == GIFT_UNDER_WAY && s != NULL) {
         qn_store_cut_end(s);
+    }
+    if (g->state == GIFT_UNDER_WAY && !all_sent(g) &&
+        r->o.ops.release != NULL) {
+        r->o.ops.release(r->o.ops.ctx, g->to);
     }
     g->state = GIFT_NONE;
     g->chunk_len = 0;
@@ -45,6 +58,13 @@ static void give_up(struct qn_rejoin *r, enum rejoin_why why)
     /* If the channel is full the joiner finds out by silence. */
     (void)rejoin_send(r, g->to, REJOIN_REFUSE, g->attempt, why);
     rejoin_give_end(r);
+}
+
+/* The cut is no more: it held too much, or memory was short. */
+static void anew(struct qn_rejoin *r)
+{
+    r->gift.anew++;
+    give_up(r, REJOIN_AGAIN);
 }
 
 static void on_want(struct qn_rejoin *r, qn_node_t from,
@@ -112,7 +132,21 @@ static qn_time_t cpu_of(const struct qn_rejoin *r)
     return r->o.ops.cpu != NULL ? r->o.ops.cpu() : 0;
 }
 
-/* Begin the cut. @return false: not now, or refused. */
+/* Keep the log behind the cut; more of it as the snapshot is sent. */
+static void hold(struct qn_rejoin *r)
+{
+    const struct rejoin_gift *g = &r->gift;
+    uint64_t keys = QN_MIN(g->keys, g->meta.keys);
+    uint64_t done = g->meta.keys == 0 || all_sent(g)
+                        ? QN_HOLD_DONE
+                        : keys * QN_HOLD_DONE / g->meta.keys;
+    if (r->o.ops.hold != NULL) {
+        r->o.ops.hold(r->o.ops.ctx, g->to, g->meta.resume.position,
+                      (uint32_t)done);
+    }
+}
+
+/* Begin the cut: the one place. @return false: not now, or refused. */
 static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
 {
     struct rejoin_gift *g = &r->gift;
@@ -127,7 +161,7 @@ static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
         return false;
     }
     qn_store_stats(s, &st);
-    g->held_max = QN_MAX(HELD_LEAST, st.logical_bytes / 4);
+    g->held_max = QN_MAX(r->o.log_bytes, st.logical_bytes / 4);
     if (qn_store_cut_begin(s, m->resume.position, g->held_max) != QN_OK) {
         give_up(r, REJOIN_MEMORY);
         return false;
@@ -143,6 +177,7 @@ static bool begin(struct qn_rejoin *r, struct qn_store *s, qn_time_t now)
     g->keys = 0;
     g->hurries = false;
     g->state = GIFT_UNDER_WAY;
+    hold(r);
     return true;
 }
 
@@ -159,7 +194,7 @@ static int make(struct qn_rejoin *r)
         g->chunk.head =
             (struct rejoin_head){.kind = REJOIN_CHUNK, .attempt = g->attempt};
     } else if (err != QN_EAGAIN) {
-        give_up(r, REJOIN_AGAIN);
+        anew(r);
     }
     return err;
 }
@@ -175,7 +210,8 @@ static bool send_chunk(struct qn_rejoin *r)
     }
     g->chunk_len = 0;
     g->sent++;
-    if (g->writer.ended) {
+    hold(r);
+    if (all_sent(g)) {
         g->given++;
         rejoin_give_end(r);
     }
@@ -253,7 +289,7 @@ qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
         return g->state == GIFT_WANTED ? now : QN_TIME_NEVER;
     }
     if (!qn_store_cut_active(s)) {
-        give_up(r, REJOIN_AGAIN); /* also when the store is another one now */
+        anew(r); /* also when the store is another one now */
         return QN_TIME_NEVER;
     }
     if (rejoin_silent(g->heard, now, &g->late)) {
@@ -262,7 +298,7 @@ qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
                "%llu chunks of %llu sent; given up",
                r->o.self, g->to, (unsigned long long)g->taken,
                (unsigned long long)g->sent);
-        rejoin_give_end(r);
+        give_up(r, REJOIN_LATE); /* it finds that when it goes on */
         return QN_TIME_NEVER;
     }
     return g->late ? now : give_share(r, s, now);

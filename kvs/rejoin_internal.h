@@ -27,6 +27,7 @@ enum rejoin_why {
     REJOIN_BEHIND,  /* it is not so far */
     REJOIN_AGAIN,   /* its cut was given up */
     REJOIN_MEMORY,  /* it has no memory for a cut */
+    REJOIN_LATE,    /* the joiner has taken nothing for too long */
     REJOIN_WHYS
 };
 
@@ -60,7 +61,7 @@ struct rejoin_gift {
     uint64_t held_max;
     bool hurries; /* it does not rest */
     struct qn_pace pace;
-    uint64_t given;
+    uint64_t given, anew;
 };
 
 enum rejoin_phase {
@@ -70,10 +71,19 @@ enum rejoin_phase {
     REJOIN_INSTALL, /* all of it is there */
 };
 
+enum { REJOIN_TOLD = 16 }; /* reasons in the log, of one join */
+
 /** The joiner's end. */
 struct rejoin_join {
     enum rejoin_phase phase;
     qn_time_t at;
+    qn_time_t pause; /* before all are asked again */
+    struct {
+        const char *why;
+        uint64_t donors; /* mask: it was said of them */
+    } told[REJOIN_TOLD];
+    qn_time_t told_at;
+    uint64_t failed; /* attempts of this join */
     qn_slot_t least;
     qn_node_t donor; /* the last one asked; nodes: none */
     uint64_t tried;  /* mask of those that could not help */

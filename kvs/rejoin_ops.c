@@ -44,9 +44,22 @@ static uint32_t log_used(void *ctx, qn_slot_t position)
     struct qn_driver_status st;
     qn_driver_status(qn_replica_driver(ctx), &st);
     uint64_t slots = st.applied > position ? st.applied - position : 0;
-    uint64_t used =
-        QN_MAX(100 * slots / QN_RING, 100 * st.log_bytes / QN_LOG_BYTES);
+    uint64_t bytes = qn_driver_bytes_above(qn_replica_driver(ctx), position);
+    uint64_t backlog = qn_replica_config(ctx)->repl_backlog_size;
+    uint64_t most = backlog != QN_BACKLOG_AUTO ? backlog : QN_LOG_BYTES;
+    uint64_t used = QN_MAX(100 * slots / QN_RING, 100 * bytes / most);
     return (uint32_t)QN_MIN(used, 100);
+}
+
+static void hold(void *ctx, qn_node_t joiner, qn_slot_t position, uint32_t done)
+{
+    qn_driver_hold(qn_replica_driver(ctx), joiner, position, done);
+}
+
+static void release(void *ctx, qn_node_t joiner)
+{
+    (void)joiner; /* there is one at a time */
+    qn_driver_release(qn_replica_driver(ctx));
 }
 
 struct qn_rejoin_ops qn_rejoin_ops_of(struct qn_replica *replica)
@@ -58,6 +71,8 @@ struct qn_rejoin_ops qn_rejoin_ops_of(struct qn_replica *replica)
                                   .install = install,
                                   .discard = discard,
                                   .log_used = log_used,
+                                  .hold = hold,
+                                  .release = release,
                                   .cpu = qn_clock_cpu,
                                   .ctx = replica};
 }

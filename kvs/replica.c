@@ -60,6 +60,7 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     r->first = o->driver.first;
     r->serve_at = UINT64_MAX;
     r->tick_at = QN_TIME_NEVER;
+    r->nobody.oom = true;
     r->told = o->told;
     r->mark = o->mark;
     r->take = o->take;
@@ -151,6 +152,7 @@ void qn_replica_writes_reset(struct qn_replica *r)
     qn_histogram_clear(&r->own.latency);
     r->own.clock = (struct qn_cmd_clock){0};
     r->own.writes = r->own.batches = 0;
+    r->own.unknown_timeout = r->own.unknown_snapshot = r->own.covered_ok = 0;
 }
 
 uint64_t qn_replica_pending(const struct qn_replica *r)

@@ -29,6 +29,8 @@
  * that says so: its outcome is unknown. It stays in the log's hands and is
  * applied once or never; the reply that comes then is dropped. The time is that
  * of this replica: one tick counts at most, however long it stood still itself.
+ * A write that lies in an installed snapshot is not applied here: its reply is
+ * +OK if it can be no other (qn_cmd_says_ok), and the error otherwise.
  *
  * Threads: one. Nothing blocks.
  */
@@ -52,6 +54,11 @@ struct qn_replica_writes {
     uint64_t writes;             /* applied */
     uint64_t batches;            /* in so many slots */
     struct qn_histogram latency; /* ns */
+    /* Not applied here, or too late. Answered: */
+    uint64_t unknown_timeout;  /* unknown, after commit-timeout or since the
+                                  group stopped */
+    uint64_t unknown_snapshot; /* unknown, since it lies in a snapshot */
+    uint64_t covered_ok;       /* +OK, though it lies in a snapshot */
 };
 
 struct qn_replica_opts {
@@ -67,7 +74,8 @@ struct qn_replica_opts {
     /** There are many bytes of completions: take them now, in the midst of the
      *  turn. NULL: they wait for its end. */
     void (*take)(void *ctx);
-    /** A configuration change was applied, or came with a snapshot. */
+    /** Options are in force that came with the log, its first entry or CONFIG
+     *  SET, or with a snapshot. */
     void (*configured)(void *ctx);
     /** The log does not reach back to this slot any more: qn_rejoin_begin.
      *  Said again while it stays so. NULL: logged. */
@@ -112,14 +120,16 @@ qn_slot_t qn_replica_last_own(const struct qn_replica *r);
 qn_slot_t qn_replica_applied(const struct qn_replica *r);
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
 
-/** For a snapshot of the store as it is: fills resume, applied_ms, nodes, ul,
- *  config. @return false: there is no store, or not between two slots. */
+/** For a snapshot of the store as it is: fills resume, refused, applied_ms,
+ *  nodes, ul, config. @return false: there is no store, or not between two
+ *  slots. */
 bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
 
 /**
  * Go on with the state of a snapshot. The old store is thrown away in steps.
- * Own writes that lie in it complete with an error that says so: nobody knows
- * their replies.
+ * Own writes that lie in it complete: with +OK if the reply can be no other and
+ * none of them from there on was refused, else with an error that says that
+ * nobody knows the reply.
  *
  * @param store  Taken if QN_OK.
  * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (between two slots
@@ -155,6 +165,10 @@ bool qn_replica_waited(const struct qn_replica *r, uint32_t tick);
  *  no leader or no quorum; or the group has stopped. What is submitted now
  * would have the same fate. */
 bool qn_replica_stuck(const struct qn_replica *r);
+
+/** True while writes wait, at the leader, for a replica that may not be given
+ *  up (`min-replicas-to-write`): none is to be begun. */
+bool qn_replica_held(const struct qn_replica *r);
 
 /** The error that says why nothing is started now, without its dash. */
 const char *qn_replica_down(const struct qn_replica *r);

@@ -6,8 +6,8 @@
  * are decided here, from the log alone, so that all replicas agree; one that
  * has no memory for a decided command must end.
  *
- * The log also carries commands of the server itself (not of clients): INIT,
- * the first of a group, and configuration changes.
+ * The log also carries what no client sends: INIT, the first of a group, with
+ * the hash seed and the options that all begin with.
  *
  * What a command costs is told to the driver, which bounds the work of a turn
  * (README.md, Turns).
@@ -104,6 +104,8 @@ static void apply_command(struct qn_replica *r, const struct qn_applied *a,
     c->stamp_ms = a->stamp_ms;
     c->value_max = r->config.proto_max_bulk_len;
     c->key_max = r->config.max_key_len;
+    c->memory_max =
+        r->config.maxmemory != QN_MAXMEMORY_AUTO ? r->config.maxmemory : 0;
     c->configure = on_configure;
     c->configure_ctx = r;
     if (qn_cmd_run(r->store, c) != QN_OK) {
@@ -115,18 +117,28 @@ static void apply_command(struct qn_replica *r, const struct qn_applied *a,
     }
 }
 
+/* The limits that all apply by are those of the group's beginning, whatever a
+ * later life was started with. */
 static void apply_init(struct qn_replica *r, struct qn_slice bytes)
 {
     struct entry_init init;
-    QN_ASSERT(bytes.len == sizeof init);
+    QN_ASSERT(bytes.len >= sizeof init);
     QN_ASSERT(r->store == NULL);
     memcpy(&init, bytes.data, sizeof init);
     QN_ASSERT(init.version == ENTRY_VERSION);
+    struct qn_slice options = {bytes.data + sizeof init,
+                               bytes.len - sizeof init};
+    int read = qn_config_runtime_read(&r->config, &options);
+    QN_ASSERT(read == QN_OK);
+    QN_ASSERT(options.len == 0);
     const struct qn_store_opts opts = {.seed = init.seed,
                                        .dbs = init.databases};
     int err = qn_store_create(&r->store, &opts);
     QN_ASSERT(err == QN_OK);
     r->config.databases = init.databases;
+    if (r->configured != NULL) {
+        r->configured(r->ctx);
+    }
     /* In a later life the log may reach back so far: then it is as good as a
      * snapshot, and likewise shown only when it is up to date. Perhaps nobody
      * is left who could give one. */
@@ -169,9 +181,10 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
     struct qn_cmd_call call = {.proto = 2};
     size_t start = r->replies.len;
     const struct pending *p = a->mine ? qn_replica_own(r, a->seq) : NULL;
+    call.reply = p != NULL ? &r->replies : &r->nobody;
+    call.reply->error = false;
     if (p != NULL) {
         call.proto = p->proto;
-        call.reply = &r->replies;
     }
     QN_ASSERT(a->bytes.len >= 1);
     struct qn_slice rest = {a->bytes.data + 1, a->bytes.len - 1};
@@ -191,6 +204,10 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
         break;
     default:
         QN_ASSERT(a->bytes.data[0] <= ENTRY_INIT); /* no other kind exists */
+    }
+    if (call.reply->error) {
+        r->refused[a->origin] =
+            (struct qn_session){.inc = a->origin_inc, .last = a->seq};
     }
     if (a->mine) {
         qn_replica_own_done(r, start, a->slot);

@@ -3,12 +3,15 @@
  *
  * A snapshot replaces the store between two slots. Own writes that it contains
  * will not come back from the log: `covered` is the last such sequence, and
- * they complete with an error when they reach the head of the ring. Marks
- * between them see the new store, which has all that stood before them.
+ * they complete when they reach the head of the ring: with +OK where that is
+ * sure (`refused` travels in the snapshot), else with an error. Marks between
+ * them see the new store, which has all that stood before them.
  *
  * The old store is freed in steps, some blocks a turn, so that no client waits
  * for it.
  */
+#include <string.h>
+
 #include "core/base/assert.h"
 #include "kvs/replica_internal.h"
 
@@ -19,6 +22,7 @@ bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m)
     if (!r->serving || !qn_driver_cut(r->driver, &m->resume)) {
         return false;
     }
+    memcpy(m->refused, r->refused, sizeof m->refused);
     m->applied_ms = r->stamp_ms;
     m->nodes = r->nodes;
     m->ul_count = qn_driver_ul(r->driver, m->ul, QN_UL_KEPT);
@@ -96,6 +100,7 @@ int qn_replica_install(struct qn_replica *r, struct qn_store *store,
     if (r->configured != NULL) {
         r->configured(r->ctx);
     }
+    memcpy(r->refused, m->refused, sizeof r->refused);
     const struct qn_session *own = &m->resume.session[r->self];
     if (own->inc == r->incarnation) {
         r->covered = QN_MAX(r->covered, own->last);

@@ -19,6 +19,7 @@ enum {
 
 struct pending {
     bool is_mark;
+    bool says_ok; /* write: its reply is +OK, unless it is refused */
     uint8_t proto;
     uint64_t seq;            /* write: the driver's sequence */
     qn_time_t since;         /* write: start of the turn it was submitted in */
@@ -35,6 +36,12 @@ struct qn_replica {
     bool serving;       /* the store may be seen ... */
     qn_slot_t serve_at; /* ... once so much is applied */
     uint64_t covered;   /* own writes up to it lie in a snapshot */
+    /* Of each origin, the incarnation and sequence of the last command that
+     * apply answered with an error. A function of the log: the same on all
+     * replicas at equal positions. */
+    struct qn_session refused[QN_NODES_MAX];
+    struct qn_buf nobody; /* the reply of a command that nobody here waits for:
+                             takes nothing, but notes an error */
     struct qn_store *discard[DISCARDS];
     qn_node_t self;
     uint32_t nodes;
@@ -82,7 +89,8 @@ struct qn_replica {
 
 enum entry_kind {
     ENTRY_COMMAND, /* a client's: qn_cmd_encode follows */
-    ENTRY_INIT,    /* struct entry_init follows */
+    ENTRY_INIT,    /* struct entry_init follows, and the run-time options as
+                      the group began (qn_config_runtime_write) */
 };
 
 struct entry_init {
@@ -91,7 +99,7 @@ struct entry_init {
     uint32_t version;
 };
 
-enum { ENTRY_VERSION = 2 };
+enum { ENTRY_VERSION = 3 };
 
 /* ---- replica_queue.c ----------------------------------------------------- */
 

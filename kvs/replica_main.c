@@ -84,6 +84,7 @@ static void turn(struct qn_server *s)
     at = QN_MIN(at, qn_replica_deadline(s->replica));
     at = QN_MIN(at, qn_server_drain_turn(s, now));
     at = QN_MIN(at, qn_server_events_turn(s, now));
+    at = QN_MIN(at, qn_server_trim_turn(s, now));
     qn_alarm_set(&s->alarm, at, now);
 }
 
@@ -367,6 +368,7 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
 {
     s->boot = boot;
     qn_doors_init(s);
+    qn_trim_init(&s->trim, boot->self);
     s->started = qn_clock_now();
     s->started_wall_ms = qn_clock_wall_ms();
     s->transport = qn_transport_find(boot->config->transport);

@@ -81,7 +81,7 @@ static void mark_evaluate(struct qn_replica *r, struct pending *p)
 }
 
 /* Nobody knows what becomes of it, or what its reply was. */
-static void write_unknown(struct qn_replica *r)
+static void write_unknown(struct qn_replica *r, uint64_t *counter)
 {
     size_t start = r->replies.len;
     qn_reply_error(&r->replies,
@@ -89,6 +89,25 @@ static void write_unknown(struct qn_replica *r)
     qn_replica_reply_end(r, start);
     r->writes--;
     r->given_up++;
+    ++*counter;
+}
+
+/* A snapshot contains it: it was applied, or refused. If nothing from it on was
+ * refused, a reply that does not depend on the state is known. */
+static void write_covered(struct qn_replica *r, const struct pending *p)
+{
+    const struct qn_session *refused = &r->refused[r->self];
+    uint64_t last = refused->inc == r->incarnation ? refused->last : 0;
+    if (!p->says_ok || p->seq <= last) {
+        write_unknown(r, &r->own.unknown_snapshot);
+        return;
+    }
+    size_t start = r->replies.len;
+    qn_reply_ok(&r->replies);
+    qn_replica_reply_end(r, start);
+    r->writes--;
+    r->given_up++;
+    r->own.covered_ok++;
 }
 
 /* Let go of what is answered and will not come back from the log. */
@@ -111,7 +130,7 @@ void qn_replica_marks_run(struct qn_replica *r, qn_slot_t reached)
             mark_evaluate(r, p);
             r->marks_ran++;
         } else if (!p->is_mark && p->seq <= r->covered) {
-            write_unknown(r);
+            write_covered(r, p);
         } else {
             break;
         }
@@ -185,7 +204,7 @@ static void give_up(struct qn_replica *r, qn_slot_t applied)
         if (p->is_mark) {
             mark_refuse(r, p);
         } else {
-            write_unknown(r);
+            write_unknown(r, &r->own.unknown_timeout);
         }
         r->answered++;
         qn_replica_marks_run(r, applied);
@@ -215,9 +234,18 @@ bool qn_replica_stuck(const struct qn_replica *r)
     return r->given_up > 0 || qn_driver_stopped(r->driver);
 }
 
+bool qn_replica_held(const struct qn_replica *r)
+{
+    return qn_driver_held(r->driver);
+}
+
 const char *qn_replica_down(const struct qn_replica *r)
 {
-    return qn_driver_incomplete(r->driver)
+    return qn_replica_held(r) && !qn_driver_stopped(r->driver)
+               ? "NOREPLICAS too few replicas keep up to take a write "
+                 "(min-replicas-to-write): let the stopped ones go on, or end "
+                 "them"
+           : qn_driver_incomplete(r->driver)
                ? "CLUSTERDOWN the group has stopped, its leader and acceptor "
                  "were lost and a part of their log with them; see quoin "
                  "recover"
@@ -237,7 +265,8 @@ static struct pending *pending_push(struct qn_replica *r)
     return p;
 }
 
-static int submit_parts(struct qn_replica *r, uint32_t count, uint8_t proto)
+static int submit_parts(struct qn_replica *r, uint32_t count, uint8_t proto,
+                        bool says_ok)
 {
     uint64_t seq = 0;
     int err = qn_driver_submit(r->driver, r->parts, count, &seq);
@@ -246,6 +275,7 @@ static int submit_parts(struct qn_replica *r, uint32_t count, uint8_t proto)
         p->seq = seq;
         p->since = r->now;
         p->proto = proto;
+        p->says_ok = says_ok;
         r->writes++;
     }
     return err;
@@ -280,7 +310,7 @@ int qn_replica_write(struct qn_replica *r, const struct qn_cmd_call *call)
         r->head_buf.oom = false;
         return QN_ENOMEM;
     }
-    return submit_parts(r, n + 1, call->proto);
+    return submit_parts(r, n + 1, call->proto, qn_cmd_says_ok(call));
 }
 
 int qn_replica_submit_init(struct qn_replica *r, uint64_t seed)
@@ -288,13 +318,16 @@ int qn_replica_submit_init(struct qn_replica *r, uint64_t seed)
     struct entry_init init = {.seed = seed,
                               .databases = r->config.databases,
                               .version = ENTRY_VERSION};
-    int err = parts_room(r, 2);
+    uint8_t options[QN_CONFIG_RUNTIME_MAX];
+    int err = parts_room(r, 3);
     if (err != QN_OK) {
         return err;
     }
     r->parts[0] = (struct qn_slice){&kind_bytes[ENTRY_INIT], 1};
     r->parts[1] = (struct qn_slice){(const uint8_t *)&init, sizeof init};
-    return submit_parts(r, 2, 2);
+    r->parts[2] = (struct qn_slice){
+        options, qn_config_runtime_write(&r->config, options)};
+    return submit_parts(r, 3, 2, false);
 }
 
 int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,

@@ -133,6 +133,9 @@ void qn_reply_error(struct qn_buf *b, const char *fmt, ...)
 {
     /* Most texts fit the first guess; a longer one is printed again. */
     size_t room = 256;
+    if (b != NULL) {
+        b->error = true;
+    }
     for (;;) {
         uint8_t *to = reserve(b, room + 3);
         if (to == NULL) {

@@ -13,7 +13,7 @@
 void qn_reply_status(struct qn_buf *b, const char *text); /* +text */
 void qn_reply_ok(struct qn_buf *b);                       /* +OK */
 /** -text, printf style; CR and LF in it become blanks. `text` begins with the
- *  code: "ERR ...". */
+ *  code: "ERR ...". Sets b->error, also of a buffer that takes nothing. */
 void qn_reply_error(struct qn_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void qn_reply_int(struct qn_buf *b, int64_t v);

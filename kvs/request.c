@@ -110,7 +110,8 @@ static void run_refused(struct qn_conn *c, const struct qn_cmd_call *call)
 
 static void run_write(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    if (qn_replica_stuck(c->fe->o.replica)) {
+    if (qn_replica_stuck(c->fe->o.replica) ||
+        qn_replica_held(c->fe->o.replica)) {
         run_refused(c, call);
         return;
     }

@@ -22,6 +22,7 @@
 #include "kvs/patience.h"
 #include "kvs/rejoin.h"
 #include "kvs/replica.h"
+#include "kvs/trim.h"
 #include "paxos/ring.h"
 
 union qn_listener {
@@ -83,6 +84,7 @@ struct qn_server {
     uv_check_t check;
     uv_idle_t idle;        /* active: the loop does not block */
     struct qn_alarm alarm; /* the next turn, at the latest */
+    struct qn_trim trim;   /* when free memory goes back */
     uv_signal_t terminate;
     union qn_listener listener[2]; /* the shared address, the replica's own */
     int listeners;
@@ -123,6 +125,13 @@ void qn_server_drain(struct qn_server *s);
 /** A turn of draining: tell when nothing is left, or give up when the time is
  *  over. @return when to look again; QN_TIME_NEVER: nothing to look for. */
 qn_time_t qn_server_drain_turn(struct qn_server *s, qn_time_t now);
+
+/** Bytes that store and log use; O(1). */
+uint64_t qn_server_used_memory(struct qn_server *s);
+
+/** Once a turn: after some idle time, give free memory back to the system; that
+ *  may take some 10 ms. @return when to come again; QN_TIME_NEVER. */
+qn_time_t qn_server_trim_turn(struct qn_server *s, qn_time_t now);
 
 /** Leave the loop. */
 void qn_server_stop(struct qn_server *s);

@@ -15,11 +15,11 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "core/place/life.h"
+#include "kvs/budget.h"
 #include "kvs/server.h"
 #include "transports/registry.h"
 
-#define RING_ADDRESS (UINT64_C(1) << 30) /* of batches, address space */
-#define RING_SPAN    (UINT64_C(4) << 20) /* of a lap at first */
+#define RING_SPAN (UINT64_C(4) << 20) /* of a lap at first */
 
 bool qn_server_by_memory(const struct qn_server *s)
 {
@@ -37,9 +37,9 @@ static int ring_grow(void *ctx, uint64_t bytes)
 static struct qn_ring_opts ring_opts(struct qn_server *s)
 {
     return (struct qn_ring_opts){.slots = QN_RING,
-                                 .capacity = RING_ADDRESS,
+                                 .capacity = qn_budget_ring(s->boot->config),
                                  .span = RING_SPAN,
-                                 .keep = QN_LOG_BYTES,
+                                 .keep = s->boot->config->repl_backlog_size,
                                  .grow = ring_grow,
                                  .ctx = s};
 }
@@ -172,7 +172,9 @@ static struct qn_outbox_opts shape(const struct qn_server *s)
         .incarnation = b->incarnation,
         .lane_bytes = s->transport->lane_bytes(b->config->cells),
         .ring_bytes =
-            qn_server_by_memory(s) ? qn_ring_bytes(QN_RING, RING_ADDRESS) : 0,
+            qn_server_by_memory(s)
+                ? qn_ring_bytes(QN_RING, qn_budget_ring(s->boot->config))
+                : 0,
         .numa_node = b->numa_node[b->self],
         .reader_numa_node = b->numa_node,
         .shared = true,

@@ -89,6 +89,15 @@ struct lent {
     const struct qn_ring *ring[QN_NODES_MAX];
 };
 
+static struct qn_flow_limits flow_limits(const struct qn_boot *b)
+{
+    struct qn_flow_limits l =
+        qn_flow_default(b->nodes, QN_RING, b->config->repl_backlog_size);
+    l.timeout = b->config->lag_timeout * QN_MS;
+    l.min_awaited = b->config->min_replicas_to_write;
+    return l;
+}
+
 static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
 {
     const struct qn_boot *b = s->boot;
@@ -125,6 +134,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .ended_ctx = s,
         .events = &s->events.own,
         .own_cores = b->own_cores,
+        .flow = flow_limits(b),
+        .backlog_bytes = b->config->repl_backlog_size,
         .seed = b->incarnation ^ qn_clock_now(),
         .now = qn_clock_now(),
     };
@@ -149,6 +160,8 @@ static int rejoin_make(struct qn_server *s)
     const struct qn_rejoin_opts o = {.self = s->boot->self,
                                      .nodes = s->boot->nodes,
                                      .config = s->boot->config,
+                                     .log_bytes =
+                                         s->boot->config->repl_backlog_size,
                                      .ops = qn_rejoin_ops_of(s->replica)};
     return qn_rejoin_create(&s->rejoin, &o);
 }

@@ -30,8 +30,8 @@
 
 static_assert(sizeof(struct qn_snapshot_head) == QN_SNAPSHOT_CHUNK_MIN,
               "the head of a chunk");
-static_assert(QN_SNAPSHOT_CONFIG_MAX + sizeof(struct qn_snapshot_fixed) +
-                      QN_NODES_MAX * sizeof(struct qn_session) +
+static_assert(QN_CONFIG_RUNTIME_MAX + sizeof(struct qn_snapshot_fixed) +
+                      QN_NODES_MAX * 2 * sizeof(struct qn_session) +
                       QN_UL_KEPT * QN_UL_BYTES +
                       QN_STORE_DBS_MAX * sizeof(qn_slot_t) <=
                   BODY_MAX,
@@ -81,24 +81,6 @@ static uint8_t *put(uint8_t *to, const void *p, size_t n)
     return to + n;
 }
 
-/* name NUL value NUL ... NUL: the run-time options. */
-static uint8_t *put_config(uint8_t *to, const struct qn_config *c)
-{
-    const uint8_t *from = to;
-    struct qn_config_option o;
-    for (uint32_t i = 0; qn_config_at(i, &o); i++) {
-        char room[QN_CONFIG_NUMBER_MAX];
-        if (o.runtime) {
-            const char *value = qn_config_value(c, i, room);
-            to = put(to, o.name, strlen(o.name) + 1);
-            to = put(to, value, strlen(value) + 1);
-        }
-    }
-    *to++ = 0;
-    QN_ASSERT(to - from <= QN_SNAPSHOT_CONFIG_MAX);
-    return to;
-}
-
 static size_t put_meta(uint8_t *body, const struct qn_snapshot_meta *m)
 {
     const struct qn_snapshot_fixed f = {
@@ -113,12 +95,14 @@ static size_t put_meta(uint8_t *body, const struct qn_snapshot_meta *m)
     };
     uint8_t *to = put(body, &f, sizeof f);
     to = put(to, m->resume.session, m->nodes * sizeof m->resume.session[0]);
+    to = put(to, m->refused, m->nodes * sizeof m->refused[0]);
     for (uint32_t i = 0; i < m->ul_count; i++) {
         qn_ul_encode(&m->ul[i], to);
         to += QN_UL_BYTES;
     }
     to = put(to, m->flushed, m->dbs * sizeof m->flushed[0]);
-    return (size_t)(put_config(to, &m->config) - body);
+    to += qn_config_runtime_write(&m->config, to);
+    return (size_t)(to - body);
 }
 
 /* ---- ENTRIES ---- */

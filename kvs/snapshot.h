@@ -40,6 +40,9 @@
 /** All but the entries and the stripes. */
 struct qn_snapshot_meta {
     struct qn_resume resume;
+    /* Of each origin, the last command that was answered by an error. */
+    struct qn_session refused[QN_NODES_MAX];
+
     uint64_t applied_ms;    /* stamp of slot `position` */
     uint32_t nodes;         /* sessions that count */
     uint32_t dbs;           /* databases */

@@ -7,9 +7,8 @@
 #include <stdint.h>
 
 #define QN_SNAPSHOT_MAGIC      0x50414e53u /* "SNAP" */
-#define QN_SNAPSHOT_VERSION    1u
+#define QN_SNAPSHOT_VERSION    2u
 #define QN_SNAPSHOT_DEADLINE   1u    /* flag: a deadline follows */
-#define QN_SNAPSHOT_CONFIG_MAX 2048u /* bytes of options */
 
 struct qn_snapshot_head {
     uint32_t magic;
@@ -22,7 +21,8 @@ struct qn_snapshot_head {
     uint64_t sum; /* qn_snapshot_sum */
 };
 
-/** META begins with it; then sessions, utility log, flushes, options. */
+/** META begins with it; then sessions, last refused commands, utility log,
+ *  flushes, options. */
 struct qn_snapshot_fixed {
     uint64_t stamp_ms, applied_ms, seed, keys, logical_bytes;
     uint32_t nodes, dbs, ul_count, zero;

@@ -46,39 +46,6 @@ static int refuse(struct qn_snapshot_reader *r, const char *why)
 
 /* ---- META ---- */
 
-/* A string that ends with NUL; NULL: none. */
-static const char *take_string(struct qn_slice *s)
-{
-    const uint8_t *end =
-        s->len != 0 ? memchr(s->data, '\0', s->len) : (const uint8_t *)NULL;
-    return end == NULL ? NULL
-                       : (const char *)take(s, (size_t)(end - s->data) + 1);
-}
-
-static struct qn_slice string_slice(const char *z)
-{
-    return (struct qn_slice){(const uint8_t *)z, strlen(z)};
-}
-
-static int read_config(struct qn_snapshot_reader *r, struct qn_slice *s,
-                       struct qn_config *c)
-{
-    char why[QN_CONFIG_WHY_MAX];
-    *c = *r->start;
-    for (;;) {
-        const char *name = take_string(s);
-        if (name != NULL && *name == '\0') {
-            return QN_OK;
-        }
-        const char *value = name != NULL ? take_string(s) : NULL;
-        if (value == NULL ||
-            qn_config_set(c, string_slice(name), string_slice(value), why,
-                          sizeof why) != QN_OK) {
-            return refuse(r, "an option is not one of ours");
-        }
-    }
-}
-
 static bool read_ul(struct qn_slice *s, struct qn_snapshot_meta *m)
 {
     const uint8_t *bytes = take(s, m->ul_count * QN_UL_BYTES);
@@ -113,15 +80,17 @@ static int read_meta(struct qn_snapshot_reader *r, struct qn_slice s,
     m.logical_bytes = r->logical_bytes_said = f.logical_bytes;
     m.ul_count = f.ul_count;
     if (!take_into(&s, m.resume.session, f.nodes * sizeof(struct qn_session)) ||
+        !take_into(&s, m.refused, f.nodes * sizeof(struct qn_session)) ||
         !read_ul(&s, &m) ||
         !take_into(&s, m.flushed, f.dbs * sizeof(qn_slot_t))) {
         return refuse(r, "its beginning is malformed");
     }
-    int err = read_config(r, &s, &m.config);
-    if (err == QN_OK && s.len != 0) {
-        err = refuse(r, "its beginning is too long");
+    m.config = *r->start;
+    if (qn_config_runtime_read(&m.config, &s) != QN_OK) {
+        return refuse(r, "an option is not one of ours");
     }
-    return err != QN_OK ? err : sink->meta(sink->ctx, &m);
+    return s.len != 0 ? refuse(r, "its beginning is too long")
+                      : sink->meta(sink->ctx, &m);
 }
 
 /* ---- ENTRIES ---- */

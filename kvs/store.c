@@ -20,7 +20,7 @@
  * its entries garbage at once; the sweep (store_limbo.c) collects them. There
  * are 64 generations; should all be in use, flush marks each entry's word
  * instead. Flushing everything, or the only database with keys, exchanges the
- * whole table for an empty one.
+ * whole table for an empty one, unless a cut still needs it.
  *
  * A delete cannot fail either: when there is no memory to queue the entry, its
  * word is marked dead, and the sweep takes it from there.
@@ -334,13 +334,13 @@ static void disown(struct qn_store *s, uint32_t db)
     if (keys == 0) {
         return;
     }
-    qn_store_cut_end(s); /* its entries go away by the table */
     if (d->stale < QN_GENERATIONS - 1) {
         uint32_t owner = (qn_db_owner(s, db) + 256) & QN_META_OWNER;
         qn_store(&s->owner[db], owner, QN_RELEASE); /* acquire: qn_db_owner */
         d->stale++;
         d->fresh++;
     } else {
+        qn_store_cut_end(s); /* it could not tell what was alive */
         mark_dead(s, db);
     }
     s->garbage += keys;
@@ -376,7 +376,8 @@ void qn_store_flush(struct qn_store *s, uint32_t db, qn_slot_t slot)
         /* release: with the acquire in qn_store_stripe_slot. */
         qn_store(&s->db[i].flushed, slot, QN_RELEASE);
     }
-    if (s->keys == 0 && s->garbage != 0 && qn_limbo_has_room(s)) {
+    if (s->keys == 0 && s->garbage != 0 && s->cut == NULL &&
+        qn_limbo_has_room(s)) {
         table_exchange(s);
     }
 }
@@ -405,7 +406,13 @@ void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out)
         .retired = s->limbo.count + s->garbage,
         .split_work_max = s->split_work_max,
         .growths = s->growths,
+        .cut_bytes_most = s->cut_bytes_most,
     };
+}
+
+uint64_t qn_store_logical(const struct qn_store *s)
+{
+    return s->logical_bytes;
 }
 
 qn_slot_t qn_store_stripe_slot(const struct qn_store *s, uint32_t db,

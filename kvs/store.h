@@ -69,6 +69,7 @@ struct qn_store_stats {
     uint64_t retired;        /* blocks waiting for readers */
     uint64_t split_work_max; /* most entries moved by one put since start */
     uint64_t growths;        /* splits since start */
+    uint64_t cut_bytes_most; /* old versions that cuts kept at a time */
 };
 
 #define QN_STORE_ENTRY_COST 48u /* bytes, the fixed part of logical size */
@@ -82,8 +83,8 @@ struct qn_store;
  * Told so here, it merges each as it is freed. And it gives the end of the heap
  * back to the system as soon as that is free, in one call: 8 ms while 10^7
  * entries are freed. Told so, it keeps it: what was used once stays resident,
- * for the next keys. Blocks from 32 MiB on are mapped by themselves and go back
- * at once.
+ * for the next keys, until nobody waits (kvs/trim.h). Blocks from 32 MiB on are
+ * mapped by themselves and go back at once.
  */
 void qn_store_tune_malloc(void);
 
@@ -137,6 +138,8 @@ uint64_t qn_store_count(const struct qn_store *s, uint32_t db);
 /** Of these, with a deadline: if none has one, none is dead. */
 uint64_t qn_store_mortal(const struct qn_store *s, uint32_t db);
 void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
+/** logical_bytes alone. */
+uint64_t qn_store_logical(const struct qn_store *s);
 
 /** Slot of the last creation or deletion in the key's stripe (65536 stripes of
  *  the hash): the version of a missing key. */

@@ -36,10 +36,12 @@
  * before it: the walk looks at their hashes then.
  *
  * Entries that belonged to nobody at the beginning (flushed before, not yet
- * swept) are not alive and so not listed. Nothing becomes such an entry while a
- * cut is active: a flush that removes a key gives the cut up, since
- * it takes entries away by the table and not one by one. The same is done when
- * there is no memory for the queue, or when it holds more than `held_max`.
+ * swept) are not of the cut and so not listed: `owner` says whose entries were
+ * alive then. What a flush removes later stays in the table, since a flush does
+ * not exchange the table while there is a cut, until the walk or the sweep
+ * comes by; the sweep hands over as the writer does (qn_cut_sweeps). The cut is
+ * given up when there is no memory for the queue, when it holds more than
+ * `held_max`, or when a database is out of generations.
  *
  * What was taken is not yet retired: readers may hold it, and so does the cut.
  * The queue is made of the limbo's own chunks, and items note the epoch in
@@ -77,6 +79,7 @@ struct qn_cut {
     uint64_t held_max;
 
     uint64_t keys, logical_bytes;
+    uint32_t owner[QN_STORE_DBS_MAX]; /* qn_db_owner then */
     qn_slot_t flushed[QN_STORE_DBS_MAX];
     qn_slot_t stripe[QN_STORE_STRIPES];
 };
@@ -95,14 +98,15 @@ int qn_store_cut_begin(struct qn_store *s, qn_slot_t position,
     if (c == NULL) {
         return QN_ENOMEM;
     }
-    memset(c, 0, offsetof(struct qn_cut, flushed));
+    memset(c, 0, offsetof(struct qn_cut, owner));
     c->position = position;
     c->held_max = held_max;
     c->keys = s->keys;
     c->logical_bytes = s->logical_bytes;
-    /* relaxed, both: the writer's own. */
+    /* relaxed, all: the writer's own. */
     for (uint32_t i = 0; i < QN_STORE_DBS_MAX; i++) {
         c->flushed[i] = qn_load(&s->db[i].flushed, QN_RELAXED);
+        c->owner[i] = qn_load(&s->owner[i], QN_RELAXED);
     }
     for (uint32_t i = 0; i < QN_STRIPES; i++) {
         c->stripe[i] = qn_load(&s->stripe[i], QN_RELAXED);
@@ -198,6 +202,7 @@ static bool queue_push(struct qn_store *s, struct qn_cut *c,
         qn_word_of(e) | QN_RETIRED_ENTRY, qn_load(&s->epoch, QN_RELAXED)};
     c->left++;
     c->held_bytes += entry_bytes(e);
+    s->cut_bytes_most = QN_MAX(s->cut_bytes_most, c->held_bytes);
     return true;
 }
 
@@ -235,6 +240,20 @@ bool qn_cut_take(struct qn_store *s, uint64_t hash, const struct qn_entry *e)
         return false;
     }
     return true;
+}
+
+/* Did the entry belong to a database when the cut began? */
+static bool was_alive(const struct qn_cut *c, const struct qn_entry *e)
+{
+    return e->slot <= c->position &&
+           (e->meta & QN_META_OWNER) == c->owner[qn_entry_db(e)];
+}
+
+bool qn_cut_sweeps(struct qn_store *s, uint64_t w)
+{
+    const struct qn_entry *e = qn_word_ptr(w);
+    return (w & QN_WORD_ENTRY) != 0 && was_alive(s->cut, e) &&
+           qn_cut_take(s, qn_entry_hash(s, e), e);
 }
 
 /* ---- the walk ---- */
@@ -315,8 +334,7 @@ static void group_filter(const struct qn_store *s, struct qn_cut *c,
     uint32_t kept = 0;
     for (uint32_t i = 0; i < c->group_count; i++) {
         const struct qn_entry *e = qn_word_ptr(c->group[i]);
-        if (e->slot <= c->position && qn_word_alive(s, c->group[i]) &&
-            (!partial || qn_entry_hash(s, e) >= c->near)) {
+        if (was_alive(c, e) && (!partial || qn_entry_hash(s, e) >= c->near)) {
             c->group[kept++] = qn_word_of(e);
         }
     }

@@ -14,8 +14,11 @@
  *     qn_store_cut_end(s)
  *
  * Between the calls the store may be written, flushed and reclaimed as usual.
- * One cut of a store at a time. It costs a copy of the stripes (512 KiB) and
- * the old versions kept, which are bounded by `held_max`.
+ * What a flush removes is met all the same; it is freed entry by entry then,
+ * and not with the table. (64 flushes of one database without enough reclaim
+ * calls between them give the cut up.) One cut of a store at a time. It costs a
+ * copy of the stripes (512 KiB) and the old versions kept, which are bounded by
+ * `held_max`.
  *
  * All of it in the writer's thread.
  */
@@ -44,7 +47,7 @@ int qn_store_cut_begin(struct qn_store *s, qn_slot_t position,
  *             anything that writes or reclaims: so look again each turn.
  * @return QN_OK; QN_ENOENT: that was all; QN_EAGAIN: a long part of the table
  *         was empty, go on in the next turn; QN_EABORTED: there is no cut (any
- *         more): keys were flushed, or memory was short.
+ *         more): it held more than `held_max`, or memory was short.
  *
  * O(1) amortised; one call looks at 4096 buckets at most.
  */

@@ -145,6 +145,7 @@ struct qn_store {
     uint64_t garbage;   /* entries in the table that belong to nobody */
     uint64_t sweep_at;  /* position in hash order */
     struct qn_cut *cut; /* store_cut.c; NULL: none */
+    uint64_t cut_bytes_most;
 
     struct qn_store_reader reader[QN_STORE_READERS_MAX];
     qn_a64 stripe[QN_STRIPES]; /* slots; writer, read by all */
@@ -411,6 +412,10 @@ void qn_limbo_append(struct qn_store *s, struct qn_limbo_chunk *chunk);
 /* ---- store_cut.c; the writer ---- */
 
 bool qn_cut_take(struct qn_store *s, uint64_t hash, const struct qn_entry *e);
+
+/** A word of a flushed entry is about to be swept, while there is a cut.
+ *  @return as qn_cut_keeps. */
+bool qn_cut_sweeps(struct qn_store *s, uint64_t w);
 
 /** The word of `e` is about to be replaced or freed. @return true: a cut keeps
  *  the entry, it must not be retired. One branch while there is no cut. */

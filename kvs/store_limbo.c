@@ -235,12 +235,15 @@ static uint32_t sweep_bucket(struct qn_store *s, uint64_t position, bool *room)
         if (qn_word_alive(s, w)) {
             continue;
         }
-        *room = qn_limbo_has_room(s);
+        bool kept = s->cut != NULL && qn_cut_sweeps(s, w);
+        *room = kept || qn_limbo_has_room(s);
         if (*room) {
             /* relaxed: for readers the entry was not there before either. */
             qn_store(place, 0, QN_RELAXED);
-            qn_store_retire(s, (w & QN_WORD_PTR) | QN_RETIRED_ENTRY);
             removed++;
+        }
+        if (*room && !kept) {
+            qn_store_retire(s, (w & QN_WORD_PTR) | QN_RETIRED_ENTRY);
         }
     }
     s->garbage -= removed;

@@ -128,6 +128,10 @@ static void announce(struct qn_supervisor *s)
     if (s->config.replicas == 1) {
         qn_log(QN_LOG_WARN, "one replica: nothing is replicated");
     }
+    if (s->adopted == 0 && s->budget.said[0] != '\0') {
+        qn_log(s->budget.beyond ? QN_LOG_WARN : QN_LOG_INFO, "%s",
+               s->budget.said);
+    }
     qn_ready_print(s->opts->ready, &s->config, &s->listen, place, s->adopted);
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/place/commons.h"
 #include "core/place/numa_map.h"
+#include "kvs/budget.h"
 #include "kvs/listen.h"
 #include "kvs/news.h"
 #include "kvs/supervisor.h"
@@ -120,6 +121,7 @@ struct qn_supervisor {
     struct qn_supervised replica[QN_NODES_MAX];
     qn_time_t lost_at; /* then it is over, unless one is complete; or NEVER */
     bool served;       /* all were ready once */
+    struct qn_budget budget; /* of a new group */
     uint32_t adopted; /* living replicas that were taken over; 0: a new group */
     int heir;         /* who wants to take over; -1: nobody */
     pid_t heir_pid;   /* its process */

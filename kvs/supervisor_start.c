@@ -137,6 +137,9 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     if (s->config.cells == QN_CELLS_AUTO) {
         s->config.cells = qn_limits_cells(s->config.replicas);
     }
+    if (s->config.min_replicas_to_write == QN_MIN_AUTO) {
+        s->config.min_replicas_to_write = (s->config.replicas - 1) / 2;
+    }
     err = qn_config_check(&s->config, s->why, sizeof s->why);
     if (err != QN_OK) {
         return err;
@@ -149,6 +152,19 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     return qn_limits_fit(&limits, &s->config,
                          opts->transport->lane_bytes(s->config.cells), s->why,
                          sizeof s->why);
+}
+
+/* How much a new group may store; who is adopted has its limit. */
+static int plan_memory(struct qn_supervisor *s)
+{
+    size_t lane_bytes = s->opts->transport->lane_bytes(s->config.cells);
+    struct qn_limits limits;
+    qn_limits_read(&limits);
+    int err = qn_budget_make(&limits, &s->config, lane_bytes, &s->budget);
+    if (err != QN_OK) {
+        snprintf(s->why, sizeof s->why, "%s", s->budget.said);
+    }
+    return err;
 }
 
 static int open_signals(struct qn_supervisor *s)
@@ -307,6 +323,9 @@ int qn_supervisor_start(struct qn_supervisor *s)
     }
     if (err == QN_OK && s->adopted > 0) {
         return QN_OK; /* who is missing is started in the first turn */
+    }
+    if (err == QN_OK) {
+        err = plan_memory(s);
     }
     if (err == QN_OK) {
         err = qn_listen_open(&s->listen, s->why, sizeof s->why);

@@ -42,19 +42,6 @@ static uint64_t usec_of(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
-/* Store and log count what they hold. Asking malloc instead would walk its free
- * chunks: 100 ms with 10^7 keys. Buffers of connections are left out. */
-static void memory_fill(struct qn_server *s, struct qn_info_part *p)
-{
-    struct qn_store_stats store = {0};
-    struct qn_driver_status d;
-    if (qn_replica_store(s->replica) != NULL) {
-        qn_store_stats(qn_replica_store(s->replica), &store);
-    }
-    qn_driver_status(qn_replica_driver(s->replica), &d);
-    p->used_memory = store.memory_bytes + d.log_bytes;
-}
-
 static void process_fill(struct qn_info_part *p)
 {
     struct rusage use;
@@ -81,12 +68,47 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     p->learned = d.learned;
     p->writes = w->writes;
     p->batches = w->batches;
+    p->unknown_timeout = w->unknown_timeout;
+    p->unknown_snapshot = w->unknown_snapshot;
+    p->covered_ok = w->covered_ok;
     for (uint32_t i = 0; qn_cmd_at(i) != NULL; i++) {
         p->cmd[i].usec = (s->frontend.clock.ns[i] + w->clock.ns[i]) / QN_US;
     }
     p->commit_usec_p50 = qn_histogram_quantile(&w->latency, 0.5) / QN_US;
     p->commit_usec_p99 = qn_histogram_quantile(&w->latency, 0.99) / QN_US;
     p->commit_usec_p999 = qn_histogram_quantile(&w->latency, 0.999) / QN_US;
+}
+
+static void flow_fill(struct qn_server *s, struct qn_info_part *p)
+{
+    struct qn_driver_flow f;
+    p->leads = qn_driver_flow(qn_replica_driver(s->replica), &f);
+    if (!p->leads) {
+        return;
+    }
+    p->writes_held = f.held;
+    p->awaited = f.awaited;
+    p->gate_shut_usec = f.shut / QN_US;
+    p->given_up = f.given_up;
+    p->holds_given_up = f.holds_given_up;
+    for (qn_node_t n = 0; n < s->boot->nodes; n++) {
+        p->lag_bytes[n] = f.lag_bytes[n];
+        p->lag_slots[n] = f.lag_slots[n];
+        p->shut_usec[n] = f.shut_by[n] / QN_US;
+    }
+}
+
+static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
+{
+    struct qn_rejoin_status st;
+    qn_rejoin_status(s->rejoin, &st);
+    p->snapshots_joined = st.joined;
+    p->snapshots_given = st.given;
+    p->snapshots_asked = st.attempts;
+    p->cut_bytes = st.cut_bytes;
+    p->cut_bytes_max = st.cut_bytes_max;
+    p->cut_bytes_most = st.cut_bytes_most;
+    p->cuts_anew = st.cuts_anew;
 }
 
 static void turns_fill(struct qn_info_part *p, const struct qn_meter *m)
@@ -119,9 +141,11 @@ void qn_wide_info_answer(struct qn_server *s, const struct wide_head *h,
     for (const struct qn_conn *c = fe->all; c != NULL; c = c->next) {
         p->blocked_clients += qn_wide_is_blocked(c, h->asker);
     }
-    memory_fill(s, p);
+    p->used_memory = qn_server_used_memory(s);
     process_fill(p);
     log_fill(s, p);
+    flow_fill(s, p);
+    snapshots_fill(s, p);
     p->patience_usec = qn_server_patience(s, qn_clock_now()) / QN_US;
     turns_fill(p, &fe->meter);
     qn_info_pack(p, out);
@@ -194,6 +218,8 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->wall_usec = qn_clock_wall_us();
     i->uptime_s = (qn_clock_now() - s->started) / QN_S;
     i->maxclients = s->boot->config->maxclients;
+    i->replica = s->boot->self;
+    i->maxmemory = qn_replica_config(s->replica)->maxmemory;
     i->logical_bytes = store.logical_bytes;
     i->total_system_memory =
         (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

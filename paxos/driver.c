@@ -120,7 +120,7 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
 {
     qn_onepaxos_allow(d->machine, d->left > 0 ? ALLOW : 0);
     int err = qn_onepaxos_step(d->machine, in, d->now, d->wall_ms, &d->out);
-    d->held = d->out.held;
+    d->more = d->out.held;
     if (err != QN_OK) {
         return err;
     }
@@ -136,7 +136,7 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     }
     d->did |= d->out.count != 0;
     d->steps += d->out.count != 0;
-    d->again |= d->out.again || (d->held && d->left > 0);
+    d->again |= d->out.again || (d->more && d->left > 0);
     d->transfers = d->out.transfers;
     d->machine_deadline = d->out.deadline;
     qn_step_out_release(&d->out);
@@ -188,7 +188,7 @@ void qn_driver_publish(struct qn_driver *d)
 static void held_apply(struct qn_driver *d)
 {
     const struct qn_input go = {.kind = QN_IN_GO};
-    while (d->held && d->left > 0) {
+    while (d->more && d->left > 0) {
         qn_driver_step(d, &go);
     }
 }
@@ -282,7 +282,8 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     }
     qn_driver_note_turn(d);
     qn_driver_stop_look(d);
-    if (d->did && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
+    bool look = d->did || qn_driver_flow_look(d);
+    if (look && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
         d->beat_at = now + QN_BEAT_EVERY;
     }
     return waits != 0 || d->tree_waits;
@@ -292,7 +293,7 @@ bool qn_driver_pending(struct qn_driver *d)
 {
     const void *bytes = NULL;
     size_t len = 0;
-    if (d->held) {
+    if (d->more) {
         return true;
     }
     for (qn_node_t i = 0; i < d->o.nodes; i++) {

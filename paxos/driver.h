@@ -132,8 +132,12 @@ struct qn_driver_opts {
     void *ended_ctx;
     struct qn_events *events; /* flight recorder, kept; NULL: none */
     bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
-    uint64_t seed;  /* of everything random inside */
-    qn_time_t now;  /* ns */
+    struct qn_flow_limits flow; /* how far a leader may run ahead of the
+                                   others; all 0: qn_flow_default */
+    uint64_t backlog_bytes; /* process acceptor: of its log kept for those who
+                               are behind; 0: QN_LOG_BYTES */
+    uint64_t seed;          /* of everything random inside */
+    qn_time_t now;          /* ns */
 };
 
 /** A new life of a peer. */
@@ -277,6 +281,24 @@ int qn_driver_recover(struct qn_driver *d, qn_time_t now);
  */
 int qn_driver_recoverable(const struct qn_driver *d);
 
+/** Bytes of the slots above `slot` that are learned here; of those that are not
+ *  remembered any more, none. */
+uint64_t qn_driver_bytes_above(const struct qn_driver *d, qn_slot_t slot);
+
+/** Flow control, as the leader sees it (paxos/flow.h). */
+struct qn_driver_flow {
+    uint64_t awaited;                 /* mask */
+    bool held;                        /* writes wait: min_awaited */
+    qn_time_t shut;                   /* ns that the gate was shut ... */
+    qn_time_t shut_by[QN_NODES_MAX];  /* ... by each */
+    uint64_t lag_bytes[QN_NODES_MAX]; /* decided and not applied there */
+    uint64_t lag_slots[QN_NODES_MAX];
+    uint64_t given_up, holds_given_up; /* so often */
+};
+
+/** @param out  Filled. @return false: this node does not lead. */
+bool qn_driver_flow(const struct qn_driver *d, struct qn_driver_flow *out);
+
 /** The broadcast tree as this node knows it. Borrowed, until the next turn.
  *  NULL: there is none, the group has one node. */
 const struct qn_tree *qn_driver_topology(const struct qn_driver *d);
@@ -354,6 +376,20 @@ uint32_t qn_driver_ul(const struct qn_driver *d, struct qn_ul_entry *entries,
 int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
                       const struct qn_ul_entry *ul, uint32_t count,
                       qn_time_t now);
+
+/**
+ * This node gives `joiner` a snapshot of `position`: what is decided behind it
+ * is to be kept, and the leader goes no faster than the part `done` (of
+ * QN_HOLD_DONE) that is sent allows (PROTOCOL.md 3.9). Said again as that
+ * grows; one at a time. It is over when the joiner has applied up to there,
+ * when its life ends, or by qn_driver_release.
+ */
+void qn_driver_hold(struct qn_driver *d, qn_node_t joiner, qn_slot_t position,
+                    uint32_t done);
+void qn_driver_release(struct qn_driver *d);
+
+/** Do writes wait, at the leader, for a member that may not be given up? */
+bool qn_driver_held(const struct qn_driver *d);
 
 /* ---- tests --------------------------------------------------------------- */
 

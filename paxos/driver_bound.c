@@ -95,6 +95,14 @@ qn_slot_t qn_driver_bound(const struct qn_driver *d)
 
 /* ---- the peers' positions ------------------------------------------------ */
 
+static struct qn_flow_hold hold_of(const struct qn_outbox_state *s)
+{
+    /* acquire <- release in qn_driver_hold: `done` was stored before. */
+    qn_slot_t slot = qn_load(&s->hold_slot, QN_ACQUIRE);
+    uint64_t done = qn_load(&s->hold_done, QN_RELAXED);
+    return (struct qn_flow_hold){slot, (uint32_t)QN_MIN(done, QN_HOLD_DONE)};
+}
+
 static struct qn_input position(const struct qn_driver *d, qn_node_t i)
 {
     const struct qn_outbox_state *s = d->peer[i].state;
@@ -103,6 +111,7 @@ static struct qn_input position(const struct qn_driver *d, qn_node_t i)
     /* acquire <- release in qn_driver_publish of the peer. */
     in.beat.applied = qn_load(&s->applied, QN_ACQUIRE);
     in.beat.learned = qn_load(&s->learned, QN_ACQUIRE);
+    in.beat.hold = hold_of(s);
     return in;
 }
 
@@ -128,13 +137,14 @@ bool qn_driver_position(void *ctx, qn_node_t node, struct qn_position *out)
     return possible(p, &in, qn_driver_bound(d)); /* loaded after them */
 }
 
-/* A reader may wait for a slot whose LEARN died with the leader: it lies in the
- * ring. */
-static void word_read(struct qn_driver *d)
+/* What this node says to itself: a reader may wait for a slot whose LEARN died
+ * with the leader, which lies in the ring; and it may hold something. */
+static void self_read(struct qn_driver *d)
 {
     struct qn_input in = {.kind = QN_IN_BEAT};
     in.beat.peer = d->o.self;
-    in.beat.decided = qn_driver_bound(d);
+    in.beat.decided = d->memory ? qn_driver_bound(d) : 0;
+    in.beat.hold = hold_of(d->o.state);
     qn_driver_step(d, &in);
 }
 
@@ -204,10 +214,11 @@ void qn_driver_beats_read(struct qn_driver *d)
             qn_driver_step(d, &in[k]);
         }
     }
+    qn_driver_hold_look(d);
     laggards_find(d);
     tempo_look(d);
+    self_read(d);
     if (d->memory) {
-        word_read(d);
         qn_driver_mapped(d);
     }
 }

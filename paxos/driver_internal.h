@@ -13,6 +13,7 @@
  *     driver_bound.c   positions that others say: the read index, the peers'
  *     driver_send.c    queues, pieces, broadcast
  *     driver_recv.c    direct lanes, the tree
+ *     driver_flow.c    whom the leader waits for, told to others
  *     driver_events.c  what the flight recorder is told
  */
 
@@ -66,6 +67,14 @@ struct qn_driver_peer {
     struct qn_driver_life life; /* the newest one known */
 };
 
+/** For whom the log is kept (PROTOCOL.md 3.9). */
+struct qn_driver_hold {
+    qn_slot_t slot; /* first that it needs; 0: nobody */
+    qn_node_t joiner;
+    uint64_t inc;
+    qn_time_t over_at; /* it has it; 0: not yet */
+};
+
 /** What the flight recorder was told last. */
 struct qn_driver_noted {
     enum qn_role role;
@@ -88,20 +97,24 @@ struct qn_driver {
     struct qn_joiner learn_joiner; /* pieces of LEARN ... */
     qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;
-    uint64_t members;     /* of the tree: mask; the leader may be named
-                             though he is none (process acceptor) */
-    uint64_t announced;   /* that the root has said; 0: as they are */
-    qn_node_t parent[2];  /* in the tree, and in the one before; self: root,
-                             QN_NODES_MAX: no member */
-    bool delivering;      /* inside a delivery of the context, which must not
-                             be called then */
-    uint64_t children;    /* mask; 0 unless this node is the root */
-    uint64_t left_behind; /* children that are not waited for */
-    bool inner;           /* the tree has inner nodes */
-    uint64_t lagging;     /* root: members that have left it for now: mask */
-    qn_slot_t learned_before; /* by this node, at the last look */
-    struct qn_tempo tempo;    /* of this node while it leads */
-    qn_time_t stalled_since;  /* 0: the head of bcast does not wait */
+    uint64_t bcast_dropped; /* LEARNs for which it had no room */
+    uint64_t members;       /* of the tree: mask; the leader may be named
+                               though he is none (process acceptor) */
+    uint64_t announced;     /* that the root has said; 0: as they are */
+    qn_node_t parent[2];    /* in the tree, and in the one before; self: root,
+                               QN_NODES_MAX: no member */
+    bool delivering;        /* inside a delivery of the context, which must not
+                               be called then */
+    uint64_t children;      /* mask; 0 unless this node is the root */
+    uint64_t left_behind;   /* children that are not waited for */
+    bool inner;             /* the tree has inner nodes */
+    uint64_t lagging;       /* root: members that have left it for now: mask */
+    qn_slot_t learned_before;   /* by this node, at the last look */
+    struct qn_tempo tempo;      /* of this node while it leads */
+    uint64_t awaited;           /* as told last: mask */
+    struct qn_driver_hold hold; /* own */
+    bool leads;                 /* at the last look */
+    qn_time_t stalled_since;    /* 0: the head of bcast does not wait */
     struct qn_driver_peer peer[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
     struct qn_driver_life gone[QN_DRIVER_GONE]; /* former lives */
@@ -126,7 +139,8 @@ struct qn_driver {
     qn_time_t changed_at; /* roles */
     bool memory;          /* memory acceptor; else process acceptor */
     bool again, did, hold_learns, need_snapshot, mute;
-    bool held;             /* the machine has more to apply */
+    bool more;             /* the machine has more to apply */
+    bool held;             /* flow control holds writes; as told last */
     int64_t left;          /* of QN_TURN_WORK, in this turn */
     bool tree_waits;       /* the tree has something to send and no room */
     qn_slot_t said;        /* by those that have ended: learned so far */
@@ -160,6 +174,15 @@ void qn_driver_publish(struct qn_driver *d);
 
 /** Receive all that the tree lanes hold, whatever work is left. */
 void qn_driver_tree_drain(struct qn_driver *d);
+
+/* ---- driver_flow.c ------------------------------------------------------- */
+
+/** Leader: tell what flow control has done: members given up and back, held
+ *  writes. @return true: the gate is shut, look at the others soon. */
+bool qn_driver_flow_look(struct qn_driver *d);
+
+/** Is what this node holds still needed? With the positions. */
+void qn_driver_hold_look(struct qn_driver *d);
 
 /* ---- driver_start.c ------------------------------------------------------ */
 

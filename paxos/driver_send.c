@@ -8,7 +8,8 @@
  *
  * Broadcasts have one queue for all children: a child that has no room is
  * waited for up to QN_STALL, once; then it is left behind until it has room
- * again, and learns what it missed by FETCH.
+ * again, and learns what it missed by FETCH, or from the ring. So it does what
+ * the queue has no room for: that is bounded in bytes.
  *
  * Whoever waits for room flushes again: only a flush asks the peer to ring.
  */
@@ -19,6 +20,10 @@
 
 enum {
     TELL_BYTES_MAX = 60000, /* of qn_driver_tell */
+    /* That wait for children with room; the first message may be longer. The
+     * memory acceptor sends no long ones. */
+    BCAST_BYTES = 16 << 20,
+    BCAST_BYTES_MEMORY = 1 << 20,
 };
 
 /* ---- to one peer --------------------------------------------------------- */
@@ -236,6 +241,11 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
     if (qn_sendq_empty(&d->bcast) && children_full(d) == 0 &&
         m->body.len + QN_HEAD_MAX <= QN_PIECE_MAX) {
         bcast_piece(d, m);
+        return;
+    }
+    size_t most = d->memory ? BCAST_BYTES_MEMORY : BCAST_BYTES;
+    if (!qn_sendq_empty(&d->bcast) && d->bcast.bytes + m->body.len > most) {
+        d->bcast_dropped++; /* the children fetch it */
         return;
     }
     push(&d->bcast, m);

@@ -143,6 +143,12 @@ static struct qn_params params(const struct qn_driver *d)
 {
     struct qn_params p = qn_params_default(d->o.own_cores);
     p.t_gap = d->memory ? QN_MIN(p.t_gap, QN_DRIVER_T_GAP) : p.t_gap;
+    p.log_bytes = d->memory                 ? QN_LOG_BYTES_MEMORY
+                  : d->o.backlog_bytes != 0 ? d->o.backlog_bytes
+                                            : p.log_bytes;
+    p.flow = d->o.flow.timeout != 0
+                 ? d->o.flow
+                 : qn_flow_default(d->o.nodes, QN_RING, QN_LOG_BYTES);
     return p;
 }
 

@@ -85,7 +85,7 @@ void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
 }
 
 /** All that the acceptor had is learned: this node leads. */
-static void adopt(struct qn_onepaxos *p)
+static void adopt(struct qn_onepaxos *p, qn_time_t now)
 {
     struct qn_change *c = &p->change;
     QN_ASSERT(p->leader.role == QN_PREPARING);
@@ -101,6 +101,7 @@ static void adopt(struct qn_onepaxos *p)
         p->leader.seen[n] = (struct qn_session){0};
     }
     p->leader.asked = 0;
+    qn_leader_begin(p, now);
 }
 
 /** Leader: what was accepted is decided, and learned before anything is
@@ -390,7 +391,7 @@ void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t)
     }
     if (p->leader.role == QN_PREPARING) {
         if (c->prepared && p->learned_hi >= p->decided_hi) {
-            adopt(p);
+            adopt(p, t->now);
         } else if (t->now >= c->prepare_at) {
             prepare(p, t);
             if (c->sk != QN_EPOCH_NONE) {

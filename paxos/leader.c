@@ -23,6 +23,11 @@
  *  made up for as far as this. */
 #define LATE_MOST (10 * QN_MS)
 
+/** While the gate is shut: from one stamp that passes it to the next ... */
+#define STAMP_EVERY (10 * QN_MS)
+/** ... and from one look at who shuts it to the next, at most. */
+#define SHUT_LOOK   (10 * QN_MS)
+
 /* --------------------------------------------------------------- queue -- */
 
 static bool tail_takes(const struct qn_onepaxos *p, const struct qn_group *g)
@@ -179,35 +184,123 @@ static uint64_t in_flight(const struct qn_onepaxos *p)
     return p->leader.next - 1 - p->learned_hi;
 }
 
-/** Of the batch that `take` gives next. */
-static uint32_t next_bytes(const struct qn_leader *l)
+/** What would fill the next slot now. */
+enum next { NOTHING, STAMP, BATCH };
+
+static bool waiting(const struct qn_leader *l)
 {
-    return l->head != l->tail ? l->queue[l->head & l->mask]->len
-                              : QN_BATCH_HEAD;
+    return l->head != l->tail;
 }
 
-bool qn_leader_can_fill(const struct qn_onepaxos *p)
+/** Of the batch that would fill it, if somebody let it. */
+static uint64_t next_bytes(const struct qn_leader *l)
+{
+    return waiting(l) ? l->queue[l->head & l->mask]->len : QN_BATCH_HEAD;
+}
+
+/** Who shuts the gate for a batch of `bytes` (3.9). There may be no place for
+ *  it in the ring either, as long as somebody needs what lies there. */
+static struct qn_flow_by shut_by(const struct qn_onepaxos *p, qn_time_t now,
+                                 uint64_t bytes)
+{
+    const struct qn_flow *f = &p->leader.flow;
+    struct qn_flow_by by = qn_flow_shuts(f, now, bytes);
+    if (by.members == 0 && by.holds == 0 && p->shared != NULL &&
+        !qn_takeover_fits(p, bytes, false) &&
+        qn_takeover_fits(p, bytes, true)) {
+        by = qn_flow_oldest(f);
+    }
+    return by;
+}
+
+static bool fits(const struct qn_onepaxos *p, uint64_t bytes)
+{
+    return p->shared != NULL ? qn_takeover_fits(p, bytes, false)
+                             : in_flight(p) == 0 || p->leader.flying + bytes <=
+                                                        p->params.window_bytes;
+}
+
+static bool is_open(const struct qn_onepaxos *p, qn_time_t now, uint64_t bytes)
+{
+    struct qn_flow_by by = qn_flow_shuts(&p->leader.flow, now, bytes);
+    return by.members == 0 && by.holds == 0 && fits(p, bytes);
+}
+
+/** It has enough to apply: who waits for a reply waits for that. */
+static bool ahead(const struct qn_onepaxos *p)
+{
+    return qn_log_bytes_above(&p->log, p->applied) >= p->params.ahead_bytes;
+}
+
+static enum next next_fill(const struct qn_onepaxos *p, qn_time_t now)
 {
     const struct qn_leader *l = &p->leader;
-    bool waiting = l->head != l->tail;
-    if (l->role != QN_ACTIVE || (!waiting && !l->want_stamp) ||
-        in_flight(p) >= p->params.window) {
-        return false;
+    if (l->role != QN_ACTIVE || in_flight(p) >= p->params.window) {
+        return NOTHING;
     }
-    uint64_t bytes = next_bytes(l);
-    if (p->shared != NULL) {
-        return qn_takeover_fits(p, bytes);
+    if (l->begun) {
+        return fits(p, next_bytes(l)) ? BATCH : NOTHING;
     }
-    return in_flight(p) == 0 || l->flying + bytes <= p->params.window_bytes;
+    if ((waiting(l) || l->want_stamp) && !ahead(p) &&
+        is_open(p, now, next_bytes(l))) {
+        return waiting(l) ? BATCH : STAMP;
+    }
+    /* Time goes on in the log though the gate is shut, or nothing expires. */
+    bool passes = l->want_stamp && now >= l->stamp_at && fits(p, QN_BATCH_HEAD);
+    return passes ? STAMP : NOTHING;
 }
 
-/** The oldest batch; an empty one if only a stamp is wanted. */
+/** When a slot can be filled, as far as only time is missing. While the gate is
+ *  shut, who shuts it is looked at again. */
+qn_time_t qn_leader_deadline(const struct qn_onepaxos *p, qn_time_t now)
+{
+    const struct qn_leader *l = &p->leader;
+    if (next_fill(p, now) != NOTHING) {
+        return QN_MAX(QN_MAX(p->retry_at, l->fill_at), now);
+    }
+    return l->role == QN_ACTIVE && l->flow.shut_at != 0 ? now + SHUT_LOOK
+                                                        : QN_TIME_NEVER;
+}
+
+/** Where a peer is, as it said last. */
+static struct qn_flow_place place_of(const struct qn_onepaxos *p, qn_node_t n)
+{
+    qn_slot_t applied = p->peer[n].applied;
+    qn_slot_t lo = p->shared != NULL ? p->shared->own.lo : p->log.lo;
+    return (struct qn_flow_place){.applied = applied,
+                                  .bytes = qn_log_bytes_above(&p->log, applied),
+                                  .kept = applied + 1 >= lo};
+}
+
+/** This node leads from now on. */
+void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now)
+{
+    struct qn_flow_place at[QN_NODES_MAX];
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        at[n] = place_of(p, n);
+    }
+    qn_flow_begin(&p->leader.flow, now, p->alive, at);
+    p->leader.stamp_at = 0;
+}
+
+/** A peer, or this node, has said where it is and what it holds. */
+void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
+{
+    if (p->leader.role != QN_ACTIVE) {
+        return;
+    }
+    struct qn_flow_hold hold = p->peer[peer].hold;
+    qn_slot_t before = hold.slot - (hold.slot != 0);
+    qn_slot_t lo = p->shared != NULL ? p->shared->own.lo : p->log.lo;
+    qn_flow_heard(&p->leader.flow, now, peer, place_of(p, peer));
+    qn_flow_keep(&p->leader.flow, now, peer, hold,
+                 qn_log_bytes_above(&p->log, before), hold.slot >= lo);
+}
+
+/** The oldest batch. */
 static struct qn_blob *take(struct qn_onepaxos *p)
 {
     struct qn_leader *l = &p->leader;
-    if (l->head == l->tail) {
-        return qn_batch_create(p->alloc, 0);
-    }
     struct qn_blob *b = l->queue[l->head++ & l->mask];
     l->queued -= qn_batch_count((struct qn_slice){b->bytes, b->len});
     return b;
@@ -220,17 +313,18 @@ static void stamp(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
     qn_batch_set_stamp(b, p->stamp);
 }
 
-/** Memory acceptor: the oldest batch is in the ring but for its entry, or at
- *  least there is a place for it. A long one takes more than one turn. @return
+/** Memory acceptor: what is next is in the ring but for its entry, or at least
+ *  there is a place for it. A long batch takes more than one turn. @return
  *  false: not now. */
-static bool in_ring(struct qn_onepaxos *p, struct qn_step *t)
+static bool in_ring(struct qn_onepaxos *p, struct qn_step *t, enum next next)
 {
     struct qn_leader *l = &p->leader;
-    if (!l->begun && !qn_takeover_make_room(p, t, next_bytes(l))) {
+    size_t len = next == STAMP ? QN_BATCH_HEAD : next_bytes(l);
+    if (!l->begun && !qn_takeover_make_room(p, t, len)) {
         return false;
     }
-    if (l->head == l->tail) {
-        return true; /* nothing but a stamp */
+    if (next == STAMP) {
+        return true;
     }
     struct qn_blob *b = l->queue[l->head & l->mask];
     if (!l->begun) {
@@ -280,23 +374,40 @@ static void gap_leave(struct qn_leader *l, qn_time_t now)
     l->fill_at = QN_MAX(due, now - QN_MIN(now, LATE_MOST)) + l->gap;
 }
 
+/** What is next; who has shut the gate for too long is given up first. */
+static enum next look(struct qn_onepaxos *p, qn_time_t now)
+{
+    struct qn_leader *l = &p->leader;
+    struct qn_flow_by by;
+    bool wants = l->role == QN_ACTIVE && !l->begun &&
+                 (waiting(l) || l->want_stamp) && !ahead(p);
+    do {
+        by = wants ? shut_by(p, now, next_bytes(l)) : (struct qn_flow_by){0};
+    } while (l->role == QN_ACTIVE && qn_flow_look(&l->flow, now, by));
+    return next_fill(p, now);
+}
+
 void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
+    struct qn_leader *l = &p->leader;
+    enum next next;
     ask_again(p, t);
-    while (qn_leader_can_fill(p) && t->now >= p->leader.fill_at &&
+    while ((next = look(p, t->now)) != NOTHING && t->now >= l->fill_at &&
            qn_step_room(t) > ROOM_KEPT) {
-        if (p->shared != NULL && !in_ring(p, t)) {
+        if (p->shared != NULL && !in_ring(p, t, next)) {
             return;
         }
-        struct qn_blob *b = take(p);
+        struct qn_blob *b =
+            next == STAMP ? qn_batch_create(p->alloc, 0) : take(p);
         if (b == NULL) {
             p->retry_at = t->now + p->params.t_gap;
             return;
         }
-        p->leader.want_stamp = false; /* any batch carries one */
+        l->want_stamp = false; /* any batch carries one */
+        l->stamp_at = t->now + STAMP_EVERY;
         propose(p, t, b);
-        if (p->leader.gap != 0) {
-            gap_leave(&p->leader, t->now);
+        if (l->gap != 0) {
+            gap_leave(l, t->now);
         }
     }
 }

@@ -23,7 +23,7 @@
 
 #define ROOM_KEPT   4u    /* outputs left for what follows in a step */
 #define DROPS_STEP  1024u /* slots dropped in one step, 50 ns to 2 us each */
-#define DROPS_BYTES (512u << 10) /* ... or bytes; more than a turn applies */
+#define DROPS_BYTES (512u << 10) /* ... or bytes, beyond what was learned */
 
 /* ---------------------------------------------------------- truncation -- */
 
@@ -61,14 +61,16 @@ void qn_learner_truncate(struct qn_onepaxos *p)
     qn_slot_t all =
         QN_MUTANT(TRUNCATE) ? p->applied : qn_learner_applied_by_all(p, 0);
     uint64_t bytes = p->log.bytes;
-    for (uint32_t i = 0; i < DROPS_STEP && p->log.lo <= all &&
-                         bytes - p->log.bytes < DROPS_BYTES;
+    uint64_t most = DROPS_BYTES + (bytes > p->kept ? bytes - p->kept : 0);
+    for (uint32_t i = 0;
+         i < DROPS_STEP && p->log.lo <= all && bytes - p->log.bytes < most;
          i++) {
         qn_log_drop(&p->log, p->log.lo + 1, 1);
     }
     while (p->log.bytes > p->params.log_bytes && p->log.lo <= p->applied) {
         qn_log_drop(&p->log, p->log.lo + 1, 1);
     }
+    p->kept = p->log.bytes;
 }
 
 /* --------------------------------------------------------------- learn -- */
@@ -90,6 +92,11 @@ static void advance(struct qn_onepaxos *p, qn_time_t now)
     while (qn_log_holds(&p->log, p->learned_hi + 1) &&
            qn_log_at(&p->log, p->learned_hi + 1)->state == QN_SLOT_LEARNED) {
         p->learned_hi++;
+        qn_log_count(&p->log);
+        if (p->leader.role == QN_ACTIVE) {
+            qn_flow_decided(&p->leader.flow,
+                            qn_log_at(&p->log, p->learned_hi)->batch->len);
+        }
     }
     if (p->learned_hi != before) {
         p->fetch.gap_since = now;
@@ -196,12 +203,18 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
 }
 
 /** Learner: what is told is decided, whoever leads now (3.3, T11); and so is
- *  all up to `hi`: gaps are fetched (3.7). */
+ *  all up to `hi`: gaps are fetched (3.7). A long batch is only named: it is
+ *  read from the ring at once (11). */
 void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {
-    qn_learner_learn(p, t, m);
+    if (m->body.len != 0) {
+        qn_learner_learn(p, t, m);
+    }
     qn_learner_decided(p, QN_MAX(m->learn.hi, m->slot), t->now);
+    if (m->body.len == 0) {
+        p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
+    }
     qn_epoch_behind(p, t, from, m->epoch);
 }
 
@@ -239,7 +252,10 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
         qn_log_drop(&p->log, position + 1, UINT32_MAX);
     }
     p->applied = position;
-    p->learned_hi = QN_MAX(p->learned_hi, position);
+    if (position > p->learned_hi) {
+        p->learned_hi = position;
+        qn_log_count_from(&p->log, position);
+    }
     qn_learner_decided(p, p->learned_hi, now);
     qn_ring_copy_drop(&p->fetch.reading.copy);
     p->fetch = (struct qn_fetch){.asked = p->fetch.asked, .gap_since = now};
@@ -294,7 +310,9 @@ static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
                   .alive = p->alive,
                   .tenure = p->acceptor.tenure},
     };
-    qn_msg_refer(&m, batch);
+    if (p->shared == NULL || batch->len <= p->params.learn_bytes) {
+        qn_msg_refer(&m, batch);
+    }
     return m;
 }
 

@@ -41,7 +41,35 @@ static void clear(struct qn_log *log, struct qn_entry *e)
         log->bytes -= e->batch->cap;
         qn_blob_unref(e->batch);
     }
-    *e = (struct qn_entry){0};
+    *e = (struct qn_entry){.sum = e->sum};
+}
+
+void qn_log_count(struct qn_log *log)
+{
+    struct qn_entry *e = qn_log_at(log, ++log->counted);
+    QN_ASSERT(e->state == QN_SLOT_LEARNED);
+    log->total += e->batch->len;
+    e->sum = log->total;
+    if (log->counted - log->from > log->mask) { /* its entry is this one's */
+        log->from++;
+        log->base = log->ring[log->from & log->mask].sum;
+    }
+}
+
+void qn_log_count_from(struct qn_log *log, qn_slot_t slot)
+{
+    log->from = log->counted = slot;
+    log->base = log->total;
+}
+
+uint64_t qn_log_bytes_above(const struct qn_log *log, qn_slot_t slot)
+{
+    if (slot >= log->counted) {
+        return 0;
+    }
+    bool known = slot > log->from;
+    uint32_t sum = known ? log->ring[slot & log->mask].sum : log->base;
+    return log->total - sum;
 }
 
 void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
@@ -50,7 +78,7 @@ void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
     struct qn_entry *e = qn_log_at(log, slot);
     QN_ASSERT(e->state != QN_SLOT_LEARNED);
     clear(log, e);
-    *e = (struct qn_entry){.batch = batch, .state = state};
+    *e = (struct qn_entry){.batch = batch, .state = state, .sum = e->sum};
     log->bytes += batch->cap;
     log->end = QN_MAX(log->end, slot + 1);
 }

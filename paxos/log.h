@@ -25,14 +25,18 @@ enum qn_slot_state {
 struct qn_entry {
     struct qn_blob *batch; /* one reference; NULL in an empty slot */
     uint32_t state;        /* enum qn_slot_state */
+    uint32_t sum; /* bytes of all batches up to it, modulo 2^32, once it was
+                     counted; it outlives the batch */
 };
 
 struct qn_log {
     struct qn_entry *ring; /* [mask + 1] */
     uint64_t mask;
-    qn_slot_t lo;   /* first slot kept, from 1 */
-    qn_slot_t end;  /* no slot from here on holds anything */
-    uint64_t bytes; /* of all batches, as allocated */
+    qn_slot_t lo;            /* first slot kept, from 1 */
+    qn_slot_t end;           /* no slot from here on holds anything */
+    uint64_t bytes;          /* of all batches, as allocated */
+    qn_slot_t from, counted; /* slots in (from, counted] have a sum */
+    uint32_t base, total;    /* the sums of `from` and `counted` */
 };
 
 _Static_assert(sizeof(struct qn_entry) <= 16, "RING of them in params.h");
@@ -74,6 +78,16 @@ void qn_log_clear(struct qn_log *log, qn_slot_t lo);
 
 /** Drop the slots from `slot` on, whatever their state. */
 void qn_log_cut(struct qn_log *log, qn_slot_t slot);
+
+/** Slot counted + 1 is learned: count its bytes. */
+void qn_log_count(struct qn_log *log);
+
+/** Count from `slot` + 1 on: the bytes of earlier ones are not known. */
+void qn_log_count_from(struct qn_log *log, qn_slot_t slot);
+
+/** Bytes of the batches above `slot` that were counted, dropped ones too; of
+ *  those that are not known, none. A node's lag if it has applied `slot`. */
+uint64_t qn_log_bytes_above(const struct qn_log *log, qn_slot_t slot);
 
 /** Drop the slots below `slot`, at most `limit` of them. */
 void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit);

@@ -55,7 +55,7 @@ static const struct format formats[QN_MSG_KINDS] = {
     [QN_MSG_ACCEPT] = {"ACCEPT", 0, BODY_BATCH, {{0, 0}}},
     [QN_MSG_LEARN] = {"LEARN",
                       0,
-                      BODY_BATCH,
+                      BODY_MAYBE_BATCH,
                       {F(learn.hi), F(learn.alive), F(learn.tenure),
                        F(learn.tree)}},
     [QN_MSG_NACK] = {"NACK",

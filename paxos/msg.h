@@ -49,7 +49,7 @@
 
 /** Of all that nodes of one group tell or show each other: messages, batches,
  *  entries of the utility log, records, rings. */
-#define QN_MSG_VERSION 2u
+#define QN_MSG_VERSION 3u
 
 typedef uint32_t qn_epoch_t; /* index into the utility log, from 0 */
 

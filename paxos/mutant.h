@@ -8,6 +8,7 @@
  *
  * Who finds it: PROCESS, MEMORY or BOTH test_paxos_mutants, with that acceptor;
  * UTILITY test_utility_sim; RING test_ring_explore; DECIDE test_decide_explore;
+ * FLOW test_flow_mutants, random schedules of slow members;
  * DRIVER test_driver_mutants, the random schedules of real drivers; FORCED
  * test_forced_mutants, unit tests that hand over what hardly any schedule
  * reaches. T and M numbers are those of PROTOCOL.md 5 and 11;
@@ -66,6 +67,11 @@
     X(NO_SESSIONS_KEPT, BOTH, "a snapshot comes without sessions")             \
     X(NO_CREDIT, BOTH, "origin: any number of commands on their way")          \
     X(NO_RESEND, BOTH, "origin: nothing is sent again to a new leader")        \
+    X(FLOW_BLIND, FLOW, "flow: the gate looks at nobody")                      \
+    X(FLOW_OVERWRITE, MEMORY,                                                  \
+      "flow: the ring drops what an awaited one lacks")                        \
+    X(FLOW_RETURN, FLOW, "flow: awaited again though its next slot is gone")   \
+    X(FLOW_MIN, FLOW, "flow: min-replicas-to-write does not count")            \
     X(U_SILENT, UTILITY, "utility: a promise keeps its vote for itself")       \
     X(U_COUNT, UTILITY, "utility: votes are counted over ballots")             \
     X(U_BALLOT, UTILITY, "utility: a vote in spite of a later promise")        \

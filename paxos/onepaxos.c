@@ -65,12 +65,15 @@ void qn_step_out_release(struct qn_step_out *out)
 /* ---------------------------------------------------------------- step -- */
 
 static void on_beat(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
-                    qn_slot_t applied, qn_slot_t learned, qn_slot_t decided)
+                    qn_slot_t applied, qn_slot_t learned, qn_slot_t decided,
+                    struct qn_flow_hold hold)
 {
     struct qn_peer *x = &p->peer[peer];
+    x->hold = hold;
     x->applied = QN_MAX(x->applied, applied);
     x->learned = QN_MAX(x->learned, learned);
     qn_learner_decided(p, QN_MAX(learned, decided), t->now);
+    qn_leader_heard(p, t->now, peer);
 }
 
 /** Of the process acceptor: with the memory acceptor nobody says it. */
@@ -153,7 +156,8 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         qn_fetch_on_fill(p, t, from, m);
         return QN_OK;
     case QN_MSG_BEAT:
-        on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided);
+        on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided,
+                p->peer[from].hold);
         qn_epoch_behind(p, t, from, m->epoch);
         return QN_OK;
     default:
@@ -170,10 +174,12 @@ static void on_tick(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
-static void on_down(struct qn_onepaxos *p, qn_node_t peer)
+static void on_down(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
 {
     QN_ASSERT(peer < p->nodes && peer != p->self);
     p->alive &= ~QN_BIT(peer);
+    p->peer[peer].hold = (struct qn_flow_hold){0};
+    qn_flow_down(&p->leader.flow, now, peer);
     p->change.heard &= ~QN_BIT(peer);
     qn_fetch_on_down(p, peer);
     qn_transfer_end(p, peer);
@@ -184,7 +190,7 @@ static void on_up(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
                   uint64_t inc)
 {
     QN_ASSERT(peer < p->nodes && peer != p->self);
-    on_down(p, peer);
+    on_down(p, t->now, peer);
     p->incarnation[peer] = inc;
     p->alive |= QN_BIT(peer);
     p->change.suspected &= ~QN_BIT(peer);
@@ -217,7 +223,7 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
     case QN_IN_BEAT:
         QN_ASSERT(in->beat.peer < p->nodes);
         on_beat(p, t, in->beat.peer, in->beat.applied, in->beat.learned,
-                in->beat.decided);
+                in->beat.decided, in->beat.hold);
         return QN_OK;
     case QN_IN_ROOM:
         qn_fetch_on_room(p, t, in->room.peers);
@@ -232,7 +238,7 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
     case QN_IN_RECOVER:
         return qn_lead_recover(p, t->now);
     case QN_IN_DOWN:
-        on_down(p, in->down.peer);
+        on_down(p, t->now, in->down.peer);
         return QN_OK;
     case QN_IN_UP:
         on_up(p, t, in->up.peer, in->up.inc);
@@ -251,9 +257,7 @@ static qn_time_t turn_at(const struct qn_onepaxos *p, qn_time_t now)
     if ((requests && o->ready == p->cfg.index) || qn_leader_may_ask(p)) {
         return QN_MAX(p->retry_at, now);
     }
-    return qn_leader_can_fill(p)
-               ? QN_MAX(QN_MAX(p->retry_at, p->leader.fill_at), now)
-               : QN_TIME_NEVER;
+    return qn_leader_deadline(p, now);
 }
 
 static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)

@@ -116,6 +116,8 @@ struct qn_input {
             qn_node_t peer;
             qn_slot_t applied, learned; /* never fall */
             qn_slot_t decided; /* all <= it are known to be decided; 0: none */
+            struct qn_flow_hold hold; /* what it, or this node, asks to keep for
+                                    a joiner */
         } beat;
         struct {
             uint64_t peers; /* mask of nodes */
@@ -308,6 +310,15 @@ bool qn_onepaxos_lacks(const struct qn_onepaxos *p);
 /** Process acceptor: this node can neither go on as a complete leader nor as
  *  the acceptor. What RECOVER asks for, beside the end of all other lives. */
 bool qn_onepaxos_needs_force(const struct qn_onepaxos *p);
+
+/** Bytes of the slots above `slot` that are learned; of those that are not
+ *  remembered any more, none. */
+uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot);
+
+/** Flow control of this node while it leads; of no meaning otherwise. Borrowed,
+ *  until the next step. */
+const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p);
+
 enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p);
 uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p);
 

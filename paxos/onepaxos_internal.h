@@ -17,6 +17,7 @@
  */
 
 #include "paxos/acceptor.h"
+#include "paxos/flow.h"
 #include "paxos/onepaxos.h"
 
 /** What a step carries along. */
@@ -52,11 +53,13 @@ struct qn_leader {
     struct qn_blob **queue; /* [mask + 1] batches; the last one still grows */
     uint32_t mask;          /* indices below run free */
     uint32_t head, tail;
-    uint64_t queued;   /* commands in the queue */
-    uint64_t flying;   /* bytes of batches in flight */
-    qn_time_t gap;     /* between two slots, qn_onepaxos_slow */
-    qn_time_t fill_at; /* the next slot not before */
-    bool want_stamp;   /* fill a slot even with no command */
+    uint64_t queued;     /* commands in the queue */
+    uint64_t flying;     /* bytes of batches in flight */
+    qn_time_t gap;       /* between two slots, qn_onepaxos_slow */
+    qn_time_t fill_at;   /* the next slot not before */
+    struct qn_flow flow; /* while it leads */
+    qn_time_t stamp_at;  /* a stamp may pass a shut gate from then on */
+    bool want_stamp;     /* fill a slot even with no command */
     bool begun; /* memory acceptor: the oldest batch has its stamp, and a part
                    of it is in the ring */
     struct qn_session seen[QN_NODES_MAX]; /* applied, in the log or queued */
@@ -155,6 +158,7 @@ struct qn_change {
 
 struct qn_peer {
     qn_slot_t applied, learned; /* from BEAT */
+    struct qn_flow_hold hold;   /* what it keeps for a joiner */
     bool later;                 /* this life came up after the own one */
 };
 
@@ -169,6 +173,7 @@ struct qn_onepaxos {
     struct qn_peer peer[QN_NODES_MAX];
 
     struct qn_log log;
+    uint64_t kept; /* log.bytes after the last step that dropped slots */
     qn_slot_t learned_hi, applied, decided_hi;
     uint64_t stamp;    /* newest stamp in the log, ms */
     uint64_t allowed;  /* commands that may be put out, qn_onepaxos_allow */
@@ -264,7 +269,7 @@ void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
 /* takeover.c */
 bool qn_takeover_may(const struct qn_onepaxos *p);
 void qn_takeover_first(struct qn_onepaxos *p);
-bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len);
+bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len, bool alone);
 bool qn_takeover_make_room(struct qn_onepaxos *p, struct qn_step *t,
                            size_t len);
 bool qn_takeover_put(struct qn_onepaxos *p, const struct qn_blob *batch);
@@ -291,7 +296,9 @@ int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
 void qn_leader_on_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m);
 void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t);
-bool qn_leader_can_fill(const struct qn_onepaxos *p);
+qn_time_t qn_leader_deadline(const struct qn_onepaxos *p, qn_time_t now);
+void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now);
+void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer);
 bool qn_leader_may_ask(const struct qn_onepaxos *p);
 void qn_leader_step_down(struct qn_onepaxos *p);
 

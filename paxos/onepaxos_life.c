@@ -135,6 +135,7 @@ static void init_roles(struct qn_onepaxos *p)
         if (p->shared != NULL) {
             qn_takeover_first(p);
         }
+        qn_leader_begin(p, 0);
     }
 }
 
@@ -155,6 +156,7 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
         .alive = o->nodes == 64 ? UINT64_MAX : QN_BIT(o->nodes) - 1,
     };
     memcpy(p->incarnation, o->incarnation, o->nodes * sizeof *o->incarnation);
+    qn_flow_init(&p->leader.flow, o->self, o->nodes, &o->params.flow);
     p->origin.ring = (void *)(at + l.requests_at);
     p->origin.mask = l.requests - 1;
     p->origin.credit = credit(o);
@@ -231,6 +233,16 @@ qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p)
 enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p)
 {
     return p->leader.role;
+}
+
+uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot)
+{
+    return qn_log_bytes_above(&p->log, slot);
+}
+
+const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p)
+{
+    return &p->leader.flow;
 }
 
 bool qn_onepaxos_served(const struct qn_onepaxos *p)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "core/base/clock.h"
+#include "paxos/flow.h"
 
 struct qn_params {
     qn_time_t t_gap;         /* ns; a gap this old is fetched */
@@ -28,9 +29,14 @@ struct qn_params {
                                 origin has queue / nodes of them ... */
     uint64_t queue_bytes;    /* ... or bytes, shared likewise */
     uint32_t ring;           /* RING: slots kept, a power of two */
+    uint32_t learn_bytes;    /* memory acceptor: a longer batch is not sent in
+                                its LEARN, but read from the ring */
     uint64_t log_bytes;      /* LOG_BYTES: bytes of batches kept */
-    uint32_t copy_bytes;     /* memory acceptor: bytes that one step copies into
-                                a ring, or out of one; 0: any number */
+    uint64_t ahead_bytes;    /* AHEAD_BYTES: a leader decides no more while it
+                                has not applied so many itself */
+    struct qn_flow_limits flow; /* how far it may run ahead of the others */
+    uint32_t copy_bytes; /* memory acceptor: bytes that one step copies into
+                            a ring, or out of one; 0: any number */
 };
 
 /*
@@ -43,6 +49,30 @@ struct qn_params {
  */
 #define QN_RING      131072u
 #define QN_LOG_BYTES (UINT64_C(256) << 20)
+
+/** With the memory acceptor what others lack lies in the ring: the log keeps
+ *  what this node has not applied, and some for who is behind a ring. */
+#define QN_LOG_BYTES_MEMORY (UINT64_C(8) << 20)
+
+#define QN_AHEAD_BYTES (UINT64_C(4) << 20)
+#define QN_LAG_BYTES   (UINT64_C(32) << 20)
+#define QN_LAG_TIMEOUT QN_S
+
+/** `lag-timeout` and `min-replicas-to-write` (0, 1, 2 for 1, 3, 5 replicas) of
+ *  a group of `nodes`, where `slots` and `bytes` are kept for those behind. */
+static inline struct qn_flow_limits qn_flow_default(uint32_t nodes,
+                                                    uint32_t slots,
+                                                    uint64_t bytes)
+{
+    return (struct qn_flow_limits){
+        .lag_bytes = bytes / 8 < QN_LAG_BYTES ? bytes / 8 : QN_LAG_BYTES,
+        .stop_bytes = bytes / 4 * 3,
+        .lag_slots = slots / 8,
+        .stop_slots = slots / 4 * 3,
+        .timeout = QN_LAG_TIMEOUT,
+        .min_awaited = (nodes - 1) / 2,
+    };
+}
 
 /** The column of one machine. @param own_cores  Every node owns its core. */
 static inline struct qn_params qn_params_default(bool own_cores)
@@ -62,7 +92,10 @@ static inline struct qn_params qn_params_default(bool own_cores)
         .queue = 4096,
         .queue_bytes = 32u << 20,
         .ring = QN_RING,
+        .learn_bytes = 8u << 10,
         .log_bytes = QN_LOG_BYTES,
+        .ahead_bytes = QN_AHEAD_BYTES,
+        .flow = qn_flow_default(1, QN_RING, QN_LOG_BYTES),
         .copy_bytes = 1u << 20,
     };
 }

@@ -14,10 +14,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/base/bits.h"
 
-#define PLAIN   UINT32_MAX /* class of a block that is malloc's */
+#define PLAIN   UINT32_MAX /* class of a block that is not kept */
 #define LONGEST (sizeof(struct qn_blob) + (size_t)QN_BLOB_MAX)
 
 struct qn_pool_block {
@@ -30,7 +31,8 @@ struct qn_pool_block {
 
 static size_t class_bytes(uint32_t class)
 {
-    return (size_t)QN_POOL_LEAST << class;
+    size_t whole = (size_t)QN_POOL_LEAST << class / QN_POOL_STEPS;
+    return whole + whole / QN_POOL_STEPS * (class % QN_POOL_STEPS);
 }
 
 /** The class of blocks for `bytes`, head included. */
@@ -56,6 +58,48 @@ static void *bytes_of(struct qn_pool_block *b)
     return (char *)b + HEAD;
 }
 
+/* ---- the system's ---- */
+
+static struct qn_pool_block *block_new(size_t bytes)
+{
+    if (bytes < QN_POOL_MAPPED) {
+        return malloc(bytes);
+    }
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return at != MAP_FAILED ? at : NULL;
+}
+
+static void block_free(struct qn_pool_block *b)
+{
+    if (b->bytes < QN_POOL_MAPPED) {
+        free(b);
+    } else {
+        munmap(b, b->bytes);
+    }
+}
+
+/** A plain block that stays plain. A mapped one keeps its pages.
+ *  @return NULL: it is as it was; also where it would have to be copied. */
+static void *regrow(struct qn_pool_block *b, size_t bytes)
+{
+    void *at = NULL;
+    if (b->bytes < QN_POOL_MAPPED && bytes < QN_POOL_MAPPED) {
+        at = realloc(b, bytes);
+    } else if (b->bytes >= QN_POOL_MAPPED && bytes >= QN_POOL_MAPPED) {
+        at = mremap(b, b->bytes, bytes, MREMAP_MAYMOVE);
+        at = at != MAP_FAILED ? at : NULL;
+    }
+    if (at == NULL) {
+        return NULL;
+    }
+    b = at;
+    b->bytes = bytes;
+    return bytes_of(b);
+}
+
+/* ---- kept ---- */
+
 static void *take(struct qn_pool *p, size_t bytes)
 {
     uint32_t class = class_of(bytes);
@@ -66,7 +110,7 @@ static void *take(struct qn_pool *p, size_t bytes)
         return bytes_of(b);
     }
     bytes = class == PLAIN ? bytes : class_bytes(class);
-    b = malloc(bytes);
+    b = block_new(bytes);
     if (b == NULL) {
         return NULL;
     }
@@ -78,23 +122,12 @@ static void *take(struct qn_pool *p, size_t bytes)
 static void give(struct qn_pool *p, struct qn_pool_block *b)
 {
     if (b->class == PLAIN || p->kept + b->bytes > QN_POOL_BYTES) {
-        free(b);
+        block_free(b);
         return;
     }
     b->next = p->free[b->class];
     p->free[b->class] = b;
     p->kept += b->bytes;
-}
-
-/** A plain block that stays plain: realloc may remap a long one. */
-static void *regrow(struct qn_pool_block *b, size_t bytes)
-{
-    b = realloc(b, bytes);
-    if (b == NULL) {
-        return NULL;
-    }
-    b->bytes = bytes;
-    return bytes_of(b);
 }
 
 static void *resize(void *ctx, void *old, size_t bytes)
@@ -115,7 +148,10 @@ static void *resize(void *ctx, void *old, size_t bytes)
     }
     struct qn_pool_block *b = block_of(old);
     if (b->class == PLAIN && class_of(need) == PLAIN) {
-        return regrow(b, need);
+        void *same = regrow(b, need);
+        if (same != NULL) {
+            return same;
+        }
     }
     if (need <= b->bytes) {
         return old;
@@ -139,7 +175,7 @@ void qn_pool_fini(struct qn_pool *p)
         while (p->free[i] != NULL) {
             struct qn_pool_block *b = p->free[i];
             p->free[i] = b->next;
-            free(b);
+            block_free(b);
         }
     }
     p->kept = 0;

@@ -8,11 +8,15 @@
  * the common heap each would get memory that a replaced value has just left,
  * cold, anywhere in the store; from the pool they turn over in the same few
  * blocks, which stay in the cache. Blocks of at most half of QN_POOL_LEAST
- * bytes, and those above QN_POOL_MOST, come from malloc: the small are cheap
- * there, the large fit into no cache anyway.
+ * bytes are not kept, for malloc has them cheap; nor those above QN_POOL_MOST,
+ * which fit into no cache anyway.
  *
- * Sizes are rounded up to powers of two; what a blob does not use of its block
- * is not touched. At most QN_POOL_BYTES of free blocks are kept.
+ * Blocks from QN_POOL_MAPPED bytes on are mapped by themselves, so that they go
+ * back to the system when they are not kept: a log that was long once leaves no
+ * holes among the store's entries.
+ *
+ * Sizes are rounded up, by a quarter at most; what a blob does not use of its
+ * block is not touched. At most QN_POOL_BYTES of free blocks are kept.
  *
  * Threads: one thread per pool, and per blob from it.
  */
@@ -20,8 +24,10 @@
 #include "paxos/blob.h"
 
 #define QN_POOL_LEAST   4096u /* bytes of a block, its head included */
-#define QN_POOL_CLASSES 10u
-#define QN_POOL_MOST    (QN_POOL_LEAST << (QN_POOL_CLASSES - 1)) /* 2 MiB */
+#define QN_POOL_STEPS   4u    /* classes from one power of two to the next */
+#define QN_POOL_CLASSES (9u * QN_POOL_STEPS + 1)
+#define QN_POOL_MOST    (QN_POOL_LEAST << 9) /* 2 MiB */
+#define QN_POOL_MAPPED  65536u
 #define QN_POOL_BYTES   (8u << 20)
 
 struct qn_pool_block;

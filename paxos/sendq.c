@@ -29,6 +29,7 @@ int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m)
         return QN_ENOMEM;
     }
     *at(q, q->tail++) = *m;
+    q->bytes += m->body.len;
     if (m->blob != NULL) {
         qn_blob_ref(m->blob);
     }
@@ -41,6 +42,7 @@ void qn_sendq_drop(struct qn_sendq *q, uint8_t kind)
     for (uint32_t i = kept; i != q->tail; i++) {
         struct qn_msg *m = at(q, i);
         if (m->kind == kind) {
+            q->bytes -= m->body.len;
             qn_blob_unref(m->blob);
         } else {
             *at(q, kept++) = *m;
@@ -62,6 +64,7 @@ void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *piece)
     struct qn_msg *m = at(q, q->head);
     q->offset += (uint32_t)piece->body.len;
     if (q->offset == m->body.len) {
+        q->bytes -= m->body.len;
         qn_blob_unref(m->blob);
         q->head++;
         q->offset = 0;

@@ -21,6 +21,7 @@ struct qn_sendq {
     uint32_t cap;        /* power of two, or 0 */
     uint32_t head, tail; /* free-running */
     uint32_t offset;     /* bytes of the oldest message's body sent so far */
+    uint64_t bytes;      /* of all bodies */
 };
 
 static inline bool qn_sendq_empty(const struct qn_sendq *q)

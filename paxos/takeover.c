@@ -116,15 +116,20 @@ bool qn_takeover_may(const struct qn_onepaxos *p)
 
 /* --------------------------------------------------------------- accept -- */
 
-/** What may not be overwritten: what this node has not applied (M10); and if it
- *  can be helped, what a living node has not. */
-static struct qn_ring_need need_of(const struct qn_onepaxos *p)
+/** What may not be overwritten: what this node has not applied (M10), nor who
+ *  is awaited, nor what is held for a joiner; and if it can be helped, what a
+ *  living node has not. While it takes over nobody is awaited yet: what they
+ *  need lies in the ring that is copied. */
+static struct qn_ring_need need_of(const struct qn_onepaxos *p, bool alone)
 {
     qn_slot_t all = qn_learner_applied_by_all(p, p->shared->own.lo);
     qn_slot_t own = QN_MUTANT(TAKE_BEHIND) || QN_MUTANT(OWNER_DROPS)
                         ? UINT64_MAX
                         : p->applied + 1;
-    return (struct qn_ring_need){.own = own, .all = all + 1};
+    if (p->leader.role == QN_ACTIVE && !alone) {
+        own = QN_MIN(own, qn_flow_first(&p->leader.flow));
+    }
+    return (struct qn_ring_need){.own = own, .all = QN_MIN(all + 1, own)};
 }
 
 /** The group begins, and this node leads it. */
@@ -135,17 +140,17 @@ void qn_takeover_first(struct qn_onepaxos *p)
 }
 
 /** True if there is room for `len` bytes as slot `next`, once there is
- *  memory. */
-bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len)
+ *  memory; `alone`: whatever the others need. */
+bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len, bool alone)
 {
     return p->leader.next <= p->applied + p->log.mask &&
-           qn_ring_fits(&p->shared->own, len, need_of(p));
+           qn_ring_fits(&p->shared->own, len, need_of(p, alone));
 }
 
 /** Make that room. @return false: it must wait. */
 bool qn_takeover_make_room(struct qn_onepaxos *p, struct qn_step *t, size_t len)
 {
-    int rc = qn_ring_reserve(&p->shared->own, len, need_of(p));
+    int rc = qn_ring_reserve(&p->shared->own, len, need_of(p, false));
     p->retry_at = rc == QN_OK ? p->retry_at : t->now + p->params.t_gap;
     return rc == QN_OK;
 }
@@ -274,7 +279,8 @@ static int64_t write_slot(struct qn_onepaxos *p, struct qn_step *t)
     if (c->copy_next > p->learned_hi && qn_learner_make_room(p, c->copy_next)) {
         qn_learner_settle(p, t, c->copy_next, b); /* it is decided */
     }
-    if (!c->writing && qn_ring_reserve(own, b->len, need_of(p)) != QN_OK) {
+    if (!c->writing &&
+        qn_ring_reserve(own, b->len, need_of(p, false)) != QN_OK) {
         return QN_ENOMEM;
     }
     c->writing = true;
@@ -307,7 +313,7 @@ static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
 }
 
 /** Everything is copied: the word says whether it still is. */
-static void promise(struct qn_onepaxos *p, struct qn_word w)
+static void promise(struct qn_onepaxos *p, struct qn_word w, qn_time_t now)
 {
     struct qn_change *c = &p->change;
     qn_slot_t hi;
@@ -323,6 +329,10 @@ static void promise(struct qn_onepaxos *p, struct qn_word w)
         p->leader.seen[n] = (struct qn_session){0};
     }
     p->leader.asked = 0;
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        (void)(n != p->self && look_at(p, n)); /* as of now, if it says */
+    }
+    qn_leader_begin(p, now);
 }
 
 static void take_over(struct qn_onepaxos *p, struct qn_step *t)
@@ -354,7 +364,7 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
         return;
     }
     if (copied || (QN_MUTANT(STALE_HI) && c->copy_next > COPIES)) { /* M3 */
-        promise(p, w);
+        promise(p, w, t->now);
     }
 }
 

@@ -29,6 +29,7 @@
     X(ETIMEDOUT, -ETIMEDOUT, "timed out")                                      \
     X(EMSGSIZE, -EMSGSIZE, "message too long")                                 \
     X(ERANGE, -ERANGE, "out of range")                                         \
+    X(EDQUOT, -EDQUOT, "more than is allowed")                                 \
     X(ENOTLEADER, -10001, "this node is not the leader")                       \
     X(EPEERDEAD, -10002, "the peer has ended")                                 \
     X(ECORRUPT, -10003, "damaged or malformed data")                           \

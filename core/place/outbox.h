@@ -46,7 +46,7 @@
 #include "core/node.h"
 #include "core/wait/bell.h"
 
-#define QN_OUTBOX_VERSION 5u
+#define QN_OUTBOX_VERSION 6u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
 #define QN_RING_BYTES_MAX ((size_t)1 << 36)
 
@@ -79,7 +79,12 @@ struct qn_outbox_state {
                        with bit 63: it cannot now, for its log has a gap; 0:
                        none; all ones: this life goes on by force; release
                        (PROTOCOL.md 3.6.2) */
-    qn_a64 counters[63]; /* meaning is the program's; sums for INFO */
+    qn_a64 hold_slot; /* first slot that is to be kept for a joiner which gets
+                         a snapshot from here; 0: none; release */
+    qn_a64 hold_done; /* part of that snapshot sent, of QN_HOLD_DONE */
+    qn_a64 held;      /* this life leads, and writes wait for a member that may
+                         not be given up: 1 */
+    qn_a64 counters[60]; /* meaning is the program's; sums for INFO */
 };
 
 struct qn_outbox; /* opaque: a mapping, own or a peer's */

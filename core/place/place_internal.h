@@ -29,4 +29,18 @@ uint32_t qn_quota_of(const char *mount, const char *path);
 /** The same for the calling process: finds its group and the mount. */
 uint32_t qn_quota_self(void);
 
+/**
+ * The calling process' control group.
+ *
+ * @param controller  Of version 1 ("memory"); NULL: version 2.
+ * @param path        [PATH_MAX] Filled: "/a/b" or "/".
+ * @return false: there is no such hierarchy.
+ */
+bool qn_quota_group(const char *controller, char *path);
+
+/** qn_quota_memory of a group in a hierarchy of that version, 1 or 2, mounted
+ *  there. */
+uint64_t qn_quota_memory_of(const char *mount, const char *path,
+                            unsigned version);
+
 #endif

@@ -50,24 +50,46 @@ uint32_t qn_quota_of(const char *mount, const char *path)
     }
 }
 
-/* The line "0::/path" of /proc/self/cgroup; false: no version 2 hierarchy. */
-static bool own_group(char path[PATH_MAX])
+/* A line of /proc/self/cgroup is NUMBER:CONTROLLERS:PATH; version 2's has
+ * number 0 and no controllers. @return the path; NULL: another hierarchy's. */
+static const char *path_in(char *line, const char *controller)
+{
+    char *names = strchr(line, ':');
+    char *path = names != NULL ? strchr(names + 1, ':') : NULL;
+    if (path == NULL) {
+        return NULL;
+    }
+    *path++ = '\0';
+    if (controller == NULL) {
+        return strcmp(line, "0:") == 0 ? path : NULL;
+    }
+    char *rest = NULL;
+    for (char *name = strtok_r(names + 1, ",", &rest); name != NULL;
+         name = strtok_r(NULL, ",", &rest)) {
+        if (strcmp(name, controller) == 0) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
+bool qn_quota_group(const char *controller, char *path)
 {
     FILE *f = fopen("/proc/self/cgroup", "re");
     if (f == NULL) {
         return false;
     }
-    char line[PATH_MAX + 8];
-    bool found = false;
-    while (!found && fgets(line, sizeof line, f) != NULL) {
+    char line[PATH_MAX + 64];
+    const char *found = NULL;
+    while (found == NULL && fgets(line, sizeof line, f) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        found = strncmp(line, "0::", 3) == 0;
+        found = path_in(line, controller);
     }
     fclose(f);
-    if (found) {
-        snprintf(path, PATH_MAX, "%.*s", PATH_MAX - 1, line + 3);
+    if (found != NULL) {
+        snprintf(path, PATH_MAX, "%.*s", PATH_MAX - 1, found);
     }
-    return found;
+    return found != NULL;
 }
 
 uint32_t qn_quota_self(void)
@@ -75,7 +97,7 @@ uint32_t qn_quota_self(void)
     static const char *const mounts[] = {"/sys/fs/cgroup",
                                          "/sys/fs/cgroup/unified"};
     char path[PATH_MAX];
-    if (!own_group(path)) {
+    if (!qn_quota_group(NULL, path)) {
         return 0;
     }
     for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {

@@ -9,7 +9,7 @@ import time
 
 from checks import agree, check, main, wait_until
 from quoind import Error, Quoind
-from view import look
+from view import info, look
 
 PATH = sys.argv[1]
 UNKNOWN = "ERR write outcome unknown, read before retrying"
@@ -104,6 +104,62 @@ def test_a_replica_that_learns_nothing():
         wait_until("it goes on", lambda: c.call("SET", "on", 1) == b"OK")
         check("n", c.call("INCR", "n"), 5)
         agree(q)
+
+
+def fill(c, mib, size):
+    """`mib` MiB, in values of `size` bytes."""
+    n = (mib << 20) // size
+    for i in range(0, n, 16):
+        got = c.pipeline(*[("SET", "fill%d" % k, b"v" * size)
+                           for k in range(16)])
+        check("fill", set(got), {b"OK"})
+
+
+def covered(q, writes):
+    """What a follower's client is told of writes that the others apply and the
+    follower finds in a snapshot. @return replies, INFO"""
+    leader = look(q, [0]).leader
+    follower = (leader + 1) % 3
+    # Not in one connection: the second one's replies come late.
+    switch, c, other = [q.client(i) for i in (follower, follower, leader)]
+    check("hold", switch.call("DEBUG", "HOLD-LEARNS", 1), b"OK")
+    fill(other, 2, 500)  # its channel
+    c.send(b"".join(c.encode(*w) for w in writes))
+    wait_until("they are applied",
+               lambda: other.call("GET", "last") == b"written")
+    fill(other, 320, 1 << 20)  # more than the log keeps, QN_LOG_BYTES
+    assert c.silent(), "answered before it knows"
+    check("release", switch.call("DEBUG", "HOLD-LEARNS", 0), b"OK")
+    replies = texts([c.reply() for _ in writes])
+    check("reads", c.call("GET", "last"), b"written")
+    check("goes on", c.call("SET", "last", "again"), b"OK")
+    agree(q)
+    return replies, info(q, leader)
+
+
+def test_writes_that_a_snapshot_contains():
+    """SET says +OK whatever the state was; what INCR counted nobody knows."""
+    with Quoind(PATH) as q:
+        replies, i = covered(q, [("SET", "a", 1)] * 20 +
+                             [("INCR", "a"), ("SET", "last", "written")])
+        check("replies", replies, [b"OK"] * 20 + [UNKNOWN, b"OK"])
+        check("ok", i["writes_covered_ok"], "21")
+        check("unknown", i["writes_unknown_snapshot"], "1")
+        check("timeout", i["writes_unknown_timeout"], "0")
+
+
+def test_writes_that_a_snapshot_contains_and_one_was_refused():
+    """Up to the refused one nobody knows."""
+    with Quoind(PATH) as q:
+        check("limit", q.client(0).call("CONFIG", "SET", "max-key-len", 10),
+              b"OK")
+        replies, i = covered(q, [("SET", "a", 1)] * 20 +
+                             [("SET", "much too long", 1)] +
+                             [("SET", "a", 2)] * 20 +
+                             [("SET", "last", "written")])
+        check("replies", replies, [UNKNOWN] * 21 + [b"OK"] * 21)
+        check("ok", i["writes_covered_ok"], "21")
+        check("unknown", i["writes_unknown_snapshot"], "21")
 
 
 def test_reads_that_came_together_are_refused_together():

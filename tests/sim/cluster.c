@@ -58,6 +58,7 @@ static void execute(struct cluster *c, qn_node_t i, const struct qn_out *o)
         break;
     case QN_OUT_NEED_SNAPSHOT:
         c->member[i].need_snapshot = true;
+        cluster_check_awaited(c, i);
         break;
     }
 }
@@ -99,8 +100,8 @@ static void count(struct cluster *c, qn_node_t node, const struct qn_input *in,
     }
     bool mem = c->in_memory;
     const struct qn_onepaxos *p = m->p;
-    v->held_back[mem] += in->kind == QN_IN_TICK && qn_leader_can_fill(p) &&
-                         c->now < p->leader.fill_at;
+    v->held_back[mem] += in->kind == QN_IN_TICK && c->now < p->leader.fill_at &&
+                         qn_leader_deadline(p, c->now) == p->leader.fill_at;
     v->input[mem][in->kind]++;
     v->message[mem][in->kind == QN_IN_RECV ? in->recv.msg->kind : 0]++;
     for (uint32_t i = 0; i < m->out.count; i++) {

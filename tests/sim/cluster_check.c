@@ -411,3 +411,18 @@ void cluster_check_apply(struct cluster *c, qn_node_t i,
     }
     m->slot += a->last;
 }
+
+/** Node i needs a snapshot: the leader, if there is one, does not wait for it.
+ */
+void cluster_check_awaited(struct cluster *c, qn_node_t i)
+{
+    for (qn_node_t n = 0; n < c->nodes && c->in_memory; n++) {
+        const struct qn_onepaxos *p = c->member[n].p;
+        bool leads = p != NULL && n != i && p->leader.role == QN_ACTIVE &&
+                     qn_shared_word(p->shared).epoch == p->leader.ep;
+        CHECK(c,
+              !leads || !p->leader.flow.member[i].awaited ||
+                  p->incarnation[i] != c->member[i].inc,
+              "node %u needs a snapshot, but node %u waits for it", i, n);
+    }
+}

@@ -33,6 +33,7 @@ void cluster_check_begun(struct cluster *c, qn_node_t i,
 void cluster_check_learned(struct cluster *c, qn_node_t i);
 void cluster_check_roles(struct cluster *c, qn_node_t i);
 void cluster_check_bounds(struct cluster *c, qn_node_t i);
+void cluster_check_awaited(struct cluster *c, qn_node_t i);
 
 /** Node i applies. */
 void cluster_check_apply(struct cluster *c, qn_node_t i,

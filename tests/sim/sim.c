@@ -51,6 +51,12 @@ static bool on_send(struct cluster *c, struct packet *k, bool tree)
     return true;
 }
 
+/** A slow member takes one of so many turns. */
+static bool skips(struct sim *s, qn_node_t i)
+{
+    return i == s->slow && !s->healed && s->skipped++ % s->slow_turns != 0;
+}
+
 static void advance(struct sim *s)
 {
     struct cluster *c = &s->c;
@@ -81,7 +87,8 @@ static void advance(struct sim *s)
         }
         if (s->healed || s->paused_until[i] <= c->now) {
             bool due = c->member[i].deadline <= c->now;
-            if (due || sim_chance(s, 50)) {
+            bool takes = due || sim_chance(s, 50);
+            if (takes && !skips(s, i)) {
                 sim_turn(s, i);
             }
         }
@@ -211,6 +218,31 @@ static void params(struct sim *s)
     s->size = sim_chance(s, 30) ? 3000 : 30;
 }
 
+/** Half of the schedules have a gate that is shut now and then, and of these
+ *  some a member that takes few turns. */
+static void flow(struct sim *s, uint64_t seed)
+{
+    struct cluster *c = &s->c;
+    struct qn_flow_limits *l = &c->params.flow;
+    uint64_t x = seed;
+    s->slow = QN_NODES_MAX;
+    if (sim_aside(&x) < 8) {
+        return;
+    }
+    l->lag_bytes = UINT64_C(128) << sim_aside(&x) / 2;
+    l->stop_bytes = l->lag_bytes * (1 + sim_aside(&x));
+    l->lag_slots = 1 + sim_aside(&x);
+    l->stop_slots = l->lag_slots * (1 + sim_aside(&x));
+    l->timeout = (1 + sim_aside(&x)) * QN_MS;
+    l->min_awaited = (uint32_t)(sim_aside(&x) % c->nodes);
+    c->params.ahead_bytes = sim_aside(&x) < 8 ? 500 : c->params.ahead_bytes;
+    c->params.learn_bytes = sim_aside(&x) < 8 ? 64 : c->params.learn_bytes;
+    if (sim_aside(&x) < 8) {
+        s->slow = (qn_node_t)(sim_aside(&x) % c->nodes);
+        s->slow_turns = 1 + (uint32_t)sim_aside(&x);
+    }
+}
+
 static void topology(struct sim *s)
 {
     struct cluster *c = &s->c;
@@ -238,6 +270,7 @@ static void set_up(struct sim *s, uint64_t seed, const char *program)
                            cluster_random(c, 1u << FAULTS));
     c->nodes = 3 + (uint32_t)cluster_random(c, 5);
     params(s);
+    flow(s, seed);
     topology(s);
 }
 

@@ -37,6 +37,8 @@ struct sim {
     struct cluster c;
     uint32_t faults; /* mask */
     bool healed;
+    qn_node_t slow; /* takes one of slow_turns turns; NODES_MAX: nobody */
+    uint32_t slow_turns, skipped;
     bool slows;     /* leaders are told to leave pauses */
     uint64_t tempo; /* of that: a sequence of its own */
     qn_time_t delay[QN_NODES_MAX][QN_NODES_MAX]; /* ns, most */

@@ -75,6 +75,7 @@ void world_run(struct world *w, const struct qn_slice *argv, uint32_t argc)
                             .random = w->random,
                             .value_max = w->value_max,
                             .key_max = w->key_max,
+                            .memory_max = w->memory_max,
                             .configure = configure,
                             .configure_ctx = w};
     if (c.cmd == NULL) {

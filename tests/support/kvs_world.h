@@ -20,6 +20,7 @@ struct world {
     uint64_t stamp_ms;
     uint64_t random;
     uint64_t value_max, key_max;
+    uint64_t memory_max; /* 0: none */
     uint32_t db;
     uint8_t proto;
     struct qn_buf config; /* what CONFIG SET was told: name=value; ... */

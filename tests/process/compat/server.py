@@ -61,6 +61,7 @@ class Server:
                     "--proto-max-bulk-len", "64mb", *self.options]
         return [self.path, "--port", str(port),
                 "--replicas", str(self.replicas),
+                "--maxmemory", "0",  # as Redis is by default
                 "--commit-timeout", "0", *self.options]  # a slow machine
 
     def _start(self):

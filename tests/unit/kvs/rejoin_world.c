@@ -101,6 +101,27 @@ static bool facts(void *ctx, struct qn_snapshot_meta *m)
     return !n->cut_not;
 }
 
+static void hold(void *ctx, qn_node_t joiner, qn_slot_t position, uint32_t done)
+{
+    struct node *n = ctx;
+    struct qn_store_cut_facts f = {0};
+    cr_assert(qn_store_cut_facts(n->store, &f));
+    cr_assert_eq(f.position, position);
+    n->hold_done = done;
+    /* One given to the end is over at the latest when another begins. */
+    n->holds = true;
+    n->hold_at = position;
+    n->hold_for = joiner;
+}
+
+static void release(void *ctx, qn_node_t joiner)
+{
+    struct node *n = ctx;
+    cr_assert(n->holds);
+    cr_assert_eq(n->hold_for, joiner);
+    n->holds = false;
+}
+
 static uint64_t busy(void *ctx)
 {
     (void)ctx;
@@ -150,6 +171,7 @@ void world_begin(uint32_t keys)
 {
     w = (struct world){.keys = keys,
                        .paced = w.paced,
+                       .log_bytes = w.log_bytes != 0 ? w.log_bytes : 64 << 20,
                        .random = 4711,
                        .now = QN_MS,
                        .lane_room = LANE_MAX,
@@ -164,6 +186,7 @@ void world_begin(uint32_t keys)
         const struct qn_rejoin_opts o = {.self = i,
                                          .nodes = NODES,
                                          .config = &w.config,
+                                         .log_bytes = w.log_bytes,
                                          .ops = {.tell = tell,
                                                  .store = own_store,
                                                  .facts = facts,
@@ -171,6 +194,8 @@ void world_begin(uint32_t keys)
                                                  .install = install,
                                                  .discard = discard,
                                                  .log_used = log_used,
+                                                 .hold = hold,
+                                                 .release = release,
                                                  .cpu = w.paced ? cpu : NULL,
                                                  .ctx = n}};
         cr_assert_eq(qn_rejoin_create(&n->rejoin, &o), QN_OK);

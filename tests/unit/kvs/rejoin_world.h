@@ -7,6 +7,7 @@
  */
 
 #include "kvs/rejoin.h"
+#include "paxos/flow.h"
 #include "kvs/store_cut.h"
 #include "store_support.h"
 
@@ -37,6 +38,10 @@ struct node {
     bool cut_not;   /* not between two slots */
     int install;    /* what it says, if not QN_OK */
     uint64_t tells; /* chunks of this turn */
+    bool holds;     /* the log, behind ... */
+    uint32_t hold_done;
+    qn_slot_t hold_at;
+    qn_node_t hold_for;
     uint32_t discards, installs;
     qn_time_t at;
 };
@@ -56,6 +61,7 @@ extern struct world {
     bool paced;     /* set before world_begin: donors spare their clients */
     qn_time_t cpu, look_cpu; /* the CPU clock, and what a look at it adds */
     uint32_t log_used;       /* % */
+    uint64_t log_bytes;      /* set before world_begin; 0: 64 MiB */
 } w;
 
 /* One more slot of the log that all apply; see struct op. */

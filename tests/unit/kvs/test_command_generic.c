@@ -167,3 +167,71 @@ WORLD_TEST(command_config, set_is_told_to_the_replica_through_the_log)
            "-ERR wrong number of arguments for 'config|set' command\r\n");
     cr_assert_eq(w.config.len, 22);
 }
+
+/* ---- maxmemory ----------------------------------------------------------- */
+
+#define OOM "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+
+/* A key and a value of one byte each take 50. */
+WORLD_TEST(command_memory, what_grows_is_refused_and_the_rest_goes_on)
+{
+    w.memory_max = 100;
+    EXPECT(&w, "SET a 1", "+OK\r\n");
+    EXPECT(&w, "SET b 1", "+OK\r\n");
+    EXPECT(&w, "SET c 1", OOM);
+    EXPECT(&w, "SET a 12", OOM);
+    EXPECT(&w, "SETNX c 1", OOM);
+    EXPECT(&w, "GETSET a 12", OOM);
+    EXPECT(&w, "SET a 12 GET", OOM);
+    EXPECT(&w, "APPEND a 2", OOM);
+    EXPECT(&w, "SETRANGE a 1 x", OOM);
+    EXPECT(&w, "SETRANGE a 300000000 x", OOM);
+    EXPECT(&w, "INCR c", OOM);
+    EXPECT(&w, "INCRBY a 99", OOM);
+    EXPECT(&w, "INCRBYFLOAT a 0.5", OOM);
+    EXPECT(&w, "MSET a 1 c 1", OOM);
+    EXPECT(&w, "MSETNX c 1 d 1", OOM);
+    EXPECT(&w, "MGET a b c d", "*4\r\n$1\r\n1\r\n$1\r\n1\r\n$-1\r\n$-1\r\n");
+    /* What is no longer than what it replaces, and what adds nothing. */
+    EXPECT(&w, "SET a 2", "+OK\r\n");
+    EXPECT(&w, "INCR a", ":3\r\n");
+    EXPECT(&w, "SET c 1 XX", "$-1\r\n");
+    EXPECT(&w, "SETNX a 12", ":0\r\n");
+    EXPECT(&w, "MSET a 4 b ''", "+OK\r\n");
+    EXPECT(&w, "MSET a '' b 5", "+OK\r\n");
+    EXPECT(&w, "DEL b", ":1\r\n");
+    EXPECT(&w, "SET c 1", "+OK\r\n");
+    EXPECT(&w, "SET a 12", OOM);
+    EXPECT(&w, "FLUSHALL", "+OK\r\n");
+    EXPECT(&w, "MSET a 1 c 1", "+OK\r\n");
+}
+
+/* One key twice: what is freed once must not count twice. */
+WORLD_TEST(command_memory, several_values_are_stored_all_or_none)
+{
+    w.memory_max = 100;
+    EXPECT(&w, "SET a 0123456789", "+OK\r\n");
+    EXPECT(&w,
+           "MSET a '' a '' a "
+           "012345678901234567890123456789012345678901234567890123",
+           OOM);
+    EXPECT(&w, "MSET a 1 b 1 c 1", OOM);
+    EXPECT(&w, "GET a", "$10\r\n0123456789\r\n");
+    EXPECT(&w, "DBSIZE", ":1\r\n");
+    /* Together with what it replaces an entry would not fit. */
+    EXPECT(&w, "MSET a 01234567890123456789012345678901234567890", "+OK\r\n");
+}
+
+/* A limit that is lowered below what is there frees nothing. */
+WORLD_TEST(command_memory, a_store_beyond_the_limit_may_only_shrink)
+{
+    EXPECT(&w, "SET a 0123456789", "+OK\r\n");
+    w.memory_max = 1;
+    EXPECT(&w, "SET a 01234567890", OOM);
+    EXPECT(&w, "SET a 012345678", "+OK\r\n");
+    EXPECT(&w, "APPEND a ''", ":9\r\n");
+    EXPECT(&w, "GETDEL a", "$9\r\n012345678\r\n");
+    EXPECT(&w, "SET a ''", OOM);
+    w.memory_max = 0;
+    EXPECT(&w, "SET a ''", "+OK\r\n");
+}

@@ -55,6 +55,16 @@ static void setup(void)
                                 .commit_usec_p50 = 10,
                                 .commit_usec_p99 = 20,
                                 .commit_usec_p999 = 30,
+                                .unknown_timeout = 1,
+                                .unknown_snapshot = 5,
+                                .covered_ok = 10,
+                                .snapshots_joined = 1,
+                                .snapshots_given = 2,
+                                .snapshots_asked = 3,
+                                .cut_bytes = 4,
+                                .cut_bytes_max = 5,
+                                .cut_bytes_most = 6,
+                                .cuts_anew = 7,
                                 .turn_usec_p99 = 1,
                                 .turn_usec_p999 = 2,
                                 .turn_usec_p9999 = 3,
@@ -181,9 +191,13 @@ CASE(counts_are_sums_over_the_replicas)
 CASE(bytes_are_written_for_machines_and_people)
 {
     expect("memory",
-           "# Memory\r\nused_memory:2000\r\nused_memory_human:1.95K\r\n"
-           "used_memory_rss:6000\r\nused_memory_rss_human:5.86K\r\n"
-           "used_memory_peak:3000\r\nused_memory_peak_human:2.93K\r\n"
+           "# Memory\r\nused_memory:1000\r\nused_memory_human:1000B\r\n"
+           "used_memory_rss:3000\r\nused_memory_rss_human:2.93K\r\n"
+           "used_memory_peak:1500\r\nused_memory_peak_human:1.46K\r\n"
+           "used_memory_all_replicas:2000\r\n"
+           "used_memory_all_replicas_human:1.95K\r\n"
+           "used_memory_rss_all_replicas:6000\r\n"
+           "used_memory_rss_all_replicas_human:5.86K\r\n"
            "used_memory_logical:5000\r\nused_memory_logical_human:4.88K\r\n"
            "total_system_memory:25276514304\r\n"
            "total_system_memory_human:23.54G\r\nmaxmemory:0\r\n"
@@ -287,6 +301,8 @@ CASE(quoin_shows_each_replica)
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
+           "writes_unknown_timeout:2\r\nwrites_unknown_snapshot:10\r\n"
+           "writes_covered_ok:20\r\n"
            "replica0:state=online,pid=101,commit=50,applied=50,learned=51,"
            "lag=0,"
            "clients=3,used_memory=1000,batch_size=2.25,commit_usec_p50=10,"
@@ -302,7 +318,11 @@ CASE(quoin_shows_each_replica)
            "turns2:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"
            "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
            "turn_max_answers_usec=9,turn_growth_usec_max=20,"
-           "turn_wall_usec_max=99\r\n");
+           "turn_wall_usec_max=99\r\n"
+           "snapshots0:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
+           "cut_bytes_most=6,cuts_anew=7\r\n"
+           "snapshots2:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
+           "cut_bytes_most=6,cuts_anew=7\r\n");
     two.pause_usec = 2500;
     two.slow = 3;
     two.patience_usec = 70000;

@@ -125,7 +125,7 @@ Test(rejoin, long_values_travel)
     world_end();
 }
 
-Test(rejoin, a_flush_makes_it_begin_again)
+Test(rejoin, a_flush_does_not_make_it_begin_again)
 {
     struct node *n = &w.node[2];
     world_begin(30000);
@@ -138,8 +138,181 @@ Test(rejoin, a_flush_makes_it_begin_again)
     run_until_joined(n, 1, 10);
     world_step(0);
     expect_same(n, &w.node[0]);
-    cr_assert_geq(status_of(n).attempts, 2);
-    cr_assert_geq(n->discards, 1, "what it had of the first one");
+    cr_assert_eq(status_of(n).attempts, 1);
+    cr_assert_eq(n->discards, 0);
+    expect_no_cut();
+    world_end();
+}
+
+/* ---- the log that a joiner needs ---- */
+
+Test(rejoin, the_log_is_held_from_the_cut_on_until_the_joiner_goes_on)
+{
+    world_begin(20000);
+    struct node *n = &w.node[2];
+    loses_all(n);
+    qn_rejoin_begin(n->rejoin, 0, w.now);
+    struct node *donor = donor_of(n);
+    cr_assert(donor->holds);
+    cr_assert_eq(donor->hold_for, 2);
+    qn_slot_t at = donor->hold_at;
+    while (status_of(donor).giving) {
+        world_step(3);
+    }
+    cr_assert_eq(status_of(donor).given, 1);
+    cr_assert_eq(donor->hold_done, QN_HOLD_DONE);
+    cr_assert(donor->holds, "the joiner has yet to read the last chunks");
+    cr_assert_eq(donor->hold_at, at);
+    for (qn_node_t i = 0; i < NODES; i++) {
+        cr_assert_eq(w.node[i].holds, &w.node[i] == donor);
+    }
+    run_until_joined(n, 1, 0);
+    world_end();
+}
+
+/* ---- how much a cut may keep ---- */
+
+/* A joiner that gets a turn in eight, and a chunk in it. */
+static void slow_step(struct node *n, uint32_t writes)
+{
+    static uint32_t step;
+    w.lane_room = 1;
+    n->stopped = ++step % 8 != 0;
+    world_step(writes);
+    n->stopped = false;
+}
+
+/* One joins while each turn replaces `writes` keys, and chunks go one by one.
+ * Then the writes stop. @return the donor's numbers. */
+static struct qn_rejoin_status join_under_writes(uint64_t log_bytes,
+                                                 uint32_t writes)
+{
+    struct node *n = &w.node[2];
+    w.log_bytes = log_bytes;
+    world_begin(20000);
+    loses_all(n);
+    dies(&w.node[0]);
+    dies(&w.node[1]);
+    qn_rejoin_begin(n->rejoin, 0, w.now);
+    for (uint32_t i = 0; i < 1000 && status_of(n).joined == 0; i++) {
+        struct qn_store_stats st;
+        struct qn_store_cut_facts f = {0};
+        struct qn_rejoin_status of = status_of(&w.node[3]);
+        (void)qn_store_cut_facts(w.node[3].store, &f);
+        qn_store_stats(w.node[3].store, &st);
+        cr_assert_eq(of.cut_bytes, f.held_bytes);
+        cr_assert(f.keys == 0 || of.cut_bytes_max != 0);
+        cr_assert_leq(of.cut_bytes, of.cut_bytes_max + 200);
+        for (uint32_t k = 0; k < writes; k++) {
+            log_add(0, (uint32_t)draw(&w.random) % w.keys, 60);
+        }
+        slow_step(n, 0);
+    }
+    run_until_joined(n, 1, 0);
+    world_step(0);
+    expect_same(n, &w.node[3]);
+    expect_no_cut();
+    struct qn_rejoin_status of = status_of(&w.node[3]);
+    cr_assert_eq(of.cut_bytes_max, 0, "it gives none");
+    world_end();
+    w.log_bytes = 0;
+    return of;
+}
+
+Test(rejoin, a_cut_keeps_what_the_log_keeps, .timeout = 120)
+{
+    enum { QUARTER = 20000 * (16 + 30 + QN_STORE_ENTRY_COST) / 4 };
+    struct qn_rejoin_status of = join_under_writes(8 << 20, 600);
+    cr_assert_eq(of.cuts_anew, 0);
+    cr_assert_gt(of.cut_bytes_most, 3 * QUARTER / 2, "%llu",
+                 (unsigned long long)of.cut_bytes_most);
+}
+
+Test(rejoin, a_cut_that_keeps_too_much_is_begun_anew, .timeout = 120)
+{
+    struct qn_rejoin_status of = join_under_writes(1, 600);
+    cr_assert_geq(of.cuts_anew, 1);
+    cr_assert_eq(of.given, 1);
+}
+
+/* A join takes longer than from one flush to the next. */
+static uint32_t attempts_under_flushes(uint64_t log_bytes)
+{
+    struct node *n = &w.node[2];
+    w.log_bytes = log_bytes;
+    world_begin(20000);
+    loses_all(n);
+    dies(&w.node[0]);
+    dies(&w.node[1]);
+    qn_rejoin_begin(n->rejoin, 0, w.now);
+    uint32_t flushes = 0;
+    for (uint32_t i = 1; status_of(n).joined == 0; i++) {
+        cr_assert_lt(i, 20000);
+        if (i % 100 == 0) {
+            log_add(3, 0, 0);
+            flushes++;
+        }
+        slow_step(n, 30);
+    }
+    world_step(0);
+    expect_same(n, &w.node[3]);
+    expect_no_cut();
+    cr_assert_geq(flushes, 3);
+    uint32_t attempts = (uint32_t)status_of(n).attempts;
+    world_end();
+    w.log_bytes = 0;
+    return attempts;
+}
+
+Test(rejoin, ends_while_all_is_flushed_again_and_again, .timeout = 120)
+{
+    cr_assert_eq(attempts_under_flushes(64 << 20), 1);
+}
+
+Test(rejoin, ends_under_flushes_with_a_small_log_too, .timeout = 120)
+{
+    uint32_t attempts = attempts_under_flushes(1);
+    cr_assert_geq(attempts, 2);
+    cr_assert_leq(attempts, 20);
+}
+
+/* The only donor tells the second one to come again, and it does. */
+Test(rejoin, a_second_one_comes_again_until_it_is_served, .timeout = 120)
+{
+    world_begin(20000);
+    dies(&w.node[3]);
+    dies(&w.node[0]);
+    struct node *a = &w.node[2];
+    struct node *b = NULL;
+    loses_all(a);
+    qn_rejoin_begin(a->rejoin, 0, w.now);
+    donor_of(a);
+    w.node[0].down = false; /* a new life */
+    b = &w.node[0];
+    loses_all(b);
+    for (qn_node_t i = 1; i < 3; i++) {
+        qn_rejoin_up(w.node[i].rejoin, 0);
+    }
+    qn_time_t since = w.now;
+    qn_rejoin_begin(b->rejoin, 0, w.now);
+    while (status_of(a).joined == 0) {
+        slow_step(a, 5);
+        cr_assert_lt(w.now - since, 20 * QN_S);
+    }
+    w.lane_room = LANE_MAX;
+    /* Each pause is for two who cannot help: a donor, and who joins. */
+    uint64_t pauses = (w.now - since) / QN_REJOIN_RETRY;
+    cr_assert_geq(pauses, 2);
+    cr_assert_leq(status_of(b).attempts, 2 * (pauses + 5));
+    qn_time_t free_at = w.now;
+    while (status_of(b).keys == 0) {
+        world_step(5);
+        cr_assert_leq(w.now - free_at, 2 * QN_REJOIN_RETRY);
+    }
+    run_until_joined(b, 1, 5);
+    world_step(0);
+    expect_same(a, &w.node[1]);
+    expect_same(b, &w.node[1]);
     expect_no_cut();
     world_end();
 }

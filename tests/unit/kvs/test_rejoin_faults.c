@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/base/err.h"
+#include "core/base/log.h"
 #include "rejoin_world.h"
 
 Test(rejoin_faults, when_the_donor_dies_another_is_asked)
@@ -29,8 +30,10 @@ Test(rejoin_faults, when_the_joiner_dies_its_cut_ends)
     qn_rejoin_begin(n->rejoin, 0, w.now);
     struct node *donor = donor_of(n);
     cr_assert(qn_store_cut_active(donor->store));
+    cr_assert(donor->holds);
     dies(n);
     expect_no_cut();
+    cr_assert(!donor->holds);
     world_end();
 }
 
@@ -56,6 +59,7 @@ Test(rejoin_faults, a_donor_that_stands_still_is_given_up_after_a_while)
     world_step(0);
     cr_assert_eq(status_of(n).joined, 1);
     expect_no_cut();
+    cr_assert(!donor->holds);
     world_end();
 }
 
@@ -94,8 +98,16 @@ Test(rejoin_faults, a_joiner_that_stands_still_costs_a_cut_for_a_while_only)
         world_step(1);
     }
     expect_no_cut();
+    cr_assert(!donor->holds);
+    for (uint32_t i = 0; i < 10 * QN_S / QN_MS; i++) {
+        world_step(1);
+    }
     n->stopped = false;
+    qn_time_t since = w.now;
     run_until_joined(n, 1, 10);
+    cr_assert_lt(w.now - since, QN_REJOIN_SILENCE,
+                 "it was told, and waits for nothing");
+    cr_assert_eq(status_of(n).attempts, 2);
     world_step(0);
     expect_same(n, donor);
     world_end();
@@ -133,6 +145,34 @@ Test(rejoin_faults, alone_it_tries_again_without_haste)
     w.node[0].down = false;
     qn_rejoin_up(n->rejoin, 0);
     run_until_joined(n, 1, 0);
+    world_end();
+}
+
+static void count_line(void *ctx, enum qn_log_level level, const char *line)
+{
+    cr_assert_lt(level, QN_LOG_WARN, "%s", line);
+    ++*(uint32_t *)ctx;
+}
+
+/* One line for each donor's reason, then one in QN_REJOIN_TELL. */
+Test(rejoin_faults, who_gets_no_snapshot_does_not_flood_the_log)
+{
+    enum { SECONDS = 45 };
+    uint32_t lines = 0;
+    world_begin(100);
+    for (qn_node_t i = 0; i < NODES; i++) {
+        loses_all(&w.node[i]);
+    }
+    qn_log_set(count_line, &lines, QN_LOG_DEBUG);
+    qn_rejoin_begin(w.node[2].rejoin, 0, w.now);
+    for (uint32_t i = 0; i < SECONDS * QN_S / QN_MS; i++) {
+        world_step(0);
+    }
+    cr_assert_geq(status_of(&w.node[2]).attempts,
+                  2 * SECONDS * QN_S / QN_REJOIN_RETRY);
+    cr_assert_geq(lines, 3 + SECONDS * QN_S / QN_REJOIN_TELL);
+    cr_assert_leq(lines, 3 + SECONDS * QN_S / QN_REJOIN_TELL + 1);
+    qn_log_set(NULL, NULL, QN_LOG_DEBUG);
     world_end();
 }
 

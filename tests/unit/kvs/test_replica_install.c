@@ -24,6 +24,7 @@ struct member {
 static struct member member[NODES];
 static qn_a64 read_index;
 static qn_time_t now;
+static uint64_t maxmemory[NODES]; /* that each is started with; 0: default */
 
 static void told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
@@ -51,6 +52,9 @@ static void member_make(qn_node_t i)
     }
     qn_config_init(&m->config);
     m->config.tcp_backlog = 100 + i;
+    if (maxmemory[i] != 0) {
+        m->config.maxmemory = maxmemory[i];
+    }
     const struct qn_replica_opts o = {.driver = {.self = i,
                                                  .nodes = NODES,
                                                  .incarnation = incarnation,
@@ -73,6 +77,7 @@ static void member_make(qn_node_t i)
     const struct qn_rejoin_opts j = {.self = i,
                                      .nodes = NODES,
                                      .config = &m->config,
+                                     .log_bytes = 64 << 20,
                                      .ops = qn_rejoin_ops_of(m->replica)};
     cr_assert_eq(qn_rejoin_create(&m->rejoin, &j), QN_OK);
 }
@@ -194,6 +199,7 @@ static void expect_all_same(void)
     }
 }
 
+#define OK   "+OK\r\n"
 #define LOST "-ERR write outcome unknown, read before retrying\r\n"
 
 static struct qn_snapshot_meta meta;
@@ -236,7 +242,15 @@ static void two_stands_still(void)
     rounds(50);
 }
 
-Test(replica_install, own_writes_in_it_complete_with_an_error)
+static void expect_writes(qn_node_t i, uint64_t ok, uint64_t unknown)
+{
+    const struct qn_replica_writes *w = qn_replica_writes(member[i].replica);
+    cr_assert_eq(w->covered_ok, ok);
+    cr_assert_eq(w->unknown_snapshot, unknown);
+    cr_assert_eq(w->unknown_timeout, 0);
+}
+
+Test(replica_install, own_writes_in_it_complete)
 {
     begin();
     write3(2, "SET", "a", "1");
@@ -246,11 +260,12 @@ Test(replica_install, own_writes_in_it_complete_with_an_error)
     two_stands_still();
     cr_assert_eq(qn_replica_pending(member[2].replica), 3);
     cr_assert_eq(install_copy(2), QN_OK);
-    expect_reply(2, LOST);
-    expect_reply(2, LOST);
+    expect_reply(2, OK);
+    expect_reply(2, LOST); /* what it counted is not known */
     expect_reply(2, "$1\r\n2\r\n");
-    expect_reply(2, LOST);
+    expect_reply(2, OK);
     expect_no_reply(2);
+    expect_writes(2, 2, 1);
     cr_assert_eq(qn_replica_pending(member[2].replica), 0);
     cr_assert_eq(qn_replica_applied(member[2].replica),
                  qn_replica_applied(member[0].replica));
@@ -267,6 +282,101 @@ Test(replica_install, own_writes_in_it_complete_with_an_error)
     end();
 }
 
+/* What the reply of each kind of write depends on. */
+Test(replica_install, a_reply_that_the_state_decides_is_not_known)
+{
+    static const struct {
+        const char *word[4];
+        const char *reply;
+    } t[] = {{{"SET", "a", "1"}, OK},
+             {{"SET", "a", "2", "NX"}, LOST},
+             {{"SET", "a", "3", "GET"}, LOST},
+             {{"SETNX", "a", "4"}, LOST},
+             {{"MSET", "a", "5"}, OK},
+             {{"MSETNX", "a", "6"}, LOST},
+             {{"GETSET", "a", "7"}, LOST},
+             {{"APPEND", "a", "8"}, LOST},
+             {{"DEL", "a"}, LOST},
+             {{"FLUSHDB"}, OK},
+             {{"CONFIG", "SET", "max-key-len", "100"}, OK},
+             {{"FLUSHALL", "ASYNC"}, OK}};
+    begin();
+    for (size_t i = 0; i < QN_ARRAY_COUNT(t); i++) {
+        write4(2, t[i].word[0], t[i].word[1], t[i].word[2], t[i].word[3]);
+    }
+    two_stands_still();
+    cr_assert_eq(install_copy(2), QN_OK);
+    for (size_t i = 0; i < QN_ARRAY_COUNT(t); i++) {
+        expect_reply(2, t[i].reply);
+    }
+    expect_no_reply(2);
+    end();
+}
+
+/* The snapshot says which one was refused last, not which others were. */
+Test(replica_install, up_to_a_refused_one_nothing_is_sure)
+{
+    begin();
+    write4(1, "CONFIG", "SET", "max-key-len", "4");
+    rounds(50);
+    expect_reply(1, OK);
+    write3(2, "SET", "a", "1");
+    write3(2, "SET", "longer", "2");
+    write3(2, "SET", "b", "3");
+    two_stands_still();
+    cr_assert_eq(install_copy(2), QN_OK);
+    expect_reply(2, LOST);
+    expect_reply(2, LOST);
+    expect_reply(2, OK);
+    expect_no_reply(2);
+    expect_writes(2, 1, 2);
+    /* It knows now what the donor knew: it may be asked itself. */
+    struct qn_snapshot_meta from_2;
+    cr_assert(qn_replica_facts(member[2].replica, &from_2));
+    cr_assert_eq(from_2.refused[2].inc, 13);
+    cr_assert_eq(from_2.refused[2].last, 2);
+    end();
+}
+
+/* The same on all replicas, whoever was told. */
+Test(replica_install, each_replica_knows_whose_command_was_refused)
+{
+    begin();
+    write3(1, "SET", "a", "x");
+    write3(1, "INCR", "a", NULL);
+    write3(1, "SET", "a", "y");
+    write4(2, "SET", "a", "z", "QX");
+    rounds(50);
+    for (qn_node_t i = 0; i < NODES; i++) {
+        cr_assert(qn_replica_facts(member[i].replica, &meta));
+        cr_assert_eq(meta.refused[0].inc, 0);
+        cr_assert_eq(meta.refused[1].inc, 12);
+        cr_assert_eq(meta.refused[1].last, 2);
+        cr_assert_eq(meta.refused[2].inc, 13);
+        cr_assert_eq(meta.refused[2].last, 1);
+    }
+    expect_reply(1, OK);
+    expect_reply(1, "-ERR value is not an integer or out of range\r\n");
+    expect_reply(1, OK);
+    expect_reply(2, "-ERR syntax error\r\n");
+    expect_writes(1, 0, 0);
+    end();
+}
+
+/* Another life of the same replica had one refused: that is none of this. */
+Test(replica_install, what_an_earlier_life_was_refused_does_not_count)
+{
+    begin();
+    write3(2, "SET", "a", "1");
+    two_stands_still();
+    struct qn_store *s = copy_of_0();
+    meta.refused[2] = (struct qn_session){.inc = 12, .last = 1000};
+    cr_assert_eq(qn_replica_install(member[2].replica, s, &meta, now), QN_OK);
+    expect_reply(2, OK);
+    expect_no_reply(2);
+    end();
+}
+
 Test(replica_install, own_writes_behind_it_are_answered_as_usual)
 {
     begin();
@@ -275,7 +385,7 @@ Test(replica_install, own_writes_behind_it_are_answered_as_usual)
     write3(2, "INCR", "a", NULL); /* has not left */
     mark(2, "GET", "a");
     cr_assert_eq(install_copy(2), QN_OK);
-    expect_reply(2, LOST);
+    expect_reply(2, OK);
     expect_no_reply(2);
     member[2].stopped = false;
     rounds(50);
@@ -304,11 +414,71 @@ Test(replica_install, run_time_options_travel_and_others_stay)
     member[2].stopped = true;
     write4(0, "CONFIG", "SET", "max-key-len", "777");
     rounds(50);
-    cr_assert_eq(member[0].configured, 1);
+    cr_assert_eq(member[0].configured, 2); /* the first entry's, and this */
     cr_assert_eq(install_copy(2), QN_OK);
-    cr_assert_eq(member[2].configured, 1);
+    cr_assert_eq(member[2].configured, 2);
     cr_assert_eq(qn_replica_config(member[2].replica)->max_key_len, 777);
     cr_assert_eq(qn_replica_config(member[2].replica)->tcp_backlog, 102);
+    end();
+}
+
+#define OOM "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+
+/* Each entry takes 48 + 1 + 1 bytes: two fit, a third does not. */
+Test(replica_install, all_refuse_by_the_limit_of_the_first_entry)
+{
+    maxmemory[0] = 110;
+    maxmemory[1] = 1;
+    maxmemory[2] = 10000;
+    begin();
+    static const char *const key[] = {"a", "b", "c"};
+    for (uint32_t i = 0; i < 3; i++) {
+        write3(i, "SET", key[i], "1");
+        rounds(50);
+    }
+    expect_reply(1, "+OK\r\n");
+    expect_reply(2, OOM);
+    expect_all_same();
+    for (qn_node_t i = 0; i < NODES; i++) {
+        cr_assert_eq(qn_replica_config(member[i].replica)->maxmemory, 110);
+        cr_assert_eq(qn_store_count(qn_replica_store(member[i].replica), 0), 2);
+    }
+    end();
+}
+
+/* The one that got a snapshot, limit and size, refuses what the others do. */
+Test(replica_install, a_store_from_a_snapshot_refuses_the_same_commands)
+{
+    maxmemory[0] = 700;
+    begin();
+    member[2].stopped = true;
+    for (uint32_t i = 0; i < 40; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%u", i % 30);
+        write3(0, i % 3 == 2 ? "GETDEL" : "SET", key,
+               i % 3 == 2 ? NULL : "0123456789");
+    }
+    write4(0, "CONFIG", "SET", "maxmemory", "900");
+    rounds(200);
+    cr_assert_eq(install_copy(2), QN_OK);
+    cr_assert_eq(qn_replica_config(member[2].replica)->maxmemory, 900);
+    member[2].stopped = false;
+    for (uint32_t i = 0; i < 40; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "m%u", i % 20);
+        write3(i % 3, i % 5 == 4 ? "GETDEL" : "APPEND", key,
+               i % 5 == 4 ? NULL : "01234");
+        rounds(5);
+    }
+    rounds(200);
+    expect_all_same();
+    struct qn_store_stats st[NODES];
+    for (qn_node_t i = 0; i < NODES; i++) {
+        qn_store_stats(qn_replica_store(member[i].replica), &st[i]);
+        cr_assert_leq(st[i].logical_bytes, 900);
+        cr_assert_gt(st[i].logical_bytes, 900 - 60, "the limit is reached");
+        cr_assert_eq(st[i].logical_bytes, st[0].logical_bytes);
+    }
     end();
 }
 

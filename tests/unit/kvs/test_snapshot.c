@@ -129,6 +129,7 @@ static void meta_make(struct tape *t)
         .resume = {.position = f.position,
                    .stamp_ms = 77,
                    .session = {{5, 6}, {7, 8}, {9, 0}}},
+        .refused = {{0, 0}, {7, 4}, {9, 1}},
         .applied_ms = 76,
         .nodes = NODES,
         .dbs = f.dbs,
@@ -267,6 +268,9 @@ Test(snapshot, what_is_not_an_entry_travels)
     cr_assert_eq(m->applied_ms, 76);
     cr_assert_eq(m->resume.session[1].inc, 7);
     cr_assert_eq(m->resume.session[1].last, 8);
+    cr_assert_eq(m->refused[1].inc, 7);
+    cr_assert_eq(m->refused[1].last, 4);
+    cr_assert_eq(m->refused[2].last, 1);
     cr_assert_eq(m->seed, 7);
     cr_assert_eq(m->keys, 1);
     cr_assert_eq(m->flushed[2], t->slot);
@@ -324,7 +328,7 @@ Test(snapshot, a_cut_that_is_given_up_ends_the_writing)
     qn_snapshot_writer_init(&w, &t->meta);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_OK);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_OK);
-    qn_store_flush(t->from, UINT32_MAX, ++t->slot);
+    qn_store_cut_end(t->from);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_EABORTED);
     tape_free(t);
 }

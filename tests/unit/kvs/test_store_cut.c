@@ -53,6 +53,15 @@ static void shadow_del(struct shadow *m, uint32_t i)
     m->now[i] = 0;
 }
 
+/* Database 0 or 1; 2: both. */
+static void shadow_flush(struct shadow *m, uint32_t db)
+{
+    qn_store_flush(m->s, db == 2 ? UINT32_MAX : db, ++m->slot);
+    uint32_t first = db == 1 ? m->keys : 0;
+    uint32_t count = db == 2 ? 2 * m->keys : m->keys;
+    memset(m->now + first, 0, count * sizeof *m->now);
+}
+
 static void shadow_write(struct shadow *m)
 {
     uint32_t i = (uint32_t)(draw(&m->random) % (2 * m->keys));
@@ -286,27 +295,103 @@ Test(store_cut, a_key_made_again_is_newer)
     shadow_fini(&m);
 }
 
-Test(store_cut, a_flush_of_keys_gives_it_up)
+/* What was flushed is met by the walk, or swept before it comes by. */
+Test(store_cut, meets_what_was_flushed)
 {
-    for (uint32_t all = 0; all < 2; all++) {
-        struct shadow m = shadow_of(600, 0);
-        for (uint32_t i = 0; i < m.keys; i++) {
+    for (uint32_t n = 0; n < 6; n++) {
+        struct shadow m = shadow_of(3000, n < 3 ? 0 : ALL_BITS >> 6);
+        for (uint32_t i = 0; i < 2 * m.keys; i++) {
             shadow_put(&m, i);
         }
         cut_begin(&m, NO_LIMIT);
-        qn_store_flush(m.s, 1, ++m.slot);
-        cr_assert(qn_store_cut_active(m.s), "database 1 is empty");
-        for (uint32_t i = 0; i < 100; i++) {
-            shadow_put(&m, i);
+        for (uint32_t i = 0; i < 1000; i++) {
             cr_assert_eq(cut_meet(&m), QN_OK);
         }
-        qn_store_flush(m.s, all ? UINT32_MAX : 0, ++m.slot);
-        cr_assert(!qn_store_cut_active(m.s));
-        cr_assert_eq(cut_meet(&m), QN_EABORTED);
+        shadow_flush(&m, n % 3);
+        for (uint32_t i = 0; i < 500; i++) {
+            shadow_put(&m, i);
+        }
+        int err;
+        while ((err = cut_meet(&m)) == QN_OK || err == QN_EAGAIN) {
+            qn_store_reclaim(m.s, 4);
+        }
+        cr_assert_eq(err, QN_ENOENT);
+        expect_all_met(&m);
+        qn_store_cut_end(m.s);
         expect_nothing_kept(m.s);
-        cr_assert_eq(qn_store_count(m.s, 0), 0);
+        cr_assert_eq(qn_store_count(m.s, 0), n % 3 == 1 ? 3000 : 500);
         shadow_fini(&m);
     }
+}
+
+Test(store_cut, meets_what_stood_there_whatever_is_flushed, .timeout = 120)
+{
+    static const uint64_t clear[] = {0, ALL_BITS, ALL_BITS >> 7};
+    for (size_t c = 0; c < QN_ARRAY_COUNT(clear); c++) {
+        struct shadow m = shadow_of(300, clear[c]);
+        for (uint32_t n = 0; n < 60; n++) {
+            for (uint32_t i = 0; i < m.keys; i++) {
+                shadow_write(&m);
+            }
+            cut_begin(&m, NO_LIMIT);
+            int err;
+            do {
+                err = cut_meet(&m);
+                shadow_write(&m);
+                if (draw(&m.random) % 40 == 0) {
+                    shadow_flush(&m, (uint32_t)(draw(&m.random) % 3));
+                }
+                qn_store_reclaim(m.s, (uint32_t)(draw(&m.random) % 60));
+            } while (err == QN_OK || err == QN_EAGAIN);
+            cr_assert_eq(err, QN_ENOENT);
+            expect_all_met(&m);
+            qn_store_cut_end(m.s);
+        }
+        expect_nothing_kept(m.s);
+        shadow_fini(&m);
+    }
+}
+
+/* More generations than there are, and nothing swept: it cannot tell which
+ * entries of the table were alive. */
+Test(store_cut, without_generations_it_is_given_up)
+{
+    struct shadow m = shadow_of(600, 0);
+    for (uint32_t i = 0; i < 2 * m.keys; i++) {
+        shadow_put(&m, i);
+    }
+    cut_begin(&m, NO_LIMIT);
+    for (uint32_t i = 0; i < 63; i++) {
+        shadow_flush(&m, 0);
+        shadow_put(&m, i);
+        cr_assert(qn_store_cut_active(m.s), "after %u", i);
+    }
+    shadow_flush(&m, 0);
+    cr_assert(!qn_store_cut_active(m.s));
+    cr_assert_eq(cut_meet(&m), QN_EABORTED);
+    expect_nothing_kept(m.s);
+    cr_assert_eq(qn_store_count(m.s, 0), 0);
+    cr_assert_eq(qn_store_count(m.s, 1), 600);
+    shadow_fini(&m);
+}
+
+/* What is swept counts, too. */
+Test(store_cut, a_flush_of_more_than_it_may_keep_gives_it_up)
+{
+    struct shadow m = shadow_of(3000, 0);
+    for (uint32_t i = 0; i < m.keys; i++) {
+        shadow_put(&m, i);
+    }
+    cut_begin(&m, 20000);
+    cr_assert_eq(cut_meet(&m), QN_OK);
+    shadow_flush(&m, 2);
+    expect_nothing_kept(m.s);
+    cr_assert(!qn_store_cut_active(m.s));
+    struct qn_store_stats st;
+    qn_store_stats(m.s, &st);
+    cr_assert_gt(st.cut_bytes_most, 20000);
+    cr_assert_leq(st.cut_bytes_most, 20000 + 64);
+    shadow_fini(&m);
 }
 
 /* What a flush before the cut has left in the table is not of the cut. */
@@ -419,9 +504,12 @@ Test(store_cut, without_memory_it_is_given_up_and_never_wrong)
         int err = qn_store_cut_begin(m.s, m.slot, NO_LIMIT);
         memcpy(m.then, m.now, 2 * m.keys * sizeof *m.now);
         for (uint32_t i = 0; err == QN_OK; i++) {
-            if (i < m.keys) {
+            if (i == 200) {
+                shadow_flush(&m, 0);
+            } else if (i < m.keys) {
                 shadow_del(&m, (i * 7) % m.keys);
             }
+            qn_store_reclaim(m.s, 2);
             err = cut_meet(&m);
         }
         complete = err == QN_ENOENT;
@@ -433,6 +521,38 @@ Test(store_cut, without_memory_it_is_given_up_and_never_wrong)
         expect_nothing_kept(m.s);
         shadow_fini(&m);
     }
+}
+
+/* Words marked dead, since there was no memory to queue their entries. */
+Test(store_cut, what_was_deleted_without_memory_before_it_is_not_met)
+{
+    struct shadow m = shadow_of(1500, 0);
+    struct qn_store_opts o = {
+        .seed = 7, .dbs = 2, .alloc = alloc_counted, .release = free};
+    struct qn_store *s = NULL;
+    qn_store_destroy(m.s);
+    allowed = UINT64_MAX;
+    cr_assert_eq(qn_store_create(&s, &o), QN_OK);
+    m.s = s;
+    for (uint32_t i = 0; i < m.keys; i++) {
+        shadow_put(&m, i);
+    }
+    allowed = 0;
+    for (uint32_t i = 0; i < 1400; i++) {
+        shadow_del(&m, i);
+    }
+    allowed = UINT64_MAX;
+    cut_begin(&m, NO_LIMIT);
+    int err;
+    do {
+        qn_store_reclaim(m.s, 2000);
+        err = cut_meet(&m);
+    } while (err == QN_OK);
+    cr_assert_eq(err, QN_ENOENT);
+    expect_all_met(&m);
+    qn_store_cut_end(m.s);
+    expect_nothing_kept(m.s);
+    shadow_fini(&m);
 }
 
 /* ---- a store made of one ---- */

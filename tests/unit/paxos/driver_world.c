@@ -205,6 +205,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .ended = on_ended,
         .ended_ctx = w,
         .own_cores = !w->shared_cores,
+        .flow = w->flow,
         .seed = world_random(w, UINT64_MAX),
         .now = w->now,
     };
@@ -232,6 +233,10 @@ void world_start(struct world *w)
     w->topology = w->topology != NULL ? w->topology : "sequential";
     w->ring_slots = w->ring_slots != 0 ? w->ring_slots : 4096;
     w->ring_bytes = w->ring_bytes != 0 ? w->ring_bytes : 1u << 22;
+    if (w->flow.timeout == 0) {
+        w->flow = qn_flow_default(1, w->ring_slots, w->ring_bytes);
+        w->flow.timeout = 20 * QN_MS;
+    }
     w->now = QN_S;
     w->lives = 99;
     for (qn_node_t i = 0; i < w->nodes; i++) {

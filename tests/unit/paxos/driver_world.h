@@ -59,11 +59,13 @@ struct world_member {
 struct world {
     /* options, set before world_start */
     uint32_t nodes;
-    bool memory;              /* acceptor; else a process */
-    const char *topology;     /* NULL: sequential */
-    struct qn_machine *costs; /* owned; plans the tree instead; NULL: not */
-    struct qn_tree plan;      /* is the tree instead; n = 0: not */
-    uint32_t ring_slots;      /* 0: many */
+    bool memory;                /* acceptor; else a process */
+    const char *topology;       /* NULL: sequential */
+    struct qn_machine *costs;   /* owned; plans the tree instead; NULL: not */
+    struct qn_tree plan;        /* is the tree instead; n = 0: not */
+    uint32_t ring_slots;        /* 0: many */
+    struct qn_flow_limits flow; /* all 0: for so many nodes, and this ring; who
+                                   stops is awaited for 20 ms */
     uint64_t ring_bytes;
     uint64_t seed;
     bool snapshots_by_hand; /* not at once */

@@ -306,7 +306,10 @@ Test(driver_failover, a_new_leader_copies_nothing_for_who_lags_behind_the_ring)
     world_start(w);
     world_go_on(w);
     w->member[4].stopped = true;
-    world_load(w, 300);
+    world_load(w, 300); /* the ring is full: it is waited for ... */
+    cr_assert_eq(ring_begins_at(w, 0), 1);
+    world_rounds(w, 300); /* ... until it is given up */
+    world_load(w, 900);
     world_rounds(w, 50);
     qn_slot_t hi = w->member[1].slot;
     cr_assert_gt(ring_begins_at(w, 0), w->member[4].slot + 1);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/place/place_internal.h"
+#include "core/place/quota.h"
 #include "tests/support/test.h"
 
 /* A mount of three groups, "/", "/a" and "/a/b", each with its cpu.max (NULL:
@@ -85,4 +86,95 @@ Test(quota, nonsense_is_no_quota)
     cr_assert_eq(quota("/a", NULL, "100000\n", NULL), 0);
     cr_assert_eq(quota("/a", NULL, "100000 0\n", NULL), 0);
     cr_assert_eq(quota("/a", NULL, "18446744073709551615 1\n", NULL), 0);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+#define MIB ((uint64_t)1 << 20)
+
+static void put(const struct mount *m, const char *group, const char *name,
+                const char *content)
+{
+    char path[192];
+    snprintf(path, sizeof path, "%s%s/%s", m->root, group, name);
+    if (content == NULL) {
+        unlink(path);
+        return;
+    }
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f);
+    fputs(content, f);
+    fclose(f);
+}
+
+static void begin(struct mount *m)
+{
+    make(m, (const char *const[3]){NULL, NULL, NULL});
+}
+
+static void end(struct mount *m)
+{
+    static const char *const names[] = {"memory.max", "memory.current",
+                                        "memory.stat", "memory.limit_in_bytes",
+                                        "memory.usage_in_bytes"};
+    for (size_t i = 0; i < 3 * 5; i++) {
+        put(m, groups[i / 5], names[i % 5], NULL);
+    }
+    drop(m);
+}
+
+Test(quota, memory_of_version_2_is_what_the_limit_leaves)
+{
+    struct mount m;
+    begin(&m);
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a/b", 2), QN_QUOTA_NONE);
+    put(&m, "/a/b", "memory.max", "max\n");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a/b", 2), QN_QUOTA_NONE);
+    put(&m, "/a/b", "memory.max", "104857600\n");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a/b", 2), 100 * MIB);
+    put(&m, "/a/b", "memory.current", "62914560\n");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a/b", 2), 40 * MIB);
+    put(&m, "/a/b", "memory.stat",
+        "anon 1\nfile 2\ninactive_file 10485760\nactive_file 20971520\n"
+        "total_inactive_file 99\n");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a/b", 2), 70 * MIB);
+    put(&m, "/a/b", "memory.current", "209715200\n");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a/b", 2), 0, "lowered since");
+    end(&m);
+}
+
+Test(quota, memory_of_version_1_has_other_names)
+{
+    struct mount m;
+    begin(&m);
+    put(&m, "", "memory.limit_in_bytes", "9223372036854771712\n");
+    put(&m, "/a", "memory.limit_in_bytes", "104857600\n");
+    put(&m, "/a", "memory.usage_in_bytes", "62914560\n");
+    put(&m, "/a", "memory.stat",
+        "inactive_file 1\nactive_file 2\ntotal_inactive_file 10485760\n"
+        "total_active_file 20971520\n");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/", 1), QN_QUOTA_NONE);
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a", 1), 70 * MIB);
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a/b", 1), 70 * MIB, "above");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a", 2), QN_QUOTA_NONE);
+    end(&m);
+}
+
+Test(quota, memory_of_the_tightest_group_on_the_way_up_counts)
+{
+    struct mount m;
+    begin(&m);
+    put(&m, "", "memory.max", "419430400\n");
+    put(&m, "/a", "memory.max", "104857600\n");
+    put(&m, "/a/b", "memory.max", "209715200\n");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/a/b", 2), 100 * MIB);
+    cr_assert_eq(qn_quota_memory_of(m.root, "/nowhere", 2), 400 * MIB,
+                 "the root of a container's mount");
+    cr_assert_eq(qn_quota_memory_of(m.root, "/", 2), 400 * MIB);
+    end(&m);
+}
+
+Test(quota, memory_of_this_process_can_be_asked)
+{
+    cr_assert_gt(qn_quota_memory(), 0);
 }

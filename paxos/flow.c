@@ -1,0 +1,337 @@
+/*
+ * Flow control: see flow.h for what it promises.
+ *
+ * A member's window. The floor of progress is looked at over `timeout`, from
+ * the moment at which the member shuts the gate. It ends early only when the
+ * member's lag has fallen below half its mark: if it ended as soon as the gate
+ * opens, a member that applies one slot now and then would begin a new window
+ * with each, and hold all for ever.
+ *
+ * Lags are kept here and grow with each decided slot, so that the gate costs
+ * one comparison per member and batch.
+ */
+#include "paxos/flow.h"
+
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "paxos/mutant.h"
+
+#define FLOOR 16u /* of lag_*, in `timeout` */
+
+#define BIT(n) (UINT64_C(1) << (n))
+
+void qn_flow_init(struct qn_flow *f, qn_node_t self, uint32_t nodes,
+                  const struct qn_flow_limits *l)
+{
+    QN_ASSERT(l->lag_bytes != 0 && l->lag_bytes <= l->stop_bytes);
+    QN_ASSERT(l->lag_slots != 0 && l->lag_slots <= l->stop_slots);
+    QN_ASSERT(nodes <= QN_NODES_MAX && self < nodes);
+    *f = (struct qn_flow){.limits = *l, .self = self, .nodes = nodes};
+}
+
+static bool quiet(const struct qn_flow_member *m, qn_time_t now)
+{
+    return now - QN_MIN(now, m->moved_at) > QN_FLOW_QUIET;
+}
+
+static uint64_t mark_bytes(const struct qn_flow *f,
+                           const struct qn_flow_member *m, qn_time_t now)
+{
+    return quiet(m, now) ? f->limits.stop_bytes : m->mark_bytes;
+}
+
+static uint64_t mark_slots(const struct qn_flow *f,
+                           const struct qn_flow_member *m, qn_time_t now)
+{
+    return quiet(m, now) ? f->limits.stop_slots : m->mark_slots;
+}
+
+/** The marks of a member that applies: they fall with its lag. */
+static void marks_set(const struct qn_flow *f, struct qn_flow_member *m,
+                      qn_time_t now)
+{
+    const struct qn_flow_limits *l = &f->limits;
+    uint64_t bytes = QN_MIN(mark_bytes(f, m, now), m->at.bytes);
+    uint64_t slots = QN_MIN(mark_slots(f, m, now), m->slots);
+    m->mark_bytes = QN_MAX(bytes, l->lag_bytes);
+    m->mark_slots = QN_MAX(slots, l->lag_slots);
+}
+
+static void window_begin(struct qn_flow_member *m, qn_time_t now)
+{
+    m->waiting = true;
+    m->since = now;
+    m->bytes = m->applied = 0;
+}
+
+static void open(struct qn_flow_member *m, qn_time_t now)
+{
+    if (m->shut_at != 0) {
+        m->shut += now - QN_MIN(now, m->shut_at);
+    }
+    m->shut_at = 0;
+}
+
+void qn_flow_begin(struct qn_flow *f, qn_time_t now, uint64_t living,
+                   const struct qn_flow_place *at)
+{
+    f->held = false;
+    f->shut_at = 0;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        struct qn_flow_member *m = &f->member[n];
+        bool lives = n != f->self && (living & BIT(n)) != 0;
+        *m = (struct qn_flow_member){
+            .living = lives,
+            .awaited = lives && at[n].kept,
+            .at = at[n],
+            .shut = m->shut,
+            .moved_at = now,
+            .mark_bytes = QN_MAX(f->limits.lag_bytes, at[n].bytes),
+            .mark_slots = f->limits.stop_slots,
+        };
+    }
+}
+
+/* Slots that were decided above what it has applied. */
+static void lag_set(struct qn_flow_member *m, struct qn_flow_place at)
+{
+    uint64_t moved = at.applied - m->at.applied;
+    m->bytes += m->at.bytes - QN_MIN(m->at.bytes, at.bytes);
+    m->applied += moved;
+    m->slots -= QN_MIN(m->slots, moved);
+    m->at = at;
+}
+
+void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
+                   struct qn_flow_place at)
+{
+    struct qn_flow_member *m = &f->member[n];
+    bool moved = at.applied > m->at.applied;
+    if (n == f->self || at.applied < m->at.applied) {
+        return;
+    }
+    m->living = true;
+    lag_set(m, at);
+    if (!moved) {
+        return;
+    }
+    if (!m->awaited && (at.kept || QN_MUTANT(FLOW_RETURN))) {
+        m->awaited = true;
+        m->waiting = m->given = false;
+        m->moved_at = 0; /* as after a stop: it keeps the lag that it has */
+        f->held = false;
+    }
+    marks_set(f, m, now);
+    m->moved_at = now;
+    if (m->at.bytes < m->mark_bytes / 2 && m->slots < m->mark_slots / 2) {
+        m->waiting = false;
+    }
+}
+
+void qn_flow_keep(struct qn_flow *f, qn_time_t now, qn_node_t n,
+                  struct qn_flow_hold hold, uint64_t bytes, bool kept)
+{
+    struct qn_flow_member *m = &f->member[n];
+    bool same = hold.slot == m->hold.slot;
+    if (!kept || hold.slot == m->hold_over) {
+        hold.slot = 0;
+    }
+    if (!same || hold.done != m->hold.done) {
+        m->hold_moved = now;
+    }
+    m->hold = hold;
+    m->hold_bytes = bytes;
+}
+
+void qn_flow_down(struct qn_flow *f, qn_time_t now, qn_node_t n)
+{
+    struct qn_flow_member *m = &f->member[n];
+    open(m, now);
+    f->held = false;
+    *m = (struct qn_flow_member){.shut = m->shut};
+}
+
+void qn_flow_decided(struct qn_flow *f, uint64_t bytes)
+{
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        struct qn_flow_member *m = &f->member[n];
+        m->at.bytes += bytes;
+        m->slots++;
+        m->hold_bytes += bytes;
+    }
+}
+
+/* ---- the gate ------------------------------------------------------------ */
+
+static bool member_shuts(const struct qn_flow *f,
+                         const struct qn_flow_member *m, qn_time_t now,
+                         uint64_t bytes)
+{
+    return m->awaited && m->at.bytes != 0 &&
+           (m->at.bytes + bytes > mark_bytes(f, m, now) ||
+            m->slots + 1 > mark_slots(f, m, now));
+}
+
+static bool hold_shuts(const struct qn_flow *f, const struct qn_flow_member *m,
+                       uint64_t bytes)
+{
+    uint64_t most = f->limits.stop_bytes;
+    uint64_t done = QN_MIN(m->hold.done, QN_HOLD_DONE);
+    uint64_t mark = most / 8 + (most - most / 8) * done / QN_HOLD_DONE;
+    return m->hold.slot != 0 && m->hold_bytes != 0 &&
+           m->hold_bytes + bytes > mark;
+}
+
+struct qn_flow_by qn_flow_shuts(const struct qn_flow *f, qn_time_t now,
+                                uint64_t bytes)
+{
+    struct qn_flow_by by = {0, 0};
+    for (qn_node_t n = 0; n < f->nodes && !QN_MUTANT(FLOW_BLIND); n++) {
+        const struct qn_flow_member *m = &f->member[n];
+        by.members |= member_shuts(f, m, now, bytes) ? BIT(n) : 0;
+        by.holds |= hold_shuts(f, m, bytes) ? BIT(n) : 0;
+    }
+    return by;
+}
+
+struct qn_flow_by qn_flow_oldest(const struct qn_flow *f)
+{
+    struct qn_flow_by by = {0, 0};
+    qn_slot_t first = qn_flow_first(f);
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        const struct qn_flow_member *m = &f->member[n];
+        bool lacks = m->awaited && m->at.applied + 1 == first;
+        by.members |= lacks ? BIT(n) : 0;
+        by.holds |= m->hold.slot != 0 && m->hold.slot == first ? BIT(n) : 0;
+    }
+    return by;
+}
+
+/** May one more be given up? */
+static bool may_give_up(const struct qn_flow *f)
+{
+    uint32_t awaited = 0;
+    uint32_t living = 0;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        awaited += f->member[n].awaited;
+        living += f->member[n].living;
+    }
+    return awaited > QN_MIN(f->limits.min_awaited, living) ||
+           QN_MUTANT(FLOW_MIN);
+}
+
+static bool below_floor(const struct qn_flow *f, const struct qn_flow_member *m)
+{
+    return m->bytes < f->limits.lag_bytes / FLOOR &&
+           m->applied < QN_MAX(f->limits.lag_slots / FLOOR, 1u);
+}
+
+/** It forbids a batch. @return true: it is given up. */
+static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
+                        qn_time_t now)
+{
+    if (!m->waiting) {
+        window_begin(m, now);
+    }
+    if (now - m->since < f->limits.timeout) {
+        return false;
+    }
+    if (!below_floor(f, m)) {
+        window_begin(m, now);
+        return false;
+    }
+    if (!may_give_up(f)) {
+        f->held = true;
+        return false;
+    }
+    m->awaited = m->waiting = false;
+    m->given = true;
+    f->given++;
+    return true;
+}
+
+static bool hold_look(struct qn_flow *f, struct qn_flow_member *m,
+                      qn_time_t now)
+{
+    if (m->hold.slot == 0 || now - m->hold_moved < 2 * f->limits.timeout) {
+        return false;
+    }
+    m->hold_over = m->hold.slot;
+    m->hold.slot = 0;
+    f->holds++;
+    return true;
+}
+
+/** How long each has shut the gate, and all of them. */
+static void time_count(struct qn_flow *f, qn_time_t now, struct qn_flow_by by)
+{
+    uint64_t all = by.members | by.holds;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        struct qn_flow_member *m = &f->member[n];
+        if ((all & BIT(n)) == 0) {
+            open(m, now);
+        } else if (m->shut_at == 0) {
+            m->shut_at = now;
+        }
+    }
+    if (all != 0) {
+        f->shut_at = f->shut_at != 0 ? f->shut_at : now;
+    } else if (f->shut_at != 0) {
+        f->shut += now - QN_MIN(now, f->shut_at);
+        f->shut_at = 0;
+        f->held = false;
+    }
+}
+
+bool qn_flow_look(struct qn_flow *f, qn_time_t now, struct qn_flow_by by)
+{
+    bool changed = false;
+    time_count(f, now, by);
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        struct qn_flow_member *m = &f->member[n];
+        if ((by.members & BIT(n)) != 0 && member_look(f, m, now)) {
+            changed = true;
+        }
+        if ((by.holds & BIT(n)) != 0 && hold_look(f, m, now)) {
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+/* ---- what is kept -------------------------------------------------------- */
+
+qn_slot_t qn_flow_first(const struct qn_flow *f)
+{
+    qn_slot_t first = UINT64_MAX;
+    for (qn_node_t n = 0; n < f->nodes && !QN_MUTANT(FLOW_OVERWRITE); n++) {
+        const struct qn_flow_member *m = &f->member[n];
+        if (m->awaited) {
+            first = QN_MIN(first, m->at.applied + 1);
+        }
+        if (m->hold.slot != 0) {
+            first = QN_MIN(first, m->hold.slot);
+        }
+    }
+    return first;
+}
+
+uint64_t qn_flow_awaited(const struct qn_flow *f)
+{
+    uint64_t mask = 0;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        mask |= f->member[n].awaited ? BIT(n) : 0;
+    }
+    return mask;
+}
+
+uint64_t qn_flow_shut_by(const struct qn_flow *f, qn_node_t n, qn_time_t now)
+{
+    const struct qn_flow_member *m = &f->member[n];
+    return m->shut + (m->shut_at != 0 ? now - QN_MIN(now, m->shut_at) : 0);
+}
+
+uint64_t qn_flow_shut(const struct qn_flow *f, qn_time_t now)
+{
+    return f->shut + (f->shut_at != 0 ? now - QN_MIN(now, f->shut_at) : 0);
+}
