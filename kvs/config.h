@@ -75,8 +75,8 @@ struct qn_config {
 
     /* Run-time options. Sizes are bytes. */
     bool protected_mode; /* without a password only local clients are served */
-    uint64_t maxmemory; /* logical bytes of the store; 0: no limit; or
-                           QN_MAXMEMORY_AUTO, before the start only */
+    uint64_t maxmemory;  /* logical bytes of the store; 0: no limit; or
+                            QN_MAXMEMORY_AUTO, before the start only */
     uint64_t proto_max_bulk_len;
     uint64_t max_key_len;
     uint32_t max_args;
