@@ -178,15 +178,15 @@ struct qn_driver_status {
     bool served;                  /* a leader takes requests */
     bool stopped;                 /* as qn_driver_stopped ... */
     bool incomplete;              /* ... and that is why */
+    qn_slot_t said;               /* ... the highest position that anybody, also
+                                     who has ended, has said to have learned, or
+                                     has shown, as far as it is known here */
     uint64_t waiting; /* mask: who may have what it lacks to go on; so for
                          QN_DRIVER_LACKS at least. 0: nobody, or it goes on */
     struct qn_verdict verdict; /* memory acceptor: what is kept and lost, as of
                                   now */
-    qn_slot_t said;               /* ... the highest position that anybody, also
-                                     who has ended, has said to have learned, or
-                                     has shown, as far as it is known here */
-    bool mute;                    /* its record is lost: it does not vote until
-                                     the others have agreed that it may */
+    bool mute;                 /* its record is lost: it does not vote until
+                                  the others have agreed that it may */
     qn_slot_t applied, learned, decided_hi;
     uint64_t batches, commands; /* applied so far */
     uint64_t unapplied;         /* own submitted commands not yet applied */
@@ -266,9 +266,9 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
  *
  * Process acceptor: leader and acceptor were lost together. Never true of a
  * group that can go on; false for a while of one that cannot (PROTOCOL.md
- * 3.6.2). Or `incomplete`: their successor knows how far they had decided, but lacks a
- * part of that, which nobody has who is heard of. That is withdrawn if somebody
- * has it after all, who stood still.
+ * 3.6.2). Or `incomplete`: their successor knows how far they had decided, but
+ * lacks a part of that, which nobody has who is heard of. That is withdrawn if
+ * somebody has it after all, who stood still.
  *
  * A compare while the group goes on.
  */
