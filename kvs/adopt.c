@@ -1,19 +1,21 @@
 /*
  * The sockets of an adoption, and the options that go through them.
  *
- * Abstract names vanish with who holds them, whatever way he ends, so a socket
- * that can be connected to is a living replica's; and the kernel tells whose.
- * Anybody may take a name first: such a replica cannot be adopted, an adopter
- * passes a stranger by.
+ * The sockets lie in the run-time folder, which only this user can write to;
+ * one that can be connected to is a living replica's, and the kernel tells
+ * whose. What a killed one has left is refused, and removed by the next one of
+ * its role, which nobody else has: the supervisor has the lock beside its
+ * socket, a replica its node (core/place/hold.h) in a server that has its
+ * address.
  *
  * Options travel as the text of a configuration file, so that versions that
  * know different ones can tell which.
  */
 #include "kvs/adopt.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -28,6 +30,7 @@
 #include "kvs/boot.h"
 #include "kvs/formats.h"
 #include "kvs/listen.h"
+#include "kvs/rundir.h"
 
 #define CONFIG_BYTES_MAX 16384u
 
@@ -41,30 +44,24 @@ static int error_of(int e)
                                              : QN_EIO;
 }
 
-/* "quoind ROLE NAME". @return QN_OK, or as qn_listen_name. */
+/* @return QN_OK; QN_ENOENT: it has no name, or there is no run-time folder. */
 static int address_of(const struct qn_config *c, const char *role,
-                      struct sockaddr_un *at, socklen_t *bytes)
+                      struct sockaddr_un *at)
 {
     char name[QN_CONFIG_TEXT_MAX];
-    int err = qn_listen_name(c, name, sizeof name);
-    if (err != QN_OK) {
-        return err;
-    }
+    static_assert(sizeof at->sun_path >= QN_RUNDIR_PATH_MAX, "it fits");
     *at = (struct sockaddr_un){.sun_family = AF_UNIX};
-    /* A leading NUL makes the name abstract. */
-    int n = snprintf(at->sun_path + 1, sizeof at->sun_path - 1, "quoind %s %s",
-                     role, name);
-    *bytes =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-    QN_ASSERT(*bytes <= sizeof *at);
-    return QN_OK;
+    return qn_listen_name(c, name, sizeof name) == QN_OK &&
+                   qn_rundir_path(c, name, role, at->sun_path) == QN_OK
+               ? QN_OK
+               : QN_ENOENT;
 }
 
-static int bound(const struct qn_config *c, const char *role)
+/* What is there already is a dead one's: who calls holds the role. */
+static int listening(const struct qn_config *c, const char *role)
 {
     struct sockaddr_un at;
-    socklen_t bytes;
-    int err = address_of(c, role, &at, &bytes);
+    int err = address_of(c, role, &at);
     if (err != QN_OK) {
         return err;
     }
@@ -72,7 +69,9 @@ static int bound(const struct qn_config *c, const char *role)
     if (fd < 0) {
         return error_of(errno);
     }
-    if (bind(fd, (struct sockaddr *)&at, bytes) != 0) {
+    (void)unlink(at.sun_path);
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0 ||
+        listen(fd, 4) != 0) {
         err = error_of(errno);
         close(fd);
         return err;
@@ -85,20 +84,23 @@ static void role_of(qn_node_t node, char *role, size_t cap)
     snprintf(role, cap, "r%u", node);
 }
 
-static int listening(const struct qn_config *c, const char *role)
+static int locked(const struct qn_config *c)
 {
-    int fd = bound(c, role);
-    if (fd >= 0 && listen(fd, 4) != 0) {
-        int err = error_of(errno);
-        close(fd);
-        return err;
-    }
-    return fd;
+    struct sockaddr_un at;
+    int err = address_of(c, "s.lock", &at);
+    return err == QN_OK ? qn_rundir_lock(at.sun_path) : err;
 }
 
-int qn_adopt_lock(const struct qn_config *c)
+int qn_adopt_lock(const struct qn_config *c, int *lock)
 {
-    return listening(c, "s");
+    int held = locked(c);
+    int fd = held < 0 ? held : listening(c, "s");
+    if (fd >= 0) {
+        *lock = held;
+    } else if (held >= 0) {
+        close(held);
+    }
+    return fd;
 }
 
 int qn_adopt_listen(const struct qn_config *c, qn_node_t self)
@@ -106,6 +108,24 @@ int qn_adopt_listen(const struct qn_config *c, qn_node_t self)
     char role[16];
     role_of(self, role, sizeof role);
     return listening(c, role);
+}
+
+static void forget(const struct qn_config *c, const char *role)
+{
+    struct sockaddr_un at;
+    if (address_of(c, role, &at) == QN_OK) {
+        (void)unlink(at.sun_path);
+    }
+}
+
+void qn_adopt_forget(const struct qn_config *c)
+{
+    char role[16];
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        role_of(i, role, sizeof role);
+        forget(c, role);
+    }
+    forget(c, "s");
 }
 
 /* Who is at the other end: it is of our user. */
@@ -138,17 +158,16 @@ int qn_adopt_accept(int listener, pid_t *pid)
 static int connected(const struct qn_config *c, const char *role, pid_t *pid)
 {
     struct sockaddr_un at;
-    socklen_t bytes;
-    if (address_of(c, role, &at, &bytes) != QN_OK) {
+    if (address_of(c, role, &at) != QN_OK) {
         return QN_ENOENT;
     }
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return error_of(errno);
     }
-    int err = connect(fd, (struct sockaddr *)&at, bytes) == 0 ? QN_OK
-              : errno == EAGAIN                               ? QN_EBUSY
-                                                              : QN_ENOENT;
+    int err = connect(fd, (struct sockaddr *)&at, sizeof at) == 0 ? QN_OK
+              : errno == EAGAIN                                   ? QN_EBUSY
+                                                                  : QN_ENOENT;
     if (err == QN_OK && is_ours(fd, pid)) {
         return fd;
     }
@@ -180,7 +199,7 @@ int qn_adopt_succeed(const struct qn_config *c, pid_t *pid)
     if (fd != QN_ENOENT) {
         return fd;
     }
-    int own = bound(c, "s"); /* is the name free? */
+    int own = locked(c); /* is it free? */
     if (own >= 0) {
         close(own);
         return QN_ENOENT;
@@ -274,8 +293,9 @@ int qn_adopt_config_read(struct qn_config *c, int fd, char *why, size_t cap)
  * lowered to what the machine allows. */
 static bool is_free(const char *name)
 {
-    static const char *const names[] = {"log-level", "restart", "events-dir",
-                                        "upgrade-timeout", "maxclients"};
+    static const char *const names[] = {"log-level",  "restart",
+                                        "events-dir", "upgrade-timeout",
+                                        "maxclients", "run-dir"};
     for (size_t i = 0; i < QN_ARRAY_COUNT(names); i++) {
         if (strcmp(names[i], name) == 0) {
             return true;

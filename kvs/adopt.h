@@ -4,12 +4,13 @@
 /**
  * How a running group gets a new supervisor.
  *
- * Replicas go on when their supervisor has died. Each holds an abstract Unix
- * SEQPACKET socket, named after the server's address and its own id, listening
- * from its first moment, and accepts from it only once it has seen the end of
- * its supervisor. A new `quoind` on the address takes the supervisor's lock (an
- * abstract socket too, held by nobody else and inherited by nobody), connects
- * to all, and the connection is the control socket from then on (kvs/boot.h):
+ * Replicas go on when their supervisor has died. Each holds a Unix SEQPACKET
+ * socket in the run-time folder (kvs/rundir.h), named after the server's
+ * address and its own id, listening before anybody hears of it, and accepts
+ * from it only once it has seen the end of its supervisor. A new `quoind` on
+ * the address takes the supervisor's lock (held by nobody else and inherited by
+ * nobody), connects to all, and the connection is the control socket from then
+ * on (kvs/boot.h):
  *
  *     orphan                        adopter
  *                              <-  ADOPT + oldest and newest version
@@ -62,10 +63,11 @@
 #define QN_ADOPT_VERSION 5u
 #define QN_ADOPT_OLDEST  3u
 
-/** Be the supervisor of this address. @return a descriptor to hold; or
+/** Be the supervisor of this address. @param lock  Filled: another descriptor
+ *  to hold as long. @return the socket where heirs come; or
  *  QN_EADDRINUSE: somebody is; QN_ENOENT: the address has no name; QN_EMFILE,
  *  QN_EIO. */
-int qn_adopt_lock(const struct qn_config *c);
+int qn_adopt_lock(const struct qn_config *c, int *lock);
 
 /** The version of the hand-over that both can: this build, and one with that
  *  range. @return 0: none. Pure. */
@@ -80,8 +82,12 @@ int qn_adopt_succeed(const struct qn_config *c, pid_t *pid);
 /** Say which formats the own group speaks. As qn_boot_send. */
 int qn_adopt_give_formats(int control);
 
-/** In a replica: a listening socket, non-blocking. As qn_adopt_lock. */
+/** In a replica that holds its node: a listening socket, non-blocking. As
+ *  qn_adopt_lock. */
 int qn_adopt_listen(const struct qn_config *c, qn_node_t self);
+
+/** The server has ended: remove what its sockets have left. */
+void qn_adopt_forget(const struct qn_config *c);
 
 /** In a replica: the next adopter; one of another user is turned away.
  *  *pid filled. @return a descriptor; or QN_EAGAIN: none. */

@@ -159,6 +159,10 @@ static const struct row table[] = {
     {"events-dir", "DIR", "",
      "write what led to the end of a replica to a file there (quoin events)",
      TEXT, AT(events_dir), 0, 0, NULL, false},
+    {"run-dir", "DIR", "auto",
+     "where the server's processes meet, this user's alone; auto: /run/quoin "
+     "for root, else /tmp/quoin-UID",
+     TEXT, AT(run_dir), 0, 0, NULL, false},
     {"enable-debug-command", "yes|no", "no", "allow DEBUG, for tests", BOOL,
      AT(enable_debug_command), 0, 0, yes_no, false},
 

@@ -57,6 +57,7 @@ struct qn_config {
     bool enable_debug_command;
     uint32_t log_level;                  /* enum qn_log_level */
     char events_dir[QN_CONFIG_TEXT_MAX]; /* kvs/events.h; "": no files */
+    char run_dir[QN_CONFIG_TEXT_MAX];    /* kvs/rundir.h; or "auto" */
     char transport[QN_CONFIG_TEXT_MAX];  /* name in transports/registry.h */
     char topology[QN_CONFIG_TEXT_MAX];   /* kvs/topology.h */
     char machine[QN_CONFIG_TEXT_MAX];    /* likewise: measured, or "auto" */

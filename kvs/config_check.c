@@ -10,6 +10,7 @@
 
 #include "core/base/err.h"
 #include "kvs/config.h"
+#include "kvs/rundir.h"
 #include "kvs/topology.h"
 
 /* PATH.63 and the NUL must fit into a socket's address. */
@@ -153,11 +154,31 @@ static int check_events_dir(const struct qn_config *c, char *why, size_t cap)
     return QN_EINVAL;
 }
 
+static int check_run_dir(const struct qn_config *c, char *why, size_t cap)
+{
+    char path[QN_RUNDIR_PATH_MAX];
+    int err = strcmp(c->run_dir, "auto") == 0
+                  ? QN_OK
+                  : qn_rundir_path(c, "", "r63", path);
+    if (err == QN_OK) {
+        return QN_OK;
+    }
+    snprintf(why, cap,
+             "run-dir '%.64s': %s; name a directory that belongs to the user "
+             "of quoind and that only he can write to",
+             c->run_dir,
+             err == QN_EPERM      ? "others can write to it, or own it"
+             : err == QN_EMSGSIZE ? "its path is too long"
+                                  : "it cannot be made or written to");
+    return QN_EINVAL;
+}
+
 int qn_config_check(const struct qn_config *c, char *why, size_t cap)
 {
     int (*const checks[])(const struct qn_config *, char *, size_t) = {
-        check_replicas, check_address, check_ports,   check_cells,
-        check_topology, check_machine, check_buffers, check_events_dir};
+        check_replicas, check_address,    check_ports,
+        check_cells,    check_topology,   check_machine,
+        check_buffers,  check_events_dir, check_run_dir};
     char line[QN_CONFIG_WHY_MAX];
     for (size_t i = 0; i < QN_ARRAY_COUNT(checks); i++) {
         int err = checks[i](c, line, sizeof line);

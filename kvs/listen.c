@@ -1,11 +1,11 @@
 /*
  * Which sockets there are, and the lock on their address.
  *
- * The lock is an abstract Unix socket named by the address: it needs no file,
- * and lives exactly as long as somebody holds it, whatever way he ends; the
- * replicas hold it too, since they may outlive their supervisor. A Unix
- * socket's address is named by its directory's identity, so that two spellings
- * of a path meet.
+ * The lock is a file in the run-time folder (kvs/rundir.h), named by the
+ * address and locked exactly as long as somebody holds it, whatever way he
+ * ends; the replicas hold it too, since they may outlive their supervisor. A
+ * Unix socket's address is named by its directory's identity, so that two
+ * spellings of a path meet.
  */
 #include "kvs/listen.h"
 
@@ -20,8 +20,10 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
+#include "core/base/log.h"
 #include "kvs/listen_internal.h"
 #include "kvs/pass.h"
+#include "kvs/rundir.h"
 
 int qn_listen_fail(const struct qn_line *why, int err, const char *fmt, ...)
 {
@@ -89,27 +91,23 @@ int qn_listen_name(const struct qn_config *c, char *name, size_t cap)
 int qn_listen_lock(struct qn_listen *l, const char *name, const char *shown,
                    const struct qn_line *why)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    /* A leading NUL makes the name abstract. */
-    int n =
-        snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "quoind %s", name);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return qn_listen_fail(why, qn_listen_error(errno),
-                              "cannot make a socket: %s", strerror(errno));
+    char path[QN_RUNDIR_PATH_MAX];
+    int fd = qn_rundir_path(l->config, name, "server", path);
+    if (fd != QN_OK) {
+        qn_log(QN_LOG_WARN,
+               "there is no run-time folder (%s): a later quoind cannot take "
+               "this server over; give --run-dir",
+               qn_strerror(fd));
+        return QN_OK; /* binding finds out who else is there */
     }
-    socklen_t bytes =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-    QN_ASSERT(bytes <= sizeof at);
-    if (bind(fd, (struct sockaddr *)&at, bytes) == 0) {
+    fd = qn_rundir_lock(path);
+    if (fd >= 0) {
         l->lock = fd;
         return QN_OK;
     }
-    int err = qn_listen_error(errno);
-    close(fd);
     return qn_listen_fail(
-        why, err,
-        err == QN_EADDRINUSE
+        why, fd,
+        fd == QN_EADDRINUSE
             ? "a quoind serves %s already; stop it, or choose another "
               "address"
             : "cannot lock %s",

@@ -31,7 +31,7 @@ enum qn_listen_kind {
 
 struct qn_listen {
     const struct qn_config *config; /* kept */
-    int lock;                       /* abstract Unix socket; -1 */
+    int lock;                       /* a locked file; -1 */
     int shared[QN_NODES_MAX];       /* TCP: one each; Unix: [0]; -1: none */
     int own[QN_NODES_MAX];          /* -1: none */
     int pass_from[QN_NODES_MAX];    /* kvs/pass.h; -1: none */
@@ -53,7 +53,7 @@ void qn_listen_init(struct qn_listen *l, const struct qn_config *c);
  */
 int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
 
-/** What the address is called among abstract Unix sockets; one name for all
+/** What the address is called in the run-time folder; one name for all
  *  spellings of a path's directory. @return QN_OK; QN_ENOENT: it has none (port
  *  0, which has one once it is open: `port`; or no such directory: errno says
  *  why). */

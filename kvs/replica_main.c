@@ -386,7 +386,6 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
     if (s->transport == NULL) {
         return QN_ENOENT;
     }
-    qn_server_adopt_open(s);
     int err = qn_server_peers_meet(s);
     if (err == QN_OK) {
         prctl(PR_SET_PDEATHSIG, 0); /* it goes on by itself from here on */

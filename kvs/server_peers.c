@@ -245,6 +245,7 @@ int qn_server_peers_meet(struct qn_server *s)
         err = live(s);
     }
     if (err == QN_OK) {
+        qn_server_adopt_open(s);
         err = qn_boot_exchange(b, s->outbox, &like, on_heard, s);
     }
     if (err == QN_OK) {

@@ -268,7 +268,7 @@ void qn_supervisor_adoption_end(struct qn_supervisor *s)
 
 int qn_supervisor_lock(struct qn_supervisor *s, const struct qn_config *c)
 {
-    int fd = qn_adopt_lock(c);
+    int fd = qn_adopt_lock(c, &s->lock_file);
     if (fd >= 0) {
         s->lock = fd;
         return QN_OK;

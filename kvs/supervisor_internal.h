@@ -111,7 +111,9 @@ struct qn_supervisor {
     struct qn_listen listen;
     struct qn_commons *commons; /* for lives and the word's owner */
     int commons_fd;
-    int lock;                     /* only the supervisor of this address; -1 */
+    int lock;                     /* only the supervisor of this address has
+                                     this socket; -1 */
+    int lock_file;                /* ... and this lock; -1 */
     struct qn_adoption *adoption; /* somebody has not answered yet; or NULL */
     uint64_t lives;               /* incarnations given so far */
     struct qn_kept kept;

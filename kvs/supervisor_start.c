@@ -28,6 +28,7 @@
 #include "core/place/commons.h"
 #include "core/wait/spin.h"
 #include "kvs/admit.h"
+#include "kvs/adopt.h"
 #include "kvs/limits.h"
 
 struct qn_supervisor *qn_supervisor_create(void)
@@ -36,7 +37,7 @@ struct qn_supervisor *qn_supervisor_create(void)
     if (s == NULL) {
         return NULL;
     }
-    s->commons_fd = s->signal_fd = s->lock = s->heir = -1;
+    s->commons_fd = s->signal_fd = s->lock = s->lock_file = s->heir = -1;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         s->bell_fd[i] = -1;
         s->replica[i] = (struct qn_supervised){.control = -1,
@@ -253,6 +254,7 @@ static void keep_own(struct qn_supervisor *s, qn_node_t self)
         qn_news_free(&s->replica[i].news);
     }
     qn_supervisor_close(s->lock);
+    qn_supervisor_close(s->lock_file);
     qn_supervisor_close(s->heir);
     qn_supervisor_close(s->kept.outbox_fd);
     close(s->signal_fd);
@@ -333,6 +335,7 @@ int qn_supervisor_start(struct qn_supervisor *s)
     if (err == QN_OK) {
         s->config.port = s->listen.port;
         err = s->lock >= 0 ? QN_OK : qn_supervisor_lock(s, &s->config);
+        err = err == QN_ENOENT ? QN_OK : err; /* no folder: said already */
     }
     if (err == QN_OK) {
         qn_limits_raise_files(&s->config);
@@ -397,10 +400,14 @@ void qn_supervisor_end(struct qn_supervisor *s)
         qn_supervisor_close(s->bell_fd[i]);
     }
     qn_supervisor_close(s->kept.outbox_fd);
+    if (s->lock >= 0 && s->lives > 0) { /* else what is there is not ours */
+        qn_adopt_forget(&s->config);
+    }
     qn_listen_close(&s->listen);
     qn_commons_destroy(s->commons);
     qn_supervisor_close(s->commons_fd);
     qn_supervisor_close(s->lock);
+    qn_supervisor_close(s->lock_file);
     qn_supervisor_close(s->heir);
     qn_supervisor_close(s->signal_fd);
 }

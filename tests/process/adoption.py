@@ -1,6 +1,7 @@
 """Supervisors that come and go over a running group: what the tests of it
 share."""
 import ctypes
+import glob
 import os
 import re
 import signal
@@ -31,6 +32,18 @@ def version():
     """Of the hand-over."""
     with open(os.path.join(SOURCE, "adopt.h")) as f:
         return int(re.search(r"QN_ADOPT_VERSION (\d+)u", f.read()).group(1))
+
+
+def door(q, role):
+    """Of a replica, where adopters come to; or of another role:
+    kvs/rundir.h."""
+    where = "/run/quoin" if os.geteuid() == 0 else \
+        "/tmp/quoin-%d" % os.geteuid()
+    if isinstance(role, int):
+        role = "r%d" % role
+    found = glob.glob("%s/127.0.0.1-%d-*.%s" % (where, q.port, role))
+    check("doors", len(found), 1)
+    return found[0]
 
 
 # ---- processes ----

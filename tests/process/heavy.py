@@ -164,10 +164,10 @@ def rss(pid):
 
 
 def awaited(lines, replicas):
-    """Whom the leader waits for, as one replica tells it: by name if it tells
-    so, else those in sync."""
-    told = lines.get("awaited", lines.get("in_sync", ""))
-    return {int(n) for n in told.split(",") if n.strip()} & set(range(replicas))
+    """The leader and whom it waits for, as one replica tells it."""
+    told = lines.get("awaited", "") + "," + lines.get("leader", "")
+    return {int(n) for n in told.split(",") if n.strip().isdigit()} & set(
+        range(replicas))
 
 
 class Looks(threading.Thread):

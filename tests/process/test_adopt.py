@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from adoption import (EVENT, adopt, alone, complete, end_well, fill, kinds,
+from adoption import (EVENT, adopt, alone, complete, door, end_well, fill, kinds,
                       kill_replicas, kill_supervisor, launch, narrow, online,
                       pids_of, refused, start_again, version)
 from checks import Background, check, main, wait_until
@@ -334,7 +334,8 @@ def test_another_version():
         kill_supervisor(q)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(60)
-            s.connect("\0quoind r0 127.0.0.1 %d" % q.port)
+            at = door(q, 0)
+            s.connect(at)
             s.send(EVENT.pack(ADOPT, 0, 0, 0, VERSION + 1))
             said = EVENT.unpack(s.recv(EVENT.size))
             check("kind and version", (said[0], said[4]), (ADOPT, VERSION))
@@ -342,18 +343,19 @@ def test_another_version():
         adopt(q, 3)
         end_well(q, n)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-        s.bind("\0quoind r0 127.0.0.1 %d" % q.port)  # a later quoind's replica
+        s.bind(at)  # a later quoind's replica
         s.listen()
         p = subprocess.Popen(q.cmd, stderr=subprocess.PIPE,
                              stdout=subprocess.DEVNULL)
-        at = s.accept()[0]
-        check("it says its own", EVENT.unpack(at.recv(EVENT.size))[4], VERSION)
+        came = s.accept()[0]
+        check("it says its own", EVENT.unpack(came.recv(EVENT.size))[4], VERSION)
         with tempfile.TemporaryFile() as f:
-            socket.send_fds(at, [EVENT.pack(ADOPT, 0, 1, 0, VERSION + 1)],
+            socket.send_fds(came, [EVENT.pack(ADOPT, 0, 1, 0, VERSION + 1)],
                             [f.fileno()])
         line = p.communicate()[1]
         assert b"another version" in line, line
         check("status", p.returncode, 2)
+    os.unlink(at)
 
 
 def test_two_adopters():

@@ -6,6 +6,7 @@ lost, all agree.
 
 Usage: test_upgrade.py QUOIND QUOIN LAME [NAME...]
 """
+import fcntl
 import os
 import shutil
 import signal
@@ -14,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-from adoption import (EVENT, end_well, fill, kill_supervisor, kinds, launch,
-                      pids_of, refused, version)
+from adoption import (EVENT, door, end_well, fill, kill_supervisor, kinds,
+                      launch, pids_of, refused, version)
 from checks import check, main, wait_until
 from quoind import Quoind, end_with_parent
 from verify import Judge
@@ -182,8 +183,13 @@ def test_refusals():
 
 def of_another(q, answer):
     """What it says to a supervisor that answers so."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-        s.bind("\0quoind s 127.0.0.1 %d" % q.port)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s, \
+            open(door(q, "s.lock")) as lock:  # a server has been here
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        at = lock.name[:-len(".lock")]
+        if os.path.exists(at):
+            os.unlink(at)
+        s.bind(at)
         if answer is not None:
             s.listen()
         p = subprocess.Popen(q.cmd + ["--upgrade"], stdout=subprocess.DEVNULL,
@@ -202,7 +208,8 @@ def of_another(q, answer):
 
 
 def test_versions():
-    q = Quoind(PATH)
+    with Quoind(PATH) as q:
+        pass
     line = of_another(q, [(KIND["ADOPT"], 0, 0, 0, VERSION + 1)])
     assert "another version (it speaks %d" % (VERSION + 1) in line, line
     outbox = 1  # kvs/formats.h

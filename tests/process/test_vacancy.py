@@ -11,8 +11,9 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 
-from adoption import (adopt, alone, end_well, fill, kill_replicas,
+from adoption import (adopt, alone, door, end_well, fill, kill_replicas,
                       kill_supervisor, launch, online, pids_of, refused,
                       start_again)
 from checks import check, main, wait_until
@@ -21,10 +22,6 @@ from quoind import Quoind
 PATH = sys.argv[1]
 PAGE = os.sysconf("SC_PAGESIZE")
 STRETCH = -(-(64 + (28 << 10)) // PAGE) * PAGE  # core/place/commons.c
-
-
-def door(q, replica):
-    return "\0quoind r%d 127.0.0.1 %d" % (replica, q.port)
 
 
 class Crowd:
@@ -257,6 +254,46 @@ def test_ends_itself_when_another_life_has_begun():
         wait_until("a new one", lambda: 1 in pids_of(q) and online(q, 1))
         end_well(q, n)
     check("drained", q.status, 0)
+
+
+def test_names_taken_by_others():
+    """Abstract names, which anybody can take, and a folder of another user:
+    neither is in the way."""
+    q = Quoind(PATH)
+    taken = []
+    for role in ("", "s ", "r0 ", "r1 ", "r2 "):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.bind("\0quoind %s127.0.0.1 %d" % (role, q.port))
+        taken.append(s)
+    with q:
+        n = fill(q)
+        kill_supervisor(q)
+        kill_replicas(q, 1)
+        adopt(q, 2)
+        end_well(q, n)
+    check("drained", q.status, 0)
+    for s in taken:
+        s.close()
+
+
+def test_folder():
+    """One's own is used and left clean; one that others can write to is
+    refused."""
+    with tempfile.TemporaryDirectory() as d:
+        mine = os.path.join(d, "run")
+        with Quoind(PATH, args=["--run-dir", mine]) as q:
+            n = fill(q)
+            check("doors", len(os.listdir(mine)), 6)
+            kill_supervisor(q)
+            kill_replicas(q, 2)
+            adopt(q, 2)
+            end_well(q, n)
+        check("drained", q.status, 0)
+        check("left", sorted(f.split(".", 4)[-1] for f in os.listdir(mine)),
+              ["s.lock", "server"])
+        os.chmod(mine, 0o777)
+        line = refused(q)
+        assert "run-dir" in line and "only he can write" in line, line
 
 
 def test_two_servers_at_once():

@@ -86,15 +86,26 @@ Test(adopt, automatic_and_run_time_options_agree_with_everything)
 Test(adopt, one_supervisor_per_address)
 {
     struct qn_config c = somewhere();
-    int first = qn_adopt_lock(&c);
+    int lock = -1;
+    int again = -1;
+    pid_t pid;
+    int first = qn_adopt_lock(&c, &lock);
     cr_assert_geq(first, 0);
-    cr_assert_eq(qn_adopt_lock(&c), QN_EADDRINUSE);
+    cr_assert_eq(qn_adopt_lock(&c, &again), QN_EADDRINUSE);
+    int heir = qn_adopt_succeed(&c, &pid);
+    cr_assert_geq(heir, 0, "its socket is as it was");
+    close(heir);
     close(first);
-    int second = qn_adopt_lock(&c);
-    cr_assert_geq(second, 0);
+    cr_assert_eq(qn_adopt_succeed(&c, &pid), QN_EADDRINUSE);
+    close(lock);
+    cr_assert_eq(qn_adopt_succeed(&c, &pid), QN_ENOENT);
+    int second = qn_adopt_lock(&c, &lock);
+    cr_assert_geq(second, 0, "over what the first has left");
     close(second);
+    close(lock);
+    qn_adopt_forget(&c);
     c.port = 0;
-    cr_assert_eq(qn_adopt_lock(&c), QN_ENOENT, "it has no name");
+    cr_assert_eq(qn_adopt_lock(&c, &lock), QN_ENOENT, "it has no name");
 }
 
 Test(adopt, an_adopter_finds_whom_it_asks_for)

@@ -1,0 +1,38 @@
+#ifndef QN_KVS_RUNDIR_H
+#define QN_KVS_RUNDIR_H
+
+/**
+ * The run-time folder: where the processes of one server meet.
+ *
+ *     ADDRESS.server        a lock, held as long as any process of the server
+ *                           lives (kvs/listen.h)
+ *     ADDRESS.s.lock, .s    the supervisor's, and the socket it is asked at
+ *     ADDRESS.rN            replica N's socket for adopters (kvs/adopt.h)
+ *
+ * It is `run-dir`, or /run/quoin for root and /tmp/quoin-UID for others, made
+ * if it is not there. It must be this user's and nobody else's to write: so no
+ * other user can take a name first, or fill a queue. ADDRESS is made of the
+ * server's name (qn_listen_name) and of the network namespace, so servers that
+ * do not see each other do not meet.
+ *
+ * Threads: any.
+ */
+
+#include <stddef.h>
+
+#include "kvs/config.h"
+
+/** Room for a path, with which the address of a socket ends. */
+#define QN_RUNDIR_PATH_MAX 108u
+
+/** The path of `role` at the address called `name`. @return QN_OK; QN_ENOENT:
+ *  there is no such folder, and none can be made; QN_EPERM: it is somebody
+ *  else's, or others may write there; QN_EMSGSIZE: its path is too long. */
+int qn_rundir_path(const struct qn_config *c, const char *name,
+                   const char *role, char path[QN_RUNDIR_PATH_MAX]);
+
+/** Lock a file, which is made. @return a descriptor, inherited locks and all;
+ *  QN_EADDRINUSE: somebody has it; QN_EMFILE; QN_EIO. Never blocks. */
+int qn_rundir_lock(const char *path);
+
+#endif
