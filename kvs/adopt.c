@@ -12,12 +12,14 @@
 #include "kvs/adopt.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -144,11 +146,25 @@ static int connected(const struct qn_config *c, const char *role, pid_t *pid)
     if (fd < 0) {
         return error_of(errno);
     }
-    if (connect(fd, (struct sockaddr *)&at, bytes) == 0 && is_ours(fd, pid)) {
+    int err = connect(fd, (struct sockaddr *)&at, bytes) == 0 ? QN_OK
+              : errno == EAGAIN                               ? QN_EBUSY
+                                                              : QN_ENOENT;
+    if (err == QN_OK && is_ours(fd, pid)) {
         return fd;
     }
     close(fd);
-    return QN_ENOENT;
+    return err == QN_OK ? QN_ENOENT : err;
+}
+
+int qn_adopt_pidfd(int fd, pid_t pid)
+{
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0 && poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0) {
+        close(pidfd); /* it had ended: the id may be another's */
+        pidfd = -1;
+    }
+    return pidfd >= 0 ? pidfd : QN_ENOENT;
 }
 
 int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid)

@@ -27,6 +27,9 @@
  *     GO                       ->      that is all
  *                              <-  GO  adopted
  *
+ * A replica that cannot be connected to, since its queue is full, is not
+ * replaced while it lives (kvs/vacancy.h).
+ *
  * Until GO has come the orphan is none of the adopter's: should that one end,
  * or refuse, it waits for another. What arrives at an orphan that stands still
  * is done when it goes on, in order.
@@ -70,7 +73,8 @@ uint32_t qn_adopt_version(uint64_t oldest, uint64_t newest);
 
 /** In an heir: to the living supervisor of the address. *pid filled. @return a
  *  descriptor; QN_ENOENT: nobody is it; QN_EADDRINUSE: somebody holds the lock
- *  and does not listen; QN_EMFILE, QN_EIO. Never blocks. */
+ *  and does not listen; QN_EBUSY: others ask it, or it stands still; QN_EMFILE,
+ * QN_EIO. Never blocks. */
 int qn_adopt_succeed(const struct qn_config *c, pid_t *pid);
 
 /** Say which formats the own group speaks. As qn_boot_send. */
@@ -83,9 +87,17 @@ int qn_adopt_listen(const struct qn_config *c, qn_node_t self);
  *  *pid filled. @return a descriptor; or QN_EAGAIN: none. */
 int qn_adopt_accept(int listener, pid_t *pid);
 
-/** In an adopter. *pid filled: the replica's process. @return a descriptor; or
- *  QN_ENOENT: no replica of this user lives there. Never blocks. */
+/** In an adopter. *pid filled: the replica's process. @return a descriptor;
+ *  QN_EBUSY: somebody listens there, whose queue is full: he stands still, or
+ *  others have filled it; QN_ENOENT: no replica of this user listens there,
+ *  which does not say that none lives (kvs/vacancy.h); QN_EMFILE, QN_EIO. Never
+ *  blocks. */
 int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid);
+
+/** The process at the other end of `fd`, which a connection named as `pid`: one
+ *  that ended in between may have left its id to another. @return a pidfd, to
+ *  be closed; QN_ENOENT: it has ended. */
+int qn_adopt_pidfd(int fd, pid_t pid);
 
 /** The options as text in a memfd, to be given away. @return a descriptor;
  *  QN_EMFILE; QN_ENOMEM. */

@@ -111,8 +111,16 @@ int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind,
                    uint64_t value)
 {
     QN_ASSERT(kind == QN_BOOT_READY || kind == QN_BOOT_DRAINING ||
-              kind == QN_BOOT_DRAINED || kind == QN_BOOT_SHUTDOWN);
+              kind == QN_BOOT_SHUTDOWN);
     return tell(b, (struct qn_boot_event){.kind = kind, .value = value}, -1);
+}
+
+int qn_boot_drained(const struct qn_boot *b, uint64_t unanswered,
+                    bool group_stopped)
+{
+    const struct qn_boot_event e = {
+        .kind = QN_BOOT_DRAINED, .error = group_stopped, .value = unanswered};
+    return tell(b, e, -1);
 }
 
 void qn_boot_failed(const struct qn_boot *b, int err)

@@ -116,7 +116,8 @@ enum qn_boot_kind {
  *     BELL, LEAD   whom
  *     FAILED                              a QN_E*
  *     DRAINING                                             s, shutdown-timeout
- *     DRAINED                                              replies not given
+ *     DRAINED                             1: the group     replies not given
+ *                                         has stopped
  *     ADOPT                               oldest version   a version
  *     FORMAT       qn_format                               a version
  *     ROLES: asked                                         a token
@@ -193,11 +194,15 @@ int qn_boot_exchange(const struct qn_boot *b, const struct qn_outbox *own,
 int qn_boot_map(const struct qn_boot *b, const struct qn_boot_event *e, int fd,
                 const struct qn_outbox_opts *like, struct qn_outbox **out);
 
-/** Tell the supervisor READY, DRAINING, DRAINED or SHUTDOWN; `value` as in
+/** Tell the supervisor READY, DRAINING or SHUTDOWN; `value` as in
  *  struct qn_boot_event, else 0. Never blocks. QN_OK, or QN_EPEERDEAD: it has
  *  ended, which is no reason to end too. */
 int qn_boot_notify(const struct qn_boot *b, enum qn_boot_kind kind,
                    uint64_t value);
+
+/** Likewise DRAINED. */
+int qn_boot_drained(const struct qn_boot *b, uint64_t unanswered,
+                    bool group_stopped);
 
 /** Tell the supervisor why this replica cannot start. */
 void qn_boot_failed(const struct qn_boot *b, int err);

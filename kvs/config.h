@@ -74,9 +74,9 @@ struct qn_config {
     uint32_t upgrade_timeout;       /* s, for each replica */
 
     /* Run-time options. Sizes are bytes. */
-    bool protected_mode; /* without a password only local clients are served */
     uint64_t maxmemory;  /* logical bytes of the store; 0: no limit; or
                             QN_MAXMEMORY_AUTO, before the start only */
+    bool protected_mode; /* without a password only local clients are served */
     uint64_t proto_max_bulk_len;
     uint64_t max_key_len;
     uint32_t max_args;

@@ -165,13 +165,16 @@ struct qn_info {
 
     const char *consistency; /* "linearizable" or "local" */
     uint64_t epoch;
-    qn_node_t leader;
-    qn_node_t acceptor;
+    qn_node_t leader;   /* and QN_NODES_MAX: none, and none will be ... */
+    qn_node_t acceptor; /* ... : the group has stopped */
     const char *acceptor_kind; /* "memory" or "process" */
-    const char *group; /* "serving", "changing" (no leader takes requests yet),
-                          "stopped" (none ever will: quoin recover),
-                          "incomplete" (likewise, for the next leader lacks a
-                          part of the log that nobody has) */
+    const char *group;  /* "serving", "changing" (no leader takes requests yet),
+                           "waiting" (none will until `waits_for` go on or
+                           end), "stopped" (none ever will: quoin recover),
+                           "incomplete" (likewise, for the next leader lacks a
+                           part of the log that nobody has) */
+    uint64_t waits_for; /* mask: who stands still, and may have what the others
+                           lack */
     const char *last_failover; /* why; "": there was none */
     bool supervised;           /* who ends is started again, if it is to be */
     uint64_t in_sync; /* mask: with any one of them nothing is lost; process

@@ -64,6 +64,15 @@ static void mask_line(struct qn_buf *b, const char *name, uint64_t mask)
     qn_info_line(b, "%s:%s", name, text);
 }
 
+static void role_line(struct qn_buf *b, const char *name, qn_node_t node)
+{
+    if (node < QN_NODES_MAX) {
+        qn_info_line(b, "%s:%" PRIu32, name, node);
+    } else {
+        qn_info_line(b, "%s:none", name);
+    }
+}
+
 static void agreement(struct qn_buf *b, const struct qn_info *i)
 {
     uint64_t failovers = 0;
@@ -77,10 +86,11 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
         slow |= i->part[p]->slow; /* both are the leader's */
     }
     qn_info_count(b, "epoch", i->epoch);
-    qn_info_line(b, "leader:%" PRIu32, i->leader);
-    qn_info_line(b, "acceptor:%" PRIu32, i->acceptor);
+    role_line(b, "leader", i->leader);
+    role_line(b, "acceptor", i->acceptor);
     qn_info_line(b, "acceptor_kind:%s", qn_info_text_of(i->acceptor_kind));
     qn_info_line(b, "group:%s", qn_info_text_of(i->group));
+    mask_line(b, "group_waits_for", i->waits_for);
     mask_line(b, "in_sync", i->in_sync);
     qn_info_count(b, "failovers", failovers);
     qn_info_line(b, "last_failover:%s", qn_info_text_of(i->last_failover));

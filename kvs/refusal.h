@@ -12,9 +12,7 @@
 #define QN_REFUSAL_AGAIN "; run quoin recover again"
 
 #define QN_REFUSAL_MAP(X)                                                      \
-    X(MEMORY,                                                                  \
-      "a group with the memory acceptor needs no recovery: it goes on "        \
-      "while one replica that was in sync lives")                              \
+    X(SINGLE, "a server with one replica needs no recovery")                   \
     X(RUNS, "the group has not stopped: there is nothing to recover")          \
     X(CHANGED, "the group has changed meanwhile" QN_REFUSAL_AGAIN)             \
     X(LESS, "it has less by now than was agreed to" QN_REFUSAL_AGAIN)          \

@@ -18,8 +18,8 @@
  * all were tried: again after a pause, which doubles up to QN_REJOIN_RETRY. So
  * a second joiner comes again until the donor is done with the first.
  *
- * The log gets one line for each reason of each donor, and then one for all in
- * QN_REJOIN_TELL.
+ * The log gets one line for each reason, and then one every 10 s with the count
+ * (core/base/seldom.h).
  *
  * A snapshot that is complete is installed as soon as the machine stands
  * between two slots. If this replica has caught up otherwise meanwhile, it is
@@ -137,44 +137,18 @@ static qn_time_t ask_next(struct qn_rejoin *r, qn_time_t now)
     return now + QN_REJOIN_SILENCE;
 }
 
-/* Was this reason of this donor in the log already? It is now. */
-static bool told_before(struct rejoin_join *j, const char *why)
-{
-    uint64_t bit = UINT64_C(1) << j->donor;
-    for (uint32_t i = 0; i < REJOIN_TOLD; i++) {
-        if (j->told[i].why == NULL) {
-            j->told[i].why = why;
-        }
-        if (j->told[i].why == why) {
-            bool before = (j->told[i].donors & bit) != 0;
-            j->told[i].donors |= bit;
-            return before;
-        }
-    }
-    return true;
-}
-
-static void fail_log(struct qn_rejoin *r, const char *why, qn_time_t now)
-{
-    struct rejoin_join *j = &r->join;
-    j->failed++;
-    if (told_before(j, why) && now - j->told_at < QN_REJOIN_TELL) {
-        return;
-    }
-    j->told_at = now;
-    qn_log(QN_LOG_INFO,
-           "replica %u: no snapshot from replica %u: %s (%llu chunks read, "
-           "attempt %llu in %llu ms); it asks again",
-           r->o.self, j->donor, why, (unsigned long long)j->read,
-           (unsigned long long)j->failed,
-           (unsigned long long)((now - j->began) / QN_MS));
-}
-
 /* This donor could not help: another. */
 static void fail(struct qn_rejoin *r, const char *why, qn_time_t now)
 {
     struct rejoin_join *j = &r->join;
-    fail_log(r, why, now);
+    char more[QN_SELDOM_TEXT];
+    if (qn_seldom(&j->seldom, why, now, more)) {
+        qn_log(QN_LOG_INFO,
+               "replica %u: no snapshot from replica %u: %s (%llu chunks read)"
+               "%s",
+               r->o.self, j->donor, why, (unsigned long long)j->read, more);
+    }
+    j->failed++;
     (void)rejoin_send(r, j->donor, REJOIN_STOP, j->attempt, 0);
     join_clear(r);
     j->tried |= UINT64_C(1) << j->donor;
@@ -295,11 +269,11 @@ static void joined(struct qn_rejoin *r, qn_time_t now)
     j->joined++;
     qn_log(QN_LOG_INFO,
            "replica %u: goes on behind slot %llu with %llu keys of replica %u, "
-           "after %llu ms and %llu attempts",
+           "after %llu ms and %llu tries in vain",
            r->o.self, (unsigned long long)j->meta.resume.position,
            (unsigned long long)j->meta.keys, j->donor,
            (unsigned long long)((now - j->began) / QN_MS),
-           (unsigned long long)j->failed + 1);
+           (unsigned long long)j->failed);
 }
 
 static qn_time_t install(struct qn_rejoin *r, qn_time_t now)
@@ -344,10 +318,9 @@ void qn_rejoin_begin(struct qn_rejoin *r, qn_slot_t position, qn_time_t now)
     j->least = QN_MAX(j->least, position);
     if (j->phase == REJOIN_IDLE) {
         j->phase = REJOIN_ASK;
-        j->at = j->began = j->told_at = now;
+        j->at = j->began = now;
         j->pause = PAUSE;
         j->tried = j->failed = 0;
-        memset(j->told, 0, sizeof j->told);
     } else if (j->store != NULL && j->meta.resume.position < j->least) {
         fail(r, "the log begins behind it by now", now);
         j->tried = 0;
@@ -429,6 +402,7 @@ void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out)
     *out = (struct qn_rejoin_status){
         .joining = j->phase != REJOIN_IDLE,
         .comes = j->store != NULL,
+        .position = j->store != NULL ? j->meta.resume.position : 0,
         .giving = g->state != GIFT_NONE,
         .donor = reading ? j->donor : r->o.nodes,
         .joiner = g->state != GIFT_NONE ? g->to : r->o.nodes,

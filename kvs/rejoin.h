@@ -58,9 +58,6 @@
 #define QN_REJOIN_SILENCE ((qn_time_t)2000 * QN_MS)
 #define QN_REJOIN_RETRY                                                        \
     ((qn_time_t)200 * QN_MS) /* when nobody could help: at most so long */
-#define QN_REJOIN_TELL                                                         \
-    ((qn_time_t)10 * QN_S) /* one line in so long, after those of the reasons  \
-                            */
 
 /** What rejoining needs of its replica. */
 struct qn_rejoin_ops {
@@ -109,10 +106,11 @@ struct qn_rejoin_opts {
 
 /** What a person wants to know (INFO). */
 struct qn_rejoin_status {
-    bool joining;              /* it is getting a snapshot */
-    bool comes;                /* one that helps is on its way, or is there */
-    bool giving;               /* it is giving one */
-    qn_node_t donor, joiner;   /* then: from or to whom; nodes: nobody yet */
+    bool joining;            /* it is getting a snapshot */
+    bool comes;              /* one that helps is on its way, or is there ... */
+    qn_slot_t position;      /* ... of this position; 0: none */
+    bool giving;             /* it is giving one */
+    qn_node_t donor, joiner; /* then: from or to whom; nodes: nobody yet */
     uint64_t keys, keys_total; /* joining: of the snapshot under way */
     uint64_t joined, given;    /* snapshots installed, given to the end */
     uint64_t attempts;         /* donors asked */

@@ -293,11 +293,14 @@ qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
         return QN_TIME_NEVER;
     }
     if (rejoin_silent(g->heard, now, &g->late)) {
-        qn_log(QN_LOG_INFO,
-               "replica %u: replica %u takes no more of its snapshot, after "
-               "%llu chunks of %llu sent; given up",
-               r->o.self, g->to, (unsigned long long)g->taken,
-               (unsigned long long)g->sent);
+        char more[QN_SELDOM_TEXT];
+        if (qn_seldom(&g->seldom, "silent", now, more)) {
+            qn_log(QN_LOG_INFO,
+                   "replica %u: replica %u takes no more of its snapshot, "
+                   "after %llu chunks of %llu sent; given up%s",
+                   r->o.self, g->to, (unsigned long long)g->taken,
+                   (unsigned long long)g->sent, more);
+        }
         give_up(r, REJOIN_LATE); /* it finds that when it goes on */
         return QN_TIME_NEVER;
     }

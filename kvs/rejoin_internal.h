@@ -9,6 +9,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "core/base/seldom.h"
 #include "kvs/pace.h"
 #include "kvs/rejoin.h"
 
@@ -62,6 +63,7 @@ struct rejoin_gift {
     bool hurries; /* it does not rest */
     struct qn_pace pace;
     uint64_t given, anew;
+    struct qn_seldom seldom;
 };
 
 enum rejoin_phase {
@@ -71,18 +73,11 @@ enum rejoin_phase {
     REJOIN_INSTALL, /* all of it is there */
 };
 
-enum { REJOIN_TOLD = 16 }; /* reasons in the log, of one join */
-
 /** The joiner's end. */
 struct rejoin_join {
     enum rejoin_phase phase;
     qn_time_t at;
     qn_time_t pause; /* before all are asked again */
-    struct {
-        const char *why;
-        uint64_t donors; /* mask: it was said of them */
-    } told[REJOIN_TOLD];
-    qn_time_t told_at;
     uint64_t failed; /* attempts of this join */
     qn_slot_t least;
     qn_node_t donor; /* the last one asked; nodes: none */
@@ -102,6 +97,7 @@ struct rejoin_join {
     } queue[QN_REJOIN_QUEUE];
     uint32_t head, tail;
     uint64_t joined;
+    struct qn_seldom seldom; /* why attempts failed */
 };
 
 struct qn_rejoin {

@@ -63,9 +63,20 @@ static void ready_check(struct qn_server *s)
     accept_check(s);
 }
 
+/* Snapshots from and to others; the group is told what comes. */
+static qn_time_t rejoin_turn(struct qn_server *s, qn_time_t now)
+{
+    struct qn_rejoin_status st;
+    qn_time_t at = qn_rejoin_turn(s->rejoin, now);
+    qn_rejoin_status(s->rejoin, &st);
+    qn_driver_coming(qn_replica_driver(s->replica), st.position);
+    return at;
+}
+
 static void turn(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
+    qn_server_fence(s);
     qn_meter_begin(&s->frontend.meter, now);
     struct qn_outbox_state *state = qn_outbox_state(s->outbox);
     /* relaxed: a sign of life; nothing is read through it. */
@@ -73,7 +84,7 @@ static void turn(struct qn_server *s)
     s->turn_wanted = false;
     /* Before the front end's turn, which sends and writes what it gives. */
     qn_time_t at = qn_ask_turn(s->ask, now);
-    at = QN_MIN(at, qn_rejoin_turn(s->rejoin, now));
+    at = QN_MIN(at, rejoin_turn(s, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     ready_check(s);
     at = QN_MIN(at, waits_turn(s, now));

@@ -250,8 +250,14 @@ const char *qn_replica_down(const struct qn_replica *r)
                  "were lost and a part of their log with them; see quoin "
                  "recover"
            : qn_driver_stopped(r->driver)
-               ? "CLUSTERDOWN the group has stopped, its leader and acceptor "
-                 "were lost together; see quoin recover"
+               ? r->config.memory_acceptor
+                     ? "CLUSTERDOWN the group has stopped, its leader was lost "
+                       "with what no other replica has; see quoin recover"
+                     : "CLUSTERDOWN the group has stopped, its leader and "
+                       "acceptor were lost together; see quoin recover"
+           : qn_driver_waiting(r->driver) != 0
+               ? "CLUSTERDOWN the leader was lost, and a replica that may have "
+                 "what the others lack stands still; see the server's log"
                : "CLUSTERDOWN no quorum of replicas";
 }
 

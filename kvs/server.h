@@ -10,6 +10,7 @@
 
 #include <uv.h>
 
+#include "core/base/seldom.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
@@ -69,8 +70,10 @@ struct qn_server {
     qn_time_t looked, look_at; /* ns; last look, the next */
     qn_time_t deaths_at;       /* ns; nobody looks for deaths before */
     char reason[64];           /* room for INFO */
+    struct qn_seldom lags;     /* lines that say so */
     uint64_t epoch_logged;     /* of the last line about a new leader */
     uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
+    uint64_t wait_logged;      /* ... about who is waited for, + 1 */
     struct qn_replica *replica;
     struct qn_frontend frontend;
     struct qn_ask *ask;       /* questions between replicas */
@@ -164,6 +167,11 @@ void qn_server_life_down(struct qn_server *s, qn_node_t i);
 /** Unmap those that have ended and that the driver does not keep. */
 void qn_server_lives_forget(struct qn_server *s);
 
+/** A later life of this node has begun, which this one was never told of: then
+ *  it ends itself, at once, with one line in the log, and this does not return.
+ *  `ctx` is the struct qn_server. Once a turn, and before a vote is written. */
+void qn_server_fence(void *ctx);
+
 /** Close what meeting has opened; also if it failed halfway. */
 void qn_server_peers_fini(struct qn_server *s);
 
@@ -186,6 +194,10 @@ qn_time_t qn_server_watch_turn(struct qn_server *s, qn_time_t now);
 
 /** Make them, on what the peers have given. */
 int qn_server_replica_make(struct qn_server *s);
+
+/** Log that the group has stopped, or waits, if that is for this replica to
+ *  say. (kvs/server_stop.c) */
+void qn_server_stop_turn(struct qn_server *s);
 
 /** Log it if this replica leads since now, or finds that nobody ever will. */
 void qn_server_roles_turn(struct qn_server *s);

@@ -86,7 +86,8 @@ static uint64_t give_up(struct qn_frontend *fe)
 static void drained(struct qn_server *s, uint64_t missing)
 {
     s->drained = true;
-    if (qn_boot_notify(s->boot, QN_BOOT_DRAINED, missing) == QN_OK) {
+    bool stopped = qn_driver_stopped(qn_replica_driver(s->replica));
+    if (qn_boot_drained(s->boot, missing, stopped) == QN_OK) {
         return;
     }
     if (missing > 0) { /* nobody else is there to say so */

@@ -9,11 +9,13 @@
  *     PEER       of a later life, in the order of lives
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
+#include "core/place/hold.h"
 #include "core/place/life.h"
 #include "kvs/budget.h"
 #include "kvs/server.h"
@@ -194,16 +196,44 @@ static int outbox_make(struct qn_server *s)
     return err;
 }
 
-/* This process lives as its node from here on: the kernel says when not. */
+/* This process lives as its node from here on: the kernel says when not. Of two
+ * processes that would, however that came about, only one gets the lock. */
 static int live(struct qn_server *s)
 {
     const struct qn_boot *b = s->boot;
-    int err = qn_commons_map(&s->commons, b->commons_fd, b->nodes);
+    int err = qn_hold_take(b->commons_fd, b->self);
+    if (err == QN_EBUSY) {
+        qn_log(QN_LOG_ERROR,
+               "replica %u: another process lives as it; end that one",
+               b->self);
+    }
+    if (err == QN_OK) {
+        err = qn_commons_map(&s->commons, b->commons_fd, b->nodes);
+    }
     if (err == QN_OK) {
         err = qn_commons_own(s->commons, b->self);
     }
     return err == QN_OK ? qn_life_begin(s->commons, b->self, b->incarnation)
                         : err;
+}
+
+/* The lock keeps a second process from living as this node as long as this one
+ * has it; this is for when it was lost, and for a supervisor that knows
+ * nothing of it. */
+void qn_server_fence(void *ctx)
+{
+    const struct qn_server *s = ctx;
+    uint64_t present;
+    pid_t tid;
+    (void)qn_life_present(s->commons, s->boot->self, &present, &tid);
+    if (present <= s->boot->incarnation) {
+        return;
+    }
+    qn_log(QN_LOG_ERROR,
+           "replica %u (process %d): a later life of it has begun (%" PRIu64
+           " after %" PRIu64 "); this one ends itself",
+           s->boot->self, (int)getpid(), present, s->boot->incarnation);
+    _exit(1);
 }
 
 int qn_server_peers_meet(struct qn_server *s)

@@ -47,8 +47,8 @@ static enum qn_refusal objection(struct qn_server *s, uint64_t epoch,
 {
     struct qn_driver_status d;
     qn_driver_status(qn_replica_driver(s->replica), &d);
-    if (s->boot->config->memory_acceptor || s->boot->nodes == 1) {
-        return QN_REFUSAL_MEMORY;
+    if (s->boot->nodes == 1) {
+        return QN_REFUSAL_SINGLE;
     }
     if (!d.stopped) {
         return QN_REFUSAL_RUNS;

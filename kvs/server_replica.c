@@ -45,14 +45,16 @@ static void on_need_snapshot(void *ctx, qn_slot_t slot)
 {
     struct qn_server *s = ctx;
     struct qn_rejoin_status st;
+    char more[QN_SELDOM_TEXT];
+    qn_time_t now = qn_clock_now();
     qn_rejoin_status(s->rejoin, &st);
-    if (!st.joining) {
+    if (!st.joining && qn_seldom(&s->lags, "lags", now, more)) {
         qn_log(QN_LOG_INFO,
                "replica %u lags behind what others keep, slot %llu: it gets a "
-               "snapshot",
-               s->boot->self, (unsigned long long)slot);
+               "snapshot%s",
+               s->boot->self, (unsigned long long)slot, more);
     }
-    qn_rejoin_begin(s->rejoin, slot, qn_clock_now());
+    qn_rejoin_begin(s->rejoin, slot, now);
     s->turn_wanted = true;
 }
 
@@ -62,11 +64,11 @@ static void on_claim(void *ctx, bool writable)
     qn_commons_claim(s->commons, writable);
 }
 
-static void on_owner(void *ctx, qn_epoch_t epoch)
+static bool on_owner(void *ctx, qn_epoch_t epoch)
 {
     struct qn_server *s = ctx;
-    qn_commons_owner_set(s->commons, epoch, s->boot->self,
-                         s->boot->incarnation);
+    return qn_commons_owner_set(s->commons, epoch, s->boot->self,
+                                s->boot->incarnation);
 }
 
 static bool on_owned_by(void *ctx, uint64_t epoch, qn_node_t *node,
@@ -129,6 +131,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
                    .ctx = s},
         .record = qn_commons_record(s->commons, b->self),
         .record_bytes = QN_COMMONS_RECORD_BYTES,
+        .fence = qn_server_fence,
+        .fence_ctx = s,
         .first = b->first,
         .ended = on_ended,
         .ended_ctx = s,
@@ -226,65 +230,11 @@ const char *qn_server_reason(const struct qn_driver_status *d, char *text,
     return text;
 }
 
-/* Who has learned most, as all of them say. */
-static qn_slot_t longest(const struct qn_server *s, qn_slot_t own,
-                         qn_node_t *who)
-{
-    *who = s->boot->self;
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        /* relaxed: a number for people. */
-        qn_slot_t has =
-            s->peer[i] == NULL
-                ? 0
-                : qn_load(&qn_outbox_state(s->peer[i]->outbox)->learned,
-                          QN_RELAXED);
-        if (has > own) {
-            own = has;
-            *who = i;
-        }
-    }
-    return own;
-}
-
-static void stop_log(struct qn_server *s, const struct qn_driver_status *d)
-{
-    char beyond[96] = "nothing above is known to be decided";
-    qn_node_t who;
-    qn_slot_t has = longest(s, d->learned, &who);
-    if (d->said > has) {
-        snprintf(beyond, sizeof beyond, "%llu to %llu are decided, and lost",
-                 (unsigned long long)has + 1, (unsigned long long)d->said);
-    }
-    qn_log(
-        QN_LOG_ERROR,
-        "the group has stopped: its leader and its acceptor (replicas %u and "
-        "%u) were lost%s. Replica %u has most, all positions up to "
-        "%llu; %s. To go on from there: quoin recover",
-        d->lost, d->acceptor,
-        d->incomplete ? ", and a part of their log with them" : " together",
-        who, (unsigned long long)has, beyond);
-}
-
-/* Only its would-be leader says so: one line for the group. */
-static void stop_turn(struct qn_server *s)
-{
-    struct qn_driver_status d;
-    const struct qn_driver *driver = qn_replica_driver(s->replica);
-    if (!qn_driver_stopped(driver)) {
-        return;
-    }
-    qn_driver_status(driver, &d);
-    if (d.leader == s->boot->self && s->stop_logged != d.epoch + 1) {
-        s->stop_logged = d.epoch + 1;
-        stop_log(s, &d);
-    }
-}
-
 void qn_server_roles_turn(struct qn_server *s)
 {
     struct qn_driver_status d;
     char why[64];
-    stop_turn(s);
+    qn_server_stop_turn(s);
     /* relaxed: published by this thread. */
     uint64_t epoch = qn_load(&qn_outbox_state(s->outbox)->epoch, QN_RELAXED);
     if (epoch == s->epoch_logged) {

@@ -22,11 +22,13 @@
  *
  * Who has died frees its memory on the core that it had, perhaps that of the
  * next leader, for 0.1 ms per MB. So it gets the longest slice, and nobody
- * yields to it: whoever wakes there goes first.
+ * yields to it: whoever wakes there goes first. One that is gone already has
+ * nothing to free, and its id may be another's.
  */
 #include <inttypes.h>
 
 #include "core/base/log.h"
+#include "core/place/hold.h"
 #include "core/place/life.h"
 #include "core/place/process.h"
 #include "kvs/server.h"
@@ -66,7 +68,9 @@ static void look_for_deaths(struct qn_server *s)
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         if (s->peer[i] != NULL &&
             qn_life_look(s->commons, i, s->peer[i]->inc) == QN_LIFE_DEAD) {
-            (void)qn_process_slice(s->peer[i]->pid, QN_SLICE_LONGEST);
+            if (qn_hold_by(s->boot->commons_fd, i, s->peer[i]->pid)) {
+                (void)qn_process_slice(s->peer[i]->pid, QN_SLICE_LONGEST);
+            }
             qn_spin_yield_not(&s->yield, qn_clock_now());
             qn_server_life_down(s, i);
         }

@@ -32,6 +32,7 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/ready.h"
+#include "paxos/msg.h"
 
 /** Lives that are loading have so long to find that they need no snapshot. */
 #define GRACE   ((qn_time_t)2 * QN_S)
@@ -176,6 +177,7 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
         qn_supervisor_drain_limit(s, e->value);
         break;
     case QN_BOOT_DRAINED:
+        s->stopped = s->stopped || e->error != 0;
         qn_supervisor_drained(s, from, e->value);
         break;
     case QN_BOOT_SHUTDOWN:
@@ -249,6 +251,31 @@ static bool may_go_on(struct qn_supervisor *s)
     return some && qn_clock_now() < s->lost_at;
 }
 
+/* The last words, for when all processes have ended. What was shown is the
+ * least that was decided. */
+static void note_lost(struct qn_supervisor *s)
+{
+    uint64_t epoch;
+    uint64_t hi;
+    qn_load_pair(qn_commons_word(s->commons), &epoch, &hi);
+    /* relaxed: a number for people. */
+    uint64_t shown = qn_load(qn_commons_read_index(s->commons), QN_RELAXED);
+    s->lost_upto = QN_MAX(hi, shown <= QN_SLOT_MAX ? shown : 0);
+    s->lost = true;
+}
+
+static void say_lost(const struct qn_supervisor *s)
+{
+    bool any = s->last_end[0] != '\0';
+    qn_log(QN_LOG_ERROR,
+           "all data is lost: %s%s, and no complete replica is left. All "
+           "positions up to %llu had been decided. Start quoind again: it "
+           "begins empty",
+           any ? s->last_end : "none that was found is complete",
+           any ? ", the last one that had it" : "",
+           (unsigned long long)s->lost_upto);
+}
+
 /* Nobody is left who has the data; what others have said is heard first. */
 static void check_lost(struct qn_supervisor *s)
 {
@@ -260,6 +287,9 @@ static void check_lost(struct qn_supervisor *s)
     if (qn_supervisor_count(s, least, QN_SUPERVISED_DRAINED) != 0) {
         s->lost_at = QN_TIME_NEVER;
     } else if (!may_go_on(s)) {
+        if (!s->draining && !s->over) {
+            note_lost(s);
+        }
         finish(s, s->draining ? qn_supervisor_drain_status(s)
                               : QN_SUPERVISOR_LOST);
     }
@@ -332,6 +362,7 @@ static int wait_ms(const struct qn_supervisor *s)
     int lives = qn_supervisor_lives_wait_ms(s);
     int wait = sooner(sooner(drain, lives), qn_supervisor_upgrade_wait_ms(s));
     wait = sooner(wait, news_wait_ms(s));
+    wait = sooner(wait, qn_supervisor_late_wait_ms(s));
     return s->lost_at == QN_TIME_NEVER ? wait
                                        : (int)QN_MIN((unsigned)wait, LOOK_MS);
 }
@@ -373,6 +404,7 @@ static void turn(struct qn_supervisor *s)
     qn_supervisor_drain_turn(s);
     qn_supervisor_upgrade_turn(s);
     qn_supervisor_recover_turn(s);
+    qn_supervisor_late_turn(s);
     qn_supervisor_lives_turn(s);
     if (s->lost_at != QN_TIME_NEVER && !s->over) {
         check_lost(s);
@@ -402,6 +434,9 @@ int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,
             turn(s);
         }
         qn_supervisor_end(s);
+        if (s->lost) {
+            say_lost(s);
+        }
         status = s->status;
     }
     if (status == QN_SUPERVISOR_NOT_BEGUN) {

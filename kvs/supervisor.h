@@ -39,7 +39,8 @@ struct qn_supervisor_opts {
 /** Exit statuses. Ended at once by signal s: 128 + s. */
 enum qn_supervisor_status {
     QN_SUPERVISOR_DRAINED = 0,
-    QN_SUPERVISOR_LOST = 1, /* no replica was left, or not all has drained */
+    QN_SUPERVISOR_LOST = 1, /* no replica was left, or not all has drained, or
+                               the group had stopped */
     QN_SUPERVISOR_NOT_BEGUN = 2, /* could not start; nothing left behind */
 };
 

@@ -13,6 +13,8 @@
  *         \---GRACE---> late               counts as serving; others have said
  *                                          which life it is; heard when it goes
  *                                          on
+ *     not connected --> late or nobody     as the group's memory says
+ *                                          (kvs/vacancy.h, supervisor_late.c)
  *
  * What a replica knows of others fills the gaps: the last life of who has died
  * meanwhile, and the outbox of a dead owner of the accept word. The dead are
@@ -26,7 +28,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -39,25 +40,32 @@
 
 /* ---- connecting ---------------------------------------------------------- */
 
-static void connect_to(struct qn_supervisor *s, qn_node_t i)
+void qn_supervisor_connect(struct qn_supervisor *s, qn_node_t i)
 {
+    struct qn_adoption *a = s->adoption;
     struct qn_supervised *r = &s->replica[i];
     const struct qn_boot_event hello = {.kind = QN_BOOT_ADOPT,
                                         .error = QN_ADOPT_OLDEST,
                                         .value = QN_ADOPT_VERSION};
-    int fd = qn_adopt_connect(s->opts->config, i, &r->pid);
+    pid_t pid;
+    int fd = qn_adopt_connect(s->opts->config, i, &pid);
+    a->reach[i] =
+        fd == QN_EBUSY || fd == QN_EMFILE ? QN_REACH_BUSY : QN_REACH_NOBODY;
     if (fd < 0) {
         return;
     }
-    r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
-    if (r->pidfd < 0 || qn_boot_send(fd, &hello, -1) != QN_OK) {
-        qn_supervisor_close(r->pidfd); /* it has just ended */
-        r->pidfd = -1;
+    int pidfd = qn_adopt_pidfd(fd, pid);
+    if (pidfd < 0 || qn_boot_send(fd, &hello, -1) != QN_OK) {
+        qn_supervisor_close(pidfd); /* it has just ended */
         close(fd);
         return;
     }
+    qn_supervisor_close(r->pidfd);
+    r->pid = pid;
+    r->pidfd = pidfd;
     r->control = fd;
-    s->adoption->connected[i] = s->adoption->waited[i] = true;
+    a->reach[i] = QN_REACH_MET;
+    a->connected[i] = a->waited[i] = true;
 }
 
 static uint32_t count(const bool *of)
@@ -102,6 +110,7 @@ static void ended(struct qn_supervisor *s, qn_node_t i)
     close(r->pidfd);
     r->pidfd = -1;
     s->adoption->connected[i] = s->adoption->waited[i] = false;
+    s->adoption->reach[i] = QN_REACH_NOBODY;
 }
 
 static int left_ms(const struct qn_adoption *a)
@@ -111,6 +120,14 @@ static int left_ms(const struct qn_adoption *a)
     }
     qn_time_t now = qn_clock_now();
     return (int)((a->end - QN_MIN(now, a->end) + QN_MS - 1) / QN_MS);
+}
+
+/* -1: for ever. */
+static int wait_ms(const struct qn_supervisor *s)
+{
+    int left = left_ms(s->adoption);
+    int ask = qn_supervisor_ask_wait_ms(s);
+    return left < 0 ? ask : ask < 0 ? left : QN_MIN(left, ask);
 }
 
 /* @return QN_OK; QN_EABORTED: told to end. */
@@ -126,7 +143,7 @@ static int listen_once(struct qn_supervisor *s)
                                   .events = POLLIN};
         end[i] = (struct pollfd){.fd = s->replica[i].pidfd, .events = POLLIN};
     }
-    int ready = poll(p, QN_ARRAY_COUNT(p), left_ms(s->adoption));
+    int ready = poll(p, QN_ARRAY_COUNT(p), wait_ms(s));
     QN_ASSERT(ready >= 0 || errno == EINTR);
     for (qn_node_t i = 0; ready > 0 && i < QN_NODES_MAX; i++) {
         if (said[i].revents != 0) {
@@ -148,8 +165,10 @@ static int listen_to_all(struct qn_supervisor *s)
 {
     const struct qn_adoption *a = s->adoption;
     int err = QN_OK;
-    while (err == QN_OK && count(a->waited) > 0 && left_ms(a) != 0) {
+    while (err == QN_OK && ((count(a->waited) > 0 && left_ms(a) != 0) ||
+                            qn_supervisor_all_busy(s))) {
         err = listen_once(s);
+        qn_supervisor_ask_again(s);
     }
     return err;
 }
@@ -221,7 +240,7 @@ static void begin(struct qn_supervisor *s)
         }
     }
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        if (!a->connected[i]) {
+        if (!a->connected[i] && !qn_supervisor_unmet(s, i)) {
             replace_one(s, i);
         }
     }
@@ -284,9 +303,10 @@ static int connect_to_all(struct qn_supervisor *s)
         return QN_ENOMEM;
     }
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        connect_to(s, i);
+        qn_supervisor_connect(s, i);
     }
-    if (count(s->adoption->connected) > 0 || !s->opts->upgrade) {
+    if (count(s->adoption->connected) > 0 || !s->opts->upgrade ||
+        qn_supervisor_all_busy(s)) {
         return QN_OK;
     }
     snprintf(s->why, sizeof s->why,
@@ -313,7 +333,8 @@ int qn_supervisor_adopt(struct qn_supervisor *s)
     if (err == QN_OK && count(s->adoption->connected) > 0) {
         begin(s);
     }
-    if (err != QN_OK || count(s->adoption->waited) == 0) {
+    if (err != QN_OK ||
+        count(s->adoption->waited) + count(s->adoption->unmet) == 0) {
         qn_supervisor_adoption_end(s);
     }
     return err;

@@ -115,6 +115,12 @@ int qn_supervisor_drain_status(const struct qn_supervisor *s)
                "shutdown-timeout is over; replies not given: %llu%s",
                (unsigned long long)s->unanswered, killed);
     }
-    return s->unanswered > 0 || s->undrained ? QN_SUPERVISOR_LOST
-                                             : QN_SUPERVISOR_DRAINED;
+    if (s->stopped) {
+        qn_log(QN_LOG_ERROR,
+               "the group had stopped and was not recovered: what it had is "
+               "gone");
+    }
+    return s->unanswered > 0 || s->undrained || s->stopped
+               ? QN_SUPERVISOR_LOST
+               : QN_SUPERVISOR_DRAINED;
 }

@@ -119,9 +119,12 @@ struct qn_supervisor {
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
     struct qn_supervised replica[QN_NODES_MAX];
-    qn_time_t lost_at; /* then it is over, unless one is complete; or NEVER */
-    bool served;       /* all were ready once */
     struct qn_budget budget; /* of a new group */
+    char last_end[160]; /* of a complete replica: who, how; empty: none yet */
+    bool lost;          /* it is over, since no complete one is left ... */
+    uint64_t lost_upto; /* ... and so far was decided, at least */
+    qn_time_t lost_at;  /* then it is over, unless one is complete; or NEVER */
+    bool served;        /* all were ready once */
     uint32_t adopted; /* living replicas that were taken over; 0: a new group */
     int heir;         /* who wants to take over; -1: nobody */
     pid_t heir_pid;   /* its process */
@@ -134,6 +137,7 @@ struct qn_supervisor {
                               QN_TIME_NEVER: they were */
     uint64_t unanswered;   /* replies that drained replicas did not give */
     bool undrained;        /* one ended while draining, and had not drained */
+    bool stopped;          /* one that has drained says that the group has */
     bool over;             /* leave the loop with `status` */
     int status;
     char why[QN_CONFIG_WHY_MAX]; /* why it cannot start; empty: unknown */
@@ -297,6 +301,11 @@ bool qn_supervisor_recover_holds(const struct qn_supervisor *s);
  *  @return true: it was that; `fd` is taken. */
 bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
                                    const struct qn_boot_event *e, int fd);
+
+/** Ask again who lives and could not be connected to; and when to, ms, -1:
+ *  nobody is. (supervisor_late.c) */
+void qn_supervisor_late_turn(struct qn_supervisor *s);
+int qn_supervisor_late_wait_ms(const struct qn_supervisor *s);
 
 /** Nobody is waited for any more. */
 void qn_supervisor_adoption_end(struct qn_supervisor *s);

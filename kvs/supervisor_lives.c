@@ -44,6 +44,7 @@
 
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "core/place/life.h"
 #include "kvs/supervisor_internal.h"
 
 enum {
@@ -348,6 +349,16 @@ static void report_end(const struct qn_supervisor *s, qn_node_t i, int status,
            s->config.replicas, next);
 }
 
+/* It may have been the last one. */
+static void note_end(struct qn_supervisor *s, qn_node_t i, int status)
+{
+    char how[96];
+    const struct qn_supervised *r = &s->replica[i];
+    describe(how, sizeof how, r, status);
+    snprintf(s->last_end, sizeof s->last_end, "replica %u (process %d) %s", i,
+             (int)r->pid, how);
+}
+
 static void bury(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
@@ -371,11 +382,16 @@ void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
     enum qn_supervised_state was = r->state;
     bool stays = false;
     bool planned = qn_supervisor_upgrade_ended(s, i, &stays);
-    bool left = stays || (was == QN_SUPERVISED_DRAINED && status == 0);
+    /* One that could not be heard has left a mark. */
+    bool left = stays || (was == QN_SUPERVISED_DRAINED && status == 0) ||
+                (r->pidfd >= 0 && qn_life_left(s->commons, i, r->incarnation));
     /* One that was on its way had no clients. */
     bool wanted = s->draining && status == 0 && was != QN_SUPERVISED_SERVING;
     s->undrained =
         s->undrained || (s->draining && was == QN_SUPERVISED_SERVING);
+    if (was == QN_SUPERVISED_SERVING || was == QN_SUPERVISED_DRAINED) {
+        note_end(s, i, status);
+    }
     bury(s, i);
     qn_time_t pause = planned ? 0 : pause_of(s, r, left);
     r->restart_at = QN_TIME_NEVER;

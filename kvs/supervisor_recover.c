@@ -47,9 +47,6 @@ bool qn_supervisor_recover_holds(const struct qn_supervisor *s)
 
 static enum qn_refusal objection(const struct qn_supervisor *s, qn_node_t node)
 {
-    if (s->config.memory_acceptor) {
-        return QN_REFUSAL_MEMORY;
-    }
     if (qn_supervisor_recovers(s)) {
         return QN_REFUSAL_TWICE;
     }

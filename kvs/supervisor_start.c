@@ -360,7 +360,7 @@ void qn_supervisor_kill(const struct qn_supervised *r, int signum)
 {
     if (r->pidfd >= 0) {
         (void)syscall(SYS_pidfd_send_signal, r->pidfd, signum, NULL, 0);
-    } else {
+    } else if (r->pid > 0) {
         kill(r->pid, signum);
     }
 }

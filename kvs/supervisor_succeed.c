@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -246,6 +245,11 @@ static int nobody(struct qn_supervisor *s, int err)
                       "version, or another user's; kill -9 it (its replicas go "
                       "on), then start this one again");
     }
+    if (err == QN_EBUSY) {
+        return refuse(s, err,
+                      "the quoind there takes no connection: it stands still, "
+                      "or others ask it; try again");
+    }
     if (err == QN_ENOENT && c->port == 0 &&
         qn_listen_name(c, name, sizeof name) == QN_ENOENT) {
         return refuse(s, QN_EINVAL,
@@ -264,7 +268,7 @@ int qn_supervisor_succeed(struct qn_supervisor *s)
     if (x.fd < 0) {
         return nobody(s, x.fd);
     }
-    x.pidfd = (int)syscall(SYS_pidfd_open, x.pid, 0);
+    x.pidfd = qn_adopt_pidfd(x.fd, x.pid);
     x.gone = x.pidfd < 0 || qn_boot_send(x.fd, &hello, -1) != QN_OK;
     int err = hear_all(s, &x);
     if (err == QN_OK && x.pidfd >= 0) {

@@ -180,7 +180,7 @@ static void ask(struct qn_supervisor *s)
     u->asked_at = qn_clock_now();
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         if (s->replica[i].state == QN_SUPERVISED_SERVING &&
-            !u->roles[i].asked) {
+            s->replica[i].control >= 0 && !u->roles[i].asked) {
             u->roles[i].asked = true;
             qn_supervisor_send(s, i, &e, -1);
         }
@@ -372,6 +372,7 @@ bool qn_supervisor_upgrade_ended(struct qn_supervisor *s, qn_node_t i,
 {
     struct qn_upgrade *u = &s->upgrade;
     const struct qn_supervised *r = &s->replica[i];
+    u->roles[i] = (struct qn_roles){0}; /* its next life is asked anew */
     if (s->draining || i != u->node) {
         return false;
     }

@@ -226,14 +226,17 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->loading = !s->ready;
     i->consistency = s->boot->config->linearizable ? "linearizable" : "local";
     i->epoch = d.epoch;
-    i->leader = d.leader;
-    i->acceptor = d.acceptor;
+    /* Who leads the epoch of a group that has stopped has adopted nothing. */
+    i->leader = d.stopped ? QN_NODES_MAX : d.leader;
+    i->acceptor = d.stopped ? QN_NODES_MAX : d.acceptor;
     i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
-    i->group = d.incomplete ? "incomplete"
-               : d.stopped  ? "stopped"
-               : d.served   ? "serving"
-                            : "changing";
-    i->in_sync = d.in_sync & complete(s);
+    i->group = d.incomplete     ? "incomplete"
+               : d.stopped      ? "stopped"
+               : d.waiting != 0 ? "waiting"
+               : d.served       ? "serving"
+                                : "changing";
+    i->waits_for = d.waiting;
+    i->in_sync = d.stopped ? 0 : d.in_sync & complete(s);
     i->supervised = !s->alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
     i->replicas = s->boot->nodes;

@@ -6,55 +6,115 @@
 #include <netdb.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-static int resolve_unix(struct qn_address *a, const char *path)
+enum { HOST_MAX = 255, PORT_MAX = 65535, PATIENCE_S = 2 };
+
+static bool is_unix(const char *text)
 {
-    struct sockaddr_un *un = (struct sockaddr_un *)(void *)&a->addr;
-    if (*path == '\0' || strlen(path) >= sizeof un->sun_path) {
+    return strncmp(text, "unix:", 5) == 0;
+}
+
+static int check_unix(const char *path)
+{
+    size_t len = strlen(path);
+    return len > 0 && len < sizeof((struct sockaddr_un){0}).sun_path
+               ? QN_OK
+               : QN_EINVAL;
+}
+
+/* Not left to getaddrinfo, which takes a port modulo 65536. */
+static int check_port(const char *port)
+{
+    size_t digits = strspn(port, "0123456789");
+    if (digits == 0 || port[digits] != '\0') {
         return QN_EINVAL;
     }
+    unsigned long n = strtoul(port, NULL, 10); /* ULONG_MAX if beyond it */
+    return n >= 1 && n <= PORT_MAX ? QN_OK : QN_ERANGE;
+}
+
+/* HOST:PORT or [V6]:PORT into its parts: host [HOST_MAX + 1] is filled, *port
+ * points into the text. */
+static int split(const char *text, char *host, const char **port)
+{
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL) {
+        return QN_EINVAL;
+    }
+    size_t len = (size_t)(colon - text);
+    if (len >= 2 && text[0] == '[' && colon[-1] == ']') {
+        text++;
+        len -= 2;
+    }
+    if (len == 0 || len > HOST_MAX) {
+        return QN_EINVAL;
+    }
+    memcpy(host, text, len);
+    host[len] = '\0';
+    *port = colon + 1;
+    return check_port(*port);
+}
+
+int qn_address_check(const char *text)
+{
+    char host[HOST_MAX + 1];
+    const char *port;
+    return is_unix(text) ? check_unix(text + 5) : split(text, host, &port);
+}
+
+static void fill_unix(struct qn_address *a, const char *path)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)(void *)&a->addr;
     un->sun_family = AF_UNIX;
     snprintf(un->sun_path, sizeof un->sun_path, "%s", path);
     a->len = sizeof *un;
-    return QN_OK;
 }
 
 int qn_address_resolve(struct qn_address *a, const char *text)
 {
     *a = (struct qn_address){.text = text};
-    if (strncmp(text, "unix:", 5) == 0) {
-        return resolve_unix(a, text + 5);
+    int err = qn_address_check(text);
+    if (err != QN_OK) {
+        return err;
     }
-    const char *colon = strrchr(text, ':');
-    if (colon == NULL || colon == text || colon[1] == '\0') {
-        return QN_EINVAL;
+    if (is_unix(text)) {
+        fill_unix(a, text + 5);
+        return QN_OK;
     }
-    const char *host = text;
-    size_t host_len = (size_t)(colon - text);
-    if (host[0] == '[' && colon[-1] == ']') {
-        host++;
-        host_len -= 2;
-    }
-    char name[256];
-    if (host_len == 0 || host_len >= sizeof name ||
-        strspn(colon + 1, "0123456789") != strlen(colon + 1)) {
-        return QN_EINVAL;
-    }
-    memcpy(name, host, host_len);
-    name[host_len] = '\0';
+    char host[HOST_MAX + 1];
+    const char *port = NULL;
+    (void)split(text, host, &port);
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found;
-    if (getaddrinfo(name, colon + 1, &hints, &found) != 0) {
+    if (getaddrinfo(host, port, &hints, &found) != 0) {
         return QN_ENOENT;
     }
     memcpy(&a->addr, found->ai_addr, found->ai_addrlen);
     a->len = found->ai_addrlen;
     freeaddrinfo(found);
     return QN_OK;
+}
+
+const char *qn_address_refusal(int err)
+{
+    return err == QN_ENOENT   ? "no such host"
+           : err == QN_ERANGE ? "the port is not 1 to 65535"
+                              : "not HOST:PORT, [V6]:PORT or unix:PATH";
+}
+
+void qn_address_why(int seconds, char *why, size_t size)
+{
+    /* What the kernel says when SO_RCVTIMEO or SO_SNDTIMEO is over. */
+    if (errno == EAGAIN || errno == EINPROGRESS) {
+        snprintf(why, size, "it did not answer within %d s", seconds);
+    } else {
+        snprintf(why, size, "%s", strerror(errno));
+    }
 }
 
 /* Read replies until `want` have come; the first error ends it. */
@@ -65,8 +125,10 @@ static int await(int fd, int want, char *error, size_t error_size)
         uint8_t buf[4096];
         ssize_t n = read(fd, buf, sizeof buf);
         if (n <= 0) {
-            snprintf(error, error_size, "%s",
-                     n == 0 ? "it closed the connection" : strerror(errno));
+            qn_address_why(PATIENCE_S, error, error_size);
+            if (n == 0) {
+                snprintf(error, error_size, "it closed the connection");
+            }
             return QN_EIO;
         }
         size_t at = 0;
@@ -99,14 +161,14 @@ int qn_address_ask(const struct qn_address *a, const char *requests, int count,
         snprintf(error, error_size, "%s", strerror(errno));
         return QN_EIO;
     }
-    const struct timeval patience = {.tv_sec = 2};
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int err = QN_EIO;
     size_t len = strlen(requests);
     if (connect(fd, (const struct sockaddr *)&a->addr, a->len) != 0 ||
         send(fd, requests, len, MSG_NOSIGNAL) != (ssize_t)len) {
-        snprintf(error, error_size, "%s", strerror(errno));
+        qn_address_why(PATIENCE_S, error, error_size);
     } else {
         err = await(fd, count, error, error_size);
     }

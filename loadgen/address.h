@@ -15,14 +15,25 @@ struct qn_address {
 };
 
 /**
+ * Is it an address, whether or not the host exists? Pure.
+ *
+ * @return QN_OK; QN_EINVAL if it has no such form, QN_ERANGE if the port is not
+ *         1 to 65535.
+ */
+int qn_address_check(const char *text);
+
+/**
  * Resolve an address; may block on DNS.
  *
  * @param text  Kept.
  * @param a     Filled.
- * @return QN_OK; QN_EINVAL if it has no such form, QN_ENOENT if the host is not
- *         known.
+ * @return QN_OK; as qn_address_check; QN_ENOENT if the host is not known.
  */
 int qn_address_resolve(struct qn_address *a, const char *text);
+
+/** What is wrong with an address, from an error of the two above: the end of a
+ *  line, no newline. */
+const char *qn_address_refusal(int err);
 
 static inline bool qn_address_is_unix(const struct qn_address *a)
 {
@@ -34,6 +45,10 @@ static inline const char *qn_address_path(const struct qn_address *a)
 {
     return ((const struct sockaddr_un *)(const void *)&a->addr)->sun_path;
 }
+
+/** Why a step on a socket with a limit of time failed: `why` [size] is filled
+ *  from errno. @param seconds  The limit. */
+void qn_address_why(int seconds, char *why, size_t size);
 
 /**
  * Connect, send requests and wait for their replies, blocking for two seconds

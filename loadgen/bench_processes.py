@@ -60,6 +60,14 @@ def memory_bytes(pids):
     return total * 1024
 
 
+def resident(pid):
+    """What a process has in memory, bytes: of its own, and shared."""
+    with open(f"/proc/{pid}/status") as f:
+        text = f.read()
+    return {name: int(re.search(rf"^{field}:\s+(\d+) kB", text, re.M)[1]) * 1024
+            for name, field in (("anon", "RssAnon"), ("shmem", "RssShmem"))}
+
+
 def end_with_parent():
     """In the child: SIGTERM if this script is killed."""
     pr_set_pdeathsig = 1
@@ -107,6 +115,35 @@ class Server:
                                       timeout=timeout) as s:
             s.sendall(line.encode() + b"\r\n")
             return s.recv(65536).decode()
+
+    def info(self, port=None):
+        """INFO, a dict of texts."""
+        with socket.create_connection(("127.0.0.1", port or self.port),
+                                      timeout=60) as s:
+            s.sendall(b"INFO\r\n")
+            with s.makefile("rb") as f:
+                size = int(f.readline()[1:])
+                text = f.read(size).decode()
+        return dict(line.split(":", 1) for line in text.splitlines()
+                    if ":" in line)
+
+    def weigh(self):
+        """Of each process that holds data: resident memory, and what it says
+        itself that it uses."""
+        info = self.info()
+        if "replica0" not in info:
+            return [dict(resident(int(info["process_id"])),
+                         used=int(info["used_memory"]))]
+        found = []
+        for i in range(REPLICAS):
+            said = dict(pair.split("=", 1)
+                        for pair in info[f"replica{i}"].split(","))
+            try:
+                found.append(dict(resident(int(said["pid"])),
+                                  used=int(said["used_memory"])))
+            except (KeyError, OSError):
+                pass  # it has ended, or is between two lives
+        return found
 
     def pids(self):
         return process_tree(self.process.pid)

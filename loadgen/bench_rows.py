@@ -13,6 +13,38 @@ from bench_processes import REPLICAS
 
 # ---- rows ----
 
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def size_text(size):
+    """16 B, 64 KiB, 1 MiB."""
+    return (f"{size} B" if size < KIB else f"{size // KIB} KiB" if size < MIB
+            else f"{size // MIB} MiB")
+
+
+def parse_sizes(text):
+    """`16,1ki,64ki,16mi` as numbers; ValueError if it is something else, or no
+    size of the table."""
+    unit = {"": 1, "k": KIB, "ki": KIB, "m": MIB, "mi": MIB}
+    sizes = []
+    for word in text.split(","):
+        digits = word.strip().lower().rstrip("kmi")
+        if not digits.isdigit() or word.strip().lower()[len(digits):] not in unit:
+            raise ValueError(f"'{word}' is no size: say 16, 64ki or 1mi")
+        sizes.append(int(digits) * unit[word.strip().lower()[len(digits):]])
+        if sizes[-1] not in SIZES:
+            raise ValueError(f"no row has values of {size_text(sizes[-1])}; "
+                             "there are " + ", ".join(map(size_text, SIZES)))
+    return sizes
+
+
+SIZES = (16, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 16 * MIB,
+         64 * MIB)
+DATA_BYTES = 64 * MIB    # of all keys, with values of 4 KiB and more
+COUNTED_BYTES = 256 * MIB  # of a run, with values of 16 MiB and more
+FLIGHT_BYTES = 64 * MIB  # asked and not answered, at most
+
+
 class Row:
     def __init__(self, name, mix, pipeline, connections=50, value_size=16,
                  keys=1000000, stopped=False, targets=()):
@@ -26,10 +58,33 @@ class Row:
         self.targets = targets  # (figure, ">=" or "<=", ratio)
         self.a = []             # quoind's runs, `quoin load`'s JSON
         self.b = []             # redis'
+        self.failed = [0, 0]    # preloads
+        self.snapshots = 0      # installed by quoind's replicas meanwhile
+        self.weights = [[], []]  # of each process, see Server.weigh
 
     def data(self):
         """Rows with the same data share a preload."""
         return self.value_size, self.keys
+
+    def errors(self):
+        """Of quoind and of redis: what was not answered right."""
+        return [failed + sum(run[name] for run in runs for name in TROUBLE)
+                for failed, runs in zip(self.failed, (self.a, self.b))]
+
+    def weigh(self, side, processes):
+        """Keep the most that each process had."""
+        kept = self.weights[side]
+        for i, now in enumerate(processes):
+            if i == len(kept):
+                kept.append(dict(now))
+            else:
+                kept[i] = {k: max(v, now[k]) for k, v in kept[i].items()}
+
+    def counted(self):
+        """Requests of a run; 0: it takes a time. A request that takes seconds
+        would be unanswered at the end of one."""
+        return COUNTED_BYTES // self.value_size \
+            if self.value_size >= 16 * MIB else 0
 
     def ratios(self, figure):
         return [a / b if b else float("nan")
@@ -37,8 +92,14 @@ class Row:
                                 series(self.b, figure))]
 
 
+# Members of a run that count as errors.
+TROUBLE = ("errors", "wrong", "unanswered", "misses")
+
+
 def series(runs, figure):
-    return [FIGURES[figure](run) for run in runs]
+    """Without an answer there is none: not a number."""
+    values = [FIGURES[figure](run) for run in runs]
+    return [float("nan") if v is None else v for v in values]
 
 
 def interval(values):
@@ -65,6 +126,31 @@ FIGURES = {
 MIXES = (("GET", "get"), ("SET", "set"), ("80/20", "get:80,set:20"))
 
 
+# (value size, pipeline) of SET: its rate, and p99, beside redis'.
+LEAST_SET = {(KIB, 16): 0.95, (64 * KIB, 16): 0.7, (MIB, 1): 0.6}
+MOST_SET_P99 = 3
+MOST_SET_CPU = {(64 * KIB, 16): 2.5}
+
+
+def sized_rows(size, pipeline):
+    """As many keys and connections as keep memory bounded."""
+    keys = 100000 if size == KIB else min(1000, max(DATA_BYTES // size, 2))
+    connections = min(50, max(FLIGHT_BYTES // (size * pipeline), 2))
+    rows = []
+    for name, mix in MIXES:
+        targets = []
+        at = size, pipeline
+        if name == "SET" and at in LEAST_SET:
+            targets += [("ops", ">=", LEAST_SET[at]),
+                        ("p99", "<=", MOST_SET_P99)]
+        if name == "SET" and at in MOST_SET_CPU:
+            targets.append(("cpu", "<=", MOST_SET_CPU[at]))
+        rows.append(Row(f"{name} P={pipeline}, {size_text(size)}", mix,
+                        pipeline, connections=connections, value_size=size,
+                        keys=keys, targets=targets))
+    return rows
+
+
 def all_rows():
     least = {"GET": 1.0, "SET": 0.7, "80/20": 0.9}
     most_cpu = {("GET", 16): 1.0, ("SET", 16): 2.2,
@@ -85,11 +171,10 @@ def all_rows():
     for name, mix in MIXES:
         rows.append(Row(f"{name} P=1, 1000 connections", mix, 1,
                         connections=1000))
-    for text, size, keys in (("1 KiB", 1024, 100000), ("64 KiB", 65536, 1000)):
-        for pipeline in 1, 16:
-            for name, mix in MIXES:
-                rows.append(Row(f"{name} P={pipeline}, {text}", mix, pipeline,
-                                value_size=size, keys=keys))
+    for size in SIZES[1:]:
+        for pipeline in (1, 16) if size in (KIB, 64 * KIB) else \
+                (16,) if size < MIB else (1,):
+            rows += sized_rows(size, pipeline)
     for name, mix in MIXES:
         rows.append(Row(f"{name} P=16, one replica stopped", mix, 16,
                         stopped=True))
@@ -119,9 +204,13 @@ def is_met(row, figure, relation, bound):
 
 def print_header():
     print("\nquoind / redis; kop/s, us; CPU in us per request, all processes; "
-          "ratios with their least and most\n")
+          "ratios with their least and most; errors: wrong, unanswered, "
+          "missing, refused; snapshots that replicas installed; MiB of own "
+          "(RssAnon) and shared memory (RssShmem) and used_memory, the most of "
+          "any process\n")
     print("| load | kop/s | ratio | p50 | p99 | p50 ratio | CPU | CPU ratio "
-          "| target |\n|---|---|---|---|---|---|---|---|---|")
+          "| errors | snapshots | own + shared, used | target |\n"
+          "|---|---|---|---|---|---|---|---|---|---|---|---|")
 
 
 def both(row, figure, form, scale=1):
@@ -130,18 +219,28 @@ def both(row, figure, form, scale=1):
     return f"{a:{form}} / {b:{form}}"
 
 
+def weight_text(processes):
+    if not processes:
+        return "-"
+    own, shared, used = (max(p[k] for p in processes) / MIB
+                         for k in ("anon", "shmem", "used"))
+    return f"{own:.0f} + {shared:.0f}, {used:.0f}"
+
+
 def ratio_text(ratios):
     return (f"{statistics.median(ratios):.2f} "
             f"({min(ratios):.2f}-{max(ratios):.2f})")
 
 
 def print_row(row):
-    print(f"| {row.name} | {both(row, 'ops', '.1f', 1000)} "
+    print(f"| {row.name} | {both(row, 'ops', '.3g' if row.value_size >= 256 * KIB else '.1f', 1000)} "
           f"| {ratio_text(row.ratios('ops'))} "
           f"| {both(row, 'p50', '.0f')} | {both(row, 'p99', '.0f')} "
           f"| {ratio_text(row.ratios('p50'))} "
           f"| {both(row, 'cpu', '.2f')} "
           f"| {ratio_text(row.ratios('cpu'))} "
+          f"| {' / '.join(map(str, row.errors()))} | {row.snapshots} "
+          f"| {' / '.join(map(weight_text, row.weights))} "
           f"| {targets_text(row)} |", flush=True)
 
 

@@ -11,6 +11,8 @@ it idles is measured first.
 The last table compares quoind with itself: the SET rate at the ports of two
 replicas while the third runs and while it is stopped, in turn.
 
+A full run takes some 25 minutes; `--sizes 64ki --only SET` one.
+
 Whatever was started is ended, also on Ctrl-C.
 """
 
@@ -28,9 +30,12 @@ import time
 
 from bench_processes import (REPLICAS, cpu_seconds, memory_bytes, quoind,
                              redis)
-from bench_rows import (FIGURES, Row, STOPS_NAME, all_rows, is_met, missed,
-                        print_facts, print_header, print_row, print_stops,
+from bench_rows import (FIGURES, Row, STOPS_NAME, TROUBLE, all_rows, is_met,
+                        missed, parse_sizes, print_facts, print_header, print_row, print_stops,
                         stop_ratios)
+
+
+QUICK_BYTES = 32 << 20  # of a row's values, with --quick
 
 
 class Stopped:
@@ -71,31 +76,61 @@ class Bench:
             command += ["--to", f"127.0.0.1:{port}"]
         done = subprocess.run(command + list(args), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
+        lines = done.stdout.splitlines()
         if done.returncode != 0:
-            sys.exit(f"{server.name}, {row.name}: {done.stderr}{done.stdout}")
-        got = json.loads(done.stdout.splitlines()[-1])
-        if got["errors"] or got["unanswered"] or got["misses"]:
+            self.say(f"{server.name}, {row.name}: {done.stderr.strip()}")
+        if not lines:
+            return None
+        got = json.loads(lines[-1])
+        if any(got[name] for name in TROUBLE):
             self.say(f"{server.name}, {row.name}: {got['errors']} errors "
                      f"({got['first_error']}), {got['unanswered']} unanswered, "
-                     f"{got['misses']} misses")
+                     f"{got['misses']} misses, {got['wrong']} wrong")
         return got
 
     def preload(self, row):
-        for server in self.servers:
-            server.ask("FLUSHALL")
-            self.load(server, row, "--preload", "--requests", "1", "--mix",
-                      "ping", "--warmup", "0")
+        for side, server in enumerate(self.servers):
+            server.ask("FLUSHALL", timeout=60)
+            done = self.load(server, row, "--preload", "--requests", "1",
+                             "--mix", "ping", "--warmup", "0")
+            row.failed[side] += done is None
 
     def measure(self, row, server, seconds=None):
         length = ["--seconds", str(seconds or self.options.seconds),
                   "--warmup", "0.3"]
+        if row.counted():
+            length = ["--requests", str(row.counted()), "--warmup", "0"]
         if self.options.quick:
-            length = ["--requests", "500", "--warmup", "0"]
-        return self.load(server, row, "--mix", row.mix, "--pipeline",
-                         str(row.pipeline), "--connections",
-                         str(row.connections), *length)
+            requests = max(QUICK_BYTES // row.value_size, 2)
+            length = ["--requests", str(min(requests, 500)), "--warmup", "0"]
+        got = self.load(server, row, "--mix", row.mix, "--pipeline",
+                        str(row.pipeline), "--connections",
+                        str(row.connections), *length)
+        if got is None:
+            sys.exit(f"{server.name}, {row.name}: quoin load did not run")
+        return got
+
+    def installed(self):
+        """Snapshots that quoind's replicas have installed in this life: INFO's
+        `snapshotsN`, or, of a server without that, what its flight recorders
+        still tell."""
+        if not self.real:
+            return 0
+        server = self.servers[0]
+        info = server.info()
+        if "snapshots0" in info:
+            return sum(int(re.search(r"joined=(\d+)", info[f"snapshots{i}"])[1])
+                       for i in range(REPLICAS))
+        to = [x for i in range(REPLICAS)
+              for x in ("--to", f"127.0.0.1:{server.port + 1 + i}")]
+        done = subprocess.run([self.options.quoin, "events", "--json", *to],
+                              stdout=subprocess.PIPE, text=True)
+        events = map(json.loads, done.stdout.splitlines())
+        return len({(e["replica"], e["life"], e["index"]) for e in events
+                    if e["event"] == "installed"})
 
     def run_row(self, row):
+        before = self.installed()
         for pair in range(self.options.pairs):
             sides = [(row.a, self.servers[0]), (row.b, self.servers[1])]
             for runs, server in sides if pair % 2 == 0 else sides[::-1]:
@@ -105,6 +140,8 @@ class Bench:
                     server.catch_up(REPLICAS - 1)
                 else:
                     runs.append(self.measure(row, server))
+                row.weigh(self.servers.index(server), server.weigh())
+        row.snapshots = max(self.installed() - before, 0)
         print_row(row)
 
     def run_stops(self):
@@ -178,7 +215,9 @@ class Bench:
 
     def with_stops(self):
         only = self.options.only
+        sizes = self.options.sizes
         return (self.real and self.options.stops > 0 and
+                (not sizes or 16 in sizes) and
                 (not only or re.search(only, STOPS_NAME) is not None))
 
     def rows(self):
@@ -188,8 +227,10 @@ class Bench:
                 row.keys = min(row.keys, 1000)
         if self.options.only:
             rows = [r for r in rows if re.search(self.options.only, r.name)]
+        if self.options.sizes:
+            rows = [r for r in rows if r.value_size in self.options.sizes]
         if not rows and not self.with_stops():
-            sys.exit(f"no row matches '{self.options.only}'; --list shows all")
+            sys.exit("no row is left by --only and --sizes; --list shows all")
         # Values of one size together: a preload each. Stopping comes last.
         return sorted(rows, key=lambda r: (r.stopped, r.value_size))
 
@@ -232,6 +273,8 @@ def write_json(path, about, options, bench, rows):
                       for x in bench.facts],
             "rows": [{
                 "name": row.name, "quoind": row.a, "redis": row.b,
+                "errors": row.errors(), "snapshots": row.snapshots,
+                "memory": row.weights,
                 "ratios": {f: statistics.median(row.ratios(f))
                            for f in FIGURES},
                 "targets": [{"figure": f, "relation": rel, "ratio": bound,
@@ -260,16 +303,23 @@ def parse_options():
     parser.add_argument("--threads", type=int, default=1,
                         help="of the load generator (%(default)s)")
     parser.add_argument("--only", metavar="REGEX", help="rows by name")
+    parser.add_argument("--sizes", metavar="LIST",
+                        help="rows by the size of their values: 16,1ki,64ki,"
+                        "16mi (all)")
     parser.add_argument("--json", metavar="FILE", help="write all runs there")
     parser.add_argument("--quick", action="store_true",
-                        help="500 requests per row on 1000 keys: does it "
-                        "work?")
+                        help="500 requests per row on 1000 keys, fewer "
+                        "large ones: does it work?")
     parser.add_argument("--check", action="store_true",
                         help="exit status 1 if a target is missed")
     parser.add_argument("--list", action="store_true", help="names of the rows")
     options = parser.parse_args()
     if options.pairs < 1 or options.seconds <= 0:
         parser.error("--pairs and --seconds must be more than 0")
+    try:
+        options.sizes = options.sizes and parse_sizes(options.sizes)
+    except ValueError as e:
+        parser.error(f"--sizes: {e}")
     if options.stops < 0 or options.stop_seconds <= 0:
         parser.error("--stops must not be negative, --stop-seconds more than "
                      "0")

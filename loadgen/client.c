@@ -16,6 +16,8 @@
  * caller.
  */
 
+enum { SHOWN = 64 }; /* bytes of what a server sent, in a message */
+
 int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
 {
     QN_ASSERT(opts->depth_max >= 1 && opts->depth_max <= QN_CLIENT_DEPTH_MAX);
@@ -48,7 +50,9 @@ int qn_lane_init(struct qn_lane *l, struct qn_client *c)
     while (slots < c->depth_max) {
         slots *= 2;
     }
-    *l = (struct qn_lane){.client = c, .mask = slots - 1};
+    *l = (struct qn_lane){.client = c,
+                          .mask = slots - 1,
+                          .scanner.sums = c->workload->opts.unique};
     l->slot = calloc(slots, sizeof *l->slot);
     if (l->slot == NULL ||
         qn_outgoing_init(&l->out, c->workload, c->depth_max) != QN_OK) {
@@ -221,14 +225,32 @@ void qn_client_greet(struct qn_lane *l)
     l->asked++;
 }
 
-/* The text of a reply for a message: printable, cut. */
-static void show(char *to, const struct qn_reply *r)
+/* Bytes for a message: printable, cut. */
+static void show_bytes(char to[SHOWN + 1], const uint8_t *p, size_t len)
 {
-    size_t n = QN_MIN(r->head_len, (size_t)64);
+    size_t n = QN_MIN(len, (size_t)SHOWN);
     for (size_t i = 0; i < n; i++) {
-        to[i] = (char)(r->head[i] < ' ' || r->head[i] > '~' ? '.' : r->head[i]);
+        to[i] = (char)(p[i] < ' ' || p[i] > '~' ? '.' : p[i]);
     }
     to[n] = '\0';
+}
+
+/* The text of a reply. */
+static void show(char to[SHOWN + 1], const struct qn_reply *r)
+{
+    show_bytes(to, r->head, r->head_len);
+}
+
+/* What comes is no reply (err < 0), or one more than was asked for. */
+static void note_foreign(struct qn_stats *stats, int err, const uint8_t *p,
+                         size_t len)
+{
+    char text[SHOWN + 1];
+    show_bytes(text, p, len);
+    snprintf(stats->first_error, sizeof stats->first_error, "%s: '%s'",
+             err == 1 ? "a reply that nobody asked for"
+                      : "what came is not RESP",
+             text);
 }
 
 static void note_wrong(const struct qn_workload *w,
@@ -240,7 +262,7 @@ static void note_wrong(const struct qn_workload *w,
         return;
     }
     char what[64];
-    char text[65];
+    char text[SHOWN + 1];
     qn_request_describe(w, request, what, sizeof what);
     show(text, r);
     snprintf(stats->first_wrong, sizeof stats->first_wrong,
@@ -315,6 +337,7 @@ int qn_client_feed(struct qn_lane *l, const uint8_t *data, size_t len,
 {
     size_t at = 0;
     while (at < len) {
+        size_t from = at;
         size_t used;
         struct qn_reply reply;
         int err =
@@ -323,9 +346,7 @@ int qn_client_feed(struct qn_lane *l, const uint8_t *data, size_t len,
         if (err == 1 && !qn_lane_idle(l)) {
             err = take(l, &reply, now, stats);
         } else if (err != 0) {
-            snprintf(stats->first_error, sizeof stats->first_error, "%s",
-                     err == 1 ? "a reply that nobody asked for"
-                              : "what came is not RESP");
+            note_foreign(stats, err, data + from, len - from);
             err = QN_ECORRUPT;
         }
         if (err != QN_OK) {
@@ -347,7 +368,7 @@ void qn_client_lost(struct qn_lane *l, struct qn_stats *stats)
     }
     c->outstanding -= lost;
     l->answered = l->asked;
-    l->scanner = (struct qn_reply_scanner){0};
+    l->scanner = (struct qn_reply_scanner){.sums = l->scanner.sums};
 }
 
 uint64_t qn_client_unsent(const struct qn_client *c, qn_time_t now)

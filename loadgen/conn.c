@@ -56,6 +56,8 @@ static void drop(struct qn_conn *c)
     }
     if (c->state == QN_CONN_UP) {
         crew->stats->disconnects++;
+    } else {
+        c->failed = true;
     }
     c->state = QN_CONN_CLOSING;
     uv_close(&c->u.handle, on_closed);
@@ -63,6 +65,12 @@ static void drop(struct qn_conn *c)
     if (has_finished(c->user)) {
         rest(c->user);
     }
+}
+
+static void set_up(struct qn_conn *c)
+{
+    c->state = QN_CONN_UP;
+    c->opened = true;
 }
 
 static void on_written(uv_write_t *req, int status);
@@ -224,7 +232,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         c->lane.succeeded = 0;
     }
     if (c->state == QN_CONN_GREETING && qn_lane_idle(&c->lane)) {
-        c->state = QN_CONN_UP;
+        set_up(c);
     }
     qn_user_pump(c->user);
 }
@@ -247,7 +255,7 @@ static void on_connect(uv_connect_t *req, int status)
         qn_client_greet(&c->lane);
         send_filled(c);
     } else {
-        c->state = QN_CONN_UP;
+        set_up(c);
         qn_user_pump(c->user);
     }
 }

@@ -69,6 +69,8 @@ struct qn_conn {
     unsigned role; /* QN_CONN_READS, QN_CONN_WRITES or both */
     struct qn_lane lane;
     enum qn_conn_state state;
+    bool opened;  /* it has been UP */
+    bool failed;  /* it was tried in vain */
     bool writing; /* libuv still holds a part of what was filled */
     union {
         uv_handle_t handle;

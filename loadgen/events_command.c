@@ -7,6 +7,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "kvs/buf.h"
+#include "loadgen/address.h"
 #include "loadgen/events.h"
 #include "loadgen/inquiry.h"
 #include "loadgen/options.h"
@@ -36,6 +37,12 @@ static int take_to(const struct qn_option *o, const char *text)
     struct command *c = o->to;
     if (c->to_count == ADDRESSES_MAX) {
         fprintf(stderr, "quoin events: at most %d addresses\n", ADDRESSES_MAX);
+        return QN_ERANGE;
+    }
+    int err = qn_address_check(text);
+    if (err != QN_OK) {
+        fprintf(stderr, "quoin events: --to %s: %s\n", text,
+                qn_address_refusal(err));
         return QN_ERANGE;
     }
     c->to[c->to_count++] = text;
@@ -148,6 +155,7 @@ static int count_options(int argc, char **argv)
     int i = 1;
     while (i < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0') {
         bool flag = strcmp(argv[i], "--help") == 0 ||
+                    strcmp(argv[i], "--version") == 0 ||
                     strcmp(argv[i], "--json") == 0 ||
                     strcmp(argv[i], "--raw") == 0;
         i += flag || strchr(argv[i], '=') != NULL ? 1 : 2;

@@ -154,13 +154,14 @@ static void draw_title(const struct qn_figure *f)
     qn_svg_printf(f->to, "title", QN_FIGURE_TIME_LEFT, 38,
                   "quoin load \302\267 %.200s", r->addresses);
     char model[QN_REPORT_MODEL_MAX];
+    char connections[QN_REPORT_CONNECTIONS_MAX];
     qn_report_model(r, model);
+    qn_report_connections(r, connections);
     qn_svg_printf(f->to, "note", QN_FIGURE_TIME_LEFT, 60,
-                  "%.120s \302\267 %.60s \302\267 %" PRIu64
-                  " connection%s \302\267 pipeline "
+                  "%.120s \302\267 %.60s \302\267 %s \302\267 pipeline "
                   "%" PRIu64 " \302\267 %" PRIu64 " thread%s",
-                  r->mix, model, r->connections, r->connections == 1 ? "" : "s",
-                  r->pipeline, r->threads, r->threads == 1 ? "" : "s");
+                  r->mix, model, connections, r->pipeline, r->threads,
+                  r->threads == 1 ? "" : "s");
     qn_svg_printf(f->to, "note", QN_FIGURE_TIME_LEFT, 77,
                   "%s keys (%.40s) of %.40s bytes, values of %.40s bytes "
                   "\302\267 seed %" PRIu64 " \302\267 %.1f s",
@@ -221,16 +222,21 @@ static void draw_troubles(const struct qn_figure *f, double y)
 {
     const struct qn_stats *t = f->r->total;
     uint64_t errors = f->sum->errors + f->sum->wrong;
-    if (errors + t->unanswered + t->disconnects == 0) {
+    uint64_t missing = qn_report_missing(f->r);
+    if (errors + t->unanswered + t->disconnects + missing == 0) {
         qn_svg_text(f->to, "note", QN_FIGURE_TAIL_LEFT, y,
                     "No errors, no lost connections, every request answered.");
         return;
     }
+    char never[64] = "";
+    if (missing > 0) {
+        snprintf(never, sizeof never, ", never opened: %" PRIu64, missing);
+    }
     qn_svg_rect(f->to, "alarm", QN_FIGURE_TAIL_LEFT, y - 10, 12, 12);
     qn_svg_printf(f->to, "note", QN_FIGURE_TAIL_LEFT + 18, y,
                   "errors: %" PRIu64 ", requests lost: %" PRIu64
-                  ", connections lost: %" PRIu64,
-                  errors, t->unanswered, t->disconnects);
+                  ", connections lost: %" PRIu64 "%s",
+                  errors, t->unanswered, t->disconnects, never);
 }
 
 static void draw_table(const struct qn_figure *f)

@@ -29,9 +29,7 @@ static int connect_to(const char *text, char *why, size_t cap)
     struct qn_address a;
     int err = qn_address_resolve(&a, text);
     if (err != QN_OK) {
-        return say(why, cap,
-                   err == QN_EINVAL ? "not HOST:PORT, [V6]:PORT or unix:PATH"
-                                    : "no such host");
+        return say(why, cap, qn_address_refusal(err));
     }
     int fd = socket(a.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -40,7 +38,7 @@ static int connect_to(const char *text, char *why, size_t cap)
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     }
     if (fd < 0 || connect(fd, (const struct sockaddr *)&a.addr, a.len) != 0) {
-        say(why, cap, strerror(errno));
+        qn_address_why(PATIENCE_S, why, cap);
         if (fd >= 0) {
             close(fd);
         }
@@ -59,8 +57,8 @@ static int reply_read(int fd, struct qn_buf *in, struct qn_reply *head,
         uint8_t *at = qn_buf_reserve(in, CHUNK);
         ssize_t n = at != NULL ? read(fd, at, CHUNK) : -1;
         if (n <= 0) {
-            return say(why, cap,
-                       n == 0 ? "it closed the connection" : strerror(errno));
+            qn_address_why(PATIENCE_S, why, cap);
+            return n == 0 ? say(why, cap, "it closed the connection") : -1;
         }
         in->len += (size_t)n;
         size_t used;
@@ -92,7 +90,7 @@ int qn_inquire(const char *whom, const char *request, struct qn_buf *out,
         return 0;
     }
     if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0) {
-        say(why, cap, strerror(errno));
+        qn_address_why(PATIENCE_S, why, cap);
     } else if (reply_read(fd, &in, &head, why, cap) == 0) {
         body_append(&in, &head, out);
         type = head.type;

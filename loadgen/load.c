@@ -3,6 +3,7 @@
 #include "loadgen/load_internal.h"
 #include "loadgen/quoin.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -21,6 +22,7 @@ static int probe(struct qn_load *l)
             QN_OK) {
             good++;
         } else {
+            l->silent[i] = true;
             fprintf(stderr, "quoin load: %s: %s\n", l->address[i].text, error);
         }
     }
@@ -35,6 +37,33 @@ static void raise_descriptor_limit(uint64_t connections)
         limit.rlim_cur = QN_MIN(want, limit.rlim_max);
         setrlimit(RLIMIT_NOFILE, &limit); /* a connection says what is left */
     }
+}
+
+/* The exit status of a run that was reported: nothing that failed is told by
+ * a number alone. */
+static int judge(const struct qn_load *l, const struct qn_report *r)
+{
+    uint64_t ops = 0;
+    uint64_t wrong = 0;
+    for (int op = 0; op < QN_OP_COUNT; op++) {
+        ops += l->total->op[op].ops;
+        wrong += l->total->op[op].wrong;
+    }
+    uint64_t missing = qn_report_missing(r);
+    if (ops == 0) {
+        const struct qn_stats *t = l->total;
+        fprintf(stderr, "quoin load: nothing was answered within %.2f s: %s\n",
+                l->measured,
+                t->first_error[0] != '\0' ? t->first_error
+                : t->unanswered > 0 ? "the server takes requests and is silent"
+                                    : "is the server still there?");
+    } else if (missing > 0) {
+        fprintf(stderr,
+                "quoin load: %" PRIu64 " connection%s never opened: this was "
+                "not the load that was asked for\n",
+                missing, missing == 1 ? " was" : "s were");
+    }
+    return ops == 0 || wrong > 0 || missing > 0;
 }
 
 static int report(struct qn_load *l)
@@ -71,6 +100,8 @@ static int report(struct qn_load *l)
         .silence = l->plan.silence,
         .address = address,
         .address_count = l->address_count,
+        .opened = l->opened,
+        .preload = l->preload,
         .verdict = l->verdict.name != NULL ? &l->verdict : NULL,
     };
     char error[QN_OUTPUT_ERROR_MAX];
@@ -78,13 +109,7 @@ static int report(struct qn_load *l)
         fprintf(stderr, "quoin load: %s\n", error);
         return 1;
     }
-    uint64_t ops = 0;
-    uint64_t wrong = 0;
-    for (int op = 0; op < QN_OP_COUNT; op++) {
-        ops += l->total->op[op].ops;
-        wrong += l->total->op[op].wrong;
-    }
-    return ops == 0 || wrong > 0;
+    return judge(l, &r);
 }
 
 int qn_load(int argc, char **argv)

@@ -50,6 +50,7 @@ struct qn_load {
     bool poisson;
     bool cas_given;
     bool verify;
+    bool mixed_by_default; /* nobody named sizes of values */
     const char *rate_text; /* NULL: closed loop */
     const char *pin_text;
     pid_t pid[QN_LOAD_PIDS_MAX];
@@ -66,7 +67,9 @@ struct qn_load {
     struct qn_worker_plan plan;
     struct qn_worker *worker[QN_LOAD_THREADS_MAX];
     pthread_t thread[QN_LOAD_THREADS_MAX];
+    bool silent[QN_LOAD_ADDRESSES_MAX]; /* did not answer before the run */
     /* results */
+    struct qn_report_opened opened[QN_LOAD_ADDRESSES_MAX];
     uint64_t server_cpu_ns; /* while it measured, all runs */
     uint64_t own_cpu_ns;
     double measured;                /* seconds, all runs */
@@ -92,6 +95,9 @@ int qn_load_pin(struct qn_load *l);
 
 /** Operations that --verify records, at most: 40 bytes each. */
 #define QN_LOAD_VERIFY_MAX UINT64_C(50000000)
+
+/** Bytes that all keys may hold on average, where --verify chooses sizes. */
+#define QN_LOAD_VERIFY_BYTES (UINT64_C(256) << 20)
 
 /** What --verify asks of the others. @return QN_OK; QN_EINVAL, and a line has
  *  said why. */

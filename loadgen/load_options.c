@@ -162,7 +162,7 @@ static bool parse_options(struct qn_load *l, int argc, char **argv,
         {"key-size", "N", qn_option_string, &r->key_size,
          "bytes: 16, 16..250 or etc (16)", 0, 0},
         {"value-size", "N", qn_option_string, &r->value_size,
-         "bytes: 100, 16..4096 or etc (16)", 0, 0},
+         "bytes: 100, 16..4096, etc, mixed (16; --verify: mixed)", 0, 0},
         {"workload", "NAME", qn_option_string, &r->workload,
          "ycsb-a ycsb-b ycsb-c ycsb-d ycsb-f: mix, dist and sizes", 0, 0},
         {"mset-keys", "N", qn_option_count, &w->mset_keys, "keys per MSET (10)",
@@ -227,6 +227,11 @@ static int check_options(struct qn_load *l)
         fprintf(stderr, "quoin load: name a server: --to HOST:PORT\n");
         return QN_EINVAL;
     }
+    if (l->verify && l->recipe.value_size == NULL &&
+        l->recipe.workload == NULL) {
+        l->recipe.value_size = "mixed";
+        l->mixed_by_default = true;
+    }
     char error[QN_RECIPE_ERROR_MAX];
     int err =
         qn_recipe_parse(&l->recipe, &l->workload_opts, error, sizeof error);
@@ -275,11 +280,8 @@ static int resolve(struct qn_load *l, const char *option, const char *text)
 {
     int err = qn_address_resolve(&l->address[l->address_count], text);
     if (err != QN_OK) {
-        fprintf(stderr,
-                err == QN_ENOENT
-                    ? "quoin load: --%s %s: no such host\n"
-                    : "quoin load: --%s %s: neither HOST:PORT nor unix:PATH\n",
-                option, text);
+        fprintf(stderr, "quoin load: --%s %s: %s\n", option, text,
+                qn_address_refusal(err));
         return err;
     }
     size_t used = strlen(l->addresses);

@@ -289,6 +289,30 @@ static void set_times(struct qn_load *l)
     qn_silence_begin(p->silence, p->measure_from, p->measure_to);
 }
 
+/* The connections of a run that is over; of all runs, the fewest count. */
+static void keep_opened(struct qn_load *l)
+{
+    struct qn_report_opened run[QN_LOAD_ADDRESSES_MAX] = {0};
+    for (uint32_t i = 0; i < l->threads; i++) {
+        const struct qn_worker *w = l->worker[i];
+        for (uint32_t k = 0; k < qn_worker_conn_count(w); k++) {
+            struct qn_worker_conn c = qn_worker_conn(w, k);
+            struct qn_report_opened *o = &run[c.address];
+            o->wanted++;
+            o->opened += c.opened;
+            o->failed |= !c.opened && (c.failed || l->silent[c.address]);
+        }
+    }
+    for (uint32_t a = 0; a < l->address_count; a++) {
+        struct qn_report_opened *all = &l->opened[a];
+        bool failed = all->failed || run[a].failed;
+        if (l->run_count == 0 || run[a].opened < all->opened) {
+            *all = run[a];
+        }
+        all->failed = failed;
+    }
+}
+
 /* Add a run that is over to the results. */
 static void keep_run(struct qn_load *l)
 {
@@ -298,6 +322,7 @@ static void keep_run(struct qn_load *l)
     *run = (struct qn_report_second){.run = l->run_count};
     qn_report_second(run, seen, seconds, l->sum);
     qn_stats_merge(l->total, seen);
+    keep_opened(l);
     l->measured += seconds;
     l->run_count++;
 }

@@ -113,6 +113,9 @@ int qn_load_check_verify(struct qn_load *l)
     struct qn_workload_opts *w = &l->workload_opts;
     w->unique = true;
     make_tag(l);
+    if (l->mixed_by_default) {
+        w->value_size = qn_sizes_mixed_within(w->keys, QN_LOAD_VERIFY_BYTES);
+    }
     w->key_size.max = QN_MAX(w->key_size.max, qn_workload_key_size_min(w));
     for (uint32_t i = 0; i < QN_LOAD_THREADS_MAX; i++) {
         qn_recorder_init(&l->recorder[i], UINT64_MAX);
@@ -121,12 +124,6 @@ int qn_load_check_verify(struct qn_load *l)
 }
 
 /* ---- after it ---- */
-
-/* Findings are told where the table is told. */
-static FILE *text_of(const struct qn_load *l)
-{
-    return l->output.json ? stderr : stdout;
-}
 
 static int judge(struct qn_load *l, struct qn_history *h)
 {
@@ -138,7 +135,7 @@ static int judge(struct qn_load *l, struct qn_history *h)
         err = qn_history_group(h);
     }
     const struct qn_verify_opts opts = {
-        .report = text_of(l),
+        .report = qn_output_text(&l->output),
         .svg = l->output.verify_svg,
         .explained_max = 1,
     };
@@ -163,7 +160,7 @@ static int judge(struct qn_load *l, struct qn_history *h)
 void qn_load_print_verdict(const struct qn_load *l)
 {
     if (l->verdict.name != NULL) {
-        qn_verify_print(text_of(l), &l->verified);
+        qn_verify_print(qn_output_text(&l->output), &l->verified);
     }
 }
 

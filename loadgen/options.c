@@ -210,6 +210,11 @@ bool qn_options_parse_given(const struct qn_options *o, int argc, char **argv,
             *exit_status = 0;
             return false;
         }
+        if (strcmp(argv[i], "--version") == 0) {
+            puts("quoin " QN_VERSION);
+            *exit_status = 0;
+            return false;
+        }
         if (!take(o, argc, argv, &i, given)) {
             *exit_status = 2;
             return false;

@@ -59,8 +59,9 @@ struct qn_options {
 /**
  * Parse argv[1..argc).
  *
- * @param exit_status  Filled when the answer is false: 0 after --help was
- *                     printed on stdout, 2 after an error line on stderr.
+ * @param exit_status  Filled when the answer is false: 0 after --help or
+ *                     --version was printed on stdout, 2 after an error line on
+ * stderr.
  * @return true to go on, false to leave.
  */
 bool qn_options_parse(const struct qn_options *o, int argc, char **argv,

@@ -4,6 +4,7 @@
 #include "core/base/err.h"
 #include "loadgen/figure.h"
 #include "loadgen/hgrm.h"
+#include "loadgen/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,10 +39,29 @@ static void wishes_of(const struct qn_output *o, struct wish wish[FILES])
     wish[4] = (struct wish){"--verify-svg", o->verify_svg};
 }
 
+/* The option that writes to stdout; NULL: none does. */
+static const char *on_stdout(const struct wish wish[FILES])
+{
+    for (int i = 0; i < FILES; i++) {
+        if (wish[i].path != NULL && qn_target_is_stdout(wish[i].path)) {
+            return wish[i].option;
+        }
+    }
+    return NULL;
+}
+
+FILE *qn_output_text(const struct qn_output *o)
+{
+    struct wish wish[FILES];
+    wishes_of(o, wish);
+    return o->json || on_stdout(wish) != NULL ? stderr : stdout;
+}
+
 /* ---- before the run ---- */
 
 struct tried {
     bool made; /* it was not there before */
+    bool is_stdout;
     bool is_file;
     dev_t device;
     ino_t inode;
@@ -57,6 +77,10 @@ static int refuse(const struct wish *w, char *error)
 static int try_one(const struct wish *w, struct tried *t, char *error)
 {
     struct stat s;
+    t->is_stdout = qn_target_is_stdout(w->path);
+    if (t->is_stdout) {
+        return QN_OK;
+    }
     if (stat(w->path, &s) == 0 && S_ISFIFO(s.st_mode)) {
         return access(w->path, W_OK) == 0 ? QN_OK : refuse(w, error);
     }
@@ -81,8 +105,9 @@ static int try_one(const struct wish *w, struct tried *t, char *error)
 
 static bool are_one(const struct tried *a, const struct tried *b)
 {
-    return a->is_file && b->is_file && a->device == b->device &&
-           a->inode == b->inode;
+    return (a->is_stdout && b->is_stdout) ||
+           (a->is_file && b->is_file && a->device == b->device &&
+            a->inode == b->inode);
 }
 
 static int try_all(const struct wish *wish, struct tried *tried, char *error)
@@ -99,7 +124,8 @@ static int try_all(const struct wish *wish, struct tried *tried, char *error)
             if (are_one(&tried[i], &tried[j])) {
                 snprintf(error, QN_OUTPUT_ERROR_MAX,
                          "%s and %s are both %s: name two files",
-                         wish[j].option, wish[i].option, wish[i].path);
+                         wish[j].option, wish[i].option,
+                         qn_target_name(wish[i].path));
                 return QN_EINVAL;
             }
         }
@@ -113,6 +139,12 @@ int qn_output_check(const struct qn_output *o, char *error)
     struct tried tried[FILES] = {0};
     wishes_of(o, wish);
     int err = try_all(wish, tried, error);
+    const char *taken = on_stdout(wish);
+    if (err == QN_OK && o->json && taken != NULL) {
+        snprintf(error, QN_OUTPUT_ERROR_MAX,
+                 "--json and %s are both standard output: name a file", taken);
+        err = QN_EINVAL;
+    }
     for (int i = 0; i < FILES; i++) {
         if (tried[i].made) {
             unlink(wish[i].path);
@@ -133,7 +165,7 @@ static int fail(char *error, const char *option, const char *path, int why)
 int qn_output_begin(struct qn_output *o, char *error)
 {
     if (o->raw != NULL) {
-        o->raw_file = fopen(o->raw, "we");
+        o->raw_file = qn_target_open(o->raw);
         if (o->raw_file == NULL) {
             return fail(error, "--raw", o->raw, errno);
         }
@@ -143,7 +175,7 @@ int qn_output_begin(struct qn_output *o, char *error)
 
 static void open_csv(struct qn_output *o)
 {
-    o->csv_file = fopen(o->csv, "we");
+    o->csv_file = qn_target_open(o->csv);
     if (o->csv_file == NULL) {
         o->csv_errno = errno;
     } else {
@@ -197,16 +229,6 @@ void qn_output_second(struct qn_output *o, const struct qn_report_second *s)
 
 /* ---- the end ---- */
 
-/* Close; what went wrong with any write shows here. @return 0 or an errno. */
-static int close_written(FILE *f)
-{
-    int why = fflush(f) != 0 ? errno : ferror(f) ? EIO : 0;
-    if (fclose(f) != 0 && why == 0) {
-        why = errno;
-    }
-    return why;
-}
-
 static int finish_csv(struct qn_output *o, char *error)
 {
     if (o->csv_file == NULL && o->csv_errno == 0) {
@@ -214,7 +236,7 @@ static int finish_csv(struct qn_output *o, char *error)
     }
     int why = 0;
     if (o->csv_file != NULL) {
-        why = close_written(o->csv_file);
+        why = qn_target_close(o->csv_file);
         o->csv_file = NULL;
     }
     why = o->csv_errno != 0 ? o->csv_errno : why;
@@ -224,7 +246,7 @@ static int finish_csv(struct qn_output *o, char *error)
 static int finish_hgrm(struct qn_output *o, const struct qn_report *r,
                        char *error)
 {
-    FILE *f = fopen(o->hgrm, "we");
+    FILE *f = qn_target_open(o->hgrm);
     if (f == NULL) {
         return fail(error, "--hgrm", o->hgrm, errno);
     }
@@ -235,7 +257,7 @@ static int finish_hgrm(struct qn_output *o, const struct qn_report *r,
         qn_stats_sum(r->total, sum);
         qn_hgrm_write(f, &sum->latency, about);
     }
-    int why = close_written(f);
+    int why = qn_target_close(f);
     bool good = sum != NULL;
     free(sum);
     if (why != 0) {
@@ -247,12 +269,12 @@ static int finish_hgrm(struct qn_output *o, const struct qn_report *r,
 static int finish_plot(struct qn_output *o, const struct qn_report *r,
                        char *error)
 {
-    FILE *f = fopen(o->plot, "we");
+    FILE *f = qn_target_open(o->plot);
     if (f == NULL) {
         return fail(error, "--plot", o->plot, errno);
     }
     int err = qn_figure_write(f, r, o->second, o->count);
-    int why = close_written(f);
+    int why = qn_target_close(f);
     return why == 0 ? err : fail(error, "--plot", o->plot, why);
 }
 
@@ -260,7 +282,7 @@ static int finish_stdout(struct qn_output *o, const struct qn_report *r,
                          char *error)
 {
     int err = o->json ? qn_report_json_summary(stdout, r)
-                      : qn_report_table(stdout, r);
+                      : qn_report_table(qn_output_text(o), r);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         snprintf(error, QN_OUTPUT_ERROR_MAX, "cannot write to stdout: %s",
                  strerror(errno));
@@ -271,7 +293,7 @@ static int finish_stdout(struct qn_output *o, const struct qn_report *r,
 
 static int finish_raw(struct qn_output *o, char *error)
 {
-    int why = close_written(o->raw_file);
+    int why = qn_target_close(o->raw_file);
     o->raw_file = NULL;
     return why == 0 ? QN_OK : fail(error, "--raw", o->raw, why);
 }
@@ -301,11 +323,11 @@ int qn_output_finish(struct qn_output *o, const struct qn_report *r,
 void qn_output_close(struct qn_output *o)
 {
     if (o->csv_file != NULL) {
-        fclose(o->csv_file);
+        qn_target_close(o->csv_file);
         o->csv_file = NULL;
     }
     if (o->raw_file != NULL) {
-        fclose(o->raw_file);
+        qn_target_close(o->raw_file);
         o->raw_file = NULL;
     }
     free(o->second);

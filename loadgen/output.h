@@ -26,7 +26,8 @@ struct qn_output {
     /* wishes */
     bool live;        /* a line per second on stderr */
     bool json;        /* JSON lines on stdout, else a table at the end */
-    const char *hgrm; /* paths; NULL: not wanted. Kept until finished */
+    const char *hgrm; /* paths, - for stdout; NULL: not wanted. Kept until
+                         finished */
     const char *csv;
     const char *plot;
     const char *raw;        /* written by the workers */
@@ -59,6 +60,9 @@ static inline FILE *qn_output_raw(const struct qn_output *o)
 {
     return o->raw_file;
 }
+
+/** Where people read: stdout, or stderr if --json or a file has that. */
+FILE *qn_output_text(const struct qn_output *o);
 
 /** One more second of the run. Never fails: what could not be written is told
  *  at the end. */

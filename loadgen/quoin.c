@@ -2,6 +2,7 @@
 #include "core/base/bits.h"
 #include "core/base/nearest.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,11 +41,31 @@ static const struct row table[] = {
     {NULL, NULL, NULL}, /* end */
 };
 
-static void list(FILE *to)
+/* Is it "GROUP ..."? */
+static bool is_of(const char *name, const char *group)
+{
+    size_t len = strlen(group);
+    return strncmp(name, group, len) == 0 && name[len] == ' ';
+}
+
+static bool is_group(const char *word)
+{
+    for (const struct row *r = table; r->name != NULL; r++) {
+        if (is_of(r->name, word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* @param group  Only those whose first word it is; NULL: all. */
+static void list(FILE *to, const char *group)
 {
     fputs("usage: quoin SUBCOMMAND [OPTIONS]\n\n", to);
     for (const struct row *r = table; r->name != NULL; r++) {
-        fprintf(to, "  %-16s %s\n", r->name, r->summary);
+        if (group == NULL || is_of(r->name, group)) {
+            fprintf(to, "  %-16s %s\n", r->name, r->summary);
+        }
     }
     fputs("\n`quoin SUBCOMMAND --help` tells more; `quoin --version`.\n", to);
 }
@@ -100,7 +121,11 @@ static int unknown(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2 || strcmp(argv[1], "--help") == 0) {
-        list(stdout);
+        list(stdout, NULL);
+        return 0;
+    }
+    if (is_group(argv[1]) && (argc == 2 || strcmp(argv[2], "--help") == 0)) {
+        list(stdout, argv[1]);
         return 0;
     }
     if (strcmp(argv[1], "--version") == 0) {

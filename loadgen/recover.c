@@ -105,12 +105,12 @@ static int parts_read(struct qn_recover_plan *p, const char *info)
 
 static const char *objection(const struct qn_recover_plan *p, const char *info)
 {
-    if (is(line(info, "acceptor_kind"), "memory")) {
-        return "a group with the memory acceptor needs no recovery: it goes on "
-               "while one replica that was in sync lives";
-    }
     if (p->serving) {
         return "the group serves: there is nothing to recover";
+    }
+    if (is(line(info, "group"), "waiting")) {
+        return "the group waits for a replica that stands still, and may have "
+               "what the others lack: let it go on, or end it";
     }
     if (!is(line(info, "group"), "stopped") && !p->incomplete) {
         return "the group has not stopped: it changes roles, or waits for a "
@@ -137,6 +137,7 @@ int qn_recover_make(struct qn_recover_plan *plan, const char *info, char *why,
     plan->replicas = (uint32_t)replicas;
     plan->serving = is(line(info, "group"), "serving");
     plan->incomplete = is(line(info, "group"), "incomplete");
+    plan->memory = is(line(info, "acceptor_kind"), "memory");
     if (parts_read(plan, info) != QN_OK) {
         snprintf(why, cap, "what it says of its replicas is not understood");
         return QN_ECORRUPT;
@@ -170,13 +171,13 @@ static void print_part(const struct qn_recover_plan *p, qn_node_t i, FILE *to)
 bool qn_recover_print(const struct qn_recover_plan *p, FILE *to)
 {
     uint64_t has = p->part[p->from].has;
-    fprintf(to,
-            "The group has stopped in epoch %" PRIu64
-            ": leader and acceptor were lost %s.\n",
-            p->epoch,
-            p->incomplete ? "before the next leader\nhad all of their log, and "
-                            "nobody who answers has the rest"
-                          : "together");
+    fprintf(to, "The group has stopped in epoch %" PRIu64 ": %s.\n", p->epoch,
+            p->memory       ? "the leader was lost, and no replica\nhas all "
+                              "that its memory does not keep any more"
+            : p->incomplete ? "leader and acceptor were lost before the next "
+                              "leader\nhad all of their log, and nobody who "
+                              "answers has the rest"
+                            : "leader and acceptor were lost together");
     for (qn_node_t i = 0; i < p->replicas; i++) {
         print_part(p, i, to);
     }

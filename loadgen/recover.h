@@ -32,6 +32,7 @@ struct qn_recover_plan {
                          have as much, one with most clients */
     uint64_t decided; /* the highest position that is known to be */
     bool serving;     /* the group goes on */
+    bool memory;      /* the acceptor: the leader alone was lost */
     bool incomplete;  /* it has stopped though it is known how far the log
                          goes: a part of it is left with nobody */
 };

@@ -7,14 +7,15 @@
 #include "core/base/clock.h"
 #include "core/base/err.h"
 #include "kvs/buf.h"
+#include "loadgen/address.h"
 #include "loadgen/inquiry.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
 #include "loadgen/recover.h"
 
 /*
- * `quoin recover`: a group with the process acceptor that has stopped goes on
- * from the longest log that is left (PROTOCOL.md 9). The plan is shown and must
+ * `quoin recover`: a group that has stopped goes on from the longest log that
+ * is left (PROTOCOL.md 9, 11.2). The plan is shown and must
  * be agreed to; the server does the rest (kvs/supervisor_recover.c), or says
  * why not. Then it is watched until all are complete.
  */
@@ -131,12 +132,23 @@ static int recover(const char *to, bool yes)
     return status != 0 ? status : watch(to, p.from);
 }
 
+static int take_to(const struct qn_option *o, const char *text)
+{
+    int err = qn_address_check(text);
+    if (err != QN_OK) {
+        fprintf(stderr, "quoin recover: --to %s: %s\n", text,
+                qn_address_refusal(err));
+        return QN_ERANGE;
+    }
+    return qn_option_string(o, text);
+}
+
 int qn_recover_command(int argc, char **argv)
 {
     const char *to = NULL;
     bool yes = false;
     const struct qn_option table[] = {
-        {"to", "ADDR", qn_option_string, &to,
+        {"to", "ADDR", take_to, &to,
          "HOST:PORT or unix:PATH of the running quoind; any replica will do", 0,
          0},
         {"yes", NULL, qn_option_flag, &yes, "do it without asking", 0, 0},
@@ -145,12 +157,15 @@ int qn_recover_command(int argc, char **argv)
         "quoin recover",
         "Let a group that has stopped go on from the longest log that is "
         "left.\n"
-        "A group with --acceptor process stops if its leader and its acceptor\n"
-        "are lost together: nobody else knows what was decided last. INFO "
-        "says\n"
-        "group:stopped then, and writes are refused. This shows what each "
-        "replica\nhas and which positions may be lost, and asks. Any other "
-        "group is left\nalone. Status 1: not recovered.",
+        "A group stops if the last to have the newest of the log are lost: "
+        "its leader\n"
+        "while all others had fallen far behind; with --acceptor process "
+        "leader and\n"
+        "acceptor together. INFO says group:stopped then, and writes are "
+        "refused. This\n"
+        "shows what each replica has and which positions may be lost, and "
+        "asks. Any\n"
+        "other group is left alone. Status 1: not recovered.",
         table, QN_ARRAY_COUNT(table)};
     int status = 0;
     if (!qn_options_parse(&o, argc, argv, &status)) {

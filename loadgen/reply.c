@@ -19,6 +19,17 @@
 
 enum phase { LINE, BODY, CRLF_CR, CRLF_LF, BROKEN };
 
+void qn_reply_sum_add(struct qn_reply_sum *s, const uint8_t *p, size_t len)
+{
+    uint64_t a = s->a;
+    uint64_t b = s->b;
+    for (size_t i = 0; i < len; i++) {
+        a += p[i];
+        b += a;
+    }
+    *s = (struct qn_reply_sum){a, b};
+}
+
 /* What a step did: went on, ended an element, or found nonsense. */
 enum step { MORE, ELEMENT, BAD };
 
@@ -146,6 +157,20 @@ static void keep(struct qn_reply_scanner *s, const uint8_t *p, size_t len)
     s->kept_len += (uint32_t)n;
 }
 
+static bool is_one_of(uint8_t byte, const char *types)
+{
+    return byte != '\0' && strchr(types, byte) != NULL;
+}
+
+/* Can `len` bytes, of which the first is *p, begin a line? Else who sends
+ * nonsense without an end of line would be waited for. */
+static bool may_begin_line(const uint8_t *p, size_t len)
+{
+    enum { NUMBER_LINE_MAX = 1 + 1 + 19 + 1 }; /* type, sign, digits, CR */
+    return is_one_of(*p, "+-,#(") ||
+           (is_one_of(*p, "_:$=!*~%>|") && len <= NUMBER_LINE_MAX);
+}
+
 static enum step scan_line(struct qn_reply_scanner *s, const uint8_t *p,
                            size_t len, size_t *used)
 {
@@ -153,6 +178,9 @@ static enum step scan_line(struct qn_reply_scanner *s, const uint8_t *p,
     *used = lf == NULL ? len : (size_t)(lf - p) + 1;
     uint8_t before = s->last;
     if (lf == NULL) {
+        if (!may_begin_line(s->kept_len > 0 ? s->kept : p, s->kept_len + len)) {
+            return BAD;
+        }
         keep(s, p, len);
         s->last = p[len - 1];
         return MORE;
@@ -179,6 +207,9 @@ static void scan_body(struct qn_reply_scanner *s, const uint8_t *p, size_t len,
 {
     uint64_t n = QN_MIN(s->body_left, (uint64_t)len);
     *used = (size_t)n;
+    if (s->top && s->sums) {
+        qn_reply_sum_add(&s->reply.sum, p, (size_t)n);
+    }
     if (s->top) {
         size_t want =
             (size_t)QN_MIN((uint64_t)s->reply.number, QN_REPLY_HEAD_MAX);

@@ -17,6 +17,15 @@
 #define QN_REPLY_HEAD_MAX  128 /* bytes of a reply that are kept and shown */
 #define QN_REPLY_DEPTH_MAX 8   /* arrays in arrays */
 
+/** A checksum of bytes in their order (Fletcher's). All zero: of none. */
+struct qn_reply_sum {
+    uint64_t a;
+    uint64_t b;
+};
+
+/** Add bytes; the same in any chopping. */
+void qn_reply_sum_add(struct qn_reply_sum *s, const uint8_t *p, size_t len);
+
 struct qn_reply {
     char type;           /* first byte of the reply; '_' for every null */
     int64_t number;      /* ':' value; '$' '=' '!' length in bytes; '*' '~' '%'
@@ -24,9 +33,10 @@ struct qn_reply {
     const uint8_t *head; /* a line without its type, or the bulk's bytes; valid
                             until the next call or until the input goes */
     size_t head_len;     /* bytes, at most QN_REPLY_HEAD_MAX */
+    struct qn_reply_sum sum; /* of a bulk's bytes; zeros unless asked for */
 };
 
-/** Private but for its size. All zero: ready for the first byte. */
+/** Private but for its size. All zero but `sums`: ready for the first byte. */
 struct qn_reply_scanner {
     struct {
         uint64_t left; /* elements to come */
@@ -35,6 +45,7 @@ struct qn_reply_scanner {
     uint32_t depth;     /* frames in use */
     uint32_t phase;     /* what the next byte belongs to */
     uint64_t body_left; /* bytes of the bulk still to come, without CRLF */
+    bool sums;          /* set by the caller: make the sums of bulks */
     bool top;           /* the bulk is the reply itself, not an element */
     struct qn_reply reply;
     uint8_t last; /* byte of an unfinished line */

@@ -137,13 +137,14 @@ void qn_report_model(const struct qn_report *r, char model[QN_REPORT_MODEL_MAX])
 void qn_report_about(const struct qn_report *r, char about[QN_REPORT_ABOUT_MAX])
 {
     char model[QN_REPORT_MODEL_MAX];
+    char connections[QN_REPORT_CONNECTIONS_MAX];
     qn_report_model(r, model);
+    qn_report_connections(r, connections);
     snprintf(about, QN_REPORT_ABOUT_MAX,
-             "%s: %s, %s, %" PRIu64 " connection%s, pipeline %" PRIu64
-             ", %" PRIu64 " thread%s; %" PRIu64
+             "%s: %s, %s, %s, pipeline %" PRIu64 ", %" PRIu64
+             " thread%s; %" PRIu64
              " keys (%s) of %s bytes, values of %s bytes, seed %" PRIu64,
-             r->addresses, r->mix, model, r->connections,
-             r->connections == 1 ? "" : "s", r->pipeline, r->threads,
+             r->addresses, r->mix, model, connections, r->pipeline, r->threads,
              r->threads == 1 ? "" : "s", r->keys, r->dist, r->key_size,
              r->value_size, r->seed);
 }
@@ -164,9 +165,18 @@ static void print_cpu(FILE *to, const struct qn_report *r, uint64_t ops)
     }
 }
 
-static void print_trouble(FILE *to, const struct qn_stats *total,
+/* A key has one value of one size: another size finds other values wrong. */
+static bool may_be_of_others(const struct qn_report *r)
+{
+    const struct qn_op_stats *op = r->total->op;
+    return !r->preload && op[QN_OP_GET].wrong + op[QN_OP_RMW].wrong > 0;
+}
+
+static void print_trouble(FILE *to, const struct qn_report *r,
                           const struct qn_op_stats *sum)
 {
+    const struct qn_stats *total = r->total;
+    qn_report_opened_table(to, r);
     if (sum->misses > 0) {
         fprintf(to,
                 "%" PRIu64 " operations found no value or another one "
@@ -182,6 +192,10 @@ static void print_trouble(FILE *to, const struct qn_stats *total,
     if (sum->wrong > 0) {
         fprintf(to, "%" PRIu64 " wrong replies; the first: %s\n", sum->wrong,
                 total->first_wrong);
+        if (may_be_of_others(r)) {
+            fprintf(to, "if other values were stored under these keys before: "
+                        "--preload stores this load's first\n");
+        }
     }
     if (total->disconnects > 0) {
         fprintf(to, "%" PRIu64 " connections lost and opened again\n",
@@ -245,7 +259,7 @@ int qn_report_table(FILE *to, const struct qn_report *r)
     qn_report_silence_table(to, r);
     fprintf(to, "\n%" PRIu64 " operations in %.2f s; ", sum->ops, r->seconds);
     print_cpu(to, r, sum->ops);
-    print_trouble(to, r->total, sum);
+    print_trouble(to, r, sum);
     free(sum);
     return QN_OK;
 }

@@ -72,6 +72,15 @@ struct qn_report_verdict {
     uint64_t undecided;  /* keys */
 };
 
+/** The connections of a load to one address; of several runs the one with the
+ *  fewest. */
+struct qn_report_opened {
+    uint64_t wanted;
+    uint64_t opened; /* of them: once, at least */
+    bool failed;     /* some of the others were tried, or nobody answers there:
+                        the run was not merely too short */
+};
+
 struct qn_report {
     const char *addresses; /* as typed, with blanks between */
     const char *mix;       /* as typed, like dist */
@@ -96,6 +105,8 @@ struct qn_report {
     const struct qn_silence *silence;      /* ended */
     const char *const *address;            /* [address_count] as typed */
     uint32_t address_count;
+    const struct qn_report_opened *opened; /* [address_count] */
+    bool preload; /* the keys hold what this load has stored */
     const struct qn_report_verdict *verdict; /* NULL: not judged */
 };
 
@@ -106,6 +117,15 @@ struct qn_report {
 /** "closed loop" or "open loop 50k/s, poisson": how requests come. */
 void qn_report_model(const struct qn_report *r,
                      char model[QN_REPORT_MODEL_MAX]);
+
+#define QN_REPORT_CONNECTIONS_MAX 100
+
+/** "50 connections", and "(25 of 50 opened)" if that is not all. */
+void qn_report_connections(const struct qn_report *r,
+                           char text[QN_REPORT_CONNECTIONS_MAX]);
+
+/** Connections that were tried and never opened. */
+uint64_t qn_report_missing(const struct qn_report *r);
 
 /** What was run, on one line: addresses, mix, connections ... seed. */
 void qn_report_about(const struct qn_report *r,

@@ -182,6 +182,7 @@ static json_t *summary_of(const struct qn_report *r,
     set_text(j, "first_error", r->total->first_error);
     set_text(j, "first_wrong", r->total->first_wrong);
     set_kinds(j, s->kind, r->seconds);
+    set(j, "connections", qn_report_opened_json(r));
     set(j, "silences", qn_report_silence_json(r));
     set(j, "warmup", qn_report_warmup_json(r));
     set(j, "runs", qn_report_runs_json(r));

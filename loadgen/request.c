@@ -182,10 +182,12 @@ static size_t make_mark(const struct qn_workload *w, uint64_t key,
     return len;
 }
 
-/* The filler behind the mark, with CRLF. */
-static const uint8_t *filler_of(const struct qn_workload *w, size_t len)
+/* The filler behind the mark; behind it CRLF, but for unique values. */
+static const uint8_t *filler_of(const struct qn_workload *w, size_t len,
+                                uint64_t value)
 {
-    return w->filler + w->filler_len - len - 2;
+    return w->opts.unique ? w->filler + value % QN_FILLER_SHIFTS
+                          : w->filler + w->filler_len - len - 2;
 }
 
 /* A request being written: what lies between out->len and p is no piece yet. */
@@ -207,19 +209,24 @@ static void pen_flush(struct pen *pen)
 static void pen_value(struct pen *pen, uint64_t key, uint64_t value)
 {
     const struct qn_workload *w = pen->workload;
-    uint64_t size = qn_workload_value_size(w, key);
+    uint64_t size = qn_workload_value_size(w, key, value);
     uint8_t mark[BLOCK];
     size_t mark_len = make_mark(w, key, value, size, mark);
     size_t rest = size - mark_len;
+    size_t tail = w->opts.unique ? 0 : 2; /* CRLF in the same block */
+    const uint8_t *filler = filler_of(w, rest, value);
     pen->p = put_bulk_header(pen->p, size);
     memcpy(pen->p, mark, BLOCK);
     pen->p += mark_len;
     if (size <= QN_VALUE_INLINE_MAX) {
-        memcpy(pen->p, filler_of(w, rest), rest + 2);
-        pen->p += rest + 2;
+        memcpy(pen->p, filler, rest + tail);
+        pen->p += rest + tail;
     } else {
         pen_flush(pen);
-        add_piece(pen->out, filler_of(w, rest), rest + 2);
+        add_piece(pen->out, filler, rest + tail);
+    }
+    if (tail == 0) {
+        pen->p = put_crlf(pen->p);
     }
 }
 
@@ -361,7 +368,7 @@ int qn_request_make_templates(struct qn_workload *w)
     static const uint8_t one_key[] = {QN_COMMAND_GET, QN_COMMAND_SET,
                                       QN_COMMAND_INCR, QN_COMMAND_DEL};
     if (w->opts.key_size.kind != QN_SIZES_FIXED ||
-        w->opts.value_size.kind != QN_SIZES_FIXED) {
+        w->opts.value_size.kind != QN_SIZES_FIXED || w->opts.unique) {
         return QN_OK;
     }
     for (size_t i = 0; i < QN_ARRAY_COUNT(one_key); i++) {
@@ -375,10 +382,10 @@ int qn_request_make_templates(struct qn_workload *w)
 
 /* ---- checking ---- */
 
-bool qn_request_check_value(const struct qn_workload *w, uint64_t key,
-                            const struct qn_reply *reply, uint64_t *value)
+static bool is_plain(const struct qn_workload *w, uint64_t key,
+                     const struct qn_reply *reply)
 {
-    uint64_t size = qn_workload_value_size(w, key);
+    uint64_t size = qn_workload_value_size(w, key, 0);
     if (reply->type != '$' || (uint64_t)reply->number != size) {
         return false;
     }
@@ -387,20 +394,38 @@ bool qn_request_check_value(const struct qn_workload *w, uint64_t key,
     }
     uint8_t mark[BLOCK];
     size_t mark_len = make_mark(w, key, 0, size, mark);
-    uint64_t number = 0;
-    if (w->opts.unique) {
-        if (!parse_hex16(reply->head, &number)) {
-            return false;
-        }
-    } else if (memcmp(reply->head, mark, mark_len) != 0) {
+    return memcmp(reply->head, mark, mark_len) == 0 &&
+           memcmp(reply->head + mark_len, filler_of(w, size - mark_len, 0),
+                  reply->head_len - mark_len) == 0;
+}
+
+/* Its number says what all of it must be. */
+static bool is_unique(const struct qn_workload *w, const struct qn_reply *reply,
+                      uint64_t *value)
+{
+    uint64_t number;
+    if (reply->type != '$' || reply->number < QN_MARK_UNIQUE ||
+        !parse_hex16(reply->head, &number)) {
         return false;
     }
-    if (memcmp(reply->head + mark_len, filler_of(w, size - mark_len),
-               reply->head_len - mark_len) != 0) {
+    uint64_t size = qn_workload_value_size(w, 0, number);
+    if ((uint64_t)reply->number != size) {
         return false;
     }
+    struct qn_reply_sum sum = {0, 0};
+    qn_reply_sum_add(&sum, reply->head, QN_MARK_UNIQUE);
+    qn_reply_sum_add(&sum, filler_of(w, size - QN_MARK_UNIQUE, number),
+                     size - QN_MARK_UNIQUE);
     *value = number;
-    return true;
+    return sum.a == reply->sum.a && sum.b == reply->sum.b;
+}
+
+bool qn_request_check_value(const struct qn_workload *w, uint64_t key,
+                            const struct qn_reply *reply, uint64_t *value)
+{
+    *value = 0;
+    return w->opts.unique ? is_unique(w, reply, value)
+                          : is_plain(w, key, reply);
 }
 
 void qn_request_describe(const struct qn_workload *w,

@@ -62,9 +62,10 @@ void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
                       struct qn_walk *walk, struct qn_outgoing *out);
 
 /**
- * Is this reply a value of that key: type, size and content?
+ * Is this reply a value of that key: type, size and content? Of unique values
+ * all bytes are checked, by the reply's sum; of others the head.
  *
- * @param value  Filled if it is: its number, with unique values; else 0.
+ * @param value  Its number, if values are unique and this is one; else 0.
  */
 bool qn_request_check_value(const struct qn_workload *w, uint64_t key,
                             const struct qn_reply *reply, uint64_t *value);

@@ -35,6 +35,15 @@ struct qn_sizes qn_sizes_etc(enum qn_sizes_kind kind)
                                                       : QN_SIZES_ETC_VALUE_MAX};
 }
 
+struct qn_sizes qn_sizes_mixed_within(uint64_t count, uint64_t bytes)
+{
+    double mean = (double)bytes / (double)count;
+    double high = mean * mean / QN_SIZES_MIXED_MIN; /* mean = sqrt(L H) */
+    high = fmin(fmax(high, QN_SIZES_MIXED_MIN), (double)QN_SIZES_MIXED_MAX);
+    return (struct qn_sizes){QN_SIZES_MIXED, QN_SIZES_MIXED_MIN,
+                             (uint64_t)high};
+}
+
 /* One size of `len` bytes of text. */
 static int parse_size(const char *text, size_t len, uint64_t max, uint64_t *out)
 {
@@ -52,6 +61,16 @@ static int parse_size(const char *text, size_t len, uint64_t max, uint64_t *out)
     return QN_OK;
 }
 
+static int too_large(const char *text, uint64_t max, char *error,
+                     size_t error_size)
+{
+    snprintf(error, error_size,
+             "'%.40s' is no size up to %" PRIu64
+             ": say 100, 16..4096, etc or mixed",
+             text, max);
+    return QN_EINVAL;
+}
+
 int qn_sizes_parse(struct qn_sizes *s, enum qn_sizes_kind etc, const char *text,
                    uint64_t max, char *error, size_t error_size)
 {
@@ -59,6 +78,13 @@ int qn_sizes_parse(struct qn_sizes *s, enum qn_sizes_kind etc, const char *text,
         *s = qn_sizes_etc(etc);
         return QN_OK;
     }
+    if (strcmp(text, "mixed") == 0) {
+        *s = (struct qn_sizes){QN_SIZES_MIXED, QN_SIZES_MIXED_MIN,
+                               QN_SIZES_MIXED_MAX};
+        return s->max <= max ? QN_OK : too_large(text, max, error, error_size);
+    }
+    bool mixed = strncmp(text, "mixed:", 6) == 0 && strstr(text, "..") != NULL;
+    text += mixed ? 6 : 0;
     const char *dots = strstr(text, "..");
     size_t len = dots != NULL ? (size_t)(dots - text) : strlen(text);
     const char *last = dots != NULL ? dots + 2 : text;
@@ -66,10 +92,10 @@ int qn_sizes_parse(struct qn_sizes *s, enum qn_sizes_kind etc, const char *text,
     uint64_t to;
     if (parse_size(text, len, max, &from) != QN_OK ||
         parse_size(last, strlen(last), max, &to) != QN_OK) {
-        snprintf(error, error_size,
-                 "'%.40s' is no size up to %" PRIu64
-                 ": say 100, 16..4096 or etc",
-                 text, max);
+        return too_large(text, max, error, error_size);
+    }
+    if (mixed && from == 0) {
+        snprintf(error, error_size, "mixed begins at 1 or more");
         return QN_EINVAL;
     }
     if (from > to) {
@@ -78,8 +104,10 @@ int qn_sizes_parse(struct qn_sizes *s, enum qn_sizes_kind etc, const char *text,
                  (int)len, text);
         return QN_EINVAL;
     }
-    *s = (struct qn_sizes){from == to ? QN_SIZES_FIXED : QN_SIZES_RANGE, from,
-                           to};
+    *s = (struct qn_sizes){mixed        ? QN_SIZES_MIXED
+                           : from == to ? QN_SIZES_FIXED
+                                        : QN_SIZES_RANGE,
+                           from, to};
     return QN_OK;
 }
 
@@ -112,6 +140,14 @@ static double etc_value(double u)
     return 15 + sigma / k * (exp(-k * log(above)) - 1);
 }
 
+/* The u-quantile: P(size > s) goes with sqrt(L / s) - sqrt(L / H). */
+static double mixed_size(const struct qn_sizes *s, double u)
+{
+    double root = sqrt((double)s->min / (double)s->max);
+    double above = 1 - u * (1 - root);
+    return (double)s->min / (above * above);
+}
+
 static uint64_t bound(const struct qn_sizes *s, double size)
 {
     double most = fmin(fmax(size, (double)s->min), (double)s->max);
@@ -122,6 +158,9 @@ void qn_sizes_print(const struct qn_sizes *s, char text[QN_SIZES_TEXT_MAX])
 {
     if (s->kind == QN_SIZES_ETC_KEY || s->kind == QN_SIZES_ETC_VALUE) {
         snprintf(text, QN_SIZES_TEXT_MAX, "etc");
+    } else if (s->kind == QN_SIZES_MIXED) {
+        snprintf(text, QN_SIZES_TEXT_MAX, "mixed:%" PRIu64 "..%" PRIu64, s->min,
+                 s->max);
     } else if (s->min == s->max) {
         snprintf(text, QN_SIZES_TEXT_MAX, "%" PRIu64, s->min);
     } else {
@@ -135,6 +174,8 @@ uint64_t qn_sizes_at(const struct qn_sizes *s, uint64_t hash)
     switch (s->kind) {
     case QN_SIZES_RANGE:
         return s->min + qn_random_scale(hash, s->max - s->min + 1);
+    case QN_SIZES_MIXED:
+        return bound(s, mixed_size(s, fraction(hash)));
     case QN_SIZES_ETC_KEY:
         return bound(s, etc_key(fraction(hash)));
     case QN_SIZES_ETC_VALUE:
@@ -148,6 +189,8 @@ uint64_t qn_sizes_at(const struct qn_sizes *s, uint64_t hash)
 uint64_t qn_sizes_mean(const struct qn_sizes *s)
 {
     switch (s->kind) {
+    case QN_SIZES_MIXED:
+        return (uint64_t)ceil(sqrt((double)s->min * (double)s->max));
     case QN_SIZES_ETC_KEY:
         return 37; /* mu + sigma / k * (gamma(1 - k) - 1) = 36.2 */
     case QN_SIZES_ETC_VALUE:

@@ -8,6 +8,13 @@
  *     100          all alike; takes k, m, ki, mi
  *     16..4096     every size of the range alike
  *     etc          as in Facebook's ETC pool
+ *     mixed        most are small, few are large, half of all bytes are in
+ *                  the large ones; mixed:16..64ki says other bounds than
+ *                  16..1mi
+ *
+ * Mixed is a Pareto number of exponent 1/2 between its bounds L and H: a size
+ * is above s with a chance of about sqrt(L/s), and the mean is sqrt(L H), 4096
+ * bytes for 16..1mi.
  *
  * ETC: B. Atikoglu, Y. Xu, E. Frachtenberg, S. Jiang, M. Paleczny, "Workload
  * Analysis of a Large-Scale Key-Value Store", SIGMETRICS 2012, section 5. Keys:
@@ -26,10 +33,13 @@
 
 #define QN_SIZES_ETC_KEY_MAX   250
 #define QN_SIZES_ETC_VALUE_MAX (UINT64_C(1) << 20)
+#define QN_SIZES_MIXED_MIN     16
+#define QN_SIZES_MIXED_MAX     (UINT64_C(1) << 20)
 
 enum qn_sizes_kind {
     QN_SIZES_FIXED,
     QN_SIZES_RANGE,
+    QN_SIZES_MIXED,
     QN_SIZES_ETC_KEY,
     QN_SIZES_ETC_VALUE
 };
@@ -42,6 +52,10 @@ struct qn_sizes {
 
 /** All alike. */
 struct qn_sizes qn_sizes_fixed(uint64_t size);
+
+/** Mixed, its upper bound lowered until so many have a mean of `bytes` at most
+ *  in all. */
+struct qn_sizes qn_sizes_mixed_within(uint64_t count, uint64_t bytes);
 
 /** What ETC makes of keys or of values, within its limits above. */
 struct qn_sizes qn_sizes_etc(enum qn_sizes_kind kind);

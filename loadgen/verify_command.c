@@ -2,6 +2,7 @@
 #include "core/base/err.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
+#include "loadgen/target.h"
 #include "loadgen/verify/text.h"
 #include "loadgen/verify/verify.h"
 
@@ -28,7 +29,8 @@ static int count_options(int argc, char **argv)
 {
     int i = 1;
     while (i < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0') {
-        bool flag = strcmp(argv[i], "--help") == 0;
+        bool flag =
+            strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "--version") == 0;
         i += flag || strchr(argv[i], '=') != NULL ? 1 : 2;
     }
     return QN_MIN(i, argc);
@@ -64,10 +66,16 @@ static int take_file(struct command *c, const char *path)
 static int run(struct command *c)
 {
     struct qn_verify_result result;
+    bool drawn_on_stdout = c->svg != NULL && qn_target_is_stdout(c->svg);
+    FILE *text = drawn_on_stdout ? stderr : stdout;
     struct qn_verify_opts opts = {.linear = {.steps_max = c->steps},
-                                  .report = stdout,
+                                  .report = text,
                                   .svg = c->svg,
                                   .explained_max = (uint32_t)c->explain};
+    if (c->history.count == 0) {
+        fprintf(stderr, "quoin verify: no operations: nothing to judge\n");
+        return 2;
+    }
     int err = qn_history_group(&c->history);
     if (err == QN_OK) {
         err = qn_verify(&c->history, &opts, &result);
@@ -78,8 +86,8 @@ static int run(struct command *c)
                 err == QN_EIO && c->svg != NULL ? c->svg : "");
         return 1;
     }
-    qn_verify_print(stdout, &result);
-    if (result.svg_written) {
+    qn_verify_print(text, &result);
+    if (result.svg_written && text == stdout) {
         fprintf(stderr, "quoin verify: drawn in %s\n", c->svg);
     }
     return qn_verify_status(&result);
@@ -90,7 +98,7 @@ int qn_verify_command(int argc, char **argv)
     struct command c = {.steps = QN_LINEAR_STEPS_MAX, .explain = 3};
     const struct qn_option table[] = {
         {"svg", "FILE", qn_option_string, &c.svg,
-         "draw the first violation as a time line", 0, 0},
+         "draw the first violation as a time line; - is stdout", 0, 0},
         {"explain", "N", qn_option_count, &c.explain,
          "violations to explain, others are only named (3)", 0, 1000000},
         {"steps", "N", qn_option_count, &c.steps,

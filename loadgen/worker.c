@@ -36,7 +36,8 @@ struct qn_worker {
     qn_time_t measure_end;
     uint64_t hand_ins;   /* of MEASURE, an interval each */
     uint64_t unsent;     /* due at measure_end, and not sent */
-    uint64_t dead_ticks; /* of `retry`, without a connection */
+    uint64_t dead_ticks; /* of `retry`, without a connection of
+                            anybody who has something to ask */
     struct qn_stats *stats;
     struct qn_crew crew;
 };
@@ -48,9 +49,10 @@ static void on_retry(uv_timer_t *timer)
     struct qn_worker *w = timer->data;
     uint32_t up = 0;
     for (uint32_t i = 0; i < w->crew.conn_count && w->phase < DRAIN; i++) {
-        up += w->crew.conn[i].state == QN_CONN_UP;
-        if (w->crew.conn[i].state == QN_CONN_DOWN) {
-            qn_conn_open(&w->crew.conn[i]);
+        struct qn_conn *c = &w->crew.conn[i];
+        up += c->state == QN_CONN_UP && !c->user->resting;
+        if (c->state == QN_CONN_DOWN) {
+            qn_conn_open(c);
         }
     }
     w->dead_ticks = up > 0 ? 0 : w->dead_ticks + 1;
@@ -370,6 +372,18 @@ void qn_worker_run(struct qn_worker *w)
     qn_crew_wake(&w->crew); /* without a preload, that was it */
     uv_run(&w->loop, UV_RUN_DEFAULT);
     QN_ASSERT(w->phase == OVER);
+}
+
+uint32_t qn_worker_conn_count(const struct qn_worker *w)
+{
+    return w->crew.conn_count;
+}
+
+struct qn_worker_conn qn_worker_conn(const struct qn_worker *w, uint32_t i)
+{
+    QN_ASSERT(i < w->crew.conn_count);
+    const struct qn_conn *c = &w->crew.conn[i];
+    return (struct qn_worker_conn){c->address_number, c->opened, c->failed};
 }
 
 void qn_worker_stop(struct qn_worker *w)

@@ -22,7 +22,8 @@
 
 #define QN_WORKER_GRACE_MS      1000
 #define QN_WORKER_RETRY_MS      100
-/* Without any connection for so long, a preload or a count gives up. */
+/* Where those who still have to ask have had no connection for so long, a
+ * preload or a count gives up. */
 #define QN_WORKER_GIVE_UP_MS    10000
 #define QN_WORKER_PRELOAD_DEPTH 64
 /* Bytes that a preload keeps in flight per client, on average at most. */
@@ -80,6 +81,18 @@ void qn_worker_destroy(struct qn_worker *w);
 
 /** Do all of it; the main function of its thread. Once. */
 void qn_worker_run(struct qn_worker *w);
+
+/** One of its connections has a number from 0 to this, exclusive. */
+uint32_t qn_worker_conn_count(const struct qn_worker *w);
+
+/** What has become of a connection, after the run. */
+struct qn_worker_conn {
+    uint32_t address; /* number in the plan */
+    bool opened;      /* at least once */
+    bool failed;      /* it was tried in vain, at least once */
+};
+
+struct qn_worker_conn qn_worker_conn(const struct qn_worker *w, uint32_t i);
 
 /** End early, as if the time were over. Any thread or signal handler, from
  *  create until destroy. */

@@ -16,7 +16,8 @@
  * What all requests share is made once: the bytes before the first key of each
  * command, and one block of filler. The filler of a value is the END of that
  * block, so that one piece of memory holds it together with its CRLF, whatever
- * the size.
+ * the size. That of a unique value begins where its number says, in a block of
+ * random letters: no byte is made for it, and it tells its number again.
  *
  * Why a plain mark has 8 digits and not all of them: small values are common,
  * and 8 digits tell 10^8 keys apart.
@@ -70,9 +71,10 @@ uint64_t qn_workload_key_size(const struct qn_workload *w, uint64_t key)
     return size_of(&w->opts.key_size, key, 0);
 }
 
-uint64_t qn_workload_value_size(const struct qn_workload *w, uint64_t key)
+uint64_t qn_workload_value_size(const struct qn_workload *w, uint64_t key,
+                                uint64_t value)
 {
-    return size_of(&w->opts.value_size, key, 1);
+    return size_of(&w->opts.value_size, w->opts.unique ? value : key, 1);
 }
 
 static uint64_t keys_end(const struct qn_workload_opts *o)
@@ -88,15 +90,29 @@ uint64_t qn_workload_key_size_min(const struct qn_workload_opts *opts)
 
 /* ---- life ---- */
 
+/* Letters at random, the same in every run: two slices that begin elsewhere
+ * differ everywhere. */
+static void fill_random(uint8_t *to, size_t len)
+{
+    uint64_t random = 1;
+    for (size_t i = 0; i < len; i++) {
+        to[i] = (uint8_t)('a' + qn_random_below(&random, 26));
+    }
+}
+
 static int make_filler(struct qn_workload *w)
 {
-    w->filler_len = w->opts.value_size.max + 2;
+    w->filler_len =
+        w->opts.value_size.max + 2 + (w->opts.unique ? QN_FILLER_SHIFTS : 0);
     w->filler = malloc(w->filler_len);
     if (w->filler == NULL) {
         return QN_ENOMEM;
     }
     size_t len = w->filler_len - 2;
-    for (size_t i = 0; i < len; i++) {
+    if (w->opts.unique) {
+        fill_random(w->filler, len);
+    }
+    for (size_t i = 0; i < len && !w->opts.unique; i++) {
         /* From the end: filler of any two sizes ends alike. */
         w->filler[len - 1 - i] =
             (uint8_t)pattern[sizeof pattern - 2 - i % (sizeof pattern - 1)];

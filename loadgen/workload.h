@@ -7,12 +7,15 @@
  * Key number i is a letter and i in decimal, padded with zeros: 'k' for keys
  * with a value, 'c' for counters (INCR); a tag behind the letter keeps a run's
  * keys apart from all others. Sizes of key and value are functions
- * of i. A value is a mark and filler, up to its size:
+ * of i, but for that of a unique value, which is one of its number. A value is
+ * a mark and filler, up to its size:
  *
  *     plain    the last QN_MARK_PLAIN digits of the key, or what fits: a key
  *              has one value, whoever writes it, so every GET can be checked
  *     unique   QN_MARK_UNIQUE hexadecimal digits of a number that no other
- *              write has; a value is that long at least
+ *              write has; a value is that long at least. Its filler follows
+ *              from the number, too, and is checked to its end: a value made
+ *              of parts of two is found wrong
  *
  * Values longer than QN_VALUE_INLINE_MAX are not copied: requests point into
  * one block of filler that all share.
@@ -39,6 +42,7 @@
 #define QN_VALUE_INLINE_MAX 256
 #define QN_MARK_PLAIN       8
 #define QN_MARK_UNIQUE      16
+#define QN_FILLER_SHIFTS    4093 /* fillers of unique values, a prime */
 #define QN_MSET_KEYS_MAX    1000
 #define QN_TAG_MAX          12
 #define QN_SCAN_COUNT       10 /* of each SCAN */
@@ -113,8 +117,10 @@ void qn_workload_fini(struct qn_workload *w);
 /** The smallest key size that holds so many keys, and insertions. */
 uint64_t qn_workload_key_size_min(const struct qn_workload_opts *opts);
 
-/** Bytes of a key and of its value. */
+/** Bytes of a key, and of a value of it; `value` is its number if values are
+ *  unique. */
 uint64_t qn_workload_key_size(const struct qn_workload *w, uint64_t key);
-uint64_t qn_workload_value_size(const struct qn_workload *w, uint64_t key);
+uint64_t qn_workload_value_size(const struct qn_workload *w, uint64_t key,
+                                uint64_t value);
 
 #endif

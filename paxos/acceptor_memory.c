@@ -35,8 +35,8 @@ static bool memory_promise(struct qn_acceptor *a, qn_epoch_t epoch,
                            qn_epoch_t tenure, qn_slot_t *hi)
 {
     const struct qn_word to = {epoch, a->copied.hi};
-    qn_shared_own(a->shared, epoch);
-    if (!qn_shared_move(a->shared, a->copied, to)) {
+    if (!qn_shared_own(a->shared, epoch) ||
+        !qn_shared_move(a->shared, a->copied, to)) {
         return false;
     }
     QN_ASSERT(epoch > a->promised); /* never falls */

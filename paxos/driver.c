@@ -283,6 +283,9 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     qn_driver_note_turn(d);
     qn_driver_stop_look(d);
     bool look = d->did || qn_driver_flow_look(d);
+    if (d->verdict.kind != QN_VERDICT_NONE) {
+        d->beat_at = QN_MIN(d->beat_at, now + QN_VERDICT_LOOK);
+    }
     if (look && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
         d->beat_at = now + QN_BEAT_EVERY;
     }

@@ -44,6 +44,7 @@
 #include "core/qp.h"
 #include "paxos/event.h"
 #include "paxos/onepaxos.h"
+#include "paxos/verdict.h"
 
 /** One decided command, as given to `apply`. */
 struct qn_applied {
@@ -90,7 +91,7 @@ struct qn_driver_memory {
     /** As in struct qn_shared, with `ctx`; NULL: the word can always be
      *  written, nobody asks who owns it. */
     void (*claim)(void *ctx, bool writable);
-    void (*owner)(void *ctx, qn_epoch_t epoch);
+    bool (*owner)(void *ctx, qn_epoch_t epoch);
     bool (*owned_by)(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc);
     void *ctx;
     const struct qn_ring **peer_ring; /* [nodes] as mapped here, NULL where
@@ -123,6 +124,11 @@ struct qn_driver_opts {
                      which outlives the process. NULL: none; then no life may
                      follow this one */
     size_t record_bytes;
+    /** Said before each write of `record`: a later life of this node may have
+     *  begun, and this process does not know that it is over. Then this does
+     *  not return. NULL: there is nobody to ask. */
+    void (*fence)(void *ctx);
+    void *fence_ctx;
     bool first; /* the group begins with this life. Else it is a later life
                    of its id, and `record` says what it voted for */
     /** Has that life of a peer ended by now? A look at shared memory: this
@@ -172,6 +178,10 @@ struct qn_driver_status {
     bool served;                  /* a leader takes requests */
     bool stopped;                 /* as qn_driver_stopped ... */
     bool incomplete;              /* ... and that is why */
+    uint64_t waiting; /* mask: who may have what it lacks to go on; so for
+                         QN_DRIVER_LACKS at least. 0: nobody, or it goes on */
+    struct qn_verdict verdict; /* memory acceptor: what is kept and lost, as of
+                                  now */
     qn_slot_t said;               /* ... the highest position that anybody, also
                                      who has ended, has said to have learned, or
                                      has shown, as far as it is known here */
@@ -246,12 +256,17 @@ qn_slot_t qn_driver_applied(const struct qn_driver *d);
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
 
 /**
- * Process acceptor: the group has stopped, since its leader and its acceptor
- * were lost together. Nothing that is submitted is ever decided, until the
- * group is recovered by force (qn_driver_recover). Never true of a group that
- * can go on; false for a while of one that cannot (PROTOCOL.md 3.6.2).
+ * The group has stopped. Nothing that is submitted is ever decided, until the
+ * group is recovered by force (qn_driver_recover).
  *
- * Or `incomplete`: their successor knows how far they had decided, but lacks a
+ * Memory acceptor: the leader has ended, and no member has all that the ring
+ * which it left does not keep any more (paxos/verdict.h). Withdrawn if somebody
+ * has it after all. With a member that stands still, and may have more, a group
+ * has not stopped: it waits for him (qn_driver_waiting).
+ *
+ * Process acceptor: leader and acceptor were lost together. Never true of a
+ * group that can go on; false for a while of one that cannot (PROTOCOL.md
+ * 3.6.2). Or `incomplete`: their successor knows how far they had decided, but lacks a
  * part of that, which nobody has who is heard of. That is withdrawn if somebody
  * has it after all, who stood still.
  *
@@ -260,16 +275,23 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
 bool qn_driver_stopped(const struct qn_driver *d);
 bool qn_driver_incomplete(const struct qn_driver *d);
 
+/** Memory acceptor: mask of members that may have what the group lacks to go
+ *  on, and have not said so for QN_DRIVER_LACKS; 0: it lacks nothing, or nobody
+ *  has it. */
+uint64_t qn_driver_waiting(const struct qn_driver *d);
+
 /**
- * Process acceptor, a group that has stopped: go on from what is learned here.
- * All other lives have ended and are said to be down, and none has begun since.
- * This node leads as soon as a majority votes, and appoints one of the new
- * lives; what others had decided above qn_driver_status.learned is lost, and
- * the read index begins anew.
+ * A group that has stopped: go on from what is learned here. All other lives
+ * have ended and are said to be down, and none has begun since. This node leads
+ * as soon as a majority votes; what others had decided above
+ * qn_driver_status.learned is lost.
+ *
+ * Process acceptor: it appoints one of the new lives, positions are given anew,
+ * and the read index begins anew. Memory acceptor: those positions stay void,
+ * and the service goes on behind them: qn_driver_applied jumps.
  *
  * @return QN_OK; QN_EBUSY: another life is not known to have ended, or the
- *         group can go on; QN_ENOSYS: memory acceptor. Then nothing has
- * changed.
+ *         group can go on. Then nothing has changed.
  */
 int qn_driver_recover(struct qn_driver *d, qn_time_t now);
 
@@ -277,7 +299,8 @@ int qn_driver_recover(struct qn_driver *d, qn_time_t now);
  * Could it, but for the lives of others? Nothing changes.
  *
  * @return QN_OK; QN_EBUSY: the group has not stopped, as far as is known here,
- *         or this node can go on without force; QN_ENOSYS.
+ *         or this node can go on without force, or has not applied all that
+ *         it has learned.
  */
 int qn_driver_recoverable(const struct qn_driver *d);
 
@@ -387,6 +410,10 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
 void qn_driver_hold(struct qn_driver *d, qn_node_t joiner, qn_slot_t position,
                     uint32_t done);
 void qn_driver_release(struct qn_driver *d);
+
+/** A snapshot of `position` is on its way to this node, and will be installed
+ *  though its giver may have ended; 0: none is (any more). */
+void qn_driver_coming(struct qn_driver *d, qn_slot_t position);
 
 /** Do writes wait, at the leader, for a member that may not be given up? */
 bool qn_driver_held(const struct qn_driver *d);

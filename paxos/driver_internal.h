@@ -14,6 +14,7 @@
  *     driver_send.c    queues, pieces, broadcast
  *     driver_recv.c    direct lanes, the tree
  *     driver_flow.c    whom the leader waits for, told to others
+ *     driver_verdict.c memory acceptor: can the group go on?
  *     driver_events.c  what the flight recorder is told
  */
 
@@ -23,6 +24,7 @@
 #include "paxos/pool.h"
 #include "paxos/sendq.h"
 #include "paxos/tempo.h"
+#include "paxos/verdict.h"
 
 /** Look at the peers' positions. */
 #define QN_BEAT_EVERY   ((qn_time_t)2 * QN_MS)
@@ -39,6 +41,8 @@
 #define QN_DRIVER_LAG   ((qn_time_t)10 * QN_MS)
 /** So long nobody has what the leader lacks, before it says so. */
 #define QN_DRIVER_LACKS QN_S
+/** From one look at a group that cannot go on to the next, at most. */
+#define QN_VERDICT_LOOK ((qn_time_t)10 * QN_MS)
 /** A death that is heard of so soon after a change of roles was its reason. */
 #define QN_DRIVER_SOON  ((qn_time_t)100 * QN_MS)
 
@@ -64,6 +68,8 @@ struct qn_driver_peer {
     qn_slot_t applied, learned; /* as it said last */
     qn_time_t moved_at;         /* `learned` did, or had no reason to */
     const struct qn_outbox_state *state;
+    uint64_t late; /* memory acceptor: epoch of the accept word whose owner was
+                      known here to have ended when this life came, + 1; 0 */
     struct qn_driver_life life; /* the newest one known */
 };
 
@@ -146,6 +152,9 @@ struct qn_driver {
     qn_slot_t said;        /* by those that have ended: learned so far */
     qn_time_t lacks_since; /* nobody has what this leader lacks; 0: not so */
     qn_slot_t lacks_at;    /* and it had learned so far */
+    struct qn_verdict verdict;   /* memory acceptor */
+    uint64_t born[QN_NODES_MAX]; /* lives of each before this one had ended when
+                                    this node's began */
     uint64_t batches, commands;
     uint64_t steps; /* that changed something: what was refused may fit now */
     struct qn_driver_noted noted;
@@ -256,6 +265,23 @@ void qn_driver_stop_note(struct qn_driver *d, qn_node_t peer);
 
 /** The highest position that anybody has said to have learned, or shown. */
 qn_slot_t qn_driver_said(const struct qn_driver *d);
+
+/* ---- driver_verdict.c ---------------------------------------------------- */
+
+/** This node receives from that life of a peer; 0: all is received that its
+ *  former lives had sent. */
+void qn_driver_hears(struct qn_driver *d, qn_node_t peer, uint64_t inc);
+
+/** Epoch of the accept word if its owner's life has ended, as known here, + 1;
+ *  else 0. */
+uint64_t qn_driver_bereft(const struct qn_driver *d);
+
+/** Memory acceptor: find the verdict. At the end of each turn. */
+void qn_driver_verdict_look(struct qn_driver *d);
+
+/** Memory acceptor: as qn_driver_recoverable, qn_driver_recover. */
+int qn_driver_verdict_recoverable(const struct qn_driver *d);
+int qn_driver_verdict_recover(struct qn_driver *d);
 
 /* ---- driver_send.c ------------------------------------------------------- */
 

@@ -197,6 +197,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     d->beat_at = now; /* what of it was learned elsewhere */
     qn_driver_tree(d, qn_driver_living(d) & ~d->lagging);
     qn_driver_publish(d); /* what was received last may be applied */
+    qn_driver_hears(d, peer, 0);
 }
 
 /* ---- up ------------------------------------------------------------------ */
@@ -215,6 +216,7 @@ static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
         .qp = p->direct,
         .state = p->state,
         .moved_at = d->now,
+        .late = qn_driver_bereft(d),
         .life = {.node = p->node,
                  .inc = p->inc,
                  .has_ring = d->memory && p->ring != NULL},
@@ -242,6 +244,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
         return QN_ENOMEM;
     }
     peer_begin(d, p);
+    qn_driver_hears(d, p->node, p->inc);
     qn_driver_note(d, QN_EVENT_UP, p->node, d->applied, p->inc);
     const struct qn_input in = {.kind = QN_IN_UP, .up = {p->node, p->inc}};
     qn_driver_step(d, &in);

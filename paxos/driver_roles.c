@@ -296,6 +296,8 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .served = qn_onepaxos_served(d->machine),
         .stopped = qn_driver_stopped(d),
         .incomplete = qn_driver_incomplete(d),
+        .waiting = qn_driver_waiting(d),
+        .verdict = d->verdict,
         .said = qn_driver_said(d),
         .mute = d->mute,
         .applied = d->applied,

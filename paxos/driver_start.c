@@ -81,6 +81,9 @@ void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
     qn_driver_note_vote(d, vote);
     bool renewed = d->mute; /* its machine votes again */
     if (d->o.record != NULL) {
+        if (d->o.fence != NULL) {
+            d->o.fence(d->o.fence_ctx);
+        }
         (renewed ? qn_record_renew
                  : qn_record_write)(d->o.record, d->o.record_bytes, vote,
                                     qn_onepaxos_utility(d->machine));
@@ -110,13 +113,11 @@ static void claim(void *ctx, bool writable)
     }
 }
 
-static void owner(void *ctx, qn_epoch_t epoch)
+static bool owner(void *ctx, qn_epoch_t epoch)
 {
     const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
     qn_driver_note_copied(ctx, epoch);
-    if (m->owner != NULL) {
-        m->owner(m->ctx, epoch);
-    }
+    return m->owner == NULL || m->owner(m->ctx, epoch);
 }
 
 static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)
@@ -188,10 +189,13 @@ static void peers_take(struct qn_driver *d)
     for (qn_node_t i = 0; i < o->nodes; i++) {
         struct qn_driver_peer *p = &d->peer[i];
         p->life = (struct qn_driver_life){.node = i, .inc = o->incarnation[i]};
+        d->born[i] = o->incarnation[i];
         if (i == o->self || o->nodes == 1) {
             continue;
         }
         p->qp = o->direct[i];
+        d->born[i] += p->qp == NULL;
+        qn_driver_hears(d, i, p->qp != NULL ? p->life.inc : 0);
         p->state = o->peer_state[i];
         p->moved_at = o->now;
         d->tree[i] = o->tree[i];

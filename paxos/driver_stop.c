@@ -1,6 +1,7 @@
 /*
  * A group with the process acceptor that has stopped (PROTOCOL.md 3.6.2; 9,
- * Forced recovery): its leader and its acceptor were lost together.
+ * Forced recovery): its leader and its acceptor were lost together. (That with
+ * the memory acceptor: driver_verdict.c.)
  *
  * A wrong verdict would be worse than a late one. The machine says when the
  * leader of the newest epoch that it knows, itself, can never begin it: the
@@ -110,6 +111,7 @@ static void withdraw(struct qn_driver *d)
 void qn_driver_stop_look(struct qn_driver *d)
 {
     if (d->memory) {
+        qn_driver_verdict_look(d);
         return;
     }
     if (qn_onepaxos_served(d->machine)) {
@@ -156,7 +158,8 @@ static bool stopped_with(const struct qn_driver *d, uint64_t reasons)
 
 bool qn_driver_stopped(const struct qn_driver *d)
 {
-    return stopped_with(d, INCOMPLETE);
+    return d->memory ? d->verdict.kind == QN_VERDICT_STOPPED
+                     : stopped_with(d, INCOMPLETE);
 }
 
 bool qn_driver_incomplete(const struct qn_driver *d)
@@ -188,7 +191,8 @@ qn_slot_t qn_driver_said(const struct qn_driver *d)
     qn_onepaxos_status(d->machine, &st);
     qn_slot_t shown = qn_load(d->o.read_index, QN_SEQ_CST);
     qn_slot_t said = QN_MAX(d->said, st.decided_hi);
-    return shown <= QN_SLOT_MAX ? QN_MAX(said, shown) : said;
+    said = shown <= QN_SLOT_MAX ? QN_MAX(said, shown) : said;
+    return qn_driver_stopped(d) ? QN_MAX(said, d->verdict.hi) : said;
 }
 
 /* ---- recovery ------------------------------------------------------------ */
@@ -196,7 +200,7 @@ qn_slot_t qn_driver_said(const struct qn_driver *d)
 int qn_driver_recoverable(const struct qn_driver *d)
 {
     if (d->memory) {
-        return QN_ENOSYS;
+        return qn_driver_verdict_recoverable(d);
     }
     return qn_driver_stopped(d) && qn_onepaxos_needs_force(d->machine)
                ? QN_OK
@@ -207,6 +211,9 @@ int qn_driver_recover(struct qn_driver *d, qn_time_t now)
 {
     const struct qn_input in = {.kind = QN_IN_RECOVER};
     d->now = now;
+    if (d->memory) {
+        return qn_driver_verdict_recover(d);
+    }
     qn_slot_t said = qn_driver_said(d);
     int err = qn_driver_step(d, &in);
     if (err != QN_OK) {

@@ -46,15 +46,19 @@ static uint64_t mark_slots(const struct qn_flow *f,
     return quiet(m, now) ? f->limits.stop_slots : m->mark_slots;
 }
 
-/** The marks of a member that applies: they fall with its lag. */
+/** The marks of a member that has just applied so much, and lacked `bytes` and
+ *  `slots` before. What it lacked above lag_* falls half as fast as it applies,
+ *  so that the leader goes on meanwhile, at half its pace. */
 static void marks_set(const struct qn_flow *f, struct qn_flow_member *m,
-                      qn_time_t now)
+                      qn_time_t now, uint64_t bytes, uint64_t slots)
 {
     const struct qn_flow_limits *l = &f->limits;
-    uint64_t bytes = QN_MIN(mark_bytes(f, m, now), m->at.bytes);
-    uint64_t slots = QN_MIN(mark_slots(f, m, now), m->slots);
-    m->mark_bytes = QN_MAX(bytes, l->lag_bytes);
-    m->mark_slots = QN_MAX(slots, l->lag_slots);
+    uint64_t most_bytes = QN_MIN(mark_bytes(f, m, now), bytes);
+    uint64_t most_slots = QN_MIN(mark_slots(f, m, now), slots);
+    most_bytes -= QN_MIN(most_bytes, (bytes - m->at.bytes) / 2);
+    most_slots -= QN_MIN(most_slots, (slots - m->slots) / 2);
+    m->mark_bytes = QN_MAX(most_bytes, l->lag_bytes);
+    m->mark_slots = QN_MAX(most_slots, l->lag_slots);
 }
 
 static void window_begin(struct qn_flow_member *m, qn_time_t now)
@@ -102,11 +106,30 @@ static void lag_set(struct qn_flow_member *m, struct qn_flow_place at)
     m->at = at;
 }
 
+static bool below_floor(const struct qn_flow *f, const struct qn_flow_member *m)
+{
+    return m->bytes < f->limits.lag_bytes / FLOOR &&
+           m->applied < QN_MAX(f->limits.lag_slots / FLOOR, 1u);
+}
+
+/** It applies again, and what it lacks next is kept. One that was given up has
+ *  to apply as much as those who stay awaited, or nearly all: else two that
+ *  apply a slot now and then hold all in turn, each with a new window. */
+static bool returns(const struct qn_flow *f, const struct qn_flow_member *m)
+{
+    bool well =
+        !m->given || !below_floor(f, m) ||
+        (m->at.bytes < f->limits.lag_bytes && m->slots < f->limits.lag_slots);
+    return well && (m->at.kept || QN_MUTANT(FLOW_RETURN));
+}
+
 void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
                    struct qn_flow_place at)
 {
     struct qn_flow_member *m = &f->member[n];
     bool moved = at.applied > m->at.applied;
+    uint64_t bytes = QN_MAX(m->at.bytes, at.bytes);
+    uint64_t slots = m->slots;
     if (n == f->self || at.applied < m->at.applied) {
         return;
     }
@@ -115,13 +138,13 @@ void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
     if (!moved) {
         return;
     }
-    if (!m->awaited && (at.kept || QN_MUTANT(FLOW_RETURN))) {
+    if (!m->awaited && returns(f, m)) {
         m->awaited = true;
         m->waiting = m->given = false;
         m->moved_at = 0; /* as after a stop: it keeps the lag that it has */
         f->held = false;
     }
-    marks_set(f, m, now);
+    marks_set(f, m, now, bytes, slots);
     m->moved_at = now;
     if (m->at.bytes < m->mark_bytes / 2 && m->slots < m->mark_slots / 2) {
         m->waiting = false;
@@ -220,12 +243,6 @@ static bool may_give_up(const struct qn_flow *f)
            QN_MUTANT(FLOW_MIN);
 }
 
-static bool below_floor(const struct qn_flow *f, const struct qn_flow_member *m)
-{
-    return m->bytes < f->limits.lag_bytes / FLOOR &&
-           m->applied < QN_MAX(f->limits.lag_slots / FLOOR, 1u);
-}
-
 /** It forbids a batch. @return true: it is given up. */
 static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
                         qn_time_t now)
@@ -246,6 +263,7 @@ static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
     }
     m->awaited = m->waiting = false;
     m->given = true;
+    m->bytes = m->applied = 0;
     f->given++;
     return true;
 }

@@ -17,11 +17,12 @@
  *               stop_*   when it has applied nothing for QN_FLOW_QUIET: a short
  *                        stop costs nobody anything
  *             one that goes on after a stop keeps the lag that it has: its mark
- *             falls with its lag, down to lag_*
+ *             falls half as fast as it applies, down to lag_*
  *     awaited every living member in sync, but those that were given up: it has
  *             shut the gate for `timeout` and has applied less than 1/16 of
  *             lag_bytes and of lag_slots meanwhile. It is awaited again when it
- *             applies something and what it lacks next is still kept
+ *             has applied so much, or lacks less than its mark, and what it
+ *             lacks next is still kept
  *     hold    somebody gives a snapshot: what was decided since its cut is kept
  *             for the joiner. The mark grows with the part that has been sent,
  *             so writes slow down and do not stop while a join goes on. A hold

@@ -330,10 +330,13 @@ bool qn_lead_needs_force(const struct qn_onepaxos *p)
 int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now)
 {
     struct qn_change *c = &p->change;
-    if (p->shared != NULL) {
-        return QN_ENOSYS;
+    if ((p->alive & ~QN_BIT(p->self)) != 0) {
+        return QN_EBUSY;
     }
-    if ((p->alive & ~QN_BIT(p->self)) != 0 || !qn_lead_needs_force(p)) {
+    if (p->shared != NULL) {
+        return qn_takeover_force(p, now);
+    }
+    if (!qn_lead_needs_force(p)) {
         return QN_EBUSY;
     }
     qn_learner_cut(p, now);

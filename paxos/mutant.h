@@ -47,6 +47,10 @@
     X(OWNER_DROPS, MEMORY, "M10: the owner drops what it has not applied")     \
     X(LAG_UNHEARD, MEMORY,                                                     \
       "take-over: what was heard last counts as the truth")                    \
+    X(NO_SECOND_LOOK, FORCED,                                                  \
+      "take-over: who brings a snapshot during the copy is forgotten")         \
+    X(EQUAL_EPOCH, FORCED, "take-over: a word of the own epoch is no sign")    \
+    X(TWO_OWNERS, FORCED, "take-over: another life's epoch is taken, too")     \
     X(LEARN_EARLY, MEMORY, "M12: LEARN leaves whatever the CAS says")          \
     X(RING_AFTER, DECIDE, "M2: the ring is written after the CAS")             \
     X(FREED_BY_UL, DRIVER,                                                     \

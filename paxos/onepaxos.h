@@ -211,9 +211,9 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  *                memory are taken and forgotten: they come again.)
  *   QN_EMSGSIZE  SUBMIT: longer than QN_COMMAND_MAX.
  *   QN_ECORRUPT  RECV: a field is out of range. The peer is out of order.
- *   QN_EBUSY     RECOVER: somebody else lives, or no force is needed.
- *   QN_ENOSYS    RECV: a message of a part that this version lacks. RECOVER:
- *                the memory acceptor needs none.
+ *   QN_EBUSY     RECOVER: somebody else lives, or no force is needed; memory
+ *                acceptor: or not all that is learned is applied.
+ *   QN_ENOSYS    RECV: a message of a part that this version lacks.
  *
  * Same state and same input give the same output, byte for byte. O(outputs +
  * bytes of the input).

@@ -140,6 +140,8 @@ struct qn_change {
     qn_epoch_t copy_epoch;     /* take-over: whose ring is copied; NONE ... */
     qn_slot_t copy_first;      /* ... from this slot of it on ... */
     qn_slot_t copy_next;       /* ... and the next one */
+    uint64_t left_out;         /* mask: nothing was copied for them */
+    qn_time_t came_by;         /* who came meanwhile is waited for; or NEVER */
     struct qn_reading reading; /* that slot ... */
     bool writing; /* ... of which a part may be in the own ring already */
     /* FROZEN */
@@ -278,6 +280,7 @@ bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
                         qn_slot_t slot, struct qn_blob *batch);
 void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t);
 bool qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t);
+int qn_takeover_force(struct qn_onepaxos *p, qn_time_t now);
 void qn_takeover_check(struct qn_onepaxos *p, struct qn_step *t);
 
 /* transfer.c */

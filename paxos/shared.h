@@ -42,9 +42,10 @@ struct qn_shared {
     void (*claim)(void *ctx, bool writable);
     /** This life is about to move the word to `epoch`, which it may fail to; or
      *  has it from the beginning. Claimed. It may be said more than once. What
-     *  is stored here is visible to whoever finds the epoch in the word. NULL:
-     *  nobody needs it. */
-    void (*owner)(void *ctx, qn_epoch_t epoch);
+     *  is stored here is visible to whoever finds the epoch in the word.
+     *  @return false: another life owns that epoch, so the word must not be
+     *  moved to it. NULL: nobody needs it. */
+    bool (*owner)(void *ctx, qn_epoch_t epoch);
     /** Whose `owner` said `epoch`: asked for one that the utility log does not
      *  keep any more, as the word has not moved for long. Filled. @return
      *  false: it is not known. NULL: it never is. */
@@ -80,11 +81,10 @@ static inline void qn_shared_claim(struct qn_shared *s, bool writable)
     }
 }
 
-static inline void qn_shared_own(struct qn_shared *s, qn_epoch_t epoch)
+/** @return false: another life owns `epoch`. */
+static inline bool qn_shared_own(struct qn_shared *s, qn_epoch_t epoch)
 {
-    if (s->owner != NULL) {
-        s->owner(s->ctx, epoch);
-    }
+    return s->owner == NULL || s->owner(s->ctx, epoch) || QN_MUTANT(TWO_OWNERS);
 }
 
 /** owner(epoch), as far as this node knows. @return false: it does not. */

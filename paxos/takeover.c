@@ -136,7 +136,7 @@ static struct qn_ring_need need_of(const struct qn_onepaxos *p, bool alone)
 void qn_takeover_first(struct qn_onepaxos *p)
 {
     qn_shared_claim(p->shared, true);
-    qn_shared_own(p->shared, p->leader.ep);
+    (void)qn_shared_own(p->shared, p->leader.ep); /* nobody else can */
 }
 
 /** True if there is room for `len` bytes as slot `next`, once there is
@@ -196,6 +196,7 @@ void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t)
     p->leader.role = QN_PREPARING;
     qn_shared_claim(p->shared, true);
     p->change.copy_epoch = QN_EPOCH_NONE;
+    p->change.came_by = QN_TIME_NEVER;
     p->change.prepare_at = t->now;
 }
 
@@ -244,6 +245,39 @@ static qn_slot_t first_needed(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
 
 /** From the top: where to copy from, and from which slot. @return false: not
  *  now. */
+/** Those living that nothing is copied for, as of now. */
+static uint64_t left_out(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
+{
+    uint64_t out = 0;
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        bool other = n != p->self && (p->alive & QN_BIT(n)) != 0;
+        out |= other && (lags(p, n, lo) || fresh(p, n, hi)) ? QN_BIT(n) : 0;
+    }
+    return out;
+}
+
+/** One that nothing was copied for has brought a snapshot meanwhile, and goes
+ * on from the old ring: it would fall out of sync. It is given T_LEAD at most
+ * to get to what is copied, which does not take it longer than one needs for a
+ *  copy; if it stands still, the others do not. */
+static bool somebody_came(struct qn_onepaxos *p, const struct qn_ring *old,
+                          struct qn_word w, qn_time_t now)
+{
+    struct qn_change *c = &p->change;
+    uint64_t came = c->left_out & p->alive & ~c->suspected &
+                    ~left_out(p, qn_ring_lo(old), w.hi);
+    bool wait = false;
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        wait = wait || ((came & QN_BIT(n)) != 0 &&
+                        p->peer[n].applied + 1 < c->copy_first);
+    }
+    if (!wait || QN_MUTANT(NO_SECOND_LOOK)) {
+        return false;
+    }
+    c->came_by = QN_MIN(c->came_by, now + p->params.t_lead);
+    return now < c->came_by;
+}
+
 static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
                        const struct qn_ring *old, struct qn_word w)
 {
@@ -260,6 +294,7 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
             c->prepare_at = t->now + p->params.t_acc;
             return false;
         }
+        c->left_out = left_out(p, lo, w.hi);
         lo = first_needed(p, lo, w.hi);
         qn_ring_begin(own, lo); /* M7 */
         c->copy_first = c->copy_next = lo;
@@ -319,7 +354,8 @@ static void promise(struct qn_onepaxos *p, struct qn_word w, qn_time_t now)
     qn_slot_t hi;
     p->acceptor.copied = w;
     if (!qn_acceptor_promise(&p->acceptor, p->leader.ep, p->leader.ep, &hi)) {
-        return; /* more was decided, or somebody was faster: look again */
+        return; /* more was decided, or somebody was faster, also with an entry
+                   that he takes for his: look again */
     }
     p->leader.role = QN_ACTIVE;
     p->leader.next = hi + 1;
@@ -339,8 +375,9 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_change *c = &p->change;
     struct qn_word w = qn_shared_word(p->shared);
-    if (w.epoch > p->leader.ep) {
-        qn_leader_step_down(p); /* a later leader has it */
+    if (w.epoch >= p->leader.ep + QN_MUTANT(EQUAL_EPOCH)) {
+        qn_leader_step_down(p); /* a later leader has it; or another one who
+                                   takes this entry for his */
         return;
     }
     const struct qn_ring *old = ring_of(p, w);
@@ -363,9 +400,36 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
         c->prepare_at = c->map_by; /* or when the last one is heard */
         return;
     }
+    if (copied && old != &p->shared->own && somebody_came(p, old, w, t->now)) {
+        c->prepare_at = t->now + p->params.t_gap;
+        return;
+    }
     if (copied || (QN_MUTANT(STALE_HI) && c->copy_next > COPIES)) { /* M3 */
         promise(p, w, t->now);
     }
+}
+
+/* --------------------------------------------------------------- force -- */
+
+/** Forced recovery (11.2): nobody has what lies between this node's log and the
+ *  ring, so the slots of both are void for ever, as if they had been empty: the
+ *  state is that of position hi. So it is in sync and takes over like anybody,
+ *  the word and all positions go on as they were, and nothing of the ring is
+ *  applied on top of a gap. */
+int qn_takeover_force(struct qn_onepaxos *p, qn_time_t now)
+{
+    struct qn_word w = qn_shared_word(p->shared);
+    const struct qn_ring *r = ring_of(p, w);
+    bool lacks = r != NULL && r != &p->shared->own &&
+                 qn_ring_lo(r) > p->learned_hi + 1 && w.hi > p->learned_hi &&
+                 w.hi <= QN_SLOT_MAX;
+    if (!lacks || p->applied != p->learned_hi || p->apply_at != 0) {
+        return QN_EBUSY;
+    }
+    qn_learner_restart(p, w.hi, now);
+    p->change.copy_epoch = QN_EPOCH_NONE;
+    p->change.prepare_at = now;
+    return QN_OK;
 }
 
 /* ---------------------------------------------------------------- turn -- */

@@ -83,12 +83,35 @@ static inline bool qn_cas_pair(struct qn_pair *p, uint64_t first,
                          : "b"(to_first), "c"(to_second)
                          : "memory");
     return done;
+#elif defined(__aarch64__)
+    uint64_t now_first;
+    uint64_t now_second;
+    uint32_t same;
+    uint32_t lost;
+    /* What was loaded was one value only if the store succeeds, so a pair that
+     * differs is stored back as it was; hence a failure needs a writable page,
+     * as it does on x86-64. The barrier makes this what lock cmpxchg16b is. */
+    do {
+        __asm__ __volatile__(
+            "ldaxp %[a], %[b], %[p]\n\t"
+            "cmp %[a], %[first]\n\t"
+            "ccmp %[b], %[second], #0, eq\n\t"
+            "cset %w[same], eq\n\t"
+            "csel %[a], %[to_first], %[a], eq\n\t"
+            "csel %[b], %[to_second], %[b], eq\n\t"
+            "stlxp %w[lost], %[a], %[b], %[p]"
+            : [a] "=&r"(now_first), [b] "=&r"(now_second), [same] "=&r"(same),
+              [lost] "=&r"(lost), [p] "+Q"(*p)
+            : [first] "r"(first), [second] "r"(second),
+              [to_first] "r"(to_first), [to_second] "r"(to_second)
+            : "cc", "memory");
+    } while (lost != 0);
+    __asm__ __volatile__("dmb ish" ::: "memory");
+    return same != 0;
 #else
-    unsigned __int128 from = (unsigned __int128)second << 64 | first;
-    unsigned __int128 to = (unsigned __int128)to_second << 64 | to_first;
-    return __atomic_compare_exchange_n((unsigned __int128 *)(void *)p, &from,
-                                       to, false, __ATOMIC_SEQ_CST,
-                                       __ATOMIC_SEQ_CST);
+/* A library's call would take a lock that belongs to one process: two of them
+ * would not exclude each other. */
+#error "quoin needs a compare-and-swap of 16 bytes: x86-64 or aarch64"
 #endif
 }
 

@@ -57,11 +57,14 @@ struct agreed {
     alignas(QN_CACHELINE) qn_a64 lives;
     alignas(QN_CACHELINE) struct qn_pair word;
     alignas(QN_CACHELINE) struct qn_pair owner[QN_COMMONS_OWNERS];
+    alignas(
+        QN_CACHELINE) struct qn_pair spare; /* of one whose place is taken */
 };
 
 static_assert(offsetof(struct agreed, lives) == 64, "layout of version 2");
 static_assert(offsetof(struct agreed, word) == 128, "layout of version 2");
 static_assert(offsetof(struct agreed, owner) == 192, "layout of version 2");
+static_assert(offsetof(struct agreed, spare) == 1216, "layout of version 2");
 static_assert(sizeof(struct agreed) <= 4096, "the smallest page");
 
 /* The stretch of a node: its life in a line of its own, then the record. */
@@ -322,29 +325,57 @@ struct qn_pair *qn_commons_life(const struct qn_commons *c, qn_node_t node)
 
 /* -------------------------------------------------------- owners and lives */
 
-void qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
-                          uint64_t inc)
+static struct qn_pair *place_of(const struct qn_commons *c, uint64_t epoch)
 {
-    struct qn_pair *at = &agreed(c)->owner[epoch % QN_COMMONS_OWNERS];
+    return &agreed(c)->owner[epoch % QN_COMMONS_OWNERS];
+}
+
+/* What the word says is decided lies in a ring that only its owner names: that
+ * is never overwritten while it does, however many epochs pass. */
+static bool is_needed(const struct qn_commons *c, const struct qn_pair *at,
+                      uint64_t epoch)
+{
     uint64_t first;
     uint64_t second;
+    uint64_t word = qn_load(&agreed(c)->word.first, QN_SEQ_CST);
+    qn_load_pair(at, &first, &second);
+    return first == word + 1 && word != epoch;
+}
+
+/* First come: @return false: another one has that epoch. */
+bool qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
+                          uint64_t inc)
+{
+    struct qn_pair *at = place_of(c, epoch);
+    uint64_t first;
+    uint64_t second;
+    qn_node_t owner;
+    uint64_t life;
     QN_ASSERT(qn_commons_claimed(c) && epoch < UINT64_MAX);
     QN_ASSERT(node < c->nodes && inc < QN_COMMONS_LIVES_MAX);
+    if (qn_commons_owner(c, epoch, &owner, &life)) {
+        return owner == node && life == inc;
+    }
+    at = is_needed(c, at, epoch) ? &agreed(c)->spare : at;
     do {
         /* The first word only grows, as qn_load_pair asks for. */
         qn_load_pair(at, &first, &second);
     } while (first < epoch + 1 &&
              !qn_cas_pair(at, first, second, epoch + 1,
                           (uint64_t)node << NODE_SHIFT | inc));
+    return qn_commons_owner(c, epoch, &owner, &life) && owner == node &&
+           life == inc;
 }
 
 bool qn_commons_owner(const struct qn_commons *c, uint64_t epoch,
                       qn_node_t *node, uint64_t *inc)
 {
-    const struct qn_pair *at = &agreed(c)->owner[epoch % QN_COMMONS_OWNERS];
     uint64_t first;
     uint64_t second;
-    qn_load_pair(at, &first, &second);
+    qn_load_pair(place_of(c, epoch), &first, &second);
+    if (first != epoch + 1) {
+        qn_load_pair(&agreed(c)->spare, &first, &second);
+    }
     if (epoch == UINT64_MAX || first != epoch + 1 ||
         second >> NODE_SHIFT >= c->nodes) {
         return false;

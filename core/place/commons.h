@@ -10,7 +10,7 @@
  *   | header             |   magic, version, nodes, page; never changes
  *   | lives              |   incarnations given out
  *   | accept word        |   {epoch, hi}: what is decided (PROTOCOL.md 11)
- *   | owners[64]         |   whose ring holds an epoch, by epoch % 64
+ *   | owners[64], spare  |   whose ring holds an epoch, by epoch % 64
  *   +--------------------+ two pages; then for each node:
  *   | life               |   {incarnation, robust futex}, core/place/life.h
  *   | record             |   what the voter must not forget (PROTOCOL.md 4)
@@ -101,15 +101,19 @@ bool qn_commons_claimed(const struct qn_commons *c);
 /**
  * Write down who owns `epoch`: whose ring will hold what is decided in it.
  * Claimed. Before the CAS that moves the word to `epoch`, so that whoever finds
- * the epoch in the word finds its owner. An epoch has one owner; if a later one
- * stands at its place already, that stays.
+ * the epoch in the word finds its owner. An epoch has one owner, who came
+ * first; if a later one stands at its place already, that stays. The owner of
+ * the epoch that the word names stays in any case: who would take its place
+ * gets the spare one.
  *
  * @param epoch  Below UINT64_MAX.
  * @param inc    Below QN_COMMONS_LIVES_MAX.
  *
+ * @return false: that life does not own it: another one does, or it is too old.
+ *
  * Lock-free; any number of processes.
  */
-void qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
+bool qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
                           uint64_t inc);
 
 /** Who owns `epoch`. @return false: the table does not say (any more), or what

@@ -160,3 +160,14 @@ enum qn_life qn_life_look(const struct qn_commons *c, qn_node_t node,
     }
     return (word & FUTEX_OWNER_DIED) != 0 ? QN_LIFE_DEAD : QN_LIFE_ALIVE;
 }
+
+enum qn_life qn_life_present(const struct qn_commons *c, qn_node_t node,
+                             uint64_t *inc, pid_t *tid)
+{
+    uint64_t word;
+    /* acquire, as in qn_life_look. */
+    qn_load_pair(qn_commons_life(c, node), inc, &word);
+    bool alive = *inc != 0 && (word & FUTEX_OWNER_DIED) == 0;
+    *tid = alive ? (pid_t)(word & FUTEX_TID_MASK) : 0;
+    return alive ? QN_LIFE_ALIVE : *inc == 0 ? QN_LIFE_NONE : QN_LIFE_DEAD;
+}

@@ -32,6 +32,8 @@
  * blocks.
  */
 
+#include <sys/types.h>
+
 #include "core/place/commons.h"
 
 enum qn_life {
@@ -67,6 +69,13 @@ void qn_life_leave(struct qn_commons *c, qn_node_t node, uint64_t inc);
 
 /** The life `inc` of `node` is its last so far, and it left (qn_life_leave). */
 bool qn_life_left(const struct qn_commons *c, qn_node_t node, uint64_t inc);
+
+/** The last life of `node` so far. @param inc  Filled; 0: it never had one.
+ *  @param tid  Filled: its thread, which is its process in a replica; 0 unless
+ *              it is ALIVE.
+ *  @return how it is. As qn_life_look. */
+enum qn_life qn_life_present(const struct qn_commons *c, qn_node_t node,
+                             uint64_t *inc, pid_t *tid);
 
 /** How the life `inc` of `node` is: three loads of one line, any process.
  *  acquire: what a DEAD one wrote is visible. */

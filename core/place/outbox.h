@@ -84,7 +84,15 @@ struct qn_outbox_state {
     qn_a64 hold_done; /* part of that snapshot sent, of QN_HOLD_DONE */
     qn_a64 held;      /* this life leads, and writes wait for a member that may
                          not be given up: 1 */
-    qn_a64 counters[60]; /* meaning is the program's; sums for INFO */
+    qn_a64 late;      /* memory acceptor: epoch of the accept word whose owner had
+                         ended before this life began, + 1; 0: none known;
+                         release (PROTOCOL.md 11.2) */
+    qn_a64 coming;    /* position of a snapshot that is on its way to this life;
+                         0: none; release */
+    qn_a64 hears[QN_NODES_MAX]; /* the life of each node that this one receives
+                         from; 0: none, and all that its former lives had sent
+                         was received before; release */
+    qn_a64 counters[58]; /* meaning is the program's; sums for INFO */
 };
 
 struct qn_outbox; /* opaque: a mapping, own or a peer's */

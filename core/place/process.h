@@ -14,7 +14,8 @@
  * ignore it.
  *
  * A process is named by its id, which another one may have after it has ended:
- * answers are hints then, and a change of the slice does no harm.
+ * answers are hints then, and who changes a slice makes sure that the process
+ * is still there (core/place/hold.h).
  *
  * Threads: any. Nothing blocks.
  */

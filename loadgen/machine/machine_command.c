@@ -18,9 +18,9 @@
 #include "loadgen/machine/heatmap.h"
 #include "loadgen/machine/live.h"
 #include "loadgen/machine/source.h"
-#include "loadgen/machine/target.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
+#include "loadgen/target.h"
 
 #define PROGRAM "quoin machine"
 
@@ -55,34 +55,20 @@ static int take_form(const struct qn_option *o, const char *text)
     return QN_EINVAL;
 }
 
-static bool ends_in(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && strcmp(s + n - m, end) == 0;
-}
-
-/* Does the last part of a path have an ending, ".x"? */
-static bool has_ending(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
-    const char *point = strrchr(name, '.');
-    return point != NULL && point > name && point[1] != '\0';
-}
-
 /* What was meant; FORM_NONE: nobody knows. */
 static enum form form_of(const struct command *c)
 {
     if (c->form != FORM_NONE) {
         return c->form;
     }
-    if (c->output == NULL) {
+    if (qn_target_is_stdout(c->output)) {
         return FORM_TEXT;
     }
-    return ends_in(c->output, ".svg")    ? FORM_SVG
-           : ends_in(c->output, ".txt")  ? FORM_TEXT
-           : ends_in(c->output, ".json") ? FORM_JSON
-           : has_ending(c->output)       ? FORM_NONE
+    const char *ending = qn_target_ending(c->output);
+    return strcmp(ending, "svg") == 0    ? FORM_SVG
+           : strcmp(ending, "txt") == 0  ? FORM_TEXT
+           : strcmp(ending, "json") == 0 ? FORM_JSON
+           : ending[0] != '\0'           ? FORM_NONE
            : c->measure                  ? FORM_JSON
                                          : FORM_TEXT;
 }
@@ -99,16 +85,12 @@ static int write_form(const struct qn_machine *m, enum form form, FILE *to)
 static int write_stream(const struct command *c, const struct qn_machine *m,
                         enum form form)
 {
-    FILE *to = c->output != NULL ? fopen(c->output, "we") : stdout;
-    int err = to != NULL ? write_form(m, form, to) : QN_EIO;
-    bool bad = to == NULL || ferror(to) != 0;
-    if (to != NULL) {
-        bad = (to == stdout ? fflush(to) : fclose(to)) != 0 || bad;
-    }
-    if (err != QN_OK || bad) {
-        (void)fprintf(stderr, PROGRAM ": %s: %s\n",
-                      c->output != NULL ? c->output : "standard output",
-                      bad ? strerror(errno) : qn_strerror(err));
+    FILE *to = qn_target_open(c->output);
+    int err = to != NULL ? write_form(m, form, to) : QN_OK;
+    int why = to != NULL ? qn_target_close(to) : errno;
+    if (err != QN_OK || why != 0) {
+        (void)fprintf(stderr, PROGRAM ": %s: %s\n", qn_target_name(c->output),
+                      why != 0 ? strerror(why) : qn_strerror(err));
         return 1;
     }
     return 0;
@@ -137,7 +119,7 @@ static int check_gather(const struct command *c)
     if (c->form != FORM_NONE) {
         return usage("--gather writes every form; leave --format out");
     }
-    if (c->output == NULL) {
+    if (qn_target_is_stdout(c->output)) {
         return usage("--gather needs --output FOLDER, one that is not there "
                      "yet");
     }
@@ -148,7 +130,7 @@ static int check_gather(const struct command *c)
 static int check_folder(const struct command *c)
 {
     struct stat st;
-    if (c->output == NULL) {
+    if (qn_target_is_stdout(c->output)) {
         return usage("--format csv needs --output FOLDER");
     }
     if (stat(c->output, &st) == 0 && !S_ISDIR(st.st_mode)) {
@@ -186,10 +168,8 @@ static int check(const struct command *c)
     if (form == FORM_CSV) {
         return check_folder(c);
     }
-    return c->output != NULL
-               ? qn_target_check(PROGRAM, "output", c->output,
-                                 "name a file, or say --format csv")
-               : 0;
+    return qn_target_check(PROGRAM, "output", c->output,
+                           "name a file, or say --format csv");
 }
 
 static int open_machine(const struct command *c, struct qn_machine **m)
@@ -256,7 +236,7 @@ static bool parse(struct command *c, int argc, char **argv, int *status)
          "--output",
          0, 0},
         {"output", "PATH", qn_option_string, &c->output,
-         "file, or folder for csv and --gather; else standard output", 0, 0},
+         "file, or folder for csv and --gather; -, or none: stdout", 0, 0},
     };
     const struct qn_options o = {
         PROGRAM,

@@ -2,8 +2,8 @@
  * Both axes are logarithmic; better is left and up. Arities of one kind
  * are joined by a line, of rings one for each map. Names stand beside points of
  * the front and of known trees, arities at the first few of a line; a label
- * that would cover another one is left out, unless its point is on the front,
- * which gets the first choice of places.
+ * that would cover another one, or that a line would cross, is left out. Points
+ * of the front get the first choice of places.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,9 +19,11 @@
 #define RIGHT       (WIDTH - 40.0)
 #define TOP         118.0
 #define BOTTOM      (HEIGHT - 52.0)
-#define TEXT        6.1 /* width of a character */
+#define TEXT        6.6 /* width of a character */
 #define LINE        12.0
+#define AIR         2.5 /* between labels, and between them and lines */
 #define LABELS_MOST 512u
+#define LINES_MOST  512u
 
 struct chart {
     const struct qn_compare *c;
@@ -31,6 +33,10 @@ struct chart {
     struct {
         double left, top, right, bottom;
     } label[LABELS_MOST];
+    uint32_t lines;
+    struct {
+        double x1, y1, x2, y2;
+    } line[LINES_MOST];
 };
 
 static const char *const colour[QN_COMPARE_KINDS] = {"c1", "c0", "c4", "c2",
@@ -92,14 +98,41 @@ static void draw_axes(const struct chart *h)
 
 /* ---- labels ---- */
 
+/* Does a line cross the box? Clipped to it from all four sides, something is
+ * left. */
+static bool crosses(double x1, double y1, double x2, double y2, double left,
+                    double top, double right, double bottom)
+{
+    double dx = x2 - x1, dy = y2 - y1, from = 0, to = 1;
+    const double slope[] = {-dx, dx, -dy, dy};
+    const double room[] = {x1 - left, right - x1, y1 - top, bottom - y1};
+    for (uint32_t i = 0; i < 4; i++) {
+        double at = room[i] / slope[i];
+        if (slope[i] < 0) {
+            from = QN_MAX(from, at);
+        } else if (slope[i] > 0) {
+            to = QN_MIN(to, at);
+        } else if (room[i] < 0) {
+            return false;
+        }
+    }
+    return from <= to;
+}
+
 static bool is_free(const struct chart *h, double left, double top,
                     double right, double bottom)
 {
     bool in = left >= LEFT && right <= RIGHT + 36 && top >= TOP - 8 &&
               bottom <= BOTTOM;
+    left -= AIR;
+    right += AIR;
     for (uint32_t i = 0; in && i < h->labels; i++) {
         in = right <= h->label[i].left || left >= h->label[i].right ||
              bottom <= h->label[i].top || top >= h->label[i].bottom;
+    }
+    for (uint32_t i = 0; in && i < h->lines; i++) {
+        in = !crosses(h->line[i].x1, h->line[i].y1, h->line[i].x2,
+                      h->line[i].y2, left, top, right, bottom);
     }
     return in;
 }
@@ -115,20 +148,26 @@ static void take(struct chart *h, double left, double top, double right,
     }
 }
 
-/* Beside a point, where there is room: right, left, above, below, and these
- * again a little farther away. */
+/* Beside a point, where there is room: right, left, above, below, at the
+ * corners, and these again a little farther away. */
 static void draw_label(struct chart *h, const struct qn_compare_point *p,
                        const char *text)
 {
+    static const struct {
+        int x, y;
+    } side[] = {{1, 0},  {-1, 0}, {0, -1}, {0, 1},
+                {1, -1}, {-1, 1}, {1, 1},  {-1, -1}};
+    enum { SIDES = QN_ARRAY_COUNT(side), DISTANCES = 3 };
+    double near = p->front ? 11 : 9;
     double x = at_x(h, p), y = at_y(h, p), width = TEXT * (double)strlen(text);
-    for (uint32_t i = 0; i < 8; i++) {
-        double far = i < 4 ? 0 : 9;
-        double left = i % 4 == 0   ? x + 7 + far
-                      : i % 4 == 1 ? x - 7 - far - width
-                                   : x - width / 2;
-        double middle = i % 4 == 2   ? y - 12 - far
-                        : i % 4 == 3 ? y + 12 + far
-                                     : y + (i < 4 ? 0 : far);
+    for (uint32_t i = 0; i < SIDES * DISTANCES; i++) {
+        uint32_t round = i / SIDES;
+        double far = 4.5 * round;
+        int sx = side[i % SIDES].x, sy = side[i % SIDES].y;
+        double left = sx > 0   ? x + near + far
+                      : sx < 0 ? x - near - far - width
+                               : x - width / 2;
+        double middle = y + sy * (near + (sx == 0 ? 5 : 0) + far);
         if (is_free(h, left, middle - LINE / 2, left + width,
                     middle + LINE / 2)) {
             char classes[40];
@@ -154,7 +193,8 @@ static void draw_labels(struct chart *h)
 {
     for (uint32_t i = 0; i < h->c->count; i++) {
         const struct qn_compare_point *p = &h->c->point[i];
-        take(h, at_x(h, p) - 4, at_y(h, p) - 4, at_x(h, p) + 4, at_y(h, p) + 4);
+        double r = p->front ? 7 : 4;
+        take(h, at_x(h, p) - r, at_y(h, p) - r, at_x(h, p) + r, at_y(h, p) + r);
     }
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < h->c->count; i++) {
@@ -173,7 +213,22 @@ static void draw_labels(struct chart *h)
 
 /* ---- points ---- */
 
-static void draw_lines(const struct chart *h)
+static void draw_line(struct chart *h, const char *classes,
+                      const struct qn_compare_point *from,
+                      const struct qn_compare_point *to)
+{
+    double x1 = at_x(h, from), y1 = at_y(h, from);
+    double x2 = at_x(h, to), y2 = at_y(h, to);
+    qn_svg_line(h->to, classes, x1, y1, x2, y2);
+    if (h->lines < LINES_MOST) {
+        h->line[h->lines].x1 = x1;
+        h->line[h->lines].y1 = y1;
+        h->line[h->lines].x2 = x2;
+        h->line[h->lines++].y2 = y2;
+    }
+}
+
+static void draw_lines(struct chart *h)
 {
     for (uint32_t kind = 0; kind < QN_COMPARE_KNOWN; kind++) {
         const struct qn_compare_point *last = NULL;
@@ -187,8 +242,7 @@ static void draw_lines(const struct chart *h)
                 continue;
             }
             if (last != NULL && last->arity <= p->arity) {
-                qn_svg_line(h->to, classes, at_x(h, last), at_y(h, last),
-                            at_x(h, p), at_y(h, p));
+                draw_line(h, classes, last, p);
             }
             last = p;
         }

@@ -22,7 +22,7 @@
 /* Sides of a core's square: large where there are few. */
 static double pitch(uint32_t n)
 {
-    return n <= 24 ? 54 : n <= 64 ? 44 : n <= 128 ? 38 : 30;
+    return n <= 24 ? 62 : n <= 64 ? 48 : n <= 128 ? 40 : 31;
 }
 
 #define PAGE_LEAST 860.0

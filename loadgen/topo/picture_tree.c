@@ -1,7 +1,6 @@
 /*
  * Edges are bundled into one path per tie and width, heads into one per tie, so
- * that the file is small. They bend a little to the left of their direction:
- * two edges between the same rows do not lie upon each other.
+ * that the file is small. The way of each is found by route.h.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,17 +10,20 @@
 #include "core/base/err.h"
 #include "loadgen/plot.h"
 #include "loadgen/topo/picture_internal.h"
+#include "loadgen/topo/route.h"
 
 #define WIDTHS      6u
 #define WIDTH_LEAST 0.9
 #define WIDTH_MOST  3.4
-#define RADIUS      0.37 /* of a core's square */
+#define RADIUS      0.33 /* of a core's square */
 
 struct edge {
     uint16_t from, to;
     bool second; /* of a later pass that goes another way */
     uint32_t width;
     enum qn_tie tie;
+    double length; /* pixels, from center to center */
+    struct qn_route way;
 };
 
 static enum qn_tie tie_of(const struct qn_machine *m, uint32_t u, uint32_t v)
@@ -83,25 +85,33 @@ static void weigh(const struct qn_picture *p, struct edge *edge, uint32_t count)
     }
 }
 
-/* An edge in pixels: ends at the rims of the circles, a point to bend to. */
-struct bow {
-    double x1, y1, cx, cy, x2, y2;
-};
-
-static struct bow bend(const struct qn_layout *l, const struct edge *e)
+static int by_length(const void *a, const void *b)
 {
-    double x1 = l->x[e->from], y1 = l->y[e->from];
-    double x2 = l->x[e->to], y2 = l->y[e->to];
-    double dx = x2 - x1, dy = y2 - y1, len = hypot(dx, dy);
-    double off = QN_MIN(0.14 * len, 46), r = RADIUS * l->pitch;
-    struct bow b = {.cx = (x1 + x2) / 2 + dy / len * off,
-                    .cy = (y1 + y2) / 2 - dx / len * off};
-    double a = hypot(b.cx - x1, b.cy - y1), c = hypot(b.cx - x2, b.cy - y2);
-    b.x1 = x1 + (b.cx - x1) / a * r;
-    b.y1 = y1 + (b.cy - y1) / a * r;
-    b.x2 = x2 + (b.cx - x2) / c * (r + 1.5);
-    b.y2 = y2 + (b.cy - y2) / c * (r + 1.5);
-    return b;
+    double x = ((const struct edge *)a)->length;
+    double y = ((const struct edge *)b)->length;
+    return (x > y) - (x < y);
+}
+
+/* Short edges first: they have no choice. */
+static int find_ways(const struct qn_layout *l, struct edge *edge,
+                     uint32_t count)
+{
+    struct qn_router *r;
+    int err = qn_router_create(&r, l, RADIUS * l->pitch);
+    if (err != QN_OK) {
+        return err;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct edge *e = &edge[i];
+        edge[i].length =
+            hypot(l->x[e->to] - l->x[e->from], l->y[e->to] - l->y[e->from]);
+    }
+    qsort(edge, count, sizeof *edge, by_length);
+    for (uint32_t i = 0; i < count; i++) {
+        (void)qn_router_find(r, edge[i].from, edge[i].to, &edge[i].way);
+    }
+    qn_router_destroy(r);
+    return QN_OK;
 }
 
 static void draw_bows(const struct qn_layout *l, FILE *to,
@@ -115,7 +125,6 @@ static void draw_bows(const struct qn_layout *l, FILE *to,
             e->second != like->second) {
             continue;
         }
-        struct bow b = bend(l, e);
         if (!any) {
             double width = WIDTH_LEAST + like->width *
                                              (WIDTH_MOST - WIDTH_LEAST) /
@@ -125,8 +134,7 @@ static void draw_bows(const struct qn_layout *l, FILE *to,
                     width);
         }
         any = true;
-        fprintf(to, "M%.1f %.1fQ%.1f %.1f %.1f %.1f", b.x1, b.y1, b.cx, b.cy,
-                b.x2, b.y2);
+        qn_route_write(&e->way, RADIUS * l->pitch, to);
     }
     fputs(any ? "\"/>\n" : "", to);
 }
@@ -140,16 +148,19 @@ static void draw_heads(const struct qn_layout *l, FILE *to,
         if (edge[i].tie != tie) {
             continue;
         }
-        struct bow b = bend(l, &edge[i]);
-        double len = hypot(b.x2 - b.cx, b.y2 - b.cy);
-        double dx = (b.x2 - b.cx) / len * size, dy = (b.y2 - b.cy) / len * size;
+        const struct qn_route *way = &edge[i].way;
+        double x = way->x[way->count - 1], y = way->y[way->count - 1];
+        double dx = x - way->x[way->count - 2];
+        double dy = y - way->y[way->count - 2];
+        double part = size / hypot(dx, dy);
+        dx *= part;
+        dy *= part;
         if (!any) {
             fprintf(to, "<path class=\"t%u\" d=\"", (unsigned)tie);
         }
         any = true;
-        fprintf(to, "M%.1f %.1fL%.1f %.1f %.1f %.1fZ", b.x2, b.y2,
-                b.x2 - dx - dy * 0.5, b.y2 - dy + dx * 0.5,
-                b.x2 - dx + dy * 0.5, b.y2 - dy - dx * 0.5);
+        fprintf(to, "M%.1f %.1fL%.1f %.1f %.1f %.1fZ", x, y, x - dx - dy * 0.5,
+                y - dy + dx * 0.5, x - dx + dy * 0.5, y - dy - dx * 0.5);
     }
     fputs(any ? "\"/>\n" : "", to);
 }
@@ -250,6 +261,12 @@ int qn_picture_tree(const struct qn_picture *p, const struct qn_layout *l,
     }
     uint32_t count = find_edges(p, edge, known);
     weigh(p, edge, count);
+    int err = find_ways(l, edge, count);
+    if (err != QN_OK) {
+        free(known);
+        free(edge);
+        return err;
+    }
     fprintf(to, "<g transform=\"translate(%.1f %.1f)\">\n", x, y);
     draw_boxes(l, to);
     draw_edges(l, to, edge, count);

@@ -10,6 +10,7 @@
 #include "core/base/err.h"
 #include "loadgen/options.h"
 #include "loadgen/quoin.h"
+#include "loadgen/target.h"
 #include "loadgen/topo/tree_internal.h"
 
 static int take_algo(const struct qn_option *o, const char *text)
@@ -57,16 +58,44 @@ static int take_factor(const struct qn_option *o, const char *text)
     return QN_OK;
 }
 
-static int take_format(const struct qn_option *o, const char *text)
+/* The format of that name; NULL: there is none. */
+static const char *format_named(const char *name)
 {
     static const char *const formats[] = {"text", "csv", "json", "dot", "svg"};
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(formats); i++) {
-        if (strcmp(formats[i], text) == 0) {
-            *(const char **)o->to = formats[i];
-            return QN_OK;
+        if (strcmp(formats[i], name) == 0) {
+            return formats[i];
         }
     }
-    return QN_EINVAL;
+    return NULL;
+}
+
+static int take_format(const struct qn_option *o, const char *text)
+{
+    const char *format = format_named(text);
+    if (format == NULL) {
+        return QN_EINVAL;
+    }
+    *(const char **)o->to = format;
+    return QN_OK;
+}
+
+/* Without --format, the name of --output says which. */
+static bool find_format(struct qn_tree_command *c)
+{
+    const char *ending =
+        qn_target_is_stdout(c->output) ? "" : qn_target_ending(c->output);
+    if (c->format == NULL) {
+        bool text = ending[0] == '\0' || strcmp(ending, "txt") == 0;
+        c->format = format_named(text ? "text" : ending);
+    }
+    if (c->format == NULL) {
+        fprintf(stderr,
+                "quoin tree: --output: %s: no format has this ending; use "
+                ".txt, .csv, .json, .dot or .svg, or say --format\n",
+                c->output);
+    }
+    return c->format != NULL;
 }
 
 /* ---- which option goes with what ---- */
@@ -137,7 +166,7 @@ static bool format_fits(const struct qn_tree_command *c, unsigned way)
     } else if (way == WAY_COMPARE && no_graph) {
         line = "--compare is written as text, csv or svg";
     } else if (c->explain && c->format[0] != 't') {
-        line = "--explain is text; leave out --format";
+        line = "--explain is text; leave out --format, or name a .txt";
     } else if (c->algos > 1 && (way & WAY_ONE) != 0) {
         line = c->explain
                    ? "--explain takes one --algo"
@@ -149,6 +178,15 @@ static bool format_fits(const struct qn_tree_command *c, unsigned way)
     return line == NULL;
 }
 
+static bool options_fit(const struct qn_tree_command *c,
+                        const struct qn_options *o, const bool *given)
+{
+    char called[QN_CONTENDER_NAME];
+    unsigned way = way_of(c, called, sizeof called);
+    return qn_options_fit(o, given, rule, QN_ARRAY_COUNT(rule), way, called) &&
+           format_fits(c, way);
+}
+
 int qn_tree_command(int argc, char **argv)
 {
     struct qn_tree_command *c = calloc(1, sizeof *c);
@@ -156,8 +194,7 @@ int qn_tree_command(int argc, char **argv)
         fprintf(stderr, "quoin tree: %s\n", qn_strerror(QN_ENOMEM));
         return 1;
     }
-    *c = (struct qn_tree_command){.format = "text",
-                                  .root = QN_TREE_ROOT_NONE,
+    *c = (struct qn_tree_command){.root = QN_TREE_ROOT_NONE,
                                   .seed = 1,
                                   .q = 1,
                                   .threads = (uint64_t)get_nprocs()};
@@ -190,9 +227,9 @@ int qn_tree_command(int argc, char **argv)
         {"compare", NULL, qn_option_flag, &c->compare,
          "latency against throughput: trees and rings of every arity", 0, 0},
         {"format", "NAME", take_format, &c->format,
-         "text (default), csv, json, dot or svg", 0, 0},
+         "text, csv, json, dot or svg; else by the name of --output", 0, 0},
         {"output", "FILE", qn_option_string, &c->output,
-         "or -o: where to, instead of standard output", 0, 0},
+         "or -o: where to; -, or none: standard output", 0, 0},
         {"up-file", "FILE", qn_option_string, &c->up_file,
          "csv: the tree of the way up, if it is another one", 0, 0},
         QN_OPTION_HEADING("Many machines"),
@@ -215,13 +252,10 @@ int qn_tree_command(int argc, char **argv)
     int status = 0;
     bool given[QN_ARRAY_COUNT(table)];
     if (qn_options_parse_given(&o, argc, argv, &status, given)) {
-        char called[QN_CONTENDER_NAME];
-        unsigned way = way_of(c, called, sizeof called);
-        status = qn_options_fit(&o, given, rule, QN_ARRAY_COUNT(rule), way,
-                                called) &&
-                         format_fits(c, way)
-                     ? qn_tree_run(c)
-                     : 2;
+        status = 2;
+        if (find_format(c) && options_fit(c, &o, given)) {
+            status = qn_tree_run(c);
+        }
     }
     free(c);
     return status;

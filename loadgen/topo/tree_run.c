@@ -14,7 +14,7 @@
 #include "core/base/err.h"
 #include "core/topo/exchange.h"
 #include "loadgen/machine/live.h"
-#include "loadgen/machine/target.h"
+#include "loadgen/target.h"
 #include "loadgen/topo/compare.h"
 #include "loadgen/topo/cores.h"
 #include "loadgen/topo/explain.h"
@@ -128,35 +128,19 @@ static int add_all(struct qn_tree_command *c)
 
 /* ---- output ---- */
 
-static int write_csv(const struct qn_tree_command *c, const struct qn_shape *s,
-                     const char *path)
-{
-    FILE *f = fopen(path, "w");
-    int err = f != NULL ? qn_tree_write_csv(c->m, s, f) : QN_EIO;
-    if (f != NULL && fclose(f) != 0) {
-        err = QN_EIO;
-    }
-    if (err != QN_OK) {
-        fprintf(stderr, "quoin tree: cannot write %s: %s\n", path,
-                strerror(errno));
-    }
-    return err;
-}
-
 static int write_plan_csv(const struct qn_tree_command *c, FILE *to)
 {
     const struct qn_contender *r = &c->rival[0];
     if (r->ring != NULL) {
         return qn_ring_write_map(c->m, r->ring, to);
     }
-    if (c->up_file != NULL) {
-        int err = write_csv(c, &r->up, c->up_file);
-        if (err != QN_OK) {
-            return err;
-        }
-    }
     return qn_tree_write_csv(c->m,
                              c->goal == QN_GOAL_REDUCE ? &r->up : &r->down, to);
+}
+
+static int write_up_csv(const struct qn_tree_command *c, FILE *to)
+{
+    return qn_tree_write_csv(c->m, &c->rival[0].up, to);
 }
 
 static int write_svg(const struct qn_tree_command *c, FILE *to)
@@ -201,23 +185,22 @@ static int write_format(const struct qn_tree_command *c, FILE *to)
 
 typedef int writer(const struct qn_tree_command *c, FILE *to);
 
-static int output(const struct qn_tree_command *c, writer *write)
+static int output(const struct qn_tree_command *c, const char *path,
+                  writer *write)
 {
-    FILE *to = c->output != NULL ? fopen(c->output, "w") : stdout;
+    FILE *to = qn_target_open(path);
     if (to == NULL) {
-        fprintf(stderr, "quoin tree: cannot write %s: %s\n", c->output,
+        fprintf(stderr, "quoin tree: cannot write %s: %s\n", path,
                 strerror(errno));
         return 2;
     }
     int err = write(c, to);
-    bool bad = ferror(to) != 0;
-    bad = (c->output != NULL ? fclose(to) : fflush(to)) != 0 || bad;
-    if (err != QN_OK || bad) {
-        fprintf(stderr, "quoin tree: %s: %s\n",
-                c->output != NULL ? c->output : "standard output",
-                bad ? strerror(errno) : qn_strerror(err));
+    int why = qn_target_close(to);
+    if (err != QN_OK || why != 0) {
+        fprintf(stderr, "quoin tree: %s: %s\n", qn_target_name(path),
+                why != 0 ? strerror(why) : qn_strerror(err));
     }
-    return err == QN_OK && !bad ? 0 : 1;
+    return err == QN_OK && why == 0 ? 0 : 1;
 }
 
 static int write_compared(const struct qn_tree_command *c, FILE *to)
@@ -243,7 +226,7 @@ static int compare(struct qn_tree_command *c)
     if (err != QN_OK) {
         return fail(qn_strerror(err));
     }
-    int status = output(c, write_compared);
+    int status = output(c, c->output, write_compared);
     qn_compare_destroy(c->compared);
     return status;
 }
@@ -288,7 +271,10 @@ static int run(struct qn_tree_command *c)
     } else {
         status = status == 0 ? add_all(c) : status;
         status = status == 0 ? check(c) : status;
-        status = status == 0 ? output(c, write_format) : status;
+        if (status == 0 && c->up_file != NULL) {
+            status = output(c, c->up_file, write_up_csv);
+        }
+        status = status == 0 ? output(c, c->output, write_format) : status;
     }
     for (uint32_t i = 0; i < c->job.count; i++) {
         qn_contender_fini(&c->rival[i]);
@@ -332,7 +318,7 @@ static int run_survey(struct qn_tree_command *c)
     fprintf(stderr, "quoin tree: %u group%s on %u machine%s took %.1f s\n",
             s->groups, s->groups == 1 ? "" : "s", s->machines,
             s->machines == 1 ? "" : "s", s->seconds);
-    int status = output(c, write_survey);
+    int status = output(c, c->output, write_survey);
     qn_survey_destroy(c->survey_result);
     return status;
 }
@@ -340,17 +326,15 @@ static int run_survey(struct qn_tree_command *c)
 /* @return the exit status, after a line if it is not 0. */
 static int try_target(const char *option, const char *path)
 {
-    return path == NULL
-               ? 0
-               : qn_target_check("quoin tree", option, path, "name a file");
+    return qn_target_check("quoin tree", option, path, "name a file");
 }
 
 int qn_tree_run(struct qn_tree_command *c)
 {
     int status = try_target("output", c->output);
     status = status == 0 ? try_target("up-file", c->up_file) : status;
-    if (status == 0 && c->output != NULL && c->up_file != NULL &&
-        strcmp(c->output, c->up_file) == 0) {
+    if (status == 0 && c->up_file != NULL &&
+        strcmp(qn_target_name(c->output), qn_target_name(c->up_file)) == 0) {
         status = fail("--output and --up-file are one file; name two");
     }
     if (status != 0) {

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * One key at a time through one buffer, so memory beyond the history is that
@@ -47,12 +48,13 @@ static int draw(struct run *r, const struct qn_witness *w)
     if (r->opts->svg == NULL || r->result.svg_written) {
         return QN_OK;
     }
-    FILE *f = fopen(r->opts->svg, "w");
+    bool standard = strcmp(r->opts->svg, "-") == 0;
+    FILE *f = standard ? stdout : fopen(r->opts->svg, "we");
     if (f == NULL) {
         return QN_EIO;
     }
     int err = qn_timeline_svg(f, w);
-    if (fclose(f) != 0 && err == QN_OK) {
+    if ((standard ? fflush(f) : fclose(f)) != 0 && err == QN_OK) {
         err = QN_EIO;
     }
     r->result.svg_written = err == QN_OK;

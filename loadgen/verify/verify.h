@@ -21,7 +21,8 @@
 struct qn_verify_opts {
     struct qn_linear_opts linear; /* budget per key; zeros: defaults */
     FILE *report;                 /* findings as text; NULL: none */
-    const char *svg; /* file for the first violation's time line; NULL: none */
+    const char *svg; /* file for the first violation's time line, - for stdout;
+                        NULL: none */
     uint32_t explained_max; /* violations shown in full; of the rest, some are
                                named and all are counted */
 };

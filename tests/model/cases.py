@@ -10,6 +10,11 @@ def good(model, *knobs, least):
     return {"model": model, "knobs": list(knobs), "bad": False, "least": least, "how": []}
 
 
+def deep(case):
+    """A search that goes far down before it comes back."""
+    return {**case, "depth": 2000000}
+
+
 def defect(model, *knobs, how=()):
     return {"model": model, "knobs": list(knobs), "bad": True, "least": 0, "how": list(how)}
 
@@ -96,4 +101,24 @@ MEMORY = [
     defect("memacceptor", *DEAD, *DIRECT, *WHOLE, "BUG_NO_SKIP"),
 ]
 
-CASES = CORE + UTILITY + READS + MEMORY
+# Joins in a smaller ring, and of one of the two: else it takes minutes.
+SMALL = ["R=3", "IDLE=2", "BIG=1"]
+
+GATE = [
+    deep(good("gate", "NOJOIN", least=2400000)),
+    deep(good("gate", "ONE", *SMALL, least=1480000)),
+    deep(good("gate", "NOJOIN", *SMALL, "MIN=1", least=500000)),
+    defect("gate", "BUG_NOT_LOOKED"),
+    defect("gate", "BUG_MARK_GROWS"),
+    defect("gate", "BUG_MARK_FOLLOWS"),
+    defect("gate", "BUG_OVERWRITE"),
+    defect("gate", "BUG_OVERWRITE_HOLD"),
+    defect("gate", "BUG_HOLD_STAYS"),
+    defect("gate", "BUG_RETURN_LATE"),
+    defect("gate", "BUG_AT_ONCE"),
+    defect("gate", "BUG_RING_NOT_COUNTED"),
+    defect("gate", "BUG_NEW_LEADER"),
+    defect("gate", "MIN=1", "BUG_MIN_IGNORED"),
+]
+
+CASES = CORE + UTILITY + READS + MEMORY + GATE

@@ -86,7 +86,7 @@ def check(case, keep=None, minutes=15, gib=4.0):
     try:
         verifier(case, folder, gib)
         table = "-w20" if case["bad"] else "-w23"
-        done = run(["./pan", f"-m{DEPTH}", table], folder, minutes)
+        done = run(["./pan", f"-m{case.get('depth', DEPTH)}", table], folder, minutes)
         passes, states, seen = verdict(case, done.stdout)
     except Broken as broken:
         return None, 0, str(broken)

@@ -166,7 +166,8 @@ def test_the_command_says_what_is_wrong():
 def test_mistakes_are_one_line():
     for args, status, text in (
             ([], 2, "whose? --to HOST:PORT"),
-            (["--to", "nonsense"], 1, "not HOST:PORT"),
+            (["--to", "nonsense"], 2, "not HOST:PORT"),
+            (["--to", "127.0.0.1:73737"], 2, "not 1 to 65535"),
             (["--to", "127.0.0.1:1"], 1, "Connection refused"),
             (["/nowhere/file"], 2, "cannot read /nowhere/file: No such file"),
             ([os.path.abspath(__file__)], 2, ":1: not a line of events"),

@@ -326,6 +326,7 @@ class Load(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("wrong replies", done.stdout)
         self.assertIn("not ours", done.stdout)
+        self.assertIn("--preload", done.stdout)
 
     def test_error_replies_are_counted_and_the_first_is_shown(self):
         self.redis.ask("CONFIG", "SET", "maxmemory", "1")
@@ -354,6 +355,111 @@ class Load(unittest.TestCase):
         done = load("--to", self.redis.tcp, "--preload", "--keys", "10")
         self.assertEqual(done.returncode, 1)
         self.assertIn("0 of 10 keys stored; OOM", done.stderr)
+
+
+class Scripted:
+    """A server that says what its script says: `answer(n)` is the bytes for
+    the n-th PING of a connection, None ends the connection."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.listening = socket.socket()
+        self.listening.bind(("127.0.0.1", 0))
+        self.listening.listen(100)
+        self.tcp = "127.0.0.1:%d" % self.listening.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        try:
+            while True:
+                peer, _ = self.listening.accept()
+                threading.Thread(target=self.serve, args=(peer,),
+                                 daemon=True).start()
+        except OSError:  # closed
+            pass
+
+    def serve(self, peer):
+        asked = 0
+        with peer:
+            while data := peer.recv(65536):
+                for _ in range(data.count(b"PING")):
+                    asked += 1
+                    said = self.answer(asked)
+                    if said is None:
+                        return
+                    peer.sendall(said)
+
+    def refuse(self):
+        """No more connections."""
+        if self.listening.fileno() >= 0:
+            self.listening.shutdown(socket.SHUT_RDWR)
+            self.listening.close()
+
+
+class Trouble(unittest.TestCase):
+    """What went wrong is said, and is not status 0."""
+
+    def scripted(self, answer):
+        server = Scripted(answer)
+        self.addCleanup(server.refuse)
+        return server
+
+    def test_an_address_that_nobody_answers_is_no_success(self):
+        server = self.scripted(lambda n: b"+PONG\r\n")
+        with socket.socket() as s:  # bound but not listening
+            s.bind(("127.0.0.1", 0))
+            dead = f"127.0.0.1:{s.getsockname()[1]}"
+            for args in (["--seconds", "2"],  # or until it gives up
+                         ["--requests", "500", "--json"]):
+                done = load("--to", server.tcp, "--to", dead, "--mix", "ping",
+                            "--connections", "50", *args)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("25 connections were never opened", done.stderr)
+                if "--json" in args:
+                    summary = json.loads(done.stdout.splitlines()[-1])
+                    self.assertEqual(summary["connections"], [
+                        {"to": server.tcp, "wanted": 25, "opened": 25},
+                        {"to": dead, "wanted": 25, "opened": 0}])
+                else:
+                    self.assertIn("50 connections (25 of 50 opened)",
+                                  done.stdout)
+                    self.assertIn(dead + ": 0 of 25 connections opened",
+                                  done.stdout)
+
+    def test_a_server_that_ends_in_the_warm_up_is_said(self):
+        def answer(n):
+            if n == 100:
+                server.refuse()
+            return b"+PONG\r\n" if n < 100 else None
+
+        server = self.scripted(answer)
+        done = load("--to", server.tcp, "--mix", "ping", "--connections", "1",
+                    "--seconds", "0.2", "--warmup", "2")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nothing was answered", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_a_server_that_accepts_and_is_silent_did_not_answer(self):
+        server = self.scripted(lambda n: b"")
+        limits = (("load", 2), ("events", 5))
+        started = [subprocess.Popen([QUOIN, command, "--to", server.tcp],
+                                    stderr=subprocess.PIPE, text=True)
+                   for command, _ in limits]
+        for process, (_, seconds) in zip(started, limits):
+            _, said = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 1)
+            self.assertIn(f"{server.tcp}: it did not answer within {seconds} s",
+                          said)
+
+    def test_what_is_not_resp_is_shown(self):
+        """It begins well; then 40 bytes without an end of line."""
+        server = self.scripted(
+            lambda n: b"+PONG\r\n" if n < 50 else b"g" * 40)
+        done = load("--to", server.tcp, "--mix", "ping", "--connections", "1",
+                    "--requests", "200", "--warmup", "0", "--json")
+        summary = json.loads(done.stdout.splitlines()[-1])
+        self.assertIn("not RESP: 'ggg", summary["first_error"])
+        self.assertGreater(summary["disconnects"], 0)
 
 
 class BadInput(unittest.TestCase):
@@ -395,6 +501,8 @@ class BadInput(unittest.TestCase):
         self.one_line(load("--to", "x:1", "--workload", "ycbs-a"), 2, "'ycsb-a'")
         self.one_line(load("--to", "x:1", "--value-size", "9..5"), 2, "5..9")
         self.one_line(load("--to", "nonsense"), 2, "HOST:PORT")
+        for port in "0", "65536", "73737":
+            self.one_line(load("--to", f"127.0.0.1:{port}"), 2, "1 to 65535")
         self.one_line(load(), 2, "--to")
         self.one_line(load("--to", "127.0.0.1:1", "--keys", "1m", "--key-size",
                            "5"), 2, "--key-size 7")
@@ -423,7 +531,13 @@ class BadInput(unittest.TestCase):
     def test_subcommands(self):
         for args, status, text in ((["laod"], 2, "'load'"),
                                    (["frobnicate"], 2, "lists them"),
-                                   ([], 0, "load"), (["--version"], 0, "quoin")):
+                                   ([], 0, "load"), (["--version"], 0, "quoin"),
+                                   (["load", "--version"], 0, "quoin "),
+                                   (["verify", "--version"], 0, "quoin "),
+                                   (["events", "--version"], 0, "quoin "),
+                                   (["bench"], 0, "bench stall"),
+                                   (["bench", "--help"], 0, "bench stall"),
+                                   (["bench", "stal"], 2, "'bench stall'")):
             done = subprocess.run([QUOIN, *args], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
             self.assertEqual(done.returncode, status)

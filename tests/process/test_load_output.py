@@ -191,6 +191,10 @@ class Refused(Folder):
         self.refuse("--csv", self.path("good"), "--plot", missing)
 
     def test_one_file_for_two(self):
+        self.refuse("--csv", "-", "--plot", "-",
+                    words=("--csv and --plot are both standard output",))
+        self.refuse("--json", "--plot", "-",
+                    words=("--json and --plot are both standard output",))
         self.refuse("--csv", self.path("one"), "--hgrm", self.path("one"),
                     words=("--csv", "--hgrm", "both"))
         self.refuse("--csv", self.path("one"), "--raw", self.path("one"),
@@ -208,6 +212,21 @@ class Refused(Folder):
             self.assertEqual(done.returncode, 1)  # nobody listens
             self.assertEqual((self.folder / "old").read_text(), "kept")
             self.assertFalse((self.folder / "new").exists())
+
+
+class Stdout(Folder):
+    def test_a_dash_is_standard_output_and_the_table_makes_room(self):
+        redis = Redis()
+        self.addCleanup(redis.stop)
+        for option, begins in (("--csv", "run,at_s"), ("--plot", "<svg"),
+                               ("--hgrm", "       Value"), ("--raw", "get ")):
+            done = load("--to", redis.tcp, "--requests", "10", "--mix", "get",
+                        option, "-")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.startswith(begins), done.stdout)
+            self.assertNotIn("longest without", done.stdout)
+            self.assertIn("longest without", done.stderr)
+            self.assertFalse(os.path.exists("-"))
 
 
 class Lost(Folder):

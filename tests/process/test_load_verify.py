@@ -103,6 +103,36 @@ class Verify(unittest.TestCase):
         self.assertEqual(setup["key_size"], "15")  # k, tag of 12, 2 digits
         self.assertEqual(setup["value_size"], "16..40")
 
+    def test_sizes_are_mixed_if_nobody_names_them(self):
+        for args, size in (([], "mixed:16..1048576"),
+                           (["--keys", "1m"], "mixed:16..4503"),
+                           (["--workload", "ycsb-a"], "1000")):
+            done = self.load(*args, "--json", "--requests", "1000")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            setup = json.loads(done.stdout.splitlines()[-1])["setup"]
+            self.assertEqual(setup["value_size"], size)
+
+    def test_a_changed_byte_in_a_value_is_found(self):
+        """The last of 3000: no head shows it."""
+        self.load("--keys", "1", "--mix", "set", "--value-size", "3000",
+                  "--requests", "1", "--warmup", "0")
+        process = subprocess.Popen(
+            [test_load.QUOIN, "load", "--to", self.redis.tcp, "--keys", "1",
+             "--value-size", "3000", "--mix", "get", "--preload", "--seconds",
+             "60", "--warmup", "0", "--rate", "1k", "--verify", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        process.stdout.readline()  # a second is over
+        for key in self.redis.ask("KEYS", "k*").split():
+            self.redis.ask("SETRANGE", key, "2999", "#")
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, err)
+        summary = json.loads(out.splitlines()[-1])
+        self.assertGreater(summary["wrong"], 0)
+        self.assertGreater(summary["ops"], 0)
+
     def test_a_server_without_compare_and_set_is_refused(self):
         done = self.load("--mix", "cas,set", "--requests", "1k")
         self.assertEqual(done.returncode, 0, done.stderr)  # by a script
@@ -127,6 +157,31 @@ class Verify(unittest.TestCase):
         done = load("--to", self.redis.tcp, "--verify-svg", "/tmp/x.svg")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--verify", done.stderr)
+
+
+class Files(unittest.TestCase):
+    """quoin verify, whose history comes from elsewhere."""
+
+    def verify(self, history, *args):
+        return subprocess.run([test_load.QUOIN, "verify", *args, "-"],
+                              input=history, capture_output=True, text=True,
+                              timeout=60)
+
+    def test_nothing_is_not_linearizable(self):
+        for history in "", "# nothing but a comment\n":
+            done = self.verify(history)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr,
+                             "quoin verify: no operations: nothing to judge\n")
+
+    def test_a_picture_on_standard_output_has_it_for_itself(self):
+        stale = "0 0 1 set k1 1 -> ok\n0 2 3 get k1 -> nil\n"
+        for args, begins in ([], "k1"), (["--svg", "-"], "<svg"):
+            done = self.verify(stale, *args)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertTrue(done.stdout.startswith(begins), done.stdout)
+            self.assertIn("NOT linearizable", done.stderr if args
+                          else done.stdout)
 
 
 class Raw(unittest.TestCase):

@@ -84,6 +84,8 @@ def test_all_forms_of_a_folder():
         check("name", m["name"], "threadripper_1950x_1x16")
         quoin(folder + "/m.json", "-o", folder + "/m.svg")
         svg = xml.etree.ElementTree.parse(folder + "/m.svg")
+        check("stdout", quoin(folder + "/m.json", "-o", "-").stdout, text)
+        assert not os.path.exists("-")
         assert svg.getroot().tag.endswith("svg")
         with open(folder + "/m.json") as f:
             piped = subprocess.run([QUOIN, "machine", "/dev/stdin"],
@@ -168,6 +170,8 @@ def test_mistakes_are_one_line():
     refuses("core:4 pu:1", "--parallel", "0", text="say --measure, too")
     refuses("core:4 pu:1", "--format", "csv", "-o", "/dev/null",
             text="/dev/null is no folder")
+    for args in ["--format", "csv"], ["--gather"]:
+        refuses(*args, "-o", "-", text=" needs --output FOLDER")
     refuses("--gather", text="--gather needs --output FOLDER")
     refuses("--gather", "-o", "/nowhere/x", text="/nowhere/x: cannot write")
     refuses("--mesure", text="did you mean '--measure'?")

@@ -19,7 +19,9 @@ Test(supervisor, ends_with_status_1_when_no_replica_is_left, .timeout = 20)
         kill(r.pid, SIGKILL);
     }
     cr_assert_eq(status_of(&s), 1);
-    cr_assert_eq(lines_in(rest_of_log(&s)), 3);
+    const char *log = rest_of_log(&s);
+    cr_assert_eq(lines_in(log), 4, "%s", log);
+    cr_assert(strstr(log, "all data is lost: replica ") != NULL, "%s", log);
 }
 
 Test(supervisor, a_replica_told_to_leave_leaves_alone, .timeout = 20)

@@ -101,6 +101,46 @@ class Formats(Case):
             circles = root.findall(".//{*}circle")
             self.assertEqual(len(circles), 16 + 1, "cores, and the root's ring")
 
+    def test_the_name_of_the_output_says_the_format(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--one-tree"]
+        for ending, begins in (("svg", "<svg"), ("json", "{"), ("dot", "digraph"),
+                               ("csv", "# root="), ("txt", "amd64_")):
+            path = self.folder / ("t." + ending)
+            good(*where, "-o", str(path))
+            self.assertTrue(path.read_text().startswith(begins), ending)
+        self.refused(*where, "-o", str(self.folder / "t.png"), names=[
+            "t.png: no format has this ending; use .txt, .csv"])
+        # --format overrides; without an ending it is text.
+        path = self.folder / "t.png"
+        good(*where, "-o", str(path), "--format", "csv")
+        self.assertTrue(path.read_text().startswith("# root="))
+        for name in "t", "t.d/t":
+            (self.folder / "t.d").mkdir(exist_ok=True)
+            good(*where, "-o", str(self.folder / name))
+            text = (self.folder / name).read_text()
+            self.assertTrue(text.startswith("amd64_"), name)
+        self.refused(*where, "--explain", "-o", str(self.folder / "t.svg"),
+                     names=["--explain is text"])
+
+    def test_a_dash_is_standard_output(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--op", "barrier",
+                 "--format", "csv"]
+        up = self.folder / "up.csv"
+        down = good(*where, "--up-file", str(up))
+        self.assertEqual(down, good(*where, "-o", "-", "--up-file", str(up)))
+        self.assertEqual(up.read_text(), good(
+            *where, "-o", str(self.folder / "down.csv"), "--up-file", "-"))
+        self.refused(*where, "--up-file", "-", names=["are one file"])
+        self.assertFalse(pathlib.Path("-").exists())
+
+    def test_what_cannot_be_written_is_one_line(self):
+        where = ["--machine", machine("amd64_sparse_10"), "--op", "barrier",
+                 "--format", "csv", "--moves", "1k"]
+        done = tree(*where, "--up-file", "/dev/full")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr,
+                         "quoin tree: /dev/full: No space left on device\n")
+
     def test_graphviz_has_every_edge(self):
         got = good("--machine", machine("amd64_sparse_10"), "--format", "dot",
                    "--algo", "binary")
@@ -193,6 +233,32 @@ class Many(Case):
         names = {r["topology"] for r in rows}
         self.assertLessEqual({"ring:k=9", "tree:k=9", "mst", "auto",
                               "ring:k=1,companion", "ring:k=2,map=busy"}, names)
+
+    def test_labels_of_the_front_are_not_crossed_and_do_not_touch(self):
+        for name in "intel_xeon_e5_v2_2x10", "amd64_sparse_10":
+            root = xml.etree.ElementTree.fromstring(good(
+                "--machine", machine(name), "--compare", "--moves", "100",
+                "--format", "svg"))
+            lines = [[float(e.get(k)) for k in ("x1", "y1", "x2", "y2")]
+                     for e in root.findall(".//{*}line")
+                     if e.get("class").split()[0] in ("thin", "bold")]
+            labels = [(float(e.get("x")), float(e.get("y")) - 8,
+                       5.5 * len(e.text), 8, e.text)
+                      for e in root.findall(".//{*}text")
+                      if e.get("class").startswith("small ")]
+            self.assertGreater(len(lines), 20)
+            self.assertGreater(len(labels), 10)
+            for i, (x, y, width, height, text) in enumerate(labels):
+                for x1, y1, x2, y2 in lines:
+                    for k in range(501):
+                        px = x1 + (x2 - x1) * k / 500
+                        py = y1 + (y2 - y1) * k / 500
+                        self.assertFalse(x <= px <= x + width and
+                                         y <= py <= y + height, text)
+                for x2, y2, width2, height2, text2 in labels[:i]:
+                    self.assertTrue(x + width < x2 or x2 + width2 < x or
+                                    y + height < y2 or y2 + height2 < y,
+                                    text + " and " + text2)
 
     def test_a_survey_has_every_number_and_nobody_beats_the_planner(self):
         args = ["--survey", str(MACHINES), "--sizes", "2,6-7", "--moves",

@@ -125,6 +125,21 @@ def test_a_build_whose_replicas_hang():
     no_good("hangs", "--upgrade-timeout", "1")
 
 
+def test_one_that_ends_before_it_has_answered():
+    """Its next life is asked what it was not."""
+    with Build() as new, Quoind(PATH) as q:
+        n = fill(q)
+        pid = pids_of(q)[2]
+        os.kill(pid, signal.SIGSTOP)
+        upgrade(q, new)
+        wait_until("it is adopted", lambda: "adopted 3" in said(q))
+        n.add(0)
+        os.kill(pid, signal.SIGKILL)
+        wait_until("it is done", lambda: "upgrade: done" in said(q))
+        end_well(q, n)
+    check("drained", q.status, 0)
+
+
 def test_who_left_is_not_brought_back():
     with Build() as new, Quoind(PATH) as q:
         n = fill(q)

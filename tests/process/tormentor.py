@@ -15,6 +15,8 @@ specification is left out: somebody who is in sync always survives, with the
 process acceptor leader and acceptor are never gone together, and never are all
 stopped or dead.
 
+Values have 16 bytes to 1 MiB, mostly few (`--value-size mixed`).
+
 Meanwhile `quoin load --verify` asks all replicas, at half of what a closed loop
 of the same connections reached before, and a ledger at each replica counts what
 was acknowledged. After every --round faults: the verdict must be linearizable,
@@ -43,6 +45,7 @@ from judged import capacity, Failure, Judge, Ledger
 from quoind import Quoind
 from view import look, pids_of
 
+FILL_BYTES = 32 << 20  # of the keys that make joining take time
 PATIENCE = 300.0  # s, for replicas to be current again; it ends a hang
 
 
@@ -55,6 +58,14 @@ def send(pids, signal_number):
         except ProcessLookupError:
             missed += 1
     return missed == 0
+
+
+def sizes(count, rng):
+    """@return a function that draws sizes as quoin load's `mixed` does: 16 to
+    1 MiB, less if `count` of them would exceed FILL_BYTES on average."""
+    most = min(max((FILL_BYTES / max(count, 1)) ** 2 / 16, 16), 1 << 20)
+    root = (16 / most) ** 0.5
+    return lambda: int(16 / (1 - rng.random() * (1 - root)) ** 2)
 
 
 # ---- faults ----
@@ -290,9 +301,10 @@ class Tormentor:
 
     def fill(self):
         c = self.q.client(0)
-        for first in range(0, self.o.fill, 1000):
-            c.pipeline(*[("SET", "fill:%d" % i, "x" * 16) for i in
-                         range(first, min(first + 1000, self.o.fill))])
+        size = sizes(self.o.fill, random.Random(1))
+        for first in range(0, self.o.fill, 100):
+            c.pipeline(*[("SET", "fill:%d" % i, "x" * size()) for i in
+                         range(first, min(first + 100, self.o.fill))])
         c.close()
 
     def calibrate(self):

@@ -28,8 +28,10 @@ class View:
 
     def __init__(self, text):
         lines = parsed(text)
-        self.leader = int(lines["leader"])
-        self.acceptor = int(lines["acceptor"])
+        # None: the group has stopped.
+        self.leader, self.acceptor = (
+            None if lines[role] == "none" else int(lines[role])
+            for role in ("leader", "acceptor"))
         self.in_sync = self.nodes(lines.get("in_sync", "0,1,2"))
         self.missing = self.nodes(lines["replicas_missing"])
         self.epoch = int(lines["epoch"])

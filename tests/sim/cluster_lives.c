@@ -64,13 +64,14 @@ static void claim(void *ctx, bool writable)
     m->claimed = writable;
 }
 
-static void owner(void *ctx, qn_epoch_t epoch)
+static bool owner(void *ctx, qn_epoch_t epoch)
 {
     struct member *m = ctx;
     struct cluster *c = m->cluster;
     CHECK(c, m->claimed, "life %" PRIu64 " owns without a claim", m->inc);
     CHECK(c, epoch < CLUSTER_ENTRIES, "run too long");
     c->owner[epoch] = m->inc;
+    return true;
 }
 
 static const struct qn_ring *map_ring(void *ctx, qn_node_t node, uint64_t inc)

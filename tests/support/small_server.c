@@ -159,8 +159,7 @@ static void serve(const struct qn_boot *b)
         }
         if (leave && !drained && (int)b->self != mood.stubborn) {
             drained = true;
-            qn_boot_notify(b, QN_BOOT_DRAINED,
-                           (int)b->self == mood.owing ? 7 : 0);
+            qn_boot_drained(b, (int)b->self == mood.owing ? 7 : 0, false);
         }
         for (uint32_t i = 2; i < 3 + b->nodes; i++) {
             if (p[i].revents != 0) {

@@ -116,3 +116,38 @@ Test(adopt, an_adopter_finds_whom_it_asks_for)
     close(adopter);
     close(at);
 }
+
+/* The id is that of a living process, but whoever listened has ended. */
+Test(adopt, an_id_counts_only_while_its_connection_lasts)
+{
+    struct qn_config c = somewhere();
+    pid_t pid = 0;
+    int at = qn_adopt_listen(&c, 2);
+    int adopter = qn_adopt_connect(&c, 2, &pid);
+    cr_assert_geq(adopter, 0);
+    int pidfd = qn_adopt_pidfd(adopter, pid);
+    cr_assert_geq(pidfd, 0);
+    close(pidfd);
+    close(at);
+    cr_assert_eq(qn_adopt_pidfd(adopter, pid), QN_ENOENT);
+    close(adopter);
+}
+
+Test(adopt, a_full_queue_is_not_nobody)
+{
+    struct qn_config c = somewhere();
+    int held[64];
+    int n = 0;
+    pid_t pid;
+    int at = qn_adopt_listen(&c, 2);
+    do {
+        held[n] = qn_adopt_connect(&c, 2, &pid);
+    } while (held[n] >= 0 && ++n < 64);
+    cr_assert_lt(n, 64);
+    cr_assert_eq(held[n], QN_EBUSY);
+    close(at);
+    cr_assert_eq(qn_adopt_connect(&c, 2, &pid), QN_ENOENT, "nobody now");
+    while (n > 0) {
+        close(held[--n]);
+    }
+}

@@ -197,18 +197,18 @@ Test(boot, notices_and_failures_reach_the_supervisor)
     int fd;
     init(&p);
     cr_assert_eq(qn_boot_notify(&p.boot, QN_BOOT_READY, 0), QN_OK);
-    cr_assert_eq(qn_boot_notify(&p.boot, QN_BOOT_DRAINED, 7), QN_OK);
+    cr_assert_eq(qn_boot_drained(&p.boot, 7, true), QN_OK);
     qn_boot_failed(&p.boot, QN_ENOMEM);
     cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_OK);
     cr_assert(e.kind == QN_BOOT_READY && e.node == 1 && fd == -1);
     cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_OK);
-    cr_assert(e.kind == QN_BOOT_DRAINED && e.value == 7);
+    cr_assert(e.kind == QN_BOOT_DRAINED && e.value == 7 && e.error == 1);
     cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_OK);
     cr_assert(e.kind == QN_BOOT_FAILED && e.error == QN_ENOMEM);
     cr_assert_eq(qn_boot_recv(p.supervisor, &e, &fd, false), QN_EAGAIN);
     close(p.supervisor);
     p.supervisor = -1;
-    cr_assert_eq(qn_boot_notify(&p.boot, QN_BOOT_DRAINED, 0), QN_EPEERDEAD);
+    cr_assert_eq(qn_boot_drained(&p.boot, 0, false), QN_EPEERDEAD);
     qn_boot_failed(&p.boot, QN_ENOMEM); /* harmless */
     fini(&p);
 }

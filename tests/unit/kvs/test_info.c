@@ -111,6 +111,7 @@ static void setup(void)
                          .topology = "auto",
                          .predicted_cycles = 130.4,
                          .predicted_nsec = 52,
+                         .waits_for = 2,
                          .in_sync = 5,
                          .supervised = true,
                          .replicas = 3,
@@ -295,7 +296,7 @@ CASE(quoin_shows_each_replica)
     expect("quoin",
            "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
            "acceptor:0\r\nacceptor_kind:memory\r\ngroup:serving\r\n"
-           "in_sync:0,2\r\n"
+           "group_waits_for:1\r\nin_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
            "patience_usec:0\r\nslot_pause_usec:0\r\nslot_pause_for:\r\n"
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"

@@ -446,6 +446,23 @@ Test(replica_install, all_refuse_by_the_limit_of_the_first_entry)
     end();
 }
 
+/* A SET that a snapshot contains was refused for want of room there. */
+Test(replica_install, what_maxmemory_refused_is_not_said_to_be_done)
+{
+    maxmemory[0] = 60;
+    begin();
+    write3(2, "SET", "a", "1");
+    write3(2, "SET", "b", "2");
+    write3(2, "SET", "a", "3");
+    two_stands_still();
+    cr_assert_eq(install_copy(2), QN_OK);
+    expect_reply(2, LOST);
+    expect_reply(2, LOST);
+    expect_reply(2, OK);
+    expect_no_reply(2);
+    end();
+}
+
 /* The one that got a snapshot, limit and size, refuses what the others do. */
 Test(replica_install, a_store_from_a_snapshot_refuses_the_same_commands)
 {

@@ -207,6 +207,13 @@ static struct qn_reply value_of(const struct qn_request *set)
                                  QN_MIN(len, (unsigned long)QN_REPLY_HEAD_MAX)};
 }
 
+/* What the scanner makes while a value comes. */
+static void make_sum(struct qn_reply *reply)
+{
+    reply->sum = (struct qn_reply_sum){0, 0};
+    qn_reply_sum_add(&reply->sum, reply->head, (size_t)reply->number);
+}
+
 static void check_sizes(struct qn_sizes key_size, struct qn_sizes value_size,
                         bool unique)
 {
@@ -220,14 +227,18 @@ static void check_sizes(struct qn_sizes key_size, struct qn_sizes value_size,
         uint64_t value = 0;
         qn_asker_store(&asker, key, &r);
         struct qn_reply reply = value_of(&r);
+        make_sum(&reply);
         cr_assert(qn_request_check_value(&workload, key, &reply, &value));
         cr_assert_eq(value, r.value);
         reply.number++;
         cr_assert(!qn_request_check_value(&workload, key, &reply, &value));
         reply.number--;
-        for (size_t i = 0; i < reply.head_len; i += 1 + reply.head_len / 20) {
+        /* Of unique values every byte counts, of others the head. */
+        size_t len = unique ? (size_t)reply.number : reply.head_len;
+        for (size_t i = 0; i < len; i += 1 + len / 20) {
             uint8_t *byte = (uint8_t *)(uintptr_t)&reply.head[i];
             *byte ^= 1;
+            make_sum(&reply);
             bool same = qn_request_check_value(&workload, key, &reply, &value);
             cr_assert(!same || value != r.value, "key %d, byte %d", (int)key,
                       (int)i);
@@ -245,6 +256,7 @@ Test(asker, what_is_written_is_right_and_nothing_else)
     const struct qn_sizes values[] = {qn_sizes_fixed(0),
                                       qn_sizes_fixed(100),
                                       {QN_SIZES_RANGE, 0, 600},
+                                      {QN_SIZES_MIXED, 16, 30000},
                                       qn_sizes_etc(QN_SIZES_ETC_VALUE)};
     for (size_t k = 0; k < QN_ARRAY_COUNT(keys); k++) {
         for (size_t v = 0; v < QN_ARRAY_COUNT(values); v++) {
@@ -252,6 +264,48 @@ Test(asker, what_is_written_is_right_and_nothing_else)
             check_sizes(keys[k], values[v], true);
         }
     }
+}
+
+/* Two writes of one key: the first half of one, the rest of the other. */
+Test(asker, a_value_made_of_parts_of_two_is_wrong)
+{
+    struct qn_workload_opts o = opts_of("set", 16, 5000);
+    static uint8_t one[5000];
+    o.unique = true;
+    set_up(&o, 3, 1);
+    struct qn_request r;
+    uint64_t value;
+    qn_asker_store(&asker, 1, &r);
+    struct qn_reply reply = value_of(&r);
+    memcpy(one, reply.head, sizeof one);
+    qn_asker_store(&asker, 1, &r);
+    reply = value_of(&r);
+    memcpy(one + 2500, reply.head + 2500, 2500);
+    reply.head = one;
+    make_sum(&reply);
+    cr_assert(!qn_request_check_value(&workload, 1, &reply, &value));
+    tear_down();
+}
+
+/* The size follows from what is written, so a key's size changes. */
+Test(asker, unique_values_of_one_key_have_many_sizes)
+{
+    struct qn_workload_opts o = opts_of("set", 16, 16);
+    o.value_size = (struct qn_sizes){QN_SIZES_MIXED, 16, 4000};
+    o.unique = true;
+    set_up(&o, 3, 1);
+    uint32_t small = 0;
+    uint32_t large = 0;
+    for (int i = 0; i < 1000; i++) {
+        struct qn_request r;
+        qn_asker_store(&asker, 1, &r);
+        uint64_t size = qn_workload_value_size(&workload, 1, r.value);
+        small += size < 64;
+        large += size > 1000;
+    }
+    cr_assert_gt(small, 200);
+    cr_assert_gt(large, 20);
+    tear_down();
 }
 
 Test(asker, sizes_do_not_depend_on_the_seed)
@@ -262,14 +316,14 @@ Test(asker, sizes_do_not_depend_on_the_seed)
     bool vary = false;
     set_up(&o, 0, 1);
     for (uint64_t key = 0; key < 1000; key++) {
-        first[key] = qn_workload_value_size(&workload, key);
+        first[key] = qn_workload_value_size(&workload, key, 0);
         vary |= first[key] != first[0];
     }
     cr_assert(vary);
     tear_down();
     set_up(&o, 0, 2);
     for (uint64_t key = 0; key < 1000; key++) {
-        cr_assert_eq(qn_workload_value_size(&workload, key), first[key]);
+        cr_assert_eq(qn_workload_value_size(&workload, key, 7), first[key]);
     }
     tear_down();
 }
@@ -391,6 +445,7 @@ Test(asker, a_unique_cas_expects_what_it_has_read)
     struct qn_reply found = value_of(&other);
     char kept[QN_MARK_UNIQUE];
     memcpy(kept, found.head, sizeof kept);
+    make_sum(&found);
     found.head = (const uint8_t *)kept;
     qn_asker_next(&asker, &get);
     cr_assert_eq(get.command, QN_COMMAND_GET);

@@ -466,7 +466,8 @@ Test(load_client, what_nobody_asked_for_ends_the_connection)
     begin(1, 1);
     exchange(1);
     cr_assert_eq(feed("+PONG\r\n", 7, 1), QN_ECORRUPT);
-    cr_assert_str_eq(stats.first_error, "a reply that nobody asked for");
+    cr_assert_str_eq(stats.first_error,
+                     "a reply that nobody asked for: '+PONG..'");
     tear_down();
 }
 
@@ -477,6 +478,8 @@ Test(load_client, noise_ends_the_connection)
     begin(1, 1);
     fill(0, &iov);
     cr_assert_eq(feed("HTTP/1.1 400\r\n", 14, 1), QN_ECORRUPT);
+    cr_assert_str_eq(stats.first_error,
+                     "what came is not RESP: 'HTTP/1.1 400..'");
     tear_down();
 }
 

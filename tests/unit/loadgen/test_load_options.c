@@ -102,6 +102,18 @@ Test(options, o_is_short_for_output_and_nothing_else_is_short)
     cr_assert(!TAKES("-w", "x"), "another letter");
 }
 
+Test(options, help_and_version_are_status_0)
+{
+    static const char *const asked[] = {"--help", "--version"};
+    for (size_t i = 0; i < QN_ARRAY_COUNT(asked); i++) {
+        char *argv[] = {(char *)"test", (char *)"--flag", (char *)asked[i],
+                        (char *)"--nonsense"};
+        int status = 77;
+        cr_assert(!qn_options_parse(&options, 4, argv, &status));
+        cr_assert_eq(status, 0, "%s", asked[i]);
+    }
+}
+
 Test(options, no_arguments_are_fine)
 {
     cr_assert(takes(0, NULL));

@@ -77,7 +77,8 @@ Test(recover, refuses_what_needs_none)
 {
     refuses(GROUP("process", "serving", "up") ONE, "nothing to recover");
     refuses(GROUP("process", "changing", "up") ONE, "has not stopped");
-    refuses(GROUP("memory", "changing", "up") ONE, "needs no recovery");
+    refuses(GROUP("memory", "changing", "up") ONE, "has not stopped");
+    refuses(GROUP("memory", "waiting", "up") ONE, "stands still");
     refuses(GROUP("process", "stopped", "down") ONE, "start quoind again");
     refuses(STOPPED
             "replica0:state=loading,commit=1,applied=1,learned=1,clients=0\r\n",
@@ -94,6 +95,19 @@ Test(recover, an_incomplete_group_is_one_that_has_stopped)
         QN_OK, "%s", why);
     cr_assert(plan.incomplete);
     says("nobody who answers has the rest");
+    says("Positions 5 to 9 may be lost");
+}
+
+/* What the ring has gone over. */
+Test(recover, with_the_memory_acceptor_the_leader_alone_was_lost)
+{
+    cr_assert_eq(
+        make(GROUP("memory", "stopped",
+                   "up") "replica1:state=online,commit=9,applied=4,learned=4,"
+                         "clients=0\r\n"),
+        QN_OK, "%s", why);
+    says("in epoch 7: the leader was lost, and no replica");
+    says("replica 1, position 4");
     says("Positions 5 to 9 may be lost");
 }
 

@@ -193,17 +193,54 @@ Test(reply, every_chopping_of_a_stream_gives_the_same_replies)
     }
 }
 
+/* The sum of a bulk is the same in every chopping, and not that of another. */
+Test(reply, a_bulk_has_the_sum_of_its_bytes_if_asked_for)
+{
+    char bytes[320];
+    int len = snprintf(bytes, sizeof bytes, "$300\r\n%0300d\r\n", 7);
+    struct qn_reply_sum want = {0, 0};
+    struct qn_reply r;
+    size_t used;
+    qn_reply_sum_add(&want, (const uint8_t *)strstr(bytes, "\r\n") + 2, 300);
+    for (int cut = 0; cut < len; cut++) {
+        struct qn_reply_scanner s = {.sums = true};
+        const uint8_t *p = (const uint8_t *)bytes;
+        cr_assert_eq(qn_reply_scan(&s, p, (size_t)cut, &used, &r), 0);
+        cr_assert_eq(qn_reply_scan(&s, p + cut, (size_t)(len - cut), &used, &r),
+                     1);
+        cr_assert(r.sum.a == want.a && r.sum.b == want.b, "cut at %d", cut);
+        s.sums = false;
+        cr_assert_eq(qn_reply_scan(&s, p, (size_t)len, &used, &r), 1);
+        cr_assert_eq(r.sum.a, 0);
+    }
+}
+
 static const char *const malformed[] = {
-    "\r\n",         "OK\r\n",
-    "+OK\n",        "\n",
-    "$x\r\n",       "$\r\n",
-    "$-2\r\n",      "*-2\r\n",
-    ">-1\r\n",      ":\r\n",
-    ":1a\r\n",      ":-\r\n",
-    ":+1\r\n",      "_x\r\n",
-    "$1\r\nab\r\n", "$1\r\na\n",
-    "$1\r\na\rx",   ":9223372036854775808\r\n",
-    "?5\r\n",       "$99999999999999999999\r\n",
+    "\r\n",
+    "OK\r\n",
+    "+OK\n",
+    "\n",
+    "$x\r\n",
+    "$\r\n",
+    "$-2\r\n",
+    "*-2\r\n",
+    ">-1\r\n",
+    ":\r\n",
+    ":1a\r\n",
+    ":-\r\n",
+    ":+1\r\n",
+    "_x\r\n",
+    "$1\r\nab\r\n",
+    "$1\r\na\n",
+    "$1\r\na\rx",
+    ":9223372036854775808\r\n",
+    "?5\r\n",
+    "$99999999999999999999\r\n",
+    /* No end of line: nobody waits for it. */
+    "ggggggggg",
+    "\377g",
+    ":-123456789012345678901",
+    "+OK\r\nggg",
 };
 
 Test(reply, nonsense_is_refused_in_every_chopping_and_for_good)

@@ -183,6 +183,64 @@ Test(report, the_summary_is_one_line_of_valid_json)
     free(text);
 }
 
+Test(report, connections_that_never_opened_are_named_everywhere)
+{
+    make();
+    static const char *const address[] = {"a:1", "b:2"};
+    static struct qn_report_opened opened[] = {{25, 25, false}, {25, 5, true}};
+    cr_assert_eq(qn_silence_create((struct qn_silence **)&report.silence,
+                                   &(struct qn_mix){0}, 2),
+                 QN_OK);
+    report.address = address;
+    report.address_count = 2;
+    report.connections = 50;
+    report.opened = opened;
+    cr_assert_eq(qn_report_missing(&report), 20);
+    begin();
+    cr_assert_eq(qn_report_table(out, &report), QN_OK);
+    fclose(out);
+    expect_inside("50 connections (30 of 50 opened), pipeline 2");
+    expect_inside("b:2: 5 of 25 connections opened;");
+    cr_assert_null(strstr(text, "a:1: "));
+    free(text);
+    begin();
+    cr_assert_eq(qn_report_json_summary(out, &report), QN_OK);
+    fclose(out);
+    expect_inside("\"connections\":[{\"to\":\"a:1\",\"wanted\":25,"
+                  "\"opened\":25},{\"to\":\"b:2\",\"wanted\":25,"
+                  "\"opened\":5}],");
+    free(text);
+    struct qn_stats *none = calloc(1, sizeof *none);
+    report.total = none;
+    begin();
+    cr_assert_eq(qn_figure_write(out, &report, NULL, 0), QN_OK);
+    fclose(out);
+    expect_inside("50 connections (30 of 50 opened)");
+    expect_inside("connections lost: 0, never opened: 20");
+    free(text);
+    free(none);
+    /* A run that ended before all were open was short, not wrong. */
+    opened[1].failed = false;
+    cr_assert_eq(qn_report_missing(&report), 0);
+    qn_silence_destroy((struct qn_silence *)report.silence);
+}
+
+Test(report, wrong_values_of_a_get_come_with_a_hint)
+{
+    make();
+    stats.op[QN_OP_GET].wrong = 2;
+    for (int preload = 0; preload <= 1; preload++) {
+        report.preload = preload != 0;
+        begin();
+        cr_assert_eq(qn_report_table(out, &report), QN_OK);
+        fclose(out);
+        expect_inside("2 wrong replies");
+        cr_assert_eq(strstr(text, "--preload stores this") == NULL,
+                     report.preload, "%s", text);
+        free(text);
+    }
+}
+
 Test(report, a_verdict_is_in_the_summary)
 {
     make();
@@ -191,7 +249,7 @@ Test(report, a_verdict_is_in_the_summary)
     fclose(out);
     expect_inside(",\"verify\":null,\"setup\":{");
     free(text);
-    const struct qn_report_verdict v = {"undecided", 12, 5, 0, 1};
+    static const struct qn_report_verdict v = {"undecided", 12, 5, 0, 1};
     report.verdict = &v;
     stats.spent = 3;
     begin();

@@ -33,8 +33,11 @@ Test(sizes, a_fixed_size_is_always_the_same)
 
 Test(sizes, what_is_printed_can_be_parsed)
 {
-    static const char *const texts[][2] = {
-        {"1k", "1000"}, {"7..7", "7"}, {"0..1ki", "0..1024"}, {"etc", "etc"}};
+    static const char *const texts[][2] = {{"1k", "1000"},
+                                           {"7..7", "7"},
+                                           {"0..1ki", "0..1024"},
+                                           {"etc", "etc"},
+                                           {"mixed:16..4ki", "mixed:16..4096"}};
     for (size_t i = 0; i < QN_ARRAY_COUNT(texts); i++) {
         struct qn_sizes s;
         char text[QN_SIZES_TEXT_MAX];
@@ -60,6 +63,55 @@ Test(sizes, a_range_has_all_its_sizes_alike)
     cr_assert_eq(qn_sizes_at(&s, 0), 4);
     cr_assert_eq(qn_sizes_at(&s, UINT64_MAX), 13);
     cr_assert_eq(qn_sizes_mean(&s), 9);
+}
+
+/* P(size > s) and the mean, by their formulas. */
+Test(sizes, mixed_sizes_are_small_mostly_and_large_sometimes)
+{
+    struct qn_sizes s = qn_sizes_mixed_within(1, UINT64_MAX);
+    uint64_t random = 1;
+    double sum = 0;
+    unsigned above[3] = {0};
+    static const double bound[3] = {64, 4096, 262144};
+    for (int i = 0; i < DRAWS; i++) {
+        uint64_t size = qn_sizes_at(&s, qn_random_next(&random));
+        cr_assert(size >= 16 && size <= 1 << 20);
+        sum += (double)size;
+        for (int b = 0; b < 3; b++) {
+            above[b] += (double)size > bound[b];
+        }
+    }
+    for (int b = 0; b < 3; b++) {
+        double root = 1.0 / 256;
+        double p = (sqrt(16 / bound[b]) - root) / (1 - root);
+        cr_assert(fabs(above[b] - DRAWS * p) < 5 * sqrt(DRAWS * p),
+                  "above %g: %u of %d", bound[b], above[b], DRAWS);
+    }
+    cr_assert_float_eq(sum / DRAWS / 4096, 1, 0.1);
+    cr_assert_eq(qn_sizes_mean(&s), 4096);
+    cr_assert_eq(qn_sizes_at(&s, 0), 16);
+}
+
+Test(sizes, many_mixed_sizes_are_smaller_so_that_all_have_a_bound)
+{
+    struct qn_sizes s = qn_sizes_mixed_within(1000000, UINT64_C(256) << 20);
+    cr_assert_eq(s.kind, QN_SIZES_MIXED);
+    cr_assert_leq(qn_sizes_mean(&s) * 1000000, (UINT64_C(256) << 20) + 1000000);
+    s = qn_sizes_mixed_within(4000000000, UINT64_C(256) << 20);
+    cr_assert_eq(s.max, 16);
+    cr_assert_eq(qn_sizes_at(&s, UINT64_MAX), 16);
+}
+
+Test(sizes, mixed_sizes_have_bounds_that_fit)
+{
+    struct qn_sizes s;
+    cr_assert_eq(parse(&s, "mixed"), QN_EINVAL, "1 MiB is above the limit");
+    cr_assert_eq(parse(&s, "mixed:0..5"), QN_EINVAL);
+    cr_assert_eq(parse(&s, "mixed:9..5"), QN_EINVAL);
+    cr_assert_eq(parse(&s, "mixed:5"), QN_EINVAL);
+    cr_assert_eq(parse(&s, "mixed:"), QN_EINVAL);
+    cr_assert_eq(parse(&s, "mixed:5..5"), QN_OK);
+    cr_assert_eq(qn_sizes_at(&s, UINT64_MAX), 5);
 }
 
 /* Table 5 of the paper, once more. */
@@ -164,7 +216,7 @@ static const struct {
     const char *text;
     const char *error; /* a part of it */
 } bad[] = {
-    {"", "'' is no size up to 10000: say 100, 16..4096 or etc"},
+    {"", "'' is no size up to 10000: say 100, 16..4096, etc or mixed"},
     {"x", "'x' is no size"},
     {"-1", "'-1' is no size"},
     {"10001", "no size up to 10000"},

@@ -86,13 +86,14 @@ static void on_claim(void *ctx, bool writable)
     c->w->member[c->node].wrote = writable;
 }
 
-static void on_owner(void *ctx, qn_epoch_t epoch)
+static bool on_owner(void *ctx, qn_epoch_t epoch)
 {
     const struct service_ctx *c = ctx;
     struct world_member *m = &c->w->member[c->node];
     cr_assert(m->wrote, "it announces an epoch without the right to write");
     cr_assert_geq(epoch, qn_load(&c->w->word.first, QN_RELAXED));
     m->owned++;
+    return true;
 }
 
 static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
@@ -161,6 +162,15 @@ void world_channel_close(struct world_member *m, qn_node_t p)
     m->direct[p] = m->tree[p] = NULL;
 }
 
+/* A later life of it has begun: what it was about to do is not done. */
+static void on_fence(void *ctx)
+{
+    const struct service_ctx *c = ctx;
+    if (c->w->member[c->node].fence != NULL) {
+        longjmp(*c->w->member[c->node].fence, 1);
+    }
+}
+
 /* ---- drivers ------------------------------------------------------------- */
 
 void world_driver_start(struct world *w, qn_node_t i, bool first)
@@ -201,6 +211,8 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
                    .ctx = &contexts[i]},
         .record = m->record,
         .record_bytes = QN_RECORD_BYTES,
+        .fence = on_fence,
+        .fence_ctx = &contexts[i],
         .first = first,
         .ended = on_ended,
         .ended_ctx = w,

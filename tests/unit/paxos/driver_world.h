@@ -13,6 +13,8 @@
  * the donor's place in the history.
  */
 
+#include <setjmp.h>
+
 #include "core/machine/machine.h"
 #include "core/topo/tree.h"
 #include "paxos/driver.h"
@@ -39,6 +41,7 @@ struct world_member {
     struct qn_bell bell;
     struct qn_ringer ringer[WORLD_NODES];
     void *record;
+    jmp_buf *fence; /* it is fenced before it writes there; NULL: not */
     /* the replicated service: a place in the history */
     uint32_t count;
     qn_slot_t slot;    /* last whole one */

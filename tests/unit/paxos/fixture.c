@@ -35,6 +35,12 @@ static void *fx_resize(void *ctx, void *p, size_t bytes)
 void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
              const struct qn_params *v)
 {
+    fx_make_shared(f, self, nodes, v, NULL);
+}
+
+void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
+                    const struct qn_params *v, struct qn_shared *s)
+{
     uint64_t inc[QN_NODES_MAX];
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
         inc[i] = 10 + i;
@@ -49,7 +55,8 @@ void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
                                  .incarnation = inc,
                                  .parent = nodes > 1 ? 1 : 0,
                                  .alloc = &f->alloc,
-                                 .params = *v};
+                                 .params = *v,
+                                 .shared = s};
     size_t size = qn_onepaxos_size(&o);
     cr_assert_neq(size, 0u);
     f->p = qn_onepaxos_init(calloc(1, size), &o);
@@ -121,6 +128,11 @@ void fx_room(struct fx *f, uint64_t peers)
 void fx_down(struct fx *f, qn_node_t peer)
 {
     step(f, &(struct qn_input){.kind = QN_IN_DOWN, .down = {peer}});
+}
+
+void fx_up(struct fx *f, qn_node_t peer, uint64_t inc)
+{
+    step(f, &(struct qn_input){.kind = QN_IN_UP, .up = {peer, inc}});
 }
 
 void fx_stamp(struct fx *f)

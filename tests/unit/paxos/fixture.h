@@ -7,6 +7,7 @@
  */
 
 #include "paxos/onepaxos.h"
+#include "paxos/shared.h"
 
 struct fx_applied {
     qn_slot_t slot;
@@ -39,6 +40,12 @@ struct qn_params fx_params(void);
 /** A machine `self` of `nodes`; incarnation of node i is 10 + i. */
 void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
              const struct qn_params *v);
+
+/** With the memory acceptor, if `s` is not NULL. */
+void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
+                    const struct qn_params *v, struct qn_shared *s);
+
+void fx_up(struct fx *f, qn_node_t peer, uint64_t inc);
 
 /** Ends it. */
 void fx_end(struct fx *f);

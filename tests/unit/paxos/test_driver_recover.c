@@ -270,12 +270,12 @@ Test(driver_recover, who_can_go_on_is_not_forced)
     }
 }
 
-Test(driver_recover, the_memory_acceptor_needs_none)
+Test(driver_recover, who_can_take_over_needs_no_force)
 {
     struct world *w = world_begin(3, true);
     world_go_on(w);
     lose_both(w);
-    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_ENOSYS);
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_EBUSY);
     world_restart(w, 0);
     world_go_on(w);
     world_end(w);

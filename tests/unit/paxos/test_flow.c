@@ -116,9 +116,14 @@ CASE(who_goes_on_after_a_stop_keeps_the_lag_that_it_has)
     applies(1, 1);
     applies(2, 1);
     cr_assert_eq(decide(1000), 0, "the lag that it has is its mark");
-    applies(1, 5);
-    applies(2, 5);
-    cr_assert_eq(decide(1000), 0, "which falls with it");
+    applies(1, 6);
+    applies(2, 6);
+    cr_assert_eq(decide(1000), 3, "which falls half as fast as it applies");
+    for (uint32_t k = 0; k < 3; k++) {
+        applies(1, 1000);
+        applies(2, 1000);
+        decide(1000);
+    }
     applies(1, 1000);
     applies(2, 1000);
     cr_assert_eq(decide(1000), LAG / BATCH, "to what it was");
@@ -207,7 +212,7 @@ Test(flow, the_last_one_that_must_be_awaited_holds_writes)
     cr_assert_eq(decide(1000), 0);
     qn_node_t left = (qn_node_t)__builtin_ctzll(qn_flow_awaited(&f));
     applies(left, 10);
-    cr_assert_eq(decide(1000), 0, "its mark falls");
+    cr_assert_eq(decide(1000), 5, "its mark falls half as fast");
     applies(left, 1000);
     cr_assert_gt(decide(1000), 0);
     cr_assert(!f.held);
@@ -235,6 +240,26 @@ Test(flow, a_new_life_is_awaited_when_it_has_its_snapshot)
     cr_assert_eq(qn_flow_awaited(&f), 4);
     applies(1, 6);
     cr_assert_eq(qn_flow_awaited(&f), 6);
+}
+
+/* Each would begin a new window with a slot now and then. */
+CASE(two_that_hardly_apply_do_not_hold_all_in_turn)
+{
+    f.limits.lag_bytes = 100 * LAG; /* a slot is less than the floor */
+    f.limits.stop_bytes = 200 * LAG;
+    applies(1, 0);
+    passes(QN_FLOW_QUIET + 1);
+    decide(100000);
+    for (uint32_t k = 0; k < 10; k++) {
+        passes(QN_S);
+        applies(k % 2 + 1, 1);
+        decide(0);
+        (void)decide(100);
+    }
+    cr_assert_eq(qn_flow_awaited(&f), 0);
+    cr_assert_eq(decide(1000), 1000);
+    applies(1, 70);
+    cr_assert_eq(qn_flow_awaited(&f), 2, "it has applied the floor");
 }
 
 /* ---- holds --------------------------------------------------------------- */

@@ -259,6 +259,47 @@ Test(commons, says_who_owns_the_newest_epochs)
     }
 }
 
+/* Leaders that never move the word: what it says is decided stays to be found.
+ */
+Test(commons, keeps_the_owner_that_the_word_names)
+{
+    int fd;
+    qn_node_t node;
+    uint64_t inc;
+    struct qn_commons *c = make(false, &fd);
+    cr_assert(qn_commons_owner_set(c, 0, 1, 5));
+    for (uint64_t e = 1; e < 5 * QN_COMMONS_OWNERS; e++) {
+        cr_assert(qn_commons_owner_set(c, e, 2, 5 + e));
+        cr_assert(qn_commons_owner(c, e, &node, &inc), "the newest");
+        cr_assert(node == 2 && inc == 5 + e);
+        cr_assert(qn_commons_owner(c, 0, &node, &inc), "after %d", (int)e);
+        cr_assert(node == 1 && inc == 5);
+    }
+    cr_assert(qn_cas_pair(qn_commons_word(c), 0, 0, 319, 0));
+    for (uint64_t e = 320; e <= 320 + QN_COMMONS_OWNERS; e++) {
+        cr_assert(qn_commons_owner_set(c, e, 0, 5 + e));
+    }
+    cr_assert(qn_commons_owner(c, 319, &node, &inc));
+    cr_assert(!qn_commons_owner(c, 0, &node, &inc), "not needed any more");
+    drop(c, fd);
+}
+
+/* Two lives that both believe that an epoch is theirs. */
+Test(commons, an_epoch_has_the_owner_who_came_first)
+{
+    int fd;
+    qn_node_t node;
+    uint64_t inc;
+    struct qn_commons *c = make(false, &fd);
+    cr_assert(qn_commons_owner_set(c, 7, 1, 5));
+    cr_assert(qn_commons_owner_set(c, 7, 1, 5), "said again");
+    cr_assert(!qn_commons_owner_set(c, 7, 2, 6));
+    cr_assert(!qn_commons_owner_set(c, 7, 1, 8), "another life of it");
+    cr_assert(qn_commons_owner(c, 7, &node, &inc));
+    cr_assert(node == 1 && inc == 5);
+    drop(c, fd);
+}
+
 /* It was stopped before its store and wakes 64 epochs later. */
 Test(commons, a_late_owner_does_not_displace_a_newer_one)
 {

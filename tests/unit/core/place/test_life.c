@@ -196,6 +196,26 @@ Test(life, that_it_left_is_seen_until_the_next_begins)
     drop(c, fd);
 }
 
+Test(life, the_present_one_is_known_without_its_number)
+{
+    int fd;
+    uint64_t inc = 1;
+    pid_t tid = -1;
+    struct qn_commons *c = make(true, &fd);
+    cr_assert_eq(qn_life_present(c, NODE, &inc, &tid), QN_LIFE_NONE);
+    cr_assert_eq(inc, 0);
+    cr_assert_eq(tid, 0);
+    pid_t pid = child(c, fd, 7, stay);
+    cr_assert_eq(qn_life_present(c, NODE, &inc, &tid), QN_LIFE_ALIVE);
+    cr_assert_eq(inc, 7);
+    cr_assert_eq(tid, pid);
+    kill_and_wait(pid);
+    cr_assert_eq(qn_life_present(c, NODE, &inc, &tid), QN_LIFE_DEAD);
+    cr_assert_eq(inc, 7);
+    cr_assert_eq(tid, 0);
+    drop(c, fd);
+}
+
 Test(life, a_process_that_becomes_another_program_has_ended, .timeout = 60)
 {
     int fd;

@@ -1,0 +1,115 @@
+/* Which process lives as a node: locks that the kernel takes back. */
+#include "core/place/hold.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "core/place/commons.h"
+#include "tests/support/test.h"
+
+enum { NODES = 3 };
+
+static int make(void)
+{
+    struct qn_commons *c;
+    int fd;
+    cr_assert_eq(qn_commons_create(&c, NODES, true, &fd), QN_OK);
+    qn_commons_destroy(c);
+    return fd;
+}
+
+/* A child that holds `node` and stays. */
+static pid_t holder(int fd, qn_node_t node)
+{
+    int said[2];
+    char byte;
+    cr_assert_eq(pipe(said), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        byte = (char)(qn_hold_take(fd, node) == QN_OK);
+        ssize_t n = write(said[1], &byte, 1);
+        for (;;) {
+            pause();
+        }
+        _exit((int)n);
+    }
+    cr_assert_eq(read(said[0], &byte, 1), 1);
+    cr_assert_eq(byte, 1, "it holds it");
+    close(said[0]);
+    close(said[1]);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
+Test(hold, one_process_per_node_and_it_is_named)
+{
+    int fd = make();
+    pid_t pid = holder(fd, 1);
+    pid_t who = -1;
+    cr_assert(qn_hold_look(fd, 1, &who));
+    cr_assert_eq(who, pid);
+    cr_assert_eq(qn_hold_take(fd, 1), QN_EBUSY);
+    cr_assert_not(qn_hold_look(fd, 0, &who), "another node");
+    cr_assert_eq(qn_hold_take(fd, 2), QN_OK);
+    cr_assert_eq(qn_hold_take(fd, 2), QN_OK, "it has it");
+    end(pid);
+    close(fd);
+}
+
+/* Neither a stop nor the end of another process that has the descriptor. */
+Test(hold, lasts_as_long_as_its_process)
+{
+    int fd = make();
+    pid_t pid = holder(fd, 1);
+    pid_t who;
+    kill(pid, SIGSTOP);
+    cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
+    end(holder(fd, 2));
+    cr_assert(qn_hold_look(fd, 1, &who), "only stopped");
+    end(pid);
+    cr_assert_not(qn_hold_look(fd, 1, &who));
+    cr_assert_eq(qn_hold_take(fd, 1), QN_OK);
+    close(fd);
+}
+
+Test(hold, a_child_does_not_inherit_it)
+{
+    int fd = make();
+    int status;
+    cr_assert_eq(qn_hold_take(fd, 0), QN_OK);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(qn_hold_take(fd, 0) == QN_EBUSY ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert_eq(status, 0);
+    close(fd);
+}
+
+Test(hold, what_is_no_file_that_can_be_locked_is_an_error)
+{
+    pid_t who;
+    cr_assert_eq(qn_hold_take(-1, 0), QN_EIO);
+    cr_assert_not(qn_hold_look(-1, 0, &who));
+}
+
+/* An id alone says nothing: this process lives, and holds no node. */
+Test(hold, a_process_is_known_by_what_it_holds)
+{
+    int fd = make();
+    pid_t pid = holder(fd, 1);
+    cr_assert(qn_hold_by(fd, 1, pid));
+    cr_assert_not(qn_hold_by(fd, 1, getppid()), "another process");
+    cr_assert_not(qn_hold_by(fd, 1, 0), "unknown");
+    cr_assert_not(qn_hold_by(fd, 0, pid), "another node");
+    end(pid);
+    cr_assert_not(qn_hold_by(fd, 1, pid), "it has ended");
+    close(fd);
+}

@@ -1,0 +1,200 @@
+/*
+ * Take-over of the memory acceptor, as node 1 of three: entry 1 says that it
+ * leads, node 0 has died, and what it decided lies in its ring. (PROTOCOL.md
+ * 11; whole groups: tests/sim.)
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/paxos/fixture.h"
+
+enum {
+    SELF = 1,
+    JOINER = 2,
+    SLOTS = 64,
+    BYTES = 1 << 16,
+    LO = 1150, /* first slot of the old ring */
+    AT = 1190, /* applied by node 1 */
+    HI = 1200, /* decided; more than a life that has nothing gets copied */
+    MANY = 200 /* ticks */
+};
+
+static struct {
+    struct fx f;
+    struct qn_pair word;
+    struct qn_shared shared;
+    struct qn_ring old;
+    void *mem[2];
+    qn_slot_t joined; /* where the joiner is */
+    bool other;       /* another life owns the next epoch */
+} w;
+
+static const struct qn_ring *ring(void *ctx, qn_node_t node, uint64_t inc)
+{
+    (void)ctx;
+    return node == 0 && inc == 10 ? &w.old : NULL;
+}
+
+static bool owner(void *ctx, qn_epoch_t epoch)
+{
+    (void)ctx;
+    (void)epoch;
+    return !w.other;
+}
+
+static bool position(void *ctx, qn_node_t node, struct qn_position *out)
+{
+    (void)ctx;
+    *out = (struct qn_position){w.joined, w.joined};
+    return node == JOINER;
+}
+
+static void open_ring(struct qn_ring *r, unsigned i, qn_slot_t lo)
+{
+    const struct qn_ring_opts o = {
+        .slots = SLOTS, .capacity = BYTES, .span = BYTES};
+    size_t bytes = qn_ring_bytes(SLOTS, BYTES);
+    w.mem[i] = aligned_alloc(QN_CACHELINE, bytes);
+    memset(w.mem[i], 0, bytes);
+    qn_ring_open(r, w.mem[i], &o);
+    qn_ring_begin(r, lo);
+}
+
+/* What node 0 has decided. */
+static void decide(void)
+{
+    for (qn_slot_t s = LO; s <= HI; s++) {
+        struct qn_blob *b = fx_slot_batch(s);
+        const struct qn_slice bytes = {b->bytes, b->len};
+        const struct qn_ring_need need = {.own = LO, .all = LO};
+        cr_assert_eq(qn_ring_reserve(&w.old, b->len, need), QN_OK);
+        qn_ring_write(&w.old, s, 0, bytes);
+        qn_blob_unref(b);
+    }
+    qn_store(&w.word.second, HI, QN_SEQ_CST);
+}
+
+static void chosen(uint32_t index)
+{
+    const struct qn_ul_entry e = {.index = index,
+                                  .kind = QN_UL_LEADER,
+                                  .leader = SELF,
+                                  .acceptor = SELF,
+                                  .leader_inc = 10 + SELF,
+                                  .acceptor_inc = 10 + SELF};
+    uint8_t ul[QN_UL_BYTES];
+    qn_ul_encode(&e, ul);
+    const struct qn_msg m = {
+        .kind = QN_MSG_U_CHOSEN, .epoch = index, .body = {ul, sizeof ul}};
+    fx_recv(&w.f, JOINER, &m);
+}
+
+/* Node 0 has died, node 2 is a new life that has nothing, this one has applied
+ * all up to `at`. */
+static void begin(qn_slot_t at)
+{
+    struct qn_params v = fx_params();
+    const struct qn_resume have = {.position = at, .session = {{10, at}}};
+    v.copy_bytes = 32; /* so that a copy takes many turns */
+    memset(&w, 0, sizeof w);
+    open_ring(&w.old, 0, LO);
+    w.shared = (struct qn_shared){
+        .word = &w.word, .ring = ring, .owner = owner, .position = position};
+    open_ring(&w.shared.own, 1, 1);
+    fx_make_shared(&w.f, SELF, 3, &v, &w.shared);
+    qn_onepaxos_install(w.f.p, &have, w.f.now);
+    decide();
+    fx_down(&w.f, 0);
+    fx_down(&w.f, JOINER);
+    fx_up(&w.f, JOINER, 30);
+    fx_beat(&w.f, JOINER, 0, 0);
+}
+
+static void end(void)
+{
+    fx_end(&w.f);
+    free(w.mem[0]);
+    free(w.mem[1]);
+}
+
+static bool leads(void)
+{
+    return fx_status(&w.f).role == QN_ACTIVE;
+}
+
+/* So many turns, 10 us apart, or until it leads. */
+static void ticks(uint32_t n)
+{
+    for (uint32_t i = 0; i < n && !leads(); i++) {
+        fx_later(&w.f, QN_MS / 100);
+    }
+}
+
+Test(takeover, moves_the_word_when_all_is_copied)
+{
+    begin(AT);
+    chosen(1);
+    fx_tick(&w.f);
+    cr_assert_not(leads(), "a copy takes many turns");
+    ticks(MANY);
+    cr_assert(leads());
+    cr_assert_eq(qn_load(&w.word.first, QN_SEQ_CST), 1);
+    cr_assert_geq(qn_load(&w.word.second, QN_SEQ_CST), HI);
+    end();
+}
+
+/* Nothing is copied for a life that has nothing. It brings a snapshot while the
+ * copy is made: from then on it needs the old ring, until it has read that far
+ * as the new one does not go back. */
+Test(takeover, waits_for_who_came_during_the_copy)
+{
+    begin(AT);
+    chosen(1);
+    fx_tick(&w.f);
+    w.joined = LO + 10;
+    ticks(MANY);
+    cr_assert_not(leads(), "it would be out of sync");
+    w.joined = AT;
+    ticks(MANY);
+    cr_assert(leads());
+    end();
+}
+
+/* But not for one that does not go on. */
+Test(takeover, waits_for_nobody_longer_than_a_change_of_leaders_takes)
+{
+    begin(AT);
+    chosen(1);
+    fx_tick(&w.f);
+    w.joined = LO + 10;
+    ticks(MANY);
+    cr_assert_not(leads());
+    fx_later(&w.f, 2 * fx_params().t_lead);
+    ticks(MANY);
+    cr_assert(leads());
+    end();
+}
+
+/* Another one took this entry for his, and has moved the word. */
+Test(takeover, steps_down_when_the_word_has_its_epoch)
+{
+    begin(HI);
+    qn_store(&w.word.first, 1, QN_SEQ_CST);
+    chosen(1);
+    ticks(MANY);
+    cr_assert_eq(fx_status(&w.f).role, QN_FOLLOWER);
+    end();
+}
+
+/* He is about to. */
+Test(takeover, does_not_move_the_word_to_an_epoch_that_another_life_owns)
+{
+    begin(AT);
+    w.other = true;
+    chosen(1);
+    ticks(MANY);
+    cr_assert_not(leads());
+    cr_assert_eq(qn_load(&w.word.first, QN_SEQ_CST), 0);
+    end();
+}
