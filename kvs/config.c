@@ -166,23 +166,14 @@ static const struct row table[] = {
     {"enable-debug-command", "yes|no", "no", "allow DEBUG, for tests", BOOL,
      AT(enable_debug_command), 0, 0, yes_no, false},
 
-<<<<<<< HEAD
     {"protected-mode", "yes|no", "yes",
      "without a password, serve only clients on this machine", BOOL,
      AT(protected_mode), 0, 0, yes_no, true},
-=======
->>>>>>> w-conns
     {"maxmemory", "SIZE", "auto",
      "of all keys and values, 48 bytes each included, before writes that add "
      "to "
      "it are refused; 0: no limit; auto: what the memory here allows",
      U64, AT(maxmemory), 0, INT64_MAX, memory_words, true},
-<<<<<<< HEAD
-=======
-    {"protected-mode", "yes|no", "yes",
-     "without a password, serve only clients on this machine", BOOL,
-     AT(protected_mode), 0, 0, yes_no, true},
->>>>>>> w-conns
     {"proto-max-bulk-len", "SIZE", "64mb", "largest value or argument", U64,
      AT(proto_max_bulk_len), MB, 512 * MB, NULL, true},
     {"max-key-len", "SIZE", "64kb", "largest key", U64, AT(max_key_len), 1, MB,
