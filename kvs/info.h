@@ -26,6 +26,7 @@
 #include "core/topo/tree.h"
 #include "kvs/buf.h"
 #include "kvs/command.h"
+#include "paxos/driver.h"
 
 #define QN_INFO_ERRORS_MAX 16u /* error codes told apart */
 #define QN_INFO_CODE_MAX   24u /* bytes of one, NUL included */
@@ -82,6 +83,7 @@ struct qn_info_part {
     uint64_t pause_usec; /* the leader: after each slot, so that ... */
     uint64_t slow;       /* ... these can follow: a mask */
     /* The leader: flow control (paxos/flow.h). */
+    struct qn_driver_kept kept; /* what it keeps */
     bool leads;
     bool writes_held;        /* for want of min-replicas-to-write */
     uint64_t awaited;        /* mask */

@@ -50,6 +50,25 @@ static void snapshots_line(struct qn_buf *b, const struct qn_info_part *p)
         p->cut_bytes, p->cut_bytes_max, p->cut_bytes_most, p->cuts_anew);
 }
 
+/* Bytes now, the most ever, and the bound (docs/limits.md). */
+static void queues_line(struct qn_buf *b, const struct qn_info_part *p)
+{
+    const struct qn_driver_kept *l = &p->kept;
+    qn_info_line(b,
+                 "queues%" PRIu32 ":log_bytes=%" PRIu64
+                 ",log_bytes_most=%" PRIu64 ",log_bytes_max=%" PRIu64
+                 ",request_bytes=%" PRIu64 ",request_bytes_most=%" PRIu64
+                 ",request_bytes_max=%" PRIu64 ",ring_bytes=%" PRIu64
+                 ",ring_bytes_max=%" PRIu64 ",learn_bytes=%" PRIu64
+                 ",learn_bytes_most=%" PRIu64 ",learn_bytes_max=%" PRIu64
+                 ",learns_dropped=%" PRIu64 ",lane_bytes=%" PRIu64
+                 ",lane_bytes_most=%" PRIu64,
+                 p->replica, l->log.now, l->log.most, l->log.max,
+                 l->requests.now, l->requests.most, l->requests.max,
+                 l->ring.now, l->ring.max, l->bcast.now, l->bcast.most,
+                 l->bcast.max, l->bcast_dropped, l->lanes.now, l->lanes.most);
+}
+
 /* "name:0,2", the nodes of a mask. */
 static void mask_line(struct qn_buf *b, const char *name, uint64_t mask)
 {
@@ -204,5 +223,6 @@ void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
     }
     for (uint32_t p = 0; p < i->parts; p++) {
         snapshots_line(b, i->part[p]);
+        queues_line(b, i->part[p]);
     }
 }

@@ -82,6 +82,7 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
 static void flow_fill(struct qn_server *s, struct qn_info_part *p)
 {
     struct qn_driver_flow f;
+    qn_driver_kept(qn_replica_driver(s->replica), &p->kept);
     p->leads = qn_driver_flow(qn_replica_driver(s->replica), &f);
     if (!p->leads) {
         return;

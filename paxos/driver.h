@@ -308,6 +308,18 @@ int qn_driver_recoverable(const struct qn_driver *d);
  *  remembered any more, none. */
 uint64_t qn_driver_bytes_above(const struct qn_driver *d, qn_slot_t slot);
 
+/** What this node keeps, in bytes. */
+struct qn_driver_kept {
+    struct qn_bytes_kept log;      /* batches */
+    struct qn_bytes_kept requests; /* own, not yet applied */
+    struct qn_bytes_kept ring;     /* memory acceptor: of the ring, allocated */
+    struct qn_bytes_kept bcast;    /* LEARNs that wait for children */
+    uint64_t bcast_dropped;        /* for which there was no room */
+    struct qn_bytes_kept lanes;    /* messages to peers that wait for room; the
+                                 most    that waited for any of them */
+};
+void qn_driver_kept(const struct qn_driver *d, struct qn_driver_kept *out);
+
 /** Flow control, as the leader sees it (paxos/flow.h). */
 struct qn_driver_flow {
     uint64_t awaited;                 /* mask */

@@ -44,7 +44,8 @@ static void held_tell(struct qn_driver *d, bool held)
     }
     d->held = held;
     /* relaxed: it is a hint (qn_driver_held). */
-    qn_store(&d->o.state->held, held, QN_RELAXED);
+    qn_store(&d->o.state->held, held ? (uint64_t)d->cfg.index + 1 : 0,
+             QN_RELAXED);
     if (held) {
         qn_log(QN_LOG_WARN,
                "replica %u: writes wait: a replica does not go on, and "
@@ -144,10 +145,41 @@ bool qn_driver_held(const struct qn_driver *d)
         d->cfg.leader == d->o.self ? d->o.state : d->peer[d->cfg.leader].state;
     /* relaxed: nothing else is read by it. */
     return qn_driver_lives(d, d->cfg.leader) && s != NULL &&
-           qn_load(&s->held, QN_RELAXED) != 0;
+           qn_load(&s->held, QN_RELAXED) == (uint64_t)d->cfg.index + 1;
 }
 
 uint64_t qn_driver_bytes_above(const struct qn_driver *d, qn_slot_t slot)
 {
     return qn_onepaxos_bytes_above(d->machine, slot);
+}
+
+/* ---- what is kept -------------------------------------------------------- */
+
+static struct qn_bytes_kept lanes_kept(const struct qn_driver *d)
+{
+    struct qn_bytes_kept l = {0, 0, 0};
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        const struct qn_driver_peer *p = &d->peer[i];
+        l.now += p->control.bytes + p->bulk.bytes;
+        l.most = QN_MAX(l.most, p->control.most + p->bulk.most);
+    }
+    return l;
+}
+
+void qn_driver_kept(const struct qn_driver *d, struct qn_driver_kept *out)
+{
+    struct qn_onepaxos_kept m = qn_onepaxos_kept(d->machine);
+    const struct qn_ring *ring = &d->shared.own;
+    uint64_t ring_bytes = d->memory ? ring->memory : 0;
+    *out = (struct qn_driver_kept){
+        .log = m.log,
+        .requests = m.requests,
+        .ring = {ring_bytes, ring_bytes, d->memory ? ring->o.keep : 0},
+        .bcast = {d->bcast.bytes, d->bcast.most, qn_driver_bcast_max(d)},
+        .bcast_dropped = d->bcast_dropped,
+        .lanes = lanes_kept(d),
+    };
+    /* What a lane waits with is this node's requests, or answers of one slot.
+     */
+    out->lanes.max = m.requests.max;
 }

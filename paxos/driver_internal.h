@@ -292,6 +292,9 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m);
  *  the root: who is, tells what was decided. */
 void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole);
 
+/** Bytes of LEARNs that may wait for children. */
+size_t qn_driver_bcast_max(const struct qn_driver *d);
+
 /** Send what is queued; to a peer with an empty queue and room, the next slot
  *  of what it has asked for. @return true if there may be more of that. */
 bool qn_driver_queues_send(struct qn_driver *d);

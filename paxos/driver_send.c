@@ -229,6 +229,11 @@ bool qn_driver_tree_flush(struct qn_driver *d)
     return true;
 }
 
+size_t qn_driver_bcast_max(const struct qn_driver *d)
+{
+    return d->memory ? BCAST_BYTES_MEMORY : BCAST_BYTES;
+}
+
 void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
 {
     struct qn_msg named = *whole; /* and its blob is the caller's */
@@ -243,8 +248,8 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
         bcast_piece(d, m);
         return;
     }
-    size_t most = d->memory ? BCAST_BYTES_MEMORY : BCAST_BYTES;
-    if (!qn_sendq_empty(&d->bcast) && d->bcast.bytes + m->body.len > most) {
+    if (!qn_sendq_empty(&d->bcast) &&
+        d->bcast.bytes + m->body.len > qn_driver_bcast_max(d)) {
         d->bcast_dropped++; /* the children fetch it */
         return;
     }

@@ -73,7 +73,7 @@ struct qn_flow_hold {
 /** What is known of one member. Private. */
 struct qn_flow_member {
     bool living, awaited;
-    bool given; /* given up, and not awaited again since */
+    bool given;   /* given up, and not awaited again since */
     bool waiting; /* it has shut the gate and its window is open: */
     struct qn_flow_place at;
     uint64_t slots;      /* decided above at.applied */

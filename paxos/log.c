@@ -80,6 +80,7 @@ void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
     clear(log, e);
     *e = (struct qn_entry){.batch = batch, .state = state, .sum = e->sum};
     log->bytes += batch->cap;
+    log->most = QN_MAX(log->most, log->bytes);
     log->end = QN_MAX(log->end, slot + 1);
 }
 

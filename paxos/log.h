@@ -34,7 +34,7 @@ struct qn_log {
     uint64_t mask;
     qn_slot_t lo;            /* first slot kept, from 1 */
     qn_slot_t end;           /* no slot from here on holds anything */
-    uint64_t bytes;          /* of all batches, as allocated */
+    uint64_t bytes, most;    /* of all batches, as allocated; ever */
     qn_slot_t from, counted; /* slots in (from, counted] have a sum */
     uint32_t base, total;    /* the sums of `from` and `counted` */
 };

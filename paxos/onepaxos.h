@@ -311,6 +311,18 @@ bool qn_onepaxos_lacks(const struct qn_onepaxos *p);
  *  the acceptor. What RECOVER asks for, beside the end of all other lives. */
 bool qn_onepaxos_needs_force(const struct qn_onepaxos *p);
 
+/** Bytes that a queue keeps: now, the most ever, and its bound, which one item
+ * may pass. */
+struct qn_bytes_kept {
+    uint64_t now, most, max;
+};
+
+/** What a node keeps: batches of its log, own requests not yet applied. */
+struct qn_onepaxos_kept {
+    struct qn_bytes_kept log, requests;
+};
+struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p);
+
 /** Bytes of the slots above `slot` that are learned; of those that are not
  *  remembered any more, none. */
 uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot);

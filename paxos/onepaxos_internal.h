@@ -40,7 +40,7 @@ struct qn_origin {
     uint32_t head, sent, tail; /* oldest kept, next to send, next free */
     uint32_t credit;           /* commands */
     uint64_t seq, applied;     /* sequences: last given, last applied */
-    uint64_t bytes;            /* of all kept requests */
+    uint64_t bytes, most;      /* of all kept requests; ever */
     qn_epoch_t ready;          /* its leader takes requests */
     bool want_stamp;           /* a REQUEST without commands is due */
     bool blocked;              /* the own leader's queue was full */

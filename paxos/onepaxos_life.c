@@ -235,6 +235,15 @@ enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p)
     return p->leader.role;
 }
 
+struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p)
+{
+    return (struct qn_onepaxos_kept){
+        .log = {p->log.bytes, p->log.most, p->params.log_bytes},
+        .requests = {p->origin.bytes, p->origin.most,
+                     p->params.queue_bytes / p->nodes},
+    };
+}
+
 uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot)
 {
     return qn_log_bytes_above(&p->log, slot);

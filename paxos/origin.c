@@ -97,6 +97,7 @@ int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
     }
     if (err == QN_OK) {
         *seq = ++o->seq;
+        o->most = QN_MAX(o->most, o->bytes);
     }
     return err;
 }

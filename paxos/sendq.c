@@ -30,6 +30,7 @@ int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m)
     }
     *at(q, q->tail++) = *m;
     q->bytes += m->body.len;
+    q->most = QN_MAX(q->most, q->bytes);
     if (m->blob != NULL) {
         qn_blob_ref(m->blob);
     }
@@ -77,5 +78,5 @@ void qn_sendq_free(struct qn_sendq *q)
         qn_blob_unref(at(q, q->head)->blob);
     }
     free(q->msg);
-    *q = (struct qn_sendq){0};
+    *q = (struct qn_sendq){.most = q->most};
 }

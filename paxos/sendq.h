@@ -4,10 +4,10 @@
 /**
  * Messages that wait for room in one channel, oldest first, and the cutting of
  * long ones into pieces. A queue holds one reference to each message's blob.
- * It needs no limit of its own: commands are bounded by credit and window, long
- * answers wait in the machine until there is room, of a question that is asked
- * again only the newest waits (qn_sendq_drop), and the rest is said once per
- * event. One thread.
+ * Who pushes bounds it: commands by credit and window, long answers wait in the
+ * machine until there is room, of a question that is asked again only the
+ * newest waits (qn_sendq_drop), broadcasts are dropped beyond a bound in bytes
+ * (driver_send.c), and the rest is said once per event. One thread.
  */
 
 #include "paxos/msg.h"
@@ -17,11 +17,11 @@
 #define QN_PIECE_MAX 8192u /* bytes of one piece, head included */
 
 struct qn_sendq {
-    struct qn_msg *msg;  /* [cap] ring */
-    uint32_t cap;        /* power of two, or 0 */
-    uint32_t head, tail; /* free-running */
-    uint32_t offset;     /* bytes of the oldest message's body sent so far */
-    uint64_t bytes;      /* of all bodies */
+    struct qn_msg *msg;   /* [cap] ring */
+    uint32_t cap;         /* power of two, or 0 */
+    uint32_t head, tail;  /* free-running */
+    uint32_t offset;      /* bytes of the oldest message's body sent so far */
+    uint64_t bytes, most; /* of all bodies; the most that ever waited */
 };
 
 static inline bool qn_sendq_empty(const struct qn_sendq *q)

@@ -82,8 +82,8 @@ struct qn_outbox_state {
     qn_a64 hold_slot; /* first slot that is to be kept for a joiner which gets
                          a snapshot from here; 0: none; release */
     qn_a64 hold_done; /* part of that snapshot sent, of QN_HOLD_DONE */
-    qn_a64 held;      /* this life leads, and writes wait for a member that may
-                         not be given up: 1 */
+    qn_a64 held;      /* epoch that this life leads while writes wait for a
+                         member that may not be given up, + 1; 0: none */
     qn_a64 late;   /* memory acceptor: epoch of the accept word whose owner had
                       ended before this life began, + 1; 0: none known;
                       release (PROTOCOL.md 11.2) */

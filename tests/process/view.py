@@ -8,9 +8,9 @@ def parsed(text):
                 if ":" in line)
 
 
-def fields(lines, replica):
-    """What INFO says of one replica: {name: text}."""
-    line = lines.get("replica%d" % replica, "")
+def fields(lines, replica, line="replica"):
+    """What INFO says of one replica, in its line of that name: {name: text}."""
+    line = lines.get("%s%d" % (line, replica), "")
     return dict(f.split("=") for f in line.split(",") if "=" in f)
 
 

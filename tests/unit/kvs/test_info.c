@@ -58,6 +58,12 @@ static void setup(void)
                                 .unknown_timeout = 1,
                                 .unknown_snapshot = 5,
                                 .covered_ok = 10,
+                                .kept = {.log = {1, 2, 3},
+                                         .requests = {4, 5, 6},
+                                         .ring = {7, 8, 9},
+                                         .bcast = {10, 11, 12},
+                                         .bcast_dropped = 13,
+                                         .lanes = {14, 15, 16}},
                                 .snapshots_joined = 1,
                                 .snapshots_given = 2,
                                 .snapshots_asked = 3,
@@ -322,8 +328,18 @@ CASE(quoin_shows_each_replica)
            "turn_wall_usec_max=99\r\n"
            "snapshots0:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
            "cut_bytes_most=6,cuts_anew=7\r\n"
+           "queues0:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
+           "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
+           "ring_bytes=7,ring_bytes_max=9,learn_bytes=10,learn_bytes_most=11,"
+           "learn_bytes_max=12,learns_dropped=13,lane_bytes=14,"
+           "lane_bytes_most=15\r\n"
            "snapshots2:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
-           "cut_bytes_most=6,cuts_anew=7\r\n");
+           "cut_bytes_most=6,cuts_anew=7\r\n"
+           "queues2:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
+           "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
+           "ring_bytes=7,ring_bytes_max=9,learn_bytes=10,learn_bytes_most=11,"
+           "learn_bytes_max=12,learns_dropped=13,lane_bytes=14,"
+           "lane_bytes_most=15\r\n");
     two.pause_usec = 2500;
     two.slow = 3;
     two.patience_usec = 70000;
