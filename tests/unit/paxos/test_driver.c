@@ -64,6 +64,26 @@ Test(driver, commands_far_longer_than_a_lane_pass_in_pieces)
     group_stop();
 }
 
+/* The acceptor drops what waits for its children beyond the bound: they ask. */
+Test(driver, what_waits_for_the_tree_is_bounded)
+{
+    enum { BYTES = 9 << 20, COUNT = 3 };
+    uint8_t *big = calloc(1, BYTES);
+    struct qn_driver_kept k;
+    group_start(3);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        cr_assert(submit(i, big, BYTES));
+    }
+    rounds(20000);
+    qn_driver_kept(node[1].driver, &k);
+    cr_assert_gt(k.bcast_dropped, 0);
+    cr_assert_leq(k.bcast.most, k.bcast.max);
+    cr_assert_gt(k.bcast.most, k.bcast.max / 2);
+    check_equal_logs(COUNT);
+    group_stop();
+    free(big);
+}
+
 /* FILL of this batch takes longer than T_FETCH (50 ms of these rounds). */
 Test(driver, a_batch_that_takes_long_to_come_is_asked_for_once)
 {

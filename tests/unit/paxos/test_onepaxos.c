@@ -148,6 +148,35 @@ Test(onepaxos, log_bytes_bound_what_a_laggard_keeps_waiting)
     teardown();
 }
 
+/* Alone, it decides what it proposes at once. */
+Test(onepaxos, a_leader_does_not_run_ahead_of_what_it_has_applied)
+{
+    struct qn_params v = fx_params();
+    struct fx one;
+    v.batch_commands = 1;
+    v.ahead_bytes = 200;
+    v.queue = 64;
+    fx_make(&one, 0, 1, &v);
+    qn_onepaxos_allow(one.p, 0);
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(fx_submit(&one, "a command of forty bytes, more or less"),
+                     QN_OK);
+    }
+    fx_tick(&one);
+    qn_slot_t some = fx_status(&one).learned_hi;
+    cr_assert(some > 1 && some < 5, "%llu slots", (unsigned long long)some);
+    fx_tick(&one);
+    cr_assert_eq(fx_status(&one).learned_hi, some);
+    for (int i = 0; i < 40; i++) {
+        qn_onepaxos_allow(one.p, 1);
+        fx_tick(&one);
+        qn_slot_t ahead = fx_status(&one).learned_hi - one.slots;
+        cr_assert_leq(ahead, some);
+    }
+    cr_assert_eq(one.slots, 20);
+    fx_end(&one);
+}
+
 Test(onepaxos, window_bytes_bound_what_is_in_flight)
 {
     struct qn_params v = fx_params();
