@@ -199,7 +199,9 @@ void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer)
     }
     qn_onepaxos_status(c->member[peer].p, &st);
     const struct qn_input in = {.kind = QN_IN_BEAT,
-                                .beat = {peer, st.applied, st.learned_hi, 0}};
+                                .beat = {.peer = peer,
+                                         .applied = st.applied,
+                                         .learned = st.learned_hi}};
     cluster_step(c, node, &in);
 }
 

@@ -7,8 +7,8 @@
  */
 
 #include "kvs/rejoin.h"
-#include "paxos/flow.h"
 #include "kvs/store_cut.h"
+#include "paxos/flow.h"
 #include "store_support.h"
 
 enum { NODES = 4, KEYS_MAX = 200000, LANE_MAX = 16 };

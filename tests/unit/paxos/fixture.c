@@ -116,8 +116,10 @@ void fx_piece(struct fx *f, qn_node_t from, uint8_t kind, qn_slot_t slot)
 
 void fx_beat(struct fx *f, qn_node_t peer, qn_slot_t applied, qn_slot_t learned)
 {
-    step(f, &(struct qn_input){.kind = QN_IN_BEAT,
-                               .beat = {peer, applied, learned, 0}});
+    step(f,
+         &(struct qn_input){
+             .kind = QN_IN_BEAT,
+             .beat = {.peer = peer, .applied = applied, .learned = learned}});
 }
 
 void fx_room(struct fx *f, uint64_t peers)

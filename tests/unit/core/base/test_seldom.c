@@ -58,7 +58,7 @@ Test(seldom, no_reason_hides_another)
 /* More kinds than there are: the last ones share a place, and a bound. */
 Test(seldom, too_many_reasons_are_one)
 {
-    char name[64][8];
+    char name[64][16];
     struct qn_seldom s = {0};
     char more[QN_SELDOM_TEXT];
     unsigned lines = 0;
