@@ -140,9 +140,13 @@ void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t)
     if (!gap(p)) {
         p->fetch.active = false;
     } else if (t->now >= qn_fetch_deadline(p)) {
-        if (p->shared != NULL && qn_takeover_catch_up(p, t)) {
+        int rc = p->shared != NULL ? qn_takeover_catch_up(p, t) : QN_EAGAIN;
+        if (rc == QN_OK) {
             p->fetch.active = false; /* it serves: go on with it at once */
             p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
+        } else if (rc == QN_ENOMEM) {
+            p->fetch.active = false; /* nobody needs to be asked for it */
+            p->fetch.gap_since = t->now;
         } else {
             ask(p, t);
         }

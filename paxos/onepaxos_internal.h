@@ -279,7 +279,7 @@ void qn_takeover_end(struct qn_onepaxos *p);
 bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
                         qn_slot_t slot, struct qn_blob *batch);
 void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t);
-bool qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t);
+int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t);
 int qn_takeover_force(struct qn_onepaxos *p, qn_time_t now);
 void qn_takeover_check(struct qn_onepaxos *p, struct qn_step *t);
 

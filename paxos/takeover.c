@@ -435,8 +435,9 @@ int qn_takeover_force(struct qn_onepaxos *p, qn_time_t now)
 /* ---------------------------------------------------------------- turn -- */
 
 /** Read missing slots from the ring, so much as fits into this step. @return
- *  true: something was read. */
-bool qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
+ *  QN_OK: something was read; QN_ENOMEM: it is there, later perhaps; QN_EAGAIN:
+ *  the ring cannot help. */
+int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_word w = qn_shared_word(p->shared);
     const struct qn_ring *r = ring_of(p, w);
@@ -447,7 +448,7 @@ bool qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
     qn_learner_decided(p, w.hi, t->now);
     if (r == NULL) {
         behind(p, t);
-        return false;
+        return QN_EAGAIN;
     }
     for (; n < COPIES && rc == 0 && budget != 0 && p->learned_hi < w.hi; n++) {
         qn_slot_t s = p->learned_hi + 1;
@@ -463,7 +464,9 @@ bool qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
     if (rc > 0) { /* the rest of it in the next turn */
         p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
     }
-    return n > (rc < 0 ? 1u : 0u);
+    return n > (rc < 0 ? 1u : 0u) ? QN_OK
+           : rc == QN_ENOMEM      ? QN_ENOMEM
+                                  : QN_EAGAIN;
 }
 
 /** Once per TICK. */

@@ -198,3 +198,23 @@ Test(takeover, does_not_move_the_word_to_an_epoch_that_another_life_owns)
     cr_assert_eq(qn_load(&w.word.first, QN_SEQ_CST), 0);
     end();
 }
+
+/* Nobody is asked for what lies in the ring, and nobody takes a snapshot. */
+Test(takeover, without_memory_the_ring_is_read_later)
+{
+    begin(AT);
+    fx_beat(&w.f, JOINER, HI, HI); /* so it hears of them */
+    w.f.memory_left = 0;
+    for (uint32_t k = 0; k < MANY; k++) {
+        fx_later(&w.f, 10 * QN_MS);
+        cr_assert_eq(fx_count(&w.f, QN_MSG_FETCH), 0);
+    }
+    cr_assert_eq(fx_status(&w.f).learned_hi, AT);
+    w.f.memory_left = INT64_MAX;
+    for (uint32_t k = 0; k < MANY; k++) {
+        fx_later(&w.f, 10 * QN_MS);
+    }
+    cr_assert_eq(fx_status(&w.f).learned_hi, HI);
+    cr_assert_eq(fx_status(&w.f).fetches, 0);
+    end();
+}
