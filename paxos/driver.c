@@ -179,6 +179,9 @@ void qn_driver_publish(struct qn_driver *d)
          * applied here was published in the read index before. */
         qn_store(&d->o.state->applied, d->applied, QN_RELEASE);
     }
+    /* relaxed: it tells a leader that this life goes on, nothing else. */
+    qn_store(&d->o.state->read, d->received + qn_onepaxos_read(d->machine),
+             QN_RELAXED);
     qn_driver_learned(d, qn_onepaxos_learned(d->machine));
 }
 

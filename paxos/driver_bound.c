@@ -111,6 +111,7 @@ static struct qn_input position(const struct qn_driver *d, qn_node_t i)
     /* acquire <- release in qn_driver_publish of the peer. */
     in.beat.applied = qn_load(&s->applied, QN_ACQUIRE);
     in.beat.learned = qn_load(&s->learned, QN_ACQUIRE);
+    in.beat.read = qn_load(&s->read, QN_RELAXED); /* a sign of progress */
     in.beat.hold = hold_of(s);
     return in;
 }

@@ -103,6 +103,7 @@ struct qn_driver {
     struct qn_joiner learn_joiner; /* pieces of LEARN ... */
     qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;
+    uint64_t received;      /* bytes, through all lanes */
     uint64_t bcast_dropped; /* LEARNs for which it had no room */
     uint64_t members;       /* of the tree: mask; the leader may be named
                                though he is none (process acceptor) */

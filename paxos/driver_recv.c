@@ -138,6 +138,7 @@ bool qn_driver_receive(struct qn_driver *d, qn_node_t from)
             return false;
         }
         got += len;
+        d->received += len;
         qn_qp_release(p->qp);
         d->touched |= qn_driver_bit(from);
         d->did = true;
@@ -201,6 +202,7 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
     struct qn_driver *d = ctx;
     struct qn_msg m;
     d->did = true;
+    d->received += len;
     d->left -= (int64_t)(len / BYTES_OF_WORK);
     if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN) {
         return; /* lost: it will be fetched */

@@ -65,7 +65,7 @@ static void window_begin(struct qn_flow_member *m, qn_time_t now)
 {
     m->waiting = true;
     m->since = now;
-    m->bytes = m->applied = 0;
+    m->bytes = m->applied = m->read = 0;
 }
 
 static void open(struct qn_flow_member *m, qn_time_t now)
@@ -102,13 +102,14 @@ static void lag_set(struct qn_flow_member *m, struct qn_flow_place at)
     uint64_t moved = at.applied - m->at.applied;
     m->bytes += m->at.bytes - QN_MIN(m->at.bytes, at.bytes);
     m->applied += moved;
+    m->read += at.read - QN_MIN(at.read, m->at.read);
     m->slots -= QN_MIN(m->slots, moved);
     m->at = at;
 }
 
 static bool below_floor(const struct qn_flow *f, const struct qn_flow_member *m)
 {
-    return m->bytes < f->limits.lag_bytes / FLOOR &&
+    return QN_MAX(m->bytes, m->read) < f->limits.lag_bytes / FLOOR &&
            m->applied < QN_MAX(f->limits.lag_slots / FLOOR, 1u);
 }
 
@@ -263,7 +264,7 @@ static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
     }
     m->awaited = m->waiting = false;
     m->given = true;
-    m->bytes = m->applied = 0;
+    m->bytes = m->applied = m->read = 0;
     f->given++;
     return true;
 }

@@ -19,14 +19,13 @@
  *             one that goes on after a stop keeps the lag that it has: its mark
  *             falls half as fast as it applies, down to lag_*
  *     awaited every living member in sync, but those that were given up: it has
- *             shut the gate for `timeout` and has applied less than 1/16 of
- *             lag_bytes and of lag_slots meanwhile. It is awaited again when it
- *             has applied so much, or lacks less than its mark, and what it
- *             lacks next is still kept
- *     hold    somebody gives a snapshot: what was decided since its cut is kept
- *             for the joiner. The mark grows with the part that has been sent,
- *             so writes slow down and do not stop while a join goes on. A hold
- *             that shuts the gate and has not grown for twice `timeout` is
+ *             shut the gate for `timeout` and has applied, or read of a long
+ *             batch, less than 1/16 of lag_bytes and of lag_slots meanwhile. It
+ * is awaited again when it has applied so much, or lacks less than its mark,
+ * and what it lacks next is still kept hold    somebody gives a snapshot: what
+ * was decided since its cut is kept for the joiner. The mark grows with the
+ * part that has been sent, so writes slow down and do not stop while a join
+ * goes on. A hold that shuts the gate and has not grown for twice `timeout` is
  *             given up
  *
  * A member with no lag never shuts the gate, so a batch that is longer than the
@@ -62,6 +61,8 @@ struct qn_flow_place {
     qn_slot_t applied; /* slots <= it */
     uint64_t bytes;    /* decided above it */
     bool kept;         /* slot applied + 1 can still be had from the leader */
+    uint64_t read;     /* bytes that it has read of batches, also of one that it
+                          does not have whole; never falls in one life */
 };
 
 /** What a giver of a snapshot asks to keep. */
@@ -81,8 +82,9 @@ struct qn_flow_member {
     uint64_t mark_bytes; /* while it applies */
     uint64_t mark_slots;
     qn_time_t since; /* window: begin ... */
-    uint64_t bytes;  /* ... and what it has applied in it */
+    uint64_t bytes;  /* ... and what it has applied in it, */
     uint64_t applied;
+    uint64_t read;            /* ... and read */
     qn_time_t shut_at;        /* it shuts the gate now; 0: no */
     uint64_t shut;            /* ns, in total, without the present time */
     struct qn_flow_hold hold; /* as it says */

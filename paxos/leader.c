@@ -269,7 +269,8 @@ static struct qn_flow_place place_of(const struct qn_onepaxos *p, qn_node_t n)
     qn_slot_t lo = p->shared != NULL ? p->shared->own.lo : p->log.lo;
     return (struct qn_flow_place){.applied = applied,
                                   .bytes = qn_log_bytes_above(&p->log, applied),
-                                  .kept = applied + 1 >= lo};
+                                  .kept = applied + 1 >= lo,
+                                  .read = p->peer[n].read};
 }
 
 /** This node leads from now on. */

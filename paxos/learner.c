@@ -258,7 +258,8 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
     }
     qn_learner_decided(p, p->learned_hi, now);
     qn_ring_copy_drop(&p->fetch.reading.copy);
-    p->fetch = (struct qn_fetch){.asked = p->fetch.asked, .gap_since = now};
+    p->fetch = (struct qn_fetch){
+        .asked = p->fetch.asked, .read = p->fetch.read, .gap_since = now};
     advance(p, now);
 }
 
@@ -268,7 +269,7 @@ void qn_learner_cut(struct qn_onepaxos *p, qn_time_t now)
     qn_learner_forget_proposed(p, p->learned_hi + 1, UINT64_MAX);
     qn_log_cut(&p->log, p->learned_hi + 1);
     p->decided_hi = p->learned_hi;
-    p->fetch = (struct qn_fetch){.gap_since = now};
+    p->fetch = (struct qn_fetch){.read = p->fetch.read, .gap_since = now};
 }
 
 /** Leader: this epoch's proposal for m->slot is decided. An epoch has one

@@ -65,11 +65,9 @@ void qn_step_out_release(struct qn_step_out *out)
 /* ---------------------------------------------------------------- step -- */
 
 static void on_beat(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
-                    qn_slot_t applied, qn_slot_t learned, qn_slot_t decided,
-                    struct qn_flow_hold hold)
+                    qn_slot_t applied, qn_slot_t learned, qn_slot_t decided)
 {
     struct qn_peer *x = &p->peer[peer];
-    x->hold = hold;
     x->applied = QN_MAX(x->applied, applied);
     x->learned = QN_MAX(x->learned, learned);
     qn_learner_decided(p, QN_MAX(learned, decided), t->now);
@@ -156,8 +154,7 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         qn_fetch_on_fill(p, t, from, m);
         return QN_OK;
     case QN_MSG_BEAT:
-        on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided,
-                p->peer[from].hold);
+        on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided);
         qn_epoch_behind(p, t, from, m->epoch);
         return QN_OK;
     default:
@@ -222,8 +219,10 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
         return QN_OK;
     case QN_IN_BEAT:
         QN_ASSERT(in->beat.peer < p->nodes);
+        p->peer[in->beat.peer].hold = in->beat.hold;
+        p->peer[in->beat.peer].read = in->beat.read;
         on_beat(p, t, in->beat.peer, in->beat.applied, in->beat.learned,
-                in->beat.decided, in->beat.hold);
+                in->beat.decided);
         return QN_OK;
     case QN_IN_ROOM:
         qn_fetch_on_room(p, t, in->room.peers);

@@ -116,6 +116,7 @@ struct qn_input {
             qn_node_t peer;
             qn_slot_t applied, learned; /* never fall */
             qn_slot_t decided; /* all <= it are known to be decided; 0: none */
+            uint64_t read;     /* bytes of batches that it has read */
             struct qn_flow_hold hold; /* what it, or this node, asks to keep for
                                     a joiner */
         } beat;
@@ -322,6 +323,10 @@ struct qn_onepaxos_kept {
     struct qn_bytes_kept log, requests;
 };
 struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p);
+
+/** Bytes of batches that were read of rings so far, also of one that is not
+ *  whole yet. */
+uint64_t qn_onepaxos_read(const struct qn_onepaxos *p);
 
 /** Bytes of the slots above `slot` that are learned; of those that are not
  *  remembered any more, none. */

@@ -92,6 +92,7 @@ struct qn_fetch {
     uint64_t count;      /* FETCH sent */
     bool need_snapshot;
     struct qn_reading reading; /* memory acceptor: of learned_hi + 1 */
+    uint64_t read;             /* bytes that were read of rings so far */
     uint64_t transfers;        /* mask of peers with a FILL in progress */
     struct qn_transfer transfer[QN_NODES_MAX];
 };
@@ -160,8 +161,9 @@ struct qn_change {
 
 struct qn_peer {
     qn_slot_t applied, learned; /* from BEAT */
-    struct qn_flow_hold hold;   /* what it keeps for a joiner */
-    bool later;                 /* this life came up after the own one */
+    uint64_t read;
+    struct qn_flow_hold hold; /* what it keeps for a joiner */
+    bool later;               /* this life came up after the own one */
 };
 
 struct qn_onepaxos {

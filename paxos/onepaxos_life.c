@@ -244,6 +244,11 @@ struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p)
     };
 }
 
+uint64_t qn_onepaxos_read(const struct qn_onepaxos *p)
+{
+    return p->fetch.read;
+}
+
 uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot)
 {
     return qn_log_bytes_above(&p->log, slot);

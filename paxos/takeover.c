@@ -461,6 +461,7 @@ int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
             stop_reading(x);
         }
     }
+    p->fetch.read += step_bytes(p) - (rc > 0 ? 0 : budget);
     if (rc > 0) { /* the rest of it in the next turn */
         p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
     }

@@ -79,6 +79,8 @@ struct qn_outbox_state {
                        with bit 63: it cannot now, for its log has a gap; 0:
                        none; all ones: this life goes on by force; release
                        (PROTOCOL.md 3.6.2) */
+    qn_a64 read;    /* bytes of batches that this life has read, or received;
+                       relaxed: a sign of progress */
     qn_a64 hold_slot; /* first slot that is to be kept for a joiner which gets
                          a snapshot from here; 0: none; release */
     qn_a64 hold_done; /* part of that snapshot sent, of QN_HOLD_DONE */
@@ -92,7 +94,7 @@ struct qn_outbox_state {
     qn_a64 hears[QN_NODES_MAX]; /* the life of each node that this one receives
                          from; 0: none, and all that its former lives had sent
                          was received before; release */
-    qn_a64 counters[58];        /* meaning is the program's; sums for INFO */
+    qn_a64 counters[57];        /* meaning is the program's; sums for INFO */
 };
 
 struct qn_outbox; /* opaque: a mapping, own or a peer's */

@@ -242,6 +242,26 @@ Test(flow, a_new_life_is_awaited_when_it_has_its_snapshot)
     cr_assert_eq(qn_flow_awaited(&f), 6);
 }
 
+CASE(who_reads_a_long_batch_stays_awaited)
+{
+    passes(QN_FLOW_QUIET + 1);
+    decide(1000);
+    applies(2, 1000);
+    for (uint32_t k = 1; k < 5; k++) {
+        struct qn_flow_place at = place(1);
+        passes(QN_S);
+        at.read = k * LAG; /* it has applied nothing yet */
+        qn_flow_heard(&f, now, 1, at);
+        decide(1000);
+        cr_assert_eq(qn_flow_awaited(&f), 6);
+    }
+    passes(QN_S);
+    decide(1);
+    passes(QN_S);
+    decide(1);
+    cr_assert_eq(qn_flow_awaited(&f), 4, "it reads no more");
+}
+
 /* Each would begin a new window with a slot now and then. */
 CASE(two_that_hardly_apply_do_not_hold_all_in_turn)
 {
