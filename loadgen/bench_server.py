@@ -118,6 +118,11 @@ class Bench:
             return 0
         server = self.servers[0]
         info = server.info()
+        for _ in range(50):  # who is busy for 100 ms is left out
+            if "snapshots0" not in info or all(
+                    f"snapshots{i}" in info for i in range(REPLICAS)):
+                break
+            info = server.info()
         if "snapshots0" in info:
             return sum(int(re.search(r"joined=(\d+)", info[f"snapshots{i}"])[1])
                        for i in range(REPLICAS))
