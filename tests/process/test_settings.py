@@ -47,6 +47,11 @@ def online(q, replica):
                fields(info(q, replica), replica).get("state") == "online")
 
 
+def next_life(q, replica, pid):
+    wait_until("its next life", lambda: len(q.pids()) == q.replicas and
+               q.pids()[replica] != pid)
+
+
 def leader_of(q, replica=0):
     return int(info(q, replica)["leader"])
 
@@ -103,27 +108,28 @@ def test_a_replica_that_is_started_again_has_it():
         for n in range(3):
             pid = q.pids()[n]
             os.kill(pid, signal.SIGKILL)
-            wait_until("its next life", lambda: len(q.pids()) == 3 and
-                       q.pids()[n] != pid)
+            next_life(q, n, pid)
             online(q, n)
             everywhere(q, LAG, "700")
             everywhere(q, LEAST, "2")
 
 
 def test_the_asked_replica_may_end_before_others_look():
-    with server() as q:
-        pids = q.pids()
-        for n in 1, 2:
-            os.kill(pids[n], signal.SIGSTOP)
-        check("set", call(q, 0, "CONFIG", "SET", LAG, 700), b"OK")
-        os.kill(pids[0], signal.SIGKILL)
-        for n in 1, 2:
-            os.kill(pids[n], signal.SIGCONT)
-        for n in 1, 2:
-            wait_until("replica %d has it" % n,
-                       lambda: get(q, n, LAG) == "700")
-        online(q, 0)
-        everywhere(q, LAG, "700")
+    """The others sleep, or stand still, and the first that they hear is that
+    it has ended."""
+    for stopped in False, True, False:
+        with server() as q:
+            for value in range(700, 705):
+                pids = q.pids()
+                for n in (1, 2) if stopped else ():
+                    os.kill(pids[n], signal.SIGSTOP)
+                check("set", call(q, 0, "CONFIG", "SET", LAG, value), b"OK")
+                os.kill(pids[0], signal.SIGKILL)
+                next_life(q, 0, pids[0])
+                for n in (1, 2) if stopped else ():
+                    os.kill(pids[n], signal.SIGCONT)
+                everywhere(q, LAG, str(value))
+                online(q, 0)
 
 
 def test_the_next_leader_goes_by_it():
@@ -131,17 +137,17 @@ def test_the_next_leader_goes_by_it():
     leader ends, and both followers of the next stop: it goes on alone."""
     with server() as q:
         first = leader_of(q)
-        follower = (first + 1) % 3
-        check("set", call(q, follower, "CONFIG", "SET", LEAST, 0), b"OK")
-        os.kill(q.pids()[first], signal.SIGKILL)
-        wait_until("another leads",
-                   lambda: info(q, follower)["leader"] not in
-                   (str(first), "none"))
-        wait_until("it has begun",
-                   lambda: call(q, follower, "SET", "key", "1") == b"OK")
+        pid = q.pids()[first]
+        check("set", call(q, first, "CONFIG", "SET", LEAST, 0), b"OK")
+        everywhere(q, LEAST, "0")
+        os.kill(pid, signal.SIGKILL)
+        next_life(q, first, pid)
         for n in range(3):
             online(q, n)
-        leader = leader_of(q, follower)
+        other = (first + 1) % 3
+        check("a write", call(q, other, "SET", "key", "1"), b"OK")
+        leader = leader_of(q, other)
+        assert leader != first, "who has ended leads"
         pids = q.pids()
         others = [n for n in range(3) if n != leader]
         for n in others:
