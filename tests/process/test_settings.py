@@ -48,8 +48,10 @@ def online(q, replica):
 
 
 def next_life(q, replica, pid):
-    wait_until("its next life", lambda: len(q.pids()) == q.replicas and
-               q.pids()[replica] != pid)
+    def begun():
+        pids = q.pids()
+        return len(pids) == q.replicas and pids[replica] != pid
+    wait_until("its next life", begun)
 
 
 def leader_of(q, replica=0):
