@@ -163,7 +163,7 @@ int qn_config_set(struct qn_config *c, enum qn_config_when way,
 
 /**
  * Likewise all of them, or none: each option, then what concerns several
- * (qn_config_check).
+ * (qn_config_check_limits).
  *
  * @param pair  [count] name, value, name, value, ...; count is even.
  * @return as qn_config_set; QN_EINVAL if a name stands there twice, too.
@@ -189,13 +189,17 @@ void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
  * Check what concerns several options: ports that fit and do not overlap, a
  * number of replicas that can agree, a query buffer that holds a bulk, a path
  * that fits with `.63` behind it, a known topology, a directory that can be
- * written. (Transports are known to the program only.) To be called after
- * several qn_config_set, too.
+ * written. (Transports are known to the program only.) At start; it looks at
+ * files.
  *
  * @param c  `replicas` is no longer QN_REPLICAS_AUTO.
  * @return QN_OK or QN_EINVAL with `why` filled.
  */
 int qn_config_check(const struct qn_config *c, char *why, size_t cap);
+
+/** The part of it that concerns run-time options, for CONFIG SET: pure, so that
+ *  all replicas agree. QN_OK or QN_EINVAL with `why` filled. */
+int qn_config_check_limits(const struct qn_config *c, char *why, size_t cap);
 
 /**
  * Read a file of lines `name value`; blank lines and lines that begin with `#`

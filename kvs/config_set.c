@@ -2,7 +2,8 @@
  * Set and told: at start, by CONFIG SET, by CONFIG GET.
  *
  * Setting checks one option; what concerns several is checked by
- * qn_config_check after all were set, so that their order does not matter.
+ * qn_config_check, or qn_config_check_limits, after all were set, so that their
+ * order does not matter.
  */
 #include <stdio.h>
 #include <string.h>
@@ -150,7 +151,7 @@ int qn_config_set_all(struct qn_config *c, enum qn_config_when way,
                  (int)twice->len, (const char *)twice->data);
         return QN_EINVAL;
     }
-    err = qn_config_check(&next, why, cap);
+    err = qn_config_check_limits(&next, why, cap);
     if (err == QN_OK) {
         *c = next;
     }

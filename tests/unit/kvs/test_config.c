@@ -428,6 +428,30 @@ Test(config, a_name_may_stand_in_a_list_once)
     cr_assert_eq(c.lag_timeout, 1000);
 }
 
+/* A file that was there at start is not asked for again: replicas that apply
+ * the same CONFIG SET would not agree. */
+Test(config, setting_looks_at_no_file)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    qn_config_init(&c);
+    c.replicas = 3;
+    snprintf(c.topology, sizeof c.topology, "/nonexistent/tree.csv");
+    snprintf(c.events_dir, sizeof c.events_dir, "/nonexistent");
+    cr_assert_eq(qn_config_check(&c, why, sizeof why), QN_EINVAL);
+    struct qn_slice pair[] = {slice("max-args"), slice("500")};
+    cr_assert_eq(
+        qn_config_set_all(&c, QN_CONFIG_BY_LOG, pair, 2, why, sizeof why),
+        QN_OK, "%s", why);
+    cr_assert_eq(c.max_args, 500);
+    pair[0] = slice("proto-max-bulk-len");
+    pair[1] = slice("512mb");
+    c.client_query_buffer_limit = 1 << 20;
+    cr_assert_eq(
+        qn_config_set_all(&c, QN_CONFIG_BY_LOG, pair, 2, why, sizeof why),
+        QN_EINVAL, "limits that concern each other are checked");
+}
+
 /* What goes through the log is in its first entry and in snapshots; the others
  * are not. */
 Test(config, what_changes_beside_the_log_is_not_in_it)
