@@ -320,7 +320,7 @@ int qn_adopt_config_merge(struct qn_config *group, const struct qn_config *own,
     for (uint32_t i = 0; qn_config_at(i, &o); i++) {
         const char *a = qn_config_value(group, i, theirs);
         const char *b = qn_config_value(own, i, ours);
-        if (o.fixed || o.runtime || is_free(o.name) ||
+        if (o.fixed || o.when != QN_CONFIG_AT_START || is_free(o.name) ||
             means_nothing(group, o.name) || strcmp(a, b) == 0 ||
             strcmp(b, "auto") == 0) {
             continue;

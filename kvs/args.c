@@ -108,17 +108,22 @@ void qn_args_help(FILE *to)
           "A replicated in-memory key-value server that Redis clients can talk "
           "to.\nFILE holds lines `name value`; options overrule it.\n\n",
           to);
+    bool at_start = true;
     for (uint32_t i = 0; qn_config_at(i, &o); i++) {
         char left[64];
         if (o.fixed) {
             continue;
+        }
+        if (at_start && o.when != QN_CONFIG_AT_START) {
+            at_start = false;
+            fputs("\nCONFIG SET changes these while the server runs:\n", to);
         }
         snprintf(left, sizeof left, "--%s %s", o.name, o.arg);
         fprintf(to, "  %-34s %s", left, o.help);
         fprintf(to, o.initial[0] != '\0' ? " (%s)\n" : "\n", o.initial);
     }
     fprintf(
-        to, "  %-34s %s\n", "--upgrade",
+        to, "\n  %-34s %s\n", "--upgrade",
         "replace the replicas that run there by this program's, one by one");
     fputs("  --help, --version\n", to);
 }

@@ -6,9 +6,11 @@
  *
  * The same table reads the command line (`--port 7000`), a configuration file
  * (`port 7000`) and CONFIG GET and SET, and prints the help. Start options are
- * fixed when the server starts; run-time options change by CONFIG SET, which
+ * fixed when the server starts; run-time options change by CONFIG SET. That
  * goes through the log, so that all replicas change at the same slot: setting
- * is a pure function of the configuration before and the arguments.
+ * is a pure function of the configuration before and the arguments. Two options
+ * say when writes wait for a replica; they change beside the log, which may
+ * stand still just then (kvs/settings.h).
  *
  * struct qn_config is plain data and may be copied. Errors are one line that
  * names the option and its limits.
@@ -22,6 +24,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/log.h"
+#include "core/node.h"
 #include "core/place/place.h"
 #include "kvs/buf.h"
 
@@ -29,6 +32,8 @@
 #define QN_CONFIG_WHY_MAX     256u /* room for any error line, NUL included */
 #define QN_CELLS_AUTO         0u   /* see qn_limits_cells */
 #define QN_MIN_AUTO           UINT32_MAX /* all but a majority */
+#define QN_MIN_REPLICAS_MAX   (QN_NODES_MAX - 1)
+#define QN_LAG_TIMEOUT_MAX    3600000u   /* ms */
 #define QN_REPLICAS_AUTO      0u         /* as many as NUMA nodes, at least 3 */
 #define QN_BACKLOG_AUTO       0u         /* see kvs/budget.h */
 #define QN_MAXMEMORY_AUTO     UINT64_MAX /* likewise; nothing is refused */
@@ -68,11 +73,8 @@ struct qn_config {
     bool memory_acceptor;                /* else process (PROTOCOL.md) */
     uint64_t repl_backlog_size;          /* bytes kept for replicas behind, or
                                             QN_BACKLOG_AUTO */
-    uint32_t lag_timeout;           /* ms that writes wait for one that makes
-                                       no progress */
-    uint32_t min_replicas_to_write; /* besides the leader, or QN_MIN_AUTO */
-    bool restart;                   /* a replica that ended is started again */
-    uint32_t upgrade_timeout;       /* s, for each replica */
+    bool restart;             /* a replica that ended is started again */
+    uint32_t upgrade_timeout; /* s, for each replica */
 
     /* Run-time options. Sizes are bytes. */
     bool protected_mode; /* without a password only local clients are served */
@@ -86,22 +88,35 @@ struct qn_config {
     uint64_t client_output_limit; /* 0: none */
     uint32_t shutdown_timeout;    /* s to drain; 0: not at all */
     uint32_t commit_timeout;      /* s for a write to be applied; 0: for ever */
+
+    /* Run-time options that change beside the log. */
+    uint32_t lag_timeout;           /* ms that writes wait for one that makes
+                                       no progress */
+    uint32_t min_replicas_to_write; /* besides the leader, or QN_MIN_AUTO,
+                                       before the start only */
+};
+
+/** When an option may change. */
+enum qn_config_when {
+    QN_CONFIG_AT_START,
+    QN_CONFIG_BY_LOG,    /* by CONFIG SET, at the same slot in all replicas */
+    QN_CONFIG_BESIDE_LOG /* by CONFIG SET, in each replica as it hears of it */
 };
 
 /** What is known of an option, for help texts and tests. */
 struct qn_config_option {
-    const char *name;    /* "tcp-backlog" */
-    const char *arg;     /* what the help calls its value: "N" */
-    const char *initial; /* default, as typed */
-    const char *help;    /* one sentence */
-    bool runtime;        /* CONFIG SET may change it */
-    bool flag;           /* yes or no: the name alone means yes */
-    bool fixed;          /* answered by CONFIG GET only: cannot be changed */
+    const char *name;         /* "tcp-backlog" */
+    const char *arg;          /* what the help calls its value: "N" */
+    const char *initial;      /* default, as typed */
+    const char *help;         /* one sentence */
+    enum qn_config_when when; /* it may change */
+    bool flag;                /* yes or no: the name alone means yes */
+    bool fixed; /* answered by CONFIG GET only: cannot be changed */
 };
 
 #define QN_CONFIG_RUNTIME_MAX 2048u /* bytes */
 
-/** Write the run-time options: name NUL value NUL ... NUL.
+/** Write the options that change by the log: name NUL value NUL ... NUL.
  *  @param to  [QN_CONFIG_RUNTIME_MAX] filled. @return bytes. */
 size_t qn_config_runtime_write(const struct qn_config *c, uint8_t *to);
 
@@ -132,15 +147,33 @@ int qn_config_start(struct qn_config *c, const char *name, const char *value,
 /**
  * Set an option by CONFIG SET.
  *
+ * @param way  BY_LOG or BESIDE_LOG: options that change the other way are
+ *             refused, since one command goes one way.
  * @param why  [cap] Filled on failure: the text of Redis' error reply behind
  *             its code ("ERR %s"): "CONFIG SET failed (possibly related to
  *             argument 'x') - ..." or "Unknown option or number of arguments
  *             for CONFIG SET - 'x'".
- * @return QN_OK; QN_ENOENT; QN_EPERM: fixed at start; QN_EINVAL, also for the
- *         word `auto`, which means something at start only.
+ * @return QN_OK; QN_ENOENT; QN_EPERM: fixed at start, or not this way;
+ *         QN_EINVAL, also for the word `auto`, which means something at start
+ *         only.
  */
-int qn_config_set(struct qn_config *c, struct qn_slice name,
-                  struct qn_slice value, char *why, size_t cap);
+int qn_config_set(struct qn_config *c, enum qn_config_when way,
+                  struct qn_slice name, struct qn_slice value, char *why,
+                  size_t cap);
+
+/**
+ * Likewise all of them, or none: each option, then what concerns several
+ * (qn_config_check_limits).
+ *
+ * @param pair  [count] name, value, name, value, ...; count is even.
+ * @return as qn_config_set; QN_EINVAL if a name stands there twice, too.
+ */
+int qn_config_set_all(struct qn_config *c, enum qn_config_when way,
+                      const struct qn_slice *pair, uint32_t count, char *why,
+                      size_t cap);
+
+/** Does one of the names pair[0], pair[2], ... change beside the log? */
+bool qn_config_beside(const struct qn_slice *pair, uint32_t count);
 
 #define QN_CONFIG_NUMBER_MAX 40u /* bytes of a number as text, NUL included */
 /** The value of the i-th option as text that qn_config_start takes; in `room`
@@ -156,13 +189,17 @@ void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
  * Check what concerns several options: ports that fit and do not overlap, a
  * number of replicas that can agree, a query buffer that holds a bulk, a path
  * that fits with `.63` behind it, a known topology, a directory that can be
- * written. (Transports are known to the program only.) To be called after
- * several qn_config_set, too.
+ * written. (Transports are known to the program only.) At start; it looks at
+ * files.
  *
  * @param c  `replicas` is no longer QN_REPLICAS_AUTO.
  * @return QN_OK or QN_EINVAL with `why` filled.
  */
 int qn_config_check(const struct qn_config *c, char *why, size_t cap);
+
+/** The part of it that concerns run-time options, for CONFIG SET: pure, so that
+ *  all replicas agree. QN_OK or QN_EINVAL with `why` filled. */
+int qn_config_check_limits(const struct qn_config *c, char *why, size_t cap);
 
 /**
  * Read a file of lines `name value`; blank lines and lines that begin with `#`

@@ -124,7 +124,7 @@ static int check_machine(const struct qn_config *c, char *why, size_t cap)
     return QN_OK;
 }
 
-static int check_buffers(const struct qn_config *c, char *why, size_t cap)
+int qn_config_check_limits(const struct qn_config *c, char *why, size_t cap)
 {
     if (c->client_query_buffer_limit <= c->proto_max_bulk_len) {
         snprintf(why, cap,
@@ -175,10 +175,16 @@ static int check_run_dir(const struct qn_config *c, char *why, size_t cap)
 
 int qn_config_check(const struct qn_config *c, char *why, size_t cap)
 {
-    int (*const checks[])(const struct qn_config *, char *, size_t) = {
-        check_replicas, check_address,    check_ports,
-        check_cells,    check_topology,   check_machine,
-        check_buffers,  check_events_dir, check_run_dir};
+    int (*const checks[])(const struct qn_config *, char *,
+                          size_t) = {check_replicas,
+                                     check_address,
+                                     check_ports,
+                                     check_cells,
+                                     check_topology,
+                                     check_machine,
+                                     qn_config_check_limits,
+                                     check_events_dir,
+                                     check_run_dir};
     char line[QN_CONFIG_WHY_MAX];
     for (size_t i = 0; i < QN_ARRAY_COUNT(checks); i++) {
         int err = checks[i](c, line, sizeof line);

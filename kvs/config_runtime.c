@@ -1,7 +1,8 @@
 /*
- * The run-time options as bytes: in the first entry of a group's log and at the
- * beginning of a snapshot, so that whoever applies the same log does so under
- * the same limits. They go by name, so that their order means nothing.
+ * The options that change by the log, as bytes: in the first entry of a group's
+ * log and at the beginning of a snapshot, so that whoever applies the same log
+ * does so under the same limits. They go by name, so that their order means
+ * nothing.
  */
 #include <string.h>
 
@@ -22,7 +23,7 @@ size_t qn_config_runtime_write(const struct qn_config *c, uint8_t *to)
     struct qn_config_option o;
     for (uint32_t i = 0; qn_config_at(i, &o); i++) {
         char room[QN_CONFIG_NUMBER_MAX];
-        if (o.runtime) {
+        if (o.when == QN_CONFIG_BY_LOG) {
             to = put_string(to, o.name);
             to = put_string(to, qn_config_value(c, i, room));
         }
@@ -46,12 +47,12 @@ static const char *take_string(struct qn_slice *s)
     return z;
 }
 
-static bool is_runtime(const char *name)
+static bool is_logged(const char *name)
 {
     struct qn_config_option o;
     for (uint32_t i = 0; qn_config_at(i, &o); i++) {
         if (strcmp(o.name, name) == 0) {
-            return o.runtime;
+            return o.when == QN_CONFIG_BY_LOG;
         }
     }
     return false;
@@ -66,7 +67,7 @@ int qn_config_runtime_read(struct qn_config *c, struct qn_slice *from)
             return QN_OK;
         }
         const char *value = name != NULL ? take_string(from) : NULL;
-        if (value == NULL || !is_runtime(name) ||
+        if (value == NULL || !is_logged(name) ||
             qn_config_start(c, name, value, why, sizeof why) != QN_OK) {
             return QN_ECORRUPT;
         }

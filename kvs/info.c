@@ -239,7 +239,7 @@ static void replication(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "master_repl_offset", offset);
     qn_info_line(b, "second_repl_offset:-1");
     qn_info_line(b, "repl_backlog_active:0");
-    qn_info_line(b, "repl_backlog_size:0");
+    qn_info_count(b, "repl_backlog_size", i->repl_backlog_size);
     qn_info_line(b, "repl_backlog_first_byte_offset:0");
     qn_info_line(b, "repl_backlog_histlen:0");
 }

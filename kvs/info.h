@@ -156,7 +156,10 @@ struct qn_info {
     uint64_t uptime_s;
 
     uint64_t maxclients;
-    uint64_t maxmemory;           /* bytes, 0: none */
+    uint64_t maxmemory;         /* bytes, 0: none */
+    uint64_t repl_backlog_size; /* bytes */
+    uint64_t lag_timeout_ms;
+    uint64_t min_replicas_to_write;
     uint64_t logical_bytes;       /* keys, values, entries: what maxmemory
                                      bounds, the same on all replicas */
     uint64_t total_system_memory; /* bytes */

@@ -118,6 +118,8 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "patience_usec", patience_usec);
     qn_info_count(b, "slot_pause_usec", pause_usec);
     mask_line(b, "slot_pause_for", slow);
+    qn_info_count(b, "lag_timeout_msec", i->lag_timeout_ms);
+    qn_info_count(b, "min_replicas_to_write", i->min_replicas_to_write);
 }
 
 /* What the leader says of flow control (paxos/flow.h). */

@@ -12,6 +12,7 @@
 #include "kvs/number.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
+#include "kvs/settings.h"
 #include "kvs/version.h"
 #include "kvs/wide.h"
 
@@ -306,6 +307,7 @@ static const struct {
     {"client|no-evict", run_client_no_evict},
     {"client|no-touch", run_client_no_touch},
     {"config|get", run_config_get},
+    {"config|set", qn_settings_set}, /* a write, unless it is taken here */
     {"wait", run_wait},
     {"info", qn_wide_info},
     {"client|info", qn_wide_client_info},
@@ -337,13 +339,28 @@ static void by_row_fill(void)
     }
 }
 
-void qn_local_run(struct qn_conn *c, struct qn_cmd_call *call)
+static local_fn *local_of(const struct qn_cmd *cmd)
 {
-    if (by_row[qn_cmd_index(qn_cmd_find(
-            (struct qn_slice){(const uint8_t *)"ping", 4}))] == NULL) {
+    static bool filled;
+    if (!filled) {
+        filled = true;
         by_row_fill();
     }
-    local_fn *run = by_row[qn_cmd_index(call->cmd)];
+    return by_row[qn_cmd_index(cmd)];
+}
+
+bool qn_local_takes(const struct qn_cmd_call *call)
+{
+    if (call->cmd->where == QN_CMD_WRITE) {
+        return local_of(call->cmd) == qn_settings_set &&
+               qn_config_beside(call->argv + 2, call->argc - 2);
+    }
+    return call->cmd->where != QN_CMD_READ;
+}
+
+void qn_local_run(struct qn_conn *c, struct qn_cmd_call *call)
+{
+    local_fn *run = local_of(call->cmd);
     if (run != NULL) {
         run(c, call);
         return;

@@ -6,7 +6,12 @@
 
 #include "kvs/frontend.h"
 
-/** Run a LOCAL or ALL command; its arity was checked, and nothing is pending
+/** Is this for qn_local_run? Every LOCAL and ALL command is; and CONFIG SET, a
+ *  WRITE, if it names an option that changes beside the log (kvs/settings.h).
+ */
+bool qn_local_takes(const struct qn_cmd_call *call);
+
+/** Run what qn_local_takes; its arity was checked, and nothing is pending
  *  on the connection. The reply goes to call->reply, at once or - then the
  *  connection is held for QN_HOLD_ANSWER - when other replicas have answered.
  */

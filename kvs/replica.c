@@ -160,6 +160,14 @@ uint64_t qn_replica_pending(const struct qn_replica *r)
     return r->writes;
 }
 
+void qn_replica_limits(struct qn_replica *r, uint32_t lag_timeout,
+                       uint32_t min_replicas)
+{
+    r->config.lag_timeout = lag_timeout;
+    r->config.min_replicas_to_write = min_replicas;
+    qn_driver_limits(r->driver, lag_timeout * QN_MS, min_replicas);
+}
+
 int qn_replica_tell(struct qn_replica *r, qn_node_t to, struct qn_slice bytes)
 {
     return qn_driver_tell(r->driver, to, bytes);

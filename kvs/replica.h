@@ -176,6 +176,11 @@ const char *qn_replica_down(const struct qn_replica *r);
 /** Write submissions not yet complete. */
 uint64_t qn_replica_pending(const struct qn_replica *r);
 
+/** Go by other values of `lag-timeout` (ms) and `min-replicas-to-write`, which
+ *  change beside the log (kvs/settings.h). */
+void qn_replica_limits(struct qn_replica *r, uint32_t lag_timeout,
+                       uint32_t min_replicas);
+
 /** Send bytes (at most 60 000) to the front end of replica `to`. QN_EAGAIN. */
 int qn_replica_tell(struct qn_replica *r, qn_node_t to, struct qn_slice bytes);
 

@@ -14,7 +14,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/base/assert.h"
 #include "core/base/log.h"
@@ -39,49 +38,18 @@ bool qn_replica_argv_grow(struct qn_replica *r, uint32_t need)
     return true;
 }
 
-/* The name of argv[2], argv[4], ... that stands there twice; NULL: none. */
-static const struct qn_slice *named_twice(const struct qn_cmd_call *c)
-{
-    for (uint32_t i = 2; i < c->argc; i += 2) {
-        for (uint32_t k = 2; k < i; k += 2) {
-            const struct qn_slice *a = &c->argv[i], *b = &c->argv[k];
-            if (a->len == b->len &&
-                strncasecmp((const char *)a->data, (const char *)b->data,
-                            a->len) == 0) {
-                return a;
-            }
-        }
-    }
-    return NULL;
-}
-
 /* CONFIG SET name value ...: all or nothing, decided here, so that all
  * replicas agree. */
 static void on_configure(void *ctx, const struct qn_cmd_call *c)
 {
     struct qn_replica *r = ctx;
-    struct qn_config next = r->config;
     char why[QN_CONFIG_WHY_MAX];
-    int err = QN_OK;
-    for (uint32_t i = 2; i + 1 < c->argc && err == QN_OK; i += 2) {
-        err = qn_config_set(&next, c->argv[i], c->argv[i + 1], why, sizeof why);
-    }
-    const struct qn_slice *twice = err == QN_OK ? named_twice(c) : NULL;
-    if (twice != NULL) {
-        qn_reply_error(c->reply,
-                       "ERR CONFIG SET failed (possibly related to argument "
-                       "'%.*s') - duplicate parameter",
-                       (int)twice->len, (const char *)twice->data);
-        return;
-    }
-    if (err == QN_OK) {
-        err = qn_config_check(&next, why, sizeof why);
-    }
+    int err = qn_config_set_all(&r->config, QN_CONFIG_BY_LOG, c->argv + 2,
+                                c->argc - 2, why, sizeof why);
     if (err != QN_OK) {
         qn_reply_error(c->reply, "ERR %s", why);
         return;
     }
-    r->config = next;
     qn_reply_ok(c->reply);
     if (r->configured != NULL) {
         r->configured(r->ctx);

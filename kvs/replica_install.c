@@ -56,14 +56,13 @@ bool qn_replica_discards_turn(struct qn_replica *r)
     return false;
 }
 
-/* The run-time options of a snapshot, the others as this replica was started
- * with. */
+/* The options of a snapshot that change by the log, the others as they are. */
 static void config_install(struct qn_replica *r, const struct qn_config *c)
 {
     char why[QN_CONFIG_WHY_MAX], room[QN_CONFIG_NUMBER_MAX];
     struct qn_config_option o;
     for (uint32_t i = 0; qn_config_at(i, &o); i++) {
-        if (o.runtime) {
+        if (o.when == QN_CONFIG_BY_LOG) {
             (void)qn_config_start(&r->config, o.name,
                                   qn_config_value(c, i, room), why, sizeof why);
         }

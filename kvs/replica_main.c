@@ -24,6 +24,7 @@
 #include "core/wait/spin.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
+#include "kvs/settings.h"
 #include "kvs/store.h"
 #include "kvs/wide.h"
 #include "transports/registry.h"
@@ -82,6 +83,7 @@ static void turn(struct qn_server *s)
     /* relaxed: a sign of life; nothing is read through it. */
     qn_store(&state->turns, s->frontend.turns + 1, QN_RELAXED);
     s->turn_wanted = false;
+    qn_settings_turn(s);
     /* Before the front end's turn, which sends and writes what it gives. */
     qn_time_t at = qn_ask_turn(s->ask, now);
     at = QN_MIN(at, rejoin_turn(s, now));

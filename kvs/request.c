@@ -183,17 +183,17 @@ static void run_here(struct qn_conn *c, struct qn_cmd_call *call)
     }
 }
 
-static void execute(struct qn_conn *c, struct qn_cmd_call *call,
+static void execute(struct qn_conn *c, struct qn_cmd_call *call, bool here,
                     qn_slot_t index)
 {
     struct qn_cmd_clock *clock = &c->fe->clock;
     qn_time_t start = qn_cmd_clock_start(clock);
-    if (call->cmd->where == QN_CMD_WRITE) {
-        run_write(c, call);
-    } else if (call->cmd->where == QN_CMD_READ) {
-        run_read(c, call, index);
-    } else {
+    if (here) {
         run_here(c, call);
+    } else if (call->cmd->where == QN_CMD_WRITE) {
+        run_write(c, call);
+    } else {
+        run_read(c, call, index);
     }
     qn_cmd_clock_stop(clock, call->cmd, start);
 }
@@ -228,9 +228,8 @@ static void request_run(struct qn_conn *c, const struct qn_slice *argv,
         .value_max = config->proto_max_bulk_len,
         .key_max = config->max_key_len,
     };
-    bool stored = call.cmd != NULL && (call.cmd->where == QN_CMD_WRITE ||
-                                       call.cmd->where == QN_CMD_READ);
-    if (stored && qn_replica_store(fe->o.replica) == NULL) {
+    bool here = call.cmd != NULL && qn_local_takes(&call);
+    if (call.cmd != NULL && !here && qn_replica_store(fe->o.replica) == NULL) {
         qn_reply_error(&fe->error,
                        "LOADING Redis is loading the dataset in memory");
         call.cmd = NULL;
@@ -238,7 +237,7 @@ static void request_run(struct qn_conn *c, const struct qn_slice *argv,
     if (call.cmd == NULL) {
         reject(c, argv, argc, (struct qn_slice){fe->error.data, fe->error.len});
     } else {
-        execute(c, &call, index);
+        execute(c, &call, here, index);
     }
     request_done(c, call.cmd);
 }

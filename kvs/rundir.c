@@ -6,8 +6,7 @@
  *
  * A lock is flock(2): it is the descriptor's, so that who inherits it or is
  * given it holds it, too; and it ends with the last of them, however that ends.
- * Files stay: to remove one that others may be about to lock is how two of them
- * come to hold it.
+ * Files stay (rundir.h).
  */
 #include "kvs/rundir.h"
 

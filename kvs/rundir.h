@@ -15,6 +15,18 @@
  * server's name (qn_listen_name) and of the network namespace, so servers that
  * do not see each other do not meet.
  *
+ * Lock files stay when a server ends: two empty files for each address that was
+ * ever used, taken again by the next server there. To remove one is how two
+ * servers come to hold it:
+ *
+ *     A  holds the lock          removes the file, ends
+ *     B  opens the file  ...                          ... locks what it opened
+ *     C                          opens a new file of that name, locks it
+ *
+ * A second look at the name after locking would tell B, but not a quoind that
+ * was built without it. When no server of this user runs, anybody may remove
+ * them; /run and /tmp are emptied when the machine starts.
+ *
  * Threads: any.
  */
 

@@ -205,6 +205,7 @@ static void tree_fill(struct qn_server *s, struct qn_info *i)
 /* What concerns the whole server, as this replica knows it. */
 static void whole_fill(struct qn_server *s, struct qn_info *i)
 {
+    const struct qn_config *c = qn_replica_config(s->replica);
     struct qn_driver_status d;
     struct qn_store_stats store = {0};
     qn_driver_status(qn_replica_driver(s->replica), &d);
@@ -220,7 +221,10 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->uptime_s = (qn_clock_now() - s->started) / QN_S;
     i->maxclients = s->boot->config->maxclients;
     i->replica = s->boot->self;
-    i->maxmemory = qn_replica_config(s->replica)->maxmemory;
+    i->maxmemory = c->maxmemory;
+    i->repl_backlog_size = c->repl_backlog_size;
+    i->lag_timeout_ms = c->lag_timeout;
+    i->min_replicas_to_write = c->min_replicas_to_write;
     i->logical_bytes = store.logical_bytes;
     i->total_system_memory =
         (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -338,6 +338,11 @@ struct qn_driver_flow {
     uint64_t given_up, holds_given_up; /* so often */
 };
 
+/** Change two of the limits that opts.flow began with, in a leader at once: its
+ *  `timeout` (ns) and `min_awaited` (paxos/flow.h). */
+void qn_driver_limits(struct qn_driver *d, qn_time_t timeout,
+                      uint32_t min_awaited);
+
 /** @param out  Filled. @return false: this node does not lead. */
 bool qn_driver_flow(const struct qn_driver *d, struct qn_driver_flow *out);
 

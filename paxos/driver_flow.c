@@ -73,6 +73,12 @@ bool qn_driver_flow_look(struct qn_driver *d)
     return leads && f->shut_at != 0;
 }
 
+void qn_driver_limits(struct qn_driver *d, qn_time_t timeout,
+                      uint32_t min_awaited)
+{
+    qn_onepaxos_limits(d->machine, timeout, min_awaited);
+}
+
 bool qn_driver_flow(const struct qn_driver *d, struct qn_driver_flow *out)
 {
     const struct qn_flow *f = qn_onepaxos_flow(d->machine);

@@ -29,6 +29,13 @@ void qn_flow_init(struct qn_flow *f, qn_node_t self, uint32_t nodes,
     *f = (struct qn_flow){.limits = *l, .self = self, .nodes = nodes};
 }
 
+void qn_flow_change(struct qn_flow *f, qn_time_t timeout, uint32_t min_awaited)
+{
+    f->limits.timeout = timeout;
+    f->limits.min_awaited = min_awaited;
+    f->held = false; /* the next look says */
+}
+
 static bool quiet(const struct qn_flow_member *m, qn_time_t now)
 {
     return now - QN_MIN(now, m->moved_at) > QN_FLOW_QUIET;

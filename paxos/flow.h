@@ -109,6 +109,11 @@ struct qn_flow {
 void qn_flow_init(struct qn_flow *f, qn_node_t self, uint32_t nodes,
                   const struct qn_flow_limits *l);
 
+/** Other limits of time and number from now on. Whoever shuts the gate is
+ *  judged by them at the next look, from the moment on at which he began; who
+ *  was given up before stays so until he returns. */
+void qn_flow_change(struct qn_flow *f, qn_time_t timeout, uint32_t min_awaited);
+
 /** This node leads from now on: who lives (mask), and whose next slot is kept,
  *  is awaited. @param at  [nodes] */
 void qn_flow_begin(struct qn_flow *f, qn_time_t now, uint64_t living,

@@ -336,6 +336,11 @@ uint64_t qn_onepaxos_read(const struct qn_onepaxos *p);
  *  remembered any more, none. */
 uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot);
 
+/** Other limits of flow control from the next step on, whoever leads then
+ *  (qn_flow_change). */
+void qn_onepaxos_limits(struct qn_onepaxos *p, qn_time_t timeout,
+                        uint32_t min_awaited);
+
 /** Flow control of this node while it leads; of no meaning otherwise. Borrowed,
  *  until the next step. */
 const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p);

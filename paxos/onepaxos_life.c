@@ -253,6 +253,12 @@ uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot)
     return qn_log_bytes_above(&p->log, slot);
 }
 
+void qn_onepaxos_limits(struct qn_onepaxos *p, qn_time_t timeout,
+                        uint32_t min_awaited)
+{
+    qn_flow_change(&p->leader.flow, timeout, min_awaited);
+}
+
 const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p)
 {
     return &p->leader.flow;

@@ -19,10 +19,16 @@ static struct qn_slice slice(const char *s)
     return (struct qn_slice){(const uint8_t *)s, strlen(s)};
 }
 
+static int set_bytes(struct qn_config *c, struct qn_slice name,
+                     struct qn_slice value, char *why, size_t cap)
+{
+    return qn_config_set(c, QN_CONFIG_BY_LOG, name, value, why, cap);
+}
+
 static int set(struct qn_config *c, const char *name, const char *value,
                char *why)
 {
-    return qn_config_set(c, slice(name), slice(value), why, QN_CONFIG_WHY_MAX);
+    return set_bytes(c, slice(name), slice(value), why, QN_CONFIG_WHY_MAX);
 }
 
 /* What CONFIG GET says of one name, as RESP2. */
@@ -123,6 +129,8 @@ Test(config, each_limit_is_taken_and_one_beyond_is_not)
         {"client-query-buffer-limit", "1048575", "1mb", "64gb", "65gb"},
         {"shutdown-timeout", "-1", "0", "2147483647", "2147483648"},
         {"client-output-pause", "1023", "1kb", "1gb", "1073741825"},
+        {"lag-timeout", "0", "1", "3600000", "3600001"},
+        {"min-replicas-to-write", "-1", "0", "63", "64"},
     };
     for (size_t i = 0; i < QN_ARRAY_COUNT(row); i++) {
         struct qn_config c;
@@ -338,6 +346,131 @@ Test(config, set_changes_run_time_options_only)
     cr_assert_eq(c.max_key_len, 1024);
 }
 
+/* Each way takes its own options and names those of the other; a list of both
+ * goes neither way. */
+Test(config, an_option_is_set_by_the_log_or_beside_it)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    struct qn_slice beside = slice("Lag-Timeout"), five = slice("5");
+    struct qn_slice logged = slice("max-args"), many = slice("500");
+    qn_config_init(&c);
+    cr_assert_eq(set(&c, "lag-timeout", "5", why), QN_EPERM);
+    cr_assert_eq(c.lag_timeout, 1000);
+    cr_assert_eq(
+        qn_config_set(&c, QN_CONFIG_BESIDE_LOG, beside, five, why, sizeof why),
+        QN_OK);
+    cr_assert_eq(c.lag_timeout, 5);
+    cr_assert_eq(
+        qn_config_set(&c, QN_CONFIG_BESIDE_LOG, logged, many, why, sizeof why),
+        QN_EPERM);
+    cr_assert_str_eq(why,
+                     "CONFIG SET failed (possibly related to argument "
+                     "'max-args') - set it in a command of its own: "
+                     "lag-timeout and min-replicas-to-write do not go through "
+                     "the log, the others do");
+    const struct qn_slice both[] = {logged, many, beside, five};
+    cr_assert(qn_config_beside(both, 4));
+    cr_assert_not(qn_config_beside(both, 2));
+    cr_assert_not(qn_config_beside(&many, 1), "a name that is none");
+    for (enum qn_config_when w = QN_CONFIG_BY_LOG; w <= QN_CONFIG_BESIDE_LOG;
+         w++) {
+        cr_assert_eq(qn_config_set_all(&c, w, both, 4, why, sizeof why),
+                     QN_EPERM);
+    }
+    cr_assert_eq(c.max_args, 1048576, "all or none");
+}
+
+Test(config, settings_beside_the_log_have_limits)
+{
+    static const struct {
+        const char *name, *value;
+        int err;
+    } row[] = {
+        {"lag-timeout", "0", QN_EINVAL},
+        {"lag-timeout", "1", QN_OK},
+        {"lag-timeout", "3600000", QN_OK},
+        {"lag-timeout", "3600001", QN_EINVAL},
+        {"lag-timeout", "1s", QN_EINVAL},
+        {"lag-timeout", "", QN_EINVAL},
+        {"min-replicas-to-write", "-1", QN_EINVAL},
+        {"min-replicas-to-write", "0", QN_OK},
+        {"min-replicas-to-write", "63", QN_OK},
+        {"min-replicas-to-write", "64", QN_EINVAL},
+        {"min-replicas-to-write", "auto", QN_EINVAL},
+    };
+    for (size_t i = 0; i < QN_ARRAY_COUNT(row); i++) {
+        struct qn_config c;
+        char why[QN_CONFIG_WHY_MAX];
+        qn_config_init(&c);
+        c.replicas = 3;
+        const struct qn_slice pair[] = {slice(row[i].name),
+                                        slice(row[i].value)};
+        cr_expect_eq(qn_config_set_all(&c, QN_CONFIG_BESIDE_LOG, pair, 2, why,
+                                       sizeof why),
+                     row[i].err, "%s %s", row[i].name, row[i].value);
+    }
+}
+
+Test(config, a_name_may_stand_in_a_list_once)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    qn_config_init(&c);
+    c.replicas = 3;
+    const struct qn_slice pair[] = {slice("lag-timeout"), slice("5"),
+                                    slice("LAG-timeout"), slice("6")};
+    cr_assert_eq(
+        qn_config_set_all(&c, QN_CONFIG_BESIDE_LOG, pair, 4, why, sizeof why),
+        QN_EINVAL);
+    cr_assert_str_eq(why, "CONFIG SET failed (possibly related to argument "
+                          "'LAG-timeout') - duplicate parameter");
+    cr_assert_eq(c.lag_timeout, 1000);
+}
+
+/* A file that was there at start is not asked for again: replicas that apply
+ * the same CONFIG SET would not agree. */
+Test(config, setting_looks_at_no_file)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    qn_config_init(&c);
+    c.replicas = 3;
+    snprintf(c.topology, sizeof c.topology, "/nonexistent/tree.csv");
+    snprintf(c.events_dir, sizeof c.events_dir, "/nonexistent");
+    cr_assert_eq(qn_config_check(&c, why, sizeof why), QN_EINVAL);
+    struct qn_slice pair[] = {slice("max-args"), slice("500")};
+    cr_assert_eq(
+        qn_config_set_all(&c, QN_CONFIG_BY_LOG, pair, 2, why, sizeof why),
+        QN_OK, "%s", why);
+    cr_assert_eq(c.max_args, 500);
+    pair[0] = slice("proto-max-bulk-len");
+    pair[1] = slice("512mb");
+    c.client_query_buffer_limit = 1 << 20;
+    cr_assert_eq(
+        qn_config_set_all(&c, QN_CONFIG_BY_LOG, pair, 2, why, sizeof why),
+        QN_EINVAL, "limits that concern each other are checked");
+}
+
+/* What goes through the log is in its first entry and in snapshots; the others
+ * are not. */
+Test(config, what_changes_beside_the_log_is_not_in_it)
+{
+    struct qn_config c, read;
+    uint8_t bytes[QN_CONFIG_RUNTIME_MAX];
+    qn_config_init(&c);
+    c.lag_timeout = 7;
+    c.max_args = 500;
+    struct qn_slice s = {bytes, qn_config_runtime_write(&c, bytes)};
+    qn_config_init(&read);
+    cr_assert_eq(qn_config_runtime_read(&read, &s), QN_OK);
+    cr_assert_eq(read.max_args, 500);
+    cr_assert_eq(read.lag_timeout, 1000);
+    static const uint8_t lag[] = "lag-timeout\0007\0";
+    s = (struct qn_slice){lag, sizeof lag};
+    cr_assert_eq(qn_config_runtime_read(&read, &s), QN_ECORRUPT);
+}
+
 Test(config, set_takes_any_bytes_without_harm)
 {
     struct qn_config c;
@@ -349,14 +482,14 @@ Test(config, set_takes_any_bytes_without_harm)
     struct qn_slice nul = {(const uint8_t *)"max-key-len\0", 12};
     struct qn_slice none = {NULL, 0};
     struct qn_slice name = slice("max-key-len");
-    cr_assert_eq(qn_config_set(&c, huge, huge, why, sizeof why), QN_ENOENT);
-    cr_assert_eq(qn_config_set(&c, nul, name, why, sizeof why), QN_ENOENT);
-    cr_assert_eq(qn_config_set(&c, none, none, why, sizeof why), QN_ENOENT);
-    cr_assert_eq(qn_config_set(&c, name, huge, why, sizeof why), QN_EINVAL);
-    cr_assert_eq(qn_config_set(&c, name, nul, why, sizeof why), QN_EINVAL);
-    cr_assert_eq(qn_config_set(&c, name, none, why, sizeof why), QN_EINVAL);
+    cr_assert_eq(set_bytes(&c, huge, huge, why, sizeof why), QN_ENOENT);
+    cr_assert_eq(set_bytes(&c, nul, name, why, sizeof why), QN_ENOENT);
+    cr_assert_eq(set_bytes(&c, none, none, why, sizeof why), QN_ENOENT);
+    cr_assert_eq(set_bytes(&c, name, huge, why, sizeof why), QN_EINVAL);
+    cr_assert_eq(set_bytes(&c, name, nul, why, sizeof why), QN_EINVAL);
+    cr_assert_eq(set_bytes(&c, name, none, why, sizeof why), QN_EINVAL);
     char tiny[8];
-    cr_assert_eq(qn_config_set(&c, huge, huge, tiny, sizeof tiny), QN_ENOENT);
+    cr_assert_eq(set_bytes(&c, huge, huge, tiny, sizeof tiny), QN_ENOENT);
     cr_assert_lt(strlen(tiny), sizeof tiny);
 }
 

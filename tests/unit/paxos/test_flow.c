@@ -228,6 +228,72 @@ Test(flow, the_dead_do_not_count_as_missing)
     cr_assert_eq(decide(1000), 1000);
 }
 
+/* An operator does not wait for them any longer. */
+Test(flow, writes_that_are_held_go_on_when_the_limit_falls)
+{
+    begin(3, 1);
+    passes(QN_FLOW_QUIET + 1);
+    decide(1000);
+    passes(QN_S);
+    cr_assert_eq(decide(1000), 0);
+    cr_assert(f.held);
+    qn_flow_change(&f, QN_S, 0);
+    cr_assert_eq(decide(1000), 1000, "both are given up at once");
+    cr_assert(!f.held);
+    cr_assert_eq(qn_flow_awaited(&f), 0);
+}
+
+/* The window began when the gate was shut, not when the limit was changed. */
+Test(flow, a_shorter_timeout_counts_from_where_the_gate_was_shut)
+{
+    begin(3, 0);
+    passes(QN_FLOW_QUIET + 1);
+    decide(1000);
+    passes(QN_S / 2);
+    cr_assert_eq(decide(1000), 0);
+    qn_flow_change(&f, QN_S / 2, 0);
+    cr_assert_eq(decide(1000), 1000);
+}
+
+Test(flow, a_longer_timeout_waits_on)
+{
+    begin(3, 0);
+    passes(QN_FLOW_QUIET + 1);
+    decide(1000);
+    passes(QN_S / 2);
+    cr_assert_eq(decide(1000), 0);
+    qn_flow_change(&f, 10 * QN_S, 0);
+    passes(9 * QN_S);
+    cr_assert_eq(decide(1000), 0);
+    passes(QN_S);
+    cr_assert_eq(decide(1000), 1000);
+}
+
+/* Who was given up stays so; nobody else is. A new leadership begins with the
+ * limits of now. */
+Test(flow, a_raised_minimum_gives_nobody_up_from_then_on)
+{
+    struct qn_flow_place at[QN_NODES_MAX];
+    begin(3, 0);
+    passes(QN_FLOW_QUIET + 1);
+    decide(1000);
+    passes(QN_S);
+    applies(1, 1000);
+    cr_assert_gt(decide(1), 0, "node 2 is given up");
+    cr_assert_eq(qn_flow_awaited(&f), 2);
+    qn_flow_change(&f, QN_S, 1);
+    passes(QN_FLOW_QUIET + 1);
+    decide(1000);
+    passes(QN_S);
+    cr_assert_eq(decide(1000), 0);
+    cr_assert_eq(qn_flow_awaited(&f), 2);
+    for (qn_node_t n = 0; n < 3; n++) {
+        at[n] = place(n);
+    }
+    qn_flow_begin(&f, now, 7, at);
+    cr_assert_eq(f.limits.min_awaited, 1);
+}
+
 Test(flow, a_new_life_is_awaited_when_it_has_its_snapshot)
 {
     begin(3, 1);
