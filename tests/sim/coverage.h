@@ -45,6 +45,8 @@
     X(STOP_WORD, "memory: the last one in sync dies: stop")                    \
     X(RECOVERED, "a group that has stopped goes on by force")                  \
     X(DIED_BETWEEN, "a node dies between two outputs of a step")               \
+    X(PULLED, "a command is pulled from its origin's arena")                   \
+    X(PULL_LATE, "its origin has ended: it is dropped")                        \
     X(RECORD_LOST, "a node's record is damaged when it dies")                  \
     X(VOTES_AGAIN, "a node whose record was damaged is given a vote")
 
