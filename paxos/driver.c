@@ -285,7 +285,11 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     }
     qn_driver_note_turn(d);
     qn_driver_stop_look(d);
-    bool look = d->did || qn_driver_flow_look(d);
+    /* The gate is shut; or a frozen leader looks for one to stage to, who may
+     * have brought a snapshot and says so in its outbox only. */
+    bool waits_for_others =
+        qn_driver_flow_look(d) || qn_onepaxos_role(d->machine) == QN_FROZEN;
+    bool look = d->did || waits_for_others;
     if (d->verdict.kind != QN_VERDICT_NONE) {
         d->beat_at = QN_MIN(d->beat_at, now + QN_VERDICT_LOOK);
     }

@@ -20,12 +20,13 @@
  *             falls half as fast as it applies, down to lag_*
  *     awaited every living member in sync, but those that were given up: it has
  *             shut the gate for `timeout` and has applied, or read of a long
- *             batch, less than 1/16 of lag_bytes and of lag_slots meanwhile. It
- * is awaited again when it has applied so much, or lacks less than its mark,
- * and what it lacks next is still kept hold    somebody gives a snapshot: what
- * was decided since its cut is kept for the joiner. The mark grows with the
- * part that has been sent, so writes slow down and do not stop while a join
- * goes on. A hold that shuts the gate and has not grown for twice `timeout` is
+ *             batch, less than 1/16 of lag_bytes and of lag_slots meanwhile.
+ *             It is awaited again when it has applied so much, or lacks less
+ *             than its mark, and what it lacks next is still kept
+ *     hold    somebody gives a snapshot: what was decided since its cut is kept
+ *             for the joiner. The mark grows with the part that has been sent,
+ *             so writes slow down and do not stop while a join goes on. A hold
+ *             that shuts the gate and has not grown for twice `timeout` is
  *             given up
  *
  * A member with no lag never shuts the gate, so a batch that is longer than the

@@ -50,6 +50,10 @@
     X(OWNER_DROPS, MEMORY, "M10: the owner drops what it has not applied")     \
     X(LAG_UNHEARD, MEMORY,                                                     \
       "take-over: what was heard last counts as the truth")                    \
+    X(VERDICT_UNREAD, MEMORY,                                                  \
+      "verdict: what lies unread in a lane counts as none")                    \
+    X(VERDICT_BEHIND, MEMORY,                                                  \
+      "verdict: who has learned less is not waited for")                       \
     X(NO_SECOND_LOOK, FORCED,                                                  \
       "take-over: who brings a snapshot during the copy is forgotten")         \
     X(EQUAL_EPOCH, FORCED, "take-over: a word of the own epoch is no sign")    \

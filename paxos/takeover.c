@@ -243,8 +243,6 @@ static qn_slot_t first_needed(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
     return QN_MAX(lo, all + 1);
 }
 
-/** From the top: where to copy from, and from which slot. @return false: not
- *  now. */
 /** Those living that nothing is copied for, as of now. */
 static uint64_t left_out(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
 {
@@ -278,6 +276,8 @@ static bool somebody_came(struct qn_onepaxos *p, const struct qn_ring *old,
     return now < c->came_by;
 }
 
+/** From the top: where to copy from, and from which slot. @return false: not
+ *  now. */
 static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
                        const struct qn_ring *old, struct qn_word w)
 {

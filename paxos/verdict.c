@@ -14,6 +14,7 @@
 #include "paxos/verdict.h"
 
 #include "core/base/assert.h"
+#include "paxos/mutant.h"
 
 static void longest_find(const struct qn_verdict_in *in, struct qn_verdict *v)
 {
@@ -35,14 +36,16 @@ static void longest_find(const struct qn_verdict_in *in, struct qn_verdict *v)
 static bool may_have_more(const struct qn_verdict *v,
                           const struct qn_verdict_member *m)
 {
-    return m->lives && (m->coming + 1 >= v->lo || (!m->late && !m->heard));
+    bool unread = !m->late && !m->heard && !QN_MUTANT(VERDICT_UNREAD);
+    return m->lives && (m->coming + 1 >= v->lo || unread);
 }
 
 /* It takes what the longest gives it; of that one nobody else can say it. */
 static bool is_behind(const struct qn_verdict *v,
                       const struct qn_verdict_member *m)
 {
-    return m->lives && !m->late && m->learned != v->kept;
+    return m->lives && !m->late && m->learned != v->kept &&
+           !QN_MUTANT(VERDICT_BEHIND);
 }
 
 static uint64_t mask_of(const struct qn_verdict_in *in,

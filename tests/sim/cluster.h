@@ -11,12 +11,14 @@
  */
 
 #include "paxos/onepaxos.h"
+#include "paxos/verdict.h"
 #include "tests/sim/coverage.h"
 
 #define CLUSTER_SLOTS    65536u /* decided in one run, at most */
 #define CLUSTER_COMMANDS 262144u
 #define CLUSTER_ENTRIES  4096u
 #define CLUSTER_LIVES    1024u
+#define CLUSTER_VOID     0u /* hash of a slot that was given up */
 
 struct packet {
     struct packet *next;
@@ -55,6 +57,7 @@ struct memory {
     uint64_t inc;
     uint8_t *mem;
     uint64_t granted; /* bytes of it that were asked for */
+    uint64_t ended;   /* lives that had begun when its own ended; else all */
     struct qn_ring ring;
 };
 
@@ -165,11 +168,14 @@ bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor);
 /** `node` gets a snapshot of `donor`, if that helps. */
 void cluster_install(struct cluster *c, qn_node_t node, qn_node_t donor);
 /** All but `node` end at once, what they sent is received or lost, and it goes
- *  on from what it has learned: what was decided above is none any more. */
+ *  on from what it has learned: what was decided above is none any more. With
+ *  the memory acceptor those slots are void: nobody ever applies them. */
 void cluster_recover(struct cluster *c, qn_node_t node);
 /** The record of a dead node is damaged, if a majority of the others' is not.
  */
 void cluster_lose_record(struct cluster *c, qn_node_t node);
+/** Memory acceptor: can the group go on, as its members' outboxes say? */
+struct qn_verdict cluster_verdict(const struct cluster *c);
 /** Everything decided can be had from this node and the ring. */
 bool cluster_in_sync(const struct cluster *c, qn_node_t node);
 void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer);

@@ -235,52 +235,6 @@ void cluster_check_learned(struct cluster *c, qn_node_t i)
     }
 }
 
-/** A majority has never voted for an entry later than node i knows, as the
- *  voters' outboxes would say (paxos/driver_bound.c). */
-static bool newest_known(const struct cluster *c, qn_node_t i)
-{
-    const struct qn_onepaxos *p = c->member[i].p;
-    uint32_t sure = 0;
-    for (qn_node_t n = 0; n < c->nodes; n++) {
-        const struct member *m = &c->member[n];
-        const struct qn_vote *v = &m->record.vote;
-        bool known = m->p != NULL && m->inc == p->incarnation[n] &&
-                     (p->alive & QN_BIT(n)) != 0;
-        uint32_t voted = v->index - (v->vbal.round == 0 && v->index != 0);
-        sure += known && !m->record.lost && !m->p->ul.mute &&
-                voted < qn_utility_len(&p->ul);
-    }
-    return 2 * sure > c->nodes;
-}
-
-/** All that the dead had sent to node i is received, or lost. */
-static bool all_heard(const struct cluster *c, qn_node_t i)
-{
-    for (qn_node_t n = 0; n < c->nodes; n++) {
-        if (c->member[n].p == NULL && c->direct[n][i].head != NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/** Who says that the group has stopped is right: nobody leads ever again. */
-static void check_stopped(struct cluster *c, qn_node_t i)
-{
-    const struct member *m = &c->member[i];
-    const struct qn_onepaxos *p = m->p;
-    bool active = p->leader.role == QN_ACTIVE;
-    CHECK(c,
-          !active || m->active || c->stopped == 0 || p->cfg.index < c->stopped,
-          "node %u leads, epoch %u; the group had stopped in epoch %u", i,
-          p->cfg.index, c->stopped);
-    c->forced = c->forced && !active;
-    if (c->stopped == 0 && !c->forced && qn_onepaxos_lost(p) &&
-        newest_known(c, i) && all_heard(c, i)) {
-        c->stopped = p->cfg.index;
-    }
-}
-
 /** One entry per index of the utility log; a leader that becomes ACTIVE in its
  *  newest epoch has all that was decided. */
 void cluster_check_roles(struct cluster *c, qn_node_t i)
@@ -308,7 +262,7 @@ void cluster_check_roles(struct cluster *c, qn_node_t i)
         newest--;
     }
     bool active = m->p->leader.role == QN_ACTIVE;
-    check_stopped(c, i);
+    cluster_check_stopped(c, i);
     if (active && !m->active) {
         c->epochs++;
         fate_leads(c, i);

@@ -19,6 +19,9 @@ void cluster_reset_lane(struct lane *l);
 
 /* ---- cluster_lives.c ----------------------------------------------------- */
 
+/** What a life wrote; NULL: none. */
+const struct memory *cluster_memory(const struct cluster *c, qn_node_t node,
+                                    uint64_t inc);
 /** The ring of a life; NULL: none. */
 const struct qn_ring *cluster_ring(const struct cluster *c, qn_node_t node,
                                    uint64_t inc);
@@ -34,6 +37,11 @@ void cluster_check_learned(struct cluster *c, qn_node_t i);
 void cluster_check_roles(struct cluster *c, qn_node_t i);
 void cluster_check_bounds(struct cluster *c, qn_node_t i);
 void cluster_check_awaited(struct cluster *c, qn_node_t i);
+
+/* ---- cluster_verdict.c --------------------------------------------------- */
+
+/** Who says that the group has stopped is right. */
+void cluster_check_stopped(struct cluster *c, qn_node_t i);
 
 /** Node i applies. */
 void cluster_check_apply(struct cluster *c, qn_node_t i,

@@ -33,15 +33,32 @@ static void *resize(void *ctx, void *p, size_t bytes)
 
 /* --------------------------------------------------------------- start -- */
 
-const struct qn_ring *cluster_ring(const struct cluster *c, qn_node_t node,
-                                   uint64_t inc)
+const struct memory *cluster_memory(const struct cluster *c, qn_node_t node,
+                                    uint64_t inc)
 {
     for (uint32_t i = 0; i < c->memory_count; i++) {
         if (c->memory[i].node == node && c->memory[i].inc == inc) {
-            return &c->memory[i].ring;
+            return &c->memory[i];
         }
     }
     return NULL;
+}
+
+const struct qn_ring *cluster_ring(const struct cluster *c, qn_node_t node,
+                                   uint64_t inc)
+{
+    const struct memory *m = cluster_memory(c, node, inc);
+    return m != NULL ? &m->ring : NULL;
+}
+
+static void memory_ended(struct cluster *c, qn_node_t node)
+{
+    for (uint32_t i = 0; i < c->memory_count; i++) {
+        struct memory *m = &c->memory[i];
+        if (m->node == node && m->inc == c->member[node].inc) {
+            m->ended = c->lives;
+        }
+    }
 }
 
 static int grow(void *ctx, uint64_t bytes)
@@ -103,6 +120,7 @@ static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
                          .node = i,
                          .inc = c->member[i].inc,
                          .granted = qn_ring_bytes(c->ring_slots, 0),
+                         .ended = UINT64_MAX,
                          .mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
     CHECK(c, m->mem != MAP_FAILED, "no memory for a ring");
@@ -284,6 +302,7 @@ void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep)
     struct member *m = &c->member[node];
     fate_dies(c, node);
     member_end(m);
+    memory_ended(c, node);
     c->doomed &= ~QN_BIT(node);
     m->need_snapshot = m->active = m->out.again = false;
     m->transfers = 0;
@@ -316,10 +335,36 @@ static void sequences(const struct qn_onepaxos *p, struct qn_session *seq)
     }
 }
 
+/** The slots from `kept` to the word's last are as if they had been empty:
+ *  positions go on, and no batch is one of theirs. */
+static void make_void(struct cluster *c, qn_node_t node, qn_slot_t kept)
+{
+    struct member *m = &c->member[node];
+    CHECK(c, m->p->applied == c->word.second && m->slot == kept,
+          "node %u goes on from slot %" PRIu64 ", void are %" PRIu64
+          " to %" PRIu64,
+          node, m->p->applied, kept + 1, c->word.second);
+    m->slot = m->learned = m->accepted = c->word.second;
+    for (qn_slot_t s = kept + 1; s <= c->word.second; s++) {
+        c->decided[s] = CLUSTER_VOID;
+    }
+}
+
+/** The order goes to who has most: nothing that anybody has is given up. */
+static void check_longest(const struct cluster *c, qn_node_t node)
+{
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        const struct qn_onepaxos *p = c->member[i].p;
+        CHECK(c, p == NULL || p->learned_hi <= c->member[node].p->learned_hi,
+              "node %u is to go on, and node %u has more", node, i);
+    }
+}
+
 void cluster_recover(struct cluster *c, qn_node_t node)
 {
     const struct qn_input in = {.kind = QN_IN_RECOVER};
     const struct qn_onepaxos *p = c->member[node].p;
+    check_longest(c, node);
     for (qn_node_t i = 0; i < c->nodes; i++) {
         if (i == node) {
             continue;
@@ -331,14 +376,20 @@ void cluster_recover(struct cluster *c, qn_node_t node)
         cluster_reset_lane(&c->tree[i][node]);
         cluster_down(c, node, i);
     }
-    c->decided_hi = p->learned_hi;
     c->history_count = c->member[node].applied;
     sequences(p, c->decided_seq);
     c->ghosts = 0;
     c->stopped = 0;
-    c->forced = true; /* it lives and says so: no verdict until then */
+    qn_slot_t kept = p->learned_hi;
+    if (!c->in_memory) {
+        c->decided_hi = kept;
+        c->forced = true; /* it lives and says so: no verdict until then */
+    }
     int err = cluster_step(c, node, &in);
     CHECK(c, err == QN_OK, "node %u cannot go on alone: %d", node, err);
+    if (c->in_memory) {
+        make_void(c, node, kept);
+    }
 }
 
 void cluster_lose_record(struct cluster *c, qn_node_t node)

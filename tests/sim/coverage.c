@@ -129,7 +129,7 @@ uint32_t coverage_print(const struct coverage *c, FILE *to)
     title(&t, "inputs");
     for (uint32_t i = 0; i < COVERAGE_INPUTS; i++) {
         line(&t, inputs[i], (const uint64_t[2]){c->input[0][i], c->input[1][i]},
-             (const bool[2]){true, i != QN_IN_RECOVER});
+             both);
     }
     line(&t, "a slowed leader waits", c->held_back, both);
     title(&t, "messages handled");

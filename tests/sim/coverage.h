@@ -42,6 +42,7 @@
     X(WORD_CAS_LOST, "memory: CAS of a deposed leader fails")                  \
     X(WORD_LAGGARD, "memory: take-over beside one that lags behind the ring")  \
     X(WORD_ALL_BUT_ONE, "memory: only one is left alive")                      \
+    X(STOP_WORD, "memory: the last one in sync dies: stop")                    \
     X(RECOVERED, "a group that has stopped goes on by force")                  \
     X(DIED_BETWEEN, "a node dies between two outputs of a step")               \
     X(PULLED, "a command is pulled from its origin's arena")                   \

@@ -33,6 +33,11 @@ bool sim_chance(struct sim *s, uint32_t percent)
     return cluster_random(&s->c, 100) < percent;
 }
 
+bool sim_may_strand(const struct sim *s)
+{
+    return s->c.in_memory && sim_has(s, FAULT_LOST) && sim_has(s, FAULT_KILL);
+}
+
 uint64_t sim_aside(uint64_t *sequence)
 {
     *sequence = *sequence * UINT64_C(6364136223846793005) +
@@ -133,11 +138,13 @@ static bool anybody(const struct sim *s)
     return false;
 }
 
-/** By force, from the longest log. Then it must go on like any other. */
-static void recover(struct sim *s)
+/** Who has most. */
+static qn_node_t survivor(const struct cluster *c)
 {
-    struct cluster *c = &s->c;
     qn_node_t from = QN_NODES_MAX;
+    if (c->in_memory) {
+        return cluster_verdict(c).longest;
+    }
     for (qn_node_t i = 0; i < c->nodes; i++) {
         const struct qn_onepaxos *p = c->member[i].p;
         if (p != NULL && (from == QN_NODES_MAX ||
@@ -145,6 +152,14 @@ static void recover(struct sim *s)
             from = i;
         }
     }
+    return from;
+}
+
+/** By force, from the longest log. Then it must go on like any other. */
+static void recover(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    qn_node_t from = survivor(c);
     cluster_recover(c, from);
     for (qn_node_t i = 0; i < c->nodes; i++) {
         if (i != from) {
@@ -169,7 +184,11 @@ static void heal(struct sim *s)
     while (!complete(s)) {
         advance(s);
         bool silent = s->lost && c->stopped == 0 && anybody(s);
-        if (c->now < until || (silent && c->now < until + HEAL_NS)) {
+        /* An order to go on may come at any time after the verdict. */
+        bool ordered =
+            c->in_memory && c->stopped != 0 && sim_aside(&c->luck) == 0;
+        if (!ordered &&
+            (c->now < until || (silent && c->now < until + HEAL_NS))) {
             continue;
         }
         if (!s->lost) {
@@ -243,6 +262,15 @@ static void flow(struct sim *s, uint64_t seed)
     }
 }
 
+/** A ring that soon goes on over what others lack. */
+static void short_ring(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    c->ring_slots = 16;
+    c->params.flow.timeout = QN_MS;
+    c->params.flow.min_awaited = 0;
+}
+
 /** In half of the schedules long commands stay in their origin's arena, as long
  *  as it has place. */
 static void uploads(struct sim *s, uint64_t seed)
@@ -282,6 +310,9 @@ static void set_up(struct sim *s, uint64_t seed, const char *program)
     c->nodes = 3 + (uint32_t)cluster_random(c, 5);
     params(s);
     flow(s, seed);
+    if (sim_may_strand(s)) {
+        short_ring(s);
+    }
     uploads(s, seed);
     topology(s);
 }

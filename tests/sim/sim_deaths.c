@@ -53,17 +53,40 @@ static void kill_one(struct sim *s)
         return;
     }
     if (!may_die(s, i)) {
-        s->lost = !c->in_memory && sim_has(s, FAULT_LOST);
+        s->lost = sim_has(s, FAULT_LOST);
         if (!s->lost) {
             return;
         }
-        s->stop = fate_stop(c, i);
+        s->stop = c->in_memory ? COVERAGE_STOP_WORD : fate_stop(c, i);
     } else if (sim_chance(s, 50)) {
         c->doomed |= QN_BIT(i);
         return;
     }
     cluster_kill(c, i, 8);
     sim_bury(s, i);
+}
+
+/** Memory acceptor: all but the owner of the ring stand still, it goes on over
+ *  what they lack, and ends when nobody else is in sync. */
+static void strand(struct sim *s)
+{
+    struct cluster *c = &s->c;
+    const struct qn_ul_entry *e = &c->entry[c->word.first];
+    qn_node_t owner = e->leader;
+    if (!sim_may_strand(s) || s->lost || c->member[owner].p == NULL ||
+        c->member[owner].inc != e->leader_inc) {
+        return;
+    }
+    if (!one_stays(s, owner) && sim_aside(&c->luck) < 4) {
+        s->lost = true;
+        s->stop = COVERAGE_STOP_WORD;
+        cluster_kill(c, owner, 8);
+        sim_bury(s, owner);
+    } else if (sim_aside(&c->luck) == 0 && sim_aside(&c->luck) < 2) {
+        for (qn_node_t i = 0; i < c->nodes; i++) {
+            s->paused_until[i] = i == owner ? 0 : c->now + 10 * QN_MS;
+        }
+    }
 }
 
 static void bring_back(struct sim *s, qn_node_t i)
@@ -105,6 +128,7 @@ void sim_deaths(struct sim *s)
             kill_one(s);
         }
     }
+    strand(s);
 }
 
 void sim_snapshots(struct sim *s)

@@ -59,6 +59,10 @@ bool sim_has(const struct sim *s, enum fault f);
 /** In so many of a hundred cases. */
 bool sim_chance(struct sim *s, uint32_t percent);
 
+/** Memory acceptor: nobody but the owner of the ring may be in sync when that
+ *  one ends. */
+bool sim_may_strand(const struct sim *s);
+
 /** Next number below 16 of a sequence of its own, so that a schedule that needs
  *  none stays as it was. */
 uint64_t sim_aside(uint64_t *sequence);

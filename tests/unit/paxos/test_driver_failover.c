@@ -425,3 +425,27 @@ Test(driver_failover, a_group_in_memory_never_stops)
     all_say(w, false);
     world_end(w);
 }
+
+/* A frozen leader stages its log to who has learned what the log does not keep.
+ * A new life has that when it has installed its snapshot, and says so in its
+ * outbox only: the leader must look there though nothing comes. */
+Test(driver_failover, a_frozen_leader_sees_who_has_brought_a_snapshot)
+{
+    for (uint32_t wait = 0; wait < 60; wait++) {
+        struct world *w = world_begin(3, false);
+        world_go_on(w);
+        w->snapshots_by_hand = true;
+        world_lose(w, 1);
+        world_lose(w, 2);
+        world_rounds(w, 20);
+        world_submit_number(w, 0, wait);
+        world_restart(w, 1);
+        world_restart(w, 2);
+        world_rounds(w, wait);
+        cr_assert_eq(world_status(w, 0).role, QN_FROZEN);
+        cr_assert(world_install(w, 1, 0));
+        cr_assert(world_install(w, 2, 0));
+        world_settle(w, 20000);
+        world_end(w);
+    }
+}
