@@ -132,7 +132,8 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
     QN_ASSERT(read == QN_OK);
     QN_ASSERT(options.len == 0);
     const struct qn_store_opts opts = {.seed = init.seed,
-                                       .dbs = init.databases};
+                                       .dbs = init.databases,
+                                       .reuse_bytes = QN_STORE_REUSE};
     int err = qn_store_create(&r->store, &opts);
     QN_ASSERT(err == QN_OK);
     r->config.databases = init.databases;
