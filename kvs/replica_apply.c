@@ -164,14 +164,11 @@ static void own_count(struct qn_replica *r, qn_slot_t slot)
 static uint32_t work_of(struct qn_replica *r, const struct qn_applied *a,
                         const struct qn_cmd_call *call)
 {
-    struct qn_store_stats st = {0};
-    if (r->store != NULL) {
-        qn_store_stats(r->store, &st);
-    }
+    uint64_t growths = r->store != NULL ? qn_store_growths(r->store) : 0;
     uint64_t work = 1 + a->bytes.len / BYTES_OF_WORK +
                     call->argc / ARGS_OF_WORK +
-                    (st.growths - r->growths) * SPLIT_WORK + r->marks_ran;
-    r->growths = st.growths;
+                    (growths - r->growths) * SPLIT_WORK + r->marks_ran;
+    r->growths = growths;
     r->marks_ran = 0;
     return (uint32_t)QN_MIN(work, (uint64_t)UINT32_MAX);
 }

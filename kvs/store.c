@@ -424,6 +424,11 @@ uint64_t qn_store_logical(const struct qn_store *s)
     return s->logical_bytes;
 }
 
+uint64_t qn_store_growths(const struct qn_store *s)
+{
+    return s->growths;
+}
+
 qn_slot_t qn_store_stripe_slot(const struct qn_store *s, uint32_t db,
                                struct qn_slice key)
 {

@@ -144,6 +144,8 @@ uint64_t qn_store_mortal(const struct qn_store *s, uint32_t db);
 void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
 /** logical_bytes alone. */
 uint64_t qn_store_logical(const struct qn_store *s);
+/** growths alone. */
+uint64_t qn_store_growths(const struct qn_store *s);
 
 /** Slot of the last creation or deletion in the key's stripe (65536 stripes of
  *  the hash): the version of a missing key. */
