@@ -1,9 +1,10 @@
 /*
  * A connection: its life, reading, writing, holding.
  *
- * Input. A readable connection borrows a buffer from a pool for the turn; the
+ * Input. A readable connection is read into the intake's room for the turn; the
  * reader parses it in place, and only an unfinished request is kept. So ten
- * thousand idle connections hold no input memory.
+ * thousand idle connections hold no input memory. Once a whole request is
+ * there, the rest waits in the socket for the next turn.
  *
  * Output. Replies are appended to `out` and written once per turn. What the
  * socket does not take goes to libuv as `sending`, one write at a time. Both
@@ -28,42 +29,24 @@ enum {
     OUT_KEEP_BYTES = 4096, /* an idle connection's output buffer */
 };
 
-/* ---- input buffers ------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------
+ */
 
-static uint8_t *pool_get(struct qn_frontend *fe)
+static void input_give(struct qn_conn *c)
 {
-    if (fe->pool_count > 0) {
-        return fe->pool[--fe->pool_count];
+    if (c->input != NULL) {
+        qn_intake_give(&c->fe->intake, c->input);
+        c->input = NULL;
+        c->input_len = 0;
     }
-    return malloc(QN_CONN_INPUT_BYTES);
 }
 
-static void pool_put(struct qn_frontend *fe, uint8_t *buf)
-{
-    if (fe->pool_count == fe->pool_cap) {
-        uint32_t cap = fe->pool_cap == 0 ? 64 : fe->pool_cap * 2;
-        uint8_t **pool = realloc(fe->pool, cap * sizeof *pool);
-        if (pool == NULL) {
-            free(buf);
-            return;
-        }
-        fe->pool = pool;
-        fe->pool_cap = cap;
-    }
-    fe->pool[fe->pool_count++] = buf;
-}
-
-/* The turn's bytes become the reader's own; the pooled buffer goes back. */
 int qn_conn_settle(struct qn_conn *c)
 {
     int err = qn_resp_settle(&c->in);
     struct qn_info_part *part = &c->fe->part;
     part->input_most = QN_MAX(part->input_most, c->in.held.len);
-    if (c->input != NULL) {
-        pool_put(c->fe, c->input);
-        c->input = NULL;
-        c->input_len = 0;
-    }
+    input_give(c);
     return err;
 }
 
@@ -117,10 +100,7 @@ void qn_conn_close(struct qn_conn *c)
     c->closed = true;
     c->hold = QN_HOLD_NONE;
     qn_admit_gone(c);
-    if (c->input != NULL) {
-        pool_put(c->fe, c->input);
-        c->input = NULL;
-    }
+    input_give(c);
     uv_close((uv_handle_t *)&c->uv, on_closed);
 }
 
@@ -270,25 +250,22 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
     if (c->fe->reads_left <= 0) {
         return; /* it is still readable, and is read in the next turn */
     }
-    if (c->input != NULL) {
-        /* A second read in one turn: keep the first one. */
-        qn_resp_feed(&c->in, c->input, c->input_len);
-        if (qn_conn_settle(c) != QN_OK) {
-            return;
-        }
+    if (!qn_resp_wants(&c->in)) {
+        return; /* what is there is run first */
     }
-    if (qn_resp_holds(&c->in)) {
-        size_t n = 0;
-        uint8_t *room = qn_resp_room(&c->in, &n);
-        if (room != NULL) {
-            *buf = uv_buf_init((char *)room, (unsigned)QN_MIN(n, 1u << 30));
-        }
+    if (c->input != NULL && qn_conn_settle(c) != QN_OK) {
         return;
     }
-    c->input = pool_get(c->fe);
-    c->input_len = 0;
-    if (c->input != NULL) {
-        *buf = uv_buf_init((char *)c->input, QN_CONN_INPUT_BYTES);
+    size_t n = 0;
+    uint8_t *room = NULL;
+    if (qn_resp_holds(&c->in)) {
+        room = qn_resp_room(&c->in, &n);
+    } else {
+        room = qn_intake_room(&c->fe->intake, &n);
+        n = qn_resp_feed_max(&c->in, n);
+    }
+    if (room != NULL) {
+        *buf = uv_buf_init((char *)room, (unsigned)QN_MIN(n, 1u << 30));
     }
 }
 
@@ -321,20 +298,27 @@ static void drop_for_input(struct qn_conn *c)
                          : "no memory for a request");
 }
 
+/* `n` bytes came into what on_alloc gave. */
+static void input_came(struct qn_conn *c, const uv_buf_t *buf, size_t n)
+{
+    if (qn_resp_holds(&c->in)) {
+        qn_resp_fed(&c->in, n);
+    } else {
+        c->input = qn_intake_take(&c->fe->intake, n);
+        c->input_len = n;
+        qn_resp_feed(&c->in, (const uint8_t *)buf->base, n);
+    }
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    (void)buf;
     struct qn_conn *c = stream->data;
     struct qn_frontend *fe = c->fe;
     if (n > 0) {
         c->bytes_in += (uint64_t)n;
         fe->part.net_input_bytes += (uint64_t)n;
-        fe->reads_left -= 1 + n / QN_CONN_INPUT_BYTES;
-        if (c->input != NULL) {
-            c->input_len = (size_t)n;
-        } else {
-            qn_resp_fed(&c->in, (size_t)n);
-        }
+        fe->reads_left -= 1 + n / QN_TURN_BYTES;
+        input_came(c, buf, (size_t)n);
         if (fe->draining) {
             c->last_bytes -= QN_MIN(c->last_bytes, (size_t)n);
             if (c->last_bytes == 0) {
@@ -344,14 +328,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         qn_frontend_ready(c);
         return;
     }
-    if (c->input != NULL && c->input_len == 0) {
-        pool_put(fe, c->input);
-        c->input = NULL;
-    }
     if (n == 0) {
         return;
     }
-    if (n == UV_ENOBUFS && fe->reads_left <= 0) {
+    if (n == UV_ENOBUFS && (fe->reads_left <= 0 || !qn_resp_wants(&c->in))) {
         return;
     }
     if (n == UV_ENOBUFS) {

@@ -23,6 +23,7 @@
 #include "core/node.h"
 #include "kvs/buf.h"
 #include "kvs/command.h"
+#include "kvs/intake.h"
 #include "kvs/resp.h"
 
 /** Why a connection's next request waits. */
@@ -63,7 +64,7 @@ struct qn_conn {
     bool reply_off, reply_skip, reply_skip_next; /* CLIENT REPLY */
     bool no_evict, no_touch;
 
-    uint8_t *input; /* pooled buffer of this turn, or NULL */
+    struct qn_intake_chunk *input; /* where this turn's bytes are, or NULL */
     size_t input_len;
     size_t last_bytes; /* draining: so many are still read of the socket */
     struct qn_resp_reader in;

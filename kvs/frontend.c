@@ -199,7 +199,7 @@ static void outputs_flush(struct qn_frontend *fe)
         if (c->closed) {
             qn_conn_free_if_done(c);
         } else {
-            fe->writes_left -= 1 + (int64_t)(c->out.len / QN_CONN_INPUT_BYTES);
+            fe->writes_left -= 1 + (int64_t)(c->out.len / QN_TURN_BYTES);
             qn_conn_flush(c);
         }
     }
@@ -472,10 +472,7 @@ void qn_frontend_fini(struct qn_frontend *fe)
 {
     QN_ASSERT(fe->all == NULL);
     conns_release(fe);
-    for (uint32_t i = 0; i < fe->pool_count; i++) {
-        free(fe->pool[i]);
-    }
-    free(fe->pool);
+    qn_intake_fini(&fe->intake);
     free(fe->fifo);
     qn_buf_free(&fe->scratch);
     qn_buf_free(&fe->error);

@@ -40,9 +40,10 @@ struct qn_frontend_opts {
  * over goes on in the next one, which follows at once. About 1 us each, writes
  * 4 us.
  */
-#define QN_TURN_READS    256u /* sockets read, and 16 KiB buffers of them */
+#define QN_TURN_READS    256u /* sockets read; 16 KiB count as one more */
 #define QN_TURN_REQUESTS 512u /* of few arguments and short replies */
 #define QN_TURN_WRITES   64u  /* sockets written; 16 KiB count as one more */
+#define QN_TURN_BYTES    16384u
 
 /** Rates are differences over about a second. */
 struct qn_rates {
@@ -58,10 +59,9 @@ struct qn_frontend {
     int64_t reads_left, requests_left, writes_left; /* of this turn */
     struct qn_fifo_entry *fifo;    /* who gets the next completion */
     uint32_t fifo_head, fifo_tail; /* free-running */
-    uint8_t **pool;                /* free input buffers */
-    uint32_t pool_count, pool_cap;
-    struct qn_buf scratch; /* replies nobody wants */
-    struct qn_buf error;   /* reply to what is no command */
+    struct qn_intake intake;       /* where sockets are read into */
+    struct qn_buf scratch;         /* replies nobody wants */
+    struct qn_buf error;           /* reply to what is no command */
     struct qn_resp_limits limits;
     uint64_t clients;  /* open connections */
     uint64_t admitted; /* of these, those that are served (kvs/admit.h) */

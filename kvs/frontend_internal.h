@@ -25,8 +25,6 @@ void qn_frontend_expect(struct qn_conn *c, const struct qn_cmd *cmd);
 /** A reply that nobody gets: empty, bounded like that of a client. */
 struct qn_buf *qn_frontend_scratch(struct qn_frontend *fe);
 
-#define QN_CONN_INPUT_BYTES 16384u /* a pooled input buffer */
-
 /* ---- conn.c -------------------------------------------------------------- */
 
 /** Free a closed connection, unless something still refers to it. */
@@ -38,7 +36,7 @@ void qn_conn_reading(struct qn_conn *c, bool on);
  *  had closed its sending side. */
 void qn_conn_drain(struct qn_conn *c);
 
-/** The turn's bytes become the reader's own; the pooled buffer goes back.
+/** The turn's bytes become the reader's own; the intake gets its room back.
  *  @return QN_OK, or why the reader could not keep them. */
 int qn_conn_settle(struct qn_conn *c);
 

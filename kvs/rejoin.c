@@ -41,7 +41,8 @@ static const char *const why_text[REJOIN_WHYS] = {
 static int on_meta(void *ctx, const struct qn_snapshot_meta *m)
 {
     struct rejoin_join *j = ctx;
-    const struct qn_store_opts o = {.seed = m->seed, .dbs = m->dbs};
+    const struct qn_store_opts o = {
+        .seed = m->seed, .dbs = m->dbs, .reuse_bytes = QN_STORE_REUSE};
     if (m->resume.position < j->least) {
         return QN_ESTALE; /* the log was cut meanwhile */
     }

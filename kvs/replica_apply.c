@@ -100,7 +100,8 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
     QN_ASSERT(read == QN_OK);
     QN_ASSERT(options.len == 0);
     const struct qn_store_opts opts = {.seed = init.seed,
-                                       .dbs = init.databases};
+                                       .dbs = init.databases,
+                                       .reuse_bytes = QN_STORE_REUSE};
     int err = qn_store_create(&r->store, &opts);
     QN_ASSERT(err == QN_OK);
     r->config.databases = init.databases;
@@ -131,14 +132,11 @@ static void own_count(struct qn_replica *r, qn_slot_t slot)
 static uint32_t work_of(struct qn_replica *r, const struct qn_applied *a,
                         const struct qn_cmd_call *call)
 {
-    struct qn_store_stats st = {0};
-    if (r->store != NULL) {
-        qn_store_stats(r->store, &st);
-    }
+    uint64_t growths = r->store != NULL ? qn_store_growths(r->store) : 0;
     uint64_t work = 1 + a->bytes.len / BYTES_OF_WORK +
                     call->argc / ARGS_OF_WORK +
-                    (st.growths - r->growths) * SPLIT_WORK + r->marks_ran;
-    r->growths = st.growths;
+                    (growths - r->growths) * SPLIT_WORK + r->marks_ran;
+    r->growths = growths;
     r->marks_ran = 0;
     return (uint32_t)QN_MIN(work, (uint64_t)UINT32_MAX);
 }

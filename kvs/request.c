@@ -284,9 +284,6 @@ void qn_request_run_all(struct qn_conn *c, qn_slot_t index)
         index = c->hold == QN_HOLD_INDEX ? c->index : index;
         c->hold = QN_HOLD_NONE;
     }
-    if (c->input != NULL) {
-        qn_resp_feed(&c->in, c->input, c->input_len);
-    }
     while (c->hold == QN_HOLD_NONE && !c->closing && !c->closed) {
         if (fe->requests_left <= 0) {
             qn_conn_hold(c, QN_HOLD_TURN, 0);

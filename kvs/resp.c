@@ -17,12 +17,6 @@
  * the front before more is read), the arguments so far are moved along by the
  * same distance. Growth doubles, so that costs O(1) per argument in total.
  *
- * A bulk's announced length reserves nothing: room grows by what has already
- * arrived, 16 KiB at first, so who wants memory has to send bytes. For a large
- * bulk the room ends where the bulk ends; the next request then begins in the
- * caller's buffer again, and the bulk's memory goes as soon as it was used.
- * realloc() moves such blocks by remapping, not by copying.
- *
  * The usual case costs no call: short decimal numbers are read digit by digit
  * in place; signs, leading zeros, long digits and lines that are not complete
  * go to slow_header(), which finds the CR first and knows the error texts.
@@ -41,10 +35,6 @@
 #include "kvs/resp_internal.h"
 
 #define LINE_MAX        ((size_t)64 * 1024) /* bytes before CR or LF, fixed */
-#define ROOM_MIN        ((size_t)16 * 1024)
-#define LARGE           ((size_t)32 * 1024) /* a bulk that gets room of its own */
-#define ROOM_LOW        ((size_t)4 * 1024)
-#define NO_BULK         SIZE_MAX
 #define FAST_DIGITS     ((size_t)9) /* a number of so few fits anything */
 #define ARGS_SOME       64 /* room for as many as announced, up to here */
 #define RESTRICTED_ARGS 10
@@ -52,102 +42,6 @@
 
 static const char bad_count[] = "ERR Protocol error: invalid multibulk length";
 static const char bad_length[] = "ERR Protocol error: invalid bulk length";
-
-/* ---- memory ------------------------------------------------------------- */
-
-static bool is_borrowed(const struct qn_resp_reader *r)
-{
-    return r->input != r->held.data;
-}
-
-/* If the request under way has moved, so do its arguments. `base` is a number,
- * because what was there may be freed. */
-static void rebase(struct qn_resp_reader *r)
-{
-    const uint8_t *begin = r->input + r->begin;
-    if (r->wanted == 0 || r->base == (uintptr_t)begin) {
-        return;
-    }
-    for (uint32_t i = 0; i < r->argc; i++) {
-        uintptr_t offset = (uintptr_t)r->argv[i].data - r->base;
-        r->argv[i].data = begin + offset;
-    }
-    r->base = (uintptr_t)begin;
-}
-
-/* Make held.cap at least `cap`; not more, because it is sized by what is
- * expected. */
-static bool hold(struct qn_resp_reader *r, size_t cap)
-{
-    if (cap <= r->held.cap) {
-        return true;
-    }
-    uint8_t *data = realloc(r->held.data, cap);
-    if (data == NULL) {
-        return false;
-    }
-    r->held.data = data;
-    r->held.cap = cap;
-    return true;
-}
-
-/* Everything was taken, or the stream is over: give the memory back. */
-static void drop(struct qn_resp_reader *r)
-{
-    if (r->argv != r->few) {
-        free(r->argv);
-        r->argv = r->few;
-        r->argv_cap = QN_RESP_ARGS_INLINE;
-    }
-    qn_buf_free(&r->held);
-    qn_buf_free(&r->line);
-    r->input = NULL;
-    r->input_len = r->begin = r->at = 0;
-    r->taken = SIZE_MAX;
-    r->argc = r->wanted = 0;
-    r->bulk_len = NO_BULK;
-}
-
-/* The stream is over. */
-static int fail(struct qn_resp_reader *r, int error, const char *text)
-{
-    drop(r);
-    r->error = error;
-    r->error_text = text;
-    return error;
-}
-
-/* Shift what is held to the front. */
-static void compact(struct qn_resp_reader *r)
-{
-    if (r->begin == 0) {
-        return;
-    }
-    uint8_t *data = r->held.data;
-    memmove(data, data + r->begin, r->input_len - r->begin);
-    r->input_len -= r->begin;
-    r->held.len = r->input_len;
-    r->at -= r->begin;
-    r->begin = 0;
-    rebase(r);
-}
-
-/* How many bytes should be read next, when `len` bytes of `cap` are in use. */
-static size_t room_for(const struct qn_resp_reader *r, size_t len, size_t cap)
-{
-    bool large = r->bulk_len != NO_BULK && r->bulk_len >= LARGE;
-    size_t missing = SIZE_MAX; /* to the end of a large bulk */
-    if (large) {
-        size_t there = r->input_len - r->at;
-        size_t whole = r->bulk_len + 2;
-        missing = whole > there ? whole - there : SIZE_MAX;
-    }
-    size_t room = cap - len;
-    if (room < ROOM_LOW && room < missing) {
-        room = QN_MAX(ROOM_MIN, len);
-    }
-    return QN_MIN(room, missing);
-}
 
 /* ---- lines -------------------------------------------------------------- */
 
@@ -159,7 +53,7 @@ static bool is_digit(uint8_t c)
 static int fail_expected(struct qn_resp_reader *r, uint8_t got)
 {
     char c = got == '\r' || got == '\n' ? ' ' : (char)got;
-    fail(r, QN_EINVAL, r->error_own);
+    qn_resp_fail(r, QN_EINVAL, r->error_own);
     snprintf(r->error_own, sizeof r->error_own,
              "ERR Protocol error: expected '$', got '%c'", c);
     return QN_EINVAL;
@@ -173,9 +67,9 @@ static int slow_header(struct qn_resp_reader *r, uint8_t type, int64_t *value)
     size_t there = r->input_len - r->at;
     const uint8_t *cr = memchr(line, '\r', QN_MIN(there, LINE_MAX + 1));
     if (cr == NULL && there > LINE_MAX) {
-        return fail(r, QN_EINVAL,
-                    type == '*'
-                        ? "ERR Protocol error: too big mbulk count string"
+        return qn_resp_fail(
+            r, QN_EINVAL,
+            type == '*' ? "ERR Protocol error: too big mbulk count string"
                         : "ERR Protocol error: too big bulk count string");
     }
     if (cr == NULL || cr + 1 == line + there) {
@@ -185,7 +79,7 @@ static int slow_header(struct qn_resp_reader *r, uint8_t type, int64_t *value)
         return fail_expected(r, *line);
     }
     if (qn_resp_line_number(line + 1, cr, value) != QN_OK) {
-        return fail(r, QN_EINVAL, type == '*' ? bad_count : bad_length);
+        return qn_resp_fail(r, QN_EINVAL, type == '*' ? bad_count : bad_length);
     }
     r->at += (size_t)(cr + 2 - line);
     return QN_OK;
@@ -249,11 +143,12 @@ static int read_count(struct qn_resp_reader *r)
         return err;
     }
     if (n > r->limits->args_max) {
-        return fail(r, QN_EINVAL, bad_count);
+        return qn_resp_fail(r, QN_EINVAL, bad_count);
     }
     if (r->limits->restricted && n > RESTRICTED_ARGS) {
-        return fail(r, QN_EINVAL,
-                    "ERR Protocol error: unauthenticated multibulk length");
+        return qn_resp_fail(
+            r, QN_EINVAL,
+            "ERR Protocol error: unauthenticated multibulk length");
     }
     r->wanted = (uint32_t)n;
     r->base = (uintptr_t)(r->input + r->begin);
@@ -269,11 +164,11 @@ static int read_length(struct qn_resp_reader *r)
         return err;
     }
     if (len < 0 || (uint64_t)len > r->limits->bulk_max) {
-        return fail(r, QN_EINVAL, bad_length);
+        return qn_resp_fail(r, QN_EINVAL, bad_length);
     }
     if (r->limits->restricted && len > RESTRICTED_BULK) {
-        return fail(r, QN_EINVAL,
-                    "ERR Protocol error: unauthenticated bulk length");
+        return qn_resp_fail(r, QN_EINVAL,
+                            "ERR Protocol error: unauthenticated bulk length");
     }
     r->bulk_len = (size_t)len;
     return QN_OK;
@@ -283,7 +178,7 @@ static int read_length(struct qn_resp_reader *r)
 static int read_args(struct qn_resp_reader *r)
 {
     while (r->argc < r->wanted) {
-        if (r->bulk_len == NO_BULK) {
+        if (r->bulk_len == QN_RESP_NO_BULK) {
             int err = read_length(r);
             if (err != QN_OK) {
                 return err;
@@ -294,10 +189,14 @@ static int read_args(struct qn_resp_reader *r)
             return QN_EAGAIN;
         }
         if (!add_arg(r, r->input + r->at, len)) {
-            return fail(r, QN_ENOMEM, NULL);
+            return qn_resp_fail(r, QN_ENOMEM, NULL);
         }
         r->at += len + 2;
-        r->bulk_len = NO_BULK;
+        r->bulk_len = QN_RESP_NO_BULK;
+        if (len >= QN_RESP_LARGE) {
+            r->is_large = true;
+            r->large = QN_MAX(r->large, len);
+        }
     }
     r->wanted = 0;
     return QN_OK;
@@ -317,22 +216,22 @@ static int split_line(struct qn_resp_reader *r, const uint8_t *p,
     r->line.len = 0;
     uint8_t *to = qn_buf_reserve(&r->line, (size_t)(end - p) + 1);
     if (to == NULL) {
-        return fail(r, QN_ENOMEM, NULL);
+        return qn_resp_fail(r, QN_ENOMEM, NULL);
     }
     size_t len = 0;
     int more = 0;
     while ((more = qn_resp_line_next(&p, end, to, &len)) > 0) {
         if (!add_arg(r, to, len)) {
-            return fail(r, QN_ENOMEM, NULL);
+            return qn_resp_fail(r, QN_ENOMEM, NULL);
         }
         to += len;
     }
     if (more < 0) {
-        return fail(r, QN_EINVAL,
-                    "ERR Protocol error: unbalanced quotes in request");
+        return qn_resp_fail(r, QN_EINVAL,
+                            "ERR Protocol error: unbalanced quotes in request");
     }
     if (r->argc != 0 && is_http(r->argv[0])) {
-        return fail(r, QN_EPERM, NULL);
+        return qn_resp_fail(r, QN_EPERM, NULL);
     }
     return QN_OK;
 }
@@ -345,8 +244,8 @@ static int read_line(struct qn_resp_reader *r)
     const uint8_t *lf = memchr(line, '\n', QN_MIN(there, LINE_MAX + 1));
     if (lf == NULL) {
         return there > LINE_MAX
-                   ? fail(r, QN_EINVAL,
-                          "ERR Protocol error: too big inline request")
+                   ? qn_resp_fail(r, QN_EINVAL,
+                                  "ERR Protocol error: too big inline request")
                    : QN_EAGAIN;
     }
     r->at += (size_t)(lf + 1 - line);
@@ -359,107 +258,26 @@ void qn_resp_init(struct qn_resp_reader *r, const struct qn_resp_limits *limits)
 {
     QN_ASSERT(limits != NULL);
     *r = (struct qn_resp_reader){
-        .limits = limits, .bulk_len = NO_BULK, .taken = SIZE_MAX};
+        .limits = limits, .bulk_len = QN_RESP_NO_BULK, .taken = SIZE_MAX};
     r->argv = r->few;
     r->argv_cap = QN_RESP_ARGS_INLINE;
 }
 
 void qn_resp_free(struct qn_resp_reader *r)
 {
-    fail(r, QN_EINVAL, NULL);
+    qn_resp_fail(r, QN_EINVAL, NULL);
 }
 
-bool qn_resp_holds(const struct qn_resp_reader *r)
+/* Parse on to the end of a request: QN_OK, it is whole; and what qn_resp_next
+ * says else. */
+static int advance(struct qn_resp_reader *r)
 {
-    return r->held.len != 0;
-}
-
-uint8_t *qn_resp_room(struct qn_resp_reader *r, size_t *n)
-{
-    QN_ASSERT(!is_borrowed(r));
-    r->taken = SIZE_MAX;
-    if (r->error != 0) {
-        return NULL;
-    }
-    compact(r);
-    size_t len = r->held.len;
-    if (len >= r->limits->buffer_max) {
-        return NULL;
-    }
-    size_t room = room_for(r, len, r->held.cap);
-    room = (size_t)QN_MIN(room, r->limits->buffer_max - len);
-    if (!hold(r, len + room)) {
-        return NULL;
-    }
-    r->input = r->held.data;
-    rebase(r);
-    *n = room;
-    return r->held.data + len;
-}
-
-void qn_resp_fed(struct qn_resp_reader *r, size_t n)
-{
-    QN_ASSERT(!is_borrowed(r));
-    QN_ASSERT(n <= r->held.cap - r->held.len);
-    r->held.len += n;
-    r->input_len = r->held.len;
-}
-
-void qn_resp_feed(struct qn_resp_reader *r, const uint8_t *bytes, size_t n)
-{
-    QN_ASSERT(!is_borrowed(r) && r->held.len == 0);
-    if (n == 0 || r->error != 0) {
-        return;
-    }
-    if (r->held.data != NULL) {
-        drop(r); /* room that nothing was read into */
-    }
-    r->input = bytes;
-    r->input_len = n;
-}
-
-int qn_resp_settle(struct qn_resp_reader *r)
-{
-    if (r->error != 0) {
-        return r->error == QN_ENOMEM ? QN_ENOMEM : QN_OK;
-    }
-    r->taken = SIZE_MAX;
-    size_t rest = r->input_len - r->begin;
-    if (rest == 0) {
-        drop(r);
-        return QN_OK;
-    }
-    if (!is_borrowed(r)) {
-        return QN_OK;
-    }
-    /* A large bulk gets its room at once, other rests only what they need:
-     * most of them are the end of a pipeline. */
-    bool large = r->bulk_len != NO_BULK && r->bulk_len >= LARGE;
-    if (!hold(r, rest + (large ? room_for(r, rest, rest) : 0))) {
-        return fail(r, QN_ENOMEM, NULL);
-    }
-    const uint8_t *from = r->input + r->begin;
-    memcpy(r->held.data, from, rest);
-    r->input = r->held.data;
-    r->input_len = r->held.len = rest;
-    r->at -= r->begin;
-    r->begin = 0;
-    rebase(r);
-    return QN_OK;
-}
-
-int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req)
-{
-    if (r->error != 0) {
-        return r->error;
-    }
-    do {
+    while (!r->whole) {
         int err = QN_OK;
         if (r->wanted == 0) {
             r->argc = 0;
             r->begin = r->at;
             if (r->at == r->input_len) {
-                drop(r);
                 return QN_EAGAIN;
             }
             err = r->input[r->at] == '*' ? read_count(r) : read_line(r);
@@ -470,9 +288,30 @@ int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req)
         if (err != QN_OK) {
             return err;
         }
-    } while (r->argc == 0);
+        r->whole = r->argc != 0;
+    }
+    return QN_OK;
+}
+
+bool qn_resp_wants(struct qn_resp_reader *r)
+{
+    return r->error == 0 && advance(r) == QN_EAGAIN;
+}
+
+int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req)
+{
+    int err = r->error != 0 ? r->error : advance(r);
+    if (err == QN_EAGAIN && r->begin == r->input_len) {
+        qn_resp_drop(r);
+    }
+    if (err != QN_OK) {
+        return err;
+    }
+    r->whole = false;
     r->taken = r->begin;
     r->begin = r->at;
+    r->was_large = r->is_large;
+    r->is_large = false;
     req->argv = r->argv;
     req->argc = r->argc;
     return QN_OK;

@@ -21,10 +21,14 @@
  *     if (qn_resp_holds(r)) {
  *         room, read, fed as above
  *     } else {
- *         n = read(fd, pooled, size);  qn_resp_feed(r, pooled, n);
+ *         n = read(fd, pooled, qn_resp_feed_max(r, size));
+ *         qn_resp_feed(r, pooled, n);
  *     }
  *     while (qn_resp_next(r, &req) == QN_OK) { ... }
  *     qn_resp_settle(r);
+ *
+ * Before it reads on, a caller may ask whether there is a whole request already
+ * (qn_resp_wants); if not, it settles and reads into room.
  *
  * A caller may stop taking requests at any point (back-pressure) and settle:
  * the requests not taken are kept, and come from qn_resp_next() later. So is
@@ -70,6 +74,10 @@ struct qn_resp_reader {
     uintptr_t base;        /* its address when argv was filled */
     size_t at;             /* parsed so far */
     size_t bulk_len;       /* of the argument under way; SIZE_MAX: not known */
+    size_t large;          /* bytes of the longest bulk that came so far */
+    bool whole;            /* argv is a request that was not taken yet */
+    bool is_large;         /* a bulk of the request under way is large */
+    bool was_large;        /* of the one taken before */
     struct qn_slice *argv; /* [argv_cap]: few, or allocated */
     uint32_t argv_cap;
     uint32_t argc;
@@ -97,6 +105,16 @@ bool qn_resp_holds(const struct qn_resp_reader *r);
 uint8_t *qn_resp_room(struct qn_resp_reader *r, size_t *n);
 /** n bytes were read into room. */
 void qn_resp_fed(struct qn_resp_reader *r, size_t n);
+
+/** True if the request under way needs more bytes than there are. Looks ahead,
+ *  and allocates at most for its arguments. False too after an error, which is
+ *  the next thing to be taken. */
+bool qn_resp_wants(struct qn_resp_reader *r);
+
+/** How many of the caller's `n` bytes a socket should be read into: few, where
+ *  a large bulk is likely, since what is read of one has to move. At least 1 if
+ *  n is. */
+size_t qn_resp_feed_max(const struct qn_resp_reader *r, size_t n);
 
 /** Parse bytes in place, borrowed until settle. Only when nothing is held. */
 void qn_resp_feed(struct qn_resp_reader *r, const uint8_t *bytes, size_t n);

@@ -1,12 +1,28 @@
 #ifndef QN_KVS_RESP_INTERNAL_H
 #define QN_KVS_RESP_INTERNAL_H
 
-/** What the RESP reader reads in lines: inline requests, numbers. Pure. */
+/**
+ * What the parts of the RESP reader share:
+ *
+ *     resp.c       requests: found, taken, put back
+ *     resp_room.c  the memory that a socket is read into, and what is kept
+ *     resp_line.c  what is read in lines: inline requests, numbers. Pure
+ */
 
-#include <stddef.h>
-#include <stdint.h>
+#include "kvs/resp.h"
 
-#include "core/base/err.h"
+#define QN_RESP_LARGE   ((size_t)32 * 1024) /* a bulk with room of its own */
+#define QN_RESP_NO_BULK SIZE_MAX
+
+/* ---- resp_room.c --------------------------------------------------------- */
+
+/** Everything was taken, or the stream is over: give the memory back. */
+void qn_resp_drop(struct qn_resp_reader *r);
+
+/** The stream is over. @return `error` */
+int qn_resp_fail(struct qn_resp_reader *r, int error, const char *text);
+
+/* ---- resp_line.c --------------------------------------------------------- */
 
 /**
  * Take the next argument off a line, without its quotes and escapes.

@@ -63,9 +63,6 @@ static uint64_t unanswered(struct qn_conn *c)
     struct qn_resp_req req;
     uint64_t n = c->hold == QN_HOLD_ANSWER;
     n += qn_conn_unsent(c) > 0;
-    if (c->input != NULL) {
-        qn_resp_feed(&c->in, c->input, c->input_len);
-    }
     while (!c->closing && qn_resp_next(&c->in, &req) == QN_OK) {
         n++;
     }

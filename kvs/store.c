@@ -64,6 +64,7 @@ int qn_store_create(struct qn_store **out, const struct qn_store_opts *o)
     s->seed = o->seed;
     s->hash_keep = ~o->hash_clear;
     s->dbs = o->dbs;
+    s->spares.max = o->reuse_bytes;
     for (uint32_t db = 0; db < QN_STORE_DBS_MAX; db++) {
         /* relaxed, as below: nobody else knows the store yet. */
         qn_store(&s->owner[db], db, QN_RELAXED);
@@ -84,6 +85,9 @@ void qn_store_destroy(struct qn_store *s)
     qn_store_cut_end(s);
     qn_limbo_drain(s);
     qn_tree_free(s, qn_store_root(s));
+    for (void *block; (block = qn_spares_any(&s->spares)) != NULL;) {
+        s->release(block);
+    }
     s->release(s->block);
 }
 
@@ -174,11 +178,15 @@ static struct qn_entry *entry_new(struct qn_store *s, const struct qn_put *p,
     bool mortal = p->deadline_ms != 0;
     size_t bytes = sizeof(struct qn_entry) + (is_long ? 8u : 0u) +
                    (mortal ? 8u : 0u) + key.len + value_len;
-    struct qn_entry *e = s->alloc(bytes);
+    uint64_t chunk = qn_chunk_bytes(bytes);
+    struct qn_entry *e = qn_spares_take(&s->spares, chunk);
+    if (e == NULL) {
+        e = s->alloc(bytes);
+    }
     if (e == NULL) {
         return NULL;
     }
-    s->entry_bytes += qn_chunk_bytes(bytes);
+    s->entry_bytes += chunk;
     e->slot = p->slot;
     e->value_len = (uint32_t)value_len;
     e->key_len = (uint16_t)QN_MIN(key.len, QN_KEY_LONG);
@@ -401,7 +409,8 @@ void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out)
     *out = (struct qn_store_stats){
         .keys = s->keys,
         .logical_bytes = s->logical_bytes,
-        .memory_bytes = sizeof *s + s->table_bytes + s->entry_bytes,
+        .memory_bytes =
+            sizeof *s + s->table_bytes + s->entry_bytes + s->spares.kept,
         .table_bytes = s->table_bytes,
         .retired = s->limbo.count + s->garbage,
         .split_work_max = s->split_work_max,
@@ -413,6 +422,11 @@ void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out)
 uint64_t qn_store_logical(const struct qn_store *s)
 {
     return s->logical_bytes;
+}
+
+uint64_t qn_store_growths(const struct qn_store *s)
+{
+    return s->growths;
 }
 
 qn_slot_t qn_store_stripe_slot(const struct qn_store *s, uint32_t db,

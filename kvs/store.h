@@ -43,6 +43,8 @@
 struct qn_store_opts {
     uint64_t seed; /* of the hash; the same on all replicas, from the log */
     uint32_t dbs;  /* databases, 1 .. QN_STORE_DBS_MAX */
+    uint64_t reuse_bytes; /* freed entries kept for the next of their size, at
+                             most (kvs/store_spare.h); 0: none */
 
     /* For tests; all zero means malloc, free and the whole hash. */
     void *(*alloc)(size_t bytes); /* aligned as malloc's; NULL: no memory */
@@ -73,6 +75,8 @@ struct qn_store_stats {
 };
 
 #define QN_STORE_ENTRY_COST 48u /* bytes, the fixed part of logical size */
+
+#define QN_STORE_REUSE ((uint64_t)4 << 20) /* bytes; what replicas keep */
 
 struct qn_store;
 
@@ -140,6 +144,8 @@ uint64_t qn_store_mortal(const struct qn_store *s, uint32_t db);
 void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
 /** logical_bytes alone. */
 uint64_t qn_store_logical(const struct qn_store *s);
+/** growths alone. */
+uint64_t qn_store_growths(const struct qn_store *s);
 
 /** Slot of the last creation or deletion in the key's stripe (65536 stripes of
  *  the hash): the version of a missing key. */

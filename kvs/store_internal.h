@@ -31,6 +31,7 @@
 #include "core/base/assert.h"
 #include "core/base/atomic.h"
 #include "kvs/store.h"
+#include "kvs/store_spare.h"
 
 static_assert(sizeof(void *) == 8, "words hold 48-bit pointers");
 
@@ -131,6 +132,8 @@ struct qn_store {
     uint64_t logical_bytes;
     uint64_t table_bytes;
     uint64_t entry_bytes; /* with malloc's rounding; retired ones too */
+    struct qn_spares spares;
+    bool unsorted; /* something was freed since malloc_sort */
     uint64_t split_work_max;
     uint64_t growths;
     struct {
@@ -324,8 +327,12 @@ static inline void qn_entry_free(struct qn_store *s, struct qn_entry *e)
 {
     struct qn_slice value = qn_entry_value(e);
     size_t bytes = (size_t)(value.data + value.len - (const uint8_t *)e);
-    s->entry_bytes -= qn_chunk_bytes(bytes);
-    s->release(e);
+    uint64_t chunk = qn_chunk_bytes(bytes);
+    s->entry_bytes -= chunk;
+    if (!qn_spares_keep(&s->spares, e, chunk)) {
+        s->release(e);
+        s->unsorted = true;
+    }
 }
 
 /** What meta says of the entries of a db. */

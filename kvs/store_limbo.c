@@ -31,6 +31,7 @@
  * of blocks at a time: the queue's first item stays until it is gone.
  */
 
+#define OLD_SPARES    16u   /* looked for in each reclaim */
 #define SORTING_BYTES 2048u /* beyond the sizes of the thread's own cache */
 
 /* ---- the queue ---- */
@@ -167,10 +168,13 @@ static uint32_t free_item(struct qn_store *s, uint64_t word, uint32_t budget,
         qn_entry_free(s, qn_word_ptr(word));
         return 1;
     case QN_RETIRED_SHELL:
+        s->unsorted = true;
         return qn_segment_free(s, qn_word_ptr(word));
     case QN_RETIRED_SEGMENT:
+        s->unsorted = true;
         return free_segment(s, qn_word_ptr(word), budget, done);
     case QN_RETIRED_DIRECTORY:
+        s->unsorted = true;
         qn_directory_free(s, word);
         return 1;
     case QN_RETIRED_TREE:
@@ -331,8 +335,19 @@ void qn_store_reader_offline(struct qn_store_reader *r)
  * sorts what was freed just now. */
 static void malloc_sort(struct qn_store *s)
 {
-    if (s->alloc == malloc) {
+    if (s->alloc == malloc && s->unsorted) {
         s->release(s->alloc(SORTING_BYTES));
+        s->unsorted = false;
+    }
+}
+
+static void free_old_spares(struct qn_store *s)
+{
+    void *block = NULL;
+    for (uint32_t i = 0;
+         i < OLD_SPARES && (block = qn_spares_old(&s->spares)) != NULL; i++) {
+        s->release(block);
+        s->unsorted = true;
     }
 }
 
@@ -353,6 +368,7 @@ bool qn_store_reclaim(struct qn_store *s, uint32_t budget)
     uint64_t blocks = QN_MIN(budget + s->limbo.pushed, UINT32_MAX);
     s->limbo.pushed = 0;
     bool more = limbo_free(s, before, (uint32_t)blocks);
+    free_old_spares(s);
     malloc_sort(s);
     return more || s->garbage != 0;
 }

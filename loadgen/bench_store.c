@@ -294,7 +294,8 @@ static size_t in_use(void)
 static void measure(struct bench *b, struct row *row)
 {
     size_t before = in_use();
-    struct qn_store_opts o = {.seed = 1, .dbs = 16};
+    struct qn_store_opts o = {
+        .seed = 1, .dbs = 16, .reuse_bytes = QN_STORE_REUSE};
     must(qn_store_create(&b->s, &o) == QN_OK, "not enough memory");
     row->keys = b->keys;
     fill(b, row);

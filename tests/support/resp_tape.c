@@ -27,7 +27,10 @@ static void print_end(struct qn_buf *out, const struct qn_resp_reader *r,
     qn_buf_append(out, "\n", 1);
 }
 
-enum { TWICE = 0 /* for `max`: all, and each is put back once before */ };
+/* For `max`: all, and each is put back once before; one, and the reader looks
+ * ahead. */
+#define TWICE ((size_t)0)
+#define LOOK  (SIZE_MAX - 1)
 
 static int take_twice(struct qn_buf *out, struct qn_resp_reader *r)
 {
@@ -43,12 +46,31 @@ static int take_twice(struct qn_buf *out, struct qn_resp_reader *r)
     return err;
 }
 
+/* What looking ahead finds is what comes. */
+static int take_look(struct qn_buf *out, struct qn_resp_reader *r)
+{
+    struct qn_resp_req req;
+    bool wants = qn_resp_wants(r);
+    int err = qn_resp_next(r, &req);
+    if (wants != (err == QN_EAGAIN)) {
+        qn_buf_append(out, "wrong look\n", 11);
+    }
+    if (err == QN_OK) {
+        print_request(out, &req);
+        (void)qn_resp_wants(r); /* its bytes may move now */
+    }
+    return err;
+}
+
 /* Take requests, at most `max`. @return what ended it; QN_OK after max. */
 static int take(struct qn_buf *out, struct qn_resp_reader *r, size_t max)
 {
     struct qn_resp_req req;
     if (max == TWICE) {
         return take_twice(out, r);
+    }
+    if (max == LOOK) {
+        return take_look(out, r);
     }
     for (size_t i = 0; i < max; i++) {
         int err = qn_resp_next(r, &req);
@@ -114,6 +136,7 @@ void qn_tape_record(struct qn_buf *out, const struct qn_resp_limits *limits,
     int err = QN_EAGAIN;
     size_t max = mode == QN_TAPE_SLOW   ? 1
                  : mode == QN_TAPE_BACK ? TWICE
+                 : mode == QN_TAPE_LOOK ? LOOK
                                         : SIZE_MAX;
     while (n != 0 && (err == QN_EAGAIN || err == QN_OK)) {
         size_t size = chop(arg, n);

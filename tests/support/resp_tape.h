@@ -16,6 +16,7 @@ enum qn_tape_mode {
     QN_TAPE_FEED,  /* fed from a buffer that is overwritten after each turn */
     QN_TAPE_SLOW,  /* as FEED, but only one request is taken per turn */
     QN_TAPE_BACK,  /* as FEED, but each request is put back at first */
+    QN_TAPE_LOOK,  /* as SLOW, but the reader looks ahead before and after */
     QN_TAPE_MODES, /* how many */
 };
 

@@ -272,6 +272,7 @@ static bool survive(uint64_t k, bool on)
     struct qn_store_opts o = {.dbs = 2,
                               .alloc = failing_alloc,
                               .release = counting_release,
+                              .reuse_bytes = k % 2 * 65536,
                               .hash_clear = UINT64_C(0xf) << 60};
     alloc_calls = 0;
     alloc_fails_at = k;
@@ -284,6 +285,9 @@ static bool survive(uint64_t k, bool on)
     for (uint64_t i = 0; i < KEYS; i++) {
         try_put(s, i % 2, i, i + 1, &now[i]);
         try_put(s, i % 2, i, i + 7, &now[i]);
+        if (i % 100 == 0) {
+            qn_store_reclaim(s, 1000);
+        }
     }
     qn_store_flush(s, 1, 1);
     for (uint64_t i = 0; i < KEYS; i++) {
@@ -305,6 +309,35 @@ static bool survive(uint64_t k, bool on)
     qn_store_destroy(s);
     cr_assert_eq(alloc_live, 0);
     return reached;
+}
+
+/* What is overwritten with values of the same size allocates nothing more, and
+ * nothing is mixed up. */
+Test(store_model, freed_entries_are_used_again)
+{
+    enum { KEYS = 100, ROUNDS = 50 };
+    struct qn_store *s;
+    struct qn_store_opts o = {.dbs = 1,
+                              .alloc = failing_alloc,
+                              .release = counting_release,
+                              .reuse_bytes = 65536};
+    cr_assert_eq(qn_store_create(&s, &o), QN_OK);
+    uint64_t after_two = 0;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (uint64_t i = 0; i < KEYS; i++) {
+            cr_assert_eq(put_number(s, 0, i, round * KEYS + i, 1), QN_OK);
+        }
+        for (uint64_t i = 0; i < KEYS; i++) {
+            uint64_t found = 0;
+            cr_assert(get_number(s, 0, i, &found));
+            cr_assert_eq(found, round * KEYS + i);
+        }
+        qn_store_reclaim(s, 1000);
+        after_two = round < 2 ? alloc_calls : after_two;
+    }
+    cr_assert_leq(alloc_calls - after_two, 2 * ROUNDS); /* for the limbo */
+    qn_store_destroy(s);
+    cr_assert_eq(alloc_live, 0);
 }
 
 Test(store_model, no_memory_at_any_one_call, .timeout = 300)
