@@ -23,10 +23,9 @@
  *  made up for as far as this. */
 #define LATE_MOST (10 * QN_MS)
 
-/** While the gate is shut: from one stamp that passes it to the next ... */
-#define STAMP_EVERY (10 * QN_MS)
-/** ... and from one look at who shuts it to the next, at most. */
-#define SHUT_LOOK   (10 * QN_MS)
+/** While the gate is shut: from one look at who shuts it to the next, at most.
+ */
+#define SHUT_LOOK (10 * QN_MS)
 
 /* --------------------------------------------------------------- queue -- */
 
@@ -405,7 +404,7 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
             return;
         }
         l->want_stamp = false; /* any batch carries one */
-        l->stamp_at = t->now + STAMP_EVERY;
+        l->stamp_at = t->now + qn_flow_stamp_pause(&l->flow, t->now);
         propose(p, t, b);
         if (l->gap != 0) {
             gap_leave(l, t->now);
