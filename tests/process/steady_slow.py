@@ -14,9 +14,7 @@ failed, or the follower is not awaited again.
 """
 import contextlib
 import os
-import signal
 import sys
-import threading
 import time
 
 import heavy
@@ -27,29 +25,6 @@ HEAD = "%-24s %8s %8s %8s %6s %6s %8s  %s" % (
     "form", "before", "first 5", "later", "ratio", "given", "back s", "wrong")
 BEFORE_S, FIRST_S = 5.0, 5.0
 GROUP = "/sys/fs/cgroup/cpu"
-
-
-class Stops(threading.Thread):
-    """A process runs for 10 ms in each second."""
-
-    def __init__(self, pid):
-        super().__init__(daemon=True)
-        self.pid = pid
-        self.stop = threading.Event()
-
-    def run(self):
-        while not self.stop.is_set():
-            heavy.send(self.pid, signal.SIGSTOP)
-            self.stop.wait(0.99)
-            heavy.send(self.pid, signal.SIGCONT)
-            time.sleep(0.01)
-
-    def __enter__(self):
-        self.start()
-
-    def __exit__(self, *exc):
-        self.stop.set()
-        self.join()
 
 
 @contextlib.contextmanager
@@ -78,7 +53,7 @@ class Form:
         self.wrong = []
 
     def squeeze(self, pid):
-        return quota(pid) if self.o.how == "quota" else Stops(pid)
+        return quota(pid) if self.o.how == "quota" else heavy.Starver(pid)
 
     def run(self):
         o = self.o
