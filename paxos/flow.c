@@ -363,9 +363,8 @@ uint64_t qn_flow_awaited(const struct qn_flow *f)
     return mask;
 }
 
-qn_time_t qn_flow_stamp_pause(const struct qn_flow *f, qn_time_t now)
+qn_time_t qn_flow_stamp_pause(const struct qn_flow *f, qn_time_t shut)
 {
-    qn_time_t shut = f->shut_at != 0 ? now - QN_MIN(now, f->shut_at) : 0;
     uint64_t part = QN_MAX(f->limits.stop_slots / STAMPS, 1u);
     return QN_MAX(QN_FLOW_STAMP, QN_MUTANT(FLOW_STAMPS) ? 0 : shut / part);
 }

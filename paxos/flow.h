@@ -197,10 +197,10 @@ uint64_t qn_flow_awaited(const struct qn_flow *f);
  *  as one that is to be given up. A mask. */
 uint64_t qn_flow_followed(const struct qn_flow *f);
 
-/** From one stamp that passes the shut gate to the next, ns. It grows with the
- *  time for which the gate is shut: a quarter of the slots kept is left for
- *  stamps (stop_slots), and lasts for months. */
-qn_time_t qn_flow_stamp_pause(const struct qn_flow *f, qn_time_t now);
+/** From one stamp that passes the shut gate to the next, ns. It grows with
+ *  `shut`, the time since the first one did: a quarter of the slots kept is
+ * left for stamps (stop_slots), and lasts for months. */
+qn_time_t qn_flow_stamp_pause(const struct qn_flow *f, qn_time_t shut);
 
 /** How long member `n` has shut the gate, ns. */
 uint64_t qn_flow_shut_by(const struct qn_flow *f, qn_node_t n, qn_time_t now);

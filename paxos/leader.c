@@ -280,7 +280,7 @@ void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now)
         at[n] = place_of(p, n);
     }
     qn_flow_begin(&p->leader.flow, now, p->alive, at);
-    p->leader.stamp_at = 0;
+    p->leader.stamp_at = p->leader.passed_at = 0;
 }
 
 /** A peer, or this node, has said where it is and what it holds. */
@@ -387,6 +387,17 @@ static enum next look(struct qn_onepaxos *p, qn_time_t now)
     return next_fill(p, now);
 }
 
+/** A slot is filled: when may the next stamp pass a shut gate? */
+static void stamp_next(struct qn_onepaxos *p, qn_time_t now, enum next next)
+{
+    struct qn_leader *l = &p->leader;
+    bool passes = next == STAMP && !is_open(p, now, QN_BATCH_HEAD);
+    l->passed_at = !passes ? 0 : l->passed_at != 0 ? l->passed_at : now;
+    l->stamp_at =
+        now + qn_flow_stamp_pause(&l->flow, passes ? now - l->passed_at : 0);
+    l->want_stamp = false; /* any batch carries one */
+}
+
 void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_leader *l = &p->leader;
@@ -403,8 +414,7 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
             p->retry_at = t->now + p->params.t_gap;
             return;
         }
-        l->want_stamp = false; /* any batch carries one */
-        l->stamp_at = t->now + qn_flow_stamp_pause(&l->flow, t->now);
+        stamp_next(p, t->now, next);
         propose(p, t, b);
         if (l->gap != 0) {
             gap_leave(l, t->now);
