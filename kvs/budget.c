@@ -6,6 +6,7 @@
 #include "core/base/err.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
+#include "paxos/arena.h"
 #include "paxos/params.h"
 #include "paxos/ring.h"
 
@@ -24,6 +25,10 @@
 /* Two of the longest batches find place in a ring. */
 #define RING_LONGEST ((uint64_t)768 << 20)
 
+/* Of repl-backlog-size, and at least: commands that wait to be pulled. */
+#define ARENA_SHARE 2u
+#define ARENA_LEAST ((uint64_t)4 << 20)
+
 /* Where the least comes from. */
 struct source {
     const char *name;  /* "free on this machine" */
@@ -36,6 +41,11 @@ struct source {
 uint64_t qn_budget_ring(const struct qn_config *c)
 {
     return c->repl_backlog_size + RING_LONGEST;
+}
+
+uint64_t qn_budget_arena(const struct qn_config *c)
+{
+    return QN_MAX(c->repl_backlog_size / ARENA_SHARE, ARENA_LEAST);
 }
 
 static bool has_ring(const struct qn_config *c)
@@ -68,9 +78,10 @@ static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
 static uint64_t address_bytes(const struct qn_config *c, size_t lane_bytes)
 {
     uint64_t ring = has_ring(c) ? qn_ring_bytes(QN_RING, qn_budget_ring(c)) : 0;
+    uint64_t arena = c->replicas > 1 ? qn_arena_bytes(qn_budget_arena(c)) : 0;
     return PROGRAM_ADDRESS + qn_commons_bytes(c->replicas) +
            (2 * (uint64_t)c->replicas - 1) *
-               (outbox_bytes(c, lane_bytes) + ring) +
+               (outbox_bytes(c, lane_bytes) + ring + arena) +
            (has_ring(c) ? QN_LOG_BYTES_MEMORY + QN_AHEAD_BYTES
                         : logs_bytes(c)) +
            2 * c->proto_max_bulk_len;

@@ -12,8 +12,9 @@
  *
  *     lanes, tables               at start
  *     ring, or log                repl-backlog-size, when somebody lags
- *     values on their way         twice proto-max-bulk-len
- *     mapped rings                address space: its own, its peers', and one
+ *     values on their way         twice proto-max-bulk-len; those in an arena
+ *                                 among them
+ *     mapped rings, arenas        address space: its own, its peers', and one
  *                                 that has ended for each of these
  *
  * What is left is shared by all. Of its share a replica's store may take 4/11:
@@ -35,6 +36,10 @@
 /** Address space of a ring's batches, of a configuration without anything
  *  automatic. */
 uint64_t qn_budget_ring(const struct qn_config *c);
+
+/** Of an arena's commands, likewise. A longer one, or one for which there is no
+ *  place, travels through the lanes. */
+uint64_t qn_budget_arena(const struct qn_config *c);
 
 /** What was worked out, for people. */
 struct qn_budget {

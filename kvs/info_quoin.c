@@ -58,15 +58,17 @@ static void queues_line(struct qn_buf *b, const struct qn_info_part *p)
                  "queues%" PRIu32 ":log_bytes=%" PRIu64
                  ",log_bytes_most=%" PRIu64 ",log_bytes_max=%" PRIu64
                  ",request_bytes=%" PRIu64 ",request_bytes_most=%" PRIu64
-                 ",request_bytes_max=%" PRIu64 ",ring_bytes=%" PRIu64
-                 ",ring_bytes_max=%" PRIu64 ",learn_bytes=%" PRIu64
-                 ",learn_bytes_most=%" PRIu64 ",learn_bytes_max=%" PRIu64
-                 ",learns_dropped=%" PRIu64 ",lane_bytes=%" PRIu64
-                 ",lane_bytes_most=%" PRIu64,
+                 ",request_bytes_max=%" PRIu64 ",arena_bytes=%" PRIu64
+                 ",arena_bytes_most=%" PRIu64 ",arena_bytes_max=%" PRIu64
+                 ",ring_bytes=%" PRIu64 ",ring_bytes_max=%" PRIu64
+                 ",learn_bytes=%" PRIu64 ",learn_bytes_most=%" PRIu64
+                 ",learn_bytes_max=%" PRIu64 ",learns_dropped=%" PRIu64
+                 ",lane_bytes=%" PRIu64 ",lane_bytes_most=%" PRIu64,
                  p->replica, l->log.now, l->log.most, l->log.max,
                  l->requests.now, l->requests.most, l->requests.max,
-                 l->ring.now, l->ring.max, l->bcast.now, l->bcast.most,
-                 l->bcast.max, l->bcast_dropped, l->lanes.now, l->lanes.most);
+                 l->arena.now, l->arena.most, l->arena.max, l->ring.now,
+                 l->ring.max, l->bcast.now, l->bcast.most, l->bcast.max,
+                 l->bcast_dropped, l->lanes.now, l->lanes.most);
 }
 
 /* "name:0,2", the nodes of a mask. */

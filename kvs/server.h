@@ -24,6 +24,7 @@
 #include "kvs/rejoin.h"
 #include "kvs/replica.h"
 #include "kvs/trim.h"
+#include "paxos/arena.h"
 #include "paxos/ring.h"
 
 union qn_listener {
@@ -41,6 +42,7 @@ struct qn_server_life {
     struct qn_outbox *outbox;
     int fd;              /* of the outbox, for an adopter */
     struct qn_ring ring; /* memory acceptor */
+    struct qn_arena arena;
     /* Watching it. */
     uint64_t turns;    /* that it had made at the last look */
     qn_time_t silent;  /* ns since, while it was waited for */
@@ -54,6 +56,7 @@ struct qn_server {
     uv_loop_t loop;
     struct qn_outbox *outbox; /* own life's */
     struct qn_ring ring;      /* in it; memory acceptor */
+    struct qn_arena arena;    /* likewise; more than one replica */
     struct qn_commons *commons;
     struct qn_server_life *peer[QN_NODES_MAX]; /* present lives; NULL: none */
     uint64_t peer_inc[QN_NODES_MAX];           /* present or last known life */

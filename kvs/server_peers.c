@@ -33,7 +33,7 @@ bool qn_server_by_memory(const struct qn_server *s)
 static int ring_grow(void *ctx, uint64_t bytes)
 {
     struct qn_server *s = ctx;
-    return qn_outbox_grow(s->outbox, bytes);
+    return qn_outbox_grow(s->outbox, QN_REGION_RING, bytes);
 }
 
 static struct qn_ring_opts ring_opts(struct qn_server *s)
@@ -51,8 +51,35 @@ static void ring_open(struct qn_server *s, struct qn_ring *r,
 {
     const struct qn_ring_opts opts = ring_opts(s);
     if (qn_server_by_memory(s)) {
-        qn_ring_open(r, qn_outbox_ring(o), &opts);
+        qn_ring_open(r, qn_outbox_region(o, QN_REGION_RING), &opts);
     }
+}
+
+/* ---- arenas -------------------------------------------------------------- */
+
+static int arena_grow(void *ctx, uint64_t bytes)
+{
+    struct qn_server *s = ctx;
+    return qn_outbox_grow(s->outbox, QN_REGION_ARENA, bytes);
+}
+
+/* The own one, empty. */
+static int arena_begin(struct qn_server *s)
+{
+    const struct qn_arena_opts o = {.capacity =
+                                        qn_budget_arena(s->boot->config),
+                                    .grow = arena_grow,
+                                    .ctx = s};
+    void *mem = qn_outbox_region(s->outbox, QN_REGION_ARENA);
+    int err = mem == NULL ? QN_OK : arena_grow(s, qn_arena_bytes(0));
+    return mem == NULL || err != QN_OK ? err
+                                       : qn_arena_begin(&s->arena, mem, &o);
+}
+
+static void arena_open(struct qn_server *s, struct qn_server_life *l)
+{
+    const void *mem = qn_outbox_region(l->outbox, QN_REGION_ARENA);
+    qn_arena_open(&l->arena, mem, qn_budget_arena(s->boot->config));
 }
 
 /* ---- lives --------------------------------------------------------------- */
@@ -76,6 +103,7 @@ static int life_new(struct qn_server *s, struct qn_server_life **out,
     l->pid = (int)e->value;
     l->outbox = outbox;
     ring_open(s, &l->ring, outbox);
+    arena_open(s, l);
     *out = l;
     return QN_OK;
 }
@@ -177,6 +205,8 @@ static struct qn_outbox_opts shape(const struct qn_server *s)
             qn_server_by_memory(s)
                 ? qn_ring_bytes(QN_RING, qn_budget_ring(s->boot->config))
                 : 0,
+        .arena_bytes =
+            b->nodes > 1 ? qn_arena_bytes(qn_budget_arena(b->config)) : 0,
         .numa_node = b->numa_node[b->self],
         .reader_numa_node = b->numa_node,
         .shared = true,
@@ -188,10 +218,11 @@ static int outbox_make(struct qn_server *s)
     const struct qn_outbox_opts o = shape(s);
     int err = qn_outbox_create(&s->outbox, &o);
     if (err == QN_OK && qn_server_by_memory(s)) {
-        err = qn_outbox_grow(s->outbox, qn_ring_bytes(QN_RING, 0));
+        err = ring_grow(s, qn_ring_bytes(QN_RING, 0));
     }
     if (err == QN_OK) {
         ring_open(s, &s->ring, s->outbox);
+        err = arena_begin(s);
     }
     return err;
 }
@@ -308,7 +339,8 @@ static int up(struct qn_server *s, struct qn_server_life *l)
             .direct = s->direct[i],
             .tree = s->tree[i],
             .state = qn_outbox_state(l->outbox),
-            .ring = qn_server_by_memory(s) ? &l->ring : NULL};
+            .ring = qn_server_by_memory(s) ? &l->ring : NULL,
+            .arena = &l->arena};
         err = qn_driver_up(qn_replica_driver(s->replica), &o, qn_clock_now());
     }
     if (err != QN_OK) {
@@ -378,5 +410,6 @@ void qn_server_peers_fini(struct qn_server *s)
                                                   s->boot->incarnation);
     }
     qn_commons_destroy(s->commons);
+    qn_arena_end(&s->arena);
     qn_outbox_destroy(s->outbox);
 }

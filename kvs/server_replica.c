@@ -89,6 +89,7 @@ struct lent {
     uint64_t incarnation[QN_NODES_MAX];
     const struct qn_outbox_state *state[QN_NODES_MAX];
     const struct qn_ring *ring[QN_NODES_MAX];
+    const struct qn_arena *arena[QN_NODES_MAX];
 };
 
 static struct qn_flow_limits flow_limits(const struct qn_boot *b)
@@ -109,6 +110,7 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         l->incarnation[i] = i == b->self ? b->incarnation : s->peer_inc[i];
         l->state[i] = p != NULL ? qn_outbox_state(p->outbox) : NULL;
         l->ring[i] = p != NULL && memory ? &p->ring : NULL;
+        l->arena[i] = p != NULL ? &p->arena : NULL;
     }
     return (struct qn_driver_opts){
         .self = b->self,
@@ -129,6 +131,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
                    .owner = on_owner,
                    .owned_by = on_owned_by,
                    .ctx = s},
+        .arena = b->nodes > 1 ? &s->arena : NULL,
+        .peer_arena = l->arena,
         .record = qn_commons_record(s->commons, b->self),
         .record_bytes = QN_COMMONS_RECORD_BYTES,
         .fence = qn_server_fence,

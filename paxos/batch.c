@@ -88,15 +88,49 @@ int qn_commands_add(struct qn_blob **b, const struct qn_slice *parts,
     return QN_OK;
 }
 
-static bool take_command(struct qn_slice *list, struct qn_slice *command)
+int qn_commands_refer(struct qn_blob **b, const struct qn_arena_place *p)
+{
+    if (qn_blob_reserve(b, 3 * QN_VARINT_MAX) != QN_OK) {
+        return QN_ENOMEM;
+    }
+    uint8_t *to = (*b)->bytes + (*b)->len;
+    to += put_varint(to, 2 * p->len + 1);
+    to += put_varint(to, p->index);
+    to += put_varint(to, p->at);
+    (*b)->len = (uint32_t)(to - (*b)->bytes);
+    return QN_OK;
+}
+
+static bool take_reference(struct qn_slice *list, struct qn_wanted *w)
+{
+    return take_varint(list, &w->place.index) &&
+           take_varint(list, &w->place.at) && w->place.index != 0;
+}
+
+static bool take_wanted(struct qn_slice *list, struct qn_wanted *w)
 {
     uint64_t word;
-    if (!take_varint(list, &word) || (word & 1) != 0 ||
-        word / 2 > QN_COMMAND_MAX || word / 2 > list->len) {
+    if (!take_varint(list, &word) || word / 2 > QN_COMMAND_MAX) {
         return false;
     }
-    *command = take_bytes(list, (size_t)(word / 2));
+    w->refers = (word & 1) != 0;
+    w->place.len = word / 2;
+    if (w->refers) {
+        return take_reference(list, w);
+    }
+    if (word / 2 > list->len) {
+        return false;
+    }
+    w->bytes = take_bytes(list, (size_t)(word / 2));
     return true;
+}
+
+static bool take_command(struct qn_slice *list, struct qn_slice *command)
+{
+    struct qn_wanted w;
+    bool ok = take_wanted(list, &w) && !w.refers;
+    *command = ok ? w.bytes : *command;
+    return ok;
 }
 
 bool qn_commands_next(struct qn_slice *list, struct qn_slice *command)
@@ -121,6 +155,44 @@ int64_t qn_commands_check(struct qn_slice list)
     return n;
 }
 
+static size_t varint_bytes(uint64_t v)
+{
+    size_t n = 1;
+    for (; v >= 0x80; v >>= 7) {
+        n++;
+    }
+    return n;
+}
+
+uint64_t qn_command_bytes(uint64_t len)
+{
+    return varint_bytes(2 * len) + len;
+}
+
+bool qn_wanted_next(struct qn_slice *list, struct qn_wanted *w)
+{
+    if (list->len == 0) {
+        return false;
+    }
+    bool ok = take_wanted(list, w);
+    QN_ASSERT(ok);
+    return true;
+}
+
+int qn_wanted_check(struct qn_slice list, struct qn_wants *out)
+{
+    struct qn_wanted w;
+    *out = (struct qn_wants){.count = 0};
+    for (; list.len != 0; out->count++) {
+        if (!take_wanted(&list, &w)) {
+            return QN_ECORRUPT;
+        }
+        out->refers |= w.refers;
+        out->bytes += qn_command_bytes(w.place.len);
+    }
+    return QN_OK;
+}
+
 /* ------------------------------------------------------------- batches -- */
 
 struct qn_blob *qn_batch_create(const struct qn_alloc *a, size_t cap)
@@ -133,24 +205,60 @@ struct qn_blob *qn_batch_create(const struct qn_alloc *a, size_t cap)
     return b;
 }
 
-int qn_batch_add(struct qn_blob **batch, const struct qn_group *g)
+static void count_add(struct qn_blob *b, uint32_t more)
 {
-    QN_ASSERT(g->count != 0 && g->origin < QN_NODES_MAX);
-    if (qn_blob_reserve(batch, QN_GROUP_HEAD + g->commands.len) != QN_OK) {
-        return QN_ENOMEM;
-    }
-    struct qn_blob *b = *batch;
+    qn_put_le(b->bytes + 8, (uint32_t)qn_get_le(b->bytes + 8, 4) + more, 4);
+}
+
+void qn_batch_begin(struct qn_blob *b, const struct qn_group *g, uint64_t bytes)
+{
+    QN_ASSERT(g->count != 0 && g->origin < QN_NODES_MAX &&
+              b->cap - b->len >= QN_GROUP_HEAD + bytes);
     uint8_t *to = b->bytes + b->len;
     *to++ = (uint8_t)g->origin;
     to += put_varint(to, g->inc);
     to += put_varint(to, g->first);
     to += put_varint(to, g->count);
-    to += put_varint(to, g->commands.len);
-    memcpy(to, g->commands.data, g->commands.len);
-    b->len = (uint32_t)(to - b->bytes) + (uint32_t)g->commands.len;
-    uint32_t count = (uint32_t)qn_get_le(b->bytes + 8, 4) + g->count;
-    qn_put_le(b->bytes + 8, count, 4);
+    to += put_varint(to, bytes);
+    b->len = (uint32_t)(to - b->bytes);
+    count_add(b, g->count);
+}
+
+void qn_batch_put(struct qn_blob *b, uint64_t len)
+{
+    b->len += (uint32_t)put_varint(b->bytes + b->len, 2 * len);
+}
+
+int qn_batch_add(struct qn_blob **batch, const struct qn_group *g)
+{
+    if (qn_blob_reserve(batch, QN_GROUP_HEAD + g->commands.len) != QN_OK) {
+        return QN_ENOMEM;
+    }
+    struct qn_blob *b = *batch;
+    qn_batch_begin(b, g, g->commands.len);
+    memcpy(b->bytes + b->len, g->commands.data, g->commands.len);
+    b->len += (uint32_t)g->commands.len;
     return QN_OK;
+}
+
+uint32_t qn_batch_strip(struct qn_blob *batch, qn_node_t origin, uint64_t inc)
+{
+    struct qn_slice all = {batch->bytes, batch->len};
+    struct qn_group g;
+    uint32_t at = QN_BATCH_HEAD;
+    uint32_t kept = at;
+    uint32_t went = 0;
+    for (uint32_t from = at; qn_batch_next(all, &at, &g); from = at) {
+        if (g.origin == origin && g.inc == inc) {
+            went += g.count;
+            continue;
+        }
+        memmove(batch->bytes + kept, batch->bytes + from, at - from);
+        kept += at - from;
+    }
+    batch->len = kept;
+    count_add(batch, 0u - went);
+    return went;
 }
 
 void qn_batch_set_stamp(struct qn_blob *batch, uint64_t stamp_ms)

@@ -120,6 +120,11 @@ struct qn_driver_opts {
                                       peers publish. Array borrowed, states
                                       kept */
     struct qn_driver_memory memory;
+    struct qn_arena *arena; /* in the own outbox, empty; kept. NULL: long
+                               commands travel through the lanes */
+    const struct qn_arena **peer_arena; /* [nodes] as mapped here, NULL where
+                               there is none; array borrowed, arenas copied;
+                               NULL without `arena` */
     void *record; /* shared, kept: area of this node's vote (paxos/record.h),
                      which outlives the process. NULL: none; then no life may
                      follow this one */
@@ -153,6 +158,7 @@ struct qn_driver_peer_opts {
     struct qn_qp *direct, *tree;         /* kept, not owned */
     const struct qn_outbox_state *state; /* kept */
     const struct qn_ring *ring;          /* copied; NULL: not mapped */
+    const struct qn_arena *arena;        /* likewise */
 };
 
 /** Why the roles changed last. */
@@ -208,8 +214,8 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o);
 void qn_driver_destroy(struct qn_driver *d);
 
 /** Submit one command, the concatenation of parts[0..count). The bytes are
- *  copied. *seq filled with its sequence. It will be applied once, or the
- *  group ends.
+ *  copied, those of a long one into the arena. *seq filled with its sequence.
+ * It will be applied once, or the group ends.
  *  @return QN_OK; QN_EAGAIN: no qn_driver_room, nothing was started, try again
  *  after a turn; QN_EMSGSIZE above the largest command; QN_ENOMEM. */
 int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
@@ -312,6 +318,7 @@ uint64_t qn_driver_bytes_above(const struct qn_driver *d, qn_slot_t slot);
 struct qn_driver_kept {
     struct qn_bytes_kept log;      /* batches */
     struct qn_bytes_kept requests; /* own, not yet applied */
+    struct qn_bytes_kept arena;    /* long ones of them */
     struct qn_bytes_kept ring;     /* memory acceptor: of the ring, allocated */
     struct qn_bytes_kept bcast;    /* LEARNs that wait for children */
     uint64_t bcast_dropped;        /* for which there was no room */

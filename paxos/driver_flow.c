@@ -183,6 +183,12 @@ static struct qn_bytes_kept lanes_kept(const struct qn_driver *d)
     return l;
 }
 
+static struct qn_bytes_kept arena_kept(const struct qn_arena *a)
+{
+    return a == NULL ? (struct qn_bytes_kept){0, 0, 0}
+                     : (struct qn_bytes_kept){a->used, a->most, a->o.capacity};
+}
+
 void qn_driver_kept(const struct qn_driver *d, struct qn_driver_kept *out)
 {
     struct qn_onepaxos_kept m = qn_onepaxos_kept(d->machine);
@@ -191,6 +197,7 @@ void qn_driver_kept(const struct qn_driver *d, struct qn_driver_kept *out)
     *out = (struct qn_driver_kept){
         .log = m.log,
         .requests = m.requests,
+        .arena = arena_kept(d->o.arena),
         .ring = {ring_bytes, ring_bytes, d->memory ? ring->o.keep : 0},
         .bcast = {d->bcast.bytes, d->bcast.most, qn_driver_bcast_max(d)},
         .bcast_dropped = d->bcast_dropped,

@@ -71,6 +71,8 @@ struct qn_driver_peer {
     uint64_t late; /* memory acceptor: epoch of the accept word whose owner was
                       known here to have ended when this life came, + 1; 0 */
     struct qn_driver_life life; /* the newest one known */
+    bool has_arena;             /* of that life, and it is mapped */
+    struct qn_arena arena;
 };
 
 /** For whom the log is kept (PROTOCOL.md 3.9). */
@@ -94,7 +96,8 @@ struct qn_driver {
     struct qn_driver_opts o;
     struct qn_pool pool; /* of all blobs */
     struct qn_onepaxos *machine;
-    struct qn_shared shared; /* memory acceptor */
+    struct qn_shared shared;   /* memory acceptor */
+    struct qn_uploads uploads; /* of all */
     struct qn_context *context;
     struct qn_tree topology;   /* of the context */
     qn_slot_t reach_slot;      /* root: sent at ..., not yet everywhere; or 0 */
@@ -203,6 +206,9 @@ void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote);
 
 /** The ring of a life as mapped here, or NULL; `ctx` is the driver. */
 const struct qn_ring *qn_driver_ring(void *ctx, qn_node_t node, uint64_t inc);
+
+/** The arena of a living life as mapped here, or NULL; `ctx` is the driver. */
+const struct qn_arena *qn_driver_arena(void *ctx, qn_node_t node, uint64_t inc);
 
 /** Whose ring the word `w` means. @return false: that is not known here. */
 bool qn_driver_owner(const struct qn_driver *d, struct qn_word w,

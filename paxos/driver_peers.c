@@ -46,6 +46,16 @@ const struct qn_ring *qn_driver_ring(void *ctx, qn_node_t node, uint64_t inc)
     return NULL;
 }
 
+const struct qn_arena *qn_driver_arena(void *ctx, qn_node_t node, uint64_t inc)
+{
+    const struct qn_driver *d = ctx;
+    const struct qn_driver_peer *p = &d->peer[node];
+    if (!qn_driver_lives(d, node) || p->life.inc != inc) {
+        return NULL;
+    }
+    return node == d->o.self ? d->o.arena : p->has_arena ? &p->arena : NULL;
+}
+
 bool qn_driver_owner(const struct qn_driver *d, struct qn_word w,
                      qn_node_t *node, uint64_t *inc)
 {
@@ -223,6 +233,10 @@ static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
     };
     if (x->life.has_ring) {
         x->life.ring = *p->ring;
+    }
+    x->has_arena = p->arena != NULL;
+    if (x->has_arena) {
+        x->arena = *p->arena;
     }
     d->tree[p->node] = p->tree;
 }

@@ -164,6 +164,7 @@ static int machine_make(struct qn_driver *d, const struct survived *s)
         .params = params(d),
         .seed = d->o.seed,
         .shared = d->memory ? &d->shared : NULL,
+        .uploads = d->o.arena != NULL ? &d->uploads : NULL,
         .ul = s->later ? s->ul : NULL,
         .ul_count = s->count,
         .vote = s->found ? &s->vote : NULL,
@@ -199,6 +200,10 @@ static void peers_take(struct qn_driver *d)
         p->state = o->peer_state[i];
         p->moved_at = o->now;
         d->tree[i] = o->tree[i];
+        if (o->arena != NULL && o->peer_arena[i] != NULL) {
+            p->has_arena = true;
+            p->arena = *o->peer_arena[i];
+        }
         if (d->memory && o->memory.peer_ring[i] != NULL) {
             p->life.has_ring = true;
             p->life.ring = *o->memory.peer_ring[i];
@@ -221,6 +226,8 @@ static void dead_tell(struct qn_driver *d)
 
 static int begin(struct qn_driver *d, struct survived *s)
 {
+    d->uploads = (struct qn_uploads){
+        .own = d->o.arena, .arena = qn_driver_arena, .ctx = d};
     peers_take(d);
     record_read(d, s);
     qn_store(&d->o.state->voted, voted(d, s), QN_RELEASE);

@@ -1,12 +1,8 @@
 /*
  * The leader: requests become batches, batches get slots (PROTOCOL.md 3.3).
  *
- * The queue holds batches, not commands: a request's command list is copied
- * behind a group header into the newest batch while that has room, so each
- * command is copied once, with its request, and a batch is "whatever waits
- * when a slot is free", without a timer. A slot is filled by taking the oldest
- * batch, stamping it and sending ACCEPT; filling allocates nothing and cannot
- * fail.
+ * What waits for a slot is in the queue (queue.h). A slot is filled by opening
+ * the oldest batch, stamping it and sending ACCEPT.
  *
  * A session accepts sequence last + 1 only. `seen` is the newest sequence of
  * an origin that is applied, in the log or in the queue: what is at or below
@@ -27,40 +23,7 @@
  */
 #define SHUT_LOOK (10 * QN_MS)
 
-/* --------------------------------------------------------------- queue -- */
-
-static bool tail_takes(const struct qn_onepaxos *p, const struct qn_group *g)
-{
-    const struct qn_leader *l = &p->leader;
-    if (l->head == l->tail || (l->begun && l->tail - l->head == 1)) {
-        return false;
-    }
-    const struct qn_blob *b = l->queue[(l->tail - 1) & l->mask];
-    uint32_t count = qn_batch_count((struct qn_slice){b->bytes, b->len});
-    return count + g->count <= p->params.batch_commands &&
-           b->len + g->commands.len <= p->params.batch_bytes;
-}
-
-static int enqueue(struct qn_onepaxos *p, const struct qn_group *g)
-{
-    struct qn_leader *l = &p->leader;
-    if (tail_takes(p, g)) {
-        int err = qn_batch_add(&l->queue[(l->tail - 1) & l->mask], g);
-        l->queued += err == QN_OK ? g->count : 0;
-        return err;
-    }
-    QN_ASSERT(l->tail - l->head <= l->mask);
-    struct qn_blob *b =
-        qn_batch_create(p->alloc, QN_GROUP_HEAD + g->commands.len);
-    if (b == NULL) {
-        return QN_ENOMEM;
-    }
-    int err = qn_batch_add(&b, g);
-    QN_ASSERT(err == QN_OK); /* it was made with room for it */
-    l->queue[l->tail++ & l->mask] = b;
-    l->queued += g->count;
-    return QN_OK;
-}
+/* ------------------------------------------------------------ requests -- */
 
 static struct qn_session *seen_of(struct qn_onepaxos *p, qn_node_t origin)
 {
@@ -77,15 +40,18 @@ static struct qn_session *seen_of(struct qn_onepaxos *p, qn_node_t origin)
 }
 
 /**
- * Queue `count` commands of `from`, the first of which has sequence `first`.
+ * Queue commands of `from`, the first of which has sequence `first`.
  * *again set if there is a gap before them.
  * @return QN_OK: queued, duplicate or gap; QN_EAGAIN: the queue is full;
  *         QN_ENOMEM. Then nothing has changed.
  */
 int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
-                      uint32_t count, struct qn_slice commands, bool *again)
+                      struct qn_slice commands, bool *again)
 {
-    QN_ASSERT(p->leader.role == QN_ACTIVE && count != 0);
+    struct qn_wants w;
+    int checked = qn_wanted_check(commands, &w);
+    uint32_t count = w.count;
+    QN_ASSERT(p->leader.role == QN_ACTIVE && checked == QN_OK && count != 0);
     struct qn_session *seen = seen_of(p, from);
     uint64_t last = first + count - 1;
     if (QN_MUTANT(NO_SEEN)) {
@@ -98,19 +64,23 @@ int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
     if (*again) {
         return QN_OK;
     }
-    if (p->leader.queued + count > p->params.queue) {
+    if (p->leader.queue.commands + count > p->params.queue) {
         return QN_EAGAIN;
     }
-    struct qn_slice dropped;
+    struct qn_wanted dropped;
+    bool overlaps = first <= seen->last;
     for (; first <= seen->last; first++, count--) {
-        qn_commands_next(&commands, &dropped);
+        qn_wanted_next(&commands, &dropped);
+    }
+    if (overlaps) {
+        (void)qn_wanted_check(commands, &w);
     }
     struct qn_group g = {.origin = from,
                          .inc = seen->inc,
                          .first = first,
                          .count = count,
                          .commands = commands};
-    int err = enqueue(p, &g);
+    int err = qn_queue_add(&p->leader.queue, p->alloc, &p->params, &g, &w);
     if (err == QN_OK) {
         seen->last = last;
         p->leader.asked &= ~QN_BIT(from);
@@ -132,20 +102,20 @@ static void redirect(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
 int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {
-    int64_t count = qn_commands_check(m->body);
-    if (count < 0 || count > p->params.queue) {
+    struct qn_wants w;
+    if (qn_wanted_check(m->body, &w) != QN_OK || w.count > p->params.queue ||
+        w.bytes > QN_BLOB_MAX / 2 || (w.refers && p->uploads == NULL)) {
         return QN_ECORRUPT;
     }
     if (p->leader.role != QN_ACTIVE || p->origin.ready != p->cfg.index) {
         return QN_OK; /* REDIRECT tells all when to send, and to whom */
     }
-    if (count == 0) {
+    if (w.count == 0) {
         p->leader.want_stamp = true;
         return QN_OK;
     }
     bool again = false;
-    int err =
-        qn_leader_request(p, from, m->slot, (uint32_t)count, m->body, &again);
+    int err = qn_leader_request(p, from, m->slot, m->body, &again);
     if (err != QN_OK) {
         /* Not refused: what comes behind it in the channel (ACCEPTED, FILL) may
          * be what makes room. The origin sends it again when there is some. */
@@ -160,11 +130,17 @@ int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
     return QN_OK;
 }
 
+/** The oldest batch takes more than one turn: the next part in the next. */
+bool qn_leader_is_busy(const struct qn_onepaxos *p)
+{
+    return p->leader.begun || p->leader.queue.opening.whole != NULL;
+}
+
 /** True if origins whose requests found no room may send them again. */
 bool qn_leader_may_ask(const struct qn_onepaxos *p)
 {
     const struct qn_leader *l = &p->leader;
-    return l->owed != 0 && l->queued <= p->params.queue / 2;
+    return l->owed != 0 && l->queue.commands <= p->params.queue / 2;
 }
 
 static void ask_again(struct qn_onepaxos *p, struct qn_step *t)
@@ -188,13 +164,13 @@ enum next { NOTHING, STAMP, BATCH };
 
 static bool waiting(const struct qn_leader *l)
 {
-    return l->head != l->tail;
+    return !qn_queue_empty(&l->queue);
 }
 
 /** Of the batch that would fill it, if somebody let it. */
 static uint64_t next_bytes(const struct qn_leader *l)
 {
-    return waiting(l) ? l->queue[l->head & l->mask]->len : QN_BATCH_HEAD;
+    return waiting(l) ? qn_queue_bytes(&l->queue) : QN_BATCH_HEAD;
 }
 
 /** Who shuts the gate for a batch of `bytes` (3.9). There may be no place for
@@ -297,13 +273,38 @@ void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
                  qn_log_bytes_above(&p->log, before), hold.slot >= lo);
 }
 
-/** The oldest batch. */
-static struct qn_blob *take(struct qn_onepaxos *p)
+/** A command of that life is not to be had, nor therefore what follows it.
+ *  Who lives sends it again: it has not been applied. */
+static void drop(struct qn_onepaxos *p, struct qn_step *t,
+                 const struct qn_group *lost)
 {
-    struct qn_leader *l = &p->leader;
-    struct qn_blob *b = l->queue[l->head++ & l->mask];
-    l->queued -= qn_batch_count((struct qn_slice){b->bytes, b->len});
-    return b;
+    struct qn_session *seen = &p->leader.seen[lost->origin];
+    bool lives = p->incarnation[lost->origin] == lost->inc &&
+                 (p->alive & QN_BIT(lost->origin)) != 0;
+    qn_queue_drop(&p->leader.queue, lost->origin, lost->inc);
+    if (seen->inc == lost->inc) {
+        seen->last = QN_MIN(seen->last, lost->first - 1);
+    }
+    if (lives && lost->origin != p->self) {
+        p->leader.asked |= QN_BIT(lost->origin);
+        redirect(p, t, lost->origin);
+    }
+}
+
+/** The oldest batch is open: all of its commands are here. A long one takes
+ *  more than one turn. @return false: not now. */
+static bool is_whole(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_group lost;
+    size_t most = qn_takeover_step_bytes(p);
+    int64_t left =
+        qn_queue_open(&p->leader.queue, p->alloc, p->uploads, most, &lost);
+    if (left == QN_ESTALE) {
+        drop(p, t, &lost);
+    } else if (left == QN_ENOMEM) {
+        p->retry_at = t->now + p->params.t_gap;
+    }
+    return left == 0;
 }
 
 static void stamp(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
@@ -326,9 +327,9 @@ static bool in_ring(struct qn_onepaxos *p, struct qn_step *t, enum next next)
     if (next == STAMP) {
         return true;
     }
-    struct qn_blob *b = l->queue[l->head & l->mask];
+    struct qn_blob *b = qn_queue_head(&l->queue);
     if (!l->begun) {
-        l->begun = true; /* it grows no more */
+        l->begun = true;
         stamp(p, t, b);
     }
     return qn_takeover_put(p, b);
@@ -405,11 +406,12 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
     ask_again(p, t);
     while ((next = look(p, t->now)) != NOTHING && t->now >= l->fill_at &&
            qn_step_room(t) > ROOM_KEPT) {
-        if (p->shared != NULL && !in_ring(p, t, next)) {
+        if ((next == BATCH && !is_whole(p, t)) ||
+            (p->shared != NULL && !in_ring(p, t, next))) {
             return;
         }
-        struct qn_blob *b =
-            next == STAMP ? qn_batch_create(p->alloc, 0) : take(p);
+        struct qn_blob *b = next == STAMP ? qn_batch_create(p->alloc, 0)
+                                          : qn_queue_take(&l->queue);
         if (b == NULL) {
             p->retry_at = t->now + p->params.t_gap;
             return;
@@ -431,10 +433,7 @@ void qn_leader_step_down(struct qn_onepaxos *p)
         qn_shared_claim(p->shared, false);
     }
     l->role = QN_FOLLOWER;
-    for (; l->head != l->tail; l->head++) {
-        qn_blob_unref(l->queue[l->head & l->mask]);
-    }
-    l->queued = 0;
+    qn_queue_clear(&l->queue);
     l->owed = 0;
     l->want_stamp = l->begun = false;
 }

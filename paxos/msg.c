@@ -253,11 +253,12 @@ static int check_maybe_batch(struct qn_slice body)
 
 int qn_msg_check_body(const struct qn_msg *m)
 {
+    struct qn_wants wants;
     switch ((enum body_kind)formats[m->kind].body) {
     case BODY_NONE:
         return m->body.len == 0 ? QN_OK : QN_ECORRUPT;
     case BODY_COMMANDS:
-        return qn_commands_check(m->body) >= 0 ? QN_OK : QN_ECORRUPT;
+        return qn_wanted_check(m->body, &wants);
     case BODY_BATCH:
         return qn_batch_check(m->body);
     case BODY_MAYBE_BATCH:

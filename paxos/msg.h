@@ -16,7 +16,7 @@
  * size that depends on the kind only; the body is a string of bytes that is
  * sent from where it lies. What the body is depends on the kind:
  *
- *     commands  REQUEST: a command list (batch.h)
+ *     commands  REQUEST: a command list, references among it (batch.h)
  *     batch     ACCEPT, LEARN, PREPARED, STAGE, SEALED, FILL: one batch, of
  *               slot `slot` (batch.h); may be empty in the last four
  *     UL        PREPARE, SEAL, STAGE with QN_MSG_UL, U_*: entries of the
@@ -49,7 +49,7 @@
 
 /** Of all that nodes of one group tell or show each other: messages, batches,
  *  entries of the utility log, records, rings. */
-#define QN_MSG_VERSION 3u
+#define QN_MSG_VERSION 4u
 
 typedef uint32_t qn_epoch_t; /* index into the utility log, from 0 */
 

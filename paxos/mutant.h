@@ -7,7 +7,8 @@
  * second time with QN_MUTANTS set and chooses one by `qn_mutant`.
  *
  * Who finds it: PROCESS, MEMORY or BOTH test_paxos_mutants, with that acceptor;
- * UTILITY test_utility_sim; RING test_ring_explore; DECIDE test_decide_explore;
+ * UTILITY test_utility_sim; RING test_ring_explore; ARENA test_arena_explore;
+ * DECIDE test_decide_explore;
  * FLOW test_flow_mutants, random schedules of slow members;
  * DRIVER test_driver_mutants, the random schedules of real drivers; FORCED
  * test_forced_mutants, unit tests that hand over what hardly any schedule
@@ -43,6 +44,8 @@
     X(RING_TENURE, RING, "M6: a ring that is used again keeps old entries")    \
     X(RING_LATE, RING, "M8: lo is raised after the write")                     \
     X(RING_NO_LOOK, RING, "M8: no second look: a fence is skipped")            \
+    X(ARENA_LATE, ARENA, "arena: that a block has ended is said late")         \
+    X(ARENA_NO_LOOK, ARENA, "arena: no second look after the copy")            \
     X(TAKE_BEHIND, MEMORY, "M10: take-over by a node behind the ring")         \
     X(OWNER_DROPS, MEMORY, "M10: the owner drops what it has not applied")     \
     X(LAG_UNHEARD, MEMORY,                                                     \

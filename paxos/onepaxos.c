@@ -269,7 +269,7 @@ static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
     qn_time_t at = turn_at(p, t->now);
     out->deadline = QN_MIN(out->deadline, at);
     /* The outputs were full; a long batch goes on in the next turn. */
-    out->again |= tick && at == t->now && !p->leader.begun;
+    out->again |= tick && at == t->now && !qn_leader_is_busy(p);
     QN_ASSERT(p->applied <= p->learned_hi && p->learned_hi <= p->decided_hi);
 }
 

@@ -35,6 +35,7 @@
 #include "paxos/msg.h"
 #include "paxos/params.h"
 #include "paxos/shared.h"
+#include "paxos/uploads.h"
 #include "paxos/utility.h"
 
 struct qn_onepaxos;
@@ -64,6 +65,9 @@ struct qn_onepaxos_opts {
     struct qn_shared *shared; /* memory acceptor (PROTOCOL.md 11), kept; its
                                  word is {0, 0} when the group begins. NULL:
                                  process acceptor */
+    const struct qn_uploads *uploads; /* kept: long commands stay in their
+                                 origin's arena until a slot is filled. NULL:
+                                 they travel in requests */
     /* A life after the first of its group; all zero for the first. */
     const struct qn_ul_entry *ul; /* [ul_count] borrowed: what survived
                                      with the record, and more from a

@@ -6,7 +6,7 @@
  *
  *     onepaxos.c  start, the dispatcher, status
  *     origin.c    own commands: sequence, credit, sending (again)
- *     leader.c    queue of others' commands, slots, ACCEPT
+ *     leader.c    requests of all, slots, ACCEPT
  *     learner.c   ACCEPT at the acceptor, LEARN, apply, sessions, truncation
  *     fetch.c     gaps: FETCH and FILL
  *     epoch.c     entries of the utility log, suspicion
@@ -19,6 +19,7 @@
 #include "paxos/acceptor.h"
 #include "paxos/flow.h"
 #include "paxos/onepaxos.h"
+#include "paxos/queue.h"
 
 /** What a step carries along. */
 struct qn_step {
@@ -30,6 +31,7 @@ struct qn_step {
 /** Own commands, as sent in one REQUEST; kept until all are applied. */
 struct qn_request {
     struct qn_blob *commands; /* one reference; grows until it is sent */
+    uint64_t bytes;           /* of them, references resolved */
     uint64_t first;           /* sequence */
     uint32_t count;
 };
@@ -49,11 +51,8 @@ struct qn_origin {
 struct qn_leader {
     enum qn_role role;
     qn_epoch_t ep;
-    qn_slot_t next;         /* next free slot */
-    struct qn_blob **queue; /* [mask + 1] batches; the last one still grows */
-    uint32_t mask;          /* indices below run free */
-    uint32_t head, tail;
-    uint64_t queued;     /* commands in the queue */
+    qn_slot_t next; /* next free slot */
+    struct qn_queue queue;
     uint64_t flying;     /* bytes of batches in flight */
     qn_time_t gap;       /* between two slots, qn_onepaxos_slow */
     qn_time_t fill_at;   /* the next slot not before */
@@ -186,6 +185,7 @@ struct qn_onepaxos {
     struct qn_session session[QN_NODES_MAX];
 
     struct qn_shared *shared; /* memory acceptor; NULL: process acceptor */
+    const struct qn_uploads *uploads; /* NULL: commands are in requests */
     struct qn_acceptor acceptor;
     struct qn_leader leader;
     struct qn_origin origin;
@@ -277,6 +277,7 @@ void qn_takeover_first(struct qn_onepaxos *p);
 bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len, bool alone);
 bool qn_takeover_make_room(struct qn_onepaxos *p, struct qn_step *t,
                            size_t len);
+size_t qn_takeover_step_bytes(const struct qn_onepaxos *p);
 bool qn_takeover_put(struct qn_onepaxos *p, const struct qn_blob *batch);
 void qn_takeover_end(struct qn_onepaxos *p);
 bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
@@ -296,7 +297,7 @@ void qn_transfer_on_room(struct qn_onepaxos *p, struct qn_step *t,
 
 /* leader.c */
 int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
-                      uint32_t count, struct qn_slice commands, bool *again);
+                      struct qn_slice commands, bool *again);
 int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m);
 void qn_leader_on_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
@@ -305,6 +306,7 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t);
 qn_time_t qn_leader_deadline(const struct qn_onepaxos *p, qn_time_t now);
 void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now);
 void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer);
+bool qn_leader_is_busy(const struct qn_onepaxos *p);
 bool qn_leader_may_ask(const struct qn_onepaxos *p);
 void qn_leader_step_down(struct qn_onepaxos *p);
 

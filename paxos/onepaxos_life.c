@@ -39,8 +39,7 @@ static struct layout layout(const struct qn_onepaxos_opts *o)
     l.requests_at = qn_align_up(sizeof(struct qn_onepaxos), to);
     l.queue_at =
         qn_align_up(l.requests_at + l.requests * sizeof(struct qn_request), to);
-    l.ring_at =
-        qn_align_up(l.queue_at + l.queue * sizeof(struct qn_blob *), to);
+    l.ring_at = qn_align_up(l.queue_at + l.queue * sizeof(struct qn_draft), to);
     size_t ring = o->params.ring * sizeof(struct qn_entry);
     l.incoming_at = l.ring_at + ring;
     l.staged_at = l.incoming_at + ring;
@@ -160,14 +159,14 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
     p->origin.ring = (void *)(at + l.requests_at);
     p->origin.mask = l.requests - 1;
     p->origin.credit = credit(o);
-    p->leader.queue = (void *)(at + l.queue_at);
-    p->leader.mask = l.queue - 1;
+    qn_queue_init(&p->leader.queue, (void *)(at + l.queue_at), l.queue);
     qn_log_init(&p->log, (void *)(at + l.ring_at), o->params.ring);
     qn_log_init(&p->change.incoming, (void *)(at + l.incoming_at),
                 o->params.ring);
     qn_log_init(&p->change.staged, (void *)(at + l.staged_at), o->params.ring);
     p->change.random = o->seed * 2 + 1;
     p->shared = o->shared;
+    p->uploads = o->uploads;
     p->change.said = o->ul == NULL; /* all begin together */
     p->change.heard = o->ul == NULL ? UINT64_MAX : 0;
     init_utility(p, o);
@@ -312,7 +311,7 @@ void qn_onepaxos_status(const struct qn_onepaxos *p,
         .alive = p->alive,
         .seq = p->origin.seq,
         .unapplied = qn_onepaxos_unapplied(p),
-        .queued = p->leader.queued,
+        .queued = p->leader.queue.commands,
         .fetches = p->fetch.count,
         .need_snapshot = p->fetch.need_snapshot,
         .lost = qn_lead_lost(p),

@@ -12,7 +12,10 @@
  *
  * Sending everything unapplied again, in order, is `sent = head`; the leader
  * and apply drop what they have seen. Credit is counted here and not refused
- * there: a refusal in the middle would leave a gap in the sequence. The leader
+ * there: a refusal in the middle would leave a gap in the sequence. A long
+ * command is kept in this life's arena, as long as its request, and the request
+ * has a reference to it; if the arena has no place it goes with the request.
+ * The leader
  * gets its own node's requests by a call instead of a message, later in the
  * same step, with the same rules.
  */
@@ -41,62 +44,94 @@ static struct qn_request *open_request(struct qn_onepaxos *p, uint64_t bytes)
     }
     struct qn_request *r = &o->ring[(o->tail - 1) & o->mask];
     bool fits = r->count < p->params.batch_commands &&
-                r->commands->len + bytes <= p->params.batch_bytes &&
+                r->bytes + bytes <= p->params.batch_bytes &&
                 r->commands->refs == 1;
     return fits ? r : NULL;
 }
 
-static int new_request(struct qn_onepaxos *p, const struct qn_slice *parts,
-                       uint32_t count, uint64_t bytes)
+/** A command on its way into a request. */
+struct command {
+    const struct qn_slice *parts; /* [count] */
+    uint32_t count;
+    bool refers;
+    struct qn_arena_place place; /* len: of the command */
+};
+
+/** Keep a long command in the arena, if there is one with a place for it. */
+static void upload(struct qn_onepaxos *p, struct command *c)
+{
+    c->refers = p->uploads != NULL && c->place.len >= p->params.upload_bytes &&
+                qn_arena_add(p->uploads->own, c->place.len, &c->place) == QN_OK;
+    uint8_t *to = c->refers ? qn_arena_at(p->uploads->own, &c->place) : NULL;
+    for (uint32_t i = 0; c->refers && i < c->count; i++) {
+        if (c->parts[i].len != 0) { /* announced by the request */
+            qn_copy_out(to, c->parts[i].data, c->parts[i].len);
+            to += c->parts[i].len;
+        }
+    }
+}
+
+static int append(struct qn_blob **b, const struct command *c)
+{
+    return c->refers ? qn_commands_refer(b, &c->place)
+                     : qn_commands_add(b, c->parts, c->count);
+}
+
+static int new_request(struct qn_onepaxos *p, const struct command *c)
 {
     struct qn_origin *o = &p->origin;
+    uint64_t bytes = c->refers ? 0 : c->place.len + QN_VARINT_MAX;
     struct qn_blob *b =
         qn_blob_create(p->alloc, QN_MAX(bytes, (uint64_t)REQUEST_BYTES));
-    if (b == NULL) {
+    if (b == NULL || append(&b, c) != QN_OK) {
+        qn_blob_unref(b);
         return QN_ENOMEM;
     }
-    int err = qn_commands_add(&b, parts, count);
-    if (err != QN_OK) {
-        qn_blob_unref(b);
-        return err;
-    }
     o->ring[o->tail++ & o->mask] =
-        (struct qn_request){.commands = b, .first = o->seq + 1, .count = 1};
-    o->bytes += b->len;
+        (struct qn_request){.commands = b,
+                            .bytes = qn_command_bytes(c->place.len),
+                            .first = o->seq + 1,
+                            .count = 1};
     return QN_OK;
+}
+
+static int add(struct qn_onepaxos *p, const struct command *c)
+{
+    uint64_t bytes = qn_command_bytes(c->place.len);
+    struct qn_request *r = open_request(p, c->place.len + QN_VARINT_MAX);
+    if (r == NULL) {
+        return new_request(p, c);
+    }
+    int err = append(&r->commands, c);
+    if (err == QN_OK) {
+        r->count++;
+        r->bytes += bytes;
+    }
+    return err;
 }
 
 int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
                      uint32_t count, uint64_t *seq)
 {
-    uint64_t bytes = QN_VARINT_MAX;
+    struct qn_origin *o = &p->origin;
+    struct command c = {.parts = parts, .count = count};
     for (uint32_t i = 0; i < count; i++) {
-        if (parts[i].len > QN_COMMAND_MAX) {
-            return QN_EMSGSIZE; /* and the sum below cannot wrap */
+        if (parts[i].len > QN_COMMAND_MAX - c.place.len) {
+            return QN_EMSGSIZE;
         }
-        bytes += parts[i].len;
-    }
-    if (bytes > QN_COMMAND_MAX + QN_VARINT_MAX) {
-        return QN_EMSGSIZE;
+        c.place.len += parts[i].len;
     }
     if (!qn_origin_has_credit(p)) {
         return QN_EAGAIN;
     }
-    struct qn_origin *o = &p->origin;
-    struct qn_request *r = open_request(p, bytes);
-    int err;
-    if (r == NULL) {
-        err = new_request(p, parts, count, bytes);
-    } else {
-        uint32_t before = r->commands->len;
-        err = qn_commands_add(&r->commands, parts, count);
-        if (err == QN_OK) {
-            r->count++;
-            o->bytes += r->commands->len - before;
-        }
+    upload(p, &c);
+    int err = add(p, &c);
+    if (err != QN_OK && c.refers) {
+        qn_arena_undo(p->uploads->own);
     }
     if (err == QN_OK) {
         *seq = ++o->seq;
+        o->bytes += qn_command_bytes(c.place.len);
         o->most = QN_MAX(o->most, o->bytes);
     }
     return err;
@@ -115,10 +150,9 @@ static bool send(struct qn_onepaxos *p, struct qn_step *t,
         return true;
     }
     bool again = false;
-    int err =
-        p->leader.role != QN_ACTIVE
-            ? QN_EAGAIN
-            : qn_leader_request(p, p->self, r->first, r->count, body, &again);
+    int err = p->leader.role != QN_ACTIVE
+                  ? QN_EAGAIN
+                  : qn_leader_request(p, p->self, r->first, body, &again);
     if (err == QN_ENOMEM) {
         p->retry_at = t->now + p->params.t_gap;
     }
@@ -145,6 +179,22 @@ void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t)
     o->want_stamp = false;
 }
 
+/** Its last command is applied: nobody pulls any of them any more. */
+static void request_end(struct qn_onepaxos *p, struct qn_request *r)
+{
+    struct qn_slice list = {r->commands->bytes, r->commands->len};
+    struct qn_wanted w;
+    while (p->uploads != NULL && qn_wanted_next(&list, &w)) {
+        if (w.refers) {
+            QN_DASSERT(w.place.index == p->uploads->own->first);
+            qn_arena_free(p->uploads->own);
+        }
+    }
+    p->origin.bytes -= r->bytes;
+    qn_blob_unref(r->commands);
+    r->commands = NULL;
+}
+
 void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq)
 {
     struct qn_origin *o = &p->origin;
@@ -158,9 +208,7 @@ void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq)
         if (o->sent == o->head) {
             o->sent++; /* it was about to be sent again */
         }
-        o->bytes -= r->commands->len;
-        qn_blob_unref(r->commands);
-        r->commands = NULL;
+        request_end(p, r);
         o->head++;
     }
 }

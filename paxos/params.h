@@ -28,6 +28,7 @@ struct qn_params {
     uint32_t queue;          /* QUEUE: commands waiting or in flight; each
                                 origin has queue / nodes of them ... */
     uint64_t queue_bytes;    /* ... or bytes, shared likewise */
+    uint32_t upload_bytes;   /* a command as long stays in its origin's arena */
     uint32_t ring;           /* RING: slots kept, a power of two */
     uint32_t learn_bytes;    /* memory acceptor: a longer batch is not sent in
                                 its LEARN, but read from the ring */
@@ -91,6 +92,7 @@ static inline struct qn_params qn_params_default(bool own_cores)
         .window_bytes = 1u << 20,
         .queue = 4096,
         .queue_bytes = 32u << 20,
+        .upload_bytes = 4u << 10,
         .ring = QN_RING,
         .learn_bytes = 8u << 10,
         .log_bytes = QN_LOG_BYTES,

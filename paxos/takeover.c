@@ -49,7 +49,7 @@ static const struct qn_ring *ring_of(const struct qn_onepaxos *p,
 }
 
 /** Bytes that one step may copy. */
-static size_t step_bytes(const struct qn_onepaxos *p)
+size_t qn_takeover_step_bytes(const struct qn_onepaxos *p)
 {
     return p->params.copy_bytes != 0 ? p->params.copy_bytes : SIZE_MAX;
 }
@@ -160,7 +160,7 @@ bool qn_takeover_make_room(struct qn_onepaxos *p, struct qn_step *t, size_t len)
 bool qn_takeover_put(struct qn_onepaxos *p, const struct qn_blob *batch)
 {
     struct qn_slice bytes = {batch->bytes, batch->len};
-    return qn_ring_put(&p->shared->own, bytes, step_bytes(p)) == 0;
+    return qn_ring_put(&p->shared->own, bytes, qn_takeover_step_bytes(p)) == 0;
 }
 
 /** The machine ends: give back what is held here. */
@@ -334,7 +334,7 @@ static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
                       const struct qn_ring *old, struct qn_word w)
 {
     struct qn_change *c = &p->change;
-    size_t budget = step_bytes(p);
+    size_t budget = qn_takeover_step_bytes(p);
     int64_t rc = 0;
     for (uint32_t n = 0;
          n < COPIES && c->copy_next <= w.hi && rc == 0 && budget != 0; n++) {
@@ -442,7 +442,7 @@ int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
     struct qn_word w = qn_shared_word(p->shared);
     const struct qn_ring *r = ring_of(p, w);
     struct qn_reading *x = &p->fetch.reading;
-    size_t budget = step_bytes(p);
+    size_t budget = qn_takeover_step_bytes(p);
     int64_t rc = 0;
     uint32_t n = 0;
     qn_learner_decided(p, w.hi, t->now);
@@ -461,7 +461,7 @@ int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
             stop_reading(x);
         }
     }
-    p->fetch.read += step_bytes(p) - (rc > 0 ? 0 : budget);
+    p->fetch.read += qn_takeover_step_bytes(p) - (rc > 0 ? 0 : budget);
     if (rc > 0) { /* the rest of it in the next turn */
         p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
     }

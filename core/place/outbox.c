@@ -8,11 +8,12 @@
  * truncation, punching holes, and all of them through /proc/PID/fd too. Homing
  * comes before the allocation, which then takes the pages from the right node.
  *
- * The ring region is part of the file's size from the beginning, though most of
- * it is a hole: growth is an fallocate of the owner, which the seals allow, and
- * no mapping ever changes. A store into the hole would allocate, too, but could
- * fail only by a signal; so nobody stores there before it is allocated. Private
- * pages get the same by mprotect of address space reserved without access.
+ * The regions are part of the file's size from the beginning, though most of
+ * them is a hole: growth is an fallocate of the owner, which the seals allow,
+ * and no mapping ever changes. A store into the hole would allocate, too, but
+ * could fail only by a signal; so nobody stores there before it is allocated.
+ * Private pages get the same by mprotect of address space reserved without
+ * access.
  *
  * With the size sealed and the pages allocated, a reader can trust addresses,
  * though not contents: the header of a peer's outbox is copied out and checked
@@ -30,6 +31,7 @@
 #include <fcntl.h>
 #include <numaif.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -51,8 +53,8 @@ struct header {
     uint32_t page; /* bytes */
     uint64_t incarnation;
     uint64_t lane_bytes;
-    uint64_t ring_bytes; /* address space */
-    uint64_t bytes;      /* of the whole outbox */
+    uint64_t region_bytes[QN_REGIONS]; /* address space */
+    uint64_t bytes;                    /* of the whole outbox */
 };
 
 /* The first page. */
@@ -71,7 +73,7 @@ struct mapping {
     qn_a32 handles;
     uint8_t *base;
     size_t bytes;
-    size_t grown; /* of the ring; the owner's handle only */
+    size_t grown[QN_REGIONS]; /* the owner's handle only */
 };
 
 struct qn_outbox {
@@ -110,22 +112,27 @@ static size_t fixed_bytes(uint32_t nodes, size_t lane_bytes)
     return lanes_offset() + (nodes - 1) * QN_LANES * lane_stride(lane_bytes);
 }
 
-static size_t ring_offset(const struct header *h)
+static size_t region_offset(const struct header *h, enum qn_region region)
 {
-    return fixed_bytes(h->nodes, h->lane_bytes);
+    size_t at = fixed_bytes(h->nodes, h->lane_bytes);
+    for (enum qn_region r = 0; r < region; r++) {
+        at += qn_align_up(h->region_bytes[r], page_bytes());
+    }
+    return at;
 }
 
 static int check_opts(const struct qn_outbox_opts *o)
 {
     bool ok = o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->node < o->nodes &&
               o->lane_bytes > 0 && o->lane_bytes <= QN_LANE_BYTES_MAX &&
-              o->ring_bytes <= QN_RING_BYTES_MAX;
+              o->ring_bytes <= QN_RING_BYTES_MAX &&
+              o->arena_bytes <= QN_RING_BYTES_MAX;
     return ok ? QN_OK : QN_EINVAL;
 }
 
 static struct header header_of(const struct qn_outbox_opts *o)
 {
-    return (struct header){
+    struct header h = {
         .magic = MAGIC,
         .version = QN_OUTBOX_VERSION,
         .node = o->node,
@@ -133,10 +140,11 @@ static struct header header_of(const struct qn_outbox_opts *o)
         .page = (uint32_t)page_bytes(),
         .incarnation = o->incarnation,
         .lane_bytes = o->lane_bytes,
-        .ring_bytes = o->ring_bytes,
-        .bytes = fixed_bytes(o->nodes, o->lane_bytes) +
-                 qn_align_up(o->ring_bytes, page_bytes()),
+        .region_bytes = {[QN_REGION_RING] = o->ring_bytes,
+                         [QN_REGION_ARENA] = o->arena_bytes},
     };
+    h.bytes = region_offset(&h, QN_REGIONS);
+    return h;
 }
 
 static struct front *front_of(const struct qn_outbox *o)
@@ -185,7 +193,7 @@ static int wrap(struct qn_outbox **out, void *base, const struct header *h,
     }
     m->base = base;
     m->bytes = h->bytes;
-    m->grown = 0;
+    memset(m->grown, 0, sizeof m->grown);
     /* relaxed: nobody else has the handle yet. */
     qn_store(&m->handles, 1, QN_RELAXED);
     *o = (struct qn_outbox){.mapping = m, .fd = fd, .header = *h};
@@ -202,7 +210,7 @@ static int create_private(struct qn_outbox **out,
     if (base == MAP_FAILED) {
         return QN_ENOMEM;
     }
-    if (mprotect(base, ring_offset(h), PROT_READ | PROT_WRITE) != 0) {
+    if (mprotect(base, region_offset(h, 0), PROT_READ | PROT_WRITE) != 0) {
         munmap(base, h->bytes);
         return QN_ENOMEM;
     }
@@ -229,7 +237,7 @@ static int create_shared(struct qn_outbox **out,
         goto close_fd;
     }
     home_all(base, h, opts);
-    err = qn_memfd_fill(fd, 0, ring_offset(h));
+    err = qn_memfd_fill(fd, 0, region_offset(h, 0));
     if (err != QN_OK) {
         goto unmap;
     }
@@ -275,7 +283,8 @@ static int check_header(const struct header *have, const struct header *want)
                 have->node == want->node && have->nodes == want->nodes &&
                 have->page == want->page &&
                 have->lane_bytes == want->lane_bytes &&
-                have->ring_bytes == want->ring_bytes &&
+                memcmp(have->region_bytes, want->region_bytes,
+                       sizeof have->region_bytes) == 0 &&
                 have->bytes == want->bytes && have->incarnation != 0;
     if (!same) {
         return QN_ECORRUPT;
@@ -384,39 +393,40 @@ void *qn_outbox_flight(const struct qn_outbox *o)
     return o->mapping->base + page_bytes();
 }
 
-void *qn_outbox_ring(const struct qn_outbox *o)
+void *qn_outbox_region(const struct qn_outbox *o, enum qn_region region)
 {
-    return o->header.ring_bytes == 0
+    return o->header.region_bytes[region] == 0
                ? NULL
-               : o->mapping->base + ring_offset(&o->header);
+               : o->mapping->base + region_offset(&o->header, region);
 }
 
-/* Bytes [from, upto) of the ring, whole pages. */
-static int ring_allocate(struct qn_outbox *o, size_t from, size_t upto)
+/* Bytes [at, at + bytes) of the outbox, whole pages. */
+static int allocate(struct qn_outbox *o, size_t at, size_t bytes)
 {
-    size_t at = ring_offset(&o->header) + from;
     if (o->fd >= 0) {
-        return qn_memfd_fill(o->fd, at, upto - from);
+        return qn_memfd_fill(o->fd, at, bytes);
     }
-    return mprotect(o->mapping->base + at, upto - from,
-                    PROT_READ | PROT_WRITE) == 0
+    return mprotect(o->mapping->base + at, bytes, PROT_READ | PROT_WRITE) == 0
                ? QN_OK
                : QN_ENOMEM;
 }
 
-int qn_outbox_grow(struct qn_outbox *o, size_t upto)
+int qn_outbox_grow(struct qn_outbox *o, enum qn_region region, size_t upto)
 {
-    struct mapping *m = o->mapping;
-    if (upto <= m->grown) {
+    size_t *grown = &o->mapping->grown[region];
+    if (upto <= *grown) {
         return QN_OK;
     }
-    if (upto > o->header.ring_bytes) {
+    if (upto > o->header.region_bytes[region]) {
         return QN_ENOMEM;
     }
     size_t to = qn_align_up(upto, page_bytes());
-    int err = ring_allocate(o, m->grown, to);
+    int err =
+        allocate(o, region_offset(&o->header, region) + *grown, to - *grown);
     if (err == QN_OK) {
-        m->grown = to;
+        *grown = to;
+    }
+    if (err == QN_OK && region == QN_REGION_RING) {
         /* release -> acquire of who wants to know how much there is. */
         qn_store(&qn_outbox_state(o)->ring, to, QN_RELEASE);
     }

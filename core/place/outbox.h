@@ -23,18 +23,21 @@
  *   +-----------------+
  *   | ring            |   ring_bytes of address space, allocated on demand
  *   +-----------------+
+ *   | arena           |   arena_bytes, likewise
+ *   +-----------------+
  *
- * Between processes it is a memfd: but for the ring it is allocated in full at
- * creation (lack of memory is an error then, never a SIGBUS later); of the ring
- * so much as qn_outbox_grow has asked for. It is sealed with F_SEAL_SHRINK,
- * F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL after the owner has mapped
- * it, so that nobody who gets the descriptor can ever map it writable, write
- * to it, or take pages out of it. Threads use private pages of the same
- * layout. Fresh memory is zero; only `voted` says that nothing is known, until
- * the owner's driver has read what the lives before it have voted for.
+ * Between processes it is a memfd: but for ring and arena it is allocated in
+ * full at creation (lack of memory is an error then, never a SIGBUS later); of
+ * these so much as qn_outbox_grow has asked for. It is sealed with
+ * F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL after the
+ * owner has mapped it, so that nobody who gets the descriptor can ever map it
+ * writable, write to it, or take pages out of it. Threads use private pages of
+ * the same layout. Fresh memory is zero; only `voted` says that nothing is
+ * known, until the owner's driver has read what the lives before it have voted
+ * for.
  *
- * All processes map the whole of it at once, so that addresses stay; of the
- * ring, readers touch only what the owner has announced.
+ * All processes map the whole of it at once, so that addresses stay; of ring
+ * and arena, readers touch only what the owner has announced.
  *
  * Threads: create, map, alias and destroy from any one at a time per handle,
  * grow from the owner's; the rest only computes addresses. Nothing blocks.
@@ -46,9 +49,9 @@
 #include "core/node.h"
 #include "core/wait/bell.h"
 
-#define QN_OUTBOX_VERSION 6u
+#define QN_OUTBOX_VERSION 7u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
-#define QN_RING_BYTES_MAX ((size_t)1 << 36)
+#define QN_RING_BYTES_MAX ((size_t)1 << 36) /* of the arena, too */
 
 struct qn_outbox_opts {
     qn_node_t node;              /* owner, < nodes */
@@ -56,6 +59,7 @@ struct qn_outbox_opts {
     uint64_t incarnation;        /* never 0 */
     size_t lane_bytes;           /* per lane, from the transport */
     size_t ring_bytes;           /* address space for the ring; 0: none */
+    size_t arena_bytes;          /* for the arena; 0: none */
     int numa_node;               /* preferred home of the pages; -1: none */
     const int *reader_numa_node; /* [nodes], borrowed: home of the lanes to
                                     each reader, -1: none. NULL: numa_node */
@@ -108,7 +112,8 @@ struct qn_outbox; /* opaque: a mapping, own or a peer's */
  * @param out   Filled; destroy it.
  * @param opts  Borrowed.
  * @return QN_OK; QN_EINVAL (a field out of range, lane_bytes above
- *         QN_LANE_BYTES_MAX, ring_bytes above QN_RING_BYTES_MAX); QN_ENOMEM;
+ *         QN_LANE_BYTES_MAX, ring_bytes or arena_bytes above
+ *         QN_RING_BYTES_MAX); QN_ENOMEM;
  *         QN_EMFILE; QN_ENOSYS (no memfd or no F_SEAL_FUTURE_WRITE: Linux
  *         before 5.1).
  */
@@ -121,8 +126,8 @@ int qn_outbox_fd(const struct qn_outbox *o);
  * Map a peer's outbox read-only.
  *
  * @param fd      Borrowed: may be closed afterwards.
- * @param expect  What it must be: node, nodes, lane_bytes, ring_bytes and
- *                incarnation (0: any) count. Borrowed.
+ * @param expect  What it must be: node, nodes, lane_bytes, ring_bytes,
+ *                arena_bytes and incarnation (0: any) count. Borrowed.
  * @return QN_OK; QN_EPERM if a seal is missing (or it is no memfd); QN_ECORRUPT
  *         if magic, version, size, node or layout differ from `expect`;
  *         QN_ESTALE on another incarnation; QN_EINVAL; QN_ENOMEM.
@@ -140,11 +145,11 @@ void qn_outbox_destroy(struct qn_outbox *o);
 
 uint64_t qn_outbox_incarnation(const struct qn_outbox *o);
 
-/** Address space that it takes, that of the ring included. */
+/** Address space that it takes, that of ring and arena included. */
 size_t qn_outbox_bytes(const struct qn_outbox *o);
 
-/** What an outbox takes at creation, the ring not counted; it is allocated from
- *  then on. `opts` are valid. Pure. */
+/** What an outbox takes at creation, ring and arena not counted; it is
+ * allocated from then on. `opts` are valid. Pure. */
 size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts);
 
 /** Lane memory toward `peer`: writable in the own outbox, read-only in a
@@ -159,20 +164,24 @@ struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o);
  * the own outbox, read-only in a mapped one. */
 void *qn_outbox_flight(const struct qn_outbox *o);
 
-/** The ring region, aligned to a page; NULL: there is none. Writable in the own
+/** Of an outbox, what grows. */
+enum qn_region { QN_REGION_RING, QN_REGION_ARENA, QN_REGIONS };
+
+/** The region, aligned to a page; NULL: there is none. Writable in the own
  *  outbox, as far as it has grown, read-only in a mapped one. */
-void *qn_outbox_ring(const struct qn_outbox *o);
+void *qn_outbox_region(const struct qn_outbox *o, enum qn_region region);
 
 /**
- * Owner: allocate the first `upto` bytes of the ring. They stay allocated: no
+ * Owner: allocate the first `upto` bytes of a region. They stay allocated: no
  * access to them can fail from then on. What was there before keeps its place
- * and content; new memory is zero. `ring` in the state says how much there is.
+ * and content; new memory is zero. `ring` in the state says how much there is
+ * of the ring.
  *
  * @return QN_OK, also if it had grown so far; QN_ENOMEM: there is no memory, or
- *         `upto` is more than ring_bytes; the ring is as before.
+ *         `upto` is more than the region has; the region is as before.
  *
  * Takes as long as the kernel needs to clear the memory: about 0.3 ms a MiB.
  */
-int qn_outbox_grow(struct qn_outbox *o, size_t upto);
+int qn_outbox_grow(struct qn_outbox *o, enum qn_region region, size_t upto);
 
 #endif

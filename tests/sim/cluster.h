@@ -58,6 +58,14 @@ struct memory {
     struct qn_ring ring;
 };
 
+/** The arena of one life; it stays until the end. */
+struct upload {
+    qn_node_t node;
+    uint64_t inc;
+    void *mem;
+    struct qn_arena arena; /* as others see it */
+};
+
 struct member {
     struct cluster *cluster;
     struct qn_onepaxos *p; /* NULL: dead */
@@ -65,6 +73,8 @@ struct member {
     struct record record;
     struct qn_shared shared; /* memory acceptor */
     bool claimed;            /* the word */
+    struct qn_arena arena;   /* with uploads: its writer's */
+    struct qn_uploads uploads;
     struct qn_step_out out;
     uint32_t applied;                    /* commands */
     qn_slot_t slot;                      /* last whole slot applied */
@@ -101,6 +111,9 @@ struct cluster {
     uint64_t owner[CLUSTER_ENTRIES]; /* incarnation that announced an epoch */
     struct memory memory[CLUSTER_LIVES];
     uint32_t memory_count;
+    size_t arena_bytes; /* of a life; 0: commands travel in requests */
+    struct upload upload[CLUSTER_LIVES];
+    uint32_t upload_count;
     struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */
     uint32_t entries;
     bool led[CLUSTER_ENTRIES]; /* its leader became ACTIVE */

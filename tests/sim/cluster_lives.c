@@ -3,7 +3,8 @@
  * its ring, what its record says, the state of a donor.
  *
  * A ring stays mapped until the run is over, as long as anybody may read it;
- * its memory is looked at then: what was never asked for was never touched.
+ * its memory is looked at then: what was never asked for was never touched. So
+ * does an arena, and a node looks into it until it hears of its writer's end.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -126,6 +127,44 @@ static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
     return &x->shared;
 }
 
+/** The arena of a life that has not ended as far as the member knows. */
+static const struct qn_arena *map_arena(void *ctx, qn_node_t node, uint64_t inc)
+{
+    const struct member *m = ctx;
+    struct cluster *c = m->cluster;
+    bool lives =
+        m->p->incarnation[node] == inc && (m->p->alive & QN_BIT(node)) != 0;
+    if (c->cover != NULL) {
+        c->cover->row[lives ? COVERAGE_PULLED : COVERAGE_PULL_LATE]++;
+    }
+    for (uint32_t i = 0; lives && i < c->upload_count; i++) {
+        if (c->upload[i].node == node && c->upload[i].inc == inc) {
+            return &c->upload[i].arena;
+        }
+    }
+    return NULL;
+}
+
+static const struct qn_uploads *make_uploads(struct cluster *c, qn_node_t i)
+{
+    struct member *m = &c->member[i];
+    CHECK(c, c->upload_count < CLUSTER_LIVES, "run too long");
+    struct upload *u = &c->upload[c->upload_count++];
+    const struct qn_arena_opts o = {.capacity = c->arena_bytes};
+    size_t bytes = qn_arena_bytes(o.capacity);
+    *u = (struct upload){.node = i,
+                         .inc = m->inc,
+                         .mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
+    CHECK(c, u->mem != MAP_FAILED, "no memory for an arena");
+    m->cluster = c;
+    CHECK(c, qn_arena_begin(&m->arena, u->mem, &o) == QN_OK, "no memory");
+    qn_arena_open(&u->arena, u->mem, o.capacity);
+    m->uploads =
+        (struct qn_uploads){.own = &m->arena, .arena = map_arena, .ctx = m};
+    return &m->uploads;
+}
+
 #define PAGE      4096u
 #define PAGES_MAX 2048u
 
@@ -179,6 +218,7 @@ static void member_start(struct cluster *c, qn_node_t i,
         o.mute = m->record.lost;
     }
     o.shared = c->in_memory ? make_shared(c, i) : NULL;
+    o.uploads = c->arena_bytes != 0 ? make_uploads(c, i) : NULL;
     size_t size = qn_onepaxos_size(&o);
     CHECK(c, size != 0, "bad options");
     m->p = qn_onepaxos_init(calloc(1, size), &o);
@@ -205,6 +245,9 @@ void cluster_start(struct cluster *c)
 static void member_end(struct member *m)
 {
     if (m->p != NULL) {
+        if (m->p->uploads != NULL) {
+            qn_arena_end(&m->arena);
+        }
         qn_onepaxos_fini(m->p);
         free(m->p);
         m->p = NULL;
@@ -227,6 +270,9 @@ void cluster_end(struct cluster *c)
     }
     for (uint32_t i = 0; i < c->memory_count; i++) {
         memory_end(c, &c->memory[i]);
+    }
+    for (uint32_t i = 0; i < c->upload_count; i++) {
+        munmap(c->upload[i].mem, qn_arena_bytes(c->arena_bytes));
     }
     CHECK(c, c->blobs == 0, "%" PRId64 " blobs are left", c->blobs);
 }

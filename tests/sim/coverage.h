@@ -44,6 +44,8 @@
     X(WORD_ALL_BUT_ONE, "memory: only one is left alive")                      \
     X(RECOVERED, "a group that has stopped goes on by force")                  \
     X(DIED_BETWEEN, "a node dies between two outputs of a step")               \
+    X(PULLED, "a command is pulled from its origin's arena")                   \
+    X(PULL_LATE, "its origin has ended: it is dropped")                        \
     X(RECORD_LOST, "a node's record is damaged when it dies")                  \
     X(VOTES_AGAIN, "a node whose record was damaged is given a vote")
 

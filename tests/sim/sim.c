@@ -243,6 +243,17 @@ static void flow(struct sim *s, uint64_t seed)
     }
 }
 
+/** In half of the schedules long commands stay in their origin's arena, as long
+ *  as it has place. */
+static void uploads(struct sim *s, uint64_t seed)
+{
+    uint64_t x = ~seed;
+    if (sim_aside(&x) < 8) {
+        s->c.arena_bytes = (size_t)256 << sim_aside(&x) / 2;
+        s->c.params.upload_bytes = 8 + (uint32_t)sim_aside(&x) * 2;
+    }
+}
+
 static void topology(struct sim *s)
 {
     struct cluster *c = &s->c;
@@ -271,6 +282,7 @@ static void set_up(struct sim *s, uint64_t seed, const char *program)
     c->nodes = 3 + (uint32_t)cluster_random(c, 5);
     params(s);
     flow(s, seed);
+    uploads(s, seed);
     topology(s);
 }
 

@@ -60,6 +60,7 @@ static void setup(void)
                                 .covered_ok = 10,
                                 .kept = {.log = {1, 2, 3},
                                          .requests = {4, 5, 6},
+                                         .arena = {15, 16, 17},
                                          .ring = {7, 8, 9},
                                          .bcast = {10, 11, 12},
                                          .bcast_dropped = 13,
@@ -330,6 +331,7 @@ CASE(quoin_shows_each_replica)
            "cut_bytes_most=6,cuts_anew=7\r\n"
            "queues0:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
            "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
+           "arena_bytes=15,arena_bytes_most=16,arena_bytes_max=17,"
            "ring_bytes=7,ring_bytes_max=9,learn_bytes=10,learn_bytes_most=11,"
            "learn_bytes_max=12,learns_dropped=13,lane_bytes=14,"
            "lane_bytes_most=15\r\n"
@@ -337,6 +339,7 @@ CASE(quoin_shows_each_replica)
            "cut_bytes_most=6,cuts_anew=7\r\n"
            "queues2:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
            "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
+           "arena_bytes=15,arena_bytes_most=16,arena_bytes_max=17,"
            "ring_bytes=7,ring_bytes_max=9,learn_bytes=10,learn_bytes_most=11,"
            "learn_bytes_max=12,learns_dropped=13,lane_bytes=14,"
            "lane_bytes_most=15\r\n");

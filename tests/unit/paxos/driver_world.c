@@ -123,12 +123,26 @@ void world_life_make(struct world *w, qn_node_t i)
     m->life.ring_mem = aligned_alloc(QN_CACHELINE, bytes);
     memset(m->life.ring_mem, 0, bytes);
     qn_ring_open(&m->life.ring, m->life.ring_mem, &r);
+    if (w->arena_bytes != 0) {
+        const struct qn_arena_opts a = {.capacity = w->arena_bytes};
+        bytes = qn_arena_bytes(a.capacity);
+        m->life.arena_mem = aligned_alloc(QN_CACHELINE, bytes);
+        memset(m->life.arena_mem, 0, bytes);
+        cr_assert_eq(qn_arena_begin(&m->life.arena, m->life.arena_mem, &a),
+                     QN_OK);
+        qn_arena_open(&m->life.seen, m->life.arena_mem, a.capacity);
+    }
 }
 
 void world_life_free(const struct world *w, struct world_life *l)
 {
     memset(l->ring_mem, 0xee, qn_ring_bytes(w->ring_slots, w->ring_bytes));
     free(l->ring_mem);
+    if (l->arena_mem != NULL) {
+        memset(l->arena_mem, 0xee, qn_arena_bytes(w->arena_bytes));
+        free(l->arena_mem);
+        qn_arena_end(&l->arena);
+    }
     qn_outbox_destroy(l->outbox);
 }
 
@@ -179,12 +193,14 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
     uint64_t inc[WORLD_NODES];
     const struct qn_outbox_state *state[WORLD_NODES] = {0};
     const struct qn_ring *ring[WORLD_NODES] = {0};
+    const struct qn_arena *arena[WORLD_NODES] = {0};
     contexts[i] = (struct service_ctx){w, i};
     for (qn_node_t p = 0; p < w->nodes; p++) {
         inc[p] = m->heard[p] = w->member[p].inc;
         if (p != i && m->direct[p] != NULL) {
             state[p] = qn_outbox_state(w->member[p].life.outbox);
             ring[p] = &w->member[p].life.ring;
+            arena[p] = &w->member[p].life.seen;
         }
     }
     const struct qn_driver_opts o = {
@@ -209,6 +225,8 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
                    .claim = on_claim,
                    .owner = on_owner,
                    .ctx = &contexts[i]},
+        .arena = w->arena_bytes != 0 ? &m->life.arena : NULL,
+        .peer_arena = arena,
         .record = m->record,
         .record_bytes = QN_RECORD_BYTES,
         .fence = on_fence,

@@ -31,6 +31,8 @@ struct world_life {
     struct qn_outbox *outbox;
     void *ring_mem;
     struct qn_ring ring;
+    void *arena_mem;             /* NULL: without arenas */
+    struct qn_arena arena, seen; /* its writer's; as others see it */
 };
 
 struct world_member {
@@ -70,6 +72,7 @@ struct world {
     struct qn_flow_limits flow; /* all 0: for so many nodes, and this ring; who
                                    stops is awaited for 20 ms */
     uint64_t ring_bytes;
+    uint64_t arena_bytes; /* 0: commands travel through the lanes */
     uint64_t seed;
     bool snapshots_by_hand; /* not at once */
     bool shared_cores;      /* the parameters of that column */

@@ -142,6 +142,7 @@ void world_hear(struct world *w, qn_node_t at, qn_node_t i)
         .tree = x->tree[i],
         .state = qn_outbox_state(m->life.outbox),
         .ring = &m->life.ring,
+        .arena = w->arena_bytes != 0 ? &m->life.seen : NULL,
     };
     cr_assert_eq(qn_driver_up(x->driver, &up, w->now), QN_OK);
     x->heard[i] = m->inc;

@@ -32,14 +32,9 @@ static void *fx_resize(void *ctx, void *p, size_t bytes)
     return realloc(p, bytes);
 }
 
-void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
-             const struct qn_params *v)
-{
-    fx_make_shared(f, self, nodes, v, NULL);
-}
-
-void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
-                    const struct qn_params *v, struct qn_shared *s)
+static void make(struct fx *f, qn_node_t self, uint32_t nodes,
+                 const struct qn_params *v, struct qn_shared *s,
+                 const struct qn_uploads *u)
 {
     uint64_t inc[QN_NODES_MAX];
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
@@ -56,10 +51,29 @@ void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
                                  .parent = nodes > 1 ? 1 : 0,
                                  .alloc = &f->alloc,
                                  .params = *v,
-                                 .shared = s};
+                                 .shared = s,
+                                 .uploads = u};
     size_t size = qn_onepaxos_size(&o);
     cr_assert_neq(size, 0u);
     f->p = qn_onepaxos_init(calloc(1, size), &o);
+}
+
+void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
+             const struct qn_params *v)
+{
+    make(f, self, nodes, v, NULL, NULL);
+}
+
+void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
+                    const struct qn_params *v, struct qn_shared *s)
+{
+    make(f, self, nodes, v, s, NULL);
+}
+
+void fx_make_uploads(struct fx *f, qn_node_t self, uint32_t nodes,
+                     const struct qn_params *v, const struct qn_uploads *u)
+{
+    make(f, self, nodes, v, NULL, u);
 }
 
 void fx_end(struct fx *f)

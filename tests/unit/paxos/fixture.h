@@ -45,6 +45,10 @@ void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
 void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
                     const struct qn_params *v, struct qn_shared *s);
 
+/** With arenas. */
+void fx_make_uploads(struct fx *f, qn_node_t self, uint32_t nodes,
+                     const struct qn_params *v, const struct qn_uploads *u);
+
 void fx_up(struct fx *f, qn_node_t peer, uint64_t inc);
 
 /** Ends it. */

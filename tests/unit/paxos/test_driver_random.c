@@ -22,8 +22,8 @@ struct faults {
     struct world *w;
     bool loud;
     bool kills, stops, suspects, big, late;
-    uint64_t aside;                  /* a sequence of its own, for `late` */
-    qn_node_t fresh;                 /* has come back last */
+    uint64_t aside;  /* a sequence of its own, for `late` and arenas */
+    qn_node_t fresh; /* has come back last */
     uint32_t untold[WORLD_NODES];    /* mask: who has not heard of its death */
     qn_time_t back_at[WORLD_NODES];  /* of the dead */
     qn_time_t go_at[WORLD_NODES];    /* of who stands still */
@@ -205,6 +205,9 @@ static void submits(struct faults *f)
     uint64_t n = world_random(w, 12);
     while (n-- > 0 && lives(f, i)) {
         size_t len = f->big && chance(f, 5) ? world_random(w, BIG) : 20;
+        if (w->arena_bytes != 0 && aside(f, 4) == 0) {
+            len = aside(f, BIG);
+        }
         (void)world_submit(w, i, bytes, len + 1);
     }
 }
@@ -303,6 +306,9 @@ static uint64_t run(uint64_t seed, bool memory, bool loud)
     f.big = chance(&f, 30);
     f.late = memory && seed % 3 == 0;
     f.aside = seed;
+    /* In half of them long commands stay in arenas, which have place for few.
+     */
+    w->arena_bytes = seed % 4 < 2 ? (uint64_t)16384 << seed % 3 : 0;
     w->costs = seed % 3 == 2 ? costs_make(w) : NULL;
     if (seed % 6 == 4) {
         plan_make(w);
