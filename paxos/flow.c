@@ -84,7 +84,7 @@ void qn_flow_begin(struct qn_flow *f, qn_time_t now, uint64_t living,
                    const struct qn_flow_place *at)
 {
     f->held = false;
-    f->shut_at = f->looked = 0;
+    f->shut_at = f->looked = f->stamp_at = f->passed_at = 0;
     for (qn_node_t n = 0; n < f->nodes; n++) {
         struct qn_flow_member *m = &f->member[n];
         bool lives = n != f->self && (living & QN_FLOW_BIT(n)) != 0;
@@ -363,10 +363,17 @@ uint64_t qn_flow_awaited(const struct qn_flow *f)
     return mask;
 }
 
-qn_time_t qn_flow_stamp_pause(const struct qn_flow *f, qn_time_t shut)
+void qn_flow_stamped(struct qn_flow *f, qn_time_t now, bool passes)
 {
     uint64_t part = QN_MAX(f->limits.stop_slots / STAMPS, 1u);
-    return QN_MAX(QN_FLOW_STAMP, QN_MUTANT(FLOW_STAMPS) ? 0 : shut / part);
+    if (!passes) {
+        f->passed_at = 0;
+    } else if (f->passed_at == 0) {
+        f->passed_at = now;
+    }
+    qn_time_t since =
+        passes && !QN_MUTANT(FLOW_STAMPS) ? now - f->passed_at : 0;
+    f->stamp_at = now + QN_MAX(QN_FLOW_STAMP, since / part);
 }
 
 uint64_t qn_flow_shut_by(const struct qn_flow *f, qn_node_t n, qn_time_t now)

@@ -63,7 +63,9 @@
 /** Its pause, in units of `timeout`: the first, and the longest. */
 #define QN_FLOW_PAUSE      16u
 #define QN_FLOW_PAUSE_MOST 512u
-/** A stamp passes the shut gate so often at first. */
+/** A stamp passes the shut gate so often at first. The pause between two grows
+ *  with the time since the first one: a quarter of the slots kept is left for
+ *  them (stop_slots), and lasts for months. */
 #define QN_FLOW_STAMP      (10 * QN_MS)
 /** `done` of a hold whose snapshot has been sent. */
 #define QN_HOLD_DONE       65536u
@@ -133,12 +135,14 @@ struct qn_flow {
     struct qn_flow_limits limits;
     uint32_t nodes;
     qn_node_t self;
-    bool held;         /* writes wait for a member that may not be given up */
-    uint64_t given;    /* members given up, in total */
-    qn_time_t looked;  /* at their pace; 0: never */
-    uint64_t holds;    /* holds given up, in total */
-    uint64_t shut;     /* ns that the gate was shut, by whomever */
-    qn_time_t shut_at; /* it is; 0: no */
+    bool held;           /* writes wait for a member that may not be given up */
+    uint64_t given;      /* members given up, in total */
+    qn_time_t looked;    /* at their pace; 0: never */
+    qn_time_t stamp_at;  /* a stamp may pass a shut gate from then on */
+    qn_time_t passed_at; /* the first one did; 0: it was open since */
+    uint64_t holds;      /* holds given up, in total */
+    uint64_t shut;       /* ns that the gate was shut, by whomever */
+    qn_time_t shut_at;   /* it is; 0: no */
     struct qn_flow_member member[QN_NODES_MAX];
 };
 
@@ -197,10 +201,8 @@ uint64_t qn_flow_awaited(const struct qn_flow *f);
  *  as one that is to be given up. A mask. */
 uint64_t qn_flow_followed(const struct qn_flow *f);
 
-/** From one stamp that passes the shut gate to the next, ns. It grows with
- *  `shut`, the time since the first one did: a quarter of the slots kept is
- * left for stamps (stop_slots), and lasts for months. */
-qn_time_t qn_flow_stamp_pause(const struct qn_flow *f, qn_time_t shut);
+/** A slot is filled. @param passes  With a stamp, though the gate is shut. */
+void qn_flow_stamped(struct qn_flow *f, qn_time_t now, bool passes);
 
 /** How long member `n` has shut the gate, ns. */
 uint64_t qn_flow_shut_by(const struct qn_flow *f, qn_node_t n, qn_time_t now);

@@ -221,7 +221,8 @@ static enum next next_fill(const struct qn_onepaxos *p, qn_time_t now)
         return waiting(l) ? BATCH : STAMP;
     }
     /* Time goes on in the log though the gate is shut, or nothing expires. */
-    bool passes = l->want_stamp && now >= l->stamp_at && fits(p, QN_BATCH_HEAD);
+    bool passes =
+        l->want_stamp && now >= l->flow.stamp_at && fits(p, QN_BATCH_HEAD);
     return passes ? STAMP : NOTHING;
 }
 
@@ -256,7 +257,6 @@ void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now)
         at[n] = place_of(p, n);
     }
     qn_flow_begin(&p->leader.flow, now, p->alive, at);
-    p->leader.stamp_at = p->leader.passed_at = 0;
 }
 
 /** A peer, or this node, has said where it is and what it holds. */
@@ -388,17 +388,6 @@ static enum next look(struct qn_onepaxos *p, qn_time_t now)
     return next_fill(p, now);
 }
 
-/** A slot is filled: when may the next stamp pass a shut gate? */
-static void stamp_next(struct qn_onepaxos *p, qn_time_t now, enum next next)
-{
-    struct qn_leader *l = &p->leader;
-    bool passes = next == STAMP && !is_open(p, now, QN_BATCH_HEAD);
-    l->passed_at = !passes ? 0 : l->passed_at != 0 ? l->passed_at : now;
-    l->stamp_at =
-        now + qn_flow_stamp_pause(&l->flow, passes ? now - l->passed_at : 0);
-    l->want_stamp = false; /* any batch carries one */
-}
-
 void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_leader *l = &p->leader;
@@ -416,7 +405,9 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
             p->retry_at = t->now + p->params.t_gap;
             return;
         }
-        stamp_next(p, t->now, next);
+        qn_flow_stamped(&l->flow, t->now,
+                        next == STAMP && !is_open(p, t->now, next_bytes(l)));
+        l->want_stamp = false; /* any batch carries one */
         propose(p, t, b);
         if (l->gap != 0) {
             gap_leave(l, t->now);
