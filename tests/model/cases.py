@@ -108,6 +108,8 @@ GATE = [
     deep(good("gate", "NOJOIN", least=2400000)),
     deep(good("gate", "ONE", *SMALL, least=1480000)),
     deep(good("gate", "NOJOIN", *SMALL, "MIN=1", least=500000)),
+    deep(good("gate", "NOJOIN", *SMALL, "MIN=1", "SLOW", least=500000)),
+    defect("gate", "NOJOIN", *SMALL, "MIN=1", "SLOW", "BUG_SLOW_MIN"),
     defect("gate", "BUG_NOT_LOOKED"),
     defect("gate", "BUG_MARK_GROWS"),
     defect("gate", "BUG_MARK_FOLLOWS"),

@@ -132,6 +132,7 @@ uint32_t coverage_print(const struct coverage *c, FILE *to)
              (const bool[2]){true, i != QN_IN_RECOVER});
     }
     line(&t, "a slowed leader waits", c->held_back, both);
+    line(&t, "one that is slow pauses", c->squeezed, both);
     title(&t, "messages handled");
     for (uint32_t k = 1; k < QN_MSG_KINDS; k++) {
         line(
