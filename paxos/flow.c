@@ -158,6 +158,7 @@ void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
         m->awaited = true;
         m->back_at = now;
         m->slow = 0;
+        m->behind = false;
         m->waiting = m->given = false;
         m->moved_at = 0; /* as after a stop: it keeps the lag that it has */
         f->held = false;

@@ -117,7 +117,7 @@ struct qn_flow_member {
     struct qn_flow_pace pace; /* since the last look */
     uint64_t shown;       /* its pace when it last lacked something, bytes/s;
                              0: unknown */
-    bool behind;          /* ... is that of one who is slow */
+    bool behind;          /* slow in a look, and not as fast as that since */
     uint32_t slow;        /* looks on end */
     qn_time_t pause;      /* after it was given up; 0: none */
     qn_time_t pause_over; /* when it is over */
@@ -197,8 +197,8 @@ qn_slot_t qn_flow_first(const struct qn_flow *f);
 /** Awaited members, a mask. */
 uint64_t qn_flow_awaited(const struct qn_flow *f);
 
-/** Members that are worth slowing down for (tempo.h): awaited, and not as slow
- *  as one that is to be given up. A mask. */
+/** Members that are worth slowing down for (tempo.h): all but those who are
+ * slow. A mask. */
 uint64_t qn_flow_followed(const struct qn_flow *f);
 
 /** A slot is filled. @param passes  With a stamp, though the gate is shut. */

@@ -69,7 +69,8 @@ void qn_flow_give_up(struct qn_flow *f, struct qn_flow_member *m, qn_time_t now,
                      bool slow)
 {
     pause_begin(f, m, now, slow);
-    m->awaited = m->waiting = m->behind = false;
+    m->awaited = m->waiting = false;
+    m->behind = slow;
     m->given = true;
     m->bytes = m->applied = m->read = 0;
     f->given++;
@@ -127,9 +128,13 @@ static bool slow_look(struct qn_flow *f, qn_node_t n, qn_time_t now)
 {
     struct qn_flow_member *m = &f->member[n];
     uint64_t shut = qn_flow_shut_by(f, n, now) - m->pace.shut;
-    m->behind = m->awaited && is_behind(f, n);
-    bool slow = m->behind && shut > (now - f->looked) / 2;
+    if (!m->awaited) {
+        return false;
+    }
+    bool behind = is_behind(f, n);
+    bool slow = behind && shut > (now - f->looked) / 2;
     m->slow = slow ? m->slow + 1 : 0;
+    m->behind = behind && (slow || m->behind);
     return m->slow >= (m->pause != 0 ? 1 : QN_FLOW_SLOW_LOOKS) &&
            !QN_MUTANT(FLOW_SLOW);
 }
@@ -170,7 +175,7 @@ uint64_t qn_flow_followed(const struct qn_flow *f)
     uint64_t mask = 0;
     for (qn_node_t n = 0; n < f->nodes; n++) {
         const struct qn_flow_member *m = &f->member[n];
-        mask |= m->awaited && !m->behind ? QN_FLOW_BIT(n) : 0;
+        mask |= n != f->self && !m->behind ? QN_FLOW_BIT(n) : 0;
     }
     return mask;
 }
