@@ -26,13 +26,9 @@ import threading
 import time
 
 import heavy
+import verdicts
 from quoind import Client, Quoind
 from view import look, pids_of
-
-WRITE_MS = 3000.0
-RATE_STARVED = 0.8
-RATE_REJOIN = 0.2
-TIMES = 3.0
 
 
 class Flusher(threading.Thread):
@@ -100,62 +96,56 @@ class Run:
                     return int(e["of"])
         return self.others[-1]
 
-    def joined(self, load, began):
+    def joined(self, load):
         """The verdict of the first four forms."""
         seconds = self.complete()
         summary = load.end()
         longest = heavy.silence_ms(summary)
         self.told = "joined %.1f s after they went on, no write for %.0f ms" % (
             seconds, longest)
-        if longest > WRITE_MS and not self.o.quick:
-            self.wrong.append("writes waited")
-        if time.monotonic() - began > heavy.PATIENCE * 2:
-            self.wrong.append("it took too long")
+        if not self.o.quick:
+            self.wrong += verdicts.joined(longest)
 
     # ---- the forms ----
 
     def joiner_stopped(self):
         self.choose()
         with heavy.Load(self.q, self.o, self.others, step=0.1) as load:
-            began = time.monotonic()
             joiner = self.reborn()
             time.sleep(0.05)
             heavy.send(joiner, signal.SIGSTOP)
             time.sleep(self.pause)
             heavy.send(joiner, signal.SIGCONT)
-            self.joined(load, began)
+            self.joined(load)
 
     def donor_stopped(self):
         self.choose()
         known = len(heavy.events(self.q, self.o))
         with heavy.Load(self.q, self.o, self.others, step=0.1) as load:
-            began = time.monotonic()
             self.reborn()
             pid = pids_of(self.q)[self.donor(known)]
             heavy.send(pid, signal.SIGSTOP)
             time.sleep(self.pause)
             heavy.send(pid, signal.SIGCONT)
-            self.joined(load, began)
+            self.joined(load)
 
     def donor_killed(self):
         self.choose()
         known = len(heavy.events(self.q, self.o))
         with heavy.Load(self.q, self.o, self.others, step=0.1) as load:
-            began = time.monotonic()
             self.reborn()
             heavy.send(pids_of(self.q)[self.donor(known)], signal.SIGKILL)
-            self.joined(load, began)
+            self.joined(load)
 
     def flushall(self):
         self.choose()
         with heavy.Load(self.q, self.o, self.others, step=0.1) as load:
-            began = time.monotonic()
             flusher = Flusher(self.q, self.others[0],
                               0.1 if self.o.quick else 1.0)
             flusher.start()
             try:
                 self.reborn()
-                self.joined(load, began)
+                self.joined(load)
             finally:
                 flusher.stop.set()
                 flusher.join()
@@ -176,9 +166,8 @@ class Run:
             self.complete()
         self.told = "%.0f operations a second before, %.0f with it" % (
             before, during)
-        if during < RATE_STARVED * before and not self.o.quick:
-            self.wrong.append("the others are slowed to %.2f" % (
-                during / before))
+        if not self.o.quick:
+            self.wrong += verdicts.starved(before, during)
 
     @staticmethod
     def rate_of(load, seconds):
@@ -200,12 +189,8 @@ class Run:
                         default=before)
         self.told = "%.2f s alone, %.2f s under load; %.0f operations a " \
             "second before, %.0f in the worst" % (alone, loaded, before, least)
-        if self.o.quick:
-            return
-        if loaded > TIMES * alone:
-            self.wrong.append("%.1f times as long" % (loaded / alone))
-        if least < RATE_REJOIN * before:
-            self.wrong.append("the others came to a stand")
+        if not self.o.quick:
+            self.wrong += verdicts.rejoined(alone, loaded, before, least)
 
     @staticmethod
     def each_second(begin, end):

@@ -25,6 +25,7 @@ import threading
 import time
 
 import heavy
+import verdicts
 from heavy import MIB
 from quoind import Client, Error, Quoind
 from view import look, pids_of
@@ -186,27 +187,16 @@ class Form:
         return row
 
     def judge(self, first, summary, looks):
-        errors = summary["errors"] + summary["disconnects"] + \
-            summary["unanswered"] + summary["wrong"]
         needed = heavy.snapshots(self.q, self.o)
-        if errors:
-            self.note("%d errors: %s" % (
-                errors, summary["first_error"] or summary["first_wrong"]))
-        if needed:
-            self.note("%d snapshots" % needed)
-        for i, n in sorted(looks.missed.items()):
-            self.note("replica %d not kept, said in %d looks" % (i, n))
-        if not self.o.half_sent:  # whose 750 MiB are the clients'
-            for name, over in looks.over.items():
-                if over > 0:
-                    self.note("%s %d MiB above its bar" % (name, over // MIB))
-        p50 = heavy.percentile(summary, "p50")
-        if first is not None and not self.o.quick and \
-                p50 > 2 * heavy.percentile(first, "p50"):
-            self.note("p50 was %.1f ms" % heavy.percentile(first, "p50"))
+        timed = first is not None and not self.o.quick
+        # Half-sent: 750 MiB are the clients'.
+        self.wrong += verdicts.load(
+            summary, needed, looks, bars=not self.o.half_sent,
+            p50_before=heavy.percentile(first, "p50") if timed else None)
         return {"form": name_of(self.o), "ops": summary["ops_per_s"],
-                "p50": p50, "p99": heavy.percentile(summary, "p99"),
-                "errors": errors, "snapshots": needed,
+                "p50": heavy.percentile(summary, "p50"),
+                "p99": heavy.percentile(summary, "p99"),
+                "errors": verdicts.failed(summary), "snapshots": needed,
                 "not kept": looks.absent, "looks": looks.count,
                 "unanswered": looks.unanswered, **looks.most}
 

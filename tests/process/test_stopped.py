@@ -5,13 +5,13 @@ for whom it waits; and `quoin recover` starts it again.
 Usage: test_stopped.py QUOIND QUOIN [NAME...]
 """
 import os
-import re
 import signal
 import subprocess
 import sys
 
 from checks import agree, check, main, wait_until
 from quoind import Client, Error, Quoind
+from verdicts import told
 from view import fields, info
 
 PATH, QUOIN = sys.argv[1:3]
@@ -22,8 +22,6 @@ OPTIONS = ["--repl-backlog-size", str(RING_BYTES),
 VALUE = b"x" * (64 << 10)
 STOPPED = "CLUSTERDOWN the group has stopped, its leader was lost with what " \
           "no other replica has; see quoin recover"
-LINE = re.compile(r"Replica (\d) has most, all positions up to (\d+); (\d+) to "
-                  r"(\d+) are decided, and lost; (\d+) to (\d+) are in the")
 
 
 def server():
@@ -88,12 +86,13 @@ def said(q):
     lines = [x for x in log_of(q).splitlines() if "has stopped" in x]
     check("one line", len(lines), 1)
     assert " error: " in lines[0] and "quoin recover" in lines[0], lines
-    found = LINE.search(lines[0])
+    found = told(lines)
     assert found, lines
-    most, kept, lost, upto, lo, hi = map(int, found.groups())
-    check("nothing between", (lost, lo), (kept + 1, upto + 1))
-    assert lost <= upto and lo <= hi, lines
-    return most, kept, hi
+    at = found[0]
+    check("nothing between", (at["lost"], at["lo"]),
+          (at["kept"] + 1, at["upto"] + 1))
+    assert at["lost"] <= at["upto"] and at["lo"] <= at["hi"], lines
+    return at["who"], at["kept"], at["hi"]
 
 
 def recover(q, replica):

@@ -395,8 +395,10 @@ class Tormentor:
             input("replicas %s; Enter ends them" % pids_of(self.q))
 
 
-def parse():
-    p = script.parser(__doc__)
+def parse(text=__doc__, more=lambda p: None):
+    """The options; `more` adds those of who builds on this."""
+    p = script.parser(text)
+    more(p)
     p.add_argument("--kills", type=int, default=20)
     p.add_argument("--stops", type=int, default=5)
     p.add_argument("--doubles", type=int, default=2,

@@ -240,7 +240,6 @@ static void flow(struct sim *s, uint64_t seed)
     if (sim_aside(&x) < 8) {
         s->slow = (qn_node_t)(sim_aside(&x) % c->nodes);
         s->slow_turns = 1 + (uint32_t)sim_aside(&x);
-        s->slow_turns *= sim_aside(&x) < 8 ? 1 : 32; /* squeezed */
     }
 }
 
