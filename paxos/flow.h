@@ -18,26 +18,29 @@
  *                        stop costs nobody anything
  *             one that goes on after a stop keeps the lag that it has: its mark
  *             falls half as fast as it applies, down to lag_*
- *     awaited every living member in sync, but those that were given up. One is
- *             when it has shut the gate for `timeout` and has applied, or read
- * of a long batch, less than 1/16 of lag_bytes and of lag_slots meanwhile; or
- * when it is slow. It is awaited again when it has applied so much, or lacks
- * less than its mark, and what it lacks next is still kept slow    it has shut
- * the gate for more than half of each of the last QN_FLOW_SLOW_LOOKS times
- * `timeout`, and its pace was each time less than a quarter of that of another
- * awaited member. A pace is what a member applies in the time in which it lacks
- * something: where all share one core it is about the same for all, whoever
+ *     awaited every living member in sync, but those that were given up. One
+ *             is when it has shut the gate for `timeout` and has applied, or
+ *             read of a long batch, less than 1/16 of lag_bytes and of
+ *             lag_slots meanwhile; or when it is slow. It is awaited again
+ *             when it has applied so much, or lacks less than its mark, and
+ *             what it lacks next is still kept
+ *     slow    it has shut the gate for more than half of each of the last
+ *             QN_FLOW_SLOW_LOOKS times `timeout`, and its pace was each time
+ *             less than a quarter of that of another awaited member. A pace is
+ *             what a member applies in the time in which it lacks something:
+ *             where all share one core it is about the same for all, whoever
  *             waits for whom
  *     pause   who was slow, or is given up again soon after it came back, is
- *             awaited again after a pause only, and when it lacks less than its
- *             mark: it has caught up while the others went on. The pause
- * doubles from time to time. Meanwhile nothing is held for its join; later a
- *             hold for it may shut the gate for a quarter of the pause
- *     hold    somebody gives a snapshot: what was decided since its cut is kept
- *             for the joiner. The mark grows with the part that has been sent,
- *             so writes slow down and do not stop while a join goes on. A hold
- *             that shuts the gate and has not grown for twice `timeout` is
- *             given up
+ *             awaited again after a pause only, and when it lacks less than
+ *             its mark: it has caught up while the others went on. The pause
+ *             doubles from time to time. Meanwhile nothing is held for its
+ *             join; later a hold for it may shut the gate for a quarter of the
+ *             pause
+ *     hold    somebody gives a snapshot: what was decided since its cut is
+ *             kept for the joiner. The mark grows with the part that has been
+ *             sent, so writes slow down and do not stop while a join goes on.
+ *             A hold that shuts the gate and has not grown for twice `timeout`
+ *             is given up
  *
  * A member with no lag never shuts the gate, so a batch that is longer than the
  * mark goes alone.
