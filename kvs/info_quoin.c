@@ -142,9 +142,10 @@ static void flow(struct qn_buf *b, const struct qn_info *i)
         if (n != l->replica) {
             qn_info_line(b,
                          "flow%" PRIu32 ":awaited=%d,lag_bytes=%" PRIu64
-                         ",lag_slots=%" PRIu64 ",gate_shut_usec=%" PRIu64,
+                         ",lag_slots=%" PRIu64 ",gate_shut_usec=%" PRIu64
+                         ",pace_bytes=%" PRIu64,
                          n, (int)(l->awaited >> n & 1), l->lag_bytes[n],
-                         l->lag_slots[n], l->shut_usec[n]);
+                         l->lag_slots[n], l->shut_usec[n], l->pace[n]);
         }
     }
 }

@@ -95,6 +95,7 @@ static void flow_fill(struct qn_server *s, struct qn_info_part *p)
     for (qn_node_t n = 0; n < s->boot->nodes; n++) {
         p->lag_bytes[n] = f.lag_bytes[n];
         p->lag_slots[n] = f.lag_slots[n];
+        p->pace[n] = f.pace[n];
         p->shut_usec[n] = f.shut_by[n] / QN_US;
     }
 }

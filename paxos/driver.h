@@ -335,6 +335,8 @@ struct qn_driver_flow {
     qn_time_t shut_by[QN_NODES_MAX];  /* ... by each */
     uint64_t lag_bytes[QN_NODES_MAX]; /* decided and not applied there */
     uint64_t lag_slots[QN_NODES_MAX];
+    uint64_t pace[QN_NODES_MAX];       /* bytes/s while it lacked something;
+                                          0: unknown */
     uint64_t given_up, holds_given_up; /* so often */
 };
 

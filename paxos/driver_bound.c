@@ -177,7 +177,7 @@ static void laggards_find(struct qn_driver *d)
     }
 }
 
-/* A leader goes no faster than who works can follow. */
+/* A leader goes no faster than who works can follow, and is worth it. */
 static void tempo_look(struct qn_driver *d)
 {
     if (qn_onepaxos_role(d->machine) != QN_ACTIVE) {
@@ -187,7 +187,8 @@ static void tempo_look(struct qn_driver *d)
         for (qn_node_t i = 0; i < d->o.nodes; i++) {
             applied[i] = d->peer[i].applied;
         }
-        uint64_t peers = qn_driver_living(d) & ~qn_driver_bit(d->o.self);
+        uint64_t peers = qn_driver_living(d) &
+                         qn_flow_followed(qn_onepaxos_flow(d->machine));
         qn_onepaxos_slow(d->machine,
                          qn_tempo_look(&d->tempo, d->now,
                                        qn_onepaxos_learned(d->machine), applied,

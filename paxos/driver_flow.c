@@ -15,6 +15,30 @@
 
 #define MIB (UINT64_C(1) << 20)
 
+static void given_tell(const struct qn_driver *d, qn_node_t n)
+{
+    const struct qn_flow_member *m = &qn_onepaxos_flow(d->machine)->member[n];
+    if (m->slow != 0) {
+        qn_log(QN_LOG_WARN,
+               "replica %u: waits no longer for replica %u, which applies less "
+               "than 1/%u as fast as another and lacks %" PRIu64
+               " MiB (%" PRIu64
+               " slots): give it more processor time; it is waited for again "
+               "after %" PRIu64 " s, when it has caught up",
+               d->o.self, n, QN_FLOW_SLOW, m->at.bytes / MIB, m->slots,
+               (uint64_t)(m->pause / QN_S));
+        return;
+    }
+    qn_log(QN_LOG_WARN,
+           "replica %u: waits no longer for replica %u, which lacks %" PRIu64
+           " MiB (%" PRIu64 " slots) and has applied %" PRIu64
+           " KiB in the last %" PRIu64
+           " ms: it takes a snapshot when it goes on, unless the log still "
+           "reaches back to it",
+           d->o.self, n, m->at.bytes / MIB, m->slots, m->bytes / 1024,
+           (uint64_t)((d->now - m->since) / QN_MS));
+}
+
 static void change_tell(const struct qn_driver *d, qn_node_t n, bool awaited)
 {
     const struct qn_flow *f = qn_onepaxos_flow(d->machine);
@@ -25,15 +49,7 @@ static void change_tell(const struct qn_driver *d, qn_node_t n, bool awaited)
                " MiB",
                d->o.self, n, m->at.bytes / MIB);
     } else if (m->given) { /* and not ended */
-        qn_log(
-            QN_LOG_WARN,
-            "replica %u: waits no longer for replica %u, which lacks %" PRIu64
-            " MiB (%" PRIu64 " slots) and has applied %" PRIu64
-            " KiB in the last %" PRIu64
-            " ms: it takes a snapshot when it goes on, unless the log still "
-            "reaches back to it",
-            d->o.self, n, m->at.bytes / MIB, m->slots, m->bytes / 1024,
-            (uint64_t)((d->now - m->since) / QN_MS));
+        given_tell(d, n);
     }
 }
 
@@ -93,6 +109,7 @@ bool qn_driver_flow(const struct qn_driver *d, struct qn_driver_flow *out)
         out->shut_by[n] = qn_flow_shut_by(f, n, d->now);
         out->lag_bytes[n] = f->member[n].at.bytes;
         out->lag_slots[n] = f->member[n].slots;
+        out->pace[n] = f->member[n].shown;
     }
     return qn_onepaxos_role(d->machine) == QN_ACTIVE;
 }

@@ -1,5 +1,6 @@
 /*
- * Flow control: see flow.h for what it promises.
+ * Flow control: see flow.h for what it promises. Who is slow, and how long it
+ * is not awaited then: flow_slow.c.
  *
  * A member's window. The floor of progress is looked at over `timeout`, from
  * the moment at which the member shuts the gate. It ends early only when the
@@ -10,7 +11,7 @@
  * Lags are kept here and grow with each decided slot, so that the gate costs
  * one comparison per member and batch.
  */
-#include "paxos/flow.h"
+#include "paxos/flow_internal.h"
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
@@ -18,7 +19,10 @@
 
 #define FLOOR 16u /* of lag_*, in `timeout` */
 
-#define BIT(n) (UINT64_C(1) << (n))
+/* Stamps come at equal distances for stop_slots / STAMPS times QN_FLOW_STAMP,
+ * and then so many for each time that the shut gate becomes e times as old. A
+ * third of stop_slots is left for them: enough for e^31 times. */
+#define STAMPS 96u
 
 void qn_flow_init(struct qn_flow *f, qn_node_t self, uint32_t nodes,
                   const struct qn_flow_limits *l)
@@ -87,10 +91,10 @@ void qn_flow_begin(struct qn_flow *f, qn_time_t now, uint64_t living,
                    const struct qn_flow_place *at)
 {
     f->held = false;
-    f->shut_at = 0;
+    f->shut_at = f->looked = f->stamp_at = f->passed_at = 0;
     for (qn_node_t n = 0; n < f->nodes; n++) {
         struct qn_flow_member *m = &f->member[n];
-        bool lives = n != f->self && (living & BIT(n)) != 0;
+        bool lives = n != f->self && (living & QN_FLOW_BIT(n)) != 0;
         *m = (struct qn_flow_member){
             .living = lives,
             .awaited = lives && at[n].kept,
@@ -104,12 +108,19 @@ void qn_flow_begin(struct qn_flow *f, qn_time_t now, uint64_t living,
 }
 
 /* Slots that were decided above what it has applied. */
-static void lag_set(struct qn_flow_member *m, struct qn_flow_place at)
+static void lag_set(struct qn_flow_member *m, qn_time_t now,
+                    struct qn_flow_place at)
 {
     uint64_t moved = at.applied - m->at.applied;
-    m->bytes += m->at.bytes - QN_MIN(m->at.bytes, at.bytes);
+    uint64_t bytes = m->at.bytes - QN_MIN(m->at.bytes, at.bytes);
+    uint64_t read = at.read - QN_MIN(at.read, m->at.read);
+    m->bytes += bytes;
     m->applied += moved;
-    m->read += at.read - QN_MIN(at.read, m->at.read);
+    m->read += read;
+    m->pace.bytes += bytes;
+    m->pace.read += read;
+    m->pace.lacked += m->slots != 0 ? now - QN_MIN(now, m->pace.heard) : 0;
+    m->pace.heard = now;
     m->slots -= QN_MIN(m->slots, moved);
     m->at = at;
 }
@@ -122,13 +133,17 @@ static bool below_floor(const struct qn_flow *f, const struct qn_flow_member *m)
 
 /** It applies again, and what it lacks next is kept. One that was given up has
  *  to apply as much as those who stay awaited, or nearly all: else two that
- *  apply a slot now and then hold all in turn, each with a new window. */
-static bool returns(const struct qn_flow *f, const struct qn_flow_member *m)
+ *  apply a slot now and then hold all in turn, each with a new window. After a
+ *  pause it has to have caught up while nobody waited for it. */
+static bool returns(const struct qn_flow *f, const struct qn_flow_member *m,
+                    qn_time_t now)
 {
-    bool well =
-        !m->given || !below_floor(f, m) ||
-        (m->at.bytes < f->limits.lag_bytes && m->slots < f->limits.lag_slots);
-    return well && (m->at.kept || QN_MUTANT(FLOW_RETURN));
+    bool near =
+        m->at.bytes < f->limits.lag_bytes && m->slots < f->limits.lag_slots;
+    bool well = m->pause == 0 ? !m->given || !below_floor(f, m) || near
+                              : near && now >= m->pause_over;
+    return (well || QN_MUTANT(FLOW_NO_PAUSE)) &&
+           (m->at.kept || QN_MUTANT(FLOW_RETURN));
 }
 
 void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
@@ -142,12 +157,15 @@ void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
         return;
     }
     m->living = true;
-    lag_set(m, at);
+    lag_set(m, now, at);
     if (!moved) {
         return;
     }
-    if (!m->awaited && returns(f, m)) {
+    if (!m->awaited && returns(f, m, now)) {
         m->awaited = true;
+        m->back_at = now;
+        m->slow = 0;
+        m->behind = false;
         m->waiting = m->given = false;
         m->moved_at = 0; /* as after a stop: it keeps the lag that it has */
         f->held = false;
@@ -164,8 +182,11 @@ void qn_flow_keep(struct qn_flow *f, qn_time_t now, qn_node_t n,
 {
     struct qn_flow_member *m = &f->member[n];
     bool same = hold.slot == m->hold.slot;
-    if (!kept || hold.slot == m->hold_over) {
+    if (!kept || hold.slot == m->hold_over || qn_flow_joiners_pause(f, now)) {
         hold.slot = 0;
+    }
+    if (!same) {
+        m->hold_shut = qn_flow_shut_by(f, n, now);
     }
     if (!same || hold.done != m->hold.done) {
         m->hold_moved = now;
@@ -219,8 +240,8 @@ struct qn_flow_by qn_flow_shuts(const struct qn_flow *f, qn_time_t now,
     struct qn_flow_by by = {0, 0};
     for (qn_node_t n = 0; n < f->nodes && !QN_MUTANT(FLOW_BLIND); n++) {
         const struct qn_flow_member *m = &f->member[n];
-        by.members |= member_shuts(f, m, now, bytes) ? BIT(n) : 0;
-        by.holds |= hold_shuts(f, m, bytes) ? BIT(n) : 0;
+        by.members |= member_shuts(f, m, now, bytes) ? QN_FLOW_BIT(n) : 0;
+        by.holds |= hold_shuts(f, m, bytes) ? QN_FLOW_BIT(n) : 0;
     }
     return by;
 }
@@ -232,23 +253,11 @@ struct qn_flow_by qn_flow_oldest(const struct qn_flow *f)
     for (qn_node_t n = 0; n < f->nodes; n++) {
         const struct qn_flow_member *m = &f->member[n];
         bool lacks = m->awaited && m->at.applied + 1 == first;
-        by.members |= lacks ? BIT(n) : 0;
-        by.holds |= m->hold.slot != 0 && m->hold.slot == first ? BIT(n) : 0;
+        by.members |= lacks ? QN_FLOW_BIT(n) : 0;
+        by.holds |=
+            m->hold.slot != 0 && m->hold.slot == first ? QN_FLOW_BIT(n) : 0;
     }
     return by;
-}
-
-/** May one more be given up? */
-static bool may_give_up(const struct qn_flow *f)
-{
-    uint32_t awaited = 0;
-    uint32_t living = 0;
-    for (qn_node_t n = 0; n < f->nodes; n++) {
-        awaited += f->member[n].awaited;
-        living += f->member[n].living;
-    }
-    return awaited > QN_MIN(f->limits.min_awaited, living) ||
-           QN_MUTANT(FLOW_MIN);
 }
 
 /** It forbids a batch. @return true: it is given up. */
@@ -265,26 +274,36 @@ static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
         window_begin(m, now);
         return false;
     }
-    if (!may_give_up(f)) {
+    if (!qn_flow_may_give_up(f)) {
         f->held = true;
         return false;
     }
-    m->awaited = m->waiting = false;
-    m->given = true;
-    m->bytes = m->applied = m->read = 0;
-    f->given++;
+    qn_flow_give_up(f, m, now, false);
     return true;
 }
 
-static bool hold_look(struct qn_flow *f, struct qn_flow_member *m,
-                      qn_time_t now)
+static void hold_end(struct qn_flow *f, struct qn_flow_member *m)
 {
-    if (m->hold.slot == 0 || now - m->hold_moved < 2 * f->limits.timeout) {
-        return false;
-    }
     m->hold_over = m->hold.slot;
     m->hold.slot = 0;
     f->holds++;
+}
+
+static bool hold_look(struct qn_flow *f, qn_node_t giver, qn_time_t now)
+{
+    struct qn_flow_member *m = &f->member[giver];
+    if (m->hold.slot == 0) {
+        return false;
+    }
+    if (now - m->hold_moved >= 2 * f->limits.timeout) {
+        hold_end(f, m);
+        return true;
+    }
+    if (!qn_flow_hold_costs(f, giver, now)) {
+        return false;
+    }
+    hold_end(f, m);
+    qn_flow_pause_joiners(f, now);
     return true;
 }
 
@@ -294,7 +313,7 @@ static void time_count(struct qn_flow *f, qn_time_t now, struct qn_flow_by by)
     uint64_t all = by.members | by.holds;
     for (qn_node_t n = 0; n < f->nodes; n++) {
         struct qn_flow_member *m = &f->member[n];
-        if ((all & BIT(n)) == 0) {
+        if ((all & QN_FLOW_BIT(n)) == 0) {
             open(m, now);
         } else if (m->shut_at == 0) {
             m->shut_at = now;
@@ -311,14 +330,15 @@ static void time_count(struct qn_flow *f, qn_time_t now, struct qn_flow_by by)
 
 bool qn_flow_look(struct qn_flow *f, qn_time_t now, struct qn_flow_by by)
 {
-    bool changed = false;
     time_count(f, now, by);
+    bool changed = qn_flow_paces_look(f, now);
     for (qn_node_t n = 0; n < f->nodes; n++) {
         struct qn_flow_member *m = &f->member[n];
-        if ((by.members & BIT(n)) != 0 && member_look(f, m, now)) {
+        if ((by.members & QN_FLOW_BIT(n)) != 0 && m->awaited &&
+            member_look(f, m, now)) {
             changed = true;
         }
-        if ((by.holds & BIT(n)) != 0 && hold_look(f, m, now)) {
+        if ((by.holds & QN_FLOW_BIT(n)) != 0 && hold_look(f, n, now)) {
             changed = true;
         }
     }
@@ -346,9 +366,22 @@ uint64_t qn_flow_awaited(const struct qn_flow *f)
 {
     uint64_t mask = 0;
     for (qn_node_t n = 0; n < f->nodes; n++) {
-        mask |= f->member[n].awaited ? BIT(n) : 0;
+        mask |= f->member[n].awaited ? QN_FLOW_BIT(n) : 0;
     }
     return mask;
+}
+
+void qn_flow_stamped(struct qn_flow *f, qn_time_t now, bool passes)
+{
+    uint64_t part = QN_MAX(f->limits.stop_slots / STAMPS, 1u);
+    if (!passes) {
+        f->passed_at = 0;
+    } else if (f->passed_at == 0) {
+        f->passed_at = now;
+    }
+    qn_time_t since =
+        passes && !QN_MUTANT(FLOW_STAMPS) ? now - f->passed_at : 0;
+    f->stamp_at = now + QN_MAX(QN_FLOW_STAMP, since / part);
 }
 
 uint64_t qn_flow_shut_by(const struct qn_flow *f, qn_node_t n, qn_time_t now)

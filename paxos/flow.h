@@ -18,16 +18,29 @@
  *                        stop costs nobody anything
  *             one that goes on after a stop keeps the lag that it has: its mark
  *             falls half as fast as it applies, down to lag_*
- *     awaited every living member in sync, but those that were given up: it has
- *             shut the gate for `timeout` and has applied, or read of a long
- *             batch, less than 1/16 of lag_bytes and of lag_slots meanwhile.
- *             It is awaited again when it has applied so much, or lacks less
- *             than its mark, and what it lacks next is still kept
- *     hold    somebody gives a snapshot: what was decided since its cut is kept
- *             for the joiner. The mark grows with the part that has been sent,
- *             so writes slow down and do not stop while a join goes on. A hold
- *             that shuts the gate and has not grown for twice `timeout` is
- *             given up
+ *     awaited every living member in sync, but those that were given up. One
+ *             is when it has shut the gate for `timeout` and has applied, or
+ *             read of a long batch, less than 1/16 of lag_bytes and of
+ *             lag_slots meanwhile; or when it is slow. It is awaited again
+ *             when it has applied so much, or lacks less than its mark, and
+ *             what it lacks next is still kept
+ *     slow    it has shut the gate for more than half of each of the last
+ *             QN_FLOW_SLOW_LOOKS times `timeout`, and its pace was each time
+ *             less than a quarter of that of another awaited member. A pace is
+ *             what a member applies in the time in which it lacks something:
+ *             where all share one core it is about the same for all, whoever
+ *             waits for whom
+ *     pause   who was slow, or is given up again soon after it came back, is
+ *             awaited again after a pause only, and when it lacks less than
+ *             its mark: it has caught up while the others went on. The pause
+ *             doubles from time to time. Meanwhile nothing is held for its
+ *             join; later a hold for it may shut the gate for a quarter of the
+ *             pause
+ *     hold    somebody gives a snapshot: what was decided since its cut is
+ *             kept for the joiner. The mark grows with the part that has been
+ *             sent, so writes slow down and do not stop while a join goes on.
+ *             A hold that shuts the gate and has not grown for twice `timeout`
+ *             is given up
  *
  * A member with no lag never shuts the gate, so a batch that is longer than the
  * mark goes alone.
@@ -46,9 +59,20 @@
 #include "core/node.h"
 
 /** A member that has applied nothing for so long has stopped. */
-#define QN_FLOW_QUIET (100 * QN_MS)
+#define QN_FLOW_QUIET      (100 * QN_MS)
+/** Slow is who applies less than one part in so many of another's pace ... */
+#define QN_FLOW_SLOW       4u
+/** ... in so many looks on end, `timeout` apart. */
+#define QN_FLOW_SLOW_LOOKS 3u
+/** Its pause, in units of `timeout`: the first, and the longest. */
+#define QN_FLOW_PAUSE      16u
+#define QN_FLOW_PAUSE_MOST 512u
+/** A stamp passes the shut gate so often at first. The pause between two grows
+ *  with the time since the first one: a quarter of the slots kept is left for
+ *  them (stop_slots), and lasts for months. */
+#define QN_FLOW_STAMP      (10 * QN_MS)
 /** `done` of a hold whose snapshot has been sent. */
-#define QN_HOLD_DONE  65536u
+#define QN_HOLD_DONE       65536u
 
 struct qn_flow_limits {
     uint64_t lag_bytes, stop_bytes; /* marks; 0 < lag <= stop */
@@ -72,6 +96,14 @@ struct qn_flow_hold {
     uint32_t done;  /* part of the snapshot sent, of QN_HOLD_DONE */
 };
 
+/** What a member has done between two looks, and what that took. Private. */
+struct qn_flow_pace {
+    uint64_t bytes, read;
+    qn_time_t lacked; /* ns in which it lacked something */
+    qn_time_t heard;  /* it said last where it is */
+    uint64_t shut;    /* qn_flow_shut_by at the last look */
+};
+
 /** What is known of one member. Private. */
 struct qn_flow_member {
     bool living, awaited;
@@ -86,23 +118,35 @@ struct qn_flow_member {
     uint64_t bytes;  /* ... and what it has applied in it, */
     uint64_t applied;
     uint64_t read;            /* ... and read */
-    qn_time_t shut_at;        /* it shuts the gate now; 0: no */
-    uint64_t shut;            /* ns, in total, without the present time */
+    struct qn_flow_pace pace; /* since the last look */
+    uint64_t shown;       /* its pace when it last lacked something, bytes/s;
+                             0: unknown */
+    bool behind;          /* slow in a look, and not as fast as that since */
+    uint32_t slow;        /* looks on end */
+    qn_time_t pause;      /* after it was given up; 0: none */
+    qn_time_t pause_over; /* when it is over */
+    qn_time_t back_at;    /* it was awaited again; 0: never */
+    qn_time_t shut_at;    /* it shuts the gate now; 0: no */
+    uint64_t shut;        /* ns, in total, without the present time */
     struct qn_flow_hold hold; /* as it says */
     qn_slot_t hold_over;      /* its hold of this slot was given up */
     uint64_t hold_bytes;      /* decided from its slot on */
     qn_time_t hold_moved;     /* its `done` has grown */
+    uint64_t hold_shut;       /* `shut` when it began */
 };
 
 struct qn_flow {
     struct qn_flow_limits limits;
     uint32_t nodes;
     qn_node_t self;
-    bool held;         /* writes wait for a member that may not be given up */
-    uint64_t given;    /* members given up, in total */
-    uint64_t holds;    /* holds given up, in total */
-    uint64_t shut;     /* ns that the gate was shut, by whomever */
-    qn_time_t shut_at; /* it is; 0: no */
+    bool held;           /* writes wait for a member that may not be given up */
+    uint64_t given;      /* members given up, in total */
+    qn_time_t looked;    /* at their pace; 0: never */
+    qn_time_t stamp_at;  /* a stamp may pass a shut gate from then on */
+    qn_time_t passed_at; /* the first one did; 0: it was open since */
+    uint64_t holds;      /* holds given up, in total */
+    uint64_t shut;       /* ns that the gate was shut, by whomever */
+    qn_time_t shut_at;   /* it is; 0: no */
     struct qn_flow_member member[QN_NODES_MAX];
 };
 
@@ -161,6 +205,13 @@ qn_slot_t qn_flow_first(const struct qn_flow *f);
 
 /** Awaited members, a mask. */
 uint64_t qn_flow_awaited(const struct qn_flow *f);
+
+/** Members that are worth slowing down for (tempo.h): all but those who are
+ * slow. A mask. */
+uint64_t qn_flow_followed(const struct qn_flow *f);
+
+/** A slot is filled. @param passes  With a stamp, though the gate is shut. */
+void qn_flow_stamped(struct qn_flow *f, qn_time_t now, bool passes);
 
 /** How long member `n` has shut the gate, ns. */
 uint64_t qn_flow_shut_by(const struct qn_flow *f, qn_node_t n, qn_time_t now);

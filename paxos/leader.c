@@ -19,10 +19,9 @@
  *  made up for as far as this. */
 #define LATE_MOST (10 * QN_MS)
 
-/** While the gate is shut: from one stamp that passes it to the next ... */
-#define STAMP_EVERY (10 * QN_MS)
-/** ... and from one look at who shuts it to the next, at most. */
-#define SHUT_LOOK   (10 * QN_MS)
+/** While the gate is shut: from one look at who shuts it to the next, at most.
+ */
+#define SHUT_LOOK (10 * QN_MS)
 
 /* ------------------------------------------------------------ requests -- */
 
@@ -222,7 +221,8 @@ static enum next next_fill(const struct qn_onepaxos *p, qn_time_t now)
         return waiting(l) ? BATCH : STAMP;
     }
     /* Time goes on in the log though the gate is shut, or nothing expires. */
-    bool passes = l->want_stamp && now >= l->stamp_at && fits(p, QN_BATCH_HEAD);
+    bool passes =
+        l->want_stamp && now >= l->flow.stamp_at && fits(p, QN_BATCH_HEAD);
     return passes ? STAMP : NOTHING;
 }
 
@@ -257,7 +257,6 @@ void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now)
         at[n] = place_of(p, n);
     }
     qn_flow_begin(&p->leader.flow, now, p->alive, at);
-    p->leader.stamp_at = 0;
 }
 
 /** A peer, or this node, has said where it is and what it holds. */
@@ -406,8 +405,9 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
             p->retry_at = t->now + p->params.t_gap;
             return;
         }
+        qn_flow_stamped(&l->flow, t->now,
+                        next == STAMP && !is_open(p, t->now, next_bytes(l)));
         l->want_stamp = false; /* any batch carries one */
-        l->stamp_at = t->now + STAMP_EVERY;
         propose(p, t, b);
         if (l->gap != 0) {
             gap_leave(l, t->now);

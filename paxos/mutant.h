@@ -83,6 +83,9 @@
       "flow: the ring drops what an awaited one lacks")                        \
     X(FLOW_RETURN, FLOW, "flow: awaited again though its next slot is gone")   \
     X(FLOW_MIN, FLOW, "flow: min-replicas-to-write does not count")            \
+    X(FLOW_SLOW, FLOW, "flow: who is slow is awaited all the same")            \
+    X(FLOW_NO_PAUSE, FLOW, "flow: who was slow is awaited again at once")      \
+    X(FLOW_STAMPS, FLOW, "flow: stamps come as often until the ring is full")  \
     X(U_SILENT, UTILITY, "utility: a promise keeps its vote for itself")       \
     X(U_COUNT, UTILITY, "utility: votes are counted over ballots")             \
     X(U_BALLOT, UTILITY, "utility: a vote in spite of a later promise")        \

@@ -57,7 +57,6 @@ struct qn_leader {
     qn_time_t gap;       /* between two slots, qn_onepaxos_slow */
     qn_time_t fill_at;   /* the next slot not before */
     struct qn_flow flow; /* while it leads */
-    qn_time_t stamp_at;  /* a stamp may pass a shut gate from then on */
     bool want_stamp;     /* fill a slot even with no command */
     bool begun; /* memory acceptor: the oldest batch has its stamp, and a part
                    of it is in the ring */

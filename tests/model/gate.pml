@@ -22,9 +22,12 @@
  *        counted since the last death
  *        NOJOIN     who is dead, or fell out of the ring, stays away; ONE: so does
  *                   the first follower
+ *        SLOW       the leader may give up one that shuts the gate, at any time, if it
+ *                   waits for the other too: it is awaited again when its pause is
+ *                   over, which may be at any time, and it lacks no more than LAG
  * Defects: BUG_NOT_LOOKED BUG_MARK_GROWS BUG_OVERWRITE BUG_OVERWRITE_HOLD
  *        BUG_HOLD_STAYS BUG_MIN_IGNORED BUG_RETURN_LATE BUG_RING_NOT_COUNTED
- *        BUG_NEW_LEADER BUG_AT_ONCE BUG_MARK_FOLLOWS (tests/model/README.md)
+ *        BUG_SLOW_MIN BUG_NEW_LEADER BUG_AT_ONCE BUG_MARK_FOLLOWS (tests/model/README.md)
  */
 #ifndef R
 #define R 4
@@ -67,6 +70,12 @@ byte st[2];
 byte pos[2], lacks[2];         /* of IN, or of a hold: slots before its next, bytes from there */
 bit fresh[2];                  /* applied something within 100 ms */
 byte moved[2];                 /* bytes applied since it ceased to be awaited */
+#ifdef SLOW
+bit pause[2];                  /* it ceased as one that is slow */
+#define PAUSES(x) pause[x]
+#else
+#define PAUSES(x) false
+#endif
 /* joiners */
 bit hold[2], by_peer[2];       /* the donor: the leader, or the other follower */
 byte chunks[2], idle[2];
@@ -308,6 +317,28 @@ inline cut(x, peer) {
   fi
 }
 
+#ifdef SLOW
+/* It shuts the gate, and the other is so much faster. */
+inline slow(x) {
+  awaited[x] = 0; pause[x] = 1; floor[x] = 0; forget(x)
+}
+
+/* Its pause is over, and it has caught up. */
+inline resume(x) {
+  pause[x] = 0; again(x)
+}
+
+/* It has its snapshot; that does not end its pause. */
+inline install_slow(x) {
+  st[x] = IN; end_hold(x); fresh[x] = 1; floor[x] = 0; did[x] = 0; behind[x] = 0
+}
+#ifdef BUG_SLOW_MIN
+#define MAY_SLOW(x) true
+#else
+#define MAY_SLOW(x) (MAY_CEASE(x) && awaited[OTHER(x)])
+#endif
+#endif
+
 inline install(x) {
   st[x] = IN; end_hold(x); awaited[x] = 1; fresh[x] = 1; returns(x);
   floor[x] = 1; did[x] = 0; behind[x] = 0
@@ -315,6 +346,9 @@ inline install(x) {
 
 inline dies(x) {
   st[x] = DEAD; awaited[x] = 0; whole = 0; held = 0;
+#ifdef SLOW
+  pause[x] = 0;
+#endif
   fresh[x] = 0; moved[x] = 0; floor[x] = 0; behind[x] = 0; did[x] = 0;
 #ifdef BUG_HOLD_STAYS
   if :: hold[x] :: else -> pos[x] = 0; lacks[x] = 0 fi;
@@ -337,7 +371,11 @@ inline leader_dies() {
   do
   :: k < 2 ->
      if :: hold[k] && !by_peer[k] -> end_hold(k) :: else fi;
-     awaited[k] = 0; forget(k); k++
+     awaited[k] = 0; forget(k);
+#ifdef SLOW
+     pause[k] = 0;
+#endif
+     k++
   :: else -> break
   od
 }
@@ -394,14 +432,25 @@ end:
 #define MEMBER(x) \
   :: d_step { st[x] == IN && lacks[x] > 0 -> apply(x); settle() } \
   :: d_step { fresh[x] && lacks[x] > 0 -> fresh[x] = 0; settle() } \
-  :: d_step { leads && moved[x] >= ENOUGH && STILL_IN(x) -> again(x); settle() } \
+  :: d_step { leads && moved[x] >= ENOUGH && STILL_IN(x) && !PAUSES(x) -> again(x); settle() } \
   :: d_step { st[x] != DEAD -> dies(x); settle() } \
   :: d_step { STARTS(x) -> st[x] = JOINS; settle() } \
   :: d_step { leads && CUTS(x) && (!hold[OTHER(x)] || by_peer[OTHER(x)]) -> cut(x, 0); settle() } \
   :: d_step { CUTS(x) && st[OTHER(x)] == IN -> cut(x, 1); settle() } \
   :: d_step { st[x] == JOINS && hold[x] && chunks[x] < CHUNKS -> chunks[x]++; idle[x] = 0; settle() } \
-  :: d_step { leads && st[x] == JOINS && hold[x] && chunks[x] == CHUNKS -> install(x); settle() }
+  :: d_step { leads && st[x] == JOINS && hold[x] && chunks[x] == CHUNKS && !PAUSES(x) -> install(x); settle() }
+#ifdef SLOW
+#define SQUEEZED(x) \
+  :: d_step { leads && awaited[x] && STOPS(x) && MAY_SLOW(x) -> slow(x); settle() } \
+  :: d_step { leads && pause[x] && st[x] == IN && lacks[x] <= LAG -> resume(x); settle() } \
+  :: d_step { leads && pause[x] && hold[x] -> end_hold(x); settle() } \
+  :: d_step { leads && pause[x] && st[x] == JOINS && hold[x] && chunks[x] == CHUNKS -> install_slow(x); settle() }
+#else
+#define SQUEEZED(x)
+#endif
   MEMBER(0)
   MEMBER(1)
+  SQUEEZED(0)
+  SQUEEZED(1)
   od
 }

@@ -71,6 +71,30 @@ def send(pid, number):
     return True
 
 
+class Starver(threading.Thread):
+    """A process runs 10 ms in each second."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid = pid
+        self.stop = threading.Event()
+
+    def run(self):
+        while not self.stop.is_set():
+            send(self.pid, signal.SIGSTOP)
+            self.stop.wait(0.99)
+            send(self.pid, signal.SIGCONT)
+            time.sleep(0.01)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.stop.set()
+        self.join()
+
+
 # ---- load ----
 
 class Load:

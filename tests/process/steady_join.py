@@ -44,22 +44,6 @@ class Flusher(threading.Thread):
         c.close()
 
 
-class Starver(threading.Thread):
-    """A process runs 10 ms in each second."""
-
-    def __init__(self, pid):
-        super().__init__(daemon=True)
-        self.pid = pid
-        self.stop = threading.Event()
-
-    def run(self):
-        while not self.stop.is_set():
-            heavy.send(self.pid, signal.SIGSTOP)
-            self.stop.wait(0.99)
-            heavy.send(self.pid, signal.SIGCONT)
-            time.sleep(0.01)
-
-
 class Run:
     def __init__(self, o, form):
         self.o, self.form = o, form
@@ -171,7 +155,7 @@ class Run:
         with heavy.Load(self.q, self.o, self.others, step=0.1) as load:
             seconds = 0.5 if self.o.quick else 5.0
             before = self.rate_of(load, seconds)
-            starver = Starver(self.pid)
+            starver = heavy.Starver(self.pid)
             starver.start()
             try:
                 time.sleep(seconds)

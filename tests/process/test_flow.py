@@ -7,6 +7,8 @@ Usage: test_flow.py QUOIND QUOIN [NAME...]
 import os
 import signal
 import sys
+import threading
+import time
 
 from checks import agree, check, main, wait_until
 from quoind import Client, Error, Quoind
@@ -109,6 +111,53 @@ def test_who_makes_no_progress_is_given_up_and_comes_back():
             complete(q)
             wait_until("it is awaited again", lambda: fields(
                 told(q), stops, "flow")["awaited"] == "1")
+
+
+def run_for_a_moment(q, replica, pid):
+    """A stopped follower goes on until it has applied something, or lacks
+    nothing."""
+    def lacks():
+        return int(fields(told(q), replica, "flow")["lag_bytes"])
+    before = lacks()
+    os.kill(pid, signal.SIGCONT)
+    deadline = time.monotonic() + 0.1
+    while lacks() >= before > 0 and time.monotonic() < deadline:
+        pass
+    os.kill(pid, signal.SIGSTOP)
+
+
+def test_a_slow_follower_is_given_up_and_comes_back():
+    """It applies more than the floor, now and then: the others wait for it no
+    longer; when it runs again they do."""
+    with server("memory", 500, 1) as q:
+        leader, slow, _ = roles(q)
+        pid = q.pids()[slow]
+        stop = threading.Event()
+
+        def load():
+            while not stop.is_set():
+                write(q, leader, 100)
+
+        writer = threading.Thread(target=load)
+        writer.start()
+        try:
+            def given_up():
+                run_for_a_moment(q, slow, pid)
+                time.sleep(0.2)
+                return "waits no longer for replica %d, which applies less" \
+                    % slow in q.log_so_far()
+            wait_until("it is given up as slow", given_up)
+            check("awaited", fields(told(q), slow, "flow")["awaited"], "0")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+            stop.set()
+            writer.join()
+        complete(q)
+
+        def back():
+            write(q, leader, 1)
+            return fields(told(q), slow, "flow")["awaited"] == "1"
+        wait_until("it is awaited again", back)
 
 
 def test_the_last_follower_that_must_keep_up_holds_writes():

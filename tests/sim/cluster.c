@@ -102,6 +102,12 @@ static void count(struct cluster *c, qn_node_t node, const struct qn_input *in,
     const struct qn_onepaxos *p = m->p;
     v->held_back[mem] += in->kind == QN_IN_TICK && c->now < p->leader.fill_at &&
                          qn_leader_deadline(p, c->now) == p->leader.fill_at;
+    for (qn_node_t n = 0; n < c->nodes; n++) {
+        const struct qn_flow_member *f = &p->leader.flow.member[n];
+        v->squeezed[mem] += in->kind == QN_IN_TICK && f->slow != 0 &&
+                            !f->awaited && f->pause != 0 &&
+                            p->leader.role == QN_ACTIVE;
+    }
     v->input[mem][in->kind]++;
     v->message[mem][in->kind == QN_IN_RECV ? in->recv.msg->kind : 0]++;
     for (uint32_t i = 0; i < m->out.count; i++) {

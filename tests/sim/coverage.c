@@ -132,6 +132,8 @@ uint32_t coverage_print(const struct coverage *c, FILE *to)
              both);
     }
     line(&t, "a slowed leader waits", c->held_back, both);
+    line(&t, "one that is slow pauses", c->squeezed,
+         (const bool[2]){false, false});
     title(&t, "messages handled");
     for (uint32_t k = 1; k < QN_MSG_KINDS; k++) {
         line(

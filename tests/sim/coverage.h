@@ -66,6 +66,8 @@ struct coverage {
     uint64_t output[2][COVERAGE_OUTPUTS];
     uint64_t role[2][COVERAGE_ROLES][COVERAGE_ROLES]; /* from, to */
     uint64_t held_back[2]; /* turns of a slowed leader that could fill a slot */
+    uint64_t squeezed[2];  /* turns of a leader in which one that it found slow
+                              was in its pause */
     uint64_t row[COVERAGE_ROWS];
 };
 

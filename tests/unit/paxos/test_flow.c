@@ -348,6 +348,146 @@ CASE(two_that_hardly_apply_do_not_hold_all_in_turn)
     cr_assert_eq(qn_flow_awaited(&f), 2, "it has applied the floor");
 }
 
+/* ---- who is slow --------------------------------------------------------- */
+
+/* A follower that applies so many slots in one of so many turns of 10 ms. */
+struct follower {
+    uint64_t slots, turns;
+};
+
+static const struct follower well = {1000, 1}, squeezed = {20, 100},
+                             stopped = {0, 1};
+
+/* So many seconds, in which as much as may be is decided. @return slots. */
+static uint64_t seconds(uint64_t count, struct follower one,
+                        struct follower two)
+{
+    qn_slot_t before = decided;
+    for (uint64_t turn = 0; turn < 100 * count; turn++) {
+        passes(10 * QN_MS);
+        applies(1, turn % one.turns == 0 ? one.slots : 0);
+        applies(2, turn % two.turns == 0 ? two.slots : 0);
+        decide(8);
+    }
+    return decided - before;
+}
+
+CASE(one_that_is_much_slower_than_another_is_given_up)
+{
+    seconds(2, well, well);
+    cr_assert_lt(seconds(3, squeezed, well), 300);
+    cr_assert_eq(qn_flow_awaited(&f), 6, "it applies more than the floor");
+    seconds(2, squeezed, well);
+    cr_assert_eq(qn_flow_awaited(&f), 4);
+    cr_assert_eq(f.member[1].pause, QN_FLOW_PAUSE * QN_S);
+    cr_assert_eq(seconds(5, squeezed, well), 4000, "nobody waits");
+}
+
+/* One core, a third of the turns for each: now this one, now that one has more
+ * to do for what it applies, and shuts the gate. */
+CASE(all_that_share_a_core_stay_awaited)
+{
+    const struct follower third = {2, 3}, rest = {4, 3};
+    for (uint32_t k = 0; k < 20; k++) {
+        seconds(4, third, rest);
+        seconds(4, rest, third);
+    }
+    cr_assert_gt(qn_flow_shut_by(&f, 1, now), 40 * QN_S);
+    cr_assert_eq(qn_flow_awaited(&f), 6);
+    cr_assert_eq(f.given, 0);
+}
+
+CASE(short_stops_cost_nobody_its_place)
+{
+    seconds(2, well, well);
+    for (uint32_t turn = 0; turn < 4000; turn++) {
+        passes(10 * QN_MS);
+        applies(1, turn % 200 < 180 ? 1000 : 0); /* 0.2 s in every 2 s */
+        applies(2, 1000);
+        decide(8);
+    }
+    cr_assert_eq(qn_flow_awaited(&f), 6);
+}
+
+CASE(two_that_are_slow_alike_are_waited_for)
+{
+    seconds(2, well, well);
+    seconds(20, squeezed, squeezed);
+    cr_assert_eq(qn_flow_awaited(&f), 6, "they apply more than the floor");
+}
+
+Test(flow, who_is_slow_is_waited_for_if_min_says_so)
+{
+    begin(3, 2);
+    seconds(2, well, well);
+    seconds(20, squeezed, well);
+    cr_assert_eq(qn_flow_awaited(&f), 6);
+    cr_assert_eq(qn_flow_followed(&f), 4, "but the gate alone waits for it");
+}
+
+CASE(after_its_pause_it_is_awaited_when_it_has_caught_up)
+{
+    seconds(2, well, well);
+    seconds(5, squeezed, well);
+    cr_assert_eq(qn_flow_awaited(&f), 4);
+    seconds(10, well, well);
+    cr_assert_eq(qn_flow_awaited(&f), 4, "its pause is not over");
+    seconds(10, well, well);
+    cr_assert_eq(qn_flow_awaited(&f), 6);
+}
+
+/* It is well for a moment whenever it might be awaited again. */
+CASE(each_trial_in_vain_doubles_the_pause)
+{
+    seconds(2, well, well);
+    seconds(3, squeezed, well);
+    for (uint64_t pause = QN_FLOW_PAUSE; pause <= 128; pause *= 2) {
+        seconds(3, squeezed, well);
+        cr_assert_eq(qn_flow_awaited(&f), 4);
+        cr_assert_eq(f.member[1].pause, pause * QN_S);
+        seconds(pause - 4, well, well);
+        cr_assert_eq(qn_flow_awaited(&f), 4, "it does not flap");
+        seconds(5, well, well);
+        cr_assert_eq(qn_flow_awaited(&f), 6);
+    }
+    seconds(200, well, well);
+    seconds(5, squeezed, well);
+    cr_assert_eq(f.member[1].pause, QN_FLOW_PAUSE * QN_S, "all is forgotten");
+}
+
+CASE(the_pause_has_a_bound)
+{
+    seconds(2, well, well);
+    f.member[1].pause = QN_FLOW_PAUSE_MOST * QN_S;
+    f.member[1].back_at = now;
+    seconds(5, squeezed, well);
+    cr_assert_eq(f.member[1].pause, QN_FLOW_PAUSE_MOST * QN_S);
+}
+
+/* ---- stamps -------------------------------------------------------------- */
+
+/* Rings of so many slots, a quarter of which nobody may lack but for stamps:
+ * writes are held for a hundred days. */
+CASE(stamps_that_pass_the_gate_last_for_months)
+{
+    const uint64_t rings[] = {131072, 1024, 256};
+    const qn_time_t day = UINT64_C(24) * 3600 * QN_S;
+    for (uint32_t r = 0; r < 3; r++) {
+        uint64_t stamps = 0;
+        f.limits.stop_slots = rings[r] / 4 * 3;
+        qn_time_t end = now + 100 * day;
+        qn_flow_stamped(&f, now, false);
+        for (; now < end && stamps < rings[r]; stamps++) {
+            qn_flow_stamped(&f, now, true);
+            passes(f.stamp_at - now);
+        }
+        cr_assert_lt(stamps, rings[r] / 4, "%llu of %llu",
+                     (unsigned long long)stamps, (unsigned long long)rings[r]);
+    }
+    qn_flow_stamped(&f, now, false);
+    cr_assert_eq(f.stamp_at, now + QN_FLOW_STAMP, "it was open");
+}
+
 /* ---- holds --------------------------------------------------------------- */
 
 static void hold(qn_slot_t slot, uint32_t done)
@@ -401,6 +541,35 @@ CASE(a_hold_that_does_not_grow_is_given_up)
     cr_assert_eq(run(1000), 1000, "it is over");
     hold(decided + 1, 0);
     cr_assert_lt(run(1000), 1000, "the next one counts");
+}
+
+/* It grows, but who joins was slow: it costs no more than a part of the pause.
+ */
+CASE(a_hold_for_one_that_was_slow_has_a_bound)
+{
+    seconds(2, well, well);
+    seconds(5, squeezed, well);
+    cr_assert_eq(qn_flow_awaited(&f), 4);
+    hold(decided + 1, 0);
+    cr_assert_eq(f.member[2].hold.slot, 0, "nothing is held in its pause");
+    lo = decided;
+    seconds(16, stopped, well);
+    qn_slot_t cut = decided + 1;
+    hold(cut, 0);
+    run(1000);
+    cr_assert_eq(run(1000), 0, "it is worth a trial");
+    for (uint32_t k = 1; k < 400; k++) { /* of 10 ms: a quarter of 16 s */
+        passes(10 * QN_MS);
+        hold(cut, k);
+        run(1000);
+        cr_assert_eq(f.holds, 0);
+    }
+    passes(10 * QN_MS);
+    cr_assert_eq(run(1000), 1000);
+    cr_assert_eq(f.holds, 1);
+    cr_assert_eq(f.member[1].pause, 2 * QN_FLOW_PAUSE * QN_S);
+    hold(decided + 1, 0);
+    cr_assert_eq(run(1000), 1000, "the next pause has begun");
 }
 
 CASE(a_hold_ends_with_its_giver)

@@ -92,9 +92,8 @@ static void chosen(uint32_t index)
 
 /* Node 0 has died, node 2 is a new life that has nothing, this one has applied
  * all up to `at`. */
-static void begin(qn_slot_t at)
+static void begin_with(qn_slot_t at, struct qn_params v)
 {
-    struct qn_params v = fx_params();
     const struct qn_resume have = {.position = at, .session = {{10, at}}};
     v.copy_bytes = 32; /* so that a copy takes many turns */
     memset(&w, 0, sizeof w);
@@ -109,6 +108,11 @@ static void begin(qn_slot_t at)
     fx_down(&w.f, JOINER);
     fx_up(&w.f, JOINER, 30);
     fx_beat(&w.f, JOINER, 0, 0);
+}
+
+static void begin(qn_slot_t at)
+{
+    begin_with(at, fx_params());
 }
 
 static void end(void)
@@ -216,5 +220,49 @@ Test(takeover, without_memory_the_ring_is_read_later)
     }
     cr_assert_eq(fx_status(&w.f).learned_hi, HI);
     cr_assert_eq(fx_status(&w.f).fetches, 0);
+    end();
+}
+
+/* So long, in looks of 10 ms, with somebody who wants a stamp in each. @return
+ * how many slots were decided. */
+static qn_slot_t stamps(qn_time_t ns)
+{
+    qn_slot_t before = fx_status(&w.f).learned_hi;
+    for (qn_time_t passed = 0; passed < ns; passed += 10 * QN_MS) {
+        fx_stamp(&w.f);
+        fx_later(&w.f, 10 * QN_MS);
+    }
+    return fx_status(&w.f).learned_hi - before;
+}
+
+/* A ring of 64 slots, of which its follower lacks three quarters and may not be
+ * given up. With a stamp in each 10 ms the rest is full in 160 ms. */
+Test(takeover, time_goes_on_in_a_tiny_ring_while_writes_are_held)
+{
+    struct qn_params v = fx_params();
+    v.flow = qn_flow_default(3, SLOTS, BYTES);
+    begin_with(AT, v);
+    chosen(1);
+    ticks(MANY);
+    cr_assert(leads());
+    qn_slot_t hi = fx_status(&w.f).learned_hi;
+    fx_beat(&w.f, JOINER, hi, hi);
+    const struct qn_flow *f = qn_onepaxos_flow(w.f.p);
+    for (int i = 0; i < 100; i++) { /* a second */
+        (void)fx_submit(&w.f, "x");
+        fx_later(&w.f, 10 * QN_MS);
+    }
+    cr_assert_neq(f->shut_at, 0);
+    qn_slot_t some = stamps(QN_S);
+    cr_assert_lt(some, 9, "%llu", (unsigned long long)some);
+    cr_assert_gt(stamps(10 * QN_S), 0);
+    cr_assert_gt(stamps(100 * QN_S), 0, "for minutes");
+    cr_assert(f->held);
+    (void)stamps(1000 * QN_S);
+    cr_assert_eq(stamps(1000 * QN_S), 0, "the ring is full: time stands still");
+    hi = fx_status(&w.f).learned_hi;
+    cr_assert_eq(qn_flow_first(f), hi - SLOTS + 1, "and no slot is lost");
+    fx_beat(&w.f, JOINER, hi, hi);
+    cr_assert_gt(stamps(QN_S), 20, "until it goes on");
     end();
 }
