@@ -140,6 +140,21 @@ static int command_copy(struct qn_opening *o, const struct qn_uploads *u,
     return QN_OK;
 }
 
+/** All commands of that life are dropped: the first of them may be in an
+ * earlier group of the same draft. */
+static struct qn_group first_of_life(struct qn_slice draft,
+                                     const struct qn_group *lost)
+{
+    struct qn_group g;
+    uint32_t i = 0;
+    while (qn_batch_next(draft, &i, &g)) {
+        if (g.origin == lost->origin && g.inc == lost->inc) {
+            return g;
+        }
+    }
+    return *lost;
+}
+
 static int open_begin(struct qn_queue *q, const struct qn_alloc *a)
 {
     size_t bytes = at(q, q->head)->bytes - QN_BATCH_HEAD + QN_GROUP_HEAD;
@@ -166,7 +181,7 @@ int64_t qn_queue_open(struct qn_queue *q, const struct qn_alloc *a,
             return (int64_t)QN_MAX(d->bytes - o->whole->len, UINT64_C(1));
         }
         if (command_copy(o, u, &most) != QN_OK) {
-            *lost = o->group;
+            *lost = first_of_life(draft, &o->group);
             return QN_ESTALE;
         }
     }

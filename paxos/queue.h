@@ -78,7 +78,8 @@ uint64_t qn_queue_bytes(const struct qn_queue *q);
  * Open the oldest batch: go on with at most `most` bytes. It grows no more.
  *
  * @param u     NULL: there are no references.
- * @param lost  QN_ESTALE: filled, the group whose command is not to be had.
+ * @param lost  QN_ESTALE: filled, the oldest group of the life of which a
+ *              command is not to be had.
  * @return bytes that are still missing; 0: it is open. QN_ENOMEM: again later.
  *         QN_ESTALE: its origin has ended, or has freed it: drop all commands
  *         of that life (qn_queue_drop).

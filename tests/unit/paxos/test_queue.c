@@ -203,6 +203,21 @@ QUEUE(who_has_ended_is_lost_in_the_middle_of_a_copy)
     cr_assert_str_eq(open_all(), "0@1:b2");
 }
 
+/* Its earlier groups are dropped, too: who goes on behind the lost one only
+ * leaves a gap in the session. */
+QUEUE(what_is_lost_begins_with_the_first_group_of_its_life)
+{
+    struct qn_group lost;
+    add(1, 10, 1, "c1");
+    add(0, 10, 1, "a2");
+    add(0, 10, 2, "+b300");
+    qn_arena_free(&own[0]);
+    cr_assert_eq(open_some(SIZE_MAX, &lost), QN_ESTALE);
+    cr_assert_eq(lost.first, 1, "got %lu", (unsigned long)lost.first);
+    qn_queue_drop(&q, lost.origin, lost.inc);
+    cr_assert_str_eq(open_all(), "1@1:c1");
+}
+
 QUEUE(a_wild_place_is_lost)
 {
     struct qn_group lost;
