@@ -55,7 +55,7 @@
 #define QN_REJOIN_GIVE                                                         \
     6u /* chunks made in one turn of a donor; one, if it                       \
           has other things to do (kvs/pace.h) */
-#define QN_REJOIN_SILENCE ((qn_time_t)2000 * QN_MS)
+#define QN_REJOIN_SILENCE ((qn_time_t)1000 * QN_MS)
 #define QN_REJOIN_RETRY                                                        \
     ((qn_time_t)200 * QN_MS) /* when nobody could help: at most so long */
 

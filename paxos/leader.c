@@ -103,9 +103,10 @@ int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {
     struct qn_wants w;
-    if (qn_wanted_check(m->body, &w) != QN_OK || w.count > p->params.queue ||
-        w.bytes > QN_BLOB_MAX / 2 || (w.refers && p->uploads == NULL)) {
-        return QN_ECORRUPT;
+    int checked = qn_queue_check(&p->params, p->uploads, from,
+                                 p->incarnation[from], m->body, &w);
+    if (checked != QN_OK) {
+        return checked == QN_ESTALE ? QN_OK : checked; /* it has ended */
     }
     if (p->leader.role != QN_ACTIVE || p->origin.ready != p->cfg.index) {
         return QN_OK; /* REDIRECT tells all when to send, and to whom */

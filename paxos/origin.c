@@ -15,9 +15,8 @@
  * there: a refusal in the middle would leave a gap in the sequence. A long
  * command is kept in this life's arena, as long as its request, and the request
  * has a reference to it; if the arena has no place it goes with the request.
- * The leader
- * gets its own node's requests by a call instead of a message, later in the
- * same step, with the same rules.
+ * The leader gets its own node's requests by a call instead of a message, later
+ * in the same step, with the same rules.
  */
 #include "paxos/mutant.h"
 #include "paxos/onepaxos_internal.h"

@@ -43,6 +43,26 @@ void qn_queue_clear(struct qn_queue *q)
 
 /* ---- add ----------------------------------------------------------------- */
 
+int qn_queue_check(const struct qn_params *p, const struct qn_uploads *u,
+                   qn_node_t origin, uint64_t inc, struct qn_slice commands,
+                   struct qn_wants *out)
+{
+    struct qn_wanted w;
+    if (qn_wanted_check(commands, out) != QN_OK || out->count > p->queue ||
+        (out->refers && u == NULL)) {
+        return QN_ECORRUPT;
+    }
+    if (!out->refers) {
+        return QN_OK;
+    }
+    const struct qn_arena *a = u->arena(u->ctx, origin, inc);
+    bool sane = out->count == 1 || out->bytes <= p->batch_bytes;
+    while (a != NULL && sane && qn_wanted_next(&commands, &w)) {
+        sane = !w.refers || qn_arena_is_sane(a, &w.place);
+    }
+    return a == NULL ? QN_ESTALE : sane ? QN_OK : QN_ECORRUPT;
+}
+
 static bool tail_takes(const struct qn_queue *q, const struct qn_params *p,
                        const struct qn_group *g, uint64_t bytes)
 {

@@ -62,6 +62,20 @@ static inline bool qn_queue_empty(const struct qn_queue *q)
 }
 
 /**
+ * What a request of the life {origin, inc} comes to. It is of no use, or of no
+ * honest origin, if it has a reference to what is no place in that life's
+ * arena, or more than one command and more bytes than a batch.
+ *
+ * @param u    NULL: there are no references.
+ * @param out  Filled.
+ * @return QN_OK; QN_ECORRUPT; QN_ESTALE: it refers to an arena that is not to
+ *         be had.
+ */
+int qn_queue_check(const struct qn_params *p, const struct qn_uploads *u,
+                   qn_node_t origin, uint64_t inc, struct qn_slice commands,
+                   struct qn_wants *out);
+
+/**
  * Add a group, the commands of which may be references.
  *
  * @param w  What its commands come to.

@@ -175,6 +175,56 @@ REFERENCE(who_has_no_arenas_refuses_a_reference)
     fx_end(&other);
 }
 
+/* A REQUEST of node 2 with `count` references to one place. */
+static int recv_wild(uint64_t at, uint64_t len, int count)
+{
+    struct qn_blob *b = qn_blob_create(&qn_alloc_malloc, 64);
+    const struct qn_arena_place p = {.index = 1, .at = at, .len = len};
+    for (int i = 0; i < count; i++) {
+        cr_assert_eq(qn_commands_refer(&b, &p), QN_OK);
+    }
+    const struct qn_msg m = {
+        .kind = QN_MSG_REQUEST, .slot = 1, .body = {b->bytes, b->len}};
+    int err = fx_recv(&leader, ORIGIN, &m);
+    qn_blob_unref(b);
+    return err;
+}
+
+REFERENCE(a_wild_request_is_refused_before_anything_is_made_for_it)
+{
+    struct qn_params v = fx_params();
+    cr_assert_eq(recv_wild(CAPACITY - 9, 10, 1), QN_ECORRUPT);
+    cr_assert_eq(recv_wild(0, CAPACITY + 1, 1), QN_ECORRUPT);
+    cr_assert_eq(recv_wild(UINT64_MAX - 4, 10, 1), QN_ECORRUPT);
+    cr_assert_eq(recv_wild(0, QN_COMMAND_MAX, 4), QN_ECORRUPT);
+    cr_assert_eq(recv_wild(0, CAPACITY, (int)(v.batch_bytes / CAPACITY) + 1),
+                 QN_ECORRUPT, "one block again and again");
+    cr_assert_eq(fx_status(&leader).queued, 0);
+    cr_assert_eq(recv_wild(0, CAPACITY, 1), QN_OK);
+}
+
+REFERENCE(two_requests_of_which_the_second_is_lost_come_again_in_order)
+{
+    fx_submit(&origin, "first");
+    cr_assert_eq(hand_over(), QN_OK);
+    fx_submit(&origin, "a command that is long");
+    cr_assert_eq(hand_over(), QN_OK);
+    qn_store((qn_a64 *)(void *)memory, 2, QN_SEQ_CST); /* as if it had ended */
+    fx_tick(&leader);
+    cr_assert_eq(proposed(), NULL);
+    const struct qn_msg *m = fx_sent(&leader, QN_MSG_REDIRECT, 0);
+    cr_assert_neq(m, NULL);
+    qn_store((qn_a64 *)(void *)memory, 1, QN_SEQ_CST);
+    fx_recv(&origin, 0, m);
+    fx_tick(&origin);
+    cr_assert_eq(fx_count(&origin, QN_MSG_REQUEST), 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        fx_recv(&leader, ORIGIN, fx_sent(&origin, QN_MSG_REQUEST, i));
+    }
+    fx_tick(&leader);
+    cr_assert_str_eq(proposed(), "first a command that is long");
+}
+
 REFERENCE(a_reference_is_never_decided)
 {
     fx_submit(&origin, "a command that is long");
