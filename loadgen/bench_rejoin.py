@@ -19,6 +19,7 @@ all. Medians of the repetitions, least and most.
 Whatever was started is ended, also on Ctrl-C.
 """
 import json
+import math
 import os
 import signal
 import statistics
@@ -39,6 +40,12 @@ STEP = 0.05       # s, of the rates
 SECONDS_MOST = 3.0
 LOSS_MOST = 0.2
 WINDOWS = ("three", "two", "rejoin", "after")
+
+
+def ratio(a, b):
+    """Not a number if nothing was done: a window may be short, and a machine
+    busy."""
+    return a / b if b else math.nan
 
 
 class Load:
@@ -149,9 +156,9 @@ class Bench:
         steps = load.end()
         found = {w: rate(steps, *at[w]) for w in WINDOWS}
         found["seconds"] = at["rejoin"][1] - begin
-        found["beside_two"] = found["rejoin"] / found["two"]
-        found["beside_three"] = 2 * found["rejoin"] / (found["three"] +
-                                                       found["after"])
+        found["beside_two"] = ratio(found["rejoin"], found["two"])
+        found["beside_three"] = ratio(2 * found["rejoin"],
+                                      found["three"] + found["after"])
         return found
 
     def share(self, to):
