@@ -351,10 +351,25 @@ static void free_old_spares(struct qn_store *s)
     }
 }
 
+/** An empty store keeps none. @return true: some are left. */
+static bool free_any_spares(struct qn_store *s, uint32_t budget)
+{
+    if (s->entry_bytes != 0 || s->spares.kept == 0) {
+        return false;
+    }
+    void *block = NULL;
+    while (budget-- > 0 && (block = qn_spares_any(&s->spares)) != NULL) {
+        s->release(block);
+        s->unsorted = true;
+    }
+    malloc_sort(s);
+    return s->spares.kept != 0;
+}
+
 bool qn_store_reclaim(struct qn_store *s, uint32_t budget)
 {
     if (s->limbo.first == NULL && s->garbage == 0) {
-        return false;
+        return free_any_spares(s, budget);
     }
     sweep(s, budget);
     /* relaxed: the writer's own. */
@@ -370,5 +385,5 @@ bool qn_store_reclaim(struct qn_store *s, uint32_t budget)
     bool more = limbo_free(s, before, (uint32_t)blocks);
     free_old_spares(s);
     malloc_sort(s);
-    return more || s->garbage != 0;
+    return more || s->garbage != 0 || free_any_spares(s, 1);
 }

@@ -306,6 +306,7 @@ CASE(quoin_shows_each_replica)
            "group_waits_for:1\r\nin_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
            "patience_usec:0\r\nslot_pause_usec:0\r\nslot_pause_for:\r\n"
+           "lag_timeout_msec:0\r\nmin_replicas_to_write:0\r\n"
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
            "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
