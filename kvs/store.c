@@ -181,7 +181,7 @@ static struct qn_entry *entry_new(struct qn_store *s, const struct qn_put *p,
     uint64_t chunk = qn_chunk_bytes(bytes);
     struct qn_entry *e = qn_spares_take(&s->spares, chunk);
     if (e == NULL) {
-        e = s->alloc(bytes);
+        e = s->alloc(chunk - 8); /* as many fit there, whoever takes it next */
     }
     if (e == NULL) {
         return NULL;
