@@ -110,7 +110,8 @@ def test_replies_are_bounded_while_they_grow():
         for lead in b"", c.encode("SET", "other", 1):
             asks = q.client(0)
             asks.send(lead + mget + c.encode("PING"))
-            check("closed", closed(asks), True)
+            # The write may have been answered in a turn before.
+            assert closed(asks) or lead and closed(asks), lead
         mute = q.client(0)
         mute.send(c.encode("CLIENT", "REPLY", "OFF") + mget +
                   c.encode("SET", "other", 2) + mget +
