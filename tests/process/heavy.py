@@ -239,8 +239,11 @@ class Looks(threading.Thread):
 
     def memory(self, now, own, lines):
         used = int(own.get("used_memory", 0))
+        # The leader reads what lies in the arenas of all: the largest counts.
+        arena = max(map(int, re.findall(r"arena_bytes_most=(\d+)",
+                                        " ".join(lines.values()))), default=0)
         bars = {"RssAnon": used * 5 // 4 + 128 * MIB,
-                "RssShmem": 320 * MIB + int(lines.get("upload_bytes", 0))}
+                "RssShmem": 320 * MIB + arena}
         for name, bar in bars.items():
             self.most[name] = max(self.most[name], now[name])
             self.over[name] = max(self.over[name], now[name] - bar)
@@ -346,8 +349,11 @@ def serves(q, replicas):
 
 
 def current(q):
-    """All live, are online and in sync."""
+    """All live, are online and in sync: with the process acceptor that are the
+    leader and the acceptor."""
     view = look(q, range(q.replicas))
     pids = pids_of(q)
     return view is not None and len(pids) == q.replicas and \
-        view.current(pids) and view.in_sync == set(range(q.replicas))
+        view.current(pids) and view.in_sync >= (
+            {view.leader, view.acceptor} if view.leader != view.acceptor
+            else set(range(q.replicas)))
