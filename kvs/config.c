@@ -185,7 +185,7 @@ static const struct qn_config_row table[] = {
      "progress; then they go on without it",
      U32, AT(lag_timeout), 1, QN_LAG_TIMEOUT_MAX, NULL, BESIDE},
     {"min-replicas-to-write", "N", "auto",
-     "beside the leader, so many living replicas must keep up or writes wait; "
+     "so many living replicas beside the leader must keep up, or writes wait; "
      "auto: all but a majority",
      U32, AT(min_replicas_to_write), 0, QN_MIN_REPLICAS_MAX, min_words, BESIDE},
 

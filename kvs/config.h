@@ -9,8 +9,8 @@
  * fixed when the server starts; run-time options change by CONFIG SET. That
  * goes through the log, so that all replicas change at the same slot: setting
  * is a pure function of the configuration before and the arguments. Two options
- * say when writes wait for a replica; they change beside the log, which may
- * stand still just then (kvs/settings.h).
+ * say when writes wait for a replica; they change beside the log, in which
+ * nothing is decided while writes wait (kvs/settings.h).
  *
  * struct qn_config is plain data and may be copied. Errors are one line that
  * names the option and its limits.

@@ -60,7 +60,7 @@ struct qn_frontend {
     struct qn_fifo_entry *fifo;    /* who gets the next completion */
     uint32_t fifo_head, fifo_tail; /* free-running */
     struct qn_intake intake;       /* where sockets are read into */
-    struct qn_buf scratch;         /* replies nobody wants */
+    struct qn_buf scratch;         /* replies that are not sent */
     struct qn_buf error;           /* reply to what is no command */
     struct qn_resp_limits limits;
     uint64_t clients;  /* open connections */

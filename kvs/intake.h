@@ -8,7 +8,7 @@
  * A read is offered all that is left of the current chunk, and takes as much as
  * has come. So what a turn reads lies close together, however many connections
  * it comes from, and a connection with much to say is read in one call. A chunk
- * is used again when nobody's bytes are in it any more.
+ * is used again when all bytes in it have been given back.
  *
  *     room = qn_intake_room(i, &n);  n = read(fd, room, n);
  *     chunk = qn_intake_take(i, n);  ...  qn_intake_give(i, chunk);

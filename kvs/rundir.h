@@ -24,7 +24,7 @@
  *     C                          opens a new file of that name, locks it
  *
  * A second look at the name after locking would tell B, but not a quoind that
- * was built without it. When no server of this user runs, anybody may remove
+ * was built without it. When no server of this user runs, the user may remove
  * them; /run and /tmp are emptied when the machine starts.
  *
  * Threads: any.

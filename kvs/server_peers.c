@@ -312,7 +312,7 @@ void qn_server_life_down(struct qn_server *s, qn_node_t i)
     qn_ask_down(s->ask, i);
     qn_rejoin_down(s->rejoin, i, qn_clock_now());
     qn_server_events_ended(s, i, l->inc, qn_clock_now());
-    qn_settings_take(s, l->outbox); /* perhaps nobody else has looked yet */
+    qn_settings_take(s, l->outbox); /* no replica may have read it yet */
     s->peer[i] = NULL;
     s->doubts &= ~(UINT64_C(1) << i);
     keep(s, l);

@@ -9,7 +9,8 @@
  * For each setting a replica publishes one word in its outbox: {version, node,
  * value}. The newest word wins. A replica that sees a newer word in the outbox
  * of a peer takes it into its own and goes by it. So no message is sent that
- * could be lost, and nobody need be woken: whoever acts makes a turn first.
+ * could be lost, and no replica is woken: a replica looks at the words in each
+ * turn, before it runs a request or fills a slot.
  *
  *     a stopped replica    looks when it goes on
  *     a new life, joiner   looks in its first turn; its own outbox is empty
@@ -48,8 +49,9 @@ enum qn_setting {
 bool qn_setting_next(uint64_t newest, qn_node_t node, uint32_t value,
                      uint64_t *word);
 
-/** Is that what qn_setting_next has made, of a value that `k` can have, in a
- *  group of so many nodes? 0 and what a wild process has written are not. */
+/** Has qn_setting_next made this word, from a value that `k` can have in a
+ * group of `nodes`? False for 0, and for a word that a faulty process has
+ * written. */
 bool qn_setting_valid(enum qn_setting k, uint64_t word, uint32_t nodes);
 
 /** Of a valid word. */

@@ -11,8 +11,8 @@
  *
  * QN_SPARE_SIZES lists, each for one size at a time; of sizes that share a list
  * the one that was there first has it until its list is empty. Bounded in
- * bytes. A list that nobody has taken from while all others were looked at is
- * given up, block by block (qn_spares_old).
+ * bytes. A list from which no block was taken while qn_spares_old looked at all
+ * others is freed, block by block.
  *
  * Threads: one. No allocation.
  */

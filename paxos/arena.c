@@ -57,7 +57,7 @@ int qn_arena_begin(struct qn_arena *a, void *mem, const struct qn_arena_opts *o)
     if (a->block == NULL) {
         return QN_ENOMEM;
     }
-    qn_store(&a->shared->first, 1, QN_RELAXED); /* nobody was told of it */
+    qn_store(&a->shared->first, 1, QN_RELAXED); /* no reader knows it yet */
     return QN_OK;
 }
 

@@ -11,7 +11,7 @@
  * The regions are part of the file's size from the beginning, though most of
  * them is a hole: growth is an fallocate of the owner, which the seals allow,
  * and no mapping ever changes. A store into the hole would allocate, too, but
- * could fail only by a signal; so nobody stores there before it is allocated.
+ * could fail only by a signal; so the owner allocates before it stores.
  * Private pages get the same by mprotect of address space reserved without
  * access.
  *

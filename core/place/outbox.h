@@ -30,9 +30,9 @@
  * full at creation (lack of memory is an error then, never a SIGBUS later); of
  * these so much as qn_outbox_grow has asked for. It is sealed with
  * F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL after the
- * owner has mapped it, so that nobody who gets the descriptor can ever map it
- * writable, write to it, or take pages out of it. Threads use private pages of
- * the same layout. Fresh memory is zero; only `voted` says that nothing is
+ * owner has mapped it, so that a process that gets the descriptor can never map
+ * it writable, write to it, or take pages out of it. Threads use private pages
+ * of the same layout. Fresh memory is zero; only `voted` says that nothing is
  * known, until the owner's driver has read what the lives before it have voted
  * for.
  *
