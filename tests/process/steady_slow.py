@@ -69,8 +69,9 @@ class Form:
             if o.verbose:
                 print(q.log_so_far(), file=sys.stderr)
         if summary["errors"] + summary["unanswered"]:
-            self.wrong.append("%d errors: %s" % (summary["errors"],
-                                                 summary["first_error"]))
+            self.wrong.append("%d errors, %d unanswered: %s" % (
+                summary["errors"], summary["unanswered"],
+                summary["first_error"]))
         row["wrong"] = self.wrong
         return row
 
