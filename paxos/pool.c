@@ -2,7 +2,11 @@
  * The pool: see pool.h.
  *
  *     | head: class, bytes | the caller's bytes ...                   |
- *     | head: class, bytes | next free |    (while it is free)        |
+ *     | head: class, bytes | links     |    (while it is free)        |
+ *
+ * A free block is in two lists: the stack of its class, and all free blocks in
+ * the order in which they were freed. The oldest of all is the bottom of its
+ * stack, so it is taken out of both at their ends.
  *
  * The head says what the block is, so that it can be given back, and grown, by
  * its address alone, as struct qn_alloc wants it. Its 16 bytes keep malloc's
@@ -24,10 +28,12 @@
 struct qn_pool_block {
     uint32_t class;
     size_t bytes; /* of the block, head included */
-    alignas(max_align_t) struct qn_pool_block *next; /* while it is free */
+    /* While it is free: in its stack, and among all. */
+    alignas(max_align_t) struct qn_pool_block *below;
+    struct qn_pool_block *above, *older, *newer;
 };
 
-#define HEAD offsetof(struct qn_pool_block, next)
+#define HEAD offsetof(struct qn_pool_block, below)
 
 static size_t class_bytes(uint32_t class)
 {
@@ -100,13 +106,55 @@ static void *regrow(struct qn_pool_block *b, size_t bytes)
 
 /* ---- kept ---- */
 
+static void keep(struct qn_pool *p, struct qn_pool_block *b)
+{
+    b->below = p->free[b->class];
+    b->above = NULL;
+    b->older = p->newest;
+    b->newer = NULL;
+    if (b->below != NULL) {
+        b->below->above = b;
+    }
+    if (b->older != NULL) {
+        b->older->newer = b;
+    } else {
+        p->oldest = b;
+    }
+    p->free[b->class] = b;
+    p->newest = b;
+    p->kept += b->bytes;
+}
+
+/** Out of both lists: the top of a stack, or the oldest of all. */
+static void unkeep(struct qn_pool *p, struct qn_pool_block *b)
+{
+    if (b->above != NULL) {
+        b->above->below = b->below;
+    } else {
+        p->free[b->class] = b->below;
+    }
+    if (b->below != NULL) {
+        b->below->above = b->above;
+    }
+    if (b->newer != NULL) {
+        b->newer->older = b->older;
+    } else {
+        p->newest = b->older;
+    }
+    if (b->older != NULL) {
+        b->older->newer = b->newer;
+    } else {
+        p->oldest = b->newer;
+    }
+    p->kept -= b->bytes;
+}
+
 static void *take(struct qn_pool *p, size_t bytes)
 {
     uint32_t class = class_of(bytes);
     struct qn_pool_block *b = class == PLAIN ? NULL : p->free[class];
     if (b != NULL) {
-        p->free[class] = b->next;
-        p->kept -= b->bytes;
+        unkeep(p, b);
         return bytes_of(b);
     }
     bytes = class == PLAIN ? bytes : class_bytes(class);
@@ -119,15 +167,23 @@ static void *take(struct qn_pool *p, size_t bytes)
     return bytes_of(b);
 }
 
+static void forget_oldest(struct qn_pool *p)
+{
+    struct qn_pool_block *b = p->oldest;
+    unkeep(p, b);
+    block_free(b);
+}
+
 static void give(struct qn_pool *p, struct qn_pool_block *b)
 {
-    if (b->class == PLAIN || p->kept + b->bytes > QN_POOL_BYTES) {
+    if (b->class == PLAIN) {
         block_free(b);
         return;
     }
-    b->next = p->free[b->class];
-    p->free[b->class] = b;
-    p->kept += b->bytes;
+    while (p->kept + b->bytes > QN_POOL_BYTES) {
+        forget_oldest(p);
+    }
+    keep(p, b);
 }
 
 static void *resize(void *ctx, void *old, size_t bytes)
@@ -171,12 +227,7 @@ void qn_pool_init(struct qn_pool *p)
 
 void qn_pool_fini(struct qn_pool *p)
 {
-    for (uint32_t i = 0; i < QN_POOL_CLASSES; i++) {
-        while (p->free[i] != NULL) {
-            struct qn_pool_block *b = p->free[i];
-            p->free[i] = b->next;
-            block_free(b);
-        }
+    while (p->oldest != NULL) {
+        forget_oldest(p);
     }
-    p->kept = 0;
 }

@@ -16,7 +16,9 @@
  * holes among the store's entries.
  *
  * Sizes are rounded up, by a quarter at most; what a blob does not use of its
- * block is not touched. At most QN_POOL_BYTES of free blocks are kept.
+ * block is not touched. At most QN_POOL_BYTES of free blocks are kept: for a
+ * newer one those that have been free for longest go, whatever their size. So
+ * when a load's values change their size, the pool changes with them.
  *
  * Threads: one thread per pool, and per blob from it.
  */
@@ -35,7 +37,8 @@ struct qn_pool_block;
 struct qn_pool {
     struct qn_alloc alloc; /* for qn_blob_create and the rest of paxos/ */
     struct qn_pool_block *free[QN_POOL_CLASSES]; /* stacks, hottest on top */
-    size_t kept;                                 /* bytes in them */
+    struct qn_pool_block *newest, *oldest; /* of all kept, by when freed */
+    size_t kept;                           /* bytes in them */
 };
 
 /** An empty pool. It must not move while it is used. */

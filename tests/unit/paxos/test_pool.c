@@ -61,6 +61,34 @@ POOL(keeps_at_most_so_many_bytes)
     cr_assert_eq(pool.kept, QN_POOL_BYTES);
 }
 
+/* A load of other sizes: what was kept for the one before goes. */
+POOL(what_was_free_for_longest_goes_first)
+{
+    enum { SMALL = QN_POOL_BYTES / 4096, LARGE = QN_POOL_BYTES / 1048576 };
+    void *p[SMALL];
+    for (int i = 0; i < SMALL; i++) {
+        p[i] = resize(NULL, 4000);
+    }
+    for (int i = 0; i < SMALL; i++) {
+        resize(p[i], 0);
+    }
+    cr_assert_eq(pool.kept, QN_POOL_BYTES);
+    void *large[LARGE];
+    for (int i = 0; i < LARGE; i++) {
+        large[i] = resize(NULL, 1000000);
+    }
+    for (int i = 0; i < LARGE; i++) {
+        resize(large[i], 0);
+        cr_assert_leq(pool.kept, QN_POOL_BYTES);
+    }
+    for (int i = LARGE; i > 0; i--) {
+        cr_assert_eq(resize(NULL, 1000000), large[i - 1]);
+    }
+    for (int i = 0; i < LARGE; i++) {
+        resize(large[i], 0);
+    }
+}
+
 /* Through all classes and both ends: what was written stays. */
 POOL(growing_keeps_the_bytes)
 {
