@@ -143,7 +143,8 @@ static inline int qn_cmd_put(struct qn_store *s, const struct qn_cmd_call *c,
                                .parts = parts,
                                .part_count = part_count,
                                .slot = c->slot,
-                               .deadline_ms = deadline_ms};
+                               .deadline_ms = deadline_ms,
+                               .keep = c->keep};
     return qn_store_put(s, &put);
 }
 

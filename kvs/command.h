@@ -79,6 +79,7 @@ struct qn_cmd_call {
     uint64_t value_max;   /* bytes, proto-max-bulk-len; 0: the store's */
     uint64_t key_max;     /* bytes, max-key-len; 0: the store's */
     uint64_t memory_max;  /* WRITE: logical bytes, maxmemory; 0: no limit */
+    struct qn_blob *keep; /* WRITE: as in struct qn_put */
     /** CONFIG SET, a WRITE: apply the pairs argv[2..argc), all or none, and
      *  write the reply. NULL in other calls. */
     void (*configure)(void *ctx, const struct qn_cmd_call *c);

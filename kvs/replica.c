@@ -98,11 +98,12 @@ void qn_replica_destroy(struct qn_replica *r)
     for (; r->head != r->tail; r->head++) {
         free(qn_replica_pending_at(r, r->head)->args);
     }
-    qn_driver_destroy(r->driver);
+    /* Stores first: they keep blobs of the driver. */
     qn_store_destroy(r->store);
     for (uint32_t i = 0; i < DISCARDS; i++) {
         qn_store_destroy(r->discard[i]);
     }
+    qn_driver_destroy(r->driver);
     qn_buf_free(&r->replies);
     qn_buf_free(&r->head_buf);
     free(r->parts);

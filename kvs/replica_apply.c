@@ -70,6 +70,7 @@ static void apply_command(struct qn_replica *r, const struct qn_applied *a,
     QN_ASSERT(r->store != NULL);
     c->slot = a->slot;
     c->stamp_ms = a->stamp_ms;
+    c->keep = a->keep;
     c->value_max = r->config.proto_max_bulk_len;
     c->key_max = r->config.max_key_len;
     c->memory_max =

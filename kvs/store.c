@@ -170,47 +170,65 @@ void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash)
 
 /* ---- put ---- */
 
+/* A value may stay in its blob if that holds little else. */
+static bool stays_outside(const struct qn_put *p, size_t value_len)
+{
+    const struct qn_blob *b = p->keep;
+    if (b == NULL || p->part_count != 1 || value_len < b->cap - b->cap / 8) {
+        return false;
+    }
+    size_t at = (size_t)(p->parts[0].data - b->bytes); /* wraps below */
+    return at <= b->len && value_len <= b->len - at;
+}
+
+/* Of that size, spare or new. */
+static struct qn_entry *entry_alloc(struct qn_store *s, size_t bytes)
+{
+    uint64_t chunk = qn_chunk_bytes(bytes);
+    struct qn_entry *e = qn_spares_take(&s->spares, chunk);
+    /* As many fit there, whoever takes it next. */
+    return e != NULL ? e : s->alloc(chunk - 8);
+}
+
+static uint8_t *append(uint8_t *to, const void *bytes, size_t n)
+{
+    if (n != 0) {
+        memcpy(to, bytes, n);
+    }
+    return to + n;
+}
+
 static struct qn_entry *entry_new(struct qn_store *s, const struct qn_put *p,
                                   size_t value_len)
 {
     struct qn_slice key = p->key;
     bool is_long = key.len >= QN_KEY_LONG;
     bool mortal = p->deadline_ms != 0;
-    size_t bytes = sizeof(struct qn_entry) + (is_long ? 8u : 0u) +
-                   (mortal ? 8u : 0u) + key.len + value_len;
-    uint64_t chunk = qn_chunk_bytes(bytes);
-    struct qn_entry *e = qn_spares_take(&s->spares, chunk);
-    if (e == NULL) {
-        e = s->alloc(chunk - 8); /* as many fit there, whoever takes it next */
-    }
+    bool outside = stays_outside(p, value_len);
+    struct qn_entry *e = entry_alloc(
+        s, sizeof *e + (is_long ? 8u : 0u) + (mortal ? 8u : 0u) + key.len +
+               (outside ? sizeof(struct qn_outside) : value_len));
     if (e == NULL) {
         return NULL;
     }
-    s->entry_bytes += chunk;
     e->slot = p->slot;
     e->value_len = (uint32_t)value_len;
     e->key_len = (uint16_t)QN_MIN(key.len, QN_KEY_LONG);
     e->meta =
-        (uint16_t)(qn_db_owner(s, p->db) | (mortal ? QN_META_DEADLINE : 0u));
+        (uint16_t)(qn_db_owner(s, p->db) | (mortal ? QN_META_DEADLINE : 0u) |
+                   (outside ? QN_META_OUTSIDE : 0u));
     uint8_t *at = e->bytes;
-    if (mortal) {
-        memcpy(at, &p->deadline_ms, 8);
-        at += 8;
+    at = append(at, &p->deadline_ms, mortal ? 8 : 0);
+    at = append(at, &(uint64_t){key.len}, is_long ? 8 : 0);
+    if (outside) {
+        const struct qn_outside o = {p->parts[0].data, qn_blob_ref(p->keep)};
+        at = append(at, &o, sizeof o);
     }
-    if (is_long) {
-        memcpy(at, &(uint64_t){key.len}, 8);
-        at += 8;
+    at = append(at, key.data, key.len);
+    for (uint32_t i = 0; i < p->part_count && !outside; i++) {
+        at = append(at, p->parts[i].data, p->parts[i].len);
     }
-    if (key.len != 0) {
-        memcpy(at, key.data, key.len);
-        at += key.len;
-    }
-    for (uint32_t i = 0; i < p->part_count; i++) {
-        if (p->parts[i].len != 0) {
-            memcpy(at, p->parts[i].data, p->parts[i].len);
-            at += p->parts[i].len;
-        }
-    }
+    s->entry_bytes += qn_entry_takes(e);
     return e;
 }
 

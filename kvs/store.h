@@ -14,9 +14,10 @@
  * in hash order.
  *
  * An entry is one immutable block {slot of last change, deadline, db, key,
- * value}, replaced by one release store. Reads never write. What the writer
- * replaces is retired and freed once every registered reader has passed a
- * quiescent point (QSBR).
+ * value}, replaced by one release store. A long value may stay in the blob in
+ * which it came from the log: the entry then has a reference to it. Reads never
+ * write. What the writer replaces is retired and freed once every registered
+ * reader has passed a quiescent point (QSBR).
  *
  * Keys are (db, bytes). Deadlines are kept but judged by the caller: get
  * returns what is stored.
@@ -35,6 +36,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/node.h"
+#include "paxos/blob.h"
 
 #define QN_STORE_DBS_MAX 256u
 #define QN_STORE_KEY_MAX ((size_t)64 << 20)  /* bytes */
@@ -121,6 +123,9 @@ struct qn_put {
     uint32_t part_count;
     qn_slot_t slot;
     uint64_t deadline_ms; /* 0: none */
+    /** The value, if it is one part, lies in this blob, and little else: the
+     *  store may take a reference to it instead of a copy. NULL: it may not. */
+    struct qn_blob *keep;
 };
 
 /** Insert or replace. QN_OK; QN_ENOMEM: nothing changed; QN_EINVAL: key or

@@ -170,13 +170,6 @@ bool qn_store_cut_facts(const struct qn_store *s,
 
 /* ---- the writer's side ---- */
 
-static uint64_t entry_bytes(const struct qn_entry *e)
-{
-    struct qn_slice value = qn_entry_value(e);
-    size_t bytes = (size_t)(value.data + value.len - (const uint8_t *)e);
-    return qn_chunk_bytes(bytes);
-}
-
 /* Put an entry into the queue. @return false: no memory. */
 static bool queue_push(struct qn_store *s, struct qn_cut *c,
                        const struct qn_entry *e)
@@ -201,7 +194,7 @@ static bool queue_push(struct qn_store *s, struct qn_cut *c,
         /* relaxed: the writer's own. */
         qn_word_of(e) | QN_RETIRED_ENTRY, qn_load(&s->epoch, QN_RELAXED)};
     c->left++;
-    c->held_bytes += entry_bytes(e);
+    c->held_bytes += qn_entry_takes(e);
     s->cut_bytes_most = QN_MAX(s->cut_bytes_most, c->held_bytes);
     return true;
 }
@@ -358,7 +351,8 @@ static bool group_next(struct qn_store *s, struct qn_cut *c, uint32_t *looked)
 /* The first item of the queue is done with. */
 static void queue_drop(struct qn_store *s, struct qn_cut *c)
 {
-    c->done_bytes += entry_bytes(qn_word_ptr(c->first->item[c->first_at].word));
+    c->done_bytes +=
+        qn_entry_takes(qn_word_ptr(c->first->item[c->first_at].word));
     c->left--;
     c->first_at++;
     if (c->left == 0 || c->first_at == QN_LIMBO_ITEMS) {

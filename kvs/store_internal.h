@@ -63,7 +63,16 @@ struct qn_entry {
     uint32_t value_len;
     uint16_t key_len; /* or QN_KEY_LONG */
     uint16_t meta;    /* db, generation of the db, flags */
-    uint8_t bytes[];  /* [deadline_ms u64] [length of key u64] key value */
+    /* [deadline_ms u64] [length of key u64] key value, or, if the value lies
+     * elsewhere, [deadline_ms u64] [length of key u64] [struct qn_outside] key
+     */
+    uint8_t bytes[];
+};
+
+/* A value that lies in a blob of the log. */
+struct qn_outside {
+    const uint8_t *value;
+    struct qn_blob *blob; /* one reference */
 };
 static_assert(sizeof(struct qn_entry) == 16,
               "8 + 16 bytes fit a 48-byte chunk of glibc's malloc");
@@ -71,6 +80,7 @@ static_assert(sizeof(struct qn_entry) == 16,
 #define QN_KEY_LONG      UINT16_MAX       /* the length is in bytes[] */
 #define QN_META_OWNER    ((1u << 14) - 1) /* db (8 bits), generation (6) */
 #define QN_META_DEADLINE (1u << 14)       /* a deadline is in bytes[] */
+#define QN_META_OUTSIDE  (1u << 15) /* a struct qn_outside is in bytes[] */
 #define QN_GENERATIONS   64u
 
 struct qn_db {
@@ -275,26 +285,37 @@ static inline void qn_bucket_prefetch(const struct qn_line *line)
 
 /* ---- entries ---- */
 
-static inline size_t qn_entry_key_at(const struct qn_entry *e)
+static inline bool qn_entry_is_outside(const struct qn_entry *e)
 {
-    return ((e->meta & QN_META_DEADLINE) != 0 ? 8u : 0u) +
-           (e->key_len == QN_KEY_LONG ? 8u : 0u);
+    return (e->meta & QN_META_OUTSIDE) != 0;
 }
 
 static inline struct qn_slice qn_entry_key(const struct qn_entry *e)
 {
-    const uint8_t *key = e->bytes + qn_entry_key_at(e);
+    const uint8_t *key = e->bytes + ((e->meta & QN_META_DEADLINE) != 0 ? 8 : 0);
     uint64_t len = e->key_len;
     if (len == QN_KEY_LONG) {
-        memcpy(&len, key - 8, 8);
+        memcpy(&len, key, 8);
+        key += 8;
     }
+    key += qn_entry_is_outside(e) ? sizeof(struct qn_outside) : 0;
     return (struct qn_slice){key, len};
+}
+
+static inline struct qn_outside qn_entry_outside(const struct qn_entry *e)
+{
+    struct qn_outside o;
+    QN_DASSERT(qn_entry_is_outside(e));
+    memcpy(&o, qn_entry_key(e).data - sizeof o, sizeof o);
+    return o;
 }
 
 static inline struct qn_slice qn_entry_value(const struct qn_entry *e)
 {
     struct qn_slice key = qn_entry_key(e);
-    return (struct qn_slice){key.data + key.len, e->value_len};
+    const uint8_t *value =
+        qn_entry_is_outside(e) ? qn_entry_outside(e).value : key.data + key.len;
+    return (struct qn_slice){value, e->value_len};
 }
 
 static inline uint64_t qn_entry_deadline(const struct qn_entry *e)
@@ -322,13 +343,38 @@ static inline uint64_t qn_chunk_bytes(size_t n)
     return QN_MAX(qn_align_up(n + 8, 16), (uint64_t)32);
 }
 
+/** What the entry's own block takes. */
+static inline uint64_t qn_entry_chunk(const struct qn_entry *e)
+{
+    struct qn_slice key = qn_entry_key(e);
+    const uint8_t *end = key.data + key.len;
+    end += qn_entry_is_outside(e) ? 0 : e->value_len;
+    return qn_chunk_bytes((size_t)(end - (const uint8_t *)e));
+}
+
+/** What a blob with a value takes. */
+static inline uint64_t qn_blob_chunk(const struct qn_blob *b)
+{
+    return qn_chunk_bytes(sizeof *b + b->cap);
+}
+
+/** What it takes with the value, wherever that lies. */
+static inline uint64_t qn_entry_takes(const struct qn_entry *e)
+{
+    return qn_entry_chunk(e) + (qn_entry_is_outside(e)
+                                    ? qn_blob_chunk(qn_entry_outside(e).blob)
+                                    : 0);
+}
+
 /** An entry, which nobody can see any more. */
 static inline void qn_entry_free(struct qn_store *s, struct qn_entry *e)
 {
-    struct qn_slice value = qn_entry_value(e);
-    size_t bytes = (size_t)(value.data + value.len - (const uint8_t *)e);
-    uint64_t chunk = qn_chunk_bytes(bytes);
-    s->entry_bytes -= chunk;
+    uint64_t chunk = qn_entry_chunk(e);
+    s->entry_bytes -= qn_entry_takes(e);
+    if (qn_entry_is_outside(e)) {
+        qn_blob_unref(qn_entry_outside(e).blob);
+        s->unsorted = true;
+    }
     if (!qn_spares_keep(&s->spares, e, chunk)) {
         s->release(e);
         s->unsorted = true;

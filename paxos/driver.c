@@ -39,6 +39,7 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
         .origin_inc = a->group.inc,
         .seq = a->group.first,
         .mine = a->mine,
+        .keep = a->blob->cap >= d->keep_from ? a->blob : NULL,
     };
     d->exposed = a->slot;
     uint32_t n;

@@ -55,6 +55,10 @@ struct qn_applied {
     uint64_t seq;          /* origin's sequence, from 1 */
     bool mine;             /* submitted through this driver, in this life */
     struct qn_slice bytes; /* borrowed for the call */
+    /** The blob that they lie in, alone but for a few bytes, if the service may
+     *  keep it instead of copying them: by a reference of its own, in this
+     *  thread, until the driver is destroyed. NULL: it may not. */
+    struct qn_blob *keep;
 };
 
 #define QN_AHEAD 16u /* commands announced at once */
@@ -65,6 +69,11 @@ struct qn_applied {
  * unit is a small command, about 1 us with 10^7 keys.
  */
 #define QN_TURN_WORK 192u
+
+/** Bytes of a batch that a service may keep: of one command, as batches of
+ *  several have at most half of it. With the memory acceptor only: its log is
+ *  short, the other's long one would leave holes among what is kept. */
+#define QN_KEEP_FROM 40960u
 
 /** The replicated service. Called from inside qn_driver_turn only. */
 struct qn_service {

@@ -95,6 +95,7 @@ struct qn_driver_noted {
 struct qn_driver {
     struct qn_driver_opts o;
     struct qn_pool pool; /* of all blobs */
+    size_t keep_from;    /* bytes; a service may keep longer batches */
     struct qn_onepaxos *machine;
     struct qn_shared shared;   /* memory acceptor */
     struct qn_uploads uploads; /* of all */

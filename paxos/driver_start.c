@@ -260,9 +260,10 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
         free(s);
         return QN_ENOMEM;
     }
-    qn_pool_init(&d->pool);
     d->o = *o;
     d->memory = o->memory.word != NULL;
+    d->keep_from = d->memory ? QN_KEEP_FROM : SIZE_MAX;
+    qn_pool_init(&d->pool, d->keep_from);
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
     d->beat_at = QN_TIME_NEVER;

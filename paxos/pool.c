@@ -15,6 +15,7 @@
 #include "paxos/pool.h"
 
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,9 @@
 
 #include "core/base/bits.h"
 
-#define PLAIN   UINT32_MAX /* class of a block that is not kept */
+/* Classes of blocks that are not kept; an exact one is always malloc's. */
+#define PLAIN   UINT32_MAX
+#define EXACT   (UINT32_MAX - 1)
 #define LONGEST (sizeof(struct qn_blob) + (size_t)QN_BLOB_MAX)
 
 struct qn_pool_block {
@@ -42,8 +45,11 @@ static size_t class_bytes(uint32_t class)
 }
 
 /** The class of blocks for `bytes`, head included. */
-static uint32_t class_of(size_t bytes)
+static uint32_t class_of(const struct qn_pool *p, size_t bytes)
 {
+    if (bytes >= p->exact_from) {
+        return EXACT;
+    }
     if (bytes <= QN_POOL_LEAST / 2 || bytes > QN_POOL_MOST) {
         return PLAIN;
     }
@@ -66,9 +72,14 @@ static void *bytes_of(struct qn_pool_block *b)
 
 /* ---- the system's ---- */
 
-static struct qn_pool_block *block_new(size_t bytes)
+static bool is_mapped(uint32_t class, size_t bytes)
 {
-    if (bytes < QN_POOL_MAPPED) {
+    return class != EXACT && bytes >= QN_POOL_MAPPED;
+}
+
+static struct qn_pool_block *block_new(uint32_t class, size_t bytes)
+{
+    if (!is_mapped(class, bytes)) {
         return malloc(bytes);
     }
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -78,21 +89,23 @@ static struct qn_pool_block *block_new(size_t bytes)
 
 static void block_free(struct qn_pool_block *b)
 {
-    if (b->bytes < QN_POOL_MAPPED) {
+    if (!is_mapped(b->class, b->bytes)) {
         free(b);
     } else {
         munmap(b, b->bytes);
     }
 }
 
-/** A plain block that stays plain. A mapped one keeps its pages.
- *  @return NULL: it is as it was; also where it would have to be copied. */
+/** A block that is not kept, and stays of its class. A mapped one keeps its
+ *  pages. @return NULL: it is as it was; also where it would have to be copied.
+ */
 static void *regrow(struct qn_pool_block *b, size_t bytes)
 {
     void *at = NULL;
-    if (b->bytes < QN_POOL_MAPPED && bytes < QN_POOL_MAPPED) {
+    bool mapped = is_mapped(b->class, b->bytes);
+    if (!mapped && !is_mapped(b->class, bytes)) {
         at = realloc(b, bytes);
-    } else if (b->bytes >= QN_POOL_MAPPED && bytes >= QN_POOL_MAPPED) {
+    } else if (mapped && is_mapped(b->class, bytes)) {
         at = mremap(b, b->bytes, bytes, MREMAP_MAYMOVE);
         at = at != MAP_FAILED ? at : NULL;
     }
@@ -151,14 +164,15 @@ static void unkeep(struct qn_pool *p, struct qn_pool_block *b)
 
 static void *take(struct qn_pool *p, size_t bytes)
 {
-    uint32_t class = class_of(bytes);
-    struct qn_pool_block *b = class == PLAIN ? NULL : p->free[class];
+    uint32_t class = class_of(p, bytes);
+    bool keeps = class < QN_POOL_CLASSES;
+    struct qn_pool_block *b = keeps ? p->free[class] : NULL;
     if (b != NULL) {
         unkeep(p, b);
         return bytes_of(b);
     }
-    bytes = class == PLAIN ? bytes : class_bytes(class);
-    b = block_new(bytes);
+    bytes = keeps ? class_bytes(class) : bytes;
+    b = block_new(class, bytes);
     if (b == NULL) {
         return NULL;
     }
@@ -176,7 +190,7 @@ static void forget_oldest(struct qn_pool *p)
 
 static void give(struct qn_pool *p, struct qn_pool_block *b)
 {
-    if (b->class == PLAIN) {
+    if (b->class >= QN_POOL_CLASSES) {
         block_free(b);
         return;
     }
@@ -203,7 +217,7 @@ static void *resize(void *ctx, void *old, size_t bytes)
         return take(p, need);
     }
     struct qn_pool_block *b = block_of(old);
-    if (b->class == PLAIN && class_of(need) == PLAIN) {
+    if (b->class >= QN_POOL_CLASSES && class_of(p, need) == b->class) {
         void *same = regrow(b, need);
         if (same != NULL) {
             return same;
@@ -220,9 +234,10 @@ static void *resize(void *ctx, void *old, size_t bytes)
     return grown;
 }
 
-void qn_pool_init(struct qn_pool *p)
+void qn_pool_init(struct qn_pool *p, size_t exact_from)
 {
-    *p = (struct qn_pool){.alloc = {.resize = resize, .ctx = p}};
+    *p = (struct qn_pool){.alloc = {.resize = resize, .ctx = p},
+                          .exact_from = exact_from};
 }
 
 void qn_pool_fini(struct qn_pool *p)

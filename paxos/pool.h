@@ -15,6 +15,10 @@
  * back to the system when they are not kept: a log that was long once leaves no
  * holes among the store's entries.
  *
+ * From `exact_from` bytes on, if it is set, a block is malloc's, of the size
+ * that was asked for, and is not kept: whoever gets the blob may keep it for
+ * long, as a service does with a value that came in one (struct qn_applied).
+ *
  * Sizes are rounded up, by a quarter at most; what a blob does not use of its
  * block is not touched. At most QN_POOL_BYTES of free blocks are kept: for a
  * newer one those that have been free for longest go, whatever their size. So
@@ -39,10 +43,12 @@ struct qn_pool {
     struct qn_pool_block *free[QN_POOL_CLASSES]; /* stacks, hottest on top */
     struct qn_pool_block *newest, *oldest; /* of all kept, by when freed */
     size_t kept;                           /* bytes in them */
+    size_t exact_from; /* bytes of a block, its head included */
 };
 
-/** An empty pool. It must not move while it is used. */
-void qn_pool_init(struct qn_pool *p);
+/** An empty pool. It must not move while it is used.
+ *  @param exact_from  Bytes; SIZE_MAX: no block is exact. */
+void qn_pool_init(struct qn_pool *p, size_t exact_from);
 
 /** Free what it keeps. Blocks still in use are malloc's afterwards, but must
  *  not be given back to this pool: release all blobs before. */

@@ -35,6 +35,35 @@ static inline int put(struct qn_store *s, uint32_t db, struct qn_slice key,
     return qn_store_put(s, &p);
 }
 
+/** Blobs that somebody still holds. */
+static int kept_blobs;
+
+static inline void *kept_resize(void *ctx, void *p, size_t bytes)
+{
+    (void)ctx;
+    kept_blobs += (p == NULL) - (bytes == 0);
+    return qn_alloc_malloc.resize(NULL, p, bytes);
+}
+
+static const struct qn_alloc kept_alloc = {.resize = kept_resize};
+
+/** Put a value of a blob of the log, `before` bytes into it; the log then drops
+ *  it. */
+static inline int put_kept(struct qn_store *s, struct qn_put p, size_t before)
+{
+    struct qn_slice value = p.parts[0];
+    p.keep = qn_blob_create(&kept_alloc, before + value.len);
+    memset(p.keep->bytes, 0xee, before);
+    if (value.len != 0) {
+        memcpy(p.keep->bytes + before, value.data, value.len);
+    }
+    p.keep->len = p.keep->cap;
+    p.parts = &(struct qn_slice){p.keep->bytes + before, value.len};
+    int err = qn_store_put(s, &p);
+    qn_blob_unref(p.keep);
+    return err;
+}
+
 /** A key made from a number: 8 bytes, NUL bytes among them. */
 struct number_key {
     uint64_t number;

@@ -37,6 +37,67 @@ Test(store, an_empty_store_has_nothing)
     qn_store_destroy(s);
 }
 
+/* The store holds the blob of a long value, and no copy, as long as the value
+ * can be read. */
+Test(store, a_value_stays_in_the_blob_it_fills)
+{
+    enum { LEN = 1000 };
+    static uint8_t bytes[LEN] = "a long value";
+    struct qn_slice value = {bytes, LEN};
+    struct qn_put p = {
+        .key = text("k"), .parts = &value, .part_count = 1, .slot = 1};
+    struct qn_store *s = store_of(1, 0);
+    struct qn_store_stats before, after;
+    struct qn_found f;
+    qn_store_stats(s, &before);
+    cr_assert_eq(put_kept(s, p, LEN / 8), QN_OK);
+    cr_assert_eq(kept_blobs, 1);
+    cr_assert(qn_store_get(s, 0, text("k"), &f));
+    cr_assert(slice_is(f.value, value));
+    qn_store_stats(s, &after);
+    cr_assert_geq(after.memory_bytes, before.memory_bytes + LEN);
+    cr_assert_eq(after.logical_bytes, 1 + LEN + QN_STORE_ENTRY_COST);
+    p.slot = 2;
+    cr_assert_eq(put_kept(s, p, 0), QN_OK);
+    cr_assert_eq(kept_blobs, 2, "a reader may still read the old one");
+    qn_store_reclaim(s, 10);
+    cr_assert_eq(kept_blobs, 1);
+    cr_assert(qn_store_del(s, 0, text("k"), 3));
+    qn_store_reclaim(s, 10);
+    cr_assert_eq(kept_blobs, 0);
+    qn_store_stats(s, &after);
+    cr_assert_eq(after.memory_bytes - after.table_bytes,
+                 before.memory_bytes - before.table_bytes);
+    qn_store_destroy(s);
+}
+
+/* Else a short value would hold a long blob. */
+Test(store, a_value_is_copied_out_of_a_blob_that_it_does_not_fill)
+{
+    enum { LEN = 1000 };
+    static uint8_t bytes[LEN];
+    struct qn_slice value = {bytes, LEN};
+    struct qn_put p = {
+        .key = text("k"), .parts = &value, .part_count = 1, .slot = 1};
+    struct qn_store *s = store_of(1, 0);
+    struct qn_found f;
+    cr_assert_eq(put_kept(s, p, LEN / 7 + 2), QN_OK);
+    cr_assert_eq(kept_blobs, 0);
+    cr_assert(qn_store_get(s, 0, text("k"), &f));
+    cr_assert(slice_is(f.value, value));
+    /* Nor what does not lie in the blob, or is made of several parts. */
+    p.keep = qn_blob_copy(&kept_alloc, bytes, LEN);
+    cr_assert_eq(qn_store_put(s, &p), QN_OK);
+    struct qn_slice halves[] = {{p.keep->bytes, LEN / 2},
+                                {p.keep->bytes + LEN / 2, LEN / 2}};
+    p.parts = halves;
+    p.part_count = 2;
+    cr_assert_eq(qn_store_put(s, &p), QN_OK);
+    qn_blob_unref(p.keep);
+    cr_assert_eq(kept_blobs, 0);
+    qn_store_destroy(s);
+}
+
 Test(store, put_get_replace_delete)
 {
     struct qn_store *s = store_of(1, 0);

@@ -34,6 +34,7 @@ static struct shadow shadow_of(uint32_t keys, uint64_t hash_clear)
 static void shadow_fini(struct shadow *m)
 {
     qn_store_destroy(m->s);
+    cr_assert_eq(kept_blobs, 0);
     free(m->now);
     free(m->then);
     free(m->met);
@@ -42,7 +43,15 @@ static void shadow_fini(struct shadow *m)
 static void shadow_put(struct shadow *m, uint32_t i)
 {
     m->now[i] = ++m->slot;
-    cr_assert_eq(put_number(m->s, i / m->keys, i % m->keys, m->slot, m->slot),
+    struct number_key key = {i % m->keys};
+    struct number_key value = {m->slot};
+    struct qn_put p = {.db = i / m->keys,
+                       .key = key_of(&key),
+                       .parts = &(struct qn_slice){(uint8_t *)&value, 8},
+                       .part_count = 1,
+                       .slot = m->slot};
+    cr_assert_eq(m->slot % 2 == 0 ? qn_store_put(m->s, &p)
+                                  : put_kept(m->s, p, 0),
                  QN_OK);
 }
 

@@ -52,7 +52,13 @@ static void model_put(struct model *m, uint32_t db, uint32_t key, uint64_t slot,
                        .part_count = 2,
                        .slot = slot,
                        .deadline_ms = deadline_ms};
-    cr_assert_eq(qn_store_put(m->s, &p), QN_OK);
+    if (slot % 3 == 0) {
+        p.parts = &(struct qn_slice){value, value_len};
+        p.part_count = 1;
+        cr_assert_eq(put_kept(m->s, p, slot % 2), QN_OK);
+    } else {
+        cr_assert_eq(qn_store_put(m->s, &p), QN_OK);
+    }
     m->at[db * m->keys + key] =
         (struct expected){true, slot, deadline_ms, value_len};
 }

@@ -1,5 +1,6 @@
 #include "paxos/pool.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ static struct qn_pool pool;
 
 static void setup(void)
 {
-    qn_pool_init(&pool);
+    qn_pool_init(&pool, SIZE_MAX);
 }
 
 static void teardown(void)
@@ -87,6 +88,22 @@ POOL(what_was_free_for_longest_goes_first)
     for (int i = 0; i < LARGE; i++) {
         resize(large[i], 0);
     }
+}
+
+/* What a service keeps of them is no block that the pool would miss. */
+Test(pool, long_blocks_are_exact_if_so_said, .fini = teardown)
+{
+    qn_pool_init(&pool, 50000);
+    resize(resize(NULL, 49000), 0);
+    size_t kept = pool.kept;
+    cr_assert_neq(kept, 0u);
+    uint8_t *p = resize(NULL, 50000);
+    memset(p, 1, 50000);
+    cr_assert_leq(malloc_usable_size(p - 16), 50000u + 64);
+    p = resize(p, 3u << 20);
+    cr_assert_eq(p[49999], 1);
+    resize(p, 0);
+    cr_assert_eq(pool.kept, kept);
 }
 
 /* Through all classes and both ends: what was written stays. */
