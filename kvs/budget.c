@@ -22,7 +22,7 @@
 /* Of a replica's share, for what is kept of the log. */
 #define BACKLOG_SHARE 16u
 
-/* Two of the longest batches find place in a ring. */
+/* The longest batch finds place in a ring, whatever the backlog. */
 #define RING_LONGEST ((uint64_t)768 << 20)
 
 /* Of repl-backlog-size, and at least: commands that wait to be pulled. */

@@ -93,8 +93,9 @@ static bool choose(struct qn_arena *a, uint64_t len, uint64_t *at)
     if (*at + len > a->o.capacity) {
         return false;
     }
-    while (a->limit < *at + len) {
-        a->limit = QN_MIN(2 * a->limit, a->o.capacity);
+    if (a->limit < *at + len) { /* by a little: what is touched stays */
+        uint64_t more = QN_MAX(a->limit + a->limit / 4, *at + len);
+        a->limit = QN_MIN(more, a->o.capacity);
     }
     return true;
 }

@@ -213,12 +213,11 @@ static bool choose(const struct qn_ring *r, size_t len, qn_slot_t all,
     return true;
 }
 
-/** No position from here on for a batch of `len` bytes: room for it beside what
- *  is kept, and for one as long that is kept. */
+/** No position from here on for a batch of `len` bytes. What is needed of the
+ *  ring may be in the way of a long one: then the writer waits. */
 static uint64_t bound(const struct qn_ring *r, size_t len)
 {
-    uint64_t longest = QN_MAX(QN_MAX(r->longest, r->longest_before), len);
-    return QN_MIN(r->o.keep + 2 * longest, r->o.capacity);
+    return QN_MIN(QN_MAX(r->o.keep, len), r->o.capacity);
 }
 
 bool qn_ring_fits(const struct qn_ring *r, size_t len, struct qn_ring_need need)
@@ -283,7 +282,6 @@ void qn_ring_begin(struct qn_ring *r, qn_slot_t lo)
     raise_lo(r, lo);
     r->end = r->lap = r->hit = lo;
     r->at = r->top = 0;
-    r->longest = r->longest_before = 0;
     r->limit = r->o.span;
     r->refused = false;
 }
@@ -307,8 +305,6 @@ static void enter(struct qn_ring *r)
     if (p->turn) {
         r->top = r->at;
         r->lap = r->end;
-        r->longest_before = r->longest;
-        r->longest = 0;
         r->refused = false;
     }
     r->at = p->at;
@@ -345,7 +341,6 @@ void qn_ring_write(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
         raise_lo(r, r->place.lo);
     }
     r->at += batch.len;
-    r->longest = QN_MAX(r->longest, batch.len);
     r->end = slot + 1;
     r->place = (struct qn_ring_place){.len = 0};
 }

@@ -27,10 +27,10 @@
  * order.
  *
  * The ring is as long as it must be. A lap ends after `span` bytes; it is made
- * longer, at least doubled, when the next batch would overwrite what somebody
- * needs, up to `keep` bytes and twice the longest batch around, and for a batch
- * that is longer by itself. The next lap begins short again if little is
- * behind. Memory that was asked for stays.
+ * longer, at least doubled, when the next batch would overwrite what a reader
+ * needs: up to `keep` bytes, and for a batch that is longer, to its length. So
+ * the ring has `keep` bytes of memory, or the longest batch's. The next lap
+ * begins short again if little is behind. Memory that was asked for stays.
  *
  * | concurrently | reserve, put, write, begin | read |
  * |---|---|---|
@@ -86,8 +86,7 @@ struct qn_ring {
                            one has not reached */
     uint64_t at, limit; /* next free position; end of the lap */
     uint64_t top;       /* end of the bytes of the lap before */
-    uint64_t longest, longest_before; /* batch of this lap, of the one before */
-    uint64_t memory;                  /* positions below have memory */
+    uint64_t memory; /* positions below have memory */
     uint32_t tenure;
     bool refused;               /* in this lap */
     struct qn_ring_place place; /* reserved */

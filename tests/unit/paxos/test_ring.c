@@ -198,18 +198,17 @@ RING(it_grows_up_to_what_may_be_kept_and_then_overwrites)
     while (w.end < 100 && qn_ring_lo(&r) == 1) {
         cr_assert_eq(put(40, 1), QN_OK);
     }
-    /* KEEP and two batches, less what is left at the end */
-    cr_assert_eq(w.end - 1, (KEEP + 2 * 40) / 40 + 1);
-    cr_assert_leq(granted, qn_ring_bytes(SLOTS, KEEP + 2 * 40));
+    cr_assert_eq(w.end - 1, KEEP / 40 + 1);
+    cr_assert_leq(granted, qn_ring_bytes(SLOTS, KEEP));
     for (int i = 0; i < 50; i++) {
         cr_assert_eq(put(40, 1), QN_OK); /* it is lost for them */
     }
-    cr_assert_leq(granted, qn_ring_bytes(SLOTS, KEEP + 2 * 40));
+    cr_assert_leq(granted, qn_ring_bytes(SLOTS, KEEP));
 }
 
 RING(what_lags_behind_no_more_is_given_no_more_room)
 {
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 6; i++) {
         cr_assert_eq(put(40, 1), QN_OK);
     }
     cr_assert_eq(qn_ring_lo(&r), 1);
@@ -225,8 +224,19 @@ RING(what_lags_behind_no_more_is_given_no_more_room)
 RING(a_batch_longer_than_a_lap_makes_it_longer)
 {
     put_now(30);
-    cr_assert_eq(put(500, 1), QN_OK);
-    cr_assert(has(1, 30) && has(2, 500));
+    cr_assert_eq(put(200, 1), QN_OK);
+    cr_assert(has(1, 30) && has(2, 200));
+    cr_assert_leq(granted, qn_ring_bytes(SLOTS, KEEP));
+}
+
+RING(a_batch_longer_than_what_may_be_kept_goes_alone)
+{
+    put_now(30);
+    cr_assert_eq(put(500, 2), QN_OK);
+    keeps(2, 500);
+    cr_assert_leq(granted, qn_ring_bytes(SLOTS, 500));
+    cr_assert_eq(qn_ring_reserve(&w, 500, (struct qn_ring_need){2, 2}),
+                 QN_EAGAIN);
     put_now(10);
     cr_assert(has(3, 10));
     cr_assert_eq(w.limit, SPAN); /* and the next one is short again */
