@@ -91,7 +91,7 @@ static inline struct qn_params qn_params_default(bool own_cores)
         .window = 16,
         .window_bytes = 1u << 20,
         .queue = 4096,
-        .queue_bytes = 32u << 20,
+        .queue_bytes = 24u << 20,
         .upload_bytes = 4u << 10,
         .ring = QN_RING,
         .learn_bytes = 8u << 10,
