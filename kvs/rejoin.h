@@ -78,8 +78,8 @@ struct qn_rejoin_ops {
                    const struct qn_snapshot_meta *m, qn_time_t now);
     /** Throw a store away, in steps. Taken. */
     void (*discard)(void *ctx, struct qn_store *store);
-    /** How much of what the log keeps is used up by the slots behind
-     *  `position`, %: at 100 a snapshot of that position is of no use. */
+    /** How much of what may be decided while a snapshot is given (stop_* of
+     *  paxos/flow.h) the slots behind `position` are, %. */
     uint32_t (*log_used)(void *ctx, qn_slot_t position);
     /** A donor: the log behind `position` is needed, since `joiner` will go on
      *  from there; so much is sent, of QN_HOLD_DONE (paxos/flow.h). Said again

@@ -22,7 +22,7 @@
 #include "kvs/store_cut.h"
 #include "paxos/flow.h"
 
-#define USED_FREE 25u /* % of log and old versions: no hurry yet */
+#define USED_FREE 25u /* % of old versions: no hurry yet */
 
 /* The joiner needs nothing more of this end. */
 static bool all_sent(const struct rejoin_gift *g)
@@ -132,17 +132,22 @@ static qn_time_t cpu_of(const struct qn_rejoin *r)
     return r->o.ops.cpu != NULL ? r->o.ops.cpu() : 0;
 }
 
+/* The part that is sent, of QN_HOLD_DONE. */
+static uint64_t done_of(const struct rejoin_gift *g)
+{
+    uint64_t keys = QN_MIN(g->keys, g->meta.keys);
+    return g->meta.keys == 0 || all_sent(g)
+               ? QN_HOLD_DONE
+               : keys * QN_HOLD_DONE / g->meta.keys;
+}
+
 /* Keep the log behind the cut; more of it as the snapshot is sent. */
 static void hold(struct qn_rejoin *r)
 {
     const struct rejoin_gift *g = &r->gift;
-    uint64_t keys = QN_MIN(g->keys, g->meta.keys);
-    uint64_t done = g->meta.keys == 0 || all_sent(g)
-                        ? QN_HOLD_DONE
-                        : keys * QN_HOLD_DONE / g->meta.keys;
     if (r->o.ops.hold != NULL) {
         r->o.ops.hold(r->o.ops.ctx, g->to, g->meta.resume.position,
-                      (uint32_t)done);
+                      (uint32_t)done_of(g));
     }
 }
 
@@ -218,7 +223,9 @@ static bool send_chunk(struct qn_rejoin *r)
     return true;
 }
 
-/* More of what the joiner will need is used up than of the snapshot made. */
+/* Writes wait for this snapshot, or soon will: the leader has gone three
+ * quarters as far as it may while so much is sent. Or more of the old versions
+ * is used up than of the snapshot made. */
 static bool hurries(struct qn_rejoin *r, struct qn_store *s)
 {
     const struct rejoin_gift *g = &r->gift;
@@ -226,8 +233,9 @@ static bool hurries(struct qn_rejoin *r, struct qn_store *s)
     struct qn_store_cut_facts f = {0};
     (void)qn_store_cut_facts(s, &f);
     uint64_t log = r->o.ops.log_used(r->o.ops.ctx, m->resume.position);
-    uint64_t used = QN_MAX(log, 100 * f.held_bytes / g->held_max);
-    return used > USED_FREE + 50 * g->keys / QN_MAX(m->keys, 1);
+    return 4 * log > 3 * qn_flow_hold_mark(100, done_of(g)) ||
+           100 * f.held_bytes / g->held_max >
+               USED_FREE + 50 * g->keys / QN_MAX(m->keys, 1);
 }
 
 /* Give some chunks. @return when to go on. */

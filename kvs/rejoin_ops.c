@@ -47,7 +47,9 @@ static uint32_t log_used(void *ctx, qn_slot_t position)
     uint64_t bytes = qn_driver_bytes_above(qn_replica_driver(ctx), position);
     uint64_t backlog = qn_replica_config(ctx)->repl_backlog_size;
     uint64_t most = backlog != QN_BACKLOG_AUTO ? backlog : QN_LOG_BYTES;
-    uint64_t used = QN_MAX(100 * slots / QN_RING, 100 * bytes / most);
+    const struct qn_flow_limits l = qn_flow_default(2, QN_RING, most);
+    uint64_t used =
+        QN_MAX(100 * slots / l.stop_slots, 100 * bytes / l.stop_bytes);
     return (uint32_t)QN_MIN(used, 100);
 }
 

@@ -229,7 +229,7 @@ static bool hold_shuts(const struct qn_flow *f, const struct qn_flow_member *m,
 {
     uint64_t most = f->limits.stop_bytes;
     uint64_t done = QN_MIN(m->hold.done, QN_HOLD_DONE);
-    uint64_t mark = most / 8 + (most - most / 8) * done / QN_HOLD_DONE;
+    uint64_t mark = qn_flow_hold_mark(most, done);
     return m->hold.slot != 0 && m->hold_bytes != 0 &&
            m->hold_bytes + bytes > mark;
 }

@@ -96,6 +96,12 @@ struct qn_flow_hold {
     uint32_t done;  /* part of the snapshot sent, of QN_HOLD_DONE */
 };
 
+/** How far a leader may go, of `most`, while so much of a snapshot is sent. */
+static inline uint64_t qn_flow_hold_mark(uint64_t most, uint64_t done)
+{
+    return most / 8 + (most - most / 8) * done / QN_HOLD_DONE;
+}
+
 /** What a member has done between two looks, and what that took. Private. */
 struct qn_flow_pace {
     uint64_t bytes, read;

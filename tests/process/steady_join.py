@@ -184,19 +184,13 @@ class Run:
             before = self.rate_of(load, seconds)
             began = time.monotonic()
             loaded = self.timed_join()
-            least = min((load.rate(at, at + 1.0) for at in
-                         self.each_second(began, time.monotonic())),
-                        default=before)
+            ends = [began + n for n in range(1, 2 + int(loaded))]
+            time.sleep(max(0.0, ends[-1] + 0.2 - time.monotonic()))
+            least = min(load.rate(at - 1.0, at) for at in ends)
         self.told = "%.2f s alone, %.2f s under load; %.0f operations a " \
             "second before, %.0f in the worst" % (alone, loaded, before, least)
         if not self.o.quick:
             self.wrong += verdicts.rejoined(alone, loaded, before, least)
-
-    @staticmethod
-    def each_second(begin, end):
-        while begin + 1.0 <= end:
-            yield begin
-            begin += 1.0
 
     def timed_join(self):
         began = time.monotonic()

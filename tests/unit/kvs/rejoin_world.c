@@ -134,9 +134,9 @@ static uint64_t busy(void *ctx)
 
 static uint32_t log_used(void *ctx, qn_slot_t position)
 {
-    (void)ctx;
+    const struct node *n = ctx;
     (void)position;
-    return w.log_used;
+    return (uint32_t)(qn_flow_hold_mark(100, n->hold_done) * w.log_used / 100);
 }
 
 static qn_time_t cpu(void)

@@ -60,7 +60,7 @@ extern struct world {
     int64_t damage; /* chunks until one is damaged; < 0: none */
     bool paced;     /* set before world_begin: donors spare their clients */
     qn_time_t cpu, look_cpu; /* the CPU clock, and what a look at it adds */
-    uint32_t log_used;       /* % */
+    uint32_t log_used;       /* % of what the hold lets the leader do now */
     uint64_t log_bytes;      /* set before world_begin; 0: 64 MiB */
 } w;
 

@@ -36,6 +36,27 @@ Test(driver_sleep, a_child_that_was_waited_for_rings)
     group_stop();
 }
 
+/* While the gate is shut by what a giver holds for its joiner, nothing happens
+ * anywhere. The giver lets go all the same, soon after the joiner has what it
+ * needs. */
+Test(driver_sleep, an_idle_giver_lets_go_of_what_it_holds)
+{
+    group_start(3);
+    submit_number(0, 1);
+    rounds(100);
+    qn_slot_t position = qn_driver_applied(node[2].driver);
+    const struct qn_outbox_state *s = qn_outbox_state(node[1].own);
+    rounds(2000);
+    qn_driver_hold(node[1].driver, 2, position, QN_HOLD_DONE);
+    cr_assert_eq(qn_load(&s->hold_slot, QN_ACQUIRE), position + 1);
+    rounds(10);
+    cr_assert_eq(qn_load(&s->hold_slot, QN_ACQUIRE), position + 1,
+                 "the leader has not heard of the joiner yet");
+    rounds(2000);
+    cr_assert_eq(qn_load(&s->hold_slot, QN_ACQUIRE), 0);
+    group_stop();
+}
+
 static int big_until_failure; /* allocations that still succeed; 0: never */
 
 void *__wrap_malloc(size_t bytes);
