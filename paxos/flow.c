@@ -264,6 +264,10 @@ struct qn_flow_by qn_flow_oldest(const struct qn_flow *f)
 static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
                         qn_time_t now)
 {
+    if (qn_flow_is_slow(m) && qn_flow_may_give_up(f)) {
+        qn_flow_give_up(f, m, now, true);
+        return true;
+    }
     if (!m->waiting) {
         window_begin(m, now);
     }

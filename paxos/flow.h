@@ -24,9 +24,10 @@
  *             lag_slots meanwhile; or when it is slow. It is awaited again
  *             when it has applied so much, or lacks less than its mark, and
  *             what it lacks next is still kept
- *     slow    it has shut the gate for more than half of each of the last
- *             QN_FLOW_SLOW_LOOKS times `timeout`, and its pace was each time
- *             less than a quarter of that of another awaited member. A pace is
+ *     slow    it shuts the gate; for QN_FLOW_SLOW_LOOKS times `timeout` it has
+ *             lacked more than half of stop_*, or shut the gate for half of
+ *             each, and its pace was each time less than a quarter of that of
+ *             another awaited member. A pace is
  *             what a member applies in the time in which it lacks something:
  *             where all share one core it is about the same for all, whoever
  *             waits for whom

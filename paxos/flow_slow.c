@@ -123,7 +123,21 @@ static bool is_behind(const struct qn_flow *f, qn_node_t who)
     return f->member[who].shown < best / QN_FLOW_SLOW;
 }
 
-/** What a look finds of one member. @return true: it is to be given up. */
+/** It is on its way to shut the gate. */
+static bool lacks_much(const struct qn_flow *f, const struct qn_flow_member *m)
+{
+    return m->at.bytes > f->limits.stop_bytes / 2 ||
+           m->slots > f->limits.stop_slots / 2;
+}
+
+bool qn_flow_is_slow(const struct qn_flow_member *m)
+{
+    return m->slow >= (m->pause != 0 ? 1 : QN_FLOW_SLOW_LOOKS) &&
+           !QN_MUTANT(FLOW_SLOW);
+}
+
+/** What a look finds of one member. @return true: it is slow, and has shut the
+ *  gate since the last one. */
 static bool slow_look(struct qn_flow *f, qn_node_t n, qn_time_t now)
 {
     struct qn_flow_member *m = &f->member[n];
@@ -132,11 +146,10 @@ static bool slow_look(struct qn_flow *f, qn_node_t n, qn_time_t now)
         return false;
     }
     bool behind = is_behind(f, n);
-    bool slow = behind && shut > (now - f->looked) / 2;
+    bool slow = behind && (shut > (now - f->looked) / 2 || lacks_much(f, m));
     m->slow = slow ? m->slow + 1 : 0;
     m->behind = behind && (slow || m->behind);
-    return m->slow >= (m->pause != 0 ? 1 : QN_FLOW_SLOW_LOOKS) &&
-           !QN_MUTANT(FLOW_SLOW);
+    return shut != 0 && qn_flow_is_slow(m);
 }
 
 static void paces_begin(struct qn_flow *f, qn_time_t now)

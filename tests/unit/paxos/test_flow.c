@@ -383,6 +383,18 @@ CASE(one_that_is_much_slower_than_another_is_given_up)
     cr_assert_eq(seconds(5, squeezed, well), 4000, "nobody waits");
 }
 
+/* What is kept lasts for 5 s: by then it is known to be slow, and when it shuts
+ * the gate nobody waits for it any more. */
+CASE(one_that_is_on_its_way_to_shut_the_gate_is_judged_before)
+{
+    f.limits.stop_bytes = 5 * 800 * BATCH;
+    seconds(2, well, well);
+    uint64_t before = seconds(4, squeezed, well);
+    cr_assert_eq(qn_flow_awaited(&f), 6);
+    cr_assert_gt(before + seconds(4, squeezed, well), 8 * 800 * 8 / 10);
+    cr_assert_eq(qn_flow_awaited(&f), 4);
+}
+
 /* One core, a third of the turns for each: now this one, now that one has more
  * to do for what it applies, and shuts the gate. */
 CASE(all_that_share_a_core_stay_awaited)
