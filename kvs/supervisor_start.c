@@ -168,14 +168,24 @@ static int plan_memory(struct qn_supervisor *s)
     return err;
 }
 
+/* Whoever started this, nohup perhaps, has said that a hang-up is no end. To
+ * block it would be to hear of it all the same. */
+static bool hang_up_is_ignored(void)
+{
+    struct sigaction now = {.sa_handler = SIG_DFL};
+    return sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static int open_signals(struct qn_supervisor *s)
 {
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGTERM);
     sigaddset(&mask, SIGINT);
-    sigaddset(&mask, SIGHUP);
     sigaddset(&mask, SIGCHLD);
+    if (!hang_up_is_ignored()) {
+        sigaddset(&mask, SIGHUP);
+    }
     sigprocmask(SIG_BLOCK, &mask, &s->signals_before);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error, not a death */

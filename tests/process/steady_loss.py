@@ -120,6 +120,8 @@ class Run:
             except (RuntimeError, OSError) as e:
                 self.wrong.append(str(e))
             self.q.drains = not self.wrong
+            if self.wrong:
+                print(self.q.log_so_far()[-4000:], file=sys.stderr)
         if not self.wrong:
             self.wrong += verdicts.ended(self.q.status, self.stopped)
         return self

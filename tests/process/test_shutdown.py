@@ -196,6 +196,23 @@ def test_the_whole_process_group_may_be_told():
             check("end of run %d" % run, ended(q), (0, ""))
 
 
+def test_a_hang_up_ends_it_unless_it_was_ignored_at_start():
+    """As nohup starts it, the end of a terminal is not the server's."""
+    with Quoind(PATH, group=True) as q:
+        os.killpg(q.proc.pid, signal.SIGHUP)
+        check("status", q.proc.wait(60), 0)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Quoind(PATH, group=True) as q:
+            os.killpg(q.proc.pid, signal.SIGHUP)
+            for i in range(3):
+                check("it goes on", q.client(i).call("SET", "k", i), b"OK")
+            wait_until("none was lost", lambda: len(q.pids()) == 3)
+            assert "draining" not in q.log_so_far()
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def test_standard_descriptors_may_be_closed():
     """Whatever takes their numbers gets no log lines and is closed in peace."""
     for closed in (0,), (1,), (2,), (0, 1, 2):
