@@ -9,6 +9,9 @@ bounded, is every write answered?
     steady_load.py --huge                  one SET of 64 MiB in between: +OK
     steady_load.py --at leader|followers|all
     steady_load.py --half-sent             50 clients announce 16 MiB, send 15
+    steady_load.py --fair                  a generator per replica: each
+                                           follower's p50 at most twice the
+                                           leader's
     steady_load.py --matrix --seconds 10   all of these, and both acceptors
 
 A quoind with three replicas, `quoin load` with SET of 64 KiB, 1000 keys, 50
@@ -120,7 +123,7 @@ def asked(q, at):
 
 def name_of(o):
     words = [o.acceptor, "pin " + o.pin, "at " + o.at]
-    words += [w for w in ("stops", "big", "huge", "half_sent")
+    words += [w for w in ("stops", "big", "huge", "half_sent", "fair")
               if getattr(o, w)]
     return ", ".join(words).replace("_", "-")
 
@@ -142,6 +145,21 @@ class Form:
         for h in helpers:
             h.start()
         return helpers
+
+    def fair(self):
+        """@return what is wrong: one load for each replica at a time."""
+        one = type(self.o)(**vars(self.o))
+        one.connections = max(self.o.connections // self.q.replicas, 1)
+        with contextlib.ExitStack() as stack:
+            loads = [stack.enter_context(heavy.Load(
+                self.q, one, [i], prefix=self.prefix))
+                for i in range(self.q.replicas)]
+            time.sleep(self.o.seconds)
+            p50 = [heavy.percentile(x.end(), "p50") for x in loads]
+        leader = look(self.q, range(self.q.replicas)).leader
+        print("p50 in ms, by replica: %s, %d leads" % (
+            ", ".join("%.1f" % x for x in p50), leader), file=sys.stderr)
+        return verdicts.fair(leader, p50)
 
     def load(self, seconds):
         with heavy.Load(self.q, self.o, asked(self.q, self.o.at),
@@ -172,6 +190,8 @@ class Form:
             first = self.load(self.o.seconds) if self.o.half_sent else None
             for c in half_sent(self.q, 50) if self.o.half_sent else []:
                 stack.callback(c.close)
+            if self.o.fair:
+                self.wrong += self.fair() if not self.o.quick else []
             lines = len(heavy.log_lines(self.q))
             looks = heavy.Looks(self.q)
             looks.start()
@@ -212,9 +232,9 @@ def show(row):
 def matrix(o):
     """Options of each form."""
     plain = dict(pin="default", at="all", stops=False, big=False, huge=False,
-                 half_sent=False)
+                 half_sent=False, fair=False)
     forms = [{"pin": pin} for pin in PINS] + [{"at": at} for at in AT[:2]] + \
-        [{w: True} for w in ("stops", "big", "huge", "half_sent")]
+        [{w: True} for w in ("stops", "big", "huge", "half_sent", "fair")]
     for acceptor in ("memory", "process"):
         for form in forms:
             one = type(o)(**vars(o))
@@ -226,7 +246,7 @@ def parse():
     p = heavy.parser(__doc__, 60.0)
     p.add_argument("--pin", choices=PINS, default="default")
     p.add_argument("--at", choices=AT, default="all")
-    for word in ("stops", "big", "huge", "half-sent", "matrix"):
+    for word in ("stops", "big", "huge", "half-sent", "fair", "matrix"):
         p.add_argument("--" + word, action="store_true")
     return heavy.options(p)
 

@@ -75,6 +75,11 @@ def test_a_calm_load_is_acquitted():
     check("calm", verdicts.load(SUMMARY, 0, CALM, p50_before=1.0), [])
 
 
+def test_followers_serve_as_well_as_the_leader():
+    check("fair", verdicts.fair(1, [20.0, 10.0, 5.0]), [])
+    convicts("slow", verdicts.fair(1, [20.1, 10.0, 5.0]), "p50 at replica 0")
+
+
 def test_each_fault_of_a_load_is_told():
     for name in ("errors", "disconnects", "unanswered", "wrong"):
         convicts(name, verdicts.load({**SUMMARY, name: 2}, 0, CALM), "2 errors")

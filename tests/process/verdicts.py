@@ -5,6 +5,7 @@ import re
 
 MIB = 1 << 20
 WRITE_MS = 3000.0    # no write waits longer while somebody joins
+P50_TIMES = 2.0      # a follower's p50, of the leader's
 RATE_STARVED = 0.8   # of the others' rate, beside one that hardly runs
 RATE_REJOIN = 0.2    # of it, in every second of a join
 JOIN_TIMES = 3.0     # a join under load, of one without
@@ -72,6 +73,13 @@ def ended(status, stopped_at_end):
 
 
 # ---- load ----
+
+def fair(leader, p50):
+    """`p50`: of the clients of each replica, under the same load."""
+    return ["p50 at replica %d %.1f ms, at the leader %.1f" % (
+        i, x, p50[leader]) for i, x in enumerate(p50)
+        if x > P50_TIMES * p50[leader]]
+
 
 def load(summary, needed, looks, bars=True, p50_before=None):
     """Of a load without a fault: `summary` of quoin load, snapshots that were
