@@ -8,7 +8,7 @@
  * ended. As soon as one has said all, his group's memory says of each of the
  * others whether he lives; who does is late: he counts as serving, his end is
  * seen by pidfd, and he is asked again ASK_MS apart, since the queue empties
- * when he goes on. Then it is as with anybody who was late to answer
+ * when he goes on; also while the server drains, for he has clients to answer. Then it is as with anybody who was late to answer
  * (supervisor_adopt.c).
  *
  * A pidfd is opened by an id that the kernel named a moment ago, so it is asked
@@ -171,12 +171,18 @@ static bool ask(struct qn_supervisor *s, qn_node_t i)
     qn_supervisor_connect(s, i);
     if (s->adoption->reach[i] == QN_REACH_MET) {
         r->hears = true;
+        if (s->draining) { /* all others were told before */
+            qn_supervisor_say(s, i, QN_BOOT_DRAIN);
+        }
         return true;
     }
     const struct qn_vacancy v = look_at(s, i, &inc, &pid, &pidfd);
     if (qn_vacancy_step(s->adoption->reach[i], &v) == QN_VACANCY_START) {
         qn_supervisor_close(pidfd);
         qn_supervisor_ended(s, i, 0);
+        if (s->draining) {
+            qn_supervisor_drain_check(s);
+        }
         return true;
     }
     watch(s, i, pid, pidfd);
@@ -195,8 +201,7 @@ static bool some_unmet(const struct qn_supervisor *s)
 
 int qn_supervisor_late_wait_ms(const struct qn_supervisor *s)
 {
-    bool asks = some_unmet(s) && !s->draining;
-    return asks ? ms_until(s->adoption->ask_at) : -1;
+    return some_unmet(s) ? ms_until(s->adoption->ask_at) : -1;
 }
 
 void qn_supervisor_late_turn(struct qn_supervisor *s)
@@ -207,7 +212,7 @@ void qn_supervisor_late_turn(struct qn_supervisor *s)
         /* Before its next life is started, which is nobody's to adopt. */
         a->unmet[i] = a->unmet[i] && s->replica[i].state != QN_SUPERVISED_ENDED;
     }
-    if (!some_unmet(s) || now < a->ask_at || s->draining) {
+    if (!some_unmet(s) || now < a->ask_at) {
         return;
     }
     a->ask_at = now + ASK_MS * QN_MS;

@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 import tempfile
+import time
 
 from adoption import (adopt, alone, door, end_well, fill, kill_replicas,
                       kill_supervisor, launch, online, pids_of, refused,
@@ -127,6 +128,26 @@ def test_told_to_end_while_all_are_busy():
         adopt(q, 3)
         end_well(q, n)
     check("drained", q.status, 0)
+
+
+def test_told_to_end_while_one_is_busy():
+    """Who cannot be asked yet is told to drain as soon as he can."""
+    with Quoind(PATH) as q:
+        fill(q)
+        crowd = Crowd(q, 2)
+        kill_supervisor(q)
+        alone(q, 2)
+        crowd2 = Crowd(q, 2)
+        adopt(q, 3)
+        assert said(q, "lives and takes no connection"), q.log_so_far()
+        q.proc.terminate()
+        wait_until("it drains", lambda: said(q, "draining"))
+        time.sleep(0.3)
+        check("it waits", q.proc.poll(), None)
+        crowd.leave()
+        crowd2.leave()
+        check("status", q.proc.wait(10), 0)
+    assert "killed" not in q.log, q.log
 
 
 # ---- one that stands still ----
