@@ -8,8 +8,8 @@
  * ended. As soon as one has said all, his group's memory says of each of the
  * others whether he lives; who does is late: he counts as serving, his end is
  * seen by pidfd, and he is asked again ASK_MS apart, since the queue empties
- * when he goes on; also while the server drains, for he has clients to answer. Then it is as with anybody who was late to answer
- * (supervisor_adopt.c).
+ * when he goes on; also while the server drains, for he has clients to answer.
+ * Then it is as with anybody who was late to answer (supervisor_adopt.c).
  *
  * A pidfd is opened by an id that the kernel named a moment ago, so it is asked
  * once more: named again, that process had not ended in between.

@@ -290,14 +290,15 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
      * have brought a snapshot and says so in its outbox only. */
     bool waits_for_others =
         qn_driver_flow_look(d) || qn_onepaxos_role(d->machine) == QN_FROZEN;
-    /* Or this node holds something for a joiner, and lets it go in time though
-     * the gate is shut, and nothing happens here. */
-    bool look = d->did || waits_for_others || d->hold.slot != 0;
+    bool look = d->did || waits_for_others;
     if (d->verdict.kind != QN_VERDICT_NONE) {
         d->beat_at = QN_MIN(d->beat_at, now + QN_VERDICT_LOOK);
     }
     if (look && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
         d->beat_at = now + QN_BEAT_EVERY;
+    }
+    if (d->hold.slot != 0) { /* it is let go though nothing happens here */
+        d->beat_at = QN_MIN(d->beat_at, now + QN_HOLD_LOOK);
     }
     return waits != 0 || d->tree_waits;
 }

@@ -18,7 +18,7 @@
 static void given_tell(const struct qn_driver *d, qn_node_t n)
 {
     const struct qn_flow_member *m = &qn_onepaxos_flow(d->machine)->member[n];
-    if (m->slow != 0) {
+    if (m->behind) {
         qn_log(QN_LOG_WARN,
                "replica %u: waits no longer for replica %u, which applies less "
                "than 1/%u as fast as another and lacks %" PRIu64

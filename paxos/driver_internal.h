@@ -27,6 +27,7 @@
 #include "paxos/verdict.h"
 
 /** Look at the peers' positions. */
+#define QN_HOLD_LOOK    ((qn_time_t)20 * QN_MS) /* at a joiner, by its giver */
 #define QN_BEAT_EVERY   ((qn_time_t)2 * QN_MS)
 /** Between two looks at a broadcast that is timed, at most: who looks late
  * cannot tell when it arrived. */

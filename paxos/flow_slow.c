@@ -136,13 +136,23 @@ bool qn_flow_is_slow(const struct qn_flow_member *m)
            !QN_MUTANT(FLOW_SLOW);
 }
 
+/** A look at a member that has neither shut the gate nor moved: it has stopped,
+ *  which is no matter of its pace. */
+static bool says_nothing(const struct qn_flow *f,
+                         const struct qn_flow_member *m, uint64_t shut,
+                         qn_time_t now)
+{
+    return shut <= (now - f->looked) / 2 && lacks_much(f, m) &&
+           m->pace.bytes == 0 && m->pace.read == 0;
+}
+
 /** What a look finds of one member. @return true: it is slow, and has shut the
  *  gate since the last one. */
 static bool slow_look(struct qn_flow *f, qn_node_t n, qn_time_t now)
 {
     struct qn_flow_member *m = &f->member[n];
     uint64_t shut = qn_flow_shut_by(f, n, now) - m->pace.shut;
-    if (!m->awaited) {
+    if (!m->awaited || says_nothing(f, m, shut, now)) {
         return false;
     }
     bool behind = is_behind(f, n);
@@ -175,6 +185,10 @@ bool qn_flow_paces_look(struct qn_flow *f, qn_time_t now)
     }
     for (qn_node_t n = 0; n < f->nodes && due; n++) {
         slow |= slow_look(f, n, now) ? QN_FLOW_BIT(n) : 0;
+    }
+    for (qn_node_t n = 0; n < f->nodes && !due; n++) {
+        f->member[n].slow = 0;
+        f->member[n].behind = false;
     }
     for (; slow != 0 && qn_flow_may_give_up(f); slow &= slow - 1) {
         qn_flow_give_up(f, &f->member[__builtin_ctzll(slow)], now, true);

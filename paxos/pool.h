@@ -11,7 +11,7 @@
  * bytes are not kept, for malloc has them cheap; nor those above QN_POOL_MOST,
  * which fit into no cache anyway.
  *
- * Blocks from QN_POOL_MAPPED bytes on are mapped by themselves, so that they go
+ * Other blocks from QN_POOL_MAPPED bytes on are mapped by themselves, so that they go
  * back to the system when they are not kept: a log that was long once leaves no
  * holes among the store's entries.
  *

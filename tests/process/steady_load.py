@@ -150,13 +150,13 @@ class Form:
         """@return what is wrong: one load for each replica at a time."""
         one = type(self.o)(**vars(self.o))
         one.connections = max(self.o.connections // self.q.replicas, 1)
+        leader = look(self.q, range(self.q.replicas)).leader
         with contextlib.ExitStack() as stack:
             loads = [stack.enter_context(heavy.Load(
                 self.q, one, [i], prefix=self.prefix))
                 for i in range(self.q.replicas)]
             time.sleep(self.o.seconds)
             p50 = [heavy.percentile(x.end(), "p50") for x in loads]
-        leader = look(self.q, range(self.q.replicas)).leader
         print("p50 in ms, by replica: %s, %d leads" % (
             ", ".join("%.1f" % x for x in p50), leader), file=sys.stderr)
         return verdicts.fair(leader, p50)

@@ -198,11 +198,12 @@ def test_the_whole_process_group_may_be_told():
 
 def test_a_hang_up_ends_it_unless_it_was_ignored_at_start():
     """As nohup starts it, the end of a terminal is not the server's."""
-    with Quoind(PATH, group=True) as q:
-        os.killpg(q.proc.pid, signal.SIGHUP)
-        check("status", q.proc.wait(60), 0)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
+        with Quoind(PATH, group=True) as q:
+            os.killpg(q.proc.pid, signal.SIGHUP)
+            check("status", q.proc.wait(60), 0)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         with Quoind(PATH, group=True) as q:
             os.killpg(q.proc.pid, signal.SIGHUP)
             for i in range(3):
@@ -210,7 +211,7 @@ def test_a_hang_up_ends_it_unless_it_was_ignored_at_start():
             wait_until("none was lost", lambda: len(q.pids()) == 3)
             assert "draining" not in q.log_so_far()
     finally:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_standard_descriptors_may_be_closed():

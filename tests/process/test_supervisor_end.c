@@ -43,6 +43,7 @@ Test(supervisor, a_replica_told_to_leave_leaves_alone, .timeout = 20)
 Test(supervisor, drains_on_each_signal_that_asks_for_it, .timeout = 20)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    signal(SIGHUP, SIG_DFL); /* not as nohup has it */
     for (size_t i = 0; i < 3; i++) {
         struct server s;
         struct qn_config c = small_config(3);

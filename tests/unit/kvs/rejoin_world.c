@@ -132,11 +132,12 @@ static uint64_t busy(void *ctx)
     return mask;
 }
 
-static uint32_t log_used(void *ctx, qn_slot_t position)
+static struct qn_rejoin_used log_used(void *ctx, qn_slot_t position)
 {
     const struct node *n = ctx;
     (void)position;
-    return (uint32_t)(qn_flow_hold_mark(100, n->hold_done) * w.log_used / 100);
+    uint64_t mark = qn_flow_hold_mark(100, n->hold_done);
+    return (struct qn_rejoin_used){(uint32_t)(mark * w.log_used / 100), 0};
 }
 
 static qn_time_t cpu(void)

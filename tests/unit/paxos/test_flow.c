@@ -395,6 +395,32 @@ CASE(one_that_is_on_its_way_to_shut_the_gate_is_judged_before)
     cr_assert_eq(qn_flow_awaited(&f), 4);
 }
 
+/* It stands still, and is well when it goes on. */
+CASE(one_that_has_stopped_is_not_slow)
+{
+    f.limits.stop_bytes = 6 * 800 * BATCH;
+    seconds(2, well, well);
+    seconds(5, stopped, well);
+    cr_assert_eq(qn_flow_awaited(&f), 6);
+    seconds(5, (struct follower){12, 1}, well);
+    cr_assert_eq(qn_flow_awaited(&f), 6);
+    cr_assert_eq(f.given, 0);
+}
+
+/* What was found of its pace before is old. */
+CASE(after_a_time_without_load_all_begin_anew)
+{
+    f.limits.stop_bytes = 6 * 800 * BATCH;
+    seconds(2, well, well);
+    seconds(5, squeezed, well);
+    cr_assert_geq(f.member[1].slow, QN_FLOW_SLOW_LOOKS - 1);
+    applies(1, 100000);
+    passes(60 * QN_S);
+    seconds(1, well, well);
+    cr_assert_eq(f.member[1].slow, 0);
+    cr_assert_eq(qn_flow_awaited(&f), 6);
+}
+
 /* One core, a third of the turns for each: now this one, now that one has more
  * to do for what it applies, and shuts the gate. */
 CASE(all_that_share_a_core_stay_awaited)
