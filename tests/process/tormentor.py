@@ -46,6 +46,7 @@ from quoind import Quoind
 from view import look, pids_of
 
 FILL_BYTES = 32 << 20  # of the keys that make joining take time
+LONG_MS = 8000  # a silence of which log and flight recorders are kept
 PATIENCE = 300.0  # s, for replicas to be current again; it ends a hang
 
 
@@ -275,6 +276,8 @@ class Tormentor:
         print("           longest, ms: " + ", ".join(
             "%s at %s %.0f" % (s["kind"], s["to"], s["longest_ms"])
             for s in silences if s["kind"] in ("reads", "writes")))
+        if self.silence_ms > LONG_MS:
+            print("           kept in " + self.save("a silence"), flush=True)
         for s in judge.seconds:
             at = offset + s["at"]
             if begin < at < end + 2:
@@ -373,8 +376,8 @@ class Tormentor:
                             for r, n in sorted(self.roles.items())) or "none",
                   self.operations, self.silence_ms), flush=True)
 
-    def keep(self, why):
-        """What is known of a failure goes into a directory."""
+    def save(self, why):
+        """What is known goes into a directory. @return its name."""
         where = tempfile.mkdtemp(prefix="tormentor-%d-" % self.o.seed)
         with open(where + "/faults", "w") as f:
             f.write("\n".join(self.log) + "\n\n%s\n" % why)
@@ -387,6 +390,11 @@ class Tormentor:
                 capture_output=True)
             with open(where + "/events%d" % i, "wb") as f:
                 f.write(done.stdout or done.stderr)
+        return where
+
+    def keep(self, why):
+        """Of a failure."""
+        where = self.save(why)
         self.report()
         print("FAILED after %s\n%s\nseed %d; kept in %s" % (
             self.log[-1].strip() if self.log else "no fault", why,
