@@ -32,11 +32,13 @@ def write(q, count):
 
 
 def ends(q, pids, at):
-    """By itself, with one error line, the last one."""
+    """By itself, with one error line, the last one. On a busy machine those
+    that live for longest may say before that the group has stopped."""
     wait_until("it ends", lambda: q.proc.poll() is not None)
     check("status", q.proc.poll(), 1)
     lines = q.log_so_far().splitlines()
-    check("errors", len([x for x in lines if " error: " in x]), 1)
+    check("errors", len([x for x in lines if " error: " in x and
+                         "the group has stopped" not in x]), 1)
     found = LAST.search(lines[-1])
     assert found, lines[-5:]
     assert int(found.group(1)) in pids, (lines[-1], pids)
