@@ -137,10 +137,14 @@ def test_what_the_log_has_gone_over_is_lost_and_said():
             lines
         serves(q)
         victim = int(info(q, 0)["leader"])  # a fail-over like any other
-        os.kill(q.pids()[victim], signal.SIGKILL)
+        pid = q.pids()[victim]
+        os.kill(pid, signal.SIGKILL)
         c = q.client((victim + 1) % 3)
         check("goes on", c.call("SET", "again", "1"), b"OK")
         c.close()
+        # Else it would have ended while the server drains: status 1.
+        wait_until("its end is seen", lambda: "(process %d) was ended" % pid
+                   in log_of(q))
     check("status", q.status, 0)
 
 
