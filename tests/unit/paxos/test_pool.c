@@ -83,7 +83,9 @@ POOL(what_was_free_for_longest_goes_first)
         cr_assert_leq(pool.kept, QN_POOL_BYTES);
     }
     for (int i = LARGE; i > 0; i--) {
+        size_t kept = pool.kept;
         cr_assert_eq(resize(NULL, 1000000), large[i - 1]);
+        cr_assert_lt(pool.kept, kept);
     }
     for (int i = 0; i < LARGE; i++) {
         resize(large[i], 0);
