@@ -11,9 +11,9 @@
  * bytes are not kept, for malloc has them cheap; nor those above QN_POOL_MOST,
  * which fit into no cache anyway.
  *
- * Other blocks from QN_POOL_MAPPED bytes on are mapped by themselves, so that they go
- * back to the system when they are not kept: a log that was long once leaves no
- * holes among the store's entries.
+ * Other blocks from QN_POOL_MAPPED bytes on are mapped by themselves, so that
+ * they go back to the system when they are not kept: a log that was long once
+ * leaves no holes among the store's entries.
  *
  * From `exact_from` bytes on, if it is set, a block is malloc's, of the size
  * that was asked for, and is not kept: whoever gets the blob may keep it for

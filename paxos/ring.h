@@ -86,7 +86,7 @@ struct qn_ring {
                            one has not reached */
     uint64_t at, limit; /* next free position; end of the lap */
     uint64_t top;       /* end of the bytes of the lap before */
-    uint64_t memory; /* positions below have memory */
+    uint64_t memory;    /* positions below have memory */
     uint32_t tenure;
     bool refused;               /* in this lap */
     struct qn_ring_place place; /* reserved */

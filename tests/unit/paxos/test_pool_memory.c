@@ -26,8 +26,9 @@ static size_t resident_bytes(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As with the process acceptor: a log of 64 MiB, entries of the store made meanwhile, malloc as a replica
- * has it: what is freed is the system's again, but for what is kept. */
+/* As with the process acceptor: a log of 64 MiB, entries of the store made
+ * meanwhile, malloc as a replica has it: what is freed is the system's again,
+ * but for what is kept. */
 Test(pool_memory, a_long_log_leaves_no_holes_among_other_blocks)
 {
     enum { N = 64, BYTES = 1000000 };
