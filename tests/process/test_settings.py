@@ -59,7 +59,7 @@ def leader_of(q, replica=0):
 
 
 def writes(q, replica, count):
-    """@return a connection that has sent so many SETs, 12 MiB for 200."""
+    """@return a connection that has sent so many SETs, 9 MiB for 150."""
     c = Client(q.port + 1 + replica, 120)
     for i in range(count):
         c.send(Client.encode("SET", "key%d" % (i % 32), VALUE))
@@ -84,13 +84,13 @@ def test_an_operator_lets_writes_go_on_without_the_stopped():
             other, = set(range(3)) - {leader, stops}
             pid = q.pids()[stops]
             os.kill(pid, signal.SIGSTOP)
-            waits = writes(q, leader, 200)
+            waits = writes(q, leader, 150)
             held(q, leader)
             check("it is answered", call(q, leader if asks_leader else other,
                                          "CONFIG", "SET", LEAST, 1), b"OK")
             wait_until("they go on",
                        lambda: info(q, leader)["writes_held"] == "0")
-            replies = [waits.reply() for _ in range(200)]
+            replies = [waits.reply() for _ in range(150)]
             waits.close()
             assert all(r == b"OK" or str(r).startswith("NOREPLICAS")
                        for r in replies), replies
@@ -154,7 +154,7 @@ def test_the_next_leader_goes_by_it():
         others = [n for n in range(3) if n != leader]
         for n in others:
             os.kill(pids[n], signal.SIGSTOP)
-        waits = writes(q, leader, 200)
+        waits = writes(q, leader, 150)
         check("all of them", {waits.reply() for _ in range(200)}, {b"OK"})
         waits.close()
         for n in others:
