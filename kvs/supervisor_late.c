@@ -8,8 +8,9 @@
  * ended. As soon as one has said all, his group's memory says of each of the
  * others whether he lives; who does is late: he counts as serving, his end is
  * seen by pidfd, and he is asked again ASK_MS apart, since the queue empties
- * when he goes on; also while the server drains, for he has clients to answer.
- * Then it is as with anybody who was late to answer (supervisor_adopt.c).
+ * when he goes on; also while the server drains, since the
+ * replica has clients to answer. From then on the supervisor treats it like any
+ * replica that answered late (supervisor_adopt.c).
  *
  * A pidfd is opened by an id that the kernel named a moment ago, so it is asked
  * once more: named again, that process had not ended in between.
@@ -171,7 +172,7 @@ static bool ask(struct qn_supervisor *s, qn_node_t i)
     qn_supervisor_connect(s, i);
     if (s->adoption->reach[i] == QN_REACH_MET) {
         r->hears = true;
-        if (s->draining) { /* all others were told before */
+        if (s->draining) { /* the other replicas were told before */
             qn_supervisor_say(s, i, QN_BOOT_DRAIN);
         }
         return true;

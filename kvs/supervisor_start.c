@@ -168,8 +168,8 @@ static int plan_memory(struct qn_supervisor *s)
     return err;
 }
 
-/* Whoever started this, nohup perhaps, has said that a hang-up is no end. To
- * block it would be to hear of it all the same. */
+/* The parent process, nohup for example, ignores SIGHUP. A blocked signal is
+ * queued even if it is ignored, so it must stay out of the mask. */
 static bool hang_up_is_ignored(void)
 {
     struct sigaction now = {.sa_handler = SIG_DFL};

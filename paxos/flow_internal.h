@@ -15,7 +15,8 @@ bool qn_flow_may_give_up(const struct qn_flow *f);
 void qn_flow_give_up(struct qn_flow *f, struct qn_flow_member *m, qn_time_t now,
                      bool slow);
 
-/** It was slow in enough looks on end: given up if it shuts the gate. */
+/** The member was slow in enough consecutive looks: the leader gives it up as
+ *  soon as it shuts the gate. */
 bool qn_flow_is_slow(const struct qn_flow_member *m);
 
 /** All who may be joining, and there is one, have a pause that is not over at

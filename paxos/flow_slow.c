@@ -136,8 +136,8 @@ bool qn_flow_is_slow(const struct qn_flow_member *m)
            !QN_MUTANT(FLOW_SLOW);
 }
 
-/** A look at a member that has neither shut the gate nor moved: it has stopped,
- *  which is no matter of its pace. */
+/** The member has neither shut the gate nor applied anything: it is stalled,
+ * and this look says nothing of its pace. */
 static bool says_nothing(const struct qn_flow *f,
                          const struct qn_flow_member *m, uint64_t shut,
                          qn_time_t now)

@@ -35,7 +35,7 @@ static inline int put(struct qn_store *s, uint32_t db, struct qn_slice key,
     return qn_store_put(s, &p);
 }
 
-/** Blobs that somebody still holds. */
+/** Blobs that still have a reference. */
 static int kept_blobs;
 
 static inline void *kept_resize(void *ctx, void *p, size_t bytes)

@@ -383,8 +383,8 @@ CASE(one_that_is_much_slower_than_another_is_given_up)
     cr_assert_eq(seconds(5, squeezed, well), 4000, "nobody waits");
 }
 
-/* What is kept lasts for 5 s: by then it is known to be slow, and when it shuts
- * the gate nobody waits for it any more. */
+/* The log that is kept lasts for 5 s. By then the leader knows that the
+ * follower is slow, and does not wait for it when it shuts the gate. */
 CASE(one_that_is_on_its_way_to_shut_the_gate_is_judged_before)
 {
     f.limits.stop_bytes = 5 * 800 * BATCH;
@@ -395,7 +395,7 @@ CASE(one_that_is_on_its_way_to_shut_the_gate_is_judged_before)
     cr_assert_eq(qn_flow_awaited(&f), 4);
 }
 
-/* It stands still, and is well when it goes on. */
+/* A stalled follower is not slow: it applies at full speed when it resumes. */
 CASE(one_that_has_stopped_is_not_slow)
 {
     f.limits.stop_bytes = 6 * 800 * BATCH;
@@ -407,7 +407,7 @@ CASE(one_that_has_stopped_is_not_slow)
     cr_assert_eq(f.given, 0);
 }
 
-/* What was found of its pace before is old. */
+/* The leader forgets the paces that it measured before. */
 CASE(after_a_time_without_load_all_begin_anew)
 {
     f.limits.stop_bytes = 6 * 800 * BATCH;
