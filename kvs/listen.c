@@ -25,7 +25,8 @@
 #include "kvs/pass.h"
 #include "kvs/rundir.h"
 
-int qn_listen_fail(const struct qn_line *why, int err, const char *fmt, ...)
+int qn_listen_fail(const struct qn_error_line *why, int err, const char *fmt,
+                   ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -89,7 +90,7 @@ int qn_listen_name(const struct qn_config *c, char *name, size_t cap)
 }
 
 int qn_listen_lock(struct qn_listen *l, const char *name, const char *shown,
-                   const struct qn_line *why)
+                   const struct qn_error_line *why)
 {
     char path[QN_RUNDIR_PATH_MAX];
     int fd = qn_rundir_path(l->config, name, "server", path);
@@ -146,7 +147,7 @@ void qn_listen_init(struct qn_listen *l, const struct qn_config *c)
 
 int qn_listen_open(struct qn_listen *l, char *why, size_t cap)
 {
-    const struct qn_line line = {why, cap};
+    const struct qn_error_line line = {why, cap};
     int err = is_unix(l) ? qn_listen_open_unix(l, &line)
                          : qn_listen_open_tcp(l, &line);
     if (err != QN_OK) {
@@ -205,7 +206,7 @@ void qn_listen_adopt(struct qn_listen *l, qn_node_t node,
 
 int qn_listen_own(struct qn_listen *l, qn_node_t node, char *why, size_t cap)
 {
-    const struct qn_line line = {why, cap};
+    const struct qn_error_line line = {why, cap};
     if (l->own[node] >= 0 ||
         l->config->replica_ports == QN_REPLICA_PORTS_NONE) {
         return QN_OK;

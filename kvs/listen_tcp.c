@@ -59,7 +59,7 @@ static void set(int fd, int level, int option, int value)
 
 /* A bound socket; not yet listening. @return it, or an error. */
 static int tcp_bind(const struct qn_config *c, uint32_t port, bool reuse_port,
-                    const struct qn_line *why)
+                    const struct qn_error_line *why)
 {
     struct address a = tcp_address(c, port);
     int fd =
@@ -88,7 +88,7 @@ static int tcp_bind(const struct qn_config *c, uint32_t port, bool reuse_port,
 
 /* Listen; what accepted connections inherit is set here. */
 static int tcp_listen(const struct qn_config *c, int fd,
-                      const struct qn_line *why)
+                      const struct qn_error_line *why)
 {
     set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     if (c->tcp_keepalive != 0) {
@@ -107,7 +107,7 @@ static int tcp_listen(const struct qn_config *c, int fd,
 }
 
 static int tcp_open(const struct qn_config *c, uint32_t port, bool reuse_port,
-                    int *out, const struct qn_line *why)
+                    int *out, const struct qn_error_line *why)
 {
     int fd = tcp_bind(c, port, reuse_port, why);
     if (fd < 0) {
@@ -122,7 +122,7 @@ static int tcp_open(const struct qn_config *c, uint32_t port, bool reuse_port,
     return QN_OK;
 }
 
-static int tcp_claim(struct qn_listen *l, const struct qn_line *why)
+static int tcp_claim(struct qn_listen *l, const struct qn_error_line *why)
 {
     char name[QN_CONFIG_TEXT_MAX];
     char shown[QN_LISTEN_SHOWN_MAX];
@@ -151,7 +151,7 @@ static uint32_t own_port(const struct qn_config *c, qn_node_t node)
     return c->port == 0 ? 0 : c->port + 1 + node;
 }
 
-static int open_shared(struct qn_listen *l, const struct qn_line *why)
+static int open_shared(struct qn_listen *l, const struct qn_error_line *why)
 {
     const struct qn_config *c = l->config;
     int err = QN_OK;
@@ -166,7 +166,7 @@ static int open_shared(struct qn_listen *l, const struct qn_line *why)
 }
 
 int qn_listen_own_tcp(struct qn_listen *l, qn_node_t node,
-                      const struct qn_line *why)
+                      const struct qn_error_line *why)
 {
     const struct qn_config *c = l->config;
     int err = tcp_open(c, own_port(c, node), false, &l->own[node], why);
@@ -178,7 +178,7 @@ int qn_listen_own_tcp(struct qn_listen *l, qn_node_t node,
 
 /* From `first` on; 0: any. */
 static int open_own(struct qn_listen *l, uint32_t first,
-                    const struct qn_line *why)
+                    const struct qn_error_line *why)
 {
     const struct qn_config *c = l->config;
     int err = QN_OK;
@@ -204,7 +204,7 @@ static void close_all(struct qn_listen *l)
 /* Any free port with free ones behind it, so that what the replicas' own ports
  * are follows from the shared one, as always. Where closed connections hold
  * most ports there may be none in a row: then any. */
-static int open_anywhere(struct qn_listen *l, const struct qn_line *why)
+static int open_anywhere(struct qn_listen *l, const struct qn_error_line *why)
 {
     int err = QN_EADDRINUSE;
     for (int i = 0; i < 2 * PORT_TRIES && err == QN_EADDRINUSE; i++) {
@@ -220,7 +220,7 @@ static int open_anywhere(struct qn_listen *l, const struct qn_line *why)
     return err;
 }
 
-static int open_ports(struct qn_listen *l, const struct qn_line *why)
+static int open_ports(struct qn_listen *l, const struct qn_error_line *why)
 {
     const struct qn_config *c = l->config;
     if (c->replica_ports == QN_REPLICA_PORTS_NEXT && c->port == 0) {
@@ -233,7 +233,7 @@ static int open_ports(struct qn_listen *l, const struct qn_line *why)
     return open_own(l, own_port(c, 0), why);
 }
 
-int qn_listen_open_tcp(struct qn_listen *l, const struct qn_line *why)
+int qn_listen_open_tcp(struct qn_listen *l, const struct qn_error_line *why)
 {
     char name[QN_CONFIG_TEXT_MAX];
     char shown[QN_LISTEN_SHOWN_MAX];

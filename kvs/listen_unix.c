@@ -27,7 +27,8 @@ static struct sockaddr_un unix_address(const struct qn_config *c, bool own,
 }
 
 /* Remove what a killed server left at the path. QN_OK: the path is free. */
-static int unix_clear(const struct sockaddr_un *at, const struct qn_line *why)
+static int unix_clear(const struct sockaddr_un *at,
+                      const struct qn_error_line *why)
 {
     struct stat st;
     if (lstat(at->sun_path, &st) != 0) {
@@ -56,7 +57,7 @@ static int unix_clear(const struct sockaddr_un *at, const struct qn_line *why)
 }
 
 static int unix_open(const struct qn_config *c, bool own, qn_node_t node,
-                     int *out, const struct qn_line *why)
+                     int *out, const struct qn_error_line *why)
 {
     struct sockaddr_un at = unix_address(c, own, node);
     int err = unix_clear(&at, why);
@@ -84,7 +85,7 @@ static int unix_open(const struct qn_config *c, bool own, qn_node_t node,
     return QN_OK;
 }
 
-static int unix_claim(struct qn_listen *l, const struct qn_line *why)
+static int unix_claim(struct qn_listen *l, const struct qn_error_line *why)
 {
     char name[QN_CONFIG_TEXT_MAX];
     const char *path = l->config->unixsocket;
@@ -96,7 +97,7 @@ static int unix_claim(struct qn_listen *l, const struct qn_line *why)
     return qn_listen_lock(l, name, path, why);
 }
 
-int qn_listen_open_unix(struct qn_listen *l, const struct qn_line *why)
+int qn_listen_open_unix(struct qn_listen *l, const struct qn_error_line *why)
 {
     const struct qn_config *c = l->config;
     int err = unix_claim(l, why);
@@ -113,7 +114,7 @@ int qn_listen_open_unix(struct qn_listen *l, const struct qn_line *why)
 }
 
 int qn_listen_own_unix(struct qn_listen *l, qn_node_t node,
-                       const struct qn_line *why)
+                       const struct qn_error_line *why)
 {
     return unix_open(l->config, true, node, &l->own[node], why);
 }

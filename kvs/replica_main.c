@@ -98,7 +98,7 @@ static void turn(struct qn_server *s)
     at = QN_MIN(at, qn_server_drain_turn(s, now));
     at = QN_MIN(at, qn_server_events_turn(s, now));
     at = QN_MIN(at, qn_server_trim_turn(s, now));
-    qn_alarm_set(&s->alarm, at, now);
+    qn_loop_deadline_set(&s->alarm, at, now);
 }
 
 static void on_idle(uv_idle_t *h)
@@ -117,7 +117,7 @@ static void on_bell(uv_poll_t *h, int status, int events)
 
 static bool more_to_do(struct qn_server *s)
 {
-    return s->turn_wanted || qn_alarm_rang(&s->alarm) ||
+    return s->turn_wanted || qn_loop_deadline_rang(&s->alarm) ||
            qn_frontend_again(&s->frontend) ||
            qn_driver_pending(qn_replica_driver(s->replica));
 }
@@ -358,7 +358,7 @@ static int loop_make(struct qn_server *s)
     uv_prepare_init(&s->loop, &s->prepare);
     uv_check_init(&s->loop, &s->check);
     uv_idle_init(&s->loop, &s->idle);
-    qn_alarm_init(&s->alarm, &s->loop);
+    qn_loop_deadline_init(&s->alarm, &s->loop);
     uv_signal_init(&s->loop, &s->terminate);
     if (uv_poll_init(&s->loop, &s->bell_poll,
                      s->boot->bell_fd[s->boot->self]) != 0 ||

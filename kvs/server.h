@@ -14,12 +14,12 @@
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
-#include "kvs/alarm.h"
 #include "kvs/ask.h"
 #include "kvs/boot.h"
 #include "kvs/doors.h"
 #include "kvs/events.h"
 #include "kvs/frontend.h"
+#include "kvs/loop_deadline.h"
 #include "kvs/patience.h"
 #include "kvs/rejoin.h"
 #include "kvs/replica.h"
@@ -88,9 +88,9 @@ struct qn_server {
     uv_poll_t control_poll;
     uv_prepare_t prepare;
     uv_check_t check;
-    uv_idle_t idle;        /* active: the loop does not block */
-    struct qn_alarm alarm; /* the next turn, at the latest */
-    struct qn_trim trim;   /* when free memory goes back */
+    uv_idle_t idle;                /* active: the loop does not block */
+    struct qn_loop_deadline alarm; /* the next turn, at the latest */
+    struct qn_trim trim;           /* when free memory goes back */
     uv_signal_t terminate;
     union qn_listener listener[2]; /* the shared address, the replica's own */
     int listeners;

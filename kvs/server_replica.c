@@ -226,7 +226,7 @@ const char *qn_server_reason(const struct qn_driver_status *d, char *text,
     text[0] = '\0';
     if (d->reason == QN_REASON_DEATH) {
         snprintf(text, cap, "replica %u had ended", d->lost);
-    } else if (d->reason == QN_REASON_STANDING) {
+    } else if (d->reason == QN_REASON_SUSPECTED) {
         snprintf(text, cap, "replica %u stood still", d->lost);
     } else if (d->reason == QN_REASON_ORDER) {
         snprintf(text, cap, "replica %u handed over", d->lost);
@@ -249,7 +249,7 @@ void qn_server_roles_turn(struct qn_server *s)
         return; /* not yet */
     }
     s->epoch_logged = epoch;
-    if (d.reason == QN_REASON_STANDING) {
+    if (d.reason == QN_REASON_SUSPECTED) {
         qn_server_deposed(s, d.lost, qn_clock_now());
     }
     if (d.leader == s->boot->self) {

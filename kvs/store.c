@@ -112,7 +112,7 @@ static qn_a64 *find(const struct qn_store *s, uint64_t hash, uint32_t db,
 {
     uint32_t owner = qn_db_owner(s, db);
     uint64_t tag = qn_hash_tag(hash);
-    struct qn_line *line =
+    struct qn_bucket *line =
         qn_segment_bucket(qn_store_segment(qn_store_root(s), hash), hash);
     for (;;) {
         uint64_t w = 0;
@@ -159,7 +159,7 @@ void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash)
 {
     uint64_t tag = qn_hash_tag(hash);
     uint64_t segment = qn_store_segment(qn_store_root(s), hash);
-    const struct qn_line *line = qn_segment_bucket(segment, hash);
+    const struct qn_bucket *line = qn_segment_bucket(segment, hash);
     for (uint32_t i = 0; i < QN_LINE_WORDS; i++) {
         uint64_t w = qn_load(&line->word[i], QN_RELAXED); /* relaxed: hint */
         if (qn_word_has_tag(w, tag) || qn_word_is_link(w)) {

@@ -275,7 +275,7 @@ static bool group_room(struct qn_store *s, struct qn_cut *c)
 
 /* List the words of a bucket and fetch their entries. */
 static bool bucket_list(struct qn_store *s, struct qn_cut *c,
-                        struct qn_line *line)
+                        struct qn_bucket *line)
 {
     for (;;) {
         uint64_t w = 0;

@@ -46,13 +46,13 @@ static_assert(sizeof(void *) == 8, "words hold 48-bit pointers");
 #define QN_DEPTH_MAX   40u
 static_assert(QN_DEPTH_MAX + QN_BUCKET_BITS <= 53, "cursors");
 
-struct qn_line {
+struct qn_bucket {
     qn_a64 word[QN_LINE_WORDS];
 };
-static_assert(sizeof(struct qn_line) == QN_CACHELINE, "a bucket is a line");
+static_assert(sizeof(struct qn_bucket) == QN_CACHELINE, "a bucket is a line");
 
 struct qn_segment {
-    alignas(QN_CACHELINE) struct qn_line bucket[QN_BUCKETS];
+    alignas(QN_CACHELINE) struct qn_bucket bucket[QN_BUCKETS];
     uint32_t used; /* words with an entry, dead or not; writer only */
     void *block;   /* what the allocator gave */
 };
@@ -245,7 +245,8 @@ static inline uint64_t qn_store_segment(uint64_t root, uint64_t hash)
                    QN_ACQUIRE); /* publish */
 }
 
-static inline struct qn_line *qn_segment_bucket(uint64_t segment, uint64_t hash)
+static inline struct qn_bucket *qn_segment_bucket(uint64_t segment,
+                                                  uint64_t hash)
 {
     struct qn_segment *g = qn_word_ptr(segment);
     return &g->bucket[qn_hash_bucket(hash, qn_word_depth(segment))];
@@ -253,7 +254,7 @@ static inline struct qn_line *qn_segment_bucket(uint64_t segment, uint64_t hash)
 
 /** Walks the entries of a bucket, dead ones included, through its links. */
 struct qn_words {
-    struct qn_line *line;
+    struct qn_bucket *line;
     uint32_t at;
 };
 
@@ -274,7 +275,7 @@ static inline qn_a64 *qn_words_next(struct qn_words *i, uint64_t *w)
 }
 
 /** Fetch the entries of a bucket's first line. */
-static inline void qn_bucket_prefetch(const struct qn_line *line)
+static inline void qn_bucket_prefetch(const struct qn_bucket *line)
 {
     for (uint32_t i = 0; i < QN_LINE_WORDS; i++) {
         /* relaxed: a hint; a free word prefetches address 0, which does
@@ -438,7 +439,7 @@ void qn_table_removed(struct qn_store *s, uint64_t hash, uint32_t count);
 uint32_t qn_segment_free(struct qn_store *s, struct qn_segment *g);
 /** Free a bucket's entries, at most `budget` blocks. @return blocks freed;
  *  less than budget: the bucket is empty. */
-uint32_t qn_bucket_free(struct qn_store *s, struct qn_line *line,
+uint32_t qn_bucket_free(struct qn_store *s, struct qn_bucket *line,
                         uint32_t budget);
 /** Free the directory of a root word. */
 void qn_directory_free(struct qn_store *s, uint64_t root);

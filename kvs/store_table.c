@@ -64,9 +64,9 @@ static struct qn_segment *segment_new(struct qn_store *s)
     return g;
 }
 
-static struct qn_line *line_new(struct qn_store *s)
+static struct qn_bucket *line_new(struct qn_store *s)
 {
-    struct qn_line *line = s->alloc(sizeof *line);
+    struct qn_bucket *line = s->alloc(sizeof *line);
     if (line != NULL) {
         memset(line, 0, sizeof *line);
         s->table_bytes += sizeof *line;
@@ -74,7 +74,7 @@ static struct qn_line *line_new(struct qn_store *s)
     return line;
 }
 
-static void line_free(struct qn_store *s, struct qn_line *line)
+static void line_free(struct qn_store *s, struct qn_bucket *line)
 {
     s->table_bytes -= sizeof *line;
     s->release(line);
@@ -87,7 +87,7 @@ uint32_t qn_segment_free(struct qn_store *s, struct qn_segment *g)
         /* relaxed, here and below: the memory is the writer's own again. */
         uint64_t w = qn_load(&g->bucket[b].word[QN_LINE_WORDS - 1], QN_RELAXED);
         while (qn_word_is_link(w)) {
-            struct qn_line *line = qn_word_ptr(w);
+            struct qn_bucket *line = qn_word_ptr(w);
             w = qn_load(&line->word[QN_LINE_WORDS - 1], QN_RELAXED);
             line_free(s, line);
             freed++;
@@ -98,7 +98,7 @@ uint32_t qn_segment_free(struct qn_store *s, struct qn_segment *g)
     return freed;
 }
 
-uint32_t qn_bucket_free(struct qn_store *s, struct qn_line *line,
+uint32_t qn_bucket_free(struct qn_store *s, struct qn_bucket *line,
                         uint32_t budget)
 {
     uint32_t freed = 0;
@@ -123,7 +123,8 @@ uint32_t qn_bucket_free(struct qn_store *s, struct qn_line *line,
 }
 
 /* Put a word into a bucket: the first free word, else a new line. */
-static bool bucket_add(struct qn_store *s, struct qn_line *line, uint64_t word)
+static bool bucket_add(struct qn_store *s, struct qn_bucket *line,
+                       uint64_t word)
 {
     uint64_t w = 0;
     qn_a64 *place = NULL;
@@ -141,7 +142,7 @@ static bool bucket_add(struct qn_store *s, struct qn_line *line, uint64_t word)
         }
         i++;
     }
-    struct qn_line *more = line_new(s);
+    struct qn_bucket *more = line_new(s);
     if (more == NULL) {
         return false;
     }

@@ -73,7 +73,7 @@ static void met_add(struct met *met, uint32_t *n, const struct met *m)
 
 /* The smallest living entries of a bucket from position `from` on and, if
  * `last` is given, behind it. @return their number. */
-static uint32_t gather(const struct qn_store *s, struct qn_line *line,
+static uint32_t gather(const struct qn_store *s, struct qn_bucket *line,
                        uint64_t from, const struct met *last, struct met *met)
 {
     uint32_t n = 0;
@@ -104,8 +104,8 @@ static struct qn_walked walked(const struct met *m)
 }
 
 /* One bucket, from position `from` on. @return false if fn said stop. */
-static bool visit(const struct qn_store *s, struct qn_line *line, uint64_t from,
-                  qn_walk_fn *fn, void *ctx)
+static bool visit(const struct qn_store *s, struct qn_bucket *line,
+                  uint64_t from, qn_walk_fn *fn, void *ctx)
 {
     struct met met[SORT_MAX];
     struct met last;
@@ -130,7 +130,7 @@ uint64_t qn_store_walk(const struct qn_store *s, uint64_t cursor,
     do {
         uint64_t segment = qn_store_segment(qn_store_root(s), position);
         uint64_t next = qn_position_next(position, qn_word_depth(segment));
-        struct qn_line *line = qn_segment_bucket(segment, position);
+        struct qn_bucket *line = qn_segment_bucket(segment, position);
         qn_bucket_prefetch(qn_segment_bucket(segment, next));
         more = visit(s, line, position, fn, ctx);
         position = next;
@@ -163,7 +163,7 @@ static uint64_t next_random(uint64_t *state)
 /* The i-th entry of db in a bucket; if there are not so many, NULL and their
  * number in *n. */
 static const struct qn_entry *pick(const struct qn_store *s,
-                                   struct qn_line *line, uint32_t db,
+                                   struct qn_bucket *line, uint32_t db,
                                    uint64_t index, uint64_t *n)
 {
     uint64_t w;
@@ -229,7 +229,7 @@ bool qn_store_random(const struct qn_store *s, uint32_t db, uint64_t random,
         uint64_t root = qn_store_root(s);
         uint64_t segment = qn_store_segment(root, position);
         uint32_t wider = qn_word_depth(root) - qn_word_depth(segment);
-        struct qn_line *line = qn_segment_bucket(segment, position);
+        struct qn_bucket *line = qn_segment_bucket(segment, position);
         if ((choice >> 32 & ((UINT64_C(1) << wider) - 1)) != 0) {
             continue;
         }

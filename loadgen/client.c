@@ -44,29 +44,29 @@ void qn_client_fini(struct qn_client *c)
     *c = (struct qn_client){0};
 }
 
-int qn_lane_init(struct qn_lane *l, struct qn_client *c)
+int qn_connection_state_init(struct qn_connection_state *l, struct qn_client *c)
 {
     uint32_t slots = 1;
     while (slots < c->depth_max) {
         slots *= 2;
     }
-    *l = (struct qn_lane){.client = c,
-                          .mask = slots - 1,
-                          .scanner.sums = c->workload->opts.unique};
+    *l = (struct qn_connection_state){.client = c,
+                                      .mask = slots - 1,
+                                      .scanner.sums = c->workload->opts.unique};
     l->slot = calloc(slots, sizeof *l->slot);
     if (l->slot == NULL ||
         qn_outgoing_init(&l->out, c->workload, c->depth_max) != QN_OK) {
-        qn_lane_fini(l);
+        qn_connection_state_fini(l);
         return QN_ENOMEM;
     }
     return QN_OK;
 }
 
-void qn_lane_fini(struct qn_lane *l)
+void qn_connection_state_fini(struct qn_connection_state *l)
 {
     free(l->slot);
     qn_outgoing_fini(&l->out);
-    *l = (struct qn_lane){0};
+    *l = (struct qn_connection_state){0};
 }
 
 void qn_client_begin(struct qn_client *c, const struct qn_client_task *task)
@@ -141,7 +141,8 @@ static void record_answer(struct qn_record *record, const struct qn_reply *r,
     }
 }
 
-static void ask_one(struct qn_client *c, struct qn_lane *l, qn_time_t now)
+static void ask_one(struct qn_client *c, struct qn_connection_state *l,
+                    qn_time_t now)
 {
     bool closed = c->task.schedule == NULL;
     struct qn_slot *slot = &l->slot[l->asked & l->mask];
@@ -185,8 +186,9 @@ static uint32_t batch_size(const struct qn_client *c)
            (uint32_t)QN_MIN(c->task.requests, (uint64_t)(depth - halves));
 }
 
-void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
-                    struct qn_lane *writes)
+void qn_client_fill(struct qn_client *c, qn_time_t now,
+                    struct qn_connection_state *reads,
+                    struct qn_connection_state *writes)
 {
     bool closed = c->task.schedule == NULL;
     QN_ASSERT(qn_client_due(c) <= now);
@@ -204,7 +206,7 @@ void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
             choose_next(c);
         }
         bool is_read = qn_op_is_read((enum qn_op)c->next.op);
-        struct qn_lane *l = is_read ? reads : writes;
+        struct qn_connection_state *l = is_read ? reads : writes;
         if (l == NULL) {
             return;
         }
@@ -215,10 +217,10 @@ void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
     }
 }
 
-void qn_client_greet(struct qn_lane *l)
+void qn_client_greet(struct qn_connection_state *l)
 {
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
-    QN_ASSERT(qn_lane_idle(l));
+    QN_ASSERT(qn_connection_state_idle(l));
     qn_outgoing_clear(&l->out);
     qn_outgoing_append(&l->out, hello, sizeof hello - 1);
     l->greeting = true;
@@ -270,8 +272,8 @@ static void note_wrong(const struct qn_workload *w,
              r->number, text);
 }
 
-static void record(struct qn_lane *l, const struct qn_slot *slot, qn_time_t now,
-                   struct qn_op_stats *op, FILE *raw)
+static void record(struct qn_connection_state *l, const struct qn_slot *slot,
+                   qn_time_t now, struct qn_op_stats *op, FILE *raw)
 {
     op->ops++;
     qn_histogram_record(&op->latency, now - slot->request.since);
@@ -286,9 +288,9 @@ static void record(struct qn_lane *l, const struct qn_slot *slot, qn_time_t now,
     }
 }
 
-static void take_answer(struct qn_lane *l, const struct qn_slot *slot,
-                        const struct qn_reply *r, qn_time_t now,
-                        struct qn_stats *stats)
+static void take_answer(struct qn_connection_state *l,
+                        const struct qn_slot *slot, const struct qn_reply *r,
+                        qn_time_t now, struct qn_stats *stats)
 {
     struct qn_client *c = l->client;
     struct qn_op_stats *op = &stats->op[slot->request.op];
@@ -316,8 +318,8 @@ static void take_answer(struct qn_lane *l, const struct qn_slot *slot,
 }
 
 /* One reply. An error to the greeting ends the connection. */
-static int take(struct qn_lane *l, const struct qn_reply *r, qn_time_t now,
-                struct qn_stats *stats)
+static int take(struct qn_connection_state *l, const struct qn_reply *r,
+                qn_time_t now, struct qn_stats *stats)
 {
     const struct qn_slot *slot = &l->slot[l->answered++ & l->mask];
     bool is_error = r->type == '-' || r->type == '!';
@@ -332,8 +334,8 @@ static int take(struct qn_lane *l, const struct qn_reply *r, qn_time_t now,
     return QN_OK;
 }
 
-int qn_client_feed(struct qn_lane *l, const uint8_t *data, size_t len,
-                   qn_time_t now, struct qn_stats *stats)
+int qn_client_feed(struct qn_connection_state *l, const uint8_t *data,
+                   size_t len, qn_time_t now, struct qn_stats *stats)
 {
     size_t at = 0;
     while (at < len) {
@@ -343,7 +345,7 @@ int qn_client_feed(struct qn_lane *l, const uint8_t *data, size_t len,
         int err =
             qn_reply_scan(&l->scanner, data + at, len - at, &used, &reply);
         at += used;
-        if (err == 1 && !qn_lane_idle(l)) {
+        if (err == 1 && !qn_connection_state_idle(l)) {
             err = take(l, &reply, now, stats);
         } else if (err != 0) {
             note_foreign(stats, err, data + from, len - from);
@@ -356,7 +358,7 @@ int qn_client_feed(struct qn_lane *l, const uint8_t *data, size_t len,
     return QN_OK;
 }
 
-void qn_client_lost(struct qn_lane *l, struct qn_stats *stats)
+void qn_client_lost(struct qn_connection_state *l, struct qn_stats *stats)
 {
     struct qn_client *c = l->client;
     uint32_t lost = l->greeting ? 0 : l->asked - l->answered;

@@ -69,7 +69,7 @@ struct qn_slot {
 };
 
 /** One connection of a client. Private but for `succeeded`. */
-struct qn_lane {
+struct qn_connection_state {
     struct qn_client *client;
     struct qn_reply_scanner scanner;
     struct qn_slot *slot; /* [mask + 1] ring */
@@ -99,9 +99,10 @@ int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts);
 void qn_client_fini(struct qn_client *c);
 
 /** @return QN_OK or QN_ENOMEM, then nothing is left behind. */
-int qn_lane_init(struct qn_lane *l, struct qn_client *c);
+int qn_connection_state_init(struct qn_connection_state *l,
+                             struct qn_client *c);
 
-void qn_lane_fini(struct qn_lane *l);
+void qn_connection_state_fini(struct qn_connection_state *l);
 
 /** Give it work, from the next fill on. */
 void qn_client_begin(struct qn_client *c, const struct qn_client_task *task);
@@ -113,13 +114,14 @@ static inline bool qn_client_idle(const struct qn_client *c)
 }
 
 /** No reply is outstanding on this lane, not even to a greeting. */
-static inline bool qn_lane_idle(const struct qn_lane *l)
+static inline bool qn_connection_state_idle(const struct qn_connection_state *l)
 {
     return l->answered == l->asked;
 }
 
 /** Requests on their way on this lane, a greeting too. */
-static inline uint32_t qn_lane_outstanding(const struct qn_lane *l)
+static inline uint32_t qn_connection_state_outstanding(
+    const struct qn_connection_state *l)
 {
     return l->asked - l->answered;
 }
@@ -164,8 +166,9 @@ static inline qn_time_t qn_client_due(const struct qn_client *c)
  *                first such request and all after it wait.
  * @param writes  The lane for all else; the same one or another one.
  */
-void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
-                    struct qn_lane *writes);
+void qn_client_fill(struct qn_client *c, qn_time_t now,
+                    struct qn_connection_state *reads,
+                    struct qn_connection_state *writes);
 
 /**
  * What the last fill or greeting has put on a lane.
@@ -174,7 +177,8 @@ void qn_client_fill(struct qn_client *c, qn_time_t now, struct qn_lane *reads,
  *               caller may change the array.
  * @return pieces; 0 if there is nothing.
  */
-static inline int qn_lane_bytes(const struct qn_lane *l, struct iovec **iov)
+static inline int qn_connection_state_bytes(const struct qn_connection_state *l,
+                                            struct iovec **iov)
 {
     *iov = l->out.iov;
     return l->out.iov_count;
@@ -182,7 +186,7 @@ static inline int qn_lane_bytes(const struct qn_lane *l, struct iovec **iov)
 
 /** Make a batch that is only HELLO 3; the lane must be idle. Its reply is not
  *  counted. */
-void qn_client_greet(struct qn_lane *l);
+void qn_client_greet(struct qn_connection_state *l);
 
 /**
  * Take what came from the server.
@@ -193,12 +197,12 @@ void qn_client_greet(struct qn_lane *l);
  *         the greeting was refused: the connection is of no more use, and the
  *         reason is in stats->first_error.
  */
-int qn_client_feed(struct qn_lane *l, const uint8_t *data, size_t len,
-                   qn_time_t now, struct qn_stats *stats);
+int qn_client_feed(struct qn_connection_state *l, const uint8_t *data,
+                   size_t len, qn_time_t now, struct qn_stats *stats);
 
 /** The connection is gone: what was outstanding on it will never be answered. A
  *  preload sends it again. */
-void qn_client_lost(struct qn_lane *l, struct qn_stats *stats);
+void qn_client_lost(struct qn_connection_state *l, struct qn_stats *stats);
 
 /** Open loop: how many requests are due at `now` and not sent. */
 uint64_t qn_client_unsent(const struct qn_client *c, qn_time_t now);

@@ -42,13 +42,13 @@ static bool has_finished(const struct qn_user *u)
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct qn_conn *c = handle->data;
+    struct qn_load_conn *c = handle->data;
     c->state = QN_CONN_DOWN;
     qn_user_pump(c->user); /* another connection may take over */
 }
 
 /* The connection is of no more use: what was asked on it is lost. */
-static void drop(struct qn_conn *c)
+static void drop(struct qn_load_conn *c)
 {
     struct qn_crew *crew = c->user->crew;
     if (crew->over) {
@@ -67,7 +67,7 @@ static void drop(struct qn_conn *c)
     }
 }
 
-static void set_up(struct qn_conn *c)
+static void set_up(struct qn_load_conn *c)
 {
     c->state = QN_CONN_UP;
     c->opened = true;
@@ -77,10 +77,10 @@ static void on_written(uv_write_t *req, int status);
 
 /* Write what the lane holds: at once what the socket takes, the rest when it
  * has room. */
-static void send_filled(struct qn_conn *c)
+static void send_filled(struct qn_load_conn *c)
 {
     struct iovec *iov;
-    int count = qn_lane_bytes(&c->lane, &iov);
+    int count = qn_connection_state_bytes(&c->lane, &iov);
     if (count == 0) {
         return;
     }
@@ -110,21 +110,21 @@ static void send_filled(struct qn_conn *c)
 
 /* Where each request chooses, a connection takes no more than --pipeline: a
  * server that is silent does not hold back what others could answer. */
-static bool is_full(const struct qn_conn *c)
+static bool is_full(const struct qn_load_conn *c)
 {
     const struct qn_user *u = c->user;
     return u->client.task.one_by_one &&
-           qn_lane_outstanding(&c->lane) >= u->crew->plan->pipeline;
+           qn_connection_state_outstanding(&c->lane) >= u->crew->plan->pipeline;
 }
 
 /* A connection of that role that can be written to, any of them with the same
  * chance; NULL if there is none. */
-static struct qn_conn *choose(struct qn_user *u, unsigned role)
+static struct qn_load_conn *choose(struct qn_user *u, unsigned role)
 {
-    struct qn_conn *chosen = NULL;
+    struct qn_load_conn *chosen = NULL;
     uint64_t usable = 0;
     for (uint32_t i = 0; i < u->conn_count; i++) {
-        struct qn_conn *c = &u->conn[i];
+        struct qn_load_conn *c = &u->conn[i];
         if (c->state == QN_CONN_UP && !c->writing && (c->role & role) != 0 &&
             !is_full(c)) {
             usable++;
@@ -140,10 +140,11 @@ static struct qn_conn *choose(struct qn_user *u, unsigned role)
  * will ask. */
 static bool ask(struct qn_user *u)
 {
-    struct qn_conn *reads = choose(u, QN_CONN_READS);
-    struct qn_conn *writes = reads != NULL && (reads->role & QN_CONN_WRITES)
-                                 ? reads
-                                 : choose(u, QN_CONN_WRITES);
+    struct qn_load_conn *reads = choose(u, QN_CONN_READS);
+    struct qn_load_conn *writes =
+        reads != NULL && (reads->role & QN_CONN_WRITES)
+            ? reads
+            : choose(u, QN_CONN_WRITES);
     if (reads == NULL && writes == NULL) {
         return false;
     }
@@ -195,7 +196,7 @@ bool qn_user_is_up(const struct qn_user *u)
 
 static void on_written(uv_write_t *req, int status)
 {
-    struct qn_conn *c = QN_CONTAINER_OF(req, struct qn_conn, write);
+    struct qn_load_conn *c = QN_CONTAINER_OF(req, struct qn_load_conn, write);
     c->writing = false;
     if (c->state == QN_CONN_UP || c->state == QN_CONN_GREETING) {
         if (status < 0) {
@@ -209,13 +210,13 @@ static void on_written(uv_write_t *req, int status)
 static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf)
 {
     (void)hint;
-    struct qn_conn *c = handle->data;
+    struct qn_load_conn *c = handle->data;
     *buf = uv_buf_init((char *)c->user->crew->read_buf, QN_CONN_READ_BYTES);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct qn_conn *c = stream->data;
+    struct qn_load_conn *c = stream->data;
     struct qn_crew *crew = c->user->crew;
     if (n == 0) {
         return;
@@ -231,7 +232,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
                            now);
         c->lane.succeeded = 0;
     }
-    if (c->state == QN_CONN_GREETING && qn_lane_idle(&c->lane)) {
+    if (c->state == QN_CONN_GREETING && qn_connection_state_idle(&c->lane)) {
         set_up(c);
     }
     qn_user_pump(c->user);
@@ -239,7 +240,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 static void on_connect(uv_connect_t *req, int status)
 {
-    struct qn_conn *c = QN_CONTAINER_OF(req, struct qn_conn, connect);
+    struct qn_load_conn *c = QN_CONTAINER_OF(req, struct qn_load_conn, connect);
     if (c->state != QN_CONN_CONNECTING) {
         return; /* closed meanwhile */
     }
@@ -260,7 +261,7 @@ static void on_connect(uv_connect_t *req, int status)
     }
 }
 
-void qn_conn_open(struct qn_conn *c)
+void qn_conn_open(struct qn_load_conn *c)
 {
     struct qn_crew *crew = c->user->crew;
     QN_ASSERT(c->state == QN_CONN_DOWN);

@@ -41,8 +41,8 @@ struct qn_crew {
     uint32_t parts;       /* users per client: 1 or 2 */
     struct qn_user *user; /* [count] */
     uint32_t count;
-    uint32_t resting;     /* of them */
-    struct qn_conn *conn; /* [conn_count] of all users */
+    uint32_t resting;          /* of them */
+    struct qn_load_conn *conn; /* [conn_count] of all users */
     uint32_t conn_count;
     void (*all_rest)(struct qn_crew *crew); /* may give out new work */
 };
@@ -62,12 +62,12 @@ enum { QN_CONN_READS = 1, QN_CONN_WRITES = 2 };
 enum { QN_CONN_PART_WRITES, QN_CONN_PART_READS };
 
 /** All zero but for user, address, number and role: DOWN. */
-struct qn_conn {
+struct qn_load_conn {
     struct qn_user *user;
     const struct qn_address *address;
     uint32_t address_number;
     unsigned role; /* QN_CONN_READS, QN_CONN_WRITES or both */
-    struct qn_lane lane;
+    struct qn_connection_state lane;
     enum qn_conn_state state;
     bool opened;  /* it has been UP */
     bool failed;  /* it was tried in vain */
@@ -88,7 +88,7 @@ struct qn_user {
     uint32_t number; /* of its client, among all crews' */
     uint32_t part;   /* of its client: QN_CONN_PART_..., 0 if it is whole */
     struct qn_client client;
-    struct qn_conn *conn; /* [conn_count] */
+    struct qn_load_conn *conn; /* [conn_count] */
     uint32_t conn_count;
     uint64_t random; /* which connection is next */
     bool resting;
@@ -96,7 +96,7 @@ struct qn_user {
 };
 
 /** Connect; it must be DOWN. It works as soon as it is connected. */
-void qn_conn_open(struct qn_conn *c);
+void qn_conn_open(struct qn_load_conn *c);
 
 /** Ask what is due, or have it called when something will be; or rest. */
 void qn_user_pump(struct qn_user *u);

@@ -201,12 +201,12 @@ static void make_parts(struct qn_crew *crew)
 static int make_conn(const struct qn_worker_plan *plan, struct qn_user *u,
                      uint32_t address, unsigned role)
 {
-    struct qn_conn *c = &u->conn[u->conn_count];
+    struct qn_load_conn *c = &u->conn[u->conn_count];
     c->user = u;
     c->address_number = address;
     c->address = &plan->address[address];
     c->role = role;
-    if (qn_lane_init(&c->lane, &u->client) != QN_OK) {
+    if (qn_connection_state_init(&c->lane, &u->client) != QN_OK) {
         return QN_ENOMEM;
     }
     u->conn_count++;
@@ -293,7 +293,7 @@ int qn_crew_init(struct qn_crew *crew, const struct qn_worker_plan *plan,
 void qn_crew_fini(struct qn_crew *crew)
 {
     for (uint32_t i = 0; i < crew->conn_count; i++) {
-        qn_lane_fini(&crew->conn[i].lane);
+        qn_connection_state_fini(&crew->conn[i].lane);
     }
     for (uint32_t i = 0; crew->user != NULL && i < crew->count; i++) {
         qn_client_fini(&crew->user[i].client);

@@ -3,8 +3,8 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "loadgen/alarm_internal.h"
 #include "loadgen/crew_internal.h"
+#include "loadgen/send_timer_internal.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -30,9 +30,9 @@ struct qn_worker {
     bool stopping; /* asked to end early */
     uv_loop_t loop;
     uv_async_t stop;
-    uv_timer_t timer;      /* end of the phase, and each second of MEASURE */
-    uv_timer_t retry;      /* opens what is DOWN */
-    struct qn_alarm alarm; /* calls clients when they are due */
+    uv_timer_t timer; /* end of the phase, and each second of MEASURE */
+    uv_timer_t retry; /* opens what is DOWN */
+    struct qn_send_timer alarm; /* calls clients when they are due */
     qn_time_t measure_end;
     uint64_t hand_ins;   /* of MEASURE, an interval each */
     uint64_t unsent;     /* due at measure_end, and not sent */
@@ -49,7 +49,7 @@ static void on_retry(uv_timer_t *timer)
     struct qn_worker *w = timer->data;
     uint32_t up = 0;
     for (uint32_t i = 0; i < w->crew.conn_count && w->phase < DRAIN; i++) {
-        struct qn_conn *c = &w->crew.conn[i];
+        struct qn_load_conn *c = &w->crew.conn[i];
         up += c->state == QN_CONN_UP && !c->user->resting;
         if (c->state == QN_CONN_DOWN) {
             qn_conn_open(c);
@@ -292,7 +292,7 @@ static int make_loop(struct qn_worker *w)
     }
     w->stop.data = w;
     uv_unref((uv_handle_t *)&w->stop);
-    if (qn_alarm_init(&w->alarm, &w->crew) == QN_OK) {
+    if (qn_send_timer_init(&w->alarm, &w->crew) == QN_OK) {
         return QN_OK;
     }
     uv_close((uv_handle_t *)&w->stop, NULL);
@@ -337,7 +337,7 @@ void qn_worker_destroy(struct qn_worker *w)
     uv_walk(&w->loop, close_handle, w); /* of a worker that never ran */
     uv_close((uv_handle_t *)&w->stop, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
-    qn_alarm_fini(&w->alarm);
+    qn_send_timer_fini(&w->alarm);
     int busy = uv_loop_close(&w->loop);
     QN_ASSERT(busy == 0);
     free_memory(w);
@@ -366,7 +366,7 @@ void qn_worker_run(struct qn_worker *w)
     set_timer(w, qn_clock_now() + QN_S);
     uv_timer_start(&w->retry, on_retry, QN_WORKER_RETRY_MS, QN_WORKER_RETRY_MS);
     if (w->plan->rate != NULL) {
-        qn_alarm_start(&w->alarm);
+        qn_send_timer_start(&w->alarm);
     }
     on_retry(&w->retry);
     qn_crew_wake(&w->crew); /* without a preload, that was it */
@@ -382,7 +382,7 @@ uint32_t qn_worker_conn_count(const struct qn_worker *w)
 struct qn_worker_conn qn_worker_conn(const struct qn_worker *w, uint32_t i)
 {
     QN_ASSERT(i < w->crew.conn_count);
-    const struct qn_conn *c = &w->crew.conn[i];
+    const struct qn_load_conn *c = &w->crew.conn[i];
     return (struct qn_worker_conn){c->address_number, c->opened, c->failed};
 }
 

@@ -15,7 +15,7 @@ static enum qn_accept process_accept(struct qn_acceptor *a, qn_epoch_t epoch,
     }
     const struct qn_slice bytes = {batch->bytes, batch->len};
     bool kept = slot >= a->log->lo;
-    struct qn_entry *e = kept ? qn_log_at(a->log, slot) : NULL;
+    struct qn_log_entry *e = kept ? qn_log_at(a->log, slot) : NULL;
     if (slot <= a->hi) {
         /* No accepted slot is overwritten by another batch. */
         QN_ASSERT(!kept || qn_entry_is(e, bytes));

@@ -172,10 +172,10 @@ struct qn_driver_peer_opts {
 
 /** Why the roles changed last. */
 enum qn_driver_reason {
-    QN_REASON_NONE,     /* they never did */
-    QN_REASON_DEATH,    /* `lost` had ended */
-    QN_REASON_STANDING, /* `lost` was suspected, here or by another node */
-    QN_REASON_ORDER     /* the program said who leads instead of `lost` */
+    QN_REASON_NONE,      /* they never did */
+    QN_REASON_DEATH,     /* `lost` had ended */
+    QN_REASON_SUSPECTED, /* `lost` was suspected, here or by another node */
+    QN_REASON_ORDER      /* the program said who leads instead of `lost` */
 };
 
 struct qn_driver_status {

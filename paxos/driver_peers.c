@@ -167,7 +167,7 @@ static void drain(struct qn_driver *d, qn_node_t peer)
 static void reason_refine(struct qn_driver *d, qn_node_t peer)
 {
     bool soon = d->now - d->changed_at < QN_DRIVER_SOON;
-    if (d->reason == QN_REASON_STANDING && d->lost == peer && soon &&
+    if (d->reason == QN_REASON_SUSPECTED && d->lost == peer && soon &&
         d->lost_inc == d->peer[peer].life.inc) {
         d->reason = QN_REASON_DEATH;
     }

@@ -148,7 +148,7 @@ static void reason_find(struct qn_driver *d, const struct qn_ul_entry *old,
     bool ordered = !accepts && d->ordered == (uint64_t)old->index + 1;
     d->reason = !life_lives(d, d->lost, d->lost_inc) ? QN_REASON_DEATH
                 : ordered                            ? QN_REASON_ORDER
-                                                     : QN_REASON_STANDING;
+                                                     : QN_REASON_SUSPECTED;
     d->changed_at = d->now;
     d->failovers++;
 }

@@ -129,7 +129,7 @@ void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
 void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
                      qn_epoch_t epoch)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if (epoch > p->cfg.index && epoch > c->later) {
         c->later = epoch;
         c->knower = peer;
@@ -144,7 +144,7 @@ static bool behind(const struct qn_onepaxos *p)
 
 static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if (behind(p) && t->now >= c->ask_at) {
         c->ask_at = t->now + p->params.t_acc;
         if (c->knower != p->self && (p->alive & QN_BIT(c->knower)) != 0) {
@@ -217,7 +217,7 @@ bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p)
 /** `from` reads what this life has, and so does what it says show. */
 void qn_epoch_heard(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if ((c->heard & QN_BIT(from)) == 0) {
         c->heard |= QN_BIT(from);
         c->prepare_at = QN_MIN(c->prepare_at, t->now);
@@ -245,7 +245,7 @@ void qn_epoch_greet(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer)
  *  over now and to die, what that one lacks would be gone. */
 bool qn_epoch_unmapped(const struct qn_onepaxos *p, qn_time_t now)
 {
-    const struct qn_change *c = &p->change;
+    const struct qn_reconfiguration *c = &p->change;
     uint64_t others = p->alive & ~c->suspected & ~QN_BIT(p->self);
     return p->shared != NULL && (others & ~c->heard) != 0 && now < c->map_by;
 }
@@ -272,7 +272,7 @@ static bool may_lead(const struct qn_onepaxos *p)
 /** The leader is gone: whose rank comes first, proposes itself. */
 static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if (!may_lead(p) || !leader_gone(p)) {
         c->lead_at = QN_TIME_NEVER;
         c->certain = false;
@@ -351,7 +351,7 @@ void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
 
 qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p)
 {
-    const struct qn_change *c = &p->change;
+    const struct qn_reconfiguration *c = &p->change;
     qn_time_t at = qn_utility_deadline(&p->ul);
     bool busy =
         qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);

@@ -251,7 +251,7 @@ static void fill_next(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
     struct qn_msg *m = fill(p, t, to);
     bool kept = x->next >= p->log.lo; /* it may have been dropped meanwhile */
     if (kept) {
-        const struct qn_entry *e = qn_log_at(&p->log, x->next);
+        const struct qn_log_entry *e = qn_log_at(&p->log, x->next);
         QN_ASSERT(e->state == QN_SLOT_LEARNED);
         m->slot = x->next;
         qn_msg_refer(m, e->batch);

@@ -55,7 +55,7 @@ static void stage(struct qn_onepaxos *p, qn_node_t to, qn_slot_t base)
 
 static void freeze(struct qn_onepaxos *p)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     QN_ASSERT(c->cep == p->leader.ep || QN_MUTANT(UNADOPTED));
     qn_slot_t next = p->leader.next;
     if (!QN_MUTANT(NO_FREEZE)) {
@@ -70,7 +70,7 @@ static void freeze(struct qn_onepaxos *p)
 
 static void appoint(struct qn_onepaxos *p, struct qn_step *t)
 {
-    const struct qn_change *c = &p->change;
+    const struct qn_reconfiguration *c = &p->change;
     QN_ASSERT(p->leader.role == QN_FROZEN || QN_MUTANT(NO_FREEZE));
     QN_ASSERT(c->cep == p->leader.ep || QN_MUTANT(UNADOPTED));
     QN_ASSERT(c->candidate != p->self); /* leader != acceptor */
@@ -88,7 +88,7 @@ static void appoint(struct qn_onepaxos *p, struct qn_step *t)
 void qn_handoff_on_staged(struct qn_onepaxos *p, qn_node_t from,
                           const struct qn_msg *m)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if (!c->freezing || m->epoch != p->leader.ep ||
         p->cfg.index != p->leader.ep) {
         return;
@@ -103,7 +103,7 @@ void qn_handoff_on_staged(struct qn_onepaxos *p, qn_node_t from,
 /** Once per TICK. */
 void qn_handoff_check(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     bool leads = qn_epoch_leads(p) && p->cfg.index == p->leader.ep;
     bool complete = c->cep == p->leader.ep || QN_MUTANT(UNADOPTED);
     bool frozen = p->leader.role == QN_FROZEN || QN_MUTANT(NO_FREEZE);
@@ -136,7 +136,7 @@ void qn_handoff_check(struct qn_onepaxos *p, struct qn_step *t)
 /** A candidate's next life has nothing of what was staged. */
 void qn_handoff_restarted(struct qn_onepaxos *p, qn_node_t peer)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     c->staging &= ~QN_BIT(peer);
     if (c->candidate == peer) {
         c->candidate = QN_NODES_MAX;
@@ -194,7 +194,7 @@ static void keep_staged(struct qn_onepaxos *p, const struct qn_msg *m)
 void qn_handoff_on_stage(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     bool brings_ul = (m->flags & QN_MSG_UL) != 0;
     if (brings_ul && !QN_MUTANT(STAGE_LOST)) {
         qn_epoch_suffix(p, t, m->body); /* first: it may appoint me (T17) */
@@ -226,7 +226,7 @@ void qn_handoff_on_stage(struct qn_onepaxos *p, struct qn_step *t,
 void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
                           const struct qn_ul_entry *e)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if (c->st_from != e->from) {
         return; /* another life's set, or none: never active */
     }
@@ -236,7 +236,7 @@ void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
     p->acceptor.hi = c->st_hi;
     qn_slot_t before = p->learned_hi;
     for (qn_slot_t s = c->st_base + 1; s <= c->st_hi; s++) {
-        const struct qn_entry *x = qn_log_at(&c->staged, s);
+        const struct qn_log_entry *x = qn_log_at(&c->staged, s);
         qn_learner_settle(p, t, s, x->batch);
     }
     QN_ASSERT(p->learned_hi >= c->st_hi);

@@ -38,7 +38,7 @@ static void send_suffix(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
 
 static void prepare(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     c->first = p->learned_hi + 1;
     c->prepare_at = t->now + p->params.t_acc;
     if (p->incarnation[p->cfg.acceptor] == p->cfg.acceptor_inc) {
@@ -87,7 +87,7 @@ void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
 /** All that the acceptor had is learned: this node leads. */
 static void adopt(struct qn_onepaxos *p, qn_time_t now)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     QN_ASSERT(p->leader.role == QN_PREPARING);
     qn_slot_t hi = QN_MAX(c->adopt_hi, p->learned_hi);
     qn_transfer_void(p);
@@ -110,7 +110,7 @@ static void adopt(struct qn_onepaxos *p, qn_time_t now)
 void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     bool stale = m->epoch != p->leader.ep && !QN_MUTANT(STALE_PREPARED);
     if (p->leader.role != QN_PREPARING || stale ||
         qn_epoch_accepted_by_other(p, m->epoch, from)) {
@@ -135,7 +135,7 @@ static void seal_step(struct qn_onepaxos *p, struct qn_step *t);
 /** The next older epoch of this tenure, if there is one. */
 static void seal_older(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     c->sk = qn_epoch_before(p, c->sk);
     if (c->sk != QN_EPOCH_NONE && c->sk >= p->cfg.tenure) {
         seal_step(p, t);
@@ -154,7 +154,7 @@ static void recovered(struct qn_onepaxos *p, qn_slot_t hi)
 
 static void seal_step(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     const struct qn_ul_entry *e = qn_utility_entry(&p->ul, c->sk);
     if (e == NULL) {
         c->sk = QN_EPOCH_NONE;
@@ -193,7 +193,7 @@ void qn_lead_on_seal(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     if (qn_epoch_led_by_other(p, m->epoch, from)) {
         return;
     }
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     bool complete = c->cep == target || QN_MUTANT(SEAL_LIES);
     if (!complete && c->cep != QN_EPOCH_NONE && c->cep > target) {
         return; /* a stale question */
@@ -238,7 +238,7 @@ static bool take_sealed(struct qn_onepaxos *p, qn_slot_t hi)
     qn_learner_forget_proposed(p, p->learned_hi + 1, UINT64_MAX);
     for (qn_slot_t s = p->learned_hi + 1; s <= hi; s++) {
         if (qn_log_at(&p->log, s)->state != QN_SLOT_LEARNED) {
-            const struct qn_entry *e = qn_log_at(in, s);
+            const struct qn_log_entry *e = qn_log_at(in, s);
             qn_learner_propose(p, s, qn_blob_ref(e->batch));
         }
     }
@@ -251,7 +251,7 @@ static bool take_sealed(struct qn_onepaxos *p, qn_slot_t hi)
 void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if (p->leader.role != QN_PREPARING || m->epoch != p->leader.ep ||
         c->cep == p->leader.ep || m->sealed.target != c->sk ||
         qn_epoch_led_by_other(p, m->sealed.target, from)) {
@@ -288,7 +288,7 @@ static bool life_over(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
  *  adopted. A later epoch's leader would meet the same two. */
 static bool both_over(const struct qn_onepaxos *p)
 {
-    const struct qn_change *c = &p->change;
+    const struct qn_reconfiguration *c = &p->change;
     if (p->shared != NULL || p->leader.role != QN_PREPARING ||
         c->cep == p->leader.ep || c->sk == QN_EPOCH_NONE) {
         return false;
@@ -329,7 +329,7 @@ bool qn_lead_needs_force(const struct qn_onepaxos *p)
  *  they get from here. */
 int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if ((p->alive & ~QN_BIT(p->self)) != 0) {
         return QN_EBUSY;
     }
@@ -349,7 +349,7 @@ int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now)
  *  acceptor is replaced as by any complete leader. */
 static void declare(struct qn_onepaxos *p, qn_time_t now)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     qn_transfer_void(p);
     qn_learner_cut(p, now);
     recovered(p, p->learned_hi);
@@ -360,7 +360,7 @@ static void declare(struct qn_onepaxos *p, qn_time_t now)
 
 void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     qn_leader_step_down(p); /* nothing of an older epoch is queued */
     p->leader.role = QN_PREPARING;
     c->prepared = false;
@@ -388,7 +388,7 @@ static void serve(struct qn_onepaxos *p, struct qn_step *t,
 /** Once per TICK. */
 void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if (p->leader.role == QN_PREPARING && c->forced) {
         declare(p, t->now);
     }
@@ -408,7 +408,7 @@ void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t)
 /** ACTIVE, and all that was taken over is applied: requests may come. */
 void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t)
 {
-    const struct qn_change *c = &p->change;
+    const struct qn_reconfiguration *c = &p->change;
     bool ready = p->leader.role == QN_ACTIVE &&
                  (p->applied >= c->serve_from || QN_MUTANT(SERVE_EARLY));
     /* Below, not unequal: a later leader may have said so before this node has

@@ -107,7 +107,7 @@ static void advance(struct qn_onepaxos *p, qn_time_t now)
 }
 
 /** Slot is learned: the leader's window opens by it. */
-static void landed(struct qn_onepaxos *p, const struct qn_entry *e)
+static void landed(struct qn_onepaxos *p, const struct qn_log_entry *e)
 {
     QN_ASSERT(p->leader.flying >= e->batch->len);
     p->leader.flying -= e->batch->len;
@@ -130,7 +130,7 @@ void qn_learner_forget_proposed(struct qn_onepaxos *p, qn_slot_t first,
                                 qn_slot_t last)
 {
     for (qn_slot_t s = first; s <= last && s < p->log.end; s++) {
-        struct qn_entry *e = qn_log_at(&p->log, s);
+        struct qn_log_entry *e = qn_log_at(&p->log, s);
         if (e->state == QN_SLOT_PROPOSED) {
             landed(p, e);
             qn_log_erase(&p->log, s);
@@ -146,7 +146,7 @@ struct qn_blob *qn_learner_body(struct qn_onepaxos *p, const struct qn_msg *m)
 }
 
 /** A learned batch for a slot that is not learned yet, with room for it. */
-static void store(struct qn_onepaxos *p, struct qn_entry *e,
+static void store(struct qn_onepaxos *p, struct qn_log_entry *e,
                   const struct qn_msg *m)
 {
     if (e->state == QN_SLOT_PROPOSED && qn_entry_is(e, m->body)) {
@@ -186,7 +186,7 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
         (QN_MUTANT(EPOCH_CHECK) && m->epoch != p->cfg.index)) { /* T11 */
         return;
     }
-    struct qn_entry *e = qn_log_at(&p->log, m->slot);
+    struct qn_log_entry *e = qn_log_at(&p->log, m->slot);
     if (e->state == QN_SLOT_LEARNED) {
         QN_ASSERT(qn_entry_is(e, m->body)); /* I1: one batch per slot */
         return;
@@ -228,7 +228,7 @@ void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
     }
     bool room = qn_learner_make_room(p, slot);
     QN_ASSERT(room); /* window + lag fit in the ring */
-    struct qn_entry *e = qn_log_at(&p->log, slot);
+    struct qn_log_entry *e = qn_log_at(&p->log, slot);
     if (e->state == QN_SLOT_LEARNED) {
         QN_ASSERT(qn_entry_is(e, bytes)); /* I1 */
         return;
@@ -288,7 +288,7 @@ void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
     bool leads = l->role == QN_ACTIVE || l->role == QN_FROZEN;
     bool mine = leads && m->epoch == l->ep && m->slot < l->next;
     if (mine && qn_log_holds(&p->log, m->slot)) {
-        struct qn_entry *e = qn_log_at(&p->log, m->slot);
+        struct qn_log_entry *e = qn_log_at(&p->log, m->slot);
         if (e->state == QN_SLOT_PROPOSED) {
             landed(p, e);
             e->state = QN_SLOT_LEARNED;
@@ -351,7 +351,7 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
                        qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch)
 {
     struct qn_slice bytes = {batch->bytes, batch->len};
-    struct qn_entry *e = qn_log_at(&p->log, slot);
+    struct qn_log_entry *e = qn_log_at(&p->log, slot);
     if (e->state == QN_SLOT_PROPOSED) {
         landed(p, e);
     }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-void qn_log_init(struct qn_log *log, struct qn_entry *ring, uint32_t slots)
+void qn_log_init(struct qn_log *log, struct qn_log_entry *ring, uint32_t slots)
 {
     QN_ASSERT(qn_is_pow2(slots));
     *log = (struct qn_log){.ring = ring, .mask = slots - 1, .lo = 1, .end = 1};
@@ -20,13 +20,13 @@ void qn_log_fini(struct qn_log *log)
     for (uint64_t i = 0; i <= log->mask; i++) {
         if (log->ring[i].batch != NULL) {
             qn_blob_unref(log->ring[i].batch);
-            log->ring[i] = (struct qn_entry){0};
+            log->ring[i] = (struct qn_log_entry){0};
         }
     }
     log->bytes = 0;
 }
 
-bool qn_entry_is(const struct qn_entry *e, struct qn_slice batch)
+bool qn_entry_is(const struct qn_log_entry *e, struct qn_slice batch)
 {
     const struct qn_blob *b = e->batch;
     return b != NULL && b->len == batch.len &&
@@ -34,19 +34,19 @@ bool qn_entry_is(const struct qn_entry *e, struct qn_slice batch)
             memcmp(b->bytes, batch.data, batch.len) == 0);
 }
 
-static void clear(struct qn_log *log, struct qn_entry *e)
+static void clear(struct qn_log *log, struct qn_log_entry *e)
 {
     if (e->batch != NULL) {
         QN_ASSERT(log->bytes >= e->batch->cap);
         log->bytes -= e->batch->cap;
         qn_blob_unref(e->batch);
     }
-    *e = (struct qn_entry){.sum = e->sum};
+    *e = (struct qn_log_entry){.sum = e->sum};
 }
 
 void qn_log_count(struct qn_log *log)
 {
-    struct qn_entry *e = qn_log_at(log, ++log->counted);
+    struct qn_log_entry *e = qn_log_at(log, ++log->counted);
     QN_ASSERT(e->state == QN_SLOT_LEARNED);
     log->total += e->batch->len;
     e->sum = log->total;
@@ -75,10 +75,10 @@ uint64_t qn_log_bytes_above(const struct qn_log *log, qn_slot_t slot)
 void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
                 enum qn_slot_state state)
 {
-    struct qn_entry *e = qn_log_at(log, slot);
+    struct qn_log_entry *e = qn_log_at(log, slot);
     QN_ASSERT(e->state != QN_SLOT_LEARNED);
     clear(log, e);
-    *e = (struct qn_entry){.batch = batch, .state = state, .sum = e->sum};
+    *e = (struct qn_log_entry){.batch = batch, .state = state, .sum = e->sum};
     log->bytes += batch->cap;
     log->most = QN_MAX(log->most, log->bytes);
     log->end = QN_MAX(log->end, slot + 1);
@@ -86,7 +86,7 @@ void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
 
 void qn_log_erase(struct qn_log *log, qn_slot_t slot)
 {
-    struct qn_entry *e = qn_log_at(log, slot);
+    struct qn_log_entry *e = qn_log_at(log, slot);
     QN_ASSERT(e->state != QN_SLOT_LEARNED);
     clear(log, e);
 }
@@ -110,7 +110,7 @@ void qn_log_cut(struct qn_log *log, qn_slot_t slot)
 void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit)
 {
     for (; log->lo < slot && limit != 0; log->lo++, limit--) {
-        struct qn_entry *e = qn_log_at(log, log->lo);
+        struct qn_log_entry *e = qn_log_at(log, log->lo);
         QN_ASSERT(e->state != QN_SLOT_PROPOSED);
         clear(log, e);
     }

@@ -22,7 +22,7 @@ enum qn_slot_state {
     QN_SLOT_LEARNED,  /* L: decided */
 };
 
-struct qn_entry {
+struct qn_log_entry {
     struct qn_blob *batch; /* one reference; NULL in an empty slot */
     uint32_t state;        /* enum qn_slot_state */
     uint32_t sum; /* bytes of all batches up to it, modulo 2^32, once it was
@@ -30,7 +30,7 @@ struct qn_entry {
 };
 
 struct qn_log {
-    struct qn_entry *ring; /* [mask + 1] */
+    struct qn_log_entry *ring; /* [mask + 1] */
     uint64_t mask;
     qn_slot_t lo;            /* first slot kept, from 1 */
     qn_slot_t end;           /* no slot from here on holds anything */
@@ -39,17 +39,17 @@ struct qn_log {
     uint32_t base, total;    /* the sums of `from` and `counted` */
 };
 
-_Static_assert(sizeof(struct qn_entry) <= 16, "RING of them in params.h");
+_Static_assert(sizeof(struct qn_log_entry) <= 16, "RING of them in params.h");
 
 /** @param ring  [slots] zeroed; slots a power of two. Kept. */
-void qn_log_init(struct qn_log *log, struct qn_entry *ring, uint32_t slots);
+void qn_log_init(struct qn_log *log, struct qn_log_entry *ring, uint32_t slots);
 
 /** Drop everything. */
 void qn_log_fini(struct qn_log *log);
 
 /** Does the entry hold these bytes? It compares them all: what comes twice is
  *  rare, and a hash would cost every batch another pass over its bytes. */
-bool qn_entry_is(const struct qn_entry *e, struct qn_slice batch);
+bool qn_entry_is(const struct qn_log_entry *e, struct qn_slice batch);
 
 /** True if the ring has a place for `slot`: lo <= slot < lo + capacity. */
 static inline bool qn_log_holds(const struct qn_log *log, qn_slot_t slot)
@@ -58,8 +58,8 @@ static inline bool qn_log_holds(const struct qn_log *log, qn_slot_t slot)
 }
 
 /** The entry of a slot that the ring holds. */
-static inline struct qn_entry *qn_log_at(const struct qn_log *log,
-                                         qn_slot_t slot)
+static inline struct qn_log_entry *qn_log_at(const struct qn_log *log,
+                                             qn_slot_t slot)
 {
     QN_ASSERT(qn_log_holds(log, slot));
     return &log->ring[slot & log->mask];

@@ -29,7 +29,7 @@ struct qn_step {
 };
 
 /** Own commands, as sent in one REQUEST; kept until all are applied. */
-struct qn_request {
+struct qn_origin_request {
     struct qn_blob *commands; /* one reference; grows until it is sent */
     uint64_t bytes;           /* of them, references resolved */
     uint64_t first;           /* sequence */
@@ -37,15 +37,15 @@ struct qn_request {
 };
 
 struct qn_origin {
-    struct qn_request *ring;   /* [mask + 1] */
-    uint32_t mask;             /* indices below run free */
-    uint32_t head, sent, tail; /* oldest kept, next to send, next free */
-    uint32_t credit;           /* commands */
-    uint64_t seq, applied;     /* sequences: last given, last applied */
-    uint64_t bytes, most;      /* of all kept requests; ever */
-    qn_epoch_t ready;          /* its leader takes requests */
-    bool want_stamp;           /* a REQUEST without commands is due */
-    bool blocked;              /* the own leader's queue was full */
+    struct qn_origin_request *ring; /* [mask + 1] */
+    uint32_t mask;                  /* indices below run free */
+    uint32_t head, sent, tail;      /* oldest kept, next to send, next free */
+    uint32_t credit;                /* commands */
+    uint64_t seq, applied;          /* sequences: last given, last applied */
+    uint64_t bytes, most;           /* of all kept requests; ever */
+    qn_epoch_t ready;               /* its leader takes requests */
+    bool want_stamp;                /* a REQUEST without commands is due */
+    bool blocked;                   /* the own leader's queue was full */
 };
 
 struct qn_leader {
@@ -109,7 +109,7 @@ struct qn_long_answer {
 };
 
 /** What changes of leader and acceptor need (epoch.c, lead.c, handoff.c). */
-struct qn_change {
+struct qn_reconfiguration {
     uint32_t seen;    /* utility entries acted upon */
     qn_epoch_t later; /* an epoch that `knower` knows ... */
     qn_node_t knower;
@@ -189,7 +189,7 @@ struct qn_onepaxos {
     struct qn_origin origin;
     struct qn_fetch fetch;
     struct qn_utility ul;
-    struct qn_change change;
+    struct qn_reconfiguration change;
     qn_time_t retry_at; /* no memory before: not again until then */
 };
 

@@ -37,10 +37,10 @@ static struct layout layout(const struct qn_onepaxos_opts *o)
     struct layout l = {.requests = pow2_at_least(credit(o) + 1),
                        .queue = pow2_at_least(o->params.queue)};
     l.requests_at = qn_align_up(sizeof(struct qn_onepaxos), to);
-    l.queue_at =
-        qn_align_up(l.requests_at + l.requests * sizeof(struct qn_request), to);
+    l.queue_at = qn_align_up(
+        l.requests_at + l.requests * sizeof(struct qn_origin_request), to);
     l.ring_at = qn_align_up(l.queue_at + l.queue * sizeof(struct qn_draft), to);
-    size_t ring = o->params.ring * sizeof(struct qn_entry);
+    size_t ring = o->params.ring * sizeof(struct qn_log_entry);
     l.incoming_at = l.ring_at + ring;
     l.staged_at = l.incoming_at + ring;
     l.size = l.staged_at + ring;
@@ -110,7 +110,7 @@ static void init_utility(struct qn_onepaxos *p,
  *  whatever the utility log says of its id. */
 static void init_roles(struct qn_onepaxos *p)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     if (p->shared != NULL) {
         qn_acceptor_memory_init(&p->acceptor, p->shared);
     } else {

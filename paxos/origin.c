@@ -35,13 +35,14 @@ bool qn_origin_has_credit(const struct qn_onepaxos *p)
 }
 
 /** The request that still takes a command of `bytes`, or NULL. */
-static struct qn_request *open_request(struct qn_onepaxos *p, uint64_t bytes)
+static struct qn_origin_request *open_request(struct qn_onepaxos *p,
+                                              uint64_t bytes)
 {
     struct qn_origin *o = &p->origin;
     if (o->tail == o->sent) {
         return NULL;
     }
-    struct qn_request *r = &o->ring[(o->tail - 1) & o->mask];
+    struct qn_origin_request *r = &o->ring[(o->tail - 1) & o->mask];
     bool fits = r->count < p->params.batch_commands &&
                 r->bytes + bytes <= p->params.batch_bytes &&
                 r->commands->refs == 1;
@@ -87,17 +88,17 @@ static int new_request(struct qn_onepaxos *p, const struct command *c)
         return QN_ENOMEM;
     }
     o->ring[o->tail++ & o->mask] =
-        (struct qn_request){.commands = b,
-                            .bytes = qn_command_bytes(c->place.len),
-                            .first = o->seq + 1,
-                            .count = 1};
+        (struct qn_origin_request){.commands = b,
+                                   .bytes = qn_command_bytes(c->place.len),
+                                   .first = o->seq + 1,
+                                   .count = 1};
     return QN_OK;
 }
 
 static int add(struct qn_onepaxos *p, const struct command *c)
 {
     uint64_t bytes = qn_command_bytes(c->place.len);
-    struct qn_request *r = open_request(p, c->place.len + QN_VARINT_MAX);
+    struct qn_origin_request *r = open_request(p, c->place.len + QN_VARINT_MAX);
     if (r == NULL) {
         return new_request(p, c);
     }
@@ -138,7 +139,7 @@ int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
 
 /** Hand one request to the leader. @return false: not now. */
 static bool send(struct qn_onepaxos *p, struct qn_step *t,
-                 const struct qn_request *r)
+                 const struct qn_origin_request *r)
 {
     struct qn_origin *o = &p->origin;
     struct qn_slice body = {r->commands->bytes, r->commands->len};
@@ -179,7 +180,7 @@ void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t)
 }
 
 /** Its last command is applied: nobody pulls any of them any more. */
-static void request_end(struct qn_onepaxos *p, struct qn_request *r)
+static void request_end(struct qn_onepaxos *p, struct qn_origin_request *r)
 {
     struct qn_slice list = {r->commands->bytes, r->commands->len};
     struct qn_wanted w;
@@ -200,7 +201,7 @@ void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq)
     QN_ASSERT(seq > o->applied && seq <= o->seq);
     o->applied = seq;
     while (o->head != o->tail) {
-        struct qn_request *r = &o->ring[o->head & o->mask];
+        struct qn_origin_request *r = &o->ring[o->head & o->mask];
         if (r->first + r->count - 1 > seq) {
             break;
         }

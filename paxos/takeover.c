@@ -261,7 +261,7 @@ static uint64_t left_out(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
 static bool somebody_came(struct qn_onepaxos *p, const struct qn_ring *old,
                           struct qn_word w, qn_time_t now)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     uint64_t came = c->left_out & p->alive & ~c->suspected &
                     ~left_out(p, qn_ring_lo(old), w.hi);
     bool wait = false;
@@ -281,7 +281,7 @@ static bool somebody_came(struct qn_onepaxos *p, const struct qn_ring *old,
 static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
                        const struct qn_ring *old, struct qn_word w)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     struct qn_ring *own = &p->shared->own;
     c->copy_next = w.hi + 1;
     c->writing = false;
@@ -307,7 +307,7 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
  *  @return > 0: more to come; 0: done; QN_ENOMEM: it must wait. */
 static int64_t write_slot(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     struct qn_ring *own = &p->shared->own;
     struct qn_blob *b = c->reading.copy.batch;
     struct qn_slice bytes = {b->bytes, b->len};
@@ -333,7 +333,7 @@ static int64_t write_slot(struct qn_onepaxos *p, struct qn_step *t)
 static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
                       const struct qn_ring *old, struct qn_word w)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     size_t budget = qn_takeover_step_bytes(p);
     int64_t rc = 0;
     for (uint32_t n = 0;
@@ -350,7 +350,7 @@ static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
 /** Everything is copied: the word says whether it still is. */
 static void promise(struct qn_onepaxos *p, struct qn_word w, qn_time_t now)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     qn_slot_t hi;
     p->acceptor.copied = w;
     if (!qn_acceptor_promise(&p->acceptor, p->leader.ep, p->leader.ep, &hi)) {
@@ -373,7 +373,7 @@ static void promise(struct qn_onepaxos *p, struct qn_word w, qn_time_t now)
 
 static void take_over(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_change *c = &p->change;
+    struct qn_reconfiguration *c = &p->change;
     struct qn_word w = qn_shared_word(p->shared);
     if (w.epoch >= p->leader.ep + QN_MUTANT(EQUAL_EPOCH)) {
         qn_leader_step_down(p); /* a later leader has it; or another one who

@@ -93,7 +93,7 @@ static void send_next(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
     o->msg = head(p, a);
     bool more = a->next <= a->hi && a->next >= p->log.lo;
     if (more) {
-        const struct qn_entry *e = qn_log_at(&p->log, a->next);
+        const struct qn_log_entry *e = qn_log_at(&p->log, a->next);
         QN_ASSERT(e->state != QN_SLOT_EMPTY); /* complete: no holes */
         o->msg.slot = a->next++;
         qn_msg_refer(&o->msg, e->batch);

@@ -24,7 +24,7 @@ struct sim {
     const struct qn_machine *m;
     const struct qn_shape *s;  /* NULL: a ring */
     const struct qn_shape *up; /* who answers to whom */
-    const struct qn_ring *r;
+    const struct qn_diamond_ring *r;
     struct qn_burst_opts o;
     bool acks;
     bool out_of_memory;
@@ -107,7 +107,7 @@ static double forward(struct sim *x, uint32_t op, uint32_t v, double t)
         }
         return t;
     }
-    const struct qn_ring *r = x->r;
+    const struct qn_diamond_ring *r = x->r;
     uint32_t id = x->id[v];
     for (uint32_t i = r->first[id]; i < r->first[id + 1]; i++) {
         t = send(x, op, v, r->core[r->next[i]], t);
@@ -235,7 +235,7 @@ int qn_burst_trees(const struct qn_machine *m, const struct qn_shape *down,
     return run(&x, cycles);
 }
 
-int qn_burst_ring(const struct qn_machine *m, const struct qn_ring *r,
+int qn_burst_ring(const struct qn_machine *m, const struct qn_diamond_ring *r,
                   const struct qn_burst_opts *o, double *cycles)
 {
     QN_ASSERT(r->o.n == m->n);

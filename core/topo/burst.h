@@ -13,7 +13,7 @@
  * Deterministic, any thread; allocates its queue and counters.
  */
 
-#include "core/topo/ring.h"
+#include "core/topo/diamond_ring.h"
 #include "core/topo/shape.h"
 
 #define QN_BURST_DEFAULT 128u  /* operations */
@@ -45,7 +45,7 @@ int qn_burst_trees(const struct qn_machine *m, const struct qn_shape *down,
 
 /** A diamond ring (DR): the root sends and then works; the others work on the
  *  first message and forward on the last. */
-int qn_burst_ring(const struct qn_machine *m, const struct qn_ring *r,
+int qn_burst_ring(const struct qn_machine *m, const struct qn_diamond_ring *r,
                   const struct qn_burst_opts *o, double *cycles);
 
 #endif

@@ -325,9 +325,9 @@ static int read_place(struct reader *r, uint16_t *core, bool *used)
     return QN_OK;
 }
 
-int qn_ring_parse_map(struct qn_ring *ring, const struct qn_machine *m,
-                      const char *file, const char *bytes, size_t len,
-                      struct qn_fault *f)
+int qn_diamond_ring_parse_map(struct qn_diamond_ring *ring,
+                              const struct qn_machine *m, const char *file,
+                              const char *bytes, size_t len, struct qn_fault *f)
 {
     struct reader r = {.m = m};
     uint16_t core[QN_CORES_MAX];
@@ -351,8 +351,8 @@ int qn_ring_parse_map(struct qn_ring *ring, const struct qn_machine *m,
     return err;
 }
 
-int qn_ring_write_map(const struct qn_machine *m, const struct qn_ring *r,
-                      FILE *f)
+int qn_diamond_ring_write_map(const struct qn_machine *m,
+                              const struct qn_diamond_ring *r, FILE *f)
 {
     (void)fputs(MAP_HEADER "\n", f);
     for (uint32_t id = 0; id < r->o.n; id++) {

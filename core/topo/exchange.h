@@ -12,7 +12,7 @@
  * Nothing here allocates except the writers' streams; any thread.
  */
 
-#include "core/topo/ring.h"
+#include "core/topo/diamond_ring.h"
 #include "core/topo/shape.h"
 
 /**
@@ -44,12 +44,13 @@ int qn_tree_write_dot(const struct qn_machine *m, const struct qn_shape *s,
                       const char *name, FILE *f);
 
 /** Read a ring's map into r->core; untouched on failure. Errors as above. */
-int qn_ring_parse_map(struct qn_ring *r, const struct qn_machine *m,
-                      const char *file, const char *bytes, size_t len,
-                      struct qn_fault *fault);
+int qn_diamond_ring_parse_map(struct qn_diamond_ring *r,
+                              const struct qn_machine *m, const char *file,
+                              const char *bytes, size_t len,
+                              struct qn_fault *fault);
 
 /** @return QN_OK or QN_EIO. */
-int qn_ring_write_map(const struct qn_machine *m, const struct qn_ring *r,
-                      FILE *f);
+int qn_diamond_ring_write_map(const struct qn_machine *m,
+                              const struct qn_diamond_ring *r, FILE *f);
 
 #endif

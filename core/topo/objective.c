@@ -16,7 +16,7 @@
 
 const char *qn_goal_name(uint32_t goal)
 {
-    return goal < QN_OPS                ? qn_op_name(goal)
+    return goal < QN_COLLECTIVES        ? qn_collective_name(goal)
            : goal == QN_GOAL_THROUGHPUT ? "throughput"
            : goal == QN_GOAL_STREAM     ? "stream"
                                         : NULL;

@@ -11,16 +11,17 @@
 #include "core/topo/predict.h"
 #include "core/topo/shape.h"
 
-/** What is made small. The first are operations' latencies, as enum qn_op. */
+/** What is made small. The first are operations' latencies, as enum
+ * qn_collective. */
 enum qn_goal {
-    QN_GOAL_BROADCAST = QN_OP_BROADCAST,
-    QN_GOAL_REDUCE = QN_OP_REDUCE,
-    QN_GOAL_BARRIER = QN_OP_BARRIER,
-    QN_GOAL_ACK = QN_OP_ACK,
-    QN_GOAL_2PC = QN_OP_2PC,
-    QN_GOAL_THROUGHPUT = QN_OPS, /* cycles per acknowledged broadcast, which
-                                    the busiest core spends on it */
-    QN_GOAL_STREAM,              /* the same without acknowledgements */
+    QN_GOAL_BROADCAST = QN_COLLECTIVE_BROADCAST,
+    QN_GOAL_REDUCE = QN_COLLECTIVE_REDUCE,
+    QN_GOAL_BARRIER = QN_COLLECTIVE_BARRIER,
+    QN_GOAL_ACK = QN_COLLECTIVE_ACK,
+    QN_GOAL_2PC = QN_COLLECTIVE_2PC,
+    QN_GOAL_THROUGHPUT = QN_COLLECTIVES, /* cycles per acknowledged broadcast,
+                                    which the busiest core spends on it */
+    QN_GOAL_STREAM,                      /* the same without acknowledgements */
     QN_GOALS
 };
 

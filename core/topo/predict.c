@@ -15,11 +15,11 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 
-const char *qn_op_name(uint32_t op)
+const char *qn_collective_name(uint32_t op)
 {
-    static const char *const names[QN_OPS] = {"broadcast", "reduce", "barrier",
-                                              "ack", "2pc"};
-    return op < QN_OPS ? names[op] : NULL;
+    static const char *const names[QN_COLLECTIVES] = {"broadcast", "reduce",
+                                                      "barrier", "ack", "2pc"};
+    return op < QN_COLLECTIVES ? names[op] : NULL;
 }
 
 double qn_predict_broadcast(const struct qn_machine *m,
@@ -106,32 +106,33 @@ double qn_predict_reduce(const struct qn_machine *m, const struct qn_shape *s,
 }
 
 double qn_predict(const struct qn_machine *m, const struct qn_shape *s,
-                  enum qn_op op, double q)
+                  enum qn_collective op, double q)
 {
     double idle[QN_CORES_MAX];
-    QN_ASSERT(op < QN_OPS);
+    QN_ASSERT(op < QN_COLLECTIVES);
     double down = qn_predict_broadcast(m, s, NULL, idle);
-    if (op == QN_OP_BROADCAST) {
+    if (op == QN_COLLECTIVE_BROADCAST) {
         return down;
     }
-    if (op == QN_OP_REDUCE || op == QN_OP_BARRIER) {
+    if (op == QN_COLLECTIVE_REDUCE || op == QN_COLLECTIVE_BARRIER) {
         double up = qn_predict_reduce(m, s, q, NULL, NULL);
-        return op == QN_OP_REDUCE ? up : up + down;
+        return op == QN_COLLECTIVE_REDUCE ? up : up + down;
     }
     double acked = qn_predict_reduce(m, s, q, idle, NULL);
-    return op == QN_OP_ACK ? acked : acked + down;
+    return op == QN_COLLECTIVE_ACK ? acked : acked + down;
 }
 
 double qn_predict_published(const struct qn_machine *m,
-                            const struct qn_shape *s, enum qn_op op, double q)
+                            const struct qn_shape *s, enum qn_collective op,
+                            double q)
 {
     double extra = 0;
-    for (uint32_t v = 0; v < s->n && op != QN_OP_BARRIER; v++) {
+    for (uint32_t v = 0; v < s->n && op != QN_COLLECTIVE_BARRIER; v++) {
         if (s->count[v] > 0 || v == s->root) {
             continue;
         }
-        uint32_t from = op == QN_OP_REDUCE ? s->root : v;
-        uint32_t to = op == QN_OP_REDUCE ? v : s->root;
+        uint32_t from = op == QN_COLLECTIVE_REDUCE ? s->root : v;
+        uint32_t to = op == QN_COLLECTIVE_REDUCE ? v : s->root;
         extra = QN_MAX(extra, qn_send_cost(m, from, to) +
                                   qn_receive_cost(m, from, to));
     }

@@ -16,21 +16,21 @@
 
 #include "core/topo/shape.h"
 
-enum qn_op {
-    QN_OP_BROADCAST, /* all cores informed */
-    QN_OP_REDUCE,    /* the root has the result */
-    QN_OP_BARRIER,   /* reduction, then broadcast */
-    QN_OP_ACK,       /* broadcast; each acknowledges after its subtree did */
-    QN_OP_2PC,       /* acknowledged broadcast, then broadcast */
-    QN_OPS
+enum qn_collective {
+    QN_COLLECTIVE_BROADCAST, /* all cores informed */
+    QN_COLLECTIVE_REDUCE,    /* the root has the result */
+    QN_COLLECTIVE_BARRIER,   /* reduction, then broadcast */
+    QN_COLLECTIVE_ACK, /* broadcast; each acknowledges after its subtree did */
+    QN_COLLECTIVE_2PC, /* acknowledged broadcast, then broadcast */
+    QN_COLLECTIVES
 };
 
 /** "broadcast", "reduce", "barrier", "ack", "2pc"; NULL past the last. */
-const char *qn_op_name(uint32_t op);
+const char *qn_collective_name(uint32_t op);
 
 /** Latency of an operation. @param q queued factor, 0 .. 1. */
 double qn_predict(const struct qn_machine *m, const struct qn_shape *s,
-                  enum qn_op op, double q);
+                  enum qn_collective op, double q);
 
 /**
  * The same with the one message that published measurements add: a leaf first
@@ -38,7 +38,8 @@ double qn_predict(const struct qn_machine *m, const struct qn_shape *s,
  * maximum over leaves. Barriers have none.
  */
 double qn_predict_published(const struct qn_machine *m,
-                            const struct qn_shape *s, enum qn_op op, double q);
+                            const struct qn_shape *s, enum qn_collective op,
+                            double q);
 
 /**
  * Broadcast: when does each core have the message, and when is it idle again?

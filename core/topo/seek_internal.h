@@ -38,7 +38,7 @@ struct qn_cell {
     uint16_t critical; /* child that the value hangs on; as of the last fold */
 };
 
-struct qn_change {
+struct qn_seek_undo {
     uint16_t v;
     bool link; /* a core was linked elsewhere; else a value was folded */
     uint16_t parent, prev;
@@ -52,7 +52,7 @@ struct qn_seek {
     uint32_t q;   /* queued factor in 1/1024 */
     uint32_t cap; /* steps, 0: any */
     struct qn_anneal anneal;
-    struct qn_change *log; /* of the present move */
+    struct qn_seek_undo *log; /* of the present move */
     uint32_t logged, log_max;
     uint64_t passed; /* siblings that linked cores were compared with */
     uint64_t paid;   /* of these: counted as moves */

@@ -46,7 +46,7 @@ static void link_sorted(struct qn_seek *x, uint32_t v, uint32_t p)
     link_after(x, v, p, prev);
 }
 
-static struct qn_change *new_change(struct qn_seek *x)
+static struct qn_seek_undo *new_change(struct qn_seek *x)
 {
     QN_ASSERT(x->logged < x->log_max);
     return &x->log[x->logged++];
@@ -56,7 +56,7 @@ static struct qn_change *new_change(struct qn_seek *x)
 static void leave(struct qn_seek *x, uint32_t v)
 {
     const struct qn_cell *c = &x->cell[v];
-    *new_change(x) = (struct qn_change){
+    *new_change(x) = (struct qn_seek_undo){
         .v = (uint16_t)v, .link = true, .parent = c->parent, .prev = c->prev};
     if (c->parent != v) {
         unlink_core(x, v);
@@ -109,7 +109,7 @@ void qn_seek_settle(struct qn_seek *x, uint32_t v)
     for (;;) {
         struct qn_cell *c = &x->cell[v];
         uint32_t second, value = qn_seek_fold(x, v, &second);
-        *new_change(x) = (struct qn_change){
+        *new_change(x) = (struct qn_seek_undo){
             .v = (uint16_t)v, .value = c->value, .second = c->second};
         if (value == c->value && second == c->second) {
             return;
@@ -124,7 +124,7 @@ void qn_seek_settle(struct qn_seek *x, uint32_t v)
     }
 }
 
-static void undo_link(struct qn_seek *x, const struct qn_change *e)
+static void undo_link(struct qn_seek *x, const struct qn_seek_undo *e)
 {
     struct qn_cell *c = &x->cell[e->v];
     if (c->parent != e->v) {
@@ -143,7 +143,7 @@ static void undo_link(struct qn_seek *x, const struct qn_change *e)
 void qn_seek_undo(struct qn_seek *x)
 {
     for (uint32_t i = x->logged; i-- > 0;) {
-        const struct qn_change *e = &x->log[i];
+        const struct qn_seek_undo *e = &x->log[i];
         struct qn_cell *c = &x->cell[e->v];
         if (e->link) {
             undo_link(x, e);

@@ -216,10 +216,11 @@ static int add(struct qn_bcast *b, const char *name,
         err = qn_drill_init(&r->d, &r->tree, b->acked);
     }
     bool know = b->seats.costs_known;
-    r->cycles = !know      ? (double)NAN
-                : b->acked ? qn_predict(m, &r->plan.down, QN_OP_ACK, o->q)
-                           : qn_predict_published(m, &r->plan.down,
-                                                  QN_OP_BROADCAST, o->q);
+    r->cycles = !know ? (double)NAN
+                : b->acked
+                    ? qn_predict(m, &r->plan.down, QN_COLLECTIVE_ACK, o->q)
+                    : qn_predict_published(m, &r->plan.down,
+                                           QN_COLLECTIVE_BROADCAST, o->q);
     r->occupancy = know ? qn_predict_occupancy(m, &r->plan.down, b->acked, NULL)
                         : (double)NAN;
     o->root = r->plan.root; /* the others take it, too */

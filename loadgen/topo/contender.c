@@ -24,9 +24,9 @@
 #include "core/machine/csv.h"
 #include "core/topo/adaptive.h"
 #include "core/topo/burst.h"
+#include "core/topo/diamond_ring_map.h"
 #include "core/topo/exchange.h"
 #include "core/topo/plan_file.h"
-#include "core/topo/ring_map.h"
 #include "core/topo/statics.h"
 
 #define FILE_MOST ((size_t)1 << 20) /* 1024 edges take 20 KB */
@@ -141,14 +141,14 @@ static int read_tree(struct qn_contender *c, const struct qn_machine *m,
 }
 
 /* It has a root of its own. */
-static int read_map(struct qn_ring *r, const struct qn_machine *m,
+static int read_map(struct qn_diamond_ring *r, const struct qn_machine *m,
                     const char *path, uint32_t root, struct qn_fault *fault)
 {
     char *bytes = NULL;
     size_t len = 0;
     int err = qn_file_read(path, FILE_MOST, &bytes, &len, fault);
     if (err == QN_OK) {
-        err = qn_ring_parse_map(r, m, path, bytes, len, fault);
+        err = qn_diamond_ring_parse_map(r, m, path, bytes, len, fault);
     }
     free(bytes);
     if (err == QN_OK && root != QN_ROOT_FREE && root != r->core[0]) {
@@ -205,7 +205,7 @@ static bool parse_words(struct words *w, const char *text)
 }
 
 /* The root is id 0, the others follow ascending. */
-static void rotate(struct qn_ring *r, uint32_t root)
+static void rotate(struct qn_diamond_ring *r, uint32_t root)
 {
     for (uint32_t id = root; id > 0; id--) {
         r->core[id] = (uint16_t)(id - 1);
@@ -214,16 +214,16 @@ static void rotate(struct qn_ring *r, uint32_t root)
 }
 
 /* Whom each core plays: as a file says, as numbers say, or searched for. */
-static int place(struct qn_ring *r, const struct qn_machine *m,
+static int place(struct qn_diamond_ring *r, const struct qn_machine *m,
                  const struct words *w, const struct qn_contender_opts *o,
                  struct qn_fault *fault)
 {
-    struct qn_ring_map_opts map = {.busy = o->goal == QN_GOAL_THROUGHPUT ||
-                                           o->goal == QN_GOAL_STREAM,
-                                   .root = o->root,
-                                   .seed = o->seed,
-                                   .moves = o->moves,
-                                   .q = o->q};
+    struct qn_diamond_ring_map_opts map = {
+        .busy = o->goal == QN_GOAL_THROUGHPUT || o->goal == QN_GOAL_STREAM,
+        .root = o->root,
+        .seed = o->seed,
+        .moves = o->moves,
+        .q = o->q};
     rotate(r, o->root != QN_ROOT_FREE ? o->root : 0);
     if (strcmp(w->map, "identity") == 0) {
         return QN_OK;
@@ -233,7 +233,7 @@ static int place(struct qn_ring *r, const struct qn_machine *m,
     } else if (w->map[0] != '\0') {
         return read_map(r, m, w->map, o->root, fault);
     }
-    return qn_ring_map(r, m, &map, NULL);
+    return qn_diamond_ring_map(r, m, &map, NULL);
 }
 
 static int make_ring(struct qn_contender *c, const struct qn_machine *m,
@@ -241,14 +241,14 @@ static int make_ring(struct qn_contender *c, const struct qn_machine *m,
                      const struct qn_contender_opts *opts,
                      struct qn_fault *fault)
 {
-    const struct qn_ring_opts o = {
+    const struct qn_diamond_ring_opts o = {
         .n = m->n, .k = w->k, .full = w->full, .companion = w->companion};
     if (o.k > QN_RING_ARITY_MAX || (o.companion && o.n < 3)) {
         return qn_fault_set(fault, c->name, 0, NULL,
                             "k is 1 to %u, and a companion needs 3 cores",
                             QN_RING_ARITY_MAX);
     }
-    int err = qn_ring_create(&c->ring, &o);
+    int err = qn_diamond_ring_create(&c->ring, &o);
     err = err == QN_OK ? place(c->ring, m, w, opts, fault) : err;
     if (err == QN_OK) {
         c->root = c->ring->core[0];
@@ -342,7 +342,7 @@ int qn_contender_make(struct qn_contender *c, const struct qn_machine *m,
 
 void qn_contender_fini(struct qn_contender *c)
 {
-    qn_ring_destroy(c->ring);
+    qn_diamond_ring_destroy(c->ring);
     c->ring = NULL;
 }
 
@@ -358,7 +358,7 @@ double qn_contender_cost(const struct qn_contender *c,
     const struct qn_burst_opts once = {.ops = 1, .q = q};
     double cycles = NAN;
     if (goal == QN_GOAL_THROUGHPUT) {
-        cycles = qn_ring_occupancy(m, c->ring);
+        cycles = qn_diamond_ring_occupancy(m, c->ring);
     } else if (goal == QN_GOAL_ACK &&
                qn_burst_ring(m, c->ring, &once, &cycles) != QN_OK) {
         cycles = NAN;

@@ -16,10 +16,10 @@
  * Without a root that is asked for, `auto`, `adaptive` and searched maps choose
  * their own, a file has one, all others take the first core.
  *
- * A ring's map is `latency` or `busy` (searched for, core/topo/ring_map.h),
- * `identity` (the root, then the other cores ascending) or a FILE. Without one
- * it is searched for: busy for throughput and stream, else latency. A map from
- * a file has a root of its own.
+ * A ring's map is `latency` or `busy` (searched for,
+ * core/topo/diamond_ring_map.h), `identity` (the root, then the other cores
+ * ascending) or a FILE. Without one it is searched for: busy for throughput and
+ * stream, else latency. A map from a file has a root of its own.
  *
  * Trees go down and up; only the planner and files have two different ones.
  * Rings are acknowledged broadcasts and know no other operation.
@@ -31,8 +31,8 @@
 #include <stdint.h>
 
 #include "core/machine/machine.h"
+#include "core/topo/diamond_ring.h"
 #include "core/topo/plan.h"
-#include "core/topo/ring.h"
 #include "loadgen/topo/timeline.h"
 
 #define QN_CONTENDER_NAME 96u
@@ -53,11 +53,11 @@ struct qn_contender {
     char name[QN_CONTENDER_NAME];
     struct qn_shape down; /* not of a ring */
     struct qn_shape up;
-    bool two_trees;       /* up differs from down */
-    bool exact;           /* proven to be the best for its goal */
-    bool provable;        /* more moves would prove the best */
-    struct qn_ring *ring; /* NULL: trees; freed by qn_contender_fini */
-    uint32_t root;        /* index */
+    bool two_trees;               /* up differs from down */
+    bool exact;                   /* proven to be the best for its goal */
+    bool provable;                /* more moves would prove the best */
+    struct qn_diamond_ring *ring; /* NULL: trees; freed by qn_contender_fini */
+    uint32_t root;                /* index */
 };
 
 /** What a name asks for, and so which options have a use. */

@@ -198,7 +198,7 @@ static double take_inbox(struct qn_timeline *t, const struct qn_machine *m,
 
 /* Messages to all successors of node `id`, at core v. */
 static double forward(struct qn_timeline *t, const struct qn_machine *m,
-                      const struct qn_ring *r, uint32_t id, double now,
+                      const struct qn_diamond_ring *r, uint32_t id, double now,
                       struct inbox *box)
 {
     uint32_t v = r->core[id];
@@ -213,7 +213,7 @@ static double forward(struct qn_timeline *t, const struct qn_machine *m,
 }
 
 int qn_timeline_ring(struct qn_timeline **out, const struct qn_machine *m,
-                     const struct qn_ring *r, double q)
+                     const struct qn_diamond_ring *r, double q)
 {
     struct qn_timeline *t = allocate(m->n, 2 * (size_t)r->messages + 1);
     struct inbox *box = calloc(m->n, sizeof *box);

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/topo/diamond_ring.h"
 #include "core/topo/plan.h"
-#include "core/topo/ring.h"
 
 struct qn_span {
     double begin; /* cycles */
@@ -63,6 +63,6 @@ int qn_timeline_trees(struct qn_timeline **out, const struct qn_machine *m,
 /** An acknowledged broadcast on a diamond ring, without local work; its end is
  *  that of qn_burst_ring with one operation. Errors as above. */
 int qn_timeline_ring(struct qn_timeline **out, const struct qn_machine *m,
-                     const struct qn_ring *r, double q);
+                     const struct qn_diamond_ring *r, double q);
 
 #endif

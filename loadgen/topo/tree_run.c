@@ -132,7 +132,7 @@ static int write_plan_csv(const struct qn_tree_command *c, FILE *to)
 {
     const struct qn_contender *r = &c->rival[0];
     if (r->ring != NULL) {
-        return qn_ring_write_map(c->m, r->ring, to);
+        return qn_diamond_ring_write_map(c->m, r->ring, to);
     }
     return qn_tree_write_csv(c->m,
                              c->goal == QN_GOAL_REDUCE ? &r->up : &r->down, to);

@@ -146,8 +146,8 @@ static void write_tree(const struct qn_tree_job *j, const struct qn_shape *s,
     }
 }
 
-static void write_ring(const struct qn_tree_job *j, const struct qn_ring *r,
-                       FILE *to)
+static void write_ring(const struct qn_tree_job *j,
+                       const struct qn_diamond_ring *r, FILE *to)
 {
     fprintf(to, "\nring of %u levels, %u rings; who sends to whom, in order:\n",
             r->levels, r->rings);
@@ -220,7 +220,7 @@ static void write_rival(const struct qn_tree_job *j, uint32_t i, FILE *to)
 }
 
 static void write_ring_json(const struct qn_tree_job *j,
-                            const struct qn_ring *r, FILE *to)
+                            const struct qn_diamond_ring *r, FILE *to)
 {
     fprintf(to, "{\"k\": %u, \"full\": %s, \"companion\": %s, \"core\": [",
             r->o.k, r->o.full ? "true" : "false",
@@ -268,8 +268,8 @@ int qn_tree_write_plan_json(const struct qn_tree_job *j, FILE *to)
 
 /* ---- Graphviz ---- */
 
-static void write_ring_dot(const struct qn_tree_job *j, const struct qn_ring *r,
-                           FILE *to)
+static void write_ring_dot(const struct qn_tree_job *j,
+                           const struct qn_diamond_ring *r, FILE *to)
 {
     fprintf(to,
             "digraph ring {\n  node [shape=circle];\n  %u "

@@ -36,7 +36,7 @@ static bool bad(struct qn_explain *x, size_t checked)
         x->err = err;
         return false;
     }
-    return result.verdict == QN_VERDICT_VIOLATION;
+    return result.verdict == QN_NOT_LINEARIZABLE;
 }
 
 /* The records to check for the part in list[0..count); false: it proves
@@ -230,7 +230,7 @@ static bool shrink(struct qn_explain *x)
 
 /* ---- all of it ---- */
 
-static const char *sentence(const struct qn_explain *x, enum qn_reason reason)
+static const char *sentence(const struct qn_explain *x, enum qn_anomaly reason)
 {
     if (x->counter) {
         return x->has_base ? "no order of these increments gives these "
@@ -238,20 +238,20 @@ static const char *sentence(const struct qn_explain *x, enum qn_reason reason)
                            : "no order of these increments gives these answers";
     }
     switch (reason) {
-    case QN_REASON_PHANTOM:
+    case QN_ANOMALY_PHANTOM:
         return x->refused ? "a value was seen whose writer had been refused"
                           : "a value was seen that nobody wrote";
-    case QN_REASON_FUTURE:
+    case QN_ANOMALY_FUTURE:
         return "a value was seen before anybody asked to write it";
-    case QN_REASON_TWICE:
+    case QN_ANOMALY_TWICE:
         return "two operations replaced the same value";
-    case QN_REASON_CHAIN:
+    case QN_ANOMALY_CHAIN:
         return "values were seen against the order in which each replaced "
                "the other";
-    case QN_REASON_INTERLOCK:
+    case QN_ANOMALY_INTERLOCK:
         return "values were seen in an order that the times forbid";
-    case QN_REASON_NONE:
-    case QN_REASON_SEARCH:
+    case QN_ANOMALY_NONE:
+    case QN_ANOMALY_SEARCH:
         break;
     }
     return "no order of these operations gives these answers";
@@ -352,7 +352,7 @@ int qn_explain(const struct qn_record *records, size_t n,
                const struct qn_linear_result *found,
                const struct qn_linear_opts *opts, struct qn_witness *out)
 {
-    QN_ASSERT(found->verdict == QN_VERDICT_VIOLATION);
+    QN_ASSERT(found->verdict == QN_NOT_LINEARIZABLE);
     struct qn_witness w = {.of = n};
     struct qn_explain x = {0};
     uint32_t core[QN_LINEAR_CORE_MAX];
@@ -365,7 +365,7 @@ int qn_explain(const struct qn_record *records, size_t n,
     }
     if (err == QN_OK) {
         w.minimal = shrink(&x);
-        if (found->reason == QN_REASON_PHANTOM) {
+        if (found->reason == QN_ANOMALY_PHANTOM) {
             add_refused(&x);
             w.minimal &= !x.refused;
         }

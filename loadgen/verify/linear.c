@@ -21,7 +21,7 @@ static int judge(struct qn_model *m, const struct qn_linear_opts *opts,
     if (m->class == QN_MODEL_REGISTER) {
         int err = qn_zones_check(m, out);
         bool complete = !m->erases && !m->conditions;
-        if (err != QN_OK || out->verdict == QN_VERDICT_VIOLATION ||
+        if (err != QN_OK || out->verdict == QN_NOT_LINEARIZABLE ||
             (complete && !opts->always_search)) {
             return err;
         }
@@ -40,7 +40,7 @@ int qn_linear_check(const struct qn_record *records, size_t n,
     o.steps_max = o.steps_max != 0 ? o.steps_max : defaults.steps_max;
     o.failed_max = o.failed_max != 0 ? o.failed_max : defaults.failed_max;
     struct qn_model m;
-    struct qn_linear_result result = {.verdict = QN_VERDICT_FINE};
+    struct qn_linear_result result = {.verdict = QN_LINEARIZABLE};
     int err = qn_model_init(&m, records, n, o.plain);
     if (err == QN_OK) {
         err = judge(&m, &o, &result);

@@ -27,21 +27,21 @@
 
 #include "loadgen/verify/history.h"
 
-enum qn_verdict {
-    QN_VERDICT_FINE,
-    QN_VERDICT_VIOLATION,
-    QN_VERDICT_UNDECIDED, /* the budget was used up */
+enum qn_linear_verdict {
+    QN_LINEARIZABLE,
+    QN_NOT_LINEARIZABLE,
+    QN_LINEAR_UNDECIDED, /* the budget was used up */
 };
 
 /** How a violation showed itself. */
-enum qn_reason {
-    QN_REASON_NONE,
-    QN_REASON_PHANTOM,   /* a value that nobody wrote */
-    QN_REASON_FUTURE,    /* answered before its writer asked */
-    QN_REASON_TWICE,     /* two operations replaced the same value */
-    QN_REASON_CHAIN,     /* values follow from each other against time */
-    QN_REASON_INTERLOCK, /* each of two values must come before the other */
-    QN_REASON_SEARCH,    /* every order was tried */
+enum qn_anomaly {
+    QN_ANOMALY_NONE,
+    QN_ANOMALY_PHANTOM,   /* a value that nobody wrote */
+    QN_ANOMALY_FUTURE,    /* answered before its writer asked */
+    QN_ANOMALY_TWICE,     /* two operations replaced the same value */
+    QN_ANOMALY_CHAIN,     /* values follow from each other against time */
+    QN_ANOMALY_INTERLOCK, /* each of two values must come before the other */
+    QN_ANOMALY_SEARCH,    /* every order was tried */
 };
 
 struct qn_linear_opts {
@@ -60,8 +60,8 @@ struct qn_linear_opts {
 enum { QN_LINEAR_CORE_MAX = 4 };
 
 struct qn_linear_result {
-    enum qn_verdict verdict;
-    enum qn_reason reason;
+    enum qn_linear_verdict verdict;
+    enum qn_anomaly reason;
     uint64_t steps; /* of the search */
     /* Indices of records that show the violation, for explain.h to begin
      * with: perhaps with others, not always alone. */

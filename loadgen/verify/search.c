@@ -207,12 +207,12 @@ int qn_search_check(struct qn_model *m, const struct qn_linear_opts *opts,
         enum step step = walk(&s, opts->steps_max);
         err = step == STEP_MEMORY ? QN_ENOMEM : QN_OK;
         out->steps = s.steps;
-        out->verdict = step == STEP_FINE     ? QN_VERDICT_FINE
-                       : step == STEP_BUDGET ? QN_VERDICT_UNDECIDED
-                                             : QN_VERDICT_VIOLATION;
+        out->verdict = step == STEP_FINE     ? QN_LINEARIZABLE
+                       : step == STEP_BUDGET ? QN_LINEAR_UNDECIDED
+                                             : QN_NOT_LINEARIZABLE;
     }
-    if (err == QN_OK && out->verdict == QN_VERDICT_VIOLATION) {
-        out->reason = QN_REASON_SEARCH;
+    if (err == QN_OK && out->verdict == QN_NOT_LINEARIZABLE) {
+        out->reason = QN_ANOMALY_SEARCH;
         out->core[0] = m->op[s.stuck_op].record;
         out->core_count = 1;
     }

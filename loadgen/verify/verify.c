@@ -89,10 +89,10 @@ static int judge(struct run *r, uint64_t i)
         r->result.unknown += r->records[k].outcome == QN_RECORD_UNKNOWN;
     }
     int err = qn_linear_check(r->records, n, &r->opts->linear, &found);
-    if (err != QN_OK || found.verdict == QN_VERDICT_FINE) {
+    if (err != QN_OK || found.verdict == QN_LINEARIZABLE) {
         return err;
     }
-    if (found.verdict == QN_VERDICT_UNDECIDED) {
+    if (found.verdict == QN_LINEAR_UNDECIDED) {
         if (r->result.undecided++ < NAMED_MAX) {
             name(r, i, "undecided: the budget of steps or memory was used up");
         }

@@ -51,10 +51,10 @@ struct zones {
     struct qn_linear_result *out;
 };
 
-static bool violation(struct zones *z, enum qn_reason reason, uint32_t a,
+static bool violation(struct zones *z, enum qn_anomaly reason, uint32_t a,
                       uint32_t b)
 {
-    z->out->verdict = QN_VERDICT_VIOLATION;
+    z->out->verdict = QN_NOT_LINEARIZABLE;
     z->out->reason = reason;
     z->out->core[0] = z->m->op[a].record;
     z->out->core[1] = z->m->op[b].record;
@@ -65,7 +65,7 @@ static bool violation(struct zones *z, enum qn_reason reason, uint32_t a,
 static bool interlock(struct zones *z, const struct qn_model_chain *a,
                       const struct qn_model_chain *b)
 {
-    violation(z, QN_REASON_INTERLOCK, a->resp_op, a->inv_op);
+    violation(z, QN_ANOMALY_INTERLOCK, a->resp_op, a->inv_op);
     z->out->core[2] = z->m->op[b->resp_op].record;
     z->out->core[3] = z->m->op[b->inv_op].record;
     z->out->core[1] = z->m->op[a->inv_op].record;
@@ -103,10 +103,10 @@ static bool check_reader(struct zones *z, uint32_t i)
     }
     int32_t w = z->m->slot[o->need_slot].writer;
     if (w < 0) {
-        return violation(z, QN_REASON_PHANTOM, i, i);
+        return violation(z, QN_ANOMALY_PHANTOM, i, i);
     }
     if (o->resp < z->m->op[w].inv) {
-        return violation(z, QN_REASON_FUTURE, i, (uint32_t)w);
+        return violation(z, QN_ANOMALY_FUTURE, i, (uint32_t)w);
     }
     return true;
 }
@@ -145,11 +145,11 @@ static bool link_slots(struct zones *z)
         }
         struct qn_model_slot *from = &m->slot[o->need_slot];
         if (o->need == QN_NEED_VALUE && from->writer < 0) {
-            return violation(z, QN_REASON_PHANTOM, i, i);
+            return violation(z, QN_ANOMALY_PHANTOM, i, i);
         }
         if (from->next >= 0) {
             int32_t other = m->slot[from->next].writer;
-            return violation(z, QN_REASON_TWICE, (uint32_t)other, i);
+            return violation(z, QN_ANOMALY_TWICE, (uint32_t)other, i);
         }
         from->next = o->slot;
     }
@@ -163,7 +163,7 @@ static bool append(struct zones *z, int32_t s, int32_t c)
     struct qn_model_chain *chain = &z->m->chain[c];
     const struct span *span = &z->span[s];
     if (span->resp_min < chain->inv_max) {
-        return violation(z, QN_REASON_CHAIN, span->resp_op, chain->inv_op);
+        return violation(z, QN_ANOMALY_CHAIN, span->resp_op, chain->inv_op);
     }
     if (span->resp_min < chain->resp_min) {
         chain->resp_min = span->resp_min;
@@ -212,7 +212,7 @@ static bool build_chains(struct zones *z)
         const struct qn_model_op *o = &m->op[i];
         if (o->must && o->effect == QN_EFFECT_WRITE &&
             m->slot[o->slot].chain < 0) {
-            return violation(z, QN_REASON_CHAIN, i, i);
+            return violation(z, QN_ANOMALY_CHAIN, i, i);
         }
     }
     return true;

@@ -14,7 +14,7 @@
 #define CORES 6u
 
 static struct qn_machine *machine;
-static struct qn_ring *ring;
+static struct qn_diamond_ring *ring;
 
 static void must(bool ok)
 {
@@ -26,14 +26,14 @@ static void must(bool ok)
 static void at_end(void)
 {
     qn_machine_destroy(machine);
-    qn_ring_destroy(ring);
+    qn_diamond_ring_destroy(ring);
 }
 
 static void prepare(void)
 {
-    const struct qn_ring_opts o = {.n = CORES, .k = 2};
+    const struct qn_diamond_ring_opts o = {.n = CORES, .k = 2};
     must(qn_machine_create(&machine, CORES) == QN_OK);
-    must(qn_ring_create(&ring, &o) == QN_OK);
+    must(qn_diamond_ring_create(&ring, &o) == QN_OK);
     for (uint32_t i = 0; i < CORES; i++) {
         machine->core[i].os = 2 * i;
     }
@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     } else {
         must(f.text[0] == 'f' && strchr(f.text, '\n') == NULL);
     }
-    (void)qn_ring_parse_map(ring, machine, "f", text, n, &f);
+    (void)qn_diamond_ring_parse_map(ring, machine, "f", text, n, &f);
     must_be_a_permutation();
     free(text);
     return 0;

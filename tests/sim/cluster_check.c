@@ -63,7 +63,7 @@ _Noreturn void cluster_fail(const struct cluster *c, const char *fmt, ...)
     abort();
 }
 
-static uint64_t hash_of(const struct qn_entry *e)
+static uint64_t hash_of(const struct qn_log_entry *e)
 {
     return XXH3_64bits(e->batch->bytes, e->batch->len);
 }
@@ -71,7 +71,7 @@ static uint64_t hash_of(const struct qn_entry *e)
 /** An acceptor has decided `slot`. No command is in two slots, and each
  *  origin's are in order; those of a life that is over may come late. */
 static void check_new(struct cluster *c, qn_slot_t slot,
-                      const struct qn_entry *e)
+                      const struct qn_log_entry *e)
 {
     CHECK(c, slot < CLUSTER_SLOTS, "run too long");
     struct qn_slice batch = {e->batch->bytes, e->batch->len};
@@ -132,7 +132,7 @@ static void check_word(struct cluster *c, qn_node_t i)
     const struct qn_ul_entry *owner = &c->entry[w.epoch];
     const struct qn_ring *r = cluster_ring(c, owner->leader, owner->leader_inc);
     for (qn_slot_t s = c->decided_hi + 1; s <= w.hi; s++) {
-        struct qn_entry e = {.state = QN_SLOT_LEARNED};
+        struct qn_log_entry e = {.state = QN_SLOT_LEARNED};
         qn_epoch_t epoch;
         CHECK(c,
               qn_ring_read(r, s, &qn_alloc_malloc, &epoch, &e.batch) == QN_OK,

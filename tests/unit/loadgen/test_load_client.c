@@ -30,7 +30,7 @@ static struct server server;
 static struct qn_stats stats;
 static struct qn_workload workload;
 static struct qn_client client;
-static struct qn_lane lane;
+static struct qn_connection_state lane;
 
 /* One bulk string of a request; moves *p behind it. */
 static struct qn_slice take_bulk(const char **p)
@@ -159,13 +159,13 @@ static void set_up(const char *mix, uint64_t keys, uint64_t value_size,
     const struct qn_client_opts client_opts = {
         .workload = &workload, .depth_max = depth, .clients = 1, .seed = 1};
     cr_assert_eq(qn_client_init(&client, &client_opts), QN_OK);
-    cr_assert_eq(qn_lane_init(&lane, &client), QN_OK);
+    cr_assert_eq(qn_connection_state_init(&lane, &client), QN_OK);
     server.value_size = value_size;
 }
 
 static void tear_down(void)
 {
-    qn_lane_fini(&lane);
+    qn_connection_state_fini(&lane);
     qn_client_fini(&client);
     qn_workload_fini(&workload);
 }
@@ -192,7 +192,7 @@ static void begin_preload(uint32_t depth, uint64_t first, uint64_t step)
 static int fill(qn_time_t now, struct iovec **iov)
 {
     qn_client_fill(&client, now, &lane, &lane);
-    return qn_lane_bytes(&lane, iov);
+    return qn_connection_state_bytes(&lane, iov);
 }
 
 static int feed(const char *bytes, size_t len, qn_time_t now)
@@ -260,7 +260,7 @@ Test(load_client, the_latency_of_two_requests_runs_from_the_first)
     cr_assert(!qn_client_done(&client));
     cr_assert_eq(qn_client_due(&client), 0);
     qn_client_fill(&client, 1200, &lane, &lane);
-    cr_assert_gt(qn_lane_bytes(&lane, &iov), 0);
+    cr_assert_gt(qn_connection_state_bytes(&lane, &iov), 0);
     cr_assert_eq(feed("+OK\r\n", 5, 1500), QN_OK);
     cr_assert(qn_client_done(&client));
     cr_assert_eq(qn_histogram_quantile(&stats.op[QN_OP_RMW].latency, 1), 500);

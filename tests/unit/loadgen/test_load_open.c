@@ -14,7 +14,7 @@
 
 static struct qn_workload workload;
 static struct qn_client client;
-static struct qn_lane lane[2];
+static struct qn_connection_state lane[2];
 static struct qn_rate rate;
 static struct qn_recorder recorder;
 static struct qn_stats stats;
@@ -40,7 +40,7 @@ static void set_up(const char *mix, uint32_t depth, uint64_t requests)
                                       .recorder = &recorder};
     cr_assert_eq(qn_client_init(&client, &co), QN_OK);
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(qn_lane_init(&lane[i], &client), QN_OK);
+        cr_assert_eq(qn_connection_state_init(&lane[i], &client), QN_OK);
     }
     cr_assert_eq(qn_rate_parse(&rate, "1k"), QN_OK);
     qn_rate_fit(&rate, 0, INFINITY);
@@ -54,8 +54,8 @@ static void set_up(const char *mix, uint32_t depth, uint64_t requests)
 
 static void tear_down(void)
 {
-    qn_lane_fini(&lane[0]);
-    qn_lane_fini(&lane[1]);
+    qn_connection_state_fini(&lane[0]);
+    qn_connection_state_fini(&lane[1]);
     qn_client_fini(&client);
     qn_workload_fini(&workload);
     qn_recorder_fini(&recorder);
@@ -123,9 +123,9 @@ Test(load_open, reads_and_writes_go_to_their_lanes)
     struct iovec *iov;
     set_up("get,set", 1000, UINT64_MAX);
     qn_client_fill(&client, 200 * QN_MS, &lane[0], &lane[1]);
-    cr_assert_gt(qn_lane_bytes(&lane[0], &iov), 0);
+    cr_assert_gt(qn_connection_state_bytes(&lane[0], &iov), 0);
     cr_assert_eq(memcmp(iov->iov_base, "*2\r\n$3\r\nGET", 11), 0);
-    cr_assert_gt(qn_lane_bytes(&lane[1], &iov), 0);
+    cr_assert_gt(qn_connection_state_bytes(&lane[1], &iov), 0);
     cr_assert_eq(memcmp(iov->iov_base, "*3\r\n$3\r\nSET", 11), 0);
     cr_assert_eq(lane[0].asked + lane[1].asked, 200);
     cr_assert_gt(lane[0].asked, 50);

@@ -29,7 +29,7 @@ static const qn_time_t service = 50 * QN_US;
 static struct qn_workload workload;
 static struct qn_stats stats;
 static struct qn_client client[CLIENTS];
-static struct qn_lane lane[CLIENTS];
+static struct qn_connection_state lane[CLIENTS];
 
 /* The server: when it is free, and the replies that it will have given. */
 static struct {
@@ -68,7 +68,7 @@ static void send_due(uint32_t c, qn_time_t now)
     static const size_t ping = sizeof "*1\r\n$4\r\nPING\r\n" - 1;
     struct iovec *iov;
     qn_client_fill(&client[c], now, &lane[c], &lane[c]);
-    cr_assert_eq(qn_lane_bytes(&lane[c], &iov), 1);
+    cr_assert_eq(qn_connection_state_bytes(&lane[c], &iov), 1);
     for (size_t n = iov->iov_len / ping; n > 0; n--) {
         arrive(c, now);
     }
@@ -143,7 +143,7 @@ static void set_up(uint32_t depth, struct qn_rate *rate, bool poisson)
                                           .clients = CLIENTS,
                                           .seed = c};
         cr_assert_eq(qn_client_init(&client[c], &co), QN_OK);
-        cr_assert_eq(qn_lane_init(&lane[c], &client[c]), QN_OK);
+        cr_assert_eq(qn_connection_state_init(&lane[c], &client[c]), QN_OK);
         qn_client_begin(&client[c], &task);
     }
 }
@@ -151,7 +151,7 @@ static void set_up(uint32_t depth, struct qn_rate *rate, bool poisson)
 static void tear_down(void)
 {
     for (uint32_t c = 0; c < CLIENTS; c++) {
-        qn_lane_fini(&lane[c]);
+        qn_connection_state_fini(&lane[c]);
         qn_client_fini(&client[c]);
     }
     qn_workload_fini(&workload);

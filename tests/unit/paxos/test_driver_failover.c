@@ -144,7 +144,7 @@ static void stops(bool memory, qn_node_t who)
     world_settle(w, 20000);
     world_rounds(w, 20); /* the last no-op */
     struct qn_driver_status st = world_status(w, waits);
-    cr_assert_eq(st.reason, QN_REASON_STANDING);
+    cr_assert_eq(st.reason, QN_REASON_SUSPECTED);
     cr_assert_eq(st.lost, who);
     cr_assert_eq(qn_driver_waits_for(w->member[waits].driver), 0);
     world_load(w, 200);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static struct qn_entry ring[8];
+static struct qn_log_entry ring[8];
 static struct qn_log log_;
 
 static void setup(void)

@@ -116,24 +116,25 @@ Test(exchange, pictures_and_json_have_every_edge)
 Test(exchange, maps_of_rings_are_permutations)
 {
     struct qn_machine *m = scattered(3, 1);
-    const struct qn_ring_opts o = {.n = 3, .k = 2};
-    struct qn_ring *r = NULL;
+    const struct qn_diamond_ring_opts o = {.n = 3, .k = 2};
+    struct qn_diamond_ring *r = NULL;
     struct qn_fault f = {""};
-    cr_assert_eq(qn_ring_create(&r, &o), QN_OK);
+    cr_assert_eq(qn_diamond_ring_create(&r, &o), QN_OK);
     static const char good[] = "logical,core\n0,6\n2,0\n1,4\n";
-    cr_assert_eq(qn_ring_parse_map(r, m, "r", good, sizeof good - 1, &f), QN_OK,
-                 "%s", f.text);
+    cr_assert_eq(
+        qn_diamond_ring_parse_map(r, m, "r", good, sizeof good - 1, &f), QN_OK,
+        "%s", f.text);
     cr_expect(r->core[0] == 2 && r->core[1] == 1 && r->core[2] == 0);
     static const char *const wrong[] = {
         "logical,core\n0,6\n0,0\n", "logical,core\n0,6\n1,6\n",
         "logical,core\n3,6\n",      "logical,core\n0,6\n1,0\n",
         "logical,core\n0,5\n",      ""};
     for (uint32_t i = 0; i < 6; i++) {
-        cr_expect_eq(
-            qn_ring_parse_map(r, m, "r", wrong[i], strlen(wrong[i]), &f),
-            QN_EINVAL, "%u", i);
+        cr_expect_eq(qn_diamond_ring_parse_map(r, m, "r", wrong[i],
+                                               strlen(wrong[i]), &f),
+                     QN_EINVAL, "%u", i);
     }
     cr_expect_eq(r->core[0], 2);
-    qn_ring_destroy(r);
+    qn_diamond_ring_destroy(r);
     qn_machine_destroy(m);
 }

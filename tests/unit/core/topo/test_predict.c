@@ -38,7 +38,7 @@ Test(predict, broadcast_sums_sends_and_adds_the_receive)
     cr_expect_eq(qn_predict_broadcast(m, &s, at, idle), 48);
     cr_expect(at[0] == 0 && at[1] == 13 && at[2] == 27 && at[3] == 48);
     cr_expect(idle[0] == 7 && idle[1] == 18 && idle[2] == 27 && idle[3] == 48);
-    cr_expect_eq(qn_predict(m, &s, QN_OP_BROADCAST, 0.125), 48);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_BROADCAST, 0.125), 48);
     qn_machine_destroy(m);
 }
 
@@ -51,7 +51,7 @@ Test(predict, reduction_takes_messages_in_order_of_visibility)
      * received until 57; then wait for 74: d0 = 74 + 40. */
     cr_expect_eq(qn_predict_reduce(m, &s, 1, NULL, done), 114);
     cr_expect(done[1] == 68 && done[2] == 0 && done[3] == 0);
-    cr_expect_eq(qn_predict(m, &s, QN_OP_BARRIER, 1), 114 + 48);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_BARRIER, 1), 114 + 48);
     qn_machine_destroy(m);
 }
 
@@ -61,13 +61,13 @@ Test(predict, queued_messages_cost_their_share)
     static const uint8_t flat[][2] = {{0, 1}, {0, 2}};
     struct qn_shape s = shape_of(3, 0, flat);
     /* Both visible at 10; the first is waited for, the second queued. */
-    cr_expect_eq(qn_predict(m, &s, QN_OP_REDUCE, 1), 170);
-    cr_expect_eq(qn_predict(m, &s, QN_OP_REDUCE, 0.125), 100);
-    cr_expect_eq(qn_predict(m, &s, QN_OP_REDUCE, 0), 90);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_REDUCE, 1), 170);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_REDUCE, 0.125), 100);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_REDUCE, 0), 90);
     m->send[2 * 3 + 0] = 90; /* visible the moment the receiver turns to it */
-    cr_expect_eq(qn_predict(m, &s, QN_OP_REDUCE, 0.125), 170);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_REDUCE, 0.125), 170);
     m->send[2 * 3 + 0] = 89;
-    cr_expect_eq(qn_predict(m, &s, QN_OP_REDUCE, 0.125), 100);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_REDUCE, 0.125), 100);
     qn_machine_destroy(m);
 }
 
@@ -79,7 +79,7 @@ Test(predict, ties_of_visibility_go_to_the_lower_core)
     static const uint8_t flat[][2] = {{0, 2}, {0, 1}};
     struct qn_shape s = shape_of(3, 0, flat);
     m->receive[1 * 3 + 0] = 40;
-    cr_expect_eq(qn_predict(m, &s, QN_OP_REDUCE, 0.5), 10 + 40 + 40);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_REDUCE, 0.5), 10 + 40 + 40);
     qn_machine_destroy(m);
 }
 
@@ -89,10 +89,10 @@ Test(predict, acknowledgements_start_when_a_core_is_idle)
     struct qn_shape s = shape_of(4, 0, edges);
     /* idle: 7 18 27 48. 2 acknowledges at 27, visible 34, received until 84.
      * 3: visible 56, d1 = 116, visible 122: d0 = 122 + 40. */
-    cr_expect_eq(qn_predict(m, &s, QN_OP_ACK, 1), 162);
-    cr_expect_eq(qn_predict(m, &s, QN_OP_2PC, 1), 162 + 48);
-    cr_expect_leq(qn_predict(m, &s, QN_OP_ACK, 1),
-                  qn_predict(m, &s, QN_OP_BARRIER, 1));
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_ACK, 1), 162);
+    cr_expect_eq(qn_predict(m, &s, QN_COLLECTIVE_2PC, 1), 162 + 48);
+    cr_expect_leq(qn_predict(m, &s, QN_COLLECTIVE_ACK, 1),
+                  qn_predict(m, &s, QN_COLLECTIVE_BARRIER, 1));
     qn_machine_destroy(m);
 }
 
@@ -102,10 +102,13 @@ Test(predict, published_measurements_add_one_message)
     struct qn_shape s = shape_of(4, 0, edges);
     m->send[3 * 4 + 0] = m->receive[3 * 4 + 0] = 100; /* leaf 3 -> root */
     m->send[0 * 4 + 3] = m->receive[0 * 4 + 3] = 11;
-    cr_expect_eq(qn_predict_published(m, &s, QN_OP_BROADCAST, 1), 48 + 200);
-    cr_expect_eq(qn_predict_published(m, &s, QN_OP_REDUCE, 1), 114 + 24);
-    cr_expect_eq(qn_predict_published(m, &s, QN_OP_BARRIER, 1), 114 + 48);
-    cr_expect_eq(qn_predict_published(m, &s, QN_OP_2PC, 1), 210 + 200);
+    cr_expect_eq(qn_predict_published(m, &s, QN_COLLECTIVE_BROADCAST, 1),
+                 48 + 200);
+    cr_expect_eq(qn_predict_published(m, &s, QN_COLLECTIVE_REDUCE, 1),
+                 114 + 24);
+    cr_expect_eq(qn_predict_published(m, &s, QN_COLLECTIVE_BARRIER, 1),
+                 114 + 48);
+    cr_expect_eq(qn_predict_published(m, &s, QN_COLLECTIVE_2PC, 1), 210 + 200);
     qn_machine_destroy(m);
 }
 
@@ -125,12 +128,12 @@ Test(predict, one_core_costs_nothing)
 {
     struct qn_machine *m = uniform(1, 1, 1, 1);
     struct qn_shape s = {.n = 1};
-    for (uint32_t op = 0; op < QN_OPS; op++) {
-        cr_expect_eq(qn_predict(m, &s, (enum qn_op)op, 1), 0);
-        cr_assert_not_null(qn_op_name(op));
+    for (uint32_t op = 0; op < QN_COLLECTIVES; op++) {
+        cr_expect_eq(qn_predict(m, &s, (enum qn_collective)op, 1), 0);
+        cr_assert_not_null(qn_collective_name(op));
     }
     cr_expect_eq(qn_predict_bound(m), 0);
-    cr_assert_null(qn_op_name(QN_OPS));
+    cr_assert_null(qn_collective_name(QN_COLLECTIVES));
     qn_machine_destroy(m);
 }
 
@@ -186,12 +189,12 @@ static double correlation(const double *a, const double *b)
 Test(predict, the_order_of_topologies_is_that_of_published_measurements)
 {
     static const struct {
-        enum qn_op op;
+        enum qn_collective op;
         double q, least;
-    } want[4] = {{QN_OP_BARRIER, 1, 0.85},
-                 {QN_OP_REDUCE, 0.125, 0.8},
-                 {QN_OP_BROADCAST, 1, 0.9},
-                 {QN_OP_2PC, 1, 0.95}};
+    } want[4] = {{QN_COLLECTIVE_BARRIER, 1, 0.85},
+                 {QN_COLLECTIVE_REDUCE, 0.125, 0.8},
+                 {QN_COLLECTIVE_BROADCAST, 1, 0.9},
+                 {QN_COLLECTIVE_2PC, 1, 0.95}};
     struct qn_machine *m = recorded("intel_xeon_e5_v2_2x10");
     for (uint32_t k = 0; k < 4; k++) {
         double model[7], real[7];
@@ -206,12 +209,14 @@ Test(predict, the_order_of_topologies_is_that_of_published_measurements)
             model[i] = qn_predict_published(m, &s, want[k].op, want[k].q);
             real[i] = published[i].cost[k];
             printf("%-10s %-10s model %7.0f measured %7.0f cycles\n",
-                   qn_op_name(want[k].op), published[i].name, model[i],
+                   qn_collective_name(want[k].op), published[i].name, model[i],
                    1000 * real[i]);
         }
         double c = correlation(model, real);
-        printf("%-10s rank correlation %.3f\n", qn_op_name(want[k].op), c);
-        cr_expect_geq(c, want[k].least, "%s: %.3f", qn_op_name(want[k].op), c);
+        printf("%-10s rank correlation %.3f\n", qn_collective_name(want[k].op),
+               c);
+        cr_expect_geq(c, want[k].least, "%s: %.3f",
+                      qn_collective_name(want[k].op), c);
     }
     qn_machine_destroy(m);
 }

@@ -92,14 +92,15 @@ Test(timeline, of_a_ring_ends_with_one_operation_of_a_burst)
     for (uint32_t n = 1; n <= 40; n++) {
         struct qn_machine *m = scattered(n, n);
         for (uint32_t k = 1; k <= 12; k++) {
-            const struct qn_ring_opts o = {.n = n,
-                                           .k = 1 + k / 3,
-                                           .full = k % 3 == 0,
-                                           .companion = k % 3 == 1 && n > 2};
-            struct qn_ring *r = NULL;
+            const struct qn_diamond_ring_opts o = {.n = n,
+                                                   .k = 1 + k / 3,
+                                                   .full = k % 3 == 0,
+                                                   .companion =
+                                                       k % 3 == 1 && n > 2};
+            struct qn_diamond_ring *r = NULL;
             struct qn_timeline *t = NULL;
             double want = -1;
-            cr_assert_eq(qn_ring_create(&r, &o), QN_OK);
+            cr_assert_eq(qn_diamond_ring_create(&r, &o), QN_OK);
             const struct qn_burst_opts once = {.ops = 1, .q = 0.5};
             cr_assert_eq(qn_burst_ring(m, r, &once, &want), QN_OK);
             cr_assert_eq(qn_timeline_ring(&t, m, r, 0.5), QN_OK);
@@ -107,7 +108,7 @@ Test(timeline, of_a_ring_ends_with_one_operation_of_a_burst)
                       t->end, want);
             must_be_possible(t, m);
             free(t);
-            qn_ring_destroy(r);
+            qn_diamond_ring_destroy(r);
         }
         qn_machine_destroy(m);
     }

@@ -13,7 +13,7 @@
 
 enum { SIZE_MAX_TRIED = 40 };
 
-static enum qn_verdict verdict(const struct qn_record *r, size_t n)
+static enum qn_linear_verdict verdict(const struct qn_record *r, size_t n)
 {
     struct qn_linear_result out;
     cr_assert_eq(qn_linear_check(r, n, NULL, &out), QN_OK);
@@ -73,7 +73,7 @@ Test(support, no_part_of_a_good_history_is_a_violation, .timeout = 60)
                 }
             }
             qn_support_fini(&s);
-            if (!wrong && verdict(part, left) != QN_VERDICT_FINE) {
+            if (!wrong && verdict(part, left) != QN_LINEARIZABLE) {
                 world_show(all, n);
                 fprintf(stderr, "part:\n");
                 world_show(part, (uint32_t)left);
@@ -101,12 +101,12 @@ Test(explain, a_witness_is_a_violation_by_itself, .timeout = 100)
             world_good(&seed, &o, r);
             world_spoil(&seed, r, n);
             cr_assert_eq(qn_linear_check(r, n, NULL, &result), QN_OK);
-            if (result.verdict != QN_VERDICT_VIOLATION) {
+            if (result.verdict != QN_NOT_LINEARIZABLE) {
                 continue;
             }
             cr_assert_eq(qn_explain(r, n, &result, NULL, &w), QN_OK);
             size_t count = claimed(&w, part);
-            if (count == 0 || verdict(part, count) != QN_VERDICT_VIOLATION) {
+            if (count == 0 || verdict(part, count) != QN_NOT_LINEARIZABLE) {
                 world_show(r, n);
                 fprintf(stderr, "witness:\n");
                 world_show(part, (uint32_t)count);
@@ -140,7 +140,7 @@ Test(explain, a_counter_keeps_the_increments_of_its_stretch)
         world_good(&seed, &o, r);
         world_spoil(&seed, r, SIZE_MAX_TRIED);
         cr_assert_eq(qn_linear_check(r, SIZE_MAX_TRIED, NULL, &result), QN_OK);
-        if (result.verdict != QN_VERDICT_VIOLATION) {
+        if (result.verdict != QN_NOT_LINEARIZABLE) {
             continue;
         }
         cr_assert_eq(qn_explain(r, SIZE_MAX_TRIED, &result, NULL, &w), QN_OK);
@@ -182,7 +182,7 @@ Test(explain, a_long_counter_has_a_short_witness)
                                   .outcome = QN_RECORD_OK};
     }
     cr_assert_eq(qn_linear_check(r, N, NULL, &result), QN_OK);
-    cr_assert_eq(result.verdict, QN_VERDICT_VIOLATION);
+    cr_assert_eq(result.verdict, QN_NOT_LINEARIZABLE);
     cr_assert_eq(qn_explain(r, N, &result, NULL, &w), QN_OK);
     cr_assert_eq(w.count, 2, "%zu operations", w.count);
     cr_assert_eq(w.op[0].record.other, 2000);
@@ -214,7 +214,7 @@ Test(explain, finds_the_few_that_matter_in_a_long_history, .timeout = 60)
         }
     }
     cr_assert_eq(qn_linear_check(r, N, NULL, &result), QN_OK);
-    cr_assert_eq(result.verdict, QN_VERDICT_VIOLATION);
+    cr_assert_eq(result.verdict, QN_NOT_LINEARIZABLE);
     cr_assert_eq(qn_explain(r, N, &result, NULL, &w), QN_OK);
     cr_assert(w.minimal);
     cr_assert_leq(w.count, 4, "%zu operations", w.count);
@@ -239,7 +239,7 @@ static void stale_read(struct qn_witness *w)
         cr_assert_eq(qn_record_parse(lines[i], &r[i], error, sizeof error), 1);
     }
     cr_assert_eq(qn_linear_check(r, 4, NULL, &result), QN_OK);
-    cr_assert_eq(result.verdict, QN_VERDICT_VIOLATION);
+    cr_assert_eq(result.verdict, QN_NOT_LINEARIZABLE);
     cr_assert_eq(qn_explain(r, 4, &result, NULL, w), QN_OK);
 }
 

@@ -11,8 +11,8 @@
 
 enum { SMALL_MAX = 7 };
 
-static enum qn_verdict verdict(const struct qn_record *r, uint32_t n,
-                               bool plain, bool always_search)
+static enum qn_linear_verdict verdict(const struct qn_record *r, uint32_t n,
+                                      bool plain, bool always_search)
 {
     struct qn_linear_result out;
     struct qn_linear_opts o = {.plain = plain, .always_search = always_search};
@@ -25,10 +25,10 @@ static enum qn_verdict verdict(const struct qn_record *r, uint32_t n,
 static bool agree(const struct qn_record *r, uint32_t n, const char *world)
 {
     bool good = world_linearizable(r, n);
-    enum qn_verdict want = good ? QN_VERDICT_FINE : QN_VERDICT_VIOLATION;
-    enum qn_verdict got = verdict(r, n, false, false);
-    enum qn_verdict searched = verdict(r, n, false, true);
-    enum qn_verdict plain = verdict(r, n, true, false);
+    enum qn_linear_verdict want = good ? QN_LINEARIZABLE : QN_NOT_LINEARIZABLE;
+    enum qn_linear_verdict got = verdict(r, n, false, false);
+    enum qn_linear_verdict searched = verdict(r, n, false, true);
+    enum qn_linear_verdict plain = verdict(r, n, true, false);
     if (got != want || searched != want || plain != want) {
         world_show(r, n);
     }
@@ -80,7 +80,7 @@ Test(linear, has_no_complaint_about_good_histories, .timeout = 100)
             o.ops = rules ? o.ops : 60;
             o.clients = rules ? o.clients : 1 + i % 6;
             world_good(&seed, &o, r);
-            cr_assert_eq(verdict(r, o.ops, false, false), QN_VERDICT_FINE,
+            cr_assert_eq(verdict(r, o.ops, false, false), QN_LINEARIZABLE,
                          "%s, history %u", world_name(w), i);
         }
     }
@@ -105,14 +105,14 @@ Test(linear, the_rules_lose_no_order, .timeout = 200)
             for (uint32_t k = i % 4; k > 0; k--) {
                 world_spoil(&seed, r, n);
             }
-            enum qn_verdict plain = verdict(r, n, true, false);
-            enum qn_verdict rules = verdict(r, n, false, true);
+            enum qn_linear_verdict plain = verdict(r, n, true, false);
+            enum qn_linear_verdict rules = verdict(r, n, false, true);
             if (plain != rules) {
                 world_show(r, n);
             }
             cr_assert_eq(plain, rules, "%s: %d, with rules %d", world_name(w),
                          plain, rules);
-            bad += rules == QN_VERDICT_VIOLATION;
+            bad += rules == QN_NOT_LINEARIZABLE;
         }
     }
     cr_assert(bad > 20000, "%u violations", bad);
@@ -130,11 +130,11 @@ Test(linear, zones_and_search_agree_on_longer_histories, .timeout = 100)
             o.clients = 1 + i % 8;
             world_good(&seed, &o, r);
             world_spoil(&seed, r, i % 2 ? o.ops : 1);
-            enum qn_verdict zones = verdict(r, o.ops, false, false);
+            enum qn_linear_verdict zones = verdict(r, o.ops, false, false);
             cr_assert_eq(zones, verdict(r, o.ops, false, true));
-            enum qn_verdict plain = verdict(r, o.ops, true, false);
-            cr_assert(plain == zones || plain == QN_VERDICT_UNDECIDED);
-            bad += zones == QN_VERDICT_VIOLATION;
+            enum qn_linear_verdict plain = verdict(r, o.ops, true, false);
+            cr_assert(plain == zones || plain == QN_LINEAR_UNDECIDED);
+            bad += zones == QN_NOT_LINEARIZABLE;
         }
     }
     cr_assert(bad > 500, "%u violations", bad);
@@ -161,18 +161,18 @@ Test(linear, says_undecided_when_the_budget_ends)
     struct qn_linear_result out;
     struct qn_linear_opts o = {.plain = true, .steps_max = 1000};
     cr_assert_eq(qn_linear_check(r, 17, &o, &out), QN_OK);
-    cr_assert_eq(out.verdict, QN_VERDICT_UNDECIDED);
+    cr_assert_eq(out.verdict, QN_LINEAR_UNDECIDED);
     o = (struct qn_linear_opts){.plain = true, .failed_max = 100};
     cr_assert_eq(qn_linear_check(r, 17, &o, &out), QN_OK);
-    cr_assert_eq(out.verdict, QN_VERDICT_UNDECIDED);
+    cr_assert_eq(out.verdict, QN_LINEAR_UNDECIDED);
     o = (struct qn_linear_opts){.plain = true};
     cr_assert_eq(qn_linear_check(r, 17, &o, &out), QN_OK);
-    cr_assert_eq(out.verdict, QN_VERDICT_VIOLATION);
+    cr_assert_eq(out.verdict, QN_NOT_LINEARIZABLE);
 }
 
 Test(linear, nothing_at_all_is_fine)
 {
-    cr_assert_eq(verdict(NULL, 0, false, false), QN_VERDICT_FINE);
+    cr_assert_eq(verdict(NULL, 0, false, false), QN_LINEARIZABLE);
     struct qn_record r = {.kind = QN_RECORD_GET, .responded = QN_TIME_NEVER};
-    cr_assert_eq(verdict(&r, 1, false, false), QN_VERDICT_FINE);
+    cr_assert_eq(verdict(&r, 1, false, false), QN_LINEARIZABLE);
 }

@@ -1,17 +1,18 @@
 /*
- * The deadline of a turn (alarm.h). Most turns set the time that is set already
- * and cost one comparison: starting a timer is a change of libuv's heap.
+ * The deadline of a turn (loop_deadline.h). Most turns set the time that is set
+ * already and cost one comparison: starting a timer is a change of libuv's
+ * heap.
  */
-#include "kvs/alarm.h"
+#include "kvs/loop_deadline.h"
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct qn_alarm *a = timer->data;
+    struct qn_loop_deadline *a = timer->data;
     a->at = QN_TIME_NEVER;
     a->rang = true;
 }
 
-void qn_alarm_init(struct qn_alarm *a, uv_loop_t *loop)
+void qn_loop_deadline_init(struct qn_loop_deadline *a, uv_loop_t *loop)
 {
     a->at = QN_TIME_NEVER;
     a->rang = false;
@@ -19,7 +20,8 @@ void qn_alarm_init(struct qn_alarm *a, uv_loop_t *loop)
     a->timer.data = a;
 }
 
-void qn_alarm_set(struct qn_alarm *a, qn_time_t at, qn_time_t now)
+void qn_loop_deadline_set(struct qn_loop_deadline *a, qn_time_t at,
+                          qn_time_t now)
 {
     a->rang = false;
     if (at == a->at) {

@@ -1,4 +1,4 @@
-#include "loadgen/alarm_internal.h"
+#include "loadgen/send_timer_internal.h"
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
@@ -17,11 +17,11 @@
  * makes it unreadable: one system call per sleep.
  */
 
-static void on_alarm(uv_poll_t *poll, int status, int events)
+static void on_timer(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    struct qn_alarm *a = poll->data;
+    struct qn_send_timer *a = poll->data;
     a->at = QN_TIME_NEVER;
     if (qn_agenda_first(&a->crew->agenda) == QN_TIME_NEVER) {
         uint64_t expired;
@@ -32,7 +32,7 @@ static void on_alarm(uv_poll_t *poll, int status, int events)
 
 static void on_turn(uv_prepare_t *turn)
 {
-    struct qn_alarm *a = turn->data;
+    struct qn_send_timer *a = turn->data;
     struct qn_agenda *agenda = &a->crew->agenda;
     if (qn_agenda_first(agenda) == QN_TIME_NEVER) {
         return;
@@ -51,9 +51,9 @@ static void on_turn(uv_prepare_t *turn)
     }
 }
 
-int qn_alarm_init(struct qn_alarm *a, struct qn_crew *crew)
+int qn_send_timer_init(struct qn_send_timer *a, struct qn_crew *crew)
 {
-    *a = (struct qn_alarm){.crew = crew, .at = QN_TIME_NEVER};
+    *a = (struct qn_send_timer){.crew = crew, .at = QN_TIME_NEVER};
     a->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (a->fd < 0) {
         return QN_EMFILE;
@@ -68,13 +68,13 @@ int qn_alarm_init(struct qn_alarm *a, struct qn_crew *crew)
     return QN_OK;
 }
 
-void qn_alarm_start(struct qn_alarm *a)
+void qn_send_timer_start(struct qn_send_timer *a)
 {
     uv_prepare_start(&a->turn, on_turn);
-    uv_poll_start(&a->poll, UV_READABLE, on_alarm);
+    uv_poll_start(&a->poll, UV_READABLE, on_timer);
 }
 
-void qn_alarm_fini(struct qn_alarm *a)
+void qn_send_timer_fini(struct qn_send_timer *a)
 {
     close(a->fd);
 }

@@ -1,4 +1,4 @@
-#include "core/topo/ring.h"
+#include "core/topo/diamond_ring.h"
 
 #include <stdio.h>
 
@@ -10,11 +10,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
 
-static struct qn_ring *ring(uint32_t n, uint32_t k, bool full, bool companion)
+static struct qn_diamond_ring *ring(uint32_t n, uint32_t k, bool full,
+                                    bool companion)
 {
-    const struct qn_ring_opts o = {n, k, full, companion};
-    struct qn_ring *r = NULL;
-    cr_assert_eq(qn_ring_create(&r, &o), QN_OK, "n=%u k=%u", n, k);
+    const struct qn_diamond_ring_opts o = {n, k, full, companion};
+    struct qn_diamond_ring *r = NULL;
+    cr_assert_eq(qn_diamond_ring_create(&r, &o), QN_OK, "n=%u k=%u", n, k);
     return r;
 }
 
@@ -22,7 +23,7 @@ static void expect_links(uint32_t n, bool full, const char *want)
 {
     char got[600] = "";
     size_t at = 0;
-    struct qn_ring *r = ring(n, 2, full, false);
+    struct qn_diamond_ring *r = ring(n, 2, full, false);
     for (uint32_t v = 0; v < n; v++) {
         at += (size_t)snprintf(got + at, sizeof got - at, "%s%u:[",
                                v > 0 ? " " : "", v);
@@ -33,7 +34,7 @@ static void expect_links(uint32_t n, bool full, const char *want)
         at += (size_t)snprintf(got + at, sizeof got - at, "]");
     }
     cr_expect_str_eq(got, want);
-    qn_ring_destroy(r);
+    qn_diamond_ring_destroy(r);
 }
 
 /* Section 5.6. */
@@ -61,7 +62,7 @@ Test(ring, equals_the_table_of_the_specification)
 
 /* Hops of the shortest and the longest way from the root to each id, ids in
  * descending order; the way back to the root ends in *low and *high. */
-static void hops(const struct qn_ring *r, uint32_t *low, uint32_t *high)
+static void hops(const struct qn_diamond_ring *r, uint32_t *low, uint32_t *high)
 {
     uint32_t least[QN_CORES_MAX], most[QN_CORES_MAX] = {0};
     for (uint32_t v = 0; v < r->o.n; v++) {
@@ -88,7 +89,7 @@ static void hops(const struct qn_ring *r, uint32_t *low, uint32_t *high)
     *high = most[0];
 }
 
-static void check_degrees(const struct qn_ring *r)
+static void check_degrees(const struct qn_diamond_ring *r)
 {
     uint32_t n = r->o.n - r->o.companion, k = r->o.k;
     uint32_t back = r->o.companion ? n : 0; /* who gathers */
@@ -121,7 +122,7 @@ Test(ring, keeps_its_invariants_for_every_n_and_k, .timeout = 100)
             if (companion && n < 3) {
                 continue;
             }
-            struct qn_ring *r = ring(n, k, full, companion);
+            struct qn_diamond_ring *r = ring(n, k, full, companion);
             uint32_t l2 = 2 * r->levels + companion;
             check_degrees(r);
             hops(r, &low, &high);
@@ -132,7 +133,7 @@ Test(ring, keeps_its_invariants_for_every_n_and_k, .timeout = 100)
                       low, high);
             cr_assert(m < rings || full || r->messages == n - 1 + rings);
             cr_assert(!full || r->levels < 2 || r->messages == n - 1 + rings);
-            qn_ring_destroy(r);
+            qn_diamond_ring_destroy(r);
         }
     }
 }
@@ -144,7 +145,7 @@ Test(ring, full_shapes_equal_equation_2)
         for (uint32_t l = 1, s = 0, rings = k; 1 + 2 * s + rings <= 300;
              l++, s += rings, rings *= k) {
             uint32_t n = 1 + 2 * s + rings;
-            struct qn_ring *r = ring(n, k, false, false);
+            struct qn_diamond_ring *r = ring(n, k, false, false);
             cr_assert_eq(r->levels, l);
             for (uint32_t id = 0; id < n; id++) {
                 uint32_t j = id == 0 ? 0 : n - id;
@@ -155,7 +156,7 @@ Test(ring, full_shapes_equal_equation_2)
                     cr_assert_eq(r->next[r->first[id] + i], want);
                 }
             }
-            qn_ring_destroy(r);
+            qn_diamond_ring_destroy(r);
         }
     }
 }
@@ -164,32 +165,32 @@ Test(ring, saves_messages_and_hops_against_a_tree)
 {
     static const uint32_t n[] = {9, 21, 45, 93, 189};
     for (uint32_t i = 0; i < 5; i++) {
-        struct qn_ring *r = ring(n[i], 2, true, false);
+        struct qn_diamond_ring *r = ring(n[i], 2, true, false);
         uint32_t low = 0, high = 0;
         hops(r, &low, &high);
         cr_expect_eq(high, 4 + 2 * i);
-        qn_ring_destroy(r);
+        qn_diamond_ring_destroy(r);
     }
-    struct qn_ring *r = ring(9, 2, true, false);
+    struct qn_diamond_ring *r = ring(9, 2, true, false);
     cr_expect_eq(r->messages, 12); /* the tree needs 16 */
-    qn_ring_destroy(r);
+    qn_diamond_ring_destroy(r);
 }
 
 Test(ring, bad_input_is_refused_and_the_largest_is_made)
 {
-    static const struct qn_ring_opts bad[] = {{0, 2, false, false},
-                                              {1025, 2, false, false},
-                                              {5, 0, false, false},
-                                              {5, 65, false, false},
-                                              {2, 2, false, true}};
-    struct qn_ring *r = NULL;
+    static const struct qn_diamond_ring_opts bad[] = {{0, 2, false, false},
+                                                      {1025, 2, false, false},
+                                                      {5, 0, false, false},
+                                                      {5, 65, false, false},
+                                                      {2, 2, false, true}};
+    struct qn_diamond_ring *r = NULL;
     for (uint32_t i = 0; i < 5; i++) {
-        cr_expect_eq(qn_ring_create(&r, &bad[i]), QN_EINVAL, "%u", i);
+        cr_expect_eq(qn_diamond_ring_create(&r, &bad[i]), QN_EINVAL, "%u", i);
     }
     for (uint32_t k = 1; k <= QN_RING_ARITY_MAX; k++) {
         r = ring(QN_CORES_MAX, k, true, true);
         check_degrees(r);
-        qn_ring_destroy(r);
+        qn_diamond_ring_destroy(r);
     }
 }
 
@@ -199,12 +200,12 @@ Test(ring, bad_input_is_refused_and_the_largest_is_made)
 Test(burst, a_ring_by_hand)
 {
     struct qn_machine *m = uniform(3, 10, 30, 1);
-    struct qn_ring *r = ring(3, 2, false, false);
+    struct qn_diamond_ring *r = ring(3, 2, false, false);
     struct qn_burst_opts o = {.ops = 1, .work = 0, .q = 1};
     double t = 0;
     cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
     cr_expect_eq(t, 110);
-    cr_expect_eq(qn_ring_occupancy(m, r), 80);
+    cr_expect_eq(qn_diamond_ring_occupancy(m, r), 80);
     o.work = 5; /* 2: at 45, visible 55; root until 85; then 1's until 115 */
     cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
     cr_expect_eq(t, 115);
@@ -215,7 +216,7 @@ Test(burst, a_ring_by_hand)
      * Root: until 140 and 170. */
     cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
     cr_expect_eq(t, 170);
-    qn_ring_destroy(r);
+    qn_diamond_ring_destroy(r);
     qn_machine_destroy(m);
 }
 
@@ -228,9 +229,9 @@ Test(burst, one_operation_on_a_tree_is_the_predicted_latency)
         double t = -1;
         (void)qn_static_build(&s, m, "fibonacci", 0, QN_LEVEL_NODE);
         cr_assert_eq(qn_burst_tree(m, &s, false, &o, &t), QN_OK);
-        cr_expect_eq(t, qn_predict(m, &s, QN_OP_BROADCAST, 0.5));
+        cr_expect_eq(t, qn_predict(m, &s, QN_COLLECTIVE_BROADCAST, 0.5));
         cr_assert_eq(qn_burst_tree(m, &s, true, &o, &t), QN_OK);
-        cr_expect_eq(t, qn_predict(m, &s, QN_OP_ACK, 0.5), "n=%u", n);
+        cr_expect_eq(t, qn_predict(m, &s, QN_COLLECTIVE_ACK, 0.5), "n=%u", n);
         qn_machine_destroy(m);
     }
 }
@@ -288,11 +289,11 @@ Test(burst, throughput_stays_below_the_bound_and_comes_near)
         cr_assert_eq(qn_burst_tree(m, &s, acks, &o, &t), QN_OK);
         cr_expect(t >= least && t < 1.2 * least, "%g %g", t, least);
     }
-    struct qn_ring *r = ring(m->n, 2, false, false);
+    struct qn_diamond_ring *r = ring(m->n, 2, false, false);
     cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
-    double least = o.ops * qn_ring_occupancy(m, r);
+    double least = o.ops * qn_diamond_ring_occupancy(m, r);
     cr_expect(t >= least && t < 1.2 * least, "%g %g", t, least);
-    qn_ring_destroy(r);
+    qn_diamond_ring_destroy(r);
     qn_machine_destroy(m);
 }
 
@@ -301,11 +302,11 @@ Test(burst, bad_options_are_refused)
     struct qn_machine *m = uniform(3, 1, 1, 1);
     static const struct qn_burst_opts bad[] = {
         {0, 0, 1}, {QN_BURST_MAX + 1, 0, 1}, {1, -1, 1}, {1, 0, 2}, {1, 0, -1}};
-    struct qn_ring *r = ring(3, 2, false, false);
+    struct qn_diamond_ring *r = ring(3, 2, false, false);
     double t = 0;
     for (uint32_t i = 0; i < 5; i++) {
         cr_expect_eq(qn_burst_ring(m, r, &bad[i], &t), QN_EINVAL, "%u", i);
     }
-    qn_ring_destroy(r);
+    qn_diamond_ring_destroy(r);
     qn_machine_destroy(m);
 }

@@ -1,5 +1,5 @@
-#ifndef QN_TOPO_RING_H
-#define QN_TOPO_RING_H
+#ifndef QN_TOPO_DIAMOND_RING_H
+#define QN_TOPO_DIAMOND_RING_H
 
 /**
  * Diamond rings: acknowledged broadcast over a scatter tree and its mirror
@@ -18,15 +18,15 @@
 
 #define QN_RING_ARITY_MAX 64u
 
-struct qn_ring_opts {
+struct qn_diamond_ring_opts {
     uint32_t n;     /* nodes, 1 .. QN_CORES_MAX */
     uint32_t k;     /* arity, 1 .. QN_RING_ARITY_MAX */
     bool full;      /* keep every direct link of rings without center */
     bool companion; /* node n-1 gathers for the root; needs n >= 3 */
 };
 
-struct qn_ring {
-    struct qn_ring_opts o;
+struct qn_diamond_ring {
+    struct qn_diamond_ring_opts o;
     uint32_t levels;   /* l; 0 for a root alone */
     uint32_t scatter;  /* S, nodes; as many gather */
     uint32_t rings;    /* R = k^l */
@@ -39,13 +39,15 @@ struct qn_ring {
 };
 
 /** @return QN_OK, QN_EINVAL (n, k, companion of less than 3), QN_ENOMEM. */
-int qn_ring_create(struct qn_ring **out, const struct qn_ring_opts *o);
+int qn_diamond_ring_create(struct qn_diamond_ring **out,
+                           const struct qn_diamond_ring_opts *o);
 
 /** NULL is allowed. */
-void qn_ring_destroy(struct qn_ring *r);
+void qn_diamond_ring_destroy(struct qn_diamond_ring *r);
 
 /** Cycles that the busiest core spends per broadcast: sum of receives and
  *  sends. The machine has n cores. O(messages). */
-double qn_ring_occupancy(const struct qn_machine *m, const struct qn_ring *r);
+double qn_diamond_ring_occupancy(const struct qn_machine *m,
+                                 const struct qn_diamond_ring *r);
 
 #endif

@@ -1,5 +1,5 @@
-#ifndef QN_TOPO_RING_MAP_H
-#define QN_TOPO_RING_MAP_H
+#ifndef QN_TOPO_DIAMOND_RING_MAP_H
+#define QN_TOPO_DIAMOND_RING_MAP_H
 
 /**
  * Which core plays which part in a diamond ring.
@@ -11,10 +11,10 @@
  * Deterministic for a seed. Allocates scratch memory; any thread.
  */
 
+#include "core/topo/diamond_ring.h"
 #include "core/topo/optimum.h"
-#include "core/topo/ring.h"
 
-struct qn_ring_map_opts {
+struct qn_diamond_ring_map_opts {
     bool busy;      /* make the busiest core's cycles per broadcast small, for
                        long pipelines, instead of the latency of one */
     uint32_t root;  /* index of the core that is the root, or QN_ROOT_FREE */
@@ -29,17 +29,17 @@ struct qn_ring_map_opts {
  *
  * @param r     Its map is replaced; untouched on failure.
  * @param cost  Filled: cycles, as qn_burst_ring of one operation or
- *              qn_ring_occupancy; NULL: not wanted.
+ *              qn_diamond_ring_occupancy; NULL: not wanted.
  * @return QN_OK; QN_EINVAL (root, q, another number of cores); QN_ENOMEM.
  *
  * Never worse than the map it had, if that has the root. O(links) per move.
  */
-int qn_ring_map(struct qn_ring *r, const struct qn_machine *m,
-                const struct qn_ring_map_opts *o, double *cost);
+int qn_diamond_ring_map(struct qn_diamond_ring *r, const struct qn_machine *m,
+                        const struct qn_diamond_ring_map_opts *o, double *cost);
 
 /** Latency of one acknowledged broadcast over a ring as it is mapped: what
  *  qn_burst_ring says of one operation, without a queue. */
-double qn_ring_latency(const struct qn_machine *m, const struct qn_ring *r,
-                       double q);
+double qn_diamond_ring_latency(const struct qn_machine *m,
+                               const struct qn_diamond_ring *r, double q);
 
 #endif

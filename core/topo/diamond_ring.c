@@ -17,7 +17,7 @@
  *
  * Links are emitted twice by the same code, to count and to fill.
  */
-#include "core/topo/ring.h"
+#include "core/topo/diamond_ring.h"
 
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@
 #include "core/base/err.h"
 
 struct builder {
-    struct qn_ring *r;
+    struct qn_diamond_ring *r;
     uint32_t n; /* nodes of the ring proper */
     uint32_t from;
     uint32_t count;
@@ -35,7 +35,7 @@ struct builder {
 
 static void link_to(struct builder *b, uint32_t to)
 {
-    struct qn_ring *r = b->r;
+    struct qn_diamond_ring *r = b->r;
     if (b->from == 0 && to == 0) {
         return; /* l = 1: the root would send to itself */
     }
@@ -47,25 +47,25 @@ static void link_to(struct builder *b, uint32_t to)
     b->count++;
 }
 
-static uint32_t first_center(const struct qn_ring *r, uint32_t q)
+static uint32_t first_center(const struct qn_diamond_ring *r, uint32_t q)
 {
     QN_ASSERT(r->rings > 0);
     return (uint32_t)((uint64_t)q * r->centers / r->rings);
 }
 
-static uint32_t up(const struct qn_ring *r, uint32_t q)
+static uint32_t up(const struct qn_diamond_ring *r, uint32_t q)
 {
     QN_ASSERT(r->o.k > 0);
     return (r->scatter + q) / r->o.k;
 }
 
-static bool has_center(const struct qn_ring *r, uint32_t q)
+static bool has_center(const struct qn_diamond_ring *r, uint32_t q)
 {
     return first_center(r, q) < first_center(r, q + 1);
 }
 
 /* Whether ring q, which has no center, keeps its direct link. */
-static bool keeps_link(const struct qn_ring *r, uint32_t q)
+static bool keeps_link(const struct qn_diamond_ring *r, uint32_t q)
 {
     uint32_t begin = q / r->o.k * r->o.k, end = begin + r->o.k;
     bool empty = first_center(r, begin) == first_center(r, end);
@@ -75,7 +75,7 @@ static bool keeps_link(const struct qn_ring *r, uint32_t q)
 /* The root is j = 0, a scatter node its mirrored index. */
 static void link_scatter(struct builder *b, uint32_t j)
 {
-    const struct qn_ring *r = b->r;
+    const struct qn_diamond_ring *r = b->r;
     for (uint32_t i = 1; i <= r->o.k; i++) {
         uint32_t x = r->o.k * j + i;
         if (x <= r->scatter) {
@@ -93,14 +93,14 @@ static void link_scatter(struct builder *b, uint32_t j)
 
 static void link_center(struct builder *b, uint32_t t)
 {
-    const struct qn_ring *r = b->r;
+    const struct qn_diamond_ring *r = b->r;
     uint32_t q = (uint32_t)(((uint64_t)(t + 1) * r->rings - 1) / r->centers);
     link_to(b, t > first_center(r, q) ? b->from - 1 : up(r, q));
 }
 
 static void link_all(struct builder *b)
 {
-    struct qn_ring *r = b->r;
+    struct qn_diamond_ring *r = b->r;
     b->count = 0;
     for (b->from = 0; b->from < b->n; b->from++) {
         uint32_t id = b->from;
@@ -127,7 +127,7 @@ static void link_all(struct builder *b)
 }
 
 /* Levels, scatter nodes, rings and centers of n >= 2 nodes. */
-static void measure(struct qn_ring *r, uint32_t n)
+static void measure(struct qn_diamond_ring *r, uint32_t n)
 {
     uint32_t s = 0, rings = r->o.k, l = 1;
     while (n > 1 + 2 * s + 2 * rings) {
@@ -142,7 +142,7 @@ static void measure(struct qn_ring *r, uint32_t n)
     QN_ASSERT(r->centers >= 1 && r->centers <= 2 * rings);
 }
 
-static bool allocate(struct qn_ring *r)
+static bool allocate(struct qn_diamond_ring *r)
 {
     r->first = calloc(r->o.n + 1, sizeof *r->first);
     r->next = calloc(QN_MAX(r->messages, 1u), sizeof *r->next);
@@ -152,13 +152,14 @@ static bool allocate(struct qn_ring *r)
            r->core != NULL;
 }
 
-int qn_ring_create(struct qn_ring **out, const struct qn_ring_opts *o)
+int qn_diamond_ring_create(struct qn_diamond_ring **out,
+                           const struct qn_diamond_ring_opts *o)
 {
     if (o->n == 0 || o->n > QN_CORES_MAX || o->k == 0 ||
         o->k > QN_RING_ARITY_MAX || (o->companion && o->n < 3)) {
         return QN_EINVAL;
     }
-    struct qn_ring *r = calloc(1, sizeof *r);
+    struct qn_diamond_ring *r = calloc(1, sizeof *r);
     if (r == NULL) {
         return QN_ENOMEM;
     }
@@ -169,7 +170,7 @@ int qn_ring_create(struct qn_ring **out, const struct qn_ring_opts *o)
         link_all(&b);
     }
     if (!allocate(r)) {
-        qn_ring_destroy(r);
+        qn_diamond_ring_destroy(r);
         return QN_ENOMEM;
     }
     b.fill = true;
@@ -184,7 +185,7 @@ int qn_ring_create(struct qn_ring **out, const struct qn_ring_opts *o)
     return QN_OK;
 }
 
-void qn_ring_destroy(struct qn_ring *r)
+void qn_diamond_ring_destroy(struct qn_diamond_ring *r)
 {
     if (r != NULL) {
         free(r->first);
@@ -195,7 +196,8 @@ void qn_ring_destroy(struct qn_ring *r)
     }
 }
 
-double qn_ring_occupancy(const struct qn_machine *m, const struct qn_ring *r)
+double qn_diamond_ring_occupancy(const struct qn_machine *m,
+                                 const struct qn_diamond_ring *r)
 {
     double busy[QN_CORES_MAX] = {0}, most = 0;
     QN_ASSERT(m->n == r->o.n);

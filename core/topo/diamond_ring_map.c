@@ -13,7 +13,7 @@
  * Half of the exchanges bring a core next to one that it is near to; of the
  * others, for the busiest core, half are around that one.
  */
-#include "core/topo/ring_map.h"
+#include "core/topo/diamond_ring_map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,8 @@ struct was {
 
 struct map {
     const struct qn_machine *m;
-    const struct qn_ring *r;
-    struct qn_ring_map_opts o;
+    const struct qn_diamond_ring *r;
+    struct qn_diamond_ring_map_opts o;
     struct qn_anneal anneal;
     struct link *link; /* [messages] in sending order */
     uint32_t *in;      /* [messages] links by receiver, as `into` says */
@@ -63,7 +63,7 @@ struct map {
 
 static void find_links(struct map *x)
 {
-    const struct qn_ring *r = x->r;
+    const struct qn_diamond_ring *r = x->r;
     uint32_t n = r->o.n;
     for (uint32_t u = 0; u < n; u++) {
         for (uint32_t e = r->first[u]; e < r->first[u + 1]; e++) {
@@ -418,8 +418,8 @@ static void release(struct map *x)
     free(x->busy);
 }
 
-int qn_ring_map(struct qn_ring *r, const struct qn_machine *m,
-                const struct qn_ring_map_opts *o, double *cost)
+int qn_diamond_ring_map(struct qn_diamond_ring *r, const struct qn_machine *m,
+                        const struct qn_diamond_ring_map_opts *o, double *cost)
 {
     if (r->o.n != m->n || (o->root >= m->n && o->root != QN_ROOT_FREE) ||
         !(o->q >= 0 && o->q <= 1)) {
@@ -445,8 +445,8 @@ int qn_ring_map(struct qn_ring *r, const struct qn_machine *m,
     return ok ? QN_OK : QN_ENOMEM;
 }
 
-double qn_ring_latency(const struct qn_machine *m, const struct qn_ring *r,
-                       double q)
+double qn_diamond_ring_latency(const struct qn_machine *m,
+                               const struct qn_diamond_ring *r, double q)
 {
     struct map x = {.m = m, .r = r, .o = {.q = q}};
     double t = -1;

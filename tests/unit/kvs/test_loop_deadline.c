@@ -3,19 +3,19 @@
  * in the next run without blocking, what is far away does not, however slow the
  * machine.
  */
-#include "kvs/alarm.h"
+#include "kvs/loop_deadline.h"
 
 #include "tests/support/test.h"
 
 enum { FAR = 3600 }; /* seconds: longer than any test */
 
 static uv_loop_t loop;
-static struct qn_alarm alarm_;
+static struct qn_loop_deadline alarm_;
 
 static void begin(void)
 {
     cr_assert_eq(uv_loop_init(&loop), 0);
-    qn_alarm_init(&alarm_, &loop);
+    qn_loop_deadline_init(&alarm_, &loop);
 }
 
 static void end(void)
@@ -28,7 +28,7 @@ static void end(void)
 /* The loop may block for ever only if nothing is set. */
 static bool may_sleep_for_ever(void)
 {
-    return !qn_alarm_rang(&alarm_) && uv_backend_timeout(&loop) <= 0 &&
+    return !qn_loop_deadline_rang(&alarm_) && uv_backend_timeout(&loop) <= 0 &&
            uv_loop_alive(&loop) == 0;
 }
 
@@ -36,13 +36,13 @@ Test(alarm, one_that_went_off_is_remembered_until_it_is_set_again)
 {
     begin();
     const qn_time_t now = qn_clock_now();
-    qn_alarm_set(&alarm_, now, now);
-    cr_assert(!qn_alarm_rang(&alarm_), "not before the loop has run");
+    qn_loop_deadline_set(&alarm_, now, now);
+    cr_assert(!qn_loop_deadline_rang(&alarm_), "not before the loop has run");
     uv_run(&loop, UV_RUN_NOWAIT);
-    cr_assert(qn_alarm_rang(&alarm_), "slept through");
+    cr_assert(qn_loop_deadline_rang(&alarm_), "slept through");
     uv_run(&loop, UV_RUN_NOWAIT);
-    cr_assert(qn_alarm_rang(&alarm_), "forgotten");
-    qn_alarm_set(&alarm_, QN_TIME_NEVER, now);
+    cr_assert(qn_loop_deadline_rang(&alarm_), "forgotten");
+    qn_loop_deadline_set(&alarm_, QN_TIME_NEVER, now);
     cr_assert(may_sleep_for_ever());
     end();
 }
@@ -52,9 +52,9 @@ Test(alarm, the_same_time_can_be_set_again_after_it_went_off)
     begin();
     const qn_time_t now = qn_clock_now();
     for (int i = 0; i < 2; i++) {
-        qn_alarm_set(&alarm_, now, now);
+        qn_loop_deadline_set(&alarm_, now, now);
         uv_run(&loop, UV_RUN_NOWAIT);
-        cr_assert(qn_alarm_rang(&alarm_), "time %d", i);
+        cr_assert(qn_loop_deadline_rang(&alarm_), "time %d", i);
     }
     end();
 }
@@ -63,8 +63,8 @@ Test(alarm, never_takes_back_what_was_set)
 {
     begin();
     const qn_time_t now = qn_clock_now();
-    qn_alarm_set(&alarm_, now, now);
-    qn_alarm_set(&alarm_, QN_TIME_NEVER, now);
+    qn_loop_deadline_set(&alarm_, now, now);
+    qn_loop_deadline_set(&alarm_, QN_TIME_NEVER, now);
     uv_run(&loop, UV_RUN_NOWAIT);
     cr_assert(may_sleep_for_ever());
     end();
@@ -74,14 +74,14 @@ Test(alarm, a_later_time_replaces_an_earlier_one_and_back)
 {
     begin();
     const qn_time_t now = qn_clock_now();
-    qn_alarm_set(&alarm_, now, now);
-    qn_alarm_set(&alarm_, now + FAR * QN_S, now);
+    qn_loop_deadline_set(&alarm_, now, now);
+    qn_loop_deadline_set(&alarm_, now + FAR * QN_S, now);
     uv_run(&loop, UV_RUN_NOWAIT);
-    cr_assert(!qn_alarm_rang(&alarm_), "the earlier one went off");
+    cr_assert(!qn_loop_deadline_rang(&alarm_), "the earlier one went off");
     cr_assert_gt(uv_backend_timeout(&loop), 0);
-    qn_alarm_set(&alarm_, now, now);
+    qn_loop_deadline_set(&alarm_, now, now);
     uv_run(&loop, UV_RUN_NOWAIT);
-    cr_assert(qn_alarm_rang(&alarm_));
+    cr_assert(qn_loop_deadline_rang(&alarm_));
     end();
 }
 
@@ -90,9 +90,9 @@ Test(alarm, a_part_of_a_millisecond_counts_as_a_whole_one)
 {
     begin();
     const qn_time_t now = qn_clock_now();
-    qn_alarm_set(&alarm_, now + 1, now);
+    qn_loop_deadline_set(&alarm_, now + 1, now);
     cr_assert_eq(uv_timer_get_due_in(&alarm_.timer), 1);
-    qn_alarm_set(&alarm_, now + 2 * QN_MS, now);
+    qn_loop_deadline_set(&alarm_, now + 2 * QN_MS, now);
     cr_assert_eq(uv_timer_get_due_in(&alarm_.timer), 2);
     end();
 }

@@ -1,5 +1,5 @@
-#ifndef QN_LOADGEN_ALARM_INTERNAL_H
-#define QN_LOADGEN_ALARM_INTERNAL_H
+#ifndef QN_LOADGEN_SEND_TIMER_INTERNAL_H
+#define QN_LOADGEN_SEND_TIMER_INTERNAL_H
 
 /**
  * Calls the users of a crew when their schedules say so, to the microsecond.
@@ -9,7 +9,7 @@
 #include "loadgen/conn_internal.h"
 
 /** Private. */
-struct qn_alarm {
+struct qn_send_timer {
     struct qn_crew *crew;
     uv_prepare_t turn; /* before the loop sleeps */
     uv_poll_t poll;    /* on the timer */
@@ -18,12 +18,12 @@ struct qn_alarm {
 };
 
 /** On the crew's loop; it calls nobody yet. The handles are closed by the
- *  loop's owner, then qn_alarm_fini.
+ *  loop's owner, then qn_send_timer_fini.
  *  @return QN_OK or QN_EMFILE. */
-int qn_alarm_init(struct qn_alarm *a, struct qn_crew *crew);
+int qn_send_timer_init(struct qn_send_timer *a, struct qn_crew *crew);
 
-void qn_alarm_start(struct qn_alarm *a);
+void qn_send_timer_start(struct qn_send_timer *a);
 
-void qn_alarm_fini(struct qn_alarm *a);
+void qn_send_timer_fini(struct qn_send_timer *a);
 
 #endif
