@@ -1,12 +1,13 @@
 #ifndef QN_NODE_H
 #define QN_NODE_H
 
-/** Names that every layer shares: nodes, incarnations, lanes. */
+/** Names that every layer shares: nodes, slots, epochs, lanes. */
 
 #include <stdint.h>
 
-typedef uint32_t qn_node_t; /* index of a node in its group, [0, n) */
-typedef uint64_t qn_slot_t; /* position in the replicated log, from 1 */
+typedef uint32_t qn_node_t;  /* index of a node in its group, [0, n) */
+typedef uint64_t qn_slot_t;  /* position in the replicated log, from 1 */
+typedef uint32_t qn_epoch_t; /* index into the utility log, from 0 */
 
 #define QN_NODES_MAX 64u /* nodes of a group; masks of nodes are one u64 */
 

@@ -1,12 +1,7 @@
 #include "kvs/admit.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
-#include "core/base/log.h"
-#include "core/place/life.h"
 #include "kvs/frontend.h"
-#include "kvs/server.h"
+#include "kvs/protected_mode.h"
 
 static const char full[] = "ERR max number of clients reached";
 
@@ -17,79 +12,17 @@ static const char denied[] =
     "protected-mode no from there, or start it with --protected-mode no; "
     "otherwise start it with --bind 127.0.0.1.";
 
-bool qn_admit_is_local(const struct sockaddr *sa)
-{
-    if (sa->sa_family == AF_INET) {
-        const struct sockaddr_in *in4 = (const void *)sa;
-        return ntohl(in4->sin_addr.s_addr) >> 24 == 127;
-    }
-    if (sa->sa_family != AF_INET6) {
-        return false;
-    }
-    const struct in6_addr *a =
-        &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(a) ||
-           (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
-}
-
-void qn_admit_log(const struct qn_config *c)
-{
-    struct sockaddr_in in4 = {.sin_family = AF_INET};
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
-    const struct sockaddr *sa = (const void *)&in6;
-    if (inet_pton(AF_INET, c->bind, &in4.sin_addr) == 1) {
-        sa = (const void *)&in4;
-    } else {
-        (void)inet_pton(AF_INET6, c->bind, &in6.sin6_addr);
-    }
-    if (c->unixsocket[0] != '\0' || qn_admit_is_local(sa)) {
-        return;
-    }
-    if (c->protected_mode) {
-        qn_log(QN_LOG_INFO,
-               "bind %s: there is no password, so clients on other machines "
-               "are refused, until CONFIG SET protected-mode no",
-               c->bind);
-    } else {
-        qn_log(QN_LOG_WARN,
-               "bind %s, protected-mode no, and there is no password: whoever "
-               "reaches this address can read and write everything",
-               c->bind);
-    }
-}
-
 static bool is_remote(const struct qn_conn *c)
 {
     struct sockaddr_storage sa = {0};
     int len = sizeof sa;
     return uv_tcp_getpeername(&c->uv.tcp, (struct sockaddr *)&sa, &len) != 0 ||
-           !qn_admit_is_local((const struct sockaddr *)&sa);
+           !qn_protected_mode_is_local((const struct sockaddr *)&sa);
 }
 
-/* Of the other replicas that live. The kernel marks a life as ended before its
- * connections break. One that ran wild may have overwritten that mark and its
- * count: more than there may be is nothing. */
-static uint64_t clients_of_others(const struct qn_server *s, uint64_t most)
+static void publish(const struct qn_frontend *fe)
 {
-    uint64_t sum = 0;
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_server_life *l = s->peer[i];
-        if (l != NULL && qn_life_look(s->commons, i, l->inc) != QN_LIFE_DEAD) {
-            /* relaxed: a figure; nothing is read through it. */
-            uint64_t n = qn_load(
-                &qn_outbox_state(l->outbox)->counters[QN_COUNTER_CLIENTS],
-                QN_RELAXED);
-            sum += n <= most ? n : 0;
-        }
-    }
-    return sum;
-}
-
-static void publish(struct qn_frontend *fe)
-{
-    struct qn_outbox_state *st = qn_outbox_state(fe->o.server->outbox);
-    /* relaxed: a figure, stored by this thread only. */
-    qn_store(&st->counters[QN_COUNTER_CLIENTS], fe->admitted, QN_RELAXED);
+    fe->o.ops.publish_clients(fe->o.ctx, fe->admitted);
 }
 
 const char *qn_admit(struct qn_conn *c, bool is_unix)
@@ -100,7 +33,7 @@ const char *qn_admit(struct qn_conn *c, bool is_unix)
         return denied;
     }
     uint64_t most = config->maxclients;
-    if (fe->admitted + clients_of_others(fe->o.server, most) >= most) {
+    if (fe->admitted + fe->o.ops.clients_elsewhere(fe->o.ctx, most) >= most) {
         return full;
     }
     c->admitted = true;

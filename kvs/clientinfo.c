@@ -12,8 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kvs/cmd_internal.h"
+#include "kvs/command.h"
 #include "kvs/number.h"
+#include "kvs/reply.h"
 
 #define QUOTE_MAX 128 /* bytes of user input in an error text */
 

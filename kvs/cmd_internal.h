@@ -29,15 +29,11 @@ qn_cmd_run_fn qn_cmd_del, qn_cmd_exists, qn_cmd_type, qn_cmd_dbsize,
 qn_cmd_run_fn qn_cmd_command, qn_cmd_command_count, qn_cmd_command_list,
     qn_cmd_command_info, qn_cmd_command_docs, qn_cmd_help;
 
-#define QN_CMD_ERR_SYNTAX  "ERR syntax error"
 #define QN_CMD_ERR_INTEGER "ERR value is not an integer or out of range"
 #define QN_CMD_ERR_DIGEST  "ERR must be exactly 16 hexadecimal characters"
 #define QN_CMD_ERR_OOM     "OOM command not allowed when used memory > 'maxmemory'."
 #define QN_CMD_ERR_TOO_BIG                                                     \
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
-
-/** True if argument `a` is `word` (lower case), in any case. */
-bool qn_cmd_word_is(struct qn_slice a, const char *word);
 
 /** Write "wrong number of arguments" for c->cmd. */
 void qn_cmd_reply_arity(const struct qn_cmd_call *c);

@@ -155,4 +155,9 @@ uint32_t qn_cmd_encode(const struct qn_cmd_call *c, struct qn_buf *head,
 int qn_cmd_decode(struct qn_slice bytes, struct qn_slice *argv_store,
                   uint32_t argv_cap, uint32_t *need, struct qn_cmd_call *c);
 
+#define QN_CMD_ERR_SYNTAX "ERR syntax error"
+
+/** True if argument `a` is `word` (lower case), in any case. */
+bool qn_cmd_word_is(struct qn_slice a, const char *word);
+
 #endif

@@ -13,7 +13,8 @@
 /* True if DEBUG may be used; else the error was written. */
 static bool allowed(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    if (c->fe->o.server->boot->config->enable_debug_command) {
+    const struct qn_server *s = c->fe->o.ctx;
+    if (s->boot->config->enable_debug_command) {
         return true;
     }
     qn_reply_error(call->reply,

@@ -126,7 +126,7 @@ static struct book *book_make(const struct qn_server *s, qn_node_t first,
 
 void qn_quoin_events(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    const struct qn_server *s = c->fe->o.server;
+    const struct qn_server *s = c->fe->o.ctx;
     int64_t only = 0;
     struct qn_buf text = {0};
     if (call->argc > 3) {

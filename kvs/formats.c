@@ -11,8 +11,8 @@
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "kvs/adopt.h"
-#include "kvs/replica_internal.h"
-#include "kvs/snapshot_internal.h"
+#include "kvs/replica.h"
+#include "kvs/snapshot.h"
 #include "paxos/msg.h"
 
 static const struct qn_format_range ranges[QN_FORMATS] = {
@@ -20,7 +20,7 @@ static const struct qn_format_range ranges[QN_FORMATS] = {
     [QN_FORMAT_OUTBOX] = {"outbox", QN_OUTBOX_VERSION, QN_OUTBOX_VERSION},
     [QN_FORMAT_COMMONS] = {"commons", QN_COMMONS_VERSION, QN_COMMONS_VERSION},
     [QN_FORMAT_MESSAGES] = {"messages", QN_MSG_VERSION, QN_MSG_VERSION},
-    [QN_FORMAT_COMMANDS] = {"commands", ENTRY_VERSION, ENTRY_VERSION},
+    [QN_FORMAT_COMMANDS] = {"commands", QN_ENTRY_VERSION, QN_ENTRY_VERSION},
     [QN_FORMAT_SNAPSHOT] = {"snapshot", QN_SNAPSHOT_VERSION,
                             QN_SNAPSHOT_VERSION},
 };

@@ -468,6 +468,30 @@ void qn_frontend_close_all(struct qn_frontend *fe)
     }
 }
 
+/* Replies owed to a connection beside those of its submissions. Those that are
+ * made and not sent count as one, whole requests that nobody has looked at
+ * each. Uses up what the reader holds. */
+static uint64_t unanswered(struct qn_conn *c)
+{
+    struct qn_resp_req req;
+    uint64_t n = c->hold == QN_HOLD_ANSWER;
+    n += qn_conn_unsent(c) > 0;
+    while (!c->closing && qn_resp_next(&c->in, &req) == QN_OK) {
+        n++;
+    }
+    return n;
+}
+
+uint64_t qn_frontend_give_up(struct qn_frontend *fe)
+{
+    uint64_t n = fe->fifo_tail - fe->fifo_head;
+    for (struct qn_conn *c = fe->all; c != NULL; c = c->next) {
+        n += c->closed ? 0 : unanswered(c);
+    }
+    qn_frontend_close_all(fe);
+    return n;
+}
+
 void qn_frontend_fini(struct qn_frontend *fe)
 {
     QN_ASSERT(fe->all == NULL);

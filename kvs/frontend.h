@@ -26,13 +26,29 @@
 #include "kvs/meter.h"
 #include "kvs/replica.h"
 
+/** What the front end asks of the server around it; all are given `ctx` of
+ *  struct qn_frontend_opts, run on the loop and return at once. */
+struct qn_frontend_ops {
+    /** Is this command answered by run_local? */
+    bool (*takes)(const struct qn_cmd_call *call);
+    /** Run what `takes` accepts; its arity was checked, and nothing is pending
+     *  on the connection. The reply goes to call->reply, at once or - then the
+     *  connection is held for QN_HOLD_ANSWER - later, by qn_conn_answer. */
+    void (*run_local)(struct qn_conn *c, struct qn_cmd_call *call);
+    /** Clients that the other replicas serve, each at most `most`. */
+    uint64_t (*clients_elsewhere)(void *ctx, uint64_t most);
+    /** This replica serves so many. */
+    void (*publish_clients)(void *ctx, uint64_t clients);
+};
+
 struct qn_frontend_opts {
     uv_loop_t *loop;            /* kept */
     struct qn_replica *replica; /* kept */
     qn_node_t self;
     uint32_t nodes;
     bool linearizable;
-    struct qn_server *server; /* what local commands need to know */
+    struct qn_frontend_ops ops;
+    void *ctx; /* of ops; kept */
 };
 
 /**
@@ -86,6 +102,8 @@ int qn_frontend_init(struct qn_frontend *fe, const struct qn_frontend_opts *o);
 /** Close all connections, whatever they wait for. The loop is to run once more
  *  before fini, so that libuv lets go of them. */
 void qn_frontend_close_all(struct qn_frontend *fe);
+/** Close all before they are answered. @return replies that are not given. */
+uint64_t qn_frontend_give_up(struct qn_frontend *fe);
 void qn_frontend_fini(struct qn_frontend *fe);
 
 /** Completions are taken as they come, not only at the end of the turn. */

@@ -20,7 +20,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "kvs/cmd_internal.h"
+#include "kvs/command.h"
 #include "kvs/info_internal.h"
 #include "kvs/reply.h"
 

@@ -12,7 +12,7 @@
 #include "kvs/number.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
-#include "kvs/settings.h"
+#include "kvs/server_settings.h"
 #include "kvs/version.h"
 #include "kvs/wide.h"
 
@@ -282,7 +282,7 @@ static void run_wait(struct qn_conn *c, struct qn_cmd_call *call)
     } else if (ms < 0) {
         qn_reply_error(call->reply, "ERR timeout is negative");
     } else {
-        qn_server_wait(c->fe->o.server, c, want, (uint64_t)ms);
+        qn_server_wait(c->fe->o.ctx, c, want, (uint64_t)ms);
     }
 }
 

@@ -45,6 +45,9 @@
 #include "kvs/snapshot.h"
 #include "paxos/driver.h"
 
+/** Of the log's entries: their first one says it. */
+#define QN_ENTRY_VERSION 3u
+
 struct qn_replica;
 
 /** Own writes, from the turn they were submitted in to the turn they were

@@ -94,7 +94,7 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
     QN_ASSERT(bytes.len >= sizeof init);
     QN_ASSERT(r->store == NULL);
     memcpy(&init, bytes.data, sizeof init);
-    QN_ASSERT(init.version == ENTRY_VERSION);
+    QN_ASSERT(init.version == QN_ENTRY_VERSION);
     struct qn_slice options = {bytes.data + sizeof init,
                                bytes.len - sizeof init};
     int read = qn_config_runtime_read(&r->config, &options);

@@ -99,8 +99,6 @@ struct entry_init {
     uint32_t version;
 };
 
-enum { ENTRY_VERSION = 3 };
-
 /* ---- replica_queue.c ----------------------------------------------------- */
 
 static inline struct pending *qn_replica_pending_at(struct qn_replica *r,

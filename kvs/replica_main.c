@@ -24,7 +24,7 @@
 #include "core/wait/spin.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
-#include "kvs/settings.h"
+#include "kvs/server_settings.h"
 #include "kvs/store.h"
 #include "kvs/wide.h"
 #include "transports/registry.h"

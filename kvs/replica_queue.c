@@ -323,7 +323,7 @@ int qn_replica_submit_init(struct qn_replica *r, uint64_t seed)
 {
     struct entry_init init = {.seed = seed,
                               .databases = r->config.databases,
-                              .version = ENTRY_VERSION};
+                              .version = QN_ENTRY_VERSION};
     uint8_t options[QN_CONFIG_RUNTIME_MAX];
     int err = parts_room(r, 3);
     if (err != QN_OK) {

@@ -21,7 +21,6 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "kvs/frontend_internal.h"
-#include "kvs/local.h"
 #include "kvs/reply.h"
 
 enum {
@@ -177,7 +176,7 @@ static void run_here(struct qn_conn *c, struct qn_cmd_call *call)
     size_t start = call->reply->len;
     c->answer_at = SIZE_MAX;
     c->answer_mute = c->reply_off || c->reply_skip;
-    qn_local_run(c, call);
+    c->fe->o.ops.run_local(c, call);
     if (c->answer_at == SIZE_MAX && call->reply->len > start) {
         qn_request_note(c->fe, call->cmd, qn_request_reply(call->reply, start));
     }
@@ -228,7 +227,7 @@ static void request_run(struct qn_conn *c, const struct qn_slice *argv,
         .value_max = config->proto_max_bulk_len,
         .key_max = config->max_key_len,
     };
-    bool here = call.cmd != NULL && qn_local_takes(&call);
+    bool here = call.cmd != NULL && fe->o.ops.takes(&call);
     if (call.cmd != NULL && !here && qn_replica_store(fe->o.replica) == NULL) {
         qn_reply_error(&fe->error,
                        "LOADING Redis is loading the dataset in memory");

@@ -250,6 +250,16 @@ void qn_server_adopt_fini(struct qn_server *s);
 /** There is something to read from the supervisor. (kvs/replica_main.c) */
 void qn_server_control_start(struct qn_server *s);
 
+/* Its clients, as all replicas count them (kvs/server_clients.c); `ctx` is the
+ * struct qn_server. */
+
+/** Clients that the other living replicas serve; one that says more than `most`
+ *  has overwritten its figure and counts as 0. */
+uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most);
+
+/** This replica serves so many. */
+void qn_server_clients_publish(void *ctx, uint64_t clients);
+
 /* What local commands need (kvs/local.c). */
 
 /** WAIT: answer `c` once `want` other replicas have applied its last write, or

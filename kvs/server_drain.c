@@ -15,7 +15,6 @@
  * has to be patient (kvs/supervisor_drain.c).
  */
 #include "core/base/log.h"
-#include "kvs/frontend_internal.h"
 #include "kvs/server.h"
 
 void qn_server_phase_set(struct qn_server *s, enum qn_server_phase phase)
@@ -55,31 +54,6 @@ void qn_server_drain(struct qn_server *s)
     s->turn_wanted = true;
 }
 
-/* Replies owed to a connection beside those of its submissions. Those that are
- * made and not sent count as one, whole requests that nobody has looked at
- * each. Uses up what the reader holds. */
-static uint64_t unanswered(struct qn_conn *c)
-{
-    struct qn_resp_req req;
-    uint64_t n = c->hold == QN_HOLD_ANSWER;
-    n += qn_conn_unsent(c) > 0;
-    while (!c->closing && qn_resp_next(&c->in, &req) == QN_OK) {
-        n++;
-    }
-    return n;
-}
-
-/* Close all. @return replies that are not given. */
-static uint64_t give_up(struct qn_frontend *fe)
-{
-    uint64_t n = fe->fifo_tail - fe->fifo_head;
-    for (struct qn_conn *c = fe->all; c != NULL; c = c->next) {
-        n += c->closed ? 0 : unanswered(c);
-    }
-    qn_frontend_close_all(fe);
-    return n;
-}
-
 static void drained(struct qn_server *s, uint64_t missing)
 {
     s->drained = true;
@@ -104,7 +78,7 @@ qn_time_t qn_server_drain_turn(struct qn_server *s, qn_time_t now)
         qn_replica_pending(s->replica) == 0) {
         drained(s, 0);
     } else if (now >= s->drain_until) {
-        drained(s, give_up(&s->frontend));
+        drained(s, qn_frontend_give_up(&s->frontend));
     } else {
         return s->drain_until;
     }

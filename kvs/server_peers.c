@@ -19,7 +19,7 @@
 #include "core/place/life.h"
 #include "kvs/budget.h"
 #include "kvs/server.h"
-#include "kvs/settings.h"
+#include "kvs/server_settings.h"
 #include "transports/registry.h"
 
 #define RING_SPAN (UINT64_C(4) << 20) /* of a lap at first */

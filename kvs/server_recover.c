@@ -89,7 +89,7 @@ static void pass_on(struct qn_server *s, struct qn_conn *c,
 
 void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    struct qn_server *s = c->fe->o.server;
+    struct qn_server *s = c->fe->o.ctx;
     int64_t epoch = 0;
     int64_t node = 0;
     int64_t position = 0;

@@ -10,6 +10,7 @@
 
 #include "core/base/log.h"
 #include "core/place/life.h"
+#include "kvs/local.h"
 #include "kvs/server.h"
 #include "kvs/wide.h"
 
@@ -157,7 +158,11 @@ static int frontend_make(struct qn_server *s)
         .self = s->boot->self,
         .nodes = s->boot->nodes,
         .linearizable = s->boot->config->linearizable,
-        .server = s,
+        .ops = {.takes = qn_local_takes,
+                .run_local = qn_local_run,
+                .clients_elsewhere = qn_server_clients_elsewhere,
+                .publish_clients = qn_server_clients_publish},
+        .ctx = s,
     };
     int err = qn_frontend_init(&s->frontend, &o);
     return err == QN_OK ? qn_wide_init(s) : err;

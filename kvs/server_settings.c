@@ -2,6 +2,7 @@
  * Settings beside the log, in a replica: what its outbox says and what its
  * peers' say (kvs/settings.h).
  */
+#include "kvs/server_settings.h"
 #include "core/base/log.h"
 #include "kvs/reply.h"
 #include "kvs/server.h"
@@ -79,7 +80,7 @@ static bool publish(struct qn_server *s, const uint32_t before[QN_SETTINGS],
 
 void qn_settings_set(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    struct qn_server *s = c->fe->o.server;
+    struct qn_server *s = c->fe->o.ctx;
     char why[QN_CONFIG_WHY_MAX];
     uint32_t before[QN_SETTINGS], value[QN_SETTINGS];
     if (call->argc % 2 != 0) {

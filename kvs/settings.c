@@ -13,7 +13,6 @@
 #include <stddef.h>
 
 #include "core/place/outbox.h"
-#include "kvs/admit.h"
 #include "kvs/config.h"
 
 enum { VERSION_BITS = 24, NODE_BITS = 6, VALUE_BITS = 24, CHECK_BITS = 10 };

@@ -23,7 +23,7 @@
  * overrides what was set before. Of two at the same moment at two replicas the
  * one of the higher node wins, in all replicas; other settings are not touched.
  *
- * Threads: the first part is pure; the second is the loop's.
+ * Pure; any thread. What a replica does with them: kvs/server_settings.h.
  */
 
 #include <stdbool.h>
@@ -31,18 +31,19 @@
 
 #include "core/node.h"
 
-/** Where the words are: indices of `counters` in struct qn_outbox_state. They
- *  are read in every turn of all peers, and stand on a line that is seldom
- *  written. */
-enum { QN_COUNTER_SETTINGS = 2 };
+/** What a replica publishes in its outbox: indices of `counters` in struct
+ *  qn_outbox_state. The words of the settings are read in every turn of all
+ *  peers, and stand on a line that is seldom written. */
+enum {
+    QN_COUNTER_CLIENTS = 0,  /* how many it serves (kvs/admit.h) */
+    QN_COUNTER_SETTINGS = 2, /* [QN_SETTINGS] words */
+};
 
 enum qn_setting {
     QN_SETTING_LAG_TIMEOUT,  /* ms */
     QN_SETTING_MIN_REPLICAS, /* followers */
     QN_SETTINGS
 };
-
-/* ---- words --------------------------------------------------------------- */
 
 /** The word that overrides `newest` (0: none is known); *word filled, larger
  *  than `newest`. @return false: there is no higher version. */
@@ -59,24 +60,5 @@ uint32_t qn_setting_value(uint64_t word);
 
 /** The option's name. */
 const char *qn_setting_name(enum qn_setting k);
-
-/* ---- in a replica -------------------------------------------------------- */
-
-struct qn_server;
-struct qn_outbox;
-struct qn_conn;
-struct qn_cmd_call;
-
-/** Take what is newer in the outboxes of the peers. At the beginning of a turn,
- *  before requests are run and slots are filled. */
-void qn_settings_turn(struct qn_server *s);
-
-/** Take what is newer in that outbox: its life has ended. */
-void qn_settings_take(struct qn_server *s, const struct qn_outbox *o);
-
-/** CONFIG SET of options that change beside the log, as qn_local_run. When it
- *  is answered +OK this replica goes by them, and each peer does from its next
- *  turn on, also if this replica has ended by then. */
-void qn_settings_set(struct qn_conn *c, struct qn_cmd_call *call);
 
 #endif

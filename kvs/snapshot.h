@@ -34,6 +34,7 @@
 #include "kvs/store.h"
 #include "paxos/onepaxos.h"
 
+#define QN_SNAPSHOT_VERSION   2u     /* of its chunks and messages */
 #define QN_SNAPSHOT_CHUNK     32768u /* bytes at most; an eighth of a lane */
 #define QN_SNAPSHOT_CHUNK_MIN 32u    /* bytes of an empty one */
 

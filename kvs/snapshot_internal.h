@@ -7,8 +7,7 @@
 #include <stdint.h>
 
 #define QN_SNAPSHOT_MAGIC    0x50414e53u /* "SNAP" */
-#define QN_SNAPSHOT_VERSION  2u
-#define QN_SNAPSHOT_DEADLINE 1u /* flag: a deadline follows */
+#define QN_SNAPSHOT_DEADLINE 1u          /* flag: a deadline follows */
 
 struct qn_snapshot_head {
     uint32_t magic;

@@ -27,9 +27,9 @@
 #include "core/base/log.h"
 #include "core/place/commons.h"
 #include "core/wait/spin.h"
-#include "kvs/admit.h"
 #include "kvs/adopt.h"
 #include "kvs/limits.h"
+#include "kvs/protected_mode.h"
 
 struct qn_supervisor *qn_supervisor_create(void)
 {
@@ -349,7 +349,7 @@ int qn_supervisor_start(struct qn_supervisor *s)
     }
     if (err == QN_OK) {
         qn_limits_raise_files(&s->config);
-        qn_admit_log(&s->config);
+        qn_protected_mode_log(&s->config);
         err = open_shared(s);
     }
     if (err == QN_OK) {

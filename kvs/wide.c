@@ -68,7 +68,7 @@ static bool question_decode(struct qn_slice q, struct wide_head *h,
 
 void qn_wide_ask(struct qn_conn *c, struct qn_cmd_call *call, uint8_t what)
 {
-    struct qn_server *s = c->fe->o.server;
+    struct qn_server *s = c->fe->o.ctx;
     struct qn_slice q = {0};
     c->last_cmd = call->cmd; /* what CLIENT LIST shows for this connection */
     question_encode(&c->question, c->id, call->argv, call->argc);

@@ -51,8 +51,6 @@
  *  entries of the utility log, records, rings. */
 #define QN_MSG_VERSION 4u
 
-typedef uint32_t qn_epoch_t; /* index into the utility log, from 0 */
-
 enum qn_msg_kind {
     QN_MSG_REQUEST = 1, /* origin -> leader; slot = first sequence. No body:
                            asks for a stamp */

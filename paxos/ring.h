@@ -46,7 +46,6 @@
 #include "core/base/bits.h"
 #include "core/node.h"
 #include "paxos/blob.h"
-#include "paxos/msg.h"
 
 struct qn_ring_shared;
 

@@ -21,7 +21,7 @@
 #include "core/base/err.h"
 #include "core/base/text.h"
 #include "core/machine/machine_csv_internal.h"
-#include "core/machine/number_internal.h"
+#include "core/machine/number.h"
 
 #define NUMA_HEADER "core,phys,cache,node,socket"
 #define PAIR_HEADER "from,to,send_cycles,receive_cycles"

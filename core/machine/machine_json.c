@@ -30,7 +30,7 @@
 #include "core/machine/json_line_internal.h"
 #include "core/machine/machine.h"
 #include "core/machine/machine_json_internal.h"
-#include "core/machine/number_internal.h"
+#include "core/machine/number.h"
 
 #define FORMAT "quoin-machine"
 

@@ -17,7 +17,7 @@
 #include "core/base/err.h"
 #include "core/base/text.h"
 #include "core/machine/machine_json_internal.h"
-#include "core/machine/number_internal.h"
+#include "core/machine/number.h"
 
 bool qn_json_fact_known(const char *key)
 {

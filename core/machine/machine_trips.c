@@ -16,7 +16,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/machine/machine_csv_internal.h"
-#include "core/machine/number_internal.h"
+#include "core/machine/number.h"
 
 static const char ends[] = "from,to";
 static const char *const column[] = {"rtt_cycles", "level_cycles",

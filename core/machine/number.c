@@ -2,7 +2,7 @@
  * Costs are mostly written with one digit behind the point; 15 digits are
  * enough for what a person has typed, and 17 for every double.
  */
-#include "core/machine/number_internal.h"
+#include "core/machine/number.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/sim/machine_internal.h"
-#include "core/wait/park_internal.h"
+#include "core/wait/park.h"
 
 struct qn_sim_machine qn_sim = {.self = QN_SIM_NOBODY};
 
@@ -218,7 +218,7 @@ void qn_sim_pause(void)
     }
 }
 
-/* ---- core/wait/park_internal.h ---- */
+/* ---- core/wait/park.h ---- */
 
 /* A system call: a point, and a full barrier. */
 static void enter_kernel(void)

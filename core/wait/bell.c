@@ -37,7 +37,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "core/wait/park_internal.h"
+#include "core/wait/park.h"
 
 #define ASLEEP 1u /* bit of the epoch */
 

@@ -1,4 +1,4 @@
-#include "core/wait/park_internal.h"
+#include "core/wait/park.h"
 
 #include <linux/futex.h>
 #include <poll.h>

@@ -5,7 +5,7 @@
 #include "core/base/atomic.h"
 #include "core/base/err.h"
 #include "core/sim/explore.h"
-#include "core/wait/park_internal.h"
+#include "core/wait/park.h"
 #include "tests/support/test.h"
 
 /* Shared and private state of the little programs; reset by setup. */

@@ -1,4 +1,4 @@
-#include "kvs/admit.h"
+#include "kvs/protected_mode.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,13 +12,13 @@ static bool is_local(const char *text)
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
     struct sockaddr_in in4 = {.sin_family = AF_INET};
     if (inet_pton(AF_INET, text, &in4.sin_addr) == 1) {
-        return qn_admit_is_local((const struct sockaddr *)&in4);
+        return qn_protected_mode_is_local((const struct sockaddr *)&in4);
     }
     cr_assert_eq(inet_pton(AF_INET6, text, &in6.sin6_addr), 1, "%s", text);
-    return qn_admit_is_local((const struct sockaddr *)&in6);
+    return qn_protected_mode_is_local((const struct sockaddr *)&in6);
 }
 
-Test(admit, loopback_addresses_of_all_kinds_are_local)
+Test(protected_mode, loopback_addresses_of_all_kinds_are_local)
 {
     static const char *const local[] = {"127.0.0.1", "127.255.255.255", "::1",
                                         "::ffff:127.0.0.1", "::ffff:127.9.9.9"};
@@ -27,7 +27,7 @@ Test(admit, loopback_addresses_of_all_kinds_are_local)
     }
 }
 
-Test(admit, all_others_are_not)
+Test(protected_mode, all_others_are_not)
 {
     static const char *const remote[] = {"126.255.255.255",
                                          "128.0.0.1",
@@ -46,5 +46,5 @@ Test(admit, all_others_are_not)
         cr_assert_not(is_local(remote[i]), "%s", remote[i]);
     }
     const struct sockaddr_un path = {.sun_family = AF_UNIX};
-    cr_assert_not(qn_admit_is_local((const struct sockaddr *)&path));
+    cr_assert_not(qn_protected_mode_is_local((const struct sockaddr *)&path));
 }

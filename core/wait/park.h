@@ -1,5 +1,5 @@
-#ifndef QN_WAIT_PARK_INTERNAL_H
-#define QN_WAIT_PARK_INTERNAL_H
+#ifndef QN_WAIT_PARK_H
+#define QN_WAIT_PARK_H
 
 /**
  * The system calls under a bell, and nothing else: what a simulated machine

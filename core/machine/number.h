@@ -1,5 +1,5 @@
-#ifndef QN_MACHINE_NUMBER_INTERNAL_H
-#define QN_MACHINE_NUMBER_INTERNAL_H
+#ifndef QN_MACHINE_NUMBER_H
+#define QN_MACHINE_NUMBER_H
 
 /** Numbers and names as our files write them. */
 
