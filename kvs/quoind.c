@@ -12,6 +12,7 @@
 #include "kvs/args.h"
 #include "kvs/logger.h"
 #include "kvs/pages.h"
+#include "kvs/replica_main.h"
 #include "kvs/supervisor.h"
 #include "transports/registry.h"
 

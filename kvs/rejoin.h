@@ -28,7 +28,7 @@
  * All messages travel by `tell`, beside those of kvs/ask.h; the first byte
  * tells them apart: qn_rejoin_told says whether a message was of here.
  *
- * How a replica process uses it (ops: qn_rejoin_ops_of):
+ * How a replica process uses it (ops: kvs/rejoin_ops.h):
  *
  *     start        qn_replica_create, qn_rejoin_create; qn_rejoin_down for each
  *                  peer that is not alive; in a life that is not its id's
@@ -155,7 +155,6 @@ qn_time_t qn_rejoin_turn(struct qn_rejoin *r, qn_time_t now);
 void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out);
 
 struct qn_replica;
-/** The operations of a real replica (kvs/replica.h). */
-struct qn_rejoin_ops qn_rejoin_ops_of(struct qn_replica *replica);
+
 
 #endif

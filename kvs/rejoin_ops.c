@@ -1,8 +1,7 @@
 /*
  * Rejoining's operations on a real replica.
  */
-#include "kvs/rejoin.h"
-#include "kvs/replica.h"
+#include "kvs/rejoin_ops.h"
 #include "paxos/params.h"
 
 static int tell(void *ctx, qn_node_t to, struct qn_slice bytes)

@@ -22,7 +22,8 @@
 #include "core/base/log.h"
 #include "core/place/process.h"
 #include "core/wait/spin.h"
-#include "kvs/reply.h"
+#include "kvs/local.h"
+#include "kvs/replica_main.h"
 #include "kvs/server.h"
 #include "kvs/server_settings.h"
 #include "kvs/store.h"
@@ -31,7 +32,6 @@
 
 /* ---- one turn ------------------------------------------------------------ */
 
-static qn_time_t waits_turn(struct qn_server *s, qn_time_t now);
 static int listen_on(struct qn_server *s, int fd);
 static int listen_on_shared(struct qn_server *s);
 
@@ -89,7 +89,7 @@ static void turn(struct qn_server *s)
     at = QN_MIN(at, rejoin_turn(s, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     ready_check(s);
-    at = QN_MIN(at, waits_turn(s, now));
+    at = QN_MIN(at, qn_server_wait_turn(s, now));
     at = QN_MIN(at, qn_server_watch_turn(s, now));
     at = QN_MIN(at, qn_doors_turn(s, now));
     qn_server_roles_turn(s);
@@ -159,56 +159,6 @@ static void on_check(uv_check_t *h)
     }
 }
 
-/* ---- WAIT ------------------------------------------------------ */
-
-static int64_t replicas_at(struct qn_server *s, qn_slot_t slot)
-{
-    int64_t n = 0;
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        /* acquire <- release in the peer's driver: it has applied them. */
-        if (s->peer[i] != NULL &&
-            qn_load(&qn_outbox_state(s->peer[i]->outbox)->applied,
-                    QN_ACQUIRE) >= slot) {
-            n++;
-        }
-    }
-    return n;
-}
-
-/* Peers do not ring when they have applied, so WAIT looks again every ms. */
-static qn_time_t waits_turn(struct qn_server *s, qn_time_t now)
-{
-    struct qn_conn **at = &s->waiting;
-    while (*at != NULL) {
-        struct qn_conn *c = *at;
-        int64_t have = replicas_at(s, c->last_write);
-        if (c->closed || have >= c->wait_want || now >= c->wait_until ||
-            s->draining) {
-            *at = c->wait_next;
-            c->waiting = false;
-            if (!c->closed) {
-                qn_reply_int(qn_conn_answer(c), have);
-            }
-            qn_conn_answered(c);
-        } else {
-            at = &c->wait_next;
-        }
-    }
-    return s->waiting != NULL ? now + QN_MS : QN_TIME_NEVER;
-}
-
-void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
-                    uint64_t ms)
-{
-    c->hold = QN_HOLD_ANSWER;
-    c->waiting = true;
-    c->wait_want = want;
-    c->wait_until =
-        ms == 0 ? QN_TIME_NEVER : qn_clock_now() + (qn_time_t)ms * QN_MS;
-    c->wait_next = s->waiting;
-    s->waiting = c;
-}
-
 /* ---- sockets ------------------------------------------------------------- */
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -257,86 +207,6 @@ static int listen_on_shared(struct qn_server *s)
                : listen_on(s, s->boot->listen_shared[s->boot->self]);
 }
 
-/* ---- control ------------------------------------------------------------- */
-
-/* `fd` is taken; -1: none. */
-static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
-{
-    switch (e->kind) {
-    case QN_BOOT_READY:
-        s->founded = true;
-        s->turn_wanted = true;
-        break;
-    case QN_BOOT_DRAIN:
-        qn_server_drain(s);
-        break;
-    case QN_BOOT_STOP:
-        qn_server_stop(s);
-        break;
-    case QN_BOOT_ADOPT:
-    case QN_BOOT_GO:
-        qn_server_adopt_event(s, e);
-        break;
-    case QN_BOOT_ROLES:
-        qn_server_roles_tell(s, e->value);
-        break;
-    case QN_BOOT_LEAD:
-        qn_driver_lead(qn_replica_driver(s->replica), e->node, qn_clock_now());
-        s->turn_wanted = true;
-        break;
-    case QN_BOOT_RECOVERABLE:
-        qn_server_recoverable(s, e);
-        break;
-    case QN_BOOT_RECOVER:
-        qn_server_recover(s);
-        break;
-    case QN_BOOT_REFUSED:
-        qn_server_refused(s, e);
-        break;
-    case QN_BOOT_PEER_DOWN:
-        qn_server_peer_down(s, e);
-        break;
-    case QN_BOOT_PEER:
-        qn_server_peer_up(s, e, fd);
-        break;
-    default:
-        break;
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
-static void on_control(uv_poll_t *h, int status, int events)
-{
-    (void)status;
-    (void)events;
-    struct qn_server *s = h->data;
-    struct qn_boot_event e;
-    int fd = -1;
-    int err = QN_OK;
-    qn_frontend_wake(&s->frontend);
-    while ((err = qn_boot_next_event(s->boot, &e, &fd)) == QN_OK) {
-        on_event(s, &e, fd);
-    }
-    if (err != QN_EAGAIN) {
-        /* The supervisor is gone. Replicas go on without it. */
-        uv_poll_stop(&s->control_poll);
-        s->founded = true;
-        s->turn_wanted = true;
-        qn_server_recover_alone(s);
-        qn_server_adopt_wait(s);
-        if (s->drained) {
-            qn_server_stop(s);
-        }
-    }
-}
-
-void qn_server_control_start(struct qn_server *s)
-{
-    uv_poll_start(&s->control_poll, UV_READABLE, on_control);
-}
-
 static void on_terminate(uv_signal_t *h, int signum)
 {
     struct qn_server *s = h->data;
@@ -377,9 +247,13 @@ static int loop_make(struct qn_server *s)
     return qn_server_adopt_begin(s);
 }
 
+static const struct qn_server_local local_commands = {
+    .takes = qn_local_takes, .run = qn_local_run, .init = qn_wide_init};
+
 static int server_make(struct qn_server *s, const struct qn_boot *boot)
 {
     s->boot = boot;
+    s->local = &local_commands;
     qn_doors_init(s);
     qn_trim_init(&s->trim, boot->self);
     s->started = qn_clock_now();

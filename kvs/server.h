@@ -50,8 +50,17 @@ struct qn_server_life {
     qn_time_t deposed; /* if `doubts` has it: when it was */
 };
 
+/** The commands that a replica answers itself (kvs/local.h): the server is made
+ *  with them and does not know them. */
+struct qn_server_local {
+    bool (*takes)(const struct qn_cmd_call *call); /* see qn_frontend_ops */
+    void (*run)(struct qn_conn *c, struct qn_cmd_call *call);
+    int (*init)(struct qn_server *s); /* the front end is there */
+};
+
 struct qn_server {
     const struct qn_boot *boot;
+    const struct qn_server_local *local;
     const struct qn_transport *transport; /* the configured one */
     uv_loop_t loop;
     struct qn_outbox *outbox; /* own life's */
@@ -247,7 +256,7 @@ void qn_server_adopt_event(struct qn_server *s, const struct qn_boot_event *e);
 
 void qn_server_adopt_fini(struct qn_server *s);
 
-/** There is something to read from the supervisor. (kvs/replica_main.c) */
+/** Hear the supervisor, from now on (kvs/server_control.c). */
 void qn_server_control_start(struct qn_server *s);
 
 /* Its clients, as all replicas count them (kvs/server_clients.c); `ctx` is the
@@ -260,11 +269,15 @@ uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most);
 /** This replica serves so many. */
 void qn_server_clients_publish(void *ctx, uint64_t clients);
 
-/* What local commands need (kvs/local.c). */
+/* WAIT (kvs/server_wait.c). */
 
-/** WAIT: answer `c` once `want` other replicas have applied its last write, or
+/** Answer `c` once `want` other replicas have applied its last write, or
  *  after `ms` (0: never give up). Holds the connection if need be. */
 void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
                     uint64_t ms);
+
+/** Once a turn: answer those for which it is over. @return when to come again;
+ *  QN_TIME_NEVER: no connection waits. */
+qn_time_t qn_server_wait_turn(struct qn_server *s, qn_time_t now);
 
 #endif

@@ -10,9 +10,8 @@
 
 #include "core/base/log.h"
 #include "core/place/life.h"
-#include "kvs/local.h"
+#include "kvs/rejoin_ops.h"
 #include "kvs/server.h"
-#include "kvs/wide.h"
 
 static void on_configured(void *ctx)
 {
@@ -158,14 +157,14 @@ static int frontend_make(struct qn_server *s)
         .self = s->boot->self,
         .nodes = s->boot->nodes,
         .linearizable = s->boot->config->linearizable,
-        .ops = {.takes = qn_local_takes,
-                .run_local = qn_local_run,
+        .ops = {.takes = s->local->takes,
+                .run_local = s->local->run,
                 .clients_elsewhere = qn_server_clients_elsewhere,
                 .publish_clients = qn_server_clients_publish},
         .ctx = s,
     };
     int err = qn_frontend_init(&s->frontend, &o);
-    return err == QN_OK ? qn_wide_init(s) : err;
+    return err == QN_OK ? s->local->init(s) : err;
 }
 
 static int rejoin_make(struct qn_server *s)

@@ -82,6 +82,4 @@ void qn_compare_write_text(const struct qn_compare *c, FILE *to);
 /** topology,kind,arity,latency,pipeline_cycles,front */
 void qn_compare_write_csv(const struct qn_compare *c, FILE *to);
 
-void qn_compare_write_svg(const struct qn_compare *c, FILE *to);
-
 #endif

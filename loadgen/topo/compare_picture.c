@@ -11,7 +11,7 @@
 
 #include "core/base/bits.h"
 #include "loadgen/plot.h"
-#include "loadgen/topo/compare.h"
+#include "loadgen/topo/compare_picture.h"
 
 #define WIDTH       900.0
 #define HEIGHT      600.0

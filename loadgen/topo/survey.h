@@ -84,8 +84,5 @@ void qn_survey_write_text(const struct qn_survey *s, FILE *to);
 /** machine,cores,size,topology,op,cycles,times_auto: a line per number. */
 void qn_survey_write_csv(const struct qn_survey *s, FILE *to);
 
-/** The heat map: a panel per operation, machines (of one machine: sizes) by
- *  topologies. */
-void qn_survey_write_svg(const struct qn_survey *s, FILE *to);
 
 #endif

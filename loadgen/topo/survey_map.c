@@ -8,7 +8,7 @@
 
 #include "core/base/bits.h"
 #include "loadgen/plot.h"
-#include "loadgen/topo/survey.h"
+#include "loadgen/topo/survey_map.h"
 
 #define LEFT       24.0
 #define TOP        110.0

@@ -16,10 +16,12 @@
 #include "loadgen/machine/live.h"
 #include "loadgen/target.h"
 #include "loadgen/topo/compare.h"
+#include "loadgen/topo/compare_picture.h"
 #include "loadgen/topo/cores.h"
 #include "loadgen/topo/explain.h"
 #include "loadgen/topo/picture.h"
 #include "loadgen/topo/survey.h"
+#include "loadgen/topo/survey_map.h"
 #include "loadgen/topo/tree_internal.h"
 
 static int fail(const char *line)

@@ -3,7 +3,7 @@
 #include "store_support.h"
 
 #include "core/base/err.h"
-#include "kvs/rejoin.h"
+#include "kvs/rejoin_ops.h"
 #include "kvs/replica.h"
 #include "kvs/store_cut.h"
 #include "tests/support/memqp.h"
