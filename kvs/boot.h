@@ -221,5 +221,4 @@ int qn_boot_send(int control, const struct qn_boot_event *e, int fd);
  *  `wait`: block for it. QN_OK; QN_EAGAIN; QN_EPEERDEAD; QN_ECORRUPT. */
 int qn_boot_recv(int control, struct qn_boot_event *e, int *fd, bool wait);
 
-
 #endif

@@ -59,12 +59,6 @@
 #define QN_REJOIN_RETRY                                                        \
     ((qn_time_t)200 * QN_MS) /* when nobody could help: at most so long */
 
-/** What a donor's joiner will need of the log, so far. */
-struct qn_rejoin_used {
-    uint32_t bytes; /* % of what may be decided meanwhile (stop_bytes) */
-    uint32_t slots; /* % of those that are kept */
-};
-
 /** What rejoining needs of its replica. */
 struct qn_rejoin_ops {
     /** Send bytes to a peer; QN_EAGAIN: no room, or it is not there. */
@@ -84,8 +78,10 @@ struct qn_rejoin_ops {
                    const struct qn_snapshot_meta *m, qn_time_t now);
     /** Throw a store away, in steps. Taken. */
     void (*discard)(void *ctx, struct qn_store *store);
-    /** How much of the log the slots behind `position` are. */
-    struct qn_rejoin_used (*log_used)(void *ctx, qn_slot_t position);
+    /** How much the slots behind `position` are, in % of the bytes or slots
+     *  that may be decided while a snapshot is given (stop_bytes, stop_slots of
+     *  paxos/flow.h), whichever is more. */
+    uint32_t (*log_used)(void *ctx, qn_slot_t position);
     /** A donor: the log behind `position` is needed, since `joiner` will go on
      *  from there; so much is sent, of QN_HOLD_DONE (paxos/flow.h). Said again
      *  as it grows. Optional. */
@@ -153,8 +149,5 @@ void qn_rejoin_up(struct qn_rejoin *r, qn_node_t peer);
 qn_time_t qn_rejoin_turn(struct qn_rejoin *r, qn_time_t now);
 
 void qn_rejoin_status(const struct qn_rejoin *r, struct qn_rejoin_status *out);
-
-struct qn_replica;
-
 
 #endif

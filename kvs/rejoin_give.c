@@ -22,7 +22,7 @@
 #include "kvs/store_cut.h"
 #include "paxos/flow.h"
 
-#define USED_FREE 25u /* % of slots and old versions: no hurry yet */
+#define USED_FREE 25u /* % of the old versions: no hurry yet */
 
 /* The joiner needs nothing more of this end. */
 static bool all_sent(const struct rejoin_gift *g)
@@ -224,19 +224,18 @@ static bool send_chunk(struct qn_rejoin *r)
 }
 
 /* Writes wait for this snapshot, or soon will: the leader has gone three
- * quarters as far as it may while so much is sent. Or more of the slots or of
- * the old versions is used up than of the snapshot made. */
+ * quarters as far as it may while so much is sent. Or more of the old versions
+ * is used up than of the snapshot made. */
 static bool hurries(struct qn_rejoin *r, struct qn_store *s)
 {
     const struct rejoin_gift *g = &r->gift;
     const struct qn_snapshot_meta *m = &g->meta;
     struct qn_store_cut_facts f = {0};
     (void)qn_store_cut_facts(s, &f);
-    const struct qn_rejoin_used log =
-        r->o.ops.log_used(r->o.ops.ctx, m->resume.position);
-    uint64_t used = QN_MAX(log.slots, 100 * f.held_bytes / g->held_max);
-    return 4 * log.bytes > 3 * qn_flow_hold_mark(100, done_of(g)) ||
-           used > USED_FREE + 50 * g->keys / QN_MAX(m->keys, 1);
+    uint64_t log = r->o.ops.log_used(r->o.ops.ctx, m->resume.position);
+    return 4 * log > 3 * qn_flow_hold_mark(100, done_of(g)) ||
+           100 * f.held_bytes / g->held_max >
+               USED_FREE + 50 * g->keys / QN_MAX(m->keys, 1);
 }
 
 /* Give some chunks. @return when to go on. */

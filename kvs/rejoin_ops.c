@@ -38,7 +38,7 @@ static void discard(void *ctx, struct qn_store *s)
     qn_replica_discard(ctx, s);
 }
 
-static struct qn_rejoin_used log_used(void *ctx, qn_slot_t position)
+static uint32_t log_used(void *ctx, qn_slot_t position)
 {
     struct qn_driver_status st;
     qn_driver_status(qn_replica_driver(ctx), &st);
@@ -47,9 +47,9 @@ static struct qn_rejoin_used log_used(void *ctx, qn_slot_t position)
     uint64_t backlog = qn_replica_config(ctx)->repl_backlog_size;
     uint64_t most = backlog != QN_BACKLOG_AUTO ? backlog : QN_LOG_BYTES;
     const struct qn_flow_limits l = qn_flow_default(2, QN_RING, most);
-    return (struct qn_rejoin_used){
-        .bytes = (uint32_t)QN_MIN(100 * bytes / l.stop_bytes, 100u),
-        .slots = (uint32_t)QN_MIN(100 * slots / QN_RING, 100u)};
+    uint64_t used =
+        QN_MAX(100 * bytes / l.stop_bytes, 100 * slots / l.stop_slots);
+    return (uint32_t)QN_MIN(used, 100u);
 }
 
 static void hold(void *ctx, qn_node_t joiner, qn_slot_t position, uint32_t done)

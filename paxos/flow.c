@@ -178,11 +178,12 @@ void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
 }
 
 void qn_flow_keep(struct qn_flow *f, qn_time_t now, qn_node_t n,
-                  struct qn_flow_hold hold, uint64_t bytes, bool kept)
+                  struct qn_flow_hold hold, struct qn_flow_kept since)
 {
     struct qn_flow_member *m = &f->member[n];
     bool same = hold.slot == m->hold.slot;
-    if (!kept || hold.slot == m->hold_over || qn_flow_joiners_pause(f, now)) {
+    if (!since.kept || hold.slot == m->hold_over ||
+        qn_flow_joiners_pause(f, now)) {
         hold.slot = 0;
     }
     if (!same) {
@@ -192,7 +193,8 @@ void qn_flow_keep(struct qn_flow *f, qn_time_t now, qn_node_t n,
         m->hold_moved = now;
     }
     m->hold = hold;
-    m->hold_bytes = bytes;
+    m->hold_bytes = since.bytes;
+    m->hold_slots = since.slots;
 }
 
 void qn_flow_down(struct qn_flow *f, qn_time_t now, qn_node_t n)
@@ -210,6 +212,7 @@ void qn_flow_decided(struct qn_flow *f, uint64_t bytes)
         m->at.bytes += bytes;
         m->slots++;
         m->hold_bytes += bytes;
+        m->hold_slots++;
     }
 }
 
@@ -227,11 +230,11 @@ static bool member_shuts(const struct qn_flow *f,
 static bool hold_shuts(const struct qn_flow *f, const struct qn_flow_member *m,
                        uint64_t bytes)
 {
-    uint64_t most = f->limits.stop_bytes;
+    const struct qn_flow_limits *l = &f->limits;
     uint64_t done = QN_MIN(m->hold.done, QN_HOLD_DONE);
-    uint64_t mark = qn_flow_hold_mark(most, done);
     return m->hold.slot != 0 && m->hold_bytes != 0 &&
-           m->hold_bytes + bytes > mark;
+           (m->hold_bytes + bytes > qn_flow_hold_mark(l->stop_bytes, done) ||
+            m->hold_slots + 1 > qn_flow_hold_mark(l->stop_slots, done));
 }
 
 struct qn_flow_by qn_flow_shuts(const struct qn_flow *f, qn_time_t now,

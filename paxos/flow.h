@@ -97,7 +97,14 @@ struct qn_flow_hold {
     uint32_t done;  /* part of the snapshot sent, of QN_HOLD_DONE */
 };
 
-/** How far a leader may go, of `most`, while so much of a snapshot is sent. */
+/** What was decided from a hold's slot on. */
+struct qn_flow_kept {
+    uint64_t bytes, slots;
+    bool kept; /* the slot can still be had from the leader */
+};
+
+/** How far a leader may go, of `most` (bytes or slots), while so much of a
+ *  snapshot is sent. */
 static inline uint64_t qn_flow_hold_mark(uint64_t most, uint64_t done)
 {
     return most / 8 + (most - most / 8) * done / QN_HOLD_DONE;
@@ -137,7 +144,8 @@ struct qn_flow_member {
     uint64_t shut;        /* ns, in total, without the present time */
     struct qn_flow_hold hold; /* as it says */
     qn_slot_t hold_over;      /* its hold of this slot was given up */
-    uint64_t hold_bytes;      /* decided from its slot on */
+    uint64_t hold_bytes;      /* decided from its slot on ... */
+    uint64_t hold_slots;      /* ... in so many slots */
     qn_time_t hold_moved;     /* its `done` has grown */
     uint64_t hold_shut;       /* `shut` when it began */
 };
@@ -175,10 +183,9 @@ void qn_flow_begin(struct qn_flow *f, qn_time_t now, uint64_t living,
 void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
                    struct qn_flow_place at);
 
-/** A member, which may be this one, says what it holds. @param bytes  decided
- *  from hold.slot on. @param kept  that slot can still be had. */
+/** A member, which may be this one, says what it holds. */
 void qn_flow_keep(struct qn_flow *f, qn_time_t now, qn_node_t n,
-                  struct qn_flow_hold hold, uint64_t bytes, bool kept);
+                  struct qn_flow_hold hold, struct qn_flow_kept since);
 
 /** A member has ended; its next life is not awaited before it applies. */
 void qn_flow_down(struct qn_flow *f, qn_time_t now, qn_node_t n);

@@ -270,8 +270,11 @@ void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
     qn_slot_t before = hold.slot - (hold.slot != 0);
     qn_slot_t lo = p->shared != NULL ? p->shared->own.lo : p->log.lo;
     qn_flow_heard(&p->leader.flow, now, peer, place_of(p, peer));
-    qn_flow_keep(&p->leader.flow, now, peer, hold,
-                 qn_log_bytes_above(&p->log, before), hold.slot >= lo);
+    struct qn_flow_kept since = {.bytes = qn_log_bytes_above(&p->log, before),
+                                 .slots = p->learned_hi -
+                                          QN_MIN(before, p->learned_hi),
+                                 .kept = hold.slot >= lo};
+    qn_flow_keep(&p->leader.flow, now, peer, hold, since);
 }
 
 /** A command of that life is not to be had, nor therefore what follows it.

@@ -84,5 +84,4 @@ void qn_survey_write_text(const struct qn_survey *s, FILE *to);
 /** machine,cores,size,topology,op,cycles,times_auto: a line per number. */
 void qn_survey_write_csv(const struct qn_survey *s, FILE *to);
 
-
 #endif

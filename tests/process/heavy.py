@@ -72,19 +72,19 @@ def send(pid, number):
 
 
 class Starver(threading.Thread):
-    """A process runs 10 ms in each second."""
+    """A process runs `runs` s in each `every`."""
 
-    def __init__(self, pid):
+    def __init__(self, pid, every=1.0, runs=0.01):
         super().__init__(daemon=True)
-        self.pid = pid
+        self.pid, self.every, self.runs = pid, every, runs
         self.stop = threading.Event()
 
     def run(self):
         while not self.stop.is_set():
             send(self.pid, signal.SIGSTOP)
-            self.stop.wait(0.99)
+            self.stop.wait(self.every - self.runs)
             send(self.pid, signal.SIGCONT)
-            time.sleep(0.01)
+            time.sleep(self.runs)
 
     def __enter__(self):
         self.start()

@@ -8,17 +8,21 @@ join ends, and the others write on.
     steady_join.py --form donor-stopped     its donor does
     steady_join.py --form donor-killed      its donor dies
     steady_join.py --form flushall          FLUSHALL once a second meanwhile
+    steady_join.py --form small             SET of 16 bytes, one at a time, while
+                                            the joiner runs 2 ms in 0.3 s: the
+                                            log's slots run out before its bytes
     steady_join.py --form starved           a follower gets 1 % of a core (it is
                                             stopped for 0.99 s of each second)
     steady_join.py --form rejoin            a replica with 256 MB is killed: its
                                             join without load, and with it
 
-With three replicas and `quoin load`, SET of 64 KiB. The first four: no write at
+With three replicas and `quoin load`, SET of 64 KiB. The first five: no write at
 the others waits longer than 3 s, and the join ends once all go on. starved: at
 least 0.8 of the rate before, 5 s after it began. rejoin: at most 3 times as long
 as without load, and the others' rate is above a fifth of that before in every
 second. A line per run; status 1 if one was wrong.
 """
+import argparse
 import os
 import signal
 import sys
@@ -97,7 +101,7 @@ class Run:
         return self.others[-1]
 
     def joined(self, load):
-        """The verdict of the first four forms."""
+        """The verdict of the first five forms."""
         seconds = self.complete()
         summary = load.end()
         longest = heavy.silence_ms(summary)
@@ -150,19 +154,24 @@ class Run:
                 flusher.stop.set()
                 flusher.join()
 
+    def small(self):
+        self.choose()
+        o = argparse.Namespace(**{**vars(self.o), "value_size": "16",
+                                  "connections": 16, "pipeline": 1,
+                                  "keys": 200000})
+        with heavy.Load(self.q, o, self.others, step=0.1) as load:
+            with heavy.Starver(self.reborn(), every=0.3, runs=0.002):
+                time.sleep(3 * self.pause)
+            self.joined(load)
+
     def starved(self):
         self.choose()
         with heavy.Load(self.q, self.o, self.others, step=0.1) as load:
             seconds = 0.5 if self.o.quick else 5.0
             before = self.rate_of(load, seconds)
-            starver = heavy.Starver(self.pid)
-            starver.start()
-            try:
+            with heavy.Starver(self.pid):
                 time.sleep(seconds)
                 during = self.rate_of(load, seconds)
-            finally:
-                starver.stop.set()
-                starver.join()
             self.complete()
         self.told = "%.0f operations a second before, %.0f with it" % (
             before, during)
@@ -200,7 +209,7 @@ class Run:
 
 
 FORMS = ("joiner-stopped", "donor-stopped", "donor-killed", "flushall",
-         "starved", "rejoin")
+         "small", "starved", "rejoin")
 
 
 def parse():

@@ -132,12 +132,12 @@ static uint64_t busy(void *ctx)
     return mask;
 }
 
-static struct qn_rejoin_used log_used(void *ctx, qn_slot_t position)
+static uint32_t log_used(void *ctx, qn_slot_t position)
 {
     const struct node *n = ctx;
     (void)position;
     uint64_t mark = qn_flow_hold_mark(100, n->hold_done);
-    return (struct qn_rejoin_used){(uint32_t)(mark * w.log_used / 100), 0};
+    return (uint32_t)(mark * w.log_used / 100);
 }
 
 static qn_time_t cpu(void)

@@ -531,8 +531,10 @@ CASE(stamps_that_pass_the_gate_last_for_months)
 static void hold(qn_slot_t slot, uint32_t done)
 {
     const struct qn_flow_hold h = {slot, done};
-    uint64_t bytes = slot == 0 ? 0 : (decided + 1 - slot) * BATCH;
-    qn_flow_keep(&f, now, 2, h, bytes, slot >= lo);
+    uint64_t slots = slot == 0 ? 0 : decided + 1 - slot;
+    const struct qn_flow_kept since = {
+        .bytes = slots * BATCH, .slots = slots, .kept = slot >= lo};
+    qn_flow_keep(&f, now, 2, h, since);
 }
 
 /* Batches decided while the others follow at once. */
@@ -560,6 +562,21 @@ CASE(a_hold_lets_the_leader_go_as_far_as_the_join_has_come)
     run(1000);
     cr_assert_geq(decided, STOP / BATCH - 1);
     cr_assert_leq(decided, STOP / BATCH);
+    hold(0, 0);
+    cr_assert_eq(run(1000), 1000);
+}
+
+/* Else a join of small batches fills the ring's slots at full speed, and then
+ * no write is decided until it ends. */
+CASE(slots_count_as_bytes_do_for_a_hold)
+{
+    f.limits.stop_slots = 16;
+    hold(1, 0);
+    cr_assert_eq(run(1000), 2);
+    hold(1, QN_HOLD_DONE / 2);
+    cr_assert_eq(run(1000), 7, "so writes slow down and do not stop");
+    hold(1, QN_HOLD_DONE);
+    cr_assert_eq(run(1000), 7);
     hold(0, 0);
     cr_assert_eq(run(1000), 1000);
 }
