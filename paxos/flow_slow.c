@@ -102,10 +102,13 @@ void qn_flow_pause_joiners(struct qn_flow *f, qn_time_t now)
 
 /* ---- who is slow --------------------------------------------------------- */
 
-/** What it has shown since the last look; who lacked nothing, before that. */
+/** What it has shown since the last look; if it lacked nothing, what it had
+ *  shown before. What was read counts only for a member that is amid a long
+ *  batch: it may read a batch more than once, or one that it cannot apply yet.
+ */
 static void pace_set(struct qn_flow_member *m)
 {
-    uint64_t bytes = QN_MAX(m->pace.bytes, m->pace.read);
+    uint64_t bytes = m->pace.bytes != 0 ? m->pace.bytes : m->pace.read;
     if (m->pace.lacked >= QN_US) {
         m->shown = bytes * 1000000 / (m->pace.lacked / QN_US);
     }

@@ -20,9 +20,13 @@ static const struct qn_flow_limits limits = {.lag_bytes = LAG,
                                              .stop_slots = 4000,
                                              .timeout = QN_S};
 
+/* Bytes that the followers have read, beside what they have applied. */
+static uint64_t read_too[QN_NODES_MAX];
+
 static struct qn_flow_place place(qn_node_t n)
 {
     return (struct qn_flow_place){.applied = applied[n],
+                                  .read = read_too[n],
                                   .bytes = (decided - applied[n]) * BATCH,
                                   .kept = applied[n] + 1 >= lo};
 }
@@ -36,6 +40,7 @@ static void begin(uint32_t nodes, uint32_t min)
     decided = 0;
     lo = 1;
     memset(applied, 0, sizeof applied);
+    memset(read_too, 0, sizeof read_too);
     for (qn_node_t n = 0; n < nodes; n++) {
         at[n] = place(n);
     }
@@ -392,6 +397,17 @@ CASE(one_that_is_on_its_way_to_shut_the_gate_is_judged_before)
     uint64_t before = seconds(4, squeezed, well);
     cr_assert_eq(qn_flow_awaited(&f), 6);
     cr_assert_gt(before + seconds(4, squeezed, well), 8 * 800 * 8 / 10);
+    cr_assert_eq(qn_flow_awaited(&f), 4);
+}
+
+/* With the process acceptor a follower is sent again what it has dropped. */
+CASE(what_is_read_in_vain_is_no_pace)
+{
+    seconds(2, well, well);
+    for (uint32_t k = 0; k < 6; k++) {
+        read_too[1] += 800 * BATCH;
+        seconds(1, squeezed, well);
+    }
     cr_assert_eq(qn_flow_awaited(&f), 4);
 }
 
