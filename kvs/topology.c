@@ -15,9 +15,9 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/machine/topology.h"
+#include "core/discover/topology.h"
+#include "core/plan/plan_file.h"
 #include "core/topo/adaptive.h"
-#include "core/topo/plan_file.h"
 #include "core/topo/statics.h"
 
 #define AUTO "auto"

@@ -6,13 +6,13 @@
  *
  *     sequential binary     by a rule that knows only how many there are: made
  *     fibonacci tree:k=N    anew for each set of living replicas and each root
- *     auto                  planned anew, likewise (core/topo/ordered.h), by
+ *     auto                  planned anew, likewise (core/plan/ordered.h), by
  *                           what a message usually costs between cores that
  *                           share so much (topology.c)
  *     FILE, a machine       the same, by costs as measured
  *     adaptive cluster      made once, for all replicas, by the usual costs
  *     mst mst2
- *     FILE, a tree          a plan of `quoin tree` (core/topo/plan_file.h)
+ *     FILE, a tree          a plan of `quoin tree` (core/plan/plan_file.h)
  *
  * With `--machine FILE` costs are as measured, whichever of these it is.
  *

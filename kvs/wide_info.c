@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
-#include "core/topo/ordered.h"
+#include "core/plan/ordered.h"
 #include "kvs/reply.h"
 #include "kvs/store.h"
 #include "kvs/version.h"

@@ -117,7 +117,7 @@ struct qn_driver_opts {
     struct qn_qp **tree;         /* [nodes], likewise */
     const char *topology;        /* of core/topo/tree.h; without the next two */
     const struct qn_machine *costs; /* between nodes, index i is node i: the
-                                       tree is planned (core/topo/ordered.h).
+                                       tree is planned (core/plan/ordered.h).
                                        Borrowed for ever; or NULL */
     const struct qn_tree *plan;     /* a given tree over all nodes, likewise
                                        (qn_ordered_from); or NULL */

@@ -16,7 +16,7 @@
  * also leaves out who stands still while others hang below it (driver_bound.c).
  */
 #include "core/base/assert.h"
-#include "core/topo/ordered.h"
+#include "core/plan/ordered.h"
 #include "paxos/driver_internal.h"
 #include "paxos/mutant.h"
 

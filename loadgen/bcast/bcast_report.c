@@ -7,7 +7,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/topo/objective.h"
+#include "core/plan/search/objective.h"
 #include "loadgen/bcast/bcast_internal.h"
 
 /* A row as numbers; NAN: unknown. */

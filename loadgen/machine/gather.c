@@ -18,7 +18,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/machine/topology.h"
+#include "core/discover/topology.h"
 #include "core/place/place.h"
 #include "loadgen/machine/describe.h"
 #include "loadgen/machine/heatmap.h"

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/discover/runner.h"
 #include "core/machine/machine.h"
-#include "core/machine/runner.h"
 
 struct qn_live_opts {
     const char *program; /* begins each line, "quoin machine" */

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
+#include "core/discover/topology.h"
 #include "core/machine/csv.h"
-#include "core/machine/topology.h"
 
 /* Read once: it may be a pipe. */
 static int open_file(struct qn_machine **out, const char *path,

@@ -22,11 +22,11 @@
 #include "core/base/err.h"
 #include "core/base/nearest.h"
 #include "core/machine/csv.h"
+#include "core/plan/diamond_ring_map.h"
+#include "core/plan/exchange.h"
+#include "core/plan/plan_file.h"
 #include "core/topo/adaptive.h"
 #include "core/topo/burst.h"
-#include "core/topo/diamond_ring_map.h"
-#include "core/topo/exchange.h"
-#include "core/topo/plan_file.h"
 #include "core/topo/statics.h"
 
 #define FILE_MOST ((size_t)1 << 20) /* 1024 edges take 20 KB */

@@ -17,7 +17,7 @@
  * their own, a file has one, all others take the first core.
  *
  * A ring's map is `latency` or `busy` (searched for,
- * core/topo/diamond_ring_map.h), `identity` (the root, then the other cores
+ * core/plan/diamond_ring_map.h), `identity` (the root, then the other cores
  * ascending) or a FILE. Without one it is searched for: busy for throughput and
  * stream, else latency. A map from a file has a root of its own.
  *
@@ -31,8 +31,8 @@
 #include <stdint.h>
 
 #include "core/machine/machine.h"
+#include "core/plan/plan.h"
 #include "core/topo/diamond_ring.h"
-#include "core/topo/plan.h"
 #include "loadgen/topo/timeline.h"
 
 #define QN_CONTENDER_NAME 96u

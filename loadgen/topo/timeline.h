@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/plan/plan.h"
 #include "core/topo/diamond_ring.h"
-#include "core/topo/plan.h"
 
 struct qn_span {
     double begin; /* cycles */

@@ -12,7 +12,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/topo/exchange.h"
+#include "core/plan/exchange.h"
 #include "loadgen/machine/live.h"
 #include "loadgen/target.h"
 #include "loadgen/topo/compare.h"

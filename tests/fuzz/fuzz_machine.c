@@ -12,9 +12,9 @@
 
 #include "core/base/err.h"
 #include "core/base/text.h"
+#include "core/discover/topology.h"
 #include "core/machine/json_matrix_internal.h"
 #include "core/machine/machine.h"
-#include "core/machine/topology.h"
 #include "tests/fuzz/fuzz.h"
 
 /* hwloc forgets 32 bytes of memory that a wrong synthetic text attaches. */

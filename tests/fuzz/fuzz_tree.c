@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "core/topo/exchange.h"
+#include "core/plan/exchange.h"
 #include "tests/fuzz/fuzz.h"
 
 #define CORES 6u

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
-#include "core/machine/topology.h"
+#include "core/discover/topology.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "core/machine/topology.h"
+#include "core/discover/topology.h"
 #include "loadgen/machine/describe.h"
 #include "loadgen/machine/grouping.h"
 #include "loadgen/machine/heatmap.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "core/base/err.h"
-#include "core/topo/optimum.h"
+#include "core/plan/exact/optimum.h"
 #include "core/topo/predict.h"
 #include "core/topo/statics.h"
 #include "tests/support/test.h"
