@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/bits.h"
-#include "transports/ump.h"
+#include "transports/ump/ump.h"
 
 static const struct qn_transport *const table[] = {
     &qn_ump,

@@ -15,7 +15,7 @@ plant() { # plant FILE LINE
 }
 plant core/base/x.h '#include "paxos/onepaxos.h"'
 plant transports/x.c '#include "kvs/store.h"'
-plant paxos/x.c '#include "transports/ump.h"'
-plant kvs/x.c '#include "transports/ump.h"'
+plant paxos/x.c '#include "transports/ump/ump.h"'
+plant kvs/x.c '#include "transports/ump/ump.h"'
 plant kvs/x.c 'static volatile int x;'
 plant paxos/x.c 'atomic_store_explicit(&x, 1, memory_order_relaxed);'

@@ -11,7 +11,7 @@
 
 #include "core/qp.h"
 #include "core/sim/explore.h"
-#include "transports/ump.h"
+#include "transports/ump/ump.h"
 
 #define UMP_CELLS       16u
 #define UMP_FULL        (UMP_CELLS - 1) /* what a fresh lane holds */

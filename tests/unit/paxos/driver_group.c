@@ -7,7 +7,7 @@
 
 #include "tests/support/test.h"
 #include "transports/registry.h"
-#include "transports/ump.h"
+#include "transports/ump/ump.h"
 
 struct node node[MAX];
 alignas(QN_CACHELINE) uint8_t flight[MAX][QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES)];

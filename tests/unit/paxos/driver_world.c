@@ -10,7 +10,7 @@
 #include "core/wait/bell.h"
 #include "paxos/record.h"
 #include "tests/support/test.h"
-#include "transports/ump.h"
+#include "transports/ump/ump.h"
 
 uint64_t world_random(struct world *w, uint64_t n)
 {

@@ -15,7 +15,7 @@
 #include "paxos/driver.h"
 #include "paxos/msg.h"
 #include "tests/support/test.h"
-#include "transports/ump.h"
+#include "transports/ump/ump.h"
 
 enum { CELLS = 64, ROUNDS = 20000, LEADER = 0, ORIGIN = 1 };
 

@@ -4,7 +4,7 @@
 #include "core/discover/runner.h"
 #include "core/discover/topology.h"
 #include "tests/support/test.h"
-#include "transports/ump.h"
+#include "transports/ump/ump.h"
 
 static struct qn_machine *here(void)
 {

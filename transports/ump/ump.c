@@ -22,7 +22,7 @@
  * The generation alone would not do: it counts the openings of one outbox, and
  * two lives of A both begin with 1.
  */
-#include "transports/ump_internal.h"
+#include "transports/ump/ump_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "core/base/assert.h"
-#include "transports/ump_internal.h"
+#include "transports/ump/ump_internal.h"
 
 /* A header taken apart; loaded once, so that checks hold. */
 struct cell {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "tests/conformance/pair.h"
-#include "transports/ump.h"
+#include "transports/ump/ump.h"
 
 #define CELLS 16u
 #define FULL  (CELLS - 1) /* what a fresh lane holds: ump.h, Segments */

@@ -30,7 +30,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
-#include "transports/ump_internal.h"
+#include "transports/ump/ump_internal.h"
 
 static inline uint32_t run_of(const struct qn_ump *u, uint32_t sequence)
 {

@@ -1,11 +1,11 @@
-#ifndef QN_TRANSPORTS_UMP_INTERNAL_H
-#define QN_TRANSPORTS_UMP_INTERNAL_H
+#ifndef QN_TRANSPORTS_UMP_UMP_INTERNAL_H
+#define QN_TRANSPORTS_UMP_UMP_INTERNAL_H
 
 /** One end of a UMP queuepair, shared by ump.c, ump_send.c and ump_recv.c. */
 
 #include <stdbool.h>
 
-#include "transports/ump.h"
+#include "transports/ump/ump.h"
 
 /** What the receive side is in the middle of. */
 enum qn_ump_rx {

@@ -1,5 +1,5 @@
-#ifndef QN_TRANSPORTS_UMP_H
-#define QN_TRANSPORTS_UMP_H
+#ifndef QN_TRANSPORTS_UMP_UMP_H
+#define QN_TRANSPORTS_UMP_UMP_H
 
 /**
  * UMP: messages in cells of one cache line, over shared memory.
