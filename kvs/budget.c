@@ -6,9 +6,9 @@
 #include "core/base/err.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
-#include "paxos/arena.h"
-#include "paxos/params.h"
-#include "paxos/ring.h"
+#include "paxos/log/arena.h"
+#include "paxos/log/ring.h"
+#include "paxos/machine/params.h"
 
 #define MIB ((uint64_t)1 << 20)
 

@@ -23,7 +23,7 @@
 #include "core/node.h"
 #include "kvs/buf.h"
 #include "kvs/rejoin.h"
-#include "paxos/event.h"
+#include "paxos/driver/event.h"
 
 #define QN_EVENTS_DUMP_AFTER (1 * QN_S)
 
@@ -71,7 +71,7 @@ qn_time_t qn_server_events_turn(struct qn_server *s, qn_time_t now);
 
 void qn_server_events_fini(struct qn_server *s);
 
-/** QUOIN EVENTS [replica]: the lines (paxos/event.h), life by life. */
+/** QUOIN EVENTS [replica]: the lines (paxos/driver/event.h), life by life. */
 void qn_quoin_events(struct qn_conn *c, struct qn_cmd_call *call);
 
 /* For tests. */

@@ -13,7 +13,7 @@
 #include "kvs/adopt.h"
 #include "kvs/replica.h"
 #include "kvs/snapshot.h"
-#include "paxos/msg.h"
+#include "paxos/wire/msg.h"
 
 static const struct qn_format_range ranges[QN_FORMATS] = {
     [QN_FORMAT_HANDOVER] = {"hand-over", QN_ADOPT_VERSION, QN_ADOPT_VERSION},

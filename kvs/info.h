@@ -26,7 +26,7 @@
 #include "core/topo/tree.h"
 #include "kvs/buf.h"
 #include "kvs/command.h"
-#include "paxos/driver.h"
+#include "paxos/driver/driver.h"
 
 #define QN_INFO_ERRORS_MAX 16u /* error codes told apart */
 #define QN_INFO_CODE_MAX   24u /* bytes of one, NUL included */
@@ -79,10 +79,10 @@ struct qn_info_part {
     uint64_t cpu_sys_usec;
     uint64_t cpu_user_usec;
 
-    uint64_t reach_nsec; /* the root: of a broadcast (paxos/driver.h) */
+    uint64_t reach_nsec; /* the root: of a broadcast (paxos/driver/driver.h) */
     uint64_t pause_usec; /* the leader: after each slot, so that ... */
     uint64_t slow;       /* ... these can follow: a mask */
-    /* The leader: flow control (paxos/flow.h). */
+    /* The leader: flow control (paxos/flow/flow.h). */
     struct qn_driver_kept kept; /* what it keeps */
     bool leads;
     bool writes_held;        /* for want of min-replicas-to-write */

@@ -122,7 +122,7 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "min_replicas_to_write", i->min_replicas_to_write);
 }
 
-/* What the leader says of flow control (paxos/flow.h). */
+/* What the leader says of flow control (paxos/flow/flow.h). */
 static void flow(struct qn_buf *b, const struct qn_info *i)
 {
     const struct qn_info_part *l = NULL;

@@ -80,11 +80,11 @@ struct qn_rejoin_ops {
     void (*discard)(void *ctx, struct qn_store *store);
     /** How much the slots behind `position` are, in % of the bytes or slots
      *  that may be decided while a snapshot is given (stop_bytes, stop_slots of
-     *  paxos/flow.h), whichever is more. */
+     *  paxos/flow/flow.h), whichever is more. */
     uint32_t (*log_used)(void *ctx, qn_slot_t position);
     /** A donor: the log behind `position` is needed, since `joiner` will go on
-     *  from there; so much is sent, of QN_HOLD_DONE (paxos/flow.h). Said again
-     *  as it grows. Optional. */
+     *  from there; so much is sent, of QN_HOLD_DONE (paxos/flow/flow.h). Said
+     * again as it grows. Optional. */
     void (*hold)(void *ctx, qn_node_t joiner, qn_slot_t position,
                  uint32_t done);
     /** It is not, for the joiner gets no such snapshot: one end has given up or

@@ -10,17 +10,17 @@
  * Clients come first: while there are any, the donor gives a third of its time
  * (kvs/pace.h), and the joiner reads what comes, no more; on shared cores it is
  * slowed by the same. But writes wait when the leader has gone as far as the
- * hold allows (paxos/flow.h), and old versions of what is written meanwhile are
- * kept for so long only: before that the donor hurries. Old versions may take
- * as many bytes as the log: so what is written while a joiner finds the log
- * still there is no reason to begin anew.
+ * hold allows (paxos/flow/flow.h), and old versions of what is written
+ * meanwhile are kept for so long only: before that the donor hurries. Old
+ * versions may take as many bytes as the log: so what is written while a joiner
+ * finds the log still there is no reason to begin anew.
  *
  * A new WANT of the same joiner replaces the one under way: it has given that
  * up, or it is a new life. Messages of an older attempt are dropped.
  */
 #include "kvs/rejoin_internal.h"
 #include "kvs/store_cut.h"
-#include "paxos/flow.h"
+#include "paxos/flow/flow.h"
 
 #define USED_FREE 25u /* % of the old versions: no hurry yet */
 

@@ -2,7 +2,7 @@
  * Rejoining's operations on a real replica.
  */
 #include "kvs/rejoin_ops.h"
-#include "paxos/params.h"
+#include "paxos/machine/params.h"
 
 static int tell(void *ctx, qn_node_t to, struct qn_slice bytes)
 {

@@ -43,7 +43,7 @@
 #include "kvs/command.h"
 #include "kvs/config.h"
 #include "kvs/snapshot.h"
-#include "paxos/driver.h"
+#include "paxos/driver/driver.h"
 
 /** Of the log's entries: their first one says it. */
 #define QN_ENTRY_VERSION 3u

@@ -24,8 +24,8 @@
 #include "kvs/rejoin.h"
 #include "kvs/replica.h"
 #include "kvs/trim.h"
-#include "paxos/arena.h"
-#include "paxos/ring.h"
+#include "paxos/log/arena.h"
+#include "paxos/log/ring.h"
 
 union qn_listener {
     uv_stream_t stream;

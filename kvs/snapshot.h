@@ -32,7 +32,7 @@
 #include "kvs/buf.h"
 #include "kvs/config.h"
 #include "kvs/store.h"
-#include "paxos/onepaxos.h"
+#include "paxos/machine/onepaxos.h"
 
 #define QN_SNAPSHOT_VERSION   2u     /* of its chunks and messages */
 #define QN_SNAPSHOT_CHUNK     32768u /* bytes at most; an eighth of a lane */

@@ -36,7 +36,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/node.h"
-#include "paxos/blob.h"
+#include "paxos/log/blob.h"
 
 #define QN_STORE_DBS_MAX 256u
 #define QN_STORE_KEY_MAX ((size_t)64 << 20)  /* bytes */

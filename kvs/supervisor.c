@@ -32,7 +32,7 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/ready.h"
-#include "paxos/msg.h"
+#include "paxos/wire/msg.h"
 
 /** Lives that are loading have so long to find that they need no snapshot. */
 #define GRACE   ((qn_time_t)2 * QN_S)

@@ -2,8 +2,8 @@
 #define QN_LOADGEN_EVENTS_H
 
 /**
- * Lines of flight recorders (paxos/event.h) of any number of replicas and
- * files, put into one order and said for people or as JSON.
+ * Lines of flight recorders (paxos/driver/event.h) of any number of replicas
+ * and files, put into one order and said for people or as JSON.
  *
  * An event is known by replica, life, its number and its time: said twice, it
  * counts once. Order is that of the monotonic clock, which all replicas of a

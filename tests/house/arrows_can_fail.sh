@@ -13,7 +13,7 @@ plant() { # plant FILE LINE
         exit 1
     fi
 }
-plant core/base/x.h '#include "paxos/onepaxos.h"'
+plant core/base/x.h '#include "paxos/machine/onepaxos.h"'
 plant transports/x.c '#include "kvs/store.h"'
 plant paxos/x.c '#include "transports/ump/ump.h"'
 plant kvs/x.c '#include "transports/ump/ump.h"'

@@ -24,7 +24,7 @@ STOPPED = "CLUSTERDOWN the group has stopped, its leader and acceptor were " \
           "lost together; see quoin recover"
 INCOMPLETE = "CLUSTERDOWN the group has stopped, its leader and acceptor were " \
              "lost and a part of their log with them; see quoin recover"
-LOG_BYTES = 256 << 20  # paxos/params.h
+LOG_BYTES = 256 << 20  # paxos/machine/params.h
 
 
 def part(q, asked, replica):

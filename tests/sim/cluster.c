@@ -7,7 +7,7 @@
 
 #include <xxhash.h>
 
-#include "paxos/onepaxos_internal.h"
+#include "paxos/machine/onepaxos_internal.h"
 #include "tests/sim/cluster_internal.h"
 
 uint64_t cluster_random(struct cluster *c, uint64_t n)

@@ -10,8 +10,8 @@
  * prints what, and c->replay, and aborts.
  */
 
-#include "paxos/onepaxos.h"
-#include "paxos/verdict.h"
+#include "paxos/machine/onepaxos.h"
+#include "paxos/machine/verdict.h"
 #include "tests/sim/coverage.h"
 
 #define CLUSTER_SLOTS    65536u /* decided in one run, at most */

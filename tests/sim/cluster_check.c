@@ -11,7 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "paxos/onepaxos_internal.h"
+#include "paxos/machine/onepaxos_internal.h"
 #include "tests/sim/cluster_internal.h"
 #include "tests/sim/fate.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
-#include "paxos/onepaxos_internal.h"
 #include "tests/sim/cluster_internal.h"
 #include "tests/sim/fate.h"
 

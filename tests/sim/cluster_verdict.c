@@ -2,18 +2,19 @@
  * Who says that the group has stopped is right, from above (PROTOCOL.md 3.6.2
  * and 11.2): nobody leads ever again, but by force.
  *
- * With the memory acceptor the verdict is that of paxos/verdict.c, made of what
- * the members' outboxes would say to node i. When it says stopped, the slot
- * that all lack is looked for in everybody's log and on its way to anybody.
+ * With the memory acceptor the verdict is that of paxos/machine/verdict.c, made
+ * of what the members' outboxes would say to node i. When it says stopped, the
+ * slot that all lack is looked for in everybody's log and on its way to
+ * anybody.
  */
 #include <inttypes.h>
 
-#include "paxos/onepaxos_internal.h"
-#include "paxos/verdict.h"
+#include "paxos/machine/onepaxos_internal.h"
+#include "paxos/machine/verdict.h"
 #include "tests/sim/cluster_internal.h"
 
 /** A majority has never voted for an entry later than node i knows, as the
- *  voters' outboxes would say (paxos/driver_bound.c). */
+ *  voters' outboxes would say (paxos/driver/driver_bound.c). */
 static bool newest_known(const struct cluster *c, qn_node_t i)
 {
     const struct qn_onepaxos *p = c->member[i].p;

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "paxos/onepaxos.h"
+#include "paxos/machine/onepaxos.h"
 
 #define COVERAGE_INPUTS  (QN_IN_GO + 1u)
 #define COVERAGE_OUTPUTS (QN_OUT_NEED_SNAPSHOT + 1u)

@@ -8,7 +8,7 @@
  */
 #include "tests/sim/fate.h"
 
-#include "paxos/onepaxos_internal.h"
+#include "paxos/machine/onepaxos_internal.h"
 
 static bool lives(const struct cluster *c, uint8_t node, uint64_t inc,
                   qn_node_t dying)

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "paxos/onepaxos_internal.h"
+#include "paxos/machine/onepaxos_internal.h"
 
 #define FAULTY_STEPS 1000u
 #define HEAL_NS      (60 * QN_S)

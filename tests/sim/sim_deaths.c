@@ -2,7 +2,7 @@
  * Who dies, of those who may; when the others hear of it, and when it comes
  * back; and who is taken for dead, rightly or not.
  */
-#include "paxos/onepaxos_internal.h"
+#include "paxos/machine/onepaxos_internal.h"
 #include "tests/sim/fate.h"
 #include "tests/sim/sim_internal.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "paxos/onepaxos_internal.h"
+#include "paxos/machine/onepaxos_internal.h"
 #include "tests/sim/sim_internal.h"
 
 /** Move a random LEARN to the front, or copy one there. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/sim/explore.h"
-#include "paxos/arena.h"
+#include "paxos/log/arena.h"
 #include "paxos/mutant.h"
 #include "tests/support/test.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "core/sim/explore.h"
+#include "paxos/machine/onepaxos.h"
 #include "paxos/mutant.h"
-#include "paxos/onepaxos.h"
 #include "tests/support/test.h"
 
 #define NODES    3u

@@ -9,8 +9,8 @@
 
 #include "core/base/atomic.h"
 #include "core/sim/explore.h"
+#include "paxos/driver/record.h"
 #include "paxos/mutant.h"
-#include "paxos/record.h"
 #include "tests/support/test.h"
 
 #define WRITES 4u

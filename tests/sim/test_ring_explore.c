@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/sim/explore.h"
+#include "paxos/log/ring.h"
 #include "paxos/mutant.h"
-#include "paxos/ring.h"
 #include "tests/support/test.h"
 
 #define SLOTS    4u

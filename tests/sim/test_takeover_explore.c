@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "core/sim/explore.h"
+#include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
-#include "paxos/onepaxos_internal.h"
 #include "tests/support/test.h"
 
 #define NODES    3u

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
-#include "paxos/onepaxos_internal.h"
 #include "tests/support/test.h"
 
 #define NODES_MAX 7u

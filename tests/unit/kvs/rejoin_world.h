@@ -8,7 +8,7 @@
 
 #include "kvs/rejoin.h"
 #include "kvs/store_cut.h"
-#include "paxos/flow.h"
+#include "paxos/flow/flow.h"
 #include "store_support.h"
 
 enum { NODES = 4, KEYS_MAX = 200000, LANE_MAX = 16 };

@@ -6,7 +6,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/events.h"
-#include "paxos/event.h"
+#include "paxos/driver/event.h"
 #include "tests/support/test.h"
 
 #define AT "2026-11-21T18:02:35."

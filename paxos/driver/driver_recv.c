@@ -1,0 +1,218 @@
+/*
+ * The driver's receiving half.
+ *
+ * Direct lanes are read peer by peer, at most RECV_MAX messages or RECV_BYTES
+ * each, so that one peer cannot starve the others, and no turn is long. An
+ * ACCEPT for which there is no memory stays in the channel, and nothing behind
+ * it is read.
+ *
+ * LEARN arrives through the context, over the lane of whoever is or was the
+ * parent. What is lost there shows in the peers' positions, which are looked at
+ * QN_BEAT_EVERY after a turn that did something, and is fetched.
+ */
+#include "core/base/assert.h"
+#include "core/base/log.h"
+#include "paxos/driver/driver_internal.h"
+
+enum {
+    RECV_MAX = 256,         /* messages of one peer in one turn ... */
+    RECV_BYTES = 256 << 10, /* ... or bytes; one message may be longer */
+    BYTES_OF_WORK = 4096,   /* received, as much work as a command */
+};
+
+/* ---- direct lanes -------------------------------------------------------- */
+
+static void peer_corrupt(struct qn_driver *d, qn_node_t from)
+{
+    if (!d->peer[from].corrupt) {
+        qn_log(QN_LOG_ERROR,
+               "replica %u: malformed message from replica %u; its channel is "
+               "read no more",
+               d->o.self, from);
+        qn_driver_note(d, QN_EVENT_CORRUPT, from, d->applied, 0);
+    }
+    d->peer[from].corrupt = true;
+}
+
+/* It knows an epoch that is not known here, perhaps: that one is asked for, and
+ * what it decided is fetched. */
+static void stranger(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
+{
+    const struct qn_msg beat = {.kind = QN_MSG_BEAT, .epoch = epoch};
+    const struct qn_input in = {.kind = QN_IN_RECV,
+                                .recv = {.from = from, .msg = &beat}};
+    qn_driver_step(d, &in);
+}
+
+/* Give a whole message to the machine. False: it must come again later. */
+static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
+{
+    if (m->kind == QN_MSG_LEARN) {
+        peer_corrupt(d, from); /* it comes down the tree, and is judged there */
+        return true;
+    }
+    if (m->kind == QN_MSG_BEAT) {
+        stranger(d, from, m->epoch); /* positions: driver_bound.c */
+        return true;
+    }
+    if (d->hold_learns &&
+        (m->kind == QN_MSG_FILL || m->kind == QN_MSG_ACCEPTED)) {
+        return true;
+    }
+    if (qn_driver_notable(m)) {
+        qn_driver_note_msg(d, QN_EVENT_GOT, from, m);
+    }
+    const struct qn_input in = {.kind = QN_IN_RECV,
+                                .recv = {.from = from, .msg = m}};
+    int err = qn_driver_step(d, &in);
+    if (err == QN_ECORRUPT || err == QN_ENOSYS) {
+        peer_corrupt(d, from);
+    }
+    d->peer[from].refused = err == QN_EAGAIN || err == QN_ENOMEM;
+    d->peer[from].refused_step = d->steps;
+    return !d->peer[from].refused;
+}
+
+/* More of the message will come: the machine need not ask for it. Pieces that
+ * continue nothing (the first ones were lost) say no such thing. */
+static void piece_came(struct qn_driver *d, qn_node_t from,
+                       const struct qn_joiner *j, const struct qn_msg *m)
+{
+    if (j->blob != NULL) {
+        const struct qn_input in = {.kind = QN_IN_PIECE,
+                                    .piece = {from, m->kind, m->slot}};
+        qn_driver_step(d, &in);
+    }
+}
+
+static void told(struct qn_driver *d, qn_node_t from, const uint8_t *bytes,
+                 size_t len)
+{
+    if (d->o.service.told != NULL) {
+        d->o.service.told(d->o.service.ctx, from,
+                          (struct qn_slice){bytes + 1, len - 1});
+    }
+}
+
+/* One message of a direct lane, peeked. False: leave it there. */
+static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
+                 size_t len)
+{
+    struct qn_driver_peer *p = &d->peer[from];
+    uint8_t own[QN_INPLACE_MAX];
+    const void *bytes = qn_qp_steady(peeked, len, own);
+    if (len > 0 && *(const uint8_t *)bytes == QN_MSG_ASK) {
+        told(d, from, bytes, len);
+        return true;
+    }
+    struct qn_msg m;
+    int err = qn_msg_decode(&m, bytes, len);
+    if (err == QN_OK) {
+        err = qn_joiner_take(&p->joiner, &d->pool.alloc, &m);
+    }
+    if (err == QN_ENOMEM) {
+        return false;
+    }
+    if (err == QN_ECORRUPT) {
+        peer_corrupt(d, from);
+    }
+    if (err == QN_EAGAIN) {
+        piece_came(d, from, &p->joiner, &m);
+    }
+    if (err != QN_OK || give(d, from, &m)) {
+        return true;
+    }
+    QN_ASSERT(m.blob == NULL); /* an ACCEPT: what was joined needs no memory */
+    return false;
+}
+
+bool qn_driver_receive(struct qn_driver *d, qn_node_t from)
+{
+    struct qn_driver_peer *p = &d->peer[from];
+    const void *bytes = NULL;
+    size_t len = 0;
+    size_t got = 0;
+    for (uint32_t i = 0; i < RECV_MAX && got < RECV_BYTES && !p->corrupt; i++) {
+        if (qn_qp_peek(p->qp, &bytes, &len) != QN_OK ||
+            !take(d, from, bytes, len)) {
+            return false;
+        }
+        got += len;
+        d->received += len;
+        qn_qp_release(p->qp);
+        d->touched |= qn_driver_bit(from);
+        d->did = true;
+    }
+    return !p->corrupt;
+}
+
+/* ---- the tree ------------------------------------------------------------ */
+
+/* Pieces come whole from each peer; those of two peers are not joined. */
+static void joiner_of(struct qn_driver *d, qn_node_t from)
+{
+    if (d->learn_from != from) {
+        qn_joiner_reset(&d->learn_joiner);
+        d->learn_from = from;
+    }
+}
+
+/* The root of my epoch says which nodes its tree has. */
+static void members_heard(struct qn_driver *d, const struct qn_msg *m)
+{
+    if (m->epoch == d->cfg.index && m->learn.alive != d->members &&
+        d->cfg.acceptor != d->o.self) {
+        d->announced = m->learn.alive;
+    }
+}
+
+/* A LEARN decides. So it is believed of the root of its epoch, and of who
+ * stands or stood above this node; of no other, though its lane is read, too.
+ * In a tree with inner nodes anybody may be above this one in the next tree, of
+ * which it hears by such a LEARN. */
+static bool may_tell(const struct qn_driver *d, qn_node_t from,
+                     const struct qn_msg *m)
+{
+    const struct qn_ul_entry *e =
+        qn_utility_entry(qn_onepaxos_utility(d->machine), m->epoch);
+    return d->inner || from == d->parent[0] || from == d->parent[1] ||
+           (e != NULL && e->acceptor == from &&
+            e->acceptor_inc == d->peer[from].life.inc);
+}
+
+static void learn(struct qn_driver *d, qn_node_t from, struct qn_msg *m)
+{
+    members_heard(d, m);
+    joiner_of(d, from);
+    int err = qn_joiner_take(&d->learn_joiner, &d->pool.alloc, m);
+    if (err == QN_EAGAIN) {
+        piece_came(d, from, &d->learn_joiner, m);
+    }
+    if (err != QN_OK) {
+        return; /* more to come, or lost */
+    }
+    const struct qn_input in = {.kind = QN_IN_RECV,
+                                .recv = {.from = from, .msg = m}};
+    qn_driver_step(d, &in);
+}
+
+/* A LEARN (or a piece of one) came down the tree. */
+void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
+{
+    struct qn_driver *d = ctx;
+    struct qn_msg m;
+    d->did = true;
+    d->received += len;
+    d->left -= (int64_t)(len / BYTES_OF_WORK);
+    if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN) {
+        return; /* lost: it will be fetched */
+    }
+    qn_node_t from = qn_context_sender(d->context);
+    d->delivering = true;
+    if (may_tell(d, from, &m)) {
+        learn(d, from, &m);
+    } else {
+        stranger(d, from, m.epoch);
+    }
+    d->delivering = false;
+}

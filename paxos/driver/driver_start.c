@@ -1,0 +1,300 @@
+/*
+ * A driver begins and ends; what outlives it.
+ *
+ * The first life of a group writes entry 0 of the utility log into its record
+ * before it does anything, and each vote after that with the entries below it.
+ * A later life goes on with what it finds there. If that is nothing, or
+ * damaged, it is mute until a VOTER entry gives this life a vote, and then
+ * writes its record anew.
+ *
+ * `voted` in the outbox says how far a node may have voted, before its vote can
+ * count anywhere (driver_bound.c).
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "core/base/log.h"
+#include "core/place/commons.h"
+#include "paxos/driver/driver_internal.h"
+#include "paxos/driver/record.h"
+
+/* The server keeps it there. */
+static_assert(QN_COMMONS_RECORD_BYTES >= QN_RECORD_BYTES, "a record fits");
+
+/* ---- what survived ------------------------------------------------------- */
+
+/** What a later life begins with. */
+struct survived {
+    struct qn_vote vote;
+    struct qn_ul_entry ul[QN_UL_KEPT];
+    uint32_t count;
+    bool later; /* the group began without this life */
+    bool found; /* the record was read */
+};
+
+/* The first life has written one, so if there is none it was wiped. */
+static void record_read(struct qn_driver *d, struct survived *s)
+{
+    const struct qn_driver_opts *o = &d->o;
+    s->later = !o->first;
+    if (!s->later) {
+        return;
+    }
+    int err = QN_ECORRUPT;
+    if (o->record != NULL) {
+        err = qn_record_read(o->record, o->record_bytes, &s->vote, s->ul,
+                             QN_UL_KEPT, &s->count);
+    }
+    s->found = err == QN_OK;
+    s->count = s->found ? s->count : 0;
+    d->mute = !s->found;
+    if (d->mute) {
+        qn_log(QN_LOG_ERROR,
+               "replica %u: its voting record is damaged; it does not vote "
+               "until the others have agreed that it begins anew",
+               o->self);
+    }
+}
+
+/* How far this node may have voted, in this life or before. */
+static uint64_t voted(const struct qn_driver *d, const struct survived *s)
+{
+    if (d->mute) {
+        return UINT64_MAX; /* nobody knows */
+    }
+    bool open = s->vote.vbal.round != 0;
+    return s->found ? s->vote.index - !open : 0;
+}
+
+/* Entry 0, so that a later life knows who its first leader was. */
+static void record_begin(struct qn_driver *d, const struct survived *s)
+{
+    const struct qn_vote none = {.index = 1};
+    if (!s->later && d->o.record != NULL) {
+        qn_record_renew(d->o.record, d->o.record_bytes, &none,
+                        qn_onepaxos_utility(d->machine));
+    }
+}
+
+void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
+{
+    qn_driver_note_vote(d, vote);
+    bool renewed = d->mute; /* its machine votes again */
+    if (d->o.record != NULL) {
+        if (d->o.fence != NULL) {
+            d->o.fence(d->o.fence_ctx);
+        }
+        (renewed ? qn_record_renew
+                 : qn_record_write)(d->o.record, d->o.record_bytes, vote,
+                                    qn_onepaxos_utility(d->machine));
+    }
+    if (renewed) {
+        d->mute = false;
+        qn_log(QN_LOG_INFO, "replica %u: votes again, from entry %u on",
+               d->o.self, vote->index);
+        /* release -> acquire in qn_driver_bound: no life before this one knew
+         * the entry below, so none has voted beyond it. */
+        qn_store(&d->o.state->voted, vote->index - 1, QN_RELEASE);
+    }
+    if (vote->vbal.round != 0) {
+        /* release -> acquire in qn_driver_bound. */
+        qn_store(&d->o.state->voted, vote->index, QN_RELEASE);
+    }
+}
+
+/* ---- the machine --------------------------------------------------------- */
+
+static void claim(void *ctx, bool writable)
+{
+    const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
+    qn_driver_note_claim(ctx, writable);
+    if (m->claim != NULL) {
+        m->claim(m->ctx, writable);
+    }
+}
+
+static bool owner(void *ctx, qn_epoch_t epoch)
+{
+    const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
+    qn_driver_note_copied(ctx, epoch);
+    return m->owner == NULL || m->owner(m->ctx, epoch);
+}
+
+static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)
+{
+    const struct qn_driver_memory *m = &((struct qn_driver *)ctx)->o.memory;
+    return m->owned_by != NULL && m->owned_by(m->ctx, epoch, node, inc);
+}
+
+static void shared_make(struct qn_driver *d)
+{
+    d->shared = (struct qn_shared){.word = d->o.memory.word,
+                                   .own = d->o.memory.ring,
+                                   .ring = qn_driver_ring,
+                                   .claim = claim,
+                                   .owner = owner,
+                                   .owned_by = owned_by,
+                                   .position = qn_driver_position,
+                                   .ctx = d};
+    qn_ring_begin(&d->shared.own, 1);
+}
+
+/* A gap costs nobody anything here: it is read from a ring. */
+static struct qn_params params(const struct qn_driver *d)
+{
+    struct qn_params p = qn_params_default(d->o.own_cores);
+    p.t_gap = d->memory ? QN_MIN(p.t_gap, QN_DRIVER_T_GAP) : p.t_gap;
+    p.log_bytes = d->memory                 ? QN_LOG_BYTES_MEMORY
+                  : d->o.backlog_bytes != 0 ? d->o.backlog_bytes
+                                            : p.log_bytes;
+    p.flow = d->o.flow.timeout != 0
+                 ? d->o.flow
+                 : qn_flow_default(d->o.nodes, QN_RING, QN_LOG_BYTES);
+    return p;
+}
+
+static int machine_make(struct qn_driver *d, const struct survived *s)
+{
+    const struct qn_onepaxos_opts o = {
+        .self = d->o.self,
+        .nodes = d->o.nodes,
+        .incarnation = d->o.incarnation,
+        .parent = d->o.self,
+        .alloc = &d->pool.alloc,
+        .params = params(d),
+        .seed = d->o.seed,
+        .shared = d->memory ? &d->shared : NULL,
+        .uploads = d->o.arena != NULL ? &d->uploads : NULL,
+        .ul = s->later ? s->ul : NULL,
+        .ul_count = s->count,
+        .vote = s->found ? &s->vote : NULL,
+        .mute = d->mute,
+    };
+    size_t bytes = qn_onepaxos_size(&o);
+    if (bytes == 0) {
+        return QN_EINVAL;
+    }
+    void *mem = calloc(1, bytes);
+    if (mem == NULL) {
+        return QN_ENOMEM;
+    }
+    d->machine = qn_onepaxos_init(mem, &o);
+    return QN_OK;
+}
+
+/* ---- the peers ----------------------------------------------------------- */
+
+static void peers_take(struct qn_driver *d)
+{
+    const struct qn_driver_opts *o = &d->o;
+    for (qn_node_t i = 0; i < o->nodes; i++) {
+        struct qn_driver_peer *p = &d->peer[i];
+        p->life = (struct qn_driver_life){.node = i, .inc = o->incarnation[i]};
+        d->born[i] = o->incarnation[i];
+        if (i == o->self || o->nodes == 1) {
+            continue;
+        }
+        p->qp = o->direct[i];
+        d->born[i] += p->qp == NULL;
+        qn_driver_hears(d, i, p->qp != NULL ? p->life.inc : 0);
+        p->state = o->peer_state[i];
+        p->moved_at = o->now;
+        d->tree[i] = o->tree[i];
+        if (o->arena != NULL && o->peer_arena[i] != NULL) {
+            p->has_arena = true;
+            p->arena = *o->peer_arena[i];
+        }
+        if (d->memory && o->memory.peer_ring[i] != NULL) {
+            p->life.has_ring = true;
+            p->life.ring = *o->memory.peer_ring[i];
+        }
+    }
+}
+
+/* Who is dead from the beginning is so for the machine, too. */
+static void dead_tell(struct qn_driver *d)
+{
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        const struct qn_input in = {.kind = QN_IN_DOWN, .down = {i}};
+        if (!qn_driver_lives(d, i)) {
+            qn_driver_step(d, &in);
+        }
+    }
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static int begin(struct qn_driver *d, struct survived *s)
+{
+    d->uploads = (struct qn_uploads){
+        .own = d->o.arena, .arena = qn_driver_arena, .ctx = d};
+    peers_take(d);
+    record_read(d, s);
+    qn_store(&d->o.state->voted, voted(d, s), QN_RELEASE);
+    if (d->memory) {
+        shared_make(d);
+    }
+    int err = machine_make(d, s);
+    if (err != QN_OK) {
+        return err;
+    }
+    record_begin(d, s);
+    qn_driver_roles(d);
+    err = qn_driver_tree_make(d);
+    if (err == QN_OK) {
+        dead_tell(d);
+        qn_driver_mapped(d);
+    }
+    return err;
+}
+
+int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
+{
+    if (o->nodes == 0 || o->nodes > QN_NODES_MAX || o->self >= o->nodes) {
+        return QN_EINVAL;
+    }
+    struct qn_driver *d = calloc(1, sizeof *d);
+    struct survived *s = calloc(1, sizeof *s);
+    if (d == NULL || s == NULL) {
+        free(d);
+        free(s);
+        return QN_ENOMEM;
+    }
+    d->o = *o;
+    d->memory = o->memory.word != NULL;
+    d->keep_from = d->memory ? QN_KEEP_FROM : SIZE_MAX;
+    qn_pool_init(&d->pool, d->keep_from);
+    d->now = o->now;
+    d->machine_deadline = QN_TIME_NEVER;
+    d->beat_at = QN_TIME_NEVER;
+    d->parent[0] = d->parent[1] = QN_NODES_MAX;
+    int err = begin(d, s);
+    free(s);
+    if (err != QN_OK) {
+        qn_driver_destroy(d);
+        return err;
+    }
+    *out = d;
+    return QN_OK;
+}
+
+void qn_driver_destroy(struct qn_driver *d)
+{
+    if (d == NULL) {
+        return;
+    }
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        qn_sendq_free(&d->peer[i].control);
+        qn_sendq_free(&d->peer[i].bulk);
+        qn_joiner_reset(&d->peer[i].joiner);
+    }
+    qn_sendq_free(&d->bcast);
+    qn_joiner_reset(&d->learn_joiner);
+    qn_context_destroy(d->context);
+    if (d->machine != NULL) {
+        qn_onepaxos_fini(d->machine);
+        free(d->machine);
+    }
+    qn_pool_fini(&d->pool);
+    free(d);
+}

@@ -1,0 +1,82 @@
+#include "paxos/driver/sendq.h"
+
+#include <stdlib.h>
+
+static struct qn_msg *at(const struct qn_sendq *q, uint32_t i)
+{
+    return &q->msg[i & (q->cap - 1)];
+}
+
+static int grow(struct qn_sendq *q)
+{
+    uint32_t cap = q->cap == 0 ? 16 : q->cap * 2;
+    struct qn_msg *msg = malloc(cap * sizeof *msg);
+    if (msg == NULL) {
+        return QN_ENOMEM;
+    }
+    for (uint32_t i = q->head; i != q->tail; i++) {
+        msg[i & (cap - 1)] = *at(q, i);
+    }
+    free(q->msg);
+    q->msg = msg;
+    q->cap = cap;
+    return QN_OK;
+}
+
+int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m)
+{
+    if (q->tail - q->head == q->cap && grow(q) != QN_OK) {
+        return QN_ENOMEM;
+    }
+    *at(q, q->tail++) = *m;
+    q->bytes += m->body.len;
+    q->most = QN_MAX(q->most, q->bytes);
+    if (m->blob != NULL) {
+        qn_blob_ref(m->blob);
+    }
+    return QN_OK;
+}
+
+void qn_sendq_drop(struct qn_sendq *q, uint8_t kind)
+{
+    uint32_t kept = q->offset != 0 ? q->head + 1 : q->head;
+    for (uint32_t i = kept; i != q->tail; i++) {
+        struct qn_msg *m = at(q, i);
+        if (m->kind == kind) {
+            q->bytes -= m->body.len;
+            qn_blob_unref(m->blob);
+        } else {
+            *at(q, kept++) = *m;
+        }
+    }
+    q->tail = kept;
+}
+
+void qn_sendq_piece(const struct qn_sendq *q, struct qn_msg *piece)
+{
+    QN_ASSERT(!qn_sendq_empty(q));
+    uint32_t offset = q->offset;
+    bool some = qn_msg_cut(at(q, q->head), QN_PIECE_MAX, &offset, piece);
+    QN_ASSERT(some);
+}
+
+void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *piece)
+{
+    struct qn_msg *m = at(q, q->head);
+    q->offset += (uint32_t)piece->body.len;
+    if (q->offset == m->body.len) {
+        q->bytes -= m->body.len;
+        qn_blob_unref(m->blob);
+        q->head++;
+        q->offset = 0;
+    }
+}
+
+void qn_sendq_free(struct qn_sendq *q)
+{
+    for (; q->head != q->tail; q->head++) {
+        qn_blob_unref(at(q, q->head)->blob);
+    }
+    free(q->msg);
+    *q = (struct qn_sendq){.most = q->most};
+}

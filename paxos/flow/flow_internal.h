@@ -1,0 +1,38 @@
+#ifndef QN_PAXOS_FLOW_FLOW_INTERNAL_H
+#define QN_PAXOS_FLOW_FLOW_INTERNAL_H
+
+/** Flow control: what flow.c asks flow_slow.c. Pure, one thread. */
+
+#include "paxos/flow/flow.h"
+
+#define QN_FLOW_BIT(n) (UINT64_C(1) << (n))
+
+/** May one more be given up? */
+bool qn_flow_may_give_up(const struct qn_flow *f);
+
+/** `m` is awaited no longer. @param slow  It has a pause for certain; else if
+ * it came back a short time ago. */
+void qn_flow_give_up(struct qn_flow *f, struct qn_flow_member *m, qn_time_t now,
+                     bool slow);
+
+/** The member was slow in enough consecutive looks: the leader gives it up as
+ *  soon as it shuts the gate. */
+bool qn_flow_is_slow(const struct qn_flow_member *m);
+
+/** All who may be joining, and there is one, have a pause that is not over at
+ *  `until`. 0: or that is. */
+bool qn_flow_joiners_pause(const struct qn_flow *f, qn_time_t until);
+
+/** The hold of `giver` is for such joiners, and has shut the gate for a quarter
+ *  of the shortest of their pauses. */
+bool qn_flow_hold_costs(const struct qn_flow *f, qn_node_t giver,
+                        qn_time_t now);
+
+/** All who may be joining have failed: their next pauses begin. */
+void qn_flow_pause_joiners(struct qn_flow *f, qn_time_t now);
+
+/** Once per `timeout`: who is slow is given up. A leader that has stood still,
+ * or had nothing to do, begins anew. @return true: somebody was. */
+bool qn_flow_paces_look(struct qn_flow *f, qn_time_t now);
+
+#endif

@@ -1,0 +1,211 @@
+/*
+ * Flow control: who is given up, and for how long (flow.h).
+ *
+ * How to tell one that alone has too little of a core from all that share one?
+ * Not by who shuts the gate: under full load somebody always does, and where
+ * the leader has much to send it is the same one for long. Nor by how far the
+ * leader could go, for while it waits it does nothing, and needs no time. But
+ * another member applies the same batches, on the same machine, at the same
+ * moment; only when they come does not depend on it. So paces are compared,
+ * each over the time in which its member lacked something. That time is counted
+ * from one report to the next, so it is too long for one that lacked something
+ * for a moment only: then it seems slower than it is, and nobody is given up
+ * for that.
+ *
+ * So two that are slow alike are never given up for it; nor is a single
+ * follower: with the usual min-replicas-to-write neither might be.
+ *
+ * What a trial costs is bounded by its pause. Awaited again, who is still slow
+ * is given up at the first look; and before that, a hold for its join may shut
+ * the gate for a quarter of its last pause. So a large snapshot under full
+ * load, too, gets its time, after some pauses.
+ */
+#include "core/base/bits.h"
+#include "paxos/flow/flow_internal.h"
+#include "paxos/mutant.h"
+
+bool qn_flow_joiners_pause(const struct qn_flow *f, qn_time_t until)
+{
+    bool one = false;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        const struct qn_flow_member *m = &f->member[n];
+        if (n == f->self || m->awaited) {
+            continue;
+        }
+        if (!m->living || m->pause == 0 || until >= m->pause_over) {
+            return false;
+        }
+        one = true;
+    }
+    return one;
+}
+
+bool qn_flow_may_give_up(const struct qn_flow *f)
+{
+    uint32_t awaited = 0;
+    uint32_t living = 0;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        awaited += f->member[n].awaited;
+        living += f->member[n].living;
+    }
+    return awaited > QN_MIN(f->limits.min_awaited, living) ||
+           QN_MUTANT(FLOW_MIN);
+}
+
+/** The next pause of a member: twice the last one, if it has not been awaited
+ *  for long since. One that was not slow has none at first. */
+static void pause_begin(const struct qn_flow *f, struct qn_flow_member *m,
+                        qn_time_t now, bool slow)
+{
+    qn_time_t first = QN_FLOW_PAUSE * f->limits.timeout;
+    qn_time_t most = QN_FLOW_PAUSE_MOST * f->limits.timeout;
+    bool soon = m->back_at != 0 && now - m->back_at < QN_MAX(m->pause, first);
+    qn_time_t before = soon ? m->pause : 0;
+    m->pause = soon || slow ? QN_MIN(QN_MAX(2 * before, first), most) : 0;
+    m->pause_over = now + m->pause;
+}
+
+void qn_flow_give_up(struct qn_flow *f, struct qn_flow_member *m, qn_time_t now,
+                     bool slow)
+{
+    pause_begin(f, m, now, slow);
+    m->awaited = m->waiting = false;
+    m->behind = slow;
+    m->given = true;
+    m->bytes = m->applied = m->read = 0;
+    f->given++;
+}
+
+bool qn_flow_hold_costs(const struct qn_flow *f, qn_node_t giver, qn_time_t now)
+{
+    qn_time_t least = QN_TIME_NEVER;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        const struct qn_flow_member *m = &f->member[n];
+        if (m->living && !m->awaited) {
+            least = QN_MIN(least, m->pause);
+        }
+    }
+    return qn_flow_joiners_pause(f, 0) &&
+           qn_flow_shut_by(f, giver, now) - f->member[giver].hold_shut >=
+               least / 4;
+}
+
+void qn_flow_pause_joiners(struct qn_flow *f, qn_time_t now)
+{
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        if (f->member[n].living && !f->member[n].awaited) {
+            f->member[n].back_at = now; /* its chance was that hold */
+            pause_begin(f, &f->member[n], now, true);
+        }
+    }
+}
+
+/* ---- who is slow --------------------------------------------------------- */
+
+/** What it has shown since the last look; if it lacked nothing, what it had
+ *  shown before. What was read counts only for a member that is amid a long
+ *  batch: it may read a batch more than once, or one that it cannot apply yet.
+ */
+static void pace_set(struct qn_flow_member *m)
+{
+    uint64_t bytes = m->pace.bytes != 0 ? m->pace.bytes : m->pace.read;
+    if (m->pace.lacked >= QN_US) {
+        m->shown = bytes * 1000000 / (m->pace.lacked / QN_US);
+    }
+}
+
+/** Another awaited member is so much faster. */
+static bool is_behind(const struct qn_flow *f, qn_node_t who)
+{
+    uint64_t best = 0;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        if (n != who && f->member[n].awaited) {
+            best = QN_MAX(best, f->member[n].shown);
+        }
+    }
+    return f->member[who].shown < best / QN_FLOW_SLOW;
+}
+
+/** It is on its way to shut the gate. */
+static bool lacks_much(const struct qn_flow *f, const struct qn_flow_member *m)
+{
+    return m->at.bytes > f->limits.stop_bytes / 2 ||
+           m->slots > f->limits.stop_slots / 2;
+}
+
+bool qn_flow_is_slow(const struct qn_flow_member *m)
+{
+    return m->slow >= (m->pause != 0 ? 1 : QN_FLOW_SLOW_LOOKS) &&
+           !QN_MUTANT(FLOW_SLOW);
+}
+
+/** The member has neither shut the gate nor applied anything: it is stalled,
+ * and this look says nothing of its pace. */
+static bool says_nothing(const struct qn_flow *f,
+                         const struct qn_flow_member *m, uint64_t shut,
+                         qn_time_t now)
+{
+    return shut <= (now - f->looked) / 2 && lacks_much(f, m) &&
+           m->pace.bytes == 0 && m->pace.read == 0;
+}
+
+/** What a look finds of one member. @return true: it is slow, and has shut the
+ *  gate since the last one. */
+static bool slow_look(struct qn_flow *f, qn_node_t n, qn_time_t now)
+{
+    struct qn_flow_member *m = &f->member[n];
+    uint64_t shut = qn_flow_shut_by(f, n, now) - m->pace.shut;
+    if (!m->awaited || says_nothing(f, m, shut, now)) {
+        return false;
+    }
+    bool behind = is_behind(f, n);
+    bool slow = behind && (shut > (now - f->looked) / 2 || lacks_much(f, m));
+    m->slow = slow ? m->slow + 1 : 0;
+    m->behind = behind && (slow || m->behind);
+    return shut != 0 && qn_flow_is_slow(m);
+}
+
+static void paces_begin(struct qn_flow *f, qn_time_t now)
+{
+    f->looked = now;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        f->member[n].pace = (struct qn_flow_pace){
+            .heard = now, .shut = qn_flow_shut_by(f, n, now)};
+    }
+}
+
+bool qn_flow_paces_look(struct qn_flow *f, qn_time_t now)
+{
+    uint64_t slow = 0;
+    qn_time_t since = now - QN_MIN(now, f->looked);
+    uint64_t given = f->given;
+    if (f->looked != 0 && since < f->limits.timeout) {
+        return false;
+    }
+    bool due = f->looked != 0 && since < 2 * f->limits.timeout;
+    for (qn_node_t n = 0; n < f->nodes && due; n++) {
+        pace_set(&f->member[n]);
+    }
+    for (qn_node_t n = 0; n < f->nodes && due; n++) {
+        slow |= slow_look(f, n, now) ? QN_FLOW_BIT(n) : 0;
+    }
+    for (qn_node_t n = 0; n < f->nodes && !due; n++) {
+        f->member[n].slow = 0;
+        f->member[n].behind = false;
+    }
+    for (; slow != 0 && qn_flow_may_give_up(f); slow &= slow - 1) {
+        qn_flow_give_up(f, &f->member[__builtin_ctzll(slow)], now, true);
+    }
+    paces_begin(f, now);
+    return f->given != given;
+}
+
+uint64_t qn_flow_followed(const struct qn_flow *f)
+{
+    uint64_t mask = 0;
+    for (qn_node_t n = 0; n < f->nodes; n++) {
+        const struct qn_flow_member *m = &f->member[n];
+        mask |= n != f->self && !m->behind ? QN_FLOW_BIT(n) : 0;
+    }
+    return mask;
+}

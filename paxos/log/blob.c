@@ -1,0 +1,78 @@
+/*
+ * Blobs: see blob.h. Header and bytes are one allocation, so that making a
+ * batch is one call of the allocator, and growing it is one realloc.
+ */
+#include "paxos/log/blob.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *resize_malloc(void *ctx, void *p, size_t bytes)
+{
+    (void)ctx;
+    if (bytes == 0) {
+        free(p);
+        return NULL;
+    }
+    return realloc(p, bytes);
+}
+
+const struct qn_alloc qn_alloc_malloc = {resize_malloc, NULL};
+
+struct qn_blob *qn_blob_create(const struct qn_alloc *a, size_t cap)
+{
+    if (cap > QN_BLOB_MAX) {
+        return NULL;
+    }
+    struct qn_blob *b = a->resize(a->ctx, NULL, sizeof *b + cap);
+    if (b != NULL) {
+        *b = (struct qn_blob){.alloc = a, .refs = 1, .cap = (uint32_t)cap};
+    }
+    return b;
+}
+
+struct qn_blob *qn_blob_copy(const struct qn_alloc *a, const void *p,
+                             size_t len)
+{
+    struct qn_blob *b = qn_blob_create(a, len);
+    if (b != NULL && len != 0) {
+        memcpy(b->bytes, p, len);
+        b->len = (uint32_t)len;
+    }
+    return b;
+}
+
+int qn_blob_reserve(struct qn_blob **b, size_t more)
+{
+    struct qn_blob *old = *b;
+    QN_ASSERT(old->refs == 1);
+    if (more <= old->cap - old->len) {
+        return QN_OK;
+    }
+    if (more > QN_BLOB_MAX - old->len) {
+        return QN_ENOMEM;
+    }
+    size_t need = old->len + more;
+    size_t cap = 2 * (size_t)old->cap;
+    cap = cap > QN_BLOB_MAX ? QN_BLOB_MAX : cap;
+    cap = cap > need ? cap : need;
+    struct qn_blob *grown =
+        old->alloc->resize(old->alloc->ctx, old, sizeof *old + cap);
+    if (grown == NULL) {
+        return QN_ENOMEM;
+    }
+    grown->cap = (uint32_t)cap;
+    *b = grown;
+    return QN_OK;
+}
+
+void qn_blob_unref(struct qn_blob *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    QN_ASSERT(b->refs != 0);
+    if (--b->refs == 0) {
+        b->alloc->resize(b->alloc->ctx, b, 0);
+    }
+}

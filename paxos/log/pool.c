@@ -1,0 +1,249 @@
+/*
+ * The pool: see pool.h.
+ *
+ *     | head: class, bytes | the caller's bytes ...                   |
+ *     | head: class, bytes | links     |    (while it is free)        |
+ *
+ * A free block is in two lists: the stack of its class, and all free blocks in
+ * the order in which they were freed. The oldest of all is the bottom of its
+ * stack, so it is taken out of both at their ends.
+ *
+ * The head says what the block is, so that it can be given back, and grown, by
+ * its address alone, as struct qn_alloc wants it. Its 16 bytes keep malloc's
+ * alignment for what follows.
+ */
+#include "paxos/log/pool.h"
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/base/bits.h"
+
+/* Classes of blocks that are not kept; an exact one is always malloc's. */
+#define PLAIN   UINT32_MAX
+#define EXACT   (UINT32_MAX - 1)
+#define LONGEST (sizeof(struct qn_blob) + (size_t)QN_BLOB_MAX)
+
+struct qn_pool_block {
+    uint32_t class;
+    size_t bytes; /* of the block, head included */
+    /* While it is free: in its stack, and among all. */
+    alignas(max_align_t) struct qn_pool_block *below;
+    struct qn_pool_block *above, *older, *newer;
+};
+
+#define HEAD offsetof(struct qn_pool_block, below)
+
+static size_t class_bytes(uint32_t class)
+{
+    size_t whole = (size_t)QN_POOL_LEAST << class / QN_POOL_STEPS;
+    return whole + whole / QN_POOL_STEPS * (class % QN_POOL_STEPS);
+}
+
+/** The class of blocks for `bytes`, head included. */
+static uint32_t class_of(const struct qn_pool *p, size_t bytes)
+{
+    if (bytes >= p->exact_from) {
+        return EXACT;
+    }
+    if (bytes <= QN_POOL_LEAST / 2 || bytes > QN_POOL_MOST) {
+        return PLAIN;
+    }
+    uint32_t class = 0;
+    while (class_bytes(class) < bytes) {
+        class ++;
+    }
+    return class;
+}
+
+static struct qn_pool_block *block_of(void *p)
+{
+    return (struct qn_pool_block *)(void *)((char *)p - HEAD);
+}
+
+static void *bytes_of(struct qn_pool_block *b)
+{
+    return (char *)b + HEAD;
+}
+
+/* ---- the system's ---- */
+
+static bool is_mapped(uint32_t class, size_t bytes)
+{
+    return class != EXACT && bytes >= QN_POOL_MAPPED;
+}
+
+static struct qn_pool_block *block_new(uint32_t class, size_t bytes)
+{
+    if (!is_mapped(class, bytes)) {
+        return malloc(bytes);
+    }
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return at != MAP_FAILED ? at : NULL;
+}
+
+static void block_free(struct qn_pool_block *b)
+{
+    if (!is_mapped(b->class, b->bytes)) {
+        free(b);
+    } else {
+        munmap(b, b->bytes);
+    }
+}
+
+/** A block that is not kept, and stays of its class. A mapped one keeps its
+ *  pages. @return NULL: it is as it was; also where it would have to be copied.
+ */
+static void *regrow(struct qn_pool_block *b, size_t bytes)
+{
+    void *at = NULL;
+    bool mapped = is_mapped(b->class, b->bytes);
+    if (!mapped && !is_mapped(b->class, bytes)) {
+        at = realloc(b, bytes);
+    } else if (mapped && is_mapped(b->class, bytes)) {
+        at = mremap(b, b->bytes, bytes, MREMAP_MAYMOVE);
+        at = at != MAP_FAILED ? at : NULL;
+    }
+    if (at == NULL) {
+        return NULL;
+    }
+    b = at;
+    b->bytes = bytes;
+    return bytes_of(b);
+}
+
+/* ---- kept ---- */
+
+static void keep(struct qn_pool *p, struct qn_pool_block *b)
+{
+    b->below = p->free[b->class];
+    b->above = NULL;
+    b->older = p->newest;
+    b->newer = NULL;
+    if (b->below != NULL) {
+        b->below->above = b;
+    }
+    if (b->older != NULL) {
+        b->older->newer = b;
+    } else {
+        p->oldest = b;
+    }
+    p->free[b->class] = b;
+    p->newest = b;
+    p->kept += b->bytes;
+}
+
+/** Out of both lists: the top of a stack, or the oldest of all. */
+static void unkeep(struct qn_pool *p, struct qn_pool_block *b)
+{
+    if (b->above != NULL) {
+        b->above->below = b->below;
+    } else {
+        p->free[b->class] = b->below;
+    }
+    if (b->below != NULL) {
+        b->below->above = b->above;
+    }
+    if (b->newer != NULL) {
+        b->newer->older = b->older;
+    } else {
+        p->newest = b->older;
+    }
+    if (b->older != NULL) {
+        b->older->newer = b->newer;
+    } else {
+        p->oldest = b->newer;
+    }
+    p->kept -= b->bytes;
+}
+
+static void *take(struct qn_pool *p, size_t bytes)
+{
+    uint32_t class = class_of(p, bytes);
+    bool keeps = class < QN_POOL_CLASSES;
+    struct qn_pool_block *b = keeps ? p->free[class] : NULL;
+    if (b != NULL) {
+        unkeep(p, b);
+        return bytes_of(b);
+    }
+    bytes = keeps ? class_bytes(class) : bytes;
+    b = block_new(class, bytes);
+    if (b == NULL) {
+        return NULL;
+    }
+    b->class = class;
+    b->bytes = bytes;
+    return bytes_of(b);
+}
+
+static void forget_oldest(struct qn_pool *p)
+{
+    struct qn_pool_block *b = p->oldest;
+    /* The analyzer cannot see that the oldest is another one each time. */
+    unkeep(p, b); /* NOLINT(clang-analyzer-unix.Malloc) */
+    block_free(b);
+}
+
+static void give(struct qn_pool *p, struct qn_pool_block *b)
+{
+    if (b->class >= QN_POOL_CLASSES) {
+        block_free(b);
+        return;
+    }
+    while (p->kept + b->bytes > QN_POOL_BYTES) {
+        forget_oldest(p);
+    }
+    keep(p, b);
+}
+
+static void *resize(void *ctx, void *old, size_t bytes)
+{
+    struct qn_pool *p = ctx;
+    if (bytes == 0) {
+        if (old != NULL) {
+            give(p, block_of(old));
+        }
+        return NULL;
+    }
+    if (bytes > LONGEST) {
+        return NULL;
+    }
+    size_t need = QN_MAX(HEAD + bytes, sizeof(struct qn_pool_block));
+    if (old == NULL) {
+        return take(p, need);
+    }
+    struct qn_pool_block *b = block_of(old);
+    if (b->class >= QN_POOL_CLASSES && class_of(p, need) == b->class) {
+        void *same = regrow(b, need);
+        if (same != NULL) {
+            return same;
+        }
+    }
+    if (need <= b->bytes) {
+        return old;
+    }
+    void *grown = take(p, need);
+    if (grown != NULL) {
+        memcpy(grown, old, b->bytes - HEAD);
+        give(p, b);
+    }
+    return grown;
+}
+
+void qn_pool_init(struct qn_pool *p, size_t exact_from)
+{
+    *p = (struct qn_pool){.alloc = {.resize = resize, .ctx = p},
+                          .exact_from = exact_from};
+}
+
+void qn_pool_fini(struct qn_pool *p)
+{
+    while (p->oldest != NULL) {
+        forget_oldest(p);
+    }
+}

@@ -1,0 +1,80 @@
+#ifndef QN_PAXOS_MACHINE_ACCEPTOR_H
+#define QN_PAXOS_MACHINE_ACCEPTOR_H
+
+/**
+ * The acceptor, behind two calls (PROTOCOL.md 3.3, 3.4, 11).
+ *
+ * What an acceptor is to the rest of the machine: it accepts slots in order
+ * for the one epoch that it has promised, and its accept is the decision.
+ *
+ *     process   (acceptor_process.c) keeps what it accepted in its node's own
+ *               log, so that only messages reach it; it dies with its process
+ *     memory    (acceptor_memory.c) keeps it in memory that outlives processes;
+ *               each leader is its own acceptor, and all of them share one word
+ *
+ * What it has accepted is read where it lies: in the log, or in a ring.
+ *
+ * One thread; no IO; nothing is allocated.
+ */
+
+#include "paxos/log/log.h"
+#include "paxos/machine/shared.h"
+#include "paxos/wire/msg.h"
+
+enum qn_accept {
+    QN_ACCEPT_DONE,    /* decided now */
+    QN_ACCEPT_AGAIN,   /* was decided before, the same batch */
+    QN_ACCEPT_REFUSED, /* not active, or another epoch is promised */
+};
+
+struct qn_acceptor;
+
+struct qn_acceptor_ops {
+    enum qn_accept (*accept)(struct qn_acceptor *a, qn_epoch_t epoch,
+                             qn_slot_t slot, struct qn_blob *batch);
+    bool (*promise)(struct qn_acceptor *a, qn_epoch_t epoch, qn_epoch_t tenure,
+                    qn_slot_t *hi);
+};
+
+struct qn_acceptor {
+    const struct qn_acceptor_ops *ops;
+    bool active;         /* process backend */
+    qn_epoch_t tenure;   /* my_tenure: index of the entry that appointed it */
+    qn_epoch_t promised; /* never falls */
+    qn_slot_t hi;        /* acc_hi: last accepted slot */
+    struct qn_log *log;  /* process backend: accept = decide = learn */
+    struct qn_shared *shared; /* memory backend */
+    struct qn_word copied;    /* memory backend: all that was decided as of it
+                                 lies in the own ring */
+};
+
+/** Prepare a process acceptor that is not active. `log` is kept. */
+void qn_acceptor_process_init(struct qn_acceptor *a, struct qn_log *log);
+
+/** Prepare the own access to the memory acceptor. `shared` is kept. */
+void qn_acceptor_memory_init(struct qn_acceptor *a, struct qn_shared *shared);
+
+/** Accept `batch` for `slot`: only in the promised epoch, only slot hi + 1
+ *  (asserted by the process backend: channels are FIFO). The process backend
+ *  takes a reference of its own if DONE, and with AGAIN asserts that the batch
+ *  is the accepted one, if that is still kept; the memory backend keeps a copy,
+ *  for which the ring has room, and knows no AGAIN. */
+static inline enum qn_accept qn_acceptor_accept(struct qn_acceptor *a,
+                                                qn_epoch_t epoch,
+                                                qn_slot_t slot,
+                                                struct qn_blob *batch)
+{
+    return a->ops->accept(a, epoch, slot, batch);
+}
+
+/** Promise `epoch`, of the given tenure: from now on nothing of an earlier
+ *  epoch is accepted. *hi filled: all that was accepted is in slots <= it.
+ *  @return false: refused, nothing changed; the memory backend: the word is not
+ *  `copied` any more. */
+static inline bool qn_acceptor_promise(struct qn_acceptor *a, qn_epoch_t epoch,
+                                       qn_epoch_t tenure, qn_slot_t *hi)
+{
+    return a->ops->promise(a, epoch, tenure, hi);
+}
+
+#endif

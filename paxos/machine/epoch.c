@@ -1,0 +1,363 @@
+/*
+ * The configuration: entries of the utility log as they are learned, and what
+ * follows from them (PROTOCOL.md 3.4, "learn UL entries").
+ *
+ * Entries come in any message that carries some, and are taken in order. Each
+ * one is looked at by itself first, for what it means for ever (an epoch that
+ * this node led or was appointed in, even if it hears of it late); only the
+ * newest decides what this node does now.
+ *
+ * A new epoch makes every origin wait: its leader says REDIRECT to all when it
+ * has applied what it adopted, and then each origin sends everything that is
+ * unapplied again, in order. So the leader's filter needs to know sessions
+ * only, and no request finds a leader that is not ready.
+ */
+#include "paxos/machine/onepaxos_internal.h"
+#include "paxos/mutant.h"
+
+bool qn_epoch_is(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
+{
+    return node == p->self && inc == p->incarnation[p->self];
+}
+
+bool qn_epoch_leads(const struct qn_onepaxos *p)
+{
+    return qn_epoch_is(p, p->cfg.leader, p->cfg.leader_inc);
+}
+
+/** This life is the acceptor that the newest entry names. */
+bool qn_epoch_accepts(const struct qn_onepaxos *p)
+{
+    return qn_epoch_is(p, p->cfg.acceptor, p->cfg.acceptor_inc);
+}
+
+/** Entry `e` names another life than the present one of `from` as its leader,
+ * or as its acceptor. What is not known here is nobody else's. */
+bool qn_epoch_led_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
+                           qn_node_t from)
+{
+    const struct qn_ul_entry *x = qn_utility_entry(&p->ul, e);
+    return x != NULL &&
+           (x->leader != from || x->leader_inc != p->incarnation[from]);
+}
+
+bool qn_epoch_accepted_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
+                                qn_node_t from)
+{
+    const struct qn_ul_entry *x = qn_utility_entry(&p->ul, e);
+    return x != NULL &&
+           (x->acceptor != from || x->acceptor_inc != p->incarnation[from]);
+}
+
+/** Epoch before `e` in the same log: skips VOTER entries. */
+qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e)
+{
+    const struct qn_ul_entry *x;
+    do {
+        if (e == 0 || (x = qn_utility_entry(&p->ul, e - 1)) == NULL) {
+            return QN_EPOCH_NONE;
+        }
+        e--;
+    } while (x->kind == QN_UL_VOTER);
+    return e;
+}
+
+/** The leader accepts by itself: with the memory acceptor always, else never
+ *  (2). */
+static bool same_life(const struct qn_ul_entry *e)
+{
+    return e->leader == e->acceptor && e->leader_inc == e->acceptor_inc;
+}
+
+static void take(struct qn_onepaxos *p, struct qn_step *t,
+                 const struct qn_ul_entry *e)
+{
+    if (e->kind == QN_UL_VOTER) {
+        return;
+    }
+    QN_ASSERT(same_life(e) == (p->shared != NULL));
+    if (qn_epoch_is(p, e->leader, e->leader_inc)) {
+        p->leader.ep = e->index;
+        bool newest = e->index + 1 == qn_utility_len(&p->ul);
+        if (e->kind == QN_UL_ACCEPTOR && (newest || !QN_MUTANT(SKIP_OWN))) {
+            p->change.cep = e->index; /* the frozen log is the staged log */
+        }
+    }
+    if (e->kind == QN_UL_ACCEPTOR &&
+        qn_epoch_is(p, e->acceptor, e->acceptor_inc)) {
+        qn_handoff_appointed(p, t, e);
+    }
+    p->cfg = *e;
+}
+
+/** Act on entries that the utility log has learned since the last time. */
+void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t)
+{
+    qn_epoch_t before = p->cfg.index;
+    for (; p->change.seen < qn_utility_len(&p->ul); p->change.seen++) {
+        const struct qn_ul_entry *e = qn_utility_entry(&p->ul, p->change.seen);
+        if (e != NULL) {
+            take(p, t, e);
+        }
+    }
+    if (p->cfg.index == before) {
+        return;
+    }
+    p->change.lead_at = QN_TIME_NEVER;
+    p->change.certain = p->change.refused = false;
+    if (!QN_MUTANT(NO_RESEND)) {
+        p->origin.sent = p->origin.head;
+    }
+    p->origin.blocked = false;
+    if (qn_epoch_leads(p)) {
+        (p->shared != NULL ? qn_takeover_begin : qn_lead_begin)(p, t);
+    } else if (p->leader.role != QN_FOLLOWER && !QN_MUTANT(NO_STEP_DOWN)) {
+        qn_leader_step_down(p);
+    }
+}
+
+/** Entries that came along with another message. */
+void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
+                     struct qn_slice entries)
+{
+    qn_utility_learn(&p->ul, entries);
+    qn_epoch_learn(p, t);
+}
+
+/** `peer` knows a later epoch than this node: ask it, at the end of the turn
+ *  and again if nothing comes. */
+void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
+                     qn_epoch_t epoch)
+{
+    struct qn_reconfiguration *c = &p->change;
+    if (epoch > p->cfg.index && epoch > c->later) {
+        c->later = epoch;
+        c->knower = peer;
+        c->ask_at = t->now;
+    }
+}
+
+static bool behind(const struct qn_onepaxos *p)
+{
+    return p->change.later > p->cfg.index;
+}
+
+static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_reconfiguration *c = &p->change;
+    if (behind(p) && t->now >= c->ask_at) {
+        c->ask_at = t->now + p->params.t_acc;
+        if (c->knower != p->self && (p->alive & QN_BIT(c->knower)) != 0) {
+            qn_utility_ask(&p->ul, t, c->knower);
+        }
+        c->knower = (c->knower + 1) % p->nodes; /* or the next one knows */
+    }
+}
+
+/* ------------------------------------------------------------ suspicion -- */
+
+static bool suspected(const struct qn_onepaxos *p, qn_node_t n)
+{
+    return n != p->self && ((p->change.suspected | ~p->alive) & QN_BIT(n)) != 0;
+}
+
+/** Rank of this node among those who may lead next; the leader's own id, in a
+ *  new life, is last. */
+static uint32_t rank(const struct qn_onepaxos *p)
+{
+    uint32_t r = 0;
+    for (uint32_t k = 1; k < p->nodes; k++) {
+        qn_node_t n = (p->cfg.leader + k) % p->nodes;
+        if (n == p->self) {
+            return r;
+        }
+        r += n != p->cfg.acceptor && !suspected(p, n);
+    }
+    return r;
+}
+
+/** A former life of this id is named in the entry: it has ended. */
+static bool leader_gone(const struct qn_onepaxos *p)
+{
+    return suspected(p, p->cfg.leader) || p->change.forced ||
+           p->incarnation[p->cfg.leader] != p->cfg.leader_inc ||
+           p->change.relieve == p->cfg.index ||
+           p->change.later > p->cfg.index; /* another one, unknown here */
+}
+
+/** Told to lead: as if the leader had ended, but nobody else thinks so. Until
+ *  there is another epoch. An order is no reason to be quicker than M11 allows:
+ *  the leader lives and goes on meanwhile. */
+void qn_epoch_relieve(struct qn_onepaxos *p, const struct qn_step *t)
+{
+    if (p->cfg.leader != p->self) {
+        p->change.relieve = p->cfg.index;
+        p->change.certain = true;
+        p->change.lead_at = t->now;
+        p->change.map_by = t->now + p->params.t_lead;
+    }
+}
+
+/** That life has ended for certain. */
+static bool leader_dead(const struct qn_onepaxos *p)
+{
+    return p->incarnation[p->cfg.leader] != p->cfg.leader_inc ||
+           (p->cfg.leader != p->self &&
+            (p->alive & QN_BIT(p->cfg.leader)) == 0);
+}
+
+bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p)
+{
+    return suspected(p, p->cfg.acceptor) || p->change.refused ||
+           p->incarnation[p->cfg.acceptor] != p->cfg.acceptor_inc;
+}
+
+/* --------------------------------------------------------- who maps whom -- */
+
+/** `from` reads what this life has, and so does what it says show. */
+void qn_epoch_heard(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from)
+{
+    struct qn_reconfiguration *c = &p->change;
+    if ((c->heard & QN_BIT(from)) == 0) {
+        c->heard |= QN_BIT(from);
+        c->prepare_at = QN_MIN(c->prepare_at, t->now);
+    }
+}
+
+/** Say to a peer, or to all (QN_NODES_MAX), that this life has mapped them. */
+void qn_epoch_greet(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer)
+{
+    if (p->shared == NULL) {
+        return;
+    }
+    struct qn_out *o =
+        qn_step_emit(t, peer == QN_NODES_MAX ? QN_OUT_SEND_ALL : QN_OUT_SEND);
+    o->to = peer;
+    o->msg = (struct qn_msg){.kind = QN_MSG_BEAT,
+                             .epoch = p->cfg.index,
+                             .beat = {.applied = p->applied,
+                                      .learned = p->learned_hi,
+                                      .decided = p->learned_hi,
+                                      .ul_len = qn_utility_len(&p->ul)}};
+}
+
+/** M11: somebody living has not mapped this life's ring yet. Were it to take
+ *  over now and to die, what that one lacks would be gone. */
+bool qn_epoch_unmapped(const struct qn_onepaxos *p, qn_time_t now)
+{
+    const struct qn_reconfiguration *c = &p->change;
+    uint64_t others = p->alive & ~c->suspected & ~QN_BIT(p->self);
+    return p->shared != NULL && (others & ~c->heard) != 0 && now < c->map_by;
+}
+
+/* ------------------------------------------------------------- proposing -- */
+
+static qn_time_t random_below(struct qn_onepaxos *p, qn_time_t n)
+{
+    uint64_t *x = &p->change.random; /* xorshift64 */
+    *x ^= *x << 13;
+    *x ^= *x >> 7;
+    *x ^= *x << 17;
+    return n == 0 ? 0 : *x % n;
+}
+
+static bool may_lead(const struct qn_onepaxos *p)
+{
+    if (p->shared != NULL) {
+        return p->leader.role == QN_FOLLOWER && qn_takeover_may(p);
+    }
+    return !qn_epoch_accepts(p) && !qn_epoch_leads(p);
+}
+
+/** The leader is gone: whose rank comes first, proposes itself. */
+static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_reconfiguration *c = &p->change;
+    if (!may_lead(p) || !leader_gone(p)) {
+        c->lead_at = QN_TIME_NEVER;
+        c->certain = false;
+        return;
+    }
+    if (c->lead_at == QN_TIME_NEVER) {
+        c->map_by = t->now + p->params.t_lead;
+    }
+    if (leader_dead(p) && !c->certain) {
+        c->certain = true;
+        c->lead_at = t->now + rank(p) * p->params.t_rank;
+    } else if (c->lead_at == QN_TIME_NEVER) {
+        const struct qn_params *v = &p->params;
+        c->lead_at =
+            t->now + rank(p) * v->t_lead / 2 + random_below(p, v->jitter);
+    }
+    bool busy =
+        qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);
+    if (t->now < c->lead_at || busy || qn_epoch_unmapped(p, t->now)) {
+        return;
+    }
+    struct qn_ul_entry e = p->cfg;
+    e.kind = QN_UL_LEADER;
+    e.leader = (uint8_t)p->self;
+    e.leader_inc = p->incarnation[p->self];
+    if (p->shared != NULL) {
+        e.acceptor = e.leader;
+        e.acceptor_inc = e.leader_inc;
+        e.tenure = qn_utility_len(&p->ul);
+    }
+    QN_ASSERT(same_life(&e) == (p->shared != NULL));
+    qn_utility_propose(&p->ul, t, &e);
+    qn_epoch_learn(p, t);
+}
+
+/** This node's record was lost: it asks for a vote, while nothing is to be
+ *  decided but that and those who may say yes live. Entries are kept for so
+ *  long; one that names roles must be among them (a later life needs it), so
+ *  half of them are not for this. */
+static void check_voter(struct qn_onepaxos *p, struct qn_step *t)
+{
+    uint64_t others = p->alive & ~p->change.suspected & ~QN_BIT(p->self);
+    bool majority = (uint32_t)__builtin_popcountll(others) > p->nodes / 2;
+    uint32_t len = qn_utility_len(&p->ul);
+    if (!p->ul.mute || len == 0 || !majority || leader_gone(p) ||
+        len - p->cfg.index > QN_UL_KEPT / 2 || qn_utility_proposing(&p->ul)) {
+        return;
+    }
+    qn_utility_propose_voter(&p->ul, t, &p->cfg);
+    qn_epoch_learn(p, t);
+}
+
+/** Once per TICK. */
+void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
+{
+    if (p->nodes == 1) {
+        return;
+    }
+    if (!p->change.said) {
+        p->change.said = true;
+        qn_epoch_greet(p, t, QN_NODES_MAX);
+    }
+    qn_utility_tick(&p->ul, t);
+    qn_epoch_learn(p, t);
+    check_behind(p, t);
+    check_leader(p, t);
+    check_voter(p, t);
+    if (p->shared != NULL) {
+        qn_takeover_check(p, t);
+        qn_lead_serve(p, t);
+    } else {
+        qn_lead_check(p, t);
+        qn_handoff_check(p, t);
+    }
+}
+
+qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p)
+{
+    const struct qn_reconfiguration *c = &p->change;
+    qn_time_t at = qn_utility_deadline(&p->ul);
+    bool busy =
+        qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);
+    qn_time_t lead_at =
+        qn_epoch_unmapped(p, c->lead_at) ? c->map_by : c->lead_at;
+    at = QN_MIN(at, busy ? QN_TIME_NEVER : lead_at);
+    at = QN_MIN(at, behind(p) ? c->ask_at : QN_TIME_NEVER);
+    return p->leader.role == QN_PREPARING ? QN_MIN(at, c->prepare_at) : at;
+}

@@ -1,0 +1,452 @@
+/*
+ * The leader: requests become batches, batches get slots (PROTOCOL.md 3.3).
+ *
+ * What waits for a slot is in the queue (queue.h). A slot is filled by opening
+ * the oldest batch, stamping it and sending ACCEPT.
+ *
+ * A session accepts sequence last + 1 only. `seen` is the newest sequence of
+ * an origin that is applied, in the log or in the queue: what is at or below
+ * it is dropped here (apply would drop it, too), what leaves a gap is refused
+ * with REDIRECT to the leader itself, which makes the origin send everything
+ * unapplied again, in order.
+ */
+#include "paxos/machine/onepaxos_internal.h"
+#include "paxos/mutant.h"
+
+#define ROOM_KEPT 8u /* outputs left for apply and fetch */
+
+/** Slots that a late turn has missed, while there is a gap between them, are
+ *  made up for as far as this. */
+#define LATE_MOST (10 * QN_MS)
+
+/** While the gate is shut: from one look at who shuts it to the next, at most.
+ */
+#define SHUT_LOOK (10 * QN_MS)
+
+/* ------------------------------------------------------------ requests -- */
+
+static struct qn_session *seen_of(struct qn_onepaxos *p, qn_node_t origin)
+{
+    struct qn_session *seen = &p->leader.seen[origin];
+    const struct qn_session *applied = &p->session[origin];
+    if (seen->inc != p->incarnation[origin]) {
+        *seen = (struct qn_session){.inc = p->incarnation[origin]};
+    }
+    if (applied->inc == seen->inc && applied->last > seen->last &&
+        !QN_MUTANT(NO_SESSION)) {
+        seen->last = applied->last;
+    }
+    return seen;
+}
+
+/**
+ * Queue commands of `from`, the first of which has sequence `first`.
+ * *again set if there is a gap before them.
+ * @return QN_OK: queued, duplicate or gap; QN_EAGAIN: the queue is full;
+ *         QN_ENOMEM. Then nothing has changed.
+ */
+int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
+                      struct qn_slice commands, bool *again)
+{
+    struct qn_wants w;
+    int checked = qn_wanted_check(commands, &w);
+    uint32_t count = w.count;
+    QN_ASSERT(p->leader.role == QN_ACTIVE && checked == QN_OK && count != 0);
+    struct qn_session *seen = seen_of(p, from);
+    uint64_t last = first + count - 1;
+    if (QN_MUTANT(NO_SEEN)) {
+        seen->last = first - 1;
+    }
+    if (last <= seen->last) {
+        return QN_OK;
+    }
+    *again = first > seen->last + 1;
+    if (*again) {
+        return QN_OK;
+    }
+    if (p->leader.queue.commands + count > p->params.queue) {
+        return QN_EAGAIN;
+    }
+    struct qn_wanted dropped;
+    bool overlaps = first <= seen->last;
+    for (; first <= seen->last; first++, count--) {
+        qn_wanted_next(&commands, &dropped);
+    }
+    if (overlaps) {
+        (void)qn_wanted_check(commands, &w);
+    }
+    struct qn_group g = {.origin = from,
+                         .inc = seen->inc,
+                         .first = first,
+                         .count = count,
+                         .commands = commands};
+    int err = qn_queue_add(&p->leader.queue, p->alloc, &p->params, &g, &w);
+    if (err == QN_OK) {
+        seen->last = last;
+        p->leader.asked &= ~QN_BIT(from);
+    }
+    return err;
+}
+
+static void redirect(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
+{
+    struct qn_msg *m = qn_step_send(t, to, QN_MSG_REDIRECT);
+    m->epoch = p->cfg.index;
+    m->redirect.leader = p->cfg.leader;
+    m->redirect.leader_inc = p->cfg.leader_inc;
+}
+
+/** Leader: take what follows the origin's last command, drop what is taken, and
+ *  ask for all again behind a gap (3.3). Who does not lead, or has not applied
+ *  all that it took over, takes nothing. */
+int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m)
+{
+    struct qn_wants w;
+    int checked = qn_queue_check(&p->params, p->uploads, from,
+                                 p->incarnation[from], m->body, &w);
+    if (checked != QN_OK) {
+        return checked == QN_ESTALE ? QN_OK : checked; /* it has ended */
+    }
+    if (p->leader.role != QN_ACTIVE || p->origin.ready != p->cfg.index) {
+        return QN_OK; /* REDIRECT tells all when to send, and to whom */
+    }
+    if (w.count == 0) {
+        p->leader.want_stamp = true;
+        return QN_OK;
+    }
+    bool again = false;
+    int err = qn_leader_request(p, from, m->slot, m->body, &again);
+    if (err != QN_OK) {
+        /* Not refused: what comes behind it in the channel (ACCEPTED, FILL) may
+         * be what makes room. The origin sends it again when there is some. */
+        p->leader.owed |= QN_BIT(from);
+        p->leader.asked |= QN_BIT(from);
+        p->retry_at = err == QN_ENOMEM ? t->now + p->params.t_gap : p->retry_at;
+    } else if (again && (p->leader.asked & QN_BIT(from)) == 0) {
+        /* Once: the origin's requests behind this one have a gap, too. */
+        p->leader.asked |= QN_BIT(from);
+        redirect(p, t, from);
+    }
+    return QN_OK;
+}
+
+/** The oldest batch takes more than one turn: the next part in the next. */
+bool qn_leader_is_busy(const struct qn_onepaxos *p)
+{
+    return p->leader.begun || p->leader.queue.opening.whole != NULL;
+}
+
+/** True if origins whose requests found no room may send them again. */
+bool qn_leader_may_ask(const struct qn_onepaxos *p)
+{
+    const struct qn_leader *l = &p->leader;
+    return l->owed != 0 && l->queue.commands <= p->params.queue / 2;
+}
+
+static void ask_again(struct qn_onepaxos *p, struct qn_step *t)
+{
+    while (qn_leader_may_ask(p) && qn_step_room(t) > ROOM_KEPT) {
+        qn_node_t n = (qn_node_t)__builtin_ctzll(p->leader.owed);
+        p->leader.owed &= p->leader.owed - 1;
+        redirect(p, t, n);
+    }
+}
+
+/* --------------------------------------------------------------- slots -- */
+
+static uint64_t in_flight(const struct qn_onepaxos *p)
+{
+    return p->leader.next - 1 - p->learned_hi;
+}
+
+/** What would fill the next slot now. */
+enum next { NOTHING, STAMP, BATCH };
+
+static bool waiting(const struct qn_leader *l)
+{
+    return !qn_queue_empty(&l->queue);
+}
+
+/** Of the batch that would fill it, if somebody let it. */
+static uint64_t next_bytes(const struct qn_leader *l)
+{
+    return waiting(l) ? qn_queue_bytes(&l->queue) : QN_BATCH_HEAD;
+}
+
+/** Who shuts the gate for a batch of `bytes` (3.9). There may be no place for
+ *  it in the ring either, as long as somebody needs what lies there. */
+static struct qn_flow_by shut_by(const struct qn_onepaxos *p, qn_time_t now,
+                                 uint64_t bytes)
+{
+    const struct qn_flow *f = &p->leader.flow;
+    struct qn_flow_by by = qn_flow_shuts(f, now, bytes);
+    if (by.members == 0 && by.holds == 0 && p->shared != NULL &&
+        !qn_takeover_fits(p, bytes, false) &&
+        qn_takeover_fits(p, bytes, true)) {
+        by = qn_flow_oldest(f);
+    }
+    return by;
+}
+
+static bool fits(const struct qn_onepaxos *p, uint64_t bytes)
+{
+    return p->shared != NULL ? qn_takeover_fits(p, bytes, false)
+                             : in_flight(p) == 0 || p->leader.flying + bytes <=
+                                                        p->params.window_bytes;
+}
+
+static bool is_open(const struct qn_onepaxos *p, qn_time_t now, uint64_t bytes)
+{
+    struct qn_flow_by by = qn_flow_shuts(&p->leader.flow, now, bytes);
+    return by.members == 0 && by.holds == 0 && fits(p, bytes);
+}
+
+/** It has enough to apply: who waits for a reply waits for that. */
+static bool ahead(const struct qn_onepaxos *p)
+{
+    return qn_log_bytes_above(&p->log, p->applied) >= p->params.ahead_bytes;
+}
+
+static enum next next_fill(const struct qn_onepaxos *p, qn_time_t now)
+{
+    const struct qn_leader *l = &p->leader;
+    if (l->role != QN_ACTIVE || in_flight(p) >= p->params.window) {
+        return NOTHING;
+    }
+    if (l->begun) {
+        return fits(p, next_bytes(l)) ? BATCH : NOTHING;
+    }
+    if ((waiting(l) || l->want_stamp) && !ahead(p) &&
+        is_open(p, now, next_bytes(l))) {
+        return waiting(l) ? BATCH : STAMP;
+    }
+    /* Time goes on in the log though the gate is shut, or nothing expires. */
+    bool passes =
+        l->want_stamp && now >= l->flow.stamp_at && fits(p, QN_BATCH_HEAD);
+    return passes ? STAMP : NOTHING;
+}
+
+/** When a slot can be filled, as far as only time is missing. While the gate is
+ *  shut, who shuts it is looked at again. */
+qn_time_t qn_leader_deadline(const struct qn_onepaxos *p, qn_time_t now)
+{
+    const struct qn_leader *l = &p->leader;
+    if (next_fill(p, now) != NOTHING) {
+        return QN_MAX(QN_MAX(p->retry_at, l->fill_at), now);
+    }
+    return l->role == QN_ACTIVE && l->flow.shut_at != 0 ? now + SHUT_LOOK
+                                                        : QN_TIME_NEVER;
+}
+
+/** Where a peer is, as it said last. */
+static struct qn_flow_place place_of(const struct qn_onepaxos *p, qn_node_t n)
+{
+    qn_slot_t applied = p->peer[n].applied;
+    qn_slot_t lo = p->shared != NULL ? p->shared->own.lo : p->log.lo;
+    return (struct qn_flow_place){.applied = applied,
+                                  .bytes = qn_log_bytes_above(&p->log, applied),
+                                  .kept = applied + 1 >= lo,
+                                  .read = p->peer[n].read};
+}
+
+/** This node leads from now on. */
+void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now)
+{
+    struct qn_flow_place at[QN_NODES_MAX];
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        at[n] = place_of(p, n);
+    }
+    qn_flow_begin(&p->leader.flow, now, p->alive, at);
+}
+
+/** A peer, or this node, has said where it is and what it holds. */
+void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
+{
+    if (p->leader.role != QN_ACTIVE) {
+        return;
+    }
+    struct qn_flow_hold hold = p->peer[peer].hold;
+    qn_slot_t before = hold.slot - (hold.slot != 0);
+    qn_slot_t lo = p->shared != NULL ? p->shared->own.lo : p->log.lo;
+    qn_flow_heard(&p->leader.flow, now, peer, place_of(p, peer));
+    struct qn_flow_kept since = {.bytes = qn_log_bytes_above(&p->log, before),
+                                 .slots = p->learned_hi -
+                                          QN_MIN(before, p->learned_hi),
+                                 .kept = hold.slot >= lo};
+    qn_flow_keep(&p->leader.flow, now, peer, hold, since);
+}
+
+/** A command of that life is not to be had, nor therefore what follows it.
+ *  Who lives sends it again: it has not been applied. */
+static void drop(struct qn_onepaxos *p, struct qn_step *t,
+                 const struct qn_group *lost)
+{
+    struct qn_session *seen = &p->leader.seen[lost->origin];
+    bool lives = p->incarnation[lost->origin] == lost->inc &&
+                 (p->alive & QN_BIT(lost->origin)) != 0;
+    qn_queue_drop(&p->leader.queue, lost->origin, lost->inc);
+    if (seen->inc == lost->inc) {
+        seen->last = QN_MIN(seen->last, lost->first - 1);
+    }
+    if (lives && lost->origin != p->self) {
+        p->leader.asked |= QN_BIT(lost->origin);
+        redirect(p, t, lost->origin);
+    }
+}
+
+/** The oldest batch is open: all of its commands are here. A long one takes
+ *  more than one turn. @return false: not now. */
+static bool is_whole(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_group lost;
+    size_t most = qn_takeover_step_bytes(p);
+    int64_t left =
+        qn_queue_open(&p->leader.queue, p->alloc, p->uploads, most, &lost);
+    if (left == QN_ESTALE) {
+        drop(p, t, &lost);
+    } else if (left == QN_ENOMEM) {
+        p->retry_at = t->now + p->params.t_gap;
+    }
+    return left == 0;
+}
+
+static void stamp(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
+{
+    p->stamp =
+        QN_MUTANT(STAMP_BACK) ? t->wall_ms : QN_MAX(p->stamp, t->wall_ms);
+    qn_batch_set_stamp(b, p->stamp);
+}
+
+/** Memory acceptor: what is next is in the ring but for its entry, or at least
+ *  there is a place for it. A long batch takes more than one turn. @return
+ *  false: not now. */
+static bool in_ring(struct qn_onepaxos *p, struct qn_step *t, enum next next)
+{
+    struct qn_leader *l = &p->leader;
+    size_t len = next == STAMP ? QN_BATCH_HEAD : next_bytes(l);
+    if (!l->begun && !qn_takeover_make_room(p, t, len)) {
+        return false;
+    }
+    if (next == STAMP) {
+        return true;
+    }
+    struct qn_blob *b = qn_queue_head(&l->queue);
+    if (!l->begun) {
+        l->begun = true;
+        stamp(p, t, b);
+    }
+    return qn_takeover_put(p, b);
+}
+
+/** No ACCEPT is sent unless role == ACTIVE. */
+static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
+{
+    struct qn_leader *l = &p->leader;
+    QN_ASSERT(l->role == QN_ACTIVE);
+    qn_slot_t slot = l->next;
+    l->next += QN_MUTANT(REUSE_SLOT) && slot % 7 == 0 ? 0 : 1;
+    if (!l->begun) {
+        stamp(p, t, b);
+    }
+    l->begun = false;
+    bool room = qn_learner_make_room(p, slot);
+    QN_ASSERT(room); /* the window is smaller than the ring */
+    if (p->shared != NULL) {
+        (void)qn_takeover_accept(p, t, slot, b);
+        return;
+    }
+    qn_learner_propose(p, slot, b);
+    if (p->cfg.acceptor == p->self) {
+        qn_learner_accept(p, t, l->ep, slot, b);
+        return;
+    }
+    struct qn_msg *m = qn_step_send(t, p->cfg.acceptor, QN_MSG_ACCEPT);
+    m->epoch = l->ep;
+    m->slot = slot;
+    qn_msg_refer(m, b);
+    if (QN_MUTANT(EARLY_DECIDE)) {
+        m->kind = QN_MSG_LEARN;
+        qn_learner_learn(p, t, m);
+        m->kind = QN_MSG_ACCEPT;
+    }
+}
+
+/** A slot was filled. */
+static void gap_leave(struct qn_leader *l, qn_time_t now)
+{
+    qn_time_t due = l->fill_at != 0 ? l->fill_at : now;
+    l->fill_at = QN_MAX(due, now - QN_MIN(now, LATE_MOST)) + l->gap;
+}
+
+/** What is next; who has shut the gate for too long is given up first. */
+static enum next look(struct qn_onepaxos *p, qn_time_t now)
+{
+    struct qn_leader *l = &p->leader;
+    struct qn_flow_by by;
+    bool wants = l->role == QN_ACTIVE && !l->begun &&
+                 (waiting(l) || l->want_stamp) && !ahead(p);
+    do {
+        by = wants ? shut_by(p, now, next_bytes(l)) : (struct qn_flow_by){0};
+    } while (l->role == QN_ACTIVE && qn_flow_look(&l->flow, now, by));
+    return next_fill(p, now);
+}
+
+void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_leader *l = &p->leader;
+    enum next next;
+    ask_again(p, t);
+    while ((next = look(p, t->now)) != NOTHING && t->now >= l->fill_at &&
+           qn_step_room(t) > ROOM_KEPT) {
+        if ((next == BATCH && !is_whole(p, t)) ||
+            (p->shared != NULL && !in_ring(p, t, next))) {
+            return;
+        }
+        struct qn_blob *b = next == STAMP ? qn_batch_create(p->alloc, 0)
+                                          : qn_queue_take(&l->queue);
+        if (b == NULL) {
+            p->retry_at = t->now + p->params.t_gap;
+            return;
+        }
+        qn_flow_stamped(&l->flow, t->now,
+                        next == STAMP && !is_open(p, t->now, next_bytes(l)));
+        l->want_stamp = false; /* any batch carries one */
+        propose(p, t, b);
+        if (l->gap != 0) {
+            gap_leave(l, t->now);
+        }
+    }
+}
+
+/** Deposed: propose nothing more. The log stays, P slots included; what is
+ *  queued was never begun, its origins still keep it. */
+void qn_leader_step_down(struct qn_onepaxos *p)
+{
+    struct qn_leader *l = &p->leader;
+    if (p->shared != NULL && l->role != QN_FOLLOWER) {
+        qn_shared_claim(p->shared, false);
+    }
+    l->role = QN_FOLLOWER;
+    qn_queue_clear(&l->queue);
+    l->owed = 0;
+    l->want_stamp = l->begun = false;
+}
+
+/** A later epoch is promised: deposed. A PREPARE refused by who has promised
+ *  nothing later: it is no acceptor, as if it were dead. */
+void qn_leader_on_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
+{
+    if (qn_epoch_accepted_by_other(p, p->leader.ep, from)) {
+        return;
+    }
+    if (m->epoch > p->leader.ep) {
+        if (p->leader.role != QN_FOLLOWER) {
+            qn_leader_step_down(p);
+        }
+        qn_epoch_behind(p, t, from, m->epoch);
+    } else if (m->slot == 0 && from == p->cfg.acceptor) {
+        p->change.refused = true;
+    }
+}

@@ -1,0 +1,499 @@
+/*
+ * Deciding, learning, applying (PROTOCOL.md 3.3, 3.7, 3.8).
+ *
+ * The acceptor decides and tells; every node, the acceptor included, learns
+ * slots in any order and applies them in slot order:
+ *
+ *     lo ........ applied ........ learned_hi ....... decided_hi
+ *     | kept, applied | learned, to apply | gaps and learned slots |
+ *
+ * Exactly once: a session per origin, keyed by (node, incarnation), holds the
+ * last sequence applied. The commands of a group have consecutive sequences,
+ * so what is a duplicate is a prefix of a group; it is cut off before the
+ * group is put out. Apply runs inside the step but puts out at most what fits
+ * into the outputs, and goes on at the same byte in the next step. The shell
+ * may also bound it (qn_onepaxos_allow): what is learned then waits in the log.
+ *
+ * A LEARN is never owed to anybody: without memory or room in the ring it is
+ * forgotten, and fetched later (fetch.c). What was learned twice must be the
+ * same batch; they are compared as long as the slot is kept.
+ */
+#include "paxos/machine/onepaxos_internal.h"
+#include "paxos/mutant.h"
+
+#define ROOM_KEPT   4u    /* outputs left for what follows in a step */
+#define DROPS_STEP  1024u /* slots dropped in one step, 50 ns to 2 us each */
+#define DROPS_BYTES (512u << 10) /* ... or bytes, beyond what was learned */
+
+/* ---------------------------------------------------------- truncation -- */
+
+/** Drop old slots until the ring holds `slot`. Slots above applied stay.
+ *  @return false: it cannot. */
+bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot)
+{
+    if (slot < p->log.lo || slot > p->applied + 1 + p->log.mask) {
+        return false;
+    }
+    if (!qn_log_holds(&p->log, slot)) {
+        qn_log_drop(&p->log, slot - p->log.mask, UINT32_MAX);
+    }
+    return true;
+}
+
+/** What all nodes believed alive have applied, but for those that lack slots
+ *  below `lo`: they will need a snapshot. */
+qn_slot_t qn_learner_applied_by_all(const struct qn_onepaxos *p, qn_slot_t lo)
+{
+    qn_slot_t all = p->applied;
+    for (qn_node_t n = 0; n < p->nodes; n++) {
+        bool counts = n != p->self && (p->alive & QN_BIT(n)) != 0;
+        if (counts && p->peer[n].applied + 1 >= lo) {
+            all = QN_MIN(all, p->peer[n].applied);
+        }
+    }
+    return all;
+}
+
+/** Drop what all nodes believed alive have applied, and what exceeds
+ *  LOG_BYTES and was applied here. */
+void qn_learner_truncate(struct qn_onepaxos *p)
+{
+    qn_slot_t all =
+        QN_MUTANT(TRUNCATE) ? p->applied : qn_learner_applied_by_all(p, 0);
+    uint64_t bytes = p->log.bytes;
+    uint64_t most = DROPS_BYTES + (bytes > p->kept ? bytes - p->kept : 0);
+    for (uint32_t i = 0;
+         i < DROPS_STEP && p->log.lo <= all && bytes - p->log.bytes < most;
+         i++) {
+        qn_log_drop(&p->log, p->log.lo + 1, 1);
+    }
+    while (p->log.bytes > p->params.log_bytes && p->log.lo <= p->applied) {
+        qn_log_drop(&p->log, p->log.lo + 1, 1);
+    }
+    p->kept = p->log.bytes;
+}
+
+/* --------------------------------------------------------------- learn -- */
+
+void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now)
+{
+    if (hi <= p->decided_hi) {
+        return;
+    }
+    if (p->decided_hi <= p->learned_hi) {
+        p->fetch.gap_since = now;
+    }
+    p->decided_hi = hi;
+}
+
+static void advance(struct qn_onepaxos *p, qn_time_t now)
+{
+    qn_slot_t before = p->learned_hi;
+    while (qn_log_holds(&p->log, p->learned_hi + 1) &&
+           qn_log_at(&p->log, p->learned_hi + 1)->state == QN_SLOT_LEARNED) {
+        p->learned_hi++;
+        qn_log_count(&p->log);
+        if (p->leader.role == QN_ACTIVE) {
+            qn_flow_decided(&p->leader.flow,
+                            qn_log_at(&p->log, p->learned_hi)->batch->len);
+        }
+    }
+    if (p->learned_hi != before) {
+        p->fetch.gap_since = now;
+        p->fetch.unable = p->fetch.silent = 0;
+        p->fetch.dropped = p->fetch.need_snapshot = false;
+    }
+    qn_learner_decided(p, p->learned_hi, now);
+}
+
+/** Slot is learned: the leader's window opens by it. */
+static void landed(struct qn_onepaxos *p, const struct qn_log_entry *e)
+{
+    QN_ASSERT(p->leader.flying >= e->batch->len);
+    p->leader.flying -= e->batch->len;
+}
+
+/** A slot of this node's own proposal, not known to be decided. Takes the
+ *  reference. */
+void qn_learner_propose(struct qn_onepaxos *p, qn_slot_t slot,
+                        struct qn_blob *batch)
+{
+    qn_log_put(&p->log, slot, batch, QN_SLOT_PROPOSED);
+    p->leader.flying += batch->len;
+    struct qn_slice bytes = {batch->bytes, batch->len};
+    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+}
+
+/** Forget what was proposed in the slots `first` .. `last`: nobody will ever
+ *  accept it, or it is known by other means. */
+void qn_learner_forget_proposed(struct qn_onepaxos *p, qn_slot_t first,
+                                qn_slot_t last)
+{
+    for (qn_slot_t s = first; s <= last && s < p->log.end; s++) {
+        struct qn_log_entry *e = qn_log_at(&p->log, s);
+        if (e->state == QN_SLOT_PROPOSED) {
+            landed(p, e);
+            qn_log_erase(&p->log, s);
+        }
+    }
+}
+
+/** The blob that holds m's body: the one it came in, or a copy. */
+struct qn_blob *qn_learner_body(struct qn_onepaxos *p, const struct qn_msg *m)
+{
+    return m->blob != NULL ? qn_blob_ref(m->blob)
+                           : qn_blob_copy(p->alloc, m->body.data, m->body.len);
+}
+
+/** A learned batch for a slot that is not learned yet, with room for it. */
+static void store(struct qn_onepaxos *p, struct qn_log_entry *e,
+                  const struct qn_msg *m)
+{
+    if (e->state == QN_SLOT_PROPOSED && qn_entry_is(e, m->body)) {
+        landed(p, e);
+        e->state = QN_SLOT_LEARNED;
+        return;
+    }
+    struct qn_blob *b = qn_learner_body(p, m);
+    if (b == NULL) {
+        return;
+    }
+    if (e->state == QN_SLOT_PROPOSED) {
+        landed(p, e);
+    }
+    bool leads = p->leader.role == QN_ACTIVE || p->leader.role == QN_FROZEN;
+    if (leads && (e->state == QN_SLOT_PROPOSED || m->slot >= p->leader.next)) {
+        qn_leader_step_down(p); /* deposed, and has not heard of it */
+    }
+    qn_log_put(&p->log, m->slot, b, QN_SLOT_LEARNED);
+}
+
+/** Too far ahead, or too many bytes kept beyond a gap: fetch it later. */
+static bool beyond_bounds(struct qn_onepaxos *p, const struct qn_msg *m)
+{
+    bool next = m->slot == p->learned_hi + 1;
+    return !qn_learner_make_room(p, m->slot) ||
+           (!next && p->log.bytes + m->body.len > p->params.log_bytes);
+}
+
+/** Learn m->body as the batch of m->slot (LEARN or FILL). No epoch check: an
+ *  accept is final, whoever leads now. */
+void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
+                      const struct qn_msg *m)
+{
+    if (m->slot < p->log.lo ||
+        (m->slot > p->learned_hi && beyond_bounds(p, m)) ||
+        (QN_MUTANT(EPOCH_CHECK) && m->epoch != p->cfg.index)) { /* T11 */
+        return;
+    }
+    struct qn_log_entry *e = qn_log_at(&p->log, m->slot);
+    if (e->state == QN_SLOT_LEARNED) {
+        QN_ASSERT(qn_entry_is(e, m->body)); /* I1: one batch per slot */
+        return;
+    }
+    store(p, e, m);
+    if (e->state == QN_SLOT_LEARNED) {
+        p->stamp = QN_MAX(p->stamp, qn_batch_stamp(m->body));
+    }
+    if (QN_MUTANT(NO_ORDER) && e->state == QN_SLOT_LEARNED) {
+        p->learned_hi = QN_MAX(p->learned_hi, m->slot);
+        p->applied = m->slot - 1;
+    }
+    advance(p, t->now);
+}
+
+/** Learner: what is told is decided, whoever leads now (3.3, T11); and so is
+ *  all up to `hi`: gaps are fetched (3.7). A long batch is only named: it is
+ *  read from the ring at once (11). */
+void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m)
+{
+    if (m->body.len != 0) {
+        qn_learner_learn(p, t, m);
+    }
+    qn_learner_decided(p, QN_MAX(m->learn.hi, m->slot), t->now);
+    if (m->body.len == 0) {
+        p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
+    }
+    qn_epoch_behind(p, t, from, m->epoch);
+}
+
+/** A staged slot is decided now. */
+void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
+                       struct qn_blob *batch)
+{
+    struct qn_slice bytes = {batch->bytes, batch->len};
+    if (slot < p->log.lo) {
+        return;
+    }
+    bool room = qn_learner_make_room(p, slot);
+    QN_ASSERT(room); /* window + lag fit in the ring */
+    struct qn_log_entry *e = qn_log_at(&p->log, slot);
+    if (e->state == QN_SLOT_LEARNED) {
+        QN_ASSERT(qn_entry_is(e, bytes)); /* I1 */
+        return;
+    }
+    if (e->state == QN_SLOT_PROPOSED) {
+        landed(p, e);
+    }
+    qn_log_put(&p->log, slot, qn_blob_ref(batch), QN_SLOT_LEARNED);
+    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+    advance(p, t->now);
+}
+
+/** All slots <= position are in the application's state. */
+void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
+                        qn_time_t now)
+{
+    qn_learner_forget_proposed(p, p->learned_hi + 1, position);
+    if (position >= p->log.end) {
+        qn_log_clear(&p->log, position + 1);
+    } else {
+        qn_log_drop(&p->log, position + 1, UINT32_MAX);
+    }
+    p->applied = position;
+    if (position > p->learned_hi) {
+        p->learned_hi = position;
+        qn_log_count_from(&p->log, position);
+    }
+    qn_learner_decided(p, p->learned_hi, now);
+    qn_ring_copy_drop(&p->fetch.reading.copy);
+    p->fetch = (struct qn_fetch){
+        .asked = p->fetch.asked, .read = p->fetch.read, .gap_since = now};
+    advance(p, now);
+}
+
+/** Forced recovery: nothing above learned_hi was ever decided. */
+void qn_learner_cut(struct qn_onepaxos *p, qn_time_t now)
+{
+    qn_learner_forget_proposed(p, p->learned_hi + 1, UINT64_MAX);
+    qn_log_cut(&p->log, p->learned_hi + 1);
+    p->decided_hi = p->learned_hi;
+    p->fetch = (struct qn_fetch){.read = p->fetch.read, .gap_since = now};
+}
+
+/** Leader: this epoch's proposal for m->slot is decided. An epoch has one
+ *  leader and its leader proposes one batch for a slot, so the slot names the
+ *  batch, which is here. To a node that leads this epoch no more it only says
+ *  how far the decided slots reach: it fetches what it has not learned. */
+void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
+                            qn_node_t from, const struct qn_msg *m)
+{
+    qn_epoch_behind(p, t, from, m->epoch);
+    if (qn_utility_entry(&p->ul, m->epoch) == NULL ||
+        qn_epoch_accepted_by_other(p, m->epoch, from)) {
+        return;
+    }
+    const struct qn_leader *l = &p->leader;
+    bool leads = l->role == QN_ACTIVE || l->role == QN_FROZEN;
+    bool mine = leads && m->epoch == l->ep && m->slot < l->next;
+    if (mine && qn_log_holds(&p->log, m->slot)) {
+        struct qn_log_entry *e = qn_log_at(&p->log, m->slot);
+        if (e->state == QN_SLOT_PROPOSED) {
+            landed(p, e);
+            e->state = QN_SLOT_LEARNED;
+            advance(p, t->now);
+        }
+    }
+    qn_learner_decided(p, m->slot, t->now);
+}
+
+/* -------------------------------------------------------------- accept -- */
+
+static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
+                               struct qn_blob *batch)
+{
+    struct qn_msg m = {
+        .kind = QN_MSG_LEARN,
+        .epoch = p->acceptor.promised,
+        .slot = slot,
+        .learn = {.hi = p->acceptor.hi,
+                  .alive = p->alive,
+                  .tenure = p->acceptor.tenure},
+    };
+    if (p->shared == NULL || batch->len <= p->params.learn_bytes) {
+        qn_msg_refer(&m, batch);
+    }
+    return m;
+}
+
+/** Who leads the epoch that this acceptor has promised. */
+static qn_node_t promised_leader(const struct qn_onepaxos *p)
+{
+    if (p->shared != NULL) {
+        return p->self;
+    }
+    const struct qn_ul_entry *e =
+        qn_utility_entry(&p->ul, p->acceptor.promised);
+    return e != NULL ? e->leader : p->cfg.leader;
+}
+
+/** Tell all but its leader of a slot that this node's acceptor holds, and so of
+ *  all before. */
+void qn_learner_tell(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot)
+{
+    struct qn_out *o = qn_step_emit(t, QN_OUT_BCAST);
+    o->to = promised_leader(p);
+    o->msg = learn_msg(p, slot, qn_log_at(&p->log, slot)->batch);
+}
+
+static void accepted(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot)
+{
+    struct qn_msg *m = qn_step_send(t, promised_leader(p), QN_MSG_ACCEPTED);
+    m->epoch = p->acceptor.promised;
+    m->slot = slot;
+}
+
+/** Accept a slot that this node's acceptor must take: the decision. ACCEPTED
+ *  and BCAST leave before APPLY is seen, so that a slot that anybody has seen
+ *  applied is known to others. */
+void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
+                       qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch)
+{
+    struct qn_slice bytes = {batch->bytes, batch->len};
+    struct qn_log_entry *e = qn_log_at(&p->log, slot);
+    if (e->state == QN_SLOT_PROPOSED) {
+        landed(p, e);
+    }
+    enum qn_accept done = qn_acceptor_accept(&p->acceptor, epoch, slot, batch);
+    QN_ASSERT(done == QN_ACCEPT_DONE);
+    if (p->nodes > 1) {
+        accepted(p, t, slot);
+    }
+    if (p->nodes > 2) {
+        qn_learner_tell(p, t, slot);
+    }
+    p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
+    advance(p, t->now);
+}
+
+/** An ACCEPT that comes again: tell the leader only. */
+static void accept_again(struct qn_onepaxos *p, struct qn_step *t,
+                         const struct qn_msg *m, struct qn_blob *batch)
+{
+    enum qn_accept done =
+        qn_acceptor_accept(&p->acceptor, m->epoch, m->slot, batch);
+    QN_ASSERT(done == QN_ACCEPT_AGAIN);
+    accepted(p, t, m->slot);
+}
+
+/** @param slot  Of the ACCEPT that is refused; 0: a PREPARE is. */
+void qn_learner_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
+                     qn_slot_t slot)
+{
+    struct qn_msg *m = qn_step_send(t, to, QN_MSG_NACK);
+    m->slot = slot;
+    m->epoch = p->acceptor.promised;
+    m->nack.leader = p->cfg.leader;
+    m->nack.leader_inc = p->cfg.leader_inc;
+}
+
+/** Acceptor: refuse every epoch but the promised one; accept in slot order. */
+int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m)
+{
+    struct qn_acceptor *a = &p->acceptor;
+    if (!a->active || m->epoch != a->promised) {
+        qn_learner_nack(p, t, from, m->slot);
+        return QN_OK;
+    }
+    if (m->slot > a->hi + 1 || qn_epoch_led_by_other(p, m->epoch, from)) {
+        return QN_ECORRUPT; /* an epoch has one leader, a channel is FIFO */
+    }
+    if (m->slot < p->log.lo) {
+        /* Decided and applied by all long ago, perhaps by a later acceptor. */
+        a->hi = QN_MAX(a->hi, m->slot);
+        return QN_OK;
+    }
+    bool room = qn_learner_make_room(p, m->slot);
+    QN_ASSERT(room); /* an acceptor has learned all slots below */
+    struct qn_blob *b = qn_learner_body(p, m);
+    if (b == NULL && QN_MUTANT(ACK_EARLY)) {
+        accepted(p, t, m->slot);
+        return QN_OK;
+    }
+    if (b == NULL) {
+        return QN_ENOMEM;
+    }
+    if (m->slot <= a->hi) {
+        accept_again(p, t, m, b);
+    } else {
+        qn_learner_accept(p, t, m->epoch, m->slot, b);
+    }
+    qn_blob_unref(b);
+    return QN_OK;
+}
+
+/* --------------------------------------------------------------- apply -- */
+
+/** Cut off what the session has seen; commands of an incarnation older than
+ *  the session's are all dropped. @return false: nothing is left. */
+static bool admit(struct qn_onepaxos *p, struct qn_group *g)
+{
+    struct qn_session *s = &p->session[g->origin];
+    if (g->inc < s->inc) {
+        return false;
+    }
+    if (g->inc > s->inc) {
+        *s = (struct qn_session){.inc = g->inc};
+    }
+    uint64_t last = g->first + g->count - 1;
+    if (last <= s->last) {
+        return false;
+    }
+    struct qn_slice dropped;
+    for (; g->first <= s->last; g->first++, g->count--) {
+        qn_commands_next(&g->commands, &dropped);
+    }
+    QN_ASSERT(g->first == s->last + 1); /* the leader lets no gap in */
+    s->last = last;
+    return true;
+}
+
+static struct qn_apply *emit_apply(struct qn_onepaxos *p, struct qn_step *t,
+                                   struct qn_blob *batch)
+{
+    struct qn_apply *a = &qn_step_emit(t, QN_OUT_APPLY)->apply;
+    *a = (struct qn_apply){
+        .slot = p->applied + 1,
+        .stamp_ms = qn_batch_stamp((struct qn_slice){batch->bytes, batch->len}),
+        .blob = qn_blob_ref(batch),
+    };
+    return a;
+}
+
+/** Put out the rest of slot applied + 1. @return false: no outputs left. */
+static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_blob *b = qn_log_at(&p->log, p->applied + 1)->batch;
+    struct qn_slice batch = {b->bytes, b->len};
+    uint64_t count = QN_MAX(qn_batch_count(batch), 1u);
+    struct qn_apply *newest = NULL;
+    struct qn_group g;
+    while (qn_step_room(t) > ROOM_KEPT) {
+        if (!qn_batch_next(batch, &p->apply_at, &g)) {
+            newest = newest != NULL ? newest : emit_apply(p, t, b);
+            newest->last = true;
+            p->apply_at = 0;
+            p->applied++;
+            p->allowed -= QN_MIN(p->allowed, count);
+            return true;
+        }
+        if (admit(p, &g)) {
+            newest = emit_apply(p, t, b);
+            newest->group = g;
+            newest->mine =
+                g.origin == p->self && g.inc == p->incarnation[p->self];
+            if (newest->mine) {
+                qn_origin_applied(p, g.first + g.count - 1);
+            }
+        }
+    }
+    return false;
+}
+
+void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t)
+{
+    while (p->applied < p->learned_hi && p->allowed != 0 && apply_slot(p, t)) {
+    }
+}

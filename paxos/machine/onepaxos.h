@@ -1,0 +1,351 @@
+#ifndef QN_PAXOS_MACHINE_ONEPAXOS_H
+#define QN_PAXOS_MACHINE_ONEPAXOS_H
+
+/**
+ * 1Paxos: one node's part of the agreement, as a state machine without IO
+ * (PROTOCOL.md; sections are cited in the sources).
+ *
+ * The leader numbers slots and sends ACCEPT to the one active acceptor, whose
+ * accept is the decision; it says ACCEPTED to the leader and broadcasts LEARN
+ * to the others, and every node applies the slots in order. At first node 0
+ * leads and node 1 accepts (node 0 does both in a group of one: same code, no
+ * messages); the utility log says who does now.
+ *
+ * A turn of the shell around it:
+ *
+ *     for each message:   step(RECV)          cheap; nothing is proposed yet
+ *     for each piece:     step(PIECE)         it says that more will come
+ *     for each command:   step(SUBMIT)        likewise
+ *     now and then:       step(BEAT)          what peers have applied
+ *     at the end:         step(TICK)          requests leave, slots are filled
+ *     while out.again:    step(TICK)
+ *     peers with room in out.transfers:       step(ROOM)
+ *     sleep until a message or out.deadline
+ *
+ * After each step the outputs are executed in order, before the next step.
+ *
+ * Threads: one thread per machine. Nothing blocks, reads a clock, does IO or
+ * allocates; except batches and requests, through opts.alloc.
+ */
+
+#include <stdbool.h>
+
+#include "core/base/clock.h"
+#include "paxos/log/batch.h"
+#include "paxos/log/uploads.h"
+#include "paxos/machine/params.h"
+#include "paxos/machine/shared.h"
+#include "paxos/machine/utility.h"
+#include "paxos/wire/msg.h"
+
+struct qn_onepaxos;
+
+/** Progress of an origin in the log. */
+struct qn_session {
+    uint64_t inc;  /* incarnation; 0: none yet */
+    uint64_t last; /* sequence */
+};
+
+/** What a snapshot says beside the application's state and the utility log. */
+struct qn_resume {
+    qn_slot_t position; /* the state has exactly the slots <= it */
+    uint64_t stamp_ms;  /* not less than any stamp in them */
+    struct qn_session session[QN_NODES_MAX]; /* as of it */
+};
+
+struct qn_onepaxos_opts {
+    qn_node_t self;              /* < nodes */
+    uint32_t nodes;              /* 1 .. QN_NODES_MAX */
+    const uint64_t *incarnation; /* [nodes], none 0; borrowed: copied */
+    qn_node_t parent; /* who sends LEARN to this node: asked first when
+                         some are missing; self: ask the acceptor */
+    const struct qn_alloc *alloc; /* kept */
+    struct qn_params params;
+    uint64_t seed;            /* of pauses */
+    struct qn_shared *shared; /* memory acceptor (PROTOCOL.md 11), kept; its
+                                 word is {0, 0} when the group begins. NULL:
+                                 process acceptor */
+    const struct qn_uploads *uploads; /* kept: long commands stay in their
+                                 origin's arena until a slot is filled. NULL:
+                                 they travel in requests */
+    /* A life after the first of its group; all zero for the first. */
+    const struct qn_ul_entry *ul; /* [ul_count] borrowed: what survived
+                                     with the record, and more from a
+                                     snapshot; may be none. NULL: entry 0 */
+    uint32_t ul_count;
+    const struct qn_vote *vote;     /* borrowed: the record; NULL: none */
+    bool mute;                      /* it is lost: do not vote until a VOTER
+                                       entry names this life */
+    const struct qn_resume *resume; /* borrowed: of the snapshot */
+};
+
+enum qn_input_kind {
+    QN_IN_RECV,    /* a whole message from a peer */
+    QN_IN_PIECE,   /* a part of one came, and more is to come: a sign of life */
+    QN_IN_TICK,    /* end of a turn, or the deadline has come */
+    QN_IN_SUBMIT,  /* a command of this node */
+    QN_IN_STAMP,   /* this node wants a slot stamped, though it has no command
+                      (time passes in the log) */
+    QN_IN_BEAT,    /* what a peer has applied and learned. With this node as
+                      the peer: how far slots are decided */
+    QN_IN_ROOM,    /* channels to these peers have room for one batch more */
+    QN_IN_SUSPECT, /* who seems to stand still, as of now */
+    QN_IN_DOWN,    /* a peer's life has ended for certain */
+    QN_IN_UP,      /* its next life has begun; before anything it sends */
+    QN_IN_LEAD,    /* the leader of the epoch lives, but is to be relieved by
+                      this node: somebody wants to end it */
+    QN_IN_RECOVER, /* the group has stopped, all other lives have ended, and an
+                      operator wants it to go on from what is learned here */
+    QN_IN_GO,      /* nothing: go on applying what qn_onepaxos_allow held */
+};
+
+struct qn_input {
+    enum qn_input_kind kind;
+    union {
+        struct {
+            qn_node_t from;
+            const struct qn_msg *msg; /* borrowed; copied if it has no blob,
+                                         else referred to */
+        } recv;
+        struct {
+            qn_node_t from;
+            uint8_t kind; /* of the message: enum qn_msg_kind */
+            qn_slot_t slot;
+        } piece;
+        struct {
+            const struct qn_slice *parts; /* [count] borrowed, copied */
+            uint32_t count;
+        } submit;
+        struct {
+            qn_node_t peer;
+            qn_slot_t applied, learned; /* never fall */
+            qn_slot_t decided; /* all <= it are known to be decided; 0: none */
+            uint64_t read;     /* bytes of batches that it has read */
+            struct qn_flow_hold hold; /* what it, or this node, asks to keep for
+                                    a joiner */
+        } beat;
+        struct {
+            uint64_t peers; /* mask of nodes */
+        } room;
+        struct {
+            uint64_t peers; /* mask of nodes; the others are trusted again */
+        } suspect;
+        struct {
+            qn_node_t peer;
+        } down;
+        struct {
+            qn_node_t peer;
+            uint64_t inc; /* of the new life */
+        } up;
+    };
+};
+
+enum qn_out_kind {
+    QN_OUT_SEND,          /* msg to node `to`, on the direct lane */
+    QN_OUT_SEND_ALL,      /* msg to all others, on their direct lanes */
+    QN_OUT_BCAST,         /* msg to all but this node and `to`, the leader,
+                             along the tree */
+    QN_OUT_PERSIST,       /* vote, and the entries below it, must outlive the
+                             process before any later output is executed */
+    QN_OUT_APPLY,         /* a group of decided commands, or a slot's end */
+    QN_OUT_NEED_SNAPSHOT, /* no peer can give slot apply.slot, and one has
+                             dropped it: only a snapshot is sure to help. Once
+                             until learned_hi moves again */
+};
+
+/** Commands to apply, duplicates already taken out (exactly once, in the order
+ *  of each origin). A slot comes as one or more of these; the last one has
+ *  `last` set, and then everything <= slot is applied. */
+struct qn_apply {
+    qn_slot_t slot;
+    uint64_t stamp_ms;     /* never falls */
+    struct qn_group group; /* walk group.commands with qn_commands_next;
+                              count may be 0 (with last only) */
+    bool mine;             /* submitted by this node in this life */
+    bool last;
+    struct qn_blob *blob; /* holds the bytes: one reference */
+};
+
+struct qn_out {
+    enum qn_out_kind kind;
+    qn_node_t to; /* SEND */
+    union {
+        struct qn_msg msg;   /* body is msg.blob's; msg.blob holds one
+                                reference, NULL with an empty body */
+        struct qn_vote vote; /* PERSIST */
+        struct qn_apply apply;
+    };
+};
+
+#define QN_OUTS_MAX 64u
+
+struct qn_step_out {
+    uint32_t count;
+    bool again;         /* more to do without any input: TICK at once */
+    bool held;          /* more to apply than qn_onepaxos_allow permits */
+    uint64_t transfers; /* peers for which something waits for ROOM */
+    qn_time_t deadline; /* ns; TICK then at the latest; or QN_TIME_NEVER */
+    uint64_t seq;       /* SUBMIT: the sequence that was given */
+    struct qn_out out[QN_OUTS_MAX]; /* [count] */
+};
+
+/** Bytes and alignment (that of max_align_t) that init needs. 0: opts are out
+ *  of range. About 16 bytes per slot of the ring, touched as used. */
+size_t qn_onepaxos_size(const struct qn_onepaxos_opts *o);
+
+/** @param mem  [qn_onepaxos_size] ZEROED (calloc or fresh pages); kept.
+ *  @return the machine, at mem; never NULL. */
+struct qn_onepaxos *qn_onepaxos_init(void *mem,
+                                     const struct qn_onepaxos_opts *o);
+
+/** Give back all references. The memory stays the caller's. */
+void qn_onepaxos_fini(struct qn_onepaxos *p);
+
+/**
+ * Take one input.
+ *
+ * @param now      ns, monotonic.
+ * @param wall_ms  Wall clock, for stamps.
+ * @param out      Filled. Each output with a blob holds one reference: drop
+ *                 them with qn_step_out_release when the outputs have been
+ *                 executed; take one of your own for what waits to be sent.
+ * @return QN_OK: taken. Otherwise nothing has changed and out is empty:
+ *   QN_EAGAIN    SUBMIT: this origin's credit is used up. Submit it later.
+ *   QN_ENOMEM    no memory. RECV: an ACCEPT; give it again later, and nothing
+ *                behind it in its channel before. (Other messages without
+ *                memory are taken and forgotten: they come again.)
+ *   QN_EMSGSIZE  SUBMIT: longer than QN_COMMAND_MAX.
+ *   QN_ECORRUPT  RECV: a field is out of range. The peer is out of order.
+ *   QN_EBUSY     RECOVER: somebody else lives, or no force is needed; memory
+ *                acceptor: or not all that is learned is applied.
+ *   QN_ENOSYS    RECV: a message of a part that this version lacks.
+ *
+ * Same state and same input give the same output, byte for byte. O(outputs +
+ * bytes of the input).
+ */
+int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
+                     qn_time_t now, uint64_t wall_ms, struct qn_step_out *out);
+
+/**
+ * The application's state is now that of a snapshot, at a later position than
+ * `applied`: go on behind it.
+ */
+void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
+                         qn_time_t now);
+
+/**
+ * Entries of the utility log that came with a snapshot; acted upon in the next
+ * step.
+ *
+ * @param ul  [count >= 1] borrowed.
+ * @return QN_OK; QN_EINVAL: not consecutive, or one disagrees with a known one;
+ *         then nothing has changed.
+ */
+int qn_onepaxos_adopt(struct qn_onepaxos *p, const struct qn_ul_entry *ul,
+                      uint32_t count);
+
+/** For a snapshot of the application's state as of `applied`. @return false:
+ *  it is in the middle of a slot; after the next step perhaps. */
+bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out);
+
+/** All slots <= it are decided and known here. */
+qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p);
+
+/** The utility log (for a snapshot, for PERSIST). */
+const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);
+
+/**
+ * Put out at most about `commands` more as APPLY, so that a shell can bound the
+ * work of its turn; to the end of a slot that was begun. Steps say `held` while
+ * there is more. It changes nothing else: accepting, learning and answering
+ * others go on. Without any call there is no bound.
+ */
+void qn_onepaxos_allow(struct qn_onepaxos *p, uint64_t commands);
+
+/**
+ * While this node leads, fill a slot each `gap` ns at most; 0, as at first: as
+ * fast as it can. Batches grow meanwhile, requests wait in their channels.
+ */
+void qn_onepaxos_slow(struct qn_onepaxos *p, qn_time_t gap);
+
+/** True if a SUBMIT, of any size, would not be answered QN_EAGAIN. */
+bool qn_onepaxos_room(const struct qn_onepaxos *p);
+
+/** Drop the references that the outputs hold; count becomes 0. */
+void qn_step_out_release(struct qn_step_out *out);
+
+enum qn_role { QN_FOLLOWER, QN_PREPARING, QN_ACTIVE, QN_FROZEN };
+
+struct qn_onepaxos_status {
+    enum qn_role role;
+    qn_epoch_t epoch;
+    uint32_t ul_len; /* entries of the utility log known */
+    qn_node_t leader, acceptor;
+    qn_slot_t applied;    /* all <= it were put out as APPLY */
+    qn_slot_t learned_hi; /* all <= it are decided and known here */
+    qn_slot_t decided_hi; /* all <= it are known to be decided */
+    qn_slot_t log_lo;     /* first slot kept */
+    qn_slot_t next;       /* leader: next free slot */
+    uint64_t log_bytes;   /* bytes of the batches kept */
+    uint64_t alive;       /* mask of nodes believed alive */
+    uint64_t seq;         /* last sequence given to a command of this node */
+    uint64_t unapplied;   /* own commands given a sequence, not yet applied */
+    uint64_t queued;      /* leader: commands waiting for a slot */
+    uint64_t fetches;     /* FETCH sent so far */
+    bool need_snapshot;   /* see QN_OUT_NEED_SNAPSHOT; may pass */
+    bool lost;            /* PREPARING: nobody is left who could give this node
+                             the log of its tenure, and nobody ever will, unless
+                             a later epoch has begun that is not known here */
+};
+
+void qn_onepaxos_status(const struct qn_onepaxos *p,
+                        struct qn_onepaxos_status *st);
+
+/** True if the leader of the newest epoch known has said that it takes
+ *  requests. */
+bool qn_onepaxos_served(const struct qn_onepaxos *p);
+
+/** As in the status. */
+bool qn_onepaxos_lost(const struct qn_onepaxos *p);
+
+/** PREPARING: both are lost likewise, and this node knows how far they had
+ *  decided, but lacks a part of that. It goes on if somebody else has it. */
+bool qn_onepaxos_lacks(const struct qn_onepaxos *p);
+
+/** Process acceptor: this node can neither go on as a complete leader nor as
+ *  the acceptor. What RECOVER asks for, beside the end of all other lives. */
+bool qn_onepaxos_needs_force(const struct qn_onepaxos *p);
+
+/** Bytes that a queue keeps: now, the most ever, and its bound, which one item
+ * may pass. */
+struct qn_bytes_kept {
+    uint64_t now, most, max;
+};
+
+/** What a node keeps: batches of its log, own requests not yet applied. */
+struct qn_onepaxos_kept {
+    struct qn_bytes_kept log, requests;
+};
+struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p);
+
+/** Bytes of batches that were read of rings so far, also of one that is not
+ *  whole yet. */
+uint64_t qn_onepaxos_read(const struct qn_onepaxos *p);
+
+/** Bytes of the slots above `slot` that are learned; of those that are not
+ *  remembered any more, none. */
+uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot);
+
+/** Other limits of flow control from the next step on, whoever leads then
+ *  (qn_flow_change). */
+void qn_onepaxos_limits(struct qn_onepaxos *p, qn_time_t timeout,
+                        uint32_t min_awaited);
+
+/** Flow control of this node while it leads; of no meaning otherwise. Borrowed,
+ *  until the next step. */
+const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p);
+
+enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p);
+uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p);
+
+#endif

@@ -1,0 +1,325 @@
+/*
+ * The machine begins and ends, goes on with a snapshot, and says how it is
+ * (onepaxos.h). All arrays lie behind the struct, in one piece of memory.
+ */
+#include "paxos/machine/onepaxos.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "paxos/machine/onepaxos_internal.h"
+#include "paxos/mutant.h"
+
+static uint32_t pow2_at_least(uint32_t n)
+{
+    uint32_t p = 1;
+    while (p < n) {
+        p *= 2;
+    }
+    return p;
+}
+
+static uint32_t credit(const struct qn_onepaxos_opts *o)
+{
+    uint32_t share = o->params.queue / o->nodes;
+    return QN_MAX(share, 1u);
+}
+
+/** Where the arrays are behind the struct. */
+struct layout {
+    uint32_t requests, queue; /* elements, powers of two */
+    size_t requests_at, queue_at, ring_at, incoming_at, staged_at, size;
+};
+
+static struct layout layout(const struct qn_onepaxos_opts *o)
+{
+    const size_t to = alignof(max_align_t);
+    struct layout l = {.requests = pow2_at_least(credit(o) + 1),
+                       .queue = pow2_at_least(o->params.queue)};
+    l.requests_at = qn_align_up(sizeof(struct qn_onepaxos), to);
+    l.queue_at = qn_align_up(
+        l.requests_at + l.requests * sizeof(struct qn_origin_request), to);
+    l.ring_at = qn_align_up(l.queue_at + l.queue * sizeof(struct qn_draft), to);
+    size_t ring = o->params.ring * sizeof(struct qn_log_entry);
+    l.incoming_at = l.ring_at + ring;
+    l.staged_at = l.incoming_at + ring;
+    l.size = l.staged_at + ring;
+    return l;
+}
+
+static bool opts_sane(const struct qn_onepaxos_opts *o)
+{
+    const struct qn_params *v = &o->params;
+    if (o->nodes == 0 || o->nodes > QN_NODES_MAX || o->self >= o->nodes ||
+        o->parent >= o->nodes || o->alloc == NULL) {
+        return false;
+    }
+    for (uint32_t n = 0; n < o->nodes; n++) {
+        if (o->incarnation[n] == 0) {
+            return false;
+        }
+    }
+    return qn_is_pow2(v->ring) && v->ring <= (1u << 30) && v->window != 0 &&
+           v->window < v->ring / 2 && v->queue != 0 && v->queue <= (1u << 20) &&
+           v->batch_commands != 0 && v->batch_commands <= v->queue;
+}
+
+size_t qn_onepaxos_size(const struct qn_onepaxos_opts *o)
+{
+    return opts_sane(o) ? layout(o).size : 0;
+}
+
+/** Entry 0 of the utility log (PROTOCOL.md 2). */
+static struct qn_ul_entry first_entry(const struct qn_onepaxos_opts *o)
+{
+    uint8_t acceptor = o->nodes > 1 && o->shared == NULL ? 1 : 0;
+    return (struct qn_ul_entry){
+        .kind = QN_UL_INIT,
+        .leader = 0,
+        .acceptor = acceptor,
+        .leader_inc = o->incarnation[0],
+        .acceptor_inc = o->incarnation[acceptor],
+    };
+}
+
+static void init_utility(struct qn_onepaxos *p,
+                         const struct qn_onepaxos_opts *o)
+{
+    const struct qn_ul_entry first = first_entry(o);
+    const struct qn_utility_opts u = {
+        .self = o->self,
+        .nodes = o->nodes,
+        .self_inc = o->incarnation[o->self],
+        .alloc = o->alloc,
+        .log = o->ul != NULL ? o->ul : &first,
+        .count = o->ul != NULL ? o->ul_count : 1,
+        .vote = o->vote,
+        .mute = o->mute,
+        .pause = QN_MAX(o->params.u_backoff, (qn_time_t)1),
+        .seed = o->seed,
+    };
+    qn_utility_init(&p->ul, &u);
+    for (uint32_t i = p->ul.lo; i < p->ul.len; i++) {
+        const struct qn_ul_entry *e = qn_utility_entry(&p->ul, i);
+        p->cfg = e->kind == QN_UL_VOTER ? p->cfg : *e;
+    }
+    p->change.seen = p->ul.len;
+}
+
+/** A life that begins with the group has its first roles; a later one none,
+ *  whatever the utility log says of its id. */
+static void init_roles(struct qn_onepaxos *p)
+{
+    struct qn_reconfiguration *c = &p->change;
+    if (p->shared != NULL) {
+        qn_acceptor_memory_init(&p->acceptor, p->shared);
+    } else {
+        qn_acceptor_process_init(&p->acceptor, &p->log);
+    }
+    p->leader.next = 1;
+    c->cep = c->sk = c->st_from = c->relieve = QN_EPOCH_NONE;
+    c->candidate = QN_NODES_MAX;
+    c->lead_at = QN_TIME_NEVER;
+    if (QN_MUTANT(AMNESIA) && p->shared == NULL && qn_epoch_accepts(p)) {
+        p->acceptor.active = true;
+        p->acceptor.tenure = p->cfg.tenure;
+    }
+    if (p->cfg.kind != QN_UL_INIT) {
+        return;
+    }
+    p->acceptor.active = p->shared == NULL && qn_epoch_accepts(p);
+    if (qn_epoch_leads(p)) {
+        p->leader.role = QN_ACTIVE;
+        c->cep = 0;
+        if (p->shared != NULL) {
+            qn_takeover_first(p);
+        }
+        qn_leader_begin(p, 0);
+    }
+}
+
+struct qn_onepaxos *qn_onepaxos_init(void *mem,
+                                     const struct qn_onepaxos_opts *o)
+{
+    QN_ASSERT(opts_sane(o));
+    struct layout l = layout(o);
+    struct qn_onepaxos *p = mem;
+    char *at = mem;
+    *p = (struct qn_onepaxos){
+        .self = o->self,
+        .parent = o->parent,
+        .nodes = o->nodes,
+        .alloc = o->alloc,
+        .params = o->params,
+        .allowed = UINT64_MAX,
+        .alive = o->nodes == 64 ? UINT64_MAX : QN_BIT(o->nodes) - 1,
+    };
+    memcpy(p->incarnation, o->incarnation, o->nodes * sizeof *o->incarnation);
+    qn_flow_init(&p->leader.flow, o->self, o->nodes, &o->params.flow);
+    p->origin.ring = (void *)(at + l.requests_at);
+    p->origin.mask = l.requests - 1;
+    p->origin.credit = credit(o);
+    qn_queue_init(&p->leader.queue, (void *)(at + l.queue_at), l.queue);
+    qn_log_init(&p->log, (void *)(at + l.ring_at), o->params.ring);
+    qn_log_init(&p->change.incoming, (void *)(at + l.incoming_at),
+                o->params.ring);
+    qn_log_init(&p->change.staged, (void *)(at + l.staged_at), o->params.ring);
+    p->change.random = o->seed * 2 + 1;
+    p->shared = o->shared;
+    p->uploads = o->uploads;
+    p->change.said = o->ul == NULL; /* all begin together */
+    p->change.heard = o->ul == NULL ? UINT64_MAX : 0;
+    init_utility(p, o);
+    init_roles(p);
+    if (o->resume != NULL && o->resume->position != 0) {
+        qn_onepaxos_install(p, o->resume, 0);
+    }
+    return p;
+}
+
+void qn_onepaxos_fini(struct qn_onepaxos *p)
+{
+    struct qn_origin *o = &p->origin;
+    for (; o->head != o->tail; o->head++) {
+        qn_blob_unref(o->ring[o->head & o->mask].commands);
+    }
+    qn_leader_step_down(p);
+    qn_takeover_end(p);
+    qn_log_fini(&p->log);
+    qn_log_clear(&p->change.incoming, 1);
+    qn_log_clear(&p->change.staged, 1);
+}
+
+void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
+                         qn_time_t now)
+{
+    QN_ASSERT(r->position > p->applied && p->apply_at == 0);
+    bool leads = p->leader.role == QN_ACTIVE || p->leader.role == QN_FROZEN;
+    if (leads && r->position >= p->leader.next) {
+        qn_leader_step_down(p); /* deposed, and has not heard of it */
+    }
+    qn_learner_restart(p, r->position, now);
+    p->stamp = QN_MAX(p->stamp, r->stamp_ms);
+    if (!QN_MUTANT(NO_SESSIONS_KEPT)) {
+        memcpy(p->session, r->session, sizeof p->session);
+    }
+    const struct qn_session *own = &p->session[p->self];
+    if (own->inc == p->incarnation[p->self] && own->last > p->origin.applied) {
+        qn_origin_applied(p, own->last);
+    }
+}
+
+bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out)
+{
+    *out = (struct qn_resume){.position = p->applied, .stamp_ms = p->stamp};
+    memcpy(out->session, p->session, sizeof p->session);
+    return p->apply_at == 0;
+}
+
+int qn_onepaxos_adopt(struct qn_onepaxos *p, const struct qn_ul_entry *ul,
+                      uint32_t count)
+{
+    return qn_utility_adopt(&p->ul, ul, count);
+}
+
+/* -------------------------------------------------------------- status -- */
+
+qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p)
+{
+    return p->learned_hi;
+}
+
+enum qn_role qn_onepaxos_role(const struct qn_onepaxos *p)
+{
+    return p->leader.role;
+}
+
+struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p)
+{
+    return (struct qn_onepaxos_kept){
+        .log = {p->log.bytes, p->log.most, p->params.log_bytes},
+        .requests = {p->origin.bytes, p->origin.most,
+                     p->params.queue_bytes / p->nodes},
+    };
+}
+
+uint64_t qn_onepaxos_read(const struct qn_onepaxos *p)
+{
+    return p->fetch.read;
+}
+
+uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot)
+{
+    return qn_log_bytes_above(&p->log, slot);
+}
+
+void qn_onepaxos_limits(struct qn_onepaxos *p, qn_time_t timeout,
+                        uint32_t min_awaited)
+{
+    qn_flow_change(&p->leader.flow, timeout, min_awaited);
+}
+
+const struct qn_flow *qn_onepaxos_flow(const struct qn_onepaxos *p)
+{
+    return &p->leader.flow;
+}
+
+bool qn_onepaxos_served(const struct qn_onepaxos *p)
+{
+    return p->origin.ready == p->cfg.index;
+}
+
+bool qn_onepaxos_needs_force(const struct qn_onepaxos *p)
+{
+    return qn_lead_needs_force(p);
+}
+
+bool qn_onepaxos_lacks(const struct qn_onepaxos *p)
+{
+    return qn_lead_lacks(p);
+}
+
+bool qn_onepaxos_lost(const struct qn_onepaxos *p)
+{
+    return qn_lead_lost(p);
+}
+
+uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p)
+{
+    return p->origin.seq - p->origin.applied;
+}
+
+const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p)
+{
+    return &p->ul;
+}
+
+bool qn_onepaxos_room(const struct qn_onepaxos *p)
+{
+    return qn_origin_has_credit(p);
+}
+
+void qn_onepaxos_status(const struct qn_onepaxos *p,
+                        struct qn_onepaxos_status *st)
+{
+    *st = (struct qn_onepaxos_status){
+        .role = p->leader.role,
+        .epoch = p->cfg.index,
+        .ul_len = qn_utility_len(&p->ul),
+        .leader = p->cfg.leader,
+        .acceptor = p->cfg.acceptor,
+        .applied = p->applied,
+        .learned_hi = p->learned_hi,
+        .decided_hi = p->decided_hi,
+        .log_lo = p->log.lo,
+        .next = p->leader.next,
+        .log_bytes = p->log.bytes,
+        .alive = p->alive,
+        .seq = p->origin.seq,
+        .unapplied = qn_onepaxos_unapplied(p),
+        .queued = p->leader.queue.commands,
+        .fetches = p->fetch.count,
+        .need_snapshot = p->fetch.need_snapshot,
+        .lost = qn_lead_lost(p),
+    };
+}

@@ -1,0 +1,495 @@
+/*
+ * The utility log (PROTOCOL.md 4): one instance of Paxos per entry.
+ *
+ *     proposer                     voter, itself included
+ *       U_PREPARE i, b, entry i-1 ->  b >= bal: bal = b           PERSIST
+ *       <- U_PROMISE b, vbal, vval
+ *     majority: value = vval of the highest vbal, or its own
+ *       U_ACCEPT i, b, value      ->  b >= bal: bal = vbal = b    PERSIST
+ *       <- U_ACCEPTED b
+ *     majority for the same b: chosen
+ *       U_CHOSEN i, value         ->  learned
+ *
+ * A voter that knows more answers U_CHOSEN with what the proposer lacks, one
+ * that knows less U_NEED, and gets it, and the question again. So the voters
+ * of an index are fixed by the entries before it, and a proposer always
+ * proposes what makes sense after them: as soon as the index is chosen the
+ * proposal ends, and the node decides anew.
+ *
+ * Votes are counted for one ballot and no other: a voter's answer to an
+ * earlier ballot says nothing about this one. So a ballot goes on until it is
+ * refused, and a proposer that hears nothing asks the same again: where answers
+ * take longer than its patience a new ballot each time would never end.
+ *
+ * The record goes out as PERSIST before the answer that rests on it: the vote
+ * and the entries below it. It outlives the process, so a restarted node votes
+ * on as its predecessor would have, and an entry that a majority has gone past
+ * is known to that majority even if all of it dies and comes back. Ballots
+ * carry the incarnation, so none is used twice.
+ *
+ * A voter whose record is lost is mute: it proposes and does not vote, for
+ * nobody knows what it has voted for. A VOTER entry that names its present life
+ * ends that. Nobody votes at an index before it knows all entries below; the
+ * lives before this one ended before it could propose the entry, so they did
+ * not know it and never voted beyond it. What they may have voted for is at or
+ * below it, and there this life never votes: it knows the entry only when all
+ * of that is chosen. The record is written anew before the first vote.
+ */
+#include "paxos/machine/utility.h"
+
+#include "paxos/machine/onepaxos_internal.h"
+#include "paxos/mutant.h"
+
+#define PAUSE_MOST 16u /* times the least pause */
+
+int qn_ballot_compare(const struct qn_ballot *a, const struct qn_ballot *b)
+{
+    if (a->round != b->round) {
+        return a->round < b->round ? -1 : 1;
+    }
+    if (a->node != b->node) {
+        return a->node < b->node ? -1 : 1;
+    }
+    return a->inc == b->inc ? 0 : a->inc < b->inc ? -1 : 1;
+}
+
+/* --------------------------------------------------------------- messages --
+ */
+
+#define ALL QN_NODES_MAX /* as a receiver: every other node */
+
+/* A message without memory for its body is lost. */
+static void send(const struct qn_utility *u, struct qn_step *t, qn_node_t to,
+                 struct qn_msg m, const struct qn_ul_entry *body)
+{
+    if (body != NULL) {
+        uint8_t bytes[QN_UL_BYTES];
+        qn_ul_encode(body, bytes);
+        struct qn_blob *b = qn_blob_copy(u->alloc, bytes, sizeof bytes);
+        if (b == NULL) {
+            return;
+        }
+        qn_msg_refer(&m, b);
+        qn_blob_unref(b);
+    }
+    struct qn_out *o =
+        qn_step_emit(t, to == ALL ? QN_OUT_SEND_ALL : QN_OUT_SEND);
+    o->to = to;
+    o->msg = m;
+}
+
+static void send_chosen(const struct qn_utility *u, struct qn_step *t,
+                        qn_node_t to, uint32_t first)
+{
+    struct qn_blob *b = qn_utility_suffix(u, first);
+    if (b == NULL) {
+        return;
+    }
+    struct qn_msg *m = qn_step_send(t, to, QN_MSG_U_CHOSEN);
+    m->epoch = QN_MAX(first, u->lo);
+    qn_msg_refer(m, b);
+    qn_blob_unref(b);
+}
+
+void qn_utility_ask(const struct qn_utility *u, struct qn_step *t,
+                    qn_node_t peer)
+{
+    qn_step_send(t, peer, QN_MSG_U_NEED)->epoch = u->len;
+}
+
+static struct qn_msg about(uint8_t kind, uint32_t index,
+                           const struct qn_ballot *bal)
+{
+    return (struct qn_msg){.kind = kind, .epoch = index, .u = {.bal = *bal}};
+}
+
+/* ------------------------------------------------------------------ voter --
+ */
+
+static void persist(struct qn_utility *u, struct qn_step *t)
+{
+    u->renewed = false;
+    qn_step_emit(t, QN_OUT_PERSIST)->vote = u->vote;
+}
+
+/** Index 0 was never voted on: who knows nothing asks. */
+static bool may_vote(const struct qn_utility *u)
+{
+    return (!u->mute || QN_MUTANT(U_NOT_MUTE)) && u->len != 0;
+}
+
+/** The record for the index that is open now. */
+static struct qn_vote *open_vote(struct qn_utility *u)
+{
+    if (u->vote.index != u->len) {
+        u->vote = (struct qn_vote){.index = u->len};
+    }
+    return &u->vote;
+}
+
+/** @return true: promised. */
+static bool vote_prepare(struct qn_utility *u, struct qn_step *t,
+                         const struct qn_ballot *b)
+{
+    struct qn_vote *v = open_vote(u);
+    if (qn_ballot_compare(b, &v->bal) < 0) {
+        return false;
+    }
+    v->bal = *b;
+    persist(u, t);
+    return true;
+}
+
+/** @return true: voted. */
+static bool vote_accept(struct qn_utility *u, struct qn_step *t,
+                        const struct qn_ballot *b, const struct qn_ul_entry *e)
+{
+    struct qn_vote *v = open_vote(u);
+    if (qn_ballot_compare(b, &v->bal) < 0 && !QN_MUTANT(U_BALLOT)) {
+        return false;
+    }
+    v->bal = v->vbal = *b;
+    v->value = *e;
+    persist(u, t);
+    return true;
+}
+
+/** Is the question about the open index? If not, help the asker. */
+static bool open_index(const struct qn_utility *u, struct qn_step *t,
+                       qn_node_t from, uint32_t index)
+{
+    if (index < u->len) {
+        send_chosen(u, t, from, index);
+    } else if (index > u->len) {
+        qn_utility_ask(u, t, from);
+    }
+    return index == u->len && may_vote(u);
+}
+
+static void reject(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
+{
+    send(u, t, to, about(QN_MSG_U_REJECT, u->len, &u->vote.bal), NULL);
+}
+
+/** Voter: promise a ballot that is not below the last one, and say what was
+ *  voted for; about the open index only (4). */
+static void on_prepare(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
+{
+    qn_utility_learn(u, m->body); /* entry i - 1 */
+    if (!open_index(u, t, from, m->epoch)) {
+        return;
+    }
+    if (!vote_prepare(u, t, &m->u.bal)) {
+        reject(u, t, from);
+        return;
+    }
+    struct qn_msg answer = about(QN_MSG_U_PROMISE, u->len, &m->u.bal);
+    answer.u.vbal = u->vote.vbal;
+    bool voted = u->vote.vbal.round != 0 && !QN_MUTANT(U_SILENT);
+    send(u, t, from, answer, voted ? &u->vote.value : NULL);
+}
+
+/** Voter: vote unless a later ballot was promised (4). */
+static void on_accept(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                      const struct qn_msg *m)
+{
+    struct qn_ul_entry e;
+    if (!open_index(u, t, from, m->epoch) ||
+        qn_ul_decode(&e, m->body, 0) != QN_OK || e.index != u->len) {
+        return;
+    }
+    if (!vote_accept(u, t, &m->u.bal, &e)) {
+        reject(u, t, from);
+        return;
+    }
+    send(u, t, from, about(QN_MSG_U_ACCEPTED, u->len, &m->u.bal), NULL);
+}
+
+/* --------------------------------------------------------------- proposer --
+ */
+
+static bool majority(const struct qn_utility *u)
+{
+    return QN_MUTANT(NO_UL) ||
+           (uint32_t)__builtin_popcountll(u->granted) > u->nodes / 2;
+}
+
+static qn_time_t random_below(struct qn_utility *u, qn_time_t n)
+{
+    /* splitmix64 */
+    uint64_t z = (u->random += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % n;
+}
+
+/** The question of the current phase. */
+static void ask(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
+{
+    if (u->phase == QN_UTILITY_PREPARE) {
+        send(u, t, to, about(QN_MSG_U_PREPARE, u->len, &u->bal),
+             qn_utility_entry(u, u->len - 1));
+    } else if (u->phase == QN_UTILITY_ACCEPT) {
+        send(u, t, to, about(QN_MSG_U_ACCEPT, u->len, &u->bal), &u->value);
+    }
+}
+
+static void longer(struct qn_utility *u)
+{
+    u->pause = QN_MIN(2 * u->pause, PAUSE_MOST * u->pause_least);
+}
+
+static void lost(struct qn_utility *u, struct qn_step *t)
+{
+    u->phase = QN_UTILITY_PAUSE;
+    u->until = t->now + u->pause + random_below(u, u->pause);
+    longer(u);
+}
+
+/** The question of the current phase to all; not again before a while. */
+static void begin_phase(struct qn_utility *u, struct qn_step *t,
+                        enum qn_utility_phase phase)
+{
+    u->phase = phase;
+    u->granted = 0;
+    u->until = t->now + 4 * u->pause;
+    ask(u, t, ALL);
+}
+
+/** Nobody refused this ballot, so it is not lost, however late the answers
+ *  come: a new one would make them void. Who has not granted it is asked again:
+ *  the question may have been lost. */
+static void insist(struct qn_utility *u, struct qn_step *t)
+{
+    longer(u);
+    u->until = t->now + 4 * u->pause;
+    for (qn_node_t i = 0; i < u->nodes; i++) {
+        if (i != u->self && (u->granted & QN_BIT(i)) == 0) {
+            ask(u, t, i);
+        }
+    }
+}
+
+static void chosen(struct qn_utility *u, struct qn_step *t)
+{
+    const struct qn_msg m = {.kind = QN_MSG_U_CHOSEN, .epoch = u->len};
+    (void)qn_utility_adopt(u, &u->value, 1);
+    send(u, t, ALL, m, &u->value);
+}
+
+/** Everybody's answer, this node's own included: it may be a majority. */
+static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by);
+
+static void begin_accept(struct qn_utility *u, struct qn_step *t)
+{
+    if (u->best.round == 0 || QN_MUTANT(U_OWN_VALUE)) {
+        u->value = u->want;
+    }
+    begin_phase(u, t, QN_UTILITY_ACCEPT);
+    if (may_vote(u) && vote_accept(u, t, &u->bal, &u->value)) {
+        granted(u, t, u->self);
+    }
+}
+
+static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by)
+{
+    u->granted |= QN_BIT(by);
+    if (!majority(u)) {
+        return;
+    }
+    if (u->phase == QN_UTILITY_PREPARE) {
+        begin_accept(u, t);
+    } else {
+        chosen(u, t);
+    }
+}
+
+/** A value that a voter may have helped to choose MUST be proposed on. */
+static void adopt(struct qn_utility *u, const struct qn_ballot *vbal,
+                  const struct qn_ul_entry *value)
+{
+    if (qn_ballot_compare(vbal, &u->best) > 0) {
+        u->best = *vbal;
+        u->value = *value;
+    }
+}
+
+static void begin_ballot(struct qn_utility *u, struct qn_step *t)
+{
+    u->round = QN_MAX(u->round, open_vote(u)->bal.round) + 1;
+    u->bal = (struct qn_ballot){
+        .round = u->round, .node = (uint8_t)u->self, .inc = u->self_inc};
+    u->best = (struct qn_ballot){.round = 0};
+    begin_phase(u, t, QN_UTILITY_PREPARE);
+    if (may_vote(u) && vote_prepare(u, t, &u->bal)) {
+        if (u->vote.vbal.round != 0) {
+            adopt(u, &u->vote.vbal, &u->vote.value);
+        }
+        granted(u, t, u->self);
+    }
+}
+
+void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
+                        const struct qn_ul_entry *value)
+{
+    u->want = *value;
+    u->want.index = u->len;
+    if (u->want.kind == QN_UL_ACCEPTOR) {
+        u->want.tenure = u->len;
+    }
+    begin_ballot(u, t);
+}
+
+void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
+                              const struct qn_ul_entry *roles)
+{
+    struct qn_ul_entry e = *roles;
+    e.kind = QN_UL_VOTER;
+    e.voter = (uint8_t)u->self;
+    e.voter_inc = u->self_inc;
+    qn_utility_propose(u, t, &e);
+}
+
+/** An answer to the ballot under way? */
+static bool current(const struct qn_utility *u, const struct qn_msg *m,
+                    enum qn_utility_phase phase)
+{
+    bool same =
+        qn_ballot_compare(&m->u.bal, &u->bal) == 0 || QN_MUTANT(U_COUNT);
+    return u->phase == phase && m->epoch == u->len && same;
+}
+
+/** Proposer: the value of the highest ballot that anybody voted in MUST be
+ *  taken over; with a majority, ask for votes (4). */
+static void on_promise(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
+{
+    struct qn_ul_entry e;
+    if (!current(u, m, QN_UTILITY_PREPARE)) {
+        return;
+    }
+    if (qn_ul_decode(&e, m->body, 0) == QN_OK && e.index == u->len) {
+        adopt(u, &m->u.vbal, &e);
+    }
+    granted(u, t, from);
+}
+
+/** Proposer: a later ballot is under way; give way for a while, then begin one
+ *  above it (4). */
+static void on_reject(struct qn_utility *u, struct qn_step *t,
+                      const struct qn_msg *m)
+{
+    bool asking =
+        u->phase == QN_UTILITY_PREPARE || u->phase == QN_UTILITY_ACCEPT;
+    if (asking && m->epoch == u->len &&
+        qn_ballot_compare(&m->u.bal, &u->bal) > 0) {
+        u->round = QN_MAX(u->round, m->u.bal.round);
+        lost(u, t);
+    }
+}
+
+/* --------------------------------------------------------------- dispatch --
+ */
+
+/** U_LATE_RECORD: the last answer changes places with what it rests on. */
+static void answer_first(struct qn_step *t)
+{
+    uint32_t n = t->out->count;
+    struct qn_out *o = t->out->out;
+    if (n >= 2 && o[n - 2].kind == QN_OUT_PERSIST) {
+        struct qn_out last = o[n - 1];
+        o[n - 1] = o[n - 2];
+        o[n - 2] = last;
+    }
+}
+
+void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m)
+{
+    switch (m->kind) {
+    case QN_MSG_U_PREPARE:
+        on_prepare(u, t, from, m);
+        break;
+    case QN_MSG_U_PROMISE:
+        on_promise(u, t, from, m);
+        break;
+    case QN_MSG_U_REJECT:
+        on_reject(u, t, m);
+        break;
+    case QN_MSG_U_ACCEPT:
+        on_accept(u, t, from, m);
+        break;
+    case QN_MSG_U_ACCEPTED:
+        if (current(u, m, QN_UTILITY_ACCEPT)) {
+            granted(u, t, from);
+        }
+        break;
+    case QN_MSG_U_CHOSEN:
+        qn_utility_learn(u, m->body);
+        break;
+    case QN_MSG_U_NEED:
+        send_chosen(u, t, from, m->epoch);
+        ask(u, t, from);
+        break;
+    default:
+        QN_ASSERT(false);
+    }
+    if (QN_MUTANT(U_LATE_RECORD)) {
+        answer_first(t);
+    }
+}
+
+void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
+{
+    if (u->renewed) { /* for a later life, if this one never votes */
+        (void)open_vote(u);
+        persist(u, t);
+    }
+    if (u->phase == QN_UTILITY_IDLE || t->now < u->until) {
+        return;
+    }
+    if (u->phase == QN_UTILITY_PAUSE) {
+        begin_ballot(u, t);
+    } else {
+        insist(u, t);
+    }
+}
+
+void qn_utility_up(struct qn_utility *u, struct qn_step *t, qn_node_t peer)
+{
+    if (u->phase == QN_UTILITY_PAUSE) {
+        u->pause = u->pause_least;
+        u->until = t->now;
+    }
+    ask(u, t, peer);
+}
+
+qn_time_t qn_utility_deadline(const struct qn_utility *u)
+{
+    return u->phase == QN_UTILITY_IDLE ? QN_TIME_NEVER : u->until;
+}
+
+void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o)
+{
+    QN_ASSERT(o->count <= QN_UL_KEPT && o->pause > 0);
+    *u = (struct qn_utility){
+        .self = o->self,
+        .nodes = o->nodes,
+        .self_inc = o->self_inc,
+        .alloc = o->alloc,
+        .mute = o->mute,
+        .lo = o->count != 0 ? o->log[0].index : 0,
+        .len = o->count != 0 ? o->log[0].index : 0,
+        .pause = o->pause,
+        .pause_least = o->pause,
+        .random = o->seed,
+    };
+    if (o->count != 0) {
+        (void)qn_utility_adopt(u, o->log, o->count);
+    }
+    if (o->vote != NULL && !QN_MUTANT(U_AMNESIA)) {
+        QN_ASSERT(o->vote->index <= u->len);
+        u->vote = *o->vote;
+    }
+}

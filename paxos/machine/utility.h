@@ -1,0 +1,170 @@
+#ifndef QN_PAXOS_MACHINE_UTILITY_H
+#define QN_PAXOS_MACHINE_UTILITY_H
+
+/**
+ * The utility log: who leads and who accepts (PROTOCOL.md 4).
+ *
+ * Classic Paxos per index, all nodes vote, one index at a time: nobody proposes
+ * or votes at index i before it knows the entries below i. It is small and
+ * slow and nobody reads it on the common path; entry e is the configuration of
+ * epoch e.
+ *
+ * One end is embedded in the machine of each node. Messages are lost when
+ * memory is short, as if the channel had lost them: a proposer tries again with
+ * a higher ballot after a random pause.
+ *
+ * Pure: no clock, IO or globals; one thread.
+ */
+
+#include "core/base/clock.h"
+#include "paxos/wire/msg.h"
+
+struct qn_step;
+
+/* Entries kept, the newest ones; older ones nobody needs (utility.c). */
+#define QN_UL_KEPT 256u
+
+/** What a voter must never forget, whatever happens to its process; with it
+ *  all entries below `index` (qn_utility_entry). */
+struct qn_vote {
+    uint32_t index;           /* that is voted on; void once it is chosen */
+    struct qn_ballot bal;     /* nothing below is answered any more */
+    struct qn_ballot vbal;    /* of `value`; round 0: none */
+    struct qn_ul_entry value; /* voted for */
+};
+
+enum qn_utility_phase {
+    QN_UTILITY_IDLE,
+    QN_UTILITY_PREPARE, /* waiting for promises */
+    QN_UTILITY_ACCEPT,  /* waiting for votes */
+    QN_UTILITY_PAUSE,   /* a ballot was lost; the next one begins at `until` */
+};
+
+struct qn_utility_opts {
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t self_inc;
+    const struct qn_alloc *alloc;  /* kept */
+    const struct qn_ul_entry *log; /* [count] borrowed, by index: entry 0, or
+                                      what survived with the record, or what
+                                      a snapshot begins with */
+    uint32_t count;                /* 0: nothing is known, it will be learned
+                                      from the others. Until then no vote */
+    const struct qn_vote *vote;    /* what survived of this node's record;
+                                      borrowed. NULL: it never voted */
+    bool mute;                     /* its record is lost: it must not vote until
+                                      a VOTER entry names this life */
+    qn_time_t pause;               /* U_BACKOFF, ns: least pause */
+    uint64_t seed;                 /* of the pauses */
+};
+
+/** Private but for its size. */
+struct qn_utility {
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t self_inc;
+    const struct qn_alloc *alloc;
+    bool mute;
+    bool renewed;     /* not any more; the new record is not written yet */
+    uint32_t lo, len; /* entries kept are [lo, len) */
+    struct qn_ul_entry log[QN_UL_KEPT];
+    struct qn_vote vote;
+    /* proposer */
+    enum qn_utility_phase phase;
+    struct qn_ul_entry want;  /* what this node would like at index len */
+    struct qn_ul_entry value; /* what it must propose: `want`, or another's */
+    struct qn_ballot bal;
+    struct qn_ballot best; /* of `value`, among the promises */
+    uint32_t round;        /* highest seen */
+    uint64_t granted;      /* mask: promises or votes for bal */
+    qn_time_t until;       /* then it asks again; after a pause, anew */
+    qn_time_t pause, pause_least;
+    uint64_t random;
+};
+
+void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o);
+
+/** Entries 0 .. len - 1 are known. */
+static inline uint32_t qn_utility_len(const struct qn_utility *u)
+{
+    return u->len;
+}
+
+/** Entry `index`; NULL: not known, or no longer kept. */
+const struct qn_ul_entry *qn_utility_entry(const struct qn_utility *u,
+                                           uint32_t index);
+
+/**
+ * Propose `value` for the next index; its index field is filled in. Ends when
+ * that index is chosen, whoever won it: the caller sees qn_utility_len grow,
+ * and decides anew what it wants.
+ */
+void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
+                        const struct qn_ul_entry *value);
+
+static inline bool qn_utility_proposing(const struct qn_utility *u)
+{
+    return u->phase != QN_UTILITY_IDLE;
+}
+
+/** It is its own vote that it proposes: that can wait for anything else. */
+static inline bool qn_utility_proposing_voter(const struct qn_utility *u)
+{
+    return qn_utility_proposing(u) && u->want.kind == QN_UL_VOTER;
+}
+
+/**
+ * A voter whose record is lost: propose that this life votes from the next
+ * entry on. Its former lives are over, and none of them knew that entry, so
+ * none has voted beyond it: whatever they voted for below is not needed to be
+ * honest above (T16).
+ *
+ * @param roles  Borrowed: the newest entry that names roles; the entry repeats
+ *               them.
+ */
+void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
+                              const struct qn_ul_entry *roles);
+
+/** One of the U_* messages. Entries that it brings are learned. */
+void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
+                       const struct qn_msg *m);
+
+/** Learn the entries of a body (checked by the codec): those that continue
+ *  what is known, in order. QN_UL_KEPT of them that begin later are all that
+ *  there are: what lacks before is skipped. An entry that is known must be the
+ * same (asserted). */
+void qn_utility_learn(struct qn_utility *u, struct qn_slice entries);
+
+/**
+ * Entries of a snapshot: consecutive ones. If there is a gap before them, what
+ * is known is forgotten: they are newer.
+ *
+ * @param log  [count >= 1] borrowed.
+ * @return QN_OK; QN_EINVAL: they are not consecutive, or one of them is known
+ *         to be another. Then nothing has changed.
+ */
+int qn_utility_adopt(struct qn_utility *u, const struct qn_ul_entry *log,
+                     uint32_t count);
+
+/** Entries from `first` on (or the oldest kept), for a message's body: one
+ *  reference; NULL: no memory. */
+struct qn_blob *qn_utility_suffix(const struct qn_utility *u, uint32_t first);
+
+/** Ask `peer` for the entries that are missing here. */
+void qn_utility_ask(const struct qn_utility *u, struct qn_step *t,
+                    qn_node_t peer);
+
+/** `peer` has come, who may vote: if this node proposes, it asks it, too. Who
+ *  pauses because all was in vain goes on at the next tick; a ballot under way
+ *  goes on, since what was granted to it stays granted. */
+void qn_utility_up(struct qn_utility *u, struct qn_step *t, qn_node_t peer);
+
+void qn_utility_tick(struct qn_utility *u, struct qn_step *t);
+
+/** ns; tick then at the latest, or QN_TIME_NEVER. */
+qn_time_t qn_utility_deadline(const struct qn_utility *u);
+
+/** Order of ballots: < 0, 0, > 0. */
+int qn_ballot_compare(const struct qn_ballot *a, const struct qn_ballot *b);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * The verdict: see the header.
+ *
+ * Why all must have learned equally much: A has learned slots <= 100, B those
+ * <= 50 and, behind its gap, 101 to 200; the ring begins at 150. A has nothing
+ * to give but what B lacks, and then B has all. Who has learned exactly as much
+ * as the longest has nothing behind a gap that would help: the next slot is
+ * what he lacks, and so do all.
+ *
+ * A verdict that comes too early does no harm: it decides nothing, and is found
+ * anew in each turn from what is true then. An order to go on by force comes
+ * after the ends of all others, which each are found here again.
+ */
+#include "paxos/machine/verdict.h"
+
+#include "core/base/assert.h"
+#include "paxos/mutant.h"
+
+static void longest_find(const struct qn_verdict_in *in, struct qn_verdict *v)
+{
+    bool found = false;
+    for (qn_node_t i = 0; i < in->nodes; i++) {
+        const struct qn_verdict_member *m = &in->member[i];
+        bool more = !found || m->learned > v->kept ||
+                    (m->learned == v->kept && in->member[v->longest].late);
+        if (m->lives && more) {
+            v->longest = i;
+            v->kept = m->learned;
+            found = true;
+        }
+    }
+}
+
+/* What it may hold is not known yet. A snapshot helps if the ring goes on
+ * behind it. */
+static bool may_have_more(const struct qn_verdict *v,
+                          const struct qn_verdict_member *m)
+{
+    bool unread = !m->late && !m->heard && !QN_MUTANT(VERDICT_UNREAD);
+    return m->lives && (m->coming + 1 >= v->lo || unread);
+}
+
+/* It takes what the longest gives it; of that one nobody else can say it. */
+static bool is_behind(const struct qn_verdict *v,
+                      const struct qn_verdict_member *m)
+{
+    return m->lives && !m->late && m->learned != v->kept &&
+           !QN_MUTANT(VERDICT_BEHIND);
+}
+
+static uint64_t mask_of(const struct qn_verdict_in *in,
+                        const struct qn_verdict *v,
+                        bool (*is)(const struct qn_verdict *,
+                                   const struct qn_verdict_member *))
+{
+    uint64_t mask = 0;
+    for (qn_node_t i = 0; i < in->nodes; i++) {
+        mask |= (uint64_t)is(v, &in->member[i]) << i;
+    }
+    return mask;
+}
+
+struct qn_verdict qn_verdict_find(const struct qn_verdict_in *in)
+{
+    struct qn_verdict v = {.lo = in->lo, .hi = in->hi};
+    QN_ASSERT(in->nodes <= QN_NODES_MAX);
+    if (!in->ended) {
+        return (struct qn_verdict){0};
+    }
+    longest_find(in, &v);
+    if (v.kept + 1 >= in->lo) {
+        return (struct qn_verdict){0};
+    }
+    v.awaited = mask_of(in, &v, may_have_more);
+    if (v.awaited == 0) {
+        v.awaited = mask_of(in, &v, is_behind);
+        v.awaited |= v.awaited != 0 ? UINT64_C(1) << v.longest : 0;
+    }
+    v.kind = v.awaited != 0 ? QN_VERDICT_WAITING : QN_VERDICT_STOPPED;
+    return v;
+}

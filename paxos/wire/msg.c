@@ -1,0 +1,363 @@
+/*
+ * The codec: see msg.h for the layout.
+ *
+ * One table says which fields each kind has, in wire order, each as wide as
+ * its member of struct qn_msg. Encoding and decoding walk the same table, so
+ * they cannot disagree, and a new kind is a row. There is no text, no
+ * optional field and no version: both ends of a channel run the same build.
+ */
+#include "paxos/wire/msg.h"
+
+#include <string.h>
+
+#include "paxos/log/batch.h"
+#include "paxos/log/le.h"
+
+#define PIECE_BYTES 4u /* its offset */
+#define FIELDS_MAX  6u
+
+enum body_kind {
+    BODY_NONE,
+    BODY_COMMANDS,    /* may be empty */
+    BODY_BATCH,       /* never empty */
+    BODY_MAYBE_BATCH, /* or empty */
+    BODY_STAGE,       /* with QN_MSG_UL: entries, else as MAYBE_BATCH */
+    BODY_UL,          /* any number of entries */
+    BODY_UL_ONE,      /* exactly one */
+    BODY_UL_MAYBE,    /* none or one */
+    BODY_BYTES,
+};
+
+struct field {
+    uint8_t at;    /* offset in struct qn_msg */
+    uint8_t bytes; /* there and on the wire; 0: end of the list */
+};
+
+struct format {
+    const char *name;
+    uint8_t flags; /* that may be set, beside QN_MSG_PIECE */
+    uint8_t body;  /* enum body_kind */
+    struct field fields[FIELDS_MAX + 1];
+};
+
+#define F(member)                                                              \
+    {                                                                          \
+        offsetof(struct qn_msg, member), sizeof(((struct qn_msg *)0)->member)  \
+    }
+#define BALLOT(b) F(u.b.round), F(u.b.inc), F(u.b.node)
+
+static const struct format formats[QN_MSG_KINDS] = {
+    [QN_MSG_REQUEST] = {"REQUEST", 0, BODY_COMMANDS, {{0, 0}}},
+    [QN_MSG_REDIRECT] = {"REDIRECT",
+                         0,
+                         BODY_NONE,
+                         {F(redirect.leader_inc), F(redirect.leader)}},
+    [QN_MSG_ACCEPT] = {"ACCEPT", 0, BODY_BATCH, {{0, 0}}},
+    [QN_MSG_LEARN] = {"LEARN",
+                      0,
+                      BODY_MAYBE_BATCH,
+                      {F(learn.hi), F(learn.alive), F(learn.tenure),
+                       F(learn.tree)}},
+    [QN_MSG_NACK] = {"NACK",
+                     0,
+                     BODY_NONE,
+                     {F(nack.leader_inc), F(nack.leader)}},
+    [QN_MSG_PREPARE] = {"PREPARE", 0, BODY_UL, {{0, 0}}},
+    [QN_MSG_PREPARED] = {"PREPARED",
+                         QN_MSG_LAST,
+                         BODY_MAYBE_BATCH,
+                         {F(prepared.log_lo), F(prepared.hi)}},
+    [QN_MSG_STAGE] = {"STAGE",
+                      QN_MSG_LAST | QN_MSG_UL,
+                      BODY_STAGE,
+                      {F(stage.base), F(stage.hi)}},
+    [QN_MSG_STAGED] = {"STAGED", QN_MSG_OK, BODY_NONE, {F(staged.have)}},
+    [QN_MSG_SEAL] = {"SEAL", 0, BODY_UL, {F(seal.target)}},
+    [QN_MSG_SEALED] = {"SEALED",
+                       QN_MSG_LAST | QN_MSG_OK,
+                       BODY_MAYBE_BATCH,
+                       {F(sealed.log_lo), F(sealed.hi), F(sealed.target)}},
+    [QN_MSG_FETCH] = {"FETCH", 0, BODY_NONE, {F(fetch.last)}},
+    [QN_MSG_FILL] = {"FILL",
+                     QN_MSG_LAST,
+                     BODY_MAYBE_BATCH,
+                     {F(fill.log_lo), F(fill.hi)}},
+    [QN_MSG_SNAP_REQ] = {"SNAP_REQ", 0, BODY_NONE, {{0, 0}}},
+    [QN_MSG_SNAP] = {"SNAP",
+                     QN_MSG_LAST,
+                     BODY_BYTES,
+                     {F(snap.offset), F(snap.part)}},
+    [QN_MSG_BEAT] = {"BEAT",
+                     0,
+                     BODY_NONE,
+                     {F(beat.applied), F(beat.learned), F(beat.decided),
+                      F(beat.ul_len)}},
+    [QN_MSG_U_PREPARE] = {"U_PREPARE", 0, BODY_UL_MAYBE, {BALLOT(bal)}},
+    [QN_MSG_U_PROMISE] = {"U_PROMISE",
+                          0,
+                          BODY_UL_MAYBE,
+                          {BALLOT(bal), BALLOT(vbal)}},
+    [QN_MSG_U_REJECT] = {"U_REJECT", 0, BODY_NONE, {BALLOT(bal)}},
+    [QN_MSG_U_ACCEPT] = {"U_ACCEPT", 0, BODY_UL_ONE, {BALLOT(bal)}},
+    [QN_MSG_U_ACCEPTED] = {"U_ACCEPTED", 0, BODY_NONE, {BALLOT(bal)}},
+    [QN_MSG_U_CHOSEN] = {"U_CHOSEN", 0, BODY_UL, {{0, 0}}},
+    [QN_MSG_U_NEED] = {"U_NEED", 0, BODY_NONE, {{0, 0}}},
+    [QN_MSG_ACCEPTED] = {"ACCEPTED", 0, BODY_NONE, {{0, 0}}},
+};
+
+static const struct format *format_of(uint8_t kind)
+{
+    bool known = kind != 0 && kind < QN_MSG_KINDS;
+    return known ? &formats[kind] : NULL;
+}
+
+const char *qn_msg_name(uint8_t kind)
+{
+    const struct format *f = format_of(kind);
+    return f != NULL ? f->name : "?";
+}
+
+/* ------------------------------------------------------------- members -- */
+
+static uint64_t member_get(const struct qn_msg *m, struct field f)
+{
+    const uint8_t *at = (const uint8_t *)m + f.at;
+    uint64_t v8;
+    uint32_t v4;
+    switch (f.bytes) {
+    case 8:
+        memcpy(&v8, at, sizeof v8);
+        return v8;
+    case 4:
+        memcpy(&v4, at, sizeof v4);
+        return v4;
+    default:
+        QN_ASSERT(f.bytes == 1);
+        return *at;
+    }
+}
+
+static void member_set(struct qn_msg *m, struct field f, uint64_t v)
+{
+    uint8_t *at = (uint8_t *)m + f.at;
+    uint32_t v4 = (uint32_t)v;
+    switch (f.bytes) {
+    case 8:
+        memcpy(at, &v, sizeof v);
+        break;
+    case 4:
+        memcpy(at, &v4, sizeof v4);
+        break;
+    default:
+        QN_ASSERT(f.bytes == 1);
+        *at = (uint8_t)v;
+    }
+}
+
+static size_t head_size(const struct format *f, uint8_t flags)
+{
+    size_t n = QN_HEADER_BYTES;
+    n += (flags & QN_MSG_PIECE) != 0 ? PIECE_BYTES : 0;
+    for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
+        n += fl->bytes;
+    }
+    return n;
+}
+
+/* -------------------------------------------------------------- encode -- */
+
+size_t qn_msg_head_size(const struct qn_msg *m)
+{
+    const struct format *f = format_of(m->kind);
+    QN_ASSERT(f != NULL);
+    return head_size(f, m->flags);
+}
+
+size_t qn_msg_head(const struct qn_msg *m, uint8_t *head)
+{
+    const struct format *f = format_of(m->kind);
+    QN_ASSERT(f != NULL && m->slot <= QN_SLOT_MAX);
+    QN_ASSERT((m->flags & ~(unsigned)(f->flags | QN_MSG_PIECE)) == 0);
+    bool piece = (m->flags & QN_MSG_PIECE) != 0;
+    head[0] = m->kind;
+    head[1] = m->flags;
+    qn_put_le(head + 2, m->slot, 6);
+    qn_put_le(head + 8, m->epoch, 4);
+    qn_put_le(head + 12, piece ? m->total : m->body.len, 4);
+    uint8_t *to = head + QN_HEADER_BYTES;
+    if (piece) {
+        qn_put_le(to, m->offset, PIECE_BYTES);
+        to += PIECE_BYTES;
+    }
+    for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
+        qn_put_le(to, member_get(m, *fl), fl->bytes);
+        to += fl->bytes;
+    }
+    QN_ASSERT(to <= head + QN_HEAD_MAX);
+    return (size_t)(to - head);
+}
+
+/* -------------------------------------------------------------- decode -- */
+
+/** The ranges that the fields of a kind must keep. */
+static bool fields_sane(const struct qn_msg *m)
+{
+    switch (m->kind) {
+    case QN_MSG_REQUEST:
+        return m->slot != 0 || m->total == 0;
+    case QN_MSG_REDIRECT:
+        return m->redirect.leader < QN_NODES_MAX;
+    case QN_MSG_NACK:
+        return m->nack.leader < QN_NODES_MAX;
+    case QN_MSG_ACCEPT:
+    case QN_MSG_ACCEPTED:
+        return m->slot != 0;
+    case QN_MSG_LEARN:
+        return m->slot != 0 && m->learn.hi <= QN_SLOT_MAX;
+    case QN_MSG_FETCH:
+        return m->slot != 0 && m->slot <= m->fetch.last &&
+               m->fetch.last <= QN_SLOT_MAX;
+    case QN_MSG_FILL:
+        return m->fill.log_lo <= QN_SLOT_MAX && m->fill.hi <= QN_SLOT_MAX &&
+               (m->slot != 0 || m->total == 0);
+    case QN_MSG_BEAT:
+        return m->beat.applied <= m->beat.learned &&
+               m->beat.learned <= m->beat.decided &&
+               m->beat.decided <= QN_SLOT_MAX;
+    case QN_MSG_SNAP:
+        return m->snap.part < QN_SNAP_PARTS;
+    default:
+        return true;
+    }
+}
+
+static int check_ul(struct qn_slice body, size_t at_least, size_t at_most)
+{
+    size_t n = body.len / QN_UL_BYTES;
+    if (body.len % QN_UL_BYTES != 0 || n < at_least || n > at_most) {
+        return QN_ECORRUPT;
+    }
+    struct qn_ul_entry e;
+    for (uint32_t i = 0; i < n; i++) {
+        if (qn_ul_decode(&e, body, i) != QN_OK) {
+            return QN_ECORRUPT;
+        }
+    }
+    return QN_OK;
+}
+
+static int check_maybe_batch(struct qn_slice body)
+{
+    return body.len == 0 ? QN_OK : qn_batch_check(body);
+}
+
+int qn_msg_check_body(const struct qn_msg *m)
+{
+    struct qn_wants wants;
+    switch ((enum body_kind)formats[m->kind].body) {
+    case BODY_NONE:
+        return m->body.len == 0 ? QN_OK : QN_ECORRUPT;
+    case BODY_COMMANDS:
+        return qn_wanted_check(m->body, &wants);
+    case BODY_BATCH:
+        return qn_batch_check(m->body);
+    case BODY_MAYBE_BATCH:
+        return check_maybe_batch(m->body);
+    case BODY_STAGE:
+        return (m->flags & QN_MSG_UL) != 0 ? check_ul(m->body, 0, SIZE_MAX)
+                                           : check_maybe_batch(m->body);
+    case BODY_UL:
+        return check_ul(m->body, 0, SIZE_MAX);
+    case BODY_UL_ONE:
+        return check_ul(m->body, 1, 1);
+    case BODY_UL_MAYBE:
+        return check_ul(m->body, 0, 1);
+    case BODY_BYTES:
+        return QN_OK;
+    }
+    return QN_ECORRUPT;
+}
+
+/** The body's place in the whole: all of it, or a real part of it. */
+static bool length_sane(const struct qn_msg *m)
+{
+    if ((m->flags & QN_MSG_PIECE) == 0) {
+        return m->total == m->body.len;
+    }
+    return m->total <= QN_BLOB_MAX && m->body.len != 0 &&
+           m->body.len < m->total && m->offset <= m->total - m->body.len;
+}
+
+int qn_msg_decode(struct qn_msg *m, const void *p, size_t len)
+{
+    const uint8_t *from = p;
+    if (len < QN_HEADER_BYTES) {
+        return QN_ECORRUPT;
+    }
+    const struct format *f = format_of(from[0]);
+    uint8_t flags = from[1];
+    if (f == NULL || (flags & ~(unsigned)(f->flags | QN_MSG_PIECE)) != 0 ||
+        len < head_size(f, flags)) {
+        return QN_ECORRUPT;
+    }
+    memset(m, 0, sizeof *m);
+    m->kind = from[0];
+    m->flags = flags;
+    m->slot = qn_get_le(from + 2, 6);
+    m->epoch = (qn_epoch_t)qn_get_le(from + 8, 4);
+    m->total = (uint32_t)qn_get_le(from + 12, 4);
+    const uint8_t *at = from + QN_HEADER_BYTES;
+    if ((flags & QN_MSG_PIECE) != 0) {
+        m->offset = (uint32_t)qn_get_le(at, PIECE_BYTES);
+        at += PIECE_BYTES;
+    }
+    for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
+        member_set(m, *fl, qn_get_le(at, fl->bytes));
+        at += fl->bytes;
+    }
+    m->body = (struct qn_slice){at, len - (size_t)(at - from)};
+    if (!length_sane(m) || !fields_sane(m)) {
+        return QN_ECORRUPT;
+    }
+    return (flags & QN_MSG_PIECE) != 0 ? QN_OK : qn_msg_check_body(m);
+}
+
+/* ------------------------------------------------- utility log entries -- */
+
+void qn_ul_encode(const struct qn_ul_entry *e, uint8_t *to)
+{
+    qn_put_le(to, e->index, 4);
+    qn_put_le(to + 4, e->tenure, 4);
+    qn_put_le(to + 8, e->from, 4);
+    to[12] = e->kind;
+    to[13] = e->leader;
+    to[14] = e->acceptor;
+    to[15] = e->voter;
+    qn_put_le(to + 16, e->leader_inc, 8);
+    qn_put_le(to + 24, e->acceptor_inc, 8);
+    qn_put_le(to + 32, e->voter_inc, 8);
+}
+
+int qn_ul_decode(struct qn_ul_entry *e, struct qn_slice body, uint32_t i)
+{
+    if (i >= body.len / QN_UL_BYTES) {
+        return QN_ENOENT;
+    }
+    const uint8_t *from = body.data + (size_t)i * QN_UL_BYTES;
+    *e = (struct qn_ul_entry){
+        .index = (uint32_t)qn_get_le(from, 4),
+        .tenure = (uint32_t)qn_get_le(from + 4, 4),
+        .from = (uint32_t)qn_get_le(from + 8, 4),
+        .kind = from[12],
+        .leader = from[13],
+        .acceptor = from[14],
+        .voter = from[15],
+        .leader_inc = qn_get_le(from + 16, 8),
+        .acceptor_inc = qn_get_le(from + 24, 8),
+        .voter_inc = qn_get_le(from + 32, 8),
+    };
+    bool ok = e->kind <= QN_UL_VOTER && e->leader < QN_NODES_MAX &&
+              e->acceptor < QN_NODES_MAX && e->voter < QN_NODES_MAX &&
+              e->tenure <= e->index && e->from <= e->index;
+    return ok ? QN_OK : QN_ECORRUPT;
+}

@@ -1,0 +1,472 @@
+/*
+ * The group, its service and its turns: see driver_world.h.
+ */
+#include "tests/unit/paxos/driver/driver_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/place/outbox.h"
+#include "core/wait/bell.h"
+#include "paxos/driver/record.h"
+#include "tests/support/test.h"
+#include "transports/ump/ump.h"
+
+uint64_t world_random(struct world *w, uint64_t n)
+{
+    /* splitmix64 */
+    uint64_t z = (w->seed += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % n;
+}
+
+/* ---- the service --------------------------------------------------------- */
+
+struct service_ctx {
+    struct world *w;
+    qn_node_t node;
+};
+
+static struct service_ctx contexts[WORLD_NODES];
+
+static uint32_t on_apply(void *ctx, const struct qn_applied *a)
+{
+    struct world *w = ((struct service_ctx *)ctx)->w;
+    qn_node_t i = ((struct service_ctx *)ctx)->node;
+    struct world_member *m = &w->member[i];
+    struct qn_session *s = &m->session[a->origin];
+    cr_assert_geq(a->origin_inc, s->inc, "a dead life's command");
+    if (a->origin_inc > s->inc) {
+        *s = (struct qn_session){.inc = a->origin_inc};
+    }
+    cr_assert_eq(a->seq, ++s->last, "node %u applies %u:%lu after %lu", i,
+                 a->origin, (unsigned long)a->seq, (unsigned long)s->last - 1);
+    cr_assert_eq(a->mine, a->origin == i && a->origin_inc == m->inc);
+    cr_assert_eq(a->slot, m->slot + 1);
+    cr_assert_geq(a->stamp_ms, m->stamp_ms);
+    m->stamp_ms = a->stamp_ms;
+    if (m->count == w->history_count) {
+        cr_assert_lt(m->count, WORLD_HISTORY);
+        w->history[w->history_count].inc = a->origin_inc;
+        w->history[w->history_count].seq = a->seq;
+        w->history[w->history_count].slot = a->slot;
+        w->history[w->history_count++].origin = a->origin;
+    }
+    cr_assert(w->history[m->count].inc == a->origin_inc &&
+                  w->history[m->count].seq == a->seq &&
+                  w->history[m->count].slot == a->slot,
+              "node %u applies another command in slot %lu", i,
+              (unsigned long)a->slot);
+    m->count++;
+    m->exposed = a->slot;
+    return 1;
+}
+
+static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
+{
+    const struct service_ctx *c = ctx;
+    struct world_member *m = &c->w->member[c->node];
+    cr_assert_eq(slot, m->slot + 1);
+    cr_assert_geq(stamp_ms, m->stamp_ms);
+    m->slot = slot;
+    m->stamp_ms = stamp_ms;
+}
+
+static void on_need(void *ctx, qn_slot_t slot)
+{
+    const struct service_ctx *c = ctx;
+    cr_assert_gt(slot, c->w->member[c->node].slot);
+    c->w->member[c->node].need_snapshot = true;
+}
+
+static void on_claim(void *ctx, bool writable)
+{
+    const struct service_ctx *c = ctx;
+    c->w->member[c->node].wrote = writable;
+}
+
+static bool on_owner(void *ctx, qn_epoch_t epoch)
+{
+    const struct service_ctx *c = ctx;
+    struct world_member *m = &c->w->member[c->node];
+    cr_assert(m->wrote, "it announces an epoch without the right to write");
+    cr_assert_geq(epoch, qn_load(&c->w->word.first, QN_RELAXED));
+    m->owned++;
+    return true;
+}
+
+static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
+{
+    const struct world_member *m = &((struct world *)ctx)->member[node];
+    return (m->driver == NULL && !m->coming) || m->inc != inc;
+}
+
+/* ---- memory and channels ------------------------------------------------- */
+
+void world_life_make(struct world *w, qn_node_t i)
+{
+    struct world_member *m = &w->member[i];
+    const struct qn_outbox_opts o = {
+        .node = i,
+        .nodes = w->nodes,
+        .incarnation = m->inc,
+        .lane_bytes = qn_ump.lane_bytes(WORLD_CELLS),
+        .numa_node = -1,
+    };
+    m->life = (struct world_life){.node = i, .inc = m->inc};
+    cr_assert_eq(qn_outbox_create(&m->life.outbox, &o), QN_OK);
+    qn_bell_init(&m->bell, qn_outbox_bell(m->life.outbox), -1);
+    const struct qn_ring_opts r = {.slots = w->ring_slots,
+                                   .capacity = w->ring_bytes};
+    size_t bytes = qn_ring_bytes(r.slots, r.capacity);
+    m->life.ring_mem = aligned_alloc(QN_CACHELINE, bytes);
+    memset(m->life.ring_mem, 0, bytes);
+    qn_ring_open(&m->life.ring, m->life.ring_mem, &r);
+    if (w->arena_bytes != 0) {
+        const struct qn_arena_opts a = {.capacity = w->arena_bytes};
+        bytes = qn_arena_bytes(a.capacity);
+        m->life.arena_mem = aligned_alloc(QN_CACHELINE, bytes);
+        memset(m->life.arena_mem, 0, bytes);
+        cr_assert_eq(qn_arena_begin(&m->life.arena, m->life.arena_mem, &a),
+                     QN_OK);
+        qn_arena_open(&m->life.seen, m->life.arena_mem, a.capacity);
+    }
+}
+
+void world_life_free(const struct world *w, struct world_life *l)
+{
+    memset(l->ring_mem, 0xee, qn_ring_bytes(w->ring_slots, w->ring_bytes));
+    free(l->ring_mem);
+    if (l->arena_mem != NULL) {
+        memset(l->arena_mem, 0xee, qn_arena_bytes(w->arena_bytes));
+        free(l->arena_mem);
+        qn_arena_end(&l->arena);
+    }
+    qn_outbox_destroy(l->outbox);
+}
+
+/* One end of the channels between i and p. */
+void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
+{
+    struct world_member *m = &w->member[i];
+    struct qn_qp **qp[QN_LANES] = {&m->direct[p], &m->tree[p]};
+    qn_ringer_init(&m->ringer[p], qn_outbox_bell(w->member[p].life.outbox), -1);
+    for (int lane = 0; lane < QN_LANES; lane++) {
+        const struct qn_qp_opts o = {
+            .tx = qn_outbox_lane(m->life.outbox, p, (enum qn_lane)lane),
+            .rx =
+                qn_outbox_lane(w->member[p].life.outbox, i, (enum qn_lane)lane),
+            .cells = WORLD_CELLS,
+            .self = i,
+            .peer = p,
+            .self_inc = m->inc,
+            .peer_inc = w->member[p].inc,
+            .bell = &m->bell,
+            .ringer = &m->ringer[p],
+        };
+        cr_assert_eq(qn_ump.open(qp[lane], &o), QN_OK);
+    }
+}
+
+void world_channel_close(struct world_member *m, qn_node_t p)
+{
+    qn_qp_close(m->direct[p]);
+    qn_qp_close(m->tree[p]);
+    m->direct[p] = m->tree[p] = NULL;
+}
+
+/* A later life of it has begun: what it was about to do is not done. */
+static void on_fence(void *ctx)
+{
+    const struct service_ctx *c = ctx;
+    if (c->w->member[c->node].fence != NULL) {
+        longjmp(*c->w->member[c->node].fence, 1);
+    }
+}
+
+/* ---- drivers ------------------------------------------------------------- */
+
+void world_driver_start(struct world *w, qn_node_t i, bool first)
+{
+    struct world_member *m = &w->member[i];
+    uint64_t inc[WORLD_NODES];
+    const struct qn_outbox_state *state[WORLD_NODES] = {0};
+    const struct qn_ring *ring[WORLD_NODES] = {0};
+    const struct qn_arena *arena[WORLD_NODES] = {0};
+    contexts[i] = (struct service_ctx){w, i};
+    for (qn_node_t p = 0; p < w->nodes; p++) {
+        inc[p] = m->heard[p] = w->member[p].inc;
+        if (p != i && m->direct[p] != NULL) {
+            state[p] = qn_outbox_state(w->member[p].life.outbox);
+            ring[p] = &w->member[p].life.ring;
+            arena[p] = &w->member[p].life.seen;
+        }
+    }
+    const struct qn_driver_opts o = {
+        .self = i,
+        .nodes = w->nodes,
+        .incarnation = inc,
+        .direct = m->direct,
+        .tree = m->tree,
+        .topology = w->topology,
+        .costs = w->costs,
+        .plan = w->plan.n > 0 ? &w->plan : NULL,
+        .service = {.apply = on_apply,
+                    .applied = on_applied,
+                    .need_snapshot = on_need,
+                    .ctx = &contexts[i]},
+        .read_index = &w->read_index,
+        .state = qn_outbox_state(m->life.outbox),
+        .peer_state = state,
+        .memory = {.word = w->memory ? &w->word : NULL,
+                   .ring = m->life.ring,
+                   .peer_ring = ring,
+                   .claim = on_claim,
+                   .owner = on_owner,
+                   .ctx = &contexts[i]},
+        .arena = w->arena_bytes != 0 ? &m->life.arena : NULL,
+        .peer_arena = arena,
+        .record = m->record,
+        .record_bytes = QN_RECORD_BYTES,
+        .fence = on_fence,
+        .fence_ctx = &contexts[i],
+        .first = first,
+        .ended = on_ended,
+        .ended_ctx = w,
+        .own_cores = !w->shared_cores,
+        .flow = w->flow,
+        .seed = world_random(w, UINT64_MAX),
+        .now = w->now,
+    };
+    cr_assert_eq(qn_driver_create(&m->driver, &o), QN_OK);
+    for (uint32_t k = 0; k < w->old_count && w->memory; k++) {
+        cr_assert_eq(qn_driver_remember(m->driver, w->old[k].node,
+                                        w->old[k].inc, &w->old[k].ring),
+                     QN_OK);
+    }
+}
+
+struct world *world_make(uint32_t nodes, bool memory)
+{
+    void *mem = aligned_alloc(QN_CACHELINE,
+                              qn_align_up(sizeof(struct world), QN_CACHELINE));
+    struct world *w = memset(mem, 0, sizeof *w);
+    w->nodes = nodes;
+    w->memory = memory;
+    w->seed = 1;
+    return w;
+}
+
+void world_start(struct world *w)
+{
+    w->topology = w->topology != NULL ? w->topology : "sequential";
+    w->ring_slots = w->ring_slots != 0 ? w->ring_slots : 4096;
+    w->ring_bytes = w->ring_bytes != 0 ? w->ring_bytes : 1u << 22;
+    if (w->flow.timeout == 0) {
+        w->flow = qn_flow_default(1, w->ring_slots, w->ring_bytes);
+        w->flow.timeout = 20 * QN_MS;
+    }
+    w->now = QN_S;
+    w->lives = 99;
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        struct world_member *m = &w->member[i];
+        m->inc = ++w->lives;
+        m->record = aligned_alloc(QN_CACHELINE,
+                                  qn_align_up(QN_RECORD_BYTES, QN_CACHELINE));
+        memset(m->record, 0, QN_RECORD_BYTES);
+        world_life_make(w, i);
+    }
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        for (qn_node_t p = 0; p < w->nodes; p++) {
+            if (p != i) {
+                world_channel_open(w, i, p);
+            }
+        }
+    }
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        world_driver_start(w, i, true);
+    }
+}
+
+void world_end(struct world *w)
+{
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        struct world_member *m = &w->member[i];
+        qn_driver_destroy(m->driver);
+        for (qn_node_t p = 0; p < w->nodes; p++) {
+            world_channel_close(m, p);
+        }
+    }
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->member[i].driver != NULL) {
+            world_life_free(w, &w->member[i].life);
+        }
+        free(w->member[i].record);
+    }
+    for (uint32_t k = 0; k < w->old_count; k++) {
+        world_life_free(w, &w->old[k]);
+    }
+    qn_machine_destroy(w->costs);
+    free(w);
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
+/* Before anybody can ask. */
+static void published(const struct world *w, qn_node_t i)
+{
+    cr_assert_geq(qn_load(&w->read_index, QN_SEQ_CST), w->member[i].exposed,
+                  "node %u: exposed, not published", i);
+}
+
+void world_turn(struct world *w, qn_node_t i)
+{
+    struct world_member *m = &w->member[i];
+    qn_driver_turn(m->driver, w->now, w->now / QN_MS);
+    published(w, i);
+    cr_assert_eq(qn_driver_applied(m->driver), m->slot);
+    qn_driver_flush(m->driver, w->now);
+    published(w, i);
+    for (qn_node_t k = 0; k < w->nodes && !w->wild; k++) {
+        cr_assert(w->member[k].driver == NULL ||
+                      qn_driver_read_index(w->member[k].driver) ==
+                          qn_load(&w->read_index, QN_SEQ_CST),
+                  "node %u finds an old read index", k);
+    }
+}
+
+/* The first that can gives one. */
+static void snapshots(struct world *w)
+{
+    for (qn_node_t i = 0; i < w->nodes && !w->snapshots_by_hand; i++) {
+        for (qn_node_t k = 0; k < w->nodes && w->member[i].need_snapshot; k++) {
+            (void)world_install(w, i, k);
+        }
+    }
+}
+
+void world_rounds(struct world *w, uint32_t count)
+{
+    for (uint32_t r = 0; r < count; r++) {
+        w->now += 100 * QN_US;
+        for (qn_node_t i = 0; i < w->nodes; i++) {
+            if (w->member[i].driver != NULL && !w->member[i].stopped) {
+                world_turn(w, i);
+            }
+        }
+        snapshots(w);
+    }
+}
+
+bool world_submit(struct world *w, qn_node_t i, const void *bytes, size_t len)
+{
+    uint64_t seq = 0;
+    const struct qn_slice part = {bytes, len};
+    bool ok = qn_driver_submit(w->member[i].driver, &part, 1, &seq) == QN_OK;
+    w->member[i].submitted += ok;
+    cr_assert(!ok || seq == w->member[i].submitted);
+    return ok;
+}
+
+void world_submit_number(struct world *w, qn_node_t i, uint64_t x)
+{
+    cr_assert(world_submit(w, i, &x, sizeof x), "node %u refused %lu", i,
+              (unsigned long)x);
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+struct qn_driver_status world_status(const struct world *w, qn_node_t i)
+{
+    struct qn_driver_status st;
+    qn_driver_status(w->member[i].driver, &st);
+    return st;
+}
+
+bool world_settled(const struct world *w)
+{
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        const struct world_member *m = &w->member[i];
+        if (m->driver == NULL || m->stopped) {
+            continue;
+        }
+        struct qn_session s = m->session[i];
+        if (m->count != w->history_count ||
+            (s.inc == m->inc ? s.last : 0) != m->submitted) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void world_settle(struct world *w, uint32_t rounds)
+{
+    for (uint32_t r = 0; r < rounds && !world_settled(w); r++) {
+        world_rounds(w, 1);
+    }
+    for (qn_node_t i = 0; i < w->nodes && !world_settled(w); i++) {
+        const struct world_member *m = &w->member[i];
+        if (m->driver != NULL) {
+            struct qn_driver_status st = world_status(w, i);
+            cr_expect(
+                0,
+                "node %u: role %d epoch %lu leader %u acceptor %u applied "
+                "%lu learned %lu decided %lu, %u of %u commands, own %lu, "
+                "unapplied %lu%s",
+                i, st.role, (unsigned long)st.epoch, st.leader, st.acceptor,
+                (unsigned long)st.applied, (unsigned long)st.learned,
+                (unsigned long)st.decided_hi, m->count, w->history_count,
+                (unsigned long)m->submitted, (unsigned long)st.unapplied,
+                st.need_snapshot ? ", needs a snapshot" : "");
+        }
+    }
+    cr_assert(world_settled(w), "no progress in %u rounds", rounds);
+}
+
+/* ---- stories ------------------------------------------------------------- */
+
+struct world *world_begin(uint32_t nodes, bool memory)
+{
+    struct world *w = world_make(nodes, memory);
+    world_start(w);
+    return w;
+}
+
+void world_load(struct world *w, uint32_t commands)
+{
+    for (uint64_t x = 0; x < commands; x++) {
+        for (qn_node_t i = 0; i < w->nodes; i++) {
+            if (w->member[i].driver != NULL && !w->member[i].stopped) {
+                (void)world_submit(w, i, &x, sizeof x);
+            }
+        }
+        world_rounds(w, x % 3 == 0);
+    }
+}
+
+void world_go_on(struct world *w)
+{
+    world_load(w, 60);
+    world_settle(w, 20000);
+}
+
+void world_wipe(struct world *w, qn_node_t from, qn_node_t to,
+                enum qn_lane lane)
+{
+    memset(qn_outbox_lane(w->member[from].life.outbox, to, lane), 0,
+           WORLD_CELLS * 64);
+}
+
+void world_learns_at_once(struct world *w)
+{
+    world_rounds(w, 50);
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        if (w->member[i].driver == NULL) {
+            continue;
+        }
+        world_submit_number(w, i, i);
+        world_rounds(w, 8);
+        cr_assert(world_settled(w), "of node %u", i);
+    }
+}

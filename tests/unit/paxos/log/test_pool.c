@@ -1,0 +1,171 @@
+#include "paxos/log/pool.h"
+
+#include <malloc.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+static struct qn_pool pool;
+
+static void setup(void)
+{
+    qn_pool_init(&pool, SIZE_MAX);
+}
+
+static void teardown(void)
+{
+    qn_pool_fini(&pool);
+}
+
+#define POOL(name) Test(pool, name, .init = setup, .fini = teardown)
+
+static void *resize(void *p, size_t bytes)
+{
+    return pool.alloc.resize(pool.alloc.ctx, p, bytes);
+}
+
+POOL(gives_out_first_what_was_freed_last)
+{
+    void *a = resize(NULL, 60000);
+    void *b = resize(NULL, 60000);
+    resize(a, 0);
+    resize(b, 0);
+    cr_assert_eq(resize(NULL, 58000), b, "the same class, another size");
+    cr_assert_eq(resize(NULL, 60000), a);
+    cr_assert_eq(pool.kept, 0u);
+    resize(a, 0);
+    resize(b, 0);
+}
+
+POOL(keeps_nothing_of_what_is_small_or_huge)
+{
+    resize(resize(NULL, 1), 0);
+    resize(resize(NULL, 1000), 0);
+    resize(resize(NULL, QN_POOL_MOST), 0);
+    cr_assert_eq(pool.kept, 0u);
+    resize(resize(NULL, QN_POOL_MOST - 100), 0);
+    cr_assert_eq(pool.kept, QN_POOL_MOST);
+}
+
+POOL(keeps_at_most_so_many_bytes)
+{
+    enum { N = 2 * QN_POOL_BYTES / 65536 };
+    void *p[N];
+    for (int i = 0; i < N; i++) {
+        p[i] = resize(NULL, 60000);
+    }
+    for (int i = 0; i < N; i++) {
+        resize(p[i], 0);
+        cr_assert_leq(pool.kept, QN_POOL_BYTES);
+    }
+    cr_assert_eq(pool.kept, QN_POOL_BYTES);
+}
+
+/* A load of other sizes: what was kept for the one before goes. */
+POOL(what_was_free_for_longest_goes_first)
+{
+    enum { SMALL = QN_POOL_BYTES / 4096, LARGE = QN_POOL_BYTES / 1048576 };
+    void *p[SMALL];
+    for (int i = 0; i < SMALL; i++) {
+        p[i] = resize(NULL, 4000);
+    }
+    for (int i = 0; i < SMALL; i++) {
+        resize(p[i], 0);
+    }
+    cr_assert_eq(pool.kept, QN_POOL_BYTES);
+    void *large[LARGE];
+    for (int i = 0; i < LARGE; i++) {
+        large[i] = resize(NULL, 1000000);
+    }
+    for (int i = 0; i < LARGE; i++) {
+        resize(large[i], 0);
+        cr_assert_leq(pool.kept, QN_POOL_BYTES);
+    }
+    for (int i = LARGE; i > 0; i--) {
+        size_t kept = pool.kept;
+        cr_assert_eq(resize(NULL, 1000000), large[i - 1]);
+        cr_assert_lt(pool.kept, kept);
+    }
+    for (int i = 0; i < LARGE; i++) {
+        resize(large[i], 0);
+    }
+}
+
+/* What a service keeps of them is no block that the pool would miss. */
+Test(pool, long_blocks_are_exact_if_so_said, .fini = teardown)
+{
+    qn_pool_init(&pool, 50000);
+    resize(resize(NULL, 49000), 0);
+    size_t kept = pool.kept;
+    cr_assert_neq(kept, 0u);
+    uint8_t *p = resize(NULL, 50000);
+    memset(p, 1, 50000);
+    cr_assert_leq(malloc_usable_size(p - 16), 50000u + 64);
+    p = resize(p, 3u << 20);
+    cr_assert_eq(p[49999], 1);
+    resize(p, 0);
+    cr_assert_eq(pool.kept, kept);
+}
+
+/* Through all classes and both ends: what was written stays. */
+POOL(growing_keeps_the_bytes)
+{
+    size_t len = 1;
+    uint8_t *p = resize(NULL, len);
+    p[0] = 1;
+    while (len < 4 * (size_t)QN_POOL_MOST) {
+        size_t more = len + len / 2 + 1;
+        p = resize(p, more);
+        memset(p + len, (int)(more % 251), more - len);
+        len = more;
+        for (size_t at = 1, end = 2; at < len; at = end, end += end / 2 + 1) {
+            cr_assert_eq(p[at], end % 251, "byte %zu of %zu", at, len);
+        }
+    }
+    resize(p, 0);
+}
+
+POOL(blocks_are_aligned_and_do_not_overlap)
+{
+    enum { N = 64 };
+    uint8_t *p[N];
+    for (size_t i = 0; i < N; i++) {
+        p[i] = resize(NULL, 300 * i + 1);
+        cr_assert_eq((uintptr_t)p[i] % 16, 0u);
+        memset(p[i], (int)i, 300 * i + 1);
+    }
+    for (size_t i = 0; i < N; i++) {
+        cr_assert_eq(p[i][0], i);
+        cr_assert_eq(p[i][300 * i], i);
+        resize(p[i], 0);
+    }
+}
+
+POOL(has_no_block_larger_than_the_longest_blob)
+{
+    cr_assert_null(resize(NULL, sizeof(struct qn_blob) + QN_BLOB_MAX + 1));
+    cr_assert_null(resize(NULL, SIZE_MAX));
+    cr_assert_null(resize(NULL, SIZE_MAX / 2));
+    resize(NULL, 0);
+}
+
+/* What a block of `bytes` takes, as it is kept. */
+static size_t block_bytes(size_t bytes)
+{
+    resize(resize(NULL, bytes), 0);
+    size_t kept = pool.kept;
+    qn_pool_fini(&pool);
+    return kept;
+}
+
+POOL(a_block_is_at_most_a_quarter_longer_than_asked_for)
+{
+    for (size_t bytes = 4096; bytes < QN_POOL_MOST - 64; bytes += 1021) {
+        size_t block = block_bytes(bytes);
+        cr_assert_geq(block, bytes + 16);
+        cr_assert_leq(block, (bytes + 64) * 5 / 4, "%zu: %zu", bytes, block);
+    }
+    /* A value of 64 KiB with what is around it. */
+    cr_assert_eq(block_bytes(65536 + 128), 81920u);
+}

@@ -1,0 +1,268 @@
+/*
+ * Take-over of the memory acceptor, as node 1 of three: entry 1 says that it
+ * leads, node 0 has died, and what it decided lies in its ring. (PROTOCOL.md
+ * 11; whole groups: tests/sim.)
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/paxos/machine/fixture.h"
+
+enum {
+    SELF = 1,
+    JOINER = 2,
+    SLOTS = 64,
+    BYTES = 1 << 16,
+    LO = 1150, /* first slot of the old ring */
+    AT = 1190, /* applied by node 1 */
+    HI = 1200, /* decided; more than a life that has nothing gets copied */
+    MANY = 200 /* ticks */
+};
+
+static struct {
+    struct fx f;
+    struct qn_pair word;
+    struct qn_shared shared;
+    struct qn_ring old;
+    void *mem[2];
+    qn_slot_t joined; /* where the joiner is */
+    bool other;       /* another life owns the next epoch */
+} w;
+
+static const struct qn_ring *ring(void *ctx, qn_node_t node, uint64_t inc)
+{
+    (void)ctx;
+    return node == 0 && inc == 10 ? &w.old : NULL;
+}
+
+static bool owner(void *ctx, qn_epoch_t epoch)
+{
+    (void)ctx;
+    (void)epoch;
+    return !w.other;
+}
+
+static bool position(void *ctx, qn_node_t node, struct qn_position *out)
+{
+    (void)ctx;
+    *out = (struct qn_position){w.joined, w.joined};
+    return node == JOINER;
+}
+
+static void open_ring(struct qn_ring *r, unsigned i, qn_slot_t lo)
+{
+    const struct qn_ring_opts o = {
+        .slots = SLOTS, .capacity = BYTES, .span = BYTES};
+    size_t bytes = qn_ring_bytes(SLOTS, BYTES);
+    w.mem[i] = aligned_alloc(QN_CACHELINE, bytes);
+    memset(w.mem[i], 0, bytes);
+    qn_ring_open(r, w.mem[i], &o);
+    qn_ring_begin(r, lo);
+}
+
+/* What node 0 has decided. */
+static void decide(void)
+{
+    for (qn_slot_t s = LO; s <= HI; s++) {
+        struct qn_blob *b = fx_slot_batch(s);
+        const struct qn_slice bytes = {b->bytes, b->len};
+        const struct qn_ring_need need = {.own = LO, .all = LO};
+        cr_assert_eq(qn_ring_reserve(&w.old, b->len, need), QN_OK);
+        qn_ring_write(&w.old, s, 0, bytes);
+        qn_blob_unref(b);
+    }
+    qn_store(&w.word.second, HI, QN_SEQ_CST);
+}
+
+static void chosen(uint32_t index)
+{
+    const struct qn_ul_entry e = {.index = index,
+                                  .kind = QN_UL_LEADER,
+                                  .leader = SELF,
+                                  .acceptor = SELF,
+                                  .leader_inc = 10 + SELF,
+                                  .acceptor_inc = 10 + SELF};
+    uint8_t ul[QN_UL_BYTES];
+    qn_ul_encode(&e, ul);
+    const struct qn_msg m = {
+        .kind = QN_MSG_U_CHOSEN, .epoch = index, .body = {ul, sizeof ul}};
+    fx_recv(&w.f, JOINER, &m);
+}
+
+/* Node 0 has died, node 2 is a new life that has nothing, this one has applied
+ * all up to `at`. */
+static void begin_with(qn_slot_t at, struct qn_params v)
+{
+    const struct qn_resume have = {.position = at, .session = {{10, at}}};
+    v.copy_bytes = 32; /* so that a copy takes many turns */
+    memset(&w, 0, sizeof w);
+    open_ring(&w.old, 0, LO);
+    w.shared = (struct qn_shared){
+        .word = &w.word, .ring = ring, .owner = owner, .position = position};
+    open_ring(&w.shared.own, 1, 1);
+    fx_make_shared(&w.f, SELF, 3, &v, &w.shared);
+    qn_onepaxos_install(w.f.p, &have, w.f.now);
+    decide();
+    fx_down(&w.f, 0);
+    fx_down(&w.f, JOINER);
+    fx_up(&w.f, JOINER, 30);
+    fx_beat(&w.f, JOINER, 0, 0);
+}
+
+static void begin(qn_slot_t at)
+{
+    begin_with(at, fx_params());
+}
+
+static void end(void)
+{
+    fx_end(&w.f);
+    free(w.mem[0]);
+    free(w.mem[1]);
+}
+
+static bool leads(void)
+{
+    return fx_status(&w.f).role == QN_ACTIVE;
+}
+
+/* So many turns, 10 us apart, or until it leads. */
+static void ticks(uint32_t n)
+{
+    for (uint32_t i = 0; i < n && !leads(); i++) {
+        fx_later(&w.f, QN_MS / 100);
+    }
+}
+
+Test(takeover, moves_the_word_when_all_is_copied)
+{
+    begin(AT);
+    chosen(1);
+    fx_tick(&w.f);
+    cr_assert_not(leads(), "a copy takes many turns");
+    ticks(MANY);
+    cr_assert(leads());
+    cr_assert_eq(qn_load(&w.word.first, QN_SEQ_CST), 1);
+    cr_assert_geq(qn_load(&w.word.second, QN_SEQ_CST), HI);
+    end();
+}
+
+/* Nothing is copied for a life that has nothing. It brings a snapshot while the
+ * copy is made: from then on it needs the old ring, until it has read that far
+ * as the new one does not go back. */
+Test(takeover, waits_for_who_came_during_the_copy)
+{
+    begin(AT);
+    chosen(1);
+    fx_tick(&w.f);
+    w.joined = LO + 10;
+    ticks(MANY);
+    cr_assert_not(leads(), "it would be out of sync");
+    w.joined = AT;
+    ticks(MANY);
+    cr_assert(leads());
+    end();
+}
+
+/* But not for one that does not go on. */
+Test(takeover, waits_for_nobody_longer_than_a_change_of_leaders_takes)
+{
+    begin(AT);
+    chosen(1);
+    fx_tick(&w.f);
+    w.joined = LO + 10;
+    ticks(MANY);
+    cr_assert_not(leads());
+    fx_later(&w.f, 2 * fx_params().t_lead);
+    ticks(MANY);
+    cr_assert(leads());
+    end();
+}
+
+/* Another one took this entry for his, and has moved the word. */
+Test(takeover, steps_down_when_the_word_has_its_epoch)
+{
+    begin(HI);
+    qn_store(&w.word.first, 1, QN_SEQ_CST);
+    chosen(1);
+    ticks(MANY);
+    cr_assert_eq(fx_status(&w.f).role, QN_FOLLOWER);
+    end();
+}
+
+/* He is about to. */
+Test(takeover, does_not_move_the_word_to_an_epoch_that_another_life_owns)
+{
+    begin(AT);
+    w.other = true;
+    chosen(1);
+    ticks(MANY);
+    cr_assert_not(leads());
+    cr_assert_eq(qn_load(&w.word.first, QN_SEQ_CST), 0);
+    end();
+}
+
+/* Nobody is asked for what lies in the ring, and nobody takes a snapshot. */
+Test(takeover, without_memory_the_ring_is_read_later)
+{
+    begin(AT);
+    fx_beat(&w.f, JOINER, HI, HI); /* so it hears of them */
+    w.f.memory_left = 0;
+    for (uint32_t k = 0; k < MANY; k++) {
+        fx_later(&w.f, 10 * QN_MS);
+        cr_assert_eq(fx_count(&w.f, QN_MSG_FETCH), 0);
+    }
+    cr_assert_eq(fx_status(&w.f).learned_hi, AT);
+    w.f.memory_left = INT64_MAX;
+    for (uint32_t k = 0; k < MANY; k++) {
+        fx_later(&w.f, 10 * QN_MS);
+    }
+    cr_assert_eq(fx_status(&w.f).learned_hi, HI);
+    cr_assert_eq(fx_status(&w.f).fetches, 0);
+    end();
+}
+
+/* So long, in looks of 10 ms, with somebody who wants a stamp in each. @return
+ * how many slots were decided. */
+static qn_slot_t stamps(qn_time_t ns)
+{
+    qn_slot_t before = fx_status(&w.f).learned_hi;
+    for (qn_time_t passed = 0; passed < ns; passed += 10 * QN_MS) {
+        fx_stamp(&w.f);
+        fx_later(&w.f, 10 * QN_MS);
+    }
+    return fx_status(&w.f).learned_hi - before;
+}
+
+/* A ring of 64 slots, of which its follower lacks three quarters and may not be
+ * given up. With a stamp in each 10 ms the rest is full in 160 ms. */
+Test(takeover, time_goes_on_in_a_tiny_ring_while_writes_are_held)
+{
+    struct qn_params v = fx_params();
+    v.flow = qn_flow_default(3, SLOTS, BYTES);
+    begin_with(AT, v);
+    chosen(1);
+    ticks(MANY);
+    cr_assert(leads());
+    qn_slot_t hi = fx_status(&w.f).learned_hi;
+    fx_beat(&w.f, JOINER, hi, hi);
+    const struct qn_flow *f = qn_onepaxos_flow(w.f.p);
+    for (int i = 0; i < 100; i++) { /* a second */
+        (void)fx_submit(&w.f, "x");
+        fx_later(&w.f, 10 * QN_MS);
+    }
+    cr_assert_neq(f->shut_at, 0);
+    qn_slot_t some = stamps(QN_S);
+    cr_assert_lt(some, 9, "%llu", (unsigned long long)some);
+    cr_assert_gt(stamps(10 * QN_S), 0);
+    cr_assert_gt(stamps(100 * QN_S), 0, "for minutes");
+    cr_assert(f->held);
+    (void)stamps(1000 * QN_S);
+    cr_assert_eq(stamps(1000 * QN_S), 0, "the ring is full: time stands still");
+    hi = fx_status(&w.f).learned_hi;
+    cr_assert_eq(qn_flow_first(f), hi - SLOTS + 1, "and no slot is lost");
+    fx_beat(&w.f, JOINER, hi, hi);
+    cr_assert_gt(stamps(QN_S), 20, "until it goes on");
+    end();
+}

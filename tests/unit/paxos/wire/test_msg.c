@@ -1,0 +1,488 @@
+/*
+ * The codec. One sample of each kind, with every field different from zero,
+ * is the source of all tests: round trip, every truncation, every changed
+ * byte, pieces.
+ */
+#include "paxos/log/batch.h"
+#include "paxos/wire/msg.h"
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint8_t ul[2 * QN_UL_BYTES];
+static struct qn_blob *batch, *list;
+
+static void setup(void)
+{
+    struct qn_ul_entry e = {.index = 7,
+                            .tenure = 5,
+                            .from = 6,
+                            .kind = QN_UL_ACCEPTOR,
+                            .leader = 3,
+                            .acceptor = 63,
+                            .voter = 1,
+                            .leader_inc = 0x1111111111,
+                            .acceptor_inc = 0x2222222222,
+                            .voter_inc = UINT64_MAX};
+    qn_ul_encode(&e, ul);
+    e.index = 8;
+    qn_ul_encode(&e, ul + QN_UL_BYTES);
+    list = qn_blob_create(&qn_alloc_malloc, 0);
+    struct qn_slice c = {(const uint8_t *)"command", 7};
+    cr_assert_eq(qn_commands_add(&list, &c, 1), QN_OK);
+    batch = qn_batch_create(&qn_alloc_malloc, 0);
+    struct qn_group g = {2, 5, 1, 1, {list->bytes, list->len}};
+    cr_assert_eq(qn_batch_add(&batch, &g), QN_OK);
+}
+
+static void teardown(void)
+{
+    qn_blob_unref(batch);
+    qn_blob_unref(list);
+}
+
+#define SLOT  UINT64_C(0x0000a1b2c3d4e5f6)
+#define EPOCH 0xdeadbeefu
+
+static struct qn_slice body_of(uint8_t kind)
+{
+    switch (kind) {
+    case QN_MSG_REQUEST:
+        return (struct qn_slice){list->bytes, list->len};
+    case QN_MSG_ACCEPT:
+    case QN_MSG_LEARN:
+    case QN_MSG_PREPARED:
+    case QN_MSG_STAGE:
+    case QN_MSG_SEALED:
+    case QN_MSG_FILL:
+        return (struct qn_slice){batch->bytes, batch->len};
+    case QN_MSG_PREPARE:
+    case QN_MSG_SEAL:
+    case QN_MSG_U_CHOSEN:
+        return (struct qn_slice){ul, sizeof ul};
+    case QN_MSG_U_PREPARE:
+    case QN_MSG_U_PROMISE:
+    case QN_MSG_U_ACCEPT:
+        return (struct qn_slice){ul, QN_UL_BYTES};
+    case QN_MSG_SNAP:
+        return (struct qn_slice){(const uint8_t *)"state", 5};
+    default:
+        return (struct qn_slice){NULL, 0};
+    }
+}
+
+static struct qn_msg sample(uint8_t kind)
+{
+    struct qn_msg m = {.kind = kind, .epoch = EPOCH, .slot = SLOT};
+    m.body = body_of(kind);
+    m.total = (uint32_t)m.body.len;
+    switch (kind) {
+    case QN_MSG_REDIRECT:
+    case QN_MSG_NACK:
+        m.redirect.leader = 63;
+        m.redirect.leader_inc = UINT64_MAX;
+        break;
+    case QN_MSG_LEARN:
+        m.learn.hi = SLOT;
+        m.learn.alive = UINT64_MAX;
+        m.learn.tenure = 0x01020304;
+        m.learn.tree = 0x05060708;
+        break;
+    case QN_MSG_PREPARED:
+    case QN_MSG_FILL:
+        m.flags = QN_MSG_LAST;
+        m.fill.log_lo = SLOT - 1;
+        m.fill.hi = SLOT + 1;
+        break;
+    case QN_MSG_STAGE:
+        m.flags = QN_MSG_LAST;
+        m.stage.base = SLOT - 1;
+        m.stage.hi = SLOT + 1;
+        break;
+    case QN_MSG_STAGED:
+        m.flags = QN_MSG_OK;
+        m.staged.have = SLOT;
+        break;
+    case QN_MSG_SEAL:
+        m.seal.target = 0x01020304;
+        break;
+    case QN_MSG_SEALED:
+        m.flags = QN_MSG_LAST | QN_MSG_OK;
+        m.sealed.log_lo = 5;
+        m.sealed.hi = SLOT;
+        m.sealed.target = 0x01020304;
+        break;
+    case QN_MSG_FETCH:
+        m.fetch.last = SLOT + 100;
+        break;
+    case QN_MSG_SNAP:
+        m.flags = QN_MSG_LAST;
+        m.snap.offset = UINT64_C(0x1122334455);
+        m.snap.part = QN_SNAP_UL;
+        break;
+    case QN_MSG_BEAT:
+        m.beat.applied = 100;
+        m.beat.learned = 101;
+        m.beat.decided = SLOT;
+        m.beat.ul_len = 0x01020304;
+        break;
+    case QN_MSG_U_PROMISE:
+        m.u.vbal = (struct qn_ballot){0x0a0b0c0d, 7, 0x1112131415161718};
+        m.u.bal = (struct qn_ballot){0xffffffff, 63, UINT64_MAX};
+        break;
+    case QN_MSG_U_PREPARE:
+    case QN_MSG_U_REJECT:
+    case QN_MSG_U_ACCEPT:
+    case QN_MSG_U_ACCEPTED:
+        m.u.bal = (struct qn_ballot){0xffffffff, 63, UINT64_MAX};
+        break;
+    default:
+        break;
+    }
+    return m;
+}
+
+/* @return bytes written to a malloced buffer of exactly that size. */
+static uint8_t *encode(const struct qn_msg *m, size_t *len)
+{
+    uint8_t head[QN_HEAD_MAX];
+    size_t n = qn_msg_head(m, head);
+    cr_assert_eq(n, qn_msg_head_size(m));
+    *len = n + m->body.len;
+    uint8_t *bytes = malloc(*len);
+    memcpy(bytes, head, n);
+    if (m->body.len != 0) {
+        memcpy(bytes + n, m->body.data, m->body.len);
+    }
+    return bytes;
+}
+
+static bool same_union(const struct qn_msg *a, const struct qn_msg *b)
+{
+    return memcmp(&a->u, &b->u, sizeof a->u) == 0;
+}
+
+Test(msg, every_kind_comes_back_as_it_was, .init = setup, .fini = teardown)
+{
+    for (uint8_t kind = 1; kind < QN_MSG_KINDS; kind++) {
+        struct qn_msg m = sample(kind), got;
+        size_t len;
+        uint8_t *bytes = encode(&m, &len);
+        cr_assert_eq(qn_msg_decode(&got, bytes, len), QN_OK, "%s",
+                     qn_msg_name(kind));
+        cr_expect_eq(got.kind, kind);
+        cr_expect_eq(got.flags, m.flags);
+        cr_expect_eq(got.epoch, EPOCH);
+        cr_expect_eq(got.slot, SLOT);
+        cr_expect(same_union(&got, &m), "%s", qn_msg_name(kind));
+        cr_assert_eq(got.body.len, m.body.len);
+        cr_expect(m.body.len == 0 ||
+                  memcmp(got.body.data, m.body.data, m.body.len) == 0);
+        cr_expect_eq(got.total, m.body.len);
+        cr_expect(got.blob == NULL);
+        free(bytes);
+    }
+}
+
+Test(msg, the_bytes_of_the_hot_kinds_are_these, .init = setup, .fini = teardown)
+{
+    uint8_t head[QN_HEAD_MAX];
+    struct qn_msg m = sample(QN_MSG_ACCEPT);
+    cr_assert_eq(qn_msg_head(&m, head), 16u);
+    const uint8_t expected[16] = {QN_MSG_ACCEPT,
+                                  0,
+                                  0xf6,
+                                  0xe5,
+                                  0xd4,
+                                  0xc3,
+                                  0xb2,
+                                  0xa1,
+                                  0xef,
+                                  0xbe,
+                                  0xad,
+                                  0xde,
+                                  (uint8_t)batch->len,
+                                  0,
+                                  0,
+                                  0};
+    cr_assert_arr_eq(head, expected, 16);
+    m = sample(QN_MSG_REQUEST);
+    cr_assert_eq(qn_msg_head(&m, head), 16u);
+    m = sample(QN_MSG_LEARN);
+    cr_assert_eq(qn_msg_head(&m, head), 40u);
+}
+
+Test(msg, every_truncation_is_malformed, .init = setup, .fini = teardown)
+{
+    for (uint8_t kind = 1; kind < QN_MSG_KINDS; kind++) {
+        struct qn_msg m = sample(kind), got;
+        size_t len;
+        uint8_t *bytes = encode(&m, &len);
+        for (size_t n = 0; n < len; n++) {
+            uint8_t *cut = malloc(n + 1); /* exact, for the sanitizer */
+            memcpy(cut, bytes, n);
+            cr_expect_eq(qn_msg_decode(&got, cut, n), QN_ECORRUPT,
+                         "%s cut to %zu", qn_msg_name(kind), n);
+            free(cut);
+        }
+        free(bytes);
+    }
+}
+
+/* Any byte may be anything; what is accepted has a sound shape. */
+Test(msg, every_changed_byte_is_refused_or_sound, .init = setup,
+     .fini = teardown)
+{
+    for (uint8_t kind = 1; kind < QN_MSG_KINDS; kind++) {
+        struct qn_msg m = sample(kind), got;
+        size_t len;
+        uint8_t *bytes = encode(&m, &len);
+        for (size_t i = 0; i < len; i++) {
+            uint8_t was = bytes[i];
+            for (unsigned v = 0; v < 256; v++) {
+                bytes[i] = (uint8_t)v;
+                if (qn_msg_decode(&got, bytes, len) == QN_OK &&
+                    (got.flags & QN_MSG_PIECE) == 0) {
+                    cr_assert_eq(qn_msg_check_body(&got), QN_OK);
+                    cr_assert(got.body.data + got.body.len == bytes + len);
+                }
+            }
+            bytes[i] = was;
+        }
+        free(bytes);
+    }
+}
+
+Test(msg, extra_bytes_are_malformed, .init = setup, .fini = teardown)
+{
+    for (uint8_t kind = 1; kind < QN_MSG_KINDS; kind++) {
+        struct qn_msg m = sample(kind), got;
+        uint8_t bytes[512] = {0};
+        size_t n = qn_msg_head(&m, bytes);
+        if (m.body.len != 0) {
+            memcpy(bytes + n, m.body.data, m.body.len);
+        }
+        cr_expect_eq(qn_msg_decode(&got, bytes, n + m.body.len + 1),
+                     QN_ECORRUPT);
+    }
+}
+
+Test(msg, unknown_and_reserved_kinds_are_malformed)
+{
+    uint8_t bytes[64] = {0};
+    struct qn_msg m;
+    for (unsigned kind = 0; kind < 256; kind++) {
+        bytes[0] = (uint8_t)kind;
+        if (kind == 0 || kind >= QN_MSG_KINDS) {
+            cr_expect_eq(qn_msg_decode(&m, bytes, sizeof bytes), QN_ECORRUPT);
+            cr_expect_str_eq(qn_msg_name((uint8_t)kind), "?");
+        }
+    }
+}
+
+/* kind, a change to a sound sample; all must be refused */
+Test(msg, fields_out_of_range_are_malformed, .init = setup, .fini = teardown)
+{
+    struct qn_msg m[12], got;
+    size_t n = 0;
+    m[n] = sample(QN_MSG_ACCEPT), m[n++].slot = 0;
+    m[n] = sample(QN_MSG_LEARN), m[n++].slot = 0;
+    m[n] = sample(QN_MSG_LEARN), m[n++].learn.hi = UINT64_C(1) << 48;
+    m[n] = sample(QN_MSG_REQUEST), m[n++].slot = 0;
+    m[n] = sample(QN_MSG_FETCH), m[n++].fetch.last = SLOT - 1;
+    m[n] = sample(QN_MSG_FETCH), m[n++].fetch.last = UINT64_C(1) << 48;
+    m[n] = sample(QN_MSG_FILL), m[n++].fill.hi = UINT64_MAX;
+    m[n] = sample(QN_MSG_REDIRECT), m[n++].redirect.leader = 64;
+    m[n] = sample(QN_MSG_NACK), m[n++].nack.leader = 64;
+    m[n] = sample(QN_MSG_BEAT), m[n++].beat.learned = 99;
+    m[n] = sample(QN_MSG_SNAP), m[n++].snap.part = QN_SNAP_PARTS;
+    m[n] = sample(QN_MSG_U_ACCEPT), m[n++].body.len = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        uint8_t *bytes = encode(&m[i], &len);
+        cr_expect_eq(qn_msg_decode(&got, bytes, len), QN_ECORRUPT, "case %zu",
+                     i);
+        free(bytes);
+    }
+}
+
+Test(msg, answers_without_an_entry_have_no_body, .init = setup,
+     .fini = teardown)
+{
+    const uint8_t kinds[] = {QN_MSG_PREPARED, QN_MSG_STAGE, QN_MSG_SEALED,
+                             QN_MSG_FILL, QN_MSG_REQUEST};
+    for (size_t i = 0; i < QN_ARRAY_COUNT(kinds); i++) {
+        struct qn_msg m = sample(kinds[i]), got;
+        m.body.len = 0;
+        m.slot = 0;
+        uint8_t head[QN_HEAD_MAX];
+        size_t n = qn_msg_head(&m, head);
+        cr_expect_eq(qn_msg_decode(&got, head, n), QN_OK);
+        cr_expect_eq(got.body.len, 0u);
+    }
+}
+
+Test(msg, ul_entries_are_read_by_index, .init = setup, .fini = teardown)
+{
+    struct qn_ul_entry e;
+    struct qn_slice body = {ul, sizeof ul};
+    cr_assert_eq(qn_ul_decode(&e, body, 1), QN_OK);
+    cr_assert(e.index == 8 && e.tenure == 5 && e.from == 6);
+    cr_assert(e.kind == QN_UL_ACCEPTOR && e.leader == 3 && e.acceptor == 63);
+    cr_assert(e.voter == 1 && e.leader_inc == 0x1111111111);
+    cr_assert(e.acceptor_inc == 0x2222222222 && e.voter_inc == UINT64_MAX);
+    cr_assert_eq(qn_ul_decode(&e, body, 2), QN_ENOENT);
+    ul[12] = 4; /* kind */
+    cr_assert_eq(qn_ul_decode(&e, body, 0), QN_ECORRUPT);
+}
+
+/* -------------------------------------------------------------- pieces -- */
+
+static struct qn_blob *long_batch(size_t bytes)
+{
+    uint8_t *text = malloc(bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        text[i] = (uint8_t)(i * 7);
+    }
+    struct qn_blob *l = qn_blob_create(&qn_alloc_malloc, 0);
+    struct qn_slice c = {text, bytes};
+    cr_assert_eq(qn_commands_add(&l, &c, 1), QN_OK);
+    struct qn_blob *b = qn_batch_create(&qn_alloc_malloc, 0);
+    struct qn_group g = {2, 5, 1, 1, {l->bytes, l->len}};
+    cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
+    qn_blob_unref(l);
+    free(text);
+    return b;
+}
+
+static struct qn_msg long_learn(const struct qn_blob *b)
+{
+    struct qn_msg m = sample(QN_MSG_LEARN);
+    m.body = (struct qn_slice){b->bytes, b->len};
+    return m;
+}
+
+/* Send through bytes, skipping piece number `lost`; true if joined. */
+static bool transfer(const struct qn_msg *m, size_t max, int lost,
+                     struct qn_joiner *j, struct qn_msg *got)
+{
+    struct qn_msg piece;
+    uint32_t at = 0;
+    int err = QN_EAGAIN;
+    for (int i = 0; qn_msg_cut(m, max, &at, &piece); i++) {
+        static uint8_t bytes[QN_BLOB_MAX / 4096];
+        size_t n = qn_msg_head(&piece, bytes);
+        cr_assert_leq(n + piece.body.len, max);
+        if (piece.body.len != 0) {
+            memcpy(bytes + n, piece.body.data, piece.body.len);
+        }
+        if (i == lost) {
+            continue;
+        }
+        cr_assert_eq(qn_msg_decode(got, bytes, n + piece.body.len), QN_OK);
+        err = qn_joiner_take(j, &qn_alloc_malloc, got);
+    }
+    return err == QN_OK;
+}
+
+Test(msg, pieces_join_at_every_length_around_the_limit, .init = setup,
+     .fini = teardown)
+{
+    for (size_t bytes = 60; bytes < 400; bytes++) {
+        struct qn_blob *b = long_batch(bytes);
+        struct qn_msg m = long_learn(b), got;
+        struct qn_joiner j = {0};
+        cr_assert(transfer(&m, 128, -1, &j, &got));
+        cr_assert_eq(got.flags & QN_MSG_PIECE, 0);
+        cr_assert_eq(got.body.len, b->len);
+        cr_assert_eq(memcmp(got.body.data, b->bytes, b->len), 0);
+        cr_assert(got.slot == SLOT && got.learn.hi == SLOT);
+        cr_assert_eq(got.blob != NULL, 40 + b->len > 128);
+        qn_joiner_reset(&j);
+        qn_blob_unref(b);
+    }
+}
+
+Test(msg, a_short_message_is_its_own_only_piece, .init = setup,
+     .fini = teardown)
+{
+    struct qn_msg m = sample(QN_MSG_FETCH), piece;
+    uint32_t at = 0;
+    cr_assert(qn_msg_cut(&m, 128, &at, &piece));
+    cr_assert_eq(piece.flags, 0);
+    cr_assert(!qn_msg_cut(&m, 128, &at, &piece));
+}
+
+Test(msg, a_lost_piece_loses_the_message_and_not_the_next, .init = setup,
+     .fini = teardown)
+{
+    struct qn_blob *b = long_batch(500);
+    struct qn_msg m = long_learn(b), got;
+    struct qn_joiner j = {0};
+    for (int lost = 0; lost < 6; lost++) {
+        cr_assert(!transfer(&m, 128, lost, &j, &got), "lost %d", lost);
+        cr_assert(transfer(&m, 128, -1, &j, &got));
+    }
+    qn_joiner_reset(&j);
+    qn_blob_unref(b);
+}
+
+Test(msg, short_messages_pass_between_pieces, .init = setup, .fini = teardown)
+{
+    struct qn_blob *b = long_batch(300);
+    struct qn_msg m = long_learn(b), piece, beat;
+    struct qn_joiner j = {0};
+    uint32_t at = 0;
+    int err = QN_EAGAIN;
+    while (qn_msg_cut(&m, 128, &at, &piece)) {
+        err = qn_joiner_take(&j, &qn_alloc_malloc, &piece);
+        if (err == QN_EAGAIN) {
+            beat = sample(QN_MSG_BEAT);
+            cr_assert_eq(qn_joiner_take(&j, &qn_alloc_malloc, &beat), QN_OK);
+        }
+    }
+    cr_assert_eq(err, QN_OK);
+    qn_joiner_reset(&j);
+    qn_blob_unref(b);
+}
+
+static void *no_memory(void *ctx, void *p, size_t bytes)
+{
+    (void)ctx;
+    (void)p;
+    (void)bytes;
+    return NULL;
+}
+
+Test(msg, a_piece_without_memory_can_be_given_again, .init = setup,
+     .fini = teardown)
+{
+    struct qn_blob *b = long_batch(150);
+    struct qn_msg m = long_learn(b), piece, twice;
+    struct qn_joiner j = {0};
+    const struct qn_alloc none = {no_memory, NULL};
+    uint32_t at = 0;
+    cr_assert(qn_msg_cut(&m, 128, &at, &piece));
+    twice = piece;
+    cr_assert_eq(qn_joiner_take(&j, &none, &piece), QN_ENOMEM);
+    cr_assert_eq(qn_joiner_take(&j, &qn_alloc_malloc, &twice), QN_EAGAIN);
+    qn_joiner_reset(&j);
+    qn_blob_unref(b);
+}
+
+Test(msg, joined_bytes_are_checked, .init = setup, .fini = teardown)
+{
+    struct qn_blob *b = long_batch(150);
+    b->bytes[8] ^= 1; /* the count of commands */
+    struct qn_msg m = long_learn(b), piece;
+    struct qn_joiner j = {0};
+    uint32_t at = 0;
+    int err = QN_OK;
+    while (qn_msg_cut(&m, 128, &at, &piece)) {
+        err = qn_joiner_take(&j, &qn_alloc_malloc, &piece);
+    }
+    cr_assert_eq(err, QN_ECORRUPT);
+    qn_joiner_reset(&j);
+    qn_blob_unref(b);
+}
