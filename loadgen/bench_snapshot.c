@@ -4,8 +4,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/err.h"
-#include "kvs/snapshot.h"
-#include "kvs/store_cut.h"
+#include "kvs/snapshot/snapshot.h"
+#include "kvs/store/store_cut.h"
 
 /*
  * What a donor and a joiner spend on a snapshot, channel apart. A chunk is

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "kvs/store.h"
+#include "kvs/store/store.h"
 
 /** CPU time. */
 struct qn_bench_snapshot {

@@ -6,7 +6,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "kvs/buf.h"
+#include "kvs/base/buf.h"
 #include "loadgen/address.h"
 #include "loadgen/events.h"
 #include "loadgen/inquiry.h"

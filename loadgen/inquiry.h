@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "kvs/buf.h"
+#include "kvs/base/buf.h"
 
 /**
  * Connect, send a request and wait for the reply; five seconds at most for each

@@ -6,7 +6,7 @@
 #include "core/base/bits.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
-#include "kvs/buf.h"
+#include "kvs/base/buf.h"
 #include "loadgen/address.h"
 #include "loadgen/inquiry.h"
 #include "loadgen/options.h"
@@ -16,8 +16,8 @@
 /*
  * `quoin recover`: a group that has stopped goes on from the longest log that
  * is left (PROTOCOL.md 9, 11.2). The plan is shown and must
- * be agreed to; the server does the rest (kvs/supervisor_recover.c), or says
- * why not. Then it is watched until all are complete.
+ * be agreed to; the server does the rest (kvs/supervisor/supervisor_recover.c),
+ * or says why not. Then it is watched until all are complete.
  */
 
 enum { LOOK_MS = 20, PATIENCE_S = 60 };

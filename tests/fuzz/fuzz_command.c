@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kvs/command.h"
-#include "kvs/reply.h"
+#include "kvs/commands/command.h"
+#include "kvs/resp/reply.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ARGS_MAX 64

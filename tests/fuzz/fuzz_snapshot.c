@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "kvs/snapshot.h"
-#include "kvs/snapshot_internal.h"
-#include "kvs/store_cut.h"
+#include "kvs/snapshot/snapshot.h"
+#include "kvs/snapshot/snapshot_internal.h"
+#include "kvs/store/store_cut.h"
 #include "tests/fuzz/fuzz.h"
 
 #define POSITION 1000u

@@ -14,7 +14,7 @@ plant() { # plant FILE LINE
     fi
 }
 plant core/base/x.h '#include "paxos/machine/onepaxos.h"'
-plant transports/x.c '#include "kvs/store.h"'
+plant transports/x.c '#include "kvs/store/store.h"'
 plant paxos/x.c '#include "transports/ump/ump.h"'
 plant kvs/x.c '#include "transports/ump/ump.h"'
 plant kvs/x.c 'static volatile int x;'

@@ -14,13 +14,13 @@ from checks import agree, check, shares, wait_until
 from quoind import end_with_parent
 from view import look
 
-EVENT = struct.Struct("=IIQqQ")  # kvs/boot.h
+EVENT = struct.Struct("=IIQqQ")  # kvs/control/boot.h
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
                       "kvs")
 
 
 def kinds():
-    """{name: number} of the messages, as kvs/boot.h has them."""
+    """{name: number} of the messages, as kvs/control/boot.h has them."""
     with open(os.path.join(SOURCE, "boot.h")) as f:
         text = f.read()
     text = re.search(r"enum qn_boot_kind {(.*?)};", text, re.S).group(1)
@@ -36,7 +36,7 @@ def version():
 
 def door(q, role):
     """Of a replica, where adopters come to; or of another role:
-    kvs/rundir.h."""
+    kvs/config/rundir.h."""
     where = "/run/quoin" if os.geteuid() == 0 else \
         "/tmp/quoin-%d" % os.geteuid()
     if isinstance(role, int):

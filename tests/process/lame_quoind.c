@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
-#include "kvs/args.h"
-#include "kvs/supervisor.h"
+#include "kvs/config/args.h"
+#include "kvs/supervisor/supervisor.h"
 #include "transports/registry.h"
 
 static int lame(const struct qn_boot *boot)

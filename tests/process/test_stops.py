@@ -18,7 +18,7 @@ from checks import agree, Background, check, main, wait_until, waits
 from quoind import Client, Quoind
 
 PATH = sys.argv[1]
-SILENT_MS = 50  # kvs/server_watch.c
+SILENT_MS = 50  # kvs/server/server_watch.c
 WRITES = int(os.environ.get("QN_STRESS_WRITES", "200000"))
 
 

@@ -212,7 +212,7 @@ def test_versions():
         pass
     line = of_another(q, [(KIND["ADOPT"], 0, 0, 0, VERSION + 1)])
     assert "another version (it speaks %d" % (VERSION + 1) in line, line
-    outbox = 1  # kvs/formats.h
+    outbox = 1  # kvs/control/formats.h
     line = of_another(q, [(KIND["ADOPT"], 0, 0, 0, VERSION),
                           (KIND["FORMAT"], 0, 0, 0, VERSION),
                           (KIND["FORMAT"], outbox, 0, 0, 99),

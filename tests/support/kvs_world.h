@@ -9,8 +9,8 @@
  * one of its encoding.
  */
 
-#include "kvs/command.h"
-#include "kvs/reply.h"
+#include "kvs/commands/command.h"
+#include "kvs/resp/reply.h"
 
 struct world {
     struct qn_store *store;

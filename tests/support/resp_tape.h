@@ -8,8 +8,8 @@
  * agree when their tapes are equal.
  */
 
-#include "kvs/buf.h"
-#include "kvs/resp.h"
+#include "kvs/base/buf.h"
+#include "kvs/resp/resp.h"
 
 enum qn_tape_mode {
     QN_TAPE_ROOM,  /* every byte is read into the reader's room */

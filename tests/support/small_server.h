@@ -2,17 +2,17 @@
 #define QN_TESTS_SUPPORT_SMALL_SERVER_H
 
 /**
- * The supervisor with small replicas: they keep to kvs/boot.h, and answer each
- * connection with one line: their node, process and core, whom they know to be
- * gone, their own life and the last one they know of nodes 0 to 2. The server
- * runs in a process of its own; the test reads its line of readiness and waits
- * for its end.
+ * The supervisor with small replicas: they keep to kvs/control/boot.h, and
+ * answer each connection with one line: their node, process and core, whom they
+ * know to be gone, their own life and the last one they know of nodes 0 to 2.
+ * The server runs in a process of its own; the test reads its line of readiness
+ * and waits for its end.
  */
 
 #include <signal.h>
 #include <sys/types.h>
 
-#include "kvs/supervisor.h"
+#include "kvs/supervisor/supervisor.h"
 
 #define SMALL_ALL 64
 

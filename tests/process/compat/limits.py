@@ -1,5 +1,5 @@
 """Arguments, requests and values at, one below and one above each limit
-(kvs/RESP.md, section 9)."""
+(kvs/resp/RESP.md, section 9)."""
 
 import hashlib
 

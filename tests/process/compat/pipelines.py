@@ -1,5 +1,5 @@
 """Pipelines: the replies do not depend on how the stream was cut, and on one
-connection a read sees every earlier and no later write (kvs/RESP.md, 8.7)."""
+connection a read sees every earlier and no later write (kvs/resp/RESP.md, 8.7)."""
 
 import random
 

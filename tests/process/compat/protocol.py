@@ -1,5 +1,5 @@
 """Malformed requests on a live server: each gets its error and the end of the
-connection, never a crash or a hang (kvs/RESP.md, section 1)."""
+connection, never a crash or a hang (kvs/resp/RESP.md, section 1)."""
 
 from wire import Closed, Connection, encode
 

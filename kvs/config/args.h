@@ -1,0 +1,38 @@
+#ifndef QN_KVS_CONFIG_ARGS_H
+#define QN_KVS_CONFIG_ARGS_H
+
+/**
+ * The command line of `quoind`:
+ *
+ *     quoind [FILE] [--option value | --option=value | --flag]... [--upgrade]
+ *
+ * FILE comes first, so that options overrule it. Options are those of
+ * kvs/config/config.h. Pure but for reading FILE.
+ */
+
+#include <stdio.h>
+
+#include "kvs/config/config.h"
+
+enum qn_args_ask {
+    QN_ARGS_RUN,
+    QN_ARGS_UPGRADE, /* run, with --upgrade */
+    QN_ARGS_HELP,    /* --help */
+    QN_ARGS_VERSION, /* --version */
+};
+
+/**
+ * Parse argv[1..argc).
+ *
+ * @param c    Filled, from the defaults on.
+ * @param ask  Filled: what to do.
+ * @param why  [cap] Filled on failure: one line.
+ * @return QN_OK; QN_EINVAL; QN_ENOENT; QN_EIO.
+ */
+int qn_args_parse(int argc, char **argv, struct qn_config *c,
+                  enum qn_args_ask *ask, char *why, size_t cap);
+
+/** Print the help: all options with their defaults. */
+void qn_args_help(FILE *to);
+
+#endif

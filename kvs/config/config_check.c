@@ -1,0 +1,197 @@
+/*
+ * What concerns more than one option or somebody else's names. Each check is
+ * one line for the user that says what to do.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "kvs/config/config.h"
+#include "kvs/config/rundir.h"
+#include "kvs/config/topology.h"
+
+/* PATH.63 and the NUL must fit into a socket's address. */
+#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 4)
+
+/* With less nobody could ask for CONFIG GET to see why. */
+#define OUTPUT_LEAST ((uint64_t)64 << 10)
+
+static int check_replicas(const struct qn_config *c, char *why, size_t cap)
+{
+    if (c->replicas == 2) {
+        snprintf(why, cap,
+                 "replicas '2': with two, the loss of either stops both; use 3 "
+                 "or more, or 1 for a server without replication");
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
+static int check_address(const struct qn_config *c, char *why, size_t cap)
+{
+    struct in6_addr room;
+    if (c->unixsocket[0] != '\0') {
+        if (strlen(c->unixsocket) < SOCKET_PATH_MAX) {
+            return QN_OK;
+        }
+        snprintf(why, cap,
+                 "unixsocket: the path must be shorter than %zu bytes",
+                 SOCKET_PATH_MAX);
+        return QN_EINVAL;
+    }
+    if (inet_pton(AF_INET, c->bind, &room) != 1 &&
+        inet_pton(AF_INET6, c->bind, &room) != 1) {
+        snprintf(why, cap,
+                 "bind '%s': give an IPv4 or IPv6 address, such as 127.0.0.1 "
+                 "or ::",
+                 c->bind);
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
+static int check_ports(const struct qn_config *c, char *why, size_t cap)
+{
+    bool own = c->replica_ports != QN_REPLICA_PORTS_NONE;
+    bool any = c->replica_ports == QN_REPLICA_PORTS_NEXT && c->port == 0;
+    if (c->unixsocket[0] != '\0' || !own || any) {
+        return QN_OK;
+    }
+    uint32_t first = c->replica_ports == QN_REPLICA_PORTS_NEXT
+                         ? c->port + 1
+                         : c->replica_ports;
+    uint32_t last = first + c->replicas - 1;
+    if (last > 65535) {
+        snprintf(why, cap,
+                 "replica-ports: %u to %u is beyond 65535; choose a lower one, "
+                 "or none",
+                 first, last);
+        return QN_EINVAL;
+    }
+    if (c->port >= first && c->port <= last) {
+        snprintf(why, cap,
+                 "replica-ports: %u to %u contains port %u; choose another "
+                 "base, or none",
+                 first, last, c->port);
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
+static int check_cells(const struct qn_config *c, char *why, size_t cap)
+{
+    if (c->cells != QN_CELLS_AUTO && !qn_is_pow2(c->cells)) {
+        snprintf(why, cap, "cells '%u': must be a power of two, such as 4096",
+                 c->cells);
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
+static int check_topology(const struct qn_config *c, char *why, size_t cap)
+{
+    if (qn_topology_known(c->topology) || access(c->topology, R_OK) == 0) {
+        return QN_OK;
+    }
+    size_t n = (size_t)snprintf(why, cap,
+                                "topology '%.32s': must be the file of a "
+                                "machine or of a tree, or one of:",
+                                c->topology);
+    for (uint32_t i = 0; n < cap && qn_topology_name_at(i) != NULL; i++) {
+        n += (size_t)snprintf(why + n, cap - n, " %s", qn_topology_name_at(i));
+    }
+    return QN_EINVAL;
+}
+
+static int check_machine(const struct qn_config *c, char *why, size_t cap)
+{
+    bool given = strcmp(c->machine, "auto") != 0;
+    if (given && access(c->machine, R_OK) != 0) {
+        snprintf(why, cap, "machine '%s': %s; quoin machine --measure -o FILE",
+                 c->machine, strerror(errno));
+        return QN_EINVAL;
+    }
+    if (given && qn_topology_is_machine(c->topology)) {
+        snprintf(why, cap,
+                 "machine '%.32s': topology '%.32s' is a machine, too; leave "
+                 "one out",
+                 c->machine, c->topology);
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
+int qn_config_check_limits(const struct qn_config *c, char *why, size_t cap)
+{
+    if (c->client_query_buffer_limit <= c->proto_max_bulk_len) {
+        snprintf(why, cap,
+                 "client-query-buffer-limit must be larger than "
+                 "proto-max-bulk-len (%llu)",
+                 (unsigned long long)c->proto_max_bulk_len);
+        return QN_EINVAL;
+    }
+    if (c->client_output_limit != 0 && c->client_output_limit < OUTPUT_LEAST) {
+        snprintf(why, cap,
+                 "client-output-buffer-limit must be 0 (none) or at least "
+                 "64kb, which the server's own replies need");
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
+static int check_events_dir(const struct qn_config *c, char *why, size_t cap)
+{
+    if (c->events_dir[0] == '\0' || access(c->events_dir, W_OK | X_OK) == 0) {
+        return QN_OK;
+    }
+    snprintf(why, cap,
+             "events-dir '%s': %s; make it, or name a directory that quoind "
+             "may write to",
+             c->events_dir, strerror(errno));
+    return QN_EINVAL;
+}
+
+static int check_run_dir(const struct qn_config *c, char *why, size_t cap)
+{
+    char path[QN_RUNDIR_PATH_MAX];
+    int err = strcmp(c->run_dir, "auto") == 0
+                  ? QN_OK
+                  : qn_rundir_path(c, "", "r63", path);
+    if (err == QN_OK) {
+        return QN_OK;
+    }
+    snprintf(why, cap,
+             "run-dir '%.64s': %s; name a directory that belongs to the user "
+             "of quoind and that only he can write to",
+             c->run_dir,
+             err == QN_EPERM      ? "others can write to it, or own it"
+             : err == QN_EMSGSIZE ? "its path is too long"
+                                  : "it cannot be made or written to");
+    return QN_EINVAL;
+}
+
+int qn_config_check(const struct qn_config *c, char *why, size_t cap)
+{
+    int (*const checks[])(const struct qn_config *, char *,
+                          size_t) = {check_replicas,
+                                     check_address,
+                                     check_ports,
+                                     check_cells,
+                                     check_topology,
+                                     check_machine,
+                                     qn_config_check_limits,
+                                     check_events_dir,
+                                     check_run_dir};
+    char line[QN_CONFIG_WHY_MAX];
+    for (size_t i = 0; i < QN_ARRAY_COUNT(checks); i++) {
+        int err = checks[i](c, line, sizeof line);
+        if (err != QN_OK) {
+            snprintf(why, cap, "%s", line);
+            return err;
+        }
+    }
+    return QN_OK;
+}

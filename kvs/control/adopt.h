@@ -1,0 +1,125 @@
+#ifndef QN_KVS_CONTROL_ADOPT_H
+#define QN_KVS_CONTROL_ADOPT_H
+
+/**
+ * How a running group gets a new supervisor.
+ *
+ * Replicas go on when their supervisor has died. Each holds a Unix SEQPACKET
+ * socket in the run-time folder (kvs/config/rundir.h), named after the server's
+ * address and its own id, listening before anybody hears of it, and accepts
+ * from it only once it has seen the end of its supervisor. A new `quoind` on
+ * the address takes the supervisor's lock (held by nobody else and inherited by
+ * nobody), connects to all, and the connection is the control socket from then
+ * on (kvs/control/boot.h):
+ *
+ *     orphan                        adopter
+ *                              <-  ADOPT + oldest and newest version
+ *     ADOPT + version, commons ->      another version: this alone, and the
+ *                                      orphan stays one
+ *     FORMAT + version         ->      each that it speaks
+ * (kvs/control/formats.h) CONFIG + memfd of text   -> LOCK + descriptor -> of
+ * the address LISTEN + socket          ->      its own port's; each of the
+ * shared; what connections are passed on through BELL + eventfd           ->
+ * each node's PEER + outbox            ->      each life it has mapped
+ *     PEER_DOWN                ->      each node's last life, if dead
+ *     HELLO + outbox, [READY]  ->      its own
+ *     GO                       ->      that is all
+ *                              <-  GO  adopted
+ *
+ * A replica that cannot be connected to, since its queue is full, is not
+ * replaced while it lives (kvs/supervisor/vacancy.h).
+ *
+ * Until GO has come the orphan is none of the adopter's: should that one end,
+ * or refuse, it waits for another. What arrives at an orphan that stands still
+ * is done when it goes on, in order.
+ *
+ * A living supervisor hands over as well, if it is asked (`quoind --upgrade`):
+ * the lock is a listening socket, too.
+ *
+ *     supervisor                heir
+ *                              <-  ADOPT + oldest and newest version
+ *     ADOPT + version          ->      or FAILED + QN_EBUSY: it is ending
+ *     FORMAT + version         ->      each
+ *     CONFIG + memfd of text   ->
+ *     GO                       ->      that is all
+ *                              <-  GO  leave; or hang up, and nothing was
+ *
+ * Then it ends, with status 0, its replicas are orphans, and the heir is their
+ * adopter.
+ *
+ * A server that was started with `--port 0` is adopted by the port it has got.
+ *
+ * Threads: any, each with its own descriptors.
+ */
+
+#include <sys/types.h>
+
+#include "core/node.h"
+#include "kvs/config/config.h"
+
+/** Of the messages, their order, and struct qn_boot_event. */
+#define QN_ADOPT_VERSION 5u
+#define QN_ADOPT_OLDEST  3u
+
+/** Be the supervisor of this address. @param lock  Filled: another descriptor
+ *  to hold as long. @return the socket where heirs come; or
+ *  QN_EADDRINUSE: somebody is; QN_ENOENT: the address has no name; QN_EMFILE,
+ *  QN_EIO. */
+int qn_adopt_lock(const struct qn_config *c, int *lock);
+
+/** The version of the hand-over that both can: this build, and one with that
+ *  range. @return 0: none. Pure. */
+uint32_t qn_adopt_version(uint64_t oldest, uint64_t newest);
+
+/** In an heir: to the living supervisor of the address. *pid filled. @return a
+ *  descriptor; QN_ENOENT: nobody is it; QN_EADDRINUSE: somebody holds the lock
+ *  and does not listen; QN_EBUSY: others ask it, or it stands still; QN_EMFILE,
+ * QN_EIO. Never blocks. */
+int qn_adopt_succeed(const struct qn_config *c, pid_t *pid);
+
+/** Say which formats the own group speaks. As qn_boot_send. */
+int qn_adopt_give_formats(int control);
+
+/** In a replica that holds its node: a listening socket, non-blocking. As
+ *  qn_adopt_lock. */
+int qn_adopt_listen(const struct qn_config *c, qn_node_t self);
+
+/** The server has ended: remove what its sockets have left. */
+void qn_adopt_forget(const struct qn_config *c);
+
+/** In a replica: the next adopter; one of another user is turned away.
+ *  *pid filled. @return a descriptor; or QN_EAGAIN: none. */
+int qn_adopt_accept(int listener, pid_t *pid);
+
+/** In an adopter. *pid filled: the replica's process. @return a descriptor;
+ *  QN_EBUSY: somebody listens there, whose queue is full: he stands still, or
+ *  others have filled it; QN_ENOENT: no replica of this user listens there,
+ *  which does not say that none lives (kvs/supervisor/vacancy.h); QN_EMFILE,
+ * QN_EIO. Never blocks. */
+int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid);
+
+/** The process at the other end of `fd`, which a connection named as `pid`: one
+ *  that ended in between may have left its id to another. @return a pidfd, to
+ *  be closed; QN_ENOENT: it has ended. */
+int qn_adopt_pidfd(int fd, pid_t pid);
+
+/** The options as text in a memfd, to be given away. @return a descriptor;
+ *  QN_EMFILE; QN_ENOMEM. */
+int qn_adopt_config_write(const struct qn_config *c);
+
+/** Read them back. `fd` borrowed. @return QN_OK; QN_ECORRUPT, `why` filled. */
+int qn_adopt_config_read(struct qn_config *c, int fd, char *why, size_t cap);
+
+/**
+ * Merge what an adopter was told on its command line into what the group runs
+ * with: log-level, restart and events-dir are the adopter's, the rest is the
+ * group's; what is automatic agrees with everything, run-time options are not
+ * compared.
+ *
+ * @param group  In, out.
+ * @return QN_OK; QN_EINVAL: an option contradicts, `why` names it.
+ */
+int qn_adopt_config_merge(struct qn_config *group, const struct qn_config *own,
+                          char *why, size_t cap);
+
+#endif

@@ -1,0 +1,59 @@
+#ifndef QN_KVS_CONTROL_FORMATS_H
+#define QN_KVS_CONTROL_FORMATS_H
+
+/**
+ * The versions of what the processes of a group share, so that one of another
+ * build knows before it touches anything whether it can join.
+ *
+ * A group speaks one version of each format, that of who founded it. A build
+ * has a range: what it can write and read. Whoever wants to join (an adopter,
+ * kvs/control/adopt.h) is told the group's versions, one message each, and fits
+ * if all of them lie in its ranges. A format that the group does not name is
+ * one that its build did not know: version 0.
+ *
+ * Whoever changes a format raises its `newest`. `oldest` follows at once,
+ * unless the build can still write the older one as long as a group speaks it.
+ *
+ * Pure, any thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Their numbers travel: never reordered, new ones at the end. */
+enum qn_format {
+    QN_FORMAT_HANDOVER, /* struct qn_boot_event, its kinds, their order */
+    QN_FORMAT_OUTBOX,   /* what peers map of each other, channels included */
+    QN_FORMAT_COMMONS,
+    QN_FORMAT_MESSAGES, /* of 1Paxos, batches, records of votes, rings */
+    QN_FORMAT_COMMANDS, /* in the log, and what replicas ask each other */
+    QN_FORMAT_SNAPSHOT,
+    QN_FORMATS,
+};
+
+struct qn_format_range {
+    const char *name; /* as a user reads it */
+    uint32_t oldest, newest;
+};
+
+/** What this build can do. @return NULL: no such format is known. */
+const struct qn_format_range *qn_format_at(uint32_t format);
+
+/**
+ * Can this build speak all that a group does?
+ *
+ * @param spoken  [count] version of each format by number; `count` may be less
+ *                or more than QN_FORMATS.
+ * @param why     [cap] Filled if not: one line that names the format, both
+ *                versions, and what to do.
+ * @return QN_OK; QN_EINVAL.
+ */
+int qn_formats_fit(const uint32_t *spoken, uint32_t count, char *why,
+                   size_t cap);
+
+/** The same against other ranges; for tests. */
+int qn_formats_fit_ranges(const struct qn_format_range *own, uint32_t own_count,
+                          const uint32_t *spoken, uint32_t count, char *why,
+                          size_t cap);
+
+#endif

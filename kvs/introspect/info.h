@@ -1,0 +1,219 @@
+#ifndef QN_KVS_INTROSPECT_INFO_H
+#define QN_KVS_INTROSPECT_INFO_H
+
+/**
+ * INFO: the text, from plain numbers.
+ *
+ * Each replica keeps one struct qn_info_part about itself. The replica whose
+ * client asks collects the parts of all (kvs/introspect/ask.h), puts them into
+ * a struct qn_info beside what concerns the whole server, and has the text
+ * made. Counts are added over the parts; what is per replica stands in a line
+ * of its own in the section `# Quoin`.
+ *
+ * Sections: server, clients, memory, persistence, stats, replication, cpu,
+ * modules, commandstats, errorstats, cluster, keyspace, quoin. Without a name,
+ * or by `default`: all but commandstats. `all`: all but modules. `everything`:
+ * all. Names in any case; unknown ones give nothing.
+ *
+ * Pure, any thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/bits.h"
+#include "core/node.h"
+#include "core/topo/tree.h"
+#include "kvs/base/buf.h"
+#include "kvs/commands/command.h"
+#include "paxos/driver/driver.h"
+
+#define QN_INFO_ERRORS_MAX 16u /* error codes told apart */
+#define QN_INFO_CODE_MAX   24u /* bytes of one, NUL included */
+
+struct qn_info_cmd {
+    uint64_t calls; /* executed */
+    uint64_t usec; /* in all of them, estimated (kvs/commands/cmd_clock.h). Of a
+                      write: submitting it and executing it on the replica
+                      that was asked, not what lies between */
+    uint64_t rejected; /* not executed: arity, permission, loading */
+    uint64_t failed;   /* executed and answered by an error */
+};
+
+struct qn_info_error {
+    char code[QN_INFO_CODE_MAX]; /* "ERR"; "": free */
+    uint64_t count;
+};
+
+/** What one replica knows of itself. Plain memory without pointers: may be
+ *  copied between processes of one build. All zero to begin with. */
+struct qn_info_part {
+    uint32_t bytes; /* sizeof(struct qn_info_part), set by pack */
+    qn_node_t replica;
+    uint32_t pid;
+    char state[16]; /* "online", "loading", "joining", ... */
+
+    uint64_t connected_clients;
+    uint64_t blocked_clients; /* waiting: WAIT, questions to other replicas */
+
+    uint64_t used_memory;      /* bytes, of the allocator or estimated */
+    uint64_t used_memory_rss;  /* bytes */
+    uint64_t used_memory_peak; /* bytes */
+
+    uint64_t connections_received;
+    uint64_t commands_processed;
+    uint64_t ops_per_sec; /* of late */
+    uint64_t net_input_bytes;
+    uint64_t net_output_bytes;
+    uint64_t input_bytes_per_sec; /* of late */
+    uint64_t output_bytes_per_sec;
+    uint64_t rejected_connections;
+    uint64_t output_limit_closed; /* by client-output-buffer-limit */
+    uint64_t query_limit_closed;  /* by client-query-buffer-limit */
+    uint64_t output_most; /* bytes, of replies that waited to be sent at once */
+    uint64_t input_most;  /* bytes, of requests that were held at once */
+    uint64_t expired_keys;
+    uint64_t keyspace_hits;
+    uint64_t keyspace_misses;
+
+    uint64_t cpu_sys_usec;
+    uint64_t cpu_user_usec;
+
+    uint64_t reach_nsec; /* the root: of a broadcast (paxos/driver/driver.h) */
+    uint64_t pause_usec; /* the leader: after each slot, so that ... */
+    uint64_t slow;       /* ... these can follow: a mask */
+    /* The leader: flow control (paxos/flow/flow.h). */
+    struct qn_driver_kept kept; /* what it keeps */
+    bool leads;
+    bool writes_held;        /* for want of min-replicas-to-write */
+    uint64_t awaited;        /* mask */
+    uint64_t gate_shut_usec; /* in total */
+    uint64_t given_up;       /* replicas, in total */
+    uint64_t holds_given_up; /* likewise */
+    uint64_t lag_bytes[QN_NODES_MAX], lag_slots[QN_NODES_MAX];
+    uint64_t pace[QN_NODES_MAX];      /* bytes/s, likewise */
+    uint64_t shut_usec[QN_NODES_MAX]; /* the gate, by each replica */
+    uint64_t patience_usec;           /* the silence of a peer that it bears */
+    uint64_t failovers;       /* changes of leader or acceptor, seen in this
+                                 life */
+    qn_slot_t commit;         /* last slot known decided; of a group that has
+                                 stopped: also by who has ended */
+    qn_slot_t applied;        /* last slot applied */
+    qn_slot_t learned;        /* last one known here, with all before */
+    uint64_t writes;          /* commands it has put into batches */
+    uint64_t batches;         /* of these writes */
+    uint64_t commit_usec_p50; /* from submit to apply, of its own writes */
+    uint64_t commit_usec_p99;
+    uint64_t commit_usec_p999;
+
+    /* Writes not applied here, or too late. */
+    uint64_t unknown_timeout;  /* answered "unknown" after commit-timeout */
+    uint64_t unknown_snapshot; /* likewise, since they lie in a snapshot */
+    uint64_t covered_ok;       /* they do, and were answered +OK */
+
+    /* Snapshots (kvs/snapshot/rejoin.h). */
+    uint64_t snapshots_joined;
+    uint64_t snapshots_given;
+    uint64_t snapshots_asked;
+    uint64_t cut_bytes;
+    uint64_t cut_bytes_max; /* 0: it gives none now */
+    uint64_t cut_bytes_most;
+    uint64_t cuts_anew;
+
+    uint64_t
+        turn_usec_p99; /* work of one turn of its loop (kvs/frontend/meter.h) */
+    uint64_t turn_usec_p999;
+    uint64_t turn_usec_p9999;
+    uint64_t turn_usec_max;
+    uint64_t turn_max_sockets_usec; /* parts of that turn, as wall time */
+    uint64_t turn_max_apply_usec;
+    uint64_t turn_max_answers_usec;
+    uint64_t turn_growth_usec_max; /* of turns in which the table grew */
+    uint64_t turn_wall_usec_max;   /* with the time the core was taken away */
+
+    struct qn_info_cmd cmd[QN_CMD_ROWS_MAX]; /* by qn_cmd_index */
+    struct qn_info_error error[QN_INFO_ERRORS_MAX];
+};
+
+/** One database; the same on all replicas at equal positions. */
+struct qn_info_db {
+    uint64_t keys;       /* dead ones not counted */
+    uint64_t expires;    /* of these, with a deadline */
+    uint64_t avg_ttl_ms; /* of these */
+};
+
+/** The whole server. Strings are borrowed; NULL: empty. */
+struct qn_info {
+    const char *redis_version; /* the one we are compatible with */
+    const char *quoind_version;
+    const char *git_sha1;
+    const char *os;
+    const char *executable;
+    const char *config_file;
+    const char *run_id; /* 40 hex digits */
+    qn_node_t replica;  /* that was asked */
+    uint32_t process_id;
+    uint32_t tcp_port; /* 0: a Unix socket */
+    uint64_t wall_usec;
+    uint64_t uptime_s;
+
+    uint64_t maxclients;
+    uint64_t maxmemory;         /* bytes, 0: none */
+    uint64_t repl_backlog_size; /* bytes */
+    uint64_t lag_timeout_ms;
+    uint64_t min_replicas_to_write;
+    uint64_t logical_bytes;       /* keys, values, entries: what maxmemory
+                                     bounds, the same on all replicas */
+    uint64_t total_system_memory; /* bytes */
+    bool loading;
+
+    const struct qn_info_db *db; /* [dbs] */
+    uint32_t dbs;
+
+    const char *consistency; /* "linearizable" or "local" */
+    uint64_t epoch;
+    qn_node_t leader;   /* and QN_NODES_MAX: none, and none will be ... */
+    qn_node_t acceptor; /* ... : the group has stopped */
+    const char *acceptor_kind; /* "memory" or "process" */
+    const char *group;  /* "serving", "changing" (no leader takes requests yet),
+                           "waiting" (none will until `waits_for` go on or
+                           end), "stopped" (none ever will: quoin recover),
+                           "incomplete" (likewise, for the next leader lacks a
+                           part of the log that nobody has) */
+    uint64_t waits_for; /* mask: who stands still, and may have what the others
+                           lack */
+    const char *last_failover; /* why; "": there was none */
+    bool supervised;           /* who ends is started again, if it is to be */
+    uint64_t in_sync; /* mask: with any one of them nothing is lost; process
+                         acceptor: leader and acceptor, both are needed */
+    const struct qn_tree *tree; /* how batches are broadcast; NULL: one node */
+    const char *topology;       /* as configured */
+    double predicted_cycles;    /* of a broadcast; 0: unknown */
+    uint64_t predicted_nsec;    /* the same; 0: unknown */
+    uint32_t replicas;          /* configured */
+    uint64_t missing;           /* mask: did not answer */
+
+    const struct qn_info_part *const *part; /* [parts], in order of replica */
+    uint32_t parts;
+};
+
+/** Count the error reply that begins at `reply` ("-CODE text") by its code.
+ *  Anything else is ignored; codes beyond QN_INFO_ERRORS_MAX too. */
+void qn_info_count_error(struct qn_info_part *p, const uint8_t *reply,
+                         size_t len);
+
+/** Append the part to an answer. */
+void qn_info_pack(const struct qn_info_part *p, struct qn_buf *out);
+/** Take a part from an answer. @return QN_OK; QN_ECORRUPT: not of this build.
+ */
+int qn_info_unpack(struct qn_slice bytes, struct qn_info_part *out);
+
+/** Append the text of the sections named in names[count]; none: default. */
+void qn_info_text(struct qn_buf *out, const struct qn_info *i,
+                  const struct qn_slice *names, uint32_t count);
+
+/** The same as a reply to INFO. */
+void qn_info_reply(struct qn_buf *reply, uint8_t proto, const struct qn_info *i,
+                   const struct qn_slice *names, uint32_t count);
+
+#endif

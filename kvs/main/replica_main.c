@@ -1,0 +1,306 @@
+/*
+ * A replica process, from its boot record to its end.
+ *
+ * Start: make the own outbox, exchange descriptors with all peers through the
+ * supervisor, open two queuepairs to each peer (server_peers.c), make driver,
+ * replica and front end, listen. From then on the supervisor is not needed.
+ *
+ * Loop: libuv polls sockets and the bell; all work happens in the check
+ * handle, one turn per iteration. Before the loop may block, the prepare
+ * handle declares sleep, polls all channels once more, and lets the loop block
+ * only if they are empty (core/wait/bell.h says why in that order).
+ *
+ * End: server_drain.c.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/log.h"
+#include "core/place/process.h"
+#include "core/wait/spin.h"
+#include "kvs/local/local.h"
+#include "kvs/local/wide.h"
+#include "kvs/main/replica_main.h"
+#include "kvs/server/server.h"
+#include "kvs/server/server_settings.h"
+#include "kvs/store/store.h"
+#include "transports/registry.h"
+
+/* ---- one turn ------------------------------------------------------------ */
+
+static int listen_on(struct qn_server *s, int fd);
+static int listen_on_shared(struct qn_server *s);
+
+/* Accept, when it is complete and the group can keep what it is told: whoever
+ * founds one does not before all have come, since until then the end of one is
+ * the end of all. Without a supervisor it is not. */
+static void accept_check(struct qn_server *s)
+{
+    if (!s->ready || !s->founded || s->accepts || s->draining) {
+        return;
+    }
+    s->accepts = true;
+    if (s->boot->first) {
+        (void)listen_on(s, s->boot->listen_own);
+    }
+    (void)listen_on_shared(s);
+    qn_doors_open(s);
+}
+
+static void ready_check(struct qn_server *s)
+{
+    if (!s->ready && qn_replica_store(s->replica) != NULL) {
+        s->ready = true;
+        (void)qn_process_slice(0, QN_SLICE_SERVING); /* no matter if not */
+        if (!s->draining) {
+            qn_server_phase_set(s, QN_SERVER_SERVING);
+        }
+        qn_boot_notify(s->boot, QN_BOOT_READY, 0);
+    }
+    accept_check(s);
+}
+
+/* Snapshots from and to others; the group is told what comes. */
+static qn_time_t rejoin_turn(struct qn_server *s, qn_time_t now)
+{
+    struct qn_rejoin_status st;
+    qn_time_t at = qn_rejoin_turn(s->rejoin, now);
+    qn_rejoin_status(s->rejoin, &st);
+    qn_driver_coming(qn_replica_driver(s->replica), st.position);
+    return at;
+}
+
+static void turn(struct qn_server *s)
+{
+    qn_time_t now = qn_clock_now();
+    qn_server_fence(s);
+    qn_meter_begin(&s->frontend.meter, now);
+    struct qn_outbox_state *state = qn_outbox_state(s->outbox);
+    /* relaxed: a sign of life; nothing is read through it. */
+    qn_store(&state->turns, s->frontend.turns + 1, QN_RELAXED);
+    s->turn_wanted = false;
+    qn_settings_turn(s);
+    /* Before the front end's turn, which sends and writes what it gives. */
+    qn_time_t at = qn_ask_turn(s->ask, now);
+    at = QN_MIN(at, rejoin_turn(s, now));
+    qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
+    ready_check(s);
+    at = QN_MIN(at, qn_server_wait_turn(s, now));
+    at = QN_MIN(at, qn_server_watch_turn(s, now));
+    at = QN_MIN(at, qn_doors_turn(s, now));
+    qn_server_roles_turn(s);
+    at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
+    at = QN_MIN(at, qn_replica_deadline(s->replica));
+    at = QN_MIN(at, qn_server_drain_turn(s, now));
+    at = QN_MIN(at, qn_server_events_turn(s, now));
+    at = QN_MIN(at, qn_server_trim_turn(s, now));
+    qn_loop_deadline_set(&s->alarm, at, now);
+}
+
+static void on_idle(uv_idle_t *h)
+{
+    (void)h; /* its being active keeps the loop from blocking */
+}
+
+static void on_bell(uv_poll_t *h, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct qn_server *s = h->data;
+    qn_frontend_wake(&s->frontend);
+    qn_bell_drain(&s->bell);
+}
+
+static bool more_to_do(struct qn_server *s)
+{
+    return s->turn_wanted || qn_loop_deadline_rang(&s->alarm) ||
+           qn_frontend_again(&s->frontend) ||
+           qn_driver_pending(qn_replica_driver(s->replica));
+}
+
+/* The work of this turn is done; what follows is waiting. */
+static void turn_ended(struct qn_server *s, qn_time_t now)
+{
+    struct qn_store_stats st = {0};
+    if (qn_replica_store(s->replica) != NULL) {
+        qn_store_stats(qn_replica_store(s->replica), &st);
+    }
+    qn_meter_end(&s->frontend.meter, now, st.growths != s->growths);
+    s->growths = st.growths;
+}
+
+static void on_prepare(uv_prepare_t *h)
+{
+    struct qn_server *s = h->data;
+    qn_time_t now = qn_clock_now();
+    turn_ended(s, now);
+    if (!more_to_do(s)) {
+        qn_spin_yield(&s->yield, now);
+    }
+    qn_bell_arm(&s->bell);
+    if (more_to_do(s)) {
+        qn_bell_wake(&s->bell);
+        uv_idle_start(&s->idle, on_idle);
+    } else {
+        uv_idle_stop(&s->idle);
+    }
+}
+
+static void on_check(uv_check_t *h)
+{
+    struct qn_server *s = h->data;
+    qn_bell_wake(&s->bell);
+    if (!s->stopping) {
+        turn(s);
+    }
+}
+
+/* ---- sockets ------------------------------------------------------------- */
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct qn_server *s = listener->data;
+    qn_frontend_wake(&s->frontend);
+    if (status == 0) {
+        qn_frontend_accept(&s->frontend, listener,
+                           listener->type == UV_NAMED_PIPE);
+    }
+}
+
+static int listen_on(struct qn_server *s, int fd)
+{
+    if (fd < 0) {
+        return QN_OK;
+    }
+    union qn_listener *l = &s->listener[s->listeners];
+    int err = 0;
+    if (uv_guess_handle(fd) == UV_NAMED_PIPE) {
+        uv_pipe_init(&s->loop, &l->pipe, 0);
+        err = uv_pipe_open(&l->pipe, fd);
+    } else {
+        uv_tcp_init(&s->loop, &l->tcp);
+        err = uv_tcp_open(&l->tcp, fd);
+    }
+    l->stream.data = s;
+    s->listeners++;
+    if (err == 0) {
+        err = uv_listen(&l->stream,
+                        (int)qn_replica_config(s->replica)->tcp_backlog,
+                        on_connection);
+    }
+    if (err != 0) {
+        qn_log(QN_LOG_ERROR, "replica %u: cannot listen: %s", s->boot->self,
+               uv_strerror(err));
+        return QN_EIO;
+    }
+    return QN_OK;
+}
+
+static int listen_on_shared(struct qn_server *s)
+{
+    return qn_doors_pass(s)
+               ? QN_OK
+               : listen_on(s, s->boot->listen_shared[s->boot->self]);
+}
+
+static void on_terminate(uv_signal_t *h, int signum)
+{
+    struct qn_server *s = h->data;
+    (void)signum;
+    s->leaves = s->leaves || !s->draining;
+    qn_server_drain(s);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static int loop_make(struct qn_server *s)
+{
+    struct {
+        uv_handle_t *h;
+    } all[] = {
+        {(uv_handle_t *)&s->prepare},      {(uv_handle_t *)&s->check},
+        {(uv_handle_t *)&s->idle},         {(uv_handle_t *)&s->bell_poll},
+        {(uv_handle_t *)&s->control_poll}, {(uv_handle_t *)&s->terminate}};
+    uv_prepare_init(&s->loop, &s->prepare);
+    uv_check_init(&s->loop, &s->check);
+    uv_idle_init(&s->loop, &s->idle);
+    qn_loop_deadline_init(&s->alarm, &s->loop);
+    uv_signal_init(&s->loop, &s->terminate);
+    if (uv_poll_init(&s->loop, &s->bell_poll,
+                     s->boot->bell_fd[s->boot->self]) != 0 ||
+        uv_poll_init(&s->loop, &s->control_poll, s->boot->control) != 0) {
+        return QN_EIO;
+    }
+    for (size_t i = 0; i < QN_ARRAY_COUNT(all); i++) {
+        all[i].h->data = s;
+    }
+    uv_prepare_start(&s->prepare, on_prepare);
+    uv_check_start(&s->check, on_check);
+    uv_poll_start(&s->bell_poll, UV_READABLE, on_bell);
+    qn_server_control_start(s);
+    uv_signal_start(&s->terminate, on_terminate, SIGTERM);
+    s->turn_wanted = true; /* the founder has something to say */
+    return qn_server_adopt_begin(s);
+}
+
+static const struct qn_server_local local_commands = {
+    .takes = qn_local_takes, .run = qn_local_run, .init = qn_wide_init};
+
+static int server_make(struct qn_server *s, const struct qn_boot *boot)
+{
+    s->boot = boot;
+    s->local = &local_commands;
+    qn_doors_init(s);
+    qn_trim_init(&s->trim, boot->self);
+    s->started = qn_clock_now();
+    s->started_wall_ms = qn_clock_wall_ms();
+    s->transport = qn_transport_find(boot->config->transport);
+    if (s->transport == NULL) {
+        return QN_ENOENT;
+    }
+    int err = qn_server_peers_meet(s);
+    if (err == QN_OK) {
+        prctl(PR_SET_PDEATHSIG, 0); /* it goes on by itself from here on */
+        qn_server_events_begin(s);
+        qn_server_watch_begin(s);
+        err = qn_server_replica_make(s);
+    }
+    if (err == QN_OK) {
+        err = loop_make(s);
+    }
+    s->founded = !boot->first;
+    if (err == QN_OK && !boot->first) {
+        err = listen_on(s, boot->listen_own); /* LOADING, until it is ready */
+    }
+    return err;
+}
+
+int qn_replica_main(const struct qn_boot *boot)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would introduce it */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the group; the supervisor acts */
+    qn_store_tune_malloc();
+    struct qn_server *s = calloc(1, sizeof *s);
+    if (s != NULL) {
+        s->adopt_fd = -1;
+    }
+    if (s == NULL || uv_loop_init(&s->loop) != 0) {
+        qn_boot_failed(boot, QN_ENOMEM);
+        free(s);
+        return 1;
+    }
+    int err = server_make(s, boot);
+    if (err == QN_OK) {
+        uv_run(&s->loop, UV_RUN_DEFAULT);
+    } else if (err != QN_EABORTED) { /* told to end before it had begun */
+        qn_boot_failed(boot, err);
+    }
+    qn_server_fini(s);
+    free(s);
+    return err == QN_OK || err == QN_EABORTED ? 0 : 1;
+}

@@ -1,0 +1,110 @@
+/*
+ * Snapshots: the facts of one that is given, and the state of one that came.
+ *
+ * A snapshot replaces the store between two slots. Own writes that it contains
+ * will not come back from the log: `covered` is the last such sequence, and
+ * they complete when they reach the head of the ring: with +OK where that is
+ * sure (`refused` travels in the snapshot), else with an error. Marks between
+ * them see the new store, which has all that stood before them.
+ *
+ * The old store is freed in steps, some blocks a turn, so that no client waits
+ * for it.
+ */
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "kvs/replica/replica_internal.h"
+
+enum { DISCARD_PER_TURN = 1024 /* blocks of discarded stores freed */ };
+
+bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m)
+{
+    if (!r->serving || !qn_driver_cut(r->driver, &m->resume)) {
+        return false;
+    }
+    memcpy(m->refused, r->refused, sizeof m->refused);
+    m->applied_ms = r->stamp_ms;
+    m->nodes = r->nodes;
+    m->ul_count = qn_driver_ul(r->driver, m->ul, QN_UL_KEPT);
+    m->config = r->config;
+    return true;
+}
+
+void qn_replica_discard(struct qn_replica *r, struct qn_store *store)
+{
+    uint32_t i = 0;
+    while (i < DISCARDS - 1 && r->discard[i] != NULL) {
+        i++;
+    }
+    qn_store_destroy(r->discard[i]); /* NULL, or it comes too fast */
+    r->discard[i] = store;
+    qn_store_flush(store, UINT32_MAX, 0);
+}
+
+bool qn_replica_discards_turn(struct qn_replica *r)
+{
+    for (uint32_t i = 0; i < DISCARDS; i++) {
+        if (r->discard[i] == NULL) {
+            continue;
+        }
+        if (qn_store_reclaim(r->discard[i], DISCARD_PER_TURN)) {
+            return true;
+        }
+        qn_store_destroy(r->discard[i]);
+        r->discard[i] = NULL;
+    }
+    return false;
+}
+
+/* The options of a snapshot that change by the log, the others as they are. */
+static void config_install(struct qn_replica *r, const struct qn_config *c)
+{
+    char why[QN_CONFIG_WHY_MAX], room[QN_CONFIG_NUMBER_MAX];
+    struct qn_config_option o;
+    for (uint32_t i = 0; qn_config_at(i, &o); i++) {
+        if (o.when == QN_CONFIG_BY_LOG) {
+            (void)qn_config_start(&r->config, o.name,
+                                  qn_config_value(c, i, room), why, sizeof why);
+        }
+    }
+}
+
+void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position)
+{
+    if (!r->serving) {
+        r->serve_at = QN_MAX(position, qn_driver_read_index(r->driver));
+    }
+}
+
+int qn_replica_install(struct qn_replica *r, struct qn_store *store,
+                       const struct qn_snapshot_meta *m, qn_time_t now)
+{
+    int err = qn_driver_install(r->driver, &m->resume, m->ul, m->ul_count, now);
+    if (err == QN_ESTALE && r->store != NULL) {
+        qn_replica_serve_soon(r, m->resume.position); /* the log was faster */
+    }
+    if (err != QN_OK) {
+        return err;
+    }
+    if (r->store != NULL) {
+        qn_replica_discard(r, r->store);
+    }
+    struct qn_store_stats st;
+    qn_store_stats(store, &st);
+    r->store = store;
+    r->growths = st.growths;
+    r->stamp_ms = m->applied_ms;
+    config_install(r, &m->config);
+    r->config.databases = m->dbs;
+    if (r->configured != NULL) {
+        r->configured(r->ctx);
+    }
+    memcpy(r->refused, m->refused, sizeof r->refused);
+    const struct qn_session *own = &m->resume.session[r->self];
+    if (own->inc == r->incarnation) {
+        r->covered = QN_MAX(r->covered, own->last);
+    }
+    qn_replica_marks_run(r, m->resume.position);
+    qn_replica_serve_soon(r, m->resume.position);
+    return QN_OK;
+}

@@ -1,0 +1,150 @@
+#ifndef QN_KVS_REPLICA_REPLICA_INTERNAL_H
+#define QN_KVS_REPLICA_REPLICA_INTERNAL_H
+
+/**
+ * What the parts of the replica share:
+ *
+ *     replica.c          its life, its turn, what others ask it
+ *     replica_queue.c    submissions in, completions out, marks
+ *     replica_apply.c    commands of the log, executed
+ *     replica_install.c  the state of a snapshot, given and taken
+ */
+
+#include "kvs/replica/replica.h"
+
+enum {
+    PENDING_MAX = 16384, /* submissions in the ring, a power of two */
+    DISCARDS = 4         /* stores being thrown away */
+};
+
+struct pending {
+    bool is_mark;
+    bool says_ok; /* write: its reply is +OK, unless it is refused */
+    uint8_t proto;
+    uint64_t seq;            /* write: the driver's sequence */
+    qn_time_t since;         /* write: start of the turn it was submitted in */
+    uint32_t tick;           /* in which it was submitted */
+    qn_slot_t index;         /* mark: least position */
+    struct qn_cmd_call call; /* mark: argv lies in `args` */
+    struct qn_slice *args;   /* mark: owned block {slices, bytes} */
+};
+
+struct qn_replica {
+    struct qn_driver *driver;
+    struct qn_store *store;
+    bool first;         /* the group begins with this life */
+    bool serving;       /* the store may be seen ... */
+    qn_slot_t serve_at; /* ... once so much is applied */
+    uint64_t covered;   /* own writes up to it lie in a snapshot */
+    /* Of each origin, the incarnation and sequence of the last command that
+     * apply answered with an error. A function of the log: the same on all
+     * replicas at equal positions. */
+    struct qn_session refused[QN_NODES_MAX];
+    struct qn_buf nobody; /* the reply of a command that nobody here waits for:
+                             takes nothing, but notes an error */
+    struct qn_store *discard[DISCARDS];
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t incarnation;    /* of this life */
+    struct qn_config config; /* in force */
+    uint64_t stamp_ms;       /* of the last applied slot */
+    uint64_t random;         /* for RANDOMKEY of marks */
+
+    struct pending *pending; /* [PENDING_MAX] */
+    uint32_t head, tail;     /* free-running; head: oldest not applied */
+    uint32_t answered;       /* from head on: these are answered, and are not
+                                applied yet (or marks among such) */
+    uint64_t writes;         /* writes in the ring, not answered */
+    uint64_t given_up;  /* writes in it that are answered: outcome unknown */
+    uint32_t tick;      /* of this replica's own time, QN_COMMIT_TICK */
+    qn_time_t tick_at;  /* ns; the next one; QN_TIME_NEVER: nobody waits */
+    uint64_t marks_ran; /* since the last command was applied */
+    uint64_t growths;   /* splits of the store until then */
+
+    struct qn_buf replies; /* completions not yet taken, back to back */
+    size_t *reply_len;     /* [PENDING_MAX] */
+    size_t reply_at;       /* start of the next one to take */
+    uint32_t reply_head, reply_tail;
+
+    qn_time_t now;      /* start of this turn */
+    qn_slot_t last_own; /* slot of the last own write */
+    struct qn_replica_writes own;
+
+    struct qn_slice *argv; /* [argv_cap], decoding of applied commands */
+    uint32_t argv_cap;
+
+    struct qn_buf head_buf; /* encoding of submitted commands */
+    struct qn_slice *parts; /* [part_cap] */
+    uint32_t part_cap;
+
+    void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
+    void (*mark)(void *ctx, struct qn_store *store, struct qn_cmd_call *call);
+    void (*take)(void *ctx);
+    void (*configured)(void *ctx);
+    void (*need_snapshot)(void *ctx, qn_slot_t slot);
+    void *ctx;
+};
+
+/* ---- what a log entry is ------------------------------------------------- */
+
+enum entry_kind {
+    ENTRY_COMMAND, /* a client's: qn_cmd_encode follows */
+    ENTRY_INIT,    /* struct entry_init follows, and the run-time options as
+                      the group began (qn_config_runtime_write) */
+};
+
+struct entry_init {
+    uint64_t seed;
+    uint32_t databases;
+    uint32_t version;
+};
+
+/* ---- replica_queue.c ----------------------------------------------------- */
+
+static inline struct pending *qn_replica_pending_at(struct qn_replica *r,
+                                                    uint32_t i)
+{
+    return &r->pending[i & (PENDING_MAX - 1)];
+}
+
+/** The bytes of `replies` from `start` on are the next completion. */
+void qn_replica_reply_end(struct qn_replica *r, size_t start);
+
+/** Evaluate the marks that are next to be answered and need no more than
+ *  `reached`. Writes among them that a snapshot contains are complete, too. */
+void qn_replica_marks_run(struct qn_replica *r, qn_slot_t reached);
+
+/** The own write that the log has brought: NULL if it is answered already.
+ *  Asserted to be `seq`. */
+struct pending *qn_replica_own(struct qn_replica *r, uint64_t seq);
+
+/** It is executed; its reply, if it is not answered already, is what stands in
+ *  `replies` from `start` on. Marks that waited for it only are evaluated. */
+void qn_replica_own_done(struct qn_replica *r, size_t start, qn_slot_t slot);
+
+/** A turn: answer what has waited for `commit-timeout`. */
+void qn_replica_give_up_turn(struct qn_replica *r, qn_slot_t applied);
+
+/** Submit the first command of a group. QN_OK, QN_ENOMEM. */
+int qn_replica_submit_init(struct qn_replica *r, uint64_t seed);
+
+/* ---- replica_apply.c ----------------------------------------------------- */
+
+/** Room to decode `need` arguments. @return false: no memory. */
+bool qn_replica_argv_grow(struct qn_replica *r, uint32_t need);
+
+/** What the driver is to call. */
+struct qn_service qn_replica_service(struct qn_replica *r);
+
+/* ---- replica_install.c --------------------------------------------------- */
+
+/** Free some blocks of stores that were thrown away. @return true if there is
+ *  more to free. */
+bool qn_replica_discards_turn(struct qn_replica *r);
+
+/** The state is complete as of a snapshot, or of the log from its first slot
+ *  on: it may be seen once it has caught up with what others have shown by
+ *  now. */
+void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position);
+
+#endif

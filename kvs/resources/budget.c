@@ -1,0 +1,225 @@
+#include "kvs/resources/budget.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/base/err.h"
+#include "core/place/commons.h"
+#include "core/place/outbox.h"
+#include "paxos/log/arena.h"
+#include "paxos/log/ring.h"
+#include "paxos/machine/params.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* Program, libraries, stacks. (What malloc would reserve for another thread it
+ * does without.) */
+#define PROGRAM_ADDRESS ((uint64_t)48 << 20)
+
+/* Of a replica's share, for values on their way, at most. */
+#define VALUES_SHARE 4u
+
+/* Of a replica's share, for what is kept of the log. */
+#define BACKLOG_SHARE 16u
+
+/* The longest batch finds place in a ring, whatever the backlog. */
+#define RING_LONGEST ((uint64_t)768 << 20)
+
+/* Of repl-backlog-size, and at least: commands that wait to be pulled. */
+#define ARENA_SHARE 2u
+#define ARENA_LEAST ((uint64_t)4 << 20)
+
+/* Where the least comes from. */
+struct source {
+    const char *name;  /* "free on this machine" */
+    uint64_t bytes;    /* of it, for one replica, lanes and all */
+    uint64_t whole;    /* as the kernel says it */
+    uint64_t overhead; /* of one replica, what its store does not take */
+    uint64_t sharers;  /* processes that it is for */
+};
+
+uint64_t qn_budget_ring(const struct qn_config *c)
+{
+    return c->repl_backlog_size + RING_LONGEST;
+}
+
+uint64_t qn_budget_arena(const struct qn_config *c)
+{
+    return QN_MAX(c->repl_backlog_size / ARENA_SHARE, ARENA_LEAST);
+}
+
+static bool has_ring(const struct qn_config *c)
+{
+    return c->memory_acceptor && c->replicas > 1;
+}
+
+static uint64_t outbox_bytes(const struct qn_config *c, size_t lane_bytes)
+{
+    const struct qn_outbox_opts o = {.nodes = c->replicas,
+                                     .lane_bytes = lane_bytes};
+    return qn_outbox_bytes_fixed(&o);
+}
+
+/* What is kept of the log: in the ring, and what is not applied; or there. */
+static uint64_t logs_bytes(const struct qn_config *c)
+{
+    uint64_t backlog = c->replicas > 1 ? c->repl_backlog_size : 0;
+    return has_ring(c) ? backlog + qn_ring_bytes(QN_RING, 0) +
+                             QN_LOG_BYTES_MEMORY + QN_AHEAD_BYTES
+                       : backlog;
+}
+
+static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
+{
+    return QN_MIN(2 * c->proto_max_bulk_len, share / VALUES_SHARE);
+}
+
+/* Mapped beside the store: outboxes whole, and as many dead ones as peers. */
+static uint64_t address_bytes(const struct qn_config *c, size_t lane_bytes)
+{
+    uint64_t ring = has_ring(c) ? qn_ring_bytes(QN_RING, qn_budget_ring(c)) : 0;
+    uint64_t arena = c->replicas > 1 ? qn_arena_bytes(qn_budget_arena(c)) : 0;
+    return PROGRAM_ADDRESS + qn_commons_bytes(c->replicas) +
+           (2 * (uint64_t)c->replicas - 1) *
+               (outbox_bytes(c, lane_bytes) + ring + arena) +
+           (has_ring(c) ? QN_LOG_BYTES_MEMORY + QN_AHEAD_BYTES
+                        : logs_bytes(c)) +
+           2 * c->proto_max_bulk_len;
+}
+
+static struct source memory_source(const struct qn_limits *l,
+                                   const struct qn_config *c, size_t lane_bytes)
+{
+    bool group = l->group < l->memory || l->memory == 0;
+    uint64_t whole = group ? l->group : l->memory;
+    uint64_t share = whole / c->replicas;
+    return (struct source){
+        .name = group ? "left by the control group" : "free on this machine",
+        .bytes = share,
+        .whole = whole,
+        .overhead = QN_LIMITS_REPLICA + outbox_bytes(c, lane_bytes) +
+                    qn_commons_bytes(c->replicas) / c->replicas +
+                    logs_bytes(c) + values_bytes(c, share),
+        .sharers = c->replicas};
+}
+
+static struct source address_source(const struct qn_limits *l,
+                                    const struct qn_config *c,
+                                    size_t lane_bytes)
+{
+    return (struct source){.name = "allowed by ulimit -v",
+                           .bytes = l->address,
+                           .whole = l->address,
+                           .overhead = address_bytes(c, lane_bytes),
+                           .sharers = 1};
+}
+
+static bool known(const struct qn_limits *l)
+{
+    return l->memory != 0 || l->group != QN_LIMITS_NONE;
+}
+
+/* NONE: no limit. */
+static uint64_t store_of(const struct qn_config *c, const struct source *s)
+{
+    if (s->bytes == QN_LIMITS_NONE) {
+        return QN_LIMITS_NONE;
+    }
+    uint64_t rest = s->bytes > s->overhead ? s->bytes - s->overhead : 0;
+    return c->replicas > 1 ? rest / 11 * 4 : rest / 5 * 4;
+}
+
+/* By memory; the least, if address space would not hold all rings else. */
+static void backlog_auto(const struct qn_limits *l, struct qn_config *c,
+                         size_t lane_bytes)
+{
+    c->repl_backlog_size = QN_BUDGET_BACKLOG;
+    if (known(l)) {
+        uint64_t share = memory_source(l, c, lane_bytes).bytes;
+        uint64_t size = share / BACKLOG_SHARE / MIB * MIB;
+        c->repl_backlog_size =
+            QN_MIN(QN_MAX(size, QN_BUDGET_BACKLOG_MIN), QN_BUDGET_BACKLOG);
+    }
+    const struct source address = address_source(l, c, lane_bytes);
+    if (store_of(c, &address) < QN_BUDGET_LEAST) {
+        c->repl_backlog_size = QN_BUDGET_BACKLOG_MIN;
+    }
+}
+
+static int refuse(const struct qn_config *c, const struct source *s,
+                  struct qn_budget *b)
+{
+    snprintf(b->said, sizeof b->said,
+             "%" PRIu64 " MiB are %s, %" PRIu64
+             " MiB for each replica, which needs %" PRIu64
+             " MiB before its first key: allow more, or use fewer --replicas, "
+             "a smaller --repl-backlog-size or %s",
+             s->whole / MIB, s->name, s->bytes / MIB,
+             (s->overhead + QN_BUDGET_LEAST) / MIB + 1,
+             s->sharers == 1 && has_ring(c) ? "--acceptor process"
+                                            : "--proto-max-bulk-len");
+    return QN_ENOMEM;
+}
+
+static void say_automatic(const struct qn_config *c, const struct source *s,
+                          struct qn_budget *b)
+{
+    snprintf(b->said, sizeof b->said,
+             "maxmemory: %" PRIu64 " MiB; %" PRIu64 " MiB are %s, %" PRIu64
+             " MiB for each replica, of which %" PRIu64
+             " MiB are for logs, rings and values on their way, the rest for "
+             "its store, twice at times",
+             c->maxmemory / MIB, s->whole / MIB, s->name, s->bytes / MIB,
+             s->overhead / MIB);
+}
+
+static void say_beyond(const struct qn_config *c, const struct source *s,
+                       uint64_t fits, struct qn_budget *b)
+{
+    b->beyond = true;
+    snprintf(b->said, sizeof b->said,
+             "maxmemory: %" PRIu64 " MiB as told, but only %" PRIu64
+             " MiB fit for certain: %" PRIu64
+             " MiB are %s; a replica for which memory is too short ends",
+             c->maxmemory / MIB, fits / MIB, s->whole / MIB, s->name);
+}
+
+/* The tighter of memory and address space; without a limit: all NONE. */
+static struct source tightest(const struct qn_limits *l,
+                              const struct qn_config *c, size_t lane_bytes)
+{
+    struct source s = {
+        .name = "unknown", .bytes = QN_LIMITS_NONE, .whole = QN_LIMITS_NONE};
+    if (known(l)) {
+        s = memory_source(l, c, lane_bytes);
+    }
+    const struct source address = address_source(l, c, lane_bytes);
+    return store_of(c, &address) < store_of(c, &s) ? address : s;
+}
+
+int qn_budget_make(const struct qn_limits *l, struct qn_config *c,
+                   size_t lane_bytes, struct qn_budget *b)
+{
+    *b = (struct qn_budget){0};
+    if (c->repl_backlog_size == QN_BACKLOG_AUTO) {
+        backlog_auto(l, c, lane_bytes);
+    }
+    const struct source s = tightest(l, c, lane_bytes);
+    const struct source address = address_source(l, c, lane_bytes);
+    if (store_of(c, &address) < QN_BUDGET_LEAST) {
+        return refuse(c, &address, b);
+    }
+    if (c->maxmemory == QN_MAXMEMORY_AUTO) {
+        uint64_t fits = store_of(c, &s);
+        if (fits < QN_BUDGET_LEAST) {
+            return refuse(c, &s, b);
+        }
+        c->maxmemory = fits != QN_LIMITS_NONE ? fits : 0;
+        if (c->maxmemory != 0) {
+            say_automatic(c, &s, b);
+        }
+    } else if (c->maxmemory > store_of(c, &s)) {
+        say_beyond(c, &s, store_of(c, &s), b);
+    }
+    return QN_OK;
+}

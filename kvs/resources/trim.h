@@ -1,0 +1,47 @@
+#ifndef QN_KVS_RESOURCES_TRIM_H
+#define QN_KVS_RESOURCES_TRIM_H
+
+/**
+ * When a replica gives free memory of its heap back to the system.
+ *
+ * malloc keeps what was freed (qn_store_tune_malloc), since giving it back is
+ * one call that takes 2 to 60 ms for 700 MiB of values from 16 KiB on, and 0.2
+ * s among millions of small ones, where it gains nothing. So it is done when
+ * nobody waits: nothing was applied or answered for QN_TRIM_IDLE, and for half
+ * of that longer per replica id, so that no two pause at a time; and only if
+ * more is resident than is used by a quarter and QN_TRIM_LEAST. What one
+ * attempt has left is not tried again until as much has come anew.
+ *
+ * Pure, any thread: the caller looks at the memory and does it.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/clock.h"
+#include "core/node.h"
+
+#define QN_TRIM_IDLE  (2 * QN_S)
+#define QN_TRIM_LEAST ((uint64_t)64 << 20) /* bytes */
+
+struct qn_trim {
+    qn_time_t at;   /* ns; when to look; QN_TIME_NEVER: nothing was done */
+    qn_time_t idle; /* ns */
+    uint64_t work;  /* as told last */
+    uint64_t left;  /* bytes that an attempt could not give back */
+};
+
+void qn_trim_init(struct qn_trim *t, qn_node_t self);
+
+/** Once a turn. @param work  What has been applied and answered so far; any
+ *  number that changes. @return when the next turn is due for this at the
+ *  latest: ns or QN_TIME_NEVER; `now` or earlier: look at the memory now. */
+qn_time_t qn_trim_turn(struct qn_trim *t, uint64_t work, qn_time_t now);
+
+/** What is there, in bytes. @return true: give back, then qn_trim_done. */
+bool qn_trim_look(struct qn_trim *t, uint64_t resident, uint64_t used);
+
+/** It was done: what is resident now. */
+void qn_trim_done(struct qn_trim *t, uint64_t resident, uint64_t used);
+
+#endif

@@ -1,0 +1,31 @@
+#ifndef QN_KVS_RESP_REPLY_H
+#define QN_KVS_RESP_REPLY_H
+
+/** RESP writers: append one reply element to a buffer (kvs/resp/RESP.md,
+ *  section 2). `proto` is 2 or 3. A NULL buffer is allowed everywhere and
+ *  means that nobody waits for the reply. One thread per buffer. */
+
+#include <stdint.h>
+
+#include "core/base/bits.h"
+#include "kvs/base/buf.h"
+
+void qn_reply_status(struct qn_buf *b, const char *text); /* +text */
+void qn_reply_ok(struct qn_buf *b);                       /* +OK */
+/** -text, printf style; CR and LF in it become blanks. `text` begins with the
+ *  code: "ERR ...". Sets b->error, also of a buffer that takes nothing. */
+void qn_reply_error(struct qn_buf *b, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void qn_reply_int(struct qn_buf *b, int64_t v);
+void qn_reply_bulk(struct qn_buf *b, const void *data, size_t len);
+void qn_reply_bulk_str(struct qn_buf *b, const char *text);
+void qn_reply_null(struct qn_buf *b, uint8_t proto);       /* $-1 or _ */
+void qn_reply_null_array(struct qn_buf *b, uint8_t proto); /* *-1 or _ */
+void qn_reply_array(struct qn_buf *b, size_t n);
+void qn_reply_map(struct qn_buf *b, uint8_t proto, size_t pairs);
+void qn_reply_set(struct qn_buf *b, uint8_t proto, size_t n);
+/** Text for people: bulk in RESP2, verbatim `txt:` in RESP3. */
+void qn_reply_text(struct qn_buf *b, uint8_t proto, const char *text,
+                   size_t len);
+
+#endif

@@ -1,0 +1,284 @@
+#ifndef QN_KVS_SERVER_SERVER_H
+#define QN_KVS_SERVER_SERVER_H
+
+/**
+ * One replica process: everything it is made of, wired to a libuv loop.
+ *
+ * Made from a struct qn_boot by qn_replica_main, which returns when the
+ * replica is told to stop. Local commands find here what they answer from.
+ */
+
+#include <uv.h>
+
+#include "core/base/seldom.h"
+#include "core/place/commons.h"
+#include "core/place/outbox.h"
+#include "core/wait/spin.h"
+#include "kvs/control/boot.h"
+#include "kvs/frontend/frontend.h"
+#include "kvs/frontend/loop_deadline.h"
+#include "kvs/introspect/ask.h"
+#include "kvs/replica/replica.h"
+#include "kvs/resources/trim.h"
+#include "kvs/server/doors.h"
+#include "kvs/server/events.h"
+#include "kvs/server/patience.h"
+#include "kvs/snapshot/rejoin.h"
+#include "paxos/log/arena.h"
+#include "paxos/log/ring.h"
+
+union qn_listener {
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+};
+
+/** A life of a peer, mapped here. */
+struct qn_server_life {
+    struct qn_server_life *next; /* among the kept */
+    qn_node_t node;
+    uint64_t inc;
+    int pid; /* 0: unknown */
+    struct qn_outbox *outbox;
+    int fd;              /* of the outbox, for an adopter */
+    struct qn_ring ring; /* memory acceptor */
+    struct qn_arena arena;
+    /* Watching it. */
+    uint64_t turns;    /* that it had made at the last look */
+    qn_time_t silent;  /* ns since, while it was waited for */
+    qn_time_t cpu;     /* ns that it had run when the silence began */
+    qn_time_t deposed; /* if `doubts` has it: when it was */
+};
+
+/** The commands that a replica answers itself (kvs/local/local.h): the server
+ * is made with them and does not know them. */
+struct qn_server_local {
+    bool (*takes)(const struct qn_cmd_call *call); /* see qn_frontend_ops */
+    void (*run)(struct qn_conn *c, struct qn_cmd_call *call);
+    int (*init)(struct qn_server *s); /* the front end is there */
+};
+
+struct qn_server {
+    const struct qn_boot *boot;
+    const struct qn_server_local *local;
+    const struct qn_transport *transport; /* the configured one */
+    uv_loop_t loop;
+    struct qn_outbox *outbox; /* own life's */
+    struct qn_ring ring;      /* in it; memory acceptor */
+    struct qn_arena arena;    /* likewise; more than one replica */
+    struct qn_commons *commons;
+    struct qn_server_life *peer[QN_NODES_MAX]; /* present lives; NULL: none */
+    uint64_t peer_inc[QN_NODES_MAX];           /* present or last known life */
+    struct qn_server_life *kept;               /* ended, but still looked at */
+    struct qn_bell bell;
+    struct qn_yield yield;
+    struct qn_ringer ringer[QN_NODES_MAX];
+    struct qn_qp *direct[QN_NODES_MAX];
+    struct qn_qp *tree[QN_NODES_MAX];
+    struct qn_patience patience;
+    uint64_t suspects;         /* mask: silent for too long */
+    uint64_t doubts;           /* mask: have lost a role as if they stood still,
+                                  and have made no turn since */
+    qn_time_t looked, look_at; /* ns; last look, the next */
+    qn_time_t deaths_at;       /* ns; nobody looks for deaths before */
+    char reason[64];           /* room for INFO */
+    struct qn_seldom lags;     /* lines that say so */
+    uint64_t epoch_logged;     /* of the last line about a new leader */
+    uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
+    uint64_t wait_logged;      /* ... about who is waited for, + 1 */
+    struct qn_replica *replica;
+    struct qn_frontend frontend;
+    struct qn_ask *ask;       /* questions between replicas */
+    struct qn_rejoin *rejoin; /* snapshots from and to them */
+    struct qn_server_events events;
+    char run_id[41]; /* hexadecimal, the same on all replicas */
+
+    uv_poll_t bell_poll;
+    uv_poll_t control_poll;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_idle_t idle;                /* active: the loop does not block */
+    struct qn_loop_deadline alarm; /* the next turn, at the latest */
+    struct qn_trim trim;           /* when free memory goes back */
+    uv_signal_t terminate;
+    union qn_listener listener[2]; /* the shared address, the replica's own */
+    int listeners;
+    struct qn_doors doors;   /* the others' share of connections */
+    struct qn_conn *waiting; /* connections in WAIT, by wait_next */
+    bool draining, drained, ready, stopping;
+    bool founded; /* all founders of the group have come */
+    bool accepts; /* connections of the common address; a founder: any */
+    bool leaves;  /* an operator told it to: nobody shall start it
+                     again */
+    bool alone;   /* the supervisor has ended */
+    uv_poll_t adopt_poll;  /* active: alone, and no adopter is heard */
+    int adopt_fd;          /* where adopters come to; -1: cannot be adopted */
+    pid_t adopter;         /* who is at `control`, if alone */
+    uint64_t growths;      /* splits of the store until the last turn */
+    qn_time_t drain_until; /* ns; give up then */
+    bool turn_wanted;      /* the loop must not block before the next turn */
+    uint64_t recovers;     /* the client in QUOIN RECOVER; 0: none */
+    qn_node_t recovers_from;
+    qn_time_t started; /* ns */
+    uint64_t started_wall_ms;
+};
+
+/** What a replica does, in its outbox for people to see. */
+enum qn_server_phase {
+    QN_SERVER_STARTING,
+    QN_SERVER_SERVING,
+    QN_SERVER_DRAINING,
+    QN_SERVER_ENDED,
+};
+
+void qn_server_phase_set(struct qn_server *s, enum qn_server_phase phase);
+
+/** Begin to drain: accept nothing more, answer what was asked, close; for
+ *  `shutdown-timeout` at most. Once more does no harm. */
+void qn_server_drain(struct qn_server *s);
+
+/** A turn of draining: tell when nothing is left, or give up when the time is
+ *  over. @return when to look again; QN_TIME_NEVER: nothing to look for. */
+qn_time_t qn_server_drain_turn(struct qn_server *s, qn_time_t now);
+
+/** Bytes that store and log use; O(1). */
+uint64_t qn_server_used_memory(struct qn_server *s);
+
+/** Once a turn: after some idle time, give free memory back to the system; that
+ *  may take some 10 ms. @return when to come again; QN_TIME_NEVER. */
+qn_time_t qn_server_trim_turn(struct qn_server *s, qn_time_t now);
+
+/** Leave the loop. */
+void qn_server_stop(struct qn_server *s);
+
+/** Give back, in reverse order, whatever was made of `s`; also after a start
+ *  that failed halfway. Its loop is initialized and does not run. */
+void qn_server_fini(struct qn_server *s);
+
+/* Peers (kvs/server/server_peers.c). */
+
+/** True if the memory acceptor decides. */
+bool qn_server_by_memory(const struct qn_server *s);
+
+/** Make the own outbox, begin to live, meet the others, open queuepairs to
+ *  them. */
+int qn_server_peers_meet(struct qn_server *s);
+
+/** Tell the driver of the dead lives that were met: it may need their rings. */
+int qn_server_peers_remember(struct qn_server *s);
+
+/** The supervisor says that a peer's life has ended, or begun. `fd` borrowed.
+ */
+void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e);
+void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
+                       int fd);
+
+/** The present life of that node has ended. */
+void qn_server_life_down(struct qn_server *s, qn_node_t i);
+
+/** Unmap those that have ended and that the driver does not keep. */
+void qn_server_lives_forget(struct qn_server *s);
+
+/** A later life of this node has begun, which this one was never told of: then
+ *  it ends itself, at once, with one line in the log, and this does not return.
+ *  `ctx` is the struct qn_server. Once a turn, and before a vote is written. */
+void qn_server_fence(void *ctx);
+
+/** Close what meeting has opened; also if it failed halfway. */
+void qn_server_peers_fini(struct qn_server *s);
+
+/* Watching them (kvs/server/server_watch.c). */
+
+void qn_server_watch_begin(struct qn_server *s);
+
+/** @return ns: the silence of a peer that is borne now (kvs/server/patience.h).
+ */
+qn_time_t qn_server_patience(struct qn_server *s, qn_time_t now);
+
+/** That replica has lost its role, since it stood still: was that wrong? (The
+ *  own one cannot say: it may have been stopped.) */
+void qn_server_deposed(struct qn_server *s, qn_node_t i, qn_time_t now);
+
+/** A turn of it. @return when to look again; QN_TIME_NEVER: not before
+ *  something happens. */
+qn_time_t qn_server_watch_turn(struct qn_server *s, qn_time_t now);
+
+/* Replica and front end (kvs/server/server_replica.c). */
+
+/** Make them, on what the peers have given. */
+int qn_server_replica_make(struct qn_server *s);
+
+/** Log that the group has stopped, or waits, if that is for this replica to
+ *  say. (kvs/server/server_stop.c) */
+void qn_server_stop_turn(struct qn_server *s);
+
+/** Log it if this replica leads since now, or finds that nobody ever will. */
+void qn_server_roles_turn(struct qn_server *s);
+
+/** Tell the supervisor who leads and who accepts; `token` is its question's.
+ */
+void qn_server_roles_tell(struct qn_server *s, uint64_t token);
+
+/* A group that has stopped (kvs/server/server_recover.c). */
+
+/** QUOIN RECOVER epoch replica position: ask the supervisor to have it go on,
+ *  and hold the connection until that is refused, or goes on here. */
+void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call);
+
+/** The supervisor asks whether this replica could, in that epoch and with all
+ *  up to that position. */
+void qn_server_recoverable(struct qn_server *s, const struct qn_boot_event *e);
+
+/** The supervisor says that nobody else lives: go on from here. */
+void qn_server_recover(struct qn_server *s);
+
+/** It says why not; and it has ended, which is a refusal too. */
+void qn_server_refused(struct qn_server *s, const struct qn_boot_event *e);
+void qn_server_recover_alone(struct qn_server *s);
+
+/** Why leader or acceptor changed last: "replica 0 had ended"; "": they never
+ *  did. @return text [cap]. */
+const char *qn_server_reason(const struct qn_driver_status *d, char *text,
+                             size_t cap);
+
+/* A new supervisor (kvs/server/server_adopt.c). */
+
+/** Be there for adopters; before this replica is known to anybody. */
+void qn_server_adopt_open(struct qn_server *s);
+
+/** The loop is there. */
+int qn_server_adopt_begin(struct qn_server *s);
+
+/** The supervisor, or who wanted to be it, is gone: wait for the next. */
+void qn_server_adopt_wait(struct qn_server *s);
+
+/** An adopter says ADOPT, or GO. */
+void qn_server_adopt_event(struct qn_server *s, const struct qn_boot_event *e);
+
+void qn_server_adopt_fini(struct qn_server *s);
+
+/** Hear the supervisor, from now on (kvs/server/server_control.c). */
+void qn_server_control_start(struct qn_server *s);
+
+/* Its clients, as all replicas count them (kvs/server/server_clients.c); `ctx`
+ * is the struct qn_server. */
+
+/** Clients that the other living replicas serve; one that says more than `most`
+ *  has overwritten its figure and counts as 0. */
+uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most);
+
+/** This replica serves so many. */
+void qn_server_clients_publish(void *ctx, uint64_t clients);
+
+/* WAIT (kvs/server/server_wait.c). */
+
+/** Answer `c` once `want` other replicas have applied its last write, or
+ *  after `ms` (0: never give up). Holds the connection if need be. */
+void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
+                    uint64_t ms);
+
+/** Once a turn: answer those for which it is over. @return when to come again;
+ *  QN_TIME_NEVER: no connection waits. */
+qn_time_t qn_server_wait_turn(struct qn_server *s, qn_time_t now);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * The end of a replica's process.
+ *
+ * The kernel would take everything back anyway. It is given back by hand so
+ * that a leak checker can tell what was lost while serving from what was merely
+ * still there at the end. Reverse order of its making (replica_main.c); libuv
+ * lets go of a handle only in a turn of its loop, hence one more run, in which
+ * nothing is left that could wait.
+ */
+#include "core/base/assert.h"
+#include "kvs/server/server.h"
+
+static void close_handle(uv_handle_t *h, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(h)) {
+        uv_close(h, NULL);
+    }
+}
+
+/* Connections first: theirs are the handles with something behind them. */
+static void handles_close(struct qn_server *s)
+{
+    while (s->waiting != NULL) {
+        s->waiting->waiting = false;
+        s->waiting = s->waiting->wait_next;
+    }
+    qn_frontend_close_all(&s->frontend);
+    uv_walk(&s->loop, close_handle, NULL);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+}
+
+void qn_server_fini(struct qn_server *s)
+{
+    handles_close(s);
+    qn_frontend_fini(&s->frontend);
+    qn_ask_destroy(s->ask);
+    qn_rejoin_destroy(s->rejoin);
+    qn_replica_destroy(s->replica);
+    qn_server_peers_fini(s);
+    qn_server_events_fini(s);
+    qn_server_adopt_fini(s);
+    int err = uv_loop_close(&s->loop);
+    QN_ASSERT(err == 0);
+}

@@ -1,0 +1,106 @@
+/*
+ * Settings beside the log, in a replica: what its outbox says and what its
+ * peers' say (kvs/config/settings.h).
+ */
+#include "kvs/server/server_settings.h"
+#include "core/base/log.h"
+#include "kvs/config/settings.h"
+#include "kvs/resp/reply.h"
+#include "kvs/server/server.h"
+
+/* relaxed: a word is whole in itself. */
+static uint64_t word_of(const struct qn_outbox *o, enum qn_setting k)
+{
+    return qn_load(&qn_outbox_state(o)->counters[QN_COUNTER_SETTINGS + k],
+                   QN_RELAXED);
+}
+
+/* Of the configuration that this replica goes by, or will. */
+static void values_of(const struct qn_config *c, uint32_t value[QN_SETTINGS])
+{
+    value[QN_SETTING_LAG_TIMEOUT] = c->lag_timeout;
+    value[QN_SETTING_MIN_REPLICAS] = c->min_replicas_to_write;
+}
+
+/* Publish it and go by it. */
+static void go_by(struct qn_server *s, enum qn_setting k, uint64_t word)
+{
+    uint32_t value[QN_SETTINGS];
+    values_of(qn_replica_config(s->replica), value);
+    value[k] = qn_setting_value(word);
+    qn_store(&qn_outbox_state(s->outbox)->counters[QN_COUNTER_SETTINGS + k],
+             word, QN_RELAXED);
+    qn_replica_limits(s->replica, value[QN_SETTING_LAG_TIMEOUT],
+                      value[QN_SETTING_MIN_REPLICAS]);
+}
+
+void qn_settings_take(struct qn_server *s, const struct qn_outbox *o)
+{
+    for (enum qn_setting k = 0; k < QN_SETTINGS; k++) {
+        uint64_t word = word_of(o, k);
+        if (word > word_of(s->outbox, k) &&
+            qn_setting_valid(k, word, s->boot->nodes)) {
+            go_by(s, k, word);
+        }
+    }
+}
+
+void qn_settings_turn(struct qn_server *s)
+{
+    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
+        if (s->peer[i] != NULL) {
+            qn_settings_take(s, s->peer[i]->outbox);
+        }
+    }
+}
+
+/* ---- CONFIG SET ---------------------------------------------------------- */
+
+/* All of them, or none. */
+static bool publish(struct qn_server *s, const uint32_t before[QN_SETTINGS],
+                    const uint32_t value[QN_SETTINGS])
+{
+    uint64_t word[QN_SETTINGS];
+    for (enum qn_setting k = 0; k < QN_SETTINGS; k++) {
+        if (value[k] != before[k] &&
+            !qn_setting_next(word_of(s->outbox, k), s->boot->self, value[k],
+                             &word[k])) {
+            return false;
+        }
+    }
+    for (enum qn_setting k = 0; k < QN_SETTINGS; k++) {
+        if (value[k] != before[k]) {
+            go_by(s, k, word[k]);
+            qn_log(QN_LOG_INFO, "replica %u: CONFIG SET %s %u (it was %u)",
+                   s->boot->self, qn_setting_name(k), value[k], before[k]);
+        }
+    }
+    return true;
+}
+
+void qn_settings_set(struct qn_conn *c, struct qn_cmd_call *call)
+{
+    struct qn_server *s = c->fe->o.ctx;
+    char why[QN_CONFIG_WHY_MAX];
+    uint32_t before[QN_SETTINGS], value[QN_SETTINGS];
+    if (call->argc % 2 != 0) {
+        qn_reply_error(call->reply, "ERR syntax error");
+        return;
+    }
+    qn_settings_turn(s); /* the new version is above all that can be seen */
+    struct qn_config next = *qn_replica_config(s->replica);
+    values_of(&next, before);
+    if (qn_config_set_all(&next, QN_CONFIG_BESIDE_LOG, call->argv + 2,
+                          call->argc - 2, why, sizeof why) != QN_OK) {
+        qn_reply_error(call->reply, "ERR %s", why);
+        return;
+    }
+    values_of(&next, value);
+    if (!publish(s, before, value)) {
+        qn_reply_error(call->reply,
+                       "ERR CONFIG SET failed - it was set too often; start "
+                       "the server again with other options");
+        return;
+    }
+    qn_reply_ok(call->reply);
+}

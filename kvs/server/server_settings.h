@@ -1,0 +1,28 @@
+#ifndef QN_KVS_SERVER_SERVER_SETTINGS_H
+#define QN_KVS_SERVER_SERVER_SETTINGS_H
+
+/**
+ * Settings beside the log, in a replica (kvs/config/settings.h): what its
+ * outbox says and what it takes from its peers'.
+ *
+ * Threads: one, the loop's.
+ */
+
+struct qn_server;
+struct qn_outbox;
+struct qn_conn;
+struct qn_cmd_call;
+
+/** Take what is newer in the outboxes of the peers. At the beginning of a turn,
+ *  before requests are run and slots are filled. */
+void qn_settings_turn(struct qn_server *s);
+
+/** Take what is newer in that outbox: its life has ended. */
+void qn_settings_take(struct qn_server *s, const struct qn_outbox *o);
+
+/** CONFIG SET of options that change beside the log, as qn_local_run. When it
+ *  is answered +OK this replica goes by them, and each peer does from its next
+ *  turn on, also if this replica has ended by then. */
+void qn_settings_set(struct qn_conn *c, struct qn_cmd_call *call);
+
+#endif

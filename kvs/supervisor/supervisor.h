@@ -1,0 +1,58 @@
+#ifndef QN_KVS_SUPERVISOR_SUPERVISOR_H
+#define QN_KVS_SUPERVISOR_SUPERVISOR_H
+
+/**
+ * The supervisor: makes the sockets and the shared descriptors, starts one
+ * process per replica on its place, introduces them to each other, and reports
+ * what becomes of them. Nothing that is served passes through it: replicas go
+ * on without it.
+ *
+ *     SIGTERM, SIGINT, SIGHUP, or SHUTDOWN by a client: drain, for
+ *     `shutdown-timeout` at most, then end
+ *     a second one while draining: end at once
+ *     a replica ends unexpectedly: one line; the others are told
+ *
+ * Its replicas may be those of another build, whose supervisor has died or
+ * hands over (kvs/control/adopt.h); they can be replaced one after the other
+ * (supervisor_upgrade.c).
+ *
+ * It sleeps in one poll(), without a timer until it drains. One thread; it
+ * forks, so the calling process must have no other.
+ */
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "core/qp.h"
+#include "kvs/control/boot.h"
+
+struct qn_supervisor_opts {
+    const struct qn_config *config; /* borrowed; QN_REPLICAS_AUTO allowed */
+    const struct qn_transport *transport; /* the configured one; borrowed */
+    FILE *ready;  /* gets the line of readiness, and how an upgrade goes on */
+    bool upgrade; /* take a running group over, also from a living supervisor,
+                     and replace its replicas by processes of this program */
+    /** What a replica's process runs. @return its exit status. */
+    int (*replica_main)(const struct qn_boot *boot);
+};
+
+/** Exit statuses. Ended at once by signal s: 128 + s. */
+enum qn_supervisor_status {
+    QN_SUPERVISOR_DRAINED = 0,
+    QN_SUPERVISOR_LOST = 1, /* no replica was left, or not all has drained, or
+                               the group had stopped */
+    QN_SUPERVISOR_NOT_BEGUN = 2, /* could not start; nothing left behind */
+};
+
+/**
+ * Run a server from start to end. When all replicas answer, one line in
+ * `ready` tells where, and how to try it.
+ *
+ * @param why  [cap] Filled if it could not begin: one line that says what to
+ *             do.
+ * @return the exit status. In the replicas' processes it does not return.
+ */
+int qn_supervisor_run(const struct qn_supervisor_opts *opts, char *why,
+                      size_t cap);
+
+#endif

@@ -1,0 +1,423 @@
+/*
+ * How a server begins and ends.
+ *
+ * Order: signals first, so that from then on every end is an orderly one; then
+ * the sockets (another server's presence is the likeliest reason to stop); then
+ * what all replicas share; then one process after the other.
+ *
+ * Descriptors: a replica's process keeps its own and closes all others, above
+ * all the supervisor's ends of the control sockets: otherwise nobody would see
+ * the end of the supervisor. It does keep the lock of the address.
+ */
+#include "kvs/supervisor/supervisor_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+#include "core/base/log.h"
+#include "core/place/commons.h"
+#include "core/wait/spin.h"
+#include "kvs/control/adopt.h"
+#include "kvs/listen/protected_mode.h"
+#include "kvs/resources/limits.h"
+
+struct qn_supervisor *qn_supervisor_create(void)
+{
+    struct qn_supervisor *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return NULL;
+    }
+    s->commons_fd = s->signal_fd = s->lock = s->lock_file = s->heir = -1;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        s->bell_fd[i] = -1;
+        s->replica[i] = (struct qn_supervised){.control = -1,
+                                               .pidfd = -1,
+                                               .outbox_fd = -1,
+                                               .state = QN_SUPERVISED_ENDED,
+                                               .restart_at = QN_TIME_NEVER};
+    }
+    s->kept.outbox_fd = -1;
+    s->lost_at = QN_TIME_NEVER;
+    qn_listen_init(&s->listen, &s->config);
+    return s;
+}
+
+void qn_supervisor_blame(struct qn_supervisor *s, qn_node_t i, int err)
+{
+    bool scarce = err == QN_EAGAIN || err == QN_ENOMEM || err == QN_EMFILE;
+    if (s->why[0] == '\0') { /* the first reason is the reason */
+        snprintf(s->why, sizeof s->why, "replica %u of %u cannot start: %s%s",
+                 i, s->config.replicas,
+                 err == QN_EAGAIN ? "too many processes" : qn_strerror(err),
+                 scarce ? "; use fewer --replicas" : "");
+    }
+}
+
+/* One for each core of a tree that was given, else one per NUMA node. */
+static uint32_t replicas_auto(const struct qn_supervisor *s)
+{
+    uint32_t n = qn_topology_replicas(&s->config);
+    return n > 0 ? n : QN_MIN(QN_MAX(s->places.numa_nodes, 3u), QN_NODES_MAX);
+}
+
+/* Where connections are to land. Without a map they land anywhere. */
+static void plan_placement(struct qn_supervisor *s)
+{
+    struct qn_placement *p = &s->placement;
+    bool several = false;
+    *p = (struct qn_placement){.nodes = s->config.replicas};
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        p->home[i] = s->replica[i].place.numa_node;
+        several = several || p->home[i] != p->home[0];
+    }
+    bool near = s->config.placement == QN_PLACE_NEAR ||
+                (s->config.placement == QN_PLACE_AUTO && several);
+    if (near && qn_numa_map_read(&s->map, NULL) == QN_OK) {
+        p->map = &s->map;
+    } else if (near) {
+        qn_log(QN_LOG_WARN, "cannot read the machine's topology: connections "
+                            "are spread over all replicas");
+    }
+}
+
+static bool cores_shared(const struct qn_supervisor *s)
+{
+    return qn_bell_spin_budget(&(struct qn_spin_opts){
+               .nodes = s->config.replicas,
+               .cores = s->places.count,
+               .quota_milli = s->places.quota_milli}) == 0;
+}
+
+int qn_supervisor_seat(struct qn_supervisor *s)
+{
+    uint32_t n = s->config.replicas;
+    struct qn_place place[QN_NODES_MAX];
+    const struct qn_topology_opts o = {.config = &s->config,
+                                       .places = &s->places,
+                                       .place = place,
+                                       .shared = cores_shared(s)};
+    for (qn_node_t i = 0; i < n; i++) {
+        place[i] = qn_places_of(&s->places, qn_places_seat(&s->places, i, n),
+                                (enum qn_bind)s->config.pin);
+    }
+    qn_topology_fini(&s->topology);
+    int err = qn_topology_make(&s->topology, &o, s->why, sizeof s->why);
+    for (qn_node_t i = 0; i < n; i++) {
+        s->replica[i].place = place[i];
+    }
+    plan_placement(s);
+    return err;
+}
+
+/* What can be known before anything is made. */
+int qn_supervisor_plan(struct qn_supervisor *s,
+                       const struct qn_supervisor_opts *opts)
+{
+    struct qn_limits limits;
+    s->config = *opts->config;
+    s->opts = opts;
+    int err = qn_places_discover(&s->places);
+    if (err != QN_OK) {
+        snprintf(s->why, sizeof s->why,
+                 "cannot read the machine's topology: %s", qn_strerror(err));
+        return err;
+    }
+    if (s->config.replicas == QN_REPLICAS_AUTO) {
+        s->config.replicas = replicas_auto(s);
+    }
+    if (s->config.cells == QN_CELLS_AUTO) {
+        s->config.cells = qn_limits_cells(s->config.replicas);
+    }
+    if (s->config.min_replicas_to_write == QN_MIN_AUTO) {
+        s->config.min_replicas_to_write = (s->config.replicas - 1) / 2;
+    }
+    err = qn_config_check(&s->config, s->why, sizeof s->why);
+    if (err != QN_OK) {
+        return err;
+    }
+    err = qn_supervisor_seat(s);
+    if (err != QN_OK) {
+        return err;
+    }
+    qn_limits_read(&limits);
+    return qn_limits_fit(&limits, &s->config,
+                         opts->transport->lane_bytes(s->config.cells), s->why,
+                         sizeof s->why);
+}
+
+/* How much a new group may store; who is adopted has its limit. */
+static int plan_memory(struct qn_supervisor *s)
+{
+    size_t lane_bytes = s->opts->transport->lane_bytes(s->config.cells);
+    struct qn_limits limits;
+    qn_limits_read(&limits);
+    int err = qn_budget_make(&limits, &s->config, lane_bytes, &s->budget);
+    if (err != QN_OK) {
+        snprintf(s->why, sizeof s->why, "%s", s->budget.said);
+    }
+    return err;
+}
+
+/* The parent process, nohup for example, ignores SIGHUP. A blocked signal is
+ * queued even if it is ignored, so it must stay out of the mask. */
+static bool hang_up_is_ignored(void)
+{
+    struct sigaction now = {.sa_handler = SIG_DFL};
+    return sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+static int open_signals(struct qn_supervisor *s)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGCHLD);
+    if (!hang_up_is_ignored()) {
+        sigaddset(&mask, SIGHUP);
+    }
+    sigprocmask(SIG_BLOCK, &mask, &s->signals_before);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error, not a death */
+    s->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signal_fd >= 0 ? QN_OK : QN_EMFILE;
+}
+
+int qn_supervisor_pass(struct qn_supervisor *s)
+{
+    return s->placement.map != NULL ? qn_listen_pass(&s->listen) : QN_OK;
+}
+
+static int open_shared(struct qn_supervisor *s)
+{
+    int err = qn_commons_create(&s->commons, s->config.replicas, true,
+                                &s->commons_fd);
+    if (err != QN_OK) {
+        return err;
+    }
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        s->bell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (s->bell_fd[i] < 0) {
+            return QN_EMFILE;
+        }
+    }
+    return QN_OK;
+}
+
+static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
+                              int control)
+{
+    struct qn_boot b = {.config = &s->config,
+                        .self = self,
+                        .nodes = s->config.replicas,
+                        .incarnation = s->replica[self].incarnation,
+                        .first = !s->served,
+                        .control = control,
+                        .listen_own = s->listen.own[self],
+                        .lock = s->listen.lock,
+                        .commons_fd = s->commons_fd,
+                        .place = s->replica[self].place,
+                        .placement = s->placement,
+                        .topology = &s->topology,
+                        .tcp_port = s->listen.port,
+                        .own_port = s->listen.own_port[self]};
+    b.spin = qn_bell_spin_budget(
+        &(struct qn_spin_opts){.nodes = b.nodes,
+                               .cores = s->places.count,
+                               .quota_milli = s->places.quota_milli});
+    b.own_cores = b.spin != 0;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        bool home = i < b.nodes && s->places.numa_calls;
+        b.bell_fd[i] = s->bell_fd[i];
+        b.listen_shared[i] = qn_listen_shared(&s->listen, i);
+        b.pass_from[i] = s->listen.pass_from[i];
+        b.pass_to[i] = s->listen.pass_to[i];
+        b.numa_node[i] = home ? s->replica[i].place.numa_node : -1;
+    }
+    return b;
+}
+
+void qn_supervisor_close(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* In the child: nothing of the supervisor's and of the others' stays open. */
+static void keep_own(struct qn_supervisor *s, qn_node_t self)
+{
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        qn_supervisor_close(s->replica[i].control);
+        qn_supervisor_close(s->replica[i].outbox_fd);
+        qn_supervisor_close(s->replica[i].pidfd);
+        qn_news_free(&s->replica[i].news);
+    }
+    qn_supervisor_close(s->lock);
+    qn_supervisor_close(s->lock_file);
+    qn_supervisor_close(s->heir);
+    qn_supervisor_close(s->kept.outbox_fd);
+    close(s->signal_fd);
+    qn_commons_destroy(s->commons);
+    qn_listen_keep_only(&s->listen, self);
+}
+
+/* The child's side of fork: keep what is its own, and run. */
+static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
+                                     int control)
+{
+    char name[16];
+    snprintf(name, sizeof name, "quoind-%u", self);
+    prctl(PR_SET_NAME, name);
+    signal(SIGINT, SIG_IGN); /* of the terminal: the supervisor answers them */
+    signal(SIGHUP, SIG_IGN);
+    keep_own(s, self);
+    sigprocmask(SIG_SETMASK, &s->signals_before, NULL);
+    if (qn_place_pin(&s->places, &s->replica[self].place) != QN_OK) {
+        char text[QN_PLACE_TEXT_MAX];
+        qn_log(QN_LOG_WARN, "replica %u cannot be pinned to %s; going on", self,
+               qn_place_describe(&s->replica[self].place, text));
+    }
+    struct qn_boot boot = boot_of(s, self, control);
+    exit(s->opts->replica_main(&boot));
+}
+
+/* What the commons says can have been overwritten; we know better. */
+static uint64_t next_life(struct qn_supervisor *s)
+{
+    s->lives = QN_MAX(s->lives + 1, qn_commons_next_life(s->commons));
+    return s->lives;
+}
+
+int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_supervised *r = &s->replica[i];
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return QN_EMFILE;
+    }
+    r->control = pair[0];
+    r->incarnation = next_life(s);
+    r->pid = fork();
+    if (r->pid == 0) {
+        become_replica(s, i, pair[1]);
+    }
+    close(pair[1]);
+    if (r->pid < 0) {
+        close(r->control);
+        r->control = -1;
+        return errno == ENOMEM ? QN_ENOMEM : QN_EAGAIN;
+    }
+    r->state = QN_SUPERVISED_STARTING;
+    r->error = QN_OK;
+    r->killed = false;
+    r->hears = !s->served;
+    memset(r->knows, 0, sizeof r->knows);
+    r->born = qn_clock_now();
+    return QN_OK;
+}
+
+int qn_supervisor_start(struct qn_supervisor *s)
+{
+    int err = open_signals(s); /* from here on an end is an orderly one */
+    if (err == QN_OK) {
+        err = qn_supervisor_adopt(s);
+    }
+    if (err == QN_OK && s->adopted > 0) {
+        return QN_OK; /* who is missing is started in the first turn */
+    }
+    if (err == QN_OK) {
+        err = plan_memory(s);
+    }
+    if (err == QN_OK) {
+        err = qn_listen_open(&s->listen, s->why, sizeof s->why);
+    }
+    if (err == QN_OK) {
+        s->config.port = s->listen.port;
+        err = s->lock >= 0 ? QN_OK : qn_supervisor_lock(s, &s->config);
+        err = err == QN_ENOENT ? QN_OK : err; /* no folder: said already */
+    }
+    if (err == QN_OK) {
+        qn_limits_raise_files(&s->config);
+        qn_protected_mode_log(&s->config);
+        err = open_shared(s);
+    }
+    if (err == QN_OK) {
+        err = qn_supervisor_pass(s);
+    }
+    if (err != QN_OK && s->why[0] == '\0') {
+        snprintf(s->why, sizeof s->why,
+                 "cannot make what %u replicas share: %s; use fewer --replicas",
+                 s->config.replicas, qn_strerror(err));
+    }
+    for (qn_node_t i = 0; err == QN_OK && i < s->config.replicas; i++) {
+        err = qn_supervisor_bear(s, i);
+        if (err != QN_OK) {
+            qn_supervisor_blame(s, i, err);
+        }
+    }
+    return err;
+}
+
+void qn_supervisor_kill(const struct qn_supervised *r, int signum)
+{
+    if (r->pidfd >= 0) {
+        (void)syscall(SYS_pidfd_send_signal, r->pidfd, signum, NULL, 0);
+    } else if (r->pid > 0) {
+        kill(r->pid, signum);
+    }
+}
+
+/* At once, and gone when this returns. */
+static void put_down(struct qn_supervised *r)
+{
+    struct pollfd end = {.fd = r->pidfd, .events = POLLIN};
+    int done;
+    qn_supervisor_kill(r, SIGKILL);
+    do {
+        done = r->pidfd >= 0 ? poll(&end, 1, -1) : waitpid(r->pid, NULL, 0);
+    } while (done < 0 && errno == EINTR);
+}
+
+void qn_supervisor_end(struct qn_supervisor *s)
+{
+    qn_supervisor_adoption_end(s);
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        qn_news_free(&s->replica[i].news);
+    }
+    if (s->handed_over) { /* nothing is ours but memory */
+        qn_commons_destroy(s->commons);
+        return;
+    }
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        struct qn_supervised *r = &s->replica[i];
+        if (r->state != QN_SUPERVISED_ENDED) {
+            put_down(r);
+        }
+        qn_supervisor_close(r->control);
+        qn_supervisor_close(r->outbox_fd);
+        qn_supervisor_close(r->pidfd);
+        qn_supervisor_close(s->bell_fd[i]);
+    }
+    qn_supervisor_close(s->kept.outbox_fd);
+    if (s->lock >= 0 && s->lives > 0) { /* else what is there is not ours */
+        qn_adopt_forget(&s->config);
+    }
+    qn_listen_close(&s->listen);
+    qn_commons_destroy(s->commons);
+    qn_supervisor_close(s->commons_fd);
+    qn_supervisor_close(s->lock);
+    qn_supervisor_close(s->lock_file);
+    qn_supervisor_close(s->heir);
+    qn_supervisor_close(s->signal_fd);
+}

@@ -1,0 +1,290 @@
+/*
+ * One supervisor follows another that lives (`quoind --upgrade`;
+ * kvs/control/adopt.h).
+ *
+ * The heir comes to the lock of the address, is told what the group speaks and
+ * what its options are, and judges whether it can go on with that. Nothing has
+ * changed until it says GO; from then on everything is as if the old one had
+ * died: it ends without touching a replica, a socket or a path, and the heir
+ * adopts orphans. Should the heir die in between, they are adopted by any
+ * other.
+ *
+ *     heir                          supervisor
+ *     connect, ADOPT      ->        one heir at a time
+ *                         <-        ADOPT, FORMAT..., CONFIG, GO
+ *     fits? else hang up
+ *     GO                  ->        leaves: status 0
+ *     its end (pidfd)
+ *
+ * The old one does not wait for its replicas to be complete: one that it is
+ * still introducing ends with it (replica_main.c), and is started by the
+ * heir, who replaces nobody before all are there.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "core/base/log.h"
+#include "kvs/control/adopt.h"
+#include "kvs/control/formats.h"
+#include "kvs/supervisor/supervisor_internal.h"
+
+enum { PATIENCE_S = 5 }; /* with one that does not answer, or does not end */
+
+/* ---- the one that leaves ------------------------------------------------- */
+
+static void hang_up(struct qn_supervisor *s)
+{
+    close(s->heir);
+    s->heir = -1;
+}
+
+static int say_config(struct qn_supervisor *s)
+{
+    const struct qn_boot_event e = {.kind = QN_BOOT_CONFIG};
+    int fd = qn_adopt_config_write(&s->config);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = qn_boot_send(s->heir, &e, fd);
+    close(fd);
+    return err;
+}
+
+/* What it needs to judge. */
+static int answer(struct qn_supervisor *s, const struct qn_boot_event *asked)
+{
+    const struct qn_boot_event busy = {.kind = QN_BOOT_FAILED,
+                                       .error = QN_EBUSY};
+    const struct qn_boot_event own = {.kind = QN_BOOT_ADOPT,
+                                      .value = QN_ADOPT_VERSION};
+    const struct qn_boot_event go = {.kind = QN_BOOT_GO};
+    if (!s->served || s->draining || qn_supervisor_recovers(s)) {
+        return qn_boot_send(s->heir, &busy, -1);
+    }
+    int err = qn_boot_send(s->heir, &own, -1);
+    if (qn_adopt_version((uint64_t)asked->error, asked->value) == 0) {
+        return err; /* it hangs up */
+    }
+    err = err == QN_OK ? qn_adopt_give_formats(s->heir) : err;
+    err = err == QN_OK ? say_config(s) : err;
+    return err == QN_OK ? qn_boot_send(s->heir, &go, -1) : err;
+}
+
+static void leave(struct qn_supervisor *s)
+{
+    if (s->draining) {
+        return;
+    }
+    qn_log(QN_LOG_INFO, "process %d is the supervisor from now on",
+           (int)s->heir_pid);
+    s->handed_over = s->over = true;
+    s->status = QN_SUPERVISOR_DRAINED;
+}
+
+void qn_supervisor_heir_turn(struct qn_supervisor *s)
+{
+    struct qn_boot_event e;
+    int with = -1;
+    if (s->heir < 0) {
+        int fd = qn_adopt_accept(s->lock, &s->heir_pid);
+        s->heir = fd < 0 ? -1 : fd;
+        return;
+    }
+    int err = qn_boot_recv(s->heir, &e, &with, false);
+    if (with >= 0) {
+        close(with);
+    }
+    if (err == QN_OK && e.kind == QN_BOOT_GO && qn_supervisor_recovers(s)) {
+        err = QN_EBUSY; /* since it asked: only this process knows how far */
+    } else if (err == QN_OK && e.kind == QN_BOOT_GO) {
+        leave(s);
+    } else if (err == QN_OK && e.kind == QN_BOOT_ADOPT) {
+        err = answer(s, &e);
+    }
+    if (err != QN_OK && err != QN_EAGAIN) {
+        hang_up(s);
+    }
+}
+
+/* ---- the heir ------------------------------------------------------------ */
+
+struct succession {
+    int fd;
+    int pidfd; /* of the one that leaves */
+    pid_t pid;
+    qn_time_t until; /* ns */
+    uint32_t spoken[QN_NODES_MAX];
+    uint32_t count;
+    bool whole; /* all is said */
+    bool gone;  /* it has died meanwhile */
+};
+
+static int refuse(struct qn_supervisor *s, int err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int refuse(struct qn_supervisor *s, int err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(s->why, sizeof s->why, fmt, args);
+    va_end(args);
+    return err;
+}
+
+static int on_options(struct qn_supervisor *s, int fd)
+{
+    struct qn_config group;
+    int err = fd < 0 ? QN_ECORRUPT
+                     : qn_adopt_config_read(&group, fd, s->why, sizeof s->why);
+    if (err == QN_OK) {
+        err = qn_adopt_config_merge(&group, s->opts->config, s->why,
+                                    sizeof s->why);
+    }
+    return err == QN_OK ? qn_supervisor_upgrade_fits(s, &group) : err;
+}
+
+static int on_said(struct qn_supervisor *s, struct succession *x,
+                   const struct qn_boot_event *e, int fd)
+{
+    switch (e->kind) {
+    case QN_BOOT_ADOPT:
+        return qn_adopt_version(e->value, e->value) != 0
+                   ? QN_OK
+                   : refuse(s, QN_EINVAL,
+                            "the quoind there is of another version (it speaks "
+                            "%llu, this one %u to %u); nothing has changed",
+                            (unsigned long long)e->value, QN_ADOPT_OLDEST,
+                            QN_ADOPT_VERSION);
+    case QN_BOOT_FORMAT:
+        if (e->node < QN_NODES_MAX) {
+            x->spoken[e->node] = (uint32_t)QN_MIN(e->value, UINT32_MAX);
+            x->count = QN_MAX(x->count, e->node + 1);
+        }
+        return QN_OK;
+    case QN_BOOT_CONFIG:
+        return on_options(s, fd);
+    case QN_BOOT_GO:
+        x->whole = true;
+        return qn_formats_fit(x->spoken, x->count, s->why, sizeof s->why);
+    default:
+        return refuse(s, QN_EBUSY,
+                      "the quoind there is not serving just now, or is ending; "
+                      "try again");
+    }
+}
+
+/* Wait for something, or for the end of that process. */
+static int wait_for(struct qn_supervisor *s, const struct succession *x,
+                    const char *what)
+{
+    struct pollfd p[3] = {{.fd = s->signal_fd, .events = POLLIN},
+                          {.fd = x->pidfd, .events = POLLIN},
+                          {.fd = x->fd, .events = POLLIN}};
+    qn_time_t now = qn_clock_now();
+    qn_time_t left = x->until - QN_MIN(now, x->until);
+    int n = poll(p, 3, (int)((left + QN_MS - 1) / QN_MS));
+    QN_ASSERT(n >= 0 || errno == EINTR);
+    if (p[0].revents != 0) {
+        return refuse(s, QN_EABORTED,
+                      "told to end before the group was taken over; it goes "
+                      "on");
+    }
+    if (n == 0) {
+        return refuse(s, QN_ETIMEDOUT,
+                      "the quoind there (process %d) %s; its replicas go on",
+                      (int)x->pid, what);
+    }
+    return QN_OK;
+}
+
+static int hear_all(struct qn_supervisor *s, struct succession *x)
+{
+    struct qn_boot_event e;
+    int with = -1;
+    int err = QN_OK;
+    while (err == QN_OK && !x->whole && !x->gone) {
+        err = wait_for(s, x, "does not answer");
+        int got =
+            err == QN_OK ? qn_boot_recv(x->fd, &e, &with, false) : QN_EAGAIN;
+        if (got == QN_OK) {
+            err = on_said(s, x, &e, with);
+            if (with >= 0) {
+                close(with);
+            }
+        }
+        x->gone = got != QN_OK && got != QN_EAGAIN;
+    }
+    return err;
+}
+
+/* It has what it needs to end, or has ended. */
+static int see_it_go(struct qn_supervisor *s, struct succession *x)
+{
+    const struct qn_boot_event go = {.kind = QN_BOOT_GO};
+    struct pollfd end = {.fd = x->pidfd, .events = POLLIN};
+    int err = QN_OK;
+    (void)qn_boot_send(x->fd, &go, -1); /* or it is dead already */
+    close(x->fd);
+    x->fd = -1;
+    while (err == QN_OK && poll(&end, 1, 0) == 0) {
+        err = wait_for(s, x, "does not leave");
+    }
+    return err;
+}
+
+static int nobody(struct qn_supervisor *s, int err)
+{
+    char name[QN_CONFIG_TEXT_MAX];
+    const struct qn_config *c = s->opts->config;
+    if (err == QN_EADDRINUSE) {
+        return refuse(s, err,
+                      "the quoind there cannot hand over: it is of an older "
+                      "version, or another user's; kill -9 it (its replicas go "
+                      "on), then start this one again");
+    }
+    if (err == QN_EBUSY) {
+        return refuse(s, err,
+                      "the quoind there takes no connection: it stands still, "
+                      "or others ask it; try again");
+    }
+    if (err == QN_ENOENT && c->port == 0 &&
+        qn_listen_name(c, name, sizeof name) == QN_ENOENT) {
+        return refuse(s, QN_EINVAL,
+                      "--upgrade: give the --port of the running server");
+    }
+    return err == QN_ENOENT ? QN_OK : err; /* then there may be orphans */
+}
+
+int qn_supervisor_succeed(struct qn_supervisor *s)
+{
+    const struct qn_boot_event hello = {.kind = QN_BOOT_ADOPT,
+                                        .error = QN_ADOPT_OLDEST,
+                                        .value = QN_ADOPT_VERSION};
+    struct succession x = {.until = qn_clock_now() + PATIENCE_S * QN_S};
+    x.fd = qn_adopt_succeed(s->opts->config, &x.pid);
+    if (x.fd < 0) {
+        return nobody(s, x.fd);
+    }
+    x.pidfd = qn_adopt_pidfd(x.fd, x.pid);
+    x.gone = x.pidfd < 0 || qn_boot_send(x.fd, &hello, -1) != QN_OK;
+    int err = hear_all(s, &x);
+    if (err == QN_OK && x.pidfd >= 0) {
+        err = see_it_go(s, &x);
+    }
+    if (err == QN_OK) {
+        fprintf(s->opts->ready, "upgrade: process %d has handed over\n",
+                (int)x.pid);
+        fflush(s->opts->ready);
+    }
+    if (x.fd >= 0) {
+        close(x.fd);
+    }
+    if (x.pidfd >= 0) {
+        close(x.pidfd);
+    }
+    return err;
+}

@@ -1,0 +1,153 @@
+#include "kvs/resources/budget.h"
+
+#include <stdio.h>
+
+#include "core/base/err.h"
+#include "tests/support/test.h"
+
+#define LANE ((size_t)262144)
+#define MIB  ((uint64_t)1 << 20)
+#define GIB  ((uint64_t)1 << 30)
+
+static struct qn_budget budget;
+
+static struct qn_config config(uint32_t replicas)
+{
+    struct qn_config c;
+    qn_config_init(&c);
+    c.replicas = replicas;
+    return c;
+}
+
+static struct qn_limits limits(uint64_t memory, uint64_t group,
+                               uint64_t address)
+{
+    return (struct qn_limits){
+        .memory = memory, .group = group, .address = address};
+}
+
+static int make(struct qn_config *c, uint64_t memory, uint64_t group,
+                uint64_t address)
+{
+    const struct qn_limits l = limits(memory, group, address);
+    return qn_budget_make(&l, c, LANE, &budget);
+}
+
+#define NONE QN_LIMITS_NONE
+
+/* However large: every store twice, logs, rings and values on their way. */
+Test(budget, all_replicas_fit_into_what_there_is)
+{
+    static const uint64_t memory[] = {GIB / 2, GIB, 2 * GIB, 24 * GIB,
+                                      1024 * GIB};
+    static const uint32_t replicas[] = {1, 3, 5, 16};
+    for (size_t m = 0; m < QN_ARRAY_COUNT(memory); m++) {
+        for (size_t r = 0; r < QN_ARRAY_COUNT(replicas); r++) {
+            struct qn_config c = config(replicas[r]);
+            if (make(&c, memory[m], NONE, NONE) != QN_OK) {
+                cr_assert_lt(memory[m] / replicas[r], 256 * MIB);
+                continue;
+            }
+            uint64_t stores =
+                replicas[r] > 1 ? c.maxmemory * 11 / 4 : c.maxmemory * 5 / 4;
+            uint64_t logs = replicas[r] > 1 ? c.repl_backlog_size : 0;
+            cr_assert_geq(c.maxmemory, MIB);
+            cr_assert_leq(replicas[r] * (stores + logs), memory[m]);
+            cr_assert_not(budget.beyond);
+            cr_assert(strstr(budget.said, "are free on this machine") != NULL);
+        }
+    }
+}
+
+Test(budget, the_backlog_is_256_mib_or_less_if_memory_is_short)
+{
+    struct qn_config c = config(3);
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(c.repl_backlog_size, 256 * MIB);
+    c = config(3);
+    cr_assert_eq(make(&c, 2 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(c.repl_backlog_size, 42 * MIB);
+    c = config(3);
+    c.repl_backlog_size = 7 * MIB;
+    cr_assert_eq(make(&c, 2 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(c.repl_backlog_size, 7 * MIB, "as told");
+}
+
+Test(budget, the_control_group_counts_if_it_leaves_less)
+{
+    struct qn_config c = config(3), d = config(3);
+    cr_assert_eq(make(&c, 24 * GIB, 2 * GIB, NONE), QN_OK);
+    cr_assert(strstr(budget.said, "2048 MiB are left by the control group") !=
+              NULL);
+    cr_assert_eq(make(&d, 2 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(c.maxmemory, d.maxmemory);
+    c = config(3);
+    cr_assert_eq(make(&c, 2 * GIB, 24 * GIB, NONE), QN_OK);
+    cr_assert_eq(c.maxmemory, d.maxmemory);
+    c = config(3);
+    cr_assert_eq(make(&c, 0, 2 * GIB, NONE), QN_OK, "all that is known");
+    cr_assert_eq(c.maxmemory, d.maxmemory);
+}
+
+/* Five outboxes with a ring of 1 GiB each: three, and two that have ended; a
+ * quarter less each with a short backlog. */
+Test(budget, address_space_must_hold_all_rings)
+{
+    struct qn_config c = config(3);
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 3 * GIB), QN_ENOMEM);
+    cr_assert(strstr(budget.said, "3072 MiB are allowed by ulimit -v") != NULL);
+    cr_assert(strstr(budget.said, "or --acceptor process") != NULL);
+    c = config(3);
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 4 * GIB), QN_OK);
+    cr_assert_eq(c.repl_backlog_size, 4 * MIB);
+    c = config(3);
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 7 * GIB), QN_OK);
+    cr_assert_eq(c.repl_backlog_size, 256 * MIB);
+    cr_assert_leq(c.maxmemory, 2 * GIB * 4 / 11);
+    cr_assert(strstr(budget.said, "allowed by ulimit -v") != NULL);
+    c = config(3);
+    c.memory_acceptor = false;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 2 * GIB), QN_OK, "no rings");
+    c = config(3);
+    c.maxmemory = MIB;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, 3 * GIB), QN_ENOMEM,
+                 "whatever the limit");
+}
+
+Test(budget, what_is_told_is_kept)
+{
+    struct qn_config c = config(3);
+    c.maxmemory = 100 * MIB;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(c.maxmemory, 100 * MIB);
+    cr_assert_str_eq(budget.said, "");
+    c.maxmemory = 24 * GIB;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(c.maxmemory, 24 * GIB);
+    cr_assert(budget.beyond);
+    cr_assert(strstr(budget.said, "24576 MiB as told, but only") != NULL);
+    c.maxmemory = 0;
+    cr_assert_eq(make(&c, 24 * GIB, NONE, NONE), QN_OK);
+    cr_assert_eq(c.maxmemory, 0);
+}
+
+Test(budget, without_any_knowledge_there_is_no_limit)
+{
+    struct qn_config c = config(3);
+    cr_assert_eq(make(&c, 0, NONE, NONE), QN_OK);
+    cr_assert_eq(c.maxmemory, 0);
+    cr_assert_eq(c.repl_backlog_size, 256 * MIB);
+}
+
+Test(budget, too_little_is_refused_in_a_line_that_says_what_to_do)
+{
+    struct qn_config c = config(3);
+    cr_assert_eq(make(&c, 24 * GIB, 80 * MIB, NONE), QN_ENOMEM);
+    cr_assert(strstr(budget.said, "80 MiB are left by the control group, 26 "
+                                  "MiB for each replica") != NULL);
+    cr_assert(strstr(budget.said, "use fewer --replicas") != NULL);
+    c = config(3);
+    c.maxmemory = MIB;
+    cr_assert_eq(make(&c, 24 * GIB, 80 * MIB, NONE), QN_OK, "as told");
+    cr_assert(budget.beyond);
+}

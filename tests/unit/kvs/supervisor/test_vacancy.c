@@ -1,0 +1,53 @@
+/* May a life be started? Never beside one that lives. */
+#include "kvs/supervisor/vacancy.h"
+
+#include "tests/support/test.h"
+
+static struct qn_vacancy seen(bool held, enum qn_life word, bool runs)
+{
+    return (struct qn_vacancy){
+        .known = true, .held = held, .word = word, .runs = runs};
+}
+
+static const enum qn_reach reaches[] = {QN_REACH_NOBODY, QN_REACH_BUSY};
+
+Test(vacancy, who_was_met_is_heard)
+{
+    const struct qn_vacancy unknown = {0};
+    const struct qn_vacancy lives = seen(true, QN_LIFE_ALIVE, true);
+    cr_assert_eq(qn_vacancy_step(QN_REACH_MET, &unknown), QN_VACANCY_HEAR);
+    cr_assert_eq(qn_vacancy_step(QN_REACH_MET, &lives), QN_VACANCY_HEAR);
+}
+
+/* All that can be seen: started exactly where neither lock nor word says that
+ * somebody lives, whatever asking has come to. */
+Test(vacancy, one_sign_of_life_is_enough_to_wait)
+{
+    static const enum qn_life words[] = {QN_LIFE_NONE, QN_LIFE_ALIVE,
+                                         QN_LIFE_DEAD};
+    for (int i = 0; i < 2 * 2 * 3 * 2; i++) {
+        bool held = i % 2;
+        bool runs = i / 2 % 2;
+        enum qn_life word = words[i / 4 % 3];
+        const struct qn_vacancy v = seen(held, word, runs);
+        bool lives = held || (word == QN_LIFE_ALIVE && runs);
+        cr_expect_eq(qn_vacancy_step(reaches[i / 12], &v),
+                     lives ? QN_VACANCY_WAIT : QN_VACANCY_START,
+                     "held %d, word %d, runs %d", held, word, runs);
+    }
+}
+
+/* Its kernel's mark did not come, and it has ended for all that. */
+Test(vacancy, a_word_that_was_overwritten_is_not_waited_for)
+{
+    const struct qn_vacancy v = seen(false, QN_LIFE_ALIVE, false);
+    cr_assert_eq(qn_vacancy_step(QN_REACH_NOBODY, &v), QN_VACANCY_START);
+}
+
+/* Nobody has given the group's memory: a full queue is somebody's. */
+Test(vacancy, a_full_queue_is_not_nobody)
+{
+    const struct qn_vacancy unknown = {0};
+    cr_assert_eq(qn_vacancy_step(QN_REACH_BUSY, &unknown), QN_VACANCY_WAIT);
+    cr_assert_eq(qn_vacancy_step(QN_REACH_NOBODY, &unknown), QN_VACANCY_START);
+}
