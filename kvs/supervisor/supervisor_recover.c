@@ -32,7 +32,7 @@
 #include "kvs/supervisor/supervisor_internal.h"
 
 /* With a replica that does not answer, before it is chosen and after. The first
- * is less than a client waits (loadgen/inquiry.c). */
+ * is less than a client waits (loadgen/net/inquiry.c). */
 enum { ASKED_S = 3, PATIENCE_S = 5 };
 
 bool qn_supervisor_recovers(const struct qn_supervisor *s)

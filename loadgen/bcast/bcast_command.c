@@ -19,11 +19,11 @@
 #include "core/base/err.h"
 #include "core/place/place.h"
 #include "core/wait/spin.h"
+#include "loadgen/base/options.h"
 #include "loadgen/bcast/bcast_internal.h"
+#include "loadgen/cli/quoin.h"
 #include "loadgen/machine/live.h"
-#include "loadgen/options.h"
-#include "loadgen/quoin.h"
-#include "loadgen/topo/cores.h"
+#include "loadgen/topo/model/cores.h"
 #include "transports/registry.h"
 
 #define PASSES    3u

@@ -9,7 +9,7 @@
 #include "loadgen/bcast/drill.h"
 #include "loadgen/bcast/rank.h"
 #include "loadgen/bcast/seats.h"
-#include "loadgen/topo/contender.h"
+#include "loadgen/topo/model/contender.h"
 
 #define QN_BCAST_MAX QN_RANK_MAX /* topologies */
 

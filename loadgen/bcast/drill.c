@@ -28,7 +28,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/group/group.h"
-#include "loadgen/mesh.h"
+#include "loadgen/bench/mesh.h"
 
 #define RUN        8u   /* operations of a leaf in a row */
 #define ROUNDS     2u   /* over all leaves, at least */

@@ -9,7 +9,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "loadgen/topo/cores.h"
+#include "loadgen/topo/model/cores.h"
 
 #define NO_COST 100.0 /* cycles, where nothing is known: trees need one */
 

@@ -26,7 +26,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/machine/grouping.h"
-#include "loadgen/plot.h"
+#include "loadgen/plot/plot.h"
 
 enum {
     SIDE = 640,   /* pixels of a map of many cores, about */

@@ -13,14 +13,14 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "loadgen/base/options.h"
+#include "loadgen/base/target.h"
+#include "loadgen/cli/quoin.h"
 #include "loadgen/machine/describe.h"
 #include "loadgen/machine/gather.h"
 #include "loadgen/machine/heatmap.h"
 #include "loadgen/machine/live.h"
 #include "loadgen/machine/source.h"
-#include "loadgen/options.h"
-#include "loadgen/quoin.h"
-#include "loadgen/target.h"
 
 #define PROGRAM "quoin machine"
 

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "loadgen/topo/contender.h"
+#include "loadgen/topo/model/contender.h"
 
 /** @return QN_OK; QN_ENOENT (the topology does not do that); QN_ENOMEM. The
  *  caller checks ferror(). */

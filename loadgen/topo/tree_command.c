@@ -8,9 +8,9 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "loadgen/options.h"
-#include "loadgen/quoin.h"
-#include "loadgen/target.h"
+#include "loadgen/base/options.h"
+#include "loadgen/base/target.h"
+#include "loadgen/cli/quoin.h"
 #include "loadgen/topo/tree_internal.h"
 
 static int take_algo(const struct qn_option *o, const char *text)

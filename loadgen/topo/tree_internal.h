@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "loadgen/topo/contender.h"
+#include "loadgen/topo/model/contender.h"
 
 #define QN_TREE_ALGOS_MAX 32u
 #define QN_TREE_RIVALS    64u

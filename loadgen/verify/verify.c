@@ -1,9 +1,9 @@
 #include "loadgen/verify/verify.h"
 
 #include "core/base/err.h"
-#include "loadgen/verify/explain.h"
-#include "loadgen/verify/text.h"
-#include "loadgen/verify/timeline.h"
+#include "loadgen/verify/explain/explain.h"
+#include "loadgen/verify/explain/timeline.h"
+#include "loadgen/verify/history/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
  * Threads: one.
  */
 
-#include "loadgen/verify/linear.h"
+#include "loadgen/verify/checker/linear.h"
 
 #include <stdio.h>
 

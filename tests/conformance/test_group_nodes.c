@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "core/group/group.h"
-#include "loadgen/mesh.h"
+#include "loadgen/bench/mesh.h"
 #include "tests/conformance/pair.h"
 
 #define NUMBERED 150u

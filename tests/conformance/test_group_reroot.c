@@ -13,7 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/group/group.h"
-#include "loadgen/mesh.h"
+#include "loadgen/bench/mesh.h"
 #include "tests/conformance/pair.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loadgen/mesh.h"
+#include "loadgen/bench/mesh.h"
 #include "tests/conformance/pair.h"
 
 static qn_time_t stress_until(void)

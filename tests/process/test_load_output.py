@@ -59,7 +59,7 @@ class Formats(Folder):
         self.plot_says_what_the_summary_says()
 
     def json_fits_its_schema(self):
-        with open(ROOT / "loadgen/load.schema.json") as f:
+        with open(ROOT / "loadgen/report/load.schema.json") as f:
             schema = json.load(f)
         checker = jsonschema.Draft202012Validator(schema)
         checker.check_schema(schema)
@@ -141,7 +141,7 @@ def three_digits(x):
 class Readme(unittest.TestCase):
     def test_every_member_of_the_schema_is_explained(self):
         readme = (ROOT / "loadgen/README.md").read_text()
-        with open(ROOT / "loadgen/load.schema.json") as f:
+        with open(ROOT / "loadgen/report/load.schema.json") as f:
             schema = json.load(f)["$defs"]
         names = {*schema["second"]["properties"],
                  *schema["summary"]["properties"],

@@ -1,6 +1,6 @@
 #include "core/base/bits.h"
 #include "core/base/histogram.h"
-#include "loadgen/random.h"
+#include "loadgen/base/random.h"
 #include "tests/support/test.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "loadgen/quoin.h"
+#include "loadgen/cli/quoin.h"
 #include "tests/support/test.h"
 
 #include <glob.h>

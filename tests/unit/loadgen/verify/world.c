@@ -1,6 +1,6 @@
 #include "tests/unit/loadgen/verify/world.h"
 
-#include "loadgen/verify/text.h"
+#include "loadgen/verify/history/text.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
  * construction, ways to spoil its history, and a judge too simple to be wrong.
  */
 
-#include "loadgen/random.h"
-#include "loadgen/verify/history.h"
+#include "loadgen/base/random.h"
+#include "loadgen/verify/history/history.h"
 
 struct world_opts {
     uint32_t ops;        /* records to make */

@@ -1,0 +1,270 @@
+/*
+ * The mesh.
+ *
+ * All outboxes and eventfds are made before anybody starts, so nobody waits
+ * for anybody's appearance; what a node finds in a peer's lane before the peer
+ * has opened it is simply not accepted yet (incarnations).
+ *
+ * A child inherits the writable mappings of all outboxes and drops those of
+ * the others at once, so that it can damage only what a real replica could.
+ */
+#include "loadgen/bench/mesh.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct qn_outbox_opts box_opts(const struct qn_mesh *m, qn_node_t node)
+{
+    return (struct qn_outbox_opts){
+        .node = node,
+        .nodes = m->opts.nodes,
+        .incarnation = qn_mesh_incarnation(node),
+        .lane_bytes = m->opts.transport->lane_bytes(m->opts.cells),
+        .numa_node = -1,
+        .shared = m->opts.processes,
+    };
+}
+
+int qn_mesh_create(struct qn_mesh *m, const struct qn_mesh_opts *opts)
+{
+    if (opts->nodes < 2 || opts->nodes > QN_NODES_MAX) {
+        return QN_EINVAL;
+    }
+    *m = (struct qn_mesh){.opts = *opts};
+    for (qn_node_t i = 0; i < opts->nodes; i++) {
+        m->bell_fd[i] = -1;
+    }
+    for (qn_node_t i = 0; i < opts->nodes; i++) {
+        const struct qn_outbox_opts o = box_opts(m, i);
+        int rc = qn_outbox_create(&m->box[i], &o);
+        if (rc == QN_OK && opts->processes) {
+            m->bell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+            rc = m->bell_fd[i] < 0 ? QN_EMFILE : QN_OK;
+        }
+        if (rc != QN_OK) {
+            qn_mesh_destroy(m);
+            return rc;
+        }
+    }
+    return QN_OK;
+}
+
+void qn_mesh_destroy(struct qn_mesh *m)
+{
+    for (qn_node_t i = 0; i < m->opts.nodes; i++) {
+        qn_outbox_destroy(m->box[i]);
+        m->box[i] = NULL;
+        if (m->bell_fd[i] >= 0) {
+            close(m->bell_fd[i]);
+            m->bell_fd[i] = -1;
+        }
+    }
+}
+
+static int view_peer(struct qn_mesh *m, qn_node_t self, qn_node_t peer,
+                     struct qn_outbox **out)
+{
+    if (peer == self || !m->opts.processes) {
+        return qn_outbox_alias(out, m->box[peer]);
+    }
+    const struct qn_outbox_opts expect = box_opts(m, peer);
+    return qn_outbox_map(out, qn_outbox_fd(m->box[peer]), &expect);
+}
+
+static int open_lane(struct qn_mesh *m, struct qn_mesh_end *end, qn_node_t peer,
+                     enum qn_lane lane)
+{
+    const struct qn_qp_opts o = {
+        .tx = qn_outbox_lane(end->view[end->self], peer, lane),
+        .rx = qn_outbox_lane(end->view[peer], end->self, lane),
+        .cells = m->opts.cells,
+        .self = end->self,
+        .peer = peer,
+        .self_inc = qn_mesh_incarnation(end->self),
+        .peer_inc = qn_mesh_incarnation(peer),
+        .bell = &end->bell,
+        .ringer = &end->ringer[peer],
+    };
+    return m->opts.transport->open(&end->qp[peer][lane], &o);
+}
+
+int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
+{
+    *end = (struct qn_mesh_end){.self = self, .nodes = m->opts.nodes};
+    int rc = QN_OK;
+    for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
+        rc = view_peer(m, self, i, &end->view[i]);
+    }
+    if (rc == QN_OK) {
+        qn_bell_init(&end->bell, qn_outbox_bell(end->view[self]),
+                     m->bell_fd[self]);
+    }
+    for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
+        if (i == self) {
+            continue;
+        }
+        qn_ringer_init(&end->ringer[i], qn_outbox_bell(end->view[i]),
+                       m->bell_fd[i]);
+        for (enum qn_lane l = 0; l < QN_LANES && rc == QN_OK; l++) {
+            rc = open_lane(m, end, i, l);
+        }
+    }
+    if (rc != QN_OK) {
+        qn_mesh_close(end);
+    }
+    return rc;
+}
+
+void qn_mesh_close(struct qn_mesh_end *end)
+{
+    for (qn_node_t i = 0; i < end->nodes; i++) {
+        for (enum qn_lane l = 0; l < QN_LANES; l++) {
+            qn_qp_close(end->qp[i][l]);
+        }
+    }
+    for (qn_node_t i = 0; i < end->nodes; i++) {
+        qn_outbox_destroy(end->view[i]);
+    }
+    *end = (struct qn_mesh_end){0};
+}
+
+struct job {
+    struct qn_mesh *mesh;
+    qn_node_t node;
+    qn_mesh_fn *fn;
+    void *arg;
+    int result;
+};
+
+static void pin(const struct job *j)
+{
+    const uint32_t *core = j->mesh->opts.core;
+    if (core != NULL) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(core[j->node], &set);
+        /* Refused inside some containers; then the node floats. */
+        (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    }
+}
+
+static void *run_node(void *arg)
+{
+    struct job *j = arg;
+    struct qn_mesh_end end;
+    pin(j);
+    j->result = qn_mesh_open(j->mesh, j->node, &end);
+    if (j->result == QN_OK) {
+        j->result = j->fn(&end, j->arg);
+        qn_mesh_close(&end);
+    }
+    return NULL;
+}
+
+static uint32_t run_threads(struct job *job, uint32_t n)
+{
+    pthread_t thread[QN_NODES_MAX];
+    uint32_t started = 0;
+    uint32_t failed = 0;
+    while (started < n && pthread_create(&thread[started], NULL, run_node,
+                                         &job[started]) == 0) {
+        started++;
+    }
+    for (uint32_t i = 0; i < started; i++) {
+        pthread_join(thread[i], NULL);
+        failed += job[i].result != 0;
+    }
+    return failed + (n - started);
+}
+
+/* A child: lets go of what is not its own, runs, and leaves with its result. */
+static _Noreturn void be_child(struct job *j)
+{
+    struct qn_mesh *m = j->mesh;
+    struct qn_mesh_end end;
+    pin(j);
+    j->result = qn_mesh_open(m, j->node, &end);
+    for (qn_node_t i = 0; i < m->opts.nodes; i++) {
+        qn_outbox_destroy(m->box[i]);
+    }
+    if (j->result == QN_OK) {
+        j->result = j->fn(&end, j->arg);
+        qn_mesh_close(&end);
+    }
+    fflush(NULL);
+    _exit(j->result == 0 ? 0 : 1);
+}
+
+static uint32_t run_processes(struct job *job, uint32_t n)
+{
+    pid_t pid[QN_NODES_MAX];
+    uint32_t started = 0;
+    uint32_t failed = 0;
+    fflush(NULL);
+    for (; started < n; started++) {
+        pid[started] = fork();
+        if (pid[started] == 0) {
+            be_child(&job[started]);
+        }
+        if (pid[started] < 0) {
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < started; i++) {
+        int status = 0;
+        bool ended = waitpid(pid[i], &status, 0) == pid[i];
+        failed += !ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    }
+    return failed + (n - started);
+}
+
+uint32_t qn_mesh_run(struct qn_mesh *m, qn_mesh_fn *fn, void *arg)
+{
+    struct job job[QN_NODES_MAX];
+    for (qn_node_t i = 0; i < m->opts.nodes; i++) {
+        job[i] = (struct job){.mesh = m, .node = i, .fn = fn, .arg = arg};
+    }
+    return m->opts.processes ? run_processes(job, m->opts.nodes)
+                             : run_threads(job, m->opts.nodes);
+}
+
+bool qn_mesh_flush(struct qn_mesh_end *end)
+{
+    bool staged = false;
+    for (qn_node_t i = 0; i < end->nodes; i++) {
+        for (enum qn_lane l = 0; l < QN_LANES; l++) {
+            if (end->qp[i][l] != NULL && qn_qp_flush(end->qp[i][l])) {
+                staged = true;
+            }
+        }
+    }
+    return staged;
+}
+
+int qn_mesh_wait(struct qn_mesh_end *end, enum qn_mesh_poll (*poll)(void *arg),
+                 void *arg, qn_time_t deadline)
+{
+    int slept = QN_OK;
+    enum qn_mesh_poll found = poll(arg);
+    while (found != QN_MESH_DONE && slept == QN_OK) {
+        if (found == QN_MESH_IDLE) {
+            qn_bell_arm(&end->bell);
+            (void)qn_mesh_flush(end);
+            found = poll(arg);
+            if (found == QN_MESH_IDLE) {
+                slept = qn_bell_wait(&end->bell, deadline);
+            }
+            qn_bell_disarm(&end->bell);
+        }
+        if (found != QN_MESH_DONE) {
+            found = poll(arg);
+        }
+    }
+    (void)qn_mesh_flush(end);
+    return found == QN_MESH_DONE ? QN_OK : QN_ETIMEDOUT;
+}

@@ -1,0 +1,148 @@
+#include "loadgen/cli/quoin.h"
+#include "core/base/bits.h"
+#include "core/base/nearest.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * The program `quoin`: a table of subcommands. A name of two words ("bench
+ * channel") takes two arguments of the command line. The longest name that
+ * matches wins, so "bench" alone could become a row as well.
+ */
+
+struct row {
+    const char *name; /* one or two words */
+    qn_subcommand_fn *run;
+    const char *summary;
+};
+
+static const struct row table[] = {
+    {"bench channel", qn_bench_channel,
+     "round trips and streams of a queuepair beside the raw forms"},
+    {"bench broadcast", qn_bench_broadcast,
+     "broadcasts over any trees beside what is predicted of them"},
+    {"bench ack", qn_bench_ack, "the same, acknowledged by all"},
+    {"load", qn_load, "drive a RESP server; rates and latencies"},
+    {"machine", qn_machine_command,
+     "this machine or another: its cores, what messages cost"},
+    {"bench store", qn_bench_store, "the store: operations, growth, memory"},
+    {"bench stall", qn_bench_stall,
+     "a server that stands still: what open and closed loops say"},
+    {"verify", qn_verify_command,
+     "judge recorded histories: are they linearizable?"},
+    {"events", qn_events_command,
+     "what replicas recorded: roles, deaths, elections, stalls"},
+    {"recover", qn_recover_command,
+     "a group that has stopped goes on from the longest log"},
+    {"tree", qn_tree_command,
+     "plan topologies on a machine: predict, compare, explain, draw"},
+    {NULL, NULL, NULL}, /* end */
+};
+
+/* Is it "GROUP ..."? */
+static bool is_of(const char *name, const char *group)
+{
+    size_t len = strlen(group);
+    return strncmp(name, group, len) == 0 && name[len] == ' ';
+}
+
+static bool is_group(const char *word)
+{
+    for (const struct row *r = table; r->name != NULL; r++) {
+        if (is_of(r->name, word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* @param group  Only those whose first word it is; NULL: all. */
+static void list(FILE *to, const char *group)
+{
+    fputs("usage: quoin SUBCOMMAND [OPTIONS]\n\n", to);
+    for (const struct row *r = table; r->name != NULL; r++) {
+        if (group == NULL || is_of(r->name, group)) {
+            fprintf(to, "  %-16s %s\n", r->name, r->summary);
+        }
+    }
+    fputs("\n`quoin SUBCOMMAND --help` tells more; `quoin --version`.\n", to);
+}
+
+/* How many arguments the words of `name` take from argv; 0: other words. */
+static int words_matched(const char *name, int argc, char **argv)
+{
+    int taken = 0;
+    while (taken < argc) {
+        size_t len = strcspn(name, " ");
+        if (strlen(argv[taken]) != len || memcmp(name, argv[taken], len) != 0) {
+            return 0;
+        }
+        taken++;
+        if (name[len] == '\0') {
+            return taken;
+        }
+        name += len + 1;
+    }
+    return 0;
+}
+
+static const char *nearest(const char *typed)
+{
+    return qn_nearest(typed, &table[0].name, sizeof table[0],
+                      QN_ARRAY_COUNT(table) - 1);
+}
+
+static int unknown(int argc, char **argv)
+{
+    char typed[256];
+    snprintf(typed, sizeof typed, "%s", argv[0]);
+    const char *near = nearest(typed);
+    if (argc > 1 && argv[1][0] != '-') {
+        char two[256];
+        snprintf(two, sizeof two, "%s %s", argv[0], argv[1]);
+        const char *near2 = nearest(two);
+        if (near2 != NULL) {
+            near = near2;
+            memcpy(typed, two, sizeof typed);
+        }
+    }
+    if (near != NULL) {
+        fprintf(stderr, "quoin: no subcommand '%s'; did you mean '%s'?\n",
+                typed, near);
+    } else {
+        fprintf(stderr, "quoin: no subcommand '%s'; `quoin` alone lists them\n",
+                typed);
+    }
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--help") == 0) {
+        list(stdout, NULL);
+        return 0;
+    }
+    if (is_group(argv[1]) && (argc == 2 || strcmp(argv[2], "--help") == 0)) {
+        list(stdout, argv[1]);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("quoin " QN_VERSION);
+        return 0;
+    }
+    const struct row *best = NULL;
+    int best_words = 0;
+    for (const struct row *r = table; r->name != NULL; r++) {
+        int words = words_matched(r->name, argc - 1, argv + 1);
+        if (words > best_words) {
+            best = r;
+            best_words = words;
+        }
+    }
+    if (best == NULL) {
+        return unknown(argc - 1, argv + 1);
+    }
+    return best->run(argc - best_words, argv + best_words);
+}

@@ -1,0 +1,26 @@
+#ifndef QN_LOADGEN_CLI_QUOIN_H
+#define QN_LOADGEN_CLI_QUOIN_H
+
+/**
+ * The subcommands of `quoin`. Each is a `main` of its own: argv[0] is the
+ * subcommand's last word, the rest is what followed it on the command line.
+ * The result is the exit status: 0, 1 (it ran and did not succeed) or 2 (it
+ * was asked for something it cannot do); 3 and 4 are verdicts (verify.h). A new
+ * one gets a prototype here, a row in quoin.c and its source in CMakeLists.txt.
+ */
+
+typedef int qn_subcommand_fn(int argc, char **argv);
+
+qn_subcommand_fn qn_load;            /* load.c */
+qn_subcommand_fn qn_bench_channel;   /* bench_channel.c */
+qn_subcommand_fn qn_bench_broadcast; /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_ack;       /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_store;     /* bench_store.c */
+qn_subcommand_fn qn_bench_stall;     /* bench_stall.c */
+qn_subcommand_fn qn_verify_command;  /* verify_command.c */
+qn_subcommand_fn qn_events_command;  /* events_command.c */
+qn_subcommand_fn qn_recover_command; /* recover_command.c */
+qn_subcommand_fn qn_machine_command; /* machine/machine_command.c */
+qn_subcommand_fn qn_tree_command;    /* topo/tree_command.c */
+
+#endif

@@ -1,0 +1,68 @@
+#ifndef QN_LOADGEN_TOPO_MODEL_TIMELINE_H
+#define QN_LOADGEN_TOPO_MODEL_TIMELINE_H
+
+/**
+ * Who is busy when: one operation on a topology, message by message, under the
+ * rules of core/topo/predict.h. Pictures and explanations are made of it; its
+ * end is what qn_plan_cost predicts.
+ *
+ * Plain data; make allocates; any thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/plan/plan.h"
+#include "core/topo/diamond_ring.h"
+
+struct qn_span {
+    double begin; /* cycles */
+    double end;
+    uint16_t core; /* who is busy */
+    uint16_t peer; /* to whom it sends, or from whom it receives */
+    uint8_t phase; /* index into qn_timeline.phase */
+    bool send;
+};
+
+/** A pass over a topology. */
+struct qn_phase {
+    const char *name; /* "broadcast", "reduction", "acknowledgements", ... */
+    double begin;     /* cycles; the earliest moment of it */
+    double end;
+};
+
+#define QN_PHASES_MAX 3u
+
+struct qn_timeline {
+    uint32_t n;     /* cores */
+    uint32_t count; /* spans */
+    uint32_t phases;
+    struct qn_phase phase[QN_PHASES_MAX];
+    double end;              /* cycles: the operation is complete */
+    double at[QN_CORES_MAX]; /* [n] cycles: when each core has what `at_means`
+                                says */
+    const char *at_means;    /* "informed", "has its subtree", "released" */
+    struct qn_span span[];   /* [count]; those of one core and phase are in
+                                order */
+};
+
+/**
+ * One operation on a pair of trees with the same root.
+ *
+ * @param down  Who informs whom.
+ * @param up    Who answers to whom; may be `down`.
+ * @param goal  Throughput and stream show the operation that is repeated.
+ * @param q     Queued factor, 0 .. 1.
+ * @param out   Filled; the caller frees it by free().
+ * @return QN_OK or QN_ENOMEM.
+ */
+int qn_timeline_trees(struct qn_timeline **out, const struct qn_machine *m,
+                      const struct qn_shape *down, const struct qn_shape *up,
+                      enum qn_goal goal, double q);
+
+/** An acknowledged broadcast on a diamond ring, without local work; its end is
+ *  that of qn_burst_ring with one operation. Errors as above. */
+int qn_timeline_ring(struct qn_timeline **out, const struct qn_machine *m,
+                     const struct qn_diamond_ring *r, double q);
+
+#endif

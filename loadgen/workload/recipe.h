@@ -1,0 +1,48 @@
+#ifndef QN_LOADGEN_WORKLOAD_RECIPE_H
+#define QN_LOADGEN_WORKLOAD_RECIPE_H
+
+/**
+ * A workload as words: what options say, completed by a named workload or the
+ * defaults, and parsed.
+ *
+ *     name     mix                keys      key, value size
+ *     (none)   get:80,set:20      uniform   16, 16
+ *     ycsb-a   get:50,set:50      zipf:0.99 23, 1000
+ *     ycsb-b   get:95,set:5       zipf:0.99
+ *     ycsb-c   get                zipf:0.99
+ *     ycsb-d   get:95,insert:5    latest
+ *     ycsb-f   get:50,rmw:50      zipf:0.99
+ *
+ * YCSB: B. Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC
+ * 2010, table 2 and its `workloads/`. A record of ten fields of 100 bytes is
+ * one value here, and an update writes all of it.
+ *
+ * Pure, any thread.
+ */
+
+#include "loadgen/workload/workload.h"
+
+#define QN_RECIPE_ERROR_MAX 240 /* bytes of an error, with its 0 */
+
+struct qn_recipe {
+    const char *workload; /* a name of the table, or NULL */
+    const char *mix;      /* qn_mix_parse; NULL: the workload's, and so on */
+    const char *dist;     /* qn_dist_parse */
+    const char *key_size; /* qn_sizes_parse */
+    const char *value_size;
+};
+
+/**
+ * Complete and parse.
+ *
+ * @param r      What is NULL becomes what is used instead, but for `workload`.
+ * @param opts   mix, dist, key_size and value_size are filled; `keys` must be
+ *               set: the keys must fit into key_size.
+ * @param error  [error_size] Filled on failure: the option and what is wrong
+ *               with it, with the nearest right name; no newline.
+ * @return QN_OK; QN_EINVAL.
+ */
+int qn_recipe_parse(struct qn_recipe *r, struct qn_workload_opts *opts,
+                    char *error, size_t error_size);
+
+#endif
