@@ -23,9 +23,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "../tests/process"))
+                                "../.."))
 
-import script  # noqa: E402
+from tests.process.lib import script  # noqa: E402
 from bench_processes import quoind  # noqa: E402
 from bench_rows import interval  # noqa: E402
 

@@ -44,14 +44,14 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../tests/process"))
+sys.path.insert(0, os.path.join(HERE, "../.."))
 
-import script  # noqa: E402
-from adoption import launch  # noqa: E402
+from tests.process.lib import script  # noqa: E402
+from tests.process.cluster.adoption import launch  # noqa: E402
 from bench_processes import redis  # noqa: E402
-from checks import wait_until  # noqa: E402
-from quoind import Quoind  # noqa: E402
-from view import look, pids_of  # noqa: E402
+from tests.process.lib.checks import wait_until  # noqa: E402
+from tests.process.lib.quoind import Quoind  # noqa: E402
+from tests.process.lib.view import look, pids_of  # noqa: E402
 
 # What, whom, and the targets: median and most, ms.
 KILL = (2, 25)

@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--quick", action="store_true",
                         help="only show that it runs")
     parser.add_argument("--quoin", default=os.path.join(
-        HERE, "../build/release/loadgen/quoin"))
+        HERE, "../../build/release/loadgen/quoin"))
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--json", metavar="FILE", help="all pairs")
     options = parser.parse_args()

@@ -18,8 +18,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                "../tests/process"))
-from ports import Ports  # noqa: E402
+                                "../.."))
+from tests.process.lib.ports import Ports  # noqa: E402
 
 REPLICAS = 3
 

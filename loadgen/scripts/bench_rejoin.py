@@ -29,11 +29,11 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../tests/process"))
+sys.path.insert(0, os.path.join(HERE, "../.."))
 
-import script  # noqa: E402
-from quoind import Quoind  # noqa: E402
-from view import look, pids_of  # noqa: E402
+from tests.process.lib import script  # noqa: E402
+from tests.process.lib.quoind import Quoind  # noqa: E402
+from tests.process.lib.view import look, pids_of  # noqa: E402
 
 PATIENCE = 120.0  # s; it ends a hang
 STEP = 0.05       # s, of the rates

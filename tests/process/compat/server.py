@@ -17,8 +17,8 @@ import time
 from wire import Closed, Connection
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                ".."))
-from ports import Ports  # noqa: E402
+                                "../../.."))
+from tests.process.lib.ports import Ports  # noqa: E402
 
 START_S = 20
 STOP_S = 20

@@ -1,0 +1,291 @@
+"""What replicas share, and what they do not: each holds its own copy, nothing
+but shared memory joins them, and one that runs wild harms nobody.
+
+Usage: test_isolation.py QUOIND QUOIN [NAME...]
+
+QN_TEST_KEYS=N  keys of the memory test (1000000)
+"""
+import os
+import re
+import subprocess
+import sys
+
+from tests.process.lib.checks import agree, Background, check, main, wait_until
+from tests.process.lib.quoind import Client, Quoind
+
+PATH, QUOIN = sys.argv[1:3]
+KEYS = int(os.environ.get("QN_TEST_KEYS", "1000000"))
+
+
+LOG_BYTES = 256 << 20  # of batches that an outbox keeps at most
+
+# ---- memory ----
+
+def private_bytes(pid):
+    """Anonymous pages that no other process maps."""
+    with open("/proc/%d/smaps_rollup" % pid) as f:
+        return int(re.search(r"^Pss_Anon:\s+(\d+)", f.read(), re.M)[1]) * 1024
+
+
+def shared_memory(q):
+    """What any process of the server maps shared or has open: {(device, inode,
+    name): allocated bytes}."""
+    found = {}
+    for pid in [q.proc.pid] + q.pids():
+        base = "/proc/%d/" % pid
+        paths = [base + "fd/" + fd for fd in os.listdir(base + "fd")]
+        with open(base + "maps") as f:
+            paths += [base + "map_files/" + line.split()[0] for line in f
+                      if line.split()[1][3] == "s"]
+        for path in paths:
+            try:
+                name, st = os.readlink(path), os.stat(path)
+            except FileNotFoundError:
+                continue  # this listing's own descriptor, or just closed
+            if name.startswith(("/memfd:", "/dev/shm", "/SYSV")):
+                found[st.st_dev, st.st_ino, name] = st.st_blocks * 512
+    return found
+
+
+def test_each_replica_holds_the_keys_in_private_memory():
+    with Quoind(PATH) as q:
+        pids = q.pids()
+        shared = shared_memory(q)
+        check("an outbox each, and the commons", len(shared), len(pids) + 1)
+        before = [private_bytes(pid) for pid in pids]
+        subprocess.run(
+            [QUOIN, "load", "--to", "127.0.0.1:%d" % q.port, "--preload",
+             "--keys", str(KEYS), "--key-size", "8", "--value-size", "16",
+             "--connections", "6", "--pipeline", "64", "--requests", "1",
+             "--warmup", "0"],
+            check=True, stdout=subprocess.DEVNULL)
+        agree(q)
+        for i in range(3):
+            check("size", q.client(i).call("DBSIZE"), KEYS)
+        now = shared_memory(q)
+        check("shared memory", now.keys(), shared.keys())
+        for name, size in shared.items():
+            assert now[name] - size <= LOG_BYTES, "%s: %d more" % (
+                name, now[name] - size)
+        each = [(private_bytes(pid) - b) / KEYS
+                for pid, b in zip(pids, before)]
+        for i, n in enumerate(each):
+            assert n >= 8 + 16, "replica %d has %.0f bytes a key" % (i, n)
+        return "%.0f bytes a key in each of %d replicas" % (
+            sum(each) / len(each), len(each))
+
+
+# ---- sockets ----
+
+def sockets_of(pid):
+    """Inodes."""
+    found = set()
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            name = os.readlink("/proc/%d/fd/%s" % (pid, fd))
+        except FileNotFoundError:
+            continue
+        if name.startswith("socket:["):
+            found.add(int(name[8:-1]))
+    return found
+
+
+def unix_pairs():
+    """Connected Unix sockets, {inode: the peer's inode}."""
+    out = subprocess.run(["ss", "-x", "-a", "-H"], check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    pairs = {}
+    for line in out.splitlines():
+        # Netid State Recv-Q Send-Q Path Inode Path Inode
+        local, peer = line.split()[-3], line.split()[-1]
+        if local.isdigit() and peer.isdigit() and peer != "0":
+            pairs[int(local)] = int(peer)
+    return pairs
+
+
+def tcp_pairs():
+    """The same for TCP, from /proc/net."""
+    inode_of, peer_of = {}, {}
+    for name in "tcp", "tcp6":
+        try:
+            with open("/proc/net/" + name) as f:
+                rows = [line.split() for line in f.readlines()[1:]]
+        except FileNotFoundError:
+            continue
+        for row in rows:
+            inode_of[row[1], row[2]] = int(row[9])
+            peer_of[int(row[9])] = row[2], row[1]
+    return {inode: inode_of[ends] for inode, ends in peer_of.items()
+            if ends in inode_of and inode != 0}
+
+
+def listening(port):
+    """Inodes of the TCP sockets that listen there."""
+    with open("/proc/net/tcp") as f:
+        rows = [line.split() for line in f.readlines()[1:]]
+    return {int(row[9]) for row in rows
+            if row[3] == "0A" and int(row[1].split(":")[1], 16) == port}
+
+
+def test_no_replica_has_a_socket_to_another():
+    for replicas in 3, 5:
+        with Quoind(PATH, replicas=replicas) as q:
+            clients = [q.client(i) for i in range(replicas)]
+            for i, c in enumerate(clients):
+                c.pipeline(*[("SET", "key%d" % k, i) for k in range(1000)])
+            agree(q)
+            owners = {}
+            pids = q.pids()
+            for pid in pids + [q.proc.pid, os.getpid()]:
+                for inode in sockets_of(pid):
+                    owners.setdefault(inode, set()).add(pid)
+            links = set()
+            for a, b in (*unix_pairs().items(), *tcp_pairs().items()):
+                for one in owners.get(a, ()):
+                    links |= {(one, two) for two in owners.get(b, ())}
+            # That we can see any: the supervisor's, and our clients'.
+            for pid in pids:
+                assert (q.proc.pid, pid) in links, "ss shows no control socket"
+                assert (os.getpid(), pid) in links, "a client is not seen"
+            between = {(a, b) for a, b in links if a in pids and b in pids}
+            check("sockets between replicas", between - {(p, p) for p in pids},
+                  set())
+            # A socket that two replicas hold could join them too: the
+            # listening ones, none of them connected.
+            common = {inode for inode, who in owners.items()
+                      if len(who & set(pids)) > 1}
+            doors = listening(q.port)
+            check("doors", len(doors), replicas)
+            check("doors that not all hold", doors - common, set())
+            check("other sockets that two hold", common - doors, set())
+            linked = common & (set(unix_pairs()) | set(tcp_pairs()))
+            check("connected", linked, set())
+
+
+# ---- a wild writer ----
+
+def mappings(pid):
+    """Inodes of the shared memory that it can write, and of what it can only
+    read."""
+    modes = {"rw-s": set(), "r--s": set()}
+    with open("/proc/%d/maps" % pid) as f:
+        for line in f:
+            fields = line.split(None, 5)
+            if fields[1] in modes and "memfd" in line:
+                modes[fields[1]].add(fields[4])
+    return modes["rw-s"], modes["r--s"]
+
+
+SEEDS = (0, -1, 1, 2, 3, 4)  # zeros, ones, garbage
+
+
+def wreck(c, seed):
+    c.send(Client.encode("DEBUG", "WRECK", seed))
+    try:
+        while True:  # what it owed may come; then it is gone
+            c.reply()
+    except (ConnectionError, OSError):
+        pass
+
+
+def write_and_read(q, replicas, first, count):
+    """Writes at one, read at the next; `count` of them."""
+    cs = [q.client(i) for i in replicas]
+    for i in range(first, first + count):
+        c, d = cs[i % len(cs)], cs[(i + 1) % len(cs)]
+        check("set", c.call("SET", "k%d" % i, i), b"OK")
+        check("get", d.call("GET", "k%d" % i), b"%d" % i)
+    for c in cs:
+        c.close()
+
+
+def pipelines(q, replica, count):
+    c = q.client(replica)
+    for i in range(count):
+        got = c.pipeline(*[("INCR", "n%d" % (k % 10)) for k in range(100)])
+        check("increments", [x for x in got if not isinstance(x, int)], [])
+
+
+def wreck_learner(q, seed):
+    """In the middle of everybody's writes. With five, the wrecked one has a
+    child of the tree below it."""
+    victim = 2
+    others = [i for i in range(q.replicas) if i != victim]
+    write_and_read(q, range(q.replicas), 0, 200)
+    own, foreign = mappings(q.pids()[victim])
+    check("writable: its outbox and the commons", len(own), 2)
+    check("others' outboxes", len(foreign - own), q.replicas - 1)
+    check("pages of the commons are only read", len(foreign & own), 1)
+    c = q.client(victim)
+    jobs = [Background(pipelines, q, i, 100) for i in others]
+    for job in jobs:
+        job.start()
+    wreck(c, seed)
+    for job in jobs:
+        job.finish()
+    write_and_read(q, others, 200, 400)
+    agree(q, others)
+    sums = {sum(int(q.client(i).call("GET", "n%d" % n)) for n in range(10))
+            for i in others}
+    check("increments", sums, {100 * 100 * len(others)})
+
+
+def test_a_wrecked_replica_takes_nobody_with_it():
+    for replicas, kind in (3, "memory"), (5, "memory"), (3, "process"):
+        for seed in SEEDS:
+            with Quoind(PATH, replicas=replicas, args=[
+                    "--acceptor", kind, "--restart", "no"]) as q:
+                wreck_learner(q, seed)
+
+
+def test_a_wrecked_replica_comes_back():
+    """It finds its own pages of the commons wrecked, too: it may not vote, but
+    has everything."""
+    for seed in SEEDS[:3]:
+        with Quoind(PATH) as q:
+            pid = q.pids()[2]
+            wreck_learner(q, seed)
+            wait_until("it is back", lambda: is_online(q, 2, pid))
+            agree(q)
+
+
+def is_online(q, replica, pid_before):
+    """A later life of it is complete."""
+    try:
+        text = q.client(replica).call("INFO", "quoin").decode()
+    except OSError:
+        return False
+    m = re.search(r"^replica%d:state=online,pid=(\d+)" % replica, text, re.M)
+    return m is not None and int(m[1]) != pid_before
+
+
+# A leader of the memory acceptor can write the word that decides, so one that
+# runs wild may stop the group. With an acceptor process nobody can.
+
+def wreck_one(victim):
+    """Nobody crashes, nobody lies, and the others go on."""
+    others = [i for i in range(3) if i != victim]
+    for seed in SEEDS:
+        with Quoind(PATH, args=["--acceptor", "process", "--restart",
+                                "no"]) as q:
+            write_and_read(q, range(3), 0, 200)
+            wreck(q.client(victim), seed)
+            for i in others:
+                got = q.client(i).pipeline(*[("GET", "k%d" % k)
+                                             for k in range(200)])
+                check("reads", got, [b"%d" % k for k in range(200)])
+            write_and_read(q, others, 200, 100)
+            agree(q, others)
+            wait_until("two of three are left", lambda: len(q.pids()) == 2)
+
+
+def test_a_wrecked_leader_is_replaced():
+    wreck_one(0)
+
+
+def test_a_wrecked_acceptor_is_replaced():
+    """What it says that it accepted is garbage, and so is the read index."""
+    wreck_one(1)
+
+
+main(sys.argv[3:], globals())

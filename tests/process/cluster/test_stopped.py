@@ -1,0 +1,184 @@
+"""The memory acceptor: all followers stand still until the log has gone on over
+what they lack, then the leader is lost. The group says that it has stopped, or
+for whom it waits; and `quoin recover` starts it again.
+
+Usage: test_stopped.py QUOIND QUOIN [NAME...]
+"""
+import os
+import signal
+import subprocess
+import sys
+
+from tests.process.lib.checks import agree, check, main, wait_until
+from tests.process.lib.quoind import Client, Error, Quoind
+from tests.process.lib.verdicts import told
+from tests.process.lib.view import fields, info
+
+PATH, QUOIN = sys.argv[1:3]
+RING_BYTES = 16 << 20
+# A leader goes on alone once it has waited for the followers.
+OPTIONS = ["--repl-backlog-size", str(RING_BYTES),
+           "--min-replicas-to-write", "0"]
+VALUE = b"x" * (64 << 10)
+STOPPED = "CLUSTERDOWN the group has stopped, its leader was lost with what " \
+          "no other replica has; see quoin recover"
+
+
+def server():
+    return Quoind(PATH, args=OPTIONS)
+
+
+def log_of(q):
+    return q.log_so_far()
+
+
+def fill(q):
+    c = q.client(0)
+    check("fill", set(c.pipeline(*[("SET", "key%d" % i, i)
+                                   for i in range(500)])), {b"OK"})
+    check("everywhere", c.call("WAIT", "2", "0"), 2)
+    c.close()
+
+
+def write_past_the_ring(q, leader):
+    """Until it has gone on over all that stood in it before: it keeps at most
+    two laps."""
+    c = q.client(leader)
+    for i in range(4 * RING_BYTES // len(VALUE) + 64):
+        c.send(Client.encode("SET", "big%d" % (i % 64), VALUE))
+        if i >= 16:  # in flight
+            check("write", c.reply(), b"OK")
+    check("the last ones", {c.reply() for _ in range(16)}, {b"OK"})
+    check("the newest", c.call("SET", "marker", "1"), b"OK")
+    c.close()
+
+
+def lose_the_leader(q):
+    """@return the others and their process ids; all of them are stopped."""
+    leader = int(info(q, 0)["leader"])
+    pids = q.pids()
+    others = [i for i in range(3) if i != leader]
+    for i in others:
+        os.kill(pids[i], signal.SIGSTOP)
+    write_past_the_ring(q, leader)
+    os.kill(pids[leader], signal.SIGKILL)
+    return others, {i: pids[i] for i in others}
+
+
+def group_is(q, replica, state):
+    wait_until("replica %d says that the group is %s" % (replica, state),
+               lambda: info(q, replica)["group"] == state)
+
+
+def has_stopped(q, replica):
+    group_is(q, replica, "stopped")
+    i = info(q, replica)
+    check("roles", (i["leader"], i["acceptor"], i["in_sync"]),
+          ("none", "none", ""))
+    c = q.client(replica)
+    got = c.call("SET", "key", "2")
+    assert isinstance(got, Error) and str(got) == STOPPED, got
+    c.close()
+
+
+def said(q):
+    """The one line. @return its numbers."""
+    lines = [x for x in log_of(q).splitlines() if "has stopped" in x]
+    check("one line", len(lines), 1)
+    assert " error: " in lines[0] and "quoin recover" in lines[0], lines
+    found = told(lines)
+    assert found, lines
+    at = found[0]
+    check("nothing between", (at["lost"], at["lo"]),
+          (at["kept"] + 1, at["upto"] + 1))
+    assert at["lost"] <= at["upto"] and at["lo"] <= at["hi"], lines
+    return at["who"], at["kept"], at["hi"]
+
+
+def recover(q, replica):
+    done = subprocess.run([QUOIN, "recover", "--yes", "--to",
+                           "127.0.0.1:%d" % (q.port + 1 + replica)],
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=120, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def serves(q):
+    """All have what was kept, nothing of what was lost, and take writes."""
+    for i in range(3):
+        wait_until("replica %d is back" % i, lambda:
+                   fields(info(q, i), i).get("state") == "online")
+    for i in range(3):
+        c = q.client(i)
+        check("kept", c.pipeline(*[("GET", "key%d" % k) for k in range(500)]),
+              [b"%d" % k for k in range(500)])
+        check("lost", c.call("EXISTS", "marker"), 0)
+        check("write", c.call("SET", "new%d" % i, "1"), b"OK")
+        c.close()
+    agree(q)
+
+
+def test_what_the_log_has_gone_over_is_lost_and_said():
+    with server() as q:
+        fill(q)
+        others, pids = lose_the_leader(q)
+        for i in others:
+            os.kill(pids[i], signal.SIGCONT)
+        for i in others:
+            has_stopped(q, i)
+        most, kept, hi = said(q)
+        assert most in others, most
+        status, text, wrong = recover(q, others[0])
+        check("status", (status, wrong), (0, ""))
+        assert "Positions %d to %d may be lost" % (kept + 1, hi) in text, text
+        assert "the leader was lost" in text, text
+        lines = [x for x in log_of(q).splitlines() if "are lost" in x]
+        assert len(lines) == 1 and "%d to %d" % (kept + 1, hi) in lines[0], \
+            lines
+        serves(q)
+        victim = int(info(q, 0)["leader"])  # a fail-over like any other
+        pid = q.pids()[victim]
+        os.kill(pid, signal.SIGKILL)
+        c = q.client((victim + 1) % 3)
+        check("goes on", c.call("SET", "again", "1"), b"OK")
+        c.close()
+        # Else it would have ended while the server drains: status 1.
+        wait_until("its end is seen", lambda: "(process %d) was ended" % pid
+                   in log_of(q))
+    check("status", q.status, 0)
+
+
+def test_who_stands_still_is_waited_for():
+    with server() as q:
+        fill(q)
+        (first, second), pids = lose_the_leader(q)
+        os.kill(pids[first], signal.SIGCONT)
+        group_is(q, first, "waiting")
+        check("for whom", info(q, first)["group_waits_for"], str(second))
+        wait_until("one line", lambda: "the group waits" in log_of(q))
+        line, = [x for x in log_of(q).splitlines() if "the group waits" in x]
+        assert "replica %d (process %d)" % (second, pids[second]) in line, line
+        status, _, wrong = recover(q, first)
+        check("not yet", status, 1)
+        assert "stands still" in wrong, wrong
+        os.kill(pids[second], signal.SIGKILL)
+        has_stopped(q, first)
+        check("who has most", said(q)[0], first)
+        check("status", recover(q, first)[0], 0)
+        serves(q)
+
+
+def test_a_server_that_ends_while_its_group_has_stopped_says_so():
+    with server() as q:
+        fill(q)
+        others, pids = lose_the_leader(q)
+        for i in others:
+            os.kill(pids[i], signal.SIGCONT)
+        for i in others:
+            has_stopped(q, i)
+    check("status", q.status, 1)
+    lines = [x for x in q.log.splitlines() if "was not recovered" in x]
+    check("one line", len(lines), 1)
+
+
+main(sys.argv[3:], globals())

@@ -1,0 +1,152 @@
+"""What the tests of whole servers share: checks, and a runner of functions.
+
+"Waits" is never judged by the clock: `turns` lets a replica make a given number
+of turns, in each of which it would have answered.
+"""
+import json
+import sys
+import threading
+import time
+
+from tests.process.lib.quoind import DEADLINE
+
+
+def check(what, got, want):
+    assert got == want, "%s: got %r, want %r" % (what, got, want)
+
+
+def wait_until(what, true):
+    """Ask again until `true()` holds."""
+    deadline = time.monotonic() + DEADLINE
+    while not true():
+        assert time.monotonic() < deadline, "never: " + what
+        time.sleep(0.001)
+
+
+def turns(q, replicas, count=300):
+    """Each of these replicas makes `count` turns of its loop at least, now
+    one, now the other, so that what one sends another meets."""
+    clients = [q.client(i) for i in replicas]
+    for _ in range(count):
+        for c in clients:
+            check("ping", c.call("PING"), b"PONG")
+    for c in clients:
+        c.close()
+
+
+def waits(what, clients, q, replicas):
+    """None of these connections gets a byte while the replicas turn."""
+    turns(q, replicas)
+    for c in clients:
+        assert c.silent(), "answered: " + what
+
+
+def digests(q, replicas=None):
+    """The digest of each replica, once all stand at one position."""
+    clients = [q.client(i) for i in
+               (range(q.replicas) if replicas is None else replicas)]
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        all_ = [c.call("DEBUG", "DIGEST").split() for c in clients]
+        if len({position for position, _ in all_}) == 1:
+            break
+        assert time.monotonic() < deadline, "no common position: %r" % all_
+        time.sleep(0.005)
+    for c in clients:
+        c.close()
+    return [digest for _, digest in all_]
+
+
+def agree(q, replicas=None):
+    """Equal digests at equal positions."""
+    check("digests", len(set(digests(q, replicas))), 1)
+
+
+def lands_on(q, replica):
+    """True if a new connection to the common address lands there."""
+    try:
+        c = q.client()
+        there = c.call("CLIENT", "ID") % 64 == replica
+        c.close()
+        return there
+    except OSError:  # it was killed meanwhile
+        return False
+
+
+def shares(q):
+    """Each replica gets connections from the common address."""
+    for i in range(q.replicas):
+        wait_until("a share of replica %d" % i, lambda: lands_on(q, i))
+
+
+class Background(threading.Thread):
+    """A function in a thread; leaving the block waits for its end and raises
+    what it raised."""
+
+    def __init__(self, function, *args):
+        super().__init__(daemon=True)
+        self.call = function, args
+        self.error = None
+
+    def run(self):
+        try:
+            self.call[0](*self.call[1])
+        except BaseException as e:  # raised again by finish()
+            self.error = e
+
+    def finish(self):
+        self.join()
+        if self.error is not None:
+            raise self.error
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.finish()
+        return False
+
+
+def add_up(path, found):
+    """Figures of a long run that is made in pieces: numbers are added to those
+    in the file, the longest and the least of both kept, lists joined.
+
+    @return the sum, as it is in the file now.
+    """
+    try:
+        with open(path) as f:
+            total = json.load(f)
+    except FileNotFoundError:
+        total = {}
+    for name, value in found.items():
+        if name not in total:
+            total[name] = value
+        elif name.startswith("longest"):
+            total[name] = max(total[name], value)
+        elif name.startswith("least"):
+            total[name] = min(total[name], value)
+        else:
+            total[name] += value
+    with open(path, "w") as f:
+        json.dump(total, f, indent=1)
+    return total
+
+
+def main(names, all_):
+    """Run the functions test_* of `all_`, or those named; status 1 if one
+    failed."""
+    names = names or [n for n in all_ if n.startswith("test_")]
+    failed = 0
+    for name in names:
+        started = time.monotonic()
+        try:
+            note = all_[name]()
+            result = "ok" + (": " + note if note else "")
+        except Exception as e:  # report and go on with the others
+            failed += 1
+            result = "FAILED: %s: %s" % (type(e).__name__, e)
+        print("%-58s %6.1f s  %s" % (name, time.monotonic() - started,
+                                     result), flush=True)
+    print("%d passed, %d failed" % (len(names) - failed, failed))
+    sys.exit(failed != 0)

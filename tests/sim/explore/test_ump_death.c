@@ -1,0 +1,61 @@
+/*
+ * Death in front of every operation: what is received is whole and in order.
+ */
+#include "tests/sim/explore/ump_world.h"
+#include "tests/support/test.h"
+
+/* Killed anywhere, either end: what is received is whole and in order, and a
+ * survivor that is told of it ends. */
+Test(ump_explore, death_in_front_of_every_operation_tears_nothing,
+     .timeout = 120)
+{
+    for (int futex = 0; futex <= 1; futex++) {
+        ump_explore_traffic(
+            (struct ump_world){.futex = futex, .messages = 2, .bytes = 120}, 2,
+            2);
+        ump_explore_traffic(
+            (struct ump_world){
+                .futex = futex, .filled = UMP_FULL, .messages = 1, .bytes = 8},
+            1, 1);
+    }
+}
+
+/* After the sender's death: nothing half is delivered from what it left. */
+static const char *left_whole(void *ctx)
+{
+    struct ump_world *w = ctx;
+    uint8_t msg[UMP_MESSAGE_MAX];
+    size_t len;
+    int rc;
+    if (qn_sim_end_of(1) == QN_SIM_KILLED) {
+        return NULL;
+    }
+    qn_qp_down(w->qp[1]);
+    while ((rc = qn_qp_try_recv(w->qp[1], msg, sizeof msg, &len)) == QN_OK) {
+        uint8_t want[UMP_MESSAGE_MAX];
+        ump_fill(want, w->bytes, w->received++);
+        if (len != w->bytes || memcmp(msg, want, len) != 0) {
+            return "torn after death";
+        }
+    }
+    if (qn_sim_end_of(0) == QN_SIM_DONE &&
+        w->received != w->filled + w->messages) {
+        return "the sender ended, and messages are missing";
+    }
+    return rc == QN_EPEERDEAD ? NULL : "not told of the death";
+}
+
+static void idle(void *ctx)
+{
+    (void)ctx;
+}
+
+Test(ump_explore, what_the_dead_left_is_whole_or_nothing, .timeout = 120)
+{
+    struct ump_world w = {.messages = 3, .bytes = 150};
+    ump_explore((struct qn_explore_opts){.node = {ump_sender, idle},
+                                         .check = left_whole,
+                                         .deviations = 2,
+                                         .kills = 1},
+                &w);
+}

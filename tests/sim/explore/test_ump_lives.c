@@ -1,0 +1,118 @@
+/*
+ * Lives: a node that comes back, and one that only slept, in every order.
+ */
+#include <stdlib.h>
+
+#include "tests/sim/explore/ump_world.h"
+#include "tests/support/test.h"
+
+/* Node 1 was life 11 and comes back as life 12 on new memory, while node 0
+ * opens its old lane again: in every order, only what life 10 sent to life 12
+ * arrives, and life 11, which only slept, gets nothing of it. */
+static struct qn_ump_lane *new_lane;
+static struct qn_qp *new_end;
+static struct qn_qp *again;
+
+static void lives_setup(void *ctx)
+{
+    ump_setup(ctx); /* `filled` old messages lie in node 0's lane */
+    memset(new_lane, 0, ump_lane_bytes());
+    new_end = NULL;
+    again = NULL;
+}
+
+static void lives_teardown(void *ctx)
+{
+    qn_qp_close(new_end);
+    qn_qp_close(again);
+    ump_teardown(ctx);
+}
+
+static void opens_again(void *ctx)
+{
+    struct ump_world *w = ctx;
+    const struct qn_qp_opts o = {.tx = w->lane[0],
+                                 .rx = new_lane,
+                                 .cells = UMP_CELLS,
+                                 .self = 0,
+                                 .peer = 1,
+                                 .self_inc = 10,
+                                 .peer_inc = 12};
+    if (qn_ump.open(&again, &o) != QN_OK ||
+        qn_qp_try_send(again, "new", 3) != QN_OK) {
+        qn_sim_fail("open again");
+    }
+    if (qn_qp_room(again) != UMP_FULL - 1) {
+        qn_sim_fail("an acknowledgement of another life counted");
+    }
+}
+
+static void comes_back(void *ctx)
+{
+    struct ump_world *w = ctx;
+    uint8_t msg[64];
+    size_t len;
+    int rc;
+    const struct qn_qp_opts o = {.tx = new_lane,
+                                 .rx = w->lane[0],
+                                 .cells = UMP_CELLS,
+                                 .self = 1,
+                                 .peer = 0,
+                                 .self_inc = 12,
+                                 .peer_inc = 10};
+    if (qn_ump.open(&new_end, &o) != QN_OK) {
+        qn_sim_fail("come back");
+    }
+    while ((rc = qn_qp_try_recv(new_end, msg, sizeof msg, &len)) == QN_EAGAIN) {
+        qn_pause();
+    }
+    if (rc != QN_OK || len != 3 || memcmp(msg, "new", 3) != 0) {
+        qn_sim_fail("a message of another life");
+    }
+}
+
+/* Life 11 wakes and looks for what was sent to it: nothing. */
+static void wakes_too_late(void *ctx)
+{
+    struct ump_world *w = ctx;
+    uint8_t msg[64];
+    size_t len;
+    for (int i = 0; i < 3; i++) {
+        if (qn_qp_try_recv(w->qp[1], msg, sizeof msg, &len) != QN_EAGAIN) {
+            qn_sim_fail("a message to another life");
+        }
+    }
+}
+
+static void explore_lives(struct ump_world w, uint32_t nodes,
+                          uint32_t deviations)
+{
+    struct qn_explored out;
+    ump_make(&w);
+    new_lane = aligned_alloc(QN_CACHELINE, ump_lane_bytes());
+    cr_assert_not_null(new_lane);
+    const struct qn_explore_opts o = {
+        .nodes = nodes,
+        .node = {opens_again, comes_back, wakes_too_late},
+        .setup = lives_setup,
+        .check = ump_nobody_asleep,
+        .teardown = lives_teardown,
+        .ctx = &w,
+        .deviations = deviations - UMP_LESS,
+        .steps_max = 400};
+    cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
+    cr_assert(out.complete);
+    free(new_lane);
+    free(w.lane[0]);
+    free(w.lane[1]);
+}
+
+Test(ump_explore, lives_never_mix_in_any_order, .timeout = 120)
+{
+    explore_lives((struct ump_world){.filled = 3, .bytes = 8}, 2, 2);
+}
+
+Test(ump_explore, who_wakes_too_late_gets_nothing, .timeout = 120)
+{
+    explore_lives((struct ump_world){.filled = 0, .bytes = 8}, 3, 2);
+}

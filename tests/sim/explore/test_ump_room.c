@@ -1,0 +1,136 @@
+/*
+ * Acknowledgement and room: a sender that waits for room sleeps until there is
+ * some and no longer, and the sequence wraps.
+ */
+#include "tests/sim/explore/ump_world.h"
+#include "tests/support/test.h"
+
+Test(ump_explore, a_sender_that_waits_for_room_is_woken, .timeout = 120)
+{
+    for (int futex = 0; futex <= 1; futex++) {
+        ump_explore_traffic(
+            (struct ump_world){
+                .futex = futex, .filled = UMP_FULL, .messages = 1, .bytes = 8},
+            2, 0);
+    }
+}
+
+/* Reads what is there and goes on to other things. */
+static void reads_and_goes(void *ctx)
+{
+    struct ump_world *w = ctx;
+    uint8_t msg[UMP_MESSAGE_MAX];
+    size_t len;
+    for (uint32_t n = 0; n < w->filled; n++) {
+        if (qn_qp_try_recv(w->qp[1], msg, sizeof msg, &len) != QN_OK) {
+            qn_sim_fail("recv");
+        }
+        ump_take(w, msg, len);
+    }
+    (void)qn_qp_flush(w->qp[1]);
+}
+
+static const char *sender_done(void *ctx)
+{
+    (void)ctx;
+    return qn_sim_end_of(0) == QN_SIM_DONE ? NULL
+                                           : "the sender sleeps for ever";
+}
+
+Test(ump_explore, a_flush_alone_tells_of_room, .timeout = 120)
+{
+    for (int futex = 0; futex <= 1; futex++) {
+        struct ump_world w = {
+            .futex = futex, .filled = UMP_FULL, .messages = 1, .bytes = 8};
+        ump_explore(
+            (struct qn_explore_opts){.node = {ump_sender, reads_and_goes},
+                                     .check = sender_done,
+                                     .deviations = 2},
+            &w);
+    }
+}
+
+/* The receiver may consume the ring in its last look before it sleeps. */
+Test(ump_explore, a_message_longer_than_the_ring_gets_through, .timeout = 120)
+{
+    for (int futex = 0; futex <= 1; futex++) {
+        ump_explore_traffic((struct ump_world){.futex = futex,
+                                               .filled = UMP_FULL - 4,
+                                               .messages = 1,
+                                               .bytes = 56},
+                            3, 0);
+        ump_explore_traffic(
+            (struct ump_world){.futex = futex, .messages = 3, .bytes = 400}, 2,
+            0);
+        ump_explore_traffic(
+            (struct ump_world){.futex = futex, .messages = 1, .bytes = 1000}, 2,
+            0);
+    }
+}
+
+Test(ump_explore, the_sequence_wraps, .timeout = 120)
+{
+    ump_explore_traffic((struct ump_world){.start = UINT32_MAX - 1,
+                                           .messages = 3,
+                                           .bytes = 100},
+                        2, 0);
+    ump_explore_traffic((struct ump_world){.start = UINT32_MAX - 7,
+                                           .filled = UMP_FULL,
+                                           .messages = 1,
+                                           .bytes = 8},
+                        1, 0);
+}
+
+/* A fresh lane and, when that was read, as much as it has room for again: of
+ * the run that is not complete one cell is not free. */
+#define TWO_LANES (52 + 56 * (UMP_FULL + UMP_FULL - 1 - 1))
+
+/* The flush before sleep pushes what was staged into room that just came: what
+ * waits for room then is the next message, which was not tried since. */
+Test(ump_explore, a_sender_behind_a_staged_message_is_woken, .timeout = 120)
+{
+    for (int futex = 0; futex <= 1; futex++) {
+        ump_explore_traffic((struct ump_world){.futex = futex,
+                                               .messages = 2,
+                                               .bytes = TWO_LANES},
+                            1 + UMP_LESS, 0);
+    }
+}
+
+/* Asks for room before it sends, as the driver does for its children. */
+static void looks_for_room(void *ctx)
+{
+    struct ump_world *w = ctx;
+    struct qn_qp *qp = w->qp[0];
+    uint8_t msg[UMP_MESSAGE_MAX];
+    for (uint32_t n = 0; n < w->messages; n++) {
+        while (qn_qp_room(qp) == 0) {
+            qn_bell_arm(&w->bell[0]);
+            (void)qn_qp_flush(qp);
+            if (qn_qp_room(qp) == 0) {
+                (void)qn_bell_wait(&w->bell[0], QN_TIME_NEVER);
+            }
+            qn_bell_disarm(&w->bell[0]);
+        }
+        ump_fill(msg, w->bytes, n);
+        if (qn_qp_try_send(qp, msg, w->bytes) != QN_OK) {
+            qn_sim_fail("room, but refused");
+        }
+    }
+    if (qn_qp_drain(qp, QN_TIME_NEVER) != QN_OK) {
+        qn_sim_fail("drain");
+    }
+}
+
+Test(ump_explore, who_looks_for_room_behind_a_staged_message_is_woken,
+     .timeout = 120)
+{
+    for (int futex = 0; futex <= 1; futex++) {
+        struct ump_world w = {
+            .futex = futex, .messages = 2, .bytes = TWO_LANES};
+        ump_explore(
+            (struct qn_explore_opts){.node = {looks_for_room, ump_receiver},
+                                     .deviations = 1 + UMP_LESS},
+            &w);
+    }
+}

@@ -1,0 +1,171 @@
+/*
+ * The world of test_ump_*.c. `setup` lays messages into node 0's lane before
+ * the run, so that a test begins where its question does: at a ring that is
+ * full, at a sequence that is about to wrap.
+ */
+#include "tests/sim/explore/ump_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+size_t ump_lane_bytes(void)
+{
+    return qn_ump.lane_bytes(UMP_CELLS);
+}
+
+void ump_fill(uint8_t *msg, uint32_t bytes, uint32_t number)
+{
+    for (uint32_t i = 0; i < bytes; i++) {
+        msg[i] = (uint8_t)(number * 31 + i);
+    }
+}
+
+static void open_end(struct ump_world *w, uint32_t i)
+{
+    int fd = w->futex ? -1 : (int)i;
+    int peer_fd = w->futex ? -1 : 1 - (int)i;
+    qn_bell_init(&w->bell[i], &w->line[i], fd);
+    qn_ringer_init(&w->ringer[1 - i], &w->line[1 - i], peer_fd);
+    const struct qn_qp_opts o = {.tx = w->lane[i],
+                                 .rx = w->lane[1 - i],
+                                 .cells = UMP_CELLS,
+                                 .self = i,
+                                 .peer = 1 - i,
+                                 .self_inc = 10 + i,
+                                 .peer_inc = 11 - i,
+                                 .bell = &w->bell[i],
+                                 .ringer = &w->ringer[1 - i]};
+    if (qn_ump_open_at(&w->qp[i], &o, w->start) != QN_OK) {
+        abort();
+    }
+}
+
+void ump_setup(void *ctx)
+{
+    struct ump_world *w = ctx;
+    uint8_t msg[UMP_MESSAGE_MAX];
+    memset(w->line, 0, sizeof w->line);
+    for (uint32_t i = 0; i < 2; i++) {
+        memset(w->lane[i], 0, ump_lane_bytes());
+    }
+    open_end(w, 0);
+    open_end(w, 1);
+    w->received = 0;
+    w->replies = 0;
+    for (uint32_t n = 0; n < w->filled; n++) {
+        ump_fill(msg, w->bytes, n);
+        if (qn_qp_try_send(w->qp[0], msg, w->bytes) != QN_OK) {
+            abort();
+        }
+    }
+}
+
+void ump_teardown(void *ctx)
+{
+    struct ump_world *w = ctx;
+    qn_qp_close(w->qp[0]);
+    qn_qp_close(w->qp[1]);
+}
+
+/* Message number `received`, whole and right? */
+void ump_take(struct ump_world *w, const uint8_t *msg, size_t len)
+{
+    uint8_t want[UMP_MESSAGE_MAX];
+    ump_fill(want, w->bytes, w->received);
+    if (len != w->bytes || memcmp(msg, want, len) != 0) {
+        qn_sim_fail("torn, lost or doubled message");
+    }
+    w->received++;
+}
+
+void ump_sender(void *ctx)
+{
+    struct ump_world *w = ctx;
+    uint8_t msg[UMP_MESSAGE_MAX];
+    for (uint32_t n = 0; n < w->messages; n++) {
+        ump_fill(msg, w->bytes, w->filled + n);
+        if (qn_qp_send(w->qp[0], msg, w->bytes, QN_TIME_NEVER) != QN_OK) {
+            qn_sim_fail("send");
+        }
+    }
+    if (qn_qp_drain(w->qp[0], QN_TIME_NEVER) != QN_OK) {
+        qn_sim_fail("drain");
+    }
+}
+
+void ump_receiver(void *ctx)
+{
+    struct ump_world *w = ctx;
+    uint8_t msg[UMP_MESSAGE_MAX];
+    size_t len = 0;
+    for (uint32_t n = 0; n < w->filled + w->messages; n++) {
+        if (qn_qp_recv(w->qp[1], msg, sizeof msg, &len, QN_TIME_NEVER) !=
+            QN_OK) {
+            qn_sim_fail("recv");
+        }
+        ump_take(w, msg, len);
+    }
+}
+
+/* Everybody ends, unless somebody was killed; nothing torn either way. */
+static const char *all_received(void *ctx)
+{
+    const struct ump_world *w = ctx;
+    if (qn_sim_end_of(0) == QN_SIM_KILLED ||
+        qn_sim_end_of(1) == QN_SIM_KILLED) {
+        return NULL;
+    }
+    if (qn_sim_end_of(0) != QN_SIM_DONE) {
+        return "the sender sleeps for ever";
+    }
+    if (qn_sim_end_of(1) != QN_SIM_DONE) {
+        return "the receiver sleeps for ever";
+    }
+    return w->received == w->filled + w->messages ? NULL : "messages missing";
+}
+
+const char *ump_nobody_asleep(void *ctx)
+{
+    (void)ctx;
+    return qn_sim_end_of(0) == QN_SIM_DONE && qn_sim_end_of(1) == QN_SIM_DONE
+               ? NULL
+               : "asleep for ever";
+}
+
+void ump_make(struct ump_world *w)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        w->lane[i] = aligned_alloc(QN_CACHELINE, ump_lane_bytes());
+        cr_assert_not_null(w->lane[i]);
+    }
+}
+
+void ump_explore(struct qn_explore_opts o, struct ump_world *w)
+{
+    struct qn_explored out;
+    const char *replay = getenv("QN_SIM_REPLAY");
+    ump_make(w);
+    o.nodes = 2;
+    o.deviations -= UMP_LESS;
+    o.setup = ump_setup;
+    o.teardown = ump_teardown;
+    o.check = o.check != NULL ? o.check : all_received;
+    o.ctx = w;
+    bool good = replay != NULL ? qn_explore_replay(&o, replay, &out)
+                               : qn_explore(&o, &out);
+    cr_assert(good, "%s; QN_SIM_REPLAY='%s'", out.fault, out.choices);
+    cr_assert(replay != NULL || out.complete);
+    free(w->lane[0]);
+    free(w->lane[1]);
+}
+
+void ump_explore_traffic(struct ump_world w, uint32_t deviations,
+                         uint32_t kills)
+{
+    ump_explore((struct qn_explore_opts){.node = {ump_sender, ump_receiver},
+                                         .deviations = deviations,
+                                         .kills = kills},
+                &w);
+}

@@ -1,0 +1,18 @@
+#ifndef QN_TESTS_SIM_SIM_H
+#define QN_TESTS_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/sim/paxos/coverage.h"
+
+/** Run one seed to its end: faults, then healing, then progress within a
+ *  bound. Aborts on a violated invariant, after printing how to replay it.
+ *  @param cover  Added to; NULL: not counted.
+ *  @return a hash of all that every step did: the same for the same seed. */
+uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover);
+
+/** This seed runs with the memory acceptor. */
+bool sim_in_memory(uint64_t seed);
+
+#endif
