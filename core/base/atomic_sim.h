@@ -18,7 +18,7 @@
 
 enum qn_sim_rmw { QN_SIM_EXCHANGE, QN_SIM_ADD, QN_SIM_OR };
 
-/* Defined by core/sim/explore.c. `n` is 4 or 8 bytes, except in copies. */
+/* Defined by core/sim/machine.c. `n` is 4 or 8 bytes, except in copies. */
 uint64_t qn_sim_load(const volatile void *p, size_t n);
 void qn_sim_store(volatile void *p, size_t n, uint64_t v, bool drain);
 uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v);

@@ -4,7 +4,7 @@
 /**
  * The published adaptive tree, exactly: base algorithm, reordering, shuffling
  * (Kaestle et al., "Machine-Aware Atomic Broadcast Trees for Multicores", OSDI
- * 2016, with the corrections that README.md names).
+ * 2016, with the corrections that TREES.md names).
  *
  * Pure, any thread, no allocation. Ties go to the lower core everywhere.
  */

@@ -8,7 +8,7 @@
  * service is in order of visibility, ties by lower sender, then lower
  * operation. All that a message triggers belongs to the same service. The root
  * issues operation b+1 through its own queue, with an entry that is visible at
- * the end of the service that issued b. (Section 1.4 of the specification.)
+ * the end of the service that issued b. (TREES.md, Pipelines.)
  *
  * Deterministic, any thread; allocates its queue and counters.
  */

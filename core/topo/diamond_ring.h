@@ -3,7 +3,7 @@
 
 /**
  * Diamond rings: acknowledged broadcast over a scatter tree and its mirror
- * image, glued at center nodes; README.md has the rules for every n and k.
+ * image, glued at center nodes; TREES.md has the rules for every n and k.
  *
  * Ids are logical, 0 is the root: [gather | center | scatter] above it, so
  * that every message goes from a higher to a lower id (the root counts as n,

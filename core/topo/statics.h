@@ -5,7 +5,7 @@
  * The static trees: shapes that are not searched for. `binary`, `fibonacci`,
  * `sequential` and `tree:k=N`, balanced with N children each, know only the
  * number of cores; `mst`, `mst2`, `bad`, `bad2` look at costs, `cluster` at
- * groups. README.md says what each is.
+ * groups. TREES.md says what each is.
  *
  * Ranks: the root first, then the other cores ascending. Pure, any thread.
  */

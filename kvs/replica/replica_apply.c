@@ -10,7 +10,7 @@
  * the hash seed and the options that all begin with.
  *
  * What a command costs is told to the driver, which bounds the work of a turn
- * (README.md, Turns).
+ * (kvs/frontend/README.md, Turns).
  */
 #include <stdlib.h>
 #include <string.h>

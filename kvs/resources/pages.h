@@ -7,7 +7,7 @@
  * A lookup in a large store misses the TLB as often as the cache, and a replica
  * that ends gives back each of its pages. With pages of 2 MiB a server of a
  * million small keys answers 10 % more requests with pipelines of 16, and a
- * dead replica of 330 MB is gone after 2 ms and not 27 (kvs/README.md).
+ * dead replica of 330 MB is gone after 2 ms and not 27 (docs/measurements.md).
  *
  * The C library can ask for them, if it is told before it has started: by the
  * environment variable GLIBC_TUNABLES. So a program sets it and executes itself

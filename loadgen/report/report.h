@@ -6,7 +6,7 @@
  *
  * A load makes one qn_report_second of what each second saw and one qn_report
  * at the end. All text is made from these two, so that every output tells the
- * same. README.md lists the members of the JSON and the columns of the CSV.
+ * same. docs/load.md lists the members of the JSON and the columns of the CSV.
  *
  * Rates count right answers only. Times are nanoseconds here and microseconds
  * in whatever is printed. Pure but for the FILE; one thread.

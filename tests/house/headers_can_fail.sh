@@ -33,5 +33,19 @@ echo "all about y" >"$tmp/t/kvs/README.md"
 must_fail readmes.sh "a file that the README does not name"
 echo "\`x.h\`" >"$tmp/t/kvs/README.md"
 must_pass readmes.sh
+{
+    echo "\`x.h\`"
+    seq 80
+} >"$tmp/t/kvs/README.md"
+must_fail readmes.sh "a README of more than a page"
+echo "\`x.h\`" >"$tmp/t/kvs/README.md"
+must_pass readmes.sh
+echo '[x](deep/y.md#z)' >"$tmp/t/kvs/README.md"
+if /usr/bin/python3 "$here/links.py" "$tmp/t" >/dev/null; then
+    echo "not found: a link to no file" >&2
+    exit 1
+fi
+echo "\`x.h\`, [x](deep)" >"$tmp/t/kvs/README.md"
+/usr/bin/python3 "$here/links.py" "$tmp/t" || exit 1
 echo >"$tmp/t/kvs/deep/z.c"
 must_fail readmes.sh "a deeper folder without README.md"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails if a folder of sources has no README.md, or its README does not name
-# each module in it (by file name, or by noun: `tree` for tree.h and tree.c).
+# Fails if a folder of sources has no README.md, or one of more than 80 lines, or
+# if its README does not name each module in it (by file name, or by noun: `tree`
+# for tree.h and tree.c).
 # Usage: readmes.sh [root]
 set -u
 cd "${1:-.}" || exit 2
@@ -10,6 +11,10 @@ for folder in $(find core transports paxos kvs loadgen -name '*.[ch]' -printf '%
         echo "no README.md: $folder" >&2
         status=1
         continue
+    fi
+    if [ "$folder" != tests ] && [ "$(wc -l <"$folder/README.md")" -gt 80 ]; then
+        echo "$folder/README.md has more than 80 lines: give the rest a page of its own" >&2
+        status=1
     fi
     for file in "$folder"/*.[ch]; do
         noun=$(basename "${file%.[ch]}")

@@ -1,6 +1,6 @@
 /*
  * UMP: opening, accepting and closing an end. ump_send.c and ump_recv.c are
- * the hot paths; README.md tells the whole.
+ * the hot paths; UMP.md tells the whole.
  *
  * Who may believe whom. A lane belongs to one life of its owner and, at a
  * time, to one life of the peer; `control` names both. An end believes nothing

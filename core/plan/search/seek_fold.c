@@ -1,7 +1,7 @@
 /*
  * Down: children are sorted by r + T, largest first, which is optimal for a
- * fixed tree (README.md); the value is the largest (sends so far + r + T), or
- * what the core itself needs: all sends and what it has to do then.
+ * fixed tree (core/topo/README.md); the value is the largest (sends so far + r
+ * + T), or what the core itself needs: all sends and what it has to do then.
  *
  * Up: messages are taken in order of visibility, whatever the children's order.
  *

@@ -1,7 +1,7 @@
 """The published trees and predictions, against a second version of them.
 
 This file builds every static tree and the adaptive tree once more, straight
-from the rules of core/topo/README.md and as plainly as it can, and predicts
+from the rules of core/topo/TREES.md and as plainly as it can, and predicts
 what operations on them cost. `quoin tree` must give the same edges in the same
 order, and the same costs within 0.1 cycle.
 

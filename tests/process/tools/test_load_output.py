@@ -140,7 +140,7 @@ def three_digits(x):
 
 class Readme(unittest.TestCase):
     def test_every_member_of_the_schema_is_explained(self):
-        readme = (ROOT / "loadgen/README.md").read_text()
+        readme = (ROOT / "docs/load.md").read_text()
         with open(ROOT / "loadgen/report/load.schema.json") as f:
             schema = json.load(f)["$defs"]
         names = {*schema["second"]["properties"],
