@@ -46,11 +46,11 @@
  *                                             as leader or acceptor
  *                              <-  STOP       all have drained: exit(0)
  *
- * News of a node come in the order of its lives: PEER, PEER_DOWN, PEER, ...; of
- * those that came and ended while it stood still it may not hear
- * (kvs/control/news.h). A new life may also hear of one that is dead and whose
- * memory is still needed (the accept word names it): PEER with its outbox, and
- * PEER_DOWN at once; that may be its own predecessor.
+ * News of a node come in the order of its incarnations: PEER, PEER_DOWN, PEER,
+ * ... A replica that was stalled may not hear of incarnations that began and
+ * ended meanwhile (kvs/control/news.h). A new life may also hear of one that is
+ * dead and whose memory is still needed (the accept word names it): PEER with
+ * its outbox, and PEER_DOWN at once; that may be its own predecessor.
  *
  * A replica that cannot start says FAILED with the reason, logs nothing, and
  * exits 1: the supervisor prints the one line. The end of a process closes its

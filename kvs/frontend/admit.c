@@ -8,7 +8,7 @@ static const char full[] = "ERR max number of clients reached";
 static const char denied[] =
     "DENIED quoind is in protected mode: it has no password, so it serves only "
     "clients on its own machine, at a loopback address or a Unix socket. If "
-    "nobody can reach its address but whom you trust, say CONFIG SET "
+    "you trust every host that can reach its address, say CONFIG SET "
     "protected-mode no from there, or start it with --protected-mode no; "
     "otherwise start it with --bind 127.0.0.1.";
 

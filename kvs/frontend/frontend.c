@@ -468,9 +468,9 @@ void qn_frontend_close_all(struct qn_frontend *fe)
     }
 }
 
-/* Replies owed to a connection beside those of its submissions. Those that are
- * made and not sent count as one, whole requests that nobody has looked at
- * each. Uses up what the reader holds. */
+/* Counts the replies owed to a connection, without those of its submissions:
+ * one for all replies that are made and not sent, and one for each whole
+ * request that was not run. Uses up what the reader holds. */
 static uint64_t unanswered(struct qn_conn *c)
 {
     struct qn_resp_req req;

@@ -26,8 +26,8 @@
 #include "kvs/introspect/info.h"
 #include "kvs/replica/replica.h"
 
-/** What the front end asks of the server around it; all are given `ctx` of
- *  struct qn_frontend_opts, run on the loop and return at once. */
+/** What the front end asks of the server around it. `ctx` is that of struct
+ *  qn_frontend_opts. All run in the loop's thread and return at once. */
 struct qn_frontend_ops {
     /** Is this command answered by run_local? */
     bool (*takes)(const struct qn_cmd_call *call);
@@ -37,7 +37,7 @@ struct qn_frontend_ops {
     void (*run_local)(struct qn_conn *c, struct qn_cmd_call *call);
     /** Clients that the other replicas serve, each at most `most`. */
     uint64_t (*clients_elsewhere)(void *ctx, uint64_t most);
-    /** This replica serves so many. */
+    /** Publish how many clients this replica serves. */
     void (*publish_clients)(void *ctx, uint64_t clients);
 };
 

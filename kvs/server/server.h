@@ -263,11 +263,11 @@ void qn_server_control_start(struct qn_server *s);
 /* Its clients, as all replicas count them (kvs/server/server_clients.c); `ctx`
  * is the struct qn_server. */
 
-/** Clients that the other living replicas serve; one that says more than `most`
- *  has overwritten its figure and counts as 0. */
+/** Clients that the other living replicas serve. A figure above `most` was
+ *  overwritten by a faulty process and counts as 0. */
 uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most);
 
-/** This replica serves so many. */
+/** Publish how many clients this replica serves. */
 void qn_server_clients_publish(void *ctx, uint64_t clients);
 
 /* WAIT (kvs/server/server_wait.c). */

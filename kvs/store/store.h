@@ -88,9 +88,10 @@ struct qn_store;
  * once when a larger one is asked for or freed: 26 ms after a million deletes.
  * Told so here, it merges each as it is freed. And it gives the end of the heap
  * back to the system as soon as that is free, in one call: 8 ms while 10^7
- * entries are freed. Told so, it keeps it: what was used once stays resident,
- * for the next keys, until nobody waits (kvs/resources/trim.h). Blocks from 32
- * MiB on are mapped by themselves and go back at once.
+ * entries are freed. Told so, it keeps it: memory that was used once stays
+ * resident, for the next keys, until the replica is idle
+ * (kvs/resources/trim.h). Blocks from 32 MiB on are mapped by themselves and go
+ * back at once.
  */
 void qn_store_tune_malloc(void);
 

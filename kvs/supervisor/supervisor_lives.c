@@ -17,10 +17,10 @@
  *                    others: PEER(i, new)
  *     READY          i: SERVING
  *
- * Who stands still is told when it goes on (kvs/control/news.h): of a node that
- * has had many lives meanwhile, that the one it knows has ended, the one that
- * is still needed (below), and the newest one. A new life in its place would
- * hear of no more.
+ * A stalled replica hears the news when it resumes (kvs/control/news.h). Of a
+ * node that has had many incarnations meanwhile it hears three things: the end
+ * of the one it knows, the one that is still needed (below), and the newest
+ * one. A new incarnation in its place would hear of no more.
  *
  * Descriptors of outboxes are kept, so that a new life can map those of the
  * living. One dead life's may be needed too: that of the owner of the accept

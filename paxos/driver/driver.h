@@ -277,8 +277,8 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
  *
  * Memory acceptor: the leader has ended, and no member has all that the ring
  * which it left does not keep any more (paxos/machine/verdict.h). Withdrawn if
- * somebody has it after all. With a member that stands still, and may have
- * more, a group has not stopped: it waits for him (qn_driver_waiting).
+ * a member has it after all. While a stalled member may have more, the group
+ * has not stopped: it waits for that member (qn_driver_waiting).
  *
  * Process acceptor: leader and acceptor were lost together. Never true of a
  * group that can go on; false for a while of one that cannot (PROTOCOL.md

@@ -144,8 +144,8 @@ struct qn_flow_member {
     uint64_t shut;        /* ns, in total, without the present time */
     struct qn_flow_hold hold; /* as it says */
     qn_slot_t hold_over;      /* its hold of this slot was given up */
-    uint64_t hold_bytes;      /* decided from its slot on ... */
-    uint64_t hold_slots;      /* ... in so many slots */
+    uint64_t hold_bytes;      /* decided from its slot on, bytes */
+    uint64_t hold_slots;      /* likewise, slots */
     qn_time_t hold_moved;     /* its `done` has grown */
     uint64_t hold_shut;       /* `shut` when it began */
 };

@@ -36,7 +36,7 @@ enum qn_linear_verdict {
 /** How a violation showed itself. */
 enum qn_anomaly {
     QN_ANOMALY_NONE,
-    QN_ANOMALY_PHANTOM,   /* a value that nobody wrote */
+    QN_ANOMALY_PHANTOM,   /* a value that no operation wrote */
     QN_ANOMALY_FUTURE,    /* answered before its writer asked */
     QN_ANOMALY_TWICE,     /* two operations replaced the same value */
     QN_ANOMALY_CHAIN,     /* values follow from each other against time */

@@ -1,11 +1,10 @@
 /*
- * Who says that the group has stopped is right, from above (PROTOCOL.md 3.6.2
- * and 11.2): nobody leads ever again, but by force.
+ * Checks a node that says that the group has stopped (PROTOCOL.md 3.6.2 and
+ * 11.2): from then on no node leads, unless it is forced to.
  *
  * With the memory acceptor the verdict is that of paxos/machine/verdict.c, made
  * of what the members' outboxes would say to node i. When it says stopped, the
- * slot that all lack is looked for in everybody's log and on its way to
- * anybody.
+ * slot that all members lack must be in no node's log and in no message.
  */
 #include <inttypes.h>
 
