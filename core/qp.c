@@ -2,14 +2,14 @@
  * What every backend has in common: whole messages by copy, and waiting.
  *
  * A waiting call is a try call between two looks. The order is that of
- * core/wait/bell.h: declare sleep, then flush (this publishes the own
+ * core/wait/doorbell.h: declare sleep, then flush (this publishes the own
  * acknowledgements, rings a peer that waits for them, and says that room is
  * wanted), then try once more, then block. Flushing before the declaration
  * would lose the peer's answer to it: room made, or a reply sent, between the
  * flush and the declaration is neither rung for nor looked for.
  *
- * The bell is one per node and not per queuepair, so a wait may end because of
- * another channel; that is a spurious wake-up here, and the loop goes on.
+ * The doorbell is one per node and not per queuepair, so a wait may end because
+ * of another channel; that is a spurious wake-up here, and the loop goes on.
  */
 #include "core/qp.h"
 
@@ -67,17 +67,17 @@ static int attempt(struct qn_qp *qp, const struct attempt *a)
 static int wait_for(struct qn_qp *qp, const struct attempt *a,
                     qn_time_t deadline)
 {
-    QN_ASSERT(qp->bell != NULL);
+    QN_ASSERT(qp->doorbell != NULL);
     int rc = attempt(qp, a);
     int slept = QN_OK;
     while (rc == QN_EAGAIN && slept == QN_OK) {
-        qn_bell_arm(qp->bell);
+        qn_doorbell_arm(qp->doorbell);
         qn_qp_flush(qp);
         rc = attempt(qp, a);
         if (rc == QN_EAGAIN) {
-            slept = qn_bell_wait(qp->bell, deadline);
+            slept = qn_doorbell_wait(qp->doorbell, deadline);
         }
-        qn_bell_disarm(qp->bell);
+        qn_doorbell_disarm(qp->doorbell);
         if (rc == QN_EAGAIN) {
             rc = attempt(qp, a);
         }
@@ -104,16 +104,16 @@ int qn_qp_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len,
 
 int qn_qp_drain(struct qn_qp *qp, qn_time_t deadline)
 {
-    QN_ASSERT(qp->bell != NULL);
+    QN_ASSERT(qp->doorbell != NULL);
     int slept = QN_OK;
     bool staged = qn_qp_flush(qp);
     while (staged && slept == QN_OK) {
-        qn_bell_arm(qp->bell);
+        qn_doorbell_arm(qp->doorbell);
         staged = qn_qp_flush(qp);
         if (staged) {
-            slept = qn_bell_wait(qp->bell, deadline);
+            slept = qn_doorbell_wait(qp->doorbell, deadline);
         }
-        qn_bell_disarm(qp->bell);
+        qn_doorbell_disarm(qp->doorbell);
     }
     return staged && qn_qp_flush(qp) ? QN_ETIMEDOUT : QN_OK;
 }

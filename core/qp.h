@@ -41,7 +41,7 @@
 #include "core/base/clock.h"
 #include "core/base/err.h"
 #include "core/node.h"
-#include "core/wait/bell.h"
+#include "core/wait/doorbell.h"
 
 #define QN_MSG_MAX       65536u /* bytes of one message */
 #define QN_CELLS_DEFAULT 1024u  /* cells of one lane, a power of two */
@@ -77,9 +77,9 @@ struct qn_qp_opts {
     qn_node_t self, peer; /* < QN_NODES_MAX */
     uint64_t self_inc;    /* incarnations, never 0 */
     uint64_t peer_inc;
-    struct qn_bell *bell;     /* own; NULL: no waiting forms. Kept */
-    struct qn_ringer *ringer; /* peer's; NULL: never ring. Kept; may be shared
-                                 by all queuepairs to that peer */
+    struct qn_doorbell *doorbell;      /* own; NULL: no waiting forms. Kept */
+    struct qn_doorbell_handle *ringer; /* peer's; NULL: never ring. Kept; may be
+                                 shared by all queuepairs to that peer */
 };
 
 struct qn_qp; /* what follows its fields is the backend's */
@@ -113,7 +113,7 @@ struct qn_transport {
 
 struct qn_qp {
     const struct qn_qp_ops *ops;
-    struct qn_bell *bell; /* own; NULL: no waiting forms */
+    struct qn_doorbell *doorbell; /* own; NULL: no waiting forms */
 };
 
 /**
@@ -191,7 +191,7 @@ static inline int qn_qp_try_send_frame(struct qn_qp *qp,
 
 /** Push staged cells, publish acknowledgements, ring the peer if it sleeps. If
  *  the last try found no room, tell the peer: it rings when it has made some.
- *  Before a node sleeps: arm the bell, then flush, then look once more (at
+ *  Before a node sleeps: arm the doorbell, then flush, then look once more (at
  *  room too, if it wants to send), as core/qp.c does.
  *  @return true while staged cells remain (call again when the peer rang). */
 static inline bool qn_qp_flush(struct qn_qp *qp)
@@ -237,7 +237,7 @@ static inline int qn_qp_try_send(struct qn_qp *qp, const void *msg, size_t len)
  *  longer than cap; QN_EAGAIN none. */
 int qn_qp_try_recv(struct qn_qp *qp, void *buf, size_t cap, size_t *len);
 
-/** As try_send / try_recv, waiting on the own bell until `deadline` (ns,
+/** As try_send / try_recv, waiting on the own doorbell until `deadline` (ns,
  *  monotonic). Additional error: QN_ETIMEDOUT. Send also flushes; like
  *  try_send it is content when the message was taken. */
 int qn_qp_send(struct qn_qp *qp, const void *msg, size_t len,

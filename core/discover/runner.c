@@ -20,8 +20,8 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/cycles.h"
+#include "core/discover/round_robin.h"
 #include "core/discover/runner_internal.h"
-#include "core/discover/tournament.h"
 
 #define ROUNDS_BYTES ((size_t)192 << 20)
 #define PASSES_MIN   3u
@@ -71,7 +71,7 @@ static void show(struct qn_runner *r)
         return;
     }
     r->shown = now;
-    struct qn_runner_progress p = {.visits = r->visits,
+    struct qn_runner_progress p = {.pair_runs = r->pair_runs,
                                    .visits_due =
                                        (uint64_t)PASSES_MIN * r->pairs,
                                    .pairs = r->pairs,
@@ -81,9 +81,10 @@ static void show(struct qn_runner *r)
     if (r->only_unstable) {
         p.stable = count_stable(r);
         p.left_s = r->opts->seconds - p.elapsed_s;
-    } else if (p.visits > 0) {
-        double due = (double)QN_MAX(p.visits_due, p.visits) - (double)p.visits;
-        p.left_s = p.elapsed_s / (double)p.visits * due;
+    } else if (p.pair_runs > 0) {
+        double due =
+            (double)QN_MAX(p.visits_due, p.pair_runs) - (double)p.pair_runs;
+        p.left_s = p.elapsed_s / (double)p.pair_runs * due;
         p.left_s = QN_MAX(p.left_s, spread - p.elapsed_s);
     }
     p.left_s = QN_MIN(p.left_s, r->limit_s - p.elapsed_s);
@@ -126,7 +127,7 @@ static int wait_for_all(struct qn_runner *r)
     return rc;
 }
 
-static int run_step(struct qn_runner *r, const struct qn_tournament_pair *pair,
+static int run_step(struct qn_runner *r, const struct qn_round_robin_pair *pair,
                     uint32_t count)
 {
     pthread_mutex_lock(&r->lock);
@@ -137,12 +138,12 @@ static int run_step(struct qn_runner *r, const struct qn_tournament_pair *pair,
                                 *b = &r->worker[pair[i].b];
         a->partner = pair[i].b;
         b->partner = pair[i].a;
-        a->visit = b->visit = r->step;
+        a->pair_run = b->pair_run = r->step;
     }
     pthread_cond_broadcast(&r->go);
     pthread_mutex_unlock(&r->lock);
     int rc = wait_for_all(r);
-    r->visits += count;
+    r->pair_runs += count;
     show(r);
     return rc;
 }
@@ -155,16 +156,16 @@ static bool is_wanted(void *arg, uint32_t a, uint32_t b)
 
 static int run_pass(struct qn_runner *r)
 {
-    struct qn_tournament *s = malloc(sizeof *s);
-    struct qn_tournament_pair *pair = malloc((r->m->n / 2 + 1) * sizeof *pair);
+    struct qn_round_robin *s = malloc(sizeof *s);
+    struct qn_round_robin_pair *pair = malloc((r->m->n / 2 + 1) * sizeof *pair);
     uint32_t limit = r->opts->parallel;
     limit = limit == 0 ? r->m->n / 2 : QN_MIN(limit, r->m->n / 2);
     int rc = s != NULL && pair != NULL ? QN_OK : QN_ENOMEM;
     if (rc == QN_OK) {
-        qn_tournament_init(s, r->m, limit);
+        qn_round_robin_init(s, r->m, limit);
     }
     while (rc == QN_OK) {
-        uint32_t count = qn_tournament_next(s, pair, is_wanted, r);
+        uint32_t count = qn_round_robin_next(s, pair, is_wanted, r);
         if (count == 0) {
             break;
         }
@@ -255,7 +256,7 @@ static double limit_of(const struct qn_runner_opts *o, uint32_t n)
 {
     uint32_t each = QN_MAX(n / 2, 1u);
     uint32_t at_once = o->parallel == 0 ? each : QN_MIN(o->parallel, each);
-    double steps = qn_tournament_rounds(n) * ceil((double)each / at_once);
+    double steps = qn_round_robin_rounds(n) * ceil((double)each / at_once);
     return o->seconds + LATE_S + LATE_STEP_S * steps;
 }
 
@@ -266,8 +267,8 @@ static int prepare(struct qn_runner *r)
     size_t each = ROUNDS_BYTES / r->pairs / sizeof(struct qn_round);
     r->rounds_max = (uint32_t)QN_MIN(each, (size_t)QN_ROUNDS_MAX);
     r->rounds_max = QN_MAX(r->rounds_max, QN_ROUNDS_MIN);
-    r->seat_bytes =
-        qn_align_up(sizeof(struct qn_seat) +
+    r->lane_memory_bytes =
+        qn_align_up(sizeof(struct qn_lane_memory) +
                         r->opts->transport->lane_bytes(QN_RUNNER_CELLS),
                     4096);
     r->pair = calloc(r->pairs, sizeof *r->pair);
@@ -308,8 +309,8 @@ static void end(struct qn_runner *r)
     pthread_mutex_unlock(&r->lock);
     for (uint32_t i = 0; i < r->started; i++) {
         pthread_join(r->worker[i].thread, NULL);
-        if (r->worker[i].seat != NULL) {
-            (void)munmap(r->worker[i].seat, r->seat_bytes);
+        if (r->worker[i].lane_memory != NULL) {
+            (void)munmap(r->worker[i].lane_memory, r->lane_memory_bytes);
         }
     }
     free(r->pair);

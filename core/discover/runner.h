@@ -7,8 +7,8 @@
  *
  *   rounds   measure.h says what one is: here 12 batches of 8 each way, 12 x 8
  *            round trips, and the probes before and after; messages fill a cell
- *   visits   rounds one after the other, after a warm-up that does not count
- *   steps    visits of disjoint pairs at the same time (tournament.h)
+ *   pair_runs   rounds one after the other, after a warm-up that does not count
+ *   steps    pair_runs of disjoint pairs at the same time (round_robin.h)
  *   passes   all steps; three at least, spread over opts.spread_s; then those
  *            pairs are visited again that are not stable, until opts.seconds
  *            are over. A pass that others hold up is broken off some 1.5 s
@@ -32,7 +32,7 @@
 #include "core/qp.h"
 
 struct qn_runner_progress {
-    uint64_t visits;     /* made */
+    uint64_t pair_runs;  /* made */
     uint64_t visits_due; /* that are certain: more follow if there is noise */
     uint32_t pairs;      /* of the machine */
     uint32_t stable;     /* of them, so far */

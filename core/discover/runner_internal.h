@@ -6,13 +6,13 @@
 
 #include <pthread.h>
 
+#include "core/discover/pair_run_internal.h"
 #include "core/discover/runner.h"
-#include "core/discover/visit_internal.h"
 
 #define QN_RUNNER_CELLS QN_CELLS_DEFAULT
 
-/** A pair of cores. Filled by the thread of its lower core in a visit, and by
- *  the caller's thread between steps. */
+/** A pair of cores. Filled by the thread of its lower core in a pair_run, and
+ * by the caller's thread between steps. */
 struct qn_runner_pair {
     uint32_t rounds;
     bool stable;
@@ -22,20 +22,20 @@ struct qn_runner;
 
 /** A thread and its core. */
 struct qn_runner_worker {
-    alignas(QN_CACHELINE) qn_a64 arrived; /* at which visit */
+    alignas(QN_CACHELINE) qn_a64 arrived; /* at which pair_run */
     struct qn_runner *r;
     uint32_t core;
     uint32_t partner;
-    uint64_t visit; /* number of the step it has to do; done: `did` */
+    uint64_t pair_run; /* number of the step it has to do; done: `did` */
     uint64_t did;
-    struct qn_seat *seat;
+    struct qn_lane_memory *lane_memory;
     pthread_t thread;
 };
 
 struct qn_runner {
     struct qn_machine *m;
     const struct qn_runner_opts *opts;
-    size_t seat_bytes;
+    size_t lane_memory_bytes;
     uint32_t pairs;
     uint32_t rounds_max;
     struct qn_runner_pair *pair;     /* [pairs] */
@@ -55,7 +55,7 @@ struct qn_runner {
     qn_a32 stop; /* set there, read by all */
     bool cancelled;
     bool only_unstable;
-    uint64_t visits;
+    uint64_t pair_runs;
     qn_time_t begin;
     double limit_s; /* from `begin`, when to leave whatever is missing */
     double part;    /* that progress has shown */

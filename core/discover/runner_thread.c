@@ -1,10 +1,10 @@
 /*
  * The threads of the runner: each pins itself, makes its seat, and then does
- * the visits that it is told.
+ * the pair_runs that it is told.
  *
- * In a visit both threads clear their own seats (nobody else writes there
- * between visits), say that they have arrived, wait for each other, and open a
- * queuepair in a new incarnation. Core a, the lower one, decides: what is a
+ * In a pair_run both threads clear their own seats (nobody else writes there
+ * between pair_runs), say that they have arrived, wait for each other, and open
+ * a queuepair in a new incarnation. Core a, the lower one, decides: what is a
  * warm-up, which rounds are noted, when it is enough.
  */
 #include <sched.h>
@@ -18,8 +18,8 @@
 #define VISIT_NS     (20 * QN_MS)  /* at most; a slow level takes 2 ms */
 #define VISIT_ROUNDS 6u
 
-struct tour {
-    struct qn_visit v;
+struct schedule {
+    struct qn_pair_run v;
     struct qn_runner *r;
     size_t pair;
     qn_time_t begin;
@@ -30,7 +30,7 @@ struct tour {
  * probe any more (so it is on no level), and is kept only if there is none yet:
  * better a number that is called unstable than none. @return whether there is
  * another one. */
-static bool note(struct tour *t, struct qn_round *round, bool disturbed)
+static bool note(struct schedule *t, struct qn_round *round, bool disturbed)
 {
     struct qn_runner *r = t->r;
     struct qn_runner_pair *p = &r->pair[t->pair];
@@ -47,19 +47,19 @@ static bool note(struct tour *t, struct qn_round *round, bool disturbed)
            p->rounds < r->rounds_max;
 }
 
-static int rounds(struct tour *t)
+static int rounds(struct schedule *t)
 {
     uint32_t more = 1;
-    int rc = qn_visit_meet(&t->v);
+    int rc = qn_pair_run_meet(&t->v);
     while (rc == QN_OK && more != 0) {
         struct qn_round round = {0};
         bool disturbed = false;
-        rc = qn_visit_round(&t->v, &round, &disturbed);
+        rc = qn_pair_run_round(&t->v, &round, &disturbed);
         if (rc == QN_OK && t->v.first) {
             more = note(t, &round, disturbed);
             qn_copy_out(&t->v.tx->go_on, &more, sizeof more);
         }
-        rc = rc ? rc : qn_visit_meet(&t->v); /* announces go_on */
+        rc = rc ? rc : qn_pair_run_meet(&t->v); /* announces go_on */
         if (rc == QN_OK && !t->v.first) {
             qn_copy_in(&more, &t->v.rx->go_on, sizeof more);
         }
@@ -67,13 +67,13 @@ static int rounds(struct tour *t)
     return rc;
 }
 
-static bool arrive(struct qn_runner_worker *w,
-                   const struct qn_runner_worker *partner)
+static bool barrier(struct qn_runner_worker *w,
+                    const struct qn_runner_worker *partner)
 {
-    memset(w->seat, 0, w->r->seat_bytes);
+    memset(w->lane_memory, 0, w->r->lane_memory_bytes);
     /* release: the seat is clear; pairs with the acquire below. */
-    qn_store(&w->arrived, w->visit, QN_RELEASE);
-    while (qn_load(&partner->arrived, QN_ACQUIRE) < w->visit) {
+    qn_store(&w->arrived, w->pair_run, QN_RELEASE);
+    while (qn_load(&partner->arrived, QN_ACQUIRE) < w->pair_run) {
         /* relaxed: carries nothing. */
         if (qn_load(&w->r->stop, QN_RELAXED) != 0) {
             return false;
@@ -83,30 +83,30 @@ static bool arrive(struct qn_runner_worker *w,
     return true;
 }
 
-static int visit(struct qn_runner_worker *w)
+static int pair_run(struct qn_runner_worker *w)
 {
     struct qn_runner *r = w->r;
     struct qn_runner_worker *partner = &r->worker[w->partner];
     bool first = w->core < w->partner;
-    if (!arrive(w, partner)) {
+    if (!barrier(w, partner)) {
         return QN_EAGAIN;
     }
-    struct tour t = {.v = {.tx = partner->seat,
-                           .rx = w->seat,
-                           .stop = &r->stop,
-                           .first = first,
-                           .overhead = qn_visit_overhead()},
-                     .r = r,
-                     .pair = qn_runner_index(r, QN_MIN(w->core, w->partner),
-                                             QN_MAX(w->core, w->partner)),
-                     .begin = qn_clock_now()};
-    const struct qn_qp_opts o = {.tx = partner->seat + 1,
-                                 .rx = w->seat + 1,
+    struct schedule t = {.v = {.tx = partner->lane_memory,
+                               .rx = w->lane_memory,
+                               .stop = &r->stop,
+                               .first = first,
+                               .overhead = qn_pair_run_overhead()},
+                         .r = r,
+                         .pair = qn_runner_index(r, QN_MIN(w->core, w->partner),
+                                                 QN_MAX(w->core, w->partner)),
+                         .begin = qn_clock_now()};
+    const struct qn_qp_opts o = {.tx = partner->lane_memory + 1,
+                                 .rx = w->lane_memory + 1,
                                  .cells = QN_RUNNER_CELLS,
                                  .self = first ? 0 : 1,
                                  .peer = first ? 1 : 0,
-                                 .self_inc = w->visit,
-                                 .peer_inc = w->visit};
+                                 .self_inc = w->pair_run,
+                                 .peer_inc = w->pair_run};
     int rc = r->opts->transport->open(&t.v.qp, &o);
     if (rc == QN_OK) {
         rc = rounds(&t);
@@ -134,13 +134,13 @@ static int pin(uint32_t cpu)
 /* The seat, touched by its core first. */
 static int make_seat(struct qn_runner_worker *w)
 {
-    void *p = mmap(NULL, w->r->seat_bytes, PROT_READ | PROT_WRITE,
+    void *p = mmap(NULL, w->r->lane_memory_bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) {
         return QN_ENOMEM;
     }
-    memset(p, 0, w->r->seat_bytes);
-    w->seat = p;
+    memset(p, 0, w->r->lane_memory_bytes);
+    w->lane_memory = p;
     return QN_OK;
 }
 
@@ -168,14 +168,14 @@ void *qn_runner_live(void *arg)
     pthread_mutex_lock(&r->lock);
     report(r, rc);
     while (!r->quit) {
-        if (w->visit == w->did) {
+        if (w->pair_run == w->did) {
             pthread_cond_wait(&r->go, &r->lock);
             continue;
         }
         pthread_mutex_unlock(&r->lock);
-        rc = visit(w);
+        rc = pair_run(w);
         pthread_mutex_lock(&r->lock);
-        w->did = w->visit;
+        w->did = w->pair_run;
         report(r, rc);
     }
     pthread_mutex_unlock(&r->lock);

@@ -108,20 +108,22 @@ static int collect(hwloc_topology_t t, hwloc_const_cpuset_t usable,
 
 static int fill(struct qn_machine **out, hwloc_topology_t t,
                 hwloc_const_cpuset_t usable, const char *file,
-                struct qn_fault *fault)
+                struct qn_parse_error *parse_error)
 {
     struct qn_unit *unit = malloc(QN_CORES_MAX * sizeof *unit);
     if (unit == NULL) {
-        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        (void)qn_parse_error_set(parse_error, file, 0, NULL,
+                                 "not enough memory");
         return QN_ENOMEM;
     }
     int count = collect(t, usable, unit);
-    int err = count < 0
-                  ? qn_fault_set(fault, file, 0, NULL,
+    int err =
+        count < 0
+            ? qn_parse_error_set(parse_error, file, 0, NULL,
                                  "there are more than 1024 cores; restrict the "
                                  "process (taskset) or the file")
-                  : qn_units_to_machine(out, unit, (uint32_t)count, cpu_of(t),
-                                        file, fault);
+            : qn_units_to_machine(out, unit, (uint32_t)count, cpu_of(t), file,
+                                  parse_error);
     free(unit);
     return err;
 }
@@ -151,7 +153,7 @@ static int begin(hwloc_topology_t *t)
 }
 
 /* Load this machine's topology. */
-static int load_live(hwloc_topology_t *t, struct qn_fault *fault)
+static int load_live(hwloc_topology_t *t, struct qn_parse_error *parse_error)
 {
     int err = begin(t);
     if (err == QN_OK && hwloc_topology_load(*t) != 0) {
@@ -159,24 +161,26 @@ static int load_live(hwloc_topology_t *t, struct qn_fault *fault)
         err = QN_EIO;
     }
     if (err != QN_OK) {
-        (void)qn_fault_set(fault, "live", 0, NULL,
-                           "the topology of this machine cannot be read: %s",
-                           qn_strerror(err));
+        (void)qn_parse_error_set(
+            parse_error, "live", 0, NULL,
+            "the topology of this machine cannot be read: %s",
+            qn_strerror(err));
     }
     return err;
 }
 
-int qn_machine_discover(struct qn_machine **out, struct qn_fault *fault)
+int qn_machine_discover(struct qn_machine **out,
+                        struct qn_parse_error *parse_error)
 {
     hwloc_topology_t t;
-    int err = load_live(&t, fault);
+    int err = load_live(&t, parse_error);
     if (err != QN_OK) {
         return err;
     }
     hwloc_cpuset_t usable = hwloc_bitmap_alloc();
     bool masked = usable != NULL &&
                   hwloc_get_cpubind(t, usable, HWLOC_CPUBIND_THREAD) == 0;
-    err = fill(out, t, masked ? usable : NULL, "live", fault);
+    err = fill(out, t, masked ? usable : NULL, "live", parse_error);
     hwloc_bitmap_free(usable);
     hwloc_topology_destroy(t);
     return err;
@@ -224,7 +228,7 @@ static const char *take_level(const char *p, uint64_t *units, uint64_t most)
     return p != NULL && (*p == '\0' || isspace((unsigned char)*p)) ? p : NULL;
 }
 
-static int check_synthetic(const char *text, struct qn_fault *fault)
+static int check_synthetic(const char *text, struct qn_parse_error *parse_error)
 {
     uint64_t units = 1;
     const char *p = text + strspn(text, BLANKS);
@@ -233,20 +237,20 @@ static int check_synthetic(const char *text, struct qn_fault *fault)
         p = p != NULL ? p + strspn(p, BLANKS) : NULL;
     }
     if (p == NULL) {
-        return qn_fault_set(fault, text, 0, NULL, NOT_SYNTHETIC);
+        return qn_parse_error_set(parse_error, text, 0, NULL, NOT_SYNTHETIC);
     }
     return units <= QN_CORES_MAX
                ? QN_OK
-               : qn_fault_set(fault, text, 0, NULL,
-                              "more than %u cores; ask for fewer",
-                              QN_CORES_MAX);
+               : qn_parse_error_set(parse_error, text, 0, NULL,
+                                    "more than %u cores; ask for fewer",
+                                    QN_CORES_MAX);
 }
 
 int qn_machine_synthetic(struct qn_machine **out, const char *text,
-                         struct qn_fault *fault)
+                         struct qn_parse_error *parse_error)
 {
     hwloc_topology_t t;
-    if (check_synthetic(text, fault) != QN_OK) {
+    if (check_synthetic(text, parse_error) != QN_OK) {
         return QN_EINVAL;
     }
     int err = begin(&t);
@@ -256,9 +260,9 @@ int qn_machine_synthetic(struct qn_machine **out, const char *text,
     if (hwloc_topology_set_synthetic(t, text) != 0 ||
         hwloc_topology_load(t) != 0) {
         hwloc_topology_destroy(t);
-        return qn_fault_set(fault, text, 0, NULL, NOT_SYNTHETIC);
+        return qn_parse_error_set(parse_error, text, 0, NULL, NOT_SYNTHETIC);
     }
-    err = fill(out, t, NULL, text, fault);
+    err = fill(out, t, NULL, text, parse_error);
     hwloc_topology_destroy(t);
     return err;
 }
@@ -303,12 +307,12 @@ static void strip(char *xml)
     *to = '\0';
 }
 
-int qn_machine_topology_xml(char **xml, struct qn_fault *fault)
+int qn_machine_topology_xml(char **xml, struct qn_parse_error *parse_error)
 {
     hwloc_topology_t t;
     char *text = NULL;
     int len = 0;
-    int err = load_live(&t, fault);
+    int err = load_live(&t, parse_error);
     if (err != QN_OK) {
         return err;
     }
@@ -322,8 +326,8 @@ int qn_machine_topology_xml(char **xml, struct qn_fault *fault)
     if (err == QN_OK) {
         strip(*xml);
     } else {
-        (void)qn_fault_set(fault, "live", 0, NULL, "the topology as XML: %s",
-                           qn_strerror(err));
+        (void)qn_parse_error_set(parse_error, "live", 0, NULL,
+                                 "the topology as XML: %s", qn_strerror(err));
     }
     return err;
 }

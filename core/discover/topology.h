@@ -26,18 +26,20 @@
  * @return QN_OK; QN_EIO if the topology cannot be read, QN_EINVAL (no usable
  *         core, or more than QN_CORES_MAX), QN_ENOMEM; fault filled.
  */
-int qn_machine_discover(struct qn_machine **out, struct qn_fault *fault);
+int qn_machine_discover(struct qn_machine **out,
+                        struct qn_parse_error *parse_error);
 
 /** What `lstopo FILE.xml` or hwloc's export wrote, XML of version 2 or 3.0;
  *  `file` is its name in faults. Errors as above, and QN_EINVAL if it is none.
  */
 int qn_machine_parse_xml(struct qn_machine **out, const char *file,
-                         const char *bytes, size_t len, struct qn_fault *fault);
+                         const char *bytes, size_t len,
+                         struct qn_parse_error *parse_error);
 
 /** hwloc's synthetic description, such as "package:2 numa:1 l3:2 core:4 pu:2".
  *  Errors as above; the text stands for the file in faults. */
 int qn_machine_synthetic(struct qn_machine **out, const char *text,
-                         struct qn_fault *fault);
+                         struct qn_parse_error *parse_error);
 
 /**
  * The XML of this machine's topology, without what tells whose it is: of
@@ -47,6 +49,6 @@ int qn_machine_synthetic(struct qn_machine **out, const char *text,
  * @param xml  Filled, freed by free().
  * @return as qn_machine_discover.
  */
-int qn_machine_topology_xml(char **xml, struct qn_fault *fault);
+int qn_machine_topology_xml(char **xml, struct qn_parse_error *parse_error);
 
 #endif

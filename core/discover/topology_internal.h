@@ -27,6 +27,6 @@ struct qn_unit {
  */
 int qn_units_to_machine(struct qn_machine **out, struct qn_unit *unit,
                         uint32_t count, const char *cpu, const char *file,
-                        struct qn_fault *fault);
+                        struct qn_parse_error *parse_error);
 
 #endif

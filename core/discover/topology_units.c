@@ -99,22 +99,24 @@ static void give_name(struct qn_machine *m, const char *cpu,
 }
 
 static int check(const struct qn_unit *unit, uint32_t count, const char *file,
-                 struct qn_fault *fault)
+                 struct qn_parse_error *parse_error)
 {
     if (count == 0) {
-        return qn_fault_set(fault, file, 0, NULL, "there is no usable core");
+        return qn_parse_error_set(parse_error, file, 0, NULL,
+                                  "there is no usable core");
     }
     if (unit[count - 1].os > QN_CORE_NUMBER_MAX) {
-        return qn_fault_set(fault, file, 0, NULL,
-                            "core %u: numbers above %u are not known; restrict "
-                            "the process (taskset) or the file",
-                            unit[count - 1].os, QN_CORE_NUMBER_MAX);
+        return qn_parse_error_set(
+            parse_error, file, 0, NULL,
+            "core %u: numbers above %u are not known; restrict "
+            "the process (taskset) or the file",
+            unit[count - 1].os, QN_CORE_NUMBER_MAX);
     }
     for (uint32_t i = 1; i < count; i++) {
         if (unit[i].os == unit[i - 1].os) {
-            return qn_fault_set(fault, file, 0, NULL,
-                                "core %u is there twice; remove one",
-                                unit[i].os);
+            return qn_parse_error_set(parse_error, file, 0, NULL,
+                                      "core %u is there twice; remove one",
+                                      unit[i].os);
         }
     }
     return QN_OK;
@@ -122,14 +124,15 @@ static int check(const struct qn_unit *unit, uint32_t count, const char *file,
 
 int qn_units_to_machine(struct qn_machine **out, struct qn_unit *unit,
                         uint32_t count, const char *cpu, const char *file,
-                        struct qn_fault *fault)
+                        struct qn_parse_error *parse_error)
 {
     struct numberings *n = calloc(1, sizeof *n);
     struct qn_machine *m = NULL;
     qsort(unit, count, sizeof *unit, by_number);
-    int err = check(unit, count, file, fault);
+    int err = check(unit, count, file, parse_error);
     if (err == QN_OK && (n == NULL || qn_machine_create(&m, count) != QN_OK)) {
-        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        (void)qn_parse_error_set(parse_error, file, 0, NULL,
+                                 "not enough memory");
         err = QN_ENOMEM;
     }
     for (uint32_t i = 0; err == QN_OK && i < count; i++) {

@@ -46,7 +46,7 @@ struct level {
 struct reader {
     XML_Parser parser;
     const char *file;
-    struct qn_fault *fault;
+    struct qn_parse_error *parse_error;
     int err;
     uint32_t depth;
     struct level level[DEPTH_MAX]; /* [depth] */
@@ -60,9 +60,9 @@ struct reader {
 static void refuse(struct reader *r, const char *field, const char *what)
 {
     if (r->err == QN_OK) {
-        r->err = qn_fault_set(r->fault, r->file,
-                              (uint32_t)XML_GetCurrentLineNumber(r->parser),
-                              field, "%s", what);
+        r->err = qn_parse_error_set(
+            r->parse_error, r->file,
+            (uint32_t)XML_GetCurrentLineNumber(r->parser), field, "%s", what);
         (void)XML_StopParser(r->parser, XML_FALSE);
     }
 }
@@ -337,24 +337,27 @@ static int fault_syntax(struct reader *r)
                code == XML_ERROR_PARTIAL_CHAR ||
                code == XML_ERROR_UNCLOSED_CDATA_SECTION;
     if (code == XML_ERROR_NO_MEMORY) {
-        (void)qn_fault_set(r->fault, r->file, 0, NULL, "not enough memory");
+        (void)qn_parse_error_set(r->parse_error, r->file, 0, NULL,
+                                 "not enough memory");
         return QN_ENOMEM;
     }
-    return qn_fault_set(
-        r->fault, r->file, (uint32_t)XML_GetCurrentLineNumber(r->parser), "XML",
-        "%s; %s", XML_ErrorString(code),
+    return qn_parse_error_set(
+        r->parse_error, r->file, (uint32_t)XML_GetCurrentLineNumber(r->parser),
+        "XML", "%s; %s", XML_ErrorString(code),
         cut ? "the file may be cut, copy it again"
             : "correct it, or write one with `lstopo FILE.xml`");
 }
 
 int qn_machine_parse_xml(struct qn_machine **out, const char *file,
-                         const char *bytes, size_t len, struct qn_fault *fault)
+                         const char *bytes, size_t len,
+                         struct qn_parse_error *parse_error)
 {
-    struct reader r = {.file = file, .fault = fault};
+    struct reader r = {.file = file, .parse_error = parse_error};
     r.parser = XML_ParserCreate(NULL);
     r.unit = malloc(QN_CORES_MAX * sizeof *r.unit);
     if (r.parser == NULL || r.unit == NULL || len > INT32_MAX) {
-        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        (void)qn_parse_error_set(parse_error, file, 0, NULL,
+                                 "not enough memory");
         r.err = QN_ENOMEM;
     } else {
         XML_SetUserData(r.parser, &r);
@@ -363,7 +366,8 @@ int qn_machine_parse_xml(struct qn_machine **out, const char *file,
         r.err = r.err == QN_OK && s != XML_STATUS_OK ? fault_syntax(&r) : r.err;
     }
     if (r.err == QN_OK) {
-        r.err = qn_units_to_machine(out, r.unit, r.units, r.cpu, file, fault);
+        r.err =
+            qn_units_to_machine(out, r.unit, r.units, r.cpu, file, parse_error);
     }
     if (r.parser != NULL) {
         XML_ParserFree(r.parser);

@@ -59,9 +59,9 @@ static bool place(const struct qn_backlog *b, size_t len, uint32_t *at)
 }
 
 bool qn_backlog_push(struct qn_backlog *b, const void *msg, size_t len,
-                     uint64_t owed)
+                     uint64_t pending)
 {
-    QN_ASSERT(owed != 0 && len != 0);
+    QN_ASSERT(pending != 0 && len != 0);
     uint32_t at;
     if (b->count == QN_ACKED_COUNT || !place(b, len, &at)) {
         return false;
@@ -69,9 +69,9 @@ bool qn_backlog_push(struct qn_backlog *b, const void *msg, size_t len,
     uint32_t i = b->first + b->count++;
     ENTRY(b, i).at = at;
     ENTRY(b, i).len = (uint32_t)len;
-    ENTRY(b, i).owed = owed;
+    ENTRY(b, i).pending = pending;
     memcpy(b->bytes + at, msg, len);
-    b->behind |= owed;
+    b->lagging |= pending;
     return true;
 }
 
@@ -79,7 +79,7 @@ bool qn_backlog_push(struct qn_backlog *b, const void *msg, size_t len,
 static uint32_t oldest(const struct qn_backlog *b, qn_node_t node)
 {
     uint32_t i = b->first;
-    while (i != b->first + b->count && (ENTRY(b, i).owed >> node & 1) == 0) {
+    while (i != b->first + b->count && (ENTRY(b, i).pending >> node & 1) == 0) {
         i++;
     }
     return i;
@@ -94,7 +94,7 @@ struct qn_slice qn_backlog_next(const struct qn_backlog *b, qn_node_t node)
 
 static void drop_paid(struct qn_backlog *b)
 {
-    while (b->count > 0 && ENTRY(b, b->first).owed == 0) {
+    while (b->count > 0 && ENTRY(b, b->first).pending == 0) {
         b->first++;
         b->count--;
     }
@@ -104,16 +104,16 @@ void qn_backlog_pay(struct qn_backlog *b, qn_node_t node)
 {
     uint32_t i = oldest(b, node);
     QN_ASSERT(i != b->first + b->count);
-    ENTRY(b, i).owed &= ~(UINT64_C(1) << node);
+    ENTRY(b, i).pending &= ~(UINT64_C(1) << node);
     if (oldest(b, node) == b->first + b->count) {
-        b->behind &= ~(UINT64_C(1) << node);
+        b->lagging &= ~(UINT64_C(1) << node);
     }
     drop_paid(b);
 }
 
 void qn_backlog_forget(struct qn_backlog *b, qn_node_t node)
 {
-    while ((b->behind >> node & 1) != 0) {
+    while ((b->lagging >> node & 1) != 0) {
         qn_backlog_pay(b, node);
     }
 }

@@ -26,10 +26,10 @@
 struct qn_backlog {
     uint8_t *bytes;        /* [QN_BACKLOG_BYTES], owned; NULL: never used */
     uint32_t first, count; /* entries, free-running index and number */
-    uint64_t behind;       /* nodes that are owed at least one entry */
+    uint64_t lagging;      /* nodes that are owed at least one entry */
     struct {
         uint32_t at, len; /* in bytes */
-        uint64_t owed;    /* nodes */
+        uint64_t pending; /* nodes */
     } entry[QN_ACKED_COUNT];
 };
 
@@ -37,10 +37,10 @@ struct qn_backlog {
 int qn_backlog_init(struct qn_backlog *b);
 void qn_backlog_fini(struct qn_backlog *b);
 
-/** Append a message owed to the nodes of `owed`, not empty; bytes copied.
+/** Append a message owed to the nodes of `pending`, not empty; bytes copied.
  *  @return false if it does not fit. */
 bool qn_backlog_push(struct qn_backlog *b, const void *msg, size_t len,
-                     uint64_t owed);
+                     uint64_t pending);
 
 /** The oldest message owed to `node`, which is behind; borrowed until it is
  *  paid. */

@@ -1,6 +1,6 @@
 /*
  * One node's part in the collectives of a tree: the root's side of broadcast,
- * acknowledgements, and the turn. What passes through a node is in relay.c.
+ * acknowledgements, and the turn. What passes through a node is in forward.c.
  *
  * The root reserves, copies and commits in each child's queuepair, which keeps
  * what does not fit yet (core/qp.h): no state here, and nothing but the cells
@@ -92,7 +92,7 @@ static int start(struct qn_context *c)
     if (c->acked && c->down != 0) {
         return QN_EINVAL;
     }
-    if (!qn_relay_reroot(c)) {
+    if (!qn_forward_reroot(c)) {
         return QN_ENOMEM;
     }
     return c->acked && c->cut_through != 0 ? qn_backlog_init(&c->backlog)
@@ -128,7 +128,7 @@ void qn_context_destroy(struct qn_context *c)
 {
     if (c != NULL) {
         qn_backlog_fini(&c->backlog);
-        qn_relay_fini(c);
+        qn_forward_fini(c);
         free(c);
     }
 }
@@ -175,7 +175,8 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
         return QN_EMSGSIZE;
     }
     uint64_t full = 0;
-    uint64_t owed = c->abort | c->to; /* of the time before it was the root */
+    uint64_t pending =
+        c->abort | c->to; /* of the time before it was the root */
     for (uint32_t i = 0; i < c->child_count; i++) {
         qn_node_t child = c->child[i];
         void *buf;
@@ -183,7 +184,7 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
             continue;
         }
         c->dirty |= bit(child);
-        if (((owed & bit(child)) == 0 || qn_relay_ready(c, child)) &&
+        if (((pending & bit(child)) == 0 || qn_forward_ready(c, child)) &&
             qn_qp_try_reserve(c->qp[child], len, &buf) == QN_OK) {
             publish(c, child, buf, parts, count, 0);
         } else {
@@ -333,7 +334,7 @@ static uint64_t others(const struct qn_context *c)
 static uint32_t poll_parent(struct qn_context *c, uint32_t budget)
 {
     uint32_t n = 0;
-    while (n < budget && parent_alive(c) && qn_relay_receive(c, c->parent)) {
+    while (n < budget && parent_alive(c) && qn_forward_receive(c, c->parent)) {
         n++;
     }
     return n;
@@ -348,7 +349,7 @@ static uint32_t poll_others(struct qn_context *c, uint32_t budget)
     for (uint32_t i = 0; i < LOOKS && left != 0 && n < budget; i++) {
         uint64_t after = left & UINT64_MAX << c->cursor;
         qn_node_t from = (qn_node_t)__builtin_ctzll(after != 0 ? after : left);
-        while (n < budget && qn_relay_receive(c, from)) {
+        while (n < budget && qn_forward_receive(c, from)) {
             n++;
         }
         left &= ~bit(from);
@@ -361,7 +362,7 @@ uint32_t qn_context_poll(struct qn_context *c, uint32_t budget)
 {
     uint32_t n = 0;
     QN_ASSERT(!c->delivering);
-    qn_relay_catch_up(c);
+    qn_forward_catch_up(c);
     c->parent_first = !c->parent_first;
     if (c->parent_first) {
         n = poll_parent(c, budget);
@@ -385,7 +386,7 @@ static bool peer_has(struct qn_context *c)
 {
     uint64_t m = (c->listen | c->up) & ~c->down;
     for (; m != 0; m &= m - 1) {
-        if (qn_relay_has(c, (qn_node_t)__builtin_ctzll(m))) {
+        if (qn_forward_has(c, (qn_node_t)__builtin_ctzll(m))) {
             return true;
         }
     }
@@ -409,7 +410,7 @@ static bool child_has(struct qn_context *c)
  * be rung for it: see qn_qp_flush. */
 static bool room_came(struct qn_context *c)
 {
-    uint64_t wait = qn_relay_owed(c) | (untold(c) ? bit(c->parent) : 0);
+    uint64_t wait = qn_forward_pending(c) | (untold(c) ? bit(c->parent) : 0);
     for (; wait != 0; wait &= wait - 1) {
         if (qn_qp_room(c->qp[__builtin_ctzll(wait)]) > 0) {
             return true;
@@ -425,7 +426,7 @@ bool qn_context_pending(struct qn_context *c)
 
 bool qn_context_flush(struct qn_context *c)
 {
-    qn_relay_catch_up(c);
+    qn_forward_catch_up(c);
     bool waits = tell(c);
     for (uint64_t m = c->dirty; m != 0; m &= m - 1) {
         qn_node_t peer = (qn_node_t)__builtin_ctzll(m);
@@ -435,7 +436,7 @@ bool qn_context_flush(struct qn_context *c)
             c->dirty &= ~bit(peer);
         }
     }
-    return qn_relay_owed(c) != 0 || waits;
+    return qn_forward_pending(c) != 0 || waits;
 }
 
 /* --- nodes come and go --------------------------------------------------- */
@@ -445,7 +446,7 @@ void qn_context_down(struct qn_context *c, qn_node_t peer)
     QN_ASSERT(peer < QN_NODES_MAX && peer != c->self);
     c->down |= bit(peer);
     c->dirty &= ~bit(peer);
-    qn_relay_down(c, peer);
+    qn_forward_down(c, peer);
 }
 
 int qn_context_up(struct qn_context *c, qn_node_t peer)
@@ -471,7 +472,7 @@ int qn_context_reroot(struct qn_context *c, const struct qn_tree *tree)
         return QN_EINVAL;
     }
     take_tree(c, tree);
-    (void)qn_relay_reroot(c); /* without memory it forwards whole messages */
+    (void)qn_forward_reroot(c); /* without memory it forwards whole messages */
     return QN_OK;
 }
 

@@ -116,8 +116,8 @@ uint64_t qn_context_acked(const struct qn_context *c);
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget);
 
 /** True if poll would receive something, or flush could send what waited for
- *  room. Before a node sleeps: arm the bell, flush, and sleep only if this is
- *  false (core/qp.h, flush). */
+ *  room. Before a node sleeps: arm the doorbell, flush, and sleep only if this
+ * is false (core/qp.h, flush). */
 bool qn_context_pending(struct qn_context *c);
 
 /** Send what waits for room and flush the queuepairs that were used.

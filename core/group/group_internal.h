@@ -2,15 +2,16 @@
 #define QN_GROUP_GROUP_INTERNAL_H
 
 /**
- * The state of a context, and the part of it that relay.c works on: what comes
- * from the peers and what of it goes to the children. For this folder only.
+ * The state of a context, and the part of it that forward.c works on: what
+ * comes from the peers and what of it goes to the children. For this folder
+ * only.
  */
 
 #include "core/group/backlog_internal.h"
 #include "core/group/group.h"
 
 /* A long message that comes from one peer frame by frame. */
-struct qn_relay_in {
+struct qn_forward_in {
     uint8_t *body;      /* [QN_MSG_MAX], owned; NULL: not read by frames */
     bool open;          /* frames of it are still to come */
     uint32_t total;     /* its bytes */
@@ -39,11 +40,11 @@ struct qn_context {
     bool parent_first; /* in the next poll */
     bool delivering;   /* inside a call of `deliver` */
 
-    /* How each peer is read, by messages or by frames: see relay.c. */
+    /* How each peer is read, by messages or by frames: see forward.c. */
     uint64_t framed;
     uint64_t cut_through; /* who should be read by frames: the parent or none */
     uint64_t inside;      /* peers of which a message may be half read */
-    struct qn_relay_in in[QN_NODES_MAX];
+    struct qn_forward_in in[QN_NODES_MAX];
 
     /* Inner nodes: the last long message, in[source], and who still gets it. */
     qn_node_t source;
@@ -83,30 +84,30 @@ static inline bool parent_alive(const struct qn_context *c)
 
 /** Receive one frame or message from a living peer, deliver it, and forward it
  *  if that is the parent. @return false: none was there. */
-bool qn_relay_receive(struct qn_context *c, qn_node_t from);
+bool qn_forward_receive(struct qn_context *c, qn_node_t from);
 
-/** True if qn_relay_receive would receive something. */
-bool qn_relay_has(struct qn_context *c, qn_node_t from);
+/** True if qn_forward_receive would receive something. */
+bool qn_forward_has(struct qn_context *c, qn_node_t from);
 
 /** Send all children what they are owed and have room for. */
-void qn_relay_catch_up(struct qn_context *c);
+void qn_forward_catch_up(struct qn_context *c);
 
 /** Send a child what it is owed, in order.
  *  @return true if it is owed nothing more: a new message may follow. */
-bool qn_relay_ready(struct qn_context *c, qn_node_t child);
+bool qn_forward_ready(struct qn_context *c, qn_node_t child);
 
 /** Mask of nodes that are owed something which is here. */
-uint64_t qn_relay_owed(const struct qn_context *c);
+uint64_t qn_forward_pending(const struct qn_context *c);
 
 /** `parent` and `children` are new: abort what cannot go on, and choose how
  *  each peer is read. @return false: an inner node has no memory to read its
  *  parent by frames, and reads it by messages. */
-bool qn_relay_reroot(struct qn_context *c);
+bool qn_forward_reroot(struct qn_context *c);
 
 /** A peer ended. */
-void qn_relay_down(struct qn_context *c, qn_node_t peer);
+void qn_forward_down(struct qn_context *c, qn_node_t peer);
 
 /** Free the bodies. */
-void qn_relay_fini(struct qn_context *c);
+void qn_forward_fini(struct qn_context *c);
 
 #endif

@@ -26,14 +26,14 @@
 #define EXPONENT_MAX 10000 /* larger ones are zero or too large anyway */
 
 void qn_csv_init(struct qn_csv *c, const char *file, const char *bytes,
-                 size_t len, struct qn_fault *fault)
+                 size_t len, struct qn_parse_error *parse_error)
 {
     *c = (struct qn_csv){.file = file,
                          .at = bytes,
                          .eol = bytes,
                          .next = bytes,
                          .end = bytes + len,
-                         .fault = fault};
+                         .parse_error = parse_error};
 }
 
 int qn_csv_line(struct qn_csv *c)
@@ -46,9 +46,9 @@ int qn_csv_line(struct qn_csv *c)
     c->at = c->next;
     const char *nl = memchr(c->at, '\n', (size_t)(c->end - c->at));
     if (nl == NULL) {
-        return qn_fault_set(c->fault, c->file, c->line, NULL,
-                            "the last line has no end, so it may be cut; "
-                            "copy the file again, or end the line");
+        return qn_parse_error_set(c->parse_error, c->file, c->line, NULL,
+                                  "the last line has no end, so it may be cut; "
+                                  "copy the file again, or end the line");
     }
     c->next = nl + 1;
     c->eol = nl > c->at && nl[-1] == '\r' ? nl - 1 : nl;
@@ -72,8 +72,8 @@ int qn_csv_header(struct qn_csv *c, const char *names)
     }
     if (got == 0 || qn_csv_rest(c) != strlen(names) ||
         memcmp(c->at, names, strlen(names)) != 0) {
-        return qn_fault_set(c->fault, c->file, QN_MAX(c->line, 1u), "header",
-                            "expected the line \"%s\"", names);
+        return qn_parse_error_set(c->parse_error, c->file, QN_MAX(c->line, 1u),
+                                  "header", "expected the line \"%s\"", names);
     }
     return QN_OK;
 }
@@ -90,9 +90,9 @@ static int begin_field(struct qn_csv *c, const char *name)
         return QN_OK;
     }
     if (c->at == c->eol || *c->at != ',') {
-        return qn_fault_set(c->fault, c->file, c->line, name,
-                            "missing; every row needs all fields of the "
-                            "header, separated by commas");
+        return qn_parse_error_set(c->parse_error, c->file, c->line, name,
+                                  "missing; every row needs all fields of the "
+                                  "header, separated by commas");
     }
     c->at++;
     return QN_OK;
@@ -125,9 +125,9 @@ int qn_csv_u32(struct qn_csv *c, const char *name, uint32_t max, uint32_t *v)
         x = x * 10 + (uint64_t)(*p++ - '0');
     }
     if (p == c->at || x > max || !field_ends(c, p)) {
-        return qn_fault_set(c->fault, c->file, c->line, name,
-                            "\"%.*s\" is not a whole number from 0 to %u",
-                            field_length(c, c->at), c->at, max);
+        return qn_parse_error_set(c->parse_error, c->file, c->line, name,
+                                  "\"%.*s\" is not a whole number from 0 to %u",
+                                  field_length(c, c->at), c->at, max);
     }
     c->at = p;
     *v = (uint32_t)x;
@@ -221,10 +221,11 @@ int qn_csv_cost(struct qn_csv *c, const char *name, double *v)
     const char *p = qn_decimal_parse(c->at, c->eol, &x);
     /* Written so that a NaN fails too. */
     if (p == NULL || !field_ends(c, p) || !(x > 0 && x <= QN_COST_MAX)) {
-        return qn_fault_set(c->fault, c->file, c->line, name,
-                            "\"%.*s\" is not a cost; write cycles as a decimal "
-                            "number above 0 and up to 1e12",
-                            field_length(c, c->at), c->at);
+        return qn_parse_error_set(
+            c->parse_error, c->file, c->line, name,
+            "\"%.*s\" is not a cost; write cycles as a decimal "
+            "number above 0 and up to 1e12",
+            field_length(c, c->at), c->at);
     }
     c->at = p;
     *v = x;
@@ -236,22 +237,23 @@ int qn_csv_done(struct qn_csv *c)
     if (c->at == c->eol) {
         return QN_OK;
     }
-    return qn_fault_set(c->fault, c->file, c->line, NULL,
-                        "too many fields; the header has %u", c->column);
+    return qn_parse_error_set(c->parse_error, c->file, c->line, NULL,
+                              "too many fields; the header has %u", c->column);
 }
 
-static int read_failed(const char *path, int err, struct qn_fault *fault)
+static int read_failed(const char *path, int err,
+                       struct qn_parse_error *parse_error)
 {
-    (void)qn_fault_set(fault, path, 0, NULL, "%s", strerror(err));
+    (void)qn_parse_error_set(parse_error, path, 0, NULL, "%s", strerror(err));
     return err == ENOENT ? QN_ENOENT : QN_EIO;
 }
 
 static int read_all(FILE *f, const char *path, size_t max, char **bytes,
-                    size_t *len, struct qn_fault *fault)
+                    size_t *len, struct qn_parse_error *parse_error)
 {
     struct stat st;
     if (fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {
-        return read_failed(path, EISDIR, fault);
+        return read_failed(path, EISDIR, parse_error);
     }
     /* The size is a first guess: pipes have none. */
     size_t cap = (size_t)QN_MAX(st.st_size, 4095) + 1, n = 0;
@@ -260,9 +262,9 @@ static int read_all(FILE *f, const char *path, size_t max, char **bytes,
         char *more = cap > max + 1 ? NULL : realloc(buf, cap);
         if (more == NULL) {
             free(buf);
-            (void)qn_fault_set(fault, path, 0, NULL,
-                               "larger than %zu bytes, the most that is read",
-                               max);
+            (void)qn_parse_error_set(
+                parse_error, path, 0, NULL,
+                "larger than %zu bytes, the most that is read", max);
             return cap > max + 1 ? QN_EMSGSIZE : QN_ENOMEM;
         }
         buf = more;
@@ -274,7 +276,7 @@ static int read_all(FILE *f, const char *path, size_t max, char **bytes,
     }
     if (ferror(f)) {
         free(buf);
-        return read_failed(path, EIO, fault);
+        return read_failed(path, EIO, parse_error);
     }
     *bytes = buf;
     *len = n;
@@ -282,13 +284,13 @@ static int read_all(FILE *f, const char *path, size_t max, char **bytes,
 }
 
 int qn_file_read(const char *path, size_t max, char **bytes, size_t *len,
-                 struct qn_fault *fault)
+                 struct qn_parse_error *parse_error)
 {
     FILE *f = fopen(path, "rbe");
     if (f == NULL) {
-        return read_failed(path, errno, fault);
+        return read_failed(path, errno, parse_error);
     }
-    int err = read_all(f, path, max, bytes, len, fault);
+    int err = read_all(f, path, max, bytes, len, parse_error);
     (void)fclose(f);
     return err;
 }

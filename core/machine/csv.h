@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/machine/fault.h"
+#include "core/machine/parse_error.h"
 
 struct qn_csv {
     const char *file; /* borrowed, for faults */
@@ -25,12 +25,12 @@ struct qn_csv {
     const char *end;
     uint32_t line; /* number of the current line, from 1 */
     uint32_t column;
-    struct qn_fault *fault; /* may be NULL */
+    struct qn_parse_error *parse_error; /* may be NULL */
 };
 
 /** Begin; `bytes` [len] are borrowed as long as the reader is used. */
 void qn_csv_init(struct qn_csv *c, const char *file, const char *bytes,
-                 size_t len, struct qn_fault *fault);
+                 size_t len, struct qn_parse_error *parse_error);
 
 /** Go to the next line, comments included. @return 1, 0 at the end, or
  *  QN_EINVAL: the last line is cut. */
@@ -70,6 +70,6 @@ const char *qn_decimal_parse(const char *p, const char *end, double *v);
  *  QN_EIO, QN_ENOENT, QN_ENOMEM or QN_EMSGSIZE (more than `max` bytes), fault
  *  filled. */
 int qn_file_read(const char *path, size_t max, char **bytes, size_t *len,
-                 struct qn_fault *fault);
+                 struct qn_parse_error *parse_error);
 
 #endif

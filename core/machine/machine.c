@@ -208,10 +208,10 @@ int qn_machine_check(const struct qn_machine *m)
 }
 
 int qn_machine_load(struct qn_machine **out, const char *path,
-                    struct qn_fault *fault)
+                    struct qn_parse_error *parse_error)
 {
     struct stat st;
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    return folder ? qn_machine_load_csv(out, path, fault)
-                  : qn_machine_load_json(out, path, fault);
+    return folder ? qn_machine_load_csv(out, path, parse_error)
+                  : qn_machine_load_json(out, path, parse_error);
 }

@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/machine/fault.h"
+#include "core/machine/parse_error.h"
 
 #define QN_CORES_MAX        1024u  /* the cost matrices are quadratic */
 #define QN_CORE_NUMBER_MAX  65535u /* largest operating system number */
@@ -159,13 +159,13 @@ int qn_machine_check(const struct qn_machine *m);
  * (core,phys,cache,node,socket), `pairwise.csv`
  * (from,to,send_cycles,receive_cycles) and, if they are there, `meta.json`
  * (without it the folder's name is the name) and `roundtrip.csv`, the facts
- * that are matrices (machine_trips.c).
+ * that are matrices (roundtrip_table.c).
  *
  * @return QN_OK; QN_ENOENT, QN_EIO, QN_EINVAL, QN_EMSGSIZE, QN_ENOMEM; then
- *         `fault` (may be NULL) says where and what to do.
+ *         `parse_error` (may be NULL) says where and what to do.
  */
 int qn_machine_load_csv(struct qn_machine **out, const char *folder,
-                        struct qn_fault *fault);
+                        struct qn_parse_error *parse_error);
 
 /** The same from memory. The names of the files in faults are numa.csv,
  *  pairwise.csv, meta.json and roundtrip.csv behind `folder`. */
@@ -178,7 +178,7 @@ struct qn_machine_text {
 };
 int qn_machine_parse_csv(struct qn_machine **out,
                          const struct qn_machine_text *text,
-                         struct qn_fault *fault);
+                         struct qn_parse_error *parse_error);
 
 /** Write numa.csv and pairwise.csv. What is read back is equal, bit by bit.
  *  @return QN_OK, or QN_EIO if a stream has failed. */
@@ -188,7 +188,7 @@ int qn_machine_write_csv(const struct qn_machine *m, FILE *numa, FILE *pairs);
  *  into a folder that exists; one that was there is removed else. @return
  *  QN_OK, QN_EIO or QN_ENOENT, fault filled. */
 int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
-                        struct qn_fault *fault);
+                        struct qn_parse_error *parse_error);
 
 /** Version 1 has no facts; it is still read, and written where there are
  *  none. */
@@ -197,18 +197,18 @@ int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
 /** Read the machine file (README.md of this folder) at `path`. Errors as
  *  qn_machine_load_csv. */
 int qn_machine_load_json(struct qn_machine **out, const char *path,
-                         struct qn_fault *fault);
+                         struct qn_parse_error *parse_error);
 
 /** The same from memory; `file` is its name in faults. */
 int qn_machine_parse_json(struct qn_machine **out, const char *file,
                           const char *bytes, size_t len,
-                          struct qn_fault *fault);
+                          struct qn_parse_error *parse_error);
 
 /** Write the machine file. @return QN_OK or QN_EIO. */
 int qn_machine_write_json(const struct qn_machine *m, FILE *f);
 
 /** Read `path`, whatever it is: a folder of CSV files or a machine file. */
 int qn_machine_load(struct qn_machine **out, const char *path,
-                    struct qn_fault *fault);
+                    struct qn_parse_error *parse_error);
 
 #endif

@@ -65,9 +65,9 @@ static int read_rows(struct qn_csv *c, struct core_row *rows)
             return got < 0 ? got : (int)n;
         }
         if (n == QN_CORES_MAX) {
-            return qn_fault_set(c->fault, c->file, c->line, "core",
-                                "more than %u cores; leave some out",
-                                QN_CORES_MAX);
+            return qn_parse_error_set(c->parse_error, c->file, c->line, "core",
+                                      "more than %u cores; leave some out",
+                                      QN_CORES_MAX);
         }
         rows[n].line = c->line;
         err = read_core(c, &rows[n++].core);
@@ -83,16 +83,17 @@ static int make_cores(struct qn_machine **out, struct qn_csv *c,
         return n;
     }
     if (n == 0) {
-        return qn_fault_set(c->fault, c->file, c->line, "core",
-                            "no core at all; write one row per core");
+        return qn_parse_error_set(c->parse_error, c->file, c->line, "core",
+                                  "no core at all; write one row per core");
     }
     qsort(rows, (size_t)n, sizeof *rows, by_number);
     for (int i = 1; i < n; i++) {
         if (rows[i].core.os == rows[i - 1].core.os) {
-            return qn_fault_set(c->fault, c->file, rows[i].line, "core",
-                                "%u is there twice, first in line %u; remove "
-                                "one of the rows",
-                                rows[i].core.os, rows[i - 1].line);
+            return qn_parse_error_set(
+                c->parse_error, c->file, rows[i].line, "core",
+                "%u is there twice, first in line %u; remove "
+                "one of the rows",
+                rows[i].core.os, rows[i - 1].line);
         }
     }
     int err = qn_machine_create(out, (uint32_t)n);
@@ -126,10 +127,10 @@ static int read_end(struct qn_csv *c, const struct qn_machine *m,
         *guess = qn_machine_find(m, os);
     }
     if (*guess == m->n) {
-        return qn_fault_set(c->fault, c->file, c->line, name,
-                            "core %u is not in numa.csv; add it there or "
-                            "remove the row",
-                            os);
+        return qn_parse_error_set(c->parse_error, c->file, c->line, name,
+                                  "core %u is not in numa.csv; add it there or "
+                                  "remove the row",
+                                  os);
     }
     return QN_OK;
 }
@@ -140,9 +141,9 @@ int qn_csv_pair(struct qn_csv *c, const struct qn_machine *m, uint32_t *from,
     int err = read_end(c, m, "from", from);
     err = err != QN_OK ? err : read_end(c, m, "to", to);
     if (err == QN_OK && *from == *to) {
-        return qn_fault_set(c->fault, c->file, c->line, "to",
-                            "core %u sends to itself; remove the row",
-                            m->core[*from].os);
+        return qn_parse_error_set(c->parse_error, c->file, c->line, "to",
+                                  "core %u sends to itself; remove the row",
+                                  m->core[*from].os);
     }
     return err;
 }
@@ -150,17 +151,18 @@ int qn_csv_pair(struct qn_csv *c, const struct qn_machine *m, uint32_t *from,
 int qn_csv_pair_again(const struct qn_csv *c, const struct qn_machine *m,
                       uint32_t u, uint32_t v)
 {
-    return qn_fault_set(c->fault, c->file, c->line, "from,to",
-                        "the pair %u,%u is there twice; remove one row",
-                        m->core[u].os, m->core[v].os);
+    return qn_parse_error_set(c->parse_error, c->file, c->line, "from,to",
+                              "the pair %u,%u is there twice; remove one row",
+                              m->core[u].os, m->core[v].os);
 }
 
 int qn_csv_pair_missing(const struct qn_csv *c, const struct qn_machine *m,
                         uint32_t u, uint32_t v, const char *rule)
 {
-    return qn_fault_set(c->fault, c->file, QN_MAX(c->line, 1u), "from,to",
-                        "the file ends without the pair %u,%u; %s",
-                        m->core[u].os, m->core[v].os, rule);
+    return qn_parse_error_set(c->parse_error, c->file, QN_MAX(c->line, 1u),
+                              "from,to",
+                              "the file ends without the pair %u,%u; %s",
+                              m->core[u].os, m->core[v].os, rule);
 }
 
 static int read_pair(struct qn_csv *c, struct qn_machine *m, uint32_t *from,
@@ -244,13 +246,14 @@ static void take_number(double *to, double max, json_t *root, const char *key)
 
 /* What is in meta.json is for people; what is of use here is taken. */
 static int read_meta(struct qn_machine *m, const char *file, const char *bytes,
-                     size_t len, struct qn_fault *fault)
+                     size_t len, struct qn_parse_error *parse_error)
 {
     json_error_t e;
     json_t *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
     if (root == NULL) {
-        return qn_fault_set(fault, file, (uint32_t)QN_MAX(e.line, 1), NULL,
-                            "%s; mend it or remove the file", e.text);
+        return qn_parse_error_set(parse_error, file,
+                                  (uint32_t)QN_MAX(e.line, 1), NULL,
+                                  "%s; mend it or remove the file", e.text);
     }
     take_text(m->name, root, "name");
     take_text(m->facts.cpu, root, "cpu");
@@ -264,13 +267,13 @@ static int read_meta(struct qn_machine *m, const char *file, const char *bytes,
 
 int qn_machine_parse_csv(struct qn_machine **out,
                          const struct qn_machine_text *text,
-                         struct qn_fault *fault)
+                         struct qn_parse_error *parse_error)
 {
     char file[PATH_BYTES];
     struct qn_csv c;
     struct qn_machine *m = NULL;
     (void)snprintf(file, sizeof file, "%s/numa.csv", text->folder);
-    qn_csv_init(&c, file, text->numa.text, text->numa.bytes, fault);
+    qn_csv_init(&c, file, text->numa.text, text->numa.bytes, parse_error);
     int err = read_cores(&m, &c);
     if (err != QN_OK) {
         return err;
@@ -278,16 +281,17 @@ int qn_machine_parse_csv(struct qn_machine **out,
     QN_ASSERT(m != NULL);
     name_after_folder(m, text->folder);
     (void)snprintf(file, sizeof file, "%s/pairwise.csv", text->folder);
-    qn_csv_init(&c, file, text->pairs.text, text->pairs.bytes, fault);
+    qn_csv_init(&c, file, text->pairs.text, text->pairs.bytes, parse_error);
     err = read_pairs(&c, m);
     if (err == QN_OK && text->meta.text != NULL) {
         (void)snprintf(file, sizeof file, "%s/meta.json", text->folder);
-        err = read_meta(m, file, text->meta.text, text->meta.bytes, fault);
+        err =
+            read_meta(m, file, text->meta.text, text->meta.bytes, parse_error);
     }
     if (err == QN_OK && text->trips.text != NULL) {
         (void)snprintf(file, sizeof file, "%s/" QN_TRIPS_FILE, text->folder);
-        qn_csv_init(&c, file, text->trips.text, text->trips.bytes, fault);
-        err = qn_trips_read(m, &c);
+        qn_csv_init(&c, file, text->trips.text, text->trips.bytes, parse_error);
+        err = qn_roundtrip_table_read(m, &c);
     }
     if (err != QN_OK) {
         qn_machine_destroy(m);
@@ -298,18 +302,19 @@ int qn_machine_parse_csv(struct qn_machine **out,
 }
 
 static int load(const char *folder, const char *file, size_t max, char **bytes,
-                size_t *len, struct qn_fault *fault)
+                size_t *len, struct qn_parse_error *parse_error)
 {
     char path[PATH_BYTES];
     int n = snprintf(path, sizeof path, "%s/%s", folder, file);
     if (n < 0 || (size_t)n >= sizeof path) {
-        return qn_fault_set(fault, folder, 0, NULL, "the path is too long");
+        return qn_parse_error_set(parse_error, folder, 0, NULL,
+                                  "the path is too long");
     }
-    return qn_file_read(path, max, bytes, len, fault);
+    return qn_file_read(path, max, bytes, len, parse_error);
 }
 
 int qn_machine_load_csv(struct qn_machine **out, const char *folder,
-                        struct qn_fault *fault)
+                        struct qn_parse_error *parse_error)
 {
     struct qn_machine_text t = {.folder = folder};
     const struct {
@@ -325,12 +330,12 @@ int qn_machine_load_csv(struct qn_machine **out, const char *folder,
     int err = QN_OK;
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(file) && err == QN_OK; i++) {
         err = load(folder, file[i].name, file[i].max, &bytes[i],
-                   &file[i].to->bytes, fault);
+                   &file[i].to->bytes, parse_error);
         err = err == QN_ENOENT && !file[i].needed ? QN_OK : err;
         file[i].to->text = bytes[i];
     }
     if (err == QN_OK) {
-        err = qn_machine_parse_csv(out, &t, fault);
+        err = qn_machine_parse_csv(out, &t, parse_error);
     }
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(file); i++) {
         free(bytes[i]);
@@ -420,18 +425,18 @@ static bool remove_trips(const char *folder)
 
 static bool save_trips(const struct qn_machine *m, const char *folder)
 {
-    if (!qn_trips_known(m)) {
+    if (!qn_roundtrip_table_known(m)) {
         return remove_trips(folder);
     }
     FILE *f = open_in(folder, QN_TRIPS_FILE);
     if (f != NULL) {
-        qn_trips_write(m, f);
+        qn_roundtrip_table_write(m, f);
     }
     return close_file(f);
 }
 
 int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
-                        struct qn_fault *fault)
+                        struct qn_parse_error *parse_error)
 {
     FILE *numa = open_in(folder, "numa.csv");
     FILE *pairs = open_in(folder, "pairwise.csv");
@@ -448,8 +453,9 @@ int qn_machine_save_csv(const struct qn_machine *m, const char *folder,
     ok = close_file(meta) && ok;
     ok = ok && save_trips(m, folder);
     if (!ok) {
-        (void)qn_fault_set(fault, folder, 0, NULL, "cannot write there: %s",
-                           strerror(open ? errno : cause));
+        (void)qn_parse_error_set(parse_error, folder, 0, NULL,
+                                 "cannot write there: %s",
+                                 strerror(open ? errno : cause));
         return !open && cause == ENOENT ? QN_ENOENT : QN_EIO;
     }
     return QN_OK;

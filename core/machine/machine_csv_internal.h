@@ -23,12 +23,12 @@ int qn_csv_pair_missing(const struct qn_csv *c, const struct qn_machine *m,
                         uint32_t u, uint32_t v, const char *rule);
 
 /** Is anything known of m that roundtrip.csv holds? */
-bool qn_trips_known(const struct qn_machine *m);
+bool qn_roundtrip_table_known(const struct qn_machine *m);
 
 /** Fill m->facts from roundtrip.csv. QN_OK; QN_EINVAL, fault filled;
  *  QN_ENOMEM. */
-int qn_trips_read(struct qn_machine *m, struct qn_csv *c);
+int qn_roundtrip_table_read(struct qn_machine *m, struct qn_csv *c);
 
-void qn_trips_write(const struct qn_machine *m, FILE *f);
+void qn_roundtrip_table_write(const struct qn_machine *m, FILE *f);
 
 #endif

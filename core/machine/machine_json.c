@@ -48,9 +48,9 @@ int qn_json_fault(const struct qn_json_document *d,
                                steps[i].index);
         n += (size_t)QN_MAX(w, 0);
     }
-    return qn_fault_set(d->fault, d->file,
-                        qn_json_line(d->text, d->len, steps, count), field,
-                        "%s", what);
+    return qn_parse_error_set(d->parse_error, d->file,
+                              qn_json_line(d->text, d->len, steps, count),
+                              field, "%s", what);
 }
 
 int qn_json_fault_member(const struct qn_json_document *d, const char *key,
@@ -265,49 +265,53 @@ static const char *advice(enum json_error_code code)
 
 /* What jansson does not take, in the whole text, so that its place is right. */
 static int fault_syntax(const char *file, const char *bytes, size_t len,
-                        struct qn_fault *fault)
+                        struct qn_parse_error *parse_error)
 {
     json_error_t e;
     char name[64];
     json_t *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
     if (root != NULL || json_error_code(&e) == json_error_out_of_memory) {
         json_decref(root);
-        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        (void)qn_parse_error_set(parse_error, file, 0, NULL,
+                                 "not enough memory");
         return QN_ENOMEM;
     }
     qn_json_name(bytes, len, (size_t)QN_MAX(e.position, 0), name, sizeof name);
-    return qn_fault_set(fault, file, (uint32_t)QN_MAX(e.line, 1),
-                        name[0] != '\0' ? name : "JSON", "%s; %s", e.text,
-                        advice(json_error_code(&e)));
+    return qn_parse_error_set(parse_error, file, (uint32_t)QN_MAX(e.line, 1),
+                              name[0] != '\0' ? name : "JSON", "%s; %s", e.text,
+                              advice(json_error_code(&e)));
 }
 
 int qn_machine_parse_json(struct qn_machine **out, const char *file,
-                          const char *bytes, size_t len, struct qn_fault *fault)
+                          const char *bytes, size_t len,
+                          struct qn_parse_error *parse_error)
 {
     struct qn_json_matrices taken;
     int err = qn_json_matrices_take(bytes, len, &taken);
     if (err != QN_OK) {
-        (void)qn_fault_set(fault, file, 0, NULL, "not enough memory");
+        (void)qn_parse_error_set(parse_error, file, 0, NULL,
+                                 "not enough memory");
         return err;
     }
-    const struct qn_json_document d = {file, bytes, len, &taken, fault};
+    const struct qn_json_document d = {file, bytes, len, &taken, parse_error};
     json_t *root =
         json_loadb(taken.rest, taken.len, JSON_REJECT_DUPLICATES, NULL);
     err = root != NULL ? read_machine(out, &d, root)
-                       : fault_syntax(file, bytes, len, fault);
+                       : fault_syntax(file, bytes, len, parse_error);
     json_decref(root);
     qn_json_matrices_fini(&taken);
     return err;
 }
 
 int qn_machine_load_json(struct qn_machine **out, const char *path,
-                         struct qn_fault *fault)
+                         struct qn_parse_error *parse_error)
 {
     char *bytes = NULL;
     size_t len = 0;
-    int err = qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, fault);
+    int err =
+        qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, parse_error);
     if (err == QN_OK) {
-        err = qn_machine_parse_json(out, path, bytes, len, fault);
+        err = qn_machine_parse_json(out, path, bytes, len, parse_error);
     }
     free(bytes);
     return err;

@@ -14,7 +14,7 @@ struct qn_json_document {
     const char *text;
     size_t len;
     const struct qn_json_matrices *taken; /* out of what jansson was given */
-    struct qn_fault *fault;
+    struct qn_parse_error *parse_error;
 };
 
 /** A fault at a value that is up to three steps below the root. @return

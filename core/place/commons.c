@@ -318,7 +318,7 @@ void *qn_commons_record(const struct qn_commons *c, qn_node_t node)
     return stretch(c, node) + RECORD_OFFSET;
 }
 
-struct qn_pair *qn_commons_life(const struct qn_commons *c, qn_node_t node)
+struct qn_pair *qn_commons_liveness(const struct qn_commons *c, qn_node_t node)
 {
     return (struct qn_pair *)(void *)stretch(c, node);
 }
@@ -385,7 +385,7 @@ bool qn_commons_owner(const struct qn_commons *c, uint64_t epoch,
     return true;
 }
 
-uint64_t qn_commons_next_life(struct qn_commons *c)
+uint64_t qn_commons_next_incarnation(struct qn_commons *c)
 {
     bool claimed = qn_commons_claimed(c);
     qn_commons_claim(c, true);

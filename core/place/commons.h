@@ -12,7 +12,7 @@
  *   | accept word        |   {epoch, hi}: what is decided (PROTOCOL.md 11)
  *   | owners[64], spare  |   whose ring holds an epoch, by epoch % 64
  *   +--------------------+ two pages; then for each node:
- *   | life               |   {incarnation, robust futex}, core/place/life.h
+ *   | life               |   {incarnation, robust futex}, core/place/liveness.h
  *   | record             |   what the voter must not forget (PROTOCOL.md 4)
  *   +--------------------+
  *
@@ -138,6 +138,6 @@ void *qn_commons_record(const struct qn_commons *c, qn_node_t node);
 /** An incarnation that was never given out: from 1 on, over all nodes. For a
  *  supervisor, which takes the larger of it and of what it knows (a wild
  *  leader may have spoiled the counter). Claims the page for a moment. */
-uint64_t qn_commons_next_life(struct qn_commons *c);
+uint64_t qn_commons_next_incarnation(struct qn_commons *c);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "core/place/commons.h"
 
-/** Life of `node`: {incarnation, futex}. See life.c. */
-struct qn_pair *qn_commons_life(const struct qn_commons *c, qn_node_t node);
+/** Life of `node`: {incarnation, futex}. See liveness.c. */
+struct qn_pair *qn_commons_liveness(const struct qn_commons *c, qn_node_t node);
 
 bool qn_commons_is_shared(const struct qn_commons *c);
 

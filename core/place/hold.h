@@ -9,7 +9,7 @@
  * to a descriptor: a child does not inherit it, nobody can give it away, and
  * the kernel takes it back when the process ends, however it ends, after all
  * its threads and its memory. So a lock that is free says what a life word
- * (core/place/life.h) cannot: the process is gone. It cannot be faked or
+ * (core/place/liveness.h) cannot: the process is gone. It cannot be faked or
  * removed by who does not have the memfd, and tells whose it is even where ids
  * of processes are given to others again.
  *

@@ -38,7 +38,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/place/flight.h"
+#include "core/place/flight_recorder.h"
 #include "core/place/memfd_internal.h"
 
 #define MAGIC          0x786f6274756f6e71u /* "qnoutbox" */
@@ -60,12 +60,12 @@ struct header {
 /* The first page. */
 struct front {
     alignas(QN_CACHELINE) struct header header;
-    struct qn_bell_line bell;
+    struct qn_doorbell_line doorbell;
     struct qn_outbox_state state;
 };
 
 static_assert(sizeof(struct header) <= QN_CACHELINE, "one line");
-static_assert(offsetof(struct front, bell) == 64, "layout of version 3");
+static_assert(offsetof(struct front, doorbell) == 64, "layout of version 3");
 static_assert(offsetof(struct front, state) == 128, "layout of version 3");
 static_assert(sizeof(struct front) <= 4096, "the smallest page");
 
@@ -378,9 +378,9 @@ void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
            lane * lane_stride(o->header.lane_bytes);
 }
 
-struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o)
+struct qn_doorbell_line *qn_outbox_doorbell(const struct qn_outbox *o)
 {
-    return &front_of(o)->bell;
+    return &front_of(o)->doorbell;
 }
 
 struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o)

@@ -5,17 +5,19 @@
  * Outboxes: the memory that a node writes for others.
  *
  * An outbox is the memory that one life (incarnation) of a node writes and all
- * others only read: its lanes to each peer, its bell line, its heartbeat, its
- * counters. So every shared line has one writer, a stale process cannot write
- * into its successor's channels, and a wild store takes nobody else along.
+ * others only read: its lanes to each peer, its doorbell line, its heartbeat,
+ * its counters. So every shared line has one writer, a stale process cannot
+ * write into its successor's channels, and a wild store takes nobody else
+ * along.
  *
  *   outbox of node i (n nodes)
  *   +-----------------+ 0
  *   | header          |   magic, version, node, n, incarnation, layout
- *   | bell line       |
+ *   | doorbell line       |
  *   | state lines     |   turn counter, applied, ... (qn_outbox_state)
  *   +-----------------+ one page
- *   | flight recorder |   the last events of this life (core/place/flight.h)
+ *   | flight recorder |   the last events of this life
+ * (core/place/flight_recorder.h)
  *   +-----------------+
  *   | lane to 0 direct|   each lane_bytes, rounded up to pages
  *   | lane to 0 tree  |
@@ -47,7 +49,7 @@
 
 #include "core/base/atomic.h"
 #include "core/node.h"
-#include "core/wait/bell.h"
+#include "core/wait/doorbell.h"
 
 #define QN_OUTBOX_VERSION 7u
 #define QN_LANE_BYTES_MAX ((size_t)1 << 30)
@@ -157,7 +159,7 @@ size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts);
  *  is not the owner. */
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane);
-struct qn_bell_line *qn_outbox_bell(const struct qn_outbox *o);
+struct qn_doorbell_line *qn_outbox_doorbell(const struct qn_outbox *o);
 struct qn_outbox_state *qn_outbox_state(const struct qn_outbox *o);
 
 /** The flight recorder, of QN_FLIGHT_ENTRIES, aligned to a page. Writable in

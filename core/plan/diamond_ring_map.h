@@ -28,7 +28,7 @@ struct qn_diamond_ring_map_opts {
  * Map a ring over all cores of a machine.
  *
  * @param r     Its map is replaced; untouched on failure.
- * @param cost  Filled: cycles, as qn_burst_ring of one operation or
+ * @param cost  Filled: cycles, as qn_pipeline_sim_ring of one operation or
  *              qn_diamond_ring_occupancy; NULL: not wanted.
  * @return QN_OK; QN_EINVAL (root, q, another number of cores); QN_ENOMEM.
  *
@@ -38,7 +38,7 @@ int qn_diamond_ring_map(struct qn_diamond_ring *r, const struct qn_machine *m,
                         const struct qn_diamond_ring_map_opts *o, double *cost);
 
 /** Latency of one acknowledged broadcast over a ring as it is mapped: what
- *  qn_burst_ring says of one operation, without a queue. */
+ *  qn_pipeline_sim_ring says of one operation, without a queue. */
 double qn_diamond_ring_latency(const struct qn_machine *m,
                                const struct qn_diamond_ring *r, double q);
 

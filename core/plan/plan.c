@@ -20,7 +20,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/plan/exact/answered.h"
+#include "core/plan/exact/ack_plan.h"
 #include "core/plan/planner_internal.h"
 #include "core/topo/adaptive.h"
 #include "core/topo/candidates.h"
@@ -175,7 +175,7 @@ static bool answered_pair(const struct qn_planner *p)
 {
     const struct qn_plan_opts *o = &p->o;
     return (o->goal == QN_GOAL_ACK || o->goal == QN_GOAL_2PC) && !(o->q < 1) &&
-           p->m->n <= QN_ANSWERED_MAX && !o->one_tree &&
+           p->m->n <= QN_ACK_PLAN_MAX && !o->one_tree &&
            !(o->max_occupancy > 0) && !o->robust;
 }
 
@@ -183,9 +183,9 @@ static bool answered_pair(const struct qn_planner *p)
 static int search_answered(struct qn_planner *p)
 {
     struct qn_machine *r = NULL;
-    struct qn_answered x = {
+    struct qn_ack_plan x = {
         .down = p->best.down, .up = p->best.up, .cost = p->best.cost};
-    struct qn_answered_opts o = {.commit = p->o.goal == QN_GOAL_2PC,
+    struct qn_ack_plan_opts o = {.commit = p->o.goal == QN_GOAL_2PC,
                                  .root = p->o.root,
                                  .proven = QN_ROOT_FREE,
                                  .moves = p->o.moves};
@@ -195,7 +195,7 @@ static int search_answered(struct qn_planner *p)
         o.moves = o.moves * 2 - QN_MIN(p->best.moves, o.moves);
     }
     int err = reverse(&r, p->m);
-    err = err == QN_OK ? qn_answered_search(&x, p->m, r, &o) : err;
+    err = err == QN_OK ? qn_ack_plan_search(&x, p->m, r, &o) : err;
     qn_machine_destroy(r);
     if (err == QN_OK) {
         p->best.exact = x.exact;

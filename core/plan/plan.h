@@ -67,7 +67,7 @@ struct qn_plan {
  * Exact for up to QN_PLAN_EXACT_MAX cores: broadcast; reduction with q = 1;
  * barrier with q = 1 and a tree per direction; without max_occupancy and
  * robust. Acknowledged broadcast and 2pc, as a barrier, for up to
- * QN_ANSWERED_MAX cores (answered.h) if the moves suffice: by default they do
+ * QN_ACK_PLAN_MAX cores (answered.h) if the moves suffice: by default they do
  * for 7, nearly always for 8, mostly for 9, every second time for 10.
  */
 int qn_plan(struct qn_plan *out, const struct qn_machine *m,

@@ -3,7 +3,7 @@
  * cores gets the machine of those it names: they are collected first, and the
  * tree is then checked as over any other machine.
  *
- * CSV is checked where it is parsed (exchange.c); JSON here, where a fault
+ * CSV is checked where it is parsed (tree_io.c); JSON here, where a fault
  * names the member, as jansson does not keep lines.
  */
 #include "core/plan/plan_file.h"
@@ -16,7 +16,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/machine/csv.h"
-#include "core/plan/exchange.h"
+#include "core/plan/tree_io.h"
 
 #define FILE_MOST ((size_t)1 << 20) /* 1024 edges take 80 KB */
 #define NONE      UINT32_MAX
@@ -32,12 +32,12 @@ struct source {
     const char *bytes;
     size_t len;
     json_t *json; /* NULL: CSV */
-    struct qn_fault *fault;
+    struct qn_parse_error *parse_error;
 };
 
 static int wrong(const struct source *s, const char *field, const char *what)
 {
-    return qn_fault_set(s->fault, s->file, 0, field, "%s", what);
+    return qn_parse_error_set(s->parse_error, s->file, 0, field, "%s", what);
 }
 
 /* ---- which cores --------------------------------------------------------- */
@@ -52,7 +52,7 @@ static int names_of_csv(struct named *n, const struct source *s)
 {
     static const char mark[] = "# root=";
     struct qn_csv c;
-    qn_csv_init(&c, s->file, s->bytes, s->len, s->fault);
+    qn_csv_init(&c, s->file, s->bytes, s->len, s->parse_error);
     int err = qn_csv_header(&c, "parent,child,order");
     int got = err == QN_OK;
     while (err == QN_OK && (got = qn_csv_row(&c)) == 1) {
@@ -103,9 +103,9 @@ static int machine_of(struct qn_machine **out, const struct named *n,
                       const struct source *s)
 {
     if (n->count == 0 || n->count > QN_CORES_MAX) {
-        return qn_fault_set(s->fault, s->file, 0, NULL,
-                            "it spans %u cores; 1 to %u", n->count,
-                            QN_CORES_MAX);
+        return qn_parse_error_set(s->parse_error, s->file, 0, NULL,
+                                  "it spans %u cores; 1 to %u", n->count,
+                                  QN_CORES_MAX);
     }
     int err = qn_machine_create(out, n->count);
     for (uint32_t os = 0, i = 0; err == QN_OK && os <= QN_CORE_NUMBER_MAX;
@@ -138,10 +138,11 @@ static int read_edge(struct edge *e, const struct source *s,
     e->parent = qn_machine_find(m, parent);
     e->child = qn_machine_find(m, child);
     if (e->parent == m->n || e->child == m->n) {
-        return qn_fault_set(s->fault, s->file, 0, field,
-                            "core %u is not on this machine or not of the "
-                            "group; use its operating system number",
-                            e->parent == m->n ? parent : child);
+        return qn_parse_error_set(
+            s->parse_error, s->file, 0, field,
+            "core %u is not on this machine or not of the "
+            "group; use its operating system number",
+            e->parent == m->n ? parent : child);
     }
     return QN_OK;
 }
@@ -165,10 +166,11 @@ static int shape_of(struct qn_shape *out, const struct source *s,
     for (uint32_t i = 0; i + 1 < m->n; i++) {
         next = i > 0 && e[i].parent == e[i - 1].parent ? next + 1 : 0;
         if (e[i].order != next) {
-            return qn_fault_set(s->fault, s->file, 0, "order",
-                                "core %u's children are not numbered 0, 1, 2, "
-                                "...",
-                                m->core[e[i].parent].os);
+            return qn_parse_error_set(
+                s->parse_error, s->file, 0, "order",
+                "core %u's children are not numbered 0, 1, 2, "
+                "...",
+                m->core[e[i].parent].os);
         }
         qn_edges_add(&edges, e[i].parent, e[i].child);
     }
@@ -193,10 +195,11 @@ static int read_tree(struct qn_shape *out, const struct source *s,
                      "the group");
     }
     if (!json_is_array(edges) || json_array_size(edges) != m->n - 1) {
-        return qn_fault_set(s->fault, s->file, 0, "edges",
-                            "there are %zu, and %u cores; a tree has one less "
-                            "than cores",
-                            json_array_size(edges), m->n);
+        return qn_parse_error_set(
+            s->parse_error, s->file, 0, "edges",
+            "there are %zu, and %u cores; a tree has one less "
+            "than cores",
+            json_array_size(edges), m->n);
     }
     struct edge e[QN_CORES_MAX];
     json_array_foreach(edges, i, from)
@@ -265,7 +268,7 @@ static int read_csv(struct qn_plan_file *out, const struct source *s,
     }
     if (err == QN_OK) {
         err = qn_tree_parse_csv(&out->down, m, s->file, s->bytes, s->len,
-                                s->fault);
+                                s->parse_error);
     }
     out->up = out->down;
     return err;
@@ -290,11 +293,11 @@ static int parse(struct qn_plan_file *out, struct source *s,
         s->json = json_loadb(s->bytes, s->len, JSON_REJECT_DUPLICATES, &e);
         err = s->json != NULL
                   ? read_json(out, s, m, n)
-                  : qn_fault_set(s->fault, s->file, (uint32_t)QN_MAX(e.line, 1),
-                                 "JSON",
-                                 "%s; the file may be cut, copy it "
-                                 "again, or correct it",
-                                 e.text);
+                  : qn_parse_error_set(s->parse_error, s->file,
+                                       (uint32_t)QN_MAX(e.line, 1), "JSON",
+                                       "%s; the file may be cut, copy it "
+                                       "again, or correct it",
+                                       e.text);
     } else if (err == QN_OK) {
         err = read_csv(out, s, m, n);
     }
@@ -304,13 +307,14 @@ static int parse(struct qn_plan_file *out, struct source *s,
 }
 
 int qn_plan_file_load(struct qn_plan_file *out, const char *path,
-                      const struct qn_machine *m, struct qn_fault *fault)
+                      const struct qn_machine *m,
+                      struct qn_parse_error *parse_error)
 {
     char *bytes = NULL;
     size_t len = 0;
     struct qn_plan_file f = {.m = NULL};
-    int err = qn_file_read(path, FILE_MOST, &bytes, &len, fault);
-    struct source s = {path, bytes, len, NULL, fault};
+    int err = qn_file_read(path, FILE_MOST, &bytes, &len, parse_error);
+    struct source s = {path, bytes, len, NULL, parse_error};
     err = err == QN_OK ? parse(&f, &s, m) : err;
     free(bytes);
     if (err == QN_OK) {

@@ -2,7 +2,7 @@
 #define QN_CORE_PLAN_PLAN_FILE_H
 
 /**
- * Trees as `quoin tree` writes them, read again: the CSV form (exchange.h), or
+ * Trees as `quoin tree` writes them, read again: the CSV form (tree_io.h), or
  * JSON, {"format": "quoin-tree", ...} for one tree and {"format":
  * "quoin-plan", ..., "down": TREE, "up": TREE} for a plan of two. Of a plan
  * only the trees are read. A plan that is a ring is refused.
@@ -25,11 +25,12 @@ struct qn_plan_file {
  * @param m     The tree must span exactly its cores; NULL: any cores.
  * @return QN_OK; QN_EINVAL: unknown, missing or too many cores, two parents,
  *         cycles, orders with gaps, trees up and down with different roots;
- *         QN_ENOENT, QN_EIO, QN_EMSGSIZE, QN_ENOMEM. `fault` (may be NULL) is
- *         filled.
+ *         QN_ENOENT, QN_EIO, QN_EMSGSIZE, QN_ENOMEM. `parse_error` (may be
+ * NULL) is filled.
  */
 int qn_plan_file_load(struct qn_plan_file *out, const char *path,
-                      const struct qn_machine *m, struct qn_fault *fault);
+                      const struct qn_machine *m,
+                      struct qn_parse_error *parse_error);
 
 void qn_plan_file_fini(struct qn_plan_file *f);
 

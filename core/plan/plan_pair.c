@@ -17,7 +17,7 @@
  */
 #include "core/base/err.h"
 #include "core/plan/planner_internal.h"
-#include "core/plan/search/seek.h"
+#include "core/plan/search/tree_search.h"
 
 /* The tree at the beginning is a good one. With 1 to 3 parts in a thousand
  * results are the same, with ten worse. */
@@ -28,32 +28,33 @@
 struct pair {
     struct qn_planner *p;
     struct qn_shape down, up;
-    struct qn_seek *ask, *answer;
+    struct qn_tree_search *ask, *answer;
     uint64_t moves; /* per turn */
 };
 
 static int begin(struct pair *x, const struct qn_planner *p)
 {
-    struct qn_seek_opts o = {.fold = p->o.goal == QN_GOAL_2PC ? QN_FOLD_TWICE
-                                                              : QN_FOLD_DOWN,
-                             .q = p->o.q,
-                             .scale = p->start_cost,
-                             .stay = true,
-                             .seed = p->o.seed};
-    int err = qn_seek_create(&x->ask, p->m, &o);
+    struct qn_tree_search_opts o = {
+        .fold = p->o.goal == QN_GOAL_2PC ? QN_FOLD_TWICE : QN_FOLD_DOWN,
+        .q = p->o.q,
+        .scale = p->start_cost,
+        .stay = true,
+        .seed = p->o.seed};
+    int err = qn_tree_search_create(&x->ask, p->m, &o);
     o.fold = p->o.q < 1 ? QN_FOLD_UP : QN_FOLD_DOWN;
     o.reversed = o.fold == QN_FOLD_DOWN;
-    return err == QN_OK ? qn_seek_create(&x->answer, p->m, &o) : err;
+    return err == QN_OK ? qn_tree_search_create(&x->answer, p->m, &o) : err;
 }
 
 /* One turn of a tree, each core ready at `start`. */
-static void turn(struct pair *x, struct qn_seek *seek, const double *start,
-                 struct qn_shape *tree, double hot, double cold)
+static void turn(struct pair *x, struct qn_tree_search *seek,
+                 const double *start, struct qn_shape *tree, double hot,
+                 double cold)
 {
-    qn_seek_ready(seek, start);
-    qn_seek_load(seek, tree);
-    qn_seek_run(seek, x->moves, hot, cold);
-    qn_seek_store(seek, tree);
+    qn_tree_search_ready(seek, start);
+    qn_tree_search_load(seek, tree);
+    qn_tree_search_run(seek, x->moves, hot, cold);
+    qn_tree_search_store(seek, tree);
     x->p->best.moves += x->moves;
     qn_planner_offer(x->p, "search", &x->down, &x->up);
 }
@@ -119,7 +120,7 @@ int qn_planner_pair(struct qn_planner *p, const struct qn_shape *s,
     if (err == QN_OK) {
         anneal(&x);
     }
-    qn_seek_destroy(x.ask);
-    qn_seek_destroy(x.answer);
+    qn_tree_search_destroy(x.ask);
+    qn_tree_search_destroy(x.answer);
     return err;
 }

@@ -19,7 +19,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/plan/planner_internal.h"
-#include "core/plan/search/seek.h"
+#include "core/plan/search/tree_search.h"
 #include "core/topo/adaptive.h"
 
 #define HOT         0.03 /* first temperature */
@@ -39,7 +39,7 @@
 #define AGAIN       0.5
 
 struct task {
-    struct qn_seek_opts o;
+    struct qn_tree_search_opts o;
     const struct qn_shape *start;
     uint64_t moves;
     double hot; /* first temperature */
@@ -49,15 +49,15 @@ struct task {
 static int run(struct qn_planner *p, const struct task *t,
                struct qn_shape *best)
 {
-    struct qn_seek *x = NULL;
-    int err = qn_seek_create(&x, p->m, &t->o);
+    struct qn_tree_search *x = NULL;
+    int err = qn_tree_search_create(&x, p->m, &t->o);
     if (err != QN_OK) {
         return err;
     }
-    qn_seek_load(x, t->start);
-    qn_seek_run(x, t->moves, t->hot, COLD);
-    qn_seek_store(x, best);
-    qn_seek_destroy(x);
+    qn_tree_search_load(x, t->start);
+    qn_tree_search_run(x, t->moves, t->hot, COLD);
+    qn_tree_search_store(x, best);
+    qn_tree_search_destroy(x);
     p->best.moves += t->moves;
     return QN_OK;
 }

@@ -12,7 +12,7 @@
 
 #include "core/base/err.h"
 #include "core/topo/adaptive.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 
 static bool same_groups(const struct qn_machine *m, enum qn_level a,
                         enum qn_level b)

@@ -1,10 +1,10 @@
 /*
  * Trees from edge lists.
  *
- * Shapes are known by their ranks (statics.c): rank 0 is the root, the others
- * are the members in the order given. `arrange` maps ranks to nodes and groups
- * the edges by parent, keeping the order: a counting sort. So no builder can
- * produce lists that disagree with `parent`.
+ * Shapes are known by their ranks (static_trees.c): rank 0 is the root, the
+ * others are the members in the order given. `arrange` maps ranks to nodes and
+ * groups the edges by parent, keeping the order: a counting sort. So no builder
+ * can produce lists that disagree with `parent`.
  *
  * The result is an array of structs of indices, not a linked tree: it is
  * copied by assignment, sent, and compared with memcmp.
@@ -16,7 +16,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 #include <stdbool.h>
 
 static bool distinct_nodes(const qn_node_t *order, uint32_t n)
@@ -101,7 +101,7 @@ int qn_tree_place(struct qn_tree *t, const struct qn_shape *s,
 
 const char *qn_tree_name_at(uint32_t i)
 {
-    return i < QN_STATICS_PLAIN ? qn_static_name_at(i) : NULL;
+    return i < QN_STATIC_TREES_PLAIN ? qn_static_name_at(i) : NULL;
 }
 
 /* The child list of v lies inside `child`, names v as the parent, and names no

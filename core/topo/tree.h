@@ -5,7 +5,8 @@
  * Topologies: broadcast trees over the nodes 0..n-1 of a group.
  *
  * A tree is its root, each node's parent and each node's children in send
- * order. The static shapes that need no costs (statics.h) are found by name.
+ * order. The static shapes that need no costs (static_trees.h) are found by
+ * name.
  *
  * A builder works on ranks: rank 0 is the root and the other ranks are the
  * members in the order given. So the same members in another order make the

@@ -2,7 +2,7 @@
 #define QN_WAIT_PARK_H
 
 /**
- * The system calls under a bell, and nothing else: what a simulated machine
+ * The system calls under a doorbell, and nothing else: what a simulated machine
  * replaces. Any thread.
  */
 

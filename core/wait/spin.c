@@ -8,7 +8,7 @@
 
 #define PAUSES_MOST 4u /* doublings */
 
-qn_time_t qn_bell_spin_budget(const struct qn_spin_opts *o)
+qn_time_t qn_doorbell_spin_budget(const struct qn_spin_opts *o)
 {
     QN_ASSERT(o->nodes > 0);
     bool own = o->nodes <= o->cores;

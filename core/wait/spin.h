@@ -30,7 +30,7 @@ struct qn_spin_opts {
 
 /** @return ns to look before parking: QN_SPIN_BUDGET if each node has a core
  *  of its own, by mask and by quota; else 0. */
-qn_time_t qn_bell_spin_budget(const struct qn_spin_opts *o);
+qn_time_t qn_doorbell_spin_budget(const struct qn_spin_opts *o);
 
 /** One wait. Fields are private. */
 struct qn_spin {

@@ -16,7 +16,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "core/base/nearest.h"
+#include "core/base/suggest.h"
 #include "core/node.h"
 #include "kvs/config/config_internal.h"
 
@@ -212,7 +212,7 @@ const struct qn_config_row *qn_config_row(uint32_t i)
 
 void qn_config_why_unknown(const char *name, char *why, size_t cap)
 {
-    const char *near = qn_nearest(name, &table[0].name, sizeof table[0],
+    const char *near = qn_suggest(name, &table[0].name, sizeof table[0],
                                   QN_ARRAY_COUNT(table));
     if (near != NULL) {
         snprintf(why, cap, "no option '%.64s'; did you mean '%s'?", name, near);

@@ -18,7 +18,7 @@
 #include "core/discover/topology.h"
 #include "core/plan/plan_file.h"
 #include "core/topo/adaptive.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 
 #define AUTO "auto"
 
@@ -38,10 +38,10 @@ const char *qn_topology_name_at(uint32_t i)
         return first[i];
     }
     i -= (uint32_t)QN_ARRAY_COUNT(first);
-    if (i < QN_STATICS_PLAIN) {
+    if (i < QN_STATIC_TREES_PLAIN) {
         return qn_static_name_at(i);
     }
-    i -= QN_STATICS_PLAIN;
+    i -= QN_STATIC_TREES_PLAIN;
     return i < QN_ARRAY_COUNT(planned) ? planned[i] : NULL;
 }
 
@@ -168,7 +168,7 @@ static int machine_find(struct qn_machine **m, const struct qn_config *c,
                         char *why, size_t cap)
 {
     const char *path = measured_file(c);
-    struct qn_fault fault;
+    struct qn_parse_error fault;
     int err = path != NULL ? qn_machine_load(m, path, &fault)
                            : qn_machine_discover(m, &fault);
     if (err != QN_OK) {
@@ -240,7 +240,7 @@ static int fix_file(struct qn_topology *t, const struct qn_topology_opts *o,
 {
     const struct qn_config *c = o->config;
     struct qn_plan_file f;
-    struct qn_fault fault = {""};
+    struct qn_parse_error fault = {""};
     uint16_t order[QN_CORES_MAX];
     int err = qn_plan_file_load(&f, c->topology, NULL, &fault);
     if (err != QN_OK) {
@@ -329,7 +329,7 @@ int qn_topology_make(struct qn_topology *t, const struct qn_topology_opts *o,
 {
     const struct qn_config *c = o->config;
     bool rule = false;
-    for (uint32_t i = 0; i < QN_STATICS_PLAIN; i++) {
+    for (uint32_t i = 0; i < QN_STATIC_TREES_PLAIN; i++) {
         rule = rule || strcmp(c->topology, qn_static_name_at(i)) == 0;
     }
     rule = rule || qn_static_arity(c->topology) > 0;

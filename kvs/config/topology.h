@@ -6,9 +6,8 @@
  *
  *     sequential binary     by a rule that knows only how many there are: made
  *     fibonacci tree:k=N    anew for each set of living replicas and each root
- *     auto                  planned anew, likewise (core/plan/ordered.h), by
- *                           what a message usually costs between cores that
- *                           share so much (topology.c)
+ *     auto                  planned anew, likewise (core/plan/mixable_trees.h),
+ * by what a message usually costs between cores that share so much (topology.c)
  *     FILE, a machine       the same, by costs as measured
  *     adaptive cluster      made once, for all replicas, by the usual costs
  *     mst mst2
@@ -22,7 +21,7 @@
  * cores get replicas from the root down, so that every parent has a lower
  * number than its children; the root is replica 0, who leads first. What
  * happens to it when replicas are missing or another one is the root, says
- * qn_ordered_from.
+ * qn_mixable_tree_from.
  *
  * Costs are about cores that work at the same time. Where replicas share cores,
  * or are not pinned, what counts is the least work: `auto` is `sequential`

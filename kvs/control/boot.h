@@ -161,7 +161,7 @@ struct qn_boot {
     int listen_own;                /* the replica's own port or PATH.self; -1 */
     int lock;                      /* of the address; -1: it has none */
     int commons_fd;                /* qn_commons_map */
-    int bell_fd[QN_NODES_MAX];     /* eventfd of each node, non-blocking */
+    int doorbell_fd[QN_NODES_MAX]; /* eventfd of each node, non-blocking */
     struct qn_place place;         /* where this process is pinned */
     struct qn_placement placement; /* of new connections */
     int numa_node[QN_NODES_MAX];   /* of each node, for qn_outbox_opts; -1 */

@@ -5,8 +5,8 @@
  * How long the turns of a replica's loop are.
  *
  * A turn begins when the loop wakes up, with the first callback of a socket or
- * the bell, and ends when the loop goes back to its poll. The owner tells both
- * moments and the borders between the parts of a turn; the meter reads no
+ * the doorbell, and ends when the loop goes back to its poll. The owner tells
+ * both moments and the borders between the parts of a turn; the meter reads no
  * monotonic clock of its own.
  *
  * What counts is work: a core that the scheduler gave to somebody else in the

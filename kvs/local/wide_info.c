@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/base/err.h"
-#include "core/plan/ordered.h"
+#include "core/plan/mixable_trees.h"
 #include "kvs/base/version.h"
 #include "kvs/local/wide_internal.h"
 #include "kvs/resp/reply.h"
@@ -198,7 +198,7 @@ static void tree_fill(struct qn_server *s, struct qn_info *i)
     i->topology = s->boot->config->topology;
     if (i->tree != NULL && t->measured) {
         double ghz = t->costs->facts.clock_ghz;
-        i->predicted_cycles = qn_ordered_latency(i->tree, t->costs);
+        i->predicted_cycles = qn_mixable_tree_latency(i->tree, t->costs);
         i->predicted_nsec = ghz > 0 ? (uint64_t)(i->predicted_cycles / ghz) : 0;
     }
 }

@@ -5,10 +5,10 @@
  * supervisor, open two queuepairs to each peer (server_peers.c), make driver,
  * replica and front end, listen. From then on the supervisor is not needed.
  *
- * Loop: libuv polls sockets and the bell; all work happens in the check
+ * Loop: libuv polls sockets and the doorbell; all work happens in the check
  * handle, one turn per iteration. Before the loop may block, the prepare
  * handle declares sleep, polls all channels once more, and lets the loop block
- * only if they are empty (core/wait/bell.h says why in that order).
+ * only if they are empty (core/wait/doorbell.h says why in that order).
  *
  * End: server_drain.c.
  */
@@ -106,13 +106,13 @@ static void on_idle(uv_idle_t *h)
     (void)h; /* its being active keeps the loop from blocking */
 }
 
-static void on_bell(uv_poll_t *h, int status, int events)
+static void on_doorbell(uv_poll_t *h, int status, int events)
 {
     (void)status;
     (void)events;
     struct qn_server *s = h->data;
     qn_frontend_wake(&s->frontend);
-    qn_bell_drain(&s->bell);
+    qn_doorbell_drain(&s->doorbell);
 }
 
 static bool more_to_do(struct qn_server *s)
@@ -141,9 +141,9 @@ static void on_prepare(uv_prepare_t *h)
     if (!more_to_do(s)) {
         qn_spin_yield(&s->yield, now);
     }
-    qn_bell_arm(&s->bell);
+    qn_doorbell_arm(&s->doorbell);
     if (more_to_do(s)) {
-        qn_bell_wake(&s->bell);
+        qn_doorbell_wake(&s->doorbell);
         uv_idle_start(&s->idle, on_idle);
     } else {
         uv_idle_stop(&s->idle);
@@ -153,7 +153,7 @@ static void on_prepare(uv_prepare_t *h)
 static void on_check(uv_check_t *h)
 {
     struct qn_server *s = h->data;
-    qn_bell_wake(&s->bell);
+    qn_doorbell_wake(&s->doorbell);
     if (!s->stopping) {
         turn(s);
     }
@@ -223,15 +223,15 @@ static int loop_make(struct qn_server *s)
         uv_handle_t *h;
     } all[] = {
         {(uv_handle_t *)&s->prepare},      {(uv_handle_t *)&s->check},
-        {(uv_handle_t *)&s->idle},         {(uv_handle_t *)&s->bell_poll},
+        {(uv_handle_t *)&s->idle},         {(uv_handle_t *)&s->doorbell_poll},
         {(uv_handle_t *)&s->control_poll}, {(uv_handle_t *)&s->terminate}};
     uv_prepare_init(&s->loop, &s->prepare);
     uv_check_init(&s->loop, &s->check);
     uv_idle_init(&s->loop, &s->idle);
     qn_loop_deadline_init(&s->alarm, &s->loop);
     uv_signal_init(&s->loop, &s->terminate);
-    if (uv_poll_init(&s->loop, &s->bell_poll,
-                     s->boot->bell_fd[s->boot->self]) != 0 ||
+    if (uv_poll_init(&s->loop, &s->doorbell_poll,
+                     s->boot->doorbell_fd[s->boot->self]) != 0 ||
         uv_poll_init(&s->loop, &s->control_poll, s->boot->control) != 0) {
         return QN_EIO;
     }
@@ -240,7 +240,7 @@ static int loop_make(struct qn_server *s)
     }
     uv_prepare_start(&s->prepare, on_prepare);
     uv_check_start(&s->check, on_check);
-    uv_poll_start(&s->bell_poll, UV_READABLE, on_bell);
+    uv_poll_start(&s->doorbell_poll, UV_READABLE, on_doorbell);
     qn_server_control_start(s);
     uv_signal_start(&s->terminate, on_terminate, SIGTERM);
     s->turn_wanted = true; /* the founder has something to say */

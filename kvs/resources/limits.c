@@ -19,8 +19,8 @@
 
 /* Descriptors besides the clients': the standard ones, the loop's, the own
  * port's, control, commons, outbox, and some to breathe; and per node, its
- * bell, its outbox, that of a later life while it is being mapped, its socket
- * on the shared address, and where connections are passed on to it. */
+ * doorbell, its outbox, that of a later life while it is being mapped, its
+ * socket on the shared address, and where connections are passed on to it. */
 #define FILES_FIXED    32u
 #define FILES_PER_NODE 6u
 

@@ -32,7 +32,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
-#include "core/place/life.h"
+#include "core/place/liveness.h"
 #include "kvs/listen/pass.h"
 #include "kvs/server/server.h"
 
@@ -52,7 +52,8 @@ static void see(const struct qn_server *s, struct qn_watch_seen *seen)
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         const struct qn_server_life *l = s->peer[i];
         seen[i] = (struct qn_watch_seen){0};
-        if (l == NULL || qn_life_look(s->commons, i, l->inc) == QN_LIFE_DEAD) {
+        if (l == NULL ||
+            qn_liveness_check(s->commons, i, l->inc) == QN_LIVENESS_DEAD) {
             continue;
         }
         /* relaxed: signs of life; nothing is read through them. */
@@ -239,7 +240,7 @@ static void ring_the_still(struct qn_server *s)
 {
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         if ((s->doors.watch.still >> i & 1) != 0 && s->peer[i] != NULL) {
-            (void)qn_ringer_ring(&s->ringer[i]);
+            (void)qn_doorbell_ring(&s->ringer[i]);
         }
     }
 }

@@ -44,8 +44,8 @@ int qn_events_life_read(struct qn_events_life *l, qn_node_t node, uint64_t life,
     *l = (struct qn_events_life){
         .node = node,
         .life = life,
-        .born_ms = qn_flight_born_ms(flight),
-        .count = qn_flight_read(flight, QN_FLIGHT_ENTRIES, e),
+        .born_ms = qn_flight_recorder_started_ms(flight),
+        .count = qn_flight_recorder_read(flight, QN_FLIGHT_ENTRIES, e),
         .event = e,
     };
     return QN_OK;

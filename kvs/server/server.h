@@ -10,7 +10,7 @@
 
 #include <uv.h>
 
-#include "core/base/seldom.h"
+#include "core/base/rate_limit.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
@@ -70,9 +70,9 @@ struct qn_server {
     struct qn_server_life *peer[QN_NODES_MAX]; /* present lives; NULL: none */
     uint64_t peer_inc[QN_NODES_MAX];           /* present or last known life */
     struct qn_server_life *kept;               /* ended, but still looked at */
-    struct qn_bell bell;
+    struct qn_doorbell doorbell;
     struct qn_yield yield;
-    struct qn_ringer ringer[QN_NODES_MAX];
+    struct qn_doorbell_handle ringer[QN_NODES_MAX];
     struct qn_qp *direct[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
     struct qn_patience patience;
@@ -82,7 +82,7 @@ struct qn_server {
     qn_time_t looked, look_at; /* ns; last look, the next */
     qn_time_t deaths_at;       /* ns; nobody looks for deaths before */
     char reason[64];           /* room for INFO */
-    struct qn_seldom lags;     /* lines that say so */
+    struct qn_rate_limit lags; /* lines that say so */
     uint64_t epoch_logged;     /* of the last line about a new leader */
     uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
     uint64_t wait_logged;      /* ... about who is waited for, + 1 */
@@ -93,7 +93,7 @@ struct qn_server {
     struct qn_server_events events;
     char run_id[41]; /* hexadecimal, the same on all replicas */
 
-    uv_poll_t bell_poll;
+    uv_poll_t doorbell_poll;
     uv_poll_t control_poll;
     uv_prepare_t prepare;
     uv_check_t check;

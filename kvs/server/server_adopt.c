@@ -92,8 +92,8 @@ static void give_sockets(struct giving *g)
         give_pass(g, i, QN_LISTEN_PASS_TO, s->boot->pass_to[i]);
     }
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_boot_event bell = {.kind = QN_BOOT_BELL, .node = i};
-        give(g, bell, s->boot->bell_fd[i]);
+        const struct qn_boot_event doorbell = {.kind = QN_BOOT_BELL, .node = i};
+        give(g, doorbell, s->boot->doorbell_fd[i]);
     }
 }
 

@@ -2,7 +2,7 @@
  * How many clients each replica serves, in its outbox: `maxclients` bounds the
  * sum (kvs/frontend/admit.h).
  */
-#include "core/place/life.h"
+#include "core/place/liveness.h"
 #include "kvs/config/settings.h"
 #include "kvs/server/server.h"
 
@@ -15,7 +15,8 @@ uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most)
     uint64_t sum = 0;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         const struct qn_server_life *l = s->peer[i];
-        if (l != NULL && qn_life_look(s->commons, i, l->inc) != QN_LIFE_DEAD) {
+        if (l != NULL &&
+            qn_liveness_check(s->commons, i, l->inc) != QN_LIVENESS_DEAD) {
             /* relaxed: a figure; nothing is read through it. */
             uint64_t n = qn_load(
                 &qn_outbox_state(l->outbox)->counters[QN_COUNTER_CLIENTS],

@@ -16,7 +16,7 @@
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "core/place/hold.h"
-#include "core/place/life.h"
+#include "core/place/liveness.h"
 #include "kvs/resources/budget.h"
 #include "kvs/server/server.h"
 #include "kvs/server/server_settings.h"
@@ -137,7 +137,8 @@ static int qps_open(struct qn_server *s, qn_node_t i)
     const struct qn_boot *b = s->boot;
     const struct qn_server_life *l = s->peer[i];
     struct qn_qp **qp[QN_LANES] = {&s->direct[i], &s->tree[i]};
-    qn_ringer_init(&s->ringer[i], qn_outbox_bell(l->outbox), b->bell_fd[i]);
+    qn_doorbell_handle_init(&s->ringer[i], qn_outbox_doorbell(l->outbox),
+                            b->doorbell_fd[i]);
     for (enum qn_lane lane = 0; lane < QN_LANES; lane++) {
         const struct qn_qp_opts o = {
             .tx = qn_outbox_lane(s->outbox, i, lane),
@@ -147,7 +148,7 @@ static int qps_open(struct qn_server *s, qn_node_t i)
             .peer = i,
             .self_inc = b->incarnation,
             .peer_inc = l->inc,
-            .bell = &s->bell,
+            .doorbell = &s->doorbell,
             .ringer = &s->ringer[i],
         };
         int err = s->transport->open(qp[lane], &o);
@@ -245,7 +246,7 @@ static int live(struct qn_server *s)
     if (err == QN_OK) {
         err = qn_commons_own(s->commons, b->self);
     }
-    return err == QN_OK ? qn_life_begin(s->commons, b->self, b->incarnation)
+    return err == QN_OK ? qn_liveness_begin(s->commons, b->self, b->incarnation)
                         : err;
 }
 
@@ -257,7 +258,7 @@ void qn_server_fence(void *ctx)
     const struct qn_server *s = ctx;
     uint64_t present;
     pid_t tid;
-    (void)qn_life_present(s->commons, s->boot->self, &present, &tid);
+    (void)qn_liveness_incarnation(s->commons, s->boot->self, &present, &tid);
     if (present <= s->boot->incarnation) {
         return;
     }
@@ -281,7 +282,8 @@ int qn_server_peers_meet(struct qn_server *s)
         err = qn_boot_exchange(b, s->outbox, &like, on_heard, s);
     }
     if (err == QN_OK) {
-        qn_bell_init(&s->bell, qn_outbox_bell(s->outbox), b->bell_fd[b->self]);
+        qn_doorbell_init(&s->doorbell, qn_outbox_doorbell(s->outbox),
+                         b->doorbell_fd[b->self]);
     }
     for (qn_node_t i = 0; err == QN_OK && i < b->nodes; i++) {
         err = s->peer[i] == NULL ? QN_OK : qps_open(s, i);
@@ -408,8 +410,8 @@ void qn_server_peers_fini(struct qn_server *s)
         life_free(l);
     }
     if (s->commons != NULL) {
-        (s->leaves ? qn_life_leave : qn_life_end)(s->commons, s->boot->self,
-                                                  s->boot->incarnation);
+        (s->leaves ? qn_liveness_leave : qn_liveness_end)(
+            s->commons, s->boot->self, s->boot->incarnation);
     }
     qn_commons_destroy(s->commons);
     qn_arena_end(&s->arena);

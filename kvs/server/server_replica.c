@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "core/base/log.h"
-#include "core/place/life.h"
+#include "core/place/liveness.h"
 #include "kvs/replica/rejoin_ops.h"
 #include "kvs/server/server.h"
 
@@ -45,10 +45,10 @@ static void on_need_snapshot(void *ctx, qn_slot_t slot)
 {
     struct qn_server *s = ctx;
     struct qn_rejoin_status st;
-    char more[QN_SELDOM_TEXT];
+    char more[QN_RATE_LIMIT_TEXT];
     qn_time_t now = qn_clock_now();
     qn_rejoin_status(s->rejoin, &st);
-    if (!st.joining && qn_seldom(&s->lags, "lags", now, more)) {
+    if (!st.joining && qn_rate_limit(&s->lags, "lags", now, more)) {
         qn_log(QN_LOG_INFO,
                "replica %u lags behind what others keep, slot %llu: it gets a "
                "snapshot%s",
@@ -81,7 +81,7 @@ static bool on_owned_by(void *ctx, uint64_t epoch, qn_node_t *node,
 static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
 {
     const struct qn_server *s = ctx;
-    return qn_life_look(s->commons, node, inc) == QN_LIFE_DEAD;
+    return qn_liveness_check(s->commons, node, inc) == QN_LIVENESS_DEAD;
 }
 
 /* What is borrowed by the making of a driver. */

@@ -29,7 +29,7 @@
 
 #include "core/base/log.h"
 #include "core/place/hold.h"
-#include "core/place/life.h"
+#include "core/place/liveness.h"
 #include "core/place/process.h"
 #include "kvs/server/server.h"
 
@@ -67,7 +67,8 @@ static void look_for_deaths(struct qn_server *s)
 {
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         if (s->peer[i] != NULL &&
-            qn_life_look(s->commons, i, s->peer[i]->inc) == QN_LIFE_DEAD) {
+            qn_liveness_check(s->commons, i, s->peer[i]->inc) ==
+                QN_LIVENESS_DEAD) {
             if (qn_hold_by(s->boot->commons_fd, i, s->peer[i]->pid)) {
                 (void)qn_process_slice(s->peer[i]->pid, QN_SLICE_LONGEST);
             }
@@ -132,7 +133,7 @@ static void count_silence(struct qn_server *s, struct qn_server_life *l,
     l->silent += passed;
     if (l->silent >= RING_AFTER) {
         l->cpu = new ? qn_process_ran(l->pid) : l->cpu;
-        (void)qn_ringer_ring(&s->ringer[l->node]);
+        (void)qn_doorbell_ring(&s->ringer[l->node]);
     }
 }
 

@@ -19,7 +19,7 @@
  * a second joiner comes again until the donor is done with the first.
  *
  * The log gets one line for each reason, and then one every 10 s with the count
- * (core/base/seldom.h).
+ * (core/base/rate_limit.h).
  *
  * A snapshot that is complete is installed as soon as the machine stands
  * between two slots. If this replica has caught up otherwise meanwhile, it is
@@ -142,8 +142,8 @@ static qn_time_t ask_next(struct qn_rejoin *r, qn_time_t now)
 static void fail(struct qn_rejoin *r, const char *why, qn_time_t now)
 {
     struct rejoin_join *j = &r->join;
-    char more[QN_SELDOM_TEXT];
-    if (qn_seldom(&j->seldom, why, now, more)) {
+    char more[QN_RATE_LIMIT_TEXT];
+    if (qn_rate_limit(&j->seldom, why, now, more)) {
         qn_log(QN_LOG_INFO,
                "replica %u: no snapshot from replica %u: %s (%llu chunks read)"
                "%s",

@@ -301,8 +301,8 @@ qn_time_t rejoin_give_turn(struct qn_rejoin *r, qn_time_t now)
         return QN_TIME_NEVER;
     }
     if (rejoin_silent(g->heard, now, &g->late)) {
-        char more[QN_SELDOM_TEXT];
-        if (qn_seldom(&g->seldom, "silent", now, more)) {
+        char more[QN_RATE_LIMIT_TEXT];
+        if (qn_rate_limit(&g->seldom, "silent", now, more)) {
             qn_log(QN_LOG_INFO,
                    "replica %u: replica %u takes no more of its snapshot, "
                    "after %llu chunks of %llu sent; given up%s",

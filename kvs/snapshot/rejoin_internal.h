@@ -9,7 +9,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
-#include "core/base/seldom.h"
+#include "core/base/rate_limit.h"
 #include "kvs/snapshot/pace.h"
 #include "kvs/snapshot/rejoin.h"
 
@@ -63,7 +63,7 @@ struct rejoin_gift {
     bool hurries; /* it does not rest */
     struct qn_pace pace;
     uint64_t given, anew;
-    struct qn_seldom seldom;
+    struct qn_rate_limit seldom;
 };
 
 enum rejoin_phase {
@@ -97,7 +97,7 @@ struct rejoin_join {
     } queue[QN_REJOIN_QUEUE];
     uint32_t head, tail;
     uint64_t joined;
-    struct qn_seldom seldom; /* why attempts failed */
+    struct qn_rate_limit seldom; /* why attempts failed */
 };
 
 struct qn_rejoin {

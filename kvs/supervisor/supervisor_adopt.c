@@ -34,7 +34,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
-#include "core/place/life.h"
+#include "core/place/liveness.h"
 #include "kvs/control/adopt.h"
 #include "kvs/resources/limits.h"
 #include "kvs/supervisor/supervisor_adopt_internal.h"
@@ -202,7 +202,7 @@ static void replace_one(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
     r->incarnation = r->ended = s->adoption->inc[i];
-    bool left = qn_life_left(s->commons, i, r->ended);
+    bool left = qn_liveness_left(s->commons, i, r->ended);
     r->restart_at = s->config.restart && !left ? 0 : QN_TIME_NEVER;
     qn_supervisor_say_down(s, i, r->ended);
     if (left) {

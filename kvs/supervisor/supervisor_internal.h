@@ -117,7 +117,7 @@ struct qn_supervisor {
     struct qn_adoption *adoption; /* somebody has not answered yet; or NULL */
     uint64_t lives;               /* incarnations given so far */
     struct qn_kept kept;
-    int bell_fd[QN_NODES_MAX];
+    int doorbell_fd[QN_NODES_MAX];
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
     struct qn_supervised replica[QN_NODES_MAX];

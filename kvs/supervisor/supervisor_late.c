@@ -94,9 +94,9 @@ static struct qn_vacancy look(const struct qn_supervisor *s, qn_node_t i,
                               uint64_t *inc, pid_t *pid)
 {
     struct qn_vacancy v = {.known = true};
-    v.word = qn_life_present(s->commons, i, inc, pid);
+    v.word = qn_liveness_incarnation(s->commons, i, inc, pid);
     v.held = qn_hold_look(s->commons_fd, i, pid);
-    v.runs = v.held || v.word == QN_LIFE_ALIVE;
+    v.runs = v.held || v.word == QN_LIVENESS_ALIVE;
     return v;
 }
 

@@ -44,7 +44,7 @@
 
 #include "core/base/err.h"
 #include "core/base/log.h"
-#include "core/place/life.h"
+#include "core/place/liveness.h"
 #include "kvs/supervisor/supervisor_internal.h"
 
 enum {
@@ -383,8 +383,9 @@ void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status)
     bool stays = false;
     bool planned = qn_supervisor_upgrade_ended(s, i, &stays);
     /* One that could not be heard has left a mark. */
-    bool left = stays || (was == QN_SUPERVISED_DRAINED && status == 0) ||
-                (r->pidfd >= 0 && qn_life_left(s->commons, i, r->incarnation));
+    bool left =
+        stays || (was == QN_SUPERVISED_DRAINED && status == 0) ||
+        (r->pidfd >= 0 && qn_liveness_left(s->commons, i, r->incarnation));
     /* One that was on its way had no clients. */
     bool wanted = s->draining && status == 0 && was != QN_SUPERVISED_SERVING;
     s->undrained =

@@ -1,7 +1,7 @@
 /*
  * What orphans say to who adopts them (kvs/control/adopt.h), each in order: its
- * version and formats, the group's configuration, sockets and bells, the lives
- * that it knows, and that this is all.
+ * version and formats, the group's configuration, sockets and doorbells, the
+ * lives that it knows, and that this is all.
  *
  * What does not fit this program refuses the whole group, with a reason. Who
  * goes on when the others are adopted already says the same, and is adopted
@@ -164,7 +164,7 @@ static void on_given(struct qn_supervisor *s, qn_node_t from,
         qn_listen_adopt(&s->listen, e->node, (enum qn_listen_kind)e->value, fd);
         break;
     case QN_BOOT_BELL:
-        take(&s->bell_fd[e->node], fd);
+        take(&s->doorbell_fd[e->node], fd);
         break;
     default: /* PEER, HELLO */
         note_known(s, from, e);

@@ -39,7 +39,7 @@ struct qn_supervisor *qn_supervisor_create(void)
     }
     s->commons_fd = s->signal_fd = s->lock = s->lock_file = s->heir = -1;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        s->bell_fd[i] = -1;
+        s->doorbell_fd[i] = -1;
         s->replica[i] = (struct qn_supervised){.control = -1,
                                                .pidfd = -1,
                                                .outbox_fd = -1,
@@ -92,7 +92,7 @@ static void plan_placement(struct qn_supervisor *s)
 
 static bool cores_shared(const struct qn_supervisor *s)
 {
-    return qn_bell_spin_budget(&(struct qn_spin_opts){
+    return qn_doorbell_spin_budget(&(struct qn_spin_opts){
                .nodes = s->config.replicas,
                .cores = s->places.count,
                .quota_milli = s->places.quota_milli}) == 0;
@@ -206,8 +206,8 @@ static int open_shared(struct qn_supervisor *s)
         return err;
     }
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        s->bell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        if (s->bell_fd[i] < 0) {
+        s->doorbell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (s->doorbell_fd[i] < 0) {
             return QN_EMFILE;
         }
     }
@@ -231,14 +231,14 @@ static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
                         .topology = &s->topology,
                         .tcp_port = s->listen.port,
                         .own_port = s->listen.own_port[self]};
-    b.spin = qn_bell_spin_budget(
+    b.spin = qn_doorbell_spin_budget(
         &(struct qn_spin_opts){.nodes = b.nodes,
                                .cores = s->places.count,
                                .quota_milli = s->places.quota_milli});
     b.own_cores = b.spin != 0;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         bool home = i < b.nodes && s->places.numa_calls;
-        b.bell_fd[i] = s->bell_fd[i];
+        b.doorbell_fd[i] = s->doorbell_fd[i];
         b.listen_shared[i] = qn_listen_shared(&s->listen, i);
         b.pass_from[i] = s->listen.pass_from[i];
         b.pass_to[i] = s->listen.pass_to[i];
@@ -295,7 +295,7 @@ static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
 /* What the commons says can have been overwritten; we know better. */
 static uint64_t next_life(struct qn_supervisor *s)
 {
-    s->lives = QN_MAX(s->lives + 1, qn_commons_next_life(s->commons));
+    s->lives = QN_MAX(s->lives + 1, qn_commons_next_incarnation(s->commons));
     return s->lives;
 }
 
@@ -407,7 +407,7 @@ void qn_supervisor_end(struct qn_supervisor *s)
         qn_supervisor_close(r->control);
         qn_supervisor_close(r->outbox_fd);
         qn_supervisor_close(r->pidfd);
-        qn_supervisor_close(s->bell_fd[i]);
+        qn_supervisor_close(s->doorbell_fd[i]);
     }
     qn_supervisor_close(s->kept.outbox_fd);
     if (s->lock >= 0 && s->lives > 0) { /* else what is there is not ours */

@@ -3,13 +3,13 @@
  *
  * Either sign of life is enough to wait. A word that says ALIVE counts only as
  * long as its process runs: one that was overwritten is never marked by the
- * kernel (core/place/life.h), and would be waited for for ever.
+ * kernel (core/place/liveness.h), and would be waited for for ever.
  */
 #include "kvs/supervisor/vacancy.h"
 
 static bool is_vacant(const struct qn_vacancy *v)
 {
-    return !v->held && !(v->word == QN_LIFE_ALIVE && v->runs);
+    return !v->held && !(v->word == QN_LIVENESS_ALIVE && v->runs);
 }
 
 enum qn_vacancy_do qn_vacancy_step(enum qn_reach reach,

@@ -24,7 +24,7 @@
 
 #include <stdbool.h>
 
-#include "core/place/life.h"
+#include "core/place/liveness.h"
 
 /** What asking for it has come to. */
 enum qn_reach {
@@ -35,10 +35,10 @@ enum qn_reach {
 
 /** What a group's memory says of one of its nodes. */
 struct qn_vacancy {
-    bool known;        /* the rest is */
-    bool held;         /* a process holds it */
-    enum qn_life word; /* its present life */
-    bool runs;         /* that life's process has not ended */
+    bool known;            /* the rest is */
+    bool held;             /* a process holds it */
+    enum qn_liveness word; /* its present life */
+    bool runs;             /* that life's process has not ended */
 };
 
 enum qn_vacancy_do {

@@ -2,7 +2,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "core/base/nearest.h"
+#include "core/base/suggest.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -119,7 +119,7 @@ static const struct qn_option *find(const struct qn_options *o,
 
 static void print_unknown(const struct qn_options *o, const char *typed)
 {
-    char name[QN_NEAREST_LEN_MAX + 1];
+    char name[QN_SUGGEST_LEN_MAX + 1];
     const char *bare = typed + strspn(typed, "-");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(bare, "="), bare);
     const char *near = NULL;
@@ -127,7 +127,7 @@ static void print_unknown(const struct qn_options *o, const char *typed)
         near = "help";
     } else if (name[0] != '\0' && typed[0] == '-') {
         near =
-            qn_nearest(name, &o->table[0].name, sizeof o->table[0], o->count);
+            qn_suggest(name, &o->table[0].name, sizeof o->table[0], o->count);
     }
     if (near != NULL && near[0] != '\0') { /* a heading has no name */
         fprintf(stderr, "%s: no option '%s'; did you mean '--%s'?\n",

@@ -122,12 +122,12 @@ static bool parse_options(struct qn_bcast *b, int argc, char **argv,
 
 static int choose_cores(struct qn_bcast *b, struct qn_machine **m)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     uint32_t index[QN_CORES_MAX], count = 0;
     struct qn_machine *part = NULL;
-    int err = qn_cores_parse(index, &count, *m, b->cores, &fault);
+    int err = qn_cores_parse(index, &count, *m, b->cores, &parse_error);
     if (err != QN_OK) {
-        return fail(b, fault.text);
+        return fail(b, parse_error.text);
     }
     if (count < 2 || count > QN_NODES_MAX) {
         return fail(b, "--cores: name 2 to 64 cores");
@@ -159,7 +159,7 @@ static int sit(struct qn_bcast *b)
     const struct qn_spin_opts spin = {.nodes = b->seats.nodes,
                                       .cores = b->seats.cores,
                                       .quota_milli = places.quota_milli};
-    b->shared = qn_bell_spin_budget(&spin) == 0;
+    b->shared = qn_doorbell_spin_budget(&spin) == 0;
     if (b->shared) {
         fprintf(stderr,
                 "%s: %u nodes share %u cores%s: latencies show the scheduler, "
@@ -193,7 +193,7 @@ static int take_seats(struct qn_bcast *b)
 static int add(struct qn_bcast *b, const char *name,
                struct qn_contender_opts *o)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     qn_node_t node[QN_NODES_MAX];
     const struct qn_machine *m = b->seats.m;
     if (strncmp(name, "ring", 4) == 0) {
@@ -203,9 +203,10 @@ static int add(struct qn_bcast *b, const char *name,
         return fail(b, "--algo: at most 64 topologies");
     }
     struct qn_bcast_row *r = &b->row[b->count];
-    int err = qn_contender_make(&r->plan, m, name, o, &fault);
+    int err = qn_contender_make(&r->plan, m, name, o, &parse_error);
     if (err != QN_OK) {
-        return fail(b, fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+        return fail(b, parse_error.text[0] != '\0' ? parse_error.text
+                                                   : qn_strerror(err));
     }
     b->count++;
     for (uint32_t i = 0; i < m->n; i++) {

@@ -99,7 +99,7 @@ static void tell(struct node *n)
     qn_store(&n->f->tally[n->end->self].delivered, n->got, QN_RELEASE);
     qn_node_t who = n->kind == PLAIN ? asker(n->f, n->got + 1) : o->tree->root;
     if (o->shared && !o->acked && who != n->end->self) {
-        (void)qn_ringer_ring(&n->end->ringer[who]); /* it may sleep */
+        (void)qn_doorbell_ring(&n->end->ringer[who]); /* it may sleep */
     }
 }
 
@@ -162,12 +162,12 @@ static bool interrupted(const struct node *n)
  * elsewhere just before costs a NAP. */
 static void park(struct node *n)
 {
-    qn_bell_arm(&n->end->bell);
+    qn_doorbell_arm(&n->end->doorbell);
     (void)qn_context_flush(n->c);
     if (!qn_context_pending(n->c)) {
-        (void)qn_bell_wait(&n->end->bell, qn_clock_now() + NAP);
+        (void)qn_doorbell_wait(&n->end->doorbell, qn_clock_now() + NAP);
     }
-    qn_bell_disarm(&n->end->bell);
+    qn_doorbell_disarm(&n->end->doorbell);
 }
 
 static void patience_ends(struct node *n, qn_time_t waited)

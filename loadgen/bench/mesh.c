@@ -37,14 +37,14 @@ int qn_mesh_create(struct qn_mesh *m, const struct qn_mesh_opts *opts)
     }
     *m = (struct qn_mesh){.opts = *opts};
     for (qn_node_t i = 0; i < opts->nodes; i++) {
-        m->bell_fd[i] = -1;
+        m->doorbell_fd[i] = -1;
     }
     for (qn_node_t i = 0; i < opts->nodes; i++) {
         const struct qn_outbox_opts o = box_opts(m, i);
         int rc = qn_outbox_create(&m->box[i], &o);
         if (rc == QN_OK && opts->processes) {
-            m->bell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-            rc = m->bell_fd[i] < 0 ? QN_EMFILE : QN_OK;
+            m->doorbell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+            rc = m->doorbell_fd[i] < 0 ? QN_EMFILE : QN_OK;
         }
         if (rc != QN_OK) {
             qn_mesh_destroy(m);
@@ -59,9 +59,9 @@ void qn_mesh_destroy(struct qn_mesh *m)
     for (qn_node_t i = 0; i < m->opts.nodes; i++) {
         qn_outbox_destroy(m->box[i]);
         m->box[i] = NULL;
-        if (m->bell_fd[i] >= 0) {
-            close(m->bell_fd[i]);
-            m->bell_fd[i] = -1;
+        if (m->doorbell_fd[i] >= 0) {
+            close(m->doorbell_fd[i]);
+            m->doorbell_fd[i] = -1;
         }
     }
 }
@@ -87,7 +87,7 @@ static int open_lane(struct qn_mesh *m, struct qn_mesh_end *end, qn_node_t peer,
         .peer = peer,
         .self_inc = qn_mesh_incarnation(end->self),
         .peer_inc = qn_mesh_incarnation(peer),
-        .bell = &end->bell,
+        .doorbell = &end->doorbell,
         .ringer = &end->ringer[peer],
     };
     return m->opts.transport->open(&end->qp[peer][lane], &o);
@@ -101,15 +101,16 @@ int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
         rc = view_peer(m, self, i, &end->view[i]);
     }
     if (rc == QN_OK) {
-        qn_bell_init(&end->bell, qn_outbox_bell(end->view[self]),
-                     m->bell_fd[self]);
+        qn_doorbell_init(&end->doorbell, qn_outbox_doorbell(end->view[self]),
+                         m->doorbell_fd[self]);
     }
     for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
         if (i == self) {
             continue;
         }
-        qn_ringer_init(&end->ringer[i], qn_outbox_bell(end->view[i]),
-                       m->bell_fd[i]);
+        qn_doorbell_handle_init(&end->ringer[i],
+                                qn_outbox_doorbell(end->view[i]),
+                                m->doorbell_fd[i]);
         for (enum qn_lane l = 0; l < QN_LANES && rc == QN_OK; l++) {
             rc = open_lane(m, end, i, l);
         }
@@ -253,13 +254,13 @@ int qn_mesh_wait(struct qn_mesh_end *end, enum qn_mesh_poll (*poll)(void *arg),
     enum qn_mesh_poll found = poll(arg);
     while (found != QN_MESH_DONE && slept == QN_OK) {
         if (found == QN_MESH_IDLE) {
-            qn_bell_arm(&end->bell);
+            qn_doorbell_arm(&end->doorbell);
             (void)qn_mesh_flush(end);
             found = poll(arg);
             if (found == QN_MESH_IDLE) {
-                slept = qn_bell_wait(&end->bell, deadline);
+                slept = qn_doorbell_wait(&end->doorbell, deadline);
             }
-            qn_bell_disarm(&end->bell);
+            qn_doorbell_disarm(&end->doorbell);
         }
         if (found != QN_MESH_DONE) {
             found = poll(arg);

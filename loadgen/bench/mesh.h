@@ -32,15 +32,15 @@ struct qn_mesh_opts {
 struct qn_mesh {
     struct qn_mesh_opts opts;
     struct qn_outbox *box[QN_NODES_MAX];
-    int bell_fd[QN_NODES_MAX]; /* -1: futex */
+    int doorbell_fd[QN_NODES_MAX]; /* -1: futex */
 };
 
 struct qn_mesh_end {
     qn_node_t self;
     uint32_t nodes;
     struct qn_outbox *view[QN_NODES_MAX]; /* [self]: the own one */
-    struct qn_bell bell;
-    struct qn_ringer ringer[QN_NODES_MAX];
+    struct qn_doorbell doorbell;
+    struct qn_doorbell_handle ringer[QN_NODES_MAX];
     struct qn_qp *qp[QN_NODES_MAX][QN_LANES]; /* [self]: NULL */
 };
 
@@ -82,8 +82,8 @@ enum qn_mesh_poll {
 };
 
 /**
- * Call poll(arg) until it says DONE, sleeping on the bell when it says IDLE;
- * everything is flushed before each sleep and at the end.
+ * Call poll(arg) until it says DONE, sleeping on the doorbell when it says
+ * IDLE; everything is flushed before each sleep and at the end.
  * @return QN_OK, or QN_ETIMEDOUT once `deadline` is over.
  */
 int qn_mesh_wait(struct qn_mesh_end *end, enum qn_mesh_poll (*poll)(void *arg),

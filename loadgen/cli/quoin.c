@@ -1,6 +1,6 @@
 #include "loadgen/cli/quoin.h"
 #include "core/base/bits.h"
-#include "core/base/nearest.h"
+#include "core/base/suggest.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static int words_matched(const char *name, int argc, char **argv)
 
 static const char *nearest(const char *typed)
 {
-    return qn_nearest(typed, &table[0].name, sizeof table[0],
+    return qn_suggest(typed, &table[0].name, sizeof table[0],
                       QN_ARRAY_COUNT(table) - 1);
 }
 

@@ -158,19 +158,20 @@ void qn_gather_facts(FILE *to)
 
 /* ---- the folder ---- */
 
-static int blame(struct qn_fault *fault, const char *path, int cause)
+static int blame(struct qn_parse_error *parse_error, const char *path,
+                 int cause)
 {
-    (void)qn_fault_set(fault, path, 0, NULL, "cannot write there: %s",
-                       strerror(cause));
+    (void)qn_parse_error_set(parse_error, path, 0, NULL,
+                             "cannot write there: %s", strerror(cause));
     return cause == ENOENT ? QN_ENOENT : QN_EIO;
 }
 
 /* An existing folder may hold nothing. @return QN_OK, QN_ENOENT: not there. */
-static int look_into(const char *folder, struct qn_fault *fault)
+static int look_into(const char *folder, struct qn_parse_error *parse_error)
 {
     DIR *d = opendir(folder);
     if (d == NULL) {
-        return errno == ENOENT ? QN_ENOENT : blame(fault, folder, errno);
+        return errno == ENOENT ? QN_ENOENT : blame(parse_error, folder, errno);
     }
     bool empty = true;
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
@@ -179,21 +180,22 @@ static int look_into(const char *folder, struct qn_fault *fault)
     }
     (void)closedir(d);
     if (!empty) {
-        (void)qn_fault_set(fault, folder, 0, NULL,
-                           "the folder is not empty; name a new one");
+        (void)qn_parse_error_set(parse_error, folder, 0, NULL,
+                                 "the folder is not empty; name a new one");
         return QN_EEXIST;
     }
-    return access(folder, W_OK) == 0 ? QN_OK : blame(fault, folder, errno);
+    return access(folder, W_OK) == 0 ? QN_OK
+                                     : blame(parse_error, folder, errno);
 }
 
-int qn_gather_check(const char *folder, struct qn_fault *fault)
+int qn_gather_check(const char *folder, struct qn_parse_error *parse_error)
 {
-    int err = look_into(folder, fault);
+    int err = look_into(folder, parse_error);
     if (err != QN_ENOENT) {
         return err;
     }
     if (mkdir(folder, 0777) != 0) {
-        return blame(fault, folder, errno);
+        return blame(parse_error, folder, errno);
     }
     (void)rmdir(folder);
     return QN_OK;
@@ -202,18 +204,18 @@ int qn_gather_check(const char *folder, struct qn_fault *fault)
 static int write_file(const struct qn_machine *m, const char *folder,
                       const char *name,
                       int (*write)(const struct qn_machine *m, FILE *to),
-                      struct qn_fault *fault)
+                      struct qn_parse_error *parse_error)
 {
     char path[PATH_BYTES];
     (void)snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "we");
     if (f == NULL) {
-        return blame(fault, path, errno);
+        return blame(parse_error, path, errno);
     }
     int err = write(m, f);
     bool bad = ferror(f) != 0;
     bad = fclose(f) != 0 || bad;
-    return err != QN_OK ? err : bad ? blame(fault, path, EIO) : QN_OK;
+    return err != QN_OK ? err : bad ? blame(parse_error, path, EIO) : QN_OK;
 }
 
 static int write_facts(const struct qn_machine *m, FILE *to)
@@ -236,7 +238,7 @@ static int write_xml(const struct qn_machine *m, FILE *to)
 }
 
 int qn_gather_write(const struct qn_machine *m, const char *folder,
-                    struct qn_fault *fault)
+                    struct qn_parse_error *parse_error)
 {
     static const struct {
         const char *name;
@@ -246,14 +248,15 @@ int qn_gather_write(const struct qn_machine *m, const char *folder,
                  {"facts.txt", write_facts},
                  {"topology.xml", write_xml},
                  {"machine.svg", qn_heatmap_write}};
-    int err = look_into(folder, fault);
+    int err = look_into(folder, parse_error);
     if (err == QN_ENOENT) {
-        err = mkdir(folder, 0777) == 0 ? QN_OK : blame(fault, folder, errno);
+        err = mkdir(folder, 0777) == 0 ? QN_OK
+                                       : blame(parse_error, folder, errno);
     }
     /* The picture is last: one core has none. */
     size_t count = QN_ARRAY_COUNT(files) - (m->n == 1);
     for (size_t i = 0; i < count && err == QN_OK; i++) {
-        err = write_file(m, folder, files[i].name, files[i].write, fault);
+        err = write_file(m, folder, files[i].name, files[i].write, parse_error);
     }
     return err;
 }

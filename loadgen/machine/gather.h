@@ -28,10 +28,10 @@ void qn_gather_facts(FILE *to);
  * @return QN_OK; QN_EEXIST, QN_EIO, QN_ENOMEM, ...; fault filled.
  */
 int qn_gather_write(const struct qn_machine *m, const char *folder,
-                    struct qn_fault *fault);
+                    struct qn_parse_error *parse_error);
 
 /** The folder can be made, or is there and empty. Nothing is left behind.
  *  @return as qn_gather_write. */
-int qn_gather_check(const char *folder, struct qn_fault *fault);
+int qn_gather_check(const char *folder, struct qn_parse_error *parse_error);
 
 #endif

@@ -177,17 +177,18 @@ int qn_live_measure(struct qn_machine *m, const struct qn_live_opts *o,
 
 int qn_live_open(struct qn_machine **out, const char *what, const char *program)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     struct qn_machine *m = NULL;
     struct qn_runner_report report;
     const struct qn_live_opts o = {.program = program,
                                    .transport = QN_LIVE_TRANSPORT,
                                    .seconds = QN_LIVE_SECONDS,
                                    .spread_s = QN_LIVE_SPREAD_S};
-    int err = qn_source_open(&m, what, &fault);
+    int err = qn_source_open(&m, what, &parse_error);
     if (err != QN_OK) {
         (void)fprintf(stderr, "%s: %s\n", program,
-                      fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+                      parse_error.text[0] != '\0' ? parse_error.text
+                                                  : qn_strerror(err));
         return 2;
     }
     int status = 0;

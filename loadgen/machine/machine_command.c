@@ -98,14 +98,14 @@ static int write_stream(const struct command *c, const struct qn_machine *m,
 
 static int write_folder(const struct command *c, const struct qn_machine *m)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     if (mkdir(c->output, 0777) != 0 && errno != EEXIST) {
         (void)fprintf(stderr, PROGRAM ": --output: %s: %s\n", c->output,
                       strerror(errno));
         return 2;
     }
-    if (qn_machine_save_csv(m, c->output, &fault) != QN_OK) {
-        (void)fprintf(stderr, PROGRAM ": %s\n", fault.text);
+    if (qn_machine_save_csv(m, c->output, &parse_error) != QN_OK) {
+        (void)fprintf(stderr, PROGRAM ": %s\n", parse_error.text);
         return 1;
     }
     return 0;
@@ -115,7 +115,7 @@ static int write_folder(const struct command *c, const struct qn_machine *m)
 
 static int check_gather(const struct command *c)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     if (c->form != FORM_NONE) {
         return usage("--gather writes every form; leave --format out");
     }
@@ -123,7 +123,9 @@ static int check_gather(const struct command *c)
         return usage("--gather needs --output FOLDER, one that is not there "
                      "yet");
     }
-    return qn_gather_check(c->output, &fault) == QN_OK ? 0 : usage(fault.text);
+    return qn_gather_check(c->output, &parse_error) == QN_OK
+               ? 0
+               : usage(parse_error.text);
 }
 
 /* A folder, or what can become one. */
@@ -174,7 +176,7 @@ static int check(const struct command *c)
 
 static int open_machine(const struct command *c, struct qn_machine **m)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     struct qn_runner_report report;
     const struct qn_live_opts o = {
         .program = PROGRAM,
@@ -182,10 +184,11 @@ static int open_machine(const struct command *c, struct qn_machine **m)
         .seconds = c->seconds >= 0 ? c->seconds : QN_LIVE_SECONDS,
         .spread_s = QN_LIVE_SPREAD_S,
         .parallel = c->parallel != PARALLEL_ANY ? (uint32_t)c->parallel : 0};
-    int err = qn_source_open(m, c->what, &fault);
+    int err = qn_source_open(m, c->what, &parse_error);
     if (err != QN_OK) {
         (void)fprintf(stderr, PROGRAM ": %s\n",
-                      fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+                      parse_error.text[0] != '\0' ? parse_error.text
+                                                  : qn_strerror(err));
         return err == QN_ENOMEM ? 1 : 2;
     }
     return c->measure || c->gather ? qn_live_measure(*m, &o, &report) : 0;
@@ -206,11 +209,12 @@ static int write_machine(const struct command *c, const struct qn_machine *m)
 
 static int gather(const struct command *c, const struct qn_machine *m)
 {
-    struct qn_fault fault = {""};
-    int err = qn_gather_write(m, c->output, &fault);
+    struct qn_parse_error parse_error = {""};
+    int err = qn_gather_write(m, c->output, &parse_error);
     if (err != QN_OK) {
         (void)fprintf(stderr, PROGRAM ": %s\n",
-                      fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+                      parse_error.text[0] != '\0' ? parse_error.text
+                                                  : qn_strerror(err));
         return 1;
     }
     (void)fprintf(

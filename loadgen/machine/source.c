@@ -16,11 +16,12 @@
 
 /* Read once: it may be a pipe. */
 static int open_file(struct qn_machine **out, const char *path,
-                     struct qn_fault *fault)
+                     struct qn_parse_error *parse_error)
 {
     char *bytes = NULL;
     size_t len = 0, at = 0;
-    int err = qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, fault);
+    int err =
+        qn_file_read(path, QN_MACHINE_FILE_MAX, &bytes, &len, parse_error);
     if (err != QN_OK) {
         return err;
     }
@@ -28,13 +29,14 @@ static int open_file(struct qn_machine **out, const char *path,
         at++;
     }
     if (at < len && bytes[at] == '<') {
-        err = qn_machine_parse_xml(out, path, bytes, len, fault);
+        err = qn_machine_parse_xml(out, path, bytes, len, parse_error);
     } else if (at < len && strchr("[{", bytes[at]) == NULL) {
-        err = qn_fault_set(fault, path, 1, NULL,
-                           "neither a machine file (JSON) nor hwloc's XML; of "
-                           "numa.csv and pairwise.csv name the folder");
+        err = qn_parse_error_set(
+            parse_error, path, 1, NULL,
+            "neither a machine file (JSON) nor hwloc's XML; of "
+            "numa.csv and pairwise.csv name the folder");
     } else {
-        err = qn_machine_parse_json(out, path, bytes, len, fault);
+        err = qn_machine_parse_json(out, path, bytes, len, parse_error);
     }
     free(bytes);
     return err;
@@ -48,17 +50,17 @@ static void silence_hwloc(void)
 }
 
 int qn_source_open(struct qn_machine **out, const char *what,
-                   struct qn_fault *fault)
+                   struct qn_parse_error *parse_error)
 {
     struct stat st;
     silence_hwloc();
     if (strcmp(what, "live") == 0) {
-        return qn_machine_discover(out, fault);
+        return qn_machine_discover(out, parse_error);
     }
     if (strchr(what, ':') != NULL && access(what, F_OK) != 0) {
-        return qn_machine_synthetic(out, what, fault);
+        return qn_machine_synthetic(out, what, parse_error);
     }
     bool folder = stat(what, &st) == 0 && S_ISDIR(st.st_mode);
-    return folder ? qn_machine_load_csv(out, what, fault)
-                  : open_file(out, what, fault);
+    return folder ? qn_machine_load_csv(out, what, parse_error)
+                  : open_file(out, what, parse_error);
 }

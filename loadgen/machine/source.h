@@ -19,6 +19,6 @@
  *         readers, fault filled.
  */
 int qn_source_open(struct qn_machine **out, const char *what,
-                   struct qn_fault *fault);
+                   struct qn_parse_error *parse_error);
 
 #endif

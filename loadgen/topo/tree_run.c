@@ -12,7 +12,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/plan/exchange.h"
+#include "core/plan/tree_io.h"
 #include "loadgen/base/target.h"
 #include "loadgen/machine/live.h"
 #include "loadgen/topo/draw/compare_picture.h"
@@ -34,16 +34,16 @@ static int fail(const char *line)
 
 static int restrict_to(struct qn_tree_command *c, struct qn_machine *all)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     uint32_t index[QN_CORES_MAX], count = 0;
-    int err = qn_cores_parse(index, &count, all, c->cores, &fault);
+    int err = qn_cores_parse(index, &count, all, c->cores, &parse_error);
     if (err == QN_OK) {
         err = qn_machine_restrict(&c->m, all, index, count);
-        (void)snprintf(fault.text, sizeof fault.text, "--cores: %s",
+        (void)snprintf(parse_error.text, sizeof parse_error.text, "--cores: %s",
                        qn_strerror(err));
     }
     qn_machine_destroy(all);
-    return err == QN_OK ? 0 : fail(fault.text);
+    return err == QN_OK ? 0 : fail(parse_error.text);
 }
 
 static int load_machine(struct qn_tree_command *c)
@@ -82,16 +82,18 @@ static int find_root(struct qn_tree_command *c)
 
 static int add(struct qn_tree_command *c, const char *name)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     struct qn_tree_job *j = &c->job;
     for (uint32_t i = 0; i < j->count; i++) {
         if (strcmp(j->rival[i].name, name) == 0) {
             return 0;
         }
     }
-    int err = qn_contender_make(&j->rival[j->count], c->m, name, &j->o, &fault);
+    int err =
+        qn_contender_make(&j->rival[j->count], c->m, name, &j->o, &parse_error);
     if (err != QN_OK) {
-        return fail(fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+        return fail(parse_error.text[0] != '\0' ? parse_error.text
+                                                : qn_strerror(err));
     }
     j->cost[j->count] =
         qn_contender_cost(&j->rival[j->count], c->m, j->o.goal, j->o.q);
@@ -301,7 +303,7 @@ static int write_survey(const struct qn_tree_command *c, FILE *to)
 
 static int run_survey(struct qn_tree_command *c)
 {
-    struct qn_fault fault = {""};
+    struct qn_parse_error parse_error = {""};
     const struct qn_survey_opts o = {.folder = c->survey,
                                      .sizes = c->sizes,
                                      .threads = (uint32_t)c->threads,
@@ -312,9 +314,10 @@ static int run_survey(struct qn_tree_command *c)
                                            .moves = c->moves,
                                            .one_tree = c->one_tree,
                                            .robust = c->robust}};
-    int err = qn_survey_run(&c->survey_result, &o, &fault);
+    int err = qn_survey_run(&c->survey_result, &o, &parse_error);
     if (err != QN_OK) {
-        return fail(fault.text[0] != '\0' ? fault.text : qn_strerror(err));
+        return fail(parse_error.text[0] != '\0' ? parse_error.text
+                                                : qn_strerror(err));
     }
     const struct qn_survey *s = c->survey_result;
     fprintf(stderr, "quoin tree: %u group%s on %u machine%s took %.1f s\n",

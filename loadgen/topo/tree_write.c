@@ -10,7 +10,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/plan/exchange.h"
+#include "core/plan/tree_io.h"
 #include "loadgen/topo/tree_internal.h"
 
 static uint32_t os(const struct qn_tree_job *j, uint32_t v)

@@ -3,7 +3,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/base/nearest.h"
+#include "core/base/suggest.h"
 #include "loadgen/base/random.h"
 
 #include <math.h>
@@ -96,7 +96,7 @@ static int find_kind(const char *word, char *error, size_t error_size)
         }
     }
     const char *near =
-        qn_nearest(word, &names[0], sizeof names[0], QN_ARRAY_COUNT(names));
+        qn_suggest(word, &names[0], sizeof names[0], QN_ARRAY_COUNT(names));
     if (near != NULL) {
         snprintf(error, error_size, "no distribution '%s'; did you mean '%s'?",
                  word, near);

@@ -1,7 +1,7 @@
 #include "loadgen/workload/mix.h"
 
 #include "core/base/err.h"
-#include "core/base/nearest.h"
+#include "core/base/suggest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static int parse_item(const char *text, size_t len, uint64_t *weights,
     int op = find(item);
     if (op < 0) {
         const char *near =
-            qn_nearest(item, &names[0], sizeof names[0], QN_OP_COUNT);
+            qn_suggest(item, &names[0], sizeof names[0], QN_OP_COUNT);
         if (near != NULL) {
             snprintf(error, error_size, "no operation '%s'; did you mean '%s'?",
                      item, near);

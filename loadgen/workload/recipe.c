@@ -2,7 +2,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/base/nearest.h"
+#include "core/base/suggest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static int find(const char *name, const struct qn_recipe **out, char *error,
             return QN_OK;
         }
     }
-    const char *near = qn_nearest(name, &named[0].workload, sizeof named[0],
+    const char *near = qn_suggest(name, &named[0].workload, sizeof named[0],
                                   QN_ARRAY_COUNT(named));
     if (strcmp(name, "ycsb-e") == 0 || near == NULL) {
         snprintf(error, error_size,

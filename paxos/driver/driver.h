@@ -9,7 +9,7 @@
  *     turn:   qn_driver_turn(now, wall)   drain channels, step, apply
  *             ... serve reads, submit writes ...
  *             qn_driver_flush(now)        send what was produced, ring peers
- *             sleep until a bell or qn_driver_deadline()
+ *             sleep until a doorbell or qn_driver_deadline()
  *
  * What is replicated is a log of batches of commands; a command is a byte
  * string that `apply` understands. Every node applies the same commands in the
@@ -117,11 +117,12 @@ struct qn_driver_opts {
                                     queuepairs kept, not owned */
     struct qn_qp **tree;         /* [nodes], likewise */
     const char *topology;        /* of core/topo/tree.h; without the next two */
-    const struct qn_machine *costs; /* between nodes, index i is node i: the
-                                       tree is planned (core/plan/ordered.h).
-                                       Borrowed for ever; or NULL */
-    const struct qn_tree *plan;     /* a given tree over all nodes, likewise
-                                       (qn_ordered_from); or NULL */
+    const struct qn_machine
+        *costs;                 /* between nodes, index i is node i: the
+                                   tree is planned (core/plan/mixable_trees.h).
+                                   Borrowed for ever; or NULL */
+    const struct qn_tree *plan; /* a given tree over all nodes, likewise
+                                   (qn_mixable_tree_from); or NULL */
     struct qn_service service;
     qn_a64 *read_index; /* shared, kept: raised before anything is exposed */
     struct qn_outbox_state *state; /* own outbox, kept: applied and learned are

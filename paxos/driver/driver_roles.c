@@ -16,7 +16,7 @@
  * also leaves out who stands still while others hang below it (driver_bound.c).
  */
 #include "core/base/assert.h"
-#include "core/plan/ordered.h"
+#include "core/plan/mixable_trees.h"
 #include "paxos/driver/driver_internal.h"
 #include "paxos/mutant.h"
 
@@ -78,9 +78,10 @@ static int tree_build(struct qn_driver *d, struct qn_tree *t)
 {
     qn_node_t order[QN_NODES_MAX];
     uint32_t n = order_make(d, d->members, order);
-    int err = d->o.plan != NULL    ? qn_ordered_from(t, d->o.plan, order, n)
-              : d->o.costs != NULL ? qn_ordered_build(t, d->o.costs, order, n)
-                                   : qn_tree_build(t, d->o.topology, order, n);
+    int err = d->o.plan != NULL ? qn_mixable_tree_from(t, d->o.plan, order, n)
+              : d->o.costs != NULL
+                  ? qn_mixable_tree_build(t, d->o.costs, order, n)
+                  : qn_tree_build(t, d->o.topology, order, n);
     if (err == QN_OK) {
         d->topology = *t;
         d->reach_slot = 0;

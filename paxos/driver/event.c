@@ -38,7 +38,7 @@ void qn_events_init(struct qn_events *v, void *mem, qn_time_t (*clock)(void),
 {
     *v = (struct qn_events){.on = mem != NULL, .clock = clock};
     if (v->on) {
-        qn_flight_init(&v->flight, mem, QN_FLIGHT_ENTRIES, born_ms);
+        qn_flight_recorder_init(&v->flight, mem, QN_FLIGHT_ENTRIES, born_ms);
     }
 }
 
@@ -75,7 +75,7 @@ void qn_events_note(struct qn_events *v, const struct qn_flight_event *e)
         one.time = v->clock();
     }
     if ((shapes[e->kind].flags & OFTEN) == 0 || !damped(v, &one)) {
-        qn_flight_note(&v->flight, &one);
+        qn_flight_recorder_note(&v->flight, &one);
     }
 }
 

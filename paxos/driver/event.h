@@ -16,13 +16,13 @@
  * epoch=4 applied=1034 wall clock, UTC                monotonic, s   |  | kind
  * what of it, KEY=VALUE |  #  its number in that life replica 2 in its life 7
  *
- * Threads: noting, those of the flight recorder (core/place/flight.h); text,
- * any.
+ * Threads: noting, those of the flight recorder (core/place/flight_recorder.h);
+ * text, any.
  */
 
 #include <stddef.h>
 
-#include "core/place/flight.h"
+#include "core/place/flight_recorder.h"
 
 /*
  * kind, name, and what node, b, slot and a are called in the line (NULL: not
@@ -78,7 +78,7 @@ enum qn_event_kind {
 /** A recorder and what damping needs. Private. */
 struct qn_events {
     bool on;
-    struct qn_flight flight;
+    struct qn_flight_recorder flight;
     qn_time_t (*clock)(void);
     struct qn_event_damp {
         uint32_t sort; /* kind, node, b; 0: free */
@@ -91,8 +91,8 @@ struct qn_events {
 /**
  * Begin to record a life.
  *
- * @param mem    [QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES)] as for qn_flight_init;
- *               NULL: nothing is recorded, every note is harmless.
+ * @param mem    [QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES)] as for
+ * qn_flight_recorder_init; NULL: nothing is recorded, every note is harmless.
  * @param clock  qn_clock_now: events are rare enough for a time of their own;
  *               kept. NULL: they come with one.
  */

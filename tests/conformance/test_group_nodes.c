@@ -99,12 +99,12 @@ static int serve(struct work *w)
         if (qn_context_poll(w->context, 64) > 0 || sent) {
             continue;
         }
-        qn_bell_arm(&w->end->bell);
+        qn_doorbell_arm(&w->end->doorbell);
         qn_context_flush(w->context);
         if (!qn_context_pending(w->context) && !try_send(w)) {
-            rc = qn_bell_wait(&w->end->bell, QN_TIME_NEVER);
+            rc = qn_doorbell_wait(&w->end->doorbell, QN_TIME_NEVER);
         }
-        qn_bell_disarm(&w->end->bell);
+        qn_doorbell_disarm(&w->end->doorbell);
     }
     return rc;
 }

@@ -237,13 +237,13 @@ static int serve(struct work *w)
         }
         bool repeats =
             w->tree.root == w->end->self && w->epoch == w->last_epoch;
-        qn_bell_arm(&w->end->bell);
+        qn_doorbell_arm(&w->end->doorbell);
         flush(w);
         if (!qn_context_pending(w->context) && !turn(w)) {
-            rc = qn_bell_wait(&w->end->bell,
-                              repeats ? w->repeat_at : QN_TIME_NEVER);
+            rc = qn_doorbell_wait(&w->end->doorbell,
+                                  repeats ? w->repeat_at : QN_TIME_NEVER);
         }
-        qn_bell_disarm(&w->end->bell);
+        qn_doorbell_disarm(&w->end->doorbell);
     }
     flush(w);
     return w->done ? QN_OK : rc;

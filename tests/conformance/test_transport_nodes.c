@@ -364,7 +364,7 @@ static void run_amok(struct qn_mesh_end *end)
 {
     uint32_t x = 77;
     uint8_t *lane = qn_outbox_lane(end->view[1], 0, QN_LANE_DIRECT);
-    uint8_t *from = (uint8_t *)qn_outbox_bell(end->view[1]);
+    uint8_t *from = (uint8_t *)qn_outbox_doorbell(end->view[1]);
     uint8_t *to = lane + 16384;
     for (int i = 0; i < 100; i++) {
         (void)qn_qp_try_send(end->qp[0][QN_LANE_DIRECT], "before", 6);

@@ -32,7 +32,7 @@ static void must(bool ok)
 }
 
 static int parse_csv(struct qn_machine **m, const char *text, size_t n,
-                     struct qn_fault *f)
+                     struct qn_parse_error *f)
 {
     static const char cut[] = "---\n";
     const char *at = memmem(text, n, cut, sizeof cut - 1);
@@ -102,7 +102,7 @@ static void must_agree_with_a_parser(const char *text, size_t n)
 }
 
 static int parse_beside(struct qn_machine **m, uint8_t kind, const char *text,
-                        size_t n, struct qn_fault *f)
+                        size_t n, struct qn_parse_error *f)
 {
     static const char numa[] = "core,phys,cache,node,socket\n0,0,0,0,0\n"
                                "1,1,0,0,0\n";
@@ -118,7 +118,7 @@ static int parse_beside(struct qn_machine **m, uint8_t kind, const char *text,
 
 /* hwloc's text ends at a NUL. */
 static int parse_synthetic(struct qn_machine **m, const char *text, size_t n,
-                           struct qn_fault *f)
+                           struct qn_parse_error *f)
 {
     char *copy = strndup(text, n);
     must(copy != NULL);
@@ -128,7 +128,7 @@ static int parse_synthetic(struct qn_machine **m, const char *text, size_t n,
 }
 
 static int parse(struct qn_machine **m, uint8_t kind, const char *text,
-                 size_t n, struct qn_fault *f)
+                 size_t n, struct qn_parse_error *f)
 {
     switch (kind) {
     case 'j':
@@ -181,7 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         must_agree_with_a_parser(text, n - 1);
     }
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     if (parse(&m, data[0], text, n - 1, &f) == QN_OK) {
         must_be_printable(m);
         if (qn_machine_has_costs(m) && m->n > 1) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "core/plan/exchange.h"
+#include "core/plan/tree_io.h"
 #include "tests/fuzz/fuzz.h"
 
 #define CORES 6u
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         memcpy(text, data, n);
     }
     struct qn_shape s;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     if (qn_tree_parse_csv(&s, machine, "f", text, n, &f) == QN_OK) {
         must_read_back(&s);
     } else {

@@ -19,7 +19,7 @@
  *     one that its reader is looking at, as a peer gone wild would. A message
  * of one frame is shown in place, like the frames themselves.
  *
- * One thread; no bells (a test looks at every end in turn).
+ * One thread; no doorbells (a test looks at every end in turn).
  */
 
 #include "core/qp.h"

@@ -165,7 +165,7 @@ int qn_ump_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
         return QN_ENOMEM;
     }
     memset(u, 0, sizeof *u);
-    u->qp = (struct qn_qp){.ops = &ops, .bell = o->bell};
+    u->qp = (struct qn_qp){.ops = &ops, .doorbell = o->doorbell};
     u->tx = o->tx;
     u->rx = o->rx;
     u->cells = o->cells;

@@ -53,7 +53,7 @@ struct qn_ump {
     struct qn_frame held; /* rx_held, and read by frames: that frame */
     bool rx_untold; /* published an ack without looking at the peer's want */
 
-    struct qn_ringer *ringer;
+    struct qn_doorbell_handle *ringer;
     uint64_t self_inc;
     uint64_t peer_inc;
     uint8_t *stage; /* [QN_MSG_MAX] */

@@ -21,10 +21,10 @@
  *
  * All four are seq_cst, so one of the two loads finds the other's store. Want
  * is declared in flush only, which every sleeper calls: a caller that polls
- * costs the receiver nothing. The ring itself then goes by the bell's own
- * handshake (core/wait/bell.h): the sleeper armed its bell before this flush,
- * so a receiver that saw want = 1 either sees it asleep, or published its ack
- * before the look that follows.
+ * costs the receiver nothing. The ring itself then goes by the doorbell's own
+ * handshake (core/wait/doorbell.h): the sleeper armed its doorbell before this
+ * flush, so a receiver that saw want = 1 either sees it asleep, or published
+ * its ack before the look that follows.
  */
 #include <string.h>
 
@@ -395,7 +395,7 @@ static bool flush_acks(struct qn_ump *u)
 static void ring_peer(struct qn_ump *u)
 {
     if (u->ringer != NULL && u->status == QN_OK) {
-        qn_ringer_ring(u->ringer);
+        qn_doorbell_ring(u->ringer);
     }
 }
 

@@ -3,7 +3,7 @@
 
 /** The best of all broadcast trees, for small groups. Any thread. */
 
-#include "core/plan/exact/subsets.h"
+#include "core/plan/exact/subset_dp.h"
 
 #define QN_OPTIMUM_MAX QN_SUBSETS_MAX /* cores */
 

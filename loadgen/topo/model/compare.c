@@ -11,7 +11,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/topo/burst.h"
+#include "core/topo/pipeline_sim.h"
 
 #define STEPS         6u /* plans between the two ends */
 /* Of each ring's map, of which there are up to 256: some 15 ms at 256 cores. */
@@ -243,11 +243,12 @@ static void write_windows(const struct qn_compare *c, FILE *to)
 {
     fprintf(to, "\n  %-8s %-32s %12s\n", "window",
             "with so many outstanding use", "cycles each");
-    for (uint32_t w = 1, end; w <= QN_BURST_DEFAULT; w = end + 1) {
+    for (uint32_t w = 1, end; w <= QN_PIPELINE_SIM_DEFAULT; w = end + 1) {
         const struct qn_compare_point *best = qn_compare_best(c, w);
         char text[24];
         end = w;
-        while (end < QN_BURST_DEFAULT && qn_compare_best(c, end + 1) == best) {
+        while (end < QN_PIPELINE_SIM_DEFAULT &&
+               qn_compare_best(c, end + 1) == best) {
             end++;
         }
         (void)snprintf(text, sizeof text, "%u-%u", w, end);

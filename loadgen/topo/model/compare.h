@@ -37,7 +37,7 @@ struct qn_compare_point {
     enum qn_compare_kind kind;
     uint32_t arity; /* of a ring or balanced tree, else 0 */
     double latency; /* cycles of one operation alone */
-    double each;    /* cycles per operation, QN_BURST_DEFAULT in a row */
+    double each;    /* cycles per operation, QN_PIPELINE_SIM_DEFAULT in a row */
     bool front;     /* no other is at least as good at both, and better at
                        one */
 };

@@ -20,14 +20,14 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/base/nearest.h"
+#include "core/base/suggest.h"
 #include "core/machine/csv.h"
 #include "core/plan/diamond_ring_map.h"
-#include "core/plan/exchange.h"
 #include "core/plan/plan_file.h"
+#include "core/plan/tree_io.h"
 #include "core/topo/adaptive.h"
-#include "core/topo/burst.h"
-#include "core/topo/statics.h"
+#include "core/topo/pipeline_sim.h"
+#include "core/topo/static_trees.h"
 
 #define FILE_MOST ((size_t)1 << 20) /* 1024 edges take 20 KB */
 
@@ -60,9 +60,10 @@ const char *qn_contender_name_at(uint32_t i)
     return i < QN_ARRAY_COUNT(more) ? more[i] : NULL;
 }
 
-static int wrong(struct qn_fault *fault, const char *name, const char *what)
+static int wrong(struct qn_parse_error *parse_error, const char *name,
+                 const char *what)
 {
-    return qn_fault_set(fault, name, 0, NULL, "%s", what);
+    return qn_parse_error_set(parse_error, name, 0, NULL, "%s", what);
 }
 
 static void take_trees(struct qn_contender *c, const struct qn_shape *down,
@@ -102,16 +103,19 @@ static int make_plan(struct qn_contender *c, const struct qn_machine *m,
 /* ---- files ---- */
 
 static int other_root(const char *path, const struct qn_machine *m,
-                      uint32_t root, uint32_t asked, struct qn_fault *fault)
+                      uint32_t root, uint32_t asked,
+                      struct qn_parse_error *parse_error)
 {
-    return qn_fault_set(fault, path, 0, "root",
-                        "the file's root is core %u, not %u; leave out --root",
-                        m->core[root].os, m->core[asked].os);
+    return qn_parse_error_set(
+        parse_error, path, 0, "root",
+        "the file's root is core %u, not %u; leave out --root",
+        m->core[root].os, m->core[asked].os);
 }
 
 /* FILE, or FILE,up=FILE. */
 static int read_tree(struct qn_contender *c, const struct qn_machine *m,
-                     const char *name, uint32_t root, struct qn_fault *fault)
+                     const char *name, uint32_t root,
+                     struct qn_parse_error *parse_error)
 {
     static const char mark[] = ",up=";
     const char *second = strstr(name, mark);
@@ -120,21 +124,21 @@ static int read_tree(struct qn_contender *c, const struct qn_machine *m,
     (void)snprintf(path, sizeof path, "%.*s", (int)QN_MIN(len, sizeof path - 1),
                    name);
     struct qn_plan_file down, up;
-    int err = qn_plan_file_load(&down, path, m, fault);
+    int err = qn_plan_file_load(&down, path, m, parse_error);
     if (err == QN_OK && second != NULL) {
-        err = qn_plan_file_load(&up, second + sizeof mark - 1, m, fault);
+        err = qn_plan_file_load(&up, second + sizeof mark - 1, m, parse_error);
         down.up = up.down;
     }
     if (err != QN_OK) {
         return err;
     }
     if (down.up.root != down.down.root) {
-        return qn_fault_set(
-            fault, name, 0, "root", "of the tree up is core %u, not %u",
+        return qn_parse_error_set(
+            parse_error, name, 0, "root", "of the tree up is core %u, not %u",
             m->core[down.up.root].os, m->core[down.down.root].os);
     }
     if (root != QN_ROOT_FREE && root != down.down.root) {
-        return other_root(path, m, down.down.root, root, fault);
+        return other_root(path, m, down.down.root, root, parse_error);
     }
     take_trees(c, &down.down, &down.up);
     return QN_OK;
@@ -142,17 +146,18 @@ static int read_tree(struct qn_contender *c, const struct qn_machine *m,
 
 /* It has a root of its own. */
 static int read_map(struct qn_diamond_ring *r, const struct qn_machine *m,
-                    const char *path, uint32_t root, struct qn_fault *fault)
+                    const char *path, uint32_t root,
+                    struct qn_parse_error *parse_error)
 {
     char *bytes = NULL;
     size_t len = 0;
-    int err = qn_file_read(path, FILE_MOST, &bytes, &len, fault);
+    int err = qn_file_read(path, FILE_MOST, &bytes, &len, parse_error);
     if (err == QN_OK) {
-        err = qn_diamond_ring_parse_map(r, m, path, bytes, len, fault);
+        err = qn_diamond_ring_parse_map(r, m, path, bytes, len, parse_error);
     }
     free(bytes);
     if (err == QN_OK && root != QN_ROOT_FREE && root != r->core[0]) {
-        return other_root(path, m, r->core[0], root, fault);
+        return other_root(path, m, r->core[0], root, parse_error);
     }
     return err;
 }
@@ -216,7 +221,7 @@ static void rotate(struct qn_diamond_ring *r, uint32_t root)
 /* Whom each core plays: as a file says, as numbers say, or searched for. */
 static int place(struct qn_diamond_ring *r, const struct qn_machine *m,
                  const struct words *w, const struct qn_contender_opts *o,
-                 struct qn_fault *fault)
+                 struct qn_parse_error *parse_error)
 {
     struct qn_diamond_ring_map_opts map = {
         .busy = o->goal == QN_GOAL_THROUGHPUT || o->goal == QN_GOAL_STREAM,
@@ -231,7 +236,7 @@ static int place(struct qn_diamond_ring *r, const struct qn_machine *m,
     if (strcmp(w->map, "latency") == 0 || strcmp(w->map, "busy") == 0) {
         map.busy = w->map[0] == 'b';
     } else if (w->map[0] != '\0') {
-        return read_map(r, m, w->map, o->root, fault);
+        return read_map(r, m, w->map, o->root, parse_error);
     }
     return qn_diamond_ring_map(r, m, &map, NULL);
 }
@@ -239,17 +244,17 @@ static int place(struct qn_diamond_ring *r, const struct qn_machine *m,
 static int make_ring(struct qn_contender *c, const struct qn_machine *m,
                      const struct words *w,
                      const struct qn_contender_opts *opts,
-                     struct qn_fault *fault)
+                     struct qn_parse_error *parse_error)
 {
     const struct qn_diamond_ring_opts o = {
         .n = m->n, .k = w->k, .full = w->full, .companion = w->companion};
     if (o.k > QN_RING_ARITY_MAX || (o.companion && o.n < 3)) {
-        return qn_fault_set(fault, c->name, 0, NULL,
-                            "k is 1 to %u, and a companion needs 3 cores",
-                            QN_RING_ARITY_MAX);
+        return qn_parse_error_set(parse_error, c->name, 0, NULL,
+                                  "k is 1 to %u, and a companion needs 3 cores",
+                                  QN_RING_ARITY_MAX);
     }
     int err = qn_diamond_ring_create(&c->ring, &o);
-    err = err == QN_OK ? place(c->ring, m, w, opts, fault) : err;
+    err = err == QN_OK ? place(c->ring, m, w, opts, parse_error) : err;
     if (err == QN_OK) {
         c->root = c->ring->core[0];
     }
@@ -258,11 +263,11 @@ static int make_ring(struct qn_contender *c, const struct qn_machine *m,
 
 static int make_with_words(struct qn_contender *c, const struct qn_machine *m,
                            const char *words, const struct qn_contender_opts *o,
-                           struct qn_fault *fault)
+                           struct qn_parse_error *parse_error)
 {
     struct words w = {0};
-    return parse_words(&w, words) ? make_ring(c, m, &w, o, fault)
-                                  : wrong(fault, c->name, NO_TOPOLOGY);
+    return parse_words(&w, words) ? make_ring(c, m, &w, o, parse_error)
+                                  : wrong(parse_error, c->name, NO_TOPOLOGY);
 }
 
 /* ---- by name ---- */
@@ -289,21 +294,22 @@ enum qn_contender_kind qn_contender_kind(const char *name)
                : QN_CONTENDER_FIXED;
 }
 
-static int unknown(struct qn_fault *fault, const char *name)
+static int unknown(struct qn_parse_error *parse_error, const char *name)
 {
     const char *near =
-        qn_nearest(name, fixed, sizeof fixed[0], QN_ARRAY_COUNT(fixed));
-    return qn_fault_set(fault, name[0] != '\0' ? name : "''", 0, NULL,
-                        near != NULL ? "no such topology; did you mean %s?"
-                                     : "no such topology; a file's name ends "
-                                       "in .csv or .json, --help lists the "
-                                       "others",
-                        near);
+        qn_suggest(name, fixed, sizeof fixed[0], QN_ARRAY_COUNT(fixed));
+    return qn_parse_error_set(
+        parse_error, name[0] != '\0' ? name : "''", 0, NULL,
+        near != NULL ? "no such topology; did you mean %s?"
+                     : "no such topology; a file's name ends "
+                       "in .csv or .json, --help lists the "
+                       "others",
+        near);
 }
 
 int qn_contender_make(struct qn_contender *c, const struct qn_machine *m,
                       const char *name, const struct qn_contender_opts *o,
-                      struct qn_fault *fault)
+                      struct qn_parse_error *parse_error)
 {
     *c = (struct qn_contender){.root = 0};
     (void)snprintf(c->name, sizeof c->name, "%s", name);
@@ -316,16 +322,16 @@ int qn_contender_make(struct qn_contender *c, const struct qn_machine *m,
             &c->down, m, root != QN_ROOT_FREE ? root : qn_adaptive_root(m),
             o->level);
     } else if (strncmp(name, "ring:", 5) == 0) {
-        err = make_with_words(c, m, name + 5, o, fault);
+        err = make_with_words(c, m, name + 5, o, parse_error);
     } else if (strncmp(name, "tree:", 5) == 0 && qn_static_arity(name) == 0) {
-        err = wrong(fault, name, NO_TOPOLOGY);
+        err = wrong(parse_error, name, NO_TOPOLOGY);
     } else if (is_file(name)) {
-        return read_tree(c, m, name, root, fault);
+        return read_tree(c, m, name, root, parse_error);
     } else {
         err = qn_static_build(&c->down, m, name,
                               root != QN_ROOT_FREE ? root : 0, o->level);
         if (err == QN_ENOENT) {
-            return unknown(fault, name);
+            return unknown(parse_error, name);
         }
     }
     if (err == QN_OK && c->ring == NULL && c->up.n == 0) {
@@ -335,7 +341,7 @@ int qn_contender_make(struct qn_contender *c, const struct qn_machine *m,
         qn_contender_fini(c);
     }
     if (err == QN_ENOMEM) {
-        (void)wrong(fault, name, "out of memory");
+        (void)wrong(parse_error, name, "out of memory");
     }
     return err;
 }
@@ -355,12 +361,12 @@ double qn_contender_cost(const struct qn_contender *c,
     if (c->ring == NULL) {
         return qn_plan_cost(m, &c->down, &c->up, goal, q);
     }
-    const struct qn_burst_opts once = {.ops = 1, .q = q};
+    const struct qn_pipeline_sim_opts once = {.ops = 1, .q = q};
     double cycles = NAN;
     if (goal == QN_GOAL_THROUGHPUT) {
         cycles = qn_diamond_ring_occupancy(m, c->ring);
     } else if (goal == QN_GOAL_ACK &&
-               qn_burst_ring(m, c->ring, &once, &cycles) != QN_OK) {
+               qn_pipeline_sim_ring(m, c->ring, &once, &cycles) != QN_OK) {
         cycles = NAN;
     }
     return cycles;
@@ -369,10 +375,11 @@ double qn_contender_cost(const struct qn_contender *c,
 int qn_contender_burst(const struct qn_contender *c, const struct qn_machine *m,
                        double q, double *cycles)
 {
-    const struct qn_burst_opts many = {.ops = QN_BURST_DEFAULT, .q = q};
+    const struct qn_pipeline_sim_opts many = {.ops = QN_PIPELINE_SIM_DEFAULT,
+                                              .q = q};
     int err = c->ring != NULL
-                  ? qn_burst_ring(m, c->ring, &many, cycles)
-                  : qn_burst_trees(m, &c->down, &c->up, &many, cycles);
+                  ? qn_pipeline_sim_ring(m, c->ring, &many, cycles)
+                  : qn_pipeline_sim_trees(m, &c->down, &c->up, &many, cycles);
     if (err == QN_OK) {
         *cycles /= many.ops;
     }

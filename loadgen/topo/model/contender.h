@@ -79,7 +79,7 @@ enum qn_contender_kind qn_contender_kind(const char *name);
  */
 int qn_contender_make(struct qn_contender *c, const struct qn_machine *m,
                       const char *name, const struct qn_contender_opts *o,
-                      struct qn_fault *fault);
+                      struct qn_parse_error *parse_error);
 
 void qn_contender_fini(struct qn_contender *c);
 
@@ -90,7 +90,7 @@ double qn_contender_cost(const struct qn_contender *c,
                          double q);
 
 /**
- * Acknowledged broadcasts one after the other: QN_BURST_DEFAULT of them.
+ * Acknowledged broadcasts one after the other: QN_PIPELINE_SIM_DEFAULT of them.
  *
  * @param cycles  Filled: per operation.
  * @return QN_OK; QN_ENOMEM.

@@ -20,7 +20,7 @@ static uint32_t take(const struct qn_machine *m, const char **text)
 }
 
 int qn_cores_parse(uint32_t *index, uint32_t *count, const struct qn_machine *m,
-                   const char *list, struct qn_fault *fault)
+                   const char *list, struct qn_parse_error *parse_error)
 {
     bool chosen[QN_CORES_MAX] = {false};
     for (const char *at = list;; at++) {
@@ -32,8 +32,8 @@ int qn_cores_parse(uint32_t *index, uint32_t *count, const struct qn_machine *m,
         }
         if (from == m->n || to == m->n || to < from ||
             (*at != ',' && *at != '\0')) {
-            return qn_fault_set(
-                fault, "--cores", 0, NULL,
+            return qn_parse_error_set(
+                parse_error, "--cores", 0, NULL,
                 "'%.*s' is no core or range of cores of this machine; numbers "
                 "as in its file, like 0-7,16",
                 (int)strcspn(word, ","), word);

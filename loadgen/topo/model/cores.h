@@ -14,7 +14,7 @@
  * @return QN_OK or QN_EINVAL, fault filled.
  */
 int qn_cores_parse(uint32_t *index, uint32_t *count, const struct qn_machine *m,
-                   const char *list, struct qn_fault *fault);
+                   const char *list, struct qn_parse_error *parse_error);
 
 /** All cores dealt round robin over the memory nodes: the first of each node,
  *  nodes in the order of their first cores, then the second of each, ...

@@ -16,7 +16,7 @@
 #include "core/base/bits.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 #include "loadgen/topo/model/cores.h"
 
 /* ---- machines ---- */
@@ -34,20 +34,21 @@ static bool is_machine(const char *folder, const char *name)
            (len > 5 && strcmp(name + len - 5, ".json") == 0);
 }
 
-static int load(struct qn_survey *s, const char *path, struct qn_fault *fault)
+static int load(struct qn_survey *s, const char *path,
+                struct qn_parse_error *parse_error)
 {
     if (s->machines == QN_SURVEY_MACHINES) {
-        (void)qn_fault_set(fault, path, 0, NULL, "at most %u machines",
-                           QN_SURVEY_MACHINES);
+        (void)qn_parse_error_set(parse_error, path, 0, NULL,
+                                 "at most %u machines", QN_SURVEY_MACHINES);
         return QN_EMSGSIZE;
     }
-    int err = qn_machine_load(&s->machine[s->machines], path, fault);
+    int err = qn_machine_load(&s->machine[s->machines], path, parse_error);
     s->machines += err == QN_OK;
     return err;
 }
 
 static int load_folder(struct qn_survey *s, const char *folder,
-                       struct qn_fault *fault)
+                       struct qn_parse_error *parse_error)
 {
     struct dirent **entry = NULL;
     int count = scandir(folder, &entry, NULL, alphasort), err = QN_OK;
@@ -56,7 +57,7 @@ static int load_folder(struct qn_survey *s, const char *folder,
         if (err == QN_OK && is_machine(folder, entry[i]->d_name)) {
             (void)snprintf(path, sizeof path, "%s/%s", folder,
                            entry[i]->d_name);
-            err = load(s, path, fault);
+            err = load(s, path, parse_error);
         }
         free(entry[i]);
     }
@@ -65,18 +66,20 @@ static int load_folder(struct qn_survey *s, const char *folder,
 }
 
 static int load_all(struct qn_survey *s, const char *folder,
-                    struct qn_fault *fault)
+                    struct qn_parse_error *parse_error)
 {
     struct stat st;
     char numa[4096];
     (void)snprintf(numa, sizeof numa, "%s/numa.csv", folder);
     bool single = stat(numa, &st) == 0 ||
                   (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode));
-    int err = single ? load(s, folder, fault) : load_folder(s, folder, fault);
+    int err = single ? load(s, folder, parse_error)
+                     : load_folder(s, folder, parse_error);
     if (err == QN_OK && s->machines == 0) {
-        (void)qn_fault_set(fault, folder, 0, NULL,
-                           "no machine is there: no folder with numa.csv and "
-                           "no .json file");
+        (void)qn_parse_error_set(
+            parse_error, folder, 0, NULL,
+            "no machine is there: no folder with numa.csv and "
+            "no .json file");
         return QN_ENOENT;
     }
     return err;
@@ -113,15 +116,15 @@ static bool parse_sizes(const char *text, bool *wanted, bool *whole)
 }
 
 static int make_groups(struct qn_survey *s, const char *sizes,
-                       struct qn_fault *fault)
+                       struct qn_parse_error *parse_error)
 {
     bool wanted[QN_CORES_MAX + 1] = {false}, whole = false;
     size_t most = 0;
     if (!parse_sizes(sizes, wanted, &whole)) {
-        return qn_fault_set(fault, "--sizes", 0, NULL,
-                            "'%s' is no list of sizes from 2 to %u, like "
-                            "2,4,8-16, nor full",
-                            sizes, QN_CORES_MAX);
+        return qn_parse_error_set(parse_error, "--sizes", 0, NULL,
+                                  "'%s' is no list of sizes from 2 to %u, like "
+                                  "2,4,8-16, nor full",
+                                  sizes, QN_CORES_MAX);
     }
     for (uint32_t i = 0; i < s->machines; i++) {
         most += s->machine[i]->n;
@@ -280,7 +283,7 @@ static int run(struct qn_survey *s, const struct qn_survey_opts *o)
 }
 
 int qn_survey_run(struct qn_survey **out, const struct qn_survey_opts *o,
-                  struct qn_fault *fault)
+                  struct qn_parse_error *parse_error)
 {
     struct qn_survey *s = calloc(1, sizeof *s);
     if (s == NULL) {
@@ -293,11 +296,12 @@ int qn_survey_run(struct qn_survey **out, const struct qn_survey_opts *o,
         QN_ASSERT(s->topos < QN_SURVEY_TOPOS);
         s->topo[s->topos++] = qn_contender_name_at(i);
     }
-    int err = load_all(s, o->folder, fault);
-    err = err == QN_OK ? make_groups(s, o->sizes, fault) : err;
+    int err = load_all(s, o->folder, parse_error);
+    err = err == QN_OK ? make_groups(s, o->sizes, parse_error) : err;
     err = err == QN_OK ? run(s, o) : err;
     if (err == QN_ENOMEM) {
-        (void)qn_fault_set(fault, o->folder, 0, NULL, "out of memory");
+        (void)qn_parse_error_set(parse_error, o->folder, 0, NULL,
+                                 "out of memory");
     }
     if (err != QN_OK) {
         qn_survey_destroy(s);

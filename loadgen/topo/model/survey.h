@@ -56,7 +56,7 @@ struct qn_survey {
  *         QN_EIO, QN_EMSGSIZE, QN_ENOMEM.
  */
 int qn_survey_run(struct qn_survey **out, const struct qn_survey_opts *o,
-                  struct qn_fault *fault);
+                  struct qn_parse_error *parse_error);
 
 /** NULL is allowed. */
 void qn_survey_destroy(struct qn_survey *s);

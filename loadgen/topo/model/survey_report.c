@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/bits.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 #include "loadgen/topo/model/survey.h"
 
 bool qn_survey_is_static(const struct qn_survey *s, uint32_t topo)

@@ -61,7 +61,7 @@ int qn_timeline_trees(struct qn_timeline **out, const struct qn_machine *m,
                       enum qn_goal goal, double q);
 
 /** An acknowledged broadcast on a diamond ring, without local work; its end is
- *  that of qn_burst_ring with one operation. Errors as above. */
+ *  that of qn_pipeline_sim_ring with one operation. Errors as above. */
 int qn_timeline_ring(struct qn_timeline **out, const struct qn_machine *m,
                      const struct qn_diamond_ring *r, double q);
 

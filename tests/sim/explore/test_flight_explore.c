@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "core/place/flight.h"
+#include "core/place/flight_recorder.h"
 #include "core/sim/explore.h"
 #include "tests/support/test.h"
 
@@ -14,13 +14,13 @@
 #define NOTES   4u
 
 static alignas(QN_CACHELINE) uint8_t memory[QN_FLIGHT_BYTES(ENTRIES)];
-static struct qn_flight flight;
+static struct qn_flight_recorder flight;
 
 static void setup(void *ctx)
 {
     (void)ctx;
     memset(memory, 0, sizeof memory);
-    qn_flight_init(&flight, memory, ENTRIES, 1);
+    qn_flight_recorder_init(&flight, memory, ENTRIES, 1);
 }
 
 static void writer(void *ctx)
@@ -29,14 +29,14 @@ static void writer(void *ctx)
     for (uint64_t i = 0; i < NOTES; i++) {
         const struct qn_flight_event e = {
             .time = i + 1, .kind = (uint8_t)(i + 1), .slot = i + 1, .a = i + 1};
-        qn_flight_note(&flight, &e);
+        qn_flight_recorder_note(&flight, &e);
     }
 }
 
 static const char *look(void)
 {
     struct qn_flight_event out[ENTRIES];
-    uint32_t n = qn_flight_read(memory, ENTRIES, out);
+    uint32_t n = qn_flight_recorder_read(memory, ENTRIES, out);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t want = out[i].index + 1;
         if (out[i].index != out[0].index + i) {
@@ -64,7 +64,7 @@ static const char *check(void *ctx)
 {
     (void)ctx;
     struct qn_flight_event out[ENTRIES];
-    uint32_t n = qn_flight_read(memory, ENTRIES, out);
+    uint32_t n = qn_flight_recorder_read(memory, ENTRIES, out);
     if (qn_sim_end_of(0) != QN_SIM_KILLED &&
         (n != ENTRIES || out[n - 1].index != NOTES - 1)) {
         return "the last ones are missing";

@@ -8,9 +8,9 @@
 #include "tests/support/test.h"
 
 struct control {
-    struct qn_bell_line line;
-    struct qn_bell bell;
-    struct qn_ringer ringer;
+    struct qn_doorbell_line line;
+    struct qn_doorbell doorbell;
+    struct qn_doorbell_handle ringer;
     qn_a32 message, want, ack;
     uint8_t payload[8];
     bool broken;
@@ -20,8 +20,8 @@ static void control_setup(void *ctx)
 {
     struct control *c = ctx;
     memset(&c->line, 0, sizeof c->line);
-    qn_bell_init(&c->bell, &c->line, -1);
-    qn_ringer_init(&c->ringer, &c->line, -1);
+    qn_doorbell_init(&c->doorbell, &c->line, -1);
+    qn_doorbell_handle_init(&c->ringer, &c->line, -1);
     qn_store(&c->message, 0, QN_SEQ_CST);
     qn_store(&c->want, 0, QN_SEQ_CST);
     qn_store(&c->ack, 0, QN_SEQ_CST);
@@ -55,12 +55,12 @@ static void sleeper(void *ctx)
             uint32_t epoch = qn_load(&c->line.epoch, QN_RELAXED);
             qn_store(&c->line.epoch, epoch + 1, QN_RELEASE);
         } else {
-            qn_bell_arm(&c->bell);
+            qn_doorbell_arm(&c->doorbell);
         }
         if (qn_load(&c->message, QN_ACQUIRE) == 0) {
-            (void)qn_bell_wait(&c->bell, QN_TIME_NEVER);
+            (void)qn_doorbell_wait(&c->doorbell, QN_TIME_NEVER);
         }
-        qn_bell_disarm(&c->bell);
+        qn_doorbell_disarm(&c->doorbell);
     }
 }
 
@@ -68,7 +68,7 @@ static void right_ringer(void *ctx)
 {
     struct control *c = ctx;
     qn_store(&c->message, 1, QN_RELEASE);
-    qn_ringer_ring(&c->ringer);
+    qn_doorbell_ring(&c->ringer);
 }
 
 Test(ump_explore_controls, arming_without_a_fence_is_found)
@@ -81,11 +81,11 @@ static void right_sleeper(void *ctx)
 {
     struct control *c = ctx;
     while (qn_load(&c->message, QN_ACQUIRE) == 0) {
-        qn_bell_arm(&c->bell);
+        qn_doorbell_arm(&c->doorbell);
         if (qn_load(&c->message, QN_ACQUIRE) == 0) {
-            (void)qn_bell_wait(&c->bell, QN_TIME_NEVER);
+            (void)qn_doorbell_wait(&c->doorbell, QN_TIME_NEVER);
         }
-        qn_bell_disarm(&c->bell);
+        qn_doorbell_disarm(&c->doorbell);
     }
 }
 
@@ -98,7 +98,7 @@ static void ringer(void *ctx)
         epoch = qn_load(&c->line.epoch, QN_RELAXED);
     }
     if (!c->broken || epoch % 2 == 1) {
-        qn_ringer_ring(&c->ringer);
+        qn_doorbell_ring(&c->ringer);
     }
 }
 
@@ -113,12 +113,12 @@ static void looks_too_early(void *ctx)
     struct control *c = ctx;
     while (qn_load(&c->message, QN_ACQUIRE) == 0) {
         bool there = c->broken && qn_load(&c->message, QN_ACQUIRE) != 0;
-        qn_bell_arm(&c->bell);
+        qn_doorbell_arm(&c->doorbell);
         there = c->broken ? there : qn_load(&c->message, QN_ACQUIRE) != 0;
         if (!there) {
-            (void)qn_bell_wait(&c->bell, QN_TIME_NEVER);
+            (void)qn_doorbell_wait(&c->doorbell, QN_TIME_NEVER);
         }
-        qn_bell_disarm(&c->bell);
+        qn_doorbell_disarm(&c->doorbell);
     }
 }
 
@@ -131,16 +131,16 @@ Test(ump_explore_controls, looking_before_declaring_is_found)
 static void wants_room(void *ctx)
 {
     struct control *c = ctx;
-    qn_bell_arm(&c->bell);
+    qn_doorbell_arm(&c->doorbell);
     if (c->broken) {
         qn_store(&c->want, 1, QN_RELEASE);
     } else {
         qn_store(&c->want, 1, QN_SEQ_CST);
     }
     if (qn_load(&c->ack, QN_SEQ_CST) == 0) {
-        (void)qn_bell_wait(&c->bell, QN_TIME_NEVER);
+        (void)qn_doorbell_wait(&c->doorbell, QN_TIME_NEVER);
     }
-    qn_bell_disarm(&c->bell);
+    qn_doorbell_disarm(&c->doorbell);
 }
 
 static void makes_room(void *ctx)
@@ -148,7 +148,7 @@ static void makes_room(void *ctx)
     struct control *c = ctx;
     qn_store(&c->ack, 1, QN_SEQ_CST);
     if (qn_load(&c->want, QN_SEQ_CST) != 0) {
-        qn_ringer_ring(&c->ringer);
+        qn_doorbell_ring(&c->ringer);
     }
 }
 
@@ -160,12 +160,12 @@ Test(ump_explore_controls, wanting_room_without_seq_cst_is_found)
 static void right_wants_room(void *ctx)
 {
     struct control *c = ctx;
-    qn_bell_arm(&c->bell);
+    qn_doorbell_arm(&c->doorbell);
     qn_store(&c->want, 1, QN_SEQ_CST);
     if (qn_load(&c->ack, QN_SEQ_CST) == 0) {
-        (void)qn_bell_wait(&c->bell, QN_TIME_NEVER);
+        (void)qn_doorbell_wait(&c->doorbell, QN_TIME_NEVER);
     }
-    qn_bell_disarm(&c->bell);
+    qn_doorbell_disarm(&c->doorbell);
 }
 
 static void makes_room_lazily(void *ctx)
@@ -177,7 +177,7 @@ static void makes_room_lazily(void *ctx)
         qn_store(&c->ack, 1, QN_SEQ_CST);
     }
     if (qn_load(&c->want, QN_SEQ_CST) != 0) {
-        qn_ringer_ring(&c->ringer);
+        qn_doorbell_ring(&c->ringer);
     }
 }
 

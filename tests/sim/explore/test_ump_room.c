@@ -105,12 +105,12 @@ static void looks_for_room(void *ctx)
     uint8_t msg[UMP_MESSAGE_MAX];
     for (uint32_t n = 0; n < w->messages; n++) {
         while (qn_qp_room(qp) == 0) {
-            qn_bell_arm(&w->bell[0]);
+            qn_doorbell_arm(&w->doorbell[0]);
             (void)qn_qp_flush(qp);
             if (qn_qp_room(qp) == 0) {
-                (void)qn_bell_wait(&w->bell[0], QN_TIME_NEVER);
+                (void)qn_doorbell_wait(&w->doorbell[0], QN_TIME_NEVER);
             }
-            qn_bell_disarm(&w->bell[0]);
+            qn_doorbell_disarm(&w->doorbell[0]);
         }
         ump_fill(msg, w->bytes, n);
         if (qn_qp_try_send(qp, msg, w->bytes) != QN_OK) {

@@ -26,8 +26,8 @@ static void open_end(struct ump_world *w, uint32_t i)
 {
     int fd = w->futex ? -1 : (int)i;
     int peer_fd = w->futex ? -1 : 1 - (int)i;
-    qn_bell_init(&w->bell[i], &w->line[i], fd);
-    qn_ringer_init(&w->ringer[1 - i], &w->line[1 - i], peer_fd);
+    qn_doorbell_init(&w->doorbell[i], &w->line[i], fd);
+    qn_doorbell_handle_init(&w->ringer[1 - i], &w->line[1 - i], peer_fd);
     const struct qn_qp_opts o = {.tx = w->lane[i],
                                  .rx = w->lane[1 - i],
                                  .cells = UMP_CELLS,
@@ -35,7 +35,7 @@ static void open_end(struct ump_world *w, uint32_t i)
                                  .peer = 1 - i,
                                  .self_inc = 10 + i,
                                  .peer_inc = 11 - i,
-                                 .bell = &w->bell[i],
+                                 .doorbell = &w->doorbell[i],
                                  .ringer = &w->ringer[1 - i]};
     if (qn_ump_open_at(&w->qp[i], &o, w->start) != QN_OK) {
         abort();

@@ -27,16 +27,16 @@
 
 struct ump_world {
     /* the scenario */
-    bool futex;        /* bells: futexes, else eventfds 0 and 1 */
+    bool futex;        /* doorbells: futexes, else eventfds 0 and 1 */
     uint32_t start;    /* first sequence of either lane */
     uint32_t filled;   /* cells in node 0's lane before the run */
     uint32_t messages; /* that node 0 sends and node 1 receives in the run */
     uint32_t bytes;    /* of each */
     /* the machine */
     struct qn_ump_lane *lane[2];
-    struct qn_bell_line line[2];
-    struct qn_bell bell[2];
-    struct qn_ringer ringer[2]; /* [i] rings node i */
+    struct qn_doorbell_line line[2];
+    struct qn_doorbell doorbell[2];
+    struct qn_doorbell_handle ringer[2]; /* [i] rings node i */
     struct qn_qp *qp[2];
     uint32_t received; /* messages that node 1 has */
     uint32_t replies;  /* that node 0 has */

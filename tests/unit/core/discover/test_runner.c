@@ -9,7 +9,7 @@
 static struct qn_machine *here(void)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(qn_machine_discover(&m, &f), QN_OK, "%s", f.text);
     return m;
 }
@@ -75,7 +75,7 @@ Test(runner, one_core_has_nothing_to_measure)
     qn_machine_destroy(m);
 }
 
-/* From the second visit on nothing arrives: ends of another life. */
+/* From the second pair_run on nothing arrives: ends of another life. */
 static int open_deaf(struct qn_qp **out, const struct qn_qp_opts *opts)
 {
     struct qn_qp_opts o = *opts;
@@ -102,7 +102,7 @@ Test(runner, a_visit_without_end_is_broken_off, .timeout = 100)
     if (rc == QN_OK) {
         cr_expect_eq(r.unstable, 1);
         cr_expect(qn_machine_unstable(m, 0, 1));
-        cr_expect_leq(r.rounds, 6); /* of the one visit that ended */
+        cr_expect_leq(r.rounds, 6); /* of the one pair_run that ended */
     }
     qn_machine_destroy(m);
     qn_machine_destroy(all);

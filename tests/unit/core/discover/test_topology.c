@@ -45,7 +45,7 @@ Test(topology, synthetic_machines_have_the_shape_they_say)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct qn_machine *m = NULL;
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         cr_assert_eq(qn_machine_synthetic(&m, shapes[i].text, &f), QN_OK, "%s",
                      f.text);
         const char *s = shapes[i].text;
@@ -67,7 +67,7 @@ Test(topology, synthetic_machines_have_the_shape_they_say)
 Test(topology, groups_follow_the_objects_and_not_the_numbers)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     const char *text = "package:2 l3:1 core:2 pu:1(indexes=0,2,1,3)";
     cr_assert_eq(qn_machine_synthetic(&m, text, &f), QN_OK, "%s", f.text);
     cr_assert_eq(m->n, 4);
@@ -88,7 +88,7 @@ Test(topology, what_hwloc_does_not_understand_is_one_line)
                                         "core:2x pu:1"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct qn_machine *m = NULL;
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         cr_expect_eq(qn_machine_synthetic(&m, texts[i], &f), QN_EINVAL, "%s",
                      texts[i]);
         cr_expect(f.text[0] != '\0' && strchr(f.text, '\n') == NULL);
@@ -108,7 +108,7 @@ Test(topology, more_cores_than_the_most_are_refused_at_once, .timeout = 60)
                                         "package:2(x=1) core:1000 pu:1"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct qn_machine *m = NULL;
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         cr_expect_eq(qn_machine_synthetic(&m, texts[i], &f), QN_EINVAL);
         cr_expect(strstr(f.text, "more than 1024 cores; ask") != NULL, "%s",
                   f.text);
@@ -129,7 +129,7 @@ Test(topology, xml_says_what_hwloc_says)
         char *xml = NULL;
         int len = 0;
         struct qn_machine *a = NULL, *b = NULL;
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         const char *s = shapes[i].text;
         cr_assert_eq(hwloc_topology_init(&t), 0);
         cr_assert_eq(hwloc_topology_set_synthetic(t, s), 0);
@@ -156,7 +156,7 @@ Test(topology, xml_that_is_none_is_told_with_its_line)
 #define UNIT "\n<object type=\"PU\" os_index=\"0\"/>"
 #define END  "\n</object></topology>"
     static const struct {
-        const char *xml, *fault;
+        const char *xml, *parse_error;
     } files[] = {
         {"", "x:1: XML: no element found; the file may be cut"},
         {"<topology vers", "x:1: XML: unclosed token; the file may be cut"},
@@ -185,11 +185,12 @@ Test(topology, xml_that_is_none_is_told_with_its_line)
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct qn_machine *m = NULL;
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         const char *xml = files[i].xml;
         cr_expect_eq(qn_machine_parse_xml(&m, "x", xml, strlen(xml), &f),
                      QN_EINVAL, "%s", xml);
-        cr_expect(strncmp(f.text, files[i].fault, strlen(files[i].fault)) == 0,
+        cr_expect(strncmp(f.text, files[i].parse_error,
+                          strlen(files[i].parse_error)) == 0,
                   "%s: %s", xml, f.text);
     }
 }
@@ -231,7 +232,7 @@ Test(topology, the_xml_of_this_machine_reads_back)
 {
     char *xml = NULL, host[256] = "";
     struct qn_machine *a = NULL, *b = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(qn_machine_topology_xml(&xml, &f), QN_OK, "%s", f.text);
     cr_assert_eq(gethostname(host, sizeof host), 0);
     cr_assert_null(strstr(xml, "HostName"), "%s", xml);
@@ -253,7 +254,7 @@ Test(topology, only_cores_that_may_be_used_are_discovered)
 {
     cpu_set_t all, one;
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
     size_t cpu = CPU_SETSIZE - 1;
     while (!CPU_ISSET(cpu, &all)) {
@@ -305,7 +306,7 @@ static bool same_groups(const struct qn_machine *a, const struct qn_machine *b,
 static void must_be_the_sparse_machine(const char *xml)
 {
     struct qn_machine *a = NULL, *b = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(qn_machine_load_csv(&a, SPARSE, &f), QN_OK, "%s", f.text);
     cr_assert_eq(qn_machine_parse_xml(&b, "t.xml", xml, strlen(xml), &f), QN_OK,
                  "%s", f.text);
@@ -363,7 +364,7 @@ Test(topology, cores_without_any_memory_node_get_one_per_package)
 Test(topology, xml_that_is_newer_than_its_readers_is_refused)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     char *xml = sparse_xml();
     replace(xml, "version=\"3.0\"", "version=\"3.1\"");
     cr_expect_eq(qn_machine_parse_xml(&m, "t.xml", xml, strlen(xml), &f),

@@ -9,15 +9,15 @@ Test(backlog, pays_each_node_in_order)
     cr_assert_eq(qn_backlog_init(&b), QN_OK);
     cr_assert(qn_backlog_push(&b, "a", 1, 1u << 3));
     cr_assert(qn_backlog_push(&b, "b", 1, 1u << 3 | 1u << 5));
-    cr_assert_eq(b.behind, 1u << 3 | 1u << 5);
+    cr_assert_eq(b.lagging, 1u << 3 | 1u << 5);
     cr_assert_eq(*qn_backlog_next(&b, 5).data, 'b');
     qn_backlog_pay(&b, 5);
-    cr_assert_eq(b.behind, 1u << 3);
+    cr_assert_eq(b.lagging, 1u << 3);
     cr_assert_eq(*qn_backlog_next(&b, 3).data, 'a');
     qn_backlog_pay(&b, 3);
     cr_assert_eq(*qn_backlog_next(&b, 3).data, 'b');
     qn_backlog_pay(&b, 3);
-    cr_assert_eq(b.behind, 0);
+    cr_assert_eq(b.lagging, 0);
     cr_assert_eq(b.count, 0);
     qn_backlog_fini(&b);
 }
@@ -29,7 +29,7 @@ Test(backlog, forget_frees_what_only_that_node_was_owed)
     cr_assert(qn_backlog_push(&b, "a", 1, 1u << 3));
     cr_assert(qn_backlog_push(&b, "b", 1, 1u << 3 | 1u << 5));
     qn_backlog_forget(&b, 3);
-    cr_assert_eq(b.behind, 1u << 5);
+    cr_assert_eq(b.lagging, 1u << 5);
     cr_assert_eq(b.count, 1);
     qn_backlog_forget(&b, 3);
     qn_backlog_forget(&b, 63);

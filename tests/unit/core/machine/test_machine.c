@@ -140,18 +140,19 @@ Test(decimal, reads_every_short_number_exactly)
     }
 }
 
-Test(fault, is_one_printable_line_whatever_the_file_says)
+Test(parse_error, is_one_printable_line_whatever_the_file_says)
 {
-    struct qn_fault f;
+    struct qn_parse_error f;
     char longest[600];
     memset(longest, 'x', sizeof longest);
     longest[sizeof longest - 1] = '\0';
-    cr_expect_eq(qn_fault_set(&f, "a/b.csv", 7, "core", "%u is %s", 3, "bad"),
-                 QN_EINVAL);
+    cr_expect_eq(
+        qn_parse_error_set(&f, "a/b.csv", 7, "core", "%u is %s", 3, "bad"),
+        QN_EINVAL);
     cr_expect_str_eq(f.text, "a/b.csv:7: core: 3 is bad");
-    qn_fault_set(&f, "b", 0, NULL, "\033[1m\n%s", "no");
+    qn_parse_error_set(&f, "b", 0, NULL, "\033[1m\n%s", "no");
     cr_expect_str_eq(f.text, "b: ?[1m?no");
-    qn_fault_set(&f, longest, UINT32_MAX, longest, "%s", longest);
+    qn_parse_error_set(&f, longest, UINT32_MAX, longest, "%s", longest);
     cr_assert_lt(strlen(f.text), sizeof f.text);
-    cr_expect_eq(qn_fault_set(NULL, "b", 0, NULL, "no"), QN_EINVAL);
+    cr_expect_eq(qn_parse_error_set(NULL, "b", 0, NULL, "no"), QN_EINVAL);
 }

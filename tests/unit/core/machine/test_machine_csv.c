@@ -10,7 +10,7 @@
 #define PAIRS "from,to,send_cycles,receive_cycles\n"
 
 static int parse(struct qn_machine **m, const char *numa, const char *pairs,
-                 struct qn_fault *f)
+                 struct qn_parse_error *f)
 {
     const struct qn_machine_text t = {.folder = "dir/two/",
                                       .numa = {numa, strlen(numa)},
@@ -21,7 +21,7 @@ static int parse(struct qn_machine **m, const char *numa, const char *pairs,
 Test(machine_csv, reads_rows_in_any_order_and_keeps_directions)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(parse(&m, NUMA "7,1,2,3,4\r\n# seven first\n\n3,0,9,8,6\n",
                        PAIRS "7,3,1.5,20\n3,7,4,50.25\n", &f),
                  QN_OK, "%s", f.text);
@@ -48,7 +48,7 @@ Test(machine_csv, one_core_needs_no_pair)
 #define TWO NUMA "0,0,0,0,0\n1,1,0,0,0\n"
 
 static const struct bad {
-    const char *numa, *pairs, *fault; /* how the fault begins */
+    const char *numa, *pairs, *parse_error; /* how the fault begins */
 } bad[] = {
     {"", PAIRS, "dir/two//numa.csv:1: header:"},
     {"core,phys\n", PAIRS, "dir/two//numa.csv:1: header:"},
@@ -89,10 +89,11 @@ Test(machine_csv, bad_files_are_refused_at_their_line_and_field)
 {
     for (uint32_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct qn_machine *m = NULL;
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         cr_expect_eq(parse(&m, bad[i].numa, bad[i].pairs, &f), QN_EINVAL);
-        cr_expect(strncmp(f.text, bad[i].fault, strlen(bad[i].fault)) == 0,
-                  "got \"%s\", expected \"%s\"", f.text, bad[i].fault);
+        cr_expect(strncmp(f.text, bad[i].parse_error,
+                          strlen(bad[i].parse_error)) == 0,
+                  "got \"%s\", expected \"%s\"", f.text, bad[i].parse_error);
         cr_assert_null(m);
     }
 }
@@ -106,7 +107,7 @@ Test(machine_csv, more_cores_than_fit_are_refused_before_memory_is_taken)
         n += (size_t)sprintf(numa + n, "%d,0,0,0,0\n", i);
     }
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_expect_eq(parse(&m, numa, PAIRS, &f), QN_EINVAL);
     cr_expect(strstr(f.text, "numa.csv:1026: core: more than 1024") != NULL,
               "%s", f.text);
@@ -130,7 +131,7 @@ Test(machine_csv, what_is_written_reads_back_bit_by_bit)
                                         "threadripper_1950x_1x16"};
     for (uint32_t i = 0; i < 4; i++) {
         char path[512];
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         struct qn_machine *a = NULL, *b = NULL;
         snprintf(path, sizeof path, QN_DATA "/%s", names[i]);
         cr_assert_eq(qn_machine_load(&a, path, &f), QN_OK, "%s", f.text);
@@ -159,7 +160,7 @@ Test(machine_csv, a_saved_folder_is_loaded_and_a_missing_one_named)
 {
     char folder[] = "/tmp/qn_machine_XXXXXX";
     struct qn_machine *a = NULL, *b = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_not_null(mkdtemp(folder));
     cr_assert_eq(parse(&a, TWO, PAIRS "0,1,1,2\n1,0,3,4\n", &f), QN_OK);
     snprintf(a->name, sizeof a->name, "a \"quoted\" name");

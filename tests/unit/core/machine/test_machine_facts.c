@@ -63,7 +63,7 @@ static void expect_equal(const struct qn_machine *a, const struct qn_machine *b)
 Test(machine_facts, the_machine_file_keeps_them_all)
 {
     struct qn_machine *a = known(), *b = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     char *text = text_of(a);
     int err = qn_machine_parse_json(&b, "m", text, strlen(text), &f);
     cr_assert_eq(err, QN_OK, "%s", f.text);
@@ -79,7 +79,7 @@ Test(machine_facts, a_folder_keeps_them_all_and_none_of_another_machine)
 {
     char folder[] = "/tmp/qn_facts_XXXXXX", path[64];
     struct qn_machine *a = known(), *b = NULL, *bare = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_not_null(mkdtemp(folder));
     cr_assert_eq(qn_machine_save_csv(a, folder, &f), QN_OK, "%s", f.text);
     cr_assert_eq(qn_machine_load(&b, folder, &f), QN_OK, "%s", f.text);
@@ -102,7 +102,7 @@ Test(machine_facts, a_folder_keeps_them_all_and_none_of_another_machine)
 }
 
 static int parse_trips(struct qn_machine **m, const char *trips,
-                       struct qn_fault *f)
+                       struct qn_parse_error *f)
 {
     static const char numa[] = "core,phys,cache,node,socket\n0,0,0,0,0\n"
                                "4,1,0,0,0\n7,2,0,0,0\n";
@@ -119,7 +119,7 @@ static int parse_trips(struct qn_machine **m, const char *trips,
 Test(machine_facts, a_folder_may_know_some_of_them)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(parse_trips(&m,
                              "from,to,rtt_cycles,unstable\n7,4,2.5,1\n"
                              "# a comment\n0,4,3,0\n7,0,4,0\n",
@@ -138,7 +138,7 @@ Test(machine_facts, a_folder_may_know_some_of_them)
 #define TRIPS "from,to,rtt_cycles,level_cycles,level_back_cycles,unstable\n"
 
 static const struct {
-    const char *text, *fault; /* how it begins */
+    const char *text, *parse_error; /* how it begins */
 } wrong_trips[] = {
     {"", "d/roundtrip.csv:1: header: write \"from,to,rtt_cycles,"},
     {"from,to\n", "d/roundtrip.csv:1: header:"},
@@ -165,11 +165,11 @@ Test(machine_facts, a_wrong_table_is_refused_at_its_line_and_field)
 {
     for (size_t i = 0; i < sizeof wrong_trips / sizeof *wrong_trips; i++) {
         struct qn_machine *m = NULL;
-        struct qn_fault f = {""};
-        const char *fault = wrong_trips[i].fault;
+        struct qn_parse_error f = {""};
+        const char *parse_error = wrong_trips[i].parse_error;
         cr_expect_eq(parse_trips(&m, wrong_trips[i].text, &f), QN_EINVAL);
-        cr_expect(strncmp(f.text, fault, strlen(fault)) == 0,
-                  "got \"%s\", expected \"%s\"", f.text, fault);
+        cr_expect(strncmp(f.text, parse_error, strlen(parse_error)) == 0,
+                  "got \"%s\", expected \"%s\"", f.text, parse_error);
         cr_assert_null(m);
     }
 }
@@ -232,7 +232,7 @@ static const char head[] = "{\"format\": \"quoin-machine\", \"version\": 2,"
                            "\"receive\": [[0, 3], [4, 0]],\n";
 
 static const struct {
-    const char *fact, *fault;
+    const char *fact, *parse_error;
 } wrong[] = {
     {"\"cpu\": 7", "m:2: cpu: write a string"},
     {"\"queued_factor\": 0", "m:2: queued_factor: write a number"},
@@ -258,12 +258,13 @@ Test(machine_facts, wrong_ones_are_refused_at_their_line_and_field)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[1000];
         struct qn_machine *m = NULL;
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         snprintf(text, sizeof text, "%s%s}", head, wrong[i].fact);
         int err = qn_machine_parse_json(&m, "m", text, strlen(text), &f);
         cr_expect_eq(err, QN_EINVAL, "%s", wrong[i].fact);
-        cr_expect(strncmp(f.text, wrong[i].fault, strlen(wrong[i].fault)) == 0,
-                  "got \"%s\", expected \"%s\"", f.text, wrong[i].fault);
+        cr_expect(strncmp(f.text, wrong[i].parse_error,
+                          strlen(wrong[i].parse_error)) == 0,
+                  "got \"%s\", expected \"%s\"", f.text, wrong[i].parse_error);
         cr_assert_null(m);
     }
 }

@@ -5,7 +5,8 @@
 #include "core/machine/machine.h"
 #include "tests/support/test.h"
 
-static int parse(struct qn_machine **m, const char *text, struct qn_fault *f)
+static int parse(struct qn_machine **m, const char *text,
+                 struct qn_parse_error *f)
 {
     return qn_machine_parse_json(m, "m.json", text, strlen(text), f);
 }
@@ -13,7 +14,7 @@ static int parse(struct qn_machine **m, const char *text, struct qn_fault *f)
 Test(machine_json, what_is_written_reads_back_bit_by_bit)
 {
     struct qn_machine *a = NULL, *b = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     char *text = NULL;
     size_t len = 0;
     cr_assert_eq(qn_machine_load(&a, QN_DATA "/amd64_sparse_10", &f), QN_OK);
@@ -55,7 +56,7 @@ static const char good[] = "{\"format\": \"quoin-machine\",\n"
                            " 0]]}\n";
 
 static const struct damage {
-    const char *from, *to, *fault;
+    const char *from, *to, *parse_error;
 } damages[] = {
     {"quoin-machine", "other", "m.json:1: format:"},
     {"\"version\": 1", "\"version\": 3", "m.json:2: version:"},
@@ -99,7 +100,7 @@ static const struct damage {
 Test(machine_json, bad_files_are_refused_at_their_line_and_field)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(parse(&m, good, &f), QN_OK, "%s", f.text);
     cr_expect_eq(qn_receive_cost(m, 1, 0), 14.5);
     cr_expect_eq(m->core[1].node, 7);
@@ -114,8 +115,8 @@ Test(machine_json, bad_files_are_refused_at_their_line_and_field)
         m = NULL;
         cr_expect_eq(parse(&m, text, &f), QN_EINVAL, "%s -> %s", d->from,
                      d->to);
-        cr_expect(strncmp(f.text, d->fault, strlen(d->fault)) == 0,
-                  "got \"%s\", expected \"%s\"", f.text, d->fault);
+        cr_expect(strncmp(f.text, d->parse_error, strlen(d->parse_error)) == 0,
+                  "got \"%s\", expected \"%s\"", f.text, d->parse_error);
         cr_assert_null(m);
     }
 }
@@ -125,7 +126,7 @@ static void read_name(const char *name, char *out)
 {
     char text[600];
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     snprintf(text, sizeof text,
              "{\"format\": \"quoin-machine\", \"version\": 1, \"name\": "
              "\"%s\", \"units\": \"cycles\", \"cores\": [{\"core\": 0, "
@@ -157,7 +158,7 @@ Test(machine_json, what_is_no_object_is_no_machine)
     static const char *const texts[] = {"", "[]", "1", "{}", "[[[[", "\"a"};
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct qn_machine *m = NULL;
-        struct qn_fault f = {""};
+        struct qn_parse_error f = {""};
         cr_expect_eq(parse(&m, texts[i], &f), QN_EINVAL, "%s", texts[i]);
         cr_expect(strncmp(f.text, "m.json:1: ", 10) == 0, "%s", f.text);
     }
@@ -166,7 +167,7 @@ Test(machine_json, what_is_no_object_is_no_machine)
 Test(machine_json, a_missing_file_is_named)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_expect_eq(qn_machine_load(&m, "/nowhere/m.json", &f), QN_ENOENT);
     cr_expect_str_eq(f.text, "/nowhere/m.json: No such file or directory");
 }

@@ -384,16 +384,16 @@ Test(commons, no_life_is_given_out_twice)
     struct qn_commons *other;
     struct qn_commons *c = make(true, &fd);
     cr_assert_eq(qn_commons_map(&other, fd, NODES), QN_OK);
-    cr_assert_eq(qn_commons_next_life(c), 1);
-    cr_assert_eq(qn_commons_next_life(other), 2);
+    cr_assert_eq(qn_commons_next_incarnation(c), 1);
+    cr_assert_eq(qn_commons_next_incarnation(other), 2);
     cr_assert(!qn_commons_claimed(c) && !qn_commons_claimed(other));
     qn_commons_claim(c, true);
-    cr_assert_eq(qn_commons_next_life(c), 3);
+    cr_assert_eq(qn_commons_next_incarnation(c), 3);
     cr_assert(qn_commons_claimed(c), "a claim of its caller stays");
     qn_commons_destroy(other);
     drop(c, fd);
     c = make(false, &fd);
-    cr_assert_eq(qn_commons_next_life(c), 1);
+    cr_assert_eq(qn_commons_next_incarnation(c), 1);
     drop(c, fd);
 }
 

@@ -1,4 +1,4 @@
-#include "core/place/flight.h"
+#include "core/place/flight_recorder.h"
 #include "core/place/outbox.h"
 
 #include <fcntl.h>
@@ -63,7 +63,7 @@ Test(outbox, is_zero_and_writable_for_its_owner)
                 memset(at, 0xff, LANE);
             }
         }
-        cr_assert_eq(qn_load(&qn_outbox_bell(o)->epoch, QN_RELAXED), 0);
+        cr_assert_eq(qn_load(&qn_outbox_doorbell(o)->epoch, QN_RELAXED), 0);
         cr_assert_eq(qn_load(&qn_outbox_state(o)->applied, QN_RELAXED), 0);
         cr_assert_eq(qn_load(&qn_outbox_state(o)->voted, QN_RELAXED),
                      UINT64_MAX, "before anybody knows");
@@ -84,7 +84,7 @@ Test(outbox, lanes_do_not_overlap)
         cr_assert_geq(lane[i + 1], lane[i] + LANE, "lane %d", i + 1);
     }
     cr_assert_leq(lane[3] + LANE,
-                  (uint8_t *)qn_outbox_bell(o) - 64 + qn_outbox_bytes(o));
+                  (uint8_t *)qn_outbox_doorbell(o) - 64 + qn_outbox_bytes(o));
     uint8_t *flight = qn_outbox_flight(o);
     cr_assert_geq(flight, front + sizeof(struct qn_outbox_state));
     cr_assert_leq(flight + QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES), lane[0]);
@@ -296,7 +296,7 @@ static int forge(size_t damage, int seals)
     struct qn_outbox *good = make(true);
     size_t bytes = qn_outbox_bytes(good);
     int fd = memfd_create("forged", MFD_ALLOW_SEALING);
-    const uint8_t *from = (const uint8_t *)qn_outbox_bell(good) - 64;
+    const uint8_t *from = (const uint8_t *)qn_outbox_doorbell(good) - 64;
     cr_assert_eq(write(fd, from, bytes), (ssize_t)bytes);
     if (damage < bytes) {
         uint8_t changed = from[damage] ^ 0x55;
@@ -405,7 +405,7 @@ Test(outbox, a_ring_takes_address_space_and_no_memory)
     cr_assert_eq(allocated(o), fixed);
     cr_assert_eq((uintptr_t)ring % 4096, 0);
     cr_assert_geq(ring, (uint8_t *)qn_outbox_lane(o, 2, QN_LANE_TREE) + LANE);
-    cr_assert_eq(ring, (uint8_t *)qn_outbox_bell(o) - 64 + fixed);
+    cr_assert_eq(ring, (uint8_t *)qn_outbox_doorbell(o) - 64 + fixed);
     qn_outbox_destroy(o);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "core/topo/burst.h"
+#include "core/topo/pipeline_sim.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
 
@@ -39,9 +39,9 @@ Test(ring_map, latency_is_that_of_the_event_rules)
             bool companion = (i & 1) != 0 && n >= 3;
             struct qn_diamond_ring *r =
                 ring_of(n, 1 + i % 3, (i & 2) != 0, companion);
-            struct qn_burst_opts once = {.ops = 1, .q = factor[i & 1]};
+            struct qn_pipeline_sim_opts once = {.ops = 1, .q = factor[i & 1]};
             double want = -1;
-            cr_assert_eq(qn_burst_ring(m, r, &once, &want), QN_OK);
+            cr_assert_eq(qn_pipeline_sim_ring(m, r, &once, &want), QN_OK);
             double got = qn_diamond_ring_latency(m, r, once.q);
             cr_assert(fabs(got - want) < 1e-9 * (want + 1),
                       "n %u, case %u: %g %g", n, i, want, got);

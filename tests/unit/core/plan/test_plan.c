@@ -7,7 +7,7 @@
 #include "core/base/err.h"
 #include "core/topo/adaptive.h"
 #include "core/topo/candidates.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/base/err.h"
 #include "core/plan/plan.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
@@ -221,7 +221,7 @@ static struct qn_machine *large(void)
 /* CPU time of loading and of one plan with a free root, per operation. */
 static void time_folder(const char *folder)
 {
-    struct qn_fault f;
+    struct qn_parse_error f;
     struct qn_machine *m = NULL;
     double slowest = 0, begin = now_ms();
     cr_assert_eq(qn_machine_load(&m, folder, &f), QN_OK, "%s", f.text);
@@ -244,7 +244,7 @@ Test(plan_survey, loading_and_planning_takes)
 {
     const char *folder = getenv("QN_MACHINES");
     char path[] = "/tmp/quoin-large-XXXXXX", file[4096];
-    struct qn_fault f;
+    struct qn_parse_error f;
     struct survey s;
     if (folder == NULL) {
         return;

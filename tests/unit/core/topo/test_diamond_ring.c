@@ -4,9 +4,9 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/topo/burst.h"
+#include "core/topo/pipeline_sim.h"
 #include "core/topo/predict.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
 
@@ -197,40 +197,40 @@ Test(ring, bad_input_is_refused_and_the_largest_is_made)
 /* s = 10, r = 30, three nodes, k = 2: 0 -> 2 visible at 10, 0 -> 1 at 20.
  * 2 has it at 40, its message is visible at 50; 1 at 50 and 60. The root takes
  * 2's until 80 and 1's until 110. */
-Test(burst, a_ring_by_hand)
+Test(pipeline_sim, a_ring_by_hand)
 {
     struct qn_machine *m = uniform(3, 10, 30, 1);
     struct qn_diamond_ring *r = ring(3, 2, false, false);
-    struct qn_burst_opts o = {.ops = 1, .work = 0, .q = 1};
+    struct qn_pipeline_sim_opts o = {.ops = 1, .work = 0, .q = 1};
     double t = 0;
-    cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
+    cr_assert_eq(qn_pipeline_sim_ring(m, r, &o, &t), QN_OK);
     cr_expect_eq(t, 110);
     cr_expect_eq(qn_diamond_ring_occupancy(m, r), 80);
     o.work = 5; /* 2: at 45, visible 55; root until 85; then 1's until 115 */
-    cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
+    cr_assert_eq(qn_pipeline_sim_ring(m, r, &o, &t), QN_OK);
     cr_expect_eq(t, 115);
-    o = (struct qn_burst_opts){.ops = 2, .work = 0, .q = 1};
+    o = (struct qn_pipeline_sim_opts){.ops = 2, .work = 0, .q = 1};
     /* The root issues again at 20: until 40. Then 2's (visible 50) until 80,
      * 1's (60) until 110. Node 2: second visible at 30, served 50 to 80, sends
      * until 90; node 1: second visible 40, served 60 to 90, sends until 100.
      * Root: until 140 and 170. */
-    cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
+    cr_assert_eq(qn_pipeline_sim_ring(m, r, &o, &t), QN_OK);
     cr_expect_eq(t, 170);
     qn_diamond_ring_destroy(r);
     qn_machine_destroy(m);
 }
 
-Test(burst, one_operation_on_a_tree_is_the_predicted_latency)
+Test(pipeline_sim, one_operation_on_a_tree_is_the_predicted_latency)
 {
     for (uint32_t n = 1; n <= 30; n++) {
         struct qn_machine *m = scattered(n, n + 7);
         struct qn_shape s;
-        const struct qn_burst_opts o = {.ops = 1, .q = 0.5};
+        const struct qn_pipeline_sim_opts o = {.ops = 1, .q = 0.5};
         double t = -1;
         (void)qn_static_build(&s, m, "fibonacci", 0, QN_LEVEL_NODE);
-        cr_assert_eq(qn_burst_tree(m, &s, false, &o, &t), QN_OK);
+        cr_assert_eq(qn_pipeline_sim_tree(m, &s, false, &o, &t), QN_OK);
         cr_expect_eq(t, qn_predict(m, &s, QN_COLLECTIVE_BROADCAST, 0.5));
-        cr_assert_eq(qn_burst_tree(m, &s, true, &o, &t), QN_OK);
+        cr_assert_eq(qn_pipeline_sim_tree(m, &s, true, &o, &t), QN_OK);
         cr_expect_eq(t, qn_predict(m, &s, QN_COLLECTIVE_ACK, 0.5), "n=%u", n);
         qn_machine_destroy(m);
     }
@@ -249,63 +249,69 @@ static struct qn_shape tree_of(uint32_t n, const uint8_t (*edge)[2])
 }
 
 /* s = 10, r = 30: down a chain, 1 has it at 40 and has sent at 50, 2 at 80. */
-Test(burst, answers_may_take_another_tree)
+Test(pipeline_sim, answers_may_take_another_tree)
 {
     static const uint8_t chain[][2] = {{0, 1}, {1, 2}, {2, 3}};
     static const uint8_t star[][2] = {{0, 1}, {0, 2}};
     static const uint8_t back[][2] = {{0, 2}, {2, 1}, {1, 3}};
     struct qn_machine *m = uniform(3, 10, 30, 3), *four = uniform(4, 10, 30, 4);
     struct qn_shape down = tree_of(3, chain), up = tree_of(3, star);
-    struct qn_burst_opts o = {.ops = 1, .q = 1};
+    struct qn_pipeline_sim_opts o = {.ops = 1, .q = 1};
     double t = -1, one = -1;
     /* 1's answer is visible at 60, 2's at 90: the root until 90 and 120. */
-    cr_assert_eq(qn_burst_trees(m, &down, &up, &o, &t), QN_OK);
+    cr_assert_eq(qn_pipeline_sim_trees(m, &down, &up, &o, &t), QN_OK);
     cr_expect_eq(t, 120);
     o.ops = 20;
-    cr_assert_eq(qn_burst_trees(m, &down, &down, &o, &t), QN_OK);
-    cr_assert_eq(qn_burst_tree(m, &down, true, &o, &one), QN_OK);
+    cr_assert_eq(qn_pipeline_sim_trees(m, &down, &down, &o, &t), QN_OK);
+    cr_assert_eq(qn_pipeline_sim_tree(m, &down, true, &o, &one), QN_OK);
     cr_expect_eq(t, one);
     /* 3 has it at 120 and answers to 1 until 130. 1 has that at 160 and answers
      * to 2, whom it has informed, until 170; 2 to the root, 200 to 210. */
     o.ops = 1;
     down = tree_of(4, chain);
     up = tree_of(4, back);
-    cr_assert_eq(qn_burst_trees(four, &down, &up, &o, &t), QN_OK);
+    cr_assert_eq(qn_pipeline_sim_trees(four, &down, &up, &o, &t), QN_OK);
     cr_expect_eq(t, 240);
     qn_machine_destroy(four);
     qn_machine_destroy(m);
 }
 
 /* The busiest core bounds the rate. */
-Test(burst, throughput_stays_below_the_bound_and_comes_near)
+Test(pipeline_sim, throughput_stays_below_the_bound_and_comes_near)
 {
     struct qn_machine *m = recorded("intel_xeon_e5_v2_2x10");
-    const struct qn_burst_opts o = {.ops = QN_BURST_DEFAULT, .q = 1};
+    const struct qn_pipeline_sim_opts o = {.ops = QN_PIPELINE_SIM_DEFAULT,
+                                           .q = 1};
     struct qn_shape s;
     double t = 0;
     (void)qn_static_build(&s, m, "binary", 0, QN_LEVEL_NODE);
     for (uint32_t acks = 0; acks < 2; acks++) {
         double least = o.ops * qn_predict_occupancy(m, &s, acks, NULL);
-        cr_assert_eq(qn_burst_tree(m, &s, acks, &o, &t), QN_OK);
+        cr_assert_eq(qn_pipeline_sim_tree(m, &s, acks, &o, &t), QN_OK);
         cr_expect(t >= least && t < 1.2 * least, "%g %g", t, least);
     }
     struct qn_diamond_ring *r = ring(m->n, 2, false, false);
-    cr_assert_eq(qn_burst_ring(m, r, &o, &t), QN_OK);
+    cr_assert_eq(qn_pipeline_sim_ring(m, r, &o, &t), QN_OK);
     double least = o.ops * qn_diamond_ring_occupancy(m, r);
     cr_expect(t >= least && t < 1.2 * least, "%g %g", t, least);
     qn_diamond_ring_destroy(r);
     qn_machine_destroy(m);
 }
 
-Test(burst, bad_options_are_refused)
+Test(pipeline_sim, bad_options_are_refused)
 {
     struct qn_machine *m = uniform(3, 1, 1, 1);
-    static const struct qn_burst_opts bad[] = {
-        {0, 0, 1}, {QN_BURST_MAX + 1, 0, 1}, {1, -1, 1}, {1, 0, 2}, {1, 0, -1}};
+    static const struct qn_pipeline_sim_opts bad[] = {
+        {0, 0, 1},
+        {QN_PIPELINE_SIM_MAX + 1, 0, 1},
+        {1, -1, 1},
+        {1, 0, 2},
+        {1, 0, -1}};
     struct qn_diamond_ring *r = ring(3, 2, false, false);
     double t = 0;
     for (uint32_t i = 0; i < 5; i++) {
-        cr_expect_eq(qn_burst_ring(m, r, &bad[i], &t), QN_EINVAL, "%u", i);
+        cr_expect_eq(qn_pipeline_sim_ring(m, r, &bad[i], &t), QN_EINVAL, "%u",
+                     i);
     }
     qn_diamond_ring_destroy(r);
     qn_machine_destroy(m);

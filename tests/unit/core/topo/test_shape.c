@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "core/topo/statics.h"
+#include "core/topo/static_trees.h"
 #include "core/topo/tree.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
@@ -96,7 +96,7 @@ static void expect_children(const struct qn_shape *s, uint32_t v,
     cr_expect_str_eq(got, want);
 }
 
-Test(statics, span_every_machine_from_every_root_at_every_level)
+Test(static_trees, span_every_machine_from_every_root_at_every_level)
 {
     for (uint32_t n = 1; n <= 40; n++) {
         struct qn_machine *m = scattered(n, n);
@@ -116,7 +116,7 @@ Test(statics, span_every_machine_from_every_root_at_every_level)
     }
 }
 
-Test(statics, plain_trees_have_their_shape_with_the_root_first)
+Test(static_trees, plain_trees_have_their_shape_with_the_root_first)
 {
     struct qn_machine *m = uniform(8, 1, 1, 4);
     struct qn_shape s;
@@ -145,7 +145,7 @@ Test(statics, plain_trees_have_their_shape_with_the_root_first)
     qn_machine_destroy(m);
 }
 
-Test(statics, clusters_serve_coordinators_first)
+Test(static_trees, clusters_serve_coordinators_first)
 {
     struct qn_machine *m = uniform(10, 1, 1, 3); /* groups 012 345 678 9 */
     struct qn_shape s;
@@ -163,7 +163,7 @@ Test(statics, clusters_serve_coordinators_first)
 }
 
 /* Ties: the sender that was attached first, then the lower core. */
-Test(statics, spanning_trees_take_the_cheapest_or_the_dearest_edge)
+Test(static_trees, spanning_trees_take_the_cheapest_or_the_dearest_edge)
 {
     struct qn_machine *m = uniform(5, 10, 10, 8);
     struct qn_shape s;
@@ -188,7 +188,7 @@ Test(statics, spanning_trees_take_the_cheapest_or_the_dearest_edge)
     qn_machine_destroy(m);
 }
 
-Test(statics, bad_input_is_refused)
+Test(static_trees, bad_input_is_refused)
 {
     struct qn_machine *m = uniform(3, 1, 1, 1);
     struct qn_shape s;

@@ -14,7 +14,7 @@ const char *const recorded_names[RECORDED] = {"intel_xeon_e5_v2_2x10",
 struct qn_machine *recorded(const char *name)
 {
     char path[512];
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     struct qn_machine *m = NULL;
     snprintf(path, sizeof path, QN_DATA "/%s", name);
     cr_assert_eq(qn_machine_load(&m, path, &f), QN_OK, "%s", f.text);
@@ -27,7 +27,7 @@ static void open_folder(struct machines *all, const char *folder)
     cr_assert_not_null(d, "%s: no folder", folder);
     for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
         char path[4096];
-        struct qn_fault f;
+        struct qn_parse_error f;
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         if (e->d_name[0] != '.' && all->count < MACHINES_MAX &&
             qn_machine_load(&all->m[all->count], path, &f) == QN_OK) {

@@ -3,7 +3,7 @@
 
 static qn_time_t budget(uint32_t nodes, uint32_t cores, uint32_t quota_milli)
 {
-    return qn_bell_spin_budget(&(struct qn_spin_opts){
+    return qn_doorbell_spin_budget(&(struct qn_spin_opts){
         .nodes = nodes, .cores = cores, .quota_milli = quota_milli});
 }
 

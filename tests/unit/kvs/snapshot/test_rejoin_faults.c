@@ -158,7 +158,7 @@ static void count_refusals(void *ctx, enum qn_log_level level, const char *line)
 }
 
 /* Nobody has anything to give, and says so each time: for all of it one line
- * per reason, and one again with a count each QN_SELDOM_PERIOD. */
+ * per reason, and one again with a count each QN_RATE_LIMIT_PERIOD. */
 Test(rejoin_faults, refusals_do_not_flood_the_log)
 {
     enum { SECONDS = 60 };

@@ -13,7 +13,7 @@
 static struct qn_machine *machine(const char *text)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(qn_machine_synthetic(&m, text, &f), QN_OK, "%s", f.text);
     for (uint32_t u = 0; u < m->n; u++) {
         for (uint32_t v = 0; v < m->n; v++) {
@@ -119,7 +119,7 @@ Test(machine_report, words_name_threads_ranges_and_what_is_not_stable)
 Test(machine_report, without_costs_it_says_how_to_get_them)
 {
     struct qn_machine *m = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(qn_source_open(&m, "core:2 pu:1", &f), QN_OK, "%s", f.text);
     char *text = written(m, qn_machine_describe);
     cr_assert_not_null(strstr(text, "no costs: `quoin machine --measure`"));

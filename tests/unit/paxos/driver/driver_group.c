@@ -72,9 +72,10 @@ static void memory_open(const struct qn_transport *t)
 
 static void channels_open(const struct qn_transport *t, uint32_t i)
 {
-    qn_bell_init(&node[i].bell, qn_outbox_bell(node[i].own), -1);
+    qn_doorbell_init(&node[i].doorbell, qn_outbox_doorbell(node[i].own), -1);
     for (uint32_t p = 0; p < nodes; p++) {
-        qn_ringer_init(&node[i].ringer[p], qn_outbox_bell(node[p].own), -1);
+        qn_doorbell_handle_init(&node[i].ringer[p],
+                                qn_outbox_doorbell(node[p].own), -1);
         struct qn_qp **qp[QN_LANES] = {&node[i].direct[p], &node[i].tree[p]};
         for (int lane = 0; lane < QN_LANES && p != i; lane++) {
             const struct qn_qp_opts o = {
@@ -85,7 +86,7 @@ static void channels_open(const struct qn_transport *t, uint32_t i)
                 .peer = p,
                 .self_inc = 100 + i,
                 .peer_inc = 100 + p,
-                .bell = &node[i].bell,
+                .doorbell = &node[i].doorbell,
                 .ringer = &node[i].ringer[p],
             };
             cr_assert_eq(t->open(qp[lane], &o), QN_OK);

@@ -10,7 +10,7 @@
 
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
-#include "core/wait/bell.h"
+#include "core/wait/doorbell.h"
 #include "paxos/driver/driver.h"
 
 enum { MAX = 5, CELLS = 64, LOG_MAX = 4096 };
@@ -29,8 +29,8 @@ struct node {
     struct qn_outbox *own;
     struct qn_outbox *view[MAX];
     struct qn_qp *direct[MAX], *tree[MAX];
-    struct qn_bell bell;
-    struct qn_ringer ringer[MAX]; /* [p] rings node p */
+    struct qn_doorbell doorbell;
+    struct qn_doorbell_handle ringer[MAX]; /* [p] rings node p */
     struct logged log[LOG_MAX];
     uint32_t logged;
     uint64_t mine; /* own commands applied */

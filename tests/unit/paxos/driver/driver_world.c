@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/place/outbox.h"
-#include "core/wait/bell.h"
+#include "core/wait/doorbell.h"
 #include "paxos/driver/record.h"
 #include "tests/support/test.h"
 #include "transports/ump/ump.h"
@@ -116,7 +116,7 @@ void world_life_make(struct world *w, qn_node_t i)
     };
     m->life = (struct world_life){.node = i, .inc = m->inc};
     cr_assert_eq(qn_outbox_create(&m->life.outbox, &o), QN_OK);
-    qn_bell_init(&m->bell, qn_outbox_bell(m->life.outbox), -1);
+    qn_doorbell_init(&m->doorbell, qn_outbox_doorbell(m->life.outbox), -1);
     const struct qn_ring_opts r = {.slots = w->ring_slots,
                                    .capacity = w->ring_bytes};
     size_t bytes = qn_ring_bytes(r.slots, r.capacity);
@@ -151,7 +151,8 @@ void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
 {
     struct world_member *m = &w->member[i];
     struct qn_qp **qp[QN_LANES] = {&m->direct[p], &m->tree[p]};
-    qn_ringer_init(&m->ringer[p], qn_outbox_bell(w->member[p].life.outbox), -1);
+    qn_doorbell_handle_init(&m->ringer[p],
+                            qn_outbox_doorbell(w->member[p].life.outbox), -1);
     for (int lane = 0; lane < QN_LANES; lane++) {
         const struct qn_qp_opts o = {
             .tx = qn_outbox_lane(m->life.outbox, p, (enum qn_lane)lane),
@@ -162,7 +163,7 @@ void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
             .peer = p,
             .self_inc = m->inc,
             .peer_inc = w->member[p].inc,
-            .bell = &m->bell,
+            .doorbell = &m->doorbell,
             .ringer = &m->ringer[p],
         };
         cr_assert_eq(qn_ump.open(qp[lane], &o), QN_OK);

@@ -40,8 +40,8 @@ struct world_member {
     uint64_t inc;
     struct world_life life;
     struct qn_qp *direct[WORLD_NODES], *tree[WORLD_NODES];
-    struct qn_bell bell;
-    struct qn_ringer ringer[WORLD_NODES];
+    struct qn_doorbell doorbell;
+    struct qn_doorbell_handle ringer[WORLD_NODES];
     void *record;
     jmp_buf *fence; /* it is fenced before it writes there; NULL: not */
     /* the replicated service: a place in the history */

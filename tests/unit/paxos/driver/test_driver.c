@@ -179,7 +179,7 @@ Test(driver, no_turn_applies_more_than_its_share)
     turns_are_bounded(QN_TURN_WORK);
 }
 
-/* What a turn has left to apply needs no bell and no message. */
+/* What a turn has left to apply needs no doorbell and no message. */
 Test(driver, what_a_turn_left_is_pending)
 {
     group_start(1);

@@ -9,7 +9,7 @@ static struct qn_flight_event noted[QN_FLIGHT_ENTRIES];
 /* What node i has noted, in `noted`; @return how many. */
 static uint32_t read_events(uint32_t i)
 {
-    return qn_flight_read(flight[i], QN_FLIGHT_ENTRIES, noted);
+    return qn_flight_recorder_read(flight[i], QN_FLIGHT_ENTRIES, noted);
 }
 
 /* The first event of a kind from `from` on; there must be one. */

@@ -6,10 +6,11 @@
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver/driver_group.h"
 
-/* A bell of the futex kind is turned back to even by who rings it. */
+/* A doorbell of the futex kind is turned back to even by who rings it. */
 static bool was_rung(uint32_t i)
 {
-    return qn_load(&qn_outbox_bell(node[i].own)->epoch, QN_SEQ_CST) % 2 == 0;
+    return qn_load(&qn_outbox_doorbell(node[i].own)->epoch, QN_SEQ_CST) % 2 ==
+           0;
 }
 
 /* The acceptor waits for a child without room, to which it has sent nothing
@@ -26,11 +27,11 @@ Test(driver_sleep, a_child_that_was_waited_for_rings)
     }
     cr_assert(waits, "64 LEARNs of 2 cells do not fill 64 cells");
     cr_assert(one_turn(1), "still nobody has made room");
-    qn_bell_arm(&node[1].bell);
+    qn_doorbell_arm(&node[1].doorbell);
     cr_assert(!qn_driver_pending(node[1].driver));
     one_turn(2);
     cr_assert(was_rung(1), "it sleeps, with room for what it has to send");
-    qn_bell_disarm(&node[1].bell);
+    qn_doorbell_disarm(&node[1].doorbell);
     rounds(50);
     check_equal_logs(node[0].logged);
     group_stop();

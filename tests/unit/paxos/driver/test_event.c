@@ -14,7 +14,7 @@ static const struct qn_event_source source = {
 static struct qn_flight_event *recorded(const void *mem, uint32_t *n)
 {
     struct qn_flight_event *out = calloc(QN_FLIGHT_ENTRIES, sizeof *out);
-    *n = qn_flight_read(mem, QN_FLIGHT_ENTRIES, out);
+    *n = qn_flight_recorder_read(mem, QN_FLIGHT_ENTRIES, out);
     return out;
 }
 

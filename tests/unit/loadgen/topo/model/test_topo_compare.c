@@ -63,7 +63,7 @@ Test(compare, a_window_is_best_used_by_whom_its_bound_favours)
 static struct qn_survey *survey(const char *sizes, uint32_t threads)
 {
     struct qn_survey *s = NULL;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     const struct qn_survey_opts o = {.folder = QN_DATA,
                                      .sizes = sizes,
                                      .threads = threads,

@@ -16,7 +16,7 @@ static const struct qn_contender_opts plain = {
 static struct qn_contender make(const struct qn_machine *m, const char *name)
 {
     struct qn_contender c;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(qn_contender_make(&c, m, name, &plain, &f), QN_OK, "%s: %s",
                  name, f.text);
     return c;
@@ -24,7 +24,7 @@ static struct qn_contender make(const struct qn_machine *m, const char *name)
 
 static const char *refusal(const struct qn_machine *m, const char *name)
 {
-    static struct qn_fault f;
+    static struct qn_parse_error f;
     struct qn_contender c;
     f.text[0] = '\0';
     cr_assert_neq(qn_contender_make(&c, m, name, &plain, &f), QN_OK, "%s",
@@ -103,7 +103,7 @@ Test(cores, lists_name_cores_by_number_and_ranges_may_have_gaps)
 {
     struct qn_machine *m = scattered(6, 1); /* 0 4 6 10 12 16 */
     uint32_t index[QN_CORES_MAX], count = 0;
-    struct qn_fault f = {""};
+    struct qn_parse_error f = {""};
     cr_assert_eq(qn_cores_parse(index, &count, m, "12,4-10,4", &f), QN_OK);
     cr_assert_eq(count, 4);
     cr_assert(index[0] == 1 && index[3] == 4);

@@ -3,8 +3,8 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/topo/burst.h"
-#include "core/topo/statics.h"
+#include "core/topo/pipeline_sim.h"
+#include "core/topo/static_trees.h"
 #include "loadgen/topo/model/timeline.h"
 #include "tests/support/test.h"
 #include "tests/unit/core/topo/world.h"
@@ -101,8 +101,8 @@ Test(timeline, of_a_ring_ends_with_one_operation_of_a_burst)
             struct qn_timeline *t = NULL;
             double want = -1;
             cr_assert_eq(qn_diamond_ring_create(&r, &o), QN_OK);
-            const struct qn_burst_opts once = {.ops = 1, .q = 0.5};
-            cr_assert_eq(qn_burst_ring(m, r, &once, &want), QN_OK);
+            const struct qn_pipeline_sim_opts once = {.ops = 1, .q = 0.5};
+            cr_assert_eq(qn_pipeline_sim_ring(m, r, &once, &want), QN_OK);
             cr_assert_eq(qn_timeline_ring(&t, m, r, 0.5), QN_OK);
             cr_assert(near(t->end, want), "n=%u k=%u: %g, not %g", n, o.k,
                       t->end, want);

@@ -1,0 +1,177 @@
+/*
+ * Life words.
+ *
+ * A life is one pair of words in the pages of its node, {incarnation, futex},
+ * and begins with one CAS of both: whoever looks finds either the end of the
+ * predecessor or the new life, never a mixture. The futex is the low half of
+ * the second word, as the kernel knows it (futex(2), "robust futexes"):
+ *
+ *     tid                  held by that thread
+ *     FUTEX_OWNER_DIED     the kernel's mark: the thread has ended
+ *     FUTEX_OWNER_DIED | 1 it has left; the kernel's mark has no thread's id
+ *
+ * The list that the kernel walks has one element. Head and element are private
+ * memory of the thread, and the way from the element to the word is the list's
+ * futex_offset:
+ *
+ *     head.list.next -> element -> head.list (end)     element + offset = word
+ *
+ * So there is no pointer in shared memory, and a wild store there cannot send
+ * the kernel anywhere; the price is one life per thread. At the thread's end
+ * the kernel changes the word only if the thread's id stands in it, so the list
+ * may be registered before the word is written: killed in between, nothing has
+ * begun.
+ *
+ * Thread-local memory is still there at that moment: the kernel handles the
+ * list before it tells the C library that the thread has gone.
+ *
+ * Why not a robust pthread mutex: it works the same way, but its links lie in
+ * the shared pages, and it has no incarnation in the same atomic word.
+ */
+#include "core/place/liveness.h"
+
+#include <assert.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "core/place/commons_internal.h"
+
+static_assert(sizeof(struct qn_pair) == 16, "");
+
+#define LEFT ((uint64_t)FUTEX_OWNER_DIED | 1)
+
+struct registration {
+    struct robust_list_head head;
+    struct robust_list element;
+    pid_t tid; /* of the thread that holds it: a fork's child does not */
+};
+
+static _Thread_local struct registration registration;
+
+/* The futex within the second word: its low half. */
+static uintptr_t futex_of(struct qn_pair *life)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return (uintptr_t)&life->second + 4;
+#else
+    return (uintptr_t)&life->second;
+#endif
+}
+
+static int enlist(struct qn_pair *life, pid_t tid)
+{
+    struct registration *r = &registration;
+    if (r->tid == tid) {
+        return QN_EBUSY;
+    }
+    r->head.list.next = &r->element;
+    r->element.next = &r->head.list;
+    r->head.futex_offset = (long)(futex_of(life) - (uintptr_t)&r->element);
+    r->head.list_op_pending = NULL;
+    if (syscall(SYS_set_robust_list, &r->head, sizeof r->head) != 0) {
+        return QN_ENOSYS;
+    }
+    r->tid = tid;
+    return QN_OK;
+}
+
+/* An empty list: that of the C library is not known any more. */
+static void delist(pid_t tid)
+{
+    struct registration *r = &registration;
+    if (r->tid == tid) {
+        r->head.list.next = &r->head.list;
+        (void)syscall(SYS_set_robust_list, &r->head, sizeof r->head);
+        r->tid = 0;
+    }
+}
+
+int qn_liveness_begin(struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    if (node >= qn_commons_nodes(c) || inc == 0 ||
+        inc >= QN_COMMONS_LIVES_MAX) {
+        return QN_EINVAL;
+    }
+    QN_ASSERT(qn_commons_owns(c, node));
+    struct qn_pair *life = qn_commons_liveness(c, node);
+    pid_t tid = gettid();
+    int err = qn_commons_is_shared(c) ? enlist(life, tid) : QN_OK;
+    if (err != QN_OK) {
+        return err;
+    }
+    uint64_t first;
+    uint64_t second;
+    do { /* nobody else writes here: it succeeds */
+        qn_load_pair(life, &first, &second);
+    } while (!qn_cas_pair(life, first, second, inc, (uint64_t)tid));
+    return QN_OK;
+}
+
+static void end(struct qn_commons *c, qn_node_t node, uint64_t inc,
+                uint64_t mark)
+{
+    struct qn_pair *life = qn_commons_liveness(c, node);
+    uint64_t first;
+    uint64_t second;
+    qn_load_pair(life, &first, &second);
+    if (first != inc) {
+        return;
+    }
+    /* release in it -> acquire in qn_liveness_check: as the kernel's mark. */
+    (void)qn_cas_pair(life, inc, second, inc, mark);
+    if (qn_commons_is_shared(c)) {
+        delist(gettid());
+    }
+}
+
+void qn_liveness_end(struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    end(c, node, inc, FUTEX_OWNER_DIED);
+}
+
+void qn_liveness_leave(struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    end(c, node, inc, LEFT);
+}
+
+bool qn_liveness_left(const struct qn_commons *c, qn_node_t node, uint64_t inc)
+{
+    uint64_t present;
+    uint64_t word;
+    qn_load_pair(qn_commons_liveness(c, node), &present, &word);
+    return present == inc && word == LEFT;
+}
+
+enum qn_liveness qn_liveness_check(const struct qn_commons *c, qn_node_t node,
+                                   uint64_t inc)
+{
+    uint64_t present;
+    uint64_t word;
+    /* acquire, with the kernel's mark and with the CAS of a successor. The
+     * incarnation only grows, as qn_load_pair asks for; one that a wild process
+     * left there is as good as any. */
+    qn_load_pair(qn_commons_liveness(c, node), &present, &word);
+    if (present != inc) {
+        return present > inc ? QN_LIVENESS_DEAD : QN_LIVENESS_NONE;
+    }
+    return (word & FUTEX_OWNER_DIED) != 0 ? QN_LIVENESS_DEAD
+                                          : QN_LIVENESS_ALIVE;
+}
+
+enum qn_liveness qn_liveness_incarnation(const struct qn_commons *c,
+                                         qn_node_t node, uint64_t *inc,
+                                         pid_t *tid)
+{
+    uint64_t word;
+    /* acquire, as in qn_liveness_check. */
+    qn_load_pair(qn_commons_liveness(c, node), inc, &word);
+    bool alive = *inc != 0 && (word & FUTEX_OWNER_DIED) == 0;
+    *tid = alive ? (pid_t)(word & FUTEX_TID_MASK) : 0;
+    return alive       ? QN_LIVENESS_ALIVE
+           : *inc == 0 ? QN_LIVENESS_NONE
+                       : QN_LIVENESS_DEAD;
+}
