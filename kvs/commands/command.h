@@ -12,10 +12,10 @@
  *                  every replica when it applies the entry; errors are decided
  *                  there, so that all agree
  *   QN_CMD_READ    executed by qn_cmd_run on the connection's own replica
- *   QN_CMD_LOCAL   answered by the connection's process (kvs/local/local.h);
- * what needs nothing but the table (COMMAND, HELP) can be executed by
- * qn_cmd_run with a NULL store QN_CMD_ALL     asked of all replicas by the
- * process that got it
+ *   QN_CMD_LOCAL   answered by the connection's process
+ * (kvs/local/local_commands.h); what needs nothing but the table (COMMAND,
+ * HELP) can be executed by qn_cmd_run with a NULL store QN_CMD_ALL     asked of
+ * all replicas by the process that got it
  *
  * A subcommand is a row of its own, named `container|sub`.
  *

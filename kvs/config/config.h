@@ -30,7 +30,7 @@
 
 #define QN_CONFIG_TEXT_MAX    108u /* bytes of a text option, NUL included */
 #define QN_CONFIG_WHY_MAX     256u /* room for any error line, NUL included */
-#define QN_CELLS_AUTO         0u   /* see qn_limits_cells */
+#define QN_CELLS_AUTO         0u   /* see qn_resource_check_cells */
 #define QN_MIN_AUTO           UINT32_MAX /* all but a majority */
 #define QN_MIN_REPLICAS_MAX   (QN_NODES_MAX - 1)
 #define QN_LAG_TIMEOUT_MAX    3600000u   /* ms */
@@ -40,7 +40,7 @@
 #define QN_REPLICA_PORTS_NEXT 0u /* from port + 1 on (any, if port is 0) */
 #define QN_REPLICA_PORTS_NONE 65536u
 
-/** Where new connections land (kvs/listen/placement.h). */
+/** Where new connections land (kvs/listen/connection_placement.h). */
 enum qn_place_by {
     QN_PLACE_AUTO,  /* near, if the replicas are on several NUMA nodes */
     QN_PLACE_NEAR,  /* on a replica of the client's NUMA node */

@@ -72,7 +72,7 @@
 #include "core/place/place.h"
 #include "kvs/config/config.h"
 #include "kvs/config/topology.h"
-#include "kvs/listen/placement.h"
+#include "kvs/listen/connection_placement.h"
 
 enum qn_boot_kind {
     QN_BOOT_HELLO = 1,
@@ -155,7 +155,7 @@ struct qn_boot {
     int control;          /* blocking; see qn_boot_next_event */
     int listen_shared[QN_NODES_MAX]; /* listening. TCP: one each, with
                                   SO_REUSEPORT; Unix: one in all places */
-    /* Unix socket, connections placed near (kvs/listen/pass.h): */
+    /* Unix socket, connections placed near (kvs/listen/fd_passing.h): */
     int pass_from[QN_NODES_MAX]; /* of each; -1: none */
     int pass_to[QN_NODES_MAX];
     int listen_own;                /* the replica's own port or PATH.self; -1 */
@@ -163,9 +163,9 @@ struct qn_boot {
     int commons_fd;                /* qn_commons_map */
     int doorbell_fd[QN_NODES_MAX]; /* eventfd of each node, non-blocking */
     struct qn_place place;         /* where this process is pinned */
-    struct qn_placement placement; /* of new connections */
-    int numa_node[QN_NODES_MAX];   /* of each node, for qn_outbox_opts; -1 */
-    bool own_cores;                /* no two nodes share a core */
+    struct qn_connection_placement placement; /* of new connections */
+    int numa_node[QN_NODES_MAX]; /* of each node, for qn_outbox_opts; -1 */
+    bool own_cores;              /* no two nodes share a core */
     const struct qn_topology *topology; /* how writes are broadcast */
     qn_time_t spin;                     /* ns to look before parking; 0: none */
     uint32_t tcp_port; /* really bound, shared; 0: Unix socket */

@@ -381,12 +381,12 @@ bool qn_conn_hold_over(struct qn_conn *c)
     case QN_HOLD_BEHIND:
         return c->pending == 0;
     case QN_HOLD_INDEX:
-        c->overdue = qn_replica_waited(fe->o.replica, c->hold_tick);
+        c->overdue = qn_replica_timed_out(fe->o.replica, c->hold_tick);
         (void)qn_replica_tick(fe->o.replica); /* it goes on */
         return c->overdue || qn_replica_applied(fe->o.replica) >= c->index;
     case QN_HOLD_ROOM:
-        return qn_replica_room(fe->o.replica) ||
-               qn_replica_stuck(fe->o.replica);
+        return qn_replica_can_submit(fe->o.replica) ||
+               qn_replica_unavailable(fe->o.replica);
     case QN_HOLD_OUTPUT:
         return qn_conn_unsent(c) <=
                qn_replica_config(fe->o.replica)->client_output_pause / 2;

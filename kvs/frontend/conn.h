@@ -81,7 +81,7 @@ struct qn_conn {
     uint64_t commands, bytes_in, bytes_out;
     const struct qn_cmd *last_cmd; /* or NULL */
     struct qn_buf question;        /* asked of all replicas, until answered; see
-                                      kvs/local/wide.h */
+                                      kvs/local/cluster_query.h */
     size_t answer_at;     /* where a late reply began; SIZE_MAX: none yet */
     bool answer_mute;     /* CLIENT REPLY OFF or SKIP for a late reply */
     qn_slot_t last_write; /* slot of its last complete write, for WAIT */

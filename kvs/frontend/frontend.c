@@ -108,7 +108,7 @@ void qn_frontend_completions(struct qn_frontend *fe)
 {
     struct qn_slice reply;
     struct qn_fifo_entry e;
-    while (qn_replica_take(fe->o.replica, &reply)) {
+    while (qn_replica_next_completion(fe->o.replica, &reply)) {
         if (!fifo_pop(fe, &e)) {
             continue;
         }

@@ -20,7 +20,7 @@
 
 #include <uv.h>
 
-#include "kvs/commands/cmd_clock.h"
+#include "kvs/commands/cmd_latency_sample.h"
 #include "kvs/frontend/conn.h"
 #include "kvs/frontend/meter.h"
 #include "kvs/introspect/info.h"
@@ -91,9 +91,10 @@ struct qn_frontend {
     struct qn_meter meter; /* how long they are */
     /* Counters of this replica as INFO wants them; the levels among them, and
      * the times of commands, are filled in when somebody asks
-     * (kvs/local/wide_info.c). */
+     * (kvs/local/info_command.c). */
     struct qn_info_part part;
-    struct qn_cmd_clock clock; /* what was done here, submitting included */
+    struct qn_cmd_latency_sample
+        clock; /* what was done here, submitting included */
     struct qn_rates rates;
     qn_time_t dropped_at;    /* ns, of the last line about a dropped client */
     uint64_t dropped_unsaid; /* since then */

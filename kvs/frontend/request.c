@@ -102,23 +102,24 @@ static void run_refused(struct qn_conn *c, const struct qn_cmd_call *call)
 {
     struct qn_buf *error = &c->fe->error;
     error->len = 0;
-    qn_reply_error(error, "%s", qn_replica_down(c->fe->o.replica));
+    qn_reply_error(error, "%s",
+                   qn_replica_unavailable_reason(c->fe->o.replica));
     reject(c, call->argv, call->argc,
            (struct qn_slice){error->data, error->len});
 }
 
 static void run_write(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    if (qn_replica_stuck(c->fe->o.replica) ||
-        qn_replica_held(c->fe->o.replica)) {
+    if (qn_replica_unavailable(c->fe->o.replica) ||
+        qn_replica_writes_blocked(c->fe->o.replica)) {
         run_refused(c, call);
         return;
     }
-    if (!qn_replica_room(c->fe->o.replica)) {
+    if (!qn_replica_can_submit(c->fe->o.replica)) {
         put_back(c, QN_HOLD_ROOM, 0);
         return;
     }
-    int err = qn_replica_write(c->fe->o.replica, call);
+    int err = qn_replica_submit_write(c->fe->o.replica, call);
     if (err == QN_OK) {
         qn_frontend_expect(c, call->cmd);
     } else {
@@ -133,13 +134,13 @@ static void run_read(struct qn_conn *c, struct qn_cmd_call *call,
 {
     struct qn_frontend *fe = c->fe;
     if (c->pending > 0 &&
-        (qn_replica_stuck(fe->o.replica) || c->marks == MARKS_OF_ONE ||
-         !qn_replica_room(fe->o.replica))) {
+        (qn_replica_unavailable(fe->o.replica) || c->marks == MARKS_OF_ONE ||
+         !qn_replica_can_submit(fe->o.replica))) {
         put_back(c, QN_HOLD_BEHIND, 0);
         return;
     }
     if (c->pending > 0) {
-        if (qn_replica_mark(fe->o.replica, call, index) == QN_OK) {
+        if (qn_replica_submit_read(fe->o.replica, call, index) == QN_OK) {
             qn_frontend_expect(c, call->cmd);
         } else {
             qn_conn_close(c);
@@ -185,8 +186,8 @@ static void run_here(struct qn_conn *c, struct qn_cmd_call *call)
 static void execute(struct qn_conn *c, struct qn_cmd_call *call, bool here,
                     qn_slot_t index)
 {
-    struct qn_cmd_clock *clock = &c->fe->clock;
-    qn_time_t start = qn_cmd_clock_start(clock);
+    struct qn_cmd_latency_sample *clock = &c->fe->clock;
+    qn_time_t start = qn_cmd_latency_sample_start(clock);
     if (here) {
         run_here(c, call);
     } else if (call->cmd->where == QN_CMD_WRITE) {
@@ -194,7 +195,7 @@ static void execute(struct qn_conn *c, struct qn_cmd_call *call, bool here,
     } else {
         run_read(c, call, index);
     }
-    qn_cmd_clock_stop(clock, call->cmd, start);
+    qn_cmd_latency_sample_stop(clock, call->cmd, start);
 }
 
 static void request_done(struct qn_conn *c, const struct qn_cmd *cmd)

@@ -5,10 +5,10 @@
  * INFO: the text, from plain numbers.
  *
  * Each replica keeps one struct qn_info_part about itself. The replica whose
- * client asks collects the parts of all (kvs/introspect/ask.h), puts them into
- * a struct qn_info beside what concerns the whole server, and has the text
- * made. Counts are added over the parts; what is per replica stands in a line
- * of its own in the section `# Quoin`.
+ * client asks collects the parts of all (kvs/introspect/fanout_query.h), puts
+ * them into a struct qn_info beside what concerns the whole server, and has the
+ * text made. Counts are added over the parts; what is per replica stands in a
+ * line of its own in the section `# Quoin`.
  *
  * Sections: server, clients, memory, persistence, stats, replication, cpu,
  * modules, commandstats, errorstats, cluster, keyspace, quoin. Without a name,
@@ -32,10 +32,11 @@
 #define QN_INFO_CODE_MAX   24u /* bytes of one, NUL included */
 
 struct qn_info_cmd {
-    uint64_t calls; /* executed */
-    uint64_t usec; /* in all of them, estimated (kvs/commands/cmd_clock.h). Of a
-                      write: submitting it and executing it on the replica
-                      that was asked, not what lies between */
+    uint64_t calls;    /* executed */
+    uint64_t usec;     /* in all of them, estimated
+                          (kvs/commands/cmd_latency_sample.h). Of a     write:
+                          submitting it and executing it on the replica     that was
+                          asked, not what lies between */
     uint64_t rejected; /* not executed: arity, permission, loading */
     uint64_t failed;   /* executed and answered by an error */
 };
@@ -111,7 +112,7 @@ struct qn_info_part {
     uint64_t unknown_snapshot; /* likewise, since they lie in a snapshot */
     uint64_t covered_ok;       /* they do, and were answered +OK */
 
-    /* Snapshots (kvs/snapshot/rejoin.h). */
+    /* Snapshots (kvs/snapshot/state_transfer.h). */
     uint64_t snapshots_joined;
     uint64_t snapshots_given;
     uint64_t snapshots_asked;

@@ -22,8 +22,8 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/config/rundir.h"
+#include "kvs/listen/fd_passing.h"
 #include "kvs/listen/listen_internal.h"
-#include "kvs/listen/pass.h"
 
 int qn_listen_fail(const struct qn_error_line *why, int err, const char *fmt,
                    ...)
@@ -180,7 +180,7 @@ int qn_listen_pass(struct qn_listen *l)
         if (is_unix(l) && (l->pass_from[i] < 0 || l->pass_to[i] < 0)) {
             qn_listen_close_one(&l->pass_from[i]);
             qn_listen_close_one(&l->pass_to[i]);
-            err = qn_pass_open(&l->pass_from[i], &l->pass_to[i]);
+            err = qn_fd_passing_open(&l->pass_from[i], &l->pass_to[i]);
         }
     }
     return err;

@@ -26,7 +26,7 @@
 /** What an adopter is given. */
 enum qn_listen_kind {
     QN_LISTEN_SOCKET,    /* a listening one: which, it says itself */
-    QN_LISTEN_PASS_FROM, /* kvs/listen/pass.h */
+    QN_LISTEN_PASS_FROM, /* kvs/listen/fd_passing.h */
     QN_LISTEN_PASS_TO,
 };
 
@@ -35,7 +35,7 @@ struct qn_listen {
     int lock;                       /* a locked file; -1 */
     int shared[QN_NODES_MAX];       /* TCP: one each; Unix: [0]; -1: none */
     int own[QN_NODES_MAX];          /* -1: none */
-    int pass_from[QN_NODES_MAX];    /* kvs/listen/pass.h; -1: none */
+    int pass_from[QN_NODES_MAX];    /* kvs/listen/fd_passing.h; -1: none */
     int pass_to[QN_NODES_MAX];
     uint32_t port;                   /* shared, really bound; 0: Unix */
     uint32_t own_port[QN_NODES_MAX]; /* really bound; 0: none */

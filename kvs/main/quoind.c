@@ -12,7 +12,7 @@
 #include "kvs/config/args.h"
 #include "kvs/main/logger.h"
 #include "kvs/main/replica_main.h"
-#include "kvs/resources/pages.h"
+#include "kvs/resources/huge_pages.h"
 #include "kvs/supervisor/supervisor.h"
 #include "transports/registry.h"
 
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
         puts("quoind " QN_VERSION);
         return 0;
     }
-    qn_pages_ask(argv);
+    qn_huge_pages_request(argv);
     const struct qn_transport *t = qn_transport_find(config.transport);
     if (t == NULL) {
         return complain_transport(config.transport);

@@ -22,8 +22,8 @@
 #include "core/base/log.h"
 #include "core/place/process.h"
 #include "core/wait/spin.h"
-#include "kvs/local/local.h"
-#include "kvs/local/wide.h"
+#include "kvs/local/cluster_query.h"
+#include "kvs/local/local_commands.h"
 #include "kvs/main/replica_main.h"
 #include "kvs/server/server.h"
 #include "kvs/server/server_settings.h"
@@ -65,11 +65,11 @@ static void ready_check(struct qn_server *s)
 }
 
 /* Snapshots from and to others; the group is told what comes. */
-static qn_time_t rejoin_turn(struct qn_server *s, qn_time_t now)
+static qn_time_t state_transfer_turn(struct qn_server *s, qn_time_t now)
 {
-    struct qn_rejoin_status st;
-    qn_time_t at = qn_rejoin_turn(s->rejoin, now);
-    qn_rejoin_status(s->rejoin, &st);
+    struct qn_state_transfer_status st;
+    qn_time_t at = qn_state_transfer_turn(s->rejoin, now);
+    qn_state_transfer_status(s->rejoin, &st);
     qn_driver_coming(qn_replica_driver(s->replica), st.position);
     return at;
 }
@@ -85,8 +85,8 @@ static void turn(struct qn_server *s)
     s->turn_wanted = false;
     qn_settings_turn(s);
     /* Before the front end's turn, which sends and writes what it gives. */
-    qn_time_t at = qn_ask_turn(s->ask, now);
-    at = QN_MIN(at, rejoin_turn(s, now));
+    qn_time_t at = qn_fanout_turn(s->ask, now);
+    at = QN_MIN(at, state_transfer_turn(s, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     ready_check(s);
     at = QN_MIN(at, qn_server_wait_turn(s, now));
@@ -248,7 +248,9 @@ static int loop_make(struct qn_server *s)
 }
 
 static const struct qn_server_local local_commands = {
-    .takes = qn_local_takes, .run = qn_local_run, .init = qn_wide_init};
+    .takes = qn_local_commands_takes,
+    .run = qn_local_commands_run,
+    .init = qn_cluster_query_init};
 
 static int server_make(struct qn_server *s, const struct qn_boot *boot)
 {

@@ -42,7 +42,7 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
     index_again(r, applied);
     r->serving = r->serving || applied >= r->serve_at;
     /* Marks that came in behind no write wait for an index only. */
-    qn_replica_marks_run(r, applied);
+    qn_replica_deferred_reads_run(r, applied);
     return qn_store_reclaim(r->store, RECLAIM_PER_TURN) || more;
 }
 
@@ -151,7 +151,7 @@ const struct qn_replica_writes *qn_replica_writes(const struct qn_replica *r)
 void qn_replica_writes_reset(struct qn_replica *r)
 {
     qn_histogram_clear(&r->own.latency);
-    r->own.clock = (struct qn_cmd_clock){0};
+    r->own.clock = (struct qn_cmd_latency_sample){0};
     r->own.writes = r->own.batches = 0;
     r->own.unknown_timeout = r->own.unknown_snapshot = r->own.covered_ok = 0;
 }
@@ -169,7 +169,8 @@ void qn_replica_limits(struct qn_replica *r, uint32_t lag_timeout,
     qn_driver_limits(r->driver, lag_timeout * QN_MS, min_replicas);
 }
 
-int qn_replica_tell(struct qn_replica *r, qn_node_t to, struct qn_slice bytes)
+int qn_replica_send_peer_message(struct qn_replica *r, qn_node_t to,
+                                 struct qn_slice bytes)
 {
     return qn_driver_tell(r->driver, to, bytes);
 }

@@ -23,7 +23,7 @@
  * The first command of a group carries the hash seed and the start
  * configuration; until it is applied there is no store (LOADING). A later life,
  * or one that stood still for too long, gets its state from another replica
- * (kvs/snapshot/rejoin.h, qn_replica_install).
+ * (kvs/snapshot/state_transfer.h, qn_replica_install).
  *
  * A write that is not applied within `commit-timeout` completes with an error
  * that says so: its outcome is unknown. It stays in the log's hands and is
@@ -39,7 +39,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/histogram.h"
-#include "kvs/commands/cmd_clock.h"
+#include "kvs/commands/cmd_latency_sample.h"
 #include "kvs/commands/command.h"
 #include "kvs/config/config.h"
 #include "kvs/snapshot/snapshot.h"
@@ -53,10 +53,10 @@ struct qn_replica;
 /** Own writes, from the turn they were submitted in to the turn they were
  *  applied in. */
 struct qn_replica_writes {
-    struct qn_cmd_clock clock;   /* executing them, and own marks */
-    uint64_t writes;             /* applied */
-    uint64_t batches;            /* in so many slots */
-    struct qn_histogram latency; /* ns */
+    struct qn_cmd_latency_sample clock; /* executing them, and own marks */
+    uint64_t writes;                    /* applied */
+    uint64_t batches;                   /* in so many slots */
+    struct qn_histogram latency;        /* ns */
     /* Not applied here, or too late. Answered: */
     uint64_t unknown_timeout;  /* unknown, after commit-timeout or since the
                                   group stopped */
@@ -68,7 +68,8 @@ struct qn_replica_opts {
     struct qn_driver_opts driver;   /* `service` is filled by the replica */
     const struct qn_config *config; /* start configuration; copied */
     bool founder; /* submits the first command: one node of the group */
-    /** A message of another replica's front end (qn_replica_tell). */
+    /** A message of another replica's front end (qn_replica_send_peer_message).
+     */
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
     /** Run the mark that is the oldest submission not complete; the reply goes
      *  straight to its client. What was complete before is to be taken first.
@@ -80,8 +81,8 @@ struct qn_replica_opts {
     /** Options are in force that came with the log, its first entry or CONFIG
      *  SET, or with a snapshot. */
     void (*configured)(void *ctx);
-    /** The log does not reach back to this slot any more: qn_rejoin_begin.
-     *  Said again while it stays so. NULL: logged. */
+    /** The log does not reach back to this slot any more:
+     * qn_state_transfer_begin. Said again while it stays so. NULL: logged. */
     void (*need_snapshot)(void *ctx, qn_slot_t slot);
     void *ctx;
 };
@@ -97,20 +98,21 @@ const struct qn_config *qn_replica_config(const struct qn_replica *r);
 struct qn_driver *qn_replica_driver(struct qn_replica *r);
 
 /** True if the next write or mark will be taken, whatever its size. */
-bool qn_replica_room(const struct qn_replica *r);
+bool qn_replica_can_submit(const struct qn_replica *r);
 
 /** Submit a write. `call`: cmd, argv, argc, db, proto; borrowed for the call.
- *  Only while qn_replica_room(). QN_OK, QN_ENOMEM (nothing submitted). */
-int qn_replica_write(struct qn_replica *r, const struct qn_cmd_call *call);
+ *  Only while qn_replica_can_submit(). QN_OK, QN_ENOMEM (nothing submitted). */
+int qn_replica_submit_write(struct qn_replica *r,
+                            const struct qn_cmd_call *call);
 
 /** Submit a mark; `index` is the read index the front end has loaded. */
-int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
-                    qn_slot_t index);
+int qn_replica_submit_read(struct qn_replica *r, const struct qn_cmd_call *call,
+                           qn_slot_t index);
 
 /** The oldest completion not yet taken; *reply borrowed until the next turn or
  *  the next call that says false. An empty one: its memory was lacking.
  *  @return false: none. */
-bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply);
+bool qn_replica_next_completion(struct qn_replica *r, struct qn_slice *reply);
 
 /** Receive and apply. @return true if the next turn is due at once: there is
  *  memory to give back. */
@@ -156,25 +158,25 @@ void qn_replica_writes_reset(struct qn_replica *r);
 /** When the next turn is due for `commit-timeout`; ns or QN_TIME_NEVER. */
 qn_time_t qn_replica_deadline(const struct qn_replica *r);
 
-/** The time now, for qn_replica_waited; to be asked for in every turn in which
- *  somebody waits. */
+/** The time now, for qn_replica_timed_out; to be asked for in every turn in
+ * which somebody waits. */
 uint32_t qn_replica_tick(struct qn_replica *r);
 
 /** True if `commit-timeout` is over for what has waited since `tick`, or
  * nothing is worth waiting for: the group has stopped. */
-bool qn_replica_waited(const struct qn_replica *r, uint32_t tick);
+bool qn_replica_timed_out(const struct qn_replica *r, uint32_t tick);
 
 /** True while a write that was given up after `commit-timeout` is not applied:
  *  no leader or no quorum; or the group has stopped. What is submitted now
  * would have the same fate. */
-bool qn_replica_stuck(const struct qn_replica *r);
+bool qn_replica_unavailable(const struct qn_replica *r);
 
 /** True while writes wait, at the leader, for a replica that may not be given
  *  up (`min-replicas-to-write`): none is to be begun. */
-bool qn_replica_held(const struct qn_replica *r);
+bool qn_replica_writes_blocked(const struct qn_replica *r);
 
 /** The error that says why nothing is started now, without its dash. */
-const char *qn_replica_down(const struct qn_replica *r);
+const char *qn_replica_unavailable_reason(const struct qn_replica *r);
 
 /** Write submissions not yet complete. */
 uint64_t qn_replica_pending(const struct qn_replica *r);
@@ -185,6 +187,7 @@ void qn_replica_limits(struct qn_replica *r, uint32_t lag_timeout,
                        uint32_t min_replicas);
 
 /** Send bytes (at most 60 000) to the front end of replica `to`. QN_EAGAIN. */
-int qn_replica_tell(struct qn_replica *r, qn_node_t to, struct qn_slice bytes);
+int qn_replica_send_peer_message(struct qn_replica *r, qn_node_t to,
+                                 struct qn_slice bytes);
 
 #endif

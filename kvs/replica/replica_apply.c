@@ -158,9 +158,9 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
     switch ((enum entry_kind)a->bytes.data[0]) {
     case ENTRY_COMMAND:
         if (a->mine) {
-            qn_time_t since = qn_cmd_clock_start(&r->own.clock);
+            qn_time_t since = qn_cmd_latency_sample_start(&r->own.clock);
             apply_command(r, a, rest, &call);
-            qn_cmd_clock_stop(&r->own.clock, call.cmd, since);
+            qn_cmd_latency_sample_stop(&r->own.clock, call.cmd, since);
             own_count(r, a->slot);
         } else {
             apply_command(r, a, rest, &call);
@@ -215,7 +215,7 @@ static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
 {
     struct qn_replica *r = ctx;
     r->stamp_ms = stamp_ms;
-    qn_replica_marks_run(r, slot);
+    qn_replica_deferred_reads_run(r, slot);
 }
 
 static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)

@@ -104,7 +104,7 @@ int qn_replica_install(struct qn_replica *r, struct qn_store *store,
     if (own->inc == r->incarnation) {
         r->covered = QN_MAX(r->covered, own->last);
     }
-    qn_replica_marks_run(r, m->resume.position);
+    qn_replica_deferred_reads_run(r, m->resume.position);
     qn_replica_serve_soon(r, m->resume.position);
     return QN_OK;
 }

@@ -112,7 +112,7 @@ void qn_replica_reply_end(struct qn_replica *r, size_t start);
 
 /** Evaluate the marks that are next to be answered and need no more than
  *  `reached`. Writes among them that a snapshot contains are complete, too. */
-void qn_replica_marks_run(struct qn_replica *r, qn_slot_t reached);
+void qn_replica_deferred_reads_run(struct qn_replica *r, qn_slot_t reached);
 
 /** The own write that the log has brought: NULL if it is answered already.
  *  Asserted to be `seq`. */

@@ -13,10 +13,11 @@
  *     [W1] [W2] m [W3]       [W4] m [W5]
  *     applied later, replies dropped
  *
- * While one of those is not applied, nothing is submitted (qn_replica_stuck):
- * it tells when the group goes on, as it is sent again to each new leader.
- * Marks behind one see the state without it. After each own write, and after
- * each slot, the marks at the head are evaluated if their index is reached:
+ * While one of those is not applied, nothing is submitted
+ * (qn_replica_unavailable): it tells when the group goes on, as it is sent
+ * again to each new leader. Marks behind one see the state without it. After
+ * each own write, and after each slot, the marks at the head are evaluated if
+ * their index is reached:
  *
  *   inside slot s, behind a command of it: state is "slots < s, and part of s".
  *        A mark with index < s has seen enough. One with index == s has not:
@@ -68,14 +69,14 @@ static void mark_evaluate(struct qn_replica *r, struct pending *p)
     c->random = r->random += 0x9e3779b97f4a7c15u;
     c->value_max = r->config.proto_max_bulk_len;
     c->key_max = r->config.max_key_len;
-    qn_time_t since = qn_cmd_clock_start(&r->own.clock);
+    qn_time_t since = qn_cmd_latency_sample_start(&r->own.clock);
     if (r->mark != NULL) {
         r->mark(r->ctx, r->store, c);
     } else {
         (void)qn_cmd_run(r->store, c); /* a read: only the reply needs memory */
         qn_replica_reply_end(r, start);
     }
-    qn_cmd_clock_stop(&r->own.clock, c->cmd, since);
+    qn_cmd_latency_sample_stop(&r->own.clock, c->cmd, since);
     free(p->args);
     p->args = NULL;
 }
@@ -122,7 +123,7 @@ static void retire(struct qn_replica *r)
     }
 }
 
-void qn_replica_marks_run(struct qn_replica *r, qn_slot_t reached)
+void qn_replica_deferred_reads_run(struct qn_replica *r, qn_slot_t reached)
 {
     for (; r->answered != r->tail; r->answered++) {
         struct pending *p = qn_replica_pending_at(r, r->answered);
@@ -164,7 +165,7 @@ void qn_replica_own_done(struct qn_replica *r, size_t start, qn_slot_t slot)
     if (r->take != NULL && r->replies.len > REPLIES_MANY) {
         r->take(r->ctx);
     }
-    qn_replica_marks_run(r, slot - 1);
+    qn_replica_deferred_reads_run(r, slot - 1);
 }
 
 /* ---- commit-timeout ------------------------------------------------------ */
@@ -175,7 +176,7 @@ uint32_t qn_replica_tick(struct qn_replica *r)
     return r->tick;
 }
 
-bool qn_replica_waited(const struct qn_replica *r, uint32_t tick)
+bool qn_replica_timed_out(const struct qn_replica *r, uint32_t tick)
 {
     uint32_t limit =
         r->config.commit_timeout * (uint32_t)(QN_S / QN_COMMIT_TICK);
@@ -187,7 +188,7 @@ bool qn_replica_waited(const struct qn_replica *r, uint32_t tick)
 static void mark_refuse(struct qn_replica *r, struct pending *p)
 {
     size_t start = r->replies.len;
-    qn_reply_error(&r->replies, "%s", qn_replica_down(r));
+    qn_reply_error(&r->replies, "%s", qn_replica_unavailable_reason(r));
     qn_replica_reply_end(r, start);
     free(p->args);
     p->args = NULL;
@@ -198,7 +199,7 @@ static void give_up(struct qn_replica *r, qn_slot_t applied)
 {
     while (r->answered != r->tail) {
         struct pending *p = qn_replica_pending_at(r, r->answered);
-        if (!qn_replica_waited(r, p->tick)) {
+        if (!qn_replica_timed_out(r, p->tick)) {
             return;
         }
         if (p->is_mark) {
@@ -207,7 +208,7 @@ static void give_up(struct qn_replica *r, qn_slot_t applied)
             write_unknown(r, &r->own.unknown_timeout);
         }
         r->answered++;
-        qn_replica_marks_run(r, applied);
+        qn_replica_deferred_reads_run(r, applied);
     }
 }
 
@@ -229,19 +230,19 @@ qn_time_t qn_replica_deadline(const struct qn_replica *r)
     return r->tick_at;
 }
 
-bool qn_replica_stuck(const struct qn_replica *r)
+bool qn_replica_unavailable(const struct qn_replica *r)
 {
     return r->given_up > 0 || qn_driver_stopped(r->driver);
 }
 
-bool qn_replica_held(const struct qn_replica *r)
+bool qn_replica_writes_blocked(const struct qn_replica *r)
 {
     return qn_driver_held(r->driver);
 }
 
-const char *qn_replica_down(const struct qn_replica *r)
+const char *qn_replica_unavailable_reason(const struct qn_replica *r)
 {
-    return qn_replica_held(r) && !qn_driver_stopped(r->driver)
+    return qn_replica_writes_blocked(r) && !qn_driver_stopped(r->driver)
                ? "NOREPLICAS too few replicas keep up to take a write "
                  "(min-replicas-to-write): let the stopped ones go on, or end "
                  "them"
@@ -303,7 +304,8 @@ static int parts_room(struct qn_replica *r, uint32_t need)
 
 static uint8_t kind_bytes[] = {ENTRY_COMMAND, ENTRY_INIT};
 
-int qn_replica_write(struct qn_replica *r, const struct qn_cmd_call *call)
+int qn_replica_submit_write(struct qn_replica *r,
+                            const struct qn_cmd_call *call)
 {
     int err = parts_room(r, call->argc + 2);
     if (err != QN_OK) {
@@ -336,8 +338,8 @@ int qn_replica_submit_init(struct qn_replica *r, uint64_t seed)
     return submit_parts(r, 3, 2, false);
 }
 
-int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
-                    qn_slot_t index)
+int qn_replica_submit_read(struct qn_replica *r, const struct qn_cmd_call *call,
+                           qn_slot_t index)
 {
     size_t bytes = call->argc * sizeof(struct qn_slice);
     for (uint32_t i = 0; i < call->argc; i++) {
@@ -363,7 +365,7 @@ int qn_replica_mark(struct qn_replica *r, const struct qn_cmd_call *call,
     return QN_OK;
 }
 
-bool qn_replica_room(const struct qn_replica *r)
+bool qn_replica_can_submit(const struct qn_replica *r)
 {
     return r->tail - r->head < PENDING_MAX - PENDING_ROOM &&
            r->tail - r->head - r->writes - r->given_up < MARKS_MAX &&
@@ -371,7 +373,7 @@ bool qn_replica_room(const struct qn_replica *r)
            qn_driver_room(r->driver);
 }
 
-bool qn_replica_take(struct qn_replica *r, struct qn_slice *reply)
+bool qn_replica_next_completion(struct qn_replica *r, struct qn_slice *reply)
 {
     if (r->reply_head == r->reply_tail) {
         r->replies.len = 0;

@@ -87,7 +87,7 @@ static uint64_t address_bytes(const struct qn_config *c, size_t lane_bytes)
            2 * c->proto_max_bulk_len;
 }
 
-static struct source memory_source(const struct qn_limits *l,
+static struct source memory_source(const struct qn_resource_limits *l,
                                    const struct qn_config *c, size_t lane_bytes)
 {
     bool group = l->group < l->memory || l->memory == 0;
@@ -103,7 +103,7 @@ static struct source memory_source(const struct qn_limits *l,
         .sharers = c->replicas};
 }
 
-static struct source address_source(const struct qn_limits *l,
+static struct source address_source(const struct qn_resource_limits *l,
                                     const struct qn_config *c,
                                     size_t lane_bytes)
 {
@@ -114,7 +114,7 @@ static struct source address_source(const struct qn_limits *l,
                            .sharers = 1};
 }
 
-static bool known(const struct qn_limits *l)
+static bool known(const struct qn_resource_limits *l)
 {
     return l->memory != 0 || l->group != QN_LIMITS_NONE;
 }
@@ -130,8 +130,8 @@ static uint64_t store_of(const struct qn_config *c, const struct source *s)
 }
 
 /* By memory; the least, if address space would not hold all rings else. */
-static void backlog_auto(const struct qn_limits *l, struct qn_config *c,
-                         size_t lane_bytes)
+static void backlog_auto(const struct qn_resource_limits *l,
+                         struct qn_config *c, size_t lane_bytes)
 {
     c->repl_backlog_size = QN_BUDGET_BACKLOG;
     if (known(l)) {
@@ -185,7 +185,7 @@ static void say_beyond(const struct qn_config *c, const struct source *s,
 }
 
 /* The tighter of memory and address space; without a limit: all NONE. */
-static struct source tightest(const struct qn_limits *l,
+static struct source tightest(const struct qn_resource_limits *l,
                               const struct qn_config *c, size_t lane_bytes)
 {
     struct source s = {
@@ -197,7 +197,7 @@ static struct source tightest(const struct qn_limits *l,
     return store_of(c, &address) < store_of(c, &s) ? address : s;
 }
 
-int qn_budget_make(const struct qn_limits *l, struct qn_config *c,
+int qn_budget_make(const struct qn_resource_limits *l, struct qn_config *c,
                    size_t lane_bytes, struct qn_budget *b)
 {
     *b = (struct qn_budget){0};

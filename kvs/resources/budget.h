@@ -19,15 +19,15 @@
  *
  * What is left is shared by all. Of its share a replica's store may take 4/11:
  * the allocator loses a quarter of that beside it at worst, a donor keeps a
- * quarter in old versions (kvs/snapshot/rejoin.h), and who fell behind builds a
- * second store beside the old one. One replica alone has neither donors nor
- * joiners.
+ * quarter in old versions (kvs/snapshot/state_transfer.h), and who fell behind
+ * builds a second store beside the old one. One replica alone has neither
+ * donors nor joiners.
  *
  * Pure, but for the limits that the caller has read.
  */
 
 #include "kvs/config/config.h"
-#include "kvs/resources/limits.h"
+#include "kvs/resources/resource_check.h"
 
 #define QN_BUDGET_LEAST       ((uint64_t)1 << 20) /* maxmemory worth a start */
 /** repl-backlog-size, when automatic. */
@@ -59,7 +59,7 @@ struct qn_budget {
  * @return QN_OK; QN_ENOMEM: not even QN_BUDGET_LEAST would be left, or the
  *         address space does not hold what is mapped.
  */
-int qn_budget_make(const struct qn_limits *l, struct qn_config *c,
+int qn_budget_make(const struct qn_resource_limits *l, struct qn_config *c,
                    size_t lane_bytes, struct qn_budget *b);
 
 #endif

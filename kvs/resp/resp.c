@@ -23,7 +23,8 @@
  *
  * As in Redis, the byte after a CR is skipped unseen, and so are the two bytes
  * after a bulk; a count or length line is judged when its CR is there, or when
- * 64 KiB came without one. That makes every error independent of the chopping.
+ * 64 KiB came without one. That makes every error independent of the
+ * segmentation.
  */
 #include "kvs/resp/resp.h"
 

@@ -7,9 +7,9 @@
  *
  * The caller reads a socket into memory that the reader offers, says how much
  * arrived, and takes requests one after the other. Arguments point into the
- * reader's memory; a large bulk is read into its final place. Any chopping of
- * the stream gives the same requests. An error is sticky: it is reported with
- * the text of the reply, and the stream is over.
+ * reader's memory; a large bulk is read into its final place. Any segmentation
+ * of the stream gives the same requests. An error is sticky: it is reported
+ * with the text of the reply, and the stream is over.
  *
  *     room = qn_resp_room(r, &n);  n = read(fd, room, n);  qn_resp_fed(r, n);
  *     while (qn_resp_next(r, &req) == QN_OK) { ... }

@@ -33,7 +33,7 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/place/liveness.h"
-#include "kvs/listen/pass.h"
+#include "kvs/listen/fd_passing.h"
 #include "kvs/server/server.h"
 
 #define OUT (100 * QN_MS)
@@ -85,7 +85,8 @@ static uint32_t program_of(const struct qn_server *s, struct sock_filter *to)
     if (s->boot->placement.map == NULL && s->doors.open == all) {
         return 0;
     }
-    return qn_placement_program(&s->boot->placement, s->doors.open, to);
+    return qn_connection_placement_program(&s->boot->placement, s->doors.open,
+                                           to);
 }
 
 static void tell_kernel(const struct qn_server *s)
@@ -93,10 +94,10 @@ static void tell_kernel(const struct qn_server *s)
     if (is_unix(s->boot)) {
         return; /* it has no say */
     }
-    struct sock_filter *to = calloc(QN_PLACEMENT_INSNS, sizeof *to);
+    struct sock_filter *to = calloc(QN_CONNECTION_PLACEMENT_INSNS, sizeof *to);
     if (to != NULL) {
         int own = s->boot->listen_shared[s->boot->self];
-        (void)qn_placement_attach(own, to, program_of(s, to));
+        (void)qn_connection_placement_attach(own, to, program_of(s, to));
     }
     free(to);
 }
@@ -140,7 +141,7 @@ static void take(struct qn_server *s, qn_node_t from)
     const struct qn_boot *b = s->boot;
     for (int i = 0; i < TAKE_MAX; i++) {
         int queue = queue_of(b, from);
-        int fd = is_unix(b) ? qn_pass_recv(queue) : accept_from(queue);
+        int fd = is_unix(b) ? qn_fd_passing_recv(queue) : accept_from(queue);
         if (fd < 0) {
             return; /* no more; or no descriptor is left: the next look */
         }
@@ -162,9 +163,9 @@ static qn_node_t choose(struct qn_server *s, int connection)
     const struct qn_boot *b = s->boot;
     struct qn_watch_seen seen[QN_NODES_MAX];
     see(s, seen);
-    uint64_t near =
-        qn_placement_near(&b->placement, (uint32_t)qn_pass_cpu(connection),
-                          qn_watch_open(&s->doors.watch, seen));
+    uint64_t near = qn_connection_placement_near(
+        &b->placement, (uint32_t)qn_fd_passing_cpu(connection),
+        qn_watch_open(&s->doors.watch, seen));
     s->frontend.random = s->frontend.random * 6364136223846793005u + 1;
     uint64_t nth =
         (s->frontend.random >> 32) % (uint32_t)__builtin_popcountll(near);
@@ -187,7 +188,7 @@ static void on_connections(uv_poll_t *h, int status, int events)
          i++) {
         qn_node_t to = choose(s, fd);
         if (to != b->self && b->pass_to[to] >= 0 &&
-            qn_pass_send(b->pass_to[to], fd) == QN_OK) {
+            qn_fd_passing_send(b->pass_to[to], fd) == QN_OK) {
             close(fd);
         } else {
             qn_frontend_take(&s->frontend, fd, true);

@@ -10,12 +10,12 @@
  * (kvs/listen/watch.h): an idle server pays nothing for it, a busy one a
  * wake-up per QN_WATCH_LOOK at most. What waits too long there is accepted and
  * served here. Who is out gets no new connections: a program for the group of
- * sockets leaves it out (kvs/listen/placement.h); where the kernel takes no
- * program, the watch alone does it.
+ * sockets leaves it out (kvs/listen/connection_placement.h); where the kernel
+ * takes no program, the watch alone does it.
  *
  * With a Unix socket all accept from one, and nothing is to be watched; but if
- * connections are placed near, who accepts passes them on (kvs/listen/pass.h),
- * and what was passed on is watched in the same way.
+ * connections are placed near, who accepts passes them on
+ * (kvs/listen/fd_passing.h), and what was passed on is watched in the same way.
  *
  * What cannot be helped is a connection that a replica had accepted before it
  * stopped: it waits until that one goes on or ends. Nor what comes to a

@@ -338,10 +338,10 @@ void qn_server_events_ended(struct qn_server *s, qn_node_t node, uint64_t life,
 /* Snapshots are asked for, given, and given to the end. */
 static void note_rejoin(struct qn_server *s)
 {
-    struct qn_rejoin_status *was = &s->events.rejoin;
-    struct qn_rejoin_status is;
+    struct qn_state_transfer_status *was = &s->events.rejoin;
+    struct qn_state_transfer_status is;
     qn_slot_t applied = qn_replica_applied(s->replica);
-    qn_rejoin_status(s->rejoin, &is);
+    qn_state_transfer_status(s->rejoin, &is);
     if (is.attempts != was->attempts) {
         qn_server_events_note(s, QN_EVENT_SNAPSHOT_ASKED, is.donor, applied, 0);
     }

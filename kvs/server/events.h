@@ -22,7 +22,7 @@
 #include "core/base/clock.h"
 #include "core/node.h"
 #include "kvs/base/buf.h"
-#include "kvs/snapshot/rejoin.h"
+#include "kvs/snapshot/state_transfer.h"
 #include "paxos/driver/event.h"
 
 #define QN_EVENTS_DUMP_AFTER (1 * QN_S)
@@ -45,9 +45,9 @@ struct qn_cmd_call;
 struct qn_server_events {
     struct qn_events own;                     /* this life's, being recorded */
     struct qn_events_life kept[QN_NODES_MAX]; /* last that ended */
-    uint64_t ended[QN_NODES_MAX];   /* life whose end is to be written out; 0 */
-    qn_time_t dump_at;              /* then; 0: nothing is to be written */
-    struct qn_rejoin_status rejoin; /* as noted last */
+    uint64_t ended[QN_NODES_MAX]; /* life whose end is to be written out; 0 */
+    qn_time_t dump_at;            /* then; 0: nothing is to be written */
+    struct qn_state_transfer_status rejoin; /* as noted last */
 };
 
 /** Begin to record the life of `s`, whose outbox is there. */

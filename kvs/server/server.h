@@ -17,13 +17,13 @@
 #include "kvs/control/boot.h"
 #include "kvs/frontend/frontend.h"
 #include "kvs/frontend/loop_deadline.h"
-#include "kvs/introspect/ask.h"
+#include "kvs/introspect/fanout_query.h"
 #include "kvs/replica/replica.h"
 #include "kvs/resources/trim.h"
 #include "kvs/server/doors.h"
 #include "kvs/server/events.h"
 #include "kvs/server/patience.h"
-#include "kvs/snapshot/rejoin.h"
+#include "kvs/snapshot/state_transfer.h"
 #include "paxos/log/arena.h"
 #include "paxos/log/ring.h"
 
@@ -50,8 +50,8 @@ struct qn_server_life {
     qn_time_t deposed; /* if `doubts` has it: when it was */
 };
 
-/** The commands that a replica answers itself (kvs/local/local.h): the server
- * is made with them and does not know them. */
+/** The commands that a replica answers itself (kvs/local/local_commands.h): the
+ * server is made with them and does not know them. */
 struct qn_server_local {
     bool (*takes)(const struct qn_cmd_call *call); /* see qn_frontend_ops */
     void (*run)(struct qn_conn *c, struct qn_cmd_call *call);
@@ -88,8 +88,8 @@ struct qn_server {
     uint64_t wait_logged;      /* ... about who is waited for, + 1 */
     struct qn_replica *replica;
     struct qn_frontend frontend;
-    struct qn_ask *ask;       /* questions between replicas */
-    struct qn_rejoin *rejoin; /* snapshots from and to them */
+    struct qn_fanout *ask;            /* questions between replicas */
+    struct qn_state_transfer *rejoin; /* snapshots from and to them */
     struct qn_server_events events;
     char run_id[41]; /* hexadecimal, the same on all replicas */
 

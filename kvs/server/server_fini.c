@@ -34,8 +34,8 @@ void qn_server_fini(struct qn_server *s)
 {
     handles_close(s);
     qn_frontend_fini(&s->frontend);
-    qn_ask_destroy(s->ask);
-    qn_rejoin_destroy(s->rejoin);
+    qn_fanout_destroy(s->ask);
+    qn_state_transfer_destroy(s->rejoin);
     qn_replica_destroy(s->replica);
     qn_server_peers_fini(s);
     qn_server_events_fini(s);

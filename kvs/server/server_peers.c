@@ -311,8 +311,8 @@ void qn_server_life_down(struct qn_server *s, qn_node_t i)
     struct qn_server_life *l = s->peer[i];
     qn_driver_down(qn_replica_driver(s->replica), i, qn_clock_now());
     qps_close(s, i);
-    qn_ask_down(s->ask, i);
-    qn_rejoin_down(s->rejoin, i, qn_clock_now());
+    qn_fanout_peer_down(s->ask, i);
+    qn_state_transfer_peer_down(s->rejoin, i, qn_clock_now());
     qn_server_events_ended(s, i, l->inc, qn_clock_now());
     qn_settings_take(s, l->outbox); /* no replica may have read it yet */
     s->peer[i] = NULL;
@@ -378,8 +378,8 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
                s->boot->self, e->node, qn_strerror(err));
         return;
     }
-    qn_ask_up(s->ask, e->node);
-    qn_rejoin_up(s->rejoin, e->node);
+    qn_fanout_peer_up(s->ask, e->node);
+    qn_state_transfer_peer_up(s->rejoin, e->node);
     qn_doors_news(s);
     s->turn_wanted = true;
 }

@@ -29,10 +29,10 @@ static enum qn_refusal recoverable(const struct qn_server *s, uint64_t epoch,
                                    qn_slot_t position)
 {
     struct qn_driver_status d;
-    struct qn_rejoin_status join;
+    struct qn_state_transfer_status join;
     const struct qn_driver *driver = qn_replica_driver(s->replica);
     qn_driver_status(driver, &d);
-    qn_rejoin_status(s->rejoin, &join);
+    qn_state_transfer_status(s->rejoin, &join);
     if (qn_driver_recoverable(driver) != QN_OK || d.epoch != epoch) {
         return QN_REFUSAL_CHANGED;
     }
@@ -170,7 +170,7 @@ void qn_server_recover(struct qn_server *s)
                                     .error = err,
                                     .value = d.learned};
     if (err == QN_OK) {
-        qn_rejoin_forget(s->rejoin);
+        qn_state_transfer_forget(s->rejoin);
     }
     if (err == QN_OK && d.said > d.learned) {
         qn_log(QN_LOG_WARN,

@@ -10,7 +10,7 @@
 
 #include "core/base/log.h"
 #include "core/place/liveness.h"
-#include "kvs/replica/rejoin_ops.h"
+#include "kvs/replica/state_transfer_ops.h"
 #include "kvs/server/server.h"
 
 static void on_configured(void *ctx)
@@ -34,27 +34,27 @@ static void on_take(void *ctx)
 static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct qn_server *s = ctx;
-    if (qn_rejoin_told(s->rejoin, from, bytes, qn_clock_now())) {
+    if (qn_state_transfer_on_message(s->rejoin, from, bytes, qn_clock_now())) {
         s->turn_wanted = true;
     } else {
-        qn_ask_told(s->ask, from, bytes);
+        qn_fanout_on_message(s->ask, from, bytes);
     }
 }
 
 static void on_need_snapshot(void *ctx, qn_slot_t slot)
 {
     struct qn_server *s = ctx;
-    struct qn_rejoin_status st;
+    struct qn_state_transfer_status st;
     char more[QN_RATE_LIMIT_TEXT];
     qn_time_t now = qn_clock_now();
-    qn_rejoin_status(s->rejoin, &st);
+    qn_state_transfer_status(s->rejoin, &st);
     if (!st.joining && qn_rate_limit(&s->lags, "lags", now, more)) {
         qn_log(QN_LOG_INFO,
                "replica %u lags behind what others keep, slot %llu: it gets a "
                "snapshot%s",
                s->boot->self, (unsigned long long)slot, more);
     }
-    qn_rejoin_begin(s->rejoin, slot, now);
+    qn_state_transfer_begin(s->rejoin, slot, now);
     s->turn_wanted = true;
 }
 
@@ -167,15 +167,15 @@ static int frontend_make(struct qn_server *s)
     return err == QN_OK ? s->local->init(s) : err;
 }
 
-static int rejoin_make(struct qn_server *s)
+static int state_transfer_make(struct qn_server *s)
 {
-    const struct qn_rejoin_opts o = {.self = s->boot->self,
-                                     .nodes = s->boot->nodes,
-                                     .config = s->boot->config,
-                                     .log_bytes =
-                                         s->boot->config->repl_backlog_size,
-                                     .ops = qn_rejoin_ops_of(s->replica)};
-    return qn_rejoin_create(&s->rejoin, &o);
+    const struct qn_state_transfer_opts o = {
+        .self = s->boot->self,
+        .nodes = s->boot->nodes,
+        .config = s->boot->config,
+        .log_bytes = s->boot->config->repl_backlog_size,
+        .ops = qn_state_transfer_ops_of(s->replica)};
+    return qn_state_transfer_create(&s->rejoin, &o);
 }
 
 /* Who is dead from the beginning is asked nothing; a later life has nothing of
@@ -185,12 +185,12 @@ static void acquaint(struct qn_server *s)
     qn_time_t now = qn_clock_now();
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         if (i != s->boot->self && s->peer[i] == NULL) {
-            qn_ask_down(s->ask, i);
-            qn_rejoin_down(s->rejoin, i, now);
+            qn_fanout_peer_down(s->ask, i);
+            qn_state_transfer_peer_down(s->rejoin, i, now);
         }
     }
     if (!s->boot->first) {
-        qn_rejoin_begin(s->rejoin, 0, now);
+        qn_state_transfer_begin(s->rejoin, 0, now);
     }
 }
 
@@ -213,7 +213,7 @@ int qn_server_replica_make(struct qn_server *s)
         err = qn_server_peers_remember(s);
     }
     if (err == QN_OK) {
-        err = rejoin_make(s);
+        err = state_transfer_make(s);
     }
     if (err == QN_OK) {
         err = frontend_make(s);

@@ -20,9 +20,9 @@ void qn_settings_turn(struct qn_server *s);
 /** Take what is newer in that outbox: its life has ended. */
 void qn_settings_take(struct qn_server *s, const struct qn_outbox *o);
 
-/** CONFIG SET of options that change beside the log, as qn_local_run. When it
- *  is answered +OK this replica goes by them, and each peer does from its next
- *  turn on, also if this replica has ended by then. */
+/** CONFIG SET of options that change beside the log, as qn_local_commands_run.
+ * When it is answered +OK this replica goes by them, and each peer does from
+ * its next turn on, also if this replica has ended by then. */
 void qn_settings_set(struct qn_conn *c, struct qn_cmd_call *call);
 
 #endif

@@ -22,7 +22,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "kvs/snapshot/snapshot_internal.h"
-#include "kvs/store/store_cut.h"
+#include "kvs/store/snapshot_iter.h"
 
 #define BODY_MAX    (QN_SNAPSHOT_CHUNK - sizeof(struct qn_snapshot_head))
 #define SPLIT_MIN   1024u /* bytes left, for a long entry to begin here */

@@ -6,7 +6,7 @@
  * chunks that fit a channel's messages.
  *
  *     chunk 0        META      position, sessions, utility log, configuration
- *     chunks 1 ..    ENTRIES   of a cut (store_cut.h), any order
+ *     chunks 1 ..    ENTRIES   of a cut (snapshot_iter.h), any order
  *                    STRIPES   versions of missing keys
  *     last chunk     END       totals
  *
@@ -58,7 +58,7 @@ struct qn_snapshot_meta {
 
 /** Where the writer gets the rest. */
 struct qn_snapshot_source {
-    /** As qn_store_cut_peek and qn_store_cut_next. */
+    /** As qn_snapshot_iter_peek and qn_snapshot_iter_next. */
     int (*peek)(void *ctx, struct qn_walked *w);
     void (*next)(void *ctx);
     /** [65536], as of the position. Asked once all entries are written. */

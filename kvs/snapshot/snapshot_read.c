@@ -13,7 +13,7 @@
 #include "core/base/err.h"
 #include "kvs/snapshot/snapshot.h"
 #include "kvs/snapshot/snapshot_internal.h"
-#include "kvs/store/store_cut.h"
+#include "kvs/store/snapshot_iter.h"
 
 /* ---- bytes ---- */
 

@@ -3,11 +3,11 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#include "kvs/store/store_cut.h"
+#include "kvs/store/snapshot_iter.h"
 
 /*
  * The store's operations; STORE.md has the drawing, store_internal.h the
- * layout, store_table.c the growth, store_limbo.c the freeing.
+ * layout, store_table.c the growth, store_reclaim.c the freeing.
  *
  * A lookup is: hash; root; directory word; bucket line; the entry whose tag
  * fits. Three dependent misses at most, no store, no retry: each load finds a
@@ -17,7 +17,7 @@
  *
  * Whose an entry is, its meta says: the database and the database's generation
  * at the time. Flushing one database begins a new generation, which makes all
- * its entries garbage at once; the sweep (store_limbo.c) collects them. There
+ * its entries garbage at once; the sweep (store_reclaim.c) collects them. There
  * are 64 generations; should all be in use, flush marks each entry's word
  * instead. Flushing everything, or the only database with keys, exchanges the
  * whole table for an empty one, unless a cut still needs it.
@@ -38,10 +38,10 @@ void qn_store_tune_malloc(void)
 /* The empty table: the built-in directory, pointing to nothing. */
 static void table_reset(struct qn_store *s)
 {
-    qn_store(&s->floor, qn_word_of(qn_segment_nothing()), QN_RELEASE);
+    qn_store(&s->empty_directory, qn_word_of(qn_segment_empty()), QN_RELEASE);
     /* publish. A reader that still uses the built-in directory of an earlier
      * life finds nothing, or what is put there now: both true meanwhile. */
-    qn_store(&s->root, qn_word_of(&s->floor), QN_RELEASE);
+    qn_store(&s->root, qn_word_of(&s->empty_directory), QN_RELEASE);
 }
 
 int qn_store_create(struct qn_store **out, const struct qn_store_opts *o)
@@ -82,7 +82,7 @@ void qn_store_destroy(struct qn_store *s)
     if (s == NULL) {
         return;
     }
-    qn_store_cut_end(s);
+    qn_snapshot_iter_end(s);
     qn_limbo_drain(s);
     qn_tree_free(s, qn_store_root(s));
     for (void *block; (block = qn_spares_any(&s->spares)) != NULL;) {
@@ -290,7 +290,7 @@ int qn_store_put(struct qn_store *s, const struct qn_put *p)
         const struct qn_entry *was = qn_word_ptr(old);
         account(s, p->db, e, was);
         qn_store(place, word, QN_RELEASE); /* publish */
-        if (!qn_cut_keeps(s, hash, was)) {
+        if (!qn_snapshot_iter_keeps(s, hash, was)) {
             qn_store_retire(s, qn_word_of(was) | QN_RETIRED_ENTRY);
         }
         return QN_OK;
@@ -318,7 +318,7 @@ bool qn_store_del(struct qn_store *s, uint32_t db, struct qn_slice key,
     }
     account(s, db, NULL, qn_word_ptr(w));
     mark_stripe(s, hash, slot);
-    bool kept = qn_cut_keeps(s, hash, qn_word_ptr(w));
+    bool kept = qn_snapshot_iter_keeps(s, hash, qn_word_ptr(w));
     if (!kept && !qn_limbo_has_room(s)) {
         /* release, here and below: who sees the key gone sees everything
          * that was written before. */
@@ -366,7 +366,7 @@ static void disown(struct qn_store *s, uint32_t db)
         d->stale++;
         d->fresh++;
     } else {
-        qn_store_cut_end(s); /* it could not tell what was alive */
+        qn_snapshot_iter_end(s); /* it could not tell what was alive */
         mark_dead(s, db);
     }
     s->garbage += keys;
@@ -381,10 +381,11 @@ static void disown(struct qn_store *s, uint32_t db)
 static void table_exchange(struct qn_store *s)
 {
     uint64_t root = qn_store_root(s);
-    uint64_t w = qn_load(&s->floor, QN_RELAXED); /* relaxed: the writer's */
-    if (qn_word_ptr(root) != &s->floor) {
+    uint64_t w =
+        qn_load(&s->empty_directory, QN_RELAXED); /* relaxed: the writer's */
+    if (qn_word_ptr(root) != &s->empty_directory) {
         qn_store_retire(s, root | QN_RETIRED_TREE);
-    } else if (qn_word_ptr(w) != qn_segment_nothing()) {
+    } else if (qn_word_ptr(w) != qn_segment_empty()) {
         qn_store_retire(s, (w & QN_WORD_PTR) | QN_RETIRED_SEGMENT);
     }
     table_reset(s);

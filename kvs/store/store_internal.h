@@ -129,7 +129,8 @@ struct qn_store {
     uint64_t hash_keep;
     uint32_t dbs;
     qn_a64 epoch; /* writer; readers at their quiescent points */
-    alignas(QN_CACHELINE) qn_a64 floor; /* the directory of depth 0; writer */
+    alignas(QN_CACHELINE) qn_a64
+        empty_directory; /* the directory of depth 0; writer */
     /* What the meta of a database's entries says; writer. */
     qn_a32 owner[QN_STORE_DBS_MAX];
 
@@ -155,9 +156,9 @@ struct qn_store {
         uint64_t tree_at; /* a tree being taken down: next directory word, */
         uint32_t line_at; /* and next bucket of its segment */
     } limbo;
-    uint64_t garbage;   /* entries in the table that belong to nobody */
-    uint64_t sweep_at;  /* position in hash order */
-    struct qn_cut *cut; /* store_cut.c; NULL: none */
+    uint64_t garbage;  /* entries in the table that belong to nobody */
+    uint64_t sweep_at; /* position in hash order */
+    struct qn_snapshot_iter *cut; /* snapshot_iter.c; NULL: none */
     uint64_t cut_bytes_most;
 
     struct qn_store_reader reader[QN_STORE_READERS_MAX];
@@ -425,7 +426,7 @@ static inline uint64_t qn_entry_hash(const struct qn_store *s,
 #define QN_SPLIT_MAX (QN_BUCKETS * QN_LINE_WORDS)
 
 /** The segment that stands for every empty one. Never written. */
-struct qn_segment *qn_segment_nothing(void);
+struct qn_segment *qn_segment_empty(void);
 
 /** Put a word into the segment of `hash`; splits first if it is full. The
  *  limbo must have room. @return false: no memory, same content. */
@@ -444,7 +445,7 @@ uint32_t qn_bucket_free(struct qn_store *s, struct qn_bucket *line,
 /** Free the directory of a root word. */
 void qn_directory_free(struct qn_store *s, uint64_t root);
 
-/* ---- store_limbo.c: retired memory, readers, reclaim; the writer ---- */
+/* ---- store_reclaim.c: retired memory, readers, reclaim; the writer ---- */
 
 /** Make sure that the next few retirements have room. */
 bool qn_limbo_ready(struct qn_store *s);
@@ -463,20 +464,22 @@ void qn_tree_free(struct qn_store *s, uint64_t root);
  *  earlier ones. Taken. */
 void qn_limbo_append(struct qn_store *s, struct qn_limbo_chunk *chunk);
 
-/* ---- store_cut.c; the writer ---- */
+/* ---- snapshot_iter.c; the writer ---- */
 
-bool qn_cut_take(struct qn_store *s, uint64_t hash, const struct qn_entry *e);
+bool qn_snapshot_iter_take(struct qn_store *s, uint64_t hash,
+                           const struct qn_entry *e);
 
 /** A word of a flushed entry is about to be swept, while there is a cut.
- *  @return as qn_cut_keeps. */
-bool qn_cut_sweeps(struct qn_store *s, uint64_t w);
+ *  @return as qn_snapshot_iter_keeps. */
+bool qn_snapshot_iter_sweeps(struct qn_store *s, uint64_t w);
 
 /** The word of `e` is about to be replaced or freed. @return true: a cut keeps
  *  the entry, it must not be retired. One branch while there is no cut. */
-static inline bool qn_cut_keeps(struct qn_store *s, uint64_t hash,
-                                const struct qn_entry *e)
+static inline bool qn_snapshot_iter_keeps(struct qn_store *s, uint64_t hash,
+                                          const struct qn_entry *e)
 {
-    return __builtin_expect(s->cut != NULL, 0) && qn_cut_take(s, hash, e);
+    return __builtin_expect(s->cut != NULL, 0) &&
+           qn_snapshot_iter_take(s, hash, e);
 }
 
 /* ---- store_walk.c ---- */

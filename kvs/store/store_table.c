@@ -41,7 +41,7 @@
 
 static const struct qn_segment nothing;
 
-struct qn_segment *qn_segment_nothing(void)
+struct qn_segment *qn_segment_empty(void)
 {
     return (struct qn_segment *)(uintptr_t)&nothing;
 }
@@ -178,7 +178,7 @@ static void publish(struct qn_store *s, uint64_t hash, uint32_t depth,
 
 void qn_directory_free(struct qn_store *s, uint64_t root)
 {
-    if (qn_word_ptr(root) != &s->floor) {
+    if (qn_word_ptr(root) != &s->empty_directory) {
         s->table_bytes -= sizeof(uint64_t) << qn_word_depth(root);
         s->release(qn_word_ptr(root));
     }
@@ -205,7 +205,7 @@ static bool directory_double(struct qn_store *s)
     }
     qn_store(&s->root, qn_word_of(dir) | (uint64_t)(depth + 1) << 48,
              QN_RELEASE); /* publish */
-    if (old != &s->floor) {
+    if (old != &s->empty_directory) {
         qn_store_retire(s, (root & QN_WORD_PTR) | QN_RETIRED_DIRECTORY |
                                (uint64_t)depth << 48);
     }
@@ -248,7 +248,7 @@ static bool split_into(struct qn_store *s, struct qn_segment *g, uint32_t depth,
 
 static void retire_shell(struct qn_store *s, struct qn_segment *g)
 {
-    if (g != qn_segment_nothing()) {
+    if (g != qn_segment_empty()) {
         qn_store_retire(s, qn_word_of(g) | QN_RETIRED_SHELL);
     }
 }
@@ -319,7 +319,7 @@ static bool merge(struct qn_store *s, uint64_t hash)
         child[0]->used + child[1]->used > QN_MERGE_AT) {
         return false;
     }
-    struct qn_segment *parent = qn_segment_nothing();
+    struct qn_segment *parent = qn_segment_empty();
     if (child[0]->used + child[1]->used != 0) {
         parent = segment_new(s);
         if (parent == NULL) {
@@ -342,7 +342,7 @@ bool qn_table_insert(struct qn_store *s, uint64_t hash, uint64_t word)
 {
     uint64_t at = qn_store_segment(qn_store_root(s), hash);
     struct qn_segment *g = qn_word_ptr(at);
-    if (g == qn_segment_nothing()) {
+    if (g == qn_segment_empty()) {
         g = segment_new(s);
         if (g == NULL) {
             return false;

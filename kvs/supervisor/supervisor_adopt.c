@@ -36,7 +36,7 @@
 #include "core/base/log.h"
 #include "core/place/liveness.h"
 #include "kvs/control/adopt.h"
-#include "kvs/resources/limits.h"
+#include "kvs/resources/resource_check.h"
 #include "kvs/supervisor/supervisor_adopt_internal.h"
 
 /* ---- connecting ---------------------------------------------------------- */
@@ -229,7 +229,7 @@ static void begin(struct qn_supervisor *s)
     a->begun = true;
     s->config = a->config;
     s->listen.port = s->config.unixsocket[0] == '\0' ? s->config.port : 0;
-    qn_limits_raise_files(&s->config);
+    qn_resource_check_raise_files(&s->config);
     if (qn_supervisor_seat(s) != QN_OK) {
         qn_log(QN_LOG_WARN, "%s; new lives use another tree", s->why);
         s->why[0] = '\0';

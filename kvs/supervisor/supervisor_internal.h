@@ -106,8 +106,8 @@ struct qn_supervisor {
     const struct qn_supervisor_opts *opts;
     struct qn_places places;
     struct qn_numa_map map;
-    struct qn_placement placement; /* of connections */
-    struct qn_topology topology;   /* how writes are broadcast */
+    struct qn_connection_placement placement; /* of connections */
+    struct qn_topology topology;              /* how writes are broadcast */
     struct qn_listen listen;
     struct qn_commons *commons; /* for lives and the word's owner */
     int commons_fd;

@@ -29,7 +29,7 @@
 #include "core/wait/spin.h"
 #include "kvs/control/adopt.h"
 #include "kvs/listen/protected_mode.h"
-#include "kvs/resources/limits.h"
+#include "kvs/resources/resource_check.h"
 
 struct qn_supervisor *qn_supervisor_create(void)
 {
@@ -73,9 +73,9 @@ static uint32_t replicas_auto(const struct qn_supervisor *s)
 /* Where connections are to land. Without a map they land anywhere. */
 static void plan_placement(struct qn_supervisor *s)
 {
-    struct qn_placement *p = &s->placement;
+    struct qn_connection_placement *p = &s->placement;
     bool several = false;
-    *p = (struct qn_placement){.nodes = s->config.replicas};
+    *p = (struct qn_connection_placement){.nodes = s->config.replicas};
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         p->home[i] = s->replica[i].place.numa_node;
         several = several || p->home[i] != p->home[0];
@@ -123,7 +123,7 @@ int qn_supervisor_seat(struct qn_supervisor *s)
 int qn_supervisor_plan(struct qn_supervisor *s,
                        const struct qn_supervisor_opts *opts)
 {
-    struct qn_limits limits;
+    struct qn_resource_limits limits;
     s->config = *opts->config;
     s->opts = opts;
     int err = qn_places_discover(&s->places);
@@ -136,7 +136,7 @@ int qn_supervisor_plan(struct qn_supervisor *s,
         s->config.replicas = replicas_auto(s);
     }
     if (s->config.cells == QN_CELLS_AUTO) {
-        s->config.cells = qn_limits_cells(s->config.replicas);
+        s->config.cells = qn_resource_check_cells(s->config.replicas);
     }
     if (s->config.min_replicas_to_write == QN_MIN_AUTO) {
         s->config.min_replicas_to_write = (s->config.replicas - 1) / 2;
@@ -149,18 +149,18 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     if (err != QN_OK) {
         return err;
     }
-    qn_limits_read(&limits);
-    return qn_limits_fit(&limits, &s->config,
-                         opts->transport->lane_bytes(s->config.cells), s->why,
-                         sizeof s->why);
+    qn_resource_check_read(&limits);
+    return qn_resource_check_fit(&limits, &s->config,
+                                 opts->transport->lane_bytes(s->config.cells),
+                                 s->why, sizeof s->why);
 }
 
 /* How much a new group may store; who is adopted has its limit. */
 static int plan_memory(struct qn_supervisor *s)
 {
     size_t lane_bytes = s->opts->transport->lane_bytes(s->config.cells);
-    struct qn_limits limits;
-    qn_limits_read(&limits);
+    struct qn_resource_limits limits;
+    qn_resource_check_read(&limits);
     int err = qn_budget_make(&limits, &s->config, lane_bytes, &s->budget);
     if (err != QN_OK) {
         snprintf(s->why, sizeof s->why, "%s", s->budget.said);
@@ -348,7 +348,7 @@ int qn_supervisor_start(struct qn_supervisor *s)
         err = err == QN_ENOENT ? QN_OK : err; /* no folder: said already */
     }
     if (err == QN_OK) {
-        qn_limits_raise_files(&s->config);
+        qn_resource_check_raise_files(&s->config);
         qn_protected_mode_log(&s->config);
         err = open_shared(s);
     }

@@ -5,7 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/err.h"
 #include "kvs/snapshot/snapshot.h"
-#include "kvs/store/store_cut.h"
+#include "kvs/store/snapshot_iter.h"
 
 /*
  * What a donor and a joiner spend on a snapshot, channel apart. A chunk is
@@ -15,18 +15,18 @@
 
 static int peek(void *ctx, struct qn_walked *w)
 {
-    return qn_store_cut_peek(ctx, w);
+    return qn_snapshot_iter_peek(ctx, w);
 }
 
 static void next(void *ctx)
 {
-    qn_store_cut_next(ctx);
+    qn_snapshot_iter_next(ctx);
 }
 
 static const qn_slot_t *stripes(void *ctx)
 {
-    struct qn_store_cut_facts f;
-    (void)qn_store_cut_facts(ctx, &f);
+    struct qn_snapshot_iter_facts f;
+    (void)qn_snapshot_iter_facts(ctx, &f);
     return f.stripe;
 }
 
@@ -96,12 +96,12 @@ static bool pass_on(struct qn_store *s, const struct qn_snapshot_meta *meta,
 bool qn_bench_snapshot(struct qn_store *s, struct qn_bench_snapshot *out)
 {
     static struct qn_snapshot_meta meta;
-    struct qn_store_cut_facts f;
+    struct qn_snapshot_iter_facts f;
     struct made to = {NULL};
     const qn_slot_t position = UINT64_MAX - 1;
     *out = (struct qn_bench_snapshot){0};
-    if (qn_store_cut_begin(s, position, UINT64_MAX) != QN_OK ||
-        !qn_store_cut_facts(s, &f)) {
+    if (qn_snapshot_iter_begin(s, position, UINT64_MAX) != QN_OK ||
+        !qn_snapshot_iter_facts(s, &f)) {
         return false;
     }
     meta = (struct qn_snapshot_meta){.resume.position = position,
@@ -112,7 +112,7 @@ bool qn_bench_snapshot(struct qn_store *s, struct qn_bench_snapshot *out)
                                      .logical_bytes = f.logical_bytes};
     qn_config_init(&meta.config);
     bool good = pass_on(s, &meta, &to, out);
-    qn_store_cut_end(s);
+    qn_snapshot_iter_end(s);
     double keys = (double)QN_MAX(f.keys, (uint64_t)1);
     out->write_ns /= keys;
     out->read_ns /= keys;

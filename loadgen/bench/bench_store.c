@@ -3,8 +3,8 @@
 #include "core/base/err.h"
 #include "core/base/histogram.h"
 #include "core/place/place.h"
+#include "kvs/store/snapshot_iter.h"
 #include "kvs/store/store.h"
-#include "kvs/store/store_cut.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/random.h"
 #include "loadgen/bench/bench_snapshot.h"
@@ -276,10 +276,10 @@ static double run_walk(struct bench *b)
 static double run_put_cut(struct bench *b)
 {
     b->slot_more = UINT64_C(1) << 40;
-    must(qn_store_cut_begin(b->s, b->slot_more - 1, UINT64_MAX) == QN_OK,
+    must(qn_snapshot_iter_begin(b->s, b->slot_more - 1, UINT64_MAX) == QN_OK,
          "not enough memory");
     double ns = run(b, put, b->keys, QN_MIN(b->operations, b->keys / 2 + 1));
-    qn_store_cut_end(b->s);
+    qn_snapshot_iter_end(b->s);
     while (qn_store_reclaim(b->s, FREE_BUDGET)) {
     }
     return ns;

@@ -6,8 +6,8 @@
  * them: it finds where each reply ends, tells its type and number, and shows
  * its first bytes. It keeps no more than those, whatever the reply's size.
  *
- * A state machine over any chopping of the stream: no socket, no allocation.
- * One thread per scanner.
+ * A state machine over any segmentation of the stream: no socket, no
+ * allocation. One thread per scanner.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct qn_reply_sum {
     uint64_t b;
 };
 
-/** Add bytes; the same in any chopping. */
+/** Add bytes; the same in any segmentation. */
 void qn_reply_sum_add(struct qn_reply_sum *s, const uint8_t *p, size_t len);
 
 struct qn_reply {

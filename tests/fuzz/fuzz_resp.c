@@ -1,7 +1,7 @@
 /*
  * Fuzzing the RESP reader: an input is one byte of mode, eight bytes that seed
- * the chopping, and a stream. The stream's tape in chops must equal the tape
- * of the whole, and nothing may crash. Small limits, so that they are met.
+ * the segmentation, and a stream. The stream's tape in chops must equal the
+ * tape of the whole, and nothing may crash. Small limits, so that they are met.
  *
  * Built three times: with libFuzzer (clang; the option QN_FUZZ), and as a test
  * that replays the corpus, itself also under the sanitizers.
@@ -29,14 +29,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     n -= 1 + sizeof seed;
 
     struct qn_buf whole = {0};
-    struct qn_buf chopped = {0};
+    struct qn_buf segmented = {0};
     qn_tape_record(&whole, &l, QN_TAPE_ROOM, data, n, qn_tape_whole, NULL);
-    qn_tape_record(&chopped, &l, mode, data, n, qn_tape_random, &seed);
-    if (whole.len != chopped.len ||
-        memcmp(whole.data, chopped.data, whole.len) != 0) {
+    qn_tape_record(&segmented, &l, mode, data, n, qn_tape_random, &seed);
+    if (whole.len != segmented.len ||
+        memcmp(whole.data, segmented.data, whole.len) != 0) {
         abort();
     }
     qn_buf_free(&whole);
-    qn_buf_free(&chopped);
+    qn_buf_free(&segmented);
     return 0;
 }

@@ -4,7 +4,7 @@
 /**
  * What a RESP reader makes of a stream, as text: one line per request
  * (`argc len:bytes len:bytes ...`), then how it ended (`more`, `held` with an
- * unfinished rest, `http`, or the error's text). Two choppings of a stream
+ * unfinished rest, `http`, or the error's text). Two segmentations of a stream
  * agree when their tapes are equal.
  */
 
@@ -23,7 +23,7 @@ enum qn_tape_mode {
 /** Size of the next chop, at least 1. */
 typedef size_t qn_tape_chop(void *arg, size_t left);
 
-/** Append to `out` the tape of bytes[n], chopped by `chop`. The reader is
+/** Append to `out` the tape of bytes[n], segmented by `chop`. The reader is
  *  initialised and freed here. */
 void qn_tape_record(struct qn_buf *out, const struct qn_resp_limits *limits,
                     enum qn_tape_mode mode, const uint8_t *bytes, size_t n,

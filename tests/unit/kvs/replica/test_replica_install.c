@@ -3,16 +3,16 @@
 #include "tests/unit/kvs/store/store_support.h"
 
 #include "core/base/err.h"
-#include "kvs/replica/rejoin_ops.h"
 #include "kvs/replica/replica.h"
-#include "kvs/store/store_cut.h"
+#include "kvs/replica/state_transfer_ops.h"
+#include "kvs/store/snapshot_iter.h"
 #include "tests/support/memqp.h"
 
 enum { NODES = 3, CELLS = 4096, CELL_BYTES = 56 };
 
 struct member {
     struct qn_replica *replica;
-    struct qn_rejoin *rejoin;
+    struct qn_state_transfer *rejoin;
     struct qn_qp *direct[NODES], *tree[NODES];
     struct qn_outbox_state state;
     struct qn_config config;
@@ -29,7 +29,7 @@ static uint64_t maxmemory[NODES]; /* that each is started with; 0: default */
 static void told(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct member *m = ctx;
-    cr_assert(qn_rejoin_told(m->rejoin, from, bytes, now));
+    cr_assert(qn_state_transfer_on_message(m->rejoin, from, bytes, now));
 }
 
 static void configured(void *ctx)
@@ -39,7 +39,7 @@ static void configured(void *ctx)
 
 static void need_snapshot(void *ctx, qn_slot_t slot)
 {
-    qn_rejoin_begin(((struct member *)ctx)->rejoin, slot, now);
+    qn_state_transfer_begin(((struct member *)ctx)->rejoin, slot, now);
 }
 
 static void member_make(qn_node_t i)
@@ -74,18 +74,19 @@ static void member_make(qn_node_t i)
                                       .need_snapshot = need_snapshot,
                                       .ctx = m};
     cr_assert_eq(qn_replica_create(&m->replica, &o), QN_OK);
-    const struct qn_rejoin_opts j = {.self = i,
-                                     .nodes = NODES,
-                                     .config = &m->config,
-                                     .log_bytes = 64 << 20,
-                                     .ops = qn_rejoin_ops_of(m->replica)};
-    cr_assert_eq(qn_rejoin_create(&m->rejoin, &j), QN_OK);
+    const struct qn_state_transfer_opts j = {
+        .self = i,
+        .nodes = NODES,
+        .config = &m->config,
+        .log_bytes = 64 << 20,
+        .ops = qn_state_transfer_ops_of(m->replica)};
+    cr_assert_eq(qn_state_transfer_create(&m->rejoin, &j), QN_OK);
 }
 
 static void turn(struct member *m)
 {
     if (!m->stopped) {
-        qn_rejoin_turn(m->rejoin, now);
+        qn_state_transfer_turn(m->rejoin, now);
         m->again = qn_replica_turn(m->replica, now, 1000 + now / QN_MS);
         qn_driver_flush(qn_replica_driver(m->replica), now);
     }
@@ -126,7 +127,7 @@ static void begin(void)
 static void end(void)
 {
     for (qn_node_t i = 0; i < NODES; i++) {
-        qn_rejoin_destroy(member[i].rejoin);
+        qn_state_transfer_destroy(member[i].rejoin);
         qn_replica_destroy(member[i].replica);
         for (qn_node_t p = 0; p < NODES; p++) {
             qn_qp_close(member[i].direct[p]);
@@ -154,8 +155,8 @@ static void write4(qn_node_t i, const char *a, const char *b, const char *c,
 {
     struct qn_slice argv[4];
     const struct qn_cmd_call call = call_of(argv, a, b, c, d);
-    cr_assert(qn_replica_room(member[i].replica));
-    cr_assert_eq(qn_replica_write(member[i].replica, &call), QN_OK);
+    cr_assert(qn_replica_can_submit(member[i].replica));
+    cr_assert_eq(qn_replica_submit_write(member[i].replica, &call), QN_OK);
 }
 
 static void write3(qn_node_t i, const char *a, const char *b, const char *c)
@@ -169,13 +170,15 @@ static void mark(qn_node_t i, const char *a, const char *b)
     const struct qn_cmd_call call = call_of(argv, a, b, NULL, NULL);
     qn_slot_t index =
         qn_driver_read_index(qn_replica_driver(member[i].replica));
-    cr_assert_eq(qn_replica_mark(member[i].replica, &call, index), QN_OK);
+    cr_assert_eq(qn_replica_submit_read(member[i].replica, &call, index),
+                 QN_OK);
 }
 
 static void expect_reply(qn_node_t i, const char *want)
 {
     struct qn_slice reply;
-    cr_assert(qn_replica_take(member[i].replica, &reply), "none for %s", want);
+    cr_assert(qn_replica_next_completion(member[i].replica, &reply),
+              "none for %s", want);
     cr_assert(slice_is(reply, text(want)), "%.*s, not %s", (int)reply.len,
               (const char *)reply.data, want);
 }
@@ -183,7 +186,7 @@ static void expect_reply(qn_node_t i, const char *want)
 static void expect_no_reply(qn_node_t i)
 {
     struct qn_slice reply;
-    cr_assert(!qn_replica_take(member[i].replica, &reply));
+    cr_assert(!qn_replica_next_completion(member[i].replica, &reply));
 }
 
 static void expect_all_same(void)
@@ -208,19 +211,20 @@ static struct qn_snapshot_meta meta;
 static struct qn_store *copy_of_0(void)
 {
     struct qn_store *from = qn_replica_store(member[0].replica), *to;
-    struct qn_store_cut_facts f;
+    struct qn_snapshot_iter_facts f;
     struct qn_walked e;
     cr_assert(qn_replica_facts(member[0].replica, &meta));
-    cr_assert_eq(qn_store_cut_begin(from, meta.resume.position, UINT64_MAX),
+    cr_assert_eq(qn_snapshot_iter_begin(from, meta.resume.position, UINT64_MAX),
                  QN_OK);
-    cr_assert(qn_store_cut_facts(from, &f));
+    cr_assert(qn_snapshot_iter_facts(from, &f));
     meta.dbs = f.dbs;
     const struct qn_store_opts o = {.seed = f.seed, .dbs = f.dbs};
     cr_assert_eq(qn_store_create(&to, &o), QN_OK);
-    for (; qn_store_cut_peek(from, &e) == QN_OK; qn_store_cut_next(from)) {
+    for (; qn_snapshot_iter_peek(from, &e) == QN_OK;
+         qn_snapshot_iter_next(from)) {
         cr_assert_eq(put(to, e.db, e.key, e.value, e.slot), QN_OK);
     }
-    qn_store_cut_end(from);
+    qn_snapshot_iter_end(from);
     return to;
 }
 
@@ -275,7 +279,7 @@ Test(replica_install, own_writes_in_it_complete)
     write3(0, "INCR", "a", NULL);
     rounds(50);
     struct qn_slice reply;
-    cr_assert(qn_replica_take(member[2].replica, &reply));
+    cr_assert(qn_replica_next_completion(member[2].replica, &reply));
     cr_assert_eq(reply.data[0], ':');
     expect_no_reply(2);
     expect_all_same();
@@ -507,9 +511,9 @@ Test(replica_install, the_old_store_is_freed_in_steps)
         char key[16];
         struct qn_slice reply;
         snprintf(key, sizeof key, "%u", i);
-        while (!qn_replica_room(member[0].replica)) {
+        while (!qn_replica_can_submit(member[0].replica)) {
             rounds(1);
-            while (qn_replica_take(member[0].replica, &reply)) {
+            while (qn_replica_next_completion(member[0].replica, &reply)) {
             }
         }
         write3(0, "SET", key, "value");
@@ -546,22 +550,22 @@ Test(replica_install, through_the_drivers_channels, .timeout = 60)
         if (i % 50 == 0) {
             rounds(1);
         }
-        while (qn_replica_take(member[0].replica, &reply)) {
+        while (qn_replica_next_completion(member[0].replica, &reply)) {
         }
     }
     rounds(50);
     qn_driver_hold_learns(qn_replica_driver(member[2].replica), true);
     member[2].stopped = false;
-    qn_rejoin_begin(member[2].rejoin, qn_replica_applied(member[0].replica),
-                    now);
-    struct qn_rejoin_status st = {0};
+    qn_state_transfer_begin(member[2].rejoin,
+                            qn_replica_applied(member[0].replica), now);
+    struct qn_state_transfer_status st = {0};
     for (uint32_t i = 0; st.joined == 0; i++) {
         cr_assert_lt(i, 20000); /* the donor rests by its real CPU time */
         write3(1, "INCR", "counter", NULL);
         rounds(1);
-        while (qn_replica_take(member[1].replica, &reply)) {
+        while (qn_replica_next_completion(member[1].replica, &reply)) {
         }
-        qn_rejoin_status(member[2].rejoin, &st);
+        qn_state_transfer_status(member[2].rejoin, &st);
     }
     qn_driver_hold_learns(qn_replica_driver(member[2].replica), false);
     rounds(3000);

@@ -19,17 +19,17 @@ static struct qn_config config(uint32_t replicas)
     return c;
 }
 
-static struct qn_limits limits(uint64_t memory, uint64_t group,
-                               uint64_t address)
+static struct qn_resource_limits limits(uint64_t memory, uint64_t group,
+                                        uint64_t address)
 {
-    return (struct qn_limits){
+    return (struct qn_resource_limits){
         .memory = memory, .group = group, .address = address};
 }
 
 static int make(struct qn_config *c, uint64_t memory, uint64_t group,
                 uint64_t address)
 {
-    const struct qn_limits l = limits(memory, group, address);
+    const struct qn_resource_limits l = limits(memory, group, address);
     return qn_budget_make(&l, c, LANE, &budget);
 }
 

@@ -358,7 +358,8 @@ Test(resp, limits_may_change_between_calls)
     qn_resp_free(&r);
 }
 
-/* ---- choppings ----------------------------------------------------------- */
+/* ---- segmentations
+ * ----------------------------------------------------------- */
 
 /* Streams that between them take every path of the reader. */
 static const struct qn_slice corpus[] = {
@@ -464,7 +465,7 @@ static void append_request(struct qn_buf *b, uint64_t *x, size_t max)
 }
 
 /* Large and small requests mixed, random chops against the whole stream. */
-Test(resp, random_choppings_give_the_same_requests, .timeout = 60)
+Test(resp, random_segmentations_give_the_same_requests, .timeout = 60)
 {
     uint64_t x = 0x9e3779b97f4a7c15U;
     struct qn_buf stream = {0};

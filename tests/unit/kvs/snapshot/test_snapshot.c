@@ -7,7 +7,7 @@
 #include "core/base/err.h"
 #include "kvs/snapshot/snapshot.h"
 #include "kvs/snapshot/snapshot_internal.h"
-#include "kvs/store/store_cut.h"
+#include "kvs/store/snapshot_iter.h"
 
 #define NODES      3u
 #define DBS        4u
@@ -31,18 +31,18 @@ struct tape {
 
 static int peek(void *ctx, struct qn_walked *w)
 {
-    return qn_store_cut_peek(ctx, w);
+    return qn_snapshot_iter_peek(ctx, w);
 }
 
 static void next(void *ctx)
 {
-    qn_store_cut_next(ctx);
+    qn_snapshot_iter_next(ctx);
 }
 
 static const qn_slot_t *stripes(void *ctx)
 {
-    struct qn_store_cut_facts f;
-    cr_assert(qn_store_cut_facts(ctx, &f));
+    struct qn_snapshot_iter_facts f;
+    cr_assert(qn_snapshot_iter_facts(ctx, &f));
     return f.stripe;
 }
 
@@ -122,9 +122,9 @@ static void add_some(struct tape *t)
 static void meta_make(struct tape *t)
 {
     struct qn_snapshot_meta *m = &t->meta;
-    struct qn_store_cut_facts f;
-    cr_assert_eq(qn_store_cut_begin(t->from, t->slot, UINT64_MAX), QN_OK);
-    cr_assert(qn_store_cut_facts(t->from, &f));
+    struct qn_snapshot_iter_facts f;
+    cr_assert_eq(qn_snapshot_iter_begin(t->from, t->slot, UINT64_MAX), QN_OK);
+    cr_assert(qn_snapshot_iter_facts(t->from, &f));
     *m = (struct qn_snapshot_meta){
         .resume = {.position = f.position,
                    .stamp_ms = 77,
@@ -169,7 +169,7 @@ static void record(struct tape *t)
         keep(t, bytes, len);
     }
     cr_assert_eq(err, QN_ENOENT);
-    qn_store_cut_end(t->from);
+    qn_snapshot_iter_end(t->from);
 }
 
 static struct qn_slice slice_of(const struct tape *t, uint32_t i)
@@ -328,7 +328,7 @@ Test(snapshot, a_cut_that_is_given_up_ends_the_writing)
     qn_snapshot_writer_init(&w, &t->meta);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_OK);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_OK);
-    qn_store_cut_end(t->from);
+    qn_snapshot_iter_end(t->from);
     cr_assert_eq(qn_snapshot_write(&w, &s, bytes, &len), QN_EABORTED);
     tape_free(t);
 }

@@ -132,7 +132,7 @@ static size_t long_reply(char *to, size_t size, bool bulk, size_t len)
            (size_t)snprintf(to + n, size - (size_t)n, "\r\n+OK\r\n");
 }
 
-Test(reply, heads_are_cut_at_their_maximum_whatever_the_chopping)
+Test(reply, heads_are_cut_at_their_maximum_in_any_segmentation)
 {
     static char bytes[1024];
     static struct transcript want;
@@ -169,7 +169,7 @@ static const char stream_text[] =
     "$ 0 ''\n* 3 ''\n% 1 ''\n= 5 'txt:a'\n# 0 'f'\n* 0 ''\n+ 0 'END'\n";
 
 /* All ways to cut the stream into three, and into equal pieces of each size. */
-Test(reply, every_chopping_of_a_stream_gives_the_same_replies)
+Test(reply, every_segmentation_of_a_stream_gives_the_same_replies)
 {
     static struct transcript t;
     size_t len = sizeof stream - 1;
@@ -193,7 +193,8 @@ Test(reply, every_chopping_of_a_stream_gives_the_same_replies)
     }
 }
 
-/* The sum of a bulk is the same in every chopping, and not that of another. */
+/* The sum of a bulk is the same in every segmentation, and not that of another.
+ */
 Test(reply, a_bulk_has_the_sum_of_its_bytes_if_asked_for)
 {
     char bytes[320];
@@ -243,7 +244,7 @@ static const char *const malformed[] = {
     "+OK\r\nggg",
 };
 
-Test(reply, nonsense_is_refused_in_every_chopping_and_for_good)
+Test(reply, nonsense_is_refused_in_every_segmentation_and_for_good)
 {
     static struct transcript t;
     for (size_t i = 0; i < QN_ARRAY_COUNT(malformed); i++) {

@@ -1,0 +1,70 @@
+#ifndef QN_KVS_INTROSPECT_FANOUT_QUERY_H
+#define QN_KVS_INTROSPECT_FANOUT_QUERY_H
+
+/**
+ * Questions that every replica answers: INFO, CLIENT LIST, CLIENT KILL, ...
+ *
+ * The replica whose client asks sends ASK {id, what, question} to all others,
+ * answers its own part at once, and collects ANSWER {id, bytes, last}. When
+ * all parts are in, or after QN_FANOUT_TIMEOUT, `finish` is called with what
+ * came and the mask of replicas that did not answer. Long answers travel in
+ * chunks over qn_replica_send_peer_message, one after the other, as the channel
+ * has room; a question for which there was none in time is taken back.
+ *
+ * The module knows neither the questions nor the connections. One thread.
+ */
+
+#include "core/base/bits.h"
+#include "core/base/clock.h"
+#include "core/node.h"
+#include "kvs/base/buf.h"
+
+#define QN_FANOUT_TIMEOUT ((qn_time_t)100 * QN_MS)
+#define QN_FANOUT_MAX     64u /* questions open at once */
+
+/** A question whose answers are complete. Borrowed for `finish`. */
+struct qn_fanout_result {
+    uint8_t what;
+    uint64_t tag;                       /* the asker's: which connection */
+    struct qn_buf answer[QN_NODES_MAX]; /* by node */
+    uint64_t missing;                   /* mask: did not answer in time */
+};
+
+struct qn_fanout_opts {
+    qn_node_t self;
+    uint32_t nodes;
+    /** Send bytes to a peer; QN_EAGAIN: no room. */
+    int (*tell)(void *ctx, qn_node_t to, struct qn_slice bytes);
+    /** Append this replica's answer to `out`. */
+    void (*answer)(void *ctx, uint8_t what, struct qn_slice question,
+                   struct qn_buf *out);
+    void (*finish)(void *ctx, struct qn_fanout_result *done);
+    void *ctx;
+};
+
+struct qn_fanout; /* opaque */
+
+int qn_fanout_create(struct qn_fanout **out, const struct qn_fanout_opts *o);
+void qn_fanout_destroy(struct qn_fanout *a);
+
+/** Ask all replicas. finish may be called before this returns (no peers).
+ *  QN_OK; QN_EBUSY: QN_FANOUT_MAX questions are open; QN_EMSGSIZE: the question
+ *  is longer than 16 KiB. */
+int qn_fanout_start(struct qn_fanout *a, uint8_t what, struct qn_slice question,
+                    uint64_t tag, qn_time_t now);
+
+/** `peer` has ended: it is asked no more, and named as missing at once. */
+void qn_fanout_peer_down(struct qn_fanout *a, qn_node_t peer);
+
+/** `peer` has a new life: it is asked again, from the next question on. */
+void qn_fanout_peer_up(struct qn_fanout *a, qn_node_t peer);
+
+/** A message of a peer. What is malformed is dropped. */
+void qn_fanout_on_message(struct qn_fanout *a, qn_node_t from,
+                          struct qn_slice bytes);
+
+/** Send what waits for room, give up what is late. @return the next time this
+ *  must be called even if nothing arrives; QN_TIME_NEVER. */
+qn_time_t qn_fanout_turn(struct qn_fanout *a, qn_time_t now);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * Passing connections on (fd_passing.h).
+ *
+ * A datagram socket keeps borders, so a connection is one message of one byte
+ * with a descriptor. Its queue is short (net.unix.max_dgram_qlen, 10 and more):
+ * full means that the receiver is behind, and the sender keeps the connection.
+ *
+ * The client's core is in /proc/PID/stat, field 39. The name of the program,
+ * field 2, may contain anything, so fields are counted from its last `)`.
+ */
+#include "kvs/listen/fd_passing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/err.h"
+
+enum { CPU_FIELD = 39, NAME_FIELD = 2 };
+
+union control_block {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int qn_fd_passing_open(int *from, int *to)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+                   pair) != 0) {
+        return QN_EMFILE;
+    }
+    *from = pair[0];
+    *to = pair[1];
+    return QN_OK;
+}
+
+int qn_fd_passing_send(int to, int fd)
+{
+    char byte = 0;
+    union control_block block = {0};
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr msg = {.msg_iov = &part,
+                         .msg_iovlen = 1,
+                         .msg_control = block.bytes,
+                         .msg_controllen = sizeof block.bytes};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    if (sendmsg(to, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) {
+        return QN_OK;
+    }
+    return errno == EAGAIN || errno == ETOOMANYREFS || errno == ENOBUFS
+               ? QN_EAGAIN
+               : QN_EIO;
+}
+
+int qn_fd_passing_recv(int from)
+{
+    char byte;
+    int fd = QN_EAGAIN;
+    union control_block block = {0};
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr msg = {.msg_iov = &part,
+                         .msg_iovlen = 1,
+                         .msg_control = block.bytes,
+                         .msg_controllen = sizeof block.bytes};
+    if (recvmsg(from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) {
+        return QN_EAGAIN;
+    }
+    const struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    if (c != NULL && c->cmsg_level == SOL_SOCKET &&
+        c->cmsg_type == SCM_RIGHTS) {
+        memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    }
+    return fd;
+}
+
+/* Field 39 of a line of /proc/PID/stat; -1. */
+static int cpu_in(const char *line)
+{
+    const char *at = strrchr(line, ')');
+    for (int field = NAME_FIELD; at != NULL && field < CPU_FIELD; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at != NULL ? (int)strtol(at, NULL, 10) : -1;
+}
+
+int qn_fd_passing_cpu(int connection)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    char text[1024];
+    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
+        peer.pid <= 0) {
+        return -1;
+    }
+    snprintf(text, sizeof text, "/proc/%d/stat", (int)peer.pid);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return cpu_in(text);
+}

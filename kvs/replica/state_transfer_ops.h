@@ -1,0 +1,15 @@
+#ifndef QN_KVS_REPLICA_STATE_TRANSFER_OPS_H
+#define QN_KVS_REPLICA_STATE_TRANSFER_OPS_H
+
+/** State transfer (kvs/snapshot/state_transfer.h) between real replicas. One
+ * thread, the loop's.
+ */
+
+#include "kvs/replica/replica.h"
+#include "kvs/snapshot/state_transfer.h"
+
+/** The operations of a real replica (kvs/replica/replica.h). */
+struct qn_state_transfer_ops qn_state_transfer_ops_of(
+    struct qn_replica *replica);
+
+#endif

@@ -1,0 +1,134 @@
+#include "kvs/resources/resource_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "core/base/err.h"
+#include "core/base/log.h"
+#include "core/node.h"
+#include "core/place/commons.h"
+#include "core/place/outbox.h"
+#include "core/place/quota.h"
+#include "core/qp.h"
+
+/* Room for three values of 64 KiB, with their batches' other bytes: enough to
+ * keep the replicas of a busy server apart for a turn. 8192 brought no more. */
+#define CELLS_MOST  4096u
+#define LANES_BYTES ((uint64_t)32 << 20) /* of a server with CELLS_MOST */
+
+/* Descriptors besides the clients': the standard ones, the loop's, the own
+ * port's, control, commons, outbox, and some to breathe; and per node, its
+ * doorbell, its outbox, that of a later life while it is being mapped, its
+ * socket on the shared address, and where connections are passed on to it. */
+#define FILES_FIXED    32u
+#define FILES_PER_NODE 6u
+
+static uint64_t memory_available(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    if (f == NULL) {
+        return 0;
+    }
+    while (fgets(line, sizeof line, f) != NULL &&
+           sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1) {
+    }
+    fclose(f);
+    return kib << 10;
+}
+
+void qn_resource_check_read(struct qn_resource_limits *l)
+{
+    struct rlimit files = {.rlim_max = 1024};
+    struct rlimit address = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    (void)getrlimit(RLIMIT_AS, &address);
+    *l = (struct qn_resource_limits){
+        .memory = memory_available(),
+        .group = qn_quota_memory(),
+        .address = address.rlim_cur != RLIM_INFINITY ? address.rlim_cur
+                                                     : QN_LIMITS_NONE,
+        .files = files.rlim_max};
+}
+
+static uint64_t lanes(uint32_t replicas)
+{
+    return (uint64_t)replicas * (replicas - 1) * QN_LANES;
+}
+
+uint32_t qn_resource_check_cells(uint32_t replicas)
+{
+    uint32_t cells = CELLS_MOST;
+    while (cells > QN_CELLS_DEFAULT &&
+           lanes(replicas) * cells * QN_CACHELINE > LANES_BYTES) {
+        cells /= 2;
+    }
+    return cells;
+}
+
+static uint64_t files_reserved(const struct qn_config *c)
+{
+    return FILES_FIXED + FILES_PER_NODE * (uint64_t)c->replicas;
+}
+
+static int fit_memory(const struct qn_resource_limits *l,
+                      const struct qn_config *c, size_t lane_bytes, char *why,
+                      size_t cap)
+{
+    const struct qn_outbox_opts o = {.nodes = c->replicas,
+                                     .lane_bytes = lane_bytes};
+    uint64_t need =
+        qn_commons_bytes(c->replicas) +
+        c->replicas * (QN_LIMITS_REPLICA + qn_outbox_bytes_fixed(&o));
+    if (l->memory == 0 || need <= l->memory) {
+        return QN_OK;
+    }
+    snprintf(why, cap,
+             "%u replicas with %u cells need %" PRIu64
+             " MiB of memory, %" PRIu64
+             " MiB are free; use fewer --replicas or --cells",
+             c->replicas, c->cells, need >> 20, l->memory >> 20);
+    return QN_ENOMEM;
+}
+
+static int fit_files(const struct qn_resource_limits *l, struct qn_config *c,
+                     char *why, size_t cap)
+{
+    uint64_t reserved = files_reserved(c);
+    if (l->files <= reserved) {
+        snprintf(why, cap,
+                 "%u replicas need more than %" PRIu64
+                 " open files each, %" PRIu64
+                 " are allowed; raise the limit (ulimit -Hn)",
+                 c->replicas, reserved, l->files);
+        return QN_EMFILE;
+    }
+    if (l->files - reserved < c->maxclients) {
+        qn_log(QN_LOG_WARN,
+               "maxclients lowered from %u to %" PRIu64 ": only %" PRIu64
+               " open files are allowed (ulimit -Hn)",
+               c->maxclients, l->files - reserved, l->files);
+        c->maxclients = (uint32_t)(l->files - reserved);
+    }
+    return QN_OK;
+}
+
+int qn_resource_check_fit(const struct qn_resource_limits *l,
+                          struct qn_config *c, size_t lane_bytes, char *why,
+                          size_t cap)
+{
+    int err = fit_memory(l, c, lane_bytes, why, cap);
+    return err != QN_OK ? err : fit_files(l, c, why, cap);
+}
+
+void qn_resource_check_raise_files(const struct qn_config *c)
+{
+    struct rlimit r;
+    rlim_t need = c->maxclients + files_reserved(c);
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < need) {
+        r.rlim_cur = need < r.rlim_max ? need : r.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &r);
+    }
+}

@@ -1,0 +1,54 @@
+/*
+ * A period begins with a turn that may work and ends with the next one that may
+ * after a rest, or after PORTIONS without rests. What the thread ran in it
+ * besides the portions was for others; so a loop that only polls, finds nothing
+ * and works again is alone.
+ *
+ * A period without rests cannot see other threads on its core: it may sleep for
+ * reasons of its own, as when what it made is not wanted yet. One with a rest
+ * can, by the time at which it ended.
+ */
+#include "kvs/snapshot/throttle.h"
+
+static void period_begin(struct qn_throttle *p, qn_time_t now, qn_time_t cpu)
+{
+    p->from = now;
+    p->cpu = cpu;
+    p->worked = 0;
+    p->portions = 0;
+}
+
+void qn_throttle_begin(struct qn_throttle *p, qn_time_t now, qn_time_t cpu)
+{
+    *p = (struct qn_throttle){.until = now};
+    period_begin(p, now, cpu);
+}
+
+/* The period is over: was anybody else there? */
+static bool was_alone(const struct qn_throttle *p, qn_time_t now, qn_time_t cpu)
+{
+    qn_time_t others = cpu - p->cpu - p->worked;
+    bool late = !p->alone && now - p->until > QN_THROTTLE_LATE;
+    return QN_THROTTLE_OTHERS * others < now - p->from && !late;
+}
+
+qn_time_t qn_throttle_turn(struct qn_throttle *p, qn_time_t now, qn_time_t cpu)
+{
+    if (now < p->until) {
+        return p->until;
+    }
+    if (p->portions >= (p->alone ? QN_THROTTLE_QUANTA : 1)) {
+        p->alone = was_alone(p, now, cpu);
+        period_begin(p, now, cpu);
+    }
+    return now;
+}
+
+qn_time_t qn_throttle_worked(struct qn_throttle *p, qn_time_t now,
+                             qn_time_t cpu_ns)
+{
+    p->worked += cpu_ns;
+    p->portions++;
+    p->until = p->alone ? now : now + (QN_THROTTLE_PAUSE + 1) * cpu_ns;
+    return p->until;
+}
