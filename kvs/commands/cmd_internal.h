@@ -17,7 +17,8 @@ qn_cmd_run_fn qn_cmd_get, qn_cmd_set, qn_cmd_setnx, qn_cmd_getset,
 /* cmd_compare.c */
 qn_cmd_run_fn qn_cmd_digest, qn_cmd_delex, qn_cmd_delifeq;
 /* cmd_range.c */
-qn_cmd_run_fn qn_cmd_append, qn_cmd_getrange, qn_cmd_setrange;
+qn_cmd_run_fn qn_cmd_append, qn_cmd_getrange, qn_cmd_setrange, qn_cmd_getbit,
+    qn_cmd_setbit;
 /* cmd_counter.c */
 qn_cmd_run_fn qn_cmd_incr, qn_cmd_decr, qn_cmd_incrby, qn_cmd_decrby,
     qn_cmd_incrbyfloat;

@@ -1,5 +1,6 @@
 /*
- * Commands on a part of a value: APPEND, GETRANGE (SUBSTR), SETRANGE.
+ * Commands on a part of a value: APPEND, GETRANGE (SUBSTR), SETRANGE, GETBIT,
+ * SETBIT.
  *
  * Values are immutable, so a changed part means a new value; the store builds
  * it from slices of the old one and of the arguments, without a buffer in
@@ -129,4 +130,58 @@ int qn_cmd_setrange(struct qn_store *s, const struct qn_cmd_call *c)
     }
     qn_reply_int(c->reply, (int64_t)end);
     return put_range(s, c, &old, (size_t)offset, value);
+}
+
+/* The byte and the mask of a bit; bit 0 is the highest of byte 0. False: the
+ * error was written. */
+static bool bit_of(const struct qn_cmd_call *c, size_t *byte, uint8_t *mask)
+{
+    int64_t offset;
+    if (!qn_number_parse(c->argv[2], &offset) || offset < 0 ||
+        (uint64_t)offset / 8 >= qn_cmd_value_max(c)) {
+        qn_reply_error(c->reply,
+                       "ERR bit offset is not an integer or out of range");
+        return false;
+    }
+    *byte = (size_t)offset / 8;
+    *mask = (uint8_t)(0x80 >> offset % 8);
+    return true;
+}
+
+int qn_cmd_getbit(struct qn_store *s, const struct qn_cmd_call *c)
+{
+    size_t byte;
+    uint8_t mask;
+    if (!bit_of(c, &byte, &mask)) {
+        return QN_OK;
+    }
+    struct qn_found old;
+    qn_cmd_lookup(s, c, c->argv[1], &old);
+    qn_reply_int(c->reply,
+                 byte < old.value.len && (old.value.data[byte] & mask) != 0);
+    return QN_OK;
+}
+
+int qn_cmd_setbit(struct qn_store *s, const struct qn_cmd_call *c)
+{
+    size_t byte;
+    uint8_t mask;
+    int64_t bit;
+    if (!bit_of(c, &byte, &mask)) {
+        return QN_OK;
+    }
+    if (!qn_number_parse(c->argv[3], &bit) || (bit != 0 && bit != 1)) {
+        qn_reply_error(c->reply, "ERR bit is not an integer or out of range");
+        return QN_OK;
+    }
+    struct qn_found old;
+    qn_cmd_lookup(s, c, c->argv[1], &old);
+    uint8_t was = byte < old.value.len ? old.value.data[byte] : 0;
+    uint8_t is = (uint8_t)(bit != 0 ? was | mask : was & ~mask);
+    size_t end = QN_MAX(byte + 1, old.value.len);
+    if (!qn_cmd_memory_fits(s, c, c->argv[1], end)) {
+        return QN_EDQUOT; /* before the gap takes memory */
+    }
+    qn_reply_int(c->reply, (was & mask) != 0);
+    return put_range(s, c, &old, byte, (struct qn_slice){&is, 1});
 }

@@ -7,7 +7,7 @@
  *
  * An id is what stands in the log, also in logs and snapshots of other
  * versions: a new row takes the next free one, a removed row's is never given
- * again. Rows that are never in the log have none. Next free id: 33.
+ * again. Rows that are never in the log have none. Next free id: 35.
  *
  * Subcommands follow their container, which says how many there are.
  */
@@ -99,6 +99,15 @@ const struct qn_cmd qn_cmd_table[] = {
      .keys = "RW update", .group = "string", .since = "2.2.0",
      .cost = "O(N), N bytes of the value", .syntax = "key offset:integer value",
      .summary = "Overwrites a part of a value, padding it with zeros."},
+    {.name = "getbit", .id = 33, .arity = 3, .where = QN_CMD_READ,
+     ONE_KEY, .run = qn_cmd_getbit, .flags = "readonly fast", .acl = "bitmap",
+     .keys = "RO access", .group = "bitmap", .since = "2.2.0", .cost = "O(1)",
+     .syntax = "key offset:integer", .summary = "Returns one bit of a value."},
+    {.name = "setbit", .id = 34, .arity = 4, .where = QN_CMD_WRITE,
+     ONE_KEY, .run = qn_cmd_setbit, .flags = "write denyoom", .acl = "bitmap",
+     .keys = "RW access update", .group = "bitmap", .since = "2.2.0",
+     .cost = "O(N), N bytes of the value", .syntax = "key offset:integer value:integer",
+     .summary = "Sets or clears one bit of a value and returns the old one."},
     {.name = "incr", .id = 19, .arity = 2, .where = QN_CMD_WRITE,
      ONE_KEY, .run = qn_cmd_incr, .flags = "write denyoom fast", .acl = "string",
      .keys = "RW access update", .group = "string", .since = "1.0.0", .cost = "O(1)",

@@ -46,7 +46,7 @@
 #include "paxos/driver/driver.h"
 
 /** Of the log's entries: their first one says it. */
-#define QN_ENTRY_VERSION 3u
+#define QN_ENTRY_VERSION 4u
 
 struct qn_replica;
 

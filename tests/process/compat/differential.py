@@ -78,6 +78,8 @@ class Commands:
             (5, "APPEND", lambda: [key(), value()]),
             (5, "GETRANGE", lambda: [key(), pick(OFFSETS), pick(OFFSETS)]),
             (5, "SETRANGE", lambda: [key(), pick(OFFSETS), value()]),
+            (3, "GETBIT", lambda: [key(), pick(OFFSETS)]),
+            (3, "SETBIT", lambda: [key(), pick(OFFSETS), pick((b"0", b"1", b"2"))]),
             (5, "INCR", lambda: [key()]),
             (5, "DECR", lambda: [key()]),
             (5, "INCRBY", lambda: [key(), pick(INTEGERS)]),

@@ -60,15 +60,15 @@ static void expect_line(const char *request, const char *line)
 
 COMMAND(counts_agree)
 {
-    EXPECT(&w, "COMMAND COUNT", ":45\r\n");
-    expect_line("COMMAND", "*45\r\n");
-    expect_line("COMMAND INFO", "*45\r\n");
-    expect_line("COMMAND DOCS", "*90\r\n");
-    expect_line("COMMAND LIST", "*73\r\n");
+    EXPECT(&w, "COMMAND COUNT", ":47\r\n");
+    expect_line("COMMAND", "*47\r\n");
+    expect_line("COMMAND INFO", "*47\r\n");
+    expect_line("COMMAND DOCS", "*94\r\n");
+    expect_line("COMMAND LIST", "*75\r\n");
     w.proto = 3;
-    expect_line("COMMAND", "*45\r\n");
-    expect_line("COMMAND DOCS", "%45\r\n");
-    expect_line("COMMAND LIST", "*73\r\n");
+    expect_line("COMMAND", "*47\r\n");
+    expect_line("COMMAND DOCS", "%47\r\n");
+    expect_line("COMMAND LIST", "*75\r\n");
 }
 
 COMMAND(list_filters)

@@ -431,3 +431,28 @@ WORLD_TEST(command_limits, keys_end_at_max_key_len)
     EXPECT(&w, "KEYS abcd*", "*0\r\n");
     EXPECT(&w, "DBSIZE", ":3\r\n");
 }
+
+COMMAND(bits_are_counted_from_the_highest_of_the_first_byte)
+{
+    EXPECT(&w, "GETBIT k 7", ":0\r\n");
+    EXPECT(&w, "SETBIT k 7 1", ":0\r\n");
+    EXPECT(&w, "GET k", "$1\r\n\x01\r\n");
+    EXPECT(&w, "SETBIT k 0 1", ":0\r\n");
+    EXPECT(&w, "GET k", "$1\r\n\x81\r\n");
+    EXPECT(&w, "SETBIT k 7 0", ":1\r\n");
+    EXPECT(&w, "SETBIT k 17 1", ":0\r\n");
+    EXPECT(&w, "GET k", "$3\r\n\x80\0@\r\n");
+    EXPECT(&w, "GETBIT k 17", ":1\r\n");
+    EXPECT(&w, "GETBIT k 100", ":0\r\n");
+}
+
+COMMAND(bits_check_their_offset_and_value)
+{
+    EXPECT(&w, "GETBIT k -1",
+           "-ERR bit offset is not an integer or out of range\r\n");
+    EXPECT(&w, "SETBIT k x 1",
+           "-ERR bit offset is not an integer or out of range\r\n");
+    EXPECT(&w, "SETBIT k 1 2",
+           "-ERR bit is not an integer or out of range\r\n");
+    EXPECT(&w, "EXISTS k", ":0\r\n");
+}
