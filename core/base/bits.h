@@ -26,7 +26,7 @@ static inline size_t qn_align_up(size_t x, size_t to)
     return (x + (to - 1)) & ~(to - 1);
 }
 
-/** Bytes borrowed from somebody; `data` may be NULL when len is 0. */
+/** Borrowed bytes; `data` may be NULL when len is 0. */
 struct qn_slice {
     const uint8_t *data;
     size_t len; /* bytes */

@@ -4,8 +4,8 @@
 /**
  * Log lines to a callback.
  *
- * A library never prints: it hands a finished line to whoever started the
- * program. Without a callback lines are dropped. The callback is set once,
+ * A library never prints: it hands a finished line to the program's
+ * callback. Without a callback lines are dropped. The callback is set once,
  * before other threads exist, and must itself be callable from any thread.
  */
 

@@ -1,6 +1,6 @@
 /*
- * Counting instead of writing (rate_limit.h). A few kinds in a row: who writes
- * lines has few reasons to.
+ * Counting instead of writing (rate_limit.h). A short array of kinds is enough:
+ * a module has few reasons to log.
  */
 #include "core/base/rate_limit.h"
 

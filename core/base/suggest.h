@@ -2,7 +2,7 @@
 #define QN_CORE_BASE_SUGGEST_H
 
 /**
- * The name somebody probably meant: for one-line errors about a mistyped
+ * The name that the user probably meant: for one-line errors about a mistyped
  * subcommand or option. Pure, any thread, no allocation.
  */
 

@@ -3,7 +3,7 @@
 
 /**
  * What rounds of measurement of one pair of cores say about its costs. Pure:
- * who measures is runner.h.
+ * runner.h measures.
  *
  * A **round** is a short run of everything: some batches of messages from a to
  * b and from b to a, and some round trips; before and after it three
@@ -15,7 +15,7 @@
  * that moves virtual processors (the same line then takes five times as long
  * for seconds); or sends alone take more than twice as long on one side, while
  * the line's way is the same (as if a core had half of its store buffer, since
- * its other hardware thread works for somebody else). The probes tell the
+ * its other hardware thread works for another process). The probes tell the
  * **level** that the machine was on. A round that has a probe whose two values
  * differ by more than their spread straddles a change and does not count. Of
  * the others, those count that lie on one level: the lowest that enough of them

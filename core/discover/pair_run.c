@@ -15,8 +15,8 @@
  * The sender waits until the batch has been drained before it sends the next,
  * so its stores find the lines where they are when messages are rare.
  *
- * Everybody spins; a thread that waits long gives its core away now and then,
- * in case the partner sits on the same one or somebody else needs it.
+ * Both threads spin. A thread that waits long yields its core now and then, in
+ * case the partner runs on the same core or another process needs it.
  *
  * Shared lines: `met`, `batch` and `probe` of a seat are stored by the partner
  * only, release, and loaded by the owner, acquire; what stands in `said` was

@@ -28,7 +28,7 @@ struct qn_pair_run {
     const struct qn_lane_memory *rx; /* the own one */
     struct qn_qp *qp;
     const qn_a32 *stop; /* not 0: leave */
-    bool first;         /* this is core a, who decides and notes */
+    bool first;         /* this is core a, which decides and notes */
     uint64_t meetings, batches, probes;
     uint32_t overhead; /* of reading the counter, cycles */
 };

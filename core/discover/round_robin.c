@@ -1,7 +1,7 @@
 /*
  * The circle method: all but the last core sit on a circle of N-1 seats, N even
  * (one is empty if n is odd). In round r those meet whose numbers add up to r,
- * modulo N-1; who would meet itself meets the last one.
+ * modulo N-1; a core that would meet itself meets the last one.
  *
  * Steps are made greedily: of the pairs of the round that were not given yet,
  * in the order of the lower core, each that shares no physical core with those

@@ -33,7 +33,7 @@ struct qn_round_robin {
 /** Rounds of the round_robin of n. */
 uint32_t qn_round_robin_rounds(uint32_t n);
 
-/** Whom core i meets in a round; i itself: nobody. Pure. */
+/** The core that core i meets in a round; i itself: none. Pure. */
 uint32_t qn_round_robin_partner(uint32_t n, uint32_t round, uint32_t i);
 
 /** Begin. `limit` is at least 1. */

@@ -27,8 +27,8 @@
 #define PASSES_MIN   3u
 #define PASS_GAP_NS  (40 * QN_MS) /* least time from pass to pass */
 #define PROGRESS_NS  (100 * QN_MS)
-/* So long after opts.seconds, and so long for each step of a pass, it is over:
- * somebody else holds our cores. A step takes 3 to 20 ms otherwise. */
+/* The run ends this long after opts.seconds, and this much more per step of a
+ * pass: another process keeps our cores busy. A step takes 3 to 20 ms. */
 #define LATE_S       1.5
 #define LATE_STEP_S  0.08
 #define SHARE        0.8 /* of the bar, for what is certain */
@@ -292,7 +292,7 @@ static int start(struct qn_runner *r)
         w->core = r->started;
         if (pthread_create(&w->thread, NULL, qn_runner_live, w) != 0) {
             pthread_mutex_lock(&r->lock);
-            r->busy -= r->m->n - r->started; /* who never began */
+            r->busy -= r->m->n - r->started; /* threads that never began */
             pthread_mutex_unlock(&r->lock);
             (void)wait_for_all(r);
             return QN_ENOMEM;

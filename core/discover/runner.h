@@ -70,9 +70,9 @@ struct qn_runner_report {
  *                pair, nothing is measured.
  * @param report  Filled.
  * @return QN_OK; QN_EAGAIN: progress said stop; QN_EPERM: a thread could not
- *         be pinned to a core of m; QN_ETIMEDOUT: cores that somebody else
- *         keeps busy gave no result for some pair; QN_ENOMEM; or what the
- * transport said. Then m has no costs.
+ *         be pinned to a core of m; QN_ETIMEDOUT: cores that another
+ *         process keeps busy gave no result for some pair; QN_ENOMEM; or what
+ * the transport said. Then m has no costs.
  *
  * Blocks. Milliseconds per pair and step.
  */

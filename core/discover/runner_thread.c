@@ -2,10 +2,10 @@
  * The threads of the runner: each pins itself, makes its seat, and then does
  * the pair_runs that it is told.
  *
- * In a pair_run both threads clear their own seats (nobody else writes there
- * between pair_runs), say that they have arrived, wait for each other, and open
- * a queuepair in a new incarnation. Core a, the lower one, decides: what is a
- * warm-up, which rounds are noted, when it is enough.
+ * In a pair_run both threads clear their own seats (no other thread writes
+ * there between pair_runs), say that they have arrived, wait for each other,
+ * and open a queuepair in a new incarnation. Core a, the lower one, decides:
+ * what is a warm-up, which rounds are noted, when it is enough.
  */
 #include <sched.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * In what is read here XML versions 2 and 3.0 are the same: hwloc 3 itself
  * writes version 2 with other numbers for the kinds of devices and of
  * distances, without the attribute `id`, and with the topology's notes inside
- * its root object. Version 1 nests memory nodes otherwise, and what a version
- * behind 3.0 means nobody knows yet, so both are refused, as is an object of an
+ * its root object. Version 1 nests memory nodes otherwise, and a version
+ * after 3.0 is not specified yet, so both are refused, as is an object of an
  * unknown type: a wrong reading is worse than none. Elements that are no
  * objects and attributes that are not asked for change nothing.
  *

@@ -5,7 +5,7 @@
  * Numbered broadcasts that an inner node still owes to some of its children.
  *
  * A bounded FIFO of whole messages. Each entry has the mask of children that
- * have not got it; entries leave at the front once nobody is owed them. The
+ * have not got it; entries leave at the front once every child has them. The
  * window of the root (QN_ACKED_COUNT, QN_ACKED_BYTES) bounds what can be owed
  * at any time, so with a sane root a push never fails.
  *

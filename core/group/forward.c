@@ -142,8 +142,8 @@ void qn_forward_catch_up(struct qn_context *c)
     }
 }
 
-/* Those of `nodes` that have not got all of `body` will not get more of it: who
- * began it is owed an ABORT. @return who they are. */
+/* Those of `nodes` that have not got all of `body` will not get more of it: a
+ * child that got its beginning gets an ABORT. @return those nodes. */
 static uint64_t give_up(struct qn_context *c, uint64_t nodes)
 {
     uint64_t left = c->to & nodes;
@@ -263,7 +263,7 @@ static void take_first(struct qn_context *c, qn_node_t from,
     in->more_len = 0;
     if (from == c->parent) {
         c->source = from;
-        /* Who is owed a message of the backlog must get that one first. */
+        /* A child with messages in the backlog must get those first. */
         c->missed = living_children(c) & c->backlog.lagging;
         c->to = living_children(c) & ~c->missed;
         memset(c->sent, 0, sizeof c->sent);
@@ -401,7 +401,7 @@ uint64_t qn_forward_pending(const struct qn_context *c)
 
 /* --- changes ------------------------------------------------------------- */
 
-/* Nobody reads or writes the body of `node`. */
+/* The body of `node` is neither read nor written. */
 static bool body_idle(const struct qn_context *c, qn_node_t node)
 {
     return (c->framed & bit(node)) == 0 && (node != c->source || c->to == 0);

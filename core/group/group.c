@@ -11,14 +11,14 @@
  * backlogs have a fixed size and never overflow. Acknowledgements are
  * cumulative; one that finds no room is simply part of the next.
  *
- * Who speaks for a dead child's subtree? Nobody, so it holds `acked` back
- * while anybody in it lives: the alternative, to count it out, would say
+ * No node speaks for a dead child's subtree, so the subtree holds `acked` back
+ * while any node in it lives. The alternative, to count it out, would say
  * "delivered by all" of a message that living nodes never got.
  *
  * The root moves (plain contexts): what a former root had sent is still in its
  * lanes, and a node that knows the new root already sends while others have not
- * heard of it. So every lane is read and all of it delivered; who goes on with
- * it is the tree's business, that is the parent's lane alone.
+ * heard of it. So every lane is read and all of it delivered; only what comes
+ * from the parent's lane is forwarded down the tree.
  *
  * Queuepairs that were used are marked dirty and flushed once per turn: a
  * flush costs a fence and perhaps a system call.
@@ -73,8 +73,8 @@ static void take_tree(struct qn_context *c, const struct qn_tree *t)
     }
 }
 
-/* Who is down from the beginning: peers without a queuepair. An acknowledged
- * context knows its neighbours only. */
+/* The nodes that are down from the beginning: peers without a queuepair. An
+ * acknowledged context knows its neighbours only. */
 static uint64_t absent(const struct qn_context *c)
 {
     uint64_t peers = c->acked ? c->children | c->up : ~bit(c->self);
@@ -198,7 +198,7 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
     return QN_OK;
 }
 
-/* A child counts while anybody at or below it lives; it can speak for them
+/* A child counts while any node at or below it lives; it can speak for them
  * only while it lives itself. */
 static bool counts(const struct qn_context *c, qn_node_t child)
 {
@@ -340,8 +340,8 @@ static uint32_t poll_parent(struct qn_context *c, uint32_t budget)
     return n;
 }
 
-/* Usually there is nothing. Nobody is looked at first each time, so a peer that
- * always has something starves nobody. */
+/* Usually there is nothing. The first peer to look at changes each time, so a
+ * peer that always has something starves no other. */
 static uint32_t poll_others(struct qn_context *c, uint32_t budget)
 {
     uint32_t n = 0;

@@ -9,12 +9,13 @@
  * own, frame by frame (cut-through: a long message travels on before it has
  * arrived in full).
  *
- * Nobody waits for a child. A message that finds no room in a child's channel
+ * No node waits for a child. A message that finds no room in a child's channel
  * is dropped for that child and counted. Of a long message the rest may wait
  * in the node for room, until the next long one needs its place: then the
  * child gets ABORT. The same goes for all that hangs below when a source dies
- * in the middle. So broadcast is reliable to whoever keeps up, never torn and
- * never twice; who misses a message learns it another way (1Paxos: FETCH).
+ * in the middle. So broadcast is reliable to nodes that keep up, never torn and
+ * never twice; a node that misses a message learns it another way (1Paxos:
+ * FETCH).
  *
  * The topology may change at any time (qn_context_reroot), node by node and in
  * any order. A plain context delivers what comes from any living peer, and
@@ -31,7 +32,7 @@
  * children's acknowledgements; qn_context_acked tells the root up to which
  * number all have. What does not fit into a child's channel is kept for it
  * (the root's window bounds how much), so all that is begun arrives; still
- * nobody waits for it.
+ * no node waits for a child.
  *
  * Two contexts may exist over one set of queuepairs only if they use different
  * lanes. Wire format: README.md of this folder.
@@ -106,7 +107,7 @@ int qn_context_bcast_acked(struct qn_context *c, const struct qn_slice *parts,
 
 /** All living nodes have delivered the acknowledged broadcasts <= it; at a node
  *  that is not the root: it and all below it. A living node below a dead one
- *  holds it back: nobody can speak for it. */
+ *  holds it back: no node can speak for it. */
 uint64_t qn_context_acked(const struct qn_context *c);
 
 /** Receive from the peers (`acked`: from the parent, and acknowledgements from
@@ -139,11 +140,11 @@ int qn_context_up(struct qn_context *c, qn_node_t peer);
 /**
  * The tree is another one from now on, for this node; at any time.
  *
- * Who is a child and stays one gets all that it was owed, if what is under way
- * comes from a parent that stays the same, or is complete here already. What
- * else a node had begun to get from here is ended by ABORT: it receives nothing
- * of it. A message that a former parent had begun to send is delivered here
- * when it is complete, and forwarded no more.
+ * A node that is a child and stays one gets all that is pending for it, if what
+ * is under way comes from a parent that stays the same, or is complete here
+ * already. Any other message that a node had begun to get from here is ended by
+ * ABORT: it receives nothing of it. A message that a former parent had begun to
+ * send is delivered here when it is complete, and forwarded no more.
  *
  * @param tree  Borrowed. `self` need not be a member. Members that are down are
  *              skipped as children; what is below them is the caller's worry.

@@ -42,11 +42,12 @@ struct qn_context {
 
     /* How each peer is read, by messages or by frames: see forward.c. */
     uint64_t framed;
-    uint64_t cut_through; /* who should be read by frames: the parent or none */
+    uint64_t cut_through; /* peers to be read by frames: the parent or none */
     uint64_t inside;      /* peers of which a message may be half read */
     struct qn_forward_in in[QN_NODES_MAX];
 
-    /* Inner nodes: the last long message, in[source], and who still gets it. */
+    /* Inner nodes: the last long message, in[source], and the nodes that still
+       get it. */
     qn_node_t source;
     uint32_t sent[QN_NODES_MAX];
     uint64_t to;     /* nodes that are being sent it */

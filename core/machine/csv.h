@@ -5,7 +5,7 @@
  * A reader for tables of numbers: header, then one row per line, fields
  * separated by commas, no quotes. Blank lines and lines that begin with '#'
  * are skipped; a line may end in CR LF. The last line must end too: without
- * its newline nobody can tell a whole number from a cut one.
+ * its newline a whole number cannot be told from a cut one.
  *
  * Reads bytes in memory, allocates nothing; one reader is used by one thread.
  * Every failure fills the fault and returns QN_EINVAL.

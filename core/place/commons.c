@@ -7,19 +7,19 @@
  * per node. The seals fix the size, so that no access can fail; they cannot
  * guard the stretches, because the next process of a node must write them, too.
  *
- * Header and counter of lives lie in the second page, though nobody needs them
- * often: a wild node that could spoil them would keep every successor from
- * mapping the commons at all.
+ * Header and counter of lives lie in the second page, although they are
+ * rarely needed: a misbehaving node that could spoil them would keep every
+ * successor from mapping the commons at all.
  *
  * An owner is one pair of words that changes by one CAS: {epoch + 1, node and
  * incarnation}. A process may be stopped anywhere and go on much later, when
  * its epoch is long forgotten and its place taken by a later one; the CAS does
- * not let it put the old one back, nor can anybody see half of an entry. Zero,
- * as fresh memory is, means nobody.
+ * not let it put the old one back, and no process sees half of an entry. Zero,
+ * the content of fresh memory, means no owner.
  *
  * Why not one memfd per node, sealed like an outbox (F_SEAL_FUTURE_WRITE):
- * nobody could ever map it writable again, and the record of a voter is there
- * for its next life.
+ * no process could ever map it writable again, and the record of a voter is
+ * there for its next incarnation.
  */
 #include "core/place/commons.h"
 
@@ -38,7 +38,7 @@
 #define MAGIC      0x6d6d6f636e6f6e71u /* "qnoncomm" */
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define NODE_SHIFT 56 /* of an owner's second word */
-#define NOBODY     UINT32_MAX
+#define NO_NODE    UINT32_MAX
 
 static_assert(QN_COMMONS_LIVES_MAX >> NODE_SHIFT == 1, "one word");
 static_assert(QN_NODES_MAX <= 256, "a node fits above it");
@@ -76,7 +76,7 @@ struct qn_commons {
     uint32_t nodes;
     bool shared;
     bool claimed;
-    qn_node_t own; /* NOBODY */
+    qn_node_t own; /* NO_NODE */
 };
 
 static size_t page_bytes(void)
@@ -128,7 +128,7 @@ static int wrap(struct qn_commons **out, void *base, uint32_t nodes,
                              .bytes = qn_commons_bytes(nodes),
                              .nodes = nodes,
                              .shared = shared,
-                             .own = NOBODY};
+                             .own = NO_NODE};
     *out = c;
     return QN_OK;
 }
@@ -245,7 +245,7 @@ void qn_commons_destroy(struct qn_commons *c)
     }
 }
 
-/* -------------------------------------------------------------- who writes */
+/* ----------------------------------------------------------------- writers */
 
 void qn_commons_claim(struct qn_commons *c, bool writable)
 {
@@ -275,7 +275,7 @@ int qn_commons_own(struct qn_commons *c, qn_node_t self)
     if (!c->shared || c->own == self) {
         return QN_OK;
     }
-    if (c->own != NOBODY) {
+    if (c->own != NO_NODE) {
         return QN_EBUSY;
     }
     if (mprotect(stretch(c, self), stretch_bytes(), PROT_READ | PROT_WRITE) !=

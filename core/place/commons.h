@@ -16,11 +16,11 @@
  *   | record             |   what the voter must not forget (PROTOCOL.md 4)
  *   +--------------------+
  *
- * Everybody maps all of it, but writable is only what a node needs just now:
- * the first page always; the second while it is claimed, by a node that leads
- * or is about to; its own pages, by the process that lives as that node. A
- * store elsewhere faults. So a node that has gone wild can spoil the read index
- * and its own pages, not the agreement, unless it leads. It is a guard against
+ * Every node maps all of it, but writable is only what a node needs now: the
+ * first page always; the second while it is claimed, by a node that leads or is
+ * about to; its own pages, by the process that runs as that node. A store
+ * elsewhere faults. So a misbehaving node can spoil the read index and its own
+ * pages, not the agreement, unless it leads. It is a guard against
  * accidents: a process that calls mprotect itself is not stopped. Whatever is
  * read from the first page or from another node's pages must be checked.
  *
@@ -99,12 +99,12 @@ void qn_commons_claim(struct qn_commons *c, bool writable);
 bool qn_commons_claimed(const struct qn_commons *c);
 
 /**
- * Write down who owns `epoch`: whose ring will hold what is decided in it.
- * Claimed. Before the CAS that moves the word to `epoch`, so that whoever finds
- * the epoch in the word finds its owner. An epoch has one owner, who came
- * first; if a later one stands at its place already, that stays. The owner of
- * the epoch that the word names stays in any case: who would take its place
- * gets the spare one.
+ * Record the owner of `epoch`: the node whose ring will hold what is decided in
+ * it. Claimed. To be called before the CAS that moves the word to `epoch`, so
+ * that a node that finds the epoch in the word finds its owner. An epoch has
+ * one owner, the first to call this; a later epoch in the same place of the
+ * table stays. The owner of the epoch that the word names stays in any case: an
+ * epoch that would take its place gets the spare one.
  *
  * @param epoch  Below UINT64_MAX.
  * @param inc    Below QN_COMMONS_LIVES_MAX.
@@ -116,8 +116,8 @@ bool qn_commons_claimed(const struct qn_commons *c);
 bool qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
                           uint64_t inc);
 
-/** Who owns `epoch`. @return false: the table does not say (any more), or what
- *  stands there is damaged; nothing is filled. */
+/** The owner of `epoch`. @return false: the table does not say (any more), or
+ *  its entry is damaged; nothing is filled. */
 bool qn_commons_owner(const struct qn_commons *c, uint64_t epoch,
                       qn_node_t *node, uint64_t *inc);
 
@@ -132,7 +132,7 @@ bool qn_commons_owner(const struct qn_commons *c, uint64_t epoch,
 int qn_commons_own(struct qn_commons *c, qn_node_t self);
 
 /** The record of `node`, QN_COMMONS_RECORD_BYTES, aligned to a line. Writable
- *  only for who owns it; it survives processes, at whatever byte they end. */
+ *  only for its owner; it survives processes, at whatever byte they end. */
 void *qn_commons_record(const struct qn_commons *c, qn_node_t node);
 
 /** An incarnation that was never given out: from 1 on, over all nodes. For a

@@ -66,8 +66,8 @@ void qn_flight_recorder_note(struct qn_flight_recorder *f,
     qn_a64 *word = r->entry[f->count & f->mask];
     /* relaxed: the stores below publish it (R1). */
     qn_store(&r->begun, f->count + 1, QN_RELAXED);
-    /* release -> acquire of the same words in qn_flight_recorder_read (R1): who
-     * sees one of them sees `begun`. */
+    /* release -> acquire of the same words in qn_flight_recorder_read (R1): a
+     * reader that sees one of them sees `begun`. */
     qn_store(&word[TIME], e->time, QN_RELEASE);
     qn_store(&word[WHAT], what_pack(e), QN_RELEASE);
     qn_store(&word[SLOT], e->slot, QN_RELEASE);

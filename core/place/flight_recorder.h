@@ -2,11 +2,11 @@
 #define QN_CORE_PLACE_FLIGHT_RECORDER_H
 
 /**
- * The flight recorder: the last events of one life, in its outbox.
+ * The flight recorder: the last events of one incarnation, in its outbox.
  *
- * A ring of entries of 32 bytes that one thread writes and anybody who maps the
- * outbox reads, while it is written or when the writer is dead. What the kinds
- * mean is the program's affair.
+ * A ring of entries of 32 bytes that one thread writes and every process that
+ * maps the outbox may read, while it is written or when the writer is dead. The
+ * program defines what the kinds mean.
  *
  *     line 0   begun, done     entries begun and finished since the life began
  *              born            wall clock at its beginning

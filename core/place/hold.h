@@ -6,11 +6,11 @@
  *
  * A process that is about to live as a node holds byte `node` of the commons'
  * memfd: a record lock (fcntl(2), F_SETLK). It belongs to the process and not
- * to a descriptor: a child does not inherit it, nobody can give it away, and
+ * to a descriptor: a child does not inherit it, it cannot be given away, and
  * the kernel takes it back when the process ends, however it ends, after all
  * its threads and its memory. So a lock that is free says what a life word
  * (core/place/liveness.h) cannot: the process is gone. It cannot be faked or
- * removed by who does not have the memfd, and tells whose it is even where ids
+ * removed by a process without the memfd, and tells its owner even where ids
  * of processes are given to others again.
  *
  * It has one trap: it is lost when its process closes any descriptor of the
@@ -29,7 +29,7 @@
  *  another process does; QN_EIO. */
 int qn_hold_take(int commons_fd, qn_node_t node);
 
-/** Another process holds `node`. @param pid  Filled then: who it is, 0: that
+/** Another process holds `node`. @param pid  Filled then: the process, 0: it
  *  cannot be seen from here (another pid namespace). */
 bool qn_hold_look(int commons_fd, qn_node_t node, pid_t *pid);
 

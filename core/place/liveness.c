@@ -1,10 +1,10 @@
 /*
- * Life words.
+ * Liveness words.
  *
  * A life is one pair of words in the pages of its node, {incarnation, futex},
- * and begins with one CAS of both: whoever looks finds either the end of the
- * predecessor or the new life, never a mixture. The futex is the low half of
- * the second word, as the kernel knows it (futex(2), "robust futexes"):
+ * and begins with one CAS of both: a reader finds either the end of the
+ * predecessor or the new incarnation, never a mixture. The futex is the low
+ * half of the second word, as the kernel knows it (futex(2), "robust futexes"):
  *
  *     tid                  held by that thread
  *     FUTEX_OWNER_DIED     the kernel's mark: the thread has ended
@@ -105,7 +105,7 @@ int qn_liveness_begin(struct qn_commons *c, qn_node_t node, uint64_t inc)
     }
     uint64_t first;
     uint64_t second;
-    do { /* nobody else writes here: it succeeds */
+    do { /* no other thread writes here: it succeeds */
         qn_load_pair(life, &first, &second);
     } while (!qn_cas_pair(life, first, second, inc, (uint64_t)tid));
     return QN_OK;

@@ -2,7 +2,7 @@
 #define QN_CORE_PLACE_LIVENESS_H
 
 /**
- * Lives: who is alive, to be seen with a load.
+ * Liveness: which incarnation of a node is alive, to be seen with a load.
  *
  * A process that lives as a node writes its incarnation and thread id into its
  * pages of the commons, and registers that word with the kernel as a robust
@@ -10,14 +10,14 @@
  * marks the word, before it frees the memory of the process: so a death is seen
  * at once, also that of a process with gigabytes, of which a pidfd tells only
  * when they are freed. The mark is made by the kernel with an atomic operation
- * after the last store of the thread: who sees it sees all that it wrote.
+ * after the last store of the thread: a reader of the mark sees all its stores.
  *
  * What it does not tell: that the *process* has ended. Other threads of it may
  * run on for a moment, sockets are closed a little later, and its memory is
- * still being freed. Whoever starts a successor waits for a pidfd (or SIGCHLD).
- * exec(2) counts as an end.
+ * still being freed. A supervisor that starts a successor waits for a pidfd (or
+ * SIGCHLD). exec(2) counts as an end.
  *
- * A process that has gone wild may have overwritten its own word: then the
+ * A misbehaving process may have overwritten its own word: then the
  * kernel finds no word of its own there and marks nothing. NONE or ALIVE of a
  * life that began proves nothing, therefore; DEAD of a node that did not write
  * wildly is final.
@@ -63,8 +63,8 @@ int qn_liveness_begin(struct qn_commons *c, qn_node_t node, uint64_t inc);
  *  one is left alone. */
 void qn_liveness_end(struct qn_commons *c, qn_node_t node, uint64_t inc);
 
-/** Likewise, and say that it was meant to: nobody shall begin another one of
- *  this node by himself. */
+/** Likewise, and say that it was intended: no supervisor shall start another
+ *  incarnation of this node by itself. */
 void qn_liveness_leave(struct qn_commons *c, qn_node_t node, uint64_t inc);
 
 /** The life `inc` of `node` is its last so far, and it left

@@ -18,7 +18,7 @@ int qn_memfd_fill(int fd, size_t from, size_t bytes);
 /** Add `seals` (F_SEAL_*). QN_ENOSYS if the kernel does not know them. */
 int qn_memfd_seal(int fd, int seals);
 
-/** Check seals and size of a descriptor that somebody sent.
+/** Check seals and size of a descriptor that was received.
  *  @return QN_OK; QN_EPERM if one of `seals` is missing; QN_ECORRUPT if the
  *  size differs. */
 int qn_memfd_check(int fd, size_t bytes, int seals);

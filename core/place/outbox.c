@@ -194,7 +194,7 @@ static int wrap(struct qn_outbox **out, void *base, const struct header *h,
     m->base = base;
     m->bytes = h->bytes;
     memset(m->grown, 0, sizeof m->grown);
-    /* relaxed: nobody else has the handle yet. */
+    /* relaxed: no other thread has the handle yet. */
     qn_store(&m->handles, 1, QN_RELAXED);
     *o = (struct qn_outbox){.mapping = m, .fd = fd, .header = *h};
     *out = o;
@@ -266,7 +266,7 @@ int qn_outbox_create(struct qn_outbox **out, const struct qn_outbox_opts *opts)
     int err = opts->shared ? create_shared(out, opts, &h)
                            : create_private(out, opts, &h);
     if (err == QN_OK) {
-        /* relaxed: it is not shown to anybody yet. */
+        /* relaxed: it is not shared yet. */
         qn_store(&qn_outbox_state(*out)->voted, UINT64_MAX, QN_RELAXED);
     }
     return err;
@@ -427,7 +427,7 @@ int qn_outbox_grow(struct qn_outbox *o, enum qn_region region, size_t upto)
         *grown = to;
     }
     if (err == QN_OK && region == QN_REGION_RING) {
-        /* release -> acquire of who wants to know how much there is. */
+        /* release -> acquire of a reader that asks how much there is. */
         qn_store(&qn_outbox_state(o)->ring, to, QN_RELEASE);
     }
     return err;

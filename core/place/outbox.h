@@ -7,8 +7,8 @@
  * An outbox is the memory that one life (incarnation) of a node writes and all
  * others only read: its lanes to each peer, its doorbell line, its heartbeat,
  * its counters. So every shared line has one writer, a stale process cannot
- * write into its successor's channels, and a wild store takes nobody else
- * along.
+ * write into its successor's channels, and a stray write damages no other
+ * process.
  *
  *   outbox of node i (n nodes)
  *   +-----------------+ 0
@@ -141,8 +141,8 @@ int qn_outbox_map(struct qn_outbox **out, int fd,
  *  be destroyed first. QN_ENOMEM. */
 int qn_outbox_alias(struct qn_outbox **out, struct qn_outbox *own);
 
-/** Unmap (and close the own descriptor); the owner's memory lives while anyone
- *  maps it. NULL is fine. */
+/** Unmap (and close the own descriptor); the owner's memory exists while any
+ *  process maps it. NULL is fine. */
 void qn_outbox_destroy(struct qn_outbox *o);
 
 uint64_t qn_outbox_incarnation(const struct qn_outbox *o);

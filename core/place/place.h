@@ -2,7 +2,7 @@
 #define QN_PLACE_PLACE_H
 
 /**
- * Places: which cores this process may use, and who sits where.
+ * Places: which cores this process may use, and which node runs on which.
  *
  * Usable is what the affinity mask allows; the CPU quota of the control groups
  * (v2, cpu.max) is reported beside it, since a mask of eight cores with a
@@ -12,7 +12,7 @@
  * list starts again from the front.
  *
  * Everything here runs once, at start; nothing is thread-safe by itself, but a
- * filled struct may be read by anyone.
+ * filled struct may be read by any thread.
  */
 
 #include <stdbool.h>

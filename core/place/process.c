@@ -3,7 +3,8 @@
  *
  * Stopped is a letter in /proc/PID/stat, behind the name, which is in
  * parentheses and may contain any of these; so the last one is looked for.
- * Where /proc is hidden nobody is stopped, and who waits finds out by waiting.
+ * Where /proc is hidden no process counts as stopped; a peer that waits for a
+ * stopped process then finds out by its timeout.
  *
  * The C library has no function for scheduling attributes, and no structure.
  */

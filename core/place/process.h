@@ -6,16 +6,16 @@
  *
  * The slice is how long a process may go on, once it runs, before another one
  * of the same weight gets its turn. It changes no process's share of a core,
- * but who waits: the scheduler (EEVDF, Linux 6.12 and later) lets a process
- * that wakes interrupt one with a longer slice at once, as long as it has not
- * used up its share; one with a slice as long waits for the end of it, or for
- * the tick, 4 ms apart. So who serves gets a short slice, and who only has much
- * to do keeps a long one. Nobody needs a privilege for that. Older kernels
- * ignore it.
+ * only which one waits: the scheduler (EEVDF, Linux 6.12 and later) lets a
+ * process that wakes interrupt one with a longer slice at once, as long as it
+ * has not used up its share; one with a slice as long waits for the end of it,
+ * or for the tick, 4 ms apart. So a process that serves clients gets a short
+ * slice, and one with background work keeps a long one. No privilege is needed
+ * for that. Older kernels ignore it.
  *
  * A process is named by its id, which another one may have after it has ended:
- * answers are hints then, and who changes a slice makes sure that the process
- * is still there (core/place/hold.h).
+ * answers are hints then, and a caller that changes a slice makes sure that the
+ * process is still there (core/place/hold.h).
  *
  * Threads: any. Nothing blocks.
  */
@@ -24,16 +24,16 @@
 
 #include "core/base/clock.h"
 
-/** Of who answers clients: several of its turns at full load. */
+/** Of a process that answers clients: several of its turns at full load. */
 #define QN_SLICE_SERVING ((qn_time_t)500 * QN_US)
-/** Of who only has much to do: the longest that the kernel takes. */
+/** Of background work: the longest that the kernel takes. */
 #define QN_SLICE_LONGEST ((qn_time_t)100 * QN_MS)
 
-/** What a process has run so far, all its threads, ns; 0: nobody knows. */
+/** What a process has run so far, all its threads, ns; 0: unknown. */
 qn_time_t qn_process_ran(int pid);
 
 /** It was stopped (SIGSTOP, a debugger) and does not run until it is told to go
- *  on. False if nobody knows. */
+ *  on. False if unknown. */
 bool qn_process_stopped(int pid);
 
 /**

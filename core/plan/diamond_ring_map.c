@@ -5,10 +5,11 @@
  * visibility.
  *
  * For the latency a move walks over the nodes that an exchange makes stale: the
- * two, who sends to them, and behind them whoever hears at another time. It
- * keeps what it overwrites, for most moves are refused. For the busiest core
- * only those around the two ids have other work; adding and taking off leave
- * rounding errors of the last bits, so the result is added up once more.
+ * two, the nodes that send to them, and after them those that receive at
+ * another time. It keeps what it overwrites, for most moves are refused. For
+ * the busiest core only those around the two ids have other work; adding and
+ * taking off leave rounding errors of the last bits, so the result is added up
+ * once more.
  *
  * Half of the exchanges bring a core next to one that it is near to; of the
  * others, for the busiest core, half are around that one.

@@ -178,7 +178,7 @@ static bool ascends(const struct qn_tree *plan)
     return qn_tree_check(plan) == QN_OK;
 }
 
-/* Rank u serves the children of v, or whoever is left of what hangs there. The
+/* Rank u serves the children of v, or the members that are left below v. The
  * depth is that of the plan. */
 static void serve(const struct given *g, struct qn_edges *e, uint32_t u,
                   qn_node_t v)

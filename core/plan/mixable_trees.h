@@ -22,7 +22,7 @@
 
 /**
  * Up to QN_MIXABLE_TREE_EXACT members the best of these trees, else one that
- * repeatedly informs who can be informed first.
+ * repeatedly informs the member that can be informed first.
  *
  * @param t        Filled; untouched on failure.
  * @param costs    Between nodes: index i is node i. Borrowed.

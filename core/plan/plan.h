@@ -49,13 +49,13 @@ struct qn_plan_opts {
     }
 
 struct qn_plan {
-    struct qn_shape down; /* who informs whom; of a reduction: as `up` */
-    struct qn_shape up;   /* who answers to whom; of a broadcast: as `down` */
-    double cost;          /* cycles: qn_plan_cost of the two */
-    bool exact;           /* proven: no plan within the options costs less */
-    bool provable;        /* not yet: more moves would prove the best */
-    uint64_t moves;       /* proposed */
-    char from[32];        /* "exact", "search", or the rule that gave it */
+    struct qn_shape down; /* parents inform children; of a reduction: as `up` */
+    struct qn_shape up; /* children answer parents; of a broadcast: as `down` */
+    double cost;        /* cycles: qn_plan_cost of the two */
+    bool exact;         /* proven: no plan within the options costs less */
+    bool provable;      /* not yet: more moves would prove the best */
+    uint64_t moves;     /* proposed */
+    char from[32];      /* "exact", "search", or the rule that gave it */
 };
 
 /**

@@ -1,7 +1,7 @@
 /*
- * A file says edges in operating system numbers. Who asks for a tree over any
- * cores gets the machine of those it names: they are collected first, and the
- * tree is then checked as over any other machine.
+ * A file says edges in operating system numbers. A caller that asks for a
+ * tree over any cores gets the machine of those it names: they are collected
+ * first, and the tree is then checked as over any other machine.
  *
  * CSV is checked where it is parsed (tree_io.c); JSON here, where a fault
  * names the member, as jansson does not keep lines.

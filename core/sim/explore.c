@@ -174,7 +174,7 @@ static void switch_to(uint32_t next)
 
 static _Noreturn void end_run(void)
 {
-    qn_sim.self = QN_SIM_NOBODY;
+    qn_sim.self = QN_SIM_NO_NODE;
     START_SWITCH(NULL, main_bottom, main_bytes);
     setcontext(&run.scheduler);
     abort(); /* not reached */
@@ -186,7 +186,7 @@ _Noreturn void qn_sim_fail(const char *what)
     end_run();
 }
 
-/* Nobody can run: let time pass. @return true if a sleeper timed out. */
+/* No node can run: let time pass. @return true if a sleeper timed out. */
 static bool time_passes(void)
 {
     qn_sim_drain_all();
@@ -201,7 +201,7 @@ static bool time_passes(void)
     return false;
 }
 
-/* The order of the options goes round, so that the default starves nobody. */
+/* The order of the options goes round, so that the default starves no node. */
 void qn_sim_leave(void)
 {
     struct option o[QN_SIM_NODES];
@@ -250,7 +250,7 @@ static uint32_t list_options(struct option *o)
 
 void qn_sim_point(void)
 {
-    if (qn_sim.self == QN_SIM_NOBODY) {
+    if (qn_sim.self == QN_SIM_NO_NODE) {
         return; /* setup, check, teardown */
     }
     if (++run.steps > run.opts.steps_max) {
@@ -309,7 +309,7 @@ static void start_node(uint32_t i)
     makecontext(&n->context, run_node, 0);
 }
 
-/* Run the nodes until nobody can; comes back through end_run. */
+/* Run the nodes until none can run; comes back through end_run. */
 static void run_nodes(void)
 {
     struct option o[QN_SIM_NODES] = {0};

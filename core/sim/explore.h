@@ -42,7 +42,7 @@
 
 enum qn_sim_end {
     QN_SIM_DONE,   /* its function returned */
-    QN_SIM_ASLEEP, /* parked, and nobody left to wake it */
+    QN_SIM_ASLEEP, /* parked, and no node is left to wake it */
     QN_SIM_KILLED,
 };
 

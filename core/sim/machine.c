@@ -10,8 +10,8 @@
  * Copies to shared memory enter the buffer in pieces of at most a line, which
  * drain one after the other: a reader that does not wait for the announcement
  * sees a torn message. What a program writes in place (a reserved cell) goes to
- * memory at once; that hides nothing, since nobody may look before the header,
- * which is a store.
+ * memory at once; that hides nothing, since no reader may look before the
+ * header, which is a store.
  *
  * Outside a run (setup, check, teardown) all operations act at once.
  */
@@ -23,12 +23,12 @@
 #include "core/sim/machine_internal.h"
 #include "core/wait/park.h"
 
-struct qn_sim_machine qn_sim = {.self = QN_SIM_NOBODY};
+struct qn_sim_machine qn_sim = {.self = QN_SIM_NO_NODE};
 
 void qn_sim_reset(uint32_t nodes)
 {
     qn_sim.nodes = nodes;
-    qn_sim.self = QN_SIM_NOBODY;
+    qn_sim.self = QN_SIM_NO_NODE;
     memset(qn_sim.fd_count, 0, sizeof qn_sim.fd_count);
 }
 
@@ -60,7 +60,7 @@ void qn_sim_drain_all(void)
 
 static void drain_self(void)
 {
-    if (qn_sim.self != QN_SIM_NOBODY) {
+    if (qn_sim.self != QN_SIM_NO_NODE) {
         drain(&qn_sim.node[qn_sim.self]);
     }
 }
@@ -68,7 +68,7 @@ static void drain_self(void)
 /* The running node stores `len` bytes, at most a line. */
 static void store(void *at, const void *bytes, size_t len)
 {
-    if (qn_sim.self == QN_SIM_NOBODY) {
+    if (qn_sim.self == QN_SIM_NO_NODE) {
         memcpy(at, bytes, len);
         return;
     }
@@ -89,7 +89,7 @@ static void store(void *at, const void *bytes, size_t len)
 static void look(void *to, const void *from, size_t len)
 {
     memcpy(to, from, len);
-    if (qn_sim.self == QN_SIM_NOBODY) {
+    if (qn_sim.self == QN_SIM_NO_NODE) {
         return;
     }
     const struct qn_sim_node *n = &qn_sim.node[qn_sim.self];
@@ -208,11 +208,11 @@ void qn_sim_copy_in(void *dst, const void *shared, size_t n)
     look(dst, shared, n);
 }
 
-/* Whoever pauses lets time pass: buffers drain and others run. */
+/* A pause lets time pass: buffers drain and other nodes run. */
 void qn_sim_pause(void)
 {
     qn_sim_point();
-    if (qn_sim.self != QN_SIM_NOBODY) {
+    if (qn_sim.self != QN_SIM_NO_NODE) {
         qn_sim_drain_all();
         qn_sim_leave();
     }
@@ -229,7 +229,7 @@ static void enter_kernel(void)
 
 static int sleep_on(const void *word, int fd, qn_time_t deadline)
 {
-    QN_ASSERT(qn_sim.self != QN_SIM_NOBODY);
+    QN_ASSERT(qn_sim.self != QN_SIM_NO_NODE);
     struct qn_sim_node *n = &qn_sim.node[qn_sim.self];
     n->state = QN_SIM_SLEEPS;
     n->word = word;

@@ -1,8 +1,8 @@
 #ifndef QN_SIM_MACHINE_INTERNAL_H
 #define QN_SIM_MACHINE_INTERNAL_H
 
-/** The simulated machine, shared by explore.c (who runs) and machine.c (what
- *  an operation does). One thread. */
+/** The simulated machine, shared by explore.c (which node runs) and machine.c
+ * (what an operation does). One thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "core/base/atomic.h"
 #include "core/sim/explore.h"
 
-#define QN_SIM_NOBODY      QN_SIM_NODES
+#define QN_SIM_NO_NODE     QN_SIM_NODES
 #define QN_SIM_STACK_BYTES (256u * 1024)
 #define QN_SIM_PENDING_MAX                                                     \
     128u /* stores in a buffer; beyond, the oldest go                          \
@@ -44,7 +44,7 @@ struct qn_sim_node {
 
 struct qn_sim_machine {
     uint32_t nodes;
-    uint32_t self; /* running node; QN_SIM_NOBODY outside a run */
+    uint32_t self; /* running node; QN_SIM_NO_NODE outside a run */
     uint32_t fd_count[QN_SIM_FDS];
     struct qn_sim_node node[QN_SIM_NODES];
 };

@@ -231,7 +231,8 @@ static struct slowness reordered(const struct qn_machine *m, struct qn_shape *s,
     return is;
 }
 
-/* Who could inform `last` first, other than its parent; *when it would be. */
+/* The core that could inform `last` first, other than its parent; *when it
+ * would be. */
 static uint32_t helper(const struct qn_machine *m, const struct qn_shape *s,
                        const double *idle, uint32_t last, double *when)
 {

@@ -12,8 +12,8 @@
  * consecutive rings, which share both ends) still has a center: the gather
  * node hears of the same scatter node anyway. A whole empty group keeps one.
  *
- * With a companion the ring is made on n-1 nodes; who would send to the root
- * sends to node n-1, and that to the root.
+ * With a companion the ring is made on n-1 nodes; nodes that would send to
+ * the root send to node n-1, and that to the root.
  *
  * Links are emitted twice by the same code, to count and to fill.
  */

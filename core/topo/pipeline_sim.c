@@ -16,14 +16,14 @@ struct message {
     double visible;
     uint32_t op;
     uint16_t from, to; /* from == to: the root issues an operation */
-    bool answer;       /* who is asked by one core may answer to another, so
-                          the sender does not say it */
+    bool answer;       /* a core may answer another core than the one that
+                          asked, so the sender does not say it */
 };
 
 struct sim {
     const struct qn_machine *m;
     const struct qn_shape *s;  /* NULL: a ring */
-    const struct qn_shape *up; /* who answers to whom */
+    const struct qn_shape *up; /* the tree of answers */
     const struct qn_diamond_ring *r;
     struct qn_pipeline_sim_opts o;
     bool acks;

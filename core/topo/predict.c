@@ -170,8 +170,8 @@ double qn_predict_bound(const struct qn_machine *m)
             r = QN_MIN(r, m->receive[i]);
         }
     }
-    /* Who is free first sends next. Both those who have sent and those who
-     * are informed become free in the order in which that happened. */
+    /* The first free core sends next. Cores that have sent and cores that
+     * were informed become free in the order in which that happened. */
     double again[QN_CORES_MAX], fresh[QN_CORES_MAX];
     uint32_t sent = 0, told = 1, a = 0, f = 0;
     fresh[0] = 0;

@@ -7,8 +7,8 @@
  * q, the queued factor: a message that was visible when its receiver turned to
  * it costs q * r, one that is waited for costs r. 1 is the published model and
  * right for operations in lock-step; 1/8 fits the published reductions, whose
- * messages are queued. It does not matter for a broadcast, where nobody gets
- * more than one message.
+ * messages are queued. It does not matter for a broadcast, where no core
+ * gets more than one message.
  *
  * The shape must be valid and have as many cores as the machine. Pure, any
  * thread; about 50 KB of stack.

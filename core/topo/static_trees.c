@@ -6,7 +6,7 @@
  * core outside remembers its best sender inside; ties go to the sender that
  * was attached first, then to the lower core, so a newer sender replaces an
  * older one only if it is strictly better. In the capped variants a sender
- * retires with its second child, and those who had chosen it choose again.
+ * retires with its second child, and the cores that had chosen it choose again.
  *
  * Balanced trees are a family, not a name: their arity is read from the name.
  */
@@ -115,7 +115,7 @@ static void attach(struct prim *p, uint32_t rank)
     }
 }
 
-/* A sender is full: those who had chosen it look at all others again. */
+/* A sender is full: cores that had chosen it look at all others again. */
 static void retire(struct prim *p, uint32_t place)
 {
     for (uint32_t v = 0; v < p->r->n; v++) {

@@ -1,7 +1,7 @@
 /*
  * Doorbells.
  *
- * The danger is the lost wake-up: a message is there, nobody rings, and the
+ * The danger is the lost wake-up: a message is there, no peer rings, and the
  * node sleeps. It needs both sides to read before their own write is seen:
  *
  *     sleeper: epoch = odd;  load channel  -> empty

@@ -2,10 +2,10 @@
 #define QN_CORE_WAIT_DOORBELL_H
 
 /**
- * Doorbells: how a sleeping node is woken, and nobody else is.
+ * Doorbells: how a sleeping node is woken, and only a sleeping one.
  *
  * A node that finds nothing to do declares that it sleeps, looks at all its
- * channels once more, and then blocks. Whoever has just published something
+ * channels once more, and then blocks. A peer that has just published something
  * for it looks at that declaration and rings only if it is set:
  *
  *     sleeper                          ringer
@@ -76,7 +76,7 @@ void qn_doorbell_disarm(struct qn_doorbell *b);
 /** The two halves of disarm, for event loops that poll the eventfd: `wake`
  *  declares that this node is awake and makes no system call; a ring that is
  *  there stays in the eventfd, makes it readable, and is taken out by `drain`
- *  when the loop reports it. So a turn that nobody rang for costs nothing. */
+ *  when the loop reports it. So a turn without a ring costs nothing. */
 void qn_doorbell_wake(struct qn_doorbell *b);
 void qn_doorbell_drain(struct qn_doorbell *b);
 

@@ -14,7 +14,7 @@
  *  spurious) or QN_ETIMEDOUT. */
 int qn_park_word(qn_a32 *word, uint32_t seen, qn_time_t deadline);
 
-/** Wake who sleeps on *word. */
+/** Wake the threads that sleep on *word. */
 void qn_unpark_word(qn_a32 *word);
 
 /** Sleep until the eventfd can be read, a signal comes, or `deadline`.

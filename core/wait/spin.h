@@ -21,7 +21,7 @@
 /** Upper end of the measured wake-ups across cores (18 to 26 us). */
 #define QN_SPIN_BUDGET (25 * QN_US)
 
-/** Who competes for the cores. */
+/** What competes for the cores. */
 struct qn_spin_opts {
     uint32_t nodes;       /* of the group, running on these cores */
     uint32_t cores;       /* usable: affinity mask applied */
@@ -46,9 +46,9 @@ void qn_spin_reset(struct qn_spin *s);
 /** Nothing was found. @return true: look again; false: park. `now` in ns. */
 bool qn_spin_again(struct qn_spin *s, qn_time_t now);
 
-/** Yields longer than this gave the core to somebody with much to do ... (At
- *  1 ms, peers and clients under full load seem to be such, and who sleeps
- *  because of them is woken ten times as often: SET of 50 connections, three
+/** Yields longer than this gave the core to a busy process ... (At 1 ms, peers
+ *  and clients under full load count as busy, and a replica that sleeps because
+ *  of them is woken ten times as often: SET of 50 connections, three
  *  replicas on two cores, lost 9 to 20 % of its rate. Beside two busy loops
  *  3 ms gives 0.8 to 0.9 of the rate that 1 ms gives, and 1.5 times that of no
  *  pauses.) */
@@ -64,21 +64,21 @@ struct qn_yield {
 };
 
 /**
- * Let whoever else is runnable on this core go first, once. An event loop calls
+ * Let other runnable threads of this core go first, once. An event loop calls
  * it when it has found nothing more to do, before it declares that it sleeps:
  * a client or a peer that shares the core then makes more work before the loop
- * looks again, and one wake-up serves all of it. 0.4 us if nobody waits.
+ * looks again, and one wake-up serves all of it. 0.4 us if no thread waits.
  *
- * That is a bargain among those who soon sleep again. Somebody with much to do
- * keeps the core until the next tick, 4 ms, while a loop that sleeps interrupts
- * him as soon as it is woken. So after a yield that took long there is none for
- * a while.
+ * That pays only among threads that soon sleep again. A busy process keeps the
+ * core until the next tick, 4 ms, while a loop that sleeps interrupts it as
+ * soon as it is woken. So after a yield that took long there is none for a
+ * while.
  *
  * @param now  ns.
  */
 void qn_spin_yield(struct qn_yield *y, qn_time_t now);
 
-/** No yield for a while: somebody will have much to do. */
+/** No yield for a while: another process will be busy. */
 void qn_spin_yield_not(struct qn_yield *y, qn_time_t now);
 
 #endif

@@ -2,10 +2,11 @@
  * UMP: opening, accepting and closing an end. ump_send.c and ump_recv.c are
  * the hot paths; UMP.md tells the whole.
  *
- * Who may believe whom. A lane belongs to one life of its owner and, at a
- * time, to one life of the peer; `control` names both. An end believes nothing
- * it finds in the peer's lane (no cell, no acknowledgement) until it has seen
- * its own incarnation in `to` and the expected one in `from`:
+ * Which memory an end may believe. A lane belongs to one incarnation of its
+ * owner and, at a time, to one incarnation of the peer; `control` names both.
+ * An end believes nothing it finds in the peer's lane (no cell, no
+ * acknowledgement) until it has seen its own incarnation in `to` and the
+ * expected one in `from`:
  *
  *   A1 <-> B5, B dies, B6 comes.   A's lane says to=5 until A opens it again;
  *   B6 reads nothing before that. A reads B6's own outbox, and there nothing
@@ -13,7 +14,7 @@
  *
  * Opening again changes the generation. A stopped B5 that wakes and still looks
  * at A's lane expects cells of the old generation and finds none; what it
- * writes lands in its own outbox, which nobody reads any more.
+ * writes lands in its own outbox, which no node reads any more.
  *
  * `to` is written 0 first and last when a lane is opened: a reader that finds
  * its own incarnation there before and after it has loaded generation and

@@ -123,7 +123,7 @@ static void fill_bounds(struct qn_subset_dp *x, uint32_t v, uint32_t set)
     x->nearest[at(x, v, set)] = nearest;
 }
 
-/* Whom v cannot inform in time, however it is done. */
+/* The cores that v cannot inform in time, in any order. */
 static uint32_t out_of_reach(const struct qn_subset_dp *x, uint32_t v,
                              const double *tail, const double *limit)
 {
@@ -173,7 +173,7 @@ void qn_subset_dp_fill(struct qn_subset_dp *x, uint32_t root,
     }
 }
 
-/* Everybody but v. */
+/* All cores but v. */
 static uint32_t others(const struct qn_subset_dp *x, uint32_t v)
 {
     return ((1U << x->m->n) - 1) & ~(1U << v);

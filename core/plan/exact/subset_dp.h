@@ -5,7 +5,7 @@
  * The recursion over subsets: the best of all trees for a small group.
  *
  * Each core v has a tail, cycles that it has to spend once it has sent its last
- * message. What is made small is the time until everybody's tail is over; with
+ * message. What is made small is the time until all tails are over; with
  * tails of 0 that is a broadcast. subset_dp.c says how.
  *
  * One thread at a time per object; init allocates, nothing else does.

@@ -25,8 +25,9 @@
 
 #define LISTS 5u /* in the arena, each as long as the longest */
 
-/* All that the root may hand over, and all that somebody else may, who is in no
- * set, as is the root: i sets of k cores, of them a part with a child in it. */
+/* All that the root may hand over, and all that another core may, which is in
+ * no set, as the root is: i sets of k cores, of them a part with a child in it.
+ */
 static size_t longest(uint32_t n)
 {
     size_t root = n - 1, other = n > 2 ? n - 2 : 0;
@@ -215,7 +216,7 @@ double qn_transfer_edge_price(struct qn_transfer_edges *x,
             best = QN_MIN(best, cost);
         }
         left[from] = best;
-        x->since[from] = QN_SUBSETS_NEVER; /* for who trims next */
+        x->since[from] = QN_SUBSETS_NEVER; /* for the next trim */
         x->choice[from] = choice;
     }
     if (left[x->top] < QN_SUBSETS_NEVER) {

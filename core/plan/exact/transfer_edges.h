@@ -39,7 +39,7 @@ struct qn_transfer_edge_list {
 struct qn_transfer_edges {
     const struct qn_machine *m;
     struct qn_transfer_edge *arena;
-    uint16_t top;     /* the state in which the root has informed nobody */
+    uint16_t top;     /* the state in which the root has informed no core */
     double *left;     /* [states] least cycles until all tails are over */
     double *since;    /* [states] least cycles until it may come to that */
     uint32_t *choice; /* [states] hand-over that attains `left` */
@@ -85,7 +85,7 @@ void qn_transfer_edge_tree(const struct qn_transfer_edges *x,
 /**
  * Drop what can no longer end within the limit, of a list just priced. The
  * dropped remain in place for
- * those who know the longer list, and the shorter one lies behind; unless
+ * callers that know the longer list, and the shorter one lies behind; unless
  * little was dropped, then nothing is.
  *
  * @param limit  At least what it was priced at.
