@@ -4,7 +4,7 @@
  * The sockets lie in the run-time folder, which only this user can write to;
  * one that can be connected to is a living replica's, and the kernel tells
  * whose. What a killed one has left is refused, and removed by the next one of
- * its role, which nobody else has: the supervisor has the lock beside its
+ * its role, which one process has: the supervisor has the lock beside its
  * socket, a replica its node (core/place/hold.h) in a server that has its
  * address.
  *
@@ -28,7 +28,7 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "kvs/config/rundir.h"
-#include "kvs/control/boot.h"
+#include "kvs/control/control_channel.h"
 #include "kvs/control/formats.h"
 #include "kvs/listen/listen.h"
 
@@ -57,7 +57,8 @@ static int address_of(const struct qn_config *c, const char *role,
                : QN_ENOENT;
 }
 
-/* What is there already is a dead one's: who calls holds the role. */
+/* A socket that is there already was a dead process's: the caller holds the
+ * role. */
 static int listening(const struct qn_config *c, const char *role)
 {
     struct sockaddr_un at;
@@ -81,6 +82,7 @@ static int listening(const struct qn_config *c, const char *role)
 
 static void role_of(qn_node_t node, char *role, size_t cap)
 {
+    QN_ASSERT(node < QN_NODES_MAX);
     snprintf(role, cap, "r%u", node);
 }
 
@@ -128,16 +130,16 @@ void qn_adopt_forget(const struct qn_config *c)
     forget(c, "s");
 }
 
-/* Who is at the other end: it is of our user. */
+/* Is the process at the other end of our user? */
 static bool is_ours(int fd, pid_t *pid)
 {
-    struct ucred who;
-    socklen_t bytes = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0 ||
-        who.uid != geteuid()) {
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
+        peer.uid != geteuid()) {
         return false;
     }
-    *pid = who.pid;
+    *pid = peer.pid;
     return true;
 }
 
@@ -212,6 +214,7 @@ int qn_adopt_succeed(const struct qn_config *c, pid_t *pid)
 uint32_t qn_adopt_version(uint64_t oldest, uint64_t newest)
 {
     uint64_t v = QN_MIN(newest, QN_ADOPT_VERSION);
+    static_assert(QN_ADOPT_OLDEST <= QN_ADOPT_VERSION, "a range");
     return v >= oldest && v >= QN_ADOPT_OLDEST ? (uint32_t)v : 0;
 }
 
@@ -219,10 +222,10 @@ int qn_adopt_give_formats(int control)
 {
     int err = QN_OK;
     for (uint32_t i = 0; err == QN_OK && i < QN_FORMATS; i++) {
-        const struct qn_boot_event e = {.kind = QN_BOOT_FORMAT,
-                                        .node = i,
-                                        .value = qn_format_at(i)->newest};
-        err = qn_boot_send(control, &e, -1);
+        const struct qn_control_msg m = {
+            .kind = QN_CTL_FORMAT,
+            .u.format = {.format = i, .version = qn_format_at(i)->newest}};
+        err = qn_control_send(control, &m, -1);
     }
     return err;
 }

@@ -6,32 +6,35 @@
  *
  * Replicas go on when their supervisor has died. Each holds a Unix SEQPACKET
  * socket in the run-time folder (kvs/config/rundir.h), named after the server's
- * address and its own id, listening before anybody hears of it, and accepts
- * from it only once it has seen the end of its supervisor. A new `quoind` on
- * the address takes the supervisor's lock (held by nobody else and inherited by
- * nobody), connects to all, and the connection is the control socket from then
- * on (kvs/control/boot.h):
+ * address and its own id. The socket listens before the replica is announced,
+ * and accepts only after the replica has seen the end of its supervisor. A new
+ * `quoind` on the address takes the supervisor's lock (held by one process and
+ * inherited by none), connects to all replicas, and each connection is the
+ * control socket from then on (kvs/control/control_protocol.h):
  *
  *     orphan                        adopter
  *                              <-  ADOPT + oldest and newest version
  *     ADOPT + version, commons ->      another version: this alone, and the
- *                                      orphan stays one
+ *                                      replica stays an orphan
  *     FORMAT + version         ->      each that it speaks
- * (kvs/control/formats.h) CONFIG + memfd of text   -> LOCK + descriptor -> of
- * the address LISTEN + socket          ->      its own port's; each of the
- * shared; what connections are passed on through BELL + eventfd           ->
- * each node's PEER + outbox            ->      each life it has mapped
- *     PEER_DOWN                ->      each node's last life, if dead
+ *                                      (kvs/control/formats.h)
+ *     CONFIG + memfd of text   ->
+ *     LOCK + descriptor        ->      of the address
+ *     LISTEN + socket          ->      its own port's; each of the shared; what
+ *                                      connections are passed on through
+ *     DOORBELL + eventfd       ->      each node's
+ *     PEER_UP + outbox         ->      each incarnation that it has mapped
+ *     PEER_DOWN                ->      each node's last incarnation, if dead
  *     HELLO + outbox, [READY]  ->      its own
- *     GO                       ->      that is all
- *                              <-  GO  adopted
+ *     START                    ->      that is all
+ *                              <-  START  adopted
  *
  * A replica that cannot be connected to, since its queue is full, is not
  * replaced while it lives (kvs/supervisor/vacancy.h).
  *
- * Until GO has come the orphan is none of the adopter's: should that one end,
- * or refuse, it waits for another. What arrives at an orphan that stands still
- * is done when it goes on, in order.
+ * Until START has come the replica does not belong to the adopter: if that one
+ * ends, or refuses, the replica waits for another. What arrives at a stalled
+ * orphan is done when it resumes, in order.
  *
  * A living supervisor hands over as well, if it is asked (`quoind --upgrade`):
  * the lock is a listening socket, too.
@@ -41,8 +44,8 @@
  *     ADOPT + version          ->      or FAILED + QN_EBUSY: it is ending
  *     FORMAT + version         ->      each
  *     CONFIG + memfd of text   ->
- *     GO                       ->      that is all
- *                              <-  GO  leave; or hang up, and nothing was
+ *     START                    ->      that is all
+ *                              <-  START  leave; or hang up, and nothing was
  *
  * Then it ends, with status 0, its replicas are orphans, and the heir is their
  * adopter.
@@ -57,14 +60,14 @@
 #include "core/node.h"
 #include "kvs/config/config.h"
 
-/** Of the messages, their order, and struct qn_boot_event. */
-#define QN_ADOPT_VERSION 5u
-#define QN_ADOPT_OLDEST  3u
+/** Of the control messages, their bytes and their order. */
+#define QN_ADOPT_VERSION 6u
+#define QN_ADOPT_OLDEST  6u
 
 /** Be the supervisor of this address. @param lock  Filled: another descriptor
- *  to hold as long. @return the socket where heirs come; or
- *  QN_EADDRINUSE: somebody is; QN_ENOENT: the address has no name; QN_EMFILE,
- *  QN_EIO. */
+ *  to hold as long. @return the socket where heirs come; or QN_EADDRINUSE:
+ *  another process is; QN_ENOENT: the address has no name; QN_EMFILE, QN_EIO.
+ */
 int qn_adopt_lock(const struct qn_config *c, int *lock);
 
 /** The version of the hand-over that both can: this build, and one with that
@@ -72,12 +75,12 @@ int qn_adopt_lock(const struct qn_config *c, int *lock);
 uint32_t qn_adopt_version(uint64_t oldest, uint64_t newest);
 
 /** In an heir: to the living supervisor of the address. *pid filled. @return a
- *  descriptor; QN_ENOENT: nobody is it; QN_EADDRINUSE: somebody holds the lock
- *  and does not listen; QN_EBUSY: others ask it, or it stands still; QN_EMFILE,
- * QN_EIO. Never blocks. */
+ *  descriptor; QN_ENOENT: there is none; QN_EADDRINUSE: a process holds the
+ *  lock and does not listen; QN_EBUSY: others ask it, or it is stalled;
+ *  QN_EMFILE, QN_EIO. Never blocks. */
 int qn_adopt_succeed(const struct qn_config *c, pid_t *pid);
 
-/** Say which formats the own group speaks. As qn_boot_send. */
+/** Say which formats the own group speaks. As qn_control_send. */
 int qn_adopt_give_formats(int control);
 
 /** In a replica that holds its node: a listening socket, non-blocking. As
@@ -92,10 +95,10 @@ void qn_adopt_forget(const struct qn_config *c);
 int qn_adopt_accept(int listener, pid_t *pid);
 
 /** In an adopter. *pid filled: the replica's process. @return a descriptor;
- *  QN_EBUSY: somebody listens there, whose queue is full: he stands still, or
- *  others have filled it; QN_ENOENT: no replica of this user listens there,
- *  which does not say that none lives (kvs/supervisor/vacancy.h); QN_EMFILE,
- * QN_EIO. Never blocks. */
+ *  QN_EBUSY: a replica listens there whose queue is full: it is stalled, or
+ *  others have filled the queue; QN_ENOENT: no replica of this user listens
+ *  there, which does not say that none lives (kvs/supervisor/vacancy.h);
+ *  QN_EMFILE, QN_EIO. Never blocks. */
 int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid);
 
 /** The process at the other end of `fd`, which a connection named as `pid`: one

@@ -4,16 +4,21 @@
  */
 #include "kvs/control/formats.h"
 
+#include <assert.h>
 #include <stdio.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "kvs/control/adopt.h"
+#include "kvs/control/control_protocol.h"
 #include "kvs/replica/replica.h"
 #include "kvs/snapshot/snapshot.h"
 #include "paxos/wire/msg.h"
+
+static_assert(QN_FORMATS <= QN_CTL_FORMATS_MAX, "each has a number in FORMAT");
 
 static const struct qn_format_range ranges[QN_FORMATS] = {
     [QN_FORMAT_HANDOVER] = {"hand-over", QN_ADOPT_VERSION, QN_ADOPT_VERSION},
@@ -34,6 +39,7 @@ static int misfit(const struct qn_format_range *own, uint32_t spoken, char *why,
                   size_t cap)
 {
     char can[48];
+    QN_ASSERT(own->oldest <= own->newest);
     if (own->oldest == own->newest) {
         snprintf(can, sizeof can, "%u", own->newest);
     } else {

@@ -5,14 +5,14 @@
  * The versions of what the processes of a group share, so that one of another
  * build knows before it touches anything whether it can join.
  *
- * A group speaks one version of each format, that of who founded it. A build
- * has a range: what it can write and read. Whoever wants to join (an adopter,
- * kvs/control/adopt.h) is told the group's versions, one message each, and fits
- * if all of them lie in its ranges. A format that the group does not name is
- * one that its build did not know: version 0.
+ * A group speaks one version of each format, that of its first process. A build
+ * has a range: what it can write and read. A process that wants to join (an
+ * adopter, kvs/control/adopt.h) is told the group's versions, one message each,
+ * and fits if all of them lie in its ranges. A format that the group does not
+ * name is one that its build did not know: version 0.
  *
- * Whoever changes a format raises its `newest`. `oldest` follows at once,
- * unless the build can still write the older one as long as a group speaks it.
+ * A change of a format raises its `newest`. `oldest` follows at once, unless
+ * the build can still write the older one as long as a group speaks it.
  *
  * Pure, any thread.
  */
@@ -22,7 +22,7 @@
 
 /** Their numbers travel: never reordered, new ones at the end. */
 enum qn_format {
-    QN_FORMAT_HANDOVER, /* struct qn_boot_event, its kinds, their order */
+    QN_FORMAT_HANDOVER, /* control messages, their kinds, their order */
     QN_FORMAT_OUTBOX,   /* what peers map of each other, channels included */
     QN_FORMAT_COMMONS,
     QN_FORMAT_MESSAGES, /* of 1Paxos, batches, records of votes, rings */

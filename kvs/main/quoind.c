@@ -52,7 +52,7 @@ static bool standard_descriptors(void)
 }
 
 /* The life of a replica's process, behind fork. */
-static int replica_main(const struct qn_boot *boot)
+static int replica_main(const struct qn_replica_spec *boot)
 {
     (void)qn_logger_start(); /* without, lines may hold it up, no more */
     int status = qn_replica_main(boot);

@@ -59,7 +59,7 @@ static void ready_check(struct qn_server *s)
         if (!s->draining) {
             qn_server_phase_set(s, QN_SERVER_SERVING);
         }
-        qn_boot_notify(s->boot, QN_BOOT_READY, 0);
+        qn_control_ready(s->boot);
     }
     accept_check(s);
 }
@@ -252,7 +252,7 @@ static const struct qn_server_local local_commands = {
     .run = qn_local_commands_run,
     .init = qn_cluster_query_init};
 
-static int server_make(struct qn_server *s, const struct qn_boot *boot)
+static int server_make(struct qn_server *s, const struct qn_replica_spec *boot)
 {
     s->boot = boot;
     s->local = &local_commands;
@@ -281,7 +281,7 @@ static int server_make(struct qn_server *s, const struct qn_boot *boot)
     return err;
 }
 
-int qn_replica_main(const struct qn_boot *boot)
+int qn_replica_main(const struct qn_replica_spec *boot)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would introduce it */
     signal(SIGPIPE, SIG_IGN);
@@ -292,7 +292,7 @@ int qn_replica_main(const struct qn_boot *boot)
         s->adopt_fd = -1;
     }
     if (s == NULL || uv_loop_init(&s->loop) != 0) {
-        qn_boot_failed(boot, QN_ENOMEM);
+        qn_control_failed(boot, QN_ENOMEM);
         free(s);
         return 1;
     }
@@ -300,7 +300,7 @@ int qn_replica_main(const struct qn_boot *boot)
     if (err == QN_OK) {
         uv_run(&s->loop, UV_RUN_DEFAULT);
     } else if (err != QN_EABORTED) { /* told to end before it had begun */
-        qn_boot_failed(boot, err);
+        qn_control_failed(boot, err);
     }
     qn_server_fini(s);
     free(s);

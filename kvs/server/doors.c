@@ -40,7 +40,7 @@
 
 enum { TAKE_MAX = 128 /* connections in one turn, of one other's */ };
 
-static bool is_unix(const struct qn_boot *b)
+static bool is_unix(const struct qn_replica_spec *b)
 {
     return b->config->unixsocket[0] != '\0';
 }
@@ -131,14 +131,14 @@ static int accept_from(int listener)
 }
 
 /* Where what is to be served by `i` waits. */
-static int queue_of(const struct qn_boot *b, qn_node_t i)
+static int queue_of(const struct qn_replica_spec *b, qn_node_t i)
 {
     return is_unix(b) ? b->pass_from[i] : b->listen_shared[i];
 }
 
 static void take(struct qn_server *s, qn_node_t from)
 {
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     for (int i = 0; i < TAKE_MAX; i++) {
         int queue = queue_of(b, from);
         int fd = is_unix(b) ? qn_fd_passing_recv(queue) : accept_from(queue);
@@ -151,7 +151,7 @@ static void take(struct qn_server *s, qn_node_t from)
 
 /* ---- passing on ---------------------------------------------------------- */
 
-static bool passes(const struct qn_boot *b)
+static bool passes(const struct qn_replica_spec *b)
 {
     return is_unix(b) && b->placement.map != NULL && b->nodes > 1 &&
            b->pass_from[b->self] >= 0;
@@ -160,7 +160,7 @@ static bool passes(const struct qn_boot *b)
 /* One of those that are nearest to the client, at random. */
 static qn_node_t choose(struct qn_server *s, int connection)
 {
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     struct qn_watch_seen seen[QN_NODES_MAX];
     see(s, seen);
     uint64_t near = qn_connection_placement_near(
@@ -178,7 +178,7 @@ static qn_node_t choose(struct qn_server *s, int connection)
 static void on_connections(uv_poll_t *h, int status, int events)
 {
     struct qn_server *s = h->data;
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     int fd;
     (void)status;
     (void)events;
@@ -207,7 +207,7 @@ static void on_passed(uv_poll_t *h, int status, int events)
 
 bool qn_doors_pass(struct qn_server *s)
 {
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     struct qn_doors *d = &s->doors;
     if (!passes(b) ||
         uv_poll_init(&s->loop, &d->accept, b->listen_shared[b->self]) != 0) {
@@ -295,7 +295,7 @@ void qn_doors_init(struct qn_server *s)
     qn_watch_init(&s->doors.watch, s->boot->self, s->boot->nodes);
 }
 
-static int set_make(const struct qn_boot *b)
+static int set_make(const struct qn_replica_spec *b)
 {
     int set = epoll_create1(EPOLL_CLOEXEC);
     for (qn_node_t i = 0; set >= 0 && i < b->nodes; i++) {
@@ -312,7 +312,7 @@ static int set_make(const struct qn_boot *b)
 void qn_doors_open(struct qn_server *s)
 {
     struct qn_doors *d = &s->doors;
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     if (b->nodes == 1 || (is_unix(b) && !passes(b))) {
         return;
     }
@@ -357,7 +357,7 @@ static void pass_no_more(struct qn_server *s)
 void qn_doors_close(struct qn_server *s)
 {
     struct qn_doors *d = &s->doors;
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     if (d->set >= 0) {
         d->look_at = QN_TIME_NEVER;
         d->open &= ~((uint64_t)1 << b->self);

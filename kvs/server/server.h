@@ -4,7 +4,7 @@
 /**
  * One replica process: everything it is made of, wired to a libuv loop.
  *
- * Made from a struct qn_boot by qn_replica_main, which returns when the
+ * Made from a struct qn_replica_spec by qn_replica_main, which returns when the
  * replica is told to stop. Local commands find here what they answer from.
  */
 
@@ -14,7 +14,7 @@
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
-#include "kvs/control/boot.h"
+#include "kvs/control/control_channel.h"
 #include "kvs/frontend/frontend.h"
 #include "kvs/frontend/loop_deadline.h"
 #include "kvs/introspect/fanout_query.h"
@@ -59,7 +59,7 @@ struct qn_server_local {
 };
 
 struct qn_server {
-    const struct qn_boot *boot;
+    const struct qn_replica_spec *boot;
     const struct qn_server_local *local;
     const struct qn_transport *transport; /* the configured one */
     uv_loop_t loop;
@@ -169,8 +169,8 @@ int qn_server_peers_remember(struct qn_server *s);
 
 /** The supervisor says that a peer's life has ended, or begun. `fd` borrowed.
  */
-void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e);
-void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
+void qn_server_peer_down(struct qn_server *s, const struct qn_ctl_peer_down *e);
+void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
                        int fd);
 
 /** The present life of that node has ended. */
@@ -217,7 +217,7 @@ void qn_server_roles_turn(struct qn_server *s);
 
 /** Tell the supervisor who leads and who accepts; `token` is its question's.
  */
-void qn_server_roles_tell(struct qn_server *s, uint64_t token);
+void qn_server_roles_tell(struct qn_server *s, uint32_t token);
 
 /* A group that has stopped (kvs/server/server_recover.c). */
 
@@ -227,13 +227,15 @@ void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call);
 
 /** The supervisor asks whether this replica could, in that epoch and with all
  *  up to that position. */
-void qn_server_recoverable(struct qn_server *s, const struct qn_boot_event *e);
+void qn_server_recoverable(struct qn_server *s,
+                           const struct qn_ctl_recover_query *e);
 
 /** The supervisor says that nobody else lives: go on from here. */
 void qn_server_recover(struct qn_server *s);
 
 /** It says why not; and it has ended, which is a refusal too. */
-void qn_server_refused(struct qn_server *s, const struct qn_boot_event *e);
+void qn_server_refused(struct qn_server *s,
+                       const struct qn_ctl_recover_refused *e);
 void qn_server_recover_alone(struct qn_server *s);
 
 /** Why leader or acceptor changed last: "replica 0 had ended"; "": they never
@@ -252,8 +254,8 @@ int qn_server_adopt_begin(struct qn_server *s);
 /** The supervisor, or who wanted to be it, is gone: wait for the next. */
 void qn_server_adopt_wait(struct qn_server *s);
 
-/** An adopter says ADOPT, or GO. */
-void qn_server_adopt_event(struct qn_server *s, const struct qn_boot_event *e);
+/** An adopter sends ADOPT, or START. */
+void qn_server_adopt_event(struct qn_server *s, const struct qn_control_msg *e);
 
 void qn_server_adopt_fini(struct qn_server *s);
 

@@ -29,20 +29,17 @@ struct giving {
     int err; /* the first; nothing is sent after it */
 };
 
-static void give(struct giving *g, struct qn_boot_event e, int fd)
+static void give(struct giving *g, struct qn_control_msg e, int fd)
 {
     if (g->err == QN_OK) {
-        g->err = qn_boot_send(g->s->boot->control, &e, fd);
+        g->err = qn_control_send(g->s->boot->control, &e, fd);
     }
 }
 
-static struct qn_boot_event own(const struct qn_server *s,
-                                enum qn_boot_kind kind, uint64_t value)
+/* A message without fields. */
+static void give_kind(struct giving *g, enum qn_control_kind kind, int fd)
 {
-    return (struct qn_boot_event){.kind = kind,
-                                  .node = s->boot->self,
-                                  .incarnation = s->boot->incarnation,
-                                  .value = value};
+    give(g, (struct qn_control_msg){.kind = kind}, fd);
 }
 
 static void give_formats(struct giving *g)
@@ -62,15 +59,15 @@ static void give_config(struct giving *g)
         g->err = fd;
         return;
     }
-    give(g, own(s, QN_BOOT_CONFIG, 0), fd);
+    give_kind(g, QN_CTL_CONFIG, fd);
     close(fd);
 }
 
-static void give_pass(struct giving *g, qn_node_t node,
-                      enum qn_listen_kind kind, int fd)
+static void give_listen(struct giving *g, qn_node_t node,
+                        enum qn_listen_kind kind, int fd)
 {
-    const struct qn_boot_event e = {
-        .kind = QN_BOOT_LISTEN, .node = node, .value = kind};
+    const struct qn_control_msg e = {.kind = QN_CTL_LISTEN,
+                                     .u.listen = {.node = node, .kind = kind}};
     if (fd >= 0) {
         give(g, e, fd);
     }
@@ -80,29 +77,29 @@ static void give_sockets(struct giving *g)
 {
     const struct qn_server *s = g->s;
     if (s->boot->lock >= 0) {
-        give(g, own(s, QN_BOOT_LOCK, 0), s->boot->lock);
+        give_kind(g, QN_CTL_LOCK, s->boot->lock);
     }
-    if (!s->draining && s->boot->listen_own >= 0) {
-        give(g, own(s, QN_BOOT_LISTEN, 0), s->boot->listen_own);
+    if (!s->draining) {
+        give_listen(g, s->boot->self, QN_LISTEN_SOCKET, s->boot->listen_own);
     }
     for (qn_node_t i = 0; !s->draining && i < s->boot->nodes; i++) {
-        const struct qn_boot_event door = {.kind = QN_BOOT_LISTEN, .node = i};
-        give(g, door, s->boot->listen_shared[i]);
-        give_pass(g, i, QN_LISTEN_PASS_FROM, s->boot->pass_from[i]);
-        give_pass(g, i, QN_LISTEN_PASS_TO, s->boot->pass_to[i]);
+        give_listen(g, i, QN_LISTEN_SOCKET, s->boot->listen_shared[i]);
+        give_listen(g, i, QN_LISTEN_PASS_FROM, s->boot->pass_from[i]);
+        give_listen(g, i, QN_LISTEN_PASS_TO, s->boot->pass_to[i]);
     }
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_boot_event doorbell = {.kind = QN_BOOT_BELL, .node = i};
+        const struct qn_control_msg doorbell = {.kind = QN_CTL_DOORBELL,
+                                                .u.doorbell.node = i};
         give(g, doorbell, s->boot->doorbell_fd[i]);
     }
 }
 
 static void give_life(struct giving *g, const struct qn_server_life *l)
 {
-    const struct qn_boot_event e = {.kind = QN_BOOT_PEER,
-                                    .node = l->node,
-                                    .incarnation = l->inc,
-                                    .value = (uint64_t)l->pid};
+    const struct qn_control_msg e = {.kind = QN_CTL_PEER_UP,
+                                     .u.peer_up = {.node = l->node,
+                                                   .incarnation = l->inc,
+                                                   .pid = (uint32_t)l->pid}};
     give(g, e, l->fd);
 }
 
@@ -113,9 +110,9 @@ static void give_lives(struct giving *g)
         if (s->peer[i] != NULL) {
             give_life(g, s->peer[i]);
         } else if (i != s->boot->self) {
-            const struct qn_boot_event dead = {.kind = QN_BOOT_PEER_DOWN,
-                                               .node = i,
-                                               .incarnation = s->peer_inc[i]};
+            const struct qn_control_msg dead = {
+                .kind = QN_CTL_PEER_DOWN,
+                .u.peer_down = {.node = i, .incarnation = s->peer_inc[i]}};
             give(g, dead, -1);
         }
     }
@@ -130,17 +127,26 @@ static void tell(struct qn_server *s, uint32_t version)
     int room = ROOM_BYTES;
     (void)setsockopt(s->boot->control, SOL_SOCKET, SO_SNDBUF, &room,
                      sizeof room);
-    give(&g, own(s, QN_BOOT_ADOPT, QN_ADOPT_VERSION), s->boot->commons_fd);
+    const struct qn_control_msg adopt = {
+        .kind = QN_CTL_ADOPT,
+        .u.adopt = {.node = s->boot->self,
+                    .incarnation = s->boot->incarnation,
+                    .newest = QN_ADOPT_VERSION}};
+    const struct qn_control_msg hello = {
+        .kind = QN_CTL_HELLO,
+        .u.hello = {.node = s->boot->self,
+                    .incarnation = s->boot->incarnation}};
+    give(&g, adopt, s->boot->commons_fd);
     if (version != 0) {
         give_formats(&g);
         give_config(&g);
         give_sockets(&g);
         give_lives(&g);
-        give(&g, own(s, QN_BOOT_HELLO, 0), qn_outbox_fd(s->outbox));
+        give(&g, hello, qn_outbox_fd(s->outbox));
         if (s->ready) {
-            give(&g, own(s, QN_BOOT_READY, 0), -1);
+            give_kind(&g, QN_CTL_READY, -1);
         }
-        give(&g, own(s, QN_BOOT_GO, 0), -1);
+        give_kind(&g, QN_CTL_START, -1);
     }
     if (g.err != QN_OK && g.err != QN_EPEERDEAD) {
         qn_log(QN_LOG_WARN, "replica %u cannot be adopted: %s", s->boot->self,
@@ -149,13 +155,13 @@ static void tell(struct qn_server *s, uint32_t version)
     }
 }
 
-void qn_server_adopt_event(struct qn_server *s, const struct qn_boot_event *e)
+void qn_server_adopt_event(struct qn_server *s, const struct qn_control_msg *e)
 {
     if (!s->alone) {
         return;
     }
-    if (e->kind == QN_BOOT_ADOPT) {
-        tell(s, qn_adopt_version((uint64_t)e->error, e->value));
+    if (e->kind == QN_CTL_ADOPT) {
+        tell(s, qn_adopt_version(e->u.adopt.oldest, e->u.adopt.newest));
     } else {
         s->alone = false;
         qn_log(QN_LOG_INFO, "replica %u: process %d is the supervisor now",

@@ -4,47 +4,51 @@
  */
 #include <unistd.h>
 
+#include "core/base/err.h"
+#include "core/base/log.h"
 #include "kvs/server/server.h"
 
 /* `fd` is taken; -1: none. */
-static void on_event(struct qn_server *s, const struct qn_boot_event *e, int fd)
+static void on_event(struct qn_server *s, const struct qn_control_msg *e,
+                     int fd)
 {
     switch (e->kind) {
-    case QN_BOOT_READY:
+    case QN_CTL_READY:
         s->founded = true;
         s->turn_wanted = true;
         break;
-    case QN_BOOT_DRAIN:
+    case QN_CTL_DRAIN:
         qn_server_drain(s);
         break;
-    case QN_BOOT_STOP:
+    case QN_CTL_STOP:
         qn_server_stop(s);
         break;
-    case QN_BOOT_ADOPT:
-    case QN_BOOT_GO:
+    case QN_CTL_ADOPT:
+    case QN_CTL_START:
         qn_server_adopt_event(s, e);
         break;
-    case QN_BOOT_ROLES:
-        qn_server_roles_tell(s, e->value);
+    case QN_CTL_ROLES_QUERY:
+        qn_server_roles_tell(s, e->u.roles_query.token);
         break;
-    case QN_BOOT_LEAD:
-        qn_driver_lead(qn_replica_driver(s->replica), e->node, qn_clock_now());
+    case QN_CTL_LEAD:
+        qn_driver_lead(qn_replica_driver(s->replica), e->u.lead.node,
+                       qn_clock_now());
         s->turn_wanted = true;
         break;
-    case QN_BOOT_RECOVERABLE:
-        qn_server_recoverable(s, e);
+    case QN_CTL_RECOVER_QUERY:
+        qn_server_recoverable(s, &e->u.recover_query);
         break;
-    case QN_BOOT_RECOVER:
+    case QN_CTL_RECOVER_ORDER:
         qn_server_recover(s);
         break;
-    case QN_BOOT_REFUSED:
-        qn_server_refused(s, e);
+    case QN_CTL_RECOVER_REFUSED:
+        qn_server_refused(s, &e->u.recover_refused);
         break;
-    case QN_BOOT_PEER_DOWN:
-        qn_server_peer_down(s, e);
+    case QN_CTL_PEER_DOWN:
+        qn_server_peer_down(s, &e->u.peer_down);
         break;
-    case QN_BOOT_PEER:
-        qn_server_peer_up(s, e, fd);
+    case QN_CTL_PEER_UP:
+        qn_server_peer_up(s, &e->u.peer_up, fd);
         break;
     default:
         break;
@@ -59,12 +63,19 @@ static void on_control(uv_poll_t *h, int status, int events)
     (void)status;
     (void)events;
     struct qn_server *s = h->data;
-    struct qn_boot_event e;
+    char fault[QN_CONTROL_FAULT_MAX];
+    struct qn_control_msg e;
     int fd = -1;
     int err = QN_OK;
     qn_frontend_wake(&s->frontend);
-    while ((err = qn_boot_next_event(s->boot, &e, &fd)) == QN_OK) {
-        on_event(s, &e, fd);
+    while ((err = qn_control_next(s->boot, &e, &fd)) == QN_OK ||
+           err == QN_ECORRUPT) {
+        if (err == QN_OK) {
+            on_event(s, &e, fd);
+        } else {
+            qn_log(QN_LOG_ERROR, "replica %u: %s", s->boot->self,
+                   qn_control_fault_text(&e, fault));
+        }
     }
     if (err != QN_EAGAIN) {
         /* The supervisor is gone. Replicas go on without it. */

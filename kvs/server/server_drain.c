@@ -39,7 +39,7 @@ void qn_server_stop(struct qn_server *s)
 void qn_server_drain(struct qn_server *s)
 {
     uint32_t limit = qn_replica_config(s->replica)->shutdown_timeout;
-    (void)qn_boot_notify(s->boot, QN_BOOT_DRAINING, limit);
+    (void)qn_control_draining(s->boot, limit);
     if (s->draining) {
         return;
     }
@@ -58,7 +58,7 @@ static void drained(struct qn_server *s, uint64_t missing)
 {
     s->drained = true;
     bool stopped = qn_driver_stopped(qn_replica_driver(s->replica));
-    if (qn_boot_drained(s->boot, missing, stopped) == QN_OK) {
+    if (qn_control_drained(s->boot, missing, stopped) == QN_OK) {
         return;
     }
     if (missing > 0) { /* nobody else is there to say so */

@@ -2,11 +2,11 @@
  * The lives of a replica's peers, as this replica meets them. Who stands still,
  * or has ended before anybody says so, is server_watch.c's to find.
  *
- *     PEER       map the outbox, open two queuepairs (direct and tree)
+ *     PEER_UP    map the outbox, open two queuepairs (direct and tree)
  *     DEAD       by the kernel's mark in the commons, or PEER_DOWN, whichever
  *                comes first: close the queuepairs; the outbox stays mapped
  *                while the driver keeps it (its ring may hold the last slots)
- *     PEER       of a later life, in the order of lives
+ *     PEER_UP    of a later life, in the order of lives
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -87,7 +87,7 @@ static void arena_open(struct qn_server *s, struct qn_server_life *l)
 
 /* `outbox` is taken, also on failure; its descriptor `fd` is not. */
 static int life_new(struct qn_server *s, struct qn_server_life **out,
-                    const struct qn_boot_event *e, struct qn_outbox *outbox,
+                    const struct qn_ctl_peer_up *e, struct qn_outbox *outbox,
                     int fd)
 {
     struct qn_server_life *l = calloc(1, sizeof *l);
@@ -101,7 +101,7 @@ static int life_new(struct qn_server *s, struct qn_server_life **out,
     l->fd = own;
     l->node = e->node;
     l->inc = e->incarnation;
-    l->pid = (int)e->value;
+    l->pid = (int)e->pid;
     l->outbox = outbox;
     ring_open(s, &l->ring, outbox);
     arena_open(s, l);
@@ -134,7 +134,7 @@ static void qps_close(struct qn_server *s, qn_node_t i)
 
 static int qps_open(struct qn_server *s, qn_node_t i)
 {
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     const struct qn_server_life *l = s->peer[i];
     struct qn_qp **qp[QN_LANES] = {&s->direct[i], &s->tree[i]};
     qn_doorbell_handle_init(&s->ringer[i], qn_outbox_doorbell(l->outbox),
@@ -162,23 +162,27 @@ static int qps_open(struct qn_server *s, qn_node_t i)
 
 /* ---- before there is a driver -------------------------------------------- */
 
-static int on_heard(void *ctx, const struct qn_boot_event *e,
+static void on_heard_down(struct qn_server *s, const struct qn_ctl_peer_down *e)
+{
+    struct qn_server_life **peer = &s->peer[e->node];
+    s->peer_inc[e->node] = e->incarnation;
+    if (*peer != NULL && (*peer)->inc == e->incarnation) {
+        keep(s, *peer);
+        *peer = NULL;
+    }
+}
+
+static int on_heard(void *ctx, const struct qn_control_msg *m,
                     struct qn_outbox *outbox, int fd)
 {
     struct qn_server *s = ctx;
     struct qn_server_life *l = NULL;
-    if (e->node >= s->boot->nodes) {
-        return QN_ECORRUPT;
-    }
-    struct qn_server_life **peer = &s->peer[e->node];
-    if (outbox == NULL) {
-        s->peer_inc[e->node] = e->incarnation;
-        if (*peer != NULL && (*peer)->inc == e->incarnation) {
-            keep(s, *peer);
-            *peer = NULL;
-        }
+    if (m->kind == QN_CTL_PEER_DOWN) {
+        on_heard_down(s, &m->u.peer_down);
         return QN_OK;
     }
+    const struct qn_ctl_peer_up *e = &m->u.peer_up;
+    struct qn_server_life **peer = &s->peer[e->node];
     int err = life_new(s, &l, e, outbox, fd);
     if (err != QN_OK) {
         return err;
@@ -197,7 +201,7 @@ static int on_heard(void *ctx, const struct qn_boot_event *e,
 
 static struct qn_outbox_opts shape(const struct qn_server *s)
 {
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     return (struct qn_outbox_opts){
         .node = b->self,
         .nodes = b->nodes,
@@ -233,7 +237,7 @@ static int outbox_make(struct qn_server *s)
  * processes that would, however that came about, only one gets the lock. */
 static int live(struct qn_server *s)
 {
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     int err = qn_hold_take(b->commons_fd, b->self);
     if (err == QN_EBUSY) {
         qn_log(QN_LOG_ERROR,
@@ -271,7 +275,7 @@ void qn_server_fence(void *ctx)
 
 int qn_server_peers_meet(struct qn_server *s)
 {
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     const struct qn_outbox_opts like = shape(s);
     int err = outbox_make(s);
     if (err == QN_OK) {
@@ -279,7 +283,7 @@ int qn_server_peers_meet(struct qn_server *s)
     }
     if (err == QN_OK) {
         qn_server_adopt_open(s);
-        err = qn_boot_exchange(b, s->outbox, &like, on_heard, s);
+        err = qn_control_exchange(b, s->outbox, &like, on_heard, s);
     }
     if (err == QN_OK) {
         qn_doorbell_init(&s->doorbell, qn_outbox_doorbell(s->outbox),
@@ -322,10 +326,9 @@ void qn_server_life_down(struct qn_server *s, qn_node_t i)
     s->turn_wanted = true;
 }
 
-void qn_server_peer_down(struct qn_server *s, const struct qn_boot_event *e)
+void qn_server_peer_down(struct qn_server *s, const struct qn_ctl_peer_down *e)
 {
-    if (e->node < s->boot->nodes && s->peer[e->node] != NULL &&
-        s->peer[e->node]->inc == e->incarnation) {
+    if (s->peer[e->node] != NULL && s->peer[e->node]->inc == e->incarnation) {
         qn_server_life_down(s, e->node);
     }
 }
@@ -355,7 +358,7 @@ static int up(struct qn_server *s, struct qn_server_life *l)
     return err;
 }
 
-void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
+void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
                        int fd)
 {
     const struct qn_outbox_opts like = shape(s);
@@ -363,7 +366,7 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_boot_event *e,
     struct qn_server_life *l = NULL;
     int err = e->node == s->boot->self
                   ? QN_ECORRUPT
-                  : qn_boot_map(s->boot, e, fd, &like, &outbox);
+                  : qn_control_map_outbox(s->boot, e, fd, &like, &outbox);
     if (err == QN_OK) {
         err = life_new(s, &l, e, outbox, fd);
     }

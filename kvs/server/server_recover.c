@@ -19,14 +19,14 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/base/number.h"
-#include "kvs/control/refusal.h"
+#include "kvs/control/recovery_error.h"
 #include "kvs/resp/reply.h"
 #include "kvs/server/server.h"
 
 /* Could the group go on from here, in this epoch and with all up to this
  * position? */
-static enum qn_refusal recoverable(const struct qn_server *s, uint64_t epoch,
-                                   qn_slot_t position)
+static enum qn_recovery_error recoverable(const struct qn_server *s,
+                                          uint64_t epoch, qn_slot_t position)
 {
     struct qn_driver_status d;
     struct qn_state_transfer_status join;
@@ -34,53 +34,54 @@ static enum qn_refusal recoverable(const struct qn_server *s, uint64_t epoch,
     qn_driver_status(driver, &d);
     qn_state_transfer_status(s->rejoin, &join);
     if (qn_driver_recoverable(driver) != QN_OK || d.epoch != epoch) {
-        return QN_REFUSAL_CHANGED;
+        return QN_RECOVERY_ERROR_CHANGED;
     }
     if (!s->ready || join.comes) {
-        return QN_REFUSAL_COMES;
+        return QN_RECOVERY_ERROR_COMES;
     }
-    return d.learned >= position ? QN_REFUSAL_NONE : QN_REFUSAL_LESS;
+    return d.learned >= position ? QN_RECOVERY_ERROR_NONE
+                                 : QN_RECOVERY_ERROR_LESS;
 }
 
-static enum qn_refusal objection(struct qn_server *s, uint64_t epoch,
-                                 qn_node_t node, qn_slot_t position)
+static enum qn_recovery_error objection(struct qn_server *s, uint64_t epoch,
+                                        qn_node_t node, qn_slot_t position)
 {
     struct qn_driver_status d;
     qn_driver_status(qn_replica_driver(s->replica), &d);
     if (s->boot->nodes == 1) {
-        return QN_REFUSAL_SINGLE;
+        return QN_RECOVERY_ERROR_SINGLE;
     }
     if (!d.stopped) {
-        return QN_REFUSAL_RUNS;
+        return QN_RECOVERY_ERROR_RUNS;
     }
     if (d.epoch != epoch) {
-        return QN_REFUSAL_CHANGED;
+        return QN_RECOVERY_ERROR_CHANGED;
     }
     if (s->alone) {
-        return QN_REFUSAL_ALONE;
+        return QN_RECOVERY_ERROR_ALONE;
     }
     if (qn_frontend_find(&s->frontend, s->recovers) != NULL) {
-        return QN_REFUSAL_TWICE;
+        return QN_RECOVERY_ERROR_TWICE;
     }
     return node == s->boot->self ? recoverable(s, epoch, position)
-                                 : QN_REFUSAL_NONE;
+                                 : QN_RECOVERY_ERROR_NONE;
 }
 
 static void say_no(struct qn_buf *reply, qn_node_t node, int64_t why)
 {
     qn_reply_error(reply, "ERR not recovered from replica %u: %s", node,
-                   qn_refusal_text(why));
+                   qn_recovery_error_text(why));
 }
 
 /* Hold the client until the supervisor has said something. */
 static void pass_on(struct qn_server *s, struct qn_conn *c,
-                    struct qn_cmd_call *call, const struct qn_boot_event *e)
+                    struct qn_cmd_call *call, const struct qn_control_msg *e)
 {
-    int err = qn_boot_send(s->boot->control, e, -1);
+    int err = qn_control_send(s->boot->control, e, -1);
     if (err == QN_OK) {
         c->hold = QN_HOLD_ANSWER;
         s->recovers = c->id;
-        s->recovers_from = e->node;
+        s->recovers_from = e->u.recover.node;
     } else {
         qn_reply_error(call->reply, "ERR cannot tell the supervisor: %s",
                        qn_strerror(err));
@@ -105,14 +106,16 @@ void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
                        s->boot->nodes - 1);
         return;
     }
-    const struct qn_boot_event e = {.kind = QN_BOOT_RECOVER,
-                                    .node = (qn_node_t)node,
-                                    .incarnation = (uint64_t)epoch,
-                                    .error = (int64_t)c->id,
-                                    .value = (uint64_t)position};
-    enum qn_refusal why = objection(s, e.incarnation, e.node, e.value);
-    if (why != QN_REFUSAL_NONE) {
-        say_no(call->reply, e.node, why);
+    const struct qn_control_msg e = {
+        .kind = QN_CTL_RECOVER,
+        .u.recover = {.node = (qn_node_t)node,
+                      .epoch = (uint64_t)epoch,
+                      .client = c->id,
+                      .position = (uint64_t)position}};
+    enum qn_recovery_error why =
+        objection(s, e.u.recover.epoch, e.u.recover.node, e.u.recover.position);
+    if (why != QN_RECOVERY_ERROR_NONE) {
+        say_no(call->reply, e.u.recover.node, why);
     } else {
         pass_on(s, c, call, &e);
     }
@@ -126,7 +129,7 @@ static void answer(struct qn_server *s, int64_t why)
     if (c == NULL) {
         return;
     }
-    if (why == QN_REFUSAL_NONE) {
+    if (why == QN_RECOVERY_ERROR_NONE) {
         qn_reply_ok(qn_conn_answer(c));
     } else {
         say_no(qn_conn_answer(c), s->recovers_from, why);
@@ -134,29 +137,30 @@ static void answer(struct qn_server *s, int64_t why)
     qn_conn_answered(c);
 }
 
-void qn_server_refused(struct qn_server *s, const struct qn_boot_event *e)
+void qn_server_refused(struct qn_server *s,
+                       const struct qn_ctl_recover_refused *e)
 {
-    if (e->value == s->recovers) {
-        answer(s, e->error);
+    if (e->client == s->recovers) {
+        answer(s, e->refusal);
     }
 }
 
 void qn_server_recover_alone(struct qn_server *s)
 {
-    answer(s, QN_REFUSAL_ALONE);
+    answer(s, QN_RECOVERY_ERROR_ALONE);
 }
 
-void qn_server_recoverable(struct qn_server *s, const struct qn_boot_event *e)
+void qn_server_recoverable(struct qn_server *s,
+                           const struct qn_ctl_recover_query *e)
 {
     struct qn_driver_status d;
     qn_driver_status(qn_replica_driver(s->replica), &d);
-    const struct qn_boot_event answer = {
-        .kind = QN_BOOT_RECOVERABLE,
-        .node = s->boot->self,
-        .incarnation = (uint64_t)e->error,
-        .error = recoverable(s, e->incarnation, e->value),
-        .value = d.learned};
-    (void)qn_boot_send(s->boot->control, &answer, -1);
+    const struct qn_control_msg answer = {
+        .kind = QN_CTL_RECOVERABLE,
+        .u.recoverable = {.question = e->question,
+                          .refusal = recoverable(s, e->epoch, e->position),
+                          .position = d.learned}};
+    (void)qn_control_send(s->boot->control, &answer, -1);
 }
 
 void qn_server_recover(struct qn_server *s)
@@ -165,10 +169,9 @@ void qn_server_recover(struct qn_server *s)
     struct qn_driver *driver = qn_replica_driver(s->replica);
     qn_driver_status(driver, &d);
     const int err = qn_driver_recover(driver, qn_clock_now());
-    const struct qn_boot_event e = {.kind = QN_BOOT_RECOVERED,
-                                    .node = s->boot->self,
-                                    .error = err,
-                                    .value = d.learned};
+    const struct qn_control_msg e = {
+        .kind = QN_CTL_RECOVERED,
+        .u.recovered = {.error = err, .position = d.learned}};
     if (err == QN_OK) {
         qn_state_transfer_forget(s->rejoin);
     }
@@ -183,7 +186,9 @@ void qn_server_recover(struct qn_server *s)
                "known to have been decided",
                s->boot->self, (unsigned long long)d.learned);
     }
-    answer(s, err == QN_OK ? QN_REFUSAL_NONE : QN_REFUSAL_CHANGED);
-    (void)qn_boot_send(s->boot->control, &e, -1); /* it knows if it is there */
+    answer(s,
+           err == QN_OK ? QN_RECOVERY_ERROR_NONE : QN_RECOVERY_ERROR_CHANGED);
+    (void)qn_control_send(s->boot->control, &e,
+                          -1); /* it knows if it is there */
     s->turn_wanted = true;
 }

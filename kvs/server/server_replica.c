@@ -92,7 +92,7 @@ struct lent {
     const struct qn_arena *arena[QN_NODES_MAX];
 };
 
-static struct qn_flow_limits flow_limits(const struct qn_boot *b)
+static struct qn_flow_limits flow_limits(const struct qn_replica_spec *b)
 {
     struct qn_flow_limits l =
         qn_flow_default(b->nodes, QN_RING, b->config->repl_backlog_size);
@@ -103,7 +103,7 @@ static struct qn_flow_limits flow_limits(const struct qn_boot *b)
 
 static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
 {
-    const struct qn_boot *b = s->boot;
+    const struct qn_replica_spec *b = s->boot;
     bool memory = qn_server_by_memory(s);
     for (qn_node_t i = 0; i < b->nodes; i++) {
         const struct qn_server_life *p = s->peer[i];
@@ -263,17 +263,18 @@ void qn_server_roles_turn(struct qn_server *s)
     }
 }
 
-void qn_server_roles_tell(struct qn_server *s, uint64_t token)
+void qn_server_roles_tell(struct qn_server *s, uint32_t token)
 {
     struct qn_driver_status d;
     qn_driver_status(qn_replica_driver(s->replica), &d);
     bool active = d.leader == s->boot->self && d.role == QN_ACTIVE;
-    const struct qn_boot_event e = {
-        .kind = QN_BOOT_ROLES,
-        .node = d.leader,
-        .incarnation = d.epoch,
-        .error = d.acceptor + (active ? QN_BOOT_ACTIVE : 0) +
-                 (int64_t)(uint32_t)token * QN_BOOT_TOKEN,
-        .value = d.in_sync};
-    (void)qn_boot_send(s->boot->control, &e, -1); /* it knows if it is there */
+    const struct qn_control_msg e = {.kind = QN_CTL_ROLES,
+                                     .u.roles = {.token = token,
+                                                 .epoch = d.epoch,
+                                                 .leader = d.leader,
+                                                 .acceptor = d.acceptor,
+                                                 .active = active,
+                                                 .in_sync = d.in_sync}};
+    (void)qn_control_send(s->boot->control, &e,
+                          -1); /* it knows if it is there */
 }

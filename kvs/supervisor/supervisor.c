@@ -11,7 +11,7 @@
  * runs in a handler), a message of a replica, or the end of a process. What was
  * said before an end is read before the end is dealt with.
  *
- * Draining is two steps (kvs/control/boot.h), and has a limit
+ * Draining is two steps (kvs/control/control_protocol.h), and has a limit
  * (supervisor_drain.c). A replica that says DRAINED without being asked was
  * told to leave by an operator (SIGTERM to its process); it is let go at once.
  *
@@ -72,11 +72,11 @@ static void told(struct qn_supervisor *s, qn_node_t to, int err)
 }
 
 void qn_supervisor_send(struct qn_supervisor *s, qn_node_t to,
-                        const struct qn_boot_event *e, int fd)
+                        const struct qn_control_msg *e, int fd)
 {
     struct qn_supervised *r = &s->replica[to];
     if (r->control >= 0) {
-        told(s, to, qn_news_send(&r->news, r->control, e, fd));
+        told(s, to, qn_control_backlog_send(&r->news, r->control, e, fd));
     }
 }
 
@@ -86,8 +86,8 @@ static void news_turn(struct qn_supervisor *s)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         struct qn_supervised *r = &s->replica[i];
-        if (r->control >= 0 && qn_news_wait(&r->news)) {
-            told(s, i, qn_news_flush(&r->news, r->control));
+        if (r->control >= 0 && qn_control_backlog_wait(&r->news)) {
+            told(s, i, qn_control_backlog_flush(&r->news, r->control));
         }
     }
 }
@@ -95,7 +95,7 @@ static void news_turn(struct qn_supervisor *s)
 static int news_wait_ms(const struct qn_supervisor *s)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        if (qn_news_wait(&s->replica[i].news)) {
+        if (qn_control_backlog_wait(&s->replica[i].news)) {
             return NEWS_MS;
         }
     }
@@ -103,14 +103,13 @@ static int news_wait_ms(const struct qn_supervisor *s)
 }
 
 void qn_supervisor_say(struct qn_supervisor *s, qn_node_t to,
-                       enum qn_boot_kind kind)
+                       enum qn_control_kind kind)
 {
-    const struct qn_boot_event e = {
-        .kind = kind, .node = to, .incarnation = s->replica[to].incarnation};
+    const struct qn_control_msg e = {.kind = kind};
     qn_supervisor_send(s, to, &e, -1);
 }
 
-void qn_supervisor_say_all(struct qn_supervisor *s, enum qn_boot_kind kind)
+void qn_supervisor_say_all(struct qn_supervisor *s, enum qn_control_kind kind)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         qn_supervisor_say(s, i, kind);
@@ -143,7 +142,7 @@ static void on_ready(struct qn_supervisor *s, qn_node_t from)
         qn_supervisor_count(s, QN_SUPERVISED_SERVING, QN_SUPERVISED_SERVING) ==
             s->config.replicas) {
         announce(s);
-        qn_supervisor_say_all(s, QN_BOOT_READY); /* accept */
+        qn_supervisor_say_all(s, QN_CTL_READY); /* accept */
     }
 }
 
@@ -158,51 +157,46 @@ static void on_failed(struct qn_supervisor *s, qn_node_t from, int err)
 
 /* `fd` is taken, -1: none. */
 static void on_message(struct qn_supervisor *s, qn_node_t from,
-                       const struct qn_boot_event *e, int fd)
+                       const struct qn_control_msg *e, int fd)
 {
     if (qn_supervisor_adopted_message(s, from, e, fd)) {
         return;
     }
     switch (e->kind) {
-    case QN_BOOT_HELLO:
-        if (fd >= 0 && s->replica[from].outbox_fd < 0) {
+    case QN_CTL_HELLO:
+        if (s->replica[from].outbox_fd < 0) {
             qn_supervisor_hello(s, from, fd);
             fd = -1;
         }
         break;
-    case QN_BOOT_READY:
+    case QN_CTL_READY:
         on_ready(s, from);
         break;
-    case QN_BOOT_DRAINING:
-        qn_supervisor_drain_limit(s, e->value);
+    case QN_CTL_DRAINING:
+        qn_supervisor_drain_limit(s, e->u.draining.timeout_s);
         break;
-    case QN_BOOT_DRAINED:
-        s->stopped = s->stopped || e->error != 0;
-        qn_supervisor_drained(s, from, e->value);
+    case QN_CTL_DRAINED:
+        s->stopped = s->stopped || e->u.drained.group_stopped;
+        qn_supervisor_drained(s, from, e->u.drained.unsent_replies);
         break;
-    case QN_BOOT_SHUTDOWN:
-        if (!s->draining) {
-            qn_supervisor_drain(s);
-        }
+    case QN_CTL_ROLES:
+        qn_supervisor_upgrade_roles(s, from, &e->u.roles);
         break;
-    case QN_BOOT_ROLES:
-        qn_supervisor_upgrade_roles(s, from, e);
+    case QN_CTL_RECOVER:
+        qn_supervisor_recover(s, from, &e->u.recover);
         break;
-    case QN_BOOT_RECOVER:
-        qn_supervisor_recover(s, from, e);
+    case QN_CTL_RECOVERABLE:
+        qn_supervisor_recoverable(s, from, &e->u.recoverable);
         break;
-    case QN_BOOT_RECOVERABLE:
-        qn_supervisor_recoverable(s, from, e);
+    case QN_CTL_RECOVERED:
+        qn_supervisor_recovered(s, from, &e->u.recovered);
         break;
-    case QN_BOOT_RECOVERED:
-        qn_supervisor_recovered(s, from, e);
-        break;
-    case QN_BOOT_FAILED:
-        on_failed(s, from, (int)e->error);
+    case QN_CTL_FAILED:
+        on_failed(s, from, (int)e->u.failed.error);
         break;
     default:
-        qn_log(QN_LOG_ERROR, "replica %u says what nobody understands (%u)",
-               from, e->kind);
+        qn_log(QN_LOG_ERROR, "replica %u: unexpected control message %s", from,
+               qn_control_name((uint32_t)e->kind));
     }
     if (fd >= 0) {
         close(fd);
@@ -213,10 +207,13 @@ static void on_message(struct qn_supervisor *s, qn_node_t from,
 static void listen_to(struct qn_supervisor *s, qn_node_t from)
 {
     struct qn_supervised *r = &s->replica[from];
-    struct qn_boot_event e;
+    const struct qn_control_link link = {.direction = QN_CTL_TO_SUPERVISOR,
+                                         .nodes = s->config.replicas};
+    char fault[QN_CONTROL_FAULT_MAX];
+    struct qn_control_msg e;
     int fd;
     while (r->control >= 0) {
-        int err = qn_boot_recv(r->control, &e, &fd, false);
+        int err = qn_control_recv(r->control, &link, &e, &fd, false);
         if (err == QN_EAGAIN) {
             return;
         }
@@ -227,6 +224,9 @@ static void listen_to(struct qn_supervisor *s, qn_node_t from)
         }
         if (err == QN_OK) {
             on_message(s, from, &e, fd);
+        } else {
+            qn_log(QN_LOG_ERROR, "replica %u: %s", from,
+                   qn_control_fault_text(&e, fault));
         }
     }
 }

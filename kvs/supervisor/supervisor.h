@@ -7,8 +7,7 @@
  * what becomes of them. Nothing that is served passes through it: replicas go
  * on without it.
  *
- *     SIGTERM, SIGINT, SIGHUP, or SHUTDOWN by a client: drain, for
- *     `shutdown-timeout` at most, then end
+ *     SIGTERM, SIGINT, SIGHUP: drain, for `shutdown-timeout` at most, then end
  *     a second one while draining: end at once
  *     a replica ends unexpectedly: one line; the others are told
  *
@@ -24,7 +23,7 @@
 #include <stdio.h>
 
 #include "core/qp.h"
-#include "kvs/control/boot.h"
+#include "kvs/control/replica_spec.h"
 
 struct qn_supervisor_opts {
     const struct qn_config *config; /* borrowed; QN_REPLICAS_AUTO allowed */
@@ -33,7 +32,7 @@ struct qn_supervisor_opts {
     bool upgrade; /* take a running group over, also from a living supervisor,
                      and replace its replicas by processes of this program */
     /** What a replica's process runs. @return its exit status. */
-    int (*replica_main)(const struct qn_boot *boot);
+    int (*replica_main)(const struct qn_replica_spec *spec);
 };
 
 /** Exit statuses. Ended at once by signal s: 128 + s. */

@@ -8,7 +8,7 @@
  * Nothing of the group is touched until then: who is refused, or ends, leaves
  * orphans as they were.
  *
- *     connected --GO--> adopted            state by READY
+ *     connected --START--> adopted         state by READY
  *         |  \--pidfd-> nobody             started again
  *         \---GRACE---> late               counts as serving; others have said
  *                                          which life it is; heard when it goes
@@ -45,9 +45,9 @@ void qn_supervisor_connect(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_adoption *a = s->adoption;
     struct qn_supervised *r = &s->replica[i];
-    const struct qn_boot_event hello = {.kind = QN_BOOT_ADOPT,
-                                        .error = QN_ADOPT_OLDEST,
-                                        .value = QN_ADOPT_VERSION};
+    const struct qn_control_msg hello = {
+        .kind = QN_CTL_ADOPT,
+        .u.adopt = {.oldest = QN_ADOPT_OLDEST, .newest = QN_ADOPT_VERSION}};
     pid_t pid;
     int fd = qn_adopt_connect(s->opts->config, i, &pid);
     a->reach[i] =
@@ -56,7 +56,7 @@ void qn_supervisor_connect(struct qn_supervisor *s, qn_node_t i)
         return;
     }
     int pidfd = qn_adopt_pidfd(fd, pid);
-    if (pidfd < 0 || qn_boot_send(fd, &hello, -1) != QN_OK) {
+    if (pidfd < 0 || qn_control_send(fd, &hello, -1) != QN_OK) {
         qn_supervisor_close(pidfd); /* it has just ended */
         close(fd);
         return;
@@ -88,15 +88,22 @@ static void hang_up(struct qn_supervised *r)
 static void hear(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_supervised *r = &s->replica[i];
-    struct qn_boot_event e;
+    const struct qn_control_link link = {.direction = QN_CTL_TO_SUPERVISOR,
+                                         .nodes = QN_NODES_MAX};
+    char fault[QN_CONTROL_FAULT_MAX];
+    struct qn_control_msg e;
     int fd;
     int err = r->control < 0 ? QN_EAGAIN : QN_OK;
     while (err == QN_OK && s->adoption->err == QN_OK &&
            s->adoption->waited[i]) {
-        err = qn_boot_recv(r->control, &e, &fd, false);
+        err = qn_control_recv(r->control, &link, &e, &fd, false);
         if (err == QN_OK && !qn_supervisor_adopted_message(s, i, &e, fd)) {
             qn_supervisor_close(fd);
         }
+    }
+    if (err == QN_ECORRUPT) {
+        qn_log(QN_LOG_ERROR, "replica %u: %s", i,
+               qn_control_fault_text(&e, fault));
     }
     if (err == QN_EPEERDEAD) {
         hang_up(r);
@@ -189,7 +196,7 @@ static void adopt_one(struct qn_supervisor *s, qn_node_t i)
     r->born = qn_clock_now();
     s->adopted++;
     if (!a->waited[i]) {
-        qn_supervisor_say(s, i, QN_BOOT_GO);
+        qn_supervisor_say(s, i, QN_CTL_START);
     } else {
         qn_log(QN_LOG_WARN,
                "replica %u (process %d) stands still; it is adopted when it "

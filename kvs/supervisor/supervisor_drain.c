@@ -32,7 +32,7 @@ void qn_supervisor_drain(struct qn_supervisor *s)
     qn_supervisor_drain_limit(s, s->config.shutdown_timeout);
     qn_log(QN_LOG_INFO, "draining; once more to end at once");
     qn_listen_close(&s->listen);
-    qn_supervisor_say_all(s, QN_BOOT_DRAIN);
+    qn_supervisor_say_all(s, QN_CTL_DRAIN);
 }
 
 void qn_supervisor_drain_limit(struct qn_supervisor *s, uint64_t limit)
@@ -80,7 +80,7 @@ void qn_supervisor_drained(struct qn_supervisor *s, qn_node_t i,
                "replica %u: shutdown-timeout is over; replies not given: %llu",
                i, (unsigned long long)unanswered);
     }
-    qn_supervisor_say(s, i, QN_BOOT_STOP);
+    qn_supervisor_say(s, i, QN_CTL_STOP);
 }
 
 void qn_supervisor_drain_check(struct qn_supervisor *s)
@@ -90,7 +90,7 @@ void qn_supervisor_drain_check(struct qn_supervisor *s)
             return;
         }
     }
-    qn_supervisor_say_all(s, QN_BOOT_STOP);
+    qn_supervisor_say_all(s, QN_CTL_STOP);
 }
 
 /* "; killed, since silent: replicas 1 2", or nothing. */

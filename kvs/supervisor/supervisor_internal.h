@@ -10,7 +10,7 @@
 
 #include "core/place/commons.h"
 #include "core/place/numa_map.h"
-#include "kvs/control/news.h"
+#include "kvs/control/control_backlog.h"
 #include "kvs/listen/listen.h"
 #include "kvs/resources/budget.h"
 #include "kvs/supervisor/supervisor.h"
@@ -24,9 +24,9 @@ enum qn_supervised_state {
 
 struct qn_supervised {
     pid_t pid;
-    int pidfd;           /* of an adopted one, which is no child; else -1 */
-    int control;         /* own end; -1: none */
-    struct qn_news news; /* that wait for room in it */
+    int pidfd;   /* of an adopted one, which is no child; else -1 */
+    int control; /* own end; -1: none */
+    struct qn_control_backlog news; /* that wait for room in it */
     enum qn_supervised_state state;
     bool killed;   /* by us: it did not say DRAINED in time, or
                       another one goes on alone (recover) */
@@ -96,8 +96,8 @@ struct qn_recovery {
     qn_node_t node;
     uint64_t incarnation; /* its life that is meant */
     qn_node_t asker;      /* whose client wants it ... */
-    int64_t client;       /* ... and which one */
-    int64_t asked;        /* number of the question, never reused */
+    uint64_t client;      /* ... and which one */
+    uint64_t asked;       /* number of the question, never reused */
     qn_time_t until;      /* ASKS, GOES: its answer is waited for */
 };
 
@@ -182,11 +182,11 @@ int qn_supervisor_drain_status(const struct qn_supervisor *s);
 /** Send a message to `to`, now or when it takes it; `fd` -1: none.
  *  (supervisor.c) */
 void qn_supervisor_send(struct qn_supervisor *s, qn_node_t to,
-                        const struct qn_boot_event *e, int fd);
+                        const struct qn_control_msg *e, int fd);
 /** Without more in it than its kind. */
 void qn_supervisor_say(struct qn_supervisor *s, qn_node_t to,
-                       enum qn_boot_kind kind);
-void qn_supervisor_say_all(struct qn_supervisor *s, enum qn_boot_kind kind);
+                       enum qn_control_kind kind);
+void qn_supervisor_say_all(struct qn_supervisor *s, enum qn_control_kind kind);
 
 /** Replicas in one of the states from .. to. */
 uint32_t qn_supervisor_count(const struct qn_supervisor *s,
@@ -269,7 +269,7 @@ int qn_supervisor_upgrade_wait_ms(const struct qn_supervisor *s);
 
 /** What `from` says about roles. */
 void qn_supervisor_upgrade_roles(struct qn_supervisor *s, qn_node_t from,
-                                 const struct qn_boot_event *e);
+                                 const struct qn_ctl_roles *e);
 
 /** Replica `i` has ended. @return true: that belongs to the upgrade, and it is
  *  started again at once; false: an end like any other, unless *stays is
@@ -280,15 +280,15 @@ bool qn_supervisor_upgrade_ended(struct qn_supervisor *s, qn_node_t i,
 /** A replica says that the group has stopped, and from whom it is to go on.
  *  (supervisor_recover.c) */
 void qn_supervisor_recover(struct qn_supervisor *s, qn_node_t from,
-                           const struct qn_boot_event *e);
+                           const struct qn_ctl_recover *e);
 
 /** That one says whether it could. Nothing has been done so far. */
 void qn_supervisor_recoverable(struct qn_supervisor *s, qn_node_t from,
-                               const struct qn_boot_event *e);
+                               const struct qn_ctl_recoverable *e);
 
 /** That one says how it goes. */
 void qn_supervisor_recovered(struct qn_supervisor *s, qn_node_t from,
-                             const struct qn_boot_event *e);
+                             const struct qn_ctl_recovered *e);
 
 /** Go on. */
 void qn_supervisor_recover_turn(struct qn_supervisor *s);
@@ -302,7 +302,7 @@ bool qn_supervisor_recover_holds(const struct qn_supervisor *s);
  *  then and says it later. (supervisor_orphans.c)
  *  @return true: it was that; `fd` is taken. */
 bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
-                                   const struct qn_boot_event *e, int fd);
+                                   const struct qn_control_msg *e, int fd);
 
 /** Ask again who lives and could not be connected to; and when to, ms, -1:
  *  nobody is. (supervisor_late.c) */

@@ -173,7 +173,7 @@ static bool ask(struct qn_supervisor *s, qn_node_t i)
     if (s->adoption->reach[i] == QN_REACH_MET) {
         r->hears = true;
         if (s->draining) { /* the other replicas were told before */
-            qn_supervisor_say(s, i, QN_BOOT_DRAIN);
+            qn_supervisor_say(s, i, QN_CTL_DRAIN);
         }
         return true;
     }

@@ -13,14 +13,15 @@
  *
  *     on_end(i)      others: PEER_DOWN(i, old)        pause
  *     fork           i: STARTING
- *     HELLO + outbox i: PEER for each living, PEER_DOWN for each dead, GO
- *                    others: PEER(i, new)
+ *     HELLO + outbox i: PEER_UP for each living, PEER_DOWN for each dead, START
+ *                    others: PEER_UP(i, new)
  *     READY          i: SERVING
  *
- * A stalled replica hears the news when it resumes (kvs/control/news.h). Of a
- * node that has had many incarnations meanwhile it hears three things: the end
- * of the one it knows, the one that is still needed (below), and the newest
- * one. A new incarnation in its place would hear of no more.
+ * A stalled replica hears the news when it resumes
+ * (kvs/control/control_backlog.h). Of a node that has had many incarnations
+ * meanwhile it hears three things: the end of the one it knows, the one that is
+ * still needed (below), and the newest one. A new incarnation in its place
+ * would hear of no more.
  *
  * Descriptors of outboxes are kept, so that a new life can map those of the
  * living. One dead life's may be needed too: that of the owner of the accept
@@ -58,21 +59,28 @@ enum {
 
 /* ---- news ---------------------------------------------------------------- */
 
-static void say_life(struct qn_supervisor *s, qn_node_t to,
-                     enum qn_boot_kind kind, qn_node_t about, uint64_t inc,
-                     int fd)
+static void say_up(struct qn_supervisor *s, qn_node_t to, qn_node_t about,
+                   uint64_t inc, int fd)
 {
     const struct qn_supervised *r = &s->replica[about];
-    const struct qn_boot_event e = {
-        .kind = kind,
-        .node = about,
-        .incarnation = inc,
-        .value = inc == r->incarnation ? (uint64_t)r->pid : 0};
-    if (kind == QN_BOOT_PEER) {
-        uint64_t *known = &s->replica[to].knows[about];
-        *known = QN_MAX(*known, inc);
-    }
+    bool newest = inc == r->incarnation && r->pid > 0;
+    const struct qn_control_msg e = {
+        .kind = QN_CTL_PEER_UP,
+        .u.peer_up = {.node = about,
+                      .incarnation = inc,
+                      .pid = newest ? (uint32_t)r->pid : 0}};
+    uint64_t *known = &s->replica[to].knows[about];
+    *known = QN_MAX(*known, inc);
     qn_supervisor_send(s, to, &e, fd);
+}
+
+static void say_down(struct qn_supervisor *s, qn_node_t to, qn_node_t about,
+                     uint64_t inc)
+{
+    const struct qn_control_msg e = {
+        .kind = QN_CTL_PEER_DOWN,
+        .u.peer_down = {.node = about, .incarnation = inc}};
+    qn_supervisor_send(s, to, &e, -1);
 }
 
 /* The life of `about` that is dead and still needed; 0: none. */
@@ -82,16 +90,16 @@ static uint64_t needed(const struct qn_supervisor *s, qn_node_t about)
     return k->outbox_fd >= 0 && k->node == about ? k->incarnation : 0;
 }
 
-/* To all who have been told of the others, or will hear of each as he comes. */
-static void say_others(struct qn_supervisor *s, enum qn_boot_kind kind,
-                       qn_node_t about, uint64_t inc, int fd)
+/* To all that have been told of the others, or will hear of each when it
+ * comes. */
+static void say_others_up(struct qn_supervisor *s, qn_node_t about,
+                          uint64_t inc, int fd)
 {
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        if (i != about && s->replica[i].hears) {
-            if (kind == QN_BOOT_PEER) {
-                qn_news_skip(&s->replica[i].news, about, needed(s, about));
-            }
-            say_life(s, i, kind, about, inc, fd);
+        struct qn_supervised *r = &s->replica[i];
+        if (i != about && r->hears) {
+            qn_control_backlog_skip(&r->news, about, needed(s, about));
+            say_up(s, i, about, inc, fd);
         }
     }
 }
@@ -99,12 +107,16 @@ static void say_others(struct qn_supervisor *s, enum qn_boot_kind kind,
 void qn_supervisor_say_down(struct qn_supervisor *s, qn_node_t about,
                             uint64_t inc)
 {
-    say_others(s, QN_BOOT_PEER_DOWN, about, inc, -1);
+    for (qn_node_t i = 0; i < s->config.replicas; i++) {
+        if (i != about && s->replica[i].hears) {
+            say_down(s, i, about, inc);
+        }
+    }
 }
 
 static void say_go(struct qn_supervisor *s, qn_node_t to)
 {
-    say_life(s, to, QN_BOOT_GO, to, s->replica[to].incarnation, -1);
+    qn_supervisor_say(s, to, QN_CTL_START);
 }
 
 static bool present(const struct qn_supervised *r)
@@ -118,16 +130,16 @@ static void introduce(struct qn_supervisor *s, qn_node_t to, qn_node_t about)
     const struct qn_supervised *r = &s->replica[about];
     const struct qn_kept *k = &s->kept;
     if (k->outbox_fd >= 0 && k->node == about) {
-        say_life(s, to, QN_BOOT_PEER, about, k->incarnation, k->outbox_fd);
-        say_life(s, to, QN_BOOT_PEER_DOWN, about, k->incarnation, -1);
+        say_up(s, to, about, k->incarnation, k->outbox_fd);
+        say_down(s, to, about, k->incarnation);
     }
     if (about == to) {
         return;
     }
     if (present(r)) {
-        say_life(s, to, QN_BOOT_PEER, about, r->incarnation, r->outbox_fd);
+        say_up(s, to, about, r->incarnation, r->outbox_fd);
     } else {
-        say_life(s, to, QN_BOOT_PEER_DOWN, about, r->ended, -1);
+        say_down(s, to, about, r->ended);
     }
 }
 
@@ -141,14 +153,14 @@ void qn_supervisor_catch_up(struct qn_supervisor *s, qn_node_t to)
             continue;
         }
         if (known != 0) {
-            say_life(s, to, QN_BOOT_PEER_DOWN, i, known, -1);
+            say_down(s, to, i, known);
         }
         if (needed(s, i) > known) {
-            say_life(s, to, QN_BOOT_PEER, i, k->incarnation, k->outbox_fd);
-            say_life(s, to, QN_BOOT_PEER_DOWN, i, k->incarnation, -1);
+            say_up(s, to, i, k->incarnation, k->outbox_fd);
+            say_down(s, to, i, k->incarnation);
         }
         if (present(r)) {
-            say_life(s, to, QN_BOOT_PEER, i, r->incarnation, r->outbox_fd);
+            say_up(s, to, i, r->incarnation, r->outbox_fd);
         }
     }
 }
@@ -167,7 +179,7 @@ void qn_supervisor_hello(struct qn_supervisor *s, qn_node_t from, int fd)
 {
     struct qn_supervised *r = &s->replica[from];
     r->outbox_fd = fd;
-    say_others(s, QN_BOOT_PEER, from, r->incarnation, fd);
+    say_others_up(s, from, r->incarnation, fd);
     if (!r->hears) {
         qn_supervisor_kept_look(s);
         for (qn_node_t i = 0; i < s->config.replicas; i++) {
@@ -364,7 +376,7 @@ static void bury(struct qn_supervisor *s, qn_node_t i)
     struct qn_supervised *r = &s->replica[i];
     r->state = QN_SUPERVISED_ENDED;
     r->hears = false;
-    qn_news_free(&r->news);
+    qn_control_backlog_free(&r->news);
     if (r->control >= 0) {
         close(r->control);
         r->control = -1;

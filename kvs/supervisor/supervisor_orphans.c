@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/control/adopt.h"
@@ -51,44 +52,44 @@ static void note_life(struct qn_supervisor *s, qn_node_t node, uint64_t inc,
 }
 
 /* What the dead supervisor has told it. */
-static void note_known(struct qn_supervisor *s, qn_node_t from,
-                       const struct qn_boot_event *e)
+static void note_known(struct qn_supervisor *s, qn_node_t from, qn_node_t node,
+                       uint64_t inc)
 {
-    uint64_t *known = &s->replica[from].knows[e->node];
-    *known = QN_MAX(*known, e->incarnation);
+    uint64_t *known = &s->replica[from].knows[node];
+    *known = QN_MAX(*known, inc);
 }
 
-static void note_word(struct qn_supervisor *s, const struct qn_boot_event *e,
+static void note_word(struct qn_supervisor *s, qn_node_t node, uint64_t inc,
                       int fd)
 {
     struct qn_kept *w = &s->adoption->word;
-    if (fd >= 0 && w->outbox_fd < 0 && s->commons != NULL &&
-        qn_supervisor_owns_word(s, e->node, e->incarnation)) {
-        *w = (struct qn_kept){.node = e->node,
-                              .incarnation = e->incarnation,
+    if (w->outbox_fd < 0 && s->commons != NULL &&
+        qn_supervisor_owns_word(s, node, inc)) {
+        *w = (struct qn_kept){.node = node,
+                              .incarnation = inc,
                               .outbox_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
     }
 }
 
 /* `fd` is taken. */
 static void on_adopt(struct qn_supervisor *s, qn_node_t from,
-                     const struct qn_boot_event *e, int fd)
+                     const struct qn_ctl_adopt *e, int fd)
 {
-    if (qn_adopt_version(e->value, e->value) == 0) {
+    if (qn_adopt_version(e->newest, e->newest) == 0) {
         snprintf(s->why, sizeof s->why,
                  "replica %u there is of another version (it speaks %llu, this "
                  "quoind %u to %u); start the quoind that it is of",
-                 from, (unsigned long long)e->value, QN_ADOPT_OLDEST,
+                 from, (unsigned long long)e->newest, QN_ADOPT_OLDEST,
                  QN_ADOPT_VERSION);
         refuse(s, QN_EINVAL);
     }
     take(&s->commons_fd, fd);
 }
 
-static void note_format(struct qn_spoken *spoken, const struct qn_boot_event *e)
+static void note_format(struct qn_spoken *spoken, const struct qn_ctl_format *e)
 {
-    spoken->version[e->node] = (uint32_t)QN_MIN(e->value, UINT32_MAX);
-    spoken->count = QN_MAX(spoken->count, e->node + 1);
+    spoken->version[e->format] = e->version;
+    spoken->count = QN_MAX(spoken->count, e->format + 1);
 }
 
 static void on_config(struct qn_supervisor *s, qn_node_t from, int fd)
@@ -104,7 +105,7 @@ static void on_config(struct qn_supervisor *s, qn_node_t from, int fd)
     if (a->configured || a->begun) {
         return;
     }
-    err = fd < 0 || s->commons_fd < 0
+    err = s->commons_fd < 0
               ? QN_ECORRUPT
               : qn_adopt_config_read(&a->config, fd, s->why, sizeof s->why);
     if (err == QN_OK) {
@@ -144,67 +145,77 @@ static void done(struct qn_supervisor *s, qn_node_t from)
         r->state = QN_SUPERVISED_STARTING;
     }
     qn_supervisor_catch_up(s, from);
-    qn_supervisor_say(s, from, QN_BOOT_GO);
+    qn_supervisor_say(s, from, QN_CTL_START);
     qn_log(QN_LOG_INFO, "replica %u (process %d) is adopted now", from,
            (int)r->pid);
 }
 
+/* `fd` is taken: of its outbox. */
+static void on_life(struct qn_supervisor *s, qn_node_t from, qn_node_t node,
+                    uint64_t inc, int fd)
+{
+    note_known(s, from, node, inc);
+    note_word(s, node, inc, fd);
+    note_life(s, node, inc, fd);
+}
+
 /* Messages with a descriptor that is kept. `fd` is taken. */
 static void on_given(struct qn_supervisor *s, qn_node_t from,
-                     const struct qn_boot_event *e, int fd)
+                     const struct qn_control_msg *e, int fd)
 {
     switch (e->kind) {
-    case QN_BOOT_ADOPT:
-        on_adopt(s, from, e, fd);
+    case QN_CTL_ADOPT:
+        on_adopt(s, from, &e->u.adopt, fd);
         break;
-    case QN_BOOT_LOCK:
+    case QN_CTL_LOCK:
         take(&s->listen.lock, fd);
         break;
-    case QN_BOOT_LISTEN:
-        qn_listen_adopt(&s->listen, e->node, (enum qn_listen_kind)e->value, fd);
+    case QN_CTL_LISTEN:
+        qn_listen_adopt(&s->listen, e->u.listen.node, e->u.listen.kind, fd);
         break;
-    case QN_BOOT_BELL:
-        take(&s->doorbell_fd[e->node], fd);
+    case QN_CTL_DOORBELL:
+        take(&s->doorbell_fd[e->u.doorbell.node], fd);
         break;
-    default: /* PEER, HELLO */
-        note_known(s, from, e);
-        note_word(s, e, fd);
-        note_life(s, e->node, e->incarnation, fd);
+    case QN_CTL_PEER_UP:
+        on_life(s, from, e->u.peer_up.node, e->u.peer_up.incarnation, fd);
+        break;
+    default:
+        QN_ASSERT(e->kind == QN_CTL_HELLO);
+        on_life(s, from, e->u.hello.node, e->u.hello.incarnation, fd);
     }
 }
 
 bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
-                                   const struct qn_boot_event *e, int fd)
+                                   const struct qn_control_msg *e, int fd)
 {
+    const struct qn_ctl_peer_down *down = &e->u.peer_down;
     struct qn_adoption *a = s->adoption;
     if (a == NULL || !a->waited[from] || s->replica[from].pidfd < 0) {
         return false;
     }
-    switch (e->node < QN_NODES_MAX ? e->kind : 0) {
-    case QN_BOOT_ADOPT:
-    case QN_BOOT_LOCK:
-    case QN_BOOT_LISTEN:
-    case QN_BOOT_BELL:
-    case QN_BOOT_PEER:
-    case QN_BOOT_HELLO:
-        if (fd >= 0) {
-            on_given(s, from, e, fd);
-        }
+    switch (e->kind) {
+    case QN_CTL_ADOPT:
+    case QN_CTL_LOCK:
+    case QN_CTL_LISTEN:
+    case QN_CTL_DOORBELL:
+    case QN_CTL_PEER_UP:
+    case QN_CTL_HELLO:
+        on_given(s, from, e, fd);
         return true;
-    case QN_BOOT_CONFIG:
+    case QN_CTL_CONFIG:
         on_config(s, from, fd);
         break;
-    case QN_BOOT_FORMAT:
-        note_format(&a->spoken[from], e);
+    case QN_CTL_FORMAT:
+        note_format(&a->spoken[from], &e->u.format);
         break;
-    case QN_BOOT_PEER_DOWN:
-        note_known(s, from, e);
-        note_life(s, e->node, e->incarnation, -1);
+    case QN_CTL_PEER_DOWN:
+        note_known(s, from, down->node, down->incarnation);
+        note_life(s, down->node, down->incarnation, -1);
         break;
-    case QN_BOOT_READY:
+    case QN_CTL_READY:
         a->ready[from] = true;
         break;
-    case QN_BOOT_GO:
+    case QN_CTL_START:
         done(s, from);
         break;
     default:

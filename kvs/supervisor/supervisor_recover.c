@@ -28,7 +28,7 @@
 
 #include "core/base/err.h"
 #include "core/base/log.h"
-#include "kvs/control/refusal.h"
+#include "kvs/control/recovery_error.h"
 #include "kvs/supervisor/supervisor_internal.h"
 
 /* With a replica that does not answer, before it is chosen and after. The first
@@ -45,21 +45,22 @@ bool qn_supervisor_recover_holds(const struct qn_supervisor *s)
     return s->recovery.step > QN_RECOVERY_ASKS;
 }
 
-static enum qn_refusal objection(const struct qn_supervisor *s, qn_node_t node)
+static enum qn_recovery_error objection(const struct qn_supervisor *s,
+                                        qn_node_t node)
 {
     if (qn_supervisor_recovers(s)) {
-        return QN_REFUSAL_TWICE;
+        return QN_RECOVERY_ERROR_TWICE;
     }
     if (s->upgrade.step != QN_UPGRADE_NONE) {
-        return QN_REFUSAL_UPGRADE;
+        return QN_RECOVERY_ERROR_UPGRADE;
     }
     if (!s->served || s->draining) {
-        return QN_REFUSAL_LEAVES;
+        return QN_RECOVERY_ERROR_LEAVES;
     }
     bool there = node < s->config.replicas &&
                  s->replica[node].state == QN_SUPERVISED_SERVING &&
                  s->replica[node].control >= 0;
-    return there ? QN_REFUSAL_NONE : QN_REFUSAL_ABSENT;
+    return there ? QN_RECOVERY_ERROR_NONE : QN_RECOVERY_ERROR_ABSENT;
 }
 
 /* The life that was asked still lives. */
@@ -75,18 +76,17 @@ static bool chosen_lives(const struct qn_supervisor *s)
 
 /* `asker` may be another life by now, which has no such client. */
 static void refuse(struct qn_supervisor *s, qn_node_t asker, qn_node_t node,
-                   int64_t client, int64_t why)
+                   uint64_t client, uint32_t why)
 {
-    const struct qn_boot_event e = {.kind = QN_BOOT_REFUSED,
-                                    .node = node,
-                                    .error = why,
-                                    .value = (uint64_t)client};
+    const struct qn_control_msg e = {
+        .kind = QN_CTL_RECOVER_REFUSED,
+        .u.recover_refused = {.node = node, .client = client, .refusal = why}};
     qn_log(QN_LOG_WARN, "not recovered from replica %u: %s", node,
-           qn_refusal_text(why));
+           qn_recovery_error_text(why));
     qn_supervisor_send(s, asker, &e, -1);
 }
 
-static void refused(struct qn_supervisor *s, int64_t why)
+static void refused(struct qn_supervisor *s, uint32_t why)
 {
     const struct qn_recovery *r = &s->recovery;
     refuse(s, r->asker, r->node, r->client, why);
@@ -94,26 +94,25 @@ static void refused(struct qn_supervisor *s, int64_t why)
 }
 
 void qn_supervisor_recover(struct qn_supervisor *s, qn_node_t from,
-                           const struct qn_boot_event *e)
+                           const struct qn_ctl_recover *e)
 {
     struct qn_recovery *r = &s->recovery;
-    enum qn_refusal why = objection(s, e->node);
-    if (why != QN_REFUSAL_NONE) {
-        refuse(s, from, e->node, e->error, why);
+    enum qn_recovery_error why = objection(s, e->node);
+    if (why != QN_RECOVERY_ERROR_NONE) {
+        refuse(s, from, e->node, e->client, why);
         return;
     }
     r->step = QN_RECOVERY_ASKS;
     r->node = e->node;
     r->incarnation = s->replica[e->node].incarnation;
     r->asker = from;
-    r->client = e->error;
+    r->client = e->client;
     r->asked++;
     r->until = qn_clock_now() + ASKED_S * QN_S;
-    const struct qn_boot_event q = {.kind = QN_BOOT_RECOVERABLE,
-                                    .node = e->node,
-                                    .incarnation = e->incarnation,
-                                    .error = r->asked,
-                                    .value = e->value};
+    const struct qn_control_msg q = {
+        .kind = QN_CTL_RECOVER_QUERY,
+        .u.recover_query = {
+            .epoch = e->epoch, .question = r->asked, .position = e->position}};
     qn_supervisor_send(s, e->node, &q, -1);
 }
 
@@ -129,21 +128,21 @@ static void end_others(struct qn_supervisor *s)
 }
 
 void qn_supervisor_recoverable(struct qn_supervisor *s, qn_node_t from,
-                               const struct qn_boot_event *e)
+                               const struct qn_ctl_recoverable *e)
 {
     struct qn_recovery *r = &s->recovery;
     if (r->step != QN_RECOVERY_ASKS || from != r->node || !chosen_lives(s) ||
-        e->incarnation != (uint64_t)r->asked) {
+        e->question != r->asked) {
         return;
     }
-    if (e->error != QN_REFUSAL_NONE) {
-        refused(s, e->error);
+    if (e->refusal != QN_RECOVERY_ERROR_NONE) {
+        refused(s, e->refusal);
         return;
     }
     qn_log(QN_LOG_WARN,
            "recovering from replica %u by order, position %llu; all others are "
            "ended and started again",
-           from, (unsigned long long)e->value);
+           from, (unsigned long long)e->position);
     r->step = QN_RECOVERY_ENDS;
     end_others(s);
 }
@@ -164,7 +163,7 @@ static void start_others(struct qn_supervisor *s)
 }
 
 void qn_supervisor_recovered(struct qn_supervisor *s, qn_node_t from,
-                             const struct qn_boot_event *e)
+                             const struct qn_ctl_recovered *e)
 {
     const struct qn_recovery *r = &s->recovery;
     if (r->step != QN_RECOVERY_GOES || from != r->node) {
@@ -200,15 +199,15 @@ static void go_on(struct qn_supervisor *s)
     struct qn_recovery *r = &s->recovery;
     bool late = qn_clock_now() >= r->until;
     if (r->step == QN_RECOVERY_ASKS && !chosen_lives(s)) {
-        refused(s, QN_REFUSAL_ENDED);
+        refused(s, QN_RECOVERY_ERROR_ENDED);
     } else if (r->step == QN_RECOVERY_ASKS && late) {
-        refused(s, QN_REFUSAL_SILENT);
+        refused(s, QN_RECOVERY_ERROR_SILENT);
     } else if (r->step > QN_RECOVERY_ASKS && !chosen_lives(s)) {
         give_up(s, "has ended while it was to go on alone");
     } else if (r->step == QN_RECOVERY_ENDS && others_ended(s)) {
         r->step = QN_RECOVERY_GOES;
         r->until = qn_clock_now() + PATIENCE_S * QN_S;
-        qn_supervisor_say(s, r->node, QN_BOOT_RECOVER);
+        qn_supervisor_say(s, r->node, QN_CTL_RECOVER_ORDER);
     } else if (r->step == QN_RECOVERY_GOES && late) {
         give_up(s, "does not answer");
     }
@@ -220,7 +219,7 @@ void qn_supervisor_recover_turn(struct qn_supervisor *s)
         return;
     }
     if (s->draining && s->recovery.step == QN_RECOVERY_ASKS) {
-        refused(s, QN_REFUSAL_LEAVES);
+        refused(s, QN_RECOVERY_ERROR_LEAVES);
     } else if (s->draining) {
         s->recovery.step = QN_RECOVERY_NONE;
     } else {

@@ -214,23 +214,23 @@ static int open_shared(struct qn_supervisor *s)
     return QN_OK;
 }
 
-static struct qn_boot boot_of(const struct qn_supervisor *s, qn_node_t self,
-                              int control)
+static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
+                                      qn_node_t self, int control)
 {
-    struct qn_boot b = {.config = &s->config,
-                        .self = self,
-                        .nodes = s->config.replicas,
-                        .incarnation = s->replica[self].incarnation,
-                        .first = !s->served,
-                        .control = control,
-                        .listen_own = s->listen.own[self],
-                        .lock = s->listen.lock,
-                        .commons_fd = s->commons_fd,
-                        .place = s->replica[self].place,
-                        .placement = s->placement,
-                        .topology = &s->topology,
-                        .tcp_port = s->listen.port,
-                        .own_port = s->listen.own_port[self]};
+    struct qn_replica_spec b = {.config = &s->config,
+                                .self = self,
+                                .nodes = s->config.replicas,
+                                .incarnation = s->replica[self].incarnation,
+                                .first = !s->served,
+                                .control = control,
+                                .listen_own = s->listen.own[self],
+                                .lock = s->listen.lock,
+                                .commons_fd = s->commons_fd,
+                                .place = s->replica[self].place,
+                                .placement = s->placement,
+                                .topology = &s->topology,
+                                .tcp_port = s->listen.port,
+                                .own_port = s->listen.own_port[self]};
     b.spin = qn_doorbell_spin_budget(
         &(struct qn_spin_opts){.nodes = b.nodes,
                                .cores = s->places.count,
@@ -261,7 +261,7 @@ static void keep_own(struct qn_supervisor *s, qn_node_t self)
         qn_supervisor_close(s->replica[i].control);
         qn_supervisor_close(s->replica[i].outbox_fd);
         qn_supervisor_close(s->replica[i].pidfd);
-        qn_news_free(&s->replica[i].news);
+        qn_control_backlog_free(&s->replica[i].news);
     }
     qn_supervisor_close(s->lock);
     qn_supervisor_close(s->lock_file);
@@ -288,8 +288,8 @@ static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
         qn_log(QN_LOG_WARN, "replica %u cannot be pinned to %s; going on", self,
                qn_place_describe(&s->replica[self].place, text));
     }
-    struct qn_boot boot = boot_of(s, self, control);
-    exit(s->opts->replica_main(&boot));
+    struct qn_replica_spec spec = spec_of(s, self, control);
+    exit(s->opts->replica_main(&spec));
 }
 
 /* What the commons says can have been overwritten; we know better. */
@@ -393,7 +393,7 @@ void qn_supervisor_end(struct qn_supervisor *s)
 {
     qn_supervisor_adoption_end(s);
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        qn_news_free(&s->replica[i].news);
+        qn_control_backlog_free(&s->replica[i].news);
     }
     if (s->handed_over) { /* nothing is ours but memory */
         qn_commons_destroy(s->commons);

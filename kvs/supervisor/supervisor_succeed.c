@@ -4,16 +4,16 @@
  *
  * The heir comes to the lock of the address, is told what the group speaks and
  * what its options are, and judges whether it can go on with that. Nothing has
- * changed until it says GO; from then on everything is as if the old one had
- * died: it ends without touching a replica, a socket or a path, and the heir
- * adopts orphans. Should the heir die in between, they are adopted by any
+ * changed until it sends START; from then on everything is as if the old one
+ * had died: it ends without touching a replica, a socket or a path, and the
+ * heir adopts orphans. Should the heir die in between, they are adopted by any
  * other.
  *
  *     heir                          supervisor
  *     connect, ADOPT      ->        one heir at a time
- *                         <-        ADOPT, FORMAT..., CONFIG, GO
+ *                         <-        ADOPT, FORMAT..., CONFIG, START
  *     fits? else hang up
- *     GO                  ->        leaves: status 0
+ *     START               ->        leaves: status 0
  *     its end (pidfd)
  *
  * The old one does not wait for its replicas to be complete: one that it is
@@ -44,34 +44,34 @@ static void hang_up(struct qn_supervisor *s)
 
 static int say_config(struct qn_supervisor *s)
 {
-    const struct qn_boot_event e = {.kind = QN_BOOT_CONFIG};
+    const struct qn_control_msg e = {.kind = QN_CTL_CONFIG};
     int fd = qn_adopt_config_write(&s->config);
     if (fd < 0) {
         return fd;
     }
-    int err = qn_boot_send(s->heir, &e, fd);
+    int err = qn_control_send(s->heir, &e, fd);
     close(fd);
     return err;
 }
 
 /* What it needs to judge. */
-static int answer(struct qn_supervisor *s, const struct qn_boot_event *asked)
+static int answer(struct qn_supervisor *s, const struct qn_ctl_adopt *asked)
 {
-    const struct qn_boot_event busy = {.kind = QN_BOOT_FAILED,
-                                       .error = QN_EBUSY};
-    const struct qn_boot_event own = {.kind = QN_BOOT_ADOPT,
-                                      .value = QN_ADOPT_VERSION};
-    const struct qn_boot_event go = {.kind = QN_BOOT_GO};
+    const struct qn_control_msg busy = {.kind = QN_CTL_FAILED,
+                                        .u.failed.error = QN_EBUSY};
+    const struct qn_control_msg own = {.kind = QN_CTL_ADOPT,
+                                       .u.adopt.newest = QN_ADOPT_VERSION};
+    const struct qn_control_msg go = {.kind = QN_CTL_START};
     if (!s->served || s->draining || qn_supervisor_recovers(s)) {
-        return qn_boot_send(s->heir, &busy, -1);
+        return qn_control_send(s->heir, &busy, -1);
     }
-    int err = qn_boot_send(s->heir, &own, -1);
-    if (qn_adopt_version((uint64_t)asked->error, asked->value) == 0) {
+    int err = qn_control_send(s->heir, &own, -1);
+    if (qn_adopt_version(asked->oldest, asked->newest) == 0) {
         return err; /* it hangs up */
     }
     err = err == QN_OK ? qn_adopt_give_formats(s->heir) : err;
     err = err == QN_OK ? say_config(s) : err;
-    return err == QN_OK ? qn_boot_send(s->heir, &go, -1) : err;
+    return err == QN_OK ? qn_control_send(s->heir, &go, -1) : err;
 }
 
 static void leave(struct qn_supervisor *s)
@@ -87,23 +87,25 @@ static void leave(struct qn_supervisor *s)
 
 void qn_supervisor_heir_turn(struct qn_supervisor *s)
 {
-    struct qn_boot_event e;
+    const struct qn_control_link link = {.direction = QN_CTL_FROM_HEIR,
+                                         .nodes = QN_NODES_MAX};
+    struct qn_control_msg e;
     int with = -1;
     if (s->heir < 0) {
         int fd = qn_adopt_accept(s->lock, &s->heir_pid);
         s->heir = fd < 0 ? -1 : fd;
         return;
     }
-    int err = qn_boot_recv(s->heir, &e, &with, false);
+    int err = qn_control_recv(s->heir, &link, &e, &with, false);
     if (with >= 0) {
         close(with);
     }
-    if (err == QN_OK && e.kind == QN_BOOT_GO && qn_supervisor_recovers(s)) {
+    if (err == QN_OK && e.kind == QN_CTL_START && qn_supervisor_recovers(s)) {
         err = QN_EBUSY; /* since it asked: only this process knows how far */
-    } else if (err == QN_OK && e.kind == QN_BOOT_GO) {
+    } else if (err == QN_OK && e.kind == QN_CTL_START) {
         leave(s);
-    } else if (err == QN_OK && e.kind == QN_BOOT_ADOPT) {
-        err = answer(s, &e);
+    } else if (err == QN_OK && e.kind == QN_CTL_ADOPT) {
+        err = answer(s, &e.u.adopt);
     }
     if (err != QN_OK && err != QN_EAGAIN) {
         hang_up(s);
@@ -117,7 +119,7 @@ struct succession {
     int pidfd; /* of the one that leaves */
     pid_t pid;
     qn_time_t until; /* ns */
-    uint32_t spoken[QN_NODES_MAX];
+    uint32_t spoken[QN_CTL_FORMATS_MAX];
     uint32_t count;
     bool whole; /* all is said */
     bool gone;  /* it has died meanwhile */
@@ -138,8 +140,7 @@ static int refuse(struct qn_supervisor *s, int err, const char *fmt, ...)
 static int on_options(struct qn_supervisor *s, int fd)
 {
     struct qn_config group;
-    int err = fd < 0 ? QN_ECORRUPT
-                     : qn_adopt_config_read(&group, fd, s->why, sizeof s->why);
+    int err = qn_adopt_config_read(&group, fd, s->why, sizeof s->why);
     if (err == QN_OK) {
         err = qn_adopt_config_merge(&group, s->opts->config, s->why,
                                     sizeof s->why);
@@ -148,26 +149,24 @@ static int on_options(struct qn_supervisor *s, int fd)
 }
 
 static int on_said(struct qn_supervisor *s, struct succession *x,
-                   const struct qn_boot_event *e, int fd)
+                   const struct qn_control_msg *e, int fd)
 {
     switch (e->kind) {
-    case QN_BOOT_ADOPT:
-        return qn_adopt_version(e->value, e->value) != 0
+    case QN_CTL_ADOPT:
+        return qn_adopt_version(e->u.adopt.newest, e->u.adopt.newest) != 0
                    ? QN_OK
                    : refuse(s, QN_EINVAL,
                             "the quoind there is of another version (it speaks "
                             "%llu, this one %u to %u); nothing has changed",
-                            (unsigned long long)e->value, QN_ADOPT_OLDEST,
-                            QN_ADOPT_VERSION);
-    case QN_BOOT_FORMAT:
-        if (e->node < QN_NODES_MAX) {
-            x->spoken[e->node] = (uint32_t)QN_MIN(e->value, UINT32_MAX);
-            x->count = QN_MAX(x->count, e->node + 1);
-        }
+                            (unsigned long long)e->u.adopt.newest,
+                            QN_ADOPT_OLDEST, QN_ADOPT_VERSION);
+    case QN_CTL_FORMAT:
+        x->spoken[e->u.format.format] = e->u.format.version;
+        x->count = QN_MAX(x->count, e->u.format.format + 1);
         return QN_OK;
-    case QN_BOOT_CONFIG:
+    case QN_CTL_CONFIG:
         return on_options(s, fd);
-    case QN_BOOT_GO:
+    case QN_CTL_START:
         x->whole = true;
         return qn_formats_fit(x->spoken, x->count, s->why, sizeof s->why);
     default:
@@ -203,18 +202,25 @@ static int wait_for(struct qn_supervisor *s, const struct succession *x,
 
 static int hear_all(struct qn_supervisor *s, struct succession *x)
 {
-    struct qn_boot_event e;
+    const struct qn_control_link link = {.direction = QN_CTL_TO_HEIR,
+                                         .nodes = QN_NODES_MAX};
+    char fault[QN_CONTROL_FAULT_MAX];
+    struct qn_control_msg e;
     int with = -1;
     int err = QN_OK;
     while (err == QN_OK && !x->whole && !x->gone) {
         err = wait_for(s, x, "does not answer");
-        int got =
-            err == QN_OK ? qn_boot_recv(x->fd, &e, &with, false) : QN_EAGAIN;
+        int got = err == QN_OK ? qn_control_recv(x->fd, &link, &e, &with, false)
+                               : QN_EAGAIN;
         if (got == QN_OK) {
             err = on_said(s, x, &e, with);
             if (with >= 0) {
                 close(with);
             }
+        }
+        if (got == QN_ECORRUPT) {
+            err = refuse(s, got, "the quoind there: %s; nothing has changed",
+                         qn_control_fault_text(&e, fault));
         }
         x->gone = got != QN_OK && got != QN_EAGAIN;
     }
@@ -224,10 +230,10 @@ static int hear_all(struct qn_supervisor *s, struct succession *x)
 /* It has what it needs to end, or has ended. */
 static int see_it_go(struct qn_supervisor *s, struct succession *x)
 {
-    const struct qn_boot_event go = {.kind = QN_BOOT_GO};
+    const struct qn_control_msg go = {.kind = QN_CTL_START};
     struct pollfd end = {.fd = x->pidfd, .events = POLLIN};
     int err = QN_OK;
-    (void)qn_boot_send(x->fd, &go, -1); /* or it is dead already */
+    (void)qn_control_send(x->fd, &go, -1); /* or it is dead already */
     close(x->fd);
     x->fd = -1;
     while (err == QN_OK && poll(&end, 1, 0) == 0) {
@@ -261,16 +267,16 @@ static int nobody(struct qn_supervisor *s, int err)
 
 int qn_supervisor_succeed(struct qn_supervisor *s)
 {
-    const struct qn_boot_event hello = {.kind = QN_BOOT_ADOPT,
-                                        .error = QN_ADOPT_OLDEST,
-                                        .value = QN_ADOPT_VERSION};
+    const struct qn_control_msg hello = {
+        .kind = QN_CTL_ADOPT,
+        .u.adopt = {.oldest = QN_ADOPT_OLDEST, .newest = QN_ADOPT_VERSION}};
     struct succession x = {.until = qn_clock_now() + PATIENCE_S * QN_S};
     x.fd = qn_adopt_succeed(s->opts->config, &x.pid);
     if (x.fd < 0) {
         return nobody(s, x.fd);
     }
     x.pidfd = qn_adopt_pidfd(x.fd, x.pid);
-    x.gone = x.pidfd < 0 || qn_boot_send(x.fd, &hello, -1) != QN_OK;
+    x.gone = x.pidfd < 0 || qn_control_send(x.fd, &hello, -1) != QN_OK;
     int err = hear_all(s, &x);
     if (err == QN_OK && x.pidfd >= 0) {
         err = see_it_go(s, &x);

@@ -153,19 +153,15 @@ void qn_supervisor_upgrade_begin(struct qn_supervisor *s)
 /* ---- SETTLE -------------------------------------------------------------- */
 
 void qn_supervisor_upgrade_roles(struct qn_supervisor *s, qn_node_t from,
-                                 const struct qn_boot_event *e)
+                                 const struct qn_ctl_roles *e)
 {
-    const uint64_t word = (uint64_t)e->error;
-    const qn_node_t acceptor = (qn_node_t)(word % QN_BOOT_ACTIVE);
-    if ((uint32_t)(word / QN_BOOT_TOKEN) == s->upgrade.token &&
-        e->node < s->config.replicas && acceptor < s->config.replicas) {
-        s->upgrade.roles[from] =
-            (struct qn_roles){.heard = true,
-                              .active = (word & QN_BOOT_ACTIVE) != 0,
-                              .epoch = e->incarnation,
-                              .leader = e->node,
-                              .acceptor = acceptor,
-                              .in_sync = e->value};
+    if (e->token == s->upgrade.token) {
+        s->upgrade.roles[from] = (struct qn_roles){.heard = true,
+                                                   .active = e->active,
+                                                   .epoch = e->epoch,
+                                                   .leader = e->leader,
+                                                   .acceptor = e->acceptor,
+                                                   .in_sync = e->in_sync};
     }
 }
 
@@ -173,7 +169,8 @@ void qn_supervisor_upgrade_roles(struct qn_supervisor *s, qn_node_t from,
 static void ask(struct qn_supervisor *s)
 {
     struct qn_upgrade *u = &s->upgrade;
-    const struct qn_boot_event e = {.kind = QN_BOOT_ROLES, .value = u->token};
+    const struct qn_control_msg e = {.kind = QN_CTL_ROLES_QUERY,
+                                     .u.roles_query.token = u->token};
     if (qn_clock_now() < u->asked_at + LOOK_MS * QN_MS) {
         return;
     }
@@ -254,7 +251,7 @@ static void hand_over(struct qn_supervisor *s, const struct qn_roles *r)
 {
     struct qn_upgrade *u = &s->upgrade;
     const qn_node_t heir = lowest(heirs(s, r));
-    const struct qn_boot_event e = {.kind = QN_BOOT_LEAD, .node = heir};
+    const struct qn_control_msg e = {.kind = QN_CTL_LEAD, .u.lead.node = heir};
     tell(s, "replica %u leads; replica %u relieves it", r->leader, heir);
     u->ordered = true;
     u->epoch = r->epoch;
@@ -271,7 +268,7 @@ static void dismiss(struct qn_supervisor *s, qn_node_t i)
     tell(s, "replica %u (process %d), %u of %u, leaves", i,
          (int)s->replica[i].pid, u->done + 1, u->total);
     step(s, QN_UPGRADE_LEAVE, s->config.shutdown_timeout + GRACE_S);
-    qn_supervisor_say(s, i, QN_BOOT_DRAIN);
+    qn_supervisor_say(s, i, QN_CTL_DRAIN);
 }
 
 static void finish(struct qn_supervisor *s)

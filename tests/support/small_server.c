@@ -17,6 +17,7 @@
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/place/commons.h"
+#include "kvs/control/control_channel.h"
 #include "tests/support/test.h"
 
 /* ---- a small replica ----------------------------------------------------- */
@@ -27,7 +28,7 @@ static uint64_t gone;
 static uint64_t known[QN_NODES_MAX];
 static unsigned peers;
 
-static void answer(const struct qn_boot *b, int listener)
+static void answer(const struct qn_replica_spec *b, int listener)
 {
     char line[160];
     int fd = accept(listener, NULL, NULL);
@@ -43,28 +44,39 @@ static void answer(const struct qn_boot *b, int listener)
     }
 }
 
-/* News of a node come in the order of its lives; anything else ends us. */
-static void news(const struct qn_boot_event *e)
+/* News of a node come in the order of its incarnations; anything else ends this
+ * replica. */
+static void peer_up(const struct qn_ctl_peer_up *e)
 {
     uint64_t bit = (uint64_t)1 << e->node;
-    if (e->kind == QN_BOOT_PEER) {
-        if (e->incarnation <= known[e->node] ||
-            (known[e->node] != 0 && (gone & bit) == 0)) {
-            abort();
-        }
-        gone &= ~bit;
-        known[e->node] = e->incarnation;
-        peers++;
-    } else if (e->kind == QN_BOOT_PEER_DOWN) {
-        if (known[e->node] != 0 && e->incarnation != known[e->node]) {
-            abort();
-        }
-        gone |= bit;
-        known[e->node] = e->incarnation;
+    if (e->incarnation <= known[e->node] ||
+        (known[e->node] != 0 && (gone & bit) == 0)) {
+        abort();
+    }
+    gone &= ~bit;
+    known[e->node] = e->incarnation;
+    peers++;
+}
+
+static void peer_down(const struct qn_ctl_peer_down *e)
+{
+    if (known[e->node] != 0 && e->incarnation != known[e->node]) {
+        abort();
+    }
+    gone |= (uint64_t)1 << e->node;
+    known[e->node] = e->incarnation;
+}
+
+static void news(const struct qn_control_msg *m)
+{
+    if (m->kind == QN_CTL_PEER_UP) {
+        peer_up(&m->u.peer_up);
+    } else if (m->kind == QN_CTL_PEER_DOWN) {
+        peer_down(&m->u.peer_down);
     }
 }
 
-static int heard(void *ctx, const struct qn_boot_event *e,
+static int heard(void *ctx, const struct qn_control_msg *e,
                  struct qn_outbox *peer, int fd)
 {
     (void)fd;
@@ -74,7 +86,7 @@ static int heard(void *ctx, const struct qn_boot_event *e,
     return QN_OK;
 }
 
-static int join(const struct qn_boot *b)
+static int join(const struct qn_replica_spec *b)
 {
     static struct qn_outbox *own;
     const struct qn_outbox_opts shape = {.node = b->self,
@@ -84,16 +96,17 @@ static int join(const struct qn_boot *b)
                                          .numa_node = -1,
                                          .shared = true};
     int err = qn_outbox_create(&own, &shape);
-    return err != QN_OK ? err : qn_boot_exchange(b, own, &shape, heard, NULL);
+    return err != QN_OK ? err
+                        : qn_control_exchange(b, own, &shape, heard, NULL);
 }
 
-static bool is(int moody, const struct qn_boot *b)
+static bool is(int moody, const struct qn_replica_spec *b)
 {
     return (int)b->self == moody || moody == SMALL_ALL;
 }
 
 /* This life owns the accept word from now on. */
-static void take_word(const struct qn_boot *b)
+static void take_word(const struct qn_replica_spec *b)
 {
     struct qn_commons *c = NULL;
     uint64_t epoch;
@@ -111,18 +124,18 @@ static void take_word(const struct qn_boot *b)
 }
 
 /* What the supervisor says. @return true: leave. */
-static bool listen_to(const struct qn_boot *b)
+static bool listen_to(const struct qn_replica_spec *b)
 {
-    struct qn_boot_event e;
+    struct qn_control_msg e;
     bool leave = false;
     int fd;
-    while (qn_boot_next_event(b, &e, &fd) == QN_OK) {
-        leave = leave || e.kind == QN_BOOT_DRAIN;
+    while (qn_control_next(b, &e, &fd) == QN_OK) {
+        leave = leave || e.kind == QN_CTL_DRAIN;
         news(&e);
-        if (e.kind == QN_BOOT_PEER_DOWN && is(mood.heir, b)) {
+        if (e.kind == QN_CTL_PEER_DOWN && is(mood.heir, b)) {
             take_word(b);
         }
-        if (e.kind == QN_BOOT_STOP) {
+        if (e.kind == QN_CTL_STOP) {
             _exit(0);
         }
         if (fd >= 0) {
@@ -132,7 +145,7 @@ static bool listen_to(const struct qn_boot *b)
     return leave;
 }
 
-static void serve(const struct qn_boot *b)
+static void serve(const struct qn_replica_spec *b)
 {
     bool drained = false;
     /* It accepts from all that are shared, as if all others stood still. */
@@ -159,7 +172,7 @@ static void serve(const struct qn_boot *b)
         }
         if (leave && !drained && (int)b->self != mood.stubborn) {
             drained = true;
-            qn_boot_drained(b, (int)b->self == mood.owing ? 7 : 0, false);
+            qn_control_drained(b, (int)b->self == mood.owing ? 7 : 0, false);
         }
         for (uint32_t i = 2; i < 3 + b->nodes; i++) {
             if (p[i].revents != 0) {
@@ -170,7 +183,7 @@ static void serve(const struct qn_boot *b)
 }
 
 /* Never returns: what runs at exit belongs to the test runner. */
-static int small_replica(const struct qn_boot *b)
+static int small_replica(const struct qn_replica_spec *b)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a failed test nothing remains */
     if (is(mood.crash_node, b) || (is(mood.weak, b) && !b->first)) {
@@ -180,7 +193,7 @@ static int small_replica(const struct qn_boot *b)
     int err = fails ? QN_ENOMEM : join(b);
     if (err != QN_OK) {
         if (err != QN_EABORTED) {
-            qn_boot_failed(b, err);
+            qn_control_failed(b, err);
         }
         _exit(err != QN_EABORTED);
     }
@@ -188,7 +201,7 @@ static int small_replica(const struct qn_boot *b)
         take_word(b);
     }
     if (b->first || !is(mood.slow, b)) {
-        qn_boot_notify(b, QN_BOOT_READY, 0);
+        qn_control_ready(b);
     }
     serve(b);
     _exit(9);

@@ -14,18 +14,21 @@ from tests.process.lib.checks import agree, check, shares, wait_until
 from tests.process.lib.quoind import end_with_parent
 from tests.process.lib.view import look
 
-EVENT = struct.Struct("=IIQqQ")  # kvs/control/boot.h
+# ADOPT, FORMAT and FAILED: kind, node or format, incarnation, oldest version or
+# error, version
+EVENT = struct.Struct("=IIQqQ")  # kvs/control/control_protocol.h
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
                       "..", "kvs", "control")
 
 
 def kinds():
-    """{name: number} of the messages, as kvs/control/boot.h has them."""
-    with open(os.path.join(SOURCE, "boot.h")) as f:
+    """{name: number} of the messages, as the enum of kvs/control/control_protocol.h has
+    them."""
+    with open(os.path.join(SOURCE, "control_protocol.h")) as f:
         text = f.read()
-    text = re.search(r"enum qn_boot_kind {(.*?)};", text, re.S).group(1)
-    names = re.findall(r"QN_BOOT_(\w+)", text)
-    return {name: i + 1 for i, name in enumerate(names)}
+    text = re.search(r"enum qn_control_kind {(.*?)};", text, re.S).group(1)
+    return {name: int(number)
+            for name, number in re.findall(r"QN_CTL_(\w+) = (\d+)", text)}
 
 
 def version():

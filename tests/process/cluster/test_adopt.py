@@ -336,9 +336,12 @@ def test_another_version():
             s.settimeout(60)
             at = door(q, 0)
             s.connect(at)
+            s.send(EVENT.pack(99, 0, 0, 0, 0))  # logged and skipped
             s.send(EVENT.pack(ADOPT, 0, 0, 0, VERSION + 1))
             said = EVENT.unpack(s.recv(EVENT.size))
             check("kind and version", (said[0], said[4]), (ADOPT, VERSION))
+            line = "replica 0: unknown control message type 99"
+            assert line in q.log_so_far(), q.log_so_far()
             n.add(0)
         adopt(q, 3)
         end_well(q, n)

@@ -200,7 +200,7 @@ def of_another(q, answer):
             at.recv(EVENT.size)
             for event in answer:
                 at.send(EVENT.pack(*event))
-            check("hung up, no GO", at.recv(EVENT.size), b"")
+            check("hung up, no START", at.recv(EVENT.size), b"")
         line = p.communicate()[1].decode()
         check("status of " + line, p.returncode, 2)
         check("one line of " + line, line.count("\n"), 1)
@@ -216,7 +216,7 @@ def test_versions():
     line = of_another(q, [(KIND["ADOPT"], 0, 0, 0, VERSION),
                           (KIND["FORMAT"], 0, 0, 0, VERSION),
                           (KIND["FORMAT"], outbox, 0, 0, 99),
-                          (KIND["GO"], 0, 0, 0, 0)])
+                          (KIND["START"], 0, 0, 0, 0)])
     assert "version 99 of the outbox format" in line, line
     line = of_another(q, [(KIND["FAILED"], 0, 0, -16, 0)])
     assert "is ending" in line, line

@@ -14,10 +14,10 @@
 #include "kvs/supervisor/supervisor.h"
 #include "transports/registry.h"
 
-static int lame(const struct qn_boot *boot)
+static int lame(const struct qn_replica_spec *spec)
 {
     const char *how = getenv("QN_LAME");
-    (void)boot;
+    (void)spec;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a failed test nothing remains */
     while (how != NULL && strcmp(how, "hangs") == 0) {
         pause();

@@ -128,7 +128,7 @@ Test(adopt, an_adopter_finds_whom_it_asks_for)
     close(at);
 }
 
-/* The id is that of a living process, but whoever listened has ended. */
+/* The id is that of a living process, but the one that listened has ended. */
 Test(adopt, an_id_counts_only_while_its_connection_lasts)
 {
     struct qn_config c = somewhere();
@@ -144,7 +144,7 @@ Test(adopt, an_id_counts_only_while_its_connection_lasts)
     close(adopter);
 }
 
-Test(adopt, a_full_queue_is_not_nobody)
+Test(adopt, a_full_queue_is_not_an_absent_replica)
 {
     struct qn_config c = somewhere();
     int held[64];
@@ -157,7 +157,7 @@ Test(adopt, a_full_queue_is_not_nobody)
     cr_assert_lt(n, 64);
     cr_assert_eq(held[n], QN_EBUSY);
     close(at);
-    cr_assert_eq(qn_adopt_connect(&c, 2, &pid), QN_ENOENT, "nobody now");
+    cr_assert_eq(qn_adopt_connect(&c, 2, &pid), QN_ENOENT, "no replica now");
     while (n > 0) {
         close(held[--n]);
     }

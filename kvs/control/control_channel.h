@@ -1,0 +1,75 @@
+#ifndef QN_KVS_CONTROL_CONTROL_CHANNEL_H
+#define QN_KVS_CONTROL_CONTROL_CHANNEL_H
+
+/**
+ * Control messages over a Unix SEQPACKET socket, each with at most one
+ * descriptor, and the replica's end of the dialogue.
+ *
+ * What arrives is checked by the table of kvs/control/control_protocol.h: a
+ * receiver uses it as it is. The descriptor of a refused message is closed.
+ *
+ * Threads: each process uses its end from one thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/place/outbox.h"
+#include "kvs/control/control_protocol.h"
+#include "kvs/control/replica_spec.h"
+
+/** Send one. `fd` borrowed, -1: none; asserted to be there if and only if the
+ *  kind has one. Never blocks. QN_OK; QN_EAGAIN: no room; QN_EPEERDEAD;
+ *  QN_EIO. */
+int qn_control_send(int control, const struct qn_control_msg *m, int fd);
+
+/** Receive one. *m filled, *fd filled: a descriptor to close (close-on-exec),
+ *  or -1. `wait`: block for it. QN_OK; QN_EAGAIN; QN_EPEERDEAD; QN_ECORRUPT:
+ *  *m says why (qn_control_fault_text), *fd is -1. */
+int qn_control_recv(int control, const struct qn_control_link *link,
+                    struct qn_control_msg *m, int *fd, bool wait);
+
+/* ---- in a replica -------------------------------------------------------- */
+
+/** Hears of one node during the exchange. PEER_UP: `peer` is its mapped outbox
+ *  (taken: the callee destroys it), `fd` its descriptor (borrowed). PEER_DOWN:
+ *  NULL and -1. An error ends the exchange. */
+typedef int qn_control_heard_fn(void *ctx, const struct qn_control_msg *m,
+                                struct qn_outbox *peer, int fd);
+
+/**
+ * Give the own outbox away and hear of the others. Blocks until START.
+ *
+ * @param own   Borrowed.
+ * @param like  What `own` was made with: the others have its shape.
+ * @return QN_OK; QN_EPEERDEAD the supervisor has ended; QN_EABORTED told to
+ *         end; QN_ECORRUPT; else as qn_outbox_map and `heard`.
+ */
+int qn_control_exchange(const struct qn_replica_spec *spec,
+                        const struct qn_outbox *own,
+                        const struct qn_outbox_opts *like,
+                        qn_control_heard_fn *heard, void *ctx);
+
+/** Map the outbox that came with a PEER_UP. `fd` borrowed. @return QN_OK;
+ *  QN_ECORRUPT if it is the own one; else as qn_outbox_map. */
+int qn_control_map_outbox(const struct qn_replica_spec *spec,
+                          const struct qn_ctl_peer_up *up, int fd,
+                          const struct qn_outbox_opts *like,
+                          struct qn_outbox **out);
+
+/** Tell the supervisor READY, DRAINING, DRAINED. Never blocks. QN_OK, or
+ *  QN_EPEERDEAD: it has ended, which is no reason to end too. */
+int qn_control_ready(const struct qn_replica_spec *spec);
+int qn_control_draining(const struct qn_replica_spec *spec, uint32_t timeout_s);
+int qn_control_drained(const struct qn_replica_spec *spec,
+                       uint64_t unsent_replies, bool group_stopped);
+
+/** Tell the supervisor why this replica cannot start. */
+void qn_control_failed(const struct qn_replica_spec *spec, int err);
+
+/** The next message, without blocking. As qn_control_recv; after QN_EPEERDEAD
+ *  there is nothing more to look for. */
+int qn_control_next(const struct qn_replica_spec *spec,
+                    struct qn_control_msg *m, int *fd);
+
+#endif

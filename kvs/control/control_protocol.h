@@ -1,0 +1,314 @@
+#ifndef QN_KVS_CONTROL_CONTROL_PROTOCOL_H
+#define QN_KVS_CONTROL_CONTROL_PROTOCOL_H
+
+/**
+ * The messages between the supervisor and its replica processes, as values and
+ * as bytes. Sockets are in kvs/control/control_channel.h.
+ *
+ *     replica                      supervisor
+ *     HELLO + outbox descriptor ->            own outbox is made
+ *                              <-  PEER_UP + outbox descriptor, one per living
+ *                                             node; the others are announced
+ *                                             when they come
+ *                              <-  PEER_DOWN  one per node that is dead
+ *                              <-  START      that is all for now
+ *     READY                    ->             the replica is complete
+ *                              <-  READY      to the first members: all are;
+ *                                             accept connections from here on
+ *
+ *                              <-  PEER_DOWN  that process has ended
+ *                              <-  PEER_UP    the next incarnation of a node
+ *
+ *                              <-  ROLES_QUERY   which replica leads, which
+ *     ROLES                    ->             accepts, as far as it knows
+ *                              <-  LEAD       to all: that node takes over from
+ *                                             the present leader
+ *
+ *     RECOVER                  ->             a client wants a group that has
+ *                                             stopped to go on from one node
+ *                              <-  RECOVER_REFUSED  why not; nothing was done
+ *                              <-  RECOVER_QUERY  to the chosen node: can it?
+ *     RECOVERABLE              ->             it can, or why not
+ *                              <-  RECOVER_ORDER  to it: all others have ended
+ *     RECOVERED                ->             the position it goes on from
+ *
+ *                              <-  DRAIN      accept nothing more, answer what
+ *                                             was asked, close
+ *     DRAINING                 ->             heard; the time it will take
+ *     DRAINED                  ->             it owes no reply any more, or has
+ *                                             given up. It keeps running: the
+ *                                             others need it as leader or
+ *                                             acceptor
+ *                              <-  STOP       all have drained: exit(0)
+ *
+ * News of a node come in the order of its incarnations: PEER_UP, PEER_DOWN,
+ * PEER_UP, ... A replica that was stalled may not hear of incarnations that
+ * began and ended meanwhile (kvs/control/control_backlog.h). A new replica may
+ * also hear of an incarnation that is dead and whose memory is still needed
+ * (the accept word names it): PEER_UP with its outbox, and PEER_DOWN at once.
+ * That may be its own predecessor.
+ *
+ * A replica that cannot start sends FAILED with the reason, logs nothing, and
+ * exits 1: the supervisor prints the one line. The end of a process closes its
+ * socket; a replica whose supervisor has ended goes on without it, and may be
+ * adopted by another (kvs/control/adopt.h; ADOPT, FORMAT, CONFIG, LOCK, LISTEN
+ * and DOORBELL are of that hand-over).
+ *
+ * SIGTERM to a replica means the same as DRAIN: it drains, sends DRAINED and
+ * waits for STOP, which comes at once if only this one is to leave. Without a
+ * supervisor it exits when it has drained.
+ *
+ * On the wire each message has QN_CONTROL_BYTES bytes, little-endian: the kind
+ * in the first four, its fields at places of their own, 0 elsewhere. One table
+ * (control_protocol.c) says for each kind where its fields lie, which values
+ * they may have, in which directions it travels, and in which of them a
+ * descriptor comes along. Decoding checks all of that, so a receiver can use
+ * what it gets as it is.
+ *
+ * Pure, any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/node.h"
+#include "kvs/listen/listen.h"
+
+/** The kinds. Their numbers travel between builds: a number is never given to
+ *  another kind. 5 was one that no build has sent. */
+enum qn_control_kind {
+    QN_CTL_INVALID = 0, /* never sent: what a damaged message decodes to */
+    QN_CTL_HELLO = 1,
+    QN_CTL_READY = 2,
+    QN_CTL_DRAINING = 3,
+    QN_CTL_DRAINED = 4,
+    QN_CTL_FAILED = 6,
+    QN_CTL_PEER_UP = 7,
+    QN_CTL_PEER_DOWN = 8,
+    QN_CTL_START = 9,
+    QN_CTL_LISTEN = 10,
+    QN_CTL_DRAIN = 11,
+    QN_CTL_STOP = 12,
+    QN_CTL_ADOPT = 13,
+    QN_CTL_CONFIG = 14,
+    QN_CTL_LOCK = 15,
+    QN_CTL_DOORBELL = 16,
+    QN_CTL_FORMAT = 17,
+    QN_CTL_ROLES_QUERY = 18,
+    QN_CTL_LEAD = 19,
+    QN_CTL_RECOVER = 20,
+    QN_CTL_RECOVERED = 21,
+    QN_CTL_RECOVER_QUERY = 22,
+    QN_CTL_RECOVER_REFUSED = 23,
+    QN_CTL_ROLES = 24,
+    QN_CTL_RECOVERABLE = 25,
+    QN_CTL_RECOVER_ORDER = 26,
+    QN_CTL_KINDS
+};
+
+/** What a refused message was. `fault` is the name of a field whose value is
+ *  out of range, or one of QN_CTL_FAULT_*; a constant. */
+struct qn_ctl_invalid {
+    uint32_t type; /* the kind's number as received; 0: it had none */
+    const char *fault;
+};
+
+#define QN_CTL_FAULT_LENGTH        "length"
+#define QN_CTL_FAULT_TYPE          "type"
+#define QN_CTL_FAULT_DIRECTION     "direction"
+#define QN_CTL_FAULT_NO_DESCRIPTOR "no descriptor"
+#define QN_CTL_FAULT_DESCRIPTOR    "unexpected descriptor"
+#define QN_CTL_FAULT_RESERVED      "reserved bytes"
+
+/** The sender: its outbox comes along. */
+struct qn_ctl_hello {
+    qn_node_t node;
+    uint64_t incarnation; /* not 0 */
+};
+
+/** A node has come; its outbox comes along. */
+struct qn_ctl_peer_up {
+    qn_node_t node;
+    uint64_t incarnation; /* not 0 */
+    uint32_t pid;         /* 0: unknown, an earlier incarnation */
+};
+
+struct qn_ctl_peer_down {
+    qn_node_t node;
+    uint64_t incarnation; /* 0: any that the receiver has heard of */
+};
+
+struct qn_ctl_draining {
+    uint32_t timeout_s; /* shutdown-timeout: so long it tries */
+};
+
+struct qn_ctl_drained {
+    bool group_stopped;      /* as this replica sees it */
+    uint64_t unsent_replies; /* it has given up on these */
+};
+
+/** The sender cannot start, or a supervisor cannot hand over. */
+struct qn_ctl_failed {
+    int64_t error; /* QN_E* */
+};
+
+/**
+ * The hand-over begins; the bytes of this message and of FAILED never change,
+ * so that builds of any two versions can refuse each other in plain words.
+ *
+ * An adopter or heir names the versions that it speaks. The other side answers
+ * with one version in `newest`, oldest 0; a replica sends the descriptor of the
+ * commons along. No value is refused here: see qn_adopt_version.
+ */
+struct qn_ctl_adopt {
+    uint32_t node;        /* of a replica that answers; else not used */
+    uint64_t incarnation; /* likewise */
+    uint64_t oldest;
+    uint64_t newest;
+};
+
+/** A version that the group speaks (kvs/control/formats.h). */
+struct qn_ctl_format {
+    uint32_t format; /* enum qn_format, of this or a later build */
+    uint32_t version;
+};
+
+#define QN_CTL_FORMATS_MAX QN_NODES_MAX /* formats of any build */
+
+/** A listening socket, or what connections are passed on through; it comes
+ *  along. */
+struct qn_ctl_listen {
+    qn_node_t node;
+    enum qn_listen_kind kind;
+};
+
+/** The doorbell of a node, an eventfd, comes along. */
+struct qn_ctl_doorbell {
+    qn_node_t node;
+};
+
+struct qn_ctl_roles_query {
+    uint32_t token; /* the answer repeats it */
+};
+
+struct qn_ctl_roles {
+    uint32_t token;
+    uint64_t epoch;
+    qn_node_t leader;
+    qn_node_t acceptor;
+    bool active;      /* the sender itself leads */
+    uint64_t in_sync; /* mask of nodes */
+};
+
+struct qn_ctl_lead {
+    qn_node_t node;
+};
+
+struct qn_ctl_recover {
+    qn_node_t node;    /* that the group shall go on from */
+    uint64_t epoch;    /* that the client means */
+    uint64_t client;   /* number of a connection of the sender */
+    uint64_t position; /* that the node must have; as a client gave it */
+};
+
+struct qn_ctl_recover_query {
+    uint64_t epoch;
+    uint64_t question; /* the answer repeats it */
+    uint64_t position; /* that the receiver must have */
+};
+
+struct qn_ctl_recoverable {
+    uint64_t question;
+    uint32_t refusal;  /* enum qn_recovery_error, of this or a later build */
+    uint64_t position; /* that the sender has */
+};
+
+struct qn_ctl_recovered {
+    int64_t error;     /* QN_OK or QN_E* */
+    uint64_t position; /* that the sender goes on from */
+};
+
+struct qn_ctl_recover_refused {
+    qn_node_t node;   /* as in RECOVER */
+    uint64_t client;  /* as in RECOVER */
+    uint32_t refusal; /* enum qn_recovery_error, of this or a later build */
+};
+
+/** READY, START, DRAIN, STOP and RECOVER_ORDER have no fields. CONFIG (the
+ *  options as text, kvs/control/adopt.h) and LOCK (of the address) have none
+ *  but their descriptor. */
+struct qn_control_msg {
+    enum qn_control_kind kind;
+    union {
+        struct qn_ctl_invalid invalid;
+        struct qn_ctl_hello hello;
+        struct qn_ctl_peer_up peer_up;
+        struct qn_ctl_peer_down peer_down;
+        struct qn_ctl_draining draining;
+        struct qn_ctl_drained drained;
+        struct qn_ctl_failed failed;
+        struct qn_ctl_adopt adopt;
+        struct qn_ctl_format format;
+        struct qn_ctl_listen listen;
+        struct qn_ctl_doorbell doorbell;
+        struct qn_ctl_roles_query roles_query;
+        struct qn_ctl_roles roles;
+        struct qn_ctl_lead lead;
+        struct qn_ctl_recover recover;
+        struct qn_ctl_recover_query recover_query;
+        struct qn_ctl_recoverable recoverable;
+        struct qn_ctl_recovered recovered;
+        struct qn_ctl_recover_refused recover_refused;
+    } u;
+};
+
+enum qn_control_direction {
+    QN_CTL_TO_REPLICA,    /* from its supervisor or from an adopter */
+    QN_CTL_TO_SUPERVISOR, /* from a replica, also one that is adopted */
+    QN_CTL_TO_HEIR,       /* from the supervisor that the heir follows */
+    QN_CTL_FROM_HEIR,
+    QN_CTL_DIRECTIONS
+};
+
+/** What a receiver knows of its end. */
+struct qn_control_link {
+    enum qn_control_direction direction;
+    uint32_t nodes; /* of the group, 1..QN_NODES_MAX; QN_NODES_MAX: unknown */
+};
+
+#define QN_CONTROL_BYTES     32u
+#define QN_CONTROL_FAULT_MAX 96u /* of qn_control_fault_text */
+
+/**
+ * Write a message. Asserts that it is of a known kind and that its fields are
+ * in range (for QN_NODES_MAX nodes).
+ *
+ * @param bytes  [QN_CONTROL_BYTES] Filled.
+ */
+void qn_control_encode(const struct qn_control_msg *m, uint8_t *bytes);
+
+/**
+ * Read a message and check all of it.
+ *
+ * @param bytes    [len] Borrowed.
+ * @param with_fd  A descriptor came along.
+ * @param m        Filled.
+ * @return QN_OK; QN_ECORRUPT: m->kind is QN_CTL_INVALID, m->u.invalid says why.
+ */
+int qn_control_decode(const uint8_t *bytes, size_t len, bool with_fd,
+                      const struct qn_control_link *link,
+                      struct qn_control_msg *m);
+
+/** May a message of this kind be sent with a descriptor, or without one, in
+ *  some direction? For assertions of senders. */
+bool qn_control_may_send(enum qn_control_kind kind, bool with_fd);
+
+/** "PEER_UP"; "?" of a number that is no kind. */
+const char *qn_control_name(uint32_t type);
+
+/** What is wrong with an invalid message, for a line of the log.
+ *  @param text  [QN_CONTROL_FAULT_MAX] Filled. @return text. */
+const char *qn_control_fault_text(const struct qn_control_msg *m, char *text);
+
+#endif

@@ -1,0 +1,52 @@
+#ifndef QN_KVS_CONTROL_REPLICA_SPEC_H
+#define QN_KVS_CONTROL_REPLICA_SPEC_H
+
+/**
+ * What a replica process is started with.
+ *
+ * The supervisor forks it, names it and pins it, and its sockets are listening
+ * already. After that the two exchange messages over `control`, a Unix
+ * SEQPACKET socket (kvs/control/control_protocol.h).
+ *
+ * Threads: written before the process starts, read only afterwards.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/clock.h"
+#include "core/node.h"
+#include "core/place/place.h"
+#include "kvs/config/config.h"
+#include "kvs/config/topology.h"
+#include "kvs/listen/connection_placement.h"
+
+/** Descriptors are open until the process ends; the struct and what it points
+ *  to live as long. */
+struct qn_replica_spec {
+    const struct qn_config *config; /* kept; checked, nothing left automatic */
+    qn_node_t self;
+    uint32_t nodes;
+    uint64_t incarnation;            /* its own, never 0 */
+    bool first;                      /* an initial member of the group */
+    int control;                     /* see qn_control_next */
+    int listen_shared[QN_NODES_MAX]; /* listening. TCP: one each, with
+                                  SO_REUSEPORT; Unix: one in all places */
+    /* Unix socket, connections placed near (kvs/listen/fd_passing.h): */
+    int pass_from[QN_NODES_MAX]; /* of each; -1: none */
+    int pass_to[QN_NODES_MAX];
+    int listen_own;                /* the replica's own port or PATH.self; -1 */
+    int lock;                      /* of the address; -1: it has none */
+    int commons_fd;                /* qn_commons_map */
+    int doorbell_fd[QN_NODES_MAX]; /* eventfd of each node, non-blocking */
+    struct qn_place place;         /* where this process is pinned */
+    struct qn_connection_placement placement; /* of new connections */
+    int numa_node[QN_NODES_MAX]; /* of each node, for qn_outbox_opts; -1 */
+    bool own_cores;              /* no two nodes share a core */
+    const struct qn_topology *topology; /* how writes are broadcast */
+    qn_time_t spin;                     /* ns to look before parking; 0: none */
+    uint32_t tcp_port; /* really bound, shared; 0: Unix socket */
+    uint32_t own_port; /* really bound, own; 0: none */
+};
+
+#endif
