@@ -21,9 +21,10 @@
  * message is still being pushed: what does not fit waits in the queuepair's
  * own staging buffer and is pushed by later calls (flush, or any try call).
  *
- * Incarnations: a queuepair connects one life of a node with one life of its
- * peer. Nothing sent by or to another life is ever delivered. When a peer
- * comes back the queuepair is opened again on its new outbox.
+ * Incarnations: a queuepair connects one incarnation of a node with one
+ * incarnation of its peer. Nothing sent by or to another incarnation is ever
+ * delivered. When a peer comes back the queuepair is opened again on its new
+ * outbox.
  *
  * Threads: each end belongs to one thread. Progress: all try calls are
  * wait-free and make no system call; flush may ring (one system call), and so
@@ -207,7 +208,7 @@ static inline uint32_t qn_qp_room(struct qn_qp *qp)
     return qp->ops->room(qp);
 }
 
-/** The peer's life has ended. What arrived whole can still be received;
+/** The peer's incarnation has ended. What arrived whole can still be received;
  *  sending fails with QN_EPEERDEAD, and so does receiving after that. */
 static inline void qn_qp_down(struct qn_qp *qp)
 {

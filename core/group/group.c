@@ -456,7 +456,7 @@ int qn_context_up(struct qn_context *c, qn_node_t peer)
         return QN_EPERM;
     }
     QN_ASSERT(c->qp[peer] != NULL);
-    /* What is under way began before its new life: it is in no mask. */
+    /* What is under way began before its new incarnation: it is in no mask. */
     c->down &= ~bit(peer);
     return QN_OK;
 }

@@ -131,10 +131,10 @@ bool qn_context_flush(struct qn_context *c);
  *  neighbour or not; twice is harmless. */
 void qn_context_down(struct qn_context *c, qn_node_t peer);
 
-/** `peer` is back in a new life, its new queuepair is in qp[peer]. It gets
- *  what is broadcast from now on.
+/** `peer` is back in a new incarnation, its new queuepair is in qp[peer]. It
+ * gets what is broadcast from now on.
  *  @return QN_OK; QN_EPERM in an acknowledged context: its numbers would not
- *  tell what the former life has missed. Build a new context. */
+ *  tell what the former incarnation has missed. Build a new context. */
 int qn_context_up(struct qn_context *c, qn_node_t peer);
 
 /**

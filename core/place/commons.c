@@ -7,7 +7,7 @@
  * per node. The seals fix the size, so that no access can fail; they cannot
  * guard the stretches, because the next process of a node must write them, too.
  *
- * Header and counter of lives lie in the second page, although they are
+ * Header and counter of incarnations lie in the second page, although they are
  * rarely needed: a misbehaving node that could spoil them would keep every
  * successor from mapping the commons at all.
  *
@@ -54,20 +54,22 @@ struct header {
 /* The second page. */
 struct agreed {
     alignas(QN_CACHELINE) struct header header;
-    alignas(QN_CACHELINE) qn_a64 lives;
+    alignas(QN_CACHELINE) qn_a64 incarnations;
     alignas(QN_CACHELINE) struct qn_pair word;
     alignas(QN_CACHELINE) struct qn_pair owner[QN_COMMONS_OWNERS];
     alignas(
         QN_CACHELINE) struct qn_pair spare; /* of one whose place is taken */
 };
 
-static_assert(offsetof(struct agreed, lives) == 64, "layout of version 2");
+static_assert(offsetof(struct agreed, incarnations) == 64,
+              "layout of version 2");
 static_assert(offsetof(struct agreed, word) == 128, "layout of version 2");
 static_assert(offsetof(struct agreed, owner) == 192, "layout of version 2");
 static_assert(offsetof(struct agreed, spare) == 1216, "layout of version 2");
 static_assert(sizeof(struct agreed) <= 4096, "the smallest page");
 
-/* The stretch of a node: its life in a line of its own, then the record. */
+/* The stretch of a node: its liveness word in a line of its own, then the
+ * record. */
 #define RECORD_OFFSET ((size_t)QN_CACHELINE)
 
 struct qn_commons {
@@ -323,7 +325,8 @@ struct qn_pair *qn_commons_liveness(const struct qn_commons *c, qn_node_t node)
     return (struct qn_pair *)(void *)stretch(c, node);
 }
 
-/* -------------------------------------------------------- owners and lives */
+/* -------------------------------------------------------- owners, incarnations
+ */
 
 static struct qn_pair *place_of(const struct qn_commons *c, uint64_t epoch)
 {
@@ -350,11 +353,11 @@ bool qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
     uint64_t first;
     uint64_t second;
     qn_node_t owner;
-    uint64_t life;
+    uint64_t incarnation;
     QN_ASSERT(qn_commons_claimed(c) && epoch < UINT64_MAX);
     QN_ASSERT(node < c->nodes && inc < QN_COMMONS_LIVES_MAX);
-    if (qn_commons_owner(c, epoch, &owner, &life)) {
-        return owner == node && life == inc;
+    if (qn_commons_owner(c, epoch, &owner, &incarnation)) {
+        return owner == node && incarnation == inc;
     }
     at = is_needed(c, at, epoch) ? &agreed(c)->spare : at;
     do {
@@ -363,8 +366,8 @@ bool qn_commons_owner_set(struct qn_commons *c, uint64_t epoch, qn_node_t node,
     } while (first < epoch + 1 &&
              !qn_cas_pair(at, first, second, epoch + 1,
                           (uint64_t)node << NODE_SHIFT | inc));
-    return qn_commons_owner(c, epoch, &owner, &life) && owner == node &&
-           life == inc;
+    return qn_commons_owner(c, epoch, &owner, &incarnation) && owner == node &&
+           incarnation == inc;
 }
 
 bool qn_commons_owner(const struct qn_commons *c, uint64_t epoch,
@@ -390,7 +393,8 @@ uint64_t qn_commons_next_incarnation(struct qn_commons *c)
     bool claimed = qn_commons_claimed(c);
     qn_commons_claim(c, true);
     /* seq_cst: only that each value comes once counts. */
-    uint64_t life = qn_fetch_add(&agreed(c)->lives, 1, QN_SEQ_CST) + 1;
+    uint64_t incarnation =
+        qn_fetch_add(&agreed(c)->incarnations, 1, QN_SEQ_CST) + 1;
     qn_commons_claim(c, claimed);
-    return life;
+    return incarnation;
 }

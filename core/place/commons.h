@@ -8,11 +8,11 @@
  *   | read index         |   written by all (PROTOCOL.md 6.2)
  *   +--------------------+ one page
  *   | header             |   magic, version, nodes, page; never changes
- *   | lives              |   incarnations given out
+ *   | incarnations       |   given out so far
  *   | accept word        |   {epoch, hi}: what is decided (PROTOCOL.md 11)
  *   | owners[64], spare  |   whose ring holds an epoch, by epoch % 64
  *   +--------------------+ two pages; then for each node:
- *   | life               |   {incarnation, robust futex}, core/place/liveness.h
+ *   | liveness           |   {incarnation, robust futex}, core/place/liveness.h
  *   | record             |   what the voter must not forget (PROTOCOL.md 4)
  *   +--------------------+
  *
@@ -73,9 +73,9 @@ int qn_commons_create(struct qn_commons **out, uint32_t nodes, bool shared,
  *  QN_ENOMEM. */
 int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes);
 
-/** Unmap. A life that began on it is not ended by that: the kernel marks it
- *  only if the pages are still mapped when the thread ends, so a node keeps
- *  its commons to its end. NULL is fine. */
+/** Unmap. An incarnation that began on it is not ended by that: the kernel
+ * marks it only if the pages are still mapped when the thread ends, so a node
+ * keeps its commons to its end. NULL is fine. */
 void qn_commons_destroy(struct qn_commons *c);
 
 uint32_t qn_commons_nodes(const struct qn_commons *c);
@@ -109,7 +109,8 @@ bool qn_commons_claimed(const struct qn_commons *c);
  * @param epoch  Below UINT64_MAX.
  * @param inc    Below QN_COMMONS_LIVES_MAX.
  *
- * @return false: that life does not own it: another one does, or it is too old.
+ * @return false: that incarnation does not own it: another one does, or it is
+ * too old.
  *
  * Lock-free; any number of processes.
  */

@@ -3,7 +3,7 @@
 
 #include "core/place/commons.h"
 
-/** Life of `node`: {incarnation, futex}. See liveness.c. */
+/** Liveness word of `node`: {incarnation, futex}. See liveness.c. */
 struct qn_pair *qn_commons_liveness(const struct qn_commons *c, qn_node_t node);
 
 bool qn_commons_is_shared(const struct qn_commons *c);

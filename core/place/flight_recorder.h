@@ -8,9 +8,9 @@
  * maps the outbox may read, while it is written or when the writer is dead. The
  * program defines what the kinds mean.
  *
- *     line 0   begun, done     entries begun and finished since the life began
- *              born            wall clock at its beginning
- *     line 1.. entry i is at index i mod entries:
+ *     line 0   begun, done     entries begun and finished since the incarnation
+ * began born            wall clock at its beginning line 1.. entry i is at
+ * index i mod entries:
  *
  *              +-----------+------+------+--------+------------+------+---+
  *              | time (64) | kind | node | b (16) | epoch (32) | slot | a |
@@ -45,8 +45,8 @@
 
 /** One event. */
 struct qn_flight_event {
-    uint64_t index; /* how many of this life were before it. Filled by read,
-                       ignored by note */
+    uint64_t index; /* how many of this incarnation were before it. Filled by
+                       read, ignored by note */
     qn_time_t time; /* ns, monotonic: the same clock in all processes */
     uint8_t kind;   /* 1 .. 255 */
     uint8_t node;
@@ -70,8 +70,8 @@ struct qn_flight_recorder {
  * @param mem      [QN_FLIGHT_BYTES(entries)] zeroed, aligned to a cache line;
  *                 kept.
  * @param entries  A power of two.
- * @param born_ms  Wall clock, ms since 1970: tells lives with the same number
- *                 apart that belong to different groups.
+ * @param born_ms  Wall clock, ms since 1970: tells incarnations with the same
+ * number apart that belong to different groups.
  */
 void qn_flight_recorder_init(struct qn_flight_recorder *f, void *mem,
                              uint32_t entries, uint64_t born_ms);
@@ -91,7 +91,7 @@ void qn_flight_recorder_note(struct qn_flight_recorder *f,
 uint32_t qn_flight_recorder_read(const void *mem, uint32_t entries,
                                  struct qn_flight_event *out);
 
-/** When the life began, ms since 1970; 0: it has no recorder yet. */
+/** When the incarnation began, ms since 1970; 0: it has no recorder yet. */
 uint64_t qn_flight_recorder_started_ms(const void *mem);
 
 #endif

@@ -2,13 +2,13 @@
 #define QN_PLACE_HOLD_H
 
 /**
- * Which process lives as a node, as the kernel knows it.
+ * Which process runs as a node, as the kernel knows it.
  *
  * A process that is about to live as a node holds byte `node` of the commons'
  * memfd: a record lock (fcntl(2), F_SETLK). It belongs to the process and not
  * to a descriptor: a child does not inherit it, it cannot be given away, and
  * the kernel takes it back when the process ends, however it ends, after all
- * its threads and its memory. So a lock that is free says what a life word
+ * its threads and its memory. So a lock that is free says what a liveness word
  * (core/place/liveness.h) cannot: the process is gone. It cannot be faked or
  * removed by a process without the memfd, and tells its owner even where ids
  * of processes are given to others again.

@@ -1,8 +1,8 @@
 /*
  * Liveness words.
  *
- * A life is one pair of words in the pages of its node, {incarnation, futex},
- * and begins with one CAS of both: a reader finds either the end of the
+ * A liveness word is one pair of words in the pages of its node, {incarnation,
+ * futex}, and begins with one CAS of both: a reader finds either the end of the
  * predecessor or the new incarnation, never a mixture. The futex is the low
  * half of the second word, as the kernel knows it (futex(2), "robust futexes"):
  *
@@ -17,10 +17,10 @@
  *     head.list.next -> element -> head.list (end)     element + offset = word
  *
  * So there is no pointer in shared memory, and a wild store there cannot send
- * the kernel anywhere; the price is one life per thread. At the thread's end
- * the kernel changes the word only if the thread's id stands in it, so the list
- * may be registered before the word is written: killed in between, nothing has
- * begun.
+ * the kernel anywhere; the price is one incarnation per thread. At the thread's
+ * end the kernel changes the word only if the thread's id stands in it, so the
+ * list may be registered before the word is written: killed in between, nothing
+ * has begun.
  *
  * Thread-local memory is still there at that moment: the kernel handles the
  * list before it tells the C library that the thread has gone.
@@ -53,16 +53,16 @@ struct registration {
 static _Thread_local struct registration registration;
 
 /* The futex within the second word: its low half. */
-static uintptr_t futex_of(struct qn_pair *life)
+static uintptr_t futex_of(struct qn_pair *liveness)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    return (uintptr_t)&life->second + 4;
+    return (uintptr_t)&liveness->second + 4;
 #else
-    return (uintptr_t)&life->second;
+    return (uintptr_t)&liveness->second;
 #endif
 }
 
-static int enlist(struct qn_pair *life, pid_t tid)
+static int enlist(struct qn_pair *liveness, pid_t tid)
 {
     struct registration *r = &registration;
     if (r->tid == tid) {
@@ -70,7 +70,7 @@ static int enlist(struct qn_pair *life, pid_t tid)
     }
     r->head.list.next = &r->element;
     r->element.next = &r->head.list;
-    r->head.futex_offset = (long)(futex_of(life) - (uintptr_t)&r->element);
+    r->head.futex_offset = (long)(futex_of(liveness) - (uintptr_t)&r->element);
     r->head.list_op_pending = NULL;
     if (syscall(SYS_set_robust_list, &r->head, sizeof r->head) != 0) {
         return QN_ENOSYS;
@@ -97,32 +97,32 @@ int qn_liveness_begin(struct qn_commons *c, qn_node_t node, uint64_t inc)
         return QN_EINVAL;
     }
     QN_ASSERT(qn_commons_owns(c, node));
-    struct qn_pair *life = qn_commons_liveness(c, node);
+    struct qn_pair *liveness = qn_commons_liveness(c, node);
     pid_t tid = gettid();
-    int err = qn_commons_is_shared(c) ? enlist(life, tid) : QN_OK;
+    int err = qn_commons_is_shared(c) ? enlist(liveness, tid) : QN_OK;
     if (err != QN_OK) {
         return err;
     }
     uint64_t first;
     uint64_t second;
     do { /* no other thread writes here: it succeeds */
-        qn_load_pair(life, &first, &second);
-    } while (!qn_cas_pair(life, first, second, inc, (uint64_t)tid));
+        qn_load_pair(liveness, &first, &second);
+    } while (!qn_cas_pair(liveness, first, second, inc, (uint64_t)tid));
     return QN_OK;
 }
 
 static void end(struct qn_commons *c, qn_node_t node, uint64_t inc,
                 uint64_t mark)
 {
-    struct qn_pair *life = qn_commons_liveness(c, node);
+    struct qn_pair *liveness = qn_commons_liveness(c, node);
     uint64_t first;
     uint64_t second;
-    qn_load_pair(life, &first, &second);
+    qn_load_pair(liveness, &first, &second);
     if (first != inc) {
         return;
     }
     /* release in it -> acquire in qn_liveness_check: as the kernel's mark. */
-    (void)qn_cas_pair(life, inc, second, inc, mark);
+    (void)qn_cas_pair(liveness, inc, second, inc, mark);
     if (qn_commons_is_shared(c)) {
         delist(gettid());
     }

@@ -4,7 +4,7 @@
 /**
  * Liveness: which incarnation of a node is alive, to be seen with a load.
  *
- * A process that lives as a node writes its incarnation and thread id into its
+ * A process that runs as a node writes its incarnation and thread id into its
  * pages of the commons, and registers that word with the kernel as a robust
  * futex (set_robust_list(2)). When the thread ends, however it ends, the kernel
  * marks the word, before it frees the memory of the process: so a death is seen
@@ -19,17 +19,17 @@
  *
  * A misbehaving process may have overwritten its own word: then the
  * kernel finds no word of its own there and marks nothing. NONE or ALIVE of a
- * life that began proves nothing, therefore; DEAD of a node that did not write
- * wildly is final.
+ * incarnation that began proves nothing, therefore; DEAD of a node that did not
+ * write wildly is final.
  *
  * The C library registers a list of its own for each thread. The thread that
  * calls qn_liveness_begin replaces it, hence must not lock robust pthread
  * mutexes (PTHREAD_MUTEX_ROBUST): they would not be released if it died. Other
  * threads and all other mutexes are not affected. A child of fork(2) has no
- * list but that of the C library, thus does not hold its parent's life.
+ * list but that of the C library, thus does not hold its parent's word.
  *
- * Threads: begin and end from the thread that lives; look from any. Nothing
- * blocks.
+ * Threads: begin and end from the thread that holds the word; look from any.
+ * Nothing blocks.
  */
 
 #include <sys/types.h>
@@ -37,41 +37,42 @@
 #include "core/place/commons.h"
 
 enum qn_liveness {
-    QN_LIVENESS_NONE, /* that life has not begun yet */
+    QN_LIVENESS_NONE, /* that incarnation has not begun yet */
     QN_LIVENESS_ALIVE,
     QN_LIVENESS_DEAD, /* it has ended, or a later one has begun */
 };
 
 /**
- * Begin the life `inc` of `node`. From now on until the calling thread ends it
- * is ALIVE, and every earlier one of the node is DEAD.
+ * Begin the incarnation `inc` of `node`. From now on until the calling thread
+ * ends it is ALIVE, and every earlier one of the node is DEAD.
  *
- * In the private form nothing tells the kernel: a life of a thread ends with
- * qn_liveness_end. One thread may hold many there.
+ * In the private form nothing tells the kernel: an incarnation of a thread ends
+ * with qn_liveness_end. One thread may hold many there.
  *
  * @param c    Kept mapped until the thread ends. It owns `node`
  *             (qn_commons_own), asserted.
- * @param inc  Not 0, and larger than that of any earlier life of the node,
- *             all of which have ended. What stands there is overwritten, since
- *             a wild predecessor may have left anything.
- * @return QN_OK; QN_EINVAL; QN_EBUSY: this thread already holds a life;
+ * @param inc  Not 0, and larger than that of any earlier incarnation of the
+ * node, all of which have ended. What stands there is overwritten, since a wild
+ * predecessor may have left anything.
+ * @return QN_OK; QN_EINVAL; QN_EBUSY: this thread already holds a word;
  *         QN_ENOSYS: the kernel has no robust futexes.
  */
 int qn_liveness_begin(struct qn_commons *c, qn_node_t node, uint64_t inc);
 
-/** End it, as the kernel would. The same thread; a life that is not the present
- *  one is left alone. */
+/** End it, as the kernel would. The same thread; an incarnation that is not the
+ * present one is left alone. */
 void qn_liveness_end(struct qn_commons *c, qn_node_t node, uint64_t inc);
 
 /** Likewise, and say that it was intended: no supervisor shall start another
  *  incarnation of this node by itself. */
 void qn_liveness_leave(struct qn_commons *c, qn_node_t node, uint64_t inc);
 
-/** The life `inc` of `node` is its last so far, and it left
+/** The incarnation `inc` of `node` is its last so far, and it left
  * (qn_liveness_leave). */
 bool qn_liveness_left(const struct qn_commons *c, qn_node_t node, uint64_t inc);
 
-/** The last life of `node` so far. @param inc  Filled; 0: it never had one.
+/** The last incarnation of `node` so far. @param inc  Filled; 0: it never had
+ * one.
  *  @param tid  Filled: its thread, which is its process in a replica; 0 unless
  *              it is ALIVE.
  *  @return how it is. As qn_liveness_check. */
@@ -79,8 +80,8 @@ enum qn_liveness qn_liveness_incarnation(const struct qn_commons *c,
                                          qn_node_t node, uint64_t *inc,
                                          pid_t *tid);
 
-/** How the life `inc` of `node` is: three loads of one line, any process.
- *  acquire: what a DEAD one wrote is visible. */
+/** How the incarnation `inc` of `node` is: three loads of one line, any
+ * process. acquire: what a DEAD one wrote is visible. */
 enum qn_liveness qn_liveness_check(const struct qn_commons *c, qn_node_t node,
                                    uint64_t inc);
 

@@ -4,7 +4,7 @@
 /**
  * Outboxes: the memory that a node writes for others.
  *
- * An outbox is the memory that one life (incarnation) of a node writes and all
+ * An outbox is the memory that one incarnation of a node writes and all
  * others only read: its lanes to each peer, its doorbell line, its heartbeat,
  * its counters. So every shared line has one writer, a stale process cannot
  * write into its successor's channels, and a stray write damages no other
@@ -16,7 +16,7 @@
  *   | doorbell line       |
  *   | state lines     |   turn counter, applied, ... (qn_outbox_state)
  *   +-----------------+ one page
- *   | flight recorder |   the last events of this life
+ *   | flight recorder |   the last events of this incarnation
  * (core/place/flight_recorder.h)
  *   +-----------------+
  *   | lane to 0 direct|   each lane_bytes, rounded up to pages
@@ -35,8 +35,8 @@
  * owner has mapped it, so that a process that gets the descriptor can never map
  * it writable, write to it, or take pages out of it. Threads use private pages
  * of the same layout. Fresh memory is zero; only `voted` says that nothing is
- * known, until the owner's driver has read what the lives before it have voted
- * for.
+ * known, until the owner's driver has read what the incarnations before it have
+ * voted for.
  *
  * All processes map the whole of it at once, so that addresses stay; of ring
  * and arena, readers touch only what the owner has announced.
@@ -78,35 +78,35 @@ struct qn_outbox_state {
     qn_a64 voted;   /* newest entry of the utility log that may have been voted
                        for, release; all ones: not known (yet) */
     qn_a64 mapped;  /* epoch of the accept word whose owner's ring is mapped by
-                       this life, release */
+                       this incarnation, release */
     qn_a64 ring;    /* bytes of the ring that are allocated, release */
     qn_a64 phase;   /* 0 starting, 1 serving, 2 draining, 3 ended */
-    qn_a64 stopped; /* epoch that its leader, this life, can never begin, + 1;
-                       with bit 63: it cannot now, for its log has a gap; 0:
-                       none; all ones: this life goes on by force; release
-                       (PROTOCOL.md 3.6.2) */
-    qn_a64 read;    /* bytes of batches that this life has read, or received;
-                       relaxed: a sign of progress */
+    qn_a64 stopped; /* epoch that its leader, this incarnation, can never begin,
+                       + 1; with bit 63: it cannot now, for its log has a gap;
+                       0: none; all ones: this incarnation goes on by force;
+                       release (PROTOCOL.md 3.6.2) */
+    qn_a64 read;    /* bytes of batches that this incarnation has read, or
+                       received;    relaxed: a sign of progress */
     qn_a64 hold_slot; /* first slot that is to be kept for a joiner which gets
                          a snapshot from here; 0: none; release */
     qn_a64 hold_done; /* part of that snapshot sent, of QN_HOLD_DONE */
-    qn_a64 held;      /* epoch that this life leads while writes wait for a
-                         member that may not be given up, + 1; 0: none */
+    qn_a64 held;   /* epoch that this incarnation leads while writes wait for a
+                      member that may not be given up, + 1; 0: none */
     qn_a64 late;   /* memory acceptor: epoch of the accept word whose owner had
-                      ended before this life began, + 1; 0: none known;
+                      ended before this incarnation began, + 1; 0: none known;
                       release (PROTOCOL.md 11.2) */
-    qn_a64 coming; /* position of a snapshot that is on its way to this life;
-                      0: none; release */
-    qn_a64 hears[QN_NODES_MAX]; /* the life of each node that this one receives
-                         from; 0: none, and all that its former lives had sent
-                         was received before; release */
+    qn_a64 coming; /* position of a snapshot that is on its way to this
+                      incarnation; 0: none; release */
+    qn_a64 hears[QN_NODES_MAX]; /* the incarnation of each node that this one
+                         receives from; 0: none, and all that its former
+                         incarnations had sent was received before; release */
     qn_a64 counters[57];        /* meaning is the program's; sums for INFO */
 };
 
 struct qn_outbox; /* opaque: a mapping, own or a peer's */
 
 /**
- * Make the outbox of a new life.
+ * Make the outbox of a new incarnation.
  *
  * Where the kernel forbids or cannot do the homing, the pages stay where they
  * come to lie; that is no error.

@@ -21,7 +21,7 @@
  * start has a consistent pair, because incarnations never come back.
  *
  * The generation alone would not do: it counts the openings of one outbox, and
- * two lives of A both begin with 1.
+ * two incarnations of A both begin with 1.
  */
 #include "transports/ump/ump_internal.h"
 
@@ -57,7 +57,7 @@ bool qn_ump_accept(struct qn_ump *u)
     if (u->accepted || u->status == QN_ECORRUPT) {
         return u->accepted;
     }
-    /* E: seq_cst throughout, see open_lane. Cold: once per life. */
+    /* E: seq_cst throughout, see open_lane. Cold: once per incarnation. */
     const struct qn_ump_control *c = &u->rx->control;
     if (qn_load(&c->to, QN_SEQ_CST) != u->self_inc ||
         qn_load(&c->from, QN_SEQ_CST) != u->peer_inc) {

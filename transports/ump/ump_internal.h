@@ -67,8 +67,8 @@ static inline struct qn_ump *qn_ump_of(struct qn_qp *qp)
     return (struct qn_ump *)(void *)qp; /* qp is its first member */
 }
 
-/** Find out whether the peer has opened its lane toward this life; fills the
- *  receive side if so. @return accepted. */
+/** Find out whether the peer has opened its lane toward this incarnation; fills
+ * the receive side if so. @return accepted. */
 bool qn_ump_accept(struct qn_ump *u);
 
 /** The peer broke the rules: every later call answers QN_ECORRUPT. */
