@@ -12,7 +12,7 @@
  * FLOW test_flow_mutants, random schedules of slow members;
  * DRIVER test_driver_mutants, the random schedules of real drivers; FORCED
  * test_forced_mutants, unit tests that hand over what hardly any schedule
- * reaches. T and M numbers are those of PROTOCOL.md 5 and 11;
+ * reaches. T and M numbers are those of PROTOCOL.md 7 and 5;
  * tests/sim/README.md says what became of those that are not here.
  */
 
@@ -38,7 +38,7 @@
     X(STAGE_LOST, FORCED, "T17: STAGE does not bring the utility log")         \
     X(STAGE_MIX, FORCED, "T18: slots of two leaders in one staged set")        \
     X(STAGE_AGAIN, FORCED, "T18: a whole staged set is cleared by the next")   \
-    X(NO_SEAL, PROCESS, "3.4: blocked by one crash and one suspicion")         \
+    X(NO_SEAL, PROCESS, "6.2: blocked by one crash and one suspicion")         \
     X(NO_EPOCH, MEMORY, "M1: the accept CAS compares hi alone")                \
     X(STALE_HI, MEMORY, "M3: promised without the hi that was copied")         \
     X(RING_TENURE, RING, "M6: a ring that is used again keeps old entries")    \

@@ -5,11 +5,11 @@
  * The commons: the one area that outlives every node, and that several write.
  *
  *   +--------------------+ 0
- *   | read index         |   written by all (PROTOCOL.md 6.2)
+ *   | read index         |   written by all (PROTOCOL.md 8.2)
  *   +--------------------+ one page
  *   | header             |   magic, version, nodes, page; never changes
  *   | incarnations       |   given out so far
- *   | accept word        |   {epoch, hi}: what is decided (PROTOCOL.md 11)
+ *   | accept word        |   {epoch, hi}: what is decided (PROTOCOL.md 5)
  *   | owners[64], spare  |   whose ring holds an epoch, by epoch % 64
  *   +--------------------+ two pages; then for each node:
  *   | liveness           |   {incarnation, robust futex}, core/place/liveness.h

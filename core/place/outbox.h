@@ -84,7 +84,7 @@ struct qn_outbox_state {
     qn_a64 stopped; /* epoch that its leader, this incarnation, can never begin,
                        + 1; with bit 63: it cannot now, for its log has a gap;
                        0: none; all ones: this incarnation goes on by force;
-                       release (PROTOCOL.md 3.6.2) */
+                       release (PROTOCOL.md 6.5) */
     qn_a64 read;    /* bytes of batches that this incarnation has read, or
                        received;    relaxed: a sign of progress */
     qn_a64 hold_slot; /* first slot that is to be kept for a joiner which gets
@@ -94,7 +94,7 @@ struct qn_outbox_state {
                       member that may not be given up, + 1; 0: none */
     qn_a64 late;   /* memory acceptor: epoch of the accept word whose owner had
                       ended before this incarnation began, + 1; 0: none known;
-                      release (PROTOCOL.md 11.2) */
+                      release (PROTOCOL.md 5.7) */
     qn_a64 coming; /* position of a snapshot that is on its way to this
                       incarnation; 0: none; release */
     qn_a64 hears[QN_NODES_MAX]; /* the incarnation of each node that this one

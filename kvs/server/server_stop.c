@@ -1,6 +1,6 @@
 /*
  * A group that has stopped, or waits for a replica that does not go on: one
- * line for the whole group, by one of its replicas (PROTOCOL.md 3.6.2, 11.2).
+ * line for the whole group, by one of its replicas (PROTOCOL.md 6.5, 5.7).
  */
 #include <stdio.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
  * LEARN is in every child's lane before the slot is applied here, and a vote is
  * in the record before it is said. After applying, and before the caller can
  * answer anything from the new state, the read index is raised (PROTOCOL.md
- * 6.2, publish before expose).
+ * 8.2, publish before expose).
  */
 #include "paxos/driver/driver.h"
 

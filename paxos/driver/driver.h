@@ -29,7 +29,7 @@
  *
  * The memory of a life that has ended (its outbox) must stay mapped while
  * qn_driver_keeps says so: with the memory acceptor the newest slots may lie
- * there and nowhere else (PROTOCOL.md 11).
+ * there and nowhere else (PROTOCOL.md 5).
  *
  * Threads: one thread per driver. No call blocks. After warm-up the driver
  * allocates only blobs for batches.
@@ -263,7 +263,7 @@ qn_time_t qn_driver_deadline(const struct qn_driver *d);
  *
  * The shared word lies in the commons, which a wild process can overwrite. So
  * one that a reader would have to wait for is checked: nothing that is not
- * decided counts (PROTOCOL.md 6.2).
+ * decided counts (PROTOCOL.md 8.2).
  */
 qn_slot_t qn_driver_read_index(const struct qn_driver *d);
 
@@ -283,7 +283,7 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
  *
  * Process acceptor: leader and acceptor were lost together. Never true of a
  * group that can go on; false for a while of one that cannot (PROTOCOL.md
- * 3.6.2). Or `incomplete`: their successor knows how far they had decided, but
+ * 6.5). Or `incomplete`: their successor knows how far they had decided, but
  * lacks a part of that, which nobody has who is heard of. That is withdrawn if
  * somebody has it after all, who stood still.
  *
@@ -440,7 +440,7 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
 /**
  * This node gives `joiner` a snapshot of `position`: what is decided behind it
  * is to be kept, and the leader goes no faster than the part `done` (of
- * QN_HOLD_DONE) that is sent allows (PROTOCOL.md 3.9). Said again as that
+ * QN_HOLD_DONE) that is sent allows (PROTOCOL.md 3.6). Said again as that
  * grows; one at a time. It is over when the joiner has applied up to there,
  * when its life ends, or by qn_driver_release.
  */

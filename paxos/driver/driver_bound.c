@@ -1,6 +1,6 @@
 /*
  * What others say of how far the log is decided, and what of it is believed
- * (PROTOCOL.md 6.2). A peer's positions are what it wrote, perhaps in its last
+ * (PROTOCOL.md 8.2). A peer's positions are what it wrote, perhaps in its last
  * agony, and everybody writes the commons. So there is a bound: nothing above
  * it is decided.
  *

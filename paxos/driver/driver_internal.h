@@ -76,7 +76,7 @@ struct qn_driver_peer {
     struct qn_arena arena;
 };
 
-/** For whom the log is kept (PROTOCOL.md 3.9). */
+/** For whom the log is kept (PROTOCOL.md 3.6). */
 struct qn_driver_hold {
     qn_slot_t slot; /* first that it needs; 0: nobody */
     qn_node_t joiner;

@@ -1,5 +1,5 @@
 /*
- * What follows from the newest entry of the utility log (PROTOCOL.md 3.7, Tree
+ * What follows from the newest entry of the utility log (PROTOCOL.md 3.4, Tree
  * repair; 11).
  *
  * The tree is a function of who leads, who accepts and who lives:

@@ -1,5 +1,5 @@
 /*
- * A group with the process acceptor that has stopped (PROTOCOL.md 3.6.2; 9,
+ * A group with the process acceptor that has stopped (PROTOCOL.md 6.5; 9,
  * Forced recovery): its leader and its acceptor were lost together. (That with
  * the memory acceptor: driver_verdict.c.)
  *

@@ -1,6 +1,6 @@
 /*
  * The verdict on a group with the memory acceptor (paxos/machine/verdict.h;
- * PROTOCOL.md 11.2): what it is made of, and how the group goes on by force.
+ * PROTOCOL.md 5.7): what it is made of, and how the group goes on by force.
  *
  * Everybody finds it for himself, at the end of each turn, from what all say in
  * their outboxes; while the word's owner lives that is a compare. Each loads

@@ -4,7 +4,7 @@
 /**
  * How fast a leader may fill slots, so that a replica which works can follow.
  *
- * Agreement does not wait for slow learners (PROTOCOL.md 3.7), and none should
+ * Agreement does not wait for slow learners (PROTOCOL.md 3.4), and none should
  * have to wait for one that stands still. But where cores are shared the leader
  * can take so much of them that another replica, which runs now and then, gets
  * ever further behind, and its clients wait ever longer. So a leader looks from

@@ -3,7 +3,7 @@
 
 /**
  * Flow control: how far the leader may run ahead of the other members
- * (PROTOCOL.md 3.9).
+ * (PROTOCOL.md 3.6).
  *
  * The leader alone decides, so the gate stands there: a batch is decided only
  * if no *awaited* member would then lack more than its mark. What waits behind

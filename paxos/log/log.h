@@ -3,7 +3,7 @@
 
 /**
  * The log of one node: a ring of the slots lo .. lo + capacity - 1
- * (PROTOCOL.md 3.2, 3.8).
+ * (PROTOCOL.md 3.2, 3.5).
  *
  * An entry is a batch (one reference) and what is known of it. Only entries
  * from the low end are ever dropped. Sans-IO, no allocation: the ring

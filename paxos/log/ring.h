@@ -2,7 +2,7 @@
 #define QN_PAXOS_LOG_RING_H
 
 /**
- * The shared ring of batches: what the memory acceptor keeps (PROTOCOL.md 11).
+ * The shared ring of batches: what the memory acceptor keeps (PROTOCOL.md 5).
  *
  * It lies in the outbox of a node, which alone writes it; all others map it
  * read-only. One index entry per slot, and the bytes of the batches, each in

@@ -2,7 +2,7 @@
 #define QN_PAXOS_MACHINE_ACCEPTOR_H
 
 /**
- * The acceptor, behind two calls (PROTOCOL.md 3.3, 3.4, 11).
+ * The acceptor, behind two calls (PROTOCOL.md 6.1, 6.2, 5).
  *
  * What an acceptor is to the rest of the machine: it accepts slots in order
  * for the one epoch that it has promised, and its accept is the decision.

@@ -1,5 +1,5 @@
 /*
- * The memory acceptor (PROTOCOL.md 11, the direct form): who leads accepts by
+ * The memory acceptor (PROTOCOL.md 5, the direct form): who leads accepts by
  * itself. The word in the commons decides, by one CAS; the ring in the own
  * outbox keeps what was decided, and is written before.
  *

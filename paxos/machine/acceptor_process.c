@@ -1,5 +1,5 @@
 /*
- * The process acceptor (PROTOCOL.md 3.3): an accepted slot is a learned slot
+ * The process acceptor (PROTOCOL.md 6.1): an accepted slot is a learned slot
  * of its own node's log. Equality with `promised`, not order, decides who may
  * propose: an epoch has one leader, so no other proposal number is needed. A
  * slot is decided by the store below and by nothing else; what follows (LEARN)

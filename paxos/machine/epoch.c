@@ -1,6 +1,6 @@
 /*
  * The configuration: entries of the utility log as they are learned, and what
- * follows from them (PROTOCOL.md 3.4, "learn UL entries").
+ * follows from them (PROTOCOL.md 6.2, "learn UL entries").
  *
  * Entries come in any message that carries some, and are taken in order. Each
  * one is looked at by itself first, for what it means for ever (an epoch that

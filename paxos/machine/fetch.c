@@ -1,5 +1,5 @@
 /*
- * Gaps: FETCH and FILL (PROTOCOL.md 3.7; 3.1, Slow learners).
+ * Gaps: FETCH and FILL (PROTOCOL.md 3.4; 3.1, Slow learners).
  *
  * The acceptor accepts in slot order, so a gap is a LEARN that was lost or is
  * late, never an open slot. A node learns of it by decided_hi (in LEARN, FILL
@@ -179,7 +179,7 @@ static bool may_tell(const struct qn_onepaxos *p, qn_node_t from)
 }
 
 /** Learner: believe who was asked, of slots that are known to be decided
- *  (3.7). */
+ *  (3.4). */
 void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                       const struct qn_msg *m)
 {
@@ -230,7 +230,7 @@ static struct qn_msg *fill(struct qn_onepaxos *p, struct qn_step *t,
 }
 
 /** Any node: give out learned slots only, for what was proposed is not decided
- *  (3.7); say so at once if the first one cannot be had here. */
+ *  (3.4); say so at once if the first one cannot be had here. */
 void qn_fetch_on_fetch(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {

@@ -1,5 +1,5 @@
 /*
- * The acceptor is replaced (PROTOCOL.md 3.5).
+ * The acceptor is replaced (PROTOCOL.md 6.3).
  *
  *     leader, complete           FROZEN: no ACCEPT in this epoch ever again
  *       STAGE -> candidates      the utility log, then its log above what each
@@ -84,7 +84,7 @@ static void appoint(struct qn_onepaxos *p, struct qn_step *t)
 }
 
 /** Leader, frozen: the first candidate that has all of it is the one to appoint
- *  (3.5); one that had learned less than was believed gets the rest, too. */
+ *  (6.3); one that had learned less than was believed gets the rest, too. */
 void qn_handoff_on_staged(struct qn_onepaxos *p, qn_node_t from,
                           const struct qn_msg *m)
 {

@@ -1,5 +1,5 @@
 /*
- * A node becomes leader (PROTOCOL.md 3.4).
+ * A node becomes leader (PROTOCOL.md 6.2).
  *
  *     entry e names me          PREPARING
  *       PREPARE -> acceptor, SEAL -> the leader before, in parallel
@@ -105,7 +105,7 @@ static void adopt(struct qn_onepaxos *p, qn_time_t now)
 }
 
 /** Leader: what was accepted is decided, and learned before anything is
- *  proposed (3.4, T1). An answer of another epoch, or of another acceptor,
+ *  proposed (6.2, T1). An answer of another epoch, or of another acceptor,
  *  counts for nothing. */
 void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
@@ -247,7 +247,7 @@ static bool take_sealed(struct qn_onepaxos *p, qn_slot_t hi)
 
 /** Leader, not adopted yet: a complete older log makes this one complete, so
  *  that it may appoint an acceptor; else the leader before that one is asked
- *  (3.4). Only the answer to the present question counts. */
+ *  (6.2). Only the answer to the present question counts. */
 void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {
@@ -283,7 +283,7 @@ static bool life_over(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
 }
 
 /** The acceptor has ended, and so has the next leader that would have to be
- *  asked (3.6, the rows that stop). What they had sent is received before their
+ *  asked (6.4, the rows that stop). What they had sent is received before their
  *  ends are told, and the leaders between have said that they never were
  *  adopted. A later epoch's leader would meet the same two. */
 static bool both_over(const struct qn_onepaxos *p)

@@ -174,7 +174,7 @@ static uint64_t next_bytes(const struct qn_leader *l)
     return waiting(l) ? qn_queue_bytes(&l->queue) : QN_BATCH_HEAD;
 }
 
-/** Who shuts the gate for a batch of `bytes` (3.9). There may be no place for
+/** Who shuts the gate for a batch of `bytes` (3.6). There may be no place for
  *  it in the ring either, as long as somebody needs what lies there. */
 static struct qn_flow_by shut_by(const struct qn_onepaxos *p, qn_time_t now,
                                  uint64_t bytes)

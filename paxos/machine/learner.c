@@ -1,5 +1,5 @@
 /*
- * Deciding, learning, applying (PROTOCOL.md 3.3, 3.7, 3.8).
+ * Deciding, learning, applying (PROTOCOL.md 3.3, 3.4, 3.5).
  *
  * The acceptor decides and tells; every node, the acceptor included, learns
  * slots in any order and applies them in slot order:
@@ -203,8 +203,8 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
 }
 
 /** Learner: what is told is decided, whoever leads now (3.3, T11); and so is
- *  all up to `hi`: gaps are fetched (3.7). A long batch is only named: it is
- *  read from the ring at once (11). */
+ *  all up to `hi`: gaps are fetched (3.4). A long batch is only named: it is
+ *  read from the ring at once (5). */
 void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {

@@ -62,7 +62,7 @@ struct qn_onepaxos_opts {
     const struct qn_alloc *alloc; /* kept */
     struct qn_params params;
     uint64_t seed;            /* of pauses */
-    struct qn_shared *shared; /* memory acceptor (PROTOCOL.md 11), kept; its
+    struct qn_shared *shared; /* memory acceptor (PROTOCOL.md 5), kept; its
                                  word is {0, 0} when the group begins. NULL:
                                  process acceptor */
     const struct qn_uploads *uploads; /* kept: long commands stay in their

@@ -2,7 +2,7 @@
 #define QN_PAXOS_MACHINE_SHARED_H
 
 /**
- * What the memory acceptor consists of, besides the leader (PROTOCOL.md 11): a
+ * What the memory acceptor consists of, besides the leader (PROTOCOL.md 5): a
  * word in the commons, and a ring of batches in each outbox.
  *
  *     word   {epoch, hi}: slots <= hi are decided, and lie in the ring of the

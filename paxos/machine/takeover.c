@@ -1,6 +1,6 @@
 /*
  * The memory acceptor: the leader decides by itself, and whoever is next takes
- * over what it left in memory (PROTOCOL.md 11, the direct form).
+ * over what it left in memory (PROTOCOL.md 5, the direct form).
  *
  *     accept      ring[s] = batch;  CAS word (ep, s-1) -> (ep, s);  LEARN
  *     take over   copy what the old leader's ring keeps into the own one,
@@ -411,7 +411,7 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
 
 /* --------------------------------------------------------------- force -- */
 
-/** Forced recovery (11.2): nobody has what lies between this node's log and the
+/** Forced recovery (5.7): nobody has what lies between this node's log and the
  *  ring, so the slots of both are void for ever, as if they had been empty: the
  *  state is that of position hi. So it is in sync and takes over like anybody,
  *  the word and all positions go on as they were, and nothing of the ring is

@@ -2,7 +2,7 @@
 #define QN_PAXOS_MACHINE_VERDICT_H
 
 /**
- * Memory acceptor: can the group go on from what is left (PROTOCOL.md 11.2)?
+ * Memory acceptor: can the group go on from what is left (PROTOCOL.md 5.7)?
  *
  * The newest slots lie in the ring of the word's owner. While that one lives it
  * goes on; when its life has ended, one goes on that has learned all that the

@@ -1,5 +1,5 @@
 /*
- * The memory acceptor (paxos/PROTOCOL.md 11): accept word and utility log in the
+ * The memory acceptor (paxos/PROTOCOL.md 5): accept word and utility log in the
  * commons, batches in the ring of the owner's outbox. Steps of
  * takeover.c (begin_copy, copy_some, promise; accept; catch_up) and ring.c are split
  * wherever another process may come between.

@@ -1,15 +1,15 @@
 /*
- * The agreement core (paxos/PROTOCOL.md 3.3 to 3.6): three nodes, one leader and
+ * The agreement core (paxos/PROTOCOL.md 6.1 to 6.4): three nodes, one leader and
  * one process acceptor per epoch, both replaced at any time.
  *
  * Actions and fields have the names of the handlers and fields of the machine:
  *
- *     propose                      leader.c        3.3
- *     on_accept on_accepted on_learn  learner.c    3.3
- *     epoch_learn epoch_suffix take check_leader   epoch.c    3.4, "learn UL entries"
- *     lead_begin on_prepare on_prepared            lead.c     3.4
- *     seal_step on_seal on_sealed recovered        lead.c     3.4
- *     freeze stage on_stage on_staged appoint appointed  handoff.c  3.5
+ *     propose                      leader.c        6.1
+ *     on_accept on_accepted on_learn  learner.c    6.1
+ *     epoch_learn epoch_suffix take check_leader   epoch.c    6.2, "learn UL entries"
+ *     lead_begin on_prepare on_prepared            lead.c     6.2
+ *     seal_step on_seal on_sealed recovered        lead.c     6.2
+ *     freeze stage on_stage on_staged appoint appointed  handoff.c  6.3
  *
  * An epoch is an index of the utility log, which is an atomic object here (its
  * own Paxos: utility.pml); nodes learn its entries one by one, as late as they
@@ -177,7 +177,7 @@ inline crash(me) {
 
 /* ---------------------------------------------------------- decisions -- */
 
-/* Section 5: I1, validity, one value in one slot. */
+/* Section 7: I1, validity, one value in one slot. */
 inline decide(s,v) {
   assert(v >= 1 && v <= NV);
   assert(decided[s] == 0 || decided[s] == v);
@@ -192,7 +192,7 @@ inline decide(s,v) {
 #else
 #define NOTTOLD(i,leader) (i != leader)
 #endif
-/* 3.3: LEARN to all but the leader, who is told by ACCEPTED. */
+/* 6.1: LEARN to all but the leader, who is told by ACCEPTED. */
 inline tell(me,s,v,leader) {
 #ifndef NOLEARN
   assert(n[me].lrn[s] == 0 || n[me].lrn[s] == v);
@@ -213,7 +213,7 @@ inline tell(me,s,v,leader) {
 
 /* ------------------------------------------- epoch.c: entries learned -- */
 
-/* 3.5: what was staged is decided now, if it is this entry's set. */
+/* 6.3: what was staged is decided now, if it is this entry's set. */
 inline appointed(me) {
   n[me].on = 1; n[me].tenure = n[me].idx; n[me].promised = n[me].idx;
 #ifdef BUG_NO_HANDOFF
@@ -260,7 +260,7 @@ inline epoch_learn(me) {
   fi
 }
 
-/* 3.4: who is neither leader nor acceptor of the last entry proposes itself. */
+/* 6.2: who is neither leader nor acceptor of the last entry proposes itself. */
 inline check_leader(me) {
   ulL[ullen] = me; ulA[ullen] = ulA[n[me].idx]; ulT[ullen] = ulT[n[me].idx]; ullen++
 }
@@ -273,7 +273,7 @@ inline propose(me) {
   :: else ->
      if :: v = 1 :: first -> v = 2 fi;     /* values are symmetric: the first one proposed is 1 */
      first = 1;
-     i = 0;                                /* the leader's filter (3.7) */
+     i = 0;                                /* the leader's filter (3.4) */
      do :: i < S -> if :: n[me].log[i] == v -> v = 0; break :: else fi; i++ :: else -> break od;
      i = 0
   fi;
@@ -302,7 +302,7 @@ inline accepted(me, p_e, p_s) {
 #endif
 }
 
-/* 3.3: equality with promised; slot order; nothing accepted is overwritten. */
+/* 6.1: equality with promised; slot order; nothing accepted is overwritten. */
 inline on_accept(me) {               /* a: epoch, b: slot, c: value */
   if
   :: n[me].on && MAYACCEPT(me,a) ->
@@ -321,7 +321,7 @@ inline on_accept(me) {               /* a: epoch, b: slot, c: value */
   fi
 }
 
-/* 3.3: (epoch, slot) names the batch, because an epoch has one leader. */
+/* 6.1: (epoch, slot) names the batch, because an epoch has one leader. */
 #ifdef ANY_EPOCH
 #define MINE(me,e) true
 #else

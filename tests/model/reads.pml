@@ -1,5 +1,5 @@
 /*
- * The read rules (paxos/PROTOCOL.md 6.1, 6.2) on top of an abstract decided log.
+ * The read rules (paxos/PROTOCOL.md 8.1, 8.2) on top of an abstract decided log.
  *
  * The log position `dec` is what the acceptor has decided.  Each of 3 replicas
  * applies a prefix (app[i] <= dec), late and independently.  Replica 0 replies

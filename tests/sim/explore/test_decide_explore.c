@@ -1,7 +1,7 @@
 /*
  * The leader of the memory acceptor decides, and may end in front of any
  * operation of that: what the word calls decided is whole in its ring all the
- * same (PROTOCOL.md 11, `accept`). And the other order of the two stores, M2,
+ * same (PROTOCOL.md 5.2, `accept`). And the other order of the two stores, M2,
  * is found.
  *
  * The leader is the real machine; its memory comes from one piece, which the

@@ -3,7 +3,7 @@
 
 /**
  * N real machines in one thread, the packets between them, and a global view
- * that checks the invariants of PROTOCOL.md 5 after every step. Who decides
+ * that checks the invariants of PROTOCOL.md 7 after every step. Who decides
  * what happens next is the simulator (sim.c, by a seed) or a scenario file.
  *
  * Every message is encoded and decoded on its way. A violated invariant

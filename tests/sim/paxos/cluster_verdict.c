@@ -1,6 +1,6 @@
 /*
- * Checks a node that says that the group has stopped (PROTOCOL.md 3.6.2 and
- * 11.2): from then on no node leads, unless it is forced to.
+ * Checks a node that says that the group has stopped (PROTOCOL.md 6.5 and
+ * 5.7): from then on no node leads, unless it is forced to.
  *
  * With the memory acceptor the verdict is that of paxos/machine/verdict.c, made
  * of what the members' outboxes would say to node i. When it says stopped, the

@@ -3,8 +3,8 @@
 
 /**
  * What a range of schedules has reached: each handler, by message and input,
- * each change of role, and each row of PROTOCOL.md 3.6 and of what can happen
- * to the memory acceptor (11). A schedule that meets none of these proves
+ * each change of role, and each row of PROTOCOL.md 6.4 and of what can happen
+ * to the memory acceptor (5). A schedule that meets none of these proves
  * nothing about it, so a run over the CI budget fails if a count is zero.
  *
  * Counted by cluster.c at each step and by fate.c at each change of leader or
@@ -20,7 +20,7 @@
 #define COVERAGE_ROLES   (QN_FROZEN + 1u)
 #define COVERAGE_NODES   8u /* 3 .. 7 */
 
-/* In the order of 3.6, then of 11. */
+/* In the order of 6.4, then of 5. */
 #define COVERAGE_ROW_MAP(X)                                                    \
     X(ACCEPTOR_DIES, "acceptor dies")                                          \
     X(LEADER_DIES, "leader dies")                                              \

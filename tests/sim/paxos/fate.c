@@ -3,7 +3,7 @@
  * acceptor lives and was activated, or holds what was staged for it (any
  * leader can be adopted by it); or if its leader and those of the epochs before
  * it, down to one whose log is complete, live (SEAL finds that log, PROTOCOL.md
- * 3.4). Entries that somebody has proposed, or voted for, may be chosen without
+ * 6.2). Entries that somebody has proposed, or voted for, may be chosen without
  * anybody's further help, so the same must hold with each of them on top.
  */
 #include "tests/sim/paxos/fate.h"

@@ -3,7 +3,7 @@
 
 /**
  * What becomes of a group when one more node dies, seen from above: which
- * deaths it must survive, and which row of PROTOCOL.md 3.6 a change of leader
+ * deaths it must survive, and which row of PROTOCOL.md 6.4 a change of leader
  * or acceptor was.
  */
 
@@ -14,7 +14,7 @@
  *  entry is chosen next. With false it may have to stop. */
 bool fate_survives(const struct cluster *c, qn_node_t dying);
 
-/** The row of 3.6 that says why it stops, were `dying` dead. */
+/** The row of 6.4 that says why it stops, were `dying` dead. */
 enum coverage_row fate_stop(const struct cluster *c, qn_node_t dying);
 
 /* For cluster.c. */

@@ -1,6 +1,6 @@
 /*
  * Fail-over through real drivers: who leads and who accepts dies or stands
- * still (PROTOCOL.md 3.4 to 3.6, 11).
+ * still (PROTOCOL.md 6.2 to 6.4, 5).
  */
 #include "core/place/outbox.h"
 #include "tests/support/test.h"

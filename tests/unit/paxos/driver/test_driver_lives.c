@@ -1,6 +1,6 @@
 /*
  * Lives of real drivers: they end, one after the other or at once, and the next
- * ones begin, with their record and a snapshot (PROTOCOL.md 3.8, 4, 11).
+ * ones begin, with their record and a snapshot (PROTOCOL.md 3.5, 4, 5).
  */
 #include "core/place/outbox.h"
 #include "tests/support/test.h"

@@ -1,6 +1,6 @@
 /*
  * What real drivers believe of each other: the tree that LEARN comes down
- * (PROTOCOL.md 3.7.1), positions and the read index (6.2).
+ * (PROTOCOL.md 3.4.1), positions and the read index (8.2).
  */
 #include "core/machine/machine.h"
 #include "core/place/outbox.h"

@@ -1,5 +1,5 @@
 /*
- * A group with the memory acceptor that cannot go on (PROTOCOL.md 11.2),
+ * A group with the memory acceptor that cannot go on (PROTOCOL.md 5.7),
  * through real drivers: two of three stand still for so long that the ring goes
  * on over what they lack, and then its owner ends.
  */

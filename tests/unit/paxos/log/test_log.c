@@ -150,7 +150,7 @@ ACCEPTOR(who_is_not_active_refuses_everything)
     cr_assert_eq(hi, 99u);
 }
 
-/* 3.3: log[s] is already L: a replaced acceptor gets a late ACCEPT. */
+/* 6.1: log[s] is already L: a replaced acceptor gets a late ACCEPT. */
 ACCEPTOR(a_slot_it_learned_before_is_accepted_if_equal)
 {
     put(1, "a", QN_SLOT_LEARNED);

@@ -340,7 +340,7 @@ EDGE(fill_ends_where_learning_ends)
     cr_assert_eq(fx_sent(&b, QN_MSG_FILL, 0)->body.len, 0u);
 }
 
-/* 3.7: P slots are not decided and MUST NOT be given out. */
+/* 3.4: P slots are not decided and MUST NOT be given out. */
 EDGE(what_is_only_proposed_is_never_given_out)
 {
     fx_submit(&a, "x");

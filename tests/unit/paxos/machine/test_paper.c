@@ -69,7 +69,7 @@ PAPER(node_0_leads_and_node_1_accepts_at_the_start)
     cr_assert_eq(fx_status(&c).role, QN_FOLLOWER);
 }
 
-/* 3.3: the leader does not apply what it has only proposed. */
+/* 6.1: the leader does not apply what it has only proposed. */
 PAPER(nothing_is_applied_before_it_is_decided)
 {
     fx_submit(&a, "x");
@@ -101,7 +101,7 @@ PAPER(a_request_at_a_follower_goes_nowhere)
     cr_assert_eq(b.out.count, 0u);
 }
 
-/* 3.3: equality with promised, not >=. */
+/* 6.1: equality with promised, not >=. */
 PAPER(an_accept_of_another_epoch_is_refused)
 {
     fx_submit(&a, "x");
@@ -114,7 +114,7 @@ PAPER(an_accept_of_another_epoch_is_refused)
     cr_assert_eq(fx_status(&b).learned_hi, 0u);
 }
 
-/* 3.3: who is not the acceptor refuses. */
+/* 6.1: who is not the acceptor refuses. */
 PAPER(an_accept_at_another_node_is_refused)
 {
     fx_submit(&a, "x");
@@ -139,7 +139,7 @@ PAPER(a_nack_of_a_later_epoch_ends_leading)
     cr_assert_eq(fx_count(&a, QN_MSG_U_NEED), 1u); /* what has happened? */
 }
 
-/* 3.3: ACCEPTED decides the slot of the epoch that it names. To a node that
+/* 6.1: ACCEPTED decides the slot of the epoch that it names. To a node that
  * leads that epoch no more it only says that the slot is decided: what was
  * decided there need not be what this node has proposed. Of an epoch that is
  * not known here it says nothing until that is known. */
@@ -195,7 +195,7 @@ PAPER(a_deposed_leader_fetches_what_was_accepted)
     cr_assert_eq(fx_count(&a, QN_MSG_FETCH), 1u);
 }
 
-/* 3.3: ACCEPTED for slots not proposed, and again, changes nothing. */
+/* 6.1: ACCEPTED for slots not proposed, and again, changes nothing. */
 PAPER(accepted_is_idempotent_and_never_ahead_of_the_leader)
 {
     struct qn_msg m = {.kind = QN_MSG_ACCEPTED, .epoch = 0, .slot = 7};
@@ -210,7 +210,7 @@ PAPER(accepted_is_idempotent_and_never_ahead_of_the_leader)
     cr_assert_eq(a.applied_count, 1u);
 }
 
-/* 3.3: s <= acc_hi: ACCEPTED again, to the leader only. */
+/* 6.1: s <= acc_hi: ACCEPTED again, to the leader only. */
 PAPER(a_repeated_accept_is_answered_to_the_leader_only)
 {
     fx_submit(&a, "x");
@@ -234,7 +234,7 @@ Test(paper, a_slot_is_never_accepted_with_another_batch, .init = setup,
     fx_recv(&b, 0, &m);
 }
 
-/* 3.3: the acceptor accepts in slot order; a gap cannot come from a FIFO
+/* 6.1: the acceptor accepts in slot order; a gap cannot come from a FIFO
  * channel, so the peer is out of order and nothing changes. */
 PAPER(an_accept_beyond_the_next_slot_is_refused_as_corrupt)
 {
@@ -319,7 +319,7 @@ PAPER(a_learn_against_an_own_proposal_ends_leading)
     qn_blob_unref(y);
 }
 
-/* 3.7: exactly once: what a session has seen is skipped in apply. */
+/* 3.4: exactly once: what a session has seen is skipped in apply. */
 PAPER(a_command_in_two_slots_is_applied_once)
 {
     struct qn_blob *x = fx_batch(2, 1, TEXT("1", "2"), 2);
@@ -433,7 +433,7 @@ PAPER(one_gap_is_answered_once)
     qn_blob_unref(own);
 }
 
-/* 3.7, Batching: a batch is whatever waits when a slot is free: no timer. */
+/* 3.4, Batching: a batch is whatever waits when a slot is free: no timer. */
 PAPER(what_waits_shares_a_slot)
 {
     struct qn_blob *own;
@@ -447,7 +447,7 @@ PAPER(what_waits_shares_a_slot)
     qn_blob_unref(own);
 }
 
-/* 3.7, 10: MAX_BATCH in commands (4 here) and in bytes. */
+/* 3.4, 10: MAX_BATCH in commands (4 here) and in bytes. */
 PAPER(a_batch_is_bounded_in_commands_and_in_bytes)
 {
     struct qn_params v = fx_params();
@@ -470,7 +470,7 @@ PAPER(a_batch_is_bounded_in_commands_and_in_bytes)
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 2u);
 }
 
-/* 3.7, Pipelining: WINDOW slots in flight (4 here). */
+/* 3.4, Pipelining: WINDOW slots in flight (4 here). */
 PAPER(the_window_bounds_slots_in_flight)
 {
     for (int i = 0; i < 5; i++) {

@@ -1,5 +1,5 @@
 /*
- * What a candidate keeps of what leaders stage at it (paxos/PROTOCOL.md 3.5,
+ * What a candidate keeps of what leaders stage at it (paxos/PROTOCOL.md 6.3,
  * T18). Node 3 of four. Node 0 leads epoch 0, node 2 epoch 1; both froze, and
  * their STAGEs, each in parts, meet here in any order. Slot 1 is `x` in the log
  * of node 0, where nobody has accepted it, and `y` in that of node 2.

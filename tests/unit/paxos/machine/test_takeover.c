@@ -1,7 +1,7 @@
 /*
  * Take-over of the memory acceptor, as node 1 of three: entry 1 says that it
  * leads, node 0 has died, and what it decided lies in its ring. (PROTOCOL.md
- * 11; whole groups: tests/sim.)
+ * 5; whole groups: tests/sim.)
  */
 #include <stdlib.h>
 #include <string.h>
