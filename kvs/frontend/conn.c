@@ -67,7 +67,7 @@ static void conn_free(struct qn_conn *c)
 void qn_conn_free_if_done(struct qn_conn *c)
 {
     if (c->closed && c->pending == 0 && !c->in_ready && !c->in_dirty &&
-        !c->waiting && c->fe == NULL) {
+        !c->waiter.queued && c->fe == NULL) {
         conn_free(c);
     }
 }
@@ -98,6 +98,7 @@ void qn_conn_close(struct qn_conn *c)
         return;
     }
     c->closed = true;
+    qn_waiter_cancel(&c->waiter);
     c->hold = QN_HOLD_NONE;
     qn_admit_gone(c);
     input_give(c);

@@ -24,6 +24,7 @@
 #include "kvs/base/buf.h"
 #include "kvs/commands/command.h"
 #include "kvs/frontend/intake.h"
+#include "kvs/frontend/wait_queue.h"
 #include "kvs/resp/resp.h"
 
 /** Why a connection's next request waits. */
@@ -82,13 +83,10 @@ struct qn_conn {
     const struct qn_cmd *last_cmd; /* or NULL */
     struct qn_buf question;        /* asked of all replicas, until answered; see
                                       kvs/local/cluster_query.h */
-    size_t answer_at;     /* where a late reply began; SIZE_MAX: none yet */
-    bool answer_mute;     /* CLIENT REPLY OFF or SKIP for a late reply */
-    qn_slot_t last_write; /* slot of its last complete write, for WAIT */
-    struct qn_conn *wait_next; /* WAIT: list of the server */
-    bool waiting;              /* in that list */
-    int64_t wait_want;         /* replicas */
-    qn_time_t wait_until;      /* ns, or QN_TIME_NEVER */
+    size_t answer_at;        /* where a late reply began; SIZE_MAX: none yet */
+    bool answer_mute;        /* CLIENT REPLY OFF or SKIP for a late reply */
+    qn_slot_t last_write;    /* slot of its last complete write, for WAIT */
+    struct qn_waiter waiter; /* WAIT */
 };
 
 /** Where the reply of a connection held for QN_HOLD_ANSWER goes: once, right

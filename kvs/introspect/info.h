@@ -94,7 +94,7 @@ struct qn_info_part {
     uint64_t lag_bytes[QN_NODES_MAX], lag_slots[QN_NODES_MAX];
     uint64_t pace[QN_NODES_MAX];      /* bytes/s, likewise */
     uint64_t shut_usec[QN_NODES_MAX]; /* the gate, by each replica */
-    uint64_t patience_usec;           /* the silence of a peer that it bears */
+    uint64_t suspicion_timeout_usec;  /* the silence of a peer that it bears */
     uint64_t failovers;       /* changes of leader or acceptor, seen in this
                                  life */
     qn_slot_t commit;         /* last slot known decided; of a group that has

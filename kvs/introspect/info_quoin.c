@@ -99,10 +99,11 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     uint64_t failovers = 0;
     uint64_t pause_usec = 0;
     uint64_t slow = 0;
-    uint64_t patience_usec = 0;
+    uint64_t suspicion_timeout_usec = 0;
     for (uint32_t p = 0; p < i->parts; p++) {
         failovers = QN_MAX(failovers, i->part[p]->failovers);
-        patience_usec = QN_MAX(patience_usec, i->part[p]->patience_usec);
+        suspicion_timeout_usec =
+            QN_MAX(suspicion_timeout_usec, i->part[p]->suspicion_timeout_usec);
         pause_usec = QN_MAX(pause_usec, i->part[p]->pause_usec);
         slow |= i->part[p]->slow; /* both are the leader's */
     }
@@ -115,7 +116,7 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     mask_line(b, "in_sync", i->in_sync);
     qn_info_count(b, "failovers", failovers);
     qn_info_line(b, "last_failover:%s", qn_info_text_of(i->last_failover));
-    qn_info_count(b, "patience_usec", patience_usec);
+    qn_info_count(b, "suspicion_timeout_usec", suspicion_timeout_usec);
     qn_info_count(b, "slot_pause_usec", pause_usec);
     mask_line(b, "slot_pause_for", slow);
     qn_info_count(b, "lag_timeout_msec", i->lag_timeout_ms);

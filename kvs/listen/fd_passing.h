@@ -9,7 +9,7 @@
  * passes the descriptor to a near replica. Each replica receives from a socket
  * of datagrams of its own, whose both ends all others hold: they send to one
  * end, and receive from the other what its owner, dead or standing still, does
- * not (kvs/server/doors.h).
+ * not (kvs/server/server_accept.h).
  *
  * Threads: any, each with its own descriptors. Nothing blocks.
  */

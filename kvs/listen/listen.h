@@ -8,7 +8,7 @@
  * that the kernel spreads connections over them; and one per replica on a port
  * of its own. The shared ones are bound in the order of ids and held by all
  * replicas, so that none is closed, and its queue reset, while one of them
- * lives (kvs/server/doors.h), and a socket's index in its group is its
+ * lives (kvs/server/server_accept.h), and a socket's index in its group is its
  * replica's id. Unix: one socket at PATH that all replicas accept from, and one
  * per replica at PATH.i. Accepted TCP connections inherit no-delay and
  * keep-alive.
@@ -83,8 +83,8 @@ int qn_listen_own(struct qn_listen *l, qn_node_t node, char *why, size_t cap);
 int qn_listen_shared(const struct qn_listen *l, qn_node_t node);
 
 /** In a replica's process: close the own ports of others; it keeps all that is
- *  shared (kvs/server/doors.h). Nothing is removed from the file system. The
- * lock stays held. */
+ *  shared (kvs/server/server_accept.h). Nothing is removed from the file
+ * system. The lock stays held. */
 void qn_listen_keep_only(struct qn_listen *l, qn_node_t node);
 
 /** `node` has ended for good: close its own port or path. What comes to its

@@ -136,9 +136,9 @@ void qn_cluster_query_info_answer(struct qn_server *s,
     p->replica = s->boot->self;
     p->pid = (uint32_t)getpid();
     snprintf(p->state, sizeof p->state, "%s",
-             s->draining ? "draining"
-             : s->ready  ? "online"
-                         : "loading");
+             s->drain.draining  ? "draining"
+             : s->startup.ready ? "online"
+                                : "loading");
     p->connected_clients = fe->clients;
     p->blocked_clients = 0;
     for (const struct qn_conn *c = fe->all; c != NULL; c = c->next) {
@@ -149,7 +149,8 @@ void qn_cluster_query_info_answer(struct qn_server *s,
     log_fill(s, p);
     flow_fill(s, p);
     snapshots_fill(s, p);
-    p->patience_usec = qn_server_patience(s, qn_clock_now()) / QN_US;
+    p->suspicion_timeout_usec =
+        qn_failure_detector_timeout(&s->detector, qn_clock_now()) / QN_US;
     turns_fill(p, &fe->meter);
     qn_info_pack(p, out);
 }
@@ -180,8 +181,8 @@ static uint64_t complete(const struct qn_server *s)
         const struct qn_outbox *o = NULL;
         if (i == s->boot->self) {
             o = s->outbox;
-        } else if (s->peer[i] != NULL) {
-            o = s->peer[i]->outbox;
+        } else if (s->peers.present[i] != NULL) {
+            o = s->peers.present[i]->outbox;
         }
         /* relaxed: a number for people. */
         if (o != NULL && qn_load(&qn_outbox_state(o)->phase, QN_RELAXED) >=
@@ -230,7 +231,7 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->logical_bytes = store.logical_bytes;
     i->total_system_memory =
         (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    i->loading = !s->ready;
+    i->loading = !s->startup.ready;
     i->consistency = s->boot->config->linearizable ? "linearizable" : "local";
     i->epoch = d.epoch;
     /* Who leads the epoch of a group that has stopped has adopted nothing. */
@@ -244,7 +245,7 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
                                 : "changing";
     i->waits_for = d.waiting;
     i->in_sync = d.stopped ? 0 : d.in_sync & complete(s);
-    i->supervised = !s->alone;
+    i->supervised = !s->adoptee.alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
     i->replicas = s->boot->nodes;
     tree_fill(s, i);

@@ -282,7 +282,8 @@ static void run_wait(struct qn_conn *c, struct qn_cmd_call *call)
     } else if (ms < 0) {
         qn_reply_error(call->reply, "ERR timeout is negative");
     } else {
-        qn_server_wait(c->fe->o.ctx, c, want, (uint64_t)ms);
+        struct qn_server *s = c->fe->o.ctx;
+        qn_server_wait(&s->waits, c, want, (uint64_t)ms);
     }
 }
 

@@ -35,33 +35,30 @@
 static int listen_on(struct qn_server *s, int fd);
 static int listen_on_shared(struct qn_server *s);
 
-/* Accept, when it is complete and the group can keep what it is told: whoever
- * founds one does not before all have come, since until then the end of one is
- * the end of all. Without a supervisor it is not. */
-static void accept_check(struct qn_server *s)
+static void accept_begin(struct qn_server *s)
 {
-    if (!s->ready || !s->founded || s->accepts || s->draining) {
-        return;
-    }
-    s->accepts = true;
     if (s->boot->first) {
         (void)listen_on(s, s->boot->listen_own);
     }
     (void)listen_on_shared(s);
-    qn_doors_open(s);
+    qn_server_accept_open(s);
 }
 
-static void ready_check(struct qn_server *s)
+static void startup_turn(struct qn_server *s)
 {
-    if (!s->ready && qn_replica_store(s->replica) != NULL) {
-        s->ready = true;
-        (void)qn_process_slice(0, QN_SLICE_SERVING); /* no matter if not */
-        if (!s->draining) {
-            qn_server_phase_set(s, QN_SERVER_SERVING);
-        }
+    bool store = qn_replica_store(s->replica) != NULL;
+    unsigned actions = qn_startup_turn(&s->startup, store, s->drain.draining);
+    if ((actions & QN_STARTUP_SERVING) != 0) {
+        qn_server_phase_set(s, QN_SERVER_SERVING);
+    }
+    if ((actions & QN_STARTUP_READY) != 0) {
+        (void)qn_process_slice(0,
+                               QN_SLICE_SERVING); /* older kernels ignore it */
         qn_control_ready(s->boot);
     }
-    accept_check(s);
+    if ((actions & QN_STARTUP_ACCEPT) != 0) {
+        accept_begin(s);
+    }
 }
 
 /* Snapshots from and to others; the group is told what comes. */
@@ -88,17 +85,18 @@ static void turn(struct qn_server *s)
     qn_time_t at = qn_fanout_turn(s->ask, now);
     at = QN_MIN(at, state_transfer_turn(s, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
-    ready_check(s);
-    at = QN_MIN(at, qn_server_wait_turn(s, now));
+    startup_turn(s);
+    at = QN_MIN(at, qn_server_wait_turn(&s->waits, &s->peers, s->boot->nodes,
+                                        s->drain.draining, now));
     at = QN_MIN(at, qn_server_watch_turn(s, now));
-    at = QN_MIN(at, qn_doors_turn(s, now));
+    at = QN_MIN(at, qn_server_accept_turn(s, now));
     qn_server_roles_turn(s);
     at = QN_MIN(at, qn_driver_deadline(qn_replica_driver(s->replica)));
     at = QN_MIN(at, qn_replica_deadline(s->replica));
     at = QN_MIN(at, qn_server_drain_turn(s, now));
     at = QN_MIN(at, qn_server_events_turn(s, now));
     at = QN_MIN(at, qn_server_trim_turn(s, now));
-    qn_loop_deadline_set(&s->alarm, at, now);
+    qn_loop_deadline_set(&s->uv.alarm, at, now);
 }
 
 static void on_idle(uv_idle_t *h)
@@ -117,7 +115,7 @@ static void on_doorbell(uv_poll_t *h, int status, int events)
 
 static bool more_to_do(struct qn_server *s)
 {
-    return s->turn_wanted || qn_loop_deadline_rang(&s->alarm) ||
+    return s->turn_wanted || qn_loop_deadline_rang(&s->uv.alarm) ||
            qn_frontend_again(&s->frontend) ||
            qn_driver_pending(qn_replica_driver(s->replica));
 }
@@ -144,9 +142,9 @@ static void on_prepare(uv_prepare_t *h)
     qn_doorbell_arm(&s->doorbell);
     if (more_to_do(s)) {
         qn_doorbell_wake(&s->doorbell);
-        uv_idle_start(&s->idle, on_idle);
+        uv_idle_start(&s->uv.idle, on_idle);
     } else {
-        uv_idle_stop(&s->idle);
+        uv_idle_stop(&s->uv.idle);
     }
 }
 
@@ -154,7 +152,7 @@ static void on_check(uv_check_t *h)
 {
     struct qn_server *s = h->data;
     qn_doorbell_wake(&s->doorbell);
-    if (!s->stopping) {
+    if (!s->drain.stopping) {
         turn(s);
     }
 }
@@ -176,17 +174,17 @@ static int listen_on(struct qn_server *s, int fd)
     if (fd < 0) {
         return QN_OK;
     }
-    union qn_listener *l = &s->listener[s->listeners];
+    union qn_listener *l = &s->uv.listener[s->uv.listeners];
     int err = 0;
     if (uv_guess_handle(fd) == UV_NAMED_PIPE) {
-        uv_pipe_init(&s->loop, &l->pipe, 0);
+        uv_pipe_init(&s->uv.loop, &l->pipe, 0);
         err = uv_pipe_open(&l->pipe, fd);
     } else {
-        uv_tcp_init(&s->loop, &l->tcp);
+        uv_tcp_init(&s->uv.loop, &l->tcp);
         err = uv_tcp_open(&l->tcp, fd);
     }
     l->stream.data = s;
-    s->listeners++;
+    s->uv.listeners++;
     if (err == 0) {
         err = uv_listen(&l->stream,
                         (int)qn_replica_config(s->replica)->tcp_backlog,
@@ -202,7 +200,7 @@ static int listen_on(struct qn_server *s, int fd)
 
 static int listen_on_shared(struct qn_server *s)
 {
-    return qn_doors_pass(s)
+    return qn_server_accept_pass(s)
                ? QN_OK
                : listen_on(s, s->boot->listen_shared[s->boot->self]);
 }
@@ -211,7 +209,7 @@ static void on_terminate(uv_signal_t *h, int signum)
 {
     struct qn_server *s = h->data;
     (void)signum;
-    s->leaves = s->leaves || !s->draining;
+    qn_drain_request_shutdown(&s->drain);
     qn_server_drain(s);
 }
 
@@ -221,28 +219,30 @@ static int loop_make(struct qn_server *s)
 {
     struct {
         uv_handle_t *h;
-    } all[] = {
-        {(uv_handle_t *)&s->prepare},      {(uv_handle_t *)&s->check},
-        {(uv_handle_t *)&s->idle},         {(uv_handle_t *)&s->doorbell_poll},
-        {(uv_handle_t *)&s->control_poll}, {(uv_handle_t *)&s->terminate}};
-    uv_prepare_init(&s->loop, &s->prepare);
-    uv_check_init(&s->loop, &s->check);
-    uv_idle_init(&s->loop, &s->idle);
-    qn_loop_deadline_init(&s->alarm, &s->loop);
-    uv_signal_init(&s->loop, &s->terminate);
-    if (uv_poll_init(&s->loop, &s->doorbell_poll,
+    } all[] = {{(uv_handle_t *)&s->uv.prepare},
+               {(uv_handle_t *)&s->uv.check},
+               {(uv_handle_t *)&s->uv.idle},
+               {(uv_handle_t *)&s->uv.doorbell_poll},
+               {(uv_handle_t *)&s->uv.control_poll},
+               {(uv_handle_t *)&s->uv.terminate}};
+    uv_prepare_init(&s->uv.loop, &s->uv.prepare);
+    uv_check_init(&s->uv.loop, &s->uv.check);
+    uv_idle_init(&s->uv.loop, &s->uv.idle);
+    qn_loop_deadline_init(&s->uv.alarm, &s->uv.loop);
+    uv_signal_init(&s->uv.loop, &s->uv.terminate);
+    if (uv_poll_init(&s->uv.loop, &s->uv.doorbell_poll,
                      s->boot->doorbell_fd[s->boot->self]) != 0 ||
-        uv_poll_init(&s->loop, &s->control_poll, s->boot->control) != 0) {
+        uv_poll_init(&s->uv.loop, &s->uv.control_poll, s->boot->control) != 0) {
         return QN_EIO;
     }
     for (size_t i = 0; i < QN_ARRAY_COUNT(all); i++) {
         all[i].h->data = s;
     }
-    uv_prepare_start(&s->prepare, on_prepare);
-    uv_check_start(&s->check, on_check);
-    uv_poll_start(&s->doorbell_poll, UV_READABLE, on_doorbell);
+    uv_prepare_start(&s->uv.prepare, on_prepare);
+    uv_check_start(&s->uv.check, on_check);
+    uv_poll_start(&s->uv.doorbell_poll, UV_READABLE, on_doorbell);
     qn_server_control_start(s);
-    uv_signal_start(&s->terminate, on_terminate, SIGTERM);
+    uv_signal_start(&s->uv.terminate, on_terminate, SIGTERM);
     s->turn_wanted = true; /* the founder has something to say */
     return qn_server_adopt_begin(s);
 }
@@ -256,8 +256,9 @@ static int server_make(struct qn_server *s, const struct qn_replica_spec *boot)
 {
     s->boot = boot;
     s->local = &local_commands;
-    qn_doors_init(s);
+    qn_server_accept_init(s);
     qn_trim_init(&s->trim, boot->self);
+    qn_startup_init(&s->startup, boot->first);
     s->started = qn_clock_now();
     s->started_wall_ms = qn_clock_wall_ms();
     s->transport = qn_transport_find(boot->config->transport);
@@ -274,7 +275,6 @@ static int server_make(struct qn_server *s, const struct qn_replica_spec *boot)
     if (err == QN_OK) {
         err = loop_make(s);
     }
-    s->founded = !boot->first;
     if (err == QN_OK && !boot->first) {
         err = listen_on(s, boot->listen_own); /* LOADING, until it is ready */
     }
@@ -291,14 +291,14 @@ int qn_replica_main(const struct qn_replica_spec *boot)
     if (s != NULL) {
         s->adopt_fd = -1;
     }
-    if (s == NULL || uv_loop_init(&s->loop) != 0) {
+    if (s == NULL || uv_loop_init(&s->uv.loop) != 0) {
         qn_control_failed(boot, QN_ENOMEM);
         free(s);
         return 1;
     }
     int err = server_make(s, boot);
     if (err == QN_OK) {
-        uv_run(&s->loop, UV_RUN_DEFAULT);
+        uv_run(&s->uv.loop, UV_RUN_DEFAULT);
     } else if (err != QN_EABORTED) { /* told to end before it had begun */
         qn_control_failed(boot, err);
     }

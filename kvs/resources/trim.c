@@ -8,8 +8,8 @@ void qn_trim_init(struct qn_trim *t, qn_node_t self)
 
 qn_time_t qn_trim_turn(struct qn_trim *t, uint64_t work, qn_time_t now)
 {
-    if (work != t->work) {
-        t->work = work;
+    if (work / QN_TRIM_FEW != t->work) {
+        t->work = work / QN_TRIM_FEW;
         t->at = now + t->idle;
     }
     return t->at;

@@ -22,20 +22,21 @@
 #include "core/node.h"
 
 #define QN_TRIM_IDLE  (2 * QN_S)
+#define QN_TRIM_FEW   64u /* commands within the time count as none: monitors */
 #define QN_TRIM_LEAST ((uint64_t)64 << 20) /* bytes */
 
 struct qn_trim {
     qn_time_t at;   /* ns; when to look; QN_TIME_NEVER: nothing was done */
     qn_time_t idle; /* ns */
-    uint64_t work;  /* as told last */
+    uint64_t work;  /* as told last, in units of QN_TRIM_FEW */
     uint64_t left;  /* bytes that an attempt could not give back */
 };
 
 void qn_trim_init(struct qn_trim *t, qn_node_t self);
 
-/** Once a turn. @param work  What has been applied and answered so far; any
- *  number that changes. @return when the next turn is due for this at the
- *  latest: ns or QN_TIME_NEVER; `now` or earlier: look at the memory now. */
+/** Once a turn. @param work  Commands that were applied or answered so far.
+ * @return when the next turn is due for this at the latest: ns or
+ * QN_TIME_NEVER; `now` or earlier: look at the memory now. */
 qn_time_t qn_trim_turn(struct qn_trim *t, uint64_t work, qn_time_t now);
 
 /** What is there, in bytes. @return true: give back, then qn_trim_done. */

@@ -1,10 +1,10 @@
 /*
- * Reading flight recorders costs some 10 us each; turning their events into
- * lines costs milliseconds. The command pays for the lines, as it is somebody's
- * wish; a death is nobody's, and comes when the loop has better things to do.
- * So a second later events are copied, and a thread that ends by itself makes
- * lines and file of the copies: a slow disk stops nobody. Who loses the race
- * for the file's name throws its copies away.
+ * Reading a flight recorder costs about 10 us; turning its events into lines
+ * costs milliseconds. The command QUOIN EVENTS makes its lines in the loop,
+ * because a client asked for them. After a death the loop has other work. So
+ * the events are copied a second later, and a thread that ends by itself makes
+ * lines and file of the copies: a slow disk delays no turn. A replica that
+ * finds that the file is there already throws its copies away.
  *
  * A thread and not libuv's pool, whose four threads would stay for ever.
  */
@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/base/number.h"
@@ -81,6 +82,7 @@ static void book_free(struct book *b)
 /* A life that there is no memory for is missing. */
 static void book_add(struct book *b, qn_node_t node, const struct qn_outbox *o)
 {
+    QN_ASSERT(b->count < LIVES_MAX);
     if (o != NULL &&
         qn_events_life_read(&b->life[b->count], node, qn_outbox_incarnation(o),
                             qn_outbox_flight(o)) == QN_OK) {
@@ -91,6 +93,8 @@ static void book_add(struct book *b, qn_node_t node, const struct qn_outbox *o)
 static void book_add_kept(struct book *b, const struct qn_events_life *kept)
 {
     struct qn_events_life *l = &b->life[b->count];
+    QN_ASSERT(b->count < LIVES_MAX);
+    QN_ASSERT(kept->count <= QN_FLIGHT_ENTRIES);
     if (kept->life == 0) {
         return;
     }
@@ -102,11 +106,11 @@ static void book_add_kept(struct book *b, const struct qn_events_life *kept)
     }
 }
 
-/* What a node's present life writes; NULL: it has none here. */
+/* The outbox of a node's present incarnation; NULL: it has none here. */
 static const struct qn_outbox *outbox_of(const struct qn_server *s,
                                          qn_node_t node)
 {
-    const struct qn_server_life *l = s->peer[node];
+    const struct qn_mapped_peer *l = s->peers.present[node];
     return node == s->boot->self ? s->outbox : l != NULL ? l->outbox : NULL;
 }
 
@@ -248,7 +252,7 @@ static void dump_start(struct dump *d)
     }
 }
 
-/* The life in the book whose end it is, for the name of the file. */
+/* The incarnation in the book that has ended, for the name of the file. */
 static const struct qn_events_life *book_find(const struct book *b,
                                               qn_node_t node, uint64_t life)
 {
@@ -312,26 +316,25 @@ void qn_server_events_note(struct qn_server *s, uint8_t kind, qn_node_t node,
     qn_events_note(&s->events.own, &e);
 }
 
-void qn_server_events_keep(struct qn_server *s, qn_node_t node,
+void qn_server_events_keep(struct qn_server_events *v, qn_node_t node,
                            const struct qn_outbox *o)
 {
     struct qn_events_life l;
+    QN_ASSERT(node < QN_NODES_MAX);
     if (o != NULL && qn_events_life_read(&l, node, qn_outbox_incarnation(o),
                                          qn_outbox_flight(o)) == QN_OK) {
-        qn_events_life_free(&s->events.kept[node]);
-        s->events.kept[node] = l;
+        qn_events_life_free(&v->kept[node]);
+        v->kept[node] = l;
     }
 }
 
-void qn_server_events_ended(struct qn_server *s, qn_node_t node, uint64_t life,
-                            qn_time_t now)
+void qn_server_events_ended(struct qn_server_events *v, qn_node_t node,
+                            uint64_t life, qn_time_t now)
 {
-    if (s->boot->config->events_dir[0] == '\0') {
-        return;
-    }
-    s->events.ended[node] = life;
-    if (s->events.dump_at == 0) {
-        s->events.dump_at = now + QN_EVENTS_DUMP_AFTER;
+    QN_ASSERT(life != 0);
+    v->ended[node] = life;
+    if (v->dump_at == 0) {
+        v->dump_at = now + QN_EVENTS_DUMP_AFTER;
     }
 }
 
@@ -376,9 +379,9 @@ qn_time_t qn_server_events_turn(struct qn_server *s, qn_time_t now)
     return QN_TIME_NEVER;
 }
 
-void qn_server_events_fini(struct qn_server *s)
+void qn_server_events_fini(struct qn_server_events *v)
 {
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        qn_events_life_free(&s->events.kept[i]);
+        qn_events_life_free(&v->kept[i]);
     }
 }

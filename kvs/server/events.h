@@ -50,26 +50,27 @@ struct qn_server_events {
     struct qn_state_transfer_status rejoin; /* as noted last */
 };
 
-/** Begin to record the life of `s`, whose outbox is there. */
+/** Begin to record this process, whose outbox is there. */
 void qn_server_events_begin(struct qn_server *s);
 
-/** A peer's life has ended: copy what it has recorded. */
-void qn_server_events_keep(struct qn_server *s, qn_node_t node,
+/** A peer has ended: copy what it has recorded. */
+void qn_server_events_keep(struct qn_server_events *v, qn_node_t node,
                            const struct qn_outbox *o);
 
-/** A peer's life has ended: write out what led to it, if that is wanted. */
-void qn_server_events_ended(struct qn_server *s, qn_node_t node, uint64_t life,
-                            qn_time_t now);
+/** A peer has ended, and there is a folder for files: write out what led to it,
+ *  a while later. */
+void qn_server_events_ended(struct qn_server_events *v, qn_node_t node,
+                            uint64_t life, qn_time_t now);
 
-/** Record an event of the service: kind (enum qn_event_kind), whom it concerns,
- *  position, and what it says. */
+/** Record an event of the service: kind (enum qn_event_kind), the node that it
+ *  concerns, position, and what it says. */
 void qn_server_events_note(struct qn_server *s, uint8_t kind, qn_node_t node,
                            uint64_t slot, uint64_t a);
 
 /** @return when to call it again, or QN_TIME_NEVER. */
 qn_time_t qn_server_events_turn(struct qn_server *s, qn_time_t now);
 
-void qn_server_events_fini(struct qn_server *s);
+void qn_server_events_fini(struct qn_server_events *v);
 
 /** QUOIN EVENTS [replica]: the lines (paxos/driver/event.h), life by life. */
 void qn_quoin_events(struct qn_conn *c, struct qn_cmd_call *call);

@@ -15,14 +15,21 @@
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
 #include "kvs/control/control_channel.h"
+#include "kvs/detector/failure_detector.h"
 #include "kvs/frontend/frontend.h"
 #include "kvs/frontend/loop_deadline.h"
+#include "kvs/frontend/wait_queue.h"
 #include "kvs/introspect/fanout_query.h"
 #include "kvs/replica/replica.h"
 #include "kvs/resources/trim.h"
-#include "kvs/server/doors.h"
 #include "kvs/server/events.h"
-#include "kvs/server/patience.h"
+#include "kvs/server/machine/adoptee.h"
+#include "kvs/server/machine/drain.h"
+#include "kvs/server/machine/recovery_request.h"
+#include "kvs/server/machine/role_log.h"
+#include "kvs/server/machine/startup.h"
+#include "kvs/server/peers.h"
+#include "kvs/server/server_accept.h"
 #include "kvs/snapshot/state_transfer.h"
 #include "paxos/log/arena.h"
 #include "paxos/log/ring.h"
@@ -33,23 +40,6 @@ union qn_listener {
     uv_pipe_t pipe;
 };
 
-/** A life of a peer, mapped here. */
-struct qn_server_life {
-    struct qn_server_life *next; /* among the kept */
-    qn_node_t node;
-    uint64_t inc;
-    int pid; /* 0: unknown */
-    struct qn_outbox *outbox;
-    int fd;              /* of the outbox, for an adopter */
-    struct qn_ring ring; /* memory acceptor */
-    struct qn_arena arena;
-    /* Watching it. */
-    uint64_t turns;    /* that it had made at the last look */
-    qn_time_t silent;  /* ns since, while it was waited for */
-    qn_time_t cpu;     /* ns that it had run when the silence began */
-    qn_time_t deposed; /* if `doubts` has it: when it was */
-};
-
 /** The commands that a replica answers itself (kvs/local/local_commands.h): the
  * server is made with them and does not know them. */
 struct qn_server_local {
@@ -58,68 +48,66 @@ struct qn_server_local {
     int (*init)(struct qn_server *s); /* the front end is there */
 };
 
-struct qn_server {
-    const struct qn_replica_spec *boot;
-    const struct qn_server_local *local;
-    const struct qn_transport *transport; /* the configured one */
+/** The event loop and what hangs on it. */
+struct qn_server_handles {
     uv_loop_t loop;
-    struct qn_outbox *outbox; /* own life's */
-    struct qn_ring ring;      /* in it; memory acceptor */
-    struct qn_arena arena;    /* likewise; more than one replica */
-    struct qn_commons *commons;
-    struct qn_server_life *peer[QN_NODES_MAX]; /* present lives; NULL: none */
-    uint64_t peer_inc[QN_NODES_MAX];           /* present or last known life */
-    struct qn_server_life *kept;               /* ended, but still looked at */
-    struct qn_doorbell doorbell;
-    struct qn_yield yield;
-    struct qn_doorbell_handle ringer[QN_NODES_MAX];
-    struct qn_qp *direct[QN_NODES_MAX];
-    struct qn_qp *tree[QN_NODES_MAX];
-    struct qn_patience patience;
-    uint64_t suspects;         /* mask: silent for too long */
-    uint64_t doubts;           /* mask: have lost a role as if they stood still,
-                                  and have made no turn since */
-    qn_time_t looked, look_at; /* ns; last look, the next */
-    qn_time_t deaths_at;       /* ns; nobody looks for deaths before */
-    char reason[64];           /* room for INFO */
-    struct qn_rate_limit lags; /* lines that say so */
-    uint64_t epoch_logged;     /* of the last line about a new leader */
-    uint64_t stop_logged;      /* epoch of the last one about a stop, + 1 */
-    uint64_t wait_logged;      /* ... about who is waited for, + 1 */
-    struct qn_replica *replica;
-    struct qn_frontend frontend;
-    struct qn_fanout *ask;            /* questions between replicas */
-    struct qn_state_transfer *rejoin; /* snapshots from and to them */
-    struct qn_server_events events;
-    char run_id[41]; /* hexadecimal, the same on all replicas */
-
     uv_poll_t doorbell_poll;
     uv_poll_t control_poll;
+    uv_poll_t adopt_poll; /* active: the adoptee listens */
     uv_prepare_t prepare;
     uv_check_t check;
     uv_idle_t idle;                /* active: the loop does not block */
     struct qn_loop_deadline alarm; /* the next turn, at the latest */
-    struct qn_trim trim;           /* when free memory goes back */
     uv_signal_t terminate;
     union qn_listener listener[2]; /* the shared address, the replica's own */
     int listeners;
-    struct qn_doors doors;   /* the others' share of connections */
-    struct qn_conn *waiting; /* connections in WAIT, by wait_next */
-    bool draining, drained, ready, stopping;
-    bool founded; /* all founders of the group have come */
-    bool accepts; /* connections of the common address; a founder: any */
-    bool leaves;  /* an operator told it to: nobody shall start it
-                     again */
-    bool alone;   /* the supervisor has ended */
-    uv_poll_t adopt_poll;  /* active: alone, and no adopter is heard */
-    int adopt_fd;          /* where adopters come to; -1: cannot be adopted */
-    pid_t adopter;         /* who is at `control`, if alone */
-    uint64_t growths;      /* splits of the store until the last turn */
-    qn_time_t drain_until; /* ns; give up then */
-    bool turn_wanted;      /* the loop must not block before the next turn */
-    uint64_t recovers;     /* the client in QUOIN RECOVER; 0: none */
-    qn_node_t recovers_from;
-    qn_time_t started; /* ns */
+};
+
+/** Owns the parts and connects them. Each part decides by itself, knows no
+ *  other part, and has its own tests; a server_<part>.c is its shell. */
+struct qn_server {
+    /* Given. */
+    const struct qn_replica_spec *boot;
+    const struct qn_server_local *local;
+    const struct qn_transport *transport; /* the configured one */
+
+    /* Memory shared with the peers: this process's own, and all nodes'. */
+    struct qn_outbox *outbox;
+    struct qn_ring ring;   /* in it; memory acceptor */
+    struct qn_arena arena; /* likewise; more than one replica */
+    struct qn_commons *commons;
+    struct qn_doorbell doorbell;
+    struct qn_yield yield;
+
+    /* Parts that are pure. */
+    struct qn_failure_detector detector; /* server_watch.c */
+    struct qn_startup startup;           /* kvs/main/replica_main.c */
+    struct qn_drain drain;               /* server_drain.c */
+    struct qn_adoptee adoptee;           /* server_adopt.c */
+    struct qn_recovery_request recovery; /* server_recover.c */
+    struct qn_role_log role_log;         /* server_replica.c, server_stop.c */
+    struct qn_wait_queue waits;          /* server_wait.c */
+    struct qn_trim trim;                 /* server_trim.c */
+
+    /* Parts that own descriptors or memory. */
+    struct qn_peers peers;
+    int adopt_fd; /* where adopters come to; -1: cannot be adopted */
+    struct qn_server_accept accept;
+    struct qn_server_events events;
+    struct qn_replica *replica;
+    struct qn_frontend frontend;
+    struct qn_fanout *ask;            /* questions between replicas */
+    struct qn_state_transfer *rejoin; /* snapshots from and to them */
+
+    struct qn_server_handles uv;
+    bool turn_wanted; /* the loop must not block before the next turn */
+
+    /* For people. */
+    struct qn_rate_limit lags; /* lines about lagging behind */
+    char run_id[41];           /* hexadecimal, the same on all replicas */
+    char reason[64];           /* room for INFO */
+    uint64_t growths;          /* splits of the store until the last turn */
+    qn_time_t started;         /* ns */
     uint64_t started_wall_ms;
 };
 
@@ -145,8 +133,11 @@ qn_time_t qn_server_drain_turn(struct qn_server *s, qn_time_t now);
 uint64_t qn_server_used_memory(struct qn_server *s);
 
 /** Once a turn: after some idle time, give free memory back to the system; that
- *  may take some 10 ms. @return when to come again; QN_TIME_NEVER. */
+ *  may take about 10 ms. @return when to come again; QN_TIME_NEVER. */
 qn_time_t qn_server_trim_turn(struct qn_server *s, qn_time_t now);
+
+/** The supervisor has ended: a drained replica stops. */
+void qn_server_drain_alone(struct qn_server *s);
 
 /** Leave the loop. */
 void qn_server_stop(struct qn_server *s);
@@ -160,28 +151,27 @@ void qn_server_fini(struct qn_server *s);
 /** True if the memory acceptor decides. */
 bool qn_server_by_memory(const struct qn_server *s);
 
-/** Make the own outbox, begin to live, meet the others, open queuepairs to
- *  them. */
+/** Make the own outbox, take this node's place, meet the others, open
+ *  queuepairs to them. */
 int qn_server_peers_meet(struct qn_server *s);
 
-/** Tell the driver of the dead lives that were met: it may need their rings. */
+/** Tell the driver of the dead peers that were met: it may need their rings. */
 int qn_server_peers_remember(struct qn_server *s);
 
-/** The supervisor says that a peer's life has ended, or begun. `fd` borrowed.
- */
+/** The supervisor says that a peer has ended, or begun. `fd` borrowed. */
 void qn_server_peer_down(struct qn_server *s, const struct qn_ctl_peer_down *e);
 void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
                        int fd);
 
-/** The present life of that node has ended. */
-void qn_server_life_down(struct qn_server *s, qn_node_t i);
+/** The present peer of that node has ended. */
+void qn_server_peer_ended(struct qn_server *s, qn_node_t i);
 
-/** Unmap those that have ended and that the driver does not keep. */
-void qn_server_lives_forget(struct qn_server *s);
+/** Unmap the dead peers that the driver does not need any more. */
+void qn_server_peers_sweep(struct qn_server *s);
 
-/** A later life of this node has begun, which this one was never told of: then
- *  it ends itself, at once, with one line in the log, and this does not return.
- *  `ctx` is the struct qn_server. Once a turn, and before a vote is written. */
+/** If a later incarnation of this node has begun, of which this process was
+ *  never told, end the process at once with one line in the log. `ctx` is the
+ *  struct qn_server. Once a turn, and before a vote is written. */
 void qn_server_fence(void *ctx);
 
 /** Close what meeting has opened; also if it failed halfway. */
@@ -189,17 +179,17 @@ void qn_server_peers_fini(struct qn_server *s);
 
 /* Watching them (kvs/server/server_watch.c). */
 
+/** The peers were met; watch them. */
 void qn_server_watch_begin(struct qn_server *s);
 
-/** @return ns: the silence of a peer that is borne now (kvs/server/patience.h).
- */
-qn_time_t qn_server_patience(struct qn_server *s, qn_time_t now);
+/** What the failure detector may ask about present peers; `stopped` may be
+ *  asked about any node. */
+struct qn_peer_facts qn_server_facts(struct qn_server *s);
 
-/** That replica has lost its role, since it stood still: was that wrong? (The
- *  own one cannot say: it may have been stopped.) */
+/** That replica has lost its role because it was stalled: was that false? */
 void qn_server_deposed(struct qn_server *s, qn_node_t i, qn_time_t now);
 
-/** A turn of it. @return when to look again; QN_TIME_NEVER: not before
+/** A turn of it. @return when to check again; QN_TIME_NEVER: not before
  *  something happens. */
 qn_time_t qn_server_watch_turn(struct qn_server *s, qn_time_t now);
 
@@ -212,11 +202,12 @@ int qn_server_replica_make(struct qn_server *s);
  *  say. (kvs/server/server_stop.c) */
 void qn_server_stop_turn(struct qn_server *s);
 
-/** Log it if this replica leads since now, or finds that nobody ever will. */
+/** Once a turn: log that this replica has become the leader, or that the group
+ *  has stopped. */
 void qn_server_roles_turn(struct qn_server *s);
 
-/** Tell the supervisor who leads and who accepts; `token` is its question's.
- */
+/** Tell the supervisor which replicas are leader and acceptor; `token` is its
+ *  question's. */
 void qn_server_roles_tell(struct qn_server *s, uint32_t token);
 
 /* A group that has stopped (kvs/server/server_recover.c). */
@@ -230,10 +221,10 @@ void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call);
 void qn_server_recoverable(struct qn_server *s,
                            const struct qn_ctl_recover_query *e);
 
-/** The supervisor says that nobody else lives: go on from here. */
+/** The supervisor says that all other replicas have ended: go on from here. */
 void qn_server_recover(struct qn_server *s);
 
-/** It says why not; and it has ended, which is a refusal too. */
+/** The supervisor says why not; and it has ended, which is a refusal too. */
 void qn_server_refused(struct qn_server *s,
                        const struct qn_ctl_recover_refused *e);
 void qn_server_recover_alone(struct qn_server *s);
@@ -245,13 +236,13 @@ const char *qn_server_reason(const struct qn_driver_status *d, char *text,
 
 /* A new supervisor (kvs/server/server_adopt.c). */
 
-/** Be there for adopters; before this replica is known to anybody. */
+/** Open the socket for adopters, before any process knows of this replica. */
 void qn_server_adopt_open(struct qn_server *s);
 
 /** The loop is there. */
 int qn_server_adopt_begin(struct qn_server *s);
 
-/** The supervisor, or who wanted to be it, is gone: wait for the next. */
+/** The supervisor, or an adopter, has hung up: wait for the next one. */
 void qn_server_adopt_wait(struct qn_server *s);
 
 /** An adopter sends ADOPT, or START. */
@@ -275,12 +266,14 @@ void qn_server_clients_publish(void *ctx, uint64_t clients);
 /* WAIT (kvs/server/server_wait.c). */
 
 /** Answer `c` once `want` other replicas have applied its last write, or
- *  after `ms` (0: never give up). Holds the connection if need be. */
-void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
+ *  after `ms` (0: without limit). Holds the connection. */
+void qn_server_wait(struct qn_wait_queue *q, struct qn_conn *c, int64_t want,
                     uint64_t ms);
 
 /** Once a turn: answer those for which it is over. @return when to come again;
  *  QN_TIME_NEVER: no connection waits. */
-qn_time_t qn_server_wait_turn(struct qn_server *s, qn_time_t now);
+qn_time_t qn_server_wait_turn(struct qn_wait_queue *q,
+                              const struct qn_peers *peers, uint32_t nodes,
+                              bool draining, qn_time_t now);
 
 #endif

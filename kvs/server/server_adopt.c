@@ -1,19 +1,20 @@
 /*
- * A replica without a supervisor, and how it gets the next one.
+ * A replica without a supervisor, and how it gets the next one: the shell of
+ * kvs/server/machine/adoptee.h.
  *
- * The socket for adopters is there before anybody has heard of this replica, so
- * an adopter finds all that may be known to others. Nobody is let in while the
- * supervisor lives: connections wait. An adopter's connection takes the place
- * of the old control socket, under its number, which nothing else needs to
- * know. It is told all that a supervisor holds (kvs/control/adopt.h) at once:
- * about two messages per node, for which the socket has room; if not, it is
- * hung up on.
+ * The socket for adopters is open before any other process has heard of this
+ * replica, so an adopter finds every replica that others may know. An adopter's
+ * connection takes the place of the old control socket, under its number, which
+ * nothing else needs to know. The adopter is told at once all that a supervisor
+ * holds (kvs/control/adopt.h): about two messages per node, for which the
+ * socket has room. If the room is too small, the connection is closed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/control/adopt.h"
@@ -79,10 +80,10 @@ static void give_sockets(struct giving *g)
     if (s->boot->lock >= 0) {
         give_kind(g, QN_CTL_LOCK, s->boot->lock);
     }
-    if (!s->draining) {
+    if (!s->drain.draining) {
         give_listen(g, s->boot->self, QN_LISTEN_SOCKET, s->boot->listen_own);
     }
-    for (qn_node_t i = 0; !s->draining && i < s->boot->nodes; i++) {
+    for (qn_node_t i = 0; !s->drain.draining && i < s->boot->nodes; i++) {
         give_listen(g, i, QN_LISTEN_SOCKET, s->boot->listen_shared[i]);
         give_listen(g, i, QN_LISTEN_PASS_FROM, s->boot->pass_from[i]);
         give_listen(g, i, QN_LISTEN_PASS_TO, s->boot->pass_to[i]);
@@ -94,34 +95,38 @@ static void give_sockets(struct giving *g)
     }
 }
 
-static void give_life(struct giving *g, const struct qn_server_life *l)
+static void give_peer(struct giving *g, const struct qn_mapped_peer *l)
 {
-    const struct qn_control_msg e = {.kind = QN_CTL_PEER_UP,
-                                     .u.peer_up = {.node = l->node,
-                                                   .incarnation = l->inc,
-                                                   .pid = (uint32_t)l->pid}};
+    const struct qn_control_msg e = {
+        .kind = QN_CTL_PEER_UP,
+        .u.peer_up = {.node = l->node,
+                      .incarnation = l->incarnation,
+                      .pid = (uint32_t)l->pid}};
     give(g, e, l->fd);
 }
 
-static void give_lives(struct giving *g)
+static void give_peers(struct giving *g)
 {
     const struct qn_server *s = g->s;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        if (s->peer[i] != NULL) {
-            give_life(g, s->peer[i]);
+        if (s->peers.present[i] != NULL) {
+            give_peer(g, s->peers.present[i]);
         } else if (i != s->boot->self) {
             const struct qn_control_msg dead = {
                 .kind = QN_CTL_PEER_DOWN,
-                .u.peer_down = {.node = i, .incarnation = s->peer_inc[i]}};
+                .u.peer_down = {.node = i,
+                                .incarnation = s->peers.incarnation[i]}};
             give(g, dead, -1);
         }
     }
-    for (const struct qn_server_life *l = s->kept; l != NULL; l = l->next) {
-        give_life(g, l);
+    for (const struct qn_mapped_peer *l = s->peers.retained; l != NULL;
+         l = l->next) {
+        give_peer(g, l);
     }
 }
 
-static void tell(struct qn_server *s, uint32_t version)
+/* @return QN_OK; the first error. */
+static int tell(struct qn_server *s, bool all)
 {
     struct giving g = {.s = s};
     int room = ROOM_BYTES;
@@ -137,53 +142,95 @@ static void tell(struct qn_server *s, uint32_t version)
         .u.hello = {.node = s->boot->self,
                     .incarnation = s->boot->incarnation}};
     give(&g, adopt, s->boot->commons_fd);
-    if (version != 0) {
+    if (all) {
         give_formats(&g);
         give_config(&g);
         give_sockets(&g);
-        give_lives(&g);
+        give_peers(&g);
         give(&g, hello, qn_outbox_fd(s->outbox));
-        if (s->ready) {
+        if (s->startup.ready) {
             give_kind(&g, QN_CTL_READY, -1);
         }
         give_kind(&g, QN_CTL_START, -1);
     }
-    if (g.err != QN_OK && g.err != QN_EPEERDEAD) {
+    return g.err;
+}
+
+/* ---- what is decided ----------------------------------------------------- */
+
+static void on_adopter(uv_poll_t *h, int status, int events);
+
+static void log_alone(const struct qn_server *s)
+{
+    qn_log(QN_LOG_WARN,
+           "replica %u: supervisor exited; this replica keeps serving, but "
+           "failed replicas will not be restarted%s",
+           s->boot->self,
+           s->adoptee.reachable ? " until quoind is started again" : "");
+}
+
+static void tell_adopter(struct qn_server *s, bool all)
+{
+    int err = tell(s, all);
+    bool failed = err != QN_OK && err != QN_EPEERDEAD;
+    if ((qn_adoptee_told(&s->adoptee, failed) & QN_ADOPTEE_HANG_UP) != 0) {
         qn_log(QN_LOG_WARN, "replica %u cannot be adopted: %s", s->boot->self,
-               qn_strerror(g.err));
+               qn_strerror(err));
         (void)shutdown(s->boot->control, SHUT_RDWR);
+    }
+}
+
+static void carry_out(struct qn_server *s, unsigned actions)
+{
+    if ((actions & QN_ADOPTEE_LOG_ALONE) != 0) {
+        log_alone(s);
+    }
+    if ((actions & QN_ADOPTEE_LISTEN) != 0) {
+        QN_ASSERT(s->adopt_fd >= 0);
+        uv_poll_start(&s->uv.adopt_poll, UV_READABLE, on_adopter);
+    }
+    if ((actions & QN_ADOPTEE_TALK) != 0) {
+        uv_poll_stop(&s->uv.adopt_poll);
+        qn_server_control_start(s);
+    }
+    if ((actions & QN_ADOPTEE_TELL) != 0) {
+        tell_adopter(s, (actions & QN_ADOPTEE_TELL_ALL) != 0);
+    }
+    if ((actions & QN_ADOPTEE_LOG_ADOPTED) != 0) {
+        qn_log(QN_LOG_INFO, "replica %u: process %d is the supervisor now",
+               s->boot->self, s->adoptee.adopter);
     }
 }
 
 void qn_server_adopt_event(struct qn_server *s, const struct qn_control_msg *e)
 {
-    if (!s->alone) {
-        return;
-    }
+    struct qn_adoptee *a = &s->adoptee;
     if (e->kind == QN_CTL_ADOPT) {
-        tell(s, qn_adopt_version(e->u.adopt.oldest, e->u.adopt.newest));
+        carry_out(s,
+                  qn_adoptee_greeted(a, qn_adopt_version(e->u.adopt.oldest,
+                                                         e->u.adopt.newest)));
     } else {
-        s->alone = false;
-        qn_log(QN_LOG_INFO, "replica %u: process %d is the supervisor now",
-               s->boot->self, (int)s->adopter);
+        carry_out(s, qn_adoptee_started(a));
     }
 }
 
-/* ---- who comes ----------------------------------------------------------- */
+/* ---- adopters ------------------------------------------------------------ */
 
 static void on_adopter(uv_poll_t *h, int status, int events)
 {
     struct qn_server *s = h->data;
+    pid_t pid;
     (void)status;
     (void)events;
     qn_frontend_wake(&s->frontend);
-    int fd = qn_adopt_accept(s->adopt_fd, &s->adopter);
+    int fd = qn_adopt_accept(s->adopt_fd, &pid);
     if (fd < 0) {
         return;
     }
+    QN_ASSERT(s->adoptee.alone);
+    QN_ASSERT(!uv_is_active((const uv_handle_t *)&s->uv.control_poll));
     if (dup3(fd, s->boot->control, O_CLOEXEC) >= 0) {
-        uv_poll_stop(&s->adopt_poll);
-        qn_server_control_start(s);
+        carry_out(s, qn_adoptee_came(&s->adoptee, (int)pid));
     }
     close(fd);
 }
@@ -191,7 +238,7 @@ static void on_adopter(uv_poll_t *h, int status, int events)
 void qn_server_adopt_open(struct qn_server *s)
 {
     if (s->boot->lock < 0) {
-        return; /* nobody could find it */
+        return; /* no adopter could find it */
     }
     s->adopt_fd = qn_adopt_listen(s->boot->config, s->boot->self);
     if (s->adopt_fd < 0) {
@@ -199,6 +246,7 @@ void qn_server_adopt_open(struct qn_server *s)
                "replica %u could not be adopted by another supervisor: %s",
                s->boot->self, qn_strerror(s->adopt_fd));
     }
+    qn_adoptee_init(&s->adoptee, s->adopt_fd >= 0);
 }
 
 int qn_server_adopt_begin(struct qn_server *s)
@@ -206,24 +254,15 @@ int qn_server_adopt_begin(struct qn_server *s)
     if (s->adopt_fd < 0) {
         return QN_OK;
     }
-    s->adopt_poll.data = s;
-    return uv_poll_init(&s->loop, &s->adopt_poll, s->adopt_fd) == 0 ? QN_OK
-                                                                    : QN_EIO;
+    s->uv.adopt_poll.data = s;
+    return uv_poll_init(&s->uv.loop, &s->uv.adopt_poll, s->adopt_fd) == 0
+               ? QN_OK
+               : QN_EIO;
 }
 
 void qn_server_adopt_wait(struct qn_server *s)
 {
-    if (!s->alone) {
-        s->alone = true;
-        qn_log(QN_LOG_WARN,
-               "replica %u: the supervisor has ended; it goes on, but who ends "
-               "is not started again%s",
-               s->boot->self,
-               s->adopt_fd >= 0 ? " until quoind is started again" : "");
-    }
-    if (s->adopt_fd >= 0 && !s->stopping) {
-        uv_poll_start(&s->adopt_poll, UV_READABLE, on_adopter);
-    }
+    carry_out(s, qn_adoptee_lost(&s->adoptee, s->drain.stopping));
 }
 
 void qn_server_adopt_fini(struct qn_server *s)

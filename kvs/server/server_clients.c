@@ -2,6 +2,7 @@
  * How many clients each replica serves, in its outbox: `maxclients` bounds the
  * sum (kvs/frontend/admit.h).
  */
+#include "core/base/assert.h"
 #include "core/place/liveness.h"
 #include "kvs/config/settings.h"
 #include "kvs/server/server.h"
@@ -14,16 +15,17 @@ uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most)
     const struct qn_server *s = ctx;
     uint64_t sum = 0;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_server_life *l = s->peer[i];
-        if (l != NULL &&
-            qn_liveness_check(s->commons, i, l->inc) != QN_LIVENESS_DEAD) {
+        const struct qn_mapped_peer *p = s->peers.present[i];
+        if (p != NULL && qn_liveness_check(s->commons, i, p->incarnation) !=
+                             QN_LIVENESS_DEAD) {
             /* relaxed: a figure; nothing is read through it. */
             uint64_t n = qn_load(
-                &qn_outbox_state(l->outbox)->counters[QN_COUNTER_CLIENTS],
+                &qn_outbox_state(p->outbox)->counters[QN_COUNTER_CLIENTS],
                 QN_RELAXED);
             sum += n <= most ? n : 0;
         }
     }
+    QN_ASSERT(sum / QN_NODES_MAX <= most);
     return sum;
 }
 

@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/server/server.h"
@@ -14,7 +15,7 @@ static void on_event(struct qn_server *s, const struct qn_control_msg *e,
 {
     switch (e->kind) {
     case QN_CTL_READY:
-        s->founded = true;
+        qn_startup_all_joined(&s->startup);
         s->turn_wanted = true;
         break;
     case QN_CTL_DRAIN:
@@ -78,19 +79,18 @@ static void on_control(uv_poll_t *h, int status, int events)
         }
     }
     if (err != QN_EAGAIN) {
+        QN_ASSERT(!s->adoptee.listening);
         /* The supervisor is gone. Replicas go on without it. */
-        uv_poll_stop(&s->control_poll);
-        s->founded = true;
+        uv_poll_stop(&s->uv.control_poll);
+        qn_startup_all_joined(&s->startup);
         s->turn_wanted = true;
         qn_server_recover_alone(s);
         qn_server_adopt_wait(s);
-        if (s->drained) {
-            qn_server_stop(s);
-        }
+        qn_server_drain_alone(s);
     }
 }
 
 void qn_server_control_start(struct qn_server *s)
 {
-    uv_poll_start(&s->control_poll, UV_READABLE, on_control);
+    uv_poll_start(&s->uv.control_poll, UV_READABLE, on_control);
 }

@@ -1,19 +1,14 @@
 /*
- * How a replica leaves: it drains, then it stops.
+ * How a replica leaves: the shell of kvs/server/machine/drain.h.
  *
- * Draining it listens no more, and reads what has come by then and no more;
- * that is answered as if each client had closed its sending side. When nothing
- * of its own is left it says DRAINED but goes on turning until it is told to
- * stop, because others may still need it as leader or acceptor.
- *
- * That may never happen: writes wait for a leader, an acceptor or a quorum that
- * is gone, reads for an index that is never applied, replies for a client that
- * does not read. So after `shutdown-timeout` it gives up: it counts the replies
- * that it owes, closes, and says DRAINED with their number. The limit is judged
- * here and not by the supervisor, since CONFIG SET changes it in the log and
- * since a replica may outlive its supervisor; that one only learns how long it
- * has to be patient (kvs/supervisor/supervisor_drain.c).
+ * Draining it listens no more. It reads what has come by then, and answers that
+ * as if each client had closed its sending side. The limit is judged here and
+ * not by the supervisor, since CONFIG SET changes it in the log and since a
+ * replica may outlive its supervisor. The supervisor only learns how long the
+ * replica may take (kvs/supervisor/supervisor_drain.c).
  */
+#include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/log.h"
 #include "kvs/server/server.h"
 
@@ -29,58 +24,75 @@ void qn_server_phase_set(struct qn_server *s, enum qn_server_phase phase)
     }
 }
 
+static void close_listeners(struct qn_server *s)
+{
+    QN_ASSERT(qn_drain_active(&s->drain));
+    QN_ASSERT(s->uv.listeners <= (int)QN_ARRAY_COUNT(s->uv.listener));
+    qn_server_phase_set(s, QN_SERVER_DRAINING);
+    qn_server_accept_close(s);
+    for (int i = 0; i < s->uv.listeners; i++) {
+        uv_close((uv_handle_t *)&s->uv.listener[i], NULL);
+    }
+    qn_frontend_drain(&s->frontend);
+    s->turn_wanted = true;
+}
+
+static bool tell(struct qn_server *s)
+{
+    bool stopped = qn_driver_stopped(qn_replica_driver(s->replica));
+    return qn_control_drained(s->boot, s->drain.unanswered, stopped) == QN_OK;
+}
+
+/* In the order of the bits: GIVE_UP and TELL lead to further actions. */
+static void carry_out(struct qn_server *s, unsigned actions)
+{
+    struct qn_drain *d = &s->drain;
+    if ((actions & QN_DRAIN_CLOSE) != 0) {
+        close_listeners(s);
+    }
+    if ((actions & QN_DRAIN_GIVE_UP) != 0) {
+        actions |= qn_drain_gave_up(d, qn_frontend_give_up(&s->frontend));
+    }
+    if ((actions & QN_DRAIN_TELL) != 0) {
+        actions |= qn_drain_told(d, tell(s));
+    }
+    if ((actions & QN_DRAIN_LOG) != 0) {
+        qn_log(QN_LOG_WARN,
+               "replica %u: shutdown-timeout expired with %llu replies unsent",
+               s->boot->self, (unsigned long long)d->unanswered);
+    }
+    if ((actions & QN_DRAIN_LEAVE_LOOP) != 0) {
+        QN_ASSERT(d->stopping);
+        qn_server_phase_set(s, QN_SERVER_ENDED);
+        uv_stop(&s->uv.loop);
+    }
+}
+
 void qn_server_stop(struct qn_server *s)
 {
-    s->stopping = true;
-    qn_server_phase_set(s, QN_SERVER_ENDED);
-    uv_stop(&s->loop);
+    carry_out(s, qn_drain_stop(&s->drain));
+}
+
+void qn_server_drain_alone(struct qn_server *s)
+{
+    carry_out(s, qn_drain_supervisor_lost(&s->drain));
 }
 
 void qn_server_drain(struct qn_server *s)
 {
     uint32_t limit = qn_replica_config(s->replica)->shutdown_timeout;
     (void)qn_control_draining(s->boot, limit);
-    if (s->draining) {
-        return;
-    }
-    s->draining = true;
-    s->drain_until = qn_clock_now() + limit * QN_S;
-    qn_server_phase_set(s, QN_SERVER_DRAINING);
-    qn_doors_close(s);
-    for (int i = 0; i < s->listeners; i++) {
-        uv_close((uv_handle_t *)&s->listener[i], NULL);
-    }
-    qn_frontend_drain(&s->frontend);
-    s->turn_wanted = true;
-}
-
-static void drained(struct qn_server *s, uint64_t missing)
-{
-    s->drained = true;
-    bool stopped = qn_driver_stopped(qn_replica_driver(s->replica));
-    if (qn_control_drained(s->boot, missing, stopped) == QN_OK) {
-        return;
-    }
-    if (missing > 0) { /* nobody else is there to say so */
-        qn_log(QN_LOG_WARN,
-               "replica %u: shutdown-timeout is over; replies not given: %llu",
-               s->boot->self, (unsigned long long)missing);
-    }
-    qn_server_stop(s);
+    carry_out(s, qn_drain_begin(&s->drain, limit * QN_S, qn_clock_now()));
 }
 
 qn_time_t qn_server_drain_turn(struct qn_server *s, qn_time_t now)
 {
-    if (!s->draining || s->drained) {
+    struct qn_drain *d = &s->drain;
+    if (!qn_drain_active(d)) {
         return QN_TIME_NEVER;
     }
-    if (qn_frontend_drained(&s->frontend) &&
-        qn_replica_pending(s->replica) == 0) {
-        drained(s, 0);
-    } else if (now >= s->drain_until) {
-        drained(s, qn_frontend_give_up(&s->frontend));
-    } else {
-        return s->drain_until;
-    }
-    return QN_TIME_NEVER;
+    bool answered = qn_frontend_drained(&s->frontend) &&
+                    qn_replica_pending(s->replica) == 0;
+    carry_out(s, qn_drain_turn(d, answered, now));
+    return qn_drain_active(d) ? d->give_up_at : QN_TIME_NEVER;
 }

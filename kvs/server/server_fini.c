@@ -1,10 +1,10 @@
 /*
  * The end of a replica's process.
  *
- * The kernel would take everything back anyway. It is given back by hand so
- * that a leak checker can tell what was lost while serving from what was merely
- * still there at the end. Reverse order of its making (replica_main.c); libuv
- * lets go of a handle only in a turn of its loop, hence one more run, in which
+ * The kernel would take everything back anyway. It is given back here so that a
+ * leak checker can tell memory that was lost while serving from memory that was
+ * in use at the end. The order is the reverse of making (replica_main.c). libuv
+ * releases a handle only in a turn of its loop, hence one more run, in which
  * nothing is left that could wait.
  */
 #include "core/base/assert.h"
@@ -21,13 +21,10 @@ static void close_handle(uv_handle_t *h, void *arg)
 /* Connections first: theirs are the handles with something behind them. */
 static void handles_close(struct qn_server *s)
 {
-    while (s->waiting != NULL) {
-        s->waiting->waiting = false;
-        s->waiting = s->waiting->wait_next;
-    }
+    qn_wait_queue_clear(&s->waits); /* they are embedded in connections */
     qn_frontend_close_all(&s->frontend);
-    uv_walk(&s->loop, close_handle, NULL);
-    uv_run(&s->loop, UV_RUN_DEFAULT);
+    uv_walk(&s->uv.loop, close_handle, NULL);
+    uv_run(&s->uv.loop, UV_RUN_DEFAULT);
 }
 
 void qn_server_fini(struct qn_server *s)
@@ -38,8 +35,8 @@ void qn_server_fini(struct qn_server *s)
     qn_state_transfer_destroy(s->rejoin);
     qn_replica_destroy(s->replica);
     qn_server_peers_fini(s);
-    qn_server_events_fini(s);
+    qn_server_events_fini(&s->events);
     qn_server_adopt_fini(s);
-    int err = uv_loop_close(&s->loop);
+    int err = uv_loop_close(&s->uv.loop);
     QN_ASSERT(err == 0);
 }

@@ -1,16 +1,15 @@
 /*
- * The lives of a replica's peers, as this replica meets them. Who stands still,
- * or has ended before anybody says so, is server_watch.c's to find.
+ * How a replica meets its peers (peers.h), and what follows when one of them
+ * starts or ends. server_watch.c finds a peer that is stalled, or that has
+ * ended before the supervisor says so.
  *
- *     PEER_UP    map the outbox, open two queuepairs (direct and tree)
+ *     PEER       map the outbox, open two queuepairs (direct and tree)
  *     DEAD       by the kernel's mark in the commons, or PEER_DOWN, whichever
  *                comes first: close the queuepairs; the outbox stays mapped
- *                while the driver keeps it (its ring may hold the last slots)
- *     PEER_UP    of a later life, in the order of lives
+ *                while the driver needs it (its ring may hold the last slots)
+ *     PEER       of a later incarnation, in the order of incarnations
  */
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
@@ -77,83 +76,55 @@ static int arena_begin(struct qn_server *s)
                                        : qn_arena_begin(&s->arena, mem, &o);
 }
 
-static void arena_open(struct qn_server *s, struct qn_server_life *l)
+static void arena_open(const struct qn_server *s, struct qn_mapped_peer *peer)
 {
-    const void *mem = qn_outbox_region(l->outbox, QN_REGION_ARENA);
-    qn_arena_open(&l->arena, mem, qn_budget_arena(s->boot->config));
+    const void *mem = qn_outbox_region(peer->outbox, QN_REGION_ARENA);
+    qn_arena_open(&peer->arena, mem, qn_budget_arena(s->boot->config));
 }
 
-/* ---- lives --------------------------------------------------------------- */
+/* ---- a peer -------------------------------------------------------------- */
 
 /* `outbox` is taken, also on failure; its descriptor `fd` is not. */
-static int life_new(struct qn_server *s, struct qn_server_life **out,
+static int peer_map(struct qn_server *s, struct qn_mapped_peer **out,
                     const struct qn_ctl_peer_up *e, struct qn_outbox *outbox,
                     int fd)
 {
-    struct qn_server_life *l = calloc(1, sizeof *l);
-    int own = l == NULL ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (own < 0) {
-        int err = l == NULL ? QN_ENOMEM : QN_EMFILE;
-        qn_outbox_destroy(outbox);
-        free(l);
-        return err;
+    const struct qn_mapped_peer like = {
+        .node = e->node, .incarnation = e->incarnation, .pid = (int)e->pid};
+    int err = qn_peer_create(out, &like, outbox, fd);
+    if (err == QN_OK) {
+        ring_open(s, &(*out)->ring, outbox);
+        arena_open(s, *out);
     }
-    l->fd = own;
-    l->node = e->node;
-    l->inc = e->incarnation;
-    l->pid = (int)e->pid;
-    l->outbox = outbox;
-    ring_open(s, &l->ring, outbox);
-    arena_open(s, l);
-    *out = l;
-    return QN_OK;
-}
-
-static void life_free(struct qn_server_life *l)
-{
-    if (l != NULL) {
-        qn_outbox_destroy(l->outbox);
-        close(l->fd);
-        free(l);
-    }
-}
-
-static void keep(struct qn_server *s, struct qn_server_life *l)
-{
-    qn_server_events_keep(s, l->node, l->outbox);
-    l->next = s->kept;
-    s->kept = l;
-}
-
-static void qps_close(struct qn_server *s, qn_node_t i)
-{
-    qn_qp_close(s->direct[i]);
-    qn_qp_close(s->tree[i]);
-    s->direct[i] = s->tree[i] = NULL;
+    return err;
 }
 
 static int qps_open(struct qn_server *s, qn_node_t i)
 {
     const struct qn_replica_spec *b = s->boot;
-    const struct qn_server_life *l = s->peer[i];
-    struct qn_qp **qp[QN_LANES] = {&s->direct[i], &s->tree[i]};
-    qn_doorbell_handle_init(&s->ringer[i], qn_outbox_doorbell(l->outbox),
+    struct qn_peers *p = &s->peers;
+    const struct qn_mapped_peer *peer = p->present[i];
+    struct qn_qp **qp[QN_LANES] = {&p->direct[i], &p->tree[i]};
+    QN_ASSERT(i != b->self);
+    QN_ASSERT(p->direct[i] == NULL);
+    QN_ASSERT(p->tree[i] == NULL);
+    qn_doorbell_handle_init(&p->doorbell[i], qn_outbox_doorbell(peer->outbox),
                             b->doorbell_fd[i]);
     for (enum qn_lane lane = 0; lane < QN_LANES; lane++) {
         const struct qn_qp_opts o = {
             .tx = qn_outbox_lane(s->outbox, i, lane),
-            .rx = qn_outbox_lane(l->outbox, b->self, lane),
+            .rx = qn_outbox_lane(peer->outbox, b->self, lane),
             .cells = b->config->cells,
             .self = b->self,
             .peer = i,
             .self_inc = b->incarnation,
-            .peer_inc = l->inc,
+            .peer_inc = peer->incarnation,
             .doorbell = &s->doorbell,
-            .ringer = &s->ringer[i],
+            .ringer = &p->doorbell[i],
         };
         int err = s->transport->open(qp[lane], &o);
         if (err != QN_OK) {
-            qps_close(s, i);
+            qn_peers_close_queuepairs(p, i);
             return err;
         }
     }
@@ -162,13 +133,16 @@ static int qps_open(struct qn_server *s, qn_node_t i)
 
 /* ---- before there is a driver -------------------------------------------- */
 
+/* The end of an earlier incarnation than the present one says nothing new. */
 static void on_heard_down(struct qn_server *s, const struct qn_ctl_peer_down *e)
 {
-    struct qn_server_life **peer = &s->peer[e->node];
-    s->peer_inc[e->node] = e->incarnation;
-    if (*peer != NULL && (*peer)->inc == e->incarnation) {
-        keep(s, *peer);
-        *peer = NULL;
+    struct qn_peers *p = &s->peers;
+    const struct qn_mapped_peer *peer = p->present[e->node];
+    if (peer == NULL) {
+        p->incarnation[e->node] = e->incarnation;
+    } else if (peer->incarnation == e->incarnation) {
+        qn_server_events_keep(&s->events, peer->node, peer->outbox);
+        (void)qn_peers_retire(p, e->node);
     }
 }
 
@@ -176,25 +150,25 @@ static int on_heard(void *ctx, const struct qn_control_msg *m,
                     struct qn_outbox *outbox, int fd)
 {
     struct qn_server *s = ctx;
-    struct qn_server_life *l = NULL;
+    struct qn_mapped_peer *peer = NULL;
     if (m->kind == QN_CTL_PEER_DOWN) {
         on_heard_down(s, &m->u.peer_down);
         return QN_OK;
     }
     const struct qn_ctl_peer_up *e = &m->u.peer_up;
-    struct qn_server_life **peer = &s->peer[e->node];
-    int err = life_new(s, &l, e, outbox, fd);
+    int err = peer_map(s, &peer, e, outbox, fd);
     if (err != QN_OK) {
         return err;
     }
-    if (e->node == s->boot->self) { /* our predecessor */
-        keep(s, l);
-    } else if (*peer != NULL) {
-        life_free(l);
+    if (e->node == s->boot->self) { /* this node's previous incarnation */
+        QN_ASSERT(s->peers.present[peer->node] == NULL);
+        qn_server_events_keep(&s->events, peer->node, peer->outbox);
+        qn_peers_retain(&s->peers, peer);
+    } else if (s->peers.present[e->node] != NULL) {
+        qn_peer_destroy(peer);
         return QN_ECORRUPT;
     } else {
-        s->peer_inc[e->node] = l->inc;
-        *peer = l;
+        qn_peers_add(&s->peers, peer);
     }
     return QN_OK;
 }
@@ -233,15 +207,16 @@ static int outbox_make(struct qn_server *s)
     return err;
 }
 
-/* This process lives as its node from here on: the kernel says when not. Of two
- * processes that would, however that came about, only one gets the lock. */
+/* This process is its node's live incarnation from here on, until the kernel
+ * marks its end. Of two processes that try, for whatever reason, only one gets
+ * the lock. */
 static int live(struct qn_server *s)
 {
     const struct qn_replica_spec *b = s->boot;
     int err = qn_hold_take(b->commons_fd, b->self);
     if (err == QN_EBUSY) {
         qn_log(QN_LOG_ERROR,
-               "replica %u: another process lives as it; end that one",
+               "replica %u: another process is this replica; end that process",
                b->self);
     }
     if (err == QN_OK) {
@@ -254,9 +229,9 @@ static int live(struct qn_server *s)
                         : err;
 }
 
-/* The lock keeps a second process from living as this node as long as this one
- * has it; this is for when it was lost, and for a supervisor that knows
- * nothing of it. */
+/* While this process holds the lock, no second one can be the same node. The
+ * fence is for a lock that was lost, and for a supervisor that knows nothing of
+ * locks. */
 void qn_server_fence(void *ctx)
 {
     const struct qn_server *s = ctx;
@@ -290,7 +265,7 @@ int qn_server_peers_meet(struct qn_server *s)
                          b->doorbell_fd[b->self]);
     }
     for (qn_node_t i = 0; err == QN_OK && i < b->nodes; i++) {
-        err = s->peer[i] == NULL ? QN_OK : qps_open(s, i);
+        err = s->peers.present[i] == NULL ? QN_OK : qps_open(s, i);
     }
     return err;
 }
@@ -298,63 +273,71 @@ int qn_server_peers_meet(struct qn_server *s)
 int qn_server_peers_remember(struct qn_server *s)
 {
     int err = QN_OK;
-    for (struct qn_server_life *l = s->kept; err == QN_OK && l != NULL;
-         l = l->next) {
-        err = qn_server_by_memory(s)
-                  ? qn_driver_remember(qn_replica_driver(s->replica), l->node,
-                                       l->inc, &l->ring)
-                  : QN_OK;
+    if (!qn_server_by_memory(s)) {
+        return QN_OK;
+    }
+    for (struct qn_mapped_peer *p = s->peers.retained;
+         err == QN_OK && p != NULL; p = p->next) {
+        err = qn_driver_remember(qn_replica_driver(s->replica), p->node,
+                                 p->incarnation, &p->ring);
     }
     return err;
 }
 
 /* ---- while serving ------------------------------------------------------- */
 
-void qn_server_life_down(struct qn_server *s, qn_node_t i)
+void qn_server_peer_ended(struct qn_server *s, qn_node_t i)
 {
-    struct qn_server_life *l = s->peer[i];
-    qn_driver_down(qn_replica_driver(s->replica), i, qn_clock_now());
-    qps_close(s, i);
+    const struct qn_mapped_peer *peer = s->peers.present[i];
+    qn_time_t now = qn_clock_now();
+    QN_ASSERT(i != s->boot->self);
+    QN_ASSERT(peer->incarnation == s->peers.incarnation[i]);
+    qn_driver_down(qn_replica_driver(s->replica), i, now);
     qn_fanout_peer_down(s->ask, i);
-    qn_state_transfer_peer_down(s->rejoin, i, qn_clock_now());
-    qn_server_events_ended(s, i, l->inc, qn_clock_now());
-    qn_settings_take(s, l->outbox); /* no replica may have read it yet */
-    s->peer[i] = NULL;
-    s->doubts &= ~(UINT64_C(1) << i);
-    keep(s, l);
-    qn_doors_news(s);
+    qn_state_transfer_peer_down(s->rejoin, i, now);
+    if (s->boot->config->events_dir[0] != '\0') {
+        qn_server_events_ended(&s->events, i, peer->incarnation, now);
+    }
+    qn_settings_take(s, peer->outbox); /* no replica may have read it yet */
+    qn_server_events_keep(&s->events, i, peer->outbox);
+    (void)qn_peers_retire(&s->peers, i);
+    qn_failure_detector_down(&s->detector, i);
+    QN_ASSERT((qn_peers_present(&s->peers) >> i & 1) == 0);
+    qn_server_accept_news(s);
     s->turn_wanted = true;
 }
 
 void qn_server_peer_down(struct qn_server *s, const struct qn_ctl_peer_down *e)
 {
-    if (s->peer[e->node] != NULL && s->peer[e->node]->inc == e->incarnation) {
-        qn_server_life_down(s, e->node);
+    const struct qn_mapped_peer *peer = s->peers.present[e->node];
+    if (peer != NULL && peer->incarnation == e->incarnation) {
+        qn_server_peer_ended(s, e->node);
     }
 }
 
-static int up(struct qn_server *s, struct qn_server_life *l)
+/* `peer` is taken, also on failure. */
+static int up(struct qn_server *s, struct qn_mapped_peer *peer)
 {
-    qn_node_t i = l->node;
-    s->peer[i] = l;
-    s->peer_inc[i] = l->inc;
+    qn_node_t i = peer->node;
+    qn_peers_add(&s->peers, peer);
     int err = qps_open(s, i);
     if (err == QN_OK) {
         const struct qn_driver_peer_opts o = {
             .node = i,
-            .inc = l->inc,
-            .direct = s->direct[i],
-            .tree = s->tree[i],
-            .state = qn_outbox_state(l->outbox),
-            .ring = qn_server_by_memory(s) ? &l->ring : NULL,
-            .arena = &l->arena};
+            .inc = peer->incarnation,
+            .direct = s->peers.direct[i],
+            .tree = s->peers.tree[i],
+            .state = qn_outbox_state(peer->outbox),
+            .ring = qn_server_by_memory(s) ? &peer->ring : NULL,
+            .arena = &peer->arena};
         err = qn_driver_up(qn_replica_driver(s->replica), &o, qn_clock_now());
     }
-    if (err != QN_OK) {
-        qps_close(s, i);
-        s->peer[i] = NULL;
-        life_free(l);
+    if (err == QN_OK) {
+        qn_failure_detector_up(&s->detector, i);
+    } else {
+        qn_peers_drop(&s->peers, i);
     }
+    QN_ASSERT(s->detector.present == qn_peers_present(&s->peers));
     return err;
 }
 
@@ -363,18 +346,18 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
 {
     const struct qn_outbox_opts like = shape(s);
     struct qn_outbox *outbox = NULL;
-    struct qn_server_life *l = NULL;
+    struct qn_mapped_peer *peer = NULL;
     int err = e->node == s->boot->self
                   ? QN_ECORRUPT
                   : qn_control_map_outbox(s->boot, e, fd, &like, &outbox);
     if (err == QN_OK) {
-        err = life_new(s, &l, e, outbox, fd);
+        err = peer_map(s, &peer, e, outbox, fd);
     }
     if (err == QN_OK) {
-        if (s->peer[e->node] != NULL) {
-            qn_server_life_down(s, e->node);
+        if (s->peers.present[e->node] != NULL) {
+            qn_server_peer_ended(s, e->node);
         }
-        err = up(s, l);
+        err = up(s, peer);
     }
     if (err != QN_OK) {
         qn_log(QN_LOG_ERROR, "replica %u: cannot reach replica %u again: %s",
@@ -383,37 +366,27 @@ void qn_server_peer_up(struct qn_server *s, const struct qn_ctl_peer_up *e,
     }
     qn_fanout_peer_up(s->ask, e->node);
     qn_state_transfer_peer_up(s->rejoin, e->node);
-    qn_doors_news(s);
+    qn_server_accept_news(s);
     s->turn_wanted = true;
 }
 
-void qn_server_lives_forget(struct qn_server *s)
+static bool needed(const void *ctx, const struct qn_mapped_peer *peer)
 {
-    struct qn_server_life **at = &s->kept;
-    while (*at != NULL) {
-        struct qn_server_life *l = *at;
-        if (qn_driver_keeps(qn_replica_driver(s->replica), l->node, l->inc)) {
-            at = &l->next;
-        } else {
-            *at = l->next;
-            life_free(l);
-        }
-    }
+    const struct qn_server *s = ctx;
+    return qn_driver_keeps(qn_replica_driver(s->replica), peer->node,
+                           peer->incarnation);
+}
+
+void qn_server_peers_sweep(struct qn_server *s)
+{
+    qn_peers_sweep(&s->peers, needed, s);
 }
 
 void qn_server_peers_fini(struct qn_server *s)
 {
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        qps_close(s, i);
-        life_free(s->peer[i]);
-    }
-    while (s->kept != NULL) {
-        struct qn_server_life *l = s->kept;
-        s->kept = l->next;
-        life_free(l);
-    }
+    qn_peers_fini(&s->peers);
     if (s->commons != NULL) {
-        (s->leaves ? qn_liveness_leave : qn_liveness_end)(
+        (s->drain.shutdown_requested ? qn_liveness_leave : qn_liveness_end)(
             s->commons, s->boot->self, s->boot->incarnation);
     }
     qn_commons_destroy(s->commons);

@@ -1,21 +1,15 @@
 /*
- * A group that has stopped is recovered by force: a replica's part.
+ * A group that has stopped is recovered by force: a replica's part. The shell
+ * of kvs/server/machine/recovery_request.h.
  *
- * A client says from which replica, and what that one has (`quoin recover`
- * chooses the one with the longest log, and has asked its user). The replica
- * that is asked looks whether the group has really stopped, in the epoch that
- * the client means, and passes the wish on. The supervisor asks the chosen one
- * whether it could, ends all others (supervisor_recover.c), and then orders it
- * to go on; by then it has been told of every end, on the same socket. The
- * client waits meanwhile: for a refusal, for the order, or for the end of the
- * replica that it had asked.
+ * The supervisor asks the chosen replica whether it could go on, ends all
+ * others (kvs/supervisor/supervisor_recover.c), and then orders it to go on. By
+ * then the replica has been told of every end, on the same socket.
  *
- * The position is what the user has agreed to: a later life of the chosen one,
- * with a snapshot of somebody who had less, must not go on in its name.
- *
- * A snapshot that is on its way here when the order comes is of the group that
- * was: it is thrown away, for its slots are decided anew.
+ * A snapshot that is on its way here when the order comes is of the group as it
+ * was: it is discarded, because its slots are decided anew.
  */
+#include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "kvs/base/number.h"
@@ -23,48 +17,26 @@
 #include "kvs/resp/reply.h"
 #include "kvs/server/server.h"
 
-/* Could the group go on from here, in this epoch and with all up to this
- * position? */
-static enum qn_recovery_error recoverable(const struct qn_server *s,
-                                          uint64_t epoch, qn_slot_t position)
+static struct qn_recovery_view view_of(struct qn_server *s)
 {
     struct qn_driver_status d;
     struct qn_state_transfer_status join;
     const struct qn_driver *driver = qn_replica_driver(s->replica);
+    const struct qn_recovery_request *r = &s->recovery;
     qn_driver_status(driver, &d);
     qn_state_transfer_status(s->rejoin, &join);
-    if (qn_driver_recoverable(driver) != QN_OK || d.epoch != epoch) {
-        return QN_RECOVERY_ERROR_CHANGED;
-    }
-    if (!s->ready || join.comes) {
-        return QN_RECOVERY_ERROR_COMES;
-    }
-    return d.learned >= position ? QN_RECOVERY_ERROR_NONE
-                                 : QN_RECOVERY_ERROR_LESS;
-}
-
-static enum qn_recovery_error objection(struct qn_server *s, uint64_t epoch,
-                                        qn_node_t node, qn_slot_t position)
-{
-    struct qn_driver_status d;
-    qn_driver_status(qn_replica_driver(s->replica), &d);
-    if (s->boot->nodes == 1) {
-        return QN_RECOVERY_ERROR_SINGLE;
-    }
-    if (!d.stopped) {
-        return QN_RECOVERY_ERROR_RUNS;
-    }
-    if (d.epoch != epoch) {
-        return QN_RECOVERY_ERROR_CHANGED;
-    }
-    if (s->alone) {
-        return QN_RECOVERY_ERROR_ALONE;
-    }
-    if (qn_frontend_find(&s->frontend, s->recovers) != NULL) {
-        return QN_RECOVERY_ERROR_TWICE;
-    }
-    return node == s->boot->self ? recoverable(s, epoch, position)
-                                 : QN_RECOVERY_ERROR_NONE;
+    return (struct qn_recovery_view){
+        .self = s->boot->self,
+        .nodes = s->boot->nodes,
+        .stopped = d.stopped,
+        .recoverable = qn_driver_recoverable(driver) == QN_OK,
+        .ready = s->startup.ready,
+        .snapshot_comes = join.comes,
+        .alone = s->adoptee.alone,
+        .client_waits =
+            r->client != 0 && qn_frontend_find(&s->frontend, r->client) != NULL,
+        .epoch = d.epoch,
+        .learned = d.learned};
 }
 
 static void say_no(struct qn_buf *reply, qn_node_t node, int64_t why)
@@ -77,11 +49,12 @@ static void say_no(struct qn_buf *reply, qn_node_t node, int64_t why)
 static void pass_on(struct qn_server *s, struct qn_conn *c,
                     struct qn_cmd_call *call, const struct qn_control_msg *e)
 {
+    QN_ASSERT(c->hold == QN_HOLD_NONE);
+    QN_ASSERT(e->u.recover.client == c->id);
     int err = qn_control_send(s->boot->control, e, -1);
     if (err == QN_OK) {
         c->hold = QN_HOLD_ANSWER;
-        s->recovers = c->id;
-        s->recovers_from = e->u.recover.node;
+        qn_recovery_hold(&s->recovery, c->id, e->u.recover.node);
     } else {
         qn_reply_error(call->reply, "ERR cannot tell the supervisor: %s",
                        qn_strerror(err));
@@ -112,54 +85,67 @@ void qn_quoin_recover(struct qn_conn *c, struct qn_cmd_call *call)
                       .epoch = (uint64_t)epoch,
                       .client = c->id,
                       .position = (uint64_t)position}};
-    enum qn_recovery_error why =
-        objection(s, e.u.recover.epoch, e.u.recover.node, e.u.recover.position);
+    const struct qn_recovery_view v = view_of(s);
+    const struct qn_recovery_goal goal = {.epoch = e.u.recover.epoch,
+                                          .node = e.u.recover.node,
+                                          .position = e.u.recover.position};
+    enum qn_recovery_error why = qn_recovery_check(&s->recovery, &v, &goal);
     if (why != QN_RECOVERY_ERROR_NONE) {
-        say_no(call->reply, e.u.recover.node, why);
+        say_no(call->reply, goal.node, why);
     } else {
         pass_on(s, c, call, &e);
     }
 }
 
-/* To the client that waits, if it still does. */
-static void answer(struct qn_server *s, int64_t why)
+/* To the client that waits, if it is still connected. */
+static void answer(struct qn_server *s, const struct qn_recovery_answer *a)
 {
-    struct qn_conn *c = qn_frontend_find(&s->frontend, s->recovers);
-    s->recovers = 0;
+    QN_ASSERT(s->recovery.client == 0); /* it is answered once */
+    struct qn_conn *c = qn_frontend_find(&s->frontend, a->client);
     if (c == NULL) {
         return;
     }
-    if (why == QN_RECOVERY_ERROR_NONE) {
+    if (a->why == QN_RECOVERY_ERROR_NONE) {
         qn_reply_ok(qn_conn_answer(c));
     } else {
-        say_no(qn_conn_answer(c), s->recovers_from, why);
+        say_no(qn_conn_answer(c), a->node, a->why);
     }
     qn_conn_answered(c);
+}
+
+static void end(struct qn_server *s, enum qn_recovery_error why)
+{
+    struct qn_recovery_answer a;
+    if (qn_recovery_end(&s->recovery, why, &a)) {
+        answer(s, &a);
+    }
 }
 
 void qn_server_refused(struct qn_server *s,
                        const struct qn_ctl_recover_refused *e)
 {
-    if (e->client == s->recovers) {
-        answer(s, e->refusal);
+    struct qn_recovery_answer a;
+    if (qn_recovery_refused(&s->recovery, e->client, e->refusal, &a)) {
+        answer(s, &a);
     }
 }
 
 void qn_server_recover_alone(struct qn_server *s)
 {
-    answer(s, QN_RECOVERY_ERROR_ALONE);
+    end(s, QN_RECOVERY_ERROR_ALONE);
 }
 
 void qn_server_recoverable(struct qn_server *s,
                            const struct qn_ctl_recover_query *e)
 {
-    struct qn_driver_status d;
-    qn_driver_status(qn_replica_driver(s->replica), &d);
+    const struct qn_recovery_view v = view_of(s);
+    const struct qn_recovery_goal goal = {.epoch = e->epoch,
+                                          .position = e->position};
     const struct qn_control_msg answer = {
         .kind = QN_CTL_RECOVERABLE,
         .u.recoverable = {.question = e->question,
-                          .refusal = recoverable(s, e->epoch, e->position),
-                          .position = d.learned}};
+                          .refusal = qn_recovery_possible(&v, &goal),
+                          .position = v.learned}};
     (void)qn_control_send(s->boot->control, &answer, -1);
 }
 
@@ -186,9 +172,8 @@ void qn_server_recover(struct qn_server *s)
                "known to have been decided",
                s->boot->self, (unsigned long long)d.learned);
     }
-    answer(s,
-           err == QN_OK ? QN_RECOVERY_ERROR_NONE : QN_RECOVERY_ERROR_CHANGED);
-    (void)qn_control_send(s->boot->control, &e,
-                          -1); /* it knows if it is there */
+    end(s, err == QN_OK ? QN_RECOVERY_ERROR_NONE : QN_RECOVERY_ERROR_CHANGED);
+    /* A supervisor that has gone need not know. */
+    (void)qn_control_send(s->boot->control, &e, -1);
     s->turn_wanted = true;
 }

@@ -2,12 +2,14 @@
  * The replica of a process and its front end: made on what the peers have
  * given, and what is logged of its roles.
  *
- * The memory acceptor's part of the commons is writable only for who leads or
- * is about to: the driver says when (claim), and writes down who will own an
- * epoch before the accept word can name it (owner).
+ * The memory acceptor's part of the commons is writable only for the leader and
+ * for a replica that is about to lead: the driver says when (claim). It writes
+ * down which replica will own an epoch before the accept word can name that
+ * epoch (owner).
  */
 #include <stdio.h>
 
+#include "core/base/assert.h"
 #include "core/base/log.h"
 #include "core/place/liveness.h"
 #include "kvs/replica/state_transfer_ops.h"
@@ -106,8 +108,11 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
     const struct qn_replica_spec *b = s->boot;
     bool memory = qn_server_by_memory(s);
     for (qn_node_t i = 0; i < b->nodes; i++) {
-        const struct qn_server_life *p = s->peer[i];
-        l->incarnation[i] = i == b->self ? b->incarnation : s->peer_inc[i];
+        const struct qn_mapped_peer *p = s->peers.present[i];
+        QN_ASSERT(p == NULL || i != b->self);
+        QN_ASSERT(p == NULL || p->incarnation == s->peers.incarnation[i]);
+        l->incarnation[i] =
+            i == b->self ? b->incarnation : s->peers.incarnation[i];
         l->state[i] = p != NULL ? qn_outbox_state(p->outbox) : NULL;
         l->ring[i] = p != NULL && memory ? &p->ring : NULL;
         l->arena[i] = p != NULL ? &p->arena : NULL;
@@ -116,8 +121,8 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .self = b->self,
         .nodes = b->nodes,
         .incarnation = l->incarnation,
-        .direct = s->direct,
-        .tree = s->tree,
+        .direct = s->peers.direct,
+        .tree = s->peers.tree,
         .topology = b->topology->name,
         .costs = b->topology->anew ? b->topology->costs : NULL,
         .plan = b->topology->made ? &b->topology->plan : NULL,
@@ -152,7 +157,7 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
 static int frontend_make(struct qn_server *s)
 {
     const struct qn_frontend_opts o = {
-        .loop = &s->loop,
+        .loop = &s->uv.loop,
         .replica = s->replica,
         .self = s->boot->self,
         .nodes = s->boot->nodes,
@@ -178,13 +183,13 @@ static int state_transfer_make(struct qn_server *s)
     return qn_state_transfer_create(&s->rejoin, &o);
 }
 
-/* Who is dead from the beginning is asked nothing; a later life has nothing of
- * its own and asks the others. */
+/* A node that is dead from the beginning is asked nothing. A later incarnation
+ * has no data of its own and asks the others. */
 static void acquaint(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        if (i != s->boot->self && s->peer[i] == NULL) {
+        if (i != s->boot->self && s->peers.present[i] == NULL) {
             qn_fanout_peer_down(s->ask, i);
             qn_state_transfer_peer_down(s->rejoin, i, now);
         }
@@ -231,7 +236,7 @@ const char *qn_server_reason(const struct qn_driver_status *d, char *text,
     if (d->reason == QN_REASON_DEATH) {
         snprintf(text, cap, "replica %u had ended", d->lost);
     } else if (d->reason == QN_REASON_SUSPECTED) {
-        snprintf(text, cap, "replica %u stood still", d->lost);
+        snprintf(text, cap, "replica %u was stalled", d->lost);
     } else if (d->reason == QN_REASON_ORDER) {
         snprintf(text, cap, "replica %u handed over", d->lost);
     }
@@ -241,22 +246,25 @@ const char *qn_server_reason(const struct qn_driver_status *d, char *text,
 void qn_server_roles_turn(struct qn_server *s)
 {
     struct qn_driver_status d;
+    struct qn_role_actions actions;
     char why[64];
     qn_server_stop_turn(s);
     /* relaxed: published by this thread. */
     uint64_t epoch = qn_load(&qn_outbox_state(s->outbox)->epoch, QN_RELAXED);
-    if (epoch == s->epoch_logged) {
+    if (!qn_role_log_due(&s->role_log, epoch)) {
         return;
     }
     qn_driver_status(qn_replica_driver(s->replica), &d);
-    if (d.leader == s->boot->self && d.role != QN_ACTIVE) {
-        return; /* not yet */
-    }
-    s->epoch_logged = epoch;
-    if (d.reason == QN_REASON_SUSPECTED) {
+    const bool leads = d.leader == s->boot->self;
+    const struct qn_role_view v = {.leads = leads,
+                                   .active = leads && d.role == QN_ACTIVE,
+                                   .suspected =
+                                       d.reason == QN_REASON_SUSPECTED};
+    qn_role_log_step(&s->role_log, epoch, &v, &actions);
+    if (actions.deposed) {
         qn_server_deposed(s, d.lost, qn_clock_now());
     }
-    if (d.leader == s->boot->self) {
+    if (actions.log_leads) {
         qn_log(QN_LOG_INFO, "replica %u leads, epoch %llu: %s", d.leader,
                (unsigned long long)d.epoch,
                qn_server_reason(&d, why, sizeof why));

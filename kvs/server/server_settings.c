@@ -3,6 +3,7 @@
  * peers' say (kvs/config/settings.h).
  */
 #include "kvs/server/server_settings.h"
+#include "core/base/assert.h"
 #include "core/base/log.h"
 #include "kvs/config/settings.h"
 #include "kvs/resp/reply.h"
@@ -26,6 +27,8 @@ static void values_of(const struct qn_config *c, uint32_t value[QN_SETTINGS])
 static void go_by(struct qn_server *s, enum qn_setting k, uint64_t word)
 {
     uint32_t value[QN_SETTINGS];
+    QN_ASSERT(word > word_of(s->outbox, k)); /* the newest word wins */
+    QN_ASSERT(qn_setting_valid(k, word, s->boot->nodes));
     values_of(qn_replica_config(s->replica), value);
     value[k] = qn_setting_value(word);
     qn_store(&qn_outbox_state(s->outbox)->counters[QN_COUNTER_SETTINGS + k],
@@ -48,8 +51,8 @@ void qn_settings_take(struct qn_server *s, const struct qn_outbox *o)
 void qn_settings_turn(struct qn_server *s)
 {
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        if (s->peer[i] != NULL) {
-            qn_settings_take(s, s->peer[i]->outbox);
+        if (s->peers.present[i] != NULL) {
+            qn_settings_take(s, s->peers.present[i]->outbox);
         }
     }
 }

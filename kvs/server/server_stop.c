@@ -1,39 +1,41 @@
 /*
- * A group that has stopped, or waits for a replica that does not go on: one
- * line for the whole group, by one of its replicas (PROTOCOL.md 6.5, 5.7).
+ * A group that has stopped, or waits for a replica that does not make turns
+ * (PROTOCOL.md 6.5, 5.7): the lines. kvs/server/machine/role_log.h decides
+ * which one is logged, when, and by which replica.
  */
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/base/assert.h"
 #include "core/base/log.h"
-#include "core/place/process.h"
 #include "kvs/server/server.h"
 
-/* Who has learned most, as all of them say. */
-static qn_slot_t longest(const struct qn_server *s, qn_slot_t own,
-                         qn_node_t *who)
+/* The replica that has learned most, by what all of them say. */
+static qn_node_t longest(const struct qn_server *s, qn_slot_t own,
+                         qn_slot_t *has)
 {
-    *who = s->boot->self;
+    qn_slot_t learned[QN_NODES_MAX] = {0};
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        /* relaxed: a number for people. */
-        qn_slot_t has =
-            s->peer[i] == NULL
-                ? 0
-                : qn_load(&qn_outbox_state(s->peer[i]->outbox)->learned,
-                          QN_RELAXED);
-        if (has > own) {
-            own = has;
-            *who = i;
+        const struct qn_mapped_peer *p = s->peers.present[i];
+        if (p != NULL) {
+            /* relaxed: a number for people. */
+            learned[i] =
+                qn_load(&qn_outbox_state(p->outbox)->learned, QN_RELAXED);
         }
     }
-    return own;
+    learned[s->boot->self] = own;
+    qn_node_t node = qn_halt_longest(learned, s->boot->nodes, s->boot->self);
+    *has = learned[node];
+    QN_ASSERT(*has >= own);
+    return node;
 }
 
-static void stop_log(struct qn_server *s, const struct qn_driver_status *d)
+static void lost_together_log(const struct qn_server *s,
+                              const struct qn_driver_status *d)
 {
     char beyond[96] = "nothing above is known to be decided";
-    qn_node_t who;
-    qn_slot_t has = longest(s, d->learned, &who);
+    qn_slot_t has;
+    qn_node_t node = longest(s, d->learned, &has);
     if (d->said > has) {
         snprintf(beyond, sizeof beyond,
                  "%llu to %llu are decided, and may be lost",
@@ -46,7 +48,7 @@ static void stop_log(struct qn_server *s, const struct qn_driver_status *d)
         "%llu; %s. To go on from there: quoin recover",
         d->lost, d->acceptor,
         d->incomplete ? ", and a part of their log with them" : " together",
-        who, (unsigned long long)has, beyond);
+        node, (unsigned long long)has, beyond);
 }
 
 static void verdict_log(const struct qn_driver_status *d)
@@ -63,73 +65,48 @@ static void verdict_log(const struct qn_driver_status *d)
            (unsigned long long)v->lo, (unsigned long long)v->hi);
 }
 
-static bool stands_still(const struct qn_server *s, qn_node_t i)
+static void waits_log(const struct qn_server *s,
+                      const struct qn_driver_status *d,
+                      const struct qn_peer_facts *facts)
 {
-    const struct qn_server_life *l = s->peer[i];
-    return l != NULL && qn_process_stopped(l->pid);
-}
-
-static qn_node_t first_of(uint64_t mask)
-{
-    return (qn_node_t)__builtin_ctzll(mask);
-}
-
-/* Of those in the mask, the first that the kernel says is stopped; else the
- * first other one. */
-static qn_node_t culprit(const struct qn_server *s, uint64_t mask)
-{
-    for (uint64_t m = mask; m != 0; m &= m - 1) {
-        if (stands_still(s, first_of(m))) {
-            return first_of(m);
-        }
-    }
-    mask &= ~((uint64_t)1 << s->boot->self);
-    return mask != 0 ? first_of(mask) : s->boot->self;
-}
-
-static void waiting_log(const struct qn_server *s,
-                        const struct qn_driver_status *d)
-{
-    qn_node_t who = culprit(s, d->waiting);
-    const struct qn_server_life *l = s->peer[who];
+    qn_node_t node = qn_halt_culprit(d->waiting, s->boot->self, facts);
+    const struct qn_mapped_peer *p = s->peers.present[node];
     qn_log(QN_LOG_WARN,
            "the group waits: its leader was lost, and replica %u (process %d), "
            "which does not go on, may have what the others lack (positions "
            "from %llu on). Let it go on, or end it",
-           who, l != NULL ? l->pid : (int)getpid(),
+           node, p != NULL ? p->pid : (int)getpid(),
            (unsigned long long)d->verdict.kept + 1);
 }
 
-/* Of a group of which all load the supervisor says that all is lost. */
+/* A present replica has a store. */
 static bool some_complete(const struct qn_server *s)
 {
-    bool some = s->ready;
+    bool some = s->startup.ready;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         /* relaxed: it only says whether a line is worth while. */
-        some |= s->peer[i] != NULL &&
-                qn_load(&qn_outbox_state(s->peer[i]->outbox)->phase,
+        some |= s->peers.present[i] != NULL &&
+                qn_load(&qn_outbox_state(s->peers.present[i]->outbox)->phase,
                         QN_RELAXED) >= QN_SERVER_SERVING;
     }
     return some;
 }
 
-/* Memory acceptor. STOPPED: who has most. Else the first that is not
- * waited for; and if all are, the first that is not stopped. */
-static bool speaks(const struct qn_server *s, const struct qn_driver_status *d)
+static struct qn_halt_view view_of(const struct qn_server *s,
+                                   const struct qn_driver_status *d,
+                                   bool stopped)
 {
-    uint64_t able = d->alive & ~d->verdict.awaited;
-    if (d->stopped) {
-        return s->boot->self == d->verdict.longest;
-    }
-    for (uint64_t m = d->alive; able == 0 && m != 0; m &= m - 1) {
-        bool runs = !stands_still(s, first_of(m));
-        able = runs ? (uint64_t)1 << first_of(m) : 0;
-    }
-    return able != 0 && s->boot->self == first_of(able);
+    return (struct qn_halt_view){.self = s->boot->self,
+                                 .memory = qn_server_by_memory(s),
+                                 .stopped = stopped,
+                                 .some_complete = some_complete(s),
+                                 .epoch = d->epoch,
+                                 .leader = d->leader,
+                                 .alive = d->alive,
+                                 .awaited = d->verdict.awaited,
+                                 .longest = d->verdict.longest};
 }
 
-/* One of them says so: one line for the group. Process acceptor: its would-be
- * leader. */
 void qn_server_stop_turn(struct qn_server *s)
 {
     struct qn_driver_status d;
@@ -139,18 +116,19 @@ void qn_server_stop_turn(struct qn_server *s)
         return;
     }
     qn_driver_status(driver, &d);
-    bool memory = qn_server_by_memory(s);
-    uint64_t *logged = stopped ? &s->stop_logged : &s->wait_logged;
-    if (*logged == d.epoch + 1 || !some_complete(s) ||
-        (memory ? !speaks(s, &d) : d.leader != s->boot->self)) {
-        return;
-    }
-    *logged = d.epoch + 1;
-    if (!stopped) {
-        waiting_log(s, &d);
-    } else if (memory) {
+    const struct qn_halt_view v = view_of(s, &d, stopped);
+    const struct qn_peer_facts facts = qn_server_facts(s);
+    switch (qn_role_log_halt(&s->role_log, &v, &facts)) {
+    case QN_HALT_LOST_TOGETHER:
+        lost_together_log(s, &d);
+        break;
+    case QN_HALT_VERDICT:
         verdict_log(&d);
-    } else {
-        stop_log(s, &d);
+        break;
+    case QN_HALT_WAITS:
+        waits_log(s, &d, &facts);
+        break;
+    case QN_HALT_NONE:
+        break;
     }
 }

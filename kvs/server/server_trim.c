@@ -1,5 +1,6 @@
 /*
- * Free memory of the heap goes back to the system while nobody waits (trim.h).
+ * Free memory of the heap goes back to the system while the replica is idle:
+ * the shell of kvs/resources/trim.h.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -7,9 +8,6 @@
 
 #include "core/base/log.h"
 #include "kvs/server/server.h"
-
-/* Fewer commands than this within the time count as nothing: monitors. */
-#define FEW 64u
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -57,7 +55,7 @@ qn_time_t qn_server_trim_turn(struct qn_server *s, qn_time_t now)
 {
     uint64_t work =
         qn_replica_applied(s->replica) + s->frontend.part.commands_processed;
-    qn_time_t at = qn_trim_turn(&s->trim, work / FEW, now);
+    qn_time_t at = qn_trim_turn(&s->trim, work, now);
     if (at > now) {
         return at;
     }

@@ -1,54 +1,65 @@
 /*
- * WAIT: connections that wait until other replicas have applied their last
- * write.
+ * WAIT: the shell of the wait queue (kvs/frontend/wait_queue.h).
  */
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+#include "kvs/frontend/wait_queue.h"
 #include "kvs/resp/reply.h"
 #include "kvs/server/server.h"
 
-static int64_t replicas_at(struct qn_server *s, qn_slot_t slot)
+/* What each present peer has applied. @return peers. */
+static uint32_t applied_by(const struct qn_peers *p, uint32_t nodes,
+                           qn_slot_t *applied)
 {
-    int64_t n = 0;
-    for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        /* acquire <- release in the peer's driver: it has applied them. */
-        if (s->peer[i] != NULL &&
-            qn_load(&qn_outbox_state(s->peer[i]->outbox)->applied,
-                    QN_ACQUIRE) >= slot) {
-            n++;
+    uint32_t peers = 0;
+    for (qn_node_t i = 0; i < nodes; i++) {
+        if (p->present[i] != NULL) {
+            /* acquire <- release in the peer's driver: it has applied them. */
+            applied[peers++] = qn_load(
+                &qn_outbox_state(p->present[i]->outbox)->applied, QN_ACQUIRE);
         }
     }
-    return n;
+    QN_ASSERT(peers < nodes);
+    return peers;
 }
 
-/* Peers do not ring when they have applied, so WAIT looks again every ms. */
-qn_time_t qn_server_wait_turn(struct qn_server *s, qn_time_t now)
+/* May free its connection. */
+static void answer(struct qn_waiter *w)
 {
-    struct qn_conn **at = &s->waiting;
-    while (*at != NULL) {
-        struct qn_conn *c = *at;
-        int64_t have = replicas_at(s, c->last_write);
-        if (c->closed || have >= c->wait_want || now >= c->wait_until ||
-            s->draining) {
-            *at = c->wait_next;
-            c->waiting = false;
-            if (!c->closed) {
-                qn_reply_int(qn_conn_answer(c), have);
-            }
-            qn_conn_answered(c);
-        } else {
-            at = &c->wait_next;
-        }
+    struct qn_conn *c = QN_CONTAINER_OF(w, struct qn_conn, waiter);
+    QN_ASSERT(!w->queued);
+    QN_ASSERT(c->closed == w->cancelled);
+    if (!w->cancelled) {
+        qn_reply_int(qn_conn_answer(c), w->have);
     }
-    return s->waiting != NULL ? now + QN_MS : QN_TIME_NEVER;
+    qn_conn_answered(c);
 }
 
-void qn_server_wait(struct qn_server *s, struct qn_conn *c, int64_t want,
+qn_time_t qn_server_wait_turn(struct qn_wait_queue *q,
+                              const struct qn_peers *peers, uint32_t nodes,
+                              bool draining, qn_time_t now)
+{
+    qn_slot_t applied[QN_NODES_MAX];
+    if (!qn_wait_queue_active(q)) {
+        return QN_TIME_NEVER;
+    }
+    const struct qn_wait_view view = {.applied = applied,
+                                      .peers =
+                                          applied_by(peers, nodes, applied),
+                                      .draining = draining};
+    struct qn_waiter *w = qn_wait_queue_step(q, &view, now);
+    while (w != NULL) {
+        struct qn_waiter *next = w->next;
+        answer(w);
+        w = next;
+    }
+    return qn_wait_queue_active(q) ? now + QN_WAIT_INTERVAL : QN_TIME_NEVER;
+}
+
+void qn_server_wait(struct qn_wait_queue *q, struct qn_conn *c, int64_t want,
                     uint64_t ms)
 {
+    QN_ASSERT(c->hold == QN_HOLD_NONE);
     c->hold = QN_HOLD_ANSWER;
-    c->waiting = true;
-    c->wait_want = want;
-    c->wait_until =
-        ms == 0 ? QN_TIME_NEVER : qn_clock_now() + (qn_time_t)ms * QN_MS;
-    c->wait_next = s->waiting;
-    s->waiting = c;
+    qn_wait_queue_add(q, &c->waiter, c->last_write, want, ms, qn_clock_now());
 }

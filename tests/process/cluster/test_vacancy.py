@@ -229,7 +229,7 @@ def test_held_by_another_process():
                 if kill is not None:
                     os.kill(kill, signal.SIGKILL)
         wait_until("it is refused",
-                   lambda: said(q, "another process lives as it"))
+                   lambda: said(q, "another process is this replica"))
         n.add(0)
         os.close(fd)
         wait_until("it is back", lambda: 2 in pids_of(q) and online(q, 2))

@@ -305,7 +305,7 @@ CASE(quoin_shows_each_replica)
            "acceptor:0\r\nacceptor_kind:memory\r\ngroup:serving\r\n"
            "group_waits_for:1\r\nin_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
-           "patience_usec:0\r\nslot_pause_usec:0\r\nslot_pause_for:\r\n"
+           "suspicion_timeout_usec:0\r\nslot_pause_usec:0\r\nslot_pause_for:\r\n"
            "lag_timeout_msec:0\r\nmin_replicas_to_write:0\r\n"
            "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
            "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
@@ -346,9 +346,9 @@ CASE(quoin_shows_each_replica)
            "lane_bytes_most=15\r\n");
     two.pause_usec = 2500;
     two.slow = 3;
-    two.patience_usec = 70000;
+    two.suspicion_timeout_usec = 70000;
     cr_expect(strstr(text_of("quoin", NULL, NULL),
-                     "\r\npatience_usec:70000\r\nslot_pause_usec:2500\r\nslot_"
+                     "\r\nsuspicion_timeout_usec:70000\r\nslot_pause_usec:2500\r\nslot_"
                      "pause_for:0,1\r\n"));
     info.missing = 0;
     cr_expect(strstr(text_of("quoin", NULL, NULL), "replicas_missing:\r\n"));

@@ -1,0 +1,86 @@
+#ifndef QN_KVS_SERVER_PEERS_H
+#define QN_KVS_SERVER_PEERS_H
+
+/**
+ * The peers of a replica: which incarnation of each node is present, what is
+ * mapped of it, and how to reach it (two queuepairs and a doorbell).
+ *
+ *     absent --add--> present --retire--> retained --sweep--> absent
+ *
+ * The outbox of a dead peer stays mapped ("retained") as long as the driver
+ * needs its ring, which may hold the last slots. A node has one present
+ * incarnation at most; earlier ones may be retained beside it.
+ *
+ * Owns the peers, their mappings, descriptors and queuepairs. It decides
+ * nothing: kvs/server/server_peers.c meets them, and the failure detector
+ * (kvs/detector) says which one is dead.
+ *
+ * Threads: one, the loop's.
+ */
+
+#include <stdbool.h>
+
+#include "core/place/outbox.h"
+#include "core/qp.h"
+#include "paxos/log/arena.h"
+#include "paxos/log/ring.h"
+
+/** An incarnation of a peer, mapped here. */
+struct qn_mapped_peer {
+    struct qn_mapped_peer *next; /* of the retained ones */
+    qn_node_t node;
+    uint64_t incarnation;
+    int pid; /* 0: unknown */
+    int fd;  /* of the outbox, for an adopter; owned; -1: none */
+    struct qn_outbox *outbox;
+    struct qn_ring ring; /* memory acceptor */
+    struct qn_arena arena;
+};
+
+struct qn_peers {
+    struct qn_mapped_peer *present[QN_NODES_MAX]; /* NULL: absent, or `self` */
+    uint64_t incarnation[QN_NODES_MAX]; /* the present or last known one */
+    struct qn_mapped_peer *retained;    /* dead, still mapped */
+    struct qn_doorbell_handle doorbell[QN_NODES_MAX];
+    struct qn_qp *direct[QN_NODES_MAX]; /* NULL: closed */
+    struct qn_qp *tree[QN_NODES_MAX];
+};
+
+/** `outbox` is taken, also on failure; its descriptor `fd` is borrowed. @param
+ *  like  node, incarnation, pid. @return QN_OK; QN_ENOMEM; QN_EMFILE. */
+int qn_peer_create(struct qn_mapped_peer **out,
+                   const struct qn_mapped_peer *like, struct qn_outbox *outbox,
+                   int fd);
+
+/** NULL: nothing. */
+void qn_peer_destroy(struct qn_mapped_peer *p);
+
+/** It is its node's present incarnation from here on; none may be. `peer` is
+ *  taken. */
+void qn_peers_add(struct qn_peers *p, struct qn_mapped_peer *peer);
+
+/** Present no more: close its queuepairs, retain it. @return it. */
+struct qn_mapped_peer *qn_peers_retire(struct qn_peers *p, qn_node_t node);
+
+/** Retain one that never was present, or not any more. Taken. */
+void qn_peers_retain(struct qn_peers *p, struct qn_mapped_peer *peer);
+
+/** Close both queuepairs of a node, if they are open. */
+void qn_peers_close_queuepairs(struct qn_peers *p, qn_node_t node);
+
+/** Take a present peer out and free it: it could not be reached. */
+void qn_peers_drop(struct qn_peers *p, qn_node_t node);
+
+/** Unmap each retained one for which `needed` says no. */
+void qn_peers_sweep(struct qn_peers *p,
+                    bool (*needed)(const void *ctx,
+                                   const struct qn_mapped_peer *peer),
+                    const void *ctx);
+
+/** @return mask of nodes with a present peer. O(nodes). */
+uint64_t qn_peers_present(const struct qn_peers *p);
+
+/** Close and free all. */
+void qn_peers_fini(struct qn_peers *p);
+
+#endif
