@@ -8,8 +8,8 @@ TABLE (words.txt) has one line per word:
 
     KIND  LIMIT  REGEX  BETTER
 
-KIND is `name` (identifiers, as ctags finds them, and names of files without
-their extension), `prose` (comments and strings of C sources, scripts' and
+KIND is `name` (identifiers, as ctags finds them: functions, types, members,
+macros), `file` (names of files, without test_ and the extension), `prose` (comments and strings of C sources, scripts' and
 Markdown text) or `shown` (strings of C sources only: logs, errors, help). LIMIT
 is how many there may be: a ratchet, which fails when there are more, and when
 there are fewer, so that the number is lowered with the words. REGEX must match
@@ -23,7 +23,7 @@ from pathlib import Path
 
 PRODUCT = ("core", "transports", "paxos", "kvs", "loadgen")
 CODE = PRODUCT + ("tests",)
-KINDS = ("name", "prose", "shown")
+KINDS = ("name", "file", "prose", "shown")
 # Texts that quote others, or the words themselves.
 QUOTED = {"docs/questions.md"}
 COMMENT_OR_STRING = re.compile(
@@ -34,9 +34,10 @@ class Word:
     def __init__(self, kind, limit, regex, better):
         self.kind, self.limit, self.better = kind, int(limit), better
         self.text = regex
-        whole = rf"^(?:{regex})$" if kind == "name" else \
+        of_names = kind in ("name", "file")
+        whole = rf"^(?:{regex})$" if of_names else \
             rf"(?<![\w-])(?:{regex})(?![\w-])"
-        self.regex = re.compile(whole, 0 if kind == "name" else re.I)
+        self.regex = re.compile(whole, 0 if of_names else re.I)
 
 
 def table(path):
@@ -61,7 +62,7 @@ def files(root, folders, *suffixes):
 
 
 def names(root):
-    """@return {(name, where)}: identifiers and names of files."""
+    """@return {(kind, name, where)}: identifiers and names of files."""
     here = [f for f in CODE if (root / f).is_dir()]
     done = subprocess.run(
         ["ctags", "--output-format=json", "--languages=C", "--langmap=C:+.h",
@@ -70,9 +71,10 @@ def names(root):
     found = set()
     for line in done.stdout.splitlines():
         tag = json.loads(line)
-        found.add((tag["name"], tag["path"]))
+        found.add(("name", tag["name"], tag["path"]))
     for path in files(root, here, ".c", ".h", ".py", ".sh", ".md"):
-        found.add((path.stem, str(path.relative_to(root))))
+        stem = path.stem.removeprefix("test_").removesuffix("_internal")
+        found.add(("file", stem, str(path.relative_to(root))))
     return found
 
 
@@ -102,9 +104,9 @@ def main():
     texts = list(sources(root))
     status = 0
     for word in rules:
-        if word.kind == "name":
-            hits = sorted({f"{where}: {name}" for name, where in tagged
-                           if word.regex.match(name)})
+        if word.kind in ("name", "file"):
+            hits = sorted({f"{where}: {name}" for kind, name, where in tagged
+                           if kind == word.kind and word.regex.match(name)})
         else:
             column = 1 if word.kind == "prose" else 2
             hits = [f"{row[0]}: {m.group(0)}" for row in texts
