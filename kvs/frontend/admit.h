@@ -2,8 +2,8 @@
 #define QN_KVS_FRONTEND_ADMIT_H
 
 /**
- * Who may be a client: at most `maxclients` in the whole server, and in
- * protected mode only who is on this machine.
+ * Which connections become clients: at most `maxclients` in the whole server,
+ * and in protected mode only those from this machine.
  *
  * Each replica publishes in its outbox how many clients it serves
  * (kvs/server/server_clients.c); the sum over the living ones decides, so that

@@ -22,18 +22,20 @@
 
 #include "kvs/commands/cmd_latency_sample.h"
 #include "kvs/frontend/conn.h"
-#include "kvs/frontend/meter.h"
+#include "kvs/frontend/loop_stats.h"
 #include "kvs/introspect/info.h"
 #include "kvs/replica/replica.h"
+#include "kvs/session/turn.h"
 
 /** What the front end asks of the server around it. `ctx` is that of struct
  *  qn_frontend_opts. All run in the loop's thread and return at once. */
 struct qn_frontend_ops {
-    /** Is this command answered by run_local? */
+    /** Is this write, which has no keys, answered by run_local? All commands
+     *  that are neither writes nor reads are. */
     bool (*takes)(const struct qn_cmd_call *call);
-    /** Run what `takes` accepts; its arity was checked, and nothing is pending
-     *  on the connection. The reply goes to call->reply, at once or - then the
-     *  connection is held for QN_HOLD_ANSWER - later, by qn_conn_answer. */
+    /** Run it; its arity was checked, and nothing is pending on the connection.
+     *  The reply goes to call->reply at once. Or the connection is blocked
+     *  (qn_session_block_remote), and it comes later, by qn_conn_answer. */
     void (*run_local)(struct qn_conn *c, struct qn_cmd_call *call);
     /** Clients that the other replicas serve, each at most `most`. */
     uint64_t (*clients_elsewhere)(void *ctx, uint64_t most);
@@ -51,16 +53,6 @@ struct qn_frontend_opts {
     void *ctx; /* of ops; kept */
 };
 
-/**
- * What one turn may do of each kind, so that no turn is long; what is left
- * over goes on in the next one, which follows at once. About 1 us each, writes
- * 4 us.
- */
-#define QN_TURN_READS    256u /* sockets read; 16 KiB count as one more */
-#define QN_TURN_REQUESTS 512u /* of few arguments and short replies */
-#define QN_TURN_WRITES   64u  /* sockets written; 16 KiB count as one more */
-#define QN_TURN_BYTES    16384u
-
 /** Rates are differences over about a second. */
 struct qn_rates {
     qn_time_t since; /* ns, start of the running interval */
@@ -69,28 +61,20 @@ struct qn_rates {
 
 struct qn_frontend {
     struct qn_frontend_opts o;
-    struct qn_conn *all;           /* list */
-    struct qn_conn *ready, *dirty; /* this turn's lists */
-    struct qn_conn **ready_end, **dirty_end;
-    int64_t reads_left, requests_left, writes_left; /* of this turn */
-    struct qn_fifo_entry *fifo;    /* who gets the next completion */
-    uint32_t fifo_head, fifo_tail; /* free-running */
-    struct qn_intake intake;       /* where sockets are read into */
-    struct qn_buf scratch;         /* replies that are not sent */
-    struct qn_buf error;           /* reply to what is no command */
+    struct qn_conn *all;     /* list */
+    struct qn_turn turn;     /* which of them run and flush, and how much */
+    struct qn_intake intake; /* where sockets are read into */
     struct qn_resp_limits limits;
     uint64_t clients; /* open connections */
     uint64_t
-        admitted;  /* of these, those that are served (kvs/frontend/admit.h) */
-    uint64_t held; /* connections with hold != NONE */
+        admitted; /* of these, those that are served (kvs/frontend/admit.h) */
     uint64_t next_id;
     uint64_t random;
     bool draining;
-    bool again; /* something can go on at once */
     uint64_t turns;
-    struct qn_meter meter; /* how long they are */
+    struct qn_loop_stats loop_stats; /* how long they are */
     /* Counters of this replica as INFO wants them; the levels among them, and
-     * the times of commands, are filled in when somebody asks
+     * the times of commands, are filled in when a client asks
      * (kvs/local/info_command.c). */
     struct qn_info_part part;
     struct qn_cmd_latency_sample
@@ -110,9 +94,10 @@ void qn_frontend_fini(struct qn_frontend *fe);
 
 /** Completions are taken as they come, not only at the end of the turn. */
 void qn_frontend_completions(struct qn_frontend *fe);
-/** The same, then run the mark that is next, into its client's replies. */
-void qn_frontend_mark(struct qn_frontend *fe, struct qn_store *store,
-                      struct qn_cmd_call *call);
+/** The same, then run the deferred read that is next, into its session's
+ *  replies. */
+void qn_frontend_deferred_read(struct qn_frontend *fe, struct qn_store *store,
+                               struct qn_cmd_call *call);
 
 /** The configuration has changed: take over the limits. */
 void qn_frontend_configured(struct qn_frontend *fe);

@@ -8,7 +8,7 @@
  * libuv runs its timers before it decides how long to block. A timer that
  * became due since the last turn is thus gone when the loop goes to sleep, and
  * the sleep has no end. So one that went off is remembered until it is set
- * again: whoever decides about sleep asks qn_loop_deadline_rang.
+ * again: the caller that decides about sleep asks qn_loop_deadline_rang.
  *
  * Threads: the loop's.
  */

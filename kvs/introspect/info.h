@@ -121,8 +121,8 @@ struct qn_info_part {
     uint64_t cut_bytes_most;
     uint64_t cuts_anew;
 
-    uint64_t
-        turn_usec_p99; /* work of one turn of its loop (kvs/frontend/meter.h) */
+    uint64_t turn_usec_p99; /* work of one turn of its loop
+                               (kvs/frontend/loop_stats.h) */
     uint64_t turn_usec_p999;
     uint64_t turn_usec_p9999;
     uint64_t turn_usec_max;

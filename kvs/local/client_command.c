@@ -7,23 +7,27 @@
  */
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "kvs/introspect/clientinfo.h"
 #include "kvs/local/cluster_query_internal.h"
 #include "kvs/resp/reply.h"
 
 bool qn_cluster_query_is_blocked(const struct qn_conn *c, uint64_t asker)
 {
-    return c->hold == QN_HOLD_ANSWER && c->id != asker;
+    return c->session.reason == QN_BLOCKED_REMOTE && c->id != asker;
 }
 
 static struct qn_client_info client_info(const struct qn_conn *c,
                                          uint64_t asker)
 {
     uint64_t now_ms = uv_now(c->fe->o.loop);
+    QN_ASSERT(c->since_ms <= c->active_ms);
+    QN_ASSERT(c->active_ms <= now_ms);
     uv_os_fd_t fd = -1;
     (void)uv_fileno((const uv_handle_t *)&c->uv, &fd); /* -1 if closing */
-    size_t held = c->in.held.len + c->input_len;
-    size_t output = c->out.cap + c->sending.cap;
+    const struct qn_client_session *session = &c->session;
+    const struct qn_buf *held = &session->in.held;
+    size_t output = session->out.cap + c->sending.cap;
     return (struct qn_client_info){
         .id = c->id,
         .addr = c->addr,
@@ -32,23 +36,23 @@ static struct qn_client_info client_info(const struct qn_conn *c,
         .name = c->name,
         .age_s = (now_ms - c->since_ms) / 1000,
         .idle_s = (now_ms - c->active_ms) / 1000,
-        .db = c->db,
+        .db = session->db,
         .blocked = qn_cluster_query_is_blocked(c, asker),
-        .closing = c->closing,
+        .closing = session->state == QN_SESSION_CLOSING,
         .is_unix = c->uv.stream.type == UV_NAMED_PIPE,
         .no_evict = c->no_evict,
         .no_touch = c->no_touch,
         .writing = c->writing,
-        .qbuf = held,
-        .qbuf_free = c->in.held.cap - c->in.held.len,
+        .qbuf = held->len + c->input_len,
+        .qbuf_free = held->cap - held->len,
         .argv_mem = c->question.len,
-        .out_buffer = c->out.cap,
-        .out_used = c->out.len,
+        .out_buffer = session->out.cap,
+        .out_used = session->out.len,
         .out_queued = c->sending.len,
-        .total_mem = sizeof *c + c->in.held.cap + output + c->question.cap,
-        .cmd = c->last_cmd != NULL ? c->last_cmd->name : NULL,
+        .total_mem = sizeof *c + held->cap + output + c->question.cap,
+        .cmd = session->last_cmd != NULL ? session->last_cmd->name : NULL,
         .user = "default",
-        .proto = c->proto,
+        .proto = session->proto,
         .lib_name = c->lib_name,
         .lib_ver = c->lib_ver,
     };
@@ -74,7 +78,7 @@ void qn_cluster_query_list_answer(struct qn_server *s,
     if (qn_client_list_parse(argv, h->argc, &f, &refused)) {
         for (struct qn_conn *c = oldest(&s->frontend); c != NULL; c = c->prev) {
             struct qn_client_info i = client_info(c, h->asker);
-            if (!c->closed && qn_client_list_matches(&f, &i)) {
+            if (!qn_conn_is_closed(c) && qn_client_list_matches(&f, &i)) {
                 qn_client_info_line(out, &i);
             }
         }
@@ -95,7 +99,7 @@ void qn_cluster_query_kill_answer(struct qn_server *s,
         for (struct qn_conn *c = s->frontend.all; c != NULL; c = c->next) {
             struct qn_client_info i = client_info(c, h->asker);
             bool me = c->id == h->asker;
-            if (!c->closed && qn_client_kill_matches(&f, &i, me)) {
+            if (!qn_conn_is_closed(c) && qn_client_kill_matches(&f, &i, me)) {
                 killed++;
                 if (!me) {
                     qn_conn_close(c);
@@ -103,6 +107,7 @@ void qn_cluster_query_kill_answer(struct qn_server *s,
             }
         }
     }
+    QN_ASSERT(killed <= s->frontend.clients);
     qn_buf_free(&refused);
     qn_buf_append(out, &killed, sizeof killed);
 }
@@ -122,12 +127,12 @@ void qn_cluster_query_list_finish(struct qn_server *s, struct qn_conn *c,
     if (all.oom) {
         qn_reply_error(reply, "ERR out of memory");
     } else {
-        qn_reply_text(reply, c->proto, (const char *)all.data, all.len);
+        qn_reply_text(reply, c->session.proto, (const char *)all.data, all.len);
     }
     qn_buf_free(&all);
 }
 
-void qn_cluster_query_kill_finish(struct qn_server *s, struct qn_conn *c,
+bool qn_cluster_query_kill_finish(struct qn_server *s, struct qn_conn *c,
                                   const struct qn_fanout_result *a,
                                   const struct qn_slice *argv, uint32_t argc)
 {
@@ -142,13 +147,11 @@ void qn_cluster_query_kill_finish(struct qn_server *s, struct qn_conn *c,
         killed += n;
     }
     if (!qn_client_kill_parse(argv, argc, &f, reply)) {
-        return; /* it was checked before: out of memory at most */
+        return false; /* it was checked before: out of memory at most */
     }
     qn_client_kill_reply(&f, killed, reply);
     struct qn_client_info i = client_info(c, c->id);
-    if (qn_client_kill_matches(&f, &i, true)) {
-        qn_conn_close_after_reply(c);
-    }
+    return qn_client_kill_matches(&f, &i, true);
 }
 
 /* ---- the commands -------------------------------------------------------- */
@@ -156,13 +159,14 @@ void qn_cluster_query_kill_finish(struct qn_server *s, struct qn_conn *c,
 void qn_cluster_query_client_info(struct qn_conn *c, struct qn_cmd_call *call)
 {
     struct qn_buf line = {0};
-    c->last_cmd = call->cmd;
+    c->session.last_cmd = call->cmd;
     struct qn_client_info i = client_info(c, c->id);
     qn_client_info_line(&line, &i);
     if (line.oom) {
         qn_reply_error(call->reply, "ERR out of memory");
     } else {
-        qn_reply_text(call->reply, c->proto, (const char *)line.data, line.len);
+        qn_reply_text(call->reply, call->proto, (const char *)line.data,
+                      line.len);
     }
     qn_buf_free(&line);
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/assert.h"
 #include "core/base/err.h"
 #include "kvs/local/cluster_query_internal.h"
 #include "kvs/resp/reply.h"
@@ -63,6 +64,7 @@ static bool question_decode(struct qn_slice q, struct cluster_query_head *h,
         at += len;
         left -= len;
     }
+    QN_ASSERT(v == NULL || at + left == q.data + q.len);
     *argv = v;
     return v != NULL;
 }
@@ -72,16 +74,20 @@ void qn_cluster_query_ask(struct qn_conn *c, struct qn_cmd_call *call,
 {
     struct qn_server *s = c->fe->o.ctx;
     struct qn_slice q = {0};
-    c->last_cmd = call->cmd; /* what CLIENT LIST shows for this connection */
+    QN_ASSERT(c->question.len == 0); /* one question at a time */
+    c->session.last_cmd =
+        call->cmd; /* what CLIENT LIST shows for this connection */
     question_encode(&c->question, c->id, call->argv, call->argc);
     int err = c->question.oom ? QN_ENOMEM : QN_OK;
     if (err == QN_OK) {
         q = (struct qn_slice){c->question.data, c->question.len};
-        c->hold = QN_HOLD_ANSWER;
+        qn_session_block_remote(&c->session);
         err = qn_fanout_start(s->ask, what, q, c->id, qn_clock_now());
+        if (err != QN_OK) {
+            qn_session_unblock_remote(&c->session);
+        }
     }
     if (err != QN_OK) {
-        c->hold = QN_HOLD_NONE;
         qn_buf_free(&c->question);
         qn_reply_error(call->reply, "ERR cannot ask the other replicas: %s",
                        qn_strerror(err));
@@ -117,9 +123,12 @@ static void on_finish(void *ctx, struct qn_fanout_result *a)
     struct qn_conn *c = qn_frontend_find(&s->frontend, a->tag);
     struct cluster_query_head h;
     struct qn_slice *argv = NULL;
+    bool close = false;
     if (c == NULL) {
         return; /* it did not wait */
     }
+    QN_ASSERT(c->session.reason == QN_BLOCKED_REMOTE);
+    QN_ASSERT(!c->waiter.queued);
     struct qn_slice question = {c->question.data, c->question.len};
     if (!question_decode(question, &h, &argv)) {
         qn_reply_error(qn_conn_answer(c), "ERR out of memory");
@@ -130,11 +139,14 @@ static void on_finish(void *ctx, struct qn_fanout_result *a)
     } else if (a->what == ASK_RESETSTAT) {
         qn_cluster_query_resetstat_finish(c, a);
     } else {
-        qn_cluster_query_kill_finish(s, c, a, argv, h.argc);
+        close = qn_cluster_query_kill_finish(s, c, a, argv, h.argc);
     }
     free(argv);
     qn_buf_free(&c->question);
     qn_conn_answered(c);
+    if (close) {
+        qn_conn_close_after_reply(c);
+    }
 }
 
 /* ---- init ---------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  * The commands that mean the whole server: INFO, CONFIG RESETSTAT, CLIENT LIST,
  * CLIENT KILL; and CLIENT INFO, which is a line of the same list.
  *
- * A connection that asks is held for QN_HOLD_ANSWER and keeps its question.
+ * A session that asks is blocked for QN_BLOCKED_REMOTE and keeps its question.
  * Every replica answers it (kvs/introspect/fanout_query.h), and the reply is
  * made from what came within QN_FANOUT_TIMEOUT: INFO names the replicas that
  * are missing, CLIENT LIST leaves their connections out, CLIENT KILL counts

@@ -27,7 +27,7 @@ struct cluster_query_head {
 /* ---- cluster_query.c
  * -------------------------------------------------------------- */
 
-/** Hold the connection and ask all replicas. */
+/** Block the connection and ask all replicas. */
 void qn_cluster_query_ask(struct qn_conn *c, struct qn_cmd_call *call,
                           uint8_t what);
 
@@ -60,7 +60,8 @@ void qn_cluster_query_kill_answer(struct qn_server *s,
                                   const struct cluster_query_head *h,
                                   const struct qn_slice *argv,
                                   struct qn_buf *out);
-void qn_cluster_query_kill_finish(struct qn_server *s, struct qn_conn *c,
+/** @return true if the asker has killed itself: it closes after its reply. */
+bool qn_cluster_query_kill_finish(struct qn_server *s, struct qn_conn *c,
                                   const struct qn_fanout_result *a,
                                   const struct qn_slice *argv, uint32_t argc);
 

@@ -100,8 +100,8 @@ static void wreck_range(unsigned long from, unsigned long to, uint64_t x)
 }
 
 /* An outbox is tried even if it is read-only here: the kernel must refuse to
- * open it. The commons can be opened by who asks for it, but a wild pointer
- * does not ask. */
+ * open it. The commons can be opened on request, but a wild pointer does not
+ * ask. */
 static bool in_reach(const char *mode, const char *name, unsigned long from,
                      unsigned long to)
 {

@@ -6,7 +6,7 @@
  * --enable-debug-command. All of it concerns the connection's own replica:
  *
  *   DEBUG DIGEST            position and digest of its store
- *   DEBUG SLEEP seconds     it stands still
+ *   DEBUG SLEEP seconds     it is stalled
  *   DEBUG HOLD-LEARNS 0|1   it does not read what is decided
  *   DEBUG WRECK seed        it overwrites all shared memory that it can reach,
  *                           with zeros (0), ones (-1) or garbage of the seed,

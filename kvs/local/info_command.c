@@ -5,7 +5,7 @@
  * replica that was asked adds what concerns the whole server, as it knows it,
  * and makes the text. RESETSTAT is answered by nothing.
  *
- * Levels (memory, connections, positions) are looked up when somebody asks;
+ * Levels (memory, connections, positions) are looked up when a client asks;
  * counts are kept where things happen, in struct qn_frontend.
  */
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/plan/mixable_trees.h"
 #include "kvs/base/version.h"
@@ -113,15 +114,15 @@ static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
     p->cuts_anew = st.cuts_anew;
 }
 
-static void turns_fill(struct qn_info_part *p, const struct qn_meter *m)
+static void turns_fill(struct qn_info_part *p, const struct qn_loop_stats *m)
 {
     p->turn_usec_p99 = qn_histogram_quantile(&m->work, 0.99) / QN_US;
     p->turn_usec_p999 = qn_histogram_quantile(&m->work, 0.999) / QN_US;
     p->turn_usec_p9999 = qn_histogram_quantile(&m->work, 0.9999) / QN_US;
     p->turn_usec_max = m->work.max / QN_US;
-    p->turn_max_sockets_usec = m->parts[QN_METER_SOCKETS] / QN_US;
-    p->turn_max_apply_usec = m->parts[QN_METER_APPLY] / QN_US;
-    p->turn_max_answers_usec = m->parts[QN_METER_ANSWERS] / QN_US;
+    p->turn_max_sockets_usec = m->parts[QN_LOOP_STATS_SOCKETS] / QN_US;
+    p->turn_max_apply_usec = m->parts[QN_LOOP_STATS_APPLY] / QN_US;
+    p->turn_max_answers_usec = m->parts[QN_LOOP_STATS_ANSWERS] / QN_US;
     p->turn_growth_usec_max = m->growth_max / QN_US;
     p->turn_wall_usec_max = m->wall_max / QN_US;
 }
@@ -144,6 +145,8 @@ void qn_cluster_query_info_answer(struct qn_server *s,
     for (const struct qn_conn *c = fe->all; c != NULL; c = c->next) {
         p->blocked_clients += qn_cluster_query_is_blocked(c, h->asker);
     }
+    QN_ASSERT(p->blocked_clients <= p->connected_clients);
+    QN_ASSERT(fe->admitted <= fe->clients);
     p->used_memory = qn_server_used_memory(s);
     process_fill(p);
     log_fill(s, p);
@@ -151,7 +154,7 @@ void qn_cluster_query_info_answer(struct qn_server *s,
     snapshots_fill(s, p);
     p->suspicion_timeout_usec =
         qn_failure_detector_timeout(&s->detector, qn_clock_now()) / QN_US;
-    turns_fill(p, &fe->meter);
+    turns_fill(p, &fe->loop_stats);
     qn_info_pack(p, out);
 }
 
@@ -164,6 +167,7 @@ static uint32_t dbs_fill(struct qn_server *s, struct qn_info_db *db)
         return 0;
     }
     uint32_t dbs = qn_replica_config(s->replica)->databases;
+    QN_ASSERT(dbs <= QN_STORE_DBS_MAX);
     for (uint32_t i = 0; i < dbs; i++) {
         db[i] = (struct qn_info_db){.keys = qn_store_count(store, i),
                                     .expires = qn_store_mortal(store, i)};
@@ -234,7 +238,7 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->loading = !s->startup.ready;
     i->consistency = s->boot->config->linearizable ? "linearizable" : "local";
     i->epoch = d.epoch;
-    /* Who leads the epoch of a group that has stopped has adopted nothing. */
+    /* The leader of the epoch of a stopped group has adopted nothing. */
     i->leader = d.stopped ? QN_NODES_MAX : d.leader;
     i->acceptor = d.stopped ? QN_NODES_MAX : d.acceptor;
     i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
@@ -285,7 +289,8 @@ static void info_write(struct qn_server *s, struct qn_conn *c,
             i.missing |= (uint64_t)1 << k;
         }
     }
-    qn_info_reply(qn_conn_answer(c), c->proto, &i, argv + 1, argc - 1);
+    QN_ASSERT(i.parts <= s->boot->nodes);
+    qn_info_reply(qn_conn_answer(c), c->session.proto, &i, argv + 1, argc - 1);
 }
 
 void qn_cluster_query_info_finish(struct qn_server *s, struct qn_conn *c,
@@ -310,7 +315,7 @@ void qn_cluster_query_resetstat_answer(struct qn_server *s)
     fe->part = (struct qn_info_part){0};
     fe->clock = (struct qn_cmd_latency_sample){0};
     fe->rates = (struct qn_rates){.since = qn_clock_now()};
-    qn_meter_reset(&fe->meter);
+    qn_loop_stats_reset(&fe->loop_stats);
     qn_replica_writes_reset(s->replica);
 }
 

@@ -59,9 +59,9 @@ static void name_set(char **to, struct qn_slice s)
 
 static void run_reset(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    c->db = 0;
-    c->proto = 2;
-    c->reply_off = c->reply_skip = c->reply_skip_next = false;
+    c->session.db = 0;
+    c->session.proto = 2;
+    qn_reply_mode_reset(&c->session.mode);
     c->no_evict = c->no_touch = false;
     name_set(&c->name, (struct qn_slice){0});
     qn_reply_status(call->reply, "RESET");
@@ -76,7 +76,7 @@ static void run_select(struct qn_conn *c, struct qn_cmd_call *call)
     } else if (db < 0 || db >= qn_replica_config(c->fe->o.replica)->databases) {
         qn_reply_error(call->reply, "ERR DB index is out of range");
     } else {
-        c->db = (uint32_t)db;
+        c->session.db = (uint32_t)db;
         qn_reply_ok(call->reply);
     }
 }
@@ -111,7 +111,8 @@ static const char name_error[] =
 static void hello_reply(struct qn_conn *c, struct qn_cmd_call *call)
 {
     struct qn_buf *b = call->reply;
-    uint8_t proto = c->proto;
+    uint8_t proto = c->session.proto;
+    QN_ASSERT(proto == 2 || proto == 3);
     qn_reply_map(b, proto, 7);
     qn_reply_bulk_str(b, "server");
     qn_reply_bulk_str(b, "redis");
@@ -132,7 +133,7 @@ static void hello_reply(struct qn_conn *c, struct qn_cmd_call *call)
 /* HELLO [2|3 [AUTH user password] [SETNAME name]] */
 static void run_hello(struct qn_conn *c, struct qn_cmd_call *call)
 {
-    int64_t proto = c->proto;
+    int64_t proto = c->session.proto;
     struct qn_slice name = {0};
     bool named = false;
     if (call->argc >= 2) {
@@ -171,7 +172,7 @@ static void run_hello(struct qn_conn *c, struct qn_cmd_call *call)
             return;
         }
     }
-    c->proto = (uint8_t)proto;
+    c->session.proto = (uint8_t)proto;
     if (named) {
         name_set(&c->name, name);
     }
@@ -188,7 +189,7 @@ static void run_client_id(struct qn_conn *c, struct qn_cmd_call *call)
 static void run_client_getname(struct qn_conn *c, struct qn_cmd_call *call)
 {
     if (c->name == NULL) {
-        qn_reply_null(call->reply, c->proto);
+        qn_reply_null(call->reply, call->proto);
     } else {
         qn_reply_bulk_str(call->reply, c->name);
     }
@@ -227,12 +228,12 @@ static void run_client_setinfo(struct qn_conn *c, struct qn_cmd_call *call)
 static void run_client_reply(struct qn_conn *c, struct qn_cmd_call *call)
 {
     if (is(call->argv[2], "ON")) {
-        c->reply_off = c->reply_skip = false;
-        qn_reply_ok(&c->out);
+        qn_reply_mode_on(&c->session.mode);
+        qn_reply_ok(&c->session.out); /* call->reply may be one not sent */
     } else if (is(call->argv[2], "OFF")) {
-        c->reply_off = true;
+        qn_reply_mode_off(&c->session.mode);
     } else if (is(call->argv[2], "SKIP")) {
-        c->reply_skip_next = !c->reply_off;
+        qn_reply_mode_skip(&c->session.mode);
     } else {
         qn_reply_error(call->reply, "ERR syntax error");
     }
@@ -332,6 +333,7 @@ static void by_row_fill(void)
         const struct qn_cmd *found = NULL;
         for (uint32_t k = 0; (found = qn_cmd_at(k)) != NULL; k++) {
             if (strcmp(found->name, table[i].name) == 0) {
+                QN_ASSERT(by_row[k] == NULL); /* a name stands once */
                 by_row[k] = table[i].run;
                 break;
             }
@@ -352,15 +354,18 @@ static local_fn *local_of(const struct qn_cmd *cmd)
 
 bool qn_local_commands_takes(const struct qn_cmd_call *call)
 {
-    if (call->cmd->where == QN_CMD_WRITE) {
-        return local_of(call->cmd) == qn_settings_set &&
-               qn_config_beside(call->argv + 2, call->argc - 2);
-    }
-    return call->cmd->where != QN_CMD_READ;
+    QN_ASSERT(call->cmd->where == QN_CMD_WRITE);
+    QN_ASSERT(call->cmd->key_first == 0);
+    return local_of(call->cmd) == qn_settings_set &&
+           qn_config_beside(call->argv + 2, call->argc - 2);
 }
 
 void qn_local_commands_run(struct qn_conn *c, struct qn_cmd_call *call)
 {
+    QN_ASSERT(c->session.state == QN_SESSION_RUN);
+    QN_ASSERT(c->session.pending == 0);
+    QN_ASSERT(c->question.len == 0);
+    QN_ASSERT(call->cmd->where != QN_CMD_READ);
     local_fn *run = local_of(call->cmd);
     if (run != NULL) {
         run(c, call);

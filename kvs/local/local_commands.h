@@ -6,17 +6,14 @@
 
 #include "kvs/frontend/frontend.h"
 
-/** Is this for qn_local_commands_run? Every LOCAL and ALL command is; and
- * CONFIG SET, a WRITE, if it names an option that changes beside the log
- * (kvs/config/settings.h).
- */
+/** Is this WRITE without keys for qn_local_commands_run? CONFIG SET is, if it
+ * names an option that changes beside the log (kvs/config/settings.h). Every
+ * LOCAL and ALL command is, too, and is not asked about. */
 bool qn_local_commands_takes(const struct qn_cmd_call *call);
 
-/** Run what qn_local_commands_takes; its arity was checked, and nothing is
- * pending on the connection. The reply goes to call->reply, at once or - then
- * the connection is held for QN_HOLD_ANSWER - when other replicas have
- * answered.
- */
+/** Run a command; its arity was checked, and nothing is pending on the
+ *  connection. The reply goes to call->reply at once. Or the session is blocked
+ *  for QN_BLOCKED_REMOTE, and it comes when other replicas have answered. */
 void qn_local_commands_run(struct qn_conn *c, struct qn_cmd_call *call);
 
 #endif

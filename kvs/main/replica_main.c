@@ -75,7 +75,7 @@ static void turn(struct qn_server *s)
 {
     qn_time_t now = qn_clock_now();
     qn_server_fence(s);
-    qn_meter_begin(&s->frontend.meter, now);
+    qn_loop_stats_begin(&s->frontend.loop_stats, now);
     struct qn_outbox_state *state = qn_outbox_state(s->outbox);
     /* relaxed: a sign of life; nothing is read through it. */
     qn_store(&state->turns, s->frontend.turns + 1, QN_RELAXED);
@@ -127,7 +127,7 @@ static void turn_ended(struct qn_server *s, qn_time_t now)
     if (qn_replica_store(s->replica) != NULL) {
         qn_store_stats(qn_replica_store(s->replica), &st);
     }
-    qn_meter_end(&s->frontend.meter, now, st.growths != s->growths);
+    qn_loop_stats_end(&s->frontend.loop_stats, now, st.growths != s->growths);
     s->growths = st.growths;
 }
 

@@ -49,11 +49,11 @@ static void say_no(struct qn_buf *reply, qn_node_t node, int64_t why)
 static void pass_on(struct qn_server *s, struct qn_conn *c,
                     struct qn_cmd_call *call, const struct qn_control_msg *e)
 {
-    QN_ASSERT(c->hold == QN_HOLD_NONE);
+    QN_ASSERT(c->session.state == QN_SESSION_RUN);
     QN_ASSERT(e->u.recover.client == c->id);
     int err = qn_control_send(s->boot->control, e, -1);
     if (err == QN_OK) {
-        c->hold = QN_HOLD_ANSWER;
+        qn_session_block_remote(&c->session);
         qn_recovery_hold(&s->recovery, c->id, e->u.recover.node);
     } else {
         qn_reply_error(call->reply, "ERR cannot tell the supervisor: %s",

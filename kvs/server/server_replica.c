@@ -24,7 +24,7 @@ static void on_configured(void *ctx)
 static void on_mark(void *ctx, struct qn_store *store, struct qn_cmd_call *call)
 {
     struct qn_server *s = ctx;
-    qn_frontend_mark(&s->frontend, store, call);
+    qn_frontend_deferred_read(&s->frontend, store, call);
 }
 
 static void on_take(void *ctx)

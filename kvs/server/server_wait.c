@@ -28,7 +28,7 @@ static void answer(struct qn_waiter *w)
 {
     struct qn_conn *c = QN_CONTAINER_OF(w, struct qn_conn, waiter);
     QN_ASSERT(!w->queued);
-    QN_ASSERT(c->closed == w->cancelled);
+    QN_ASSERT(qn_conn_is_closed(c) == w->cancelled);
     if (!w->cancelled) {
         qn_reply_int(qn_conn_answer(c), w->have);
     }
@@ -59,7 +59,7 @@ qn_time_t qn_server_wait_turn(struct qn_wait_queue *q,
 void qn_server_wait(struct qn_wait_queue *q, struct qn_conn *c, int64_t want,
                     uint64_t ms)
 {
-    QN_ASSERT(c->hold == QN_HOLD_NONE);
-    c->hold = QN_HOLD_ANSWER;
-    qn_wait_queue_add(q, &c->waiter, c->last_write, want, ms, qn_clock_now());
+    qn_session_block_remote(&c->session);
+    qn_wait_queue_add(q, &c->waiter, c->session.last_write, want, ms,
+                      qn_clock_now());
 }

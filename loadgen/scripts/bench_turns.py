@@ -2,7 +2,7 @@
 """How long a replica's loop is kept from its clients: the longest turns of
 quoind while its table grows to 10^7 keys, is overwritten, read and flushed.
 
-Each replica measures its own turns (kvs/frontend/meter.h): the work from wake-up to the
+Each replica measures its own turns (kvs/frontend/loop_stats.h): the work from wake-up to the
 next wait, without the time the scheduler gave the core to somebody else. The
 counts are reset before each phase and read with INFO behind it.
 

@@ -1,4 +1,4 @@
-#include "kvs/frontend/meter.h"
+#include "kvs/frontend/loop_stats.h"
 
 #include <string.h>
 
@@ -11,44 +11,45 @@
  * before it; the lower of the two is what is recorded.
  */
 
-void qn_meter_init(struct qn_meter *m, qn_time_t (*cpu)(void))
+void qn_loop_stats_init(struct qn_loop_stats *m, qn_time_t (*cpu)(void))
 {
     m->cpu = cpu != NULL ? cpu : qn_clock_cpu;
 }
 
-static void cpu_read(struct qn_meter *m, qn_time_t now)
+static void cpu_read(struct qn_loop_stats *m, qn_time_t now)
 {
     m->cpu_at = m->cpu();
     m->cpu_since = now;
 }
 
-void qn_meter_begin(struct qn_meter *m, qn_time_t now)
+void qn_loop_stats_begin(struct qn_loop_stats *m, qn_time_t now)
 {
-    if (qn_meter_runs(m)) {
+    if (qn_loop_stats_runs(m)) {
         return;
     }
     m->began = m->border = now;
     memset(m->part, 0, sizeof m->part);
-    if (m->cpu_since == 0 || now - m->cpu_since > QN_METER_STALE) {
+    if (m->cpu_since == 0 || now - m->cpu_since > QN_LOOP_STATS_STALE) {
         cpu_read(m, now);
     }
 }
 
-void qn_meter_part(struct qn_meter *m, enum qn_meter_part part, qn_time_t now)
+void qn_loop_stats_part(struct qn_loop_stats *m, enum qn_loop_stats_part part,
+                        qn_time_t now)
 {
     m->part[part] += now - m->border;
     m->border = now;
 }
 
-void qn_meter_end(struct qn_meter *m, qn_time_t now, bool grew)
+void qn_loop_stats_end(struct qn_loop_stats *m, qn_time_t now, bool grew)
 {
-    if (!qn_meter_runs(m)) {
+    if (!qn_loop_stats_runs(m)) {
         return;
     }
-    qn_meter_part(m, QN_METER_ANSWERS, now);
+    qn_loop_stats_part(m, QN_LOOP_STATS_ANSWERS, now);
     qn_time_t wall = now - m->began;
     qn_time_t work = wall;
-    if (wall > QN_METER_LONG) {
+    if (wall > QN_LOOP_STATS_LONG) {
         qn_time_t before = m->cpu_at;
         cpu_read(m, now);
         work = QN_MIN(wall, m->cpu_at - before);
@@ -64,7 +65,7 @@ void qn_meter_end(struct qn_meter *m, qn_time_t now, bool grew)
     m->began = 0;
 }
 
-void qn_meter_reset(struct qn_meter *m)
+void qn_loop_stats_reset(struct qn_loop_stats *m)
 {
     qn_histogram_clear(&m->work);
     memset(m->parts, 0, sizeof m->parts);
