@@ -9,7 +9,7 @@
  *   +--------------------+ one page
  *   | header             |   magic, version, nodes, page; never changes
  *   | incarnations       |   given out so far
- *   | accept word        |   {epoch, hi}: what is decided (PROTOCOL.md 5)
+ *   | accept register    |   {epoch, hi}: what is decided (PROTOCOL.md 5)
  *   | owners[64], spare  |   whose ring holds an epoch, by epoch % 64
  *   +--------------------+ two pages; then for each node:
  *   | liveness           |   {incarnation, robust futex}, core/place/liveness.h
@@ -87,11 +87,11 @@ size_t qn_commons_bytes(uint32_t nodes);
  *  (PROTOCOL.md 9). Writable by all. */
 qn_a64 *qn_commons_read_index(const struct qn_commons *c);
 
-/** The accept word, own line. Loads any time; a CAS, even one that fails,
+/** The accept register, own line. Loads any time; a CAS, even one that fails,
  *  only while page is claimed. */
 struct qn_pair *qn_commons_word(const struct qn_commons *c);
 
-/** Make the page of the accept word writable for this process, or read-only
+/** Make the page of the accept register writable for this process, or read-only
  *  again. Not counted: the last call says. One mprotect if it changes, about a
  *  microsecond. Private form: nothing to do. */
 void qn_commons_claim(struct qn_commons *c, bool writable);

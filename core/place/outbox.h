@@ -77,8 +77,8 @@ struct qn_outbox_state {
     qn_a64 epoch;   /* newest one known, release; `learned` was stored before */
     qn_a64 voted;   /* newest entry of the utility log that may have been voted
                        for, release; all ones: not known (yet) */
-    qn_a64 mapped;  /* epoch of the accept word whose owner's ring is mapped by
-                       this incarnation, release */
+    qn_a64 mapped;  /* epoch of the accept register whose owner's ring this
+                       incarnation has mapped, release */
     qn_a64 ring;    /* bytes of the ring that are allocated, release */
     qn_a64 phase;   /* 0 starting, 1 serving, 2 draining, 3 ended */
     qn_a64 stopped; /* epoch that its leader, this incarnation, can never begin,
@@ -92,9 +92,9 @@ struct qn_outbox_state {
     qn_a64 hold_done; /* part of that snapshot sent, of QN_HOLD_DONE */
     qn_a64 held;   /* epoch that this incarnation leads while writes wait for a
                       member that may not be given up, + 1; 0: none */
-    qn_a64 late;   /* memory acceptor: epoch of the accept word whose owner had
-                      ended before this incarnation began, + 1; 0: none known;
-                      release (PROTOCOL.md 5.7) */
+    qn_a64 late;   /* memory acceptor: epoch of the accept register whose owner
+                      had ended before this incarnation began, + 1; 0: none
+                      known; release (PROTOCOL.md 5.7) */
     qn_a64 coming; /* position of a snapshot that is on its way to this
                       incarnation; 0: none; release */
     qn_a64 hears[QN_NODES_MAX]; /* the incarnation of each node that this one

@@ -2,11 +2,11 @@
 #define QN_KVS_BASE_BUF_H
 
 /**
- * A growable byte string: replies are written into one.
+ * A growable byte string for replies.
  *
- * Lack of memory is sticky: `oom` is set, later appends do nothing, and the
- * owner of the connection closes it. So is one byte more than `max`. One
- * thread.
+ * Failure is sticky: when memory is short, or the string would exceed `max`,
+ * `oom` is set and later appends do nothing. The owner looks once, at the end,
+ * and closes the connection. One thread. No function blocks; growth allocates.
  */
 
 #include <stdbool.h>
@@ -25,11 +25,14 @@ struct qn_buf {
                    cleared by the owner */
 };
 
-/** Make room for n more bytes. @return where they go, NULL on lack of memory.
- *  The caller adds to `len` what it wrote. */
+/** Make room for n more bytes. The caller adds to `len` what it wrote.
+ *  @return where they go, valid until the next append; NULL: memory is short,
+ *          or `max` would be exceeded; `oom` is set and the bytes are
+ *          untouched. Amortized O(1) per byte. */
 uint8_t *qn_buf_reserve(struct qn_buf *b, size_t n);
 
-/** Free the memory; the buffer may be used again, with the same `max`. */
+/** Free the memory and clear the errors. The buffer may be used again, with
+ *  the same `max`. */
 void qn_buf_free(struct qn_buf *b);
 
 static inline void qn_buf_append(struct qn_buf *b, const void *p, size_t n)

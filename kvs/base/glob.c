@@ -2,15 +2,15 @@
  * Redis' stringmatch, without its recursion.
  *
  * Only `*` needs a choice. It is enough to remember the last one: if the rest
- * of the pattern behind it fits nowhere, moving an earlier `*` cannot help,
- * since whatever it could give up the later one has tried already. So a
- * mismatch goes back to just behind the last `*` and lets it eat one byte
- * more, and the worst case is the product of the lengths, not exponential.
+ * of the pattern behind it matches nowhere, moving an earlier `*` cannot help,
+ * because the later one has tried all those positions. A mismatch therefore
+ * returns to the last `*` and lets it match one byte more. The worst case is
+ * the product of the lengths, not exponential.
  *
- * Oddities kept because clients see them: an empty text matches an empty
- * pattern only; a class that is never closed is closed by the end of the
- * pattern, so `[^` matches any byte and `a[` nothing; in `[a-]` the bracket is
- * the end of a range; ranges compare signed bytes, as `char` on x86.
+ * Oddities of Redis that clients can see: an empty text matches an empty
+ * pattern only; the end of the pattern closes an open class, so `[^` matches
+ * any byte and `a[` nothing; in `[a-]` the bracket is the end of a range;
+ * ranges compare signed bytes, like `char` on x86.
  */
 #include "kvs/base/glob.h"
 

@@ -1,8 +1,8 @@
 /*
  * Integers are parsed strictly: a value is an integer only if writing it back
- * gives the same bytes. So "007" or "+1" stays text, and OBJECT ENCODING and
- * INCR agree about what a number is. 19 digits always fit an uint64, so the
- * only overflow check is the last comparison.
+ * gives the same bytes. "007" and "+1" stay text, so OBJECT ENCODING and INCR
+ * agree about what a number is. 19 digits always fit a uint64_t, so the last
+ * comparison is the only overflow check.
  *
  * Floats are C's long double (80 bits on x86) through strtold and printf, as
  * in Redis: 17 decimals show what a double held, and 0.1 + 0.2 prints as 0.3.

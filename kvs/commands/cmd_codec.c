@@ -8,16 +8,16 @@
  *     n varints   their lengths in bytes
  *     bytes       the arguments, back to back, to the end
  *
- * A varint has 7 bits a byte, low ones first, the top bit says that more
- * follows; the shortest form is the only one allowed, so equal commands have
- * equal bytes. The name is not sent: the id gives it, also both words of a
- * subcommand. SET of an 8-byte key and a 16-byte value takes 29 bytes.
+ * A varint has 7 bits per byte, low bits first; the top bit says that another
+ * byte follows. Only the shortest form is allowed, so equal commands have equal
+ * bytes. The name is not sent: the id gives it, and both words of a subcommand.
+ * SET of an 8-byte key and a 16-byte value takes 29 bytes.
  *
  * The decoder trusts nothing: a log entry that is damaged, or that a newer
  * version wrote, must be refused and not half executed. It checks that the
- * command is one that can be executed and that the number of arguments fits
- * its arity, so that the command's own code needs no check. n is bounded by
- * the bytes that are there before anything is sized by it.
+ * command can be executed and that the number of arguments fits its arity, so
+ * the command's own code needs no check. n is compared with the bytes present
+ * before anything is sized by it.
  */
 #include "kvs/commands/cmd_internal.h"
 
@@ -108,7 +108,7 @@ uint32_t qn_cmd_encode(const struct qn_cmd_call *c, struct qn_buf *head,
     return n + 1;
 }
 
-/* What stands in front of the lengths. */
+/* The head: what precedes the lengths. */
 struct header {
     const struct qn_cmd *cmd;
     uint32_t db;

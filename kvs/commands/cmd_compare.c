@@ -1,20 +1,21 @@
 /*
  * Compare and set, compare and delete (as in Redis 8.4; DELIFEQ as in Valkey).
  *
- * A condition compares the value that a key has when the entry of the log is
- * applied, so of two clients that both read x and both say IFEQ x exactly one
- * succeeds, on every replica the same one. A missing key is different from
- * every value: IFEQ and IFDEQ do not hold, IFNE and IFDNE do.
+ * A condition compares the value that a key has when the log entry is applied.
+ * Of two clients that both read x and both say IFEQ x, exactly one succeeds,
+ * and it is the same one on every replica. A missing key differs from every
+ * value: IFEQ and IFDEQ do not hold, IFNE and IFDNE do.
  *
  * A digest is XXH3-64 of the value with seed 0, as 16 hexadecimal digits: for
  * values too long to be sent twice. It is no proof of equality.
  *
- * Unlike Redis, a malformed digest is an error whatever the key holds: what is
- * wrong with a request must not depend on the data.
+ * Unlike in Redis, a malformed digest is an error whatever the key holds:
+ * whether a request is valid must not depend on the data.
  */
 #include <stdio.h>
 
-/* Of our own build, so that two replicas never disagree about it. */
+/* XXH3 of this build, not of a shared library, so that two replicas never
+ * disagree. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -5,8 +5,8 @@
  * formatting 20 digits costs less than a second kind of value would. A missing
  * key counts from 0. The key's deadline stays.
  *
- * Redis subtracts by adding the negated amount, so DECRBY of INT64_MIN has an
- * error of its own, and every other overflow is found at the addition.
+ * Redis subtracts by adding the negated amount. So DECRBY of INT64_MIN has its
+ * own error, and the addition finds every other overflow.
  */
 #include "kvs/commands/cmd_internal.h"
 

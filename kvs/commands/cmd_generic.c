@@ -1,13 +1,13 @@
 /*
  * Commands on keys as such, on whole databases, and on the configuration.
  *
- * KEYS walks the table, and DBSIZE if there are deadlines. KEYS does not know
- * how many elements its reply will have, and a second walk could find another
- * number, because the writer may be another thread: so the elements are
- * written first, counted, and the header is put before them.
+ * KEYS walks the table, and so does DBSIZE if there are deadlines. KEYS does
+ * not know in advance how many elements its reply has, and a second walk could
+ * find another number, because the writer may be another thread. The elements
+ * are therefore written first, then counted, and the header is put before them.
  *
- * Keys past their deadline are skipped wherever they could be seen, even in
- * RANDOMKEY, which draws again and in the end walks.
+ * Keys past their deadline are skipped wherever a client could see them.
+ * RANDOMKEY draws again, and walks at last.
  */
 #include "kvs/commands/cmd_internal.h"
 
@@ -21,8 +21,9 @@ int qn_cmd_del(struct qn_store *s, const struct qn_cmd_call *c)
     int64_t n = 0;
     for (uint32_t i = 1; i < c->argc; i++) {
         struct qn_found old;
-        /* A dead key counts as absent, and stays for whoever frees it: DEL
-         * must not differ between replicas that have freed it and others. */
+        /* A dead key counts as absent, and is left to the code that frees
+         * dead keys: DEL must not differ between replicas that have freed it
+         * and replicas that have not. */
         n += qn_cmd_lookup(s, c, c->argv[i], &old) &&
              qn_store_del(s, c->db, c->argv[i], c->slot);
     }

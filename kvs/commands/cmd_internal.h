@@ -2,7 +2,8 @@
 #define QN_KVS_COMMANDS_CMD_INTERNAL_H
 
 /** What the files cmd_*.c share: the bodies of the commands, which the table
- *  names, and how they look at the store. */
+ *  names, and their access to the store. Threads: as kvs/commands/command.h
+ *  says; nothing blocks. */
 
 #include "core/base/err.h"
 #include "kvs/commands/command.h"
@@ -70,8 +71,8 @@ static inline bool qn_cmd_dead(const struct qn_cmd_call *c,
     return deadline_ms != 0 && deadline_ms <= c->stamp_ms;
 }
 
-/** Look a key up; a dead one is absent. Without a result, *out has an empty
- *  value and no deadline. */
+/** Look a key up; a dead key is absent. If the result is false, *out has an
+ *  empty value and no deadline. Wait-free. */
 static inline bool qn_cmd_lookup(const struct qn_store *s,
                                  const struct qn_cmd_call *c,
                                  struct qn_slice key, struct qn_found *out)
@@ -90,9 +91,9 @@ static inline uint64_t qn_cmd_entry_bytes(struct qn_slice key,
     return key.len + value_len + QN_STORE_ENTRY_COST;
 }
 
-/** By how much an entry of `value_len` bytes at `key` makes the store grow; 0
- *  also if it is shorter than what it replaces. A dead one that nobody has
- *  freed yet counts, as in the store's size. */
+/** The logical bytes by which a value of `value_len` bytes at `key` makes the
+ *  store grow; 0 also if it is shorter than the value it replaces. A dead
+ *  entry that is not freed yet counts, as in the store's size. */
 static inline uint64_t qn_cmd_growth(const struct qn_store *s,
                                      const struct qn_cmd_call *c,
                                      struct qn_slice key, uint64_t value_len)
@@ -105,7 +106,7 @@ static inline uint64_t qn_cmd_growth(const struct qn_store *s,
     return more > less ? more - less : 0;
 }
 
-/** Is there room for the store to grow by so much? */
+/** Is there room for the store to grow by `more` logical bytes? */
 static inline bool qn_cmd_memory_has(const struct qn_store *s,
                                      const struct qn_cmd_call *c, uint64_t more)
 {
@@ -113,8 +114,8 @@ static inline bool qn_cmd_memory_has(const struct qn_store *s,
            qn_store_logical(s) + more <= c->memory_max;
 }
 
-/** Is there room for an entry of `value_len` bytes at `key`? Far from the limit
- *  nothing is looked up. */
+/** Is there room for a value of `value_len` bytes at `key`? The key is looked
+ *  up only if the limit is near. */
 static inline bool qn_cmd_memory_fits(const struct qn_store *s,
                                       const struct qn_cmd_call *c,
                                       struct qn_slice key, uint64_t value_len)
@@ -123,7 +124,8 @@ static inline bool qn_cmd_memory_fits(const struct qn_store *s,
            qn_cmd_memory_has(s, c, qn_cmd_growth(s, c, key, value_len));
 }
 
-/** Store the concatenation of parts at `key`. QN_OK, QN_ENOMEM, QN_EDQUOT. */
+/** Store the concatenation of parts at `key`. @return QN_OK; QN_ENOMEM,
+ *  QN_EDQUOT (beyond maxmemory): nothing has changed. */
 static inline int qn_cmd_put(struct qn_store *s, const struct qn_cmd_call *c,
                              struct qn_slice key, uint64_t deadline_ms,
                              const struct qn_slice *parts, uint32_t part_count)
@@ -145,7 +147,7 @@ static inline int qn_cmd_put(struct qn_store *s, const struct qn_cmd_call *c,
     return qn_store_put(s, &put);
 }
 
-/** Bytes a value may have. */
+/** The longest value allowed, in bytes. */
 static inline uint64_t qn_cmd_value_max(const struct qn_cmd_call *c)
 {
     return c->value_max != 0 && c->value_max < QN_STORE_VAL_MAX

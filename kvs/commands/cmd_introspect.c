@@ -1,10 +1,10 @@
 /*
- * What the server says about its commands: COMMAND [COUNT, LIST, INFO, DOCS]
- * and the HELP of the containers, all of it from the table.
+ * COMMAND [COUNT, LIST, INFO, DOCS] and the HELP of the containers, all
+ * answered from the table.
  *
- * The shapes are Redis 7.0's, because clients parse them: maps and sets become
- * arrays in RESP2, flags are statuses, names are bulks. Categories are mostly
- * not written down but follow from the flags (`write` puts a command into
+ * The shapes are those of Redis 7.0, because clients parse them: maps and sets
+ * become arrays in RESP2, flags are statuses, names are bulks. Most categories
+ * follow from the flags (`write` puts a command into
  * @write, `admin` into @admin and @dangerous, no `fast` into @slow).
  *
  * COMMAND COUNT counts commands, LIST names subcommands too, INFO and DOCS
@@ -56,7 +56,7 @@ static uint32_t count_words(const char *words)
     return n;
 }
 
-/* A status that consists of `prefix` and a word of ours. */
+/* A status that consists of `prefix` and a word of the table. */
 static void reply_status(struct qn_buf *b, const char *prefix,
                          struct qn_slice word)
 {

@@ -2,12 +2,13 @@
 #define QN_KVS_COMMANDS_CMD_LATENCY_SAMPLE_H
 
 /**
- * How long commands take, by row of the table: an estimate, because looking at
- * the clock twice costs as much as a tenth of a GET. One command in
- * QN_CMD_CLOCK_OF is timed and counts for so many. The number is a prime, so
- * that no pipeline that repeats itself hides one of its commands.
+ * How long commands take, by row of the table. It is an estimate, because
+ * reading the clock twice costs a tenth of a GET. One command in
+ * QN_CMD_CLOCK_OF is timed and counts for QN_CMD_CLOCK_OF commands. The number
+ * is a prime, so a pipeline that repeats itself cannot hide one of its
+ * commands.
  *
- * All zero to begin with. One thread.
+ * All zero to begin with. One thread; wait-free.
  */
 
 #include "core/base/clock.h"
@@ -20,7 +21,8 @@ struct qn_cmd_latency_sample {
     uint32_t untimed;             /* since the last that was timed */
 };
 
-/** A command begins. @return what to give to stop; 0: not timed. */
+/** A command begins. @return its start, ns, for qn_cmd_latency_sample_stop;
+ *  0: not timed. */
 static inline qn_time_t qn_cmd_latency_sample_start(
     struct qn_cmd_latency_sample *c)
 {
@@ -31,7 +33,7 @@ static inline qn_time_t qn_cmd_latency_sample_start(
     return qn_clock_now();
 }
 
-/** The command that began at `start` has ended. */
+/** The command that began at `start` (0: not timed) has ended. */
 static inline void qn_cmd_latency_sample_stop(struct qn_cmd_latency_sample *c,
                                               const struct qn_cmd *cmd,
                                               qn_time_t start)

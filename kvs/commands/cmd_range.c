@@ -2,12 +2,13 @@
  * Commands on a part of a value: APPEND, GETRANGE (SUBSTR), SETRANGE, GETBIT,
  * SETBIT.
  *
- * Values are immutable, so a changed part means a new value; the store builds
- * it from slices of the old one and of the arguments, without a buffer in
- * between. Only the zeros between the old end and a far offset need memory of
- * their own: a small constant, or zero pages of the system.
+ * Values are immutable, so a changed part means a new value. The store builds
+ * it from slices of the old value and of the arguments, without a buffer in
+ * between. Only the zeros between the old end and a far offset need other
+ * memory: a small constant, or zero pages of the system.
  *
- * These keep the key's deadline: they change a value, they do not replace it.
+ * These commands keep the key's deadline: they change a value and do not
+ * replace it.
  */
 #include "kvs/commands/cmd_internal.h"
 
@@ -15,7 +16,8 @@
 
 #include "kvs/base/number.h"
 
-/* True if old + more bytes are allowed; else the error was written. */
+/* True if a value of old + more bytes is allowed; else the error was written.
+ */
 static bool length_fits(const struct qn_cmd_call *c, uint64_t old,
                         uint64_t more)
 {

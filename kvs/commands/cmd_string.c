@@ -1,18 +1,18 @@
 /*
  * Commands that read or write whole values.
  *
- * GET and SET are most of the traffic: one lookup or one put, no allocation
- * beside the store's, the arguments used where they lie. A SET without options
- * does not look at the old value at all.
+ * GET and SET are most of the traffic: one lookup or one put, no allocation but
+ * the store's, the arguments used in place. A SET without options does not read
+ * the old value.
  *
- * A key whose deadline lies at or before the stamp is absent for every
- * decision here (qn_cmd_lookup), and what replaces it is stored as if it were
- * new. The old entry may or may not have been freed on this replica; nothing
- * that can be seen depends on that.
+ * A key whose deadline lies at or before the stamp is absent for every decision
+ * here (qn_cmd_lookup), and its replacement is stored like a new key. Whether
+ * this replica has freed the old entry makes no difference that a client can
+ * see.
  *
- * An old value that a command answers is copied into the reply before the new
- * one is stored. It would also stay valid after, until the writer's next
- * reclaim, but so the order on the page is the order of events.
+ * If a command replies with an old value, the value is copied into the reply
+ * before the new one is stored. (It would also stay valid afterwards, until the
+ * writer's next reclaim.)
  */
 #include "kvs/commands/cmd_internal.h"
 
@@ -144,7 +144,8 @@ int qn_cmd_mget(struct qn_store *s, const struct qn_cmd_call *c)
     return QN_OK;
 }
 
-/* Would all pairs fit? What one of them frees is not counted for the others. */
+/* Would all pairs fit? Bytes that one pair frees are not counted for the
+ * others. */
 static bool pairs_fit(const struct qn_store *s, const struct qn_cmd_call *c)
 {
     uint64_t most = 0, more = 0;

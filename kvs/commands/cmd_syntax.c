@@ -1,8 +1,8 @@
 /*
  * A recursive descent over the notation, in two forms: a list of items between
- * blanks, and alternatives between bars, each a list. RESP wants the number of
- * elements before the elements, so each list is run through twice; syntaxes
- * are a line long and only COMMAND DOCS asks.
+ * blanks, and alternatives between bars, each a list. RESP needs the number of
+ * elements before the elements, so each list is parsed twice. A syntax is one
+ * line long, and only COMMAND DOCS asks for it.
  *
  * A bracket around a single item only adds its marks to the item. Blocks and
  * choices need a name in the reply; it is made of the names inside.
@@ -43,7 +43,8 @@ static struct qn_slice take(struct qn_slice *s, size_t n)
     return taken;
 }
 
-/* Take up to the first of `stops`, at bracket depth 0, or to the end. */
+/* Take the text up to the first of `stops` at bracket depth 0, or to the end.
+ */
 static struct qn_slice take_until(struct qn_slice *s, const char *stops)
 {
     int depth = 0;

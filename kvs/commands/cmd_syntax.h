@@ -2,8 +2,8 @@
 #define QN_KVS_COMMANDS_CMD_SYNTAX_H
 
 /**
- * The notation for a command's arguments in the table, as it is usual in
- * manuals, and its translation for COMMAND DOCS and HELP.
+ * The table's notation for a command's arguments, which is that of manual
+ * pages, and its translation for COMMAND DOCS and HELP.
  *
  *   key  start:integer      an argument and its type; none: string, and `key`
  *                           is a key
@@ -14,7 +14,8 @@
  *   [..]                    the same, optional
  *   x...                    one or more times
  *
- * Pure, any thread. A syntax is our own text: errors in it are assertions.
+ * Pure, any thread. A syntax is text of the table: an error in it is an
+ * assertion.
  */
 
 #include <stddef.h>
@@ -28,7 +29,7 @@
 void qn_cmd_syntax_reply(struct qn_buf *reply, uint8_t proto,
                          const char *syntax);
 
-/** The syntax without types, for people, NUL-terminated.
+/** The syntax without types, for human readers, NUL-terminated.
  *  @param to  [QN_CMD_SYNTAX_HELP_MAX] filled. */
 void qn_cmd_syntax_help(const char *syntax, char *to);
 

@@ -3,13 +3,13 @@
  *
  * Names, arity, flags, key positions, categories and tips are those of Redis
  * 7.0, so that clients that ask COMMAND INFO choose as they would there. The
- * words of the documentation are ours.
+ * words of the documentation are our own.
  *
- * An id is what stands in the log, also in logs and snapshots of other
- * versions: a new row takes the next free one, a removed row's is never given
- * again. Rows that are never in the log have none. Next free id: 35.
+ * An id names the command in the log, also in logs of other versions: a new row
+ * takes the next free id, and the id of a removed row is never used again. Rows
+ * that are never in the log have none. Next free id: 35.
  *
- * Subcommands follow their container, which says how many there are.
+ * Subcommands follow their container, which has their number.
  */
 #include "kvs/commands/cmd_internal.h"
 

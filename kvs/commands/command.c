@@ -1,18 +1,18 @@
 /*
- * Finding commands by name and by id, and what is common to all of them.
+ * Finds commands by name and by id, and executes what all commands share.
  *
- * Names come with every request, so the lookup is one hash and one comparison
- * of words. A name is reduced to (length, word): up to 8 letters the word
- * holds all of them, made of two overlapping loads so that nothing is read
- * past the name; longer names compare their rest too. Or-ing 0x20 into each
- * byte folds the case, and since names consist of letters only, no other byte
- * folds into one. The index is filled from the table when the program is
- * loaded, before any thread exists, and is constant from then on: the table
- * stays the single source, and nothing has to be generated or kept in step.
- * Subcommands are few per container and are searched in a row.
+ * Every request has a name, so the lookup is one hash and one comparison of
+ * words. A name is reduced to (length, word). The word holds all of up to 8
+ * letters, made of two overlapping loads so that nothing is read past the name;
+ * longer names compare their rest too. Or-ing 0x20 into each byte folds the
+ * case; names consist of letters only, so no other byte folds into one. The
+ * index is filled from the table when the program is loaded, before any thread
+ * exists, and is constant from then on. The table stays the single source:
+ * nothing is generated. A container has few subcommands; they are searched one
+ * after the other.
  *
- * Error texts repeat what the user sent: cut to 128 bytes, ended by a NUL in
- * it, CR and LF turned into blanks (by the writer of the error).
+ * Error texts repeat what the user sent: cut at 128 bytes or at a NUL; the
+ * writer of the error turns CR and LF into blanks.
  */
 #include "kvs/commands/command.h"
 
@@ -177,8 +177,8 @@ bool qn_cmd_check_arity(const struct qn_cmd *cmd, uint32_t argc,
 void qn_cmd_reply_unknown(struct qn_buf *reply, const struct qn_slice *argv,
                           uint32_t argc)
 {
-    /* As Redis: stop once 128 bytes are there, the last one may go beyond by
-     * its quotes. */
+    /* As Redis: stop once 128 bytes are written; the quotes of the last
+     * argument may exceed that. */
     char args[QUOTE_MAX + 8] = "";
     size_t len = 0;
     for (uint32_t i = 1; i < argc && len < QUOTE_MAX; i++) {
@@ -270,7 +270,7 @@ int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c)
     int err = c->cmd->run(s, c);
     if (err == QN_EDQUOT) {
         if (c->reply != NULL) {
-            c->reply->len = start; /* it was written in good hope */
+            c->reply->len = start; /* take back what was written of the reply */
         }
         qn_reply_error(c->reply, QN_CMD_ERR_OOM);
         err = QN_OK;

@@ -2,25 +2,27 @@
 #define QN_KVS_COMMANDS_COMMAND_H
 
 /**
- * Commands: one table, and what each does to the store.
+ * Commands: one table, and what each command does to the store.
  *
  * The table is the single source of names, arity, key positions, flags and
  * documentation (COMMAND COUNT, LIST, INFO, DOCS answer from it). A command's
- * `where` says who executes it (kvs/resp/RESP.md, section 5):
+ * `where` says where it is executed (kvs/resp/RESP.md, section 5):
  *
  *   QN_CMD_WRITE   encoded, put through the log, executed by qn_cmd_run on
  *                  every replica when it applies the entry; errors are decided
  *                  there, so that all agree
  *   QN_CMD_READ    executed by qn_cmd_run on the connection's own replica
- *   QN_CMD_LOCAL   answered by the connection's process
- * (kvs/local/local_commands.h); what needs nothing but the table (COMMAND,
- * HELP) can be executed by qn_cmd_run with a NULL store QN_CMD_ALL     asked of
- * all replicas by the process that got it
+ *   QN_CMD_LOCAL   answered by the connection's process (kvs/local); what
+ *                  needs nothing but the table (COMMAND, HELP) can be executed
+ *                  by qn_cmd_run with a NULL store
+ *   QN_CMD_ALL     asked of all replicas by the process that received it
  *
  * A subcommand is a row of its own, named `container|sub`.
  *
  * Pure: no clock, no configuration, no randomness except what the caller
- * passes. Threads: WRITE belongs to the store's writer; READ to any reader.
+ * passes. No function blocks. Threads: WRITE belongs to the store's writer,
+ * READ to any reader; the functions on names and bytes may be called from any
+ * thread.
  */
 
 #include <stdbool.h>
@@ -35,9 +37,9 @@ enum qn_cmd_where { QN_CMD_WRITE, QN_CMD_READ, QN_CMD_LOCAL, QN_CMD_ALL };
 
 struct qn_cmd_call; /* below */
 
-/** Executes; QN_OK; QN_ENOMEM; QN_EDQUOT: it would grow the store beyond
- *  `memory_max`, nothing has changed. What was written of the reply is void
- *  then. */
+/** A command's body. @return QN_OK; QN_ENOMEM; QN_EDQUOT: it would grow the
+ *  store beyond `memory_max`, and nothing has changed. On an error, what was
+ *  written of the reply is void. */
 typedef int qn_cmd_run_fn(struct qn_store *s, const struct qn_cmd_call *c);
 
 struct qn_cmd {
@@ -73,7 +75,7 @@ struct qn_cmd_call {
     uint32_t argc;               /* fits the arity */
     uint32_t db;
     uint8_t proto;        /* 2 or 3: how the reply is written */
-    struct qn_buf *reply; /* NULL: nobody waits here */
+    struct qn_buf *reply; /* NULL: no client waits here */
     qn_slot_t slot;       /* WRITE: its position */
     uint64_t stamp_ms;    /* WRITE: its batch's stamp; READ: last applied */
     uint64_t random;      /* READ: for RANDOMKEY */
@@ -87,25 +89,27 @@ struct qn_cmd_call {
     void *configure_ctx;
 };
 
-/** Find by name, any case. NULL: unknown. O(1). */
+/** Find a command by name, in any case. NULL: unknown. O(1), wait-free. */
 const struct qn_cmd *qn_cmd_find(struct qn_slice name);
-/** Subcommand of a container by its own name ("list"), any case; NULL. */
+/** Find a subcommand of a container by its own name ("list"), in any case.
+ *  NULL: unknown. O(subcommands). */
 const struct qn_cmd *qn_cmd_find_sub(const struct qn_cmd *container,
                                      struct qn_slice name);
-/** By id in the log; NULL: unknown (a newer peer's). */
+/** Find a command by its id in the log. NULL: unknown (of a newer version).
+ *  O(1). */
 const struct qn_cmd *qn_cmd_by_id(uint16_t id);
-/** i-th row of the table, subcommands behind their container; NULL past the
- *  end. */
+/** The i-th row of the table, subcommands behind their container; NULL past
+ *  the end. */
 const struct qn_cmd *qn_cmd_at(uint32_t i);
-/** The row's i, below QN_CMD_ROWS_MAX: for counters per command. */
+/** The row's number i, below QN_CMD_ROWS_MAX: for counters per command. */
 uint32_t qn_cmd_index(const struct qn_cmd *cmd);
 
 /** The command that a request names, or the subcommand if it is a container;
- *  NULL: none. Its arity is not looked at. argc >= 1. */
+ *  NULL: none. The arity is not checked. argc >= 1. */
 const struct qn_cmd *qn_cmd_named(const struct qn_slice *argv, uint32_t argc);
 
-/** What a front end does first with a request: find the command, or the
- *  subcommand if it is a container, and check the arity.
+/** A front end's first step with a request: find the command, or the subcommand
+ * if it is a container, and check the arity. argc >= 1.
  *  @return NULL: the error reply was written. */
 const struct qn_cmd *qn_cmd_resolve(const struct qn_slice *argv, uint32_t argc,
                                     struct qn_buf *reply);
@@ -126,14 +130,14 @@ void qn_cmd_reply_unknown_sub(struct qn_buf *reply,
 /**
  * Execute: check the lengths of the keys, then cmd->run (not NULL).
  *
- * What would make the store grow beyond `memory_max` changes nothing and is
- * answered -OOM. That is decided by the logical size of the store and by the
- * entries that the command replaces, so by the log alone.
+ * A command that would make the store grow beyond `memory_max` changes nothing
+ * and is answered -OOM. The logical size of the store and the entries that the
+ * command replaces decide that, so the log alone does.
  *
  * @return QN_OK: the reply, which may be an error, was written; QN_ENOMEM: the
- *         store could not take the write. Other replicas may have taken it, so
- *         this one must not go on with its state. What was written of the
- *         reply is void.
+ * store could not take the write. Other replicas may have taken it, so this
+ * replica must not continue with its state. What was written of the reply is
+ * void.
  */
 int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c);
 

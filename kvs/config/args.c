@@ -23,8 +23,8 @@ static bool is_yes_or_no(const char *text)
            (strcasecmp(text, "yes") == 0 || strcasecmp(text, "no") == 0);
 }
 
-/* An option with the argument behind it, which it may take. @return how many
- * arguments it took, or an error. */
+/* Parse an option and, if it takes one, the argument behind it. @return the
+ * number of arguments used, or an error. */
 static int take_option(struct qn_config *c, const char *arg, const char *next,
                        char *why, size_t cap)
 {
@@ -75,7 +75,8 @@ static int take_options(int argc, char **argv, struct qn_config *c,
                                 i + 1 < argc ? argv[i + 1] : NULL, why, cap);
         } else if (i != 1 || argv[i][0] == '-') {
             snprintf(why, cap,
-                     "'%.64s': options begin with --; a file comes first",
+                     "'%.64s' is not an option (options begin with --); a file "
+                     "must come first",
                      argv[i]);
             taken = QN_EINVAL;
         }
@@ -105,8 +106,8 @@ void qn_args_help(FILE *to)
 {
     struct qn_config_option o;
     fputs("usage: quoind [FILE] [OPTIONS]\n\n"
-          "A replicated in-memory key-value server that Redis clients can talk "
-          "to.\nFILE holds lines `name value`; options overrule it.\n\n",
+          "A replicated in-memory key-value server for Redis clients.\n"
+          "FILE holds lines `name value`; options overrule it.\n\n",
           to);
     bool at_start = true;
     for (uint32_t i = 0; qn_config_at(i, &o); i++) {
@@ -122,8 +123,7 @@ void qn_args_help(FILE *to)
         fprintf(to, "  %-34s %s", left, o.help);
         fprintf(to, o.initial[0] != '\0' ? " (%s)\n" : "\n", o.initial);
     }
-    fprintf(
-        to, "\n  %-34s %s\n", "--upgrade",
-        "replace the replicas that run there by this program's, one by one");
+    fprintf(to, "\n  %-34s %s\n", "--upgrade",
+            "replace the running replicas by this program's, one by one");
     fputs("  --help, --version\n", to);
 }

@@ -7,7 +7,7 @@
  *     quoind [FILE] [--option value | --option=value | --flag]... [--upgrade]
  *
  * FILE comes first, so that options overrule it. Options are those of
- * kvs/config/config.h. Pure but for reading FILE.
+ * kvs/config/config.h. Any thread; blocks only to read FILE.
  */
 
 #include <stdio.h>
@@ -24,10 +24,11 @@ enum qn_args_ask {
 /**
  * Parse argv[1..argc).
  *
- * @param c    Filled, from the defaults on.
+ * @param c    Filled, beginning with the defaults; undefined on failure.
  * @param ask  Filled: what to do.
  * @param why  [cap] Filled on failure: one line.
- * @return QN_OK; QN_EINVAL; QN_ENOENT; QN_EIO.
+ * @return QN_OK; QN_EINVAL: a bad value or word; QN_ENOENT: no such option;
+ *         QN_EIO: FILE cannot be read.
  */
 int qn_args_parse(int argc, char **argv, struct qn_config *c,
                   enum qn_args_ask *ask, char *why, size_t cap);

@@ -1,9 +1,9 @@
 /*
  * The configuration table.
  *
- * A row says where the value is stored, as what, and when it may change; the
- * few kinds of storage are told apart in config_value.c and nowhere else. So an
- * option is one row, and everything that lists options (help, CONFIG GET,
+ * A row says where the value is stored, in which form, and when it may change;
+ * only config_value.c tells the few kinds of storage apart. An option is
+ * therefore one row, and everything that lists options (help, CONFIG GET,
  * files, tests) walks the rows.
  *
  * Fixed rows have no storage: they answer clients that ask how Redis persists
@@ -90,15 +90,15 @@ static const struct qn_config_row table[] = {
      "of reads: linearizable, or local (fast, possibly stale)", BOOL,
      AT(linearizable), 0, 0, consistency_words, START},
     {"maxclients", "N", "10000",
-     "connections served at a time, by all replicas", U32, AT(maxclients), 1,
-     1000000, NULL, START},
+     "connections served at the same time, by all replicas together", U32,
+     AT(maxclients), 1, 1000000, NULL, START},
     {"databases", "N", "16", "databases to SELECT from", U32, AT(databases), 1,
      256, NULL, START},
     {"tcp-backlog", "N", "511", "connections waiting to be accepted", U32,
      AT(tcp_backlog), 1, 65535, NULL, START},
     {"tcp-keepalive", "SECONDS", "300",
-     "silence before a connection is probed; 0: never", U32, AT(tcp_keepalive),
-     0, 32767, NULL, START},
+     "seconds of silence before a connection is probed; 0: never", U32,
+     AT(tcp_keepalive), 0, 32767, NULL, START},
     {"pin", "HOW", "core",
      "bind each replica to a core, to the cores of a NUMA node (numa), or none",
      U32, AT(pin), 0, 0, pin_words, START},
@@ -108,14 +108,14 @@ static const struct qn_config_row table[] = {
      "evenly, or auto (near, if the replicas are on several NUMA nodes)",
      U32, AT(placement), 0, 0, placement_words, START},
     {"acceptor", "KIND", "memory",
-     "what decides: memory (any replicas but one may die at once), or process "
+     "what decides: memory (all replicas but one may die at once), or process "
      "(as between machines)",
      BOOL, AT(memory_acceptor), 0, 0, acceptor_words, START},
     {"repl-backlog-size", "SIZE", "auto",
      "decided writes kept in memory for replicas that are behind; auto: 256mb, "
      "less if memory is short",
      U64, AT(repl_backlog_size), MB, 2 * GB, backlog_words, START},
-    {"restart", "yes|no", "yes", "start a replica again that has ended", BOOL,
+    {"restart", "yes|no", "yes", "start an ended replica again", BOOL,
      AT(restart), 0, 0, yes_no, START},
     {"upgrade-timeout", "SECONDS", "60",
      "--upgrade gives up when a new replica is not complete by then", U32,
@@ -126,8 +126,8 @@ static const struct qn_config_row table[] = {
      "measured machine, or as a tree that quoin tree wrote says",
      TEXT, AT(topology), 0, 0, NULL, START},
     {"machine", "FILE", "auto",
-     "what messages cost here (quoin machine --measure), for --topology and "
-     "INFO's predictions; auto: what is usual",
+     "measured message costs (quoin machine --measure), for --topology and "
+     "INFO's predictions; auto: usual costs",
      TEXT, AT(machine), 0, 0, NULL, START},
     {"transport", "NAME", "ump", "what carries messages between replicas", TEXT,
      AT(transport), 0, 0, NULL, START},
@@ -138,17 +138,18 @@ static const struct qn_config_row table[] = {
     {"log-level", "LEVEL", "info", "debug, info, warn or error", U32,
      AT(log_level), 0, 0, level_words, START},
     {"events-dir", "DIR", "",
-     "write what led to the end of a replica to a file there (quoin events)",
+     "write the last events of an ended replica to a file there (quoin events)",
      TEXT, AT(events_dir), 0, 0, NULL, START},
     {"run-dir", "DIR", "auto",
-     "where the server's processes meet, this user's alone; auto: /run/quoin "
+     "sockets and locks of the server, writable by its user alone; auto: "
+     "/run/quoin "
      "for root, else /tmp/quoin-UID",
      TEXT, AT(run_dir), 0, 0, NULL, START},
     {"enable-debug-command", "yes|no", "no", "allow DEBUG, for tests", BOOL,
      AT(enable_debug_command), 0, 0, yes_no, START},
 
     {"protected-mode", "yes|no", "yes",
-     "without a password, serve only clients on this machine", BOOL,
+     "serve only clients on this machine (there is no password)", BOOL,
      AT(protected_mode), 0, 0, yes_no, LOG},
     {"maxmemory", "SIZE", "auto",
      "of all keys and values, 48 bytes each included, before writes that add "
@@ -162,17 +163,18 @@ static const struct qn_config_row table[] = {
     {"max-args", "N", "1048576", "arguments of one request", U32, AT(max_args),
      16, MB, NULL, LOG},
     {"client-query-buffer-limit", "SIZE", "1gb",
-     "a connection that sends more than this unparsed is closed", U64,
+     "a connection with more unparsed input than this is closed", U64,
      AT(client_query_buffer_limit), MB, 64 * GB, NULL, LOG},
     {"client-output-pause", "SIZE", "1mb",
-     "a connection with more than this to be sent is not read", U64,
+     "a connection with more unsent output than this is not read", U64,
      AT(client_output_pause), KB, GB, NULL, LOG},
     {"client-output-buffer-limit", "SIZE", "normal 268435456 0 0",
-     "a connection with more than this to be sent is closed; 0: never. Also as "
+     "a connection with more unsent output than this is closed; 0: never. Also "
+     "as "
      "Redis writes it, 'normal SIZE 0 0'",
      OUTPUT, AT(client_output_limit), 0, 64 * GB, NULL, LOG},
     {"shutdown-timeout", "SECONDS", "10",
-     "told to end, give up what is not answered by then; 0: do not wait", U32,
+     "seconds that a shutdown waits for replies; 0: none", U32,
      AT(shutdown_timeout), 0, INT32_MAX, NULL, LOG},
 
     {"commit-timeout", "SECONDS", "3",
@@ -185,7 +187,7 @@ static const struct qn_config_row table[] = {
      "progress; then they go on without it",
      U32, AT(lag_timeout), 1, QN_LAG_TIMEOUT_MAX, NULL, BESIDE},
     {"min-replicas-to-write", "N", "auto",
-     "so many living replicas beside the leader must keep up, or writes wait; "
+     "live followers that must keep up, or writes wait; "
      "auto: all but a majority",
      U32, AT(min_replicas_to_write), 0, QN_MIN_REPLICAS_MAX, min_words, BESIDE},
 

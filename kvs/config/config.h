@@ -6,16 +6,17 @@
  *
  * The same table reads the command line (`--port 7000`), a configuration file
  * (`port 7000`) and CONFIG GET and SET, and prints the help. Start options are
- * fixed when the server starts; run-time options change by CONFIG SET. That
- * goes through the log, so that all replicas change at the same slot: setting
- * is a pure function of the configuration before and the arguments. Two options
- * say when writes wait for a replica; they change beside the log, in which
- * nothing is decided while writes wait (kvs/config/settings.h).
+ * fixed when the server starts; run-time options change by CONFIG SET. CONFIG
+ * SET goes through the log, so all replicas change at the same slot: setting is
+ * a pure function of the previous configuration and the arguments. Two options
+ * say when writes wait for a replica; they change beside the log, because the
+ * log decides nothing while writes wait (kvs/config/settings.h).
  *
  * struct qn_config is plain data and may be copied. Errors are one line that
  * names the option and its limits.
  *
- * Threads: any, each with its own struct.
+ * Threads: any, each with its own struct. Nothing blocks but qn_config_file and
+ * qn_config_check, which use files.
  */
 
 #include <limits.h>
@@ -90,20 +91,21 @@ struct qn_config {
     uint32_t commit_timeout;      /* s for a write to be applied; 0: for ever */
 
     /* Run-time options that change beside the log. */
-    uint32_t lag_timeout;           /* ms that writes wait for one that makes
-                                       no progress */
-    uint32_t min_replicas_to_write; /* besides the leader, or QN_MIN_AUTO,
-                                       before the start only */
+    uint32_t lag_timeout;           /* ms that writes wait for a replica that
+                                       makes no progress */
+    uint32_t min_replicas_to_write; /* followers; or QN_MIN_AUTO, before the
+                                       start only */
 };
 
 /** When an option may change. */
 enum qn_config_when {
     QN_CONFIG_AT_START,
     QN_CONFIG_BY_LOG,    /* by CONFIG SET, at the same slot in all replicas */
-    QN_CONFIG_BESIDE_LOG /* by CONFIG SET, in each replica as it hears of it */
+    QN_CONFIG_BESIDE_LOG /* by CONFIG SET, in each replica as it sees the new
+                            word */
 };
 
-/** What is known of an option, for help texts and tests. */
+/** Description of an option, for help texts and tests. */
 struct qn_config_option {
     const char *name;         /* "tcp-backlog" */
     const char *arg;          /* what the help calls its value: "N" */
@@ -120,11 +122,11 @@ struct qn_config_option {
  *  @param to  [QN_CONFIG_RUNTIME_MAX] filled. @return bytes. */
 size_t qn_config_runtime_write(const struct qn_config *c, uint8_t *to);
 
-/** Read them back, off the front of *from. @return QN_OK; QN_ECORRUPT: they end
- *  too early, or one is none of ours. */
+/** Read them back; *from moves behind them. @return QN_OK; QN_ECORRUPT: they
+ *  end too early, or one is not an option that changes by the log. */
 int qn_config_runtime_read(struct qn_config *c, struct qn_slice *from);
 
-/** All defaults. */
+/** Set all options to their defaults. */
 void qn_config_init(struct qn_config *c);
 
 /** The i-th option by table order; false past the last one. */
@@ -162,22 +164,23 @@ int qn_config_set(struct qn_config *c, enum qn_config_when way,
                   size_t cap);
 
 /**
- * Likewise all of them, or none: each option, then what concerns several
- * (qn_config_check_limits).
+ * Set several options by CONFIG SET, all or none: each option, then the checks
+ * that concern several (qn_config_check_limits).
  *
  * @param pair  [count] name, value, name, value, ...; count is even.
- * @return as qn_config_set; QN_EINVAL if a name stands there twice, too.
+ * @return as qn_config_set; also QN_EINVAL if a name occurs twice. *c is
+ * untouched on failure.
  */
 int qn_config_set_all(struct qn_config *c, enum qn_config_when way,
                       const struct qn_slice *pair, uint32_t count, char *why,
                       size_t cap);
 
-/** Does one of the names pair[0], pair[2], ... change beside the log? */
+/** True if one of the names pair[0], pair[2], ... changes beside the log. */
 bool qn_config_beside(const struct qn_slice *pair, uint32_t count);
 
 #define QN_CONFIG_NUMBER_MAX 40u /* bytes of a number as text, NUL included */
-/** The value of the i-th option as text that qn_config_start takes; in `room`
- *  [QN_CONFIG_NUMBER_MAX] or elsewhere: borrowed from both. */
+/** The value of the i-th option as text that qn_config_start accepts. The
+ *  result is in `room` [QN_CONFIG_NUMBER_MAX], or borrowed from *c. */
 const char *qn_config_value(const struct qn_config *c, uint32_t i, char *room);
 
 /** Write the reply of CONFIG GET: a map of all options whose name matches one
@@ -189,7 +192,7 @@ void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
  * Check what concerns several options: ports that fit and do not overlap, a
  * number of replicas that can agree, a query buffer that holds a bulk, a path
  * that fits with `.63` behind it, a known topology, a directory that can be
- * written. (Transports are known to the program only.) At start; it looks at
+ * written. (Only the program knows the transports.) At start; it looks at
  * files.
  *
  * @param c  `replicas` is no longer QN_REPLICAS_AUTO.
@@ -197,16 +200,17 @@ void qn_config_reply(const struct qn_config *c, const struct qn_slice *pattern,
  */
 int qn_config_check(const struct qn_config *c, char *why, size_t cap);
 
-/** The part of it that concerns run-time options, for CONFIG SET: pure, so that
- *  all replicas agree. QN_OK or QN_EINVAL with `why` filled. */
+/** The part of qn_config_check that concerns run-time options, for CONFIG
+ *  SET: pure, so that all replicas agree. @return QN_OK; QN_EINVAL, `why`
+ *  filled. */
 int qn_config_check_limits(const struct qn_config *c, char *why, size_t cap);
 
 /**
  * Read a file of lines `name value`; blank lines and lines that begin with `#`
  * are skipped.
  *
- * @return QN_OK; QN_EIO unreadable; QN_EINVAL; `why` filled with file, line and
- *         reason.
+ * @return QN_OK; QN_EIO: unreadable; QN_EINVAL: a bad line. On failure `why`
+ * has file, line and reason, and *c is untouched.
  */
 int qn_config_file(struct qn_config *c, const char *path, char *why,
                    size_t cap);

@@ -1,6 +1,6 @@
 /*
- * What concerns more than one option or somebody else's names. Each check is
- * one line for the user that says what to do.
+ * Checks that concern several options, or names outside the configuration. A
+ * failed check fills one line that says what to do.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -16,14 +16,16 @@
 /* PATH.63 and the NUL must fit into a socket's address. */
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 4)
 
-/* With less nobody could ask for CONFIG GET to see why. */
+/* With a smaller limit no client could ask for CONFIG GET to find the reason.
+ */
 #define OUTPUT_LEAST ((uint64_t)64 << 10)
 
 static int check_replicas(const struct qn_config *c, char *why, size_t cap)
 {
     if (c->replicas == 2) {
         snprintf(why, cap,
-                 "replicas '2': with two, the loss of either stops both; use 3 "
+                 "replicas '2': with two replicas, the loss of either stops "
+                 "both; use 3 "
                  "or more, or 1 for a server without replication");
         return QN_EINVAL;
     }
@@ -148,7 +150,7 @@ static int check_events_dir(const struct qn_config *c, char *why, size_t cap)
         return QN_OK;
     }
     snprintf(why, cap,
-             "events-dir '%s': %s; make it, or name a directory that quoind "
+             "events-dir '%s': %s; create it, or name a directory that quoind "
              "may write to",
              c->events_dir, strerror(errno));
     return QN_EINVAL;
@@ -165,11 +167,11 @@ static int check_run_dir(const struct qn_config *c, char *why, size_t cap)
     }
     snprintf(why, cap,
              "run-dir '%.64s': %s; name a directory that belongs to the user "
-             "of quoind and that only he can write to",
+             "of quoind and that no other user can write to",
              c->run_dir,
-             err == QN_EPERM      ? "others can write to it, or own it"
+             err == QN_EPERM      ? "another user owns it or can write to it"
              : err == QN_EMSGSIZE ? "its path is too long"
-                                  : "it cannot be made or written to");
+                                  : "it cannot be created or written to");
     return QN_EINVAL;
 }
 

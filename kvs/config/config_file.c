@@ -6,7 +6,7 @@
 
 #define LINE_MAX_BYTES 1024u /* with line feed and NUL */
 
-/* A line that did not fit: what follows would be taken for another one. */
+/* A line that did not fit: its rest would be taken for another line. */
 static bool cut(const char *line)
 {
     return strlen(line) == LINE_MAX_BYTES - 1 &&

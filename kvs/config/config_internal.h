@@ -44,7 +44,7 @@ const struct qn_config_row *qn_config_find(const char *name);
 /** The i-th; NULL past the last one. */
 const struct qn_config_row *qn_config_row(uint32_t i);
 
-/** `why` [cap] filled: no such option; the nearest. */
+/** Fill `why` [cap]: no such option, and the nearest name. */
 void qn_config_why_unknown(const char *name, char *why, size_t cap);
 
 /** Store what `text` says. @return QN_OK; QN_EINVAL: `why` [cap] filled, *c
@@ -52,12 +52,13 @@ void qn_config_why_unknown(const char *name, char *why, size_t cap);
 int qn_config_read(const struct qn_config_row *r, struct qn_config *c,
                    const char *text, char *why, size_t cap);
 
-/** Its value as text; `room` [QN_CONFIG_NUMBER_MAX] is for numbers. */
+/** The value of the row's option as text; `room` [QN_CONFIG_NUMBER_MAX] is
+ *  used for numbers. */
 const char *qn_config_write(const struct qn_config_row *r,
                             const struct qn_config *c, char *room);
 
-/** `why` [cap] filled: which values there are. `parsed`: it was one of the
- *  kind, but out of range. */
+/** Fill `why` [cap] with the values that the option accepts. `parsed`: the
+ *  text had the right form, but was out of range. */
 void qn_config_why(const struct qn_config_row *r, bool parsed, char *why,
                    size_t cap);
 

@@ -1,8 +1,8 @@
 /*
  * The options that change by the log, as bytes: in the first entry of a group's
- * log and at the beginning of a snapshot, so that whoever applies the same log
- * does so under the same limits. They go by name, so that their order means
- * nothing.
+ * log and at the beginning of a snapshot, so that all replicas that apply the
+ * same log use the same limits. Each option goes by name, so their order has no
+ * meaning.
  */
 #include <string.h>
 

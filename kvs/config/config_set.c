@@ -1,9 +1,9 @@
 /*
- * Set and told: at start, by CONFIG SET, by CONFIG GET.
+ * Sets options at start and by CONFIG SET; answers CONFIG GET.
  *
- * Setting checks one option; what concerns several is checked by
- * qn_config_check, or qn_config_check_limits, after all were set, so that their
- * order does not matter.
+ * Setting checks one option. qn_config_check, or qn_config_check_limits, checks
+ * what concerns several after all were set, so that their order does not
+ * matter.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,8 @@ int qn_config_start(struct qn_config *c, const char *name, const char *value,
     } else {
         err = qn_config_read(r, c, value, reason, sizeof reason);
         if (err != QN_OK && r->storage != QN_CONFIG_TEXT) {
-            /* Redis' words for what is no number do not say what is. */
+            /* Redis' text for an invalid number does not name the valid
+             * values. */
             qn_config_why(r, true, reason, sizeof reason);
         }
     }
@@ -50,7 +51,8 @@ int qn_config_start(struct qn_config *c, const char *name, const char *value,
 
 /* ---- CONFIG SET ---------------------------------------------------------- */
 
-/* Copy an argument that may hold NUL; false: it is none of ours. */
+/* Copy an argument that may hold NUL; false: it cannot be the name of an
+ * option. */
 static bool as_string(struct qn_slice s, char *to, size_t cap)
 {
     if (s.len >= cap || (s.len > 0 && memchr(s.data, '\0', s.len) != NULL)) {
@@ -93,7 +95,7 @@ int qn_config_set(struct qn_config *c, enum qn_config_when way,
                  (int)QN_MIN(name.len, (size_t)128), (const char *)name.data);
         return QN_ENOENT;
     }
-    /* Words such as `auto` are worked out when a server starts. */
+    /* Words such as `auto` have a meaning only at start. */
     struct qn_config_row number = *r;
     number.word = r->storage == QN_CONFIG_BOOL ? r->word : NULL;
     int err = QN_EINVAL;
@@ -114,7 +116,7 @@ int qn_config_set(struct qn_config *c, enum qn_config_when way,
     return err;
 }
 
-/* The name that stands there twice; NULL: none. */
+/* The name that occurs twice; NULL: none. */
 static const struct qn_slice *named_twice(const struct qn_slice *pair,
                                           uint32_t count)
 {

@@ -1,12 +1,13 @@
 /*
  * Names in the run-time folder.
  *
- * A name may be long and may contain anything, the address of a socket has 107
- * bytes: its readable beginning and a hash of all of it.
+ * A name may be long and may contain any byte, but the address of a socket has
+ * 107 bytes. A file is therefore named by the readable beginning of the name
+ * and a hash of all of it.
  *
- * A lock is flock(2): it is the descriptor's, so that who inherits it or is
- * given it holds it, too; and it ends with the last of them, however that ends.
- * Files stay (rundir.h).
+ * A lock is flock(2): it belongs to the descriptor, so every process that
+ * inherits or receives the descriptor holds the lock, too. The kernel releases
+ * it with the last of them, however that process ends. Files stay (rundir.h).
  */
 #include "kvs/config/rundir.h"
 
@@ -54,7 +55,8 @@ int qn_rundir_path(const struct qn_config *c, const char *name,
     if (err != QN_OK) {
         return err;
     }
-    (void)stat("/proc/self/ns/net", &net); /* one for all, if it is hidden */
+    (void)stat("/proc/self/ns/net", &net); /* if it is hidden: one name for
+                                              all */
     snprintf(shown, sizeof shown, "%s", name);
     for (char *at = shown; *at != '\0'; at++) {
         *at = isalnum((unsigned char)*at) || *at == '.' ? *at : '-';

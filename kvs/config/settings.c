@@ -3,9 +3,9 @@
  *
  *     version 24 | node 6 | value 24 | check 10
  *
- * so that words are compared as numbers. The check is a hash of the rest: an
- * outbox is the memory of a process that may run wild, and a wrong word of a
- * high version would stay for ever.
+ * so that words are compared as numbers. The check is a hash of the rest: a
+ * faulty process may overwrite its outbox, and a wrong word of a high version
+ * would stay for ever.
  */
 #include "kvs/config/settings.h"
 

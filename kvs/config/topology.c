@@ -4,8 +4,8 @@
  * node where it is.
  *
  * Without a measured machine the costs are the medians of fifteen measured
- * ones, by the closest thing that two cores share. Only their proportions
- * matter for the tree, so nothing is predicted from them. Costs as measured are
+ * machines, by the closest thing that two cores share. Only their proportions
+ * matter for the tree, so nothing is predicted from them. Measured costs are
  * kept beside any tree, for INFO's prediction.
  */
 #include "kvs/config/topology.h"
@@ -89,8 +89,8 @@ static struct usual usual_of(const struct qn_machine_core *a,
                                             : usual_far;
 }
 
-/* The core of m on which a replica is: where it is pinned, or the first one of
- * its NUMA node that none of `taken` [count] sits on. m->n: there is none. */
+/* The core of m on which a replica is: where it is pinned, or the first core
+ * of its NUMA node that is not in `taken` [count]. m->n: there is none. */
 static uint32_t core_of(const struct qn_machine *m, const struct qn_place *p,
                         const uint32_t *taken, uint32_t count)
 {
@@ -163,7 +163,7 @@ static bool pinned(const struct qn_config *c, const struct qn_place *place)
     return true;
 }
 
-/* As measured, or without costs. */
+/* Costs as measured, or none. */
 static int machine_find(struct qn_machine **m, const struct qn_config *c,
                         char *why, size_t cap)
 {
@@ -179,7 +179,7 @@ static int machine_find(struct qn_machine **m, const struct qn_config *c,
 
 /* ---- trees that are made once -------------------------------------------- */
 
-/* Replicas from the root down: who has which core of the tree. */
+/* Assign replicas to the cores of the tree, from the root down. */
 static int fix_shape(struct qn_topology *t, const struct qn_shape *s,
                      uint16_t *order)
 {
@@ -224,7 +224,7 @@ static int sit_down(const struct qn_machine *m, const uint16_t *order,
         }
         if (at == places->count) {
             snprintf(why, cap,
-                     "topology '%s': core %u is none that quoind may use; plan "
+                     "topology '%s': quoind may not use core %u; plan "
                      "with --cores",
                      o->config->topology, os);
             return QN_EINVAL;
@@ -276,7 +276,7 @@ uint32_t qn_topology_replicas(const struct qn_config *c)
 
 /* ---- all ----------------------------------------------------------------- */
 
-/* t->costs, between replicas where they sit in the end. */
+/* t->costs, between replicas at their final places. */
 static int weigh(struct qn_topology *t, const struct qn_topology_opts *o,
                  const struct qn_machine *m, char *why, size_t cap)
 {
@@ -318,7 +318,8 @@ static int make(struct qn_topology *t, const struct qn_topology_opts *o,
         return err; /* by a rule, or as the file says */
     }
     struct qn_machine *m = NULL;
-    err = machine_find(&m, c, why, cap); /* also one that is of no use here */
+    err = machine_find(&m, c, why, cap); /* also a machine that the topology
+                                            does not use */
     err = err == QN_OK && weighed ? weigh(t, o, m, why, cap) : err;
     qn_machine_destroy(m);
     return err;

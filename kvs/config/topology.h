@@ -4,31 +4,33 @@
 /**
  * How the server's broadcast tree is made: `--topology auto|NAME|FILE`.
  *
- *     sequential binary     by a rule that knows only how many there are: made
- *     fibonacci tree:k=N    anew for each set of living replicas and each root
+ *     sequential binary     by a rule that knows only their number: made anew
+ *     fibonacci tree:k=N    for each set of living replicas and each root
  *     auto                  planned anew, likewise (core/plan/mixable_trees.h),
- * by what a message usually costs between cores that share so much (topology.c)
+ *                           by the usual cost of a message between cores that
+ *                           share as much (topology.c)
  *     FILE, a machine       the same, by costs as measured
  *     adaptive cluster      made once, for all replicas, by the usual costs
  *     mst mst2
  *     FILE, a tree          a plan of `quoin tree` (core/plan/plan_file.h)
  *
- * With `--machine FILE` costs are as measured, whichever of these it is.
+ * With `--machine FILE` costs are as measured, for each of these.
  *
- * Trees of different moments are mixed while replicas disagree, which is safe
- * only if whoever is not the root sends to later replicas only (ordered.h). A
- * tree that was made once is therefore not bent: it says who sits where. Its
- * cores get replicas from the root down, so that every parent has a lower
- * number than its children; the root is replica 0, who leads first. What
- * happens to it when replicas are missing or another one is the root, says
- * qn_mixable_tree_from.
+ * While replicas disagree, trees of different moments are mixed. That is safe
+ * only if a replica that is not the root sends only to replicas of higher
+ * number (core/plan/mixable_trees.h). A tree that was made once keeps its
+ * shape, and the replicas are assigned to its cores from the root down: every
+ * parent has a lower number than its children, and the root is replica 0, the
+ * first leader. qn_mixable_tree_from says what happens when replicas are
+ * missing or another replica is the root.
  *
- * Costs are about cores that work at the same time. Where replicas share cores,
- * or are not pinned, what counts is the least work: `auto` is `sequential`
- * there, and what else needs costs is refused. A tree from a file is not: it is
- * what was asked for. Nothing is predicted there.
+ * Costs assume that cores work at the same time. Where replicas share cores, or
+ * are not pinned, the least work is best: there `auto` is `sequential`, and
+ * other topologies that need costs are refused. A tree from a file is accepted
+ * there too, because the user asked for it. Nothing is predicted there.
  *
- * Called by the supervisor; the replicas inherit the result.
+ * Called by the supervisor; the replicas inherit the result. Blocks only to
+ * read files.
  */
 
 #include "core/machine/machine.h"
@@ -40,8 +42,8 @@ struct qn_topology {
     const char *name; /* a rule of core/topo/tree.h, without the next two */
     struct qn_machine *costs; /* between replicas, index i is replica i; or
                                  NULL */
-    bool measured;            /* they are, on this machine */
-    bool anew;                /* each tree is planned by them */
+    bool measured;            /* the costs were measured on this machine */
+    bool anew;                /* each tree is planned from the costs */
     bool made;                /* `plan` is the tree */
     struct qn_tree plan;      /* over replicas, parents before children */
 };
@@ -49,8 +51,8 @@ struct qn_topology {
 struct qn_topology_opts {
     const struct qn_config *config; /* checked; its text is kept */
     const struct qn_places *places; /* the cores that there are */
-    struct qn_place *place;         /* [config->replicas] where each sits;
-                                       changed if a tree says so */
+    struct qn_place *place;         /* [config->replicas] where each replica
+                                       is; changed if a tree says so */
     bool shared;                    /* replicas share cores */
 };
 
@@ -65,7 +67,7 @@ int qn_topology_make(struct qn_topology *t, const struct qn_topology_opts *o,
 void qn_topology_fini(struct qn_topology *t);
 
 /**
- * Costs between replicas on a given machine, with costs or without: pure.
+ * Costs between replicas on a given machine, which may be without costs. Pure.
  *
  * @param costs  Filled; the labels of its cores are those of m's.
  */
@@ -74,22 +76,22 @@ int qn_topology_costs_on(struct qn_machine **costs, const struct qn_machine *m,
                          const struct qn_place *place, char *why, size_t cap);
 
 /** A named tree that is made once, over `costs`; `place` is put in its order.
- *  QN_OK, QN_ENOENT (no such name). Pure. */
+ *  Pure. @return QN_OK; QN_ENOENT: no such name, and nothing has changed. */
 int qn_topology_fix(struct qn_topology *t, const char *name,
                     const struct qn_machine *costs, struct qn_place *place);
 
-/** How many replicas the tree of a file spans; 0: it is no such file, or it
- *  cannot be read. */
+/** The number of replicas that the tree of a file spans; 0: the topology is
+ *  not such a file, or it cannot be read. */
 uint32_t qn_topology_replicas(const struct qn_config *c);
 
 /** The i-th name, "auto" and "tree:k=N" included; NULL past the last. */
 const char *qn_topology_name_at(uint32_t i);
 
-/** Is it a name? Else it is a path. */
+/** True if `text` is a name; else it is a path. */
 bool qn_topology_known(const char *text);
 
-/** Is it the path of something that is no tree? Else costs, if they were
- *  measured, are in another file. */
+/** True if `text` is the path of a file that holds no tree. Otherwise
+ *  measured costs, if any, are in another file. */
 bool qn_topology_is_machine(const char *text);
 
 #endif

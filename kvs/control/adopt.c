@@ -1,15 +1,15 @@
 /*
  * The sockets of an adoption, and the options that go through them.
  *
- * The sockets lie in the run-time folder, which only this user can write to;
- * one that can be connected to is a living replica's, and the kernel tells
- * whose. What a killed one has left is refused, and removed by the next one of
- * its role, which one process has: the supervisor has the lock beside its
- * socket, a replica its node (core/place/hold.h) in a server that has its
- * address.
+ * The sockets are in the run-time folder, which only this user can write to. A
+ * socket that accepts a connection belongs to a running replica, and the kernel
+ * names the process. A socket that a killed process has left refuses, and the
+ * next process of the same role removes it. One process holds each role: the
+ * supervisor by the lock beside its socket, a replica by its node
+ * (core/place/hold.h) in a server that holds its address.
  *
- * Options travel as the text of a configuration file, so that versions that
- * know different ones can tell which.
+ * Options travel as the text of a configuration file, so that versions with
+ * different options can tell which they do not know.
  */
 #include "kvs/control/adopt.h"
 
@@ -57,8 +57,7 @@ static int address_of(const struct qn_config *c, const char *role,
                : QN_ENOENT;
 }
 
-/* A socket that is there already was a dead process's: the caller holds the
- * role. */
+/* An existing socket belonged to a dead process: the caller holds the role. */
 static int listening(const struct qn_config *c, const char *role)
 {
     struct sockaddr_un at;
@@ -130,7 +129,7 @@ void qn_adopt_forget(const struct qn_config *c)
     forget(c, "s");
 }
 
-/* Is the process at the other end of our user? */
+/* True if the process at the other end belongs to this user. */
 static bool is_ours(int fd, pid_t *pid)
 {
     struct ucred peer;
@@ -182,7 +181,7 @@ int qn_adopt_pidfd(int fd, pid_t pid)
     struct pollfd end = {.fd = fd, .events = POLLIN};
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd >= 0 && poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0) {
-        close(pidfd); /* it had ended: the id may be another's */
+        close(pidfd); /* it had ended: another process may have its id */
         pidfd = -1;
     }
     return pidfd >= 0 ? pidfd : QN_ENOENT;
@@ -292,8 +291,8 @@ int qn_adopt_config_read(struct qn_config *c, int fd, char *why, size_t cap)
     return QN_OK;
 }
 
-/* Options of the supervisor alone, or of each process for itself; the last is
- * lowered to what the machine allows. */
+/* Options of the supervisor alone, or of each process for itself. The last
+ * one is lowered to what the machine allows. */
 static bool is_free(const char *name)
 {
     static const char *const names[] = {"log-level",  "restart",
@@ -328,11 +327,10 @@ int qn_adopt_config_merge(struct qn_config *group, const struct qn_config *own,
             strcmp(b, "auto") == 0) {
             continue;
         }
-        snprintf(
-            why, cap,
-            "--%s %.48s contradicts the replicas that run there with %.48s;"
-            " give --%s %.48s, or end them",
-            o.name, b, a, o.name, a);
+        snprintf(why, cap,
+                 "--%s %.48s contradicts the running replicas, which use %.48s;"
+                 " give --%s %.48s, or end them",
+                 o.name, b, a, o.name, a);
         return QN_EINVAL;
     }
     group->log_level = own->log_level;

@@ -92,7 +92,8 @@ int qn_control_backlog_send(struct qn_control_backlog *b, int control,
     return err == QN_EAGAIN ? append(b, m, fd) : err;
 }
 
-/* The PEER_DOWN that ends what `up` began; NULL: that does not wait. */
+/* The waiting PEER_DOWN of the incarnation that `up` announces; NULL: none
+ * waits. */
 static struct qn_control_msg *end_of(const struct qn_control_backlog *b,
                                      const struct qn_ctl_peer_up *up)
 {

@@ -3,8 +3,8 @@
 
 /**
  * The backlog of one replica: messages of the supervisor that wait, in order,
- * for room in its control socket. The socket is full if the replica is stalled
- * for hundreds of messages; they are sent when it resumes.
+ * for room in the replica's control socket. The socket is full when the replica
+ * is stalled during hundreds of messages; the rest is sent when it resumes.
  *
  * Incarnations of a peer that began and ended meanwhile need not be sent
  * (qn_control_backlog_skip), so the backlog is bounded by the number of
@@ -25,19 +25,20 @@ struct qn_control_backlog {
     uint32_t count, cap;
 };
 
-/** Does anything wait? */
+/** True if a message waits. */
 static inline bool qn_control_backlog_wait(const struct qn_control_backlog *b)
 {
     return b->count != 0;
 }
 
-/** Send, or append to what waits. `fd` borrowed, -1: none. @return QN_OK;
- *  QN_EMFILE, QN_ENOMEM: neither; else as qn_control_send, but for
- *  QN_EAGAIN. */
+/** Send a message, or append it to those that wait. `fd` is borrowed, -1:
+ *  none. @return QN_OK; QN_EMFILE, QN_ENOMEM: neither was done; else as
+ *  qn_control_send, except QN_EAGAIN. */
 int qn_control_backlog_send(struct qn_control_backlog *b, int control,
                             const struct qn_control_msg *m, int fd);
 
-/** Send what waits, as far as there is room. QN_OK, or as qn_control_send. */
+/** Send waiting messages as long as there is room. @return QN_OK, or as
+ *  qn_control_send. */
 int qn_control_backlog_flush(struct qn_control_backlog *b, int control);
 
 /** The next incarnation of `node` is about to be announced. Remove the earlier

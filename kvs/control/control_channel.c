@@ -1,8 +1,8 @@
 /*
- * SEQPACKET keeps message borders and tells the end of the other process, so a
- * message is one frame and one system call, and nothing needs a length or a
- * checksum. What arrives damaged is a bug, or comes from a process that has
- * overwritten its own memory, hence an error and not an assertion.
+ * SEQPACKET keeps message borders and reports the end of the other process, so
+ * a message is one frame and one system call, without a length or a checksum. A
+ * damaged message is a bug of the sender, or comes from a process that has
+ * overwritten its own memory; it is an error here and not an assertion.
  */
 #include "kvs/control/control_channel.h"
 
@@ -80,14 +80,16 @@ static ssize_t receive(int control, uint8_t *bytes, int *fd, bool wait)
     struct msghdr msg = {.msg_iov = &part,
                          .msg_iovlen = 1,
                          .msg_control = block.bytes,
-                         /* not the padding, which has room for a second */
+                         /* without the padding, which has room for a second
+                          * descriptor */
                          .msg_controllen = CMSG_LEN(sizeof(int))};
     ssize_t n;
     do {
         n = recvmsg(control, &msg,
                     MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-        /* The peer ended and had not read all: said once, before its own last
-         * words, which are still in the queue. */
+        /* The peer ended before it had read all. The kernel reports that
+         * once, before the peer's last messages, which are still in the
+         * queue. */
     } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0) {
         return error_of(errno);
@@ -146,7 +148,7 @@ void qn_control_failed(const struct qn_replica_spec *spec, int err)
     QN_ASSERT(err < QN_OK);
     const struct qn_control_msg m = {.kind = QN_CTL_FAILED,
                                      .u.failed.error = err};
-    /* Without a supervisor no process is left to print it. */
+    /* Without a supervisor no process is left to print the error. */
     (void)qn_control_send(spec->control, &m, -1);
 }
 

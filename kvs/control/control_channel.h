@@ -5,8 +5,9 @@
  * Control messages over a Unix SEQPACKET socket, each with at most one
  * descriptor, and the replica's end of the dialogue.
  *
- * What arrives is checked by the table of kvs/control/control_protocol.h: a
- * receiver uses it as it is. The descriptor of a refused message is closed.
+ * Received messages are checked by the table of kvs/control/control_protocol.h,
+ * so a receiver need not check again. The descriptor of a refused message is
+ * closed.
  *
  * Threads: each process uses its end from one thread.
  */
@@ -18,47 +19,49 @@
 #include "kvs/control/control_protocol.h"
 #include "kvs/control/replica_spec.h"
 
-/** Send one. `fd` borrowed, -1: none; asserted to be there if and only if the
- *  kind has one. Never blocks. QN_OK; QN_EAGAIN: no room; QN_EPEERDEAD;
- *  QN_EIO. */
+/** Send one message. `fd` is borrowed, -1: none; it is asserted to be there
+ *  if and only if the kind has one. Never blocks. @return QN_OK; QN_EAGAIN:
+ *  no room; QN_EPEERDEAD: the other process has ended; QN_EIO. */
 int qn_control_send(int control, const struct qn_control_msg *m, int fd);
 
-/** Receive one. *m filled, *fd filled: a descriptor to close (close-on-exec),
- *  or -1. `wait`: block for it. QN_OK; QN_EAGAIN; QN_EPEERDEAD; QN_ECORRUPT:
- *  *m says why (qn_control_fault_text), *fd is -1. */
+/** Receive one message. *m is filled, and *fd: a descriptor to close
+ *  (close-on-exec), or -1. Blocks only if `wait`. @return QN_OK; QN_EAGAIN:
+ *  none; QN_EPEERDEAD; QN_ECORRUPT: *m says why (qn_control_fault_text), *fd
+ *  is -1. */
 int qn_control_recv(int control, const struct qn_control_link *link,
                     struct qn_control_msg *m, int *fd, bool wait);
 
 /* ---- in a replica -------------------------------------------------------- */
 
-/** Hears of one node during the exchange. PEER_UP: `peer` is its mapped outbox
- *  (taken: the callee destroys it), `fd` its descriptor (borrowed). PEER_DOWN:
- *  NULL and -1. An error ends the exchange. */
+/** Called for one node during the exchange. PEER_UP: `peer` is its mapped
+ *  outbox (taken: the callee destroys it), `fd` its descriptor (borrowed).
+ *  PEER_DOWN: NULL and -1. An error ends the exchange. */
 typedef int qn_control_heard_fn(void *ctx, const struct qn_control_msg *m,
                                 struct qn_outbox *peer, int fd);
 
 /**
- * Give the own outbox away and hear of the others. Blocks until START.
+ * Send the own outbox and receive those of the others. Blocks until START.
  *
  * @param own   Borrowed.
  * @param like  What `own` was made with: the others have its shape.
- * @return QN_OK; QN_EPEERDEAD the supervisor has ended; QN_EABORTED told to
- *         end; QN_ECORRUPT; else as qn_outbox_map and `heard`.
+ * @return QN_OK; QN_EPEERDEAD: the supervisor has ended; QN_EABORTED: DRAIN or
+ * STOP came; QN_ECORRUPT; else as qn_outbox_map and `heard`.
  */
 int qn_control_exchange(const struct qn_replica_spec *spec,
                         const struct qn_outbox *own,
                         const struct qn_outbox_opts *like,
                         qn_control_heard_fn *heard, void *ctx);
 
-/** Map the outbox that came with a PEER_UP. `fd` borrowed. @return QN_OK;
- *  QN_ECORRUPT if it is the own one; else as qn_outbox_map. */
+/** Map the outbox of a PEER_UP. `fd` is borrowed. @return QN_OK; QN_ECORRUPT:
+ *  it is the own outbox; else as qn_outbox_map. On failure *out is untouched.
+ */
 int qn_control_map_outbox(const struct qn_replica_spec *spec,
                           const struct qn_ctl_peer_up *up, int fd,
                           const struct qn_outbox_opts *like,
                           struct qn_outbox **out);
 
-/** Tell the supervisor READY, DRAINING, DRAINED. Never blocks. QN_OK, or
- *  QN_EPEERDEAD: it has ended, which is no reason to end too. */
+/** Send READY, DRAINING, DRAINED to the supervisor. Never blocks. @return
+ *  QN_OK; QN_EPEERDEAD: the supervisor has ended, and the replica continues. */
 int qn_control_ready(const struct qn_replica_spec *spec);
 int qn_control_draining(const struct qn_replica_spec *spec, uint32_t timeout_s);
 int qn_control_drained(const struct qn_replica_spec *spec,
@@ -67,8 +70,8 @@ int qn_control_drained(const struct qn_replica_spec *spec,
 /** Tell the supervisor why this replica cannot start. */
 void qn_control_failed(const struct qn_replica_spec *spec, int err);
 
-/** The next message, without blocking. As qn_control_recv; after QN_EPEERDEAD
- *  there is nothing more to look for. */
+/** Receive the next message without blocking. As qn_control_recv; after
+ *  QN_EPEERDEAD no message comes any more. */
 int qn_control_next(const struct qn_replica_spec *spec,
                     struct qn_control_msg *m, int *fd);
 

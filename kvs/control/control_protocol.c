@@ -1,19 +1,19 @@
 /*
  * The codec of control messages: see control_protocol.h.
  *
- * One table has a row per kind: its name, the directions that it travels in,
- * those in which a descriptor comes along (it is missing or unexpected else),
- * and its fields. A field is a member of struct qn_control_msg, its place and
- * width on the wire, and the values that it may have. Encoding, decoding and
- * checking walk the same rows, so they cannot disagree, and a new kind is a
- * row.
+ * One table has a row per kind: its name, the directions in which it travels,
+ * the directions in which it has a descriptor, and its fields. A field is a
+ * member of struct qn_control_msg, its place and width on the wire, and its
+ * valid values. Encoding, decoding and checking walk the same rows, so they
+ * cannot disagree, and a new kind is a row.
  *
- * Bytes that no field covers must be 0. That is checked by encoding what was
- * decoded: the result must be what was received. It also shows that the table
- * reads what it writes.
+ * Bytes that no field covers must be 0. To check that, the decoded message is
+ * encoded again, and the result must equal the received bytes. This also shows
+ * that the table reads what it writes.
  *
  * The process at the other end may have overwritten its own memory, or be of
- * another build. So what arrives is never asserted; what is sent is.
+ * another build. Received messages are therefore never asserted; sent messages
+ * are.
  */
 #include "kvs/control/control_protocol.h"
 
@@ -37,7 +37,7 @@ enum check {
     UP_TO,    /* 0 to most */
     NOT_ZERO, /* 1 to most */
     NODE,     /* below the number of nodes */
-    MASK,     /* no bit of a node that there is not */
+    MASK,     /* only bits of existing nodes */
     FAILURE,  /* QN_E* */
     RESULT,   /* QN_OK or QN_E* */
 };
@@ -55,7 +55,7 @@ struct field {
 struct format {
     const char *name;
     uint8_t travels; /* mask of 1 << enum qn_control_direction; 0: no kind */
-    uint8_t with_fd; /* mask: where a descriptor comes along; of `travels` */
+    uint8_t with_fd; /* mask: directions with a descriptor; part of `travels` */
     struct field fields[FIELDS_MAX + 1];
 };
 
@@ -311,7 +311,8 @@ void qn_control_encode(const struct qn_control_msg *m, uint8_t *bytes)
 
 /* -------------------------------------------------------------- decode -- */
 
-/* Fields in the order of the table; the first that is out of range is named. */
+/* Decode the fields in the order of the table; the first one that is out of
+ * range is named. */
 static const char *get(const uint8_t *bytes, uint32_t nodes,
                        struct qn_control_msg *m)
 {

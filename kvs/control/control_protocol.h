@@ -41,31 +41,31 @@
  *                                             acceptor
  *                              <-  STOP       all have drained: exit(0)
  *
- * News of a node come in the order of its incarnations: PEER_UP, PEER_DOWN,
- * PEER_UP, ... A replica that was stalled may not hear of incarnations that
+ * Messages about a node come in the order of its incarnations: PEER_UP,
+ * PEER_DOWN, PEER_UP, ... A replica that was stalled may miss incarnations that
  * began and ended meanwhile (kvs/control/control_backlog.h). A new replica may
- * also hear of an incarnation that is dead and whose memory is still needed
- * (the accept word names it): PEER_UP with its outbox, and PEER_DOWN at once.
- * That may be its own predecessor.
+ * also be told of a dead incarnation whose memory is still needed (the accept
+ * register names it): PEER_UP with its outbox, and PEER_DOWN at once. That may
+ * be its own predecessor.
  *
  * A replica that cannot start sends FAILED with the reason, logs nothing, and
- * exits 1: the supervisor prints the one line. The end of a process closes its
- * socket; a replica whose supervisor has ended goes on without it, and may be
+ * exits 1: the supervisor prints the line. The end of a process closes its
+ * socket. A replica whose supervisor has ended continues without it, and may be
  * adopted by another (kvs/control/adopt.h; ADOPT, FORMAT, CONFIG, LOCK, LISTEN
- * and DOORBELL are of that hand-over).
+ * and DOORBELL belong to that hand-over).
  *
  * SIGTERM to a replica means the same as DRAIN: it drains, sends DRAINED and
- * waits for STOP, which comes at once if only this one is to leave. Without a
+ * waits for STOP, which comes at once if only this replica leaves. Without a
  * supervisor it exits when it has drained.
  *
  * On the wire each message has QN_CONTROL_BYTES bytes, little-endian: the kind
  * in the first four, its fields at places of their own, 0 elsewhere. One table
  * (control_protocol.c) says for each kind where its fields lie, which values
  * they may have, in which directions it travels, and in which of them a
- * descriptor comes along. Decoding checks all of that, so a receiver can use
- * what it gets as it is.
+ * descriptor comes along. Decoding checks all of that, so a receiver need not
+ * check a message again.
  *
- * Pure, any thread.
+ * Pure, any thread, wait-free.
  */
 
 #include <stdbool.h>
@@ -76,7 +76,7 @@
 #include "kvs/listen/listen.h"
 
 /** The kinds. Their numbers travel between builds: a number is never given to
- *  another kind. 5 was one that no build has sent. */
+ *  another kind. No build has ever sent 5. */
 enum qn_control_kind {
     QN_CTL_INVALID = 0, /* never sent: what a damaged message decodes to */
     QN_CTL_HELLO = 1,
@@ -107,8 +107,8 @@ enum qn_control_kind {
     QN_CTL_KINDS
 };
 
-/** What a refused message was. `fault` is the name of a field whose value is
- *  out of range, or one of QN_CTL_FAULT_*; a constant. */
+/** Description of a refused message. `fault` is a constant: the name of a
+ *  field whose value is out of range, or one of QN_CTL_FAULT_*. */
 struct qn_ctl_invalid {
     uint32_t type; /* the kind's number as received; 0: it had none */
     const char *fault;
@@ -121,13 +121,13 @@ struct qn_ctl_invalid {
 #define QN_CTL_FAULT_DESCRIPTOR    "unexpected descriptor"
 #define QN_CTL_FAULT_RESERVED      "reserved bytes"
 
-/** The sender: its outbox comes along. */
+/** The sender introduces itself; with its outbox. */
 struct qn_ctl_hello {
     qn_node_t node;
     uint64_t incarnation; /* not 0 */
 };
 
-/** A node has come; its outbox comes along. */
+/** An incarnation of a node has begun; with its outbox. */
 struct qn_ctl_peer_up {
     qn_node_t node;
     uint64_t incarnation; /* not 0 */
@@ -136,16 +136,16 @@ struct qn_ctl_peer_up {
 
 struct qn_ctl_peer_down {
     qn_node_t node;
-    uint64_t incarnation; /* 0: any that the receiver has heard of */
+    uint64_t incarnation; /* 0: any that the receiver knows */
 };
 
 struct qn_ctl_draining {
-    uint32_t timeout_s; /* shutdown-timeout: so long it tries */
+    uint32_t timeout_s; /* shutdown-timeout: the longest time it drains */
 };
 
 struct qn_ctl_drained {
     bool group_stopped;      /* as this replica sees it */
-    uint64_t unsent_replies; /* it has given up on these */
+    uint64_t unsent_replies; /* replies that were given up */
 };
 
 /** The sender cannot start, or a supervisor cannot hand over. */
@@ -155,11 +155,12 @@ struct qn_ctl_failed {
 
 /**
  * The hand-over begins; the bytes of this message and of FAILED never change,
- * so that builds of any two versions can refuse each other in plain words.
+ * so that builds of any two versions can refuse each other with a clear
+ * message.
  *
  * An adopter or heir names the versions that it speaks. The other side answers
- * with one version in `newest`, oldest 0; a replica sends the descriptor of the
- * commons along. No value is refused here: see qn_adopt_version.
+ * with one version in `newest`, `oldest` 0; a replica adds the descriptor of
+ * the commons. No value is refused here: see qn_adopt_version.
  */
 struct qn_ctl_adopt {
     uint32_t node;        /* of a replica that answers; else not used */
@@ -176,14 +177,13 @@ struct qn_ctl_format {
 
 #define QN_CTL_FORMATS_MAX QN_NODES_MAX /* formats of any build */
 
-/** A listening socket, or what connections are passed on through; it comes
- *  along. */
+/** With a descriptor: a listening socket, or one for passed connections. */
 struct qn_ctl_listen {
     qn_node_t node;
     enum qn_listen_kind kind;
 };
 
-/** The doorbell of a node, an eventfd, comes along. */
+/** With a descriptor: the doorbell of a node, an eventfd. */
 struct qn_ctl_doorbell {
     qn_node_t node;
 };
@@ -206,7 +206,7 @@ struct qn_ctl_lead {
 };
 
 struct qn_ctl_recover {
-    qn_node_t node;    /* that the group shall go on from */
+    qn_node_t node;    /* from which the group shall continue */
     uint64_t epoch;    /* that the client means */
     uint64_t client;   /* number of a connection of the sender */
     uint64_t position; /* that the node must have; as a client gave it */
@@ -226,7 +226,7 @@ struct qn_ctl_recoverable {
 
 struct qn_ctl_recovered {
     int64_t error;     /* QN_OK or QN_E* */
-    uint64_t position; /* that the sender goes on from */
+    uint64_t position; /* from which the sender continues */
 };
 
 struct qn_ctl_recover_refused {
@@ -271,7 +271,7 @@ enum qn_control_direction {
     QN_CTL_DIRECTIONS
 };
 
-/** What a receiver knows of its end. */
+/** A receiver's knowledge of its end. */
 struct qn_control_link {
     enum qn_control_direction direction;
     uint32_t nodes; /* of the group, 1..QN_NODES_MAX; QN_NODES_MAX: unknown */
@@ -300,14 +300,14 @@ int qn_control_decode(const uint8_t *bytes, size_t len, bool with_fd,
                       const struct qn_control_link *link,
                       struct qn_control_msg *m);
 
-/** May a message of this kind be sent with a descriptor, or without one, in
- *  some direction? For assertions of senders. */
+/** True if a message of this kind may be sent with a descriptor (or without
+ *  one) in some direction. For assertions of senders. */
 bool qn_control_may_send(enum qn_control_kind kind, bool with_fd);
 
 /** "PEER_UP"; "?" of a number that is no kind. */
 const char *qn_control_name(uint32_t type);
 
-/** What is wrong with an invalid message, for a line of the log.
+/** Describe the fault of an invalid message, for a line of the log.
  *  @param text  [QN_CONTROL_FAULT_MAX] Filled. @return text. */
 const char *qn_control_fault_text(const struct qn_control_msg *m, char *text);
 

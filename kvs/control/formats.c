@@ -1,5 +1,5 @@
 /*
- * The table is the one place where a build says what it can do. All ranges are
+ * The table is the only place that lists what a build speaks. All ranges are
  * single versions so far: no build has been released that speaks others.
  */
 #include "kvs/control/formats.h"
@@ -45,10 +45,11 @@ static int misfit(const struct qn_format_range *own, uint32_t spoken, char *why,
     } else {
         snprintf(can, sizeof can, "%u to %u", own->oldest, own->newest);
     }
-    snprintf(why, cap,
-             "the replicas that run there speak version %u of the %s format, "
-             "this quoind %s; use a quoind that speaks %u, or end them first",
-             spoken, own->name, can, spoken);
+    snprintf(
+        why, cap,
+        "the running replicas speak version %u of the %s format, this quoind "
+        "speaks %s; use a quoind that speaks %u, or end the replicas first",
+        spoken, own->name, can, spoken);
     return QN_EINVAL;
 }
 

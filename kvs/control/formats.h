@@ -2,14 +2,14 @@
 #define QN_KVS_CONTROL_FORMATS_H
 
 /**
- * The versions of what the processes of a group share, so that one of another
- * build knows before it touches anything whether it can join.
+ * The versions of all that the processes of a group share, so that a process of
+ * another build knows whether it can join before it touches anything.
  *
  * A group speaks one version of each format, that of its first process. A build
- * has a range: what it can write and read. A process that wants to join (an
- * adopter, kvs/control/adopt.h) is told the group's versions, one message each,
- * and fits if all of them lie in its ranges. A format that the group does not
- * name is one that its build did not know: version 0.
+ * has a range of versions that it can write and read. A process that wants to
+ * join (an adopter, kvs/control/adopt.h) receives the group's versions, one
+ * message each, and fits if all of them lie in its ranges. A format that the
+ * group does not name was unknown to its build: version 0.
  *
  * A change of a format raises its `newest`. `oldest` follows at once, unless
  * the build can still write the older one as long as a group speaks it.
@@ -36,11 +36,12 @@ struct qn_format_range {
     uint32_t oldest, newest;
 };
 
-/** What this build can do. @return NULL: no such format is known. */
+/** The range of this build. @return NULL: this build does not know the
+ *  format. */
 const struct qn_format_range *qn_format_at(uint32_t format);
 
 /**
- * Can this build speak all that a group does?
+ * Check whether this build speaks all versions of a group.
  *
  * @param spoken  [count] version of each format by number; `count` may be less
  *                or more than QN_FORMATS.

@@ -2,13 +2,13 @@
 #define QN_KVS_CONTROL_REPLICA_SPEC_H
 
 /**
- * What a replica process is started with.
+ * The parameters of a replica process.
  *
- * The supervisor forks it, names it and pins it, and its sockets are listening
- * already. After that the two exchange messages over `control`, a Unix
- * SEQPACKET socket (kvs/control/control_protocol.h).
+ * The supervisor forks the process, names it and pins it; its sockets are
+ * listening already. After that the two exchange messages over `control`, a
+ * Unix SEQPACKET socket (kvs/control/control_protocol.h).
  *
- * Threads: written before the process starts, read only afterwards.
+ * Threads: written before the process starts, and only read afterwards.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 #include "kvs/listen/connection_placement.h"
 
 /** Descriptors are open until the process ends; the struct and what it points
- *  to live as long. */
+ *  to exist as long. */
 struct qn_replica_spec {
     const struct qn_config *config; /* kept; checked, nothing left automatic */
     qn_node_t self;
@@ -43,8 +43,9 @@ struct qn_replica_spec {
     struct qn_connection_placement placement; /* of new connections */
     int numa_node[QN_NODES_MAX]; /* of each node, for qn_outbox_opts; -1 */
     bool own_cores;              /* no two nodes share a core */
-    const struct qn_topology *topology; /* how writes are broadcast */
-    qn_time_t spin;                     /* ns to look before parking; 0: none */
+    const struct qn_topology *topology; /* the broadcast tree */
+    qn_time_t spin;                     /* ns of spinning before parking; 0:
+                                           none */
     uint32_t tcp_port; /* really bound, shared; 0: Unix socket */
     uint32_t own_port; /* really bound, own; 0: none */
 };

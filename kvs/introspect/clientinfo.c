@@ -1,9 +1,10 @@
 /*
  * The line has Redis' fields in Redis' order, because tools split it at blanks
- * and some by position. Fields of things we do not have (subscriptions,
- * transactions, redirection) hold what an ordinary connection shows there.
+ * and some by position. Fields of features that quoind lacks (subscriptions,
+ * transactions, redirection) hold what an ordinary connection of Redis shows
+ * there.
  *
- * The filters are Redis 7.0's, with its error texts. They match a struct
+ * The filters are those of Redis 7.0, with its error texts. They match a struct
  * qn_client_info, so this file knows no connection.
  */
 #include "kvs/introspect/clientinfo.h"

@@ -7,7 +7,7 @@
  * replica that got the request checks it and passes the arguments on, and each
  * replica parses them again.
  *
- * Pure, any thread.
+ * Pure, any thread. Nothing blocks.
  */
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ struct qn_client_info {
     uint64_t idle_s; /* since the last request */
     uint32_t db;
     bool blocked;        /* flag b: waits in a command */
-    bool closing;        /* flag c: goes when its replies are written */
+    bool closing;        /* flag c: closed when its replies are written */
     bool is_unix;        /* flag U */
     bool no_evict;       /* flag e */
     bool no_touch;       /* flag T */
@@ -46,8 +46,8 @@ struct qn_client_info {
     const char *lib_ver;
 };
 
-/** Append the line of CLIENT LIST and INFO, LF at its end: Redis 7.0's fields
- *  in its order, then lib-name and lib-ver of 7.2. */
+/** Append the line of CLIENT LIST and INFO, with LF at its end: the fields of
+ *  Redis 7.0 in its order, then lib-name and lib-ver of 7.2. */
 void qn_client_info_line(struct qn_buf *out, const struct qn_client_info *c);
 
 enum qn_client_type {
@@ -82,14 +82,15 @@ struct qn_client_kill {
     const struct qn_slice *addr, *laddr, *user; /* borrowed; NULL: any */
 };
 
-/** As qn_client_list_parse. The only user is `default`; another one is an
+/** As qn_client_list_parse. The only user is `default`; any other user is an
  *  error. */
 bool qn_client_kill_parse(const struct qn_slice *argv, uint32_t argc,
                           struct qn_client_kill *out, struct qn_buf *reply);
-/** @param me  c is the connection that asked. */
+/** True if the filter chooses connection c. @param me c is the connection
+ *  that asked. */
 bool qn_client_kill_matches(const struct qn_client_kill *f,
                             const struct qn_client_info *c, bool me);
-/** Write the reply once `killed` connections were chosen on all replicas. */
+/** Write the reply, after `killed` connections were closed on all replicas. */
 void qn_client_kill_reply(const struct qn_client_kill *f, uint64_t killed,
                           struct qn_buf *reply);
 

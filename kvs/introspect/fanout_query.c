@@ -1,9 +1,9 @@
 /*
- * Two tables: questions that this replica has asked (a slot each, found by id)
- * and messages that wait for room in a channel (a list per peer, so that one
- * full channel does not hold up the others). An id carries the table index in
- * its low bits, so an answer finds its question without a search, and an
- * answer that comes too late finds another id in its slot.
+ * Two tables: the questions that this replica has asked (a slot each, found by
+ * id), and the messages that wait for room in a channel (a list per peer, so
+ * that a full channel does not delay the others). An id has the table index in
+ * its low bits, so an answer finds its question without a search, and a late
+ * answer finds another id in its slot.
  */
 #include "kvs/introspect/fanout_query.h"
 
@@ -116,8 +116,8 @@ static void message_send(struct qn_fanout *a, qn_node_t to,
     outgoing_add(a, to, g);
 }
 
-/* What is asked in `id` and waits for room is not asked any more. Whatever
- * waits is a whole question, since that has one chunk. */
+/* Remove the question `id` where it waits for room. A waiting question is
+ * whole, because a question has one chunk. */
 static void outgoing_take_back(struct qn_fanout *a, qn_node_t to, uint32_t id)
 {
     struct outgoing **at = &a->out[to];
@@ -148,8 +148,9 @@ static uint64_t others(const struct qn_fanout *a)
     return all & ~((uint64_t)1 << a->o.self);
 }
 
-/* Who has not been asked by now is not asked later: questions to a peer that
- * stands still would have no end, and what they do would come as a surprise. */
+/* Peers to which the question was not sent by now are not asked any more.
+ * Otherwise questions to a stalled peer would accumulate without bound, and
+ * would take effect long after the client had its reply. */
 static void question_finish(struct qn_fanout *a, struct question *q)
 {
     for (uint64_t m = q->waiting; m != 0; m &= m - 1) {
@@ -174,8 +175,8 @@ static struct question *question_new(struct qn_fanout *a)
 }
 
 /* An answer may come back from inside tell, so all peers are marked before
- * the first is asked. A peer for whom there is no memory stays marked and is
- * named as missing in the end. */
+ * the first is asked. If there is no memory for a peer's message, the peer
+ * stays marked and is reported as missing. */
 static void question_send(struct qn_fanout *a, const struct question *q,
                           struct qn_slice text)
 {
@@ -215,7 +216,7 @@ static void on_ask(struct qn_fanout *a, qn_node_t from, const struct head *h,
 {
     struct outgoing *g = calloc(1, sizeof *g);
     if (g == NULL) {
-        return; /* the asker names us as missing */
+        return; /* the asker reports this replica as missing */
     }
     g->head = (struct head){.kind = ANSWER, .what = h->what, .id = h->id};
     a->o.answer(a->o.ctx, h->what, text, &g->bytes);

@@ -5,13 +5,14 @@
  * Questions that every replica answers: INFO, CLIENT LIST, CLIENT KILL, ...
  *
  * The replica whose client asks sends ASK {id, what, question} to all others,
- * answers its own part at once, and collects ANSWER {id, bytes, last}. When
- * all parts are in, or after QN_FANOUT_TIMEOUT, `finish` is called with what
- * came and the mask of replicas that did not answer. Long answers travel in
- * chunks over qn_replica_send_peer_message, one after the other, as the channel
- * has room; a question for which there was none in time is taken back.
+ * answers its own part at once, and collects ANSWER {id, bytes, last}. When all
+ * parts have arrived, or after QN_FANOUT_TIMEOUT, `finish` is called with the
+ * answers and the mask of replicas that did not answer. Long answers travel in
+ * chunks over qn_replica_send_peer_message, one after the other, when the
+ * channel has room. A question that found no room in time is withdrawn.
  *
- * The module knows neither the questions nor the connections. One thread.
+ * The module knows neither the meaning of the questions nor the connections.
+ * One thread; nothing blocks.
  */
 
 #include "core/base/bits.h"
@@ -48,23 +49,29 @@ int qn_fanout_create(struct qn_fanout **out, const struct qn_fanout_opts *o);
 void qn_fanout_destroy(struct qn_fanout *a);
 
 /** Ask all replicas. finish may be called before this returns (no peers).
- *  QN_OK; QN_EBUSY: QN_FANOUT_MAX questions are open; QN_EMSGSIZE: the question
- *  is longer than 16 KiB. */
+ *  @param what      Kind of the question, for `answer` and `finish`.
+ *  @param question  Borrowed for the call, at most 16 KiB.
+ *  @param tag       The asker's, given to `finish`.
+ *  @param now       ns; the time-out counts from it.
+ *  @return QN_OK; QN_EBUSY: QN_FANOUT_MAX questions are open; QN_EMSGSIZE:
+ *          the question is longer than 16 KiB. On failure no replica was
+ *          asked, and finish is not called. */
 int qn_fanout_start(struct qn_fanout *a, uint8_t what, struct qn_slice question,
                     uint64_t tag, qn_time_t now);
 
 /** `peer` has ended: it is asked no more, and named as missing at once. */
 void qn_fanout_peer_down(struct qn_fanout *a, qn_node_t peer);
 
-/** `peer` has a new life: it is asked again, from the next question on. */
+/** `peer` has a new incarnation: it is asked again, from the next question on.
+ */
 void qn_fanout_peer_up(struct qn_fanout *a, qn_node_t peer);
 
-/** A message of a peer. What is malformed is dropped. */
+/** Handle a message of a peer. A malformed one is dropped. */
 void qn_fanout_on_message(struct qn_fanout *a, qn_node_t from,
                           struct qn_slice bytes);
 
-/** Send what waits for room, give up what is late. @return the next time this
- *  must be called even if nothing arrives; QN_TIME_NEVER. */
+/** Send messages that wait for room, and finish late questions. @return the
+ *  time of the next call even if nothing arrives, ns; QN_TIME_NEVER. */
 qn_time_t qn_fanout_turn(struct qn_fanout *a, qn_time_t now);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * A table of sections, each a function that appends its lines. A request is a
- * mask over the table, so repeated and overlapping names cost nothing, and the
- * order is always that of the table, as in Redis.
+ * A table of sections, each with a function that appends its lines. A request
+ * is a mask over the table, so repeated and overlapping names cost nothing, and
+ * the order is always that of the table, as in Redis.
  *
- * Fields that Redis has and we do not (forks, replication backlog, cluster)
- * are there with their idle values if monitoring tools read them; the others
- * are left out rather than invented.
+ * Fields of features that quoind lacks (forks, replication backlog, cluster)
+ * are written with their idle values if monitoring tools read them; other such
+ * fields are left out.
  *
- * Sums are made over the parts that have answered. Replicas that have not are
- * named in `replicas_missing`, so that a reader sees why a count fell.
+ * Sums are made over the parts of the replicas that answered.
+ * `replicas_missing` names the others, so that a reader sees why a count fell.
  */
 #include "kvs/introspect/info.h"
 
@@ -24,7 +24,7 @@
 #include "kvs/introspect/info_internal.h"
 #include "kvs/resp/reply.h"
 
-/* Lines are short but for paths; nothing is cut. */
+/* Lines are short except for paths; nothing is cut. */
 void qn_info_line(struct qn_buf *b, const char *fmt, ...)
 {
     size_t room = 256;
@@ -57,7 +57,7 @@ void qn_info_count(struct qn_buf *b, const char *name, uint64_t v)
     qn_info_line(b, "%s:%" PRIu64, name, v);
 }
 
-/* `name` in bytes and `name`_human as people read it. */
+/* `name` in bytes, and `name`_human with a unit. */
 static void line_bytes(struct qn_buf *b, const char *name, uint64_t bytes)
 {
     static const char units[] = "BKMGTP";
@@ -132,8 +132,8 @@ static void clients(struct qn_buf *b, const struct qn_info *i)
     qn_info_line(b, "clients_in_timeout_table:0");
 }
 
-/* What was asked: clients compare its memory with maxmemory, which is that of
- * one replica, too. */
+/* The part of the replica that was asked: clients compare its memory with
+ * maxmemory, which also counts for one replica. */
 static const struct qn_info_part *asked(const struct qn_info *i)
 {
     static const struct qn_info_part none;
@@ -223,8 +223,8 @@ static void stats(struct qn_buf *b, const struct qn_info *i)
                   SUM(i, output_limit_closed));
 }
 
-/* Every replica takes writes, so to a client each is a master; slaves in
- * Redis' sense, which one could read from instead, do not exist. */
+/* Every replica takes writes, so to a client each is a master; there are no
+ * replicas in Redis' sense, which serve reads only. */
 static void replication(struct qn_buf *b, const struct qn_info *i)
 {
     uint64_t offset = 0;
@@ -371,7 +371,7 @@ static const struct {
     {"quoin", "Quoin", IN_DEFAULT | IN_ALL, qn_info_quoin},
 };
 
-/* Which sections a name means, as a mask over `sections`. */
+/* The sections that a name selects, as a mask over `sections`. */
 static unsigned sections_of(struct qn_slice name)
 {
     unsigned sets = qn_cmd_word_is(name, "default")      ? IN_DEFAULT
@@ -466,7 +466,7 @@ int qn_info_unpack(struct qn_slice bytes, struct qn_info_part *out)
     if (p.bytes != sizeof p) {
         return QN_ECORRUPT;
     }
-    /* What another process wrote is used as text: end it here. */
+    /* Another process wrote the strings: terminate them here. */
     p.state[sizeof p.state - 1] = '\0';
     for (uint32_t e = 0; e < QN_INFO_ERRORS_MAX; e++) {
         p.error[e].code[QN_INFO_CODE_MAX - 1] = '\0';

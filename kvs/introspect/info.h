@@ -6,16 +6,16 @@
  *
  * Each replica keeps one struct qn_info_part about itself. The replica whose
  * client asks collects the parts of all (kvs/introspect/fanout_query.h), puts
- * them into a struct qn_info beside what concerns the whole server, and has the
- * text made. Counts are added over the parts; what is per replica stands in a
- * line of its own in the section `# Quoin`.
+ * them into a struct qn_info beside the figures of the whole server, and makes
+ * the text. Counts are added over the parts; a figure per replica has its own
+ * line in the section `# Quoin`.
  *
  * Sections: server, clients, memory, persistence, stats, replication, cpu,
  * modules, commandstats, errorstats, cluster, keyspace, quoin. Without a name,
  * or by `default`: all but commandstats. `all`: all but modules. `everything`:
  * all. Names in any case; unknown ones give nothing.
  *
- * Pure, any thread.
+ * Pure, any thread. Nothing blocks.
  */
 
 #include <stdbool.h>
@@ -33,10 +33,9 @@
 
 struct qn_info_cmd {
     uint64_t calls;    /* executed */
-    uint64_t usec;     /* in all of them, estimated
-                          (kvs/commands/cmd_latency_sample.h). Of a     write:
-                          submitting it and executing it on the replica     that was
-                          asked, not what lies between */
+    uint64_t usec;     /* in all of them, estimated (cmd_latency_sample.h). Of
+                          a write: submitting it, and executing it on the
+                          replica that was asked; not the time in between */
     uint64_t rejected; /* not executed: arity, permission, loading */
     uint64_t failed;   /* executed and answered by an error */
 };
@@ -46,8 +45,8 @@ struct qn_info_error {
     uint64_t count;
 };
 
-/** What one replica knows of itself. Plain memory without pointers: may be
- *  copied between processes of one build. All zero to begin with. */
+/** The figures of one replica. Plain memory without pointers: may be copied
+ *  between processes of one build. All zero to begin with. */
 struct qn_info_part {
     uint32_t bytes; /* sizeof(struct qn_info_part), set by pack */
     qn_node_t replica;
@@ -80,44 +79,49 @@ struct qn_info_part {
     uint64_t cpu_sys_usec;
     uint64_t cpu_user_usec;
 
-    uint64_t reach_nsec; /* the root: of a broadcast (paxos/driver/driver.h) */
-    uint64_t pause_usec; /* the leader: after each slot, so that ... */
-    uint64_t slow;       /* ... these can follow: a mask */
+    uint64_t reach_nsec; /* the root: time of a broadcast
+                            (paxos/driver/driver.h) */
+    uint64_t pause_usec; /* the leader: pause after each slot, so that ... */
+    uint64_t slow;       /* ... these replicas can follow: a mask */
     /* The leader: flow control (paxos/flow/flow.h). */
-    struct qn_driver_kept kept; /* what it keeps */
+    struct qn_driver_kept kept; /* what it keeps of the log */
     bool leads;
-    bool writes_held;        /* for want of min-replicas-to-write */
+    bool writes_held;        /* because fewer than min-replicas-to-write keep
+                                up */
     uint64_t awaited;        /* mask */
     uint64_t gate_shut_usec; /* in total */
     uint64_t given_up;       /* replicas, in total */
     uint64_t holds_given_up; /* likewise */
     uint64_t lag_bytes[QN_NODES_MAX], lag_slots[QN_NODES_MAX];
     uint64_t pace[QN_NODES_MAX];      /* bytes/s, likewise */
-    uint64_t shut_usec[QN_NODES_MAX]; /* the gate, by each replica */
-    uint64_t suspicion_timeout_usec;  /* the silence of a peer that it bears */
-    uint64_t failovers;       /* changes of leader or acceptor, seen in this
-                                 life */
+    uint64_t shut_usec[QN_NODES_MAX]; /* time that each replica kept the gate
+                                         shut */
+    uint64_t suspicion_timeout_usec;  /* suspicion timeout: silence of a peer
+                                before it is suspected */
+    uint64_t failovers;       /* changes of leader or acceptor, seen by this
+                                 incarnation */
     qn_slot_t commit;         /* last slot known decided; of a group that has
-                                 stopped: also by who has ended */
+                                 stopped: also by ended replicas */
     qn_slot_t applied;        /* last slot applied */
-    qn_slot_t learned;        /* last one known here, with all before */
+    qn_slot_t learned;        /* last slot known here with all slots before
+                                 it */
     uint64_t writes;          /* commands it has put into batches */
     uint64_t batches;         /* of these writes */
     uint64_t commit_usec_p50; /* from submit to apply, of its own writes */
     uint64_t commit_usec_p99;
     uint64_t commit_usec_p999;
 
-    /* Writes not applied here, or too late. */
+    /* Writes that were not applied here, or too late. */
     uint64_t unknown_timeout;  /* answered "unknown" after commit-timeout */
-    uint64_t unknown_snapshot; /* likewise, since they lie in a snapshot */
-    uint64_t covered_ok;       /* they do, and were answered +OK */
+    uint64_t unknown_snapshot; /* likewise, because they lie in a snapshot */
+    uint64_t covered_ok;       /* lie in a snapshot, and were answered +OK */
 
     /* Snapshots (kvs/snapshot/state_transfer.h). */
     uint64_t snapshots_joined;
     uint64_t snapshots_given;
     uint64_t snapshots_asked;
     uint64_t cut_bytes;
-    uint64_t cut_bytes_max; /* 0: it gives none now */
+    uint64_t cut_bytes_max; /* bound of these; 0: it gives no snapshot now */
     uint64_t cut_bytes_most;
     uint64_t cuts_anew;
 
@@ -130,7 +134,8 @@ struct qn_info_part {
     uint64_t turn_max_apply_usec;
     uint64_t turn_max_answers_usec;
     uint64_t turn_growth_usec_max; /* of turns in which the table grew */
-    uint64_t turn_wall_usec_max;   /* with the time the core was taken away */
+    uint64_t turn_wall_usec_max;   /* including time when the core was taken
+                                      away */
 
     struct qn_info_cmd cmd[QN_CMD_ROWS_MAX]; /* by qn_cmd_index */
     struct qn_info_error error[QN_INFO_ERRORS_MAX];
@@ -176,17 +181,19 @@ struct qn_info {
     qn_node_t leader;   /* and QN_NODES_MAX: none, and none will be ... */
     qn_node_t acceptor; /* ... : the group has stopped */
     const char *acceptor_kind; /* "memory" or "process" */
-    const char *group;  /* "serving", "changing" (no leader takes requests yet),
-                           "waiting" (none will until `waits_for` go on or
-                           end), "stopped" (none ever will: quoin recover),
-                           "incomplete" (likewise, for the next leader lacks a
-                           part of the log that nobody has) */
-    uint64_t waits_for; /* mask: who stands still, and may have what the others
-                           lack */
+    const char *group;  /* "serving", "changing" (no leader takes requests
+                           yet), "waiting" (none will until `waits_for`
+                           resume or end), "stopped" (none ever will: quoin
+                           recover), "incomplete" (likewise: the next leader
+                           lacks a part of the log, and no replica has it) */
+    uint64_t waits_for; /* mask: stalled replicas that may have slots that
+                           the others lack */
     const char *last_failover; /* why; "": there was none */
-    bool supervised;           /* who ends is started again, if it is to be */
-    uint64_t in_sync; /* mask: with any one of them nothing is lost; process
-                         acceptor: leader and acceptor, both are needed */
+    bool supervised;           /* an ended replica is started again, if
+                                  configured */
+    uint64_t in_sync; /* mask: any one of them has all that was decided;
+                         process acceptor: leader and acceptor, and both are
+                         needed */
     const struct qn_tree *tree; /* how batches are broadcast; NULL: one node */
     const char *topology;       /* as configured */
     double predicted_cycles;    /* of a broadcast; 0: unknown */
@@ -199,21 +206,22 @@ struct qn_info {
 };
 
 /** Count the error reply that begins at `reply` ("-CODE text") by its code.
- *  Anything else is ignored; codes beyond QN_INFO_ERRORS_MAX too. */
+ *  Any other reply is ignored, and so are codes beyond QN_INFO_ERRORS_MAX. */
 void qn_info_count_error(struct qn_info_part *p, const uint8_t *reply,
                          size_t len);
 
 /** Append the part to an answer. */
 void qn_info_pack(const struct qn_info_part *p, struct qn_buf *out);
-/** Take a part from an answer. @return QN_OK; QN_ECORRUPT: not of this build.
+/** Take a part from an answer. @return QN_OK; QN_ECORRUPT: not of this build,
+ * *out is untouched.
  */
 int qn_info_unpack(struct qn_slice bytes, struct qn_info_part *out);
 
-/** Append the text of the sections named in names[count]; none: default. */
+/** Append the text of the sections named in names[count]; count 0: default. */
 void qn_info_text(struct qn_buf *out, const struct qn_info *i,
                   const struct qn_slice *names, uint32_t count);
 
-/** The same as a reply to INFO. */
+/** Append the same text as a reply to INFO. */
 void qn_info_reply(struct qn_buf *reply, uint8_t proto, const struct qn_info *i,
                    const struct qn_slice *names, uint32_t count);
 

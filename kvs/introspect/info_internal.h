@@ -1,16 +1,16 @@
 #ifndef QN_KVS_INTROSPECT_INFO_INTERNAL_H
 #define QN_KVS_INTROSPECT_INFO_INTERNAL_H
 
-/** What the files that write INFO share: kvs/introspect/info.c has Redis'
- * sections and chooses among them, kvs/introspect/info_quoin.c has our own. */
+/** What the files that write INFO share: info.c has the sections of Redis and
+ *  chooses among sections; info_quoin.c has the section Quoin. */
 
 #include "kvs/introspect/info.h"
 
-/** One line and CRLF. */
+/** Append one line and CRLF. */
 void qn_info_line(struct qn_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** "name:v". */
+/** Append the line "name:v". */
 void qn_info_count(struct qn_buf *b, const char *name, uint64_t v);
 
 /** NULL: "". */

@@ -1,6 +1,6 @@
 /*
- * INFO's section Quoin: who leads, how the tree hangs, what each replica has
- * and how long its turns take.
+ * INFO's section Quoin: the leader, the tree, and for each replica its position
+ * and the time of its turns.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
         suspicion_timeout_usec =
             QN_MAX(suspicion_timeout_usec, i->part[p]->suspicion_timeout_usec);
         pause_usec = QN_MAX(pause_usec, i->part[p]->pause_usec);
-        slow |= i->part[p]->slow; /* both are the leader's */
+        slow |= i->part[p]->slow; /* only the leader's part has both */
     }
     qn_info_count(b, "epoch", i->epoch);
     role_line(b, "leader", i->leader);
@@ -123,7 +123,7 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "min_replicas_to_write", i->min_replicas_to_write);
 }
 
-/* What the leader says of flow control (paxos/flow/flow.h). */
+/* The leader's figures of flow control (paxos/flow/flow.h). */
 static void flow(struct qn_buf *b, const struct qn_info *i)
 {
     const struct qn_info_part *l = NULL;
@@ -151,7 +151,7 @@ static void flow(struct qn_buf *b, const struct qn_info *i)
     }
 }
 
-/* Writes whose replies are not those of their execution. */
+/* Writes that were answered without their execution's reply. */
 static void writes_lines(struct qn_buf *b, const struct qn_info *i)
 {
     uint64_t timeout = 0;
@@ -167,7 +167,8 @@ static void writes_lines(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "writes_covered_ok", covered);
 }
 
-/* "0>2,0>1,1>3": who sends to whom, from the root down, in order of sending. */
+/* "0>2,0>1,1>3": senders and receivers, from the root down, in order of
+ * sending. */
 static void tree_line(struct qn_buf *b, const struct qn_tree *t)
 {
     char text[8 * QN_NODES_MAX] = "";

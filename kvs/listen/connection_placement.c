@@ -1,5 +1,5 @@
 /*
- * Where connections land (connection_placement.h).
+ * Placement of connections (connection_placement.h).
  *
  * The program is made of two parts. First a binary search over the runs of
  * cores that have the same answer:
@@ -15,8 +15,8 @@
  *         ld random; mod #count
  *         jeq #0, 0, 1; ret i    for each of them
  *
- * Conditional jumps reach 255 instructions only, so all long ones are `ja`.
- * Jumps go forward, as the kernel wants it: answers are behind the search.
+ * Conditional jumps reach only 255 instructions, so all long jumps are `ja`.
+ * The kernel allows only forward jumps, so the answers are behind the search.
  */
 #include "kvs/listen/connection_placement.h"
 
@@ -90,7 +90,7 @@ static void emit(struct program *g, uint16_t code, uint32_t k, uint8_t jt,
         (struct sock_filter){.code = code, .jt = jt, .jf = jf, .k = k};
 }
 
-/* The `ja` at `at` leads to what is emitted next. */
+/* Make the `ja` at `at` lead to the next instruction emitted. */
 static void land(struct program *g, uint32_t at)
 {
     if (!g->full) {
@@ -115,7 +115,8 @@ static void find_runs(struct program *g,
 {
     uint32_t cpus = p->map != NULL ? p->map->cpus : 0;
     QN_ASSERT(cpus <= QN_PLACES_MAX);
-    /* `cpus` itself stands for all that the map does not know. */
+    /* The core number `cpus` stands for all cores that the map does not know.
+     */
     for (uint32_t cpu = 0; cpu <= cpus; cpu++) {
         uint32_t answer =
             answer_of(g, qn_connection_placement_near(p, cpu, open));
@@ -188,7 +189,7 @@ bool qn_connection_placement_attach(int fd, struct sock_filter *program,
         return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &all,
                           sizeof all) == 0;
     }
-    /* ENOENT: there was none. */
+    /* ENOENT: no program was attached. */
     return setsockopt(fd, SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &none,
                       sizeof none) == 0 ||
            errno == ENOENT;

@@ -1,12 +1,13 @@
 /*
  * Passing connections on (fd_passing.h).
  *
- * A datagram socket keeps borders, so a connection is one message of one byte
- * with a descriptor. Its queue is short (net.unix.max_dgram_qlen, 10 and more):
- * full means that the receiver is behind, and the sender keeps the connection.
+ * A datagram socket keeps message borders, so a connection is one message of
+ * one byte with a descriptor. The queue is short (net.unix.max_dgram_qlen, 10
+ * and more): if it is full, the receiver lags, and the sender keeps the
+ * connection.
  *
  * The client's core is in /proc/PID/stat, field 39. The name of the program,
- * field 2, may contain anything, so fields are counted from its last `)`.
+ * field 2, may contain any byte, so fields are counted from the last `)`.
  */
 #include "kvs/listen/fd_passing.h"
 

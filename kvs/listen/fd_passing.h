@@ -2,27 +2,29 @@
 #define QN_KVS_LISTEN_FD_PASSING_H
 
 /**
- * Connections of a Unix socket, passed on to the replica they should land on.
+ * Passes connections of a Unix socket to the replica on which they should land.
  *
- * The kernel does not choose among sockets by the client's core there, as all
- * replicas accept from one. So who accepts asks where the client runs, and
- * passes the descriptor to a near replica. Each replica receives from a socket
- * of datagrams of its own, whose both ends all others hold: they send to one
- * end, and receive from the other what its owner, dead or standing still, does
- * not (kvs/server/server_accept.h).
+ * All replicas accept from one Unix socket, so the kernel cannot choose by the
+ * client's core. The accepting replica looks up where the client runs, and
+ * passes the descriptor to a near replica. Each replica receives from its own
+ * datagram socket. All others hold both ends of it: they send to one end, and
+ * receive from the other end what a dead or stalled owner does not receive
+ * (kvs/server/server_accept.h).
  *
  * Threads: any, each with its own descriptors. Nothing blocks.
  */
 
-/** A pair to pass through. @return QN_OK; QN_EMFILE. Both filled, non-blocking,
- *  closed on exec. */
+/** Make a pair of sockets. @return QN_OK, both filled, non-blocking, closed
+ *  on exec; QN_EMFILE, neither filled. */
 int qn_fd_passing_open(int *from, int *to);
 
-/** Pass on. `fd` is borrowed: close it. @return QN_OK; QN_EAGAIN: there is no
- *  room, keep it; QN_EIO: nobody receives there. */
+/** Pass a connection on. `fd` is borrowed: close it after QN_OK. @return
+ *  QN_OK; QN_EAGAIN: the queue is full, keep it; QN_EIO: no process receives
+ *  there, keep it. */
 int qn_fd_passing_send(int to, int fd);
 
-/** The next one. @return a descriptor, closed on exec; QN_EAGAIN: none. */
+/** Receive the next connection. @return a descriptor, closed on exec;
+ *  QN_EAGAIN: none. */
 int qn_fd_passing_recv(int from);
 
 /** The core on which the process at the other end of a Unix connection ran

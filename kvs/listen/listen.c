@@ -1,11 +1,11 @@
 /*
- * Which sockets there are, and the lock on their address.
+ * The sockets of a server, and the lock on their address.
  *
  * The lock is a file in the run-time folder (kvs/config/rundir.h), named by the
- * address and locked exactly as long as somebody holds it, whatever way he
- * ends; the replicas hold it too, since they may outlive their supervisor. A
- * Unix socket's address is named by its directory's identity, so that two
- * spellings of a path meet.
+ * address. It is held as long as any process of the server runs, however the
+ * process ends; replicas hold it too, because they may outlive their
+ * supervisor. A Unix socket's address is named by its directory's identity, so
+ * that two spellings of a path get the same name.
  */
 #include "kvs/listen/listen.h"
 
@@ -96,10 +96,10 @@ int qn_listen_lock(struct qn_listen *l, const char *name, const char *shown,
     int fd = qn_rundir_path(l->config, name, "server", path);
     if (fd != QN_OK) {
         qn_log(QN_LOG_WARN,
-               "there is no run-time folder (%s): a later quoind cannot take "
-               "this server over; give --run-dir",
+               "there is no run-time folder (%s): a later quoind cannot adopt "
+               "this server; give --run-dir",
                qn_strerror(fd));
-        return QN_OK; /* binding finds out who else is there */
+        return QN_OK; /* bind finds another server */
     }
     fd = qn_rundir_lock(path);
     if (fd >= 0) {
@@ -161,7 +161,7 @@ int qn_listen_shared(const struct qn_listen *l, qn_node_t node)
     return l->shared[is_unix(l) ? 0 : node];
 }
 
-/* TCP tells by its port, a Unix socket by its path. */
+/* A TCP socket is recognized by its port, a Unix socket by its path. */
 static bool is_shared(const struct qn_listen *l, int fd)
 {
     struct sockaddr_un at = {0};

@@ -2,9 +2,8 @@
 #define QN_KVS_LISTEN_LISTEN_INTERNAL_H
 
 /**
- * What the files of kvs/listen/listen.h share: kvs/listen/listen.c keeps the
- * sockets and the lock, kvs/listen/listen_tcp.c and kvs/listen/listen_unix.c
- * make them.
+ * What the files of listen.h share: listen.c keeps the sockets and the lock,
+ * listen_tcp.c and listen_unix.c make the sockets.
  *
  * Functions that take `why` fill it when they fail; they return QN_OK or what
  * qn_listen_open returns.
@@ -22,23 +21,23 @@ struct qn_error_line {
 int qn_listen_fail(const struct qn_error_line *why, int err, const char *fmt,
                    ...) __attribute__((format(printf, 3, 4)));
 
-/** QN_E... of an errno. */
+/** The QN_E* of an errno. */
 int qn_listen_error(int e);
 
-/** Close, if open; -1 then. */
+/** Close *fd if it is open, and set it to -1. */
 void qn_listen_close_one(int *fd);
 
 /** Lock the address `name` against other servers.
- *  @param shown  What a person calls it. */
+ *  @param shown  The address as a user writes it. */
 int qn_listen_lock(struct qn_listen *l, const char *name, const char *shown,
                    const struct qn_error_line *why);
 
-/** Claim the address and make all sockets on it. On failure some may be open.
+/** Claim the address and make all its sockets. On failure some may be open.
  */
 int qn_listen_open_tcp(struct qn_listen *l, const struct qn_error_line *why);
 int qn_listen_open_unix(struct qn_listen *l, const struct qn_error_line *why);
 
-/** Make the socket of `node` alone. */
+/** Make the own socket of `node`. */
 int qn_listen_own_tcp(struct qn_listen *l, qn_node_t node,
                       const struct qn_error_line *why);
 int qn_listen_own_unix(struct qn_listen *l, qn_node_t node,

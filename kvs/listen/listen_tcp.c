@@ -1,8 +1,8 @@
 /*
- * TCP: lock the address, bind once without SO_REUSEPORT (which fails if anybody
- * listens there, ours or not, also on an overlapping address such as 0.0.0.0),
- * close that, bind for real. The lock closes the gap between the two binds
- * against servers of our kind on the same address.
+ * TCP: lock the address; bind once without SO_REUSEPORT, which fails if any
+ * process listens there, even on an overlapping address such as 0.0.0.0; close
+ * that socket; bind the real ones. The lock keeps other quoinds on the same
+ * address out of the gap between the two binds.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -68,7 +68,8 @@ static int tcp_bind(const struct qn_config *c, uint32_t port, bool reuse_port,
         return qn_listen_fail(why, qn_listen_error(errno),
                               "cannot make a TCP socket: %s", strerror(errno));
     }
-    set(fd, SOL_SOCKET, SO_REUSEADDR, 1); /* old connections in TIME_WAIT */
+    set(fd, SOL_SOCKET, SO_REUSEADDR, 1); /* despite old connections in
+                                             TIME_WAIT */
     set(fd, SOL_SOCKET, SO_REUSEPORT, reuse_port);
     if (a.at.ss_family == AF_INET6) {
         set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
@@ -77,11 +78,12 @@ static int tcp_bind(const struct qn_config *c, uint32_t port, bool reuse_port,
         return fd;
     }
     int err = qn_listen_error(errno);
-    qn_listen_fail(why, err, "cannot listen on %s port %u: %s; %s", c->bind,
-                   port, strerror(errno),
-                   err == QN_EADDRINUSE
-                       ? "stop who does, or choose another port"
-                       : "choose another --bind address or port");
+    qn_listen_fail(
+        why, err, "cannot listen on %s port %u: %s; %s", c->bind, port,
+        strerror(errno),
+        err == QN_EADDRINUSE
+            ? "stop the process that listens there, or choose another port"
+            : "choose another --bind address or port");
     close(fd);
     return err;
 }
@@ -128,8 +130,8 @@ static int tcp_claim(struct qn_listen *l, const struct qn_error_line *why)
     char shown[QN_LISTEN_SHOWN_MAX];
     const struct qn_config *c = l->config;
     if (qn_listen_name(c, name, sizeof name) != QN_OK) {
-        return QN_OK; /* the kernel gives out no port that is in use, and the
-                         address has a name once it has */
+        return QN_OK; /* the kernel chooses an unused port, and the address
+                         has a name only when it has a port */
     }
     int err = qn_listen_lock(l, name, qn_listen_shown(c, c->port, shown), why);
     if (err != QN_OK) {
@@ -201,9 +203,9 @@ static void close_all(struct qn_listen *l)
     }
 }
 
-/* Any free port with free ones behind it, so that what the replicas' own ports
- * are follows from the shared one, as always. Where closed connections hold
- * most ports there may be none in a row: then any. */
+/* Any free port with free ports behind it, so that the replicas' own ports
+ * follow the shared one as usual. Where closed connections hold most ports
+ * there may be no such row; then any free ports. */
 static int open_anywhere(struct qn_listen *l, const struct qn_error_line *why)
 {
     int err = QN_EADDRINUSE;
@@ -215,7 +217,7 @@ static int open_anywhere(struct qn_listen *l, const struct qn_error_line *why)
         }
     }
     if (err == QN_OK) {
-        why->text[0] = '\0'; /* of a try before */
+        why->text[0] = '\0'; /* of an earlier attempt */
     }
     return err;
 }

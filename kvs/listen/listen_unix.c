@@ -1,6 +1,7 @@
 /*
- * Unix sockets: lock, then bind. A path that exists and does not answer is what
- * a killed server left; it is removed. A path that is no socket is not touched.
+ * Unix sockets: lock, then bind. A socket that exists and does not answer was
+ * left by a killed server, and is removed. A path that is not a socket is not
+ * touched.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,13 +27,14 @@ static struct sockaddr_un unix_address(const struct qn_config *c, bool own,
     return at;
 }
 
-/* Remove what a killed server left at the path. QN_OK: the path is free. */
+/* Remove the socket that a killed server left at the path. QN_OK: the path is
+ * free. */
 static int unix_clear(const struct sockaddr_un *at,
                       const struct qn_error_line *why)
 {
     struct stat st;
     if (lstat(at->sun_path, &st) != 0) {
-        return QN_OK; /* bind will say what is wrong, if anything */
+        return QN_OK; /* bind reports the error, if any */
     }
     if (!S_ISSOCK(st.st_mode)) {
         return qn_listen_fail(why, QN_EADDRINUSE,
@@ -50,7 +52,7 @@ static int unix_clear(const struct sockaddr_un *at,
     if (!dead || unlink(at->sun_path) != 0) {
         return qn_listen_fail(
             why, QN_EADDRINUSE,
-            "somebody listens on %s; stop him, or choose another path",
+            "a process listens on %s; stop it, or choose another path",
             at->sun_path);
     }
     return QN_OK;

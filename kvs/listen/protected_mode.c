@@ -40,7 +40,8 @@ void qn_protected_mode_log(const struct qn_config *c)
                c->bind);
     } else {
         qn_log(QN_LOG_WARN,
-               "bind %s, protected-mode no, and there is no password: whoever "
+               "bind %s, protected-mode no, and there is no password: any "
+               "client that "
                "reaches this address can read and write everything",
                c->bind);
     }

@@ -3,9 +3,10 @@
 
 /**
  * Protected mode: there is no password, so only clients on this machine are
- * served. Here: who is on this machine, and what the log says at start.
+ * served. This module tells local clients from remote ones, and writes the line
+ * of the log at start.
  *
- * Threads: any; both functions are pure but for the log.
+ * Threads: any; both functions are pure except for the log. Nothing blocks.
  */
 
 #include <stdbool.h>
@@ -13,13 +14,13 @@
 
 #include "kvs/config/config.h"
 
-/** Is the peer on this machine? `sa` is that of a TCP connection: true if it is
- *  a loopback address, IPv4, IPv6 or one in the other. Any other family: false.
+/** True if the peer is on this machine: `sa`, the peer's address of a TCP
+ * connection, is a loopback address of IPv4, of IPv6, or of IPv4 mapped into
+ * IPv6. Any other family: false.
  */
 bool qn_protected_mode_is_local(const struct sockaddr *sa);
 
-/** Say so, in one line, if other machines can reach the address that is
- *  listened on; at start. */
+/** At start: log one line if other machines can reach the address. */
 void qn_protected_mode_log(const struct qn_config *c);
 
 #endif

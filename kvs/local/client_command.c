@@ -2,8 +2,8 @@
  * CLIENT LIST, KILL and INFO.
  *
  * A replica answers LIST with the lines of its connections, and KILL with the
- * number of those it has closed, a uint64_t. The connection that asks is
- * counted by its own replica, and closed when it has its reply.
+ * number of connections that it has closed, a uint64_t. The asking connection
+ * is counted by its own replica, and closed after its reply.
  */
 #include <string.h>
 
@@ -58,7 +58,8 @@ static struct qn_client_info client_info(const struct qn_conn *c,
     };
 }
 
-/* The list has the newest first; people want the oldest first. */
+/* The list of connections begins with the newest; the reply begins with the
+ * oldest, as in Redis. */
 static struct qn_conn *oldest(const struct qn_frontend *fe)
 {
     struct qn_conn *c = fe->all;

@@ -2,14 +2,13 @@
  * A question is the id of the connection that asks and the arguments of its
  * request: {struct cluster_query_head, uint32_t length[argc], bytes}. Each
  * replica parses the arguments again, with the same filters
- * (kvs/introspect/clientinfo.h), so nothing has to be encoded per command. The
- * asker parses them a last time when the answers are in: a request's own memory
- * is gone by then, and the connection may be gone too, which is why it is found
- * by its id.
+ * (kvs/introspect/clientinfo.h), so no command needs its own encoding. The
+ * asker parses them once more when the answers have arrived: the request's
+ * memory is freed by then. The connection may be closed by then, too, so it is
+ * found by its id.
  *
- * A question comes from memory that a wild process can overwrite; what is
- * malformed is answered by nothing, and an answer that is malformed counts as
- * missing.
+ * A question comes from memory that a faulty process can overwrite. A malformed
+ * question gets no answer, and a malformed answer counts as missing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +36,8 @@ static void question_encode(struct qn_buf *to, uint64_t asker,
     }
 }
 
-/* *argv filled: borrows from `q`; to be freed. False: malformed, no memory. */
+/* Parse a question. *argv is filled, borrows from `q`, and must be freed.
+ * False: malformed, or no memory. */
 static bool question_decode(struct qn_slice q, struct cluster_query_head *h,
                             struct qn_slice **argv)
 {
@@ -125,7 +125,7 @@ static void on_finish(void *ctx, struct qn_fanout_result *a)
     struct qn_slice *argv = NULL;
     bool close = false;
     if (c == NULL) {
-        return; /* it did not wait */
+        return; /* it waits no longer */
     }
     QN_ASSERT(c->session.reason == QN_BLOCKED_REMOTE);
     QN_ASSERT(!c->waiter.queued);
@@ -157,8 +157,8 @@ static int on_tell(void *ctx, qn_node_t to, struct qn_slice bytes)
     return qn_replica_send_peer_message(s->replica, to, bytes);
 }
 
-/* All replicas have the same commons, whose inode and time of birth no other
- * start of a server shares. The id is no secret. */
+/* All replicas have the same commons, and no other start of a server has
+ * commons with that inode and time of birth. The id is not secret. */
 static void run_id_make(struct qn_server *s)
 {
     struct stat st = {0};

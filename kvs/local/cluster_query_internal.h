@@ -14,7 +14,7 @@
 #include "kvs/local/cluster_query.h"
 #include "kvs/server/server.h"
 
-/* What is asked. */
+/* The kinds of questions. */
 enum { ASK_INFO = 1, ASK_LIST, ASK_KILL, ASK_RESETSTAT };
 
 /** A question begins with it. */
@@ -47,7 +47,8 @@ void qn_cluster_query_resetstat_finish(struct qn_conn *c,
 /* ---- client_command.c -------------------------------------------------------
  */
 
-/** Does it wait for answers to a question that is not `asker`'s? */
+/** True if the connection waits for answers to a question that is not
+ *  `asker`'s. */
 bool qn_cluster_query_is_blocked(const struct qn_conn *c, uint64_t asker);
 
 void qn_cluster_query_list_answer(struct qn_server *s,

@@ -87,7 +87,8 @@ static uint64_t wreck_page(uint64_t *at, size_t page, uint64_t x)
     return x;
 }
 
-/* Pages that there are: the hole behind a ring would only eat memory. */
+/* Only existing pages: writing to the hole behind a ring would only use up
+ * memory. */
 static void wreck_range(unsigned long from, unsigned long to, uint64_t x)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -100,8 +101,8 @@ static void wreck_range(unsigned long from, unsigned long to, uint64_t x)
 }
 
 /* An outbox is tried even if it is read-only here: the kernel must refuse to
- * open it. The commons can be opened on request, but a wild pointer does not
- * ask. */
+ * open it. A process could open the commons for writing, but a stray write
+ * does not do that. */
 static bool in_reach(const char *mode, const char *name, unsigned long from,
                      unsigned long to)
 {
@@ -111,7 +112,7 @@ static bool in_reach(const char *mode, const char *name, unsigned long from,
              mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) == 0));
 }
 
-/* Everything shared that a wild pointer could reach. */
+/* All shared memory that a stray write could reach. */
 void qn_debug_wreck(struct qn_conn *c, struct qn_cmd_call *call)
 {
     int64_t seed = 0;

@@ -3,7 +3,8 @@
 
 /**
  * DEBUG, for tests; refused unless the server was started with
- * --enable-debug-command. All of it concerns the connection's own replica:
+ * --enable-debug-command. Every subcommand concerns the connection's own
+ * replica:
  *
  *   DEBUG DIGEST            position and digest of its store
  *   DEBUG SLEEP seconds     it is stalled

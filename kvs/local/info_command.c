@@ -1,9 +1,9 @@
 /*
  * INFO and CONFIG RESETSTAT.
  *
- * A replica answers INFO with a struct qn_info_part, its own numbers; the
- * replica that was asked adds what concerns the whole server, as it knows it,
- * and makes the text. RESETSTAT is answered by nothing.
+ * A replica answers INFO with its own figures, a struct qn_info_part. The
+ * replica that the client asked adds the figures of the whole server, as it
+ * knows them, and makes the text. The answer to RESETSTAT is empty.
  *
  * Levels (memory, connections, positions) are looked up when a client asks;
  * counts are kept where things happen, in struct qn_frontend.
@@ -48,7 +48,7 @@ static void process_fill(struct qn_info_part *p)
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
     p->used_memory_rss = resident_bytes();
-    /* The kernel's: the most that was ever resident, in KiB. */
+    /* The kernel's figure: the highest resident size so far, in KiB. */
     p->used_memory_peak =
         QN_MAX((uint64_t)use.ru_maxrss * 1024, p->used_memory);
     p->cpu_sys_usec = usec_of(use.ru_stime);
@@ -175,9 +175,9 @@ static uint32_t dbs_fill(struct qn_server *s, struct qn_info_db *db)
     return dbs;
 }
 
-/* Mask of replicas whose state is complete: a life that still waits for its
- * snapshot is none of those that may be the last, even if the ring reaches back
- * to the first slot. */
+/* Mask of replicas whose state is complete. An incarnation that still waits
+ * for its snapshot cannot be the last replica with all data, even if the ring
+ * reaches back to the first slot. */
 static uint64_t complete(const struct qn_server *s)
 {
     uint64_t mask = 0;
@@ -188,7 +188,7 @@ static uint64_t complete(const struct qn_server *s)
         } else if (s->peers.present[i] != NULL) {
             o = s->peers.present[i]->outbox;
         }
-        /* relaxed: a number for people. */
+        /* relaxed: a figure for the reply only. */
         if (o != NULL && qn_load(&qn_outbox_state(o)->phase, QN_RELAXED) >=
                              QN_SERVER_SERVING) {
             mask |= (uint64_t)1 << i;
@@ -209,7 +209,7 @@ static void tree_fill(struct qn_server *s, struct qn_info *i)
     }
 }
 
-/* What concerns the whole server, as this replica knows it. */
+/* Figures of the whole server, as this replica knows them. */
 static void whole_fill(struct qn_server *s, struct qn_info *i)
 {
     const struct qn_config *c = qn_replica_config(s->replica);
@@ -308,7 +308,7 @@ void qn_cluster_query_info_finish(struct qn_server *s, struct qn_conn *c,
 
 /* ---- CONFIG RESETSTAT ---------------------------------------------------- */
 
-/* Counts begin anew; levels and positions stay what they are. */
+/* Counts are reset; levels and positions stay. */
 void qn_cluster_query_resetstat_answer(struct qn_server *s)
 {
     struct qn_frontend *fe = &s->frontend;

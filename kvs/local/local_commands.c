@@ -156,7 +156,8 @@ static void run_hello(struct qn_conn *c, struct qn_cmd_call *call)
                                             "disabled.");
                 return;
             }
-            i += 2; /* the default user has no password: any will do */
+            i += 2; /* the default user has no password: any password is
+                       accepted */
         } else if (is(call->argv[i], "SETNAME") && more >= 1) {
             name = call->argv[++i];
             named = true;
@@ -309,7 +310,8 @@ static const struct {
     {"client|no-evict", run_client_no_evict},
     {"client|no-touch", run_client_no_touch},
     {"config|get", run_config_get},
-    {"config|set", qn_settings_set}, /* a write, unless it is taken here */
+    {"config|set", qn_settings_set}, /* a write, except for options that
+                                        change beside the log */
     {"wait", run_wait},
     {"info", qn_cluster_query_info},
     {"client|info", qn_cluster_query_client_info},
@@ -375,6 +377,6 @@ void qn_local_commands_run(struct qn_conn *c, struct qn_cmd_call *call)
         qn_cmd_reply_unknown(call->reply, call->argv, call->argc);
         return;
     }
-    /* What needs only the table: COMMAND, HELP. */
+    /* Commands that need only the table: COMMAND, HELP. */
     (void)qn_cmd_run(NULL, call);
 }

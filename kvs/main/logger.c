@@ -1,7 +1,7 @@
 /*
- * A ring of finished lines. Who logs copies a line behind its end; the thread
- * writes the first one, without the lock, and then takes it out: so an empty
- * ring means that all is written.
+ * A ring of finished lines. A thread that logs copies its line to the end of
+ * the ring. The logger's thread writes the first line, without the lock, and
+ * then removes it: an empty ring therefore means that all lines are written.
  */
 #include "kvs/main/logger.h"
 
@@ -26,10 +26,11 @@ struct line {
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t more;  /* a line has come */
+    pthread_cond_t more;  /* a line was added */
     pthread_cond_t fewer; /* one was written */
-    bool runs;            /* the thread writes; under the lock, as the rest */
-    uint32_t head, tail;  /* the first line, behind the last one; they wrap */
+    bool runs;            /* the thread writes; under the lock, like the
+                             fields below */
+    uint32_t head, tail;  /* first line, end of the last one; they wrap */
     uint64_t dropped;
     struct line line[QN_LOGGER_LINES];
 } logger = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -53,10 +54,10 @@ static void line_make(struct line *l, enum qn_log_level level, const char *text)
 static void line_write(const struct line *l)
 {
     ssize_t written = write(STDERR_FILENO, l->text, l->len);
-    (void)written; /* where else could one complain? */
+    (void)written; /* there is no other place to report the error */
 }
 
-/* Under the lock: until the ring is empty, for END_S at most. */
+/* Wait until the ring is empty, END_S at most. Under the lock. */
 static void drain(void)
 {
     struct timespec until;
@@ -96,15 +97,16 @@ static void log_line(void *ctx, enum qn_log_level level, const char *text)
     }
 }
 
-/* All that came before the gap is written. Under the lock, which is let go
+/* Write all lines before the gap. Under the lock, which is released
  * meanwhile. */
 static void tell_dropped(void)
 {
     char text[80];
     struct line l;
-    snprintf(text, sizeof text,
-             "%llu lines were dropped: this log was not written fast enough",
-             (unsigned long long)logger.dropped);
+    snprintf(
+        text, sizeof text,
+        "%llu log lines were dropped: standard error accepts them too slowly",
+        (unsigned long long)logger.dropped);
     logger.dropped = 0;
     pthread_mutex_unlock(&logger.lock);
     line_make(&l, QN_LOG_WARN, text);
@@ -122,7 +124,7 @@ static void *run(void *arg)
         }
         const struct line *l = &logger.line[logger.head % QN_LOGGER_LINES];
         pthread_mutex_unlock(&logger.lock);
-        line_write(l); /* nobody touches it while it is in the ring */
+        line_write(l); /* no other thread changes it while it is in the ring */
         pthread_mutex_lock(&logger.lock);
         logger.head++;
         if (logger.head == logger.tail && logger.dropped > 0) {
@@ -151,7 +153,8 @@ int qn_logger_start(void)
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the loop's */
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* the loop's thread handles
+                                                  signals */
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     logger.runs = pthread_create(&thread, &detached, run, NULL) == 0;

@@ -4,16 +4,17 @@
 /**
  * Log lines of `quoind`, on its standard error.
  *
- * A replica must not wait for whoever takes them: a file on a busy disk, a pipe
- * that nobody reads, a terminal that was stopped would hold up its clients, and
- * everybody's if it leads. So in a replica a thread writes them, in their
- * order; when QN_LOGGER_LINES wait, further ones are dropped until these are
- * written, and then it is said how many. Only an error is waited for, and for
- * what waits before it, a second each at most: it may be the last that is heard
+ * A replica must not wait for the reader of its log: a file on a busy disk, a
+ * pipe without a reader or a stopped terminal would delay its clients, and all
+ * clients if it leads. In a replica, therefore, a thread writes the lines, in
+ * order. When QN_LOGGER_LINES wait, further lines are dropped until these are
+ * written, and then their number is logged. Only an error blocks, for itself
+ * and for the lines before it, one second each at most: it may be the last line
  * of this process. The supervisor, for which no client waits, writes its lines
  * itself.
  *
- * Logging: any thread, not a signal handler. The rest: the first thread.
+ * Threads: qn_log from any thread, but not from a signal handler; these
+ * functions from the first thread.
  */
 
 #include "core/base/log.h"
@@ -21,15 +22,17 @@
 #define QN_LOGGER_LINES 256u
 #define QN_LOGGER_BYTES 1152u /* of a line with its time */
 
-/** All lines from this level on go to standard error, written by who logs. */
+/** Write all lines from this level on to standard error, from the calling
+ *  thread. */
 void qn_logger_init(enum qn_log_level lowest);
 
-/** From now on, a thread of this process writes them. @return QN_OK; QN_ENOMEM:
- *  no thread, it is as before. */
+/** From now on, a thread of this process writes the lines. @return QN_OK;
+ *  QN_ENOMEM: there is no thread, and the callers write as before. */
 int qn_logger_start(void);
 
-/** The process ends: wait for what has not been written, for a second at most.
- *  Later lines are written by who logs, unless that second was too short. */
+/** The process ends: wait until all lines are written, one second at most.
+ *  Later lines are written by the calling thread, unless that second was too
+ *  short. */
 void qn_logger_end(void);
 
 #endif

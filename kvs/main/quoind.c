@@ -1,7 +1,7 @@
 /*
- * The program `quoind`: command line in, supervisor on. Everything that prints
- * or ends the process is here, in logger.c or in the supervisor's one line of
- * readiness.
+ * The program `quoind`: parses the command line and runs the supervisor. All
+ * code that prints or ends the process is here, in logger.c, or in the
+ * supervisor's line of readiness.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "kvs/supervisor/supervisor.h"
 #include "transports/registry.h"
 
-/* What is quoted may come from any file: no control characters. */
+/* A quoted text may come from any file: replace control characters. */
 static int complain(const char *why)
 {
     fputs("quoind: ", stderr);
@@ -40,8 +40,8 @@ static int complain_transport(const char *name)
     return complain(why);
 }
 
-/* Started with one of 0, 1 and 2 closed: what is opened first would take its
- * number, and a log line would go to whoever that is. */
+/* If 0, 1 or 2 is closed at start, the first file or socket opened would get
+ * its number, and log lines would go there. */
 static bool standard_descriptors(void)
 {
     int fd;
@@ -51,10 +51,11 @@ static bool standard_descriptors(void)
     return fd >= 0 && close(fd) == 0;
 }
 
-/* The life of a replica's process, behind fork. */
+/* A replica's process, after fork. */
 static int replica_main(const struct qn_replica_spec *boot)
 {
-    (void)qn_logger_start(); /* without, lines may hold it up, no more */
+    (void)qn_logger_start(); /* without it, log lines may delay the replica,
+                                no more */
     int status = qn_replica_main(boot);
     qn_logger_end();
     return status;

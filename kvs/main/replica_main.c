@@ -1,9 +1,10 @@
 /*
- * A replica process, from its boot record to its end.
+ * A replica process, from start to end.
  *
- * Start: make the own outbox, exchange descriptors with all peers through the
- * supervisor, open two queuepairs to each peer (server_peers.c), make driver,
- * replica and front end, listen. From then on the supervisor is not needed.
+ * Start: make the own outbox; exchange descriptors with all peers through the
+ * supervisor; open two queuepairs to each peer (server_peers.c); make driver,
+ * replica and front end; listen. From then on the replica does not need the
+ * supervisor.
  *
  * Loop: libuv polls sockets and the doorbell; all work happens in the check
  * handle, one turn per iteration. Before the loop may block, the prepare
@@ -61,7 +62,7 @@ static void startup_turn(struct qn_server *s)
     }
 }
 
-/* Snapshots from and to others; the group is told what comes. */
+/* Snapshots from and to other replicas; the driver learns what is under way. */
 static qn_time_t state_transfer_turn(struct qn_server *s, qn_time_t now)
 {
     struct qn_state_transfer_status st;
@@ -77,11 +78,11 @@ static void turn(struct qn_server *s)
     qn_server_fence(s);
     qn_loop_stats_begin(&s->frontend.loop_stats, now);
     struct qn_outbox_state *state = qn_outbox_state(s->outbox);
-    /* relaxed: a sign of life; nothing is read through it. */
+    /* relaxed: a counter for peers; nothing is read through it. */
     qn_store(&state->turns, s->frontend.turns + 1, QN_RELAXED);
     s->turn_wanted = false;
     qn_settings_turn(s);
-    /* Before the front end's turn, which sends and writes what it gives. */
+    /* Before the front end's turn, which sends and writes its results. */
     qn_time_t at = qn_fanout_turn(s->ask, now);
     at = QN_MIN(at, state_transfer_turn(s, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
@@ -101,7 +102,7 @@ static void turn(struct qn_server *s)
 
 static void on_idle(uv_idle_t *h)
 {
-    (void)h; /* its being active keeps the loop from blocking */
+    (void)h; /* an active idle handle keeps the loop from blocking */
 }
 
 static void on_doorbell(uv_poll_t *h, int status, int events)
@@ -120,7 +121,7 @@ static bool more_to_do(struct qn_server *s)
            qn_driver_pending(qn_replica_driver(s->replica));
 }
 
-/* The work of this turn is done; what follows is waiting. */
+/* The work of this turn is done; the loop may wait now. */
 static void turn_ended(struct qn_server *s, qn_time_t now)
 {
     struct qn_store_stats st = {0};
@@ -213,7 +214,7 @@ static void on_terminate(uv_signal_t *h, int signum)
     qn_server_drain(s);
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------- */
 
 static int loop_make(struct qn_server *s)
 {
@@ -267,7 +268,8 @@ static int server_make(struct qn_server *s, const struct qn_replica_spec *boot)
     }
     int err = qn_server_peers_meet(s);
     if (err == QN_OK) {
-        prctl(PR_SET_PDEATHSIG, 0); /* it goes on by itself from here on */
+        prctl(PR_SET_PDEATHSIG, 0); /* from here on it continues without the
+                                       supervisor */
         qn_server_events_begin(s);
         qn_server_watch_begin(s);
         err = qn_server_replica_make(s);
@@ -283,7 +285,8 @@ static int server_make(struct qn_server *s, const struct qn_replica_spec *boot)
 
 int qn_replica_main(const struct qn_replica_spec *boot)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would introduce it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without the supervisor it would
+                                         never meet its peers */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the group; the supervisor acts */
     qn_store_tune_malloc();

@@ -5,7 +5,8 @@
 
 #include "kvs/control/replica_spec.h"
 
-/** A replica's life: defined in kvs/main/replica_main.c. @return exit status.
+/** Run one incarnation of a replica; blocks until it ends. `spec` is borrowed.
+ * @return the exit status: 0, or 1 after FAILED was sent.
  */
 int qn_replica_main(const struct qn_replica_spec *spec);
 

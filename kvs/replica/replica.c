@@ -1,10 +1,10 @@
 /*
- * The replica: its life, its turn, and what others ask it.
+ * The replica: creation, its turn, and the questions that other modules ask.
  *
- * Submissions come in on one side (replica_queue.c), the log on the other
- * (replica_apply.c); a turn of the driver brings the log. In a new life the
- * store is shown (`serving`) once it has caught up with the read index of that
- * moment, so that a client is not held where others would answer.
+ * Submissions arrive on one side (replica_queue.c), the log on the other
+ * (replica_apply.c); a turn of the driver brings the log. A new incarnation
+ * shows its store (`serving`) once it has caught up with the read index of its
+ * start, so that no client waits at this replica for what others would answer.
  */
 #include <stdlib.h>
 
@@ -15,8 +15,9 @@ enum {
     RECLAIM_PER_TURN = 256 /* blocks freed beyond what a turn retired */
 };
 
-/* What waits for a read index may wait for a later one as well, and the former
- * may have been garbage that nobody could tell (qn_driver_read_index). */
+/* A read that waits for a read index may wait for a later one as well; the
+ * earlier one may have been garbage that no replica could recognize
+ * (qn_driver_read_index). */
 static void index_again(struct qn_replica *r, qn_slot_t applied)
 {
     struct pending *p =
@@ -41,7 +42,7 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
     qn_slot_t applied = qn_driver_applied(r->driver);
     index_again(r, applied);
     r->serving = r->serving || applied >= r->serve_at;
-    /* Marks that came in behind no write wait for an index only. */
+    /* Marks that are behind no write wait only for an index. */
     qn_replica_deferred_reads_run(r, applied);
     return qn_store_reclaim(r->store, RECLAIM_PER_TURN) || more;
 }
@@ -60,7 +61,7 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     r->first = o->driver.first;
     r->serve_at = UINT64_MAX;
     r->tick_at = QN_TIME_NEVER;
-    r->nobody.oom = true;
+    r->no_client.oom = true;
     r->told = o->told;
     r->mark = o->mark;
     r->take = o->take;

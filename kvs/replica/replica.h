@@ -4,33 +4,32 @@
 /**
  * One replica: the store, and the replicated log that feeds it.
  *
- * Connections and replica meet at two queues only. A front end *submits*
- * writes and marks, in order; the replica *completes* each, in the same order,
- * with the bytes of its reply. So nothing has to be matched: the n-th
- * completion answers the n-th submission.
+ * Front end and replica share two queues only. A front end *submits* writes and
+ * marks, in order; the replica *completes* each, in the same order, with the
+ * bytes of its reply. The n-th completion answers the n-th submission, so
+ * nothing has to be matched.
  *
- *   write   goes through the log; its reply is made when this replica applies
- *           it
- *   mark    a read behind a write of the same connection. It is evaluated
- *           inside apply as soon as every submission before it is complete and
- *           this replica has applied the index the front end saw. So it sees
- *           every earlier and no later write of its connection, and nothing
- *           older than what anybody was shown before it arrived.
+ *   write goes through the log; its reply is made when this replica applies it
+ *   mark a read behind a write of the same connection. It is evaluated inside
+ *   apply as soon as every submission before it is complete and this replica
+ *   has applied the index the front end saw. So it sees every earlier and no
+ *   later write of its connection, and nothing older than what any client was
+ *   shown before it arrived.
  *
  * Reads that are behind no write do not come here: the front end asks the
  * store directly once qn_replica_applied() has reached the index.
  *
  * The first command of a group carries the hash seed and the start
- * configuration; until it is applied there is no store (LOADING). A later life,
- * or one that stood still for too long, gets its state from another replica
- * (kvs/snapshot/state_transfer.h, qn_replica_install).
+ * configuration; until it is applied there is no store (LOADING). A later
+ * incarnation, or a replica that was stalled for too long, gets its state from
+ * another replica (kvs/snapshot/state_transfer.h, qn_replica_install).
  *
- * A write that is not applied within `commit-timeout` completes with an error
- * that says so: its outcome is unknown. It stays in the log's hands and is
- * applied once or never; the reply that comes then is dropped. The time is that
- * of this replica: one tick counts at most, however long it stood still itself.
- * A write that lies in an installed snapshot is not applied here: its reply is
- * +OK if it can be no other (qn_cmd_says_ok), and the error otherwise.
+ * A write that is not applied within `commit-timeout` completes with the error
+ * "outcome unknown". It stays in the log and is applied once or never; its late
+ * reply is dropped. The time is that of this replica: however long the replica
+ * itself was stalled, that counts as one tick. A write that lies in an
+ * installed snapshot is not applied here: its reply is +OK if no other is
+ * possible (qn_cmd_says_ok), and the error otherwise.
  *
  * Threads: one. Nothing blocks.
  */
@@ -45,7 +44,7 @@
 #include "kvs/snapshot/snapshot.h"
 #include "paxos/driver/driver.h"
 
-/** Of the log's entries: their first one says it. */
+/** Version of the log's entries; the first entry of a group carries it. */
 #define QN_ENTRY_VERSION 4u
 
 struct qn_replica;
@@ -55,34 +54,35 @@ struct qn_replica;
 struct qn_replica_writes {
     struct qn_cmd_latency_sample clock; /* executing them, and own marks */
     uint64_t writes;                    /* applied */
-    uint64_t batches;                   /* in so many slots */
+    uint64_t batches;                   /* slots that they were in */
     struct qn_histogram latency;        /* ns */
-    /* Not applied here, or too late. Answered: */
-    uint64_t unknown_timeout;  /* unknown, after commit-timeout or since the
-                                  group stopped */
-    uint64_t unknown_snapshot; /* unknown, since it lies in a snapshot */
+    /* Not applied here, or too late. They were answered: */
+    uint64_t unknown_timeout;  /* unknown, after commit-timeout or because
+                                  the group stopped */
+    uint64_t unknown_snapshot; /* unknown, because it lies in a snapshot */
     uint64_t covered_ok;       /* +OK, though it lies in a snapshot */
 };
 
 struct qn_replica_opts {
     struct qn_driver_opts driver;   /* `service` is filled by the replica */
     const struct qn_config *config; /* start configuration; copied */
-    bool founder; /* submits the first command: one node of the group */
+    bool founder; /* submits the first command: one replica of the group */
     /** A message of another replica's front end (qn_replica_send_peer_message).
      */
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
-    /** Run the mark that is the oldest submission not complete; the reply goes
-     *  straight to its client. What was complete before is to be taken first.
-     *  NULL: its reply is a completion like the others. */
+    /** Run the mark that is the oldest incomplete submission; the reply goes
+     *  directly to its client. The callee must take the earlier completions
+     *  first. NULL: the reply is a completion like the others. */
     void (*mark)(void *ctx, struct qn_store *store, struct qn_cmd_call *call);
-    /** There are many bytes of completions: take them now, in the midst of the
-     *  turn. NULL: they wait for its end. */
+    /** Completions have many bytes: take them now, within the turn. NULL:
+     *  they wait for its end. */
     void (*take)(void *ctx);
-    /** Options are in force that came with the log, its first entry or CONFIG
-     *  SET, or with a snapshot. */
+    /** Options took effect that came with the log (its first entry, or CONFIG
+     *  SET) or with a snapshot. */
     void (*configured)(void *ctx);
-    /** The log does not reach back to this slot any more:
-     * qn_state_transfer_begin. Said again while it stays so. NULL: logged. */
+    /** The log no longer reaches back to this slot: call
+     *  qn_state_transfer_begin. Repeated as long as that is so. NULL: logged.
+     */
     void (*need_snapshot)(void *ctx, qn_slot_t slot);
     void *ctx;
 };
@@ -91,66 +91,69 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o);
 void qn_replica_destroy(struct qn_replica *r);
 
 /** The store, for reads; NULL until the first command is applied, or until
- *  what a snapshot brought has caught up with what others had shown by then. */
+ *  the state of a snapshot has caught up with what others had shown by then. */
 struct qn_store *qn_replica_store(struct qn_replica *r);
-/** The configuration in force: start values and what was set since. */
+/** The configuration in force: start values and later changes. */
 const struct qn_config *qn_replica_config(const struct qn_replica *r);
 struct qn_driver *qn_replica_driver(struct qn_replica *r);
 
-/** True if the next write or mark will be taken, whatever its size. */
+/** True if the next write or mark will be accepted, whatever its size. */
 bool qn_replica_can_submit(const struct qn_replica *r);
 
 /** Submit a write. `call`: cmd, argv, argc, db, proto; borrowed for the call.
- *  Only while qn_replica_can_submit(). QN_OK, QN_ENOMEM (nothing submitted). */
+ *  Only while qn_replica_can_submit(). @return QN_OK; QN_ENOMEM: nothing was
+ *  submitted. */
 int qn_replica_submit_write(struct qn_replica *r,
                             const struct qn_cmd_call *call);
 
-/** Submit a mark; `index` is the read index the front end has loaded. */
+/** Submit a mark. `call`: as qn_replica_submit_write; `index`: the read index
+ *  that the front end has loaded. Only while qn_replica_can_submit(). @return
+ *  QN_OK; QN_ENOMEM: nothing was submitted. */
 int qn_replica_submit_read(struct qn_replica *r, const struct qn_cmd_call *call,
                            qn_slot_t index);
 
-/** The oldest completion not yet taken; *reply borrowed until the next turn or
- *  the next call that says false. An empty one: its memory was lacking.
- *  @return false: none. */
+/** Take the oldest completion. *reply is borrowed until the next turn, or until
+ *  a call returns false. An empty reply: memory for it was lacking.
+ *  @return false: there is none. */
 bool qn_replica_next_completion(struct qn_replica *r, struct qn_slice *reply);
 
-/** Receive and apply. @return true if the next turn is due at once: there is
- *  memory to give back. */
+/** Receive and apply. `now`: ns, monotonic; `wall_ms`: wall clock. @return
+ *  true if the next turn is due at once, because there is memory to free. */
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms);
 
 /** Slot of the last own write that is applied. */
 qn_slot_t qn_replica_last_own(const struct qn_replica *r);
 
-/** Slots <= it are applied; and the stamp of the last one. */
+/** The last applied slot; and its stamp, ms. */
 qn_slot_t qn_replica_applied(const struct qn_replica *r);
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
 
-/** For a snapshot of the store as it is: fills resume, refused, applied_ms,
- *  nodes, ul, config. @return false: there is no store, or not between two
- *  slots. */
+/** The facts for a snapshot of the store in its present state: fills resume,
+ *  refused, applied_ms, nodes, ul, config. @return false: there is no store,
+ *  or the replica is not between two slots. */
 bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
 
 /**
- * Go on with the state of a snapshot. The old store is thrown away in steps.
- * Own writes that lie in it complete: with +OK if the reply can be no other and
- * none of them from there on was refused, else with an error that says that
- * nobody knows the reply.
+ * Continue from the state of a snapshot. The old store is freed in steps. Own
+ * writes that lie in the snapshot complete: with +OK if no other reply is
+ * possible and no own write from there on was refused, else with the error
+ * "outcome unknown".
  *
  * @param store  Taken if QN_OK.
- * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (between two slots
- *         only: after a turn), QN_ESTALE (not newer than what is here),
- *         QN_EINVAL (the utility log disagrees).
+ * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (not between two
+ *         slots: try after a turn), QN_ESTALE (not newer than the state
+ *         here), QN_EINVAL (the utility log disagrees).
  */
 int qn_replica_install(struct qn_replica *r, struct qn_store *store,
                        const struct qn_snapshot_meta *m, qn_time_t now);
 
-/** Throw a store away, QN_DISCARD blocks in each turn. Taken. */
+/** Free a store in steps, DISCARD_PER_TURN blocks in each turn. Taken. */
 void qn_replica_discard(struct qn_replica *r, struct qn_store *store);
 
-/** Own writes applied so far; of clients only. */
+/** Counts of own writes, of clients only. */
 const struct qn_replica_writes *qn_replica_writes(const struct qn_replica *r);
 
-/** Count them from 0 again. */
+/** Reset these counts to 0. */
 void qn_replica_writes_reset(struct qn_replica *r);
 
 #define QN_COMMIT_TICK (100 * QN_MS)
@@ -158,35 +161,36 @@ void qn_replica_writes_reset(struct qn_replica *r);
 /** When the next turn is due for `commit-timeout`; ns or QN_TIME_NEVER. */
 qn_time_t qn_replica_deadline(const struct qn_replica *r);
 
-/** The time now, for qn_replica_timed_out; to be asked for in every turn in
- * which somebody waits. */
+/** The present tick, for qn_replica_timed_out. Call it in every turn in which
+ *  a client waits. */
 uint32_t qn_replica_tick(struct qn_replica *r);
 
-/** True if `commit-timeout` is over for what has waited since `tick`, or
- * nothing is worth waiting for: the group has stopped. */
+/** True if `commit-timeout` has expired for a request that waits since
+ *  `tick`, or if waiting is useless because the group has stopped. */
 bool qn_replica_timed_out(const struct qn_replica *r, uint32_t tick);
 
-/** True while a write that was given up after `commit-timeout` is not applied:
- *  no leader or no quorum; or the group has stopped. What is submitted now
- * would have the same fate. */
+/** True while a write that was given up after `commit-timeout` is not applied
+ *  (no leader, or no quorum), or the group has stopped. A write submitted now
+ *  would not be applied either. */
 bool qn_replica_unavailable(const struct qn_replica *r);
 
-/** True while writes wait, at the leader, for a replica that may not be given
- *  up (`min-replicas-to-write`): none is to be begun. */
+/** True while writes wait at the leader for a replica that may not be given
+ *  up (`min-replicas-to-write`): no write should be submitted. */
 bool qn_replica_writes_blocked(const struct qn_replica *r);
 
-/** The error that says why nothing is started now, without its dash. */
+/** The error text that says why no write is accepted now, without its dash. */
 const char *qn_replica_unavailable_reason(const struct qn_replica *r);
 
 /** Write submissions not yet complete. */
 uint64_t qn_replica_pending(const struct qn_replica *r);
 
-/** Go by other values of `lag-timeout` (ms) and `min-replicas-to-write`, which
+/** Use new values of `lag-timeout` (ms) and `min-replicas-to-write`, which
  *  change beside the log (kvs/config/settings.h). */
 void qn_replica_limits(struct qn_replica *r, uint32_t lag_timeout,
                        uint32_t min_replicas);
 
-/** Send bytes (at most 60 000) to the front end of replica `to`. QN_EAGAIN. */
+/** Send bytes (at most 60 000) to the front end of replica `to`. @return
+ *  QN_OK; QN_EAGAIN: no room, or the replica is not there; nothing was sent. */
 int qn_replica_send_peer_message(struct qn_replica *r, qn_node_t to,
                                  struct qn_slice bytes);
 

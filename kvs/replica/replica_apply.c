@@ -1,15 +1,15 @@
 /*
  * Apply: what the driver calls with decided commands, in slot order.
  *
- * A command of the log is decoded, executed on the store, and, if it is an own
- * one, completes the write at the head of the ring of submissions. Its errors
- * are decided here, from the log alone, so that all replicas agree; one that
- * has no memory for a decided command must end.
+ * A command of the log is decoded and executed on the store; an own command
+ * completes the write at the head of the ring of submissions. Errors are
+ * decided here, from the log alone, so that all replicas agree. A replica that
+ * lacks memory for a decided command must end.
  *
- * The log also carries what no client sends: INIT, the first of a group, with
- * the hash seed and the options that all begin with.
+ * The log also carries an entry that no client sends: INIT, the first of a
+ * group, with the hash seed and the options that all replicas begin with.
  *
- * What a command costs is told to the driver, which bounds the work of a turn
+ * The driver is told what a command costs, and bounds the work of a turn
  * (kvs/frontend/README.md, Turns).
  */
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "kvs/resp/reply.h"
 
 enum {
-    AHEAD_ARGS = 8,       /* commands with more are not looked at ahead */
+    AHEAD_ARGS = 8,       /* commands with more are not prefetched */
     BYTES_OF_WORK = 1024, /* copied, as much work as a small command */
     ARGS_OF_WORK = 4,     /* looked up, likewise */
     SPLIT_WORK = 64       /* small commands' work, of a split */
@@ -64,8 +64,8 @@ static void apply_command(struct qn_replica *r, const struct qn_applied *a,
     if (err == QN_ENOMEM && qn_replica_argv_grow(r, need)) {
         err = qn_cmd_decode(bytes, r->argv, r->argv_cap, &need, c);
     }
-    /* A replica that cannot execute a decided command must not go on: its
-     * state would differ from the others' from here on. */
+    /* A replica that cannot execute a decided command must end: its state
+     * would differ from the others' from here on. */
     QN_ASSERT(err == QN_OK);
     QN_ASSERT(r->store != NULL);
     c->slot = a->slot;
@@ -86,8 +86,8 @@ static void apply_command(struct qn_replica *r, const struct qn_applied *a,
     }
 }
 
-/* The limits that all apply by are those of the group's beginning, whatever a
- * later life was started with. */
+/* All replicas apply with the limits of the group's beginning, whatever a
+ * later incarnation was started with. */
 static void apply_init(struct qn_replica *r, struct qn_slice bytes)
 {
     struct entry_init init;
@@ -109,9 +109,9 @@ static void apply_init(struct qn_replica *r, struct qn_slice bytes)
     if (r->configured != NULL) {
         r->configured(r->ctx);
     }
-    /* In a later life the log may reach back so far: then it is as good as a
-     * snapshot, and likewise shown only when it is up to date. Perhaps nobody
-     * is left who could give one. */
+    /* In a later incarnation the log may reach back to the first slot. Then
+     * it serves like a snapshot, and the store is shown only when it is up to
+     * date. Perhaps no replica is left that could give a snapshot. */
     if (r->first) {
         r->serving = true;
     } else {
@@ -148,7 +148,7 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
     struct qn_cmd_call call = {.proto = 2};
     size_t start = r->replies.len;
     const struct pending *p = a->mine ? qn_replica_own(r, a->seq) : NULL;
-    call.reply = p != NULL ? &r->replies : &r->nobody;
+    call.reply = p != NULL ? &r->replies : &r->no_client;
     call.reply->error = false;
     if (p != NULL) {
         call.proto = p->proto;

@@ -1,14 +1,15 @@
 /*
- * Snapshots: the facts of one that is given, and the state of one that came.
+ * Snapshots: the facts of a snapshot to give, and the installation of a
+ * received one.
  *
- * A snapshot replaces the store between two slots. Own writes that it contains
- * will not come back from the log: `covered` is the last such sequence, and
- * they complete when they reach the head of the ring: with +OK where that is
- * sure (`refused` travels in the snapshot), else with an error. Marks between
- * them see the new store, which has all that stood before them.
+ * A snapshot replaces the store between two slots. The log will not bring own
+ * writes that the snapshot contains: `covered` is the last such sequence. They
+ * complete when they reach the head of the ring, with +OK where that is certain
+ * (`refused` travels in the snapshot), else with an error. Marks between them
+ * see the new store, which contains all writes before them.
  *
- * The old store is freed in steps, some blocks a turn, so that no client waits
- * for it.
+ * The old store is freed in steps, DISCARD_PER_TURN blocks per turn, so that no
+ * client waits for it.
  */
 #include <string.h>
 
@@ -36,7 +37,8 @@ void qn_replica_discard(struct qn_replica *r, struct qn_store *store)
     while (i < DISCARDS - 1 && r->discard[i] != NULL) {
         i++;
     }
-    qn_store_destroy(r->discard[i]); /* NULL, or it comes too fast */
+    qn_store_destroy(r->discard[i]); /* NULL, unless snapshots follow each
+                                        other too fast */
     r->discard[i] = store;
     qn_store_flush(store, UINT32_MAX, 0);
 }
@@ -56,7 +58,8 @@ bool qn_replica_discards_turn(struct qn_replica *r)
     return false;
 }
 
-/* The options of a snapshot that change by the log, the others as they are. */
+/* Take the options that change by the log from the snapshot; keep the others.
+ */
 static void config_install(struct qn_replica *r, const struct qn_config *c)
 {
     char why[QN_CONFIG_WHY_MAX], room[QN_CONFIG_NUMBER_MAX];

@@ -4,7 +4,7 @@
 /**
  * What the parts of the replica share:
  *
- *     replica.c          its life, its turn, what others ask it
+ *     replica.c          creation, its turn, questions of other modules
  *     replica_queue.c    submissions in, completions out, marks
  *     replica_apply.c    commands of the log, executed
  *     replica_install.c  the state of a snapshot, given and taken
@@ -14,7 +14,7 @@
 
 enum {
     PENDING_MAX = 16384, /* submissions in the ring, a power of two */
-    DISCARDS = 4         /* stores being thrown away */
+    DISCARDS = 4         /* stores being freed */
 };
 
 struct pending {
@@ -32,32 +32,33 @@ struct pending {
 struct qn_replica {
     struct qn_driver *driver;
     struct qn_store *store;
-    bool first;         /* the group begins with this life */
+    bool first;         /* the group begins with this incarnation */
     bool serving;       /* the store may be seen ... */
-    qn_slot_t serve_at; /* ... once so much is applied */
+    qn_slot_t serve_at; /* ... once this slot is applied */
     uint64_t covered;   /* own writes up to it lie in a snapshot */
     /* Of each origin, the incarnation and sequence of the last command that
      * apply answered with an error. A function of the log: the same on all
      * replicas at equal positions. */
     struct qn_session refused[QN_NODES_MAX];
-    struct qn_buf nobody; /* the reply of a command that nobody here waits for:
-                             takes nothing, but notes an error */
+    struct qn_buf no_client; /* the reply of a command for which no client here
+                             waits: accepts no bytes, but records an error */
     struct qn_store *discard[DISCARDS];
     qn_node_t self;
     uint32_t nodes;
-    uint64_t incarnation;    /* of this life */
+    uint64_t incarnation;    /* of this process */
     struct qn_config config; /* in force */
     uint64_t stamp_ms;       /* of the last applied slot */
     uint64_t random;         /* for RANDOMKEY of marks */
 
     struct pending *pending; /* [PENDING_MAX] */
     uint32_t head, tail;     /* free-running; head: oldest not applied */
-    uint32_t answered;       /* from head on: these are answered, and are not
-                                applied yet (or marks among such) */
+    uint32_t answered;       /* submissions from head on that are answered
+                                and not applied yet (or marks among such) */
     uint64_t writes;         /* writes in the ring, not answered */
     uint64_t given_up;  /* writes in it that are answered: outcome unknown */
-    uint32_t tick;      /* of this replica's own time, QN_COMMIT_TICK */
-    qn_time_t tick_at;  /* ns; the next one; QN_TIME_NEVER: nobody waits */
+    uint32_t tick;      /* of this replica's own time, in units of
+                           QN_COMMIT_TICK */
+    qn_time_t tick_at;  /* ns; the next tick; QN_TIME_NEVER: no client waits */
     uint64_t marks_ran; /* since the last command was applied */
     uint64_t growths;   /* splits of the store until then */
 
@@ -114,15 +115,16 @@ void qn_replica_reply_end(struct qn_replica *r, size_t start);
  *  `reached`. Writes among them that a snapshot contains are complete, too. */
 void qn_replica_deferred_reads_run(struct qn_replica *r, qn_slot_t reached);
 
-/** The own write that the log has brought: NULL if it is answered already.
- *  Asserted to be `seq`. */
+/** The own write `seq` that the log has brought; NULL if it is answered
+ *  already. */
 struct pending *qn_replica_own(struct qn_replica *r, uint64_t seq);
 
-/** It is executed; its reply, if it is not answered already, is what stands in
- *  `replies` from `start` on. Marks that waited for it only are evaluated. */
+/** The own write was executed. If it was not answered already, its reply is
+ *  the bytes of `replies` from `start` on. Marks that waited only for it are
+ *  evaluated. */
 void qn_replica_own_done(struct qn_replica *r, size_t start, qn_slot_t slot);
 
-/** A turn: answer what has waited for `commit-timeout`. */
+/** Each turn: answer submissions that have waited for `commit-timeout`. */
 void qn_replica_give_up_turn(struct qn_replica *r, qn_slot_t applied);
 
 /** Submit the first command of a group. QN_OK, QN_ENOMEM. */
@@ -133,18 +135,18 @@ int qn_replica_submit_init(struct qn_replica *r, uint64_t seed);
 /** Room to decode `need` arguments. @return false: no memory. */
 bool qn_replica_argv_grow(struct qn_replica *r, uint32_t need);
 
-/** What the driver is to call. */
+/** The service that the driver calls. */
 struct qn_service qn_replica_service(struct qn_replica *r);
 
 /* ---- replica_install.c --------------------------------------------------- */
 
-/** Free some blocks of stores that were thrown away. @return true if there is
- *  more to free. */
+/** Free blocks of replaced stores, DISCARD_PER_TURN at most. @return true if
+ *  there is more to free. */
 bool qn_replica_discards_turn(struct qn_replica *r);
 
-/** The state is complete as of a snapshot, or of the log from its first slot
- *  on: it may be seen once it has caught up with what others have shown by
- *  now. */
+/** The state is complete as of `position`, from a snapshot or from the log's
+ *  first slot on. Show it once it has caught up with what others have shown
+ *  by now. */
 void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position);
 
 #endif

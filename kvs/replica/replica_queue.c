@@ -1,11 +1,11 @@
 /*
  * Pending submissions, and the completions that answer them.
  *
- * Everything a front end submits stands in one ring, `pending`, in the order
- * of submission. The log brings this origin's writes back in that same order,
- * so the head of the ring is always the write that apply meets next, or marks
- * that wait in front of it. Answers are given in the same order; they run ahead
- * of apply (`answered`) only when writes are given up after `commit-timeout`:
+ * All submissions of the front end are in one ring, `pending`, in the order of
+ * submission. The log brings this origin's writes back in the same order, so
+ * the head of the ring is always the write that apply meets next, or marks that
+ * wait in front of it. Answers are given in the same order. They run ahead of
+ * apply (`answered`) only when writes are given up after `commit-timeout`:
  *
  *         head              answered            tail
  *          | given up        | waiting           |
@@ -13,24 +13,24 @@
  *     [W1] [W2] m [W3]       [W4] m [W5]
  *     applied later, replies dropped
  *
- * While one of those is not applied, nothing is submitted
- * (qn_replica_unavailable): it tells when the group goes on, as it is sent
- * again to each new leader. Marks behind one see the state without it. After
- * each own write, and after each slot, the marks at the head are evaluated if
- * their index is reached:
+ * While such a write is not applied, nothing is submitted
+ * (qn_replica_unavailable). It is sent again to each new leader, so its
+ * application shows that the group decides again. Marks behind it see the state
+ * without it. After each own write, and after each slot, the marks at the head
+ * are evaluated if their index is reached:
  *
  *   inside slot s, behind a command of it: state is "slots < s, and part of s".
  *        A mark with index < s has seen enough. One with index == s has not:
  *        the rest of s may already have been shown by another replica.
  *   after slot s: a mark with index <= s has seen enough.
  *
- * A mark never has to wait behind a later write of its connection: that write
- * was submitted after the index was loaded, so it gets a later slot than the
- * index, and the end of slot `index` comes first.
+ * A mark never waits behind a later write of its connection: that write was
+ * submitted after the index was loaded, so it gets a slot after the index, and
+ * slot `index` ends first.
  *
- * Replies are appended to one buffer and taken by the front end in order; a
- * ring of lengths keeps them apart. Before anything of them is seen by a
- * client the driver has raised the read index (publish before expose).
+ * Replies are appended to one buffer, and the front end takes them in order; a
+ * ring of lengths separates them. The driver raises the read index before a
+ * client sees any of them (publish before reply).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@
 #include "kvs/resp/reply.h"
 
 enum {
-    PENDING_ROOM = 64,      /* left free, so that room() can be asked once */
+    PENDING_ROOM = 64,      /* left free, so that one check suffices */
     MARKS_MAX = 1024,       /* of them, reads behind a write */
     REPLIES_MANY = 1 << 20, /* bytes of completions that are taken at once */
     REPLIES_KEEP = 1 << 20  /* bytes of memory kept for them */
@@ -51,7 +51,8 @@ enum {
 void qn_replica_reply_end(struct qn_replica *r, size_t start)
 {
     if (r->replies.oom) {
-        /* Nobody can be told; the connection sees an empty reply and closes. */
+        /* The reply cannot be made; the connection sees an empty one and
+         * closes. */
         r->replies.oom = false;
         r->replies.len = start;
     }
@@ -81,7 +82,8 @@ static void mark_evaluate(struct qn_replica *r, struct pending *p)
     p->args = NULL;
 }
 
-/* Nobody knows what becomes of it, or what its reply was. */
+/* The write may be applied later or never, or was applied with an unknown
+ * reply. */
 static void write_unknown(struct qn_replica *r, uint64_t *counter)
 {
     size_t start = r->replies.len;
@@ -93,8 +95,9 @@ static void write_unknown(struct qn_replica *r, uint64_t *counter)
     ++*counter;
 }
 
-/* A snapshot contains it: it was applied, or refused. If nothing from it on was
- * refused, a reply that does not depend on the state is known. */
+/* A snapshot contains the write: it was applied, or refused. If no own write
+ * from it on was refused, a reply that does not depend on the state is known.
+ */
 static void write_covered(struct qn_replica *r, const struct pending *p)
 {
     const struct qn_session *refused = &r->refused[r->self];
@@ -111,7 +114,7 @@ static void write_covered(struct qn_replica *r, const struct pending *p)
     r->own.covered_ok++;
 }
 
-/* Let go of what is answered and will not come back from the log. */
+/* Release submissions that are answered and will not come back from the log. */
 static void retire(struct qn_replica *r)
 {
     for (; r->head != r->answered; r->head++) {
@@ -244,21 +247,21 @@ const char *qn_replica_unavailable_reason(const struct qn_replica *r)
 {
     return qn_replica_writes_blocked(r) && !qn_driver_stopped(r->driver)
                ? "NOREPLICAS too few replicas keep up to take a write "
-                 "(min-replicas-to-write): let the stopped ones go on, or end "
+                 "(min-replicas-to-write): resume the stopped replicas, or end "
                  "them"
            : qn_driver_incomplete(r->driver)
-               ? "CLUSTERDOWN the group has stopped, its leader and acceptor "
-                 "were lost and a part of their log with them; see quoin "
+               ? "CLUSTERDOWN the group has stopped: its leader and acceptor "
+                 "were lost, and a part of their log with them; run quoin "
                  "recover"
            : qn_driver_stopped(r->driver)
                ? r->config.memory_acceptor
-                     ? "CLUSTERDOWN the group has stopped, its leader was lost "
-                       "with what no other replica has; see quoin recover"
-                     : "CLUSTERDOWN the group has stopped, its leader and "
-                       "acceptor were lost together; see quoin recover"
+                     ? "CLUSTERDOWN the group has stopped: its leader was lost "
+                       "with slots that no other replica has; run quoin recover"
+                     : "CLUSTERDOWN the group has stopped: its leader and "
+                       "acceptor were lost together; run quoin recover"
            : qn_driver_waiting(r->driver) != 0
-               ? "CLUSTERDOWN the leader was lost, and a replica that may have "
-                 "what the others lack stands still; see the server's log"
+               ? "CLUSTERDOWN the leader was lost, and a stalled replica may "
+                 "have slots that the others lack: resume it, or end it"
                : "CLUSTERDOWN no quorum of replicas";
 }
 

@@ -1,5 +1,5 @@
 /*
- * Rejoining's operations on a real replica.
+ * The operations of a state transfer on a real replica.
  */
 #include "kvs/replica/state_transfer_ops.h"
 #include "paxos/machine/params.h"
@@ -19,7 +19,7 @@ static bool facts(void *ctx, struct qn_snapshot_meta *m)
     return qn_replica_facts(ctx, m);
 }
 
-/* The leader has the most to do. */
+/* The leader has the most work. */
 static uint64_t busy(void *ctx)
 {
     struct qn_driver_status st;
@@ -59,7 +59,7 @@ static void hold(void *ctx, qn_node_t joiner, qn_slot_t position, uint32_t done)
 
 static void release(void *ctx, qn_node_t joiner)
 {
-    (void)joiner; /* there is one at a time */
+    (void)joiner; /* a donor serves one joiner at a time */
     qn_driver_release(qn_replica_driver(ctx));
 }
 

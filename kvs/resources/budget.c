@@ -12,8 +12,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* Program, libraries, stacks. (What malloc would reserve for another thread it
- * does without.) */
+/* Program, libraries, stacks. (Without what malloc would reserve for another
+ * thread: it can do without.) */
 #define PROGRAM_ADDRESS ((uint64_t)48 << 20)
 
 /* Of a replica's share, for values on their way, at most. */
@@ -22,10 +22,11 @@
 /* Of a replica's share, for what is kept of the log. */
 #define BACKLOG_SHARE 16u
 
-/* The longest batch finds place in a ring, whatever the backlog. */
+/* A ring has room for the longest batch, whatever the backlog. */
 #define RING_LONGEST ((uint64_t)768 << 20)
 
-/* Of repl-backlog-size, and at least: commands that wait to be pulled. */
+/* An arena, as a part of repl-backlog-size, and at least: commands that wait
+ * until the leader copies them. */
 #define ARENA_SHARE 2u
 #define ARENA_LEAST ((uint64_t)4 << 20)
 
@@ -60,7 +61,8 @@ static uint64_t outbox_bytes(const struct qn_config *c, size_t lane_bytes)
     return qn_outbox_bytes_fixed(&o);
 }
 
-/* What is kept of the log: in the ring, and what is not applied; or there. */
+/* What is kept of the log: in the ring, and in memory what is not applied; or
+ * in memory only. */
 static uint64_t logs_bytes(const struct qn_config *c)
 {
     uint64_t backlog = c->replicas > 1 ? c->repl_backlog_size : 0;
@@ -74,7 +76,8 @@ static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
     return QN_MIN(2 * c->proto_max_bulk_len, share / VALUES_SHARE);
 }
 
-/* Mapped beside the store: outboxes whole, and as many dead ones as peers. */
+/* Mapped beside the store: whole outboxes, and one of an ended process per
+ * peer. */
 static uint64_t address_bytes(const struct qn_config *c, size_t lane_bytes)
 {
     uint64_t ring = has_ring(c) ? qn_ring_bytes(QN_RING, qn_budget_ring(c)) : 0;

@@ -2,28 +2,28 @@
 #define QN_KVS_RESOURCES_BUDGET_H
 
 /**
- * How much a server may store: from the memory that it can have to the logical
- * bytes of one replica's store, `maxmemory`.
+ * How much a server may store: derives `maxmemory`, the logical bytes of one
+ * replica's store, from the memory that the server can have.
  *
- * Memory is the least of what the machine has free and what the control group
- * leaves, for all replicas together; and for each process the address space
- * that `ulimit -v` allows. Of it the replicas take first what does not grow
- * with the store:
+ * All replicas together have the smaller of two numbers: the free memory of the
+ * machine, and what the control group leaves. Each process has the address
+ * space that `ulimit -v` allows. From these the replicas first take what does
+ * not grow with the store:
  *
  *     lanes, tables               at start
- *     ring, or log                repl-backlog-size, when somebody lags
+ *     ring, or log                repl-backlog-size, when a replica lags
  *     values on their way         twice proto-max-bulk-len; those in an arena
  *                                 among them
  *     mapped rings, arenas        address space: its own, its peers', and one
  *                                 that has ended for each of these
  *
- * What is left is shared by all. Of its share a replica's store may take 4/11:
- * the allocator loses a quarter of that beside it at worst, a donor keeps a
- * quarter in old versions (kvs/snapshot/state_transfer.h), and who fell behind
- * builds a second store beside the old one. One replica alone has neither
- * donors nor joiners.
+ * All replicas share the rest. A replica's store may take 4/11 of its share: at
+ * worst the allocator loses a quarter of the store's size, a donor keeps a
+ * quarter in old versions (kvs/snapshot/state_transfer.h), and a replica that
+ * fell behind builds a second store beside the old one. A single replica is
+ * neither donor nor joiner.
  *
- * Pure, but for the limits that the caller has read.
+ * Pure, any thread; the caller has read the limits.
  */
 
 #include "kvs/config/config.h"
@@ -38,11 +38,11 @@
  *  automatic. */
 uint64_t qn_budget_ring(const struct qn_config *c);
 
-/** Of an arena's commands, likewise. A longer one, or one for which there is no
- *  place, travels through the lanes. */
+/** Address space of an arena, likewise. A command that is longer, or finds no
+ *  room there, travels through the lanes. */
 uint64_t qn_budget_arena(const struct qn_config *c);
 
-/** What was worked out, for people. */
+/** The result, as text for the log. */
 struct qn_budget {
     char said[QN_CONFIG_WHY_MAX]; /* the limit and where it comes from; "": as
                                      told, and it fits */
@@ -52,10 +52,11 @@ struct qn_budget {
 /**
  * Work out `maxmemory` and `repl-backlog-size` where they are automatic.
  *
- * @param c           Checked; the two are numbers afterwards. Where nothing is
- *                    known of the memory there is no limit (0).
+ * @param c           Checked; the two are numbers afterwards. If the memory is
+ *                    unknown, there is no limit (0).
  * @param lane_bytes  Of one lane, from the transport.
- * @param b           Filled; on failure `said` is why the server cannot start.
+ * @param b           Filled; on failure `said` says why the server cannot
+ *                    start.
  * @return QN_OK; QN_ENOMEM: not even QN_BUDGET_LEAST would be left, or the
  *         address space does not hold what is mapped.
  */

@@ -2,12 +2,11 @@
  * Huge pages by the C library (huge_pages.h).
  *
  * Why not madvise: the heap grows by sbrk, in steps that only malloc knows, and
- * each step is memory of its own for the kernel until it was asked for huge
- * pages, too. Why not mallopt: it has no such parameter (glibc 2.36).
+ * huge pages would have to be asked for again after each step. Why not mallopt:
+ * it has no such parameter (glibc 2.36).
  *
- * The name of the process comes from the path that is executed, so that is the
- * program's own and not /proc/self/exe. The variable stays set, which is what
- * ends the recursion.
+ * The process is named after the executed path, so that path is the program's
+ * own and not /proc/self/exe. The variable stays set, which ends the recursion.
  */
 #include "kvs/resources/huge_pages.h"
 

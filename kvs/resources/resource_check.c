@@ -17,10 +17,11 @@
 #define CELLS_MOST  4096u
 #define LANES_BYTES ((uint64_t)32 << 20) /* of a server with CELLS_MOST */
 
-/* Descriptors besides the clients': the standard ones, the loop's, the own
- * port's, control, commons, outbox, and some to breathe; and per node, its
- * doorbell, its outbox, that of a later life while it is being mapped, its
- * socket on the shared address, and where connections are passed on to it. */
+/* Descriptors that are not clients': the standard ones, the loop's, the own
+ * port's, control, commons, outbox, and a reserve; and per node, its
+ * doorbell, its outbox, that of a later incarnation while it is being mapped,
+ * its socket on the shared address, and where connections are passed on to
+ * it. */
 #define FILES_FIXED    32u
 #define FILES_PER_NODE 6u
 

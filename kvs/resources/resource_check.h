@@ -2,32 +2,33 @@
 #define QN_KVS_RESOURCES_RESOURCE_CHECK_H
 
 /**
- * What the machine can hold: asked before anything is made, because a machine
- * that runs out of memory kills processes instead of saying no.
+ * What the machine can hold. Asked before anything is made, because a machine
+ * that runs out of memory kills processes instead of refusing.
  *
- * One thread, at start.
+ * One thread, at start. qn_resource_check_read reads /proc and the control
+ * group and may block; the others only compute.
  */
 
 #include "kvs/config/config.h"
 
-/** What there is. */
+/** The limits of the machine and of a process. */
 struct qn_resource_limits {
-    uint64_t memory;  /* bytes free for use; 0: unknown */
+    uint64_t memory;  /* bytes free; 0: unknown */
     uint64_t group;   /* bytes that the control group leaves (qn_quota_memory);
                          QN_LIMITS_NONE: no limit */
     uint64_t address; /* bytes a process may map (ulimit -v); likewise */
-    uint64_t files;   /* descriptors a process may ever open */
+    uint64_t files;   /* descriptors a process may open: the hard limit */
 };
 
 #define QN_LIMITS_NONE    UINT64_MAX
 /** A replica before its first key: store, log, session table, buffers. */
 #define QN_LIMITS_REPLICA ((uint64_t)8 << 20)
 
-/** Ask the kernel. */
+/** Ask the kernel. What cannot be read is filled as unknown or unlimited. */
 void qn_resource_check_read(struct qn_resource_limits *l);
 
 /**
- * Fit a configuration into them.
+ * Fit a configuration into the limits.
  *
  * @param c           `maxclients` is lowered to what `files` allows, with one
  *                    line in the log.
@@ -40,10 +41,10 @@ int qn_resource_check_fit(const struct qn_resource_limits *l,
                           struct qn_config *c, size_t lane_bytes, char *why,
                           size_t cap);
 
-/** Cells of a lane when nobody has said how many. A large value that fits into
- *  its lanes passes in one turn of each replica, without waiting for room; so
- *  4096, as long as all lanes of the server stay within 32 MiB, and never below
- *  QN_CELLS_DEFAULT. Small messages do not walk through all of a lane (UMP). */
+/** Cells of a lane when `cells` is auto: 4096 as long as all lanes of the
+ *  server stay within 32 MiB, and never below QN_CELLS_DEFAULT. A large value
+ *  that fits into its lanes passes in one turn of each replica, without
+ *  waiting for room. Small messages do not walk through all of a lane (UMP). */
 uint32_t qn_resource_check_cells(uint32_t replicas);
 
 /** Raise the soft limit of descriptors to what `c` needs. Processes started

@@ -3,18 +3,17 @@
  * reservation for the longest form, then plain stores. No writer looks at the
  * buffer again, so a reply of many elements costs no more than its bytes.
  *
- * A server answers mostly short numbers and short bulks. A digit pair table
- * halves the divisions of a number, and numbers below 10 (`:0`, `:1`, `$3`,
- * `*2`) skip it. Bulks reserve header, data and CRLF at once, so that the
- * usual one needs a single bounds check.
+ * Most replies are short numbers and short bulks. A table of digit pairs halves
+ * the divisions of a number, and numbers below 10 (`:0`, `:1`, `$3`, `*2`) skip
+ * it. A bulk reserves header, data and CRLF at once, so it usually needs a
+ * single bounds check.
  *
- * Writers take a NULL buffer: apply runs on every replica, and only one of
- * them has a client that waits. The check is here, once, and not in each
- * command.
+ * Writers take a NULL buffer: every replica applies a command, and only one of
+ * them has a client that waits. The check is made here and not in each command.
  *
- * Lack of memory is the buffer's business (sticky `oom`). A reservation that
- * fails writes nothing, so what is in the buffer is always whole elements,
- * and the owner closes the connection.
+ * The buffer records lack of memory (sticky `oom`). A reservation that fails
+ * writes nothing, so the buffer always holds whole elements. The owner closes
+ * the connection.
  */
 #include "kvs/resp/reply.h"
 
@@ -72,7 +71,7 @@ static uint8_t *put_header(uint8_t *to, char type, uint64_t v)
     return put_crlf(put_digits(to + 1, v));
 }
 
-/* Room for n bytes, NULL if nobody waits or memory is short. */
+/* Room for n bytes; NULL if no client waits or memory is short. */
 static uint8_t *reserve(struct qn_buf *b, size_t n)
 {
     if (b == NULL) {

@@ -3,7 +3,9 @@
 
 /** RESP writers: append one reply element to a buffer (kvs/resp/RESP.md,
  *  section 2). `proto` is 2 or 3. A NULL buffer is allowed everywhere and
- *  means that nobody waits for the reply. One thread per buffer. */
+ *  means that no client waits for the reply. A writer appends a whole element
+ *  or, when memory is short, nothing (kvs/base/buf.h: `oom`); it never
+ *  blocks. One thread per buffer. */
 
 #include <stdint.h>
 
@@ -12,8 +14,8 @@
 
 void qn_reply_status(struct qn_buf *b, const char *text); /* +text */
 void qn_reply_ok(struct qn_buf *b);                       /* +OK */
-/** -text, printf style; CR and LF in it become blanks. `text` begins with the
- *  code: "ERR ...". Sets b->error, also of a buffer that takes nothing. */
+/** -text, printf style; CR and LF in it become blanks. `fmt` begins with the
+ *  code: "ERR ...". Sets b->error, even if the buffer accepts no bytes. */
 void qn_reply_error(struct qn_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void qn_reply_int(struct qn_buf *b, int64_t v);
@@ -24,7 +26,8 @@ void qn_reply_null_array(struct qn_buf *b, uint8_t proto); /* *-1 or _ */
 void qn_reply_array(struct qn_buf *b, size_t n);
 void qn_reply_map(struct qn_buf *b, uint8_t proto, size_t pairs);
 void qn_reply_set(struct qn_buf *b, uint8_t proto, size_t n);
-/** Text for people: bulk in RESP2, verbatim `txt:` in RESP3. */
+/** Human-readable text of `len` bytes: bulk in RESP2, verbatim `txt:` in
+ *  RESP3. */
 void qn_reply_text(struct qn_buf *b, uint8_t proto, const char *text,
                    size_t len);
 

@@ -1,9 +1,8 @@
 /*
- * A request is parsed once, in order, and its state between two chops is five
- * numbers: where the request begins, where parsing stands, how many elements
- * it has, how many are there, and the length of the one under way. Nothing is
- * parsed twice, except that a header line without its end is looked at again
- * (64 KiB at most).
+ * A request is parsed once, in order. Its state between two chunks is five
+ * numbers: where the request begins, how far it is parsed, how many elements it
+ * has, how many have arrived, and the length of the current one. Nothing is
+ * parsed twice, except a header line without its end (64 KiB at most).
  *
  * The bytes are in one of two places:
  *
@@ -13,18 +12,18 @@
  *     input   |..taken..|*3 $3 SET $1 k $9999 xxxx|
  *                       ^begin                ^at ^input_len
  *
- * and `argv` points into them. When they move (settle, growth, the shift to
- * the front before more is read), the arguments so far are moved along by the
+ * and `argv` points into them. When the bytes move (settle, growth, the shift
+ * to the front before more is read), the arguments parsed so far move by the
  * same distance. Growth doubles, so that costs O(1) per argument in total.
  *
- * The usual case costs no call: short decimal numbers are read digit by digit
- * in place; signs, leading zeros, long digits and lines that are not complete
- * go to slow_header(), which finds the CR first and knows the error texts.
+ * The common case costs no call: short decimal numbers are read digit by digit
+ * in place. Signs, leading zeros, long numbers and incomplete lines go to
+ * slow_header(), which finds the CR first and has the error texts.
  *
- * As in Redis, the byte after a CR is skipped unseen, and so are the two bytes
- * after a bulk; a count or length line is judged when its CR is there, or when
- * 64 KiB came without one. That makes every error independent of the
- * segmentation.
+ * As in Redis, the byte after a CR is skipped unchecked, and so are the two
+ * bytes after a bulk. A count or length line is judged when its CR has arrived,
+ * or when 64 KiB have arrived without one. Every error is therefore independent
+ * of the segmentation.
  */
 #include "kvs/resp/resp.h"
 
@@ -35,9 +34,11 @@
 #include "core/base/assert.h"
 #include "kvs/resp/resp_internal.h"
 
-#define LINE_MAX        ((size_t)64 * 1024) /* bytes before CR or LF, fixed */
-#define FAST_DIGITS     ((size_t)9) /* a number of so few fits anything */
-#define ARGS_SOME       64 /* room for as many as announced, up to here */
+#define LINE_MAX    ((size_t)64 * 1024) /* bytes before CR or LF, fixed */
+#define FAST_DIGITS ((size_t)9) /* a number of 9 digits fits a uint32_t */
+#define ARGS_SOME                                                              \
+    64 /* at first: room for the announced arguments, at                       \
+          most */
 #define RESTRICTED_ARGS 10
 #define RESTRICTED_BULK 16384
 
@@ -203,7 +204,7 @@ static int read_args(struct qn_resp_reader *r)
     return QN_OK;
 }
 
-/* What a browser sends when it is made to talk to us. */
+/* What a browser sends that an attacker directs at this port. */
 static bool is_http(struct qn_slice word)
 {
     const char *text = (const char *)word.data;
@@ -269,8 +270,8 @@ void qn_resp_free(struct qn_resp_reader *r)
     qn_resp_fail(r, QN_EINVAL, NULL);
 }
 
-/* Parse on to the end of a request: QN_OK, it is whole; and what qn_resp_next
- * says else. */
+/* Parse up to the end of a request. @return QN_OK: it is whole; else as
+ * qn_resp_next. */
 static int advance(struct qn_resp_reader *r)
 {
     while (!r->whole) {

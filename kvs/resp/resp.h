@@ -2,14 +2,14 @@
 #define QN_KVS_RESP_RESP_H
 
 /**
- * RESP, the reader: a pure state machine over bytes (kvs/resp/RESP.md, section
+ * The RESP reader: a pure state machine over bytes (kvs/resp/RESP.md, section
  * 1). The writer is kvs/resp/reply.h.
  *
  * The caller reads a socket into memory that the reader offers, says how much
  * arrived, and takes requests one after the other. Arguments point into the
  * reader's memory; a large bulk is read into its final place. Any segmentation
  * of the stream gives the same requests. An error is sticky: it is reported
- * with the text of the reply, and the stream is over.
+ * with the text of the reply, and ends the stream.
  *
  *     room = qn_resp_room(r, &n);  n = read(fd, room, n);  qn_resp_fed(r, n);
  *     while (qn_resp_next(r, &req) == QN_OK) { ... }
@@ -27,15 +27,15 @@
  *     while (qn_resp_next(r, &req) == QN_OK) { ... }
  *     qn_resp_settle(r);
  *
- * Before it reads on, a caller may ask whether there is a whole request already
+ * Before it reads more, a caller may ask whether a whole request has arrived
  * (qn_resp_wants); if not, it settles and reads into room.
  *
  * A caller may stop taking requests at any point (back-pressure) and settle:
- * the requests not taken are kept, and come from qn_resp_next() later. So is
- * one that was taken and put back, because it cannot be run yet.
+ * requests that were not taken are kept, and qn_resp_next() returns them later.
+ * So is a request that was taken and put back because it cannot run yet.
  *
- * Memory of an idle reader: none beyond the struct. One thread. A reader is
- * not moved after its init.
+ * An idle reader has no memory beyond the struct. One thread; no function
+ * blocks. A reader is not moved after its init.
  */
 
 #include <stdbool.h>
@@ -94,48 +94,53 @@ void qn_resp_init(struct qn_resp_reader *r,
                   const struct qn_resp_limits *limits);
 void qn_resp_free(struct qn_resp_reader *r);
 
-/** True if the reader holds bytes of its own, an unfinished rest or requests
- *  not taken yet: then read into room. */
+/** True if the reader holds bytes of its own, which are an unfinished request
+ *  or requests not taken yet. The caller then reads into room. O(1). */
 bool qn_resp_holds(const struct qn_resp_reader *r);
 
-/** Memory to read a socket into; *n its size, at least 1 byte. While a large
- *  bulk is under way it is that bulk's final place, and ends with it. NULL:
- *  lack of memory, or buffer_max bytes are held already. Not between feed and
- *  settle. */
+/** Memory to read a socket into; *n is its size, at least 1 byte. While a
+ *  large bulk is under way it is that bulk's final place, and ends with it.
+ *  Not between feed and settle. @return NULL, *n untouched: memory is short,
+ *  or buffer_max bytes are held already. */
 uint8_t *qn_resp_room(struct qn_resp_reader *r, size_t *n);
-/** n bytes were read into room. */
+/** n bytes were read into room; n is at most the size that qn_resp_room gave.
+ */
 void qn_resp_fed(struct qn_resp_reader *r, size_t n);
 
-/** True if the request under way needs more bytes than there are. Looks ahead,
- *  and allocates at most for its arguments. False too after an error, which is
- *  the next thing to be taken. */
+/** True if the request under way needs more bytes than have arrived. Parses
+ *  ahead, and allocates at most for its arguments. After an error false:
+ *  qn_resp_next reports the error. */
 bool qn_resp_wants(struct qn_resp_reader *r);
 
-/** How many of the caller's `n` bytes a socket should be read into: few, where
- *  a large bulk is likely, since what is read of one has to move. At least 1 if
- *  n is. */
+/** How many of the caller's `n` bytes a socket should be read into. Few where
+ *  a large bulk is likely, because what is read of it must be copied. At
+ *  least 1 if n is. O(1). */
 size_t qn_resp_feed_max(const struct qn_resp_reader *r, size_t n);
 
-/** Parse bytes in place, borrowed until settle. Only when nothing is held. */
+/** Parse `n` bytes in place, borrowed until settle. Only while nothing is
+ *  held (qn_resp_holds). */
 void qn_resp_feed(struct qn_resp_reader *r, const uint8_t *bytes, size_t n);
 /** The caller's bytes go away: keep the unfinished rest, if any. Requests
- *  returned before are invalid now. Memory of which all was taken is freed.
+ *  returned before become invalid. Memory whose requests were all taken is
+ *  freed.
  *  @return QN_OK; QN_ENOMEM: the stream is over. */
 int qn_resp_settle(struct qn_resp_reader *r);
 
-/** The next request. @return QN_OK; QN_EAGAIN: more bytes are needed;
- *  QN_EINVAL: protocol error, answer qn_resp_error() and close (sticky);
- *  QN_EPERM: cross-protocol request, close without an answer (sticky);
- *  QN_ENOMEM: close (sticky). O(bytes looked at), plus O(arguments of the
- *  request under way) where its memory moves. */
+/** Take the next request; *req is untouched unless the result is QN_OK.
+ *  @return QN_OK; QN_EAGAIN: more bytes are needed; QN_EINVAL: protocol
+ *  error, answer qn_resp_error() and close (sticky); QN_EPERM: cross-protocol
+ *  request, close without an answer (sticky); QN_ENOMEM: close (sticky).
+ *  O(bytes looked at), plus O(arguments of the request under way) where its
+ *  memory moves. */
 int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req);
 
-/** The request last taken is the next one again: it was not run. Its arguments
- *  are invalid now. Right behind the qn_resp_next() that gave it. */
+/** Put back the request last taken, which was not run: it is the next one
+ *  again. Its arguments become invalid. Only directly after the
+ *  qn_resp_next() that gave it. */
 void qn_resp_put_back(struct qn_resp_reader *r);
 
-/** Text of the error reply after QN_EINVAL, without `-` and CRLF; until
- *  free. Else NULL. */
+/** Text of the error reply after QN_EINVAL, without `-` and CRLF, valid until
+ *  free; else NULL. */
 const char *qn_resp_error(const struct qn_resp_reader *r);
 
 #endif

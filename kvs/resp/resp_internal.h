@@ -16,7 +16,7 @@
 
 /* ---- resp_room.c --------------------------------------------------------- */
 
-/** Everything was taken, or the stream is over: give the memory back. */
+/** Free the memory: all was taken, or the stream is over. */
 void qn_resp_drop(struct qn_resp_reader *r);
 
 /** The stream is over. @return `error` */

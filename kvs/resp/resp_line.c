@@ -1,8 +1,8 @@
 /*
- * The two things a line can be: arguments, or a number.
+ * A line holds either arguments or a number.
  *
- * Inline requests are what people type into telnet. The rules of the split are
- * Redis', so that a line means the same there and here:
+ * Inline requests are what a user types into telnet. A line is split by the
+ * rules of Redis:
  *
  *   - blanks separate; several count as one. Vertical tab and form feed are
  *     skipped before an argument, but do not end one.
@@ -20,7 +20,7 @@
 
 #include "kvs/resp/resp_internal.h"
 
-#define INT64_DIGITS 19 /* so many always fit a uint64_t */
+#define INT64_DIGITS 19 /* always fit a uint64_t */
 
 static bool is_blank(uint8_t c)
 {

@@ -1,13 +1,14 @@
 /*
  * The reader's memory: where a socket is read into, and what is kept of it
- * (resp.c draws it).
+ * (figure in resp.c).
  *
- * A bulk's announced length reserves nothing at first: room grows by what has
- * already arrived, 32 KiB at first, so who wants memory has to send bytes. Who
- * has sent a large bulk before gets room for another one of that length at
- * once, up to 1 MiB: growing would copy what has come, once or twice. The room
- * for a large bulk ends where the bulk ends; the next request begins in the
- * caller's buffer again, and the bulk's memory goes as soon as it was used.
+ * A bulk's announced length reserves nothing: room begins with 32 KiB and grows
+ * by what has arrived, so a client that wants memory must send bytes. A client
+ * that has sent a large bulk before gets room for another one of that length at
+ * once, up to 1 MiB: growing would copy the received bytes once or twice. The
+ * room for a large bulk ends where the bulk ends; the next request begins in
+ * the caller's buffer again, and the bulk's memory is freed as soon as the bulk
+ * was used.
  */
 #include <stdlib.h>
 
@@ -23,8 +24,8 @@ static bool is_borrowed(const struct qn_resp_reader *r)
     return r->input != r->held.data;
 }
 
-/* If the request under way has moved, so do its arguments. `base` is a number,
- * because what was there may be freed. */
+/* Move the arguments of the request under way along with its bytes. `base` is
+ * a number because the old memory may be freed. */
 static void rebase(struct qn_resp_reader *r)
 {
     const uint8_t *begin = r->input + r->begin;
@@ -38,8 +39,8 @@ static void rebase(struct qn_resp_reader *r)
     r->base = (uintptr_t)begin;
 }
 
-/* Make held.cap at least `cap`; not more, because it is sized by what is
- * expected. */
+/* Make held.cap at least `cap`, and not larger: the caller knows what it
+ * expects. */
 static bool hold(struct qn_resp_reader *r, size_t cap)
 {
     if (cap <= r->held.cap) {
@@ -202,8 +203,8 @@ int qn_resp_settle(struct qn_resp_reader *r)
         return QN_OK;
     }
     forget_whole(r);
-    /* A large bulk gets its room at once, other rests only what they need:
-     * most of them are the end of a pipeline. */
+    /* A large bulk gets its room at once. Another rest gets only what it
+     * needs, because most are the end of a pipeline. */
     bool large = missing_of_large(r) != 0;
     if (!hold(r, rest + (large ? room_for(r, rest, rest) : 0))) {
         return qn_resp_fail(r, QN_ENOMEM, NULL);

@@ -3,15 +3,15 @@
 /*
  * Chunks: writing.
  *
- * One chunk per call, of one kind, so that an error or a wait concerns a chunk
- * as a whole and the reader has one body to parse. META fits one chunk by its
+ * Each call writes one chunk of one kind, so an error or a wait concerns a
+ * whole chunk and the reader has one body to parse. META fits one chunk by its
  * limits (static_assert below). Entries are packed until the next one does not
- * fit; a longer one than a chunk begins wherever there is room for SPLIT_MIN
+ * fit; an entry longer than a chunk begins wherever there is room for SPLIT_MIN
  * bytes of it. The writer remembers only how much of the current entry was
- * sent: it looks at the entry anew for each chunk, since it may have moved from
- * the table to the cut's queue meanwhile.
+ * sent: it peeks at the entry again for each chunk, because the entry may have
+ * moved from the table to the cut's queue meanwhile.
  *
- * Stripes that are 0 are left out by whole chunks.
+ * Runs of stripes that are 0 are left out between chunks.
  *
  * The checksum covers head and body: the body's XXH3 seeded with the head's.
  */
@@ -24,8 +24,10 @@
 #include "kvs/snapshot/snapshot_internal.h"
 #include "kvs/store/snapshot_iter.h"
 
-#define BODY_MAX    (QN_SNAPSHOT_CHUNK - sizeof(struct qn_snapshot_head))
-#define SPLIT_MIN   1024u /* bytes left, for a long entry to begin here */
+#define BODY_MAX (QN_SNAPSHOT_CHUNK - sizeof(struct qn_snapshot_head))
+#define SPLIT_MIN                                                              \
+    1024u                 /* bytes that must be left for a long entry to       \
+                             begin */
 #define STRIPES_MAX 4000u /* in one chunk */
 
 static_assert(sizeof(struct qn_snapshot_head) == QN_SNAPSHOT_CHUNK_MIN,
@@ -185,7 +187,8 @@ static int put_entries(struct qn_snapshot_writer *w,
 
 /* ---- STRIPES, END ---- */
 
-/* The next stripes from the first that is not 0. @return bytes; 0: all done. */
+/* Write the next stripes, beginning with the first that is not 0. @return
+ * bytes; 0: all done. */
 static size_t put_stripes(struct qn_snapshot_writer *w, const qn_slot_t *stripe,
                           uint8_t *body)
 {

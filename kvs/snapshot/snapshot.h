@@ -2,7 +2,7 @@
 #define QN_KVS_SNAPSHOT_SNAPSHOT_H
 
 /**
- * A snapshot as bytes: what a replica needs to go on behind a position, in
+ * A snapshot as bytes: what a replica needs to continue behind a position, in
  * chunks that fit a channel's messages.
  *
  *     chunk 0        META      position, sessions, utility log, configuration
@@ -17,16 +17,16 @@
  *             | slot 64 | deadline 64, if flags say so | key | value     |
  *
  * Numbers are in host order: a snapshot never leaves its machine. An entry that
- * fits a chunk is never split; of a longer one the key and value go on in the
- * next chunks, behind their heads.
+ * fits a chunk is never split. The key and value of a longer entry continue in
+ * the next chunks, behind their heads.
  *
- * The reader refuses what is cut, damaged, out of order, repeated, of another
- * version or of another snapshot, and says why; what it has given to its sink
- * is then to be thrown away. It trusts nothing: lengths are checked before
- * memory is asked for.
+ * The reader refuses a chunk that is cut, damaged, out of order, repeated, of
+ * another version or of another snapshot, and says why; the caller must then
+ * discard what the sink has received. The reader trusts nothing: it checks
+ * lengths before it asks for memory.
  *
- * Pure: no IO, clock or globals; the reader allocates for entries longer than
- * a chunk. One thread each.
+ * Pure: no IO, clock or globals; nothing blocks. The reader allocates only for
+ * entries longer than a chunk. One thread per writer and per reader.
  */
 
 #include "kvs/base/buf.h"
@@ -34,11 +34,11 @@
 #include "kvs/store/store.h"
 #include "paxos/machine/onepaxos.h"
 
-#define QN_SNAPSHOT_VERSION   2u     /* of its chunks and messages */
+#define QN_SNAPSHOT_VERSION   2u     /* of chunks and messages */
 #define QN_SNAPSHOT_CHUNK     32768u /* bytes at most; an eighth of a lane */
 #define QN_SNAPSHOT_CHUNK_MIN 32u    /* bytes of an empty one */
 
-/** All but the entries and the stripes. */
+/** All parts of a snapshot except entries and stripes. */
 struct qn_snapshot_meta {
     struct qn_resume resume;
     /* Of each origin, the last command that was answered by an error. */
@@ -56,7 +56,7 @@ struct qn_snapshot_meta {
     qn_slot_t flushed[QN_STORE_DBS_MAX];
 };
 
-/** Where the writer gets the rest. */
+/** The writer's source of entries and stripes. */
 struct qn_snapshot_source {
     /** As qn_snapshot_iter_peek and qn_snapshot_iter_next. */
     int (*peek)(void *ctx, struct qn_walked *w);
@@ -73,7 +73,7 @@ enum qn_snapshot_kind {
     QN_SNAPSHOT_END,
 };
 
-/** Private but for its size. */
+/** Private except for its size. */
 struct qn_snapshot_writer {
     const struct qn_snapshot_meta *meta;
     uint8_t kind;    /* of the next chunk */
@@ -90,16 +90,18 @@ void qn_snapshot_writer_init(struct qn_snapshot_writer *w,
 /**
  * Write the next chunk.
  *
- * @param chunk  [QN_SNAPSHOT_CHUNK] Filled. @param len Filled with its bytes.
- * @return QN_OK; QN_ENOENT: there was the last one already; otherwise what
- *         peek said (QN_EAGAIN, QN_EABORTED): no chunk.
+ * @param chunk  [QN_SNAPSHOT_CHUNK] Filled.
+ * @param len    Filled: its bytes.
+ * @return QN_OK; QN_ENOENT: the last chunk was written before; otherwise the
+ * error of peek (QN_EAGAIN, QN_EABORTED): no chunk, and the writer is
+ * unchanged.
  */
 int qn_snapshot_write(struct qn_snapshot_writer *w,
                       const struct qn_snapshot_source *source, uint8_t *chunk,
                       size_t *len);
 
-/** Where the reader puts what it reads. Each returns QN_OK or an error that
- *  ends the reading. What is given is borrowed for the call. */
+/** The receiver of what the reader reads. Each function returns QN_OK or an
+ *  error that ends the reading. Arguments are borrowed for the call. */
 struct qn_snapshot_sink {
     int (*meta)(void *ctx, const struct qn_snapshot_meta *meta);
     int (*entry)(void *ctx, const struct qn_walked *w); /* w->hash is not set */
@@ -108,13 +110,13 @@ struct qn_snapshot_sink {
     void *ctx;
 };
 
-/** Private but for `complete` and `why`. */
+/** Private except for `complete` and `why`. */
 struct qn_snapshot_reader {
     bool complete;   /* END was read and all totals are right */
     const char *why; /* after an error: one clause */
-    uint8_t kind;    /* the last chunk's; later ones are not less */
+    uint8_t kind;    /* of the last chunk; kinds never decrease */
     uint32_t number; /* of the next chunk */
-    uint32_t stripe; /* less than it were read */
+    uint32_t stripe; /* the first that was not read */
     int err;         /* sticky */
     uint32_t nodes, dbs;
     uint64_t position;
@@ -133,15 +135,16 @@ void qn_snapshot_reader_init(struct qn_snapshot_reader *r, uint32_t nodes,
 void qn_snapshot_reader_fini(struct qn_snapshot_reader *r);
 
 /**
- * Read the next chunk.
+ * Read the next chunk, which is borrowed for the call.
  *
- * @return QN_OK (and r->complete after the last); QN_ECORRUPT; QN_ENOMEM; or
- *         what the sink said. Any error is final, r->why says more.
+ * @return QN_OK (r->complete is true after the last chunk); QN_ECORRUPT;
+ * QN_ENOMEM; or the error of the sink. Any error is final, and r->why gives the
+ * reason.
  */
 int qn_snapshot_read(struct qn_snapshot_reader *r, struct qn_slice chunk,
                      const struct qn_snapshot_sink *sink);
 
-/** Write the checksum of a chunk into it (for who writes one by hand: tests).
+/** Write the checksum of a chunk into it (for tests that write chunks by hand).
  *  @param len  QN_SNAPSHOT_CHUNK_MIN or more. */
 void qn_snapshot_seal(uint8_t *chunk, size_t len);
 

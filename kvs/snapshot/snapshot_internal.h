@@ -34,8 +34,8 @@ struct qn_snapshot_entry {
     uint64_t slot;
 };
 
-/** Of a whole chunk, its field `sum` apart. @param len  Not less than a head's
- *  bytes. */
+/** The checksum of a whole chunk without its field `sum`. @param len At least
+ *  the bytes of a head. */
 uint64_t qn_snapshot_sum(const uint8_t *chunk, size_t len);
 
 #endif

@@ -1,13 +1,13 @@
 /*
  * Chunks: reading.
  *
- * A chunk is looked at in three steps: its head, which must be that of the next
- * chunk of this snapshot; its checksum; its body, by kind. Kinds never go back
- * and META is chunk 0 and no other. All errors are sticky: one damaged chunk
- * makes the snapshot worthless, since nothing is sent twice.
+ * A chunk is checked in three steps: its head, which must be that of the next
+ * chunk of this snapshot; its checksum; its body, by kind. Kinds never
+ * decrease, and META is chunk 0 and no other. All errors are sticky: nothing is
+ * sent twice, so one damaged chunk makes the snapshot worthless.
  *
- * The checksum finds damage, not malice; the lengths behind it are checked all
- * the same, so that a peer that has gone wild cannot take this process along.
+ * The checksum finds damage, not malice. The lengths behind it are checked too,
+ * so that a misbehaving peer cannot crash this process.
  */
 #include "core/base/assert.h"
 #include "core/base/err.h"
@@ -17,7 +17,7 @@
 
 /* ---- bytes ---- */
 
-/* Take n bytes of *s. @return NULL: it has not so many. */
+/* Take n bytes off the front of *s. @return NULL: it is shorter. */
 static const uint8_t *take(struct qn_slice *s, size_t n)
 {
     if (s->len < n) {
@@ -69,7 +69,7 @@ static int read_meta(struct qn_snapshot_reader *r, struct qn_slice s,
     struct qn_snapshot_meta m = {.resume.position = r->position};
     if (!take_into(&s, &f, sizeof f) || f.nodes != r->nodes || f.dbs == 0 ||
         f.dbs > QN_STORE_DBS_MAX || f.ul_count > QN_UL_KEPT || f.zero != 0) {
-        return refuse(r, "it is of another group");
+        return refuse(r, "the snapshot is of another group");
     }
     m.resume.stamp_ms = f.stamp_ms;
     m.applied_ms = f.applied_ms;
@@ -83,13 +83,13 @@ static int read_meta(struct qn_snapshot_reader *r, struct qn_slice s,
         !take_into(&s, m.refused, f.nodes * sizeof(struct qn_session)) ||
         !read_ul(&s, &m) ||
         !take_into(&s, m.flushed, f.dbs * sizeof(qn_slot_t))) {
-        return refuse(r, "its beginning is malformed");
+        return refuse(r, "the snapshot's META is malformed");
     }
     m.config = *r->start;
     if (qn_config_runtime_read(&m.config, &s) != QN_OK) {
-        return refuse(r, "an option is not one of ours");
+        return refuse(r, "the snapshot has an unknown option");
     }
-    return s.len != 0 ? refuse(r, "its beginning is too long")
+    return s.len != 0 ? refuse(r, "the snapshot's META is too long")
                       : sink->meta(sink->ctx, &m);
 }
 
@@ -193,12 +193,14 @@ static int read_end(struct qn_snapshot_reader *r, struct qn_slice s)
 {
     uint64_t totals[2];
     if (s.len != sizeof totals || !take_into(&s, totals, sizeof totals)) {
-        return refuse(r, "its end is malformed");
+        return refuse(r, "the snapshot's end is malformed");
     }
     if (totals[0] != r->keys || r->keys != r->keys_said ||
         totals[1] != r->logical_bytes ||
         r->logical_bytes != r->logical_bytes_said) {
-        return refuse(r, "it has not as many keys or bytes as it says");
+        return refuse(
+            r,
+            "the snapshot has other numbers of keys or bytes than announced");
     }
     r->complete = true;
     return QN_OK;
@@ -222,14 +224,14 @@ static int check_head(struct qn_snapshot_reader *r, struct qn_slice chunk,
                       struct qn_snapshot_head *h)
 {
     if (r->complete) {
-        return refuse(r, "it goes on behind its end");
+        return refuse(r, "the snapshot continues behind its end");
     }
     if (chunk.len < sizeof *h || chunk.len > QN_SNAPSHOT_CHUNK) {
         return refuse(r, "a chunk is too short or too long");
     }
     memcpy(h, chunk.data, sizeof *h);
     if (h->magic != QN_SNAPSHOT_MAGIC || h->version != QN_SNAPSHOT_VERSION) {
-        return refuse(r, "it is of another version");
+        return refuse(r, "the snapshot has another version");
     }
     if (h->bytes != chunk.len - sizeof *h || h->zero != 0 ||
         h->sum != qn_snapshot_sum(chunk.data, chunk.len)) {
@@ -237,12 +239,12 @@ static int check_head(struct qn_snapshot_reader *r, struct qn_slice chunk,
     }
     bool first = r->number == 0;
     if (h->number != r->number || (!first && h->position != r->position)) {
-        return refuse(r, "a chunk is missing, repeated or of another one");
+        return refuse(r, "a chunk is missing, repeated or of another snapshot");
     }
     if ((h->kind == QN_SNAPSHOT_META) != first || h->kind < r->kind ||
         h->kind > QN_SNAPSHOT_END ||
         (r->splitting && h->kind != QN_SNAPSHOT_ENTRIES)) {
-        return refuse(r, "its parts are out of order");
+        return refuse(r, "the snapshot's parts are out of order");
     }
     return QN_OK;
 }

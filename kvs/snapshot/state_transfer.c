@@ -6,36 +6,38 @@
  *                      '-------------'--------------------'
  *                    refused, silent, gone, damaged, does not fit
  *
- * Chunks are received inside the driver's turn and read in this one's, so that
- * one turn's work is bounded. A chunk is taken when it has come and there is
- * room for WINDOW more behind it: so the donor goes on while this node reads,
- * and both have something to do whenever they get a core. Each attempt has a
- * number, and what comes for another one is dropped: a donor that was given up
- * may have chunks in the channel.
+ * Chunks are received inside the driver's turn and read in the turn of this
+ * module, so that the work of one turn is bounded. A chunk is *taken* when it
+ * has arrived and there is room for WINDOW more behind it. The donor therefore
+ * sends while this node reads, and both have work whenever they get a core.
+ * Each attempt has a number, and messages of other attempts are dropped: a
+ * donor that was given up may still have chunks in the channel.
  *
- * Whom to ask: the next node in turn that is there and has not failed since
- * all were tried; nodes named busy (the leader) when nobody else is left. When
- * all were tried: again after a pause, which doubles up to
- * QN_STATE_TRANSFER_RETRY. So a second joiner comes again until the donor is
- * done with the first.
+ * Choice of the donor: the next node in turn that is up and has not failed
+ * since all were tried; busy nodes (the leader) only when no other is left.
+ * When all were tried, the joiner tries again after a pause, which doubles up
+ * to QN_STATE_TRANSFER_RETRY. A second joiner thus asks again until the donor
+ * has finished with the first.
  *
- * The log gets one line for each reason, and then one every 10 s with the count
+ * The log gets one line per reason, and then one every 10 s with the count
  * (core/base/rate_limit.h).
  *
- * A snapshot that is complete is installed as soon as the machine stands
- * between two slots. If this replica has caught up otherwise meanwhile, it is
- * thrown away.
+ * A complete snapshot is installed as soon as the machine is between two slots.
+ * If this replica has caught up otherwise meanwhile, the snapshot is discarded.
  */
 #include "kvs/snapshot/state_transfer_internal.h"
 #include "kvs/store/snapshot_iter.h"
 
-#define PAUSE   (20 * QN_MS) /* when nobody could help: at first */
+#define PAUSE   (20 * QN_MS) /* after all donors failed: at first */
 #define RECLAIM 64u          /* blocks given back per chunk read */
 
 static const char *const why_text[REJOIN_WHYS] = {
-    "it is loading itself", "it is giving another one",
-    "it is behind",         "it began anew",
-    "it has no memory",     "it has waited for too long"};
+    "it has no complete store itself",
+    "it serves another joiner",
+    "it has not reached that position",
+    "it gave up its cut of the store",
+    "it lacks memory for a snapshot",
+    "the joiner took no chunk for too long"};
 
 /* ---- the store that is being made ---- */
 
@@ -45,7 +47,7 @@ static int on_meta(void *ctx, const struct qn_snapshot_meta *m)
     const struct qn_store_opts o = {
         .seed = m->seed, .dbs = m->dbs, .reuse_bytes = QN_STORE_REUSE};
     if (m->resume.position < j->least) {
-        return QN_ESTALE; /* the log was cut meanwhile */
+        return QN_ESTALE; /* the log was truncated meanwhile */
     }
     j->meta = *m;
     return qn_store_create(&j->store, &o);
@@ -64,7 +66,8 @@ static int on_stripes(void *ctx, uint32_t first, uint32_t count,
     return qn_store_load_stripes(j->store, first, count, stripe);
 }
 
-/* The reader has counted entries; the store counts keys: none came twice. */
+/* The reader has counted entries and the store counts keys: equal numbers
+ * show that no key came twice. */
 static bool store_is_whole(struct state_transfer_join *j)
 {
     struct qn_store_stats st;
@@ -75,7 +78,7 @@ static bool store_is_whole(struct state_transfer_join *j)
     return st.keys == j->meta.keys && st.logical_bytes == j->meta.logical_bytes;
 }
 
-/* Forget what this attempt has brought. */
+/* Discard what this attempt has brought. */
 static void join_clear(struct qn_state_transfer *r)
 {
     struct state_transfer_join *j = &r->join;
@@ -90,7 +93,7 @@ static void join_clear(struct qn_state_transfer *r)
 
 /* ---- donors ---- */
 
-/* The node after the last one asked that is in the mask; nodes: none. */
+/* The next node of the mask after the last one asked; `nodes`: none. */
 static qn_node_t next_of(const struct qn_state_transfer *r, uint64_t mask)
 {
     for (uint32_t i = 1; i <= r->o.nodes; i++) {
@@ -140,7 +143,7 @@ static qn_time_t ask_next(struct qn_state_transfer *r, qn_time_t now)
     return now + QN_STATE_TRANSFER_SILENCE;
 }
 
-/* This donor could not help: another. */
+/* This donor failed: ask another. */
 static void fail(struct qn_state_transfer *r, const char *why, qn_time_t now)
 {
     struct state_transfer_join *j = &r->join;
@@ -161,8 +164,8 @@ static void fail(struct qn_state_transfer *r, const char *why, qn_time_t now)
 
 /* ---- reading ---- */
 
-/* Tell the donor what it does not know to be taken. @return false: no room to
- * tell it. */
+/* Tell the donor of chunks that were taken. @return false: no room for the
+ * message. */
 static bool tell_taken(struct qn_state_transfer *r)
 {
     struct state_transfer_join *j = &r->join;
@@ -186,7 +189,7 @@ static void on_chunk(struct qn_state_transfer *r, struct qn_slice chunk,
     struct state_transfer_join *j = &r->join;
     if (j->tail - j->head == QN_STATE_TRANSFER_QUEUE ||
         chunk.len > QN_SNAPSHOT_CHUNK || chunk.len == 0) {
-        fail(r, "it sends what nobody asked for", now);
+        fail(r, "it sent too many chunks, or one of a wrong size", now);
         return;
     }
     struct state_transfer_slot *to =
@@ -212,16 +215,16 @@ void state_transfer_joiner_told(struct qn_state_transfer *r, qn_node_t from,
         on_chunk(r, chunk, now);
     } else {
         bool known = h->arg < REJOIN_WHYS;
-        fail(r, known ? why_text[h->arg] : "it refuses", now);
+        fail(r, known ? why_text[h->arg] : "it refused", now);
         if (h->arg == REJOIN_AGAIN || h->arg == REJOIN_LATE) {
-            /* The same one may be asked again. */
+            /* The same donor may be asked again. */
             j->tried &= ~(UINT64_C(1) << from);
             j->at = now + PAUSE;
         }
     }
 }
 
-/* Read one chunk that has come. @return QN_OK, or what the reader says. */
+/* Read one received chunk. @return QN_OK, or the error of the reader. */
 static int read_one(struct state_transfer_join *j)
 {
     const struct qn_snapshot_sink sink = {on_meta, on_entry, on_stripes, j};
@@ -260,7 +263,7 @@ static qn_time_t read_some(struct qn_state_transfer *r, qn_time_t now)
         return now;
     }
     if (state_transfer_silent(j->heard, now, &j->late)) {
-        fail(r, "it is silent", now);
+        fail(r, "no message for too long", now);
         return now;
     }
     qn_time_t at = told ? j->heard + QN_STATE_TRANSFER_SILENCE : now + QN_MS;
@@ -275,8 +278,9 @@ static void joined(struct qn_state_transfer *r, qn_time_t now)
     j->store = NULL;
     j->joined++;
     qn_log(QN_LOG_INFO,
-           "replica %u: goes on behind slot %llu with %llu keys of replica %u, "
-           "after %llu ms and %llu tries in vain",
+           "replica %u: installed a snapshot of slot %llu with %llu keys from "
+           "replica %u "
+           "after %llu ms and %llu failed attempts",
            r->o.self, (unsigned long long)j->meta.resume.position,
            (unsigned long long)j->meta.keys, j->donor,
            (unsigned long long)((now - j->began) / QN_MS),
@@ -291,7 +295,7 @@ static qn_time_t install(struct qn_state_transfer *r, qn_time_t now)
         return now;
     }
     if (err != QN_OK && err != QN_ESTALE) {
-        fail(r, "it does not fit what is known here", now);
+        fail(r, "it contradicts the state of this replica", now);
         return now;
     }
     if (err == QN_OK) {
@@ -330,7 +334,7 @@ void qn_state_transfer_begin(struct qn_state_transfer *r, qn_slot_t position,
         j->pause = PAUSE;
         j->tried = j->failed = 0;
     } else if (j->store != NULL && j->meta.resume.position < j->least) {
-        fail(r, "the log begins behind it by now", now);
+        fail(r, "the log now begins behind its position", now);
         j->tried = 0;
     }
 }

@@ -2,9 +2,9 @@
 #define QN_KVS_SNAPSHOT_STATE_TRANSFER_H
 
 /**
- * Rejoining: a replica that the log cannot bring up to date any more asks
- * another for a snapshot. It is a new life, which has nothing, or one that
- * stood still for too long (service.need_snapshot).
+ * State transfer: a replica that the log cannot bring up to date any more asks
+ * another replica for a snapshot. The joiner is a new incarnation, which has no
+ * state, or a replica that was stalled for too long (service.need_snapshot).
  *
  *     joiner                                donor
  *       WANT {attempt, position}  ------->    a cut of its store begins
@@ -17,31 +17,34 @@
  *       <-----------------------  REFUSE {attempt, why}     another is asked
  *       STOP {attempt}            ------->    the cut ends
  *
- * A donor serves one joiner at a time, at most QN_STATE_TRANSFER_GIVE chunks a
- * turn, and keeps at most a quarter of its store's size of old versions
- * (`log_bytes` at least); beyond, the cut is given up and the joiner begins
- * again. A joiner asks the leader last, and another donor when one refuses,
- * dies, is silent for QN_STATE_TRANSFER_SILENCE or sends what is damaged. A
- * joiner that serves goes on serving what it has, and builds the new store
- * beside the old one: for that time it needs the memory of both.
+ * A donor serves one joiner at a time, with at most QN_STATE_TRANSFER_GIVE
+ * chunks per turn. It keeps old versions up to a quarter of its store's size
+ * (`log_bytes` at least); beyond that the cut is given up and the joiner begins
+ * again. A joiner asks the leader last. It asks another donor when one refuses,
+ * dies, is silent for QN_STATE_TRANSFER_SILENCE or sends damaged chunks. A
+ * joiner that has a store serves from it, and builds the new store beside it:
+ * for that time it needs the memory of both.
  *
- * All messages travel by `tell`, beside those of kvs/introspect/fanout_query.h;
- * the first byte tells them apart: qn_state_transfer_on_message says whether a
- * message was of here.
+ * All messages travel by `tell`, beside those of kvs/introspect/fanout_query.h.
+ * The first byte tells them apart: qn_state_transfer_on_message says whether a
+ * message belongs to this module.
  *
- * How a replica process uses it (ops: kvs/replica/state_transfer_ops.h):
+ * How a replica process uses it (ops: kvs/replica/state_transfer_ops.h; `x` is
+ * the state transfer; each name begins with qn_state_transfer_):
  *
- *     start        qn_replica_create, qn_state_transfer_create;
- * qn_state_transfer_peer_down for each peer that is not alive; in a life that
- * is not its id's first: qn_state_transfer_begin(.., 0, now) on told      if
- * (qn_state_transfer_on_message(..)) the loop must not block before the next
- * turn; else qn_fanout_on_message(..) need_snapshot (struct qn_replica_opts)
- * qn_state_transfer_begin(.., slot, now) each turn    before the driver's
- * flush, as qn_fanout_turn: at = min(at, qn_state_transfer_turn(.., now)) peer
- * down, up   qn_state_transfer_peer_down, qn_state_transfer_peer_up; before
- * anything of the new life is received ready        qn_replica_store() != NULL:
- * the snapshot is there and the log was applied as far as anybody had seen by
- * then end          qn_state_transfer_destroy before qn_replica_destroy
+ *     start          qn_replica_create, then create(&x, ..); peer_down(x, ..)
+ *                    for each peer that is not alive; in an incarnation that is
+ *                    not its id's first: begin(x, 0, now)
+ *     told           if on_message(x, ..) is true, the loop must not block
+ *                    before the next turn; else qn_fanout_on_message(..)
+ *     need_snapshot  of struct qn_replica_opts: begin(x, slot, now)
+ *     each turn      before the driver's flush, beside qn_fanout_turn:
+ *                    at = min(at, turn(x, now))
+ *     peer down, up  peer_down, peer_up; before anything of the new incarnation
+ *                    is received
+ *     ready          qn_replica_store() != NULL: the snapshot is installed, and
+ *                    the log is applied as far as others had shown by then
+ *     end            destroy(x) before qn_replica_destroy
  *
  * Threads: one. Nothing blocks.
  */
@@ -51,47 +54,44 @@
 
 #define QN_STATE_TRANSFER_WINDOW                                               \
     6u /* chunks sent and not taken: 3/4 of a lane */
-#define QN_STATE_TRANSFER_QUEUE                                                \
-    18u /* chunks that a joiner keeps to be read                               \
-         */
+#define QN_STATE_TRANSFER_QUEUE 18u /* received chunks that a joiner keeps */
 #define QN_STATE_TRANSFER_GIVE                                                 \
     6u /* chunks made in one turn of a donor; one, if it                       \
           has other things to do (kvs/snapshot/throttle.h) */
 #define QN_STATE_TRANSFER_SILENCE ((qn_time_t)1000 * QN_MS)
 #define QN_STATE_TRANSFER_RETRY                                                \
-    ((qn_time_t)200 * QN_MS) /* when nobody could help: at most so long */
+    ((qn_time_t)200 * QN_MS) /* longest pause after all donors failed */
 
-/** What rejoining needs of its replica. */
+/** What a state transfer needs of its replica. */
 struct qn_state_transfer_ops {
     /** Send bytes to a peer; QN_EAGAIN: no room, or it is not there. */
     int (*tell)(void *ctx, qn_node_t to, struct qn_slice bytes);
     /** The store, complete; NULL: it has none to give, and none to serve. */
     struct qn_store *(*store)(void *ctx);
-    /** The store is exactly at m->resume.position, which is filled in, as are
-     *  ul, config, applied_ms, nodes. @return false: not now, in a later turn
-     *  perhaps. */
+    /** Fill in resume, ul, config, applied_ms, nodes; the store is exactly at
+     *  m->resume.position. @return false: not now; a later turn may succeed. */
     bool (*facts)(void *ctx, struct qn_snapshot_meta *m);
     /** Mask of nodes to be asked last. */
     uint64_t (*busy)(void *ctx);
-    /** The state is to be this one. QN_OK: store taken. QN_EAGAIN: in a later
-     *  turn; QN_ESTALE: it is not newer than what is there; others: it does not
-     *  fit. */
+    /** Install this state. @return QN_OK: store taken; QN_EAGAIN: try in a
+     *  later turn; QN_ESTALE: it is not newer than the present state; others:
+     *  it contradicts the present state. */
     int (*install)(void *ctx, struct qn_store *store,
                    const struct qn_snapshot_meta *m, qn_time_t now);
-    /** Throw a store away, in steps. Taken. */
+    /** Free a store in steps. Taken. */
     void (*discard)(void *ctx, struct qn_store *store);
-    /** How much the slots behind `position` are, in % of the bytes or slots
-     *  that may be decided while a snapshot is given (stop_bytes, stop_slots of
+    /** The slots behind `position`, in % of the bytes or of the slots that
+     *  may be decided while a snapshot is given (stop_bytes, stop_slots of
      *  paxos/flow/flow.h), whichever is more. */
     uint32_t (*log_used)(void *ctx, qn_slot_t position);
-    /** A donor: the log behind `position` is needed, since `joiner` will go on
-     *  from there; so much is sent, of QN_HOLD_DONE (paxos/flow/flow.h). Said
-     * again as it grows. Optional. */
+    /** A donor: keep the log behind `position`, because `joiner` will
+     *  continue from there. `done`: the part sent, of QN_HOLD_DONE
+     *  (paxos/flow/flow.h). Called again as `done` grows. Optional. */
     void (*hold)(void *ctx, qn_node_t joiner, qn_slot_t position,
                  uint32_t done);
-    /** It is not, for the joiner gets no such snapshot: one end has given up or
-     *  ended. Not called when the last chunk was sent: then the hold is over
-     *  when the joiner has applied behind `position`, which its replica sees.
+    /** A donor: the hold is over, because one end has given up or ended. Not
+     *  called when the last chunk was sent: then the hold ends when the
+     *  joiner has applied behind `position`, which the donor's replica sees.
      *  Optional. */
     void (*release)(void *ctx, qn_node_t joiner);
     /** The thread's CPU clock, ns; NULL: a donor does not spare its clients. */
@@ -103,17 +103,18 @@ struct qn_state_transfer_opts {
     qn_node_t self;
     uint32_t nodes;
     const struct qn_config *config; /* start configuration; kept */
-    uint64_t log_bytes; /* kept of the log, and so of old versions */
+    uint64_t log_bytes; /* kept of the log, and at least of old versions */
     struct qn_state_transfer_ops ops;
 };
 
-/** What a person wants to know (INFO). */
+/** Figures for INFO. */
 struct qn_state_transfer_status {
-    bool joining;            /* it is getting a snapshot */
-    bool comes;              /* one that helps is on its way, or is there ... */
-    qn_slot_t position;      /* ... of this position; 0: none */
-    bool giving;             /* it is giving one */
-    qn_node_t donor, joiner; /* then: from or to whom; nodes: nobody yet */
+    bool joining;              /* this replica is getting a snapshot */
+    bool comes;                /* a useful snapshot is on its way, or has
+                                  arrived ... */
+    qn_slot_t position;        /* ... of this position; 0: none */
+    bool giving;               /* this replica is giving one */
+    qn_node_t donor, joiner;   /* the other end then; `nodes`: none yet */
     uint64_t keys, keys_total; /* joining: of the snapshot under way */
     uint64_t joined, given;    /* snapshots installed, given to the end */
     uint64_t attempts;         /* donors asked */
@@ -125,33 +126,34 @@ struct qn_state_transfer_status {
 
 struct qn_state_transfer; /* opaque */
 
-/** @return QN_OK, QN_ENOMEM. */
+/** Create one; `o` is copied, what it points to is kept. @return QN_OK;
+ *  QN_ENOMEM, *out untouched. */
 int qn_state_transfer_create(struct qn_state_transfer **out,
                              const struct qn_state_transfer_opts *o);
 void qn_state_transfer_destroy(struct qn_state_transfer *r);
 
-/** Get a snapshot at `position` or later. While one is under way: nothing,
- *  unless it is for a later position than that one has. */
+/** Begin to get a snapshot at `position` or later. While one is under way
+ *  this does nothing, unless `position` is later than that snapshot's. */
 void qn_state_transfer_begin(struct qn_state_transfer *r, qn_slot_t position,
                              qn_time_t now);
 
-/** No snapshot is wanted any more; one that is under way is thrown away. */
+/** Stop: no snapshot is wanted any more; one under way is discarded. */
 void qn_state_transfer_forget(struct qn_state_transfer *r);
 
-/** A message of a peer. @return false: not one of these. */
+/** Handle a message of a peer. @return false: not a message of this module. */
 bool qn_state_transfer_on_message(struct qn_state_transfer *r, qn_node_t from,
                                   struct qn_slice bytes, qn_time_t now);
 
-/** `peer`'s life has ended; its next one has begun. */
+/** The incarnation of `peer` has ended; the next one has begun. */
 void qn_state_transfer_peer_down(struct qn_state_transfer *r, qn_node_t peer,
                                  qn_time_t now);
 void qn_state_transfer_peer_up(struct qn_state_transfer *r, qn_node_t peer);
 
-/** A share of the work: at most QN_STATE_TRANSFER_GIVE chunks are given, and
- * one read (QN_STATE_TRANSFER_WINDOW while there is no store to serve from):
- * about 0.5 ms.
- *  @return when to come again even if nothing arrives; `now`: at once;
- *  QN_TIME_NEVER. */
+/** Do a share of the work: give at most QN_STATE_TRANSFER_GIVE chunks, and read
+ * one (QN_STATE_TRANSFER_WINDOW while there is no store to serve from): about
+ * 0.5 ms.
+ *  @return the time of the next call even if nothing arrives, ns; `now`: at
+ *  once; QN_TIME_NEVER. */
 qn_time_t qn_state_transfer_turn(struct qn_state_transfer *r, qn_time_t now);
 
 void qn_state_transfer_status(const struct qn_state_transfer *r,

@@ -1,22 +1,23 @@
 /*
- * The donor: one gift at a time, from a cut of its store.
+ * The donor: one donation at a time, from a cut of its store.
  *
- * WANT is noted; the cut begins in a turn, between two slots. Each turn makes a
- * few chunks while fewer than WINDOW of them are on their way; a chunk that the
- * channel does not take is kept and told again in the turn after the next, so
- * that the protocol's own messages find room between. The cut ends with the
- * last chunk made, which says so: nothing has to be waited for after that.
+ * WANT is recorded; the cut begins in a turn, between two slots. Each turn
+ * makes a few chunks while fewer than WINDOW of them are on their way. A chunk
+ * that the channel refuses is kept and sent again in the turn after the next,
+ * so that the protocol's own messages find room in between. The cut ends with
+ * the last chunk made, which says so: the donor waits for nothing after that.
  *
- * Clients come first: while there are any, the donor gives a third of its time
- * (kvs/snapshot/throttle.h), and the joiner reads what comes, no more; on
- * shared cores it is slowed by the same. But writes wait when the leader has
- * gone as far as the hold allows (paxos/flow/flow.h), and old versions of what
- * is written meanwhile are kept for so long only: before that the donor
- * hurries. Old versions may take as many bytes as the log: so what is written
- * while a joiner finds the log still there is no reason to begin anew.
+ * Clients come first: while the donor has any, it gives a third of its time
+ * (kvs/snapshot/throttle.h), and on shared cores the joiner is slowed by the
+ * same. But writes wait when the leader has decided as far as the hold allows
+ * (paxos/flow/flow.h), and the old versions kept are bounded: before either
+ * bound is reached the donor hurries. Old versions may take as many bytes as
+ * the log. So writes that the log still holds for the joiner are no reason to
+ * begin again.
  *
- * A new WANT of the same joiner replaces the one under way: it has given that
- * up, or it is a new life. Messages of an older attempt are dropped.
+ * A new WANT of the same joiner replaces the donation under way: the joiner has
+ * given that one up, or is a new incarnation. Messages of an older attempt are
+ * dropped.
  */
 #include "kvs/snapshot/state_transfer_internal.h"
 #include "kvs/store/snapshot_iter.h"
@@ -24,7 +25,7 @@
 
 #define USED_FREE 25u /* % of the old versions: no hurry yet */
 
-/* The joiner needs nothing more of this end. */
+/* The joiner needs nothing more from this donor. */
 static bool all_sent(const struct state_transfer_donation *g)
 {
     return g->writer.ended && g->chunk_len == 0;
@@ -55,12 +56,12 @@ void state_transfer_donor_end(struct qn_state_transfer *r)
 static void give_up(struct qn_state_transfer *r, enum state_transfer_why why)
 {
     struct state_transfer_donation *g = &r->donation;
-    /* If the channel is full the joiner finds out by silence. */
+    /* If the channel is full, the joiner learns it from the silence. */
     (void)state_transfer_send(r, g->to, REJOIN_REFUSE, g->attempt, why);
     state_transfer_donor_end(r);
 }
 
-/* The cut is no more: it held too much, or memory was short. */
+/* The cut was given up: it held too much, or memory was short. */
 static void anew(struct qn_state_transfer *r)
 {
     r->donation.anew++;
@@ -153,7 +154,7 @@ static void hold(struct qn_state_transfer *r)
     }
 }
 
-/* Begin the cut: the one place. @return false: not now, or refused. */
+/* The one place where a cut begins. @return false: not now, or refused. */
 static bool begin(struct qn_state_transfer *r, struct qn_store *s,
                   qn_time_t now)
 {
@@ -189,8 +190,8 @@ static bool begin(struct qn_state_transfer *r, struct qn_store *s,
     return true;
 }
 
-/* Make the next chunk. @return QN_OK: one is to be sent; QN_EAGAIN: later;
- * others: the gift was given up. */
+/* Make the next chunk. @return QN_OK: it is ready to be sent; QN_EAGAIN:
+ * later; others: the donation was given up. */
 static int make(struct qn_state_transfer *r)
 {
     struct state_transfer_donation *g = &r->donation;
@@ -226,9 +227,9 @@ static bool send_chunk(struct qn_state_transfer *r)
     return true;
 }
 
-/* Writes wait for this snapshot, or soon will: the leader has gone three
- * quarters as far as it may while so much is sent. Or more of the old versions
- * is used up than of the snapshot made. */
+/* True if writes wait for this snapshot, or soon will: the leader has decided
+ * three quarters of what the hold allows for the part sent. Or a larger part
+ * of the old versions is used up than of the snapshot is made. */
 static bool hurries(struct qn_state_transfer *r, struct qn_store *s)
 {
     const struct state_transfer_donation *g = &r->donation;
@@ -241,7 +242,7 @@ static bool hurries(struct qn_state_transfer *r, struct qn_store *s)
                USED_FREE + 50 * g->keys / QN_MAX(m->keys, 1);
 }
 
-/* Give some chunks. @return when to go on. */
+/* Give some chunks. @return when to continue. */
 static qn_time_t give(struct qn_state_transfer *r, uint32_t most, qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
@@ -265,13 +266,14 @@ static qn_time_t give(struct qn_state_transfer *r, uint32_t most, qn_time_t now)
     return now;
 }
 
-/* A turn's share, if it is time for one. @return when to go on. */
+/* A turn's share, if it is due. @return when to continue. */
 static qn_time_t give_share(struct qn_state_transfer *r, struct qn_store *s,
                             qn_time_t now)
 {
     struct state_transfer_donation *g = &r->donation;
     if (g->stood_back) {
-        g->stood_back = false; /* what room there is now is the driver's */
+        g->stood_back = false; /* the room in the channel now belongs to the
+                                  driver */
         return now + QN_MS;
     }
     qn_time_t cpu = cpu_of(r);
@@ -301,19 +303,20 @@ qn_time_t state_transfer_donor_turn(struct qn_state_transfer *r, qn_time_t now)
         return g->state == GIFT_WANTED ? now : QN_TIME_NEVER;
     }
     if (!qn_snapshot_iter_active(s)) {
-        anew(r); /* also when the store is another one now */
+        anew(r); /* also when the store has been replaced */
         return QN_TIME_NEVER;
     }
     if (state_transfer_silent(g->heard, now, &g->late)) {
         char more[QN_RATE_LIMIT_TEXT];
         if (qn_rate_limit(&g->seldom, "silent", now, more)) {
             qn_log(QN_LOG_INFO,
-                   "replica %u: replica %u takes no more of its snapshot, "
-                   "after %llu chunks of %llu sent; given up%s",
+                   "replica %u: gave up its snapshot for replica %u, which "
+                   "stopped taking chunks (%llu of %llu sent)%s",
                    r->o.self, g->to, (unsigned long long)g->taken,
                    (unsigned long long)g->sent, more);
         }
-        give_up(r, REJOIN_LATE); /* it finds that when it goes on */
+        give_up(r, REJOIN_LATE); /* the joiner finds the message when it
+                                    resumes */
         return QN_TIME_NEVER;
     }
     return g->late ? now : give_share(r, s, now);

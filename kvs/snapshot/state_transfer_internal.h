@@ -1,7 +1,7 @@
 #ifndef QN_KVS_SNAPSHOT_STATE_TRANSFER_INTERNAL_H
 #define QN_KVS_SNAPSHOT_STATE_TRANSFER_INTERNAL_H
 
-/** What the two ends of rejoining share: messages and state. */
+/** What the two ends of a state transfer share: messages and state. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 /* First bytes; kvs/introspect/fanout_query.c has others. */
 enum {
     REJOIN_WANT = 16, /* arg: least position */
-    REJOIN_STOP,      /* joiner: no more of it */
+    REJOIN_STOP,      /* joiner: send no more */
     REJOIN_TAKEN,     /* arg: chunks taken so far */
     REJOIN_REFUSE,    /* arg: enum state_transfer_why */
     REJOIN_CHUNK,     /* a chunk follows */
@@ -24,8 +24,8 @@ enum {
 
 enum state_transfer_why {
     REJOIN_LOADING, /* the donor has no complete store itself */
-    REJOIN_BUSY,    /* it is giving to another */
-    REJOIN_BEHIND,  /* it is not so far */
+    REJOIN_BUSY,    /* it serves another joiner */
+    REJOIN_BEHIND,  /* it has not reached the position */
     REJOIN_AGAIN,   /* its cut was given up */
     REJOIN_MEMORY,  /* it has no memory for a cut */
     REJOIN_LATE,    /* the joiner has taken nothing for too long */
@@ -52,7 +52,7 @@ struct state_transfer_donation {
     qn_slot_t least;
     uint64_t sent, taken; /* chunks */
     qn_time_t heard;
-    bool late; /* silent for too long when last looked at */
+    bool late; /* silent for too long at the last look */
     struct qn_snapshot_meta meta;
     struct qn_snapshot_writer writer;
     struct state_transfer_chunk chunk;
@@ -60,7 +60,7 @@ struct state_transfer_donation {
     bool stood_back;  /* the channel was full in the last turn */
     uint64_t keys;    /* made so far */
     uint64_t held_max;
-    bool hurries; /* it does not rest */
+    bool hurries; /* it makes no rests */
     struct qn_throttle pace;
     uint64_t given, anew;
     struct qn_rate_limit seldom;
@@ -77,11 +77,11 @@ enum state_transfer_phase {
 struct state_transfer_join {
     enum state_transfer_phase phase;
     qn_time_t at;
-    qn_time_t pause; /* before all are asked again */
+    qn_time_t pause; /* before all donors are asked again */
     uint64_t failed; /* attempts of this join */
     qn_slot_t least;
     qn_node_t donor; /* the last one asked; nodes: none */
-    uint64_t tried;  /* mask of those that could not help */
+    uint64_t tried;  /* mask of donors that failed */
     uint32_t attempt;
     qn_time_t heard, began;
     bool late;
@@ -102,7 +102,7 @@ struct state_transfer_join {
 
 struct qn_state_transfer {
     struct qn_state_transfer_opts o;
-    uint64_t down; /* mask of nodes that are not there; self too */
+    uint64_t down; /* mask of nodes that are down; self too */
     struct state_transfer_donation donation;
     struct state_transfer_join join;
 };
@@ -117,8 +117,8 @@ static inline int state_transfer_send(struct qn_state_transfer *r, qn_node_t to,
                          (struct qn_slice){(const uint8_t *)&h, sizeof h});
 }
 
-/** Silent since `heard`? True at the second look only: between two turns this
- *  node itself may have stood still, with messages waiting. */
+/** True if the peer is silent since `heard`, at the second look only: between
+ *  two turns this node itself may have been stalled, with messages waiting. */
 static inline bool state_transfer_silent(qn_time_t heard, qn_time_t now,
                                          bool *late)
 {

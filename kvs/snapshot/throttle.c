@@ -1,12 +1,12 @@
 /*
- * A period begins with a turn that may work and ends with the next one that may
- * after a rest, or after PORTIONS without rests. What the thread ran in it
- * besides the portions was for others; so a loop that only polls, finds nothing
- * and works again is alone.
+ * A period begins with a turn that may work, and ends with the next such turn
+ * after a rest, or after QN_THROTTLE_QUANTA portions without rests. CPU time of
+ * the thread beyond the portions was other work; a loop that only polls, finds
+ * nothing and works again is alone.
  *
- * A period without rests cannot see other threads on its core: it may sleep for
- * reasons of its own, as when what it made is not wanted yet. One with a rest
- * can, by the time at which it ended.
+ * A period without rests cannot detect other threads on its core: the loop may
+ * sleep for other reasons, such as a full window. A period with a rest can, by
+ * the time at which the rest ended.
  */
 #include "kvs/snapshot/throttle.h"
 
@@ -24,7 +24,7 @@ void qn_throttle_begin(struct qn_throttle *p, qn_time_t now, qn_time_t cpu)
     period_begin(p, now, cpu);
 }
 
-/* The period is over: was anybody else there? */
+/* The period is over: did other work need the core? */
 static bool was_alone(const struct qn_throttle *p, qn_time_t now, qn_time_t cpu)
 {
     qn_time_t others = cpu - p->cpu - p->worked;

@@ -9,52 +9,54 @@
  * the cut began, each once.
  *
  * An entry is *of the cut* if it was in the store at the beginning. Entries are
- * immutable and say the slot of their change, so that is e.slot <= P: what was
- * there is no newer than P, what comes later is newer. `at` is a position in
- * hash order. The hash of an entry never changes, whatever splits and merges
- * do to its bucket. So an entry of the cut is at any time in one of four
- * places, and moves only down this list:
+ * immutable and hold the slot of their change, so the condition is e.slot <= P:
+ * what was there is not newer than P, and what comes later is newer. `at` is a
+ * position in hash order. The hash of an entry never changes, whatever splits
+ * and merges do to its bucket. At any time an entry of the cut is in one of
+ * four places, and it moves only down this list:
  *
  *   ahead     in the table, hash >= at. The walk will meet it, unless
  *   taken     the writer replaced or removed it while it was ahead or in the
  *             group: qn_snapshot_iter_take put it into a queue before it could
- * be retired group     in the table and listed: hash in [near, at). The walk
- * lists the entries of some buckets at once, `at` moves behind them given peek
- * has given it and next was called
+ *             be retired
+ *   group     in the table and listed: hash in [near, at). The walk lists the
+ *             entries of some buckets at once, and `at` moves behind them
+ *   given     peek has given it, and next was called
  *
  *     table in hash order
  *     |  given  or taken      | group  |  ahead                    |
  *     0                      near      at                         end
  *
- * The walk skips newer entries (slot > P) and takes lists only; the writer
- * hands over older ones only: so nothing is given twice, also when a key is
- * removed and made again, since what is made again is newer. What is listed and
- * then replaced leaves the list for the queue, but for the one that peek gives
- * at present (`current`): it goes to the queue to be kept alive, and is skipped
- * there (`skip`). There can be no second one: the queue is emptied before the
- * list goes on. A merge may put entries behind `at` into a bucket that begins
- * before it: the walk looks at their hashes then.
+ * The walk skips newer entries (slot > P), and the writer hands over older
+ * entries only. So nothing is given twice, even when a key is removed and made
+ * again, because the new entry is newer. A listed entry that is replaced moves
+ * from the list to the queue. The entry that peek gives at present (`current`)
+ * also goes to the queue, to be kept alive, and is skipped there (`skip`).
+ * There can be no second such entry: the queue is emptied before the list
+ * continues. A merge may put entries behind `at` into a bucket that begins
+ * before it; the walk then compares their hashes.
  *
- * Entries that belonged to nobody at the beginning (flushed before, not yet
- * swept) are not of the cut and so not listed: `owner` says whose entries were
- * alive then. What a flush removes later stays in the table, since a flush does
- * not exchange the table while there is a cut, until the walk or the sweep
- * comes by; the sweep hands over as the writer does (qn_snapshot_iter_sweeps).
- * The cut is given up when there is no memory for the queue, when it holds more
- * than `held_max`, or when a database is out of generations.
+ * Entries without an owner at the beginning (flushed before, not yet swept) are
+ * not of the cut and not listed: `owner` has the generations that were alive
+ * then. Entries that a flush removes later stay in the table until the walk or
+ * the sweep reaches them, because a flush does not exchange the table while
+ * there is a cut. The sweep hands entries over like the writer
+ * (qn_snapshot_iter_sweeps). The cut is given up when there is no memory for
+ * the queue, when it holds more than `held_max`, or when a database is out of
+ * generations.
  *
- * What was taken is not yet retired: readers may hold it, and so does the cut.
- * The queue is made of the limbo's own chunks, and items note the epoch in
- * which they were unlinked, as there. When all items of a chunk are done with,
- * or the cut ends, whole chunks are appended to the limbo: no allocation, no
- * copy, and each item still waits for the readers of its epoch.
+ * A taken entry is not retired yet: readers may hold it, and so does the cut.
+ * The queue consists of the limbo's own chunks, and its items have the epoch in
+ * which they were unlinked, as there. When all items of a chunk have been
+ * given, or the cut ends, whole chunks are appended to the limbo: no
+ * allocation, no copy, and each item still waits for the readers of its epoch.
  *
- * Why not copy the old versions: a value may have 512 MiB, and the copy would
- * be made in the writer's way. Why not pin all memory as a reader does: a value
- * that takes a second to send would keep everything replaced in that second.
+ * Why not copy the old versions: a value may have 512 MiB, and the writer would
+ * wait for the copy. Why not pin all memory like a reader: a value that takes a
+ * second to send would keep everything replaced in that second.
  */
 
-/* Words of buckets listed at once: enough to fetch the entries ahead. */
+/* Words of buckets listed at once: enough to prefetch the entries. */
 #define GROUP_WORDS 128u
 /* Buckets looked at in one call of peek. */
 #define BUCKETS_MAX 4096u
@@ -199,8 +201,8 @@ static bool queue_push(struct qn_store *s, struct qn_snapshot_iter *c,
     return true;
 }
 
-/* The entry is behind `at`. @return true if it is listed and still needed; it
- * leaves the list then. */
+/* The entry is behind `at`. @return true if it was listed and is still
+ * needed; it is then removed from the list. */
 static bool group_leave(struct qn_snapshot_iter *c, uint64_t hash,
                         const struct qn_entry *e)
 {
@@ -299,8 +301,8 @@ static bool bucket_list(struct qn_store *s, struct qn_snapshot_iter *c,
     }
 }
 
-/* Move `at` behind the next buckets and list their words. @return the buckets
- * looked at; 0: no memory. */
+/* List the words of the next buckets and move `at` behind them. @return the
+ * buckets listed; 0: no memory. */
 static uint32_t group_list(struct qn_store *s, struct qn_snapshot_iter *c)
 {
     uint32_t looked = 0;
@@ -322,7 +324,7 @@ static uint32_t group_list(struct qn_store *s, struct qn_snapshot_iter *c)
     return looked;
 }
 
-/* Keep of the list what is of the cut and not before `near`. */
+/* Remove from the list what is not of the cut, or before `near`. */
 static void group_filter(const struct qn_store *s, struct qn_snapshot_iter *c,
                          bool partial)
 {
@@ -365,7 +367,7 @@ static void queue_drop(struct qn_store *s, struct qn_snapshot_iter *c)
     }
 }
 
-/* Find an entry that is next: of the queue first, so that it stays short. */
+/* Find the next entry: from the queue first, so that it stays short. */
 static const struct qn_entry *find_next(struct qn_store *s,
                                         struct qn_snapshot_iter *c)
 {

@@ -3,8 +3,8 @@
 
 /**
  * A consistent cut of a store: its content as of one slot, met entry by entry
- * while the writer goes on. No fork, no pause: a walk in hash order; what the
- * writer replaces or removes before the walk has come by is kept for it.
+ * while the writer continues. No fork, no pause: a walk in hash order. What the
+ * writer replaces or removes before the walk reaches it is kept for the walk.
  *
  *     qn_snapshot_iter_begin(s, position)     everything in s is <= position
  *     while (qn_snapshot_iter_peek(s, &w) == QN_OK) {
@@ -14,13 +14,13 @@
  *     qn_snapshot_iter_end(s)
  *
  * Between the calls the store may be written, flushed and reclaimed as usual.
- * What a flush removes is met all the same; it is freed entry by entry then,
+ * The walk still meets what a flush removes; it is then freed entry by entry,
  * and not with the table. (64 flushes of one database without enough reclaim
- * calls between them give the cut up.) One cut of a store at a time. It costs a
+ * calls between them end the cut.) A store has one cut at a time. It costs a
  * copy of the stripes (512 KiB) and the old versions kept, which are bounded by
  * `held_max`.
  *
- * All of it in the writer's thread.
+ * Threads: the writer's. Nothing blocks.
  */
 
 #include "kvs/store/store.h"
@@ -28,8 +28,8 @@
 #define QN_STORE_STRIPES 65536u
 
 /**
- * Begin. Everything in the store was written by slots <= position, everything
- * to come will be by later ones (the caller is between two slots).
+ * Begin a cut. Everything in the store was written by slots <= position, and
+ * everything later will be by later slots (the caller is between two slots).
  *
  * @param held_max  Bytes of replaced entries kept at most; beyond, the cut is
  *                  given up.
@@ -39,34 +39,36 @@ int qn_snapshot_iter_begin(struct qn_store *s, qn_slot_t position,
                            uint64_t held_max);
 
 /**
- * The entry that is next, the same one until qn_snapshot_iter_next. Each entry
- * of the cut is met exactly once, in an order that means nothing. Dead entries
- * (of a deadline) are met too.
+ * Peek at the next entry, which stays the same until qn_snapshot_iter_next.
+ * Each entry of the cut is met exactly once, in no defined order. Entries whose
+ * deadline has passed are met too.
  *
- * @param out  Filled. What it points to is borrowed until the next call of
- *             anything that writes or reclaims: so look again each turn.
- * @return QN_OK; QN_ENOENT: that was all; QN_EAGAIN: a long part of the table
- *         was empty, go on in the next turn; QN_EABORTED: there is no cut (any
- *         more): it held more than `held_max`, or memory was short.
+ * @param out  Filled. What it points to is borrowed until the next call that
+ *             writes or reclaims, so peek again in each turn.
+ * @return QN_OK; QN_ENOENT: there are no more entries; QN_EAGAIN: a long part
+ * of the table was empty, continue in the next turn; QN_EABORTED: there is no
+ * cut, or it was given up because it held more than `held_max` or memory was
+ * short. *out is untouched unless QN_OK.
  *
  * O(1) amortised; one call looks at 4096 buckets at most.
  */
 int qn_snapshot_iter_peek(struct qn_store *s, struct qn_walked *out);
 
-/** Done with what peek gives. After it has said QN_OK, in the same state (the
- *  cut was not given up: ask qn_snapshot_iter_active if the store was written).
+/** The caller is done with the entry of peek. Only after peek returned QN_OK,
+ * while the cut exists (if the store was written since, ask
+ * qn_snapshot_iter_active).
  */
 void qn_snapshot_iter_next(struct qn_store *s);
 
 /** True from begin until end, or until the cut was given up. */
 bool qn_snapshot_iter_active(const struct qn_store *s);
 
-/** What belongs to the cut beside its entries, all as of its position. */
+/** The facts of a cut beside its entries, all as of its position. */
 struct qn_snapshot_iter_facts {
     qn_slot_t position;
     uint64_t seed;            /* of the hash */
     uint32_t dbs;             /* databases */
-    uint64_t keys;            /* of all databases: so many entries are met */
+    uint64_t keys;            /* of all databases: the entries that are met */
     uint64_t logical_bytes;   /* of them (struct qn_store_stats) */
     uint64_t held_bytes;      /* old versions kept now */
     const qn_slot_t *flushed; /* [dbs] slot of each one's last flush; borrowed
@@ -78,13 +80,14 @@ struct qn_snapshot_iter_facts {
 bool qn_snapshot_iter_facts(const struct qn_store *s,
                             struct qn_snapshot_iter_facts *out);
 
-/** End it, complete or not. Nothing if there is none. O(1) and what it held is
- *  freed by later calls of qn_store_reclaim. */
+/** End the cut, complete or not; without a cut, do nothing. O(1); later calls
+ *  of qn_store_reclaim free what it held. */
 void qn_snapshot_iter_end(struct qn_store *s);
 
 /**
- * The other end: a store made of a cut, entries put first, in any order, with
- * their slots. Then these, which tell it of keys that are missing.
+ * The other end, a store made from a cut: first put the entries with their
+ * slots, in any order; then call these, which load the versions of missing
+ * keys.
  *
  * @param stripe  [count] slots of stripes [first, first + count).
  * @return QN_EINVAL: out of range.

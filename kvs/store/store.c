@@ -6,24 +6,25 @@
 #include "kvs/store/snapshot_iter.h"
 
 /*
- * The store's operations; STORE.md has the drawing, store_internal.h the
- * layout, store_table.c the growth, store_reclaim.c the freeing.
+ * The store's operations. STORE.md has the figure, store_internal.h the layout,
+ * store_table.c the growth, store_reclaim.c the freeing.
  *
  * A lookup is: hash; root; directory word; bucket line; the entry whose tag
  * fits. Three dependent misses at most, no store, no retry: each load finds a
- * complete state, and the last word that differs decides which. A change is
- * one release store into a bucket word, after everything that can fail: the
- * entry, room in the limbo for what it replaces, a line if the bucket is full.
+ * complete state, old or new. A change is one release store into a bucket word,
+ * after everything that can fail: the entry, room in the limbo for what it
+ * replaces, a line if the bucket is full.
  *
- * Whose an entry is, its meta says: the database and the database's generation
- * at the time. Flushing one database begins a new generation, which makes all
- * its entries garbage at once; the sweep (store_reclaim.c) collects them. There
- * are 64 generations; should all be in use, flush marks each entry's word
- * instead. Flushing everything, or the only database with keys, exchanges the
- * whole table for an empty one, unless a cut still needs it.
+ * The meta of an entry names its owner: the database, and the database's
+ * generation when the entry was put. Flushing one database begins a new
+ * generation, which makes all its entries garbage at once; the sweep
+ * (store_reclaim.c) collects them. There are 64 generations; if all are in use,
+ * flush marks each entry's word instead. Flushing everything, or the only
+ * database with keys, exchanges the whole table for an empty one, unless a cut
+ * still needs it.
  *
  * A delete cannot fail either: when there is no memory to queue the entry, its
- * word is marked dead, and the sweep takes it from there.
+ * word is marked dead, and the sweep removes it.
  */
 
 /* ---- creation ---- */
@@ -32,15 +33,16 @@ void qn_store_tune_malloc(void)
 {
     mallopt(M_MXFAST, 0);
     mallopt(M_TRIM_THRESHOLD, -1);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the most it takes */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the largest value it accepts */
 }
 
 /* The empty table: the built-in directory, pointing to nothing. */
 static void table_reset(struct qn_store *s)
 {
     qn_store(&s->empty_directory, qn_word_of(qn_segment_empty()), QN_RELEASE);
-    /* publish. A reader that still uses the built-in directory of an earlier
-     * life finds nothing, or what is put there now: both true meanwhile. */
+    /* publish. A reader that still uses the built-in directory from before
+     * the last flush finds nothing, or what is put there now; both are
+     * correct. */
     qn_store(&s->root, qn_word_of(&s->empty_directory), QN_RELEASE);
 }
 
@@ -66,7 +68,7 @@ int qn_store_create(struct qn_store **out, const struct qn_store_opts *o)
     s->dbs = o->dbs;
     s->spares.max = o->reuse_bytes;
     for (uint32_t db = 0; db < QN_STORE_DBS_MAX; db++) {
-        /* relaxed, as below: nobody else knows the store yet. */
+        /* relaxed, as below: no other thread knows the store yet. */
         qn_store(&s->owner[db], db, QN_RELAXED);
     }
     for (uint32_t i = 0; i < QN_STORE_READERS_MAX; i++) {
@@ -105,8 +107,8 @@ static bool entry_is(const struct qn_entry *e, uint32_t owner,
            (key.len == 0 || memcmp(mine.data, key.data, key.len) == 0);
 }
 
-/* The place of a key's word and what was in it; NULL: not there. Wait-free:
- * one pass over the bucket and its lines. */
+/* The place of a key's word, and the word; NULL: the key is missing.
+ * Wait-free: one pass over the bucket and its lines. */
 static qn_a64 *find(const struct qn_store *s, uint64_t hash, uint32_t db,
                     struct qn_slice key, uint64_t *word)
 {
@@ -170,7 +172,8 @@ void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash)
 
 /* ---- put ---- */
 
-/* A value may stay in its blob if that holds little else. */
+/* True if the value may stay in its blob, because the blob holds little else.
+ */
 static bool stays_outside(const struct qn_put *p, size_t value_len)
 {
     const struct qn_blob *b = p->keep;
@@ -186,7 +189,7 @@ static struct qn_entry *entry_alloc(struct qn_store *s, size_t bytes)
 {
     uint64_t chunk = qn_chunk_bytes(bytes);
     struct qn_entry *e = qn_spares_take(&s->spares, chunk);
-    /* As many fit there, whoever takes it next. */
+    /* Its capacity is the same for the next user. */
     return e != NULL ? e : s->alloc(chunk - 8);
 }
 
@@ -320,8 +323,8 @@ bool qn_store_del(struct qn_store *s, uint32_t db, struct qn_slice key,
     mark_stripe(s, hash, slot);
     bool kept = qn_snapshot_iter_keeps(s, hash, qn_word_ptr(w));
     if (!kept && !qn_limbo_has_room(s)) {
-        /* release, here and below: who sees the key gone sees everything
-         * that was written before. */
+        /* release, here and below: a reader that sees the key gone sees
+         * everything that was written before. */
         qn_store(place, (w & QN_WORD_PTR) | QN_WORD_DEAD, QN_RELEASE);
         s->garbage++;
         return true;
@@ -366,7 +369,8 @@ static void disown(struct qn_store *s, uint32_t db)
         d->stale++;
         d->fresh++;
     } else {
-        qn_snapshot_iter_end(s); /* it could not tell what was alive */
+        qn_snapshot_iter_end(s); /* the cut could no longer tell which
+                                    entries were alive */
         mark_dead(s, db);
     }
     s->garbage += keys;

@@ -5,28 +5,29 @@
  * The store: one writer (apply), any number of readers.
  *
  * An extendible hash table of fixed-size segments. A directory, indexed by the
- * top bits of the key's XXH3 hash, points to segments; a segment is an array
- * of cache-line buckets, indexed by the next bits; a bucket holds entry
- * pointers, each tagged with bits of the hash, and may be continued in
- * overflow lines. A full segment splits into two (bounded work); the directory
- * doubles when a segment needs one more bit. So table order is hash order at
- * any size, growth has no pause, and cursors, digests and snapshots are walks
- * in hash order.
+ * top bits of the key's XXH3 hash, points to segments; a segment is an array of
+ * cache-line buckets, indexed by the next bits; a bucket holds entry pointers,
+ * each tagged with bits of the hash, and may be continued in overflow lines. A
+ * full segment splits into two (bounded work); the directory doubles when a
+ * segment needs one more bit. Table order is therefore hash order at any size,
+ * growth has no pause, and cursors, digests and snapshots are walks in hash
+ * order.
  *
  * An entry is one immutable block {slot of last change, deadline, db, key,
- * value}, replaced by one release store. A long value may stay in the blob in
- * which it came from the log: the entry then has a reference to it. Reads never
- * write. What the writer replaces is retired and freed once every registered
- * reader has passed a quiescent point (QSBR).
+ * value}, replaced by one release store. A long value may stay in the log's
+ * blob in which it arrived: the entry then has a reference to the blob. Reads
+ * never write. What the writer replaces is retired, and freed once every
+ * registered reader has passed a quiescent point (QSBR).
  *
- * Keys are (db, bytes). Deadlines are kept but judged by the caller: get
+ * Keys are (db, bytes). Deadlines are stored but the caller judges them: get
  * returns what is stored.
  *
  * | concurrently with  | put/del/flush/reclaim | get/walk (reader)     |
  * | put/del/flush/...  | same thread           | free                  |
  * | get/walk           | free                  | free, own reader each |
  *
- * get is wait-free; put, del are lock-free and allocate.
+ * get, count and the quiescent calls are wait-free; put, del and flush never
+ * block, and allocate.
  */
 
 #include <stdbool.h>
@@ -45,8 +46,8 @@
 struct qn_store_opts {
     uint64_t seed; /* of the hash; the same on all replicas, from the log */
     uint32_t dbs;  /* databases, 1 .. QN_STORE_DBS_MAX */
-    uint64_t reuse_bytes; /* freed entries kept for the next of their size, at
-                             most (kvs/store/store_spare.h); 0: none */
+    uint64_t reuse_bytes; /* bytes of freed entries kept for reuse, at most
+                             (kvs/store/store_spare.h); 0: none */
 
     /* For tests; all zero means malloc, free and the whole hash. */
     void *(*alloc)(size_t bytes); /* aligned as malloc's; NULL: no memory */
@@ -54,8 +55,8 @@ struct qn_store_opts {
     uint64_t hash_clear;          /* bits of the hash that are always 0 */
 };
 
-/** What a lookup finds. Borrowed until the reader's next quiescent point (the
- *  writer's own lookups: until its next qn_store_reclaim). */
+/** The result of a lookup. Borrowed until the reader's next quiescent point
+ *  (the writer's own lookups: until its next qn_store_reclaim). */
 struct qn_found {
     struct qn_slice value;
     qn_slot_t slot;       /* of the last change */
@@ -66,57 +67,61 @@ struct qn_store_stats {
     uint64_t keys;           /* all databases, dead ones included */
     uint64_t logical_bytes;  /* keys + values + QN_STORE_ENTRY_COST each; the
                                 same on all replicas */
-    uint64_t memory_bytes;   /* of the allocator, retired things included, but
-                                for the queue they wait in; O(1), where
-                                asking malloc walks its free chunks */
+    uint64_t memory_bytes;   /* of the allocator, retired blocks included,
+                                their queue excluded; O(1), while malloc's
+                                own figure costs a walk of its free chunks */
     uint64_t table_bytes;    /* directory, segments, overflow lines */
     uint64_t retired;        /* blocks waiting for readers */
     uint64_t split_work_max; /* most entries moved by one put since start */
     uint64_t growths;        /* splits since start */
-    uint64_t cut_bytes_most; /* old versions that cuts kept at a time */
+    uint64_t cut_bytes_most; /* highest number of bytes of old versions that
+                                a cut kept */
 };
 
 #define QN_STORE_ENTRY_COST 48u /* bytes, the fixed part of logical size */
 
-#define QN_STORE_REUSE ((uint64_t)4 << 20) /* bytes; what replicas keep */
+#define QN_STORE_REUSE                                                         \
+    ((uint64_t)4 << 20) /* bytes; the setting of replicas                      \
+                         */
 
 struct qn_store;
 
 /**
- * Keep malloc's own pauses short; for a program's main, as it concerns the
- * whole process. glibc keeps small freed chunks aside and merges all of them at
- * once when a larger one is asked for or freed: 26 ms after a million deletes.
- * Told so here, it merges each as it is freed. And it gives the end of the heap
- * back to the system as soon as that is free, in one call: 8 ms while 10^7
- * entries are freed. Told so, it keeps it: memory that was used once stays
- * resident, for the next keys, until the replica is idle
- * (kvs/resources/trim.h). Blocks from 32 MiB on are mapped by themselves and go
- * back at once.
+ * Shorten malloc's own pauses. For a program's main, because it concerns the
+ * whole process. By default glibc sets small freed chunks aside and merges all
+ * of them at once when a larger chunk is asked for or freed: 26 ms after a
+ * million deletes. With these settings it merges each chunk as it is freed. By
+ * default it also gives the end of the heap back to the system as soon as that
+ * is free, in one call: 8 ms while 10^7 entries are freed. With these settings
+ * it keeps it: memory that was used once stays resident, for the next keys,
+ * until the replica is idle (kvs/resources/trim.h). Blocks from 32 MiB on have
+ * their own mapping and go back at once.
  */
 void qn_store_tune_malloc(void);
 
 /** @return QN_OK, QN_EINVAL, QN_ENOMEM. */
 int qn_store_create(struct qn_store **out, const struct qn_store_opts *o);
-/** No reader may be active. NULL is fine. */
+/** Free the store. No reader may be active. NULL is allowed. */
 void qn_store_destroy(struct qn_store *s);
 
-/** Look a key up. @return true if it is there; *out filled. */
+/** Look a key up. Wait-free. @return true if it is stored, and *out is
+ *  filled; false: *out is untouched. */
 bool qn_store_get(const struct qn_store *s, uint32_t db, struct qn_slice key,
                   struct qn_found *out);
 
 /**
- * Fetch what the next operations on a key will touch: a batch of n operations
- * then waits for memory about twice instead of 2 n times. First call
+ * Prefetch what the next operations on a key will touch: a batch of n
+ * operations then waits for memory about twice instead of 2 n times. First call
  * qn_store_prefetch for each key of the batch, then qn_store_prefetch_entry
- * with each hash it returned, then operate. 8 to 64 keys at a time; hints only,
- * nothing to undo. Reader or writer.
+ * with each hash it returned, then operate. 8 to 64 keys per batch; hints only,
+ * nothing to undo. Reader or writer; wait-free.
  */
 uint64_t qn_store_prefetch(const struct qn_store *s, uint32_t db,
                            struct qn_slice key);
 void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash);
 
-/** What put is told. The value is the concatenation of parts (so that APPEND
- *  and SETRANGE need no buffer); parts may borrow from the old entry. */
+/** The arguments of put. The value is the concatenation of parts, so APPEND
+ *  and SETRANGE need no buffer; parts may borrow from the old entry. */
 struct qn_put {
     uint32_t db;
     struct qn_slice key;
@@ -124,33 +129,36 @@ struct qn_put {
     uint32_t part_count;
     qn_slot_t slot;
     uint64_t deadline_ms; /* 0: none */
-    /** The value, if it is one part, lies in this blob, and little else: the
-     *  store may take a reference to it instead of a copy. NULL: it may not. */
+    /** The value is one part, and this blob holds it and little else: the
+     *  store may keep a reference to the blob instead of a copy. NULL: the
+     *  store must copy. */
     struct qn_blob *keep;
 };
 
-/** Insert or replace. QN_OK; QN_ENOMEM: nothing changed; QN_EINVAL: key or
- *  value longer than the limits above, or no such database. */
+/** Insert or replace. @return QN_OK; QN_ENOMEM; QN_EINVAL: key or value
+ *  longer than the limits above, or no such database. On failure nothing has
+ *  changed. O(value), and at most one split (2048 entries). */
 int qn_store_put(struct qn_store *s, const struct qn_put *p);
 
-/** Remove. @return true if it was there. `slot` marks the key's stripe. */
+/** Remove a key; cannot fail. `slot` is stored in the key's stripe. @return
+ *  true if the key was stored. */
 bool qn_store_del(struct qn_store *s, uint32_t db, struct qn_slice key,
                   qn_slot_t slot);
 
-/** Remove all keys of one database, or of all (db == UINT32_MAX). O(databases)
- *  work at once, however many keys; the memory comes back over later reclaim
- *  calls. (63 flushes of one database without enough reclaim calls between
- *  them, others being populated, make the next one walk the table.) */
+/** Remove all keys of one database, or of all (db == UINT32_MAX).
+ *  O(databases), however many keys; later reclaim calls free the memory.
+ *  (After 63 flushes of one database without enough reclaim calls between
+ *  them, while others have keys, the next flush walks the table.) */
 void qn_store_flush(struct qn_store *s, uint32_t db, qn_slot_t slot);
 
 /** Keys of one database, dead ones included. */
 uint64_t qn_store_count(const struct qn_store *s, uint32_t db);
-/** Of these, with a deadline: if none has one, none is dead. */
+/** Keys of one database with a deadline; 0: none can be dead. */
 uint64_t qn_store_mortal(const struct qn_store *s, uint32_t db);
 void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
-/** logical_bytes alone. */
+/** logical_bytes of the statistics. */
 uint64_t qn_store_logical(const struct qn_store *s);
-/** growths alone. */
+/** growths of the statistics. */
 uint64_t qn_store_growths(const struct qn_store *s);
 
 /** Slot of the last creation or deletion in the key's stripe (65536 stripes of
@@ -161,24 +169,28 @@ qn_slot_t qn_store_stripe_slot(const struct qn_store *s, uint32_t db,
 /**
  * Free what readers can no longer see: at most `budget` blocks more than were
  * retired since the last call, so that no backlog can build up. After a flush
- * also look for its leftovers, at about `budget` entries. Once per turn; 1024
- * cold blocks take some 0.3 ms. What the writer itself has borrowed is gone.
+ * also sweep about `budget` entries for its garbage. Once per turn; 1024 cold
+ * blocks take about 0.3 ms. Values that the writer itself has borrowed become
+ * invalid.
  *
- * @return true if there was more to do: come again, even if the next turn has
- *         nothing else (else an idle server keeps what a flush has left).
+ * @return true if there is more to do: call again, even if the next turn has no
+ * other work (otherwise an idle server keeps the garbage of a flush).
  */
 bool qn_store_reclaim(struct qn_store *s, uint32_t budget);
 
 /* Readers of other threads. The writer's thread needs none. */
 #define QN_STORE_READERS_MAX 64u
 struct qn_store_reader;
-/** Any thread; the reader begins online: a call of quiescent is due each turn.
- *  @return QN_OK; QN_EBUSY: QN_STORE_READERS_MAX exist already. */
+/** Register a reader, from any thread. It begins online: it must call
+ *  quiescent in each turn. @return QN_OK; QN_EBUSY: QN_STORE_READERS_MAX
+ *  exist already, *out untouched. */
 int qn_store_reader_create(struct qn_store *s, struct qn_store_reader **out);
 void qn_store_reader_destroy(struct qn_store_reader *r);
-/** The reader holds no borrowed value now. Wait-free; once per turn. */
+/** The reader holds no borrowed value at this point. Wait-free; once per
+ *  turn. */
 void qn_store_reader_quiescent(struct qn_store_reader *r);
-/** The reader blocks: nobody waits for it until its next quiescent call. */
+/** The reader is about to block: reclaim does not wait for it until its next
+ *  quiescent call. Wait-free. */
 void qn_store_reader_offline(struct qn_store_reader *r);
 
 /** An entry met by a walk; borrowed for the call. */
@@ -193,8 +205,8 @@ struct qn_walked {
 /** @return false to stop after the current bucket. */
 typedef bool qn_walk_fn(void *ctx, const struct qn_walked *w);
 
-/** Put what another store gave, as it is there: its slot and deadline too. As
- *  qn_store_put. */
+/** Put an entry of another store unchanged, with its slot and deadline.
+ *  Errors as qn_store_put. */
 int qn_store_put_walked(struct qn_store *s, const struct qn_walked *w);
 
 /** Visit whole buckets in hash order from `cursor` (0: start) until fn says

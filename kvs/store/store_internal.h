@@ -2,21 +2,21 @@
 #define QN_KVS_STORE_STORE_INTERNAL_H
 
 /**
- * The store's memory, for the files store*.c only. STORE.md draws it.
+ * The store's memory, for the files of this folder only. Figure: STORE.md.
  *
  * Three kinds of shared word, each with a pointer in bits 4 to 47:
  *
  *     root       depth of the directory << 48 | directory
  *     directory  depth of the segment   << 48 | segment
  *     bucket     qn_hash_tag            | entry
- *                QN_WORD_DEAD           | entry     belongs to nobody
+ *                QN_WORD_DEAD           | entry     without an owner: garbage
  *                QN_WORD_LINK           | line      in the last word only
  *                0                                  free
  *
- * Everything a reader follows it reaches by acquire loads from `root` on;
- * their partner is the release store with which the writer published the word.
- * Below, "publish" in a comment means that pair. What a published word pointed
- * to is retired (qn_store_retire), never freed at once.
+ * A reader reaches everything by acquire loads, beginning with `root`; their
+ * partner is the release store with which the writer published the word. Below,
+ * "publish" in a comment means that pair. What a published word pointed to is
+ * retired (qn_store_retire), never freed at once.
  */
 
 #include <stdalign.h>
@@ -92,13 +92,14 @@ struct qn_db {
     uint8_t fresh;  /* those of them that began during this sweep */
 };
 
-/* What waits for readers: a queue of chunks. */
+/* Retired blocks that wait for readers: a queue of chunks. */
 enum qn_retired { /* low bits of a word in the queue */
                   QN_RETIRED_ENTRY,
-                  QN_RETIRED_SHELL, /* a segment whose entries live on elsewhere
-                                     */
-                  QN_RETIRED_SEGMENT,   /* a segment with its entries */
-                  QN_RETIRED_DIRECTORY, /* a root word; the segments live on */
+                  QN_RETIRED_SHELL,   /* a segment whose entries are in another
+                                         one now */
+                  QN_RETIRED_SEGMENT, /* a segment with its entries */
+                  QN_RETIRED_DIRECTORY, /* a root word; the segments are
+                                           still in use */
                   QN_RETIRED_TREE,      /* a root word; directory, segments and
                                            entries */
 };
@@ -149,15 +150,16 @@ struct qn_store {
     uint64_t growths;
     struct {
         struct qn_limbo_chunk *first, *last;
-        struct qn_limbo_chunk *spare; /* so that a few pushes cannot fail */
+        struct qn_limbo_chunk *spare; /* spare chunk, so that a few pushes
+                                         cannot fail */
         uint64_t first_at;            /* items of `first` done with */
         uint64_t count;
         uint64_t pushed;  /* since the last reclaim */
         uint64_t tree_at; /* a tree being taken down: next directory word, */
         uint32_t line_at; /* and next bucket of its segment */
     } limbo;
-    uint64_t garbage;  /* entries in the table that belong to nobody */
-    uint64_t sweep_at; /* position in hash order */
+    uint64_t garbage;             /* entries in the table without an owner */
+    uint64_t sweep_at;            /* position in hash order */
     struct qn_snapshot_iter *cut; /* snapshot_iter.c; NULL: none */
     uint64_t cut_bytes_most;
 
@@ -191,16 +193,16 @@ static inline bool qn_word_is_link(uint64_t w)
 }
 
 /**
- * What a word says of its entry's hash, around the pointer:
+ * The bits of a word that repeat its entry's hash, around the pointer:
  *
  *      63         50  49  48  47        4  3     0
  *     | near: 14    | 1 | 1 | pointer    | far: 4 |
  *
  * near: the bits behind the bucket's at depth 0, so that a segment of depth
  * less than 14 (up to 29 million keys) is split without touching its entries.
- * far: 5 of the last bits, which no position uses. Together they keep a lookup
- * from touching wrong entries: at depth d, 19 - d bits differ freely, at least
- * 5.
+ * far: 5 of the last bits, which no position uses. Together they save a lookup
+ * from touching wrong entries: at depth d, 19 - d bits distinguish keys of a
+ * bucket, at least 5.
  */
 #define QN_NEAR_BITS 14u
 static inline uint64_t qn_hash_tag(uint64_t hash)
@@ -368,7 +370,7 @@ static inline uint64_t qn_entry_takes(const struct qn_entry *e)
                                     : 0);
 }
 
-/** An entry, which nobody can see any more. */
+/** Free an entry that no reader can see any more. */
 static inline void qn_entry_free(struct qn_store *s, struct qn_entry *e)
 {
     uint64_t chunk = qn_entry_chunk(e);
@@ -386,12 +388,12 @@ static inline void qn_entry_free(struct qn_store *s, struct qn_entry *e)
 /** What meta says of the entries of a db. */
 static inline uint32_t qn_db_owner(const struct qn_store *s, uint32_t db)
 {
-    /* acquire: with the release in qn_store_flush. Whoever sees the new
+    /* acquire: with the release in qn_store_flush. A reader that sees the new
      * generation sees everything written before it. */
     return qn_load(&s->owner[db], QN_ACQUIRE);
 }
 
-/** False for what a flush or a delete has left behind. */
+/** False for garbage of a flush or a delete. */
 static inline bool qn_word_alive(const struct qn_store *s, uint64_t w)
 {
     const struct qn_entry *e = qn_word_ptr(w);
@@ -399,8 +401,8 @@ static inline bool qn_word_alive(const struct qn_store *s, uint64_t w)
            (e->meta & QN_META_OWNER) == qn_db_owner(s, qn_entry_db(e));
 }
 
-/* Databases differ in the seed, so that one key in two of them is two hashes;
- * the constant is the golden ratio's. */
+/* Databases differ in the seed, so the same key has different hashes in two
+ * of them; the constant is that of the golden ratio. */
 static inline uint64_t qn_store_hash_of(const struct qn_store *s, uint32_t db,
                                         struct qn_slice key)
 {
@@ -422,7 +424,7 @@ static inline uint64_t qn_entry_hash(const struct qn_store *s,
 #define QN_SPLIT_AT  (QN_BUCKETS * 7)
 /** Two segments are merged when they have no more than this together. */
 #define QN_MERGE_AT  (QN_SPLIT_AT / 4)
-/** A segment that grew beyond this could not be split: it never will be. */
+/** A segment that grew beyond this could not be split, and never will be. */
 #define QN_SPLIT_MAX (QN_BUCKETS * QN_LINE_WORDS)
 
 /** The segment that stands for every empty one. Never written. */
@@ -432,8 +434,8 @@ struct qn_segment *qn_segment_empty(void);
  *  limbo must have room. @return false: no memory, same content. */
 bool qn_table_insert(struct qn_store *s, uint64_t hash, uint64_t word);
 
-/** `count` words of the segment of `hash` were set to 0. Merges when that
- *  pays, which is the end of what the caller knew of the segment. */
+/** `count` words of the segment of `hash` were set to 0. May merge the
+ *  segment; the caller's pointers into it are then invalid. */
 void qn_table_removed(struct qn_store *s, uint64_t hash, uint32_t count);
 
 /** Free a segment and its lines. @return blocks freed. */
@@ -453,14 +455,14 @@ bool qn_limbo_ready(struct qn_store *s);
 bool qn_limbo_has_room(struct qn_store *s);
 /** Free later: word = pointer | enum qn_retired (| depth << 48). */
 void qn_store_retire(struct qn_store *s, uint64_t word);
-/** A sweep is over, or there is nothing left to sweep. */
+/** A sweep has ended, or nothing is left to sweep. */
 void qn_sweep_ended(struct qn_store *s);
 /** Free all of it now: no readers. */
 void qn_limbo_drain(struct qn_store *s);
 /** Free a directory, its segments and entries now: no readers. */
 void qn_tree_free(struct qn_store *s, uint64_t root);
 
-/** Append a chunk that somebody else has filled, in the current epoch or
+/** Append a chunk that another module has filled in the current epoch or
  *  earlier ones. Taken. */
 void qn_limbo_append(struct qn_store *s, struct qn_limbo_chunk *chunk);
 

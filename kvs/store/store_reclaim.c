@@ -3,12 +3,13 @@
 #include <stdlib.h>
 
 /*
- * Limbo: what was unlinked, until no reader can hold it.
+ * The limbo list: unlinked blocks wait until no reader can hold them.
  *
- * Quiescent-state reclamation. The writer numbers its turns: the epoch. What
- * it unlinks during epoch e waits in a queue with e; qn_store_reclaim begins
- * epoch e + 1. A reader notes the epoch at each quiescent point; a thing of
- * epoch e is free when every reader has noted e + 1 or more, or is offline.
+ * Quiescent-state reclamation. The writer numbers its turns: the epoch. Blocks
+ * that it unlinks during epoch e wait in a queue with e; qn_store_reclaim
+ * begins epoch e + 1. A reader publishes the epoch at each quiescent point. A
+ * block of epoch e is free when every reader has published e + 1 or more, or is
+ * offline.
  *
  *     writer                          reader
  *     unlink (release store)          last use of a borrowed value
@@ -16,19 +17,19 @@
  *     load seen         (W2)          load epoch         (R2)
  *     seen > e: free                  load root ...
  *
- * A reader that comes back from offline must not slip between: were W1, W2,
- * R1, R2 weaker than seq_cst, the writer could find it offline at W2 and free,
- * while its loads after R1 still found the old root. As it is, either W2 finds
- * R1's value, or R2 finds W1's and with it, by acquire, the unlinked state. The
- * other edge, the reader's last use before the free, is release R1 -> acquire
- * W2.
+ * A reader that comes back from offline must not be missed. If W1, W2, R1, R2
+ * were weaker than seq_cst, the writer could find it offline at W2 and free,
+ * while its loads after R1 still found the old root. With seq_cst, either W2
+ * finds R1's value, or R2 finds W1's and with it, by acquire, the unlinked
+ * state. The other edge, the reader's last use before the free, is release R1
+ * -> acquire W2.
  *
- * The queue is a list of chunks, so it never moves and an empty one costs
+ * The queue is a list of chunks, so it never moves, and an empty queue costs
  * nothing. One spare chunk is kept: an operation that has made sure of it
- * (qn_limbo_ready) may retire QN_LIMBO_ITEMS things without failing.
+ * (qn_limbo_ready) may retire QN_LIMBO_ITEMS blocks without failing.
  *
- * Big things (a whole table after FLUSHALL) are taken apart in place, a budget
- * of blocks at a time: the queue's first item stays until it is gone.
+ * Large items (a whole table after FLUSHALL) are freed in place, by a budget of
+ * blocks per call: the queue's first item stays until it is freed completely.
  */
 
 #define OLD_SPARES    16u   /* looked for in each reclaim */
@@ -74,7 +75,7 @@ void qn_store_retire(struct qn_store *s, uint64_t word)
     s->limbo.pushed++;
 }
 
-/* Its items are not counted as pushed: they are freed by later budgets. */
+/* Its items are not counted as pushed: later budgets free them. */
 void qn_limbo_append(struct qn_store *s, struct qn_limbo_chunk *chunk)
 {
     QN_ASSERT(chunk->count != 0);
@@ -111,8 +112,8 @@ static void drop_first(struct qn_store *s)
 
 /* ---- taking things apart ---- */
 
-/* Free the entries of a segment from bucket limbo.line_at on, then itself.
- * @return blocks freed; *done if it is gone. */
+/* Free the entries of a segment from bucket limbo.line_at on, then the
+ * segment. @return blocks freed; *done if the segment is freed. */
 static uint32_t free_segment(struct qn_store *s, struct qn_segment *g,
                              uint32_t budget, bool *done)
 {
@@ -158,7 +159,7 @@ static uint32_t free_tree(struct qn_store *s, uint64_t root, uint32_t budget,
     return freed + 1;
 }
 
-/* @return blocks freed; *done if the thing is gone. */
+/* @return blocks freed; *done if the item is freed. */
 static uint32_t free_item(struct qn_store *s, uint64_t word, uint32_t budget,
                           bool *done)
 {
@@ -257,7 +258,7 @@ static uint32_t sweep_bucket(struct qn_store *s, uint64_t position, bool *room)
     return looked;
 }
 
-/* The generations that are gone when a pass over the table ends: those that
+/* The generations without entries when a pass over the table ends: those that
  * had ended when it began. */
 void qn_sweep_ended(struct qn_store *s)
 {
@@ -329,10 +330,10 @@ void qn_store_reader_offline(struct qn_store_reader *r)
     qn_store(&r->seen, QN_OFFLINE, QN_RELEASE);
 }
 
-/* glibc puts what is freed on one unsorted list, and sorts up to 10 000 chunks
- * of it in the next malloc that finds no chunk of its size: 2 ms when they are
- * cold, in a call of anybody. Asked here for a size that is never kept, it
- * sorts what was freed just now. */
+/* glibc puts freed chunks on one unsorted list, and sorts up to 10 000 of
+ * them in the next malloc that finds no chunk of its size: 2 ms when they are
+ * cold, in any call. A request here, for a size that is never kept, makes it
+ * sort what was just freed. */
 static void malloc_sort(struct qn_store *s)
 {
     if (s->alloc == malloc && s->unsorted) {
@@ -351,7 +352,7 @@ static void free_old_spares(struct qn_store *s)
     }
 }
 
-/** An empty store keeps none. @return true: some are left. */
+/** An empty store keeps no spares. @return true: some are left. */
 static bool free_any_spares(struct qn_store *s, uint32_t budget)
 {
     if (s->entry_bytes != 0 || s->spares.kept == 0) {

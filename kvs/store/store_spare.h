@@ -2,19 +2,18 @@
 #define QN_KVS_STORE_STORE_SPARE_H
 
 /**
- * Spares: freed blocks of the store's entries, kept for the next ones of the
- * same size.
+ * Spares: freed blocks of entries, kept for the next entries of the same size.
  *
- * Values that are overwritten are mostly replaced by values of the same size.
- * malloc does not know that: it merges each freed block with its neighbours,
- * whose headers are cold, and cuts the next one out of what it has got.
+ * Most overwritten values are replaced by values of the same size. malloc does
+ * not know that: it merges each freed block with its neighbours, whose headers
+ * are cold, and cuts the next block out of the merged one.
  *
- * QN_SPARE_SIZES lists, each for one size at a time; of sizes that share a list
- * the one that was there first has it until its list is empty. Bounded in
- * bytes. A list from which no block was taken while qn_spares_old looked at all
- * others is freed, block by block.
+ * There are QN_SPARE_SIZES lists, each for one size at a time: of sizes that
+ * share a list, the first one owns it until it is empty. The total is bounded
+ * in bytes. A list from which no block was taken while qn_spares_old looked at
+ * all other lists is freed, block by block.
  *
- * Threads: one. No allocation.
+ * Threads: one. No allocation; wait-free.
  */
 
 #include <stdbool.h>
@@ -34,19 +33,20 @@ struct qn_spares {
     uint32_t at;   /* the list that qn_spares_old looks at next */
 };
 
-/** A block that was kept with the same `bytes`; NULL: none. Given. */
+/** Take a kept block of the same `bytes`; NULL: none. The caller owns it. */
 void *qn_spares_take(struct qn_spares *s, uint64_t bytes);
 
-/** Keep a block of `bytes`, a multiple of 16. @return true: taken; false: it
- *  is to be freed. */
+/** Keep a block of `bytes`, a multiple of 16. @return true: taken; false: the
+ *  caller must free it. */
 bool qn_spares_keep(struct qn_spares *s, void *block, uint64_t bytes);
 
-/** A block that is no longer worth keeping, and its place goes to other sizes.
- *  To be called now and then, until it says NULL: none here, the next call
- *  looks further. Given. */
+/** Take a block that is no longer worth keeping, so that other sizes can use
+ *  its list. Call it from time to time until it returns NULL, which means:
+ *  none in this list; the next call looks at the next list. The caller owns
+ *  the block. */
 void *qn_spares_old(struct qn_spares *s);
 
-/** Any block, until all are gone: NULL. Given. */
+/** Take any block; NULL: there is none left. The caller owns it. */
 void *qn_spares_any(struct qn_spares *s);
 
 #endif

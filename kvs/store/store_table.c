@@ -1,42 +1,42 @@
 #include "kvs/store/store_internal.h"
 
 /*
- * The table's shape: a directory of segments that split, merge and are
+ * The shape of the table: a directory of segments, which split, merge and are
  * published whole.
  *
- * A segment of depth d holds the keys whose hashes share d first bits; all
+ * A segment of depth d holds the keys whose hashes share the first d bits; all
  * directory words that begin with these bits point to it. The next 8 bits
- * choose the bucket, so buckets in memory order are in hash order, and a split
- * turns bucket b into the neighbours 2b and 2b + 1 (mod 256) of one child: the
- * hash bit just behind the bucket's decides. A merge is the same backwards and
- * needs no hash at all.
+ * choose the bucket, so buckets in memory order are in hash order. A split
+ * turns bucket b into the neighbours 2b and 2b + 1 (mod 256) of one child, by
+ * the hash bit directly behind the bucket's. A merge is the reverse and needs
+ * no hash.
  *
  * Invariants:
  *   - A segment that a directory word no longer points to is never written
  *     again: a reader inside it sees one complete state, as of the change.
  *   - Within a segment an entry never moves, except from a bucket's last word
- *     into the first word of a new line whose link replaces it in one store:
- *     a reader meets it there or here, never neither.
+ *     into the first word of a new line whose link replaces it in one store: a
+ *     reader meets it in one of the two places.
  *   - A removed entry leaves a free word; lines go away with their segment.
  *
- * Both children of a split are new, because readers may be anywhere in the
- * old segment: with one of them built in place, a reader that came by the old
- * directory would miss keys that had moved. The price is one more 16 KiB
- * block for a moment.
+ * Both children of a split are new, because readers may be anywhere in the old
+ * segment: if one child were built in place, a reader that came through the old
+ * directory would miss keys that had moved. The cost is one more block of 16
+ * KiB until the old segment is freed.
  *
- * Splitting is never necessary, only good: when there is no memory for it, or
- * when it cannot help (colliding hashes: then the directory would exceed
- * keys / 64 words, or the segment has passed QN_SPLIT_MAX), buckets grow
- * lines instead. So one put moves at most QN_SPLIT_MAX entries.
+ * Splitting is never necessary for correctness. When there is no memory for it,
+ * or when it cannot help (colliding hashes: the directory would exceed keys /
+ * 64 words, or the segment has passed QN_SPLIT_MAX), buckets grow lines
+ * instead. So one put moves at most QN_SPLIT_MAX entries.
  *
  * A split needs one more bit of each hash. Words have it for all depths below
- * QN_NEAR_BITS, so entries are not touched; in still larger tables the keys
- * are read again, fetched ahead. Keeping the hash in the entry would cost every
- * key 8 bytes and a miss per split entry all the same.
+ * QN_NEAR_BITS, so entries are not touched; in larger tables the keys are read
+ * again, with prefetch. A hash in the entry would cost 8 bytes per key, and
+ * still a miss per split entry.
  */
 
-/* Entries are fetched this many buckets ahead: enough to hide the memory
- * behind hashing, few enough for the core's outstanding misses. */
+/* Entries are prefetched this many buckets ahead: enough to hide memory
+ * latency behind hashing, few enough for the core's outstanding misses. */
 #define PREFETCH_BUCKETS 3u
 
 static const struct qn_segment nothing;
@@ -50,7 +50,7 @@ struct qn_segment *qn_segment_empty(void)
 
 static struct qn_segment *segment_new(struct qn_store *s)
 {
-    /* Over-allocated and aligned by hand: with aligned_alloc, glibc could not
+    /* Over-allocated and aligned here: with aligned_alloc, glibc could not
      * use a freed segment for a new one. */
     void *block = s->alloc(sizeof(struct qn_segment) + QN_CACHELINE - 16);
     if (block == NULL) {
@@ -105,7 +105,7 @@ uint32_t qn_bucket_free(struct qn_store *s, struct qn_bucket *line,
     for (uint32_t i = 0; i < QN_LINE_WORDS && freed < budget;) {
         uint64_t w = qn_load(&line->word[i], QN_RELAXED);
         if (qn_word_is_link(w)) {
-            /* All before it is gone: the next line takes this one's place. */
+            /* All before it is freed: the next line takes its place. */
             memcpy(line, qn_word_ptr(w), sizeof *line);
             line_free(s, qn_word_ptr(w));
             freed++;
@@ -253,7 +253,7 @@ static void retire_shell(struct qn_store *s, struct qn_segment *g)
     }
 }
 
-/* Split the segment of `hash` if that is possible and of use. */
+/* Split the segment of `hash` if that is possible and useful. */
 static void split(struct qn_store *s, uint64_t hash)
 {
     uint64_t word = qn_store_segment(qn_store_root(s), hash);

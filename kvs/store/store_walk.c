@@ -3,22 +3,22 @@
 /*
  * Walks in hash order: cursors, random keys, digests.
  *
- * A position is a 64-bit hash, a cursor its top 53 bits. A step takes the
- * bucket that the position lies in, whatever the size of the table, and the
- * next position is where that bucket ends. Splits and merges between two steps
- * change which bucket that is but not which keys lie behind the position, and
- * an entry never changes its hash: so what is there all the time is met, and
- * what lies before the position is not met again.
+ * A position is a 64-bit hash, a cursor its top 53 bits. A step visits the
+ * bucket in which the position lies, whatever the size of the table, and the
+ * next position is the end of that bucket. Splits and merges between two steps
+ * change the bucket but not the keys behind the position, and an entry never
+ * changes its hash. So a key that is stored all the time is met, and keys
+ * before the position are not met again.
  *
- * Inside a step the order is that of (hash, db, key), so that a walk depends
- * on the content alone. The step collects the smallest entries behind the last
- * one met, SORT_MAX at a time, on the stack: one round for any bucket with
- * honest hashes, and still bounded memory when all hashes collide. The writer
- * may change the bucket meanwhile: a replaced entry keeps its place in the
- * order, so it is met once, as it was or as it is.
+ * Inside a step the order is that of (hash, db, key), so a walk depends on the
+ * content alone. The step collects the smallest entries behind the last one
+ * met, SORT_MAX per round, on the stack: one round for a bucket with ordinary
+ * hashes, and bounded memory even when all hashes collide. The writer may
+ * change the bucket meanwhile: a replaced entry keeps its place in the order,
+ * so it is met once, in its old or its new version.
  *
- * Each step loads the root anew. Inside a step, the segment may split away: the
- * reader finishes in the old one, which nobody writes any more.
+ * Each step loads the root again. If the segment is split during a step, the
+ * reader finishes in the old one, which is no longer written.
  */
 
 #define SORT_MAX 32u
@@ -71,7 +71,7 @@ static void met_add(struct met *met, uint32_t *n, const struct met *m)
     ++*n;
 }
 
-/* The smallest living entries of a bucket from position `from` on and, if
+/* The smallest live entries of a bucket from position `from` on and, if
  * `last` is given, behind it. @return their number. */
 static uint32_t gather(const struct qn_store *s, struct qn_bucket *line,
                        uint64_t from, const struct met *last, struct met *met)
@@ -160,8 +160,8 @@ static uint64_t next_random(uint64_t *state)
     return x ^ x >> 31;
 }
 
-/* The i-th entry of db in a bucket; if there are not so many, NULL and their
- * number in *n. */
+/* The i-th entry of db in a bucket; if there are fewer, NULL and their number
+ * in *n. */
 static const struct qn_entry *pick(const struct qn_store *s,
                                    struct qn_bucket *line, uint32_t db,
                                    uint64_t index, uint64_t *n)
@@ -193,9 +193,9 @@ static bool take_first(void *ctx, const struct qn_walked *w)
     return !f->found;
 }
 
-/* The first key of db behind a position, the end being followed by the start.
- * Prefers keys behind a gap, and walks far if the db has a small share of the
- * table: the last resort of qn_store_random. */
+/* The first key of db behind a position; the start follows the end. Prefers
+ * keys behind a gap, and walks far if the db has a small share of the table:
+ * the last resort of qn_store_random. */
 static bool first_behind(const struct qn_store *s, uint32_t db, uint64_t cursor,
                          struct qn_walked *out)
 {
@@ -209,8 +209,8 @@ static bool first_behind(const struct qn_store *s, uint32_t db, uint64_t cursor,
     return f.found;
 }
 
-/* Draws that usually suffice by far: a sixteenth of a full bucket's capacity
- * of 16 is met in 64 draws with probability 0.98. */
+/* Draws that usually suffice: with one of 16 places occupied, 64 draws meet
+ * it with probability 0.98. */
 #define DRAWS        256u
 #define DRAW_INDEXES 16u
 
@@ -220,9 +220,9 @@ bool qn_store_random(const struct qn_store *s, uint32_t db, uint64_t random,
     if (qn_store_count(s, db) == 0) {
         return false;
     }
-    /* Rejection: a bucket by its share of the hash space, made equal by
-     * rejecting shallow (wider) ones more often, then one of DRAW_INDEXES
-     * places whether there is an entry or not. */
+    /* Rejection: draw a bucket by its share of the hash space, and reject
+     * shallow (wider) buckets in proportion; then draw one of DRAW_INDEXES
+     * places, occupied or not. */
     for (uint32_t i = 0; i < DRAWS; i++) {
         uint64_t position = next_random(&random);
         uint64_t choice = next_random(&random);

@@ -18,7 +18,7 @@ PATH = sys.argv[1]
 BACKLOG = 8 << 20
 VALUE = b"x" * (64 << 10)
 HELD = "NOREPLICAS too few replicas keep up to take a write " \
-       "(min-replicas-to-write): let the stopped ones go on, or end them"
+       "(min-replicas-to-write): resume the stopped replicas, or end them"
 
 
 def server(acceptor, timeout_ms, least):

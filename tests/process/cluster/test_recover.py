@@ -20,10 +20,10 @@ from tests.process.lib.view import fields, info
 
 PATH, QUOIN = sys.argv[1:3]
 PROCESS = ["--acceptor", "process"]
-STOPPED = "CLUSTERDOWN the group has stopped, its leader and acceptor were " \
-          "lost together; see quoin recover"
-INCOMPLETE = "CLUSTERDOWN the group has stopped, its leader and acceptor were " \
-             "lost and a part of their log with them; see quoin recover"
+STOPPED = "CLUSTERDOWN the group has stopped: its leader and acceptor were " \
+          "lost together; run quoin recover"
+INCOMPLETE = "CLUSTERDOWN the group has stopped: its leader and acceptor were " \
+             "lost, and a part of their log with them; run quoin recover"
 LOG_BYTES = 256 << 20  # paxos/machine/params.h
 
 
@@ -421,9 +421,9 @@ def test_a_refusal_leaves_everything_as_it_was():
         has = position(q, by, left)
         for asked in by, left:
             check("refused", str(order(q, asked, left, has + 1)),
-                  "ERR not recovered from replica %d: it has less by now than "
-                  "was agreed to; run quoin recover again" % left)
-        assert "not recovered from replica %d: it has less" % left in log_of(q)
+                  "ERR not recovered from replica %d: it now has less than you "
+                  "agreed to; run quoin recover again" % left)
+        assert "not recovered from replica %d: it now has less" % left in log_of(q)
         check("nobody was ended", pids(q), before)
         check("state", info(q, by)["group"], "stopped")
         status, said, wrong = recover(q, "--yes")
@@ -493,7 +493,7 @@ def test_the_tool_says_why_it_is_refused():
         os.kill(before[left], signal.SIGCONT)
         check("status", status, 1)
         assert wrong.endswith(
-            "not recovered from replica %d: it does not answer; let it go on, "
+            "not recovered from replica %d: it does not answer; resume it, "
             "or end it; run quoin recover again\n" % left), wrong
         check("one line", wrong.count("\n"), 1)
         check("nobody was ended", pids(q), before)

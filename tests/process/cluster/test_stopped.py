@@ -20,8 +20,8 @@ RING_BYTES = 16 << 20
 OPTIONS = ["--repl-backlog-size", str(RING_BYTES),
            "--min-replicas-to-write", "0"]
 VALUE = b"x" * (64 << 10)
-STOPPED = "CLUSTERDOWN the group has stopped, its leader was lost with what " \
-          "no other replica has; see quoin recover"
+STOPPED = "CLUSTERDOWN the group has stopped: its leader was lost with slots " \
+          "that no other replica has; run quoin recover"
 
 
 def server():

@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_refused():
         refused("a tree over 3 cores, for 4 replicas", "--replicas", "4",
                 "--topology", tree)
         tree = csv(folder, 65000, [(65000, 65001, 0), (65000, 65002, 1)])
-        refused("core 65000 is none that quoind may use", "--topology", tree)
+        refused("quoind may not use core 65000", "--topology", tree)
         tree = csv(folder, 0, [(0, 1, 1), (0, 2, 2)])
         refused(tree + ":4: order:", "--replicas", "3", "--topology", tree)
         refused("machine '/no/such/m.json': No such file", "--machine",

@@ -263,7 +263,7 @@ Test(server_topology, a_tree_that_does_not_fit_is_refused)
         {tree_csv, 3, "a tree over 4 cores, for 3 replicas"},
         {"# root=0\nparent,child,order\n0,1,0\n", 3,
          "a tree over 2 cores, for 3 replicas"},
-        {"parent,child,order\n0,9,0\n", 2, "core 9 is none that quoind may"},
+        {"parent,child,order\n0,9,0\n", 2, "quoind may not use core 9"},
         {"parent,child,order\n0,1,0\n1,0,0\n", 2, "cycle"},
         {"parent,child,order\n0,1,1\n", 2, "order"},
         {"logical,core\n0,1\n", 2, "parent,child,order"},

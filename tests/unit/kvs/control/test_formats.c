@@ -35,8 +35,10 @@ Test(formats, what_lies_outside_of_one_is_refused_and_named)
     const uint32_t too_old[] = {2, 2};
     const uint32_t too_new[] = {2, 5};
     cr_assert_eq(fit(too_old, 2), QN_EINVAL);
-    cr_assert(strstr(why, "version 2 of the outbox format, this quoind 3 to 4"),
-              "%s", why);
+    cr_assert(
+        strstr(why,
+               "version 2 of the outbox format, this quoind speaks 3 to 4"),
+        "%s", why);
     cr_assert_eq(fit(too_new, 2), QN_EINVAL);
     cr_assert(strstr(why, "version 5 of the outbox"), "%s", why);
     cr_assert(strchr(why, '\n') == NULL);
