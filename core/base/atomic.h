@@ -149,9 +149,9 @@ static inline void qn_copy_out_line(void *shared, const void *src, size_t n)
     }
 }
 
-/** Copy n shared bytes, found by an earlier acquire load of the caller. What is
- *  checked in the copy stays checked: the compiler may not go back to the
- *  source, where a writer that has gone wild may have changed them. */
+/** Copy n shared bytes, found by an earlier acquire load of the caller. What
+ *  is checked in the copy stays checked: the compiler may not go back to the
+ *  source, where a misbehaving writer may have changed them. */
 static inline void qn_copy_in(void *dst, const void *shared, size_t n)
 {
     memcpy(dst, shared, n);

@@ -42,10 +42,10 @@
  * acknowledged. The number is a trailer, so that messages keep the alignment of
  * their cell.
  *
- * Bytes that arrive come from a peer that may have gone wild: they are checked
- * and, if they make no sense, treated like an ABORT. It may change them under
- * our eyes, too, hence the copy of ONLY: what was checked is what is used, by
- * us and by all below. Sizes that we computed are asserted.
+ * Bytes that arrive come from a peer that may misbehave: they are checked and,
+ * if they make no sense, treated like an ABORT. It may change them under our
+ * eyes, too, hence the copy of ONLY: what was checked is what is used, by us
+ * and by all below. Sizes that we computed are asserted.
  */
 #include <stdlib.h>
 #include <string.h>

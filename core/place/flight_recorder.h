@@ -8,9 +8,9 @@
  * maps the outbox may read, while it is written or when the writer is dead. The
  * program defines what the kinds mean.
  *
- *     line 0   begun, done     entries begun and finished since the incarnation
- * began born            wall clock at its beginning line 1.. entry i is at
- * index i mod entries:
+ *     line 0   begun, done     entries begun and finished by this incarnation
+ *              born            wall clock at its beginning
+ *     line 1.. entry i is at index i mod entries:
  *
  *              +-----------+------+------+--------+------------+------+---+
  *              | time (64) | kind | node | b (16) | epoch (32) | slot | a |
@@ -23,9 +23,9 @@
  *     note         one thread only  free
  *     read         free             free
  *
- * Both are wait-free. A reader never gets a torn entry: what was overwritten
- * while it looked is left out, as is what a killed writer had begun. A writer
- * that has gone wild gives garbage, in bounds.
+ * Both are wait-free. A reader never gets a torn entry: entries that were
+ * overwritten while it read are left out, and so is an entry that a killed
+ * writer had begun. A misbehaving writer yields garbage, within bounds.
  *
  * Speed: about 10 ns for a note, without the clock.
  */
