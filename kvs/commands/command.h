@@ -135,28 +135,39 @@ void qn_cmd_reply_unknown_sub(struct qn_buf *reply,
  * command replaces decide that, so the log alone does.
  *
  * @return QN_OK: the reply, which may be an error, was written; QN_ENOMEM: the
- * store could not take the write. Other replicas may have taken it, so this
- * replica must not continue with its state. What was written of the reply is
- * void.
+ *         store could not take the write. Other replicas may have taken it, so
+ *         this replica must not continue with its state. What was written of
+ *         the reply is void.
  */
 int qn_cmd_run(struct qn_store *s, const struct qn_cmd_call *c);
 
 /** True if the reply is +OK whatever the store holds, unless it is an error. */
 bool qn_cmd_says_ok(const struct qn_cmd_call *c);
 
-/** Encode a WRITE (or a READ, inside EXEC) for the log: {version, db, id,
- *  argument count, lengths} is appended to head, followed in the log by the
- *  argument bytes. parts[0] becomes what was appended (valid until head
- *  grows), the others borrow the arguments. parts has room for argc + 1.
- *  The format is in kvs/commands/cmd_codec.c. @return parts used; 0: head is
- * out of memory. */
+/**
+ * Encode a WRITE (or a READ, inside EXEC) for the log. The format is in
+ * kvs/commands/cmd_codec.c.
+ *
+ * @param head   {version, db, id, argument count, lengths} is appended; in the
+ *               log the bytes of the arguments follow.
+ * @param parts  [argc + 1] Filled: parts[0] is what was appended, valid until
+ *               head grows; the others borrow the arguments.
+ * @return parts used; 0: no memory for head.
+ */
 uint32_t qn_cmd_encode(const struct qn_cmd_call *c, struct qn_buf *head,
                        struct qn_slice *parts);
 
-/** Decode; argv_store[argv_cap] filled, call's cmd, argv, argc, db set; argv
- *  borrows from bytes. Any bytes are safe; a result fits cmd's arity and is
- *  executable. @return QN_OK; QN_ECORRUPT: malformed, or of a newer version;
- *  QN_ENOMEM if argv_cap is too small (*need filled). */
+/**
+ * Decode a command of the log. Any bytes are safe; a result fits the arity of
+ * its command and can be executed.
+ *
+ * @param bytes       Borrowed as long as the arguments are used.
+ * @param argv_store  [argv_cap] Filled: the arguments, borrowed from bytes.
+ * @param need        Filled if argv_cap is too small: the number of arguments.
+ * @param c           cmd, argv, argc and db are set.
+ * @return QN_OK; QN_ECORRUPT: malformed, or of a newer version; QN_ENOMEM:
+ *         argv_cap is too small.
+ */
 int qn_cmd_decode(struct qn_slice bytes, struct qn_slice *argv_store,
                   uint32_t argv_cap, uint32_t *need, struct qn_cmd_call *c);
 

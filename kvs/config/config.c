@@ -78,24 +78,25 @@ static const struct qn_config_row table[] = {
      AT(replicas), 1, QN_NODES_MAX, replicas_words, START},
     {"port", "PORT", "7379", "TCP port of all replicas; 0: any free one", U32,
      AT(port), 0, 65535, NULL, START},
-    {"bind", "ADDRESS", "127.0.0.1", "IPv4 or IPv6 address to listen on", TEXT,
-     AT(bind), 0, 0, NULL, START},
+    {"bind", "ADDRESS", "127.0.0.1", "IPv4 or IPv6 address on which to listen",
+     TEXT, AT(bind), 0, 0, NULL, START},
     {"unixsocket", "PATH", "",
      "listen on this Unix socket, replica i on PATH.i, instead of TCP", TEXT,
      AT(unixsocket), 0, 0, NULL, START},
     {"replica-ports", "BASE", "next",
-     "replica i listens on port BASE + i too; next: port + 1; none: not", U32,
-     AT(replica_ports), 1, 65535, ports_words, START},
+     "replica i also listens on port BASE + i; next: port + 1; none: no such "
+     "ports",
+     U32, AT(replica_ports), 1, 65535, ports_words, START},
     {"consistency", "KIND", "linearizable",
-     "of reads: linearizable, or local (fast, possibly stale)", BOOL,
-     AT(linearizable), 0, 0, consistency_words, START},
+     "consistency of reads: linearizable, or local (fast, possibly stale)",
+     BOOL, AT(linearizable), 0, 0, consistency_words, START},
     {"maxclients", "N", "10000",
      "connections served at the same time, by all replicas together", U32,
      AT(maxclients), 1, 1000000, NULL, START},
-    {"databases", "N", "16", "databases to SELECT from", U32, AT(databases), 1,
-     256, NULL, START},
-    {"tcp-backlog", "N", "511", "connections waiting to be accepted", U32,
-     AT(tcp_backlog), 1, 65535, NULL, START},
+    {"databases", "N", "16", "number of databases", U32, AT(databases), 1, 256,
+     NULL, START},
+    {"tcp-backlog", "N", "511", "most connections that wait to be accepted",
+     U32, AT(tcp_backlog), 1, 65535, NULL, START},
     {"tcp-keepalive", "SECONDS", "300",
      "seconds of silence before a connection is probed; 0: never", U32,
      AT(tcp_keepalive), 0, 32767, NULL, START},
@@ -103,33 +104,33 @@ static const struct qn_config_row table[] = {
      "bind each replica to a core, to the cores of a NUMA node (numa), or none",
      U32, AT(pin), 0, 0, pin_words, START},
     {"placement", "HOW", "auto",
-     "of new connections: near (the replicas of the client's NUMA node), "
-     "spread "
-     "evenly, or auto (near, if the replicas are on several NUMA nodes)",
+     "placement of new connections: near (replicas of the client's NUMA "
+     "node), spread (evenly), or auto (near, if the replicas are on several "
+     "NUMA nodes)",
      U32, AT(placement), 0, 0, placement_words, START},
     {"acceptor", "KIND", "memory",
      "what decides: memory (all replicas but one may die at once), or process "
      "(as between machines)",
      BOOL, AT(memory_acceptor), 0, 0, acceptor_words, START},
     {"repl-backlog-size", "SIZE", "auto",
-     "decided writes kept in memory for replicas that are behind; auto: 256mb, "
-     "less if memory is short",
+     "decided writes kept in memory for lagging replicas; auto: 256mb, less "
+     "if memory is short",
      U64, AT(repl_backlog_size), MB, 2 * GB, backlog_words, START},
     {"restart", "yes|no", "yes", "start an ended replica again", BOOL,
      AT(restart), 0, 0, yes_no, START},
     {"upgrade-timeout", "SECONDS", "60",
-     "--upgrade gives up when a new replica is not complete by then", U32,
-     AT(upgrade_timeout), 1, 86400, NULL, START},
+     "seconds that --upgrade waits for each new replica before it gives up",
+     U32, AT(upgrade_timeout), 1, 86400, NULL, START},
     {"topology", "auto|NAME|FILE", "auto",
-     "how decided batches are broadcast: planned, by a rule (sequential, "
-     "binary, fibonacci, tree:k=N, adaptive, cluster, mst, mst2), planned on a "
-     "measured machine, or as a tree that quoin tree wrote says",
+     "broadcast tree of decided batches: planned, by a rule (sequential, "
+     "binary, fibonacci, tree:k=N, adaptive, cluster, mst, mst2), planned "
+     "for the machine of FILE, or the tree of FILE (quoin tree)",
      TEXT, AT(topology), 0, 0, NULL, START},
     {"machine", "FILE", "auto",
      "measured message costs (quoin machine --measure), for --topology and "
      "INFO's predictions; auto: usual costs",
      TEXT, AT(machine), 0, 0, NULL, START},
-    {"transport", "NAME", "ump", "what carries messages between replicas", TEXT,
+    {"transport", "NAME", "ump", "transport of messages between replicas", TEXT,
      AT(transport), 0, 0, NULL, START},
     {"cells", "N", "auto",
      "64-byte cells of one lane, a power of two; auto: 4096, fewer for many "
@@ -138,12 +139,12 @@ static const struct qn_config_row table[] = {
     {"log-level", "LEVEL", "info", "debug, info, warn or error", U32,
      AT(log_level), 0, 0, level_words, START},
     {"events-dir", "DIR", "",
-     "write the last events of an ended replica to a file there (quoin events)",
+     "write the last events of an ended replica to a file in DIR (quoin "
+     "events)",
      TEXT, AT(events_dir), 0, 0, NULL, START},
     {"run-dir", "DIR", "auto",
-     "sockets and locks of the server, writable by its user alone; auto: "
-     "/run/quoin "
-     "for root, else /tmp/quoin-UID",
+     "directory of the server's sockets and locks, which only its user may "
+     "write to; auto: /run/quoin for root, else /tmp/quoin-UID",
      TEXT, AT(run_dir), 0, 0, NULL, START},
     {"enable-debug-command", "yes|no", "no", "allow DEBUG, for tests", BOOL,
      AT(enable_debug_command), 0, 0, yes_no, START},
@@ -152,16 +153,15 @@ static const struct qn_config_row table[] = {
      "serve only clients on this machine (there is no password)", BOOL,
      AT(protected_mode), 0, 0, yes_no, LOG},
     {"maxmemory", "SIZE", "auto",
-     "of all keys and values, 48 bytes each included, before writes that add "
-     "to "
-     "it are refused; 0: no limit; auto: what the memory here allows",
+     "limit of all keys and values, 48 bytes per key included; writes that "
+     "would exceed it are refused; 0: no limit; auto: what free memory allows",
      U64, AT(maxmemory), 0, INT64_MAX, memory_words, LOG},
-    {"proto-max-bulk-len", "SIZE", "64mb", "largest value or argument", U64,
+    {"proto-max-bulk-len", "SIZE", "64mb", "longest value or argument", U64,
      AT(proto_max_bulk_len), MB, 512 * MB, NULL, LOG},
-    {"max-key-len", "SIZE", "64kb", "largest key", U64, AT(max_key_len), 1, MB,
+    {"max-key-len", "SIZE", "64kb", "longest key", U64, AT(max_key_len), 1, MB,
      NULL, LOG},
-    {"max-args", "N", "1048576", "arguments of one request", U32, AT(max_args),
-     16, MB, NULL, LOG},
+    {"max-args", "N", "1048576", "most arguments of one request", U32,
+     AT(max_args), 16, MB, NULL, LOG},
     {"client-query-buffer-limit", "SIZE", "1gb",
      "a connection with more unparsed input than this is closed", U64,
      AT(client_query_buffer_limit), MB, 64 * GB, NULL, LOG},
@@ -169,22 +169,21 @@ static const struct qn_config_row table[] = {
      "a connection with more unsent output than this is not read", U64,
      AT(client_output_pause), KB, GB, NULL, LOG},
     {"client-output-buffer-limit", "SIZE", "normal 268435456 0 0",
-     "a connection with more unsent output than this is closed; 0: never. Also "
-     "as "
-     "Redis writes it, 'normal SIZE 0 0'",
+     "a connection with more unsent output than this is closed; 0: never. "
+     "Also in Redis' form 'normal SIZE 0 0'",
      OUTPUT, AT(client_output_limit), 0, 64 * GB, NULL, LOG},
     {"shutdown-timeout", "SECONDS", "10",
      "seconds that a shutdown waits for replies; 0: none", U32,
      AT(shutdown_timeout), 0, INT32_MAX, NULL, LOG},
 
     {"commit-timeout", "SECONDS", "3",
-     "a write that is not applied by then is answered: outcome unknown; 0: it "
-     "waits",
+     "seconds until a write that is not applied is answered \"outcome "
+     "unknown\"; 0: it waits",
      U32, AT(commit_timeout), 0, 86400, NULL, LOG},
 
     {"lag-timeout", "MILLISECONDS", "1000",
-     "writes wait so long for a replica that is far behind and makes no "
-     "progress; then they go on without it",
+     "time that writes wait for a far lagging replica that makes no "
+     "progress; then they continue without it",
      U32, AT(lag_timeout), 1, QN_LAG_TIMEOUT_MAX, NULL, BESIDE},
     {"min-replicas-to-write", "N", "auto",
      "live followers that must keep up, or writes wait; "

@@ -150,7 +150,7 @@ int qn_config_start(struct qn_config *c, const char *name, const char *value,
  * Set an option by CONFIG SET.
  *
  * @param way  BY_LOG or BESIDE_LOG: options that change the other way are
- *             refused, since one command goes one way.
+ *             refused, because a command can change options in one way only.
  * @param why  [cap] Filled on failure: the text of Redis' error reply behind
  *             its code ("ERR %s"): "CONFIG SET failed (possibly related to
  *             argument 'x') - ..." or "Unknown option or number of arguments
@@ -169,7 +169,7 @@ int qn_config_set(struct qn_config *c, enum qn_config_when way,
  *
  * @param pair  [count] name, value, name, value, ...; count is even.
  * @return as qn_config_set; also QN_EINVAL if a name occurs twice. *c is
- * untouched on failure.
+ *         untouched on failure.
  */
 int qn_config_set_all(struct qn_config *c, enum qn_config_when way,
                       const struct qn_slice *pair, uint32_t count, char *why,
@@ -210,7 +210,7 @@ int qn_config_check_limits(const struct qn_config *c, char *why, size_t cap);
  * are skipped.
  *
  * @return QN_OK; QN_EIO: unreadable; QN_EINVAL: a bad line. On failure `why`
- * has file, line and reason, and *c is untouched.
+ *         has file, line and reason, and *c is untouched.
  */
 int qn_config_file(struct qn_config *c, const char *path, char *why,
                    size_t cap);

@@ -23,7 +23,7 @@ static bool read_word(const struct qn_config_row *r, const char *text,
     return false;
 }
 
-/* Bytes of a unit; 0: no unit of ours. */
+/* Bytes of a unit; 0: unknown. */
 static uint64_t unit_bytes(const char *unit)
 {
     static const struct qn_config_word units[] = {

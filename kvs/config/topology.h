@@ -57,19 +57,30 @@ struct qn_topology_opts {
 };
 
 /**
+ * Choose the topology of a server.
+ *
  * @param t    Filled; freed by qn_topology_fini. On failure: sequential.
- * @param why  [cap] filled with one line on failure.
- * @return QN_OK; QN_EINVAL, QN_ENOENT, QN_EIO, QN_EMSGSIZE, QN_ENOMEM.
+ * @param why  [cap] Filled on failure: one line that says what to do.
+ * @return QN_OK; QN_EINVAL: the file, or the places, do not fit; QN_ENOENT,
+ *         QN_EIO, QN_EMSGSIZE: as the readers of machines and plans;
+ *         QN_ENOMEM.
  */
 int qn_topology_make(struct qn_topology *t, const struct qn_topology_opts *o,
                      char *why, size_t cap);
 
+/** Free what qn_topology_make made. */
 void qn_topology_fini(struct qn_topology *t);
 
 /**
  * Costs between replicas on a given machine, which may be without costs. Pure.
  *
- * @param costs  Filled; the labels of its cores are those of m's.
+ * @param costs  Filled: a machine whose index i is replica i, to be destroyed
+ *               by the caller; its labels are those of m's cores.
+ * @param m      The machine, borrowed.
+ * @param place  [c->replicas] where each replica is.
+ * @param why    [cap] Filled on failure.
+ * @return QN_OK; QN_EINVAL: m lacks the core of a replica; QN_ENOMEM. *costs is
+ *         untouched on failure.
  */
 int qn_topology_costs_on(struct qn_machine **costs, const struct qn_machine *m,
                          const struct qn_config *c,

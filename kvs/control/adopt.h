@@ -83,7 +83,8 @@ uint32_t qn_adopt_version(uint64_t oldest, uint64_t newest);
  *  because it is stalled or others ask it; QN_EMFILE, QN_EIO. Never blocks. */
 int qn_adopt_succeed(const struct qn_config *c, pid_t *pid);
 
-/** Send the versions of all formats of this build. Errors as qn_control_send.
+/** Send the version of each format that the own group speaks. Errors as
+ * qn_control_send.
  */
 int qn_adopt_give_formats(int control);
 
@@ -100,9 +101,10 @@ int qn_adopt_accept(int listener, pid_t *pid);
 
 /** In an adopter: connect to replica `node`; *pid is filled: its process.
  *  @return a descriptor; QN_EBUSY: the queue of the replica is full, because
- *  it is stalled or others have filled the queue; QN_ENOENT: no replica of
- *  this user listens there, which does not prove that none exists
- *  (kvs/supervisor/vacancy.h); QN_EMFILE, QN_EIO. Never blocks. */
+ *          it is stalled or others have filled the queue; QN_ENOENT: no
+ *          replica of this user listens there, which does not prove that
+ *          none exists (kvs/supervisor/vacancy.h); QN_EMFILE, QN_EIO. Never
+ *          blocks. */
 int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid);
 
 /** A pidfd of the process at the other end of `fd`, which the connection

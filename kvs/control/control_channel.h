@@ -45,7 +45,7 @@ typedef int qn_control_heard_fn(void *ctx, const struct qn_control_msg *m,
  * @param own   Borrowed.
  * @param like  What `own` was made with: the others have its shape.
  * @return QN_OK; QN_EPEERDEAD: the supervisor has ended; QN_EABORTED: DRAIN or
- * STOP came; QN_ECORRUPT; else as qn_outbox_map and `heard`.
+ *         STOP came; QN_ECORRUPT; else as qn_outbox_map and `heard`.
  */
 int qn_control_exchange(const struct qn_replica_spec *spec,
                         const struct qn_outbox *own,

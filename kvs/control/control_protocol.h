@@ -25,16 +25,16 @@
  *                                             the present leader
  *
  *     RECOVER                  ->             a client wants a group that has
- *                                             stopped to go on from one node
+ *                                             stopped to continue from one
  *                              <-  RECOVER_REFUSED  why not; nothing was done
  *                              <-  RECOVER_QUERY  to the chosen node: can it?
  *     RECOVERABLE              ->             it can, or why not
  *                              <-  RECOVER_ORDER  to it: all others have ended
- *     RECOVERED                ->             the position it goes on from
+ *     RECOVERED                ->             the position it continues at
  *
  *                              <-  DRAIN      accept nothing more, answer what
  *                                             was asked, close
- *     DRAINING                 ->             heard; the time it will take
+ *     DRAINING                 ->             received; the time it will take
  *     DRAINED                  ->             it owes no reply any more, or has
  *                                             given up. It keeps running: the
  *                                             others need it as leader or

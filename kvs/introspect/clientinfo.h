@@ -69,6 +69,7 @@ struct qn_client_list {
  *  was written, *out is untouched. */
 bool qn_client_list_parse(const struct qn_slice *argv, uint32_t argc,
                           struct qn_client_list *out, struct qn_buf *reply);
+/** True if the filter chooses connection c. */
 bool qn_client_list_matches(const struct qn_client_list *f,
                             const struct qn_client_info *c);
 

@@ -45,7 +45,10 @@ struct qn_fanout_opts {
 
 struct qn_fanout; /* opaque */
 
+/** @param o  Copied. @return QN_OK; QN_ENOMEM, *out untouched. */
 int qn_fanout_create(struct qn_fanout **out, const struct qn_fanout_opts *o);
+/** Free it; open questions are dropped, `finish` is not called. NULL is
+ *  allowed. */
 void qn_fanout_destroy(struct qn_fanout *a);
 
 /** Ask all replicas. finish may be called before this returns (no peers).

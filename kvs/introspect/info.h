@@ -62,10 +62,10 @@ struct qn_info_part {
 
     uint64_t connections_received;
     uint64_t commands_processed;
-    uint64_t ops_per_sec; /* of late */
+    uint64_t ops_per_sec; /* recent */
     uint64_t net_input_bytes;
     uint64_t net_output_bytes;
-    uint64_t input_bytes_per_sec; /* of late */
+    uint64_t input_bytes_per_sec; /* recent */
     uint64_t output_bytes_per_sec;
     uint64_t rejected_connections;
     uint64_t output_limit_closed; /* by client-output-buffer-limit */

@@ -50,8 +50,9 @@ void qn_listen_init(struct qn_listen *l, const struct qn_config *c);
  * Make all sockets; connections wait in them until a replica accepts.
  *
  * @param why  [cap] Filled on failure: one line that says what to do.
- * @return QN_OK; QN_EADDRINUSE; QN_EPERM; QN_EMFILE; QN_EIO. Nothing is left
- *         behind on failure.
+ * @return QN_OK; QN_EADDRINUSE: another process has the address; QN_EPERM: it
+ *         may not be bound; QN_EMFILE; QN_EIO: any other reason. Nothing is
+ *         left behind on failure.
  */
 int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
 
@@ -61,9 +62,9 @@ int qn_listen_open(struct qn_listen *l, char *why, size_t cap);
  *  and errno says why). */
 int qn_listen_name(const struct qn_config *c, char *name, size_t cap);
 
-/** The address in the usual form, with that port: 127.0.0.1:7379, [::1]:7379,
- *  or a path. @return text [QN_LISTEN_SHOWN_MAX]. */
 #define QN_LISTEN_SHOWN_MAX (QN_CONFIG_TEXT_MAX + 16)
+/** The address in the usual form, with that port: 127.0.0.1:7379, [::1]:7379,
+ *  or a path. @param text  [QN_LISTEN_SHOWN_MAX] Filled. @return text. */
 const char *qn_listen_shown(const struct qn_config *c, uint32_t port,
                             char *text);
 

@@ -35,11 +35,13 @@ int qn_listen_lock(struct qn_listen *l, const char *name, const char *shown,
 /** Claim the address and make all its sockets. On failure some may be open.
  */
 int qn_listen_open_tcp(struct qn_listen *l, const struct qn_error_line *why);
+/** As qn_listen_open_tcp. */
 int qn_listen_open_unix(struct qn_listen *l, const struct qn_error_line *why);
 
 /** Make the own socket of `node`. */
 int qn_listen_own_tcp(struct qn_listen *l, qn_node_t node,
                       const struct qn_error_line *why);
+/** As qn_listen_own_tcp. */
 int qn_listen_own_unix(struct qn_listen *l, qn_node_t node,
                        const struct qn_error_line *why);
 

@@ -16,6 +16,7 @@
 
 #include "kvs/frontend/frontend.h"
 
+/* Each as qn_local_commands_run: the reply goes to call->reply. */
 void qn_debug_digest(struct qn_conn *c, struct qn_cmd_call *call);
 void qn_debug_sleep(struct qn_conn *c, struct qn_cmd_call *call);
 void qn_debug_hold_learns(struct qn_conn *c, struct qn_cmd_call *call);

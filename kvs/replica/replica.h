@@ -87,7 +87,12 @@ struct qn_replica_opts {
     void *ctx;
 };
 
+/** Create a replica and its driver.
+ *  @param o  Copied; what it points to is kept.
+ *  @return QN_OK; QN_ENOMEM; else as qn_driver_create. *out is untouched on
+ *          failure. */
 int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o);
+/** Destroy both. NULL is allowed. */
 void qn_replica_destroy(struct qn_replica *r);
 
 /** The store, for reads; NULL until the first command is applied, or until
@@ -95,20 +100,22 @@ void qn_replica_destroy(struct qn_replica *r);
 struct qn_store *qn_replica_store(struct qn_replica *r);
 /** The configuration in force: start values and later changes. */
 const struct qn_config *qn_replica_config(const struct qn_replica *r);
+/** Its driver, which ends with the replica. */
 struct qn_driver *qn_replica_driver(struct qn_replica *r);
 
 /** True if the next write or mark will be accepted, whatever its size. */
 bool qn_replica_can_submit(const struct qn_replica *r);
 
-/** Submit a write. `call`: cmd, argv, argc, db, proto; borrowed for the call.
- *  Only while qn_replica_can_submit(). @return QN_OK; QN_ENOMEM: nothing was
- *  submitted. */
+/** Submit a write. Only while qn_replica_can_submit().
+ *  @param call  cmd, argv, argc, db and proto are used; borrowed for the call.
+ *  @return QN_OK; QN_ENOMEM: nothing was submitted. */
 int qn_replica_submit_write(struct qn_replica *r,
                             const struct qn_cmd_call *call);
 
-/** Submit a mark. `call`: as qn_replica_submit_write; `index`: the read index
- *  that the front end has loaded. Only while qn_replica_can_submit(). @return
- *  QN_OK; QN_ENOMEM: nothing was submitted. */
+/** Submit a mark. Only while qn_replica_can_submit().
+ *  @param call   As qn_replica_submit_write.
+ *  @param index  The read index that the front end has loaded.
+ *  @return QN_OK; QN_ENOMEM: nothing was submitted. */
 int qn_replica_submit_read(struct qn_replica *r, const struct qn_cmd_call *call,
                            qn_slot_t index);
 
@@ -117,15 +124,19 @@ int qn_replica_submit_read(struct qn_replica *r, const struct qn_cmd_call *call,
  *  @return false: there is none. */
 bool qn_replica_next_completion(struct qn_replica *r, struct qn_slice *reply);
 
-/** Receive and apply. `now`: ns, monotonic; `wall_ms`: wall clock. @return
- *  true if the next turn is due at once, because there is memory to free. */
+/** Receive and apply; the driver bounds the work.
+ *  @param now      ns, monotonic.
+ *  @param wall_ms  Wall clock, for stamps of a leader.
+ *  @return true if the next turn is due at once, because there is memory to
+ *          free. */
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms);
 
 /** Slot of the last own write that is applied. */
 qn_slot_t qn_replica_last_own(const struct qn_replica *r);
 
-/** The last applied slot; and its stamp, ms. */
+/** The last applied slot; 0: none. */
 qn_slot_t qn_replica_applied(const struct qn_replica *r);
+/** The stamp of that slot, ms of the wall clock. */
 uint64_t qn_replica_stamp_ms(const struct qn_replica *r);
 
 /** The facts for a snapshot of the store in its present state: fills resume,
@@ -140,6 +151,7 @@ bool qn_replica_facts(const struct qn_replica *r, struct qn_snapshot_meta *m);
  * "outcome unknown".
  *
  * @param store  Taken if QN_OK.
+ * @param m      META of the snapshot; borrowed.
  * @return QN_OK; otherwise nothing has changed: QN_EAGAIN (not between two
  *         slots: try after a turn), QN_ESTALE (not newer than the state
  *         here), QN_EINVAL (the utility log disagrees).

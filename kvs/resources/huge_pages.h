@@ -11,9 +11,9 @@
  *
  * The C library asks for them if the environment variable GLIBC_TUNABLES says
  * so before the library starts. The program therefore sets the variable and
- * executes itself once more. A user who has named `glibc.malloc.hugetlb` there
- * has decided already (0: small pages). Where the system gives huge pages to
- * all processes, or to none, there is nothing to ask for.
+ * executes itself once more. If it names `glibc.malloc.hugetlb` already, the
+ * user has decided (0: small pages). Where the system gives huge pages to all
+ * processes, or to none, there is nothing to ask for.
  *
  * Threads: qn_huge_pages_request is called while the process has one thread;
  * qn_huge_pages_wanted is pure, any thread.

@@ -35,6 +35,7 @@ struct qn_trim {
     uint64_t left;  /* bytes that an attempt could not give back */
 };
 
+/** Begin. @param self  The replica's id, which sets its idle time apart. */
 void qn_trim_init(struct qn_trim *t, qn_node_t self);
 
 /** Once a turn.

@@ -18,13 +18,18 @@ void qn_reply_ok(struct qn_buf *b);                       /* +OK */
  *  code: "ERR ...". Sets b->error, even if the buffer accepts no bytes. */
 void qn_reply_error(struct qn_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void qn_reply_int(struct qn_buf *b, int64_t v);
+void qn_reply_int(struct qn_buf *b, int64_t v); /* :v */
+/** $len and `len` bytes of `data`. */
 void qn_reply_bulk(struct qn_buf *b, const void *data, size_t len);
+/** The same with NUL-terminated text. */
 void qn_reply_bulk_str(struct qn_buf *b, const char *text);
 void qn_reply_null(struct qn_buf *b, uint8_t proto);       /* $-1 or _ */
 void qn_reply_null_array(struct qn_buf *b, uint8_t proto); /* *-1 or _ */
+/** The header of an array; the caller writes n elements behind it. */
 void qn_reply_array(struct qn_buf *b, size_t n);
+/** The header of a map; 2 * pairs elements follow. RESP2: an array. */
 void qn_reply_map(struct qn_buf *b, uint8_t proto, size_t pairs);
+/** The header of a set; n elements follow. RESP2: an array. */
 void qn_reply_set(struct qn_buf *b, uint8_t proto, size_t n);
 /** Human-readable text of `len` bytes: bulk in RESP2, verbatim `txt:` in
  *  RESP3. */

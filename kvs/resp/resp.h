@@ -90,8 +90,11 @@ struct qn_resp_reader {
     };
 };
 
+/** Begin with an empty stream. @param limits  Kept; may change between calls.
+ */
 void qn_resp_init(struct qn_resp_reader *r,
                   const struct qn_resp_limits *limits);
+/** Free all memory; the stream is over. */
 void qn_resp_free(struct qn_resp_reader *r);
 
 /** True if the reader holds bytes of its own, which are an unfinished request
@@ -128,10 +131,10 @@ int qn_resp_settle(struct qn_resp_reader *r);
 
 /** Take the next request; *req is untouched unless the result is QN_OK.
  *  @return QN_OK; QN_EAGAIN: more bytes are needed; QN_EINVAL: protocol
- *  error, answer qn_resp_error() and close (sticky); QN_EPERM: cross-protocol
- *  request, close without an answer (sticky); QN_ENOMEM: close (sticky).
- *  O(bytes looked at), plus O(arguments of the request under way) where its
- *  memory moves. */
+ *          error, answer qn_resp_error() and close (sticky); QN_EPERM:
+ *          cross-protocol request, close without an answer (sticky);
+ *          QN_ENOMEM: close (sticky). O(bytes looked at), plus O(arguments
+ *          of the request under way) where its memory moves. */
 int qn_resp_next(struct qn_resp_reader *r, struct qn_resp_req *req);
 
 /** Put back the request last taken, which was not run: it is the next one

@@ -83,7 +83,7 @@ struct qn_snapshot_writer {
     uint32_t stripe; /* next one */
 };
 
-/** @param meta  Kept until the last chunk. */
+/** Begin to write a snapshot. @param meta  Kept until the last chunk. */
 void qn_snapshot_writer_init(struct qn_snapshot_writer *w,
                              const struct qn_snapshot_meta *meta);
 
@@ -93,8 +93,7 @@ void qn_snapshot_writer_init(struct qn_snapshot_writer *w,
  * @param chunk  [QN_SNAPSHOT_CHUNK] Filled.
  * @param len    Filled: its bytes.
  * @return QN_OK; QN_ENOENT: the last chunk was written before; otherwise the
- * error of peek (QN_EAGAIN, QN_EABORTED): no chunk, and the writer is
- * unchanged.
+ *         error of peek: QN_EAGAIN, no chunk now; QN_EABORTED, none any more.
  */
 int qn_snapshot_write(struct qn_snapshot_writer *w,
                       const struct qn_snapshot_source *source, uint8_t *chunk,
@@ -128,18 +127,24 @@ struct qn_snapshot_reader {
     struct qn_buf body; /* its key and value so far */
 };
 
-/** @param nodes  Of this group. @param start  Kept: the own start
- *  configuration, in which the run-time options of META are set. */
+/**
+ * Begin to read a snapshot.
+ *
+ * @param nodes  Replicas of this group, 1..QN_NODES_MAX.
+ * @param start  Kept: the own start configuration; META's run-time options
+ *               replace those of a copy of it.
+ */
 void qn_snapshot_reader_init(struct qn_snapshot_reader *r, uint32_t nodes,
                              const struct qn_config *start);
+/** Free the memory of the reader; allowed at any time after init. */
 void qn_snapshot_reader_fini(struct qn_snapshot_reader *r);
 
 /**
  * Read the next chunk, which is borrowed for the call.
  *
  * @return QN_OK (r->complete is true after the last chunk); QN_ECORRUPT;
- * QN_ENOMEM; or the error of the sink. Any error is final, and r->why gives the
- * reason.
+ *         QN_ENOMEM; or the error of the sink. Any error is final, and r->why
+ *         gives the reason.
  */
 int qn_snapshot_read(struct qn_snapshot_reader *r, struct qn_slice chunk,
                      const struct qn_snapshot_sink *sink);

@@ -120,7 +120,7 @@ struct qn_state_transfer_status {
     uint64_t attempts;         /* donors asked */
     uint64_t cut_bytes;        /* giving: old versions kept, */
     uint64_t cut_bytes_max;    /* and how many may be */
-    uint64_t cut_bytes_most;   /* kept at a time, by any cut of this store */
+    uint64_t cut_bytes_most;   /* the most kept by a cut of this store */
     uint64_t cuts_anew;        /* given up, so that the joiner began again */
 };
 
@@ -130,6 +130,7 @@ struct qn_state_transfer; /* opaque */
  *  QN_ENOMEM, *out untouched. */
 int qn_state_transfer_create(struct qn_state_transfer **out,
                              const struct qn_state_transfer_opts *o);
+/** Free it, and end a cut under way. NULL is allowed. */
 void qn_state_transfer_destroy(struct qn_state_transfer *r);
 
 /** Begin to get a snapshot at `position` or later. While one is under way
@@ -153,9 +154,10 @@ void qn_state_transfer_peer_up(struct qn_state_transfer *r, qn_node_t peer);
  * one (QN_STATE_TRANSFER_WINDOW while there is no store to serve from): about
  * 0.5 ms.
  *  @return the time of the next call even if nothing arrives, ns; `now`: at
- *  once; QN_TIME_NEVER. */
+ *          once; QN_TIME_NEVER. */
 qn_time_t qn_state_transfer_turn(struct qn_state_transfer *r, qn_time_t now);
 
+/** Fill *out with the present figures. */
 void qn_state_transfer_status(const struct qn_state_transfer *r,
                               struct qn_state_transfer_status *out);
 

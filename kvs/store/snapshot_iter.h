@@ -46,9 +46,9 @@ int qn_snapshot_iter_begin(struct qn_store *s, qn_slot_t position,
  * @param out  Filled. What it points to is borrowed until the next call that
  *             writes or reclaims, so peek again in each turn.
  * @return QN_OK; QN_ENOENT: there are no more entries; QN_EAGAIN: a long part
- * of the table was empty, continue in the next turn; QN_EABORTED: there is no
- * cut, or it was given up because it held more than `held_max` or memory was
- * short. *out is untouched unless QN_OK.
+ *         of the table was empty, continue in the next turn; QN_EABORTED: there
+ *         is no cut, or it was given up because it held more than `held_max` or
+ *         memory was short. *out is untouched unless QN_OK.
  *
  * O(1) amortised; one call looks at 4096 buckets at most.
  */

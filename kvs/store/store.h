@@ -99,13 +99,17 @@ struct qn_store;
  */
 void qn_store_tune_malloc(void);
 
-/** @return QN_OK, QN_EINVAL, QN_ENOMEM. */
+/** Create an empty store. @param o  Copied.
+ *  @return QN_OK; QN_EINVAL: `dbs` is out of range, or only one of alloc and
+ *          release is given; QN_ENOMEM. *out is untouched on failure. */
 int qn_store_create(struct qn_store **out, const struct qn_store_opts *o);
 /** Free the store. No reader may be active. NULL is allowed. */
 void qn_store_destroy(struct qn_store *s);
 
-/** Look a key up. Wait-free. @return true if it is stored, and *out is
- *  filled; false: *out is untouched. */
+/** Look a key up. Wait-free.
+ *  @param db   Below the number of databases.
+ *  @param out  Filled if the key is stored; else untouched.
+ *  @return true if the key is stored. */
 bool qn_store_get(const struct qn_store *s, uint32_t db, struct qn_slice key,
                   struct qn_found *out);
 
@@ -118,6 +122,7 @@ bool qn_store_get(const struct qn_store *s, uint32_t db, struct qn_slice key,
  */
 uint64_t qn_store_prefetch(const struct qn_store *s, uint32_t db,
                            struct qn_slice key);
+/** The second step. @param hash  From qn_store_prefetch. */
 void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash);
 
 /** The arguments of put. The value is the concatenation of parts, so APPEND
@@ -137,11 +142,12 @@ struct qn_put {
 
 /** Insert or replace. @return QN_OK; QN_ENOMEM; QN_EINVAL: key or value
  *  longer than the limits above, or no such database. On failure nothing has
- *  changed. O(value), and at most one split (2048 entries). */
+ *  changed. O(value), and moves at most 2048 entries. */
 int qn_store_put(struct qn_store *s, const struct qn_put *p);
 
-/** Remove a key; cannot fail. `slot` is stored in the key's stripe. @return
- *  true if the key was stored. */
+/** Remove a key; cannot fail.
+ *  @param slot  Of the change; stored in the key's stripe.
+ *  @return true if the key was stored. */
 bool qn_store_del(struct qn_store *s, uint32_t db, struct qn_slice key,
                   qn_slot_t slot);
 
@@ -155,6 +161,7 @@ void qn_store_flush(struct qn_store *s, uint32_t db, qn_slot_t slot);
 uint64_t qn_store_count(const struct qn_store *s, uint32_t db);
 /** Keys of one database with a deadline; 0: none can be dead. */
 uint64_t qn_store_mortal(const struct qn_store *s, uint32_t db);
+/** Fill *out. The writer only; O(1). */
 void qn_store_stats(const struct qn_store *s, struct qn_store_stats *out);
 /** logical_bytes of the statistics. */
 uint64_t qn_store_logical(const struct qn_store *s);
@@ -174,7 +181,7 @@ qn_slot_t qn_store_stripe_slot(const struct qn_store *s, uint32_t db,
  * invalid.
  *
  * @return true if there is more to do: call again, even if the next turn has no
- * other work (otherwise an idle server keeps the garbage of a flush).
+ *         other work (otherwise an idle server keeps the garbage of a flush).
  */
 bool qn_store_reclaim(struct qn_store *s, uint32_t budget);
 
@@ -185,6 +192,7 @@ struct qn_store_reader;
  *  quiescent in each turn. @return QN_OK; QN_EBUSY: QN_STORE_READERS_MAX
  *  exist already, *out untouched. */
 int qn_store_reader_create(struct qn_store *s, struct qn_store_reader **out);
+/** End a reader; it holds no borrowed value any more. */
 void qn_store_reader_destroy(struct qn_store_reader *r);
 /** The reader holds no borrowed value at this point. Wait-free; once per
  *  turn. */
@@ -209,11 +217,13 @@ typedef bool qn_walk_fn(void *ctx, const struct qn_walked *w);
  *  Errors as qn_store_put. */
 int qn_store_put_walked(struct qn_store *s, const struct qn_walked *w);
 
-/** Visit whole buckets in hash order from `cursor` (0: start) until fn says
- *  stop or at least `budget` buckets were seen. Inside a bucket in order of
- *  (hash, db, key). The cursor is a position in hash order (its top 53 bits),
- *  independent of the table's size: a key present during a whole iteration is
- *  met at least once. In the writer's thread fn may put and del (not reclaim).
+/** Visit whole buckets in hash order; inside a bucket in order of (hash, db,
+ *  key). A cursor is a position in hash order (its top 53 bits), independent of
+ *  the table's size: a key present during a whole iteration is met at least
+ *  once. Never blocks. In the writer's thread fn may put and del, but not
+ *  reclaim.
+ *  @param cursor  0: the start; else from an earlier call, of any replica.
+ *  @param budget  Stop after at least this many buckets.
  *  @return the next cursor, 0 at the end. */
 uint64_t qn_store_walk(const struct qn_store *s, uint64_t cursor,
                        uint32_t budget, qn_walk_fn *fn, void *ctx);
