@@ -117,8 +117,8 @@ static void agreement(struct qn_buf *b, const struct qn_info *i)
     qn_info_count(b, "failovers", failovers);
     qn_info_line(b, "last_failover:%s", qn_info_text_of(i->last_failover));
     qn_info_count(b, "suspicion_timeout_usec", suspicion_timeout_usec);
-    qn_info_count(b, "slot_pause_usec", pause_usec);
-    mask_line(b, "slot_pause_for", slow);
+    qn_info_count(b, "flow_control_delay_usec", pause_usec);
+    mask_line(b, "flow_control_for", slow);
     qn_info_count(b, "lag_timeout_msec", i->lag_timeout_ms);
     qn_info_count(b, "min_replicas_to_write", i->min_replicas_to_write);
 }

@@ -61,10 +61,10 @@ static void log_fill(struct qn_server *s, struct qn_info_part *p)
     qn_driver_status(qn_replica_driver(s->replica), &d);
     const struct qn_replica_writes *w = qn_replica_writes(s->replica);
     p->failovers = d.failovers;
-    p->reach_nsec = d.reach;
-    p->pause_usec = d.pause / QN_US;
-    p->slow = d.slow;
-    p->commit = d.stopped ? d.said : d.decided_hi;
+    p->reach_nsec = d.broadcast_latency_ns;
+    p->pause_usec = d.flow_control_delay_ns / QN_US;
+    p->slow = d.flow_control_for;
+    p->commit = d.halted ? d.highest_announced : d.decided_hi;
     p->applied = d.applied;
     p->learned = d.learned;
     p->writes = w->writes;
@@ -239,16 +239,16 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     i->consistency = s->boot->config->linearizable ? "linearizable" : "local";
     i->epoch = d.epoch;
     /* The leader of the epoch of a stopped group has adopted nothing. */
-    i->leader = d.stopped ? QN_NODES_MAX : d.leader;
-    i->acceptor = d.stopped ? QN_NODES_MAX : d.acceptor;
+    i->leader = d.halted ? QN_NODES_MAX : d.leader;
+    i->acceptor = d.halted ? QN_NODES_MAX : d.acceptor;
     i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
-    i->group = d.incomplete     ? "incomplete"
-               : d.stopped      ? "stopped"
+    i->group = d.log_incomplete ? "incomplete"
+               : d.halted       ? "stopped"
                : d.waiting != 0 ? "waiting"
                : d.served       ? "serving"
                                 : "changing";
     i->waits_for = d.waiting;
-    i->in_sync = d.stopped ? 0 : d.in_sync & complete(s);
+    i->in_sync = d.halted ? 0 : d.in_sync & complete(s);
     i->supervised = !s->adoptee.alone;
     i->last_failover = qn_server_reason(&d, s->reason, sizeof s->reason);
     i->replicas = s->boot->nodes;

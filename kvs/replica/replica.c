@@ -173,5 +173,5 @@ void qn_replica_limits(struct qn_replica *r, uint32_t lag_timeout,
 int qn_replica_send_peer_message(struct qn_replica *r, qn_node_t to,
                                  struct qn_slice bytes)
 {
-    return qn_driver_tell(r->driver, to, bytes);
+    return qn_driver_send_peer_message(r->driver, to, bytes);
 }

@@ -184,10 +184,10 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
 
 /* Two passes, so that the cache misses of all these commands overlap: first
  * the buckets, then the entries in them. */
-static void on_ahead(void *ctx, const struct qn_slice *commands, uint32_t n)
+static void on_prefetch(void *ctx, const struct qn_slice *commands, uint32_t n)
 {
     struct qn_replica *r = ctx;
-    uint64_t hash[QN_AHEAD];
+    uint64_t hash[QN_PREFETCH_MAX];
     uint32_t hashes = 0;
     if (r->store == NULL) {
         return;
@@ -218,7 +218,7 @@ static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
     qn_replica_deferred_reads_run(r, slot);
 }
 
-static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
+static void on_peer_message(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct qn_replica *r = ctx;
     r->told(r->ctx, from, bytes);
@@ -233,10 +233,10 @@ static void on_need_snapshot(void *ctx, qn_slot_t slot)
 struct qn_service qn_replica_service(struct qn_replica *r)
 {
     return (struct qn_service){
-        .ahead = on_ahead,
+        .prefetch = on_prefetch,
         .apply = on_apply,
         .applied = on_applied,
-        .told = on_told,
+        .on_peer_message = on_peer_message,
         .need_snapshot = r->need_snapshot != NULL ? on_need_snapshot : NULL,
         .ctx = r};
 }

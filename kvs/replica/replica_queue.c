@@ -184,7 +184,7 @@ bool qn_replica_timed_out(const struct qn_replica *r, uint32_t tick)
     uint32_t limit =
         r->config.commit_timeout * (uint32_t)(QN_S / QN_COMMIT_TICK);
     return (limit != 0 && r->tick - tick > limit) ||
-           qn_driver_stopped(r->driver);
+           qn_driver_halted(r->driver);
 }
 
 /* A read has no outcome: it may be repeated. */
@@ -235,7 +235,7 @@ qn_time_t qn_replica_deadline(const struct qn_replica *r)
 
 bool qn_replica_unavailable(const struct qn_replica *r)
 {
-    return r->given_up > 0 || qn_driver_stopped(r->driver);
+    return r->given_up > 0 || qn_driver_halted(r->driver);
 }
 
 bool qn_replica_writes_blocked(const struct qn_replica *r)
@@ -245,15 +245,15 @@ bool qn_replica_writes_blocked(const struct qn_replica *r)
 
 const char *qn_replica_unavailable_reason(const struct qn_replica *r)
 {
-    return qn_replica_writes_blocked(r) && !qn_driver_stopped(r->driver)
+    return qn_replica_writes_blocked(r) && !qn_driver_halted(r->driver)
                ? "NOREPLICAS too few replicas keep up to take a write "
                  "(min-replicas-to-write): resume the stopped replicas, or end "
                  "them"
-           : qn_driver_incomplete(r->driver)
+           : qn_driver_log_incomplete(r->driver)
                ? "CLUSTERDOWN the group has stopped: its leader and acceptor "
                  "were lost, and a part of their log with them; run quoin "
                  "recover"
-           : qn_driver_stopped(r->driver)
+           : qn_driver_halted(r->driver)
                ? r->config.memory_acceptor
                      ? "CLUSTERDOWN the group has stopped: its leader was lost "
                        "with slots that no other replica has; run quoin recover"

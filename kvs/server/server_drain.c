@@ -39,7 +39,7 @@ static void close_listeners(struct qn_server *s)
 
 static bool tell(struct qn_server *s)
 {
-    bool stopped = qn_driver_stopped(qn_replica_driver(s->replica));
+    bool stopped = qn_driver_halted(qn_replica_driver(s->replica));
     return qn_control_drained(s->boot, s->drain.unanswered, stopped) == QN_OK;
 }
 

@@ -28,7 +28,7 @@ static struct qn_recovery_view view_of(struct qn_server *s)
     return (struct qn_recovery_view){
         .self = s->boot->self,
         .nodes = s->boot->nodes,
-        .stopped = d.stopped,
+        .stopped = d.halted,
         .recoverable = qn_driver_recoverable(driver) == QN_OK,
         .ready = s->startup.ready,
         .snapshot_comes = join.comes,
@@ -161,11 +161,12 @@ void qn_server_recover(struct qn_server *s)
     if (err == QN_OK) {
         qn_state_transfer_forget(s->rejoin);
     }
-    if (err == QN_OK && d.said > d.learned) {
+    if (err == QN_OK && d.highest_announced > d.learned) {
         qn_log(QN_LOG_WARN,
                "replica %u goes on from position %llu; %llu to %llu are lost",
                s->boot->self, (unsigned long long)d.learned,
-               (unsigned long long)d.learned + 1, (unsigned long long)d.said);
+               (unsigned long long)d.learned + 1,
+               (unsigned long long)d.highest_announced);
     } else if (err == QN_OK) {
         qn_log(QN_LOG_WARN,
                "replica %u goes on from position %llu; nothing above it is "

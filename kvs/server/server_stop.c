@@ -36,10 +36,11 @@ static void lost_together_log(const struct qn_server *s,
     char beyond[96] = "nothing above is known to be decided";
     qn_slot_t has;
     qn_node_t node = longest(s, d->learned, &has);
-    if (d->said > has) {
+    if (d->highest_announced > has) {
         snprintf(beyond, sizeof beyond,
                  "%llu to %llu are decided, and may be lost",
-                 (unsigned long long)has + 1, (unsigned long long)d->said);
+                 (unsigned long long)has + 1,
+                 (unsigned long long)d->highest_announced);
     }
     qn_log(
         QN_LOG_ERROR,
@@ -47,7 +48,7 @@ static void lost_together_log(const struct qn_server *s,
         "%u) were lost%s. Replica %u has most, all positions up to "
         "%llu; %s. To go on from there: quoin recover",
         d->lost, d->acceptor,
-        d->incomplete ? ", and a part of their log with them" : " together",
+        d->log_incomplete ? ", and a part of their log with them" : " together",
         node, (unsigned long long)has, beyond);
 }
 
@@ -92,43 +93,43 @@ static bool some_complete(const struct qn_server *s)
     return some;
 }
 
-static struct qn_halt_view view_of(const struct qn_server *s,
-                                   const struct qn_driver_status *d,
-                                   bool stopped)
+static struct qn_role_log_view view_of(const struct qn_server *s,
+                                       const struct qn_driver_status *d,
+                                       bool stopped)
 {
-    return (struct qn_halt_view){.self = s->boot->self,
-                                 .memory = qn_server_by_memory(s),
-                                 .stopped = stopped,
-                                 .some_complete = some_complete(s),
-                                 .epoch = d->epoch,
-                                 .leader = d->leader,
-                                 .alive = d->alive,
-                                 .awaited = d->verdict.awaited,
-                                 .longest = d->verdict.longest};
+    return (struct qn_role_log_view){.self = s->boot->self,
+                                     .memory = qn_server_by_memory(s),
+                                     .stopped = stopped,
+                                     .some_complete = some_complete(s),
+                                     .epoch = d->epoch,
+                                     .leader = d->leader,
+                                     .alive = d->alive,
+                                     .awaited = d->verdict.awaited,
+                                     .longest = d->verdict.longest};
 }
 
 void qn_server_stop_turn(struct qn_server *s)
 {
     struct qn_driver_status d;
     const struct qn_driver *driver = qn_replica_driver(s->replica);
-    bool stopped = qn_driver_stopped(driver);
+    bool stopped = qn_driver_halted(driver);
     if (!stopped && qn_driver_waiting(driver) == 0) {
         return;
     }
     qn_driver_status(driver, &d);
-    const struct qn_halt_view v = view_of(s, &d, stopped);
+    const struct qn_role_log_view v = view_of(s, &d, stopped);
     const struct qn_peer_facts facts = qn_server_facts(s);
     switch (qn_role_log_halt(&s->role_log, &v, &facts)) {
-    case QN_HALT_LOST_TOGETHER:
+    case QN_HALT_LINE_LOST_TOGETHER:
         lost_together_log(s, &d);
         break;
-    case QN_HALT_VERDICT:
+    case QN_HALT_LINE_VERDICT:
         verdict_log(&d);
         break;
-    case QN_HALT_WAITS:
+    case QN_HALT_LINE_WAITS:
         waits_log(s, &d, &facts);
         break;
-    case QN_HALT_NONE:
+    case QN_HALT_LINE_NONE:
         break;
     }
 }

@@ -1,14 +1,14 @@
 /*
- * The driver: bytes and time between the machine and the channels. This is its
- * turn; driver_internal.h says where the rest is.
+ * The driver moves bytes and time between the machine and the channels. This
+ * file is its turn; README.md says where the rest is.
  *
  * Order of effects. A step that learns an entry of the utility log changes the
- * roles first (tree, published epoch): what it puts out belongs to the new
- * ones. Then outputs are executed in the machine's order, so at the acceptor a
+ * roles first (tree, published epoch), for its outputs belong to the new ones.
+ * Then the outputs are executed in the machine's order. So at the acceptor a
  * LEARN is in every child's lane before the slot is applied here, and a vote is
- * in the record before it is said. After applying, and before the caller can
- * answer anything from the new state, the read index is raised (PROTOCOL.md
- * 8.2, publish before expose).
+ * in the vote record before it is sent. The read index is raised after
+ * applying, and before the caller can answer from the new state (PROTOCOL.md
+ * 8.2, publish before reply).
  */
 #include "paxos/driver/driver.h"
 
@@ -20,18 +20,20 @@
 
 enum {
     FRAMES_MAX = 4096, /* frames of the tree in one turn ... */
-    FRAMES = 16,       /* ... so many at a time, while there is work left */
+    FRAMES = 16,       /* ... and in one call, while there is work left */
     FILLS_MAX = 64,    /* slots sent to each laggard in one turn */
     ALLOW = 64,        /* commands of a step, before work is counted again */
 };
 
 /* ---- executing outputs --------------------------------------------------- */
 
+/* A batch's commands, in order; the service fetches what the next ones touch.
+ * The driver's count of work bounds the turn, not this call. */
 static void out_apply(struct qn_driver *d, const struct qn_apply *a)
 {
     const struct qn_service *s = &d->o.service;
     struct qn_slice list = a->group.commands;
-    struct qn_slice next[QN_AHEAD];
+    struct qn_slice next[QN_PREFETCH_MAX];
     struct qn_applied one = {
         .slot = a->slot,
         .stamp_ms = a->stamp_ms,
@@ -41,22 +43,26 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
         .mine = a->mine,
         .keep = a->blob->cap >= d->keep_from ? a->blob : NULL,
     };
-    d->exposed = a->slot;
+    QN_DASSERT(!a->mine || a->group.origin == d->o.self);
+    qn_positions_slot_begin(&d->positions, a->slot);
     uint32_t n;
     do {
-        for (n = 0; n < QN_AHEAD && qn_commands_next(&list, &next[n]); n++) {
+        for (n = 0; n < QN_PREFETCH_MAX && qn_commands_next(&list, &next[n]);
+             n++) {
         }
-        if (s->ahead != NULL && n > 1) {
-            s->ahead(s->ctx, next, n);
+        if (s->prefetch != NULL && n > 1) {
+            s->prefetch(s->ctx, next, n);
         }
         for (uint32_t i = 0; i < n; i++, one.seq++) {
             one.bytes = next[i];
-            d->left -= s->apply(s->ctx, &one);
+            uint32_t work = s->apply(s->ctx, &one);
+            QN_DASSERT(work >= 1);
+            d->left -= work;
         }
         d->commands += n;
-    } while (n == QN_AHEAD);
+    } while (n == QN_PREFETCH_MAX);
     if (a->last) {
-        d->applied = a->slot;
+        qn_positions_slot_end(&d->positions, a->slot);
         d->batches++;
         s->applied(s->ctx, a->slot, a->stamp_ms);
     }
@@ -78,7 +84,7 @@ static void out_need_snapshot(struct qn_driver *d, qn_slot_t slot)
     d->need_snapshot = true;
 }
 
-/* An election, or something like it: told before it is done. */
+/* Messages of an election are recorded before they leave. */
 static void out_note(struct qn_driver *d, const struct qn_out *o)
 {
     bool all = o->kind == QN_OUT_SEND_ALL;
@@ -93,6 +99,7 @@ static void out_execute(struct qn_driver *d, const struct qn_out *o)
     out_note(d, o);
     switch (o->kind) {
     case QN_OUT_SEND:
+        QN_DASSERT(o->to != d->o.self);
         qn_driver_send(d, o->to, &o->msg);
         break;
     case QN_OUT_SEND_ALL:
@@ -119,13 +126,18 @@ static void out_execute(struct qn_driver *d, const struct qn_out *o)
 
 int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
 {
+    /* Outputs of a step are executed before the next one begins: neither the
+     * service nor a channel may call back into a step. */
+    QN_ASSERT(d->out.count == 0);
     qn_onepaxos_allow(d->machine, d->left > 0 ? ALLOW : 0);
     int err = qn_onepaxos_step(d->machine, in, d->now, d->wall_ms, &d->out);
     d->more = d->out.held;
     if (err != QN_OK) {
+        QN_ASSERT(d->out.count == 0);
         return err;
     }
-    if (qn_utility_len(qn_onepaxos_utility(d->machine)) != d->ul_len) {
+    QN_DASSERT(d->out.count <= QN_OUTS_MAX);
+    if (qn_utility_len(qn_onepaxos_utility(d->machine)) != d->roles.ul_len) {
         qn_driver_roles(d);
     }
     enum qn_role role = qn_onepaxos_role(d->machine);
@@ -138,16 +150,20 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     d->did |= d->out.count != 0;
     d->steps += d->out.count != 0;
     d->again |= d->out.again || (d->more && d->left > 0);
+    QN_DASSERT((d->out.transfers & qn_driver_bit(d->o.self)) == 0);
     d->transfers = d->out.transfers;
     d->machine_deadline = d->out.deadline;
     qn_step_out_release(&d->out);
+    QN_DASSERT(d->out.count == 0);
+    QN_DASSERT(d->positions.applied <= qn_onepaxos_learned(d->machine));
     return QN_OK;
 }
 
-/* What anybody has exposed: who did says so in its own outbox. */
-static qn_slot_t exposed_by_all(const struct qn_driver *d)
+/* The highest slot that is visible anywhere: each node says in its own outbox
+ * what it has applied. */
+static qn_slot_t visible_to_all(const struct qn_driver *d)
 {
-    qn_slot_t most = d->exposed;
+    qn_slot_t most = d->positions.visible_slot;
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         struct qn_position at;
         if (i != d->o.self && qn_driver_position((void *)d, i, &at)) {
@@ -157,30 +173,42 @@ static qn_slot_t exposed_by_all(const struct qn_driver *d)
     return most;
 }
 
-/* Publish before expose: a slot counts as exposed with its first command, for
- * a step may end in the middle of a slot, and reads may come then. Then tell
- * the peers. The index is looked at in each turn, not only after applying:
- * should it be below what this node has published, a wild store has lowered it,
- * and what was exposed anywhere is published again, before this node reads by
- * it. */
+/* Publish before reply. A slot counts as visible from its first command on, for
+ * a step may end inside a slot, and reads may come then. The index is looked at
+ * in each turn, not only after applying: if it is below what this node has
+ * published, a stray write has lowered it. Then what is visible anywhere is
+ * published again, before this node reads by it. */
 void qn_driver_publish(struct qn_driver *d)
 {
+    struct qn_positions *p = &d->positions;
     qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
-    if (index < d->exposed) {
-        bool lowered = index < d->published;
-        qn_fetch_max(d->o.read_index, lowered ? exposed_by_all(d) : d->exposed);
-    } else if (index > d->applied && d->beat_at == QN_TIME_NEVER &&
-               qn_driver_read_index(d) > d->applied) {
-        d->beat_at = d->now + QN_BEAT_EVERY; /* its LEARN may be lost */
+    switch (qn_positions_index_check(p, index)) {
+    case QN_INDEX_APPLIED:
+        break;
+    case QN_INDEX_LOW:
+        qn_fetch_max(d->o.read_index, p->visible_slot);
+        break;
+    case QN_INDEX_LOWERED:
+        qn_fetch_max(d->o.read_index, visible_to_all(d));
+        break;
+    case QN_INDEX_AHEAD:
+        if (p->heartbeat_at == QN_TIME_NEVER &&
+            qn_driver_read_index(d) > p->applied) {
+            /* its LEARN may be lost */
+            qn_positions_look_once(p, d->now + QN_HEARTBEAT_INTERVAL);
+        }
+        break;
     }
-    d->published = d->exposed;
+    qn_positions_published(p);
     /* relaxed: only this thread writes its own lines. */
-    if (qn_load(&d->o.state->applied, QN_RELAXED) != d->applied) {
-        /* release -> acquire in qn_driver_beats_read of the peers: what is
+    if (qn_load(&d->o.state->applied, QN_RELAXED) != d->positions.applied) {
+        QN_ASSERT(qn_load(&d->o.state->applied, QN_RELAXED) <
+                  d->positions.applied);
+        /* release -> acquire in qn_driver_positions_read of the peers: what is
          * applied here was published in the read index before. */
-        qn_store(&d->o.state->applied, d->applied, QN_RELEASE);
+        qn_store(&d->o.state->applied, d->positions.applied, QN_RELEASE);
     }
-    /* relaxed: it tells a leader that this life goes on, nothing else. */
+    /* relaxed: it tells a leader that this incarnation makes progress. */
     qn_store(&d->o.state->read, d->received + qn_onepaxos_read(d->machine),
              QN_RELAXED);
     qn_driver_learned(d, qn_onepaxos_learned(d->machine));
@@ -188,7 +216,7 @@ void qn_driver_publish(struct qn_driver *d)
 
 /* ---- a turn -------------------------------------------------------------- */
 
-/* What the last turn has left. */
+/* Apply what the last turn has left. */
 static void held_apply(struct qn_driver *d)
 {
     const struct qn_input go = {.kind = QN_IN_GO};
@@ -197,15 +225,15 @@ static void held_apply(struct qn_driver *d)
     }
 }
 
-/* Another tree than the present one was heard of. */
+/* A tree with other members was announced during a delivery. */
 static void announced_take(struct qn_driver *d)
 {
-    if (d->announced != 0) {
-        qn_driver_tree(d, d->announced);
+    if (d->dissemination.announced != 0) {
+        qn_driver_tree(d, d->dissemination.announced);
     }
 }
 
-/* Receive and apply; what there is no work left for stays in the channel. */
+/* Receive and apply. When no work is left, the rest stays in the channel. */
 static void tree_receive(struct qn_driver *d)
 {
     uint32_t frames = 0;
@@ -230,10 +258,11 @@ void qn_driver_tree_drain(struct qn_driver *d)
 
 bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
 {
-    d->now = now;
+    qn_driver_time(d, now);
     d->wall_ms = wall_ms;
     d->did = false;
     d->left = QN_TURN_WORK;
+    QN_ASSERT(!d->dissemination.delivering);
     held_apply(d);
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         if (d->peer[i].qp != NULL) {
@@ -244,13 +273,12 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
         if (d->context != NULL) {
             tree_receive(d);
         }
-        if (now >= d->beat_at) {
-            d->beat_at = QN_TIME_NEVER;
-            qn_driver_beats_read(d);
+        if (qn_positions_look_due(&d->positions, d->now)) {
+            qn_driver_positions_read(d);
         }
     }
-    if (d->reach_slot != 0) {
-        qn_driver_reach_look(d);
+    if (d->dissemination.latency_probe_slot != 0) {
+        qn_driver_latency_probe_look(d);
     }
     if (!QN_MUTANT(EXPOSE_EARLY)) { /* M12 */
         qn_driver_publish(d);
@@ -258,19 +286,12 @@ bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
     return d->did;
 }
 
-bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
+/* Flush what was touched. Queuepairs with something left are flushed again when
+ * there is room. */
+static void touched_flush(struct qn_driver *d)
 {
-    d->now = now;
-    const struct qn_input tick = {.kind = QN_IN_TICK};
-    do {
-        d->again = false;
-        qn_driver_step(d, &tick);
-    } while (d->again);
-    for (uint32_t i = 0; i < FILLS_MAX && qn_driver_queues_send(d); i++) {
-    }
-    qn_driver_bcast_send(d);
-    qn_driver_publish(d);
-    uint64_t waits = 0; /* they are flushed again when there is room */
+    uint64_t waits = 0;
+    QN_ASSERT((d->touched & qn_driver_bit(d->o.self)) == 0);
     for (uint64_t m = d->touched; m != 0; m &= m - 1) {
         qn_node_t i = (qn_node_t)__builtin_ctzll(m);
         struct qn_driver_peer *p = &d->peer[i];
@@ -280,27 +301,51 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
             waits |= qn_driver_bit(i);
         }
     }
+    QN_ASSERT((waits & ~d->touched) == 0);
     d->touched = waits;
+}
+
+/* When to look at the peers' positions next. */
+static void look_plan(struct qn_driver *d)
+{
+    struct qn_positions *p = &d->positions;
+    /* The gate is shut; or a leader that hands over looks for a peer to stage
+     * to, which may have installed a snapshot and says so in its outbox only.
+     */
+    bool waits_for_others = qn_driver_flow_look(d) ||
+                            qn_onepaxos_role(d->machine) == QN_HANDING_OVER;
+    if (d->halt.verdict.kind != QN_VERDICT_NONE) {
+        qn_positions_look_by(p, d->now + QN_VERDICT_LOOK);
+    }
+    if ((d->did || waits_for_others) && d->o.nodes > 1) {
+        qn_positions_look_once(p, d->now + QN_HEARTBEAT_INTERVAL);
+    }
+    if (p->hold.slot != 0) { /* it ends though nothing happens here */
+        qn_positions_look_by(p, d->now + QN_HOLD_LOOK);
+    }
+}
+
+bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
+{
+    const struct qn_input tick = {.kind = QN_IN_TICK};
+    qn_driver_time(d, now);
+    do {
+        d->again = false;
+        qn_driver_step(d, &tick);
+    } while (d->again);
+    QN_ASSERT(!d->more || d->left <= 0);
+    for (uint32_t i = 0; i < FILLS_MAX && qn_driver_queues_send(d); i++) {
+    }
+    qn_driver_bcast_send(d);
+    qn_driver_publish(d);
+    touched_flush(d);
     if (d->context != NULL) {
         d->tree_waits = qn_driver_tree_flush(d);
     }
     qn_driver_note_turn(d);
-    qn_driver_stop_look(d);
-    /* The gate is shut; or a frozen leader looks for one to stage to, who may
-     * have brought a snapshot and says so in its outbox only. */
-    bool waits_for_others =
-        qn_driver_flow_look(d) || qn_onepaxos_role(d->machine) == QN_FROZEN;
-    bool look = d->did || waits_for_others;
-    if (d->verdict.kind != QN_VERDICT_NONE) {
-        d->beat_at = QN_MIN(d->beat_at, now + QN_VERDICT_LOOK);
-    }
-    if (look && d->beat_at == QN_TIME_NEVER && d->o.nodes > 1) {
-        d->beat_at = now + QN_BEAT_EVERY;
-    }
-    if (d->hold.slot != 0) { /* it is let go though nothing happens here */
-        d->beat_at = QN_MIN(d->beat_at, now + QN_HOLD_LOOK);
-    }
-    return waits != 0 || d->tree_waits;
+    qn_driver_halt_look(d);
+    look_plan(d);
+    return d->touched != 0 || d->tree_waits;
 }
 
 bool qn_driver_pending(struct qn_driver *d)
@@ -316,7 +361,7 @@ bool qn_driver_pending(struct qn_driver *d)
             continue;
         }
         /* What was refused may be taken once the machine has moved, perhaps
-         * later in the same turn; until then, asking again is no use. */
+         * later in the same turn. Until then it is refused again. */
         if (p->refused ? p->refused_step != d->steps
                        : qn_qp_peek(p->qp, &bytes, &len) == QN_OK) {
             return true;
@@ -331,11 +376,9 @@ bool qn_driver_pending(struct qn_driver *d)
 
 qn_time_t qn_driver_deadline(const struct qn_driver *d)
 {
-    qn_time_t at = QN_MIN(d->machine_deadline, d->beat_at);
-    if (d->stalled_since != 0) {
-        at = QN_MIN(at, d->stalled_since + QN_STALL);
-    }
-    return at;
+    qn_time_t at = QN_MIN(d->machine_deadline, d->positions.heartbeat_at);
+    qn_time_t stalled = qn_dissemination_deadline(&d->dissemination);
+    return QN_MIN(at, stalled);
 }
 
 /* ---- public -------------------------------------------------------------- */
@@ -345,12 +388,13 @@ int qn_driver_submit(struct qn_driver *d, const struct qn_slice *parts,
 {
     const struct qn_input in = {.kind = QN_IN_SUBMIT,
                                 .submit = {.parts = parts, .count = count}};
-    qn_slot_t before = d->exposed;
+    qn_slot_t before = d->positions.visible_slot;
     int err = qn_driver_step(d, &in);
     if (err == QN_OK) {
         *seq = d->out.seq;
+        QN_DASSERT(*seq != 0);
     }
-    if (d->exposed != before) {
+    if (d->positions.visible_slot != before) {
         qn_driver_publish(d); /* a node that catches up has applied something */
     }
     return err;
@@ -365,11 +409,14 @@ qn_slot_t qn_driver_read_index(const struct qn_driver *d)
 {
     /* seq_cst: partner is the fetch_max of the replica that publishes. */
     qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
-    if (index < d->exposed) {
-        return exposed_by_all(d); /* a wild store: qn_driver_publish mends it */
-    }
-    if (index <= d->applied) {
-        return index; /* nobody waits for it, true or not */
+    switch (qn_positions_index_check(&d->positions, index)) {
+    case QN_INDEX_LOW:
+    case QN_INDEX_LOWERED:
+        return visible_to_all(d); /* qn_driver_publish raises it again */
+    case QN_INDEX_APPLIED:
+        return index;
+    case QN_INDEX_AHEAD:
+        break;
     }
     qn_slot_t bound = qn_driver_bound(d);
     return QN_MIN(index, bound);
@@ -377,11 +424,11 @@ qn_slot_t qn_driver_read_index(const struct qn_driver *d)
 
 qn_slot_t qn_driver_applied(const struct qn_driver *d)
 {
-    return d->applied;
+    return d->positions.applied;
 }
 
 void qn_driver_hold_learns(struct qn_driver *d, bool hold)
 {
     d->hold_learns = hold;
-    d->beat_at = 0;
+    qn_positions_look_by(&d->positions, 0);
 }

@@ -1,14 +1,15 @@
 /*
- * Lives of the other nodes: they end, and the next ones begin.
+ * Incarnations of the other nodes: they end, and the next ones begin.
  *
- * What a life had sent whole before it ended is received first. It may be the
- * only LEARN of a slot, or what elects the next leader at once.
+ * What an incarnation had sent whole before it ended is received first. It may
+ * be the only LEARN of a slot, or what elects the next leader at once.
  *
- * Memory acceptor: the ring of a life that has ended is kept while the word
- * names that life, and not the newest entry of the utility log (M4): its
- * successor may die before it has copied the ring. The word never goes back,
- * and a life that has ended moves it no more; so what it does not name once, it
- * never will. If this node has not heard of the word's epoch it keeps all.
+ * Memory acceptor: the ring of an incarnation that has ended is kept while the
+ * accept word names that incarnation, and not while the newest entry of the
+ * utility log does (M4): its successor may end before it has copied the ring.
+ * The word never goes back, and an incarnation that has ended does not move it
+ * any more. So one that the word does not name now, it never names again. If
+ * this node has not heard of the word's epoch it keeps all rings.
  */
 #include <string.h>
 
@@ -63,13 +64,13 @@ bool qn_driver_owner(const struct qn_driver *d, struct qn_word w,
                            node, inc);
 }
 
-/** The word names that life, or one that is not known here. */
+/** The word names that incarnation, or one that is not known here. */
 static bool named(const struct qn_driver *d, qn_node_t node, uint64_t inc)
 {
     qn_node_t owner;
     uint64_t life;
     if (QN_MUTANT(FREED_BY_UL)) { /* M4 */
-        return d->cfg.leader == node && d->cfg.leader_inc == inc;
+        return d->roles.cfg.leader == node && d->roles.cfg.leader_inc == inc;
     }
     return !qn_driver_owner(d, qn_shared_word(&d->shared), &owner, &life) ||
            (owner == node && life == inc);
@@ -99,12 +100,15 @@ static void gone_sweep(struct qn_driver *d)
             d->gone[n++] = d->gone[i];
         }
     }
+    QN_ASSERT(n <= d->gone_count);
     d->gone_count = n;
 }
 
 static int gone_add(struct qn_driver *d, const struct qn_driver_life *l)
 {
     gone_sweep(d);
+    QN_ASSERT(l->has_ring);
+    QN_ASSERT(d->gone_count <= QN_DRIVER_GONE);
     if (d->gone_count == QN_DRIVER_GONE) {
         return QN_ENOMEM;
     }
@@ -154,7 +158,7 @@ bool qn_driver_keeps(struct qn_driver *d, qn_node_t node, uint64_t inc)
 
 /* ---- down ---------------------------------------------------------------- */
 
-/* Everything that is there whole. */
+/* Receive all that is there whole. */
 static void drain(struct qn_driver *d, qn_node_t peer)
 {
     uint32_t turns = DRAIN_TURNS;
@@ -163,32 +167,35 @@ static void drain(struct qn_driver *d, qn_node_t peer)
     qn_driver_tree_drain(d);
 }
 
-/* The death of who has lost its role may be heard of after the new roles. */
+/* The end of the node that lost its role may be heard of after the new roles.
+ */
 static void reason_refine(struct qn_driver *d, qn_node_t peer)
 {
-    bool soon = d->now - d->changed_at < QN_DRIVER_SOON;
-    if (d->reason == QN_REASON_SUSPECTED && d->lost == peer && soon &&
-        d->lost_inc == d->peer[peer].life.inc) {
-        d->reason = QN_REASON_DEATH;
+    bool soon = d->now - d->roles.changed_at < QN_DRIVER_SOON;
+    if (d->roles.reason == QN_REASON_SUSPECTED && d->roles.lost == peer &&
+        soon && d->roles.lost_inc == d->peer[peer].life.inc) {
+        d->roles.reason = QN_REASON_DEATH;
     }
 }
 
 static void forget_channels(struct qn_driver *d, qn_node_t peer)
 {
     struct qn_driver_peer *p = &d->peer[peer];
+    QN_ASSERT(peer != d->o.self);
     p->qp = NULL; /* the caller closes it */
     qn_sendq_free(&p->control);
     qn_sendq_free(&p->bulk);
     qn_joiner_reset(&p->joiner);
+    QN_ASSERT(qn_sendq_empty(&p->control));
+    QN_ASSERT(qn_sendq_empty(&p->bulk));
     if (d->context != NULL) {
         qn_context_down(d->context, peer);
     }
     d->tree[peer] = NULL;
-    d->children &= ~qn_driver_bit(peer);
-    d->left_behind &= ~qn_driver_bit(peer);
+    qn_dissemination_peer_down(&d->dissemination, peer);
     d->touched &= ~qn_driver_bit(peer);
     d->suspected &= ~qn_driver_bit(peer);
-    d->lagging &= ~qn_driver_bit(peer);
+    qn_positions_peer_down(&d->positions, peer);
 }
 
 void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
@@ -196,18 +203,21 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     if (peer >= d->o.nodes || d->peer[peer].qp == NULL) {
         return;
     }
-    d->now = now;
-    qn_driver_note(d, QN_EVENT_DOWN, peer, d->applied, d->peer[peer].life.inc);
+    qn_driver_time(d, now);
+    qn_driver_note(d, QN_EVENT_DOWN, peer, d->positions.applied,
+                   d->peer[peer].life.inc);
     drain(d, peer);
     reason_refine(d, peer);
-    qn_driver_stop_note(d, peer);
+    qn_driver_halt_note(d, peer);
     const struct qn_input in = {.kind = QN_IN_DOWN, .down = {peer}};
     qn_driver_step(d, &in);
     forget_channels(d, peer);
-    d->beat_at = now; /* what of it was learned elsewhere */
-    qn_driver_tree(d, qn_driver_living(d) & ~d->lagging);
+    qn_positions_look_by(&d->positions, d->now); /* what of it was learned
+                                                    elsewhere */
+    qn_driver_tree(d, qn_driver_living(d) & ~d->positions.lagging);
     qn_driver_publish(d); /* what was received last may be applied */
     qn_driver_hears(d, peer, 0);
+    QN_ASSERT(!qn_driver_lives(d, peer));
 }
 
 /* ---- up ------------------------------------------------------------------ */
@@ -222,11 +232,12 @@ static bool peer_ok(const struct qn_driver *d,
 static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
 {
     struct qn_driver_peer *x = &d->peer[p->node];
+    QN_ASSERT(x->qp == NULL);
+    QN_ASSERT(x->life.inc < p->inc);
+    QN_ASSERT((d->dissemination.children & qn_driver_bit(p->node)) == 0);
     *x = (struct qn_driver_peer){
         .qp = p->direct,
         .state = p->state,
-        .moved_at = d->now,
-        .late = qn_driver_bereft(d),
         .life = {.node = p->node,
                  .inc = p->inc,
                  .has_ring = d->memory && p->ring != NULL},
@@ -239,6 +250,8 @@ static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
         x->arena = *p->arena;
     }
     d->tree[p->node] = p->tree;
+    qn_positions_peer_up(&d->positions, p->node, d->now);
+    qn_halt_peer_up(&d->halt, p->node, qn_driver_bereft(d));
 }
 
 int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
@@ -252,22 +265,22 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
         return QN_ESTALE;
     }
     qn_driver_down(d, p->node, now);
-    d->now = now;
+    qn_driver_time(d, now);
     if (d->memory && old->has_ring && named(d, p->node, old->inc) &&
         gone_add(d, old) != QN_OK) {
         return QN_ENOMEM;
     }
     peer_begin(d, p);
     qn_driver_hears(d, p->node, p->inc);
-    qn_driver_note(d, QN_EVENT_UP, p->node, d->applied, p->inc);
+    qn_driver_note(d, QN_EVENT_UP, p->node, d->positions.applied, p->inc);
     const struct qn_input in = {.kind = QN_IN_UP, .up = {p->node, p->inc}};
     qn_driver_step(d, &in);
     if (d->context != NULL) {
-        (void)qn_context_up(d->context, p->node); /* it is no acked one */
+        (void)qn_context_up(d->context, p->node); /* no acked context */
     }
-    d->beat_at = now;
+    qn_positions_look_by(&d->positions, d->now);
     qn_driver_mapped(d);
-    qn_driver_tree(d, qn_driver_living(d) & ~d->lagging);
+    qn_driver_tree(d, qn_driver_living(d) & ~d->positions.lagging);
     qn_driver_publish(d);
     return QN_OK;
 }
@@ -276,7 +289,10 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
 
 bool qn_driver_cut(const struct qn_driver *d, struct qn_resume *r)
 {
-    return qn_onepaxos_resume(d->machine, r);
+    bool whole = qn_onepaxos_resume(d->machine, r);
+    QN_ASSERT(!whole || r->position == d->positions.applied);
+    QN_ASSERT(!whole || d->positions.visible_slot == d->positions.applied);
+    return whole;
 }
 
 uint32_t qn_driver_ul(const struct qn_driver *d, struct qn_ul_entry *entries,
@@ -291,6 +307,7 @@ uint32_t qn_driver_ul(const struct qn_driver *d, struct qn_ul_entry *entries,
             entries[n++] = *e;
         }
     }
+    QN_ASSERT(n <= cap);
     return n;
 }
 
@@ -308,13 +325,14 @@ int qn_driver_install(struct qn_driver *d, const struct qn_resume *r,
     if (count != 0 && qn_onepaxos_adopt(d->machine, ul, count) != QN_OK) {
         return QN_EINVAL;
     }
-    d->now = now;
+    qn_driver_time(d, now);
     qn_onepaxos_install(d->machine, r, now);
-    d->applied = d->exposed = r->position;
+    qn_positions_jump(&d->positions, r->position);
+    QN_ASSERT(qn_onepaxos_learned(d->machine) >= r->position);
     qn_driver_roles(d); /* the entries may be new: the tree, before a step */
     qn_driver_note(d, QN_EVENT_INSTALLED, d->o.self, r->position, 0);
     d->need_snapshot = false;
-    d->beat_at = now;
+    qn_positions_look_by(&d->positions, d->now);
     qn_driver_publish(d);
     return QN_OK;
 }

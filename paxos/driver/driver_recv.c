@@ -6,9 +6,9 @@
  * ACCEPT for which there is no memory stays in the channel, and nothing behind
  * it is read.
  *
- * LEARN arrives through the context, over the lane of whoever is or was the
- * parent. What is lost there shows in the peers' positions, which are looked at
- * QN_BEAT_EVERY after a turn that did something, and is fetched.
+ * LEARN arrives through the context, over the lane of the parent or of a former
+ * parent. A lost one shows in the peers' positions, which are looked at
+ * QN_HEARTBEAT_INTERVAL after a turn that did something, and is fetched.
  */
 #include "core/base/assert.h"
 #include "core/base/log.h"
@@ -29,14 +29,14 @@ static void peer_corrupt(struct qn_driver *d, qn_node_t from)
                "replica %u: malformed message from replica %u; its channel is "
                "read no more",
                d->o.self, from);
-        qn_driver_note(d, QN_EVENT_CORRUPT, from, d->applied, 0);
+        qn_driver_note(d, QN_EVENT_CORRUPT, from, d->positions.applied, 0);
     }
     d->peer[from].corrupt = true;
 }
 
-/* It knows an epoch that is not known here, perhaps: that one is asked for, and
- * what it decided is fetched. */
-static void stranger(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
+/* The peer may know an epoch that is not known here. The machine asks for that
+ * epoch, and fetches what was decided in it. */
+static void epoch_heard(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
 {
     const struct qn_msg beat = {.kind = QN_MSG_BEAT, .epoch = epoch};
     const struct qn_input in = {.kind = QN_IN_RECV,
@@ -52,7 +52,7 @@ static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
         return true;
     }
     if (m->kind == QN_MSG_BEAT) {
-        stranger(d, from, m->epoch); /* positions: driver_bound.c */
+        epoch_heard(d, from, m->epoch); /* positions: driver_positions.c */
         return true;
     }
     if (d->hold_learns &&
@@ -85,12 +85,12 @@ static void piece_came(struct qn_driver *d, qn_node_t from,
     }
 }
 
-static void told(struct qn_driver *d, qn_node_t from, const uint8_t *bytes,
-                 size_t len)
+static void peer_message(struct qn_driver *d, qn_node_t from,
+                         const uint8_t *bytes, size_t len)
 {
-    if (d->o.service.told != NULL) {
-        d->o.service.told(d->o.service.ctx, from,
-                          (struct qn_slice){bytes + 1, len - 1});
+    if (d->o.service.on_peer_message != NULL) {
+        d->o.service.on_peer_message(d->o.service.ctx, from,
+                                     (struct qn_slice){bytes + 1, len - 1});
     }
 }
 
@@ -102,7 +102,7 @@ static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
     uint8_t own[QN_INPLACE_MAX];
     const void *bytes = qn_qp_steady(peeked, len, own);
     if (len > 0 && *(const uint8_t *)bytes == QN_MSG_ASK) {
-        told(d, from, bytes, len);
+        peer_message(d, from, bytes, len);
         return true;
     }
     struct qn_msg m;
@@ -129,6 +129,8 @@ static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
 bool qn_driver_receive(struct qn_driver *d, qn_node_t from)
 {
     struct qn_driver_peer *p = &d->peer[from];
+    QN_ASSERT(from < d->o.nodes);
+    QN_ASSERT(from != d->o.self);
     const void *bytes = NULL;
     size_t len = 0;
     size_t got = 0;
@@ -137,6 +139,7 @@ bool qn_driver_receive(struct qn_driver *d, qn_node_t from)
             !take(d, from, bytes, len)) {
             return false;
         }
+        QN_ASSERT(p->qp != NULL); /* what was received ends no peer */
         got += len;
         d->received += len;
         qn_qp_release(p->qp);
@@ -148,36 +151,33 @@ bool qn_driver_receive(struct qn_driver *d, qn_node_t from)
 
 /* ---- the tree ------------------------------------------------------------ */
 
-/* Pieces come whole from each peer; those of two peers are not joined. */
+/* Each peer sends the pieces of a message in order; pieces of two peers are not
+ * joined. */
 static void joiner_of(struct qn_driver *d, qn_node_t from)
 {
     if (d->learn_from != from) {
         qn_joiner_reset(&d->learn_joiner);
+        QN_DASSERT(d->learn_joiner.blob == NULL);
         d->learn_from = from;
     }
 }
 
-/* The root of my epoch says which nodes its tree has. */
+/* The root of this node's epoch says which nodes its tree has. */
 static void members_heard(struct qn_driver *d, const struct qn_msg *m)
 {
-    if (m->epoch == d->cfg.index && m->learn.alive != d->members &&
-        d->cfg.acceptor != d->o.self) {
-        d->announced = m->learn.alive;
+    if (m->epoch == d->roles.cfg.index && d->roles.cfg.acceptor != d->o.self) {
+        qn_dissemination_hear(&d->dissemination, m->learn.alive);
     }
 }
 
-/* A LEARN decides. So it is believed of the root of its epoch, and of who
- * stands or stood above this node; of no other, though its lane is read, too.
- * In a tree with inner nodes anybody may be above this one in the next tree, of
- * which it hears by such a LEARN. */
 static bool may_tell(const struct qn_driver *d, qn_node_t from,
                      const struct qn_msg *m)
 {
     const struct qn_ul_entry *e =
         qn_utility_entry(qn_onepaxos_utility(d->machine), m->epoch);
-    return d->inner || from == d->parent[0] || from == d->parent[1] ||
-           (e != NULL && e->acceptor == from &&
-            e->acceptor_inc == d->peer[from].life.inc);
+    bool root = e != NULL && e->acceptor == from &&
+                e->acceptor_inc == d->peer[from].life.inc;
+    return qn_dissemination_may_tell(&d->dissemination, from, root);
 }
 
 static void learn(struct qn_driver *d, qn_node_t from, struct qn_msg *m)
@@ -208,11 +208,13 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
         return; /* lost: it will be fetched */
     }
     qn_node_t from = qn_context_sender(d->context);
-    d->delivering = true;
+    QN_DASSERT(from < d->o.nodes);
+    QN_DASSERT(from != d->o.self);
+    qn_dissemination_deliver_begin(&d->dissemination);
     if (may_tell(d, from, &m)) {
         learn(d, from, &m);
     } else {
-        stranger(d, from, m.epoch);
+        epoch_heard(d, from, m.epoch);
     }
-    d->delivering = false;
+    qn_dissemination_deliver_end(&d->dissemination);
 }

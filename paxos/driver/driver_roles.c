@@ -1,26 +1,15 @@
 /*
- * What follows from the newest entry of the utility log (PROTOCOL.md 3.4, Tree
- * repair; 11).
+ * What follows from the newest entry of the utility log (PROTOCOL.md 3.4, 5):
+ * roles, the tree, which peers this node needs, and the status.
  *
- * The tree is a function of who leads, who accepts and who lives:
- *
- *     memory acceptor     the leader is the root, all others are members
- *     process acceptor    the acceptor is the root; the leader is no member, he
- *                         has the batches and gets ACCEPTED
- *
- * Everybody builds it when it learns an epoch, and when it hears that a life
- * has ended or begun. These are not the same moments everywhere, so the root
- * says in each LEARN which nodes its tree has (the field `alive`), and who gets
- * one with other members follows it. Meanwhile a node may hang below one that
- * does not know of it: it gets LEARNs twice, or has to fetch some. The root
- * also leaves out who stands still while others hang below it (driver_bound.c).
+ * The entry is acted upon before anything that rests on it is sent. The tree
+ * itself is dissemination.h's.
  */
 #include "core/base/assert.h"
-#include "core/plan/mixable_trees.h"
 #include "paxos/driver/driver_internal.h"
 #include "paxos/mutant.h"
 
-/* ---- who ----------------------------------------------------------------- */
+/* ---- which nodes live ---------------------------------------------------- */
 
 uint64_t qn_driver_living(const struct qn_driver *d)
 {
@@ -28,10 +17,11 @@ uint64_t qn_driver_living(const struct qn_driver *d)
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         mask |= qn_driver_lives(d, i) ? qn_driver_bit(i) : 0;
     }
+    QN_DASSERT((mask & qn_driver_bit(d->o.self)) != 0);
     return mask;
 }
 
-/** This life is the newest known of its id, and has not ended. */
+/** This incarnation is the newest known of its node, and has not ended. */
 static bool life_lives(const struct qn_driver *d, qn_node_t node, uint64_t inc)
 {
     return qn_driver_lives(d, node) && d->peer[node].life.inc == inc;
@@ -39,54 +29,24 @@ static bool life_lives(const struct qn_driver *d, qn_node_t node, uint64_t inc)
 
 bool qn_driver_acceptor_lives(const struct qn_driver *d)
 {
-    return life_lives(d, d->cfg.acceptor, d->cfg.acceptor_inc);
+    return life_lives(d, d->roles.cfg.acceptor, d->roles.cfg.acceptor_inc);
 }
 
 /* ---- the tree ------------------------------------------------------------ */
 
-/* The root first, then ascending: so trees of different moments can be mixed
- * (core/group/group.h). */
-static uint32_t order_make(const struct qn_driver *d, uint64_t members,
-                           qn_node_t *order)
-{
-    bool leader_too = d->cfg.leader == d->cfg.acceptor;
-    uint32_t n = 0;
-    order[n++] = d->cfg.acceptor;
-    for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        bool in = (members & qn_driver_bit(i)) != 0;
-        if (in && i != d->cfg.acceptor && (leader_too || i != d->cfg.leader)) {
-            order[n++] = i;
-        }
-    }
-    return n;
-}
-
-static void children_find(struct qn_driver *d, const struct qn_tree *t)
-{
-    d->children = 0;
-    for (uint32_t i = 0; t->root == d->o.self && i < t->child_count[t->root];
-         i++) {
-        d->children |= qn_driver_bit(t->child[t->child_at[t->root] + i]);
-    }
-    d->children &= qn_driver_living(d);
-    d->parent[1] = d->parent[0];
-    d->parent[0] = t->parent[d->o.self];
-    d->inner = t->child_count[t->root] + 1 < t->n;
-}
-
 static int tree_build(struct qn_driver *d, struct qn_tree *t)
 {
+    const struct qn_dissemination_source source = {
+        .plan = d->o.plan, .costs = d->o.costs, .topology = d->o.topology};
     qn_node_t order[QN_NODES_MAX];
-    uint32_t n = order_make(d, d->members, order);
-    int err = d->o.plan != NULL ? qn_mixable_tree_from(t, d->o.plan, order, n)
-              : d->o.costs != NULL
-                  ? qn_mixable_tree_build(t, d->o.costs, order, n)
-                  : qn_tree_build(t, d->o.topology, order, n);
+    uint32_t n = qn_dissemination_order(
+        &d->dissemination, d->dissemination.members, d->roles.cfg.leader,
+        d->roles.cfg.acceptor, order);
+    int err = qn_dissemination_plan(t, &source, order, n);
     if (err == QN_OK) {
-        d->topology = *t;
-        d->reach_slot = 0;
-        d->reach = 0;
-        children_find(d, t);
+        QN_ASSERT(t->root == d->roles.cfg.acceptor);
+        QN_ASSERT(t->n == n);
+        qn_dissemination_adopt(&d->dissemination, t, qn_driver_living(d));
     }
     return err;
 }
@@ -97,7 +57,8 @@ int qn_driver_tree_make(struct qn_driver *d)
     if (d->o.nodes == 1) {
         return QN_OK;
     }
-    d->members = qn_driver_living(d);
+    bool now = qn_dissemination_change(&d->dissemination, qn_driver_living(d));
+    QN_ASSERT(now);
     int err = tree_build(d, &t);
     if (err != QN_OK) {
         return QN_EINVAL; /* no such topology */
@@ -115,16 +76,10 @@ int qn_driver_tree_make(struct qn_driver *d)
 void qn_driver_tree(struct qn_driver *d, uint64_t members)
 {
     struct qn_tree t;
-    d->announced = 0; /* of another tree */
-    if (d->context == NULL) {
+    if (d->context == NULL ||
+        !qn_dissemination_change(&d->dissemination, members)) {
         return;
     }
-    if (d->delivering) {
-        d->announced = members; /* when the context may be called again */
-        d->children = 0;
-        return;
-    }
-    d->members = members;
     int err = tree_build(d, &t);
     if (err == QN_OK) {
         err = qn_context_reroot(d->context, &t);
@@ -132,28 +87,29 @@ void qn_driver_tree(struct qn_driver *d, uint64_t members)
     QN_ASSERT(err == QN_OK);
     if (t.root != d->o.self) {
         qn_sendq_free(&d->bcast);
-        d->stalled_since = 0;
     }
-    d->left_behind &= d->children;
 }
 
 /* ---- a new epoch --------------------------------------------------------- */
 
-/* Who has lost his role, and why, as far as it is known here. */
+/* Which node has lost its role, and why, as far as it is known here. */
 static void reason_find(struct qn_driver *d, const struct qn_ul_entry *old,
                         const struct qn_ul_entry *e)
 {
     bool accepts = e->kind == QN_UL_ACCEPTOR;
-    d->lost = accepts ? old->acceptor : old->leader;
-    d->lost_inc = accepts ? old->acceptor_inc : old->leader_inc;
-    bool ordered = !accepts && d->ordered == (uint64_t)old->index + 1;
-    d->reason = !life_lives(d, d->lost, d->lost_inc) ? QN_REASON_DEATH
-                : ordered                            ? QN_REASON_ORDER
-                                                     : QN_REASON_SUSPECTED;
-    d->changed_at = d->now;
-    d->failovers++;
+    d->roles.lost = accepts ? old->acceptor : old->leader;
+    d->roles.lost_inc = accepts ? old->acceptor_inc : old->leader_inc;
+    bool ordered = !accepts && d->roles.relieved == (uint64_t)old->index + 1;
+    d->roles.reason = !life_lives(d, d->roles.lost, d->roles.lost_inc)
+                          ? QN_REASON_DEATH
+                      : ordered ? QN_REASON_ORDER
+                                : QN_REASON_SUSPECTED;
+    QN_ASSERT(d->now >= d->roles.changed_at);
+    d->roles.changed_at = d->now;
+    d->roles.failovers++;
 }
 
+/* The newest entry that names roles; NULL: it is not kept any more. */
 static const struct qn_ul_entry *newest(const struct qn_utility *u)
 {
     for (uint32_t i = qn_utility_len(u); i-- > 0;) {
@@ -169,29 +125,38 @@ void qn_driver_roles(struct qn_driver *d)
 {
     const struct qn_utility *u = qn_onepaxos_utility(d->machine);
     const struct qn_ul_entry *e = newest(u);
-    struct qn_ul_entry old = d->cfg;
-    bool begin = d->ul_len == 0;
-    d->ul_len = qn_utility_len(u);
+    struct qn_ul_entry old = d->roles.cfg;
+    bool begin = d->roles.ul_len == 0;
+    QN_ASSERT(qn_utility_len(u) >= d->roles.ul_len);
+    d->roles.ul_len = qn_utility_len(u);
     if (e == NULL || (!begin && e->index == old.index)) {
         return;
     }
-    d->cfg = *e;
+    QN_ASSERT(begin || e->index > old.index);
+    QN_ASSERT(e->index < d->roles.ul_len);
+    QN_ASSERT(e->tenure <= e->index);
+    QN_ASSERT(e->leader < QN_NODES_MAX);
+    QN_ASSERT(e->acceptor < QN_NODES_MAX);
+    d->roles.cfg = *e;
     qn_driver_note_epoch(d);
     if (!begin) {
         reason_find(d, &old, e);
-        d->beat_at = d->now;
+        qn_positions_look_by(&d->positions, d->now);
     }
     qn_driver_learned(d, qn_onepaxos_learned(d->machine));
-    /* release -> acquire in qn_driver_bound: who is appointed has learned all
-     * that its predecessors have accepted. */
+    QN_ASSERT(qn_load(&d->o.state->epoch, QN_RELAXED) <= e->index);
+    /* release -> acquire in facts (driver_positions.c): an acceptor that is
+     * appointed has learned all that its predecessors have accepted. */
     qn_store(&d->o.state->epoch, e->index, QN_RELEASE);
-    d->left_behind = d->lagging = 0;
+    qn_dissemination_forgive(&d->dissemination);
+    qn_positions_forgive(&d->positions);
     qn_driver_tree(d, qn_driver_living(d));
 }
 
-/* ---- who is waited for --------------------------------------------------- */
+/* ---- which nodes are waited for ------------------------------------------ */
 
-/* Process acceptor: the own leader role needs its acceptor. */
+/* Process acceptor: a leader needs its acceptor to begin its epoch, and while
+ * slots are proposed that are not decided. */
 static bool acceptor_needed(const struct qn_driver *d,
                             const struct qn_onepaxos_status *st)
 {
@@ -208,10 +173,10 @@ uint64_t qn_driver_waits_for(const struct qn_driver *d)
     }
     qn_onepaxos_status(d->machine, &st);
     if (st.unapplied != 0) {
-        mask |= qn_driver_bit(d->cfg.leader);
+        mask |= qn_driver_bit(d->roles.cfg.leader);
     }
     if (acceptor_needed(d, &st)) {
-        mask |= qn_driver_bit(d->cfg.acceptor);
+        mask |= qn_driver_bit(d->roles.cfg.acceptor);
     }
     return mask & qn_driver_living(d) & ~qn_driver_bit(d->o.self);
 }
@@ -222,7 +187,8 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now)
         return;
     }
     uint64_t before = d->suspected;
-    d->now = now;
+    QN_ASSERT((peers & ~qn_driver_group(d)) == 0);
+    qn_driver_time(d, now);
     d->suspected = peers;
     qn_driver_note_suspects(d, before);
     const struct qn_input in = {.kind = QN_IN_SUSPECT, .suspect = {peers}};
@@ -233,8 +199,8 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now)
 void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now)
 {
     const struct qn_input in = {.kind = QN_IN_LEAD};
-    d->now = now;
-    d->ordered = (uint64_t)d->cfg.index + 1;
+    qn_driver_time(d, now);
+    d->roles.relieved = (uint64_t)d->roles.cfg.index + 1;
     if (heir == d->o.self && d->o.nodes > 1) {
         qn_driver_step(d, &in);
         qn_driver_publish(d);
@@ -243,7 +209,7 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now)
 
 /* ---- status -------------------------------------------------------------- */
 
-/* Who could go on alone from the ring of the word's owner. */
+/* Nodes that could each go on alone from the ring of the word's owner. */
 static uint64_t in_sync_memory(const struct qn_driver *d)
 {
     struct qn_word w = qn_shared_word(&d->shared);
@@ -273,16 +239,20 @@ static uint64_t in_sync(const struct qn_driver *d)
     if (d->memory) {
         return in_sync_memory(d);
     }
-    return (life_lives(d, d->cfg.leader, d->cfg.leader_inc)
-                ? qn_driver_bit(d->cfg.leader)
+    return (life_lives(d, d->roles.cfg.leader, d->roles.cfg.leader_inc)
+                ? qn_driver_bit(d->roles.cfg.leader)
                 : 0) |
-           (qn_driver_acceptor_lives(d) ? qn_driver_bit(d->cfg.acceptor) : 0);
+           (qn_driver_acceptor_lives(d) ? qn_driver_bit(d->roles.cfg.acceptor)
+                                        : 0);
 }
 
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
 {
     struct qn_onepaxos_status st;
     qn_onepaxos_status(d->machine, &st);
+    QN_ASSERT(d->positions.applied <= st.learned_hi);
+    QN_ASSERT(st.learned_hi <= st.decided_hi);
+    QN_ASSERT(st.ul_len >= d->roles.ul_len);
     *out = (struct qn_driver_status){
         .role = st.role,
         .epoch = st.epoch,
@@ -290,18 +260,18 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .acceptor = st.acceptor,
         .alive = qn_driver_living(d),
         .in_sync = in_sync(d),
-        .failovers = d->failovers,
-        .reason = d->reason,
-        .lost = d->lost,
+        .failovers = d->roles.failovers,
+        .reason = d->roles.reason,
+        .lost = d->roles.lost,
         .need_snapshot = st.need_snapshot,
         .served = qn_onepaxos_served(d->machine),
-        .stopped = qn_driver_stopped(d),
-        .incomplete = qn_driver_incomplete(d),
+        .halted = qn_driver_halted(d),
+        .log_incomplete = qn_driver_log_incomplete(d),
         .waiting = qn_driver_waiting(d),
-        .verdict = d->verdict,
-        .said = qn_driver_said(d),
-        .mute = d->mute,
-        .applied = d->applied,
+        .verdict = d->halt.verdict,
+        .highest_announced = qn_driver_highest_announced(d),
+        .non_voting = d->non_voting,
+        .applied = d->positions.applied,
         .learned = st.learned_hi,
         .decided_hi = st.decided_hi,
         .batches = d->batches,
@@ -309,13 +279,94 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .unapplied = st.unapplied,
         .fetches = st.fetches,
         .log_bytes = st.log_bytes,
-        .reach = d->reach,
-        .pause = d->tempo.gap,
-        .slow = qn_tempo_slow(&d->tempo),
+        .broadcast_latency_ns = d->dissemination.broadcast_latency_ns,
+        .flow_control_delay_ns = d->flow_control.delay,
+        .flow_control_for = qn_flow_control_for(&d->flow_control),
     };
 }
 
 const struct qn_tree *qn_driver_topology(const struct qn_driver *d)
 {
-    return d->context != NULL ? &d->topology : NULL;
+    return d->context != NULL ? &d->dissemination.tree : NULL;
+}
+
+/* ---- flow control, told ----------------------------------------------------
+ */
+
+void qn_driver_limits(struct qn_driver *d, qn_time_t timeout,
+                      uint32_t min_awaited)
+{
+    qn_onepaxos_limits(d->machine, timeout, min_awaited);
+}
+
+bool qn_driver_flow(const struct qn_driver *d, struct qn_driver_flow *out)
+{
+    const struct qn_flow *f = qn_onepaxos_flow(d->machine);
+    *out = (struct qn_driver_flow){
+        .awaited = qn_flow_awaited(f),
+        .held = f->held,
+        .shut = qn_flow_shut(f, d->now),
+        .given_up = f->given,
+        .holds_given_up = f->holds,
+    };
+    for (qn_node_t n = 0; n < d->o.nodes; n++) {
+        out->shut_by[n] = qn_flow_shut_by(f, n, d->now);
+        out->lag_bytes[n] = f->member[n].at.bytes;
+        out->lag_slots[n] = f->member[n].slots;
+        out->pace[n] = f->member[n].shown;
+    }
+    return qn_onepaxos_role(d->machine) == QN_ACTIVE;
+}
+
+bool qn_driver_held(const struct qn_driver *d)
+{
+    const struct qn_outbox_state *s = d->roles.cfg.leader == d->o.self
+                                          ? d->o.state
+                                          : d->peer[d->roles.cfg.leader].state;
+    /* relaxed: nothing else is read by it. */
+    return qn_driver_lives(d, d->roles.cfg.leader) && s != NULL &&
+           qn_load(&s->held, QN_RELAXED) == (uint64_t)d->roles.cfg.index + 1;
+}
+
+uint64_t qn_driver_bytes_above(const struct qn_driver *d, qn_slot_t slot)
+{
+    return qn_onepaxos_bytes_above(d->machine, slot);
+}
+
+/* ---- what is kept -------------------------------------------------------- */
+
+static struct qn_bytes_kept lanes_kept(const struct qn_driver *d)
+{
+    struct qn_bytes_kept l = {0, 0, 0};
+    for (qn_node_t i = 0; i < d->o.nodes; i++) {
+        const struct qn_driver_peer *p = &d->peer[i];
+        l.now += p->control.bytes + p->bulk.bytes;
+        l.most = QN_MAX(l.most, p->control.most + p->bulk.most);
+    }
+    return l;
+}
+
+static struct qn_bytes_kept arena_kept(const struct qn_arena *a)
+{
+    return a == NULL ? (struct qn_bytes_kept){0, 0, 0}
+                     : (struct qn_bytes_kept){a->used, a->most, a->o.capacity};
+}
+
+void qn_driver_kept(const struct qn_driver *d, struct qn_driver_kept *out)
+{
+    struct qn_onepaxos_kept m = qn_onepaxos_kept(d->machine);
+    const struct qn_ring *ring = &d->shared.own;
+    uint64_t ring_bytes = d->memory ? ring->memory : 0;
+    *out = (struct qn_driver_kept){
+        .log = m.log,
+        .requests = m.requests,
+        .arena = arena_kept(d->o.arena),
+        .ring = {ring_bytes, ring_bytes, d->memory ? ring->o.keep : 0},
+        .bcast = {d->bcast.bytes, d->bcast.most, qn_driver_bcast_max(d)},
+        .bcast_dropped = d->bcast_dropped,
+        .lanes = lanes_kept(d),
+    };
+    /* What a lane waits with is this node's requests, or answers of one slot.
+     */
+    out->lanes.max = m.requests.max;
 }

@@ -6,12 +6,13 @@
  * between two pieces. The usual short message finds both empty and is written
  * straight into its cell.
  *
- * Broadcasts have one queue for all children: a child that has no room is
- * waited for up to QN_STALL, once; then it is left behind until it has room
- * again, and learns what it missed by FETCH, or from the ring. So it does what
- * the queue has no room for: that is bounded in bytes.
+ * Broadcasts have one queue for all children, which is bounded in bytes. What
+ * it has no room for is dropped, and a child without room is left behind after
+ * a while (dissemination.h). In both cases the child learns the slot by FETCH,
+ * or from the ring.
  *
- * Whoever waits for room flushes again: only a flush asks the peer to ring.
+ * A node that waits for room flushes again: only a flush asks the peer to ring
+ * when there is room.
  */
 #include <string.h>
 
@@ -19,9 +20,9 @@
 #include "paxos/driver/driver_internal.h"
 
 enum {
-    TELL_BYTES_MAX = 60000, /* of qn_driver_tell */
-    /* That wait for children with room; the first message may be longer. The
-     * memory acceptor sends no long ones. */
+    PEER_MESSAGE_MAX = 60000, /* bytes of qn_driver_send_peer_message */
+    /* Bytes of LEARNs that wait for children; the first LEARN may be longer.
+     * With the memory acceptor no long ones are sent. */
     BCAST_BYTES = 16 << 20,
     BCAST_BYTES_MEMORY = 1 << 20,
 };
@@ -33,6 +34,9 @@ static bool piece_send(struct qn_driver *d, qn_node_t to,
                        const struct qn_msg *m)
 {
     size_t head = qn_msg_head_size(m);
+    QN_DASSERT(to < d->o.nodes);
+    QN_DASSERT(to != d->o.self);
+    QN_DASSERT(head + m->body.len <= QN_PIECE_MAX);
     void *buf = NULL;
     d->touched |=
         qn_driver_bit(to); /* without room too: flush asks the peer to ring */
@@ -67,6 +71,7 @@ static void push(struct qn_sendq *q, const struct qn_msg *m)
      * FIFO channel, which the protocol does not know. */
     int err = qn_sendq_push(q, m);
     QN_ASSERT(err == QN_OK);
+    QN_ASSERT(!qn_sendq_empty(q));
 }
 
 static bool is_bulk(const struct qn_msg *m)
@@ -75,11 +80,11 @@ static bool is_bulk(const struct qn_msg *m)
            m->kind == QN_MSG_LEARN || m->kind == QN_MSG_FILL;
 }
 
-/* Asked again while no answer comes, however long the peer stands still. Only
- * the newest counts: its epoch, ballot, hole or end of the log is the asker's
- * present one, and an answer to another is void, or no more than it gets. An
- * older one that has not left may be lost, as any of them where memory is
- * short; and the peer, when it goes on, does not answer them all. */
+/* A question is asked again while no answer comes, however long the peer is
+ * stalled. Only the newest one counts: its epoch, ballot, hole or end of the
+ * log is the present one, and an answer to an older one is void, or gives no
+ * more. So an older one that has not left yet may be dropped, as any message
+ * where memory is short; and a peer that resumes need not answer them all. */
 static bool is_question(const struct qn_msg *m)
 {
     return m->kind == QN_MSG_PREPARE || m->kind == QN_MSG_SEAL ||
@@ -90,19 +95,21 @@ static bool is_question(const struct qn_msg *m)
 void qn_driver_learned(struct qn_driver *d, qn_slot_t slot)
 {
     qn_a64 *learned = &d->o.state->learned;
-    /* relaxed: only this thread writes it. It is old if the leader asks again
-     * for an older slot. */
+    /* relaxed: only this thread writes it. The slot may be an old one: the
+     * leader may ask again for it. */
     if (qn_load(learned, QN_RELAXED) < slot) {
-        qn_store(learned, slot, QN_RELEASE); /* acquire: driver_bound.c */
+        qn_store(learned, slot, QN_RELEASE); /* acquire: driver_positions.c */
     }
 }
 
 void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
 {
     struct qn_driver_peer *p = &d->peer[to];
+    QN_DASSERT(to < QN_NODES_MAX);
+    QN_DASSERT(to != d->o.self);
     if (m->kind == QN_MSG_ACCEPTED) {
-        /* Before anybody can learn a slot, the acceptor says in its outbox that
-         * it has accepted it: this is the first word of it that leaves. */
+        /* Before any node can learn a slot, the acceptor says in its outbox
+         * that it has accepted it: this message is the first to leave. */
         qn_driver_learned(d, m->slot);
     }
     struct qn_sendq *q = is_bulk(m) ? &p->bulk : &p->control;
@@ -120,8 +127,6 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
     push(q, m);
 }
 
-/* Send what is queued; to a peer with an empty queue and room, the next slot
- * of what it has asked for. @return true if there may be more of that. */
 bool qn_driver_queues_send(struct qn_driver *d)
 {
     uint64_t room = 0;
@@ -135,17 +140,20 @@ bool qn_driver_queues_send(struct qn_driver *d)
         }
     }
     if (room != 0) {
+        QN_DASSERT((room & ~d->transfers) == 0);
         const struct qn_input in = {.kind = QN_IN_ROOM, .room = {room}};
         qn_driver_step(d, &in);
     }
     return room != 0;
 }
 
-int qn_driver_tell(struct qn_driver *d, qn_node_t to, struct qn_slice bytes)
+int qn_driver_send_peer_message(struct qn_driver *d, qn_node_t to,
+                                struct qn_slice bytes)
 {
-    QN_ASSERT(to < d->o.nodes && to != d->o.self);
+    QN_ASSERT(to < d->o.nodes);
+    QN_ASSERT(to != d->o.self);
     void *buf = NULL;
-    if (bytes.len > TELL_BYTES_MAX) {
+    if (bytes.len > PEER_MESSAGE_MAX) {
         return QN_EMSGSIZE;
     }
     if (d->peer[to].qp == NULL) {
@@ -168,15 +176,13 @@ int qn_driver_tell(struct qn_driver *d, qn_node_t to, struct qn_slice bytes)
 static uint64_t children_full(struct qn_driver *d)
 {
     uint64_t full = 0;
-    for (uint64_t m = d->children; m != 0; m &= m - 1) {
+    for (uint64_t m = d->dissemination.children; m != 0; m &= m - 1) {
         qn_node_t c = (qn_node_t)__builtin_ctzll(m);
         if (d->tree[c] != NULL && qn_qp_room(d->tree[c]) == 0) {
             full |= qn_driver_bit(c);
-        } else {
-            d->left_behind &= ~qn_driver_bit(c);
         }
     }
-    return full & ~d->left_behind;
+    return qn_dissemination_room(&d->dissemination, full);
 }
 
 static void bcast_piece(struct qn_driver *d, const struct qn_msg *m)
@@ -186,41 +192,34 @@ static void bcast_piece(struct qn_driver *d, const struct qn_msg *m)
     uint64_t dropped = 0;
     int err = qn_context_bcast(d->context, parts, 2, &dropped);
     QN_ASSERT(err == QN_OK);
-    d->left_behind |= dropped;
+    qn_dissemination_drop(&d->dissemination, dropped);
 }
 
 /* Send queued broadcasts as far as the children have room. */
 void qn_driver_bcast_send(struct qn_driver *d)
 {
     while (!qn_sendq_empty(&d->bcast)) {
-        uint64_t full = children_full(d);
-        if (full != 0) {
-            if (d->stalled_since == 0) {
-                d->stalled_since = d->now;
-            }
-            if (d->now - d->stalled_since < QN_STALL) {
-                return;
-            }
-            d->left_behind |= full;
-        }
-        d->stalled_since = 0;
         struct qn_msg piece;
+        if (qn_dissemination_wait(&d->dissemination, children_full(d),
+                                  d->now)) {
+            return;
+        }
         qn_sendq_piece(&d->bcast, &piece);
         bcast_piece(d, &piece);
         qn_sendq_sent(&d->bcast, &piece);
     }
 }
 
-/* @return true while something waits for room. A child that is waited for may
- * have been sent nothing since its last flush, so the context would not flush
- * it; but only a flush asks it to ring. */
+/* @return true while something waits for room. Nothing may have been sent since
+ * the last flush to a child that is waited for, so the context would not flush
+ * its lane; but only a flush asks the child to ring. */
 bool qn_driver_tree_flush(struct qn_driver *d)
 {
     bool waits = qn_context_flush(d->context);
     if (qn_sendq_empty(&d->bcast)) {
         return waits;
     }
-    for (uint64_t m = d->children; m != 0; m &= m - 1) {
+    for (uint64_t m = d->dissemination.children; m != 0; m &= m - 1) {
         struct qn_qp *qp = d->tree[__builtin_ctzll(m)];
         if (qp != NULL) {
             (void)qn_qp_flush(qp);
@@ -238,11 +237,12 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
 {
     struct qn_msg named = *whole; /* and its blob is the caller's */
     const struct qn_msg *m = &named;
-    if (d->cfg.acceptor != d->o.self || d->children == 0) {
+    if (d->roles.cfg.acceptor != d->o.self || d->dissemination.children == 0) {
         return;
     }
-    named.learn.alive = d->members;
-    qn_driver_reach_begin(d, m->slot);
+    QN_ASSERT(d->dissemination.tree.root == d->o.self);
+    named.learn.alive = d->dissemination.members;
+    qn_dissemination_probe_begin(&d->dissemination, m->slot, d->now);
     if (qn_sendq_empty(&d->bcast) && children_full(d) == 0 &&
         m->body.len + QN_HEAD_MAX <= QN_PIECE_MAX) {
         bcast_piece(d, m);
@@ -254,14 +254,31 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
         return;
     }
     push(&d->bcast, m);
+    QN_ASSERT(qn_sendq_count(&d->bcast) == 1 ||
+              d->bcast.bytes <= qn_driver_bcast_max(d));
     qn_driver_bcast_send(d);
+}
+
+/* Has the broadcast that is timed arrived everywhere? */
+void qn_driver_latency_probe_look(struct qn_driver *d)
+{
+    const struct qn_dissemination *t = &d->dissemination;
+    bool arrived = true;
+    for (uint64_t m = t->members & ~qn_driver_bit(d->o.self); m != 0 && arrived;
+         m &= m - 1) {
+        const struct qn_driver_peer *p = &d->peer[__builtin_ctzll(m)];
+        /* relaxed: nothing else is read by it. */
+        arrived = p->state != NULL && qn_load(&p->state->learned, QN_RELAXED) >=
+                                          t->latency_probe_slot;
+    }
+    qn_dissemination_probe_look(&d->dissemination, arrived, d->now);
 }
 
 /* ---- waiting for room ---------------------------------------------------- */
 
-/* Something waits for room, and now there is some: the peer may have made it,
- * and not rung, before this node declared that it sleeps. Flushing again asks
- * the peer to ring for what is still missing. */
+/* Something waits for room; is there some now? The peer may have made room, and
+ * not rung, before this node declared that it sleeps. Flushing again asks the
+ * peer to ring for what is still missing. */
 bool qn_driver_room_came(struct qn_driver *d)
 {
     bool came = false;

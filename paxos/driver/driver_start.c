@@ -1,14 +1,14 @@
 /*
- * A driver begins and ends; what outlives it.
+ * A driver begins and ends; and its vote record, which outlives it.
  *
- * The first life of a group writes entry 0 of the utility log into its record
- * before it does anything, and each vote after that with the entries below it.
- * A later life goes on with what it finds there. If that is nothing, or
- * damaged, it is mute until a VOTER entry gives this life a vote, and then
- * writes its record anew.
+ * The first incarnation of a group writes entry 0 of the utility log into its
+ * vote record before it does anything, and each vote after that with the
+ * entries below it. A later incarnation goes on with what it finds there. If
+ * the record is missing or damaged, the incarnation does not vote until a VOTER
+ * entry gives it a vote, and then writes its record anew.
  *
  * `voted` in the outbox says how far a node may have voted, before its vote can
- * count anywhere (driver_bound.c).
+ * count anywhere (driver_positions.c).
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,23 +16,24 @@
 #include "core/base/log.h"
 #include "core/place/commons.h"
 #include "paxos/driver/driver_internal.h"
-#include "paxos/driver/record.h"
+#include "paxos/driver/vote_record.h"
 
 /* The server keeps it there. */
-static_assert(QN_COMMONS_RECORD_BYTES >= QN_RECORD_BYTES, "a record fits");
+static_assert(QN_COMMONS_RECORD_BYTES >= QN_VOTE_RECORD_BYTES, "a record fits");
 
 /* ---- what survived ------------------------------------------------------- */
 
-/** What a later life begins with. */
+/** What a later incarnation begins with. */
 struct survived {
     struct qn_vote vote;
     struct qn_ul_entry ul[QN_UL_KEPT];
     uint32_t count;
-    bool later; /* the group began without this life */
+    bool later; /* the group began without this incarnation */
     bool found; /* the record was read */
 };
 
-/* The first life has written one, so if there is none it was wiped. */
+/* The first incarnation has written a record, so if there is none it was
+ * wiped. */
 static void record_read(struct qn_driver *d, struct survived *s)
 {
     const struct qn_driver_opts *o = &d->o;
@@ -41,14 +42,14 @@ static void record_read(struct qn_driver *d, struct survived *s)
         return;
     }
     int err = QN_ECORRUPT;
-    if (o->record != NULL) {
-        err = qn_record_read(o->record, o->record_bytes, &s->vote, s->ul,
-                             QN_UL_KEPT, &s->count);
+    if (o->vote_record != NULL) {
+        err = qn_vote_record_read(o->vote_record, o->vote_record_bytes,
+                                  &s->vote, s->ul, QN_UL_KEPT, &s->count);
     }
     s->found = err == QN_OK;
     s->count = s->found ? s->count : 0;
-    d->mute = !s->found;
-    if (d->mute) {
+    d->non_voting = !s->found;
+    if (d->non_voting) {
         qn_log(QN_LOG_ERROR,
                "replica %u: its voting record is damaged; it does not vote "
                "until the others have agreed that it begins anew",
@@ -56,48 +57,52 @@ static void record_read(struct qn_driver *d, struct survived *s)
     }
 }
 
-/* How far this node may have voted, in this life or before. */
+/* How far this node may have voted, in this incarnation or before. */
 static uint64_t voted(const struct qn_driver *d, const struct survived *s)
 {
-    if (d->mute) {
-        return UINT64_MAX; /* nobody knows */
+    if (d->non_voting) {
+        return UINT64_MAX; /* it is not known */
     }
     bool open = s->vote.vbal.round != 0;
+    QN_ASSERT(!s->found || s->vote.index >= s->count);
     return s->found ? s->vote.index - !open : 0;
 }
 
-/* Entry 0, so that a later life knows who its first leader was. */
+/* Entry 0, so that a later incarnation knows the first leader. */
 static void record_begin(struct qn_driver *d, const struct survived *s)
 {
     const struct qn_vote none = {.index = 1};
-    if (!s->later && d->o.record != NULL) {
-        qn_record_renew(d->o.record, d->o.record_bytes, &none,
-                        qn_onepaxos_utility(d->machine));
+    if (!s->later && d->o.vote_record != NULL) {
+        qn_vote_record_renew(d->o.vote_record, d->o.vote_record_bytes, &none,
+                             qn_onepaxos_utility(d->machine));
     }
 }
 
 void qn_driver_persist(struct qn_driver *d, const struct qn_vote *vote)
 {
     qn_driver_note_vote(d, vote);
-    bool renewed = d->mute; /* its machine votes again */
-    if (d->o.record != NULL) {
+    QN_ASSERT(vote->vbal.round <= vote->bal.round);
+    QN_ASSERT(d->non_voting ||
+              qn_load(&d->o.state->voted, QN_RELAXED) <= vote->index);
+    bool renewed = d->non_voting; /* its machine votes again */
+    if (d->o.vote_record != NULL) {
         if (d->o.fence != NULL) {
             d->o.fence(d->o.fence_ctx);
         }
-        (renewed ? qn_record_renew
-                 : qn_record_write)(d->o.record, d->o.record_bytes, vote,
-                                    qn_onepaxos_utility(d->machine));
+        (renewed ? qn_vote_record_renew : qn_vote_record_write)(
+            d->o.vote_record, d->o.vote_record_bytes, vote,
+            qn_onepaxos_utility(d->machine));
     }
     if (renewed) {
-        d->mute = false;
+        d->non_voting = false;
         qn_log(QN_LOG_INFO, "replica %u: votes again, from entry %u on",
                d->o.self, vote->index);
-        /* release -> acquire in qn_driver_bound: no life before this one knew
-         * the entry below, so none has voted beyond it. */
+        /* release -> acquire in qn_driver_newest_epoch: no incarnation before
+         * this one knew the entry below, so none has voted beyond it. */
         qn_store(&d->o.state->voted, vote->index - 1, QN_RELEASE);
     }
     if (vote->vbal.round != 0) {
-        /* release -> acquire in qn_driver_bound. */
+        /* release -> acquire in qn_driver_newest_epoch. */
         qn_store(&d->o.state->voted, vote->index, QN_RELEASE);
     }
 }
@@ -139,7 +144,8 @@ static void shared_make(struct qn_driver *d)
     qn_ring_begin(&d->shared.own, 1);
 }
 
-/* A gap costs nobody anything here: it is read from a ring. */
+/* With the memory acceptor a gap costs no peer anything: it is read from a
+ * ring. */
 static struct qn_params params(const struct qn_driver *d)
 {
     struct qn_params p = qn_params_default(d->o.own_cores);
@@ -168,7 +174,7 @@ static int machine_make(struct qn_driver *d, const struct survived *s)
         .ul = s->later ? s->ul : NULL,
         .ul_count = s->count,
         .vote = s->found ? &s->vote : NULL,
-        .mute = d->mute,
+        .mute = d->non_voting,
     };
     size_t bytes = qn_onepaxos_size(&o);
     if (bytes == 0) {
@@ -190,15 +196,14 @@ static void peers_take(struct qn_driver *d)
     for (qn_node_t i = 0; i < o->nodes; i++) {
         struct qn_driver_peer *p = &d->peer[i];
         p->life = (struct qn_driver_life){.node = i, .inc = o->incarnation[i]};
-        d->born[i] = o->incarnation[i];
-        if (i == o->self || o->nodes == 1) {
+        if (i == o->self) {
+            qn_halt_born(&d->halt, i, o->incarnation[i], false);
             continue;
         }
         p->qp = o->direct[i];
-        d->born[i] += p->qp == NULL;
+        qn_halt_born(&d->halt, i, o->incarnation[i], p->qp == NULL);
         qn_driver_hears(d, i, p->qp != NULL ? p->life.inc : 0);
         p->state = o->peer_state[i];
-        p->moved_at = o->now;
         d->tree[i] = o->tree[i];
         if (o->arena != NULL && o->peer_arena[i] != NULL) {
             p->has_arena = true;
@@ -211,8 +216,8 @@ static void peers_take(struct qn_driver *d)
     }
 }
 
-/* Who is dead from the beginning is so for the machine, too. */
-static void dead_tell(struct qn_driver *d)
+/* Tell the machine of the nodes that have ended before the beginning. */
+static void ended_tell(struct qn_driver *d)
 {
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         const struct qn_input in = {.kind = QN_IN_DOWN, .down = {i}};
@@ -222,7 +227,7 @@ static void dead_tell(struct qn_driver *d)
     }
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- begin and end ------------------------------------------------------- */
 
 static int begin(struct qn_driver *d, struct survived *s)
 {
@@ -238,11 +243,12 @@ static int begin(struct qn_driver *d, struct survived *s)
     if (err != QN_OK) {
         return err;
     }
+    QN_ASSERT(d->non_voting == (s->later && !s->found));
     record_begin(d, s);
     qn_driver_roles(d);
     err = qn_driver_tree_make(d);
     if (err == QN_OK) {
-        dead_tell(d);
+        ended_tell(d);
         qn_driver_mapped(d);
     }
     return err;
@@ -266,14 +272,16 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     qn_pool_init(&d->pool, d->keep_from);
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
-    d->beat_at = QN_TIME_NEVER;
-    d->parent[0] = d->parent[1] = QN_NODES_MAX;
+    qn_positions_init(&d->positions, o->self, o->nodes, o->now);
+    qn_dissemination_init(&d->dissemination, o->self, o->nodes);
+    qn_halt_init(&d->halt, o->self, o->nodes);
     int err = begin(d, s);
     free(s);
     if (err != QN_OK) {
         qn_driver_destroy(d);
         return err;
     }
+    QN_ASSERT((d->context != NULL) == (o->nodes > 1));
     *out = d;
     return QN_OK;
 }

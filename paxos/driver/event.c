@@ -3,9 +3,9 @@
  * that the line, the recorder and the enum cannot drift apart.
  *
  * Damping: a table of sorts (kind, node, b), direct mapped, so that it has a
- * bound and no search. Two sorts that share a place take it from each other;
- * then a few events more are recorded than need be, and none is missing
- * silently but for counts of what was left out.
+ * bound and no search. Two sorts that share a place replace each other. Then a
+ * few events more are recorded than necessary, and only the counts of left out
+ * events are lost.
  */
 #include "paxos/driver/event.h"
 
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "paxos/machine/onepaxos.h"
 #include "paxos/wire/msg.h"
@@ -55,6 +56,7 @@ static bool damped(struct qn_events *v, struct qn_flight_event *e)
         d->until = e->time + QN_S;
         d->noted = 0;
     }
+    QN_ASSERT(d->noted <= QN_EVENTS_PER_S);
     if (d->noted == QN_EVENTS_PER_S) {
         d->left_out++;
         return true;
@@ -68,6 +70,8 @@ static bool damped(struct qn_events *v, struct qn_flight_event *e)
 void qn_events_note(struct qn_events *v, const struct qn_flight_event *e)
 {
     struct qn_flight_event one = *e;
+    QN_ASSERT(e->kind > QN_EVENT_NONE);
+    QN_ASSERT(e->kind < QN_EVENT_KINDS);
     if (!v->on) {
         return;
     }
@@ -84,7 +88,7 @@ void qn_events_note(struct qn_events *v, const struct qn_flight_event *e)
 static const char *const roles[] = {[QN_FOLLOWER] = "follower",
                                     [QN_PREPARING] = "preparing",
                                     [QN_ACTIVE] = "leader",
-                                    [QN_FROZEN] = "frozen"};
+                                    [QN_HANDING_OVER] = "handing-over"};
 
 static const char *const messages[QN_MSG_KINDS] = {
     [QN_MSG_REQUEST] = "REQUEST",
@@ -126,7 +130,9 @@ struct line {
 
 static void grown(struct line *l, int n)
 {
+    QN_ASSERT(l->len < QN_EVENT_LINE_MAX);
     l->len += n < 0 ? 0 : QN_MIN((size_t)n, QN_EVENT_LINE_MAX - 1 - l->len);
+    QN_ASSERT(l->len < QN_EVENT_LINE_MAX);
 }
 
 static void add_number(struct line *l, const char *key, uint64_t value)

@@ -5,16 +5,17 @@
  * What the flight recorder of a replica holds: the events of agreement and of
  * the service above it, and each as a line of text.
  *
- * Nothing is recorded per command or batch. What a bad moment can produce by
- * the thousand (messages of elections, FETCHes, children left behind) is
- * damped: QN_EVENTS_PER_S per second of each sort and peer; the next one that
- * is recorded says how many were left out.
+ * Nothing is recorded per command or batch. Events that a bad moment can
+ * produce by the thousand (messages of elections, FETCHes, children left
+ * behind) are damped: QN_EVENTS_PER_S per second of each sort and peer are
+ * recorded, and the next recorded one says how many were left out.
  *
- * The line, which `quoin events` reads and people too:
+ * The line, for `quoin events` and for people (here in three parts):
  *
- *     2026-11-21T18:02:35.123456789Z 5123.000456789 2.7#41 down node=1 life=3
- * epoch=4 applied=1034 wall clock, UTC                monotonic, s   |  | kind
- * what of it, KEY=VALUE |  #  its number in that life replica 2 in its life 7
+ *     2026-11-21T18:02:35.123456789Z      wall clock, UTC
+ *     5123.000456789 2.7#41               monotonic clock, s; replica 2 in its
+ *                                         incarnation 7, event 41 of that one
+ *     down node=1 life=3 epoch=4 applied=1034    kind, and KEY=VALUE
  *
  * Threads: noting, those of the flight recorder (core/place/flight_recorder.h);
  * text, any.
@@ -29,7 +30,7 @@
  * shown); EPOCH: it is shown, OFTEN: damped, `a` is what was left out.
  */
 #define QN_EVENT_MAP(X)                                                        \
-    /* the life */                                                             \
+    /* incarnation */                                                          \
     X(BEGIN, "begin", NULL, "replicas", "applied", "pid", 0)                   \
     X(SERVING, "serving", NULL, NULL, "applied", NULL, EPOCH)                  \
     X(DRAINING, "draining", NULL, NULL, "applied", NULL, EPOCH)                \
@@ -39,7 +40,7 @@
     X(SUSPECT, "suspect", "node", NULL, "applied", NULL, EPOCH)                \
     X(TRUST, "trust", "node", NULL, "applied", NULL, EPOCH)                    \
     X(CORRUPT, "corrupt", "node", NULL, "applied", NULL, EPOCH)                \
-    /* who leads */                                                            \
+    /* roles */                                                                \
     X(EPOCH, "epoch", "leader", "acceptor", "applied", "life", EPOCH)          \
     X(ROLE, "role", NULL, "role", "applied", NULL, EPOCH)                      \
     X(VOTE, "vote", "ballot_of", NULL, "ballot", NULL, EPOCH)                  \
@@ -89,7 +90,7 @@ struct qn_events {
 };
 
 /**
- * Begin to record a life.
+ * Begin to record an incarnation.
  *
  * @param mem    [QN_FLIGHT_BYTES(QN_FLIGHT_ENTRIES)] as for
  * qn_flight_recorder_init; NULL: nothing is recorded, every note is harmless.
@@ -103,7 +104,8 @@ void qn_events_init(struct qn_events *v, void *mem, qn_time_t (*clock)(void),
  */
 void qn_events_note(struct qn_events *v, const struct qn_flight_event *e);
 
-/** Whose events they are, and how their clock becomes that of the wall. */
+/** The replica that recorded the events, and how its clock becomes wall time.
+ */
 struct qn_event_source {
     qn_node_t node;
     uint64_t life; /* incarnation */

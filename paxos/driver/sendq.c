@@ -2,14 +2,30 @@
 
 #include <stdlib.h>
 
+#include "core/base/assert.h"
+#include "core/base/bits.h"
+
 static struct qn_msg *at(const struct qn_sendq *q, uint32_t i)
 {
     return &q->msg[i & (q->cap - 1)];
 }
 
+/* The relations that hold between two calls. */
+static void check(const struct qn_sendq *q)
+{
+    QN_DASSERT(q->cap == 0 || qn_is_pow2(q->cap));
+    QN_DASSERT(qn_sendq_count(q) <= q->cap);
+    QN_DASSERT(q->bytes <= q->most);
+    QN_DASSERT(!qn_sendq_empty(q) || q->bytes == 0);
+    QN_DASSERT(!qn_sendq_empty(q) || q->offset == 0);
+    QN_DASSERT(q->offset == 0 || q->offset < at(q, q->head)->body.len);
+    QN_DASSERT(q->offset <= q->bytes);
+}
+
 static int grow(struct qn_sendq *q)
 {
     uint32_t cap = q->cap == 0 ? 16 : q->cap * 2;
+    QN_ASSERT(cap > q->cap);
     struct qn_msg *msg = malloc(cap * sizeof *msg);
     if (msg == NULL) {
         return QN_ENOMEM;
@@ -34,6 +50,7 @@ int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m)
     if (m->blob != NULL) {
         qn_blob_ref(m->blob);
     }
+    check(q);
     return QN_OK;
 }
 
@@ -50,6 +67,7 @@ void qn_sendq_drop(struct qn_sendq *q, uint8_t kind)
         }
     }
     q->tail = kept;
+    check(q);
 }
 
 void qn_sendq_piece(const struct qn_sendq *q, struct qn_msg *piece)
@@ -63,13 +81,16 @@ void qn_sendq_piece(const struct qn_sendq *q, struct qn_msg *piece)
 void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *piece)
 {
     struct qn_msg *m = at(q, q->head);
+    QN_DASSERT(!qn_sendq_empty(q));
     q->offset += (uint32_t)piece->body.len;
+    QN_ASSERT(q->offset <= m->body.len);
     if (q->offset == m->body.len) {
         q->bytes -= m->body.len;
         qn_blob_unref(m->blob);
         q->head++;
         q->offset = 0;
     }
+    check(q);
 }
 
 void qn_sendq_free(struct qn_sendq *q)

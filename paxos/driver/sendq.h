@@ -4,16 +4,22 @@
 /**
  * Messages that wait for room in one channel, oldest first, and the cutting of
  * long ones into pieces. A queue holds one reference to each message's blob.
- * Who pushes bounds it: commands by credit and window, long answers wait in the
- * machine until there is room, of a question that is asked again only the
- * newest waits (qn_sendq_drop), broadcasts are dropped beyond a bound in bytes
- * (driver_send.c), and the rest is said once per event. One thread.
+ *
+ * The caller bounds it: commands by credit and window; long answers wait in the
+ * machine until there is room; of a question that is asked again only the
+ * newest one waits (qn_sendq_drop); broadcasts are dropped above a bound in
+ * bytes (driver_send.c); other messages are sent once per event.
+ *
+ * Invariants: tail - head <= cap; offset is 0 or inside the oldest body; bytes
+ * is the sum of all bodies, so 0 if the queue is empty; most >= bytes.
+ *
+ * One thread.
  */
 
 #include "paxos/wire/msg.h"
 
-/* What a piece is copied through on its way (staging, assembly, the joined
- * message) stays in a first-level cache, and a lane holds several. */
+/* A piece is copied through staging, assembly and the joined message: these
+ * stay in a first-level cache, and a lane holds several pieces. */
 #define QN_PIECE_MAX 8192u /* bytes of one piece, head included */
 
 struct qn_sendq {
@@ -29,11 +35,17 @@ static inline bool qn_sendq_empty(const struct qn_sendq *q)
     return q->head == q->tail;
 }
 
+/** Messages in it. */
+static inline uint32_t qn_sendq_count(const struct qn_sendq *q)
+{
+    return q->tail - q->head;
+}
+
 /** Add a message; takes a reference of its own. QN_OK, QN_ENOMEM. */
 int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m);
 
-/** Drop what waits of this kind, as if it were lost on its way; not what has
- *  begun to leave. */
+/** Drop the messages of this kind, as if they were lost on their way; not one
+ *  that has begun to leave. */
 void qn_sendq_drop(struct qn_sendq *q, uint8_t kind);
 
 /** The next piece to send, without taking it. Only if not empty. */

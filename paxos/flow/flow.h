@@ -220,8 +220,8 @@ qn_slot_t qn_flow_first(const struct qn_flow *f);
 /** Awaited members, a mask. */
 uint64_t qn_flow_awaited(const struct qn_flow *f);
 
-/** Members that are worth slowing down for (tempo.h): all but those who are
- * slow. A mask. */
+/** Members that are worth slowing down for (paxos/driver/flow_control.h): all
+ * but those who are slow. A mask. */
 uint64_t qn_flow_followed(const struct qn_flow *f);
 
 /** A slot is filled. @param passes  With a stamp, though the gate is shut. */

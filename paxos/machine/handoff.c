@@ -60,7 +60,7 @@ static void freeze(struct qn_onepaxos *p)
     qn_slot_t next = p->leader.next;
     if (!QN_MUTANT(NO_FREEZE)) {
         qn_leader_step_down(p);
-        p->leader.role = QN_FROZEN; /* final for this epoch */
+        p->leader.role = QN_HANDING_OVER; /* final for this epoch */
     }
     p->leader.next = next;
     c->freezing = true;
@@ -71,7 +71,7 @@ static void freeze(struct qn_onepaxos *p)
 static void appoint(struct qn_onepaxos *p, struct qn_step *t)
 {
     const struct qn_reconfiguration *c = &p->change;
-    QN_ASSERT(p->leader.role == QN_FROZEN || QN_MUTANT(NO_FREEZE));
+    QN_ASSERT(p->leader.role == QN_HANDING_OVER || QN_MUTANT(NO_FREEZE));
     QN_ASSERT(c->cep == p->leader.ep || QN_MUTANT(UNADOPTED));
     QN_ASSERT(c->candidate != p->self); /* leader != acceptor */
     struct qn_ul_entry e = p->cfg;
@@ -106,7 +106,7 @@ void qn_handoff_check(struct qn_onepaxos *p, struct qn_step *t)
     struct qn_reconfiguration *c = &p->change;
     bool leads = qn_epoch_leads(p) && p->cfg.index == p->leader.ep;
     bool complete = c->cep == p->leader.ep || QN_MUTANT(UNADOPTED);
-    bool frozen = p->leader.role == QN_FROZEN || QN_MUTANT(NO_FREEZE);
+    bool frozen = p->leader.role == QN_HANDING_OVER || QN_MUTANT(NO_FREEZE);
     c->freezing = c->freezing && leads && frozen; /* else deposed */
     if (!leads) {
         return;

@@ -161,7 +161,8 @@ static void store(struct qn_onepaxos *p, struct qn_log_entry *e,
     if (e->state == QN_SLOT_PROPOSED) {
         landed(p, e);
     }
-    bool leads = p->leader.role == QN_ACTIVE || p->leader.role == QN_FROZEN;
+    bool leads =
+        p->leader.role == QN_ACTIVE || p->leader.role == QN_HANDING_OVER;
     if (leads && (e->state == QN_SLOT_PROPOSED || m->slot >= p->leader.next)) {
         qn_leader_step_down(p); /* deposed, and has not heard of it */
     }
@@ -285,7 +286,7 @@ void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
         return;
     }
     const struct qn_leader *l = &p->leader;
-    bool leads = l->role == QN_ACTIVE || l->role == QN_FROZEN;
+    bool leads = l->role == QN_ACTIVE || l->role == QN_HANDING_OVER;
     bool mine = leads && m->epoch == l->ep && m->slot < l->next;
     if (mine && qn_log_holds(&p->log, m->slot)) {
         struct qn_log_entry *e = qn_log_at(&p->log, m->slot);

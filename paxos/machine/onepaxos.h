@@ -274,7 +274,7 @@ bool qn_onepaxos_room(const struct qn_onepaxos *p);
 /** Drop the references that the outputs hold; count becomes 0. */
 void qn_step_out_release(struct qn_step_out *out);
 
-enum qn_role { QN_FOLLOWER, QN_PREPARING, QN_ACTIVE, QN_FROZEN };
+enum qn_role { QN_FOLLOWER, QN_PREPARING, QN_ACTIVE, QN_HANDING_OVER };
 
 struct qn_onepaxos_status {
     enum qn_role role;

@@ -194,7 +194,8 @@ void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
                          qn_time_t now)
 {
     QN_ASSERT(r->position > p->applied && p->apply_at == 0);
-    bool leads = p->leader.role == QN_ACTIVE || p->leader.role == QN_FROZEN;
+    bool leads =
+        p->leader.role == QN_ACTIVE || p->leader.role == QN_HANDING_OVER;
     if (leads && r->position >= p->leader.next) {
         qn_leader_step_down(p); /* deposed, and has not heard of it */
     }

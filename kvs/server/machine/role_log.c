@@ -41,7 +41,7 @@ static uint64_t first_running(uint64_t mask, const struct qn_peer_facts *facts)
 
 /* Memory acceptor. Stopped: the replica with the longest log. Else the first
  * that is not waited for; and if all are, the first that is not stopped. */
-static bool speaks_for_memory(const struct qn_halt_view *v,
+static bool speaks_for_memory(const struct qn_role_log_view *v,
                               const struct qn_peer_facts *facts)
 {
     if (v->stopped) {
@@ -55,23 +55,23 @@ static bool speaks_for_memory(const struct qn_halt_view *v,
 }
 
 enum qn_halt_line qn_role_log_halt(struct qn_role_log *l,
-                                   const struct qn_halt_view *v,
+                                   const struct qn_role_log_view *v,
                                    const struct qn_peer_facts *facts)
 {
     QN_ASSERT(v->stopped || v->awaited != 0);
     uint64_t *logged = v->stopped ? &l->halted_epoch : &l->waits_epoch;
     QN_ASSERT(*logged <= v->epoch + 1);
     if (*logged == v->epoch + 1 || !v->some_complete) {
-        return QN_HALT_NONE;
+        return QN_HALT_LINE_NONE;
     }
     if (v->memory ? !speaks_for_memory(v, facts) : v->leader != v->self) {
-        return QN_HALT_NONE;
+        return QN_HALT_LINE_NONE;
     }
     *logged = v->epoch + 1;
     if (!v->stopped) {
-        return QN_HALT_WAITS;
+        return QN_HALT_LINE_WAITS;
     }
-    return v->memory ? QN_HALT_VERDICT : QN_HALT_LOST_TOGETHER;
+    return v->memory ? QN_HALT_LINE_VERDICT : QN_HALT_LINE_LOST_TOGETHER;
 }
 
 qn_node_t qn_halt_culprit(uint64_t mask, qn_node_t self,

@@ -56,13 +56,15 @@ void qn_role_log_step(struct qn_role_log *l, uint64_t epoch,
 /* ---- a group that has stopped, or waits ---------------------------------- */
 
 enum qn_halt_line {
-    QN_HALT_NONE,
-    QN_HALT_LOST_TOGETHER, /* process acceptor: leader and acceptor are lost */
-    QN_HALT_VERDICT, /* memory acceptor: the leader's memory is of no use */
-    QN_HALT_WAITS,
+    QN_HALT_LINE_NONE,
+    QN_HALT_LINE_LOST_TOGETHER, /* process acceptor: leader and acceptor are
+                                   lost */
+    QN_HALT_LINE_VERDICT, /* memory acceptor: the leader's memory is of no use
+                           */
+    QN_HALT_LINE_WAITS,
 };
 
-struct qn_halt_view {
+struct qn_role_log_view {
     qn_node_t self;
     bool memory;        /* the memory acceptor decides */
     bool stopped;       /* the group has; else it waits */
@@ -76,7 +78,7 @@ struct qn_halt_view {
 
 /** @return the line to log now, which counts as logged from here on. */
 enum qn_halt_line qn_role_log_halt(struct qn_role_log *l,
-                                   const struct qn_halt_view *v,
+                                   const struct qn_role_log_view *v,
                                    const struct qn_peer_facts *facts);
 
 /** The replica that a group waits for, to be named in the line: of those in the

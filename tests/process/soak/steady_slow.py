@@ -103,7 +103,7 @@ class Form:
             time.sleep(1)
             if self.o.verbose:
                 i = info(q, leader)
-                print(i["gate_shut_usec"], i["slot_pause_usec"],
+                print(i["gate_shut_usec"], i["flow_control_delay_usec"],
                       [i["flow%d" % n] for n in range(3) if n != leader],
                       file=sys.stderr)
 

@@ -9,7 +9,7 @@
 
 #include "core/base/atomic.h"
 #include "core/sim/explore.h"
-#include "paxos/driver/record.h"
+#include "paxos/driver/vote_record.h"
 #include "paxos/mutant.h"
 #include "tests/support/test.h"
 
@@ -19,7 +19,8 @@ enum qn_mutant qn_mutant;
 
 static void *area;
 static struct qn_utility utility;
-static uint32_t finished; /* index of the last vote that qn_record_write took */
+static uint32_t
+    finished; /* index of the last vote that qn_vote_record_write took */
 
 static struct qn_vote vote(uint32_t round)
 {
@@ -38,9 +39,9 @@ static void setup(void *ctx)
                                       .count = 2,
                                       .pause = 1};
     qn_utility_init(&utility, &o);
-    memset(area, 0, QN_RECORD_BYTES);
+    memset(area, 0, QN_VOTE_RECORD_BYTES);
     const struct qn_vote first = vote(0);
-    qn_record_renew(area, QN_RECORD_BYTES, &first, &utility);
+    qn_vote_record_renew(area, QN_VOTE_RECORD_BYTES, &first, &utility);
     finished = 0;
 }
 
@@ -49,7 +50,7 @@ static void writer(void *ctx)
     (void)ctx;
     for (uint32_t n = 1; n <= WRITES; n++) {
         const struct qn_vote v = vote(n);
-        qn_record_write(area, QN_RECORD_BYTES, &v, &utility);
+        qn_vote_record_write(area, QN_VOTE_RECORD_BYTES, &v, &utility);
         finished = n;
     }
 }
@@ -60,7 +61,8 @@ static const char *next_life(void *ctx)
     struct qn_ul_entry log[QN_UL_KEPT];
     struct qn_vote v = {.index = 0};
     uint32_t count;
-    int rc = qn_record_read(area, QN_RECORD_BYTES, &v, log, QN_UL_KEPT, &count);
+    int rc = qn_vote_record_read(area, QN_VOTE_RECORD_BYTES, &v, log,
+                                 QN_UL_KEPT, &count);
     if (rc != QN_OK || count != 2) {
         return "the record is damaged";
     }
@@ -79,7 +81,7 @@ Test(record_explore, a_kill_anywhere_leaves_a_record_that_is_whole,
                                       .deviations = 4,
                                       .kills = 1};
     struct qn_explored out;
-    area = aligned_alloc(QN_CACHELINE, QN_RECORD_BYTES);
+    area = aligned_alloc(QN_CACHELINE, QN_VOTE_RECORD_BYTES);
     cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
     cr_assert(out.complete);
     cr_assert_gt(out.runs, 4 * WRITES);
@@ -98,11 +100,11 @@ static void setup_damaged(void *ctx)
     setup(ctx);
     for (uint32_t n = OLD; n <= 2; n++) {
         const struct qn_vote v = vote(n);
-        qn_record_write(area, QN_RECORD_BYTES, &v, &utility);
+        qn_vote_record_write(area, QN_VOTE_RECORD_BYTES, &v, &utility);
     }
     for (unsigned i = 0; i < 2; i++) {
         if ((damaged >> i & 1) != 0) {
-            memset((uint8_t *)area + i * (QN_RECORD_BYTES / 2), 0x5a, 300);
+            memset((uint8_t *)area + i * (QN_VOTE_RECORD_BYTES / 2), 0x5a, 300);
         }
     }
 }
@@ -111,7 +113,7 @@ static void renewer(void *ctx)
 {
     (void)ctx;
     const struct qn_vote v = vote(NEW);
-    qn_record_renew(area, QN_RECORD_BYTES, &v, &utility);
+    qn_vote_record_renew(area, QN_VOTE_RECORD_BYTES, &v, &utility);
     finished = NEW;
 }
 
@@ -121,7 +123,8 @@ static const char *next_life_anew(void *ctx)
     struct qn_ul_entry log[QN_UL_KEPT];
     struct qn_vote v = {.index = 0};
     uint32_t count;
-    int rc = qn_record_read(area, QN_RECORD_BYTES, &v, log, QN_UL_KEPT, &count);
+    int rc = qn_vote_record_read(area, QN_VOTE_RECORD_BYTES, &v, log,
+                                 QN_UL_KEPT, &count);
     if (rc == QN_ECORRUPT) {
         return finished == 0 ? NULL : "it stays damaged";
     }
@@ -138,7 +141,7 @@ Test(record_explore, a_damaged_record_says_nothing_until_it_is_written_anew,
                                       .deviations = 4,
                                       .kills = 1};
     struct qn_explored out;
-    area = aligned_alloc(QN_CACHELINE, QN_RECORD_BYTES);
+    area = aligned_alloc(QN_CACHELINE, QN_VOTE_RECORD_BYTES);
     for (damaged = 1; damaged < 4; damaged++) {
         cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
         cr_assert(out.complete);

@@ -13,7 +13,7 @@
 #include "tests/sim/paxos/cluster_internal.h"
 
 /** A majority has never voted for an entry later than node i knows, as the
- *  voters' outboxes would say (paxos/driver/driver_bound.c). */
+ *  voters' outboxes would say (paxos/driver/driver_positions.c). */
 static bool newest_known(const struct cluster *c, qn_node_t i)
 {
     const struct qn_onepaxos *p = c->member[i].p;

@@ -13,7 +13,7 @@ static const char *const inputs[COVERAGE_INPUTS] = {
 static const char *const outputs[COVERAGE_OUTPUTS] = {
     "SEND", "SEND_ALL", "BCAST", "PERSIST", "APPLY", "NEED_SNAPSHOT"};
 static const char *const roles[COVERAGE_ROLES] = {"FOLLOWER", "PREPARING",
-                                                  "ACTIVE", "FROZEN"};
+                                                  "ACTIVE", "HANDING_OVER"};
 static const char *const rows[COVERAGE_ROWS] = {
 #define X(name, text) text,
     COVERAGE_ROW_MAP(X)
@@ -56,10 +56,10 @@ static bool message_needed(uint32_t kind, bool memory)
 static bool role_needed(uint32_t from, uint32_t to, bool memory)
 {
     static const uint8_t some[][2] = {
-        {QN_FOLLOWER, QN_PREPARING}, {QN_PREPARING, QN_ACTIVE},
-        {QN_PREPARING, QN_FOLLOWER}, {QN_ACTIVE, QN_FOLLOWER},
-        {QN_ACTIVE, QN_FROZEN},      {QN_PREPARING, QN_FROZEN},
-        {QN_FROZEN, QN_PREPARING},   {QN_FROZEN, QN_FOLLOWER},
+        {QN_FOLLOWER, QN_PREPARING},     {QN_PREPARING, QN_ACTIVE},
+        {QN_PREPARING, QN_FOLLOWER},     {QN_ACTIVE, QN_FOLLOWER},
+        {QN_ACTIVE, QN_HANDING_OVER},    {QN_PREPARING, QN_HANDING_OVER},
+        {QN_HANDING_OVER, QN_PREPARING}, {QN_HANDING_OVER, QN_FOLLOWER},
     };
     for (size_t i = 0; i < (memory ? 4 : sizeof some / sizeof some[0]); i++) {
         if (some[i][0] == from && some[i][1] == to) {

@@ -17,7 +17,7 @@
 
 #define COVERAGE_INPUTS  (QN_IN_GO + 1u)
 #define COVERAGE_OUTPUTS (QN_OUT_NEED_SNAPSHOT + 1u)
-#define COVERAGE_ROLES   (QN_FROZEN + 1u)
+#define COVERAGE_ROLES   (QN_HANDING_OVER + 1u)
 #define COVERAGE_NODES   8u /* 3 .. 7 */
 
 /* In the order of 6.4, then of 5. */

@@ -368,7 +368,7 @@ static void do_stamp(const char *args)
 static void do_status(const char *args)
 {
     static const char *const roles[] = {"follower", "preparing", "active",
-                                        "frozen"};
+                                        "handing-over"};
     qn_node_t node = (qn_node_t)strtoul(args, NULL, 10);
     struct qn_onepaxos_status st;
     qn_onepaxos_status(s->c.member[node].p, &st);

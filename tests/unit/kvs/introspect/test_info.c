@@ -300,58 +300,58 @@ CASE(errors_of_too_many_codes_are_dropped)
 
 CASE(quoin_shows_each_replica)
 {
-    expect(
-        "quoin",
-        "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
-        "acceptor:0\r\nacceptor_kind:memory\r\ngroup:serving\r\n"
-        "group_waits_for:1\r\nin_sync:0,2\r\n"
-        "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
-        "suspicion_timeout_usec:0\r\nslot_pause_usec:0\r\nslot_pause_for:\r\n"
-        "lag_timeout_msec:0\r\nmin_replicas_to_write:0\r\n"
-        "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
-        "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
-        "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
-        "writes_unknown_timeout:2\r\nwrites_unknown_snapshot:10\r\n"
-        "writes_covered_ok:20\r\n"
-        "replica0:state=online,pid=101,commit=50,applied=50,learned=51,"
-        "lag=0,"
-        "clients=3,used_memory=1000,batch_size=2.25,commit_usec_p50=10,"
-        "commit_usec_p99=20,commit_usec_p999=30\r\n"
-        "replica2:state=online,pid=103,commit=48,applied=45,learned=46,"
-        "lag=5,"
-        "clients=3,used_memory=1000,batch_size=0.00,commit_usec_p50=10,"
-        "commit_usec_p99=20,commit_usec_p999=30\r\n"
-        "turns0:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"
-        "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
-        "turn_max_answers_usec=9,turn_growth_usec_max=20,"
-        "turn_wall_usec_max=99\r\n"
-        "turns2:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"
-        "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
-        "turn_max_answers_usec=9,turn_growth_usec_max=20,"
-        "turn_wall_usec_max=99\r\n"
-        "snapshots0:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
-        "cut_bytes_most=6,cuts_anew=7\r\n"
-        "queues0:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
-        "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
-        "arena_bytes=15,arena_bytes_most=16,arena_bytes_max=17,"
-        "ring_bytes=7,ring_bytes_max=9,learn_bytes=10,learn_bytes_most=11,"
-        "learn_bytes_max=12,learns_dropped=13,lane_bytes=14,"
-        "lane_bytes_most=15\r\n"
-        "snapshots2:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
-        "cut_bytes_most=6,cuts_anew=7\r\n"
-        "queues2:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
-        "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
-        "arena_bytes=15,arena_bytes_most=16,arena_bytes_max=17,"
-        "ring_bytes=7,ring_bytes_max=9,learn_bytes=10,learn_bytes_most=11,"
-        "learn_bytes_max=12,learns_dropped=13,lane_bytes=14,"
-        "lane_bytes_most=15\r\n");
+    expect("quoin",
+           "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
+           "acceptor:0\r\nacceptor_kind:memory\r\ngroup:serving\r\n"
+           "group_waits_for:1\r\nin_sync:0,2\r\n"
+           "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
+           "suspicion_timeout_usec:0\r\nflow_control_delay_usec:0\r\nflow_"
+           "control_for:\r\n"
+           "lag_timeout_msec:0\r\nmin_replicas_to_write:0\r\n"
+           "topology:auto\r\ntree:2>0,0>1\r\ntree_predicted_cycles:130\r\n"
+           "tree_predicted_nsec:52\r\ntree_measured_nsec:900\r\n"
+           "supervisor:up\r\nreplicas:3\r\nreplicas_missing:1\r\ncommit:50\r\n"
+           "writes_unknown_timeout:2\r\nwrites_unknown_snapshot:10\r\n"
+           "writes_covered_ok:20\r\n"
+           "replica0:state=online,pid=101,commit=50,applied=50,learned=51,"
+           "lag=0,"
+           "clients=3,used_memory=1000,batch_size=2.25,commit_usec_p50=10,"
+           "commit_usec_p99=20,commit_usec_p999=30\r\n"
+           "replica2:state=online,pid=103,commit=48,applied=45,learned=46,"
+           "lag=5,"
+           "clients=3,used_memory=1000,batch_size=0.00,commit_usec_p50=10,"
+           "commit_usec_p99=20,commit_usec_p999=30\r\n"
+           "turns0:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"
+           "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
+           "turn_max_answers_usec=9,turn_growth_usec_max=20,"
+           "turn_wall_usec_max=99\r\n"
+           "turns2:turn_usec_p99=1,turn_usec_p999=2,turn_usec_p9999=3,"
+           "turn_usec_max=24,turn_max_sockets_usec=7,turn_max_apply_usec=8,"
+           "turn_max_answers_usec=9,turn_growth_usec_max=20,"
+           "turn_wall_usec_max=99\r\n"
+           "snapshots0:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
+           "cut_bytes_most=6,cuts_anew=7\r\n"
+           "queues0:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
+           "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
+           "arena_bytes=15,arena_bytes_most=16,arena_bytes_max=17,"
+           "ring_bytes=7,ring_bytes_max=9,learn_bytes=10,learn_bytes_most=11,"
+           "learn_bytes_max=12,learns_dropped=13,lane_bytes=14,"
+           "lane_bytes_most=15\r\n"
+           "snapshots2:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
+           "cut_bytes_most=6,cuts_anew=7\r\n"
+           "queues2:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
+           "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
+           "arena_bytes=15,arena_bytes_most=16,arena_bytes_max=17,"
+           "ring_bytes=7,ring_bytes_max=9,learn_bytes=10,learn_bytes_most=11,"
+           "learn_bytes_max=12,learns_dropped=13,lane_bytes=14,"
+           "lane_bytes_most=15\r\n");
     two.pause_usec = 2500;
     two.slow = 3;
     two.suspicion_timeout_usec = 70000;
-    cr_expect(strstr(
-        text_of("quoin", NULL, NULL),
-        "\r\nsuspicion_timeout_usec:70000\r\nslot_pause_usec:2500\r\nslot_"
-        "pause_for:0,1\r\n"));
+    cr_expect(
+        strstr(text_of("quoin", NULL, NULL),
+               "\r\nsuspicion_timeout_usec:70000\r\nflow_control_delay_usec:"
+               "2500\r\nflow_control_for:0,1\r\n"));
     info.missing = 0;
     cr_expect(strstr(text_of("quoin", NULL, NULL), "replicas_missing:\r\n"));
     info.missing = UINT64_MAX;

@@ -44,7 +44,7 @@ static void on_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms)
     (void)stamp_ms;
 }
 
-static void on_told(void *ctx, qn_node_t from, struct qn_slice bytes)
+static void on_peer_message(void *ctx, qn_node_t from, struct qn_slice bytes)
 {
     struct node *n = ctx;
     if (peers_are_wild) {
@@ -124,7 +124,7 @@ void group_start(uint32_t n)
             .topology = "sequential",
             .service = {.apply = on_apply,
                         .applied = on_applied,
-                        .told = on_told,
+                        .on_peer_message = on_peer_message,
                         .ctx = &node[i]},
             .read_index = qn_commons_read_index(commons),
             .state = qn_outbox_state(node[i].own),

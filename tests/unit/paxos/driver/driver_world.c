@@ -8,7 +8,7 @@
 
 #include "core/place/outbox.h"
 #include "core/wait/doorbell.h"
-#include "paxos/driver/record.h"
+#include "paxos/driver/vote_record.h"
 #include "tests/support/test.h"
 #include "transports/ump/ump.h"
 
@@ -228,8 +228,8 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
                    .ctx = &contexts[i]},
         .arena = w->arena_bytes != 0 ? &m->life.arena : NULL,
         .peer_arena = arena,
-        .record = m->record,
-        .record_bytes = QN_RECORD_BYTES,
+        .vote_record = m->vote_record,
+        .vote_record_bytes = QN_VOTE_RECORD_BYTES,
         .fence = on_fence,
         .fence_ctx = &contexts[i],
         .first = first,
@@ -273,9 +273,9 @@ void world_start(struct world *w)
     for (qn_node_t i = 0; i < w->nodes; i++) {
         struct world_member *m = &w->member[i];
         m->inc = ++w->lives;
-        m->record = aligned_alloc(QN_CACHELINE,
-                                  qn_align_up(QN_RECORD_BYTES, QN_CACHELINE));
-        memset(m->record, 0, QN_RECORD_BYTES);
+        m->vote_record = aligned_alloc(
+            QN_CACHELINE, qn_align_up(QN_VOTE_RECORD_BYTES, QN_CACHELINE));
+        memset(m->vote_record, 0, QN_VOTE_RECORD_BYTES);
         world_life_make(w, i);
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
@@ -303,7 +303,7 @@ void world_end(struct world *w)
         if (w->member[i].driver != NULL) {
             world_life_free(w, &w->member[i].life);
         }
-        free(w->member[i].record);
+        free(w->member[i].vote_record);
     }
     for (uint32_t k = 0; k < w->old_count; k++) {
         world_life_free(w, &w->old[k]);

@@ -42,7 +42,7 @@ struct world_member {
     struct qn_qp *direct[WORLD_NODES], *tree[WORLD_NODES];
     struct qn_doorbell doorbell;
     struct qn_doorbell_handle ringer[WORLD_NODES];
-    void *record;
+    void *vote_record;
     jmp_buf *fence; /* it is fenced before it writes there; NULL: not */
     /* the replicated service: a place in the history */
     uint32_t count;

@@ -8,7 +8,7 @@
 
 #include "core/place/outbox.h"
 #include "paxos/driver/driver_internal.h"
-#include "paxos/driver/record.h"
+#include "paxos/driver/vote_record.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver/driver_world.h"
 
@@ -90,7 +90,7 @@ static void make_anew(struct world *w, qn_node_t i)
     m->slot = m->exposed = m->stamp_ms = 0;
     memset(m->session, 0, sizeof m->session);
     if (m->blank) {
-        memset(m->record, 0, QN_RECORD_BYTES);
+        memset(m->vote_record, 0, QN_VOTE_RECORD_BYTES);
     }
     world_life_make(w, i);
     for (qn_node_t p = 0; p < w->nodes; p++) {

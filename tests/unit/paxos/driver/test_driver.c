@@ -247,7 +247,7 @@ Test(driver, tell_reaches_the_peer_outside_the_log)
 {
     group_start(3);
     const struct qn_slice text = {(const uint8_t *)"hello", 5};
-    cr_assert_eq(qn_driver_tell(node[0].driver, 2, text), QN_OK);
+    cr_assert_eq(qn_driver_send_peer_message(node[0].driver, 2, text), QN_OK);
     rounds(2);
     cr_assert_eq(node[2].told, 1);
     cr_assert_str_eq(node[2].told_text, "hello");
@@ -260,7 +260,7 @@ Test(driver, what_was_received_stays_as_it_is)
     group_start(3);
     peers_are_wild = true;
     const struct qn_slice text = {(const uint8_t *)"hello", 5};
-    cr_assert_eq(qn_driver_tell(node[0].driver, 2, text), QN_OK);
+    cr_assert_eq(qn_driver_send_peer_message(node[0].driver, 2, text), QN_OK);
     qn_driver_flush(node[0].driver, now);
     one_turn(2);
     cr_assert_str_eq(node[2].told_text, "hello");

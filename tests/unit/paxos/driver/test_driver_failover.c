@@ -359,8 +359,8 @@ static void all_say(struct world *w, bool stopped)
 {
     for (qn_node_t i = 0; i < w->nodes; i++) {
         if (w->member[i].driver != NULL) {
-            cr_assert_eq(world_status(w, i).stopped, stopped, "node %u", i);
-            cr_assert_eq(qn_driver_stopped(w->member[i].driver), stopped);
+            cr_assert_eq(world_status(w, i).halted, stopped, "node %u", i);
+            cr_assert_eq(qn_driver_halted(w->member[i].driver), stopped);
         }
     }
 }
@@ -382,7 +382,7 @@ Test(driver_failover, leader_and_acceptor_end_at_once)
     world_restart(w, 0);
     world_rounds(w, 5000);
     all_say(w, true);
-    cr_assert_eq(world_status(w, 2).said, had);
+    cr_assert_eq(world_status(w, 2).highest_announced, had);
     qn_node_t in_vain = world_status(w, 2).leader;
     world_restart(w, 1);
     world_rounds(w, 1000);
@@ -442,7 +442,7 @@ Test(driver_failover, a_frozen_leader_sees_who_has_brought_a_snapshot)
         world_restart(w, 1);
         world_restart(w, 2);
         world_rounds(w, wait);
-        cr_assert_eq(world_status(w, 0).role, QN_FROZEN);
+        cr_assert_eq(world_status(w, 0).role, QN_HANDING_OVER);
         cr_assert(world_install(w, 1, 0));
         cr_assert(world_install(w, 2, 0));
         world_settle(w, 20000);

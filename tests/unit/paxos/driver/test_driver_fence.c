@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "paxos/driver/driver_internal.h"
-#include "paxos/driver/record.h"
+#include "paxos/driver/vote_record.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver/driver_world.h"
 
@@ -12,12 +12,12 @@
 Test(driver_fence, is_asked_before_a_vote_is_written)
 {
     struct world *w = world_begin(3, true);
-    void *before = malloc(QN_RECORD_BYTES);
+    void *before = malloc(QN_VOTE_RECORD_BYTES);
     jmp_buf fence;
     volatile bool fenced = false;
     world_go_on(w);
     w->member[0].stopped = true;
-    memcpy(before, w->member[1].record, QN_RECORD_BYTES);
+    memcpy(before, w->member[1].vote_record, QN_VOTE_RECORD_BYTES);
     w->member[1].fence = &fence;
     if (setjmp(fence) == 0) {
         world_suspect(w, 1);
@@ -30,8 +30,8 @@ Test(driver_fence, is_asked_before_a_vote_is_written)
         qn_step_out_release(&w->member[1].driver->out);
     }
     cr_assert(fenced, "it never came to vote");
-    cr_assert_eq(memcmp(before, w->member[1].record, QN_RECORD_BYTES), 0,
-                 "nothing was written");
+    cr_assert_eq(memcmp(before, w->member[1].vote_record, QN_VOTE_RECORD_BYTES),
+                 0, "nothing was written");
     free(before);
     world_end(w);
 }

@@ -228,10 +228,10 @@ Test(driver_lives, an_empty_record_makes_mute)
     world_lose(w, 2);
     w->member[2].blank = true;
     world_restart(w, 2);
-    cr_assert(world_status(w, 2).mute);
+    cr_assert(world_status(w, 2).non_voting);
     world_go_on(w);
     world_rounds(w, 100);
-    cr_assert(!world_status(w, 2).mute, "the others gave it a vote");
+    cr_assert(!world_status(w, 2).non_voting, "the others gave it a vote");
     world_lose(w, 0);
     world_go_on(w);
     world_end(w);
@@ -239,7 +239,7 @@ Test(driver_lives, an_empty_record_makes_mute)
 
 static void damage_record(struct world *w, qn_node_t i)
 {
-    memset(w->member[i].record, 0x5a, 1024);
+    memset(w->member[i].vote_record, 0x5a, 1024);
 }
 
 /* One of three that knows what it has voted for elects nobody. */
@@ -256,7 +256,7 @@ Test(driver_lives, a_damaged_record_makes_mute)
     world_suspect(w, 1);
     world_load(w, 1);
     world_rounds(w, 5000);
-    cr_assert(world_status(w, 1).mute && world_status(w, 2).mute);
+    cr_assert(world_status(w, 1).non_voting && world_status(w, 2).non_voting);
     cr_assert(!world_settled(w));
     world_end(w);
 }
@@ -277,11 +277,11 @@ static void votes_again(bool memory, bool roles_change)
         world_suspect(w, 0);
         world_go_on(w);
         world_rounds(w, 100);
-        cr_assert(!world_status(w, 2).mute);
+        cr_assert(!world_status(w, 2).non_voting);
     }
     world_lose(w, 2);
     world_restart(w, 2);
-    cr_assert(!world_status(w, 2).mute, "the record was written anew");
+    cr_assert(!world_status(w, 2).non_voting, "the record was written anew");
     world_go_on(w);
     world_lose(w, 0);
     world_go_on(w);

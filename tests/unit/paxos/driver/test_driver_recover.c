@@ -37,7 +37,7 @@ static void others_return(struct world *w)
     world_restart(w, 1);
     world_settle(w, 20000);
     world_go_on(w);
-    cr_assert_not(qn_driver_stopped(w->member[0].driver));
+    cr_assert_not(qn_driver_halted(w->member[0].driver));
 }
 
 /* What others have decided and shown binds nobody any more. */
@@ -52,11 +52,11 @@ Test(driver_recover, one_goes_on_from_what_it_learned)
     cr_assert_eq(world_status(w, 2).learned, had);
     cr_assert_eq(qn_load(&w->read_index, QN_SEQ_CST), had + 2);
     lose_both(w);
-    cr_assert_eq(world_status(w, 2).said, had + 2);
+    cr_assert_eq(world_status(w, 2).highest_announced, had + 2);
     forget(w, 2);
     cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_OK);
     cr_assert_eq(qn_load(&w->read_index, QN_SEQ_CST), had);
-    cr_assert_eq(world_status(w, 2).said, had);
+    cr_assert_eq(world_status(w, 2).highest_announced, had);
     world_restart(w, 0);
     world_settle(w, 20000);
     world_go_on(w);
@@ -79,7 +79,7 @@ Test(driver_recover, who_came_meanwhile_begins_again)
     world_restart(w, 0);
     world_restart(w, 1);
     world_rounds(w, 5000);
-    cr_assert(qn_driver_stopped(w->member[2].driver));
+    cr_assert(qn_driver_halted(w->member[2].driver));
     cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_EBUSY);
     lose_both(w);
     forget(w, 2);
@@ -127,7 +127,7 @@ static void never_stopped(struct world *w)
 {
     for (uint32_t r = 0; r < 100; r++) {
         world_rounds(w, 1);
-        cr_assert_not(qn_driver_stopped(w->member[2].driver), "%u", r);
+        cr_assert_not(qn_driver_halted(w->member[2].driver), "%u", r);
     }
 }
 
@@ -194,13 +194,13 @@ Test(driver_recover, a_leader_that_lacks_what_nobody_has_says_so)
     struct world *w = lacks_what_was_dropped(3);
     qn_slot_t decided = world_status(w, 2).decided_hi;
     world_rounds(w, 9000);
-    cr_assert_not(qn_driver_stopped(w->member[2].driver), "too soon");
+    cr_assert_not(qn_driver_halted(w->member[2].driver), "too soon");
     world_rounds(w, 5000);
     for (qn_node_t i = 0; i < 3; i++) {
-        cr_assert(qn_driver_stopped(w->member[i].driver), "node %u", i);
-        cr_assert(qn_driver_incomplete(w->member[i].driver), "node %u", i);
+        cr_assert(qn_driver_halted(w->member[i].driver), "node %u", i);
+        cr_assert(qn_driver_log_incomplete(w->member[i].driver), "node %u", i);
     }
-    cr_assert_eq(world_status(w, 2).said, decided);
+    cr_assert_eq(world_status(w, 2).highest_announced, decided);
     cr_assert_eq(qn_driver_recoverable(w->member[2].driver), QN_OK);
     lose_both(w);
     forget(w, 2);
@@ -217,7 +217,7 @@ Test(driver_recover, who_has_what_the_leader_lacks_is_waited_for)
     w->member[3].stopped = true;
     world_rounds(w, 30000);
     for (qn_node_t i = 0; i < 3; i++) {
-        cr_assert_not(qn_driver_stopped(w->member[i].driver), "node %u", i);
+        cr_assert_not(qn_driver_halted(w->member[i].driver), "node %u", i);
     }
     w->member[3].stopped = w->snapshots_by_hand = false;
     world_settle(w, 40000);
@@ -240,8 +240,8 @@ Test(driver_recover, nobody_takes_it_for_stopped_again)
     for (uint32_t r = 0; r < 3000; r++) {
         world_suspect(w, 1 << 2);
         world_rounds(w, 1);
-        cr_assert_not(qn_driver_stopped(w->member[0].driver));
-        cr_assert_not(qn_driver_stopped(w->member[1].driver));
+        cr_assert_not(qn_driver_halted(w->member[0].driver));
+        cr_assert_not(qn_driver_halted(w->member[1].driver));
     }
     w->member[2].stopped = false;
     world_suspect(w, 0);

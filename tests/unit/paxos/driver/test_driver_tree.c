@@ -73,8 +73,8 @@ Test(driver_tree, a_plan_follows_the_root_and_the_living)
     world_go_on(w);
     cr_assert_eq(parent_of(w, 0, 3), 0u);
     cr_assert_eq(parent_of(w, 4, 4), 3u, "one crossing");
-    cr_assert_gt(world_status(w, 0).reach, 0u);
-    cr_assert_eq(world_status(w, 1).reach, 0u, "it is no root");
+    cr_assert_gt(world_status(w, 0).broadcast_latency_ns, 0u);
+    cr_assert_eq(world_status(w, 1).broadcast_latency_ns, 0u, "it is no root");
     world_lose(w, 3);
     world_go_on(w);
     cr_assert_eq(parent_of(w, 0, 4), 0u);

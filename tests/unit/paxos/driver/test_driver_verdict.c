@@ -99,12 +99,12 @@ Test(driver_verdict, what_the_ring_has_gone_over_is_lost_and_said)
     for (qn_node_t i = 1; i < 3; i++) {
         wait_for(w, i, QN_VERDICT_STOPPED);
         struct qn_driver_status st = world_status(w, i);
-        cr_assert(st.stopped);
+        cr_assert(st.halted);
         cr_assert_eq(st.verdict.kept, had);
         cr_assert_eq(st.verdict.hi, decided);
         cr_assert_gt(st.verdict.lo, had + 1);
         cr_assert_leq(st.verdict.lo, decided);
-        cr_assert_eq(st.said, decided);
+        cr_assert_eq(st.highest_announced, decided);
         cr_assert_eq(st.waiting, 0);
         cr_assert_eq(qn_driver_recoverable(w->member[i].driver), QN_OK);
     }
@@ -163,7 +163,7 @@ Test(driver_verdict, who_stands_still_is_waited_for)
         cr_assert_eq(verdict(w, 1), QN_VERDICT_WAITING);
     }
     cr_assert_eq(world_status(w, 1).waiting, 1 << 2);
-    cr_assert_not(world_status(w, 1).stopped);
+    cr_assert_not(world_status(w, 1).halted);
     cr_assert_eq(qn_driver_recoverable(w->member[1].driver), QN_EBUSY);
     cr_assert_eq(qn_driver_recover(w->member[1].driver, w->now), QN_EBUSY);
     w->member[2].deaf = false;

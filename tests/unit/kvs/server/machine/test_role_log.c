@@ -9,7 +9,7 @@
 
 static struct qn_role_log l;
 static struct qn_role_actions actions;
-static struct qn_halt_view v;
+static struct qn_role_log_view v;
 static uint64_t stopped;
 static unsigned asked;
 
@@ -25,13 +25,13 @@ static const struct qn_peer_facts facts = {.stopped = is_stopped};
 static void setup(void)
 {
     l = (struct qn_role_log){0};
-    v = (struct qn_halt_view){.self = SELF,
-                              .stopped = true,
-                              .some_complete = true,
-                              .epoch = 7,
-                              .leader = SELF,
-                              .alive = 0x1f,
-                              .longest = SELF};
+    v = (struct qn_role_log_view){.self = SELF,
+                                  .stopped = true,
+                                  .some_complete = true,
+                                  .epoch = 7,
+                                  .leader = SELF,
+                                  .alive = 0x1f,
+                                  .longest = SELF};
     stopped = 0;
     asked = 0;
 }
@@ -80,44 +80,44 @@ CASE(a_role_lost_by_suspicion_is_to_be_judged)
 
 CASE(process_acceptor_the_would_be_leader_says_once_that_the_group_stopped)
 {
-    cr_assert_eq(halt(), QN_HALT_LOST_TOGETHER);
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_LOST_TOGETHER);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
     v.epoch = 8;
-    cr_assert_eq(halt(), QN_HALT_LOST_TOGETHER);
+    cr_assert_eq(halt(), QN_HALT_LINE_LOST_TOGETHER);
 }
 
 CASE(process_acceptor_other_replicas_say_nothing)
 {
     v.leader = 0;
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
     v.leader = SELF;
-    cr_assert_eq(halt(), QN_HALT_LOST_TOGETHER, "not logged before");
+    cr_assert_eq(halt(), QN_HALT_LINE_LOST_TOGETHER, "not logged before");
 }
 
 CASE(a_group_in_which_all_load_has_nothing_to_say)
 {
     v.some_complete = false;
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
     v.some_complete = true;
-    cr_assert_eq(halt(), QN_HALT_LOST_TOGETHER);
+    cr_assert_eq(halt(), QN_HALT_LINE_LOST_TOGETHER);
 }
 
 CASE(the_first_epoch_is_logged_too)
 {
     v.epoch = 0;
-    cr_assert_eq(halt(), QN_HALT_LOST_TOGETHER);
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_LOST_TOGETHER);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
 }
 
 CASE(memory_acceptor_the_replica_with_the_longest_log_says_the_verdict)
 {
     v.memory = true;
     v.leader = 0;
-    cr_assert_eq(halt(), QN_HALT_VERDICT);
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_VERDICT);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
     v.epoch++;
     v.longest = 2;
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
 }
 
 /* ---- a group that waits -------------------------------------------------- */
@@ -132,40 +132,40 @@ static void waits_for(uint64_t mask)
 CASE(the_first_replica_that_is_not_waited_for_says_that_the_group_waits)
 {
     waits_for(BIT(0) | BIT(3));
-    cr_assert_eq(halt(), QN_HALT_WAITS);
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_WAITS);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
     cr_assert_eq(asked, 0, "the kernel need not be asked");
 }
 
 CASE(a_later_replica_that_is_not_waited_for_says_nothing)
 {
     waits_for(BIT(3));
-    cr_assert_eq(halt(), QN_HALT_NONE, "replica 0 says it");
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE, "replica 0 says it");
 }
 
 CASE(if_all_are_waited_for_the_first_that_is_not_stopped_says_it)
 {
     waits_for(v.alive);
-    cr_assert_eq(halt(), QN_HALT_NONE, "replica 0 runs");
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE, "replica 0 runs");
     stopped = BIT(0);
-    cr_assert_eq(halt(), QN_HALT_WAITS);
+    cr_assert_eq(halt(), QN_HALT_LINE_WAITS);
 }
 
 CASE(if_all_are_stopped_none_says_it)
 {
     waits_for(v.alive);
     stopped = v.alive;
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
 }
 
 CASE(a_group_that_waits_and_then_stops_is_logged_twice)
 {
     waits_for(BIT(0));
-    cr_assert_eq(halt(), QN_HALT_WAITS);
+    cr_assert_eq(halt(), QN_HALT_LINE_WAITS);
     v.stopped = true;
-    cr_assert_eq(halt(), QN_HALT_VERDICT);
+    cr_assert_eq(halt(), QN_HALT_LINE_VERDICT);
     v.stopped = false;
-    cr_assert_eq(halt(), QN_HALT_NONE);
+    cr_assert_eq(halt(), QN_HALT_LINE_NONE);
 }
 
 CASE(the_culprit_is_a_stopped_replica_else_another_one_else_this_one)

@@ -2,7 +2,7 @@
  * A whole group in which one node gets its core only now and then: it lacks no
  * more than it does in a few looks, and who stands still slows nobody.
  */
-#include "paxos/driver/tempo.h"
+#include "paxos/driver/flow_control.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver/driver_world.h"
 
@@ -18,7 +18,7 @@ static int64_t lag_of(const struct world *w, qn_node_t i)
 static int64_t busy(struct world *w, uint32_t looks, uint32_t turns)
 {
     int64_t before = lag_of(w, 2);
-    qn_time_t end = w->now + looks * QN_TEMPO_LOOK;
+    qn_time_t end = w->now + looks * QN_FLOW_CONTROL_INTERVAL;
     w->member[2].stopped = true;
     while (w->now < end) {
         for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -40,26 +40,28 @@ static void slow_node(bool memory)
     struct world *w = world_begin(3, memory);
     busy(w, 6, 1);
     cr_assert_gt(lag_of(w, 2), 0, "it is not slow");
-    cr_assert_eq(world_status(w, 0).slow, 1u << 2);
-    cr_assert_gt(world_status(w, 0).pause, 0);
-    cr_assert_leq(world_status(w, 0).pause, QN_TEMPO_GAP_MOST);
-    cr_assert_eq(world_status(w, 2).pause, 0, "it does not lead");
+    cr_assert_eq(world_status(w, 0).flow_control_for, 1u << 2);
+    cr_assert_gt(world_status(w, 0).flow_control_delay_ns, 0);
+    cr_assert_leq(world_status(w, 0).flow_control_delay_ns,
+                  QN_FLOW_CONTROL_DELAY_MAX);
+    cr_assert_eq(world_status(w, 2).flow_control_delay_ns, 0,
+                 "it does not lead");
     cr_assert_leq(busy(w, 6, 1), 0, "it gets ever further behind");
     world_settle(w, 100000);
     world_end(w);
 }
 
-Test(driver_tempo, who_works_and_cannot_follow_is_waited_for)
+Test(driver_flow_control, who_works_and_cannot_follow_is_waited_for)
 {
     slow_node(true);
 }
 
-Test(driver_tempo, also_with_an_acceptor_process)
+Test(driver_flow_control, also_with_an_acceptor_process)
 {
     slow_node(false);
 }
 
-Test(driver_tempo, who_stands_still_slows_nobody)
+Test(driver_flow_control, who_stands_still_slows_nobody)
 {
     struct world *w = world_begin(3, true);
     qn_slot_t before = world_status(w, 0).applied;
@@ -67,7 +69,7 @@ Test(driver_tempo, who_stands_still_slows_nobody)
     qn_slot_t first = world_status(w, 0).applied - before;
     busy(w, 3, 0);
     cr_assert_geq(world_status(w, 0).applied - before, 2 * first);
-    cr_assert_eq(world_status(w, 0).slow, 0);
+    cr_assert_eq(world_status(w, 0).flow_control_for, 0);
     world_settle(w, 100000);
     world_end(w);
 }

@@ -8,18 +8,18 @@
  * being written. The older copy goes, so at any moment one of them is the
  * newest record that was finished.
  *
- * The checksum is not needed for that. It finds what is damaged otherwise, by a
- * store gone wild, in one way or the other: and then the answer is ECORRUPT
- * even if the other copy is good, for the damaged one may be the newer, and a
- * voter that forgets its last vote may let two entries be chosen for one index
- * (T16). Both copies are written before a voter begins, and nothing whole has a
- * sequence of 0: a page that was zeroed is damaged like any other, and is not
- * taken for a record that was never written, or for one that is being written.
+ * The checksum is not needed for that. It finds a copy that is damaged in
+ * another way, by a stray store. Then the answer is ECORRUPT even if the other
+ * copy is good: the damaged one may be the newer, and a voter that forgets its
+ * last vote may let two entries be chosen for one index (T16). Both copies are
+ * written before a voter begins, and nothing whole has a sequence of 0: a page
+ * that was zeroed is damaged like any other, and is not taken for a record that
+ * was never written, or for one that is being written.
  *
  * Everything is encoded, little endian and without padding, so equal records
  * have equal bytes, and what is read is checked field by field (qn_ul_decode).
  */
-#include "paxos/driver/record.h"
+#include "paxos/driver/vote_record.h"
 
 #include <assert.h>
 #include <stdalign.h>
@@ -30,7 +30,7 @@
 #include "paxos/log/le.h"
 
 #define VERSION     2u
-#define WRITING     QN_RECORD_WRITING
+#define WRITING     QN_VOTE_RECORD_WRITING
 #define BALLOT      13u /* bytes of one */
 #define VOTE        (4u + 2 * BALLOT + QN_UL_BYTES)
 #define ENTRIES_MAX ((size_t)QN_UL_KEPT * QN_UL_BYTES)
@@ -45,12 +45,13 @@ struct copy {
     uint8_t entries[ENTRIES_MAX];
 };
 
-static_assert(2 * sizeof(struct copy) <= QN_RECORD_BYTES, "two copies");
-static_assert(QN_RECORD_BYTES % (2 * QN_CACHELINE) == 0, "both aligned");
+static_assert(2 * sizeof(struct copy) <= QN_VOTE_RECORD_BYTES, "two copies");
+static_assert(QN_VOTE_RECORD_BYTES % (2 * QN_CACHELINE) == 0, "both aligned");
 
 static struct copy *copy_of(const void *area, size_t bytes, unsigned i)
 {
-    QN_ASSERT(bytes >= QN_RECORD_BYTES);
+    QN_ASSERT(bytes >= QN_VOTE_RECORD_BYTES);
+    QN_ASSERT((uintptr_t)area % QN_CACHELINE == 0);
     size_t half = bytes / 2 / QN_CACHELINE * QN_CACHELINE;
     return (struct copy *)((uintptr_t)area + i * half);
 }
@@ -84,6 +85,8 @@ static const uint8_t *get_ballot(const uint8_t *from, struct qn_ballot *b)
 static void encode(struct copy *c, const struct qn_vote *v,
                    const struct qn_utility *u)
 {
+    QN_ASSERT(v->vbal.round <= v->bal.round);
+    QN_ASSERT(u->lo <= v->index);
     c->version = VERSION;
     c->count = 0;
     qn_put_le(c->vote, v->index, 4);
@@ -94,7 +97,9 @@ static void encode(struct copy *c, const struct qn_vote *v,
     }
     for (uint32_t i = u->lo; i < v->index; i++) {
         const struct qn_ul_entry *e = qn_utility_entry(u, i);
-        QN_ASSERT(e != NULL && c->count < QN_UL_KEPT);
+        QN_ASSERT(e != NULL);
+        QN_ASSERT(e->index == i);
+        QN_ASSERT(c->count < QN_UL_KEPT);
         qn_ul_encode(e, c->entries + (size_t)c->count++ * QN_UL_BYTES);
     }
 }
@@ -151,15 +156,15 @@ static void write(struct copy *c, uint64_t sequence, const struct qn_vote *vote,
     size_t n = offsetof(struct copy, entries) - head +
                (size_t)next.count * QN_UL_BYTES;
     /* A kill orders nothing but this thread's stores: these are for the
-     * compiler. Nobody reads until this process has ended. */
+     * compiler. The next reader comes after this process has ended. */
     qn_store(&c->sequence, WRITING, QN_RELAXED);
     qn_fence(QN_RELEASE);
     qn_copy_out(&c->checksum, &next.checksum, n);
     qn_store(&c->sequence, sequence, QN_RELEASE);
 }
 
-void qn_record_write(void *area, size_t bytes, const struct qn_vote *vote,
-                     const struct qn_utility *u)
+void qn_vote_record_write(void *area, size_t bytes, const struct qn_vote *vote,
+                          const struct qn_utility *u)
 {
     struct copy *a = copy_of(area, bytes, 0), *b = copy_of(area, bytes, 1);
     uint64_t newest = QN_MAX(number_of(a), number_of(b));
@@ -167,10 +172,10 @@ void qn_record_write(void *area, size_t bytes, const struct qn_vote *vote,
     write(c, newest + 1, vote, u);
 }
 
-/** A copy for oneself: the memory may be wild. @return true: it is whole. */
+/** A private copy: the memory may be garbage. @return true: it is whole. */
 static bool take(const struct copy *from, uint64_t sequence, struct copy *c)
 {
-    qn_copy_in(c, from, sizeof *c); /* nobody writes it any more */
+    qn_copy_in(c, from, sizeof *c); /* it has no writer any more */
     return c->version == VERSION && c->count <= QN_UL_KEPT &&
            c->checksum == checksum(c, sequence);
 }
@@ -188,8 +193,8 @@ static int look(const void *area, size_t bytes, unsigned i, struct copy *c,
                                                     : QN_ECORRUPT;
 }
 
-int qn_record_read(const void *area, size_t bytes, struct qn_vote *vote,
-                   struct qn_ul_entry *log, uint32_t cap, uint32_t *count)
+int qn_vote_record_read(const void *area, size_t bytes, struct qn_vote *vote,
+                        struct qn_ul_entry *log, uint32_t cap, uint32_t *count)
 {
     struct copy c;
     struct qn_vote v;
@@ -206,8 +211,8 @@ int qn_record_read(const void *area, size_t bytes, struct qn_vote *vote,
     return QN_OK;
 }
 
-void qn_record_renew(void *area, size_t bytes, const struct qn_vote *vote,
-                     const struct qn_utility *u)
+void qn_vote_record_renew(void *area, size_t bytes, const struct qn_vote *vote,
+                          const struct qn_utility *u)
 {
     /* The damaged copy goes last: while it is there, nothing else counts. In a
      * new area both are. */

@@ -5,10 +5,10 @@
 
 #include "core/base/atomic.h"
 #include "core/base/bits.h"
-#include "paxos/driver/record.h"
+#include "paxos/driver/vote_record.h"
 #include "tests/support/test.h"
 
-#define AREA (QN_RECORD_BYTES + 1000) /* more than it must be */
+#define AREA (QN_VOTE_RECORD_BYTES + 1000) /* more than it must be */
 
 static uint8_t *area;
 static struct qn_utility utility;
@@ -53,7 +53,7 @@ static void begin(void)
 {
     struct qn_vote v = vote(0, false);
     memset(area, 0, AREA);
-    qn_record_renew(area, AREA, &v, &utility);
+    qn_vote_record_renew(area, AREA, &v, &utility);
 }
 
 static void setup(void)
@@ -74,7 +74,7 @@ static void teardown(void)
 static void write_vote(uint32_t index, bool voted)
 {
     struct qn_vote v = vote(index, voted);
-    qn_record_write(area, AREA, &v, &utility);
+    qn_vote_record_write(area, AREA, &v, &utility);
 }
 
 static int read_vote(const uint8_t *from, uint32_t *index)
@@ -82,7 +82,7 @@ static int read_vote(const uint8_t *from, uint32_t *index)
     struct qn_ul_entry log[QN_UL_KEPT];
     struct qn_vote v;
     uint32_t count = 0;
-    int rc = qn_record_read(from, AREA, &v, log, QN_UL_KEPT, &count);
+    int rc = qn_vote_record_read(from, AREA, &v, log, QN_UL_KEPT, &count);
     if (rc == QN_OK) {
         *index = v.index;
         for (uint32_t i = 0; i < count; i++) {
@@ -131,9 +131,10 @@ RECORD(the_vote_and_the_entries_below_come_back)
         struct qn_ul_entry log[QN_UL_KEPT];
         struct qn_vote in = vote(5, voted != 0), out;
         uint32_t count = 0;
-        qn_record_write(area, AREA, &in, &utility);
-        cr_assert_eq(qn_record_read(area, AREA, &out, log, QN_UL_KEPT, &count),
-                     QN_OK);
+        qn_vote_record_write(area, AREA, &in, &utility);
+        cr_assert_eq(
+            qn_vote_record_read(area, AREA, &out, log, QN_UL_KEPT, &count),
+            QN_OK);
         cr_assert_eq(memcmp(&in, &out, sizeof in), 0);
         cr_assert_eq(count, 5);
         for (uint32_t i = 0; i < count; i++) {
@@ -176,7 +177,7 @@ static size_t changed_first(const uint8_t *a, const uint8_t *b)
 
 static void begin_writing(size_t sequence)
 {
-    const uint64_t mark = QN_RECORD_WRITING;
+    const uint64_t mark = QN_VOTE_RECORD_WRITING;
     memcpy(area + sequence, &mark, sizeof mark);
 }
 
@@ -285,7 +286,7 @@ RECORD(a_damaged_record_that_is_renewed_is_whole)
         }
         cr_assert_eq(read_vote(area, &index), QN_ECORRUPT);
         struct qn_vote v = vote(5, false);
-        qn_record_renew(area, AREA, &v, &utility);
+        qn_vote_record_renew(area, AREA, &v, &utility);
         cr_assert_eq(read_vote(area, &index), QN_OK);
         cr_assert_eq(index, 5);
         write_vote(5, true);
