@@ -6,14 +6,14 @@
  * QN_MUTANT(x) is the constant false; for the tests the folder is compiled a
  * second time with QN_MUTANTS set and chooses one by `qn_mutant`.
  *
- * Who finds it: PROCESS, MEMORY or BOTH test_paxos_mutants, with that acceptor;
- * UTILITY test_utility_sim; RING test_ring_explore; ARENA test_arena_explore;
- * DECIDE test_decide_explore;
- * FLOW test_flow_mutants, random schedules of slow members;
- * DRIVER test_driver_mutants, the random schedules of real drivers; FORCED
- * test_forced_mutants, unit tests that hand over what hardly any schedule
- * reaches. T and M numbers are those of PROTOCOL.md 7 and 5;
- * tests/sim/README.md says what became of those that are not here.
+ * Tests that find it: PROCESS, MEMORY or BOTH test_paxos_mutants, with that
+ * acceptor; UTILITY test_utility_sim; RING test_ring_explore; ARENA
+ * test_arena_explore; DECIDE test_decide_explore; FLOW test_flow_mutants,
+ * random schedules of slow members; DRIVER test_driver_mutants, the random
+ * schedules of real drivers; FORCED test_forced_mutants, unit tests that hand
+ * over what hardly any schedule reaches. T and M numbers are those of
+ * PROTOCOL.md 7 and 5; tests/sim/README.md says what became of those that are
+ * not here.
  */
 
 #include <stdbool.h>
@@ -23,10 +23,10 @@
     X(NO_PROMISE, PROCESS, "T2: PREPARE promises nothing")                     \
     X(NO_HANDOFF, PROCESS, "T3: the new acceptor begins empty")                \
     X(NO_FREEZE, PROCESS, "T4: the leader goes on while it stages")            \
-    X(UNADOPTED, PROCESS, "T5: who is not adopted replaces the acceptor")      \
+    X(UNADOPTED, PROCESS, "T5: a leader not adopted replaces the acceptor")    \
     X(NO_UL, BOTH, "T6: an entry counts as chosen when it is proposed")        \
     X(AMNESIA, PROCESS, "T7: an acceptor restarts empty under its name")       \
-    X(OLD_SEAL, PROCESS, "T8: SEAL copies the log and stops nobody")           \
+    X(OLD_SEAL, PROCESS, "T8: SEAL copies the log and stops no leader")        \
     X(SKIP_OWN, FORCED, "T9: own entries that are skipped over do not count")  \
     X(STALE_PREPARED, FORCED, "T10: an answer of an older epoch is adopted")   \
     X(EPOCH_CHECK, PROCESS, "T11: what another epoch decided is not learned")  \
@@ -48,16 +48,15 @@
     X(ARENA_NO_LOOK, ARENA, "arena: no second look after the copy")            \
     X(TAKE_BEHIND, MEMORY, "M10: take-over by a node behind the ring")         \
     X(OWNER_DROPS, MEMORY, "M10: the owner drops what it has not applied")     \
-    X(LAG_UNHEARD, MEMORY,                                                     \
-      "take-over: what was heard last counts as the truth")                    \
+    X(LAG_UNHEARD, MEMORY, "take-over: the last position heard is trusted")    \
     X(VERDICT_UNREAD, MEMORY,                                                  \
       "verdict: what lies unread in a lane counts as none")                    \
-    X(VERDICT_BEHIND, MEMORY,                                                  \
-      "verdict: who has learned less is not waited for")                       \
+    X(VERDICT_BEHIND, MEMORY, "verdict: a member behind is not waited for")    \
     X(NO_SECOND_LOOK, FORCED,                                                  \
-      "take-over: who brings a snapshot during the copy is forgotten")         \
-    X(EQUAL_EPOCH, FORCED, "take-over: a word of the own epoch is no sign")    \
-    X(TWO_OWNERS, FORCED, "take-over: another life's epoch is taken, too")     \
+      "take-over: a joiner during the copy is forgotten")                      \
+    X(EQUAL_EPOCH, FORCED,                                                     \
+      "take-over: the own epoch in the register is no sign")                   \
+    X(TWO_OWNERS, FORCED, "take-over: another node's epoch is taken, too")     \
     X(LEARN_EARLY, MEMORY, "M12: LEARN leaves whatever the CAS says")          \
     X(RING_AFTER, DECIDE, "M2: the ring is written after the CAS")             \
     X(FREED_BY_UL, DRIVER,                                                     \
@@ -78,20 +77,20 @@
     X(NO_SESSIONS_KEPT, BOTH, "a snapshot comes without sessions")             \
     X(NO_CREDIT, BOTH, "origin: any number of commands on their way")          \
     X(NO_RESEND, BOTH, "origin: nothing is sent again to a new leader")        \
-    X(FLOW_BLIND, FLOW, "flow: the gate looks at nobody")                      \
+    X(FLOW_BLIND, FLOW, "flow: the gate looks at no member")                   \
     X(FLOW_OVERWRITE, MEMORY,                                                  \
       "flow: the ring drops what an awaited one lacks")                        \
     X(FLOW_RETURN, FLOW, "flow: awaited again though its next slot is gone")   \
     X(FLOW_MIN, FLOW, "flow: min-replicas-to-write does not count")            \
-    X(FLOW_SLOW, FLOW, "flow: who is slow is awaited all the same")            \
-    X(FLOW_NO_PAUSE, FLOW, "flow: who was slow is awaited again at once")      \
+    X(FLOW_SLOW, FLOW, "flow: a slow member is awaited all the same")          \
+    X(FLOW_NO_PAUSE, FLOW, "flow: a slow member is awaited again at once")     \
     X(FLOW_STAMPS, FLOW, "flow: stamps come as often until the ring is full")  \
     X(U_SILENT, UTILITY, "utility: a promise keeps its vote for itself")       \
     X(U_COUNT, UTILITY, "utility: votes are counted over ballots")             \
     X(U_BALLOT, UTILITY, "utility: a vote in spite of a later promise")        \
     X(U_OWN_VALUE, UTILITY, "utility: the own value in spite of votes")        \
     X(U_NOT_MUTE, UTILITY, "T16: a voter without its record votes at once")    \
-    X(U_NO_SKIP, FORCED, "utility: who missed what nobody keeps waits for it") \
+    X(U_NO_SKIP, FORCED, "utility: a laggard waits for entries none keeps")    \
     X(U_ANY_LIFE, FORCED, "T16: any VOTER entry of its id is its own")         \
     X(U_LATE_RECORD, UTILITY, "utility: the answer leaves before the record")
 

@@ -74,15 +74,15 @@ struct qn_cmd_call {
     const struct qn_slice *argv; /* [argc], argv[0] is the name. Borrowed */
     uint32_t argc;               /* fits the arity */
     uint32_t db;
-    uint8_t proto;        /* 2 or 3: how the reply is written */
-    struct qn_buf *reply; /* NULL: no client waits here */
-    qn_slot_t slot;       /* WRITE: its position */
-    uint64_t stamp_ms;    /* WRITE: its batch's stamp; READ: last applied */
-    uint64_t random;      /* READ: for RANDOMKEY */
-    uint64_t value_max;   /* bytes, proto-max-bulk-len; 0: the store's */
-    uint64_t key_max;     /* bytes, max-key-len; 0: the store's */
-    uint64_t memory_max;  /* WRITE: logical bytes, maxmemory; 0: no limit */
-    struct qn_blob *keep; /* WRITE: as in struct qn_put */
+    uint8_t proto;          /* 2 or 3: how the reply is written */
+    struct qn_buf *reply;   /* NULL: no client waits here */
+    qn_slot_t slot;         /* WRITE: its position */
+    uint64_t stamp_ms;      /* WRITE: its batch's stamp; READ: last applied */
+    uint64_t random;        /* READ: for RANDOMKEY */
+    uint64_t value_max;     /* bytes, proto-max-bulk-len; 0: the store's */
+    uint64_t key_max;       /* bytes, max-key-len; 0: the store's */
+    uint64_t memory_max;    /* WRITE: logical bytes, maxmemory; 0: no limit */
+    struct qn_refbuf *keep; /* WRITE: as in struct qn_put */
     /** CONFIG SET, a WRITE: apply the pairs argv[2..argc), all or none, and
      *  write the reply. NULL in other calls. */
     void (*configure)(void *ctx, const struct qn_cmd_call *c);

@@ -23,7 +23,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
-#include "paxos/log/le.h"
+#include "paxos/log/little_endian.h"
 
 #define TYPE_BYTES 4u
 #define FIELDS_MAX 6u

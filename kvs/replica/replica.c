@@ -99,7 +99,7 @@ void qn_replica_destroy(struct qn_replica *r)
     for (; r->head != r->tail; r->head++) {
         free(qn_replica_pending_at(r, r->head)->args);
     }
-    /* Stores first: they keep blobs of the driver. */
+    /* Stores first: they keep refbufs of the driver. */
     qn_store_destroy(r->store);
     for (uint32_t i = 0; i < DISCARDS; i++) {
         qn_store_destroy(r->discard[i]);

@@ -172,11 +172,12 @@ void qn_store_prefetch_entry(const struct qn_store *s, uint64_t hash)
 
 /* ---- put ---- */
 
-/* True if the value may stay in its blob, because the blob holds little else.
+/* True if the value may stay in its refbuf, because the refbuf holds little
+ * else.
  */
 static bool stays_outside(const struct qn_put *p, size_t value_len)
 {
-    const struct qn_blob *b = p->keep;
+    const struct qn_refbuf *b = p->keep;
     if (b == NULL || p->part_count != 1 || value_len < b->cap - b->cap / 8) {
         return false;
     }
@@ -224,7 +225,7 @@ static struct qn_entry *entry_new(struct qn_store *s, const struct qn_put *p,
     at = append(at, &p->deadline_ms, mortal ? 8 : 0);
     at = append(at, &(uint64_t){key.len}, is_long ? 8 : 0);
     if (outside) {
-        const struct qn_outside o = {p->parts[0].data, qn_blob_ref(p->keep)};
+        const struct qn_outside o = {p->parts[0].data, qn_refbuf_ref(p->keep)};
         at = append(at, &o, sizeof o);
     }
     at = append(at, key.data, key.len);

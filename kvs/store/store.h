@@ -15,8 +15,8 @@
  *
  * An entry is one immutable block {slot of last change, deadline, db, key,
  * value}, replaced by one release store. A long value may stay in the log's
- * blob in which it arrived: the entry then has a reference to the blob. Reads
- * never write. What the writer replaces is retired, and freed once every
+ * refbuf in which it arrived: the entry then has a reference to the refbuf.
+ * Reads never write. What the writer replaces is retired, and freed once every
  * registered reader has passed a quiescent point (QSBR).
  *
  * Keys are (db, bytes). Deadlines are stored but the caller judges them: get
@@ -37,7 +37,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/node.h"
-#include "paxos/log/blob.h"
+#include "paxos/log/refbuf.h"
 
 #define QN_STORE_DBS_MAX 256u
 #define QN_STORE_KEY_MAX ((size_t)64 << 20)  /* bytes */
@@ -134,10 +134,10 @@ struct qn_put {
     uint32_t part_count;
     qn_slot_t slot;
     uint64_t deadline_ms; /* 0: none */
-    /** The value is one part, and this blob holds it and little else: the
-     *  store may keep a reference to the blob instead of a copy. NULL: the
+    /** The value is one part, and this refbuf holds it and little else: the
+     *  store may keep a reference to the refbuf instead of a copy. NULL: the
      *  store must copy. */
-    struct qn_blob *keep;
+    struct qn_refbuf *keep;
 };
 
 /** Insert or replace. @return QN_OK; QN_ENOMEM; QN_EINVAL: key or value

@@ -69,10 +69,10 @@ struct qn_entry {
     uint8_t bytes[];
 };
 
-/* A value that lies in a blob of the log. */
+/* A value that lies in a refbuf of the log. */
 struct qn_outside {
     const uint8_t *value;
-    struct qn_blob *blob; /* one reference */
+    struct qn_refbuf *refbuf; /* one reference */
 };
 static_assert(sizeof(struct qn_entry) == 16,
               "8 + 16 bytes fit a 48-byte chunk of glibc's malloc");
@@ -356,8 +356,8 @@ static inline uint64_t qn_entry_chunk(const struct qn_entry *e)
     return qn_chunk_bytes((size_t)(end - (const uint8_t *)e));
 }
 
-/** What a blob with a value takes. */
-static inline uint64_t qn_blob_chunk(const struct qn_blob *b)
+/** What a refbuf with a value takes. */
+static inline uint64_t qn_refbuf_chunk(const struct qn_refbuf *b)
 {
     return qn_chunk_bytes(sizeof *b + b->cap);
 }
@@ -365,9 +365,9 @@ static inline uint64_t qn_blob_chunk(const struct qn_blob *b)
 /** What it takes with the value, wherever that lies. */
 static inline uint64_t qn_entry_takes(const struct qn_entry *e)
 {
-    return qn_entry_chunk(e) + (qn_entry_is_outside(e)
-                                    ? qn_blob_chunk(qn_entry_outside(e).blob)
-                                    : 0);
+    return qn_entry_chunk(e) +
+           (qn_entry_is_outside(e) ? qn_refbuf_chunk(qn_entry_outside(e).refbuf)
+                                   : 0);
 }
 
 /** Free an entry that no reader can see any more. */
@@ -376,7 +376,7 @@ static inline void qn_entry_free(struct qn_store *s, struct qn_entry *e)
     uint64_t chunk = qn_entry_chunk(e);
     s->entry_bytes -= qn_entry_takes(e);
     if (qn_entry_is_outside(e)) {
-        qn_blob_unref(qn_entry_outside(e).blob);
+        qn_refbuf_unref(qn_entry_outside(e).refbuf);
         s->unsorted = true;
     }
     if (!qn_spares_keep(&s->spares, e, chunk)) {

@@ -41,7 +41,7 @@ static void out_apply(struct qn_driver *d, const struct qn_apply *a)
         .origin_inc = a->group.inc,
         .seq = a->group.first,
         .mine = a->mine,
-        .keep = a->blob->cap >= d->keep_from ? a->blob : NULL,
+        .keep = a->refbuf->cap >= d->keep_from ? a->refbuf : NULL,
     };
     QN_DASSERT(!a->mine || a->group.origin == d->o.self);
     qn_positions_slot_begin(&d->positions, a->slot);
@@ -129,9 +129,9 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     /* Outputs of a step are executed before the next one begins: neither the
      * service nor a channel may call back into a step. */
     QN_ASSERT(d->out.count == 0);
-    qn_onepaxos_allow(d->machine, d->left > 0 ? ALLOW : 0);
+    qn_onepaxos_set_apply_budget(d->machine, d->left > 0 ? ALLOW : 0);
     int err = qn_onepaxos_step(d->machine, in, d->now, d->wall_ms, &d->out);
-    d->more = d->out.held;
+    d->more = d->out.apply_pending;
     if (err != QN_OK) {
         QN_ASSERT(d->out.count == 0);
         return err;

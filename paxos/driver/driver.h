@@ -33,7 +33,7 @@
  * lie only there (PROTOCOL.md 5).
  *
  * Threads: one thread per driver. No call blocks. After warm-up the driver
- * allocates only blobs for batches.
+ * allocates only refbufs for batches.
  */
 
 #include <stdbool.h>
@@ -56,10 +56,10 @@ struct qn_applied {
     uint64_t seq;          /* origin's sequence, from 1 */
     bool mine;             /* submitted through this driver */
     struct qn_slice bytes; /* borrowed for the call */
-    /** The blob that holds `bytes` and little else, if the service may keep it
-     *  instead of copying: by a reference of its own, in this thread, until the
-     *  driver is destroyed. NULL: it may not. */
-    struct qn_blob *keep;
+    /** The refbuf that holds `bytes` and little else, if the service may keep
+     * it instead of copying: by a reference of its own, in this thread, until
+     * the driver is destroyed. NULL: it may not. */
+    struct qn_refbuf *keep;
 };
 
 #define QN_PREFETCH_MAX 16u /* commands announced at once */
@@ -95,13 +95,13 @@ struct qn_service {
     void *ctx;
 };
 
-/** What the memory acceptor consists of (paxos/machine/shared.h). All of it
- * kept. */
+/** What the memory acceptor consists of (paxos/machine/memory_acceptor.h). All
+ * of it kept. */
 struct qn_driver_memory {
     struct qn_pair *word; /* shared, in the commons; NULL: process acceptor */
     struct qn_ring ring;  /* in the own outbox, opened and empty */
-    /** As in struct qn_shared, with `ctx`; NULL: the word can always be
-     *  written, and its owner is never asked for. */
+    /** As in struct qn_memory_acceptor, with `ctx`; NULL: the word can always
+     * be written, and its owner is never asked for. */
     void (*claim)(void *ctx, bool writable);
     bool (*owner)(void *ctx, qn_epoch_t epoch);
     bool (*owned_by)(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc);

@@ -135,7 +135,7 @@ void qn_driver_coming(struct qn_driver *d, qn_slot_t position)
 }
 
 /* The owner of the accept word, if it is known and has ended. */
-static bool ended_owner(const struct qn_driver *d, struct qn_word w,
+static bool ended_owner(const struct qn_driver *d, struct qn_accept_register w,
                         qn_node_t *owner, uint64_t *inc)
 {
     return qn_driver_owner(d, w, owner, inc) &&
@@ -150,7 +150,7 @@ uint64_t qn_driver_bereft(const struct qn_driver *d)
     if (!d->memory) {
         return 0;
     }
-    struct qn_word w = qn_shared_word(&d->shared);
+    struct qn_accept_register w = qn_memory_acceptor_load(&d->shared);
     return ended_owner(d, w, &owner, &inc) ? w.epoch + 1 : 0;
 }
 
@@ -198,7 +198,7 @@ static void late_tell(struct qn_driver *d, uint64_t epoch, qn_node_t owner,
 
 static struct qn_verdict verdict_find(struct qn_driver *d)
 {
-    struct qn_word w = qn_shared_word(&d->shared);
+    struct qn_accept_register w = qn_memory_acceptor_load(&d->shared);
     struct qn_verdict_in in = {.hi = w.hi, .nodes = d->o.nodes};
     qn_node_t owner;
     uint64_t inc;

@@ -24,7 +24,7 @@
 #include "paxos/driver/halt.h"
 #include "paxos/driver/positions.h"
 #include "paxos/driver/sendq.h"
-#include "paxos/log/pool.h"
+#include "paxos/log/mempool.h"
 #include "paxos/machine/onepaxos.h"
 #include "paxos/machine/verdict.h"
 
@@ -106,7 +106,7 @@ struct qn_driver {
     struct qn_driver_peer peer[QN_NODES_MAX];
     struct qn_qp *tree[QN_NODES_MAX];
     struct qn_context *context;    /* NULL: the group has one node */
-    struct qn_joiner learn_joiner; /* pieces of LEARN ... */
+    struct qn_joiner learn_joiner; /* fragments of LEARN ... */
     qn_node_t learn_from;          /* ... over the lane of this peer */
     struct qn_sendq bcast;         /* LEARNs that wait for children */
     uint64_t bcast_dropped;        /* LEARNs for which it had no room */
@@ -116,10 +116,10 @@ struct qn_driver {
     uint64_t received; /* bytes, through all lanes */
 
     /* Memory. */
-    struct qn_pool pool;       /* of all blobs */
-    size_t keep_from;          /* bytes; a service may keep longer batches */
-    struct qn_shared shared;   /* memory acceptor */
-    struct qn_uploads uploads; /* of all */
+    struct qn_mempool pool; /* of all refbufs */
+    size_t keep_from;       /* bytes; a service may keep longer batches */
+    struct qn_memory_acceptor shared;           /* memory acceptor */
+    struct qn_uploads uploads;                  /* of all */
     struct qn_driver_life gone[QN_DRIVER_GONE]; /* former incarnations */
     uint32_t gone_count;
 
@@ -188,7 +188,7 @@ const struct qn_arena *qn_driver_arena(void *ctx, qn_node_t node, uint64_t inc);
 
 /** The owner of the ring that the accept word `w` means. @return false: it is
  *  not known here. */
-bool qn_driver_owner(const struct qn_driver *d, struct qn_word w,
+bool qn_driver_owner(const struct qn_driver *d, struct qn_accept_register w,
                      qn_node_t *node, uint64_t *inc);
 
 /** Say in the own outbox that the ring that the accept word names is mapped

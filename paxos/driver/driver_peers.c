@@ -57,11 +57,11 @@ const struct qn_arena *qn_driver_arena(void *ctx, qn_node_t node, uint64_t inc)
     return node == d->o.self ? d->o.arena : p->has_arena ? &p->arena : NULL;
 }
 
-bool qn_driver_owner(const struct qn_driver *d, struct qn_word w,
+bool qn_driver_owner(const struct qn_driver *d, struct qn_accept_register w,
                      qn_node_t *node, uint64_t *inc)
 {
-    return qn_shared_owner(&d->shared, qn_onepaxos_utility(d->machine), w.epoch,
-                           node, inc);
+    return qn_memory_acceptor_owner(&d->shared, qn_onepaxos_utility(d->machine),
+                                    w.epoch, node, inc);
 }
 
 /** The word names that incarnation, or one that is not known here. */
@@ -72,7 +72,8 @@ static bool named(const struct qn_driver *d, qn_node_t node, uint64_t inc)
     if (QN_MUTANT(FREED_BY_UL)) { /* M4 */
         return d->roles.cfg.leader == node && d->roles.cfg.leader_inc == inc;
     }
-    return !qn_driver_owner(d, qn_shared_word(&d->shared), &owner, &life) ||
+    return !qn_driver_owner(d, qn_memory_acceptor_load(&d->shared), &owner,
+                            &life) ||
            (owner == node && life == inc);
 }
 
@@ -81,7 +82,7 @@ void qn_driver_mapped(struct qn_driver *d)
     if (!d->memory) {
         return;
     }
-    struct qn_word w = qn_shared_word(&d->shared);
+    struct qn_accept_register w = qn_memory_acceptor_load(&d->shared);
     qn_node_t owner;
     uint64_t inc;
     if (qn_driver_owner(d, w, &owner, &inc) &&

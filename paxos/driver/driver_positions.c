@@ -85,7 +85,7 @@ static struct qn_bound_facts facts(const struct qn_driver *d)
 {
     struct qn_bound_facts f = {.memory = d->memory};
     if (d->memory) {
-        f.accepted = qn_shared_word(&d->shared).hi;
+        f.accepted = qn_memory_acceptor_load(&d->shared).hi;
         return f;
     }
     f.lives = qn_driver_acceptor_lives(d);
@@ -187,10 +187,10 @@ static void flow_control_look(struct qn_driver *d)
         }
         uint64_t peers = qn_driver_living(d) &
                          qn_flow_followed(qn_onepaxos_flow(d->machine));
-        qn_onepaxos_slow(d->machine,
-                         qn_flow_control_look(&d->flow_control, d->now,
-                                              qn_onepaxos_learned(d->machine),
-                                              applied, peers));
+        qn_onepaxos_set_propose_interval(
+            d->machine, qn_flow_control_look(&d->flow_control, d->now,
+                                             qn_onepaxos_learned(d->machine),
+                                             applied, peers));
     }
 }
 

@@ -73,14 +73,14 @@ static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
     return !d->peer[from].refused;
 }
 
-/* More of the message will come: the machine need not ask for it. Pieces that
- * continue nothing (the first ones were lost) say no such thing. */
-static void piece_came(struct qn_driver *d, qn_node_t from,
-                       const struct qn_joiner *j, const struct qn_msg *m)
+/* More of the message will come: the machine need not ask for it. Fragments
+ * that continue nothing (the first ones were lost) say no such thing. */
+static void fragment_came(struct qn_driver *d, qn_node_t from,
+                          const struct qn_joiner *j, const struct qn_msg *m)
 {
-    if (j->blob != NULL) {
-        const struct qn_input in = {.kind = QN_IN_PIECE,
-                                    .piece = {from, m->kind, m->slot}};
+    if (j->refbuf != NULL) {
+        const struct qn_input in = {.kind = QN_IN_FRAGMENT,
+                                    .fragment = {from, m->kind, m->slot}};
         qn_driver_step(d, &in);
     }
 }
@@ -117,12 +117,13 @@ static bool take(struct qn_driver *d, qn_node_t from, const void *peeked,
         peer_corrupt(d, from);
     }
     if (err == QN_EAGAIN) {
-        piece_came(d, from, &p->joiner, &m);
+        fragment_came(d, from, &p->joiner, &m);
     }
     if (err != QN_OK || give(d, from, &m)) {
         return true;
     }
-    QN_ASSERT(m.blob == NULL); /* an ACCEPT: what was joined needs no memory */
+    QN_ASSERT(m.refbuf ==
+              NULL); /* an ACCEPT: what was joined needs no memory */
     return false;
 }
 
@@ -151,13 +152,13 @@ bool qn_driver_receive(struct qn_driver *d, qn_node_t from)
 
 /* ---- the tree ------------------------------------------------------------ */
 
-/* Each peer sends the pieces of a message in order; pieces of two peers are not
- * joined. */
+/* Each peer sends the fragments of a message in order; fragments of two peers
+ * are not joined. */
 static void joiner_of(struct qn_driver *d, qn_node_t from)
 {
     if (d->learn_from != from) {
         qn_joiner_reset(&d->learn_joiner);
-        QN_DASSERT(d->learn_joiner.blob == NULL);
+        QN_DASSERT(d->learn_joiner.refbuf == NULL);
         d->learn_from = from;
     }
 }
@@ -186,7 +187,7 @@ static void learn(struct qn_driver *d, qn_node_t from, struct qn_msg *m)
     joiner_of(d, from);
     int err = qn_joiner_take(&d->learn_joiner, &d->pool.alloc, m);
     if (err == QN_EAGAIN) {
-        piece_came(d, from, &d->learn_joiner, m);
+        fragment_came(d, from, &d->learn_joiner, m);
     }
     if (err != QN_OK) {
         return; /* more to come, or lost */
@@ -196,7 +197,7 @@ static void learn(struct qn_driver *d, qn_node_t from, struct qn_msg *m)
     qn_driver_step(d, &in);
 }
 
-/* A LEARN (or a piece of one) came down the tree. */
+/* A LEARN (or a fragment of one) came down the tree. */
 void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
 {
     struct qn_driver *d = ctx;

@@ -212,7 +212,7 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now)
 /* Nodes that could each go on alone from the ring of the word's owner. */
 static uint64_t in_sync_memory(const struct qn_driver *d)
 {
-    struct qn_word w = qn_shared_word(&d->shared);
+    struct qn_accept_register w = qn_memory_acceptor_load(&d->shared);
     qn_node_t owner;
     uint64_t inc;
     const struct qn_ring *r =

@@ -3,8 +3,8 @@
  *
  * Two queues per peer: bulk (REQUEST, ACCEPT, FILL: their order among each
  * other matters, and they may be long) and control, which goes first and
- * between two pieces. The usual short message finds both empty and is written
- * straight into its cell.
+ * between two fragments. The usual short message finds both empty and is
+ * written straight into its cell.
  *
  * Broadcasts have one queue for all children, which is bounded in bytes. What
  * it has no room for is dropped, and a child without room is left behind after
@@ -29,14 +29,14 @@ enum {
 
 /* ---- to one peer --------------------------------------------------------- */
 
-/* Write one piece into the channel. False: no room now. */
-static bool piece_send(struct qn_driver *d, qn_node_t to,
-                       const struct qn_msg *m)
+/* Write one fragment into the channel. False: no room now. */
+static bool fragment_send(struct qn_driver *d, qn_node_t to,
+                          const struct qn_msg *m)
 {
     size_t head = qn_msg_head_size(m);
     QN_DASSERT(to < d->o.nodes);
     QN_DASSERT(to != d->o.self);
-    QN_DASSERT(head + m->body.len <= QN_PIECE_MAX);
+    QN_DASSERT(head + m->body.len <= QN_FRAGMENT_MAX);
     void *buf = NULL;
     d->touched |=
         qn_driver_bit(to); /* without room too: flush asks the peer to ring */
@@ -55,12 +55,12 @@ static bool piece_send(struct qn_driver *d, qn_node_t to,
 static bool queue_send(struct qn_driver *d, qn_node_t to, struct qn_sendq *q)
 {
     while (!qn_sendq_empty(q)) {
-        struct qn_msg piece;
-        qn_sendq_piece(q, &piece);
-        if (!piece_send(d, to, &piece)) {
+        struct qn_msg fragment;
+        qn_sendq_fragment(q, &fragment);
+        if (!fragment_send(d, to, &fragment)) {
             return false;
         }
-        qn_sendq_sent(q, &piece);
+        qn_sendq_sent(q, &fragment);
     }
     return true;
 }
@@ -117,8 +117,8 @@ void qn_driver_send(struct qn_driver *d, qn_node_t to, const struct qn_msg *m)
         return; /* it has ended */
     }
     bool first = qn_sendq_empty(&p->control) && qn_sendq_empty(q);
-    if (first && m->body.len + QN_HEAD_MAX <= QN_PIECE_MAX &&
-        piece_send(d, to, m)) {
+    if (first && m->body.len + QN_HEAD_MAX <= QN_FRAGMENT_MAX &&
+        fragment_send(d, to, m)) {
         return;
     }
     if (is_question(m)) {
@@ -185,7 +185,7 @@ static uint64_t children_full(struct qn_driver *d)
     return qn_dissemination_room(&d->dissemination, full);
 }
 
-static void bcast_piece(struct qn_driver *d, const struct qn_msg *m)
+static void bcast_fragment(struct qn_driver *d, const struct qn_msg *m)
 {
     uint8_t head[QN_HEAD_MAX];
     const struct qn_slice parts[] = {{head, qn_msg_head(m, head)}, m->body};
@@ -199,14 +199,14 @@ static void bcast_piece(struct qn_driver *d, const struct qn_msg *m)
 void qn_driver_bcast_send(struct qn_driver *d)
 {
     while (!qn_sendq_empty(&d->bcast)) {
-        struct qn_msg piece;
+        struct qn_msg fragment;
         if (qn_dissemination_wait(&d->dissemination, children_full(d),
                                   d->now)) {
             return;
         }
-        qn_sendq_piece(&d->bcast, &piece);
-        bcast_piece(d, &piece);
-        qn_sendq_sent(&d->bcast, &piece);
+        qn_sendq_fragment(&d->bcast, &fragment);
+        bcast_fragment(d, &fragment);
+        qn_sendq_sent(&d->bcast, &fragment);
     }
 }
 
@@ -235,7 +235,7 @@ size_t qn_driver_bcast_max(const struct qn_driver *d)
 
 void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
 {
-    struct qn_msg named = *whole; /* and its blob is the caller's */
+    struct qn_msg named = *whole; /* and its refbuf is the caller's */
     const struct qn_msg *m = &named;
     if (d->roles.cfg.acceptor != d->o.self || d->dissemination.children == 0) {
         return;
@@ -244,8 +244,8 @@ void qn_driver_bcast(struct qn_driver *d, const struct qn_msg *whole)
     named.learn.alive = d->dissemination.members;
     qn_dissemination_probe_begin(&d->dissemination, m->slot, d->now);
     if (qn_sendq_empty(&d->bcast) && children_full(d) == 0 &&
-        m->body.len + QN_HEAD_MAX <= QN_PIECE_MAX) {
-        bcast_piece(d, m);
+        m->body.len + QN_HEAD_MAX <= QN_FRAGMENT_MAX) {
+        bcast_fragment(d, m);
         return;
     }
     if (!qn_sendq_empty(&d->bcast) &&

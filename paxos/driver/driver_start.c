@@ -133,14 +133,14 @@ static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)
 
 static void shared_make(struct qn_driver *d)
 {
-    d->shared = (struct qn_shared){.word = d->o.memory.word,
-                                   .own = d->o.memory.ring,
-                                   .ring = qn_driver_ring,
-                                   .claim = claim,
-                                   .owner = owner,
-                                   .owned_by = owned_by,
-                                   .position = qn_driver_position,
-                                   .ctx = d};
+    d->shared = (struct qn_memory_acceptor){.accept_register = d->o.memory.word,
+                                            .own = d->o.memory.ring,
+                                            .ring = qn_driver_ring,
+                                            .claim = claim,
+                                            .owner = owner,
+                                            .owned_by = owned_by,
+                                            .position = qn_driver_position,
+                                            .ctx = d};
     qn_ring_begin(&d->shared.own, 1);
 }
 
@@ -169,7 +169,7 @@ static int machine_make(struct qn_driver *d, const struct survived *s)
         .alloc = &d->pool.alloc,
         .params = params(d),
         .seed = d->o.seed,
-        .shared = d->memory ? &d->shared : NULL,
+        .memory = d->memory ? &d->shared : NULL,
         .uploads = d->o.arena != NULL ? &d->uploads : NULL,
         .ul = s->later ? s->ul : NULL,
         .ul_count = s->count,
@@ -269,7 +269,7 @@ int qn_driver_create(struct qn_driver **out, const struct qn_driver_opts *o)
     d->o = *o;
     d->memory = o->memory.word != NULL;
     d->keep_from = d->memory ? QN_KEEP_FROM : SIZE_MAX;
-    qn_pool_init(&d->pool, d->keep_from);
+    qn_mempool_init(&d->pool, d->keep_from);
     d->now = o->now;
     d->machine_deadline = QN_TIME_NEVER;
     qn_positions_init(&d->positions, o->self, o->nodes, o->now);
@@ -303,6 +303,6 @@ void qn_driver_destroy(struct qn_driver *d)
         qn_onepaxos_fini(d->machine);
         free(d->machine);
     }
-    qn_pool_fini(&d->pool);
+    qn_mempool_fini(&d->pool);
     free(d);
 }

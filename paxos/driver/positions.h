@@ -28,7 +28,7 @@
 
 #include "core/base/clock.h"
 #include "core/node.h"
-#include "paxos/machine/shared.h"
+#include "paxos/machine/memory_acceptor.h"
 
 /** As a bound: nothing bounds the log now. */
 #define QN_POSITIONS_UNBOUNDED UINT64_MAX

@@ -47,8 +47,8 @@ int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m)
     *at(q, q->tail++) = *m;
     q->bytes += m->body.len;
     q->most = QN_MAX(q->most, q->bytes);
-    if (m->blob != NULL) {
-        qn_blob_ref(m->blob);
+    if (m->refbuf != NULL) {
+        qn_refbuf_ref(m->refbuf);
     }
     check(q);
     return QN_OK;
@@ -61,7 +61,7 @@ void qn_sendq_drop(struct qn_sendq *q, uint8_t kind)
         struct qn_msg *m = at(q, i);
         if (m->kind == kind) {
             q->bytes -= m->body.len;
-            qn_blob_unref(m->blob);
+            qn_refbuf_unref(m->refbuf);
         } else {
             *at(q, kept++) = *m;
         }
@@ -70,23 +70,23 @@ void qn_sendq_drop(struct qn_sendq *q, uint8_t kind)
     check(q);
 }
 
-void qn_sendq_piece(const struct qn_sendq *q, struct qn_msg *piece)
+void qn_sendq_fragment(const struct qn_sendq *q, struct qn_msg *fragment)
 {
     QN_ASSERT(!qn_sendq_empty(q));
     uint32_t offset = q->offset;
-    bool some = qn_msg_cut(at(q, q->head), QN_PIECE_MAX, &offset, piece);
+    bool some = qn_msg_cut(at(q, q->head), QN_FRAGMENT_MAX, &offset, fragment);
     QN_ASSERT(some);
 }
 
-void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *piece)
+void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *fragment)
 {
     struct qn_msg *m = at(q, q->head);
     QN_DASSERT(!qn_sendq_empty(q));
-    q->offset += (uint32_t)piece->body.len;
+    q->offset += (uint32_t)fragment->body.len;
     QN_ASSERT(q->offset <= m->body.len);
     if (q->offset == m->body.len) {
         q->bytes -= m->body.len;
-        qn_blob_unref(m->blob);
+        qn_refbuf_unref(m->refbuf);
         q->head++;
         q->offset = 0;
     }
@@ -96,7 +96,7 @@ void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *piece)
 void qn_sendq_free(struct qn_sendq *q)
 {
     for (; q->head != q->tail; q->head++) {
-        qn_blob_unref(at(q, q->head)->blob);
+        qn_refbuf_unref(at(q, q->head)->refbuf);
     }
     free(q->msg);
     *q = (struct qn_sendq){.most = q->most};

@@ -3,7 +3,8 @@
 
 /**
  * Messages that wait for room in one channel, oldest first, and the cutting of
- * long ones into pieces. A queue holds one reference to each message's blob.
+ * long ones into fragments. A queue holds one reference to each message's
+ * refbuf.
  *
  * The caller bounds it: commands by credit and window; long answers wait in the
  * machine until there is room; of a question that is asked again only the
@@ -18,9 +19,9 @@
 
 #include "paxos/wire/msg.h"
 
-/* A piece is copied through staging, assembly and the joined message: these
- * stay in a first-level cache, and a lane holds several pieces. */
-#define QN_PIECE_MAX 8192u /* bytes of one piece, head included */
+/* A fragment is copied through staging, assembly and the joined message: these
+ * stay in a first-level cache, and a lane holds several fragments. */
+#define QN_FRAGMENT_MAX 8192u /* bytes of one fragment, head included */
 
 struct qn_sendq {
     struct qn_msg *msg;   /* [cap] ring */
@@ -48,11 +49,11 @@ int qn_sendq_push(struct qn_sendq *q, const struct qn_msg *m);
  *  that has begun to leave. */
 void qn_sendq_drop(struct qn_sendq *q, uint8_t kind);
 
-/** The next piece to send, without taking it. Only if not empty. */
-void qn_sendq_piece(const struct qn_sendq *q, struct qn_msg *piece);
+/** The next fragment to send, without taking it. Only if not empty. */
+void qn_sendq_fragment(const struct qn_sendq *q, struct qn_msg *fragment);
 
-/** The piece was sent: go on behind it. */
-void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *piece);
+/** The fragment was sent: go on behind it. */
+void qn_sendq_sent(struct qn_sendq *q, const struct qn_msg *fragment);
 
 /** Drop everything and free the memory. */
 void qn_sendq_free(struct qn_sendq *q);

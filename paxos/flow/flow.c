@@ -1,12 +1,12 @@
 /*
- * Flow control: see flow.h for what it promises. Who is slow, and how long it
- * is not awaited then: flow_slow.c.
+ * Flow control: flow.h says what it promises, flow_slow.c which member is slow
+ * and for how long it is not awaited.
  *
- * A member's window. The floor of progress is looked at over `timeout`, from
- * the moment at which the member shuts the gate. It ends early only when the
- * member's lag has fallen below half its mark: if it ended as soon as the gate
- * opens, a member that applies one slot now and then would begin a new window
- * with each, and hold all for ever.
+ * A member's window. Its progress over `timeout` is compared with a floor, from
+ * the moment at which the member shuts the gate. The window ends early only
+ * when the member's lag has fallen below half its mark. If it ended as soon as
+ * the gate opens, a member that applies one slot now and then would begin a new
+ * window with each slot, and would delay all others for ever.
  *
  * Lags are kept here and grow with each decided slot, so that the gate costs
  * one comparison per member and batch.
@@ -19,17 +19,22 @@
 
 #define FLOOR 16u /* of lag_*, in `timeout` */
 
-/* Stamps come at equal distances for stop_slots / STAMPS times QN_FLOW_STAMP,
- * and then so many for each time that the shut gate becomes e times as old. A
- * third of stop_slots is left for them: enough for e^31 times. */
+/* At first the shut gate lets a stamp through every QN_FLOW_STAMP, until
+ * stop_slots / STAMPS of them have passed. From then on the same number of
+ * stamps passes for each factor of e by which the time since the first one
+ * grows. A third of stop_slots is left for stamps, which is enough for a
+ * factor of e^31. */
 #define STAMPS 96u
 
 void qn_flow_init(struct qn_flow *f, qn_node_t self, uint32_t nodes,
                   const struct qn_flow_limits *l)
 {
-    QN_ASSERT(l->lag_bytes != 0 && l->lag_bytes <= l->stop_bytes);
-    QN_ASSERT(l->lag_slots != 0 && l->lag_slots <= l->stop_slots);
-    QN_ASSERT(nodes <= QN_NODES_MAX && self < nodes);
+    QN_ASSERT(l->lag_bytes != 0);
+    QN_ASSERT(l->lag_bytes <= l->stop_bytes);
+    QN_ASSERT(l->lag_slots != 0);
+    QN_ASSERT(l->lag_slots <= l->stop_slots);
+    QN_ASSERT(nodes <= QN_NODES_MAX);
+    QN_ASSERT(self < nodes);
     *f = (struct qn_flow){.limits = *l, .self = self, .nodes = nodes};
 }
 
@@ -37,7 +42,7 @@ void qn_flow_change(struct qn_flow *f, qn_time_t timeout, uint32_t min_awaited)
 {
     f->limits.timeout = timeout;
     f->limits.min_awaited = min_awaited;
-    f->held = false; /* the next look says */
+    f->held = false; /* the next look sets it */
 }
 
 static bool quiet(const struct qn_flow_member *m, qn_time_t now)
@@ -57,13 +62,16 @@ static uint64_t mark_slots(const struct qn_flow *f,
     return quiet(m, now) ? f->limits.stop_slots : m->mark_slots;
 }
 
-/** The marks of a member that has just applied so much, and lacked `bytes` and
- *  `slots` before. What it lacked above lag_* falls half as fast as it applies,
- *  so that the leader goes on meanwhile, at half its pace. */
+/** Set the marks of a member that has just applied something and lacked
+ *  `bytes` and `slots` before. What it lacked above lag_* falls half as fast
+ *  as the member applies, so the leader goes on meanwhile at half the
+ *  member's pace. */
 static void marks_set(const struct qn_flow *f, struct qn_flow_member *m,
                       qn_time_t now, uint64_t bytes, uint64_t slots)
 {
     const struct qn_flow_limits *l = &f->limits;
+    QN_ASSERT(bytes >= m->at.bytes); /* its lag does not grow by a report */
+    QN_ASSERT(slots >= m->slots);
     uint64_t most_bytes = QN_MIN(mark_bytes(f, m, now), bytes);
     uint64_t most_slots = QN_MIN(mark_slots(f, m, now), slots);
     most_bytes -= QN_MIN(most_bytes, (bytes - m->at.bytes) / 2);
@@ -105,12 +113,15 @@ void qn_flow_begin(struct qn_flow *f, qn_time_t now, uint64_t living,
             .mark_slots = f->limits.stop_slots,
         };
     }
+    /* The leader waits for other members only. */
+    QN_ASSERT(!f->member[f->self].awaited);
 }
 
-/* Slots that were decided above what it has applied. */
+/* Take a report of the slots that the member has applied. */
 static void lag_set(struct qn_flow_member *m, qn_time_t now,
                     struct qn_flow_place at)
 {
+    QN_ASSERT(at.applied >= m->at.applied); /* applied never falls */
     uint64_t moved = at.applied - m->at.applied;
     uint64_t bytes = m->at.bytes - QN_MIN(m->at.bytes, at.bytes);
     uint64_t read = at.read - QN_MIN(at.read, m->at.read);
@@ -131,10 +142,11 @@ static bool below_floor(const struct qn_flow *f, const struct qn_flow_member *m)
            m->applied < QN_MAX(f->limits.lag_slots / FLOOR, 1u);
 }
 
-/** It applies again, and what it lacks next is kept. One that was given up has
- *  to apply as much as those who stay awaited, or nearly all: else two that
- *  apply a slot now and then hold all in turn, each with a new window. After a
- *  pause it has to have caught up while nobody waited for it. */
+/** May the member be awaited again? It applies again, and its next slot is
+ *  kept. A member that was given up has to apply as much as an awaited member
+ *  must, or lack nearly nothing. Otherwise two members that apply a slot now
+ *  and then would delay all others in turn, each with a new window. After a
+ *  pause it has to have caught up while no member waited for it. */
 static bool returns(const struct qn_flow *f, const struct qn_flow_member *m,
                     qn_time_t now)
 {
@@ -167,10 +179,12 @@ void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
         m->slow = 0;
         m->behind = false;
         m->waiting = m->given = false;
-        m->moved_at = 0; /* as after a stop: it keeps the lag that it has */
+        m->moved_at = 0; /* as after a stop: its mark is the lag that it has */
         f->held = false;
     }
     marks_set(f, m, now, bytes, slots);
+    QN_ASSERT(m->mark_bytes >= f->limits.lag_bytes);
+    QN_ASSERT(m->mark_slots >= f->limits.lag_slots);
     m->moved_at = now;
     if (m->at.bytes < m->mark_bytes / 2 && m->slots < m->mark_slots / 2) {
         m->waiting = false;
@@ -180,6 +194,7 @@ void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
 void qn_flow_keep(struct qn_flow *f, qn_time_t now, qn_node_t n,
                   struct qn_flow_hold hold, struct qn_flow_kept since)
 {
+    QN_ASSERT(n < f->nodes);
     struct qn_flow_member *m = &f->member[n];
     bool same = hold.slot == m->hold.slot;
     if (!since.kept || hold.slot == m->hold_over ||
@@ -199,6 +214,8 @@ void qn_flow_keep(struct qn_flow *f, qn_time_t now, qn_node_t n,
 
 void qn_flow_down(struct qn_flow *f, qn_time_t now, qn_node_t n)
 {
+    QN_ASSERT(n < f->nodes);
+    QN_ASSERT(n != f->self);
     struct qn_flow_member *m = &f->member[n];
     open(m, now);
     f->held = false;
@@ -232,6 +249,7 @@ static bool hold_shuts(const struct qn_flow *f, const struct qn_flow_member *m,
 {
     const struct qn_flow_limits *l = &f->limits;
     uint64_t done = QN_MIN(m->hold.done, QN_HOLD_DONE);
+    QN_DASSERT(qn_flow_hold_mark(l->stop_bytes, done) <= l->stop_bytes);
     return m->hold.slot != 0 && m->hold_bytes != 0 &&
            (m->hold_bytes + bytes > qn_flow_hold_mark(l->stop_bytes, done) ||
             m->hold_slots + 1 > qn_flow_hold_mark(l->stop_slots, done));
@@ -246,6 +264,7 @@ struct qn_flow_by qn_flow_shuts(const struct qn_flow *f, qn_time_t now,
         by.members |= member_shuts(f, m, now, bytes) ? QN_FLOW_BIT(n) : 0;
         by.holds |= hold_shuts(f, m, bytes) ? QN_FLOW_BIT(n) : 0;
     }
+    QN_ASSERT((by.members & QN_FLOW_BIT(f->self)) == 0);
     return by;
 }
 
@@ -263,7 +282,7 @@ struct qn_flow_by qn_flow_oldest(const struct qn_flow *f)
     return by;
 }
 
-/** It forbids a batch. @return true: it is given up. */
+/** The member forbids a batch. @return true: it is given up. */
 static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
                         qn_time_t now)
 {
@@ -291,6 +310,7 @@ static bool member_look(struct qn_flow *f, struct qn_flow_member *m,
 
 static void hold_end(struct qn_flow *f, struct qn_flow_member *m)
 {
+    QN_ASSERT(m->hold.slot != 0);
     m->hold_over = m->hold.slot;
     m->hold.slot = 0;
     f->holds++;
@@ -314,7 +334,8 @@ static bool hold_look(struct qn_flow *f, qn_node_t giver, qn_time_t now)
     return true;
 }
 
-/** How long each has shut the gate, and all of them. */
+/** Count how long each member has shut the gate, and how long the gate was
+ *  shut. */
 static void time_count(struct qn_flow *f, qn_time_t now, struct qn_flow_by by)
 {
     uint64_t all = by.members | by.holds;

@@ -7,48 +7,51 @@
  *
  * The leader alone decides, so the gate stands there: a batch is decided only
  * if no *awaited* member would then lack more than its mark. What waits behind
- * the gate pushes back by itself: the queue is full, origins get no credit,
- * sockets are not read. So whatever anybody keeps for a slow member is bounded
- * in bytes, and a slow member costs the others time, but never the log.
+ * the gate pushes back by itself: the queue fills, origins get no credit,
+ * sockets are not read. So the memory that any replica keeps for a slow member
+ * is bounded in bytes, and a slow member costs the others time, but never the
+ * log.
  *
- *     lag     bytes and slots decided, that the member has not applied
- *     mark    how large its lag may become
+ *     lag     bytes and slots that are decided and that the member has not
+ *             applied
+ *     mark    the largest lag that a member may have
  *               lag_*    while it applies
  *               stop_*   when it has applied nothing for QN_FLOW_QUIET: a short
- *                        stop costs nobody anything
- *             one that goes on after a stop keeps the lag that it has: its mark
- *             falls half as fast as it applies, down to lag_*
- *     awaited every living member in sync, but those that were given up. One
- *             is when it has shut the gate for `timeout` and has applied, or
- *             read of a long batch, less than 1/16 of lag_bytes and of
- *             lag_slots meanwhile; or when it is slow. It is awaited again
- *             when it has applied so much, or lacks less than its mark, and
- *             what it lacks next is still kept
- *     slow    it shuts the gate; for QN_FLOW_SLOW_LOOKS times `timeout` it has
- *             lacked more than half of stop_*, or shut the gate for half of
- *             each, and its pace was each time less than a quarter of that of
- *             another awaited member. A pace is
- *             what a member applies in the time in which it lacks something:
- *             where all share one core it is about the same for all, whoever
- *             waits for whom
- *     pause   who was slow, or is given up again soon after it came back, is
- *             awaited again after a pause only, and when it lacks less than
- *             its mark: it has caught up while the others went on. The pause
- *             doubles from time to time. Meanwhile nothing is held for its
- *             join; later a hold for it may shut the gate for a quarter of the
- *             pause
- *     hold    somebody gives a snapshot: what was decided since its cut is
+ *                        stop costs the other members nothing
+ *             A member that goes on after a stop has its lag as its mark. The
+ *             mark falls half as fast as the member applies, down to lag_*
+ *     awaited every living member in sync, except those that were given up. A
+ *             member is given up when it has shut the gate for `timeout` and
+ *             meanwhile has applied, or read of a long batch, less than 1/16 of
+ *             lag_bytes and of lag_slots; or when it is slow. It is awaited
+ *             again when it has applied as much as that, or lacks less than its
+ *             mark, and its next slot is still kept
+ *     slow    the member shuts the gate; in QN_FLOW_SLOW_LOOKS consecutive
+ *             looks, one `timeout` apart, it has lacked more than half of
+ *             stop_*, or has shut the gate for half of the time, and its pace
+ *             was less than a quarter of that of another awaited member. A pace
+ *             is what a member applies in the time in which it lacks something.
+ *             Where all replicas share one core it is about the same for all,
+ *             whichever member waits for which
+ *     pause   a member that was slow, or that is given up again soon after it
+ *             was awaited again, has a pause. It is awaited again only after
+ *             the pause and when it lacks less than its mark: it has caught up
+ *             while the others went on. The pause doubles each time. Meanwhile
+ *             nothing is held for its join; later a hold for it may shut the
+ *             gate for a quarter of the pause
+ *     hold    a replica gives a snapshot: what was decided since the cut is
  *             kept for the joiner. The mark grows with the part that has been
- *             sent, so writes slow down and do not stop while a join goes on.
- *             A hold that shuts the gate and has not grown for twice `timeout`
- *             is given up
+ *             sent, so writes slow down and do not stop while a join goes on. A
+ *             hold that shuts the gate and has not grown for twice `timeout` is
+ *             given up
  *
- * A member with no lag never shuts the gate, so a batch that is longer than the
+ * A member without lag never shuts the gate, so a batch that is longer than the
  * mark goes alone.
  *
- * With `min_awaited` followers or fewer awaited nobody is given up: writes are
- * *held* until one goes on. The dead do not count: with fewer living followers
- * than that, all of these are waited for, and the last member serves alone.
+ * With `min_awaited` or fewer followers awaited no member is given up: writes
+ * are *held* until a member goes on. Ended members do not count: with fewer
+ * living followers than `min_awaited` all of them are waited for, and the last
+ * member serves alone.
  *
  * Pure: no IO, no clock; times are arguments. One thread.
  */
@@ -59,18 +62,18 @@
 #include "core/base/clock.h"
 #include "core/node.h"
 
-/** A member that has applied nothing for so long has stopped. */
+/** A member that has applied nothing for this long is stopped. */
 #define QN_FLOW_QUIET      (100 * QN_MS)
-/** Slow is who applies less than one part in so many of another's pace ... */
+/** A slow member applies less than 1 / QN_FLOW_SLOW of another's pace ... */
 #define QN_FLOW_SLOW       4u
-/** ... in so many looks on end, `timeout` apart. */
+/** ... in this number of consecutive looks, one `timeout` apart. */
 #define QN_FLOW_SLOW_LOOKS 3u
 /** Its pause, in units of `timeout`: the first, and the longest. */
 #define QN_FLOW_PAUSE      16u
 #define QN_FLOW_PAUSE_MOST 512u
-/** A stamp passes the shut gate so often at first. The pause between two grows
- *  with the time since the first one: a quarter of the slots kept is left for
- *  them (stop_slots), and lasts for months. */
+/** At first a stamp passes the shut gate at this interval. The pause between
+ *  two stamps grows with the time since the first one: a quarter of the slots
+ *  kept is left for stamps (stop_slots), which lasts for months. */
 #define QN_FLOW_STAMP      (10 * QN_MS)
 /** `done` of a hold whose snapshot has been sent. */
 #define QN_HOLD_DONE       65536u
@@ -88,7 +91,7 @@ struct qn_flow_place {
     uint64_t bytes;    /* decided above it */
     bool kept;         /* slot applied + 1 can still be had from the leader */
     uint64_t read;     /* bytes that it has read of batches, also of one that it
-                          does not have whole; never falls in one life */
+                          does not have whole; never falls in one incarnation */
 };
 
 /** What a giver of a snapshot asks to keep. */
@@ -103,8 +106,8 @@ struct qn_flow_kept {
     bool kept; /* the slot can still be had from the leader */
 };
 
-/** How far a leader may go, of `most` (bytes or slots), while so much of a
- *  snapshot is sent. */
+/** How far a leader may go, of `most` (bytes or slots), while `done` of
+ *  QN_HOLD_DONE of a snapshot has been sent. */
 static inline uint64_t qn_flow_hold_mark(uint64_t most, uint64_t done)
 {
     return most / 8 + (most - most / 8) * done / QN_HOLD_DONE;
@@ -136,7 +139,7 @@ struct qn_flow_member {
     uint64_t shown;       /* its pace when it last lacked something, bytes/s;
                              0: unknown */
     bool behind;          /* slow in a look, and not as fast as that since */
-    uint32_t slow;        /* looks on end */
+    uint32_t slow;        /* consecutive looks in which it was slow */
     qn_time_t pause;      /* after it was given up; 0: none */
     qn_time_t pause_over; /* when it is over */
     qn_time_t back_at;    /* it was awaited again; 0: never */
@@ -160,7 +163,7 @@ struct qn_flow {
     qn_time_t stamp_at;  /* a stamp may pass a shut gate from then on */
     qn_time_t passed_at; /* the first one did; 0: it was open since */
     uint64_t holds;      /* holds given up, in total */
-    uint64_t shut;       /* ns that the gate was shut, by whomever */
+    uint64_t shut;       /* ns for which the gate was shut */
     qn_time_t shut_at;   /* it is; 0: no */
     struct qn_flow_member member[QN_NODES_MAX];
 };
@@ -169,13 +172,13 @@ struct qn_flow {
 void qn_flow_init(struct qn_flow *f, qn_node_t self, uint32_t nodes,
                   const struct qn_flow_limits *l);
 
-/** Other limits of time and number from now on. Whoever shuts the gate is
- *  judged by them at the next look, from the moment on at which he began; who
- *  was given up before stays so until he returns. */
+/** Change the limits of time and number. A member that shuts the gate is
+ *  judged by them at the next look, counted from the moment at which it
+ *  began. A member that was given up before stays so until it returns. */
 void qn_flow_change(struct qn_flow *f, qn_time_t timeout, uint32_t min_awaited);
 
-/** This node leads from now on: who lives (mask), and whose next slot is kept,
- *  is awaited. @param at  [nodes] */
+/** This node leads from now on. Every living member (`living`, a mask) whose
+ *  next slot is kept is awaited. @param at  [nodes] */
 void qn_flow_begin(struct qn_flow *f, qn_time_t now, uint64_t living,
                    const struct qn_flow_place *at);
 
@@ -187,30 +190,33 @@ void qn_flow_heard(struct qn_flow *f, qn_time_t now, qn_node_t n,
 void qn_flow_keep(struct qn_flow *f, qn_time_t now, qn_node_t n,
                   struct qn_flow_hold hold, struct qn_flow_kept since);
 
-/** A member has ended; its next life is not awaited before it applies. */
+/** A member has ended; its next incarnation is not awaited before it applies.
+ */
 void qn_flow_down(struct qn_flow *f, qn_time_t now, qn_node_t n);
 
 /** A slot of `bytes` was decided. */
 void qn_flow_decided(struct qn_flow *f, uint64_t bytes);
 
-/** Who shuts the gate: masks. */
+/** The members that shut the gate, as masks. */
 struct qn_flow_by {
     uint64_t members; /* by what they have not applied */
     uint64_t holds;   /* by what they hold for a joiner */
 };
 
-/** Who forbids a batch of `bytes` now. O(nodes). */
+/** Members and holds that forbid a batch of `bytes` now. O(nodes). */
 struct qn_flow_by qn_flow_shuts(const struct qn_flow *f, qn_time_t now,
                                 uint64_t bytes);
 
-/** Whose need is the oldest: who forbids it if there is no place for it. */
+/** Members and holds with the oldest need: they forbid a batch for which the
+ *  log has no place. */
 struct qn_flow_by qn_flow_oldest(const struct qn_flow *f);
 
 /**
- * A batch waits and `by` forbid it; nobody: it may be decided, or none waits.
- * Members and holds that make no progress are given up here.
+ * A batch waits and the members in `by` forbid it. An empty `by`: it may be
+ * decided, or no batch waits. Members and holds that make no progress are given
+ * up here.
  *
- * @return true: one was; ask qn_flow_shuts again.
+ * @return true: one was given up; ask qn_flow_shuts again.
  */
 bool qn_flow_look(struct qn_flow *f, qn_time_t now, struct qn_flow_by by);
 
@@ -220,8 +226,8 @@ qn_slot_t qn_flow_first(const struct qn_flow *f);
 /** Awaited members, a mask. */
 uint64_t qn_flow_awaited(const struct qn_flow *f);
 
-/** Members that are worth slowing down for (paxos/driver/flow_control.h): all
- * but those who are slow. A mask. */
+/** The members for which the leader slows down (paxos/driver/flow_control.h):
+ * all but those that are slow. A mask. */
 uint64_t qn_flow_followed(const struct qn_flow *f);
 
 /** A slot is filled. @param passes  With a stamp, though the gate is shut. */
@@ -230,7 +236,7 @@ void qn_flow_stamped(struct qn_flow *f, qn_time_t now, bool passes);
 /** How long member `n` has shut the gate, ns. */
 uint64_t qn_flow_shut_by(const struct qn_flow *f, qn_node_t n, qn_time_t now);
 
-/** How long anybody has. */
+/** How long the gate was shut, ns. */
 uint64_t qn_flow_shut(const struct qn_flow *f, qn_time_t now);
 
 #endif

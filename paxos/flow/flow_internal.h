@@ -19,8 +19,8 @@ void qn_flow_give_up(struct qn_flow *f, struct qn_flow_member *m, qn_time_t now,
  *  soon as it shuts the gate. */
 bool qn_flow_is_slow(const struct qn_flow_member *m);
 
-/** All who may be joining, and there is one, have a pause that is not over at
- *  `until`. 0: or that is. */
+/** Every member that may be joining has a pause that is not over at `until`,
+ *  and there is at least one. 0: also if the pause is over. */
 bool qn_flow_joiners_pause(const struct qn_flow *f, qn_time_t until);
 
 /** The hold of `giver` is for such joiners, and has shut the gate for a quarter
@@ -28,11 +28,11 @@ bool qn_flow_joiners_pause(const struct qn_flow *f, qn_time_t until);
 bool qn_flow_hold_costs(const struct qn_flow *f, qn_node_t giver,
                         qn_time_t now);
 
-/** All who may be joining have failed: their next pauses begin. */
+/** All members that may be joining have failed: their next pauses begin. */
 void qn_flow_pause_joiners(struct qn_flow *f, qn_time_t now);
 
-/** Once per `timeout`: who is slow is given up. A leader that has stood still,
- * or had nothing to do, begins anew. @return true: somebody was. */
+/** Once per `timeout`: give up slow members. A leader that was stalled, or
+ *  had nothing to do, begins anew. @return true: a member was given up. */
 bool qn_flow_paces_look(struct qn_flow *f, qn_time_t now);
 
 #endif

@@ -1,25 +1,27 @@
 /*
- * Flow control: who is given up, and for how long (flow.h).
+ * Flow control: which members are given up as slow, and for how long (flow.h).
  *
- * How to tell one that alone has too little of a core from all that share one?
- * Not by who shuts the gate: under full load somebody always does, and where
- * the leader has much to send it is the same one for long. Nor by how far the
- * leader could go, for while it waits it does nothing, and needs no time. But
- * another member applies the same batches, on the same machine, at the same
- * moment; only when they come does not depend on it. So paces are compared,
- * each over the time in which its member lacked something. That time is counted
- * from one report to the next, so it is too long for one that lacked something
- * for a moment only: then it seems slower than it is, and nobody is given up
- * for that.
+ * How to tell a member that alone has too little of a core from members that
+ * all share one? Not by the member that shuts the gate: under full load one
+ * always does, and where the leader has much to send it is the same one for
+ * long. Nor by how far the leader could go: while it waits it does nothing, and
+ * needs no time. But another member applies the same batches, on the same
+ * machine, at the same moment, and the member in question can only influence
+ * when they come. So paces are compared, each over the time in which its member
+ * lacked something. That time is counted from one report to the next. So it is
+ * too long for a member that lacked something for a moment only: the member
+ * seems slower than it is, and must not be given up for that.
  *
- * So two that are slow alike are never given up for it; nor is a single
- * follower: with the usual min-replicas-to-write neither might be.
+ * So two members that are equally slow are never given up for it. Neither is a
+ * single follower: with the usual min-replicas-to-write it could not be given
+ * up anyway.
  *
- * What a trial costs is bounded by its pause. Awaited again, who is still slow
- * is given up at the first look; and before that, a hold for its join may shut
- * the gate for a quarter of its last pause. So a large snapshot under full
- * load, too, gets its time, after some pauses.
+ * The cost of a trial is bounded by the pause. A member that is awaited again
+ * and is still slow is given up at the first look. Before that, a hold for its
+ * join may shut the gate for a quarter of its last pause. So a large snapshot
+ * under full load gets its time, too, after some pauses.
  */
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "paxos/flow/flow_internal.h"
 #include "paxos/mutant.h"
@@ -62,12 +64,17 @@ static void pause_begin(const struct qn_flow *f, struct qn_flow_member *m,
     bool soon = m->back_at != 0 && now - m->back_at < QN_MAX(m->pause, first);
     qn_time_t before = soon ? m->pause : 0;
     m->pause = soon || slow ? QN_MIN(QN_MAX(2 * before, first), most) : 0;
+    QN_ASSERT(m->pause <= most);
+    QN_ASSERT(!slow || m->pause >= first);
     m->pause_over = now + m->pause;
 }
 
 void qn_flow_give_up(struct qn_flow *f, struct qn_flow_member *m, qn_time_t now,
                      bool slow)
 {
+    QN_ASSERT(m->awaited);
+    QN_ASSERT(m != &f->member[f->self]);
+    QN_ASSERT(qn_flow_may_give_up(f)); /* min_awaited stay */
     pause_begin(f, m, now, slow);
     m->awaited = m->waiting = false;
     m->behind = slow;
@@ -100,7 +107,7 @@ void qn_flow_pause_joiners(struct qn_flow *f, qn_time_t now)
     }
 }
 
-/* ---- who is slow --------------------------------------------------------- */
+/* ---------------------------------------------------------- slow members -- */
 
 /** What it has shown since the last look; if it lacked nothing, what it had
  *  shown before. What was read counts only for a member that is amid a long
@@ -114,16 +121,16 @@ static void pace_set(struct qn_flow_member *m)
     }
 }
 
-/** Another awaited member is so much faster. */
-static bool is_behind(const struct qn_flow *f, qn_node_t who)
+/** Is another awaited member QN_FLOW_SLOW times as fast? */
+static bool is_behind(const struct qn_flow *f, qn_node_t it)
 {
     uint64_t best = 0;
     for (qn_node_t n = 0; n < f->nodes; n++) {
-        if (n != who && f->member[n].awaited) {
+        if (n != it && f->member[n].awaited) {
             best = QN_MAX(best, f->member[n].shown);
         }
     }
-    return f->member[who].shown < best / QN_FLOW_SLOW;
+    return f->member[it].shown < best / QN_FLOW_SLOW;
 }
 
 /** It is on its way to shut the gate. */

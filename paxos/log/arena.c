@@ -1,10 +1,10 @@
 /*
- * The upload arena: see arena.h for what is shared.
+ * The upload arena: arena.h says what is shared.
  *
- *   F  first:  relaxed store, then a full fence, then plain bytes, by the
+ *     F  first:  relaxed store, then a full fence, then plain bytes, by the
  *           writer; plain bytes, then an acquire fence, then a relaxed load, by
  *           the reader. If the reader has copied any byte of a later block, the
- *           fences make the `first` that freed the earlier one visible to its
+ *           fences make the `first` that freed the earlier block visible to its
  *           second look.
  *
  * Places. Blocks lie in the order of their indices, in at most two laps:
@@ -14,11 +14,11 @@
  *     lap before                |first..lap-1 ...|
  *                               at              top
  *
- * The next block goes behind the last one, if it ends before the lap before
- * begins, or behind `top`; or it begins a lap, if nothing is left of the one
- * before. So an index is never behind a later one, and what is free is in one
- * piece before `at`, and behind. When nothing is left the next lap begins, and
- * is short again: a light load stays in the cache.
+ * The next block goes behind the last one if it ends before the lap before
+ * begins, or behind `top`. If nothing is left of the lap before, it may begin a
+ * lap. So no block lies behind one with a larger index, and the free bytes are
+ * one range before `at` and one behind the last block. When nothing is left,
+ * the next lap begins at 0 and is short again: a light load stays in the cache.
  */
 #include "paxos/log/arena.h"
 
@@ -57,7 +57,8 @@ int qn_arena_begin(struct qn_arena *a, void *mem, const struct qn_arena_opts *o)
     if (a->block == NULL) {
         return QN_ENOMEM;
     }
-    qn_store(&a->shared->first, 1, QN_RELAXED); /* no reader knows it yet */
+    qn_store(&a->shared->first, 1,
+             QN_RELAXED); /* relaxed: no reader knows the arena yet */
     return QN_OK;
 }
 
@@ -93,7 +94,7 @@ static bool choose(struct qn_arena *a, uint64_t len, uint64_t *at)
     if (*at + len > a->o.capacity) {
         return false;
     }
-    if (a->limit < *at + len) { /* by a little: what is touched stays */
+    if (a->limit < *at + len) { /* a little longer: touched memory stays */
         uint64_t more = QN_MAX(a->limit + a->limit / 4, *at + len);
         a->limit = QN_MIN(more, a->o.capacity);
     }
@@ -134,11 +135,17 @@ int qn_arena_add(struct qn_arena *a, uint64_t len, struct qn_arena_place *out)
     *block_of(a, out->index) = (struct qn_arena_block){at, end};
     a->used += end - at;
     a->most = QN_MAX(a->most, a->used);
+    QN_ASSERT(end <= a->o.capacity);
+    QN_ASSERT(a->used <= a->o.capacity); /* blocks do not overlap */
+    QN_ASSERT(a->next - a->first <= QN_ARENA_BLOCKS);
+    QN_ASSERT(a->lap < a->next);
     return QN_OK;
 }
 
 uint8_t *qn_arena_at(const struct qn_arena *a, const struct qn_arena_place *p)
 {
+    QN_ASSERT(p->index >= a->first);
+    QN_ASSERT(p->index < a->next); /* the block has not ended */
     return a->shared->bytes + p->at;
 }
 
@@ -146,6 +153,7 @@ void qn_arena_undo(struct qn_arena *a)
 {
     QN_ASSERT(a->first < a->next);
     const struct qn_arena_block *b = block_of(a, --a->next);
+    QN_ASSERT(a->used >= b->end - b->at);
     a->used -= b->end - b->at;
     a->lap = QN_MIN(a->lap, a->next);
 }
@@ -154,6 +162,7 @@ void qn_arena_free(struct qn_arena *a)
 {
     QN_ASSERT(a->first < a->next);
     const struct qn_arena_block *b = block_of(a, a->first++);
+    QN_ASSERT(a->used >= b->end - b->at);
     a->used -= b->end - b->at;
     uint64_t said = a->first - (QN_MUTANT(ARENA_LATE) ? 1 : 0);
     qn_store(&a->shared->first, said, QN_RELAXED); /* F */
@@ -178,7 +187,8 @@ bool qn_arena_is_sane(const struct qn_arena *a, const struct qn_arena_place *p)
 int qn_arena_pull(const struct qn_arena *a, const struct qn_arena_place *p,
                   uint64_t from, void *to, size_t n)
 {
-    QN_ASSERT(from <= p->len && n <= p->len - from);
+    QN_ASSERT(from <= p->len);
+    QN_ASSERT(n <= p->len - from);
     if (!qn_arena_is_sane(a, p)) {
         return QN_ECORRUPT;
     }

@@ -2,36 +2,36 @@
 #define QN_PAXOS_LOG_ARENA_H
 
 /**
- * The upload arena: long commands that wait to be pulled (PROTOCOL.md 3.1,
- * Requests by reference).
+ * The upload arena: long commands that wait to be copied by the leader
+ * (PROTOCOL.md 3.1, Requests by reference).
  *
- * It lies in the outbox of a node, which alone writes it; all others map it
- * read-only. An origin keeps a command here from its submit until it is
+ * It lies in the outbox of a node, which alone writes it; all other nodes map
+ * it read-only. An origin keeps a command here from its submit until it is
  * applied, and tells the leader the place instead of the bytes. Blocks end in
- * the order in which they began, as an origin's commands are applied in the
- * order of submission. So a block is named by its index, and one shared word
- * says which are left:
+ * the order in which they began, because an origin's commands are applied in
+ * the order of submission. So a block is named by its index, and one shared
+ * word says which blocks are left:
  *
  *     +-------+----------------------------------------------+
  *     | first | bytes, 0 .. capacity                         |
  *     +-------+----------------------------------------------+
  *               this lap | free | the lap before | free
  *
- * A reader copies and looks at `first` again, for what it was told of may have
- * ended meanwhile, and its bytes been used again:
+ * A reader copies a block and then looks at `first` again: the block may have
+ * ended meanwhile, and its bytes may have been used again:
  *
  *     writer   first = index + 1;  fence;  other bytes
  *     reader   bytes;  fence;  first > index: the copy is void
  *
- * Memory is taken as needed: a lap begins again at 0 when there is room, and
- * is made longer when there is none.
+ * Memory is taken as needed: a lap begins again at 0 when there is room, and is
+ * made longer when there is none.
  *
- * | concurrently | add, undo, free | pull |
- * |---|---|---|
- * | add, undo, free | same thread | free |
- * | pull | free | free |
+ *     | concurrently    | add, undo, free | pull |
+ *     |-----------------|-----------------|------|
+ *     | add, undo, free | same thread     | free |
+ *     | pull            | free            | free |
  *
- * Wait-free, but for `grow`.
+ * Wait-free, except for `grow`.
  */
 
 #include <stdbool.h>
@@ -44,14 +44,14 @@
 
 struct qn_arena_shared;
 
-/** Where a command lies. Whoever is told of it checks it. */
+/** Where a command lies. A replica that is told a place checks it. */
 struct qn_arena_place {
     uint64_t index; /* of the block, from 1 */
     uint64_t at;    /* offset in the bytes */
     uint64_t len;   /* bytes */
 };
 
-/** Who opens one memory says the same `capacity`. */
+/** Every process that opens one arena gives the same `capacity`. */
 struct qn_arena_opts {
     uint64_t capacity; /* bytes of address space for commands */
     /** Writer: memory for the first `bytes` of the whole arena, before they are
@@ -67,7 +67,7 @@ struct qn_arena_block {
     uint64_t at, end; /* offsets; end is aligned */
 };
 
-/** One process' view of an arena; the writer's knows more. Private. */
+/** The view of one process; only the writer fills the second part. Private. */
 struct qn_arena {
     struct qn_arena_shared *shared; /* shared */
     struct qn_arena_opts o;
@@ -103,17 +103,18 @@ void qn_arena_open(struct qn_arena *a, const void *mem, uint64_t capacity);
  */
 int qn_arena_add(struct qn_arena *a, uint64_t len, struct qn_arena_place *out);
 
-/** Writer: the bytes of a block, [len], to be written before anybody is told of
- *  it. */
+/** Writer: the bytes of a block, [len]. Write them before any reader is told
+ *  the place. */
 uint8_t *qn_arena_at(const struct qn_arena *a, const struct qn_arena_place *p);
 
-/** Writer: take the newest block back, of which nobody was told. */
+/** Writer: take back the newest block, of which no reader was told. */
 void qn_arena_undo(struct qn_arena *a);
 
 /** Writer: the oldest block ends. */
 void qn_arena_free(struct qn_arena *a);
 
-/** Reader: is it a place within the arena? What was told may be wild. Pure. */
+/** Reader: does the place lie within the arena? A peer may send any numbers.
+ *  Pure. */
 bool qn_arena_is_sane(const struct qn_arena *a, const struct qn_arena_place *p);
 
 /**

@@ -1,21 +1,20 @@
 /*
- * Commands and batches: see batch.h for the bytes.
+ * Commands and batches: batch.h describes the bytes.
  *
- * A group tells the number and the bytes of its commands, so that whoever
- * looks for duplicates walks groups and never commands: an origin's request is
- * copied into a batch with one memcpy and skipped with one addition.
+ * A group gives the number and the bytes of its commands, so a search for
+ * duplicates walks groups and never commands. An origin's request is copied
+ * into a batch with one memcpy and skipped with one addition.
  *
  * Checked once, trusted afterwards: qn_batch_check and qn_commands_check look
- * at every length before anything is stored; the readers below assert what the
- * check has shown and otherwise just go on. Shortest-form varints make the
- * bytes of a batch a function of its content, so that batches are equal if
- * their bytes are.
+ * at every length before anything is stored. The readers below assert what the
+ * check has shown. Varints have their shortest form, so the bytes of a batch
+ * are a function of its content: two batches are equal if their bytes are.
  */
 #include "paxos/log/batch.h"
 
 #include <string.h>
 
-#include "paxos/log/le.h"
+#include "paxos/log/little_endian.h"
 
 /* ------------------------------------------------------------- varints -- */
 
@@ -26,6 +25,7 @@ static size_t put_varint(uint8_t *to, uint64_t v)
         to[n++] = (uint8_t)(v | 0x80);
     }
     to[n++] = (uint8_t)v;
+    QN_DASSERT(n <= QN_VARINT_MAX);
     return n;
 }
 
@@ -63,7 +63,7 @@ static struct qn_slice take_bytes(struct qn_slice *s, size_t n)
 
 /* ------------------------------------------------------------ commands -- */
 
-int qn_commands_add(struct qn_blob **b, const struct qn_slice *parts,
+int qn_commands_add(struct qn_refbuf **b, const struct qn_slice *parts,
                     uint32_t n)
 {
     size_t len = 0;
@@ -73,7 +73,7 @@ int qn_commands_add(struct qn_blob **b, const struct qn_slice *parts,
         }
         len += parts[i].len;
     }
-    if (qn_blob_reserve(b, QN_VARINT_MAX + len) != QN_OK) {
+    if (qn_refbuf_reserve(b, QN_VARINT_MAX + len) != QN_OK) {
         return QN_ENOMEM;
     }
     uint8_t *to = (*b)->bytes + (*b)->len;
@@ -85,12 +85,15 @@ int qn_commands_add(struct qn_blob **b, const struct qn_slice *parts,
         }
     }
     (*b)->len = (uint32_t)(to - (*b)->bytes);
+    QN_ASSERT((*b)->len <= (*b)->cap);
     return QN_OK;
 }
 
-int qn_commands_refer(struct qn_blob **b, const struct qn_arena_place *p)
+int qn_commands_refer(struct qn_refbuf **b, const struct qn_arena_place *p)
 {
-    if (qn_blob_reserve(b, 3 * QN_VARINT_MAX) != QN_OK) {
+    QN_ASSERT(p->index != 0); /* as take_reference reads it */
+    QN_ASSERT(p->len <= QN_COMMAND_MAX);
+    if (qn_refbuf_reserve(b, 3 * QN_VARINT_MAX) != QN_OK) {
         return QN_ENOMEM;
     }
     uint8_t *to = (*b)->bytes + (*b)->len;
@@ -195,9 +198,9 @@ int qn_wanted_check(struct qn_slice list, struct qn_wants *out)
 
 /* ------------------------------------------------------------- batches -- */
 
-struct qn_blob *qn_batch_create(const struct qn_alloc *a, size_t cap)
+struct qn_refbuf *qn_batch_create(const struct qn_alloc *a, size_t cap)
 {
-    struct qn_blob *b = qn_blob_create(a, QN_BATCH_HEAD + cap);
+    struct qn_refbuf *b = qn_refbuf_create(a, QN_BATCH_HEAD + cap);
     if (b != NULL) {
         memset(b->bytes, 0, QN_BATCH_HEAD);
         b->len = QN_BATCH_HEAD;
@@ -205,15 +208,20 @@ struct qn_blob *qn_batch_create(const struct qn_alloc *a, size_t cap)
     return b;
 }
 
-static void count_add(struct qn_blob *b, uint32_t more)
+static void count_add(struct qn_refbuf *b, uint32_t more)
 {
     qn_put_le(b->bytes + 8, (uint32_t)qn_get_le(b->bytes + 8, 4) + more, 4);
 }
 
-void qn_batch_begin(struct qn_blob *b, const struct qn_group *g, uint64_t bytes)
+void qn_batch_begin(struct qn_refbuf *b, const struct qn_group *g,
+                    uint64_t bytes)
 {
-    QN_ASSERT(g->count != 0 && g->origin < QN_NODES_MAX &&
-              b->cap - b->len >= QN_GROUP_HEAD + bytes);
+    QN_ASSERT(g->count != 0); /* each range as take_group reads it */
+    QN_ASSERT(g->origin < QN_NODES_MAX);
+    QN_ASSERT(g->inc != 0);
+    QN_ASSERT(g->first != 0);
+    QN_ASSERT(g->count <= bytes);
+    QN_ASSERT(b->cap - b->len >= QN_GROUP_HEAD + bytes);
     uint8_t *to = b->bytes + b->len;
     *to++ = (uint8_t)g->origin;
     to += put_varint(to, g->inc);
@@ -224,24 +232,24 @@ void qn_batch_begin(struct qn_blob *b, const struct qn_group *g, uint64_t bytes)
     count_add(b, g->count);
 }
 
-void qn_batch_put(struct qn_blob *b, uint64_t len)
+void qn_batch_put(struct qn_refbuf *b, uint64_t len)
 {
     b->len += (uint32_t)put_varint(b->bytes + b->len, 2 * len);
 }
 
-int qn_batch_add(struct qn_blob **batch, const struct qn_group *g)
+int qn_batch_add(struct qn_refbuf **batch, const struct qn_group *g)
 {
-    if (qn_blob_reserve(batch, QN_GROUP_HEAD + g->commands.len) != QN_OK) {
+    if (qn_refbuf_reserve(batch, QN_GROUP_HEAD + g->commands.len) != QN_OK) {
         return QN_ENOMEM;
     }
-    struct qn_blob *b = *batch;
+    struct qn_refbuf *b = *batch;
     qn_batch_begin(b, g, g->commands.len);
     memcpy(b->bytes + b->len, g->commands.data, g->commands.len);
     b->len += (uint32_t)g->commands.len;
     return QN_OK;
 }
 
-uint32_t qn_batch_strip(struct qn_blob *batch, qn_node_t origin, uint64_t inc)
+uint32_t qn_batch_strip(struct qn_refbuf *batch, qn_node_t origin, uint64_t inc)
 {
     struct qn_slice all = {batch->bytes, batch->len};
     struct qn_group g;
@@ -256,14 +264,17 @@ uint32_t qn_batch_strip(struct qn_blob *batch, qn_node_t origin, uint64_t inc)
         memmove(batch->bytes + kept, batch->bytes + from, at - from);
         kept += at - from;
     }
+    QN_ASSERT(kept <= batch->len);
+    QN_ASSERT(went <= qn_batch_count(all));
     batch->len = kept;
     count_add(batch, 0u - went);
     return went;
 }
 
-void qn_batch_set_stamp(struct qn_blob *batch, uint64_t stamp_ms)
+void qn_batch_set_stamp(struct qn_refbuf *batch, uint64_t stamp_ms)
 {
-    QN_ASSERT(batch->refs == 1 && batch->len >= QN_BATCH_HEAD);
+    QN_ASSERT(batch->refs == 1); /* it is not shared yet */
+    QN_ASSERT(batch->len >= QN_BATCH_HEAD);
     qn_put_le(batch->bytes, stamp_ms, 8);
 }
 
@@ -314,7 +325,7 @@ bool qn_batch_next(struct qn_slice batch, uint32_t *at, struct qn_group *g)
 
 int qn_batch_check(struct qn_slice batch)
 {
-    if (batch.len < QN_BATCH_HEAD || batch.len > QN_BLOB_MAX) {
+    if (batch.len < QN_BATCH_HEAD || batch.len > QN_REFBUF_MAX) {
         return QN_ECORRUPT;
     }
     struct qn_slice rest = {batch.data + QN_BATCH_HEAD,

@@ -27,7 +27,7 @@
 #include "core/base/bits.h"
 #include "core/node.h"
 #include "paxos/log/arena.h"
-#include "paxos/log/blob.h"
+#include "paxos/log/refbuf.h"
 
 #define QN_BATCH_HEAD  12u /* stamp, count */
 #define QN_GROUP_HEAD  33u /* most bytes before a group's commands */
@@ -43,13 +43,13 @@ struct qn_group {
     struct qn_slice commands; /* borrowed */
 };
 
-/** Add one command, the concatenation of parts[0..n), to a blob that holds a
+/** Add one command, the concatenation of parts[0..n), to a refbuf that holds a
  *  command list. @return QN_OK; QN_ENOMEM, QN_EMSGSIZE: unchanged. */
-int qn_commands_add(struct qn_blob **b, const struct qn_slice *parts,
+int qn_commands_add(struct qn_refbuf **b, const struct qn_slice *parts,
                     uint32_t n);
 
 /** Add a reference to a command, likewise. @return QN_OK; QN_ENOMEM. */
-int qn_commands_refer(struct qn_blob **b, const struct qn_arena_place *p);
+int qn_commands_refer(struct qn_refbuf **b, const struct qn_arena_place *p);
 
 /** Take the first command off *list. @return false: it was empty. The list
  *  has been checked; a malformed one, or a reference, is asserted. */
@@ -65,7 +65,7 @@ struct qn_wanted {
     struct qn_arena_place place; /* of a reference */
 };
 
-/** What a list of them comes to. */
+/** The sum of a list of wanted commands. */
 struct qn_wants {
     uint32_t count; /* commands */
     bool refers;    /* some are references */
@@ -78,30 +78,31 @@ bool qn_wanted_next(struct qn_slice *list, struct qn_wanted *w);
 /** @return QN_OK, *out is filled; QN_ECORRUPT: malformed. */
 int qn_wanted_check(struct qn_slice list, struct qn_wants *out);
 
-/** A blob that holds a batch of no commands, with room for `cap` bytes of
+/** A refbuf that holds a batch of no commands, with room for `cap` bytes of
  *  groups. @return NULL: no memory. */
-struct qn_blob *qn_batch_create(const struct qn_alloc *a, size_t cap);
+struct qn_refbuf *qn_batch_create(const struct qn_alloc *a, size_t cap);
 
 /** Add a group. @return QN_OK; QN_ENOMEM: unchanged. */
-int qn_batch_add(struct qn_blob **batch, const struct qn_group *g);
+int qn_batch_add(struct qn_refbuf **batch, const struct qn_group *g);
 
 /** Begin a group whose `bytes` of commands follow, by qn_batch_put: g->commands
  *  does not count. The batch has room for all of it (qn_batch_create). */
-void qn_batch_begin(struct qn_blob *batch, const struct qn_group *g,
+void qn_batch_begin(struct qn_refbuf *batch, const struct qn_group *g,
                     uint64_t bytes);
 
 /** Put the head of a command of `len` bytes, which its caller then appends. */
-void qn_batch_put(struct qn_blob *batch, uint64_t len);
+void qn_batch_put(struct qn_refbuf *batch, uint64_t len);
 
 /** Bytes of a command of `len` in a list. */
 uint64_t qn_command_bytes(uint64_t len);
 
-/** Take the groups of that life out of a batch, in place. @return commands that
- *  went. */
-uint32_t qn_batch_strip(struct qn_blob *batch, qn_node_t origin, uint64_t inc);
+/** Take the groups of that incarnation out of a batch, in place. @return
+ * commands that went. */
+uint32_t qn_batch_strip(struct qn_refbuf *batch, qn_node_t origin,
+                        uint64_t inc);
 
 /** Set the stamp (before the batch is shared). */
-void qn_batch_set_stamp(struct qn_blob *batch, uint64_t stamp_ms);
+void qn_batch_set_stamp(struct qn_refbuf *batch, uint64_t stamp_ms);
 
 uint64_t qn_batch_stamp(struct qn_slice batch); /* ms */
 uint32_t qn_batch_count(struct qn_slice batch); /* commands of all groups */

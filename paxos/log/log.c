@@ -1,9 +1,9 @@
 /*
  * The log: see log.h.
  *
- * Slots are masked into a ring whose window starts at `lo`; a slot's number is
- * not stored, its place says it. The window moves only in qn_log_drop. Bytes
- * are counted as allocated, so that LOG_BYTES bounds memory and not content.
+ * Slots are masked into a ring whose window starts at `lo`. A slot's number is
+ * not stored: its place says it. The window moves only in qn_log_drop. Bytes
+ * are counted as allocated, so LOG_BYTES bounds memory and not content.
  */
 #include "paxos/log/log.h"
 
@@ -19,7 +19,7 @@ void qn_log_fini(struct qn_log *log)
 {
     for (uint64_t i = 0; i <= log->mask; i++) {
         if (log->ring[i].batch != NULL) {
-            qn_blob_unref(log->ring[i].batch);
+            qn_refbuf_unref(log->ring[i].batch);
             log->ring[i] = (struct qn_log_entry){0};
         }
     }
@@ -28,7 +28,7 @@ void qn_log_fini(struct qn_log *log)
 
 bool qn_entry_is(const struct qn_log_entry *e, struct qn_slice batch)
 {
-    const struct qn_blob *b = e->batch;
+    const struct qn_refbuf *b = e->batch;
     return b != NULL && b->len == batch.len &&
            (b->bytes == batch.data ||
             memcmp(b->bytes, batch.data, batch.len) == 0);
@@ -39,7 +39,7 @@ static void clear(struct qn_log *log, struct qn_log_entry *e)
     if (e->batch != NULL) {
         QN_ASSERT(log->bytes >= e->batch->cap);
         log->bytes -= e->batch->cap;
-        qn_blob_unref(e->batch);
+        qn_refbuf_unref(e->batch);
     }
     *e = (struct qn_log_entry){.sum = e->sum};
 }
@@ -50,10 +50,12 @@ void qn_log_count(struct qn_log *log)
     QN_ASSERT(e->state == QN_SLOT_LEARNED);
     log->total += e->batch->len;
     e->sum = log->total;
-    if (log->counted - log->from > log->mask) { /* its entry is this one's */
+    if (log->counted - log->from >
+        log->mask) { /* the new slot has taken its entry */
         log->from++;
         log->base = log->ring[log->from & log->mask].sum;
     }
+    QN_ASSERT(log->counted - log->from <= log->mask + 1);
 }
 
 void qn_log_count_from(struct qn_log *log, qn_slot_t slot)
@@ -72,16 +74,18 @@ uint64_t qn_log_bytes_above(const struct qn_log *log, qn_slot_t slot)
     return log->total - sum;
 }
 
-void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
+void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_refbuf *batch,
                 enum qn_slot_state state)
 {
     struct qn_log_entry *e = qn_log_at(log, slot);
     QN_ASSERT(e->state != QN_SLOT_LEARNED);
+    QN_ASSERT(state != QN_SLOT_EMPTY);
     clear(log, e);
     *e = (struct qn_log_entry){.batch = batch, .state = state, .sum = e->sum};
     log->bytes += batch->cap;
     log->most = QN_MAX(log->most, log->bytes);
     log->end = QN_MAX(log->end, slot + 1);
+    QN_ASSERT(log->end - log->lo <= log->mask + 1);
 }
 
 void qn_log_erase(struct qn_log *log, qn_slot_t slot)
@@ -115,4 +119,5 @@ void qn_log_drop(struct qn_log *log, qn_slot_t slot, uint32_t limit)
         clear(log, e);
     }
     log->end = QN_MAX(log->end, log->lo);
+    QN_DASSERT(log->bytes <= log->most);
 }

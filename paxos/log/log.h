@@ -14,7 +14,7 @@
 
 #include "core/base/bits.h"
 #include "core/node.h"
-#include "paxos/log/blob.h"
+#include "paxos/log/refbuf.h"
 
 enum qn_slot_state {
     QN_SLOT_EMPTY,
@@ -23,8 +23,8 @@ enum qn_slot_state {
 };
 
 struct qn_log_entry {
-    struct qn_blob *batch; /* one reference; NULL in an empty slot */
-    uint32_t state;        /* enum qn_slot_state */
+    struct qn_refbuf *batch; /* one reference; NULL in an empty slot */
+    uint32_t state;          /* enum qn_slot_state */
     uint32_t sum; /* bytes of all batches up to it, modulo 2^32, once it was
                      counted; it outlives the batch */
 };
@@ -47,8 +47,9 @@ void qn_log_init(struct qn_log *log, struct qn_log_entry *ring, uint32_t slots);
 /** Drop everything. */
 void qn_log_fini(struct qn_log *log);
 
-/** Does the entry hold these bytes? It compares them all: what comes twice is
- *  rare, and a hash would cost every batch another pass over its bytes. */
+/** Does the entry hold these bytes? All of them are compared: a batch rarely
+ *  comes twice, and a hash would cost every batch another pass over its
+ *  bytes. */
 bool qn_entry_is(const struct qn_log_entry *e, struct qn_slice batch);
 
 /** True if the ring has a place for `slot`: lo <= slot < lo + capacity. */
@@ -67,7 +68,7 @@ static inline struct qn_log_entry *qn_log_at(const struct qn_log *log,
 
 /** Put a batch into an empty or proposed slot; a reference is taken from the
  *  caller. A learned slot is never overwritten (asserted). */
-void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_blob *batch,
+void qn_log_put(struct qn_log *log, qn_slot_t slot, struct qn_refbuf *batch,
                 enum qn_slot_state state);
 
 /** Empty a proposed slot; an empty one stays. */
@@ -85,8 +86,9 @@ void qn_log_count(struct qn_log *log);
 /** Count from `slot` + 1 on: the bytes of earlier ones are not known. */
 void qn_log_count_from(struct qn_log *log, qn_slot_t slot);
 
-/** Bytes of the batches above `slot` that were counted, dropped ones too; of
- *  those that are not known, none. A node's lag if it has applied `slot`. */
+/** Bytes of the counted batches above `slot`, dropped ones too; 0 for slots
+ *  that are not known any more. This is the lag of a node that has applied
+ *  `slot`. */
 uint64_t qn_log_bytes_above(const struct qn_log *log, qn_slot_t slot);
 
 /** Drop the slots below `slot`, at most `limit` of them. */

@@ -1,21 +1,21 @@
 /*
- * The shared ring: see ring.h for its layout and who may do what.
+ * The shared ring: ring.h describes its layout, and which process may do what.
  *
- * A seqlock whose sequence is the first slot kept: a reader does not ask "has
- * anything changed?" but "is my slot still kept?", so a writer that goes on and
- * on disturbs only those who read what it overwrites.
+ * A seqlock whose sequence is the first slot kept. A reader does not ask "has
+ * anything changed?" but "is my slot still kept?". So a writer that writes all
+ * the time disturbs only the readers of what it overwrites.
  *
- *   R  lo, tenure:  relaxed store, then a release fence, then plain bytes, by
+ *     R  lo, tenure:  relaxed store, then a release fence, then plain bytes, by
  *           the writer; plain bytes, then an acquire fence, then a relaxed
  * load, by the reader. If the reader has seen any byte of the new batch, the
  *           fences make the new `lo` visible to its second look.
- *   E  entry:  position, length and epoch, then `slot`, then `tenure`, both
+ *     E  entry:  position, length and epoch, then `slot`, then `tenure`, both
  *           released; the reader acquires them the other way round. If it finds
- *           its slot and the present tenure, the rest is that entry's, or that
- *           of a later slot, for which R raised `lo`.
+ *           its slot and the present tenure, the rest belongs to that entry, or
+ *           to the entry of a later slot, for which R raised `lo`.
  *
- * Laps. Positions grow with slots within a lap; a batch that does not fit
- * before the end of its lap begins the next one at 0. What is kept is in two
+ * Laps. Positions grow with slots within a lap. A batch that does not fit
+ * before the end of its lap begins the next lap at 0. The slots kept are in two
  * laps:
  *
  *     positions   0        at            limit
@@ -24,26 +24,27 @@
  *                                             top
  *
  * The argument [A]. (1) Slots lap .. end - 1 lie below `at`, in order, without
- * overlap; slots hit .. lap - 1 lie at or above `at` and below `top`, likewise.
+ * overlap. Slots hit .. lap - 1 lie at or above `at` and below `top`, likewise.
  * Slots lo .. hit - 1, if there are any, lie between and are never written to
- * while this lap lasts. (2) A write to [at, at + len) of this lap can only
- * meet slots hit, hit + 1, ..., in order, and the first one that begins behind
- * it ends the search: `hit` passes those it meets, and lo = hit. (3) A longer
- * lap goes on behind `top`, where nothing lies: it meets nothing more, so
- * hit = lap, and `lo` stays. (4) A new lap overwrites slots of this one, all of
- * which are newer than those before, and slots kept are consecutive: so
- * everything below `lap` goes first, whether it is overwritten or not; then (2)
- * holds with hit = the first slot of the lap that has ended. (5) `end - slots`
- * and below go, for their entries are. Each of these raises `lo` before the
- * write (R), so a slot that is still kept at the second look was whole at the
- * first. (6) A ring that is begun anew forgets everything; entries that are
- * left of the last tenure are void, so (1) to (5) hold from its first slot on.
+ * while this lap lasts. (2) A write to [at, at + len) of this lap can only meet
+ * slots hit, hit + 1, ..., in order, and the first one that begins behind it
+ * ends the search: `hit` passes the slots that are met, and lo = hit. (3) A
+ * longer lap continues behind `top`, where nothing lies: it meets nothing more,
+ * so hit = lap, and `lo` stays. (4) A new lap overwrites slots of this one, all
+ * of which are newer than those of the lap before, and the slots kept are
+ * consecutive. So every slot below `lap` goes first, whether it is overwritten
+ * or not; then (2) holds with hit = the first slot of the lap that has ended.
+ * (5) Slots up to `end - slots` go, because their entries are overwritten. Each
+ * of these steps raises `lo` before the write (R), so a slot that is still kept
+ * at the second look was whole at the first. (6) A ring that is begun anew
+ * forgets everything. Entries of the last tenure are void, so (1) to (5) hold
+ * from its first slot on.
  *
- * Everything that is read is copied first and checked then: the memory is
- * another process', and it may be wild. What a reader gets is at worst a batch
- * that is none, which qn_batch_check says.
+ * Everything that is read is copied first and checked then: another process
+ * owns the memory, and that process may be wild. At worst a reader gets bytes
+ * that are no batch, and qn_batch_check says so.
  *
- * Why not offsets that count for ever and are masked: batches would be split at
+ * Why not offsets that count for ever and are masked? Batches would be split at
  * the end, and the length could not change.
  */
 #include "paxos/log/ring.h"
@@ -92,7 +93,8 @@ static struct entry *entry_of(const struct qn_ring *r, qn_slot_t slot)
 void qn_ring_open(struct qn_ring *r, void *mem, const struct qn_ring_opts *o)
 {
     QN_ASSERT(qn_is_pow2(o->slots));
-    QN_ASSERT(o->capacity > 0 && o->capacity <= UINT32_MAX);
+    QN_ASSERT(o->capacity > 0);
+    QN_ASSERT(o->capacity <= UINT32_MAX); /* positions are 32 bits wide */
     *r = (struct qn_ring){
         .shared = mem, .o = *o, .lo = 1, .end = 1, .lap = 1, .hit = 1};
     r->o.span = o->span == 0 ? o->capacity : QN_MIN(o->span, o->capacity);
@@ -104,7 +106,7 @@ void qn_ring_open(struct qn_ring *r, void *mem, const struct qn_ring_opts *o)
 
 qn_slot_t qn_ring_lo(const struct qn_ring *r)
 {
-    /* acquire: for callers who compare it with what they have read before. */
+    /* acquire: for callers that compare it with what they have read before. */
     return qn_load(&r->shared->lo, QN_ACQUIRE);
 }
 
@@ -161,7 +163,8 @@ static struct qn_ring_place extend(const struct qn_ring *r, size_t len,
                                   .len = len};
 }
 
-/** How long the next lap is: four times what somebody still has to read. */
+/** Bytes of the next lap: four times what the slowest reader still has to
+ *  read. */
 static uint64_t lap_bytes(const struct qn_ring *r, size_t len, qn_slot_t all)
 {
     uint64_t behind = 0;
@@ -191,12 +194,14 @@ static struct qn_ring_place turn(const struct qn_ring *r, size_t len,
                                   .turn = true};
 }
 
-/** The place for `len` bytes when no position from `most` on may be used: where
- *  nobody loses anything, if there is such a place. @return false: none. */
+/** The place for `len` bytes when no position from `most` on may be used. If
+ *  there is a place where no reader loses a slot that it needs, it is that
+ *  one. @return false: there is none. */
 static bool choose(const struct qn_ring *r, size_t len, qn_slot_t all,
                    uint64_t most, struct qn_ring_place *out)
 {
-    all = all < entries_lo(r) ? UINT64_MAX : all; /* it is lost anyway */
+    all = all < entries_lo(r) ? UINT64_MAX
+                              : all; /* the ring has lost it already */
     bool here = r->at + len <= QN_MIN(r->limit, most);
     struct qn_ring_place p = here ? stay(r, len) : turn(r, len, all, most);
     if (len > most) {
@@ -213,8 +218,8 @@ static bool choose(const struct qn_ring *r, size_t len, qn_slot_t all,
     return true;
 }
 
-/** No position from here on for a batch of `len` bytes. What is needed of the
- *  ring may be in the way of a long one: then the writer waits. */
+/** First position that a batch of `len` bytes may not use. Slots that are
+ *  needed may be in the way of a long batch: then the writer waits. */
 static uint64_t bound(const struct qn_ring *r, size_t len)
 {
     return QN_MIN(QN_MAX(r->o.keep, len), r->o.capacity);
@@ -226,9 +231,9 @@ bool qn_ring_fits(const struct qn_ring *r, size_t len, struct qn_ring_need need)
     return choose(r, len, need.all, bound(r, len), &p) && p.lo <= need.own;
 }
 
-/** Memory up to the end of the place, and some more, for it is asked for by
- *  system calls; but little in one turn: a new leader writes its first batch
- *  while everybody waits for it. */
+/** Ask for memory up to the end of the place, and some more, because each
+ *  call is a system call. But ask for little in one turn: a new leader writes
+ *  its first batch while all clients wait for it. */
 static int ask(struct qn_ring *r, const struct qn_ring_place *p)
 {
     uint64_t bytes = QN_MAX(p->at + p->len, r->memory + ASK_STEP);
@@ -248,7 +253,7 @@ int qn_ring_reserve(struct qn_ring *r, size_t len, struct qn_ring_need need)
     uint64_t most = bound(r, len);
     r->place = (struct qn_ring_place){.len = 0};
     if (r->refused && len <= r->memory) {
-        most = r->memory; /* it is not asked for twice in a lap */
+        most = r->memory; /* not asked for twice in a lap */
     }
     if (!choose(r, len, need.all, most, &p)) {
         return QN_ENOMEM;
@@ -260,6 +265,9 @@ int qn_ring_reserve(struct qn_ring *r, size_t len, struct qn_ring_need need)
     if (p.lo > need.own || p.at + len > r->memory) {
         return QN_EAGAIN;
     }
+    QN_ASSERT(p.lo >= r->lo);         /* M7 */
+    QN_ASSERT(p.at + len <= p.limit); /* within its lap */
+    QN_ASSERT(p.at + len <= r->memory);
     r->place = p;
     return QN_OK;
 }
@@ -297,8 +305,8 @@ static void put_entry(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
     qn_store(&e->tenure, r->tenure, QN_RELEASE); /* E */
 }
 
-/** Take the place that was reserved. It may be left again: nothing lies there
- *  then. */
+/** Take the place that was reserved. It may be given up again: then nothing
+ *  lies there. */
 static void enter(struct qn_ring *r)
 {
     struct qn_ring_place *p = &r->place;
@@ -319,7 +327,8 @@ static void enter(struct qn_ring *r)
 size_t qn_ring_put(struct qn_ring *r, struct qn_slice batch, size_t most)
 {
     struct qn_ring_place *p = &r->place;
-    QN_ASSERT(batch.len <= p->len && p->done <= batch.len);
+    QN_ASSERT(batch.len <= p->len);
+    QN_ASSERT(p->done <= batch.len);
     if (!p->taken) {
         enter(r);
     }
@@ -342,6 +351,9 @@ void qn_ring_write(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
     }
     r->at += batch.len;
     r->end = slot + 1;
+    QN_ASSERT(r->at <= r->limit);
+    QN_ASSERT(r->end - r->lo <= r->o.slots); /* one entry for each slot kept */
+    QN_ASSERT(r->lap < r->end);
     r->place = (struct qn_ring_place){.len = 0};
 }
 
@@ -380,14 +392,16 @@ int qn_ring_read_begin(const struct qn_ring *r, qn_slot_t slot,
     if (!find(r, slot, c)) {
         return QN_EAGAIN;
     }
-    c->batch = qn_blob_create(a, c->len);
+    c->batch = qn_refbuf_create(a, c->len);
     return c->batch != NULL ? QN_OK : QN_ENOMEM;
 }
 
 int64_t qn_ring_read_some(const struct qn_ring *r, struct qn_ring_copy *c,
                           size_t most)
 {
-    struct qn_blob *b = c->batch;
+    struct qn_refbuf *b = c->batch;
+    QN_ASSERT(b->refs == 1); /* the copy is not shared yet */
+    QN_ASSERT(b->len <= c->len);
     size_t n = QN_MIN(most, (size_t)(c->len - b->len));
     qn_copy_in(b->bytes + b->len, bytes_of(r) + c->at + b->len,
                n); /* validated by R */
@@ -401,13 +415,13 @@ int64_t qn_ring_read_some(const struct qn_ring *r, struct qn_ring_copy *c,
 
 void qn_ring_copy_drop(struct qn_ring_copy *c)
 {
-    qn_blob_unref(c->batch);
+    qn_refbuf_unref(c->batch);
     c->batch = NULL;
 }
 
 int qn_ring_read(const struct qn_ring *r, qn_slot_t slot,
                  const struct qn_alloc *a, qn_epoch_t *epoch,
-                 struct qn_blob **out)
+                 struct qn_refbuf **out)
 {
     struct qn_ring_copy c;
     int rc = qn_ring_read_begin(r, slot, a, &c);

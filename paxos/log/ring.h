@@ -4,9 +4,9 @@
 /**
  * The shared ring of batches: what the memory acceptor keeps (PROTOCOL.md 5).
  *
- * It lies in the outbox of a node, which alone writes it; all others map it
- * read-only. One index entry per slot, and the bytes of the batches, each in
- * one piece, one behind the other:
+ * It lies in the outbox of a node, which alone writes it; all other nodes map
+ * it read-only. It has one index entry per slot, and the bytes of the batches,
+ * each without a gap, one behind the other:
  *
  *     +------------+------------------------+------------------------------+
  *     | lo, tenure | entry[slot % slots]    | bytes, 0 .. capacity         |
@@ -14,30 +14,31 @@
  *     |            | position, length       | lap; memory as needed        |
  *     +------------+------------------------+------------------------------+
  *
- * A slot that a reader was told of may be overwritten while it copies it. So
- * the writer raises `lo` before the first byte that it overwrites, and a reader
- * looks at `lo` again when it has its copy (M8):
+ * A slot that a reader was told of may be overwritten while the reader copies
+ * it. So the writer raises `lo` before the first byte that it overwrites, and
+ * the reader looks at `lo` again when it has its copy (M8):
  *
  *     writer   lo = first slot that survives;  fence;  bytes, entry
  *     reader   entry, bytes;  fence;  lo > slot: the copy is void
  *
- * `lo` never falls in one outbox, whoever owns it again (M7). Each time the
- * ring is begun anew `tenure` grows, and entries of an earlier tenure are void,
- * though their slots may be above `lo`: their bytes are overwritten in another
- * order.
+ * `lo` never falls in one outbox, even if its owner leads again later (M7).
+ * Each time the ring is begun anew `tenure` grows. Entries of an earlier tenure
+ * are void, though their slots may be above `lo`: their bytes are overwritten
+ * in another order.
  *
- * The ring is as long as it must be. A lap ends after `span` bytes; it is made
- * longer, at least doubled, when the next batch would overwrite what a reader
- * needs: up to `keep` bytes, and for a batch that is longer, to its length. So
- * the ring has `keep` bytes of memory, or the longest batch's. The next lap
- * begins short again if little is behind. Memory that was asked for stays.
+ * The ring is as long as it must be. A lap ends after `span` bytes. It is made
+ * longer, at least doubled, when the next batch would overwrite a slot that a
+ * reader needs: up to `keep` bytes, or for a longer batch up to that batch's
+ * length. So the ring has memory for `keep` bytes, or for the longest batch.
+ * The next lap begins short again if readers are only a little behind. Memory
+ * that was asked for stays.
  *
- * | concurrently | reserve, put, write, begin | read |
- * |---|---|---|
- * | reserve, put, write, begin | same thread | free |
- * | read | free | free |
+ *     | concurrently               | reserve, put, write, begin | read |
+ *     |----------------------------|----------------------------|------|
+ *     | reserve, put, write, begin | same thread                | free |
+ *     | read                       | free                       | free |
  *
- * Reading is wait-free and may fail; writing is wait-free but for `grow`.
+ * Reading is wait-free and may fail; writing is wait-free, except for `grow`.
  */
 
 #include <stdbool.h>
@@ -45,19 +46,19 @@
 #include "core/base/atomic.h"
 #include "core/base/bits.h"
 #include "core/node.h"
-#include "paxos/log/blob.h"
+#include "paxos/log/refbuf.h"
 
 struct qn_ring_shared;
 
-/** Who opens one memory says the same `slots` and `capacity`. */
+/** Every process that opens one ring gives the same `slots` and `capacity`. */
 struct qn_ring_opts {
     uint32_t slots;    /* entries, a power of two */
     uint64_t capacity; /* bytes of address space for batches, below 4 GiB; no
                           batch may be longer */
-    /* The writer's, and ignored by others. */
+    /* Used by the writer only. */
     uint64_t span; /* bytes of a lap at first; 0: capacity */
-    uint64_t keep; /* bytes up to which a lap is made longer for those who lag
-                      behind; 0: capacity */
+    uint64_t keep; /* bytes up to which a lap is made longer for readers that
+                      are behind; 0: capacity */
     /** Memory for the first `bytes` of the whole ring, header included, before
      *  they are touched; may block. NULL: all of it is there. The first
      *  qn_ring_bytes(slots, 0) are there from the beginning.
@@ -66,16 +67,16 @@ struct qn_ring_opts {
     void *ctx; /* kept */
 };
 
-/** Where a batch goes, and what is left then. Private. */
+/** Where a batch goes, and which slots are left then. Private. */
 struct qn_ring_place {
     uint64_t at, limit; /* position; end of the lap */
     qn_slot_t hit, lo;  /* as in the ring, after the write */
     size_t len, done;   /* bytes; of them written */
-    bool turn;          /* it begins a lap */
-    bool taken;         /* something may be written there already */
+    bool turn;          /* a lap begins here */
+    bool taken;         /* a part may be written already */
 };
 
-/** One process' view of a ring; the writer's knows more. Private. */
+/** The view of one process; only the writer fills the second part. Private. */
 struct qn_ring {
     struct qn_ring_shared *shared; /* shared */
     struct qn_ring_opts o;
@@ -93,9 +94,10 @@ struct qn_ring {
 
 /** What is needed of a ring: older slots may be overwritten. */
 struct qn_ring_need {
-    qn_slot_t own; /* first slot that the writer itself needs: never dropped */
-    qn_slot_t all; /* <= own; first that anybody needs: dropped only if the ring
-                      must not grow */
+    qn_slot_t
+        own; /* first slot that the writer itself needs: it is never dropped */
+    qn_slot_t all; /* <= own; first slot that any reader needs: dropped only if
+                      the ring must not grow */
 };
 
 /** Bytes of memory, aligned to QN_CACHELINE, for such a ring. */
@@ -138,8 +140,8 @@ void qn_ring_write(struct qn_ring *r, qn_slot_t slot, qn_epoch_t epoch,
 /** A copy that a reader makes, in as many turns as it likes. */
 struct qn_ring_copy {
     qn_slot_t slot;
-    qn_epoch_t epoch;      /* in which it was written */
-    struct qn_blob *batch; /* one reference; NULL: no copy is being made */
+    qn_epoch_t epoch;        /* in which it was written */
+    struct qn_refbuf *batch; /* one reference; NULL: no copy is being made */
     uint32_t tenure, at, len;
 };
 
@@ -172,7 +174,7 @@ void qn_ring_copy_drop(struct qn_ring_copy *c);
  */
 int qn_ring_read(const struct qn_ring *r, qn_slot_t slot,
                  const struct qn_alloc *a, qn_epoch_t *epoch,
-                 struct qn_blob **out);
+                 struct qn_refbuf **out);
 
 /** First slot kept; any process. */
 qn_slot_t qn_ring_lo(const struct qn_ring *r);

@@ -3,8 +3,8 @@
 
 /**
  * Commands that stay in their origin's outbox: the arenas of a group, as one
- * node sees them (PROTOCOL.md 3.1, Requests by reference). The machine looks at
- * it through this struct, which its shell fills.
+ * node sees them (PROTOCOL.md 3.1, Requests by reference). The shell of the
+ * machine fills this struct, and the machine reads through it.
  *
  * Threads: that of the machine.
  */
@@ -13,9 +13,9 @@
 #include "paxos/log/arena.h"
 
 struct qn_uploads {
-    struct qn_arena *own; /* of this life; kept; the machine writes it */
-    /** The arena of a life that has not ended, own included, as mapped by this
-     *  process; NULL: it is not. Borrowed until the next step. */
+    struct qn_arena *own; /* of this incarnation; kept; the machine writes it */
+    /** The arena of an incarnation that has not ended, own included, as mapped
+     * by this process; NULL: it is not. Borrowed until the next step. */
     const struct qn_arena *(*arena)(void *ctx, qn_node_t node, uint64_t inc);
     void *ctx;
 };

@@ -4,13 +4,14 @@
 /**
  * The acceptor, behind two calls (PROTOCOL.md 6.1, 6.2, 5).
  *
- * What an acceptor is to the rest of the machine: it accepts slots in order
- * for the one epoch that it has promised, and its accept is the decision.
+ * To the rest of the machine an acceptor accepts slots in order for the one
+ * epoch that it has promised, and its accept is the decision.
  *
  *     process   (acceptor_process.c) keeps what it accepted in its node's own
- *               log, so that only messages reach it; it dies with its process
+ *               log; only messages reach it, and it ends with its process
  *     memory    (acceptor_memory.c) keeps it in memory that outlives processes;
- *               each leader is its own acceptor, and all of them share one word
+ *               each leader is its own acceptor, and all of them share one
+ *               register
  *
  * What it has accepted is read where it lies: in the log, or in a ring.
  *
@@ -18,7 +19,7 @@
  */
 
 #include "paxos/log/log.h"
-#include "paxos/machine/shared.h"
+#include "paxos/machine/memory_acceptor.h"
 #include "paxos/wire/msg.h"
 
 enum qn_accept {
@@ -31,7 +32,7 @@ struct qn_acceptor;
 
 struct qn_acceptor_ops {
     enum qn_accept (*accept)(struct qn_acceptor *a, qn_epoch_t epoch,
-                             qn_slot_t slot, struct qn_blob *batch);
+                             qn_slot_t slot, struct qn_refbuf *batch);
     bool (*promise)(struct qn_acceptor *a, qn_epoch_t epoch, qn_epoch_t tenure,
                     qn_slot_t *hi);
 };
@@ -43,34 +44,35 @@ struct qn_acceptor {
     qn_epoch_t promised; /* never falls */
     qn_slot_t hi;        /* acc_hi: last accepted slot */
     struct qn_log *log;  /* process backend: accept = decide = learn */
-    struct qn_shared *shared; /* memory backend */
-    struct qn_word copied;    /* memory backend: all that was decided as of it
-                                 lies in the own ring */
+    struct qn_memory_acceptor *memory; /* memory backend */
+    struct qn_accept_register copied; /* memory backend: all that was decided as
+                              of it lies in the own ring */
 };
 
 /** Prepare a process acceptor that is not active. `log` is kept. */
 void qn_acceptor_process_init(struct qn_acceptor *a, struct qn_log *log);
 
-/** Prepare the own access to the memory acceptor. `shared` is kept. */
-void qn_acceptor_memory_init(struct qn_acceptor *a, struct qn_shared *shared);
+/** Prepare the own access to the memory acceptor. `memory` is kept. */
+void qn_acceptor_memory_init(struct qn_acceptor *a,
+                             struct qn_memory_acceptor *memory);
 
-/** Accept `batch` for `slot`: only in the promised epoch, only slot hi + 1
- *  (asserted by the process backend: channels are FIFO). The process backend
- *  takes a reference of its own if DONE, and with AGAIN asserts that the batch
- *  is the accepted one, if that is still kept; the memory backend keeps a copy,
- *  for which the ring has room, and knows no AGAIN. */
+/** Accept `batch` for `slot`: only in the promised epoch, and only slot hi +
+ *  1 (asserted; channels are FIFO). The process backend takes a reference of
+ *  its own if the result is DONE. If it is AGAIN, it asserts that the batch
+ *  is the accepted one, as long as that is kept. The memory backend keeps a
+ *  copy, for which the ring has room, and never answers AGAIN. */
 static inline enum qn_accept qn_acceptor_accept(struct qn_acceptor *a,
                                                 qn_epoch_t epoch,
                                                 qn_slot_t slot,
-                                                struct qn_blob *batch)
+                                                struct qn_refbuf *batch)
 {
     return a->ops->accept(a, epoch, slot, batch);
 }
 
 /** Promise `epoch`, of the given tenure: from now on nothing of an earlier
- *  epoch is accepted. *hi filled: all that was accepted is in slots <= it.
- *  @return false: refused, nothing changed; the memory backend: the word is not
- *  `copied` any more. */
+ *  epoch is accepted. *hi is filled: all accepted slots are <= it. @return
+ *  false: refused, nothing has changed. Memory backend: the register has
+ *  another value than `copied`, or another incarnation owns the epoch. */
 static inline bool qn_acceptor_promise(struct qn_acceptor *a, qn_epoch_t epoch,
                                        qn_epoch_t tenure, qn_slot_t *hi)
 {

@@ -1,21 +1,22 @@
 /*
  * Deciding, learning, applying (PROTOCOL.md 3.3, 3.4, 3.5).
  *
- * The acceptor decides and tells; every node, the acceptor included, learns
+ * The acceptor decides and announces. Every node, the acceptor included, learns
  * slots in any order and applies them in slot order:
  *
  *     lo ........ applied ........ learned_hi ....... decided_hi
  *     | kept, applied | learned, to apply | gaps and learned slots |
  *
  * Exactly once: a session per origin, keyed by (node, incarnation), holds the
- * last sequence applied. The commands of a group have consecutive sequences,
- * so what is a duplicate is a prefix of a group; it is cut off before the
+ * last sequence applied. The commands of a group have consecutive sequences, so
+ * the duplicates of a group are a prefix of it; they are cut off before the
  * group is put out. Apply runs inside the step but puts out at most what fits
  * into the outputs, and goes on at the same byte in the next step. The shell
- * may also bound it (qn_onepaxos_allow): what is learned then waits in the log.
+ * may also bound it (qn_onepaxos_set_apply_budget): learned slots then wait in
+ * the log.
  *
- * A LEARN is never owed to anybody: without memory or room in the ring it is
- * forgotten, and fetched later (fetch.c). What was learned twice must be the
+ * A LEARN is never owed to a learner: without memory or room in the ring it is
+ * forgotten, and fetched later (catch_up.c). What was learned twice must be the
  * same batch; they are compared as long as the slot is kept.
  */
 #include "paxos/machine/onepaxos_internal.h"
@@ -37,11 +38,13 @@ bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot)
     if (!qn_log_holds(&p->log, slot)) {
         qn_log_drop(&p->log, slot - p->log.mask, UINT32_MAX);
     }
+    QN_ASSERT(qn_log_holds(&p->log, slot));
+    QN_ASSERT(p->log.lo <= p->applied + 1);
     return true;
 }
 
-/** What all nodes believed alive have applied, but for those that lack slots
- *  below `lo`: they will need a snapshot. */
+/** The last slot that all nodes believed alive have applied. Nodes that lack
+ *  slots below `lo` do not count: they will need a snapshot. */
 qn_slot_t qn_learner_applied_by_all(const struct qn_onepaxos *p, qn_slot_t lo)
 {
     qn_slot_t all = p->applied;
@@ -51,6 +54,7 @@ qn_slot_t qn_learner_applied_by_all(const struct qn_onepaxos *p, qn_slot_t lo)
             all = QN_MIN(all, p->peer[n].applied);
         }
     }
+    QN_ASSERT(all <= p->applied);
     return all;
 }
 
@@ -70,6 +74,7 @@ void qn_learner_truncate(struct qn_onepaxos *p)
     while (p->log.bytes > p->params.log_bytes && p->log.lo <= p->applied) {
         qn_log_drop(&p->log, p->log.lo + 1, 1);
     }
+    QN_ASSERT(p->log.lo <= p->applied + 1); /* what is to apply is kept */
     p->kept = p->log.bytes;
 }
 
@@ -81,7 +86,7 @@ void qn_learner_decided(struct qn_onepaxos *p, qn_slot_t hi, qn_time_t now)
         return;
     }
     if (p->decided_hi <= p->learned_hi) {
-        p->fetch.gap_since = now;
+        p->catch_up.gap_since = now;
     }
     p->decided_hi = hi;
 }
@@ -98,73 +103,81 @@ static void advance(struct qn_onepaxos *p, qn_time_t now)
                             qn_log_at(&p->log, p->learned_hi)->batch->len);
         }
     }
+    QN_ASSERT(p->learned_hi < p->log.end);
     if (p->learned_hi != before) {
-        p->fetch.gap_since = now;
-        p->fetch.unable = p->fetch.silent = 0;
-        p->fetch.dropped = p->fetch.need_snapshot = false;
+        p->catch_up.gap_since = now;
+        p->catch_up.unable = p->catch_up.silent = 0;
+        p->catch_up.dropped = p->catch_up.need_snapshot = false;
     }
     qn_learner_decided(p, p->learned_hi, now);
 }
 
-/** Slot is learned: the leader's window opens by it. */
-static void landed(struct qn_onepaxos *p, const struct qn_log_entry *e)
+/** A P slot is learned or forgotten: the window of the leader opens by its
+ *  bytes. */
+static void release_inflight(struct qn_onepaxos *p,
+                             const struct qn_log_entry *e)
 {
-    QN_ASSERT(p->leader.flying >= e->batch->len);
-    p->leader.flying -= e->batch->len;
+    QN_ASSERT(e->state == QN_SLOT_PROPOSED);
+    QN_ASSERT(p->leader.inflight_bytes >= e->batch->len);
+    p->leader.inflight_bytes -= e->batch->len;
 }
 
-/** A slot of this node's own proposal, not known to be decided. Takes the
- *  reference. */
+/** Log a proposal of this node, not known to be decided. Takes the reference.
+ */
 void qn_learner_propose(struct qn_onepaxos *p, qn_slot_t slot,
-                        struct qn_blob *batch)
+                        struct qn_refbuf *batch)
 {
+    QN_ASSERT(p->memory == NULL); /* the memory acceptor decides at once */
+    QN_ASSERT(slot > p->learned_hi);
     qn_log_put(&p->log, slot, batch, QN_SLOT_PROPOSED);
-    p->leader.flying += batch->len;
+    p->leader.inflight_bytes += batch->len;
     struct qn_slice bytes = {batch->bytes, batch->len};
     p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
 }
 
-/** Forget what was proposed in the slots `first` .. `last`: nobody will ever
- *  accept it, or it is known by other means. */
+/** Forget the proposals in the slots `first` .. `last`: no acceptor will ever
+ *  accept them, or their slots are known by other means. */
 void qn_learner_forget_proposed(struct qn_onepaxos *p, qn_slot_t first,
                                 qn_slot_t last)
 {
     for (qn_slot_t s = first; s <= last && s < p->log.end; s++) {
         struct qn_log_entry *e = qn_log_at(&p->log, s);
         if (e->state == QN_SLOT_PROPOSED) {
-            landed(p, e);
+            release_inflight(p, e);
             qn_log_erase(&p->log, s);
         }
     }
 }
 
-/** The blob that holds m's body: the one it came in, or a copy. */
-struct qn_blob *qn_learner_body(struct qn_onepaxos *p, const struct qn_msg *m)
+/** The refbuf that holds m's body: the one in which it arrived, or a copy. */
+struct qn_refbuf *qn_learner_body(struct qn_onepaxos *p, const struct qn_msg *m)
 {
-    return m->blob != NULL ? qn_blob_ref(m->blob)
-                           : qn_blob_copy(p->alloc, m->body.data, m->body.len);
+    return m->refbuf != NULL
+               ? qn_refbuf_ref(m->refbuf)
+               : qn_refbuf_copy(p->alloc, m->body.data, m->body.len);
 }
 
-/** A learned batch for a slot that is not learned yet, with room for it. */
+/** Store a learned batch in a slot that is not learned yet, with room for it.
+ */
 static void store(struct qn_onepaxos *p, struct qn_log_entry *e,
                   const struct qn_msg *m)
 {
     if (e->state == QN_SLOT_PROPOSED && qn_entry_is(e, m->body)) {
-        landed(p, e);
+        release_inflight(p, e);
         e->state = QN_SLOT_LEARNED;
         return;
     }
-    struct qn_blob *b = qn_learner_body(p, m);
+    struct qn_refbuf *b = qn_learner_body(p, m);
     if (b == NULL) {
         return;
     }
     if (e->state == QN_SLOT_PROPOSED) {
-        landed(p, e);
+        release_inflight(p, e);
     }
     bool leads =
         p->leader.role == QN_ACTIVE || p->leader.role == QN_HANDING_OVER;
     if (leads && (e->state == QN_SLOT_PROPOSED || m->slot >= p->leader.next)) {
-        qn_leader_step_down(p); /* deposed, and has not heard of it */
+        qn_propose_step_down(p); /* deposed, and has not heard of it */
     }
     qn_log_put(&p->log, m->slot, b, QN_SLOT_LEARNED);
 }
@@ -178,7 +191,7 @@ static bool beyond_bounds(struct qn_onepaxos *p, const struct qn_msg *m)
 }
 
 /** Learn m->body as the batch of m->slot (LEARN or FILL). No epoch check: an
- *  accept is final, whoever leads now. */
+ *  accept is final, whichever node leads now. */
 void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
                       const struct qn_msg *m)
 {
@@ -203,9 +216,9 @@ void qn_learner_learn(struct qn_onepaxos *p, struct qn_step *t,
     advance(p, t->now);
 }
 
-/** Learner: what is told is decided, whoever leads now (3.3, T11); and so is
- *  all up to `hi`: gaps are fetched (3.4). A long batch is only named: it is
- *  read from the ring at once (5). */
+/** Learner: a batch that is announced is decided, whichever node leads now
+ *  (3.3, T11), and so are all slots up to `hi`: gaps are fetched (3.4). A
+ *  long batch is only named: it is read from the ring at once (5). */
 void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m)
 {
@@ -214,14 +227,14 @@ void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
     }
     qn_learner_decided(p, QN_MAX(m->learn.hi, m->slot), t->now);
     if (m->body.len == 0) {
-        p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
+        p->catch_up.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
     }
-    qn_epoch_behind(p, t, from, m->epoch);
+    qn_reconfigure_behind(p, t, from, m->epoch);
 }
 
 /** A staged slot is decided now. */
 void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
-                       struct qn_blob *batch)
+                       struct qn_refbuf *batch)
 {
     struct qn_slice bytes = {batch->bytes, batch->len};
     if (slot < p->log.lo) {
@@ -235,9 +248,9 @@ void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
         return;
     }
     if (e->state == QN_SLOT_PROPOSED) {
-        landed(p, e);
+        release_inflight(p, e);
     }
-    qn_log_put(&p->log, slot, qn_blob_ref(batch), QN_SLOT_LEARNED);
+    qn_log_put(&p->log, slot, qn_refbuf_ref(batch), QN_SLOT_LEARNED);
     p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
     advance(p, t->now);
 }
@@ -257,10 +270,11 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
         p->learned_hi = position;
         qn_log_count_from(&p->log, position);
     }
+    QN_ASSERT(p->log.lo == position + 1);
     qn_learner_decided(p, p->learned_hi, now);
-    qn_ring_copy_drop(&p->fetch.reading.copy);
-    p->fetch = (struct qn_fetch){
-        .asked = p->fetch.asked, .read = p->fetch.read, .gap_since = now};
+    qn_ring_copy_drop(&p->catch_up.reading.copy);
+    p->catch_up = (struct qn_catch_up){
+        .asked = p->catch_up.asked, .read = p->catch_up.read, .gap_since = now};
     advance(p, now);
 }
 
@@ -268,19 +282,22 @@ void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
 void qn_learner_cut(struct qn_onepaxos *p, qn_time_t now)
 {
     qn_learner_forget_proposed(p, p->learned_hi + 1, UINT64_MAX);
+    QN_ASSERT(p->leader.inflight_bytes == 0); /* no P slot is left */
     qn_log_cut(&p->log, p->learned_hi + 1);
     p->decided_hi = p->learned_hi;
-    p->fetch = (struct qn_fetch){.read = p->fetch.read, .gap_since = now};
+    p->catch_up =
+        (struct qn_catch_up){.read = p->catch_up.read, .gap_since = now};
 }
 
-/** Leader: this epoch's proposal for m->slot is decided. An epoch has one
- *  leader and its leader proposes one batch for a slot, so the slot names the
- *  batch, which is here. To a node that leads this epoch no more it only says
- *  how far the decided slots reach: it fetches what it has not learned. */
+/** Leader: its proposal of this epoch for m->slot is decided. An epoch has
+ *  one leader, and its leader proposes one batch for a slot, so the slot
+ *  names the batch, which is here. To a node that does not lead this epoch
+ *  any more the message only says how far the decided slots reach: it fetches
+ *  what it has not learned. */
 void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
                             qn_node_t from, const struct qn_msg *m)
 {
-    qn_epoch_behind(p, t, from, m->epoch);
+    qn_reconfigure_behind(p, t, from, m->epoch);
     if (qn_utility_entry(&p->ul, m->epoch) == NULL ||
         qn_epoch_accepted_by_other(p, m->epoch, from)) {
         return;
@@ -291,7 +308,7 @@ void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
     if (mine && qn_log_holds(&p->log, m->slot)) {
         struct qn_log_entry *e = qn_log_at(&p->log, m->slot);
         if (e->state == QN_SLOT_PROPOSED) {
-            landed(p, e);
+            release_inflight(p, e);
             e->state = QN_SLOT_LEARNED;
             advance(p, t->now);
         }
@@ -302,7 +319,7 @@ void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
 /* -------------------------------------------------------------- accept -- */
 
 static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
-                               struct qn_blob *batch)
+                               struct qn_refbuf *batch)
 {
     struct qn_msg m = {
         .kind = QN_MSG_LEARN,
@@ -312,16 +329,16 @@ static struct qn_msg learn_msg(const struct qn_onepaxos *p, qn_slot_t slot,
                   .alive = p->alive,
                   .tenure = p->acceptor.tenure},
     };
-    if (p->shared == NULL || batch->len <= p->params.learn_bytes) {
+    if (p->memory == NULL || batch->len <= p->params.learn_bytes) {
         qn_msg_refer(&m, batch);
     }
     return m;
 }
 
-/** Who leads the epoch that this acceptor has promised. */
+/** The leader of the epoch that this acceptor has promised. */
 static qn_node_t promised_leader(const struct qn_onepaxos *p)
 {
-    if (p->shared != NULL) {
+    if (p->memory != NULL) {
         return p->self;
     }
     const struct qn_ul_entry *e =
@@ -329,100 +346,50 @@ static qn_node_t promised_leader(const struct qn_onepaxos *p)
     return e != NULL ? e->leader : p->cfg.leader;
 }
 
-/** Tell all but its leader of a slot that this node's acceptor holds, and so of
- *  all before. */
+/** Announce a slot that this node's acceptor holds to all but its leader, and
+ *  with it all slots before. */
 void qn_learner_tell(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot)
 {
+    QN_ASSERT(slot <= p->acceptor.hi); /* only accepted slots are announced */
+    QN_ASSERT(qn_log_at(&p->log, slot)->state == QN_SLOT_LEARNED);
     struct qn_out *o = qn_step_emit(t, QN_OUT_BCAST);
     o->to = promised_leader(p);
     o->msg = learn_msg(p, slot, qn_log_at(&p->log, slot)->batch);
 }
 
-static void accepted(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot)
+/** Tell the leader of the promised epoch that `slot` is accepted. */
+void qn_learner_accepted(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_slot_t slot)
 {
+    QN_ASSERT(slot <= p->acceptor.hi || QN_MUTANT(ACK_EARLY));
     struct qn_msg *m = qn_step_send(t, promised_leader(p), QN_MSG_ACCEPTED);
     m->epoch = p->acceptor.promised;
     m->slot = slot;
 }
 
 /** Accept a slot that this node's acceptor must take: the decision. ACCEPTED
- *  and BCAST leave before APPLY is seen, so that a slot that anybody has seen
- *  applied is known to others. */
+ *  and BCAST leave before APPLY, so that a slot whose effect any client can
+ *  see is known to other nodes. */
 void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
-                       qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch)
+                       qn_epoch_t epoch, qn_slot_t slot,
+                       struct qn_refbuf *batch)
 {
     struct qn_slice bytes = {batch->bytes, batch->len};
     struct qn_log_entry *e = qn_log_at(&p->log, slot);
     if (e->state == QN_SLOT_PROPOSED) {
-        landed(p, e);
+        release_inflight(p, e);
     }
     enum qn_accept done = qn_acceptor_accept(&p->acceptor, epoch, slot, batch);
     QN_ASSERT(done == QN_ACCEPT_DONE);
+    QN_ASSERT(e->state == QN_SLOT_LEARNED); /* accept = decide = learn */
     if (p->nodes > 1) {
-        accepted(p, t, slot);
+        qn_learner_accepted(p, t, slot);
     }
     if (p->nodes > 2) {
         qn_learner_tell(p, t, slot);
     }
     p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
     advance(p, t->now);
-}
-
-/** An ACCEPT that comes again: tell the leader only. */
-static void accept_again(struct qn_onepaxos *p, struct qn_step *t,
-                         const struct qn_msg *m, struct qn_blob *batch)
-{
-    enum qn_accept done =
-        qn_acceptor_accept(&p->acceptor, m->epoch, m->slot, batch);
-    QN_ASSERT(done == QN_ACCEPT_AGAIN);
-    accepted(p, t, m->slot);
-}
-
-/** @param slot  Of the ACCEPT that is refused; 0: a PREPARE is. */
-void qn_learner_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
-                     qn_slot_t slot)
-{
-    struct qn_msg *m = qn_step_send(t, to, QN_MSG_NACK);
-    m->slot = slot;
-    m->epoch = p->acceptor.promised;
-    m->nack.leader = p->cfg.leader;
-    m->nack.leader_inc = p->cfg.leader_inc;
-}
-
-/** Acceptor: refuse every epoch but the promised one; accept in slot order. */
-int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
-                         qn_node_t from, const struct qn_msg *m)
-{
-    struct qn_acceptor *a = &p->acceptor;
-    if (!a->active || m->epoch != a->promised) {
-        qn_learner_nack(p, t, from, m->slot);
-        return QN_OK;
-    }
-    if (m->slot > a->hi + 1 || qn_epoch_led_by_other(p, m->epoch, from)) {
-        return QN_ECORRUPT; /* an epoch has one leader, a channel is FIFO */
-    }
-    if (m->slot < p->log.lo) {
-        /* Decided and applied by all long ago, perhaps by a later acceptor. */
-        a->hi = QN_MAX(a->hi, m->slot);
-        return QN_OK;
-    }
-    bool room = qn_learner_make_room(p, m->slot);
-    QN_ASSERT(room); /* an acceptor has learned all slots below */
-    struct qn_blob *b = qn_learner_body(p, m);
-    if (b == NULL && QN_MUTANT(ACK_EARLY)) {
-        accepted(p, t, m->slot);
-        return QN_OK;
-    }
-    if (b == NULL) {
-        return QN_ENOMEM;
-    }
-    if (m->slot <= a->hi) {
-        accept_again(p, t, m, b);
-    } else {
-        qn_learner_accept(p, t, m->epoch, m->slot, b);
-    }
-    qn_blob_unref(b);
-    return QN_OK;
 }
 
 /* --------------------------------------------------------------- apply -- */
@@ -447,26 +414,29 @@ static bool admit(struct qn_onepaxos *p, struct qn_group *g)
         qn_commands_next(&g->commands, &dropped);
     }
     QN_ASSERT(g->first == s->last + 1); /* the leader lets no gap in */
+    QN_ASSERT(g->count == last - s->last);
     s->last = last;
     return true;
 }
 
 static struct qn_apply *emit_apply(struct qn_onepaxos *p, struct qn_step *t,
-                                   struct qn_blob *batch)
+                                   struct qn_refbuf *batch)
 {
     struct qn_apply *a = &qn_step_emit(t, QN_OUT_APPLY)->apply;
     *a = (struct qn_apply){
         .slot = p->applied + 1,
         .stamp_ms = qn_batch_stamp((struct qn_slice){batch->bytes, batch->len}),
-        .blob = qn_blob_ref(batch),
+        .refbuf = qn_refbuf_ref(batch),
     };
+    QN_ASSERT(a->stamp_ms <= p->stamp || QN_MUTANT(STAMP_BACK));
     return a;
 }
 
 /** Put out the rest of slot applied + 1. @return false: no outputs left. */
 static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_blob *b = qn_log_at(&p->log, p->applied + 1)->batch;
+    QN_ASSERT(qn_log_at(&p->log, p->applied + 1)->state == QN_SLOT_LEARNED);
+    struct qn_refbuf *b = qn_log_at(&p->log, p->applied + 1)->batch;
     struct qn_slice batch = {b->bytes, b->len};
     uint64_t count = QN_MAX(qn_batch_count(batch), 1u);
     struct qn_apply *newest = NULL;
@@ -477,7 +447,7 @@ static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
             newest->last = true;
             p->apply_at = 0;
             p->applied++;
-            p->allowed -= QN_MIN(p->allowed, count);
+            p->apply_budget -= QN_MIN(p->apply_budget, count);
             return true;
         }
         if (admit(p, &g)) {
@@ -495,6 +465,7 @@ static bool apply_slot(struct qn_onepaxos *p, struct qn_step *t)
 
 void qn_learner_apply(struct qn_onepaxos *p, struct qn_step *t)
 {
-    while (p->applied < p->learned_hi && p->allowed != 0 && apply_slot(p, t)) {
+    while (p->applied < p->learned_hi && p->apply_budget != 0 &&
+           apply_slot(p, t)) {
     }
 }

@@ -34,11 +34,12 @@ struct qn_msg *qn_step_send(struct qn_step *t, qn_node_t to, uint8_t kind)
     return &o->msg;
 }
 
-void qn_msg_refer(struct qn_msg *m, struct qn_blob *blob)
+void qn_msg_refer(struct qn_msg *m, struct qn_refbuf *refbuf)
 {
-    m->blob = qn_blob_ref(blob);
-    m->body = (struct qn_slice){blob->bytes, blob->len};
-    m->total = blob->len;
+    QN_ASSERT(m->refbuf == NULL); /* a message has one body */
+    m->refbuf = qn_refbuf_ref(refbuf);
+    m->body = (struct qn_slice){refbuf->bytes, refbuf->len};
+    m->total = refbuf->len;
 }
 
 void qn_step_out_release(struct qn_step_out *out)
@@ -47,12 +48,12 @@ void qn_step_out_release(struct qn_step_out *out)
         struct qn_out *o = &out->out[i];
         switch (o->kind) {
         case QN_OUT_APPLY:
-            qn_blob_unref(o->apply.blob);
+            qn_refbuf_unref(o->apply.refbuf);
             break;
         case QN_OUT_SEND:
         case QN_OUT_SEND_ALL:
         case QN_OUT_BCAST:
-            qn_blob_unref(o->msg.blob);
+            qn_refbuf_unref(o->msg.refbuf);
             break;
         case QN_OUT_PERSIST:
         case QN_OUT_NEED_SNAPSHOT:
@@ -71,10 +72,11 @@ static void on_beat(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
     x->applied = QN_MAX(x->applied, applied);
     x->learned = QN_MAX(x->learned, learned);
     qn_learner_decided(p, QN_MAX(learned, decided), t->now);
-    qn_leader_heard(p, t->now, peer);
+    qn_propose_heard(p, t->now, peer);
 }
 
-/** Of the process acceptor: with the memory acceptor nobody says it. */
+/** Messages of the process acceptor: with the memory acceptor no node sends
+ *  them. */
 static bool of_process(uint8_t kind)
 {
     switch (kind) {
@@ -96,20 +98,21 @@ static bool of_process(uint8_t kind)
 static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                    const struct qn_msg *m)
 {
-    QN_ASSERT(from < p->nodes && from != p->self);
-    QN_ASSERT((m->flags & QN_MSG_PIECE) == 0);
-    if (p->shared != NULL && of_process(m->kind)) {
+    QN_ASSERT(from < p->nodes);
+    QN_ASSERT(from != p->self);
+    QN_ASSERT((m->flags & QN_MSG_FRAGMENT) == 0);
+    if (p->memory != NULL && of_process(m->kind)) {
         return QN_ENOSYS;
     }
-    qn_epoch_heard(p, t, from);
+    qn_reconfigure_heard(p, t, from);
     switch (m->kind) {
     case QN_MSG_REQUEST:
-        return qn_leader_on_request(p, t, from, m);
+        return qn_propose_on_request(p, t, from, m);
     case QN_MSG_REDIRECT:
         qn_origin_on_redirect(p, t, from, m);
         return QN_OK;
     case QN_MSG_ACCEPT:
-        return qn_learner_on_accept(p, t, from, m);
+        return qn_acceptor_on_accept(p, t, from, m);
     case QN_MSG_LEARN:
         qn_learner_on_learn(p, t, from, m);
         return QN_OK;
@@ -117,25 +120,25 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
         qn_learner_on_accepted(p, t, from, m);
         return QN_OK;
     case QN_MSG_NACK:
-        qn_leader_on_nack(p, t, from, m);
+        qn_propose_on_nack(p, t, from, m);
         return QN_OK;
     case QN_MSG_PREPARE:
-        qn_lead_on_prepare(p, t, from, m);
+        qn_leader_change_on_prepare(p, t, from, m);
         return QN_OK;
     case QN_MSG_PREPARED:
-        qn_lead_on_prepared(p, t, from, m);
+        qn_leader_change_on_prepared(p, t, from, m);
         return QN_OK;
     case QN_MSG_STAGE:
-        qn_handoff_on_stage(p, t, from, m);
+        qn_acceptor_change_on_stage(p, t, from, m);
         return QN_OK;
     case QN_MSG_STAGED:
-        qn_handoff_on_staged(p, from, m);
+        qn_acceptor_change_on_staged(p, from, m);
         return QN_OK;
     case QN_MSG_SEAL:
-        qn_lead_on_seal(p, t, from, m);
+        qn_leader_change_on_seal(p, t, from, m);
         return QN_OK;
     case QN_MSG_SEALED:
-        qn_lead_on_sealed(p, t, from, m);
+        qn_leader_change_on_sealed(p, t, from, m);
         return QN_OK;
     case QN_MSG_U_PREPARE:
     case QN_MSG_U_PROMISE:
@@ -145,17 +148,17 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     case QN_MSG_U_CHOSEN:
     case QN_MSG_U_NEED:
         qn_utility_on_msg(&p->ul, t, from, m);
-        qn_epoch_learn(p, t);
+        qn_reconfigure_learn(p, t);
         return QN_OK;
     case QN_MSG_FETCH:
-        qn_fetch_on_fetch(p, t, from, m);
+        qn_catch_up_on_fetch(p, t, from, m);
         return QN_OK;
     case QN_MSG_FILL:
-        qn_fetch_on_fill(p, t, from, m);
+        qn_catch_up_on_fill(p, t, from, m);
         return QN_OK;
     case QN_MSG_BEAT:
         on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided);
-        qn_epoch_behind(p, t, from, m->epoch);
+        qn_reconfigure_behind(p, t, from, m->epoch);
         return QN_OK;
     default:
         return QN_ENOSYS;
@@ -164,39 +167,42 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
 
 static void on_tick(struct qn_onepaxos *p, struct qn_step *t)
 {
-    qn_epoch_check(p, t);
+    qn_reconfigure_check(p, t);
     if (t->now >= p->retry_at) {
         qn_origin_flush(p, t);
-        qn_leader_fill(p, t);
+        qn_propose_fill(p, t);
     }
 }
 
 static void on_down(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
 {
-    QN_ASSERT(peer < p->nodes && peer != p->self);
+    QN_ASSERT(peer < p->nodes);
+    QN_ASSERT(peer != p->self);
     p->alive &= ~QN_BIT(peer);
     p->peer[peer].hold = (struct qn_flow_hold){0};
     qn_flow_down(&p->leader.flow, now, peer);
     p->change.heard &= ~QN_BIT(peer);
-    qn_fetch_on_down(p, peer);
-    qn_transfer_end(p, peer);
+    qn_catch_up_on_down(p, peer);
+    qn_bulk_reply_end(p, peer);
 }
 
-/** Nothing that was true of its former life is true of this one. */
+/** A new incarnation: nothing that was true of the former one holds. */
 static void on_up(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
                   uint64_t inc)
 {
-    QN_ASSERT(peer < p->nodes && peer != p->self);
+    QN_ASSERT(peer < p->nodes);
+    QN_ASSERT(peer != p->self);
+    QN_ASSERT(inc > p->incarnation[peer]); /* no incarnation comes twice */
     on_down(p, t->now, peer);
     p->incarnation[peer] = inc;
     p->alive |= QN_BIT(peer);
     p->change.suspected &= ~QN_BIT(peer);
     p->peer[peer] = (struct qn_peer){.later = true};
-    p->fetch.unable &= ~QN_BIT(peer);
-    qn_handoff_restarted(p, peer);
+    p->catch_up.unable &= ~QN_BIT(peer);
+    qn_acceptor_change_restarted(p, peer);
     qn_utility_up(&p->ul, t, peer);
-    qn_epoch_greet(p, t, peer);
-    qn_lead_welcome(p, t, peer);
+    qn_reconfigure_greet(p, t, peer);
+    qn_leader_change_welcome(p, t, peer);
 }
 
 static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
@@ -205,8 +211,9 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
     switch (in->kind) {
     case QN_IN_RECV:
         return on_recv(p, t, in->recv.from, in->recv.msg);
-    case QN_IN_PIECE:
-        qn_fetch_on_piece(p, t, in->piece.from, in->piece.kind, in->piece.slot);
+    case QN_IN_FRAGMENT:
+        qn_catch_up_on_fragment(p, t, in->fragment.from, in->fragment.kind,
+                                in->fragment.slot);
         return QN_OK;
     case QN_IN_TICK:
         on_tick(p, t);
@@ -225,17 +232,18 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
                 in->beat.decided);
         return QN_OK;
     case QN_IN_ROOM:
-        qn_fetch_on_room(p, t, in->room.peers);
-        qn_transfer_on_room(p, t, in->room.peers);
+        qn_catch_up_on_room(p, t, in->room.peers);
+        qn_bulk_reply_on_room(p, t, in->room.peers);
         return QN_OK;
     case QN_IN_SUSPECT:
+        QN_ASSERT((in->suspect.peers & ~qn_group_mask(p->nodes)) == 0);
         p->change.suspected = in->suspect.peers;
         return QN_OK;
     case QN_IN_LEAD:
-        qn_epoch_relieve(p, t);
+        qn_reconfigure_relieve(p, t);
         return QN_OK;
     case QN_IN_RECOVER:
-        return qn_lead_recover(p, t->now);
+        return qn_leader_change_recover(p, t->now);
     case QN_IN_DOWN:
         on_down(p, t->now, in->down.peer);
         return QN_OK;
@@ -253,24 +261,55 @@ static qn_time_t turn_at(const struct qn_onepaxos *p, qn_time_t now)
 {
     const struct qn_origin *o = &p->origin;
     bool requests = (o->sent != o->tail && !o->blocked) || o->want_stamp;
-    if ((requests && o->ready == p->cfg.index) || qn_leader_may_ask(p)) {
+    if ((requests && o->ready == p->cfg.index) || qn_propose_may_ask(p)) {
         return QN_MAX(p->retry_at, now);
     }
-    return qn_leader_deadline(p, now);
+    return qn_propose_deadline(p, now);
+}
+
+/** What holds between any two steps (3.2). Checked once per turn: a step may
+ *  be as short as one message, and a check in each costs 7 % of their
+ *  instructions. */
+static void check_state(const struct qn_onepaxos *p)
+{
+    const struct qn_leader *l = &p->leader;
+    QN_ASSERT(p->log.lo <= p->applied + 1); /* only applied slots are dropped */
+    QN_ASSERT(p->log.counted == p->learned_hi);
+    QN_ASSERT(p->acceptor.hi <= p->learned_hi || QN_MUTANT(TAKE_BEHIND) ||
+              QN_MUTANT(STALE_HI)); /* accepted is learned */
+    QN_ASSERT(p->acceptor.promised <= qn_utility_len(&p->ul));
+    QN_ASSERT(p->change.seen <= qn_utility_len(&p->ul));
+    /* I2: a role belongs to the newest epoch known, which names this
+     * incarnation. */
+    QN_ASSERT(l->role == QN_FOLLOWER || l->ep == p->cfg.index ||
+              QN_MUTANT(NO_STEP_DOWN));
+    QN_ASSERT(l->role == QN_FOLLOWER || qn_epoch_leads(p) ||
+              QN_MUTANT(NO_STEP_DOWN));
+    QN_ASSERT(l->role == QN_ACTIVE || qn_queue_empty(&l->queue) ||
+              QN_MUTANT(NO_STEP_DOWN) || QN_MUTANT(NO_FREEZE));
+    /* The memory acceptor decides at once. */
+    QN_ASSERT(p->memory == NULL || l->inflight_bytes == 0);
+    QN_ASSERT(p->change.cep == QN_EPOCH_NONE || p->change.cep <= l->ep);
+    QN_ASSERT((p->alive & QN_BIT(p->self)) != 0);
+    QN_ASSERT((p->alive & ~qn_group_mask(p->nodes)) == 0);
 }
 
 static void finish(struct qn_onepaxos *p, struct qn_step *t, bool tick)
 {
     struct qn_step_out *out = t->out;
-    out->transfers = p->fetch.transfers | p->change.answers;
-    out->held = p->applied < p->learned_hi && p->allowed == 0;
-    out->again = p->applied < p->learned_hi && !out->held;
-    out->deadline = QN_MIN(qn_fetch_deadline(p), qn_epoch_deadline(p));
+    out->transfers = p->catch_up.transfers | p->change.answers;
+    out->apply_pending = p->applied < p->learned_hi && p->apply_budget == 0;
+    out->again = p->applied < p->learned_hi && !out->apply_pending;
+    out->deadline = QN_MIN(qn_catch_up_deadline(p), qn_reconfigure_deadline(p));
     qn_time_t at = turn_at(p, t->now);
     out->deadline = QN_MIN(out->deadline, at);
     /* The outputs were full; a long batch goes on in the next turn. */
-    out->again |= tick && at == t->now && !qn_leader_is_busy(p);
-    QN_ASSERT(p->applied <= p->learned_hi && p->learned_hi <= p->decided_hi);
+    out->again |= tick && at == t->now && !qn_propose_is_busy(p);
+    QN_ASSERT(p->applied <= p->learned_hi);
+    QN_ASSERT(p->learned_hi <= p->decided_hi);
+    if (tick) {
+        check_state(p);
+    }
 }
 
 int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
@@ -286,19 +325,19 @@ int qn_onepaxos_step(struct qn_onepaxos *p, const struct qn_input *in,
     }
     if (in->kind == QN_IN_TICK) {
         qn_learner_truncate(p);
-        qn_fetch_check(p, &t);
+        qn_catch_up_check(p, &t);
     }
     finish(p, &t, in->kind == QN_IN_TICK);
     return err;
 }
 
-void qn_onepaxos_allow(struct qn_onepaxos *p, uint64_t commands)
+void qn_onepaxos_set_apply_budget(struct qn_onepaxos *p, uint64_t commands)
 {
-    p->allowed = commands;
+    p->apply_budget = commands;
 }
 
-void qn_onepaxos_slow(struct qn_onepaxos *p, qn_time_t gap)
+void qn_onepaxos_set_propose_interval(struct qn_onepaxos *p, qn_time_t interval)
 {
-    p->leader.gap = gap;
-    p->leader.fill_at = gap == 0 ? 0 : p->leader.fill_at;
+    p->leader.interval = interval;
+    p->leader.fill_at = interval == 0 ? 0 : p->leader.fill_at;
 }

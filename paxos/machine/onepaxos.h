@@ -9,12 +9,12 @@
  * accept is the decision; it says ACCEPTED to the leader and broadcasts LEARN
  * to the others, and every node applies the slots in order. At first node 0
  * leads and node 1 accepts (node 0 does both in a group of one: same code, no
- * messages); the utility log says who does now.
+ * messages); the utility log names the present leader and acceptor.
  *
  * A turn of the shell around it:
  *
  *     for each message:   step(RECV)          cheap; nothing is proposed yet
- *     for each piece:     step(PIECE)         it says that more will come
+ *     for each fragment:  step(FRAGMENT)      it says that more will come
  *     for each command:   step(SUBMIT)        likewise
  *     now and then:       step(BEAT)          what peers have applied
  *     at the end:         step(TICK)          requests leave, slots are filled
@@ -33,8 +33,8 @@
 #include "core/base/clock.h"
 #include "paxos/log/batch.h"
 #include "paxos/log/uploads.h"
+#include "paxos/machine/memory_acceptor.h"
 #include "paxos/machine/params.h"
-#include "paxos/machine/shared.h"
 #include "paxos/machine/utility.h"
 #include "paxos/wire/msg.h"
 
@@ -46,7 +46,7 @@ struct qn_session {
     uint64_t last; /* sequence */
 };
 
-/** What a snapshot says beside the application's state and the utility log. */
+/** What a snapshot holds beside the application's state and the utility log. */
 struct qn_resume {
     qn_slot_t position; /* the state has exactly the slots <= it */
     uint64_t stamp_ms;  /* not less than any stamp in them */
@@ -57,46 +57,50 @@ struct qn_onepaxos_opts {
     qn_node_t self;              /* < nodes */
     uint32_t nodes;              /* 1 .. QN_NODES_MAX */
     const uint64_t *incarnation; /* [nodes], none 0; borrowed: copied */
-    qn_node_t parent; /* who sends LEARN to this node: asked first when
-                         some are missing; self: ask the acceptor */
+    qn_node_t parent; /* the node that sends LEARN to this node: asked first
+                         when some are missing; self: ask the acceptor */
     const struct qn_alloc *alloc; /* kept */
     struct qn_params params;
-    uint64_t seed;            /* of pauses */
-    struct qn_shared *shared; /* memory acceptor (PROTOCOL.md 5), kept; its
-                                 word is {0, 0} when the group begins. NULL:
-                                 process acceptor */
+    uint64_t seed; /* of pauses */
+    /* Memory acceptor (PROTOCOL.md 5), kept; its register is {0, 0} when
+     * the group begins. NULL: process acceptor. */
+    struct qn_memory_acceptor *memory;
     const struct qn_uploads *uploads; /* kept: long commands stay in their
                                  origin's arena until a slot is filled. NULL:
                                  they travel in requests */
-    /* A life after the first of its group; all zero for the first. */
+    /* For an incarnation after the first of its group; all zero for the
+     * first. */
     const struct qn_ul_entry *ul; /* [ul_count] borrowed: what survived
                                      with the record, and more from a
                                      snapshot; may be none. NULL: entry 0 */
     uint32_t ul_count;
-    const struct qn_vote *vote;     /* borrowed: the record; NULL: none */
-    bool mute;                      /* it is lost: do not vote until a VOTER
-                                       entry names this life */
+    const struct qn_vote *vote; /* borrowed: the record; NULL: none */
+    bool mute; /* the record is lost: do not vote until a VOTER entry names this
+                  incarnation */
     const struct qn_resume *resume; /* borrowed: of the snapshot */
 };
 
 enum qn_input_kind {
-    QN_IN_RECV,    /* a whole message from a peer */
-    QN_IN_PIECE,   /* a part of one came, and more is to come: a sign of life */
-    QN_IN_TICK,    /* end of a turn, or the deadline has come */
-    QN_IN_SUBMIT,  /* a command of this node */
-    QN_IN_STAMP,   /* this node wants a slot stamped, though it has no command
-                      (time passes in the log) */
-    QN_IN_BEAT,    /* what a peer has applied and learned. With this node as
-                      the peer: how far slots are decided */
-    QN_IN_ROOM,    /* channels to these peers have room for one batch more */
-    QN_IN_SUSPECT, /* who seems to stand still, as of now */
-    QN_IN_DOWN,    /* a peer's life has ended for certain */
-    QN_IN_UP,      /* its next life has begun; before anything it sends */
-    QN_IN_LEAD,    /* the leader of the epoch lives, but is to be relieved by
-                      this node: somebody wants to end it */
-    QN_IN_RECOVER, /* the group has stopped, all other lives have ended, and an
-                      operator wants it to go on from what is learned here */
-    QN_IN_GO,      /* nothing: go on applying what qn_onepaxos_allow held */
+    QN_IN_RECV,     /* a whole message from a peer */
+    QN_IN_FRAGMENT, /* a part of one has arrived, more will follow: the sender
+                       is alive */
+    QN_IN_TICK,     /* end of a turn, or the deadline has come */
+    QN_IN_SUBMIT,   /* a command of this node */
+    QN_IN_STAMP,    /* this node wants a slot with a stamp, though it has no
+                       command (time passes in the log) */
+    QN_IN_BEAT,     /* what a peer has applied and learned. With this node as
+                       the peer: how far slots are decided */
+    QN_IN_ROOM,     /* channels to these peers have room for one batch more */
+    QN_IN_SUSPECT,  /* peers that seem to be stalled, as of now */
+    QN_IN_DOWN,     /* a peer's incarnation has ended for certain */
+    QN_IN_UP,   /* its next incarnation has begun; before anything that it sends
+                 */
+    QN_IN_LEAD, /* the leader of the epoch lives, but this node is to replace
+                   it: the supervisor is about to end it */
+    QN_IN_RECOVER, /* the group has stopped, all other incarnations have ended,
+                      and an operator wants it to go on from what is learned
+                      here */
+    QN_IN_GO, /* nothing new: apply more, after qn_onepaxos_set_apply_budget */
 };
 
 struct qn_input {
@@ -104,14 +108,14 @@ struct qn_input {
     union {
         struct {
             qn_node_t from;
-            const struct qn_msg *msg; /* borrowed; copied if it has no blob,
+            const struct qn_msg *msg; /* borrowed; copied if it has no refbuf,
                                          else referred to */
         } recv;
         struct {
             qn_node_t from;
             uint8_t kind; /* of the message: enum qn_msg_kind */
             qn_slot_t slot;
-        } piece;
+        } fragment;
         struct {
             const struct qn_slice *parts; /* [count] borrowed, copied */
             uint32_t count;
@@ -128,14 +132,16 @@ struct qn_input {
             uint64_t peers; /* mask of nodes */
         } room;
         struct {
-            uint64_t peers; /* mask of nodes; the others are trusted again */
+            uint64_t peers; /* mask of nodes, none beyond the group; the others
+                               are trusted again */
         } suspect;
         struct {
             qn_node_t peer;
         } down;
         struct {
             qn_node_t peer;
-            uint64_t inc; /* of the new life */
+            uint64_t inc; /* of the new incarnation, above all former ones of
+                             the node */
         } up;
     };
 };
@@ -149,7 +155,7 @@ enum qn_out_kind {
                              process before any later output is executed */
     QN_OUT_APPLY,         /* a group of decided commands, or a slot's end */
     QN_OUT_NEED_SNAPSHOT, /* no peer can give slot apply.slot, and one has
-                             dropped it: only a snapshot is sure to help. Once
+                             dropped it: only a snapshot is sure to help. Once,
                              until learned_hi moves again */
 };
 
@@ -161,16 +167,16 @@ struct qn_apply {
     uint64_t stamp_ms;     /* never falls */
     struct qn_group group; /* walk group.commands with qn_commands_next;
                               count may be 0 (with last only) */
-    bool mine;             /* submitted by this node in this life */
+    bool mine;             /* submitted by this node in this incarnation */
     bool last;
-    struct qn_blob *blob; /* holds the bytes: one reference */
+    struct qn_refbuf *refbuf; /* holds the bytes: one reference */
 };
 
 struct qn_out {
     enum qn_out_kind kind;
     qn_node_t to; /* SEND */
     union {
-        struct qn_msg msg;   /* body is msg.blob's; msg.blob holds one
+        struct qn_msg msg;   /* body is msg.refbuf's; msg.refbuf holds one
                                 reference, NULL with an empty body */
         struct qn_vote vote; /* PERSIST */
         struct qn_apply apply;
@@ -182,7 +188,7 @@ struct qn_out {
 struct qn_step_out {
     uint32_t count;
     bool again;         /* more to do without any input: TICK at once */
-    bool held;          /* more to apply than qn_onepaxos_allow permits */
+    bool apply_pending; /* the apply budget is used up, and more is learned */
     uint64_t transfers; /* peers for which something waits for ROOM */
     qn_time_t deadline; /* ns; TICK then at the latest; or QN_TIME_NEVER */
     uint64_t seq;       /* SUBMIT: the sequence that was given */
@@ -206,7 +212,7 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  *
  * @param now      ns, monotonic.
  * @param wall_ms  Wall clock, for stamps.
- * @param out      Filled. Each output with a blob holds one reference: drop
+ * @param out      Filled. Each output with a refbuf holds one reference: drop
  *                 them with qn_step_out_release when the outputs have been
  *                 executed; take one of your own for what waits to be sent.
  * @return QN_OK: taken. Otherwise nothing has changed and out is empty:
@@ -215,10 +221,10 @@ void qn_onepaxos_fini(struct qn_onepaxos *p);
  *                behind it in its channel before. (Other messages without
  *                memory are taken and forgotten: they come again.)
  *   QN_EMSGSIZE  SUBMIT: longer than QN_COMMAND_MAX.
- *   QN_ECORRUPT  RECV: a field is out of range. The peer is out of order.
- *   QN_EBUSY     RECOVER: somebody else lives, or no force is needed; memory
+ *   QN_ECORRUPT  RECV: a field is out of range. The peer is faulty.
+ *   QN_EBUSY     RECOVER: another node lives, or no force is needed; memory
  *                acceptor: or not all that is learned is applied.
- *   QN_ENOSYS    RECV: a message of a part that this version lacks.
+ *   QN_ENOSYS    RECV: this version does not handle this kind of message.
  *
  * Same state and same input give the same output, byte for byte. O(outputs +
  * bytes of the input).
@@ -254,19 +260,18 @@ qn_slot_t qn_onepaxos_learned(const struct qn_onepaxos *p);
 /** The utility log (for a snapshot, for PERSIST). */
 const struct qn_utility *qn_onepaxos_utility(const struct qn_onepaxos *p);
 
-/**
- * Put out at most about `commands` more as APPLY, so that a shell can bound the
- * work of its turn; to the end of a slot that was begun. Steps say `held` while
- * there is more. It changes nothing else: accepting, learning and answering
- * others go on. Without any call there is no bound.
- */
-void qn_onepaxos_allow(struct qn_onepaxos *p, uint64_t commands);
+/** Put out at most about `commands` more as APPLY, so that a shell can bound
+ *  the work of its turn; a slot that was begun is put out to its end. Steps
+ *  say `apply_pending` while there is more. Nothing else changes: accepting,
+ *  learning and answering other nodes go on. Without any call there is no
+ *  bound. */
+void qn_onepaxos_set_apply_budget(struct qn_onepaxos *p, uint64_t commands);
 
-/**
- * While this node leads, fill a slot each `gap` ns at most; 0, as at first: as
- * fast as it can. Batches grow meanwhile, requests wait in their channels.
- */
-void qn_onepaxos_slow(struct qn_onepaxos *p, qn_time_t gap);
+/** While this node leads, leave at least `interval` ns from one slot to the
+ *  next. 0, as at first: fill slots as fast as possible. Batches grow
+ *  meanwhile, and requests wait in their channels. */
+void qn_onepaxos_set_propose_interval(struct qn_onepaxos *p,
+                                      qn_time_t interval);
 
 /** True if a SUBMIT, of any size, would not be answered QN_EAGAIN. */
 bool qn_onepaxos_room(const struct qn_onepaxos *p);
@@ -293,9 +298,9 @@ struct qn_onepaxos_status {
     uint64_t queued;      /* leader: commands waiting for a slot */
     uint64_t fetches;     /* FETCH sent so far */
     bool need_snapshot;   /* see QN_OUT_NEED_SNAPSHOT; may pass */
-    bool lost;            /* PREPARING: nobody is left who could give this node
-                             the log of its tenure, and nobody ever will, unless
-                             a later epoch has begun that is not known here */
+    bool lost; /* PREPARING: no node is left that could give this node the log
+                  of its tenure, and none ever will be, unless a later epoch has
+                  begun that is not known here */
 };
 
 void qn_onepaxos_status(const struct qn_onepaxos *p,
@@ -308,12 +313,13 @@ bool qn_onepaxos_served(const struct qn_onepaxos *p);
 /** As in the status. */
 bool qn_onepaxos_lost(const struct qn_onepaxos *p);
 
-/** PREPARING: both are lost likewise, and this node knows how far they had
- *  decided, but lacks a part of that. It goes on if somebody else has it. */
+/** PREPARING: acceptor and former leader are lost likewise, and this node
+ *  knows how far they had decided, but lacks a part of that. The group goes
+ *  on if another node has that part. */
 bool qn_onepaxos_lacks(const struct qn_onepaxos *p);
 
 /** Process acceptor: this node can neither go on as a complete leader nor as
- *  the acceptor. What RECOVER asks for, beside the end of all other lives. */
+ *  the acceptor. RECOVER needs this, and the end of all other incarnations. */
 bool qn_onepaxos_needs_force(const struct qn_onepaxos *p);
 
 /** Bytes that a queue keeps: now, the most ever, and its bound, which one item
@@ -336,8 +342,8 @@ uint64_t qn_onepaxos_read(const struct qn_onepaxos *p);
  *  remembered any more, none. */
 uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot);
 
-/** Other limits of flow control from the next step on, whoever leads then
- *  (qn_flow_change). */
+/** Change the limits of flow control from the next step on, whichever node
+ *  leads then (qn_flow_change). */
 void qn_onepaxos_limits(struct qn_onepaxos *p, qn_time_t timeout,
                         uint32_t min_awaited);
 

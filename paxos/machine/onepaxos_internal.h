@@ -4,16 +4,18 @@
 /**
  * The state of one node (PROTOCOL.md 3.2) and the functions of its parts:
  *
- *     onepaxos.c  start, the dispatcher, status
- *     origin.c    own commands: sequence, credit, sending (again)
- *     leader.c    requests of all, slots, ACCEPT
- *     learner.c   ACCEPT at the acceptor, LEARN, apply, sessions, truncation
- *     fetch.c     gaps: FETCH and FILL
- *     epoch.c     entries of the utility log, suspicion
- *     lead.c      a new leader: PREPARE, SEAL
- *     handoff.c   a new acceptor: STAGE
- *     takeover.c  the memory acceptor: accept, a new leader
- *     transfer.c  long answers, a slot at a time
+ *     onepaxos.c         the dispatcher: one step
+ *     onepaxos_life.c    start, end, status
+ *     origin.c           own commands: sequence, credit, sending (again)
+ *     propose.c          the leader: requests of all origins, slots, ACCEPT
+ *     acceptor_process.c ACCEPT at the acceptor
+ *     learner.c          the decision, LEARN, apply, truncation
+ *     catch_up.c         gaps: FETCH and FILL
+ *     reconfigure.c      entries of the utility log, suspicion
+ *     leader_change.c    a new leader: PREPARE, SEAL
+ *     acceptor_change.c  a new acceptor: STAGE
+ *     memory_leader.c    memory acceptor: accept, take-over by a new leader
+ *     bulk_reply.c       PREPARED, SEALED and STAGE, one slot at a time
  */
 
 #include "paxos/flow/flow.h"
@@ -21,7 +23,7 @@
 #include "paxos/machine/onepaxos.h"
 #include "paxos/machine/queue.h"
 
-/** What a step carries along. */
+/** The arguments of a step. */
 struct qn_step {
     qn_time_t now;
     uint64_t wall_ms;
@@ -30,9 +32,9 @@ struct qn_step {
 
 /** Own commands, as sent in one REQUEST; kept until all are applied. */
 struct qn_origin_request {
-    struct qn_blob *commands; /* one reference; grows until it is sent */
-    uint64_t bytes;           /* of them, references resolved */
-    uint64_t first;           /* sequence */
+    struct qn_refbuf *commands; /* one reference; grows until it is sent */
+    uint64_t bytes;             /* of them, references resolved */
+    uint64_t first;             /* sequence */
     uint32_t count;
 };
 
@@ -53,11 +55,11 @@ struct qn_leader {
     qn_epoch_t ep;
     qn_slot_t next; /* next free slot */
     struct qn_queue queue;
-    uint64_t flying;     /* bytes of batches in flight */
-    qn_time_t gap;       /* between two slots, qn_onepaxos_slow */
-    qn_time_t fill_at;   /* the next slot not before */
-    struct qn_flow flow; /* while it leads */
-    bool want_stamp;     /* fill a slot even with no command */
+    uint64_t inflight_bytes; /* bytes of batches in flight */
+    qn_time_t interval;      /* ns, from one slot to the next, at least */
+    qn_time_t fill_at;       /* the next slot not before */
+    struct qn_flow flow;     /* while it leads */
+    bool want_stamp;         /* fill a slot even with no command */
     bool begun; /* memory acceptor: the oldest batch has its stamp, and a part
                    of it is in the ring */
     struct qn_session seen[QN_NODES_MAX]; /* applied, in the log or queued */
@@ -66,39 +68,49 @@ struct qn_leader {
 };
 
 /** A FILL in progress to one peer: slots next .. last. */
-struct qn_transfer {
+struct qn_fill_range {
     qn_slot_t next, last;
 };
 
-/** A slot that is copied out of a ring, a part in each step (takeover.c). */
+/** A slot that is copied out of a ring, a part in each step (memory_leader.c).
+ */
 struct qn_reading {
     struct qn_ring_copy copy;
     uint64_t epoch; /* whose owner's ring it is */
     bool whole;     /* it is a batch */
 };
 
-struct qn_fetch {
+/** Give the copy up, if one was begun. */
+static inline void qn_reading_stop(struct qn_reading *x)
+{
+    qn_ring_copy_drop(&x->copy);
+    x->whole = false;
+}
+
+struct qn_catch_up {
     bool active;
-    qn_node_t peer;      /* who was asked */
-    uint32_t rank;       /* whom to ask: place in the order of choose() */
-    qn_time_t until;     /* then ask somebody else */
-    qn_time_t gap_since; /* learned_hi stands still below decided_hi */
-    uint64_t asked;      /* mask of peers that owe the end of an answer */
-    uint64_t unable;     /* mask of peers that cannot give learned_hi + 1 */
-    uint64_t silent;     /* mask of peers that let T_FETCH pass instead */
-    bool dropped;        /* one of them because it dropped it */
-    uint64_t count;      /* FETCH sent */
+    qn_node_t peer; /* the peer that was asked */
+    uint32_t
+        rank; /* the next peer to ask: its place in the order of choose() */
+    qn_time_t until; /* then another peer is asked */
+    qn_time_t
+        gap_since;   /* since then learned_hi has not moved below decided_hi */
+    uint64_t asked;  /* mask of peers that owe the end of an answer */
+    uint64_t unable; /* mask of peers that cannot give learned_hi + 1 */
+    uint64_t silent; /* mask of peers that let T_FETCH pass instead */
+    bool dropped;    /* one of them because it dropped it */
+    uint64_t count;  /* FETCH sent */
     bool need_snapshot;
     struct qn_reading reading; /* memory acceptor: of learned_hi + 1 */
     uint64_t read;             /* bytes that were read of rings so far */
     uint64_t transfers;        /* mask of peers with a FILL in progress */
-    struct qn_transfer transfer[QN_NODES_MAX];
+    struct qn_fill_range transfer[QN_NODES_MAX];
 };
 
 #define QN_EPOCH_NONE UINT32_MAX
 
-/** An answer of one message per slot, to one peer (transfer.c). */
-struct qn_long_answer {
+/** An answer of one message per slot, to one peer (bulk_reply.c). */
+struct qn_bulk_reply {
     uint8_t kind; /* PREPARED, SEALED or STAGE */
     uint8_t flags;
     bool ul_first;      /* STAGE: the utility log has not been sent yet */
@@ -108,7 +120,8 @@ struct qn_long_answer {
     qn_slot_t next, hi; /* slots still to send */
 };
 
-/** What changes of leader and acceptor need (epoch.c, lead.c, handoff.c). */
+/** What changes of leader and acceptor need (reconfigure.c, leader_change.c,
+ * acceptor_change.c). */
 struct qn_reconfiguration {
     uint32_t seen;    /* utility entries acted upon */
     qn_epoch_t later; /* an epoch that `knower` knows ... */
@@ -117,35 +130,36 @@ struct qn_reconfiguration {
     qn_epoch_t cep;     /* newest epoch for which the log, P slots included, is
                            complete; NONE at start */
     uint64_t suspected; /* mask of nodes */
-    uint64_t heard;     /* mask of peers that have mapped this life: they have
-                           sent it something, or began with it */
-    bool said;          /* this life has said to the others that it has mapped
-                           them */
-    qn_time_t map_by;   /* a leader waits no longer for the others to */
-    qn_time_t lead_at;  /* then propose itself ... */
-    bool certain;       /* ... since the leader's life has ended, or this node
-                           was told to */
+    uint64_t heard;     /* mask of peers that have mapped this incarnation: they
+                           have sent it something, or began with it */
+    bool
+        said; /* this incarnation has told the others that it has mapped them */
+    qn_time_t map_by;  /* a leader waits no longer for the others to */
+    qn_time_t lead_at; /* then propose itself ... */
+    bool certain; /* since the leader's incarnation has ended, or this node was
+                     told to */
     qn_epoch_t relieve; /* told to lead instead of its leader; NONE */
     bool forced;        /* told to lead, and to take its log for complete */
     uint64_t random;    /* state; of jitter */
     /* PREPARING */
-    qn_time_t prepare_at;      /* then again */
-    qn_slot_t first;           /* asked from here on */
-    bool prepared;             /* the acceptor has answered in full ... */
-    qn_slot_t adopt_hi;        /* ... that it accepted so far */
-    qn_slot_t serve_from;      /* ACTIVE: requests once this is applied */
-    qn_epoch_t sk;             /* epoch that is being sealed; NONE */
-    struct qn_log incoming;    /* of SEALED, so far */
-    qn_epoch_t copy_epoch;     /* take-over: whose ring is copied; NONE ... */
-    qn_slot_t copy_first;      /* ... from this slot of it on ... */
-    qn_slot_t copy_next;       /* ... and the next one */
-    uint64_t left_out;         /* mask: nothing was copied for them */
-    qn_time_t came_by;         /* who came meanwhile is waited for; or NEVER */
+    qn_time_t prepare_at;   /* then again */
+    qn_slot_t first;        /* asked from here on */
+    bool prepared;          /* the acceptor has answered in full ... */
+    qn_slot_t adopt_hi;     /* ... that it accepted so far */
+    qn_slot_t serve_from;   /* ACTIVE: requests once this is applied */
+    qn_epoch_t sk;          /* epoch that is being sealed; NONE */
+    struct qn_log incoming; /* of SEALED, so far */
+    qn_epoch_t copy_epoch;  /* take-over: whose ring is copied; NONE ... */
+    qn_slot_t copy_first;   /* ... from this slot of it on ... */
+    qn_slot_t copy_next;    /* ... and the next one */
+    uint64_t left_out;      /* mask: nothing was copied for them */
+    qn_time_t came_by; /* a joiner that came meanwhile is awaited until then; or
+                          NEVER */
     struct qn_reading reading; /* that slot ... */
     bool writing; /* ... of which a part may be in the own ring already */
     /* FROZEN */
-    bool refused;        /* the acceptor says that it is none */
-    bool freezing;       /* this epoch ends with another acceptor */
+    bool refused;        /* the acceptor has answered that it is not active */
+    bool handing_over;   /* this epoch ends with another acceptor */
     uint64_t staging;    /* mask of candidates that STAGE was begun to */
     qn_node_t candidate; /* the first that has answered; NODES_MAX */
     /* candidate */
@@ -154,14 +168,14 @@ struct qn_reconfiguration {
     struct qn_log staged; /* also while it comes */
     /* answers under way */
     uint64_t answers; /* mask of peers */
-    struct qn_long_answer answer[QN_NODES_MAX];
+    struct qn_bulk_reply answer[QN_NODES_MAX];
 };
 
 struct qn_peer {
     qn_slot_t applied, learned; /* from BEAT */
     uint64_t read;
-    struct qn_flow_hold hold; /* what it keeps for a joiner */
-    bool later;               /* this life came up after the own one */
+    struct qn_flow_hold hold; /* the slots that it keeps for a joiner */
+    bool later;               /* this incarnation started after the own one */
 };
 
 struct qn_onepaxos {
@@ -177,17 +191,18 @@ struct qn_onepaxos {
     struct qn_log log;
     uint64_t kept; /* log.bytes after the last step that dropped slots */
     qn_slot_t learned_hi, applied, decided_hi;
-    uint64_t stamp;    /* newest stamp in the log, ms */
-    uint64_t allowed;  /* commands that may be put out, qn_onepaxos_allow */
-    uint32_t apply_at; /* where slot applied + 1 goes on (qn_batch_next) */
+    uint64_t stamp;        /* newest stamp in the log, ms */
+    uint64_t apply_budget; /* commands that may be put out,
+                              qn_onepaxos_set_apply_budget */
+    uint32_t apply_at;     /* where slot applied + 1 goes on (qn_batch_next) */
     struct qn_session session[QN_NODES_MAX];
 
-    struct qn_shared *shared; /* memory acceptor; NULL: process acceptor */
-    const struct qn_uploads *uploads; /* NULL: commands are in requests */
+    struct qn_memory_acceptor *memory; /* NULL: process acceptor */
+    const struct qn_uploads *uploads;  /* NULL: commands are in requests */
     struct qn_acceptor acceptor;
     struct qn_leader leader;
     struct qn_origin origin;
-    struct qn_fetch fetch;
+    struct qn_catch_up catch_up;
     struct qn_utility ul;
     struct qn_reconfiguration change;
     qn_time_t retry_at; /* no memory before: not again until then */
@@ -195,20 +210,33 @@ struct qn_onepaxos {
 
 #define QN_BIT(node) (UINT64_C(1) << (node))
 
+/** The mask of all `nodes` nodes of a group. */
+static inline uint64_t qn_group_mask(uint32_t nodes)
+{
+    return nodes == QN_NODES_MAX ? UINT64_MAX : QN_BIT(nodes) - 1;
+}
+
 /** Outputs still free in this step. */
 static inline uint32_t qn_step_room(const struct qn_step *t)
 {
+    QN_DASSERT(t->out->count <= QN_OUTS_MAX);
     return QN_OUTS_MAX - t->out->count;
 }
 
-/** Next output; there is one by construction. */
+/** Bytes that one step may copy. */
+static inline size_t qn_memory_leader_step_bytes(const struct qn_onepaxos *p)
+{
+    return p->params.copy_bytes != 0 ? p->params.copy_bytes : SIZE_MAX;
+}
+
+/** Next output. A free one exists by construction (asserted). */
 struct qn_out *qn_step_emit(struct qn_step *t, enum qn_out_kind kind);
 
 /** Emit SEND with a message without body, and return it for its fields. */
 struct qn_msg *qn_step_send(struct qn_step *t, qn_node_t to, uint8_t kind);
 
-/** Make `blob` the body of a message: takes a reference of its own. */
-void qn_msg_refer(struct qn_msg *m, struct qn_blob *blob);
+/** Make `refbuf` the body of a message: takes a reference of its own. */
+void qn_msg_refer(struct qn_msg *m, struct qn_refbuf *refbuf);
 
 /* origin.c */
 bool qn_origin_has_credit(const struct qn_onepaxos *p);
@@ -219,7 +247,7 @@ void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq);
 void qn_origin_on_redirect(struct qn_onepaxos *p, struct qn_step *t,
                            qn_node_t from, const struct qn_msg *m);
 
-/* epoch.c  */
+/* reconfigure.c  */
 bool qn_epoch_is(const struct qn_onepaxos *p, uint8_t node, uint64_t inc);
 bool qn_epoch_leads(const struct qn_onepaxos *p);
 bool qn_epoch_accepts(const struct qn_onepaxos *p);
@@ -229,101 +257,109 @@ bool qn_epoch_led_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
 bool qn_epoch_accepted_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
                                 qn_node_t from);
 qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e);
-void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t);
-void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
-                     struct qn_slice entries);
-void qn_epoch_relieve(struct qn_onepaxos *p, const struct qn_step *t);
-void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
-                     qn_epoch_t epoch);
-void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t);
-void qn_epoch_heard(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from);
-void qn_epoch_greet(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer);
-bool qn_epoch_unmapped(const struct qn_onepaxos *p, qn_time_t now);
-qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p);
+void qn_reconfigure_learn(struct qn_onepaxos *p, struct qn_step *t);
+void qn_reconfigure_suffix(struct qn_onepaxos *p, struct qn_step *t,
+                           struct qn_slice entries);
+void qn_reconfigure_relieve(struct qn_onepaxos *p, const struct qn_step *t);
+void qn_reconfigure_behind(struct qn_onepaxos *p, struct qn_step *t,
+                           qn_node_t peer, qn_epoch_t epoch);
+void qn_reconfigure_check(struct qn_onepaxos *p, struct qn_step *t);
+void qn_reconfigure_heard(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t from);
+void qn_reconfigure_greet(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t peer);
+bool qn_reconfigure_unmapped(const struct qn_onepaxos *p, qn_time_t now);
+qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p);
 
-/* lead.c */
-void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t);
-void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t);
-bool qn_lead_lost(const struct qn_onepaxos *p);
-bool qn_lead_lacks(const struct qn_onepaxos *p);
-bool qn_lead_needs_force(const struct qn_onepaxos *p);
-int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now);
-void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t);
-void qn_lead_welcome(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer);
-void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
+/* leader_change.c */
+void qn_leader_change_begin(struct qn_onepaxos *p, struct qn_step *t);
+void qn_leader_change_check(struct qn_onepaxos *p, struct qn_step *t);
+bool qn_leader_change_lost(const struct qn_onepaxos *p);
+bool qn_leader_change_lacks(const struct qn_onepaxos *p);
+bool qn_leader_change_needs_force(const struct qn_onepaxos *p);
+int qn_leader_change_recover(struct qn_onepaxos *p, qn_time_t now);
+void qn_leader_change_serve(struct qn_onepaxos *p, struct qn_step *t);
+void qn_leader_change_welcome(struct qn_onepaxos *p, struct qn_step *t,
+                              qn_node_t peer);
+void qn_leader_change_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
+                                 qn_node_t from, const struct qn_msg *m);
+void qn_leader_change_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
+                                  qn_node_t from, const struct qn_msg *m);
+void qn_leader_change_on_seal(struct qn_onepaxos *p, struct qn_step *t,
+                              qn_node_t from, const struct qn_msg *m);
+void qn_leader_change_on_sealed(struct qn_onepaxos *p, struct qn_step *t,
+                                qn_node_t from, const struct qn_msg *m);
+
+/* acceptor_change.c */
+void qn_acceptor_change_check(struct qn_onepaxos *p, struct qn_step *t);
+void qn_acceptor_change_on_stage(struct qn_onepaxos *p, struct qn_step *t,
+                                 qn_node_t from, const struct qn_msg *m);
+void qn_acceptor_change_on_staged(struct qn_onepaxos *p, qn_node_t from,
+                                  const struct qn_msg *m);
+void qn_acceptor_change_restarted(struct qn_onepaxos *p, qn_node_t peer);
+void qn_acceptor_change_appointed(struct qn_onepaxos *p, struct qn_step *t,
+                                  const struct qn_ul_entry *e);
+
+/* memory_leader.c */
+bool qn_memory_leader_may(const struct qn_onepaxos *p);
+void qn_memory_leader_first(struct qn_onepaxos *p);
+bool qn_memory_leader_fits(const struct qn_onepaxos *p, size_t len, bool alone);
+bool qn_memory_leader_make_room(struct qn_onepaxos *p, struct qn_step *t,
+                                size_t len);
+bool qn_memory_leader_put(struct qn_onepaxos *p, const struct qn_refbuf *batch);
+void qn_memory_leader_end(struct qn_onepaxos *p);
+bool qn_memory_leader_accept(struct qn_onepaxos *p, struct qn_step *t,
+                             qn_slot_t slot, struct qn_refbuf *batch);
+void qn_memory_leader_begin(struct qn_onepaxos *p, struct qn_step *t);
+int qn_memory_leader_catch_up(struct qn_onepaxos *p, struct qn_step *t);
+int qn_memory_leader_force(struct qn_onepaxos *p, qn_time_t now);
+void qn_memory_leader_check(struct qn_onepaxos *p, struct qn_step *t);
+
+/* bulk_reply.c */
+void qn_bulk_reply_begin(struct qn_onepaxos *p, qn_node_t to,
+                         const struct qn_bulk_reply *a);
+void qn_bulk_reply_end(struct qn_onepaxos *p, qn_node_t to);
+void qn_bulk_reply_void(struct qn_onepaxos *p);
+void qn_bulk_reply_on_room(struct qn_onepaxos *p, struct qn_step *t,
+                           uint64_t peers);
+
+/* propose.c */
+int qn_propose_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
+                       struct qn_slice commands, bool *again);
+int qn_propose_on_request(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t from, const struct qn_msg *m);
+void qn_propose_on_nack(struct qn_onepaxos *p, struct qn_step *t,
                         qn_node_t from, const struct qn_msg *m);
-void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
-                         qn_node_t from, const struct qn_msg *m);
-void qn_lead_on_seal(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                     const struct qn_msg *m);
-void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                       const struct qn_msg *m);
+void qn_propose_fill(struct qn_onepaxos *p, struct qn_step *t);
+qn_time_t qn_propose_deadline(const struct qn_onepaxos *p, qn_time_t now);
+void qn_propose_begin(struct qn_onepaxos *p, qn_time_t now);
+void qn_propose_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer);
+bool qn_propose_is_busy(const struct qn_onepaxos *p);
+bool qn_propose_may_ask(const struct qn_onepaxos *p);
+void qn_propose_step_down(struct qn_onepaxos *p);
 
-/* handoff.c */
-void qn_handoff_check(struct qn_onepaxos *p, struct qn_step *t);
-void qn_handoff_on_stage(struct qn_onepaxos *p, struct qn_step *t,
-                         qn_node_t from, const struct qn_msg *m);
-void qn_handoff_on_staged(struct qn_onepaxos *p, qn_node_t from,
-                          const struct qn_msg *m);
-void qn_handoff_restarted(struct qn_onepaxos *p, qn_node_t peer);
-void qn_handoff_appointed(struct qn_onepaxos *p, struct qn_step *t,
-                          const struct qn_ul_entry *e);
-
-/* takeover.c */
-bool qn_takeover_may(const struct qn_onepaxos *p);
-void qn_takeover_first(struct qn_onepaxos *p);
-bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len, bool alone);
-bool qn_takeover_make_room(struct qn_onepaxos *p, struct qn_step *t,
-                           size_t len);
-size_t qn_takeover_step_bytes(const struct qn_onepaxos *p);
-bool qn_takeover_put(struct qn_onepaxos *p, const struct qn_blob *batch);
-void qn_takeover_end(struct qn_onepaxos *p);
-bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
-                        qn_slot_t slot, struct qn_blob *batch);
-void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t);
-int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t);
-int qn_takeover_force(struct qn_onepaxos *p, qn_time_t now);
-void qn_takeover_check(struct qn_onepaxos *p, struct qn_step *t);
-
-/* transfer.c */
-void qn_transfer_begin(struct qn_onepaxos *p, qn_node_t to,
-                       const struct qn_long_answer *a);
-void qn_transfer_end(struct qn_onepaxos *p, qn_node_t to);
-void qn_transfer_void(struct qn_onepaxos *p);
-void qn_transfer_on_room(struct qn_onepaxos *p, struct qn_step *t,
-                         uint64_t peers);
-
-/* leader.c */
-int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
-                      struct qn_slice commands, bool *again);
-int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
-                         qn_node_t from, const struct qn_msg *m);
-void qn_leader_on_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                       const struct qn_msg *m);
-void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t);
-qn_time_t qn_leader_deadline(const struct qn_onepaxos *p, qn_time_t now);
-void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now);
-void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer);
-bool qn_leader_is_busy(const struct qn_onepaxos *p);
-bool qn_leader_may_ask(const struct qn_onepaxos *p);
-void qn_leader_step_down(struct qn_onepaxos *p);
+/* acceptor_process.c */
+int qn_acceptor_on_accept(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t from, const struct qn_msg *m);
+void qn_acceptor_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
+                      qn_slot_t slot);
 
 /* learner.c */
-int qn_learner_on_accept(struct qn_onepaxos *p, struct qn_step *t,
-                         qn_node_t from, const struct qn_msg *m);
+void qn_learner_accepted(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_slot_t slot);
 void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
-                       qn_epoch_t epoch, qn_slot_t slot, struct qn_blob *batch);
+                       qn_epoch_t epoch, qn_slot_t slot,
+                       struct qn_refbuf *batch);
 void qn_learner_on_learn(struct qn_onepaxos *p, struct qn_step *t,
                          qn_node_t from, const struct qn_msg *m);
-struct qn_blob *qn_learner_body(struct qn_onepaxos *p, const struct qn_msg *m);
-void qn_learner_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
-                     qn_slot_t slot);
+struct qn_refbuf *qn_learner_body(struct qn_onepaxos *p,
+                                  const struct qn_msg *m);
 void qn_learner_forget_proposed(struct qn_onepaxos *p, qn_slot_t first,
                                 qn_slot_t last);
 void qn_learner_propose(struct qn_onepaxos *p, qn_slot_t slot,
-                        struct qn_blob *batch);
+                        struct qn_refbuf *batch);
 void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
-                       struct qn_blob *batch);
+                       struct qn_refbuf *batch);
 void qn_learner_tell(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot);
 void qn_learner_on_accepted(struct qn_onepaxos *p, struct qn_step *t,
                             qn_node_t from, const struct qn_msg *m);
@@ -338,18 +374,19 @@ void qn_learner_cut(struct qn_onepaxos *p, qn_time_t now);
 void qn_learner_restart(struct qn_onepaxos *p, qn_slot_t position,
                         qn_time_t now);
 
-/* fetch.c */
-void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t);
-void qn_fetch_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
-                            qn_slot_t slot);
-qn_time_t qn_fetch_deadline(const struct qn_onepaxos *p);
-void qn_fetch_on_fetch(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                       const struct qn_msg *m);
-void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                      const struct qn_msg *m);
-void qn_fetch_on_piece(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                       uint8_t kind, qn_slot_t slot);
-void qn_fetch_on_room(struct qn_onepaxos *p, struct qn_step *t, uint64_t peers);
-void qn_fetch_on_down(struct qn_onepaxos *p, qn_node_t peer);
+/* catch_up.c */
+void qn_catch_up_check(struct qn_onepaxos *p, struct qn_step *t);
+void qn_catch_up_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
+                               qn_slot_t slot);
+qn_time_t qn_catch_up_deadline(const struct qn_onepaxos *p);
+void qn_catch_up_on_fetch(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t from, const struct qn_msg *m);
+void qn_catch_up_on_fill(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m);
+void qn_catch_up_on_fragment(struct qn_onepaxos *p, struct qn_step *t,
+                             qn_node_t from, uint8_t kind, qn_slot_t slot);
+void qn_catch_up_on_room(struct qn_onepaxos *p, struct qn_step *t,
+                         uint64_t peers);
+void qn_catch_up_on_down(struct qn_onepaxos *p, qn_node_t peer);
 
 #endif

@@ -1,7 +1,6 @@
-/*
- * The machine begins and ends, goes on with a snapshot, and says how it is
- * (onepaxos.h). All arrays lie behind the struct, in one piece of memory.
- */
+/* The machine begins and ends, goes on from a snapshot, and reports its
+ * state (onepaxos.h). All arrays lie behind the struct, in one block of
+ * memory. */
 #include "paxos/machine/onepaxos.h"
 
 #include <stdalign.h>
@@ -72,7 +71,7 @@ size_t qn_onepaxos_size(const struct qn_onepaxos_opts *o)
 /** Entry 0 of the utility log (PROTOCOL.md 2). */
 static struct qn_ul_entry first_entry(const struct qn_onepaxos_opts *o)
 {
-    uint8_t acceptor = o->nodes > 1 && o->shared == NULL ? 1 : 0;
+    uint8_t acceptor = o->nodes > 1 && o->memory == NULL ? 1 : 0;
     return (struct qn_ul_entry){
         .kind = QN_UL_INIT,
         .leader = 0,
@@ -103,16 +102,17 @@ static void init_utility(struct qn_onepaxos *p,
         const struct qn_ul_entry *e = qn_utility_entry(&p->ul, i);
         p->cfg = e->kind == QN_UL_VOTER ? p->cfg : *e;
     }
+    QN_ASSERT(p->cfg.index <= p->ul.len);
     p->change.seen = p->ul.len;
 }
 
-/** A life that begins with the group has its first roles; a later one none,
- *  whatever the utility log says of its id. */
+/** An incarnation that begins with the group has its first roles. A later one
+ *  has none, whatever the utility log says of its id. */
 static void init_roles(struct qn_onepaxos *p)
 {
     struct qn_reconfiguration *c = &p->change;
-    if (p->shared != NULL) {
-        qn_acceptor_memory_init(&p->acceptor, p->shared);
+    if (p->memory != NULL) {
+        qn_acceptor_memory_init(&p->acceptor, p->memory);
     } else {
         qn_acceptor_process_init(&p->acceptor, &p->log);
     }
@@ -120,21 +120,21 @@ static void init_roles(struct qn_onepaxos *p)
     c->cep = c->sk = c->st_from = c->relieve = QN_EPOCH_NONE;
     c->candidate = QN_NODES_MAX;
     c->lead_at = QN_TIME_NEVER;
-    if (QN_MUTANT(AMNESIA) && p->shared == NULL && qn_epoch_accepts(p)) {
+    if (QN_MUTANT(AMNESIA) && p->memory == NULL && qn_epoch_accepts(p)) {
         p->acceptor.active = true;
         p->acceptor.tenure = p->cfg.tenure;
     }
     if (p->cfg.kind != QN_UL_INIT) {
         return;
     }
-    p->acceptor.active = p->shared == NULL && qn_epoch_accepts(p);
+    p->acceptor.active = p->memory == NULL && qn_epoch_accepts(p);
     if (qn_epoch_leads(p)) {
         p->leader.role = QN_ACTIVE;
         c->cep = 0;
-        if (p->shared != NULL) {
-            qn_takeover_first(p);
+        if (p->memory != NULL) {
+            qn_memory_leader_first(p);
         }
-        qn_leader_begin(p, 0);
+        qn_propose_begin(p, 0);
     }
 }
 
@@ -151,21 +151,22 @@ struct qn_onepaxos *qn_onepaxos_init(void *mem,
         .nodes = o->nodes,
         .alloc = o->alloc,
         .params = o->params,
-        .allowed = UINT64_MAX,
-        .alive = o->nodes == 64 ? UINT64_MAX : QN_BIT(o->nodes) - 1,
+        .apply_budget = UINT64_MAX,
+        .alive = qn_group_mask(o->nodes),
     };
     memcpy(p->incarnation, o->incarnation, o->nodes * sizeof *o->incarnation);
     qn_flow_init(&p->leader.flow, o->self, o->nodes, &o->params.flow);
     p->origin.ring = (void *)(at + l.requests_at);
     p->origin.mask = l.requests - 1;
     p->origin.credit = credit(o);
+    QN_ASSERT(p->origin.credit <= p->origin.mask); /* a request holds one */
     qn_queue_init(&p->leader.queue, (void *)(at + l.queue_at), l.queue);
     qn_log_init(&p->log, (void *)(at + l.ring_at), o->params.ring);
     qn_log_init(&p->change.incoming, (void *)(at + l.incoming_at),
                 o->params.ring);
     qn_log_init(&p->change.staged, (void *)(at + l.staged_at), o->params.ring);
     p->change.random = o->seed * 2 + 1;
-    p->shared = o->shared;
+    p->memory = o->memory;
     p->uploads = o->uploads;
     p->change.said = o->ul == NULL; /* all begin together */
     p->change.heard = o->ul == NULL ? UINT64_MAX : 0;
@@ -181,10 +182,10 @@ void qn_onepaxos_fini(struct qn_onepaxos *p)
 {
     struct qn_origin *o = &p->origin;
     for (; o->head != o->tail; o->head++) {
-        qn_blob_unref(o->ring[o->head & o->mask].commands);
+        qn_refbuf_unref(o->ring[o->head & o->mask].commands);
     }
-    qn_leader_step_down(p);
-    qn_takeover_end(p);
+    qn_propose_step_down(p);
+    qn_memory_leader_end(p);
     qn_log_fini(&p->log);
     qn_log_clear(&p->change.incoming, 1);
     qn_log_clear(&p->change.staged, 1);
@@ -193,13 +194,15 @@ void qn_onepaxos_fini(struct qn_onepaxos *p)
 void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
                          qn_time_t now)
 {
-    QN_ASSERT(r->position > p->applied && p->apply_at == 0);
+    QN_ASSERT(r->position > p->applied); /* applied never falls */
+    QN_ASSERT(p->apply_at == 0);         /* and not amid a slot */
     bool leads =
         p->leader.role == QN_ACTIVE || p->leader.role == QN_HANDING_OVER;
     if (leads && r->position >= p->leader.next) {
-        qn_leader_step_down(p); /* deposed, and has not heard of it */
+        qn_propose_step_down(p); /* deposed, and has not heard of it */
     }
     qn_learner_restart(p, r->position, now);
+    QN_ASSERT(p->applied == r->position);
     p->stamp = QN_MAX(p->stamp, r->stamp_ms);
     if (!QN_MUTANT(NO_SESSIONS_KEPT)) {
         memcpy(p->session, r->session, sizeof p->session);
@@ -212,6 +215,7 @@ void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
 
 bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out)
 {
+    QN_ASSERT(p->applied <= p->learned_hi);
     *out = (struct qn_resume){.position = p->applied, .stamp_ms = p->stamp};
     memcpy(out->session, p->session, sizeof p->session);
     return p->apply_at == 0;
@@ -246,7 +250,7 @@ struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p)
 
 uint64_t qn_onepaxos_read(const struct qn_onepaxos *p)
 {
-    return p->fetch.read;
+    return p->catch_up.read;
 }
 
 uint64_t qn_onepaxos_bytes_above(const struct qn_onepaxos *p, qn_slot_t slot)
@@ -272,21 +276,22 @@ bool qn_onepaxos_served(const struct qn_onepaxos *p)
 
 bool qn_onepaxos_needs_force(const struct qn_onepaxos *p)
 {
-    return qn_lead_needs_force(p);
+    return qn_leader_change_needs_force(p);
 }
 
 bool qn_onepaxos_lacks(const struct qn_onepaxos *p)
 {
-    return qn_lead_lacks(p);
+    return qn_leader_change_lacks(p);
 }
 
 bool qn_onepaxos_lost(const struct qn_onepaxos *p)
 {
-    return qn_lead_lost(p);
+    return qn_leader_change_lost(p);
 }
 
 uint64_t qn_onepaxos_unapplied(const struct qn_onepaxos *p)
 {
+    QN_ASSERT(p->origin.applied <= p->origin.seq);
     return p->origin.seq - p->origin.applied;
 }
 
@@ -319,8 +324,8 @@ void qn_onepaxos_status(const struct qn_onepaxos *p,
         .seq = p->origin.seq,
         .unapplied = qn_onepaxos_unapplied(p),
         .queued = p->leader.queue.commands,
-        .fetches = p->fetch.count,
-        .need_snapshot = p->fetch.need_snapshot,
-        .lost = qn_lead_lost(p),
+        .fetches = p->catch_up.count,
+        .need_snapshot = p->catch_up.need_snapshot,
+        .lost = qn_leader_change_lost(p),
     };
 }

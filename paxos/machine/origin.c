@@ -2,7 +2,7 @@
  * The origin: this node's own commands (PROTOCOL.md 3.1, Origins).
  *
  * A command gets its sequence at submit and joins the newest request that has
- * not left yet; so a request is what was submitted in one turn, up to one
+ * not left yet. So a request is what was submitted in one turn, up to one
  * batch. Requests are kept in a ring until their last command is applied:
  *
  *         head          sent           tail
@@ -10,13 +10,13 @@
  *           | sent, not   | not sent;    |
  *           | applied yet | last one open|
  *
- * Sending everything unapplied again, in order, is `sent = head`; the leader
- * and apply drop what they have seen. Credit is counted here and not refused
- * there: a refusal in the middle would leave a gap in the sequence. A long
- * command is kept in this life's arena, as long as its request, and the request
- * has a reference to it; if the arena has no place it goes with the request.
- * The leader gets its own node's requests by a call instead of a message, later
- * in the same step, with the same rules.
+ * To send everything unapplied again, in order, is `sent = head`; the leader
+ * and apply drop what they have seen. Credit is counted here and not refused at
+ * the leader: a refusal in the middle would leave a gap in the sequence. A long
+ * command is kept in the arena of this incarnation as long as its request, and
+ * the request holds a reference to it. If the arena has no place, the command
+ * travels in the request. The leader gets the requests of its own node by a
+ * call instead of a message, later in the same step, with the same rules.
  */
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
@@ -24,7 +24,7 @@
 #define REQUEST_BYTES 512u /* first guess of a request's size */
 #define ROOM_KEPT     32u  /* outputs left for what follows in a step */
 
-/* The limit in bytes may be passed by one command, of any size: so a caller
+/* One command, of any size, may go beyond the limit in bytes. So a caller
  * can ask first and then always submit. */
 bool qn_origin_has_credit(const struct qn_onepaxos *p)
 {
@@ -71,7 +71,7 @@ static void upload(struct qn_onepaxos *p, struct command *c)
     }
 }
 
-static int append(struct qn_blob **b, const struct command *c)
+static int append(struct qn_refbuf **b, const struct command *c)
 {
     return c->refers ? qn_commands_refer(b, &c->place)
                      : qn_commands_add(b, c->parts, c->count);
@@ -81,12 +81,13 @@ static int new_request(struct qn_onepaxos *p, const struct command *c)
 {
     struct qn_origin *o = &p->origin;
     uint64_t bytes = c->refers ? 0 : c->place.len + QN_VARINT_MAX;
-    struct qn_blob *b =
-        qn_blob_create(p->alloc, QN_MAX(bytes, (uint64_t)REQUEST_BYTES));
+    struct qn_refbuf *b =
+        qn_refbuf_create(p->alloc, QN_MAX(bytes, (uint64_t)REQUEST_BYTES));
     if (b == NULL || append(&b, c) != QN_OK) {
-        qn_blob_unref(b);
+        qn_refbuf_unref(b);
         return QN_ENOMEM;
     }
+    QN_ASSERT(o->tail - o->head <= o->mask || QN_MUTANT(NO_CREDIT));
     o->ring[o->tail++ & o->mask] =
         (struct qn_origin_request){.commands = b,
                                    .bytes = qn_command_bytes(c->place.len),
@@ -102,6 +103,7 @@ static int add(struct qn_onepaxos *p, const struct command *c)
     if (r == NULL) {
         return new_request(p, c);
     }
+    QN_ASSERT(r->first + r->count == p->origin.seq + 1); /* no gap */
     int err = append(&r->commands, c);
     if (err == QN_OK) {
         r->count++;
@@ -133,6 +135,7 @@ int qn_origin_submit(struct qn_onepaxos *p, const struct qn_slice *parts,
         *seq = ++o->seq;
         o->bytes += qn_command_bytes(c.place.len);
         o->most = QN_MAX(o->most, o->bytes);
+        QN_ASSERT(o->seq - o->applied <= o->credit || QN_MUTANT(NO_CREDIT));
     }
     return err;
 }
@@ -152,7 +155,7 @@ static bool send(struct qn_onepaxos *p, struct qn_step *t,
     bool again = false;
     int err = p->leader.role != QN_ACTIVE
                   ? QN_EAGAIN
-                  : qn_leader_request(p, p->self, r->first, body, &again);
+                  : qn_propose_request(p, p->self, r->first, body, &again);
     if (err == QN_ENOMEM) {
         p->retry_at = t->now + p->params.t_gap;
     }
@@ -165,12 +168,13 @@ void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_origin *o = &p->origin;
     if (o->ready != p->cfg.index) {
-        return; /* its leader is not ready, or not known here */
+        return; /* the leader is not ready, or not known here */
     }
     while (o->sent != o->tail && qn_step_room(t) > ROOM_KEPT &&
            send(p, t, &o->ring[o->sent & o->mask])) {
         o->sent++;
     }
+    QN_ASSERT(o->sent - o->head <= o->tail - o->head); /* head, sent, tail */
     if (o->want_stamp && p->cfg.leader == p->self) {
         p->leader.want_stamp = true;
     } else if (o->want_stamp) {
@@ -179,7 +183,7 @@ void qn_origin_flush(struct qn_onepaxos *p, struct qn_step *t)
     o->want_stamp = false;
 }
 
-/** Its last command is applied: nobody pulls any of them any more. */
+/** Its last command is applied: no leader pulls any of them any more. */
 static void request_end(struct qn_onepaxos *p, struct qn_origin_request *r)
 {
     struct qn_slice list = {r->commands->bytes, r->commands->len};
@@ -190,15 +194,17 @@ static void request_end(struct qn_onepaxos *p, struct qn_origin_request *r)
             qn_arena_free(p->uploads->own);
         }
     }
+    QN_ASSERT(p->origin.bytes >= r->bytes);
     p->origin.bytes -= r->bytes;
-    qn_blob_unref(r->commands);
+    qn_refbuf_unref(r->commands);
     r->commands = NULL;
 }
 
 void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq)
 {
     struct qn_origin *o = &p->origin;
-    QN_ASSERT(seq > o->applied && seq <= o->seq);
+    QN_ASSERT(seq > o->applied); /* applied never falls */
+    QN_ASSERT(seq <= o->seq);
     o->applied = seq;
     while (o->head != o->tail) {
         struct qn_origin_request *r = &o->ring[o->head & o->mask];
@@ -211,10 +217,13 @@ void qn_origin_applied(struct qn_onepaxos *p, uint64_t seq)
         request_end(p, r);
         o->head++;
     }
+    QN_ASSERT(o->sent - o->head <= o->tail - o->head);
+    QN_ASSERT(o->head != o->tail || o->bytes == 0);
 }
 
-/** The leader of that epoch takes requests, or misses something: everything
- *  again, in order. Perhaps this node has yet to learn of the epoch. */
+/** The leader of that epoch takes requests, or has found a gap: send
+ *  everything again, in order. This node may still have to learn of the
+ *  epoch. */
 void qn_origin_on_redirect(struct qn_onepaxos *p, struct qn_step *t,
                            qn_node_t from, const struct qn_msg *m)
 {
@@ -223,5 +232,5 @@ void qn_origin_on_redirect(struct qn_onepaxos *p, struct qn_step *t,
         o->ready = m->epoch;
         o->sent = QN_MUTANT(NO_RESEND) ? o->sent : o->head;
     }
-    qn_epoch_behind(p, t, from, m->epoch);
+    qn_reconfigure_behind(p, t, from, m->epoch);
 }

@@ -17,7 +17,7 @@ struct qn_params {
     qn_time_t t_fetch;       /* ns; a FETCH silent this long goes elsewhere */
     qn_time_t t_acc;         /* ns; T_ACC: PREPARE again */
     qn_time_t t_lead;        /* ns; T_LEAD: the next in rank waits half of it */
-    qn_time_t jitter;        /* ns; at most so much longer */
+    qn_time_t jitter;        /* ns; a random part of it is added */
     qn_time_t t_rank;        /* ns; instead of both, if the leader has ended for
                                 certain */
     qn_time_t u_backoff;     /* ns; U_BACKOFF: least pause of a proposer */
@@ -33,26 +33,25 @@ struct qn_params {
     uint32_t learn_bytes;    /* memory acceptor: a longer batch is not sent in
                                 its LEARN, but read from the ring */
     uint64_t log_bytes;      /* LOG_BYTES: bytes of batches kept */
-    uint64_t ahead_bytes;    /* AHEAD_BYTES: a leader decides no more while it
-                                has not applied so many itself */
+    uint64_t ahead_bytes; /* AHEAD_BYTES: a leader decides nothing while it has
+                             not applied this many bytes itself */
     struct qn_flow_limits flow; /* how far it may run ahead of the others */
     uint32_t copy_bytes; /* memory acceptor: bytes that one step copies into
                             a ring, or out of one; 0: any number */
 };
 
-/*
- * RING and LOG_BYTES are upper bounds and no usual size: an entry is dropped
- * as soon as every node believed alive has applied it, so they only matter for
- * a laggard. A node that stands still for 5 s while the others take 500 000
- * small SETs a second misses 39 000 full batches, 100 MB; it must find them
- * here, or it needs a snapshot. A slot's entry in the ring has 16 bytes and
- * its page is first touched when the slot is used.
- */
+/* RING and LOG_BYTES are upper bounds and no usual size: an entry is dropped
+ * as soon as every node believed alive has applied it, so they matter only
+ * for a laggard. A node that is stalled for 5 s while the others apply 500
+ * 000 small SETs per second misses 39 000 full batches, 100 MB. It must find
+ * them here, or it needs a snapshot. A slot's entry in the ring has 16
+ * bytes, and its page is first touched when the slot is used. */
 #define QN_RING      131072u
 #define QN_LOG_BYTES (UINT64_C(256) << 20)
 
-/** With the memory acceptor what others lack lies in the ring: the log keeps
- *  what this node has not applied, and some for who is behind a ring. */
+/** With the memory acceptor the slots that others lack lie in the ring. The
+ *  log keeps what this node has not applied, and some for nodes that are
+ *  behind a ring. */
 #define QN_LOG_BYTES_MEMORY (UINT64_C(8) << 20)
 
 #define QN_AHEAD_BYTES (UINT64_C(4) << 20)

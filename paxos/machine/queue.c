@@ -1,13 +1,13 @@
 /*
  * The leader's queue: see queue.h.
  *
- * A draft without references is open as it is, at no cost: that is the way of
- * small commands. One with references is copied into a blob of its final size,
- * in as many steps as its bytes need; the draft stays until the copy is whole,
+ * A draft without references is open as it is, at no cost: small commands go
+ * this way. A draft with references is copied into a refbuf of its final size,
+ * in as many steps as its bytes need. The draft stays until the copy is whole,
  * so that nothing is lost if there is no memory or a group has to be dropped.
  *
- * Commands of one life are dropped together: whatever of it follows in the
- * queue would have a gap before it.
+ * Commands of one incarnation are dropped together: every later command of it
+ * in the queue would have a gap before it.
  */
 #include "paxos/machine/queue.h"
 
@@ -17,6 +17,7 @@
 
 void qn_queue_init(struct qn_queue *q, struct qn_draft *draft, uint32_t size)
 {
+    QN_ASSERT(qn_is_pow2(size));
     *q = (struct qn_queue){.draft = draft, .mask = size - 1};
 }
 
@@ -27,7 +28,7 @@ static struct qn_draft *at(const struct qn_queue *q, uint32_t i)
 
 static void opening_drop(struct qn_queue *q)
 {
-    qn_blob_unref(q->opening.whole);
+    qn_refbuf_unref(q->opening.whole);
     q->opening = (struct qn_opening){.whole = NULL};
 }
 
@@ -35,7 +36,7 @@ void qn_queue_clear(struct qn_queue *q)
 {
     opening_drop(q);
     for (; q->head != q->tail; q->head++) {
-        qn_blob_unref(at(q, q->head)->batch);
+        qn_refbuf_unref(at(q, q->head)->batch);
     }
     q->commands = 0;
     q->closed = false;
@@ -78,7 +79,7 @@ static bool tail_takes(const struct qn_queue *q, const struct qn_params *p,
 static int draft_begin(struct qn_queue *q, const struct qn_alloc *a, size_t cap)
 {
     QN_ASSERT(q->tail - q->head <= q->mask);
-    struct qn_blob *b = qn_batch_create(a, cap);
+    struct qn_refbuf *b = qn_batch_create(a, cap);
     if (b == NULL) {
         return QN_ENOMEM;
     }
@@ -103,12 +104,16 @@ int qn_queue_add(struct qn_queue *q, const struct qn_alloc *a,
         d->bytes += (w->refers ? QN_GROUP_HEAD : head) + w->bytes;
         d->refers |= w->refers;
         q->commands += g->count;
+        QN_ASSERT(d->bytes >= d->batch->len || d->refers);
+        QN_ASSERT(qn_batch_count((struct qn_slice){
+                      d->batch->bytes, d->batch->len}) <= q->commands);
     }
     return err;
 }
 
 uint64_t qn_queue_bytes(const struct qn_queue *q)
 {
+    QN_DASSERT(!qn_queue_empty(q));
     return at(q, q->head)->bytes;
 }
 
@@ -122,7 +127,8 @@ static bool group_begin(struct qn_opening *o, struct qn_slice draft)
         return false;
     }
     int err = qn_wanted_check(o->group.commands, &w);
-    QN_ASSERT(err == QN_OK && w.count == o->group.count);
+    QN_ASSERT(err == QN_OK); /* checked when it was queued */
+    QN_ASSERT(w.count == o->group.count);
     qn_batch_begin(o->whole, &o->group, w.bytes);
     return true;
 }
@@ -138,7 +144,9 @@ static int command_copy(struct qn_opening *o, const struct qn_uploads *u,
     if (o->done == 0) {
         qn_batch_put(o->whole, w.place.len);
     }
+    QN_ASSERT(o->done <= w.place.len);
     size_t n = QN_MIN((size_t)(w.place.len - o->done), *most);
+    QN_ASSERT(n <= o->whole->cap - o->whole->len);
     uint8_t *to = o->whole->bytes + o->whole->len;
     if (w.refers) {
         const struct qn_arena *from =
@@ -160,8 +168,8 @@ static int command_copy(struct qn_opening *o, const struct qn_uploads *u,
     return QN_OK;
 }
 
-/** All commands of that life are dropped: the first of them may be in an
- * earlier group of the same draft. */
+/** All commands of that incarnation are dropped: the first of them may be in
+ *  an earlier group of the same draft. */
 static struct qn_group first_of_life(struct qn_slice draft,
                                      const struct qn_group *lost)
 {
@@ -205,22 +213,30 @@ int64_t qn_queue_open(struct qn_queue *q, const struct qn_alloc *a,
             return QN_ESTALE;
         }
     }
-    qn_blob_unref(d->batch);
+    struct qn_slice whole = {o->whole->bytes, o->whole->len};
+    QN_ASSERT(whole.len <= d->bytes);
+    QN_ASSERT(qn_batch_count(whole) == qn_batch_count(draft));
+    qn_refbuf_unref(d->batch);
     *d = (struct qn_draft){.batch = o->whole, .bytes = o->whole->len};
     *o = (struct qn_opening){.whole = NULL};
     return 0;
 }
 
-struct qn_blob *qn_queue_head(const struct qn_queue *q)
+struct qn_refbuf *qn_queue_head(const struct qn_queue *q)
 {
-    QN_DASSERT(q->closed && !at(q, q->head)->refers);
+    QN_ASSERT(q->closed);
+    QN_ASSERT(!at(q, q->head)->refers); /* what is decided is whole */
     return at(q, q->head)->batch;
 }
 
-struct qn_blob *qn_queue_take(struct qn_queue *q)
+struct qn_refbuf *qn_queue_take(struct qn_queue *q)
 {
-    struct qn_blob *b = at(q, q->head++)->batch;
-    q->commands -= qn_batch_count((struct qn_slice){b->bytes, b->len});
+    QN_ASSERT(!at(q, q->head)->refers);
+    struct qn_refbuf *b = at(q, q->head++)->batch;
+    uint32_t count = qn_batch_count((struct qn_slice){b->bytes, b->len});
+    QN_ASSERT(q->tail - q->head <= q->mask);
+    QN_ASSERT(count <= q->commands);
+    q->commands -= count;
     q->closed = false;
     return b;
 }
@@ -237,9 +253,11 @@ void qn_queue_drop(struct qn_queue *q, qn_node_t origin, uint64_t inc)
         if (d.batch->len != QN_BATCH_HEAD) {
             *at(q, to++) = d;
         } else {
-            qn_blob_unref(d.batch);
+            qn_refbuf_unref(d.batch);
         }
     }
+    QN_ASSERT(to - q->head <= q->tail - q->head);
+    QN_ASSERT(q->commands != 0 || to == q->head);
     q->tail = to;
     q->closed = false;
 }

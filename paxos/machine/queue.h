@@ -28,17 +28,17 @@
 
 /** A batch that waits. */
 struct qn_draft {
-    struct qn_blob *batch; /* one reference; its commands may be references */
-    uint64_t bytes;        /* once they are resolved, at most */
-    bool refers;           /* some are */
+    struct qn_refbuf *batch; /* one reference; its commands may be references */
+    uint64_t bytes;          /* once they are resolved, at most */
+    bool refers;             /* some are */
 };
 
-/** Of the oldest draft, while it is opened: where its commands come to. */
+/** The oldest draft, while it is opened: where its commands go. */
 struct qn_opening {
-    struct qn_blob *whole; /* NULL: it has not begun */
-    uint32_t at;           /* qn_batch_next in the draft */
-    struct qn_group group; /* ... and what is left of that group */
-    uint64_t done;         /* bytes of the command that was begun */
+    struct qn_refbuf *whole; /* NULL: it has not begun */
+    uint32_t at;             /* qn_batch_next in the draft */
+    struct qn_group group;   /* ... and what is left of that group */
+    uint64_t done;           /* bytes of the command that was begun */
 };
 
 struct qn_queue {
@@ -62,14 +62,14 @@ static inline bool qn_queue_empty(const struct qn_queue *q)
 }
 
 /**
- * What a request of the life {origin, inc} comes to. It is of no use, or of no
- * honest origin, if it has a reference to what is no place in that life's
- * arena, or more than one command and more bytes than a batch.
+ * What a request of the incarnation {origin, inc} comes to. It is refused if a
+ * reference is no place in that incarnation's arena, or if it has more than one
+ * command and more bytes than a batch.
  *
  * @param u    NULL: there are no references.
  * @param out  Filled.
- * @return QN_OK; QN_ECORRUPT; QN_ESTALE: it refers to an arena that is not to
- *         be had.
+ * @return QN_OK; QN_ECORRUPT: refused; QN_ESTALE: it refers to an arena that
+ *         cannot be had.
  */
 int qn_queue_check(const struct qn_params *p, const struct qn_uploads *u,
                    qn_node_t origin, uint64_t inc, struct qn_slice commands,
@@ -78,7 +78,7 @@ int qn_queue_check(const struct qn_params *p, const struct qn_uploads *u,
 /**
  * Add a group, the commands of which may be references.
  *
- * @param w  What its commands come to.
+ * @param w  The sum of its commands.
  * @return QN_OK; QN_ENOMEM: nothing has changed.
  */
 int qn_queue_add(struct qn_queue *q, const struct qn_alloc *a,
@@ -92,23 +92,23 @@ uint64_t qn_queue_bytes(const struct qn_queue *q);
  * Open the oldest batch: go on with at most `most` bytes. It grows no more.
  *
  * @param u     NULL: there are no references.
- * @param lost  QN_ESTALE: filled, the oldest group of the life of which a
- *              command is not to be had.
+ * @param lost  QN_ESTALE: filled, the oldest group of the incarnation of which
+ * a command is not to be had.
  * @return bytes that are still missing; 0: it is open. QN_ENOMEM: again later.
  *         QN_ESTALE: its origin has ended, or has freed it: drop all commands
- *         of that life (qn_queue_drop).
+ *         of that incarnation (qn_queue_drop).
  */
 int64_t qn_queue_open(struct qn_queue *q, const struct qn_alloc *a,
                       const struct qn_uploads *u, size_t most,
                       struct qn_group *lost);
 
 /** The oldest batch, which is open. Borrowed. */
-struct qn_blob *qn_queue_head(const struct qn_queue *q);
+struct qn_refbuf *qn_queue_head(const struct qn_queue *q);
 
 /** Take it: the reference is the caller's. */
-struct qn_blob *qn_queue_take(struct qn_queue *q);
+struct qn_refbuf *qn_queue_take(struct qn_queue *q);
 
-/** Drop all commands of that life. */
+/** Drop all commands of that incarnation. */
 void qn_queue_drop(struct qn_queue *q, qn_node_t origin, uint64_t inc);
 
 #endif

@@ -10,30 +10,31 @@
  *     majority for the same b: chosen
  *       U_CHOSEN i, value         ->  learned
  *
- * A voter that knows more answers U_CHOSEN with what the proposer lacks, one
- * that knows less U_NEED, and gets it, and the question again. So the voters
- * of an index are fixed by the entries before it, and a proposer always
- * proposes what makes sense after them: as soon as the index is chosen the
- * proposal ends, and the node decides anew.
+ * A voter that knows more answers U_CHOSEN with what the proposer lacks. A
+ * voter that knows less answers U_NEED, gets the entries, and then the question
+ * again. So the voters of an index are fixed by the entries before it, and a
+ * proposer only proposes what is valid after them: as soon as the index is
+ * chosen the proposal ends, and the node decides anew.
  *
- * Votes are counted for one ballot and no other: a voter's answer to an
- * earlier ballot says nothing about this one. So a ballot goes on until it is
- * refused, and a proposer that hears nothing asks the same again: where answers
- * take longer than its patience a new ballot each time would never end.
+ * Votes are counted for one ballot only: a voter's answer to an earlier ballot
+ * says nothing about this one. So a ballot goes on until it is refused, and a
+ * proposer without answers asks the same again. Where answers take longer than
+ * its patience, a new ballot each time would never end.
  *
- * The record goes out as PERSIST before the answer that rests on it: the vote
- * and the entries below it. It outlives the process, so a restarted node votes
- * on as its predecessor would have, and an entry that a majority has gone past
- * is known to that majority even if all of it dies and comes back. Ballots
- * carry the incarnation, so none is used twice.
+ * The record, which is the vote and the entries below it, leaves as PERSIST
+ * before the answer that rests on it. It outlives the process, so a restarted
+ * node votes on as its predecessor would have. An entry that a majority has
+ * passed is known to that majority even if all of it ends and comes back.
+ * Ballots carry the incarnation, so none is used twice.
  *
- * A voter whose record is lost is mute: it proposes and does not vote, for
- * nobody knows what it has voted for. A VOTER entry that names its present life
- * ends that. Nobody votes at an index before it knows all entries below; the
- * lives before this one ended before it could propose the entry, so they did
- * not know it and never voted beyond it. What they may have voted for is at or
- * below it, and there this life never votes: it knows the entry only when all
- * of that is chosen. The record is written anew before the first vote.
+ * A voter whose record is lost is mute: it proposes and does not vote, because
+ * its former votes are unknown. A VOTER entry that names its present
+ * incarnation ends that. No node votes at an index before it knows all entries
+ * below. The former incarnations ended before this one could propose the entry,
+ * so they did not know it and never voted beyond it. What they may have voted
+ * for is at or below that entry, and there this incarnation never votes: it
+ * knows the entry only when all of that is chosen. The record is written anew
+ * before the first vote.
  */
 #include "paxos/machine/utility.h"
 
@@ -65,12 +66,12 @@ static void send(const struct qn_utility *u, struct qn_step *t, qn_node_t to,
     if (body != NULL) {
         uint8_t bytes[QN_UL_BYTES];
         qn_ul_encode(body, bytes);
-        struct qn_blob *b = qn_blob_copy(u->alloc, bytes, sizeof bytes);
+        struct qn_refbuf *b = qn_refbuf_copy(u->alloc, bytes, sizeof bytes);
         if (b == NULL) {
             return;
         }
         qn_msg_refer(&m, b);
-        qn_blob_unref(b);
+        qn_refbuf_unref(b);
     }
     struct qn_out *o =
         qn_step_emit(t, to == ALL ? QN_OUT_SEND_ALL : QN_OUT_SEND);
@@ -81,14 +82,14 @@ static void send(const struct qn_utility *u, struct qn_step *t, qn_node_t to,
 static void send_chosen(const struct qn_utility *u, struct qn_step *t,
                         qn_node_t to, uint32_t first)
 {
-    struct qn_blob *b = qn_utility_suffix(u, first);
+    struct qn_refbuf *b = qn_utility_suffix(u, first);
     if (b == NULL) {
         return;
     }
     struct qn_msg *m = qn_step_send(t, to, QN_MSG_U_CHOSEN);
     m->epoch = QN_MAX(first, u->lo);
     qn_msg_refer(m, b);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }
 
 void qn_utility_ask(const struct qn_utility *u, struct qn_step *t,
@@ -108,11 +109,17 @@ static struct qn_msg about(uint8_t kind, uint32_t index,
 
 static void persist(struct qn_utility *u, struct qn_step *t)
 {
+    const struct qn_vote *v = &u->vote;
+    QN_ASSERT(!u->mute || QN_MUTANT(U_NOT_MUTE));
+    QN_ASSERT(v->index == u->len); /* one index at a time */
+    QN_ASSERT(qn_ballot_compare(&v->vbal, &v->bal) <=
+              0); /* a voter votes at or below its promise */
+    QN_ASSERT(v->vbal.round == 0 || v->value.index == v->index);
     u->renewed = false;
     qn_step_emit(t, QN_OUT_PERSIST)->vote = u->vote;
 }
 
-/** Index 0 was never voted on: who knows nothing asks. */
+/** Index 0 was never voted on: a node without entries asks. */
 static bool may_vote(const struct qn_utility *u)
 {
     return (!u->mute || QN_MUTANT(U_NOT_MUTE)) && u->len != 0;
@@ -121,6 +128,7 @@ static bool may_vote(const struct qn_utility *u)
 /** The record for the index that is open now. */
 static struct qn_vote *open_vote(struct qn_utility *u)
 {
+    QN_ASSERT(u->vote.index <= u->len);
     if (u->vote.index != u->len) {
         u->vote = (struct qn_vote){.index = u->len};
     }
@@ -238,6 +246,7 @@ static void ask(const struct qn_utility *u, struct qn_step *t, qn_node_t to)
 static void longer(struct qn_utility *u)
 {
     u->pause = QN_MIN(2 * u->pause, PAUSE_MOST * u->pause_least);
+    QN_ASSERT(u->pause >= u->pause_least);
 }
 
 static void lost(struct qn_utility *u, struct qn_step *t)
@@ -257,9 +266,9 @@ static void begin_phase(struct qn_utility *u, struct qn_step *t,
     ask(u, t, ALL);
 }
 
-/** Nobody refused this ballot, so it is not lost, however late the answers
- *  come: a new one would make them void. Who has not granted it is asked again:
- *  the question may have been lost. */
+/** No voter refused this ballot, so it is not lost, however late the answers
+ *  are: a new one would make them void. Voters that have not granted it are
+ *  asked again: the question may have been lost. */
 static void insist(struct qn_utility *u, struct qn_step *t)
 {
     longer(u);
@@ -274,15 +283,19 @@ static void insist(struct qn_utility *u, struct qn_step *t)
 static void chosen(struct qn_utility *u, struct qn_step *t)
 {
     const struct qn_msg m = {.kind = QN_MSG_U_CHOSEN, .epoch = u->len};
-    (void)qn_utility_adopt(u, &u->value, 1);
+    QN_ASSERT(u->value.index == u->len);
+    int err = qn_utility_adopt(u, &u->value, 1);
+    QN_ASSERT(err == QN_OK);
     send(u, t, ALL, m, &u->value);
 }
 
-/** Everybody's answer, this node's own included: it may be a majority. */
+/** A voter, which may be this node, has granted the ballot: it may be a
+ *  majority now. */
 static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by);
 
 static void begin_accept(struct qn_utility *u, struct qn_step *t)
 {
+    QN_ASSERT(u->phase == QN_UTILITY_PREPARE);
     if (u->best.round == 0 || QN_MUTANT(U_OWN_VALUE)) {
         u->value = u->want;
     }
@@ -294,6 +307,8 @@ static void begin_accept(struct qn_utility *u, struct qn_step *t)
 
 static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by)
 {
+    QN_ASSERT(by < u->nodes);
+    QN_ASSERT(u->phase == QN_UTILITY_PREPARE || u->phase == QN_UTILITY_ACCEPT);
     u->granted |= QN_BIT(by);
     if (!majority(u)) {
         return;
@@ -309,6 +324,8 @@ static void granted(struct qn_utility *u, struct qn_step *t, qn_node_t by)
 static void adopt(struct qn_utility *u, const struct qn_ballot *vbal,
                   const struct qn_ul_entry *value)
 {
+    QN_ASSERT(u->phase == QN_UTILITY_PREPARE);
+    QN_ASSERT(value->index == u->len);
     if (qn_ballot_compare(vbal, &u->best) > 0) {
         u->best = *vbal;
         u->value = *value;
@@ -360,8 +377,8 @@ static bool current(const struct qn_utility *u, const struct qn_msg *m,
     return u->phase == phase && m->epoch == u->len && same;
 }
 
-/** Proposer: the value of the highest ballot that anybody voted in MUST be
- *  taken over; with a majority, ask for votes (4). */
+/** Proposer: the value of the highest ballot that any voter voted in MUST be
+ *  taken over. With a majority, ask for votes (4). */
 static void on_promise(struct qn_utility *u, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m)
 {
@@ -392,7 +409,7 @@ static void on_reject(struct qn_utility *u, struct qn_step *t,
 /* --------------------------------------------------------------- dispatch --
  */
 
-/** U_LATE_RECORD: the last answer changes places with what it rests on. */
+/** U_LATE_RECORD: the last answer leaves before the record that it rests on. */
 static void answer_first(struct qn_step *t)
 {
     uint32_t n = t->out->count;
@@ -442,7 +459,7 @@ void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
 
 void qn_utility_tick(struct qn_utility *u, struct qn_step *t)
 {
-    if (u->renewed) { /* for a later life, if this one never votes */
+    if (u->renewed) { /* for a later incarnation, if this one never votes */
         (void)open_vote(u);
         persist(u, t);
     }
@@ -468,28 +485,4 @@ void qn_utility_up(struct qn_utility *u, struct qn_step *t, qn_node_t peer)
 qn_time_t qn_utility_deadline(const struct qn_utility *u)
 {
     return u->phase == QN_UTILITY_IDLE ? QN_TIME_NEVER : u->until;
-}
-
-void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o)
-{
-    QN_ASSERT(o->count <= QN_UL_KEPT && o->pause > 0);
-    *u = (struct qn_utility){
-        .self = o->self,
-        .nodes = o->nodes,
-        .self_inc = o->self_inc,
-        .alloc = o->alloc,
-        .mute = o->mute,
-        .lo = o->count != 0 ? o->log[0].index : 0,
-        .len = o->count != 0 ? o->log[0].index : 0,
-        .pause = o->pause,
-        .pause_least = o->pause,
-        .random = o->seed,
-    };
-    if (o->count != 0) {
-        (void)qn_utility_adopt(u, o->log, o->count);
-    }
-    if (o->vote != NULL && !QN_MUTANT(U_AMNESIA)) {
-        QN_ASSERT(o->vote->index <= u->len);
-        u->vote = *o->vote;
-    }
 }

@@ -2,12 +2,12 @@
 #define QN_PAXOS_MACHINE_UTILITY_H
 
 /**
- * The utility log: who leads and who accepts (PROTOCOL.md 4).
+ * The utility log: which nodes lead and accept (PROTOCOL.md 4).
  *
- * Classic Paxos per index, all nodes vote, one index at a time: nobody proposes
- * or votes at index i before it knows the entries below i. It is small and
- * slow and nobody reads it on the common path; entry e is the configuration of
- * epoch e.
+ * Classic Paxos per index, all nodes vote, one index at a time: no node
+ * proposes or votes at index i before it knows the entries below i. It is small
+ * and slow, and it is not read on the common path. Entry e is the configuration
+ * of epoch e.
  *
  * One end is embedded in the machine of each node. Messages are lost when
  * memory is short, as if the channel had lost them: a proposer tries again with
@@ -21,7 +21,7 @@
 
 struct qn_step;
 
-/* Entries kept, the newest ones; older ones nobody needs (utility.c). */
+/* Entries kept, the newest ones; older ones are not needed (utility.c). */
 #define QN_UL_KEPT 256u
 
 /** What a voter must never forget, whatever happens to its process; with it
@@ -52,10 +52,10 @@ struct qn_utility_opts {
                                       from the others. Until then no vote */
     const struct qn_vote *vote;    /* what survived of this node's record;
                                       borrowed. NULL: it never voted */
-    bool mute;                     /* its record is lost: it must not vote until
-                                      a VOTER entry names this life */
-    qn_time_t pause;               /* U_BACKOFF, ns: least pause */
-    uint64_t seed;                 /* of the pauses */
+    bool mute; /* its record is lost: it must not vote until a VOTER entry names
+                  this incarnation */
+    qn_time_t pause; /* U_BACKOFF, ns: least pause */
+    uint64_t seed;   /* of the pauses */
 };
 
 /** Private but for its size. */
@@ -65,7 +65,7 @@ struct qn_utility {
     uint64_t self_inc;
     const struct qn_alloc *alloc;
     bool mute;
-    bool renewed;     /* not any more; the new record is not written yet */
+    bool renewed;     /* no longer mute; the new record is not written yet */
     uint32_t lo, len; /* entries kept are [lo, len) */
     struct qn_ul_entry log[QN_UL_KEPT];
     struct qn_vote vote;
@@ -94,11 +94,9 @@ static inline uint32_t qn_utility_len(const struct qn_utility *u)
 const struct qn_ul_entry *qn_utility_entry(const struct qn_utility *u,
                                            uint32_t index);
 
-/**
- * Propose `value` for the next index; its index field is filled in. Ends when
- * that index is chosen, whoever won it: the caller sees qn_utility_len grow,
- * and decides anew what it wants.
- */
+/** Propose `value` for the next index; its index field is filled in. The
+ *  proposal ends when that index is chosen, whichever proposer won it: the
+ *  caller sees qn_utility_len grow, and decides anew what it wants. */
 void qn_utility_propose(struct qn_utility *u, struct qn_step *t,
                         const struct qn_ul_entry *value);
 
@@ -107,20 +105,20 @@ static inline bool qn_utility_proposing(const struct qn_utility *u)
     return u->phase != QN_UTILITY_IDLE;
 }
 
-/** It is its own vote that it proposes: that can wait for anything else. */
+/** It proposes its own vote: that can wait for any other entry. */
 static inline bool qn_utility_proposing_voter(const struct qn_utility *u)
 {
     return qn_utility_proposing(u) && u->want.kind == QN_UL_VOTER;
 }
 
 /**
- * A voter whose record is lost: propose that this life votes from the next
- * entry on. Its former lives are over, and none of them knew that entry, so
- * none has voted beyond it: whatever they voted for below is not needed to be
- * honest above (T16).
+ * A voter whose record is lost: propose that this incarnation votes from the
+ * next entry on. Its former incarnations have ended, and none of them knew that
+ * entry, so none has voted beyond it. Their votes below it do not bind this one
+ * above it (T16).
  *
  * @param roles  Borrowed: the newest entry that names roles; the entry repeats
- *               them.
+ *         them.
  */
 void qn_utility_propose_voter(struct qn_utility *u, struct qn_step *t,
                               const struct qn_ul_entry *roles);
@@ -130,14 +128,14 @@ void qn_utility_on_msg(struct qn_utility *u, struct qn_step *t, qn_node_t from,
                        const struct qn_msg *m);
 
 /** Learn the entries of a body (checked by the codec): those that continue
- *  what is known, in order. QN_UL_KEPT of them that begin later are all that
- *  there are: what lacks before is skipped. An entry that is known must be the
- * same (asserted). */
+ *  what is known, in order. If QN_UL_KEPT of them begin later than what is
+ *  known, no node keeps earlier ones, and the gap is skipped. An entry that
+ *  is known must be the same (asserted). */
 void qn_utility_learn(struct qn_utility *u, struct qn_slice entries);
 
 /**
- * Entries of a snapshot: consecutive ones. If there is a gap before them, what
- * is known is forgotten: they are newer.
+ * Entries of a snapshot: consecutive ones. If there is a gap before them, the
+ * known ones are forgotten: those of the snapshot are newer.
  *
  * @param log  [count >= 1] borrowed.
  * @return QN_OK; QN_EINVAL: they are not consecutive, or one of them is known
@@ -148,15 +146,15 @@ int qn_utility_adopt(struct qn_utility *u, const struct qn_ul_entry *log,
 
 /** Entries from `first` on (or the oldest kept), for a message's body: one
  *  reference; NULL: no memory. */
-struct qn_blob *qn_utility_suffix(const struct qn_utility *u, uint32_t first);
+struct qn_refbuf *qn_utility_suffix(const struct qn_utility *u, uint32_t first);
 
 /** Ask `peer` for the entries that are missing here. */
 void qn_utility_ask(const struct qn_utility *u, struct qn_step *t,
                     qn_node_t peer);
 
-/** `peer` has come, who may vote: if this node proposes, it asks it, too. Who
- *  pauses because all was in vain goes on at the next tick; a ballot under way
- *  goes on, since what was granted to it stays granted. */
+/** `peer` has started and may vote: if this node proposes, it asks the peer,
+ *  too. A proposer in a pause goes on at the next tick. A ballot under way
+ *  goes on, because what was granted to it stays granted. */
 void qn_utility_up(struct qn_utility *u, struct qn_step *t, qn_node_t peer);
 
 void qn_utility_tick(struct qn_utility *u, struct qn_step *t);

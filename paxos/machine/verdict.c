@@ -1,15 +1,16 @@
 /*
  * The verdict: see the header.
  *
- * Why all must have learned equally much: A has learned slots <= 100, B those
- * <= 50 and, behind its gap, 101 to 200; the ring begins at 150. A has nothing
- * to give but what B lacks, and then B has all. Who has learned exactly as much
- * as the longest has nothing behind a gap that would help: the next slot is
- * what he lacks, and so do all.
+ * Why all must have learned equally much. Suppose A has learned slots <= 100,
+ * and B those <= 50 and, behind its gap, 101 to 200; the ring begins at 150. A
+ * has nothing to give but what B lacks, and then B has all. A member that has
+ * learned exactly as much as the longest has nothing behind a gap that would
+ * help: it lacks the next slot, and so do all.
  *
- * A verdict that comes too early does no harm: it decides nothing, and is found
- * anew in each turn from what is true then. An order to go on by force comes
- * after the ends of all others, which each are found here again.
+ * A verdict that is reached too early does no harm: it decides nothing, and is
+ * reached anew in each turn from what is true then. An order to go on by force
+ * comes after the ends of all other members, and each end is checked here
+ * again.
  */
 #include "paxos/machine/verdict.h"
 
@@ -40,7 +41,8 @@ static bool may_have_more(const struct qn_verdict *v,
     return m->lives && (m->coming + 1 >= v->lo || unread);
 }
 
-/* It takes what the longest gives it; of that one nobody else can say it. */
+/* The member is behind: it takes what the longest gives it. Only its own
+ * report counts. */
 static bool is_behind(const struct qn_verdict *v,
                       const struct qn_verdict_member *m)
 {
@@ -76,6 +78,8 @@ struct qn_verdict qn_verdict_find(const struct qn_verdict_in *in)
         v.awaited = mask_of(in, &v, is_behind);
         v.awaited |= v.awaited != 0 ? UINT64_C(1) << v.longest : 0;
     }
+    QN_ASSERT(v.longest < in->nodes);
+    QN_ASSERT(v.kept + 1 < v.lo); /* a slot between them is lost */
     v.kind = v.awaited != 0 ? QN_VERDICT_WAITING : QN_VERDICT_STOPPED;
     return v;
 }

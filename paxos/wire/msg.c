@@ -1,20 +1,20 @@
 /*
- * The codec: see msg.h for the layout.
+ * The codec: msg.h describes the layout.
  *
- * One table says which fields each kind has, in wire order, each as wide as
- * its member of struct qn_msg. Encoding and decoding walk the same table, so
- * they cannot disagree, and a new kind is a row. There is no text, no
- * optional field and no version: both ends of a channel run the same build.
+ * One table says which fields each kind has, in wire order, each as wide as its
+ * member of struct qn_msg. Encoding and decoding walk the same table, so they
+ * cannot disagree, and a new kind is a row. There is no text, no optional field
+ * and no version: both ends of a channel run the same build.
  */
 #include "paxos/wire/msg.h"
 
 #include <string.h>
 
 #include "paxos/log/batch.h"
-#include "paxos/log/le.h"
+#include "paxos/log/little_endian.h"
 
-#define PIECE_BYTES 4u /* its offset */
-#define FIELDS_MAX  6u
+#define FRAGMENT_BYTES 4u /* its offset */
+#define FIELDS_MAX     6u
 
 enum body_kind {
     BODY_NONE,
@@ -35,7 +35,7 @@ struct field {
 
 struct format {
     const char *name;
-    uint8_t flags; /* that may be set, beside QN_MSG_PIECE */
+    uint8_t flags; /* that may be set, beside QN_MSG_FRAGMENT */
     uint8_t body;  /* enum body_kind */
     struct field fields[FIELDS_MAX + 1];
 };
@@ -157,7 +157,7 @@ static void member_set(struct qn_msg *m, struct field f, uint64_t v)
 static size_t head_size(const struct format *f, uint8_t flags)
 {
     size_t n = QN_HEADER_BYTES;
-    n += (flags & QN_MSG_PIECE) != 0 ? PIECE_BYTES : 0;
+    n += (flags & QN_MSG_FRAGMENT) != 0 ? FRAGMENT_BYTES : 0;
     for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
         n += fl->bytes;
     }
@@ -176,24 +176,29 @@ size_t qn_msg_head_size(const struct qn_msg *m)
 size_t qn_msg_head(const struct qn_msg *m, uint8_t *head)
 {
     const struct format *f = format_of(m->kind);
-    QN_ASSERT(f != NULL && m->slot <= QN_SLOT_MAX);
-    QN_ASSERT((m->flags & ~(unsigned)(f->flags | QN_MSG_PIECE)) == 0);
-    bool piece = (m->flags & QN_MSG_PIECE) != 0;
+    QN_ASSERT(f != NULL);
+    QN_ASSERT(m->slot <= QN_SLOT_MAX);
+    QN_ASSERT((m->flags & ~(unsigned)(f->flags | QN_MSG_FRAGMENT)) == 0);
+    QN_ASSERT(m->body.len <= QN_REFBUF_MAX);
+    bool fragment = (m->flags & QN_MSG_FRAGMENT) != 0;
+    QN_ASSERT(!fragment || m->offset < m->total); /* as length_sane reads it */
+    QN_ASSERT(!fragment || m->body.len <= m->total - m->offset);
     head[0] = m->kind;
     head[1] = m->flags;
     qn_put_le(head + 2, m->slot, 6);
     qn_put_le(head + 8, m->epoch, 4);
-    qn_put_le(head + 12, piece ? m->total : m->body.len, 4);
+    qn_put_le(head + 12, fragment ? m->total : m->body.len, 4);
     uint8_t *to = head + QN_HEADER_BYTES;
-    if (piece) {
-        qn_put_le(to, m->offset, PIECE_BYTES);
-        to += PIECE_BYTES;
+    if (fragment) {
+        qn_put_le(to, m->offset, FRAGMENT_BYTES);
+        to += FRAGMENT_BYTES;
     }
     for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
         qn_put_le(to, member_get(m, *fl), fl->bytes);
         to += fl->bytes;
     }
     QN_ASSERT(to <= head + QN_HEAD_MAX);
+    QN_ASSERT((size_t)(to - head) == head_size(f, m->flags));
     return (size_t)(to - head);
 }
 
@@ -281,10 +286,10 @@ int qn_msg_check_body(const struct qn_msg *m)
 /** The body's place in the whole: all of it, or a real part of it. */
 static bool length_sane(const struct qn_msg *m)
 {
-    if ((m->flags & QN_MSG_PIECE) == 0) {
+    if ((m->flags & QN_MSG_FRAGMENT) == 0) {
         return m->total == m->body.len;
     }
-    return m->total <= QN_BLOB_MAX && m->body.len != 0 &&
+    return m->total <= QN_REFBUF_MAX && m->body.len != 0 &&
            m->body.len < m->total && m->offset <= m->total - m->body.len;
 }
 
@@ -296,7 +301,7 @@ int qn_msg_decode(struct qn_msg *m, const void *p, size_t len)
     }
     const struct format *f = format_of(from[0]);
     uint8_t flags = from[1];
-    if (f == NULL || (flags & ~(unsigned)(f->flags | QN_MSG_PIECE)) != 0 ||
+    if (f == NULL || (flags & ~(unsigned)(f->flags | QN_MSG_FRAGMENT)) != 0 ||
         len < head_size(f, flags)) {
         return QN_ECORRUPT;
     }
@@ -307,25 +312,34 @@ int qn_msg_decode(struct qn_msg *m, const void *p, size_t len)
     m->epoch = (qn_epoch_t)qn_get_le(from + 8, 4);
     m->total = (uint32_t)qn_get_le(from + 12, 4);
     const uint8_t *at = from + QN_HEADER_BYTES;
-    if ((flags & QN_MSG_PIECE) != 0) {
-        m->offset = (uint32_t)qn_get_le(at, PIECE_BYTES);
-        at += PIECE_BYTES;
+    if ((flags & QN_MSG_FRAGMENT) != 0) {
+        m->offset = (uint32_t)qn_get_le(at, FRAGMENT_BYTES);
+        at += FRAGMENT_BYTES;
     }
     for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
         member_set(m, *fl, qn_get_le(at, fl->bytes));
         at += fl->bytes;
     }
+    QN_ASSERT((size_t)(at - from) == head_size(f, flags)); /* one table */
     m->body = (struct qn_slice){at, len - (size_t)(at - from)};
     if (!length_sane(m) || !fields_sane(m)) {
         return QN_ECORRUPT;
     }
-    return (flags & QN_MSG_PIECE) != 0 ? QN_OK : qn_msg_check_body(m);
+    return (flags & QN_MSG_FRAGMENT) != 0 ? QN_OK : qn_msg_check_body(m);
 }
 
 /* ------------------------------------------------- utility log entries -- */
 
+static bool ul_sane(const struct qn_ul_entry *e)
+{
+    return e->kind <= QN_UL_VOTER && e->leader < QN_NODES_MAX &&
+           e->acceptor < QN_NODES_MAX && e->voter < QN_NODES_MAX &&
+           e->tenure <= e->index && e->from <= e->index;
+}
+
 void qn_ul_encode(const struct qn_ul_entry *e, uint8_t *to)
 {
+    QN_ASSERT(ul_sane(e)); /* what is encoded can be decoded */
     qn_put_le(to, e->index, 4);
     qn_put_le(to + 4, e->tenure, 4);
     qn_put_le(to + 8, e->from, 4);
@@ -356,8 +370,5 @@ int qn_ul_decode(struct qn_ul_entry *e, struct qn_slice body, uint32_t i)
         .acceptor_inc = qn_get_le(from + 24, 8),
         .voter_inc = qn_get_le(from + 32, 8),
     };
-    bool ok = e->kind <= QN_UL_VOTER && e->leader < QN_NODES_MAX &&
-              e->acceptor < QN_NODES_MAX && e->voter < QN_NODES_MAX &&
-              e->tenure <= e->index && e->from <= e->index;
-    return ok ? QN_OK : QN_ECORRUPT;
+    return ul_sane(e) ? QN_OK : QN_ECORRUPT;
 }

@@ -4,7 +4,7 @@
 /**
  * The messages of 1Paxos and their bytes (PROTOCOL.md 3.1).
  *
- *     message = header | [piece] | fields of the kind | body
+ *     message = header | [fragment] | fields of the kind | body
  *
  *     header, 16 bytes, little endian:
  *     +------+-------+-----------+-------------+----------------------+
@@ -29,13 +29,13 @@
  * `group`, `from` and `to_inc` of the specification are those of the channel
  * that brought the message and are not sent.
  *
- * **Pieces.** A message longer than QN_MSG_MAX travels in pieces. The machine
- * knows whole messages only: the *driver* cuts (qn_msg_cut) and joins
- * (struct qn_joiner), with the helpers below. Each piece repeats the head,
- * has QN_MSG_PIECE set, and says where its part of the body belongs; `bytes of
- * body` in the header is that of the whole. One message at a time is cut per
+ * **Fragments.** A message longer than QN_MSG_MAX travels in fragments. The
+ * machine knows whole messages only: the *driver* cuts (qn_msg_cut) and joins
+ * (struct qn_joiner), with the helpers below. Each fragment repeats the head,
+ * has QN_MSG_FRAGMENT set, and says where its part of the body belongs; `bytes
+ * of body` in the header is that of the whole. One message at a time is cut per
  * channel and lane; REQUEST, ACCEPT, LEARN and FILL keep their order among
- * each other, all other kinds may pass between two pieces.
+ * each other, all other kinds may pass between two fragments.
  *
  * Pure, any thread. Decoding accepts any bytes: what is malformed is
  * QN_ECORRUPT, and nothing outside the given bytes is read.
@@ -45,10 +45,10 @@
 
 #include "core/base/bits.h"
 #include "core/node.h"
-#include "paxos/log/blob.h"
+#include "paxos/log/refbuf.h"
 
-/** Of all that nodes of one group tell or show each other: messages, batches,
- *  entries of the utility log, records, rings. */
+/** Version of all that the nodes of one group send or show each other:
+ *  messages, batches, entries of the utility log, records, rings. */
 #define QN_MSG_VERSION 4u
 
 enum qn_msg_kind {
@@ -87,10 +87,10 @@ enum qn_msg_kind {
 };
 
 enum qn_msg_flag {
-    QN_MSG_LAST = 1u << 0,  /* end of a list */
-    QN_MSG_UL = 1u << 1,    /* STAGE: the body is UL entries */
-    QN_MSG_OK = 1u << 2,    /* STAGED: staged; SEALED: complete */
-    QN_MSG_PIECE = 1u << 3, /* part of a longer message */
+    QN_MSG_LAST = 1u << 0,     /* end of a list */
+    QN_MSG_UL = 1u << 1,       /* STAGE: the body is UL entries */
+    QN_MSG_OK = 1u << 2,       /* STAGED: staged; SEALED: complete */
+    QN_MSG_FRAGMENT = 1u << 3, /* part of a longer message */
 };
 
 enum qn_snap_part {
@@ -107,22 +107,23 @@ struct qn_ballot {
     uint64_t inc;
 };
 
-/** A decoded message. The machine's, too: what it sends looks the same. */
+/** A decoded message. What the machine sends has the same form. */
 struct qn_msg {
     uint8_t kind;  /* enum qn_msg_kind */
     uint8_t flags; /* enum qn_msg_flag */
     qn_epoch_t epoch;
-    qn_slot_t slot;  /* <= QN_SLOT_MAX */
-    uint32_t total;  /* bytes of the whole body; == body.len but in a piece */
-    uint32_t offset; /* PIECE: where body belongs in the whole one */
+    qn_slot_t slot; /* <= QN_SLOT_MAX */
+    uint32_t total; /* bytes of the whole body; == body.len but in a fragment */
+    uint32_t offset; /* FRAGMENT: where body belongs in the whole one */
     union {
         struct {
             uint64_t leader_inc;
             uint8_t leader; /* NACK: a hint */
         } redirect, nack;
         struct {
-            uint64_t hi;     /* decided_hi: all slots <= it are decided */
-            uint64_t alive;  /* mask of nodes that the acceptor believes in */
+            uint64_t hi; /* decided_hi: all slots <= it are decided */
+            uint64_t
+                alive; /* mask of nodes that the acceptor takes for alive */
             uint32_t tenure; /* of the acceptor */
             uint32_t tree;   /* version of the tree it is sent along */
         } learn;
@@ -160,22 +161,23 @@ struct qn_msg {
             struct qn_ballot vbal; /* U_PROMISE: that of the body */
         } u;
     };
-    struct qn_slice body; /* borrowed; of `blob` if that is set */
-    struct qn_blob *blob; /* NULL, or a blob whose whole content is the body.
-                             In a decoded message NULL. In an input borrowed;
-                             in an output one reference (onepaxos.h) */
+    struct qn_slice body; /* borrowed; of `refbuf` if that is set */
+    struct qn_refbuf
+        *refbuf; /* NULL, or a refbuf whose whole content is the body.
+                In a decoded message NULL. In an input borrowed;
+                in an output one reference (onepaxos.h) */
 };
 
 #define QN_HEADER_BYTES 16u
 #define QN_SLOT_MAX     ((UINT64_C(1) << 48) - 1)
-#define QN_HEAD_MAX     48u /* header, piece offset, longest fields */
+#define QN_HEAD_MAX     48u /* header, fragment offset, longest fields */
 
 /** Bytes of the head of m. */
 size_t qn_msg_head_size(const struct qn_msg *m);
 
 /**
  * Encode everything before the body. What is sent is head | m->body.
- * m->total is not looked at unless QN_MSG_PIECE is set.
+ * m->total is not looked at unless QN_MSG_FRAGMENT is set.
  *
  * @param head  [QN_HEAD_MAX] filled.
  * @return its bytes, as qn_msg_head_size.
@@ -183,53 +185,53 @@ size_t qn_msg_head_size(const struct qn_msg *m);
 size_t qn_msg_head(const struct qn_msg *m, uint8_t *head);
 
 /**
- * Decode one message (or piece) of `len` bytes. m->body borrows from `p`.
- * The shape of the body is checked unless this is a piece.
+ * Decode one message (or fragment) of `len` bytes. m->body borrows from `p`.
+ * The shape of the body is checked unless this is a fragment.
  *
  * @return QN_OK; QN_ECORRUPT: not a message, *m is undefined.
  */
 int qn_msg_decode(struct qn_msg *m, const void *p, size_t len);
 
 /** Check the shape of m's whole body (as qn_msg_decode does). For a message
- *  that was joined from pieces. @return QN_OK or QN_ECORRUPT. */
+ *  that was joined from fragments. @return QN_OK or QN_ECORRUPT. */
 int qn_msg_check_body(const struct qn_msg *m);
 
 /** Name of a kind, "ACCEPT" or "?". Constant. */
 const char *qn_msg_name(uint8_t kind);
 
-/* Pieces. */
+/* Fragments. */
 
 /**
- * Cut the next piece, of at most `max` bytes head included, off `whole`.
+ * Cut the next fragment, of at most `max` bytes head included, off `whole`.
  * Call with *offset = 0 first and until it returns false.
  *
  *     uint32_t at = 0;
- *     while (room && qn_msg_cut(&msg, QN_MSG_MAX, &at, &piece)) { send }
+ *     while (room && qn_msg_cut(&msg, QN_MSG_MAX, &at, &fragment)) { send }
  *
- * @param offset  In: bytes of the body cut so far; out: with this piece.
- * @param piece   Filled; its body borrows from whole's. A message that fits
- *                as it is, is its own only piece, without QN_MSG_PIECE.
+ * @param offset  In: bytes of the body cut so far; out: with this fragment.
+ * @param fragment   Filled; its body borrows from whole's. A message that fits
+ *                as it is, is its own only fragment, without QN_MSG_FRAGMENT.
  * @return false: nothing was left.
  */
 bool qn_msg_cut(const struct qn_msg *whole, size_t max, uint32_t *offset,
-                struct qn_msg *piece);
+                struct qn_msg *fragment);
 
-/** Joins the pieces of one channel and lane. Zero it to begin. */
+/** Joins the fragments of one channel and lane. Zero it to begin. */
 struct qn_joiner {
-    struct qn_blob *blob; /* bytes so far; NULL: nothing begun */
-    uint32_t total;       /* expected */
+    struct qn_refbuf *refbuf; /* bytes so far; NULL: nothing begun */
+    uint32_t total;           /* expected */
     uint8_t kind;
     qn_slot_t slot;
-    bool whole; /* blob is the body of the message given out last */
+    bool whole; /* refbuf is the body of the message given out last */
 };
 
 /**
- * Take a decoded message. A whole one passes untouched. A piece is added; the
- * last one turns *m into the whole message, with `blob` set (borrowed until
- * the next call with this joiner). A piece that does not continue what was
- * begun (pieces were lost: broadcast) drops it.
+ * Take a decoded message. A whole one passes untouched. A fragment is added;
+ * the last one turns *m into the whole message, with `refbuf` set (borrowed
+ * until the next call with this joiner). A fragment that does not continue what
+ * was begun (fragments were lost: broadcast) drops it.
  *
- * @return QN_OK: *m is whole; QN_EAGAIN: more pieces to come, or dropped;
+ * @return QN_OK: *m is whole; QN_EAGAIN: more fragments to come, or dropped;
  *         QN_ENOMEM: not taken, give it again or drop the channel's message;
  *         QN_ECORRUPT: the joined body is malformed, dropped.
  */

@@ -1,7 +1,7 @@
 /*
  * The memory acceptor (paxos/PROTOCOL.md 5): accept word and utility log in the
  * commons, batches in the ring of the owner's outbox. Steps of
- * takeover.c (begin_copy, copy_some, promise; accept; catch_up) and ring.c are split
+ * memory_leader.c (begin_copy, copy_some, promise; accept; catch_up) and ring.c are split
  * wherever another process may come between.
  *
  * 3 nodes. A life of a node owns one outbox (ring, lo); a new life gets a new one.

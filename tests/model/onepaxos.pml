@@ -4,12 +4,12 @@
  *
  * Actions and fields have the names of the handlers and fields of the machine:
  *
- *     propose                      leader.c        6.1
+ *     propose                      propose.c        6.1
  *     on_accept on_accepted on_learn  learner.c    6.1
- *     epoch_learn epoch_suffix take check_leader   epoch.c    6.2, "learn UL entries"
- *     lead_begin on_prepare on_prepared            lead.c     6.2
- *     seal_step on_seal on_sealed recovered        lead.c     6.2
- *     freeze stage on_stage on_staged appoint appointed  handoff.c  6.3
+ *     epoch_learn epoch_suffix take check_leader   reconfigure.c    6.2, "learn UL entries"
+ *     lead_begin on_prepare on_prepared            leader_change.c     6.2
+ *     seal_step on_seal on_sealed recovered        leader_change.c     6.2
+ *     freeze stage on_stage on_staged appoint appointed  acceptor_change.c  6.3
  *
  * An epoch is an index of the utility log, which is an atomic object here (its
  * own Paxos: utility.pml); nodes learn its entries one by one, as late as they
@@ -20,7 +20,7 @@
  * Knobs
  *     S  slots, 1 or 2      E  epochs, 0 included      MAXCRASH      K  channel
  *     STAGE_RPC, SEAL_RPC, RPC (both)  these are atomic exchanges: fewer states
- *     PARTS       STAGE comes in two messages, as from handoff.c: the utility
+ *     PARTS       STAGE comes in two messages, as from acceptor_change.c: the utility
  *                 log, then slots
  *     RESTAGE     a frozen leader may stage once more (its candidate seemed gone)
  *     NOLEARN     no LEARN; agreement is then checked where slots are decided
@@ -211,7 +211,7 @@ inline tell(me,s,v,leader) {
 #endif
 }
 
-/* ------------------------------------------- epoch.c: entries learned -- */
+/* ------------------------------------------- reconfigure.c: entries learned -- */
 
 /* 6.3: what was staged is decided now, if it is this entry's set. */
 inline appointed(me) {
@@ -265,7 +265,7 @@ inline check_leader(me) {
   ulL[ullen] = me; ulA[ullen] = ulA[n[me].idx]; ulT[ullen] = ulT[n[me].idx]; ullen++
 }
 
-/* ------------------------------------------------ leader.c, learner.c -- */
+/* ------------------------------------------------ propose.c, learner.c -- */
 
 inline propose(me) {
   if
@@ -347,7 +347,7 @@ inline on_learn(me, s) {
   v = 0
 }
 
-/* ------------------------------------------------------------- lead.c -- */
+/* ------------------------------------------------------------- leader_change.c -- */
 
 inline lead_begin(me) {
   n[me].role = PREPARING; n[me].sk = n[me].ep - 1; n[me].next = 0;
@@ -446,7 +446,7 @@ inline on_sealed(me) {               /* a: epoch, b: target, + 10: complete; c, 
   fi
 }
 
-/* ---------------------------------------------------------- handoff.c -- */
+/* ---------------------------------------------------------- acceptor_change.c -- */
 
 inline stage(me) {
 #ifdef STAGE_RPC

@@ -27,7 +27,7 @@ enum qn_mutant qn_mutant;
 static uint8_t *heap, *ring_mem;
 static size_t heap_used;
 static struct qn_pair word;
-static struct qn_shared shared;
+static struct qn_memory_acceptor shared;
 static struct qn_step_out out;
 static struct qn_onepaxos *leader;
 
@@ -64,7 +64,8 @@ static void setup(void *ctx)
     memset(heap, 0, HEAP);
     heap_used = 0;
     word = (struct qn_pair){0};
-    shared = (struct qn_shared){.word = &word, .ring = no_ring};
+    shared =
+        (struct qn_memory_acceptor){.accept_register = &word, .ring = no_ring};
     qn_ring_open(&shared.own, ring_mem, &r);
     qn_ring_begin(&shared.own, 1);
     struct qn_onepaxos_opts o = {.nodes = NODES,
@@ -72,7 +73,7 @@ static void setup(void *ctx)
                                  .alloc = &pieces,
                                  .params = qn_params_default(true),
                                  .seed = 1,
-                                 .shared = &shared};
+                                 .memory = &shared};
     o.params.ring = 64;
     o.params.queue = 64;
     o.params.batch_commands = 1;
@@ -99,12 +100,12 @@ static const char *all_is_there(void *ctx)
     struct qn_ring ring;
     const struct qn_ring_opts r = {.slots = SLOTS, .capacity = CAPACITY};
     qn_ring_open(&ring, ring_mem, &r);
-    const struct qn_word w = qn_shared_word(&shared);
+    const struct qn_accept_register w = qn_memory_acceptor_load(&shared);
     if (qn_sim_end_of(0) == QN_SIM_DONE && w.hi != COMMANDS) {
         return "not all was decided";
     }
     for (qn_slot_t s = 1; s <= w.hi; s++) {
-        struct qn_blob *b = NULL;
+        struct qn_refbuf *b = NULL;
         qn_epoch_t epoch = 0;
         if (qn_ring_read(&ring, s, &pieces, &epoch, &b) != QN_OK) {
             return "decided, and nowhere to be read";

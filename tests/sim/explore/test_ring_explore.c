@@ -88,7 +88,7 @@ static void writer(void *ctx)
 /** @param second  The word that the reader has seen is of the second tenure. */
 static void read_slot(qn_slot_t slot, bool second)
 {
-    struct qn_blob *b = NULL;
+    struct qn_refbuf *b = NULL;
     qn_epoch_t epoch = 0;
     if (qn_ring_read(&reader_ring, slot, &qn_alloc_malloc, &epoch, &b) !=
         QN_OK) {
@@ -99,7 +99,7 @@ static void read_slot(qn_slot_t slot, bool second)
     for (uint32_t i = 0; same && i < b->len; i++) {
         same = b->bytes[i] == (uint8_t)(slot * 17);
     }
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
     if (!same) {
         qn_sim_fail("another batch, or half of one");
     }

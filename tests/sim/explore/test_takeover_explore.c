@@ -35,7 +35,7 @@ static struct {
     size_t heap_used;
     struct qn_pair word;
     struct qn_pair owner[EPOCHS]; /* {epoch + 1, life} */
-    struct qn_shared shared[NODES];
+    struct qn_memory_acceptor shared[NODES];
     struct qn_step_out out[NODES];
     struct qn_onepaxos *node[NODES];
 } w;
@@ -74,7 +74,7 @@ static const struct qn_ring *ring_of(void *ctx, qn_node_t node, uint64_t inc)
 /** First come (qn_commons_owner_set). */
 static bool owns(void *ctx, qn_epoch_t epoch)
 {
-    const struct qn_shared *s = ctx;
+    const struct qn_memory_acceptor *s = ctx;
     struct qn_pair *at = &w.owner[epoch];
     uint64_t mine = life((qn_node_t)(s - w.shared));
     uint64_t first;
@@ -128,11 +128,11 @@ static void member_make(qn_node_t i)
 {
     static const uint64_t inc[NODES] = {100, 101, 102};
     const struct qn_ring_opts r = {.slots = SLOTS, .capacity = CAPACITY};
-    struct qn_shared *s = &w.shared[i];
-    *s = (struct qn_shared){.word = &w.word,
-                            .ring = ring_of,
-                            .owner = w.announced ? owns : NULL,
-                            .ctx = s};
+    struct qn_memory_acceptor *s = &w.shared[i];
+    *s = (struct qn_memory_acceptor){.accept_register = &w.word,
+                                     .ring = ring_of,
+                                     .owner = w.announced ? owns : NULL,
+                                     .ctx = s};
     qn_ring_open(&s->own, w.ring_mem + (size_t)i * RING, &r);
     qn_ring_begin(&s->own, 1);
     struct qn_onepaxos_opts o = {.self = i,
@@ -141,7 +141,7 @@ static void member_make(qn_node_t i)
                                  .alloc = &pieces,
                                  .params = qn_params_default(true),
                                  .seed = 1,
-                                 .shared = s};
+                                 .memory = s};
     o.params.ring = 64;
     o.params.queue = 64;
     o.params.batch_commands = 1;
@@ -190,7 +190,7 @@ static void second(void *ctx)
 /* ----------------------------------------------------------------- check -- */
 
 /** Who owns the word's epoch: as announced, or else as all that lead say. */
-static const struct qn_ring *newest_ring(struct qn_word at)
+static const struct qn_ring *newest_ring(struct qn_accept_register at)
 {
     uint64_t inc = at.epoch == 0 ? life(0) : w.owner[at.epoch].second;
     if (inc == 0) {
@@ -200,13 +200,13 @@ static const struct qn_ring *newest_ring(struct qn_word at)
 }
 
 static const char *learned_is(const struct qn_onepaxos *p, qn_slot_t s,
-                              const struct qn_blob *b)
+                              const struct qn_refbuf *b)
 {
     if (!qn_log_holds(&p->log, s) ||
         qn_log_at(&p->log, s)->state != QN_SLOT_LEARNED) {
         return NULL;
     }
-    const struct qn_blob *has = qn_log_at(&p->log, s)->batch;
+    const struct qn_refbuf *has = qn_log_at(&p->log, s)->batch;
     bool same = has->len == b->len && memcmp(has->bytes, b->bytes, b->len) == 0;
     return same ? NULL : "a decided slot has changed";
 }
@@ -214,7 +214,7 @@ static const char *learned_is(const struct qn_onepaxos *p, qn_slot_t s,
 static const char *one_log(void *ctx)
 {
     (void)ctx;
-    const struct qn_word at = qn_shared_word(&w.shared[0]);
+    const struct qn_accept_register at = qn_memory_acceptor_load(&w.shared[0]);
     uint32_t leaders = 0;
     for (qn_node_t i = 0; i < NODES; i++) {
         if (w.node[i]->acceptor.promised > at.epoch) {
@@ -230,7 +230,7 @@ static const char *one_log(void *ctx)
         return NULL; /* nobody can tell whose ring it is */
     }
     for (qn_slot_t s = 1; s <= at.hi; s++) {
-        struct qn_blob *b = NULL;
+        struct qn_refbuf *b = NULL;
         qn_epoch_t epoch = 0;
         if (qn_ring_read(newest_ring(at), s, &pieces, &epoch, &b) != QN_OK) {
             return "a decided slot is not in the owner's ring";

@@ -101,7 +101,7 @@ static void count(struct cluster *c, qn_node_t node, const struct qn_input *in,
     bool mem = c->in_memory;
     const struct qn_onepaxos *p = m->p;
     v->held_back[mem] += in->kind == QN_IN_TICK && c->now < p->leader.fill_at &&
-                         qn_leader_deadline(p, c->now) == p->leader.fill_at;
+                         qn_propose_deadline(p, c->now) == p->leader.fill_at;
     for (qn_node_t n = 0; n < c->nodes; n++) {
         const struct qn_flow_member *f = &p->leader.flow.member[n];
         v->squeezed[mem] += in->kind == QN_IN_TICK && f->slow != 0 &&
@@ -231,13 +231,13 @@ void cluster_say_beat(struct cluster *c, qn_node_t node)
 void cluster_allow(struct cluster *c, qn_node_t node, uint64_t commands)
 {
     const struct qn_input in = {.kind = QN_IN_GO};
-    qn_onepaxos_allow(c->member[node].p, commands);
+    qn_onepaxos_set_apply_budget(c->member[node].p, commands);
     cluster_step(c, node, &in);
 }
 
 void cluster_slow(struct cluster *c, qn_node_t node, qn_time_t gap)
 {
-    qn_onepaxos_slow(c->member[node].p, gap);
+    qn_onepaxos_set_propose_interval(c->member[node].p, gap);
 }
 
 void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer)

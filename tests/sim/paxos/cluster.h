@@ -74,9 +74,9 @@ struct member {
     struct qn_onepaxos *p; /* NULL: dead */
     uint64_t inc;
     struct record record;
-    struct qn_shared shared; /* memory acceptor */
-    bool claimed;            /* the word */
-    struct qn_arena arena;   /* with uploads: its writer's */
+    struct qn_memory_acceptor shared; /* memory acceptor */
+    bool claimed;                     /* the word */
+    struct qn_arena arena;            /* with uploads: its writer's */
     struct qn_uploads uploads;
     struct qn_step_out out;
     uint32_t applied;                    /* commands */
@@ -110,7 +110,8 @@ struct cluster {
     uint64_t refused; /* times that a ring was to grow and could not */
     bool full;        /* a ring is as long as it may be */
     struct qn_pair word;
-    struct qn_word checked;          /* value of the word after the last step */
+    struct qn_accept_register
+        checked;                     /* value of the word after the last step */
     uint64_t owner[CLUSTER_ENTRIES]; /* incarnation that announced an epoch */
     struct memory memory[CLUSTER_LIVES];
     uint32_t memory_count;
@@ -128,10 +129,10 @@ struct cluster {
     uint32_t ghosts;         /* ... for the next index */
     struct command history[CLUSTER_COMMANDS];
     uint32_t history_count;
-    size_t piece_bytes;     /* longer messages travel in pieces */
+    size_t fragment_bytes;  /* longer messages travel in fragments */
     struct qn_alloc alloc;  /* of all machines */
     uint32_t out_of_memory; /* of 1000 allocations fail; see rng */
-    int64_t blobs;          /* live */
+    int64_t refbufs;        /* live */
     uint64_t rng;
     uint64_t luck;          /* of records: a sequence of its own */
     char replay[128];       /* printed with a failure */
@@ -187,9 +188,11 @@ void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers);
 void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer);
 /** `node` tells all others its position, as nodes without a commons do. */
 void cluster_say_beat(struct cluster *c, qn_node_t node);
-/** `node` may put out so many commands more; see qn_onepaxos_allow. */
+/** `node` may put out so many commands more; see qn_onepaxos_set_apply_budget.
+ */
 void cluster_allow(struct cluster *c, qn_node_t node, uint64_t commands);
-/** `node` is to leave a pause after each slot; see qn_onepaxos_slow. */
+/** `node` is to leave a pause after each slot; see
+ * qn_onepaxos_set_propose_interval. */
 void cluster_slow(struct cluster *c, qn_node_t node, qn_time_t gap);
 
 /** Deliver the oldest packet of a lane. @return false: nothing delivered

@@ -33,7 +33,7 @@ static void dump(const struct cluster *c)
                 p->change.cep, p->change.sk, p->acceptor.promised,
                 p->acceptor.hi, p->ul.phase,
                 p->change.prepared ? " prepared" : "",
-                p->change.freezing ? " freezing" : "");
+                p->change.handing_over ? " handing_over" : "");
         fprintf(stderr,
                 "%u: applied %" PRIu64 " learned %" PRIu64 " decided %" PRIu64
                 " lo %" PRIu64 " next %" PRIu64 " queued %" PRIu64
@@ -125,7 +125,7 @@ static void check_accepted(struct cluster *c, qn_node_t i)
 /** What the word says is decided was decided by the node that just moved it. */
 static void check_word(struct cluster *c, qn_node_t i)
 {
-    struct qn_word w = {c->word.first, c->word.second};
+    struct qn_accept_register w = {c->word.first, c->word.second};
     if (!c->in_memory || w.hi == c->decided_hi) {
         return;
     }
@@ -139,7 +139,7 @@ static void check_word(struct cluster *c, qn_node_t i)
               "node %u: slot %" PRIu64 " is decided, and not in the ring of %u",
               i, s, owner->leader);
         check_new(c, s, &e);
-        qn_blob_unref(e.batch);
+        qn_refbuf_unref(e.batch);
     }
 }
 
@@ -148,7 +148,7 @@ static void check_word(struct cluster *c, qn_node_t i)
 static void check_claim(struct cluster *c, qn_node_t i)
 {
     const struct member *m = &c->member[i];
-    const struct qn_word w = {c->word.first, c->word.second};
+    const struct qn_accept_register w = {c->word.first, c->word.second};
     if (!c->in_memory) {
         return;
     }
@@ -164,10 +164,10 @@ static void check_claim(struct cluster *c, qn_node_t i)
 /** From its ring and any node in sync everything decided can be had. */
 static void check_kept(struct cluster *c)
 {
-    struct qn_word w = {c->word.first, c->word.second};
+    struct qn_accept_register w = {c->word.first, c->word.second};
     const struct qn_ul_entry *owner = &c->entry[w.epoch];
     const struct qn_ring *r = cluster_ring(c, owner->leader, owner->leader_inc);
-    struct qn_blob *b = NULL;
+    struct qn_refbuf *b = NULL;
     qn_epoch_t epoch;
     for (qn_slot_t s = qn_ring_lo(r); s <= w.hi; s++) {
         CHECK(c, qn_ring_read(r, s, &qn_alloc_malloc, &epoch, &b) == QN_OK,
@@ -176,7 +176,7 @@ static void check_kept(struct cluster *c)
         CHECK(c, XXH3_64bits(b->bytes, b->len) == c->decided[s],
               "I1: the ring of epoch %" PRIu64 " has another slot %" PRIu64,
               w.epoch, s);
-        qn_blob_unref(b);
+        qn_refbuf_unref(b);
     }
 }
 
@@ -373,7 +373,7 @@ void cluster_check_awaited(struct cluster *c, qn_node_t i)
     for (qn_node_t n = 0; n < c->nodes && c->in_memory; n++) {
         const struct qn_onepaxos *p = c->member[n].p;
         bool leads = p != NULL && n != i && p->leader.role == QN_ACTIVE &&
-                     qn_shared_word(p->shared).epoch == p->leader.ep;
+                     qn_memory_acceptor_load(p->memory).epoch == p->leader.ep;
         CHECK(c,
               !leads || !p->leader.flow.member[i].awaited ||
                   p->incarnation[i] != c->member[i].inc,

@@ -9,7 +9,7 @@
 
 /* ---- cluster_packets.c --------------------------------------------------- */
 
-/** Send a message, in pieces where they are wanted. */
+/** Send a message, in fragments where they are wanted. */
 void cluster_post(struct cluster *c, qn_node_t from, qn_node_t to,
                   const struct qn_msg *m, bool tree);
 /** Drop what is behind the first `keep` packets. */

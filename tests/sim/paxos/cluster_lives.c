@@ -20,14 +20,14 @@ static void *resize(void *ctx, void *p, size_t bytes)
 {
     struct cluster *c = ctx;
     if (bytes == 0) {
-        c->blobs -= p != NULL;
+        c->refbufs -= p != NULL;
         free(p);
         return NULL;
     }
     if (c->out_of_memory != 0 && cluster_random(c, 1000) < c->out_of_memory) {
         return NULL;
     }
-    c->blobs += p == NULL;
+    c->refbufs += p == NULL;
     return realloc(p, bytes);
 }
 
@@ -111,7 +111,7 @@ static bool position(void *ctx, qn_node_t node, struct qn_position *out)
 }
 
 /** A new life has a new ring, and maps those of all others. */
-static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
+static struct qn_memory_acceptor *make_shared(struct cluster *c, qn_node_t i)
 {
     CHECK(c, c->memory_count < CLUSTER_LIVES, "run too long");
     struct memory *m = &c->memory[c->memory_count++];
@@ -134,13 +134,13 @@ static struct qn_shared *make_shared(struct cluster *c, qn_node_t i)
     struct member *x = &c->member[i];
     x->cluster = c;
     x->claimed = false;
-    x->shared = (struct qn_shared){.word = &c->word,
-                                   .own = m->ring,
-                                   .ring = map_ring,
-                                   .claim = claim,
-                                   .owner = owner,
-                                   .position = position,
-                                   .ctx = x};
+    x->shared = (struct qn_memory_acceptor){.accept_register = &c->word,
+                                            .own = m->ring,
+                                            .ring = map_ring,
+                                            .claim = claim,
+                                            .owner = owner,
+                                            .position = position,
+                                            .ctx = x};
     qn_ring_begin(&x->shared.own, 1);
     return &x->shared;
 }
@@ -235,7 +235,7 @@ static void member_start(struct cluster *c, qn_node_t i,
         o.vote = m->record.lost ? NULL : &m->record.vote;
         o.mute = m->record.lost;
     }
-    o.shared = c->in_memory ? make_shared(c, i) : NULL;
+    o.memory = c->in_memory ? make_shared(c, i) : NULL;
     o.uploads = c->arena_bytes != 0 ? make_uploads(c, i) : NULL;
     size_t size = qn_onepaxos_size(&o);
     CHECK(c, size != 0, "bad options");
@@ -292,7 +292,7 @@ void cluster_end(struct cluster *c)
     for (uint32_t i = 0; i < c->upload_count; i++) {
         munmap(c->upload[i].mem, qn_arena_bytes(c->arena_bytes));
     }
-    CHECK(c, c->blobs == 0, "%" PRId64 " blobs are left", c->blobs);
+    CHECK(c, c->refbufs == 0, "%" PRId64 " refbufs are left", c->refbufs);
 }
 
 /* ------------------------------------------------------- end and again -- */
@@ -320,7 +320,7 @@ static void sequences(const struct qn_onepaxos *p, struct qn_session *seq)
 {
     memcpy(seq, p->session, sizeof p->session);
     for (qn_slot_t s = p->applied + 1; s <= p->learned_hi; s++) {
-        const struct qn_blob *b = qn_log_at(&p->log, s)->batch;
+        const struct qn_refbuf *b = qn_log_at(&p->log, s)->batch;
         struct qn_group g;
         for (uint32_t at = 0;
              qn_batch_next((struct qn_slice){b->bytes, b->len}, &at, &g);) {

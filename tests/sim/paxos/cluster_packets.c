@@ -1,5 +1,5 @@
 /*
- * Packets of the cluster: what a node sends lies in a lane, cut in pieces,
+ * Packets of the cluster: what a node sends lies in a lane, cut in fragments,
  * until it is delivered or dropped.
  *
  * What a node has no room for is parked: it stays decoded at the head of its
@@ -10,8 +10,8 @@
 
 #include "tests/sim/paxos/cluster_internal.h"
 
-static void post_piece(struct cluster *c, qn_node_t from, qn_node_t to,
-                       const struct qn_msg *m, bool tree)
+static void post_fragment(struct cluster *c, qn_node_t from, qn_node_t to,
+                          const struct qn_msg *m, bool tree)
 {
     uint8_t head[QN_HEAD_MAX];
     size_t n = qn_msg_head(m, head);
@@ -37,11 +37,11 @@ static void post_piece(struct cluster *c, qn_node_t from, qn_node_t to,
 void cluster_post(struct cluster *c, qn_node_t from, qn_node_t to,
                   const struct qn_msg *m, bool tree)
 {
-    struct qn_msg piece;
+    struct qn_msg fragment;
     uint32_t at = 0;
-    size_t max = tree || c->piece_bytes == 0 ? SIZE_MAX : c->piece_bytes;
-    while (qn_msg_cut(m, max, &at, &piece)) {
-        post_piece(c, from, to, &piece, tree);
+    size_t max = tree || c->fragment_bytes == 0 ? SIZE_MAX : c->fragment_bytes;
+    while (qn_msg_cut(m, max, &at, &fragment)) {
+        post_fragment(c, from, to, &fragment, tree);
     }
 }
 
@@ -81,11 +81,11 @@ bool cluster_deliver(struct cluster *c, struct lane *l, bool tree)
         if (err == QN_ENOMEM) {
             return false;
         }
-        CHECK(c, err == QN_OK || err == QN_EAGAIN, "pieces do not join");
+        CHECK(c, err == QN_OK || err == QN_EAGAIN, "fragments do not join");
         if (err == QN_EAGAIN) {
             const struct qn_input in = {
-                .kind = QN_IN_PIECE,
-                .piece = {k->from, l->parked.kind, l->parked.slot}};
+                .kind = QN_IN_FRAGMENT,
+                .fragment = {k->from, l->parked.kind, l->parked.slot}};
             cluster_step(c, to, &in);
             if (c->member[to].p != NULL) {
                 cluster_drop(c, l);

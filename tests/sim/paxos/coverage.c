@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 static const char *const inputs[COVERAGE_INPUTS] = {
-    "RECV",    "PIECE", "TICK", "SUBMIT", "STAMP",   "BEAT", "ROOM",
-    "SUSPECT", "DOWN",  "UP",   "LEAD",   "RECOVER", "GO"};
+    "RECV",    "FRAGMENT", "TICK", "SUBMIT", "STAMP",   "BEAT", "ROOM",
+    "SUSPECT", "DOWN",     "UP",   "LEAD",   "RECOVER", "GO"};
 static const char *const outputs[COVERAGE_OUTPUTS] = {
     "SEND", "SEND_ALL", "BCAST", "PERSIST", "APPLY", "NEED_SNAPSHOT"};
 static const char *const roles[COVERAGE_ROLES] = {"FOLLOWER", "PREPARING",

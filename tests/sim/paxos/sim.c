@@ -230,7 +230,7 @@ static void params(struct sim *s)
         sim_has(s, FAULT_SMALL) ? 64u << cluster_random(c, 8) : 1u << 14;
     c->ring_keep = sim_has(s, FAULT_SMALL) ? c->ring_bytes / 4 : c->ring_bytes;
     c->params.copy_bytes = sim_chance(s, 50) ? 100 : 0;
-    c->piece_bytes = sim_has(s, FAULT_PIECES) ? 128 : 0;
+    c->fragment_bytes = sim_has(s, FAULT_FRAGMENTS) ? 128 : 0;
     c->out_of_memory =
         sim_has(s, FAULT_MEMORY) ? 50u << cluster_random(c, 4) : 0;
     s->load = (uint32_t)cluster_random(c, 12);

@@ -35,24 +35,24 @@ static inline int put(struct qn_store *s, uint32_t db, struct qn_slice key,
     return qn_store_put(s, &p);
 }
 
-/** Blobs that still have a reference. */
-static int kept_blobs;
+/** Refbufs that still have a reference. */
+static int kept_refbufs;
 
 static inline void *kept_resize(void *ctx, void *p, size_t bytes)
 {
     (void)ctx;
-    kept_blobs += (p == NULL) - (bytes == 0);
+    kept_refbufs += (p == NULL) - (bytes == 0);
     return qn_alloc_malloc.resize(NULL, p, bytes);
 }
 
 static const struct qn_alloc kept_alloc = {.resize = kept_resize};
 
-/** Put a value of a blob of the log, `before` bytes into it; the log then drops
- *  it. */
+/** Put a value of a refbuf of the log, `before` bytes into it; the log then
+ * drops it. */
 static inline int put_kept(struct qn_store *s, struct qn_put p, size_t before)
 {
     struct qn_slice value = p.parts[0];
-    p.keep = qn_blob_create(&kept_alloc, before + value.len);
+    p.keep = qn_refbuf_create(&kept_alloc, before + value.len);
     memset(p.keep->bytes, 0xee, before);
     if (value.len != 0) {
         memcpy(p.keep->bytes + before, value.data, value.len);
@@ -60,7 +60,7 @@ static inline int put_kept(struct qn_store *s, struct qn_put p, size_t before)
     p.keep->len = p.keep->cap;
     p.parts = &(struct qn_slice){p.keep->bytes + before, value.len};
     int err = qn_store_put(s, &p);
-    qn_blob_unref(p.keep);
+    qn_refbuf_unref(p.keep);
     return err;
 }
 

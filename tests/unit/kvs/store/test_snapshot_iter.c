@@ -34,7 +34,7 @@ static struct shadow shadow_of(uint32_t keys, uint64_t hash_clear)
 static void shadow_fini(struct shadow *m)
 {
     qn_store_destroy(m->s);
-    cr_assert_eq(kept_blobs, 0);
+    cr_assert_eq(kept_refbufs, 0);
     free(m->now);
     free(m->then);
     free(m->met);

@@ -37,9 +37,9 @@ Test(store, an_empty_store_has_nothing)
     qn_store_destroy(s);
 }
 
-/* The store holds the blob of a long value, and no copy, as long as the value
+/* The store holds the refbuf of a long value, and no copy, as long as the value
  * can be read. */
-Test(store, a_value_stays_in_the_blob_it_fills)
+Test(store, a_value_stays_in_the_refbuf_it_fills)
 {
     enum { LEN = 1000 };
     static uint8_t bytes[LEN] = "a long value";
@@ -51,7 +51,7 @@ Test(store, a_value_stays_in_the_blob_it_fills)
     struct qn_found f;
     qn_store_stats(s, &before);
     cr_assert_eq(put_kept(s, p, LEN / 8), QN_OK);
-    cr_assert_eq(kept_blobs, 1);
+    cr_assert_eq(kept_refbufs, 1);
     cr_assert(qn_store_get(s, 0, text("k"), &f));
     cr_assert(slice_is(f.value, value));
     qn_store_stats(s, &after);
@@ -59,20 +59,20 @@ Test(store, a_value_stays_in_the_blob_it_fills)
     cr_assert_eq(after.logical_bytes, 1 + LEN + QN_STORE_ENTRY_COST);
     p.slot = 2;
     cr_assert_eq(put_kept(s, p, 0), QN_OK);
-    cr_assert_eq(kept_blobs, 2, "a reader may still read the old one");
+    cr_assert_eq(kept_refbufs, 2, "a reader may still read the old one");
     qn_store_reclaim(s, 10);
-    cr_assert_eq(kept_blobs, 1);
+    cr_assert_eq(kept_refbufs, 1);
     cr_assert(qn_store_del(s, 0, text("k"), 3));
     qn_store_reclaim(s, 10);
-    cr_assert_eq(kept_blobs, 0);
+    cr_assert_eq(kept_refbufs, 0);
     qn_store_stats(s, &after);
     cr_assert_eq(after.memory_bytes - after.table_bytes,
                  before.memory_bytes - before.table_bytes);
     qn_store_destroy(s);
 }
 
-/* Else a short value would hold a long blob. */
-Test(store, a_value_is_copied_out_of_a_blob_that_it_does_not_fill)
+/* Else a short value would hold a long refbuf. */
+Test(store, a_value_is_copied_out_of_a_refbuf_that_it_does_not_fill)
 {
     enum { LEN = 1000 };
     static uint8_t bytes[LEN];
@@ -82,19 +82,19 @@ Test(store, a_value_is_copied_out_of_a_blob_that_it_does_not_fill)
     struct qn_store *s = store_of(1, 0);
     struct qn_found f;
     cr_assert_eq(put_kept(s, p, LEN / 7 + 2), QN_OK);
-    cr_assert_eq(kept_blobs, 0);
+    cr_assert_eq(kept_refbufs, 0);
     cr_assert(qn_store_get(s, 0, text("k"), &f));
     cr_assert(slice_is(f.value, value));
-    /* Nor what does not lie in the blob, or is made of several parts. */
-    p.keep = qn_blob_copy(&kept_alloc, bytes, LEN);
+    /* Nor what does not lie in the refbuf, or is made of several parts. */
+    p.keep = qn_refbuf_copy(&kept_alloc, bytes, LEN);
     cr_assert_eq(qn_store_put(s, &p), QN_OK);
     struct qn_slice halves[] = {{p.keep->bytes, LEN / 2},
                                 {p.keep->bytes + LEN / 2, LEN / 2}};
     p.parts = halves;
     p.part_count = 2;
     cr_assert_eq(qn_store_put(s, &p), QN_OK);
-    qn_blob_unref(p.keep);
-    cr_assert_eq(kept_blobs, 0);
+    qn_refbuf_unref(p.keep);
+    cr_assert_eq(kept_refbufs, 0);
     qn_store_destroy(s);
 }
 

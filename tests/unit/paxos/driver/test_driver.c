@@ -43,7 +43,7 @@ Test(driver, groups_of_two_and_five_agree)
     }
 }
 
-Test(driver, commands_far_longer_than_a_lane_pass_in_pieces)
+Test(driver, commands_far_longer_than_a_lane_pass_in_fragments)
 {
     static uint8_t big[3u << 20];
     group_start(3);

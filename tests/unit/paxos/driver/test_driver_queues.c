@@ -77,11 +77,11 @@ Test(driver_queues, who_stands_still_is_asked_once_memory)
 /* ---- one queue ----------------------------------------------------------- */
 
 static void push(struct qn_sendq *q, uint8_t kind, qn_slot_t slot,
-                 struct qn_blob *body)
+                 struct qn_refbuf *body)
 {
     struct qn_msg m = {.kind = kind, .slot = slot};
     if (body != NULL) {
-        m.blob = body;
+        m.refbuf = body;
         m.body = (struct qn_slice){body->bytes, body->len};
         m.total = body->len;
     }
@@ -92,7 +92,7 @@ static void expect_next(struct qn_sendq *q, uint8_t kind, qn_slot_t slot)
 {
     struct qn_msg piece;
     cr_assert(!qn_sendq_empty(q));
-    qn_sendq_piece(q, &piece);
+    qn_sendq_fragment(q, &piece);
     cr_assert_eq(piece.kind, kind);
     cr_assert_eq(piece.slot, slot);
     qn_sendq_sent(q, &piece);
@@ -101,7 +101,7 @@ static void expect_next(struct qn_sendq *q, uint8_t kind, qn_slot_t slot)
 Test(sendq, dropping_a_kind_keeps_the_others_in_order)
 {
     struct qn_sendq q = {0};
-    struct qn_blob *b = qn_blob_copy(&qn_alloc_malloc, "body", 4);
+    struct qn_refbuf *b = qn_refbuf_copy(&qn_alloc_malloc, "body", 4);
     qn_sendq_drop(&q, QN_MSG_FETCH);
     for (qn_slot_t s = 0; s < 20; s++) { /* over the end of the ring */
         push(&q, QN_MSG_NACK, s, NULL);
@@ -117,7 +117,7 @@ Test(sendq, dropping_a_kind_keeps_the_others_in_order)
     expect_next(&q, QN_MSG_SEAL, 4);
     cr_assert(qn_sendq_empty(&q));
     cr_assert_eq(b->refs, 1);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
     qn_sendq_free(&q);
 }
 
@@ -125,19 +125,20 @@ Test(sendq, what_has_begun_to_leave_is_not_dropped)
 {
     struct qn_sendq q = {0};
     struct qn_msg piece;
-    struct qn_blob *b = qn_blob_create(&qn_alloc_malloc, 2 * QN_PIECE_MAX);
-    b->len = 2 * QN_PIECE_MAX;
+    struct qn_refbuf *b =
+        qn_refbuf_create(&qn_alloc_malloc, 2 * QN_FRAGMENT_MAX);
+    b->len = 2 * QN_FRAGMENT_MAX;
     memset(b->bytes, 0, b->len);
     push(&q, QN_MSG_PREPARE, 1, b);
     push(&q, QN_MSG_PREPARE, 2, NULL);
-    qn_sendq_piece(&q, &piece);
+    qn_sendq_fragment(&q, &piece);
     qn_sendq_sent(&q, &piece);
     qn_sendq_drop(&q, QN_MSG_PREPARE);
     cr_assert_eq(waiting(&q), 1);
-    qn_sendq_piece(&q, &piece);
+    qn_sendq_fragment(&q, &piece);
     cr_assert_eq(piece.slot, 1);
     cr_assert_neq(piece.offset, 0);
     qn_sendq_free(&q);
     cr_assert_eq(b->refs, 1);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }

@@ -55,6 +55,18 @@ static void setup(void)
 
 #define CASE(name) Test(flow, name, .init = setup)
 
+Test(flow, the_leader_is_no_member_that_ends, .init = setup, .signal = SIGABRT)
+{
+    qn_flow_down(&f, now, 0);
+}
+
+Test(flow, limits_let_lag_be_no_more_than_stop, .signal = SIGABRT)
+{
+    struct qn_flow_limits l = limits;
+    l.stop_bytes = l.lag_bytes - 1;
+    qn_flow_init(&f, 0, 3, &l);
+}
+
 /* @return how many batches were decided of `most`. */
 static uint64_t decide(uint64_t most)
 {

@@ -76,6 +76,14 @@ ARENA(what_has_ended_is_not_pulled)
     cr_assert_eq(qn_arena_pull(&seen, &q, 0, &byte, 1), QN_ESTALE);
 }
 
+Test(arena, a_block_that_has_ended_has_no_bytes, .fini = end, .signal = SIGABRT)
+{
+    begin(1024);
+    struct qn_arena_place p = add(1);
+    qn_arena_free(&a);
+    (void)qn_arena_at(&a, &p);
+}
+
 ARENA(a_wild_place_is_refused)
 {
     char bytes[64];

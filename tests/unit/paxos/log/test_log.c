@@ -20,14 +20,14 @@ static void teardown(void)
 
 #define LOG(name) Test(log, name, .init = setup, .fini = teardown)
 
-static struct qn_blob *blob(const char *text)
+static struct qn_refbuf *refbuf(const char *text)
 {
-    return qn_blob_copy(&qn_alloc_malloc, text, strlen(text));
+    return qn_refbuf_copy(&qn_alloc_malloc, text, strlen(text));
 }
 
 static void put(qn_slot_t slot, const char *text, enum qn_slot_state state)
 {
-    struct qn_blob *b = blob(text);
+    struct qn_refbuf *b = refbuf(text);
     qn_log_put(&log_, slot, b, state);
 }
 
@@ -96,9 +96,9 @@ static void acceptor_setup(void)
 
 static enum qn_accept accept_text(qn_epoch_t e, qn_slot_t s, const char *text)
 {
-    struct qn_blob *b = blob(text);
+    struct qn_refbuf *b = refbuf(text);
     enum qn_accept r = qn_acceptor_accept(&acceptor, e, s, b);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
     return r;
 }
 
@@ -116,6 +116,16 @@ Test(acceptor, a_gap_is_our_own_mistake, .init = acceptor_setup,
      .signal = SIGABRT)
 {
     accept_text(0, 2, "b");
+}
+
+/* 11: the register grows, epoch first, so no value occurs twice. */
+Test(acceptor, the_register_never_falls, .signal = SIGABRT)
+{
+    struct qn_pair pair = {0};
+    struct qn_memory_acceptor memory = {.accept_register = &pair};
+    const struct qn_accept_register from = {2, 5};
+    const struct qn_accept_register to = {1, 6};
+    (void)qn_memory_acceptor_move(&memory, from, to);
 }
 
 /* T2: a deposed leader's ACCEPT comes after the promise. */

@@ -90,7 +90,7 @@ static void put_now(size_t len)
 
 static bool has(qn_slot_t slot, size_t len)
 {
-    struct qn_blob *b = NULL;
+    struct qn_refbuf *b = NULL;
     qn_epoch_t epoch = 0;
     int rc = qn_ring_read(&r, slot, &qn_alloc_malloc, &epoch, &b);
     if (rc != QN_OK) {
@@ -101,7 +101,7 @@ static bool has(qn_slot_t slot, size_t len)
     for (uint32_t i = 0; i < b->len; i++) {
         same = same && b->bytes[i] == (uint8_t)slot;
     }
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
     cr_assert(same, "slot %u is not what was written", (unsigned)slot);
     return true;
 }
@@ -464,14 +464,14 @@ RING(memory_that_is_damaged_gives_nothing_or_a_copy_within_bounds)
     put_now(50);
     srand(7);
     for (int n = 0; n < 20000; n++) {
-        struct qn_blob *b = NULL;
+        struct qn_refbuf *b = NULL;
         qn_epoch_t epoch;
         memory[(size_t)rand() % qn_ring_bytes(SLOTS, CAPACITY)] =
             (uint8_t)rand();
         for (qn_slot_t s = 0; s < 3; s++) {
             if (qn_ring_read(&r, s, &qn_alloc_malloc, &epoch, &b) == QN_OK) {
                 cr_assert_leq(b->len, CAPACITY);
-                qn_blob_unref(b);
+                qn_refbuf_unref(b);
             }
         }
     }
@@ -485,7 +485,7 @@ static void *no_memory(void *ctx, void *p, size_t bytes)
 
 RING(a_reader_without_memory_says_so)
 {
-    struct qn_blob *b = NULL;
+    struct qn_refbuf *b = NULL;
     qn_epoch_t epoch;
     put_now(10);
     const struct qn_alloc broke = {.resize = no_memory};

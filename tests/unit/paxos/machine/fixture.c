@@ -5,7 +5,7 @@
 
 #include "tests/support/test.h"
 
-int64_t fx_blobs;
+int64_t fx_refbufs;
 
 struct qn_params fx_params(void)
 {
@@ -21,19 +21,19 @@ static void *fx_resize(void *ctx, void *p, size_t bytes)
 {
     struct fx *f = ctx;
     if (bytes == 0) {
-        fx_blobs -= p != NULL;
+        fx_refbufs -= p != NULL;
         free(p);
         return NULL;
     }
     if (f->memory_left-- <= 0) {
         return NULL;
     }
-    fx_blobs += p == NULL;
+    fx_refbufs += p == NULL;
     return realloc(p, bytes);
 }
 
 static void make(struct fx *f, qn_node_t self, uint32_t nodes,
-                 const struct qn_params *v, struct qn_shared *s,
+                 const struct qn_params *v, struct qn_memory_acceptor *s,
                  const struct qn_uploads *u)
 {
     uint64_t inc[QN_NODES_MAX];
@@ -51,7 +51,7 @@ static void make(struct fx *f, qn_node_t self, uint32_t nodes,
                                  .parent = nodes > 1 ? 1 : 0,
                                  .alloc = &f->alloc,
                                  .params = *v,
-                                 .shared = s,
+                                 .memory = s,
                                  .uploads = u};
     size_t size = qn_onepaxos_size(&o);
     cr_assert_neq(size, 0u);
@@ -65,7 +65,7 @@ void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
 }
 
 void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
-                    const struct qn_params *v, struct qn_shared *s)
+                    const struct qn_params *v, struct qn_memory_acceptor *s)
 {
     make(f, self, nodes, v, s, NULL);
 }
@@ -122,10 +122,10 @@ int fx_recv(struct fx *f, qn_node_t from, const struct qn_msg *m)
     return step(f, &(struct qn_input){.kind = QN_IN_RECV, .recv = {from, m}});
 }
 
-void fx_piece(struct fx *f, qn_node_t from, uint8_t kind, qn_slot_t slot)
+void fx_fragment(struct fx *f, qn_node_t from, uint8_t kind, qn_slot_t slot)
 {
-    step(f,
-         &(struct qn_input){.kind = QN_IN_PIECE, .piece = {from, kind, slot}});
+    step(f, &(struct qn_input){.kind = QN_IN_FRAGMENT,
+                               .fragment = {from, kind, slot}});
 }
 
 void fx_beat(struct fx *f, qn_node_t peer, qn_slot_t applied, qn_slot_t learned)
@@ -213,9 +213,9 @@ struct qn_onepaxos_status fx_status(const struct fx *f)
     return st;
 }
 
-static struct qn_blob *commands(const char *const *text, uint32_t n)
+static struct qn_refbuf *commands(const char *const *text, uint32_t n)
 {
-    struct qn_blob *b = qn_blob_create(&qn_alloc_malloc, 0);
+    struct qn_refbuf *b = qn_refbuf_create(&qn_alloc_malloc, 0);
     for (uint32_t i = 0; i < n; i++) {
         struct qn_slice part = {(const uint8_t *)text[i], strlen(text[i])};
         cr_assert_eq(qn_commands_add(&b, &part, 1), QN_OK);
@@ -223,21 +223,21 @@ static struct qn_blob *commands(const char *const *text, uint32_t n)
     return b;
 }
 
-struct qn_blob *fx_batch(qn_node_t origin, uint64_t first,
-                         const char *const *text, uint32_t n)
+struct qn_refbuf *fx_batch(qn_node_t origin, uint64_t first,
+                           const char *const *text, uint32_t n)
 {
-    struct qn_blob *c = commands(text, n);
-    struct qn_blob *b = qn_batch_create(&qn_alloc_malloc, 0);
+    struct qn_refbuf *c = commands(text, n);
+    struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 0);
     struct qn_group g = {origin, 10 + origin, first, n, {c->bytes, c->len}};
     if (n != 0) {
         cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
     }
     qn_batch_set_stamp(b, 1000);
-    qn_blob_unref(c);
+    qn_refbuf_unref(c);
     return b;
 }
 
-struct qn_msg fx_accept(qn_slot_t slot, const struct qn_blob *batch)
+struct qn_msg fx_accept(qn_slot_t slot, const struct qn_refbuf *batch)
 {
     return (struct qn_msg){.kind = QN_MSG_ACCEPT,
                            .slot = slot,
@@ -245,7 +245,7 @@ struct qn_msg fx_accept(qn_slot_t slot, const struct qn_blob *batch)
                            .body = {batch->bytes, batch->len}};
 }
 
-struct qn_msg fx_learn(qn_slot_t slot, const struct qn_blob *batch,
+struct qn_msg fx_learn(qn_slot_t slot, const struct qn_refbuf *batch,
                        qn_slot_t hi)
 {
     struct qn_msg m = fx_accept(slot, batch);
@@ -255,7 +255,7 @@ struct qn_msg fx_learn(qn_slot_t slot, const struct qn_blob *batch,
 }
 
 struct qn_msg fx_request(uint64_t first, const char *const *text, uint32_t n,
-                         struct qn_blob **owner)
+                         struct qn_refbuf **owner)
 {
     *owner = commands(text, n);
     return (struct qn_msg){.kind = QN_MSG_REQUEST,
@@ -264,28 +264,28 @@ struct qn_msg fx_request(uint64_t first, const char *const *text, uint32_t n,
                            .body = {(*owner)->bytes, (*owner)->len}};
 }
 
-struct qn_blob *fx_slot_batch(qn_slot_t s)
+struct qn_refbuf *fx_slot_batch(qn_slot_t s)
 {
     return fx_batch(0, s, (const char *const[]){"x"}, 1);
 }
 
 void fx_learn_slot(struct fx *f, qn_slot_t s, qn_slot_t hi)
 {
-    struct qn_blob *x = fx_slot_batch(s);
+    struct qn_refbuf *x = fx_slot_batch(s);
     struct qn_msg m = fx_learn(s, x, hi);
     fx_recv(f, 1, &m);
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
 }
 
 void fx_fill_slot(struct fx *f, qn_node_t from, qn_slot_t s, qn_slot_t hi,
                   bool last)
 {
-    struct qn_blob *x = fx_slot_batch(s);
+    struct qn_refbuf *x = fx_slot_batch(s);
     struct qn_msg m = fx_accept(s, x);
     m.kind = QN_MSG_FILL;
     m.flags = last ? QN_MSG_LAST : 0;
     m.fill.log_lo = 1;
     m.fill.hi = hi;
     fx_recv(f, from, &m);
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
 }

@@ -6,8 +6,8 @@
  * look at, and records what it applied. Messages are handed over by the test.
  */
 
+#include "paxos/machine/memory_acceptor.h"
 #include "paxos/machine/onepaxos.h"
-#include "paxos/machine/shared.h"
 
 struct fx_applied {
     qn_slot_t slot;
@@ -31,8 +31,8 @@ struct fx {
     struct fx_applied applied[512];
 };
 
-/** Blobs that live in all machines together: they pass them on. */
-extern int64_t fx_blobs;
+/** Refbufs that live in all machines together: they pass them on. */
+extern int64_t fx_refbufs;
 
 /** Small numbers: ring 64, window 4, batch 4 commands, queue 12. */
 struct qn_params fx_params(void);
@@ -43,7 +43,7 @@ void fx_make(struct fx *f, qn_node_t self, uint32_t nodes,
 
 /** With the memory acceptor, if `s` is not NULL. */
 void fx_make_shared(struct fx *f, qn_node_t self, uint32_t nodes,
-                    const struct qn_params *v, struct qn_shared *s);
+                    const struct qn_params *v, struct qn_memory_acceptor *s);
 
 /** With arenas. */
 void fx_make_uploads(struct fx *f, qn_node_t self, uint32_t nodes,
@@ -56,7 +56,7 @@ void fx_end(struct fx *f);
 
 int fx_submit(struct fx *f, const char *text);
 int fx_recv(struct fx *f, qn_node_t from, const struct qn_msg *m);
-void fx_piece(struct fx *f, qn_node_t from, uint8_t kind, qn_slot_t slot);
+void fx_fragment(struct fx *f, qn_node_t from, uint8_t kind, qn_slot_t slot);
 void fx_beat(struct fx *f, qn_node_t peer, qn_slot_t applied,
              qn_slot_t learned);
 void fx_room(struct fx *f, uint64_t peers);
@@ -75,18 +75,18 @@ uint32_t fx_count(const struct fx *f, uint8_t kind);
 struct qn_onepaxos_status fx_status(const struct fx *f);
 
 /** A batch of commands text[0..n) of `origin`, from sequence `first`. */
-struct qn_blob *fx_batch(qn_node_t origin, uint64_t first,
-                         const char *const *text, uint32_t n);
+struct qn_refbuf *fx_batch(qn_node_t origin, uint64_t first,
+                           const char *const *text, uint32_t n);
 /** Messages about it; they own nothing. */
-struct qn_msg fx_accept(qn_slot_t slot, const struct qn_blob *batch);
-struct qn_msg fx_learn(qn_slot_t slot, const struct qn_blob *batch,
+struct qn_msg fx_accept(qn_slot_t slot, const struct qn_refbuf *batch);
+struct qn_msg fx_learn(qn_slot_t slot, const struct qn_refbuf *batch,
                        qn_slot_t hi);
-/** A request of commands; the blob it lies in is *owner, to be dropped. */
+/** A request of commands; the refbuf it lies in is *owner, to be dropped. */
 struct qn_msg fx_request(uint64_t first, const char *const *text, uint32_t n,
-                         struct qn_blob **owner);
+                         struct qn_refbuf **owner);
 
 /** The batch of slot s: one command of node 0, "x", sequence s. */
-struct qn_blob *fx_slot_batch(qn_slot_t s);
+struct qn_refbuf *fx_slot_batch(qn_slot_t s);
 /** It comes by LEARN from node 1; by FILL from `from`. */
 void fx_learn_slot(struct fx *f, qn_slot_t s, qn_slot_t hi);
 void fx_fill_slot(struct fx *f, qn_node_t from, qn_slot_t s, qn_slot_t hi,

@@ -18,7 +18,7 @@ static void setup(void)
 static void teardown(void)
 {
     fx_end(&d);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
 }
 
 static struct qn_ul_entry led_by(uint32_t index, qn_node_t leader)
@@ -44,9 +44,9 @@ static void chosen(uint32_t index, qn_node_t leader)
 /* It is adopted with slot 1, which it may not apply yet. */
 static void lead_without_serving(void)
 {
-    qn_onepaxos_allow(d.p, 0);
+    qn_onepaxos_set_apply_budget(d.p, 0);
     chosen(1, OLD);
-    struct qn_blob *b = fx_slot_batch(1);
+    struct qn_refbuf *b = fx_slot_batch(1);
     struct qn_msg m = {.kind = QN_MSG_PREPARED,
                        .flags = QN_MSG_LAST,
                        .epoch = 1,
@@ -54,7 +54,7 @@ static void lead_without_serving(void)
                        .prepared = {.log_lo = 1, .hi = 1},
                        .body = {b->bytes, b->len}};
     fx_recv(&d, 1, &m);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
     fx_tick(&d);
     cr_assert_eq(fx_status(&d).role, QN_ACTIVE);
     cr_assert_eq(fx_count(&d, QN_MSG_REDIRECT), 0u);
@@ -71,7 +71,7 @@ Test(deposed, a_later_leaders_redirect_is_not_forgotten, .init = setup,
                                  .epoch = 2,
                                  .redirect = {.leader = 0, .leader_inc = 10}};
     fx_recv(&d, 0, &later);
-    qn_onepaxos_allow(d.p, UINT64_MAX);
+    qn_onepaxos_set_apply_budget(d.p, UINT64_MAX);
     fx_go(&d);
     fx_tick(&d);
     chosen(2, 0);
@@ -86,7 +86,7 @@ Test(deposed, a_snapshot_beyond_its_own_slots_deposes, .init = setup,
      .fini = teardown)
 {
     lead_without_serving();
-    qn_onepaxos_allow(d.p, UINT64_MAX);
+    qn_onepaxos_set_apply_budget(d.p, UINT64_MAX);
     fx_go(&d);
     fx_tick(&d); /* the no-op is slot 2 */
     const struct qn_resume old = {.position = 2}, beyond = {.position = 3};
@@ -136,5 +136,5 @@ Test(deposed, an_own_entry_that_is_skipped_over_counts)
     const struct qn_msg *m = fx_sent(&d, QN_MSG_SEALED, 0);
     cr_assert(m != NULL && (m->flags & QN_MSG_OK) != 0);
     fx_end(&d);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
 }

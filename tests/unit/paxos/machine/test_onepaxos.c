@@ -1,6 +1,6 @@
 /*
- * Edges of the machine: bounds reached, memory missing (test_fetch.c has gaps).
- * Node 0 leads, node 1 accepts, node 2 is neither; node 1 is everybody's
+ * Edges of the machine: bounds reached, memory missing (test_catch_up.c has
+ * gaps). Node 0 leads, node 1 accepts, node 2 is neither; node 1 is everybody's
  * parent.
  */
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void teardown(void)
     fx_end(&a);
     fx_end(&b);
     fx_end(&c);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
 }
 
 #define EDGE(name) Test(onepaxos, name, .init = setup, .fini = teardown)
@@ -69,12 +69,12 @@ Test(onepaxos, options_out_of_range_have_no_size)
 
 EDGE(what_finds_no_room_in_the_queue_is_sent_again_when_there_is)
 {
-    struct qn_blob *own;
+    struct qn_refbuf *own;
     for (uint64_t i = 0; i < 3; i++) { /* QUEUE is 12 */
         struct qn_msg m =
             fx_request(1 + 4 * i, TEXT("1", "2", "3", "4"), 4, &own);
         cr_assert_eq(fx_recv(&a, 2, &m), QN_OK);
-        qn_blob_unref(own);
+        qn_refbuf_unref(own);
     }
     struct qn_msg m = fx_request(13, TEXT("13"), 1, &own);
     cr_assert_eq(fx_recv(&a, 2, &m), QN_OK); /* nothing behind it waits */
@@ -86,19 +86,19 @@ EDGE(what_finds_no_room_in_the_queue_is_sent_again_when_there_is)
     cr_assert_eq(fx_to(&a, QN_MSG_REDIRECT, 0), 2u);
     cr_assert_eq(fx_recv(&a, 2, &m), QN_OK); /* the same one again */
     cr_assert_eq(fx_status(&a).queued, 1u);
-    qn_blob_unref(own);
+    qn_refbuf_unref(own);
 }
 
 EDGE(a_request_larger_than_any_queue_is_corrupt)
 {
     const char *text[13];
-    struct qn_blob *own;
+    struct qn_refbuf *own;
     for (int i = 0; i < 13; i++) {
         text[i] = "x";
     }
     struct qn_msg m = fx_request(1, text, 13, &own);
     cr_assert_eq(fx_recv(&a, 2, &m), QN_ECORRUPT);
-    qn_blob_unref(own);
+    qn_refbuf_unref(own);
 }
 
 EDGE(the_ring_wraps_many_times)
@@ -157,7 +157,7 @@ Test(onepaxos, a_leader_does_not_run_ahead_of_what_it_has_applied)
     v.ahead_bytes = 200;
     v.queue = 64;
     fx_make(&one, 0, 1, &v);
-    qn_onepaxos_allow(one.p, 0);
+    qn_onepaxos_set_apply_budget(one.p, 0);
     for (int i = 0; i < 20; i++) {
         cr_assert_eq(fx_submit(&one, "a command of forty bytes, more or less"),
                      QN_OK);
@@ -168,7 +168,7 @@ Test(onepaxos, a_leader_does_not_run_ahead_of_what_it_has_applied)
     fx_tick(&one);
     cr_assert_eq(fx_status(&one).learned_hi, some);
     for (int i = 0; i < 40; i++) {
-        qn_onepaxos_allow(one.p, 1);
+        qn_onepaxos_set_apply_budget(one.p, 1);
         fx_tick(&one);
         qn_slot_t ahead = fx_status(&one).learned_hi - one.slots;
         cr_assert_leq(ahead, some);
@@ -233,7 +233,7 @@ Test(onepaxos, apply_continues_in_the_next_step)
 {
     struct qn_params v = qn_params_default(true);
     setup_with(&v);
-    struct qn_blob *x = qn_batch_create(&qn_alloc_malloc, 0);
+    struct qn_refbuf *x = qn_batch_create(&qn_alloc_malloc, 0);
     for (uint64_t seq = 1; seq <= 150; seq++) {
         struct qn_group g = {0, 10, seq, 1, {(const uint8_t *)"\x02x", 2}};
         cr_assert_eq(qn_batch_add(&x, &g), QN_OK);
@@ -251,11 +251,18 @@ Test(onepaxos, apply_continues_in_the_next_step)
     for (uint32_t i = 0; i < 150; i++) {
         cr_assert_eq(c.applied[i].seq, i + 1);
     }
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
     teardown();
 }
 
 /* -------------------------------------------------------------- memory -- */
+
+/* 1: no incarnation comes twice. */
+Test(onepaxos, an_incarnation_that_is_not_newer_is_our_own_mistake,
+     .init = setup, .signal = SIGABRT)
+{
+    fx_up(&a, 1, 11);
+}
 
 EDGE(submit_without_memory_starts_nothing)
 {
@@ -269,7 +276,7 @@ EDGE(submit_without_memory_starts_nothing)
 
 EDGE(request_without_memory_is_sent_again)
 {
-    struct qn_blob *own;
+    struct qn_refbuf *own;
     struct qn_msg m = fx_request(1, TEXT("x"), 1, &own);
     a.memory_left = 0;
     cr_assert_eq(fx_recv(&a, 2, &m), QN_OK);
@@ -281,12 +288,12 @@ EDGE(request_without_memory_is_sent_again)
     cr_assert_eq(fx_to(&a, QN_MSG_REDIRECT, 0), 2u);
     cr_assert_eq(fx_recv(&a, 2, &m), QN_OK);
     cr_assert_eq(fx_status(&a).queued, 1u);
-    qn_blob_unref(own);
+    qn_refbuf_unref(own);
 }
 
 EDGE(accept_without_memory_can_be_given_again)
 {
-    struct qn_blob *x = fx_slot_batch(1);
+    struct qn_refbuf *x = fx_slot_batch(1);
     struct qn_msg m = fx_accept(1, x);
     b.memory_left = 0;
     cr_assert_eq(fx_recv(&b, 0, &m), QN_ENOMEM);
@@ -294,7 +301,7 @@ EDGE(accept_without_memory_can_be_given_again)
     b.memory_left = INT64_MAX;
     cr_assert_eq(fx_recv(&b, 0, &m), QN_OK);
     cr_assert_eq(b.applied_count, 1u);
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
 }
 
 EDGE(learn_without_memory_is_fetched_later)
@@ -339,16 +346,17 @@ EDGE(a_step_drops_a_bounded_number_of_bytes)
     teardown();
     setup_with(&v);
     for (qn_slot_t s = 1; s <= 20; s++) {
-        struct qn_blob *x = qn_blob_create(&qn_alloc_malloc, sizeof big + 9);
+        struct qn_refbuf *x =
+            qn_refbuf_create(&qn_alloc_malloc, sizeof big + 9);
         const struct qn_slice part = {big, sizeof big};
         cr_assert_eq(qn_commands_add(&x, &part, 1), QN_OK);
         struct qn_group g = {0, 10, s, 1, {x->bytes, x->len}};
-        struct qn_blob *y = qn_batch_create(&qn_alloc_malloc, 0);
+        struct qn_refbuf *y = qn_batch_create(&qn_alloc_malloc, 0);
         cr_assert_eq(qn_batch_add(&y, &g), QN_OK);
         struct qn_msg m = fx_learn(s, y, s);
         fx_recv(&c, 1, &m);
-        qn_blob_unref(y);
-        qn_blob_unref(x);
+        qn_refbuf_unref(y);
+        qn_refbuf_unref(x);
     }
     fx_tick(&c);
     cr_assert_eq(fx_status(&c).log_lo, 1u, "nobody has said it applied them");
@@ -366,30 +374,30 @@ EDGE(a_step_drops_a_bounded_number_of_bytes)
 /* The shell bounds what is put out; what is learned waits in the log. */
 EDGE(no_more_is_applied_than_allowed)
 {
-    qn_onepaxos_allow(c.p, 0);
+    qn_onepaxos_set_apply_budget(c.p, 0);
     for (qn_slot_t s = 1; s <= 9; s++) {
         fx_learn_slot(&c, s, s);
-        cr_assert(c.out.held);
+        cr_assert(c.out.apply_pending);
         cr_assert(!c.out.again, "TICK would not help");
     }
     cr_assert_eq(fx_status(&c).learned_hi, 9u);
     cr_assert_eq(c.slots, 0u);
-    qn_onepaxos_allow(c.p, 3);
+    qn_onepaxos_set_apply_budget(c.p, 3);
     fx_go(&c);
     cr_assert_eq(c.slots, 3u);
-    cr_assert(c.out.held);
+    cr_assert(c.out.apply_pending);
     fx_tick(&c);
     cr_assert_eq(c.slots, 3u, "what was allowed is used up");
-    qn_onepaxos_allow(c.p, UINT64_MAX);
+    qn_onepaxos_set_apply_budget(c.p, UINT64_MAX);
     fx_go(&c);
     cr_assert_eq(c.slots, 9u);
-    cr_assert(!c.out.held);
+    cr_assert(!c.out.apply_pending);
 }
 
 /* What waits goes into the next slot; nobody is asked to tick before it. */
 EDGE(a_slowed_leader_fills_a_slot_in_each_gap)
 {
-    qn_onepaxos_slow(a.p, 5 * QN_MS);
+    qn_onepaxos_set_propose_interval(a.p, 5 * QN_MS);
     fx_submit(&a, "1");
     fx_tick(&a);
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1);
@@ -409,13 +417,13 @@ EDGE(a_slowed_leader_fills_a_slot_in_each_gap)
 
 EDGE(a_leader_that_is_slowed_no_more_goes_on_at_once)
 {
-    qn_onepaxos_slow(a.p, QN_S);
+    qn_onepaxos_set_propose_interval(a.p, QN_S);
     for (int i = 0; i < 2; i++) {
         fx_submit(&a, "x");
         fx_tick(&a);
     }
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 0);
-    qn_onepaxos_slow(a.p, 0);
+    qn_onepaxos_set_propose_interval(a.p, 0);
     fx_tick(&a);
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1);
 }
@@ -423,37 +431,37 @@ EDGE(a_leader_that_is_slowed_no_more_goes_on_at_once)
 /* A slot that was begun is finished, and one without commands counts. */
 EDGE(what_is_allowed_is_counted_by_slots)
 {
-    struct qn_blob *x = fx_batch(0, 1, TEXT("a", "b", "c"), 3);
-    struct qn_blob *y = qn_batch_create(&qn_alloc_malloc, 0);
+    struct qn_refbuf *x = fx_batch(0, 1, TEXT("a", "b", "c"), 3);
+    struct qn_refbuf *y = qn_batch_create(&qn_alloc_malloc, 0);
     struct qn_msg m = fx_learn(1, x, 1);
-    qn_onepaxos_allow(c.p, 2);
+    qn_onepaxos_set_apply_budget(c.p, 2);
     fx_recv(&c, 1, &m);
     cr_assert_eq(c.applied_count, 3u);
     m = fx_learn(2, y, 2);
     fx_recv(&c, 1, &m);
     cr_assert_eq(c.slots, 1u);
-    cr_assert(c.out.held);
-    qn_onepaxos_allow(c.p, 1);
+    cr_assert(c.out.apply_pending);
+    qn_onepaxos_set_apply_budget(c.p, 1);
     fx_go(&c);
     cr_assert_eq(c.slots, 2u);
     m = fx_learn(3, y, 3);
     fx_recv(&c, 1, &m);
     cr_assert_eq(c.slots, 2u);
-    qn_blob_unref(x);
-    qn_blob_unref(y);
+    qn_refbuf_unref(x);
+    qn_refbuf_unref(y);
 }
 
 /* ---------------------------------------------------------- the machine -- */
 
-/* A batch that came in a blob is referred to, not copied. */
+/* A batch that came in a refbuf is referred to, not copied. */
 EDGE(a_joined_message_is_not_copied)
 {
-    struct qn_blob *x = fx_slot_batch(1);
+    struct qn_refbuf *x = fx_slot_batch(1);
     struct qn_msg m = fx_learn(1, x, 1);
-    m.blob = x;
+    m.refbuf = x;
     fx_recv(&c, 1, &m);
-    cr_assert_eq(c.out.out[0].apply.blob, x);
-    qn_blob_unref(x);
+    cr_assert_eq(c.out.out[0].apply.refbuf, x);
+    qn_refbuf_unref(x);
 }
 
 EDGE(deadline_is_now_while_a_turn_is_pending)
@@ -513,13 +521,13 @@ EDGE(the_machine_is_deterministic)
 /* The leader's own requests wait for its queue without keeping it awake. */
 EDGE(own_requests_wait_for_a_full_queue_without_spinning)
 {
-    struct qn_blob *own;
+    struct qn_refbuf *own;
     for (uint64_t i = 0; i < 7; i++) { /* WINDOW 4, QUEUE 12 */
         struct qn_msg m =
             fx_request(1 + 4 * i, TEXT("1", "2", "3", "4"), 4, &own);
         cr_assert_eq(fx_recv(&a, 2, &m), QN_OK);
         fx_tick(&a);
-        qn_blob_unref(own);
+        qn_refbuf_unref(own);
     }
     cr_assert_eq(fx_submit(&a, "x"), QN_OK);
     fx_tick(&a);
@@ -565,8 +573,8 @@ Test(onepaxos, the_owner_of_the_word_outlives_its_entry)
     size_t bytes = qn_align_up(qn_ring_bytes(64, 4096), QN_CACHELINE);
     void *mem[2];
     static struct qn_pair word = {3, 2};
-    struct qn_shared shared = {
-        .word = &word, .ring = ring_of, .owned_by = owned_by};
+    struct qn_memory_acceptor shared = {
+        .accept_register = &word, .ring = ring_of, .owned_by = owned_by};
     for (uint32_t i = 0; i < QN_UL_KEPT; i++) {
         ul[i] = (struct qn_ul_entry){.index = FIRST_KEPT + i,
                                      .tenure = FIRST_KEPT + i,
@@ -581,11 +589,11 @@ Test(onepaxos, the_owner_of_the_word_outlives_its_entry)
         ring_make(i == 0 ? &shared.own : &dead_ring, mem[i]);
     }
     for (qn_slot_t s = 1; s <= 2; s++) {
-        struct qn_blob *x = fx_slot_batch(s);
+        struct qn_refbuf *x = fx_slot_batch(s);
         const struct qn_ring_need all = {.own = 1, .all = 1};
         cr_assert_eq(qn_ring_reserve(&dead_ring, x->len, all), QN_OK);
         qn_ring_write(&dead_ring, s, 3, (struct qn_slice){x->bytes, x->len});
-        qn_blob_unref(x);
+        qn_refbuf_unref(x);
     }
     struct fx f = {.alloc = qn_alloc_malloc, .now = QN_S};
     struct qn_onepaxos_opts o = {.nodes = 3,
@@ -593,7 +601,7 @@ Test(onepaxos, the_owner_of_the_word_outlives_its_entry)
                                  .parent = 1,
                                  .alloc = &f.alloc,
                                  .params = fx_params(),
-                                 .shared = &shared,
+                                 .memory = &shared,
                                  .ul = ul,
                                  .ul_count = QN_UL_KEPT};
     f.p = qn_onepaxos_init(calloc(1, qn_onepaxos_size(&o)), &o);

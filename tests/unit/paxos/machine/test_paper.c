@@ -23,7 +23,7 @@ static void teardown(void)
     fx_end(&a);
     fx_end(&b);
     fx_end(&c);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
 }
 
 #define PAPER(name) Test(paper, name, .init = setup, .fini = teardown)
@@ -174,11 +174,11 @@ PAPER(who_has_no_role_decides_nothing)
     m = (struct qn_msg){.kind = QN_MSG_NACK, .epoch = 3, .slot = 1};
     cr_assert_eq(fx_recv(&a, 2, &m), QN_OK);
     cr_assert_eq(fx_status(&a).role, QN_ACTIVE);
-    struct qn_blob *x = fx_slot_batch(1);
+    struct qn_refbuf *x = fx_slot_batch(1);
     m = fx_accept(1, x);
     cr_assert_eq(fx_recv(&b, 2, &m), QN_ECORRUPT);
     cr_assert_eq(fx_status(&b).learned_hi, 0u);
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
 }
 
 /* The same after NACK: the deposed leader fetches. */
@@ -226,8 +226,8 @@ PAPER(a_repeated_accept_is_answered_to_the_leader_only)
 Test(paper, a_slot_is_never_accepted_with_another_batch, .init = setup,
      .signal = SIGABRT)
 {
-    struct qn_blob *x = fx_batch(0, 1, TEXT("x"), 1);
-    struct qn_blob *y = fx_batch(0, 1, TEXT("y"), 1);
+    struct qn_refbuf *x = fx_batch(0, 1, TEXT("x"), 1);
+    struct qn_refbuf *y = fx_batch(0, 1, TEXT("y"), 1);
     struct qn_msg m = fx_accept(1, x);
     fx_recv(&b, 0, &m);
     m = fx_accept(1, y);
@@ -238,13 +238,13 @@ Test(paper, a_slot_is_never_accepted_with_another_batch, .init = setup,
  * channel, so the peer is out of order and nothing changes. */
 PAPER(an_accept_beyond_the_next_slot_is_refused_as_corrupt)
 {
-    struct qn_blob *x = fx_batch(0, 1, TEXT("x"), 1);
+    struct qn_refbuf *x = fx_batch(0, 1, TEXT("x"), 1);
     struct qn_msg m = fx_accept(2, x);
     cr_assert_eq(fx_recv(&b, 0, &m), QN_ECORRUPT);
     m = fx_accept(1, x);
     cr_assert_eq(fx_recv(&b, 2, &m), QN_ECORRUPT); /* not the leader */
     cr_assert_eq(fx_recv(&b, 0, &m), QN_OK);
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
 }
 
 /* 3.2: at the acceptor ACCEPTED and BCAST leave before APPLY is seen. */
@@ -262,9 +262,9 @@ PAPER(the_acceptor_tells_before_it_applies)
 /* 3.3: LEARNs come in any order; slots are applied in slot order. */
 PAPER(slots_are_applied_in_order_whatever_order_they_come_in)
 {
-    struct qn_blob *x = fx_batch(0, 1, TEXT("1"), 1);
-    struct qn_blob *y = fx_batch(0, 2, TEXT("2"), 1);
-    struct qn_blob *z = fx_batch(0, 3, TEXT("3"), 1);
+    struct qn_refbuf *x = fx_batch(0, 1, TEXT("1"), 1);
+    struct qn_refbuf *y = fx_batch(0, 2, TEXT("2"), 1);
+    struct qn_refbuf *z = fx_batch(0, 3, TEXT("3"), 1);
     struct qn_msg m = fx_learn(3, z, 3);
     fx_recv(&c, 1, &m);
     m = fx_learn(2, y, 2);
@@ -277,29 +277,29 @@ PAPER(slots_are_applied_in_order_whatever_order_they_come_in)
         cr_assert_eq(c.applied[i].slot, i + 1);
         cr_assert_eq(c.applied[i].text[0], (char)('1' + i));
     }
-    qn_blob_unref(x);
-    qn_blob_unref(y);
-    qn_blob_unref(z);
+    qn_refbuf_unref(x);
+    qn_refbuf_unref(y);
+    qn_refbuf_unref(z);
 }
 
 /* 3.3: a LEARN counts whatever its epoch: an accept is final (T11). */
 PAPER(a_late_learn_of_an_old_epoch_is_learned)
 {
-    struct qn_blob *x = fx_batch(0, 1, TEXT("x"), 1);
+    struct qn_refbuf *x = fx_batch(0, 1, TEXT("x"), 1);
     struct qn_msg m = fx_learn(1, x, 1);
     m.epoch = 17;
     fx_recv(&c, 0, &m);
     cr_assert_eq(c.applied_count, 1u);
     fx_recv(&c, 1, &m); /* and again: nothing */
     cr_assert_eq(c.applied_count, 1u);
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
 }
 
 /* 5, I1: two batches for one slot are never both learned. */
 Test(paper, disagreement_stops_the_node, .init = setup, .signal = SIGABRT)
 {
-    struct qn_blob *x = fx_batch(0, 1, TEXT("x"), 1);
-    struct qn_blob *y = fx_batch(0, 1, TEXT("y"), 1);
+    struct qn_refbuf *x = fx_batch(0, 1, TEXT("x"), 1);
+    struct qn_refbuf *y = fx_batch(0, 1, TEXT("y"), 1);
     struct qn_msg m = fx_learn(1, x, 1);
     fx_recv(&c, 1, &m);
     m = fx_learn(1, y, 1);
@@ -309,21 +309,21 @@ Test(paper, disagreement_stops_the_node, .init = setup, .signal = SIGABRT)
 /* 3.3: log[s] is P with another batch: deposed, and has not heard of it. */
 PAPER(a_learn_against_an_own_proposal_ends_leading)
 {
-    struct qn_blob *y = fx_batch(2, 1, TEXT("y"), 1);
+    struct qn_refbuf *y = fx_batch(2, 1, TEXT("y"), 1);
     fx_submit(&a, "x");
     fx_tick(&a);
     struct qn_msg m = fx_learn(1, y, 1);
     fx_recv(&a, 1, &m);
     cr_assert_eq(fx_status(&a).role, QN_FOLLOWER);
     cr_assert_str_eq(a.applied[0].text, "y");
-    qn_blob_unref(y);
+    qn_refbuf_unref(y);
 }
 
 /* 3.4: exactly once: what a session has seen is skipped in apply. */
 PAPER(a_command_in_two_slots_is_applied_once)
 {
-    struct qn_blob *x = fx_batch(2, 1, TEXT("1", "2"), 2);
-    struct qn_blob *y = fx_batch(2, 2, TEXT("2", "3"), 2);
+    struct qn_refbuf *x = fx_batch(2, 1, TEXT("1", "2"), 2);
+    struct qn_refbuf *y = fx_batch(2, 2, TEXT("2", "3"), 2);
     struct qn_msg m = fx_learn(1, x, 1);
     fx_recv(&b, 1 - 1, &m);
     m = fx_learn(2, y, 2);
@@ -332,30 +332,30 @@ PAPER(a_command_in_two_slots_is_applied_once)
     cr_assert_str_eq(b.applied[2].text, "3");
     cr_assert_eq(b.applied[2].seq, 3u);
     cr_assert_eq(b.slots, 2u);
-    qn_blob_unref(x);
-    qn_blob_unref(y);
+    qn_refbuf_unref(x);
+    qn_refbuf_unref(y);
 }
 
-static struct qn_blob *batch_of_life(uint64_t inc, uint64_t first,
-                                     const char *text)
+static struct qn_refbuf *batch_of_life(uint64_t inc, uint64_t first,
+                                       const char *text)
 {
-    struct qn_blob *list = qn_blob_create(&qn_alloc_malloc, 0);
+    struct qn_refbuf *list = qn_refbuf_create(&qn_alloc_malloc, 0);
     struct qn_slice part = {(const uint8_t *)text, strlen(text)};
     cr_assert_eq(qn_commands_add(&list, &part, 1), QN_OK);
-    struct qn_blob *x = qn_batch_create(&qn_alloc_malloc, 0);
+    struct qn_refbuf *x = qn_batch_create(&qn_alloc_malloc, 0);
     struct qn_group g = {2, inc, first, 1, {list->bytes, list->len}};
     cr_assert_eq(qn_batch_add(&x, &g), QN_OK);
-    qn_blob_unref(list);
+    qn_refbuf_unref(list);
     return x;
 }
 
 /* 3.1: apply drops commands of an incarnation older than the session's. */
 PAPER(commands_of_an_older_life_are_dropped)
 {
-    struct qn_blob *old = batch_of_life(5, 1, "old");
-    struct qn_blob *new = batch_of_life(6, 1, "new");
-    struct qn_blob *late = batch_of_life(5, 2, "late");
-    const struct qn_blob *all[] = {old, new, late};
+    struct qn_refbuf *old = batch_of_life(5, 1, "old");
+    struct qn_refbuf *new = batch_of_life(6, 1, "new");
+    struct qn_refbuf *late = batch_of_life(5, 2, "late");
+    const struct qn_refbuf *all[] = {old, new, late};
     for (qn_slot_t s = 1; s <= 3; s++) {
         struct qn_msg m = fx_learn(s, all[s - 1], s);
         fx_recv(&b, 0, &m);
@@ -364,15 +364,15 @@ PAPER(commands_of_an_older_life_are_dropped)
     cr_assert_str_eq(b.applied[0].text, "old");
     cr_assert_str_eq(b.applied[1].text, "new");
     cr_assert_eq(b.slots, 3u);
-    qn_blob_unref(old);
-    qn_blob_unref(new);
-    qn_blob_unref(late);
+    qn_refbuf_unref(old);
+    qn_refbuf_unref(new);
+    qn_refbuf_unref(late);
 }
 
 /* 3.3: the leader drops duplicates of what is queued or in its log. */
 PAPER(a_repeated_request_gets_no_second_slot)
 {
-    struct qn_blob *own;
+    struct qn_refbuf *own;
     struct qn_msg m = fx_request(1, TEXT("1", "2"), 2, &own);
     fx_recv(&a, 2, &m);
     fx_recv(&a, 2, &m); /* queued */
@@ -381,13 +381,13 @@ PAPER(a_repeated_request_gets_no_second_slot)
     fx_recv(&a, 2, &m); /* proposed */
     fx_tick(&a);
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 0u);
-    qn_blob_unref(own);
+    qn_refbuf_unref(own);
 }
 
 /* 3.3: part of it may be new. */
 PAPER(a_request_that_overlaps_is_cut)
 {
-    struct qn_blob *one, *two;
+    struct qn_refbuf *one, *two;
     struct qn_msg m = fx_request(1, TEXT("1", "2"), 2, &one);
     fx_recv(&a, 2, &m);
     m = fx_request(2, TEXT("2", "3"), 2, &two);
@@ -397,8 +397,8 @@ PAPER(a_request_that_overlaps_is_cut)
     accept_first();
     cr_assert_eq(b.applied_count, 3u);
     cr_assert_str_eq(b.applied[2].text, "3");
-    qn_blob_unref(one);
-    qn_blob_unref(two);
+    qn_refbuf_unref(one);
+    qn_refbuf_unref(two);
 }
 
 /* 3.3: a session accepts seq = last + 1 only; 3.1: and then the origin sends
@@ -424,19 +424,19 @@ PAPER(a_request_with_a_gap_makes_the_origin_send_all_again)
 
 PAPER(one_gap_is_answered_once)
 {
-    struct qn_blob *own;
+    struct qn_refbuf *own;
     struct qn_msg m = fx_request(5, TEXT("5"), 1, &own);
     fx_recv(&a, 2, &m);
     cr_assert_eq(fx_count(&a, QN_MSG_REDIRECT), 1u);
     fx_recv(&a, 2, &m);
     cr_assert_eq(fx_count(&a, QN_MSG_REDIRECT), 0u);
-    qn_blob_unref(own);
+    qn_refbuf_unref(own);
 }
 
 /* 3.4, Batching: a batch is whatever waits when a slot is free: no timer. */
 PAPER(what_waits_shares_a_slot)
 {
-    struct qn_blob *own;
+    struct qn_refbuf *own;
     struct qn_msg m = fx_request(1, TEXT("r1", "r2"), 2, &own);
     fx_submit(&a, "s1");
     fx_recv(&a, 2, &m);
@@ -444,7 +444,7 @@ PAPER(what_waits_shares_a_slot)
     cr_assert_eq(fx_count(&a, QN_MSG_ACCEPT), 1u);
     const struct qn_msg *accept = fx_sent(&a, QN_MSG_ACCEPT, 0);
     cr_assert_eq(qn_batch_count(accept->body), 3u);
-    qn_blob_unref(own);
+    qn_refbuf_unref(own);
 }
 
 /* 3.4, 10: MAX_BATCH in commands (4 here) and in bytes. */
@@ -474,7 +474,7 @@ PAPER(a_batch_is_bounded_in_commands_and_in_bytes)
 PAPER(the_window_bounds_slots_in_flight)
 {
     for (int i = 0; i < 5; i++) {
-        struct qn_blob *own;
+        struct qn_refbuf *own;
         struct qn_msg m =
             fx_request(1 + 2 * (uint64_t)i, TEXT("1", "2"), 2, &own);
         fx_recv(&a, 2, &m);
@@ -483,7 +483,7 @@ PAPER(the_window_bounds_slots_in_flight)
         if (i == 0) {
             accept_first();
         }
-        qn_blob_unref(own);
+        qn_refbuf_unref(own);
     }
     fx_recv(&a, 1, fx_sent(&b, QN_MSG_ACCEPTED, 0));
     fx_tick(&a);
@@ -538,13 +538,13 @@ PAPER(credit_bounds_an_origin)
     cr_assert_eq(fx_submit(&c, "x"), QN_EAGAIN);
     cr_assert_eq(fx_status(&c).seq, 4u);
     fx_tick(&c);
-    struct qn_blob *x = fx_batch(2, 1, TEXT("x"), 1);
+    struct qn_refbuf *x = fx_batch(2, 1, TEXT("x"), 1);
     struct qn_msg m = fx_learn(1, x, 1);
     fx_recv(&c, 1, &m);
     cr_assert(c.applied[0].mine);
     cr_assert_eq(fx_submit(&c, "x"), QN_OK);
     cr_assert_eq(fx_submit(&c, "x"), QN_EAGAIN);
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
 }
 
 /* 3.1: LEARN carries decided_hi, tenure and the mask of nodes alive. */
@@ -601,7 +601,7 @@ PAPER(seal_ends_leading_and_returns_what_was_proposed)
  * the next leader, keeps what was staged before. */
 PAPER(stage_brings_the_utility_log_before_it_replaces_what_was_staged)
 {
-    struct qn_blob *x = fx_batch(0, 1, TEXT("x"), 1);
+    struct qn_refbuf *x = fx_batch(0, 1, TEXT("x"), 1);
     struct qn_msg first = {.kind = QN_MSG_STAGE, .flags = QN_MSG_UL};
     first.stage.hi = 1;
     fx_recv(&c, 0, &first);
@@ -635,7 +635,7 @@ PAPER(stage_brings_the_utility_log_before_it_replaces_what_was_staged)
     fx_recv(&c, 1, &second);
     cr_assert_eq(fx_status(&c).learned_hi, 1u);
     cr_assert_eq(fx_count(&c, QN_MSG_LEARN), 1u);
-    qn_blob_unref(x);
+    qn_refbuf_unref(x);
 }
 
 /* A group of one decides by itself: the same code, no messages. */

@@ -61,10 +61,10 @@ static void end(void)
 
 /* A list of commands: a letter each, as often as is said; '+' before those that
  * stay in the arena of `node`. "a3+b20" */
-static struct qn_blob *list_of(qn_node_t node, const char *s)
+static struct qn_refbuf *list_of(qn_node_t node, const char *s)
 {
     char bytes[CAPACITY];
-    struct qn_blob *b = qn_blob_create(&qn_alloc_malloc, 64);
+    struct qn_refbuf *b = qn_refbuf_create(&qn_alloc_malloc, 64);
     while (*s != '\0') {
         bool refers = *s == '+';
         s += refers;
@@ -86,7 +86,7 @@ static struct qn_blob *list_of(qn_node_t node, const char *s)
 
 static int add(qn_node_t node, uint64_t inc, uint64_t first, const char *s)
 {
-    struct qn_blob *b = list_of(node, s);
+    struct qn_refbuf *b = list_of(node, s);
     const struct qn_slice commands = {b->bytes, b->len};
     struct qn_wants w;
     cr_assert_eq(qn_wanted_check(commands, &w), QN_OK);
@@ -96,7 +96,7 @@ static int add(qn_node_t node, uint64_t inc, uint64_t first, const char *s)
                                .count = w.count,
                                .commands = commands};
     int err = qn_queue_add(&q, &alloc, &params, &g, &w);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
     return err;
 }
 
@@ -112,7 +112,7 @@ static const char *open_all(void)
     struct qn_group g;
     size_t n = 0;
     cr_assert_eq(open_some(SIZE_MAX, &g), 0);
-    struct qn_blob *b = qn_queue_take(&q);
+    struct qn_refbuf *b = qn_queue_take(&q);
     const struct qn_slice batch = {b->bytes, b->len};
     cr_assert_eq(qn_batch_check(batch), QN_OK, "nothing refers any more");
     for (uint32_t at = 0; qn_batch_next(batch, &at, &g);) {
@@ -128,7 +128,7 @@ static const char *open_all(void)
                                   c.len);
         }
     }
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
     return text;
 }
 
@@ -221,7 +221,7 @@ QUEUE(what_is_lost_begins_with_the_first_group_of_its_life)
 QUEUE(a_wild_place_is_lost)
 {
     struct qn_group lost;
-    struct qn_blob *b = qn_blob_create(&qn_alloc_malloc, 64);
+    struct qn_refbuf *b = qn_refbuf_create(&qn_alloc_malloc, 64);
     const struct qn_arena_place wild = {.index = 1, .at = CAPACITY, .len = 1};
     cr_assert_eq(qn_commands_refer(&b, &wild), QN_OK);
     const struct qn_group g = {.origin = 1,
@@ -232,7 +232,7 @@ QUEUE(a_wild_place_is_lost)
     const struct qn_wants w = {.count = 1, .refers = true, .bytes = 2};
     cr_assert_eq(qn_queue_add(&q, &alloc, &params, &g, &w), QN_OK);
     cr_assert_eq(open_some(SIZE_MAX, &lost), QN_ESTALE);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }
 
 QUEUE(without_memory_nothing_is_lost)

@@ -48,7 +48,7 @@ static void teardown(void)
 {
     fx_end(&leader);
     fx_end(&origin);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
     qn_arena_end(&own);
     free(memory);
 }
@@ -185,7 +185,7 @@ REFERENCE(who_has_no_arenas_refuses_a_reference)
 /* A REQUEST of node 2 with `count` references to one place. */
 static int recv_wild(uint64_t at, uint64_t len, int count)
 {
-    struct qn_blob *b = qn_blob_create(&qn_alloc_malloc, 64);
+    struct qn_refbuf *b = qn_refbuf_create(&qn_alloc_malloc, 64);
     const struct qn_arena_place p = {.index = 1, .at = at, .len = len};
     for (int i = 0; i < count; i++) {
         cr_assert_eq(qn_commands_refer(&b, &p), QN_OK);
@@ -193,7 +193,7 @@ static int recv_wild(uint64_t at, uint64_t len, int count)
     const struct qn_msg m = {
         .kind = QN_MSG_REQUEST, .slot = 1, .body = {b->bytes, b->len}};
     int err = fx_recv(&leader, ORIGIN, &m);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
     return err;
 }
 
@@ -236,9 +236,9 @@ REFERENCE(a_reference_is_never_decided)
                                .first = 1,
                                .count = 1,
                                .commands = m.body};
-    struct qn_blob *b = qn_batch_create(&qn_alloc_malloc, 64);
+    struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 64);
     cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
     cr_assert_eq(qn_batch_check((struct qn_slice){b->bytes, b->len}),
                  QN_ECORRUPT);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }

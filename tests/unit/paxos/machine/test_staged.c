@@ -11,7 +11,7 @@
 #define CANDIDATE 3u
 
 static struct fx d;
-static struct qn_blob *x, *y;
+static struct qn_refbuf *x, *y;
 
 static void setup(void)
 {
@@ -23,10 +23,10 @@ static void setup(void)
 
 static void teardown(void)
 {
-    qn_blob_unref(x);
-    qn_blob_unref(y);
+    qn_refbuf_unref(x);
+    qn_refbuf_unref(y);
     fx_end(&d);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
 }
 
 #define STAGED_AT(name) Test(staged, name, .init = setup, .fini = teardown)
@@ -51,7 +51,7 @@ static void stage_begins(qn_node_t from, qn_epoch_t epoch)
 
 /* The last part: slot 1. @return what STAGED says. */
 static bool stage_ends(qn_node_t from, qn_epoch_t epoch,
-                       const struct qn_blob *batch)
+                       const struct qn_refbuf *batch)
 {
     struct qn_msg m = {
         .kind = QN_MSG_STAGE, .flags = QN_MSG_LAST, .epoch = epoch, .slot = 1};

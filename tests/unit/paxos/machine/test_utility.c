@@ -164,9 +164,9 @@ UTILITY(the_newest_entries_are_kept_and_told)
     cr_assert_eq(qn_utility_len(&u), 1001);
     cr_assert_null(qn_utility_entry(&u, 1000 - QN_UL_KEPT));
     cr_assert_not_null(qn_utility_entry(&u, 1001 - QN_UL_KEPT));
-    struct qn_blob *b = qn_utility_suffix(&u, 5);
+    struct qn_refbuf *b = qn_utility_suffix(&u, 5);
     cr_assert_eq(b->len, QN_UL_KEPT * QN_UL_BYTES);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }
 
 /* Some of the entries that lack are no reason to skip any: they will come. */

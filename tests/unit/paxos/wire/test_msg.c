@@ -1,7 +1,7 @@
 /*
  * The codec. One sample of each kind, with every field different from zero,
  * is the source of all tests: round trip, every truncation, every changed
- * byte, pieces.
+ * byte, fragments.
  */
 #include "paxos/log/batch.h"
 #include "paxos/wire/msg.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 static uint8_t ul[2 * QN_UL_BYTES];
-static struct qn_blob *batch, *list;
+static struct qn_refbuf *batch, *list;
 
 static void setup(void)
 {
@@ -28,7 +28,7 @@ static void setup(void)
     qn_ul_encode(&e, ul);
     e.index = 8;
     qn_ul_encode(&e, ul + QN_UL_BYTES);
-    list = qn_blob_create(&qn_alloc_malloc, 0);
+    list = qn_refbuf_create(&qn_alloc_malloc, 0);
     struct qn_slice c = {(const uint8_t *)"command", 7};
     cr_assert_eq(qn_commands_add(&list, &c, 1), QN_OK);
     batch = qn_batch_create(&qn_alloc_malloc, 0);
@@ -38,8 +38,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    qn_blob_unref(batch);
-    qn_blob_unref(list);
+    qn_refbuf_unref(batch);
+    qn_refbuf_unref(list);
 }
 
 #define SLOT  UINT64_C(0x0000a1b2c3d4e5f6)
@@ -180,7 +180,7 @@ Test(msg, every_kind_comes_back_as_it_was, .init = setup, .fini = teardown)
         cr_expect(m.body.len == 0 ||
                   memcmp(got.body.data, m.body.data, m.body.len) == 0);
         cr_expect_eq(got.total, m.body.len);
-        cr_expect(got.blob == NULL);
+        cr_expect(got.refbuf == NULL);
         free(bytes);
     }
 }
@@ -243,7 +243,7 @@ Test(msg, every_changed_byte_is_refused_or_sound, .init = setup,
             for (unsigned v = 0; v < 256; v++) {
                 bytes[i] = (uint8_t)v;
                 if (qn_msg_decode(&got, bytes, len) == QN_OK &&
-                    (got.flags & QN_MSG_PIECE) == 0) {
+                    (got.flags & QN_MSG_FRAGMENT) == 0) {
                     cr_assert_eq(qn_msg_check_body(&got), QN_OK);
                     cr_assert(got.body.data + got.body.len == bytes + len);
                 }
@@ -323,6 +323,25 @@ Test(msg, answers_without_an_entry_have_no_body, .init = setup,
     }
 }
 
+/* What a peer would refuse is not sent. */
+Test(msg, an_entry_out_of_range_is_not_encoded, .signal = SIGABRT)
+{
+    const struct qn_ul_entry e = {.index = 7, .tenure = 8};
+    uint8_t bytes[QN_UL_BYTES];
+    qn_ul_encode(&e, bytes);
+}
+
+Test(msg, a_fragment_beyond_its_whole_is_not_encoded, .init = setup,
+     .fini = teardown, .signal = SIGABRT)
+{
+    uint8_t head[QN_HEAD_MAX];
+    struct qn_msg m = sample(QN_MSG_LEARN);
+    m.flags |= QN_MSG_FRAGMENT;
+    m.total = (uint32_t)m.body.len;
+    m.offset = 1;
+    (void)qn_msg_head(&m, head);
+}
+
 Test(msg, ul_entries_are_read_by_index, .init = setup, .fini = teardown)
 {
     struct qn_ul_entry e;
@@ -337,87 +356,87 @@ Test(msg, ul_entries_are_read_by_index, .init = setup, .fini = teardown)
     cr_assert_eq(qn_ul_decode(&e, body, 0), QN_ECORRUPT);
 }
 
-/* -------------------------------------------------------------- pieces -- */
+/* ----------------------------------------------------------- fragments -- */
 
-static struct qn_blob *long_batch(size_t bytes)
+static struct qn_refbuf *long_batch(size_t bytes)
 {
     uint8_t *text = malloc(bytes);
     for (size_t i = 0; i < bytes; i++) {
         text[i] = (uint8_t)(i * 7);
     }
-    struct qn_blob *l = qn_blob_create(&qn_alloc_malloc, 0);
+    struct qn_refbuf *l = qn_refbuf_create(&qn_alloc_malloc, 0);
     struct qn_slice c = {text, bytes};
     cr_assert_eq(qn_commands_add(&l, &c, 1), QN_OK);
-    struct qn_blob *b = qn_batch_create(&qn_alloc_malloc, 0);
+    struct qn_refbuf *b = qn_batch_create(&qn_alloc_malloc, 0);
     struct qn_group g = {2, 5, 1, 1, {l->bytes, l->len}};
     cr_assert_eq(qn_batch_add(&b, &g), QN_OK);
-    qn_blob_unref(l);
+    qn_refbuf_unref(l);
     free(text);
     return b;
 }
 
-static struct qn_msg long_learn(const struct qn_blob *b)
+static struct qn_msg long_learn(const struct qn_refbuf *b)
 {
     struct qn_msg m = sample(QN_MSG_LEARN);
     m.body = (struct qn_slice){b->bytes, b->len};
     return m;
 }
 
-/* Send through bytes, skipping piece number `lost`; true if joined. */
+/* Send through bytes, skipping fragment number `lost`; true if joined. */
 static bool transfer(const struct qn_msg *m, size_t max, int lost,
                      struct qn_joiner *j, struct qn_msg *got)
 {
-    struct qn_msg piece;
+    struct qn_msg fragment;
     uint32_t at = 0;
     int err = QN_EAGAIN;
-    for (int i = 0; qn_msg_cut(m, max, &at, &piece); i++) {
-        static uint8_t bytes[QN_BLOB_MAX / 4096];
-        size_t n = qn_msg_head(&piece, bytes);
-        cr_assert_leq(n + piece.body.len, max);
-        if (piece.body.len != 0) {
-            memcpy(bytes + n, piece.body.data, piece.body.len);
+    for (int i = 0; qn_msg_cut(m, max, &at, &fragment); i++) {
+        static uint8_t bytes[QN_REFBUF_MAX / 4096];
+        size_t n = qn_msg_head(&fragment, bytes);
+        cr_assert_leq(n + fragment.body.len, max);
+        if (fragment.body.len != 0) {
+            memcpy(bytes + n, fragment.body.data, fragment.body.len);
         }
         if (i == lost) {
             continue;
         }
-        cr_assert_eq(qn_msg_decode(got, bytes, n + piece.body.len), QN_OK);
+        cr_assert_eq(qn_msg_decode(got, bytes, n + fragment.body.len), QN_OK);
         err = qn_joiner_take(j, &qn_alloc_malloc, got);
     }
     return err == QN_OK;
 }
 
-Test(msg, pieces_join_at_every_length_around_the_limit, .init = setup,
+Test(msg, fragments_join_at_every_length_around_the_limit, .init = setup,
      .fini = teardown)
 {
     for (size_t bytes = 60; bytes < 400; bytes++) {
-        struct qn_blob *b = long_batch(bytes);
+        struct qn_refbuf *b = long_batch(bytes);
         struct qn_msg m = long_learn(b), got;
         struct qn_joiner j = {0};
         cr_assert(transfer(&m, 128, -1, &j, &got));
-        cr_assert_eq(got.flags & QN_MSG_PIECE, 0);
+        cr_assert_eq(got.flags & QN_MSG_FRAGMENT, 0);
         cr_assert_eq(got.body.len, b->len);
         cr_assert_eq(memcmp(got.body.data, b->bytes, b->len), 0);
         cr_assert(got.slot == SLOT && got.learn.hi == SLOT);
-        cr_assert_eq(got.blob != NULL, 40 + b->len > 128);
+        cr_assert_eq(got.refbuf != NULL, 40 + b->len > 128);
         qn_joiner_reset(&j);
-        qn_blob_unref(b);
+        qn_refbuf_unref(b);
     }
 }
 
-Test(msg, a_short_message_is_its_own_only_piece, .init = setup,
+Test(msg, a_short_message_is_its_own_only_fragment, .init = setup,
      .fini = teardown)
 {
-    struct qn_msg m = sample(QN_MSG_FETCH), piece;
+    struct qn_msg m = sample(QN_MSG_FETCH), fragment;
     uint32_t at = 0;
-    cr_assert(qn_msg_cut(&m, 128, &at, &piece));
-    cr_assert_eq(piece.flags, 0);
-    cr_assert(!qn_msg_cut(&m, 128, &at, &piece));
+    cr_assert(qn_msg_cut(&m, 128, &at, &fragment));
+    cr_assert_eq(fragment.flags, 0);
+    cr_assert(!qn_msg_cut(&m, 128, &at, &fragment));
 }
 
-Test(msg, a_lost_piece_loses_the_message_and_not_the_next, .init = setup,
+Test(msg, a_lost_fragment_loses_the_message_and_not_the_next, .init = setup,
      .fini = teardown)
 {
-    struct qn_blob *b = long_batch(500);
+    struct qn_refbuf *b = long_batch(500);
     struct qn_msg m = long_learn(b), got;
     struct qn_joiner j = {0};
     for (int lost = 0; lost < 6; lost++) {
@@ -425,18 +444,19 @@ Test(msg, a_lost_piece_loses_the_message_and_not_the_next, .init = setup,
         cr_assert(transfer(&m, 128, -1, &j, &got));
     }
     qn_joiner_reset(&j);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }
 
-Test(msg, short_messages_pass_between_pieces, .init = setup, .fini = teardown)
+Test(msg, short_messages_pass_between_fragments, .init = setup,
+     .fini = teardown)
 {
-    struct qn_blob *b = long_batch(300);
-    struct qn_msg m = long_learn(b), piece, beat;
+    struct qn_refbuf *b = long_batch(300);
+    struct qn_msg m = long_learn(b), fragment, beat;
     struct qn_joiner j = {0};
     uint32_t at = 0;
     int err = QN_EAGAIN;
-    while (qn_msg_cut(&m, 128, &at, &piece)) {
-        err = qn_joiner_take(&j, &qn_alloc_malloc, &piece);
+    while (qn_msg_cut(&m, 128, &at, &fragment)) {
+        err = qn_joiner_take(&j, &qn_alloc_malloc, &fragment);
         if (err == QN_EAGAIN) {
             beat = sample(QN_MSG_BEAT);
             cr_assert_eq(qn_joiner_take(&j, &qn_alloc_malloc, &beat), QN_OK);
@@ -444,7 +464,7 @@ Test(msg, short_messages_pass_between_pieces, .init = setup, .fini = teardown)
     }
     cr_assert_eq(err, QN_OK);
     qn_joiner_reset(&j);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }
 
 static void *no_memory(void *ctx, void *p, size_t bytes)
@@ -455,34 +475,34 @@ static void *no_memory(void *ctx, void *p, size_t bytes)
     return NULL;
 }
 
-Test(msg, a_piece_without_memory_can_be_given_again, .init = setup,
+Test(msg, a_fragment_without_memory_can_be_given_again, .init = setup,
      .fini = teardown)
 {
-    struct qn_blob *b = long_batch(150);
-    struct qn_msg m = long_learn(b), piece, twice;
+    struct qn_refbuf *b = long_batch(150);
+    struct qn_msg m = long_learn(b), fragment, twice;
     struct qn_joiner j = {0};
     const struct qn_alloc none = {no_memory, NULL};
     uint32_t at = 0;
-    cr_assert(qn_msg_cut(&m, 128, &at, &piece));
-    twice = piece;
-    cr_assert_eq(qn_joiner_take(&j, &none, &piece), QN_ENOMEM);
+    cr_assert(qn_msg_cut(&m, 128, &at, &fragment));
+    twice = fragment;
+    cr_assert_eq(qn_joiner_take(&j, &none, &fragment), QN_ENOMEM);
     cr_assert_eq(qn_joiner_take(&j, &qn_alloc_malloc, &twice), QN_EAGAIN);
     qn_joiner_reset(&j);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }
 
 Test(msg, joined_bytes_are_checked, .init = setup, .fini = teardown)
 {
-    struct qn_blob *b = long_batch(150);
+    struct qn_refbuf *b = long_batch(150);
     b->bytes[8] ^= 1; /* the count of commands */
-    struct qn_msg m = long_learn(b), piece;
+    struct qn_msg m = long_learn(b), fragment;
     struct qn_joiner j = {0};
     uint32_t at = 0;
     int err = QN_OK;
-    while (qn_msg_cut(&m, 128, &at, &piece)) {
-        err = qn_joiner_take(&j, &qn_alloc_malloc, &piece);
+    while (qn_msg_cut(&m, 128, &at, &fragment)) {
+        err = qn_joiner_take(&j, &qn_alloc_malloc, &fragment);
     }
     cr_assert_eq(err, QN_ECORRUPT);
     qn_joiner_reset(&j);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }

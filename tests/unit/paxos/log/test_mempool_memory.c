@@ -1,5 +1,5 @@
 /* What the pool takes of the system: sizes of a sanitizer are others. */
-#include "paxos/log/pool.h"
+#include "paxos/log/mempool.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-static struct qn_pool pool;
+static struct qn_mempool pool;
 
 static void *resize(void *p, size_t bytes)
 {
@@ -29,11 +29,11 @@ static size_t resident_bytes(void)
 /* As with the process acceptor: a log of 64 MiB, entries of the store made
  * meanwhile, malloc as a replica has it: what is freed is the system's again,
  * but for what is kept. */
-Test(pool_memory, a_long_log_leaves_no_holes_among_other_blocks)
+Test(mempool_memory, a_long_log_leaves_no_holes_among_other_blocks)
 {
     enum { N = 64, BYTES = 1000000 };
     void *p[N], *other[N];
-    qn_pool_init(&pool, SIZE_MAX);
+    qn_mempool_init(&pool, SIZE_MAX);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     size_t before = resident_bytes();
     for (int i = 0; i < N; i++) {
@@ -45,9 +45,9 @@ Test(pool_memory, a_long_log_leaves_no_holes_among_other_blocks)
     for (int i = 0; i < N; i++) {
         resize(p[i], 0);
     }
-    cr_assert_leq(resident_bytes(), before + QN_POOL_BYTES + (4u << 20));
+    cr_assert_leq(resident_bytes(), before + QN_MEMPOOL_BYTES + (4u << 20));
     for (int i = 0; i < N; i++) {
         free(other[i]);
     }
-    qn_pool_fini(&pool);
+    qn_mempool_fini(&pool);
 }

@@ -24,7 +24,7 @@ static void teardown(void)
     fx_end(&a);
     fx_end(&b);
     fx_end(&c);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
 }
 
 #define EDGE(name) Test(fetch, name, .init = setup, .fini = teardown)
@@ -128,7 +128,7 @@ EDGE(a_silent_peer_is_given_up_for_the_next)
 
 /* A batch that takes longer than T_FETCH to come is not asked for again while
  * its pieces come; those of other messages are no answer. */
-EDGE(pieces_of_a_fill_are_signs_of_life)
+EDGE(fragments_of_a_fill_are_signs_of_life)
 {
     const struct qn_params v = fx_params();
     fx_beat(&c, 1, 0, 2);
@@ -137,29 +137,29 @@ EDGE(pieces_of_a_fill_are_signs_of_life)
     for (int i = 0; i < 10; i++) {
         fx_later(&c, v.t_fetch - 1);
         cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 0u, "round %d", i);
-        fx_piece(&c, 1, QN_MSG_FILL, 1);
-        fx_piece(&c, 0, QN_MSG_FILL, 1);
+        fx_fragment(&c, 1, QN_MSG_FILL, 1);
+        fx_fragment(&c, 0, QN_MSG_FILL, 1);
         cr_assert_eq(c.out.deadline, c.now + v.t_fetch);
     }
     fx_later(&c, v.t_fetch - 1);
-    fx_piece(&c, 1, QN_MSG_ACCEPT, 1);
-    fx_piece(&c, 0, QN_MSG_FILL, 1);
+    fx_fragment(&c, 1, QN_MSG_ACCEPT, 1);
+    fx_fragment(&c, 0, QN_MSG_FILL, 1);
     fx_later(&c, 1); /* silent since the last piece of its own */
     cr_assert_eq(fx_to(&c, QN_MSG_FETCH, 0), 0u);
 }
 
 /* The acceptor says that it has accepted a slot before all of it is here. */
-EDGE(a_learn_that_comes_in_pieces_is_no_gap)
+EDGE(a_learn_that_comes_in_fragments_is_no_gap)
 {
     const struct qn_params v = fx_params();
     fx_beat(&c, 1, 0, 2);
     for (int i = 0; i < 10; i++) {
         fx_later(&c, v.t_gap - 1);
         cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 0u, "round %d", i);
-        fx_piece(&c, 1, QN_MSG_LEARN, 1);
+        fx_fragment(&c, 1, QN_MSG_LEARN, 1);
     }
     fx_later(&c, v.t_gap - 1);
-    fx_piece(&c, 1, QN_MSG_LEARN, 2); /* slot 1 was lost */
+    fx_fragment(&c, 1, QN_MSG_LEARN, 2); /* slot 1 was lost */
     fx_later(&c, 1);
     cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 1u);
 }
@@ -298,10 +298,10 @@ EDGE(who_is_neither_parent_nor_acceptor_does_not_say_what_is_decided)
 static void decide(qn_slot_t n)
 {
     for (qn_slot_t s = 1; s <= n; s++) {
-        struct qn_blob *x = fx_slot_batch(s);
+        struct qn_refbuf *x = fx_slot_batch(s);
         struct qn_msg m = fx_accept(s, x);
         cr_assert_eq(fx_recv(&b, 0, &m), QN_OK);
-        qn_blob_unref(x);
+        qn_refbuf_unref(x);
     }
 }
 
@@ -422,7 +422,7 @@ static int recover(void)
 }
 
 /* PROTOCOL.md 9: what lies behind a gap is decided anew. */
-Test(fetch, after_a_recovery_nothing_is_known_behind_a_gap)
+Test(catch_up, after_a_recovery_nothing_is_known_behind_a_gap)
 {
     struct qn_params v = fx_params();
     fx_make(&c, 2, 3, &v);
@@ -439,12 +439,12 @@ Test(fetch, after_a_recovery_nothing_is_known_behind_a_gap)
     fx_later(&c, QN_S);
     cr_assert_eq(fx_count(&c, QN_MSG_FETCH), 0u);
     fx_end(&c);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
 }
 
 /* Again when it leads. Nobody else lives in between, so what comes then is
  * handed over by force: a word of the acceptor that was. */
-Test(fetch, after_a_recovery_a_leader_begins_with_nothing_behind_a_gap)
+Test(catch_up, after_a_recovery_a_leader_begins_with_nothing_behind_a_gap)
 {
     struct qn_params v = fx_params();
     const struct qn_ul_entry e = {.index = 1,
@@ -473,5 +473,5 @@ Test(fetch, after_a_recovery_a_leader_begins_with_nothing_behind_a_gap)
     cr_assert_eq(fx_status(&c).next, 2u);
     cr_assert_eq(fx_status(&c).log_bytes, bytes);
     fx_end(&c);
-    cr_assert_eq(fx_blobs, 0);
+    cr_assert_eq(fx_refbufs, 0);
 }

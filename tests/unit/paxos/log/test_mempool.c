@@ -1,4 +1,4 @@
-#include "paxos/log/pool.h"
+#include "paxos/log/mempool.h"
 
 #include <malloc.h>
 #include <stdint.h>
@@ -6,16 +6,16 @@
 
 #include "tests/support/test.h"
 
-static struct qn_pool pool;
+static struct qn_mempool pool;
 
 static void setup(void)
 {
-    qn_pool_init(&pool, SIZE_MAX);
+    qn_mempool_init(&pool, SIZE_MAX);
 }
 
 static void teardown(void)
 {
-    qn_pool_fini(&pool);
+    qn_mempool_fini(&pool);
 }
 
 #define POOL(name) Test(pool, name, .init = setup, .fini = teardown)
@@ -42,30 +42,33 @@ POOL(keeps_nothing_of_what_is_small_or_huge)
 {
     resize(resize(NULL, 1), 0);
     resize(resize(NULL, 1000), 0);
-    resize(resize(NULL, QN_POOL_MOST), 0);
+    resize(resize(NULL, QN_MEMPOOL_MOST), 0);
     cr_assert_eq(pool.kept, 0u);
-    resize(resize(NULL, QN_POOL_MOST - 100), 0);
-    cr_assert_eq(pool.kept, QN_POOL_MOST);
+    resize(resize(NULL, QN_MEMPOOL_MOST - 100), 0);
+    cr_assert_eq(pool.kept, QN_MEMPOOL_MOST);
 }
 
 POOL(keeps_at_most_so_many_bytes)
 {
-    enum { N = 2 * QN_POOL_BYTES / 65536 };
+    enum { N = 2 * QN_MEMPOOL_BYTES / 65536 };
     void *p[N];
     for (int i = 0; i < N; i++) {
         p[i] = resize(NULL, 60000);
     }
     for (int i = 0; i < N; i++) {
         resize(p[i], 0);
-        cr_assert_leq(pool.kept, QN_POOL_BYTES);
+        cr_assert_leq(pool.kept, QN_MEMPOOL_BYTES);
     }
-    cr_assert_eq(pool.kept, QN_POOL_BYTES);
+    cr_assert_eq(pool.kept, QN_MEMPOOL_BYTES);
 }
 
 /* A load of other sizes: what was kept for the one before goes. */
 POOL(what_was_free_for_longest_goes_first)
 {
-    enum { SMALL = QN_POOL_BYTES / 4096, LARGE = QN_POOL_BYTES / 1048576 };
+    enum {
+        SMALL = QN_MEMPOOL_BYTES / 4096,
+        LARGE = QN_MEMPOOL_BYTES / 1048576
+    };
     void *p[SMALL];
     for (int i = 0; i < SMALL; i++) {
         p[i] = resize(NULL, 4000);
@@ -73,14 +76,14 @@ POOL(what_was_free_for_longest_goes_first)
     for (int i = 0; i < SMALL; i++) {
         resize(p[i], 0);
     }
-    cr_assert_eq(pool.kept, QN_POOL_BYTES);
+    cr_assert_eq(pool.kept, QN_MEMPOOL_BYTES);
     void *large[LARGE];
     for (int i = 0; i < LARGE; i++) {
         large[i] = resize(NULL, 1000000);
     }
     for (int i = 0; i < LARGE; i++) {
         resize(large[i], 0);
-        cr_assert_leq(pool.kept, QN_POOL_BYTES);
+        cr_assert_leq(pool.kept, QN_MEMPOOL_BYTES);
     }
     for (int i = LARGE; i > 0; i--) {
         size_t kept = pool.kept;
@@ -93,9 +96,9 @@ POOL(what_was_free_for_longest_goes_first)
 }
 
 /* What a service keeps of them is no block that the pool would miss. */
-Test(pool, long_blocks_are_exact_if_so_said, .fini = teardown)
+Test(mempool, long_blocks_are_exact_if_so_said, .fini = teardown)
 {
-    qn_pool_init(&pool, 50000);
+    qn_mempool_init(&pool, 50000);
     resize(resize(NULL, 49000), 0);
     size_t kept = pool.kept;
     cr_assert_neq(kept, 0u);
@@ -114,7 +117,7 @@ POOL(growing_keeps_the_bytes)
     size_t len = 1;
     uint8_t *p = resize(NULL, len);
     p[0] = 1;
-    while (len < 4 * (size_t)QN_POOL_MOST) {
+    while (len < 4 * (size_t)QN_MEMPOOL_MOST) {
         size_t more = len + len / 2 + 1;
         p = resize(p, more);
         memset(p + len, (int)(more % 251), more - len);
@@ -142,9 +145,9 @@ POOL(blocks_are_aligned_and_do_not_overlap)
     }
 }
 
-POOL(has_no_block_larger_than_the_longest_blob)
+POOL(has_no_block_larger_than_the_longest_refbuf)
 {
-    cr_assert_null(resize(NULL, sizeof(struct qn_blob) + QN_BLOB_MAX + 1));
+    cr_assert_null(resize(NULL, sizeof(struct qn_refbuf) + QN_REFBUF_MAX + 1));
     cr_assert_null(resize(NULL, SIZE_MAX));
     cr_assert_null(resize(NULL, SIZE_MAX / 2));
     resize(NULL, 0);
@@ -155,13 +158,13 @@ static size_t block_bytes(size_t bytes)
 {
     resize(resize(NULL, bytes), 0);
     size_t kept = pool.kept;
-    qn_pool_fini(&pool);
+    qn_mempool_fini(&pool);
     return kept;
 }
 
 POOL(a_block_is_at_most_a_quarter_longer_than_asked_for)
 {
-    for (size_t bytes = 4096; bytes < QN_POOL_MOST - 64; bytes += 1021) {
+    for (size_t bytes = 4096; bytes < QN_MEMPOOL_MOST - 64; bytes += 1021) {
         size_t block = block_bytes(bytes);
         cr_assert_geq(block, bytes + 16);
         cr_assert_leq(block, (bytes + 64) * 5 / 4, "%zu: %zu", bytes, block);

@@ -1,26 +1,25 @@
 /*
- * The leader: requests become batches, batches get slots (PROTOCOL.md 3.3).
+ * The proposer: requests become batches, batches get slots (PROTOCOL.md 3.3).
  *
- * What waits for a slot is in the queue (queue.h). A slot is filled by opening
- * the oldest batch, stamping it and sending ACCEPT.
+ * What waits for a slot is in the queue (queue.h). The leader fills a slot: it
+ * opens the oldest batch, stamps it and sends ACCEPT.
  *
- * A session accepts sequence last + 1 only. `seen` is the newest sequence of
- * an origin that is applied, in the log or in the queue: what is at or below
- * it is dropped here (apply would drop it, too), what leaves a gap is refused
- * with REDIRECT to the leader itself, which makes the origin send everything
- * unapplied again, in order.
+ * A session accepts sequence last + 1 only. `seen` is the newest sequence of an
+ * origin that is applied, in the log or in the queue. Commands at or below it
+ * are dropped here (apply would drop them, too). Commands that leave a gap are
+ * refused with REDIRECT to the leader itself, which makes the origin send
+ * everything unapplied again, in order.
  */
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
 
 #define ROOM_KEPT 8u /* outputs left for apply and fetch */
 
-/** Slots that a late turn has missed, while there is a gap between them, are
- *  made up for as far as this. */
+/** While there is an interval between slots, a late turn makes up for the
+ *  slots that it has missed within this time. */
 #define LATE_MOST (10 * QN_MS)
 
-/** While the gate is shut: from one look at who shuts it to the next, at most.
- */
+/** While the gate is shut: the longest time from one look at it to the next. */
 #define SHUT_LOOK (10 * QN_MS)
 
 /* ------------------------------------------------------------ requests -- */
@@ -45,13 +44,15 @@ static struct qn_session *seen_of(struct qn_onepaxos *p, qn_node_t origin)
  * @return QN_OK: queued, duplicate or gap; QN_EAGAIN: the queue is full;
  *         QN_ENOMEM. Then nothing has changed.
  */
-int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
-                      struct qn_slice commands, bool *again)
+int qn_propose_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
+                       struct qn_slice commands, bool *again)
 {
     struct qn_wants w;
     int checked = qn_wanted_check(commands, &w);
     uint32_t count = w.count;
-    QN_ASSERT(p->leader.role == QN_ACTIVE && checked == QN_OK && count != 0);
+    QN_ASSERT(p->leader.role == QN_ACTIVE);
+    QN_ASSERT(checked == QN_OK);
+    QN_ASSERT(count != 0);
     struct qn_session *seen = seen_of(p, from);
     uint64_t last = first + count - 1;
     if (QN_MUTANT(NO_SEEN)) {
@@ -80,8 +81,11 @@ int qn_leader_request(struct qn_onepaxos *p, qn_node_t from, uint64_t first,
                          .first = first,
                          .count = count,
                          .commands = commands};
+    QN_ASSERT(first == seen->last + 1); /* no gap, no command twice */
+    QN_ASSERT(count == last - seen->last);
     int err = qn_queue_add(&p->leader.queue, p->alloc, &p->params, &g, &w);
     if (err == QN_OK) {
+        QN_ASSERT(p->leader.queue.commands <= p->params.queue);
         seen->last = last;
         p->leader.asked &= ~QN_BIT(from);
     }
@@ -96,11 +100,11 @@ static void redirect(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
     m->redirect.leader_inc = p->cfg.leader_inc;
 }
 
-/** Leader: take what follows the origin's last command, drop what is taken, and
- *  ask for all again behind a gap (3.3). Who does not lead, or has not applied
- *  all that it took over, takes nothing. */
-int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
-                         qn_node_t from, const struct qn_msg *m)
+/** Leader: take what follows the origin's last command, drop what is taken
+ *  already, and ask for everything again if there is a gap (3.3). A node that
+ *  does not lead, or has not applied all that it took over, takes nothing. */
+int qn_propose_on_request(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t from, const struct qn_msg *m)
 {
     struct qn_wants w;
     int checked = qn_queue_check(&p->params, p->uploads, from,
@@ -109,17 +113,18 @@ int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
         return checked == QN_ESTALE ? QN_OK : checked; /* it has ended */
     }
     if (p->leader.role != QN_ACTIVE || p->origin.ready != p->cfg.index) {
-        return QN_OK; /* REDIRECT tells all when to send, and to whom */
+        return QN_OK; /* REDIRECT tells origins when to send, and to which node
+                       */
     }
     if (w.count == 0) {
         p->leader.want_stamp = true;
         return QN_OK;
     }
     bool again = false;
-    int err = qn_leader_request(p, from, m->slot, m->body, &again);
+    int err = qn_propose_request(p, from, m->slot, m->body, &again);
     if (err != QN_OK) {
-        /* Not refused: what comes behind it in the channel (ACCEPTED, FILL) may
-         * be what makes room. The origin sends it again when there is some. */
+        /* Not refused: messages behind it in the channel (ACCEPTED, FILL)
+         * may make room. The origin sends it again when there is some. */
         p->leader.owed |= QN_BIT(from);
         p->leader.asked |= QN_BIT(from);
         p->retry_at = err == QN_ENOMEM ? t->now + p->params.t_gap : p->retry_at;
@@ -132,13 +137,13 @@ int qn_leader_on_request(struct qn_onepaxos *p, struct qn_step *t,
 }
 
 /** The oldest batch takes more than one turn: the next part in the next. */
-bool qn_leader_is_busy(const struct qn_onepaxos *p)
+bool qn_propose_is_busy(const struct qn_onepaxos *p)
 {
     return p->leader.begun || p->leader.queue.opening.whole != NULL;
 }
 
 /** True if origins whose requests found no room may send them again. */
-bool qn_leader_may_ask(const struct qn_onepaxos *p)
+bool qn_propose_may_ask(const struct qn_onepaxos *p)
 {
     const struct qn_leader *l = &p->leader;
     return l->owed != 0 && l->queue.commands <= p->params.queue / 2;
@@ -146,8 +151,9 @@ bool qn_leader_may_ask(const struct qn_onepaxos *p)
 
 static void ask_again(struct qn_onepaxos *p, struct qn_step *t)
 {
-    while (qn_leader_may_ask(p) && qn_step_room(t) > ROOM_KEPT) {
+    while (qn_propose_may_ask(p) && qn_step_room(t) > ROOM_KEPT) {
         qn_node_t n = (qn_node_t)__builtin_ctzll(p->leader.owed);
+        QN_ASSERT(n < p->nodes);
         p->leader.owed &= p->leader.owed - 1;
         redirect(p, t, n);
     }
@@ -168,22 +174,23 @@ static bool waiting(const struct qn_leader *l)
     return !qn_queue_empty(&l->queue);
 }
 
-/** Of the batch that would fill it, if somebody let it. */
+/** Bytes of the batch that would fill the next slot if the gate were open. */
 static uint64_t next_bytes(const struct qn_leader *l)
 {
     return waiting(l) ? qn_queue_bytes(&l->queue) : QN_BATCH_HEAD;
 }
 
-/** Who shuts the gate for a batch of `bytes` (3.6). There may be no place for
- *  it in the ring either, as long as somebody needs what lies there. */
+/** The members that shut the gate for a batch of `bytes` (3.6). The ring may
+ *  have no place for it either, as long as a member needs the slots that lie
+ *  there. */
 static struct qn_flow_by shut_by(const struct qn_onepaxos *p, qn_time_t now,
                                  uint64_t bytes)
 {
     const struct qn_flow *f = &p->leader.flow;
     struct qn_flow_by by = qn_flow_shuts(f, now, bytes);
-    if (by.members == 0 && by.holds == 0 && p->shared != NULL &&
-        !qn_takeover_fits(p, bytes, false) &&
-        qn_takeover_fits(p, bytes, true)) {
+    if (by.members == 0 && by.holds == 0 && p->memory != NULL &&
+        !qn_memory_leader_fits(p, bytes, false) &&
+        qn_memory_leader_fits(p, bytes, true)) {
         by = qn_flow_oldest(f);
     }
     return by;
@@ -191,9 +198,10 @@ static struct qn_flow_by shut_by(const struct qn_onepaxos *p, qn_time_t now,
 
 static bool fits(const struct qn_onepaxos *p, uint64_t bytes)
 {
-    return p->shared != NULL ? qn_takeover_fits(p, bytes, false)
-                             : in_flight(p) == 0 || p->leader.flying + bytes <=
-                                                        p->params.window_bytes;
+    return p->memory != NULL
+               ? qn_memory_leader_fits(p, bytes, false)
+               : in_flight(p) == 0 ||
+                     p->leader.inflight_bytes + bytes <= p->params.window_bytes;
 }
 
 static bool is_open(const struct qn_onepaxos *p, qn_time_t now, uint64_t bytes)
@@ -202,7 +210,8 @@ static bool is_open(const struct qn_onepaxos *p, qn_time_t now, uint64_t bytes)
     return by.members == 0 && by.holds == 0 && fits(p, bytes);
 }
 
-/** It has enough to apply: who waits for a reply waits for that. */
+/** The leader has enough to apply: clients that wait for a reply wait for
+ *  that. */
 static bool ahead(const struct qn_onepaxos *p)
 {
     return qn_log_bytes_above(&p->log, p->applied) >= p->params.ahead_bytes;
@@ -227,9 +236,9 @@ static enum next next_fill(const struct qn_onepaxos *p, qn_time_t now)
     return passes ? STAMP : NOTHING;
 }
 
-/** When a slot can be filled, as far as only time is missing. While the gate is
- *  shut, who shuts it is looked at again. */
-qn_time_t qn_leader_deadline(const struct qn_onepaxos *p, qn_time_t now)
+/** When a slot can be filled, as far as only time is missing. While the gate
+ *  is shut, the members that shut it are looked at again. */
+qn_time_t qn_propose_deadline(const struct qn_onepaxos *p, qn_time_t now)
 {
     const struct qn_leader *l = &p->leader;
     if (next_fill(p, now) != NOTHING) {
@@ -239,11 +248,11 @@ qn_time_t qn_leader_deadline(const struct qn_onepaxos *p, qn_time_t now)
                                                         : QN_TIME_NEVER;
 }
 
-/** Where a peer is, as it said last. */
+/** The position of a peer, as it reported last. */
 static struct qn_flow_place place_of(const struct qn_onepaxos *p, qn_node_t n)
 {
     qn_slot_t applied = p->peer[n].applied;
-    qn_slot_t lo = p->shared != NULL ? p->shared->own.lo : p->log.lo;
+    qn_slot_t lo = p->memory != NULL ? p->memory->own.lo : p->log.lo;
     return (struct qn_flow_place){.applied = applied,
                                   .bytes = qn_log_bytes_above(&p->log, applied),
                                   .kept = applied + 1 >= lo,
@@ -251,24 +260,26 @@ static struct qn_flow_place place_of(const struct qn_onepaxos *p, qn_node_t n)
 }
 
 /** This node leads from now on. */
-void qn_leader_begin(struct qn_onepaxos *p, qn_time_t now)
+void qn_propose_begin(struct qn_onepaxos *p, qn_time_t now)
 {
     struct qn_flow_place at[QN_NODES_MAX];
+    QN_ASSERT(p->leader.role == QN_ACTIVE);
+    QN_ASSERT(qn_queue_empty(&p->leader.queue)); /* of an older epoch nothing */
     for (qn_node_t n = 0; n < p->nodes; n++) {
         at[n] = place_of(p, n);
     }
     qn_flow_begin(&p->leader.flow, now, p->alive, at);
 }
 
-/** A peer, or this node, has said where it is and what it holds. */
-void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
+/** A peer, or this node, has reported its position and what it holds. */
+void qn_propose_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
 {
     if (p->leader.role != QN_ACTIVE) {
         return;
     }
     struct qn_flow_hold hold = p->peer[peer].hold;
     qn_slot_t before = hold.slot - (hold.slot != 0);
-    qn_slot_t lo = p->shared != NULL ? p->shared->own.lo : p->log.lo;
+    qn_slot_t lo = p->memory != NULL ? p->memory->own.lo : p->log.lo;
     qn_flow_heard(&p->leader.flow, now, peer, place_of(p, peer));
     struct qn_flow_kept since = {.bytes = qn_log_bytes_above(&p->log, before),
                                  .slots = p->learned_hi -
@@ -277,8 +288,9 @@ void qn_leader_heard(struct qn_onepaxos *p, qn_time_t now, qn_node_t peer)
     qn_flow_keep(&p->leader.flow, now, peer, hold, since);
 }
 
-/** A command of that life is not to be had, nor therefore what follows it.
- *  Who lives sends it again: it has not been applied. */
+/** A command of that incarnation cannot be had, so the commands behind it
+ *  cannot either. An origin that lives sends them again: they have not been
+ *  applied. */
 static void drop(struct qn_onepaxos *p, struct qn_step *t,
                  const struct qn_group *lost)
 {
@@ -300,7 +312,7 @@ static void drop(struct qn_onepaxos *p, struct qn_step *t,
 static bool is_whole(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_group lost;
-    size_t most = qn_takeover_step_bytes(p);
+    size_t most = qn_memory_leader_step_bytes(p);
     int64_t left =
         qn_queue_open(&p->leader.queue, p->alloc, p->uploads, most, &lost);
     if (left == QN_ESTALE) {
@@ -311,40 +323,47 @@ static bool is_whole(struct qn_onepaxos *p, struct qn_step *t)
     return left == 0;
 }
 
-static void stamp(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
+static void stamp(struct qn_onepaxos *p, struct qn_step *t, struct qn_refbuf *b)
 {
     p->stamp =
         QN_MUTANT(STAMP_BACK) ? t->wall_ms : QN_MAX(p->stamp, t->wall_ms);
     qn_batch_set_stamp(b, p->stamp);
 }
 
-/** Memory acceptor: what is next is in the ring but for its entry, or at least
- *  there is a place for it. A long batch takes more than one turn. @return
- *  false: not now. */
+/** Memory acceptor: the next batch is in the ring except for its entry, or
+ *  there is at least a place for it. A long batch takes more than one turn.
+ *  @return false: not now. */
 static bool in_ring(struct qn_onepaxos *p, struct qn_step *t, enum next next)
 {
     struct qn_leader *l = &p->leader;
     size_t len = next == STAMP ? QN_BATCH_HEAD : next_bytes(l);
-    if (!l->begun && !qn_takeover_make_room(p, t, len)) {
+    if (!l->begun && !qn_memory_leader_make_room(p, t, len)) {
         return false;
     }
     if (next == STAMP) {
         return true;
     }
-    struct qn_blob *b = qn_queue_head(&l->queue);
+    struct qn_refbuf *b = qn_queue_head(&l->queue);
+    QN_ASSERT(b->len <= len); /* there is room for all of it */
     if (!l->begun) {
         l->begun = true;
         stamp(p, t, b);
     }
-    return qn_takeover_put(p, b);
+    return qn_memory_leader_put(p, b);
 }
 
 /** No ACCEPT is sent unless role == ACTIVE. */
-static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
+static void propose(struct qn_onepaxos *p, struct qn_step *t,
+                    struct qn_refbuf *b)
 {
     struct qn_leader *l = &p->leader;
     QN_ASSERT(l->role == QN_ACTIVE);
+    QN_ASSERT(in_flight(p) < p->params.window);
     qn_slot_t slot = l->next;
+    QN_ASSERT(slot > p->learned_hi); /* a decided slot is not proposed again */
+    QN_ASSERT(slot <= QN_SLOT_MAX);
+    QN_ASSERT(qn_batch_count((struct qn_slice){b->bytes, b->len}) <=
+              p->params.queue);
     l->next += QN_MUTANT(REUSE_SLOT) && slot % 7 == 0 ? 0 : 1;
     if (!l->begun) {
         stamp(p, t, b);
@@ -352,8 +371,8 @@ static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
     l->begun = false;
     bool room = qn_learner_make_room(p, slot);
     QN_ASSERT(room); /* the window is smaller than the ring */
-    if (p->shared != NULL) {
-        (void)qn_takeover_accept(p, t, slot, b);
+    if (p->memory != NULL) {
+        (void)qn_memory_leader_accept(p, t, slot, b);
         return;
     }
     qn_learner_propose(p, slot, b);
@@ -373,13 +392,15 @@ static void propose(struct qn_onepaxos *p, struct qn_step *t, struct qn_blob *b)
 }
 
 /** A slot was filled. */
-static void gap_leave(struct qn_leader *l, qn_time_t now)
+static void interval_leave(struct qn_leader *l, qn_time_t now)
 {
     qn_time_t due = l->fill_at != 0 ? l->fill_at : now;
-    l->fill_at = QN_MAX(due, now - QN_MIN(now, LATE_MOST)) + l->gap;
+    l->fill_at = QN_MAX(due, now - QN_MIN(now, LATE_MOST)) + l->interval;
+    QN_ASSERT(l->fill_at >= due); /* a slot is never filled before its time */
 }
 
-/** What is next; who has shut the gate for too long is given up first. */
+/** What is next. Members that have shut the gate for too long are given up
+ *  first. */
 static enum next look(struct qn_onepaxos *p, qn_time_t now)
 {
     struct qn_leader *l = &p->leader;
@@ -392,7 +413,7 @@ static enum next look(struct qn_onepaxos *p, qn_time_t now)
     return next_fill(p, now);
 }
 
-void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
+void qn_propose_fill(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_leader *l = &p->leader;
     enum next next;
@@ -400,11 +421,11 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
     while ((next = look(p, t->now)) != NOTHING && t->now >= l->fill_at &&
            qn_step_room(t) > ROOM_KEPT) {
         if ((next == BATCH && !is_whole(p, t)) ||
-            (p->shared != NULL && !in_ring(p, t, next))) {
+            (p->memory != NULL && !in_ring(p, t, next))) {
             return;
         }
-        struct qn_blob *b = next == STAMP ? qn_batch_create(p->alloc, 0)
-                                          : qn_queue_take(&l->queue);
+        struct qn_refbuf *b = next == STAMP ? qn_batch_create(p->alloc, 0)
+                                            : qn_queue_take(&l->queue);
         if (b == NULL) {
             p->retry_at = t->now + p->params.t_gap;
             return;
@@ -413,19 +434,19 @@ void qn_leader_fill(struct qn_onepaxos *p, struct qn_step *t)
                         next == STAMP && !is_open(p, t->now, next_bytes(l)));
         l->want_stamp = false; /* any batch carries one */
         propose(p, t, b);
-        if (l->gap != 0) {
-            gap_leave(l, t->now);
+        if (l->interval != 0) {
+            interval_leave(l, t->now);
         }
     }
 }
 
-/** Deposed: propose nothing more. The log stays, P slots included; what is
- *  queued was never begun, its origins still keep it. */
-void qn_leader_step_down(struct qn_onepaxos *p)
+/** Deposed: propose nothing more. The log stays, P slots included. What is
+ *  queued was never begun, and its origins still keep it. */
+void qn_propose_step_down(struct qn_onepaxos *p)
 {
     struct qn_leader *l = &p->leader;
-    if (p->shared != NULL && l->role != QN_FOLLOWER) {
-        qn_shared_claim(p->shared, false);
+    if (p->memory != NULL && l->role != QN_FOLLOWER) {
+        qn_memory_acceptor_claim(p->memory, false);
     }
     l->role = QN_FOLLOWER;
     qn_queue_clear(&l->queue);
@@ -433,19 +454,20 @@ void qn_leader_step_down(struct qn_onepaxos *p)
     l->want_stamp = l->begun = false;
 }
 
-/** A later epoch is promised: deposed. A PREPARE refused by who has promised
- *  nothing later: it is no acceptor, as if it were dead. */
-void qn_leader_on_nack(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                       const struct qn_msg *m)
+/** A later epoch is promised: this node is deposed. If an acceptor that has
+ *  promised nothing later refuses a PREPARE, it is not active, which counts
+ *  as dead. */
+void qn_propose_on_nack(struct qn_onepaxos *p, struct qn_step *t,
+                        qn_node_t from, const struct qn_msg *m)
 {
     if (qn_epoch_accepted_by_other(p, p->leader.ep, from)) {
         return;
     }
     if (m->epoch > p->leader.ep) {
         if (p->leader.role != QN_FOLLOWER) {
-            qn_leader_step_down(p);
+            qn_propose_step_down(p);
         }
-        qn_epoch_behind(p, t, from, m->epoch);
+        qn_reconfigure_behind(p, t, from, m->epoch);
     } else if (m->slot == 0 && from == p->cfg.acceptor) {
         p->change.refused = true;
     }

@@ -3,27 +3,27 @@
  *
  * The acceptor accepts in slot order, so a gap is a LEARN that was lost or is
  * late, never an open slot. A node learns of it by decided_hi (in LEARN, FILL
- * and BEAT). When learned_hi has stood still below it for T_GAP, the node asks
- * one peer for the first hole: first the parent that should have sent it, then
- * the acceptor and the leader, then anyone; who answered last is asked first
- * next time. Each answer ends with LAST; a peer that is silent for T_FETCH is
- * given up, and its late answers do no harm.
+ * and BEAT). When learned_hi has not moved for T_GAP below decided_hi, the node
+ * asks one peer for the first hole: first the parent that should have sent it,
+ * then the acceptor and the leader, then the other peers in turn. The peer that
+ * answered last is asked first next time. Each answer ends with LAST. A peer
+ * that is silent for T_FETCH is given up, and its late answers do no harm.
  *
- * A FILL decides, like a LEARN. So it is believed of who was asked and has not
- * said LAST yet, for slots that are known to be decided; nobody can push one.
- * How far slots are decided is what the acceptor or the parent says in it.
+ * A FILL decides, like a LEARN. So a FILL is believed only if its sender was
+ * asked and has not said LAST yet, and only for slots that are known to be
+ * decided: no peer can push one. How far slots are decided is believed only of
+ * the acceptor and the parent.
  *
- * A batch may be longer than what passes in T_GAP or T_FETCH. Its pieces count:
- * while those of the first missing slot keep coming in a LEARN the gap is not
- * old, and while those of a FILL keep coming its sender is not silent.
+ * A batch may be longer than what passes in T_GAP or T_FETCH. Its fragments
+ * count: while those of the first missing slot arrive in a LEARN the gap is not
+ * old, and while those of a FILL arrive its sender is not silent.
  *
  * Answering is a transfer: one batch per step and peer with room, so that a
- * laggard costs the others a bounded share of each turn. Only learned slots
- * are given out. A node that has dropped the slot, or has not learned it
- * either, says so with an empty FILL. When every peer has said so or was
- * silent, and one of them that it dropped the slot, a snapshot is needed; FETCH
- * goes on at a slower pace, since a peer that was behind, too, may have the
- * slot later.
+ * laggard costs the others a bounded share of each turn. Only learned slots are
+ * given out. A node that has dropped the slot, or has not learned it either,
+ * answers with an empty FILL. When every peer has answered so or was silent,
+ * and one of them has dropped the slot, a snapshot is needed. FETCH goes on at
+ * a slower pace, because a peer that was behind, too, may have the slot later.
  */
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
@@ -51,12 +51,15 @@ static uint32_t ranks_of(const struct qn_onepaxos *p)
     return p->nodes + 3;
 }
 
-/** Whom to ask: from the place f->rank on in the order parent, acceptor,
- * leader, then round robin; nobody who has said that it cannot, nor `silent` (a
- * mask), unless there is nobody else. Rank stays where it was found. */
+/** The peer to ask: from place f->rank on in the order parent, acceptor,
+ *  leader, then round robin. Peers that have said that they cannot answer are
+ *  left out, and so are those in `silent` (a mask), unless no other peer is
+ *  left. f->rank stays where the peer was found. */
 static qn_node_t choose(struct qn_onepaxos *p, uint64_t silent)
 {
-    struct qn_fetch *f = &p->fetch;
+    struct qn_catch_up *f = &p->catch_up;
+    QN_ASSERT(others(p) != 0); /* else the loop below has no end */
+    QN_ASSERT((others(p) & QN_BIT(p->self)) == 0);
     uint64_t able = others(p) & ~f->unable;
     uint64_t best = (able & ~silent) != 0 ? able & ~silent
                     : able != 0           ? able
@@ -86,31 +89,32 @@ static qn_slot_t hole_end(const struct qn_onepaxos *p)
     return last;
 }
 
-/** Nobody can give `slot` any more. Said once, until learned_hi moves. */
-void qn_fetch_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
-                            qn_slot_t slot)
+/** No peer can give `slot` any more. Emitted once, until learned_hi moves. */
+void qn_catch_up_need_snapshot(struct qn_onepaxos *p, struct qn_step *t,
+                               qn_slot_t slot)
 {
-    if (!p->fetch.need_snapshot) {
-        p->fetch.need_snapshot = true;
+    QN_ASSERT(slot > p->applied);
+    if (!p->catch_up.need_snapshot) {
+        p->catch_up.need_snapshot = true;
         struct qn_out *o = qn_step_emit(t, QN_OUT_NEED_SNAPSHOT);
         o->apply = (struct qn_apply){.slot = slot};
     }
 }
 
-/** Has everybody been asked in vain? Who is silent may stand still for ever; it
- *  may have the slot, but a snapshot of another is as good. */
+/** Were all peers asked in vain? A silent peer may be stalled for ever. It
+ *  may have the slot, but a snapshot of another peer is as good. */
 static void despair(struct qn_onepaxos *p, struct qn_step *t)
 {
-    const struct qn_fetch *f = &p->fetch;
+    const struct qn_catch_up *f = &p->catch_up;
     uint64_t hope = others(p) & ~f->unable & ~f->silent;
     if (gap(p) && f->dropped && hope == 0) {
-        qn_fetch_need_snapshot(p, t, p->learned_hi + 1);
+        qn_catch_up_need_snapshot(p, t, p->learned_hi + 1);
     }
 }
 
 static void ask(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_fetch *f = &p->fetch;
+    struct qn_catch_up *f = &p->catch_up;
     if (f->active) {
         f->silent |= QN_BIT(f->peer);
         despair(p, t);
@@ -123,41 +127,45 @@ static void ask(struct qn_onepaxos *p, struct qn_step *t)
     struct qn_msg *m = qn_step_send(t, f->peer, QN_MSG_FETCH);
     m->slot = p->learned_hi + 1;
     m->fetch.last = hole_end(p);
+    QN_ASSERT(m->slot <= m->fetch.last);
+    QN_ASSERT(m->fetch.last <= p->decided_hi); /* an open slot is no gap */
+    QN_ASSERT(m->fetch.last - m->slot < FETCH_SLOTS);
 }
 
-qn_time_t qn_fetch_deadline(const struct qn_onepaxos *p)
+qn_time_t qn_catch_up_deadline(const struct qn_onepaxos *p)
 {
     if (!gap(p) || others(p) == 0) {
         return QN_TIME_NEVER;
     }
-    const struct qn_fetch *f = &p->fetch;
+    const struct qn_catch_up *f = &p->catch_up;
     qn_time_t wait = f->need_snapshot ? p->params.t_fetch : p->params.t_gap;
     return f->active ? f->until : f->gap_since + wait;
 }
 
-void qn_fetch_check(struct qn_onepaxos *p, struct qn_step *t)
+void qn_catch_up_check(struct qn_onepaxos *p, struct qn_step *t)
 {
     if (!gap(p)) {
-        p->fetch.active = false;
-    } else if (t->now >= qn_fetch_deadline(p)) {
-        int rc = p->shared != NULL ? qn_takeover_catch_up(p, t) : QN_EAGAIN;
+        p->catch_up.active = false;
+    } else if (t->now >= qn_catch_up_deadline(p)) {
+        int rc =
+            p->memory != NULL ? qn_memory_leader_catch_up(p, t) : QN_EAGAIN;
         if (rc == QN_OK) {
-            p->fetch.active = false; /* it serves: go on with it at once */
-            p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
+            p->catch_up.active = false; /* it serves: go on with it at once */
+            p->catch_up.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
         } else if (rc == QN_ENOMEM) {
-            p->fetch.active = false; /* nobody needs to be asked for it */
-            p->fetch.gap_since = t->now;
+            p->catch_up.active = false; /* the ring has it: no peer is asked */
+            p->catch_up.gap_since = t->now;
         } else {
             ask(p, t);
         }
     }
 }
 
-/** The peer has said all it has. */
+/** The peer has sent all that it has. */
 static void answered(struct qn_onepaxos *p, struct qn_step *t,
                      const struct qn_msg *m)
 {
-    struct qn_fetch *f = &p->fetch;
+    struct qn_catch_up *f = &p->catch_up;
     f->active = false;
     if (m->body.len != 0) { /* it serves: go on with it at once */
         f->gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
@@ -165,25 +173,27 @@ static void answered(struct qn_onepaxos *p, struct qn_step *t,
     }
     f->gap_since = t->now;
     f->unable |= QN_BIT(f->peer);
-    f->rank = (f->rank + 1) % ranks_of(p); /* if all are, each in turn: one may
-                                              have it by now */
+    f->rank =
+        (f->rank + 1) %
+        ranks_of(
+            p); /* if all are unable, each in turn: one may have it by now */
     f->dropped |= m->fill.log_lo > p->learned_hi + 1;
     despair(p, t);
 }
 
-/** Who would be believed if it said so in a LEARN. */
+/** Would the peer be believed if it said so in a LEARN? */
 static bool may_tell(const struct qn_onepaxos *p, qn_node_t from)
 {
     return from == p->parent ||
            !qn_epoch_accepted_by_other(p, p->cfg.index, from);
 }
 
-/** Learner: believe who was asked, of slots that are known to be decided
- *  (3.4). */
-void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                      const struct qn_msg *m)
+/** Learner: believe a peer that was asked, for slots that are known to be
+ *  decided (3.4). */
+void qn_catch_up_on_fill(struct qn_onepaxos *p, struct qn_step *t,
+                         qn_node_t from, const struct qn_msg *m)
 {
-    struct qn_fetch *f = &p->fetch;
+    struct qn_catch_up *f = &p->catch_up;
     if ((f->asked & QN_BIT(from)) == 0) {
         return;
     }
@@ -205,12 +215,12 @@ void qn_fetch_on_fill(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     }
 }
 
-/** A part of a message came in. What else is missing behind the first missing
- *  slot has its own time when that is there. */
-void qn_fetch_on_piece(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                       uint8_t kind, qn_slot_t slot)
+/** A fragment of a message has arrived. What else is missing behind the first
+ *  missing slot has its own time when that slot is there. */
+void qn_catch_up_on_fragment(struct qn_onepaxos *p, struct qn_step *t,
+                             qn_node_t from, uint8_t kind, qn_slot_t slot)
 {
-    struct qn_fetch *f = &p->fetch;
+    struct qn_catch_up *f = &p->catch_up;
     if (kind == QN_MSG_LEARN && slot == p->learned_hi + 1) {
         f->gap_since = t->now;
     } else if (kind == QN_MSG_FILL && f->active && f->peer == from) {
@@ -224,30 +234,33 @@ static struct qn_msg *fill(struct qn_onepaxos *p, struct qn_step *t,
                            qn_node_t to)
 {
     struct qn_msg *m = qn_step_send(t, to, QN_MSG_FILL);
+    QN_ASSERT(to != p->self);
     m->fill.log_lo = p->log.lo;
     m->fill.hi = p->learned_hi;
     return m;
 }
 
-/** Any node: give out learned slots only, for what was proposed is not decided
- *  (3.4); say so at once if the first one cannot be had here. */
-void qn_fetch_on_fetch(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                       const struct qn_msg *m)
+/** Any node: give out learned slots only, because a proposed slot is not
+ *  decided (3.4). Answer at once if the first slot cannot be had here. */
+void qn_catch_up_on_fetch(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t from, const struct qn_msg *m)
 {
-    struct qn_fetch *f = &p->fetch;
+    struct qn_catch_up *f = &p->catch_up;
     f->transfers &= ~QN_BIT(from);
     if (m->slot < p->log.lo || m->slot > p->learned_hi) {
         fill(p, t, from)->flags |= QN_MSG_LAST;
         return;
     }
     f->transfers |= QN_BIT(from);
-    f->transfer[from] = (struct qn_transfer){
+    f->transfer[from] = (struct qn_fill_range){
         .next = m->slot, .last = QN_MIN(m->fetch.last, p->learned_hi)};
 }
 
 static void fill_next(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
 {
-    struct qn_transfer *x = &p->fetch.transfer[to];
+    struct qn_fill_range *x = &p->catch_up.transfer[to];
+    QN_ASSERT(x->next <= x->last);
+    QN_ASSERT(x->last <= p->learned_hi); /* a P slot is never given out */
     struct qn_msg *m = fill(p, t, to);
     bool kept = x->next >= p->log.lo; /* it may have been dropped meanwhile */
     if (kept) {
@@ -258,24 +271,25 @@ static void fill_next(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to)
     }
     if (!kept || x->next++ == x->last) {
         m->flags |= QN_MSG_LAST;
-        p->fetch.transfers &= ~QN_BIT(to);
+        p->catch_up.transfers &= ~QN_BIT(to);
     }
 }
 
-void qn_fetch_on_room(struct qn_onepaxos *p, struct qn_step *t, uint64_t peers)
+void qn_catch_up_on_room(struct qn_onepaxos *p, struct qn_step *t,
+                         uint64_t peers)
 {
     peers &= ~p->change.answers; /* served before */
-    for (uint64_t left = peers & p->fetch.transfers; left != 0;
+    for (uint64_t left = peers & p->catch_up.transfers; left != 0;
          left &= left - 1) {
         fill_next(p, t, (qn_node_t)__builtin_ctzll(left));
     }
 }
 
-void qn_fetch_on_down(struct qn_onepaxos *p, qn_node_t peer)
+void qn_catch_up_on_down(struct qn_onepaxos *p, qn_node_t peer)
 {
-    p->fetch.transfers &= ~QN_BIT(peer);
-    p->fetch.asked &= ~QN_BIT(peer);
-    if (p->fetch.active && p->fetch.peer == peer) {
-        p->fetch.active = false;
+    p->catch_up.transfers &= ~QN_BIT(peer);
+    p->catch_up.asked &= ~QN_BIT(peer);
+    if (p->catch_up.active && p->catch_up.peer == peer) {
+        p->catch_up.active = false;
     }
 }

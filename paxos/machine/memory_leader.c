@@ -1,63 +1,52 @@
 /*
- * The memory acceptor: the leader decides by itself, and whoever is next takes
- * over what it left in memory (PROTOCOL.md 5, the direct form).
+ * The leader with the memory acceptor: it decides by itself, and the next
+ * leader takes over what it left in memory (PROTOCOL.md 5, the direct form).
  *
- *     accept      ring[s] = batch;  CAS word (ep, s-1) -> (ep, s);  LEARN
+ *     accept      ring[s] = batch;  CAS register (ep, s-1) -> (ep, s);  LEARN
  *     take over   copy what the old leader's ring keeps into the own one,
- *                 CAS word (e, h) -> (ep, h)
+ *                 CAS register (e, h) -> (ep, h)
  *
- * The CAS of a take-over is promise, adoption and hand-off in one: it fails if
+ * The CAS of a take-over is promise, adoption and hand-off in one. It fails if
  * the old leader has decided anything since the copy was made, and afterwards
- * every CAS of the old leader fails, however late, for it names a smaller
- * epoch. Nothing is asked of anybody, so nobody's death is in the way.
+ * every CAS of the old leader fails, however late, because it names a smaller
+ * epoch. No node is asked for anything, so no death is in the way.
  *
- * What somebody living has not applied is copied, and no more: the ring keeps
- * far more than that as long as there is room, and clients wait meanwhile. So
- * nobody falls out of sync by it, and who comes later brings a snapshot. Who
- * lags behind what the ring keeps is out of sync already, and a copy does not
- * help it (a snapshot does, or the others' logs): nothing is copied for it. But
- * that is believed only of who says so now. What was heard last may be old:
- * that one may have caught up since, and then it needs what lies between.
- * Copying goes on for as many turns as it takes, COPIES slots in each; what the
- * old leader decides meanwhile is copied, too. A slot that cannot be read (the
- * ring went on) begins the take-over again from the top.
+ * Only slots that a living node has not applied are copied: the ring keeps far
+ * more as long as there is room, and clients wait meanwhile. So no node falls
+ * out of sync by a take-over, and a node that starts later brings a snapshot. A
+ * node that lags behind what the ring keeps is out of sync already, and a copy
+ * does not help it (a snapshot does, or the logs of the others): nothing is
+ * copied for it. This is trusted only from a position that is read now. The
+ * last position that was heard may be old: the node may have caught up since,
+ * and would then need the slots in between. Copying takes as many turns as it
+ * needs, COPIES slots in each; what the old leader decides meanwhile is copied,
+ * too. If a slot cannot be read, because the ring has overwritten it, the
+ * take-over begins again.
  *
  * A follower that misses LEARNs reads the same ring.
  *
- * A new life waits, T_LEAD at most, until every living peer has mapped its ring
- * (M11, epoch.c).
+ * A new incarnation waits, T_LEAD at most, until every living peer has mapped
+ * its ring (M11, reconfigure.c).
  */
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
 
 #define COPIES 16u   /* slots of one step */
-#define SHORT  1024u /* slots that are copied for a life that has none */
+#define SHORT  1024u /* slots that are copied for a new incarnation */
 
-/** The ring that holds what is decided as of `w`; NULL: its owner is not known
- *  here, or its memory not mapped. */
+/** The ring with the slots that are decided as of `w`; NULL: its owner is not
+ *  known here, or its memory is not mapped. */
 static const struct qn_ring *ring_of(const struct qn_onepaxos *p,
-                                     struct qn_word w)
+                                     struct qn_accept_register w)
 {
-    const struct qn_shared *s = p->shared;
+    const struct qn_memory_acceptor *s = p->memory;
     qn_node_t owner;
     uint64_t inc;
-    if (!qn_shared_owner(s, &p->ul, w.epoch, &owner, &inc)) {
+    if (!qn_memory_acceptor_owner(s, &p->ul, w.epoch, &owner, &inc)) {
         return NULL;
     }
     return qn_epoch_is(p, (uint8_t)owner, inc) ? &s->own
                                                : s->ring(s->ctx, owner, inc);
-}
-
-/** Bytes that one step may copy. */
-size_t qn_takeover_step_bytes(const struct qn_onepaxos *p)
-{
-    return p->params.copy_bytes != 0 ? p->params.copy_bytes : SIZE_MAX;
-}
-
-static void stop_reading(struct qn_reading *x)
-{
-    qn_ring_copy_drop(&x->copy);
-    x->whole = false;
 }
 
 /** Go on to read slot `s` of `r`, the ring of `epoch`'s owner, with at most
@@ -69,7 +58,7 @@ static int64_t read_slot(const struct qn_onepaxos *p, const struct qn_ring *r,
 {
     struct qn_ring_copy *c = &x->copy;
     if (c->batch != NULL && (c->slot != s || x->epoch != epoch)) {
-        stop_reading(x);
+        qn_reading_stop(x);
     }
     if (x->whole) {
         return 0;
@@ -89,25 +78,27 @@ static int64_t read_slot(const struct qn_onepaxos *p, const struct qn_ring *r,
         x->whole = qn_batch_check((struct qn_slice){c->batch->bytes,
                                                     c->batch->len}) == QN_OK;
         if (!x->whole) {
-            stop_reading(x); /* damaged */
+            qn_reading_stop(x); /* damaged */
             return QN_EAGAIN;
         }
     }
     return left;
 }
 
-/** The word names an epoch that this node has not heard of: somebody knows. */
+/** The register names an epoch that this node has not heard of: a peer knows
+ *  it. */
 static void behind(struct qn_onepaxos *p, struct qn_step *t)
 {
-    qn_epoch_behind(p, t, (p->self + 1) % p->nodes,
-                    (qn_epoch_t)qn_shared_word(p->shared).epoch);
+    qn_reconfigure_behind(p, t, (p->self + 1) % p->nodes,
+                          (qn_epoch_t)qn_memory_acceptor_load(p->memory).epoch);
 }
 
-/** Could this node take over, as far as it knows? (In sync.) If the word's
- *  epoch is unknown here, proposing is how to learn of it. */
-bool qn_takeover_may(const struct qn_onepaxos *p)
+/** Could this node take over, as far as it knows? (It is in sync.) If the
+ *  epoch of the register is unknown here, a proposal is the way to learn of
+ *  it. */
+bool qn_memory_leader_may(const struct qn_onepaxos *p)
 {
-    struct qn_word w = qn_shared_word(p->shared);
+    struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
     const struct qn_ring *r = ring_of(p, w);
     return w.epoch >= qn_utility_len(&p->ul) ||
            (r != NULL &&
@@ -116,13 +107,13 @@ bool qn_takeover_may(const struct qn_onepaxos *p)
 
 /* --------------------------------------------------------------- accept -- */
 
-/** What may not be overwritten: what this node has not applied (M10), nor who
- *  is awaited, nor what is held for a joiner; and if it can be helped, what a
- *  living node has not. While it takes over nobody is awaited yet: what they
- *  need lies in the ring that is copied. */
+/** Slots that may not be overwritten: those that this node has not applied
+ *  (M10), that an awaited member lacks, or that are held for a joiner; and if
+ *  possible those that a living node lacks. During a take-over no member is
+ *  awaited yet: the slots that members need lie in the ring that is copied. */
 static struct qn_ring_need need_of(const struct qn_onepaxos *p, bool alone)
 {
-    qn_slot_t all = qn_learner_applied_by_all(p, p->shared->own.lo);
+    qn_slot_t all = qn_learner_applied_by_all(p, p->memory->own.lo);
     qn_slot_t own = QN_MUTANT(TAKE_BEHIND) || QN_MUTANT(OWNER_DROPS)
                         ? UINT64_MAX
                         : p->applied + 1;
@@ -133,77 +124,89 @@ static struct qn_ring_need need_of(const struct qn_onepaxos *p, bool alone)
 }
 
 /** The group begins, and this node leads it. */
-void qn_takeover_first(struct qn_onepaxos *p)
+void qn_memory_leader_first(struct qn_onepaxos *p)
 {
-    qn_shared_claim(p->shared, true);
-    (void)qn_shared_own(p->shared, p->leader.ep); /* nobody else can */
+    QN_ASSERT(p->cfg.kind == QN_UL_INIT);
+    QN_ASSERT(p->leader.next == 1);
+    qn_memory_acceptor_claim(p->memory, true);
+    /* No other node can own the first epoch. */
+    (void)qn_memory_acceptor_own(p->memory, p->leader.ep);
 }
 
 /** True if there is room for `len` bytes as slot `next`, once there is
- *  memory; `alone`: whatever the others need. */
-bool qn_takeover_fits(const struct qn_onepaxos *p, size_t len, bool alone)
+ *  memory. `alone`: whatever the other members need. */
+bool qn_memory_leader_fits(const struct qn_onepaxos *p, size_t len, bool alone)
 {
     return p->leader.next <= p->applied + p->log.mask &&
-           qn_ring_fits(&p->shared->own, len, need_of(p, alone));
+           qn_ring_fits(&p->memory->own, len, need_of(p, alone));
 }
 
 /** Make that room. @return false: it must wait. */
-bool qn_takeover_make_room(struct qn_onepaxos *p, struct qn_step *t, size_t len)
+bool qn_memory_leader_make_room(struct qn_onepaxos *p, struct qn_step *t,
+                                size_t len)
 {
-    int rc = qn_ring_reserve(&p->shared->own, len, need_of(p, false));
+    QN_ASSERT(p->leader.role == QN_ACTIVE);
+    int rc = qn_ring_reserve(&p->memory->own, len, need_of(p, false));
     p->retry_at = rc == QN_OK ? p->retry_at : t->now + p->params.t_gap;
     return rc == QN_OK;
 }
 
 /** Write a part of the batch that there is room for. @return true: all of it is
  *  in the ring. */
-bool qn_takeover_put(struct qn_onepaxos *p, const struct qn_blob *batch)
+bool qn_memory_leader_put(struct qn_onepaxos *p, const struct qn_refbuf *batch)
 {
     struct qn_slice bytes = {batch->bytes, batch->len};
-    return qn_ring_put(&p->shared->own, bytes, qn_takeover_step_bytes(p)) == 0;
+    QN_ASSERT(p->leader.role != QN_FOLLOWER); /* one writer: the ring's owner */
+    return qn_ring_put(&p->memory->own, bytes,
+                       qn_memory_leader_step_bytes(p)) == 0;
 }
 
-/** The machine ends: give back what is held here. */
-void qn_takeover_end(struct qn_onepaxos *p)
+/** The machine ends: release the copies that were begun. */
+void qn_memory_leader_end(struct qn_onepaxos *p)
 {
-    stop_reading(&p->change.reading);
-    stop_reading(&p->fetch.reading);
+    qn_reading_stop(&p->change.reading);
+    qn_reading_stop(&p->catch_up.reading);
 }
 
 /** Leader: decide `slot`, for which there is room. Takes the reference.
  *  @return false: deposed, and the batch is not decided. */
-bool qn_takeover_accept(struct qn_onepaxos *p, struct qn_step *t,
-                        qn_slot_t slot, struct qn_blob *batch)
+bool qn_memory_leader_accept(struct qn_onepaxos *p, struct qn_step *t,
+                             qn_slot_t slot, struct qn_refbuf *batch)
 {
+    QN_ASSERT(p->leader.role == QN_ACTIVE);
+    QN_ASSERT(slot < p->leader.next || QN_MUTANT(REUSE_SLOT));
     if (qn_acceptor_accept(&p->acceptor, p->leader.ep, slot, batch) !=
         QN_ACCEPT_DONE) {
-        qn_blob_unref(batch);
-        qn_leader_step_down(p);
+        qn_refbuf_unref(batch);
+        qn_propose_step_down(p);
         behind(p, t);
         return false;
     }
     qn_learner_settle(p, t, slot, batch);
-    qn_blob_unref(batch);
+    qn_refbuf_unref(batch);
     qn_learner_tell(p, t, slot);
     return true;
 }
 
 /* ------------------------------------------------------------ take over -- */
 
-void qn_takeover_begin(struct qn_onepaxos *p, struct qn_step *t)
+void qn_memory_leader_begin(struct qn_onepaxos *p, struct qn_step *t)
 {
-    qn_leader_step_down(p);
+    QN_ASSERT(qn_epoch_leads(p));
+    QN_ASSERT(p->leader.ep == p->cfg.index);
+    qn_propose_step_down(p);
     p->leader.role = QN_PREPARING;
-    qn_shared_claim(p->shared, true);
+    qn_memory_acceptor_claim(p->memory, true);
     p->change.copy_epoch = QN_EPOCH_NONE;
     p->change.came_by = QN_TIME_NEVER;
     p->change.prepare_at = t->now;
 }
 
-/** Ask where `n` is. @return false: it may be further than is known here. */
-static bool look_at(struct qn_onepaxos *p, qn_node_t n)
+/** Read the position of `n`. @return false: it may be further than is known
+ *  here. */
+static bool read_position(struct qn_onepaxos *p, qn_node_t n)
 {
-    const struct qn_shared *s = p->shared;
+    const struct qn_memory_acceptor *s = p->memory;
     struct qn_peer *x = &p->peer[n];
     struct qn_position now;
     if (s->position == NULL || !s->position(s->ctx, n, &now)) {
@@ -214,23 +217,23 @@ static bool look_at(struct qn_onepaxos *p, qn_node_t n)
     return true;
 }
 
-/** Nothing from slot `lo` on helps `n`: it lacks earlier ones. Those that it
- *  has learned it will apply. After `lo` was loaded, which does not fall: so
- *  this one was out of sync at that moment. */
+/** No slot from `lo` on helps `n`: it lacks earlier ones. It will apply the
+ *  slots that it has learned. Read after `lo` was loaded, and `lo` does not
+ *  fall: so `n` was out of sync at that moment. */
 static bool lags(struct qn_onepaxos *p, qn_node_t n, qn_slot_t lo)
 {
-    return look_at(p, n) && p->peer[n].learned + 1 < lo;
+    return read_position(p, n) && p->peer[n].learned + 1 < lo;
 }
 
-/** A later life that has applied nothing gets a snapshot, unless the log is so
- *  short that it may as well be copied for it. Of a first life that was not
- *  heard yet nothing is known: it may lack all. */
+/** A later incarnation that has applied nothing gets a snapshot, unless the
+ *  log is so short that it can be copied for it. Of a first incarnation that
+ *  was not heard yet nothing is known: it may lack all slots. */
 static bool fresh(const struct qn_onepaxos *p, qn_node_t n, qn_slot_t hi)
 {
     return p->peer[n].later && p->peer[n].applied == 0 && hi > SHORT;
 }
 
-/** First slot at or above `lo` that somebody living lacks whom it helps. */
+/** First slot at or above `lo` that a living node lacks and that helps it. */
 static qn_slot_t first_needed(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
 {
     qn_slot_t all = p->applied;
@@ -243,7 +246,7 @@ static qn_slot_t first_needed(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
     return QN_MAX(lo, all + 1);
 }
 
-/** Those living that nothing is copied for, as of now. */
+/** The living nodes that nothing is copied for, as of now. */
 static uint64_t left_out(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
 {
     uint64_t out = 0;
@@ -254,12 +257,12 @@ static uint64_t left_out(struct qn_onepaxos *p, qn_slot_t lo, qn_slot_t hi)
     return out;
 }
 
-/** One that nothing was copied for has brought a snapshot meanwhile, and goes
- * on from the old ring: it would fall out of sync. It is given T_LEAD at most
- * to get to what is copied, which does not take it longer than one needs for a
- *  copy; if it stands still, the others do not. */
-static bool somebody_came(struct qn_onepaxos *p, const struct qn_ring *old,
-                          struct qn_word w, qn_time_t now)
+/** A node that nothing was copied for has brought a snapshot meanwhile, and
+ *  goes on from the old ring: it would fall out of sync. It has T_LEAD at
+ *  most to reach the slots that are copied, which takes it no longer than a
+ *  copy takes. If it is stalled, the others go on without it. */
+static bool joiner_came(struct qn_onepaxos *p, const struct qn_ring *old,
+                        struct qn_accept_register w, qn_time_t now)
 {
     struct qn_reconfiguration *c = &p->change;
     uint64_t came = c->left_out & p->alive & ~c->suspected &
@@ -276,21 +279,20 @@ static bool somebody_came(struct qn_onepaxos *p, const struct qn_ring *old,
     return now < c->came_by;
 }
 
-/** From the top: where to copy from, and from which slot. @return false: not
- *  now. */
+/** Begin the copy: which ring, and from which slot. @return false: not now. */
 static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
-                       const struct qn_ring *old, struct qn_word w)
+                       const struct qn_ring *old, struct qn_accept_register w)
 {
     struct qn_reconfiguration *c = &p->change;
-    struct qn_ring *own = &p->shared->own;
+    struct qn_ring *own = &p->memory->own;
     c->copy_next = w.hi + 1;
     c->writing = false;
-    stop_reading(&c->reading);
+    qn_reading_stop(&c->reading);
     if (old != own) {
         qn_slot_t lo = QN_MAX(qn_ring_lo(old), own->lo);
         if (lo > p->applied + 1 && !QN_MUTANT(TAKE_BEHIND)) {
             /* Behind the ring (M10): a snapshot first. */
-            qn_fetch_need_snapshot(p, t, p->applied + 1);
+            qn_catch_up_need_snapshot(p, t, p->applied + 1);
             c->prepare_at = t->now + p->params.t_acc;
             return false;
         }
@@ -308,8 +310,11 @@ static bool begin_copy(struct qn_onepaxos *p, struct qn_step *t,
 static int64_t write_slot(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
-    struct qn_ring *own = &p->shared->own;
-    struct qn_blob *b = c->reading.copy.batch;
+    struct qn_ring *own = &p->memory->own;
+    QN_ASSERT(c->reading.whole);
+    QN_ASSERT(c->reading.copy.slot == c->copy_next);
+    QN_ASSERT(c->copy_next == own->end); /* slots are copied in order */
+    struct qn_refbuf *b = c->reading.copy.batch;
     struct qn_slice bytes = {b->bytes, b->len};
     if (c->copy_next > p->learned_hi && qn_learner_make_room(p, c->copy_next)) {
         qn_learner_settle(p, t, c->copy_next, b); /* it is decided */
@@ -319,22 +324,23 @@ static int64_t write_slot(struct qn_onepaxos *p, struct qn_step *t)
         return QN_ENOMEM;
     }
     c->writing = true;
-    if (!qn_takeover_put(p, b)) {
+    if (!qn_memory_leader_put(p, b)) {
         return 1;
     }
     qn_ring_write(own, c->copy_next++, c->reading.copy.epoch, bytes);
     c->writing = false;
-    stop_reading(&c->reading);
+    qn_reading_stop(&c->reading);
     return 0;
 }
 
-/** Slots copy_next .. w.hi, so many as fit into this step. @return false: from
- *  the top. */
+/** Copy slots copy_next .. w.hi, as many as fit into this step. @return
+ *  false: begin again. */
 static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
-                      const struct qn_ring *old, struct qn_word w)
+                      const struct qn_ring *old, struct qn_accept_register w)
 {
     struct qn_reconfiguration *c = &p->change;
-    size_t budget = qn_takeover_step_bytes(p);
+    QN_ASSERT(c->copy_epoch == w.epoch); /* one ring, from its own first slot */
+    size_t budget = qn_memory_leader_step_bytes(p);
     int64_t rc = 0;
     for (uint32_t n = 0;
          n < COPIES && c->copy_next <= w.hi && rc == 0 && budget != 0; n++) {
@@ -347,16 +353,23 @@ static bool copy_some(struct qn_onepaxos *p, struct qn_step *t,
     return rc != QN_EAGAIN;
 }
 
-/** Everything is copied: the word says whether it still is. */
-static void promise(struct qn_onepaxos *p, struct qn_word w, qn_time_t now)
+/** Everything is copied. The CAS of the register succeeds if that is still
+ *  all. */
+static void promise(struct qn_onepaxos *p, struct qn_accept_register w,
+                    qn_time_t now)
 {
     struct qn_reconfiguration *c = &p->change;
     qn_slot_t hi;
+    QN_ASSERT(p->leader.role == QN_PREPARING);
+    QN_ASSERT(c->copy_next == w.hi + 1 || QN_MUTANT(STALE_HI));
+    QN_ASSERT(p->learned_hi >= w.hi || QN_MUTANT(STALE_HI) ||
+              QN_MUTANT(TAKE_BEHIND)); /* M10 */
     p->acceptor.copied = w;
     if (!qn_acceptor_promise(&p->acceptor, p->leader.ep, p->leader.ep, &hi)) {
-        return; /* more was decided, or somebody was faster, also with an entry
-                   that he takes for his: look again */
+        return; /* more was decided, or another node was faster, perhaps with an
+                   entry that it takes for its own: look again */
     }
+    QN_ASSERT(hi == w.hi);
     p->leader.role = QN_ACTIVE;
     p->leader.next = hi + 1;
     p->leader.want_stamp = true; /* a no-op: laggards see the gap */
@@ -366,18 +379,19 @@ static void promise(struct qn_onepaxos *p, struct qn_word w, qn_time_t now)
     }
     p->leader.asked = 0;
     for (qn_node_t n = 0; n < p->nodes; n++) {
-        (void)(n != p->self && look_at(p, n)); /* as of now, if it says */
+        /* As of now, if it can be read. */
+        (void)(n != p->self && read_position(p, n));
     }
-    qn_leader_begin(p, now);
+    qn_propose_begin(p, now);
 }
 
 static void take_over(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
-    struct qn_word w = qn_shared_word(p->shared);
+    struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
     if (w.epoch >= p->leader.ep + QN_MUTANT(EQUAL_EPOCH)) {
-        qn_leader_step_down(p); /* a later leader has it; or another one who
-                                   takes this entry for his */
+        qn_propose_step_down(p); /* a later leader has it; or another node takes
+                                    this entry for its own */
         return;
     }
     const struct qn_ring *old = ring_of(p, w);
@@ -390,17 +404,17 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
     if (c->copy_epoch != w.epoch && !begin_copy(p, t, old, w)) {
         return;
     }
-    if (old != &p->shared->own && !copy_some(p, t, old, w)) {
+    if (old != &p->memory->own && !copy_some(p, t, old, w)) {
         c->copy_epoch = QN_EPOCH_NONE;
         return;
     }
     bool copied = c->copy_next == w.hi + 1 &&
                   (p->learned_hi >= w.hi || QN_MUTANT(TAKE_BEHIND));
-    if (copied && qn_epoch_unmapped(p, t->now)) {
+    if (copied && qn_reconfigure_unmapped(p, t->now)) {
         c->prepare_at = c->map_by; /* or when the last one is heard */
         return;
     }
-    if (copied && old != &p->shared->own && somebody_came(p, old, w, t->now)) {
+    if (copied && old != &p->memory->own && joiner_came(p, old, w, t->now)) {
         c->prepare_at = t->now + p->params.t_gap;
         return;
     }
@@ -411,16 +425,16 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
 
 /* --------------------------------------------------------------- force -- */
 
-/** Forced recovery (5.7): nobody has what lies between this node's log and the
- *  ring, so the slots of both are void for ever, as if they had been empty: the
- *  state is that of position hi. So it is in sync and takes over like anybody,
- *  the word and all positions go on as they were, and nothing of the ring is
- *  applied on top of a gap. */
-int qn_takeover_force(struct qn_onepaxos *p, qn_time_t now)
+/** Forced recovery (5.7): no node has the slots between this node's log and
+ *  the ring, so the slots of both are void for ever, as if they had been
+ *  empty. The state is that of position hi. So this node is in sync and takes
+ *  over like any other, the register and all positions continue as they were,
+ *  and nothing of the ring is applied on top of a gap. */
+int qn_memory_leader_force(struct qn_onepaxos *p, qn_time_t now)
 {
-    struct qn_word w = qn_shared_word(p->shared);
+    struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
     const struct qn_ring *r = ring_of(p, w);
-    bool lacks = r != NULL && r != &p->shared->own &&
+    bool lacks = r != NULL && r != &p->memory->own &&
                  qn_ring_lo(r) > p->learned_hi + 1 && w.hi > p->learned_hi &&
                  w.hi <= QN_SLOT_MAX;
     if (!lacks || p->applied != p->learned_hi || p->apply_at != 0) {
@@ -434,15 +448,15 @@ int qn_takeover_force(struct qn_onepaxos *p, qn_time_t now)
 
 /* ---------------------------------------------------------------- turn -- */
 
-/** Read missing slots from the ring, so much as fits into this step. @return
- *  QN_OK: something was read; QN_ENOMEM: it is there, later perhaps; QN_EAGAIN:
- *  the ring cannot help. */
-int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
+/** Read missing slots from the ring, as many as fit into this step. @return
+ *  QN_OK: something was read; QN_ENOMEM: it is there, later perhaps;
+ *  QN_EAGAIN: the ring cannot help. */
+int qn_memory_leader_catch_up(struct qn_onepaxos *p, struct qn_step *t)
 {
-    struct qn_word w = qn_shared_word(p->shared);
+    struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
     const struct qn_ring *r = ring_of(p, w);
-    struct qn_reading *x = &p->fetch.reading;
-    size_t budget = qn_takeover_step_bytes(p);
+    struct qn_reading *x = &p->catch_up.reading;
+    size_t budget = qn_memory_leader_step_bytes(p);
     int64_t rc = 0;
     uint32_t n = 0;
     qn_learner_decided(p, w.hi, t->now);
@@ -458,12 +472,12 @@ int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
         rc = read_slot(p, r, w.epoch, s, x, &budget);
         if (rc == 0) {
             qn_learner_settle(p, t, s, x->copy.batch);
-            stop_reading(x);
+            qn_reading_stop(x);
         }
     }
-    p->fetch.read += qn_takeover_step_bytes(p) - (rc > 0 ? 0 : budget);
+    p->catch_up.read += qn_memory_leader_step_bytes(p) - (rc > 0 ? 0 : budget);
     if (rc > 0) { /* the rest of it in the next turn */
-        p->fetch.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
+        p->catch_up.gap_since = t->now - QN_MIN(t->now, p->params.t_gap);
     }
     return n > (rc < 0 ? 1u : 0u) ? QN_OK
            : rc == QN_ENOMEM      ? QN_ENOMEM
@@ -471,15 +485,16 @@ int qn_takeover_catch_up(struct qn_onepaxos *p, struct qn_step *t)
 }
 
 /** Once per TICK. */
-void qn_takeover_check(struct qn_onepaxos *p, struct qn_step *t)
+void qn_memory_leader_check(struct qn_onepaxos *p, struct qn_step *t)
 {
     if (p->leader.role == QN_PREPARING && t->now >= p->change.prepare_at) {
         take_over(p, t);
     }
     if (p->leader.role != QN_PREPARING) {
-        stop_reading(&p->change.reading);
+        qn_reading_stop(&p->change.reading);
     }
-    if (p->fetch.reading.copy.slot <= p->learned_hi) {
-        stop_reading(&p->fetch.reading); /* it came another way */
+    if (p->catch_up.reading.copy.slot <= p->learned_hi) {
+        qn_reading_stop(
+            &p->catch_up.reading); /* it was learned in another way */
     }
 }

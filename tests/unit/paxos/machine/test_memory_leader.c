@@ -23,7 +23,7 @@ enum {
 static struct {
     struct fx f;
     struct qn_pair word;
-    struct qn_shared shared;
+    struct qn_memory_acceptor shared;
     struct qn_ring old;
     void *mem[2];
     qn_slot_t joined; /* where the joiner is */
@@ -65,12 +65,12 @@ static void open_ring(struct qn_ring *r, unsigned i, qn_slot_t lo)
 static void decide(void)
 {
     for (qn_slot_t s = LO; s <= HI; s++) {
-        struct qn_blob *b = fx_slot_batch(s);
+        struct qn_refbuf *b = fx_slot_batch(s);
         const struct qn_slice bytes = {b->bytes, b->len};
         const struct qn_ring_need need = {.own = LO, .all = LO};
         cr_assert_eq(qn_ring_reserve(&w.old, b->len, need), QN_OK);
         qn_ring_write(&w.old, s, 0, bytes);
-        qn_blob_unref(b);
+        qn_refbuf_unref(b);
     }
     qn_store(&w.word.second, HI, QN_SEQ_CST);
 }
@@ -98,8 +98,10 @@ static void begin_with(qn_slot_t at, struct qn_params v)
     v.copy_bytes = 32; /* so that a copy takes many turns */
     memset(&w, 0, sizeof w);
     open_ring(&w.old, 0, LO);
-    w.shared = (struct qn_shared){
-        .word = &w.word, .ring = ring, .owner = owner, .position = position};
+    w.shared = (struct qn_memory_acceptor){.accept_register = &w.word,
+                                           .ring = ring,
+                                           .owner = owner,
+                                           .position = position};
     open_ring(&w.shared.own, 1, 1);
     fx_make_shared(&w.f, SELF, 3, &v, &w.shared);
     qn_onepaxos_install(w.f.p, &have, w.f.now);
@@ -135,7 +137,7 @@ static void ticks(uint32_t n)
     }
 }
 
-Test(takeover, moves_the_word_when_all_is_copied)
+Test(memory_leader, moves_the_word_when_all_is_copied)
 {
     begin(AT);
     chosen(1);
@@ -151,7 +153,7 @@ Test(takeover, moves_the_word_when_all_is_copied)
 /* Nothing is copied for a life that has nothing. It brings a snapshot while the
  * copy is made: from then on it needs the old ring, until it has read that far
  * as the new one does not go back. */
-Test(takeover, waits_for_who_came_during_the_copy)
+Test(memory_leader, waits_for_who_came_during_the_copy)
 {
     begin(AT);
     chosen(1);
@@ -166,7 +168,7 @@ Test(takeover, waits_for_who_came_during_the_copy)
 }
 
 /* But not for one that does not go on. */
-Test(takeover, waits_for_nobody_longer_than_a_change_of_leaders_takes)
+Test(memory_leader, waits_for_nobody_longer_than_a_change_of_leaders_takes)
 {
     begin(AT);
     chosen(1);
@@ -181,7 +183,7 @@ Test(takeover, waits_for_nobody_longer_than_a_change_of_leaders_takes)
 }
 
 /* Another one took this entry for his, and has moved the word. */
-Test(takeover, steps_down_when_the_word_has_its_epoch)
+Test(memory_leader, steps_down_when_the_word_has_its_epoch)
 {
     begin(HI);
     qn_store(&w.word.first, 1, QN_SEQ_CST);
@@ -192,7 +194,7 @@ Test(takeover, steps_down_when_the_word_has_its_epoch)
 }
 
 /* He is about to. */
-Test(takeover, does_not_move_the_word_to_an_epoch_that_another_life_owns)
+Test(memory_leader, does_not_move_the_word_to_an_epoch_that_another_life_owns)
 {
     begin(AT);
     w.other = true;
@@ -204,7 +206,7 @@ Test(takeover, does_not_move_the_word_to_an_epoch_that_another_life_owns)
 }
 
 /* Nobody is asked for what lies in the ring, and nobody takes a snapshot. */
-Test(takeover, without_memory_the_ring_is_read_later)
+Test(memory_leader, without_memory_the_ring_is_read_later)
 {
     begin(AT);
     fx_beat(&w.f, JOINER, HI, HI); /* so it hears of them */
@@ -237,7 +239,7 @@ static qn_slot_t stamps(qn_time_t ns)
 
 /* A ring of 64 slots, of which its follower lacks three quarters and may not be
  * given up. With a stamp in each 10 ms the rest is full in 160 ms. */
-Test(takeover, time_goes_on_in_a_tiny_ring_while_writes_are_held)
+Test(memory_leader, time_goes_on_in_a_tiny_ring_while_writes_are_held)
 {
     struct qn_params v = fx_params();
     v.flow = qn_flow_default(3, SLOTS, BYTES);

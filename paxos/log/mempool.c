@@ -1,18 +1,18 @@
 /*
- * The pool: see pool.h.
+ * The pool: see mempool.h.
  *
  *     | head: class, bytes | the caller's bytes ...                   |
  *     | head: class, bytes | links     |    (while it is free)        |
  *
  * A free block is in two lists: the stack of its class, and all free blocks in
  * the order in which they were freed. The oldest of all is the bottom of its
- * stack, so it is taken out of both at their ends.
+ * stack, so it is taken out of both lists at their ends.
  *
- * The head says what the block is, so that it can be given back, and grown, by
- * its address alone, as struct qn_alloc wants it. Its 16 bytes keep malloc's
- * alignment for what follows.
+ * The head says what the block is. So a block can be given back, and grown, by
+ * its address alone, as struct qn_alloc wants it. The head's 16 bytes keep
+ * malloc's alignment for the bytes behind it.
  */
-#include "paxos/log/pool.h"
+#include "paxos/log/mempool.h"
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -23,34 +23,35 @@
 
 #include "core/base/bits.h"
 
-/* Classes of blocks that are not kept; an exact one is always malloc's. */
+/* Classes of blocks that are not kept. An EXACT block always comes from
+ * malloc. */
 #define PLAIN   UINT32_MAX
 #define EXACT   (UINT32_MAX - 1)
-#define LONGEST (sizeof(struct qn_blob) + (size_t)QN_BLOB_MAX)
+#define LONGEST (sizeof(struct qn_refbuf) + (size_t)QN_REFBUF_MAX)
 
-struct qn_pool_block {
+struct qn_mempool_block {
     uint32_t class;
     size_t bytes; /* of the block, head included */
     /* While it is free: in its stack, and among all. */
-    alignas(max_align_t) struct qn_pool_block *below;
-    struct qn_pool_block *above, *older, *newer;
+    alignas(max_align_t) struct qn_mempool_block *below;
+    struct qn_mempool_block *above, *older, *newer;
 };
 
-#define HEAD offsetof(struct qn_pool_block, below)
+#define HEAD offsetof(struct qn_mempool_block, below)
 
 static size_t class_bytes(uint32_t class)
 {
-    size_t whole = (size_t)QN_POOL_LEAST << class / QN_POOL_STEPS;
-    return whole + whole / QN_POOL_STEPS * (class % QN_POOL_STEPS);
+    size_t whole = (size_t)QN_MEMPOOL_LEAST << class / QN_MEMPOOL_STEPS;
+    return whole + whole / QN_MEMPOOL_STEPS * (class % QN_MEMPOOL_STEPS);
 }
 
 /** The class of blocks for `bytes`, head included. */
-static uint32_t class_of(const struct qn_pool *p, size_t bytes)
+static uint32_t class_of(const struct qn_mempool *p, size_t bytes)
 {
     if (bytes >= p->exact_from) {
         return EXACT;
     }
-    if (bytes <= QN_POOL_LEAST / 2 || bytes > QN_POOL_MOST) {
+    if (bytes <= QN_MEMPOOL_LEAST / 2 || bytes > QN_MEMPOOL_MOST) {
         return PLAIN;
     }
     uint32_t class = 0;
@@ -60,12 +61,12 @@ static uint32_t class_of(const struct qn_pool *p, size_t bytes)
     return class;
 }
 
-static struct qn_pool_block *block_of(void *p)
+static struct qn_mempool_block *block_of(void *p)
 {
-    return (struct qn_pool_block *)(void *)((char *)p - HEAD);
+    return (struct qn_mempool_block *)(void *)((char *)p - HEAD);
 }
 
-static void *bytes_of(struct qn_pool_block *b)
+static void *bytes_of(struct qn_mempool_block *b)
 {
     return (char *)b + HEAD;
 }
@@ -74,10 +75,10 @@ static void *bytes_of(struct qn_pool_block *b)
 
 static bool is_mapped(uint32_t class, size_t bytes)
 {
-    return class != EXACT && bytes >= QN_POOL_MAPPED;
+    return class != EXACT && bytes >= QN_MEMPOOL_MAPPED;
 }
 
-static struct qn_pool_block *block_new(uint32_t class, size_t bytes)
+static struct qn_mempool_block *block_new(uint32_t class, size_t bytes)
 {
     if (!is_mapped(class, bytes)) {
         return malloc(bytes);
@@ -87,7 +88,7 @@ static struct qn_pool_block *block_new(uint32_t class, size_t bytes)
     return at != MAP_FAILED ? at : NULL;
 }
 
-static void block_free(struct qn_pool_block *b)
+static void block_free(struct qn_mempool_block *b)
 {
     if (!is_mapped(b->class, b->bytes)) {
         free(b);
@@ -96,10 +97,10 @@ static void block_free(struct qn_pool_block *b)
     }
 }
 
-/** A block that is not kept, and stays of its class. A mapped one keeps its
- *  pages. @return NULL: it is as it was; also where it would have to be copied.
- */
-static void *regrow(struct qn_pool_block *b, size_t bytes)
+/** Resize a block that is not kept and stays in its class. A mapped one keeps
+ *  its pages. @return NULL: it is unchanged, also where it would have to be
+ *  copied. */
+static void *regrow(struct qn_mempool_block *b, size_t bytes)
 {
     void *at = NULL;
     bool mapped = is_mapped(b->class, b->bytes);
@@ -119,7 +120,7 @@ static void *regrow(struct qn_pool_block *b, size_t bytes)
 
 /* ---- kept ---- */
 
-static void keep(struct qn_pool *p, struct qn_pool_block *b)
+static void keep(struct qn_mempool *p, struct qn_mempool_block *b)
 {
     b->below = p->free[b->class];
     b->above = NULL;
@@ -136,11 +137,14 @@ static void keep(struct qn_pool *p, struct qn_pool_block *b)
     p->free[b->class] = b;
     p->newest = b;
     p->kept += b->bytes;
+    QN_ASSERT(p->kept <= QN_MEMPOOL_BYTES);
 }
 
 /** Out of both lists: the top of a stack, or the oldest of all. */
-static void unkeep(struct qn_pool *p, struct qn_pool_block *b)
+static void unkeep(struct qn_mempool *p, struct qn_mempool_block *b)
 {
+    QN_ASSERT(b->above == NULL || b == p->oldest);
+    QN_ASSERT(p->kept >= b->bytes);
     if (b->above != NULL) {
         b->above->below = b->below;
     } else {
@@ -162,13 +166,15 @@ static void unkeep(struct qn_pool *p, struct qn_pool_block *b)
     p->kept -= b->bytes;
 }
 
-static void *take(struct qn_pool *p, size_t bytes)
+static void *take(struct qn_mempool *p, size_t bytes)
 {
     uint32_t class = class_of(p, bytes);
-    bool keeps = class < QN_POOL_CLASSES;
-    struct qn_pool_block *b = keeps ? p->free[class] : NULL;
+    bool keeps = class < QN_MEMPOOL_CLASSES;
+    struct qn_mempool_block *b = keeps ? p->free[class] : NULL;
     if (b != NULL) {
         unkeep(p, b);
+        QN_ASSERT(b->class == class);
+        QN_ASSERT(b->bytes >= bytes);
         return bytes_of(b);
     }
     bytes = keeps ? class_bytes(class) : bytes;
@@ -181,21 +187,21 @@ static void *take(struct qn_pool *p, size_t bytes)
     return bytes_of(b);
 }
 
-static void forget_oldest(struct qn_pool *p)
+static void forget_oldest(struct qn_mempool *p)
 {
-    struct qn_pool_block *b = p->oldest;
+    struct qn_mempool_block *b = p->oldest;
     /* The analyzer cannot see that the oldest is another one each time. */
     unkeep(p, b); /* NOLINT(clang-analyzer-unix.Malloc) */
     block_free(b);
 }
 
-static void give(struct qn_pool *p, struct qn_pool_block *b)
+static void give(struct qn_mempool *p, struct qn_mempool_block *b)
 {
-    if (b->class >= QN_POOL_CLASSES) {
+    if (b->class >= QN_MEMPOOL_CLASSES) {
         block_free(b);
         return;
     }
-    while (p->kept + b->bytes > QN_POOL_BYTES) {
+    while (p->kept + b->bytes > QN_MEMPOOL_BYTES) {
         forget_oldest(p);
     }
     keep(p, b);
@@ -203,7 +209,7 @@ static void give(struct qn_pool *p, struct qn_pool_block *b)
 
 static void *resize(void *ctx, void *old, size_t bytes)
 {
-    struct qn_pool *p = ctx;
+    struct qn_mempool *p = ctx;
     if (bytes == 0) {
         if (old != NULL) {
             give(p, block_of(old));
@@ -213,12 +219,12 @@ static void *resize(void *ctx, void *old, size_t bytes)
     if (bytes > LONGEST) {
         return NULL;
     }
-    size_t need = QN_MAX(HEAD + bytes, sizeof(struct qn_pool_block));
+    size_t need = QN_MAX(HEAD + bytes, sizeof(struct qn_mempool_block));
     if (old == NULL) {
         return take(p, need);
     }
-    struct qn_pool_block *b = block_of(old);
-    if (b->class >= QN_POOL_CLASSES && class_of(p, need) == b->class) {
+    struct qn_mempool_block *b = block_of(old);
+    if (b->class >= QN_MEMPOOL_CLASSES && class_of(p, need) == b->class) {
         void *same = regrow(b, need);
         if (same != NULL) {
             return same;
@@ -235,13 +241,13 @@ static void *resize(void *ctx, void *old, size_t bytes)
     return grown;
 }
 
-void qn_pool_init(struct qn_pool *p, size_t exact_from)
+void qn_mempool_init(struct qn_mempool *p, size_t exact_from)
 {
-    *p = (struct qn_pool){.alloc = {.resize = resize, .ctx = p},
-                          .exact_from = exact_from};
+    *p = (struct qn_mempool){.alloc = {.resize = resize, .ctx = p},
+                             .exact_from = exact_from};
 }
 
-void qn_pool_fini(struct qn_pool *p)
+void qn_mempool_fini(struct qn_mempool *p)
 {
     while (p->oldest != NULL) {
         forget_oldest(p);

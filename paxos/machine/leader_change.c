@@ -1,21 +1,22 @@
 /*
  * A node becomes leader (PROTOCOL.md 6.2).
  *
- *     entry e names me          PREPARING
+ *     entry e names this node   PREPARING
  *       PREPARE -> acceptor, SEAL -> the leader before, in parallel
- *     PREPARED: adopted         my log is what was accepted; ACTIVE
- *     SEALED, complete          my log is all that was ever proposed: I may
- *                               replace the acceptor, should it not answer
- *     SEALED, not complete      ask the leader before that one
+ *     PREPARED: adopted         its log is what was accepted; ACTIVE
+ *     SEALED, complete          its log is all that was ever proposed: it may
+ *                               replace the acceptor if that does not answer
+ *     SEALED, not complete      it asks the leader before that one
  *
- * Adoption: what the acceptor has accepted is decided, so its entries are
- * learned like any others, as they come; when all up to its `hi` are learned
- * the other P slots are dropped, for nobody will ever accept them, and the node
- * is ACTIVE. A slot that was learned here and lacks in a stale answer stays; if
- * something is decided that is not learned here, somebody else leads already.
+ * Adoption. What the acceptor has accepted is decided, so its entries are
+ * learned like any others, as they arrive. When all slots up to its `hi` are
+ * learned, the other P slots are dropped, because no acceptor will ever accept
+ * them, and the node is ACTIVE. A slot that was learned here and is missing in
+ * a stale answer stays. If a slot is decided that is not learned here, another
+ * node leads already.
  *
- * SEALED is the other way round: its P slots are proposals and nothing more,
- * so they are kept aside until the last one has come.
+ * SEALED is the opposite: its P slots are proposals and nothing more, so they
+ * are kept aside until the last one has arrived.
  */
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
@@ -25,7 +26,7 @@
 static void send_suffix(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
                         struct qn_msg m)
 {
-    struct qn_blob *b = qn_utility_suffix(&p->ul, p->cfg.tenure);
+    struct qn_refbuf *b = qn_utility_suffix(&p->ul, p->cfg.tenure);
     if (b == NULL) {
         return; /* asked again later */
     }
@@ -33,12 +34,13 @@ static void send_suffix(struct qn_onepaxos *p, struct qn_step *t, qn_node_t to,
     o->to = to;
     o->msg = m;
     qn_msg_refer(&o->msg, b);
-    qn_blob_unref(b);
+    qn_refbuf_unref(b);
 }
 
 static void prepare(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
+    QN_ASSERT(p->leader.role == QN_PREPARING);
     c->first = p->learned_hi + 1;
     c->prepare_at = t->now + p->params.t_acc;
     if (p->incarnation[p->cfg.acceptor] == p->cfg.acceptor_inc) {
@@ -51,18 +53,18 @@ static void prepare(struct qn_onepaxos *p, struct qn_step *t)
 
 /** Acceptor: promise; what was accepted goes back. Refuse below the promise,
  *  and when another tenure is meant. */
-void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
-                        qn_node_t from, const struct qn_msg *m)
+void qn_leader_change_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
+                                 qn_node_t from, const struct qn_msg *m)
 {
     if (!QN_MUTANT(PREPARE_NO_UL)) {
-        qn_epoch_suffix(p, t, m->body); /* may appoint this node */
+        qn_reconfigure_suffix(p, t, m->body); /* may appoint this node */
     }
     const struct qn_ul_entry *e = qn_utility_entry(&p->ul, m->epoch);
     if (e == NULL && QN_MUTANT(PREPARE_NO_UL)) {
         return;
     }
     if (e == NULL) {
-        qn_utility_ask(&p->ul, t, from); /* it asks again when it may */
+        qn_utility_ask(&p->ul, t, from); /* the leader asks again later */
         return;
     }
     if (qn_epoch_led_by_other(p, m->epoch, from)) {
@@ -74,24 +76,30 @@ void qn_lead_on_prepare(struct qn_onepaxos *p, struct qn_step *t,
             ? (hi = p->acceptor.hi, p->acceptor.active)
             : qn_acceptor_promise(&p->acceptor, m->epoch, e->tenure, &hi);
     if (!promised) {
-        qn_learner_nack(p, t, from, 0);
+        qn_acceptor_nack(p, t, from, 0);
         return;
     }
-    qn_transfer_begin(p, from,
-                      &(struct qn_long_answer){.kind = QN_MSG_PREPARED,
-                                               .epoch = m->epoch,
-                                               .next = m->slot,
-                                               .hi = hi});
+    QN_ASSERT(p->acceptor.promised == m->epoch || QN_MUTANT(NO_PROMISE));
+    QN_ASSERT(hi <= p->learned_hi); /* accepted is learned */
+    qn_bulk_reply_begin(p, from,
+                        &(struct qn_bulk_reply){.kind = QN_MSG_PREPARED,
+                                                .epoch = m->epoch,
+                                                .next = m->slot,
+                                                .hi = hi});
 }
 
-/** All that the acceptor had is learned: this node leads. */
+/** All that the acceptor had is learned: this node leads now. */
 static void adopt(struct qn_onepaxos *p, qn_time_t now)
 {
     struct qn_reconfiguration *c = &p->change;
     QN_ASSERT(p->leader.role == QN_PREPARING);
+    QN_ASSERT(c->prepared);
+    QN_ASSERT(p->learned_hi >= c->adopt_hi); /* T1 */
     qn_slot_t hi = QN_MAX(c->adopt_hi, p->learned_hi);
-    qn_transfer_void(p);
+    qn_bulk_reply_void(p);
     qn_learner_forget_proposed(p, hi + 1, UINT64_MAX);
+    /* I4: no P slot is left, every slot below `next` is decided. */
+    QN_ASSERT(p->leader.inflight_bytes == 0);
     p->leader.next = hi + 1;
     p->leader.role = QN_ACTIVE;
     p->leader.want_stamp = true; /* a no-op: laggards see the gap */
@@ -101,14 +109,14 @@ static void adopt(struct qn_onepaxos *p, qn_time_t now)
         p->leader.seen[n] = (struct qn_session){0};
     }
     p->leader.asked = 0;
-    qn_leader_begin(p, now);
+    qn_propose_begin(p, now);
 }
 
 /** Leader: what was accepted is decided, and learned before anything is
  *  proposed (6.2, T1). An answer of another epoch, or of another acceptor,
  *  counts for nothing. */
-void qn_lead_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
-                         qn_node_t from, const struct qn_msg *m)
+void qn_leader_change_on_prepared(struct qn_onepaxos *p, struct qn_step *t,
+                                  qn_node_t from, const struct qn_msg *m)
 {
     struct qn_reconfiguration *c = &p->change;
     bool stale = m->epoch != p->leader.ep && !QN_MUTANT(STALE_PREPARED);
@@ -144,9 +152,12 @@ static void seal_older(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
-/** My log is complete: not adopted, but enough to appoint an acceptor. */
+/** The own log is complete. It was not adopted, but that is enough to appoint
+ *  an acceptor. */
 static void recovered(struct qn_onepaxos *p, qn_slot_t hi)
 {
+    QN_ASSERT(p->leader.role == QN_PREPARING);
+    QN_ASSERT(p->leader.ep == p->cfg.index);
     p->leader.next = hi + 1;
     p->change.cep = p->leader.ep;
     p->change.sk = QN_EPOCH_NONE;
@@ -156,6 +167,7 @@ static void seal_step(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
     const struct qn_ul_entry *e = qn_utility_entry(&p->ul, c->sk);
+    QN_ASSERT(c->sk < p->leader.ep); /* an older epoch is sealed */
     if (e == NULL) {
         c->sk = QN_EPOCH_NONE;
         return;
@@ -177,14 +189,15 @@ static void seal_step(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
-/** Older leader: stop for good, and say what was proposed, or that nothing
- *  ever was in that epoch. */
-void qn_lead_on_seal(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                     const struct qn_msg *m)
+/** Older leader: stop for good, and send what was proposed, or say that
+ *  nothing was ever proposed in that epoch. */
+void qn_leader_change_on_seal(struct qn_onepaxos *p, struct qn_step *t,
+                              qn_node_t from, const struct qn_msg *m)
 {
     qn_epoch_t target = m->seal.target;
     if (!QN_MUTANT(OLD_SEAL)) {
-        qn_epoch_suffix(p, t, m->body); /* names the asker: I follow (T8) */
+        /* It names the asker, so this node follows (T8). */
+        qn_reconfigure_suffix(p, t, m->body);
     }
     if (p->cfg.index < m->epoch && !QN_MUTANT(OLD_SEAL)) {
         qn_utility_ask(&p->ul, t, from);
@@ -198,13 +211,13 @@ void qn_lead_on_seal(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     if (!complete && c->cep != QN_EPOCH_NONE && c->cep > target) {
         return; /* a stale question */
     }
-    struct qn_long_answer a = {.kind = QN_MSG_SEALED,
-                               .flags = complete ? QN_MSG_OK : 0,
-                               .epoch = m->epoch,
-                               .target = target,
-                               .next = m->slot,
-                               .hi = complete ? p->leader.next - 1 : 0};
-    qn_transfer_begin(p, from, &a);
+    struct qn_bulk_reply a = {.kind = QN_MSG_SEALED,
+                              .flags = complete ? QN_MSG_OK : 0,
+                              .epoch = m->epoch,
+                              .target = target,
+                              .next = m->slot,
+                              .hi = complete ? p->leader.next - 1 : 0};
+    qn_bulk_reply_begin(p, from, &a);
 }
 
 /** A slot of the sealed log: kept aside until all have come. */
@@ -215,13 +228,16 @@ static void keep_sealed(struct qn_onepaxos *p, const struct qn_msg *m)
         qn_log_at(in, m->slot)->state != QN_SLOT_EMPTY) {
         return;
     }
-    struct qn_blob *b = qn_learner_body(p, m);
+    struct qn_refbuf *b = qn_learner_body(p, m);
     if (b != NULL) {
         qn_log_put(in, m->slot, b, QN_SLOT_PROPOSED);
     }
 }
 
-/** @return true: all of `first` .. `hi` is here or learned; it is my log. */
+/**
+ * @return true: every slot above learned_hi up to `hi` is here or learned; the
+ *         own log is complete now.
+ */
 static bool take_sealed(struct qn_onepaxos *p, qn_slot_t hi)
 {
     struct qn_log *in = &p->change.incoming;
@@ -234,22 +250,22 @@ static bool take_sealed(struct qn_onepaxos *p, qn_slot_t hi)
             return false;
         }
     }
-    qn_transfer_void(p);
+    qn_bulk_reply_void(p);
     qn_learner_forget_proposed(p, p->learned_hi + 1, UINT64_MAX);
     for (qn_slot_t s = p->learned_hi + 1; s <= hi; s++) {
         if (qn_log_at(&p->log, s)->state != QN_SLOT_LEARNED) {
             const struct qn_log_entry *e = qn_log_at(in, s);
-            qn_learner_propose(p, s, qn_blob_ref(e->batch));
+            qn_learner_propose(p, s, qn_refbuf_ref(e->batch));
         }
     }
     return true;
 }
 
-/** Leader, not adopted yet: a complete older log makes this one complete, so
- *  that it may appoint an acceptor; else the leader before that one is asked
- *  (6.2). Only the answer to the present question counts. */
-void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
-                       const struct qn_msg *m)
+/** Leader, not adopted yet: a complete older log makes this log complete, so
+ *  that the node may appoint an acceptor. Otherwise the leader before that
+ *  one is asked (6.2). Only the answer to the present question counts. */
+void qn_leader_change_on_sealed(struct qn_onepaxos *p, struct qn_step *t,
+                                qn_node_t from, const struct qn_msg *m)
 {
     struct qn_reconfiguration *c = &p->change;
     if (p->leader.role != QN_PREPARING || m->epoch != p->leader.ep ||
@@ -274,7 +290,8 @@ void qn_lead_on_sealed(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
 
 /* ----------------------------------------------------------------- lost -- */
 
-/** That life has ended for certain. One that is not known here yet has not. */
+/** That incarnation has ended for certain. An incarnation that is not known
+ *  here yet has not. */
 static bool life_over(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
 {
     return p->incarnation[node] > inc ||
@@ -283,13 +300,13 @@ static bool life_over(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
 }
 
 /** The acceptor has ended, and so has the next leader that would have to be
- *  asked (6.4, the rows that stop). What they had sent is received before their
- *  ends are told, and the leaders between have said that they never were
- *  adopted. A later epoch's leader would meet the same two. */
+ *  asked (6.4, the rows that stop). What they had sent is received before
+ *  their ends are reported, and the leaders between have said that they were
+ *  never adopted. The leader of a later epoch would meet the same two. */
 static bool both_over(const struct qn_onepaxos *p)
 {
     const struct qn_reconfiguration *c = &p->change;
-    if (p->shared != NULL || p->leader.role != QN_PREPARING ||
+    if (p->memory != NULL || p->leader.role != QN_PREPARING ||
         c->cep == p->leader.ep || c->sk == QN_EPOCH_NONE) {
         return false;
     }
@@ -299,58 +316,58 @@ static bool both_over(const struct qn_onepaxos *p)
 }
 
 /** This epoch cannot begin. */
-bool qn_lead_lost(const struct qn_onepaxos *p)
+bool qn_leader_change_lost(const struct qn_onepaxos *p)
 {
     return both_over(p) && !p->change.prepared;
 }
 
 /** The acceptor had answered in full before it ended, but not with all that
- *  this node lacks: it kept less, or memory was short. Only others may have it
- *  now. */
-bool qn_lead_lacks(const struct qn_onepaxos *p)
+ *  this node lacks: it kept less, or memory was short. Only other nodes may
+ *  have the rest now. */
+bool qn_leader_change_lacks(const struct qn_onepaxos *p)
 {
     return both_over(p) && p->change.prepared && p->learned_hi < p->decided_hi;
 }
 
 /* -------------------------------------------------------------- recovery -- */
 
-/** Neither complete nor the acceptor: alone it would wait for ever. */
-bool qn_lead_needs_force(const struct qn_onepaxos *p)
+/** Neither a complete leader nor the acceptor: alone it would wait for ever. */
+bool qn_leader_change_needs_force(const struct qn_onepaxos *p)
 {
     const struct qn_acceptor *a = &p->acceptor;
     bool complete = qn_epoch_leads(p) && p->change.cep == p->cfg.index;
     bool accepts = a->active && a->tenure == p->cfg.tenure;
-    return p->shared == NULL && !complete && !accepts;
+    return p->memory == NULL && !complete && !accepts;
 }
 
-/** Forced recovery (9): the next epoch that this node leads, or the present one
- *  if it leads that in vain, begins with its log as it is. Nobody else lives,
- * so nothing of the former group comes after this: later lives begin with what
- *  they get from here. */
-int qn_lead_recover(struct qn_onepaxos *p, qn_time_t now)
+/** Forced recovery (9): the next epoch that this node leads, or the present
+ *  one if it leads that in vain, begins with its log as it is. No other
+ *  incarnation lives, so nothing of the former group comes after this: later
+ *  incarnations begin with what they get from here. */
+int qn_leader_change_recover(struct qn_onepaxos *p, qn_time_t now)
 {
     struct qn_reconfiguration *c = &p->change;
     if ((p->alive & ~QN_BIT(p->self)) != 0) {
         return QN_EBUSY;
     }
-    if (p->shared != NULL) {
-        return qn_takeover_force(p, now);
+    if (p->memory != NULL) {
+        return qn_memory_leader_force(p, now);
     }
-    if (!qn_lead_needs_force(p)) {
+    if (!qn_leader_change_needs_force(p)) {
         return QN_EBUSY;
     }
     qn_learner_cut(p, now);
     c->forced = c->certain = true;
-    c->lead_at = now; /* before one of those who come now */
+    c->lead_at = now; /* before any node that starts now */
     return QN_OK;
 }
 
-/** An operator has said that what is learned here is all there is. Then the
- *  acceptor is replaced as by any complete leader. */
+/** An operator has said that the slots learned here are all there are. Then
+ *  the acceptor is replaced as by any complete leader. */
 static void declare(struct qn_onepaxos *p, qn_time_t now)
 {
     struct qn_reconfiguration *c = &p->change;
-    qn_transfer_void(p);
+    qn_bulk_reply_void(p);
     qn_learner_cut(p, now);
     recovered(p, p->learned_hi);
     c->forced = c->prepared = false;
@@ -358,10 +375,12 @@ static void declare(struct qn_onepaxos *p, qn_time_t now)
 
 /* ----------------------------------------------------------------- turn -- */
 
-void qn_lead_begin(struct qn_onepaxos *p, struct qn_step *t)
+void qn_leader_change_begin(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
-    qn_leader_step_down(p); /* nothing of an older epoch is queued */
+    QN_ASSERT(qn_epoch_leads(p));
+    QN_ASSERT(p->leader.ep == p->cfg.index);
+    qn_propose_step_down(p); /* nothing of an older epoch is queued */
     p->leader.role = QN_PREPARING;
     c->prepared = false;
     c->sk = QN_EPOCH_NONE;
@@ -386,7 +405,7 @@ static void serve(struct qn_onepaxos *p, struct qn_step *t,
 }
 
 /** Once per TICK. */
-void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t)
+void qn_leader_change_check(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
     if (p->leader.role == QN_PREPARING && c->forced) {
@@ -402,11 +421,12 @@ void qn_lead_check(struct qn_onepaxos *p, struct qn_step *t)
             }
         }
     }
-    qn_lead_serve(p, t);
+    qn_leader_change_serve(p, t);
 }
 
-/** ACTIVE, and all that was taken over is applied: requests may come. */
-void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t)
+/** ACTIVE, and all that was taken over is applied: origins may send requests.
+ */
+void qn_leader_change_serve(struct qn_onepaxos *p, struct qn_step *t)
 {
     const struct qn_reconfiguration *c = &p->change;
     bool ready = p->leader.role == QN_ACTIVE &&
@@ -419,8 +439,9 @@ void qn_lead_serve(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
-/** A new life of `peer`: it does not know that this node serves. */
-void qn_lead_welcome(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer)
+/** A new incarnation of `peer` does not know that this node serves. */
+void qn_leader_change_welcome(struct qn_onepaxos *p, struct qn_step *t,
+                              qn_node_t peer)
 {
     if (p->leader.role == QN_ACTIVE && p->origin.ready == p->cfg.index) {
         serve(p, t, QN_OUT_SEND, peer);

@@ -2,15 +2,15 @@
  * The configuration: entries of the utility log as they are learned, and what
  * follows from them (PROTOCOL.md 6.2, "learn UL entries").
  *
- * Entries come in any message that carries some, and are taken in order. Each
- * one is looked at by itself first, for what it means for ever (an epoch that
- * this node led or was appointed in, even if it hears of it late); only the
- * newest decides what this node does now.
+ * Entries arrive in any message that carries some, and are taken in order. Each
+ * one is looked at by itself first, for what it means for ever: an epoch that
+ * this node led or was appointed in, even if the node hears of it late. Only
+ * the newest entry decides what this node does now.
  *
- * A new epoch makes every origin wait: its leader says REDIRECT to all when it
+ * A new epoch makes every origin wait. Its leader sends REDIRECT to all when it
  * has applied what it adopted, and then each origin sends everything that is
- * unapplied again, in order. So the leader's filter needs to know sessions
- * only, and no request finds a leader that is not ready.
+ * unapplied again, in order. So the leader's filter needs the sessions only,
+ * and no request finds a leader that is not ready.
  */
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
@@ -25,14 +25,14 @@ bool qn_epoch_leads(const struct qn_onepaxos *p)
     return qn_epoch_is(p, p->cfg.leader, p->cfg.leader_inc);
 }
 
-/** This life is the acceptor that the newest entry names. */
+/** This incarnation is the acceptor that the newest entry names. */
 bool qn_epoch_accepts(const struct qn_onepaxos *p)
 {
     return qn_epoch_is(p, p->cfg.acceptor, p->cfg.acceptor_inc);
 }
 
-/** Entry `e` names another life than the present one of `from` as its leader,
- * or as its acceptor. What is not known here is nobody else's. */
+/** Entry `e` names another incarnation than the present one of `from` as its
+ *  leader, or as its acceptor. False for an entry that is not known here. */
 bool qn_epoch_led_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
                            qn_node_t from)
 {
@@ -62,8 +62,8 @@ qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e)
     return e;
 }
 
-/** The leader accepts by itself: with the memory acceptor always, else never
- *  (2). */
+/** The leader accepts by itself: with the memory acceptor always, otherwise
+ *  never (2). */
 static bool same_life(const struct qn_ul_entry *e)
 {
     return e->leader == e->acceptor && e->leader_inc == e->acceptor_inc;
@@ -75,8 +75,11 @@ static void take(struct qn_onepaxos *p, struct qn_step *t,
     if (e->kind == QN_UL_VOTER) {
         return;
     }
-    QN_ASSERT(same_life(e) == (p->shared != NULL));
+    QN_ASSERT(same_life(e) == (p->memory != NULL));
+    QN_ASSERT(e->index == p->change.seen); /* in order, each once */
+    QN_ASSERT(e->index >= p->cfg.index);
     if (qn_epoch_is(p, e->leader, e->leader_inc)) {
+        QN_ASSERT(e->index >= p->leader.ep);
         p->leader.ep = e->index;
         bool newest = e->index + 1 == qn_utility_len(&p->ul);
         if (e->kind == QN_UL_ACCEPTOR && (newest || !QN_MUTANT(SKIP_OWN))) {
@@ -85,13 +88,13 @@ static void take(struct qn_onepaxos *p, struct qn_step *t,
     }
     if (e->kind == QN_UL_ACCEPTOR &&
         qn_epoch_is(p, e->acceptor, e->acceptor_inc)) {
-        qn_handoff_appointed(p, t, e);
+        qn_acceptor_change_appointed(p, t, e);
     }
     p->cfg = *e;
 }
 
 /** Act on entries that the utility log has learned since the last time. */
-void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t)
+void qn_reconfigure_learn(struct qn_onepaxos *p, struct qn_step *t)
 {
     qn_epoch_t before = p->cfg.index;
     for (; p->change.seen < qn_utility_len(&p->ul); p->change.seen++) {
@@ -100,6 +103,7 @@ void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t)
             take(p, t, e);
         }
     }
+    QN_ASSERT(p->cfg.index >= before); /* an epoch never ends in an older one */
     if (p->cfg.index == before) {
         return;
     }
@@ -110,24 +114,25 @@ void qn_epoch_learn(struct qn_onepaxos *p, struct qn_step *t)
     }
     p->origin.blocked = false;
     if (qn_epoch_leads(p)) {
-        (p->shared != NULL ? qn_takeover_begin : qn_lead_begin)(p, t);
+        (p->memory != NULL ? qn_memory_leader_begin
+                           : qn_leader_change_begin)(p, t);
     } else if (p->leader.role != QN_FOLLOWER && !QN_MUTANT(NO_STEP_DOWN)) {
-        qn_leader_step_down(p);
+        qn_propose_step_down(p);
     }
 }
 
 /** Entries that came along with another message. */
-void qn_epoch_suffix(struct qn_onepaxos *p, struct qn_step *t,
-                     struct qn_slice entries)
+void qn_reconfigure_suffix(struct qn_onepaxos *p, struct qn_step *t,
+                           struct qn_slice entries)
 {
     qn_utility_learn(&p->ul, entries);
-    qn_epoch_learn(p, t);
+    qn_reconfigure_learn(p, t);
 }
 
 /** `peer` knows a later epoch than this node: ask it, at the end of the turn
  *  and again if nothing comes. */
-void qn_epoch_behind(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer,
-                     qn_epoch_t epoch)
+void qn_reconfigure_behind(struct qn_onepaxos *p, struct qn_step *t,
+                           qn_node_t peer, qn_epoch_t epoch)
 {
     struct qn_reconfiguration *c = &p->change;
     if (epoch > p->cfg.index && epoch > c->later) {
@@ -150,6 +155,7 @@ static void check_behind(struct qn_onepaxos *p, struct qn_step *t)
         if (c->knower != p->self && (p->alive & QN_BIT(c->knower)) != 0) {
             qn_utility_ask(&p->ul, t, c->knower);
         }
+        QN_ASSERT(c->knower < p->nodes);
         c->knower = (c->knower + 1) % p->nodes; /* or the next one knows */
     }
 }
@@ -161,14 +167,15 @@ static bool suspected(const struct qn_onepaxos *p, qn_node_t n)
     return n != p->self && ((p->change.suspected | ~p->alive) & QN_BIT(n)) != 0;
 }
 
-/** Rank of this node among those who may lead next; the leader's own id, in a
- *  new life, is last. */
+/** Rank of this node among the nodes that may lead next. The leader's own id,
+ *  in a new incarnation, is last. */
 static uint32_t rank(const struct qn_onepaxos *p)
 {
     uint32_t r = 0;
     for (uint32_t k = 1; k < p->nodes; k++) {
         qn_node_t n = (p->cfg.leader + k) % p->nodes;
         if (n == p->self) {
+            QN_ASSERT(r < p->nodes);
             return r;
         }
         r += n != p->cfg.acceptor && !suspected(p, n);
@@ -176,7 +183,7 @@ static uint32_t rank(const struct qn_onepaxos *p)
     return r;
 }
 
-/** A former life of this id is named in the entry: it has ended. */
+/** The leader is gone: suspected, ended, or this node is told to replace it. */
 static bool leader_gone(const struct qn_onepaxos *p)
 {
     return suspected(p, p->cfg.leader) || p->change.forced ||
@@ -185,10 +192,10 @@ static bool leader_gone(const struct qn_onepaxos *p)
            p->change.later > p->cfg.index; /* another one, unknown here */
 }
 
-/** Told to lead: as if the leader had ended, but nobody else thinks so. Until
- *  there is another epoch. An order is no reason to be quicker than M11 allows:
- *  the leader lives and goes on meanwhile. */
-void qn_epoch_relieve(struct qn_onepaxos *p, const struct qn_step *t)
+/** Told to lead: as if the leader had ended, but no other node assumes so.
+ *  Valid until there is another epoch. An order is no reason to be quicker
+ *  than M11 allows: the leader lives and goes on meanwhile. */
+void qn_reconfigure_relieve(struct qn_onepaxos *p, const struct qn_step *t)
 {
     if (p->cfg.leader != p->self) {
         p->change.relieve = p->cfg.index;
@@ -198,7 +205,7 @@ void qn_epoch_relieve(struct qn_onepaxos *p, const struct qn_step *t)
     }
 }
 
-/** That life has ended for certain. */
+/** The incarnation that leads has ended for certain. */
 static bool leader_dead(const struct qn_onepaxos *p)
 {
     return p->incarnation[p->cfg.leader] != p->cfg.leader_inc ||
@@ -212,10 +219,11 @@ bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p)
            p->incarnation[p->cfg.acceptor] != p->cfg.acceptor_inc;
 }
 
-/* --------------------------------------------------------- who maps whom -- */
+/* -------------------------------------------------------- mapped peers -- */
 
-/** `from` reads what this life has, and so does what it says show. */
-void qn_epoch_heard(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from)
+/** `from` has mapped this incarnation: what it sends shows that. */
+void qn_reconfigure_heard(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t from)
 {
     struct qn_reconfiguration *c = &p->change;
     if ((c->heard & QN_BIT(from)) == 0) {
@@ -224,10 +232,12 @@ void qn_epoch_heard(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from)
     }
 }
 
-/** Say to a peer, or to all (QN_NODES_MAX), that this life has mapped them. */
-void qn_epoch_greet(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer)
+/** Tell a peer, or all (QN_NODES_MAX), that this incarnation has mapped them.
+ */
+void qn_reconfigure_greet(struct qn_onepaxos *p, struct qn_step *t,
+                          qn_node_t peer)
 {
-    if (p->shared == NULL) {
+    if (p->memory == NULL) {
         return;
     }
     struct qn_out *o =
@@ -241,13 +251,14 @@ void qn_epoch_greet(struct qn_onepaxos *p, struct qn_step *t, qn_node_t peer)
                                       .ul_len = qn_utility_len(&p->ul)}};
 }
 
-/** M11: somebody living has not mapped this life's ring yet. Were it to take
- *  over now and to die, what that one lacks would be gone. */
-bool qn_epoch_unmapped(const struct qn_onepaxos *p, qn_time_t now)
+/** M11: a living peer has not mapped this incarnation's ring yet. If this
+ *  node took over now and ended, the slots that the peer lacks would be gone.
+ */
+bool qn_reconfigure_unmapped(const struct qn_onepaxos *p, qn_time_t now)
 {
     const struct qn_reconfiguration *c = &p->change;
     uint64_t others = p->alive & ~c->suspected & ~QN_BIT(p->self);
-    return p->shared != NULL && (others & ~c->heard) != 0 && now < c->map_by;
+    return p->memory != NULL && (others & ~c->heard) != 0 && now < c->map_by;
 }
 
 /* ------------------------------------------------------------- proposing -- */
@@ -263,13 +274,13 @@ static qn_time_t random_below(struct qn_onepaxos *p, qn_time_t n)
 
 static bool may_lead(const struct qn_onepaxos *p)
 {
-    if (p->shared != NULL) {
-        return p->leader.role == QN_FOLLOWER && qn_takeover_may(p);
+    if (p->memory != NULL) {
+        return p->leader.role == QN_FOLLOWER && qn_memory_leader_may(p);
     }
     return !qn_epoch_accepts(p) && !qn_epoch_leads(p);
 }
 
-/** The leader is gone: whose rank comes first, proposes itself. */
+/** The leader is gone: the node whose rank comes first proposes itself. */
 static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
@@ -291,27 +302,28 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
     }
     bool busy =
         qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);
-    if (t->now < c->lead_at || busy || qn_epoch_unmapped(p, t->now)) {
+    if (t->now < c->lead_at || busy || qn_reconfigure_unmapped(p, t->now)) {
         return;
     }
     struct qn_ul_entry e = p->cfg;
     e.kind = QN_UL_LEADER;
     e.leader = (uint8_t)p->self;
     e.leader_inc = p->incarnation[p->self];
-    if (p->shared != NULL) {
+    if (p->memory != NULL) {
         e.acceptor = e.leader;
         e.acceptor_inc = e.leader_inc;
         e.tenure = qn_utility_len(&p->ul);
     }
-    QN_ASSERT(same_life(&e) == (p->shared != NULL));
+    QN_ASSERT(same_life(&e) == (p->memory != NULL));
+    QN_ASSERT(p->leader.role == QN_FOLLOWER || QN_MUTANT(NO_STEP_DOWN));
     qn_utility_propose(&p->ul, t, &e);
-    qn_epoch_learn(p, t);
+    qn_reconfigure_learn(p, t);
 }
 
-/** This node's record was lost: it asks for a vote, while nothing is to be
- *  decided but that and those who may say yes live. Entries are kept for so
- *  long; one that names roles must be among them (a later life needs it), so
- *  half of them are not for this. */
+/** This node's record was lost: it asks for a vote, while no other entry is
+ *  to be decided and a majority that may agree lives. Entries are kept for a
+ *  bounded time, and one that names roles must be among them (a later
+ *  incarnation needs it), so at most half of them are used for this. */
 static void check_voter(struct qn_onepaxos *p, struct qn_step *t)
 {
     uint64_t others = p->alive & ~p->change.suspected & ~QN_BIT(p->self);
@@ -322,41 +334,41 @@ static void check_voter(struct qn_onepaxos *p, struct qn_step *t)
         return;
     }
     qn_utility_propose_voter(&p->ul, t, &p->cfg);
-    qn_epoch_learn(p, t);
+    qn_reconfigure_learn(p, t);
 }
 
 /** Once per TICK. */
-void qn_epoch_check(struct qn_onepaxos *p, struct qn_step *t)
+void qn_reconfigure_check(struct qn_onepaxos *p, struct qn_step *t)
 {
     if (p->nodes == 1) {
         return;
     }
     if (!p->change.said) {
         p->change.said = true;
-        qn_epoch_greet(p, t, QN_NODES_MAX);
+        qn_reconfigure_greet(p, t, QN_NODES_MAX);
     }
     qn_utility_tick(&p->ul, t);
-    qn_epoch_learn(p, t);
+    qn_reconfigure_learn(p, t);
     check_behind(p, t);
     check_leader(p, t);
     check_voter(p, t);
-    if (p->shared != NULL) {
-        qn_takeover_check(p, t);
-        qn_lead_serve(p, t);
+    if (p->memory != NULL) {
+        qn_memory_leader_check(p, t);
+        qn_leader_change_serve(p, t);
     } else {
-        qn_lead_check(p, t);
-        qn_handoff_check(p, t);
+        qn_leader_change_check(p, t);
+        qn_acceptor_change_check(p, t);
     }
 }
 
-qn_time_t qn_epoch_deadline(const struct qn_onepaxos *p)
+qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p)
 {
     const struct qn_reconfiguration *c = &p->change;
     qn_time_t at = qn_utility_deadline(&p->ul);
     bool busy =
         qn_utility_proposing(&p->ul) && !qn_utility_proposing_voter(&p->ul);
     qn_time_t lead_at =
-        qn_epoch_unmapped(p, c->lead_at) ? c->map_by : c->lead_at;
+        qn_reconfigure_unmapped(p, c->lead_at) ? c->map_by : c->lead_at;
     at = QN_MIN(at, busy ? QN_TIME_NEVER : lead_at);
     at = QN_MIN(at, behind(p) ? c->ask_at : QN_TIME_NEVER);
     return p->leader.role == QN_PREPARING ? QN_MIN(at, c->prepare_at) : at;
