@@ -25,7 +25,7 @@
  *                                             the present leader
  *
  *     RECOVER                  ->             a client wants a group that has
- *                                             stopped to continue from one
+ *                                             stopped to continue from one node
  *                              <-  RECOVER_REFUSED  why not; nothing was done
  *                              <-  RECOVER_QUERY  to the chosen node: can it?
  *     RECOVERABLE              ->             it can, or why not
