@@ -290,8 +290,7 @@ const struct qn_tree *qn_driver_topology(const struct qn_driver *d)
     return d->context != NULL ? &d->dissemination.tree : NULL;
 }
 
-/* ---- flow control, told ----------------------------------------------------
- */
+/* ---- flow control -------------------------------------------------------- */
 
 void qn_driver_limits(struct qn_driver *d, qn_time_t timeout,
                       uint32_t min_awaited)
