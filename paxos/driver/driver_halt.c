@@ -61,14 +61,14 @@ static bool lacks_what_no_peer_has(const struct qn_driver *d)
            qn_driver_all_at(d, learned);
 }
 
-static struct qn_halt_view view_of(const struct qn_driver *d)
+static struct qn_halt_facts view_of(const struct qn_driver *d)
 {
     /* relaxed: only this thread writes it. */
     uint64_t word = qn_load(&d->o.state->stopped, QN_RELAXED);
-    struct qn_halt_view v = {.word = word,
-                             .served = qn_onepaxos_served(d->machine),
-                             .epoch = d->roles.cfg.index,
-                             .learned = qn_onepaxos_learned(d->machine)};
+    struct qn_halt_facts v = {.word = word,
+                              .served = qn_onepaxos_served(d->machine),
+                              .epoch = d->roles.cfg.index,
+                              .learned = qn_onepaxos_learned(d->machine)};
     if (v.served) {
         return v;
     }
@@ -83,7 +83,7 @@ static struct qn_halt_view view_of(const struct qn_driver *d)
 
 static void look_process(struct qn_driver *d)
 {
-    const struct qn_halt_view v = view_of(d);
+    const struct qn_halt_facts v = view_of(d);
     uint64_t word = qn_halt_word(&d->halt, &v, d->now);
     if (word == v.word) {
         return;
@@ -102,14 +102,14 @@ static void look_process(struct qn_driver *d)
 static enum qn_halt_reason reason_of(const struct qn_driver *d)
 {
     if (d->memory || qn_onepaxos_served(d->machine)) {
-        return QN_HALT_NONE;
+        return QN_HALT_REASON_NONE;
     }
     qn_node_t leader = d->roles.cfg.leader;
     const struct qn_outbox_state *s = state_of(d, leader);
     bool lives = qn_driver_lives(d, leader) &&
                  d->peer[leader].life.inc == d->roles.cfg.leader_inc;
     if (!lives || s == NULL) {
-        return QN_HALT_NONE;
+        return QN_HALT_REASON_NONE;
     }
     /* acquire <- release in look_process. */
     return qn_halt_read(qn_load(&s->stopped, QN_ACQUIRE), d->roles.cfg.index);
@@ -247,12 +247,12 @@ void qn_driver_halt_look(struct qn_driver *d)
 bool qn_driver_halted(const struct qn_driver *d)
 {
     return d->memory ? d->halt.verdict.kind == QN_VERDICT_STOPPED
-                     : reason_of(d) != QN_HALT_NONE;
+                     : reason_of(d) != QN_HALT_REASON_NONE;
 }
 
 bool qn_driver_log_incomplete(const struct qn_driver *d)
 {
-    return reason_of(d) == QN_HALT_GAP;
+    return reason_of(d) == QN_HALT_REASON_GAP;
 }
 
 void qn_driver_halt_note(struct qn_driver *d, qn_node_t peer)

@@ -53,7 +53,7 @@ void qn_halt_peer_up(struct qn_halt *h, qn_node_t peer, uint64_t bereft)
 /* ---- process acceptor ---------------------------------------------------- */
 
 /* The log lacks something, at the same place, for long enough. */
-static bool lacks_for_long(struct qn_halt *h, const struct qn_halt_view *v,
+static bool lacks_for_long(struct qn_halt *h, const struct qn_halt_facts *v,
                            qn_time_t now)
 {
     if (!v->lacks || h->lacks_at != v->learned) {
@@ -73,14 +73,14 @@ static bool says_gap(uint64_t word)
     return word != QN_HALT_BY_FORCE && (word & QN_HALT_LOG_INCOMPLETE) != 0;
 }
 
-static uint64_t word_of(const struct qn_halt_view *v)
+static uint64_t word_of(const struct qn_halt_facts *v)
 {
     uint64_t mark = v->epoch + 1;
     QN_ASSERT(mark < QN_HALT_LOG_INCOMPLETE);
     return v->lost ? mark : mark | QN_HALT_LOG_INCOMPLETE;
 }
 
-uint64_t qn_halt_word(struct qn_halt *h, const struct qn_halt_view *v,
+uint64_t qn_halt_word(struct qn_halt *h, const struct qn_halt_facts *v,
                       qn_time_t now)
 {
     QN_ASSERT(v->by_force || v->served || v->word != QN_HALT_BY_FORCE);
@@ -99,9 +99,9 @@ enum qn_halt_reason qn_halt_read(uint64_t word, uint64_t epoch)
 {
     uint64_t mark = epoch + 1;
     QN_ASSERT(mark < QN_HALT_LOG_INCOMPLETE);
-    return word == mark                              ? QN_HALT_LOST
-           : word == (mark | QN_HALT_LOG_INCOMPLETE) ? QN_HALT_GAP
-                                                     : QN_HALT_NONE;
+    return word == mark                              ? QN_HALT_REASON_LOST
+           : word == (mark | QN_HALT_LOG_INCOMPLETE) ? QN_HALT_REASON_GAP
+                                                     : QN_HALT_REASON_NONE;
 }
 
 /* ---- memory acceptor ----------------------------------------------------- */

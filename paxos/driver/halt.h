@@ -68,7 +68,7 @@ void qn_halt_peer_up(struct qn_halt *h, qn_node_t peer, uint64_t bereft);
 /* ---- process acceptor ---------------------------------------------------- */
 
 /** What a node sees at the end of a turn. */
-struct qn_halt_view {
+struct qn_halt_facts {
     bool served;        /* the leader of the epoch takes requests; then only
                            `word` counts */
     bool leads;         /* this incarnation leads the epoch */
@@ -87,13 +87,13 @@ struct qn_halt_view {
 /** @return the word from now on. It is new if it differs from v->word; the
  *  group has halted, as far as this node can tell, if it is then neither 0 nor
  *  BY_FORCE. */
-uint64_t qn_halt_word(struct qn_halt *h, const struct qn_halt_view *v,
+uint64_t qn_halt_word(struct qn_halt *h, const struct qn_halt_facts *v,
                       qn_time_t now);
 
 enum qn_halt_reason {
-    QN_HALT_NONE, /* the group goes on, as far as the word says */
-    QN_HALT_LOST, /* no log is left */
-    QN_HALT_GAP   /* the log is incomplete */
+    QN_HALT_REASON_NONE, /* the group goes on, as far as the word says */
+    QN_HALT_REASON_LOST, /* no log is left */
+    QN_HALT_REASON_GAP   /* the log is incomplete */
 };
 
 /** What the word of the leader of `epoch` says about that epoch. */

@@ -15,12 +15,12 @@ enum { SELF = 0, NODES = 3, EPOCH = 7 };
 #define START ((qn_time_t)5 * QN_S)
 
 static struct qn_halt h;
-static struct qn_halt_view view;
+static struct qn_halt_facts view;
 
 static void setup(void)
 {
     qn_halt_init(&h, SELF, NODES);
-    view = (struct qn_halt_view){
+    view = (struct qn_halt_facts){
         .leads = true, .no_later_vote = true, .epoch = EPOCH, .learned = 40};
 }
 
@@ -131,12 +131,12 @@ CASE(a_lost_log_counts_more_than_a_gap)
 
 CASE(a_word_means_something_in_its_own_epoch_only)
 {
-    cr_assert_eq(qn_halt_read(LOST, EPOCH), QN_HALT_LOST);
-    cr_assert_eq(qn_halt_read(GAP, EPOCH), QN_HALT_GAP);
-    cr_assert_eq(qn_halt_read(0, EPOCH), QN_HALT_NONE);
-    cr_assert_eq(qn_halt_read(QN_HALT_BY_FORCE, EPOCH), QN_HALT_NONE);
-    cr_assert_eq(qn_halt_read(LOST, EPOCH + 1), QN_HALT_NONE);
-    cr_assert_eq(qn_halt_read(GAP, EPOCH - 1), QN_HALT_NONE);
+    cr_assert_eq(qn_halt_read(LOST, EPOCH), QN_HALT_REASON_LOST);
+    cr_assert_eq(qn_halt_read(GAP, EPOCH), QN_HALT_REASON_GAP);
+    cr_assert_eq(qn_halt_read(0, EPOCH), QN_HALT_REASON_NONE);
+    cr_assert_eq(qn_halt_read(QN_HALT_BY_FORCE, EPOCH), QN_HALT_REASON_NONE);
+    cr_assert_eq(qn_halt_read(LOST, EPOCH + 1), QN_HALT_REASON_NONE);
+    cr_assert_eq(qn_halt_read(GAP, EPOCH - 1), QN_HALT_REASON_NONE);
 }
 
 ABORT(a_word_by_force_without_force_aborts)
