@@ -61,7 +61,7 @@ static bool lacks_what_no_peer_has(const struct qn_driver *d)
            qn_driver_all_at(d, learned);
 }
 
-static struct qn_halt_facts view_of(const struct qn_driver *d)
+static struct qn_halt_facts facts_of(const struct qn_driver *d)
 {
     /* relaxed: only this thread writes it. */
     uint64_t word = qn_load(&d->o.state->stopped, QN_RELAXED);
@@ -83,7 +83,7 @@ static struct qn_halt_facts view_of(const struct qn_driver *d)
 
 static void look_process(struct qn_driver *d)
 {
-    const struct qn_halt_facts v = view_of(d);
+    const struct qn_halt_facts v = facts_of(d);
     uint64_t word = qn_halt_word(&d->halt, &v, d->now);
     if (word == v.word) {
         return;
