@@ -30,7 +30,7 @@
  *                              <-  START  adopted
  *
  * A replica whose queue is full cannot be connected to, and is not replaced
- * while its process exists (kvs/supervisor/vacancy.h).
+ * while its process exists (kvs/supervision/vacancy.h).
  *
  * Until START has come the replica does not belong to the adopter: if the
  * adopter ends, or refuses, the replica waits for another. A stalled orphan
@@ -103,7 +103,7 @@ int qn_adopt_accept(int listener, pid_t *pid);
  *  @return a descriptor; QN_EBUSY: the queue of the replica is full, because
  *          it is stalled or others have filled the queue; QN_ENOENT: no
  *          replica of this user listens there, which does not prove that
- *          none exists (kvs/supervisor/vacancy.h); QN_EMFILE, QN_EIO. Never
+ *          none exists (kvs/supervision/vacancy.h); QN_EMFILE, QN_EIO. Never
  *          blocks. */
 int qn_adopt_connect(const struct qn_config *c, qn_node_t node, pid_t *pid);
 

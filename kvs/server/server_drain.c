@@ -5,7 +5,7 @@
  * as if each client had closed its sending side. The limit is judged here and
  * not by the supervisor, since CONFIG SET changes it in the log and since a
  * replica may outlive its supervisor. The supervisor only learns how long the
- * replica may take (kvs/supervisor/supervisor_drain.c).
+ * replica may take (kvs/supervision/drain.c).
  */
 #include "core/base/assert.h"
 #include "core/base/bits.h"

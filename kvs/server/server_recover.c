@@ -3,7 +3,7 @@
  * of kvs/server/machine/recovery_request.h.
  *
  * The supervisor asks the chosen replica whether it could go on, ends all
- * others (kvs/supervisor/supervisor_recover.c), and then orders it to go on. By
+ * others (kvs/supervision/recovery.c), and then orders it to go on. By
  * then the replica has been told of every end, on the same socket.
  *
  * A snapshot that is on its way here when the order comes is of the group as it

@@ -13,7 +13,7 @@
  *
  * Its replicas may be those of another build, whose supervisor has died or
  * hands over (kvs/control/adopt.h); they can be replaced one after the other
- * (supervisor_upgrade.c).
+ * (kvs/supervision/upgrade.c).
  *
  * It sleeps in one poll(), without a timer until it drains. One thread; it
  * forks, so the calling process must have no other.
@@ -24,6 +24,7 @@
 
 #include "core/qp.h"
 #include "kvs/control/replica_spec.h"
+#include "kvs/supervision/supervision.h"
 
 struct qn_supervisor_opts {
     const struct qn_config *config; /* borrowed; QN_REPLICAS_AUTO allowed */
@@ -33,14 +34,6 @@ struct qn_supervisor_opts {
                      and replace its replicas by processes of this program */
     /** What a replica's process runs. @return its exit status. */
     int (*replica_main)(const struct qn_replica_spec *spec);
-};
-
-/** Exit statuses. Ended at once by signal s: 128 + s. */
-enum qn_supervisor_status {
-    QN_SUPERVISOR_DRAINED = 0,
-    QN_SUPERVISOR_LOST = 1, /* no replica was left, or not all has drained, or
-                               the group had stopped */
-    QN_SUPERVISOR_NOT_BEGUN = 2, /* could not start; nothing left behind */
 };
 
 /**

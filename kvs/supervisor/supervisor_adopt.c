@@ -3,38 +3,21 @@
  *
  * Order: the supervisor's lock first, so that of two adopters one goes on and a
  * living supervisor is never replaced; then a connection to each replica that
- * there can be; then listening (supervisor_orphans.c) until each has said all
- * it has, or has ended, or GRACE_MS have passed since the first was done.
- * Nothing of the group is touched until then: who is refused, or ends, leaves
- * orphans as they were.
- *
- *     connected --START--> adopted         state by READY
- *         |  \--pidfd-> nobody             started again
- *         \---GRACE---> late               counts as serving; others have said
- *                                          which life it is; heard when it goes
- *                                          on
- *     not connected --> late or nobody     as the group's memory says
- *                                          (kvs/supervisor/vacancy.h,
- * supervisor_late.c)
- *
- * What a replica knows of others fills the gaps: the last life of who has died
- * meanwhile, and the outbox of a dead owner of the accept word. The dead are
- * made known to all, since an idle replica looks for nobody. A life that the
- * dead supervisor was still introducing ends with it (replica_main.c); one that
- * somebody has not heard of, who stood still, is told to him now.
+ * there can be; then hearing them (supervisor_adopt_messages.c, and
+ * kvs/supervision/adoption.c) until each has said all it has, or has ended, or
+ * has let the others wait too long. Nothing of the group is touched until then:
+ * a supervisor that is refused, or ends, leaves orphans as they were.
  *
  * Adopted replicas are no children: their ends are seen by pidfd.
  */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
-#include "core/place/liveness.h"
 #include "kvs/control/adopt.h"
 #include "kvs/resources/resource_check.h"
 #include "kvs/supervisor/supervisor_adopt_internal.h"
@@ -44,14 +27,14 @@
 void qn_supervisor_connect(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_adoption *a = s->adoption;
-    struct qn_supervised *r = &s->replica[i];
+    struct qn_child *c = &s->child[i];
     const struct qn_control_msg hello = {
         .kind = QN_CTL_ADOPT,
         .u.adopt = {.oldest = QN_ADOPT_OLDEST, .newest = QN_ADOPT_VERSION}};
     pid_t pid;
     int fd = qn_adopt_connect(s->opts->config, i, &pid);
     a->reach[i] =
-        fd == QN_EBUSY || fd == QN_EMFILE ? QN_REACH_BUSY : QN_REACH_NOBODY;
+        fd == QN_EBUSY || fd == QN_EMFILE ? QN_REACH_BUSY : QN_REACH_ABSENT;
     if (fd < 0) {
         return;
     }
@@ -61,79 +44,50 @@ void qn_supervisor_connect(struct qn_supervisor *s, qn_node_t i)
         close(fd);
         return;
     }
-    qn_supervisor_close(r->pidfd);
-    r->pid = pid;
-    r->pidfd = pidfd;
-    r->control = fd;
+    QN_ASSERT(c->control < 0);
+    qn_supervisor_close(c->pidfd);
+    c->pid = pid;
+    c->pidfd = pidfd;
+    c->control = fd;
+    c->runs = s->machine.orphans.taken_over; /* else it is not ours yet */
     a->reach[i] = QN_REACH_MET;
-    a->connected[i] = a->waited[i] = true;
+    qn_supervisor_event(s,
+                        (struct qn_supervision_event){
+                            .kind = QN_ON_ORPHAN_MET, .node = i, .pid = pid});
 }
 
-static uint32_t count(const bool *of)
+static bool is_awaited(const struct qn_supervisor *s, qn_node_t i)
 {
-    uint32_t n = 0;
-    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        n += of[i];
-    }
-    return n;
+    return (s->machine.orphans.awaited >> i & 1) != 0;
 }
 
-static void hang_up(struct qn_supervised *r)
+/* It has said all, or the group is refused. */
+static bool is_enough(const struct qn_supervisor *s, qn_node_t i)
 {
-    qn_supervisor_close(r->control);
-    r->control = -1;
+    return s->adoption->err != QN_OK || !is_awaited(s, i);
 }
 
-/* All that `i` has said. */
 static void hear(struct qn_supervisor *s, qn_node_t i)
 {
-    struct qn_supervised *r = &s->replica[i];
-    const struct qn_control_link link = {.direction = QN_CTL_TO_SUPERVISOR,
-                                         .nodes = QN_NODES_MAX};
-    char fault[QN_CONTROL_FAULT_MAX];
-    struct qn_control_msg e;
-    int fd;
-    int err = r->control < 0 ? QN_EAGAIN : QN_OK;
-    while (err == QN_OK && s->adoption->err == QN_OK &&
-           s->adoption->waited[i]) {
-        err = qn_control_recv(r->control, &link, &e, &fd, false);
-        if (err == QN_OK && !qn_supervisor_adopted_message(s, i, &e, fd)) {
-            qn_supervisor_close(fd);
-        }
-    }
-    if (err == QN_ECORRUPT) {
-        qn_log(QN_LOG_ERROR, "replica %u: %s", i,
-               qn_control_fault_text(&e, fault));
-    }
-    if (err == QN_EPEERDEAD) {
-        hang_up(r);
-    }
+    qn_supervisor_hear(s, i, QN_NODES_MAX, is_enough);
 }
 
 static void ended(struct qn_supervisor *s, qn_node_t i)
 {
-    struct qn_supervised *r = &s->replica[i];
+    struct qn_child *c = &s->child[i];
+    QN_ASSERT(!c->runs);
     hear(s, i); /* what it knew */
-    hang_up(r);
-    close(r->pidfd);
-    r->pidfd = -1;
-    s->adoption->connected[i] = s->adoption->waited[i] = false;
-    s->adoption->reach[i] = QN_REACH_NOBODY;
-}
-
-static int left_ms(const struct qn_adoption *a)
-{
-    if (a->end == QN_TIME_NEVER) {
-        return -1;
-    }
-    qn_time_t now = qn_clock_now();
-    return (int)((a->end - QN_MIN(now, a->end) + QN_MS - 1) / QN_MS);
+    qn_supervisor_close(c->control);
+    qn_supervisor_close(c->pidfd);
+    c->control = c->pidfd = -1;
+    s->adoption->reach[i] = QN_REACH_ABSENT;
+    qn_supervisor_node_event(s, QN_ON_ORPHAN_ENDED, i);
 }
 
 /* -1: for ever. */
 static int wait_ms(const struct qn_supervisor *s)
 {
-    int left = left_ms(s->adoption);
+    int left = qn_supervisor_ms_until(s->machine.orphans.until);
     int ask = qn_supervisor_ask_wait_ms(s);
     return left < 0 ? ask : ask < 0 ? left : QN_MIN(left, ask);
 }
@@ -146,10 +100,10 @@ static int listen_once(struct qn_supervisor *s)
     struct pollfd *end = said + QN_NODES_MAX;
     p[0] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        bool waited = s->adoption->waited[i];
-        said[i] = (struct pollfd){.fd = waited ? s->replica[i].control : -1,
-                                  .events = POLLIN};
-        end[i] = (struct pollfd){.fd = s->replica[i].pidfd, .events = POLLIN};
+        said[i] =
+            (struct pollfd){.fd = is_awaited(s, i) ? s->child[i].control : -1,
+                            .events = POLLIN};
+        end[i] = (struct pollfd){.fd = s->child[i].pidfd, .events = POLLIN};
     }
     int ready = poll(p, QN_ARRAY_COUNT(p), wait_ms(s));
     QN_ASSERT(ready >= 0 || errno == EINTR);
@@ -171,10 +125,10 @@ static int listen_once(struct qn_supervisor *s)
 
 static int listen_to_all(struct qn_supervisor *s)
 {
-    const struct qn_adoption *a = s->adoption;
     int err = QN_OK;
-    while (err == QN_OK && ((count(a->waited) > 0 && left_ms(a) != 0) ||
-                            qn_supervisor_all_busy(s))) {
+    while (err == QN_OK &&
+           (qn_supervision_awaits_orphans(&s->machine, qn_clock_now()) ||
+            qn_supervisor_all_busy(s))) {
         err = listen_once(s);
         qn_supervisor_ask_again(s);
     }
@@ -183,94 +137,39 @@ static int listen_to_all(struct qn_supervisor *s)
 
 /* ---- the group is ours --------------------------------------------------- */
 
-static void adopt_one(struct qn_supervisor *s, qn_node_t i)
+/* From here on the group is this supervisor's. The order is the machine's
+ * (kvs/supervision/supervision_event.h). */
+static void take_over(struct qn_supervisor *s)
 {
-    struct qn_adoption *a = s->adoption;
-    struct qn_supervised *r = &s->replica[i];
-    r->incarnation = a->inc[i];
-    r->outbox_fd = a->outbox[i];
-    a->outbox[i] = -1;
-    r->state = a->waited[i] || a->ready[i] ? QN_SUPERVISED_SERVING
-                                           : QN_SUPERVISED_STARTING;
-    r->hears = true;
-    r->born = qn_clock_now();
-    s->adopted++;
-    if (!a->waited[i]) {
-        qn_supervisor_say(s, i, QN_CTL_START);
-    } else {
-        qn_log(QN_LOG_WARN,
-               "replica %u (process %d) stands still; it is adopted when it "
-               "goes on",
-               i, (int)r->pid);
-    }
-}
-
-static void replace_one(struct qn_supervisor *s, qn_node_t i)
-{
-    struct qn_supervised *r = &s->replica[i];
-    r->incarnation = r->ended = s->adoption->inc[i];
-    bool left = qn_liveness_left(s->commons, i, r->ended);
-    r->restart_at = s->config.restart && !left ? 0 : QN_TIME_NEVER;
-    qn_supervisor_say_down(s, i, r->ended);
-    if (left) {
-        qn_log(QN_LOG_INFO,
-               "replica %u was told to leave; it is not started again", i);
-    }
-}
-
-/* The life that owns the accept word, if it is dead. */
-static void keep_word(struct qn_supervisor *s)
-{
-    struct qn_kept *w = &s->adoption->word;
-    const struct qn_supervised *r = &s->replica[w->node];
-    if (w->outbox_fd >= 0 &&
-        (r->state == QN_SUPERVISED_ENDED || r->incarnation != w->incarnation)) {
-        s->kept = *w;
-        w->outbox_fd = -1;
-    }
-}
-
-static void begin(struct qn_supervisor *s)
-{
-    struct qn_adoption *a = s->adoption;
-    a->begun = true;
-    s->config = a->config;
+    s->config = s->adoption->config;
     s->listen.port = s->config.unixsocket[0] == '\0' ? s->config.port : 0;
+    const struct qn_supervision_opts opts =
+        qn_supervisor_machine_opts(&s->config);
+    const uint64_t met = s->machine.orphans.connected;
+    QN_ASSERT(s->adoption->configured);
     qn_resource_check_raise_files(&s->config);
     if (qn_supervisor_seat(s) != QN_OK) {
-        qn_log(QN_LOG_WARN, "%s; new lives use another tree", s->why);
+        qn_log(QN_LOG_WARN, "%s; new replicas use another tree", s->why);
         s->why[0] = '\0';
     }
+    qn_supervisor_event(s, (struct qn_supervision_event){
+                               .kind = QN_ON_TAKE_OVER, .opts = &opts});
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        s->lives = QN_MAX(s->lives, a->inc[i]);
-        if (a->connected[i]) {
-            adopt_one(s, i);
+        s->child[i].runs = (met >> i & 1) != 0;
+        if (!s->child[i].runs) {
+            qn_supervisor_account_for(s, i);
         }
     }
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        if (!a->connected[i] && !qn_supervisor_unmet(s, i)) {
-            replace_one(s, i);
-        }
+        qn_supervisor_node_event(s, QN_ON_CATCH_UP, i);
     }
-    keep_word(s);
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        if (a->connected[i] && !a->waited[i]) {
-            qn_supervisor_catch_up(s, i);
-        }
-    }
-    (void)qn_supervisor_pass(s); /* else nothing is passed on to later lives */
+    (void)qn_supervisor_pass(s); /* else later replicas pass nothing on */
+    qn_supervisor_node_event(s, QN_ON_TAKEN_OVER, 0);
 }
 
 void qn_supervisor_adoption_end(struct qn_supervisor *s)
 {
-    struct qn_adoption *a = s->adoption;
-    for (qn_node_t i = 0; a != NULL && i < QN_NODES_MAX; i++) {
-        qn_supervisor_close(a->outbox[i]);
-    }
-    if (a != NULL) {
-        qn_supervisor_close(a->word.outbox_fd);
-    }
-    free(a);
+    free(s->adoption);
     s->adoption = NULL;
 }
 
@@ -291,29 +190,16 @@ int qn_supervisor_lock(struct qn_supervisor *s, const struct qn_config *c)
     return fd;
 }
 
-static struct qn_adoption *adoption_create(void)
-{
-    struct qn_adoption *a = calloc(1, sizeof *a);
-    if (a != NULL) {
-        a->end = QN_TIME_NEVER;
-        a->word.outbox_fd = -1;
-        for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-            a->outbox[i] = -1;
-        }
-    }
-    return a;
-}
-
 static int connect_to_all(struct qn_supervisor *s)
 {
-    s->adoption = adoption_create();
+    s->adoption = calloc(1, sizeof *s->adoption);
     if (s->adoption == NULL) {
         return QN_ENOMEM;
     }
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         qn_supervisor_connect(s, i);
     }
-    if (count(s->adoption->connected) > 0 || !s->opts->upgrade ||
+    if (s->machine.orphans.connected != 0 || !s->opts->upgrade ||
         qn_supervisor_all_busy(s)) {
         return QN_OK;
     }
@@ -321,6 +207,21 @@ static int connect_to_all(struct qn_supervisor *s)
              "no quoind runs there that could be upgraded; start it without "
              "--upgrade");
     return QN_ENOENT;
+}
+
+/* Those that were met have said which group they are, and are of it. */
+static int has_group(struct qn_supervisor *s)
+{
+    const struct qn_adoption *a = s->adoption;
+    const uint64_t connected = s->machine.orphans.connected;
+    if (a->configured &&
+        connected << (QN_NODES_MAX - a->config.replicas) != 0) {
+        return QN_OK;
+    }
+    snprintf(s->why, sizeof s->why,
+             "cannot adopt the replicas that run there: what they say of their "
+             "group is damaged; end them, then start this quoind again");
+    return QN_ECORRUPT;
 }
 
 int qn_supervisor_adopt(struct qn_supervisor *s)
@@ -338,11 +239,14 @@ int qn_supervisor_adopt(struct qn_supervisor *s)
     if (err == QN_OK) {
         err = listen_to_all(s);
     }
-    if (err == QN_OK && count(s->adoption->connected) > 0) {
-        begin(s);
+    if (err == QN_OK && s->machine.orphans.connected != 0) {
+        err = has_group(s);
     }
-    if (err != QN_OK ||
-        count(s->adoption->waited) + count(s->adoption->unmet) == 0) {
+    if (err == QN_OK && s->machine.orphans.connected != 0) {
+        take_over(s);
+    }
+    if (err != QN_OK || s->machine.adopted == 0 ||
+        qn_supervision_adoption_is_over(&s->machine)) {
         qn_supervisor_adoption_end(s);
     }
     return err;

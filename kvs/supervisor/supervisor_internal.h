@@ -1,9 +1,19 @@
 #ifndef QN_KVS_SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define QN_KVS_SUPERVISOR_SUPERVISOR_INTERNAL_H
 
-/** The supervisor's state, its start and end (supervisor_start.c), lives of
- *  replicas (supervisor_lives.c), and how it drains (supervisor_drain.c); what
- *  happens in between is supervisor.c. */
+/**
+ * The shell around the pure machine (kvs/supervision): processes, sockets and
+ * other descriptors, the log, and one poll().
+ *
+ *     supervisor_start.c      plans, makes what is shared, and cleans up
+ *     supervisor_spawn.c      forks, signals and awaits processes
+ *     supervisor.c            observes events: the main loop
+ *     supervisor_perform.c    gives them to the machine, does its actions
+ *     supervisor_outboxes.c   holds the descriptors that the machine names
+ *     supervisor_adopt*.c, supervisor_late.c   meet the replicas of a group
+ *                             that is taken over
+ *     supervisor_handover.c   both ends of a hand-over between supervisors
+ */
 
 #include <signal.h>
 #include <sys/types.h>
@@ -15,135 +25,70 @@
 #include "kvs/resources/budget.h"
 #include "kvs/supervisor/supervisor.h"
 
-enum qn_supervised_state {
-    QN_SUPERVISED_STARTING, /* not complete yet */
-    QN_SUPERVISED_SERVING,
-    QN_SUPERVISED_DRAINED,
-    QN_SUPERVISED_ENDED
-};
-
-struct qn_supervised {
+/** The process of a replica, and what leads to it. */
+struct qn_child {
     pid_t pid;
+    bool runs;   /* it has been started or met, and is not reaped */
     int pidfd;   /* of an adopted one, which is no child; else -1 */
     int control; /* own end; -1: none */
-    struct qn_control_backlog news; /* that wait for room in it */
-    enum qn_supervised_state state;
-    bool killed;   /* by us: it did not say DRAINED in time, or
-                      another one goes on alone (recover) */
-    bool hears;    /* news of the others; a later life from its HELLO on */
-    int error;     /* it said FAILED, and why */
-    int outbox_fd; /* of its present life, from its HELLO on; -1 */
-    uint64_t incarnation; /* present or last life */
-    uint64_t ended;       /* last life that had come and ended; 0: none */
-    uint64_t knows[QN_NODES_MAX]; /* newest life of each that it was told of,
-                                     or says that it knows; 0 */
-    qn_time_t born;               /* ns */
-    qn_time_t restart_at;         /* ns; QN_TIME_NEVER: not */
-    uint32_t pause_ms;            /* before the next restart but this */
+    struct qn_control_backlog backlog; /* that wait for room in it */
     struct qn_place place;
 };
 
-/** The outbox of a dead life that is still needed. */
-struct qn_kept {
-    qn_node_t node;
-    uint64_t incarnation;
-    int outbox_fd; /* -1: none */
+/** An outbox of each living incarnation, and during an adoption the one that
+ *  owns the accept register. */
+#define QN_OUTBOXES_MAX (2u * QN_NODES_MAX + 2u)
+
+/** Descriptors of outboxes, by name. */
+struct qn_outboxes {
+    uint32_t count;
+    struct {
+        struct qn_outbox_name name;
+        int fd;
+    } entry[QN_OUTBOXES_MAX];
 };
 
-/** What a replica says about roles. */
-struct qn_roles {
-    bool asked; /* and has not answered */
-    bool heard; /* in this step */
-    bool active;
-    uint64_t epoch;
-    qn_node_t leader, acceptor;
-    uint64_t in_sync; /* mask of nodes */
-};
-
-enum qn_upgrade_step {
-    QN_UPGRADE_NONE,   /* none is going on */
-    QN_UPGRADE_SETTLE, /* until all are complete and agree on roles */
-    QN_UPGRADE_LEAVE,  /* `node` drains and ends */
-    QN_UPGRADE_COME,   /* its next life becomes complete */
-};
-
-/** Replacing replicas one after the other (supervisor_upgrade.c). */
-struct qn_upgrade {
-    enum qn_upgrade_step step;
-    qn_node_t node;
-    uint64_t todo; /* mask of nodes */
-    uint32_t done, total;
-    bool ordered;                  /* another leader; in epoch ... */
-    uint64_t epoch;                /* ... and at ... */
-    qn_time_t ordered_at;          /* ns */
-    qn_time_t began, since, until; /* ns; all of it, this step, its end */
-    qn_time_t asked_at;            /* ns; ROLES, last */
-    uint32_t token;                /* of this step's questions */
-    struct qn_roles roles[QN_NODES_MAX];
-};
-
-enum qn_recovery_step {
-    QN_RECOVERY_NONE, /* none is going on */
-    QN_RECOVERY_ASKS, /* `node` is asked whether it could; nothing is done */
-    QN_RECOVERY_ENDS, /* until all but `node` have ended */
-    QN_RECOVERY_GOES, /* `node` is told, and has not answered */
-};
-
-/** A group that has stopped goes on from one replica
- *  (supervisor_recover.c). */
-struct qn_recovery {
-    enum qn_recovery_step step;
-    qn_node_t node;
-    uint64_t incarnation; /* its life that is meant */
-    qn_node_t asker;      /* whose client wants it ... */
-    uint64_t client;      /* ... and which one */
-    uint64_t asked;       /* number of the question, never reused */
-    qn_time_t until;      /* ASKS, GOES: its answer is waited for */
-};
+/** Events that the actions of a step have caused: the result of each SPAWN, and
+ *  one failed SEND per node. */
+#define QN_LATER_MAX (2u * QN_NODES_MAX)
 
 struct qn_supervisor {
     struct qn_config config; /* nothing automatic left */
     const struct qn_supervisor_opts *opts;
+    struct qn_supervision machine;         /* all decisions */
+    struct qn_supervision_actions actions; /* of its last step */
+    struct qn_supervision_event later[QN_LATER_MAX];
+    uint32_t later_count;
+    int message_fd; /* came with the message at hand; -1 */
     struct qn_places places;
     struct qn_numa_map map;
     struct qn_connection_placement placement; /* of connections */
     struct qn_topology topology;              /* how writes are broadcast */
     struct qn_listen listen;
-    struct qn_commons *commons; /* for lives and the word's owner */
+    struct qn_commons *commons; /* for incarnations and the register's owner */
     int commons_fd;
-    int lock;                     /* only the supervisor of this address has
-                                     this socket; -1 */
-    int lock_file;                /* ... and this lock; -1 */
-    struct qn_adoption *adoption; /* somebody has not answered yet; or NULL */
-    uint64_t lives;               /* incarnations given so far */
-    struct qn_kept kept;
+    int lock;      /* only the supervisor of this address has this socket; -1 */
+    int lock_file; /* ... and this lock; -1 */
+    struct qn_adoption *adoption; /* of replicas not heard yet; or NULL */
+    struct qn_outboxes outboxes;
     int doorbell_fd[QN_NODES_MAX];
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
-    struct qn_supervised replica[QN_NODES_MAX];
+    struct qn_child child[QN_NODES_MAX];
     struct qn_budget budget; /* of a new group */
-    char last_end[160]; /* of a complete replica: who, how; empty: none yet */
-    bool lost;          /* it is over, since no complete one is left ... */
-    uint64_t lost_upto; /* ... and so far was decided, at least */
-    qn_time_t lost_at;  /* then it is over, unless one is complete; or NEVER */
-    bool served;        /* all were ready once */
-    uint32_t adopted; /* living replicas that were taken over; 0: a new group */
-    int heir;         /* who wants to take over; -1: nobody */
-    pid_t heir_pid;   /* its process */
-    bool handed_over; /* to it: the replicas are not ours any more */
-    struct qn_upgrade upgrade;
-    struct qn_recovery recovery;
-    bool draining;
-    qn_time_t drain_began; /* ns */
-    qn_time_t drain_until; /* ns; kill who has not drained by then;
-                              QN_TIME_NEVER: they were */
-    uint64_t unanswered;   /* replies that drained replicas did not give */
-    bool undrained;        /* one ended while draining, and had not drained */
-    bool stopped;          /* one that has drained says that the group has */
+    int successor;           /* a supervisor that wants to take over; -1 */
+    pid_t successor_pid;
+    bool successor_speaks; /* a version that this one speaks, too */
+    bool handed_over;      /* to it: the replicas are not ours any more */
     bool over;             /* leave the loop with `status` */
     int status;
     char why[QN_CONFIG_WHY_MAX]; /* why it cannot start; empty: unknown */
 };
+
+/* ---- supervisor_start.c -------------------------------------------------- */
+
+/** Nothing begun yet. NULL: out of memory. free() it. */
+struct qn_supervisor *qn_supervisor_create(void);
 
 /** Resolve what is automatic, check, and see whether the machine can hold it.
  *  `why` is filled on failure; nothing is made yet. */
@@ -154,171 +99,133 @@ int qn_supervisor_plan(struct qn_supervisor *s,
  *  `why` is filled and qn_supervisor_end cleans up. */
 int qn_supervisor_start(struct qn_supervisor *s);
 
-/** Note why a replica cannot start; the first reason stays. */
-void qn_supervisor_blame(struct qn_supervisor *s, qn_node_t i, int err);
-
-/** Begin to drain. */
-void qn_supervisor_drain(struct qn_supervisor *s);
-
-/** A replica says how long it tries at most, s. */
-void qn_supervisor_drain_limit(struct qn_supervisor *s, uint64_t limit);
-
-/** Milliseconds poll may sleep; -1: for ever. */
-int qn_supervisor_drain_wait_ms(const struct qn_supervisor *s);
-
-/** Kill who should have drained by now, if it is that late. */
-void qn_supervisor_drain_turn(struct qn_supervisor *s);
-
-/** A replica says DRAINED. One that was not asked to leaves alone. */
-void qn_supervisor_drained(struct qn_supervisor *s, qn_node_t i,
-                           uint64_t unanswered);
-
-/** Tell all to stop once the last one has drained or ended. */
-void qn_supervisor_drain_check(struct qn_supervisor *s);
-
-/** All have ended: log what was not answered. @return the exit status. */
-int qn_supervisor_drain_status(const struct qn_supervisor *s);
-
-/** Send a message to `to`, now or when it takes it; `fd` -1: none.
- *  (supervisor.c) */
-void qn_supervisor_send(struct qn_supervisor *s, qn_node_t to,
-                        const struct qn_control_msg *e, int fd);
-/** Without more in it than its kind. */
-void qn_supervisor_say(struct qn_supervisor *s, qn_node_t to,
-                       enum qn_control_kind kind);
-void qn_supervisor_say_all(struct qn_supervisor *s, enum qn_control_kind kind);
-
-/** Replicas in one of the states from .. to. */
-uint32_t qn_supervisor_count(const struct qn_supervisor *s,
-                             enum qn_supervised_state from,
-                             enum qn_supervised_state to);
-
-/** A replica has come, with its outbox: `fd` is taken. */
-void qn_supervisor_hello(struct qn_supervisor *s, qn_node_t from, int fd);
-
-/** A replica says that it is complete. */
-void qn_supervisor_ready(struct qn_supervisor *s, qn_node_t from);
-
-/** A replica's process has ended, and everything it said is read: report it,
- *  tell the others, and decide about its next life. */
-void qn_supervisor_ended(struct qn_supervisor *s, qn_node_t i, int status);
-
-/** Start the present life of `i` in a new process. (supervisor_start.c)
- *  @return QN_OK; QN_EMFILE, QN_ENOMEM, QN_EAGAIN. */
-int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i);
-
-/** Start again who is due, and let go of what is not needed any more. */
-void qn_supervisor_lives_turn(struct qn_supervisor *s);
-void qn_supervisor_kept_look(struct qn_supervisor *s);
-
-/** Milliseconds poll may sleep; -1: for ever. */
-int qn_supervisor_lives_wait_ms(const struct qn_supervisor *s);
-
-/** True if the accept word is that life's. (supervisor_lives.c) */
-bool qn_supervisor_owns_word(const struct qn_supervisor *s, qn_node_t node,
-                             uint64_t inc);
-
-/** Tell `to`, which has gone on without a supervisor, of the lives that it does
- *  not know. (supervisor_lives.c) */
-void qn_supervisor_catch_up(struct qn_supervisor *s, qn_node_t to);
-
-/** Tell the others that a life has ended. */
-void qn_supervisor_say_down(struct qn_supervisor *s, qn_node_t about,
-                            uint64_t inc);
-
-/** Choose the places of config.replicas, their tree, and where their
- *  connections land. If the tree cannot be made, `why` is filled and it is
- *  sequential. (supervisor_start.c) */
-int qn_supervisor_seat(struct qn_supervisor *s);
-
-/** Make what connections are passed on through, if they are. QN_OK; QN_EMFILE.
- *  (supervisor_start.c) */
-int qn_supervisor_pass(struct qn_supervisor *s);
-
-/** Send a signal to its process, and to none that came later. */
-void qn_supervisor_kill(const struct qn_supervised *r, int signum);
-
-/** Be the only supervisor of the address of `c`. @return QN_OK; QN_ENOENT: it
- *  has no name; or another error, `why` filled. (supervisor_adopt.c) */
-int qn_supervisor_lock(struct qn_supervisor *s, const struct qn_config *c);
-
-/** Be the only supervisor of the address, and take over what a dead one left:
- *  s->adopted tells how many. (supervisor_adopt.c)
- *  @return QN_OK; or an error, `why` filled. */
-int qn_supervisor_adopt(struct qn_supervisor *s);
-
-/** --upgrade: have the living supervisor of the address leave, if there is one,
- *  once it is sure that this one can go on. (supervisor_succeed.c)
- *  @return QN_OK; or an error, `why` filled: nothing has changed. */
-int qn_supervisor_succeed(struct qn_supervisor *s);
-
-/** The other end: somebody has come to the lock, or speaks. */
-void qn_supervisor_heir_turn(struct qn_supervisor *s);
-
-/** Can a group with these options be upgraded? As qn_supervisor_succeed.
- *  (supervisor_upgrade.c) */
-int qn_supervisor_upgrade_fits(struct qn_supervisor *s,
-                               const struct qn_config *group);
-
-/** The group is ours: begin to replace its replicas. */
-void qn_supervisor_upgrade_begin(struct qn_supervisor *s);
-
-/** Go on; and when to look again, ms, -1: for ever. */
-void qn_supervisor_upgrade_turn(struct qn_supervisor *s);
-int qn_supervisor_upgrade_wait_ms(const struct qn_supervisor *s);
-
-/** What `from` says about roles. */
-void qn_supervisor_upgrade_roles(struct qn_supervisor *s, qn_node_t from,
-                                 const struct qn_ctl_roles *e);
-
-/** Replica `i` has ended. @return true: that belongs to the upgrade, and it is
- *  started again at once; false: an end like any other, unless *stays is
- *  filled: it is a new one that cannot live, and is not started again. */
-bool qn_supervisor_upgrade_ended(struct qn_supervisor *s, qn_node_t i,
-                                 bool *stays);
-
-/** A replica says that the group has stopped, and from whom it is to go on.
- *  (supervisor_recover.c) */
-void qn_supervisor_recover(struct qn_supervisor *s, qn_node_t from,
-                           const struct qn_ctl_recover *e);
-
-/** That one says whether it could. Nothing has been done so far. */
-void qn_supervisor_recoverable(struct qn_supervisor *s, qn_node_t from,
-                               const struct qn_ctl_recoverable *e);
-
-/** That one says how it goes. */
-void qn_supervisor_recovered(struct qn_supervisor *s, qn_node_t from,
-                             const struct qn_ctl_recovered *e);
-
-/** Go on. */
-void qn_supervisor_recover_turn(struct qn_supervisor *s);
-
-/** A recovery is going on, if only as a question; and one in which nobody is
- *  to be started. */
-bool qn_supervisor_recovers(const struct qn_supervisor *s);
-bool qn_supervisor_recover_holds(const struct qn_supervisor *s);
-
-/** What a replica says of itself when it is adopted, also one that stood still
- *  then and says it later. (supervisor_orphans.c)
- *  @return true: it was that; `fd` is taken. */
-bool qn_supervisor_adopted_message(struct qn_supervisor *s, qn_node_t from,
-                                   const struct qn_control_msg *e, int fd);
-
-/** Ask again who lives and could not be connected to; and when to, ms, -1:
- *  nobody is. (supervisor_late.c) */
-void qn_supervisor_late_turn(struct qn_supervisor *s);
-int qn_supervisor_late_wait_ms(const struct qn_supervisor *s);
-
-/** Nobody is waited for any more. */
-void qn_supervisor_adoption_end(struct qn_supervisor *s);
-
-/** Close a descriptor, if it is one (-1: none). (supervisor_start.c) */
-void qn_supervisor_close(int fd);
-
 /** Nothing is left behind: no process, no socket, no file. */
 void qn_supervisor_end(struct qn_supervisor *s);
 
-/** Nothing begun yet. NULL: out of memory. free() it. */
-struct qn_supervisor *qn_supervisor_create(void);
+/** Note why a replica cannot start; the first reason stays. */
+void qn_supervisor_blame(struct qn_supervisor *s, qn_node_t i, int err);
+
+/** Choose the places of config.replicas, their tree, and where their
+ *  connections land. If the tree cannot be made, `why` is filled and it is
+ *  sequential. */
+int qn_supervisor_seat(struct qn_supervisor *s);
+
+/** Make what connections are passed on through, if they are. QN_OK;
+ *  QN_EMFILE. */
+int qn_supervisor_pass(struct qn_supervisor *s);
+
+/** What the machine has to know of config. */
+struct qn_supervision_opts qn_supervisor_machine_opts(
+    const struct qn_config *c);
+
+/** Close a descriptor, if it is one (-1: none). */
+void qn_supervisor_close(int fd);
+
+/* ---- supervisor_spawn.c -------------------------------------------------- */
+
+/** Start a process of `i`. *incarnation: in: the least number it may have; out:
+ *  its number, also on failure. @return QN_OK; QN_EMFILE, QN_ENOMEM,
+ *  QN_EAGAIN. */
+int qn_supervisor_spawn(struct qn_supervisor *s, qn_node_t i,
+                        uint64_t *incarnation);
+
+/** Send a signal to its process, and to none that came later. */
+void qn_supervisor_kill(const struct qn_child *c, int signum);
+
+/** Kill it; it is gone when this returns. */
+void qn_supervisor_kill_and_wait(struct qn_child *c);
+
+/** A signal stopped it (SIGSTOP, a debugger), and it lives. */
+bool qn_supervisor_is_stopped(const struct qn_child *c);
+
+/** It runs the same program file as this process. */
+bool qn_supervisor_same_program(pid_t pid);
+
+/* ---- supervisor_perform.c ------------------------------------------------ */
+
+/** Give the machine an event, with what is observed beside it, and do what it
+ *  wants; likewise what follows from that. Nothing happens once it is over. */
+void qn_supervisor_event(struct qn_supervisor *s,
+                         struct qn_supervision_event e);
+
+/** An event of a node that has no more to it. */
+void qn_supervisor_node_event(struct qn_supervisor *s,
+                              enum qn_supervision_on kind, qn_node_t i);
+
+/** A control message of `from`. `fd` is taken, -1: none. */
+void qn_supervisor_message(struct qn_supervisor *s, qn_node_t from,
+                           const struct qn_control_msg *m, int fd);
+
+/** All that `from` has said, until `stop` says so; NULL: to the end.
+ *  `nodes`: of its group, QN_NODES_MAX: not known yet. */
+void qn_supervisor_hear(struct qn_supervisor *s, qn_node_t from, uint32_t nodes,
+                        bool (*stop)(const struct qn_supervisor *s,
+                                     qn_node_t from));
+
+/** Send what waits for room in control channels; and when to try again, ms, -1:
+ *  nothing waits. */
+void qn_supervisor_flush(struct qn_supervisor *s);
+int qn_supervisor_flush_wait_ms(const struct qn_supervisor *s);
+
+/* ---- supervisor.c -------------------------------------------------------- */
+
+/** Milliseconds until then, rounded up; -1: QN_TIME_NEVER. */
+int qn_supervisor_ms_until(qn_time_t at);
+
+/* ---- supervisor_outboxes.c ----------------------------------------------- */
+
+/** Hold `fd`, which is taken, under that name. No other one has it. */
+void qn_outboxes_keep(struct qn_outboxes *o, struct qn_outbox_name name,
+                      int fd);
+/** Close it. It is held. */
+void qn_outboxes_drop(struct qn_outboxes *o, struct qn_outbox_name name);
+/** @return the descriptor of a name that is held. */
+int qn_outboxes_find(const struct qn_outboxes *o, struct qn_outbox_name name);
+/** Close all. */
+void qn_outboxes_close(struct qn_outboxes *o);
+
+/* ---- supervisor_adopt.c, supervisor_adopt_messages.c, supervisor_late.c ---
+ */
+
+/** Be the only supervisor of the address of `c`. @return QN_OK; QN_ENOENT: it
+ *  has no name; or another error, `why` filled. */
+int qn_supervisor_lock(struct qn_supervisor *s, const struct qn_config *c);
+
+/** Be the only supervisor of the address, and take over what a dead one left:
+ *  machine.adopted tells how many. @return QN_OK; or an error, `why` filled. */
+int qn_supervisor_adopt(struct qn_supervisor *s);
+
+/** A message with what the group shares, of a replica that is being adopted,
+ *  also of a stalled one that says it later. @return true: it was that; `fd`
+ *  is taken. */
+bool qn_supervisor_adopt_message(struct qn_supervisor *s, qn_node_t from,
+                                 const struct qn_control_msg *m, int fd);
+
+/** Ask those again that live and could not be connected to; and when to, ms,
+ *  -1: there are none. */
+void qn_supervisor_late_turn(struct qn_supervisor *s);
+int qn_supervisor_late_wait_ms(const struct qn_supervisor *s);
+
+/** No replica is waited for any more. */
+void qn_supervisor_adoption_end(struct qn_supervisor *s);
+
+/* ---- supervisor_handover.c ----------------------------------------------- */
+
+/** --upgrade: have the living supervisor of the address leave, if there is one,
+ *  once it is sure that this one can go on. @return QN_OK; or an error, `why`
+ *  filled: nothing has changed. */
+int qn_supervisor_succeed(struct qn_supervisor *s);
+
+/** Can a group with these options be upgraded? As qn_supervisor_succeed. */
+int qn_supervisor_upgrade_fits(struct qn_supervisor *s,
+                               const struct qn_config *group);
+
+/** The other end: a successor has come to the lock, or speaks. */
+void qn_supervisor_successor_turn(struct qn_supervisor *s);
+
+/** Tell it what it needs to judge; or hang up. */
+void qn_supervisor_answer_successor(struct qn_supervisor *s);
+void qn_supervisor_refuse_successor(struct qn_supervisor *s);
+void qn_supervisor_hang_up_successor(struct qn_supervisor *s);
 
 #endif

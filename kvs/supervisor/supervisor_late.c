@@ -1,16 +1,16 @@
 /*
- * Replicas that live and cannot be connected to (kvs/supervisor/vacancy.h):
- * their queues are full, or who comes to them is turned away. They are no
- * reason to begin anything in their place.
+ * Replicas that live and cannot be connected to (kvs/supervision/vacancy.h):
+ * their queues are full, or those that come to them are turned away. They are
+ * no reason to begin anything in their place.
  *
- * Before the group is ours: while nobody at all has been met, nothing is known
- * but that somebody is there, and he is asked again until he answers or has
- * ended. As soon as one has said all, his group's memory says of each of the
- * others whether he lives; who does is late: he counts as serving, his end is
- * seen by pidfd, and he is asked again ASK_MS apart, since the queue empties
- * when he goes on; also while the server drains, since the
- * replica has clients to answer. From then on the supervisor treats it like any
- * replica that answered late (supervisor_adopt.c).
+ * Before the group is ours: while no replica has been met, nothing is known but
+ * that a process is there, and it is asked again until it answers or has ended.
+ * As soon as one replica has said all, its group's memory says of each of the
+ * others whether it lives. One that does is unreached: it counts as serving,
+ * its end is seen by pidfd, and it is asked again ASK_MS apart, since the queue
+ * empties when it resumes; also while the server drains, since the replica has
+ * clients to answer. From then on it is treated like any replica that answered
+ * late (kvs/supervision/adoption.c).
  *
  * A pidfd is opened by an id that the kernel named a moment ago, so it is asked
  * once more: named again, that process had not ended in between.
@@ -18,22 +18,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/base/assert.h"
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
 #include "core/place/hold.h"
+#include "core/place/liveness.h"
 #include "kvs/supervisor/supervisor_adopt_internal.h"
 
 enum { ASK_MS = 100 };
 
 /* ---- before the group is ours -------------------------------------------- */
 
-static int ms_until(qn_time_t at)
-{
-    qn_time_t now = qn_clock_now();
-    return (int)((at - QN_MIN(now, at) + QN_MS - 1) / QN_MS);
-}
-
-static bool somebody_is_busy(const struct qn_supervisor *s)
+static bool some_busy(const struct qn_supervisor *s)
 {
     const struct qn_adoption *a = s->adoption;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
@@ -46,7 +43,7 @@ static bool somebody_is_busy(const struct qn_supervisor *s)
 
 int qn_supervisor_ask_wait_ms(const struct qn_supervisor *s)
 {
-    return somebody_is_busy(s) ? ms_until(s->adoption->ask_at) : -1;
+    return some_busy(s) ? qn_supervisor_ms_until(s->adoption->ask_at) : -1;
 }
 
 void qn_supervisor_ask_again(struct qn_supervisor *s)
@@ -69,16 +66,16 @@ bool qn_supervisor_all_busy(struct qn_supervisor *s)
     const struct qn_vacancy unknown = {0};
     struct qn_adoption *a = s->adoption;
     bool wait = false;
+    if (s->machine.orphans.connected != 0) {
+        return false;
+    }
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        if (a->connected[i]) {
-            return false;
-        }
         bool waits = qn_vacancy_step(a->reach[i], &unknown) == QN_VACANCY_WAIT;
         if (waits && !wait && !a->said) {
             a->said = true;
             qn_log(QN_LOG_WARN,
                    "replica %u runs there and takes no connection: its queue "
-                   "is full, as if it stood still; waiting for it (kill -CONT "
+                   "is full, as if it were stalled; waiting for it (kill -CONT "
                    "the processes quoind-N there, or kill -9 to end them)",
                    i);
         }
@@ -89,7 +86,8 @@ bool qn_supervisor_all_busy(struct qn_supervisor *s)
 
 /* ---- the group is ours --------------------------------------------------- */
 
-/* Who holds `i`, or lives there according to its word. *pid: 0: unknown. */
+/* Which process holds `i`, or lives there by its life word. *pid: 0: unknown.
+ */
 static struct qn_vacancy look(const struct qn_supervisor *s, qn_node_t i,
                               uint64_t *inc, pid_t *pid)
 {
@@ -121,105 +119,87 @@ static struct qn_vacancy look_at(const struct qn_supervisor *s, qn_node_t i,
     return v;
 }
 
-static void watch(struct qn_supervisor *s, qn_node_t i, pid_t pid, int pidfd)
+static void watch(struct qn_supervisor *s, qn_node_t i, uint64_t inc, pid_t pid,
+                  int pidfd)
 {
-    struct qn_supervised *r = &s->replica[i];
-    qn_supervisor_close(r->pidfd);
-    r->pid = pid;
-    r->pidfd = pidfd;
+    struct qn_child *c = &s->child[i];
+    QN_ASSERT(c->control < 0);
+    qn_supervisor_close(c->pidfd);
+    c->pid = pid;
+    c->pidfd = pidfd;
+    c->runs = true;
+    qn_supervisor_event(s,
+                        (struct qn_supervision_event){.kind = QN_ON_UNREACHED,
+                                                      .node = i,
+                                                      .incarnation = inc,
+                                                      .pid = pid});
 }
 
-bool qn_supervisor_unmet(struct qn_supervisor *s, qn_node_t i)
+void qn_supervisor_account_for(struct qn_supervisor *s, qn_node_t i)
 {
     struct qn_adoption *a = s->adoption;
-    struct qn_supervised *r = &s->replica[i];
     uint64_t inc;
     pid_t pid;
     int pidfd;
     const struct qn_vacancy v = look_at(s, i, &inc, &pid, &pidfd);
     if (qn_vacancy_step(a->reach[i], &v) == QN_VACANCY_START) {
+        const uint64_t last = s->machine.orphans.newest[i];
         qn_supervisor_close(pidfd);
-        return false;
+        qn_supervisor_event(
+            s, (struct qn_supervision_event){
+                   .kind = QN_ON_VACANT,
+                   .node = i,
+                   .shut_down = qn_liveness_left(s->commons, i, last)});
+        return;
     }
-    watch(s, i, pid, pidfd);
-    a->unmet[i] = true;
     a->ask_at = 0;
-    r->incarnation = QN_MAX(a->inc[i], inc);
-    s->lives = QN_MAX(s->lives, r->incarnation);
-    if (r->incarnation == a->inc[i]) {
-        r->outbox_fd = a->outbox[i];
-        a->outbox[i] = -1;
-    }
-    r->state = QN_SUPERVISED_SERVING;
-    r->hears = false; /* it is told when it is met */
-    r->born = qn_clock_now();
-    s->adopted++;
-    qn_log(QN_LOG_WARN,
-           "replica %u (process %d) lives and takes no connection; it is asked "
-           "again until it does (if it stands still: kill -CONT %d, or kill -9 "
-           "%d for a new one)",
-           i, (int)pid, (int)pid, (int)pid);
-    return true;
+    watch(s, i, inc, pid, pidfd);
 }
 
-/* @return true: it is not unmet any more. */
-static bool ask(struct qn_supervisor *s, qn_node_t i)
+/* ---- asked again --------------------------------------------------------- */
+
+static void ask(struct qn_supervisor *s, qn_node_t i)
 {
-    struct qn_supervised *r = &s->replica[i];
     uint64_t inc;
     pid_t pid;
     int pidfd;
     qn_supervisor_connect(s, i);
     if (s->adoption->reach[i] == QN_REACH_MET) {
-        r->hears = true;
-        if (s->draining) { /* the other replicas were told before */
-            qn_supervisor_say(s, i, QN_CTL_DRAIN);
-        }
-        return true;
+        return;
     }
     const struct qn_vacancy v = look_at(s, i, &inc, &pid, &pidfd);
     if (qn_vacancy_step(s->adoption->reach[i], &v) == QN_VACANCY_START) {
+        const uint64_t last = s->machine.replica[i].incarnation;
         qn_supervisor_close(pidfd);
-        qn_supervisor_ended(s, i, 0);
-        if (s->draining) {
-            qn_supervisor_drain_check(s);
-        }
-        return true;
+        s->child[i].runs = false;
+        qn_supervisor_event(
+            s, (struct qn_supervision_event){
+                   .kind = QN_ON_EXIT,
+                   .node = i,
+                   .shut_down = qn_liveness_left(s->commons, i, last)});
+        return;
     }
-    watch(s, i, pid, pidfd);
-    return false;
-}
-
-static bool some_unmet(const struct qn_supervisor *s)
-{
-    for (qn_node_t i = 0; s->adoption != NULL && i < QN_NODES_MAX; i++) {
-        if (s->adoption->unmet[i]) {
-            return true;
-        }
-    }
-    return false;
+    watch(s, i, inc, pid, pidfd);
 }
 
 int qn_supervisor_late_wait_ms(const struct qn_supervisor *s)
 {
-    return some_unmet(s) ? ms_until(s->adoption->ask_at) : -1;
+    return s->machine.orphans.unreached != 0
+               ? qn_supervisor_ms_until(s->adoption->ask_at)
+               : -1;
 }
 
 void qn_supervisor_late_turn(struct qn_supervisor *s)
 {
     struct qn_adoption *a = s->adoption;
-    qn_time_t now = qn_clock_now();
-    for (qn_node_t i = 0; a != NULL && i < s->config.replicas; i++) {
-        /* Before its next life is started, which is nobody's to adopt. */
-        a->unmet[i] = a->unmet[i] && s->replica[i].state != QN_SUPERVISED_ENDED;
-    }
-    if (!some_unmet(s) || now < a->ask_at) {
+    const qn_time_t now = qn_clock_now();
+    if (s->machine.orphans.unreached == 0 || now < a->ask_at) {
         return;
     }
     a->ask_at = now + ASK_MS * QN_MS;
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        if (a->unmet[i] && ask(s, i)) {
-            a->unmet[i] = false;
+    for (qn_node_t i = 0; !s->over && i < s->config.replicas; i++) {
+        if ((s->machine.orphans.unreached >> i & 1) != 0) {
+            ask(s, i);
         }
     }
 }

@@ -4,23 +4,13 @@
  * Order: signals first, so that from then on every end is an orderly one; then
  * the sockets (another server's presence is the likeliest reason to stop); then
  * what all replicas share; then one process after the other.
- *
- * Descriptors: a replica's process keeps its own and closes all others, above
- * all the supervisor's ends of the control sockets: otherwise nobody would see
- * the end of the supervisor. It does keep the lock of the address.
  */
 #include "kvs/supervisor/supervisor_internal.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/err.h"
@@ -37,17 +27,12 @@ struct qn_supervisor *qn_supervisor_create(void)
     if (s == NULL) {
         return NULL;
     }
-    s->commons_fd = s->signal_fd = s->lock = s->lock_file = s->heir = -1;
+    s->commons_fd = s->signal_fd = s->lock = s->lock_file = -1;
+    s->successor = s->message_fd = -1;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
         s->doorbell_fd[i] = -1;
-        s->replica[i] = (struct qn_supervised){.control = -1,
-                                               .pidfd = -1,
-                                               .outbox_fd = -1,
-                                               .state = QN_SUPERVISED_ENDED,
-                                               .restart_at = QN_TIME_NEVER};
+        s->child[i] = (struct qn_child){.control = -1, .pidfd = -1};
     }
-    s->kept.outbox_fd = -1;
-    s->lost_at = QN_TIME_NEVER;
     qn_listen_init(&s->listen, &s->config);
     return s;
 }
@@ -77,7 +62,7 @@ static void plan_placement(struct qn_supervisor *s)
     bool several = false;
     *p = (struct qn_connection_placement){.nodes = s->config.replicas};
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        p->home[i] = s->replica[i].place.numa_node;
+        p->home[i] = s->child[i].place.numa_node;
         several = several || p->home[i] != p->home[0];
     }
     bool near = s->config.placement == QN_PLACE_NEAR ||
@@ -113,10 +98,20 @@ int qn_supervisor_seat(struct qn_supervisor *s)
     qn_topology_fini(&s->topology);
     int err = qn_topology_make(&s->topology, &o, s->why, sizeof s->why);
     for (qn_node_t i = 0; i < n; i++) {
-        s->replica[i].place = place[i];
+        s->child[i].place = place[i];
     }
     plan_placement(s);
     return err;
+}
+
+struct qn_supervision_opts qn_supervisor_machine_opts(const struct qn_config *c)
+{
+    return (struct qn_supervision_opts){
+        .replicas = c->replicas,
+        .restart = c->restart,
+        .memory_acceptor = c->memory_acceptor,
+        .shutdown_timeout_s = (uint32_t)c->shutdown_timeout,
+        .upgrade_timeout_s = (uint32_t)c->upgrade_timeout};
 }
 
 /* What can be known before anything is made. */
@@ -149,13 +144,15 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     if (err != QN_OK) {
         return err;
     }
+    const struct qn_supervision_opts o = qn_supervisor_machine_opts(&s->config);
+    qn_supervision_init(&s->machine, &o);
     qn_resource_check_read(&limits);
     return qn_resource_check_fit(&limits, &s->config,
                                  opts->transport->lane_bytes(s->config.cells),
                                  s->why, sizeof s->why);
 }
 
-/* How much a new group may store; who is adopted has its limit. */
+/* How much a new group may store; an adopted one has its limit already. */
 static int plan_memory(struct qn_supervisor *s)
 {
     size_t lane_bytes = s->opts->transport->lane_bytes(s->config.cells);
@@ -214,117 +211,11 @@ static int open_shared(struct qn_supervisor *s)
     return QN_OK;
 }
 
-static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
-                                      qn_node_t self, int control)
-{
-    struct qn_replica_spec b = {.config = &s->config,
-                                .self = self,
-                                .nodes = s->config.replicas,
-                                .incarnation = s->replica[self].incarnation,
-                                .first = !s->served,
-                                .control = control,
-                                .listen_own = s->listen.own[self],
-                                .lock = s->listen.lock,
-                                .commons_fd = s->commons_fd,
-                                .place = s->replica[self].place,
-                                .placement = s->placement,
-                                .topology = &s->topology,
-                                .tcp_port = s->listen.port,
-                                .own_port = s->listen.own_port[self]};
-    b.spin = qn_doorbell_spin_budget(
-        &(struct qn_spin_opts){.nodes = b.nodes,
-                               .cores = s->places.count,
-                               .quota_milli = s->places.quota_milli});
-    b.own_cores = b.spin != 0;
-    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        bool home = i < b.nodes && s->places.numa_calls;
-        b.doorbell_fd[i] = s->doorbell_fd[i];
-        b.listen_shared[i] = qn_listen_shared(&s->listen, i);
-        b.pass_from[i] = s->listen.pass_from[i];
-        b.pass_to[i] = s->listen.pass_to[i];
-        b.numa_node[i] = home ? s->replica[i].place.numa_node : -1;
-    }
-    return b;
-}
-
 void qn_supervisor_close(int fd)
 {
     if (fd >= 0) {
         close(fd);
     }
-}
-
-/* In the child: nothing of the supervisor's and of the others' stays open. */
-static void keep_own(struct qn_supervisor *s, qn_node_t self)
-{
-    for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        qn_supervisor_close(s->replica[i].control);
-        qn_supervisor_close(s->replica[i].outbox_fd);
-        qn_supervisor_close(s->replica[i].pidfd);
-        qn_control_backlog_free(&s->replica[i].news);
-    }
-    qn_supervisor_close(s->lock);
-    qn_supervisor_close(s->lock_file);
-    qn_supervisor_close(s->heir);
-    qn_supervisor_close(s->kept.outbox_fd);
-    close(s->signal_fd);
-    qn_commons_destroy(s->commons);
-    qn_listen_keep_only(&s->listen, self);
-}
-
-/* The child's side of fork: keep what is its own, and run. */
-static _Noreturn void become_replica(struct qn_supervisor *s, qn_node_t self,
-                                     int control)
-{
-    char name[16];
-    snprintf(name, sizeof name, "quoind-%u", self);
-    prctl(PR_SET_NAME, name);
-    signal(SIGINT, SIG_IGN); /* of the terminal: the supervisor answers them */
-    signal(SIGHUP, SIG_IGN);
-    keep_own(s, self);
-    sigprocmask(SIG_SETMASK, &s->signals_before, NULL);
-    if (qn_place_pin(&s->places, &s->replica[self].place) != QN_OK) {
-        char text[QN_PLACE_TEXT_MAX];
-        qn_log(QN_LOG_WARN, "replica %u cannot be pinned to %s; going on", self,
-               qn_place_describe(&s->replica[self].place, text));
-    }
-    struct qn_replica_spec spec = spec_of(s, self, control);
-    exit(s->opts->replica_main(&spec));
-}
-
-/* What the commons says can have been overwritten; we know better. */
-static uint64_t next_life(struct qn_supervisor *s)
-{
-    s->lives = QN_MAX(s->lives + 1, qn_commons_next_incarnation(s->commons));
-    return s->lives;
-}
-
-int qn_supervisor_bear(struct qn_supervisor *s, qn_node_t i)
-{
-    struct qn_supervised *r = &s->replica[i];
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-        return QN_EMFILE;
-    }
-    r->control = pair[0];
-    r->incarnation = next_life(s);
-    r->pid = fork();
-    if (r->pid == 0) {
-        become_replica(s, i, pair[1]);
-    }
-    close(pair[1]);
-    if (r->pid < 0) {
-        close(r->control);
-        r->control = -1;
-        return errno == ENOMEM ? QN_ENOMEM : QN_EAGAIN;
-    }
-    r->state = QN_SUPERVISED_STARTING;
-    r->error = QN_OK;
-    r->killed = false;
-    r->hears = !s->served;
-    memset(r->knows, 0, sizeof r->knows);
-    r->born = qn_clock_now();
-    return QN_OK;
 }
 
 int qn_supervisor_start(struct qn_supervisor *s)
@@ -333,8 +224,8 @@ int qn_supervisor_start(struct qn_supervisor *s)
     if (err == QN_OK) {
         err = qn_supervisor_adopt(s);
     }
-    if (err == QN_OK && s->adopted > 0) {
-        return QN_OK; /* who is missing is started in the first turn */
+    if (err == QN_OK && s->machine.adopted > 0) {
+        return QN_OK; /* missing replicas are started in the first turn */
     }
     if (err == QN_OK) {
         err = plan_memory(s);
@@ -360,64 +251,40 @@ int qn_supervisor_start(struct qn_supervisor *s)
                  "cannot make what %u replicas share: %s; use fewer --replicas",
                  s->config.replicas, qn_strerror(err));
     }
-    for (qn_node_t i = 0; err == QN_OK && i < s->config.replicas; i++) {
-        err = qn_supervisor_bear(s, i);
-        if (err != QN_OK) {
-            qn_supervisor_blame(s, i, err);
-        }
+    if (err == QN_OK) {
+        qn_supervisor_node_event(s, QN_ON_START, 0);
     }
     return err;
-}
-
-void qn_supervisor_kill(const struct qn_supervised *r, int signum)
-{
-    if (r->pidfd >= 0) {
-        (void)syscall(SYS_pidfd_send_signal, r->pidfd, signum, NULL, 0);
-    } else if (r->pid > 0) {
-        kill(r->pid, signum);
-    }
-}
-
-/* At once, and gone when this returns. */
-static void put_down(struct qn_supervised *r)
-{
-    struct pollfd end = {.fd = r->pidfd, .events = POLLIN};
-    int done;
-    qn_supervisor_kill(r, SIGKILL);
-    do {
-        done = r->pidfd >= 0 ? poll(&end, 1, -1) : waitpid(r->pid, NULL, 0);
-    } while (done < 0 && errno == EINTR);
 }
 
 void qn_supervisor_end(struct qn_supervisor *s)
 {
     qn_supervisor_adoption_end(s);
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        qn_control_backlog_free(&s->replica[i].news);
+        qn_control_backlog_free(&s->child[i].backlog);
     }
     if (s->handed_over) { /* nothing is ours but memory */
         qn_commons_destroy(s->commons);
         return;
     }
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
-        struct qn_supervised *r = &s->replica[i];
-        if (r->state != QN_SUPERVISED_ENDED) {
-            put_down(r);
+        struct qn_child *c = &s->child[i];
+        if (c->runs) {
+            qn_supervisor_kill_and_wait(c);
         }
-        qn_supervisor_close(r->control);
-        qn_supervisor_close(r->outbox_fd);
-        qn_supervisor_close(r->pidfd);
+        qn_supervisor_close(c->control);
+        qn_supervisor_close(c->pidfd);
         qn_supervisor_close(s->doorbell_fd[i]);
     }
-    qn_supervisor_close(s->kept.outbox_fd);
-    if (s->lock >= 0 && s->lives > 0) { /* else what is there is not ours */
-        qn_adopt_forget(&s->config);
+    qn_outboxes_close(&s->outboxes);
+    if (s->lock >= 0 && s->machine.incarnations > 0) {
+        qn_adopt_forget(&s->config); /* else what is there is not ours */
     }
     qn_listen_close(&s->listen);
     qn_commons_destroy(s->commons);
     qn_supervisor_close(s->commons_fd);
     qn_supervisor_close(s->lock);
     qn_supervisor_close(s->lock_file);
-    qn_supervisor_close(s->heir);
+    qn_supervisor_close(s->successor);
     qn_supervisor_close(s->signal_fd);
 }

@@ -16,7 +16,7 @@
 /*
  * `quoin recover`: a group that has stopped goes on from the longest log that
  * is left (PROTOCOL.md 9, 5.7). The plan is shown and must
- * be agreed to; the server does the rest (kvs/supervisor/supervisor_recover.c),
+ * be agreed to; the server does the rest (kvs/supervision/recovery.c),
  * or says why not. Then it is watched until all are complete.
  */
 

@@ -57,7 +57,7 @@ def ended(q):
     stopped leader may be deposed before it goes on."""
     status = q.proc.wait(60)
     log = os.pread(q.errors.fileno(), 1 << 20, 0).decode()
-    said = log.split("once more to end at once\n")[1]
+    said = log.split("a second signal ends the server at once\n")[1]
     said = [re.sub(r"^\S+ ", "", line) for line in said.splitlines()]
     return status, "\n".join(x for x in said if " info: " not in x)
 

@@ -177,7 +177,7 @@ def test_refusals():
         end_well(q, n)
     with Quoind(PATH, replicas=1) as q:
         line = refused(q, "--upgrade")
-        assert "one replica cannot be upgraded" in line, line
+        assert "cannot upgrade a single-replica server" in line, line
         check("it serves", q.client().call("SET", "a", "1"), b"OK")
 
 

@@ -3,9 +3,9 @@
  *
  * Either sign of life is enough to wait. A word that says ALIVE counts only as
  * long as its process runs: one that was overwritten is never marked by the
- * kernel (core/place/liveness.h), and would be waited for for ever.
+ * kernel (core/place/liveness.h), and would be waited for without end.
  */
-#include "kvs/supervisor/vacancy.h"
+#include "kvs/supervision/vacancy.h"
 
 static bool is_vacant(const struct qn_vacancy *v)
 {
@@ -18,6 +18,6 @@ enum qn_vacancy_do qn_vacancy_step(enum qn_reach reach,
     if (reach == QN_REACH_MET) {
         return QN_VACANCY_HEAR;
     }
-    bool start = v->known ? is_vacant(v) : reach == QN_REACH_NOBODY;
+    bool start = v->known ? is_vacant(v) : reach == QN_REACH_ABSENT;
     return start ? QN_VACANCY_START : QN_VACANCY_WAIT;
 }

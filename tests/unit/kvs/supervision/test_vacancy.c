@@ -1,5 +1,5 @@
-/* May a life be started? Never beside one that lives. */
-#include "kvs/supervisor/vacancy.h"
+/* May a replica be started? Never beside a process of it that lives. */
+#include "kvs/supervision/vacancy.h"
 
 #include "tests/support/test.h"
 
@@ -9,7 +9,7 @@ static struct qn_vacancy seen(bool held, enum qn_liveness word, bool runs)
         .known = true, .held = held, .word = word, .runs = runs};
 }
 
-static const enum qn_reach reaches[] = {QN_REACH_NOBODY, QN_REACH_BUSY};
+static const enum qn_reach reaches[] = {QN_REACH_ABSENT, QN_REACH_BUSY};
 
 Test(vacancy, who_was_met_is_heard)
 {
@@ -20,7 +20,7 @@ Test(vacancy, who_was_met_is_heard)
 }
 
 /* All that can be seen: started exactly where neither lock nor word says that
- * somebody lives, whatever asking has come to. */
+ * a process lives, whatever asking has come to. */
 Test(vacancy, one_sign_of_life_is_enough_to_wait)
 {
     static const enum qn_liveness words[] = {
@@ -41,13 +41,13 @@ Test(vacancy, one_sign_of_life_is_enough_to_wait)
 Test(vacancy, a_word_that_was_overwritten_is_not_waited_for)
 {
     const struct qn_vacancy v = seen(false, QN_LIVENESS_ALIVE, false);
-    cr_assert_eq(qn_vacancy_step(QN_REACH_NOBODY, &v), QN_VACANCY_START);
+    cr_assert_eq(qn_vacancy_step(QN_REACH_ABSENT, &v), QN_VACANCY_START);
 }
 
-/* Nobody has given the group's memory: a full queue is somebody's. */
-Test(vacancy, a_full_queue_is_not_nobody)
+/* No replica has given the group's memory: a full queue may be one's. */
+Test(vacancy, a_full_queue_is_not_absence)
 {
     const struct qn_vacancy unknown = {0};
     cr_assert_eq(qn_vacancy_step(QN_REACH_BUSY, &unknown), QN_VACANCY_WAIT);
-    cr_assert_eq(qn_vacancy_step(QN_REACH_NOBODY, &unknown), QN_VACANCY_START);
+    cr_assert_eq(qn_vacancy_step(QN_REACH_ABSENT, &unknown), QN_VACANCY_START);
 }

@@ -1,24 +1,20 @@
 /*
  * One supervisor follows another that lives (`quoind --upgrade`;
- * kvs/control/adopt.h).
+ * kvs/control/adopt.h): both ends of the conversation. When the living one may
+ * leave is the machine's decision (kvs/supervision/handover.c).
  *
- * The heir comes to the lock of the address, is told what the group speaks and
- * what its options are, and judges whether it can go on with that. Nothing has
- * changed until it sends START; from then on everything is as if the old one
- * had died: it ends without touching a replica, a socket or a path, and the
- * heir adopts orphans. Should the heir die in between, they are adopted by any
- * other.
+ * The successor comes to the lock of the address, is told what the group speaks
+ * and what its options are, and judges whether it can go on with that. Nothing
+ * has changed until it sends START. From then on everything is as if the old
+ * one had died. Should the successor die in between, the replicas are adopted
+ * by any other.
  *
- *     heir                          supervisor
- *     connect, ADOPT      ->        one heir at a time
+ *     successor                     supervisor
+ *     connect, ADOPT      ->        one successor at a time
  *                         <-        ADOPT, FORMAT..., CONFIG, START
  *     fits? else hang up
  *     START               ->        leaves: status 0
  *     its end (pidfd)
- *
- * The old one does not wait for its replicas to be complete: one that it is
- * still introducing ends with it (replica_main.c), and is started by the
- * heir, who replaces nobody before all are there.
  */
 #include <errno.h>
 #include <poll.h>
@@ -36,10 +32,11 @@ enum { PATIENCE_S = 5 }; /* with one that does not answer, or does not end */
 
 /* ---- the one that leaves ------------------------------------------------- */
 
-static void hang_up(struct qn_supervisor *s)
+void qn_supervisor_hang_up_successor(struct qn_supervisor *s)
 {
-    close(s->heir);
-    s->heir = -1;
+    QN_ASSERT(s->successor >= 0);
+    close(s->successor);
+    s->successor = -1;
 }
 
 static int say_config(struct qn_supervisor *s)
@@ -49,70 +46,70 @@ static int say_config(struct qn_supervisor *s)
     if (fd < 0) {
         return fd;
     }
-    int err = qn_control_send(s->heir, &e, fd);
+    int err = qn_control_send(s->successor, &e, fd);
     close(fd);
     return err;
 }
 
-/* What it needs to judge. */
-static int answer(struct qn_supervisor *s, const struct qn_ctl_adopt *asked)
+static void hang_up_if(struct qn_supervisor *s, int err)
 {
-    const struct qn_control_msg busy = {.kind = QN_CTL_FAILED,
-                                        .u.failed.error = QN_EBUSY};
+    if (err != QN_OK && err != QN_EAGAIN) {
+        qn_supervisor_hang_up_successor(s);
+    }
+}
+
+void qn_supervisor_answer_successor(struct qn_supervisor *s)
+{
     const struct qn_control_msg own = {.kind = QN_CTL_ADOPT,
                                        .u.adopt.newest = QN_ADOPT_VERSION};
     const struct qn_control_msg go = {.kind = QN_CTL_START};
-    if (!s->served || s->draining || qn_supervisor_recovers(s)) {
-        return qn_control_send(s->heir, &busy, -1);
-    }
-    int err = qn_control_send(s->heir, &own, -1);
-    if (qn_adopt_version(asked->oldest, asked->newest) == 0) {
-        return err; /* it hangs up */
-    }
-    err = err == QN_OK ? qn_adopt_give_formats(s->heir) : err;
-    err = err == QN_OK ? say_config(s) : err;
-    return err == QN_OK ? qn_control_send(s->heir, &go, -1) : err;
-}
-
-static void leave(struct qn_supervisor *s)
-{
-    if (s->draining) {
+    int err = qn_control_send(s->successor, &own, -1);
+    if (!s->successor_speaks) { /* it sees that, and hangs up */
+        hang_up_if(s, err);
         return;
     }
-    qn_log(QN_LOG_INFO, "process %d is the supervisor from now on",
-           (int)s->heir_pid);
-    s->handed_over = s->over = true;
-    s->status = QN_SUPERVISOR_DRAINED;
+    err = err == QN_OK ? qn_adopt_give_formats(s->successor) : err;
+    err = err == QN_OK ? say_config(s) : err;
+    err = err == QN_OK ? qn_control_send(s->successor, &go, -1) : err;
+    hang_up_if(s, err);
 }
 
-void qn_supervisor_heir_turn(struct qn_supervisor *s)
+void qn_supervisor_refuse_successor(struct qn_supervisor *s)
+{
+    const struct qn_control_msg busy = {.kind = QN_CTL_FAILED,
+                                        .u.failed.error = QN_EBUSY};
+    hang_up_if(s, qn_control_send(s->successor, &busy, -1));
+}
+
+static void on_asked(struct qn_supervisor *s, const struct qn_ctl_adopt *m)
+{
+    s->successor_speaks = qn_adopt_version(m->oldest, m->newest) != 0;
+    qn_supervisor_node_event(s, QN_ON_SUCCESSOR_ASKS, 0);
+}
+
+void qn_supervisor_successor_turn(struct qn_supervisor *s)
 {
     const struct qn_control_link link = {.direction = QN_CTL_FROM_HEIR,
                                          .nodes = QN_NODES_MAX};
-    struct qn_control_msg e;
+    struct qn_control_msg m;
     int with = -1;
-    if (s->heir < 0) {
-        int fd = qn_adopt_accept(s->lock, &s->heir_pid);
-        s->heir = fd < 0 ? -1 : fd;
+    if (s->successor < 0) {
+        const int fd = qn_adopt_accept(s->lock, &s->successor_pid);
+        s->successor = fd < 0 ? -1 : fd;
         return;
     }
-    int err = qn_control_recv(s->heir, &link, &e, &with, false);
-    if (with >= 0) {
-        close(with);
-    }
-    if (err == QN_OK && e.kind == QN_CTL_START && qn_supervisor_recovers(s)) {
-        err = QN_EBUSY; /* since it asked: only this process knows how far */
-    } else if (err == QN_OK && e.kind == QN_CTL_START) {
-        leave(s);
-    } else if (err == QN_OK && e.kind == QN_CTL_ADOPT) {
-        err = answer(s, &e.u.adopt);
-    }
-    if (err != QN_OK && err != QN_EAGAIN) {
-        hang_up(s);
+    const int err = qn_control_recv(s->successor, &link, &m, &with, false);
+    qn_supervisor_close(with);
+    if (err != QN_OK) {
+        hang_up_if(s, err);
+    } else if (m.kind == QN_CTL_START) {
+        qn_supervisor_node_event(s, QN_ON_SUCCESSOR_TAKES, 0);
+    } else if (m.kind == QN_CTL_ADOPT) {
+        on_asked(s, &m.u.adopt);
     }
 }
 
-/* ---- the heir ------------------------------------------------------------ */
+/* ---- the successor ------------------------------------------------------- */
 
 struct succession {
     int fd;
@@ -124,6 +121,18 @@ struct succession {
     bool whole; /* all is said */
     bool gone;  /* it has died meanwhile */
 };
+
+int qn_supervisor_upgrade_fits(struct qn_supervisor *s,
+                               const struct qn_config *group)
+{
+    if (group->replicas > 1) {
+        return QN_OK;
+    }
+    snprintf(s->why, sizeof s->why,
+             "cannot upgrade a single-replica server in place: no other "
+             "replica holds its data. Stop it, then start this version");
+    return QN_EINVAL;
+}
 
 static int refuse(struct qn_supervisor *s, int err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -242,7 +251,7 @@ static int see_it_go(struct qn_supervisor *s, struct succession *x)
     return err;
 }
 
-static int nobody(struct qn_supervisor *s, int err)
+static int not_reached(struct qn_supervisor *s, int err)
 {
     char name[QN_CONFIG_TEXT_MAX];
     const struct qn_config *c = s->opts->config;
@@ -254,7 +263,7 @@ static int nobody(struct qn_supervisor *s, int err)
     }
     if (err == QN_EBUSY) {
         return refuse(s, err,
-                      "the quoind there takes no connection: it stands still, "
+                      "the quoind there takes no connection: it is stalled, "
                       "or others ask it; try again");
     }
     if (err == QN_ENOENT && c->port == 0 &&
@@ -273,7 +282,7 @@ int qn_supervisor_succeed(struct qn_supervisor *s)
     struct succession x = {.until = qn_clock_now() + PATIENCE_S * QN_S};
     x.fd = qn_adopt_succeed(s->opts->config, &x.pid);
     if (x.fd < 0) {
-        return nobody(s, x.fd);
+        return not_reached(s, x.fd);
     }
     x.pidfd = qn_adopt_pidfd(x.fd, x.pid);
     x.gone = x.pidfd < 0 || qn_control_send(x.fd, &hello, -1) != QN_OK;
