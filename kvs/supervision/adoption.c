@@ -315,7 +315,7 @@ void qn_sv_on_unreached(const struct qn_sv_step *x)
     r->started_at = x->now;
     s->adopted++;
     qn_supervision_log(x->out, QN_LOG_WARN,
-                       "replica %u (process %d) lives and takes no connection; "
+                       "replica %u (process %d) runs and takes no connection; "
                        "it is asked again until it does (if it is stalled: "
                        "kill -CONT %d, or kill -9 %d for a new one)",
                        i, (int)r->pid, (int)r->pid, (int)r->pid);

@@ -25,7 +25,7 @@
  *     recovery.c    a group that stopped goes on from one replica
  *     upgrade.c, upgrade_roles.c   replicas are replaced one at a time
  *     adoption.c    a group whose supervisor ended is taken over
- *     handover.c    a successor takes the group over from this supervisor
+ *     successor.c   a successor takes the group over from this supervisor
  *
  * Threads: one per state. No call blocks or allocates.
  */

@@ -178,7 +178,7 @@ void qn_sv_on_taken_over(const struct qn_sv_step *x);
 bool qn_sv_on_orphan_message(const struct qn_sv_step *x, qn_node_t from,
                              const struct qn_control_msg *m);
 
-/* ---- handover.c ---------------------------------------------------------- */
+/* ---- successor.c --------------------------------------------------------- */
 
 void qn_sv_on_successor_asks(const struct qn_sv_step *x);
 void qn_sv_on_successor_takes(const struct qn_sv_step *x);

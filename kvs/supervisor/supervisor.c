@@ -133,7 +133,7 @@ static int wait_ms(const struct qn_supervisor *s)
 {
     const int wait = sooner(qn_supervisor_ms_until(s->actions.deadline),
                             qn_supervisor_flush_wait_ms(s));
-    return sooner(wait, qn_supervisor_late_wait_ms(s));
+    return sooner(wait, qn_supervisor_unreached_wait_ms(s));
 }
 
 static void turn(struct qn_supervisor *s)
@@ -166,7 +166,7 @@ static void turn(struct qn_supervisor *s)
         hear(s, i);
     }
     qn_supervisor_flush(s);
-    qn_supervisor_late_turn(s);
+    qn_supervisor_unreached_turn(s);
     qn_supervisor_node_event(s, QN_ON_TIMER, 0);
 }
 

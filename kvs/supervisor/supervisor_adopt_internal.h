@@ -7,8 +7,8 @@
  *
  *     supervisor_adopt.c           connects, and takes the group over
  *     supervisor_adopt_messages.c  what its replicas share
- *     supervisor_late.c            replicas that live and cannot be connected
- *                                  to
+ *     supervisor_unreached.c            replicas that live and cannot be
+ * connected to
  */
 
 #include "kvs/supervision/vacancy.h"
@@ -35,7 +35,7 @@ struct qn_adoption {
  *  (supervisor_adopt.c) */
 void qn_supervisor_connect(struct qn_supervisor *s, qn_node_t i);
 
-/** Those that were busy, if it is time to. (supervisor_late.c) */
+/** Those that were busy, if it is time to. (supervisor_unreached.c) */
 void qn_supervisor_ask_again(struct qn_supervisor *s);
 
 /** ms until then, at most; -1: none is asked again. */

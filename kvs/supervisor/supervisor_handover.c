@@ -1,7 +1,7 @@
 /*
  * One supervisor follows another that lives (`quoind --upgrade`;
  * kvs/control/adopt.h): both ends of the conversation. When the living one may
- * leave is the machine's decision (kvs/supervision/handover.c).
+ * leave is the machine's decision (kvs/supervision/successor.c).
  *
  * The successor comes to the lock of the address, is told what the group speaks
  * and what its options are, and judges whether it can go on with that. Nothing

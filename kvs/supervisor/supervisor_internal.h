@@ -10,9 +10,9 @@
  *     supervisor.c            observes events: the main loop
  *     supervisor_perform.c    gives them to the machine, does its actions
  *     supervisor_outboxes.c   holds the descriptors that the machine names
- *     supervisor_adopt*.c, supervisor_late.c   meet the replicas of a group
- *                             that is taken over
- *     supervisor_handover.c   both ends of a hand-over between supervisors
+ *     supervisor_adopt*.c, supervisor_unreached.c   meet the replicas of a
+ * group that is taken over supervisor_handover.c   both ends of a hand-over
+ * between supervisors
  */
 
 #include <signal.h>
@@ -184,7 +184,8 @@ int qn_outboxes_find(const struct qn_outboxes *o, struct qn_outbox_name name);
 /** Close all. */
 void qn_outboxes_close(struct qn_outboxes *o);
 
-/* ---- supervisor_adopt.c, supervisor_adopt_messages.c, supervisor_late.c ---
+/* ---- supervisor_adopt.c, supervisor_adopt_messages.c, supervisor_unreached.c
+ * ---
  */
 
 /** Be the only supervisor of the address of `c`. @return QN_OK; QN_ENOENT: it
@@ -203,8 +204,8 @@ bool qn_supervisor_adopt_message(struct qn_supervisor *s, qn_node_t from,
 
 /** Ask those again that live and could not be connected to; and when to, ms,
  *  -1: there are none. */
-void qn_supervisor_late_turn(struct qn_supervisor *s);
-int qn_supervisor_late_wait_ms(const struct qn_supervisor *s);
+void qn_supervisor_unreached_turn(struct qn_supervisor *s);
+int qn_supervisor_unreached_wait_ms(const struct qn_supervisor *s);
 
 /** No replica is waited for any more. */
 void qn_supervisor_adoption_end(struct qn_supervisor *s);

@@ -15,7 +15,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
-#include "kvs/supervisor/ready.h"
+#include "kvs/supervisor/startup_banner.h"
 #include "kvs/supervisor/supervisor_internal.h"
 #include "paxos/wire/msg.h"
 
@@ -151,7 +151,8 @@ static void do_announce(const struct qn_supervisor *s)
         qn_log(s->budget.beyond ? QN_LOG_WARN : QN_LOG_INFO, "%s",
                s->budget.said);
     }
-    qn_ready_print(s->opts->ready, &s->config, &s->listen, place, adopted);
+    qn_startup_banner_print(s->opts->ready, &s->config, &s->listen, place,
+                            adopted);
 }
 
 static void do_hand_over(struct qn_supervisor *s)

@@ -1,7 +1,8 @@
 /*
  * How a new supervisor meets the group, as supervisor_adopt.c and
- * supervisor_late.c do it. A stopped replica's socket takes the connection, and
- * nothing is said on it until it resumes. A busy one takes none.
+ * supervisor_unreached.c do it. A stopped replica's socket takes the
+ * connection, and nothing is said on it until it resumes. A busy one takes
+ * none.
  */
 #include "tests/sim/supervision/world.h"
 

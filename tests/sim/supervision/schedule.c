@@ -107,7 +107,7 @@ static void fault(struct world *w)
         w->process[i].busy = w->f.busy && world_chance(w, 50);
         break;
     case 5:
-        s->heir =
+        s->successor_step =
             s->alive && !s->adopting && w->f.upgrade && world_chance(w, 30);
         break;
     case 6:

@@ -221,11 +221,11 @@ static void perform(struct world *w, const struct qn_supervision_action *a)
         do_text(w, s->actions.text[a->text]);
         break;
     case QN_DO_ANSWER_SUCCESSOR:
-        s->heir = 2;
+        s->successor_step = 2;
         break;
     case QN_DO_REFUSE_SUCCESSOR:
     case QN_DO_HANG_UP_SUCCESSOR:
-        s->heir = 0;
+        s->successor_step = 0;
         break;
     case QN_DO_FINISH:
         do_finish(w, a->number);
@@ -361,7 +361,7 @@ static bool report_ends(struct world *w)
 bool shell_has_work(const struct world *w)
 {
     const struct supervisor *s = &w->sup;
-    bool work = s->signals > 0 || s->heir > 0 ||
+    bool work = s->signals > 0 || s->successor_step > 0 ||
                 s->actions.deadline <= w->now ||
                 (s->machine.orphans.unreached != 0 && w->now >= s->ask_at);
     for (qn_node_t i = 0; i < w->opts.replicas; i++) {
@@ -384,10 +384,11 @@ void shell_turn(struct world *w)
         shell_event(w, (struct qn_supervision_event){.kind = QN_ON_SIGNAL,
                                                      .number = SIGTERM});
     }
-    if (s->alive && s->heir > 0) {
-        const enum qn_supervision_on kind =
-            s->heir == 1 ? QN_ON_SUCCESSOR_ASKS : QN_ON_SUCCESSOR_TAKES;
-        s->heir = 0;
+    if (s->alive && s->successor_step > 0) {
+        const enum qn_supervision_on kind = s->successor_step == 1
+                                                ? QN_ON_SUCCESSOR_ASKS
+                                                : QN_ON_SUCCESSOR_TAKES;
+        s->successor_step = 0;
         shell_node_event(w, kind, 0);
     }
     for (qn_node_t i = 0; ended && i < w->opts.replicas; i++) {

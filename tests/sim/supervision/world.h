@@ -107,8 +107,8 @@ struct supervisor {
     struct channel backlog[WORLD_NODES];
     struct qn_outbox_name held[2 * WORLD_NODES + 2];
     uint32_t helds;
-    int signals; /* to be told */
-    int heir;    /* 1: wants to ask, 2: has been answered */
+    int signals;        /* to be told */
+    int successor_step; /* 1: wants to ask, 2: has been answered */
 };
 
 struct world {

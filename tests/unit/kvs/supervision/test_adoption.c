@@ -239,7 +239,7 @@ Test(adoption, a_replica_that_takes_no_connection_is_no_vacancy)
     step(&b,
          (struct qn_supervision_event){
              .kind = QN_ON_UNREACHED, .node = 2, .incarnation = 3, .pid = 202});
-    cr_expect(logged(&b, "replica 2 (process 202) lives and takes no "
+    cr_expect(logged(&b, "replica 2 (process 202) runs and takes no "
                          "connection"));
     finish(&b);
     timer(&b);

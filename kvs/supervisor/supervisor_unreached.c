@@ -99,7 +99,7 @@ static struct qn_vacancy look(const struct qn_supervisor *s, qn_node_t i,
 }
 
 /* Likewise. *pidfd: of that process; -1: it has ended, or cannot be seen. */
-static struct qn_vacancy look_at(const struct qn_supervisor *s, qn_node_t i,
+static struct qn_vacancy inspect(const struct qn_supervisor *s, qn_node_t i,
                                  uint64_t *inc, pid_t *pid, int *pidfd)
 {
     pid_t again = 0;
@@ -141,7 +141,7 @@ void qn_supervisor_account_for(struct qn_supervisor *s, qn_node_t i)
     uint64_t inc;
     pid_t pid;
     int pidfd;
-    const struct qn_vacancy v = look_at(s, i, &inc, &pid, &pidfd);
+    const struct qn_vacancy v = inspect(s, i, &inc, &pid, &pidfd);
     if (qn_vacancy_step(a->reach[i], &v) == QN_VACANCY_START) {
         const uint64_t last = s->machine.orphans.newest[i];
         qn_supervisor_close(pidfd);
@@ -167,7 +167,7 @@ static void ask(struct qn_supervisor *s, qn_node_t i)
     if (s->adoption->reach[i] == QN_REACH_MET) {
         return;
     }
-    const struct qn_vacancy v = look_at(s, i, &inc, &pid, &pidfd);
+    const struct qn_vacancy v = inspect(s, i, &inc, &pid, &pidfd);
     if (qn_vacancy_step(s->adoption->reach[i], &v) == QN_VACANCY_START) {
         const uint64_t last = s->machine.replica[i].incarnation;
         qn_supervisor_close(pidfd);
@@ -182,14 +182,14 @@ static void ask(struct qn_supervisor *s, qn_node_t i)
     watch(s, i, inc, pid, pidfd);
 }
 
-int qn_supervisor_late_wait_ms(const struct qn_supervisor *s)
+int qn_supervisor_unreached_wait_ms(const struct qn_supervisor *s)
 {
     return s->machine.orphans.unreached != 0
                ? qn_supervisor_ms_until(s->adoption->ask_at)
                : -1;
 }
 
-void qn_supervisor_late_turn(struct qn_supervisor *s)
+void qn_supervisor_unreached_turn(struct qn_supervisor *s)
 {
     struct qn_adoption *a = s->adoption;
     const qn_time_t now = qn_clock_now();

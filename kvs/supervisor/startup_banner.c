@@ -1,4 +1,4 @@
-#include "kvs/supervisor/ready.h"
+#include "kvs/supervisor/startup_banner.h"
 
 #include <string.h>
 
@@ -36,9 +36,9 @@ static void print_try(FILE *to, const struct qn_config *c, uint32_t port)
     }
 }
 
-void qn_ready_print(FILE *to, const struct qn_config *c,
-                    const struct qn_listen *l, const struct qn_place *place,
-                    uint32_t adopted)
+void qn_startup_banner_print(FILE *to, const struct qn_config *c,
+                             const struct qn_listen *l,
+                             const struct qn_place *place, uint32_t adopted)
 {
     char shown[QN_LISTEN_SHOWN_MAX];
     fprintf(to, "quoind is ready on %s", qn_listen_shown(c, l->port, shown));
