@@ -314,7 +314,7 @@ def test_folder():
               ["s.lock", "server"])
         os.chmod(mine, 0o777)
         line = refused(q)
-        assert "run-dir" in line and "only he can write" in line, line
+        assert "run-dir" in line and "no other user can write" in line, line
 
 
 def test_two_servers_at_once():
