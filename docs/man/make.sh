@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Make a manual: the text of TEMPLATE, with the line `.\" @options@` replaced by
-# what PROGRAM's help says of its options, so that each has one home, the
+# Makes a manual: the text of TEMPLATE, with the line `.\" @options@` replaced by
+# the options of PROGRAM's help, so that each is described only once, in the
 # program's table. A program with subcommands gets a subsection for each; one
-# that has a manual of its own (PROGRAM-SUBCOMMAND.1.in beside TEMPLATE) is only
+# with a manual of its own (PROGRAM-SUBCOMMAND.1.in beside TEMPLATE) is only
 # named there.
 # Usage: make.sh PROGRAM TEMPLATE [SUBCOMMAND] > MANUAL
 set -euo pipefail
@@ -38,7 +38,7 @@ list() {
             { print }'
 }
 
-# What stands before the options, as prose; the usage line is left out.
+# The text before the options, without the usage line.
 prose() {
     awk '/^usage:/ { next } /^  --|^[A-Z][a-z ]*:$/ { exit } NF { print "\\&" $0 }'
 }

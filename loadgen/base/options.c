@@ -11,9 +11,9 @@
 #include <string.h>
 
 /*
- * Why not argp: it cannot name the nearest option, prints two lines about an
- * error and takes any unambiguous abbreviation, so that adding an option can
- * break a script. A table and a loop do all we need.
+ * Why not argp: it does not suggest the nearest option, prints two lines for
+ * one error and accepts any unambiguous abbreviation, so that a new option can
+ * break a script. A table and a loop do all that is needed.
  */
 
 int qn_parse_count(const char *text, uint64_t *value)
@@ -79,7 +79,7 @@ int qn_option_double(const struct qn_option *o, const char *text)
 {
     char *end;
     double x = strtod(text, &end);
-    bool in_range = x >= 0 && x <= QN_OPTION_DOUBLE_MAX; /* no NaN is */
+    bool in_range = x >= 0 && x <= QN_OPTION_DOUBLE_MAX; /* false for NaN */
     if (end == text || *end != '\0' || !in_range) {
         return QN_EINVAL;
     }
@@ -129,28 +129,31 @@ static void print_unknown(const struct qn_options *o, const char *typed)
         near =
             qn_suggest(name, &o->table[0].name, sizeof o->table[0], o->count);
     }
-    if (near != NULL && near[0] != '\0') { /* a heading has no name */
-        fprintf(stderr, "%s: no option '%s'; did you mean '--%s'?\n",
+    if (near != NULL && near[0] != '\0') { /* headings have an empty name */
+        fprintf(stderr, "%s: unknown option '%s'; did you mean '--%s'?\n",
                 o->program, typed, near);
     } else {
-        fprintf(stderr, "%s: no option '%s'; --help lists them\n", o->program,
-                typed);
+        fprintf(stderr, "%s: %s '%s'; see %s --help\n", o->program,
+                typed[0] == '-' ? "unknown option" : "unexpected argument",
+                typed, o->program);
     }
 }
 
 static void print_refused(const struct qn_options *o,
                           const struct qn_option *opt, const char *value)
 {
-    fprintf(stderr, "%s: --%s wants %s", o->program, opt->name, opt->arg);
+    fprintf(stderr, "%s: --%s: invalid value '%s'; expected %s", o->program,
+            opt->name, value, opt->arg);
     if (opt->parse == qn_option_count && opt->max != 0) {
         fprintf(stderr, " from %" PRIu64 " to %" PRIu64, opt->min, opt->max);
     } else if (opt->parse == qn_option_count) {
-        fprintf(stderr, " of at least %" PRIu64, opt->min);
+        fprintf(stderr, ", at least %" PRIu64, opt->min);
     }
-    fprintf(stderr, ", not '%s': %s\n", value, opt->help);
+    fprintf(stderr, " (%s)\n", opt->help);
 }
 
-/* One option at argv[*i]; moves *i past its value. False: error printed. */
+/* Parse one option at argv[*i]; moves *i past its value. Returns false after
+ * printing an error. */
 static bool take(const struct qn_options *o, int argc, char **argv, int *i,
                  bool *given)
 {
@@ -170,18 +173,21 @@ static bool take(const struct qn_options *o, int argc, char **argv, int *i,
     }
     const char *value = typed[2 + len] == '=' ? typed + 2 + len + 1 : NULL;
     if (opt->arg == NULL && value != NULL) {
-        fprintf(stderr, "%s: --%s takes no value\n", o->program, opt->name);
+        fprintf(stderr, "%s: --%s takes no value; remove '%s'\n", o->program,
+                opt->name, value - 1);
         return false;
     }
     if (opt->arg != NULL && value == NULL) {
         if (*i + 1 == argc) {
-            fprintf(stderr, "%s: --%s wants %s: %s\n", o->program, opt->name,
-                    opt->arg, opt->help);
+            fprintf(stderr, "%s: --%s needs a value: %s (%s)\n", o->program,
+                    opt->name, opt->arg, opt->help);
             return false;
         }
         value = argv[++*i];
     }
-    int err = opt->parse(opt, value);
+    struct qn_option placed = *opt;
+    placed.to = (char *)o->base + opt->at;
+    int err = opt->parse(&placed, value);
     if (err == QN_EINVAL) {
         print_refused(o, opt, value);
     }
@@ -241,7 +247,7 @@ bool qn_options_fit(const struct qn_options *o, const bool *given,
     for (size_t i = 0; i < o->count; i++) {
         const char *name = o->table[i].name;
         if (given[i] && (ways_of(rule, rules, name) & way) == 0) {
-            fprintf(stderr, "%s: --%s does not go with %s; leave it out\n",
+            fprintf(stderr, "%s: --%s cannot be used with %s; remove it\n",
                     o->program, name, called);
             return false;
         }

@@ -1,13 +1,14 @@
 #ifndef QN_LOADGEN_BASE_RANDOM_H
 #define QN_LOADGEN_BASE_RANDOM_H
 
-/** splitmix64: 64 bits of state, any seed is good, a few instructions. One
- *  stream per client, so that what a client asks does not depend on timing.
- *  Pure, one thread per stream. */
+/** splitmix64: 64 bits of state, any seed is good, a few instructions per
+ *  number. Each client has its own stream, so that its requests do not depend
+ *  on timing. Pure, one thread per stream. */
 
 #include <stdint.h>
 
-/** A bijection of 64 bits that leaves no pattern: a hash of small numbers. */
+/** A bijection of 64 bits without visible patterns: also a hash of small
+ *  numbers. */
 static inline uint64_t qn_random_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -28,8 +29,8 @@ static inline uint64_t qn_random_scale(uint64_t bits, uint64_t n)
     return ((bits >> 32) * n + (low >> 32)) >> 32;
 }
 
-/** State of the `number`-th stream of a seed. Neither neighbouring numbers nor
- *  neighbouring seeds share a stream: 1 and 2 are what people type. */
+/** State of the `number`-th stream of a seed. Adjacent numbers and adjacent
+ *  seeds (users type 1 and 2) give different streams. */
 static inline uint64_t qn_random_split(uint64_t seed, uint64_t number)
 {
     uint64_t state = qn_random_next(&seed) ^ number;

@@ -1,14 +1,15 @@
 /*
- * quoin bench broadcast|ack: trees measured beside what the model predicts.
+ * quoin bench broadcast|ack: measures trees and compares them with the model.
  *
- * All topologies share the group, its seats and the machine they are planned
- * on. A hypervisor moves CPUs and other load comes and goes, so the time of
- * each topology is split over PASSES through all of them, and what it gave is
- * put together.
+ * All topologies share the group, its core mapping and the machine they are
+ * planned on. A hypervisor moves CPUs, and other load varies, so the time of
+ * each topology is split over PASSES through all of them, and the results are
+ * merged.
  *
- * Without --root the planner and the adaptive generator would choose roots of
- * their own. Here all have one root, the one that the first of them takes, or
- * the ranks would compare different things. A file has its own.
+ * Without --root, the planner and the adaptive generator would each choose a
+ * root. Here all topologies have the same root, the one of the first of them;
+ * otherwise the ranks would compare different things. A topology from a file
+ * has its own root.
  */
 #include <math.h>
 #include <signal.h>
@@ -22,7 +23,7 @@
 #include "loadgen/base/options.h"
 #include "loadgen/bcast/bcast_internal.h"
 #include "loadgen/cli/quoin.h"
-#include "loadgen/machine/live.h"
+#include "loadgen/machine/measure_progress.h"
 #include "loadgen/topo/model/cores.h"
 #include "transports/registry.h"
 
@@ -45,8 +46,8 @@ static int fail(const struct qn_bcast *b, const char *line)
 
 /* ---- options ---- */
 
-/* "auto,mst" adds two names; "ring:k=2,full" is one of which the rest goes
- * with the ring, which is refused anyway. */
+/* "auto,mst" adds two names. "ring:k=2,full" is split, too, which does not
+ * matter: rings are refused. */
 static int take_algos(const struct qn_option *o, const char *text)
 {
     struct qn_bcast *b = o->to;
@@ -76,49 +77,50 @@ static int take_format(const struct qn_option *o, const char *text)
     return QN_EINVAL;
 }
 
+#define AT(member) offsetof(struct qn_bcast, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION_COUNT("nodes", "N", AT(nodes),
+                    "nodes of the group (as many as the machine has cores)", 2,
+                    QN_NODES_MAX),
+    QN_OPTION("cores", "LIST", qn_option_string, AT(cores),
+              "one node on each of these cores, by number: 0-7,16"),
+    QN_OPTION("algo", "NAME,...", take_algos, 0,
+              "topologies, as in quoin tree; no rings (all of them)"),
+    QN_OPTION_COUNT("root", "N", AT(root),
+                    "core at the root; with more nodes than cores: node", 0,
+                    QN_CORE_NUMBER_MAX),
+    QN_OPTION("machine", "WHAT", qn_option_string, AT(machine),
+              "machine for plans and predictions: live (default; measured "
+              "now), or a file or folder as in quoin tree"),
+    QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
+              "per topology, half for latency, half for throughput (1)"),
+    QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a message (8)",
+                    QN_BCAST_RUN_SIZE_MIN, QN_BCAST_RUN_SIZE_MAX),
+    QN_OPTION_COUNT("window", "W", AT(window),
+                    "outstanding operations of the throughput part (16)", 1,
+                    QN_BCAST_RUN_WINDOW_MAX),
+    QN_OPTION("format", "NAME", take_format, AT(format),
+              "text (default), json or csv"),
+};
+
 static bool parse_options(struct qn_bcast *b, int argc, char **argv,
                           int *status)
 {
-    const struct qn_option table[] = {
-        {"nodes", "N", qn_option_count, &b->nodes,
-         "of the group (as many as the machine has cores)", 2, QN_NODES_MAX},
-        {"cores", "LIST", qn_option_string, &b->cores,
-         "a node on each of these, by number: 0-7,16", 0, 0},
-        {"algo", "NAME,...", take_algos, b,
-         "topologies, as of quoin tree; no rings (all of them)", 0, 0},
-        {"root", "N", qn_option_count, &b->root,
-         "core at the root; more nodes than cores: node", 0,
-         QN_CORE_NUMBER_MAX},
-        {"machine", "WHAT", qn_option_string, &b->machine,
-         "that plans and predictions are for: live (default; measured now), "
-         "or a file or folder as of quoin tree",
-         0, 0},
-        {"seconds", "S", qn_option_double, &b->seconds,
-         "per topology, half for latency, half for throughput (1)", 0, 0},
-        {"size", "BYTES", qn_option_count, &b->size, "of a message (8)",
-         QN_DRILL_SIZE_MIN, QN_DRILL_SIZE_MAX},
-        {"window", "W", qn_option_count, &b->window,
-         "outstanding operations of the throughput part (16)", 1,
-         QN_DRILL_WINDOW_MAX},
-        {"format", "NAME", take_format, &b->format,
-         "text (default), json or csv", 0, 0},
-    };
     const struct qn_options o = {
         b->program,
         b->acked
-            ? "Measure acknowledged broadcasts over trees beside what the "
-              "model "
-              "predicts,\nfrom the root's send until it knows that all nodes "
-              "have "
-              "delivered."
-            : "Measure broadcasts over trees beside what the model predicts: a "
-              "leaf asks the\nroot to send, until it has the message; the "
-              "slowest leaf.",
-        table, QN_ARRAY_COUNT(table)};
+            ? "Measure acknowledged broadcasts over trees and compare them "
+              "with the model.\nTimes run from the root's send until it knows "
+              "that all nodes have delivered."
+            : "Measure broadcasts over trees and compare them with the "
+              "model. Times run\nfrom a leaf's request to the root until the "
+              "leaf has the message; the slowest\nleaf counts.",
+        table, QN_ARRAY_COUNT(table), b};
     return qn_options_parse(&o, argc, argv, status);
 }
 
-/* ---- who sits where ---- */
+/* ---- mapping of nodes to cores ---- */
 
 static int choose_cores(struct qn_bcast *b, struct qn_machine **m)
 {
@@ -130,7 +132,7 @@ static int choose_cores(struct qn_bcast *b, struct qn_machine **m)
         return fail(b, parse_error.text);
     }
     if (count < 2 || count > QN_NODES_MAX) {
-        return fail(b, "--cores: name 2 to 64 cores");
+        return fail(b, "--cores needs 2 to 64 cores");
     }
     err = qn_machine_restrict(&part, *m, index, count);
     if (err != QN_OK) {
@@ -142,38 +144,39 @@ static int choose_cores(struct qn_bcast *b, struct qn_machine **m)
     return 0;
 }
 
-static int sit(struct qn_bcast *b)
+static int assign_cores(struct qn_bcast *b)
 {
     static struct qn_places places; /* too large for the stack */
     uint32_t usable[QN_PLACES_MAX];
     int err = qn_places_discover(&places);
     if (err != QN_OK) {
-        fprintf(stderr, "%s: cores: %s\n", b->program, qn_strerror(err));
+        fprintf(stderr, "%s: cannot list the cores: %s\n", b->program,
+                qn_strerror(err));
         return 1;
     }
     for (uint32_t i = 0; i < places.count; i++) {
         usable[i] = (uint32_t)places.place[i].cpu;
     }
     b->usable = places.count;
-    qn_seats_sit(&b->seats, usable, places.count);
-    const struct qn_spin_opts spin = {.nodes = b->seats.nodes,
-                                      .cores = b->seats.cores,
+    qn_core_mapping_assign(&b->mapping, usable, places.count);
+    const struct qn_spin_opts spin = {.nodes = b->mapping.nodes,
+                                      .cores = b->mapping.cores,
                                       .quota_milli = places.quota_milli};
     b->shared = qn_doorbell_spin_budget(&spin) == 0;
     if (b->shared) {
         fprintf(stderr,
                 "%s: %u nodes share %u cores%s: latencies show the scheduler, "
-                "not what messages cost\n",
-                b->program, b->seats.nodes, b->seats.cores,
-                b->seats.cores < b->seats.nodes ? "" : " and a CPU quota");
+                "not the cost of messages\n",
+                b->program, b->mapping.nodes, b->mapping.cores,
+                b->mapping.cores < b->mapping.nodes ? "" : " and a CPU quota");
     }
     return 0;
 }
 
-static int take_seats(struct qn_bcast *b)
+static int map_cores(struct qn_bcast *b)
 {
     struct qn_machine *m = NULL;
-    int status = qn_live_open(&m, b->machine, b->program);
+    int status = qn_measure_progress_open(&m, b->machine, b->program);
     if (status != 0) {
         return status;
     }
@@ -181,8 +184,8 @@ static int take_seats(struct qn_bcast *b)
     if (status == 0) {
         uint32_t all = QN_MIN(m->n, QN_NODES_MAX);
         uint32_t nodes = b->nodes > 0 ? (uint32_t)b->nodes : QN_MAX(all, 2u);
-        int err = qn_seats_make(&b->seats, m, nodes);
-        status = err == QN_OK ? sit(b) : fail(b, qn_strerror(err));
+        int err = qn_core_mapping_make(&b->mapping, m, nodes);
+        status = err == QN_OK ? assign_cores(b) : fail(b, qn_strerror(err));
     }
     qn_machine_destroy(m);
     return status;
@@ -191,19 +194,20 @@ static int take_seats(struct qn_bcast *b)
 /* ---- topologies ---- */
 
 static int add(struct qn_bcast *b, const char *name,
-               struct qn_contender_opts *o)
+               struct qn_topology_spec_opts *o)
 {
     struct qn_parse_error parse_error = {""};
     qn_node_t node[QN_NODES_MAX];
-    const struct qn_machine *m = b->seats.m;
+    const struct qn_machine *m = b->mapping.m;
     if (strncmp(name, "ring", 4) == 0) {
-        return fail(b, "rings are predicted (quoin tree), not run; name trees");
+        return fail(
+            b, "rings cannot be run, only predicted (quoin tree); name trees");
     }
     if (b->count == QN_BCAST_MAX) {
-        return fail(b, "--algo: at most 64 topologies");
+        return fail(b, "too many topologies in --algo; give at most 64");
     }
     struct qn_bcast_row *r = &b->row[b->count];
-    int err = qn_contender_make(&r->plan, m, name, o, &parse_error);
+    int err = qn_topology_spec_make(&r->plan, m, name, o, &parse_error);
     if (err != QN_OK) {
         return fail(b, parse_error.text[0] != '\0' ? parse_error.text
                                                    : qn_strerror(err));
@@ -214,9 +218,9 @@ static int add(struct qn_bcast *b, const char *name,
     }
     err = qn_tree_place(&r->tree, &r->plan.down, node);
     if (err == QN_OK) {
-        err = qn_drill_init(&r->d, &r->tree, b->acked);
+        err = qn_bcast_run_init(&r->d, &r->tree, b->acked);
     }
-    bool know = b->seats.costs_known;
+    bool know = b->mapping.costs_known;
     r->cycles = !know ? (double)NAN
                 : b->acked
                     ? qn_predict(m, &r->plan.down, QN_COLLECTIVE_ACK, o->q)
@@ -224,23 +228,23 @@ static int add(struct qn_bcast *b, const char *name,
                                            QN_COLLECTIVE_BROADCAST, o->q);
     r->occupancy = know ? qn_predict_occupancy(m, &r->plan.down, b->acked, NULL)
                         : (double)NAN;
-    o->root = r->plan.root; /* the others take it, too */
+    o->root = r->plan.root; /* the other topologies use it, too */
     return err == QN_OK ? 0 : fail(b, qn_strerror(err));
 }
 
 static int add_all(struct qn_bcast *b)
 {
-    struct qn_contender_opts o = {.goal = b->acked ? QN_GOAL_ACK
-                                                   : QN_GOAL_BROADCAST,
-                                  .root = QN_ROOT_FREE,
-                                  .q = 1,
-                                  .seed = 1,
-                                  .one_tree = true};
+    struct qn_topology_spec_opts o = {.goal = b->acked ? QN_GOAL_ACK
+                                                       : QN_GOAL_BROADCAST,
+                                      .root = QN_ROOT_FREE,
+                                      .q = 1,
+                                      .seed = 1,
+                                      .one_tree = true};
     if (b->root != ROOT_FREE) {
-        o.root = qn_machine_find(b->seats.m, (uint32_t)b->root);
-        if (o.root == b->seats.m->n) {
-            return fail(b, "--root: no node sits on that core; quoin machine "
-                           "and --cores say which there are");
+        o.root = qn_machine_find(b->mapping.m, (uint32_t)b->root);
+        if (o.root == b->mapping.m->n) {
+            return fail(b, "--root: no node runs on that core; choose one of "
+                           "--cores, or see quoin machine");
         }
     }
     int status = b->algos == NULL ? add(b, "auto", &o) : 0;
@@ -250,7 +254,7 @@ static int add_all(struct qn_bcast *b)
     }
     const char *name;
     for (uint32_t i = 0; b->algos == NULL && status == 0 &&
-                         (name = qn_contender_name_at(i)) != NULL;
+                         (name = qn_topology_spec_name_at(i)) != NULL;
          i++) {
         status = strncmp(name, "ring", 4) != 0 ? add(b, name, &o) : 0;
     }
@@ -261,30 +265,31 @@ static int add_all(struct qn_bcast *b)
 
 static int measure_row(struct qn_bcast *b, struct qn_bcast_row *r)
 {
-    const struct qn_drill_opts o = {.transport =
-                                        qn_transport_find(QN_LIVE_TRANSPORT),
-                                    .tree = &r->tree,
-                                    .core = b->seats.core,
-                                    .acked = b->acked,
-                                    .shared = b->shared,
-                                    .size = (uint32_t)b->size,
-                                    .window = (uint32_t)b->window,
-                                    .seconds = b->seconds / PASSES,
-                                    .stop = &stopped};
-    int err = qn_drill_run(&r->d, &o);
+    const struct qn_bcast_run_opts o = {
+        .transport = qn_transport_find(QN_MEASURE_DEFAULT_TRANSPORT),
+        .tree = &r->tree,
+        .core = b->mapping.core,
+        .acked = b->acked,
+        .shared = b->shared,
+        .size = (uint32_t)b->size,
+        .window = (uint32_t)b->window,
+        .seconds = b->seconds / PASSES,
+        .stop = &stopped};
+    int err = qn_bcast_run_measure(&r->d, &o);
     if (err != QN_OK) {
         fprintf(stderr, "%s: %s: %s\n", b->program, r->plan.name,
-                err == QN_EIO ? "a node did not start, or nothing arrived for "
-                                "20 s"
+                err == QN_EIO ? "a node did not start, or no message arrived "
+                                "for 20 s"
                               : qn_strerror(err));
         return 1;
     }
     if (r->d.wrong > 0) {
-        fprintf(stderr, "%s: %s: %llu messages lost, doubled or damaged\n",
+        fprintf(stderr, "%s: %s: %llu messages lost, duplicated or damaged\n",
                 b->program, r->plan.name, (unsigned long long)r->d.wrong);
         return 1;
     }
-    r->known = qn_drill_latency(&r->d, 0.5) > 0 && qn_drill_rate(&r->d) > 0;
+    r->known =
+        qn_bcast_run_latency(&r->d, 0.5) > 0 && qn_bcast_run_rate(&r->d) > 0;
     return 0;
 }
 
@@ -304,21 +309,23 @@ static int measure(struct qn_bcast *b)
     sigaction(SIGTERM, &before[1], NULL);
     b->interrupted = qn_load(&stopped, QN_SEQ_CST) != 0;
     if (b->interrupted) {
-        fprintf(stderr, "%s: interrupted; this is what there is\n", b->program);
+        fprintf(stderr, "%s: interrupted; the results so far follow\n",
+                b->program);
     }
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- the command ---- */
 
 static int check(const struct qn_bcast *b)
 {
     if (b->nodes > 0 && b->cores != NULL) {
-        return fail(b, "--nodes or --cores, not both");
+        return fail(
+            b, "--nodes and --cores exclude each other; remove one of them");
     }
-    if (b->window * (b->size + 8) > QN_DRILL_LANE_BYTES) {
-        return fail(b, "--window times --size is more than 16 KiB; make one of "
-                       "them smaller");
+    if (b->window * (b->size + 8) > QN_BCAST_RUN_LANE_BYTES) {
+        return fail(b, "--window times --size exceeds 16 KiB; reduce one of "
+                       "them");
     }
     return 0;
 }
@@ -326,7 +333,7 @@ static int check(const struct qn_bcast *b)
 static int run(struct qn_bcast *b)
 {
     int status = check(b);
-    status = status == 0 ? take_seats(b) : status;
+    status = status == 0 ? map_cores(b) : status;
     status = status == 0 ? add_all(b) : status;
     if (status != 0) {
         return status;
@@ -347,7 +354,7 @@ static int command(bool acked, int argc, char **argv)
                          .machine = "live",
                          .format = "text",
                          .root = ROOT_FREE,
-                         .size = QN_DRILL_SIZE_MIN,
+                         .size = QN_BCAST_RUN_SIZE_MIN,
                          .window = 16,
                          .seconds = 1};
     int status = 1;
@@ -358,10 +365,10 @@ static int command(bool acked, int argc, char **argv)
         status = run(&b);
     }
     for (uint32_t i = 0; i < b.count; i++) {
-        qn_contender_fini(&b.row[i].plan);
-        qn_drill_fini(&b.row[i].d);
+        qn_topology_spec_fini(&b.row[i].plan);
+        qn_bcast_run_fini(&b.row[i].d);
     }
-    qn_seats_fini(&b.seats);
+    qn_core_mapping_fini(&b.mapping);
     free(b.algos);
     free(b.row);
     return status;

@@ -1,5 +1,5 @@
 /*
- * What is unknown is "-" in the table, null in JSON and empty in CSV.
+ * Unknown values are "-" in the table, null in JSON and empty in CSV.
  */
 #include <jansson.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "loadgen/bcast/bcast_internal.h"
 
 /* A row as numbers; NAN: unknown. */
-struct figures {
+struct results {
     double median_ns, p99_ns;
     double cycles, predicted_ns, latency_ratio;
     double rate, occupancy, bound, rate_ratio;
@@ -24,19 +24,19 @@ static double known(double x)
 
 double qn_bcast_ns(const struct qn_bcast *b, double cycles)
 {
-    double ghz = b->seats.m->facts.clock_ghz;
+    double ghz = b->mapping.m->facts.clock_ghz;
     return ghz > 0 ? cycles / ghz : (double)NAN;
 }
 
-static struct figures figures_of(const struct qn_bcast *b,
+static struct results results_of(const struct qn_bcast *b,
                                  const struct qn_bcast_row *r)
 {
-    struct figures f = {
-        .median_ns = known((double)qn_drill_latency(&r->d, 0.5)),
-        .p99_ns = known((double)qn_drill_latency(&r->d, 0.99)),
+    struct results f = {
+        .median_ns = known((double)qn_bcast_run_latency(&r->d, 0.5)),
+        .p99_ns = known((double)qn_bcast_run_latency(&r->d, 0.99)),
         .cycles = r->cycles,
         .predicted_ns = qn_bcast_ns(b, r->cycles),
-        .rate = known(qn_drill_rate(&r->d)),
+        .rate = known(qn_bcast_run_rate(&r->d)),
         .occupancy = r->occupancy,
         .bound = 1e9 / qn_bcast_ns(b, r->occupancy),
     };
@@ -53,7 +53,7 @@ double qn_bcast_correlation(const struct qn_bcast *b)
         const struct qn_bcast_row *r = &b->row[i];
         if (r->known && isfinite(r->cycles)) {
             predicted[n] = r->cycles;
-            measured[n++] = (double)qn_drill_latency(&r->d, 0.5);
+            measured[n++] = (double)qn_bcast_run_latency(&r->d, 0.5);
         }
     }
     return qn_rank_correlation(measured, predicted, n);
@@ -73,14 +73,15 @@ static void cell(FILE *to, double x, int width, int digits)
 static void write_head(const struct qn_bcast *b, FILE *to)
 {
     fprintf(to, "%s, %u nodes on %u cores, root %u, %u bytes, window %u\n",
-            b->acked ? "acknowledged broadcast" : "broadcast", b->seats.nodes,
-            b->seats.cores, (unsigned)b->seats.m->core[b->row[0].plan.root].os,
+            b->acked ? "acknowledged broadcast" : "broadcast", b->mapping.nodes,
+            b->mapping.cores,
+            (unsigned)b->mapping.m->core[b->row[0].plan.root].os,
             (unsigned)b->size, (unsigned)b->window);
     fputs(
         b->acked
             ? "latency: from the root's send until it knows that all have it\n"
-            : "latency: a leaf asks the root to send; until the leaf has it; "
-              "the slowest leaf\n",
+            : "latency: from a leaf's request to the root until the leaf has "
+              "it; the slowest leaf\n",
         to);
     fprintf(to, "%-12s %9s %9s %9s %9s %6s %10s %10s %6s\n", "topology",
             "median_ns", "p99_ns", "predicted", "cycles", "ratio", "per_second",
@@ -93,7 +94,7 @@ static void write_text(const struct qn_bcast *b, FILE *to)
     write_head(b, to);
     for (uint32_t i = 0; i < b->count; i++) {
         if (b->row[i].known) {
-            struct figures f = figures_of(b, &b->row[i]);
+            struct results f = results_of(b, &b->row[i]);
             fprintf(to, "%-12s", b->row[i].plan.name);
             cell(to, f.median_ns, 9, 0);
             cell(to, f.p99_ns, 9, 0);
@@ -132,10 +133,10 @@ static void write_csv(const struct qn_bcast *b, FILE *to)
     for (uint32_t i = 0; i < b->count; i++) {
         const struct qn_bcast_row *r = &b->row[i];
         if (r->known) {
-            struct figures f = figures_of(b, r);
-            /* A name may be a file's: quoted. */
-            fprintf(to, "\"%s\",%u,%u", r->plan.name, b->seats.nodes,
-                    b->seats.cores);
+            struct results f = results_of(b, r);
+            /* The name is quoted, since it may be a file name. */
+            fprintf(to, "\"%s\",%u,%u", r->plan.name, b->mapping.nodes,
+                    b->mapping.cores);
             field(to, f.median_ns);
             field(to, f.p99_ns);
             field(to, f.predicted_ns);
@@ -160,7 +161,7 @@ static json_t *number(double x)
 
 static json_t *row_json(const struct qn_bcast *b, const struct qn_bcast_row *r)
 {
-    struct figures f = figures_of(b, r);
+    struct results f = results_of(b, r);
     return json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}",
         "topology", r->plan.name, "median_ns", number(f.median_ns), "p99_ns",
@@ -180,14 +181,14 @@ static int write_json(const struct qn_bcast *b, FILE *to)
             json_array_append_new(rows, row_json(b, &b->row[i]));
         }
     }
-    json_t *all =
-        json_pack("{s:s, s:i, s:i, s:b, s:i, s:i, s:i, s:o, s:b, s:o}", "bench",
-                  b->acked ? "ack" : "broadcast", "nodes", (int)b->seats.nodes,
-                  "cores", (int)b->seats.cores, "cores_shared", b->shared,
-                  "root", (int)b->seats.m->core[b->row[0].plan.root].os, "size",
-                  (int)b->size, "window", (int)b->window, "rank_correlation",
-                  number(qn_bcast_correlation(b)), "interrupted",
-                  b->interrupted, "topologies", rows);
+    json_t *all = json_pack(
+        "{s:s, s:i, s:i, s:b, s:i, s:i, s:i, s:o, s:b, s:o}", "bench",
+        b->acked ? "ack" : "broadcast", "nodes", (int)b->mapping.nodes, "cores",
+        (int)b->mapping.cores, "cores_shared", b->shared, "root",
+        (int)b->mapping.m->core[b->row[0].plan.root].os, "size", (int)b->size,
+        "window", (int)b->window, "rank_correlation",
+        number(qn_bcast_correlation(b)), "interrupted", b->interrupted,
+        "topologies", rows);
     bool bad = all == NULL || json_dumpf(all, to, JSON_INDENT(2)) != 0 ||
                fputc('\n', to) == EOF;
     json_decref(all);

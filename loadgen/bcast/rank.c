@@ -1,6 +1,6 @@
 /*
- * Pearson's correlation of the ranks. With two things it could only be 1 or
- * -1, whatever was measured, so that is no answer.
+ * Pearson's correlation of the ranks. With two items it could only be 1 or -1,
+ * so it would mean nothing.
  */
 #include "loadgen/bcast/rank.h"
 
@@ -8,7 +8,7 @@
 
 #include "core/base/assert.h"
 
-/* 0 for the least; equal ones share their mean rank. */
+/* Rank, 0 for the least; equal values share their mean rank. */
 static double rank_of(const double *v, uint32_t n, uint32_t i)
 {
     uint32_t less = 0, equal = 0;

@@ -1,17 +1,17 @@
 /*
- * quoin bench channel: what a queuepair costs beside the bare memory.
+ * quoin bench channel: the cost of a queuepair beside plain shared memory.
  *
- * Absolute figures drift: a hypervisor moves virtual CPUs, and the same
+ * Absolute results drift: a hypervisor moves virtual CPUs, and the same
  * ping-pong then takes five times as long for a while. So a turn runs every
- * form once, raw and queuepair interleaved, with a probe (the raw round trip)
- * before the first and after each; a form is compared with its raw form of the
- * same turn, and a turn counts for that ratio only if all the probes around
- * the two lie on one level. Medians are over the turns that count, and their
- * number is printed.
+ * form once, raw forms and queuepair forms interleaved, with a probe (the raw
+ * round trip) before the first form and after each one. A form is compared with
+ * its raw form of the same turn, and a turn counts for that ratio only if all
+ * probes around the two are on one level. Medians are over the turns that
+ * count; their number is printed.
  *
- * The spinning forms need a core per side. The blocking form (pairs of nodes
- * that send and sleep) runs with 2 to 16 nodes on whatever there is; what it
- * must show is that all of them progress.
+ * The spinning forms need one core per side. The blocking form (pairs of nodes
+ * that send and sleep) runs with 2 to 16 nodes on any number of cores; it shows
+ * that all of them progress.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -28,15 +28,15 @@
 
 #define TURNS_MAX    1000u
 #define FORMS_MAX    8u
-#define LEVEL_SPREAD 1.3 /* probes within this factor lie on one level */
+#define LEVEL_SPREAD 1.3 /* probes within this factor are on one level */
 
 struct bench {
     /* options */
     const char *transport_name;
     uint64_t cells;
-    uint64_t turns;     /* at most */
-    double seconds;     /* at most, for the turns of one kind of node */
-    uint64_t endpoints; /* most nodes of the blocking form */
+    uint64_t turns;     /* maximum */
+    double seconds;     /* maximum, for the turns of one kind of node */
+    uint64_t endpoints; /* maximum of nodes of the blocking form */
     bool quick;
     bool processes_only;
     bool threads_only;
@@ -49,24 +49,25 @@ struct bench {
 };
 
 struct results {
-    /* ns per operation; [t][0] is unused, the probes are it. */
+    /* ns per operation; [t][0] is unused, since form 0 is the probe. */
     double ns[TURNS_MAX][FORMS_MAX];
     /* [t][f], [t][f + 1]: ns of the probes around form f. */
     double probe[TURNS_MAX][FORMS_MAX + 1];
     uint32_t turns;
-    uint64_t trips[QN_NODES_MAX]; /* blocking form: by the pair's first node */
+    uint64_t
+        trips[QN_NODES_MAX]; /* blocking form: by the first node of the pair */
     double seconds[QN_NODES_MAX];
     uint64_t checksum;
 };
 
 static uint64_t lines_of(const struct bench *b, const struct qn_channel_form *f)
 {
-    /* Half a millisecond each: a turn should fit between two preemptions. */
+    /* Half a millisecond each, so that a turn fits between two preemptions. */
     uint64_t lines = f->round_trip ? 4000 : 200000;
     return b->quick ? lines / 10 : lines;
 }
 
-/* One run of a form on both sides. Only the side that times it fills *ns. */
+/* Run a form once on both sides. Only the side that measures fills *ns. */
 static int timed(struct qn_channel *c, const struct qn_channel_form *f,
                  uint64_t lines, double *ns)
 {
@@ -106,10 +107,10 @@ static int spin_node(struct qn_mesh_end *end, void *arg)
     struct bench *b = arg;
     struct qn_channel c;
     qn_channel_init(&c, end, (uint32_t)b->cells);
-    int rc = one_turn(b, &c, 0); /* warm up; overwritten */
+    int rc = one_turn(b, &c, 0); /* warm-up; its results are overwritten */
     qn_time_t stop = qn_clock_now() + (qn_time_t)(b->seconds * 1e9);
     uint32_t turn = 0;
-    uint8_t over[2] = {0, 0}; /* said by node 0, heard by node 1 */
+    uint8_t over[2] = {0, 0}; /* sent by node 0, received by node 1 */
     while (rc == QN_OK && !over[end->self]) {
         rc = one_turn(b, &c, turn++);
         over[0] = turn == b->turns || qn_clock_now() > stop;
@@ -126,7 +127,7 @@ static int spin_node(struct qn_mesh_end *end, void *arg)
 
 /* ---- blocking pairs ---- */
 
-static int ask(struct bench *b, struct qn_qp *qp, qn_node_t self)
+static int send_requests(struct bench *b, struct qn_qp *qp, qn_node_t self)
 {
     uint8_t payload[56] = {0};
     size_t len;
@@ -165,7 +166,7 @@ static int answer(struct qn_qp *qp)
 static int block_node(struct qn_mesh_end *end, void *arg)
 {
     struct qn_qp *qp = end->qp[end->self ^ 1][QN_LANE_DIRECT];
-    return end->self % 2 == 0 ? ask(arg, qp, end->self) : answer(qp);
+    return end->self % 2 == 0 ? send_requests(arg, qp, end->self) : answer(qp);
 }
 
 /* ---- report ---- */
@@ -177,7 +178,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The q-quantile of v [n], which is sorted on the way. n > 0. */
+/* The q-quantile of v [n]; sorts v. n > 0. */
 static double quantile(double *v, uint32_t n, double q)
 {
     qsort(v, n, sizeof v[0], by_value);
@@ -193,7 +194,7 @@ static uint32_t index_of(const char *name)
     return i;
 }
 
-/* Do the probes around forms `a` and `b` of a turn lie on one level? */
+/* Are the probes around forms `a` and `b` of a turn on one level? */
 static bool on_one_level(const double *probe, uint32_t a, uint32_t b)
 {
     double low = probe[a];
@@ -205,8 +206,8 @@ static bool on_one_level(const double *probe, uint32_t a, uint32_t b)
     return high <= low * LEVEL_SPREAD;
 }
 
-/* How good a form is against another, by payload: above 1 is better for
- * streams (throughput) and worse for round trips (time). */
+/* A form relative to another one, by payload: above 1 is better for streams
+ * (throughput) and worse for round trips (time). */
 static double ratio(const struct qn_channel_form *f,
                     const struct qn_channel_form *raw, double ns, double raw_ns)
 {
@@ -236,7 +237,7 @@ static void report_ratio(const struct bench *b, uint32_t i, json_t *to)
     json_object_set_new(to, "ratio_to", json_string(f->ratio_to));
     json_object_set_new(to, "ratio_turns", json_integer(n));
     if (n == 0) {
-        fprintf(stderr, "   (no turn on one level)");
+        fprintf(stderr, "   (no turn with probes on one level)");
         return;
     }
     json_object_set_new(to, "ratio", spread(v, n));
@@ -291,9 +292,9 @@ static json_t *report_pairs(const struct bench *b, uint32_t nodes,
                      "fastest_pair", high);
 }
 
-/* ---- the whole ---- */
+/* ---- the command ---- */
 
-/* @return QN_OK; QN_EIO if a node failed, after a line about it. */
+/* @return QN_OK; QN_EIO if a node failed, after an error line. */
 static int run(struct bench *b, uint32_t nodes, bool processes, qn_mesh_fn *fn)
 {
     struct qn_mesh m;
@@ -323,7 +324,8 @@ static int run_spin(struct bench *b, bool processes, json_t *to)
 {
     const char *kind = processes ? "processes" : "threads";
     if (b->places.count < 2) {
-        fprintf(stderr, "%s: one core, spinning forms left out\n", kind);
+        fprintf(stderr,
+                "%s: only one core, so the spinning forms are skipped\n", kind);
         return QN_OK;
     }
     int rc = run(b, 2, processes, spin_node);
@@ -353,31 +355,35 @@ static int run_blocking(struct bench *b, bool processes, json_t *to)
     return QN_OK;
 }
 
+#define AT(member) offsetof(struct bench, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
+              "transport (ump)"),
+    QN_OPTION_COUNT("cells", "N", AT(cells),
+                    "cells of a lane, a power of two (1024)", 16, 65536),
+    QN_OPTION_COUNT("turns", "N", AT(turns), "maximum of repetitions (1000)", 1,
+                    TURNS_MAX),
+    QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
+              "maximum of seconds for the repetitions, per kind (3)"),
+    QN_OPTION_COUNT("endpoints", "N", AT(endpoints),
+                    "maximum of nodes that send and sleep; 0: none (16)", 0,
+                    QN_NODES_MAX),
+    QN_OPTION("threads", NULL, qn_option_flag, AT(threads_only),
+              "threads only"),
+    QN_OPTION("processes", NULL, qn_option_flag, AT(processes_only),
+              "processes only"),
+    QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
+              "small counts, to test that the benchmark works"),
+};
+
 static bool parse_options(struct bench *b, int argc, char **argv, int *status)
 {
-    const struct qn_option table[] = {
-        {"transport", "NAME", qn_option_string, &b->transport_name,
-         "backend (ump)", 0, 0},
-        {"cells", "N", qn_option_count, &b->cells,
-         "of a lane, a power of two (1024)", 16, 65536},
-        {"turns", "N", qn_option_count, &b->turns, "most repeats (1000)", 1,
-         TURNS_MAX},
-        {"seconds", "S", qn_option_double, &b->seconds,
-         "most time for them, per kind (3)", 0, 0},
-        {"endpoints", "N", qn_option_count, &b->endpoints,
-         "most nodes that send and sleep; 0: none (16)", 0, QN_NODES_MAX},
-        {"threads", NULL, qn_option_flag, &b->threads_only, "threads only", 0,
-         0},
-        {"processes", NULL, qn_option_flag, &b->processes_only,
-         "processes only", 0, 0},
-        {"quick", NULL, qn_option_flag, &b->quick, "tiny counts: does it work?",
-         0, 0},
-    };
     const struct qn_options o = {
         "quoin bench channel",
-        "Measure a queuepair beside the bare memory it works on. JSON goes to\n"
-        "stdout, a table to stderr.",
-        table, QN_ARRAY_COUNT(table)};
+        "Measure a queuepair beside the plain shared memory it uses. JSON goes "
+        "to\nstdout, a table to stderr.",
+        table, QN_ARRAY_COUNT(table), b};
     return qn_options_parse(&o, argc, argv, status);
 }
 
@@ -385,7 +391,8 @@ static int prepare(struct bench *b)
 {
     b->transport = qn_transport_find(b->transport_name);
     if (b->transport == NULL) {
-        fprintf(stderr, "quoin bench channel: no transport '%s'\n",
+        fprintf(stderr,
+                "quoin bench channel: unknown transport '%s'; use ump\n",
                 b->transport_name);
         return 2;
     }
@@ -396,7 +403,8 @@ static int prepare(struct bench *b)
     }
     int rc = qn_places_discover(&b->places);
     if (rc != QN_OK) {
-        fprintf(stderr, "quoin bench channel: cores: %s\n", qn_strerror(rc));
+        fprintf(stderr, "quoin bench channel: cannot list the cores: %s\n",
+                qn_strerror(rc));
         return 1;
     }
     for (uint32_t i = 0; i < QN_NODES_MAX; i++) {

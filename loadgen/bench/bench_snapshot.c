@@ -8,9 +8,10 @@
 #include "kvs/store/snapshot_iter.h"
 
 /*
- * What a donor and a joiner spend on a snapshot, channel apart. A chunk is
- * written and then read at once, in one thread, so both are somewhat cooler
- * than on cores of their own; each is timed by itself, in CPU time.
+ * The cost of a snapshot for a donor and a joiner, without the channel. A chunk
+ * is written and then read at once, in one thread, so the caches are somewhat
+ * colder for both than on their own cores; each is measured separately, in CPU
+ * time.
  */
 
 static int peek(void *ctx, struct qn_walked *w)
@@ -59,7 +60,7 @@ static double cpu_ns(void)
     return (double)t.tv_sec * (double)QN_S + (double)t.tv_nsec;
 }
 
-/* All chunks. @return false: it did not work. */
+/* Write and read all chunks. @return false on failure. */
 static bool pass_on(struct qn_store *s, const struct qn_snapshot_meta *meta,
                     struct made *to, struct qn_bench_snapshot *out)
 {

@@ -7,19 +7,19 @@
 
 #include "kvs/store/store.h"
 
-/** CPU time. */
+/** Results; times are CPU time. */
 struct qn_bench_snapshot {
     double write_ns, read_ns; /* per key */
-    double chunk_us_max;      /* the longest chunk to write */
-    double bytes_per_key;     /* on the way */
+    double chunk_us_max;      /* longest time to write a chunk */
+    double bytes_per_key;     /* size on the channel */
 };
 
 /**
- * Give a snapshot of a store, chunk by chunk, and make another store of it,
- * which is destroyed again.
+ * Write a snapshot of a store, chunk by chunk, and build another store from it,
+ * which is then destroyed.
  *
- * @param s  Its slots are all <= UINT64_MAX - 1; needs as much memory again.
- * @return false: not enough memory, or (a mistake of ours) not the same store.
+ * @param s  All its slots are <= UINT64_MAX - 1; needs the same memory again.
+ * @return false: not enough memory, or (a bug) the stores differ.
  */
 bool qn_bench_snapshot(struct qn_store *s, struct qn_bench_snapshot *out);
 

@@ -20,31 +20,32 @@
 #include <time.h>
 
 /*
- * `quoin bench store`: what one replica's store costs, by number of keys.
+ * `quoin bench store`: the cost of the store of one replica, by number of keys.
  *
- * For each size a new store is filled, every put timed by itself: the largest
- * is the longest pause of growth. (The clock is within those times, 20 ns of
- * each. A put during which the scheduler took the core away is left out and
- * counted.) Then runs of operations on random keys are timed as a whole, in CPU
- * time, so that a neighbour on the core does not count:
+ * For each size a new store is filled, and every put is timed separately: the
+ * largest time is the longest pause of growth. (Reading the clock is part of
+ * these times, 20 ns each. A put during which the scheduler took the core away
+ * is left out and counted.) Then runs of operations on random keys are timed as
+ * a whole, in CPU time, so that other processes on the core do not count:
  *
- *     get        one after another, a value byte read, as a command would
- *     get xB     in groups of B, fetched ahead with qn_store_prefetch*
- *     hot        the same 1024 keys again and again: no miss to memory
+ *     get        one after another; one byte of the value is read, as a command
+ *                would
+ *     get xB     in groups of B, prefetched with qn_store_prefetch*
+ *     hot        the same 1024 keys repeatedly: no miss to memory
  *     put, del   replace; delete half of the keys, each once, in random order
  *     walk       all keys in hash order
- *     put, cut   replace while a cut keeps each old version (the worst a
- *                snapshot does to a writer: nobody takes them)
- *     snapshot   the store's chunks written, and read into another store
+ *     put, cut   replace while a cut keeps each old version (the worst case of
+ *                a snapshot for a writer, since the versions are not consumed)
+ *     snapshot   the store is written in chunks and read into another store
  *     free       after a flush of the other half: the longest call of reclaim
  *                with a budget of FREE_BUDGET blocks
  *
- * Between groups the store reclaims, as the server does once per turn; that is
- * counted with the puts. Not measured: readers on other cores.
+ * Between groups the store reclaims memory, as the server does once per turn;
+ * this is counted with the puts. Not measured: readers on other cores.
  */
 
 enum {
-    GROUP = 16, /* operations between reclaims and in a fetched group */
+    GROUP = 16, /* operations between reclaims, and in a prefetched group */
     HOT = 1024, /* keys */
     FREE_BUDGET = 4096,
     VALUE_MAX = 65536,
@@ -56,7 +57,7 @@ struct bench {
     uint64_t keys_min;
     uint64_t keys_max;
     uint64_t value_size;
-    uint64_t operations; /* of each kind and size */
+    uint64_t operations; /* operations of each kind and size */
     bool quick;
     /* state */
     struct qn_store *s;
@@ -65,7 +66,7 @@ struct bench {
     uint64_t keys;
     uint64_t random;
     uint64_t slot_more; /* added to the slots of puts */
-    uint64_t checksum;  /* so that no read is optimized away */
+    uint64_t checksum;  /* keeps reads from being optimized away */
 };
 
 /* Times in ns per operation. */
@@ -76,8 +77,8 @@ struct row {
     struct qn_bench_snapshot snapshot;
     double bytes_per_key;
     double table_bytes_per_key;
-    uint64_t preempted;                   /* puts left out of the next three */
-    uint64_t put_p50, put_p9999, put_max; /* ns, single puts while growing */
+    uint64_t preempted; /* puts left out of the next three members */
+    uint64_t put_p50, put_p9999, put_max; /* ns, single puts during growth */
     uint64_t free_max;                    /* ns, one call of reclaim */
     uint64_t split_work_max;              /* entries */
 };
@@ -103,7 +104,7 @@ static void put(struct bench *b, uint64_t number)
                        .part_count = 1,
                        .slot = number + b->slot_more};
     must(qn_store_put(b->s, &p) == QN_OK,
-         "not enough memory: try a smaller --keys-max");
+         "not enough memory; use a smaller --keys-max");
 }
 
 static void get(struct bench *b, uint64_t number)
@@ -128,10 +129,10 @@ static uint64_t cpu_now(void)
 
 typedef void operation_fn(struct bench *b, uint64_t number);
 
-/* `count` operations on random ones of the first `keys` keys. The next key
- * depends on what the last operation found, so that the processor cannot run
- * ahead into the next one: neither can a server, which writes a reply first.
- * @return ns per operation. */
+/* Run `count` operations on random keys of the first `keys`. The next key
+ * depends on the result of the last operation, so that the processor cannot
+ * execute ahead: neither can a server, which writes a reply first. @return ns
+ * per operation. */
 static double run(struct bench *b, operation_fn *op, uint64_t keys,
                   uint64_t count)
 {
@@ -146,7 +147,7 @@ static double run(struct bench *b, operation_fn *op, uint64_t keys,
     return (double)(cpu_now() - from) / (double)count;
 }
 
-/* The same in groups that are fetched ahead. */
+/* The same in prefetched groups. */
 static double run_groups(struct bench *b, operation_fn *op, uint64_t keys,
                          uint64_t count)
 {
@@ -170,7 +171,8 @@ static double run_groups(struct bench *b, operation_fn *op, uint64_t keys,
     return (double)(cpu_now() - from) / (double)count;
 }
 
-/* Below this nothing is preempted: a context switch and back takes longer. */
+/* Faster operations were not preempted: a context switch takes longer than
+ * this. */
 #define SLOW (5 * QN_US)
 
 /* True if the scheduler took the core away since the last call. */
@@ -235,8 +237,8 @@ static double run_del(struct bench *b)
     return (double)(cpu_now() - from) / (double)QN_MAX(keys, 1);
 }
 
-/* Flush what is left. @return ns of the longest call of reclaim that was not
- * preempted. */
+/* Flush the remaining keys. @return ns of the longest call of reclaim that was
+ * not preempted. */
 static uint64_t run_flush(struct bench *b)
 {
     long switches = 0;
@@ -272,7 +274,7 @@ static double run_walk(struct bench *b)
     return (double)(cpu_now() - from) / (double)b->keys;
 }
 
-/* Each key's old version is kept once. */
+/* The old version of each key is kept once. */
 static double run_put_cut(struct bench *b)
 {
     b->slot_more = UINT64_C(1) << 40;
@@ -316,7 +318,7 @@ static void measure(struct bench *b, struct row *row)
     row->walk = run_walk(b);
     row->put_cut = run_put_cut(b);
     must(qn_bench_snapshot(b->s, &row->snapshot),
-         "not enough memory for a snapshot: try a smaller --keys-max");
+         "not enough memory for a snapshot; use a smaller --keys-max");
     row->del = run_del(b);
     row->free_max = run_flush(b);
     qn_store_destroy(b->s);
@@ -328,7 +330,8 @@ static void measure(struct bench *b, struct row *row)
 static void print_head(const struct bench *b, const char *place)
 {
     fprintf(stderr,
-            "%s; 8-byte keys, %" PRIu64 "-byte values; x%d: in fetched groups\n"
+            "%s; 8-byte keys, %" PRIu64
+            "-byte values; x%d: in prefetched groups\n"
             "%8s | %-69s | %-13s | %-23s | %6s | %-11s\n",
             place, b->value_size, GROUP, "", "CPU ns per operation", "snapshot",
             "put while growing, ns", "free", "bytes/key");
@@ -397,26 +400,29 @@ static int report(const struct bench *b, const char *place,
 /* ---- the subcommand ---- */
 
 static const char summary[] =
-    "Time the store's operations and the longest put while it grows, from\n"
-    "--keys-min to --keys-max keys in steps of ten. A table goes to stderr, "
-    "JSON\nto stdout. 10^7 keys need 1 GB and half a minute.";
+    "Measure the operations of the store and the longest put during growth,\n"
+    "from --keys-min to --keys-max keys in factors of ten. A table goes to\n"
+    "stderr, JSON to stdout. 10^7 keys need 1 GB and half a minute.";
+
+#define AT(member) offsetof(struct bench, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION_COUNT("keys-min", "N", AT(keys_min), "first size (1k)", 1,
+                    UINT32_MAX),
+    QN_OPTION_COUNT("keys-max", "N", AT(keys_max), "last size (10m)", 1,
+                    UINT32_MAX),
+    QN_OPTION_COUNT("value-size", "N", AT(value_size), "bytes of a value (16)",
+                    0, VALUE_MAX),
+    QN_OPTION_COUNT("operations", "N", AT(operations),
+                    "operations of each kind and size (2m)", GROUP, 0),
+    QN_OPTION("quick", NULL, qn_option_flag, AT(quick),
+              "10k keys, 10k operations, to test that the benchmark works"),
+};
 
 static bool parse_options(struct bench *b, int argc, char **argv, int *status)
 {
-    const struct qn_option table[] = {
-        {"keys-min", "N", qn_option_count, &b->keys_min, "first size (1k)", 1,
-         UINT32_MAX},
-        {"keys-max", "N", qn_option_count, &b->keys_max, "last size (10m)", 1,
-         UINT32_MAX},
-        {"value-size", "N", qn_option_count, &b->value_size, "bytes (16)", 0,
-         VALUE_MAX},
-        {"operations", "N", qn_option_count, &b->operations,
-         "of each kind and size (2m)", GROUP, 0},
-        {"quick", NULL, qn_option_flag, &b->quick,
-         "10k keys, 10k operations: does it run?", 0, 0},
-    };
     const struct qn_options o = {"quoin bench store", summary, table,
-                                 QN_ARRAY_COUNT(table)};
+                                 QN_ARRAY_COUNT(table), b};
     if (!qn_options_parse(&o, argc, argv, status)) {
         return false;
     }
@@ -425,14 +431,16 @@ static bool parse_options(struct bench *b, int argc, char **argv, int *status)
         b->operations = 10000;
     }
     if (b->keys_max < b->keys_min) {
-        fprintf(stderr, "quoin bench store: --keys-max is below --keys-min\n");
+        fprintf(stderr, "quoin bench store: --keys-max must be at least "
+                        "--keys-min\n");
         *status = 2;
         return false;
     }
     return true;
 }
 
-/* Pin to the last core in order: the first has the machine's errands. */
+/* Pin to the last core, since the first one does most of the work of the
+ * system. */
 static void pin(char *text)
 {
     static struct qn_places places;

@@ -2,19 +2,20 @@
  * The forms.
  *
  * raw round trip   two lines, each written by one side: sequence and payload.
- *                  Nothing less can carry 56 bytes there and back.
- * raw stream       slots of one line, the sequence in the slot, acknowledged
- *                  every quarter ring: the best of the raw queues we know.
+ *                  This is the minimum for 56 bytes in both directions.
+ * raw stream       slots of one line, with the sequence in the slot,
+ * acknowledged
+ *                  every quarter ring: the best raw queue known to us.
  * queuepair forms  the public interface, one flush per round trip, none within
  *                  a stream.
  *
- * The payload does not change from message to message: a byte stored just
- * before it is copied as a wide word makes the copy wait until every earlier
- * store has reached its line, 40 ns per message for any of the forms.
+ * The payload does not change from message to message: copying a byte as part
+ * of a wide word just after it was stored makes the copy wait until every
+ * earlier store has reached its line, 40 ns per message in any of the forms.
  *
- * The loops of the round trips spin without `pause`: that is how the published
- * figures were taken, and it is the same for both. They run only when each
- * side has a core of its own (bench_channel.c sees to it).
+ * The loops of the round trips spin without `pause`, as in the published
+ * results; this is the same for both. They run only if each side has its own
+ * core (checked in bench_channel.c).
  */
 #include "loadgen/bench/channel.h"
 
@@ -53,7 +54,7 @@ void qn_channel_init(struct qn_channel *c, struct qn_mesh_end *end,
     }
 }
 
-/* A busy answer; the benchmark owns its cores, so it may insist. */
+/* Retry while the queue is full or empty; the benchmark owns its cores. */
 static int insist_send(struct qn_qp *qp, const void *msg, size_t len)
 {
     int rc;
@@ -143,7 +144,8 @@ static void raw_send_all(struct qn_channel *c, uint64_t count)
     uint64_t freed = c->sent;
     for (uint64_t seq = c->sent + 1; seq <= end; seq++) {
         while (seq - freed > cells) {
-            /* acquire: the reads of the slot are over; raw_receive_all. */
+            /* acquire: the reads of the slot are complete; pairs with
+             * raw_receive_all. */
             freed = qn_load(&c->rx->ack, QN_ACQUIRE);
             qn_pause();
         }
@@ -250,7 +252,7 @@ static int qp_cell_stream(struct qn_channel *c, uint64_t count)
     return rc;
 }
 
-/* The long message is read where it was assembled. */
+/* The long message is read in place. */
 static int qp_long_stream(struct qn_channel *c, uint64_t count)
 {
     const void *msg;

@@ -1,12 +1,12 @@
 /*
  * The mesh.
  *
- * All outboxes and eventfds are made before anybody starts, so nobody waits
- * for anybody's appearance; what a node finds in a peer's lane before the peer
- * has opened it is simply not accepted yet (incarnations).
+ * All outboxes and eventfds are made before any node starts, so no node waits
+ * for another one to appear. Bytes in a lane that its peer has not opened yet
+ * are not accepted (incarnations).
  *
- * A child inherits the writable mappings of all outboxes and drops those of
- * the others at once, so that it can damage only what a real replica could.
+ * A child inherits the writable mappings of all outboxes and drops those of the
+ * other nodes at once, so that it can damage only what a real replica could.
  */
 #include "loadgen/bench/mesh.h"
 
@@ -149,7 +149,7 @@ static void pin(const struct job *j)
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(core[j->node], &set);
-        /* Refused inside some containers; then the node floats. */
+        /* Some containers refuse this; then the node is not pinned. */
         (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
     }
 }
@@ -183,7 +183,7 @@ static uint32_t run_threads(struct job *job, uint32_t n)
     return failed + (n - started);
 }
 
-/* A child: lets go of what is not its own, runs, and leaves with its result. */
+/* A child: drops what is not its own, runs, and exits with its result. */
 static _Noreturn void be_child(struct job *j)
 {
     struct qn_mesh *m = j->mesh;

@@ -3,13 +3,13 @@
 
 /**
  * A full mesh of queuepairs between n nodes on this machine, as threads or as
- * processes: what channel benchmarks and the conformance suite run on.
+ * processes; used by the channel benchmarks and the conformance suite.
  *
  * One process makes the mesh. qn_mesh_run then starts a thread or a child per
- * node; each opens its end: it maps its peers' outboxes read-only (processes)
- * or shares the pages (threads), and opens a queuepair per peer and lane.
- * Children keep no writable mapping but their own outbox. Bells are futexes
- * between threads and eventfds between processes.
+ * node. Each node opens its end: it maps the outboxes of its peers read-only
+ * (processes) or shares the pages (threads), and opens a queuepair per peer and
+ * lane. A child keeps no writable mapping except its own outbox. Doorbells are
+ * futexes between threads and eventfds between processes.
  *
  * Threads: a mesh belongs to the thread that made it, an end to its node.
  */
@@ -38,17 +38,17 @@ struct qn_mesh {
 struct qn_mesh_end {
     qn_node_t self;
     uint32_t nodes;
-    struct qn_outbox *view[QN_NODES_MAX]; /* [self]: the own one */
+    struct qn_outbox *view[QN_NODES_MAX]; /* [self]: its own outbox */
     struct qn_doorbell doorbell;
     struct qn_doorbell_handle ringer[QN_NODES_MAX];
     struct qn_qp *qp[QN_NODES_MAX][QN_LANES]; /* [self]: NULL */
 };
 
-/** What a node does. @return 0: all is well. */
+/** Main function of a node. @return 0 on success. */
 typedef int qn_mesh_fn(struct qn_mesh_end *end, void *arg);
 
 /** @return QN_OK; QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_ENOSYS. On failure there
- *  is nothing to destroy. */
+ *          is nothing to destroy. */
 int qn_mesh_create(struct qn_mesh *m, const struct qn_mesh_opts *opts);
 void qn_mesh_destroy(struct qn_mesh *m);
 
@@ -58,33 +58,33 @@ static inline uint64_t qn_mesh_incarnation(qn_node_t node)
     return 1000 + (uint64_t)node;
 }
 
-/** Open all queuepairs of one node; by hand, or through qn_mesh_run. */
+/** Open all queuepairs of one node; called directly or by qn_mesh_run. */
 int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end);
 void qn_mesh_close(struct qn_mesh_end *end);
 
 /**
  * Run fn on every node and wait for all.
  *
- * @param arg  Passed to all; processes see the copy of the moment of fork, so
- *             results go through memory mapped shared before.
- * @return how many nodes did not return 0 (died, or could not start).
+ * @param arg  Passed to all nodes; processes see a copy made at fork, so
+ *             results need memory that was mapped as shared before.
+ * @return number of nodes that did not return 0 (died, or could not start).
  */
 uint32_t qn_mesh_run(struct qn_mesh *m, qn_mesh_fn *fn, void *arg);
 
 /** Flush all queuepairs of this end. @return true while cells are staged. */
 bool qn_mesh_flush(struct qn_mesh_end *end);
 
-/** What a poll has found. */
+/** Result of a poll. */
 enum qn_mesh_poll {
     QN_MESH_IDLE, /* nothing received, nothing sent */
-    QN_MESH_BUSY, /* something was done; there may be more */
-    QN_MESH_DONE, /* what was waited for has come */
+    QN_MESH_BUSY, /* something was done; there may be more to do */
+    QN_MESH_DONE, /* the awaited event has happened */
 };
 
 /**
- * Call poll(arg) until it says DONE, sleeping on the doorbell when it says
- * IDLE; everything is flushed before each sleep and at the end.
- * @return QN_OK, or QN_ETIMEDOUT once `deadline` is over.
+ * Call poll(arg) until it returns DONE, and sleep on the doorbell when it
+ * returns IDLE; everything is flushed before each sleep and at the end.
+ * @return QN_OK, or QN_ETIMEDOUT after `deadline`.
  */
 int qn_mesh_wait(struct qn_mesh_end *end, enum qn_mesh_poll (*poll)(void *arg),
                  void *arg, qn_time_t deadline);

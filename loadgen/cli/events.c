@@ -1,6 +1,6 @@
 /*
- * A line is cut where it lies, so a table is an array of pointers into the
- * texts, and 100 000 events are sorted in memory without a thought.
+ * Lines are cut in place, so the table is an array of pointers into the texts,
+ * and 100 000 events can be sorted in memory.
  */
 #include "loadgen/cli/events.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* A number up to `end`, which is passed over. */
+/* Parse a number that ends with `end`; skips both. */
 static bool take_number(char **at, char end, uint64_t *value)
 {
     if (**at < '0' || **at > '9') {
@@ -33,7 +33,7 @@ static bool take_number(char **at, char end, uint64_t *value)
     return true;
 }
 
-/* "5123.000456789 " */
+/* Parse a time such as "5123.000456789 ". */
 static bool take_time(char **at, uint64_t *time)
 {
     uint64_t seconds;
@@ -46,7 +46,7 @@ static bool take_time(char **at, uint64_t *time)
     return true;
 }
 
-/* ns since 1970. */
+/* Parse a wall time into ns since 1970. */
 static bool wall_read(const char *text, uint64_t *wall)
 {
     struct tm tm = {0};
@@ -98,7 +98,8 @@ static int table_push(struct qn_events_table *t, struct qn_events_row r,
     if (t->count == 0) {
         t->base = base;
     }
-    /* Of one boot, if the two agree to a minute: clocks are set. */
+    /* Same boot if the two bases agree within a minute, since clocks are
+     * adjusted. */
     bool same = base - t->base + 60 * QN_S <= 120 * QN_S;
     r.order = same ? t->base + r.time : wall;
     t->row[t->count++] = r;
@@ -135,7 +136,7 @@ static int sign(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* Events of one replica at one time stay in their order. */
+/* Events of one replica at the same time keep their order. */
 static int compare(const void *x, const void *y)
 {
     const struct qn_events_row *a = x;
@@ -149,7 +150,7 @@ static int compare(const void *x, const void *y)
                              : sign(a->index, b->index);
 }
 
-/* The same event, said by two. */
+/* The same event from two sources. */
 static bool same(const struct qn_events_row *a, const struct qn_events_row *b)
 {
     return a->replica == b->replica && a->life == b->life &&
@@ -183,10 +184,11 @@ bool qn_events_print(const struct qn_events_table *t, FILE *to)
     for (size_t i = 0; i < t->count; i++) {
         const struct qn_events_row *r = &t->row[i];
         uint64_t since = i == 0 ? 0 : r->order - t->row[i - 1].order;
-        char who[48];
-        snprintf(who, sizeof who, "%" PRIu32 ".%" PRIu64, r->replica, r->life);
+        char replica[48];
+        snprintf(replica, sizeof replica, "%" PRIu32 ".%" PRIu64, r->replica,
+                 r->life);
         fprintf(to, "%.10s %.15s %+14.6f  %-8s %-18s %s\n", r->wall,
-                r->wall + 11, (double)since / (double)QN_S, who, r->kind,
+                r->wall + 11, (double)since / (double)QN_S, replica, r->kind,
                 r->what);
     }
     return written(to);
@@ -205,7 +207,7 @@ bool qn_events_print_raw(const struct qn_events_table *t, FILE *to)
     return written(to);
 }
 
-/* "node=1 role=leader" as an object; NULL: no memory. */
+/* Convert "node=1 role=leader" to an object; NULL without memory. */
 static json_t *what_object(const char *what)
 {
     json_t *o = json_object();

@@ -3,14 +3,14 @@
 
 /**
  * Lines of flight recorders (paxos/driver/event.h) of any number of replicas
- * and files, put into one order and said for people or as JSON.
+ * and files, merged into one order and printed as a table or as JSON.
  *
- * An event is known by replica, life, its number and its time: said twice, it
- * counts once. Order is that of the monotonic clock, which all replicas of a
- * machine share; between boots of the machine, whose monotonic clocks begin
- * anew, that of the wall clock.
+ * An event is identified by replica, life, number and time; duplicates are
+ * dropped. The order is that of the monotonic clock, which all replicas of a
+ * machine share; between boots of the machine, whose monotonic clocks start
+ * again, that of the wall clock.
  *
- * Nothing here knows what the kinds of events are. One thread.
+ * This module does not interpret the kinds of events. One thread.
  */
 
 #include <stdbool.h>
@@ -18,9 +18,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/** One event; strings lie in the text it was read from. */
+/** One event; its strings point into the text that was read. */
 struct qn_events_row {
-    uint64_t order;   /* ns: what rows are sorted by */
+    uint64_t order;   /* ns: sort key */
     uint64_t time;    /* ns, monotonic */
     const char *wall; /* "2026-11-21T18:02:35.123456789Z" */
     uint64_t life, index;
@@ -37,27 +37,29 @@ struct qn_events_table {
 };
 
 /**
- * Add the events of a text. Empty lines and those that begin with # are passed
- * over.
+ * Add the events of a text. Empty lines and lines that begin with # are
+ * skipped.
  *
- * @param text   NUL-terminated; cut into strings, kept until the table's end.
- * @param line   Filled if a line is none: its number, from 1.
+ * @param text  NUL-terminated; cut into strings, kept until the table is freed.
+ * @param line  Filled on QN_EINVAL: number of the first invalid line, from 1.
  * @return QN_OK, QN_EINVAL, QN_ENOMEM.
  */
 int qn_events_add(struct qn_events_table *t, char *text, uint64_t *line);
 
-/** Put the rows in order, each once. */
+/** Sort the rows and drop duplicates. */
 void qn_events_sort(struct qn_events_table *t);
 
-/** For people: time, seconds since the event before, replica.life, kind, what.
- *  @return false: `to` does not take it. */
+/** Print a table: time, seconds since the previous event, replica.life, kind,
+ *  what. @return false if writing fails. */
 bool qn_events_print(const struct qn_events_table *t, FILE *to);
 
-/** One JSON object per line: time (of the wall, text), monotonic_ns, replica,
- *  life, index, event, what (an object; numbers are numbers). Likewise. */
+/** Print one JSON object per line: time (wall clock, text), monotonic_ns,
+ *  replica, life, index, event, what (an object; numbers are numbers). @return
+ *  as above. */
 bool qn_events_print_json(const struct qn_events_table *t, FILE *to);
 
-/** As they came in, for keeping: `quoin events` reads it again. Likewise. */
+/** Print the lines as they were read; `quoin events` can read them again.
+ *  @return as above. */
 bool qn_events_print_raw(const struct qn_events_table *t, FILE *to);
 
 void qn_events_free(struct qn_events_table *t);

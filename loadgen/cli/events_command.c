@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +12,13 @@
 #include "loadgen/cli/events.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/net/address.h"
-#include "loadgen/net/inquiry.h"
+#include "loadgen/net/oneshot_request.h"
 
 /*
- * `quoin events`: flight recorders of running servers and from files, in one
- * order. Any replica shows the recorders of all, so one address is enough;
- * more of them do no harm, as each event counts once. One that does not answer
- * is an error only if nobody does.
+ * `quoin events`: flight recorders of running servers and from files, merged
+ * into one order. Any replica shows the recorders of all replicas, so one
+ * address is enough; with several addresses each event still counts once. An
+ * address that does not answer is an error only if no address answers.
  */
 
 enum { ADDRESSES_MAX = 64 };
@@ -28,7 +29,7 @@ struct command {
     bool json, raw;
     uint64_t last;
     struct qn_events_table table;
-    struct qn_buf *text; /* [texts] the table's strings lie in them */
+    struct qn_buf *text; /* [texts] the strings of the table point into them */
     size_t texts;
 };
 
@@ -36,7 +37,9 @@ static int take_to(const struct qn_option *o, const char *text)
 {
     struct command *c = o->to;
     if (c->to_count == ADDRESSES_MAX) {
-        fprintf(stderr, "quoin events: at most %d addresses\n", ADDRESSES_MAX);
+        fprintf(stderr,
+                "quoin events: too many --to; give at most %d addresses\n",
+                ADDRESSES_MAX);
         return QN_ERANGE;
     }
     int err = qn_address_check(text);
@@ -49,19 +52,20 @@ static int take_to(const struct qn_option *o, const char *text)
     return QN_OK;
 }
 
-/* ---- asking -------------------------------------------------------------- */
+/* ---- servers ------------------------------------------------------------- */
 
-/* Its events, as text in `out`. 0 or 1. */
-static int ask(const char *whom, struct qn_buf *out)
+/* Request the events of a server, as text in `out`. Returns 0 or 1. */
+static int fetch(const char *address, struct qn_buf *out)
 {
     char why[128] = "";
-    int type = qn_inquire(whom, "*2\r\n$5\r\nQUOIN\r\n$6\r\nEVENTS\r\n", out,
-                          why, sizeof why);
+    int type = qn_oneshot_request(
+        address, "*2\r\n$5\r\nQUOIN\r\n$6\r\nEVENTS\r\n", out, why, sizeof why);
     if (type == 0) {
-        fprintf(stderr, "quoin events: %s: %s\n", whom, why);
+        fprintf(stderr, "quoin events: %s: %s\n", address, why);
     } else if (type != '$') {
-        fprintf(stderr, "quoin events: %s is no quoind: %.*s\n", whom,
-                (int)out->len, (const char *)out->data);
+        fprintf(stderr,
+                "quoin events: %s: not a quoind, or an older one: %.*s\n",
+                address, (int)out->len, (const char *)out->data);
     }
     return type == '$' ? 0 : 1;
 }
@@ -89,9 +93,9 @@ static int read_file(const char *path, struct qn_buf *out)
     return ok ? 0 : 2;
 }
 
-/* ---- all together -------------------------------------------------------- */
+/* ---- merge and print ----------------------------------------------------- */
 
-/* Add what `from` has said; 0, or 2 if it is something else. */
+/* Add the events of `from`. Returns 0, or 2 if the text has other lines. */
 static int add(struct command *c, const char *from, struct qn_buf *text)
 {
     uint64_t line;
@@ -99,8 +103,10 @@ static int add(struct command *c, const char *from, struct qn_buf *text)
     int err = text->oom ? QN_ENOMEM
                         : qn_events_add(&c->table, (char *)text->data, &line);
     if (err == QN_EINVAL) {
-        fprintf(stderr, "quoin events: %s:%llu: not a line of events\n", from,
-                (unsigned long long)line);
+        fprintf(stderr,
+                "quoin events: %s:%llu: not a line of events; give a "
+                "file of quoind --events-dir or of --raw\n",
+                from, (unsigned long long)line);
     } else if (err != QN_OK) {
         fprintf(stderr, "quoin events: %s\n", qn_strerror(err));
     }
@@ -109,11 +115,11 @@ static int add(struct command *c, const char *from, struct qn_buf *text)
 
 static int collect(struct command *c, int files, char **file)
 {
-    uint32_t silent = 0;
+    uint32_t failed = 0;
     int status = 0;
     for (uint32_t i = 0; i < c->to_count && status == 0; i++) {
-        if (ask(c->to[i], &c->text[c->texts]) != 0) {
-            silent++;
+        if (fetch(c->to[i], &c->text[c->texts]) != 0) {
+            failed++;
         } else {
             status = add(c, c->to[i], &c->text[c->texts]);
         }
@@ -126,8 +132,8 @@ static int collect(struct command *c, int files, char **file)
         }
         c->texts++;
     }
-    bool nobody = silent != 0 && silent == c->to_count && files == 0;
-    return status != 0 ? status : nobody ? 1 : 0;
+    bool no_answer = failed != 0 && failed == c->to_count && files == 0;
+    return status != 0 ? status : no_answer ? 1 : 0;
 }
 
 static int print(struct command *c)
@@ -148,8 +154,8 @@ static int print(struct command *c)
     return ok ? 0 : 1;
 }
 
-/* Options first, as everywhere; the first argument that is none begins the
- * list of files. */
+/* Options come first; the first argument that is not an option begins the list
+ * of files. */
 static int count_options(int argc, char **argv)
 {
     int i = 1;
@@ -163,34 +169,43 @@ static int count_options(int argc, char **argv)
     return QN_MIN(i, argc);
 }
 
+#define AT(member) offsetof(struct command, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION("to", "ADDR", take_to, 0,
+              "HOST:PORT or unix:PATH of a running quoind; any replica shows "
+              "the events of all"),
+    QN_OPTION_COUNT("last", "N", AT(last), "print only the last N events", 1,
+                    0),
+    QN_OPTION("json", NULL, qn_option_flag, AT(json),
+              "print one JSON object per line"),
+    QN_OPTION("raw", NULL, qn_option_flag, AT(raw),
+              "print the lines as the server sends them, to be read again"),
+};
+
 int qn_events_command(int argc, char **argv)
 {
     struct command c = {0};
-    const struct qn_option table[] = {
-        {"to", "ADDR", take_to, &c,
-         "HOST:PORT or unix:PATH of a running quoind; any replica shows all", 0,
-         0},
-        {"last", "N", qn_option_count, &c.last, "only the last N events", 1, 0},
-        {"json", NULL, qn_option_flag, &c.json, "a JSON object per line", 0, 0},
-        {"raw", NULL, qn_option_flag, &c.raw,
-         "lines as the server gives them, to be kept and read again", 0, 0},
-    };
     const struct qn_options o = {
         "quoin events",
-        "Show what replicas have recorded: roles, deaths, elections, stalls.\n"
-        "`quoin events --to ADDR` asks a running server, `quoin events FILE...`"
-        "\nreads what quoind --events-dir or --raw have written; - is stdin.\n"
-        "Each line: time (UTC), seconds since the one before, replica.life,\n"
-        "event, and what of it.",
-        table, QN_ARRAY_COUNT(table)};
+        "Show the events that replicas have recorded: roles, deaths, "
+        "elections,\n"
+        "stalls. `quoin events --to ADDR` asks a running server; `quoin "
+        "events\n"
+        "FILE...` reads files of quoind --events-dir or --raw; - is stdin.\n"
+        "Each line: time (UTC), seconds since the previous event, "
+        "replica.incarnation,\n"
+        "event, details.",
+        table, QN_ARRAY_COUNT(table), &c};
     int options = count_options(argc, argv);
     int status = 0;
     if (!qn_options_parse(&o, options, argv, &status)) {
         return status;
     }
     if (c.to_count == 0 && options == argc) {
-        fprintf(stderr, "quoin events: whose? --to HOST:PORT of a running "
-                        "quoind, or a file\n");
+        fprintf(stderr,
+                "quoin events: missing --to HOST:PORT (a running quoind) "
+                "or a file\n");
         return 2;
     }
     c.text = calloc(c.to_count + (size_t)(argc - options), sizeof *c.text);

@@ -8,8 +8,8 @@
 
 /*
  * The program `quoin`: a table of subcommands. A name of two words ("bench
- * channel") takes two arguments of the command line. The longest name that
- * matches wins, so "bench" alone could become a row as well.
+ * channel") takes two arguments of the command line. The longest matching name
+ * wins, so "bench" alone could become a row, too.
  */
 
 struct row {
@@ -20,28 +20,29 @@ struct row {
 
 static const struct row table[] = {
     {"bench channel", qn_bench_channel,
-     "round trips and streams of a queuepair beside the raw forms"},
+     "measure a queuepair beside plain shared memory"},
     {"bench broadcast", qn_bench_broadcast,
-     "broadcasts over any trees beside what is predicted of them"},
-    {"bench ack", qn_bench_ack, "the same, acknowledged by all"},
-    {"load", qn_load, "drive a RESP server; rates and latencies"},
+     "measure broadcasts over trees beside their prediction"},
+    {"bench ack", qn_bench_ack, "the same for acknowledged broadcasts"},
+    {"load", qn_load, "drive a RESP server; report rates and latencies"},
     {"machine", qn_machine_command,
-     "this machine or another: its cores, what messages cost"},
-    {"bench store", qn_bench_store, "the store: operations, growth, memory"},
+     "show and measure a machine: its cores, costs of messages"},
+    {"bench store", qn_bench_store,
+     "measure the store: operations, growth, memory"},
     {"bench stall", qn_bench_stall,
-     "a server that stands still: what open and closed loops say"},
+     "compare open and closed loops on a stalling server"},
     {"verify", qn_verify_command,
-     "judge recorded histories: are they linearizable?"},
+     "check whether recorded histories are linearizable"},
     {"events", qn_events_command,
-     "what replicas recorded: roles, deaths, elections, stalls"},
+     "show recorded events: roles, deaths, elections, stalls"},
     {"recover", qn_recover_command,
-     "a group that has stopped goes on from the longest log"},
+     "continue a stopped group from its longest log"},
     {"tree", qn_tree_command,
-     "plan topologies on a machine: predict, compare, explain, draw"},
+     "plan broadcast trees: predict, compare, explain, draw"},
     {NULL, NULL, NULL}, /* end */
 };
 
-/* Is it "GROUP ..."? */
+/* Is the name "GROUP ..."? */
 static bool is_of(const char *name, const char *group)
 {
     size_t len = strlen(group);
@@ -58,7 +59,7 @@ static bool is_group(const char *word)
     return false;
 }
 
-/* @param group  Only those whose first word it is; NULL: all. */
+/* @param group  List only names with this first word; NULL: all. */
 static void list(FILE *to, const char *group)
 {
     fputs("usage: quoin SUBCOMMAND [OPTIONS]\n\n", to);
@@ -67,10 +68,11 @@ static void list(FILE *to, const char *group)
             fprintf(to, "  %-16s %s\n", r->name, r->summary);
         }
     }
-    fputs("\n`quoin SUBCOMMAND --help` tells more; `quoin --version`.\n", to);
+    fputs("\n`quoin SUBCOMMAND --help` shows its options; `quoin --version`.\n",
+          to);
 }
 
-/* How many arguments the words of `name` take from argv; 0: other words. */
+/* Number of arguments of argv that match the words of `name`; 0: no match. */
 static int words_matched(const char *name, int argc, char **argv)
 {
     int taken = 0;
@@ -109,10 +111,10 @@ static int unknown(int argc, char **argv)
         }
     }
     if (near != NULL) {
-        fprintf(stderr, "quoin: no subcommand '%s'; did you mean '%s'?\n",
+        fprintf(stderr, "quoin: unknown subcommand '%s'; did you mean '%s'?\n",
                 typed, near);
     } else {
-        fprintf(stderr, "quoin: no subcommand '%s'; `quoin` alone lists them\n",
+        fprintf(stderr, "quoin: unknown subcommand '%s'; see quoin --help\n",
                 typed);
     }
     return 2;

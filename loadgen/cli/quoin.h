@@ -2,11 +2,11 @@
 #define QN_LOADGEN_CLI_QUOIN_H
 
 /**
- * The subcommands of `quoin`. Each is a `main` of its own: argv[0] is the
- * subcommand's last word, the rest is what followed it on the command line.
- * The result is the exit status: 0, 1 (it ran and did not succeed) or 2 (it
- * was asked for something it cannot do); 3 and 4 are verdicts (verify.h). A new
- * one gets a prototype here, a row in quoin.c and its source in CMakeLists.txt.
+ * The subcommands of `quoin`. Each is a `main` of its own: argv[0] is the last
+ * word of the subcommand, the rest is what followed it on the command line. The
+ * result is the exit status: 0, 1 (it ran and failed) or 2 (wrong usage); 3 and
+ * 4 are verdicts (verify.h). A new subcommand gets a prototype here, a row in
+ * quoin.c and its source in CMakeLists.txt.
  */
 
 typedef int qn_subcommand_fn(int argc, char **argv);

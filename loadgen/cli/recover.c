@@ -8,12 +8,12 @@
 #include "core/base/err.h"
 
 /*
- * INFO's lines are `name:value`; a replica's value is `key=value,...`. Only a
- * replica that is online counts as one to go on from: another one is about to
- * replace what it has.
+ * Lines of INFO are `name:value`; the value of a replica is `key=value,...`. A
+ * group can continue only from a replica that is online: any other replica is
+ * about to replace its data.
  */
 
-/* The value of the line `name`, up to its end; NULL: there is none. */
+/* Value of the line `name`, up to its end; NULL if there is none. */
 static const char *line(const char *info, const char *name)
 {
     size_t len = strlen(name);
@@ -44,7 +44,7 @@ static bool number(const char *value, uint64_t *out)
     return true;
 }
 
-/* The value of `key` in a replica's line; NULL: there is none. */
+/* Value of `key` in the line of a replica; NULL if there is none. */
 static const char *field(const char *value, const char *key)
 {
     size_t len = strlen(key);
@@ -67,7 +67,7 @@ static int part_read(struct qn_recover_plan *p, const char *info, qn_node_t i)
     snprintf(name, sizeof name, "replica%u", i);
     const char *value = line(info, name);
     if (value == NULL) {
-        return QN_OK; /* it has not answered */
+        return QN_OK; /* this replica has not answered */
     }
     const char *state = field(value, "state");
     if (state == NULL || !number(field(value, "learned"), &x->has) ||
@@ -109,18 +109,22 @@ static const char *objection(const struct qn_recover_plan *p, const char *info)
         return "the group serves: there is nothing to recover";
     }
     if (is(line(info, "group"), "waiting")) {
-        return "the group waits for a replica that stands still, and may have "
-               "what the others lack: let it go on, or end it";
+        return "the group waits for a stalled replica, which may hold data "
+               "that "
+               "the others lack: resume it, or end it";
     }
     if (!is(line(info, "group"), "stopped") && !p->incomplete) {
-        return "the group has not stopped: it changes roles, or waits for a "
+        return "the group has not stopped: it is changing roles, or waits for "
+               "a "
                "majority of its replicas";
     }
     if (is(line(info, "supervisor"), "down")) {
         return "the supervisor has ended: start quoind again with the same "
-               "options, which adopts the replicas; then recover";
+               "options, so that it adopts the replicas; then recover";
     }
-    return p->complete == 0 ? "no replica is complete" : NULL;
+    return p->complete == 0 ? "no replica is complete: wait until one is "
+                              "online, then try again"
+                            : NULL;
 }
 
 int qn_recover_make(struct qn_recover_plan *plan, const char *info, char *why,
@@ -131,7 +135,7 @@ int qn_recover_make(struct qn_recover_plan *plan, const char *info, char *why,
     if (!number(line(info, "epoch"), &plan->epoch) ||
         !number(line(info, "replicas"), &replicas) || replicas == 0 ||
         replicas > QN_NODES_MAX || line(info, "group") == NULL) {
-        snprintf(why, cap, "it is no quoind, or an older one");
+        snprintf(why, cap, "not a quoind, or an older version");
         return QN_ECORRUPT;
     }
     plan->replicas = (uint32_t)replicas;
@@ -139,7 +143,9 @@ int qn_recover_make(struct qn_recover_plan *plan, const char *info, char *why,
     plan->incomplete = is(line(info, "group"), "incomplete");
     plan->memory = is(line(info, "acceptor_kind"), "memory");
     if (parts_read(plan, info) != QN_OK) {
-        snprintf(why, cap, "what it says of its replicas is not understood");
+        snprintf(
+            why, cap,
+            "cannot parse the replicas in its INFO; is it a newer version?");
         return QN_ECORRUPT;
     }
     const char *no = objection(plan, info);
@@ -150,16 +156,17 @@ int qn_recover_make(struct qn_recover_plan *plan, const char *info, char *why,
     return QN_OK;
 }
 
-/* ---- words --------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------- */
 
 static void print_part(const struct qn_recover_plan *p, qn_node_t i, FILE *to)
 {
     const struct qn_recover_part *x = &p->part[i];
     if (!x->heard) {
-        fprintf(to,
-                "  replica %u  does not answer; what it has is not known, and "
-                "is given up\n",
-                i);
+        fprintf(
+            to,
+            "  replica %u  does not answer; its data is unknown and will be "
+            "discarded\n",
+            i);
     } else if (!x->complete) {
         fprintf(to, "  replica %u  %s\n", i, x->state);
     } else {
@@ -172,29 +179,30 @@ bool qn_recover_print(const struct qn_recover_plan *p, FILE *to)
 {
     uint64_t has = p->part[p->from].has;
     fprintf(to, "The group has stopped in epoch %" PRIu64 ": %s.\n", p->epoch,
-            p->memory       ? "the leader was lost, and no replica\nhas all "
-                              "that its memory does not keep any more"
-            : p->incomplete ? "leader and acceptor were lost before the next "
-                              "leader\nhad all of their log, and nobody who "
-                              "answers has the rest"
-                            : "leader and acceptor were lost together");
+            p->memory ? "the leader was lost, and no replica\nhas all "
+                        "positions that its memory no longer holds"
+            : p->incomplete
+                ? "leader and acceptor were lost before the next "
+                  "leader\nhad their whole log, and no replica that "
+                  "answers has the rest"
+                : "leader and acceptor were lost together");
     for (qn_node_t i = 0; i < p->replicas; i++) {
         print_part(p, i, to);
     }
     fprintf(to,
-            "It would go on from replica %u, position %" PRIu64
-            ". All others are ended and\nstarted again with what that one "
-            "has.\n",
+            "It would continue from replica %u, position %" PRIu64
+            ". All other replicas are ended\nand started again with the data "
+            "of this one.\n",
             p->from, has);
     if (p->decided > has) {
         fprintf(to,
                 "Positions %" PRIu64 " to %" PRIu64
                 " may be lost: they were decided, perhaps acknowledged,\nand "
-                "no replica that is left has them.\n",
+                "no remaining replica has them.\n",
                 has + 1, p->decided);
     } else {
-        fputs("No position above that is known to have been decided.\n", to);
+        fputs("No higher position is known to have been decided.\n", to);
     }
-    fputs("Whatever was decided beyond what is known here is lost, too.\n", to);
+    fputs("Positions that were decided beyond these are lost, too.\n", to);
     return fflush(to) == 0 && !ferror(to);
 }

@@ -2,8 +2,8 @@
 #define QN_LOADGEN_CLI_RECOVER_H
 
 /**
- * What would become of a group that has stopped, if it went on from the longest
- * log that is left: judged from INFO's section Quoin of any replica.
+ * What a stopped group would keep and lose if it continued from the longest
+ * remaining log: computed from section Quoin of INFO of any replica.
  *
  * Pure; one thread.
  */
@@ -16,37 +16,40 @@
 #include "core/node.h"
 
 struct qn_recover_part {
-    bool heard;       /* it has answered ... */
-    bool complete;    /* ... and has whatever it says */
-    uint64_t has;     /* all positions <= it */
-    uint64_t clients; /* connections, which stay if it goes on from here */
+    bool heard;       /* it has answered */
+    bool complete;    /* it has all positions <= has */
+    uint64_t has;     /* highest position of its log */
+    uint64_t clients; /* client connections, which stay if the group continues
+                         from it */
     char state[16];   /* "online", "loading", ... */
 };
 
 struct qn_recover_plan {
-    uint64_t epoch; /* that the group stopped in */
+    uint64_t epoch; /* epoch in which the group stopped */
     uint32_t replicas;
     struct qn_recover_part part[QN_NODES_MAX]; /* [replicas] */
-    uint32_t complete;                         /* of them */
-    qn_node_t from;   /* complete, and nobody complete has more; of those that
-                         have as much, one with most clients */
-    uint64_t decided; /* the highest position that is known to be */
-    bool serving;     /* the group goes on */
-    bool memory;      /* the acceptor: the leader alone was lost */
-    bool incomplete;  /* it has stopped though it is known how far the log
-                         goes: a part of it is left with nobody */
+    uint32_t complete;                         /* complete replicas */
+    qn_node_t from;   /* complete replica with the highest position; of several,
+                         one with most clients */
+    uint64_t decided; /* highest position known to be decided */
+    bool serving;     /* the group serves */
+    bool memory;      /* memory acceptor: only the leader was lost */
+    bool incomplete;  /* the group has stopped because no replica has a part of
+                         the log, whose end is known */
 };
 
 /**
+ * Make the plan.
+ *
  * @param info  NUL-terminated: the text of INFO quoin.
  * @param why   [cap] Filled if there is no plan: one line.
- * @return QN_OK; QN_ECORRUPT: that is no quoind's; QN_EBUSY: there is nothing
- *         to recover, or not now. `plan` is filled as far as it goes.
+ * @return QN_OK; QN_ECORRUPT: not the INFO of a quoind; QN_EBUSY: nothing to
+ *         recover, or not now. `plan` is filled as far as possible.
  */
 int qn_recover_make(struct qn_recover_plan *plan, const char *info, char *why,
                     size_t cap);
 
-/** In plain words. @return false: `to` does not take it. */
+/** Print the plan as text. @return false if writing fails. */
 bool qn_recover_print(const struct qn_recover_plan *plan, FILE *to);
 
 #endif

@@ -1,3 +1,4 @@
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +12,7 @@
 #include "loadgen/cli/quoin.h"
 #include "loadgen/cli/recover.h"
 #include "loadgen/net/address.h"
-#include "loadgen/net/inquiry.h"
+#include "loadgen/net/oneshot_request.h"
 
 /*
  * `quoin recover`: a group that has stopped goes on from the longest log that
@@ -22,14 +23,14 @@
 
 enum { LOOK_MS = 20, PATIENCE_S = 60 };
 
-/* What any replica says. QN_OK, or as qn_recover_make; QN_EIO: nobody answers.
- */
-static int look(const char *whom, struct qn_recover_plan *p, char *why,
+/* Read the state of the group from any replica. Returns QN_OK, errors of
+ * qn_recover_make, or QN_EIO if no replica answers. */
+static int look(const char *address, struct qn_recover_plan *p, char *why,
                 size_t cap)
 {
     struct qn_buf text = {0};
-    int type = qn_inquire(whom, "*2\r\n$4\r\nINFO\r\n$5\r\nquoin\r\n", &text,
-                          why, cap);
+    int type = qn_oneshot_request(
+        address, "*2\r\n$4\r\nINFO\r\n$5\r\nquoin\r\n", &text, why, cap);
     int err = QN_EIO;
     qn_buf_append(&text, "", 1);
     if (type == '$' && !text.oom) {
@@ -45,15 +46,15 @@ static int look(const char *whom, struct qn_recover_plan *p, char *why,
 static bool agreed(void)
 {
     char answer[16] = "";
-    fputs("Type yes to go on: ", stdout);
+    fputs("Type yes to continue: ", stdout);
     fflush(stdout);
     return fgets(answer, sizeof answer, stdin) != NULL &&
            strcmp(answer, "yes\n") == 0;
 }
 
-/* 0, or 1 if it is refused. Who is asked may be ended before its answer is
- * out. */
-static int order(const char *whom, const struct qn_recover_plan *p)
+/* Send the order. Returns 0, or 1 if it is refused. The replica may be ended
+ * before its reply is sent; that is not a refusal. */
+static int order(const char *address, const struct qn_recover_plan *p)
 {
     char epoch[24];
     char node[8];
@@ -70,10 +71,10 @@ static int order(const char *whom, const struct qn_recover_plan *p)
              "*5\r\n$5\r\nQUOIN\r\n$7\r\nRECOVER\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n"
              "$%d\r\n%s\r\n",
              epoch_len, epoch, node_len, node, has_len, has);
-    int type = qn_inquire(whom, request, &reply, why, sizeof why);
+    int type = qn_oneshot_request(address, request, &reply, why, sizeof why);
     bool refused = type != 0 && type != '+';
     if (refused) {
-        fprintf(stderr, "quoin recover: %s: %.*s\n", whom, (int)reply.len,
+        fprintf(stderr, "quoin recover: %s: %.*s\n", address, (int)reply.len,
                 (const char *)reply.data);
     }
     qn_buf_free(&reply);
@@ -85,14 +86,15 @@ static bool all_complete(const struct qn_recover_plan *p)
     return p->serving && p->complete == p->replicas;
 }
 
-static int watch(const char *whom, qn_node_t from)
+static int watch(const char *address, qn_node_t from)
 {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     struct qn_recover_plan p = {0};
     char why[160] = "";
     qn_time_t began = qn_clock_now();
     while (qn_clock_now() < began + PATIENCE_S * QN_S) {
-        (void)look(whom, &p, why, sizeof why); /* it may be between two lives */
+        (void)look(address, &p, why,
+                   sizeof why); /* the replica may be restarting */
         if (all_complete(&p)) {
             printf("Recovered from replica %u: all %u are complete after "
                    "%.2f s.\n",
@@ -102,8 +104,8 @@ static int watch(const char *whom, qn_node_t from)
         nanosleep(&pause, NULL);
     }
     fprintf(stderr,
-            "quoin recover: not complete after %d s (%u of %u replicas are); "
-            "the server's log says more\n",
+            "quoin recover: not complete after %d s (%u of %u replicas are "
+            "complete); see the log of the server\n",
             PATIENCE_S, p.complete, p.replicas);
     return 1;
 }
@@ -120,12 +122,13 @@ static int recover(const char *to, bool yes)
         return 1;
     }
     if (!yes && !isatty(STDIN_FILENO)) {
-        fputs("quoin recover: nothing is done without a yes: give --yes\n",
+        fputs("quoin recover: cannot ask for confirmation without a terminal; "
+              "give --yes\n",
               stderr);
         return 2;
     }
     if (!yes && !agreed()) {
-        fputs("quoin recover: nothing was done\n", stderr);
+        fputs("quoin recover: not confirmed; nothing was changed\n", stderr);
         return 1;
     }
     int status = order(to, &p);
@@ -143,38 +146,46 @@ static int take_to(const struct qn_option *o, const char *text)
     return qn_option_string(o, text);
 }
 
+struct command {
+    const char *to;
+    bool yes;
+};
+
+static const struct qn_option table[] = {
+    QN_OPTION("to", "ADDR", take_to, offsetof(struct command, to),
+              "HOST:PORT or unix:PATH of any replica of the running quoind"),
+    QN_OPTION("yes", NULL, qn_option_flag, offsetof(struct command, yes),
+              "do not ask for confirmation"),
+};
+
 int qn_recover_command(int argc, char **argv)
 {
-    const char *to = NULL;
-    bool yes = false;
-    const struct qn_option table[] = {
-        {"to", "ADDR", take_to, &to,
-         "HOST:PORT or unix:PATH of the running quoind; any replica will do", 0,
-         0},
-        {"yes", NULL, qn_option_flag, &yes, "do it without asking", 0, 0},
-    };
+    struct command c = {0};
     const struct qn_options o = {
         "quoin recover",
-        "Let a group that has stopped go on from the longest log that is "
-        "left.\n"
-        "A group stops if the last to have the newest of the log are lost: "
-        "its leader\n"
-        "while all others had fallen far behind; with --acceptor process "
-        "leader and\n"
-        "acceptor together. INFO says group:stopped then, and writes are "
-        "refused. This\n"
-        "shows what each replica has and which positions may be lost, and "
-        "asks. Any\n"
-        "other group is left alone. Status 1: not recovered.",
-        table, QN_ARRAY_COUNT(table)};
+        "Continue a stopped group from its longest remaining log. A group "
+        "stops "
+        "if all\n"
+        "replicas that had the end of its log are lost: the leader while the "
+        "others had\n"
+        "fallen far behind; with --acceptor process leader and acceptor "
+        "together. INFO\n"
+        "then has group:stopped, and writes are refused. This command shows "
+        "the data of\n"
+        "each replica and the positions that may be lost, and asks for "
+        "confirmation. It\n"
+        "does not change a group that has not stopped. Status 1: not "
+        "recovered.",
+        table, QN_ARRAY_COUNT(table), &c};
     int status = 0;
     if (!qn_options_parse(&o, argc, argv, &status)) {
         return status;
     }
-    if (to == NULL) {
+    if (c.to == NULL) {
         fprintf(stderr,
-                "quoin recover: whom? --to HOST:PORT of a running quoind\n");
+                "quoin recover: missing --to HOST:PORT (address of a running "
+                "quoind)\n");
         return 2;
     }
-    return recover(to, yes);
+    return recover(c.to, c.yes);
 }

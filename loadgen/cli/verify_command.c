@@ -1,19 +1,20 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/base/options.h"
-#include "loadgen/base/target.h"
+#include "loadgen/base/output_path.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/verify/history/text.h"
 #include "loadgen/verify/verify.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 /*
- * `quoin verify`: recorded histories in, verdicts out. The files are parts of
- * one history (a key may appear in several, if their clocks are one); to judge
- * them apart, call it once for each.
+ * `quoin verify`: reads recorded histories and prints a verdict. All files are
+ * parts of one history (a key may appear in several files if they share a
+ * clock). Call it once per file to check histories separately.
  */
 
 struct command {
@@ -23,8 +24,8 @@ struct command {
     struct qn_history history;
 };
 
-/* Options first, as everywhere; the first argument that is none begins the
- * list of files. */
+/* Options come first; the first argument that is not an option begins the list
+ * of files. */
 static int count_options(int argc, char **argv)
 {
     int i = 1;
@@ -36,7 +37,7 @@ static int count_options(int argc, char **argv)
     return QN_MIN(i, argc);
 }
 
-/* Read one file into the history; otherwise print why and return 2. */
+/* Read one file into the history. Returns 0, or 2 after an error line. */
 static int take_file(struct command *c, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -66,14 +67,14 @@ static int take_file(struct command *c, const char *path)
 static int run(struct command *c)
 {
     struct qn_verify_result result;
-    bool drawn_on_stdout = c->svg != NULL && qn_target_is_stdout(c->svg);
+    bool drawn_on_stdout = c->svg != NULL && qn_output_path_is_stdout(c->svg);
     FILE *text = drawn_on_stdout ? stderr : stdout;
     struct qn_verify_opts opts = {.linear = {.steps_max = c->steps},
                                   .report = text,
                                   .svg = c->svg,
                                   .explained_max = (uint32_t)c->explain};
     if (c->history.count == 0) {
-        fprintf(stderr, "quoin verify: no operations: nothing to judge\n");
+        fprintf(stderr, "quoin verify: the files contain no operations\n");
         return 2;
     }
     int err = qn_history_group(&c->history);
@@ -88,38 +89,43 @@ static int run(struct command *c)
     }
     qn_verify_print(text, &result);
     if (result.svg_written && text == stdout) {
-        fprintf(stderr, "quoin verify: drawn in %s\n", c->svg);
+        fprintf(stderr, "quoin verify: violation drawn in %s\n", c->svg);
     }
     return qn_verify_status(&result);
 }
 
+#define AT(member) offsetof(struct command, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION("svg", "FILE", qn_option_string, AT(svg),
+              "draw the first violation as a timeline; - is stdout"),
+    QN_OPTION_COUNT("explain", "N", AT(explain),
+                    "violations to explain; others are only listed (3)", 0,
+                    1000000),
+    QN_OPTION_COUNT("steps", "N", AT(steps),
+                    "budget per key, in visited operations (100m)", 1, 0),
+};
+
 int qn_verify_command(int argc, char **argv)
 {
     struct command c = {.steps = QN_LINEAR_STEPS_MAX, .explain = 3};
-    const struct qn_option table[] = {
-        {"svg", "FILE", qn_option_string, &c.svg,
-         "draw the first violation as a time line; - is stdout", 0, 0},
-        {"explain", "N", qn_option_count, &c.explain,
-         "violations to explain, others are only named (3)", 0, 1000000},
-        {"steps", "N", qn_option_count, &c.steps,
-         "budget per key, in operations looked at (100m)", 1, 0},
-    };
     const struct qn_options o = {
         "quoin verify",
-        "Judge recorded histories: `quoin verify [OPTIONS] FILE...`, - is "
+        "Check recorded histories: `quoin verify [OPTIONS] FILE...`, - is "
         "stdin.\nOne operation per line, `client invoked responded operation "
-        "-> answer`,\ntimes in ns; loadgen/verify/history/text.h has the "
-        "rest.\n"
-        "Exit status: 0 linearizable, 2 a file is wrong, 3 not linearizable,\n"
+        "-> answer`,\ntimes in ns; the format is in "
+        "loadgen/verify/history/text.h.\n"
+        "Exit status: 0 linearizable, 2 invalid file, 3 not linearizable,\n"
         "4 undecided within the budget.",
-        table, QN_ARRAY_COUNT(table)};
+        table, QN_ARRAY_COUNT(table), &c};
     int options = count_options(argc, argv);
     int status = 0;
     if (!qn_options_parse(&o, options, argv, &status)) {
         return status;
     }
     if (options == argc) {
-        fprintf(stderr, "quoin verify: which files? --help tells more\n");
+        fprintf(stderr,
+                "quoin verify: missing FILE; see quoin verify --help\n");
         return 2;
     }
     qn_history_init(&c.history);

@@ -10,18 +10,18 @@
 #include <string.h>
 
 /*
- * Cost is what matters here: a generator that is slower than the server shows
- * its own speed. Per request: its bytes, one scan of the reply, one increment
- * in a histogram; the clock is read once per write and once per read, by the
- * caller.
+ * This is the hot path: a generator that is slower than the server would
+ * measure itself. Cost per request: its bytes, one scan of the reply, one
+ * increment in a histogram. The caller reads the clock once per write and once
+ * per read.
  */
 
-enum { SHOWN = 64 }; /* bytes of what a server sent, in a message */
+enum { SHOWN = 64 }; /* bytes of a reply that are shown in a message */
 
 int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
 {
     QN_ASSERT(opts->depth_max >= 1 && opts->depth_max <= QN_CLIENT_DEPTH_MAX);
-    const struct qn_asker_opts asker = {
+    const struct qn_request_generator_opts generator = {
         .workload = opts->workload,
         .mix = opts->mix,
         .number = opts->number,
@@ -35,12 +35,12 @@ int qn_client_init(struct qn_client *c, const struct qn_client_opts *opts)
         .recorder = opts->recorder,
         .number = (uint16_t)opts->number,
     };
-    return qn_asker_init(&c->asker, &asker);
+    return qn_request_generator_init(&c->generator, &generator);
 }
 
 void qn_client_fini(struct qn_client *c)
 {
-    qn_asker_fini(&c->asker);
+    qn_request_generator_fini(&c->generator);
     *c = (struct qn_client){0};
 }
 
@@ -81,8 +81,9 @@ void qn_client_begin(struct qn_client *c, const struct qn_client_task *task)
     }
 }
 
-/* A record of what is asked now; NULL for what has no key of its own, or
- * without memory: then the recorder knows that its history has a hole. */
+/* Record a request that is sent now. Returns NULL for a command without a key
+ * of its own, and without memory; in the latter case the recorder knows that
+ * its history is incomplete. */
 static struct qn_record *record_request(struct qn_client *c,
                                         const struct qn_request *r,
                                         qn_time_t now)
@@ -113,7 +114,8 @@ static struct qn_record *record_request(struct qn_client *c,
     return record;
 }
 
-/* What a right answer says; others leave the outcome unknown. */
+/* Complete the record of a correct reply; after any other reply the outcome
+ * stays unknown. */
 static void record_answer(struct qn_record *record, const struct qn_reply *r,
                           uint64_t value, qn_time_t now)
 {
@@ -158,7 +160,7 @@ static void ask_one(struct qn_client *c, struct qn_connection_state *l,
     slot->request = c->next;
     slot->record =
         c->recorder != NULL ? record_request(c, &c->next, now) : NULL;
-    qn_asker_write(&c->asker, &c->next, &l->out);
+    qn_request_generator_write(&c->generator, &c->next, &l->out);
     c->has_next = false;
     c->batch_left -= closed;
     l->greeting = false;
@@ -169,15 +171,15 @@ static void ask_one(struct qn_client *c, struct qn_connection_state *l,
 static void choose_next(struct qn_client *c)
 {
     if (c->task.preload) {
-        qn_asker_store(&c->asker, c->task.first_key, &c->next);
+        qn_request_generator_store(&c->generator, c->task.first_key, &c->next);
         c->task.first_key += c->task.step;
     } else {
-        qn_asker_next(&c->asker, &c->next);
+        qn_request_generator_next(&c->generator, &c->next);
     }
     c->has_next = true;
 }
 
-/* Second halves belong to the batch. */
+/* Requests in the next batch; waiting second requests come first. */
 static uint32_t batch_size(const struct qn_client *c)
 {
     uint32_t depth = c->task.depth;
@@ -227,7 +229,7 @@ void qn_client_greet(struct qn_connection_state *l)
     l->asked++;
 }
 
-/* Bytes for a message: printable, cut. */
+/* Make bytes printable for a message; cut after SHOWN. */
 static void show_bytes(char to[SHOWN + 1], const uint8_t *p, size_t len)
 {
     size_t n = QN_MIN(len, (size_t)SHOWN);
@@ -243,16 +245,14 @@ static void show(char to[SHOWN + 1], const struct qn_reply *r)
     show_bytes(to, r->head, r->head_len);
 }
 
-/* What comes is no reply (err < 0), or one more than was asked for. */
+/* Note bytes that are not a reply (err < 0), or a reply without a request. */
 static void note_foreign(struct qn_stats *stats, int err, const uint8_t *p,
                          size_t len)
 {
     char text[SHOWN + 1];
     show_bytes(text, p, len);
     snprintf(stats->first_error, sizeof stats->first_error, "%s: '%s'",
-             err == 1 ? "a reply that nobody asked for"
-                      : "what came is not RESP",
-             text);
+             err == 1 ? "unexpected reply" : "reply is not RESP", text);
 }
 
 static void note_wrong(const struct qn_workload *w,
@@ -295,29 +295,29 @@ static void take_answer(struct qn_connection_state *l,
     struct qn_client *c = l->client;
     struct qn_op_stats *op = &stats->op[slot->request.op];
     uint64_t value = 0;
-    enum qn_answer answer =
-        qn_asker_judge(&c->asker, &slot->request, r, &value);
-    if (slot->record != NULL && answer != QN_ANSWER_ERROR &&
-        answer != QN_ANSWER_WRONG) {
+    enum qn_reply_check answer = qn_request_generator_check_reply(
+        &c->generator, &slot->request, r, &value);
+    if (slot->record != NULL && answer != QN_REPLY_ERROR &&
+        answer != QN_REPLY_WRONG) {
         record_answer(slot->record, r, value, now);
     }
     switch (answer) {
-    case QN_ANSWER_ERROR:
+    case QN_REPLY_ERROR:
         op->errors++;
         break;
-    case QN_ANSWER_WRONG:
+    case QN_REPLY_WRONG:
         note_wrong(c->workload, &slot->request, r, stats);
         break;
-    case QN_ANSWER_HALF:
+    case QN_REPLY_CONTINUES:
         break;
-    case QN_ANSWER_RIGHT:
-    case QN_ANSWER_MISS:
-        op->misses += answer == QN_ANSWER_MISS;
+    case QN_REPLY_RIGHT:
+    case QN_REPLY_MISS:
+        op->misses += answer == QN_REPLY_MISS;
         record(l, slot, now, op, stats->raw);
     }
 }
 
-/* One reply. An error to the greeting ends the connection. */
+/* Take one reply. An error in reply to the greeting ends the connection. */
 static int take(struct qn_connection_state *l, const struct qn_reply *r,
                 qn_time_t now, struct qn_stats *stats)
 {

@@ -8,35 +8,35 @@
 #include <stddef.h>
 
 /*
- * The shell around qn_client: no decision about requests is made here but for
- * the connection that they take.
+ * The shell around qn_client: the only decision about requests made here is
+ * which connection they take.
  *
- * Why libuv's streams and not sockets of our own: uv_try_write is one write
- * and a stream's readiness costs one read, so a turn makes the system calls
- * that a hand-made epoll loop makes (strace -c: one write and one read per
- * batch, and the share of one epoll_wait). uv_write, which allocates and waits
- * for room, only gets what the socket did not take at once.
+ * Why libuv's streams and not plain sockets: uv_try_write is one write, and a
+ * stream's readiness costs one read, so a turn makes the same system calls as a
+ * hand-made epoll loop (strace -c: one write and one read per batch, and a
+ * share of one epoll_wait). uv_write, which allocates and waits for room, only
+ * gets the bytes that the socket did not take at once.
  */
 
 static_assert(sizeof(uv_buf_t) == sizeof(struct iovec) &&
                   offsetof(uv_buf_t, base) == offsetof(struct iovec, iov_base),
               "libuv promises that uv_buf_t is an iovec");
 
-static void rest(struct qn_user *u)
+static void become_idle(struct qn_virtual_user *u)
 {
-    struct qn_crew *crew = u->crew;
-    if (!u->resting) {
-        u->resting = true;
-        crew->resting++;
-        if (crew->resting == crew->count) {
-            crew->all_rest(crew);
+    struct qn_user_pool *pool = u->pool;
+    if (!u->idle) {
+        u->idle = true;
+        pool->idle_count++;
+        if (pool->idle_count == pool->count) {
+            pool->all_idle(pool);
         }
     }
 }
 
-static bool has_finished(const struct qn_user *u)
+static bool has_finished(const struct qn_virtual_user *u)
 {
-    return u->crew->draining ? qn_client_idle(&u->client)
+    return u->pool->draining ? qn_client_idle(&u->client)
                              : qn_client_done(&u->client);
 }
 
@@ -44,26 +44,27 @@ static void on_closed(uv_handle_t *handle)
 {
     struct qn_load_conn *c = handle->data;
     c->state = QN_CONN_DOWN;
-    qn_user_pump(c->user); /* another connection may take over */
+    qn_virtual_user_send_due(
+        c->user); /* another connection can take the requests */
 }
 
-/* The connection is of no more use: what was asked on it is lost. */
+/* Close a broken connection; its outstanding requests are lost. */
 static void drop(struct qn_load_conn *c)
 {
-    struct qn_crew *crew = c->user->crew;
-    if (crew->over) {
-        return; /* its owner closes it */
+    struct qn_user_pool *pool = c->user->pool;
+    if (pool->over) {
+        return; /* the owner of the pool closes it */
     }
     if (c->state == QN_CONN_UP) {
-        crew->stats->disconnects++;
+        pool->stats->disconnects++;
     } else {
         c->failed = true;
     }
     c->state = QN_CONN_CLOSING;
     uv_close(&c->u.handle, on_closed);
-    qn_client_lost(&c->lane, crew->stats);
+    qn_client_lost(&c->connection, pool->stats);
     if (has_finished(c->user)) {
-        rest(c->user);
+        become_idle(c->user);
     }
 }
 
@@ -75,12 +76,12 @@ static void set_up(struct qn_load_conn *c)
 
 static void on_written(uv_write_t *req, int status);
 
-/* Write what the lane holds: at once what the socket takes, the rest when it
- * has room. */
+/* Write the bytes of the connection: at once as much as the socket takes, the
+ * rest when it has room. */
 static void send_filled(struct qn_load_conn *c)
 {
     struct iovec *iov;
-    int count = qn_connection_state_bytes(&c->lane, &iov);
+    int count = qn_connection_state_bytes(&c->connection, &iov);
     if (count == 0) {
         return;
     }
@@ -108,18 +109,20 @@ static void send_filled(struct qn_load_conn *c)
     }
 }
 
-/* Where each request chooses, a connection takes no more than --pipeline: a
- * server that is silent does not hold back what others could answer. */
+/* If each request chooses its connection, a connection takes at most --pipeline
+ * requests: a server that does not answer must not hold back requests that
+ * other servers could answer. */
 static bool is_full(const struct qn_load_conn *c)
 {
-    const struct qn_user *u = c->user;
+    const struct qn_virtual_user *u = c->user;
     return u->client.task.one_by_one &&
-           qn_connection_state_outstanding(&c->lane) >= u->crew->plan->pipeline;
+           qn_connection_state_outstanding(&c->connection) >=
+               u->pool->plan->pipeline;
 }
 
-/* A connection of that role that can be written to, any of them with the same
- * chance; NULL if there is none. */
-static struct qn_load_conn *choose(struct qn_user *u, unsigned role)
+/* Choose uniformly among the writable connections of that role; NULL if there
+ * is none. */
+static struct qn_load_conn *choose(struct qn_virtual_user *u, unsigned role)
 {
     struct qn_load_conn *chosen = NULL;
     uint64_t usable = 0;
@@ -136,9 +139,9 @@ static struct qn_load_conn *choose(struct qn_user *u, unsigned role)
     return chosen;
 }
 
-/* @return false if there is no connection for it: whichever is usable next
- * will ask. */
-static bool ask(struct qn_user *u)
+/* Send what is due. @return false if no connection is usable: the next one that
+ * becomes usable will send. */
+static bool ask(struct qn_virtual_user *u)
 {
     struct qn_load_conn *reads = choose(u, QN_CONN_READS);
     struct qn_load_conn *writes =
@@ -149,8 +152,8 @@ static bool ask(struct qn_user *u)
         return false;
     }
     qn_client_fill(&u->client, qn_clock_now(),
-                   reads != NULL ? &reads->lane : NULL,
-                   writes != NULL ? &writes->lane : NULL);
+                   reads != NULL ? &reads->connection : NULL,
+                   writes != NULL ? &writes->connection : NULL);
     if (reads != NULL) {
         send_filled(reads);
     }
@@ -160,13 +163,13 @@ static bool ask(struct qn_user *u)
     return true;
 }
 
-void qn_user_pump(struct qn_user *u)
+void qn_virtual_user_send_due(struct qn_virtual_user *u)
 {
     if (has_finished(u)) {
-        rest(u);
+        become_idle(u);
         return;
     }
-    if (u->crew->draining) {
+    if (u->pool->draining) {
         return;
     }
     if (u->client.task.schedule == NULL) {
@@ -178,13 +181,14 @@ void qn_user_pump(struct qn_user *u)
     qn_time_t now = qn_clock_now();
     while (qn_client_due(&u->client) <= now && ask(u)) {
     }
-    /* Still due at that time: no connection can be written to, and the next one
-     * that can will pump. What has become due since is on the agenda. */
+    /* If still due, no connection is writable, and the next writable one calls
+     * this function. Later deadlines go to the timers. */
     qn_time_t due = qn_client_due(&u->client);
-    qn_agenda_set(&u->crew->agenda, u->place, due <= now ? QN_TIME_NEVER : due);
+    qn_timer_heap_set(&u->pool->timers, u->place,
+                      due <= now ? QN_TIME_NEVER : due);
 }
 
-bool qn_user_is_up(const struct qn_user *u)
+bool qn_virtual_user_is_up(const struct qn_virtual_user *u)
 {
     for (uint32_t i = 0; i < u->conn_count; i++) {
         if (u->conn[i].state == QN_CONN_UP) {
@@ -202,7 +206,7 @@ static void on_written(uv_write_t *req, int status)
         if (status < 0) {
             drop(c);
         } else {
-            qn_user_pump(c->user);
+            qn_virtual_user_send_due(c->user);
         }
     }
 }
@@ -211,38 +215,39 @@ static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf)
 {
     (void)hint;
     struct qn_load_conn *c = handle->data;
-    *buf = uv_buf_init((char *)c->user->crew->read_buf, QN_CONN_READ_BYTES);
+    *buf = uv_buf_init((char *)c->user->pool->read_buf, QN_CONN_READ_BYTES);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct qn_load_conn *c = stream->data;
-    struct qn_crew *crew = c->user->crew;
+    struct qn_user_pool *pool = c->user->pool;
     if (n == 0) {
         return;
     }
     qn_time_t now = qn_clock_now();
-    if (n < 0 || qn_client_feed(&c->lane, (const uint8_t *)buf->base, (size_t)n,
-                                now, crew->stats) != QN_OK) {
+    if (n < 0 || qn_client_feed(&c->connection, (const uint8_t *)buf->base,
+                                (size_t)n, now, pool->stats) != QN_OK) {
         drop(c);
         return;
     }
-    if (c->lane.succeeded != 0) {
-        qn_silence_success(crew->silence, c->address_number, c->lane.succeeded,
-                           now);
-        c->lane.succeeded = 0;
+    if (c->connection.succeeded != 0) {
+        qn_unavailability_success(pool->unavailability, c->address_number,
+                                  c->connection.succeeded, now);
+        c->connection.succeeded = 0;
     }
-    if (c->state == QN_CONN_GREETING && qn_connection_state_idle(&c->lane)) {
+    if (c->state == QN_CONN_GREETING &&
+        qn_connection_state_idle(&c->connection)) {
         set_up(c);
     }
-    qn_user_pump(c->user);
+    qn_virtual_user_send_due(c->user);
 }
 
 static void on_connect(uv_connect_t *req, int status)
 {
     struct qn_load_conn *c = QN_CONTAINER_OF(req, struct qn_load_conn, connect);
     if (c->state != QN_CONN_CONNECTING) {
-        return; /* closed meanwhile */
+        return; /* closed in the meantime */
     }
     if (status < 0 || uv_read_start(&c->u.stream, on_alloc, on_read) != 0) {
         drop(c);
@@ -251,28 +256,28 @@ static void on_connect(uv_connect_t *req, int status)
     if (!qn_address_is_unix(c->address)) {
         uv_tcp_nodelay(&c->u.tcp, 1);
     }
-    if (c->user->crew->resp3) {
+    if (c->user->pool->resp3) {
         c->state = QN_CONN_GREETING;
-        qn_client_greet(&c->lane);
+        qn_client_greet(&c->connection);
         send_filled(c);
     } else {
         set_up(c);
-        qn_user_pump(c->user);
+        qn_virtual_user_send_due(c->user);
     }
 }
 
 void qn_conn_open(struct qn_load_conn *c)
 {
-    struct qn_crew *crew = c->user->crew;
+    struct qn_user_pool *pool = c->user->pool;
     QN_ASSERT(c->state == QN_CONN_DOWN);
     c->state = QN_CONN_CONNECTING;
     if (qn_address_is_unix(c->address)) {
-        uv_pipe_init(crew->loop, &c->u.pipe, 0);
+        uv_pipe_init(pool->loop, &c->u.pipe, 0);
         c->u.handle.data = c;
         uv_pipe_connect(&c->connect, &c->u.pipe, qn_address_path(c->address),
                         on_connect);
     } else {
-        uv_tcp_init(crew->loop, &c->u.tcp);
+        uv_tcp_init(pool->loop, &c->u.tcp);
         c->u.handle.data = c;
         if (uv_tcp_connect(&c->connect, &c->u.tcp,
                            (const struct sockaddr *)&c->address->addr,

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 /*
- * Before the loop sleeps, all users that are due are called, and a timerfd is
- * set to the next one. libuv's timers and epoll's timeout count milliseconds,
- * in which hundreds of requests may be due; a timerfd counts nanoseconds and
- * has no slack. Nothing spins: arrivals that became due while the thread woke
- * up or worked go out together.
+ * Before the loop sleeps, all users that are due send, and a timerfd is set to
+ * the next deadline. libuv's timers and the timeout of epoll count
+ * milliseconds, in which hundreds of requests may be due; a timerfd counts
+ * nanoseconds and has no slack. Nothing spins: requests that became due while
+ * the thread woke up or worked are sent together.
  *
- * The timer is read only when nothing else is due, since setting it again
+ * The timer is read only if no other deadline is set, since setting it again
  * makes it unreadable: one system call per sleep.
  */
 
@@ -23,7 +23,7 @@ static void on_timer(uv_poll_t *poll, int status, int events)
     (void)events;
     struct qn_send_timer *a = poll->data;
     a->at = QN_TIME_NEVER;
-    if (qn_agenda_first(&a->crew->agenda) == QN_TIME_NEVER) {
+    if (qn_timer_heap_first(&a->pool->timers) == QN_TIME_NEVER) {
         uint64_t expired;
         ssize_t n = read(a->fd, &expired, sizeof expired);
         QN_ASSERT(n == sizeof expired || errno == EAGAIN);
@@ -33,15 +33,15 @@ static void on_timer(uv_poll_t *poll, int status, int events)
 static void on_turn(uv_prepare_t *turn)
 {
     struct qn_send_timer *a = turn->data;
-    struct qn_agenda *agenda = &a->crew->agenda;
-    if (qn_agenda_first(agenda) == QN_TIME_NEVER) {
+    struct qn_timer_heap *timers = &a->pool->timers;
+    if (qn_timer_heap_first(timers) == QN_TIME_NEVER) {
         return;
     }
     qn_time_t now = qn_clock_now();
-    while (qn_agenda_first(agenda) <= now) {
-        qn_user_pump(&a->crew->user[qn_agenda_pop(agenda)]);
+    while (qn_timer_heap_first(timers) <= now) {
+        qn_virtual_user_send_due(&a->pool->user[qn_timer_heap_pop(timers)]);
     }
-    qn_time_t next = qn_agenda_first(agenda);
+    qn_time_t next = qn_timer_heap_first(timers);
     if (next != a->at && next != QN_TIME_NEVER) {
         const struct itimerspec when = {
             .it_value = {.tv_sec = (time_t)(next / QN_S),
@@ -51,18 +51,18 @@ static void on_turn(uv_prepare_t *turn)
     }
 }
 
-int qn_send_timer_init(struct qn_send_timer *a, struct qn_crew *crew)
+int qn_send_timer_init(struct qn_send_timer *a, struct qn_user_pool *pool)
 {
-    *a = (struct qn_send_timer){.crew = crew, .at = QN_TIME_NEVER};
+    *a = (struct qn_send_timer){.pool = pool, .at = QN_TIME_NEVER};
     a->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (a->fd < 0) {
         return QN_EMFILE;
     }
-    if (uv_poll_init(crew->loop, &a->poll, a->fd) != 0) {
+    if (uv_poll_init(pool->loop, &a->poll, a->fd) != 0) {
         close(a->fd);
         return QN_EMFILE;
     }
-    uv_prepare_init(crew->loop, &a->turn);
+    uv_prepare_init(pool->loop, &a->turn);
     a->poll.data = a;
     a->turn.data = a;
     return QN_OK;

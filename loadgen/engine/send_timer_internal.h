@@ -2,25 +2,25 @@
 #define QN_LOADGEN_ENGINE_SEND_TIMER_INTERNAL_H
 
 /**
- * Calls the users of a crew when their schedules say so, to the microsecond.
- * One thread: the loop's.
+ * Lets the users of a pool send when their schedules say so, to the
+ * microsecond. One thread: the loop's.
  */
 
 #include "loadgen/engine/conn_internal.h"
 
 /** Private. */
 struct qn_send_timer {
-    struct qn_crew *crew;
-    uv_prepare_t turn; /* before the loop sleeps */
-    uv_poll_t poll;    /* on the timer */
+    struct qn_user_pool *pool;
+    uv_prepare_t turn; /* called before the loop sleeps */
+    uv_poll_t poll;    /* polls the timer */
     int fd;            /* a timerfd */
-    qn_time_t at;      /* what it is set to; QN_TIME_NEVER: nothing */
+    qn_time_t at;      /* deadline that is set; QN_TIME_NEVER: none */
 };
 
-/** On the crew's loop; it calls nobody yet. The handles are closed by the
- *  loop's owner, then qn_send_timer_fini.
- *  @return QN_OK or QN_EMFILE. */
-int qn_send_timer_init(struct qn_send_timer *a, struct qn_crew *crew);
+/** Make the timer on the loop of the pool, not started. The owner of the loop
+ *  closes the handles, then calls qn_send_timer_fini. @return QN_OK or
+ *  QN_EMFILE. */
+int qn_send_timer_init(struct qn_send_timer *a, struct qn_user_pool *pool);
 
 void qn_send_timer_start(struct qn_send_timer *a);
 

@@ -3,21 +3,21 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "loadgen/engine/crew_internal.h"
 #include "loadgen/engine/send_timer_internal.h"
+#include "loadgen/engine/user_pool_internal.h"
 
 #include <sched.h>
 #include <stdlib.h>
 
 /*
- * Phases of a worker, and what ends them:
+ * Phases of a worker, and what ends each of them:
  *
- *     PRELOAD  all shares are stored; then all workers meet
+ *     PRELOAD  all keys of its share are stored; then all workers meet
  *     WARMUP   the timer
- *     SETTLE   all replies have come (only if requests are counted)
- *     MEASURE  the timer, or all counted requests are answered, or all that can
- *              be recorded
- *     DRAIN    all replies have come, or the grace is over
+ *     SETTLE   all replies have arrived (only if requests are counted)
+ *     MEASURE  the timer; or all counted requests are answered; or the history
+ *              has no more room
+ *     DRAIN    all replies have arrived, or the grace period has expired
  *     OVER     every handle is closed
  */
 
@@ -27,19 +27,19 @@ struct qn_worker {
     const struct qn_worker_plan *plan;
     uint32_t index;
     enum phase phase;
-    bool stopping; /* asked to end early */
+    bool stopping; /* told to end early */
     uv_loop_t loop;
     uv_async_t stop;
     uv_timer_t timer; /* end of the phase, and each second of MEASURE */
-    uv_timer_t retry; /* opens what is DOWN */
-    struct qn_send_timer alarm; /* calls clients when they are due */
+    uv_timer_t retry; /* opens connections that are DOWN */
+    struct qn_send_timer alarm; /* lets users send when they are due */
     qn_time_t measure_end;
-    uint64_t hand_ins;   /* of MEASURE, an interval each */
-    uint64_t unsent;     /* due at measure_end, and not sent */
-    uint64_t dead_ticks; /* of `retry`, without a connection of
-                            anybody who has something to ask */
+    uint64_t hand_ins;   /* hand-ins of MEASURE, one per interval */
+    uint64_t unsent;     /* requests due at measure_end and not sent */
+    uint64_t dead_ticks; /* ticks of `retry` during which no user with work had
+                            a connection */
     struct qn_stats *stats;
-    struct qn_crew crew;
+    struct qn_user_pool pool;
 };
 
 static void stop_early(struct qn_worker *w);
@@ -48,9 +48,9 @@ static void on_retry(uv_timer_t *timer)
 {
     struct qn_worker *w = timer->data;
     uint32_t up = 0;
-    for (uint32_t i = 0; i < w->crew.conn_count && w->phase < DRAIN; i++) {
-        struct qn_load_conn *c = &w->crew.conn[i];
-        up += c->state == QN_CONN_UP && !c->user->resting;
+    for (uint32_t i = 0; i < w->pool.conn_count && w->phase < DRAIN; i++) {
+        struct qn_load_conn *c = &w->pool.conn[i];
+        up += c->state == QN_CONN_UP && !c->user->idle;
         if (c->state == QN_CONN_DOWN) {
             qn_conn_open(c);
         }
@@ -88,28 +88,30 @@ static void close_handle(uv_handle_t *handle, void *worker)
     }
 }
 
-/* Count what never came home, hand in, and let the loop run empty. */
+/* Count the requests without a reply, hand in, and let the loop run empty. */
 static void finish(struct qn_worker *w)
 {
     w->phase = OVER;
-    w->crew.over = true;
+    w->pool.over = true;
     uint64_t unanswered = w->stats->unanswered;
-    qn_stats_clear(w->stats); /* replies that came after the end */
+    qn_stats_clear(w->stats); /* drop replies that arrived after the end */
     w->stats->unanswered = unanswered;
-    for (uint32_t i = 0; i < w->crew.conn_count; i++) {
-        qn_client_lost(&w->crew.conn[i].lane, w->stats);
+    for (uint32_t i = 0; i < w->pool.conn_count; i++) {
+        qn_client_lost(&w->pool.conn[i].connection, w->stats);
     }
     w->stats->unsent = w->unsent;
-    w->stats->spent = qn_crew_spent(&w->crew);
-    qn_collect_hand_in(w->plan->measured, w->stats, w->measure_end, true);
+    w->stats->spent = qn_user_pool_spent(&w->pool);
+    qn_stats_sink_hand_in(w->plan->measured, w->stats, w->measure_end, true);
     uv_walk(&w->loop, close_handle, w);
 }
 
-static void hand_in(struct qn_worker *w, struct qn_collect *to, qn_time_t now)
+static void hand_in(struct qn_worker *w, struct qn_stats_sink *to,
+                    qn_time_t now)
 {
     uint64_t unsent;
-    w->stats->waiting = qn_crew_owed(&w->crew, now, &unsent) + unsent;
-    qn_collect_hand_in(to, w->stats, now, false);
+    w->stats->waiting =
+        qn_user_pool_outstanding(&w->pool, now, &unsent) + unsent;
+    qn_stats_sink_hand_in(to, w->stats, now, false);
 }
 
 static void end_measure(struct qn_worker *w)
@@ -117,19 +119,19 @@ static void end_measure(struct qn_worker *w)
     const struct qn_worker_plan *plan = w->plan;
     w->measure_end = qn_clock_now();
     w->stats->raw = NULL;
-    qn_crew_owed(&w->crew, QN_MIN(w->measure_end, plan->measure_to),
-                 &w->unsent);
+    qn_user_pool_outstanding(&w->pool, QN_MIN(w->measure_end, plan->measure_to),
+                             &w->unsent);
     hand_in(w, plan->measured, w->measure_end);
     w->phase = DRAIN;
-    w->crew.draining = true;
-    w->crew.resting = 0;
-    for (uint32_t i = 0; i < w->crew.count; i++) {
-        struct qn_user *u = &w->crew.user[i];
-        qn_agenda_set(&w->crew.agenda, i, QN_TIME_NEVER);
-        u->resting = !qn_user_is_up(u) || qn_client_idle(&u->client);
-        w->crew.resting += u->resting;
+    w->pool.draining = true;
+    w->pool.idle_count = 0;
+    for (uint32_t i = 0; i < w->pool.count; i++) {
+        struct qn_virtual_user *u = &w->pool.user[i];
+        qn_timer_heap_set(&w->pool.timers, i, QN_TIME_NEVER);
+        u->idle = !qn_virtual_user_is_up(u) || qn_client_idle(&u->client);
+        w->pool.idle_count += u->idle;
     }
-    if (w->crew.resting == w->crew.count) {
+    if (w->pool.idle_count == w->pool.count) {
         finish(w);
     } else {
         uv_timer_start(&w->timer, on_timer, QN_WORKER_GRACE_MS, 0);
@@ -140,25 +142,25 @@ static void begin_measure(struct qn_worker *w)
 {
     const struct qn_worker_plan *plan = w->plan;
     qn_time_t now = qn_clock_now();
-    qn_collect_hand_in(plan->warmed, w->stats, now, true);
+    qn_stats_sink_hand_in(plan->warmed, w->stats, now, true);
     w->stats->raw = plan->raw;
-    qn_collect_hand_in(plan->measured, w->stats, now, false);
+    qn_stats_sink_hand_in(plan->measured, w->stats, now, false);
     w->phase = MEASURE;
-    bool spent = plan->requests == 0 && w->crew.resting == w->crew.count;
+    bool spent = plan->requests == 0 && w->pool.idle_count == w->pool.count;
     if (w->stopping || spent) {
         end_measure(w);
         return;
     }
     set_next_hand_in(w);
     if (plan->requests > 0) {
-        for (uint32_t i = 0; i < w->crew.count; i++) {
-            qn_crew_begin(&w->crew, i, plan->requests, now);
+        for (uint32_t i = 0; i < w->pool.count; i++) {
+            qn_user_pool_begin(&w->pool, i, plan->requests, now);
         }
-        qn_crew_wake(&w->crew);
+        qn_user_pool_wake(&w->pool);
     }
 }
 
-/* Counted requests begin when the warm-up's are all answered. */
+/* Counted requests begin when all requests of the warm-up are answered. */
 static void end_warmup(struct qn_worker *w)
 {
     if (w->plan->requests == 0 || w->stopping) {
@@ -166,34 +168,34 @@ static void end_warmup(struct qn_worker *w)
         return;
     }
     w->phase = SETTLE;
-    for (uint32_t i = 0; i < w->crew.count; i++) {
-        qn_crew_begin(&w->crew, i, 0, 0);
+    for (uint32_t i = 0; i < w->pool.count; i++) {
+        qn_user_pool_begin(&w->pool, i, 0, 0);
     }
-    qn_crew_wake(&w->crew);
+    qn_user_pool_wake(&w->pool);
 }
 
 static void end_preload(struct qn_worker *w)
 {
     const struct qn_worker_plan *plan = w->plan;
-    qn_collect_hand_in(plan->preloaded, w->stats, qn_clock_now(), true);
+    qn_stats_sink_hand_in(plan->preloaded, w->stats, qn_clock_now(), true);
     pthread_barrier_wait(plan->start);
     if (w->stopping) {
         begin_measure(w);
         return;
     }
     w->phase = WARMUP;
-    qn_collect_hand_in(plan->warmed, w->stats, qn_clock_now(), false);
+    qn_stats_sink_hand_in(plan->warmed, w->stats, qn_clock_now(), false);
     bool warm = plan->requests == 0 || plan->measure_from > qn_clock_now();
-    for (uint32_t i = 0; i < w->crew.count; i++) {
-        qn_crew_begin(&w->crew, i, warm ? UINT64_MAX : 0, plan->warm_from);
+    for (uint32_t i = 0; i < w->pool.count; i++) {
+        qn_user_pool_begin(&w->pool, i, warm ? UINT64_MAX : 0, plan->warm_from);
     }
     set_timer(w, plan->measure_from);
-    qn_crew_wake(&w->crew);
+    qn_user_pool_wake(&w->pool);
 }
 
-static void on_all_rest(struct qn_crew *crew)
+static void on_all_idle(struct qn_user_pool *pool)
 {
-    struct qn_worker *w = QN_CONTAINER_OF(crew, struct qn_worker, crew);
+    struct qn_worker *w = QN_CONTAINER_OF(pool, struct qn_worker, pool);
     switch (w->phase) {
     case PRELOAD:
         end_preload(w);
@@ -271,17 +273,17 @@ static void on_stop(uv_async_t *async)
     stop_early(async->data);
 }
 
-/* ---- life ---- */
+/* ---- create, run, destroy ---- */
 
 static void free_memory(struct qn_worker *w)
 {
-    qn_crew_fini(&w->crew);
+    qn_user_pool_fini(&w->pool);
     free(w->stats);
     free(w);
 }
 
-/* The loop, and what stays open until destroy: a signal may come at any time.
- * It does not keep the loop alive. */
+/* Make the loop, and the handle that stays open until destroy, because a signal
+ * may arrive at any time. The handle does not keep the loop alive. */
 static int make_loop(struct qn_worker *w)
 {
     if (uv_loop_init(&w->loop) != 0) {
@@ -292,7 +294,7 @@ static int make_loop(struct qn_worker *w)
     }
     w->stop.data = w;
     uv_unref((uv_handle_t *)&w->stop);
-    if (qn_send_timer_init(&w->alarm, &w->crew) == QN_OK) {
+    if (qn_send_timer_init(&w->alarm, &w->pool) == QN_OK) {
         return QN_OK;
     }
     uv_close((uv_handle_t *)&w->stop, NULL);
@@ -312,12 +314,12 @@ int qn_worker_create(struct qn_worker **out, const struct qn_worker_plan *plan,
     }
     w->plan = plan;
     w->index = index;
-    w->crew.loop = &w->loop;
-    w->crew.all_rest = on_all_rest;
+    w->pool.loop = &w->loop;
+    w->pool.all_idle = on_all_idle;
     w->stats = calloc(1, sizeof *w->stats);
-    w->crew.stats = w->stats;
+    w->pool.stats = w->stats;
     int err =
-        w->stats == NULL ? QN_ENOMEM : qn_crew_init(&w->crew, plan, index);
+        w->stats == NULL ? QN_ENOMEM : qn_user_pool_init(&w->pool, plan, index);
     if (err == QN_OK) {
         err = make_loop(w);
     }
@@ -334,7 +336,7 @@ void qn_worker_destroy(struct qn_worker *w)
     if (w == NULL) {
         return;
     }
-    uv_walk(&w->loop, close_handle, w); /* of a worker that never ran */
+    uv_walk(&w->loop, close_handle, w); /* for a worker that never ran */
     uv_close((uv_handle_t *)&w->stop, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     qn_send_timer_fini(&w->alarm);
@@ -350,8 +352,8 @@ static void pin(const struct qn_worker *w)
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET((size_t)cpu, &set);
-        /* Refused: it runs where the system likes, and the report's CPU time
-         * is right all the same. */
+        /* On failure the thread runs unpinned; the reported CPU time is right
+         * in any case. */
         (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
     }
 }
@@ -369,20 +371,21 @@ void qn_worker_run(struct qn_worker *w)
         qn_send_timer_start(&w->alarm);
     }
     on_retry(&w->retry);
-    qn_crew_wake(&w->crew); /* without a preload, that was it */
+    qn_user_pool_wake(
+        &w->pool); /* without a preload this ends the phase at once */
     uv_run(&w->loop, UV_RUN_DEFAULT);
     QN_ASSERT(w->phase == OVER);
 }
 
 uint32_t qn_worker_conn_count(const struct qn_worker *w)
 {
-    return w->crew.conn_count;
+    return w->pool.conn_count;
 }
 
 struct qn_worker_conn qn_worker_conn(const struct qn_worker *w, uint32_t i)
 {
-    QN_ASSERT(i < w->crew.conn_count);
-    const struct qn_load_conn *c = &w->crew.conn[i];
+    QN_ASSERT(i < w->pool.conn_count);
+    const struct qn_load_conn *c = &w->pool.conn[i];
     return (struct qn_worker_conn){c->address_number, c->opened, c->failed};
 }
 

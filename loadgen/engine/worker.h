@@ -4,13 +4,13 @@
 /**
  * One thread of a load: a libuv loop and its share of the clients.
  *
- * A worker preloads its share, meets the others, warms up, measures, gives its
- * outstanding requests QN_WORKER_GRACE_MS to come home and ends. A lost
- * connection is opened again after QN_WORKER_RETRY_MS.
+ * A worker preloads its share, meets the other workers, warms up, measures,
+ * waits for outstanding requests for at most QN_WORKER_GRACE_MS, and ends. A
+ * lost connection is opened again after QN_WORKER_RETRY_MS.
  */
 
-#include "loadgen/client/collect.h"
-#include "loadgen/client/silence.h"
+#include "loadgen/client/stats_sink.h"
+#include "loadgen/client/unavailability.h"
 #include "loadgen/net/address.h"
 #include "loadgen/verify/history/history.h"
 #include "loadgen/workload/schedule.h"
@@ -22,47 +22,50 @@
 
 #define QN_WORKER_GRACE_MS      1000
 #define QN_WORKER_RETRY_MS      100
-/* Where those who still have to ask have had no connection for so long, a
- * preload or a count gives up. */
+/* A preload or a counted load gives up if for this time no user with work had a
+ * connection. */
 #define QN_WORKER_GIVE_UP_MS    10000
 #define QN_WORKER_PRELOAD_DEPTH 64
-/* Bytes that a preload keeps in flight per client, on average at most. */
+/* Bytes outstanding per client in a preload: the maximum on average. */
 #define QN_WORKER_PRELOAD_BYTES (UINT64_C(1) << 20)
 
-/** What all workers share; constant while they run, but for the times, which
+/** Shared by all workers; constant while they run, except for the times, which
  *  are set while all of them wait at `start`. */
 struct qn_worker_plan {
     const struct qn_workload *workload;
     const struct qn_address *address; /* [address_count] */
     uint32_t address_count;
-    uint32_t reader_count; /* so many of them, the last, are only read from, and
-                              the others only written to; 0: no such roles */
-    bool spread_requests;  /* each client connects to all, and chooses one for
-                              each batch, in an open loop for each request;
-                              else clients are dealt in turn */
-    const struct qn_rate *rate; /* fitted when the times are set; NULL: closed
-                                   loop */
+    uint32_t reader_count; /* the last ones of the addresses, which are only
+                              read from; the others are only written to. 0: no
+                              such roles */
+    bool spread_requests;  /* each client connects to all addresses and chooses
+                              one for each batch (closed loop) or request (open
+                              loop); false: clients are dealt over the addresses
+                              in turn */
+    const struct qn_rate *rate; /* set with the times; NULL: closed loop */
     bool poisson;
-    const int *cpu; /* [threads] to pin to; NULL: none; -1: not this one */
+    const int
+        *cpu; /* [threads] CPU to pin to; -1: do not pin; NULL: pin none */
     uint32_t threads;
     uint32_t connections; /* clients of all threads, >= threads */
     uint32_t pipeline;    /* 1..QN_CLIENT_DEPTH_MAX */
-    uint64_t requests;    /* of all clients; 0: by time */
-    qn_time_t interval;   /* from one hand-in to the next */
+    uint64_t requests;    /* operations of all clients; 0: limited by time */
+    qn_time_t interval;   /* time between two hand-ins */
     uint64_t seed;
-    FILE *raw; /* as in struct qn_stats, while it is measured; NULL: nowhere */
+    FILE *raw; /* as in struct qn_stats, in MEASURE only; NULL: none */
     struct qn_recorder *recorder; /* [threads], shared; NULL: no history */
-    uint64_t operations_max;      /* that are recorded, but for the preload */
+    uint64_t operations_max;      /* maximum of recorded operations, without the
+                                     preload */
     bool resp3;
     bool preload;
-    struct qn_collect *preloaded; /* what the preload saw */
-    struct qn_collect *warmed;    /* what the warm-up saw */
-    struct qn_collect *measured;
-    struct qn_silence *silence;
+    struct qn_stats_sink *preloaded; /* statistics of the preload */
+    struct qn_stats_sink *warmed;    /* statistics of the warm-up */
+    struct qn_stats_sink *measured;
+    struct qn_unavailability *unavailability;
     pthread_barrier_t *start; /* threads + 1 */
-    qn_time_t warm_from;      /* where a timed schedule starts */
+    qn_time_t warm_from;      /* start of a timed schedule */
     qn_time_t measure_from;
-    qn_time_t measure_to; /* QN_TIME_NEVER: by count */
+    qn_time_t measure_to; /* QN_TIME_NEVER: limited by count */
 };
 
 struct qn_worker;
@@ -76,25 +79,25 @@ struct qn_worker;
 int qn_worker_create(struct qn_worker **out, const struct qn_worker_plan *plan,
                      uint32_t index);
 
-/** NULL is accepted. It must not be running. */
+/** NULL is accepted. The worker must not be running. */
 void qn_worker_destroy(struct qn_worker *w);
 
-/** Do all of it; the main function of its thread. Once. */
+/** Run all phases; the main function of its thread. Call it once. */
 void qn_worker_run(struct qn_worker *w);
 
-/** One of its connections has a number from 0 to this, exclusive. */
+/** Number of connections of the worker. */
 uint32_t qn_worker_conn_count(const struct qn_worker *w);
 
-/** What has become of a connection, after the run. */
+/** State of a connection after the run. */
 struct qn_worker_conn {
     uint32_t address; /* number in the plan */
     bool opened;      /* at least once */
-    bool failed;      /* it was tried in vain, at least once */
+    bool failed;      /* an attempt to connect failed at least once */
 };
 
 struct qn_worker_conn qn_worker_conn(const struct qn_worker *w, uint32_t i);
 
-/** End early, as if the time were over. Any thread or signal handler, from
+/** End early, as if the time had expired. Any thread or signal handler, from
  *  create until destroy. */
 void qn_worker_stop(struct qn_worker *w);
 

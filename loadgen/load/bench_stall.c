@@ -17,20 +17,20 @@
 #include <unistd.h>
 
 /*
- * Does the generator see what a user would see when a server stands still?
+ * Does the generator measure what a user would see while a server is stalled?
  *
- * A server of this file answers PING at once, but for 100 ms in each second.
- * It notes when it really stood still, so the truth is known: a request that
- * was meant to be sent then waits until the end, all others wait for nothing.
- * The same load runs twice, through the code of `quoin load`: as an open and as
- * a closed loop. In virtual time, test_load_stall.c holds both to numbers; here
- * the clock is real, and the scheduler adds its share to both.
+ * A server in this file answers PING at once, except for 100 ms in each second.
+ * It records its actual stalls, so the true latencies are known: a request that
+ * is due during a stall waits for its end, all others do not wait. The same
+ * load runs twice through the code of `quoin load`: as an open and as a closed
+ * loop. test_load_stall.c checks both in virtual time; here the clock is real,
+ * and the scheduler adds to both.
  */
 
 enum { STALLS_MAX = 3600, SECONDS_MAX = 1200, CONNECTIONS = 20, RATE = 10000 };
 
 static const qn_time_t stall_ns = 100 * QN_MS;
-/* "*1 $4 PING", and what answers it. */
+/* Bytes of a PING ("*1 $4 PING"); the reply follows. */
 enum { PING_BYTES = 14, BATCH = 1024 };
 static const char pong[] = "+PONG\r\n";
 
@@ -40,7 +40,7 @@ struct stalling {
     uint16_t port;
     qn_a32 stop;
     pthread_t thread;
-    uint32_t stalls; /* read when the thread has ended */
+    uint32_t stalls; /* read after the thread has ended */
     struct {
         qn_time_t from;
         qn_time_t to;
@@ -63,7 +63,7 @@ static void watch(struct stalling *s, int fd)
     }
 }
 
-static void greet(struct stalling *s)
+static void accept_one(struct stalling *s)
 {
     int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0) {
@@ -74,8 +74,9 @@ static void greet(struct stalling *s)
     watch(s, fd);
 }
 
-/* All requests are PINGs; a read ends between two of them, since each write of
- * the generator holds whole ones and is far smaller than a socket's buffer. */
+/* Answer the PINGs of one read. A read ends between two of them, since each
+ * write of the generator holds whole requests and is far smaller than the
+ * socket buffer. */
 static void answer(int fd)
 {
     char in[PING_BYTES * BATCH];
@@ -95,7 +96,7 @@ static void answer(int fd)
     }
 }
 
-static void stand_still(struct stalling *s)
+static void stall(struct stalling *s)
 {
     qn_time_t from = qn_clock_now();
     qn_time_t to = from + stall_ns;
@@ -117,14 +118,14 @@ static void *serve(void *stalling)
         struct epoll_event ev[64];
         qn_time_t now = qn_clock_now();
         if (now >= next) {
-            stand_still(s);
+            stall(s);
             next += QN_S;
         }
         int timeout = now >= next ? 0 : (int)((next - now) / QN_MS) + 1;
         int n = epoll_wait(s->epoll, ev, QN_ARRAY_COUNT(ev), timeout);
         for (int i = 0; i < n; i++) {
             if (ev[i].data.fd == s->listener) {
-                greet(s);
+                accept_one(s);
             } else {
                 answer(ev[i].data.fd);
             }
@@ -155,14 +156,14 @@ static void start_server(struct stalling *s)
 
 static void stop_server(struct stalling *s)
 {
-    /* relaxed: nothing but the flag is read. It looks within a second. */
+    /* relaxed: only the flag is read. The thread checks it within a second. */
     qn_store(&s->stop, 1, QN_RELAXED);
     pthread_join(s->thread, NULL);
     close(s->epoll);
     close(s->listener);
 }
 
-/* ---- the truth, and what the loads say ---- */
+/* ---- true and measured latencies ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -171,14 +172,15 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* p99 of requests at RATE in [from, to) that wait for the end of a stall. */
+/* True p99 of requests at RATE in [from, to): each waits for the end of a
+ * stall. */
 static qn_time_t true_p99(const struct stalling *s, qn_time_t from,
                           qn_time_t to)
 {
     size_t n = (size_t)((double)(to - from) / 1e9 * RATE);
     qn_time_t *wait = calloc(n + 1, sizeof *wait);
     if (wait == NULL) {
-        fail("the truth");
+        fail("cannot compute the true latencies");
     }
     uint32_t k = 0;
     for (size_t i = 0; i < n; i++) {
@@ -225,7 +227,7 @@ static void drive(struct seen *seen, uint16_t port, bool open, double seconds)
     }
     l.output.live = false;
     if (qn_load_prepare(&l) != QN_OK || qn_load_run(&l) != QN_OK) {
-        fail("the load");
+        fail("the load failed");
     }
     const struct qn_op_stats *op = &l.total->op[QN_OP_PING];
     *seen = (struct seen){
@@ -249,25 +251,29 @@ static void print_row(const char *name, const struct seen *s, qn_time_t truth)
 }
 
 static const char summary[] =
-    "Does the generator see what a user would see? A server that stands still\n"
-    "for 100 ms in each second, asked by an open and by a closed loop: their\n"
-    "p99 beside the true one, of 10000 requests a second at equal distances.";
+    "Does the generator measure what a user would see? Drives a server that\n"
+    "stalls for 100 ms in each second, with an open and with a closed loop, "
+    "and\n"
+    "compares their p99 with the true one at 10000 requests per second.";
+
+static const struct qn_option table[] = {QN_OPTION(
+    "seconds", "S", qn_option_double, 0, "duration of each load (5)")};
 
 int qn_bench_stall(int argc, char **argv)
 {
     static struct stalling server;
     double seconds = 5;
-    const struct qn_option table[] = {
-        {"seconds", "S", qn_option_double, &seconds, "of each load (5)", 0, 0}};
     const struct qn_options o = {"quoin bench stall", summary, table,
-                                 QN_ARRAY_COUNT(table)};
+                                 QN_ARRAY_COUNT(table), &seconds};
     int status;
     if (!qn_options_parse(&o, argc, argv, &status)) {
         return status;
     }
     if (seconds == 0 || seconds > SECONDS_MAX) {
-        fprintf(stderr, "quoin bench stall: --seconds from 1 to %d\n",
-                SECONDS_MAX);
+        fprintf(
+            stderr,
+            "quoin bench stall: --seconds must be more than 0 and at most %d\n",
+            SECONDS_MAX);
         return 2;
     }
     struct seen open;

@@ -9,10 +9,10 @@
 #include <sys/resource.h>
 
 /*
- * `quoin load`: options in, a run, a report out.
+ * `quoin load`: parses the options, runs the load, and reports.
  */
 
-/* At least one address must answer; the others may come up later. */
+/* At least one address must answer; the others may start later. */
 static int probe(struct qn_load *l)
 {
     uint32_t good = 0;
@@ -22,7 +22,7 @@ static int probe(struct qn_load *l)
             QN_OK) {
             good++;
         } else {
-            l->silent[i] = true;
+            l->unanswered[i] = true;
             fprintf(stderr, "quoin load: %s: %s\n", l->address[i].text, error);
         }
     }
@@ -35,13 +35,14 @@ static void raise_descriptor_limit(uint64_t connections)
     rlim_t want = (rlim_t)connections + 64;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < want) {
         limit.rlim_cur = QN_MIN(want, limit.rlim_max);
-        setrlimit(RLIMIT_NOFILE, &limit); /* a connection says what is left */
+        setrlimit(
+            RLIMIT_NOFILE,
+            &limit); /* connections beyond the limit fail and are reported */
     }
 }
 
-/* The exit status of a run that was reported: nothing that failed is told by
- * a number alone. */
-static int judge(const struct qn_load *l, const struct qn_report *r)
+/* Exit status of a reported run. Every failure also prints a line. */
+static int exit_status(const struct qn_load *l, const struct qn_report *r)
 {
     uint64_t ops = 0;
     uint64_t wrong = 0;
@@ -52,15 +53,17 @@ static int judge(const struct qn_load *l, const struct qn_report *r)
     uint64_t missing = qn_report_missing(r);
     if (ops == 0) {
         const struct qn_stats *t = l->total;
-        fprintf(stderr, "quoin load: nothing was answered within %.2f s: %s\n",
+        fprintf(stderr,
+                "quoin load: no request was answered within %.2f s: %s\n",
                 l->measured,
                 t->first_error[0] != '\0' ? t->first_error
-                : t->unanswered > 0 ? "the server takes requests and is silent"
-                                    : "is the server still there?");
+                : t->unanswered > 0
+                    ? "the server accepts requests and does not answer"
+                    : "check that the server still runs");
     } else if (missing > 0) {
         fprintf(stderr,
-                "quoin load: %" PRIu64 " connection%s never opened: this was "
-                "not the load that was asked for\n",
+                "quoin load: %" PRIu64 " connection%s never opened, so the "
+                "load was smaller than requested; check the addresses\n",
                 missing, missing == 1 ? " was" : "s were");
     }
     return ops == 0 || wrong > 0 || missing > 0;
@@ -78,8 +81,8 @@ static int report(struct qn_load *l)
     }
     const struct qn_report r = {
         .addresses = l->addresses,
-        .mix = l->recipe.mix,
-        .dist = l->recipe.dist,
+        .mix = l->spec.mix,
+        .dist = l->spec.dist,
         .rate = l->rate_text,
         .poisson = l->poisson,
         .connections = l->connections,
@@ -97,7 +100,7 @@ static int report(struct qn_load *l)
         .warmup = &l->warmed,
         .run = l->run,
         .run_count = l->run_count,
-        .silence = l->plan.silence,
+        .unavailability = l->plan.unavailability,
         .address = address,
         .address_count = l->address_count,
         .opened = l->opened,
@@ -109,7 +112,7 @@ static int report(struct qn_load *l)
         fprintf(stderr, "quoin load: %s\n", error);
         return 1;
     }
-    return judge(l, &r);
+    return exit_status(l, &r);
 }
 
 int qn_load(int argc, char **argv)
@@ -119,7 +122,7 @@ int qn_load(int argc, char **argv)
     if (!qn_load_options(&l, argc, argv, &status)) {
         return status;
     }
-    /* A server may close a connection while it is written to: an error of that
+    /* A server may close a connection during a write: an error of that
      * connection, not the end of the program. */
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit(l.connections);

@@ -2,10 +2,11 @@
 #include "core/base/clock.h"
 #include "core/base/err.h"
 #include "loadgen/base/options.h"
-#include "loadgen/engine/proc.h"
+#include "loadgen/engine/cpu_time.h"
 #include "loadgen/load/load_internal.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +14,14 @@
 #include <unistd.h>
 
 /*
- * Options of `quoin load`: one table, one function per kind of value, and what
- * single options cannot know about each other.
+ * Options of `quoin load`: one table, one function per kind of value, and
+ * checks that involve several options.
  */
 
 enum {
     CONNECTIONS_MAX = 60000,
-    OPEN_DEPTH = 64, /* deep enough that a stall queues at the server, where it
-                        would with a client of one's own per request */
+    OPEN_DEPTH = 64, /* deep enough that requests queue at a stalled server, as
+                        they would if each request had its own client */
 };
 
 static int take_to(const struct qn_option *o, const char *text)
@@ -50,7 +51,7 @@ static int take_rate(const struct qn_option *o, const char *text)
     return qn_rate_parse(&l->rate, text);
 }
 
-/* One of two words, the first of which is the default. */
+/* One of two words; the first one is the default. */
 static int take_arrivals(const struct qn_option *o, const char *text)
 {
     *(bool *)o->to = strcmp(text, "poisson") == 0;
@@ -67,7 +68,8 @@ static int take_spread(const struct qn_option *o, const char *text)
 static int add_pid(struct qn_load *l, pid_t pid)
 {
     uint64_t ns;
-    if (l->pid_count == QN_LOAD_PIDS_MAX || qn_proc_cpu(pid, &ns) != QN_OK) {
+    if (l->pid_count == QN_LOAD_PIDS_MAX ||
+        qn_cpu_time_read(pid, &ns) != QN_OK) {
         return QN_EINVAL;
     }
     l->pid[l->pid_count++] = pid;
@@ -111,8 +113,8 @@ static int take_cpu_tree(const struct qn_option *o, const char *text)
     if (parse_pid(text, &end, &pid) != QN_OK || *end != '\0') {
         return QN_EINVAL;
     }
-    int n = qn_proc_tree(pid, l->pid + l->pid_count,
-                         QN_LOAD_PIDS_MAX - l->pid_count);
+    int n = qn_cpu_time_tree(pid, l->pid + l->pid_count,
+                             QN_LOAD_PIDS_MAX - l->pid_count);
     if (n < 0) {
         return QN_EINVAL;
     }
@@ -132,119 +134,127 @@ static int take_cas(const struct qn_option *o, const char *text)
     return QN_OK;
 }
 
-static const char summary[] =
-    "Ask a RESP server, check its answers, say how fast it was. N: 5, 5k, 5mi";
+#define AT(member) offsetof(struct qn_load, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION_HEADING("Servers"),
+    QN_OPTION("to", "ADDR", take_to, 0,
+              "server: HOST:PORT or unix:PATH; may be repeated"),
+    QN_OPTION("read-from", "ADDR", take_read_from, 0,
+              "server for reads (all else: --to); may be repeated"),
+    QN_OPTION("spread", "WHAT", take_spread, AT(spread_requests),
+              "over the addresses: connection (default) or request"),
+    QN_OPTION_COUNT("connections", "N", AT(connections),
+                    "in total, assigned to the addresses in turn (50)", 1,
+                    CONNECTIONS_MAX),
+    QN_OPTION("resp3", NULL, qn_option_flag, AT(resp3),
+              "begin each connection with HELLO 3"),
+    QN_OPTION_HEADING("Requests"),
+    QN_OPTION("mix", "NAME:WEIGHT,...", qn_option_string, AT(spec.mix),
+              "from " QN_MIX_NAMES),
+    QN_OPTION("dist", "NAME", qn_option_string, AT(spec.dist),
+              "keys: uniform zipf:0.99 hotspot:80:20 latest sequential"),
+    QN_OPTION_COUNT("keys", "N", AT(workload_opts.keys), "number of keys (1m)",
+                    1, QN_KEYS_MAX),
+    QN_OPTION("key-size", "N", qn_option_string, AT(spec.key_size),
+              "bytes: 16, 16..250 or etc (16)"),
+    QN_OPTION("value-size", "N", qn_option_string, AT(spec.value_size),
+              "bytes: 100, 16..4096, etc, mixed (16; --verify: mixed)"),
+    QN_OPTION("workload", "NAME", qn_option_string, AT(spec.workload),
+              "mix, dist and sizes of ycsb-a, -b, -c, -d or -f"),
+    QN_OPTION_COUNT("mset-keys", "N", AT(workload_opts.mset_keys),
+                    "keys per MSET (10)", 1, QN_MSET_KEYS_MAX),
+    QN_OPTION("cas", "FORM", take_cas, 0,
+              "form of compare-and-set: auto, ifeq or eval"),
+    QN_OPTION_COUNT("seed", "N", AT(seed),
+                    "the same seed repeats the requests (random, printed)", 0,
+                    0),
+    QN_OPTION_HEADING("Load"),
+    QN_OPTION("rate", "R", take_rate, 0,
+              "open loop, requests/s: 50k, or 10k..90k, or 10k,20k"),
+    QN_OPTION("arrivals", "HOW", take_arrivals, AT(poisson),
+              "with --rate: constant (default) or poisson"),
+    QN_OPTION_COUNT("pipeline", "N", AT(pipeline),
+                    "outstanding requests per connection (1; 64 with --rate)",
+                    1, QN_CLIENT_DEPTH_MAX),
+    QN_OPTION("preload", NULL, qn_option_flag, AT(preload),
+              "SET every key before the warm-up"),
+    QN_OPTION("warmup", "S", qn_option_double, AT(warmup),
+              "seconds of warm-up, not measured (0.5)"),
+    QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
+              "measured seconds (10)"),
+    QN_OPTION_COUNT("requests", "N", AT(requests),
+                    "measured requests, instead of --seconds; exactly N", 1, 0),
+    QN_OPTION_COUNT("repeat", "N", AT(repeat),
+                    "number of warm-ups and measurements; median, spread (1)",
+                    1, 1000),
+    QN_OPTION_COUNT("threads", "N", AT(threads),
+                    "threads, each with an event loop (1)", 1,
+                    QN_LOAD_THREADS_MAX),
+    QN_OPTION("pin", "CPUS", qn_option_string, AT(pin_text),
+              "CPUs of the threads: auto (default), none or 2,3,..."),
+    QN_OPTION_HEADING("Results"),
+    QN_OPTION("interval", "S", qn_option_double, AT(interval),
+              "seconds per line and row, at least 0.01 (1)"),
+    QN_OPTION("json", NULL, qn_option_flag, AT(output.json),
+              "one line of JSON per second, then a summary"),
+    QN_OPTION("csv", "FILE", qn_option_string, AT(output.csv),
+              "one row per second and kind of operation"),
+    QN_OPTION("hgrm", "FILE", qn_option_string, AT(output.hgrm),
+              "percentiles for the HdrHistogram plotter"),
+    QN_OPTION("plot", "FILE", qn_option_string, AT(output.plot),
+              "SVG plot of throughput, latency and percentiles"),
+    QN_OPTION("raw", "FILE", qn_option_string, AT(output.raw),
+              "each reply: kind, response and service time in ns"),
+    QN_OPTION("verify", NULL, qn_option_flag, AT(verify),
+              "check that all replies are linearizable; status 3: no"),
+    QN_OPTION("verify-svg", "FILE", qn_option_string, AT(output.verify_svg),
+              "SVG timeline of the first violation"),
+    QN_OPTION("cpu-of", "PID,...", take_cpu_of, 0,
+              "report CPU time per operation of these processes"),
+    QN_OPTION("cpu-tree", "PID", take_cpu_tree, 0,
+              "the same for a process and its descendants"),
+    QN_OPTION("verbose", NULL, qn_option_flag, AT(output.live),
+              "one line per second, also if stderr is not a terminal"),
+};
 
 static bool parse_options(struct qn_load *l, int argc, char **argv,
                           int *exit_status)
 {
-    struct qn_workload_opts *w = &l->workload_opts;
-    struct qn_recipe *r = &l->recipe;
-    struct qn_output *out = &l->output;
-    const struct qn_option table[] = {
-        QN_OPTION_HEADING("Servers"),
-        {"to", "ADDR", take_to, l, "HOST:PORT or unix:PATH; repeat for several",
-         0, 0},
-        {"read-from", "ADDR", take_read_from, l,
-         "reads go there, all else to --to; repeat for several", 0, 0},
-        {"spread", "WHAT", take_spread, &l->spread_requests,
-         "among addresses: connection (default) or request", 0, 0},
-        {"connections", "N", qn_option_count, &l->connections,
-         "dealt to the addresses in turn (50)", 1, CONNECTIONS_MAX},
-        {"resp3", NULL, qn_option_flag, &l->resp3, "begin with HELLO 3", 0, 0},
-        QN_OPTION_HEADING("Requests"),
-        {"mix", "NAME:WEIGHT,...", qn_option_string, &r->mix,
-         "of " QN_MIX_NAMES, 0, 0},
-        {"dist", "NAME", qn_option_string, &r->dist,
-         "uniform zipf:0.99 hotspot:80:20 latest sequential", 0, 0},
-        {"keys", "N", qn_option_count, &w->keys, "keys in use (1m)", 1,
-         QN_KEYS_MAX},
-        {"key-size", "N", qn_option_string, &r->key_size,
-         "bytes: 16, 16..250 or etc (16)", 0, 0},
-        {"value-size", "N", qn_option_string, &r->value_size,
-         "bytes: 100, 16..4096, etc, mixed (16; --verify: mixed)", 0, 0},
-        {"workload", "NAME", qn_option_string, &r->workload,
-         "ycsb-a ycsb-b ycsb-c ycsb-d ycsb-f: mix, dist and sizes", 0, 0},
-        {"mset-keys", "N", qn_option_count, &w->mset_keys, "keys per MSET (10)",
-         1, QN_MSET_KEYS_MAX},
-        {"cas", "FORM", take_cas, l, "how to say it: auto, ifeq or eval", 0, 0},
-        {"seed", "N", qn_option_count, &l->seed,
-         "repeats the same requests (random, printed)", 0, 0},
-        QN_OPTION_HEADING("Load"),
-        {"rate", "R", take_rate, l,
-         "open loop, requests/s: 50k, or 10k..90k, or 10k,20k", 0, 0},
-        {"arrivals", "HOW", take_arrivals, &l->poisson,
-         "with --rate: constant (default) or poisson", 0, 0},
-        {"pipeline", "N", qn_option_count, &l->pipeline,
-         "requests outstanding per connection (1; 64 with --rate)", 1,
-         QN_CLIENT_DEPTH_MAX},
-        {"preload", NULL, qn_option_flag, &l->preload,
-         "SET every key before the rest begins", 0, 0},
-        {"warmup", "S", qn_option_double, &l->warmup,
-         "seconds before the measured ones (0.5)", 0, 0},
-        {"seconds", "S", qn_option_double, &l->seconds, "measured (10)", 0, 0},
-        {"requests", "N", qn_option_count, &l->requests,
-         "measured, instead of --seconds; exactly N are sent", 1, 0},
-        {"repeat", "N", qn_option_count, &l->repeat,
-         "warm up and measure so often; median and spread (1)", 1, 1000},
-        {"threads", "N", qn_option_count, &l->threads, "each with a loop (1)",
-         1, QN_LOAD_THREADS_MAX},
-        {"pin", "CPUS", qn_option_string, &l->pin_text,
-         "of its threads: auto (default), none or 2,3,...", 0, 0},
-        QN_OPTION_HEADING("Results"),
-        {"interval", "S", qn_option_double, &l->interval,
-         "of these lines and rows, from 0.01 seconds (1)", 0, 0},
-        {"json", NULL, qn_option_flag, &out->json,
-         "a line of JSON each second, the summary last", 0, 0},
-        {"csv", "FILE", qn_option_string, &out->csv,
-         "a row per second and kind of operation", 0, 0},
-        {"hgrm", "FILE", qn_option_string, &out->hgrm,
-         "percentiles for the HdrHistogram plotter", 0, 0},
-        {"plot", "FILE", qn_option_string, &out->plot,
-         "a picture (SVG): throughput, latency, percentiles", 0, 0},
-        {"raw", "FILE", qn_option_string, &out->raw,
-         "each answer: kind, response and service time in ns", 0, 0},
-        {"verify", NULL, qn_option_flag, &l->verify,
-         "judge if all answers were linearizable; status 3: no", 0, 0},
-        {"verify-svg", "FILE", qn_option_string, &out->verify_svg,
-         "the first violation as a time line", 0, 0},
-        {"cpu-of", "PID,...", take_cpu_of, l,
-         "running processes: report their CPU time per operation", 0, 0},
-        {"cpu-tree", "PID", take_cpu_tree, l,
-         "the same for a running process and its descendants", 0, 0},
-        {"verbose", NULL, qn_option_flag, &out->live,
-         "a line each second, also if stderr is no terminal", 0, 0},
-    };
-    const struct qn_options o = {"quoin load", summary, table,
-                                 QN_ARRAY_COUNT(table)};
+    const struct qn_options o = {"quoin load",
+                                 "Load a RESP server, check its replies, "
+                                 "report its speed. N: 5, 5k, 5mi",
+                                 table, QN_ARRAY_COUNT(table), l};
     return qn_options_parse(&o, argc, argv, exit_status);
 }
 
-/* What single options cannot know. */
+/* Checks that involve several options. */
 static int check_options(struct qn_load *l)
 {
     if (l->to_count == 0) {
-        fprintf(stderr, "quoin load: name a server: --to HOST:PORT\n");
+        fprintf(stderr,
+                "quoin load: missing --to HOST:PORT (address of a server)\n");
         return QN_EINVAL;
     }
-    if (l->verify && l->recipe.value_size == NULL &&
-        l->recipe.workload == NULL) {
-        l->recipe.value_size = "mixed";
+    if (l->verify && l->spec.value_size == NULL && l->spec.workload == NULL) {
+        l->spec.value_size = "mixed";
         l->mixed_by_default = true;
     }
-    char error[QN_RECIPE_ERROR_MAX];
-    int err =
-        qn_recipe_parse(&l->recipe, &l->workload_opts, error, sizeof error);
+    char error[QN_WORKLOAD_SPEC_ERROR_MAX];
+    int err = qn_workload_spec_parse(&l->spec, &l->workload_opts, error,
+                                     sizeof error);
     if (err != QN_OK) {
         fprintf(stderr, "quoin load: %s\n", error);
         return err;
     }
     if (!(l->interval >= 0.01 && l->interval <= 3600)) {
-        fprintf(stderr, "quoin load: --interval must be 0.01 to 3600 (s)\n");
+        fprintf(stderr, "quoin load: --interval must be 0.01 to 3600 s\n");
         return QN_EINVAL;
     }
     if (l->seconds == 0 && l->requests == 0) {
-        fprintf(stderr, "quoin load: --seconds must be more than 0\n");
+        fprintf(
+            stderr,
+            "quoin load: --seconds must be more than 0; or give --requests\n");
         return QN_EINVAL;
     }
     char output_error[QN_OUTPUT_ERROR_MAX];
@@ -255,11 +265,11 @@ static int check_options(struct qn_load *l)
     return QN_OK;
 }
 
-/* What --rate asks of the others. */
+/* Checks of other options with --rate. */
 static int check_rate(struct qn_load *l)
 {
     if (l->rate_text == NULL && l->poisson) {
-        fprintf(stderr, "quoin load: --arrivals needs --rate\n");
+        fprintf(stderr, "quoin load: --arrivals poisson needs --rate\n");
         return QN_EINVAL;
     }
     if (l->pipeline == 0) {
@@ -267,10 +277,11 @@ static int check_rate(struct qn_load *l)
     }
     if (l->rate_text != NULL && l->requests > 0 &&
         !qn_rate_is_constant(&l->rate)) {
-        fprintf(stderr,
-                "quoin load: --rate %s changes with time: give --seconds, not "
-                "--requests\n",
-                l->rate_text);
+        fprintf(
+            stderr,
+            "quoin load: --rate %s changes with time; use --seconds instead "
+            "of --requests\n",
+            l->rate_text);
         return QN_EINVAL;
     }
     return QN_OK;
@@ -294,7 +305,7 @@ static int resolve(struct qn_load *l, const char *option, const char *text)
 static int resolve_all(struct qn_load *l)
 {
     if (l->to_count + l->read_from_count > QN_LOAD_ADDRESSES_MAX) {
-        fprintf(stderr, "quoin load: more than %d addresses\n",
+        fprintf(stderr, "quoin load: too many addresses; give at most %d\n",
                 QN_LOAD_ADDRESSES_MAX);
         return QN_EINVAL;
     }

@@ -9,10 +9,10 @@
 
 /*
  * A generator that shares a core with the server measures the scheduler. "auto"
- * pins only if it knows that this helps: the server's processes are named
- * (--cpu-of, --cpu-tree), and the cores that they may not use suffice for the
- * threads. On a machine where everybody may run everywhere the scheduler knows
- * better than a guess.
+ * pins only if pinning is known to help: the processes of the server are named
+ * (--cpu-of, --cpu-tree), and enough cores that they may not use are left for
+ * the threads. If all processes may use all cores, the scheduler decides better
+ * than a guess.
  */
 
 /* The cores that the servers may use. */
@@ -61,12 +61,13 @@ static bool is_usable(const struct qn_places *places, long cpu)
 static int pin_refused(const struct qn_load *l)
 {
     fprintf(stderr,
-            "quoin load: --pin wants auto, none or CPUs like 2,3, not '%s'\n",
+            "quoin load: --pin: invalid value '%s'; expected auto, none or "
+            "CPUs such as 2,3\n",
             l->pin_text);
     return QN_EINVAL;
 }
 
-/* Thread i gets the i-th of them; they start again from the front. */
+/* Thread i gets the i-th CPU of the list; the list repeats. */
 static int pin_list(struct qn_load *l, const struct qn_places *places)
 {
     uint32_t count = 0;
@@ -79,7 +80,8 @@ static int pin_list(struct qn_load *l, const struct qn_places *places)
         }
         if (!is_usable(places, cpu)) {
             fprintf(stderr,
-                    "quoin load: --pin: this process may not use CPU %ld\n",
+                    "quoin load: --pin: this process may not use CPU %ld; see "
+                    "taskset -p\n",
                     cpu);
             return QN_EINVAL;
         }
@@ -109,7 +111,8 @@ int qn_load_pin(struct qn_load *l)
     }
     int err = qn_places_discover(&places);
     if (err != QN_OK) {
-        fprintf(stderr, "quoin load: --pin: %s; give --pin none\n",
+        fprintf(stderr,
+                "quoin load: --pin: cannot list the CPUs: %s; use --pin none\n",
                 qn_strerror(err));
         return QN_EINVAL;
     }

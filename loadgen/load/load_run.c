@@ -2,7 +2,7 @@
 #include "core/base/bits.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
-#include "loadgen/engine/proc.h"
+#include "loadgen/engine/cpu_time.h"
 #include "loadgen/load/load_internal.h"
 
 #include <inttypes.h>
@@ -14,11 +14,11 @@
 #include <time.h>
 
 /*
- * The run, seen by the main thread: it starts the workers, says when they
- * measure, and sleeps but for one line a second.
+ * The run as seen by the main thread: it starts the workers, sets the times of
+ * the measurement, and wakes up once per interval to print.
  */
 
-/* What a signal handler can reach. */
+/* State of the signal handler. */
 static struct {
     struct qn_worker **worker;
     uint32_t count;
@@ -40,12 +40,14 @@ static void stop_workers(void)
 static void on_interrupt(int signo)
 {
     (void)signo;
-    /* relaxed: the same thread reads it, or a later one once woken. */
+    /* relaxed: read by the same thread, or by another one after it was
+     * woken. */
     qn_store(&interruptible.interrupted, 1, QN_RELAXED);
     stop_workers();
 }
 
-/* The first Ctrl-C ends the run and prints what there is, the second kills. */
+/* The first Ctrl-C ends the run and prints the results so far, the second one
+ * kills the process. */
 static void catch_interrupt(struct qn_load *l, bool on)
 {
     interruptible.worker = l->worker;
@@ -103,20 +105,20 @@ int qn_load_prepare(struct qn_load *l)
     if (l->recent == NULL || l->sum == NULL || l->total == NULL ||
         l->run == NULL ||
         qn_workload_init(&l->workload, &l->workload_opts) != QN_OK ||
-        qn_silence_create(&l->plan.silence, &l->workload_opts.mix,
-                          l->plan.address_count) != QN_OK) {
+        qn_unavailability_create(&l->plan.unavailability, &l->workload_opts.mix,
+                                 l->plan.address_count) != QN_OK) {
         return QN_ENOMEM;
     }
     return QN_OK;
 }
 
-/* What one run needs; end_run gives it back, also what was made of it. */
+/* Allocate what one run needs; end_run frees it, also after a failure. */
 static int begin_run(struct qn_load *l)
 {
     struct qn_worker_plan *p = &l->plan;
-    if (qn_collect_create(&p->preloaded, p->threads) != QN_OK ||
-        qn_collect_create(&p->warmed, p->threads) != QN_OK ||
-        qn_collect_create(&p->measured, p->threads) != QN_OK) {
+    if (qn_stats_sink_create(&p->preloaded, p->threads) != QN_OK ||
+        qn_stats_sink_create(&p->warmed, p->threads) != QN_OK ||
+        qn_stats_sink_create(&p->measured, p->threads) != QN_OK) {
         return QN_ENOMEM;
     }
     memset(l->recent, 0, sizeof *l->recent);
@@ -137,9 +139,9 @@ static void end_run(struct qn_load *l)
         qn_worker_destroy(l->worker[i]);
         l->worker[i] = NULL;
     }
-    qn_collect_destroy(p->preloaded);
-    qn_collect_destroy(p->warmed);
-    qn_collect_destroy(p->measured);
+    qn_stats_sink_destroy(p->preloaded);
+    qn_stats_sink_destroy(p->warmed);
+    qn_stats_sink_destroy(p->measured);
     p->preloaded = NULL;
     p->warmed = NULL;
     p->measured = NULL;
@@ -152,26 +154,26 @@ static uint64_t own_cpu(void)
     return (uint64_t)t.tv_sec * QN_S + (uint64_t)t.tv_nsec;
 }
 
-/* A process that has ended counts for nothing more. */
+/* A process that has ended counts as 0. */
 static uint64_t server_cpu(const struct qn_load *l)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < l->pid_count; i++) {
         uint64_t ns = 0;
-        (void)qn_proc_cpu(l->pid[i], &ns);
+        (void)qn_cpu_time_read(l->pid[i], &ns);
         sum += ns;
     }
     return sum;
 }
 
-/* What was handed in since `*before`, which moves on; 0 stands for the first
- * hand-in, `start` too. @return false if no time has passed. */
-static bool take_second(struct qn_load *l, struct qn_collect *c,
+/* Take what was handed in since `*before`, and advance it; 0 stands for the
+ * first hand-in, likewise for `start`. @return false if no time has passed. */
+static bool take_second(struct qn_load *l, struct qn_stats_sink *c,
                         qn_time_t start, qn_time_t *before,
                         struct qn_report_second *s)
 {
-    struct qn_collect_recent *r = l->recent;
-    qn_collect_take(c, r);
+    struct qn_stats_sink_recent *r = l->recent;
+    qn_stats_sink_take(c, r);
     qn_time_t begin = *before != 0 ? *before : r->first;
     if (r->last <= begin) {
         return false;
@@ -191,8 +193,8 @@ static int watch_preload(struct qn_load *l)
     qn_time_t before = from;
     bool done = false;
     for (uint64_t second = 1; !done; second++) {
-        done = qn_collect_wait(l->plan.preloaded,
-                               from + second * QN_S + 50 * QN_MS);
+        done = qn_stats_sink_wait(l->plan.preloaded,
+                                  from + second * QN_S + 50 * QN_MS);
         struct qn_report_second s;
         if (take_second(l, l->plan.preloaded, from, &before, &s) &&
             l->plan.preload && l->output.live) {
@@ -200,20 +202,20 @@ static int watch_preload(struct qn_load *l)
         }
     }
     const struct qn_op_stats *set =
-        &qn_collect_total(l->plan.preloaded)->op[QN_OP_SET];
+        &qn_stats_sink_total(l->plan.preloaded)->op[QN_OP_SET];
     if (l->plan.preload && set->ops != l->workload_opts.keys) {
-        const char *why = qn_collect_total(l->plan.preloaded)->first_error;
-        fprintf(stderr,
-                "quoin load: preload: %" PRIu64 " of %" PRIu64
-                " keys stored; %s\n",
-                set->ops, l->workload_opts.keys,
-                why[0] != '\0' ? why : "interrupted or unanswered");
+        const char *why = qn_stats_sink_total(l->plan.preloaded)->first_error;
+        fprintf(
+            stderr,
+            "quoin load: preload: %" PRIu64 " of %" PRIu64 " keys stored; %s\n",
+            set->ops, l->workload_opts.keys,
+            why[0] != '\0' ? why : "interrupted, or the server did not answer");
         return QN_EIO;
     }
     return QN_OK;
 }
 
-/* Requests per second that the schedule meant, between two times. */
+/* Mean rate of the schedule between two times, requests per second. */
 static double intended(const struct qn_load *l, qn_time_t from, qn_time_t to)
 {
     if (l->plan.rate == NULL || to <= from) {
@@ -235,11 +237,11 @@ static void take_measured(struct qn_load *l, qn_time_t *before)
     }
 }
 
-/* The warm-up of the first run is shown, and counted nowhere. */
+/* Show the warm-up of the first run; it is not counted. */
 static void watch_warmup(struct qn_load *l)
 {
     qn_time_t before = 0;
-    qn_collect_wait(l->plan.warmed, QN_TIME_NEVER / 2);
+    qn_stats_sink_wait(l->plan.warmed, QN_TIME_NEVER / 2);
     struct qn_report_second s;
     if (l->run_count == 0 && take_second(l, l->plan.warmed, 0, &before, &s) &&
         s.all.ops > 0) {
@@ -253,7 +255,7 @@ static void watch_warmup(struct qn_load *l)
 
 static void watch_measure(struct qn_load *l)
 {
-    struct qn_collect *c = l->plan.measured;
+    struct qn_stats_sink *c = l->plan.measured;
     uint64_t server = server_cpu(l);
     uint64_t own = own_cpu();
     qn_time_t before = 0;
@@ -261,19 +263,19 @@ static void watch_measure(struct qn_load *l)
     bool done = false;
     while (!done && next < l->plan.measure_to) {
         next += l->plan.interval;
-        done =
-            qn_collect_wait(c, QN_MIN(next + 50 * QN_MS, l->plan.measure_to));
+        done = qn_stats_sink_wait(
+            c, QN_MIN(next + 50 * QN_MS, l->plan.measure_to));
         if (!done && next < l->plan.measure_to) {
             take_measured(l, &before);
         }
     }
     l->server_cpu_ns += server_cpu(l) - server;
     l->own_cpu_ns += own_cpu() - own;
-    qn_collect_wait(c, QN_TIME_NEVER / 2);
+    qn_stats_sink_wait(c, QN_TIME_NEVER / 2);
     take_measured(l, &before);
 }
 
-/* All workers wait meanwhile. */
+/* Set the times while all workers wait at the barrier. */
 static void set_times(struct qn_load *l)
 {
     struct qn_worker_plan *p = &l->plan;
@@ -286,10 +288,11 @@ static void set_times(struct qn_load *l)
         qn_rate_fit(&l->rate, timed ? l->warmup : 0,
                     timed ? l->seconds : INFINITY);
     }
-    qn_silence_begin(p->silence, p->measure_from, p->measure_to);
+    qn_unavailability_begin(p->unavailability, p->measure_from, p->measure_to);
 }
 
-/* The connections of a run that is over; of all runs, the fewest count. */
+/* Keep the connections of a finished run; of several runs, the smallest number
+ * counts. */
 static void keep_opened(struct qn_load *l)
 {
     struct qn_report_opened run[QN_LOAD_ADDRESSES_MAX] = {0};
@@ -300,7 +303,7 @@ static void keep_opened(struct qn_load *l)
             struct qn_report_opened *o = &run[c.address];
             o->wanted++;
             o->opened += c.opened;
-            o->failed |= !c.opened && (c.failed || l->silent[c.address]);
+            o->failed |= !c.opened && (c.failed || l->unanswered[c.address]);
         }
     }
     for (uint32_t a = 0; a < l->address_count; a++) {
@@ -313,10 +316,10 @@ static void keep_opened(struct qn_load *l)
     }
 }
 
-/* Add a run that is over to the results. */
+/* Add a finished run to the results. */
 static void keep_run(struct qn_load *l)
 {
-    const struct qn_stats *seen = qn_collect_total(l->plan.measured);
+    const struct qn_stats *seen = qn_stats_sink_total(l->plan.measured);
     double seconds = (double)(l->recent->last - l->recent->first) / 1e9;
     struct qn_report_second *run = &l->run[l->run_count];
     *run = (struct qn_report_second){.run = l->run_count};
@@ -332,7 +335,8 @@ static void start_threads(struct qn_load *l)
     for (uint32_t i = 0; i < l->threads; i++) {
         if (pthread_create(&l->thread[i], NULL, thread_main, l->worker[i]) !=
             0) {
-            /* The others wait for it: there is nothing to unwind to. */
+            /* The other threads wait at the barrier, so there is nothing to
+             * unwind. */
             fprintf(stderr, "quoin load: cannot start a thread: %s\n",
                     strerror(errno));
             exit(1);
@@ -357,7 +361,7 @@ static int run_once(struct qn_load *l)
     for (uint32_t i = 0; i < l->threads; i++) {
         pthread_join(l->thread[i], NULL);
     }
-    qn_silence_end(l->plan.silence, l->recent->last);
+    qn_unavailability_end(l->plan.unavailability, l->recent->last);
     if (err == QN_OK) {
         keep_run(l);
     }
@@ -370,7 +374,7 @@ int qn_load_run(struct qn_load *l)
     const struct qn_rate rate = l->rate;
     while (err == QN_OK && l->run_count < l->repeat && !was_interrupted()) {
         l->plan.preload = l->preload && l->run_count == 0;
-        l->rate = rate; /* fitted for each run */
+        l->rate = rate; /* qn_rate_fit is called for each run */
         err = begin_run(l);
         if (err == QN_OK) {
             err = run_once(l);
@@ -384,7 +388,7 @@ int qn_load_run(struct qn_load *l)
 
 void qn_load_clean_up(struct qn_load *l)
 {
-    qn_silence_destroy(l->plan.silence);
+    qn_unavailability_destroy(l->plan.unavailability);
     qn_workload_fini(&l->workload);
     qn_output_close(&l->output);
     free(l->recent);

@@ -10,20 +10,21 @@
 
 /*
  * `quoin load --verify`: every operation on a key is recorded, from the preload
- * to the last reply, and judged when the run is over.
+ * to the last reply, and the history is checked after the run.
  *
- * The initial state must be known, and nobody else may write: the keys of each
- * run carry a tag that no other run has, so they are absent in the beginning.
- * Values are unique, so that a read tells which write it saw. An operation
- * without an answer stays open in its record: it may have happened or not.
+ * The initial state must be known, and no other client may write: the keys of
+ * each run carry a unique tag, so they are absent at the beginning. Values are
+ * unique, so that a read identifies the write that it saw. An operation without
+ * an answer stays open in its record: it may have happened or not.
  *
- * A recorder belongs to a thread, and memory for records is bounded: each
- * client gets an equal share of operations, and is done when that is used up.
+ * A recorder belongs to one thread, and memory for records is bounded: each
+ * client gets an equal share of the operations, and stops when its share is
+ * used up.
  */
 
 /* ---- before the run ---- */
 
-/* A key that nobody has: neither form changes anything. */
+/* Try one form on a key that does not exist; no form changes anything. */
 static int probe_form(const struct qn_load *l, enum qn_cas_form form,
                       char *error, size_t error_size)
 {
@@ -58,13 +59,13 @@ int qn_load_probe_cas(struct qn_load *l)
         }
     }
     fprintf(stderr,
-            "quoin load: --mix cas: %s takes neither SET ... IFEQ nor EVAL: "
+            "quoin load: --mix cas: %s accepts neither SET ... IFEQ nor EVAL: "
             "%s\n",
             l->address[0].text, error);
     return QN_EINVAL;
 }
 
-/* 60 bits of the seed and the time: no two runs share one. */
+/* Make a tag of 60 bits from seed and time: different for each run. */
 static void make_tag(struct qn_load *l)
 {
     static const char letter[] = "0123456789abcdefghijklmnopqrstuv";
@@ -77,21 +78,21 @@ static void make_tag(struct qn_load *l)
     tag[QN_TAG_MAX] = '\0';
 }
 
-/* What cannot be judged, if it is asked for together with --verify. */
+/* Reason why --verify cannot be used with the other options; NULL: none. */
 static const char *refusal(const struct qn_load *l)
 {
     const struct qn_workload_opts *w = &l->workload_opts;
     if (qn_mix_weight(&w->mix, QN_OP_MSET) > 0) {
-        return "--verify cannot judge mset: it has no value of its own";
+        return "--verify cannot check mset; remove it from --mix";
     }
     if (w->keys >= QN_RECORD_COUNTER) {
-        return "--verify wants fewer --keys";
+        return "too many keys for --verify; use fewer --keys";
     }
     if (l->requests > QN_LOAD_VERIFY_MAX) {
-        return "--verify records 50m operations at most: fewer --requests";
+        return "--verify records at most 50m operations; use fewer --requests";
     }
     if (l->repeat > 1) {
-        return "--verify judges one run: leave out --repeat";
+        return "--verify checks one run only; remove --repeat";
     }
     return NULL;
 }
@@ -123,9 +124,9 @@ int qn_load_check_verify(struct qn_load *l)
     return QN_OK;
 }
 
-/* ---- after it ---- */
+/* ---- after the run ---- */
 
-static int judge(struct qn_load *l, struct qn_history *h)
+static int check_history(struct qn_load *l, struct qn_history *h)
 {
     int err = QN_OK;
     for (uint32_t i = 0; i < l->threads && err == QN_OK; i++) {
@@ -143,7 +144,7 @@ static int judge(struct qn_load *l, struct qn_history *h)
         err = qn_verify(h, &opts, &l->verified);
     }
     if (err != QN_OK) {
-        /* A recorder that refuses was short of memory. */
+        /* A recorder that refuses had no memory. */
         fprintf(stderr, "quoin load: --verify: %s\n",
                 qn_strerror(err == QN_EINVAL ? QN_ENOMEM : err));
         return 1;
@@ -168,7 +169,7 @@ int qn_load_judge(struct qn_load *l)
 {
     struct qn_history h;
     qn_history_init(&h);
-    int status = judge(l, &h);
+    int status = check_history(l, &h);
     qn_history_fini(&h);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * Text for a terminal: 80 columns where the machine permits it.
+ * Text for a terminal: 80 columns if the machine permits it.
  *
  *     amd_epyc_1x2: AMD EPYC
  *     2 cores, 1 socket, 1 memory node, 1 cache
@@ -8,7 +8,8 @@
  *       node 0
  *         cache 0   cores 0-1
  *
- * Threads of a physical core stand together, "0+8 1+9"; else ranges of numbers.
+ * Threads of a physical core are shown together, "0+8 1+9"; other cores as
+ * ranges of numbers.
  */
 #include "loadgen/machine/describe.h"
 
@@ -60,20 +61,19 @@ static void put_measurement(const struct qn_machine *m, FILE *to)
     }
     if (f->queued_factor > 0) {
         (void)fprintf(to,
-                      "a message that is there before the receiver looks costs "
-                      "%.2f of its receive\n",
+                      "receiving a queued message costs %.2f of a receive\n",
                       f->queued_factor);
     }
     uint32_t unstable = qn_machine_unstable_pairs(m);
     if (unstable > 0) {
-        (void)fprintf(to, "%u of %u pairs did not repeat: measure them again\n",
+        (void)fprintf(to, "%u of %u pairs did not repeat; measure them again\n",
                       unstable, m->n * (m->n - 1) / 2);
     }
 }
 
 /* ---- the tree ---- */
 
-/* order[from, to) is one cache; is there a physical core with two threads? */
+/* Does the cache order[from, end) have a physical core with two threads? */
 static bool has_threads(const struct qn_machine *m, const uint32_t *order,
                         uint32_t from, uint32_t end)
 {
@@ -142,7 +142,7 @@ static void put_tree(const struct qn_machine *m, const uint32_t *order,
 
 /* ---- costs ---- */
 
-/* Three digits, without an exponent. */
+/* Print three digits, without an exponent. */
 static void put_range(const struct qn_range *r, FILE *to)
 {
     const double x[] = {r->least, r->median, r->most};
@@ -197,15 +197,16 @@ int qn_machine_describe(const struct qn_machine *m, FILE *to)
     put_tree(m, order, to);
     free(order);
     if (m->n == 1) {
-        (void)fputs("\none core: there is no pair that a message could cost "
-                    "anything between\n",
+        (void)fputs("\nno costs: the machine has one core, so there are no "
+                    "pairs\n",
                     to);
         return QN_OK;
     }
     if (!qn_machine_has_costs(m)) {
-        (void)fputs("\nno costs: `quoin machine --measure` finds those of the "
-                    "machine it runs on\n",
-                    to);
+        (void)fputs(
+            "\nno costs: `quoin machine --measure` measures those of the "
+            "machine it runs on\n",
+            to);
         return QN_OK;
     }
     return put_costs(m, to);

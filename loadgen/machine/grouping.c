@@ -1,6 +1,6 @@
 /*
- * Sorting compares labels, whatever they are; only equality of labels means
- * anything, the order of groups is merely the same every time.
+ * Sorting compares labels. Only equality of labels has a meaning; their order
+ * just makes the order of groups deterministic.
  */
 #include "loadgen/machine/grouping.h"
 
@@ -79,8 +79,8 @@ static int by_value(const void *left, const void *right)
            (*(const double *)left < *(const double *)right);
 }
 
-/* Of the entries of a matrix that lie at a distance. x [n*n] is overwritten;
- * @return how many there are. */
+/* Range of the entries of a matrix at one distance. x [n*n] is overwritten;
+ * @return the number of entries. */
 static uint32_t range_of(const struct qn_machine *m, const double *cost,
                          enum qn_distance distance, double *x,
                          struct qn_range *to)

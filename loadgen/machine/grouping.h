@@ -2,23 +2,23 @@
 #define QN_LOADGEN_MACHINE_GROUPING_H
 
 /**
- * Cores in the order in which people look for them, and how far two of them
- * are from each other. Pure, any thread.
+ * Cores in the order of the hierarchy, and the distance of two cores. Pure, any
+ * thread.
  */
 
 #include "core/machine/machine.h"
 
-/** What two cores have in common, the closest thing. */
+/** Closest level that two cores share. */
 enum qn_distance {
     QN_SAME_CORE, /* two threads of a physical core */
     QN_SAME_CACHE,
-    QN_SAME_NODE,    /* and package */
-    QN_SAME_SOCKET,  /* another node of it */
-    QN_OTHER_SOCKET, /* which may still have the node in common */
+    QN_SAME_NODE,    /* and socket */
+    QN_SAME_SOCKET,  /* another node of the same socket */
+    QN_OTHER_SOCKET, /* the node may still be the same */
     QN_DISTANCES,
 };
 
-/** "same core", ... NULL past the last. */
+/** "same core", ...; NULL past the last. */
 const char *qn_distance_name(uint32_t distance);
 
 enum qn_distance qn_distance_of(const struct qn_machine *m, uint32_t u,
@@ -28,7 +28,7 @@ enum qn_distance qn_distance_of(const struct qn_machine *m, uint32_t u,
  *  @param order  [m->n] Filled. */
 void qn_grouping_order(const struct qn_machine *m, uint32_t *order);
 
-/** How many sockets, nodes, caches and physical cores there are. */
+/** Number of sockets, nodes, caches and physical cores. */
 struct qn_grouping_counts {
     uint32_t sockets, nodes, caches, phys;
 };
@@ -40,10 +40,10 @@ struct qn_range {
     double least, median, most;
 };
 struct qn_distance_costs {
-    uint32_t pairs;    /* ordered ones; 0: nothing else is filled */
-    uint32_t unstable; /* of them */
+    uint32_t pairs;    /* ordered pairs; 0: nothing else is filled */
+    uint32_t unstable; /* unstable pairs */
     struct qn_range send, receive;
-    struct qn_range round_trip; /* 0 if it is not known */
+    struct qn_range round_trip; /* 0 if unknown */
 };
 
 /** @param costs  [QN_DISTANCES] Filled. @return QN_OK or QN_ENOMEM. */

@@ -1,5 +1,5 @@
 /*
- * The drawing.
+ * Layout:
  *
  *     title, note
  *     send               receive
@@ -11,11 +11,11 @@
  *     [h0][h1]...[h8]    [h0] ... cycles   a legend per map, as ranges differ
  *
  * One path per step of the ramp, in cells as units: runs of equal steps in a
- * row are one rectangle. So 256 cores take some hundred kilobytes, and a
- * machine of equal caches takes a tenth of that.
+ * row are one rectangle. So 256 cores take a few hundred kilobytes, and a
+ * machine with equal caches a tenth of that.
  *
- * Nine steps between least and most, equal in ratio if the most is more than
- * three times the least, else equal in cycles. The legend writes the limits.
+ * Nine steps between least and most: equal ratios if the most is more than
+ * three times the least, else equal differences. The legend shows the limits.
  */
 #include "loadgen/machine/heatmap.h"
 
@@ -29,18 +29,18 @@
 #include "loadgen/plot/plot.h"
 
 enum {
-    SIDE = 640,   /* pixels of a map of many cores, about */
-    LARGEST = 40, /* of a cell */
+    SIDE = 640,   /* approximate pixels of a map of many cores */
+    LARGEST = 40, /* pixels of a cell, at most */
     LEFT = 78,
     TOP = 150,
-    GAP = 92,  /* between the maps, with the labels of the second */
+    GAP = 92,  /* between the maps; holds the labels of the second */
     BELOW = 96 /* legend */
 };
 
 struct map {
     const struct qn_machine *m;
     const uint32_t *order; /* [n] */
-    uint8_t *step;         /* [n*n] by place; 255: the diagonal */
+    uint8_t *step;         /* [n*n] step of each cell; 255: the diagonal */
     const double *cost;
     const char *title, *note;
     double x, y, cell;
@@ -50,8 +50,8 @@ struct map {
 
 #define NO_STEP 255u
 
-/* Most over least of a legend: less than that is noise, and should not look
- * like something else. */
+/* Smallest ratio of most to least in a legend. A smaller ratio is noise and
+ * must not look like a difference. */
 #define LEAST_RANGE 1.25
 
 static double cost_at(const struct map *p, uint32_t row, uint32_t column)
@@ -81,7 +81,7 @@ static double part_of(const struct map *p, double cost)
                   : (cost - p->lo) / (p->hi - p->lo);
 }
 
-/* Cost at which a part of the ramp begins. */
+/* Cost at a fraction of the ramp. */
 static double cost_of(const struct map *p, double part)
 {
     return p->log ? p->lo * pow(p->hi / p->lo, part)
@@ -94,8 +94,9 @@ static void find_steps(struct map *p)
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < n; j++) {
             p->step[(size_t)i * n + j] =
-                i == j ? NO_STEP
-                       : (uint8_t)qn_heat_step(part_of(p, cost_at(p, i, j)));
+                i == j
+                    ? NO_STEP
+                    : (uint8_t)qn_color_ramp_step(part_of(p, cost_at(p, i, j)));
         }
     }
 }
@@ -126,7 +127,7 @@ static void draw_cells(const struct map *p, FILE *to)
                   "<g transform=\"translate(%.2f %.2f) scale(%.4f)\" "
                   "shape-rendering=\"crispEdges\">\n",
                   p->x, p->y, p->cell);
-    for (uint32_t s = 0; s < QN_HEAT_STEPS; s++) {
+    for (uint32_t s = 0; s < QN_COLOR_RAMP_STEPS; s++) {
         size_t n = (size_t)p->m->n * p->m->n;
         if (memchr(p->step, (int)s, n) != NULL) {
             (void)fprintf(to, "<path class=\"h%u\" d=\"", s);
@@ -154,7 +155,7 @@ static void draw_values(const struct map *p, FILE *to)
     }
 }
 
-/* A stroke through each cell whose pair did not repeat. */
+/* Strike out each cell whose pair did not repeat. */
 static void draw_unstable(const struct map *p, FILE *to)
 {
     for (uint32_t i = 0; i < p->m->n; i++) {
@@ -170,7 +171,7 @@ static void draw_unstable(const struct map *p, FILE *to)
 
 /* ---- groups ---- */
 
-/* The coarsest thing that is different at place i and the one before. */
+/* Coarsest level that differs between place i and the one before. */
 enum border { NONE, CACHE, NODE, SOCKET };
 
 static enum border border_at(const struct map *p, uint32_t i)
@@ -201,7 +202,7 @@ static void draw_borders(const struct map *p, FILE *to)
     }
 }
 
-/* Labels of groups of one kind, where there are several and they fit. */
+/* Labels of groups of one kind, if there are several and they fit. */
 static void label_groups(const struct map *p, enum border kind, double off,
                          FILE *to)
 {
@@ -260,19 +261,19 @@ static void draw_labels(const struct map *p, FILE *to)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the picture ---- */
 
 static void draw_legend(const struct map *p, FILE *to)
 {
-    double width = QN_MAX(p->m->n * p->cell, 380.0) / QN_HEAT_STEPS;
+    double width = QN_MAX(p->m->n * p->cell, 380.0) / QN_COLOR_RAMP_STEPS;
     double y = p->y + p->m->n * p->cell + 24;
-    for (uint32_t s = 0; s < QN_HEAT_STEPS; s++) {
+    for (uint32_t s = 0; s < QN_COLOR_RAMP_STEPS; s++) {
         char class[8];
         (void)snprintf(class, sizeof class, "h%u", s);
         qn_svg_rect(to, class, p->x + s * width, y, width, 14);
     }
-    for (uint32_t s = 0; s <= QN_HEAT_STEPS; s++) {
-        double cost = cost_of(p, (double)s / QN_HEAT_STEPS);
+    for (uint32_t s = 0; s <= QN_COLOR_RAMP_STEPS; s++) {
+        double cost = cost_of(p, (double)s / QN_COLOR_RAMP_STEPS);
         qn_svg_printf(to, "tick mid", p->x + s * width, y + 28, "%.*f",
                       cost < 99.95 ? 1 : 0, cost);
     }
@@ -332,9 +333,9 @@ int qn_heatmap_write(const struct qn_machine *m, FILE *to)
     double side = QN_MAX(cell * m->n, 380.0);
     qn_svg_begin(to, 2 * side + LEFT + GAP + 40, TOP + cell * m->n + BELOW,
                  m->name,
-                 "What a message costs between each two cores: the time that "
+                 "Cost of a message between each pair of cores: the time that "
                  "the sender and the receiver are busy with it.");
-    qn_svg_heat(to);
+    qn_svg_color_ramp(to);
     draw_head(m, to);
     struct map p = {.m = m,
                     .order = order,

@@ -1,8 +1,8 @@
 /*
- * `quoin machine`: open or measure a machine, then write it in some form.
+ * `quoin machine`: opens or measures a machine, then writes it in one format.
  *
- * What could go wrong with the output is found out before the measurement: a
- * wrong path costs a line, not the seconds of a measurement.
+ * Errors of the output are found before the measurement, so that a wrong path
+ * costs one line, not the seconds of a measurement.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/base/options.h"
-#include "loadgen/base/target.h"
+#include "loadgen/base/output_path.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/machine/describe.h"
-#include "loadgen/machine/gather.h"
 #include "loadgen/machine/heatmap.h"
-#include "loadgen/machine/live.h"
-#include "loadgen/machine/source.h"
+#include "loadgen/machine/machine_source.h"
+#include "loadgen/machine/measure_progress.h"
+#include "loadgen/machine/report_bundle.h"
 
 #define PROGRAM "quoin machine"
 
@@ -30,7 +30,7 @@ struct command {
     const char *what; /* the machine */
     const char *output;
     enum form form;
-    bool measure, gather;
+    bool measure, bundle;
     double seconds;    /* < 0: not given */
     uint64_t parallel; /* PARALLEL_ANY: not given */
 };
@@ -55,16 +55,16 @@ static int take_form(const struct qn_option *o, const char *text)
     return QN_EINVAL;
 }
 
-/* What was meant; FORM_NONE: nobody knows. */
+/* The format; FORM_NONE: unknown extension. */
 static enum form form_of(const struct command *c)
 {
     if (c->form != FORM_NONE) {
         return c->form;
     }
-    if (qn_target_is_stdout(c->output)) {
+    if (qn_output_path_is_stdout(c->output)) {
         return FORM_TEXT;
     }
-    const char *ending = qn_target_ending(c->output);
+    const char *ending = qn_output_path_ending(c->output);
     return strcmp(ending, "svg") == 0    ? FORM_SVG
            : strcmp(ending, "txt") == 0  ? FORM_TEXT
            : strcmp(ending, "json") == 0 ? FORM_JSON
@@ -85,11 +85,12 @@ static int write_form(const struct qn_machine *m, enum form form, FILE *to)
 static int write_stream(const struct command *c, const struct qn_machine *m,
                         enum form form)
 {
-    FILE *to = qn_target_open(c->output);
+    FILE *to = qn_output_path_open(c->output);
     int err = to != NULL ? write_form(m, form, to) : QN_OK;
-    int why = to != NULL ? qn_target_close(to) : errno;
+    int why = to != NULL ? qn_output_path_close(to) : errno;
     if (err != QN_OK || why != 0) {
-        (void)fprintf(stderr, PROGRAM ": %s: %s\n", qn_target_name(c->output),
+        (void)fprintf(stderr, PROGRAM ": %s: %s\n",
+                      qn_output_path_name(c->output),
                       why != 0 ? strerror(why) : qn_strerror(err));
         return 1;
     }
@@ -113,32 +114,31 @@ static int write_folder(const struct command *c, const struct qn_machine *m)
 
 /* ---- the command ---- */
 
-static int check_gather(const struct command *c)
+static int check_bundle(const struct command *c)
 {
     struct qn_parse_error parse_error = {""};
     if (c->form != FORM_NONE) {
-        return usage("--gather writes every form; leave --format out");
+        return usage("--gather writes all formats; remove --format");
     }
-    if (qn_target_is_stdout(c->output)) {
-        return usage("--gather needs --output FOLDER, one that is not there "
-                     "yet");
+    if (qn_output_path_is_stdout(c->output)) {
+        return usage("--gather needs --output FOLDER, a new or empty folder");
     }
-    return qn_gather_check(c->output, &parse_error) == QN_OK
+    return qn_report_bundle_check(c->output, &parse_error) == QN_OK
                ? 0
                : usage(parse_error.text);
 }
 
-/* A folder, or what can become one. */
+/* The output must be a folder, or not exist yet. */
 static int check_folder(const struct command *c)
 {
     struct stat st;
-    if (qn_target_is_stdout(c->output)) {
+    if (qn_output_path_is_stdout(c->output)) {
         return usage("--format csv needs --output FOLDER");
     }
     if (stat(c->output, &st) == 0 && !S_ISDIR(st.st_mode)) {
         (void)fprintf(stderr,
-                      PROGRAM ": --output: %s is no folder, and csv is two "
-                              "files; name a folder\n",
+                      PROGRAM ": --output: %s is not a folder; csv writes two "
+                              "files, so name a folder\n",
                       c->output);
         return 2;
     }
@@ -147,107 +147,112 @@ static int check_folder(const struct command *c)
 
 static int check(const struct command *c)
 {
-    bool measures = c->measure || c->gather;
+    bool measures = c->measure || c->bundle;
     enum form form = form_of(c);
     if (measures && strcmp(c->what, "live") != 0) {
-        return usage("only this machine can be measured: leave the name out");
+        return usage("only this machine can be measured; remove the name");
     }
     if (!measures && (c->seconds >= 0 || c->parallel != PARALLEL_ANY)) {
-        return usage("--seconds and --parallel are of a measurement; say "
-                     "--measure, too");
+        return usage("--seconds and --parallel need --measure");
     }
-    if (c->gather) {
-        return check_gather(c);
+    if (c->bundle) {
+        return check_bundle(c);
     }
     if (form == FORM_NONE) {
         (void)fprintf(stderr,
-                      PROGRAM ": --output: %s: no form has this ending; use "
-                              ".txt, .json or .svg, or say --format (csv is a "
-                              "folder)\n",
+                      PROGRAM
+                      ": --output: %s: unknown extension; use .txt, .json "
+                      "or .svg, or give --format (csv is a folder)\n",
                       c->output);
         return 2;
     }
     if (form == FORM_CSV) {
         return check_folder(c);
     }
-    return qn_target_check(PROGRAM, "output", c->output,
-                           "name a file, or say --format csv");
+    return qn_output_path_check(PROGRAM, "output", c->output,
+                                "name a file, or give --format csv");
 }
 
 static int open_machine(const struct command *c, struct qn_machine **m)
 {
     struct qn_parse_error parse_error = {""};
     struct qn_runner_report report;
-    const struct qn_live_opts o = {
+    const struct qn_measure_progress_opts o = {
         .program = PROGRAM,
-        .transport = QN_LIVE_TRANSPORT,
-        .seconds = c->seconds >= 0 ? c->seconds : QN_LIVE_SECONDS,
-        .spread_s = QN_LIVE_SPREAD_S,
+        .transport = QN_MEASURE_DEFAULT_TRANSPORT,
+        .seconds = c->seconds >= 0 ? c->seconds : QN_MEASURE_DEFAULT_SECONDS,
+        .spread_s = QN_MEASURE_DEFAULT_SPREAD_S,
         .parallel = c->parallel != PARALLEL_ANY ? (uint32_t)c->parallel : 0};
-    int err = qn_source_open(m, c->what, &parse_error);
+    int err = qn_machine_source_open(m, c->what, &parse_error);
     if (err != QN_OK) {
         (void)fprintf(stderr, PROGRAM ": %s\n",
                       parse_error.text[0] != '\0' ? parse_error.text
                                                   : qn_strerror(err));
         return err == QN_ENOMEM ? 1 : 2;
     }
-    return c->measure || c->gather ? qn_live_measure(*m, &o, &report) : 0;
+    return c->measure || c->bundle ? qn_measure_progress_run(*m, &o, &report)
+                                   : 0;
 }
 
 static int write_machine(const struct command *c, const struct qn_machine *m)
 {
     enum form form = form_of(c);
     if (form != FORM_TEXT && !qn_machine_has_costs(m)) {
-        return usage("this machine has no costs to write; --measure finds "
+        return usage("this machine has no costs to write; --measure measures "
                      "those of the machine it runs on");
     }
     if (form == FORM_SVG && m->n == 1) {
-        return usage("one core has no pairs that could be drawn");
+        return usage(
+            "a machine of one core has no pairs to draw; use another format");
     }
     return form == FORM_CSV ? write_folder(c, m) : write_stream(c, m, form);
 }
 
-static int gather(const struct command *c, const struct qn_machine *m)
+static int write_bundle(const struct command *c, const struct qn_machine *m)
 {
     struct qn_parse_error parse_error = {""};
-    int err = qn_gather_write(m, c->output, &parse_error);
+    int err = qn_report_bundle_write(m, c->output, &parse_error);
     if (err != QN_OK) {
         (void)fprintf(stderr, PROGRAM ": %s\n",
                       parse_error.text[0] != '\0' ? parse_error.text
                                                   : qn_strerror(err));
         return 1;
     }
-    (void)fprintf(
-        stderr, PROGRAM ": %s is ready; it holds no names of hosts or users\n",
-        c->output);
+    (void)fprintf(stderr,
+                  PROGRAM
+                  ": %s is complete; it contains no names of hosts or users\n",
+                  c->output);
     return 0;
 }
 
+#define AT(member) offsetof(struct command, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION("measure", NULL, qn_option_flag, AT(measure),
+              "measure the cost of messages here, for all pairs of cores"),
+    QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
+              "time limit for pairs that do not repeat (8)"),
+    QN_OPTION_COUNT("parallel", "N", AT(parallel),
+                    "maximum of pairs measured at the same time; 0: all that "
+                    "share no core (0)",
+                    0, QN_CORES_MAX),
+    QN_OPTION("gather", NULL, qn_option_flag, AT(bundle),
+              "measure, and write all files of a report into --output"),
+    QN_OPTION("format", "FORM", take_form, AT(form),
+              "text, json, csv (a folder) or svg (heat maps); default: by the "
+              "extension of --output"),
+    QN_OPTION("output", "PATH", qn_option_string, AT(output),
+              "file, or folder for csv and --gather; - is stdout (default)"),
+};
+
 static bool parse(struct command *c, int argc, char **argv, int *status)
 {
-    const struct qn_option table[] = {
-        {"measure", NULL, qn_option_flag, &c->measure,
-         "measure what messages cost here, all pairs of cores", 0, 0},
-        {"seconds", "S", qn_option_double, &c->seconds,
-         "when to leave pairs that do not repeat (8)", 0, 0},
-        {"parallel", "N", qn_option_count, &c->parallel,
-         "pairs at the same time, at most; 0: all that share no core (0)", 0,
-         QN_CORES_MAX},
-        {"gather", NULL, qn_option_flag, &c->gather,
-         "measure, and put all one needs for a report into --output", 0, 0},
-        {"format", "FORM", take_form, &c->form,
-         "text, json, csv (a folder) or svg (heat maps); else by the name of "
-         "--output",
-         0, 0},
-        {"output", "PATH", qn_option_string, &c->output,
-         "file, or folder for csv and --gather; -, or none: stdout", 0, 0},
-    };
     const struct qn_options o = {
         PROGRAM,
-        "Show a machine: its cores, and what messages between them cost.\n"
-        "`quoin machine MACHINE ...`: " QN_SOURCE_HELP ".\n"
+        "Show a machine: its cores, and the costs of messages between them.\n"
+        "`quoin machine MACHINE ...`: " QN_MACHINE_SOURCE_HELP ".\n"
         "The default is live, the machine it runs on.",
-        table, QN_ARRAY_COUNT(table)};
+        table, QN_ARRAY_COUNT(table), c};
     if (argc > 1 && argv[1][0] != '-') {
         c->what = argv[1];
         argc--;
@@ -270,7 +275,7 @@ int qn_machine_command(int argc, char **argv)
         status = open_machine(&c, &m);
     }
     if (status == 0) {
-        status = c.gather ? gather(&c, m) : write_machine(&c, m);
+        status = c.bundle ? write_bundle(&c, m) : write_machine(&c, m);
     }
     qn_machine_destroy(m);
     return status;

@@ -26,19 +26,19 @@ static int check_unix(const char *path)
                : QN_EINVAL;
 }
 
-/* Not left to getaddrinfo, which takes a port modulo 65536. */
+/* Checked here, because getaddrinfo takes a port modulo 65536. */
 static int check_port(const char *port)
 {
     size_t digits = strspn(port, "0123456789");
     if (digits == 0 || port[digits] != '\0') {
         return QN_EINVAL;
     }
-    unsigned long n = strtoul(port, NULL, 10); /* ULONG_MAX if beyond it */
+    unsigned long n = strtoul(port, NULL, 10); /* ULONG_MAX on overflow */
     return n >= 1 && n <= PORT_MAX ? QN_OK : QN_ERANGE;
 }
 
-/* HOST:PORT or [V6]:PORT into its parts: host [HOST_MAX + 1] is filled, *port
- * points into the text. */
+/* Split HOST:PORT or [V6]:PORT: fills host [HOST_MAX + 1]; *port points into
+ * the text. */
 static int split(const char *text, char *host, const char **port)
 {
     const char *colon = strrchr(text, ':');
@@ -102,22 +102,22 @@ int qn_address_resolve(struct qn_address *a, const char *text)
 
 const char *qn_address_refusal(int err)
 {
-    return err == QN_ENOENT   ? "no such host"
-           : err == QN_ERANGE ? "the port is not 1 to 65535"
-                              : "not HOST:PORT, [V6]:PORT or unix:PATH";
+    return err == QN_ENOENT   ? "unknown host"
+           : err == QN_ERANGE ? "the port must be 1 to 65535"
+                              : "expected HOST:PORT, [V6]:PORT or unix:PATH";
 }
 
 void qn_address_why(int seconds, char *why, size_t size)
 {
-    /* What the kernel says when SO_RCVTIMEO or SO_SNDTIMEO is over. */
+    /* errno of the kernel when SO_RCVTIMEO or SO_SNDTIMEO expires. */
     if (errno == EAGAIN || errno == EINPROGRESS) {
-        snprintf(why, size, "it did not answer within %d s", seconds);
+        snprintf(why, size, "no answer within %d s", seconds);
     } else {
         snprintf(why, size, "%s", strerror(errno));
     }
 }
 
-/* Read replies until `want` have come; the first error ends it. */
+/* Read `want` replies; the first error ends it. */
 static int await(int fd, int want, char *error, size_t error_size)
 {
     struct qn_reply_scanner scanner = {0};
@@ -127,7 +127,7 @@ static int await(int fd, int want, char *error, size_t error_size)
         if (n <= 0) {
             qn_address_why(PATIENCE_S, error, error_size);
             if (n == 0) {
-                snprintf(error, error_size, "it closed the connection");
+                snprintf(error, error_size, "the server closed the connection");
             }
             return QN_EIO;
         }
@@ -139,7 +139,7 @@ static int await(int fd, int want, char *error, size_t error_size)
                 qn_reply_scan(&scanner, buf + at, (size_t)n - at, &used, &r);
             at += used;
             if (got < 0) {
-                snprintf(error, error_size, "what it sends is not RESP");
+                snprintf(error, error_size, "the reply is not RESP");
                 return QN_EIO;
             }
             if (got == 1 && r.type == '-') {

@@ -7,12 +7,12 @@
 #include <string.h>
 
 /*
- * Three phases: a LINE that begins every element, the BODY of a bulk, and the
- * CRLF behind it. Aggregates are a stack of how many elements are to come.
+ * Three phases: the LINE that begins every element, the BODY of a bulk, and the
+ * CRLF behind it. Aggregates are a stack of counters of missing elements.
  *
- * Lines and heads that lie whole in the input are used where they are; only
- * one that the input cuts is collected in `kept`. So the common case, many
- * small replies per read, copies nothing.
+ * Lines and heads that lie in the input as a whole are used in place; only
+ * those that are split between two inputs are collected in `kept`. So the
+ * common case, many small replies per read, copies nothing.
  *
  * Elements of an aggregate are skipped: `out` describes the outermost reply.
  */
@@ -30,10 +30,11 @@ void qn_reply_sum_add(struct qn_reply_sum *s, const uint8_t *p, size_t len)
     *s = (struct qn_reply_sum){a, b};
 }
 
-/* What a step did: went on, ended an element, or found nonsense. */
+/* Result of a step: more bytes are needed, an element has ended, or invalid
+ * bytes. */
 enum step { MORE, ELEMENT, BAD };
 
-/* A decimal with an optional minus: all of it. */
+/* Parse all of it as a decimal with an optional minus. */
 static bool parse_number(const uint8_t *p, size_t len, int64_t *number)
 {
     bool minus = len > 0 && p[0] == '-';
@@ -162,8 +163,8 @@ static bool is_one_of(uint8_t byte, const char *types)
     return byte != '\0' && strchr(types, byte) != NULL;
 }
 
-/* Can `len` bytes, of which the first is *p, begin a line? Else who sends
- * nonsense without an end of line would be waited for. */
+/* Can `len` bytes, beginning with *p, be the start of a line? Without this
+ * check, invalid bytes without an end of line would be waited for. */
 static bool may_begin_line(const uint8_t *p, size_t len)
 {
     enum { NUMBER_LINE_MAX = 1 + 1 + 19 + 1 }; /* type, sign, digits, CR */
@@ -196,12 +197,12 @@ static enum step scan_line(struct qn_reply_scanner *s, const uint8_t *p,
         len = s->kept_len;
         s->kept_len = 0;
     }
-    /* A line that `kept` has clipped loses two bytes of text instead of its
-     * CRLF: they are past the head's end either way. */
+    /* If `kept` has clipped the line, two bytes of text are removed instead of
+     * the CRLF; both are beyond the end of the head. */
     return take_line(s, p, len - 2);
 }
 
-/* The head stays in the input only if the reply ends there too. */
+/* The head is used in place only if the reply ends in this input, too. */
 static void scan_body(struct qn_reply_scanner *s, const uint8_t *p, size_t len,
                       size_t *used)
 {
@@ -242,15 +243,15 @@ static enum step step(struct qn_reply_scanner *s, const uint8_t *p, size_t len,
         return *p == '\r' ? MORE : BAD;
     case CRLF_LF:
         s->phase = LINE;
-        s->kept_len = 0; /* its bytes stay: the head may point there */
+        s->kept_len = 0; /* the bytes stay, since the head may point to them */
         return *p == '\n' ? ELEMENT : BAD;
     default:
         return BAD;
     }
 }
 
-/* An element has ended, and with it perhaps those around it. True: the reply
- * has ended. */
+/* Close an element, and the aggregates that end with it. True: the reply has
+ * ended. */
 static bool close_element(struct qn_reply_scanner *s)
 {
     while (s->depth > 0) {

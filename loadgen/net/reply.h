@@ -3,8 +3,8 @@
 
 /**
  * A scanner of RESP2 and RESP3 replies, for a client that counts and checks
- * them: it finds where each reply ends, tells its type and number, and shows
- * its first bytes. It keeps no more than those, whatever the reply's size.
+ * them. It finds the end of each reply and gives its type, its number and its
+ * first bytes. It keeps only these, whatever the size of the reply.
  *
  * A state machine over any segmentation of the stream: no socket, no
  * allocation. One thread per scanner.
@@ -15,56 +15,59 @@
 #include <stdint.h>
 
 #define QN_REPLY_HEAD_MAX  128 /* bytes of a reply that are kept and shown */
-#define QN_REPLY_DEPTH_MAX 8   /* arrays in arrays */
+#define QN_REPLY_DEPTH_MAX 8   /* nested aggregates */
 
-/** A checksum of bytes in their order (Fletcher's). All zero: of none. */
+/** Order-dependent checksum of bytes (Fletcher). All zero: no bytes. */
 struct qn_reply_sum {
     uint64_t a;
     uint64_t b;
 };
 
-/** Add bytes; the same in any segmentation. */
+/** Add bytes; the result does not depend on the segmentation. */
 void qn_reply_sum_add(struct qn_reply_sum *s, const uint8_t *p, size_t len);
 
 struct qn_reply {
-    char type;           /* first byte of the reply; '_' for every null */
-    int64_t number;      /* ':' value; '$' '=' '!' length in bytes; '*' '~' '%'
-                            elements (pairs); else 0 */
-    const uint8_t *head; /* a line without its type, or the bulk's bytes; valid
-                            until the next call or until the input goes */
-    size_t head_len;     /* bytes, at most QN_REPLY_HEAD_MAX */
-    struct qn_reply_sum sum; /* of a bulk's bytes; zeros unless asked for */
+    char type;      /* first byte of the reply; '_' for every null */
+    int64_t number; /* ':' value; '$' '=' '!' length in bytes; '*' '~' '%'
+                       elements (pairs); else 0 */
+    const uint8_t
+        *head; /* a line without its type, or the bytes of the bulk; valid until
+                  the next call and as long as the input */
+    size_t head_len; /* bytes, at most QN_REPLY_HEAD_MAX */
+    struct qn_reply_sum
+        sum; /* of the bytes of a bulk; zero unless `sums` is set */
 };
 
-/** Private but for its size. All zero but `sums`: ready for the first byte. */
+/** Private. All zero except `sums`: ready for the first byte. */
 struct qn_reply_scanner {
     struct {
-        uint64_t left; /* elements to come */
-        bool aside;    /* a push or an attribute: not a reply itself */
+        uint64_t left; /* elements still to come */
+        bool aside;    /* a push or an attribute, which is not a reply */
     } frame[QN_REPLY_DEPTH_MAX];
     uint32_t depth;     /* frames in use */
-    uint32_t phase;     /* what the next byte belongs to */
+    uint32_t phase;     /* part of the reply that the next byte belongs to */
     uint64_t body_left; /* bytes of the bulk still to come, without CRLF */
-    bool sums;          /* set by the caller: make the sums of bulks */
+    bool sums;          /* set by the caller: compute sums of bulks */
     bool top;           /* the bulk is the reply itself, not an element */
     struct qn_reply reply;
-    uint8_t last; /* byte of an unfinished line */
+    uint8_t last; /* last byte of an unfinished line */
     uint32_t kept_len;
-    uint8_t kept[QN_REPLY_HEAD_MAX + 3]; /* a line or head in pieces: type,
+    uint8_t kept[QN_REPLY_HEAD_MAX + 3]; /* a split line or head: type,
                                             QN_REPLY_HEAD_MAX bytes, CRLF */
 };
 
 /**
  * Scan up to the end of one reply.
  *
- * Pushes and attributes of RESP3 are passed over: they answer nothing.
+ * Pushes and attributes of RESP3 are skipped, since they answer no request.
  *
- * @param data  [len] Borrowed; what comes after the bytes already used.
- * @param used  Filled: how many bytes were taken. All of them, unless the
- *              answer is 1.
- * @param out   Filled when the answer is 1.
- * @return 1: a reply ended; 0: more bytes are needed; QN_ECORRUPT: this is not
- *         RESP, or deeper than QN_REPLY_DEPTH_MAX; the stream is lost.
+ * @param data  [len] Borrowed; the bytes that follow those already used.
+ * @param used  Filled: number of bytes taken; all of them, unless the result is
+ *              1.
+ * @param out   Filled if the result is 1.
+ * @return 1: a reply ended; 0: more bytes are needed; QN_ECORRUPT: not RESP, or
+ *         nested deeper than QN_REPLY_DEPTH_MAX; the stream cannot be used any
+ *         more.
  */
 int qn_reply_scan(struct qn_reply_scanner *s, const uint8_t *data, size_t len,
                   size_t *used, struct qn_reply *out);

@@ -7,12 +7,12 @@
 #include <string.h>
 
 /*
- * Scales, ticks and labels; svg.c has the drawing.
+ * Scales, ticks and labels; svg.c does the drawing.
  *
  * Round numbers are 1, 2 and 5 times a power of ten. Ticks are computed as
- * integer * step, not by adding up, so that they come out as the same double
- * that the label is made of. EDGE forgives what rounding does to a tick that
- * lies on the end of an axis.
+ * integer * step, not by adding up, so that they are the same doubles from
+ * which the labels are made. EDGE tolerates rounding of a tick at the end of an
+ * axis.
  */
 
 #define EDGE 1e-9
@@ -35,7 +35,7 @@ static double round_number(int i)
     return digit * pow(10, decade);
 }
 
-/* The first round number that is not below value > 0. */
+/* Index of the smallest round number that is not below value > 0. */
 static int round_up(double value)
 {
     int i = 3 * (int)floor(log10(value));
@@ -77,8 +77,9 @@ void qn_ticks_linear(struct qn_ticks *t, double lo, double hi, uint32_t most)
     }
 }
 
-/* The round numbers in lo..hi, each `every`-th of those with digit 1 if every
- * > 0, else all of them. @return false if there are more than `most`. */
+/* Take the round numbers in lo..hi: all of them if every is 0, else each
+ * `every`-th of those with digit 1. @return false if there are more than
+ * `most`. */
 static bool try_log(struct qn_ticks *t, double lo, double hi, int every,
                     uint32_t most)
 {
@@ -108,7 +109,7 @@ double qn_axis_end(double value)
     if (value <= 0) {
         return 1;
     }
-    /* The end is a tick of an axis that has about five. */
+    /* The end is a tick of an axis with about five ticks. */
     double step = round_number(round_up(value / 5));
     return ceil(value / step * (1 - EDGE)) * step;
 }
@@ -125,16 +126,16 @@ void qn_axis_log(double *lo, double *hi)
 /* ---- labels ---- */
 
 struct unit {
-    double of; /* values from here on */
+    double of; /* smallest value for this unit */
     const char *name;
 };
 
-/* Three digits with the largest unit that leaves 1 or more. */
+/* Three digits with the largest unit that leaves at least 1. */
 static void label(char text[QN_LABEL_MAX], double value,
                   const struct unit *unit, uint32_t units)
 {
     uint32_t u = 0;
-    /* 999.6 of one unit reads as 1 of the next. */
+    /* 999.6 of one unit is written as 1 of the next. */
     while (u + 1 < units && value >= unit[u + 1].of * 0.9995) {
         u++;
     }
@@ -167,7 +168,7 @@ void qn_label_time(char text[QN_LABEL_MAX], double ns)
     label(text, ns, units, QN_ARRAY_COUNT(units));
 }
 
-/* Indices of y in rising order; few, so insertion does. */
+/* Indices of y in ascending order, by insertion since n is small. */
 static void sort_indices(const double *y, uint32_t *order, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -186,8 +187,8 @@ void qn_labels_spread(double *y, uint32_t n, double gap, double lo, double hi)
     uint32_t order[MOST];
     QN_ASSERT(n <= MOST);
     sort_indices(y, order, n);
-    /* A few rounds of pushing neighbours apart by half of what is missing
-     * settle; the two sweeps after it make the distances exact. */
+    /* Some rounds of pushing neighbours apart by half of the missing distance
+     * converge; the two sweeps after them make the distances exact. */
     for (int round = 0; round < 20; round++) {
         for (uint32_t i = 1; i < n; i++) {
             double *a = &y[order[i - 1]];

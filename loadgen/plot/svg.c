@@ -9,13 +9,13 @@
 
 /*
  * SVG as plain text, with one style sheet for all pictures. Colours are
- * classes, because only a style sheet can answer the reader's colour scheme.
- * The dark rules are for screens: paper stays white. No script, no font file,
- * no link: a picture is one file that looks the same in ten years.
+ * classes, because only a style sheet can follow the colour scheme of the
+ * reader. The dark rules apply to screens only, so paper stays white. No
+ * script, no font file, no link: a picture is one self-contained file.
  *
- * The colours of series differ in lightness too, so that they differ in a
- * photocopy; whoever draws adds a label at the end of each line, so that none
- * has to be looked up.
+ * The colours of series differ in lightness, too, so that they differ in a
+ * photocopy. The caller adds a label at the end of each line, so that no legend
+ * is needed.
  */
 
 static const char style[] =
@@ -122,7 +122,7 @@ void qn_svg_text(FILE *to, const char *classes, double x, double y,
     fputs("</text>\n", to);
 }
 
-/* The end of a text that was cut may be half a character. */
+/* Remove half a character at the end of a text that was cut. */
 static void drop_partial(char *text)
 {
     size_t end = strlen(text);
@@ -196,7 +196,7 @@ static void write_point(struct qn_svg_path *p, double y)
     p->down = true;
 }
 
-/* What is left of the open column: first, extremes, last, without repeats. */
+/* Write the open column: first, extremes, last, without repeats. */
 static void flush_column(struct qn_svg_path *p)
 {
     if (p->points == 0) {
@@ -238,7 +238,7 @@ void qn_svg_path_gap(struct qn_svg_path *p)
 {
     flush_column(p);
     if (p->down && p->alone) {
-        fputs("h.5", p->to); /* a point alone would not be seen */
+        fputs("h.5", p->to); /* a single point would not be visible */
     }
     p->down = false;
 }

@@ -2,9 +2,9 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "loadgen/base/target.h"
-#include "loadgen/report/figure.h"
-#include "loadgen/report/hgrm.h"
+#include "loadgen/base/output_path.h"
+#include "loadgen/report/hdr_format.h"
+#include "loadgen/report/load_plot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 /*
- * Trying a file means opening it for writing, and removing it again if that
- * made it. So what exists keeps its content until the run has something to put
- * there, a run that is killed leaves no empty files, and /dev/stdout or a pipe
- * of the shell work like any file. That a folder vanishes during the run is
- * told at the end, with exit status 1.
+ * A file is checked by opening it for writing; if that creates it, it is
+ * removed again. So an existing file keeps its content until the run has
+ * something to write, a run that is killed leaves no empty files, and
+ * /dev/stdout or a pipe of the shell work like any file. If a folder vanishes
+ * during the run, this is reported at the end, with exit status 1.
  *
- * A FIFO is not opened for trying: its reader would see the end of the file.
+ * A FIFO is not opened for the check: its reader would see the end of the file.
  */
 
 enum { FILES = 5 };
@@ -39,11 +39,11 @@ static void wishes_of(const struct qn_output *o, struct wish wish[FILES])
     wish[4] = (struct wish){"--verify-svg", o->verify_svg};
 }
 
-/* The option that writes to stdout; NULL: none does. */
+/* Option that writes to stdout; NULL: none. */
 static const char *on_stdout(const struct wish wish[FILES])
 {
     for (int i = 0; i < FILES; i++) {
-        if (wish[i].path != NULL && qn_target_is_stdout(wish[i].path)) {
+        if (wish[i].path != NULL && qn_output_path_is_stdout(wish[i].path)) {
             return wish[i].option;
         }
     }
@@ -60,7 +60,7 @@ FILE *qn_output_text(const struct qn_output *o)
 /* ---- before the run ---- */
 
 struct tried {
-    bool made; /* it was not there before */
+    bool made; /* it did not exist before */
     bool is_stdout;
     bool is_file;
     dev_t device;
@@ -77,7 +77,7 @@ static int refuse(const struct wish *w, char *error)
 static int try_one(const struct wish *w, struct tried *t, char *error)
 {
     struct stat s;
-    t->is_stdout = qn_target_is_stdout(w->path);
+    t->is_stdout = qn_output_path_is_stdout(w->path);
     if (t->is_stdout) {
         return QN_OK;
     }
@@ -123,9 +123,9 @@ static int try_all(const struct wish *wish, struct tried *tried, char *error)
         for (int j = 0; j < i; j++) {
             if (are_one(&tried[i], &tried[j])) {
                 snprintf(error, QN_OUTPUT_ERROR_MAX,
-                         "%s and %s are both %s: name two files",
+                         "%s and %s both write to %s; give two different files",
                          wish[j].option, wish[i].option,
-                         qn_target_name(wish[i].path));
+                         qn_output_path_name(wish[i].path));
                 return QN_EINVAL;
             }
         }
@@ -142,7 +142,8 @@ int qn_output_check(const struct qn_output *o, char *error)
     const char *taken = on_stdout(wish);
     if (err == QN_OK && o->json && taken != NULL) {
         snprintf(error, QN_OUTPUT_ERROR_MAX,
-                 "--json and %s are both standard output: name a file", taken);
+                 "--json and %s both write to standard output; give %s a file",
+                 taken, taken);
         err = QN_EINVAL;
     }
     for (int i = 0; i < FILES; i++) {
@@ -165,7 +166,7 @@ static int fail(char *error, const char *option, const char *path, int why)
 int qn_output_begin(struct qn_output *o, char *error)
 {
     if (o->raw != NULL) {
-        o->raw_file = qn_target_open(o->raw);
+        o->raw_file = qn_output_path_open(o->raw);
         if (o->raw_file == NULL) {
             return fail(error, "--raw", o->raw, errno);
         }
@@ -175,7 +176,7 @@ int qn_output_begin(struct qn_output *o, char *error)
 
 static void open_csv(struct qn_output *o)
 {
-    o->csv_file = qn_target_open(o->csv);
+    o->csv_file = qn_output_path_open(o->csv);
     if (o->csv_file == NULL) {
         o->csv_errno = errno;
     } else {
@@ -202,12 +203,12 @@ static void keep(struct qn_output *o, const struct qn_report_second *s)
         uint32_t room = QN_MAX(o->room * 2, (uint32_t)64);
         void *grown = realloc(o->second, room * sizeof o->second[0]);
         if (grown == NULL) {
-            return; /* the plot ends early; the load goes on */
+            return; /* the plot ends early; the load continues */
         }
         o->second = grown;
         o->room = room;
     }
-    o->second[o->count++] = qn_figure_second(s);
+    o->second[o->count++] = qn_load_plot_second(s);
 }
 
 void qn_output_second(struct qn_output *o, const struct qn_report_second *s)
@@ -232,21 +233,21 @@ void qn_output_second(struct qn_output *o, const struct qn_report_second *s)
 static int finish_csv(struct qn_output *o, char *error)
 {
     if (o->csv_file == NULL && o->csv_errno == 0) {
-        open_csv(o); /* a run without a single second has a header */
+        open_csv(o); /* also a run shorter than a second has a header */
     }
     int why = 0;
     if (o->csv_file != NULL) {
-        why = qn_target_close(o->csv_file);
+        why = qn_output_path_close(o->csv_file);
         o->csv_file = NULL;
     }
     why = o->csv_errno != 0 ? o->csv_errno : why;
     return why == 0 ? QN_OK : fail(error, "--csv", o->csv, why);
 }
 
-static int finish_hgrm(struct qn_output *o, const struct qn_report *r,
-                       char *error)
+static int finish_hdr_format(struct qn_output *o, const struct qn_report *r,
+                             char *error)
 {
-    FILE *f = qn_target_open(o->hgrm);
+    FILE *f = qn_output_path_open(o->hgrm);
     if (f == NULL) {
         return fail(error, "--hgrm", o->hgrm, errno);
     }
@@ -255,9 +256,9 @@ static int finish_hgrm(struct qn_output *o, const struct qn_report *r,
         char about[QN_REPORT_ABOUT_MAX];
         qn_report_about(r, about);
         qn_stats_sum(r->total, sum);
-        qn_hgrm_write(f, &sum->latency, about);
+        qn_hdr_format_write(f, &sum->latency, about);
     }
-    int why = qn_target_close(f);
+    int why = qn_output_path_close(f);
     bool good = sum != NULL;
     free(sum);
     if (why != 0) {
@@ -269,12 +270,12 @@ static int finish_hgrm(struct qn_output *o, const struct qn_report *r,
 static int finish_plot(struct qn_output *o, const struct qn_report *r,
                        char *error)
 {
-    FILE *f = qn_target_open(o->plot);
+    FILE *f = qn_output_path_open(o->plot);
     if (f == NULL) {
         return fail(error, "--plot", o->plot, errno);
     }
-    int err = qn_figure_write(f, r, o->second, o->count);
-    int why = qn_target_close(f);
+    int err = qn_load_plot_write(f, r, o->second, o->count);
+    int why = qn_output_path_close(f);
     return why == 0 ? err : fail(error, "--plot", o->plot, why);
 }
 
@@ -293,7 +294,7 @@ static int finish_stdout(struct qn_output *o, const struct qn_report *r,
 
 static int finish_raw(struct qn_output *o, char *error)
 {
-    int why = qn_target_close(o->raw_file);
+    int why = qn_output_path_close(o->raw_file);
     o->raw_file = NULL;
     return why == 0 ? QN_OK : fail(error, "--raw", o->raw, why);
 }
@@ -309,7 +310,7 @@ int qn_output_finish(struct qn_output *o, const struct qn_report *r,
         err = finish_csv(o, error);
     }
     if (err == QN_OK && o->hgrm != NULL) {
-        err = finish_hgrm(o, r, error);
+        err = finish_hdr_format(o, r, error);
     }
     if (err == QN_OK && o->plot != NULL) {
         err = finish_plot(o, r, error);
@@ -323,11 +324,11 @@ int qn_output_finish(struct qn_output *o, const struct qn_report *r,
 void qn_output_close(struct qn_output *o)
 {
     if (o->csv_file != NULL) {
-        qn_target_close(o->csv_file);
+        qn_output_path_close(o->csv_file);
         o->csv_file = NULL;
     }
     if (o->raw_file != NULL) {
-        qn_target_close(o->raw_file);
+        qn_output_path_close(o->raw_file);
         o->raw_file = NULL;
     }
     free(o->second);

@@ -10,9 +10,9 @@
 #include <string.h>
 
 /*
- * The live line and the table: what a person reads while a load runs and when
- * it is over. 80 columns. Latencies are in microseconds everywhere, so that
- * columns compare; the histogram knows them to 0.1 %.
+ * The live line and the table, to be read while a load runs and when it has
+ * ended. 80 columns. All latencies are in microseconds, so that columns
+ * compare; the histogram has a precision of 0.1 %.
  */
 
 static const struct {
@@ -160,12 +160,13 @@ static void print_cpu(FILE *to, const struct qn_report *r, uint64_t ops)
     fprintf(to, "this program %.3f us\n", per(us(r->own_cpu_ns), (double)ops));
     double busy = (double)r->own_cpu_ns / 1e9;
     if (busy > 0.95 * r->seconds * (double)r->threads) {
-        fprintf(to, "this program's threads were busy all the time: the server "
-                    "may be able to do more (--threads)\n");
+        fprintf(to, "the threads of this program were busy all the time; the "
+                    "server may be faster (use more --threads)\n");
     }
 }
 
-/* A key has one value of one size: another size finds other values wrong. */
+/* Could the wrong values come from another load? A key has one value of one
+ * size; another size makes other values wrong. */
 static bool may_be_of_others(const struct qn_report *r)
 {
     const struct qn_op_stats *op = r->total->op;
@@ -180,21 +181,22 @@ static void print_trouble(FILE *to, const struct qn_report *r,
     if (sum->misses > 0) {
         fprintf(to,
                 "%" PRIu64 " operations found no value or another one "
-                "(--preload stores all)\n",
+                "(--preload stores all keys)\n",
                 sum->misses);
     }
     if (sum->errors > 0) {
         fprintf(to, "%" PRIu64 " error replies; the first: %s\n", sum->errors,
                 total->first_error);
     } else if (total->first_error[0] != '\0') {
-        fprintf(to, "trouble: %s\n", total->first_error);
+        fprintf(to, "error: %s\n", total->first_error);
     }
     if (sum->wrong > 0) {
         fprintf(to, "%" PRIu64 " wrong replies; the first: %s\n", sum->wrong,
                 total->first_wrong);
         if (may_be_of_others(r)) {
-            fprintf(to, "if other values were stored under these keys before: "
-                        "--preload stores this load's first\n");
+            fprintf(to,
+                    "if these keys hold values of another load, use --preload "
+                    "to store the values of this one first\n");
         }
     }
     if (total->disconnects > 0) {
@@ -207,8 +209,9 @@ static void print_trouble(FILE *to, const struct qn_report *r,
     }
     if (total->spent > 0) {
         fprintf(to,
-                "%" PRIu64 " connections stopped early: all operations that "
-                "--verify can record were used up\n",
+                "%" PRIu64
+                " connections stopped early, since --verify can record "
+                "no more operations\n",
                 total->spent);
     }
     if (total->unanswered > 0) {
@@ -256,7 +259,7 @@ int qn_report_table(FILE *to, const struct qn_report *r)
     fprintf(to, "%s\n\n", about);
     print_kinds(to, r, sum);
     qn_report_runs_table(to, r);
-    qn_report_silence_table(to, r);
+    qn_report_unavailability_table(to, r);
     fprintf(to, "\n%" PRIu64 " operations in %.2f s; ", sum->ops, r->seconds);
     print_cpu(to, r, sum->ops);
     print_trouble(to, r, sum);

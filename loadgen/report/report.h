@@ -2,24 +2,24 @@
 #define QN_LOADGEN_REPORT_REPORT_H
 
 /**
- * What a load says about itself: a live line, a final table, JSON lines, CSV.
+ * Reports of a load: a live line, a final table, JSON lines, CSV.
  *
- * A load makes one qn_report_second of what each second saw and one qn_report
- * at the end. All text is made from these two, so that every output tells the
- * same. docs/load.md lists the members of the JSON and the columns of the CSV.
+ * A load makes one qn_report_second per second and one qn_report at the end.
+ * All text is made from these two, so that every output agrees. docs/load.md
+ * lists the members of the JSON and the columns of the CSV.
  *
- * Rates count right answers only. Times are nanoseconds here and microseconds
- * in whatever is printed. Pure but for the FILE; one thread.
+ * Rates count correct replies only. Times are nanoseconds here and microseconds
+ * in all output. Pure except for the FILE; one thread.
  */
 
-#include "loadgen/client/silence.h"
 #include "loadgen/client/stats.h"
+#include "loadgen/client/unavailability.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-/** The percentiles that are shown everywhere, in this order. */
+/** The percentiles of all outputs, in this order. */
 #define QN_QUANTILE_MAP(X)                                                     \
     X(P50, "p50", 0.5)                                                         \
     X(P90, "p90", 0.9)                                                         \
@@ -41,29 +41,29 @@ const char *qn_quantile_name(enum qn_quantile q);
 
 /** One kind of operation, or all, in one second. */
 struct qn_report_row {
-    uint64_t ops; /* answered right; the latencies are theirs */
+    uint64_t ops; /* correct replies; the latencies are theirs */
     uint64_t misses;
     uint64_t errors;
     uint64_t wrong;
     uint64_t ns[QN_QUANTILE_COUNT]; /* response time; 0 if ops is 0 */
-    bool open;                      /* an open loop's: the next is known */
+    bool open;                      /* an open loop: service_ns is known */
     uint64_t service_ns[QN_QUANTILE_COUNT];
 };
 
-/** One second, or the rest at the end. */
+/** One second (or interval), or the rest at the end. */
 struct qn_report_second {
-    uint32_t run;        /* of the repetitions, from 0 */
-    double at;           /* s from the begin of the run to this one's end */
-    double seconds;      /* its length */
-    double intended;     /* ops/s by the schedule; 0: closed loop */
-    uint64_t unanswered; /* lost with their connection */
-    uint64_t waiting;    /* at its end: asked or due, and not answered yet */
+    uint32_t run;    /* number of the repetition, from 0 */
+    double at;       /* s from the begin of the run to the end of this second */
+    double seconds;  /* its length */
+    double intended; /* ops/s of the schedule; 0: closed loop */
+    uint64_t unanswered; /* requests lost with their connection */
+    uint64_t waiting;    /* outstanding or due requests at its end */
     uint64_t disconnects;
     struct qn_report_row all;
     struct qn_report_row kind[QN_OP_COUNT];
 };
 
-/** What --verify found. */
+/** Verdict of --verify. */
 struct qn_report_verdict {
     const char *name; /* "linearizable", "not linearizable", "undecided" */
     uint64_t operations;
@@ -72,76 +72,77 @@ struct qn_report_verdict {
     uint64_t undecided;  /* keys */
 };
 
-/** The connections of a load to one address; of several runs the one with the
- *  fewest. */
+/** Connections of a load to one address; of several runs, those of the run with
+ *  the fewest. */
 struct qn_report_opened {
     uint64_t wanted;
-    uint64_t opened; /* of them: once, at least */
-    bool failed;     /* some of the others were tried, or nobody answers there:
-                        the run was not merely too short */
+    uint64_t opened; /* opened at least once */
+    bool failed;     /* some of the others were tried, or the address does not
+                        answer: the run was not just too short */
 };
 
 struct qn_report {
-    const char *addresses; /* as typed, with blanks between */
-    const char *mix;       /* as typed, like dist */
+    const char *addresses; /* as given, separated by blanks */
+    const char *mix;       /* as given, like dist */
     const char *dist;
-    const char *rate; /* as typed; NULL: closed loop */
-    bool poisson;     /* arrivals, else at equal distances */
+    const char *rate; /* as given; NULL: closed loop */
+    bool poisson;     /* Poisson arrivals; false: at equal distances */
     uint64_t connections;
     uint64_t pipeline;
     uint64_t threads;
     uint64_t keys;
-    const char *key_size; /* as used: --verify needs room */
+    const char *key_size; /* as used, since --verify may enlarge it */
     const char *value_size;
     uint64_t seed;
-    double seconds;               /* measured */
-    uint64_t own_cpu_ns;          /* of this process while it measured */
-    uint64_t server_cpu_ns;       /* of the named processes */
-    uint32_t server_count;        /* of them; 0: none were named */
-    const struct qn_stats *total; /* of all repetitions */
-    const struct qn_report_second *warmup; /* not part of it; NULL: none */
-    const struct qn_report_second *run;    /* [run_count] each repetition */
-    uint32_t run_count;                    /* 1: not repeated */
-    const struct qn_silence *silence;      /* ended */
-    const char *const *address;            /* [address_count] as typed */
+    double seconds;      /* measured */
+    uint64_t own_cpu_ns; /* CPU time of this process during the measurement */
+    uint64_t server_cpu_ns;       /* CPU time of the named processes */
+    uint32_t server_count;        /* named processes */
+    const struct qn_stats *total; /* sum of all repetitions */
+    const struct qn_report_second
+        *warmup;                        /* not part of the total; NULL: none */
+    const struct qn_report_second *run; /* [run_count] one per repetition */
+    uint32_t run_count;                 /* 1: not repeated */
+    const struct qn_unavailability *unavailability; /* ended */
+    const char *const *address; /* [address_count] as given */
     uint32_t address_count;
     const struct qn_report_opened *opened; /* [address_count] */
-    bool preload; /* the keys hold what this load has stored */
-    const struct qn_report_verdict *verdict; /* NULL: not judged */
+    bool preload; /* the keys hold values of this load */
+    const struct qn_report_verdict *verdict; /* NULL: not checked */
 };
 
 #define QN_REPORT_ABOUT_MAX 1500
 
 #define QN_REPORT_MODEL_MAX 200
 
-/** "closed loop" or "open loop 50k/s, poisson": how requests come. */
+/** "closed loop" or "open loop 50k/s, poisson". */
 void qn_report_model(const struct qn_report *r,
                      char model[QN_REPORT_MODEL_MAX]);
 
 #define QN_REPORT_CONNECTIONS_MAX 100
 
-/** "50 connections", and "(25 of 50 opened)" if that is not all. */
+/** "50 connections", with "(25 of 50 opened)" if not all were opened. */
 void qn_report_connections(const struct qn_report *r,
                            char text[QN_REPORT_CONNECTIONS_MAX]);
 
-/** Connections that were tried and never opened. */
+/** Number of connections that were tried and never opened. */
 uint64_t qn_report_missing(const struct qn_report *r);
 
-/** What was run, on one line: addresses, mix, connections ... seed. */
+/** The setup on one line: addresses, mix, connections ... seed. */
 void qn_report_about(const struct qn_report *r,
                      char about[QN_REPORT_ABOUT_MAX]);
 
-/** Right answers per second of its length. */
+/** Correct replies per second. */
 double qn_report_rate(uint64_t ops, double seconds);
 
-/** Fill a row from what was seen. O(buckets of the histogram). */
+/** Fill a row from statistics. O(buckets of the histogram). */
 void qn_report_row(struct qn_report_row *row, const struct qn_op_stats *ops);
 
 /**
- * Make a second of all that was seen in it.
+ * Fill a second from the statistics of it.
  *
- * @param out   Filled; run, at and intended are the caller's, and kept.
- * @param sum   Scratch of the caller (an op_stats is too large for the stack).
+ * @param out  Filled, except run, at and intended, which belong to the caller.
+ * @param sum  Scratch of the caller (an op_stats is too large for the stack).
  */
 void qn_report_second(struct qn_report_second *out,
                       const struct qn_stats *stats, double seconds,
@@ -164,10 +165,10 @@ int qn_report_json_second(FILE *to, const struct qn_report_second *s);
  *  @return QN_OK, QN_ENOMEM or QN_EIO. */
 int qn_report_json_summary(FILE *to, const struct qn_report *r);
 
-/** The names of the columns, one line. */
+/** The names of the columns, on one line. */
 void qn_report_csv_header(FILE *to);
 
-/** One line per kind of operation that was used, and one named "all". */
+/** One line per kind of operation that was used, and one for "all". */
 void qn_report_csv_second(FILE *to, const struct qn_report_second *s);
 
 #endif

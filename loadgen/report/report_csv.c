@@ -5,8 +5,8 @@
 /*
  * One row per second and kind, so that a spreadsheet or a data frame needs no
  * reshaping. Requests are lost with their connection, not by kind: the last
- * columns are filled in the rows of "all" only. A field without a value (no
- * answer, so no latency; no schedule) is empty.
+ * columns are filled in rows of "all" only. A field without a value (no answer,
+ * so no latency; no schedule) is empty.
  */
 
 void qn_report_csv_header(FILE *to)

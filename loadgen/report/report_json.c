@@ -7,12 +7,12 @@
 #include <stdlib.h>
 
 /*
- * JSON lines: a reader takes what it needs while the load still runs, and the
- * last line is the summary. load.schema.json is the exact shape.
+ * JSON lines: a reader can process them while the load still runs; the last
+ * line is the summary. load.schema.json is the exact shape.
  *
- * A second without an answer has no latencies: they are null, for 0 would be
- * the best of all. jansson passes a failed allocation on as NULL, so only the
- * end has to look. The layout of a row is the same in seconds and summary.
+ * A second without an answer has null latencies, since 0 would be the best of
+ * all. jansson passes a failed allocation on as NULL, so only the end is
+ * checked. Rows have the same layout in seconds and in the summary.
  */
 
 static json_t *rounded(double x)
@@ -30,7 +30,8 @@ static void set(json_t *to, const char *name, json_t *value)
     json_object_set_new(to, name, value);
 }
 
-/* JSON holds UTF-8 only; a server, a path or a host name need not. */
+/* JSON allows UTF-8 only; an address, a path or a reply may have other
+ * bytes. */
 static void set_text(json_t *to, const char *name, const char *text)
 {
     json_t *value = json_string(text);
@@ -88,7 +89,7 @@ static void set_kinds(json_t *j, const struct qn_report_row *kind,
     set(j, "kinds", kinds);
 }
 
-/* Takes j. */
+/* Takes j: frees it. */
 static int print_line(FILE *to, json_t *j)
 {
     char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(15));
@@ -137,7 +138,7 @@ static json_t *setup_of(const struct qn_report *r)
     set_count(j, "keys", r->keys);
     set_text(j, "key_size", r->key_size);
     set_text(j, "value_size", r->value_size);
-    /* A seed uses all 64 bits, which JSON's numbers do not. */
+    /* A seed has 64 bits, more than a JSON number holds exactly. */
     char seed[24];
     snprintf(seed, sizeof seed, "%" PRIu64, r->seed);
     set_text(j, "seed", seed);
@@ -183,7 +184,7 @@ static json_t *summary_of(const struct qn_report *r,
     set_text(j, "first_wrong", r->total->first_wrong);
     set_kinds(j, s->kind, r->seconds);
     set(j, "connections", qn_report_opened_json(r));
-    set(j, "silences", qn_report_silence_json(r));
+    set(j, "unavailability", qn_report_unavailability_json(r));
     set(j, "warmup", qn_report_warmup_json(r));
     set(j, "runs", qn_report_runs_json(r));
     set(j, "verify", verdict_of(r));

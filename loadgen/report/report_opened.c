@@ -3,9 +3,9 @@
 #include <inttypes.h>
 
 /*
- * Which connections there were: a load that asks less than it was told to is
- * not the load that its head describes. Short runs by count end before all are
- * open, which is no failure.
+ * Opened connections: if some could not be opened, the load was smaller than
+ * its title says. A short run by count may end before all connections are open;
+ * this is not a failure.
  */
 
 static uint64_t sum(const struct qn_report *r, bool opened)
@@ -48,7 +48,7 @@ void qn_report_opened_table(FILE *to, const struct qn_report *r)
         if (o->failed) {
             fprintf(to,
                     "%s: %" PRIu64 " of %" PRIu64 " connections opened; the "
-                    "others asked nothing\n",
+                    "others sent no requests\n",
                     r->address[a], o->opened, o->wanted);
         }
     }

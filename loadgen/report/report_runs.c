@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 /*
- * Repetitions. The table above them and the percentiles count all runs as one;
- * here each stands alone, so that a reader sees whether a difference is larger
- * than the noise: median, and the distance between the extremes.
+ * Repetitions. The main table and the percentiles count all runs as one; here
+ * each run is shown alone with the median and the extremes, so that a reader
+ * can compare a difference with the noise.
  */
 
 struct summary {
@@ -22,7 +22,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Least, median and most of n values, which are sorted on the way. */
+/* Least, median and most of n values; sorts them. */
 static void order(double *value, uint32_t n, double out[3])
 {
     qsort(value, n, sizeof *value, compare);
@@ -67,7 +67,7 @@ static void print_runs(FILE *to, const struct qn_report *r)
     struct summary s;
     double ns[QN_QUANTILE_COUNT];
     if (!summarize(r, &s)) {
-        return; /* the rows above tell the same, unsorted */
+        return; /* without memory only the rows above are printed */
     }
     fputc('\n', to);
     for (uint32_t i = 0; i < r->run_count; i++) {

@@ -1,19 +1,20 @@
 #!/usr/bin/python3
-"""Is this quoind as fast as another one? Two programs in turn, in one run.
+"""Is this quoind as fast as another one? Runs two programs in turn, in one
+run.
 
     bench_commits.py --before ../before/build/release/kvs/quoind
 
 Both run at the same time, with three replicas and a million keys of 8 and 16
-bytes, and are started anew after each 5 pairs, the other one first: what memory
-a server happens to get is worth some per cent of its speed as long as it lives;
-`quoin load` asks one, then the other, GET and SET, without and with a pipeline
-of 16. The order changes with each pair. A ratio is this one's rate over the
-other's; the median of the pairs stands with its 95 % interval (order
-statistics). The worse end is to be at least 0.93: 5 %, and 2 % for what the
-machine does by itself, which `--quoind` and `--before` with the same program
-show.
+bytes, and are restarted after each 5 pairs, the other one first: the placement
+of its memory affects the speed of a server by a few per cent as long as it
+lives; `quoin load` measures one, then the other, GET and SET, without and with
+a pipeline of 16. The order changes with each pair. A ratio is this one's rate
+over the other's; the median of the pairs is shown with its 95 % interval
+(order statistics). The lower end must be at least 0.93: 5 %, and 2 % for the
+noise of the machine, which a run with the same program for `--quoind` and
+`--before` shows.
 
-Whatever was started is ended, also on Ctrl-C.
+All started programs are ended, also on Ctrl-C.
 """
 import json
 import os
@@ -87,7 +88,7 @@ def run(o):
 
 
 def pairs(o, numbers, found):
-    """As many pairs with the same two servers."""
+    """Runs this many pairs with the same two servers."""
     servers = [quoind(o.quoind), quoind(o.before)]
     try:
         for server in servers if numbers[0] // SAME % 2 == 0 else servers[::-1]:
@@ -114,7 +115,7 @@ def parse():
     p.add_argument("--keys", type=int, default=10 ** 6)
     p.add_argument("--only", default="", metavar="REGEX", help="loads")
     p.add_argument("--json", metavar="FILE",
-                   help="all pairs; those that are there count too")
+                   help="all pairs, including those in the file")
     p.add_argument("--check", action="store_true",
                    help="exit status 1 if a ratio is too low")
     o = script.options(p, "before")

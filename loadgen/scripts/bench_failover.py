@@ -1,35 +1,36 @@
 #!/usr/bin/python3
-"""How long clients of the surviving replicas wait when a replica of quoind is
-killed (-9) or stands still (SIGSTOP).
+"""Waiting times of clients of the surviving replicas when a replica of quoind
+is killed (-9) or stopped (SIGSTOP).
 
 For each number of keys a server with three replicas is started and filled, and
-its capacity measured: what `quoin load` gets in a closed loop on the same
-connections. Half of that is asked for in an open loop from then on. A fault
-comes when all replicas are current, in the middle of a run against the ports of
-the others; its figure is the longest time in that run without a successful
-answer there, of reads and of writes, whatever address was silent longest.
+its capacity measured: the rate of `quoin load` in a closed loop on the same
+connections. An open loop then runs at half of that rate. A fault comes when
+all replicas are current, in the middle of a run against the ports of the
+others; the result is the longest time in that run without a successful answer
+there, of reads and of writes, over all addresses.
 
-Before each of these come two runs of the same length without a fault: at the
-same ports, and at as many redis-servers as there are survivors, which do
-nothing but answer this load. They tell what this machine does by itself, in the
-columns on the right (the larger of reads and writes). What the fault has cost
-cannot be told where they are alike. So runs are short: the longest of many
-silences that come anyhow says nothing about the one that was asked for. The
-cost is the median of the differences to the run at the same ports.
+Each run with a fault follows two runs of the same length without one: at the
+same ports, and at as many redis-servers as there are survivors, under this
+load only. They show the noise of this machine, in the columns on the right
+(the larger of reads and writes). Where they are equal, the cost of the fault
+cannot be measured. Runs are short for this reason: the longest of many
+unavailability windows that occur anyway says nothing about the one caused by
+the fault. The cost is the median of the differences to the run at the same
+ports.
 
-The load generator shares the cores with the servers, as an equal: with a core
-to itself whenever it wants one (SCHED_FIFO) the replicas there were silent for
-10 ms, with no fault, where they are for 2. And with two threads, each of which
-often has nothing to do: one thread for all connections ran for 3 to 4 ms at a
-time, until the next tick (perf sched), and a replica that woke beside it waited
-for so long.
+The load generator shares the cores with the servers at normal priority: with a
+core to itself whenever it wants one (SCHED_FIFO) the replicas there did not
+answer for 10 ms, without any fault, instead of 2. It has two threads, each of
+which is often idle: one thread for all connections ran for 3 to 4 ms at a
+time, until the next tick (perf sched), and a replica that woke on that core
+waited as long.
 
-`kill two` asks the survivor, from the first restart (as the flight recorder
-knows it) until its next write is answered. `upgrade` gives the group to another
-quoind, replica by replica, while clients at the shared address ask, whose
-connections end with the replica that they came to.
+`kill two` measures at the survivor, from the first restart (from the flight
+recorder) until its next write is answered. `upgrade` hands the group over to
+another quoind, replica by replica, under load at the shared address, where
+connections end with the replica that accepted them.
 
-Whatever was started is ended, also on Ctrl-C.
+All started programs are ended, also on Ctrl-C.
 """
 import contextlib
 import json
@@ -51,12 +52,12 @@ from tests.process.cluster.adoption import launch  # noqa: E402
 from bench_processes import redis  # noqa: E402
 from tests.process.lib.checks import wait_until  # noqa: E402
 from tests.process.lib.quoind import Quoind  # noqa: E402
-from tests.process.lib.view import look, pids_of  # noqa: E402
+from tests.process.lib.info_view import look, pids_of  # noqa: E402
 
-# What, whom, and the targets: median and most, ms.
+# Kind, victim, and the targets: median and maximum, ms.
 KILL = (2, 25)
 STOP = (None, 100)
-SECONDS = {"kill": 0.2, "stop": 1.0}  # of a run; the fault is a third in
+SECONDS = {"kill": 0.2, "stop": 1.0}  # of a run; the fault is at a third
 FAULTS = {
     "memory": [("kill", "leader", KILL),
                ("kill", "learner", KILL), ("stop", "leader", STOP),
@@ -76,7 +77,8 @@ def larger(figures):
 
 @contextlib.contextmanager
 def servers(count):
-    """So many redis-servers; their addresses, as options of quoin load."""
+    """Starts this many redis-servers; their addresses, as options of quoin
+    load."""
     with contextlib.ExitStack() as running:
         to = []
         for _ in range(count):
@@ -126,7 +128,8 @@ class Bench:
         return os.pread(self.q.errors.fileno(), 1 << 20, 0).decode()[-4000:]
 
     def calibrate(self, keys):
-        """What the replicas answer on the connections of the load, per s."""
+        """The rate that the replicas reach on the connections of the load, per
+        s."""
         done = self.finish(self.load(
             "--keys", str(keys), "--mix", "get,set", "--connections", "8",
             "--seconds", "1", "--warmup", "0.3", to=self.q.to()))
@@ -138,9 +141,9 @@ class Bench:
             "--connections", "8", "--seconds", str(seconds), "--warmup", "0.3",
             to=to)
 
-    def silence(self, keys, what, role, seconds):
-        """One run, with a fault if `what` says so; @return longest silence of
-        reads and of writes, ms."""
+    def window(self, keys, what, role, seconds):
+        """One run, with a fault if `what` is one; @return the longest
+        unavailability window of reads and of writes, ms."""
         view, pids = self.current()
         victim = next(i for i in range(3) if role in view.role(i))
         process = self.open_loop(keys, seconds, self.q.to(
@@ -156,14 +159,14 @@ class Bench:
 
     def longest(self, process):
         found = {"reads": 0, "writes": 0}
-        for s in self.finish(process)["silences"]:
+        for s in self.finish(process)["unavailability"]:
             if s["kind"] in found:
                 found[s["kind"]] = max(found[s["kind"]], s["longest_ms"])
         return found
 
     def upgrade(self, keys):
-        """@return as silence(), from before the first replica is replaced until
-        after the last."""
+        """@return the same as window(), from before the first replica is
+        replaced until after the last."""
         self.current()
         process = self.open_loop(keys, 100000)
         time.sleep(0.5)
@@ -177,7 +180,7 @@ class Bench:
         return self.longest(process)
 
     def began(self, pid):
-        """When that process began to be a replica, ns; None: not known."""
+        """When that process became a replica, ns; None if unknown."""
         done = subprocess.run(
             [self.o.quoin, "events", "--json", *self.q.to([self.survivor])],
             capture_output=True, text=True)
@@ -188,8 +191,8 @@ class Bench:
         return None
 
     def double(self, number):
-        """Two at one instant; @return ms from the first restart to the next
-        write that the survivor answers."""
+        """Kills two at the same instant; @return ms from the first restart to
+        the next write that the survivor answers."""
         _, pids = self.current()
         self.survivor = number % 3
         c = self.q.client(self.survivor)
@@ -197,7 +200,7 @@ class Bench:
         dead = [i for i in range(3) if i != self.survivor]
         for i in dead:
             os.kill(pids[i], signal.SIGKILL)
-        time.sleep(0.001)  # it has certainly reached them
+        time.sleep(0.001)  # it has reached them by now
         c.call("SET", "probe", 1)
         served = time.monotonic_ns()
         c.close()
@@ -206,7 +209,7 @@ class Bench:
         return max(0, (served - began) / 1e6)
 
     def figures(self, keys, what, role):
-        """@return what there was with faults, without and at Redis, ms."""
+        """@return the results with faults, without, and at Redis, ms."""
         if what == "kill two":
             return {"writes": [self.double(i)
                                for i in range(self.o.faults)]}, {}, {}
@@ -216,8 +219,8 @@ class Bench:
                     for kind in ("reads", "writes")}, {}, {}
         seconds = self.o.seconds or SECONDS[what]
         runs = [(self.longest(self.open_loop(keys, seconds, self.beside)),
-                 self.silence(keys, None, role, seconds),
-                 self.silence(keys, what, role, seconds))
+                 self.window(keys, None, role, seconds),
+                 self.window(keys, what, role, seconds))
                 for _ in range(self.o.faults)]
         return tuple({kind: [run[i][kind] for run in runs]
                       for kind in ("reads", "writes")} for i in (2, 1, 0))
@@ -283,20 +286,20 @@ def parse():
                                              t.split(",")],
                    default=[10 ** 4, 5 * 10 ** 6], help="10000,5000000")
     p.add_argument("--rate", type=int, help="of the load, requests/s (half of "
-                   "what the replicas can)")
+                   "the capacity of the replicas)")
     p.add_argument("--seconds", type=float,
                    help="of each run (0.2, or 1 if a replica is stopped)")
     p.add_argument("--only", default="", metavar="REGEX", help="faults")
-    p.add_argument("--json", metavar="FILE", help="write all figures there")
+    p.add_argument("--json", metavar="FILE", help="write all results there")
     p.add_argument("--quick", action="store_true",
-                   help="one fault of each kind, 1000 keys: does it work?")
+                   help="one fault of each kind, 1000 keys: a check")
     p.add_argument("--check", action="store_true",
                    help="exit status 1 if a target is missed")
     o = script.options(p)
     if o.faults < 1 or (o.seconds or 1) <= 0:
         p.error("--faults and --seconds must be more than 0")
     if shutil.which("redis-server") is None:
-        p.error("redis-server is not installed; it is what waits are compared with")
+        p.error("redis-server is not installed; install it to compare")
     if o.quick:
         o.faults, o.keys, o.seconds, o.rate = 1, [1000], 0.9, 1000
     return o

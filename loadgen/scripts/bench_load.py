@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""quoin load beside redis-benchmark, against one redis-server: which of the two
-generators sends more, and what does it pay for a request?
+"""quoin load compared with redis-benchmark, against one redis-server: which
+generator sends more, and at which cost per request?
 
 Usage: bench_load.py [--quick] [--quoin PATH] [--pairs N] [--json FILE]
 
 Both send the same number of the same requests over as many connections, closed
-loop, in turn. The server sits on one core and the generator on another, where
-there are two. Rates: requests over the time that each program reports. CPU: all
-that its process used, its start included, over all requests. A ratio above 1
-means that quoin sends more, or pays less.
+loop, in turn. The server runs on one core and the generator on another, if
+there are two. Rates: requests over the time that each program reports. CPU:
+total CPU time of its process, including its start, over all requests. A ratio
+above 1 means that quoin sends more, or needs less.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONNECTIONS = 50
-# pipeline, threads, requests: as many as take a second or two
+# pipeline, threads, requests: enough for a second or two
 CASES = ((1, 1, 150_000), (1, 2, 250_000), (16, 1, 1_500_000),
          (64, 1, 2_500_000))
 
@@ -50,8 +50,8 @@ class Server:
         raise SystemExit("bench_load: redis-server does not start")
 
     def flush(self):
-        """Each run finds the same: nothing. The key names of the two differ,
-        so the second would meet a larger table."""
+        """Each run starts with an empty store. The key names of the two
+        differ, so the second one would otherwise find a larger table."""
         with socket.create_connection(("127.0.0.1", self.port)) as s:
             s.sendall(b"FLUSHALL\r\n")
             if s.recv(16) != b"+OK\r\n":
@@ -132,7 +132,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true",
-                        help="only show that it runs")
+                        help="only check that it runs")
     parser.add_argument("--quoin", default=os.path.join(
         HERE, "../../build/release/loadgen/quoin"))
     parser.add_argument("--pairs", type=int, default=5)

@@ -1,7 +1,7 @@
 """Servers that a benchmark starts: processes, ports, CPU time, memory.
 
 CPU is that of all processes of a server. Memory is their proportional share
-(Pss): what several processes map counts once.
+(Pss): memory that several processes map counts once.
 
 A server ends with the script that started it.
 """
@@ -61,7 +61,7 @@ def memory_bytes(pids):
 
 
 def resident(pid):
-    """What a process has in memory, bytes: of its own, and shared."""
+    """The memory of a process, bytes: its own, and shared."""
     with open(f"/proc/{pid}/status") as f:
         text = f.read()
     return {name: int(re.search(rf"^{field}:\s+(\d+) kB", text, re.M)[1]) * 1024
@@ -69,7 +69,7 @@ def resident(pid):
 
 
 def end_with_parent():
-    """In the child: SIGTERM if this script is killed."""
+    """In the child: request SIGTERM if this script is killed."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
@@ -128,8 +128,8 @@ class Server:
                     if ":" in line)
 
     def weigh(self):
-        """Of each process that holds data: resident memory, and what it says
-        itself that it uses."""
+        """For each process with data: resident memory, and the use that it
+        reports itself."""
         info = self.info()
         if "replica0" not in info:
             return [dict(resident(int(info["process_id"])),
@@ -142,7 +142,7 @@ class Server:
                 found.append(dict(resident(int(said["pid"])),
                                   used=int(said["used_memory"])))
             except (KeyError, OSError):
-                pass  # it has ended, or is between two lives
+                pass  # it has ended, or is being restarted
         return found
 
     def pids(self):
@@ -168,7 +168,7 @@ class Server:
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
-            for pid in pids:  # children first would be started again
+            for pid in pids:  # killed first, children would be restarted
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:

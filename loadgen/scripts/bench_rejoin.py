@@ -1,22 +1,23 @@
 #!/usr/bin/python3
-"""What it costs the others when a replica of quoind comes back.
+"""The cost for the other replicas of quoind when one rejoins.
 
-Three replicas with --keys small keys each. `quoin load` asks two of them: in a
-closed loop for all that they can, or, with --share 0.5, in an open loop for half
-of what such a loop got right before. Their rate is taken, in steps of 50 ms:
+Three replicas with --keys small keys each. `quoin load` drives two of them: in
+a closed loop at full rate, or, with --share 0.5, in an open loop at half of
+the rate that such a loop reached before. Their rate is measured, in steps of
+50 ms:
 
-    three     all are there
-    two       the third one was killed (-9), and nobody starts it again: the
-              supervisor stands still (SIGSTOP) meanwhile
-    rejoin    the supervisor goes on: from here until the third one's INFO says
-              that it is online again, as the survivors tell it
-    after     all are there again
+    three     all are present
+    two       the third one was killed (-9), and is not restarted: the
+              supervisor is stopped (SIGSTOP) meanwhile
+    rejoin    the supervisor continues: from here until the survivors' INFO
+              shows the third one online again
+    after     all are present again
 
-and again. The rejoin is beside both: beside `two` it shows what the donor and
-the joiner take, beside the mean of `three` and `after` what a client notices in
-all. Medians of the repetitions, least and most.
+and again. The rejoin is compared with both: with `two` for the cost of donor
+and joiner, with the mean of `three` and `after` for the total loss of a
+client. Medians of the repetitions, minimum and maximum.
 
-Whatever was started is ended, also on Ctrl-C.
+All started programs are ended, also on Ctrl-C.
 """
 import json
 import math
@@ -33,7 +34,7 @@ sys.path.insert(0, os.path.join(HERE, "../.."))
 
 from tests.process.lib import script  # noqa: E402
 from tests.process.lib.quoind import Quoind  # noqa: E402
-from tests.process.lib.view import look, pids_of  # noqa: E402
+from tests.process.lib.info_view import look, pids_of  # noqa: E402
 
 PATIENCE = 120.0  # s; it ends a hang
 STEP = 0.05       # s, of the rates
@@ -43,7 +44,7 @@ WINDOWS = ("three", "two", "rejoin", "after")
 
 
 def ratio(a, b):
-    """Not a number if nothing was done: a window may be short, and a machine
+    """Not a number without operations: a window may be short, and a machine
     busy."""
     return a / b if b else math.nan
 
@@ -64,14 +65,14 @@ class Load:
             stdout=self.out, stderr=subprocess.PIPE, text=True)
 
     def wait(self):
-        """Until it has begun: its clock is known to a step."""
+        """Waits until it has begun: its clock is known to a step."""
         while not os.fstat(self.out.fileno()).st_size:
             if self.process.poll() is not None:
                 sys.exit("quoin load: " + self.process.stderr.read())
             time.sleep(0.001)
         self.out.seek(0)
         at = json.loads(self.out.readline())["at"]
-        self.began = time.monotonic() - at - STEP  # told a step later
+        self.began = time.monotonic() - at - STEP  # reported a step later
 
     def end(self):
         """@return [(from, to, ops)] on the monotonic clock."""
@@ -162,7 +163,7 @@ class Bench:
         return found
 
     def share(self, to):
-        """Operations per second to be asked for; None: all that they can."""
+        """Rate of the open loop, operations per second; None: closed loop."""
         if not self.o.share:
             return None
         load = Load(self.q, self.o, to)
@@ -178,7 +179,7 @@ class Bench:
 
     def run(self):
         rows = []
-        print("who comes back   three     two  rejoin   after kop/s, medians; "
+        print("role             three     two  rejoin   after kop/s, medians; "
               "seconds of rejoin (most); loss beside two, beside three",
               flush=True)
         with Quoind(self.o.quoind, args=self.o.args) as self.q:
@@ -209,8 +210,7 @@ class Bench:
 
 
 def is_met(row):
-    """What its clients lose, who had three replicas before and have them
-    after."""
+    """The loss of its clients, relative to three replicas before and after."""
     return max(f["seconds"] for f in row["runs"]) < SECONDS_MOST and \
         statistics.median(f["beside_three"] for f in row["runs"]) \
         >= 1 - LOSS_MOST
@@ -219,18 +219,18 @@ def is_met(row):
 def parse():
     p = script.parser(__doc__)
     p.add_argument("--times", type=int, default=7,
-                   help="each role comes back so often (%(default)s)")
+                   help="repetitions per role (%(default)s)")
     p.add_argument("--keys", type=int, default=10 ** 6)
     p.add_argument("--seconds", type=float, default=1,
-                   help="of each window but the rejoin (%(default)s)")
+                   help="of each window except the rejoin (%(default)s)")
     p.add_argument("--mix", default="get,set")
     p.add_argument("--share", type=float, metavar="PART",
-                   help="of what they can is asked for (all)")
+                   help="part of the capacity that is requested (all)")
     p.add_argument("--connections", type=int, default=32)
     p.add_argument("--pipeline", type=int, default=16)
-    p.add_argument("--json", metavar="FILE", help="write all figures there")
+    p.add_argument("--json", metavar="FILE", help="write all results there")
     p.add_argument("--quick", action="store_true",
-                   help="1000 keys, once: does it work?")
+                   help="1000 keys, once: only checks that it works")
     p.add_argument("--check", action="store_true",
                    help="exit status 1 if it takes 3 s or more, or the median "
                    "loss is more than 20 %%")

@@ -1,8 +1,8 @@
-"""What bench_server.py measures and says: rows, figures, targets, tables.
+"""The measurements of bench_server.py: rows, figures, targets, tables.
 
-A row is one load; its runs are `quoin load`'s JSON, as they came. A figure is
-the median over the pairs, a ratio the median of the pairs' ratios (quoind /
-redis). Nothing here starts anything.
+A row is one load; its runs are the JSON of `quoin load`. A figure is the
+median over the pairs, a ratio the median of the pairs' ratios (quoind /
+redis). This module starts nothing.
 """
 
 import math
@@ -23,18 +23,18 @@ def size_text(size):
 
 
 def parse_sizes(text):
-    """`16,1ki,64ki,16mi` as numbers; ValueError if it is something else, or no
-    size of the table."""
+    """`16,1ki,64ki,16mi` as numbers; ValueError for anything else, or a size
+    that no row has."""
     unit = {"": 1, "k": KIB, "ki": KIB, "m": MIB, "mi": MIB}
     sizes = []
     for word in text.split(","):
         digits = word.strip().lower().rstrip("kmi")
         if not digits.isdigit() or word.strip().lower()[len(digits):] not in unit:
-            raise ValueError(f"'{word}' is no size: say 16, 64ki or 1mi")
+            raise ValueError(f"'{word}' is not a size; use 16, 64ki or 1mi")
         sizes.append(int(digits) * unit[word.strip().lower()[len(digits):]])
         if sizes[-1] not in SIZES:
             raise ValueError(f"no row has values of {size_text(sizes[-1])}; "
-                             "there are " + ", ".join(map(size_text, SIZES)))
+                             "use " + ", ".join(map(size_text, SIZES)))
     return sizes
 
 
@@ -42,7 +42,7 @@ SIZES = (16, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 16 * MIB,
          64 * MIB)
 DATA_BYTES = 64 * MIB    # of all keys, with values of 4 KiB and more
 COUNTED_BYTES = 256 * MIB  # of a run, with values of 16 MiB and more
-FLIGHT_BYTES = 64 * MIB  # asked and not answered, at most
+FLIGHT_BYTES = 64 * MIB  # maximum of unanswered requests
 
 
 class Row:
@@ -67,12 +67,12 @@ class Row:
         return self.value_size, self.keys
 
     def errors(self):
-        """Of quoind and of redis: what was not answered right."""
+        """For quoind and for redis: the failures."""
         return [failed + sum(run[name] for run in runs for name in TROUBLE)
                 for failed, runs in zip(self.failed, (self.a, self.b))]
 
     def weigh(self, side, processes):
-        """Keep the most that each process had."""
+        """Keeps the maximum of each process."""
         kept = self.weights[side]
         for i, now in enumerate(processes):
             if i == len(kept):
@@ -81,8 +81,8 @@ class Row:
                 kept[i] = {k: max(v, now[k]) for k, v in kept[i].items()}
 
     def counted(self):
-        """Requests of a run; 0: it takes a time. A request that takes seconds
-        would be unanswered at the end of one."""
+        """Requests of a run; 0: limited by time. A request that takes seconds
+        would be unanswered at the end of such a run."""
         return COUNTED_BYTES // self.value_size \
             if self.value_size >= 16 * MIB else 0
 
@@ -97,15 +97,14 @@ TROUBLE = ("errors", "wrong", "unanswered", "misses")
 
 
 def series(runs, figure):
-    """Without an answer there is none: not a number."""
+    """Not a number without an answer."""
     values = [FIGURES[figure](run) for run in runs]
     return [float("nan") if v is None else v for v in values]
 
 
 def interval(values):
-    """The median and, around it, what holds it with 95 % certainty whatever
-    the distribution: order statistics of the binomial. Least and most of few
-    values."""
+    """The median and its interval of 95 % certainty for any distribution:
+    order statistics of the binomial. For few values: minimum and maximum."""
     values = sorted(values)
     n = len(values)
     tail, k = 0.5 ** n, 0  # P(fewer than k + 1 of n lie below the median)
@@ -126,14 +125,14 @@ FIGURES = {
 MIXES = (("GET", "get"), ("SET", "set"), ("80/20", "get:80,set:20"))
 
 
-# (value size, pipeline) of SET: its rate, and p99, beside redis'.
+# (value size, pipeline) of SET: its rate, and p99, relative to redis.
 LEAST_SET = {(KIB, 16): 0.95, (64 * KIB, 16): 0.7, (MIB, 1): 0.6}
 MOST_SET_P99 = 3
 MOST_SET_CPU = {(64 * KIB, 16): 2.5}
 
 
 def sized_rows(size, pipeline):
-    """As many keys and connections as keep memory bounded."""
+    """Numbers of keys and connections that keep memory bounded."""
     keys = 100000 if size == KIB else min(1000, max(DATA_BYTES // size, 2))
     connections = min(50, max(FLIGHT_BYTES // (size * pipeline), 2))
     rows = []
@@ -245,7 +244,8 @@ def print_row(row):
 
 
 def stop_ratios(stops):
-    """Each stopped interval beside the mean of the running ones around it."""
+    """Each stopped interval relative to the mean of the running ones around
+    it."""
     running = [run["ops_per_s"] for run in stops["running"]]
     return [2 * run["ops_per_s"] / (before + after) for run, before, after
             in zip(stops["stopped"], running, running[1:])]
@@ -277,7 +277,7 @@ def print_stops(stops, options):
 
 
 def missed(rows, facts, stops):
-    """What is short of its target, a text each."""
+    """The missed targets, a text each."""
     short = [f"{row.name}: {f} {rel} {bound:g}" for row in rows
              for f, rel, bound in row.targets if not is_met(row, f, rel, bound)]
     short += [fact[0] for fact in facts if not fact[4]]

@@ -1,19 +1,20 @@
 #!/usr/bin/python3
-"""quoind beside Debian's redis-server, on this machine, in this hour.
+"""quoind compared with Debian's redis-server, on this machine, at the same
+time.
 
 Both servers are started on free ports and loaded with the same keys. Then
 `quoin load` measures them in turn: one pair is quoind, redis; the next pair
 redis, quoind; and so on. A figure is the median over the pairs, a ratio is the
 median of the pairs' ratios (quoind / redis), so that a drift of the machine
-counts for both. The server that is not measured idles, and what it uses while
-it idles is measured first.
+counts for both. The server that is not measured is idle, and its idle CPU use
+is measured first.
 
 The last table compares quoind with itself: the SET rate at the ports of two
 replicas while the third runs and while it is stopped, in turn.
 
-A full run takes some 25 minutes; `--sizes 64ki --only SET` one.
+A full run takes about 25 minutes; `--sizes 64ki --only SET` takes one.
 
-Whatever was started is ended, also on Ctrl-C.
+All started programs are ended, also on Ctrl-C.
 """
 
 import argparse
@@ -39,7 +40,7 @@ QUICK_BYTES = 32 << 20  # of a row's values, with --quick
 
 
 class Stopped:
-    """A block during which one replica stands still."""
+    """A block during which one replica is stopped."""
 
     def __init__(self, server, replica):
         self.pid = server.replica_pid(replica)
@@ -111,14 +112,14 @@ class Bench:
         return got
 
     def installed(self):
-        """Snapshots that quoind's replicas have installed in this life: INFO's
-        `snapshotsN`, or, of a server without that, what its flight recorders
-        still tell."""
+        """Snapshots that quoind's replicas have installed in this incarnation:
+        INFO's `snapshotsN`, or, for a server without that, the events still in
+        its flight recorders."""
         if not self.real:
             return 0
         server = self.servers[0]
         info = server.info()
-        for _ in range(50):  # who is busy for 100 ms is left out
+        for _ in range(50):  # a replica that is busy for 100 ms is left out
             if "snapshots0" not in info or all(
                     f"snapshots{i}" in info for i in range(REPLICAS)):
                 break
@@ -150,8 +151,8 @@ class Bench:
         print_row(row)
 
     def run_stops(self):
-        """The SET rate of two replicas, beside itself: while the third runs,
-        is stopped, runs, and so on."""
+        """The SET rate of two replicas in turn: while the third runs, is
+        stopped, runs, and so on."""
         row = Row(STOPS_NAME, "set", 16, stopped=True)
         if self.options.quick:
             row.keys = 1000
@@ -171,7 +172,7 @@ class Bench:
         print_stops(self.stops, self.options)
 
     def start(self):
-        """Start each server a few times, and see it idle."""
+        """Starts each server a few times, and measures it idle."""
         times = [[], []]
         for _ in range(self.options.pairs):
             for side, server in enumerate(self.servers):
@@ -182,7 +183,7 @@ class Bench:
                            medians[0] <= 100))
         self.facts.append(("the slowest of these", max(times[0]),
                            max(times[1]), "", True))
-        time.sleep(min(1, self.options.seconds))  # what start leaves to do
+        time.sleep(min(1, self.options.seconds))  # work left from the start
         idle = []
         pids = [server.pids() for server in self.servers]
         before = [cpu_seconds(p) for p in pids]
@@ -314,7 +315,7 @@ def parse_options():
     parser.add_argument("--json", metavar="FILE", help="write all runs there")
     parser.add_argument("--quick", action="store_true",
                         help="500 requests per row on 1000 keys, fewer "
-                        "large ones: does it work?")
+                        "large ones: only checks that it works")
     parser.add_argument("--check", action="store_true",
                         help="exit status 1 if a target is missed")
     parser.add_argument("--list", action="store_true", help="names of the rows")
@@ -334,9 +335,9 @@ def parse_options():
         options.stops = min(options.stops, 2)
     for path in options.quoin, options.quoind:
         if path != "redis" and not os.access(path, os.X_OK):
-            parser.error(f"{path} is no program: build it, or name another")
+            parser.error(f"{path} is not a program; build it, or name another")
     if shutil.which("redis-server") is None:
-        parser.error("redis-server is missing: apt-get install redis-server")
+        parser.error("redis-server is missing; apt-get install redis-server")
     options.quoin = os.path.abspath(options.quoin)
     return options
 

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""How long a replica's loop is kept from its clients: the longest turns of
-quoind while its table grows to 10^7 keys, is overwritten, read and flushed.
+"""The longest loop iterations of quoind while its table grows to 10^7 keys, is
+overwritten, read and flushed: the time that clients wait.
 
-Each replica measures its own turns (kvs/frontend/loop_stats.h): the work from wake-up to the
-next wait, without the time the scheduler gave the core to somebody else. The
-counts are reset before each phase and read with INFO behind it.
+Each replica measures its own iterations (kvs/frontend/loop_stats.h): the work from
+wake-up to the next wait, without the time that the scheduler gave the core to
+other processes. The counts are reset before each phase and read with INFO
+after it.
 
-Whatever was started is ended, also on Ctrl-C.
+All started programs are ended, also on Ctrl-C.
 """
 
 import argparse
@@ -24,8 +25,8 @@ PARTS = ("sockets", "apply", "answers")
 
 
 def patiently(server, line, wanted):
-    """The reply to `line`, asked again until it has `wanted`: on a busy machine
-    a replica may miss the 100 ms in which it is to answer another."""
+    """The reply to `line`, repeated until it has `wanted`: on a busy machine a
+    replica may exceed the 100 ms for its answer to another."""
     for _ in range(100):
         reply = server.ask(line)
         if wanted in reply:
@@ -77,11 +78,11 @@ def run(mix):
 
 
 def flush(server, options):
-    """FLUSHALL, and what its memory takes to come back."""
+    """FLUSHALL, and the time until its memory is given back."""
     del options
     server.ask("FLUSHALL")
     before = None
-    while True:  # until a second brings nothing back
+    while True:  # until a second gives nothing back
         time.sleep(1)
         now = sum(resident(pid) for pid in server.pids())
         if before is not None and now >= before:
@@ -135,10 +136,10 @@ def main():
     p.add_argument("--seconds", type=float, default=5,
                    help="of each phase with a load")
     p.add_argument("--most", type=int, metavar="US",
-                   help="status 1 if a turn did more work than that")
+                   help="status 1 if an iteration did more work than that")
     p.add_argument("--json", action="store_true")
     p.add_argument("--quick", action="store_true",
-                   help="few keys, short: does it run at all?")
+                   help="few keys, short: only checks that it runs")
     options = p.parse_args()
     if options.quick:
         options.keys, options.seconds = 20000, 0.2

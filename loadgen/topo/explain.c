@@ -1,9 +1,9 @@
 /*
- * A paragraph per core and pass, in the order of time. Of a broadcast the order
- * of the children is explained by tails: the time from the end of a send until
- * that child's whole subtree has the message, r(v,c) + T(c). Largest tail first
- * is the best order a sender can choose (core/topo/README.md); a tree that is
- * not ordered so is told what that costs its own subtree.
+ * One paragraph per core and pass, in the order of time. For a broadcast the
+ * order of the children is explained by tails: the time from the end of a send
+ * until that child's whole subtree has the message, r(v,c) + T(c). Largest tail
+ * first is the best order a sender can choose (core/topo/README.md); for a tree
+ * with another order the text says what that order costs its own subtree.
  */
 #include "loadgen/topo/explain.h"
 
@@ -14,7 +14,7 @@
 #include "core/base/err.h"
 
 struct story {
-    const struct qn_contender *c;
+    const struct qn_topology_spec *c;
     const struct qn_machine *m;
     const struct qn_timeline *t;
     const struct qn_shape *s;     /* of the pass; NULL: a ring */
@@ -34,7 +34,7 @@ static double tail(const struct story *x, uint32_t v, uint32_t c)
     return qn_receive_cost(x->m, v, c) + x->subtree[c];
 }
 
-/* T(v) if v serves its children in this order. */
+/* T(v) if v sends to its children in this order. */
 static double in_order(const struct story *x, uint32_t v, const uint16_t *child,
                        uint32_t count)
 {
@@ -83,18 +83,19 @@ static void say_why(const struct story *x, uint32_t v)
         same = same && best[k] == qn_shape_children(x->s, v)[k];
     }
     if (same) {
-        fputs(
-            "        why: longest way to go first; no other order is faster\n",
-            x->to);
+        fputs("        why: largest remaining time first; no other order is "
+              "faster\n",
+              x->to);
         return;
     }
-    fputs("        why: as the topology is built; longest way to go first, ",
+    fputs("        why: the topology fixes this order; largest remaining time "
+          "first, ",
           x->to);
     for (uint32_t k = 0; k < count; k++) {
         fprintf(x->to, "%s%u", k > 0 ? " " : "", os(x, best[k]));
     }
     fprintf(x->to,
-            loss > 0 ? ", would end this subtree %.1f sooner\n"
+            loss > 0 ? ", would finish this subtree %.1f earlier\n"
                      : ", would change nothing\n",
             loss);
 }
@@ -118,26 +119,27 @@ static int by_time(const void *a, const void *b)
 static void say_span(const struct story *x, const struct qn_span *b)
 {
     if (!b->send) {
-        fprintf(x->to, "        takes the message of %u: %.1f to %.1f\n",
+        fprintf(x->to, "        receives from %u: %.1f to %.1f\n",
                 os(x, b->peer), b->begin, b->end);
         return;
     }
     fprintf(x->to, "        sends to %u: %.1f to %.1f", os(x, b->peer),
             b->begin, b->end);
     if (x->s != NULL && x->s->parent[b->peer] == b->core) {
-        fprintf(x->to, "; it has it at %.1f",
+        fprintf(x->to, "; it has the message at %.1f",
                 b->end + qn_receive_cost(x->m, b->core, b->peer));
         if (x->s->count[b->peer] > 0) {
-            fprintf(x->to, ", all below it at %.1f",
+            fprintf(x->to, ", its whole subtree at %.1f",
                     b->end + tail(x, b->core, b->peer));
         }
     }
     fputs("\n", x->to);
 }
 
-/* Why a core that gathers has all only then: it takes messages as they come, so
- * either the last one came late, or they queued. A core of a ring that has
- * taken none yet is the root, which sends first. */
+/* Why a core that collects messages has all of them only at this time: it
+ * receives messages in the order of arrival, so either the last one came late,
+ * or they queued. A core of a ring that has received no message yet is the
+ * root, which sends first. */
 static void say_why_then(const struct story *x, uint32_t phase, uint32_t v)
 {
     const struct qn_span *last = NULL;
@@ -146,34 +148,33 @@ static void say_why_then(const struct story *x, uint32_t phase, uint32_t v)
     for (uint32_t i = 0; i < x->t->count; i++) {
         const struct qn_span *b = &x->t->span[i];
         if (b->phase == phase && b->core == v && !b->send) {
-            idle = b->begin - before; /* of the last one */
+            idle = b->begin - before; /* before the last one */
             last = b;
             count++;
         }
         before = b->phase == phase && b->core == v ? b->end : before;
     }
-    const char *until = x->s == NULL      ? "forwards when it has all"
-                        : v == x->s->root ? "is done when it has all"
-                                          : "answers when it has all";
+    const char *until = x->s == NULL      ? "forwards when it has all messages"
+                        : v == x->s->root ? "is done when it has all messages"
+                                          : "answers when it has all messages";
     if (x->s == NULL && v == x->c->root) {
         until =
             "the root sends to all its rings, and is done when all are back";
     }
     if (count == 0) {
-        fputs("        why then: nobody answers to it; it has nothing to wait "
-              "for\n",
+        fputs("        why then: no core answers to it, so it does not wait\n",
               x->to);
     } else if (count == 1) {
-        fprintf(x->to, "        why then: %s; %u is the only one to wait for\n",
-                until, os(x, last->peer));
+        fprintf(x->to, "        why then: %s; it waits for %u only\n", until,
+                os(x, last->peer));
     } else if (idle > 0) {
         fprintf(x->to,
                 "        why then: %s; it waited %.1f for %u, the last of %u\n",
                 until, idle, os(x, last->peer), count);
     } else {
         fprintf(x->to,
-                "        why then: %s; %u messages queued, that of %u came "
-                "last\n",
+                "        why then: %s; %u messages queued, the last one from "
+                "%u\n",
                 until, count, os(x, last->peer));
     }
 }
@@ -188,7 +189,7 @@ static void say_core(const struct story *x, uint32_t phase, uint32_t v,
     if (down && v == x->s->root) {
         fputs(", the root, begins\n", x->to);
     } else if (down) {
-        fprintf(x->to, " has it from %u\n", os(x, x->s->parent[v]));
+        fprintf(x->to, " receives from %u\n", os(x, x->s->parent[v]));
     } else {
         fputs("\n", x->to);
     }
@@ -200,7 +201,7 @@ static void say_core(const struct story *x, uint32_t phase, uint32_t v,
         }
     }
     if (quiet) {
-        fputs("        serves nobody\n", x->to);
+        fputs("        sends to no core\n", x->to);
     } else if (down) {
         say_why(x, v);
     } else {
@@ -208,8 +209,8 @@ static void say_core(const struct story *x, uint32_t phase, uint32_t v,
     }
 }
 
-/* When a core's part of the pass begins to matter: what it receives, or for
- * those who only send, what they send. */
+/* The time by which a core is sorted: when it has received its message; for
+ * cores that only send, when they begin to send. */
 static double event_time(const struct story *x, uint32_t phase, uint32_t v,
                          bool down)
 {
@@ -242,7 +243,8 @@ static void say_phase(const struct story *x, uint32_t phase, bool down)
         say_core(x, phase, event[i].core, event[i].at, down);
     }
     if (!down) {
-        fputs("  Messages are taken in the order in which they become visible; "
+        fputs("  Messages are received in the order in which they become "
+              "visible; "
               "the order of\n  children does not matter on the way up.\n",
               x->to);
     }
@@ -257,11 +259,12 @@ static bool goes_down(const struct qn_timeline *t, uint32_t phase,
                : goal != QN_GOAL_REDUCE && phase == 0 && t->phases > 0;
 }
 
-int qn_tree_explain(const struct qn_contender *c, const struct qn_machine *m,
-                    enum qn_goal goal, double q, FILE *to)
+int qn_tree_explain(const struct qn_topology_spec *c,
+                    const struct qn_machine *m, enum qn_goal goal, double q,
+                    FILE *to)
 {
     struct qn_timeline *t;
-    int err = qn_contender_timeline(&t, c, m, goal, q);
+    int err = qn_topology_spec_timeline(&t, c, m, goal, q);
     struct story *x = err == QN_OK ? calloc(1, sizeof *x) : NULL;
     if (err != QN_OK || x == NULL) {
         if (err == QN_OK) {
@@ -279,12 +282,11 @@ int qn_tree_explain(const struct qn_contender *c, const struct qn_machine *m,
         say_phase(x, i, down);
     }
     if (goal == QN_GOAL_THROUGHPUT || goal == QN_GOAL_STREAM) {
-        fprintf(
-            to,
-            "\n%s on %s: %.1f cycles of the busiest core per operation; one "
-            "alone takes %.1f\n",
-            qn_goal_name(goal), c->name, qn_contender_cost(c, m, goal, q),
-            t->end);
+        fprintf(to,
+                "\n%s on %s: %.1f cycles of the busiest core per operation; a "
+                "single one takes %.1f\n",
+                qn_goal_name(goal), c->name,
+                qn_topology_spec_cost(c, m, goal, q), t->end);
     } else {
         fprintf(to, "\n%s on %s: %.1f cycles\n", qn_goal_name(goal), c->name,
                 t->end);

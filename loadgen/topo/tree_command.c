@@ -1,6 +1,7 @@
 /*
- * `quoin tree`: what its command line means.
+ * Command line of `quoin tree`.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/base/options.h"
-#include "loadgen/base/target.h"
+#include "loadgen/base/output_path.h"
 #include "loadgen/cli/quoin.h"
 #include "loadgen/topo/tree_internal.h"
 
@@ -17,7 +18,7 @@ static int take_algo(const struct qn_option *o, const char *text)
 {
     struct qn_tree_command *c = o->to;
     if (c->algos == QN_TREE_ALGOS_MAX) {
-        fprintf(stderr, "quoin tree: at most %u times --algo\n",
+        fprintf(stderr, "quoin tree: too many --algo; give at most %u\n",
                 QN_TREE_ALGOS_MAX);
         return QN_ERANGE;
     }
@@ -58,7 +59,7 @@ static int take_factor(const struct qn_option *o, const char *text)
     return QN_OK;
 }
 
-/* The format of that name; NULL: there is none. */
+/* The format with that name; NULL: unknown. */
 static const char *format_named(const char *name)
 {
     static const char *const formats[] = {"text", "csv", "json", "dot", "svg"};
@@ -80,40 +81,42 @@ static int take_format(const struct qn_option *o, const char *text)
     return QN_OK;
 }
 
-/* Without --format, the name of --output says which. */
+/* Without --format, the extension of --output selects the format. */
 static bool find_format(struct qn_tree_command *c)
 {
-    const char *ending =
-        qn_target_is_stdout(c->output) ? "" : qn_target_ending(c->output);
+    const char *ending = qn_output_path_is_stdout(c->output)
+                             ? ""
+                             : qn_output_path_ending(c->output);
     if (c->format == NULL) {
         bool text = ending[0] == '\0' || strcmp(ending, "txt") == 0;
         c->format = format_named(text ? "text" : ending);
     }
     if (c->format == NULL) {
         fprintf(stderr,
-                "quoin tree: --output: %s: no format has this ending; use "
-                ".txt, .csv, .json, .dot or .svg, or say --format\n",
+                "quoin tree: --output: %s: no format has this extension; use "
+                ".txt, .csv, .json, .dot or .svg, or give --format\n",
                 c->output);
     }
     return c->format != NULL;
 }
 
-/* ---- which option goes with what ---- */
+/* ---- which options can be combined ---- */
 
 enum {
-    WAY_TABLE = 1, /* text or json: the plan beside the others */
-    WAY_AUTO = 2,  /* csv, dot, svg or in words: one topology, planned */
-    WAY_MAP = 4,   /* likewise, a ring whose map is searched for */
-    WAY_GROUP = 8, /* likewise, by a rule that knows groups of cores */
-    WAY_RULE = 16, /* likewise, by another rule, or a file */
+    WAY_TABLE =
+        1, /* text or json: a table of the plan and the other topologies */
+    WAY_AUTO = 2,  /* csv, dot, svg or --explain: one topology, planned */
+    WAY_MAP = 4,   /* one topology: a ring whose map is searched for */
+    WAY_GROUP = 8, /* one topology: built by a rule that uses groups of cores */
+    WAY_RULE = 16, /* one topology: built by another rule, or from a file */
     WAY_COMPARE = 32,
-    WAY_SURVEY = 64,
+    WAY_SWEEP = 64,
 };
 
 #define WAY_ONE     (WAY_AUTO | WAY_MAP | WAY_GROUP | WAY_RULE)
 #define WAY_PLAN    (WAY_TABLE | WAY_ONE)
 #define WAY_MACHINE (WAY_PLAN | WAY_COMPARE)
-#define WAY_MANY    (WAY_TABLE | WAY_COMPARE | WAY_SURVEY)
+#define WAY_MANY    (WAY_TABLE | WAY_COMPARE | WAY_SWEEP)
 
 static const struct qn_option_way rule[] = {
     {"machine", WAY_MACHINE},
@@ -124,53 +127,54 @@ static const struct qn_option_way rule[] = {
     {"level", WAY_MANY | WAY_GROUP},
     {"seed", WAY_MANY | WAY_AUTO | WAY_MAP},
     {"moves", WAY_MANY | WAY_AUTO | WAY_MAP},
-    {"one-tree", WAY_TABLE | WAY_AUTO | WAY_SURVEY},
+    {"one-tree", WAY_TABLE | WAY_AUTO | WAY_SWEEP},
     {"robust", WAY_MANY | WAY_AUTO},
     {"explain", WAY_PLAN},
     {"compare", WAY_COMPARE},
     {"up-file", WAY_PLAN},
-    {"sizes", WAY_SURVEY},
-    {"threads", WAY_SURVEY},
+    {"sizes", WAY_SWEEP},
+    {"threads", WAY_SWEEP},
 };
 
-/* `called` [cap] is filled: what the way is called in a refusal. */
+/* The mode selected by the options. `called` [cap] is filled with its name for
+ * error messages. */
 static unsigned way_of(const struct qn_tree_command *c, char *called,
                        size_t cap)
 {
-    static const unsigned one[] = {[QN_CONTENDER_PLANNED] = WAY_AUTO,
-                                   [QN_CONTENDER_MAPPED] = WAY_MAP,
-                                   [QN_CONTENDER_GROUPED] = WAY_GROUP,
-                                   [QN_CONTENDER_FIXED] = WAY_RULE};
+    static const unsigned one[] = {[QN_TOPOLOGY_SPEC_PLANNED] = WAY_AUTO,
+                                   [QN_TOPOLOGY_SPEC_MAPPED] = WAY_MAP,
+                                   [QN_TOPOLOGY_SPEC_GROUPED] = WAY_GROUP,
+                                   [QN_TOPOLOGY_SPEC_FIXED] = WAY_RULE};
     bool table = !c->explain && strchr("tj", c->format[0]) != NULL;
-    if (c->survey != NULL || c->compare || table) {
+    if (c->sweep != NULL || c->compare || table) {
         (void)snprintf(called, cap, "%s",
-                       c->survey != NULL ? "--survey"
-                       : c->compare      ? "--compare"
-                                         : "a plan of one machine");
-        return c->survey != NULL ? WAY_SURVEY
-               : c->compare      ? WAY_COMPARE
-                                 : WAY_TABLE;
+                       c->sweep != NULL ? "--survey"
+                       : c->compare     ? "--compare"
+                                        : "a plan of one machine");
+        return c->sweep != NULL ? WAY_SWEEP
+               : c->compare     ? WAY_COMPARE
+                                : WAY_TABLE;
     }
     const char *algo = c->algos > 0 ? c->algo[0] : "auto";
     (void)snprintf(called, cap, "--algo %s", algo);
-    return one[qn_contender_kind(algo)];
+    return one[qn_topology_spec_kind(algo)];
 }
 
-/* How each way can be written. */
+/* Checks that the mode supports the output format. */
 static bool format_fits(const struct qn_tree_command *c, unsigned way)
 {
     bool no_graph = strchr("jd", c->format[0]) != NULL;
     const char *line = NULL;
-    if (way == WAY_SURVEY && no_graph) {
-        line = "--survey is written as text, csv or svg";
+    if (way == WAY_SWEEP && no_graph) {
+        line = "--survey has no such format; use text, csv or svg";
     } else if (way == WAY_COMPARE && no_graph) {
-        line = "--compare is written as text, csv or svg";
+        line = "--compare has no such format; use text, csv or svg";
     } else if (c->explain && c->format[0] != 't') {
-        line = "--explain is text; leave out --format, or name a .txt";
+        line = "--explain is text; leave out --format, or give a .txt file";
     } else if (c->algos > 1 && (way & WAY_ONE) != 0) {
-        line = c->explain
-                   ? "--explain takes one --algo"
-                   : "--format csv, dot and svg show one topology: one --algo";
+        line = c->explain ? "--explain shows one topology; give one --algo"
+                          : "--format csv, dot and svg show one topology; give "
+                            "one --algo";
     }
     if (line != NULL) {
         fprintf(stderr, "quoin tree: %s\n", line);
@@ -181,11 +185,66 @@ static bool format_fits(const struct qn_tree_command *c, unsigned way)
 static bool options_fit(const struct qn_tree_command *c,
                         const struct qn_options *o, const bool *given)
 {
-    char called[QN_CONTENDER_NAME];
+    char called[QN_TOPOLOGY_SPEC_NAME];
     unsigned way = way_of(c, called, sizeof called);
     return qn_options_fit(o, given, rule, QN_ARRAY_COUNT(rule), way, called) &&
            format_fits(c, way);
 }
+
+#define AT(member) offsetof(struct qn_tree_command, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION_HEADING("One machine"),
+    QN_OPTION("machine", "WHAT", qn_option_string, AT(machine),
+              QN_TREE_MACHINES),
+    QN_OPTION("op", "NAME", take_op, AT(goal),
+              "broadcast (default), reduce, barrier, ack, 2pc, throughput, "
+              "stream"),
+    QN_OPTION("algo", "NAME", take_algo, 0,
+              "auto (default) or another topology; repeat to compare several"),
+    QN_OPTION("cores", "LIST", qn_option_string, AT(cores),
+              "only these cores, by number: 0-7,16"),
+    QN_OPTION_COUNT("root", "N", AT(root),
+                    "core at the root (chosen by each topology)", 0,
+                    QN_CORE_NUMBER_MAX),
+    QN_OPTION("level", "NAME", take_level, AT(level),
+              "groups of cluster and adaptive: node (default), cache, socket"),
+    QN_OPTION("queued", "FACTOR", take_factor, AT(q),
+              "cost of receiving a queued message, 0 to 1 (1)"),
+    QN_OPTION_COUNT("seed", "N", AT(seed), "seed of searches (1)", 0, 0),
+    QN_OPTION_COUNT("moves", "N", AT(moves),
+                    "moves of each search (as many as take about 50 ms)", 1, 0),
+    QN_OPTION("one-tree", NULL, qn_option_flag, AT(one_tree),
+              "auto: the same tree in both directions"),
+    QN_OPTION("robust", NULL, qn_option_flag, AT(robust),
+              "auto: prefer trees that stay good if costs are 10 % off"),
+    QN_OPTION("explain", NULL, qn_option_flag, AT(explain),
+              "explain in words: when each core has the message, which cores "
+              "it sends to, and why"),
+    QN_OPTION("compare", NULL, qn_option_flag, AT(compare),
+              "latency against throughput: trees and rings of every arity"),
+    QN_OPTION("format", "NAME", take_format, AT(format),
+              "text, csv, json, dot or svg; default: by the extension of "
+              "--output"),
+    QN_OPTION("output", "FILE", qn_option_string, AT(output),
+              "output file, also -o; - is standard output (default)"),
+    QN_OPTION("up-file", "FILE", qn_option_string, AT(up_file),
+              "csv: file for the tree of the way up, if it differs"),
+    QN_OPTION_HEADING("Many machines"),
+    QN_OPTION("survey", "FOLDER", qn_option_string, AT(sweep),
+              "sweep machines x topologies x operations x group sizes"),
+    QN_OPTION("sizes", "LIST", qn_option_string, AT(sizes),
+              "group sizes: 2,4,8-16, or full for whole machines (all from 2)"),
+    QN_OPTION_COUNT("threads", "N", AT(threads),
+                    "threads that plan (one per CPU)", 1, 64),
+};
+
+static const char summary[] =
+    "Plan broadcast trees on a machine, and predict their costs.\n"
+    "Topologies: auto adaptive binary sequential fibonacci mst mst2 cluster\n"
+    "bad bad2, tree:k=N, ring:k=N[,full][,companion][,map=MAP], "
+    "FILE.csv[,up=FILE.csv],\nFILE.json. MAP is FILE, identity, latency or "
+    "busy; the last two are searched for.";
 
 int qn_tree_command(int argc, char **argv)
 {
@@ -198,57 +257,8 @@ int qn_tree_command(int argc, char **argv)
                                   .seed = 1,
                                   .q = 1,
                                   .threads = (uint64_t)get_nprocs()};
-    const struct qn_option table[] = {
-        QN_OPTION_HEADING("One machine"),
-        {"machine", "WHAT", qn_option_string, &c->machine, QN_TREE_MACHINES, 0,
-         0},
-        {"op", "NAME", take_op, &c->goal,
-         "broadcast (default), reduce, barrier, ack, 2pc, throughput, stream",
-         0, 0},
-        {"algo", "NAME", take_algo, c,
-         "auto (default) or another topology; again: compared, too", 0, 0},
-        {"cores", "LIST", qn_option_string, &c->cores,
-         "only these, by number: 0-7,16", 0, 0},
-        {"root", "N", qn_option_count, &c->root,
-         "core at the root; else each topology's own", 0, QN_CORE_NUMBER_MAX},
-        {"level", "NAME", take_level, &c->level,
-         "groups of cluster and adaptive: node (default), cache, socket", 0, 0},
-        {"queued", "FACTOR", take_factor, &c->q,
-         "cost of receiving a message that was queued, 0 to 1 (1)", 0, 0},
-        {"seed", "N", qn_option_count, &c->seed, "of searches (1)", 0, 0},
-        {"moves", "N", qn_option_count, &c->moves,
-         "that a search looks at; by default some 50 ms of them", 1, 0},
-        {"one-tree", NULL, qn_option_flag, &c->one_tree,
-         "auto: the same tree in both directions", 0, 0},
-        {"robust", NULL, qn_option_flag, &c->robust,
-         "auto: prefer what stays good when costs are 10 % off", 0, 0},
-        {"explain", NULL, qn_option_flag, &c->explain,
-         "in words: when each core has it, whom it serves, why so", 0, 0},
-        {"compare", NULL, qn_option_flag, &c->compare,
-         "latency against throughput: trees and rings of every arity", 0, 0},
-        {"format", "NAME", take_format, &c->format,
-         "text, csv, json, dot or svg; else by the name of --output", 0, 0},
-        {"output", "FILE", qn_option_string, &c->output,
-         "or -o: where to; -, or none: standard output", 0, 0},
-        {"up-file", "FILE", qn_option_string, &c->up_file,
-         "csv: the tree of the way up, if it is another one", 0, 0},
-        QN_OPTION_HEADING("Many machines"),
-        {"survey", "FOLDER", qn_option_string, &c->survey,
-         "its machines x topologies x operations x group sizes", 0, 0},
-        {"sizes", "LIST", qn_option_string, &c->sizes,
-         "group sizes, 2,4,8-16, or full: whole machines (all from 2)", 0, 0},
-        {"threads", "N", qn_option_count, &c->threads,
-         "that plan (one per CPU)", 1, 64},
-    };
-    const struct qn_options o = {
-        "quoin tree",
-        "Plan who sends to whom on a machine, and predict what that costs.\n"
-        "Topologies: auto adaptive binary sequential fibonacci mst mst2 "
-        "cluster\nbad bad2, tree:k=N, ring:k=N[,full][,companion][,map=MAP], "
-        "FILE.csv[,up=FILE.csv],\nFILE.json. MAP is FILE, identity, latency or "
-        "busy; the last two are "
-        "searched for.",
-        table, QN_ARRAY_COUNT(table)};
+    const struct qn_options o = {"quoin tree", summary, table,
+                                 QN_ARRAY_COUNT(table), c};
     int status = 0;
     bool given[QN_ARRAY_COUNT(table)];
     if (qn_options_parse_given(&o, argc, argv, &status, given)) {

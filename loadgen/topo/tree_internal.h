@@ -1,28 +1,28 @@
 #ifndef QN_LOADGEN_TOPO_TREE_INTERNAL_H
 #define QN_LOADGEN_TOPO_TREE_INTERNAL_H
 
-/** Parts of `quoin tree`: its wishes, what it compares, who writes what. */
+/** Parts of `quoin tree`: its options, what it compares, and its output. */
 
 #include <stdio.h>
 
-#include "loadgen/topo/model/contender.h"
+#include "loadgen/topo/model/topology_spec.h"
 
 #define QN_TREE_ALGOS_MAX 32u
 #define QN_TREE_RIVALS    64u
 
-/** What one run is about. */
+/** The input and the results of one run. */
 struct qn_tree_job {
     const struct qn_machine *m; /* restricted to the cores asked for */
-    struct qn_contender_opts o;
-    const char *goal;           /* its name */
-    double bound;               /* cycles */
-    struct qn_contender *rival; /* [count]; the first is the plan */
-    double *cost;               /* [count] cycles, NAN: not its operation */
+    struct qn_topology_spec_opts o;
+    const char *goal;               /* name of the operation */
+    double bound;                   /* cycles */
+    struct qn_topology_spec *rival; /* [count]; the first is the plan */
+    double *cost;                   /* cycles; NAN: operation not supported */
     uint32_t count;
 };
 
 struct qn_compare;
-struct qn_survey;
+struct qn_sweep;
 
 #define QN_TREE_ROOT_NONE UINT64_MAX
 
@@ -30,7 +30,7 @@ struct qn_survey;
     "live (measured now), a machine file, or a folder with numa.csv and "      \
     "pairwise.csv"
 
-/** What the command line says, and what comes of it. */
+/** The command line, and the state that follows from it. */
 struct qn_tree_command {
     const char *machine, *cores, *format, *output, *up_file;
     const char *algo[QN_TREE_ALGOS_MAX];
@@ -41,17 +41,17 @@ struct qn_tree_command {
     double q;
     bool explain, compare, one_tree, robust;
     struct qn_compare *compared;
-    const char *survey, *sizes;
+    const char *sweep, *sizes;
     uint64_t threads;
-    struct qn_survey *survey_result;
+    struct qn_sweep *sweep_result;
     struct qn_machine *m;
     struct qn_tree_job job;
-    struct qn_contender rival[QN_TREE_RIVALS];
+    struct qn_topology_spec rival[QN_TREE_RIVALS];
     double cost[QN_TREE_RIVALS];
 };
 
-/** Do it; c->rival and what else it holds is given back. @return the exit
- *  status, after a line on stderr if it is not 0. */
+/** Runs the command and frees what it allocated in c. @return the exit status,
+ *  after a line on stderr if it is not 0. */
 int qn_tree_run(struct qn_tree_command *c);
 
 /** A table of all rivals, the bound, the plan's edges. */

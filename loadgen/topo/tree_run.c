@@ -1,7 +1,7 @@
 /*
- * `quoin tree`: a machine, a plan, and the same plan in words, tables and
- * pictures. Everything is computed before anything is written, so a wrong file
- * leaves no half of a picture behind.
+ * `quoin tree`: loads a machine, plans, and writes the plan as text, table or
+ * picture. Everything is computed before anything is written, so an invalid
+ * file does not leave an incomplete picture behind.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,15 +13,15 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/plan/tree_io.h"
-#include "loadgen/base/target.h"
-#include "loadgen/machine/live.h"
+#include "loadgen/base/output_path.h"
+#include "loadgen/machine/measure_progress.h"
 #include "loadgen/topo/draw/compare_picture.h"
 #include "loadgen/topo/draw/picture.h"
-#include "loadgen/topo/draw/survey_map.h"
+#include "loadgen/topo/draw/sweep_map.h"
 #include "loadgen/topo/explain.h"
 #include "loadgen/topo/model/compare.h"
 #include "loadgen/topo/model/cores.h"
-#include "loadgen/topo/model/survey.h"
+#include "loadgen/topo/model/sweep.h"
 #include "loadgen/topo/tree_internal.h"
 
 static int fail(const char *line)
@@ -49,7 +49,7 @@ static int restrict_to(struct qn_tree_command *c, struct qn_machine *all)
 static int load_machine(struct qn_tree_command *c)
 {
     struct qn_machine *all = NULL;
-    int status = qn_live_open(&all, c->machine, "quoin tree");
+    int status = qn_measure_progress_open(&all, c->machine, "quoin tree");
     if (status != 0) {
         return status;
     }
@@ -70,7 +70,7 @@ static int find_root(struct qn_tree_command *c)
     if (v == c->m->n) {
         fprintf(stderr,
                 "quoin tree: --root: core %u is not on this machine or not "
-                "among --cores\n",
+                "in --cores\n",
                 (unsigned)c->root);
         return 2;
     }
@@ -89,19 +89,19 @@ static int add(struct qn_tree_command *c, const char *name)
             return 0;
         }
     }
-    int err =
-        qn_contender_make(&j->rival[j->count], c->m, name, &j->o, &parse_error);
+    int err = qn_topology_spec_make(&j->rival[j->count], c->m, name, &j->o,
+                                    &parse_error);
     if (err != QN_OK) {
         return fail(parse_error.text[0] != '\0' ? parse_error.text
                                                 : qn_strerror(err));
     }
     j->cost[j->count] =
-        qn_contender_cost(&j->rival[j->count], c->m, j->o.goal, j->o.q);
+        qn_topology_spec_cost(&j->rival[j->count], c->m, j->o.goal, j->o.q);
     j->count++;
     return 0;
 }
 
-/* The plan first, then what else was named, then the usual ones. */
+/* The plan first, then the other named topologies, then the default ones. */
 static int add_all(struct qn_tree_command *c)
 {
     int status = c->algos == 0 ? add(c, "auto") : 0;
@@ -110,7 +110,7 @@ static int add_all(struct qn_tree_command *c)
     }
     if (status == 0 && isnan(c->cost[0])) {
         fprintf(stderr,
-                "quoin tree: %s is an acknowledged broadcast; --op ack or "
+                "quoin tree: %s is an acknowledged broadcast; use --op ack or "
                 "throughput, not %s\n",
                 c->rival[0].name, c->job.goal);
         return 2;
@@ -121,7 +121,7 @@ static int add_all(struct qn_tree_command *c)
         status = add(c, "auto");
     }
     for (uint32_t i = 0; status == 0 && table && !c->explain; i++) {
-        const char *name = qn_contender_name_at(i);
+        const char *name = qn_topology_spec_name_at(i);
         if (name == NULL) {
             break;
         }
@@ -134,7 +134,7 @@ static int add_all(struct qn_tree_command *c)
 
 static int write_plan_csv(const struct qn_tree_command *c, FILE *to)
 {
-    const struct qn_contender *r = &c->rival[0];
+    const struct qn_topology_spec *r = &c->rival[0];
     if (r->ring != NULL) {
         return qn_diamond_ring_write_map(c->m, r->ring, to);
     }
@@ -149,16 +149,16 @@ static int write_up_csv(const struct qn_tree_command *c, FILE *to)
 
 static int write_svg(const struct qn_tree_command *c, FILE *to)
 {
-    const struct qn_contender *r = &c->rival[0];
+    const struct qn_topology_spec *r = &c->rival[0];
     struct qn_timeline *t;
     char note[120];
-    int err = qn_contender_timeline(&t, r, c->m, c->goal, c->job.o.q);
+    int err = qn_topology_spec_timeline(&t, r, c->m, c->goal, c->job.o.q);
     if (err != QN_OK) {
         return err;
     }
     bool rate = c->goal == QN_GOAL_THROUGHPUT || c->goal == QN_GOAL_STREAM;
     (void)snprintf(note, sizeof note, "lower bound %.0f, depth %u%s",
-                   c->job.bound, qn_contender_depth(r),
+                   c->job.bound, qn_topology_spec_depth(r),
                    r->two_trees ? ", dashed: the other way up" : "");
     struct qn_picture p = {
         c->m, t, r->root, r->name, c->job.goal, note, rate ? c->cost[0] : 0};
@@ -192,16 +192,16 @@ typedef int writer(const struct qn_tree_command *c, FILE *to);
 static int output(const struct qn_tree_command *c, const char *path,
                   writer *write)
 {
-    FILE *to = qn_target_open(path);
+    FILE *to = qn_output_path_open(path);
     if (to == NULL) {
         fprintf(stderr, "quoin tree: cannot write %s: %s\n", path,
                 strerror(errno));
         return 2;
     }
     int err = write(c, to);
-    int why = qn_target_close(to);
+    int why = qn_output_path_close(to);
     if (err != QN_OK || why != 0) {
-        fprintf(stderr, "quoin tree: %s: %s\n", qn_target_name(path),
+        fprintf(stderr, "quoin tree: %s: %s\n", qn_output_path_name(path),
                 why != 0 ? strerror(why) : qn_strerror(err));
     }
     return err == QN_OK && why == 0 ? 0 : 1;
@@ -219,11 +219,11 @@ static int write_compared(const struct qn_tree_command *c, FILE *to)
     return QN_OK;
 }
 
-/* The front of latency and throughput. */
+/* The Pareto front of latency and throughput. */
 static int compare(struct qn_tree_command *c)
 {
     if (c->m->n < 2) {
-        return fail("--compare needs two cores at least");
+        return fail("--compare needs at least two cores");
     }
     int err = qn_compare_run(&c->compared, c->m, &c->job.o,
                              isatty(STDERR_FILENO) != 0);
@@ -239,15 +239,15 @@ static int compare(struct qn_tree_command *c)
 
 static int check(const struct qn_tree_command *c)
 {
-    const struct qn_contender *r = &c->rival[0];
+    const struct qn_topology_spec *r = &c->rival[0];
     bool csv = strcmp(c->format, "csv") == 0 && !c->explain;
     if (c->up_file != NULL && (!csv || r->ring != NULL)) {
-        return fail("--up-file goes with --format csv and a tree");
+        return fail("--up-file needs --format csv and a tree");
     }
     if (csv && r->two_trees && c->up_file == NULL &&
         c->goal != QN_GOAL_REDUCE) {
-        return fail("the plan has another tree on the way up; name a file for "
-                    "it by --up-file, or ask for --one-tree");
+        return fail("the plan has another tree on the way up; give --up-file "
+                    "FILE, or --one-tree");
     }
     return 0;
 }
@@ -267,7 +267,7 @@ static int run(struct qn_tree_command *c)
         c->job.o.moves = c->moves;
         c->job.o.one_tree = c->one_tree;
         c->job.o.robust = c->robust;
-        c->job.bound = qn_contender_bound(c->m, c->goal, c->q);
+        c->job.bound = qn_topology_spec_bound(c->m, c->goal, c->q);
         status = find_root(c);
     }
     if (status == 0 && c->compare) {
@@ -281,7 +281,7 @@ static int run(struct qn_tree_command *c)
         status = status == 0 ? output(c, c->output, write_format) : status;
     }
     for (uint32_t i = 0; i < c->job.count; i++) {
-        qn_contender_fini(&c->rival[i]);
+        qn_topology_spec_fini(&c->rival[i]);
     }
     qn_machine_destroy(c->m);
     return status;
@@ -289,66 +289,66 @@ static int run(struct qn_tree_command *c)
 
 /* ---- many machines ---- */
 
-static int write_survey(const struct qn_tree_command *c, FILE *to)
+static int write_sweep(const struct qn_tree_command *c, FILE *to)
 {
     if (c->format[0] == 's') {
-        qn_survey_write_svg(c->survey_result, to);
+        qn_sweep_write_svg(c->sweep_result, to);
     } else if (c->format[0] == 'c') {
-        qn_survey_write_csv(c->survey_result, to);
+        qn_sweep_write_csv(c->sweep_result, to);
     } else {
-        qn_survey_write_text(c->survey_result, to);
+        qn_sweep_write_text(c->sweep_result, to);
     }
     return QN_OK;
 }
 
-static int run_survey(struct qn_tree_command *c)
+static int run_sweep(struct qn_tree_command *c)
 {
     struct qn_parse_error parse_error = {""};
-    const struct qn_survey_opts o = {.folder = c->survey,
-                                     .sizes = c->sizes,
-                                     .threads = (uint32_t)c->threads,
-                                     .live = isatty(STDERR_FILENO) != 0,
-                                     .o = {.level = c->level,
-                                           .q = c->q,
-                                           .seed = c->seed,
-                                           .moves = c->moves,
-                                           .one_tree = c->one_tree,
-                                           .robust = c->robust}};
-    int err = qn_survey_run(&c->survey_result, &o, &parse_error);
+    const struct qn_sweep_opts o = {.folder = c->sweep,
+                                    .sizes = c->sizes,
+                                    .threads = (uint32_t)c->threads,
+                                    .live = isatty(STDERR_FILENO) != 0,
+                                    .o = {.level = c->level,
+                                          .q = c->q,
+                                          .seed = c->seed,
+                                          .moves = c->moves,
+                                          .one_tree = c->one_tree,
+                                          .robust = c->robust}};
+    int err = qn_sweep_run(&c->sweep_result, &o, &parse_error);
     if (err != QN_OK) {
         return fail(parse_error.text[0] != '\0' ? parse_error.text
                                                 : qn_strerror(err));
     }
-    const struct qn_survey *s = c->survey_result;
+    const struct qn_sweep *s = c->sweep_result;
     fprintf(stderr, "quoin tree: %u group%s on %u machine%s took %.1f s\n",
             s->groups, s->groups == 1 ? "" : "s", s->machines,
             s->machines == 1 ? "" : "s", s->seconds);
-    int status = output(c, c->output, write_survey);
-    qn_survey_destroy(c->survey_result);
+    int status = output(c, c->output, write_sweep);
+    qn_sweep_destroy(c->sweep_result);
     return status;
 }
 
 /* @return the exit status, after a line if it is not 0. */
-static int try_target(const char *option, const char *path)
+static int try_output_path(const char *option, const char *path)
 {
-    return qn_target_check("quoin tree", option, path, "name a file");
+    return qn_output_path_check("quoin tree", option, path, "give a file");
 }
 
 int qn_tree_run(struct qn_tree_command *c)
 {
-    int status = try_target("output", c->output);
-    status = status == 0 ? try_target("up-file", c->up_file) : status;
+    int status = try_output_path("output", c->output);
+    status = status == 0 ? try_output_path("up-file", c->up_file) : status;
     if (status == 0 && c->up_file != NULL &&
-        strcmp(qn_target_name(c->output), qn_target_name(c->up_file)) == 0) {
-        status = fail("--output and --up-file are one file; name two");
+        strcmp(qn_output_path_name(c->output),
+               qn_output_path_name(c->up_file)) == 0) {
+        status = fail("--output and --up-file are the same file; give two");
     }
     if (status != 0) {
         return status;
     }
-    if (c->survey != NULL) {
-        return run_survey(c);
+    if (c->sweep != NULL) {
+        return run_sweep(c);
     }
-    return c->machine != NULL
-               ? run(c)
-               : fail("which machine? --machine FILE, FOLDER or live");
+    return c->machine != NULL ? run(c)
+                              : fail("missing --machine FILE, FOLDER or live");
 }

@@ -1,7 +1,6 @@
 /*
- * The formats of `quoin tree` that are text. What core/topo/exchange writes is
- * taken from there; rings, which it does not know as graphs, are written here
- * in the same form.
+ * Text formats of `quoin tree`. core/plan/exchange writes trees; rings, which
+ * it does not support as graphs, are written here in the same form.
  */
 #include <jansson.h>
 #include <math.h>
@@ -50,7 +49,7 @@ static void write_head(const struct qn_tree_job *j, FILE *to)
             j->o.q);
 }
 
-/* Places in the order of cost; what cannot do it comes last. */
+/* Ranks by cost; topologies that do not support the operation come last. */
 static void rank(const struct qn_tree_job *j, uint32_t *order)
 {
     for (uint32_t i = 0; i < j->count; i++) {
@@ -68,7 +67,7 @@ static void rank(const struct qn_tree_job *j, uint32_t *order)
 
 static void write_row(const struct qn_tree_job *j, uint32_t i, FILE *to)
 {
-    const struct qn_contender *c = &j->rival[i];
+    const struct qn_topology_spec *c = &j->rival[i];
     char cycles[32] = "-", times[32] = "-", burst[32] = "-";
     double each = 0;
     if (!isnan(j->cost[i])) {
@@ -77,12 +76,12 @@ static void write_row(const struct qn_tree_job *j, uint32_t i, FILE *to)
     if (!isnan(j->cost[i]) && j->cost[0] > 0) {
         (void)snprintf(times, sizeof times, "%.3f", j->cost[i] / j->cost[0]);
     }
-    if (qn_contender_burst(c, j->m, j->o.q, &each) == QN_OK) {
+    if (qn_topology_spec_burst(c, j->m, j->o.q, &each) == QN_OK) {
         (void)snprintf(burst, sizeof burst, "%.0f", each);
     }
     fprintf(to, "%c %-22s %6u %11s %8s %6u %7u %12s\n", i == 0 ? '*' : ' ',
-            c->name, os(j, c->root), cycles, times, qn_contender_depth(c),
-            qn_contender_degree(c), burst);
+            c->name, os(j, c->root), cycles, times, qn_topology_spec_depth(c),
+            qn_topology_spec_degree(c), burst);
 }
 
 static void write_table(const struct qn_tree_job *j, FILE *to)
@@ -103,7 +102,7 @@ static void write_table(const struct qn_tree_job *j, FILE *to)
           to);
 }
 
-/* Acknowledged, a ring may be better than any tree. */
+/* For acknowledged broadcasts a ring may be better than any tree. */
 static void write_better_ring(const struct qn_tree_job *j, FILE *to)
 {
     uint32_t best = 0;
@@ -132,8 +131,8 @@ static void write_tree(const struct qn_tree_job *j, const struct qn_shape *s,
     uint32_t n = qn_shape_order(s, order);
     fprintf(to, "\n%s, root %u; %s:\n", what, os(j, s->root),
             strcmp(what, "up") == 0
-                ? "who answers to whom"
-                : "children in the order in which they are served");
+                ? "each parent with the children that answer to it"
+                : "children in the order of sending");
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = order[i];
         if (s->count[v] > 0) {
@@ -149,7 +148,9 @@ static void write_tree(const struct qn_tree_job *j, const struct qn_shape *s,
 static void write_ring(const struct qn_tree_job *j,
                        const struct qn_diamond_ring *r, FILE *to)
 {
-    fprintf(to, "\nring of %u levels, %u rings; who sends to whom, in order:\n",
+    fprintf(to,
+            "\nring of %u levels, %u rings; successors in the order "
+            "of sending:\n",
             r->levels, r->rings);
     for (uint32_t i = 0; i < r->o.n; i++) {
         uint32_t id = i == 0 ? 0 : r->o.n - i;
@@ -163,14 +164,14 @@ static void write_ring(const struct qn_tree_job *j,
 
 void qn_tree_write_text(const struct qn_tree_job *j, FILE *to)
 {
-    const struct qn_contender *c = &j->rival[0];
+    const struct qn_topology_spec *c = &j->rival[0];
     write_head(j, to);
     write_table(j, to);
     if (c->exact) {
-        fputs("The plan is the best tree there is: proven.\n", to);
+        fputs("The plan is the best tree: proven.\n", to);
     } else if (c->provable) {
-        fputs("Whether it is the best there is has not been proven; --moves "
-              "10000000 does in most cases, in seconds.\n",
+        fputs("It has not been proven that the plan is the best tree; --moves "
+              "10000000 proves it in most cases, in seconds.\n",
               to);
     }
     write_better_ring(j, to);
@@ -206,15 +207,15 @@ static void write_number(double x, FILE *to)
 
 static void write_rival(const struct qn_tree_job *j, uint32_t i, FILE *to)
 {
-    const struct qn_contender *c = &j->rival[i];
+    const struct qn_topology_spec *c = &j->rival[i];
     double each = NAN;
-    (void)qn_contender_burst(c, j->m, j->o.q, &each);
+    (void)qn_topology_spec_burst(c, j->m, j->o.q, &each);
     fputs("\n  {\"name\": ", to);
     write_string(c->name, to);
     fprintf(to, ", \"root\": %u, \"cycles\": ", os(j, c->root));
     write_number(j->cost[i], to);
     fprintf(to, ", \"depth\": %u, \"degree\": %u, \"pipeline_cycles\": ",
-            qn_contender_depth(c), qn_contender_degree(c));
+            qn_topology_spec_depth(c), qn_topology_spec_degree(c));
     write_number(each, to);
     fputs("}", to);
 }
@@ -240,7 +241,7 @@ static void write_ring_json(const struct qn_tree_job *j,
 
 int qn_tree_write_plan_json(const struct qn_tree_job *j, FILE *to)
 {
-    const struct qn_contender *c = &j->rival[0];
+    const struct qn_topology_spec *c = &j->rival[0];
     int err = QN_OK;
     fputs("{\"format\": \"quoin-plan\", \"version\": 1,\n \"machine\": ", to);
     write_string(j->m->name, to);
@@ -286,7 +287,7 @@ static void write_ring_dot(const struct qn_tree_job *j,
 
 int qn_tree_write_plan_dot(const struct qn_tree_job *j, FILE *to)
 {
-    const struct qn_contender *c = &j->rival[0];
+    const struct qn_topology_spec *c = &j->rival[0];
     if (c->ring != NULL) {
         write_ring_dot(j, c->ring, to);
         return ferror(to) ? QN_EIO : QN_OK;

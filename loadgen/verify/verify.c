@@ -10,18 +10,18 @@
 #include <string.h>
 
 /*
- * One key at a time through one buffer, so memory beyond the history is that
- * of the largest key.
+ * Checks one key at a time in one buffer, so that memory beyond the history is
+ * that of the largest key.
  */
 
 struct run {
     const struct qn_history *h;
     const struct qn_verify_opts *opts;
-    struct qn_record *records; /* of the key at hand */
+    struct qn_record *records; /* records of the present key */
     struct qn_verify_result result;
 };
 
-/* Beyond these, only their number is told. */
+/* Maximum of keys that are named; the rest is counted. */
 enum { NAMED_MAX = 20 };
 
 static uint64_t largest_key(const struct qn_history *h)
@@ -80,7 +80,7 @@ static int explain(struct run *r, uint64_t i,
     return err;
 }
 
-static int judge(struct run *r, uint64_t i)
+static int check_key(struct run *r, uint64_t i)
 {
     struct qn_linear_result found;
     uint64_t n = r->h->key[i].count;
@@ -114,7 +114,7 @@ int qn_verify(const struct qn_history *h, const struct qn_verify_opts *opts,
     r.records = malloc((largest_key(h) + 1) * sizeof *r.records);
     int err = r.records == NULL ? QN_ENOMEM : QN_OK;
     for (uint64_t i = 0; i < h->key_count && err == QN_OK; i++) {
-        err = judge(&r, i);
+        err = check_key(&r, i);
     }
     free(r.records);
     if (err == QN_OK) {

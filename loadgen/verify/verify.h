@@ -2,8 +2,8 @@
 #define QN_LOADGEN_VERIFY_VERIFY_H
 
 /**
- * Judge a whole history, key by key, and report: what `quoin verify FILE` and
- * `quoin load --verify` share.
+ * Checks a whole history, key by key, and reports; used by `quoin verify FILE`
+ * and `quoin load --verify`.
  *
  *     qn_history_take(&h, &rec); ...     every recorder
  *     qn_history_group(&h);
@@ -21,10 +21,10 @@
 struct qn_verify_opts {
     struct qn_linear_opts linear; /* budget per key; zeros: defaults */
     FILE *report;                 /* findings as text; NULL: none */
-    const char *svg; /* file for the first violation's time line, - for stdout;
-                        NULL: none */
-    uint32_t explained_max; /* violations shown in full; of the rest, some are
-                               named and all are counted */
+    const char *svg; /* file for the timeline of the first violation, - for
+                        stdout; NULL: none */
+    uint32_t explained_max; /* violations explained in full; some of the others
+                               are named, and all are counted */
 };
 
 struct qn_verify_result {
@@ -40,8 +40,8 @@ struct qn_verify_result {
  * @param h     After qn_history_group. Borrowed.
  * @param opts  Borrowed.
  * @param out   Filled on success.
- * @return QN_OK whatever the verdict; QN_ENOMEM; QN_EIO: the report or the SVG
- *         could not be written.
+ * @return QN_OK for any verdict; QN_ENOMEM; QN_EIO: the report or the SVG could
+ *         not be written.
  */
 int qn_verify(const struct qn_history *h, const struct qn_verify_opts *opts,
               struct qn_verify_result *out);
@@ -49,8 +49,8 @@ int qn_verify(const struct qn_history *h, const struct qn_verify_opts *opts,
 /** "linearizable", "not linearizable" or "undecided". */
 const char *qn_verify_name(const struct qn_verify_result *r);
 
-/** Exit status: 0 every key is linearizable; 3 some key is not; 4 none is
- *  known not to be, but some are undecided. */
+/** Exit status: 0 every key is linearizable; 3 a key is not; 4 no violation,
+ *  but some keys are undecided. */
 int qn_verify_status(const struct qn_verify_result *r);
 
 /** One line: "linearizable: 1000000 operations on 1000 keys (...)". */

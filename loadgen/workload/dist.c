@@ -13,9 +13,10 @@
 
 /*
  * Multiplication by a number that is prime to n permutes [0, n). Near the
- * golden section consecutive ranks fall as far from all earlier ones as they
- * can, so any few hottest keys lie evenly. YCSB hashes ranks instead; then some
- * keys get the load of several ranks and a third of the keys get none.
+ * golden section, consecutive ranks fall as far as possible from all earlier
+ * ones, so any set of the hottest keys is spread evenly. YCSB hashes ranks
+ * instead; then some keys get the load of several ranks, and a third of the
+ * keys get none.
  *
  * The remainder needs no division: with ratio = floor(a * 2^32 / n), the
  * estimate q = rank * ratio / 2^32 of rank * a / n is at most one too small
@@ -25,13 +26,13 @@
 static const char *const names[] = {"uniform", "zipf", "hotspot", "latest",
                                     "sequential"};
 
-#define THETA_DEFAULT 0.99 /* of YCSB */
+#define THETA_DEFAULT 0.99 /* as in YCSB */
 
 /* A decimal number in [0, max] that ends at `stop`. */
 static int parse_number(const char **text, char stop, double max, double *out)
 {
     char *end;
-    if (**text < '0' || **text > '9') { /* no sign, space, inf or nan */
+    if (**text < '0' || **text > '9') { /* rejects signs, spaces, inf and nan */
         return QN_EINVAL;
     }
     double x = strtod(*text, &end);
@@ -53,7 +54,7 @@ static int parse_theta(struct qn_dist_spec *spec, const char *arg, char *error,
     if (arg == NULL ||
         parse_number(&arg, '\0', QN_ZIPF_THETA_MAX, &spec->theta) != QN_OK) {
         snprintf(error, error_size,
-                 "'%s' is no theta from 0 to %g: say %s:%g, for example",
+                 "'%s' is not a theta between 0 and %g; for example: %s:%g",
                  arg == NULL ? "" : arg, QN_ZIPF_THETA_MAX, names[spec->kind],
                  THETA_DEFAULT);
         return QN_EINVAL;
@@ -71,16 +72,17 @@ static int parse_hotspot(struct qn_dist_spec *spec, const char *arg,
         (p++, parse_number(&p, '\0', 100, &keys)) != QN_OK || requests == 0 ||
         keys == 0) {
         snprintf(error, error_size,
-                 "'%s' is no pair of percentages: say hotspot:80:20 for 80 %% "
-                 "of the requests to 20 %% of the keys",
+                 "'%s' is not a pair of percentages; for example hotspot:80:20 "
+                 "for 80 %% of the requests to 20 %% of the keys",
                  arg == NULL ? "" : arg);
         return QN_EINVAL;
     }
     if (requests < keys) {
-        snprintf(error, error_size,
-                 "%g %% of the requests to %g %% of the keys is no hot spot; "
-                 "did you mean hotspot:%g:%g?",
-                 requests, keys, keys, requests);
+        snprintf(
+            error, error_size,
+            "%g %% of the requests to %g %% of the keys is not a hot spot; "
+            "did you mean hotspot:%g:%g?",
+            requests, keys, keys, requests);
         return QN_EINVAL;
     }
     spec->hot_requests = requests / 100;
@@ -98,11 +100,11 @@ static int find_kind(const char *word, char *error, size_t error_size)
     const char *near =
         qn_suggest(word, &names[0], sizeof names[0], QN_ARRAY_COUNT(names));
     if (near != NULL) {
-        snprintf(error, error_size, "no distribution '%s'; did you mean '%s'?",
-                 word, near);
+        snprintf(error, error_size,
+                 "unknown distribution '%s'; did you mean '%s'?", word, near);
     } else {
         snprintf(error, error_size,
-                 "no distribution '%s'; there are uniform zipf:0.99 "
+                 "unknown distribution '%s'; use one of uniform zipf:0.99 "
                  "hotspot:80:20 latest sequential",
                  word);
     }
@@ -127,7 +129,8 @@ int qn_dist_parse(struct qn_dist_spec *spec, const char *text, char *error,
     } else if (kind == QN_DIST_HOTSPOT) {
         err = parse_hotspot(&got, arg, error, error_size);
     } else if (arg != NULL) {
-        snprintf(error, error_size, "%s takes no '%.20s'", word, arg);
+        snprintf(error, error_size, "%s takes no parameter; remove ':%.20s'",
+                 word, arg);
         err = QN_EINVAL;
     }
     if (err == QN_OK) {
@@ -155,7 +158,7 @@ void qn_dist_init(struct qn_dist *d, const struct qn_dist_spec *spec,
     d->hot = QN_MIN(QN_MAX((uint64_t)hot, UINT64_C(1)), n);
     qn_zipf_init(&d->zipf, n, spec->theta);
     uint64_t a = (uint64_t)((double)n * 0.6180339887498949);
-    while (gcd(a, n) != 1) { /* a prime below n ends it, if not before */
+    while (gcd(a, n) != 1) { /* ends at a prime below n at the latest */
         a++;
     }
     d->spread = a;
@@ -194,7 +197,8 @@ static uint64_t draw_hotspot(const struct qn_dist *d, uint64_t *random)
     return d->hot + qn_random_below(random, d->n - d->hot);
 }
 
-/* The key that was inserted `age` insertions ago, as this client knows it. */
+/* The key that was inserted `age` insertions ago, by the order of this
+ * client. */
 static uint64_t key_of_age(const struct qn_walk *w, uint64_t age)
 {
     if (age < w->inserted) {

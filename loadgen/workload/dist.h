@@ -2,24 +2,24 @@
 #define QN_LOADGEN_WORKLOAD_DIST_H
 
 /**
- * Which keys are asked for: a distribution over key numbers [0, n), shared by
- * all clients, and each client's walk through it.
+ * Key distribution: which of the key numbers [0, n) are used, shared by all
+ * clients, and the walk of each client through it.
  *
- *     uniform             every key alike
+ *     uniform             all keys with the same probability
  *     zipf:THETA          the i-th hottest in proportion to i^-THETA, exactly
  *     hotspot:REQ:KEYS    REQ % of the requests go to KEYS % of the keys
  *     latest[:THETA]      zipf over how recently a key was inserted (0.99)
- *     sequential          one after the other, dealt to the clients in turn
+ *     sequential          one key after the other, dealt to the clients in turn
  *
  * The hot keys of zipf and hotspot are spread over the key space: rank i is key
- * i * a mod n, a being prime to n and near n / golden ratio. That is one to
- * one, so the distribution stays exact; the hottest key is key 0.
+ * i * a mod n, where a is prime to n and near n / golden ratio. The mapping is
+ * one to one, so the distribution stays exact; the hottest key is key 0.
  *
- * Inserted keys have the numbers from n on, dealt to the clients in turn.
- * `latest` means, to a client, its own insertions and then the first n keys,
- * newest first: so what it asks depends on its seed alone, not on how fast the
- * others are, and finds what was inserted. The other distributions keep to the
- * first n keys.
+ * Inserted keys have the numbers from n on, dealt to the clients in turn. For
+ * `latest`, a client orders its own insertions before the first n keys, newest
+ * first. So its requests depend on its seed alone, not on the speed of other
+ * clients, and find what was inserted. The other distributions use the first n
+ * keys only.
  */
 
 #include "loadgen/workload/zipf.h"
@@ -50,13 +50,13 @@ struct qn_dist_spec {
  *
  * @param spec   Filled.
  * @param error  [error_size] Filled on failure: what is wrong, with the nearest
- *               right name, no newline.
+ *               valid name; no newline.
  * @return QN_OK; QN_EINVAL.
  */
 int qn_dist_parse(struct qn_dist_spec *spec, const char *text, char *error,
                   size_t error_size);
 
-/** Immutable after init: any thread. */
+/** Immutable after init; any thread. */
 struct qn_dist {
     struct qn_dist_spec spec;
     uint64_t n;
@@ -70,30 +70,30 @@ struct qn_dist {
 void qn_dist_init(struct qn_dist *d, const struct qn_dist_spec *spec,
                   uint64_t n);
 
-/** The key of a rank, both in [0, n); rank 0 is the hottest. One to one. */
+/** Key of a rank, both in [0, n); rank 0 is the hottest. One to one. */
 uint64_t qn_dist_key(const struct qn_dist *d, uint64_t rank);
 
-/** One client's way through the keys. Private. One thread. */
+/** Walk of one client through the keys. Private. One thread. */
 struct qn_walk {
     const struct qn_dist *dist;
-    uint64_t number;     /* of this client */
-    uint64_t clients;    /* all of them */
-    uint64_t random;     /* its stream */
+    uint64_t number;     /* number of this client */
+    uint64_t clients;    /* number of clients */
+    uint64_t random;     /* random stream of the client */
     uint64_t next;       /* sequential */
-    uint64_t inserted;   /* keys, by this client */
+    uint64_t inserted;   /* keys inserted by this client */
     struct qn_zipf zipf; /* latest: over n + inserted */
 };
 
 /** @param dist     Kept.
- *  @param number   This client, < clients.
- *  @param seed     What it will draw. */
+ *  @param number   Number of this client, < clients.
+ *  @param seed     Seed of its random stream. */
 void qn_walk_init(struct qn_walk *w, const struct qn_dist *dist,
                   uint64_t number, uint64_t clients, uint64_t seed);
 
-/** The next key to ask for. */
+/** The next key to use. */
 uint64_t qn_walk_next(struct qn_walk *w);
 
-/** The next key to insert: n or more, no other client's, never the same. */
+/** The next key to insert: n or more, unique over all clients and calls. */
 uint64_t qn_walk_insert(struct qn_walk *w);
 
 #endif

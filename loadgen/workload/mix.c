@@ -39,13 +39,15 @@ static int parse_weight(const char *text, uint32_t *weight)
     return QN_OK;
 }
 
-/* One NAME[:WEIGHT] of `len` bytes adds to weights. */
+/* Parse one NAME[:WEIGHT] of `len` bytes and add it to weights. */
 static int parse_item(const char *text, size_t len, uint64_t *weights,
                       char *error, size_t error_size)
 {
     char item[64];
     if (len >= sizeof item) {
-        snprintf(error, error_size, "'%.20s...' is too long", text);
+        snprintf(error, error_size,
+                 "'%.20s...' is too long for an operation; use NAME:WEIGHT",
+                 text);
         return QN_EINVAL;
     }
     memcpy(item, text, len);
@@ -55,7 +57,7 @@ static int parse_item(const char *text, size_t len, uint64_t *weights,
     if (colon != NULL) {
         *colon = '\0';
         if (parse_weight(colon + 1, &weight) != QN_OK) {
-            snprintf(error, error_size, "'%s' is no weight from 0 to %d",
+            snprintf(error, error_size, "'%s' is not a weight from 0 to %d",
                      colon + 1, QN_MIX_WEIGHT_MAX);
             return QN_EINVAL;
         }
@@ -65,10 +67,10 @@ static int parse_item(const char *text, size_t len, uint64_t *weights,
         const char *near =
             qn_suggest(item, &names[0], sizeof names[0], QN_OP_COUNT);
         if (near != NULL) {
-            snprintf(error, error_size, "no operation '%s'; did you mean '%s'?",
-                     item, near);
+            snprintf(error, error_size,
+                     "unknown operation '%s'; did you mean '%s'?", item, near);
         } else {
-            snprintf(error, error_size, "no operation '%s'; there are %s", item,
+            snprintf(error, error_size, "unknown operation '%s'; use %s", item,
                      QN_MIX_NAMES);
         }
         return QN_EINVAL;
@@ -97,7 +99,9 @@ int qn_mix_parse(struct qn_mix *mix, const char *text, char *error,
         sum += weights[i];
     }
     if (sum == 0 || sum > UINT32_MAX) {
-        snprintf(error, error_size, "the weights add up to %" PRIu64, sum);
+        snprintf(error, error_size,
+                 "the weights add up to %" PRIu64 "; use a sum of 1 to %u", sum,
+                 UINT32_MAX);
         return QN_EINVAL;
     }
     sum = 0;

@@ -2,16 +2,16 @@
 #define QN_LOADGEN_WORKLOAD_MIX_H
 
 /**
- * Which operations a load consists of: "get:80,set:20". Pure, any thread.
+ * Operation mix of a load: "get:80,set:20". Pure, any thread.
  *
  *     get set del     of a key with a value
- *     cas             compare-and-set of one
+ *     cas             compare-and-set of a key with a value
  *     incr            of a counter
  *     mset            several sets at once
  *     insert          set of a key that did not exist
- *     rmw             read-modify-write: a get, and when it is answered a set
- *     scan            one SCAN from anywhere
- *     ping            nothing: the way there and back
+ *     rmw             read-modify-write: a get, then a set when it is answered
+ *     scan            one SCAN from a random cursor
+ *     ping            no operation: measures the round trip
  */
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@
     X(RMW, "rmw")                                                              \
     X(SCAN, "scan")
 
-/** All names, for help and errors. */
+/** All names, for help and error texts. */
 #define QN_MIX_NAMES "get set incr mset ping del cas insert rmw scan"
 
 enum qn_op {
@@ -43,13 +43,13 @@ enum qn_op {
 /** "get" ... */
 const char *qn_mix_op_name(enum qn_op op);
 
-/** It only reads the store. PING neither reads nor writes. */
+/** True if it only reads the store. PING neither reads nor writes. */
 static inline bool qn_op_is_read(enum qn_op op)
 {
     return op == QN_OP_GET || op == QN_OP_SCAN;
 }
 
-/** It changes the store. */
+/** True if it may change the store. */
 static inline bool qn_op_is_write(enum qn_op op)
 {
     return op != QN_OP_PING && !qn_op_is_read(op);
@@ -59,17 +59,17 @@ struct qn_mix {
     uint32_t upto[QN_OP_COUNT]; /* weights summed up to and including each */
 };
 
-/** A weight is at most this. */
+/** Largest weight. */
 #define QN_MIX_WEIGHT_MAX 1000000
 
 /**
- * Parse NAME[:WEIGHT],...; a weight left out is 1. Names may repeat, their
+ * Parse NAME[:WEIGHT],...; the default weight is 1. Names may repeat; their
  * weights add up.
  *
  * @param mix    Filled.
  * @param error  [error_size] Filled on failure: what is wrong, with the nearest
- *               right name, no newline.
- * @return QN_OK; QN_EINVAL for an unknown name, a weight that is no number in
+ *               valid name; no newline.
+ * @return QN_OK; QN_EINVAL for an unknown name, a weight outside
  *         0..QN_MIX_WEIGHT_MAX, or weights that are all 0.
  */
 int qn_mix_parse(struct qn_mix *mix, const char *text, char *error,
@@ -87,7 +87,7 @@ static inline uint32_t qn_mix_sum(const struct qn_mix *m)
     return m->upto[QN_OP_COUNT - 1];
 }
 
-/** What is left of a mix: only what reads, or only all else. Its sum may be
+/** Part of a mix: only the operations that read, or all others. Its sum may be
  *  0. */
 struct qn_mix qn_mix_part(const struct qn_mix *m, bool reads);
 

@@ -10,15 +10,15 @@
 #include <string.h>
 
 /*
- * If all sizes are alike, a request is a copy of its template with the digits
- * of its key. Otherwise it is put together from blocks of constant size, which
- * the compiler turns into a few moves: 16 digits of the key's number at once,
- * the mark of a value at once. A block may reach over the end of what it means,
- * never over its beginning: so the buffer keeps QN_REQUEST_SLACK bytes free.
+ * If all sizes are equal, a request is a copy of its template with the digits
+ * of its key. Otherwise it is assembled from blocks of constant size, which the
+ * compiler turns into a few moves: 16 digits of the key number at once, the
+ * mark of a value at once. A block may write beyond the end of its field, never
+ * before its beginning, so the buffer keeps QN_REQUEST_SLACK bytes free.
  *
- * Of what was asked only the number of the key is kept, and the value that a
- * GET must answer is made from it again. So requests may be outstanding while
- * their buffer is already filled with the next ones.
+ * Of a request only the key number is kept; the value that a GET must return is
+ * computed from it again. So requests may be outstanding while their buffer is
+ * already filled with the next ones.
  */
 
 #define BLOCK QN_DIGITS
@@ -56,7 +56,7 @@ void qn_outgoing_fini(struct qn_outgoing *out)
     *out = (struct qn_outgoing){0};
 }
 
-/* Bytes that follow each other share one piece. */
+/* Contiguous bytes share one piece. */
 static void add_piece(struct qn_outgoing *out, const uint8_t *from, size_t len)
 {
     if (out->iov_count > 0) {
@@ -166,7 +166,8 @@ static uint8_t *put_key(const struct qn_workload *w, uint8_t *p, char letter,
     return put_crlf(p + size);
 }
 
-/* What begins a value of `size` bytes: @return its length. */
+/* Make the mark at the beginning of a value of `size` bytes. @return its
+ * length. */
 static size_t make_mark(const struct qn_workload *w, uint64_t key,
                         uint64_t value, uint64_t size, uint8_t mark[BLOCK])
 {
@@ -182,7 +183,7 @@ static size_t make_mark(const struct qn_workload *w, uint64_t key,
     return len;
 }
 
-/* The filler behind the mark; behind it CRLF, but for unique values. */
+/* The filler behind the mark; followed by CRLF, except for unique values. */
 static const uint8_t *filler_of(const struct qn_workload *w, size_t len,
                                 uint64_t value)
 {
@@ -190,7 +191,8 @@ static const uint8_t *filler_of(const struct qn_workload *w, size_t len,
                           : w->filler + w->filler_len - len - 2;
 }
 
-/* A request being written: what lies between out->len and p is no piece yet. */
+/* A request being written: the bytes between out->len and p are not yet in a
+ * piece. */
 struct pen {
     const struct qn_workload *workload;
     struct qn_outgoing *out;
@@ -336,7 +338,7 @@ void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
     }
 }
 
-/* Written once in parts, then kept. */
+/* Made once from its parts, then kept. */
 static int make_template(struct qn_workload *w, enum qn_command command)
 {
     struct qn_outgoing out;
@@ -389,7 +391,7 @@ static bool is_plain(const struct qn_workload *w, uint64_t key,
     if (reply->type != '$' || (uint64_t)reply->number != size) {
         return false;
     }
-    if (size == 0) { /* has no head */
+    if (size == 0) { /* an empty value has no head */
         return true;
     }
     uint8_t mark[BLOCK];
@@ -399,7 +401,7 @@ static bool is_plain(const struct qn_workload *w, uint64_t key,
                   reply->head_len - mark_len) == 0;
 }
 
-/* Its number says what all of it must be. */
+/* The number of a unique value determines all of its bytes. */
 static bool is_unique(const struct qn_workload *w, const struct qn_reply *reply,
                       uint64_t *value)
 {

@@ -2,10 +2,10 @@
 #define QN_LOADGEN_WORKLOAD_REQUEST_H
 
 /**
- * One request: what it asks, its bytes, and whether a value answers it.
+ * One request: its operation, its bytes, and the check of a value in its reply.
  *
- * Which one comes next is the asker's affair (asker.h), when it is sent and on
- * which connection the client's (client.h).
+ * request_generator.h chooses the next request, client.h when to send it and on
+ * which connection.
  *
  * One thread per buffer. No allocation after init.
  */
@@ -15,62 +15,64 @@
 
 #include <sys/uio.h>
 
-/** Bytes on their way to a socket. Private but for iov and iov_count. */
+/** Bytes to be written to a socket. Private except iov and iov_count. */
 struct qn_outgoing {
-    uint8_t *bytes; /* without long values */
+    uint8_t *bytes; /* all bytes except long values */
     size_t len;
-    struct iovec *iov; /* all of it, in order; the caller may change it. Bytes
-                          that follow each other share one. */
+    struct iovec *iov; /* all bytes in order, contiguous ones in one piece; the
+                          caller may change it */
     int iov_count;
 };
 
-/** What is remembered of a request until it is answered. */
+/** State of a request until it is answered. */
 struct qn_request {
-    uint64_t key;      /* its number; SCAN: the cursor */
-    uint64_t value;    /* unique values: what it writes */
-    uint64_t expected; /* unique values, CAS: what it expects to find */
-    uint64_t since;  /* of the caller: when its operation was meant to begin */
-    uint64_t begun;  /* of the caller: when it did */
-    uint8_t op;      /* enum qn_op: what it counts as */
-    uint8_t command; /* enum qn_command: what is sent */
-    bool follows;    /* the second half of an operation */
+    uint64_t key;      /* number of the key; SCAN: the cursor */
+    uint64_t value;    /* unique values: number of the written value */
+    uint64_t expected; /* unique values, CAS: number of the expected value */
+    uint64_t since;    /* set by the caller: intended time of its operation */
+    uint64_t begun;    /* set by the caller: actual begin of its operation */
+    uint8_t op;        /* enum qn_op: the operation it counts for */
+    uint8_t command;   /* enum qn_command: the command that is sent */
+    bool follows;      /* the second request of its operation */
 };
 
-/** Room for `depth` requests.
- *  @return QN_OK or QN_ENOMEM, then nothing is left behind. */
+/** Make room for `depth` requests.
+ *  @return QN_OK; QN_ENOMEM, then nothing has to be freed. */
 int qn_outgoing_init(struct qn_outgoing *out, const struct qn_workload *w,
                      uint32_t depth);
 
 void qn_outgoing_fini(struct qn_outgoing *out);
 
-/** Forget what it held: its bytes are written. */
+/** Clear the buffer; its bytes must have been written. */
 static inline void qn_outgoing_clear(struct qn_outgoing *out)
 {
     out->len = 0;
     out->iov_count = 0;
 }
 
-/** Append bytes that belong to no workload, 64 at most. */
+/** Append other bytes, at most 64. */
 void qn_outgoing_append(struct qn_outgoing *out, const void *bytes, size_t len);
 
-/** Make a workload's templates, its last step of init. @return QN_OK or
- *  QN_ENOMEM. */
+/** Make the templates of a workload, the last step of its init. @return QN_OK
+ *  or QN_ENOMEM. */
 int qn_request_make_templates(struct qn_workload *w);
 
-/** Append a request's bytes. @param walk  Draws the keys of an MSET. */
+/** Append the bytes of a request. @param walk  Draws the keys of an MSET. */
 void qn_request_write(const struct qn_workload *w, const struct qn_request *r,
                       struct qn_walk *walk, struct qn_outgoing *out);
 
 /**
- * Is this reply a value of that key: type, size and content? Of unique values
- * all bytes are checked, by the reply's sum; of others the head.
+ * Check that the reply is a value of that key: type, size and content. Unique
+ * values are checked in full, by the sum of the reply; others by their head.
  *
- * @param value  Its number, if values are unique and this is one; else 0.
+ * @param value  Filled: number of the value, if values are unique and the check
+ *               succeeds; else 0.
  */
 bool qn_request_check_value(const struct qn_workload *w, uint64_t key,
                             const struct qn_reply *reply, uint64_t *value);
 
-/** "get of key k0000042", for a message. At most `size` bytes with the 0. */
+/** Text for a message: "get of key k0000042". At most `size` bytes, including
+ *  the 0. */
 void qn_request_describe(const struct qn_workload *w,
                          const struct qn_request *r, char *text, size_t size);
 

@@ -11,19 +11,18 @@
 #include <string.h>
 
 /*
- * All clients' arrivals are one stream, dealt in turn: client i of c gets the
- * arrivals i, i + c, i + 2c ... So a total rate is exact, however many clients
- * and threads there are, and no two clients ever share a counter. Poisson
- * streams are independent ones of 1/c of the rate, which add up to one of the
- * rate.
+ * The arrivals of all clients are one stream, dealt in turn: client i of c gets
+ * the arrivals i, i + c, i + 2c ... So the total rate is exact for any number
+ * of clients and threads, and no two clients share a counter. Poisson streams
+ * are independent streams of 1/c of the rate, which add up to one of the rate.
  *
  * Positions are doubles: 10^10 arrivals leave 10^-6 of an arrival's distance,
  * and 10^5 s leave 10^-11 s.
  *
- * Why the cursor and not a queue of due arrivals: an open loop against a server
- * that is too slow falls behind without end, and the generator must not grow
+ * Why a cursor and not a queue of due arrivals: an open loop against a server
+ * that is too slow falls behind without bound, and the generator must not grow
  * with it. The intended time of any arrival follows from its number or, for
- * Poisson, from the random state, so nothing is remembered.
+ * Poisson, from the random state, so nothing is stored.
  */
 
 static int parse_piece(const char *text, size_t len, struct qn_rate_piece *p)
@@ -79,8 +78,8 @@ static double piece_area(const struct qn_rate_piece *p, double t)
     return p->from * t + (p->to - p->from) / p->seconds * t * t / 2;
 }
 
-/* The inverse: when a piece has had so many. The form of the root that does
- * not cancel, and that holds at a slope of zero. */
+/* The inverse: time at which a piece has had `arrivals`. This form of the root
+ * does not cancel, and holds at a slope of zero. */
 static double piece_time(const struct qn_rate_piece *p, double arrivals)
 {
     if (p->from == p->to) {
@@ -124,7 +123,7 @@ double qn_rate_area(const struct qn_rate *rate, double at)
     return p->before + piece_area(p, fmin(fmax(at - p->begin, 0), p->seconds));
 }
 
-/* Where position `at` lies in time. */
+/* Set `next` to the time of position `at`. */
 static void find_next(struct qn_schedule *s)
 {
     const struct qn_rate *r = s->rate;

@@ -14,7 +14,7 @@
  * Both distributions of the paper are inverted: the hash is a fraction u, and
  * the size the u-quantile. Values draw once: the table of small sizes takes u
  * up to its sum, the rest of the unit interval is stretched over the Pareto
- * part. That is two logarithms and an exponential, some 20 ns; fixed sizes and
+ * part. That is two logarithms and an exponential, about 20 ns; fixed sizes and
  * ranges cost nothing.
  */
 
@@ -44,7 +44,7 @@ struct qn_sizes qn_sizes_mixed_within(uint64_t count, uint64_t bytes)
                              (uint64_t)high};
 }
 
-/* One size of `len` bytes of text. */
+/* Parse one size from `len` bytes of text. */
 static int parse_size(const char *text, size_t len, uint64_t max, uint64_t *out)
 {
     char word[32];
@@ -65,8 +65,8 @@ static int too_large(const char *text, uint64_t max, char *error,
                      size_t error_size)
 {
     snprintf(error, error_size,
-             "'%.40s' is no size up to %" PRIu64
-             ": say 100, 16..4096, etc or mixed",
+             "'%.40s' is not a size up to %" PRIu64
+             "; for example: 100, 16..4096, etc, mixed",
              text, max);
     return QN_EINVAL;
 }
@@ -95,7 +95,8 @@ int qn_sizes_parse(struct qn_sizes *s, enum qn_sizes_kind etc, const char *text,
         return too_large(text, max, error, error_size);
     }
     if (mixed && from == 0) {
-        snprintf(error, error_size, "mixed begins at 1 or more");
+        snprintf(error, error_size,
+                 "the lower bound of mixed must be at least 1");
         return QN_EINVAL;
     }
     if (from > to) {
@@ -111,7 +112,7 @@ int qn_sizes_parse(struct qn_sizes *s, enum qn_sizes_kind etc, const char *text,
     return QN_OK;
 }
 
-/* Fractions are those of the middle of a hash's 2^-53, so never 0 or 1. */
+/* Fraction in the middle of one of 2^53 steps, so never 0 or 1. */
 static double fraction(uint64_t hash)
 {
     return qn_random_fraction(hash) + 0x1p-54;
@@ -140,7 +141,7 @@ static double etc_value(double u)
     return 15 + sigma / k * (exp(-k * log(above)) - 1);
 }
 
-/* The u-quantile: P(size > s) goes with sqrt(L / s) - sqrt(L / H). */
+/* The u-quantile: P(size > s) is proportional to sqrt(L / s) - sqrt(L / H). */
 static double mixed_size(const struct qn_sizes *s, double u)
 {
     double root = sqrt((double)s->min / (double)s->max);

@@ -13,19 +13,20 @@
 #include <string.h>
 
 /*
- * What all requests share is made once: the bytes before the first key of each
- * command, and one block of filler. The filler of a value is the END of that
- * block, so that one piece of memory holds it together with its CRLF, whatever
- * the size. That of a unique value begins where its number says, in a block of
- * random letters: no byte is made for it, and it tells its number again.
+ * Bytes that all requests share are made once: those before the first key of
+ * each command, and one block of filler. The filler of a plain value is the END
+ * of that block, so that one piece of memory holds it together with its CRLF,
+ * whatever the size. The filler of a unique value begins at an offset given by
+ * its number, in a block of random letters: no byte is made for it, and the
+ * filler confirms the number.
  *
  * Why a plain mark has 8 digits and not all of them: small values are common,
- * and 8 digits tell 10^8 keys apart.
+ * and 8 digits distinguish 10^8 keys.
  *
  * Sizes do not depend on the seed: a second run finds what the first one wrote.
  */
 
-/* Insertions number their keys beyond what a run can ever reach. */
+/* Bound for key numbers with insertions; no run reaches it. */
 #define INSERT_NUMBERS UINT64_C(1000000000000)
 
 static const char pattern[] =
@@ -55,7 +56,7 @@ static_assert(sizeof SCRIPT - 1 == 100, "the length above");
 
 /* ---- sizes ---- */
 
-/* Independent for keys and values, and of the order of the keys. */
+/* Independent for keys and for values, and of the order of the keys. */
 static uint64_t hash(uint64_t key, uint64_t salt)
 {
     return qn_random_mix((2 * key + salt) * UINT64_C(0x9e3779b97f4a7c15));
@@ -88,10 +89,10 @@ uint64_t qn_workload_key_size_min(const struct qn_workload_opts *opts)
     return 1 + strlen(opts->tag) + qn_digits_count(keys_end(opts) - 1);
 }
 
-/* ---- life ---- */
+/* ---- init ---- */
 
-/* Letters at random, the same in every run: two slices that begin elsewhere
- * differ everywhere. */
+/* Random letters, the same in every run. Two slices at different offsets differ
+ * in all of their length. */
 static void fill_random(uint8_t *to, size_t len)
 {
     uint64_t random = 1;
@@ -113,7 +114,7 @@ static int make_filler(struct qn_workload *w)
         fill_random(w->filler, len);
     }
     for (size_t i = 0; i < len && !w->opts.unique; i++) {
-        /* From the end: filler of any two sizes ends alike. */
+        /* Filled from the end, so that fillers of all sizes end alike. */
         w->filler[len - 1 - i] =
             (uint8_t)pattern[sizeof pattern - 2 - i % (sizeof pattern - 1)];
     }

@@ -12,14 +12,14 @@
  *     H(x) = (x^q - 1) / q,  q = 1 - theta;   log(x) if q = 0
  *
  * inverts in closed form. h is convex, so the area of h over [k - 1/2, k + 1/2]
- * is at least h(k): draw u evenly below H, let k be the integer nearest to
- * x = H^-1(u), and accept it if u lies in the last h(k) of k's area, that is
- * u >= H(k + 1/2) - h(k). The area of k = 1 is cut to h(1) exactly, so the
- * commonest rank is never rejected. Every k is accepted with an area of exactly
+ * is at least h(k): draw u evenly below H, let k be the integer nearest to x =
+ * H^-1(u), and accept it if u lies in the last h(k) of k's area, that is u >=
+ * H(k + 1/2) - h(k). The area of k = 1 is cut to h(1) exactly, so the most
+ * common rank is never rejected. Every k is accepted with an area of exactly
  * h(k): exact, up to the 2^-53 steps of u.
  *
- * `sure` saves the test for most points: for the steepest place, k = 2, all
- * x >= k - sure are accepted, and so for all others (paper, section 3).
+ * `sure` saves the test for most points: at the steepest place, k = 2, all x >=
+ * k - sure are accepted, and so for all others (paper, section 3).
  *
  * Why not the generator of YCSB (Gray et al., 1994): it is exact for the first
  * two ranks only, needs O(n) to sum zeta(n), and fails at theta >= 1.
@@ -42,7 +42,7 @@ static double integral(const struct qn_zipf *z, double x)
 static double inverse(const struct qn_zipf *z, double u)
 {
     if (fabs(z->q) > NEAR) {
-        /* Rounding may take it below 0, where theta > 1 has its tail. */
+        /* Rounding may give less than 0, in the tail of theta > 1. */
         return exp(log(fmax(1 + u * z->q, 0)) / z->q);
     }
     return exp(z->q == 0 ? u : log1p(u * z->q) / z->q);

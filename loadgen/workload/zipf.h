@@ -9,7 +9,7 @@
  * generate variates from monotone discrete distributions", ACM TOMACS 6(3),
  * 1996. No table: 56 bytes, O(1) to make and to draw.
  *
- * Immutable after init: any thread.
+ * Immutable after init; any thread.
  */
 
 #include <stdint.h>
@@ -23,8 +23,8 @@ struct qn_zipf {
     double n;
     double q;     /* 1 - theta */
     double top;   /* H(n + 1/2) */
-    double width; /* of the area under the hat, down from top */
-    double sure;  /* so near below its integer a point needs no test */
+    double width; /* width of the area under the hat, down from top */
+    double sure;  /* a point this close below its integer needs no test */
 };
 
 /** @param n      Ranks, 1..QN_ZIPF_N_MAX.

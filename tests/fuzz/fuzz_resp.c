@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/support/resp_tape.h"
+#include "tests/support/resp_trace.h"
 
 static const struct qn_resp_limits limits = {
     .bulk_max = 40000, .args_max = 100, .buffer_max = (uint64_t)1 << 30};
@@ -24,14 +24,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     seed |= 1;
     struct qn_resp_limits l = limits;
     l.restricted = (data[0] & 0x80) != 0;
-    enum qn_tape_mode mode = (enum qn_tape_mode)(data[0] % QN_TAPE_MODES);
+    enum qn_resp_trace_mode mode =
+        (enum qn_resp_trace_mode)(data[0] % QN_RESP_TRACE_MODES);
     data += 1 + sizeof seed;
     n -= 1 + sizeof seed;
 
     struct qn_buf whole = {0};
     struct qn_buf segmented = {0};
-    qn_tape_record(&whole, &l, QN_TAPE_ROOM, data, n, qn_tape_whole, NULL);
-    qn_tape_record(&segmented, &l, mode, data, n, qn_tape_random, &seed);
+    qn_resp_trace_record(&whole, &l, QN_RESP_TRACE_ROOM, data, n,
+                         qn_resp_chop_whole, NULL);
+    qn_resp_trace_record(&segmented, &l, mode, data, n, qn_resp_chop_random,
+                         &seed);
     if (whole.len != segmented.len ||
         memcmp(whole.data, segmented.data, whole.len) != 0) {
         abort();

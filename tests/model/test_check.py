@@ -7,7 +7,7 @@ import check
 
 
 def verdict(*knobs, bad=False, least=5):
-    case = {"model": "planted", "knobs": list(knobs), "bad": bad, "least": least,
+    case = {"model": "seeded_defect", "knobs": list(knobs), "bad": bad, "least": least,
             "how": []}
     passes, states, seen = check.check(case)
     print(passes, states, seen)

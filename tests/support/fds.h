@@ -1,8 +1,8 @@
 #ifndef QN_TESTS_SUPPORT_FDS_H
 #define QN_TESTS_SUPPORT_FDS_H
 
-/** Descriptors that this process has open, the one that counts them included:
- *  to be compared before and after. */
+/** Number of open descriptors of this process, including the one that counts
+ *  them: to compare before and after. */
 
 #include <dirent.h>
 

@@ -1,15 +1,15 @@
 #ifndef QN_TESTS_SUPPORT_FOLDER_H
 #define QN_TESTS_SUPPORT_FOLDER_H
 
-/** A folder that a test has made, with files and no folders in it. */
+/** A folder created by a test, with files and no folders in it. */
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-/** Remove it and what is in it. @return how many files that were; -1: it is
- *  still there. */
+/** Removes it with its files. @return the number of files; -1: it still
+ *  exists. */
 static inline int folder_remove(const char *path)
 {
     int files = 0;

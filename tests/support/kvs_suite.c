@@ -1,13 +1,13 @@
 #include "tests/support/kvs_suite.h"
 
-struct world w;
+struct store_fixture w;
 
-void world_setup(void)
+void store_fixture_setup(void)
 {
-    world_init(&w);
+    store_fixture_init(&w);
 }
 
-void world_teardown(void)
+void store_fixture_teardown(void)
 {
-    world_fini(&w);
+    store_fixture_fini(&w);
 }

@@ -2,23 +2,24 @@
 #define QN_TESTS_SUPPORT_KVS_SUITE_H
 
 /**
- * Tests of commands: each begins in a world of its own, called w.
+ * Tests of commands: each has its own store fixture, called w.
  *
- *     WORLD_TEST(command_string, get_answers_the_value_or_null)
+ *     STORE_TEST(command_string, get_answers_the_value_or_null)
  *     {
  *         EXPECT(&w, "GET k", "$-1\r\n");
  *     }
  */
 
-#include "tests/support/kvs_world.h"
+#include "tests/support/store_fixture.h"
 #include "tests/support/test.h"
 
-extern struct world w;
+extern struct store_fixture w;
 
-void world_setup(void);
-void world_teardown(void);
+void store_fixture_setup(void);
+void store_fixture_teardown(void);
 
-#define WORLD_TEST(suite, name)                                                \
-    Test(suite, name, .init = world_setup, .fini = world_teardown)
+#define STORE_TEST(suite, name)                                                \
+    Test(suite, name, .init = store_fixture_setup,                             \
+         .fini = store_fixture_teardown)
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The small runner: see runner.h. A parent that only forks and waits; the
- * child runs one test and leaves through exit(), so that LeakSanitizer's and
- * ThreadSanitizer's own exit codes reach the parent.
+ * The small runner: see runner.h. The parent only forks and waits; the child
+ * runs one test and ends with exit(), so that the exit codes of LeakSanitizer
+ * and ThreadSanitizer reach the parent.
  */
 #include "tests/support/runner.h"
 

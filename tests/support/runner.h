@@ -2,11 +2,11 @@
 #define QN_TESTS_SUPPORT_RUNNER_H
 
 /**
- * A small test runner with Criterion's spelling (see test.h).
+ * A small test runner with Criterion's interface (see test.h).
  *
  * Each test runs in a forked child, so that a crash, a sanitizer report or a
- * leak found at exit fails that test and no other. The process exits 1 when a
- * test failed. One argument selects the tests whose "suite/name" contains it.
+ * leak found at exit fails only that test. The process exits 1 when a test
+ * failed. One argument selects the tests whose "suite/name" contains it.
  */
 
 #include <signal.h>
@@ -21,7 +21,7 @@ struct qn_test {
     void (*init)(void);
     void (*fini)(void);
     double timeout; /* s; 0: 60 s */
-    int signal;     /* expected end by this signal; 0: none */
+    int signal;     /* expected signal that ends it; 0: none */
     int exit_code;  /* expected exit status */
     int disabled;
     const char *description;
@@ -30,8 +30,8 @@ struct qn_test {
 
 void qn_test_register(struct qn_test *t);
 
-/** Record a failed check; `fatal` ends the test at once. The text begins with
- *  a blank, because an empty format is a warning. */
+/** Records a failed check; `fatal` ends the test. The text begins with a blank,
+ *  because an empty format causes a warning. */
 void qn_test_failed(bool fatal, const char *file, int line, const char *expr,
                     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

@@ -148,7 +148,7 @@ static bool listen_to(const struct qn_replica_spec *b)
 static void serve(const struct qn_replica_spec *b)
 {
     bool drained = false;
-    /* It accepts from all that are shared, as if all others stood still. */
+    /* It accepts from all shared sockets, as if all others were stopped. */
     bool complete = b->first || !is(mood.slow, b);
     sigset_t term;
     sigemptyset(&term);
@@ -185,7 +185,7 @@ static void serve(const struct qn_replica_spec *b)
 /* Never returns: what runs at exit belongs to the test runner. */
 static int small_replica(const struct qn_replica_spec *b)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a failed test nothing remains */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no process of a failed test remains */
     if (is(mood.crash_node, b) || (is(mood.weak, b) && !b->first)) {
         _exit(3);
     }
@@ -215,7 +215,7 @@ int __wrap_socketpair(int domain, int type, int protocol, int pair[2]);
 
 int __wrap_socketpair(int domain, int type, int protocol, int pair[2])
 {
-    int least = 1; /* the kernel has a least size, of some messages */
+    int least = 1; /* the kernel has a minimum, of some messages */
     int err = __real_socketpair(domain, type, protocol, pair);
     if (err == 0 && mood.narrow == 1) {
         (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
@@ -350,7 +350,7 @@ struct qn_config small_config(uint32_t replicas)
 {
     struct qn_config c;
     qn_config_init(&c);
-    c.maxmemory = 1 << 20; /* no line in the log says what it is */
+    c.maxmemory = 1 << 20; /* no line in the log explains it */
     c.replicas = replicas;
     c.port = 0;
     c.cells = 16;

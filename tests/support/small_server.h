@@ -16,18 +16,18 @@
 
 #define SMALL_ALL 64
 
-/** How the replicas of the servers launched from now on behave. */
+/** The behaviour of the replicas of servers launched from now on. */
 struct small_mood {
-    int fail_node;  /* this one cannot start; -1: all can */
-    int crash_node; /* this one dies before it is ready; -1 */
-    int stubborn;   /* this one does not drain; -1 */
-    int owing;      /* this one drains, but owes 7 replies; -1 */
-    int weak;       /* its later lives die before they say anything; -1 */
-    int poor;       /* its later lives say that they cannot start; -1 */
-    int owner;      /* its first life owns the accept word; -1 */
-    int heir;       /* owns it as soon as somebody has ended; -1 */
-    int slow;       /* its later lives never become complete; SMALL_ALL; -1 */
-    int narrow;     /* 1: control sockets have room for few messages; -1 */
+    int fail_node;  /* cannot start; -1: all can */
+    int crash_node; /* dies before it is ready; -1 */
+    int stubborn;   /* does not drain; -1 */
+    int owing;      /* drains, but has 7 outstanding replies; -1 */
+    int weak;       /* later incarnations die before any message; -1 */
+    int poor;       /* later incarnations report that they cannot start; -1 */
+    int owner;      /* first incarnation owns the accept word; -1 */
+    int heir;       /* owns it as soon as another one has ended; -1 */
+    int slow;   /* later incarnations never become complete; SMALL_ALL; -1 */
+    int narrow; /* 1: control sockets have room for few messages; -1 */
 };
 #define SMALL_MOOD                                                             \
     {                                                                          \
@@ -38,29 +38,29 @@ extern struct small_mood mood;
 struct server {
     pid_t pid;
     int out; /* line of readiness */
-    int log; /* log lines, and why it could not begin */
+    int log; /* log lines, and the reason why it could not start */
     char ready[4096];
     uint32_t port;
     uint32_t own[QN_NODES_MAX];
 };
 
-/** `replicas` of them, on free ports. */
+/** A server with `replicas` replicas, on free ports. */
 struct qn_config small_config(uint32_t replicas);
 
-/** Start it; and wait until it is ready. */
+/** Starts it; waits until it is ready. */
 void launch(struct server *s, const struct qn_config *c);
 void start(struct server *s, const struct qn_config *c);
 
-/** End it by SIGTERM, in order. */
+/** Ends it by SIGTERM, normally. */
 void end(struct server *s);
 
-/** Wait for its end. */
+/** Waits for its end. */
 int status_of(const struct server *s);
 
-/** Read up to the end of a line, or to the end. */
+/** Reads up to the end of a line, or to the end. */
 void read_line(int fd, char *text, size_t cap);
 
-/** All log lines, up to the end of the last process that can write there. */
+/** All log lines, until the last process that can write there has ended. */
 const char *rest_of_log(const struct server *s);
 uint32_t lines_in(const char *text);
 
@@ -69,15 +69,16 @@ struct reply {
     int pid;
     int cpu;
     unsigned long long gone;
-    unsigned long long life;     /* its own */
-    unsigned long long known[3]; /* by node; 0: none. Of itself: a former one */
-    unsigned peers;              /* how many lives it was introduced to */
+    unsigned long long life; /* its own */
+    unsigned long long
+        known[3];   /* by node; 0: none. Its own entry: a former incarnation */
+    unsigned peers; /* number of incarnations it was introduced to */
 };
 
-/** false: nobody listens, or hung up on us. */
+/** false: no listener, or the connection was closed. */
 bool ask(uint32_t port, struct reply *r);
 
-/** It ends with status 2 and one line that holds `reason`. */
+/** It ends with status 2 and one line that contains `reason`. */
 void expect_refusal(const struct qn_config *c, const char *reason);
 
 #endif

@@ -2,10 +2,10 @@
 #define QN_TESTS_SUPPORT_TEST_H
 
 /**
- * What every test includes. Criterion runs the tests; it cannot start under
+ * The header of every test. Criterion runs the tests; it cannot start under
  * ThreadSanitizer and a leak report does not fail its tests, so the sanitizer
- * presets build the same sources on the small runner of runner.h, which knows
- * the subset of Criterion that we use: Test(suite, name, .timeout, .signal,
+ * presets build the same sources on the small runner of runner.h, which
+ * supports the subset of Criterion in use: Test(suite, name, .timeout, .signal,
  * .exit_code, .init, .fini), cr_assert*, cr_expect*.
  */
 

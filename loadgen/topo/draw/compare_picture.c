@@ -1,9 +1,9 @@
 /*
- * Both axes are logarithmic; better is left and up. Arities of one kind
- * are joined by a line, of rings one for each map. Names stand beside points of
- * the front and of known trees, arities at the first few of a line; a label
- * that would cover another one, or that a line would cross, is left out. Points
- * of the front get the first choice of places.
+ * Both axes are logarithmic; better is left and up. Arities of one kind are
+ * joined by a line, for rings one line per map. Names are written beside points
+ * of the front and of known trees, arities at the first few points of a line. A
+ * label that would cover another one, or that a line would cross, is left out.
+ * Points of the front get the first choice of places.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define BOTTOM      (HEIGHT - 52.0)
 #define TEXT        6.6 /* width of a character */
 #define LINE        12.0
-#define AIR         2.5 /* between labels, and between them and lines */
+#define AIR         2.5 /* space between labels, and between labels and lines */
 #define LABELS_MOST 512u
 #define LINES_MOST  512u
 
@@ -98,8 +98,8 @@ static void draw_axes(const struct chart *h)
 
 /* ---- labels ---- */
 
-/* Does a line cross the box? Clipped to it from all four sides, something is
- * left. */
+/* Does a line cross the box? It does if a part remains after clipping at all
+ * four sides. */
 static bool crosses(double x1, double y1, double x2, double y2, double left,
                     double top, double right, double bottom)
 {
@@ -148,8 +148,8 @@ static void take(struct chart *h, double left, double top, double right,
     }
 }
 
-/* Beside a point, where there is room: right, left, above, below, at the
- * corners, and these again a little farther away. */
+/* Draw a label beside a point where there is room: right, left, above, below,
+ * at the corners, then the same a little farther away. */
 static void draw_label(struct chart *h, const struct qn_compare_point *p,
                        const char *text)
 {
@@ -274,7 +274,7 @@ static void draw_legend(const struct chart *h)
     }
     fprintf(h->to, "<circle class=\"front\" cx=\"%.1f\" cy=\"74\" r=\"6\"/>\n",
             x + 4);
-    qn_svg_text(h->to, "note", x + 15, 78, "nobody is better at both");
+    qn_svg_text(h->to, "note", x + 15, 78, "none is better at both");
 }
 
 void qn_compare_write_svg(const struct qn_compare *c, FILE *to)
@@ -286,7 +286,7 @@ void qn_compare_write_svg(const struct qn_compare *c, FILE *to)
     h->c = c;
     h->to = to;
     qn_svg_begin(to, WIDTH, HEIGHT, "Latency against throughput",
-                 "A point per topology: the latency of one acknowledged "
+                 "One point per topology: the latency of one acknowledged "
                  "broadcast and the rate of many in a row.");
     qn_svg_style(to,
                  ".small{font-size:10.5px}.front{fill:none;stroke:#222;"
@@ -295,7 +295,8 @@ void qn_compare_write_svg(const struct qn_compare *c, FILE *to)
     qn_svg_printf(to, "title", 18, 34, "Acknowledged broadcasts on %s",
                   c->m->name);
     qn_svg_printf(to, "note", 18, 55,
-                  "%u cores, as predicted: left is fast, up is many", c->m->n);
+                  "%u cores, predicted: left is low latency, up is high rate",
+                  c->m->n);
     scale(h);
     draw_axes(h);
     draw_legend(h);

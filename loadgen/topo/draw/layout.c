@@ -1,11 +1,12 @@
 /*
- * A tree of parts: the whole, groups, and cores as leaves. Each part tells how
- * large it is, from the leaves up: its children stand in rows of k, each row as
- * high as its highest and as wide as all of it; k is the number whose shape is
- * nearest to the wanted one with the least waste. Then places are handed down.
+ * A tree of parts: the whole, groups, and cores as leaves. Sizes are computed
+ * from the leaves up: the children of a part are placed in rows of k, each row
+ * as high as its highest child and as wide as all of them; k is the number that
+ * gives the desired shape with the least waste. Then positions are assigned
+ * from the top down.
  *
- * Rows instead of a cleverer packing: the order of the groups stays readable,
- * and equal groups look equal.
+ * Rows instead of a denser packing: the order of the groups stays readable, and
+ * equal groups look equal.
  */
 #include "loadgen/topo/draw/layout.h"
 
@@ -19,7 +20,7 @@
 
 #define NONE UINT32_MAX
 
-/* Width over height that a part wants to have: wide, as text is. */
+/* Desired ratio of width to height of a part: wide, like text. */
 #define ASPECT      1.7
 #define ASPECT_PAGE 2.4
 
@@ -30,7 +31,7 @@ static const char *const key_name[KEYS] = {"socket", "node", "cache", "core"};
 struct part {
     uint32_t first, next; /* first child, next sibling; NONE */
     uint32_t parent;
-    uint32_t core; /* a leaf's; NONE: a group */
+    uint32_t core; /* core of a leaf; NONE: a group */
     uint32_t columns;
     bool boxed;
     bool bare;
@@ -68,7 +69,8 @@ static uint32_t count_groups(const struct qn_machine *m, enum key key)
     return count;
 }
 
-/* Coarsest first; equal ones in the order of their names above. */
+/* Sort the levels, coarsest first; equal ones in the order of their names
+ * above. */
 static void sort_keys(struct plan *p)
 {
     uint32_t groups[KEYS];
@@ -100,7 +102,7 @@ static uint32_t new_part(struct plan *p, uint32_t parent)
     return i;
 }
 
-static void say(struct part *part, enum key key, uint32_t label)
+static void append_label(struct part *part, enum key key, uint32_t label)
 {
     size_t used = strlen(part->label);
     (void)snprintf(part->label + used, sizeof part->label - used, "%s%s %u",
@@ -110,7 +112,7 @@ static void say(struct part *part, enum key key, uint32_t label)
 static void split(struct plan *p, uint32_t part, const uint16_t *core,
                   uint32_t count, uint32_t level);
 
-/* Groups of core[] by a key, in the order of their first members. */
+/* Group core[] by a level, in the order of their first members. */
 static uint32_t find_groups(const struct plan *p, enum key key,
                             const uint16_t *core, uint32_t count,
                             uint16_t *group)
@@ -153,7 +155,7 @@ static void split_groups(struct plan *p, uint32_t part, const uint16_t *core,
         uint32_t child = new_part(p, part);
         p->part[child].boxed = true;
         p->part[child].bare = key == KEY_PHYS;
-        say(&p->part[child], key, label_of(p->m, key, mine[0]));
+        append_label(&p->part[child], key, label_of(p->m, key, mine[0]));
         split(p, child, mine, n, level + 1);
     }
 }
@@ -167,7 +169,7 @@ static void split(struct plan *p, uint32_t part, const uint16_t *core,
         uint32_t groups = find_groups(p, key, core, count, group);
         if (groups == 1 && key != KEY_PHYS && !p->part[part].bare) {
             p->part[part].boxed = true;
-            say(&p->part[part], key, label_of(p->m, key, core[0]));
+            append_label(&p->part[part], key, label_of(p->m, key, core[0]));
         } else if (groups > 1 && groups < count) {
             split_groups(p, part, core, count, level, group, groups);
             return;
@@ -188,7 +190,7 @@ static double pad(const struct part *part)
     return !part->boxed ? 0 : part->bare ? 1 : QN_LAYOUT_PAD;
 }
 
-/* Cores stand side by side; boxes have air between them. */
+/* Cores touch each other; boxes have gaps between them. */
 static double gap(const struct plan *p, const struct part *part)
 {
     const struct part *child = &p->part[part->first];
@@ -199,7 +201,7 @@ struct extent {
     double w, h, used;
 };
 
-/* What the children take in rows of `columns`. */
+/* Extent of the children in rows of `columns`. */
 static struct extent in_rows(const struct plan *p, const struct part *part,
                              uint32_t columns)
 {
@@ -231,7 +233,8 @@ static uint32_t count_children(const struct plan *p, const struct part *part)
     return n;
 }
 
-/* Parts come after their parents, so the last are measured first. */
+/* Compute the size of a part; parts come after their parents, so the last ones
+ * come first. */
 static void size(struct plan *p, struct part *part, bool whole)
 {
     if (part->core != NONE) {
@@ -245,7 +248,7 @@ static void size(struct plan *p, struct part *part, bool whole)
         double bad =
             fabs(log(e.w / e.h / (whole ? ASPECT_PAGE : ASPECT))) + 2 * waste;
         if (k > 1 && e.w + around > p->width) {
-            break; /* wider still comes after it */
+            break; /* the next ones are wider still */
         }
         if (k == 1 || bad < least) {
             least = bad;

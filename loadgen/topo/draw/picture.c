@@ -2,13 +2,15 @@
  * Decisions of the picture:
  *
  * - Cores keep their places on the machine, so that pictures of several
- *   topologies can be laid beside each other.
- * - An edge's colour says what its ends share, its width what a message costs;
- *   heads point at who receives. Cores are filled by the time at which they
- *   have what the operation gives them: early ones are pale.
- * - The time line has a row per core, in the order of that time. With more
- *   than 64 cores it goes on in further columns, so that labels stay legible
- *   on a printed page.
+ * topologies can be compared side by side.
+ *
+ * - The colour of an edge shows what its ends share, its width the cost of a
+ * message; arrow heads point at the receiver. Cores are filled by the time at
+ * which they have the result of the operation: early ones are pale.
+ *
+ * - The timeline has a row per core, in the order of that time. With more than
+ * 64 cores it continues in further columns, so that labels stay legible on a
+ * printed page.
  */
 #include "loadgen/topo/draw/picture.h"
 
@@ -19,15 +21,15 @@
 #include "loadgen/plot/plot.h"
 #include "loadgen/topo/draw/picture_internal.h"
 
-/* Sides of a core's square: large where there are few. */
+/* Side of the square of a core: larger if there are few cores. */
 static double pitch(uint32_t n)
 {
     return n <= 24 ? 62 : n <= 64 ? 48 : n <= 128 ? 40 : 31;
 }
 
 #define PAGE_LEAST 860.0
-#define PAGE_INNER 1128.0 /* of drawings that need it */
-#define PAGE_MOST  1260.0 /* with more than 128 cores */
+#define PAGE_INNER 1128.0 /* width of drawings that need it */
+#define PAGE_MOST  1260.0 /* width with more than 128 cores */
 #define HEADER     128.0
 #define TIME_TITLE 44.0
 
@@ -76,7 +78,7 @@ void qn_picture_range(const struct qn_picture *p, double *lo, double *hi)
     }
 }
 
-/* What the colours of edges mean; only those that there are. */
+/* Legend of the colours of edges; only of those that occur. */
 static void draw_ties(const struct qn_picture *p, FILE *to, double y)
 {
     bool seen[QN_TIES] = {false};
@@ -93,24 +95,24 @@ static void draw_ties(const struct qn_picture *p, FILE *to, double y)
         }
     }
     if (p->t->count > 0) {
-        qn_svg_text(to, "note", x, y, "wider: dearer");
+        qn_svg_text(to, "note", x, y, "wider: higher cost");
     }
 }
 
-/* The ramp of times. */
+/* Legend of the ramp of times. */
 static void draw_ramp(const struct qn_picture *p, FILE *to, double y)
 {
     double step = 16, x = QN_PICTURE_LEFT, lo, hi;
     char from[QN_LABEL_MAX], end[QN_LABEL_MAX];
     qn_picture_range(p, &lo, &hi);
-    for (uint32_t i = 0; i < QN_HEAT_STEPS; i++) {
+    for (uint32_t i = 0; i < QN_COLOR_RAMP_STEPS; i++) {
         char classes[16];
         (void)snprintf(classes, sizeof classes, "h%u", i);
         qn_svg_rect(to, classes, x + i * step, y - 11, step, 12);
     }
     qn_label_count(from, lo);
     qn_label_count(end, hi);
-    qn_svg_printf(to, "note", x + QN_HEAT_STEPS * step + 8, y,
+    qn_svg_printf(to, "note", x + QN_COLOR_RAMP_STEPS * step + 8, y,
                   "%s after %s to %s cycles", p->t->at_means, from, end);
 }
 
@@ -156,10 +158,10 @@ int qn_picture_write(const struct qn_picture *p, FILE *to)
                    p->m->name);
     qn_svg_begin(
         to, width, height, title,
-        "Cores in boxes of sockets, memory nodes and caches; who sends "
-        "to whom; below, when each core is busy.");
+        "Cores in boxes of sockets, memory nodes and caches; edges from "
+        "sender to receiver; below, when each core is busy.");
     qn_svg_style(to, light, dark);
-    qn_svg_heat(to);
+    qn_svg_color_ramp(to);
     draw_header(p, to);
     err = qn_picture_tree(p, l, to, (width - l->width) / 2, HEADER);
     qn_picture_time(p, to, width, time_y);

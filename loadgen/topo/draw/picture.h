@@ -2,8 +2,8 @@
 #define QN_LOADGEN_TOPO_DRAW_PICTURE_H
 
 /**
- * A topology drawn over its machine, and below who is busy when: one SVG for
- * paper and for dark screens.
+ * Draws a topology over its machine, with a timeline of busy cores below: one
+ * SVG for paper and for dark screens.
  *
  * One thread; allocates while it draws. The caller checks ferror().
  */
@@ -14,14 +14,14 @@
 #include "loadgen/topo/model/timeline.h"
 
 struct qn_picture {
-    const struct qn_machine *m; /* borrowed, as all of it */
+    const struct qn_machine *m; /* borrowed, like all pointers here */
     const struct qn_timeline *t;
     uint32_t root;    /* index */
     const char *name; /* of the topology */
-    const char *goal; /* what is done with it: "broadcast", ... */
-    const char *note; /* a line below the title; "" */
-    double busiest;   /* cycles of the busiest core per operation, where that
-                         was asked for; 0: the operation's latency was */
+    const char *goal; /* operation: "broadcast", ... */
+    const char *note; /* a line below the title; "": none */
+    double busiest; /* cycles of the busiest core per operation, if this is the
+                       goal; 0: the goal is latency */
 };
 
 /** @return QN_OK or QN_ENOMEM. */

@@ -1,6 +1,6 @@
 /*
- * All bars of one kind are one path of horizontal strokes as thick as a row,
- * each a little shorter than its message, so that messages can be counted.
+ * All bars of one kind are one path of horizontal strokes as thick as a row.
+ * Each is a little shorter than its message, so that messages can be counted.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct grid {
     double column;          /* width, name included */
     double y;
     double last;               /* cycles at the right edge */
-    uint16_t at[QN_CORES_MAX]; /* [n] place of a core */
+    uint16_t at[QN_CORES_MAX]; /* [n] row of each core */
 };
 
 static double row_height(uint32_t n)
@@ -44,7 +44,7 @@ double qn_picture_time_height(const struct qn_picture *p)
 
 struct rank {
     double at;
-    double first; /* its first message */
+    double first; /* begin of its first message */
     uint16_t core;
 };
 
@@ -87,7 +87,7 @@ static struct qn_scale scale(const struct grid *g, uint32_t column)
     return (struct qn_scale){false, 0, g->last, x + NAME_WIDTH, x + g->column};
 }
 
-/* The middle of a core's row, and the scale of its column. */
+/* Middle of the row of a core; fills the scale of its column. */
 static double row_y(const struct grid *g, uint32_t core, struct qn_scale *s)
 {
     *s = scale(g, g->at[core] / g->rows);
@@ -152,7 +152,7 @@ static void draw_bars(const struct qn_picture *p, const struct grid *g,
     fputs("\"/>\n", to);
 }
 
-/* Whom a bar is about, where it has room for that. */
+/* Write the number of the peer into each bar that has room for it. */
 static void draw_peers(const struct qn_picture *p, const struct grid *g,
                        FILE *to)
 {
@@ -172,7 +172,8 @@ static void draw_legend(const struct qn_picture *p, FILE *to, double width,
                         double y)
 {
     double x = width - QN_PICTURE_LEFT;
-    qn_svg_text(to, "head", QN_PICTURE_LEFT, y, "Who is busy when (cycles)");
+    qn_svg_text(to, "head", QN_PICTURE_LEFT, y,
+                "Busy cores over time (cycles)");
     qn_svg_text(to, "note end", x, y,
                 p->m->n <= 64 ? "receives, with the other core's number"
                               : "receives");
@@ -184,7 +185,7 @@ static void draw_legend(const struct qn_picture *p, FILE *to, double width,
     qn_svg_line(to, "bold c0", x, y - 4, x + 16, y - 4);
 }
 
-/* "prepare 0 to 744, votes 345 to 1.91k, ..." */
+/* Write the phases: "prepare 0 to 744, votes 345 to 1.91k, ..." */
 static void draw_phases(const struct qn_picture *p, FILE *to, double y)
 {
     char text[200] = "";

@@ -1,6 +1,7 @@
 /*
- * Edges are bundled into one path per tie and width, heads into one per tie, so
- * that the file is small. The way of each is found by route.h.
+ * Edges are bundled into one path per distance class and width, arrow heads
+ * into one path per distance class, so that the file is small. route.h finds
+ * the route of each edge.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,11 +16,11 @@
 #define WIDTHS      6u
 #define WIDTH_LEAST 0.9
 #define WIDTH_MOST  3.4
-#define RADIUS      0.33 /* of a core's square */
+#define RADIUS      0.33 /* fraction of a core's square */
 
 struct edge {
     uint16_t from, to;
-    bool second; /* of a later pass that goes another way */
+    bool second; /* of a later pass that uses another tree */
     uint32_t width;
     enum qn_tie tie;
     double length; /* pixels, from center to center */
@@ -48,7 +49,8 @@ static double cost(const struct qn_machine *m, uint32_t u, uint32_t v)
     return qn_send_cost(m, u, v) + qn_receive_cost(m, u, v);
 }
 
-/* Each pair once, in the direction that comes first. @return how many. */
+/* Each pair once, in the direction that comes first. @return the number of
+ * edges. */
 static uint32_t find_edges(const struct qn_picture *p, struct edge *edge,
                            bool *known)
 {
@@ -68,7 +70,8 @@ static uint32_t find_edges(const struct qn_picture *p, struct edge *edge,
     return count;
 }
 
-/* Widths by cost, between the cheapest and the dearest edge of the picture. */
+/* Line widths by cost, between the cheapest and the most expensive edge of the
+ * picture. */
 static void weigh(const struct qn_picture *p, struct edge *edge, uint32_t count)
 {
     double least = INFINITY, most = 0;
@@ -79,7 +82,7 @@ static void weigh(const struct qn_picture *p, struct edge *edge, uint32_t count)
     }
     for (uint32_t i = 0; i < count; i++) {
         double c = cost(p->m, edge[i].from, edge[i].to);
-        /* Costs within a tenth are one. */
+        /* Costs within 10 % of each other count as equal. */
         double part = most > 1.1 * least ? (c - least) / (most - least) : 0.3;
         edge[i].width = (uint32_t)lround(part * (WIDTHS - 1));
     }
@@ -92,7 +95,7 @@ static int by_length(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Short edges first: they have no choice. */
+/* Short edges first: they have the fewest alternatives. */
 static int find_ways(const struct qn_layout *l, struct edge *edge,
                      uint32_t count)
 {
@@ -165,7 +168,7 @@ static void draw_heads(const struct qn_layout *l, FILE *to,
     fputs(any ? "\"/>\n" : "", to);
 }
 
-/* Dear edges first: the cheap ones, which are short, lie upon them. */
+/* Expensive edges first: the cheap ones, which are short, are drawn on top. */
 static void draw_edges(const struct qn_layout *l, FILE *to,
                        const struct edge *edge, uint32_t count)
 {
@@ -182,7 +185,7 @@ static void draw_edges(const struct qn_layout *l, FILE *to,
     }
 }
 
-/* As many of the names of a box as there is room for. */
+/* As many of the names of a box as fit. */
 static void draw_label(const struct qn_box *b, FILE *to)
 {
     char text[QN_LAYOUT_LABEL];
@@ -215,14 +218,15 @@ static void draw_labels(const struct qn_layout *l, FILE *to)
     }
 }
 
-/* A core's number, and where there is room the time, in its circle. */
+/* A core's number in its circle, with the time if it fits. */
 static void draw_core(const struct qn_picture *p, const struct qn_layout *l,
                       FILE *to, uint32_t v)
 {
     double r = RADIUS * l->pitch, x = l->x[v], y = l->y[v];
     double lo, hi;
     qn_picture_range(p, &lo, &hi);
-    uint32_t step = qn_heat_step(hi > lo ? (p->t->at[v] - lo) / (hi - lo) : 0);
+    uint32_t step =
+        qn_color_ramp_step(hi > lo ? (p->t->at[v] - lo) / (hi - lo) : 0);
     uint32_t os = p->m->core[v].os;
     double digits = os > 9999 ? 5 : os > 999 ? 4 : 3;
     bool times = r > 19;

@@ -1,8 +1,8 @@
 /*
- * The plane is a raster of small squares that know whose circle covers them and
- * whether an edge runs through them. A way is looked at point by point, so its
- * cost is a count of squares. That is coarse, short, and independent of the
- * number of edges and cores.
+ * The plane is a grid of small squares. Each one records which circle covers it
+ * and how many edges run through it. A route is evaluated point by point, so
+ * its cost is a count of squares. That is coarse and simple, and independent of
+ * the number of edges and cores.
  */
 #include "loadgen/topo/draw/route.h"
 
@@ -12,10 +12,10 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 
-#define CELL   2.0 /* pixels, side of a square */
-#define CLEAR  2.5 /* pixels around a circle that belong to it */
-#define MARGIN 8.0 /* pixels around everything */
-#define NOBODY UINT16_MAX
+#define CELL    2.0 /* pixels, side of a square */
+#define CLEAR   2.5 /* pixels around a circle that belong to it */
+#define MARGIN  8.0 /* pixels around everything */
+#define NO_CORE UINT16_MAX
 
 /* Costs, in pixels of detour. */
 #define COST_CIRCLE 400.0
@@ -27,15 +27,15 @@ struct qn_router {
     const struct qn_layout *l;
     double radius;
     uint32_t columns, rows;
-    uint16_t *core; /* [rows * columns] whose circle; NOBODY */
-    uint8_t *edge;  /* [rows * columns] edges that run through it */
+    uint16_t *core; /* index of the core whose circle covers it; NO_CORE */
+    uint8_t *edge;  /* number of edges through it */
 };
 
 struct point {
     double x, y;
 };
 
-/* The square at a point; false: outside. */
+/* The square at a point; false if the point is outside the grid. */
 static bool cell_at(const struct qn_router *r, struct point p, size_t *cell)
 {
     double x = (p.x + MARGIN) / CELL, y = (p.y + MARGIN) / CELL;
@@ -81,7 +81,7 @@ int qn_router_create(struct qn_router **out, const struct qn_layout *l,
         return QN_ENOMEM;
     }
     for (size_t i = 0; i < cells; i++) {
-        r->core[i] = NOBODY;
+        r->core[i] = NO_CORE;
     }
     for (uint32_t v = 0; v < l->n; v++) {
         mark_circle(r, v);
@@ -99,7 +99,7 @@ void qn_router_destroy(struct qn_router *r)
     }
 }
 
-/* ---- what a way costs ---- */
+/* ---- cost of a route ---- */
 
 static struct point point_of(const struct qn_route *way, uint32_t i)
 {
@@ -116,14 +116,14 @@ static struct point between(struct point a, struct point b, double part)
     return (struct point){a.x + (b.x - a.x) * part, a.y + (b.y - a.y) * part};
 }
 
-/* A walk along a way. */
+/* State of a walk along a route. */
 struct walk {
     struct qn_router *r;
     uint32_t from, to;
-    bool marks;       /* leave a trace, else only look */
-    uint16_t last;    /* third circle that it is in; NOBODY */
-    size_t cell;      /* where it was */
-    uint32_t circles; /* third ones that were entered */
+    bool marks;       /* record the route in the grid, else only evaluate */
+    uint16_t last;    /* third circle that the walk is in; NO_CORE */
+    size_t cell;      /* square of the last point */
+    uint32_t circles; /* third circles entered */
     double cost;
 };
 
@@ -132,8 +132,8 @@ static void look(struct walk *w, size_t cell, struct point p)
     struct qn_router *r = w->r;
     const struct qn_layout *l = r->l;
     uint16_t core = r->core[cell];
-    bool third = core != NOBODY && core != w->from && core != w->to;
-    /* Edges of one core cannot but meet beside it. */
+    bool third = core != NO_CORE && core != w->from && core != w->to;
+    /* Edges of one core inevitably meet beside it. */
     struct point a = {l->x[w->from], l->y[w->from]};
     struct point b = {l->x[w->to], l->y[w->to]};
     bool near = QN_MIN(distance(p, a), distance(p, b)) < 1.5 * r->radius;
@@ -141,7 +141,7 @@ static void look(struct walk *w, size_t cell, struct point p)
         w->circles++;
         w->cost += COST_CIRCLE;
     }
-    w->last = third ? core : NOBODY;
+    w->last = third ? core : NO_CORE;
     w->cost += near ? 0 : COST_EDGE * QN_MIN(r->edge[cell], 4);
     if (w->marks && r->edge[cell] < UINT8_MAX) {
         r->edge[cell]++;
@@ -171,7 +171,7 @@ static void walk_line(struct walk *w, struct point a, struct point b)
 
 static void walk(struct walk *w, const struct qn_route *way)
 {
-    w->last = NOBODY;
+    w->last = NO_CORE;
     w->cell = SIZE_MAX;
     if (way->count > 3) {
         w->cost += COST_ROUTE;
@@ -191,9 +191,10 @@ static void walk(struct walk *w, const struct qn_route *way)
     }
 }
 
-/* ---- ways ---- */
+/* ---- candidates ---- */
 
-/* Between two centers by way of others; its ends move to the rims. */
+/* A route between two centers through other points; its ends move to the edges
+ * of the circles. */
 static struct qn_route make(const struct qn_router *r, uint32_t from,
                             uint32_t to, const struct point *via,
                             uint32_t count)
@@ -215,7 +216,7 @@ static struct qn_route make(const struct qn_router *r, uint32_t from,
     return way;
 }
 
-/* The best way so far. */
+/* The best route so far. */
 struct best {
     struct qn_router *r;
     uint32_t from, to;
@@ -236,8 +237,8 @@ static void offer(struct best *b, const struct point *via, uint32_t count)
     }
 }
 
-/* To the left of the direction first: two edges between the same rows do not
- * lie upon each other. */
+/* Left of the direction first, so that the two edges between the same rows do
+ * not overlap. */
 static void offer_bows(struct best *b, struct point p, struct point q)
 {
     static const double part[] = {0.14, 0.24, 0.36, 0.5};
@@ -258,7 +259,7 @@ static struct point swap(struct point p, bool is)
 }
 
 /* Out of a row into the gutter beside it, along it, and in again; into another
- * row by a gutter between columns. `turned`: rows are columns. */
+ * row through a gutter between columns. `turned`: rows are columns. */
 static void offer_gutters(struct best *b, struct point p, struct point q,
                           double pitch, bool turned)
 {

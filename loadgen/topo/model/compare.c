@@ -1,6 +1,7 @@
 /*
  * The planner's part of the front: its fastest plan, its least busy one, and
- * between them the fastest under bounds on the busiest core in equal factors.
+ * between them the fastest plans under bounds on the busiest core, in equal
+ * factors.
  */
 #include "loadgen/topo/model/compare.h"
 
@@ -14,7 +15,8 @@
 #include "core/topo/pipeline_sim.h"
 
 #define STEPS         6u /* plans between the two ends */
-/* Of each ring's map, of which there are up to 256: some 15 ms at 256 cores. */
+/* For each ring's map, of which there are up to 256: about 15 ms at 256
+ * cores. */
 #define MOVES_LATENCY 4000u
 #define MOVES_BUSY    20000u
 
@@ -43,12 +45,12 @@ static int push(struct qn_compare *c, const struct qn_compare_point *p)
 }
 
 /* Add a topology; `shown` is its name in the picture. */
-static int add(struct qn_compare *c, const struct qn_contender_opts *o,
+static int add(struct qn_compare *c, const struct qn_topology_spec_opts *o,
                const char *name, const char *shown, enum qn_compare_kind kind,
                uint32_t arity)
 {
     struct qn_compare_point p = {.kind = kind, .arity = arity};
-    struct qn_contender *x = malloc(sizeof *x);
+    struct qn_topology_spec *x = malloc(sizeof *x);
     if (x == NULL) {
         return QN_ENOMEM;
     }
@@ -56,33 +58,35 @@ static int add(struct qn_compare *c, const struct qn_contender_opts *o,
     if (c->live) {
         fprintf(stderr, "\r%u topologies ", c->count);
     }
-    int err = qn_contender_make(x, c->m, name, o, NULL);
+    int err = qn_topology_spec_make(x, c->m, name, o, NULL);
     if (err == QN_OK) {
-        p.latency = qn_contender_cost(x, c->m, QN_GOAL_ACK, o->q);
-        err = qn_contender_burst(x, c->m, o->q, &p.each);
-        qn_contender_fini(x);
+        p.latency = qn_topology_spec_cost(x, c->m, QN_GOAL_ACK, o->q);
+        err = qn_topology_spec_burst(x, c->m, o->q, &p.each);
+        qn_topology_spec_fini(x);
     }
     free(x);
     return err == QN_OK ? push(c, &p) : err;
 }
 
-static int add_arities(struct qn_compare *c, const struct qn_contender_opts *o,
+static int add_arities(struct qn_compare *c,
+                       const struct qn_topology_spec_opts *o,
                        const char *format, enum qn_compare_kind kind)
 {
     uint32_t last = QN_MIN(QN_MAX(c->m->n, 2u) - 1, QN_RING_ARITY_MAX);
     int err = QN_OK;
     for (uint32_t k = 1; k <= last && err == QN_OK; k++) {
-        char name[QN_CONTENDER_NAME];
+        char name[QN_TOPOLOGY_SPEC_NAME];
         (void)snprintf(name, sizeof name, format, k);
         err = add(c, o, name, name, kind, k);
     }
     return err;
 }
 
-/* Each ring twice: its map is for one operation or for many. */
-static int add_rings(struct qn_compare *c, const struct qn_contender_opts *o)
+/* Each ring twice: with a map for one operation and one for many. */
+static int add_rings(struct qn_compare *c,
+                     const struct qn_topology_spec_opts *o)
 {
-    struct qn_contender_opts fast = *o, many = *o;
+    struct qn_topology_spec_opts fast = *o, many = *o;
     fast.goal = QN_GOAL_ACK;
     fast.moves = o->moves > 0 ? o->moves : MOVES_LATENCY;
     many.goal = QN_GOAL_THROUGHPUT;
@@ -102,23 +106,24 @@ static int add_rings(struct qn_compare *c, const struct qn_contender_opts *o)
     return err;
 }
 
-static int busy(const struct qn_compare *c, const struct qn_contender_opts *o,
-                double *cycles)
+static int busy(const struct qn_compare *c,
+                const struct qn_topology_spec_opts *o, double *cycles)
 {
-    struct qn_contender *x = malloc(sizeof *x);
+    struct qn_topology_spec *x = malloc(sizeof *x);
     int err =
-        x != NULL ? qn_contender_make(x, c->m, "auto", o, NULL) : QN_ENOMEM;
+        x != NULL ? qn_topology_spec_make(x, c->m, "auto", o, NULL) : QN_ENOMEM;
     if (err == QN_OK) {
-        *cycles = qn_contender_cost(x, c->m, QN_GOAL_THROUGHPUT, o->q);
-        qn_contender_fini(x);
+        *cycles = qn_topology_spec_cost(x, c->m, QN_GOAL_THROUGHPUT, o->q);
+        qn_topology_spec_fini(x);
     }
     free(x);
     return err;
 }
 
-static int add_planned(struct qn_compare *c, const struct qn_contender_opts *o)
+static int add_planned(struct qn_compare *c,
+                       const struct qn_topology_spec_opts *o)
 {
-    struct qn_contender_opts plan = *o;
+    struct qn_topology_spec_opts plan = *o;
     double most = 0, least = 0;
     plan.one_tree = true;
     plan.goal = QN_GOAL_ACK;
@@ -127,10 +132,10 @@ static int add_planned(struct qn_compare *c, const struct qn_contender_opts *o)
     plan.goal = QN_GOAL_THROUGHPUT;
     err = err == QN_OK ? busy(c, &plan, &least) : err;
     for (uint32_t i = 1; i <= STEPS && err == QN_OK && least < most; i++) {
-        char shown[QN_CONTENDER_NAME];
+        char shown[QN_TOPOLOGY_SPEC_NAME];
         plan.goal = QN_GOAL_ACK;
         plan.busy_most = most * pow(least / most, i / (STEPS + 1.0));
-        (void)snprintf(shown, sizeof shown, "auto, busy %.0f at most",
+        (void)snprintf(shown, sizeof shown, "auto, busy at most %.0f",
                        plan.busy_most);
         err = add(c, &plan, "auto", shown, QN_COMPARE_PLANNED, 0);
     }
@@ -141,11 +146,12 @@ static int add_planned(struct qn_compare *c, const struct qn_contender_opts *o)
                         : err;
 }
 
-static int add_known(struct qn_compare *c, const struct qn_contender_opts *o)
+static int add_known(struct qn_compare *c,
+                     const struct qn_topology_spec_opts *o)
 {
     int err = QN_OK;
     for (uint32_t i = 0; err == QN_OK; i++) {
-        const char *name = qn_contender_name_at(i);
+        const char *name = qn_topology_spec_name_at(i);
         if (name == NULL) {
             break;
         }
@@ -165,7 +171,7 @@ void qn_compare_mark_front(struct qn_compare_point *point, uint32_t count)
             const struct qn_compare_point *q = &point[j];
             bool as_good = q->latency <= p->latency && q->each <= p->each;
             bool better = q->latency < p->latency || q->each < p->each;
-            /* Of equal ones the first is on the front. */
+            /* Of equal points the first one is on the front. */
             p->front = p->front && !(as_good && (better || j < i));
         }
     }
@@ -177,7 +183,7 @@ double qn_compare_cycles(const struct qn_compare_point *p, uint32_t window)
     return QN_MAX(p->latency / window, p->each);
 }
 
-/* Of equal ones the one that is faster alone. */
+/* Of equal points the one with the smaller latency. */
 const struct qn_compare_point *qn_compare_best(const struct qn_compare *c,
                                                uint32_t window)
 {
@@ -195,7 +201,7 @@ const struct qn_compare_point *qn_compare_best(const struct qn_compare *c,
 }
 
 int qn_compare_run(struct qn_compare **out, const struct qn_machine *m,
-                   const struct qn_contender_opts *o, bool live)
+                   const struct qn_topology_spec_opts *o, bool live)
 {
     struct qn_compare *c = calloc(1, sizeof *c);
     if (c == NULL) {
@@ -238,11 +244,11 @@ static int by_latency(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Windows that have the same answer share a line. */
+/* Windows with the same result share a line. */
 static void write_windows(const struct qn_compare *c, FILE *to)
 {
-    fprintf(to, "\n  %-8s %-32s %12s\n", "window",
-            "with so many outstanding use", "cycles each");
+    fprintf(to, "\n  %-8s %-32s %12s\n", "window", "best topology",
+            "cycles each");
     for (uint32_t w = 1, end; w <= QN_PIPELINE_SIM_DEFAULT; w = end + 1) {
         const struct qn_compare_point *best = qn_compare_best(c, w);
         char text[24];
@@ -265,7 +271,7 @@ void qn_compare_write_text(const struct qn_compare *c, FILE *to)
     fprintf(to,
             "%s: %u cores, acknowledged broadcasts, cycles as predicted\n\n"
             "  %-32s %12s %12s\n",
-            c->m->name, c->m->n, "topology", "one alone", "each of 128");
+            c->m->name, c->m->n, "topology", "single", "each of 128");
     for (uint32_t i = 0; order != NULL && i < c->count; i++) {
         order[i] = &c->point[i];
     }
@@ -279,8 +285,8 @@ void qn_compare_write_text(const struct qn_compare *c, FILE *to)
         fprintf(to, "%c %-32s %12.0f %12.0f\n", p->front ? '*' : ' ', p->name,
                 p->latency, p->each);
     }
-    fputs("\n* is on the front: no other is better at one and not worse at the "
-          "other.\n",
+    fputs("\n* on the Pareto front: no other topology is better at one and not "
+          "worse at the other.\n",
           to);
     if (c->count > 0) {
         write_windows(c, to);

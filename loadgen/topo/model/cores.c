@@ -1,4 +1,4 @@
-/* A mark per core makes lists ascending and free of repeats. */
+/* One flag per core keeps the list ascending and free of duplicates. */
 #include "loadgen/topo/model/cores.h"
 
 #include <stdbool.h>
@@ -7,7 +7,8 @@
 
 #include "core/base/err.h"
 
-/* A number at *text; moves behind it. n if the machine has none such. */
+/* Parses a number at *text and advances it. n if the machine has no such
+ * core. */
 static uint32_t take(const struct qn_machine *m, const char **text)
 {
     char *end;
@@ -34,8 +35,8 @@ int qn_cores_parse(uint32_t *index, uint32_t *count, const struct qn_machine *m,
             (*at != ',' && *at != '\0')) {
             return qn_parse_error_set(
                 parse_error, "--cores", 0, NULL,
-                "'%.*s' is no core or range of cores of this machine; numbers "
-                "as in its file, like 0-7,16",
+                "'%.*s' is not a core or range of cores of this machine; use "
+                "the numbers of its file, like 0-7,16",
                 (int)strcspn(word, ","), word);
         }
         for (uint32_t v = from; v <= to; v++) {
@@ -56,15 +57,16 @@ int qn_cores_parse(uint32_t *index, uint32_t *count, const struct qn_machine *m,
 
 void qn_cores_deal(uint32_t *index, const struct qn_machine *m)
 {
-    uint32_t place[QN_CORES_MAX], count = 0; /* of a core in its node */
+    uint32_t place[QN_CORES_MAX],
+        count = 0; /* position of a core in its node */
     for (uint32_t v = 0; v < m->n; v++) {
         place[v] = 0;
         for (uint32_t u = 0; u < v; u++) {
             place[v] += m->core[u].node == m->core[v].node;
         }
     }
-    /* Nodes' first cores ascend, so do their rounds: but a round goes by the
-     * nodes' order and not by the cores'. */
+    /* Within a round the order is that of the nodes' first cores, not of the
+     * cores. */
     for (uint32_t round = 0; count < m->n; round++) {
         for (uint32_t first = 0; first < m->n; first++) {
             for (uint32_t v = first; place[first] == 0 && v < m->n; v++) {

@@ -7,7 +7,7 @@
 
 /**
  * "0-7,16": operating system numbers. A range may contain numbers that the
- * machine does not have; a number alone and both ends of a range must be there.
+ * machine does not have; single numbers and both ends of a range must exist.
  *
  * @param index  [QN_CORES_MAX] filled: indices, ascending, each once.
  * @param count  Filled, at least 1.

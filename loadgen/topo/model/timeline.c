@@ -1,11 +1,11 @@
 /*
- * The passes of core/topo/predict.c once more, with a record of each message.
- * They are written a second time because the predictions of the planner must
- * not pay for records; a test holds the two together on every operation.
+ * The passes of core/topo/predict.c again, with a record of each message. They
+ * are written a second time because the planner's predictions must not pay for
+ * records; a test compares the two on every operation.
  *
  * A ring's messages go from higher to lower ids (the root counts as n), so ids
- * in descending order are a topological order and one loop is enough: who
- * forwards has its last message by then.
+ * in descending order are a topological order and one loop is enough: a
+ * forwarding core has its last message by then.
  */
 #include "loadgen/topo/model/timeline.h"
 
@@ -22,7 +22,7 @@ static void add(struct qn_timeline *t, uint32_t core, uint32_t peer, bool send,
         begin, end, (uint16_t)core, (uint16_t)peer, (uint8_t)t->phases, send};
 }
 
-/* The phase that was written last is complete. */
+/* Completes the phase that was written last. */
 static void close_phase(struct qn_timeline *t, const char *name, double begin,
                         double end)
 {
@@ -30,7 +30,8 @@ static void close_phase(struct qn_timeline *t, const char *name, double begin,
     t->end = QN_MAX(t->end, end);
 }
 
-/* From the root down, beginning at t0. @return when all are informed. */
+/* From the root down, beginning at t0. @return the time when all cores are
+ * informed. */
 static double go_down(struct qn_timeline *t, const struct qn_machine *m,
                       const struct qn_shape *s, const char *name, double t0,
                       double *idle)
@@ -72,7 +73,7 @@ static int by_visibility(const void *a, const void *b)
     return x->from < y->from ? -1 : 1;
 }
 
-/* v takes the messages of its children. @return when it has all. */
+/* v receives the messages of its children. @return the time when it has all. */
 static double take_all(struct qn_timeline *t, const struct qn_machine *m,
                        const struct qn_shape *s, uint32_t v, double q,
                        double now, const double *sent)
@@ -95,8 +96,9 @@ static double take_all(struct qn_timeline *t, const struct qn_machine *m,
     return now;
 }
 
-/* From the leaves up; core v takes part from start[v] on. @return when the
- * root has all. `has` [n] is filled: when each core has its subtree. */
+/* From the leaves up; core v takes part from start[v] on. @return the time when
+ * the root has all messages. `has` [n] is filled: when each core has its
+ * subtree. */
 static double go_up(struct qn_timeline *t, const struct qn_machine *m,
                     const struct qn_shape *s, const char *name, double q,
                     const double *start, double *has)
@@ -128,7 +130,7 @@ static struct qn_timeline *allocate(uint32_t n, size_t spans)
     return t;
 }
 
-/* Reductions are alone or begin a barrier. */
+/* A reduction is an operation of its own or the first part of a barrier. */
 static void reduce(struct qn_timeline *t, const struct qn_machine *m,
                    const struct qn_shape *up, double q)
 {
@@ -172,7 +174,7 @@ int qn_timeline_trees(struct qn_timeline **out, const struct qn_machine *m,
 
 /* ---- rings ---- */
 
-/* Messages on their way to a node, by visibility, ties to the lower core. */
+/* Messages in flight to a node, by visibility, ties to the lower core. */
 struct inbox {
     uint32_t count;
     struct arrival in[QN_CORES_MAX];
@@ -224,7 +226,7 @@ int qn_timeline_ring(struct qn_timeline **out, const struct qn_machine *m,
     }
     QN_ASSERT(r->o.n == m->n);
     double sent = forward(t, m, r, 0, 0, box);
-    /* The companion is id n-1 and yet last: all others before it. */
+    /* The companion has id n-1 but comes last: all others before it. */
     uint32_t last = r->o.companion ? m->n - 1 : m->n;
     for (uint32_t id = last; id-- > 1;) {
         double has = take_inbox(t, m, r->core[id], &box[id], q, 0, true);

@@ -2,11 +2,11 @@
 #define QN_LOADGEN_TOPO_MODEL_TIMELINE_H
 
 /**
- * Who is busy when: one operation on a topology, message by message, under the
- * rules of core/topo/predict.h. Pictures and explanations are made of it; its
- * end is what qn_plan_cost predicts.
+ * Timeline of one operation on a topology, message by message, under the rules
+ * of core/topo/predict.h: when each core is busy. Pictures and explanations are
+ * made from it; its end is what qn_plan_cost predicts.
  *
- * Plain data; make allocates; any thread.
+ * Plain data; the create functions allocate; any thread.
  */
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@
 struct qn_span {
     double begin; /* cycles */
     double end;
-    uint16_t core; /* who is busy */
-    uint16_t peer; /* to whom it sends, or from whom it receives */
+    uint16_t core; /* the busy core */
+    uint16_t peer; /* receiver of the message if `send`, else its sender */
     uint8_t phase; /* index into qn_timeline.phase */
     bool send;
 };
@@ -27,7 +27,7 @@ struct qn_span {
 /** A pass over a topology. */
 struct qn_phase {
     const char *name; /* "broadcast", "reduction", "acknowledgements", ... */
-    double begin;     /* cycles; the earliest moment of it */
+    double begin;     /* cycles; its earliest moment */
     double end;
 };
 
@@ -39,21 +39,20 @@ struct qn_timeline {
     uint32_t phases;
     struct qn_phase phase[QN_PHASES_MAX];
     double end;              /* cycles: the operation is complete */
-    double at[QN_CORES_MAX]; /* [n] cycles: when each core has what `at_means`
-                                says */
+    double at[QN_CORES_MAX]; /* cycles: when each core reaches the state named
+                                by `at_means` */
     const char *at_means;    /* "informed", "has its subtree", "released" */
-    struct qn_span span[];   /* [count]; those of one core and phase are in
-                                order */
+    struct qn_span span[];   /* ordered by time within a core and phase */
 };
 
 /**
  * One operation on a pair of trees with the same root.
  *
- * @param down  Who informs whom.
- * @param up    Who answers to whom; may be `down`.
- * @param goal  Throughput and stream show the operation that is repeated.
+ * @param down  Tree of the way from the root to the leaves.
+ * @param up    Tree of the answers; may be `down`.
+ * @param goal  For throughput and stream: the operation that is repeated.
  * @param q     Queued factor, 0 .. 1.
- * @param out   Filled; the caller frees it by free().
+ * @param out   Filled; the caller frees it with free().
  * @return QN_OK or QN_ENOMEM.
  */
 int qn_timeline_trees(struct qn_timeline **out, const struct qn_machine *m,

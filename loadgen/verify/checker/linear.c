@@ -4,18 +4,20 @@
 #include "loadgen/verify/checker/model_internal.h"
 
 /*
- * The two parts in turn: zones first, because a violation that two values
- * prove is found at once there, while a search would have to try every order.
+ * Runs the two parts in turn. Zones come first: they find a violation that two
+ * values prove at once, where a search would have to try every order.
  */
 
-enum { RECORDS_MAX = 1 << 30 }; /* indices are 32 bits, slots twice as many */
+enum {
+    RECORDS_MAX = 1 << 30
+}; /* indices have 32 bits, and there are up to twice as many slots */
 
 static const struct qn_linear_opts defaults = {
     .steps_max = QN_LINEAR_STEPS_MAX,
-    .failed_max = QN_LINEAR_FAILED_MAX,
+    .visited_max = QN_LINEAR_VISITED_MAX,
 };
 
-static int judge(struct qn_model *m, const struct qn_linear_opts *opts,
+static int check(struct qn_model *m, const struct qn_linear_opts *opts,
                  struct qn_linear_result *out)
 {
     if (m->class == QN_MODEL_REGISTER) {
@@ -38,12 +40,12 @@ int qn_linear_check(const struct qn_record *records, size_t n,
     }
     struct qn_linear_opts o = opts == NULL ? defaults : *opts;
     o.steps_max = o.steps_max != 0 ? o.steps_max : defaults.steps_max;
-    o.failed_max = o.failed_max != 0 ? o.failed_max : defaults.failed_max;
+    o.visited_max = o.visited_max != 0 ? o.visited_max : defaults.visited_max;
     struct qn_model m;
     struct qn_linear_result result = {.verdict = QN_LINEARIZABLE};
     int err = qn_model_init(&m, records, n, o.plain);
     if (err == QN_OK) {
-        err = judge(&m, &o, &result);
+        err = check(&m, &o, &result);
         qn_model_fini(&m);
     }
     if (err == QN_OK) {

@@ -6,19 +6,19 @@
 #include <string.h>
 
 /*
- * From records to needs and effects (see the table in the header).
+ * Converts records to needs and effects (see the table in the header).
  *
- * Gets without an answer say nothing and are left out here, so that the others
- * need not think of them. An exchange or an add without an answer is optional
- * even if it reached the server: it may have been refused.
+ * Gets without an answer carry no information and are dropped here. An exchange
+ * or an add without an answer is optional even if it reached the server, since
+ * it may have been refused.
  *
- * In class REGISTER, an optional write whose value was seen has happened. If
- * it is an exchange, the value that it replaced was there as well, so its
- * writer has happened too, and so on: `settle` walks that way.
+ * In class REGISTER, an optional write whose value was seen has happened. If it
+ * is an exchange, the value that it replaced existed, so its writer has
+ * happened, too, and so on: `settle` follows these links.
  */
 
-/* A counter that steps by at most this, 2^30 times, from at most that, does
- * not wrap: it rises only. */
+/* Counters with steps up to this, 2^30 times, from at most COUNT_MAX, do not
+ * wrap: they only rise. */
 static const int64_t STEP_MAX = INT64_C(1) << 31;
 static const int64_t COUNT_MAX = INT64_C(1) << 61;
 
@@ -187,7 +187,7 @@ static int by_inv(const void *a, const void *b)
     return (x->record > y->record) - (x->record < y->record);
 }
 
-/* ---- what the key is like ---- */
+/* ---- class of the key ---- */
 
 static enum qn_model_class classify(struct qn_model *m,
                                     const struct qn_record *records, size_t n)
@@ -226,7 +226,7 @@ bool qn_model_leaves_for_good(const struct qn_model *m, int32_t s)
     return m->class == QN_MODEL_COUNTER;
 }
 
-/* The optional writers of values that were seen have happened. */
+/* Optional writers of values that were seen have happened. */
 static void settle(struct qn_model *m)
 {
     for (uint32_t i = 0; i < m->op_count; i++) {

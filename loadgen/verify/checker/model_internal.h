@@ -2,8 +2,8 @@
 #define QN_LOADGEN_VERIFY_CHECKER_MODEL_INTERNAL_H
 
 /**
- * The history of one key as zones.c and search.c see it: each operation is
- * what it needs of the register and what it does to it.
+ * The history of one key as zones.c and search.c use it: each operation has a
+ * need (state of the register before it) and an effect.
  *
  *     get -> 5          needs the value 5        keeps it
  *     get -> nil        needs it absent          keeps it
@@ -18,9 +18,10 @@
  *     incr 2 -> 2       needs 0 or absent        writes 2
  *     incr 2 -> ?       needs nothing            adds 2
  *
- * A **slot** is a value that somebody needs or writes; slot 0 is "absent".
- * What keeps the register is a *reader*. Operations of unknown outcome are
- * *optional*, unless somebody saw the value that only they can have written.
+ * A **slot** is a value that an operation needs or writes; slot 0 is "absent".
+ * An operation that keeps the register is a *reader*. Operations of unknown
+ * outcome are *optional*, unless an operation saw a value that only they can
+ * have written.
  */
 
 #include "loadgen/verify/checker/linear.h"
@@ -53,27 +54,27 @@ struct qn_model_op {
     uint32_t record;   /* index of the record */
     uint8_t need;      /* enum qn_need */
     uint8_t effect;    /* enum qn_effect */
-    bool must;         /* happened; otherwise optional */
+    bool must;         /* required (it has happened); false: optional */
 };
 
-/* A chain is a series of values, each exchanged for the next one: nothing can
+/* A chain is a sequence of values, each exchanged for the next one: nothing can
  * come between its first writer and its last reader. */
 struct qn_model_chain {
     qn_time_t resp_min; /* over its operations */
     qn_time_t inv_max;
-    uint32_t resp_op; /* which one has it */
+    uint32_t resp_op; /* operation with resp_min */
     uint32_t inv_op;
-    uint32_t mentions; /* of its slots */
+    uint32_t mentions; /* mentions of its slots */
 };
 
 struct qn_model_slot {
     int64_t value;
     int32_t writer;    /* op; -1: none. One of several, if not `unique` */
     int32_t chain;     /* index; -1: none */
-    int32_t next;      /* slot that it is exchanged for; -1: none */
-    uint32_t readers;  /* ops that must happen and need it */
-    uint32_t mentions; /* ops for which its being another one matters: refused
-                          exchanges, and optional ones */
+    int32_t next;      /* slot for which it is exchanged; -1: none */
+    uint32_t readers;  /* required operations that need it */
+    uint32_t mentions; /* operations that depend on the value being a different
+                          one: refused exchanges, and optional ones */
 };
 
 enum qn_model_class {
@@ -87,33 +88,33 @@ struct qn_model {
     uint32_t op_count;
     struct qn_model_slot *slot; /* [slot_count] */
     int32_t slot_count;
-    struct qn_model_chain *chain; /* [chain_count], by zones.c */
+    struct qn_model_chain *chain; /* [chain_count], filled by zones.c */
     int32_t chain_count;
     int32_t *table; /* [table_mask + 1] value -> slot, open addressing */
     uint64_t table_mask;
     enum qn_model_class class;
-    bool erases;     /* something can make it absent again */
-    bool conditions; /* something needs OTHER or PRESENT */
+    bool erases;     /* an operation may erase it */
+    bool conditions; /* an operation needs OTHER or PRESENT */
 };
 
-/** @param general  Call it GENERAL whatever it is.
+/** @param general  Use class GENERAL in any case.
  *  @return QN_OK; QN_ENOMEM, then there is nothing to free. */
 int qn_model_init(struct qn_model *m, const struct qn_record *records, size_t n,
                   bool general);
 void qn_model_fini(struct qn_model *m);
 
-/** The slot of a value; QN_SLOT_NONE if nobody names it. */
+/** Slot of a value; QN_SLOT_NONE if no operation names it. */
 int32_t qn_model_find(const struct qn_model *m, int64_t value);
 
-/** True if the value of slot s cannot come back once it was replaced. */
+/** True if the value of slot s cannot return after it was replaced. */
 bool qn_model_leaves_for_good(const struct qn_model *m, int32_t s);
 
-/** Class REGISTER only: build chains and compare their zones. Fills `out`;
- *  FINE is final unless the model erases or has conditions.
+/** Class REGISTER only: builds the chains and compares their zones. Fills
+ *  `out`; LINEARIZABLE is final unless the model erases or has conditions.
  *  @return QN_OK, QN_ENOMEM. */
 int qn_zones_check(struct qn_model *m, struct qn_linear_result *out);
 
-/** Any class; REGISTER after qn_zones_check found nothing. Uses up the counts
+/** Any class; REGISTER after qn_zones_check found nothing. Consumes the counts
  *  of the model. @return QN_OK, QN_ENOMEM. */
 int qn_search_check(struct qn_model *m, const struct qn_linear_opts *opts,
                     struct qn_linear_result *out);

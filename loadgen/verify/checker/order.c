@@ -5,15 +5,15 @@
 #include <stdlib.h>
 
 /*
- * The order under construction. What must happen and is not placed is in two
- * lists, by the time it was asked and by the time it was answered; placing
- * takes it out, undoing puts it back where it was, in reverse order, so that
- * both cost nothing but four stores (Knuth's dancing links). With it go the
- * counts of who still needs or mentions a value, and the hash of the set.
+ * The order under construction. Required operations that are not placed are in
+ * two lists, by invocation and by response. Placing removes an operation,
+ * undoing puts it back in reverse order, so that both cost four stores (Knuth's
+ * dancing links). The counts of operations that need or mention a value, and
+ * the hash of the placed set, are updated together.
  */
 
-/* Hashes of operations and of values must have nothing to do with each other:
- * otherwise (op 5 placed, value 7) looks like (op 7 placed, value 5). */
+/* Hashes of operations and of values must be independent: otherwise (op 5
+ * placed, value 7) would equal (op 7 placed, value 5). */
 static const uint64_t OP_SALT = UINT64_C(0x5851f42d4c957f2d);
 
 /* ---- lists ---- */
@@ -46,7 +46,7 @@ static int by_resp(const void *a, const void *b, void *ops)
     return (x > y) - (x < y);
 }
 
-/* Link the lists; s->trail serves as scratch. */
+/* Link the lists; uses s->trail as scratch. */
 void qn_search_link(struct qn_search *s)
 {
     uint32_t end = s->m->op_count;
@@ -110,7 +110,8 @@ struct qn_search_at qn_search_after(const struct qn_search *s,
     return *at;
 }
 
-/* Add `by` to the number of those that still need or mention o's slot. */
+/* Add `by` to the number of operations that still need or mention the slot of
+ * o. */
 static void recount(struct qn_search *s, const struct qn_model_op *o,
                     uint32_t by)
 {

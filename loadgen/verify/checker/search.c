@@ -5,54 +5,57 @@
 #include <stdlib.h>
 
 /*
- * Search: depth-first, for an order of one key's operations.
+ * Depth-first search for an order of the operations of one key.
  *
- * `horizon` is the earliest answer among the operations not yet placed. What
- * was asked by then is *enabled*: nothing that is left has to precede it. One
- * of the enabled ones comes next. The rules that keep the search narrow, each
- * with the reason why it loses no order:
+ * `horizon` is the earliest response of the operations not yet placed.
+ * Operations invoked by then are *enabled*: no remaining operation has to
+ * precede them. One of the enabled operations comes next. The rules that keep
+ * the search narrow, each with the reason why it loses no order:
  *
- *  1. A reader that fits is placed at once. It changes nothing, so an order
+ * 1. A reader that fits is placed at once. It changes nothing, so an order
  *     that places it later can place it now.
- *  2. A value that cannot come back (REGISTER, COUNTER) is not left while
- *     somebody that must happen still needs it: he could never be placed.
- *  3. A chain (zones.c) is entered only if nothing outside of it has been
- *     answered before its last operation was asked; readers that it may
- *     satisfy aside. What has been would have to come first.
- *  4. Of all chains that begin with a set, whose operations are all enabled
- *     and whose values nobody's refusal mentions, only the one with the
- *     earliest answer is tried. Let an order place X of them first and Y, with
- *     an earlier answer, later: the whole of Y can take X's place (all of it
- *     is enabled) and X Y's (what is asked after X's first answer is asked
- *     after Y's, hence comes later anyway); what saw X in between wanted
- *     "present" or "another value", and Y is that as well. Likewise of all
- *     chains that begin with an add, and of all deletions that happened.
- *  5. An optional operation is tried only if something enabled fits after it
- *     and does not fit now. Otherwise the next one in the order either could
- *     have come before it, or overwrites it unseen, and it can be left out.
- *     Of several whose only difference is when they were asked, the first.
+ * 2. A value that cannot return (REGISTER, COUNTER) is not replaced while a
+ *     required operation still needs it: that operation could never be placed.
+ * 3. A chain (zones.c) is entered only if no operation outside of it has
+ *     responded before the last operation of the chain was invoked, except
+ *     readers that the chain may satisfy. Such an operation would have to come
+ *     first.
+ * 4. Of all chains that begin with a set, whose operations are all enabled
+ *     and whose values are not mentioned by a refusal, only the one with the
+ *     earliest response is tried. Let an order place X of them first and Y,
+ * with an earlier response, later: the whole of Y can take the place of X (all
+ * of it is enabled) and X that of Y (operations invoked after the first
+ * response of X were invoked after that of Y, hence come later anyway); an
+ * operation that saw X in between needed "present" or "another value", and Y
+ * satisfies that, too. The same holds for all chains that begin with an add,
+ * and for all deletions that happened.
+ * 5. An optional operation is tried only if an enabled operation fits after it
+ *     that does not fit now. Otherwise the next one in the order could have
+ * come before it, or overwrites it unseen, and it can be left out. Of several
+ *     that differ only in their invocation time, the first one is tried.
  *
- * A configuration that failed (the set placed, and what the register holds) is
- * remembered and not tried again. A value that nobody needs or mentions any
- * more counts as "some value", so that configurations meet again. Sets are
- * compared by 128 bits of hash: with 10^9 of them the odds of a collision,
- * which might turn "fine" into a violation, are below 10^-20.
+ * A state that failed (the placed set, and the content of the register) is
+ * stored and not visited again. A value that no operation needs or mentions any
+ * more counts as "some value", so that states coincide. Sets are compared by
+ * 128 bits of hash: with 10^9 of them the probability of a collision, which
+ * might turn LINEARIZABLE into a violation, is below 10^-20.
  *
  * So a history without optional operations and refusals is walked almost
- * straight, in O(operations * those under way at once); what stops it is what
- * cannot be placed. The budget is counted in operations looked at.
+ * without backtracking, in O(operations * concurrency); only an operation that
+ * cannot be placed stops it. The budget counts visited operations.
  *
- *     place readers -> choices -> push frame -> place the first -> ...
- *                        | none left
- *                        v
- *     remember, pop frame, undo to the frame below, place its next choice
+ *     place readers -> candidates -> push frame -> place the first -> ...
+ *                          | none left
+ *                          v
+ *     store the state, pop the frame, undo to the frame below, place its next
  */
 
-/* Stands for all values that nobody needs or mentions. */
+/* Stands for all values that no operation needs or mentions. */
 static const int64_t SOME_VALUE = INT64_C(-0x2545f4914f6cdd1d);
 
-/* Rule 1. Placing a reader can only move the horizon on, and what was passed
- * over did not fit and does not fit now, so one walk is enough. */
+/* Rule 1. Placing a reader can only move the horizon forward, and the
+ * operations passed over did not fit and do not fit now, so one walk is
+ * enough. */
 static void place_readers(struct qn_search *s)
 {
     uint32_t next;
@@ -72,7 +75,7 @@ static void place_readers(struct qn_search *s)
 
 /* ---- the walk ---- */
 
-static struct qn_failed_key configuration(const struct qn_search *s)
+static struct qn_visited_key configuration(const struct qn_search *s)
 {
     struct qn_search_at at = s->at;
     const struct qn_model_slot *slot = &s->m->slot[at.slot < 0 ? 0 : at.slot];
@@ -82,7 +85,7 @@ static struct qn_failed_key configuration(const struct qn_search *s)
     }
     uint64_t absent = at.slot == QN_SLOT_NIL;
     uint64_t state = (uint64_t)at.value;
-    struct qn_failed_key key = s->hash;
+    struct qn_visited_key key = s->hash;
     key.a ^= qn_random_next(&state) + absent;
     key.b ^= qn_random_next(&state) + absent;
     return key;
@@ -99,18 +102,18 @@ static void note_stuck(struct qn_search *s)
     }
 }
 
-/* Arrive somewhere: place readers, list the choices, push a frame. */
+/* Enter a state: place readers, list the candidates, push a frame. */
 static enum step arrive(struct qn_search *s)
 {
     place_readers(s);
     if (qn_search_first(s->by_inv, s) == s->m->op_count) {
         return STEP_FINE;
     }
-    if (qn_failed_has(&s->failed, configuration(s))) {
+    if (qn_visited_states_has(&s->visited, configuration(s))) {
         return STEP_DEAD;
     }
     uint64_t from = s->pool_len;
-    if (!qn_search_choose(s)) {
+    if (!qn_search_candidates(s)) {
         return STEP_MEMORY;
     }
     if (s->pool_len == from) {
@@ -122,18 +125,19 @@ static enum step arrive(struct qn_search *s)
     return STEP_ON;
 }
 
-/* Go to the next choice there is; STEP_DEAD: there is none left at all. */
+/* Go to the next candidate; STEP_DEAD: none is left. */
 static enum step proceed(struct qn_search *s)
 {
     while (s->depth > 0) {
         struct qn_search_frame *f = &s->frame[s->depth - 1];
         qn_search_undo(s, f);
-        /* The pool's end is the end of the choices of the topmost frame. */
+        /* The end of the pool is the end of the candidates of the topmost
+         * frame. */
         if (f->next < s->pool_len) {
             qn_search_place(s, s->pool[f->next++]);
             return STEP_ON;
         }
-        int err = qn_failed_add(&s->failed, configuration(s));
+        int err = qn_visited_states_add(&s->visited, configuration(s));
         if (err != QN_OK) {
             return err == QN_ENOMEM ? STEP_MEMORY : STEP_BUDGET;
         }
@@ -159,13 +163,13 @@ static enum step walk(struct qn_search *s, uint64_t steps_max)
     }
 }
 
-/* ---- making and ending ---- */
+/* ---- init and fini ---- */
 
-static int begin(struct qn_search *s, struct qn_model *m, uint64_t failed_max)
+static int begin(struct qn_search *s, struct qn_model *m, uint64_t visited_max)
 {
     size_t n = (size_t)m->op_count + 1;
     *s = (struct qn_search){.m = m, .at = {.slot = QN_SLOT_NIL}};
-    qn_failed_init(&s->failed, failed_max);
+    qn_visited_states_init(&s->visited, visited_max);
     s->by_inv = malloc(n * sizeof *s->by_inv);
     s->by_resp = malloc(n * sizeof *s->by_resp);
     s->optional = malloc(n * sizeof *s->optional);
@@ -195,14 +199,14 @@ static void end(struct qn_search *s)
     free(s->trail);
     free(s->frame);
     free(s->pool);
-    qn_failed_fini(&s->failed);
+    qn_visited_states_fini(&s->visited);
 }
 
 int qn_search_check(struct qn_model *m, const struct qn_linear_opts *opts,
                     struct qn_linear_result *out)
 {
     struct qn_search s;
-    int err = begin(&s, m, opts->failed_max);
+    int err = begin(&s, m, opts->visited_max);
     if (err == QN_OK) {
         enum step step = walk(&s, opts->steps_max);
         err = step == STEP_MEMORY ? QN_ENOMEM : QN_OK;

@@ -8,31 +8,32 @@
  * Zones: violations that two values prove.
  *
  * A register holds a value that is written once for one span of time, and all
- * that saw the value fall into that span. Values exchanged for one another
- * (cas) follow each other directly, so a whole chain of them has one span that
- * nothing interrupts. Chain A must come before chain B if an operation of A
- * was answered before one of B was asked:
+ * operations that saw the value fall into that span. Values exchanged for one
+ * another (cas) follow each other directly, so a whole chain of them has one
+ * uninterrupted span. Chain A must come before chain B if an operation of A
+ * responded before one of B was invoked:
  *
  *     A -> B   iff   resp_min(A) < inv_max(B)
  *
  * An order of the chains exists iff this relation has no cycle, and a cycle
- * always contains one of length two: let A -> B and C -> D be two arrows of
- * it; if resp_min(A) <= resp_min(C), then A -> D, else C -> B, so any longer
- * cycle has a short cut (Gibbons and Korach prove it for single values).
+ * always contains one of length two: let A -> B and C -> D be two arrows of it;
+ * if resp_min(A) <= resp_min(C), then A -> D, else C -> B, so any longer cycle
+ * has a short cut (Gibbons and Korach prove it for single values).
  *
  *     forward zone    resp_min < inv_max: the register certainly had a value
  *                     of the chain all that time   [resp_min ... inv_max]
  *     backward zone   otherwise: one moment of   [inv_max ... resp_min]
  *                     is enough
  *
- * Two chains stand in each other's way iff both zones are forward and overlap,
- * or one is backward and inside the other's forward one. So after sorting, a
- * walk and a binary search find every conflict.
+ * Two chains conflict iff both zones are forward and overlap, or one is
+ * backward and inside the forward zone of the other. So after sorting, a walk
+ * and a binary search find every conflict.
  *
  * "Absent" is a value like any other as long as nothing is deleted; it heads
- * its chain and comes first. With deletions it has many spans, and who read
- * which is left to the search, as is what needs another value or any. Those
- * operations only add constraints, so a conflict found here remains one.
+ * its chain and comes first. With deletions it has many spans, and which
+ * operation read which of them is left to the search, as are operations that
+ * need "another value" or "any value". Those operations only add constraints,
+ * so a conflict found here remains one.
  */
 
 /* One span of one value: its writer and its readers. */
@@ -132,7 +133,8 @@ static bool fill_spans(struct zones *z)
 
 /* ---- chains ---- */
 
-/* Which slot follows which; false: two follow the same one. */
+/* Link each slot to the one that replaced it; false: two slots replaced the
+ * same one. */
 static bool link_slots(struct zones *z)
 {
     struct qn_model *m = z->m;
@@ -156,8 +158,8 @@ static bool link_slots(struct zones *z)
     return true;
 }
 
-/* Append slot s to chain c; false: an operation on s was answered before one
- * on an earlier value of the chain was asked. */
+/* Append slot s to chain c; false: an operation on s responded before an
+ * operation on an earlier value of the chain was invoked. */
 static bool append(struct zones *z, int32_t s, int32_t c)
 {
     struct qn_model_chain *chain = &z->m->chain[c];
@@ -207,7 +209,7 @@ static bool build_chains(struct zones *z)
             }
         }
     }
-    /* What is in no chain was exchanged in a circle. */
+    /* Values in no chain were exchanged in a cycle. */
     for (uint32_t i = 0; i < m->op_count; i++) {
         const struct qn_model_op *o = &m->op[i];
         if (o->must && o->effect == QN_EFFECT_WRITE &&
@@ -232,7 +234,7 @@ static int by_resp(const void *a, const void *b, void *chains)
                         c[*(const int32_t *)b].resp_min);
 }
 
-/* The first chain in time, if absence heads one: everything else follows. */
+/* If "absent" heads a chain, that chain must come before all others. */
 static bool check_initial(struct zones *z)
 {
     struct qn_model *m = z->m;
@@ -269,7 +271,7 @@ static bool check_forward(struct zones *z)
     return true;
 }
 
-/* The forward zone that begins last before `time`; NULL: none. */
+/* Last forward zone that begins before `time`; NULL: none. */
 static const struct qn_model_chain *forward_before(const struct zones *z,
                                                    qn_time_t time)
 {

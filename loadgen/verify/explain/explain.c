@@ -8,21 +8,22 @@
 #include <string.h>
 
 /*
- * Find a part that is not linearizable, then leave out what can be left out:
- * first halves, then quarters, down to single operations, until none can go
- * (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input",
- * 2002). What may be left out, and what becomes of the rest, says support.c.
+ * Finds a part that is not linearizable, then leaves out operations as long as
+ * it stays so: first halves, then quarters, down to single operations (Zeller
+ * and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
+ * subhistory.c says what may be left out, and how the rest changes.
  *
- * The first part is small where the checker knows a place: the operations that
- * prove an interlock, with the writers of what they read; or a window around
- * the answer that no order got beyond, widened until it is a witness. So even
- * a key with 10^5 operations is explained in less time than it was judged.
+ * The first part is small if the checker gives a place: the operations that
+ * prove an interlock, with the writers of the values that they read; or a
+ * window around the response that no order passed, widened until it is a
+ * witness. So explaining even a key with 10^5 operations takes less time than
+ * checking it.
  */
 
 enum {
-    TESTS_MAX = 20000,   /* checks of parts */
-    WINDOW_MIN = 16,     /* records on one side of the place */
-    WHOLE_SHRINK = 4096, /* larger parts are shrunk by chunks only so far */
+    TESTS_MAX = 20000,   /* maximum of checks of parts */
+    WINDOW_MIN = 16,     /* records on each side of the place */
+    WHOLE_SHRINK = 4096, /* larger parts are shrunk by chunks only */
 };
 
 /* ---- one part ---- */
@@ -39,7 +40,7 @@ static bool bad(struct qn_explain *x, size_t checked)
     return result.verdict == QN_NOT_LINEARIZABLE;
 }
 
-/* The records to check for the part in list[0..count); false: it proves
+/* Make the records to check for the part list[0..count); false: it proves
  * nothing. kept[] is set for the part. */
 static bool prepare(struct qn_explain *x, const uint32_t *list, size_t count,
                     size_t *checked)
@@ -47,19 +48,22 @@ static bool prepare(struct qn_explain *x, const uint32_t *list, size_t count,
     *checked = 0;
     for (size_t k = 0; k < count; k++) {
         struct qn_record r = x->all[list[k]];
-        enum qn_support_kind kind = QN_SUPPORT_WHOLE;
+        enum qn_subhistory_kind kind = QN_SUBHISTORY_WHOLE;
         if (x->counter) {
-            kind = qn_stretch_record(x, list[k], &r) ? kind : QN_SUPPORT_NONE;
+            kind = qn_counter_window_record(x, list[k], &r)
+                       ? kind
+                       : QN_SUBHISTORY_NONE;
         } else {
-            kind = qn_support_of(&x->support, list[k], x->kept, list, count);
+            kind =
+                qn_subhistory_of(&x->subhistory, list[k], x->kept, list, count);
         }
-        if (kind == QN_SUPPORT_WRONG) {
+        if (kind == QN_SUBHISTORY_WRONG) {
             return false;
         }
-        if (kind == QN_SUPPORT_LOOSE) {
-            r = qn_support_loosen(&r);
+        if (kind == QN_SUBHISTORY_LOOSE) {
+            r = qn_subhistory_loosen(&r);
         }
-        if (kind != QN_SUPPORT_NONE) {
+        if (kind != QN_SUBHISTORY_NONE) {
             x->check[(*checked)++] = r;
         }
     }
@@ -111,7 +115,7 @@ static size_t unique(uint32_t *list, size_t count)
     return to;
 }
 
-/* The value whose writers record r cannot do without; false: none. */
+/* The value whose writers record r needs; false: none. */
 static bool saw(const struct qn_record *r, int64_t *value)
 {
     if (r->kind == QN_RECORD_GET && r->outcome == QN_RECORD_OK) {
@@ -125,7 +129,8 @@ static bool saw(const struct qn_record *r, int64_t *value)
     return false;
 }
 
-/* Add the writers of what list[0..count) saw; list has room for all. */
+/* Add the writers of the values that list[0..count) saw; list has room for
+ * all. */
 static size_t with_writers(struct qn_explain *x, uint32_t *list, size_t count)
 {
     keep(x, list, count, true);
@@ -135,9 +140,9 @@ static size_t with_writers(struct qn_explain *x, uint32_t *list, size_t count)
         if (!saw(&x->all[list[k]], &value)) {
             continue;
         }
-        for (size_t w = qn_support_first_writer(&x->support, value);
-             qn_support_writes(&x->support, w, value); w++) {
-            uint32_t i = x->support.writer[w];
+        for (size_t w = qn_subhistory_first_writer(&x->subhistory, value);
+             qn_subhistory_writes(&x->subhistory, w, value); w++) {
+            uint32_t i = x->subhistory.writer[w];
             if (!x->kept[i]) {
                 x->kept[i] = true;
                 list[end++] = i;
@@ -148,7 +153,8 @@ static size_t with_writers(struct qn_explain *x, uint32_t *list, size_t count)
     return unique(list, end);
 }
 
-/* From the checker's place: the records it named, then ever wider windows. */
+/* Begin with the records that the checker named, then ever wider windows around
+ * them. */
 static bool seed(struct qn_explain *x, const uint32_t *core, size_t core_count)
 {
     memcpy(x->trial, core, core_count * sizeof *core);
@@ -228,26 +234,26 @@ static bool shrink(struct qn_explain *x)
     return false;
 }
 
-/* ---- all of it ---- */
+/* ---- the explanation ---- */
 
 static const char *sentence(const struct qn_explain *x, enum qn_anomaly reason)
 {
     if (x->counter) {
         return x->has_base ? "no order of these increments gives these "
-                             "answers, from the value that it had"
+                             "answers, beginning with the value that it had"
                            : "no order of these increments gives these answers";
     }
     switch (reason) {
     case QN_ANOMALY_PHANTOM:
         return x->refused ? "a value was seen whose writer had been refused"
-                          : "a value was seen that nobody wrote";
+                          : "a value was seen that no operation wrote";
     case QN_ANOMALY_FUTURE:
-        return "a value was seen before anybody asked to write it";
+        return "a value was seen before its write was invoked";
     case QN_ANOMALY_TWICE:
         return "two operations replaced the same value";
     case QN_ANOMALY_CHAIN:
-        return "values were seen against the order in which each replaced "
-               "the other";
+        return "values were seen in conflict with the order in which they "
+               "replaced each other";
     case QN_ANOMALY_INTERLOCK:
         return "values were seen in an order that the times forbid";
     case QN_ANOMALY_NONE:
@@ -257,8 +263,9 @@ static const char *sentence(const struct qn_explain *x, enum qn_anomaly reason)
     return "no order of these operations gives these answers";
 }
 
-/* A value that nobody wrote: perhaps somebody was told that he did not. That
- * proves nothing more, but says where to look. */
+/* A value that no operation wrote: perhaps its writer was told that it was
+ * refused. Adding that operation proves nothing more, but shows where to
+ * look. */
 static void add_refused(struct qn_explain *x)
 {
     int64_t value;
@@ -286,13 +293,13 @@ static int fill(struct qn_explain *x, struct qn_witness *out)
     keep(x, x->part, x->count, true);
     for (size_t k = 0; k < x->count; k++) {
         uint32_t i = x->part[k];
-        enum qn_support_kind kind =
-            x->counter
-                ? QN_SUPPORT_WHOLE
-                : qn_support_of(&x->support, i, x->kept, x->part, x->count);
-        if (kind != QN_SUPPORT_NONE) {
+        enum qn_subhistory_kind kind =
+            x->counter ? QN_SUBHISTORY_WHOLE
+                       : qn_subhistory_of(&x->subhistory, i, x->kept, x->part,
+                                          x->count);
+        if (kind != QN_SUBHISTORY_NONE) {
             out->op[to++] = (struct qn_witness_op){
-                .record = x->all[i], .loose = kind == QN_SUPPORT_LOOSE};
+                .record = x->all[i], .loose = kind == QN_SUBHISTORY_LOOSE};
         }
     }
     out->count = to;
@@ -304,7 +311,7 @@ static int begin(struct qn_explain *x, const struct qn_record *all, size_t n,
                  const struct qn_linear_opts *opts)
 {
     *x = (struct qn_explain){.all = all, .n = n, .opts = opts};
-    x->counter = qn_stretch_applies(all, n);
+    x->counter = qn_counter_window_applies(all, n);
     x->kept = calloc(n + 1, sizeof *x->kept);
     x->check = malloc((n + 1) * sizeof *x->check);
     x->trial = malloc((n + QN_LINEAR_CORE_MAX) * sizeof *x->trial);
@@ -313,19 +320,19 @@ static int begin(struct qn_explain *x, const struct qn_record *all, size_t n,
         x->part == NULL) {
         return QN_ENOMEM;
     }
-    return qn_support_init(&x->support, all, n);
+    return qn_subhistory_init(&x->subhistory, all, n);
 }
 
 static void end(struct qn_explain *x)
 {
-    qn_support_fini(&x->support);
+    qn_subhistory_fini(&x->subhistory);
     free(x->kept);
     free(x->check);
     free(x->trial);
     free(x->part);
 }
 
-/* Sort a copy and find the core's records in it again. */
+/* Sort a copy, and find the records of the core in it. */
 static struct qn_record *sorted(const struct qn_record *records, size_t n,
                                 const struct qn_linear_result *found,
                                 uint32_t *core)
@@ -359,7 +366,7 @@ int qn_explain(const struct qn_record *records, size_t n,
     struct qn_record *all = sorted(records, n, found, core);
     int err = all == NULL ? QN_ENOMEM : begin(&x, all, n, opts);
     if (err == QN_OK && x.counter) {
-        err = qn_stretch_find(&x);
+        err = qn_counter_window_find(&x);
     } else if (err == QN_OK) {
         (void)seed(&x, core, found->core_count);
     }

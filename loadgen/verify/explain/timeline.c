@@ -9,9 +9,9 @@
 #include <string.h>
 
 /*
- * All times of the rows are sorted; a time's column is its rank. Equal times
- * share a column, so bars that touch overlap in time. An operation without an
- * answer runs to the right edge and stays open there.
+ * All times of the rows are sorted; the column of a time is its rank. Equal
+ * times share a column, so bars that touch overlap in time. An operation
+ * without an answer extends to the right edge and has no end.
  */
 
 struct layout {
@@ -72,7 +72,7 @@ static size_t column_end(const struct layout *l, const struct qn_record *r)
     return open_ended(r) ? l->columns : column(l, r->responded);
 }
 
-/* "1234.567 us" from the origin, or "-". */
+/* Time from the origin, such as "1234.567 us", or "-". */
 static void time_text(const struct layout *l, qn_time_t time, bool open,
                       char out[32])
 {
@@ -102,10 +102,10 @@ static void headline(const struct qn_witness *w, char *out, size_t size)
 
 static void subline(const struct qn_witness *w, char *out, size_t size)
 {
-    snprintf(out, size, "%zu of the key's %zu operations show it%s", w->count,
+    snprintf(out, size, "%zu of %zu operations on this key show it%s", w->count,
              w->of,
-             w->minimal ? "; without any one of them they would not"
-                        : " (perhaps fewer would)");
+             w->minimal ? "; each of them is needed"
+                        : " (fewer may be enough)");
 }
 
 static bool any_loose(const struct qn_witness *w)
@@ -119,7 +119,7 @@ static bool any_loose(const struct qn_witness *w)
 }
 
 static const char loose_note[] =
-    "* counted only for what it wrote, not for what it found";
+    "* counts only for what it wrote, not for what it found";
 
 /* ---- text ---- */
 
@@ -176,13 +176,13 @@ int qn_timeline_text(FILE *out, const struct qn_witness *w)
 /* ---- SVG ---- */
 
 enum {
-    SVG_LEFT = 90,   /* px for the clients' names */
+    SVG_LEFT = 90,   /* px for the names of the clients */
     SVG_TOP = 70,    /* px for the headline */
     SVG_ROW = 40,    /* px per operation */
     SVG_BAR = 10,    /* px, height of a bar */
     SVG_COLUMN = 56, /* px between two times */
     SVG_CHAR = 8,    /* px, width of a character */
-    SVG_RIGHT = 60,  /* px for what has no end */
+    SVG_RIGHT = 60,  /* px for bars without an end */
 };
 
 static const char svg_style[] =
@@ -198,7 +198,7 @@ static const char svg_style[] =
     "@media print{svg{color:#000;background:#fff}}\n"
     "</style>\n";
 
-/* Text with the characters that XML reserves written out. */
+/* Write text with escapes for the characters that XML reserves. */
 static void svg_escape(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -231,7 +231,7 @@ static size_t svg_x(size_t c)
     return SVG_LEFT + c * SVG_COLUMN;
 }
 
-/* A row's text may reach beyond the last bar. */
+/* The text of a row may extend beyond the last bar. */
 static size_t svg_width(const struct layout *l)
 {
     char line[256];
@@ -247,7 +247,7 @@ static size_t svg_width(const struct layout *l)
     return width + SVG_RIGHT;
 }
 
-/* Writes are filled, reads are not; what was not answered is dashed. */
+/* Writes are filled, reads are not; operations without an answer are dashed. */
 static void svg_row(FILE *out, const struct layout *l, size_t i)
 {
     const struct qn_record *r = &l->w->op[i].record;
@@ -295,8 +295,8 @@ static void svg_body(FILE *out, const struct layout *l, size_t height)
                  l->w->count - l->rows);
     }
     snprintf(line, sizeof line,
-             "%stime goes right, not to scale; dashed to the edge: no "
-             "answer%s%s",
+             "%stime runs to the right, not to scale; dashed to the edge: "
+             "no answer%s%s",
              more, any_loose(l->w) ? "; " : "",
              any_loose(l->w) ? loose_note : "");
     svg_text(out, 4, height - 14, "s", line);

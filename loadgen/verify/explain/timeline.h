@@ -2,32 +2,31 @@
 #define QN_LOADGEN_VERIFY_EXPLAIN_TIMELINE_H
 
 /**
- * A witness as something to look at: operations as bars from request to
- * answer, one row each, in the order of the requests.
+ * Draws a witness: operations as bars from invocation to response, one row
+ * each, in the order of invocation.
  *
- * Times are spread evenly: what matters is what came before what, and a
- * witness spans microseconds as well as minutes. The times themselves are in
- * the text.
+ * Times are spaced evenly, since only their order matters and a witness may
+ * span microseconds as well as minutes. The times themselves are in the text.
  *
  *     client 1   0 ns      100 ns    set k1 7 -> ok    |------|
  *     client 2   200 ns    300 ns    get k1 -> nil               |------|
  *
- * IO on the FILE given, nothing else. One thread.
+ * IO on the given FILE only. One thread.
  */
 
 #include "loadgen/verify/explain/explain.h"
 
 #include <stdio.h>
 
-/** Rows that are shown; the rest is counted. */
+/** Maximum of rows shown; the rest is counted. */
 enum { QN_TIMELINE_ROWS_MAX = 60 };
 
 /** Plain text, lines up to about 200 bytes. @return QN_OK, QN_ENOMEM, QN_EIO.
  */
 int qn_timeline_text(FILE *out, const struct qn_witness *w);
 
-/** A complete SVG document: black on white in print, and light on dark where
- *  the reader prefers that. @return QN_OK, QN_ENOMEM, QN_EIO. */
+/** A complete SVG document: black on white in print, light on dark if the
+ *  reader prefers it. @return QN_OK, QN_ENOMEM, QN_EIO. */
 int qn_timeline_svg(FILE *out, const struct qn_witness *w);
 
 #endif

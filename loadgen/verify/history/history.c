@@ -9,16 +9,16 @@
 
 /*
  * A record is written once, in place, by the thread that owns the connection,
- * and never moves: a history takes the recorders' chunks over. What is sorted
- * is a list of positions (8 bytes each) and, one key at a time, a copy of the
- * key's records. So 10^8 operations need 4 GB, a list of 0.8 GB, and little
- * else.
+ * and never moves: a history takes over the chunks of the recorders. Only a
+ * list of positions (8 bytes each) is sorted and, one key at a time, a copy of
+ * the records of that key. So 10^8 operations need 4 GB, plus a list of 0.8 GB,
+ * and little more.
  *
- * Grouping is a counting sort: a hash table counts the records of each key,
- * the counts become offsets, a second walk deals the positions out.
+ * Grouping is a counting sort: a hash table counts the records of each key, the
+ * counts become offsets, a second walk distributes the positions.
  *
- * A position is chunk * QN_RECORDER_CHUNK + index; only a recorder's last chunk
- * is not full, so positions have gaps and need not be consecutive.
+ * A position is chunk * QN_RECORDER_CHUNK + index; only the last chunk of a
+ * recorder is not full, so positions have gaps.
  */
 
 /* ---- recorders ---- */
@@ -124,7 +124,8 @@ int qn_history_take(struct qn_history *h, struct qn_recorder *t)
     return QN_OK;
 }
 
-/* A hash table from key to its count, later to where its next record goes. */
+/* Hash table from a key to its count, later to the position of its next
+ * record. */
 struct tally {
     struct qn_history_key *slot; /* [mask + 1]; count 0: empty */
     uint64_t mask;
@@ -189,7 +190,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The keys in order, each with its part of h->order. */
+/* List the keys in order, each with its part of h->order. */
 static int list_keys(struct qn_history *h, const struct tally *t)
 {
     h->key = malloc((t->used + 1) * sizeof *h->key);

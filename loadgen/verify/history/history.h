@@ -2,48 +2,48 @@
 #define QN_LOADGEN_VERIFY_HISTORY_HISTORY_H
 
 /**
- * What clients asked of a store and what it answered, and when: the material
- * that the checker (linear.h) judges.
+ * Histories: the operations of clients on a store, their answers and their
+ * times; the input of the checker (linear.h).
  *
  * A **record** is one operation. A **recorder** is an append-only buffer of
- * records with one writer. A **history** is made of the recorders when the run
- * is over, and hands out the records of one key at a time: linearizability is
- * local, so each key is judged alone.
+ * records with one writer. A **history** is made of the recorders after the
+ * run, and returns the records of one key at a time: linearizability is local,
+ * so each key is checked alone.
  *
  *     struct qn_recorder rec;                      one per thread
  *     qn_recorder_init(&rec, records_max);
  *     ...
  *     struct qn_record *r = qn_recorder_add(&rec, client, key, QN_RECORD_SET);
- *     r->value = unique;                       whatever nobody else writes
- *     r->invoked = qn_clock_now();             BEFORE the request is written
+ *     r->value = unique;                       not written by any other
+ * operation r->invoked = qn_clock_now();             BEFORE the request is
+ * written
  *     ...
  *     r->responded = qn_clock_now();           AFTER the reply was read
  *     r->outcome = QN_RECORD_OK;
  *
- * The pointer stays good as long as the recorder, so a connection's queue of
- * unanswered requests keeps pointers. A new record's outcome is unknown; a
- * connection that breaks, or a run that ends, leaves it so and does nothing.
- * An error reply that proves that nothing happened is told by
- * qn_record_refused(); any other leaves the outcome unknown as well.
+ * The pointer stays valid as long as the recorder, so the queue of outstanding
+ * requests of a connection keeps pointers. The outcome of a new record is
+ * unknown; if a connection breaks or the run ends, it stays so. An error reply
+ * which proves that nothing happened is recorded by qn_record_refused(); any
+ * other error leaves the outcome unknown.
  *
- * A verdict is worth as much as the times: an invocation noted too late or a
- * response noted too early makes false alarms; noted the other way round they
- * only hide. All times are of one clock (CLOCK_MONOTONIC: one machine).
+ * A verdict is only as good as the times: an invocation noted too late or a
+ * response noted too early gives false alarms; the reverse only hides
+ * violations. All times are of one clock (CLOCK_MONOTONIC: one machine).
  *
- * A key is absent in the beginning. So a run uses keys that do not exist, or
- * records the deletions and preloads it makes.
+ * A key is absent at the beginning. So a run uses keys that do not exist, or
+ * records its own deletions and preloads.
  *
- * | kind | request      | `value`             | `other`        | outcomes |
- * |------|--------------|---------------------|----------------|---------------|
- * | GET  | GET          | read                |                | OK, NIL | |
- * SET  | SET          | written             |                | OK            |
- * | ADD  | SET NX       | written             |                | OK, FAILED |
- * | CAS  | SET IFEQ     | written             | expected       | OK, FAILED |
- * | DEL  | DEL          |                     |                | OK (1), NIL
- * (0) | | INCR | INCR, INCRBY | added               | returned       | OK |
+ *     kind  request       value     other      outcomes
+ *     GET   GET           read                 OK, NIL
+ *     SET   SET           written              OK
+ *     ADD   SET NX        written              OK, FAILED
+ *     CAS   SET IFEQ      written   expected   OK, FAILED
+ *     DEL   DEL                                OK (1), NIL (0)
+ *     INCR  INCR, INCRBY  added     returned   OK
  *
- * Threads: a recorder has one; a history has one, after the recorders' threads
- * ended.
+ * Threads: a recorder has one; a history has one, after the threads of the
+ * recorders have ended.
  */
 
 #include <assert.h>
@@ -53,7 +53,7 @@
 
 #include "core/base/clock.h"
 
-/* name, and what the text form calls it */
+/* name, and word of the text form */
 #define QN_RECORD_KINDS(X)                                                     \
     X(GET, "get")                                                              \
     X(SET, "set")                                                              \
@@ -70,25 +70,27 @@ enum qn_record_kind {
 };
 
 enum qn_record_outcome {
-    QN_RECORD_UNKNOWN, /* happened at any time since `invoked`, or never will */
+    QN_RECORD_UNKNOWN, /* happened at any time since `invoked`, or will never
+                          happen */
     QN_RECORD_OK,
-    QN_RECORD_NIL,    /* GET: no such key; DEL: there was none to delete */
+    QN_RECORD_NIL,    /* GET: no such key; DEL: no key to delete */
     QN_RECORD_FAILED, /* ADD: the key existed; CAS: it had another value */
 };
 
-/** A key is a number below 2^31; counters are numbered apart, so that the text
- *  can call them c7 instead of k7. */
+/** A key is a number below 2^31; counters have separate numbers, so that the
+ *  text can write c7 instead of k7. */
 #define QN_RECORD_COUNTER UINT32_C(0x80000000)
 
 struct qn_record {
-    qn_time_t invoked;   /* ns, before the request left */
-    qn_time_t responded; /* ns, after the reply came; unless outcome UNKNOWN */
-    int64_t value;       /* see the table above */
-    int64_t other;       /* see the table above */
-    uint32_t key;        /* number, with QN_RECORD_COUNTER or without */
-    uint16_t client;     /* who asked; for the reader of a report */
-    uint8_t kind;        /* enum qn_record_kind */
-    uint8_t outcome;     /* enum qn_record_outcome */
+    qn_time_t invoked; /* ns, before the request was written */
+    qn_time_t
+        responded;   /* ns, after the reply was read; not for outcome UNKNOWN */
+    int64_t value;   /* see the table above */
+    int64_t other;   /* see the table above */
+    uint32_t key;    /* number, with QN_RECORD_COUNTER or without */
+    uint16_t client; /* number of the client, for reports */
+    uint8_t kind;    /* enum qn_record_kind */
+    uint8_t outcome; /* enum qn_record_outcome */
 };
 static_assert(sizeof(struct qn_record) == 40, "10^8 of them are 4 GB");
 
@@ -101,33 +103,33 @@ struct qn_recorder_chunk {
     struct qn_record record[QN_RECORDER_CHUNK];
 };
 
-/** Fields are private, but `full`. */
+/** Fields are private, except `full`. */
 struct qn_recorder {
     struct qn_recorder_chunk *first;
     struct qn_recorder_chunk *last;
     uint64_t count;       /* records added */
     uint64_t records_max; /* limit */
     uint32_t used;        /* records in `last` */
-    bool full;            /* an operation could not be recorded: the history
-                             has a hole and must not be judged */
+    bool full; /* an operation could not be recorded: the history is incomplete
+                  and must not be checked */
 };
 
-/** An empty recorder. @param records_max  Where it ends; each takes 40 bytes.
- * No memory is taken yet. */
+/** Make an empty recorder; it takes no memory yet. @param records_max  Limit;
+ *  each record takes 40 bytes. */
 void qn_recorder_init(struct qn_recorder *t, uint64_t records_max);
 
-/** Free what a history has not taken. */
+/** Free the records that no history has taken. */
 void qn_recorder_fini(struct qn_recorder *t);
 
-/** Make room; the slow half of qn_recorder_add. False: `full` is set. */
+/** Make room; the slow path of qn_recorder_add. False: `full` is set. */
 bool qn_recorder_grow(struct qn_recorder *t);
 
 /**
  * Append one record: outcome unknown, value and other 0, invoked 0.
  *
  * @param key  Below 2^31, or QN_RECORD_COUNTER and a number.
- * @return where to write the rest, good until qn_recorder_fini or
- *         qn_history_take; NULL if the recorder is full or memory is: then the
+ * @return the record, to be completed; valid until qn_recorder_fini or
+ *         qn_history_fini. NULL if the recorder or memory is full: then the
  *         operation must not be sent, and t->full stays set.
  *
  * A few ns; every QN_RECORDER_CHUNK-th call allocates.
@@ -152,8 +154,8 @@ static inline struct qn_record *qn_recorder_add(struct qn_recorder *t,
     return r;
 }
 
-/** The server proved that nothing was done (a syntax error, a refusal before
- *  the log): the record becomes one that says nothing. */
+/** The reply proves that nothing was done (a syntax error, a refusal before the
+ *  log): the record becomes one without information. */
 static inline void qn_record_refused(struct qn_record *r)
 {
     r->kind = QN_RECORD_GET;
@@ -165,18 +167,18 @@ static inline void qn_record_refused(struct qn_record *r)
 /** The records of one key. */
 struct qn_history_key {
     uint32_t key;
-    uint64_t first; /* private: where its records are listed */
+    uint64_t first; /* private: begin of its records in `order` */
     uint64_t count; /* records */
 };
 
-/** Fields are private, but `key` and `key_count` after qn_history_group. */
+/** Fields are private, except `key` and `key_count` after qn_history_group. */
 struct qn_history {
     struct qn_recorder_chunk **chunk; /* [chunk_count] */
     uint32_t *chunk_used;             /* [chunk_count] records */
     uint64_t chunk_count;
     uint64_t chunk_room;
     uint64_t count;             /* records */
-    uint64_t *order;            /* [count] where each record is, by key */
+    uint64_t *order;            /* [count] position of each record, by key */
     struct qn_history_key *key; /* [key_count], ascending by key */
     uint64_t key_count;
 };
@@ -186,11 +188,11 @@ void qn_history_fini(struct qn_history *h);
 
 /**
  * Move the records of a recorder into the history, without copying them. The
- * recorder is empty afterwards and can be used again; pointers into it stay
- * good until qn_history_fini.
+ * recorder is empty afterwards and can be used again; pointers to its records
+ * stay valid until qn_history_fini.
  *
- * @return QN_OK; QN_EINVAL if t->full: the history would have a hole;
- *         QN_ENOMEM. On error the recorder is as before.
+ * @return QN_OK; QN_EINVAL if t->full: the history would be incomplete;
+ *         QN_ENOMEM. On error the recorder is unchanged.
  */
 int qn_history_take(struct qn_history *h, struct qn_recorder *t);
 
@@ -211,7 +213,7 @@ int qn_history_group(struct qn_history *h);
 void qn_history_records(const struct qn_history *h, uint64_t i,
                         struct qn_record *out);
 
-/** Order records as qn_history_records does. O(n log n), in place. */
+/** Sort records as qn_history_records does. O(n log n), in place. */
 void qn_records_sort(struct qn_record *records, size_t n);
 
 #endif

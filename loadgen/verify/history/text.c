@@ -11,9 +11,8 @@
 #include <string.h>
 
 /*
- * The text form. One table says what follows each word; writer and parser
- * walk the same table, so that they cannot drift apart. A line is first cut
- * into words, so white space is free.
+ * The text form. Writer and parser use the same table of words, so that they
+ * cannot diverge. A line is first split into words, so white space is free.
  */
 
 static const char *const kind_name[QN_RECORD_KIND_COUNT] = {
@@ -50,7 +49,7 @@ static const struct answer answers[] = {
     {QN_RECORD_INCR, "#", QN_RECORD_OK},
 };
 
-/* Where the number of the answer is kept. */
+/* Field of the number of the answer. */
 static int64_t *answer_number(struct qn_record *r)
 {
     return r->kind == QN_RECORD_GET ? &r->value : &r->other;
@@ -74,7 +73,7 @@ static const char *answer_word(const struct qn_record *r)
             return answers[i].word;
         }
     }
-    QN_ASSERT(false); /* an outcome that this kind cannot have */
+    QN_ASSERT(false); /* this kind cannot have this outcome */
     return NULL;
 }
 
@@ -136,7 +135,7 @@ static int wrong(char *error, size_t size, const char *format, ...)
     return QN_EINVAL;
 }
 
-/* False: more words or bytes than any record has. */
+/* Returns false for more words or bytes than a record has. */
 static bool cut(struct words *w, const char *line)
 {
     w->count = 0;
@@ -226,54 +225,59 @@ static bool to_answer(const char *text, struct qn_record *r)
     return false;
 }
 
-/* Client and times, the first three words. */
+/* Parse client and times, the first three words. */
 static int parse_when(const struct words *w, struct qn_record *r, char *error,
                       size_t size)
 {
     uint64_t client;
     if (!to_unsigned(w->word[0], UINT16_MAX, &client)) {
-        return wrong(error, size, "'%s' is no client: want 0 to 65535",
+        return wrong(error, size, "'%s' is not a client; expected 0 to 65535",
                      w->word[0]);
     }
     r->client = (uint16_t)client;
     if (!to_unsigned(w->word[1], QN_TIME_NEVER - 1, &r->invoked)) {
-        return wrong(error, size, "'%s' is no time: want ns", w->word[1]);
+        return wrong(error, size, "'%s' is not a time; expected ns",
+                     w->word[1]);
     }
     if (strcmp(w->word[2], "-") == 0) {
         r->responded = QN_TIME_NEVER;
     } else if (!to_unsigned(w->word[2], QN_TIME_NEVER - 1, &r->responded)) {
-        return wrong(error, size, "'%s' is no time: want ns or -", w->word[2]);
+        return wrong(error, size, "'%s' is not a time; expected ns or -",
+                     w->word[2]);
     } else if (r->responded < r->invoked) {
         return wrong(error, size,
-                     "answered at %" PRIu64 ", before it was asked",
+                     "responded at %" PRIu64 ", before it was invoked",
                      r->responded);
     }
     return QN_OK;
 }
 
-/* Kind, key and numbers, and that two words follow. */
+/* Parse kind, key and numbers, and check that two words follow. */
 static int parse_call(const struct words *w, struct qn_record *r, char *error,
                       size_t size)
 {
     if (!to_kind(w->word[3], &r->kind)) {
-        return wrong(error, size,
-                     "no operation '%s': want get, set, add, cas, del or incr",
-                     w->word[3]);
+        return wrong(
+            error, size,
+            "unknown operation '%s'; expected get, set, add, cas, del or incr",
+            w->word[3]);
     }
     unsigned want = argument_count[r->kind];
     if (w->count != 7 + want) {
-        return wrong(error, size, "%s has a key, %u number%s, -> and an answer",
+        return wrong(error, size,
+                     "%s needs a key, %u number%s, -> and an answer",
                      w->word[3], want, want == 1 ? "" : "s");
     }
     if (!to_key(w->word[4], &r->key)) {
-        return wrong(error, size,
-                     "'%s' is no key: want k or c and a number below 2^31",
-                     w->word[4]);
+        return wrong(
+            error, size,
+            "'%s' is not a key; expected k or c and a number below 2^31",
+            w->word[4]);
     }
     int64_t *to[] = {&r->other, &r->value};
     for (unsigned i = 0; i < want; i++) {
         if (!to_signed(w->word[5 + i], to[2 - want + i])) {
-            return wrong(error, size, "'%s' is no value: want a number",
+            return wrong(error, size, "'%s' is not a value; expected a number",
                          w->word[5 + i]);
         }
     }
@@ -285,14 +289,14 @@ int qn_record_parse(const char *line, struct qn_record *out, char *error,
 {
     struct words w;
     if (!cut(&w, line)) {
-        return wrong(error, error_size, "more words than a record has");
+        return wrong(error, error_size, "too many words for a record");
     }
     if (w.count == 0) {
         return 0;
     }
     if (w.count < 5) {
         return wrong(error, error_size,
-                     "want: client invoked responded operation -> answer");
+                     "expected: client invoked responded operation -> answer");
     }
     struct qn_record r = {0};
     int err = parse_when(&w, &r, error, error_size);
@@ -304,16 +308,15 @@ int qn_record_parse(const char *line, struct qn_record *out, char *error,
     }
     unsigned arrow = w.count - 2;
     if (strcmp(w.word[arrow], "->") != 0) {
-        return wrong(error, error_size, "'%s' where -> should be",
-                     w.word[arrow]);
+        return wrong(error, error_size, "'%s' instead of ->", w.word[arrow]);
     }
     if (!to_answer(w.word[arrow + 1], &r)) {
-        return wrong(error, error_size, "%s cannot answer '%s'", w.word[3],
-                     w.word[arrow + 1]);
+        return wrong(error, error_size, "'%s' is not an answer of %s",
+                     w.word[arrow + 1], w.word[3]);
     }
     if ((r.outcome == QN_RECORD_UNKNOWN) != (r.responded == QN_TIME_NEVER)) {
         return wrong(error, error_size,
-                     "a time of - and an answer of ? go together");
+                     "a time of - needs an answer of ?, and vice versa");
     }
     *out = r;
     return 1;

@@ -13,18 +13,18 @@
  *     2  600  640  incr c1 1 -> 5
  *     2  700  -    set k7 44 -> ?          the connection broke
  *
- * Times are ns. Keys are k or c and a number below 2^31. Values are signed 64
- * bits. `#` begins a comment; empty lines are nothing. A time of `-` goes with
- * the answer `?` and only with it.
+ * Times are in ns. Keys are k or c and a number below 2^31. Values are signed
+ * 64 bits. `#` begins a comment; empty lines are skipped. A time of `-` needs
+ * the answer `?`, and vice versa.
  *
- * Pure but for the two functions that take a FILE. One thread.
+ * Pure, except for the two functions that take a FILE. One thread.
  */
 
 #include "loadgen/verify/history/history.h"
 
 #include <stdio.h>
 
-enum { QN_RECORD_TEXT_MAX = 160 }; /* bytes of a line with its NUL */
+enum { QN_RECORD_TEXT_MAX = 160 }; /* bytes of a line, including its NUL */
 
 /** "k7" or "c7". @param out  [12] Filled. */
 void qn_record_key_text(uint32_t key, char out[12]);
@@ -40,8 +40,8 @@ void qn_record_text(const struct qn_record *r, char out[QN_RECORD_TEXT_MAX]);
 /**
  * Read one line.
  *
- * @param line   NUL-terminated, with or without its end. Borrowed.
- * @param out    Filled if the answer is 1.
+ * @param line   NUL-terminated, with or without a newline. Borrowed.
+ * @param out    Filled if the result is 1.
  * @param error  [error_size] Filled on QN_EINVAL: what is wrong.
  * @return 1: a record; 0: an empty line or a comment; QN_EINVAL.
  */
@@ -52,7 +52,7 @@ int qn_record_parse(const char *line, struct qn_record *out, char *error,
  * Read lines to the end of the file.
  *
  * @param rec    Records are added.
- * @param line   Filled on QN_EINVAL: the line's number, from 1.
+ * @param line   Filled on QN_EINVAL: number of the line, from 1.
  * @param error  [error_size] Filled on error: what is wrong.
  * @return QN_OK; QN_EINVAL; QN_ENOMEM (or the recorder is full); QN_EIO.
  */

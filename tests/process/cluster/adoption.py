@@ -1,5 +1,4 @@
-"""Supervisors that come and go over a running group: what the tests of it
-share."""
+"""Supervisors that start and end over a running group: shared by its tests."""
 import ctypes
 import glob
 import os
@@ -12,7 +11,7 @@ import tempfile
 
 from tests.process.lib.checks import agree, check, shares, wait_until
 from tests.process.lib.quoind import end_with_parent
-from tests.process.lib.view import look
+from tests.process.lib.info_view import look
 
 # ADOPT, FORMAT and FAILED: kind, node or format, incarnation, oldest version or
 # error, version
@@ -38,7 +37,7 @@ def version():
 
 
 def door(q, role):
-    """Of a replica, where adopters come to; or of another role:
+    """The socket of a replica for adopters; or of another role:
     kvs/config/rundir.h."""
     where = "/run/quoin" if os.geteuid() == 0 else \
         "/tmp/quoin-%d" % os.geteuid()
@@ -52,7 +51,7 @@ def door(q, role):
 # ---- processes ----
 
 def pids_of(q):
-    """{replica: pid} of those that live, whoever their parent is."""
+    """{replica: pid} of the living ones, with any parent."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -86,7 +85,8 @@ def kill_supervisor(q):
 
 
 def narrow(pid):
-    """The control sockets of that supervisor have room for few messages."""
+    """Gives the control sockets of that supervisor room for few messages only.
+    """
     pidfd_getfd = 438
     held = os.pidfd_open(pid)
     count = 0
@@ -114,7 +114,7 @@ def launch(q, *args):
 
 
 def start_again(q):
-    """@return the line that it is ready with."""
+    """@return its line of readiness."""
     q.proc = launch(q)
     wait_until("it is ready", lambda: q.proc.poll() is not None or
                b"\n" in os.pread(q.ready.fileno(), 1 << 16, 0))
@@ -122,7 +122,7 @@ def start_again(q):
 
 
 def adopt(q, count):
-    """Start it again: it says that it adopted so many."""
+    """Starts it again: it reports that it adopted this many."""
     line = start_again(q)
     assert b"adopted %d replica" % count in line, line
 
@@ -137,10 +137,10 @@ def refused(q, *args):
     return lines[0]
 
 
-# ---- what is never lost ----
+# ---- acknowledged writes are never lost ----
 
 class Counter:
-    """Increments at one replica; what was acknowledged stays."""
+    """Increments at one replica; acknowledged ones are kept."""
 
     def __init__(self, q):
         self.q, self.done = q, 0
@@ -174,7 +174,7 @@ def fill(q):
 
 
 def complete(q):
-    """All replicas are there and online."""
+    """All replicas are present and online."""
     def there():
         v = look(q, range(q.replicas))
         pids = pids_of(q)
@@ -193,7 +193,7 @@ def end_well(q, n):
 
 
 def online(q, replica):
-    """It is complete, as itself says."""
+    """It is complete, as it reports itself."""
     v = look(q, [replica])
     return v is not None and v.online(replica)
 

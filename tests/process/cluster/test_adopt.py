@@ -1,6 +1,6 @@
 """The supervisor is killed, with and without replicas, in every order that
-leaves one alive; a new quoind on the address adopts who lives and starts the
-others. Nothing acknowledged is lost, and all agree.
+leaves one alive; a new quoind on the address adopts the living replicas and
+starts the others. No acknowledged write is lost, and all replicas agree.
 
 Usage: test_adopt.py QUOIND QUOIN [NAME...]
 """
@@ -17,7 +17,7 @@ from tests.process.cluster.adoption import (EVENT, adopt, alone, complete, door,
                       pids_of, refused, start_again, version)
 from tests.process.lib.checks import Background, check, main, wait_until
 from tests.process.lib.quoind import Client, Quoind, end_with_parent
-from tests.process.lib.view import look
+from tests.process.lib.info_view import look
 
 PATH = sys.argv[1]
 ADOPT, VERSION = kinds()["ADOPT"], version()
@@ -56,7 +56,7 @@ def test_supervisor_then_a_replica():
 
 
 def test_a_replica_then_supervisor():
-    """Before, while, or just after it is started again."""
+    """Before, during, or just after its restart."""
     for victim in range(3):
         with Quoind(PATH) as q:
             n = fill(q)
@@ -69,7 +69,8 @@ def test_a_replica_then_supervisor():
 
 
 def test_idle_group_whose_leader_died():
-    """Nobody looks: the adopter tells, and keeps what the new life needs."""
+    """No client is active: the adopter announces the death, and keeps the
+    state that the next incarnation needs."""
     with Quoind(PATH) as q:
         n = fill(q)
         leader = look(q, [0]).leader
@@ -90,7 +91,7 @@ def test_supervisor_twice():
         kill_replicas(q, 1)
         complete(q)
         kill_supervisor(q)
-        adopt(q, 3)  # one of them the child of the one before
+        adopt(q, 3)  # one of them a child of the previous one
         end_well(q, n)
     check("drained", q.status, 0)
 
@@ -168,14 +169,15 @@ def test_one_that_stands_still():
 def live_often(q, replica, lives):
     for _ in range(lives):
         kill_replicas(q, replica)
-        c = q.client(replica)  # answered when it has been introduced
+        c = q.client(replica)  # answered after its introduction
         c.call("PING")
         c.close()
     wait_until("it is back", lambda: online(q, replica))
 
 
 def stands_still_through_many_lives(q, n, wakes):
-    """More than its socket has room for; then the supervisor is another."""
+    """More messages than its socket has room for; then the supervisor is
+    another."""
     assert narrow(q.proc.pid) >= q.replicas
     pid = pids_of(q)[2]
     os.kill(pid, signal.SIGSTOP)
@@ -199,8 +201,8 @@ def test_one_that_slept_through_many_lives():
 
 
 def test_one_that_slept_through_lives_and_the_supervisor():
-    """What the dead one had not told it, the next one does: of one that is late,
-    and of one that is in time but never heard."""
+    """The next supervisor reports what the dead one had not: about a replica
+    that is late, and about one that is in time but was never announced."""
     with Quoind(PATH) as q:
         def late(pid):
             kill_supervisor(q)
@@ -219,7 +221,7 @@ def test_one_that_slept_through_lives_and_the_supervisor():
 
 
 def test_one_that_was_told_to_leave():
-    """With and without a supervisor: nobody starts it again."""
+    """With and without a supervisor: it is not started again."""
     for orphan in (False, True):
         with Quoind(PATH) as q:
             n = fill(q)
@@ -241,7 +243,7 @@ def test_one_that_was_told_to_leave():
 
 
 def test_any_port():
-    """--port 0: found by the port that it has got."""
+    """--port 0: found by the port that it was assigned."""
     q = Quoind(PATH)
     at = q.cmd.index("--port") + 1
     q.cmd[at] = "0"
@@ -280,7 +282,7 @@ def test_unix_socket():
         try:
             return Unix(path + ".1").call("GET", "a") == b"1"
         except OSError:
-            return False  # its own address comes with it
+            return False  # its own address is part of it
 
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "s")
@@ -351,7 +353,7 @@ def test_another_version():
         p = subprocess.Popen(q.cmd, stderr=subprocess.PIPE,
                              stdout=subprocess.DEVNULL)
         came = s.accept()[0]
-        check("it says its own", EVENT.unpack(came.recv(EVENT.size))[4], VERSION)
+        check("its own version", EVENT.unpack(came.recv(EVENT.size))[4], VERSION)
         with tempfile.TemporaryFile() as f:
             socket.send_fds(came, [EVENT.pack(ADOPT, 0, 1, 0, VERSION + 1)],
                             [f.fileno()])

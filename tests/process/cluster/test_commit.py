@@ -1,4 +1,4 @@
-"""commit-timeout: what clients see while the group decides nothing.
+"""commit-timeout: replies while the group decides nothing.
 
 Usage: test_commit.py QUOIND QUOIN [NAME...]
 """
@@ -9,7 +9,7 @@ import time
 
 from tests.process.lib.checks import agree, check, main, wait_until
 from tests.process.lib.quoind import Error, Quoind
-from tests.process.lib.view import info, look
+from tests.process.lib.info_view import info, look
 
 PATH = sys.argv[1]
 UNKNOWN = "ERR write outcome unknown, read before retrying"
@@ -22,8 +22,8 @@ def texts(replies):
 
 
 def check_unknown_then_down(c):
-    """Of what was sent before the time was over the outcome is unknown; what
-    comes then is not begun. Order holds, reads go on."""
+    """Requests sent before the timeout have an unknown outcome; later ones are
+    refused. The order holds, reads continue."""
     got = texts(c.pipeline(("INCR", "n"), ("GET", "n"), ("ECHO", "e"),
                            ("APPEND", "text", "x"), ("GET", "other")))
     check("first", got[:3], [UNKNOWN, b"1", b"e"])
@@ -36,9 +36,9 @@ def check_unknown_then_down(c):
 
 
 def check_after(q, c, twice):
-    """The group goes on: what was unknown is applied once, what was down
-    never."""
-    wait_until("it goes on", lambda: c.call("SET", "on", 1) == b"OK")
+    """The group continues: requests with an unknown outcome are applied at
+    most once, refused ones never."""
+    wait_until("it continues", lambda: c.call("SET", "on", 1) == b"OK")
     check("n", c.call("GET", "n"), b"2")
     check("text", c.call("GET", "text"), b"x" if twice else None)
     check("down", c.call("GET", "down"), None)
@@ -68,7 +68,7 @@ def test_a_majority_stands_still():
 
 
 def test_a_majority_has_ended_for_good():
-    """Nothing that waits is left unanswered, and the server can be ended."""
+    """Every waiting request is answered, and the server can be ended."""
     with Quoind(PATH, args=["--acceptor", "process", "--restart", "no",
                             *ONE]) as q:
         v = look(q, [0])
@@ -84,8 +84,8 @@ def test_a_majority_has_ended_for_good():
 
 
 def test_a_replica_that_learns_nothing():
-    """Its writes are decided, and applied by the others; it cannot know, nor
-    serve a read."""
+    """Its writes are decided, and applied by the others; it cannot know this,
+    nor serve a read."""
     with Quoind(PATH, args=ONE) as q:
         v = look(q, [0])
         c, reader = [q.client((v.leader + 1) % 3) for _ in range(2)]
@@ -101,7 +101,7 @@ def test_a_replica_that_learns_nothing():
         check("then", texts([c.call("INCR", "n")]), [DOWN])
         wait_until("it is applied", lambda: other.call("GET", "n") == b"4")
         check("release", c.call("DEBUG", "HOLD-LEARNS", 0), b"OK")
-        wait_until("it goes on", lambda: c.call("SET", "on", 1) == b"OK")
+        wait_until("it continues", lambda: c.call("SET", "on", 1) == b"OK")
         check("n", c.call("INCR", "n"), 5)
         agree(q)
 
@@ -116,8 +116,8 @@ def fill(c, mib, size):
 
 
 def covered(q, writes):
-    """What a follower's client is told of writes that the others apply and the
-    follower finds in a snapshot. @return replies, INFO"""
+    """Replies to a follower's client for writes that the others apply and the
+    follower receives in a snapshot. @return replies, INFO"""
     leader = look(q, [0]).leader
     follower = (leader + 1) % 3
     # Not in one connection: the second one's replies come late.
@@ -132,13 +132,13 @@ def covered(q, writes):
     check("release", switch.call("DEBUG", "HOLD-LEARNS", 0), b"OK")
     replies = texts([c.reply() for _ in writes])
     check("reads", c.call("GET", "last"), b"written")
-    check("goes on", c.call("SET", "last", "again"), b"OK")
+    check("continues", c.call("SET", "last", "again"), b"OK")
     agree(q)
     return replies, info(q, leader)
 
 
 def test_writes_that_a_snapshot_contains():
-    """SET says +OK whatever the state was; what INCR counted nobody knows."""
+    """SET returns +OK for any state; the result of INCR is unknown."""
     with Quoind(PATH) as q:
         replies, i = covered(q, [("SET", "a", 1)] * 20 +
                              [("INCR", "a"), ("SET", "last", "written")])
@@ -149,7 +149,7 @@ def test_writes_that_a_snapshot_contains():
 
 
 def test_writes_that_a_snapshot_contains_and_one_was_refused():
-    """Up to the refused one nobody knows."""
+    """Up to the refused one the results are unknown."""
     with Quoind(PATH) as q:
         check("limit", q.client(0).call("CONFIG", "SET", "max-key-len", 10),
               b"OK")
@@ -163,8 +163,8 @@ def test_writes_that_a_snapshot_contains_and_one_was_refused():
 
 
 def test_reads_that_came_together_are_refused_together():
-    """Each by its own age: the second does not wait for its time only when the
-    first one's is over. What comes later has a time of its own."""
+    """Each by its own age: the second one does not get a timeout of its own
+    after the first one. Later requests have their own."""
     with Quoind(PATH, args=ONE) as q:
         leader = look(q, [0]).leader
         c, later = [q.client((leader + 1) % 3) for _ in range(2)]
@@ -181,19 +181,19 @@ def test_reads_that_came_together_are_refused_together():
         check("it came before", c.silent(), False)
         check("last", texts([c.reply()]), [DOWN])
         check("release", c.call("DEBUG", "HOLD-LEARNS", 0), b"OK")
-        wait_until("it goes on", lambda: c.call("SET", "on", 1) == b"OK")
+        wait_until("it continues", lambda: c.call("SET", "on", 1) == b"OK")
         check("n", c.call("GET", "n"), b"2")
 
 
 def test_the_time_is_the_replicas_own():
-    """One that stood still itself gives nothing up for that."""
+    """A replica that was stopped itself gives up nothing for that."""
     with Quoind(PATH, args=ONE) as q:
         clients = [q.client(i) for i in range(3)]
         for pid in q.pids():
             os.kill(pid, signal.SIGSTOP)
         for c in clients:
             c.send(c.encode("INCR", "n"))
-        time.sleep(1.5)  # what passes is what is tested
+        time.sleep(1.5)  # the elapsed time is what the test measures
         for pid in q.pids():
             os.kill(pid, signal.SIGCONT)
         check("all", sorted(c.reply() for c in clients), [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Connections: whom they wait for, what they may hold, how many there may be.
+"""Connections: which requests they wait for, their memory, their number.
 
 Usage: test_conns.py QUOIND QUOIN [NAME...]
 """
@@ -12,14 +12,14 @@ import time
 
 from tests.process.lib.checks import agree, check, main, turns, wait_until
 from tests.process.lib.quoind import Client, DEADLINE, end_with_parent, Quoind
-from tests.process.lib.view import look, parsed, pids_of
+from tests.process.lib.info_view import look, parsed, pids_of
 
 PATH = sys.argv[1]
 
 
 def fill(q, c, replica, command):
-    """Send copies of it until the server takes no more. @return how many whole
-    ones were sent, and bytes of a further one."""
+    """Sends copies of it until the server accepts no more. @return the number
+    of complete ones, and bytes of a further one."""
     sent = 0
     data = memoryview(command * 64)
     c.sock.setblocking(False)
@@ -40,9 +40,9 @@ def fill(q, c, replica, command):
 
 
 def test_reads_go_on_while_writes_wait():
-    """Two of three stand still, and the queue of writes is full: whoever has
-    no write there is answered, and nobody before an earlier write of its
-    own."""
+    """Two of three replicas are stopped, and the queue of writes is full:
+    connections without a write there are answered, and no request is answered
+    before an earlier write of its own connection."""
     with Quoind(PATH, args=["--acceptor", "process"]) as q:
         v = look(q, [0])
         others = {v.leader, v.acceptor}
@@ -87,7 +87,7 @@ def rss_most(pid):
 
 
 def closed(c):
-    """True if nothing comes but the end."""
+    """True if only the end of the connection arrives."""
     try:
         c.reply()
         return False
@@ -96,8 +96,8 @@ def closed(c):
 
 
 def test_replies_are_bounded_while_they_grow():
-    """A reply of 512 MiB with a limit of 1 MiB, in every way a reply is made:
-    at once, behind a write of the connection, and muted."""
+    """A reply of 512 MiB with a limit of 1 MiB, in every way that a reply is
+    created: immediately, behind a write of the connection, and muted."""
     limit = "client-output-buffer-limit"
     with Quoind(PATH, args=["--" + limit, "1mb"]) as q:
         c = q.client(0)
@@ -110,7 +110,7 @@ def test_replies_are_bounded_while_they_grow():
         for lead in b"", c.encode("SET", "other", 1):
             asks = q.client(0)
             asks.send(lead + mget + c.encode("PING"))
-            # The write may have been answered in a turn before.
+            # The write may have been answered in an earlier iteration.
             assert closed(asks) or lead and closed(asks), lead
         mute = q.client(0)
         mute.send(c.encode("CLIENT", "REPLY", "OFF") + mget +
@@ -135,8 +135,8 @@ def test_replies_are_bounded_while_they_grow():
 
 
 def test_large_replies_behind_a_write_do_not_add_up():
-    """Reads behind a write of the same connection: all of a burst would be
-    answered in one turn, and exceed the limit together."""
+    """Reads behind a write of the same connection: a whole burst would be
+    answered in one iteration, and exceed the limit together."""
     with Quoind(PATH, args=["--client-output-buffer-limit", "16mb"]) as q:
         c = q.client(0)
         check("set", c.call("SET", "k", "x" * (1 << 16)), b"OK")
@@ -147,8 +147,8 @@ def test_large_replies_behind_a_write_do_not_add_up():
 
 
 def test_unfinished_requests_are_bounded_and_block_nobody():
-    """Clients that announce 16 MiB, send 15 and stop; then one that sends more
-    than it may."""
+    """Clients that announce 16 MiB, send 15 and stop; then one that sends too
+    much."""
     limit = "client-query-buffer-limit"
     with Quoind(PATH, args=["--proto-max-bulk-len", "20mb", "--" + limit,
                             "24mb"]) as q:
@@ -183,8 +183,8 @@ FULL = "ERR max number of clients reached"
 
 
 def joined(q, at):
-    """A connection to that replica's own port, or (None) to the common one, and
-    what it is told."""
+    """A connection to that replica's own port, or (None) to the common one,
+    and its first reply."""
     c = q.client(at)
     try:
         c.send(c.encode("PING"))
@@ -196,7 +196,7 @@ def joined(q, at):
 
 def taken(q, at):
     """A client that is served there: one that has just closed its connection
-    may count for a moment."""
+    may still count briefly."""
     kept = []
 
     def served():
@@ -208,12 +208,12 @@ def taken(q, at):
 
 
 def test_maxclients_is_a_bound_of_the_whole_server():
-    """All of it at one replica; then the others, when that one has died."""
+    """All connections at one replica; then at the others, after its death."""
     with Quoind(PATH, args=["--maxclients", "9"]) as q:
         clients = [taken(q, 0) for _ in range(9)]
         for at in 0, 1, 2, None:
             check("one more at %s" % at, str(joined(q, at)[1]), FULL)
-        os.kill(q.pids()[1], signal.SIGSTOP)  # who lives counts
+        os.kill(q.pids()[1], signal.SIGSTOP)  # living replicas count
         check("one more", str(joined(q, 2)[1]), FULL)
         os.kill(q.pids()[1], signal.SIGCONT)
         told = parsed(clients[0].call("INFO", "stats").decode())
@@ -228,7 +228,8 @@ def test_maxclients_is_a_bound_of_the_whole_server():
 
 
 def own_address():
-    """An address of this machine that is no loopback; None: there is none."""
+    """An address of this machine that is not loopback; None if there is none.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
             s.connect(("192.0.2.1", 9))  # nothing is sent
@@ -282,7 +283,7 @@ class Beginning(Quoind):
         return b"\n" in os.pread(self.ready.fileno(), 1 << 16, 0)
 
     def start(self):
-        """The pid of the victim, or None: it was ready too soon."""
+        """The pid of the victim; None if it was ready too soon."""
         self.errors = self.open_log()
         self.ready = tempfile.TemporaryFile()
         self.proc = subprocess.Popen(self.cmd, stderr=self.errors,
@@ -307,13 +308,13 @@ class Beginning(Quoind):
 
 
 def test_nothing_is_answered_before_the_group_can_keep_it():
-    """One of three is not ready yet: the others are asked, at all ports."""
+    """One of three is not ready yet: the others get requests at all ports."""
     for victim in 0, 1, 2:
         with Beginning(victim) as q:
             asked = [q.client(i) for i in (0, 1, 2, None, None, None, None)]
             for i, c in enumerate(asked):
                 c.send(c.encode("SET", "k%d" % i, "v"))
-            time.sleep(0.3)  # in which it would have been answered
+            time.sleep(0.3)  # enough time for an answer
             for c in asked:
                 assert c.silent(), "answered before the group is there"
             check("ready", q.is_ready(), False)
@@ -336,7 +337,7 @@ def test_who_ends_before_that_ends_the_start_and_loses_nothing():
 
 
 def test_what_is_answered_first_survives_a_death():
-    """Whoever gives the first answer is killed at once."""
+    """The replica that gives the first answer is killed immediately."""
     for victim in 0, 1, 2, 0, 1, 2:
         q = Quoind(PATH)
         q.errors = q.open_log()

@@ -1,8 +1,8 @@
-"""The doors of a server: new connections while replicas are dead or stopped.
+"""New connections to a server while replicas are dead or stopped.
 
 Usage: test_doors.py QUOIND QUOIN [NAME...]
 
-Each connection is answered; how long the longest waited is shown, not judged.
+Each connection is answered; the longest wait is printed, but not checked.
 """
 import os
 import signal
@@ -28,8 +28,8 @@ class UnixClient(Client):
 
 
 def connect_all(connect, count):
-    """One after the other; each answers. Replicas that did, and the longest
-    time, s."""
+    """Connects one after the other; each is answered. @return the replicas
+    that answered, and the longest time, s."""
     longest = 0.0
     by = set()
     for _ in range(count):
@@ -43,7 +43,7 @@ def connect_all(connect, count):
 
 
 def test_stopped_replicas_keep_nobody_waiting():
-    """One of three, then two; who goes on gets its share again."""
+    """One of three, then two; a resumed replica gets its share again."""
     notes = []
     with Quoind(PATH) as q:
         pids = q.pids()
@@ -51,7 +51,7 @@ def test_stopped_replicas_keep_nobody_waiting():
             for i in stopped:
                 os.kill(pids[i], signal.SIGSTOP)
             by, longest = connect_all(q.client, CONNECTIONS)
-            check("who served", by & set(stopped), set())
+            check("serving replicas", by & set(stopped), set())
             for i in stopped:
                 os.kill(pids[i], signal.SIGCONT)
             for i in stopped:
@@ -61,24 +61,24 @@ def test_stopped_replicas_keep_nobody_waiting():
 
 
 def test_a_hanging_replica_keeps_nobody_waiting():
-    """The kernel says that it runs; it makes no turn."""
+    """The kernel reports it as running; its loop makes no iteration."""
     with Quoind(PATH) as q:
         at = q.client(2)
         probe = Client(q.port + 3, timeout=1)
         at.send(at.encode("DEBUG", "SLEEP", 3600))
-        try:  # nobody is to be accepted before it hangs
+        try:  # no connection may be accepted before it hangs
             while probe.call("PING") == b"PONG":
                 pass
         except TimeoutError:
             pass
         by, longest = connect_all(q.client, CONNECTIONS)
-        check("who served", by, {0, 1})
+        check("serving replicas", by, {0, 1})
         os.kill(q.pids()[2], signal.SIGKILL)
     return "%.0f ms" % (1e3 * longest)
 
 
 def test_a_queue_outlives_its_replica():
-    """Connections that nobody has accepted when a replica is killed, also
+    """Connections that are not accepted yet when a replica is killed, also
     without a supervisor."""
     with Quoind(PATH, args=["--restart", "no"]) as q:
         pids = q.pids()
@@ -107,7 +107,7 @@ def test_without_a_supervisor_dead_and_stopped_ones_are_helped_too():
         os.kill(pids[0], signal.SIGSTOP)
         os.kill(pids[1], signal.SIGKILL)
         by, _ = connect_all(q.client, 50)
-        check("who served", by, {2})
+        check("serving replicas", by, {2})
         os.kill(pids[0], signal.SIGCONT)
         wait_until("a share again", lambda: lands_on(q, 0))
     finally:
@@ -125,7 +125,8 @@ class UnixQuoind(Quoind):
 
 
 def test_all_accept_from_a_unix_socket():
-    """Whoever is there, does; placed near, they pass on to each other."""
+    """Any living replica accepts; placed near, they pass connections on to
+    each other."""
     for how in "spread", "near":
         with tempfile.TemporaryDirectory() as d, \
                 UnixQuoind(PATH, args=["--placement", how,
@@ -135,10 +136,10 @@ def test_all_accept_from_a_unix_socket():
                 shares(q)
             os.kill(pids[0], signal.SIGSTOP)
             by, _ = connect_all(q.client, 50)
-            check("who served", 0 in by, False)
+            check("serving replicas", 0 in by, False)
             os.kill(pids[1], signal.SIGKILL)
             by, _ = connect_all(q.client, 50)
-            check("who served", 0 in by, False)
+            check("serving replicas", 0 in by, False)
             os.kill(pids[0], signal.SIGCONT)
             if how == "near":
                 shares(q)

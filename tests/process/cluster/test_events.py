@@ -1,4 +1,4 @@
-"""The flight recorder of real servers: asked live, after a death, and in the
+"""The flight recorder of real servers: read live, after a death, and from the
 file that survivors write.
 
 Usage: test_events.py QUOIND QUOIN [NAME...]
@@ -46,7 +46,7 @@ def kill(q, replica):
 
 
 def seen_by(q, replica, dead):
-    """`replica` has noted the end of `dead`."""
+    """`replica` has recorded the end of `dead`."""
     return any(e["what"]["node"] == dead
                for e in of(events(*to(q, replica)), replica, "down"))
 
@@ -76,8 +76,9 @@ def test_writes_leave_no_trace():
         assert kinds <= {"pause", "sent", "got", "behind", "back"}, kinds
 
 
-def test_the_dead_speak_through_the_living():
-    """Everything it had noted is there, and who saw it end."""
+def test_the_living_show_the_events_of_the_dead():
+    """All its events are present, and those of the replicas that saw its end.
+    """
     with Quoind(PATH) as q:
         q.drains = False
         pid = kill(q, 2)
@@ -130,8 +131,8 @@ def test_one_survivor_writes_the_file():
 
 
 def test_a_snapshot_is_noted_at_both_ends():
-    """A killed replica comes back by one, if it does not find all it missed
-    in the ring of the leader."""
+    """A killed replica rejoins with a snapshot, unless it finds all that it
+    missed in the ring of the leader."""
     with Quoind(PATH, args=["--acceptor", "process"]) as q:
         c = q.client(0)
         for i in range(0, 5000, 500):
@@ -150,7 +151,7 @@ def log_of(q):
     return os.pread(q.errors.fileno(), 1 << 20, 0).decode()
 
 
-def test_the_command_says_what_is_wrong():
+def test_the_command_reports_errors():
     with Quoind(PATH) as q:
         c = q.client(1)
         text = c.call("QUOIN", "EVENTS", "2").decode()
@@ -165,9 +166,9 @@ def test_the_command_says_what_is_wrong():
 
 def test_mistakes_are_one_line():
     for args, status, text in (
-            ([], 2, "whose? --to HOST:PORT"),
-            (["--to", "nonsense"], 2, "not HOST:PORT"),
-            (["--to", "127.0.0.1:73737"], 2, "not 1 to 65535"),
+            ([], 2, "missing --to HOST:PORT"),
+            (["--to", "nonsense"], 2, "expected HOST:PORT"),
+            (["--to", "127.0.0.1:73737"], 2, "must be 1 to 65535"),
             (["--to", "127.0.0.1:1"], 1, "Connection refused"),
             (["/nowhere/file"], 2, "cannot read /nowhere/file: No such file"),
             ([os.path.abspath(__file__)], 2, ":1: not a line of events"),

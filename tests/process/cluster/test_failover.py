@@ -1,5 +1,6 @@
-"""Replicas that are killed or stood still under load: the others go on, no
-acknowledged write is lost, nothing is applied twice, and who comes back agrees.
+"""Replicas that are killed or stopped under load: the others continue, no
+acknowledged write is lost, no write is applied twice, and a restarted replica
+agrees.
 
 Usage: test_failover.py QUOIND QUOIN [NAME...]
 """
@@ -11,14 +12,14 @@ import threading
 from tests.process.lib.checks import agree, check, main, wait_until
 from tests.process.lib.counters import Counters
 from tests.process.lib.quoind import Client, Quoind
-from tests.process.lib.verify import Judge
-from tests.process.lib.view import fields, info
+from tests.process.lib.verify import VerifiedLoad
+from tests.process.lib.info_view import fields, info
 
 PATH, QUOIN = sys.argv[1:3]
 EVERY_KIND = "get:4,set:2,incr:2,del:1,cas:2,rmw:1"
 
 
-# ---- what a server says of itself ----
+# ---- state reported by a server ----
 
 def role(q, name, asked):
     """The replica that is leader (or acceptor)."""
@@ -26,7 +27,7 @@ def role(q, name, asked):
 
 
 def online(q, replica, pid_before):
-    """A later life of this replica is complete."""
+    """A later incarnation of this replica is complete."""
     try:
         own = fields(info(q, replica), replica)
     except OSError:
@@ -35,7 +36,7 @@ def online(q, replica, pid_before):
 
 
 def kill(q, *replicas):
-    """At once, as far as one process can; they are started again."""
+    """At the same time, as far as one process can; they are restarted."""
     pids = q.pids()
     chosen = [pids[i] for i in replicas]
     for pid in chosen:
@@ -51,7 +52,7 @@ def back(q, killed):
 
 
 class Piped(Quoind):
-    """Its log goes into a pipe, which nobody reads until `log` is read."""
+    """Its log goes into a pipe that is not read until `log` is read."""
 
     def open_log(self):
         self.end, errors = (os.fdopen(fd, mode, 0) for fd, mode in
@@ -59,7 +60,7 @@ class Piped(Quoind):
         return errors
 
     def fill(self):
-        """Not one line more fits."""
+        """Fills the pipe, so that no further line fits."""
         again = os.open("/proc/self/fd/%d" % self.errors.fileno(),
                         os.O_WRONLY | os.O_NONBLOCK)
         try:
@@ -71,11 +72,11 @@ class Piped(Quoind):
             os.close(again)
 
     def read(self):
-        """From now on somebody does."""
+        """Reads the pipe from now on."""
         threading.Thread(target=self.end.readall, daemon=True).start()
 
     def log_so_far(self):
-        return "draining"  # it may be; nobody can tell
+        return "draining"  # the outcome is unknown
 
     def _read_log(self):
         self.errors.close()
@@ -103,8 +104,8 @@ def check_filled(q, count=2000):
 # ---- kills ----
 
 def kill_role(acceptor, name, rounds=3):
-    """Again and again, whoever has the role then; the survivors go on before
-    it is back, and then all agree."""
+    """Repeatedly, the replica that has the role at that time; the survivors
+    continue before it is back, and then all agree."""
     with Quoind(PATH, args=["--acceptor", acceptor]) as q:
         fill(q)
         with Counters(q) as load:
@@ -145,7 +146,7 @@ def test_learner_killed_process_acceptor():
 
 
 def test_two_of_three_killed_at_the_same_instant():
-    """Any two. With the memory acceptor the third has everything; it goes on
+    """Any two. With the memory acceptor the third has everything; it continues
     when the first of the others votes again."""
     with Quoind(PATH) as q:
         fill(q)
@@ -195,11 +196,12 @@ def test_writes_in_flight_complete():
         agree(q)
 
 
-# ---- standing still ----
+# ---- stopped replicas ----
 
-def test_a_leader_that_stands_still_is_deposed_and_catches_up():
-    """Stopped until the others have gone on without it; when it wakes it finds
-    itself deposed. The stop has no length: it ends when they have."""
+def test_a_stopped_leader_is_deposed_and_catches_up():
+    """Stopped until the others have continued without it; when it resumes it
+    finds itself deposed. The stop has no fixed length: it ends when they have.
+    """
     with Quoind(PATH) as q:
         fill(q)
         with Counters(q) as load:
@@ -213,33 +215,33 @@ def test_a_leader_that_stands_still_is_deposed_and_catches_up():
                 os.kill(pid, signal.SIGCONT)
                 assert now != leader, "replica %d still leads" % leader
                 load.progress()
-                check("nobody was replaced", q.pids()[leader], pid)
+                check("no replica was replaced", q.pids()[leader], pid)
         check_filled(q)
         agree(q)
 
 
 def test_all_is_linearizable_while_leaders_die():
-    with Quoind(PATH) as q, Judge(q, QUOIN, "--mix", EVERY_KIND, "--rate", "5k",
-                                  "--connections", "10", "--spread",
-                                  "request") as judge:
-        judge.answered(1)
+    with Quoind(PATH) as q, VerifiedLoad(q, QUOIN, "--mix", EVERY_KIND,
+                                         "--rate", "5k", "--connections", "10",
+                                         "--spread", "request") as verified:
+        verified.answered(1)
         for _ in range(3):
             asked = 0
             leader = role(q, "leader", asked)
             killed = kill(q, leader)
             back(q, killed)
-            judge.answered(1)
-        summary, text, status = judge.end()
+            verified.answered(1)
+        summary, text, status = verified.end()
         assert status == 0, text
         check("verdict", summary["verify"]["verdict"], "linearizable")
         agree(q)
         return "%d operations" % summary["verify"]["operations"]
 
 
-# ---- what is not there is not served ----
+# ---- an incomplete replica does not serve ----
 
 def test_new_connections_are_answered_while_one_is_gone():
-    """At the common port, by whoever is complete."""
+    """At the common port, by any complete replica."""
     with Quoind(PATH) as q:
         fill(q)
         for victim in 2, 0:
@@ -260,10 +262,11 @@ def answered(q):
 
 
 def leads_alone(q, pids, leader):
-    """The other one dies; nobody tells the leader, who waits for nobody."""
+    """The other one dies without an announcement to the leader, which waits
+    for no replica."""
     os.kill(pids[3 - leader], signal.SIGKILL)
     c = q.client(leader)
-    wait_until("the leader knows who lives",
+    wait_until("the leader knows the living replicas",
                lambda: c.call("SET", "alone", "1") == b"OK" and
                info(q, leader)["in_sync"] == str(leader))
     check("the tree", info(q, leader)["tree"], "")
@@ -271,7 +274,7 @@ def leads_alone(q, pids, leader):
 
 
 def test_replicas_go_on_without_a_supervisor():
-    """They watch each other; what ends then is not started again."""
+    """They monitor each other; a replica that ends then is not restarted."""
     for kind in "memory", "process":
         q = Quoind(PATH, args=["--acceptor", kind])
         q.__enter__()
@@ -287,7 +290,7 @@ def test_replicas_go_on_without_a_supervisor():
                 wait_until("it is noticed", lambda: info(q, 1)["supervisor"]
                            == "down")
             agree(q, [1, 2])
-            if kind == "memory":  # else two of three are too many
+            if kind == "memory":  # otherwise two of three are too many
                 leads_alone(q, pids, role(q, "leader", 1))
         finally:
             for pid in pids:
@@ -298,9 +301,9 @@ def test_replicas_go_on_without_a_supervisor():
 
 
 def test_a_young_group_needs_no_snapshot():
-    """The one complete replica stands still while the others begin anew: what
-    was written lies in the ring of the dead leader, from the first slot on. Then
-    it dies, too."""
+    """The one complete replica is stopped while the others restart: the writes
+    are in the ring of the dead leader, from the first slot on. Then it dies,
+    too."""
     with Quoind(PATH) as q:
         with Counters(q):
             pass
@@ -321,15 +324,15 @@ def test_a_young_group_needs_no_snapshot():
         os.kill(pids[still], signal.SIGKILL)
         back(q, {still: pids[still]})
         c = q.client(still)
-        check("goes on", [int(c.call("INCR", "counter%d" % k))
+        check("continues", [int(c.call("INCR", "counter%d" % k))
                           for k in range(3)], [n + 1 for n in done])
         c.close()
         agree(q)
 
 
 def test_a_log_that_nobody_reads_holds_up_no_replica():
-    """The survivors have something to say; who starts the dead one again may
-    wait until it is heard."""
+    """The survivors write log lines; the restart of the dead replica may wait
+    until they are read."""
     with Piped(PATH) as q:
         q.fill()
         leader = role(q, "leader", 0)

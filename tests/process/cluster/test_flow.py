@@ -1,6 +1,6 @@
-"""Flow control of real servers: a follower that stops shuts the gate when what
-is kept for it is nearly full. It is waited for, or given up, or holds writes;
-values are large, the log is small.
+"""Flow control of real servers: a stopped follower closes the gate when the
+memory kept for it is nearly full. It is waited for, or given up, or holds back
+writes; values are large, the log is small.
 
 Usage: test_flow.py QUOIND QUOIN [NAME...]
 """
@@ -12,7 +12,7 @@ import time
 
 from tests.process.lib.checks import agree, check, main, wait_until
 from tests.process.lib.quoind import Client, Error, Quoind
-from tests.process.lib.view import fields, info
+from tests.process.lib.info_view import fields, info
 
 PATH = sys.argv[1]
 BACKLOG = 8 << 20
@@ -30,7 +30,7 @@ def server(acceptor, timeout_ms, least):
 
 
 def write(q, leader, count, deadline=60):
-    """@return replies of so many SETs, 16 of them in flight."""
+    """@return replies of this many SETs, 16 of them in flight."""
     c = Client(q.port + 1 + leader, deadline)
     replies = []
     for i in range(count):
@@ -43,12 +43,12 @@ def write(q, leader, count, deadline=60):
 
 
 def told(q):
-    """The leader's own view; it answers reads whatever the gate does."""
+    """The leader's own view; it answers reads in any state of the gate."""
     return info(q, int(info(q, 0)["leader"]))
 
 
 def roles(q):
-    """The leader, a follower that stops, one that goes on (and that no role
+    """The leader, a follower that stops, one that continues (and that no role
     of the process acceptor needs)."""
     i = info(q, 0)
     leader, acceptor = int(i["leader"]), int(i["acceptor"])
@@ -66,8 +66,9 @@ def complete(q):
 
 
 def test_what_a_stopped_follower_lacks_is_kept():
-    """It is awaited for longer than the load lasts: writes stop before the log
-    goes on over what it lacks, nobody is refused, and it needs no snapshot."""
+    """The leader waits for it longer than the load lasts: writes stop before
+    the log overwrites entries that it lacks, no write is refused, and it needs
+    no snapshot."""
     for acceptor in "memory", "process":
         with server(acceptor, 60000, 1) as q:
             leader, stops, _ = roles(q)
@@ -114,7 +115,7 @@ def test_who_makes_no_progress_is_given_up_and_comes_back():
 
 
 def run_for_a_moment(q, replica, pid):
-    """A stopped follower goes on until it has applied something, or lacks
+    """A stopped follower runs until it has applied something, or lacks
     nothing."""
     def lacks():
         return int(fields(told(q), replica, "flow")["lag_bytes"])
@@ -127,8 +128,8 @@ def run_for_a_moment(q, replica, pid):
 
 
 def test_a_slow_follower_is_given_up_and_comes_back():
-    """It applies more than the floor, now and then: the others wait for it no
-    longer; when it runs again they do."""
+    """It applies more than the minimum, intermittently: the others no longer
+    wait for it; when it runs again they do."""
     with server("memory", 500, 1) as q:
         leader, slow, _ = roles(q)
         pid = q.pids()[slow]
@@ -161,8 +162,9 @@ def test_a_slow_follower_is_given_up_and_comes_back():
 
 
 def test_the_last_follower_that_must_keep_up_holds_writes():
-    """Memory acceptor: both followers stop. New writes are refused at once,
-    reads go on, and what waited is answered when one goes on."""
+    """Memory acceptor: both followers stop. New writes are refused
+    immediately, reads continue, and waiting writes are answered when one
+    follower continues."""
     with server("memory", 200, 1) as q:
         leader, first, second = roles(q)
         pids = q.pids()
@@ -178,7 +180,7 @@ def test_the_last_follower_that_must_keep_up_holds_writes():
         assert isinstance(got, Error) and str(got) == HELD, got
         check("a read", len(c.call("GET", "key1")), len(VALUE))
         os.kill(pids[first], signal.SIGCONT)
-        wait_until("writes go on", lambda: told(q)["writes_held"] == "0")
+        wait_until("writes continue", lambda: told(q)["writes_held"] == "0")
         replies = [waits.reply() for _ in range(200)]
         assert replies[:60] == [b"OK"] * 60, replies  # three quarters of it fit
         assert all(str(r) == HELD for r in replies if r != b"OK"), replies

@@ -1,5 +1,5 @@
-"""What replicas share, and what they do not: each holds its own copy, nothing
-but shared memory joins them, and one that runs wild harms nobody.
+"""Shared and separate state of replicas: each has its own copy, only shared
+memory connects them, and a corrupt replica harms no other.
 
 Usage: test_isolation.py QUOIND QUOIN [NAME...]
 
@@ -17,19 +17,19 @@ PATH, QUOIN = sys.argv[1:3]
 KEYS = int(os.environ.get("QN_TEST_KEYS", "1000000"))
 
 
-LOG_BYTES = 256 << 20  # of batches that an outbox keeps at most
+LOG_BYTES = 256 << 20  # batches that an outbox keeps at most
 
 # ---- memory ----
 
 def private_bytes(pid):
-    """Anonymous pages that no other process maps."""
+    """Anonymous memory that no other process maps."""
     with open("/proc/%d/smaps_rollup" % pid) as f:
         return int(re.search(r"^Pss_Anon:\s+(\d+)", f.read(), re.M)[1]) * 1024
 
 
 def shared_memory(q):
-    """What any process of the server maps shared or has open: {(device, inode,
-    name): allocated bytes}."""
+    """Memory that any process of the server maps shared or has open: {(device,
+    inode, name): allocated bytes}."""
     found = {}
     for pid in [q.proc.pid] + q.pids():
         base = "/proc/%d/" % pid
@@ -143,30 +143,31 @@ def test_no_replica_has_a_socket_to_another():
             for a, b in (*unix_pairs().items(), *tcp_pairs().items()):
                 for one in owners.get(a, ()):
                     links |= {(one, two) for two in owners.get(b, ())}
-            # That we can see any: the supervisor's, and our clients'.
+            # Check of the method: the sockets of the supervisor and of our
+            # clients are visible.
             for pid in pids:
                 assert (q.proc.pid, pid) in links, "ss shows no control socket"
                 assert (os.getpid(), pid) in links, "a client is not seen"
             between = {(a, b) for a, b in links if a in pids and b in pids}
             check("sockets between replicas", between - {(p, p) for p in pids},
                   set())
-            # A socket that two replicas hold could join them too: the
+            # A socket that two replicas hold could connect them too: the
             # listening ones, none of them connected.
             common = {inode for inode, who in owners.items()
                       if len(who & set(pids)) > 1}
             doors = listening(q.port)
             check("doors", len(doors), replicas)
-            check("doors that not all hold", doors - common, set())
+            check("listening sockets that not all hold", doors - common, set())
             check("other sockets that two hold", common - doors, set())
             linked = common & (set(unix_pairs()) | set(tcp_pairs()))
             check("connected", linked, set())
 
 
-# ---- a wild writer ----
+# ---- a corrupt writer ----
 
 def mappings(pid):
-    """Inodes of the shared memory that it can write, and of what it can only
-    read."""
+    """Inodes of the shared memory that it can write, and of the memory that it
+    can only read."""
     modes = {"rw-s": set(), "r--s": set()}
     with open("/proc/%d/maps" % pid) as f:
         for line in f:
@@ -182,7 +183,7 @@ SEEDS = (0, -1, 1, 2, 3, 4)  # zeros, ones, garbage
 def wreck(c, seed):
     c.send(Client.encode("DEBUG", "WRECK", seed))
     try:
-        while True:  # what it owed may come; then it is gone
+        while True:  # outstanding replies may arrive; then it is gone
             c.reply()
     except (ConnectionError, OSError):
         pass
@@ -207,8 +208,8 @@ def pipelines(q, replica, count):
 
 
 def wreck_learner(q, seed):
-    """In the middle of everybody's writes. With five, the wrecked one has a
-    child of the tree below it."""
+    """During writes at all replicas. With five, the corrupt one has a child of
+    the tree below it."""
     victim = 2
     others = [i for i in range(q.replicas) if i != victim]
     write_and_read(q, range(q.replicas), 0, 200)
@@ -230,7 +231,7 @@ def wreck_learner(q, seed):
     check("increments", sums, {100 * 100 * len(others)})
 
 
-def test_a_wrecked_replica_takes_nobody_with_it():
+def test_a_corrupt_replica_harms_no_other():
     for replicas, kind in (3, "memory"), (5, "memory"), (3, "process"):
         for seed in SEEDS:
             with Quoind(PATH, replicas=replicas, args=[
@@ -238,9 +239,9 @@ def test_a_wrecked_replica_takes_nobody_with_it():
                 wreck_learner(q, seed)
 
 
-def test_a_wrecked_replica_comes_back():
-    """It finds its own pages of the commons wrecked, too: it may not vote, but
-    has everything."""
+def test_a_corrupt_replica_comes_back():
+    """It finds its own pages of the commons overwritten, too: it may not vote,
+    but has all data."""
     for seed in SEEDS[:3]:
         with Quoind(PATH) as q:
             pid = q.pids()[2]
@@ -250,7 +251,7 @@ def test_a_wrecked_replica_comes_back():
 
 
 def is_online(q, replica, pid_before):
-    """A later life of it is complete."""
+    """A later incarnation of it is complete."""
     try:
         text = q.client(replica).call("INFO", "quoin").decode()
     except OSError:
@@ -259,11 +260,12 @@ def is_online(q, replica, pid_before):
     return m is not None and int(m[1]) != pid_before
 
 
-# A leader of the memory acceptor can write the word that decides, so one that
-# runs wild may stop the group. With an acceptor process nobody can.
+# A leader of the memory acceptor can write the accept word, so a corrupt one
+# may stop the group. With an acceptor process no replica can.
 
 def wreck_one(victim):
-    """Nobody crashes, nobody lies, and the others go on."""
+    """No other replica crashes or gives wrong replies, and the others
+    continue."""
     others = [i for i in range(3) if i != victim]
     for seed in SEEDS:
         with Quoind(PATH, args=["--acceptor", "process", "--restart",
@@ -284,7 +286,7 @@ def test_a_wrecked_leader_is_replaced():
 
 
 def test_a_wrecked_acceptor_is_replaced():
-    """What it says that it accepted is garbage, and so is the read index."""
+    """Its accepted values are garbage, and so is the read index."""
     wreck_one(1)
 
 

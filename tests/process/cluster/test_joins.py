@@ -1,5 +1,5 @@
-"""Joins that are disturbed: a new life gets its snapshot whoever stands still
-or dies meanwhile, once those who are left go on.
+"""Disturbed joins: a new incarnation gets its snapshot although any replica
+stops or dies meanwhile, once the remaining ones continue.
 
 Usage: test_joins.py QUOIND QUOIN [NAME...]
 
@@ -12,7 +12,7 @@ import threading
 
 from tests.process.lib.checks import agree, Background, check, main, wait_until
 from tests.process.lib.quoind import Quoind
-from tests.process.lib.view import info
+from tests.process.lib.info_view import info
 
 PATH = sys.argv[1]
 MIB = int(os.environ.get("QN_TEST_JOIN_MIB", "192"))
@@ -20,7 +20,7 @@ VALUE = b"v" * 65536
 
 
 def fill(c, mib):
-    """Values of 64 KiB, each key's own."""
+    """Values of 64 KiB, different for each key."""
     for i in range(0, mib * 16, 16):
         got = c.pipeline(*[("SET", "key%d" % k, VALUE)
                            for k in range(i, i + 16)])
@@ -39,8 +39,8 @@ def joined(q, asked, joiner):
 
 
 class Join:
-    """A follower was killed and its next life has begun to read. The other
-    follower is the donor, as the leader is asked last."""
+    """A follower was killed and its next incarnation has begun to read. The
+    other follower is the donor, as the leader is asked last."""
 
     def __init__(self, q):
         self.q = q
@@ -51,7 +51,7 @@ class Join:
         self.pids = q.pids()
 
     def begin(self):
-        """False: it was faster than this look."""
+        """False if it was faster than this check."""
         given = self.of_donor()["given"]
         self.bound = 0
         os.kill(self.q.pids()[self.joiner], signal.SIGKILL)
@@ -77,9 +77,9 @@ class Join:
         joined(self.q, self.leader, self.joiner)
 
 
-def test_a_joiner_that_stands_still():
-    """Its donor keeps nothing for it, and gives it another one later. Until
-    then it may keep as many old versions as the log keeps bytes."""
+def test_a_stopped_joiner():
+    """Its donor keeps no data for it, and gives it another snapshot later.
+    Until then it may keep as many bytes of old versions as the log holds."""
     with Quoind(PATH, args=["--repl-backlog-size", "100mb"]) as q:
         j = Join(q)
         check("bound", j.bound, 100 << 20)
@@ -94,7 +94,7 @@ def test_a_joiner_that_stands_still():
         agree(q)
 
 
-def test_a_donor_that_stands_still():
+def test_a_stopped_donor():
     """The leader gives instead."""
     with Quoind(PATH) as q:
         j = Join(q)
@@ -124,7 +124,7 @@ def test_a_donor_that_dies():
 
 
 def test_a_joiner_that_dies():
-    """Its donor ends the cut, and its next life begins anew."""
+    """Its donor ends the cut, and its next incarnation starts again."""
     with Quoind(PATH) as q:
         j = Join(q)
         j.signal(j.joiner, signal.SIGKILL)
@@ -137,7 +137,7 @@ def test_a_joiner_that_dies():
 
 
 def test_all_is_flushed_again_and_again():
-    """By the leader, while it is written to."""
+    """FLUSHALL at the leader, during writes."""
     with Quoind(PATH) as q:
         done = threading.Event()
         leader = int(info(q, 0)["leader"])

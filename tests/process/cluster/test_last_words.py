@@ -1,5 +1,5 @@
-"""All replicas are lost: one last line says who was the last, what is lost, and
-what to do; each time.
+"""All replicas are lost: one last line names the last replica, the lost data,
+and the remedy; each time.
 
 Usage: test_last_words.py QUOIND QUOIN [NAME...]
 """
@@ -20,8 +20,8 @@ LAST = re.compile(r"all data is lost: replica \d \(process (\d+)\) was ended by 
 
 
 def write(q, count):
-    """More than the first lap of the ring, of which new lives could make all of
-    it again."""
+    """More than the first lap of the ring, from which new incarnations could
+    rebuild all of it."""
     c = q.client(0)
     for _ in range(count):
         check("write", set(c.pipeline(*[("SET", "key%d" % i, b"x" * 4096)
@@ -32,8 +32,9 @@ def write(q, count):
 
 
 def ends(q, pids, at):
-    """By itself, with one error line, the last one. On a busy machine those
-    that live for longest may say before that the group has stopped."""
+    """The server ends by itself, with one error line, the last one. On a busy
+    machine the replicas that live longest may report before that the group has
+    stopped."""
     wait_until("it ends", lambda: q.proc.poll() is not None)
     check("status", q.proc.poll(), 1)
     lines = q.log_so_far().splitlines()

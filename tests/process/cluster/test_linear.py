@@ -1,5 +1,6 @@
-"""`quoin load --verify` judges quoind: linearizable through all replicas while
-they are stopped and killed; and it sees what `--consistency local` leaves out.
+"""`quoin load --verify` on quoind: linearizable through all replicas while
+they are stopped and killed; and it detects the stale reads of `--consistency
+local`.
 
 Usage: test_linear.py QUOIND QUOIN [NAME...]
 """
@@ -9,28 +10,28 @@ import sys
 
 from tests.process.lib.checks import check, main
 from tests.process.lib.quoind import Quoind
-from tests.process.lib.verify import Judge
+from tests.process.lib.verify import VerifiedLoad
 
 PATH, QUOIN = sys.argv[1:3]
 EVERY_KIND = "get:4,set:2,incr:2,del:1,cas:2,rmw:1"
 
 
 def test_replicas_that_stop_and_die_leave_all_linearizable():
-    """Operations of every kind at all ports. What a stopped replica answers
-    when it goes on must not be old."""
-    with Quoind(PATH) as q, Judge(q, QUOIN, "--mix", EVERY_KIND, "--rate",
-                                  "5k", "--connections", "10", "--spread",
-                                  "request") as judge:
-        judge.answered(1)
+    """Operations of every kind at all ports. Replies of a resumed replica must
+    not be stale."""
+    with Quoind(PATH) as q, VerifiedLoad(q, QUOIN, "--mix", EVERY_KIND,
+                                         "--rate", "5k", "--connections", "10",
+                                         "--spread", "request") as verified:
+        verified.answered(1)
         for replica in 2, 1, 0:
             pid = q.pids()[replica]
             os.kill(pid, signal.SIGSTOP)
-            judge.second()
+            verified.second()
             os.kill(pid, signal.SIGCONT)
-            judge.answered(1)
+            verified.answered(1)
         os.kill(q.pids()[2], signal.SIGKILL)
-        judge.answered(2)
-        summary, text, status = judge.end()
+        verified.answered(2)
+        summary, text, status = verified.end()
         assert status == 0, text
         verify = summary["verify"]
         check("verdict", verify["verdict"], "linearizable")
@@ -40,9 +41,9 @@ def test_replicas_that_stop_and_die_leave_all_linearizable():
 
 
 def test_local_reads_are_caught():
-    """A replica that stood still answers with what it knew. More was written
-    meanwhile than lanes hold, so it fetches, and looks at its clients between:
-    nearly always; once is enough."""
+    """A resumed replica answers with old data. More was written meanwhile than
+    the channels hold, so it fetches, and serves its clients in between: stale
+    reads occur nearly always; one is enough."""
     with Quoind(PATH, args=["--consistency", "local"]) as q:
         for count in range(1, 21):
             summary, text, status = stale_reads(q)
@@ -50,20 +51,20 @@ def test_local_reads_are_caught():
                 break
         check("status", status, 3)
         check("verdict", summary["verify"]["verdict"], "not linearizable")
-        assert "operations show it" in text, text
+        assert "operations on this key show it" in text, text
         return "%d times" % count
 
 
 def stale_reads(q):
-    with Judge(q, QUOIN, "--mix", "get,set", "--rate", "20k", "--value-size",
-               "4096", "--interval", "0.5") as judge:
-        judge.answered(1)
+    with VerifiedLoad(q, QUOIN, "--mix", "get,set", "--rate", "20k",
+                      "--value-size", "4096", "--interval", "0.5") as verified:
+        verified.answered(1)
         pid = q.pids()[2]
         os.kill(pid, signal.SIGSTOP)
-        judge.second()
+        verified.second()
         os.kill(pid, signal.SIGCONT)
-        judge.answered(1)
-        return judge.end()
+        verified.answered(1)
+        return verified.end()
 
 
 main(sys.argv[3:], globals())

@@ -1,4 +1,5 @@
-"""maxmemory: who writes too much is told, all others go on, nobody ends.
+"""maxmemory: writes beyond it are refused, everything else continues, no
+process ends.
 
 Usage: test_memory.py QUOIND QUOIN [NAME...]
 """
@@ -11,13 +12,13 @@ import sys
 
 from tests.process.lib.checks import agree, check, digests, main, wait_until
 from tests.process.lib.quoind import Error, Quoind
-from tests.process.lib.view import look, pids_of
+from tests.process.lib.info_view import look, pids_of
 
 PATH = sys.argv[1]
 OOM = "OOM command not allowed when used memory > 'maxmemory'."
 MIB = 1 << 20
 VALUE = b"v" * (64 << 10)
-# A sanitizer's allocator has shadows of its own, and keeps what was freed.
+# The allocator of a sanitizer has shadow memory, and keeps freed memory.
 SANITIZED = "QN_TEST_KEYS" in os.environ
 SMALL = ["--repl-backlog-size", "4mb", "--proto-max-bulk-len", "1mb"]
 
@@ -37,7 +38,8 @@ def limit_of(q, replica=0):
 
 
 def write(c, first, count):
-    """As many of these SETs as were taken, in fours; others must be -OOM."""
+    """The number of accepted SETs, sent in groups of four; the others must
+    return -OOM."""
     taken = 0
     for i in range(first, first + count, 4):
         for got in c.pipeline(*[("SET", "key%d" % (i + k), VALUE)
@@ -48,7 +50,8 @@ def write(c, first, count):
 
 
 def fill(q):
-    """Through all replicas, until each has refused; and on for a while."""
+    """Through all replicas, until each has refused; then for some more time.
+    """
     clients = [q.client(i) for i in range(q.replicas)]
     limit = limit_of(q)
     most = limit // len(VALUE)
@@ -71,7 +74,8 @@ def fill(q):
 
 
 def goes_on(q, taken):
-    """At a full server: what adds nothing; and after a DEL, a write."""
+    """At a full server: commands that add no data; and after a DEL, a write.
+    """
     for i in range(q.replicas):
         c = q.client(i)
         keys = "key%d" % i, "key%d" % (i + q.replicas)
@@ -90,7 +94,8 @@ def goes_on(q, taken):
 
 
 def kill_and_wait(q, replica):
-    """Its next life has the whole state. (An adopter is not its parent.)"""
+    """Its next incarnation has the whole state. (An adopter is not its
+    parent.)"""
     others = [i for i in range(q.replicas) if i != replica]
     pid = look(q, others).pid(replica)
     os.kill(pid, signal.SIGKILL)
@@ -147,7 +152,8 @@ def test_a_new_limit_is_that_of_all_and_stays():
 
 
 def test_an_adopter_keeps_the_limit():
-    """Whatever it was told; and so does a replica that it starts."""
+    """The adopter keeps it despite its own option; and so does a replica that
+    it starts."""
     with Quoind(PATH, args=["--maxmemory", "1mb"]) as q:
         c = q.client(1)
         check("refused", write(c, 0, 32), 15)
@@ -173,7 +179,8 @@ def anonymous(pid):
 
 
 def test_an_idle_server_gives_memory_back():
-    """Of 160 MiB every tenth value stays, among the holes of the others."""
+    """Of 160 MiB every tenth value remains, between the holes of the others.
+    """
     if SANITIZED:
         return "skipped: under a sanitizer"
     count, left = 2560, 256
@@ -203,7 +210,8 @@ def test_an_idle_server_gives_memory_back():
 
 @contextlib.contextmanager
 def group(limit):
-    """A memory cgroup below the own one, of either version; None: no way."""
+    """A memory cgroup below its own one, of either version; None if that is
+    impossible."""
     with open("/proc/self/cgroup") as f:
         lines = [line.strip().split(":", 2) for line in f]
     ways = [("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes")
@@ -250,7 +258,7 @@ def bounded(before, args=()):
 
 
 def survives(q):
-    """All is written that fits, then more; the same processes live."""
+    """Writes until memory is full, then more; the same processes live."""
     pids = pids_of(q)
     taken = fill(q)
     check("the same processes", pids_of(q), pids)
@@ -277,7 +285,7 @@ def test_in_a_memory_cgroup():
 
 
 def needed_address_space(args):
-    """MiB, as the refusal says."""
+    """MiB, from the error text."""
     q = bounded("ulimit -v %d" % (40 << 10), args)
     got = subprocess.run(q.cmd, stderr=subprocess.PIPE, timeout=60)
     q.ports.close()

@@ -1,12 +1,12 @@
-"""Every order of killing the supervisor and replicas that leaves one alive:
-nothing acknowledged is lost, nothing is applied twice, and a new quoind has all
-complete and equal again. Increments go on at every replica throughout.
+"""Every order of killing the supervisor and replicas that leaves one alive: no
+acknowledged write is lost, none is applied twice, and after a new quoind all
+are complete and equal. Increments continue at every replica throughout.
 
 Usage: test_orders.py QUOIND QUOIN [--all] [NAME...]
 
-An order is a word: s is the supervisor, l who leads at that moment, o another
-replica. Nobody is killed twice in his first life; with --restart yes victims may
-have come back, or be on their way, when the next one dies.
+An order is a word: s is the supervisor, l the leader at that moment, o another
+replica. No process is killed twice in its first incarnation; with --restart
+yes victims may have restarted, or be restarting, when the next one dies.
 
 --all  each order with --restart no and yes, and every choice of "another"; else
        each once, with --restart no and yes by turns
@@ -23,7 +23,7 @@ from tests.process.cluster.adoption import (complete, kill_replicas, kill_superv
 from tests.process.lib.checks import agree, check, main, shares, wait_until
 from tests.process.lib.counters import Counters
 from tests.process.lib.quoind import Quoind
-from tests.process.lib.view import look
+from tests.process.lib.info_view import look
 
 PATH = sys.argv[1]
 ALL = "--all" in sys.argv
@@ -40,8 +40,8 @@ def words():
 
 
 def victim(q, letter, alive, choice):
-    """Whom that letter means now, of those that have not been killed. With
-    nobody but a former victim in the lead another one is as good."""
+    """The replica that the letter means now, among those that have not been
+    killed. If the leader is a former victim, another replica is chosen."""
     found = []
 
     def led():
@@ -50,7 +50,7 @@ def victim(q, letter, alive, choice):
             return False
         found[:] = [i for i in alive if (i == v.leader) == (letter == "l")]
         return True
-    wait_until("somebody leads", led)
+    wait_until("there is a leader", led)
     found = found or alive
     return found[choice % len(found)]
 
@@ -64,7 +64,7 @@ def keys_at(q, replica):
 
 
 def kept_at(q, replica, load, sure):
-    """A survivor has what was acknowledged before, alone as well."""
+    """A survivor alone has the writes acknowledged before."""
     c = q.client(replica)
     for counter, done in zip(load.all, sure):
         got = int(c.call("GET", counter.key))
@@ -84,7 +84,7 @@ def kill_in_order(q, word, load, choice):
             kill_replicas(q, dying)
             alive.remove(dying)
         sure = [c.done for c in load.all]
-        if len(alive) > 1:  # they go on with nobody's help
+        if len(alive) > 1:  # they continue without help
             load.progress(but=set(range(q.replicas)) - set(alive), count=20)
         for i in alive:
             kept_at(q, i, load, sure)

@@ -1,8 +1,9 @@
-"""The process acceptor: leader and acceptor are lost together. The group says
-that it has stopped, and `quoin recover` starts it again from the longest log.
+"""The process acceptor: leader and acceptor are lost together. The group
+reports that it has stopped, and `quoin recover` restarts it from the longest
+log.
 
-Both are stopped before they are killed, so that none of them answers anything
-in between.
+Both are stopped before they are killed, so that neither answers anything in
+between.
 
 Usage: test_recover.py QUOIND QUOIN [NAME...]
 """
@@ -16,7 +17,7 @@ import sys
 from tests.process.cluster.adoption import adopt, alone, complete, kill_replicas, kill_supervisor
 from tests.process.lib.checks import agree, check, main, wait_until
 from tests.process.lib.quoind import Client, Error, Quoind
-from tests.process.lib.view import fields, info
+from tests.process.lib.info_view import fields, info
 
 PATH, QUOIN = sys.argv[1:3]
 PROCESS = ["--acceptor", "process"]
@@ -28,12 +29,13 @@ LOG_BYTES = 256 << 20  # paxos/machine/params.h
 
 
 def part(q, asked, replica):
-    """What `asked` says of `replica`: {name: text}."""
+    """The INFO line of `replica` at `asked`: {name: text}."""
     return fields(info(q, asked), replica)
 
 
 def position(q, asked, replica):
-    """What `replica` has learned. It may be too busy to answer at once."""
+    """The position that `replica` has learned. It may be too busy to answer
+    immediately."""
     found = {}
 
     def answers():
@@ -44,7 +46,7 @@ def position(q, asked, replica):
 
 
 def lose_both(q):
-    """Leader and acceptor. @return the one that is left."""
+    """Kills leader and acceptor. @return the remaining one."""
     roles = info(q, 0)
     both = int(roles["leader"]), int(roles["acceptor"])
     left = ({0, 1, 2} - set(both)).pop()
@@ -72,7 +74,7 @@ def log_of(q):
 
 
 def refuses(q, replica):
-    """Reads of what it has go on, writes are refused at once."""
+    """Reads of its data continue, writes are refused immediately."""
     c = q.client(replica)
     got = c.call("SET", "key", "2")
     assert isinstance(got, Error) and str(got) == STOPPED, got
@@ -80,7 +82,7 @@ def refuses(q, replica):
     c.close()
 
 
-def test_a_group_that_has_stopped_says_so():
+def test_a_stopped_group_reports_it():
     with Quoind(PATH, args=PROCESS) as q:
         check("before", info(q, 2)["group"], "serving")
         c = q.client(0)
@@ -134,7 +136,7 @@ def test_one_of_the_two_is_no_stop():
                 continue
             pid = q.pids()[victim]
             os.kill(pid, signal.SIGKILL)
-            check("goes on", c.call("SET", name, "1"), b"OK")
+            check("continues", c.call("SET", name, "1"), b"OK")
             wait_until("it is back", lambda: part(q, 2, victim).get("state") ==
                        "online" and part(q, 2, victim).get("pid", str(pid)) !=
                        str(pid))
@@ -149,7 +151,8 @@ def pids(q):
 
 
 def all_back(q, left, before):
-    """The group serves; all but the one that was left are new lives."""
+    """The group serves; all replicas except the remaining one are new
+    incarnations."""
     wait_until("it serves", lambda: info(q, left)["group"] == "serving")
     for i in range(3):
         wait_until("replica %d is back" % i, lambda:
@@ -160,7 +163,7 @@ def all_back(q, left, before):
 
 
 def recover(q, *options, replica=None):
-    """@return its status, what it printed, and what it complained of."""
+    """@return its status, stdout and stderr."""
     port = q.port if replica is None else q.port + 1 + replica
     done = subprocess.run([QUOIN, "recover", "--to", "127.0.0.1:%d" % port,
                            *options], stdin=subprocess.DEVNULL,
@@ -169,15 +172,15 @@ def recover(q, *options, replica=None):
 
 
 def recover_by_hand(q, replica, meanwhile):
-    """As a user at a terminal, who takes a while until the yes.
-    @return its status and what it complained of."""
+    """As a user at a terminal, with a delay before the yes. @return its status
+    and stderr."""
     keys, terminal = pty.openpty()
     with subprocess.Popen([QUOIN, "recover", "--to",
                            "127.0.0.1:%d" % (q.port + 1 + replica)],
                           stdin=terminal, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as tool:
         said = b""
-        while not said.endswith(b"Type yes to go on: "):
+        while not said.endswith(b"Type yes to continue: "):
             more = tool.stdout.read1()
             assert more, (said, tool.stderr.read())
             said += more
@@ -198,7 +201,7 @@ def fill(q, count=500):
 
 
 def writable(q, count=500):
-    """Each replica has all of it, and takes writes."""
+    """Each replica has all of it, and accepts writes."""
     for i in range(3):
         c = q.client(i)
         check("kept", c.pipeline(*[("GET", "key%d" % k)
@@ -221,24 +224,24 @@ def test_recovery_keeps_what_the_survivor_had():
         check("nothing is done", info(q, left)["group"], "stopped")
         status, said, wrong = recover(q, "--yes")
         check("status", (status, wrong), (0, ""))
-        assert "No position above that is known" in said, said
+        assert "No higher position is known" in said, said
         assert "Recovered from replica" in said, said
         wait_until("it serves", lambda: info(q, left)["group"] == "serving")
         assert pids(q) != before
         writable(q)
-        # The next loss of one is a fail-over like any other.
+        # The next loss of a replica is an ordinary fail-over.
         roles = info(q, 0)
         victim = int(roles["acceptor"])
         os.kill(q.pids()[victim], signal.SIGKILL)
         c = q.client((victim + 1) % 3)
-        check("goes on", c.call("SET", "again", "1"), b"OK")
+        check("continues", c.call("SET", "again", "1"), b"OK")
         c.close()
 
 
-def test_what_only_the_lost_had_is_named():
-    """The third learns nothing for a while. What was acknowledged meanwhile is
-    lost, nothing else; the positions are given anew, and reads do not wait for
-    what was shown at the old ones."""
+def test_lost_positions_are_reported():
+    """The third learns nothing for a while. Writes acknowledged meanwhile are
+    lost, nothing else; the positions are assigned again, and reads do not wait
+    for entries that were seen at the old ones."""
     with Quoind(PATH, args=PROCESS) as q:
         fill(q)
         roles = info(q, 0)
@@ -290,8 +293,8 @@ def write_more_than_is_kept(q, replica):
 
 
 def laggard_leads(q, left, epoch):
-    """It is told how far the log goes. False: the next life of the former leader
-    was faster, and has got a snapshot."""
+    """It is informed of the end of the log. False if the next incarnation of
+    the former leader was faster, and has received a snapshot."""
     seen = []
 
     def known():
@@ -302,19 +305,19 @@ def laggard_leads(q, left, epoch):
         now = info(q, left)
         return seen[-1] or (now["group"] == "serving" and
                             int(now["epoch"]) > epoch)
-    wait_until("somebody leads", known)
+    wait_until("there is a leader", known)
     return seen[-1]
 
 
 def lose_what_a_leader_lacks(q, left=2):
-    """It stands still until the others have dropped what it lacks, and is
-    elected then. The acceptor tells it how far the log goes, and ends long
-    before its snapshot, of a chunk each turn, is whole.
-    @return keys written, positions decided; None: it was not elected."""
+    """It is stopped until the others have dropped entries that it lacks, and
+    is elected then. The acceptor informs it of the end of the log, and ends
+    long before its snapshot, one chunk per iteration, is complete. @return
+    keys written, positions decided; None if it was not elected."""
     pid = pids(q)
     os.kill(pid[left], signal.SIGSTOP)
     count = write_more_than_is_kept(q, 0)
-    roles = info(q, 0)  # without the third they stay
+    roles = info(q, 0)  # without the third one they keep their roles
     leader, acceptor = int(roles["leader"]), int(roles["acceptor"])
     check("roles", {leader, acceptor}, {0, 1})
     decided = position(q, acceptor, acceptor)
@@ -323,7 +326,7 @@ def lose_what_a_leader_lacks(q, left=2):
     if not laggard_leads(q, left, int(roles["epoch"])):
         return None
     os.kill(pid[acceptor], signal.SIGKILL)
-    wait_until("it says so", lambda: info(q, left)["group"] == "incomplete")
+    wait_until("it reports it", lambda: info(q, left)["group"] == "incomplete")
     return count, decided
 
 
@@ -334,7 +337,7 @@ def is_incomplete(q, count, decided, left=2):
     has = position(q, left, left)
     status, said, wrong = recover(q, "--yes", replica=left)
     check("status", (status, wrong), (0, ""))
-    assert "nobody who answers has the rest" in said, said
+    assert "no replica that answers has the rest" in said, said
     lost = re.search(r"Positions (\d+) to (\d+) may be lost", said)
     assert lost is not None, said
     check("from", int(lost.group(1)), has + 1)
@@ -347,8 +350,8 @@ def is_incomplete(q, count, decided, left=2):
     writable(q)
 
 
-def test_a_leader_that_lacks_what_nobody_has_says_so():
-    """On a busy machine another one may be elected: then once more."""
+def test_a_leader_that_lacks_lost_entries_reports_it():
+    """On a busy machine another one may be elected: then the test repeats."""
     for _ in range(3):
         with Quoind(PATH, args=PROCESS) as q:
             fill(q)
@@ -359,7 +362,7 @@ def test_a_leader_that_lacks_what_nobody_has_says_so():
     raise AssertionError("the laggard was never elected")
 
 
-def test_who_wrote_in_vain_goes_on():
+def test_a_client_with_unknown_writes_continues():
     """Writes whose outcome is unknown are applied at most once; after them the
     same replica writes again."""
     with Quoind(PATH, args=PROCESS) as q:
@@ -386,31 +389,31 @@ def test_who_wrote_in_vain_goes_on():
         wait_until("it writes", lambda: c.call("SET", "key", "1") == b"OK")
         before = int(c.call("GET", "count"))
         assert before <= 4, before  # each once at most
-        check("goes on", c.call("INCR", "count"), before + 1)
+        check("continues", c.call("INCR", "count"), before + 1)
         for c in stay:
             c.close()
         agree(q)
 
 
 def others_back(q, left):
-    """The other two are complete again. @return them."""
+    """Waits until the other two are complete again. @return them."""
     for i in range(3):
         wait_until("replica %d is back" % i, lambda:
                    part(q, left, i).get("state") == "online")
     return sorted({0, 1, 2} - {left})
 
 
-def order(q, by, whom, position):
+def order(q, by, chosen, position):
     c = q.client(by)
-    got = c.call("QUOIN", "RECOVER", info(q, by)["epoch"], str(whom),
+    got = c.call("QUOIN", "RECOVER", info(q, by)["epoch"], str(chosen),
                  str(position))
     c.close()
     return got
 
 
 def test_a_refusal_leaves_everything_as_it_was():
-    """The user has agreed to more than the chosen replica has. Nobody but the
-    chosen one knows, and it is asked before anything is done."""
+    """The user has confirmed a longer log than the chosen replica has. Only
+    the chosen one knows, and it is asked before any change."""
     with Quoind(PATH, args=PROCESS) as q:
         fill(q)
         left = lose_both(q)
@@ -432,9 +435,9 @@ def test_a_refusal_leaves_everything_as_it_was():
         writable(q)
 
 
-def test_a_chosen_replica_that_dies_takes_nobody_along():
-    """It is stopped before it is asked, and dies then. The other two have
-    copies, and the group goes on from one of them."""
+def test_a_chosen_replica_that_dies_ends_no_other():
+    """It is stopped before the request, and dies then. The other two have
+    copies, and the group continues from one of them."""
     with Quoind(PATH, args=PROCESS) as q:
         fill(q)
         left = lose_both(q)
@@ -469,23 +472,24 @@ def test_a_chosen_replica_that_dies_takes_nobody_along():
 
 
 def would_lead(q, by):
-    """Who leads the epoch that the group has stopped in: INFO names nobody."""
+    """The leader of the epoch in which the group has stopped: INFO names none.
+    """
     c = q.client(by)
     said = c.call("QUOIN", "EVENTS", str(by)).decode()
     c.close()
     return int(re.findall(r" epoch leader=(\d)", said)[-1])
 
 
-def test_the_tool_says_why_it_is_refused():
-    """At once, in one line: the chosen replica stands still when it is asked,
-    or another leader has come by then. Nothing is done; asked again, it goes
-    on."""
+def test_the_tool_reports_the_reason_of_a_refusal():
+    """Immediately, in one line: the chosen replica is stopped when it is
+    asked, or another leader has been elected by then. Nothing changes; a
+    second attempt succeeds."""
     with Quoind(PATH, args=PROCESS) as q:
         fill(q)
         left = lose_both(q)
         stopped(q, left)
         by = others_back(q, left)[0]
-        stay = [q.client(left) for _ in range(3)]  # so it is chosen
+        stay = [q.client(left) for _ in range(3)]  # so that it is chosen
         stopped(q, by)
         before = pids(q)
         status, wrong = recover_by_hand(
@@ -496,7 +500,7 @@ def test_the_tool_says_why_it_is_refused():
             "not recovered from replica %d: it does not answer; resume it, "
             "or end it; run quoin recover again\n" % left), wrong
         check("one line", wrong.count("\n"), 1)
-        check("nobody was ended", pids(q), before)
+        check("no replica was ended", pids(q), before)
         wait_until("replica %d turns again" % left, lambda:
                    part(q, by, left).get("state") == "online")
         stopped(q, by)
@@ -534,7 +538,7 @@ def test_another_supervisor_recovers_it():
         status, said, wrong = recover(q, "--yes", replica=left)
         check("status", (status, wrong), (0, ""))
         complete(q)
-        check("who stays", c.call("PING"), b"PONG")
+        check("the client of the survivor", c.call("PING"), b"PONG")
         for c in stay:
             c.close()
         writable(q)
@@ -564,14 +568,14 @@ def test_how_it_is_asked():
                               stdin=subprocess.DEVNULL, timeout=60, check=False)
         return done.returncode, done.stderr.decode()
     status, wrong = run()
-    check("whom", status, 2)
+    check("missing --to", status, 2)
     assert "--to" in wrong, wrong
-    for address, why in (("nonsense", "not HOST:PORT"),
-                         ("127.0.0.1:65537", "not 1 to 65535")):
+    for address, why in (("nonsense", "expected HOST:PORT"),
+                         ("127.0.0.1:65537", "must be 1 to 65535")):
         status, wrong = run("--to", address)
         check(address, status, 2)
         assert why in wrong, wrong
-    check("nobody", run("--to", "127.0.0.1:1")[0], 1)
+    check("no server", run("--to", "127.0.0.1:1")[0], 1)
 
 
 main(sys.argv[3:], globals())

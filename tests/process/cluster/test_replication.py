@@ -1,5 +1,5 @@
-"""One server to the outside: what is written anywhere is read everywhere, in
-order, and INFO and CLIENT mean all replicas.
+"""One server to the outside: every write is read at every replica, in order,
+and INFO and CLIENT cover all replicas.
 
 Usage: test_replication.py QUOIND QUOIN [NAME...]
 """
@@ -19,7 +19,7 @@ def test_write_is_seen_on_every_replica():
         cs = [q.client(i) for i in range(3)]
         for i in range(300):
             check("set", cs[i % 3].call("SET", "k%d" % i, i), b"OK")
-            for c in cs:  # linearizable: at once, everywhere
+            for c in cs:  # linearizable: immediately, everywhere
                 check("get", c.call("GET", "k%d" % i), b"%d" % i)
         check("size", [c.call("DBSIZE") for c in cs], [300] * 3)
         agree(q)
@@ -33,8 +33,8 @@ ANSWERS = [b"OK", b"1", b"OK", b"2", 1, b"1", 2, b"PONG", b"2", True, 2, b"2x"]
 
 
 def answers(q, replica, cuts):
-    """The stream in pieces, each of which the replica reads before the next
-    is sent: a ping on another connection says that it has looked."""
+    """The stream in pieces, each of which the replica reads before the next is
+    sent: a ping on another connection shows that it has read."""
     c, other = q.client(replica), q.client(replica)
     stream = b"".join(Client.encode(*command) for command in STREAM)
     for pieces in cuts(stream):
@@ -101,8 +101,8 @@ def test_two_cuts_of_writes_and_reads_of_one_key():
 
 
 def test_pipelines_of_increments_count():
-    """Pipelines at all replicas at once: the GET behind an INCR sees what that
-    INCR answered, whatever others did since, and no count is given twice."""
+    """Pipelines at all replicas at the same time: the GET behind an INCR
+    returns its result or a later one, and no number is returned twice."""
     with Quoind(PATH) as q:
         cs = [q.client(i) for i in range(3)]
         seen = []
@@ -121,8 +121,8 @@ def test_pipelines_of_increments_count():
 
 
 def test_held_learns():
-    """Also the test of the raise of the read index: who does not hear what
-    was decided knows only from there that its value is old."""
+    """Also the test of the read index: a replica that does not receive
+    decisions knows only from it that its value is old."""
     with Quoind(PATH) as q:
         cs = [q.client(i) for i in range(3)]
         for round_ in range(20):
@@ -155,8 +155,8 @@ def test_held_learns_with_local_reads():
 
 
 def test_bursts_from_every_replica_are_answered():
-    """Each burst ends in silence: whoever sleeps through a timer, or for room
-    that is there, would leave it unanswered."""
+    """After each burst nothing is sent: a replica that misses a timer, or a
+    wake-up for free room, would leave it unanswered."""
     for _ in range(3):
         with Quoind(PATH) as q:
             for replica in range(3):
@@ -193,7 +193,7 @@ def clients(c, *filters):
 
 
 def patiently(ask, complete):
-    """Ask until the answer is complete: on a busy machine a replica may be
+    """Asks until the answer is complete: on a busy machine a replica may be
     later than the 100 ms after which it is left out."""
     got = []
 
@@ -254,28 +254,29 @@ def test_info_and_clients_mean_all_replicas():
 
 def test_client_kill_reaches_every_replica():
     with Quoind(PATH) as q:
-        asker, other = q.client(0), q.client(1)
+        killer, other = q.client(0), q.client(1)
         oid = other.call("CLIENT", "ID")
-        check("listed", [x["id"] for x in clients(asker, "ID", oid)],
+        check("listed", [x["id"] for x in clients(killer, "ID", oid)],
               [str(oid)])
-        check("kill", asker.call("CLIENT", "KILL", "ID", oid), 1)
+        check("kill", killer.call("CLIENT", "KILL", "ID", oid), 1)
         assert closed(other), "it lives"
-        check("again", asker.call("CLIENT", "KILL", "ID", oid), 0)
-        # One that waits is let go.
+        check("again", killer.call("CLIENT", "KILL", "ID", oid), 0)
+        # A waiting client is released.
         waits = q.client(2)
         wid = waits.call("CLIENT", "ID")
         waits.send(Client.encode("WAIT", 9, 0))
         wait_until("blocked", lambda:
-                   info(asker, "clients")["blocked_clients"] == "1")
-        check("kill", asker.call("CLIENT", "KILL", "ID", wid), 1)
+                   info(killer, "clients")["blocked_clients"] == "1")
+        check("kill", killer.call("CLIENT", "KILL", "ID", wid), 1)
         assert closed(waits), "it waits"
-        check("blocked", info(asker, "clients")["blocked_clients"], "0")
-        # The asker has its reply before it goes; what follows is dropped.
-        me = asker.call("CLIENT", "ID")
-        asker.send(Client.encode("CLIENT", "KILL", "ID", me, "SKIPME", "no") +
+        check("blocked", info(killer, "clients")["blocked_clients"], "0")
+        # The requesting client gets its reply before the connection closes;
+        # later requests are dropped.
+        me = killer.call("CLIENT", "ID")
+        killer.send(Client.encode("CLIENT", "KILL", "ID", me, "SKIPME", "no") +
                    Client.encode("PING"))
-        check("self", asker.reply(), 1)
-        assert closed(asker), "it goes on"
+        check("self", killer.reply(), 1)
+        assert closed(killer), "it is still open"
 
 
 def closed(c):
@@ -302,16 +303,16 @@ def test_pipelines_around_questions_keep_their_order():
 
 
 def test_a_silent_replica_is_named():
-    """A new life would be back before anybody looks."""
+    """A new incarnation would be back before the check."""
     with Quoind(PATH, args=["--restart", "no"]) as q:
         cs = [q.client(i) for i in range(3)]
-        # Who looked whether the server is ready has been forgotten.
+        # The connections of the readiness check have been forgotten.
         wait_until("three", lambda: len(clients(cs[0])) == 3)
         os.kill(q.pids()[2], signal.SIGSTOP)
         check("stopped", info(cs[0], "quoin")["replicas_missing"], "2")
         check("left out", len(clients(cs[0])), 2)
         os.kill(q.pids()[2], signal.SIGCONT)
-        wait_until("nobody missing", lambda:
+        wait_until("no replica missing", lambda:
                    info(cs[0], "quoin")["replicas_missing"] == "")
         wait_until("back", lambda: len(clients(cs[0])) == 3)
         os.kill(q.pids()[2], signal.SIGKILL)
@@ -327,8 +328,8 @@ def reset(c):
 
 
 def test_a_long_pipeline_lets_others_in():
-    """Both have sent everything when the replica wakes up; the second one's
-    INFO says how far the first one had got when its turn came."""
+    """Both have sent everything when the replica resumes; the INFO of the
+    second one shows the progress of the first one at its turn."""
     many = 15000
     with Quoind(PATH) as q:
         a, b = q.client(0), q.client(0)
@@ -347,7 +348,8 @@ def test_a_long_pipeline_lets_others_in():
 
 
 def test_a_burst_of_connections_is_answered():
-    """More sockets than a turn reads, and more replies than it writes."""
+    """More sockets than one iteration reads, and more replies than it writes.
+    """
     with Quoind(PATH) as q:
         cs = [q.client(0) for _ in range(600)]
         check("set", cs[0].call("SET", "a", 1), b"OK")
@@ -390,7 +392,7 @@ def test_a_flush_gives_memory_back_without_traffic():
         full = used(c)
         assert min(full) > 100000 * 100, full
         c.call("FLUSHALL")
-        # Each look is a turn too, which gives back 256 blocks.
+        # Each check is an iteration, too, which gives back 256 blocks.
         for _ in range(40):
             left = used(c)
             if max(left) < 2000000:

@@ -1,6 +1,6 @@
-"""CONFIG SET of what changes beside the log, lag-timeout and
-min-replicas-to-write: while writes are held, and by replicas that stand still,
-end and lead afterwards.
+"""CONFIG SET of the settings that do not go through the log, lag-timeout and
+min-replicas-to-write: while writes are held, and with replicas that stop, end
+and lead afterwards.
 
 Usage: test_settings.py QUOIND QUOIN [NAME...]
 """
@@ -10,7 +10,7 @@ import sys
 
 from tests.process.lib.checks import check, main, wait_until
 from tests.process.lib.quoind import Client, Error, Quoind
-from tests.process.lib.view import fields, info
+from tests.process.lib.info_view import fields, info
 
 PATH = sys.argv[1]
 VALUE = b"x" * (64 << 10)
@@ -59,7 +59,7 @@ def leader_of(q, replica=0):
 
 
 def writes(q, replica, count):
-    """@return a connection that has sent so many SETs, 9 MiB for 150."""
+    """@return a connection that has sent this many SETs, 9 MiB for 150."""
     c = Client(q.port + 1 + replica, 120)
     for i in range(count):
         c.send(Client.encode("SET", "key%d" % (i % 32), VALUE))
@@ -72,9 +72,9 @@ def held(q, leader):
 
 
 def test_an_operator_lets_writes_go_on_without_the_stopped():
-    """Both followers must keep up and one stops. The leader is told, or the
-    other follower, which tells the leader; the stopped one has it when it goes
-    on."""
+    """Both followers must keep up and one stops. The setting is sent to the
+    leader, or to the other follower, which passes it to the leader; the
+    stopped one receives it when it continues."""
     for acceptor, asks_leader in (("memory", True), ("memory", False),
                                   ("process", False)):
         with server(acceptor, least=2) as q:
@@ -88,7 +88,7 @@ def test_an_operator_lets_writes_go_on_without_the_stopped():
             held(q, leader)
             check("it is answered", call(q, leader if asks_leader else other,
                                          "CONFIG", "SET", LEAST, 1), b"OK")
-            wait_until("they go on",
+            wait_until("they continue",
                        lambda: info(q, leader)["writes_held"] == "0")
             replies = [waits.reply() for _ in range(150)]
             waits.close()
@@ -104,7 +104,8 @@ def test_an_operator_lets_writes_go_on_without_the_stopped():
 
 
 def test_a_replica_that_is_started_again_has_it():
-    """Each in turn, so that in the end no process is left that was asked."""
+    """Each in turn, so that in the end no process is left that received the
+    command."""
     with server() as q:
         check("set", call(q, 1, "CONFIG", "SET", LAG, 700, LEAST, 2), b"OK")
         for n in range(3):
@@ -117,8 +118,8 @@ def test_a_replica_that_is_started_again_has_it():
 
 
 def test_the_asked_replica_may_end_before_others_look():
-    """The others sleep, or stand still, and the first that they hear is that
-    it has ended."""
+    """The others sleep, or are stopped, and their first news is that it has
+    ended."""
     for stopped in False, True, False:
         with server() as q:
             for value in range(700, 705):
@@ -135,8 +136,9 @@ def test_the_asked_replica_may_end_before_others_look():
 
 
 def test_the_next_leader_goes_by_it():
-    """The group began with one that must keep up; that one may go since. The
-    leader ends, and both followers of the next stop: it goes on alone."""
+    """The group starts with one follower that must keep up; then none must.
+    The leader ends, and both followers of the next one stop: it continues
+    alone."""
     with server() as q:
         first = leader_of(q)
         pid = q.pids()[first]
@@ -149,7 +151,7 @@ def test_the_next_leader_goes_by_it():
         other = (first + 1) % 3
         check("a write", call(q, other, "SET", "key", "1"), b"OK")
         leader = leader_of(q, other)
-        assert leader != first, "who has ended leads"
+        assert leader != first, "the ended replica leads"
         pids = q.pids()
         others = [n for n in range(3) if n != leader]
         for n in others:
@@ -176,8 +178,8 @@ def test_of_many_that_set_one_wins_everywhere():
         everywhere(q, LAG, value)
         check("what is set last", clients[0].call("CONFIG", "SET", LAG, 5),
               b"OK")
-        for n in range(3):  # a turn looks before it runs requests
-            check("is in force at once", get(q, n, LAG), "5")
+        for n in range(3):  # an iteration checks before it runs requests
+            check("is in force immediately", get(q, n, LAG), "5")
 
 
 FAILED = "ERR CONFIG SET failed (possibly related to argument '%s') - "

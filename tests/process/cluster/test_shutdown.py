@@ -1,8 +1,9 @@
-"""How a server ends: what is answered, what is given up, and what is said.
+"""How a server ends: which requests are answered, which are given up, and its
+log.
 
 Usage: test_shutdown.py QUOIND QUOIN [NAME...]
 
-Where writes shall wait, two of three replicas are stopped: no other leader or
+For writes that wait, two of three replicas are stopped: no other leader or
 acceptor can be found.
 """
 import os
@@ -21,7 +22,7 @@ PING = Client.encode("PING")
 
 
 def stop(q, *replicas):
-    """Stopped, and seen to be."""
+    """Stopped, and observed to be stopped."""
     for i in replicas:
         pid = q.pids()[i]
         os.kill(pid, signal.SIGSTOP)
@@ -34,8 +35,8 @@ def state(pid):
 
 
 def sent(q, replica, data):
-    """A connection whose bytes are in the hands of the replica: it was asked
-    something on another connection later."""
+    """A connection whose bytes the replica has read: it answered a later
+    request on another connection."""
     c = q.client(replica)
     c.send(data)
     other = q.client(replica)
@@ -46,15 +47,15 @@ def sent(q, replica, data):
 
 
 def terminate(q):
-    """Told to end, and heard."""
+    """Sends the signal, and waits until it is received."""
     q.proc.send_signal(signal.SIGTERM)
     wait_until("draining", lambda: b"draining" in
                os.pread(q.errors.fileno(), 1 << 20, 0))
 
 
 def ended(q):
-    """Its status, and its warnings after `draining`. Who leads is no matter: a
-    stopped leader may be deposed before it goes on."""
+    """Its status, and its warnings after `draining`. Changes of the leader are
+    ignored: a stopped leader may be deposed before it continues."""
     status = q.proc.wait(60)
     log = os.pread(q.errors.fileno(), 1 << 20, 0).decode()
     said = log.split("a second signal ends the server at once\n")[1]
@@ -63,7 +64,7 @@ def ended(q):
 
 
 def replies(c):
-    """All that comes until the server closes."""
+    """All bytes until the server closes."""
     got = []
     try:
         while True:
@@ -73,8 +74,8 @@ def replies(c):
 
 
 def test_what_was_asked_is_answered():
-    """Pipelines at all replicas, held by a stopped one, which goes on once the
-    server drains."""
+    """Pipelines at all replicas, held back by a stopped one, which continues
+    once the server drains."""
     with Quoind(PATH, args=["--shutdown-timeout", "3600"]) as q:
         stop(q, 0, 1)
         c = sent(q, 2, (SET + GET + PING) * 1000)
@@ -87,7 +88,8 @@ def test_what_was_asked_is_answered():
 
 def test_what_has_come_and_was_not_read_is_answered():
     """Bytes of a connection, and connections, that waited in their queues when
-    the replica was told to leave. Who has asked nothing is not waited for."""
+    the replica received the signal. Connections without a request are not
+    waited for."""
     with Quoind(PATH, args=["--shutdown-timeout", "3600"]) as q:
         old = q.client(2)
         check("old", old.call("PING"), b"PONG")
@@ -108,8 +110,8 @@ def test_what_has_come_and_was_not_read_is_answered():
 
 
 def test_what_cannot_be_answered_is_given_up_and_counted():
-    """Seven writes and what stands behind them, a read that waits for its
-    index. Nothing is waited for."""
+    """Seven writes and the requests behind them, a read that waits for its
+    index. The server does not wait for them."""
     with Quoind(PATH, args=["--shutdown-timeout", "0"]) as q:
         held = q.client(2)
         held.call("DEBUG", "HOLD-LEARNS", 1)
@@ -130,7 +132,7 @@ def line(text):
 
 
 def test_the_silent_are_killed():
-    """Two are stopped for good; the limit is the one that was set last."""
+    """Two are stopped permanently; the last setting of the limit applies."""
     with Quoind(PATH, args=["--shutdown-timeout", "3600"]) as q:
         check("set", q.client(0).call("CONFIG", "SET", "shutdown-timeout", 0),
               b"OK")
@@ -156,7 +158,7 @@ def test_a_client_that_does_not_read_is_given_up():
 
 
 def test_waits_end_with_what_is_there():
-    """WAIT for replicas that do not exist, and without end."""
+    """WAIT for more replicas than exist, and without a timeout."""
     with Quoind(PATH, args=["--shutdown-timeout", "3600"]) as q:
         c = sent(q, 0, SET + Client.encode("WAIT", 5, 0) + PING)
         check("set", c.reply(), b"OK")
@@ -167,8 +169,8 @@ def test_waits_end_with_what_is_there():
 
 
 def test_who_leaves_meets_an_end_in_the_same_turn():
-    """Told to leave while it is stopped, and then another ends, of which the
-    supervisor cannot tell it before."""
+    """It is asked to leave while it is stopped, and then another one ends,
+    which the supervisor cannot announce to it before."""
     with Quoind(PATH) as q:
         pids = q.pids()
         stop(q, 1)
@@ -185,7 +187,8 @@ def test_who_leaves_meets_an_end_in_the_same_turn():
 
 
 def test_the_whole_process_group_may_be_told():
-    """As systemd, docker and timeout do: each replica hears the signal itself.
+    """As systemd, docker and timeout do: each replica receives the signal
+    itself.
     """
     for run in range(20):
         with Quoind(PATH, group=True) as q:
@@ -197,7 +200,7 @@ def test_the_whole_process_group_may_be_told():
 
 
 def test_a_hang_up_ends_it_unless_it_was_ignored_at_start():
-    """As nohup starts it, the end of a terminal is not the server's."""
+    """With nohup, the end of the terminal does not end the server."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         with Quoind(PATH, group=True) as q:
@@ -207,7 +210,7 @@ def test_a_hang_up_ends_it_unless_it_was_ignored_at_start():
         with Quoind(PATH, group=True) as q:
             os.killpg(q.proc.pid, signal.SIGHUP)
             for i in range(3):
-                check("it goes on", q.client(i).call("SET", "k", i), b"OK")
+                check("it continues", q.client(i).call("SET", "k", i), b"OK")
             wait_until("none was lost", lambda: len(q.pids()) == 3)
             assert "draining" not in q.log_so_far()
     finally:
@@ -215,9 +218,10 @@ def test_a_hang_up_ends_it_unless_it_was_ignored_at_start():
 
 
 def test_standard_descriptors_may_be_closed():
-    """Whatever takes their numbers gets no log lines and is closed in peace."""
+    """Descriptors that get their numbers receive no log lines and are closed
+    normally."""
     for closed in (0,), (1,), (2,), (0, 1, 2):
-        with Quoind(PATH) as q:  # it says which ports are free
+        with Quoind(PATH) as q:  # it prints the free ports
             port = q.port
         shell = " ".join("%d>&-" % fd for fd in closed)
         proc = subprocess.Popen(["sh", "-c", "exec %s --port %d %s" %

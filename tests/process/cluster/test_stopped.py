@@ -1,6 +1,6 @@
-"""The memory acceptor: all followers stand still until the log has gone on over
-what they lack, then the leader is lost. The group says that it has stopped, or
-for whom it waits; and `quoin recover` starts it again.
+"""The memory acceptor: all followers are stopped until the log has overwritten
+entries that they lack, then the leader is lost. The group reports that it has
+stopped, or which replica it waits for; and `quoin recover` restarts it.
 
 Usage: test_stopped.py QUOIND QUOIN [NAME...]
 """
@@ -12,11 +12,11 @@ import sys
 from tests.process.lib.checks import agree, check, main, wait_until
 from tests.process.lib.quoind import Client, Error, Quoind
 from tests.process.lib.verdicts import told
-from tests.process.lib.view import fields, info
+from tests.process.lib.info_view import fields, info
 
 PATH, QUOIN = sys.argv[1:3]
 RING_BYTES = 16 << 20
-# A leader goes on alone once it has waited for the followers.
+# A leader continues alone once it has waited for the followers.
 OPTIONS = ["--repl-backlog-size", str(RING_BYTES),
            "--min-replicas-to-write", "0"]
 VALUE = b"x" * (64 << 10)
@@ -41,8 +41,8 @@ def fill(q):
 
 
 def write_past_the_ring(q, leader):
-    """Until it has gone on over all that stood in it before: it keeps at most
-    two laps."""
+    """Until it has overwritten all former entries: it keeps at most two laps.
+    """
     c = q.client(leader)
     for i in range(4 * RING_BYTES // len(VALUE) + 64):
         c.send(Client.encode("SET", "big%d" % (i % 64), VALUE))
@@ -54,7 +54,7 @@ def write_past_the_ring(q, leader):
 
 
 def lose_the_leader(q):
-    """@return the others and their process ids; all of them are stopped."""
+    """Stops the others. @return them and their process ids."""
     leader = int(info(q, 0)["leader"])
     pids = q.pids()
     others = [i for i in range(3) if i != leader]
@@ -82,7 +82,7 @@ def has_stopped(q, replica):
 
 
 def said(q):
-    """The one line. @return its numbers."""
+    """The one error line. @return its numbers."""
     lines = [x for x in log_of(q).splitlines() if "has stopped" in x]
     check("one line", len(lines), 1)
     assert " error: " in lines[0] and "quoin recover" in lines[0], lines
@@ -104,7 +104,7 @@ def recover(q, replica):
 
 
 def serves(q):
-    """All have what was kept, nothing of what was lost, and take writes."""
+    """All have the kept entries, none of the lost ones, and accept writes."""
     for i in range(3):
         wait_until("replica %d is back" % i, lambda:
                    fields(info(q, i), i).get("state") == "online")
@@ -118,7 +118,7 @@ def serves(q):
     agree(q)
 
 
-def test_what_the_log_has_gone_over_is_lost_and_said():
+def test_overwritten_entries_are_lost_and_reported():
     with server() as q:
         fill(q)
         others, pids = lose_the_leader(q)
@@ -140,35 +140,35 @@ def test_what_the_log_has_gone_over_is_lost_and_said():
         pid = q.pids()[victim]
         os.kill(pid, signal.SIGKILL)
         c = q.client((victim + 1) % 3)
-        check("goes on", c.call("SET", "again", "1"), b"OK")
+        check("continues", c.call("SET", "again", "1"), b"OK")
         c.close()
-        # Else it would have ended while the server drains: status 1.
+        # Otherwise it would end while the server drains: status 1.
         wait_until("its end is seen", lambda: "(process %d) was ended" % pid
                    in log_of(q))
     check("status", q.status, 0)
 
 
-def test_who_stands_still_is_waited_for():
+def test_a_stopped_replica_is_waited_for():
     with server() as q:
         fill(q)
         (first, second), pids = lose_the_leader(q)
         os.kill(pids[first], signal.SIGCONT)
         group_is(q, first, "waiting")
-        check("for whom", info(q, first)["group_waits_for"], str(second))
+        check("waits for", info(q, first)["group_waits_for"], str(second))
         wait_until("one line", lambda: "the group waits" in log_of(q))
         line, = [x for x in log_of(q).splitlines() if "the group waits" in x]
         assert "replica %d (process %d)" % (second, pids[second]) in line, line
         status, _, wrong = recover(q, first)
         check("not yet", status, 1)
-        assert "stands still" in wrong, wrong
+        assert "stalled replica" in wrong, wrong
         os.kill(pids[second], signal.SIGKILL)
         has_stopped(q, first)
-        check("who has most", said(q)[0], first)
+        check("the longest log", said(q)[0], first)
         check("status", recover(q, first)[0], 0)
         serves(q)
 
 
-def test_a_server_that_ends_while_its_group_has_stopped_says_so():
+def test_a_server_that_ends_with_a_stopped_group_reports_it():
     with server() as q:
         fill(q)
         others, pids = lose_the_leader(q)

@@ -1,4 +1,4 @@
-"""Replicas that are stopped or killed: who goes on, who waits, who catches up.
+"""Replicas that are stopped or killed: the others continue, wait, catch up.
 
 Usage: test_stops.py QUOIND QUOIN [NAME...]
 
@@ -61,7 +61,7 @@ def suspicion_timeout_ms(q):
 
 
 def roles(q, asked):
-    """(leader, acceptor), as that replica knows them."""
+    """(leader, acceptor), as that replica reports them."""
     c = q.client(asked)
     text = c.call("INFO", "quoin").decode()
     c.close()
@@ -70,8 +70,8 @@ def roles(q, asked):
 
 
 def test_writes_go_on_without_a_stopped_replica():
-    """Whatever it was: leader, acceptor or neither. What was asked of itself,
-    alone or in pipelines, is answered when it wakes."""
+    """With any role: leader, acceptor or neither. Its own requests, single or
+    in pipelines, are answered when it resumes."""
     for kind in "memory", "process":
         with Quoind(PATH, args=["--acceptor", kind]) as q:
             known = fill(q, 100)
@@ -101,7 +101,7 @@ def test_writes_go_on_without_a_stopped_replica():
 
 
 def test_reads_go_on_when_leader_and_acceptor_are_killed():
-    """One of three is left: it can find no majority for another leader."""
+    """One of three remains: it has no majority for another leader."""
     for kind in "memory", "process":
         with Quoind(PATH, args=["--acceptor", kind, "--restart", "no"]) as q:
             known = fill(q, 500)
@@ -117,7 +117,7 @@ def test_reads_go_on_when_leader_and_acceptor_are_killed():
                 if len(alive) == 2:
                     for i in alive:
                         check("write", q.client(i).call("SET", "x", i), b"OK")
-            # What stands before a write in its pipeline is answered.
+            # Requests before a write in its pipeline are answered.
             last = q.client(alive[0])
             last.send(Client.encode("GET", known[1][0]) +
                       Client.encode("SET", "waits", "lost"))
@@ -132,13 +132,13 @@ def test_reads_go_on_when_leader_and_acceptor_are_killed():
 
 
 def reads(q, known):
-    """One that comes to the common port is answered, by whomever."""
+    """A connection at the common port is answered, by any replica."""
     try:
         c = q.client()
         check_reads([c], known)
         c.close()
         return True
-    except OSError:  # the dead one's queue is being closed
+    except OSError:  # the queue of the dead replica is being closed
         return False
 
 
@@ -150,8 +150,8 @@ def write_keys(c, count, value):
 
 
 def test_stopped_learner_catches_up():
-    """From a stop in which everything of its channels overflows; a read there
-    waits for its present."""
+    """From a stop in which all its channels overflow; a read there waits for
+    the current position."""
     with Quoind(PATH) as q:
         c = q.client(0)
         learner = q.pids()[2]
@@ -167,9 +167,9 @@ def test_stopped_learner_catches_up():
 
 
 def test_who_was_only_slow_makes_suspicions_come_later():
-    """A leader that sleeps in a turn is deposed, and nobody can tell it from
-    one that hangs, until it goes on. (After how long depends on what else runs
-    here: so until it was both.)"""
+    """A leader that sleeps within an iteration is deposed, and cannot be
+    distinguished from one that hangs, until it continues. (The time depends on
+    other load, so the test repeats until both have happened.)"""
     with Quoind(PATH) as q:
         seconds = itertools.cycle(("0.4", "0.8", "1.2"))
 
@@ -194,7 +194,7 @@ def test_who_was_only_slow_makes_suspicions_come_later():
 
 
 def test_who_is_late_itself_suspects_later():
-    """As where cores are shared; here by a stop in the middle of writes."""
+    """As on shared cores; here by a stop during writes."""
     with Quoind(PATH) as q:
         learner = next(i for i in range(3) if i not in roles(q, 0))
         sets = Client.encode("SET", "key", "value") * 5000
@@ -213,7 +213,7 @@ def test_who_is_late_itself_suspects_later():
 
 
 def test_who_was_stopped_makes_no_suspicion_come_later():
-    """The kernel had said so: nobody was wrong."""
+    """The kernel reported the stop: no suspicion was wrong."""
     with Quoind(PATH) as q:
         for _ in range(2):
             leader, _ = roles(q, 0)
@@ -221,7 +221,8 @@ def test_who_was_stopped_makes_no_suspicion_come_later():
             other = q.client((leader + 1) % 3)
             os.kill(pid, signal.SIGSTOP)
             check("set", other.call("SET", "goes", "on"), b"OK")
-            for i in {0, 1, 2} - {leader}:  # who only hears of it looks then
+            # a replica that only receives the news checks then
+            for i in {0, 1, 2} - {leader}:
                 wait_until("it is deposed", lambda: roles(q, i)[0] != leader)
             os.kill(pid, signal.SIGCONT)
             agree(q)
@@ -231,8 +232,8 @@ def test_who_was_stopped_makes_no_suspicion_come_later():
 
 class Writer:
     """One connection: batches of writes whose order matters, several in
-    flight. Each ends with an increment of a counter of its own, whose answers
-    show that each batch was executed once and in order."""
+    flight. Each ends with an increment of its own counter, whose replies show
+    that each batch was executed once and in order."""
 
     SIZE = 500  # commands of a batch
     IN_FLIGHT = 4
@@ -259,7 +260,7 @@ class Writer:
             ("MSET", key, "1", key + "b", "2")))
 
     def take(self):
-        """The answers of one batch, a line each."""
+        """The replies of one batch, a line each."""
         lines = self.c.lines(self.SIZE)
         self.done += 1
         check("own counter", lines[-1], b":%d" % self.done)
@@ -275,7 +276,7 @@ class Writer:
 
 
 def disturb(pids, stop, rng, counts):
-    """Stop one or two replicas, any, for up to 50 ms, again and again."""
+    """Stops one or two replicas, any, for up to 50 ms, repeatedly."""
     while not stop.is_set():
         chosen = rng.sample(pids, rng.choice((1, 1, 1, 2)))
         for pid in chosen:

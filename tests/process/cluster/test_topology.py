@@ -1,5 +1,5 @@
-"""The broadcast tree that --topology names or a file says is the one that runs,
-and what cannot be is refused in one line.
+"""The broadcast tree given by --topology or a file is used, and an impossible
+one is refused in one line.
 
 Usage: test_topology.py QUOIND QUOIN [NAME...]
 """
@@ -11,7 +11,7 @@ import tempfile
 
 from tests.process.lib.checks import agree, check, main, wait_until
 from tests.process.lib.quoind import Quoind
-from tests.process.lib.view import info
+from tests.process.lib.info_view import info
 
 PATH = sys.argv[1]
 CORES = sorted(os.sched_getaffinity(0))
@@ -41,7 +41,7 @@ def test_a_name_is_the_tree():
         assert "tree_predicted_nsec" not in lines, lines
 
 
-def test_a_tree_from_a_file_says_who_sits_where():
+def test_a_tree_from_a_file_places_replicas():
     with tempfile.TemporaryDirectory() as folder:
         tree = csv(folder, CORES[-1], [])
         got = subprocess.Popen([PATH, "--port", "0", "--topology", tree],
@@ -54,7 +54,7 @@ def test_a_tree_from_a_file_says_who_sits_where():
         check("status", got.wait(60), 0)
         check("replicas of one core's tree", len(replicas), 1)
         check("core", core, {CORES[-1]})
-        assert line, "it said nothing"
+        assert line, "no error line"
 
 
 def test_a_tree_from_a_file_goes_on_without_its_root():
@@ -78,7 +78,7 @@ def test_a_tree_from_a_file_goes_on_without_its_root():
             agree(q)
 
 
-def test_what_does_not_fit_is_refused():
+def test_an_unsuitable_topology_is_refused():
     refused("must be the file of a machine or of a tree, or one of: auto ",
             "--topology", "ring:k=2")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,11 @@
-"""A running group is given to another build, replica by replica: `--upgrade`.
+"""A running group is handed over to another build, replica by replica:
+`--upgrade`.
 
-The other build is a copy of the file; one that is no good is lame_quoind. What
-is asked of the group meanwhile is judged: linearizable, nothing acknowledged
-lost, all agree.
+The other build is a copy of the file; a defective one is stub_quoind. The load
+meanwhile is checked: linearizable, no acknowledged write lost, all replicas
+agree.
 
-Usage: test_upgrade.py QUOIND QUOIN LAME [NAME...]
+Usage: test_upgrade.py QUOIND QUOIN STUB [NAME...]
 """
 import fcntl
 import os
@@ -19,9 +20,9 @@ from tests.process.cluster.adoption import (EVENT, door, end_well, fill, kill_su
                       launch, pids_of, refused, version)
 from tests.process.lib.checks import check, main, wait_until
 from tests.process.lib.quoind import Quoind, end_with_parent
-from tests.process.lib.verify import Judge
+from tests.process.lib.verify import VerifiedLoad
 
-PATH, QUOIN, LAME = map(os.path.abspath, sys.argv[1:4])
+PATH, QUOIN, STUB = map(os.path.abspath, sys.argv[1:4])
 KIND, VERSION = kinds(), version()
 
 
@@ -45,7 +46,7 @@ def said(q):
 
 
 def upgrade(q, path, *args):
-    """The server is that of `path` from now on; its lines go to q.ready."""
+    """The server runs `path` from now on; its lines go to q.ready."""
     old = q.proc
     q.cmd = [path] + q.cmd[1:]
     q.proc = launch(q, "--upgrade", *args)
@@ -63,11 +64,11 @@ def under_load(*args):
     with Build() as new, Quoind(PATH, args=args) as q:
         n = fill(q)
         before = pids_of(q)
-        with Judge(q, QUOIN, "--mix", "get:40,set:40,incr:20", "--rate", "500",
-                   "--connections", "9") as judge:
-            judge.answered(1)
+        with VerifiedLoad(q, QUOIN, "--mix", "get:40,set:40,incr:20", "--rate",
+                          "500", "--connections", "9") as verified:
+            verified.answered(1)
             upgraded(q, new)
-            summary, text, status = judge.end()
+            summary, text, status = verified.end()
             check("verdict: " + text, status, 0)
         check("processes of before",
               set(before.values()) & set(pids_of(q).values()), set())
@@ -85,8 +86,8 @@ def test_process_acceptor():
 
 
 def test_of_orphans_and_after_a_death_halfway():
-    """No supervisor at first; the one that upgrades is killed; the next goes
-    on where it was."""
+    """No supervisor at first; the one that upgrades is killed; the next one
+    continues."""
     with Build() as new, Quoind(PATH) as q:
         n = fill(q)
         kill_supervisor(q)
@@ -103,14 +104,14 @@ def test_of_orphans_and_after_a_death_halfway():
 
 
 def no_good(how, *args):
-    with Build(LAME) as bad, Quoind(PATH) as q:
+    with Build(STUB) as bad, Quoind(PATH) as q:
         n = fill(q)
-        os.environ["QN_LAME"] = how
+        os.environ["QN_STUB"] = how
         upgrade(q, bad, *args)
         wait_until("it stops", lambda: "upgrade: stopped" in said(q))
         line = [l for l in said(q).splitlines() if "stopped" in l][0]
         assert "the new replica" in line and "0 of 3 replaced" in line, line
-        check("who is left", len(pids_of(q)), 2)
+        check("remaining replicas", len(pids_of(q)), 2)
         n.add(0)
         upgraded(q, PATH)  # the way back
         check("replaced", "done: 0 replicas" in said(q), True)
@@ -127,7 +128,7 @@ def test_a_build_whose_replicas_hang():
 
 
 def test_one_that_ends_before_it_has_answered():
-    """Its next life is asked what it was not."""
+    """Its next incarnation gets the request that it did not answer."""
     with Build() as new, Quoind(PATH) as q:
         n = fill(q)
         pid = pids_of(q)[2]
@@ -151,7 +152,7 @@ def test_who_left_is_not_brought_back():
         n.add(0)
         n.add(1)
     check("drained", q.status, 0)
-    # Nothing waited, so nobody was suspected meanwhile.
+    # Nothing waited, so no replica was suspected meanwhile.
     assert "replica 1 leads, epoch 1: replica 0 handed over" in q.log, q.log
 
 
@@ -182,9 +183,9 @@ def test_refusals():
 
 
 def of_another(q, answer):
-    """What it says to a supervisor that answers so."""
+    """Its messages to a supervisor with this answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s, \
-            open(door(q, "s.lock")) as lock:  # a server has been here
+            open(door(q, "s.lock")) as lock:  # left by an earlier server
         fcntl.flock(lock, fcntl.LOCK_EX)
         at = lock.name[:-len(".lock")]
         if os.path.exists(at):

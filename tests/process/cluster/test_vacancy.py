@@ -1,6 +1,6 @@
-"""Never two living processes of one replica: queues that are full, replicas
-that stand still while supervisors die in turn, locks that are held, and a life
-that somebody else has begun.
+"""Never two living processes of one replica: full queues, replicas that are
+stopped while supervisors die in turn, held locks, and an incarnation begun by
+another process.
 
 Usage: test_vacancy.py QUOIND QUOIN [NAME...]
 """
@@ -27,7 +27,7 @@ STRETCH = -(-(64 + (28 << 10)) // PAGE) * PAGE  # core/place/commons.c
 
 class Crowd:
     """Connections to a replica's socket for adopters, until its queue is full;
-    they never say anything."""
+    they never send anything."""
 
     def __init__(self, q, replica):
         self.held = []
@@ -63,15 +63,15 @@ def commons(q, replica):
 # ---- a queue that is full ----
 
 def test_full_queue():
-    """By a process that has nothing to do with it: the replica serves all the
-    time, and is adopted when it can be asked."""
+    """By an unrelated process: the replica serves all the time, and is adopted
+    when it can be asked."""
     with Quoind(PATH) as q:
         n = fill(q)
         before = pids_of(q)
         crowd = Crowd(q, 2)
         kill_supervisor(q)
         alone(q, 2)
-        crowd2 = Crowd(q, 2)  # it has taken one out
+        crowd2 = Crowd(q, 2)  # it has accepted one
         adopt(q, 3)
         n.add(2)
         check("the same processes", pids_of(q), before)
@@ -80,14 +80,14 @@ def test_full_queue():
         crowd2.leave()
         wait_until("it is adopted", lambda: said(q, "is adopted now"))
         check("still the same", pids_of(q), before)
-        kill_replicas(q, 2)  # and is started again, as any other
+        kill_replicas(q, 2)  # and is restarted, like any other
         end_well(q, n)
     check("drained", q.status, 0)
 
 
 def test_all_queues_full():
-    """Nobody can be asked: no second group, but one line, and all is well when
-    one answers."""
+    """No replica can be asked: no second group, but one line, and the server
+    starts when one answers."""
     with Quoind(PATH) as q:
         n = fill(q)
         before = pids_of(q)
@@ -97,7 +97,7 @@ def test_all_queues_full():
             alone(q, i)
         crowds += [Crowd(q, i) for i in range(3)]
         q.proc = launch(q)
-        wait_until("it says so", lambda: said(q, "waiting for it"))
+        wait_until("it reports it", lambda: said(q, "waiting for it"))
         n.add(0)
         check("not ready", os.pread(q.ready.fileno(), 1 << 16, 0), b"")
         check("the same processes", pids_of(q), before)
@@ -120,7 +120,7 @@ def test_told_to_end_while_all_are_busy():
             alone(q, i)
         crowds += [Crowd(q, i) for i in range(3)]
         p = launch(q)
-        wait_until("it says so", lambda: said(q, "waiting for it"))
+        wait_until("it reports it", lambda: said(q, "waiting for it"))
         p.terminate()
         check("status", p.wait(), 2)
         for c in crowds:
@@ -131,7 +131,8 @@ def test_told_to_end_while_all_are_busy():
 
 
 def test_told_to_end_while_one_is_busy():
-    """Who cannot be asked yet is told to drain as soon as he can."""
+    """A replica that cannot be asked yet gets the order to drain as soon as it
+    can."""
     with Quoind(PATH) as q:
         fill(q)
         crowd = Crowd(q, 2)
@@ -150,10 +151,10 @@ def test_told_to_end_while_one_is_busy():
     assert "killed" not in q.log, q.log
 
 
-# ---- one that stands still ----
+# ---- a stopped replica ----
 
 def stand_still(q, replica, supervisors):
-    """Each of them asks it, and dies."""
+    """Each supervisor asks it, and dies."""
     kill_supervisor(q)
     alone(q, replica)
     pid = pids_of(q)[replica]
@@ -166,7 +167,7 @@ def stand_still(q, replica, supervisors):
 
 
 def test_stopped_while_supervisors_die():
-    """More than its queue has room for."""
+    """More requests than its queue has room for."""
     with Quoind(PATH) as q:
         n = fill(q)
         pid = stand_still(q, 2, 8)
@@ -181,7 +182,7 @@ def test_stopped_while_supervisors_die():
 
 
 def test_stopped_one_is_killed():
-    """Then, and not before, there is another."""
+    """Only then there is another one."""
     with Quoind(PATH) as q:
         n = fill(q)
         pid = stand_still(q, 2, 8)
@@ -195,7 +196,7 @@ def test_stopped_one_is_killed():
 
 
 def test_stopped_one_was_told_to_leave():
-    """It leaves when it goes on, heard or not, and is not started again."""
+    """It leaves when it continues, received or not, and is not restarted."""
     with Quoind(PATH) as q:
         n = fill(q)
         pid = stand_still(q, 2, 8)
@@ -215,12 +216,13 @@ def test_stopped_one_was_told_to_leave():
 # ---- locks and lives ----
 
 def test_held_by_another_process():
-    """A life does not begin beside one that has the lock of its node."""
+    """An incarnation does not start while another process holds the lock of
+    its node."""
     with Quoind(PATH) as q:
         n = fill(q)
         fd = commons(q, 0)
         kill_replicas(q, 2)
-        while True:  # between two lives, or not yet
+        while True:  # between two incarnations, or not yet
             try:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 2)
                 break
@@ -249,8 +251,8 @@ def begin_another_life(q, replica):
 
 
 def turned(q, replica):
-    """Nobody rings for one that is dead to all others, so it looks when a
-    client has something for it."""
+    """No replica wakes one that is dead to all others, so it checks when a
+    client has a request for it."""
     try:
         q.client(replica).close()
     except OSError:
@@ -278,8 +280,8 @@ def test_ends_itself_when_another_life_has_begun():
 
 
 def test_names_taken_by_others():
-    """Abstract names, which anybody can take, and a folder of another user:
-    neither is in the way."""
+    """Abstract names, which any process can take, and a folder of another
+    user: neither is a problem."""
     q = Quoind(PATH)
     taken = []
     for role in ("", "s ", "r0 ", "r1 ", "r2 "):
@@ -298,8 +300,8 @@ def test_names_taken_by_others():
 
 
 def test_folder():
-    """One's own is used and left clean; one that others can write to is
-    refused."""
+    """The user's own folder is used and left clean; one that others can write
+    to is refused."""
     with tempfile.TemporaryDirectory() as d:
         mine = os.path.join(d, "run")
         with Quoind(PATH, args=["--run-dir", mine]) as q:
@@ -318,7 +320,7 @@ def test_folder():
 
 
 def test_two_servers_at_once():
-    """One of them serves, whoever was first."""
+    """One of them serves, no matter which was first."""
     with Quoind(PATH) as q:
         n = fill(q)
         for _ in range(3):

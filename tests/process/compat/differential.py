@@ -1,6 +1,7 @@
-"""The same random commands to a reference redis-server and to the server, the
-replies compared byte by byte. Everything follows from the seed; a difference
-names the seed and the step, and ends the run (the stores differ from there)."""
+"""The same random commands to a reference redis-server and to the server, with
+the replies compared byte by byte. Everything follows from the seed; a
+difference is reported with the seed and the step, and ends the run (the stores
+differ from there)."""
 
 import random
 import re
@@ -117,7 +118,7 @@ def value_x():
 
 
 def normal(args, raw):
-    """The reply as it is compared."""
+    """The reply in the form that is compared."""
     name = args[0].upper()
     if name == b"KEYS" and raw.startswith(b"*"):
         lines = show(raw)
@@ -194,7 +195,7 @@ BYTES = b"*$:+-0123456789\r\n\r\n \"'\\xaZ\t\xff"
 
 def mutate(rng):
     """A damaged stream: no NUL (Redis stops at one), and no number so large
-    that the trailer would be swallowed."""
+    that it would swallow the trailer."""
     while True:
         data = bytearray(b"".join(rng.choice(SEEDS) for _ in range(4)))
         for _ in range(rng.choice((0, 1, 1, 2, 3))):
@@ -210,8 +211,8 @@ def mutate(rng):
             return bytes(data)
 
 
-# Ends whatever the damage left open, so that the token is always reached or
-# the connection closed.
+# Ends any request that the damage left open, so that the token is always
+# reached or the connection closed.
 TRAILER = b"\r\n" * 10000 + b"\n'\r\n"
 
 
@@ -225,7 +226,7 @@ def answer(address, data):
 
 
 def streams(reference, server, seed, count):
-    """Damaged streams: what comes back before the end must be the same."""
+    """Damaged streams: the replies before the end must be equal."""
     rng = random.Random(seed)
     targets = server.addresses[1:] or server.addresses
     for done in range(count):

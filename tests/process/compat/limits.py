@@ -84,7 +84,7 @@ def rest(address, data):
 
 
 def many_connections(address, n):
-    """n connections, all answered, all still there."""
+    """n connections, all answered, all still open."""
     connections = []
     try:
         for _ in range(n):

@@ -64,8 +64,8 @@ def cases(proto):
 
 
 class Fence:
-    """Lets the server take what was sent: when two round trips on another
-    connection are over, its loop has seen everything that came before."""
+    """Lets the server read all sent bytes: after two round trips on another
+    connection, its loop has seen everything that came before."""
 
     def __init__(self, address):
         self.connection = Connection(address)
@@ -124,8 +124,8 @@ def some_cuts(n):
 
 
 def check_stream(address, seed, count):
-    """Thousands of requests without waiting: writer and reader interleaved by
-    random pieces; a model says what each reply must be."""
+    """Thousands of requests without waiting: writer and reader interleaved in
+    random pieces; a model gives the expected replies."""
     rng = random.Random(seed)
     model, requests, replies = {}, [], []
     for i in range(count):

@@ -64,12 +64,12 @@ LONG = [
     (b"*1\r\n$" + b"1" * (LINE - 1) + b"\r\n", LENGTH),
 ]
 
-# Limits that a Redis has not.
+# Limits that Redis does not have.
 OURS = [
     (b"*1048577\r\n", COUNT),
 ]
 
-# (stream, reply), and the connection stays.
+# (stream, reply); the connection remains open.
 OPEN = [
     (b"\r\n", b""),
     (b"\n", b""),
@@ -120,7 +120,7 @@ def send(c, stream, chop):
 
 
 def until_closed(address, stream, chop):
-    """All that comes before the end of the connection."""
+    """All bytes before the end of the connection."""
     with Connection(address) as c:
         send(c, stream, chop)
         return c.rest()
@@ -136,7 +136,7 @@ def check_closed(address, stream, reply, chop):
 
 
 def check_dropped(address, stream, _reply, chop):
-    """Closed without an answer; replies under way may be lost with it."""
+    """Closed without a reply; replies in flight may be lost with it."""
     got = until_closed(address, stream, chop)
     return verdict(got, got.replace(PONG, b"") == b"")
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Is it a Redis? The same bytes to a RESP server, the replies compared.
+"""Is the server compatible with Redis? Sends the same bytes to RESP servers
+and compares the replies.
 
     run.py --server PATH [--suite NAME] ...
 
@@ -57,7 +58,7 @@ def run_suite(name, server, opts):
     start = time.monotonic()
     try:
         total, wrong = SUITES[name](server, opts)
-    except Exception:  # whatever it was, the server is ended and the rest run
+    except Exception:  # for any error: end the server and run the rest
         total, wrong = 0, [traceback.format_exc()]
     took = time.monotonic() - start
     for text in wrong[:opts.show]:

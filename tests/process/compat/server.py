@@ -1,9 +1,9 @@
 """Start a RESP server on a free port, and end it again.
 
-A server is a redis-server or a quoind; anything else is taken for a quoind.
-It runs in an empty folder and a process group of its own. It is ended by its
-process id with SIGTERM; if it does not obey, or leaves processes behind, that
-is an error, and the group gets SIGKILL.
+A server is a redis-server or a quoind; any other program is treated as a
+quoind. It runs in an empty folder and a process group of its own. It is ended
+by its process id with SIGTERM; if it does not end, or leaves processes behind,
+that is an error, and the group gets SIGKILL.
 """
 
 import os
@@ -101,7 +101,7 @@ class Server:
             return f.read().decode(errors="replace")[-4000:]
 
     def _kill_group(self):
-        """@return True if any process was left."""
+        """@return True if any process remained."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -1,5 +1,5 @@
-"""Replies that differ from server to server and from moment to moment: their
-shape is checked, and what must hold between them."""
+"""Replies that differ between servers and over time: their form is checked,
+and the relations between them."""
 
 import os
 import re
@@ -33,7 +33,7 @@ KINDS = {"n": r"-?\d+$", "s": r".*$", "f": r"\d+\.\d+$"}
 
 
 class Wrong(list):
-    """What is wrong, and how much was checked."""
+    """The differences found, and the number of checks."""
 
     checked = 0
 
@@ -152,7 +152,7 @@ def check_clients(addresses, wrong):
 
 
 def check_kill(connections, ids, wrong):
-    """From the first connection: by id, by address, then itself."""
+    """From the first connection: by id, by address, then its own."""
     c, last, other = connections[0], connections[-1], connections[1]
     check(wrong, "CLIENT KILL ID", c.command("CLIENT", "KILL", "ID", ids[-1]),
           b":1\r\n")
@@ -174,7 +174,7 @@ def check_time(c, wrong):
     before = [int(x) for x in decode(c.command("TIME"))]
     after = [int(x) for x in decode(c.command("TIME"))]
     check(wrong, "TIME", before[0] > 1600000000 and before[1] < 1000000, True)
-    check(wrong, "TIME goes on", before <= after, True)
+    check(wrong, "TIME increases", before <= after, True)
 
 
 def load_commands():

@@ -70,7 +70,7 @@ def load(path):
 
 
 def normal(lines, mark):
-    """Lines as they are compared under a mark."""
+    """Lines in the form compared under a mark."""
     if mark == "#":
         return [re.sub(r"\d+(\.\d+)*", "#", line) for line in lines]
     if mark == "~":
@@ -175,7 +175,7 @@ def run(server, opts):
 
 
 def record(server, opts):
-    """Rewrite the replies from what this server says."""
+    """Rewrites the replies with those of this server."""
     for name in names():
         if opts.only and opts.only not in name:
             continue

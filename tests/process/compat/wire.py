@@ -1,9 +1,9 @@
-"""Bytes to and from a RESP server: nothing is decoded that is compared."""
+"""Bytes to and from a RESP server: compared bytes are never decoded."""
 
 import hashlib
 import socket
 
-TIMEOUT_S = 30  # a server that is silent for so long hangs
+TIMEOUT_S = 30  # a server without a reply for this time hangs
 
 
 class Closed(Exception):
@@ -30,7 +30,7 @@ def to_bytes(arg):
 
 
 class Connection:
-    """One connection; replies are returned as the bytes they were."""
+    """One connection; replies are returned as raw bytes."""
 
     def __init__(self, address, proto=2):
         self.socket = socket.create_connection(address, TIMEOUT_S)
@@ -106,7 +106,7 @@ class Connection:
         return at
 
     def reply(self):
-        """The bytes of the next reply, whole."""
+        """The complete bytes of the next reply."""
         end = self._element(self.at)
         raw = bytes(self.input[self.at:end])
         self.at = end

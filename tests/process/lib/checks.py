@@ -1,7 +1,7 @@
-"""What the tests of whole servers share: checks, and a runner of functions.
+"""Shared by the tests of whole servers: checks, and a runner of functions.
 
-"Waits" is never judged by the clock: `turns` lets a replica make a given number
-of turns, in each of which it would have answered.
+"Waits" is never measured by the clock: `turns` lets a replica run a given
+number of loop iterations, in each of which it would have answered.
 """
 import json
 import sys
@@ -16,7 +16,7 @@ def check(what, got, want):
 
 
 def wait_until(what, true):
-    """Ask again until `true()` holds."""
+    """Asks again until `true()` holds."""
     deadline = time.monotonic() + DEADLINE
     while not true():
         assert time.monotonic() < deadline, "never: " + what
@@ -24,8 +24,8 @@ def wait_until(what, true):
 
 
 def turns(q, replicas, count=300):
-    """Each of these replicas makes `count` turns of its loop at least, now
-    one, now the other, so that what one sends another meets."""
+    """Each of these replicas runs at least `count` loop iterations,
+    alternating, so that messages of one meet those of the other."""
     clients = [q.client(i) for i in replicas]
     for _ in range(count):
         for c in clients:
@@ -35,14 +35,14 @@ def turns(q, replicas, count=300):
 
 
 def waits(what, clients, q, replicas):
-    """None of these connections gets a byte while the replicas turn."""
+    """None of these connections receives a byte while the replicas run."""
     turns(q, replicas)
     for c in clients:
         assert c.silent(), "answered: " + what
 
 
 def digests(q, replicas=None):
-    """The digest of each replica, once all stand at one position."""
+    """The digest of each replica, once all are at one position."""
     clients = [q.client(i) for i in
                (range(q.replicas) if replicas is None else replicas)]
     deadline = time.monotonic() + DEADLINE
@@ -63,7 +63,7 @@ def agree(q, replicas=None):
 
 
 def lands_on(q, replica):
-    """True if a new connection to the common address lands there."""
+    """True if a new connection to the common address reaches that replica."""
     try:
         c = q.client()
         there = c.call("CLIENT", "ID") % 64 == replica
@@ -80,8 +80,8 @@ def shares(q):
 
 
 class Background(threading.Thread):
-    """A function in a thread; leaving the block waits for its end and raises
-    what it raised."""
+    """Runs a function in a thread; leaving the block waits for its end and
+    raises its exception."""
 
     def __init__(self, function, *args):
         super().__init__(daemon=True)
@@ -109,8 +109,8 @@ class Background(threading.Thread):
 
 
 def add_up(path, found):
-    """Figures of a long run that is made in pieces: numbers are added to those
-    in the file, the longest and the least of both kept, lists joined.
+    """Results of a long run in pieces: numbers are added to those in the file,
+    the longest and the least of both are kept, lists are joined.
 
     @return the sum, as it is in the file now.
     """
@@ -134,7 +134,7 @@ def add_up(path, found):
 
 
 def main(names, all_):
-    """Run the functions test_* of `all_`, or those named; status 1 if one
+    """Runs the functions test_* of `all_`, or those named; status 1 if one
     failed."""
     names = names or [n for n in all_ if n.startswith("test_")]
     failed = 0
@@ -143,7 +143,7 @@ def main(names, all_):
         try:
             note = all_[name]()
             result = "ok" + (": " + note if note else "")
-        except Exception as e:  # report and go on with the others
+        except Exception as e:  # report it and continue with the others
             failed += 1
             result = "FAILED: %s: %s" % (type(e).__name__, e)
         print("%-58s %6.1f s  %s" % (name, time.monotonic() - started,

@@ -1,12 +1,13 @@
-"""Writers whose every answer is counted, at replicas that may die."""
+"""Writers that count every answer, at replicas that may die."""
 import threading
 
 from tests.process.lib.checks import Background, wait_until
 
 
 class Counter:
-    """Increments at one replica, each sent when the one before was answered.
-    What was acknowledged is never lost, and what was not is at most one."""
+    """Increments at one replica, each sent after the answer to the one before.
+    Acknowledged increments are never lost, and at most one unacknowledged one
+    is applied."""
 
     def __init__(self, q, replica):
         self.q, self.replica = q, replica
@@ -39,9 +40,9 @@ class Counter:
             c.close()
 
     def progress(self, count=200):
-        """So many more are acknowledged."""
+        """Waits until this many more are acknowledged."""
         goal = self.done + count
-        wait_until("%s goes on" % self.key, lambda: self.done >= goal or
+        wait_until("%s continues" % self.key, lambda: self.done >= goal or
                    not self.thread.is_alive())
         if not self.thread.is_alive():
             self.thread.finish()
@@ -49,7 +50,7 @@ class Counter:
 
 
 class Counters:
-    """One at each replica, while the block runs; then all is counted."""
+    """One writer at each replica while the block runs; then all is counted."""
 
     def __init__(self, q, replicas=None):
         self.q = q

@@ -1,6 +1,6 @@
-"""A server under heavy load for tests that are run by hand: `quoin load` with
-large values, what INFO says of each replica ten times a second, memory from
-/proc, markers whose every acknowledgement is remembered.
+"""A server under heavy load for manual tests: `quoin load` with large values,
+the INFO of each replica ten times a second, memory from /proc, markers with
+every acknowledgement recorded.
 
 `o` are the options of `parser`: quoin, value_size, keys, connections, pipeline.
 """
@@ -16,16 +16,16 @@ import time
 
 from tests.process.lib import script
 from tests.process.lib.quoind import Client, Error
-from tests.process.lib.view import fields, look, parsed, pids_of
+from tests.process.lib.info_view import fields, look, parsed, pids_of
 
 MIB = 1 << 20
 PATIENCE = 60.0   # s; it ends a hang
-LOOK_S = 0.1      # between two looks
-ANSWER_S = 5.0    # an INFO that takes longer is one that was not answered
+LOOK_S = 0.1      # between two samples
+ANSWER_S = 5.0    # an INFO that takes longer counts as unanswered
 
 
 def parser(text, seconds):
-    """The options that all these scripts have."""
+    """Options common to all these scripts."""
     p = script.parser(text)
     p.add_argument("--acceptor", choices=("memory", "process"), default="memory")
     p.add_argument("--seconds", type=float, default=seconds)
@@ -34,9 +34,9 @@ def parser(text, seconds):
     p.add_argument("--keys", type=int, default=1000)
     p.add_argument("--connections", type=int, default=50)
     p.add_argument("--pipeline", type=int, default=16)
-    p.add_argument("--json", metavar="FILE", help="the figures, too")
+    p.add_argument("--json", metavar="FILE", help="write the results there")
     p.add_argument("--quick", action="store_true",
-                   help="a light load for a second, no verdict from the clock")
+                   help="a light load for a second, no timing verdict")
     p.add_argument("args", nargs="*", metavar="OPTION",
                    help="of quoind, behind --")
     return p
@@ -63,7 +63,7 @@ def wait_for(what, true, process=None):
 
 
 def send(pid, number):
-    """@return False: it has ended."""
+    """@return False if it has ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -112,7 +112,7 @@ class Load:
             stdout=self.out, stderr=subprocess.PIPE, text=True)
 
     def records(self):
-        """Those so far: at, seconds, ops, errors, ..."""
+        """The records so far: at, seconds, ops, errors, ..."""
         size = os.fstat(self.out.fileno()).st_size
         text = os.pread(self.out.fileno(), size, 0).decode()
         return [json.loads(line) for line in text.splitlines(True)
@@ -139,7 +139,7 @@ class Load:
         _, text = self.process.communicate()
         records = self.records()
         self.out.close()
-        if not records or "silences" not in records[-1]:
+        if not records or "unavailability" not in records[-1]:
             raise RuntimeError("quoin load: status %d: %s" % (
                 self.process.returncode, text))
         return records[-1]
@@ -155,18 +155,18 @@ class Load:
 
 
 def percentile(summary, name):
-    """Of all writes, in ms."""
+    """The p50 of all writes, in ms."""
     return summary["latency_us"][name] / 1000
 
 
-def silence_ms(summary, kind="writes"):
+def unavailable_ms(summary, kind="writes"):
     """The longest time without an answer to a write at any address."""
-    return max((s["longest_ms"] for s in summary["silences"]
+    return max((s["longest_ms"] for s in summary["unavailability"]
                 if s["kind"] == kind and s["to"] == "all"), default=0.0)
 
 
 def fill(q, o, megabytes):
-    """So much in values of --value-size; @return the keys."""
+    """Stores this much in values of --value-size; @return the keys."""
     each = int(o.value_size.replace("ki", "")) * 1024
     value = b"x" * each
     count = megabytes * MIB // each
@@ -178,7 +178,7 @@ def fill(q, o, megabytes):
     return count
 
 
-# ---- what is seen ----
+# ---- observations ----
 
 def rss(pid):
     """{"RssAnon": bytes, "RssShmem": bytes} of a process."""
@@ -188,23 +188,24 @@ def rss(pid):
 
 
 def awaited(lines, replicas):
-    """The leader and whom it waits for, as one replica tells it."""
+    """The leader and the followers that it waits for, as one replica reports
+    it."""
     told = lines.get("awaited", "") + "," + lines.get("leader", "")
     return {int(n) for n in told.split(",") if n.strip().isdigit()} & set(
         range(replicas))
 
 
 class Looks(threading.Thread):
-    """Ten times a second at each replica, until `end`."""
+    """Samples each replica ten times a second, until `end`."""
 
     def __init__(self, q):
         super().__init__(daemon=True)
         self.q = q
         self.stop = threading.Event()
         self.count = self.unanswered = self.absent = 0
-        self.missed = collections.Counter()  # replica: looks at which it lacked
+        self.missed = collections.Counter()  # replica: samples without it
         self.most = {"RssAnon": 0, "RssShmem": 0}
-        self.over = {"RssAnon": 0, "RssShmem": 0}  # above the bar, bytes
+        self.over = {"RssAnon": 0, "RssShmem": 0}  # above the limit, bytes
         self.clients = {}
 
     def run(self):
@@ -235,11 +236,11 @@ class Looks(threading.Thread):
         try:
             self.memory(rss(pid), fields(lines, i), lines)
         except (OSError, ValueError):
-            pass  # it has ended, or told of itself no more
+            pass  # no longer reports itself
 
     def memory(self, now, own, lines):
         used = int(own.get("used_memory", 0))
-        # The leader reads what lies in the arenas of all: the largest counts.
+        # The leader reads from the arenas of all: the largest counts.
         arena = max(map(int, re.findall(r"arena_bytes_most=(\d+)",
                                         " ".join(lines.values()))), default=0)
         bars = {"RssAnon": used * 5 // 4 + 128 * MIB,
@@ -256,7 +257,7 @@ class Looks(threading.Thread):
 
 
 def events(q, o):
-    """What the flight recorders of all replicas hold, oldest first."""
+    """The events of the flight recorders of all replicas, oldest first."""
     for i in range(q.replicas):
         done = subprocess.run([o.quoin, "events", "--json", *q.to([i])],
                               capture_output=True, text=True, timeout=60)
@@ -266,7 +267,7 @@ def events(q, o):
 
 
 def snapshots(q, o):
-    """How many were needed."""
+    """The number of snapshots that were needed."""
     return sum(e["event"] == "need-snapshot" for e in events(q, o))
 
 
@@ -277,8 +278,8 @@ def log_lines(q):
 # ---- markers ----
 
 class Marker(threading.Thread):
-    """Small writes at one replica, one after the other; `kept` are those that
-    were acknowledged."""
+    """Small writes at one replica, one after the other; `kept` are the
+    acknowledged ones."""
 
     def __init__(self, q, replica, name):
         super().__init__(daemon=True)
@@ -299,8 +300,8 @@ class Marker(threading.Thread):
 
 
 class Markers:
-    """Several of them, until their replica dies. Another client looks for what
-    was acknowledged in the end."""
+    """Several writers, until their replica dies. Another client checks the
+    acknowledged writes at the end."""
 
     def __init__(self, q, replica, count=16):
         self.q = q
@@ -318,7 +319,7 @@ class Markers:
         self.kept = [x for m in self.all for x in m.kept]
 
     def missing(self, replica):
-        """Acknowledged ones that are not at that replica."""
+        """Acknowledged markers that are missing at that replica."""
         c = self.q.client(replica)
         lost = []
         for first in range(0, len(self.kept), 500):
@@ -349,8 +350,8 @@ def serves(q, replicas):
 
 
 def current(q):
-    """All live, are online and in sync: with the process acceptor that are the
-    leader and the acceptor."""
+    """All live, are online and in sync: with the process acceptor these are
+    the leader and the acceptor."""
     view = look(q, range(q.replicas))
     pids = pids_of(q)
     return view is not None and len(pids) == q.replicas and \

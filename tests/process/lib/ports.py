@@ -1,4 +1,4 @@
-"""TCP ports for a server that a test starts, which no other test gets."""
+"""TCP ports for a server that a test starts, reserved from other tests."""
 import random
 import socket
 
@@ -6,9 +6,10 @@ TRIES = 200
 
 
 class Ports:
-    """`count` ports in a row, from `first`, that nobody listens on. Until
-    close() no other Ports has one of them: between this look and the server's
-    own bind others may look, too, and their clients would talk to it."""
+    """`count` ports in a row, from `first`, that have no listener. Until
+    close() no other Ports has one of them: between this check and the server's
+    own bind other tests may check, too, and their clients would connect to it.
+    """
 
     def __init__(self, count):
         for _ in range(TRIES):
@@ -29,8 +30,7 @@ class Ports:
         self.claims.append(claim)
         claim.bind("\0quoin-test-port-%d" % port)
         with socket.socket() as s:
-            # Remains of closed connections do not count, as they do not for
-            # the server.
+            # Remains of closed connections do not count, as for the server.
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             s.bind(("127.0.0.1", port))
 

@@ -1,11 +1,11 @@
-"""A quoind for tests: started on free ports, ended for certain.
+"""A quoind for tests: started on free ports, always ended.
 
     with Quoind(path, replicas=3) as q:
         c = q.client(0)            # a connection to replica 0's own port
         c.call("SET", "a", "1")    # -> b"OK" / value / int / list / Error
 
-Only the standard library; replies are RESP2. Deadlines are there to end a
-hang, and far away: a slow machine fails nothing.
+Only the standard library; replies are RESP2. Deadlines only end a hang and are
+long, so that a slow machine fails no test.
 """
 import ctypes
 import os
@@ -117,7 +117,7 @@ class Client:
 
 
 def end_with_parent():
-    """In the child: SIGTERM when the test is killed."""
+    """In the child: request SIGTERM when the test is killed."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
@@ -131,7 +131,7 @@ class Quoind:
         self.cmd = [path, "--port", str(self.port), "--replicas",
                     str(replicas), "--enable-debug-command",
                     "--commit-timeout", "0", *args]  # a slow machine
-        self.drains = True  # False: writes wait for ever, end it at once
+        self.drains = True  # False: writes wait for ever, so end it at once
 
     def __enter__(self):
         self.errors = self.open_log()
@@ -145,7 +145,7 @@ class Quoind:
             try:
                 c = self.client()
                 # Connections are accepted after the line of readiness, which
-                # stdout may have when this asks first.
+                # may still be unread in stdout at this point.
                 if c.call("PING") == b"PONG" and c.call("DBSIZE") == 0 and \
                         b"\n" in os.pread(self.ready.fileno(), 1 << 16, 0):
                     c.close()
@@ -161,7 +161,7 @@ class Quoind:
         return self
 
     def open_log(self):
-        # A file, not a pipe: nobody reads before the end.
+        # A file, not a pipe: it is read only at the end.
         return tempfile.TemporaryFile()
 
     def __exit__(self, *exc):
@@ -173,7 +173,7 @@ class Quoind:
         self.proc.send_signal(signal.SIGTERM)
         try:
             if not self.drains or exc[0] is not None:
-                self.second_signal()  # a failure is told without waiting
+                self.second_signal()  # report a failure without waiting
             self.status = self.proc.wait(DEADLINE)
         except subprocess.TimeoutExpired:
             for pid in self.pids():
@@ -189,7 +189,8 @@ class Quoind:
         return False
 
     def second_signal(self):
-        """Once the first was heard: two at one time are one."""
+        """After the first one was received: two at the same time count as one.
+        """
         deadline = time.monotonic() + DEADLINE
         while time.monotonic() < deadline:
             if "draining" in self.log_so_far():
@@ -225,7 +226,7 @@ class Quoind:
         return [found[i] for i in sorted(found)]
 
     def to(self, replicas=None):
-        """Options of quoin: the ports of these replicas, or of all."""
+        """Options for quoin: the ports of these replicas, or of all."""
         return [a for i in (range(self.replicas) if replicas is None
                             else replicas)
                 for a in ("--to", "127.0.0.1:%d" % (self.port + 1 + i))]

@@ -1,5 +1,5 @@
-"""What scripts share that are run by hand: the programs they run, Ctrl-C, and
-figures in a file.
+"""Shared by scripts that are run by hand: the programs they run, Ctrl-C, and
+results in a file.
 
     p = script.parser(__doc__)      with --quoind and --quoin
     p.add_argument(...)
@@ -18,7 +18,8 @@ BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 
 def parser(text):
-    """A parser that shows the module's text, with the options of the programs.
+    """A parser that shows the module's text, with the options for the
+    programs.
     """
     p = argparse.ArgumentParser(
         description=text, allow_abbrev=False,
@@ -29,18 +30,19 @@ def parser(text):
 
 
 def options(p, *more):
-    """Parsed; the programs, and those that the options `more` name, exist."""
+    """The parsed options; the programs, and those that the options `more`
+    name, exist."""
     o = p.parse_args()
     for name in ("quoind", "quoin", *more):
         program = getattr(o, name)
         if shutil.which(program) is None:
-            p.error("%s is no program: build it, or name another" % program)
+            p.error("%s is not a program; build it, or name another" % program)
         setattr(o, name, os.path.abspath(shutil.which(program)))
     return o
 
 
 def end(run, o):
-    """Run it; its figures go to the file of --json.
+    """Runs it; its results go to the file of --json.
 
     @return the figures. Ctrl-C and SIGTERM end the script, with status 130,
     after everything it has started.

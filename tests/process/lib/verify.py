@@ -4,9 +4,9 @@ import signal
 import subprocess
 
 
-class Judge:
-    """A load on the ports of all replicas; its verdict is that of everything
-    that was asked between begin and end."""
+class VerifiedLoad:
+    """A load on the ports of all replicas; its verdict covers all requests
+    between begin and end."""
 
     def __init__(self, q, quoin, *args):
         self.process = subprocess.Popen(
@@ -18,12 +18,12 @@ class Judge:
         return json.loads(self.process.stdout.readline())
 
     def answered(self, count):
-        """So many more seconds that had an answer."""
+        """Waits for this many more seconds with an answer."""
         while count > 0:
             count -= self.second()["ops"] > 0
 
     def end(self):
-        """@return the summary, what was found, and the exit status."""
+        """@return the summary, the verdict, and the exit status."""
         self.process.send_signal(signal.SIGINT)
         out, text = self.process.communicate()
         return json.loads(out.splitlines()[-1]), text, self.process.returncode

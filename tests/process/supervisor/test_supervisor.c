@@ -1,5 +1,5 @@
 /*
- * The supervisor: what it starts, and what becomes of it
+ * The supervisor: starting replicas, and their ends
  * (tests/support/small_server.h).
  */
 #include "tests/support/small_server.h"
@@ -103,7 +103,8 @@ Test(supervisor, a_death_is_one_line_and_the_others_are_told, .timeout = 20)
              "on\n",
              r.pid);
     cr_assert_str_eq(line, want);
-    /* The news is on its way before the line is: within a few questions. */
+    /* The message is in flight before the line: it arrives within a few
+     * requests. */
     do {
         cr_assert(ask(s.own[2], &r));
     } while (r.gone == 0);
@@ -117,8 +118,8 @@ Test(supervisor, a_death_is_one_line_and_the_others_are_told, .timeout = 20)
 
 Test(supervisor, goes_on_serving_when_the_supervisor_is_killed, .timeout = 20)
 {
-    /* These replicas are told to die with it: only that they see it. The real
-     * ones are tested with the real server. */
+    /* These replicas get the signal when it dies: the test only checks that
+     * they see it. The real ones are tested with the real server. */
     struct server s;
     struct server second;
     struct qn_config c = small_config(3);

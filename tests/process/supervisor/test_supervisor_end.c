@@ -1,5 +1,5 @@
 /*
- * The supervisor: how a server ends (tests/support/small_server.h).
+ * The supervisor: the end of a server (tests/support/small_server.h).
  */
 #include "tests/support/small_server.h"
 
@@ -43,7 +43,7 @@ Test(supervisor, a_replica_told_to_leave_leaves_alone, .timeout = 20)
 Test(supervisor, drains_on_each_signal_that_asks_for_it, .timeout = 20)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
-    signal(SIGHUP, SIG_DFL); /* not as nohup has it */
+    signal(SIGHUP, SIG_DFL); /* not ignored, as under nohup */
     for (size_t i = 0; i < 3; i++) {
         struct server s;
         struct qn_config c = small_config(3);
@@ -54,7 +54,7 @@ Test(supervisor, drains_on_each_signal_that_asks_for_it, .timeout = 20)
     }
 }
 
-/* As a service manager does it: everybody gets the signal. */
+/* Like a service manager: every process gets the signal. */
 Test(supervisor, drains_when_the_replicas_get_the_signal_too, .timeout = 20)
 {
     struct server s;
@@ -88,7 +88,7 @@ Test(supervisor, a_second_signal_ends_at_once, .timeout = 20)
     cr_assert(kill(r.pid, 0) != 0 && errno == ESRCH);
 }
 
-Test(supervisor, nobody_stops_before_all_have_drained, .timeout = 20)
+Test(supervisor, no_replica_stops_before_all_have_drained, .timeout = 20)
 {
     struct server s;
     struct qn_config c = small_config(3);
@@ -109,8 +109,8 @@ Test(supervisor, nobody_stops_before_all_have_drained, .timeout = 20)
     cr_assert_eq(status_of(&s), 1, "one has not drained");
 }
 
-/* The replica says what it owes; the supervisor adds nothing but the line and
- * the status. */
+/* The replica reports its outstanding replies; the supervisor adds only the
+ * line and the status. */
 Test(supervisor, replies_not_given_are_counted_in_one_line, .timeout = 20)
 {
     struct server s;

@@ -1,6 +1,7 @@
 /*
- * The supervisor: later lives of replicas (tests/support/small_server.h, whose
- * replicas end themselves if news do not come in the order of lives).
+ * The supervisor: later incarnations of replicas (tests/support/small_server.h,
+ * whose replicas exit if messages about others are not in the order of
+ * incarnations).
  */
 #include "tests/support/small_server.h"
 
@@ -24,18 +25,18 @@ static struct reply present(const struct server *s, qn_node_t node)
     return r;
 }
 
-/* @return its next life, asked at its own port. */
+/* @return its next incarnation, requested at its own port. */
 static struct reply after_kill(const struct server *s, qn_node_t node)
 {
     struct reply old = present(s, node);
     struct reply r;
     kill(old.pid, SIGKILL);
-    do { /* the dying one may still take a connection, and drop it */
+    do { /* the dying one may still accept a connection and drop it */
     } while (!ask(s->own[node], &r) || r.pid == old.pid);
     return r;
 }
 
-/* The next line holds `text`. */
+/* The next line contains `text`. */
 static void expect_line(const struct server *s, const char *text)
 {
     char line[256];
@@ -69,7 +70,7 @@ Test(supervisor_lives, the_others_hear_of_each_life_in_order, .timeout = 20)
         struct reply next = after_kill(&s, 1);
         for (qn_node_t k = 0; k < 3; k += 2) {
             do {
-                cr_assert(ask(s.own[k], &r), "a survivor goes on");
+                cr_assert(ask(s.own[k], &r), "a survivor continues");
             } while (r.known[1] != next.life);
             cr_assert_eq(r.gone, 0);
             cr_assert_eq(next.known[k], r.life);
@@ -95,7 +96,7 @@ Test(supervisor_lives, its_share_of_connections_is_the_others_until_it_is_back,
     mood.slow = -1;
     start_restarting(&s);
     next = after_kill(&s, 1);
-    do { /* now one of them accepts it, now another */
+    do { /* one or the other accepts it */
         cr_assert(ask(s.port, &r));
     } while (r.pid != next.pid);
     end(&s);
@@ -113,14 +114,14 @@ Test(supervisor_lives, one_that_cannot_live_is_tried_again_ever_later,
     expect_line(&s, "(Killed); 2 of 3 go on; starting it again\n");
     expect_line(&s, "status 3; 2 of 3 go on; starting it again in 30 ms\n");
     expect_line(&s, "status 3; 2 of 3 go on; starting it again in 60 ms\n");
-    /* Whoever comes now is told that it is gone. */
+    /* A replica that starts now is informed that it is gone. */
     r = after_kill(&s, 1);
     cr_assert_eq(r.gone, 1u << 2);
     end(&s);
 }
 
-/* Without a majority nobody can take over from a dead leader. */
-Test(supervisor_lives, who_is_needed_for_a_majority_is_not_waited_for_long,
+/* Without a majority no replica can take over from a dead leader. */
+Test(supervisor_lives, one_needed_for_a_majority_is_restarted_soon,
      .timeout = 20)
 {
     struct server s;
@@ -132,7 +133,7 @@ Test(supervisor_lives, who_is_needed_for_a_majority_is_not_waited_for_long,
         read_line(s.log, line, sizeof line);
     }
     kill(present(&s, 1).pid, SIGKILL);
-    /* Not while another one is on its way, which may be slow. */
+    /* Not while another one is starting, which may be slow. */
     while (strstr(line, "replica 1 ") == NULL ||
            strstr(line, "in 50 ms") == NULL) {
         read_line(s.log, line, sizeof line);
@@ -140,8 +141,8 @@ Test(supervisor_lives, who_is_needed_for_a_majority_is_not_waited_for_long,
     end(&s);
 }
 
-/* Nor can one that was stopped vote; when it goes on, the pauses do, too. */
-Test(supervisor_lives, who_is_needed_beside_a_stopped_one_is_not_waited_for,
+/* A stopped one cannot vote either; when it continues, the pauses do, too. */
+Test(supervisor_lives, one_needed_beside_a_stopped_one_is_restarted_at_once,
      .timeout = 20)
 {
     struct server s;
@@ -165,9 +166,11 @@ Test(supervisor_lives, who_is_needed_beside_a_stopped_one_is_not_waited_for,
     end(&s);
 }
 
-/* Its socket is soon full. Of lives that came and ended meanwhile it need not
- * hear; of the ends of those it knows, and of who lives, it does. */
-Test(supervisor_lives, who_stands_still_is_told_when_it_goes_on, .timeout = 60)
+/* Its socket is soon full. It need not receive incarnations that started and
+ * ended meanwhile; it does receive the ends of those it knows, and the living
+ * ones. */
+Test(supervisor_lives, a_stopped_one_is_informed_when_it_continues,
+     .timeout = 60)
 {
     struct server s;
     struct reply one;
@@ -190,7 +193,7 @@ Test(supervisor_lives, who_stands_still_is_told_when_it_goes_on, .timeout = 60)
     end(&s);
 }
 
-Test(supervisor_lives, one_that_cannot_start_says_why, .timeout = 20)
+Test(supervisor_lives, one_that_cannot_start_reports_why, .timeout = 20)
 {
     struct server s;
     mood.poor = 0;
@@ -203,8 +206,8 @@ Test(supervisor_lives, one_that_cannot_start_says_why, .timeout = 20)
     end(&s);
 }
 
-/* New lives that were never complete have nothing to serve. */
-Test(supervisor_lives, ends_when_nobody_complete_is_left, .timeout = 20)
+/* New incarnations that were never complete have nothing to serve. */
+Test(supervisor_lives, ends_when_no_complete_replica_is_left, .timeout = 20)
 {
     struct server s;
     mood.slow = SMALL_ALL;
@@ -225,14 +228,14 @@ Test(supervisor_lives, drains_though_one_is_on_its_way, .timeout = 20)
     end(&s);
     mood = (struct small_mood)SMALL_MOOD;
     mood.weak = 2;
-    start_restarting(&s); /* and though one is between two attempts */
+    start_restarting(&s); /* even if one is between two attempts */
     kill(present(&s, 2).pid, SIGKILL);
     expect_line(&s, "starting it again\n");
     expect_line(&s, "in 30 ms\n");
     end(&s);
 }
 
-Test(supervisor_lives, who_was_told_to_leave_is_not_started_again,
+Test(supervisor_lives, one_that_was_asked_to_leave_is_not_restarted,
      .timeout = 20)
 {
     struct server s;
@@ -242,8 +245,8 @@ Test(supervisor_lives, who_was_told_to_leave_is_not_started_again,
     end(&s);
 }
 
-/* The memory in which the last decided slots lie outlives its owner: whoever
- * comes is introduced to that life, its own successor too. */
+/* The memory with the last decided slots outlives its owner: every new replica
+ * is introduced to that incarnation, its own successor too. */
 Test(supervisor_lives, the_owner_of_the_accept_word_is_kept, .timeout = 20)
 {
     struct server s;
@@ -267,7 +270,7 @@ Test(supervisor_lives, an_owner_that_has_an_heir_is_not_kept, .timeout = 20)
     mood.heir = 2;
     start_restarting(&s);
     struct reply next = after_kill(&s, 0);
-    do { /* it has heard of the new life, hence of the death before */
+    do { /* it knows the new incarnation, hence the death before */
         cr_assert(ask(s.own[2], &r));
     } while (r.known[0] != next.life);
     r = after_kill(&s, 1);

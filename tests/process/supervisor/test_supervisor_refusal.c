@@ -1,5 +1,5 @@
 /*
- * The supervisor: what cannot start (tests/support/small_server.h).
+ * The supervisor: servers that cannot start (tests/support/small_server.h).
  */
 #include "tests/support/small_server.h"
 

@@ -1,9 +1,10 @@
-"""Does measuring a machine repeat? By hand or at night: it takes the machine
-for itself, and what it says depends on who else is there.
+"""Does the measurement of a machine repeat? Run it by hand or at night: it
+uses the whole machine, and the result depends on other load.
 
-Measures --times times, and compares costs between measurements that were on the
-same levels (the probes of both directions within a factor of 1.1) and stable.
-Exit status 1 if a cost lies more than --spread from the median of its level.
+Measures --times times, and compares costs between measurements on the same
+levels (the probes of both directions within a factor of 1.1) that were stable.
+Exit status 1 if a cost differs by more than --spread from the median of its
+level.
 
 Usage: machine_repeat.py QUOIN [--times 5] [--spread 0.1]
 """

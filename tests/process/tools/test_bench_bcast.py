@@ -1,5 +1,5 @@
-"""quoin bench broadcast|ack: all that is sent arrives once everywhere (the
-benchmark checks it), the report is whole, and wrong options cost one line.
+"""quoin bench broadcast|ack: every message arrives once everywhere (the
+benchmark checks it), the report is complete, and wrong options cost one line.
 
 Usage: test_bench_bcast.py PATH_OF_QUOIN FOLDER_OF_MACHINES
 """
@@ -63,7 +63,7 @@ assert len(table) == 1 and table[0]["topology"] == "binary", table
 refused(*WHERE, "--nodes", "65", names=["--nodes"])
 refused(*WHERE, "--nodes", "1", names=["--nodes"])
 refused(*WHERE, "--cores", "0", names=["--cores", "2 to 64"])
-refused(*WHERE, "--cores", "0-1", "--nodes", "2", names=["not both"])
+refused(*WHERE, "--cores", "0-1", "--nodes", "2", names=["exclude each other"])
 refused(*WHERE, "--nodes", "3", "--root", "9", names=["--root"])
 refused(*SHORT, "--algo", "auto,ring:k=2,full", names=["rings"])
 refused(*SHORT, "--algo", "binray", names=["binary"])

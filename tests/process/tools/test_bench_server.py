@@ -1,4 +1,4 @@
-"""What bench_rows.py makes of its runs: medians, intervals, targets.
+"""Results of bench_rows.py: medians, intervals, targets.
 
 Usage: test_bench_server.py FOLDER_OF_IT
 """

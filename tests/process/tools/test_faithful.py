@@ -1,8 +1,8 @@
-"""The published trees and predictions, against a second version of them.
+"""The published trees and predictions, compared with a second implementation.
 
-This file builds every static tree and the adaptive tree once more, straight
-from the rules of core/topo/TREES.md and as plainly as it can, and predicts
-what operations on them cost. `quoin tree` must give the same edges in the same
+This file builds every static tree and the adaptive tree again, directly from
+the rules of core/topo/TREES.md and as simply as possible, and predicts the
+costs of operations on them. `quoin tree` must give the same edges in the same
 order, and the same costs within 0.1 cycle.
 
 Usage: test_faithful.py PATH_OF_QUOIN FOLDER [MACHINE ...]
@@ -76,8 +76,8 @@ def by_ranks(cores, kids):
 
 
 def fibonacci(cores):
-    """The F-tree of the least order that is large enough; its nodes numbered
-    by depth and preorder, the first ones kept."""
+    """The F-tree of the smallest order that is large enough; its nodes
+    numbered by depth and preorder, the first ones kept."""
     nodes = []  # (depth, preorder, preorder of the parent, right)
 
     def grow(order, depth, parent, right):
@@ -293,7 +293,7 @@ def same_edges(folder, name, root, level, want):
 
 
 def costs_differ(folder, m, op, q, root, trees):
-    """By how much at most, in cycles."""
+    """The largest difference, in cycles."""
     got = json.loads(quoin("--machine", folder, "--op", op, "--queued", q,
                            "--root", root, "--format", "json", "--moves", 1))
     cycles = {c["name"]: c["cycles"] for c in got["compared"]}

@@ -31,7 +31,7 @@ class Redis:
              "--unixsocket", self.path, "--save", "", "--appendonly", "no",
              "--dir", self.dir],
             stdout=subprocess.PIPE, text=True)
-        for line in self.process.stdout:  # it tells when it is ready
+        for line in self.process.stdout:  # it reports when it is ready
             if "ready to accept" in line.lower() and "at" in line:
                 break
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
@@ -74,8 +74,8 @@ class Load(unittest.TestCase):
         return summary
 
     def long_enough(self):
-        """Seconds in which something is answered, however slow the machine:
-        to be tried in turn."""
+        """Durations with at least one answer on any machine: to be tried in
+        turn."""
         return "0.1", "0.4", "1.6", "6.4", "20"
 
     def test_a_count_is_sent_exactly_and_answered(self):
@@ -91,7 +91,7 @@ class Load(unittest.TestCase):
                 ops = got["kinds"][kind]["ops"]
                 calls = self.redis.calls(kind)
                 if kind == "ping":
-                    calls -= 1  # one before the load began
+                    calls -= 1  # one request before the load began
                 if warmup == "0":
                     self.assertEqual(ops, calls, kind)
                 else:
@@ -141,7 +141,7 @@ class Load(unittest.TestCase):
         self.assertEqual(got["wrong"], 0)
 
     def test_time_cpu_and_intervals_are_reported(self):
-        for seconds in "1.2", "3", "20":  # until two are told apart
+        for seconds in "1.2", "3", "20":  # until two are distinguished
             got = self.run_json("--seconds", seconds, "--cpu-of",
                                 str(self.redis.process.pid), "--keys", "1k",
                                 "--mix", "ping", "--connections", "2")
@@ -180,8 +180,8 @@ class Load(unittest.TestCase):
                                     "--seconds", "1.5", "--warmup", "0",
                                     "--mix", "incr", "--keys", "10",
                                     "--threads", "2")
-                # A starved generator knows what it did not send, and what
-                # a starved server may or may not have taken.
+                # A starved generator knows which requests it did not send, and
+                # which ones a starved server may or may not have received.
                 least = self.redis.calls("incr") + got["unsent"]
                 delta = (0.01 * expected if arrivals == "constant"
                          else 4 * expected ** 0.5)
@@ -195,8 +195,8 @@ class Load(unittest.TestCase):
         self.assertEqual(got["ops"], 3001)
 
     def test_no_client_is_forgotten_while_its_thread_waits_for_a_core(self):
-        """What becomes due between two looks at the clock: a client was once
-        lost so, in one of three such runs."""
+        """Requests that become due between two readings of the clock: a client
+        was once lost this way, in one of three such runs."""
         for _ in range(5):
             got = self.run_json("--rate", "100k", "--requests", "100k",
                                 "--connections", "400", "--threads", "8",
@@ -249,8 +249,8 @@ class Load(unittest.TestCase):
         for word in "run 3", "least", "median", "most", "warm-up":
             self.assertIn(word, done.stdout)
 
-    def test_the_longest_silence_is_reported(self):
-        """One of two servers answers nobody for 0.3 s."""
+    def test_the_longest_unavailability_is_reported(self):
+        """One of two servers does not answer for 0.3 s."""
         other = Redis()
         self.addCleanup(other.stop)
         process = subprocess.Popen(
@@ -267,7 +267,7 @@ class Load(unittest.TestCase):
         out, _ = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0)
         silences = {(s["to"], s["kind"]): s
-                    for s in json.loads(out.splitlines()[-1])["silences"]}
+                    for s in json.loads(out.splitlines()[-1])["unavailability"]}
         for kind in "get", "set", "reads", "writes":
             s = silences[self.redis.tcp, kind]
             self.assertGreaterEqual(s["longest_ms"], 299)
@@ -279,8 +279,8 @@ class Load(unittest.TestCase):
 
     def one_server_ends(self, *args):
         """Two servers, an open loop; `self.redis` stops, then is killed.
-        @return the kinds that are answered in the seconds after each, when
-        they are the same thrice in a row; and the summary."""
+        @return the kinds that are answered in the seconds after each, once
+        they are the same three times in a row; and the summary."""
         process = subprocess.Popen(
             [QUOIN, "load", "--to", self.redis.tcp, *args, "--seconds", "120",
              "--warmup", "0", "--rate", "2k", "--mix", "get,set",
@@ -312,7 +312,8 @@ class Load(unittest.TestCase):
         self.assertGreater(summary["unsent"], 0)
 
     def test_all_goes_on_with_one_of_two_servers(self):
-        """An open loop whose requests choose: none waits for the other."""
+        """An open loop in which each request chooses a server: none waits for
+        the other."""
         other = Redis()
         self.addCleanup(other.stop)
         found, _ = self.one_server_ends("--spread", "request", "--to",
@@ -344,7 +345,7 @@ class Load(unittest.TestCase):
         process.stderr.readline()  # the first second is over
         self.redis.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         process.stderr.readline()
-        process.send_signal(signal.SIGINT)  # ends early, with its report
+        process.send_signal(signal.SIGINT)  # it ends early, with its report
         out, _ = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0)
         self.assertEqual(json.loads(out.splitlines()[-1])["disconnects"],
@@ -358,8 +359,8 @@ class Load(unittest.TestCase):
 
 
 class Scripted:
-    """A server that says what its script says: `answer(n)` is the bytes for
-    the n-th PING of a connection, None ends the connection."""
+    """A server with a script: `answer(n)` is the bytes for the n-th PING of a
+    connection, None ends the connection."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -390,26 +391,26 @@ class Scripted:
                     peer.sendall(said)
 
     def refuse(self):
-        """No more connections."""
+        """Stops accepting connections."""
         if self.listening.fileno() >= 0:
             self.listening.shutdown(socket.SHUT_RDWR)
             self.listening.close()
 
 
 class Trouble(unittest.TestCase):
-    """What went wrong is said, and is not status 0."""
+    """Failures are reported, with a status that is not 0."""
 
     def scripted(self, answer):
         server = Scripted(answer)
         self.addCleanup(server.refuse)
         return server
 
-    def test_an_address_that_nobody_answers_is_no_success(self):
+    def test_an_address_without_an_answer_is_a_failure(self):
         server = self.scripted(lambda n: b"+PONG\r\n")
         with socket.socket() as s:  # bound but not listening
             s.bind(("127.0.0.1", 0))
             dead = f"127.0.0.1:{s.getsockname()[1]}"
-            for args in (["--seconds", "2"],  # or until it gives up
+            for args in (["--seconds", "2"],  # or until the load gives up
                          ["--requests", "500", "--json"]):
                 done = load("--to", server.tcp, "--to", dead, "--mix", "ping",
                             "--connections", "50", *args)
@@ -426,7 +427,7 @@ class Trouble(unittest.TestCase):
                     self.assertIn(dead + ": 0 of 25 connections opened",
                                   done.stdout)
 
-    def test_a_server_that_ends_in_the_warm_up_is_said(self):
+    def test_a_server_that_ends_in_the_warm_up_is_reported(self):
         def answer(n):
             if n == 100:
                 server.refuse()
@@ -436,10 +437,10 @@ class Trouble(unittest.TestCase):
         done = load("--to", server.tcp, "--mix", "ping", "--connections", "1",
                     "--seconds", "0.2", "--warmup", "2")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("nothing was answered", done.stderr)
+        self.assertIn("no request was answered", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
-    def test_a_server_that_accepts_and_is_silent_did_not_answer(self):
+    def test_a_server_that_never_answers_is_reported(self):
         server = self.scripted(lambda n: b"")
         limits = (("load", 2), ("events", 5))
         started = [subprocess.Popen([QUOIN, command, "--to", server.tcp],
@@ -448,11 +449,11 @@ class Trouble(unittest.TestCase):
         for process, (_, seconds) in zip(started, limits):
             _, said = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 1)
-            self.assertIn(f"{server.tcp}: it did not answer within {seconds} s",
+            self.assertIn(f"{server.tcp}: no answer within {seconds} s",
                           said)
 
     def test_what_is_not_resp_is_shown(self):
-        """It begins well; then 40 bytes without an end of line."""
+        """It begins correctly; then 40 bytes without an end of line."""
         server = self.scripted(
             lambda n: b"+PONG\r\n" if n < 50 else b"g" * 40)
         done = load("--to", server.tcp, "--mix", "ping", "--connections", "1",
@@ -469,14 +470,14 @@ class BadInput(unittest.TestCase):
         for word in words:
             self.assertIn(word, done.stderr)
 
-    def test_nobody_listens(self):
+    def test_no_server_listens(self):
         with socket.socket() as s:  # bound but not listening
             s.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{s.getsockname()[1]}"
             self.one_line(load("--to", address), 1, address, "refused")
         self.one_line(load("--to", "unix:/nonexistent/s"), 1, "No such file")
 
-    def test_what_listens_speaks_something_else(self):
+    def test_the_server_speaks_another_protocol(self):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             s.listen()
@@ -530,7 +531,7 @@ class BadInput(unittest.TestCase):
 
     def test_subcommands(self):
         for args, status, text in ((["laod"], 2, "'load'"),
-                                   (["frobnicate"], 2, "lists them"),
+                                   (["frobnicate"], 2, "see quoin --help"),
                                    ([], 0, "load"), (["--version"], 0, "quoin"),
                                    (["load", "--version"], 0, "quoin "),
                                    (["verify", "--version"], 0, "quoin "),

@@ -1,4 +1,4 @@
-"""What quoin load prints and writes: every format of a real run.
+"""Output of quoin load: every format of a real run.
 
 Usage: test_load_output.py PATH_OF_QUOIN ROOT_OF_THE_SOURCES
 """
@@ -38,7 +38,7 @@ class Folder(unittest.TestCase):
 
 
 class Formats(Folder):
-    """One run with everything, looked at from all sides."""
+    """One run with all outputs, compared with each other."""
 
     def setUp(self):
         super().setUp()
@@ -68,7 +68,8 @@ class Formats(Folder):
         types = [line["type"] for line in self.lines]
         self.assertGreaterEqual(len(types), 2)
         self.assertEqual(types, ["second"] * (len(types) - 1) + ["summary"])
-        # It is strict: each member is wanted and no other is taken.
+        # The schema is strict: each member is required and no other is
+        # accepted.
         for name in self.summary:
             less = {k: v for k, v in self.summary.items() if k != name}
             self.assertFalse(checker.is_valid(less), name)
@@ -90,7 +91,7 @@ class Formats(Folder):
                          self.summary["ops"])
 
     def hgrm_says_what_the_summary_says(self):
-        # The plotter takes the lines of four numbers; see its plotFiles.html.
+        # The plotter reads lines of four numbers; see its plotFiles.html.
         with open(self.path("hgrm")) as f:
             text = f.read()
         steps = [list(map(float, line.split())) for line in text.splitlines()
@@ -122,7 +123,7 @@ class Formats(Folder):
             self.assertEqual(texts.count(kind), 2, "table and line")
         self.assertIn(three_digits(self.summary["ops_per_s"] / 1000) + "k",
                       texts)
-        # One file: no script, font or picture from elsewhere.
+        # One file: no external script, font or picture.
         self.assertLessEqual({e.tag for e in svg.iter()}, {
             name + t for t in ("svg", "title", "desc", "style", "rect", "text",
                                "line", "path", "circle")})
@@ -152,7 +153,7 @@ class Readme(unittest.TestCase):
 
 
 class Manual(unittest.TestCase):
-    def test_the_manual_speaks_of_options_that_exist(self):
+    def test_the_manual_names_existing_options(self):
         manual = (ROOT / "docs/man/quoin-load.1.in").read_text()
         told = set(re.findall(r"Fl -([a-z][a-z0-9-]*)", manual))
         told -= {"help", "option"}
@@ -161,7 +162,7 @@ class Manual(unittest.TestCase):
         self.assertGreater(len(told), 2)
         self.assertEqual(told - exist, set())
 
-    def test_the_guide_speaks_of_options_that_exist(self):
+    def test_the_guide_names_existing_options(self):
         guide = (ROOT / "docs/load.md").read_text()
         told = set(re.findall(r"--([a-z][a-z0-9-]*)", guide)) - {"help"}
         exist = set(re.findall(r"^  --([a-z0-9-]+)", load("--help").stdout,
@@ -170,7 +171,7 @@ class Manual(unittest.TestCase):
 
 
 class Refused(Folder):
-    """Files are tried before anything else: nobody listens on port 1."""
+    """Files are tried before anything else: no server listens on port 1."""
 
     def refuse(self, *args, words=()):
         before = sorted(self.folder.rglob("*"))
@@ -192,9 +193,9 @@ class Refused(Folder):
 
     def test_one_file_for_two(self):
         self.refuse("--csv", "-", "--plot", "-",
-                    words=("--csv and --plot are both standard output",))
+                    words=("--csv and --plot both write to standard output",))
         self.refuse("--json", "--plot", "-",
-                    words=("--json and --plot are both standard output",))
+                    words=("--json and --plot both write to standard output",))
         self.refuse("--csv", self.path("one"), "--hgrm", self.path("one"),
                     words=("--csv", "--hgrm", "both"))
         self.refuse("--csv", self.path("one"), "--raw", self.path("one"),
@@ -204,18 +205,18 @@ class Refused(Folder):
         self.refuse("--csv", self.path("real"), "--hgrm", self.path("link"))
         self.assertEqual((self.folder / "real").read_text(), "kept")
 
-    def test_a_run_that_never_began_leaves_everything_as_it_was(self):
+    def test_a_run_that_does_not_begin_leaves_files_unchanged(self):
         (self.folder / "old").write_text("kept")
         for option in "--csv", "--raw":
             done = load("--to", "127.0.0.1:1", option, self.path("old"),
                         "--hgrm", self.path("new"))
-            self.assertEqual(done.returncode, 1)  # nobody listens
+            self.assertEqual(done.returncode, 1)  # no server listens
             self.assertEqual((self.folder / "old").read_text(), "kept")
             self.assertFalse((self.folder / "new").exists())
 
 
 class Stdout(Folder):
-    def test_a_dash_is_standard_output_and_the_table_makes_room(self):
+    def test_a_dash_is_standard_output_and_the_table_moves(self):
         redis = Redis()
         self.addCleanup(redis.stop)
         for option, begins in (("--csv", "run,at_s"), ("--plot", "<svg"),
@@ -230,7 +231,7 @@ class Stdout(Folder):
 
 
 class Lost(Folder):
-    def test_a_full_disk_is_told_with_status_1(self):
+    def test_a_full_disk_gives_status_1(self):
         redis = Redis()
         self.addCleanup(redis.stop)
         some = "--to", redis.tcp, "--requests", "10", "--mix", "ping"

@@ -1,5 +1,5 @@
-"""quoin load --verify against Debian's redis-server: what is linearizable
-passes, a replica's stale reads are caught; --raw against an offline sort.
+"""quoin load --verify against Debian's redis-server: linearizable runs pass,
+stale reads of a replica are detected; --raw compared with an offline sort.
 
 Usage: test_load_verify.py PATH_OF_QUOIN
 """
@@ -70,8 +70,8 @@ class Verify(unittest.TestCase):
         self.assertEqual(summary["setup"]["key_size"], "16")
 
     def test_stale_reads_from_a_replica_are_caught(self):
-        """A replica lags by what is on its way, or, for certain, when its
-        master is out of reach: it goes on answering."""
+        """A replica lags by the data in flight, or, for certain, when its
+        master is unreachable: it continues to answer."""
         replica = Redis()
         self.addCleanup(replica.stop)
         replica.ask("REPLICAOF", "127.0.0.1", str(self.redis.port))
@@ -87,14 +87,14 @@ class Verify(unittest.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         process.stdout.readline()  # a second is over
-        replica.ask("REPLICAOF", "127.0.0.1", "1")  # nobody is there
+        replica.ask("REPLICAOF", "127.0.0.1", "1")  # no server listens
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 3, out + err)
         self.assertIn("NOT linearizable", err.splitlines()[-1])
         with open(svg, encoding="utf-8") as f:
             self.assertIn("<svg", f.read())
 
-    def test_sizes_are_told_as_they_are(self):
+    def test_sizes_are_reported_correctly(self):
         """A tag needs room in each key, and a unique number in each value."""
         done = self.load("--key-size", "8", "--value-size", "1..40", "--json",
                          "--requests", "100")
@@ -103,7 +103,7 @@ class Verify(unittest.TestCase):
         self.assertEqual(setup["key_size"], "15")  # k, tag of 12, 2 digits
         self.assertEqual(setup["value_size"], "16..40")
 
-    def test_sizes_are_mixed_if_nobody_names_them(self):
+    def test_sizes_are_mixed_by_default(self):
         for args, size in (([], "mixed:16..1048576"),
                            (["--keys", "1m"], "mixed:16..4503"),
                            (["--workload", "ycsb-a"], "1000")):
@@ -113,7 +113,7 @@ class Verify(unittest.TestCase):
             self.assertEqual(setup["value_size"], size)
 
     def test_a_changed_byte_in_a_value_is_found(self):
-        """The last of 3000: no head shows it."""
+        """The last of 3000 bytes: the head does not show it."""
         self.load("--keys", "1", "--mix", "set", "--value-size", "3000",
                   "--requests", "1", "--warmup", "0")
         process = subprocess.Popen(
@@ -142,7 +142,7 @@ class Verify(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIn("neither SET ... IFEQ nor EVAL", done.stderr)
 
-    def test_what_cannot_be_judged_is_refused(self):
+    def test_unsupported_options_are_refused(self):
         for args, word in ((["--mix", "get,mset"], "mset"),
                            (["--repeat", "2"], "--repeat"),
                            (["--keys", "3g"], "--keys"),
@@ -160,7 +160,7 @@ class Verify(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
-    """quoin verify, whose history comes from elsewhere."""
+    """quoin verify with a given history."""
 
     def verify(self, history, *args):
         return subprocess.run([test_load.QUOIN, "verify", *args, "-"],
@@ -172,7 +172,7 @@ class Files(unittest.TestCase):
             done = self.verify(history)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertEqual(done.stderr,
-                             "quoin verify: no operations: nothing to judge\n")
+                             "quoin verify: the files contain no operations\n")
 
     def test_a_picture_on_standard_output_has_it_for_itself(self):
         stale = "0 0 1 set k1 1 -> ok\n0 2 3 get k1 -> nil\n"
@@ -204,7 +204,7 @@ class Raw(unittest.TestCase):
                 self.agree(values, said[member])
 
     def agree(self, values, said):
-        """ceil(q n)-th value, to 1/1024 and what the JSON rounds away."""
+        """ceil(q n)-th value, to 1/1024 and the rounding of the JSON."""
         for name, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99),
                         ("p99.9", 0.999), ("max", 1)):
             true = values[math.ceil(q * len(values)) - 1] / 1e3

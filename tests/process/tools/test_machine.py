@@ -1,4 +1,5 @@
-"""`quoin machine`: measured, shown, written in all forms, and refused.
+"""`quoin machine`: measured, shown, written in all formats; wrong input is
+refused.
 
 Usage: test_machine.py QUOIN DATA [NAME...]
 """
@@ -31,10 +32,11 @@ def quoin(*args, status=0, cores=None):
 
 
 def measures(*args):
-    """@return False if others hold the cores all the time: nobody's fault."""
+    """@return False if other processes hold the cores all the time."""
     done = subprocess.run([QUOIN, "machine", *args, "--seconds", "0.2"],
                           capture_output=True, text=True)
-    if done.returncode == 1 and "some core gave no time" in done.stderr:
+    if (done.returncode == 1 and
+            "a core was busy with another process" in done.stderr):
         return False
     check(done.stderr, done.returncode, 0)
     return True
@@ -94,7 +96,7 @@ def test_all_forms_of_a_folder():
         check("a machine from a pipe", piped.stdout, text)
 
 
-def test_a_report_names_nobody():
+def test_a_report_has_no_names():
     with tempfile.TemporaryDirectory() as folder:
         report = folder + "/report"
         if not measures("--gather", "-o", report):
@@ -114,11 +116,11 @@ def test_a_report_names_nobody():
         refuses("--gather", "-o", report, text="the folder is not empty")
 
 
-def test_one_core_says_what_it_cannot_do():
+def test_one_core_is_reported():
     one = {min(os.sched_getaffinity(0))}
     done = quoin("--measure", cores=one)
-    assert "one core: what messages cost" in done.stderr, done.stderr
-    assert "one core: there is no pair" in done.stdout, done.stdout
+    assert "only one core is usable" in done.stderr, done.stderr
+    assert "the machine has one core" in done.stdout, done.stdout
 
 
 def test_interrupted_it_leaves_nothing():
@@ -154,7 +156,7 @@ def test_mistakes_are_one_line():
             f.write("<?xml version='1.0'?>\n<topology version='2.0'><obj")
         refuses(xml_file, text=xml_file + ":2: XML: unclosed token; the file may be cut")
     refuses(DATA + "/syn_8x4x1/numa.csv",
-            text="numa.csv:1: neither a machine file (JSON) nor hwloc's XML; of")
+            text="numa.csv:1: neither a machine file (JSON) nor hwloc's XML")
     refuses("--measure", "-o", "", text="--output: '': No such file")
     refuses("/nowhere", text="/nowhere: No such file or directory")
     refuses("core:x", text="core:x: hwloc does not understand this")
@@ -164,12 +166,12 @@ def test_mistakes_are_one_line():
     refuses("--measure", "-o", "/tmp", text="/tmp is a folder; name a file")
     refuses("--format", "png", text="--format")
     refuses("--format", "csv", text="--format csv needs --output FOLDER")
-    refuses("core:4 pu:1", "-o", "x.csv", text="x.csv: no form has this ending")
-    refuses("core:4 pu:1", "-o", "x.png", text="x.png: no form has this ending")
-    refuses("core:4 pu:1", "--seconds", "1", text="say --measure, too")
-    refuses("core:4 pu:1", "--parallel", "0", text="say --measure, too")
+    refuses("core:4 pu:1", "-o", "x.csv", text="x.csv: unknown extension")
+    refuses("core:4 pu:1", "-o", "x.png", text="x.png: unknown extension")
+    refuses("core:4 pu:1", "--seconds", "1", text="need --measure")
+    refuses("core:4 pu:1", "--parallel", "0", text="need --measure")
     refuses("core:4 pu:1", "--format", "csv", "-o", "/dev/null",
-            text="/dev/null is no folder")
+            text="/dev/null is not a folder")
     for args in ["--format", "csv"], ["--gather"]:
         refuses(*args, "-o", "-", text=" needs --output FOLDER")
     refuses("--gather", text="--gather needs --output FOLDER")

@@ -23,7 +23,8 @@ def tree(*args):
 
 
 def searches(args):
-    """Has --moves a use? A topology that is shown alone may be built by rule."""
+    """Whether --moves has an effect: a topology that is shown alone may be
+    built by rule."""
     alone = "--explain" in args or {"csv", "dot", "svg"} & set(args)
     return not alone or "--algo" not in args
 
@@ -101,7 +102,7 @@ class Formats(Case):
             circles = root.findall(".//{*}circle")
             self.assertEqual(len(circles), 16 + 1, "cores, and the root's ring")
 
-    def test_the_name_of_the_output_says_the_format(self):
+    def test_the_extension_of_the_output_selects_the_format(self):
         where = ["--machine", machine("amd64_sparse_10"), "--one-tree"]
         for ending, begins in (("svg", "<svg"), ("json", "{"), ("dot", "digraph"),
                                ("csv", "# root="), ("txt", "amd64_")):
@@ -109,7 +110,7 @@ class Formats(Case):
             good(*where, "-o", str(path))
             self.assertTrue(path.read_text().startswith(begins), ending)
         self.refused(*where, "-o", str(self.folder / "t.png"), names=[
-            "t.png: no format has this ending; use .txt, .csv"])
+            "t.png: no format has this extension; use .txt, .csv"])
         # --format overrides; without an ending it is text.
         path = self.folder / "t.png"
         good(*where, "-o", str(path), "--format", "csv")
@@ -130,7 +131,7 @@ class Formats(Case):
         self.assertEqual(down, good(*where, "-o", "-", "--up-file", str(up)))
         self.assertEqual(up.read_text(), good(
             *where, "-o", str(self.folder / "down.csv"), "--up-file", "-"))
-        self.refused(*where, "--up-file", "-", names=["are one file"])
+        self.refused(*where, "--up-file", "-", names=["are the same file"])
         self.assertFalse(pathlib.Path("-").exists())
 
     def test_what_cannot_be_written_is_one_line(self):
@@ -172,7 +173,7 @@ class Formats(Case):
                       good(*where, "--op", "throughput"))
         self.assertNotIn("A ring", good(*where, "--op", "2pc"))
 
-    def test_throughput_is_shown_where_it_was_asked_for(self):
+    def test_throughput_is_shown_if_requested(self):
         where = ["--machine", machine("amd64_sparse_10"), "--op",
                  "throughput", "--algo", "binary"]
         cost = json.loads(good(*where, "--format", "json"))["compared"][0]
@@ -181,7 +182,7 @@ class Formats(Case):
         self.assertIn("busiest core %.0f cycles per operation" %
                       cost["cycles"], good(*where, "--format", "svg"))
 
-    def test_answers_and_rings_are_told_why_then(self):
+    def test_answers_and_rings_are_explained(self):
         where = ["--machine", machine("amd64_sparse_10"), "--op", "ack"]
         for algo in "binary", "ring:k=2":
             got = good(*where, "--algo", algo, "--explain")
@@ -202,15 +203,15 @@ class Formats(Case):
                 for x in row.split(",")[:2]}
         self.assertEqual(used, {1, 8, 9, 10, 11, 30})
 
-    def test_what_is_not_proven_says_what_would_prove_it(self):
+    def test_an_unproven_plan_says_how_to_prove_it(self):
         plan = ("--machine", machine("amd64_sparse_10"), "--op", "ack",
                 "--root", "0", "--moves")
         few, many = good(*plan, "1000"), good(*plan, "600000")
-        self.assertIn("has not been proven; --moves", few)
+        self.assertIn("--moves 10000000 proves it", few)
         self.assertNotIn("proven.", few)
-        self.assertIn("the best tree there is: proven.", many)
+        self.assertIn("the best tree: proven.", many)
 
-    def test_of_what_no_search_proves_nothing_is_said(self):
+    def test_other_plans_mention_no_proof(self):
         for op in "broadcast", "ack":
             got = good("--machine", machine("syn_8x4x1"), "--op", op,
                        "--moves", "1000")
@@ -234,7 +235,7 @@ class Many(Case):
         self.assertLessEqual({"ring:k=9", "tree:k=9", "mst", "auto",
                               "ring:k=1,companion", "ring:k=2,map=busy"}, names)
 
-    def test_labels_of_the_front_are_not_crossed_and_do_not_touch(self):
+    def test_labels_of_the_front_do_not_overlap(self):
         for name in "intel_xeon_e5_v2_2x10", "amd64_sparse_10":
             root = xml.etree.ElementTree.fromstring(good(
                 "--machine", machine(name), "--compare", "--moves", "100",
@@ -260,7 +261,7 @@ class Many(Case):
                                     y + height < y2 or y2 + height2 < y,
                                     text + " and " + text2)
 
-    def test_a_survey_has_every_number_and_nobody_beats_the_planner(self):
+    def test_a_sweep_has_every_number_and_the_planner_is_best(self):
         args = ["--survey", str(MACHINES), "--sizes", "2,6-7", "--moves",
                 "100", "--format", "csv"]
         got = good(*args)
@@ -336,7 +337,7 @@ class Refusals(Case):
         self.refused(*where, "--algo", "ring:k=2", names=["acknowledged"])
         self.refused(*where, "--compare", "--format", "dot", names=["svg"])
         self.refused("--survey", str(MACHINES), "--format", "json",
-                     names=["--survey is written as"])
+                     names=["--survey has no such format"])
         self.refused("--survey", "/no/such", names=["/no/such"])
         self.refused("--survey", str(MACHINES), "--sizes", "1-4",
                      names=["--sizes", "1-4"])
@@ -346,7 +347,7 @@ class Refusals(Case):
         for more in [], ["--format", "csv", "--op", "ack", "--algo",
                          "ring:k=2"]:
             self.refused(*where, *more, *up, names=[
-                "--up-file goes with --format csv and a tree"])
+                "--up-file needs --format csv and a tree"])
         for args in ([*survey, *up], [*where, "--compare", *up],
                      [*survey, "--algo", "mst"], [*survey, "--explain"],
                      [*survey, "--op", "ack"], [*survey, "--compare"],
@@ -359,7 +360,7 @@ class Refusals(Case):
                      [*where, "--format", "csv", "--algo", "mst",
                       "--one-tree"],
                      [*where, "--explain", "--algo", "mst", "--robust"]):
-            self.refused(*args, names=["does not go with"])
+            self.refused(*args, names=["cannot be used with"])
         ack = [*where, "--op", "ack", "--format", "svg", "--algo"]
         search, group = ["--seed", "2", "--moves", "9"], ["--level", "cache"]
         for algo, has_use in (("auto", search), ("ring:k=2", search),
@@ -372,27 +373,27 @@ class Refusals(Case):
             for option in (search[:2], search[2:], group):
                 if option[0] not in has_use:
                     self.refused(*ack, algo, *option, names=[
-                        option[0] + " does not go with --algo " + algo,
-                        "leave it out"])
+                        option[0] + " cannot be used with --algo " + algo,
+                        "remove it"])
         self.refused(*where, "--explain", "--format", "svg",
                      names=["--explain is text"])
         self.refused(*where, "--format", "csv", "--algo", "mst", "--algo",
                      "mst2", names=["one --algo"])
 
     def test_files_are_tried_before_anything_is_planned(self):
-        """No --moves here: a survey of all sizes would take a minute."""
+        """No --moves here: a sweep of all sizes would take a minute."""
         for args in (["--survey", str(MACHINES)],
                      ["--machine", machine("amd64_sparse_10")]):
             self.refused(*args, "-o", "/no/such/a.svg", "--format", "svg",
                          names=["--output: /no/such/a.svg: No such file"])
             self.refused(*args, "-o", str(self.folder),
-                         names=["is a folder; name a file"])
+                         names=["is a folder; give a file"])
             self.refused(*args, "-o", "", names=["--output: '': No such"])
         self.refused(*args, "--format", "csv", "--up-file", "/no/such/up.csv",
                      names=["--up-file: /no/such/up.csv: No such file"])
         one = str(self.folder / "one.csv")
         self.refused(*args, "--op", "barrier", "--format", "csv", "--up-file",
-                     one, "-o", one, names=["are one file; name two"])
+                     one, "-o", one, names=["are the same file; give two"])
 
     def test_a_map_from_a_file_has_its_own_root(self):
         where = ["--machine", machine("amd64_sparse_10"), "--op", "ack",

@@ -13,7 +13,7 @@
 
 #include "paxos/machine/onepaxos_internal.h"
 #include "tests/sim/paxos/cluster_internal.h"
-#include "tests/sim/paxos/fate.h"
+#include "tests/sim/paxos/fault_oracle.h"
 
 static void dump(const struct cluster *c)
 {
@@ -247,7 +247,7 @@ void cluster_check_roles(struct cluster *c, qn_node_t i)
         if (c->entry[e].kind == QN_UL_VOTER) {
             c->led[e] = c->led[e - 1]; /* roles stay as they are */
         } else if (e != 0) {
-            fate_entry(c, i);
+            fault_oracle_entry(c, i);
         }
     }
     const struct qn_ul_entry *own = &m->p->cfg;
@@ -265,7 +265,7 @@ void cluster_check_roles(struct cluster *c, qn_node_t i)
     cluster_check_stopped(c, i);
     if (active && !m->active) {
         c->epochs++;
-        fate_leads(c, i);
+        fault_oracle_leads(c, i);
         if (c->in_memory) {
             check_kept(c);
         }

@@ -14,7 +14,7 @@
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
 #include "tests/sim/paxos/cluster_internal.h"
-#include "tests/sim/paxos/fate.h"
+#include "tests/sim/paxos/fault_oracle.h"
 
 static void *resize(void *ctx, void *p, size_t bytes)
 {
@@ -300,7 +300,7 @@ void cluster_end(struct cluster *c)
 void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep)
 {
     struct member *m = &c->member[node];
-    fate_dies(c, node);
+    fault_oracle_dies(c, node);
     member_end(m);
     memory_ended(c, node);
     c->doomed &= ~QN_BIT(node);

@@ -7,8 +7,9 @@
  * to the memory acceptor (5). A schedule that meets none of these proves
  * nothing about it, so a run over the CI budget fails if a count is zero.
  *
- * Counted by cluster.c at each step and by fate.c at each change of leader or
- * acceptor; plain numbers, so tables of several processes can be added.
+ * Counted by cluster.c at each step and by fault_oracle.c at each change of
+ * leader or acceptor; plain numbers, so tables of several processes can be
+ * added.
  */
 
 #include <stdio.h>

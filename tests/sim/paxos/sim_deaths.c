@@ -3,7 +3,7 @@
  * back; and who is taken for dead, rightly or not.
  */
 #include "paxos/machine/onepaxos_internal.h"
-#include "tests/sim/paxos/fate.h"
+#include "tests/sim/paxos/fault_oracle.h"
 #include "tests/sim/paxos/sim_internal.h"
 
 /** The memory acceptor: any of them may die at once, if one that is in sync
@@ -20,7 +20,7 @@ static bool one_stays(const struct sim *s, qn_node_t dying)
 
 static bool may_die(const struct sim *s, qn_node_t i)
 {
-    return s->c.in_memory ? one_stays(s, i) : fate_survives(&s->c, i);
+    return s->c.in_memory ? one_stays(s, i) : fault_oracle_survives(&s->c, i);
 }
 
 void sim_bury(struct sim *s, qn_node_t i)
@@ -57,7 +57,7 @@ static void kill_one(struct sim *s)
         if (!s->lost) {
             return;
         }
-        s->stop = c->in_memory ? COVERAGE_STOP_WORD : fate_stop(c, i);
+        s->stop = c->in_memory ? COVERAGE_STOP_WORD : fault_oracle_stop(c, i);
     } else if (sim_chance(s, 50)) {
         c->doomed |= QN_BIT(i);
         return;

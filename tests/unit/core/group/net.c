@@ -58,7 +58,7 @@ void net_connect(struct net *net, qn_node_t a, qn_node_t b, uint32_t cells,
     struct qn_qp *end[2];
     qn_qp_close(net->node[a].qp[b]);
     qn_qp_close(net->node[b].qp[a]);
-    memqp_pair(end, cells, cell_bytes);
+    inmemory_pair(end, cells, cell_bytes);
     net->node[a].qp[b] = end[0];
     net->node[b].qp[a] = end[1];
 }
@@ -202,7 +202,7 @@ static uint64_t progress(const struct net *net)
     for (qn_node_t v = 0; v < NET_NODES; v++) {
         for (qn_node_t w = 0; w < NET_NODES; w++) {
             const struct qn_qp *qp = net->node[v].qp[w];
-            sum += qp != NULL ? 2 * memqp_frames(qp) - memqp_used(qp) : 0;
+            sum += qp != NULL ? 2 * inmemory_frames(qp) - inmemory_used(qp) : 0;
         }
     }
     return sum;

@@ -2,7 +2,8 @@
 #define QN_TESTS_UNIT_CORE_GROUP_NET_H
 
 /**
- * A tree of contexts over memqp, in one thread, for the tests of this folder.
+ * A tree of contexts over inmemory_qp, in one thread, for the tests of this
+ * folder.
  *
  * Message number `id` of length `len` has the bytes (id * 31 + i): so each
  * byte that arrives can be checked, and `id` read from the first one. A node
@@ -10,7 +11,7 @@
  */
 
 #include "core/group/group.h"
-#include "tests/support/memqp.h"
+#include "tests/support/inmemory_transport.h"
 
 #define NET_NODES 16u
 #define NET_LOG   1024u

@@ -109,11 +109,11 @@ Test(acked, without_room_at_one_child_nothing_is_sent_to_any)
 {
     struct net *net = acked("sequential", 4, 64);
     uint64_t number = 77;
-    memqp_allow(net_qp(net, 0, 3), 0);
+    inmemory_allow(net_qp(net, 0, 3), 0);
     cr_assert_eq(net_bcast_acked(net, 1, 1, &number), QN_EAGAIN);
     cr_assert_eq(number, 77);
-    cr_assert_eq(memqp_frames(net_qp(net, 0, 1)), 0);
-    memqp_allow(net_qp(net, 0, 3), MEMQP_UNLIMITED);
+    cr_assert_eq(inmemory_frames(net_qp(net, 0, 1)), 0);
+    inmemory_allow(net_qp(net, 0, 3), INMEMORY_UNLIMITED);
     cr_assert_eq(net_bcast_acked(net, 1, 1, &number), QN_OK);
     cr_assert_eq(number, 1);
     net_settle(net);
@@ -127,7 +127,7 @@ Test(acked, a_full_child_is_owed_and_holds_up_nobody)
     for (uint32_t k = 0; k < 12; k++) {
         struct net *net = acked("binary", 5, 64); /* 1 -> 3, 4 */
         uint64_t number;
-        memqp_allow(net_qp(net, 1, 3), k);
+        inmemory_allow(net_qp(net, 1, 3), k);
         for (uint8_t id = 1; id <= 6; id++) {
             /* alternately 1 cell and 4 */
             size_t len = id % 2 == 0 ? 0 : 20;
@@ -138,7 +138,7 @@ Test(acked, a_full_child_is_owed_and_holds_up_nobody)
             cr_assert_eq(acked_by_all(net), net->node[3].count);
         }
         cr_assert(qn_context_flush(net->node[1].context), "k=%u", k);
-        memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
         net_settle(net);
         cr_assert_eq(net->node[3].count, 6, "k=%u", k);
         for (uint8_t i = 0; i < 6; i += 2) {
@@ -197,7 +197,7 @@ Test(acked, a_dead_leaf_is_not_waited_for)
 {
     struct net *net = acked("binary", 5, 64);
     uint64_t number;
-    memqp_allow(net_qp(net, 1, 3), 1);
+    inmemory_allow(net_qp(net, 1, 3), 1);
     cr_assert_eq(net_bcast_acked(net, 1, 20, &number), QN_OK);
     net_settle(net);
     cr_assert_eq(acked_by_all(net), 0);
@@ -219,10 +219,10 @@ Test(acked, a_child_that_dies_while_it_is_owed_is_owed_nothing)
 {
     struct net *net = acked("binary", 5, 64);
     uint64_t number;
-    memqp_allow(net_qp(net, 1, 3), 0);
+    inmemory_allow(net_qp(net, 1, 3), 0);
     cr_assert_eq(net_bcast_acked(net, 1, 20, &number), QN_OK);
     net_settle(net);
-    memqp_allow(net_qp(net, 0, 1), 2);
+    inmemory_allow(net_qp(net, 0, 1), 2);
     cr_assert_eq(net_bcast_acked(net, 2, 20, &number), QN_OK);
     net_turn(net, 1);
     qn_context_destroy(net->node[3].context);
@@ -231,7 +231,7 @@ Test(acked, a_child_that_dies_while_it_is_owed_is_owed_nothing)
     qn_context_down(net->node[1].context, 3);
     qn_qp_close(net_qp(net, 1, 3));
     net->node[1].qp[3] = NULL;
-    memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+    inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
     net_settle(net);
     cr_assert_eq(acked_by_all(net), 2);
     cr_assert_eq(net->node[4].count, 2);
@@ -295,7 +295,7 @@ Test(acked, an_acknowledgement_without_room_is_part_of_the_next)
 {
     struct net *net = acked("sequential", 2, 64);
     uint64_t number;
-    memqp_allow(net_qp(net, 1, 0), 0);
+    inmemory_allow(net_qp(net, 1, 0), 0);
     for (uint8_t id = 1; id <= 3; id++) {
         cr_assert_eq(net_bcast_acked(net, id, 1, &number), QN_OK);
         net_settle(net);
@@ -303,7 +303,7 @@ Test(acked, an_acknowledgement_without_room_is_part_of_the_next)
     cr_assert(qn_context_flush(net->node[1].context), "it waits for room");
     cr_assert_eq(acked_by_all(net), 0);
     cr_assert(!qn_context_pending(net->node[1].context));
-    memqp_allow(net_qp(net, 1, 0), 1);
+    inmemory_allow(net_qp(net, 1, 0), 1);
     cr_assert(qn_context_pending(net->node[1].context));
     net_settle(net);
     cr_assert_eq(acked_by_all(net), 3);

@@ -45,13 +45,13 @@ Test(group, every_shape_and_size_delivers_every_length_in_order, .timeout = 60)
 Test(group, a_long_message_travels_on_before_it_has_arrived)
 {
     struct net *net = chain(64, 8);
-    memqp_allow(net_qp(net, 0, 1), 3);
+    inmemory_allow(net_qp(net, 0, 1), 3);
     cr_assert_eq(net_bcast(net, 1, 80, NULL), QN_OK);
     cr_assert(net_turn(net, 1));
-    cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), 3);
+    cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), 3);
     net_turn(net, 3);
     cr_assert_eq(net->node[1].count + net->node[3].count, 0);
-    memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+    inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
     net_settle(net);
     cr_assert_eq(net->node[3].count, 1);
     net_free(net);
@@ -78,11 +78,11 @@ Test(group, the_root_drops_for_a_full_child_only)
 {
     struct net *net =
         net_new(&(struct net_opts){"sequential", 4, 16, 8, false});
-    memqp_allow(net_qp(net, 0, 2), 0);
+    inmemory_allow(net_qp(net, 0, 2), 0);
     uint64_t dropped = 0;
     cr_assert_eq(net_bcast(net, 1, 8, &dropped), QN_OK);
     cr_assert_eq(dropped, 1u << 2);
-    memqp_allow(net_qp(net, 0, 2), MEMQP_UNLIMITED);
+    inmemory_allow(net_qp(net, 0, 2), INMEMORY_UNLIMITED);
     cr_assert_eq(net_bcast(net, 2, 8, &dropped), QN_OK);
     cr_assert_eq(dropped, 0);
     net_settle(net);
@@ -98,7 +98,7 @@ Test(group, the_root_drops_for_a_full_child_only)
 static struct net *stuck_at(uint32_t k)
 {
     struct net *net = chain(64, 8);
-    memqp_allow(net_qp(net, 1, 3), k);
+    inmemory_allow(net_qp(net, 1, 3), k);
     cr_assert_eq(net_bcast(net, 1, 40, NULL), QN_OK);
     net_settle(net);
     cr_assert_eq(net->node[1].count, 1, "the inner node itself has it");
@@ -113,7 +113,7 @@ Test(group, a_child_that_makes_room_in_time_gets_the_rest)
         struct net *net = stuck_at(k);
         cr_assert(qn_context_flush(at(net, 1)), "something waits");
         cr_assert(!qn_context_pending(at(net, 1)), "but there is no room");
-        memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
         cr_assert(qn_context_pending(at(net, 1)), "now there is");
         net_settle(net);
         cr_assert_eq(net->node[3].count, 1, "k=%u", k);
@@ -129,7 +129,7 @@ Test(group, a_short_message_never_overtakes_what_is_stuck)
         struct net *net = stuck_at(k);
         cr_assert_eq(net_bcast(net, 2, 8, NULL), QN_OK);
         net_settle(net);
-        memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
         cr_assert_eq(net_bcast(net, 3, 8, NULL), QN_OK);
         net_settle(net);
         cr_assert_eq(net->node[1].count, 3);
@@ -149,12 +149,12 @@ Test(group, the_next_long_message_aborts_what_is_stuck)
         net_turn(net, 0);
         net_turn(net, 1);
         cr_assert_eq(qn_context_drops(at(net, 1), 3), 1);
-        memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
         net_settle(net);
         cr_assert_eq(net->node[3].count, 1, "k=%u", k);
         cr_assert_eq(net->node[3].id[0], 2);
         /* k frames and an ABORT if k > 0, then 7 frames. */
-        cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), k + (k > 0) + 7);
+        cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), k + (k > 0) + 7);
         net_free(net);
     }
 }
@@ -163,8 +163,8 @@ Test(group, a_source_that_dies_at_any_frame_leaves_nothing)
 {
     for (uint32_t k = 0; k < 5; k++) {
         struct net *net = chain(64, 8);
-        memqp_allow(net_qp(net, 0, 1), k);
-        memqp_allow(net_qp(net, 0, 2), k);
+        inmemory_allow(net_qp(net, 0, 1), k);
+        inmemory_allow(net_qp(net, 0, 2), k);
         cr_assert_eq(net_bcast(net, 1, 40, NULL), QN_OK);
         for (qn_node_t v = 1; v < 4; v++) {
             net_turn(net, v);
@@ -189,15 +189,15 @@ Test(group, an_abort_without_room_is_sent_later)
 {
     for (uint32_t k = 1; k < 5; k++) {
         struct net *net = chain(64, 8);
-        memqp_allow(net_qp(net, 0, 1), 4);
-        memqp_allow(net_qp(net, 1, 3), k);
+        inmemory_allow(net_qp(net, 0, 1), 4);
+        inmemory_allow(net_qp(net, 1, 3), k);
         cr_assert_eq(net_bcast(net, 1, 40, NULL), QN_OK);
         net_turn(net, 1);
         qn_context_down(at(net, 1), 0);
         cr_assert(qn_context_flush(at(net, 1)), "the ABORT waits");
-        memqp_allow(net_qp(net, 1, 3), 1);
+        inmemory_allow(net_qp(net, 1, 3), 1);
         cr_assert(!qn_context_flush(at(net, 1)));
-        cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), QN_MIN(k, 4) + 1);
+        cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), QN_MIN(k, 4) + 1);
         net_turn(net, 3);
         cr_assert_eq(net->node[3].count, 0);
         net_free(net);
@@ -208,7 +208,7 @@ Test(group, what_the_dead_had_sent_in_full_still_travels_down)
 {
     struct net *net = stuck_at(2);
     qn_context_down(at(net, 1), 0);
-    memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+    inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
     net_turn(net, 1);
     net_turn(net, 3);
     cr_assert_eq(net->node[3].count, 1);
@@ -257,13 +257,13 @@ Test(group, a_new_life_gets_what_begins_after_it_and_no_tail)
 {
     for (uint32_t k = 1; k < 5; k++) {
         struct net *net = chain(64, 8);
-        memqp_allow(net_qp(net, 0, 1), k);
+        inmemory_allow(net_qp(net, 0, 1), k);
         cr_assert_eq(net_bcast(net, 1, 40, NULL), QN_OK);
         net_turn(net, 1);
         qn_context_down(at(net, 1), 3);
         net_connect(net, 1, 3, 64, 8);
         cr_assert_eq(qn_context_up(at(net, 1), 3), QN_OK);
-        memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
         cr_assert_eq(net_bcast(net, 2, 40, NULL), QN_OK);
         cr_assert_eq(net_bcast(net, 3, 4, NULL), QN_OK);
         net_settle(net);
@@ -300,7 +300,7 @@ Test(group, a_child_may_be_absent_at_first)
 }
 
 /* Sequences of frames that no sane parent sends. Nothing of them may be
- * delivered; what was sent on must form messages (memqp asserts it). */
+ * delivered; what was sent on must form messages (inmemory_qp asserts it). */
 Test(group, malformed_frames_are_an_abort)
 {
     static uint8_t b[8];
@@ -338,7 +338,7 @@ Test(group, malformed_frames_are_an_abort)
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
         struct net *net = chain(64, 8);
         for (uint32_t k = 0; k < bad[i].count; k++) {
-            memqp_inject(net_qp(net, 0, 1), &bad[i].f[k]);
+            inmemory_inject(net_qp(net, 0, 1), &bad[i].f[k]);
         }
         cr_assert_eq(net_bcast(net, 5, 30, NULL), QN_OK);
         net_settle(net);
@@ -433,9 +433,9 @@ static struct qn_qp *wild;
 
 static void deliver_and_scribble(void *ctx, const void *msg, size_t len)
 {
-    memqp_scribble(wild);
+    inmemory_scribble(wild);
     net_deliver(ctx, msg, len);
-    memqp_scribble(wild);
+    inmemory_scribble(wild);
     net_deliver(ctx, msg, len);
 }
 

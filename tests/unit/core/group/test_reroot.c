@@ -61,7 +61,7 @@ Test(reroot, what_an_old_root_sent_is_delivered_once_and_goes_no_further)
     GOT(net, 0, 3, 2);
     GOT(net, 2, 1, 0, 2, 0);
     GOT(net, 3, 3, 1);
-    cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), 5, "message 3 alone");
+    cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), 5, "message 3 alone");
     cr_assert(!qn_context_pending(at(net, 1)));
     net_free(net);
 }
@@ -87,7 +87,7 @@ Test(reroot, a_message_cut_by_a_new_root_is_aborted_and_the_next_is_whole)
 {
     for (uint32_t k = 1; k < 5; k++) {
         struct net *net = mesh(4, 64);
-        memqp_allow(net_qp(net, 0, 1), k);
+        inmemory_allow(net_qp(net, 0, 1), k);
         bcast(net, 1, 40);
         net_turn(net, 1);
         net_turn(net, 3);
@@ -97,9 +97,9 @@ Test(reroot, a_message_cut_by_a_new_root_is_aborted_and_the_next_is_whole)
         net_turn(net, 3);
         GOT(net, 1, 2, 2);
         GOT(net, 3, 2, 1);
-        cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), k + (k > 0) + 5);
+        cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), k + (k > 0) + 5);
         /* The old root's rest comes: here it is whole, below it is not. */
-        memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
         net_settle(net);
         bcast(net, 3, 20);
         net_settle(net);
@@ -113,19 +113,19 @@ Test(reroot, a_message_cut_by_a_new_root_is_aborted_and_the_next_is_whole)
 Test(reroot, the_messages_of_an_old_and_a_new_root_do_not_mix)
 {
     struct net *net = mesh(4, 64);
-    memqp_allow(net_qp(net, 0, 1), 1);
+    inmemory_allow(net_qp(net, 0, 1), 1);
     bcast(net, 1, 40);
     net_turn(net, 1);
     net_reroot_all(net, "binary", ORDER(2, 1, 0, 3), 4);
-    memqp_allow(net_qp(net, 2, 1), 0);
+    inmemory_allow(net_qp(net, 2, 1), 0);
     bcast(net, 7, 8); /* no room for it */
-    memqp_allow(net_qp(net, 2, 1), 1);
+    inmemory_allow(net_qp(net, 2, 1), 1);
     bcast(net, 2, 40);
     for (uint32_t k = 1; k < 5; k++) {
         net_turn(net, 1);
         cr_assert_eq(net->node[1].count, 0);
-        memqp_allow(net_qp(net, 0, 1), 1);
-        memqp_allow(net_qp(net, 2, 1), 1);
+        inmemory_allow(net_qp(net, 0, 1), 1);
+        inmemory_allow(net_qp(net, 2, 1), 1);
         net_turn(net, 0);
         net_turn(net, 2);
     }
@@ -141,18 +141,18 @@ Test(reroot, who_keeps_parent_and_child_loses_nothing)
 {
     for (uint32_t k = 1; k <= 5; k++) {
         struct net *net = mesh(5, 64);
-        memqp_allow(net_qp(net, 1, 3), k / 2);
-        memqp_allow(net_qp(net, 0, 1), k);
+        inmemory_allow(net_qp(net, 1, 3), k / 2);
+        inmemory_allow(net_qp(net, 0, 1), k);
         bcast(net, 1, 40);
         net_turn(net, 1);
         net_reroot_all(net, "binary", ORDER(0, 1, 2, 3), 4);
-        memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
-        memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
+        inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
         net_settle(net);
         GOT(net, 1, 1, 0);
         GOT(net, 3, 1, 1);
         cr_assert_eq(qn_context_drops(at(net, 1), 3), 0);
-        cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), 5);
+        cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), 5);
         net_free(net);
     }
 }
@@ -163,13 +163,13 @@ Test(reroot, what_is_complete_here_goes_on_to_who_stays_a_child)
 {
     for (uint32_t k = 0; k < 5; k++) {
         struct net *net = mesh(4, 64);
-        memqp_allow(net_qp(net, 1, 3), k);
+        inmemory_allow(net_qp(net, 1, 3), k);
         bcast(net, 1, 40);
         net_turn(net, 1);
         net_reroot_all(net, "binary", ORDER(2, 1, 0, 3), 4);
         bcast(net, 2, 8); /* finds no room behind it */
         net_turn(net, 1);
-        memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
         bcast(net, 3, 8);
         net_settle(net);
         GOT(net, 3, 1, 1, 3, 1);
@@ -182,16 +182,16 @@ Test(reroot, who_is_no_child_any_more_gets_an_abort)
 {
     for (uint32_t k = 0; k < 5; k++) {
         struct net *net = mesh(4, 64);
-        memqp_allow(net_qp(net, 1, 3), k);
+        inmemory_allow(net_qp(net, 1, 3), k);
         bcast(net, 1, 40);
         net_turn(net, 1);
         net_reroot_all(net, "sequential", ORDER(0, 1, 2), 3);
         cr_assert_eq(qn_context_drops(at(net, 1), 3), 1);
         cr_assert_eq(qn_context_flush(at(net, 1)), k > 0, "the ABORT waits");
-        memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
         cr_assert_eq(qn_context_pending(at(net, 1)), k > 0);
         cr_assert(!qn_context_flush(at(net, 1)));
-        cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), k + (k > 0));
+        cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), k + (k > 0));
         bcast(net, 2, 20); /* not for node 3 */
         net_settle(net);
         net_reroot_all(net, "binary", ORDER(0, 1, 2, 3), 4);
@@ -210,7 +210,7 @@ Test(reroot, a_leaf_becomes_an_inner_node_in_the_middle_of_a_message)
     for (uint32_t k = 1; k <= 5; k++) {
         struct net *net = mesh(4, 64);
         net_reroot_all(net, "sequential", ORDER(0, 1, 2, 3), 4);
-        memqp_allow(net_qp(net, 0, 1), k);
+        inmemory_allow(net_qp(net, 0, 1), k);
         bcast(net, 1, 40);
         if (k != 5) {
             net_turn(net, 1); /* what is whole is left in the channel */
@@ -218,16 +218,16 @@ Test(reroot, a_leaf_becomes_an_inner_node_in_the_middle_of_a_message)
             cr_assert(qn_context_pending(at(net, 1)), "a look may assemble");
         }
         net_reroot_all(net, "binary", ORDER(0, 1, 2, 3), 4);
-        memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
         net_settle(net);
         GOT(net, 1, 1, 0);
         cr_assert_eq(net->node[3].count, 2, "from its old and its new parent");
         /* From now on it cuts through. */
-        memqp_allow(net_qp(net, 0, 1), 3);
+        inmemory_allow(net_qp(net, 0, 1), 3);
         bcast(net, 2, 40);
         net_turn(net, 1);
-        cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), 5 + 3);
-        memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+        cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), 5 + 3);
+        inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
         net_settle(net);
         GOT(net, 1, 1, 0, 2, 0);
         cr_assert_eq(net->node[3].id[2], 2);
@@ -239,12 +239,12 @@ Test(reroot, an_inner_node_becomes_a_leaf_in_the_middle_of_a_message)
 {
     for (uint32_t k = 1; k <= 5; k++) {
         struct net *net = mesh(4, 64);
-        memqp_allow(net_qp(net, 0, 1), k);
+        inmemory_allow(net_qp(net, 0, 1), k);
         bcast(net, 1, 40);
         net_turn(net, 1);
         net_reroot_all(net, "sequential", ORDER(0, 1, 2, 3), 4);
         bcast(net, 2, 40); /* node 1 may have no room for it */
-        memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
         net_settle(net);
         bcast(net, 3, 40);
         net_settle(net);
@@ -288,15 +288,15 @@ Test(reroot, a_new_root_pays_its_debts_first)
 {
     for (uint32_t k = 1; k <= 5; k++) {
         struct net *net = mesh(4, 64);
-        memqp_allow(net_qp(net, 0, 1), k);
-        memqp_allow(net_qp(net, 1, 3), 1);
+        inmemory_allow(net_qp(net, 0, 1), k);
+        inmemory_allow(net_qp(net, 1, 3), 1);
         bcast(net, 1, 40);
         net_turn(net, 1);
         net_reroot_all(net, "sequential", ORDER(1, 0, 2, 3), 4);
         uint64_t dropped = 0;
         cr_assert_eq(net_bcast(net, 2, 8, &dropped), QN_OK);
         cr_assert_eq(dropped, 1u << 3);
-        memqp_allow(net_qp(net, 1, 3), MEMQP_UNLIMITED);
+        inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
         cr_assert_eq(net_bcast(net, 3, 8, &dropped), QN_OK);
         cr_assert_eq(dropped, 0);
         net_settle(net);
@@ -314,7 +314,7 @@ Test(reroot, a_node_dies_and_comes_back)
 {
     for (uint32_t k = 1; k <= 5; k++) {
         struct net *net = mesh(4, 64);
-        memqp_allow(net_qp(net, 0, 1), k);
+        inmemory_allow(net_qp(net, 0, 1), k);
         bcast(net, 1, 40);
         net_turn(net, 1);
         net_turn(net, 3);
@@ -427,25 +427,25 @@ Test(reroot, many_strangers_are_all_heard)
 Test(reroot, what_an_old_root_begins_anew_goes_no_further)
 {
     struct net *net = mesh(4, 64);
-    memqp_allow(net_qp(net, 0, 1), 2);
+    inmemory_allow(net_qp(net, 0, 1), 2);
     bcast(net, 1, 40);
     net_turn(net, 1);
     net_reroot_all(net, "binary", ORDER(2, 1, 0, 3), 4);
-    memqp_allow(net_qp(net, 0, 1), MEMQP_UNLIMITED);
+    inmemory_allow(net_qp(net, 0, 1), INMEMORY_UNLIMITED);
     uint8_t bytes[24]; /* message 0 */
     for (uint8_t i = 0; i < sizeof bytes; i++) {
         bytes[i] = i;
     }
-    memqp_inject(net_qp(net, 0, 1),
-                 &(struct qn_frame){QN_FRAME_FIRST, bytes, 8, 24});
-    memqp_inject(net_qp(net, 0, 1),
-                 &(struct qn_frame){QN_FRAME_MORE, bytes + 8, 8, 0});
-    memqp_inject(net_qp(net, 0, 1),
-                 &(struct qn_frame){QN_FRAME_LAST, bytes + 16, 8, 0});
+    inmemory_inject(net_qp(net, 0, 1),
+                    &(struct qn_frame){QN_FRAME_FIRST, bytes, 8, 24});
+    inmemory_inject(net_qp(net, 0, 1),
+                    &(struct qn_frame){QN_FRAME_MORE, bytes + 8, 8, 0});
+    inmemory_inject(net_qp(net, 0, 1),
+                    &(struct qn_frame){QN_FRAME_LAST, bytes + 16, 8, 0});
     (void)qn_context_poll(at(net, 1), 9);
     (void)qn_context_flush(at(net, 1));
     GOT(net, 1, 0, 0);
-    cr_assert_eq(memqp_frames(net_qp(net, 1, 3)), 3, "two and the ABORT");
+    cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), 3, "two and the ABORT");
     net_free(net);
 }
 

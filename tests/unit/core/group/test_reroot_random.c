@@ -1,7 +1,7 @@
 /* Trees that change node by node at random, while nodes die and come back and
  * room is short. What holds for every pair of neighbours, whatever they think
  * of the tree: what X delivers from P is a subsequence of what P had, in order;
- * memqp and net.h check that nothing is torn. In trees of depth 1 nobody
+ * inmemory_qp and net.h check that nothing is torn. In trees of depth 1 nobody
  * forwards, so it holds for X and the root that sent it, too, and each message
  * comes at most once. When all agree again, the next message reaches all. */
 #include "core/base/err.h"

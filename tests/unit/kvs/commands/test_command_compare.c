@@ -5,7 +5,7 @@
 
 #include "tests/support/kvs_suite.h"
 
-#define COMMAND(name) WORLD_TEST(command_compare, name)
+#define COMMAND(name) STORE_TEST(command_compare, name)
 
 #define HELLO_DIGEST "b6acb9d84a38ff74" /* of "Hello world" */
 #define OTHER_DIGEST "b6acb9d84a38ff75"
@@ -82,7 +82,7 @@ COMMAND(a_malformed_digest_is_an_error_whatever_the_key_holds)
                 EXPECT(&w, line, DIGEST_ERROR);
             }
         }
-        world_type(&w, "SET k x NX");
+        store_fixture_type(&w, "SET k x NX");
         EXPECT(&w, "GET k", "$1\r\nx\r\n");
     }
 }
@@ -160,7 +160,7 @@ COMMAND(digests_come_back)
         char digest[17] = "";
         snprintf(line, sizeof line, "SET k value%d", i);
         EXPECT(&w, line, "+OK\r\n");
-        world_type(&w, "DIGEST k");
+        store_fixture_type(&w, "DIGEST k");
         memcpy(digest, w.reply.data + 5, 16);
         zero |= digest[0] == '0';
         snprintf(line, sizeof line, "DELEX k IFDEQ %s", digest);
@@ -232,10 +232,10 @@ COMMAND(a_dead_key_is_missing)
     for (size_t i = 0; i < QN_ARRAY_COUNT(cases); i++) {
         for (int dead = 0; dead <= 1; dead++) {
             const char *reply = dead ? cases[i].dead : cases[i].alive;
-            world_put(&w, "k", "v", w.stamp_ms + (dead ? 0 : 1));
+            store_fixture_put(&w, "k", "v", w.stamp_ms + (dead ? 0 : 1));
             if (reply != NULL) {
-                world_expect(&w, __FILE__, __LINE__, cases[i].request, reply,
-                             strlen(reply));
+                store_fixture_expect(&w, __FILE__, __LINE__, cases[i].request,
+                                     reply, strlen(reply));
             }
         }
     }

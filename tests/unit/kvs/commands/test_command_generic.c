@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COMMAND(name) WORLD_TEST(command_generic, name)
+#define COMMAND(name) STORE_TEST(command_generic, name)
 
 COMMAND(del_and_unlink_count_what_was_there)
 {
@@ -45,7 +45,7 @@ COMMAND(flush_takes_one_word_at_most)
     EXPECT(&w, "EXISTS k", ":0\r\n");
 }
 
-WORLD_TEST(command_databases, each_has_its_own_keys)
+STORE_TEST(command_databases, each_has_its_own_keys)
 {
     EXPECT(&w, "MSET a 0 b 0", "+OK\r\n");
     w.db = 15;
@@ -81,17 +81,17 @@ COMMAND(keys_matches_patterns)
 }
 
 /* More keys than one step of the walk, so more than one header digit too. */
-WORLD_TEST(command_keys, finds_every_key_of_many)
+STORE_TEST(command_keys, finds_every_key_of_many)
 {
     enum { N = 12345 };
     static bool seen[N];
     for (int i = 0; i < N; i++) {
         char line[64];
         snprintf(line, sizeof line, "SET k%d v", i);
-        world_type(&w, line);
+        store_fixture_type(&w, line);
     }
     EXPECT(&w, "DBSIZE", ":12345\r\n");
-    world_type(&w, "KEYS k*");
+    store_fixture_type(&w, "KEYS k*");
     qn_buf_append(&w.reply, "", 1);
     char *at = (char *)w.reply.data;
     cr_assert_eq(strncmp(at, "*12345\r\n", 8), 0);
@@ -107,7 +107,7 @@ WORLD_TEST(command_keys, finds_every_key_of_many)
 }
 
 /* The header is put in front of the elements, behind what was there. */
-WORLD_TEST(command_keys, reply_goes_behind_earlier_ones)
+STORE_TEST(command_keys, reply_goes_behind_earlier_ones)
 {
     EXPECT(&w, "SET k v", "+OK\r\n");
     struct qn_buf b = {0};
@@ -125,26 +125,26 @@ WORLD_TEST(command_keys, reply_goes_behind_earlier_ones)
     qn_buf_free(&b);
 }
 
-WORLD_TEST(command_keys, randomkey_reaches_every_key)
+STORE_TEST(command_keys, randomkey_reaches_every_key)
 {
     unsigned seen = 0;
     EXPECT(&w, "RANDOMKEY", "$-1\r\n");
     EXPECT(&w, "MSET 0 a 1 a 2 a 3 a 4 a 5 a 6 a 7 a", "+OK\r\n");
     for (int i = 0; i < 2000 && seen != 0xff; i++) {
         w.random += 0x9e3779b97f4a7c15u;
-        world_type(&w, "RANDOMKEY");
+        store_fixture_type(&w, "RANDOMKEY");
         cr_assert_eq(w.reply.len, 7);
         seen |= 1u << (w.reply.data[4] - '0');
     }
     cr_assert_eq(seen, 0xff, "keys seen: %x", seen);
 }
 
-WORLD_TEST(command_keys, randomkey_finds_the_only_live_key)
+STORE_TEST(command_keys, randomkey_finds_the_only_live_key)
 {
     for (int i = 0; i < 1000; i++) {
         char key[16];
         snprintf(key, sizeof key, "k%d", i);
-        world_put(&w, key, "v", w.stamp_ms);
+        store_fixture_put(&w, key, "v", w.stamp_ms);
     }
     EXPECT(&w, "RANDOMKEY", "$-1\r\n");
     EXPECT(&w, "SET live v", "+OK\r\n");
@@ -157,7 +157,7 @@ WORLD_TEST(command_keys, randomkey_finds_the_only_live_key)
     EXPECT(&w, "RANDOMKEY", "_\r\n");
 }
 
-WORLD_TEST(command_config, set_is_told_to_the_replica_through_the_log)
+STORE_TEST(command_config, set_is_told_to_the_replica_through_the_log)
 {
     EXPECT(&w, "CONFIG SET maxmemory 5 timeout 7", "+OK\r\n");
     cr_assert_eq(w.config.len, 22);
@@ -173,7 +173,7 @@ WORLD_TEST(command_config, set_is_told_to_the_replica_through_the_log)
 #define OOM "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
 /* A key and a value of one byte each take 50. */
-WORLD_TEST(command_memory, what_grows_is_refused_and_the_rest_goes_on)
+STORE_TEST(command_memory, what_grows_is_refused_and_the_rest_goes_on)
 {
     w.memory_max = 100;
     EXPECT(&w, "SET a 1", "+OK\r\n");
@@ -207,7 +207,7 @@ WORLD_TEST(command_memory, what_grows_is_refused_and_the_rest_goes_on)
 }
 
 /* One key twice: what is freed once must not count twice. */
-WORLD_TEST(command_memory, several_values_are_stored_all_or_none)
+STORE_TEST(command_memory, several_values_are_stored_all_or_none)
 {
     w.memory_max = 100;
     EXPECT(&w, "SET a 0123456789", "+OK\r\n");
@@ -223,7 +223,7 @@ WORLD_TEST(command_memory, several_values_are_stored_all_or_none)
 }
 
 /* A limit that is lowered below what is there frees nothing. */
-WORLD_TEST(command_memory, a_store_beyond_the_limit_may_only_shrink)
+STORE_TEST(command_memory, a_store_beyond_the_limit_may_only_shrink)
 {
     EXPECT(&w, "SET a 0123456789", "+OK\r\n");
     w.memory_max = 1;

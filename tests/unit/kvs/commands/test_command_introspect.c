@@ -7,7 +7,7 @@
 #include "kvs/commands/cmd_syntax.h"
 #include "tests/support/kvs_suite.h"
 
-#define COMMAND(name) WORLD_TEST(command_introspect, name)
+#define COMMAND(name) STORE_TEST(command_introspect, name)
 
 COMMAND(info_of_get_in_resp2)
 {
@@ -52,7 +52,7 @@ COMMAND(info_finds_subcommands_by_full_name)
 /* The first line of the reply. */
 static void expect_line(const char *request, const char *line)
 {
-    world_type(&w, request);
+    store_fixture_type(&w, request);
     cr_expect(w.reply.len > strlen(line) &&
                   memcmp(w.reply.data, line, strlen(line)) == 0,
               "%s: got %.*s", request, 20, (char *)w.reply.data);
@@ -85,7 +85,7 @@ COMMAND(list_filters)
     EXPECT(&w, "COMMAND LIST FOO PATTERN a", "-ERR syntax error\r\n");
 }
 
-WORLD_TEST(command_docs, list_filters_by_category)
+STORE_TEST(command_docs, list_filters_by_category)
 {
     EXPECT(&w, "COMMAND LIST FILTERBY aclcat ADMIN",
            "*14\r\n$10\r\nconfig|get\r\n$16\r\nconfig|resetstat\r\n"
@@ -98,7 +98,7 @@ WORLD_TEST(command_docs, list_filters_by_category)
            "$15\r\nclient|no-evict\r\n");
 }
 
-WORLD_TEST(command_docs, docs_of_get)
+STORE_TEST(command_docs, docs_of_get)
 {
     EXPECT(&w, "COMMAND DOCS nope get",
            "*2\r\n$3\r\nget\r\n*10\r\n"
@@ -112,7 +112,7 @@ WORLD_TEST(command_docs, docs_of_get)
     EXPECT(&w, "COMMAND DOCS nope", "%0\r\n");
 }
 
-WORLD_TEST(command_docs, deprecated_commands_say_by_what)
+STORE_TEST(command_docs, deprecated_commands_say_by_what)
 {
     w.proto = 3;
     EXPECT(&w, "COMMAND DOCS substr",
@@ -172,7 +172,7 @@ COMMAND(replies_are_well_formed)
         "COMMAND HELP", "DEBUG HELP",   "QUOIN HELP"};
     for (w.proto = 2; w.proto <= 3; w.proto++) {
         for (size_t i = 0; i < QN_ARRAY_COUNT(requests); i++) {
-            world_type(&w, requests[i]);
+            store_fixture_type(&w, requests[i]);
             const uint8_t *end = w.reply.data + w.reply.len;
             cr_assert_eq(skip(w.reply.data, end), end, "%s", requests[i]);
         }

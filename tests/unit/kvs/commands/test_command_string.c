@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COMMAND(name) WORLD_TEST(command_string, name)
+#define COMMAND(name) STORE_TEST(command_string, name)
 
 COMMAND(get_answers_the_value_or_null)
 {
@@ -207,14 +207,14 @@ COMMAND(setrange_checks_its_offset)
 }
 
 /* More padding than the constant of zeros holds. */
-WORLD_TEST(command_range, setrange_pads_far)
+STORE_TEST(command_range, setrange_pads_far)
 {
     for (size_t gap = 254; gap < 260; gap++) {
         char line[64];
         snprintf(line, sizeof line, "SETRANGE k%zu %zu x", gap, gap);
-        world_type(&w, line);
+        store_fixture_type(&w, line);
         snprintf(line, sizeof line, "GET k%zu", gap);
-        world_type(&w, line);
+        store_fixture_type(&w, line);
         char header[16];
         size_t n = (size_t)snprintf(header, sizeof header, "$%zu\r\n", gap + 1);
         cr_assert_eq(w.reply.len, n + gap + 3);
@@ -228,7 +228,7 @@ WORLD_TEST(command_range, setrange_pads_far)
 #define TOO_BIG                                                                \
     "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n"
 
-WORLD_TEST(command_range, values_end_at_the_limit)
+STORE_TEST(command_range, values_end_at_the_limit)
 {
     w.value_max = 10;
     EXPECT(&w, "SET k 123456789", "+OK\r\n");
@@ -333,12 +333,12 @@ COMMAND(incrbyfloat_refuses_what_is_no_number)
 
 /* ---- deadlines: dead at the stamp, alive one millisecond before ---------- */
 
-#define DEADLINE(name) WORLD_TEST(command_deadline, name)
+#define DEADLINE(name) STORE_TEST(command_deadline, name)
 
 static void dead_and_alive(void)
 {
-    world_put(&w, "dead", "7", w.stamp_ms);
-    world_put(&w, "alive", "7", w.stamp_ms + 1);
+    store_fixture_put(&w, "dead", "7", w.stamp_ms);
+    store_fixture_put(&w, "alive", "7", w.stamp_ms + 1);
 }
 
 DEADLINE(reads_do_not_see_a_dead_key)
@@ -380,12 +380,13 @@ DEADLINE(writes_take_a_dead_key_for_missing)
         {"INCRBYFLOAT dead 1", "$1\r\n1\r\n", "$1\r\n1\r\n"},
     };
     for (size_t i = 0; i < QN_ARRAY_COUNT(cases); i++) {
-        world_put(&w, "dead", "7", w.stamp_ms);
+        store_fixture_put(&w, "dead", "7", w.stamp_ms);
         const char *reply = cases[i].reply;
-        world_expect(&w, __FILE__, __LINE__, cases[i].request, reply,
-                     strlen(reply));
+        store_fixture_expect(&w, __FILE__, __LINE__, cases[i].request, reply,
+                             strlen(reply));
         reply = cases[i].value;
-        world_expect(&w, __FILE__, __LINE__, "GET dead", reply, strlen(reply));
+        store_fixture_expect(&w, __FILE__, __LINE__, "GET dead", reply,
+                             strlen(reply));
     }
 }
 
@@ -404,10 +405,10 @@ DEADLINE(changes_keep_the_deadline_replacements_do_not)
     };
     for (size_t i = 0; i < QN_ARRAY_COUNT(cases); i++) {
         w.stamp_ms = 1000;
-        world_put(&w, "k", "7", 1001);
-        world_type(&w, cases[i].request);
+        store_fixture_put(&w, "k", "7", 1001);
+        store_fixture_type(&w, cases[i].request);
         w.stamp_ms = 1001;
-        world_type(&w, "EXISTS k");
+        store_fixture_type(&w, "EXISTS k");
         cr_expect_eq(w.reply.data[1], cases[i].keeps ? '0' : '1', "%s",
                      cases[i].request);
     }
@@ -417,7 +418,7 @@ DEADLINE(changes_keep_the_deadline_replacements_do_not)
 
 #define KEY_TOO_LONG "-ERR key is longer than max-key-len\r\n"
 
-WORLD_TEST(command_limits, keys_end_at_max_key_len)
+STORE_TEST(command_limits, keys_end_at_max_key_len)
 {
     w.key_max = 3;
     EXPECT(&w, "SET abc v", "+OK\r\n");

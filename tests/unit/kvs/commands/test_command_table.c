@@ -203,7 +203,7 @@ Test(command_find, subcommands_belong_to_their_container)
 
 /* ---- errors -------------------------------------------------------------- */
 
-#define COMMAND(name) WORLD_TEST(command_resolve, name)
+#define COMMAND(name) STORE_TEST(command_resolve, name)
 
 #define A10  "aaaaaaaaaa"
 #define A120 A10 A10 A10 A10 A10 A10 A10 A10 A10 A10 A10 A10
@@ -224,7 +224,7 @@ COMMAND(unknown_commands_are_quoted)
            "-ERR unknown command 'client|id', with args beginning with: \r\n");
 }
 
-WORLD_TEST(command_resolve, quotes_are_cut)
+STORE_TEST(command_resolve, quotes_are_cut)
 {
     EXPECT(&w, "foo " A120 "bbb bcd e",
            "-ERR unknown command 'foo', with args beginning with: '" A120

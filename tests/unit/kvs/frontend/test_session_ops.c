@@ -7,7 +7,7 @@
 #include "kvs/frontend/admit.h"
 #include "kvs/frontend/frontend_internal.h"
 #include "kvs/resp/reply.h"
-#include "tests/support/memqp.h"
+#include "tests/support/inmemory_transport.h"
 #include "tests/support/test.h"
 
 enum { NODES = 3, CELLS = 4096, CELL_BYTES = 56, FOLLOWER = 1, CONNS = 3 };
@@ -203,10 +203,10 @@ static void setup(void)
     for (qn_node_t i = 0; i < NODES; i++) {
         for (qn_node_t p = 0; p < i; p++) {
             struct qn_qp *end[2];
-            memqp_pair(end, CELLS, CELL_BYTES);
+            inmemory_pair(end, CELLS, CELL_BYTES);
             member[i].direct[p] = end[0];
             member[p].direct[i] = end[1];
-            memqp_pair(end, CELLS, CELL_BYTES);
+            inmemory_pair(end, CELLS, CELL_BYTES);
             member[i].tree[p] = end[0];
             member[p].tree[i] = end[1];
         }

@@ -6,7 +6,7 @@
 #include "kvs/replica/replica.h"
 #include "kvs/replica/state_transfer_ops.h"
 #include "kvs/store/snapshot_iter.h"
-#include "tests/support/memqp.h"
+#include "tests/support/inmemory_transport.h"
 
 enum { NODES = 3, CELLS = 4096, CELL_BYTES = 56 };
 
@@ -107,10 +107,10 @@ static void begin(void)
     for (qn_node_t i = 0; i < NODES; i++) {
         for (qn_node_t p = 0; p < i; p++) {
             struct qn_qp *end[2];
-            memqp_pair(end, CELLS, CELL_BYTES);
+            inmemory_pair(end, CELLS, CELL_BYTES);
             member[i].direct[p] = end[0];
             member[p].direct[i] = end[1];
-            memqp_pair(end, CELLS, CELL_BYTES);
+            inmemory_pair(end, CELLS, CELL_BYTES);
             member[i].tree[p] = end[0];
             member[p].tree[i] = end[1];
         }

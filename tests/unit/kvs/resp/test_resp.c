@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/support/resp_tape.h"
+#include "tests/support/resp_trace.h"
 #include "tests/support/test.h"
 
 #define MB             ((uint64_t)1024 * 1024)
@@ -22,17 +22,17 @@ static void check(const struct qn_resp_limits *limits, const void *bytes,
                   size_t n, const char *expected, size_t expected_len)
 {
     size_t one = 1;
-    for (int mode = 0; mode < QN_TAPE_MODES; mode++) {
+    for (int mode = 0; mode < QN_RESP_TRACE_MODES; mode++) {
         struct qn_buf whole = {0};
         struct qn_buf bytewise = {0};
-        qn_tape_record(&whole, limits, (enum qn_tape_mode)mode, bytes, n,
-                       qn_tape_whole, NULL);
+        qn_resp_trace_record(&whole, limits, (enum qn_resp_trace_mode)mode,
+                             bytes, n, qn_resp_chop_whole, NULL);
         cr_assert(whole.len == expected_len &&
                       memcmp(whole.data, expected, expected_len) == 0,
                   "mode %d, %.60s: got %.200s, expected %.200s", mode,
                   (const char *)bytes, (const char *)whole.data, expected);
-        qn_tape_record(&bytewise, limits, (enum qn_tape_mode)mode, bytes, n,
-                       qn_tape_every, &one);
+        qn_resp_trace_record(&bytewise, limits, (enum qn_resp_trace_mode)mode,
+                             bytes, n, qn_resp_chop_every, &one);
         cr_assert(bytewise.len == expected_len &&
                       memcmp(bytewise.data, expected, expected_len) == 0,
                   "mode %d, %.60s byte by byte: got %.200s, expected %.200s",
@@ -279,10 +279,11 @@ static void check_line(const char *head, char fill, size_t n, const char *end,
     struct qn_buf tape = {0};
     size_t sizes[] = {total, 4096, 65536, 65537, 1000};
     for (size_t i = 0; i < QN_ARRAY_COUNT(sizes); i++) {
-        for (int mode = 0; mode < QN_TAPE_MODES; mode++) {
+        for (int mode = 0; mode < QN_RESP_TRACE_MODES; mode++) {
             tape.len = 0;
-            qn_tape_record(&tape, &usual, (enum qn_tape_mode)mode,
-                           (uint8_t *)bytes, total, qn_tape_every, &sizes[i]);
+            qn_resp_trace_record(&tape, &usual, (enum qn_resp_trace_mode)mode,
+                                 (uint8_t *)bytes, total, qn_resp_chop_every,
+                                 &sizes[i]);
             cr_assert(tape.len >= strlen(expected) &&
                           memcmp(tape.data + tape.len - strlen(expected),
                                  expected, strlen(expected)) == 0,
@@ -390,15 +391,15 @@ Test(resp, every_split_point_gives_the_same_requests)
     struct qn_buf cut = {0};
     for (size_t i = 0; i < QN_ARRAY_COUNT(corpus); i++) {
         whole.len = 0;
-        qn_tape_record(&whole, &usual, QN_TAPE_ROOM, corpus[i].data,
-                       corpus[i].len, qn_tape_whole, NULL);
+        qn_resp_trace_record(&whole, &usual, QN_RESP_TRACE_ROOM, corpus[i].data,
+                             corpus[i].len, qn_resp_chop_whole, NULL);
         for (size_t at = 1; at < corpus[i].len; at++) {
-            for (int mode = 0; mode < QN_TAPE_MODES; mode++) {
+            for (int mode = 0; mode < QN_RESP_TRACE_MODES; mode++) {
                 size_t split = at;
                 cut.len = 0;
-                qn_tape_record(&cut, &usual, (enum qn_tape_mode)mode,
-                               corpus[i].data, corpus[i].len, qn_tape_cut_at,
-                               &split);
+                qn_resp_trace_record(
+                    &cut, &usual, (enum qn_resp_trace_mode)mode, corpus[i].data,
+                    corpus[i].len, qn_resp_chop_cut_at, &split);
                 cr_assert(cut.len == whole.len &&
                               memcmp(cut.data, whole.data, cut.len) == 0,
                           "stream %zu cut at %zu, mode %d", i, at, mode);
@@ -416,12 +417,12 @@ Test(resp, every_prefix_gives_a_prefix_of_the_requests)
     struct qn_buf part = {0};
     for (size_t i = 0; i < QN_ARRAY_COUNT(corpus); i++) {
         whole.len = 0;
-        qn_tape_record(&whole, &usual, QN_TAPE_ROOM, corpus[i].data,
-                       corpus[i].len, qn_tape_whole, NULL);
+        qn_resp_trace_record(&whole, &usual, QN_RESP_TRACE_ROOM, corpus[i].data,
+                             corpus[i].len, qn_resp_chop_whole, NULL);
         for (size_t n = 0; n < corpus[i].len; n++) {
             part.len = 0;
-            qn_tape_record(&part, &usual, QN_TAPE_FEED, corpus[i].data, n,
-                           qn_tape_whole, NULL);
+            qn_resp_trace_record(&part, &usual, QN_RESP_TRACE_FEED,
+                                 corpus[i].data, n, qn_resp_chop_whole, NULL);
             cr_assert(part.len >= 5);
             bool waits = memcmp(part.data + part.len - 5, "held\n", 5) == 0 ||
                          memcmp(part.data + part.len - 5, "more\n", 5) == 0;
@@ -479,12 +480,13 @@ Test(resp, random_segmentations_give_the_same_requests, .timeout = 60)
                 qn_buf_append(&stream, "ECHO \"a b\"\r\n", 12);
             }
         }
-        qn_tape_record(&whole, &usual, QN_TAPE_ROOM, stream.data, stream.len,
-                       qn_tape_whole, NULL);
-        for (int mode = 0; mode < QN_TAPE_MODES; mode++) {
+        qn_resp_trace_record(&whole, &usual, QN_RESP_TRACE_ROOM, stream.data,
+                             stream.len, qn_resp_chop_whole, NULL);
+        for (int mode = 0; mode < QN_RESP_TRACE_MODES; mode++) {
             cut.len = 0;
-            qn_tape_record(&cut, &usual, (enum qn_tape_mode)mode, stream.data,
-                           stream.len, qn_tape_random, &x);
+            qn_resp_trace_record(&cut, &usual, (enum qn_resp_trace_mode)mode,
+                                 stream.data, stream.len, qn_resp_chop_random,
+                                 &x);
             cr_assert(cut.len == whole.len &&
                           memcmp(cut.data, whole.data, cut.len) == 0,
                       "round %d, mode %d", round, mode);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kvs/resp/resp.h"
-#include "tests/support/resp_tape.h"
+#include "tests/support/resp_trace.h"
 #include "tests/support/test.h"
 
 #define KB ((size_t)1024)
@@ -314,15 +314,16 @@ Test(resp_memory, every_refused_allocation_is_reported)
     cr_assert_not_null(qn_buf_reserve(&whole, 1 * MB));
     cr_assert_not_null(qn_buf_reserve(&tape, 1 * MB));
     size_t step = 777;
-    qn_tape_record(&whole, &limits, QN_TAPE_ROOM, stream.data, stream.len,
-                   qn_tape_every, &step);
+    qn_resp_trace_record(&whole, &limits, QN_RESP_TRACE_ROOM, stream.data,
+                         stream.len, qn_resp_chop_every, &step);
     const char *end = qn_strerror(QN_ENOMEM);
-    for (int mode = 0; mode < QN_TAPE_MODES; mode++) {
+    for (int mode = 0; mode < QN_RESP_TRACE_MODES; mode++) {
         for (size_t k = 1;; k++) {
             tape.len = calls = 0;
             failing_call = k;
-            qn_tape_record(&tape, &limits, (enum qn_tape_mode)mode, stream.data,
-                           stream.len, qn_tape_every, &step);
+            qn_resp_trace_record(&tape, &limits, (enum qn_resp_trace_mode)mode,
+                                 stream.data, stream.len, qn_resp_chop_every,
+                                 &step);
             failing_call = 0;
             if (calls < k) {
                 cr_assert_gt(k, (size_t)5);

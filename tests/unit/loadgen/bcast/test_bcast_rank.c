@@ -13,13 +13,13 @@ Test(rank, order_counts_and_not_size)
     cr_assert_float_eq(qn_rank_correlation(a, swapped, 4), 0.8, 1e-12);
 }
 
-Test(rank, equal_ones_share_their_rank)
+Test(rank, equal_values_share_their_rank)
 {
     const double a[] = {1, 1, 2}, b[] = {1, 2, 3};
     cr_assert_float_eq(qn_rank_correlation(a, b, 3), sqrt(0.75), 1e-12);
 }
 
-Test(rank, says_nothing_of_two_things_or_of_equal_ones)
+Test(rank, is_undefined_for_two_values_and_for_equal_values)
 {
     const double a[] = {1, 2, 3}, flat[] = {7, 7, 7};
     cr_assert(isnan(qn_rank_correlation(a, a, 0)));

@@ -1,4 +1,5 @@
-/* Lines of flight recorders: reading, order, each once, the three outputs. */
+/* Events of flight recorders: parsing, order, duplicates, the three output
+ * formats. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static void clear(void)
     }
 }
 
-/* What a printer says of the table. */
+/* The output of one printer for the table. */
 static void check(bool (*print)(const struct qn_events_table *, FILE *),
                   const char *want)
 {
@@ -78,9 +79,9 @@ Test(events, at_one_time_keep_their_number)
     clear();
 }
 
-/* Two replicas are asked and each shows all; their wall clocks differ by what
- * passed between two readings. */
-Test(events, said_twice_count_once)
+/* Two replicas are queried and each returns all events; their wall clocks
+ * differ by the time between the two readings. */
+Test(events, duplicates_count_once)
 {
     add_ok(AT "000000100Z 5.000000100 1.4#9 a\n" AT
               "000000200Z 5.000000200 1.4#10 b\n");
@@ -91,7 +92,8 @@ Test(events, said_twice_count_once)
     clear();
 }
 
-/* The monotonic clock began anew; the wall clock was set a little meanwhile. */
+/* The monotonic clock started again; the wall clock was adjusted slightly
+ * meanwhile. */
 Test(events, of_two_boots_are_ordered_by_the_wall_clock)
 {
     add_ok("2026-11-21T18:00:00.000000000Z 5000.000000000 1.4#9 before\n"
@@ -104,7 +106,7 @@ Test(events, of_two_boots_are_ordered_by_the_wall_clock)
     clear();
 }
 
-Test(events, comments_empty_lines_and_a_missing_newline_are_no_fault)
+Test(events, comments_empty_lines_and_a_missing_newline_are_valid)
 {
     add_ok("# a file\n\n" AT "000000100Z 5.000000100 1.4#9 a\r\n#\n" AT
            "000000200Z 5.000000200 1.4#10 b x=1");
@@ -115,12 +117,12 @@ Test(events, comments_empty_lines_and_a_missing_newline_are_no_fault)
     clear();
 }
 
-Test(events, what_is_no_event_is_told_by_its_line)
+Test(events, an_invalid_event_is_reported_with_its_line)
 {
     static const char *const wrong[] = {
         "hello",
         AT "000000100Z",
-        AT "000000100Z 5.0001 1.4#9 a", /* not ns */
+        AT "000000100Z 5.0001 1.4#9 a", /* no unit ns */
         AT "000000100Z 5.000000100 1.4#9 ",
         AT "000000100Z 5.000000100 1.4#9",
         AT "000000100Z 5.000000100 1.4 a",
@@ -153,7 +155,8 @@ Test(events, json_has_numbers_and_words)
     clear();
 }
 
-/* Whatever a replica prints is read, and said again as it was. */
+/* Every event that a replica prints is parsed, and --raw prints it
+ * unchanged. */
 Test(events, every_line_of_a_recorder_is_read_and_raw_is_the_same)
 {
     char text[256 * QN_EVENT_LINE_MAX];

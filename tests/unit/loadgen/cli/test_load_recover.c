@@ -1,4 +1,4 @@
-/** What `quoin recover` makes of INFO (loadgen/cli/recover.h). */
+/** Plans of `quoin recover` from INFO (loadgen/cli/recover.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ Test(recover, takes_the_longest_log_of_those_that_are_complete)
     says("replica 0  loading");
 }
 
-Test(recover, of_equals_takes_who_has_most_clients)
+Test(recover, of_equal_logs_takes_the_one_with_most_clients)
 {
     cr_assert_eq(make(STOPPED
                       "replica0:state=online,commit=20,applied=20,learned=20,"
@@ -62,7 +62,7 @@ Test(recover, of_equals_takes_who_has_most_clients)
                  QN_OK);
     cr_assert_eq(plan.from, 2);
     says("replica 1  does not answer");
-    says("No position above that is known to have been decided");
+    says("No higher position is known to have been decided");
 }
 
 static void refuses(const char *info, const char *words)
@@ -73,19 +73,19 @@ static void refuses(const char *info, const char *words)
 
 #define ONE "replica0:state=online,commit=1,applied=1,learned=1,clients=0\r\n"
 
-Test(recover, refuses_what_needs_none)
+Test(recover, refuses_a_group_that_needs_no_recovery)
 {
     refuses(GROUP("process", "serving", "up") ONE, "nothing to recover");
     refuses(GROUP("process", "changing", "up") ONE, "has not stopped");
     refuses(GROUP("memory", "changing", "up") ONE, "has not stopped");
-    refuses(GROUP("memory", "waiting", "up") ONE, "stands still");
+    refuses(GROUP("memory", "waiting", "up") ONE, "stalled replica");
     refuses(GROUP("process", "stopped", "down") ONE, "start quoind again");
     refuses(STOPPED
             "replica0:state=loading,commit=1,applied=1,learned=1,clients=0\r\n",
             "no replica is complete");
 }
 
-/* Its log has a gap that nobody fills: how far it went is known. */
+/* Its log has a gap that no replica fills: its last slot is known. */
 Test(recover, an_incomplete_group_is_one_that_has_stopped)
 {
     cr_assert_eq(
@@ -94,11 +94,11 @@ Test(recover, an_incomplete_group_is_one_that_has_stopped)
                          "clients=0\r\n"),
         QN_OK, "%s", why);
     cr_assert(plan.incomplete);
-    says("nobody who answers has the rest");
+    says("no replica that answers has the rest");
     says("Positions 5 to 9 may be lost");
 }
 
-/* What the ring has gone over. */
+/* What the ring has overwritten. */
 Test(recover, with_the_memory_acceptor_the_leader_alone_was_lost)
 {
     cr_assert_eq(
@@ -111,7 +111,7 @@ Test(recover, with_the_memory_acceptor_the_leader_alone_was_lost)
     says("Positions 5 to 9 may be lost");
 }
 
-Test(recover, what_is_no_info_is_no_plan)
+Test(recover, invalid_info_gives_no_plan)
 {
     static const char *const not_it[] = {
         "",

@@ -9,19 +9,19 @@
 #include <string.h>
 
 /*
- * A client against a server that lives in this file: it takes a batch apart
- * with a parser of its own, knows which keys were set, and answers.
+ * A client against a server in this file: it parses each batch with a parser of
+ * its own, records which keys were set, and replies.
  */
 
 enum { KEYS_MAX = 1000, BYTES_MAX = 1 << 20 };
 
 struct server {
-    uint32_t set_count[KEYS_MAX]; /* times that each key was set */
+    uint32_t set_count[KEYS_MAX]; /* how often each key was set */
     uint32_t requests;
     uint32_t pings;
     uint32_t incrs;
-    uint64_t value_size; /* what GET answers */
-    uint64_t key_shift;  /* GET of key i answers the value of key i + shift */
+    uint64_t value_size; /* the reply to GET */
+    uint64_t key_shift;  /* GET of key i returns the value of key i + shift */
     char replies[BYTES_MAX];
     size_t len;
 };
@@ -30,9 +30,9 @@ static struct server server;
 static struct qn_stats stats;
 static struct qn_workload workload;
 static struct qn_client client;
-static struct qn_connection_state lane;
+static struct qn_connection_state connection;
 
-/* One bulk string of a request; moves *p behind it. */
+/* Parses one bulk string of a request; advances *p. */
 static struct qn_slice take_bulk(const char **p)
 {
     cr_assert_eq(**p, '$');
@@ -77,7 +77,8 @@ static void answer(struct server *s, const char *text)
     s->len += len;
 }
 
-/* GET: the value's mark, and its filler, which ends alike in all values. */
+/* GET: the value's mark and its filler, which has the same end in all
+ * values. */
 static void answer_get(struct server *s, uint64_t key)
 {
     if (s->set_count[key] == 0) {
@@ -159,13 +160,13 @@ static void set_up(const char *mix, uint64_t keys, uint64_t value_size,
     const struct qn_client_opts client_opts = {
         .workload = &workload, .depth_max = depth, .clients = 1, .seed = 1};
     cr_assert_eq(qn_client_init(&client, &client_opts), QN_OK);
-    cr_assert_eq(qn_connection_state_init(&lane, &client), QN_OK);
+    cr_assert_eq(qn_connection_state_init(&connection, &client), QN_OK);
     server.value_size = value_size;
 }
 
 static void tear_down(void)
 {
-    qn_connection_state_fini(&lane);
+    qn_connection_state_fini(&connection);
     qn_client_fini(&client);
     qn_workload_fini(&workload);
 }
@@ -191,16 +192,17 @@ static void begin_preload(uint32_t depth, uint64_t first, uint64_t step)
 
 static int fill(qn_time_t now, struct iovec **iov)
 {
-    qn_client_fill(&client, now, &lane, &lane);
-    return qn_connection_state_bytes(&lane, iov);
+    qn_client_fill(&client, now, &connection, &connection);
+    return qn_connection_state_bytes(&connection, iov);
 }
 
 static int feed(const char *bytes, size_t len, qn_time_t now)
 {
-    return qn_client_feed(&lane, (const uint8_t *)bytes, len, now, &stats);
+    return qn_client_feed(&connection, (const uint8_t *)bytes, len, now,
+                          &stats);
 }
 
-/* One batch: asked at time 0, answered at time `took`. */
+/* One batch: sent at time 0, answered at time `took`. */
 static void exchange(qn_time_t took)
 {
     struct iovec *iov;
@@ -236,8 +238,8 @@ Test(load_client, sends_exactly_what_its_task_says)
     tear_down();
 }
 
-/* Two requests each, in batches of four, of which the second halves are a part;
- * and not done before the last of them. */
+/* Two requests per operation, in batches of four that include the second
+ * requests; the operation ends with the last reply. */
 Test(load_client, an_operation_of_two_requests_counts_once)
 {
     set_up("rmw", 100, 16, 4);
@@ -255,19 +257,19 @@ Test(load_client, the_latency_of_two_requests_runs_from_the_first)
     struct iovec *iov;
     set_up("rmw", 100, 16, 1);
     begin(1, 1);
-    qn_client_fill(&client, 1000, &lane, &lane);
+    qn_client_fill(&client, 1000, &connection, &connection);
     cr_assert_eq(feed("$-1\r\n", 5, 1100), QN_OK);
     cr_assert(!qn_client_done(&client));
     cr_assert_eq(qn_client_due(&client), 0);
-    qn_client_fill(&client, 1200, &lane, &lane);
-    cr_assert_gt(qn_connection_state_bytes(&lane, &iov), 0);
+    qn_client_fill(&client, 1200, &connection, &connection);
+    cr_assert_gt(qn_connection_state_bytes(&connection, &iov), 0);
     cr_assert_eq(feed("+OK\r\n", 5, 1500), QN_OK);
     cr_assert(qn_client_done(&client));
     cr_assert_eq(qn_histogram_quantile(&stats.op[QN_OP_RMW].latency, 1), 500);
     tear_down();
 }
 
-Test(load_client, the_same_seed_asks_the_same)
+Test(load_client, the_same_seed_sends_the_same_requests)
 {
     static char first[BYTES_MAX];
     struct iovec *iov;
@@ -285,7 +287,7 @@ Test(load_client, the_same_seed_asks_the_same)
     tear_down();
 }
 
-Test(load_client, every_key_is_asked_for)
+Test(load_client, every_key_is_requested)
 {
     set_up("set", 100, 16, 50);
     begin(50, 5000);
@@ -315,7 +317,7 @@ Test(load_client, preload_repeats_what_a_lost_connection_left_open)
     exchange(1); /* keys 0 to 3 */
     fill(0, &iov);
     cr_assert_eq(feed("+OK\r\n+OK\r\n+O", 12, 1), QN_OK); /* keys 4 and 5 */
-    qn_client_lost(&lane, &stats);
+    qn_client_lost(&connection, &stats);
     cr_assert(qn_client_idle(&client));
     cr_assert_eq(stats.unanswered, 0);
     run();
@@ -325,8 +327,8 @@ Test(load_client, preload_repeats_what_a_lost_connection_left_open)
     tear_down();
 }
 
-/* Sizes around the mark, the inline limit and one far beyond it. */
-Test(load_client, values_of_every_size_are_asked_and_checked)
+/* Sizes around the mark, the inline limit and one far larger. */
+Test(load_client, values_of_every_size_are_requested_and_checked)
 {
     static const uint64_t sizes[] = {0,
                                      1,
@@ -414,7 +416,7 @@ Test(load_client, a_missing_key_is_a_miss_and_no_error)
     tear_down();
 }
 
-Test(load_client, errors_are_counted_apart_and_the_first_is_kept)
+Test(load_client, errors_are_counted_separately_and_the_first_is_kept)
 {
     struct iovec *iov;
     set_up("set", 10, 16, 3);
@@ -452,34 +454,32 @@ Test(load_client, a_lost_connection_leaves_requests_unanswered)
     begin(5, 20);
     fill(0, &iov);
     cr_assert_eq(feed("+PONG\r\n+PO", 10, 1), QN_OK);
-    qn_client_lost(&lane, &stats);
+    qn_client_lost(&connection, &stats);
     cr_assert_eq(stats.unanswered, 4);
-    /* The half reply is forgotten, the rest of the task goes on. */
+    /* The incomplete reply is dropped, the rest of the task continues. */
     run();
     cr_assert_eq(stats.op[QN_OP_PING].ops, 16);
     tear_down();
 }
 
-Test(load_client, what_nobody_asked_for_ends_the_connection)
+Test(load_client, an_unexpected_reply_ends_the_connection)
 {
     set_up("ping", 10, 16, 1);
     begin(1, 1);
     exchange(1);
     cr_assert_eq(feed("+PONG\r\n", 7, 1), QN_ECORRUPT);
-    cr_assert_str_eq(stats.first_error,
-                     "a reply that nobody asked for: '+PONG..'");
+    cr_assert_str_eq(stats.first_error, "unexpected reply: '+PONG..'");
     tear_down();
 }
 
-Test(load_client, noise_ends_the_connection)
+Test(load_client, an_invalid_reply_ends_the_connection)
 {
     struct iovec *iov;
     set_up("ping", 10, 16, 1);
     begin(1, 1);
     fill(0, &iov);
     cr_assert_eq(feed("HTTP/1.1 400\r\n", 14, 1), QN_ECORRUPT);
-    cr_assert_str_eq(stats.first_error,
-                     "what came is not RESP: 'HTTP/1.1 400..'");
+    cr_assert_str_eq(stats.first_error, "reply is not RESP: 'HTTP/1.1 400..'");
     tear_down();
 }
 
@@ -487,7 +487,7 @@ Test(load_client, the_greeting_is_not_counted)
 {
     set_up("ping", 10, 16, 1);
     begin(1, 1);
-    qn_client_greet(&lane);
+    qn_client_greet(&connection);
     cr_assert_eq(feed("%1\r\n+proto\r\n:3\r\n", 16, 1), QN_OK);
     cr_assert(qn_client_idle(&client));
     run();
@@ -495,10 +495,10 @@ Test(load_client, the_greeting_is_not_counted)
     tear_down();
 }
 
-Test(load_client, a_refused_greeting_says_why)
+Test(load_client, a_refused_greeting_reports_the_reason)
 {
     set_up("ping", 10, 16, 1);
-    qn_client_greet(&lane);
+    qn_client_greet(&connection);
     cr_assert_eq(feed("-NOAUTH please\r\n", 16, 1), QN_EPERM);
     cr_assert_str_eq(stats.first_error, "NOAUTH please");
     tear_down();

@@ -8,18 +8,19 @@
 #include <string.h>
 
 /*
- * A client with a schedule, lanes with roles, and the history that it records:
- * what test_load_client.c does not ask of a closed loop.
+ * A client with a schedule, connections with roles, and the history that it
+ * records: the cases that test_load_client.c does not cover with a closed loop.
  */
 
 static struct qn_workload workload;
 static struct qn_client client;
-static struct qn_connection_state lane[2];
+static struct qn_connection_state connection[2];
 static struct qn_rate rate;
 static struct qn_recorder recorder;
 static struct qn_stats stats;
 
-/* One client, 1000 requests per second: intended at 0.5 ms, 1.5 ms ... */
+/* One client, 1000 requests per second: intended send times 0.5 ms, 1.5 ms
+ * ... */
 static void set_up(const char *mix, uint32_t depth, uint64_t requests)
 {
     char error[160];
@@ -40,7 +41,7 @@ static void set_up(const char *mix, uint32_t depth, uint64_t requests)
                                       .recorder = &recorder};
     cr_assert_eq(qn_client_init(&client, &co), QN_OK);
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(qn_connection_state_init(&lane[i], &client), QN_OK);
+        cr_assert_eq(qn_connection_state_init(&connection[i], &client), QN_OK);
     }
     cr_assert_eq(qn_rate_parse(&rate, "1k"), QN_OK);
     qn_rate_fit(&rate, 0, INFINITY);
@@ -54,8 +55,8 @@ static void set_up(const char *mix, uint32_t depth, uint64_t requests)
 
 static void tear_down(void)
 {
-    qn_connection_state_fini(&lane[0]);
-    qn_connection_state_fini(&lane[1]);
+    qn_connection_state_fini(&connection[0]);
+    qn_connection_state_fini(&connection[1]);
     qn_client_fini(&client);
     qn_workload_fini(&workload);
     qn_recorder_fini(&recorder);
@@ -63,13 +64,13 @@ static void tear_down(void)
 
 static void fill(qn_time_t now)
 {
-    qn_client_fill(&client, now, &lane[0], &lane[0]);
+    qn_client_fill(&client, now, &connection[0], &connection[0]);
 }
 
 static int feed(const char *text, qn_time_t now)
 {
-    return qn_client_feed(&lane[0], (const uint8_t *)text, strlen(text), now,
-                          &stats);
+    return qn_client_feed(&connection[0], (const uint8_t *)text, strlen(text),
+                          now, &stats);
 }
 
 static const struct qn_record *recorded(uint32_t i)
@@ -82,13 +83,13 @@ Test(load_open, nothing_is_due_before_its_time_and_all_that_is_due_goes_at_once)
 {
     set_up("ping", 10, UINT64_MAX);
     cr_assert_eq(qn_client_due(&client), 500 * QN_US);
-    fill(2500 * QN_US); /* the third is due just now */
+    fill(2500 * QN_US); /* the third one is due now */
     cr_assert_eq(client.outstanding, 3);
     cr_assert_eq(qn_client_due(&client), 3500 * QN_US);
     tear_down();
 }
 
-Test(load_open, what_waits_for_room_keeps_its_intended_time)
+Test(load_open, a_request_that_waits_for_room_keeps_its_intended_time)
 {
     set_up("ping", 2, UINT64_MAX);
     fill(10 * QN_MS); /* ten are due */
@@ -109,7 +110,7 @@ Test(load_open, a_lost_connection_leaves_the_schedule_as_it_is)
 {
     set_up("ping", 10, 5);
     fill(2500 * QN_US);
-    qn_client_lost(&lane[0], &stats);
+    qn_client_lost(&connection[0], &stats);
     cr_assert_eq(stats.unanswered, 3);
     cr_assert(qn_client_idle(&client));
     cr_assert_eq(qn_client_due(&client), 3500 * QN_US);
@@ -118,50 +119,53 @@ Test(load_open, a_lost_connection_leaves_the_schedule_as_it_is)
     tear_down();
 }
 
-Test(load_open, reads_and_writes_go_to_their_lanes)
+Test(load_open, reads_and_writes_go_to_their_connections)
 {
     struct iovec *iov;
     set_up("get,set", 1000, UINT64_MAX);
-    qn_client_fill(&client, 200 * QN_MS, &lane[0], &lane[1]);
-    cr_assert_gt(qn_connection_state_bytes(&lane[0], &iov), 0);
+    qn_client_fill(&client, 200 * QN_MS, &connection[0], &connection[1]);
+    cr_assert_gt(qn_connection_state_bytes(&connection[0], &iov), 0);
     cr_assert_eq(memcmp(iov->iov_base, "*2\r\n$3\r\nGET", 11), 0);
-    cr_assert_gt(qn_connection_state_bytes(&lane[1], &iov), 0);
+    cr_assert_gt(qn_connection_state_bytes(&connection[1], &iov), 0);
     cr_assert_eq(memcmp(iov->iov_base, "*3\r\n$3\r\nSET", 11), 0);
-    cr_assert_eq(lane[0].asked + lane[1].asked, 200);
-    cr_assert_gt(lane[0].asked, 50);
-    cr_assert_gt(lane[1].asked, 50);
+    cr_assert_eq(connection[0].asked + connection[1].asked, 200);
+    cr_assert_gt(connection[0].asked, 50);
+    cr_assert_gt(connection[1].asked, 50);
     tear_down();
 }
 
-/* Without a lane for writes, the first write and all after it wait. */
-Test(load_open, a_role_that_is_missing_holds_the_rest_back_in_order)
+/* Without a connection for writes, the first write and all later requests
+ * wait. */
+Test(load_open, a_missing_role_holds_back_the_rest_in_order)
 {
     set_up("get,set", 1000, UINT64_MAX);
-    qn_client_fill(&client, 200 * QN_MS, &lane[0], NULL);
-    uint32_t reads = lane[0].asked;
+    qn_client_fill(&client, 200 * QN_MS, &connection[0], NULL);
+    uint32_t reads = connection[0].asked;
     cr_assert_lt(reads, 50);
     cr_assert_leq(qn_client_due(&client), 200 * QN_MS);
-    qn_client_fill(&client, 200 * QN_MS, &lane[0], &lane[1]);
-    cr_assert_eq(lane[0].asked + lane[1].asked, 200);
-    cr_assert_gt(lane[1].asked, 50);
+    qn_client_fill(&client, 200 * QN_MS, &connection[0], &connection[1]);
+    cr_assert_eq(connection[0].asked + connection[1].asked, 200);
+    cr_assert_gt(connection[1].asked, 50);
     tear_down();
 }
 
-/* What became due together may go to several servers, one at a time. */
-Test(load_open, one_by_one_each_request_takes_its_lane)
+/* Requests that become due together may go to several servers, one at a
+ * time. */
+Test(load_open, one_by_one_each_request_takes_its_connection)
 {
     set_up("ping", 10, UINT64_MAX);
     client.task.one_by_one = true;
     for (uint32_t i = 0; i < 6; i++) {
         cr_assert_eq(qn_client_due(&client), (1 + 2 * i) * QN_MS / 2);
-        qn_client_fill(&client, 20 * QN_MS, &lane[i % 2], &lane[i % 2]);
-        cr_assert_eq(lane[0].asked + lane[1].asked, i + 1);
+        qn_client_fill(&client, 20 * QN_MS, &connection[i % 2],
+                       &connection[i % 2]);
+        cr_assert_eq(connection[0].asked + connection[1].asked, i + 1);
     }
-    cr_assert_eq(lane[0].asked, 3);
+    cr_assert_eq(connection[0].asked, 3);
     tear_down();
 }
 
-Test(load_open, a_history_knows_what_was_asked_and_answered)
+Test(load_open, a_history_records_requests_and_replies)
 {
     set_up("set", 10, UINT64_MAX);
     fill(1500 * QN_US); /* two */
@@ -181,7 +185,7 @@ Test(load_open, errors_and_lost_connections_leave_outcomes_unknown)
     set_up("incr", 10, UINT64_MAX);
     fill(2500 * QN_US); /* three */
     cr_assert_eq(feed("-ERR no\r\n:7\r\n", 3 * QN_MS), QN_OK);
-    qn_client_lost(&lane[0], &stats);
+    qn_client_lost(&connection[0], &stats);
     cr_assert_eq(recorded(0)->outcome, QN_RECORD_UNKNOWN);
     cr_assert_eq(recorded(1)->outcome, QN_RECORD_OK);
     cr_assert_eq(recorded(1)->other, 7);

@@ -9,17 +9,15 @@
 
 /*
  * The reason for an open loop, in virtual time: real clients and schedules
- * against a server that stands still for 100 ms in every second and otherwise
- * needs 50 us per request, one after another.
- *
- * The truth, at 10000 arrivals per second: who arrives u after the beginning of
- * the stall waits for its rest and for those who came before, 100 ms - u + u/2;
- * after the stall the queue melts at the same slope. So waiting times fall from
- * 100 ms to 0 over 200 ms, evenly: a fifth of all requests are uniform in
- * 0..100 ms, and 1 % of all wait more than 95 ms.
- *
- * A closed loop of 20 connections has 20 requests that wait 100 ms in each
- * second, among thousands that do not: its p99 knows nothing of the stall.
+ * against a server that stalls for 100 ms in every second and otherwise needs
+ * 50 us per request, one after another. The expected result, at 10000 arrivals
+ * per second: a request that arrives u after the beginning of the stall waits
+ * for its remainder and for the requests before it, 100 ms - u + u/2; after the
+ * stall the queue shrinks at the same rate. So waiting times fall from 100 ms
+ * to 0 over 200 ms, evenly: 20 % of all requests are uniform in 0..100 ms, and
+ * 1 % of all wait more than 95 ms. A closed loop of 20 connections has 20
+ * requests that wait 100 ms in each second, among thousands that do not: its
+ * p99 does not show the stall.
  */
 
 enum { CLIENTS = 20, SECONDS = 10, RATE = 10000, QUEUE_MAX = 1 << 16 };
@@ -29,9 +27,9 @@ static const qn_time_t service = 50 * QN_US;
 static struct qn_workload workload;
 static struct qn_stats stats;
 static struct qn_client client[CLIENTS];
-static struct qn_connection_state lane[CLIENTS];
+static struct qn_connection_state connection[CLIENTS];
 
-/* The server: when it is free, and the replies that it will have given. */
+/* The server: the time when it is free, and the replies it has produced. */
 static struct {
     qn_time_t free;
     struct {
@@ -42,8 +40,8 @@ static struct {
     uint32_t tail;
 } server;
 
-/* The end of a request's service that begins at `t`, or as soon as the server
- * moves: it stands still from 0.5 s to 0.6 s of each second. */
+/* The end of a request's service that begins at `t`, or when the stall ends:
+ * the server stalls from 0.5 s to 0.6 s of each second. */
 static qn_time_t serve_from(qn_time_t t)
 {
     qn_time_t stall = t / QN_S * QN_S + 500 * QN_MS;
@@ -67,8 +65,8 @@ static void send_due(uint32_t c, qn_time_t now)
 {
     static const size_t ping = sizeof "*1\r\n$4\r\nPING\r\n" - 1;
     struct iovec *iov;
-    qn_client_fill(&client[c], now, &lane[c], &lane[c]);
-    cr_assert_eq(qn_connection_state_bytes(&lane[c], &iov), 1);
+    qn_client_fill(&client[c], now, &connection[c], &connection[c]);
+    cr_assert_eq(qn_connection_state_bytes(&connection[c], &iov), 1);
     for (size_t n = iov->iov_len / ping; n > 0; n--) {
         arrive(c, now);
     }
@@ -77,12 +75,12 @@ static void send_due(uint32_t c, qn_time_t now)
 static void take_reply(qn_time_t now)
 {
     uint32_t c = server.reply[server.head++ % QUEUE_MAX].client;
-    cr_assert_eq(
-        qn_client_feed(&lane[c], (const uint8_t *)"+PONG\r\n", 7, now, &stats),
-        QN_OK);
+    cr_assert_eq(qn_client_feed(&connection[c], (const uint8_t *)"+PONG\r\n", 7,
+                                now, &stats),
+                 QN_OK);
 }
 
-/* Whatever comes next, until nothing does. */
+/* Processes the next event until none is left. */
 static void run(qn_time_t end)
 {
     for (;;) {
@@ -143,7 +141,8 @@ static void set_up(uint32_t depth, struct qn_rate *rate, bool poisson)
                                           .clients = CLIENTS,
                                           .seed = c};
         cr_assert_eq(qn_client_init(&client[c], &co), QN_OK);
-        cr_assert_eq(qn_connection_state_init(&lane[c], &client[c]), QN_OK);
+        cr_assert_eq(qn_connection_state_init(&connection[c], &client[c]),
+                     QN_OK);
         qn_client_begin(&client[c], &task);
     }
 }
@@ -151,7 +150,7 @@ static void set_up(uint32_t depth, struct qn_rate *rate, bool poisson)
 static void tear_down(void)
 {
     for (uint32_t c = 0; c < CLIENTS; c++) {
-        qn_connection_state_fini(&lane[c]);
+        qn_connection_state_fini(&connection[c]);
         qn_client_fini(&client[c]);
     }
     qn_workload_fini(&workload);
@@ -169,8 +168,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The p99 of a queue that takes each request at its intended time: no client,
- * no connection, every waiting time kept and sorted. */
+/* The p99 of a queue that receives each request at its intended time: no
+ * client, no connection, every waiting time stored and sorted. */
 static double truth_ms(void)
 {
     enum { N = RATE * SECONDS };
@@ -201,7 +200,7 @@ static double open_p99_ms(uint32_t depth)
     return p99;
 }
 
-Test(load_stall, the_offline_truth_is_the_analytic_one)
+Test(load_stall, the_offline_result_equals_the_analytic_one)
 {
     double p99 = truth_ms();
     cr_assert_lt(fabs(p99 / 95.05 - 1), 0.005, "%f ms", p99);
@@ -211,12 +210,13 @@ Test(load_stall, an_open_loop_shows_the_true_p99)
 {
     double p99 = open_p99_ms(200);
     cr_assert_lt(fabs(p99 / truth_ms() - 1), 0.02, "%f ms", p99);
-    /* All were sent in time: the server's queue is service time too. */
+    /* All were sent in time: the wait in the server's queue counts as service
+     * time too. */
     double sent = p99_ms(&stats.op[QN_OP_PING].service);
     cr_assert_lt(fabs(sent / p99 - 1), 0.02, "%f ms", sent);
 }
 
-/* The queue is then at the client, and only its response times know of it. */
+/* The queue is then in the client, and only its response times include it. */
 Test(load_stall, it_does_so_with_one_request_outstanding_per_connection)
 {
     double p99 = open_p99_ms(1);
@@ -236,8 +236,9 @@ Test(load_stall, a_closed_loop_hides_it)
     tear_down();
 }
 
-/* Three times what the server can do: what is due is known, not stored. */
-Test(load_stall, who_falls_behind_without_end_keeps_no_record_of_it)
+/* Three times the capacity of the server: due requests are counted, not
+ * stored. */
+Test(load_stall, an_overloaded_client_stores_no_backlog)
 {
     struct qn_rate rate;
     cr_assert_eq(qn_rate_parse(&rate, "60k"), QN_OK);

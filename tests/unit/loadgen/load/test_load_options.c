@@ -4,6 +4,7 @@
 #include "tests/support/test.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 
 static const struct {
     const char *text;
@@ -47,24 +48,28 @@ Test(options, counts_take_suffixes_and_nothing_else)
     }
 }
 
-static uint64_t number;
-static double seconds;
-static bool flag;
-static const char *word;
+static struct values {
+    uint64_t number;
+    double seconds;
+    bool flag;
+    const char *word;
+} got;
+
+#define AT(member) offsetof(struct values, member)
 
 static const struct qn_option table[] = {
     QN_OPTION_HEADING("Some"),
-    {"number", "N", qn_option_count, &number, "a number", 1, 100},
-    {"seconds", "S", qn_option_double, &seconds, "a time", 0, 0},
-    {"flag", NULL, qn_option_flag, &flag, "a flag", 0, 0},
-    {"word", "W", qn_option_string, &word, "a word", 0, 0},
-    {"output", "FILE", qn_option_string, &word, "a file", 0, 0},
+    QN_OPTION_COUNT("number", "N", AT(number), "a number", 1, 100),
+    QN_OPTION("seconds", "S", qn_option_double, AT(seconds), "a time"),
+    QN_OPTION("flag", NULL, qn_option_flag, AT(flag), "a flag"),
+    QN_OPTION("word", "W", qn_option_string, AT(word), "a word"),
+    QN_OPTION("output", "FILE", qn_option_string, AT(word), "a file"),
 };
 
 static const struct qn_options options = {"test", "A test.", table,
-                                          QN_ARRAY_COUNT(table)};
+                                          QN_ARRAY_COUNT(table), &got};
 
-/* True if these arguments are taken; else the exit status must be 2. */
+/* True if these arguments are accepted; otherwise the exit status must be 2. */
 static bool takes(int argc, const char *const *argv)
 {
     char *copy[8] = {(char *)"test"};
@@ -84,19 +89,19 @@ static bool takes(int argc, const char *const *argv)
 Test(options, values_follow_or_are_joined_by_an_equals_sign)
 {
     cr_assert(TAKES("--number", "7", "--seconds=0.5", "--flag", "--word", ""));
-    cr_assert_eq(number, 7);
-    cr_assert_eq(seconds, 0.5);
-    cr_assert(flag);
-    cr_assert_str_eq(word, "");
+    cr_assert_eq(got.number, 7);
+    cr_assert_eq(got.seconds, 0.5);
+    cr_assert(got.flag);
+    cr_assert_str_eq(got.word, "");
     cr_assert(TAKES("--number=8", "--number", "9", "--word=a=b"));
-    cr_assert_eq(number, 9, "the last one counts");
-    cr_assert_str_eq(word, "a=b");
+    cr_assert_eq(got.number, 9, "the last one counts");
+    cr_assert_str_eq(got.word, "a=b");
 }
 
 Test(options, o_is_short_for_output_and_nothing_else_is_short)
 {
     cr_assert(TAKES("-o", "a.svg"));
-    cr_assert_str_eq(word, "a.svg");
+    cr_assert_str_eq(got.word, "a.svg");
     cr_assert(!TAKES("-o"), "no value");
     cr_assert(!TAKES("-oa.svg"), "joined");
     cr_assert(!TAKES("-w", "x"), "another letter");
@@ -114,7 +119,7 @@ Test(options, help_and_version_are_status_0)
     }
 }
 
-Test(options, no_arguments_are_fine)
+Test(options, no_arguments_are_valid)
 {
     cr_assert(takes(0, NULL));
 }
@@ -137,7 +142,7 @@ Test(options, everything_else_is_refused)
     cr_assert(!TAKES("-h"), "a heading is not near");
     cr_assert(!TAKES("--=x"), "a heading's name");
     cr_assert(!TAKES("--seconds", "1s"));
-    cr_assert_eq(number, 0, "nothing was stored");
+    cr_assert_eq(got.number, 0, "nothing was stored");
 }
 
 Test(options, the_ends_of_a_range_belong_to_it)

@@ -6,10 +6,10 @@
 #include "loadgen/machine/describe.h"
 #include "loadgen/machine/grouping.h"
 #include "loadgen/machine/heatmap.h"
-#include "loadgen/machine/source.h"
+#include "loadgen/machine/machine_source.h"
 #include "tests/support/test.h"
 
-/* An invented machine; a message costs 10 * (1 + distance) to send. */
+/* A made-up machine; a message costs 10 * (1 + distance) to send. */
 static struct qn_machine *machine(const char *text)
 {
     struct qn_machine *m = NULL;
@@ -45,7 +45,7 @@ static uint32_t times(const char *text, const char *what)
     return n;
 }
 
-Test(machine_report, distances_are_told_by_the_closest_thing_in_common)
+Test(machine_report, a_distance_is_the_closest_shared_level)
 {
     struct qn_machine *m = machine("package:2 numa:2 l3:2 core:2 pu:2");
     static const enum qn_distance want[] = {
@@ -76,7 +76,7 @@ Test(machine_report, costs_are_ranges_per_distance)
     qn_machine_destroy(m);
 }
 
-Test(machine_report, cores_that_are_dealt_round_robin_stand_with_their_group)
+Test(machine_report, cores_dealt_round_robin_appear_with_their_group)
 {
     struct qn_machine *m =
         machine("package:2 l3:1 core:3 pu:1(indexes=0,2,4,1,3,5)");
@@ -94,7 +94,7 @@ Test(machine_report, cores_that_are_dealt_round_robin_stand_with_their_group)
     qn_machine_destroy(m);
 }
 
-Test(machine_report, words_name_threads_ranges_and_what_is_not_stable)
+Test(machine_report, text_names_threads_ranges_and_unstable_pairs)
 {
     struct qn_machine *m = machine("package:1 l3:2 core:3 pu:1");
     cr_assert_eq(qn_machine_make_room(m), QN_OK);
@@ -116,24 +116,25 @@ Test(machine_report, words_name_threads_ranges_and_what_is_not_stable)
     qn_machine_destroy(m);
 }
 
-Test(machine_report, without_costs_it_says_how_to_get_them)
+Test(machine_report, without_costs_the_text_says_how_to_measure_them)
 {
     struct qn_machine *m = NULL;
     struct qn_parse_error f = {""};
-    cr_assert_eq(qn_source_open(&m, "core:2 pu:1", &f), QN_OK, "%s", f.text);
+    cr_assert_eq(qn_machine_source_open(&m, "core:2 pu:1", &f), QN_OK, "%s",
+                 f.text);
     char *text = written(m, qn_machine_describe);
     cr_assert_not_null(strstr(text, "no costs: `quoin machine --measure`"));
     free(text);
     qn_machine_destroy(m);
-    cr_assert_eq(qn_source_open(&m, "pu:1", &f), QN_OK, "%s", f.text);
+    cr_assert_eq(qn_machine_source_open(&m, "pu:1", &f), QN_OK, "%s", f.text);
     text = written(m, qn_machine_describe);
-    cr_assert_not_null(strstr(text, "one core: there is no pair"), "%s", text);
+    cr_assert_not_null(strstr(text, "the machine has one core"), "%s", text);
     free(text);
     qn_machine_destroy(m);
 }
 
-/* Every cell but the diagonal is covered once: the widths of all runs add up,
- * in both maps. */
+/* Every cell except the diagonal is covered once: the widths of all runs add
+ * up, in both maps. */
 Test(machine_report, a_heat_map_has_every_pair)
 {
     static const char *const texts[] = {"core:2 pu:1", "package:2 core:5 pu:2",

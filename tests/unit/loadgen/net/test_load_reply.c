@@ -9,21 +9,21 @@
 #include <string.h>
 
 /*
- * Each reply is written down as one line of text, so that whole streams can be
- * compared: "type number 'head'".
+ * Each reply becomes one line of text, so that whole streams can be compared:
+ * "type number 'head'".
  */
 
 struct transcript {
     char text[8192];
     size_t len;
-    int err; /* first one */
+    int err; /* the first reply */
 };
 
 static void feed(struct qn_reply_scanner *s, const char *bytes, size_t len,
                  struct transcript *t)
 {
-    /* A copy of its own, exactly as long: reading past it is found, and so is
-     * a head that points into input that is gone. */
+    /* An exact-size copy: reads past its end are detected, and so is a head
+     * that points into released input. */
     uint8_t *input = malloc(len > 0 ? len : 1);
     memcpy(input, bytes, len);
     size_t at = 0;
@@ -93,7 +93,7 @@ Test(reply, the_types_of_resp3)
     expect("~2\r\n:1\r\n:2\r\n", "~ 2 ''\n");
 }
 
-Test(reply, pushes_and_attributes_answer_nothing)
+Test(reply, pushes_and_attributes_are_not_replies)
 {
     expect(">2\r\n+message\r\n$1\r\na\r\n+OK\r\n", "+ 0 'OK'\n");
     expect(">0\r\n+OK\r\n", "+ 0 'OK'\n");
@@ -132,7 +132,7 @@ static size_t long_reply(char *to, size_t size, bool bulk, size_t len)
            (size_t)snprintf(to + n, size - (size_t)n, "\r\n+OK\r\n");
 }
 
-Test(reply, heads_are_cut_at_their_maximum_in_any_segmentation)
+Test(reply, heads_are_cut_at_their_maximum_for_every_split)
 {
     static char bytes[1024];
     static struct transcript want;
@@ -168,8 +168,9 @@ static const char stream_text[] =
     "+ 0 'OK'\n$ 16 '0123456789abcdef'\n_ 0 ''\n: 7 '7'\n- 0 'ERR bad'\n"
     "$ 0 ''\n* 3 ''\n% 1 ''\n= 5 'txt:a'\n# 0 'f'\n* 0 ''\n+ 0 'END'\n";
 
-/* All ways to cut the stream into three, and into equal pieces of each size. */
-Test(reply, every_segmentation_of_a_stream_gives_the_same_replies)
+/* All cuts of the stream into three parts, and into equal pieces of each
+ * size. */
+Test(reply, every_split_of_a_stream_gives_the_same_replies)
 {
     static struct transcript t;
     size_t len = sizeof stream - 1;
@@ -193,8 +194,8 @@ Test(reply, every_segmentation_of_a_stream_gives_the_same_replies)
     }
 }
 
-/* The sum of a bulk is the same in every segmentation, and not that of another.
- */
+/* The sum of a bulk is the same for every split, and differs from that of
+ * another bulk. */
 Test(reply, a_bulk_has_the_sum_of_its_bytes_if_asked_for)
 {
     char bytes[320];
@@ -237,14 +238,14 @@ static const char *const malformed[] = {
     ":9223372036854775808\r\n",
     "?5\r\n",
     "$99999999999999999999\r\n",
-    /* No end of line: nobody waits for it. */
+    /* No end of line: the parser does not wait for it. */
     "ggggggggg",
     "\377g",
     ":-123456789012345678901",
     "+OK\r\nggg",
 };
 
-Test(reply, nonsense_is_refused_in_every_segmentation_and_for_good)
+Test(reply, invalid_input_is_refused_for_every_split_and_permanently)
 {
     static struct transcript t;
     for (size_t i = 0; i < QN_ARRAY_COUNT(malformed); i++) {

@@ -62,9 +62,9 @@ Test(plot, linear_ticks_are_round_and_include_both_ends)
     cr_assert(!signbit(t.at[0]), "not -0");
 }
 
-/* Any range: at least two, at most as many as wanted, inside, equal steps of 1,
- * 2 or 5 times a power of ten. */
-Test(plot, linear_ticks_keep_their_promises_for_any_range)
+/* Any range: at least two ticks, at most as many as wanted, inside the range,
+ * in equal steps of 1, 2 or 5 times a power of ten. */
+Test(plot, linear_ticks_have_their_properties_for_any_range)
 {
     for (double hi = 1e-6; hi < 1e12; hi *= 1.37) {
         for (uint32_t most = 2; most <= QN_TICKS_MAX; most++) {
@@ -111,7 +111,7 @@ Test(plot, axes_end_at_round_numbers)
     qn_axis_log(&lo, &hi);
     cr_assert(near(lo, 20));
     cr_assert(near(hi, 20000));
-    lo = hi = 100; /* one value has an axis, too */
+    lo = hi = 100; /* a single value has an axis, too */
     qn_axis_log(&lo, &hi);
     cr_assert(near(lo, 100));
     cr_assert(near(hi, 200));
@@ -182,14 +182,14 @@ static void expect_text(const char *want)
     free(text);
 }
 
-Test(plot, heat_has_equal_steps_and_keeps_to_its_edges)
+Test(plot, color_ramp_has_equal_steps_and_keeps_to_its_edges)
 {
-    cr_assert_eq(qn_heat_step(0), 0);
-    cr_assert_eq(qn_heat_step(0.5), QN_HEAT_STEPS / 2);
-    cr_assert_eq(qn_heat_step(1), QN_HEAT_STEPS - 1);
-    cr_assert_eq(qn_heat_step(-3), 0);
-    cr_assert_eq(qn_heat_step(7), QN_HEAT_STEPS - 1);
-    cr_assert_eq(qn_heat_step(NAN), 0);
+    cr_assert_eq(qn_color_ramp_step(0), 0);
+    cr_assert_eq(qn_color_ramp_step(0.5), QN_COLOR_RAMP_STEPS / 2);
+    cr_assert_eq(qn_color_ramp_step(1), QN_COLOR_RAMP_STEPS - 1);
+    cr_assert_eq(qn_color_ramp_step(-3), 0);
+    cr_assert_eq(qn_color_ramp_step(7), QN_COLOR_RAMP_STEPS - 1);
+    cr_assert_eq(qn_color_ramp_step(NAN), 0);
 }
 
 Test(svg, text_is_escaped_and_always_utf8)
@@ -229,7 +229,7 @@ Test(svg, a_path_lifts_the_pen_at_gaps)
     expect_text("<path class=\"line\" d=\"M0.0 5.0L10.0 5.0M20.0 6.0h.5\"/>\n");
 }
 
-/* Of a million points in 100 pixels few are kept, the peaks among them. */
+/* Of a million points in 100 pixels few are kept, including the peaks. */
 Test(svg, a_path_is_as_small_as_its_picture)
 {
     struct qn_svg_path p;

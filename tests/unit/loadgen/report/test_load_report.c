@@ -1,5 +1,5 @@
 #include "core/base/err.h"
-#include "loadgen/report/figure.h"
+#include "loadgen/report/load_plot.h"
 #include "loadgen/report/report.h"
 #include "tests/support/test.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 /*
- * Golden texts of one small load: 2 GETs of 1 and 2 us, one missed, an error;
+ * Expected texts of one small load: 2 GETs of 1 and 2 us, one missed, an error;
  * a SET of 5 ms. README.md and load.schema.json describe the formats.
  */
 
@@ -75,7 +75,7 @@ static void expect_inside(const char *part)
     cr_assert_not_null(strstr(text, part), "no '%s' in\n%s", part, text);
 }
 
-Test(report, a_live_line_tells_what_matters_now)
+Test(report, a_progress_line_shows_the_last_second)
 {
     make();
     begin();
@@ -106,7 +106,7 @@ Test(report, csv_has_a_row_per_kind_and_one_for_all)
            "0,4.000,1.000,all,,0.0,0,0,0,0,,,,,,,,0,0,0\n");
 }
 
-Test(report, json_without_an_answer_has_no_latency)
+Test(report, json_without_a_reply_has_no_latency)
 {
     make();
     begin();
@@ -135,7 +135,7 @@ Test(report, json_of_a_second_has_its_kinds)
     free(text);
 }
 
-Test(report, service_time_is_told_where_it_differs)
+Test(report, service_time_is_shown_where_it_differs)
 {
     make();
     qn_histogram_record(&stats.op[QN_OP_SET].service, 1000000);
@@ -167,7 +167,7 @@ Test(report, a_cell_of_the_table_keeps_its_width)
     free(text);
 }
 
-/* A server may answer any bytes; JSON may not hold them. */
+/* A server may reply with any bytes; JSON must not contain them. */
 Test(report, the_summary_is_one_line_of_valid_json)
 {
     make();
@@ -183,13 +183,14 @@ Test(report, the_summary_is_one_line_of_valid_json)
     free(text);
 }
 
-Test(report, connections_that_never_opened_are_named_everywhere)
+Test(report, unopened_connections_appear_in_every_format)
 {
     make();
     static const char *const address[] = {"a:1", "b:2"};
     static struct qn_report_opened opened[] = {{25, 25, false}, {25, 5, true}};
-    cr_assert_eq(qn_silence_create((struct qn_silence **)&report.silence,
-                                   &(struct qn_mix){0}, 2),
+    cr_assert_eq(qn_unavailability_create(
+                     (struct qn_unavailability **)&report.unavailability,
+                     &(struct qn_mix){0}, 2),
                  QN_OK);
     report.address = address;
     report.address_count = 2;
@@ -213,16 +214,18 @@ Test(report, connections_that_never_opened_are_named_everywhere)
     struct qn_stats *none = calloc(1, sizeof *none);
     report.total = none;
     begin();
-    cr_assert_eq(qn_figure_write(out, &report, NULL, 0), QN_OK);
+    cr_assert_eq(qn_load_plot_write(out, &report, NULL, 0), QN_OK);
     fclose(out);
     expect_inside("50 connections (30 of 50 opened)");
     expect_inside("connections lost: 0, never opened: 20");
     free(text);
     free(none);
-    /* A run that ended before all were open was short, not wrong. */
+    /* A run that ended before all connections were open was short, not
+     * wrong. */
     opened[1].failed = false;
     cr_assert_eq(qn_report_missing(&report), 0);
-    qn_silence_destroy((struct qn_silence *)report.silence);
+    qn_unavailability_destroy(
+        (struct qn_unavailability *)report.unavailability);
 }
 
 Test(report, wrong_values_of_a_get_come_with_a_hint)
@@ -235,8 +238,8 @@ Test(report, wrong_values_of_a_get_come_with_a_hint)
         cr_assert_eq(qn_report_table(out, &report), QN_OK);
         fclose(out);
         expect_inside("2 wrong replies");
-        cr_assert_eq(strstr(text, "--preload stores this") == NULL,
-                     report.preload, "%s", text);
+        cr_assert_eq(strstr(text, "use --preload to") == NULL, report.preload,
+                     "%s", text);
         free(text);
     }
 }
@@ -261,19 +264,19 @@ Test(report, a_verdict_is_in_the_summary)
     free(text);
 }
 
-Test(report, a_run_that_ended_early_says_so)
+Test(report, an_interrupted_run_is_reported)
 {
     make();
     stats.spent = 3;
     begin();
     cr_assert_eq(qn_report_table(out, &report), QN_OK);
     fclose(out);
-    expect_inside("\n3 connections stopped early: all operations that "
-                  "--verify can record were used up\n");
+    expect_inside("\n3 connections stopped early, since --verify can record "
+                  "no more operations\n");
     free(text);
 }
 
-Test(report, what_was_run_is_one_line)
+Test(report, the_settings_are_one_line)
 {
     make();
     report.rate = "5k..9k";
@@ -290,34 +293,34 @@ Test(report, what_was_run_is_one_line)
 
 /* ---- the picture ---- */
 
-static void draw(const struct qn_figure_second *s, uint32_t count)
+static void draw(const struct qn_load_plot_second *s, uint32_t count)
 {
     begin();
-    cr_assert_eq(qn_figure_write(out, &report, s, count), QN_OK);
+    cr_assert_eq(qn_load_plot_write(out, &report, s, count), QN_OK);
     fclose(out);
     cr_assert_null(strstr(text, "nan"));
     cr_assert_null(strstr(text, "inf"));
     cr_assert_str_eq(text + size - 7, "</svg>\n");
 }
 
-Test(figure, nothing_was_answered)
+Test(figure, no_request_was_answered)
 {
     make();
     struct qn_stats *none = calloc(1, sizeof *none);
     report.total = none;
     draw(NULL, 0);
     free(text);
-    struct qn_figure_second s = qn_figure_second(&empty);
+    struct qn_load_plot_second s = qn_load_plot_second(&empty);
     draw(&s, 1);
     free(text);
     free(none);
 }
 
-Test(figure, a_second_with_trouble_is_marked)
+Test(figure, a_second_with_errors_is_marked)
 {
     make();
     report.addresses = "unix:/a<&>b";
-    struct qn_figure_second s = qn_figure_second(&second);
+    struct qn_load_plot_second s = qn_load_plot_second(&second);
     cr_assert_eq(s.trouble, 1 + 3 + 1);
     draw(&s, 1);
     expect_inside("unix:/a&lt;&amp;&gt;b");
@@ -328,18 +331,19 @@ Test(figure, a_second_with_trouble_is_marked)
     free(text);
 }
 
-/* A silent second between two others: the latency lines have a gap there. */
-Test(figure, a_silent_second_is_a_gap)
+/* A second without replies between two others: the latency lines have a gap
+ * there. */
+Test(figure, a_second_without_replies_is_a_gap)
 {
     make();
-    struct qn_figure_second s[3];
+    struct qn_load_plot_second s[3];
     for (uint32_t i = 0; i < 3; i++) {
-        s[i] = (struct qn_figure_second){.at = i + 1,
-                                         .seconds = 1,
-                                         .ops = 5,
-                                         .p50_ns = 1000,
-                                         .p99_ns = 1000,
-                                         .max_ns = 1000};
+        s[i] = (struct qn_load_plot_second){.at = i + 1,
+                                            .seconds = 1,
+                                            .ops = 5,
+                                            .p50_ns = 1000,
+                                            .p99_ns = 1000,
+                                            .max_ns = 1000};
     }
     draw(s, 3);
     expect_inside("<path class=\"bold ink\" d=\"M66.0 588.0L239.3 588.0"

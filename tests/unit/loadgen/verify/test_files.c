@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 /*
- * `quoin verify` over the recorded histories: every one in good/ must pass,
- * every one in bad/ be caught. A new file needs no change here.
+ * `quoin verify` on the recorded histories: every one in good/ must pass, every
+ * one in bad/ must be rejected. A new file needs no change here.
  */
 
 static int verify(const char *path)
@@ -20,7 +20,7 @@ static int verify(const char *path)
     return qn_verify_command(2, argv);
 }
 
-/* Every file of a folder gives this status; returns how many there are. */
+/* Every file of a folder gives this status; returns the number of files. */
 static size_t all_give(const char *pattern, int status)
 {
     glob_t files;
@@ -35,7 +35,7 @@ static size_t all_give(const char *pattern, int status)
     return count;
 }
 
-Test(verify_files, every_planted_bug_is_found)
+Test(verify_files, every_seeded_defect_is_found)
 {
     cr_assert(all_give(QN_HISTORIES "/bad/*.txt", 3) >= 22);
 }
@@ -45,7 +45,8 @@ Test(verify_files, good_histories_pass)
     cr_assert(all_give(QN_HISTORIES "/good/*.txt", 0) >= 9);
 }
 
-/* A file with these lines in the temporary directory; the caller removes it. */
+/* Creates a file with these lines in the temporary directory; the caller
+ * removes it. */
 static void write_file(char path[32], const char *text)
 {
     snprintf(path, 32, "/tmp/qn-verify-XXXXXX");
@@ -56,7 +57,7 @@ static void write_file(char path[32], const char *text)
     fclose(f);
 }
 
-Test(verify_files, a_wrong_line_is_bad_input)
+Test(verify_files, an_invalid_line_is_bad_input)
 {
     char path[32];
     write_file(path, "1 1 2 set k1 1 -> ok\nnonsense\n");
@@ -67,9 +68,10 @@ Test(verify_files, a_wrong_line_is_bad_input)
     cr_expect_eq(qn_verify_command(1, none), 2);
 }
 
-/* Three writes at once and a read of a fourth that a deletion allows to be
- * there only for the search: with a budget of one step it cannot tell. */
-Test(verify_files, what_the_budget_does_not_decide_is_not_fine)
+/* Three concurrent writes and a read of a fourth value that only the search can
+ * exclude because of a deletion: with a budget of one step the result is
+ * undecided. */
+Test(verify_files, an_undecided_history_does_not_pass)
 {
     char path[32];
     write_file(path, "1 1 9 set k1 1 -> ok\n2 1 9 set k1 2 -> ok\n"
@@ -80,7 +82,7 @@ Test(verify_files, what_the_budget_does_not_decide_is_not_fine)
     unlink(path);
 }
 
-Test(verify_files, parts_of_one_history_are_judged_together)
+Test(verify_files, parts_of_one_history_are_checked_together)
 {
     char one[32];
     char two[32];

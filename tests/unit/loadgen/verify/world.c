@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * The store runs operations in the order of the instants at which they are
- * said to happen; nothing else makes its histories good. The judge knows one
+ * The store executes operations in the order of the instants at which they take
+ * effect; that alone makes its histories correct. The reference checker has one
  * rule per kind and tries every order; it shares no line with the checker.
  */
 
@@ -66,7 +66,7 @@ void world_show(const struct qn_record *records, uint32_t n)
 
 struct event {
     struct qn_record record;
-    qn_time_t instant; /* QN_TIME_NEVER: does not happen */
+    qn_time_t instant; /* QN_TIME_NEVER: has no effect */
 };
 
 static enum qn_record_kind pick_kind(uint64_t *seed, const struct world_opts *o)
@@ -116,7 +116,7 @@ static int by_instant(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Do r to the cell and write down the answer. */
+/* Applies r to the cell and records the result. */
 static void execute(struct cell *c, struct qn_record *r)
 {
     r->outcome = QN_RECORD_OK;
@@ -208,7 +208,7 @@ void world_good(uint64_t *seed, const struct world_opts *opts,
     qn_records_sort(out, opts->ops);
 }
 
-/* ---- spoiling ---- */
+/* ---- corrupting ---- */
 
 static void spoil_answer(uint64_t *seed, struct qn_record *r,
                          const struct qn_record *other)
@@ -258,9 +258,9 @@ void world_spoil(uint64_t *seed, struct qn_record *records, uint32_t n)
     qn_records_sort(records, n);
 }
 
-/* ---- the judge ---- */
+/* ---- the reference checker ---- */
 
-/* May r give the answer that it gave, asked of this cell? Then do it. */
+/* Whether r may give its recorded result on this cell; if so, applies it. */
 static bool answers(struct cell *c, const struct qn_record *r)
 {
     struct qn_record would = *r;

@@ -27,7 +27,8 @@ static void begin(const char *text, uint64_t n, uint64_t number,
     qn_walk_init(&walk, &dist, number, clients, 42);
 }
 
-/* Ranks to keys is one to one, for all small n and some large ones. */
+/* The mapping of ranks to keys is one to one, for all small n and some large
+ * ones. */
 Test(dist, every_key_has_one_rank)
 {
     static bool seen[N_MAX];
@@ -57,8 +58,8 @@ Test(dist, ranks_of_large_n_are_the_true_remainders)
     }
 }
 
-/* Of the hundred hottest of 10^6 keys, each hundredth of the space has 0 to 3.
- */
+/* Of the 100 hottest of 10^6 keys, each hundredth of the key space has 0 to
+ * 3. */
 Test(dist, hot_keys_are_spread)
 {
     unsigned here[100] = {0};
@@ -71,7 +72,7 @@ Test(dist, hot_keys_are_spread)
     }
 }
 
-Test(dist, uniform_asks_for_every_key_alike)
+Test(dist, uniform_requests_every_key_equally)
 {
     static unsigned counts[100];
     double chi = 0;
@@ -86,7 +87,7 @@ Test(dist, uniform_asks_for_every_key_alike)
     cr_assert_lt(chi, 99 + 5 * sqrt(2 * 99), "chi-square %g", chi);
 }
 
-Test(dist, zipf_asks_for_the_spread_ranks)
+Test(dist, zipf_requests_the_spread_ranks)
 {
     static unsigned counts[10];
     begin("zipf:1", 10, 0, 1);
@@ -121,7 +122,7 @@ Test(dist, a_hotspot_gets_its_share)
     cr_assert(fabs(hot - DRAWS * 0.8) < 5 * sqrt(DRAWS * 0.8 * 0.2));
 }
 
-Test(dist, a_hotspot_has_one_key_at_least_and_all_at_most)
+Test(dist, a_hotspot_has_at_least_one_key_and_at_most_all)
 {
     begin("hotspot:99:0.001", 10, 0, 1);
     cr_assert_eq(dist.hot, 1);
@@ -145,7 +146,7 @@ Test(dist, sequential_deals_the_keys_to_the_clients_in_turn)
         cr_assert_eq(qn_walk_next(&walk), number + 6);
         cr_assert_eq(qn_walk_next(&walk), (number + 9) % 10);
     }
-    /* More clients than keys; and one that comes round. */
+    /* More clients than keys; and one client that wraps around. */
     begin("sequential", 10, 13, 17);
     for (int i = 0; i < 100; i++) {
         counts[qn_walk_next(&walk)]++;
@@ -155,7 +156,7 @@ Test(dist, sequential_deals_the_keys_to_the_clients_in_turn)
     }
 }
 
-Test(dist, insertions_are_new_and_each_clients_own)
+Test(dist, insertions_are_new_and_belong_to_one_client)
 {
     static bool seen[300];
     for (uint64_t number = 0; number < 3; number++) {
@@ -198,7 +199,7 @@ Test(dist, latest_prefers_what_was_inserted_last)
     cr_assert_eq(all, DRAWS);
 }
 
-Test(dist, latest_takes_the_theta_of_ycsb_if_none_is_named)
+Test(dist, latest_uses_the_theta_of_ycsb_by_default)
 {
     struct qn_dist_spec spec;
     cr_assert_eq(parse(&spec, "latest"), QN_OK);
@@ -208,7 +209,7 @@ Test(dist, latest_takes_the_theta_of_ycsb_if_none_is_named)
     cr_assert(fabs(spec.theta - 0) < 1e-12);
 }
 
-Test(dist, the_same_seed_walks_the_same_way)
+Test(dist, the_same_seed_gives_the_same_keys)
 {
     static const char *const all[] = {"uniform", "zipf:0.99", "hotspot:90:10",
                                       "latest", "sequential"};
@@ -230,34 +231,35 @@ Test(dist, the_same_seed_walks_the_same_way)
 
 static const struct {
     const char *text;
-    const char *error; /* a part of it */
+    const char *error; /* a part of the message */
 } bad[] = {
-    {"", "no distribution ''"},
+    {"", "unknown distribution ''"},
     {"unifrom", "did you mean 'uniform'?"},
     {"zpif:1", "did you mean 'zipf'?"},
-    {"gauss", "there are uniform zipf:0.99"},
-    {"uniform:1", "uniform takes no '1'"},
-    {"sequential:", "sequential takes no ''"},
-    {"zipf", "say zipf:0.99"},
-    {"zipf:", "'' is no theta"},
-    {"zipf:-1", "'-1' is no theta from 0 to 20"},
-    {"zipf:20.1", "'20.1' is no theta"},
-    {"zipf:1x", "'1x' is no theta"},
-    {"zipf:nan", "'nan' is no theta"},
-    {"zipf: 1", "' 1' is no theta"},
-    {"latest:x", "say latest:0.99"},
-    {"hotspot", "say hotspot:80:20"},
-    {"hotspot:80", "'80' is no pair"},
-    {"hotspot:80:", "'80:' is no pair"},
-    {"hotspot:80:20:1", "no pair"},
-    {"hotspot:0:0", "no pair"},
-    {"hotspot:80:0", "no pair"},
-    {"hotspot:101:20", "no pair"},
+    {"gauss", "use one of uniform zipf:0.99"},
+    {"uniform:1", "uniform takes no parameter; remove ':1'"},
+    {"sequential:", "sequential takes no parameter; remove ':'"},
+    {"zipf", "zipf:0.99"},
+    {"zipf:", "'' is not a theta"},
+    {"zipf:-1", "'-1' is not a theta between 0 and 20"},
+    {"zipf:20.1", "'20.1' is not a theta"},
+    {"zipf:1x", "'1x' is not a theta"},
+    {"zipf:nan", "'nan' is not a theta"},
+    {"zipf: 1", "' 1' is not a theta"},
+    {"latest:x", "latest:0.99"},
+    {"hotspot", "hotspot:80:20"},
+    {"hotspot:80", "'80' is not a pair"},
+    {"hotspot:80:", "'80:' is not a pair"},
+    {"hotspot:80:20:1", "not a pair"},
+    {"hotspot:0:0", "not a pair"},
+    {"hotspot:80:0", "not a pair"},
+    {"hotspot:101:20", "not a pair"},
     {"hotspot:20:80", "did you mean hotspot:80:20?"},
-    {"a_word_that_is_much_longer_than_any_name_of_a_distribution", "no dist"},
+    {"a_word_that_is_much_longer_than_any_name_of_a_distribution",
+     "unknown dist"},
 };
 
-Test(dist, says_what_is_wrong_and_changes_nothing)
+Test(dist, reports_the_error_and_changes_nothing)
 {
     for (size_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
         struct qn_dist_spec spec = {.theta = 7};

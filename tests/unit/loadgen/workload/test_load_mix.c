@@ -51,27 +51,27 @@ Test(mix, picks_each_operation_as_often_as_its_weight)
 
 static const struct {
     const char *text;
-    const char *error; /* a part of it */
+    const char *error; /* a part of the message */
 } bad[] = {
-    {"", "no operation ''"},
-    {",get", "no operation ''"},
-    {"get,", "no operation ''"},
+    {"", "unknown operation ''"},
+    {",get", "unknown operation ''"},
+    {"get,", "unknown operation ''"},
     {"gte", "did you mean 'get'?"},
     {"incr:1,mest:2", "did you mean 'mset'?"},
-    {"frobnicate", "there are get set incr mset ping"},
-    {"GET", "no operation 'GET'"},
-    {"get:", "'' is no weight"},
-    {"get:-1", "'-1' is no weight"},
-    {"get:1:2", "'1:2' is no weight"},
-    {"get:1000001", "is no weight from 0 to 1000000"},
-    {"get:99999999999999999999", "is no weight"},
+    {"frobnicate", "use get set incr mset ping"},
+    {"GET", "unknown operation 'GET'"},
+    {"get:", "'' is not a weight"},
+    {"get:-1", "'-1' is not a weight"},
+    {"get:1:2", "'1:2' is not a weight"},
+    {"get:1000001", "is not a weight from 0 to 1000000"},
+    {"get:99999999999999999999", "is not a weight"},
     {"get:0", "add up to 0"},
     {"get:0,set:0", "add up to 0"},
     {"getgetgetgetgetgetgetgetgetgetgetgetgetgetgetgetgetgetgetgetgetgetget:1",
      "too long"},
 };
 
-Test(mix, says_what_is_wrong_and_changes_nothing)
+Test(mix, reports_the_error_and_changes_nothing)
 {
     for (size_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
         cr_assert_eq(parse(bad[i].text), QN_EINVAL, "'%s'", bad[i].text);
@@ -81,7 +81,7 @@ Test(mix, says_what_is_wrong_and_changes_nothing)
     }
 }
 
-Test(mix, its_two_parts_are_all_of_it)
+Test(mix, its_two_parts_are_the_whole_mix)
 {
     cr_assert_eq(parse("get:5,set:3,scan:2,ping:1,rmw:4"), QN_OK);
     struct qn_mix reads = qn_mix_part(&mix, true);

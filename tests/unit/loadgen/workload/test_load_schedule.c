@@ -66,7 +66,7 @@ Test(load_schedule, rates_are_parsed)
     }
 }
 
-Test(load_schedule, what_is_no_rate_is_refused)
+Test(load_schedule, invalid_rates_are_refused)
 {
     static const char *const bad[] = {
         "",  "0",    "0..0", "-5",      "5k,", ",5k",   "5k,,6k",
@@ -122,7 +122,7 @@ Test(load_schedule, a_ramp_grows_with_the_square_of_the_time)
     cr_assert_eq(count(5, false, 0, 2), 4000);
 }
 
-/* 10^5 arrivals: a standard deviation is 0.3 %, of the variance 0.5 %. */
+/* 10^5 arrivals: one standard deviation is 0.3 %, for the variance 0.5 %. */
 Test(load_schedule, poisson_arrivals_have_their_rate_and_exponential_gaps)
 {
     fit("1k..3k,2k", 0, 50);
@@ -155,7 +155,7 @@ Test(load_schedule, poisson_arrivals_of_two_clients_are_not_the_same)
     cr_assert_neq(qn_schedule_next(&a), qn_schedule_next(&b));
 }
 
-Test(load_schedule, what_is_behind_is_counted_without_walking)
+Test(load_schedule, overdue_arrivals_are_counted_without_iteration)
 {
     fit("1k..3k,500", 0.5, 4);
     for (uint32_t ms = 0; ms < 5000; ms += 37) {
@@ -171,7 +171,7 @@ Test(load_schedule, what_is_behind_is_counted_without_walking)
 }
 
 /* Half of the arrivals go to 3 clients, the rest to 2 others. */
-Test(load_schedule, a_share_of_the_rate_is_exact_too)
+Test(load_schedule, a_share_of_the_rate_is_also_exact)
 {
     fit("1k", 0, 10);
     uint64_t n = 0;
@@ -198,7 +198,8 @@ Test(load_schedule, a_count_has_no_end)
     cr_assert_lt(fabs((double)qn_schedule_next(&s) - expected), 100.0);
 }
 
-/* Arrivals of 50 clients in one second at 10^4/s, as a load deals its seeds. */
+/* Arrivals of 50 clients in one second at 10^4/s, with the seeds that a load
+ * assigns. */
 static double arrivals(uint64_t seed)
 {
     double count = 0;
@@ -218,8 +219,8 @@ static double arrivals(uint64_t seed)
     return count;
 }
 
-/* Neighbouring seeds once had all but one of their streams in common. */
-Test(load_schedule, poisson_counts_of_neighbouring_seeds_spread_as_they_must)
+/* A former version: neighbouring seeds shared all but one of their streams. */
+Test(load_schedule, poisson_counts_of_neighbouring_seeds_have_the_right_spread)
 {
     double sum = 0;
     double squares = 0;

@@ -47,7 +47,7 @@ Test(sizes, what_is_printed_can_be_parsed)
     }
 }
 
-Test(sizes, a_range_has_all_its_sizes_alike)
+Test(sizes, a_range_has_all_its_sizes_equally_often)
 {
     struct qn_sizes s;
     unsigned counts[14] = {0};
@@ -66,7 +66,7 @@ Test(sizes, a_range_has_all_its_sizes_alike)
 }
 
 /* P(size > s) and the mean, by their formulas. */
-Test(sizes, mixed_sizes_are_small_mostly_and_large_sometimes)
+Test(sizes, mixed_sizes_are_mostly_small_and_sometimes_large)
 {
     struct qn_sizes s = qn_sizes_mixed_within(1, UINT64_MAX);
     uint64_t random = 1;
@@ -114,7 +114,7 @@ Test(sizes, mixed_sizes_have_bounds_that_fit)
     cr_assert_eq(qn_sizes_at(&s, UINT64_MAX), 5);
 }
 
-/* Table 5 of the paper, once more. */
+/* Table 5 of the paper, repeated. */
 Test(sizes, small_etc_values_have_the_papers_probabilities)
 {
     static const double table[15] = {
@@ -186,8 +186,7 @@ Test(sizes, etc_keys_follow_the_extreme_value_law)
               sum / DRAWS);
 }
 
-/* The lowest and the highest hash, and whatever a caller makes of the limits.
- */
+/* The lowest and the highest hash, for all settings of the limits. */
 Test(sizes, etc_never_leaves_its_limits)
 {
     struct qn_sizes v = qn_sizes_etc(QN_SIZES_ETC_VALUE);
@@ -201,7 +200,7 @@ Test(sizes, etc_never_leaves_its_limits)
     cr_assert_eq(qn_sizes_at(&k, UINT64_MAX), QN_SIZES_ETC_KEY_MAX);
 }
 
-Test(sizes, etc_means_what_the_caller_says)
+Test(sizes, etc_uses_the_limits_of_the_caller)
 {
     struct qn_sizes s;
     cr_assert_eq(parse(&s, "etc"), QN_OK);
@@ -214,23 +213,23 @@ Test(sizes, etc_means_what_the_caller_says)
 
 static const struct {
     const char *text;
-    const char *error; /* a part of it */
+    const char *error; /* a part of the message */
 } bad[] = {
-    {"", "'' is no size up to 10000: say 100, 16..4096, etc or mixed"},
-    {"x", "'x' is no size"},
-    {"-1", "'-1' is no size"},
-    {"10001", "no size up to 10000"},
-    {"1..10001", "no size up to 10000"},
-    {"1..", "'1..' is no size"},
-    {"..5", "'..5' is no size"},
-    {"1...5", "no size"},
-    {"1..2..3", "no size"},
+    {"", "'' is not a size up to 10000; for example: 100, 16..4096, etc"},
+    {"x", "'x' is not a size"},
+    {"-1", "'-1' is not a size"},
+    {"10001", "not a size up to 10000"},
+    {"1..10001", "not a size up to 10000"},
+    {"1..", "'1..' is not a size"},
+    {"..5", "'..5' is not a size"},
+    {"1...5", "not a size"},
+    {"1..2..3", "not a size"},
     {"9..5", "did you mean 5..9?"},
-    {"ETC", "no size"},
-    {"11111111111111111111111111111111111111111", "no size"},
+    {"ETC", "not a size"},
+    {"11111111111111111111111111111111111111111", "not a size"},
 };
 
-Test(sizes, says_what_is_wrong_and_changes_nothing)
+Test(sizes, reports_the_error_and_changes_nothing)
 {
     for (size_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
         struct qn_sizes s = qn_sizes_fixed(77);

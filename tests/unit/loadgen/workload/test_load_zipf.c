@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
- * Against exact probabilities, summed in this file. All seeds are fixed, so a
- * verdict is always the same; a limit of five standard deviations of chi-square
- * would be missed by one seed in millions.
+ * Comparison with exact probabilities, summed in this file. All seeds are
+ * fixed, so a verdict is always the same; a limit of five standard deviations
+ * of chi-square would be exceeded by one seed in millions.
  */
 
 enum { DRAWS = 300000, N_MAX = 1000 };
@@ -21,13 +21,13 @@ static double weight(uint64_t rank, double theta)
 static double weight_sum(uint64_t n, double theta)
 {
     double sum = 0;
-    for (uint64_t i = n; i-- > 0;) { /* small ones first */
+    for (uint64_t i = n; i-- > 0;) { /* smallest terms first */
         sum += weight(i, theta);
     }
     return sum;
 }
 
-/* Chi-square of counts[n]; ranks are put together until 10 are expected. */
+/* Chi-square of counts[n]; ranks are merged until 10 are expected. */
 static double chi_square(const uint64_t *counts, uint64_t n, double theta,
                          double *freedom)
 {
@@ -102,7 +102,7 @@ Test(zipf, large_n_have_exact_heads)
     }
 }
 
-/* The body and the tail too: the share of each power of ten. */
+/* Body and tail: the share of each power of ten. */
 Test(zipf, large_n_have_exact_decades)
 {
     const uint64_t n = 9999999;
@@ -140,8 +140,8 @@ Test(zipf, one_rank_is_always_drawn)
     }
 }
 
-/* Where doubles are coarse: the largest n with the flattest and the steepest
- * theta still gives ranks in range. */
+/* At the limit of double precision: the largest n with the flattest and the
+ * steepest theta still gives ranks in range. */
 Test(zipf, the_largest_n_stays_in_range)
 {
     for (size_t t = 0; t < QN_ARRAY_COUNT(thetas); t++) {

@@ -74,7 +74,7 @@ Test(layout, nothing_overlaps_on_recorded_machines)
     }
 }
 
-Test(layout, nothing_overlaps_whatever_the_groups_are)
+Test(layout, nothing_overlaps_for_any_groups)
 {
     uint32_t x = 1;
     for (uint32_t i = 0; i < 300; i++) {
@@ -92,7 +92,7 @@ Test(layout, nothing_overlaps_whatever_the_groups_are)
     }
 }
 
-/* Which box holds core v alone or with others, innermost. */
+/* The innermost box that contains core v. */
 static const char *home(const struct qn_layout *l, uint32_t v)
 {
     const char *label = "";
@@ -120,7 +120,7 @@ Test(layout, levels_that_split_nothing_share_a_box)
     qn_machine_destroy(m);
 }
 
-Test(layout, the_coarser_level_is_outside_whichever_it_is)
+Test(layout, the_coarser_level_is_outside)
 {
     struct qn_machine *m = uniform(8, 1, 1, 8);
     struct qn_layout *l = NULL;

@@ -10,7 +10,7 @@
 #define RADIUS 20.0
 #define PITCH  62.0
 
-/* Rows of cores, nothing else: the layout has no boxes. */
+/* Rows of cores only: the layout has no boxes. */
 static void rows(struct qn_layout *l, uint32_t columns, uint32_t count)
 {
     *l = (struct qn_layout){.pitch = PITCH, .n = columns * count};
@@ -52,8 +52,8 @@ Test(route, no_edge_runs_behind_a_third_core)
     }
 }
 
-/* Not by what the router says: points of the path itself. */
-Test(route, its_ends_are_on_the_rims_and_its_corners_beside_all_circles)
+/* Checks the points of the path itself, not the result of the router. */
+Test(route, ends_are_on_the_circles_and_corners_outside_all_circles)
 {
     static struct qn_layout l;
     struct qn_router *r;
@@ -92,8 +92,8 @@ Test(route, neighbours_are_joined_by_a_bow)
     qn_router_destroy(r);
 }
 
-/* Nine edges of one core to the others of its row: no two on one way. */
-Test(route, edges_do_not_lie_upon_each_other)
+/* Nine edges of one core to the others of its row: no two share a route. */
+Test(route, edges_do_not_overlap)
 {
     static struct qn_layout l;
     struct qn_router *r;
@@ -104,7 +104,7 @@ Test(route, edges_do_not_lie_upon_each_other)
         cr_assert_eq(qn_router_find(r, 10, 17 + i, &way[i]), 0);
         for (uint32_t k = 0; k < i; k++) {
             cr_assert_gt(fabs(way[i].y[1] - way[k].y[1]), 2,
-                         "%u and %u leave core 10 in one lane", i, k);
+                         "%u and %u leave core 10 on one route", i, k);
         }
     }
     qn_router_destroy(r);

@@ -14,7 +14,7 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-9 * (1 + fabs(b));
 }
 
-/* Nobody does two things at a time, and what is sent is received. */
+/* No core does two things at a time, and every sent message is received. */
 static void must_be_possible(const struct qn_timeline *t,
                              const struct qn_machine *m)
 {
@@ -36,7 +36,7 @@ static void must_be_possible(const struct qn_timeline *t,
     cr_assert_eq(2 * sends, t->count, "each message is sent and received");
 }
 
-/* What the planner's cost function says of goals that are latencies. */
+/* The planner's cost function for goals that are latencies. */
 static void must_agree(const struct qn_machine *m, const struct qn_shape *down,
                        const struct qn_shape *up, double q)
 {
@@ -54,7 +54,7 @@ static void must_agree(const struct qn_machine *m, const struct qn_shape *down,
     }
 }
 
-Test(timeline, ends_when_the_prediction_says_for_every_operation)
+Test(timeline, ends_at_the_predicted_time_for_every_operation)
 {
     static const char *const names[] = {"binary", "cluster", "mst2", "bad"};
     for (uint32_t i = 0; i < RECORDED; i++) {
@@ -114,7 +114,7 @@ Test(timeline, of_a_ring_ends_with_one_operation_of_a_burst)
     }
 }
 
-Test(timeline, one_core_has_nothing_to_do)
+Test(timeline, one_core_has_no_messages)
 {
     struct qn_machine *m = uniform(1, 1, 1, 1);
     struct qn_shape s;

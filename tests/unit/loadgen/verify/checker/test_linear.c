@@ -21,7 +21,7 @@ static enum qn_linear_verdict verdict(const struct qn_record *r, uint32_t n,
     return out.verdict;
 }
 
-/* Compare with the judge; true if it is linearizable. */
+/* Compares with the reference checker; true if the history is linearizable. */
 static bool agree(const struct qn_record *r, uint32_t n, const char *world)
 {
     bool good = world_linearizable(r, n);
@@ -40,9 +40,10 @@ static bool agree(const struct qn_record *r, uint32_t n, const char *world)
     return good;
 }
 
-/* 9 worlds, 15000 histories each, of 1 to 7 operations, half of them spoiled
- * once or twice. Of each world both verdicts must occur often. */
-Test(linear, agrees_with_the_judge_on_small_histories, .timeout = 100)
+/* 9 models, 15000 histories each, of 1 to 7 operations, half of them corrupted
+ * once or twice. For each model both verdicts must be frequent. */
+Test(linear, agrees_with_the_reference_checker_on_small_histories,
+     .timeout = 100)
 {
     for (size_t w = 0; w < WORLD_COUNT; w++) {
         uint64_t seed = 1 + w;
@@ -64,8 +65,8 @@ Test(linear, agrees_with_the_judge_on_small_histories, .timeout = 100)
     }
 }
 
-/* 100 good histories of each world: many clients, some without an answer. */
-Test(linear, has_no_complaint_about_good_histories, .timeout = 100)
+/* 100 correct histories of each model: many clients, some without a reply. */
+Test(linear, accepts_correct_histories, .timeout = 100)
 {
     struct qn_record *r = malloc(2000 * sizeof *r);
     for (size_t w = 0; w < WORLD_COUNT; w++) {
@@ -75,7 +76,7 @@ Test(linear, has_no_complaint_about_good_histories, .timeout = 100)
             o.clients = 1 + i % 60;
             o.unknown = i % 3;
             o.length_max = 1 + 20 * (i % 7);
-            /* Values that repeat leave the search without its rules. */
+            /* With repeated values the search cannot use its rules. */
             bool rules = o.values == 0;
             o.ops = rules ? o.ops : 60;
             o.clients = rules ? o.clients : 1 + i % 6;
@@ -88,8 +89,9 @@ Test(linear, has_no_complaint_about_good_histories, .timeout = 100)
 }
 
 /* Rules 2 to 4 and the names of configurations, on histories too long for the
- * judge: many at once, most of them refused or deleting. */
-Test(linear, the_rules_lose_no_order, .timeout = 200)
+ * reference checker: many concurrent operations, most of them refused or
+ * deleting. */
+Test(linear, the_rules_exclude_no_valid_order, .timeout = 200)
 {
     uint32_t bad = 0;
     for (size_t w = 0; w < 4; w++) {
@@ -118,7 +120,7 @@ Test(linear, the_rules_lose_no_order, .timeout = 200)
     cr_assert(bad > 20000, "%u violations", bad);
 }
 
-/* Where zones decide, the search comes to the same verdict. */
+/* Where zones decide, the search reaches the same verdict. */
 Test(linear, zones_and_search_agree_on_longer_histories, .timeout = 100)
 {
     uint32_t bad = 0;
@@ -140,10 +142,10 @@ Test(linear, zones_and_search_agree_on_longer_histories, .timeout = 100)
     cr_assert(bad > 500, "%u violations", bad);
 }
 
-/* 16 writes of two values at once, then a read of a third that a refused
+/* 16 concurrent writes of two values, then a read of a third one that a refused
  * exchange makes impossible to exclude early: the plain search must try them
- * all, and says so when it may not. */
-Test(linear, says_undecided_when_the_budget_ends)
+ * all, and reports "undecided" when its budget does not allow that. */
+Test(linear, is_undecided_when_the_budget_ends)
 {
     struct qn_record r[18];
     for (int i = 0; i < 16; i++) {
@@ -162,7 +164,7 @@ Test(linear, says_undecided_when_the_budget_ends)
     struct qn_linear_opts o = {.plain = true, .steps_max = 1000};
     cr_assert_eq(qn_linear_check(r, 17, &o, &out), QN_OK);
     cr_assert_eq(out.verdict, QN_LINEAR_UNDECIDED);
-    o = (struct qn_linear_opts){.plain = true, .failed_max = 100};
+    o = (struct qn_linear_opts){.plain = true, .visited_max = 100};
     cr_assert_eq(qn_linear_check(r, 17, &o, &out), QN_OK);
     cr_assert_eq(out.verdict, QN_LINEAR_UNDECIDED);
     o = (struct qn_linear_opts){.plain = true};
@@ -170,7 +172,7 @@ Test(linear, says_undecided_when_the_budget_ends)
     cr_assert_eq(out.verdict, QN_NOT_LINEARIZABLE);
 }
 
-Test(linear, nothing_at_all_is_fine)
+Test(linear, an_empty_history_is_correct)
 {
     cr_assert_eq(verdict(NULL, 0, false, false), QN_LINEARIZABLE);
     struct qn_record r = {.kind = QN_RECORD_GET, .responded = QN_TIME_NEVER};

@@ -1,7 +1,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/verify/explain/explain.h"
-#include "loadgen/verify/explain/support_internal.h"
+#include "loadgen/verify/explain/subhistory_internal.h"
 #include "loadgen/verify/explain/timeline.h"
 #include "loadgen/verify/history/text.h"
 #include "tests/support/test.h"
@@ -20,13 +20,13 @@ static enum qn_linear_verdict verdict(const struct qn_record *r, size_t n)
     return out.verdict;
 }
 
-/* What a witness claims, as records of their own. */
+/* The claims of a witness, as records. */
 static size_t claimed(const struct qn_witness *w, struct qn_record *out)
 {
     for (size_t i = 0; i < w->count; i++) {
         struct qn_record r = w->op[i].record;
         if (w->op[i].loose) {
-            r = qn_support_loosen(&r);
+            r = qn_subhistory_loosen(&r);
         }
         if (r.outcome != QN_RECORD_UNKNOWN && w->base != 0) {
             *(r.kind == QN_RECORD_GET ? &r.value : &r.other) -= w->base;
@@ -36,8 +36,8 @@ static size_t claimed(const struct qn_witness *w, struct qn_record *out)
     return w->count;
 }
 
-/* The claims of the rules: no part of a good history, whatever is left out and
- * loosened by them, is a violation. */
+/* The claims of the rules: no subset of a correct history that they allow is a
+ * violation. */
 Test(support, no_part_of_a_good_history_is_a_violation, .timeout = 60)
 {
     for (size_t world = 0; world < WORLD_COUNT; world++) {
@@ -58,21 +58,21 @@ Test(support, no_part_of_a_good_history_is_a_violation, .timeout = 60)
                     list[count++] = i;
                 }
             }
-            struct qn_support s;
-            cr_assert_eq(qn_support_init(&s, all, n), QN_OK);
+            struct qn_subhistory s;
+            cr_assert_eq(qn_subhistory_init(&s, all, n), QN_OK);
             size_t left = 0;
             bool wrong = false;
             for (size_t k = 0; k < count; k++) {
-                enum qn_support_kind kind =
-                    qn_support_of(&s, list[k], kept, list, count);
-                wrong |= kind == QN_SUPPORT_WRONG;
-                if (kind == QN_SUPPORT_WHOLE) {
+                enum qn_subhistory_kind kind =
+                    qn_subhistory_of(&s, list[k], kept, list, count);
+                wrong |= kind == QN_SUBHISTORY_WRONG;
+                if (kind == QN_SUBHISTORY_WHOLE) {
                     part[left++] = all[list[k]];
-                } else if (kind == QN_SUPPORT_LOOSE) {
-                    part[left++] = qn_support_loosen(&all[list[k]]);
+                } else if (kind == QN_SUBHISTORY_LOOSE) {
+                    part[left++] = qn_subhistory_loosen(&all[list[k]]);
                 }
             }
-            qn_support_fini(&s);
+            qn_subhistory_fini(&s);
             if (!wrong && verdict(part, left) != QN_LINEARIZABLE) {
                 world_show(all, n);
                 fprintf(stderr, "part:\n");
@@ -83,11 +83,12 @@ Test(support, no_part_of_a_good_history_is_a_violation, .timeout = 60)
     }
 }
 
-/* Spoiled histories of every world: the witness is a violation by itself, as
- * the judge says too where he can, and nothing can be left out. */
+/* Corrupted histories of every model: the witness alone is a violation,
+ * which the reference checker confirms for small ones, and no record can be
+ * left out. */
 Test(explain, a_witness_is_a_violation_by_itself, .timeout = 100)
 {
-    uint32_t judged = 0;
+    uint32_t checked = 0;
     for (size_t world = 0; world < WORLD_COUNT; world++) {
         uint64_t seed = 5 + world;
         uint32_t found = 0;
@@ -116,19 +117,19 @@ Test(explain, a_witness_is_a_violation_by_itself, .timeout = 100)
             cr_assert_leq(count, n);
             if (count <= 7) {
                 cr_assert(!world_linearizable(part, (uint32_t)count));
-                judged++;
+                checked++;
             }
             found++;
             qn_witness_fini(&w);
         }
         cr_assert(found > 60, "world %zu: %u violations", world, found);
     }
-    cr_assert(judged > 1000, "%u judged", judged);
+    cr_assert(checked > 1000, "%u checked", checked);
 }
 
-/* A counter's witness has every increment of its stretch: leaving one out
- * would make any answer behind it wrong. */
-Test(explain, a_counter_keeps_the_increments_of_its_stretch)
+/* A counter's witness has every increment of its window: without one of them
+ * any later result would be wrong. */
+Test(explain, a_counter_keeps_the_increments_of_its_window)
 {
     uint64_t seed = 9;
     uint32_t found = 0;
@@ -165,7 +166,7 @@ Test(explain, a_counter_keeps_the_increments_of_its_stretch)
     cr_assert(found > 100, "%u", found);
 }
 
-/* A duplicate among 4000 increments: the two, and those between. */
+/* A duplicate among 4000 increments: the two, and those between them. */
 Test(explain, a_long_counter_has_a_short_witness)
 {
     enum { N = 4000 };
@@ -192,7 +193,7 @@ Test(explain, a_long_counter_has_a_short_witness)
 }
 
 /* One stale read among 20000 operations of 30 clients. */
-Test(explain, finds_the_few_that_matter_in_a_long_history, .timeout = 60)
+Test(explain, finds_the_few_relevant_records_in_a_long_history, .timeout = 60)
 {
     enum { N = 20000 };
     uint64_t seed = 3;
@@ -222,7 +223,7 @@ Test(explain, finds_the_few_that_matter_in_a_long_history, .timeout = 60)
     free(r);
 }
 
-/* ---- time lines ---- */
+/* ---- timelines ---- */
 
 static void stale_read(struct qn_witness *w)
 {
@@ -256,14 +257,13 @@ static char *drawn(int (*draw)(FILE *, const struct qn_witness *))
     return text;
 }
 
-Test(timeline, text_shows_what_came_before_what)
+Test(timeline, text_shows_the_order)
 {
     char *text = drawn(qn_timeline_text);
     cr_expect_str_eq(
         text,
         "k1: values were seen in an order that the times forbid\n"
-        "  3 of the key's 4 operations show it; without any one of them they "
-        "would not:\n\n"
+        "  3 of 4 operations on this key show it; each of them is needed:\n\n"
         "  client 1               0 ns         100 ns  set k1 1 -> ok         "
         "            |--|\n"
         "  client 1             200 ns      20.200 us  set k1 2 -> ok         "

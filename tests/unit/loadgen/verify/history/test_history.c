@@ -37,7 +37,7 @@ Test(recorder, pointers_stay_good_while_it_grows)
     qn_recorder_fini(&rec);
 }
 
-Test(recorder, says_when_it_is_full)
+Test(recorder, reports_that_it_is_full)
 {
     struct qn_recorder rec;
     struct qn_history h;
@@ -53,7 +53,7 @@ Test(recorder, says_when_it_is_full)
     qn_recorder_fini(&rec);
 }
 
-Test(recorder, a_refused_operation_says_nothing)
+Test(recorder, a_refused_operation_is_omitted)
 {
     struct qn_recorder rec;
     qn_recorder_init(&rec, 2);
@@ -78,8 +78,8 @@ Test(history, empty_has_no_keys)
     qn_history_fini(&h);
 }
 
-/* Three recorders, the middle one longer than a chunk, some 5000 keys: every
- * record comes back under its key, in order of time. */
+/* Three recorders, the middle one longer than a chunk, about 5000 keys: every
+ * record is returned under its key, in order of time. */
 Test(history, groups_by_key_and_orders_by_time)
 {
     static const uint32_t sizes[] = {10, 2 * QN_RECORDER_CHUNK + 1, 5000};
@@ -135,7 +135,7 @@ static const char *const lines[] = {
     "0 700 - cas c0 9223372036854775807 -9223372036854775808 -> ?",
 };
 
-Test(record_text, what_is_written_is_what_was_read)
+Test(record_text, a_written_history_reads_back_unchanged)
 {
     for (size_t i = 0; i < QN_ARRAY_COUNT(lines); i++) {
         struct qn_record r;
@@ -171,30 +171,30 @@ Test(record_text, reads_every_field)
 
 static const struct {
     const char *line;
-    const char *error; /* a part of it */
+    const char *error; /* a part of the message */
 } bad[] = {
-    {"x", "want: client"},
-    {"x 1 2 get k1 -> 3", "'x' is no client"},
-    {"65536 1 2 get k1 -> 3", "no client"},
-    {"1 -1 2 get k1 -> 3", "'-1' is no time"},
-    {"1 1 2s get k1 -> 3", "'2s' is no time"},
-    {"1 5 4 get k1 -> 3", "before it was asked"},
-    {"1 1 2 got k1 -> 3", "no operation 'got'"},
-    {"1 1 2 get 1 -> 3", "'1' is no key"},
-    {"1 1 2 get k2147483648 -> 3", "no key"},
-    {"1 1 2 get k1 7 -> 3", "get has a key, 0 numbers"},
-    {"1 1 2 cas k1 7 -> ok", "cas has a key, 2 numbers"},
-    {"1 1 2 set k1 7x -> ok", "'7x' is no value"},
-    {"1 1 2 set k1 9223372036854775808 -> ok", "no value"},
-    {"1 1 2 set k1 7 = ok", "'=' where -> should be"},
-    {"1 1 2 set k1 7 -> failed", "set cannot answer 'failed'"},
-    {"1 1 2 del k1 -> 2", "del cannot answer '2'"},
-    {"1 1 2 get k1 -> ?", "go together"},
-    {"1 1 - get k1 -> 7", "go together"},
-    {"1 2 3 4 5 6 7 8 9 10", "more words"},
+    {"x", "expected: client"},
+    {"x 1 2 get k1 -> 3", "'x' is not a client"},
+    {"65536 1 2 get k1 -> 3", "not a client"},
+    {"1 -1 2 get k1 -> 3", "'-1' is not a time"},
+    {"1 1 2s get k1 -> 3", "'2s' is not a time"},
+    {"1 5 4 get k1 -> 3", "before it was invoked"},
+    {"1 1 2 got k1 -> 3", "unknown operation 'got'"},
+    {"1 1 2 get 1 -> 3", "'1' is not a key"},
+    {"1 1 2 get k2147483648 -> 3", "not a key"},
+    {"1 1 2 get k1 7 -> 3", "get needs a key, 0 numbers"},
+    {"1 1 2 cas k1 7 -> ok", "cas needs a key, 2 numbers"},
+    {"1 1 2 set k1 7x -> ok", "'7x' is not a value"},
+    {"1 1 2 set k1 9223372036854775808 -> ok", "not a value"},
+    {"1 1 2 set k1 7 = ok", "'=' instead of ->"},
+    {"1 1 2 set k1 7 -> failed", "'failed' is not an answer of set"},
+    {"1 1 2 del k1 -> 2", "'2' is not an answer of del"},
+    {"1 1 2 get k1 -> ?", "needs an answer of ?"},
+    {"1 1 - get k1 -> 7", "needs an answer of ?"},
+    {"1 2 3 4 5 6 7 8 9 10", "too many words"},
 };
 
-Test(record_text, says_what_is_wrong_with_a_line)
+Test(record_text, reports_the_error_of_a_line)
 {
     for (size_t i = 0; i < QN_ARRAY_COUNT(bad); i++) {
         struct qn_record r;
@@ -228,7 +228,7 @@ Test(history_text, reads_records_between_comments)
     qn_recorder_fini(&rec);
 }
 
-Test(history_text, names_the_line_that_is_wrong)
+Test(history_text, names_the_invalid_line)
 {
     struct qn_recorder rec;
     uint64_t line;
@@ -241,7 +241,7 @@ Test(history_text, names_the_line_that_is_wrong)
     qn_recorder_fini(&rec);
 }
 
-Test(history_text, writes_what_it_read)
+Test(history_text, writes_the_records_it_read)
 {
     static const char text[] = "1 1 2 set k1 5 -> ok\n"
                                "1 7 8 set k1 6 -> ok\n"
