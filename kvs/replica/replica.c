@@ -78,7 +78,7 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     struct qn_driver_opts d = o->driver;
     d.service = qn_replica_service(r);
     err = qn_driver_create(&r->driver, &d);
-    if (err == QN_OK && o->founder) {
+    if (err == QN_OK && o->submits_first) {
         err = qn_replica_submit_init(r, o->driver.seed);
     }
     if (err != QN_OK) {

@@ -66,7 +66,8 @@ struct qn_replica_writes {
 struct qn_replica_opts {
     struct qn_driver_opts driver;   /* `service` is filled by the replica */
     const struct qn_config *config; /* start configuration; copied */
-    bool founder; /* submits the first command: one replica of the group */
+    bool
+        submits_first; /* submits the first command: one replica of the group */
     /** A message of another replica's front end (qn_replica_send_peer_message).
      */
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);

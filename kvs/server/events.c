@@ -30,21 +30,21 @@
 /* Events of many lives. */
 struct book {
     uint32_t count;
-    struct qn_events_life life[LIVES_MAX];
+    struct qn_events_incarnation incarnation[LIVES_MAX];
 };
 
 /* ---- one life ------------------------------------------------------------ */
 
-int qn_events_life_read(struct qn_events_life *l, qn_node_t node, uint64_t life,
-                        const void *flight)
+int qn_events_incarnation_read(struct qn_events_incarnation *l, qn_node_t node,
+                               uint64_t incarnation, const void *flight)
 {
     struct qn_flight_event *e = calloc(QN_FLIGHT_ENTRIES, sizeof *e);
     if (e == NULL) {
         return QN_ENOMEM;
     }
-    *l = (struct qn_events_life){
+    *l = (struct qn_events_incarnation){
         .node = node,
-        .life = life,
+        .incarnation = incarnation,
         .born_ms = qn_flight_recorder_started_ms(flight),
         .count = qn_flight_recorder_read(flight, QN_FLIGHT_ENTRIES, e),
         .event = e,
@@ -52,16 +52,16 @@ int qn_events_life_read(struct qn_events_life *l, qn_node_t node, uint64_t life,
     return QN_OK;
 }
 
-void qn_events_life_free(struct qn_events_life *l)
+void qn_events_incarnation_free(struct qn_events_incarnation *l)
 {
     free(l->event);
-    *l = (struct qn_events_life){0};
+    *l = (struct qn_events_incarnation){0};
 }
 
-void qn_events_life_print(const struct qn_events_life *l, int64_t wall,
-                          struct qn_buf *out)
+void qn_events_incarnation_print(const struct qn_events_incarnation *l,
+                                 int64_t wall, struct qn_buf *out)
 {
-    const struct qn_event_source s = {l->node, l->life, wall};
+    const struct qn_event_source s = {l->node, l->incarnation, wall};
     for (uint32_t i = 0; i < l->count; i++) {
         char line[QN_EVENT_LINE_MAX];
         size_t n = qn_event_print(line, &s, &l->event[i]);
@@ -74,7 +74,7 @@ void qn_events_life_print(const struct qn_events_life *l, int64_t wall,
 static void book_free(struct book *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
-        qn_events_life_free(&b->life[i]);
+        qn_events_incarnation_free(&b->incarnation[i]);
     }
     free(b);
 }
@@ -83,19 +83,20 @@ static void book_free(struct book *b)
 static void book_add(struct book *b, qn_node_t node, const struct qn_outbox *o)
 {
     QN_ASSERT(b->count < LIVES_MAX);
-    if (o != NULL &&
-        qn_events_life_read(&b->life[b->count], node, qn_outbox_incarnation(o),
-                            qn_outbox_flight(o)) == QN_OK) {
+    if (o != NULL && qn_events_incarnation_read(&b->incarnation[b->count], node,
+                                                qn_outbox_incarnation(o),
+                                                qn_outbox_flight(o)) == QN_OK) {
         b->count++;
     }
 }
 
-static void book_add_kept(struct book *b, const struct qn_events_life *kept)
+static void book_add_kept(struct book *b,
+                          const struct qn_events_incarnation *kept)
 {
-    struct qn_events_life *l = &b->life[b->count];
+    struct qn_events_incarnation *l = &b->incarnation[b->count];
     QN_ASSERT(b->count < LIVES_MAX);
     QN_ASSERT(kept->count <= QN_FLIGHT_ENTRIES);
-    if (kept->life == 0) {
+    if (kept->incarnation == 0) {
         return;
     }
     *l = *kept;
@@ -148,7 +149,7 @@ void qn_quoin_events(struct qn_conn *c, struct qn_cmd_call *call)
                          : book_make(s, 0, s->boot->nodes);
     int64_t wall = qn_event_wall();
     for (uint32_t i = 0; b != NULL && i < b->count; i++) {
-        qn_events_life_print(&b->life[i], wall, &text);
+        qn_events_incarnation_print(&b->incarnation[i], wall, &text);
     }
     if (b == NULL || text.oom) {
         qn_reply_error(call->reply, "ERR out of memory");
@@ -167,22 +168,22 @@ void qn_quoin_events(struct qn_conn *c, struct qn_cmd_call *call)
 struct dump {
     qn_node_t self;
     qn_node_t ended;
-    uint64_t life;
+    uint64_t incarnation;
     int64_t wall;
     struct book *book;
     char path[512];
 };
 
 void qn_events_file_name(char *to, size_t cap, const char *dir,
-                         const struct qn_events_life *l)
+                         const struct qn_events_incarnation *l)
 {
     time_t seconds = (time_t)(l->born_ms / 1000);
     struct tm tm = {0};
     char date[32] = "";
     (void)gmtime_r(&seconds, &tm);
     strftime(date, sizeof date, "%Y%m%dT%H%M%S", &tm);
-    snprintf(to, cap, "%s/replica-%u-life-%llu-%s.%03uZ.events", dir,
-             (unsigned)l->node, (unsigned long long)l->life, date,
+    snprintf(to, cap, "%s/replica-%u-incarnation-%llu-%s.%03uZ.events", dir,
+             (unsigned)l->node, (unsigned long long)l->incarnation, date,
              (unsigned)(l->born_ms % 1000));
 }
 
@@ -196,13 +197,13 @@ static bool dump_write(const struct dump *d, FILE *f)
 {
     fprintf(f,
             "# quoind: what all replicas recorded, as replica %u saw it %u s "
-            "after life %llu of replica %u had ended.\n"
+            "after incarnation %llu of replica %u had ended.\n"
             "# `quoin events FILE` puts it in order.\n",
             (unsigned)d->self, (unsigned)(QN_EVENTS_DUMP_AFTER / QN_S),
-            (unsigned long long)d->life, (unsigned)d->ended);
+            (unsigned long long)d->incarnation, (unsigned)d->ended);
     for (uint32_t i = 0; i < d->book->count; i++) {
         struct qn_buf text = {0};
-        qn_events_life_print(&d->book->life[i], d->wall, &text);
+        qn_events_incarnation_print(&d->book->incarnation[i], d->wall, &text);
         (void)fwrite(text.data, 1, text.len, f); /* ferror tells below */
         qn_buf_free(&text);
     }
@@ -253,23 +254,26 @@ static void dump_start(struct dump *d)
 }
 
 /* The incarnation in the book that has ended, for the name of the file. */
-static const struct qn_events_life *book_find(const struct book *b,
-                                              qn_node_t node, uint64_t life)
+static const struct qn_events_incarnation *book_find(const struct book *b,
+                                                     qn_node_t node,
+                                                     uint64_t incarnation)
 {
     for (uint32_t i = 0; i < b->count; i++) {
-        if (b->life[i].node == node && b->life[i].life == life) {
-            return &b->life[i];
+        if (b->incarnation[i].node == node &&
+            b->incarnation[i].incarnation == incarnation) {
+            return &b->incarnation[i];
         }
     }
     return NULL;
 }
 
-static void dump_make(const struct qn_server *s, qn_node_t ended, uint64_t life)
+static void dump_make(const struct qn_server *s, qn_node_t ended,
+                      uint64_t incarnation)
 {
     struct dump *d = calloc(1, sizeof *d);
     struct book *b = book_make(s, 0, s->boot->nodes);
-    const struct qn_events_life *l =
-        b != NULL ? book_find(b, ended, life) : NULL;
+    const struct qn_events_incarnation *l =
+        b != NULL ? book_find(b, ended, incarnation) : NULL;
     if (d == NULL || l == NULL) {
         qn_log(QN_LOG_WARN, "replica %u: the events of replica %u are lost",
                s->boot->self, ended);
@@ -281,7 +285,7 @@ static void dump_make(const struct qn_server *s, qn_node_t ended, uint64_t life)
     }
     *d = (struct dump){.self = s->boot->self,
                        .ended = ended,
-                       .life = life,
+                       .incarnation = incarnation,
                        .wall = qn_event_wall(),
                        .book = b};
     qn_events_file_name(d->path, sizeof d->path, s->boot->config->events_dir,
@@ -319,20 +323,21 @@ void qn_server_events_note(struct qn_server *s, uint8_t kind, qn_node_t node,
 void qn_server_events_keep(struct qn_server_events *v, qn_node_t node,
                            const struct qn_outbox *o)
 {
-    struct qn_events_life l;
+    struct qn_events_incarnation l;
     QN_ASSERT(node < QN_NODES_MAX);
-    if (o != NULL && qn_events_life_read(&l, node, qn_outbox_incarnation(o),
-                                         qn_outbox_flight(o)) == QN_OK) {
-        qn_events_life_free(&v->kept[node]);
+    if (o != NULL &&
+        qn_events_incarnation_read(&l, node, qn_outbox_incarnation(o),
+                                   qn_outbox_flight(o)) == QN_OK) {
+        qn_events_incarnation_free(&v->kept[node]);
         v->kept[node] = l;
     }
 }
 
 void qn_server_events_ended(struct qn_server_events *v, qn_node_t node,
-                            uint64_t life, qn_time_t now)
+                            uint64_t incarnation, qn_time_t now)
 {
-    QN_ASSERT(life != 0);
-    v->ended[node] = life;
+    QN_ASSERT(incarnation != 0);
+    v->ended[node] = incarnation;
     if (v->dump_at == 0) {
         v->dump_at = now + QN_EVENTS_DUMP_AFTER;
     }
@@ -382,6 +387,6 @@ qn_time_t qn_server_events_turn(struct qn_server *s, qn_time_t now)
 void qn_server_events_fini(struct qn_server_events *v)
 {
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        qn_events_life_free(&v->kept[i]);
+        qn_events_incarnation_free(&v->kept[i]);
     }
 }

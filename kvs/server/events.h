@@ -28,10 +28,10 @@
 #define QN_EVENTS_DUMP_AFTER (1 * QN_S)
 
 /** The events of one life. */
-struct qn_events_life {
+struct qn_events_incarnation {
     qn_node_t node;
-    uint64_t life;    /* 0: none */
-    uint64_t born_ms; /* ms since 1970 */
+    uint64_t incarnation; /* 0: none */
+    uint64_t born_ms;     /* ms since 1970 */
     uint32_t count;
     struct qn_flight_event *event; /* [count], oldest first; owned */
 };
@@ -43,8 +43,8 @@ struct qn_cmd_call;
 
 /** Of a server. All zero to begin with. */
 struct qn_server_events {
-    struct qn_events own;                     /* this life's, being recorded */
-    struct qn_events_life kept[QN_NODES_MAX]; /* last that ended */
+    struct qn_events own; /* this life's, being recorded */
+    struct qn_events_incarnation kept[QN_NODES_MAX]; /* last that ended */
     uint64_t ended[QN_NODES_MAX]; /* life whose end is to be written out; 0 */
     qn_time_t dump_at;            /* then; 0: nothing is to be written */
     struct qn_state_transfer_status rejoin; /* as noted last */
@@ -60,7 +60,7 @@ void qn_server_events_keep(struct qn_server_events *v, qn_node_t node,
 /** A peer has ended, and there is a folder for files: write out what led to it,
  *  a while later. */
 void qn_server_events_ended(struct qn_server_events *v, qn_node_t node,
-                            uint64_t life, qn_time_t now);
+                            uint64_t incarnation, qn_time_t now);
 
 /** Record an event of the service: kind (enum qn_event_kind), the node that it
  *  concerns, position, and what it says. */
@@ -78,15 +78,15 @@ void qn_quoin_events(struct qn_conn *c, struct qn_cmd_call *call);
 /* For tests. */
 
 /** Copy a recorder. QN_OK, QN_ENOMEM. `l` filled; free it. */
-int qn_events_life_read(struct qn_events_life *l, qn_node_t node, uint64_t life,
-                        const void *flight);
-void qn_events_life_free(struct qn_events_life *l);
-void qn_events_life_print(const struct qn_events_life *l, int64_t wall,
-                          struct qn_buf *out);
+int qn_events_incarnation_read(struct qn_events_incarnation *l, qn_node_t node,
+                               uint64_t incarnation, const void *flight);
+void qn_events_incarnation_free(struct qn_events_incarnation *l);
+void qn_events_incarnation_print(const struct qn_events_incarnation *l,
+                                 int64_t wall, struct qn_buf *out);
 
 /** The name of the file about the end of a life, as above. `to` [cap] filled,
  *  cut if it must be. */
 void qn_events_file_name(char *to, size_t cap, const char *dir,
-                         const struct qn_events_life *l);
+                         const struct qn_events_incarnation *l);
 
 #endif

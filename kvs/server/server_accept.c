@@ -42,7 +42,7 @@ static void see(const struct qn_server *s, struct qn_stall_view *view)
         /* relaxed: signs of life; nothing is read through them. */
         struct qn_outbox_state *st = qn_outbox_state(p->outbox);
         view[i].turns = qn_load(&st->turns, QN_RELAXED);
-        /* A founder's are opened at the same moment as the own ones. */
+        /* An initial member's are opened at the same moment as the own ones. */
         view[i].serves = qn_load(&st->phase, QN_RELAXED) == QN_SERVER_SERVING;
     }
 }

@@ -242,7 +242,7 @@ void qn_server_fence(void *ctx)
         return;
     }
     qn_log(QN_LOG_ERROR,
-           "replica %u (process %d): a later life of it has begun (%" PRIu64
+           "replica %u (process %d): a later incarnation has begun (%" PRIu64
            " after %" PRIu64 "); this one ends itself",
            s->boot->self, (int)getpid(), present, s->boot->incarnation);
     _exit(1);

@@ -205,7 +205,7 @@ int qn_server_replica_make(struct qn_server *s)
     const struct qn_replica_opts o = {
         .driver = driver_opts(s, &lent),
         .config = s->boot->config,
-        .founder = s->boot->first && s->boot->self == 0,
+        .submits_first = s->boot->first && s->boot->self == 0,
         .told = on_told,
         .mark = on_mark,
         .take = on_take,

@@ -58,7 +58,7 @@ struct qn_peer_facts qn_server_facts(struct qn_server *s)
 
 /* ---- what is decided ----------------------------------------------------- */
 
-static void bury(struct qn_server *s, qn_node_t i)
+static void retire_peer(struct qn_server *s, qn_node_t i)
 {
     const struct qn_mapped_peer *p = s->peers.present[i];
     QN_ASSERT((s->detector.present >> i & 1) == 0);
@@ -81,7 +81,7 @@ static void log_false_suspicion(const struct qn_server *s, qn_node_t i,
 static void carry_out(struct qn_server *s, const struct qn_detector_actions *a)
 {
     for (uint64_t m = a->deaths; m != 0; m &= m - 1) {
-        bury(s, (qn_node_t)__builtin_ctzll(m));
+        retire_peer(s, (qn_node_t)__builtin_ctzll(m));
     }
     for (uint64_t m = a->false_suspicions; m != 0; m &= m - 1) {
         log_false_suspicion(s, (qn_node_t)__builtin_ctzll(m), a->timeout);

@@ -70,7 +70,7 @@ static bool row_read(char *line, struct qn_events_row *r, uint64_t *wall)
     line[WALL_LEN] = '\0';
     r->wall = line;
     if (!take_time(&at, &r->time) || !take_number(&at, '.', &replica) ||
-        replica > UINT32_MAX || !take_number(&at, '#', &r->life) ||
+        replica > UINT32_MAX || !take_number(&at, '#', &r->incarnation) ||
         !take_number(&at, ' ', &r->index) || *at == '\0' || *at == ' ') {
         return false;
     }
@@ -143,7 +143,7 @@ static int compare(const void *x, const void *y)
     const struct qn_events_row *b = y;
     int by_time = sign(a->order, b->order);
     int by_replica = sign(a->replica, b->replica);
-    int by_life = sign(a->life, b->life);
+    int by_life = sign(a->incarnation, b->incarnation);
     return by_time != 0      ? by_time
            : by_replica != 0 ? by_replica
            : by_life != 0    ? by_life
@@ -153,7 +153,7 @@ static int compare(const void *x, const void *y)
 /* The same event from two sources. */
 static bool same(const struct qn_events_row *a, const struct qn_events_row *b)
 {
-    return a->replica == b->replica && a->life == b->life &&
+    return a->replica == b->replica && a->incarnation == b->incarnation &&
            a->index == b->index && a->time == b->time;
 }
 
@@ -186,7 +186,7 @@ bool qn_events_print(const struct qn_events_table *t, FILE *to)
         uint64_t since = i == 0 ? 0 : r->order - t->row[i - 1].order;
         char replica[48];
         snprintf(replica, sizeof replica, "%" PRIu32 ".%" PRIu64, r->replica,
-                 r->life);
+                 r->incarnation);
         fprintf(to, "%.10s %.15s %+14.6f  %-8s %-18s %s\n", r->wall,
                 r->wall + 11, (double)since / (double)QN_S, replica, r->kind,
                 r->what);
@@ -201,8 +201,9 @@ bool qn_events_print_raw(const struct qn_events_table *t, FILE *to)
         fprintf(to,
                 "%s %" PRIu64 ".%09" PRIu64 " %" PRIu32 ".%" PRIu64 "#%" PRIu64
                 " %s%s%s\n",
-                r->wall, r->time / QN_S, r->time % QN_S, r->replica, r->life,
-                r->index, r->kind, *r->what == '\0' ? "" : " ", r->what);
+                r->wall, r->time / QN_S, r->time % QN_S, r->replica,
+                r->incarnation, r->index, r->kind, *r->what == '\0' ? "" : " ",
+                r->what);
     }
     return written(to);
 }
@@ -230,11 +231,12 @@ bool qn_events_print_json(const struct qn_events_table *t, FILE *to)
 {
     for (size_t i = 0; i < t->count; i++) {
         const struct qn_events_row *r = &t->row[i];
-        json_t *o = json_pack(
-            "{s:s, s:I, s:i, s:I, s:I, s:s, s:o*}", "time", r->wall,
-            "monotonic_ns", (json_int_t)r->time, "replica", (int)r->replica,
-            "life", (json_int_t)r->life, "index", (json_int_t)r->index, "event",
-            r->kind, "what", what_object(r->what));
+        json_t *o =
+            json_pack("{s:s, s:I, s:i, s:I, s:I, s:s, s:o*}", "time", r->wall,
+                      "monotonic_ns", (json_int_t)r->time, "replica",
+                      (int)r->replica, "incarnation",
+                      (json_int_t)r->incarnation, "index", (json_int_t)r->index,
+                      "event", r->kind, "what", what_object(r->what));
         if (o == NULL || json_dumpf(o, to, JSON_COMPACT) != 0) {
             json_decref(o);
             return false;

@@ -23,7 +23,7 @@ struct qn_events_row {
     uint64_t order;   /* ns: sort key */
     uint64_t time;    /* ns, monotonic */
     const char *wall; /* "2026-11-21T18:02:35.123456789Z" */
-    uint64_t life, index;
+    uint64_t incarnation, index;
     uint32_t replica;
     const char *kind; /* "down" */
     const char *what; /* "node=1 epoch=4 applied=1034"; may be "" */

@@ -132,7 +132,7 @@ class Bench:
         done = subprocess.run([self.options.quoin, "events", "--json", *to],
                               stdout=subprocess.PIPE, text=True)
         events = map(json.loads, done.stdout.splitlines())
-        return len({(e["replica"], e["life"], e["index"]) for e in events
+        return len({(e["replica"], e["incarnation"], e["index"]) for e in events
                     if e["event"] == "installed"})
 
     def run_row(self, row):

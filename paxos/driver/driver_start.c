@@ -174,7 +174,7 @@ static int machine_make(struct qn_driver *d, const struct survived *s)
         .ul = s->later ? s->ul : NULL,
         .ul_count = s->count,
         .vote = s->found ? &s->vote : NULL,
-        .mute = d->non_voting,
+        .non_voting = d->non_voting,
     };
     size_t bytes = qn_onepaxos_size(&o);
     if (bytes == 0) {

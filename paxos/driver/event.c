@@ -186,7 +186,7 @@ static void add_head(struct line *l, const struct qn_event_source *s,
     ADD(l, "%s.%09lluZ %llu.%09llu %u.%llu#%llu ", date,
         (unsigned long long)(wall % QN_S), (unsigned long long)(e->time / QN_S),
         (unsigned long long)(e->time % QN_S), (unsigned)s->node,
-        (unsigned long long)s->life, (unsigned long long)e->index);
+        (unsigned long long)s->incarnation, (unsigned long long)e->index);
 }
 
 size_t qn_event_print(char *to, const struct qn_event_source *s,

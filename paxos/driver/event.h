@@ -15,7 +15,7 @@
  *     2026-11-21T18:02:35.123456789Z      wall clock, UTC
  *     5123.000456789 2.7#41               monotonic clock, s; replica 2 in its
  *                                         incarnation 7, event 41 of that one
- *     down node=1 life=3 epoch=4 applied=1034    kind, and KEY=VALUE
+ *     down node=1 incarnation=3 epoch=4 applied=1034    kind, and KEY=VALUE
  *
  * Threads: noting, those of the flight recorder (core/place/flight_recorder.h);
  * text, any.
@@ -35,13 +35,13 @@
     X(SERVING, "serving", NULL, NULL, "applied", NULL, EPOCH)                  \
     X(DRAINING, "draining", NULL, NULL, "applied", NULL, EPOCH)                \
     /* the others, as this one sees them */                                    \
-    X(UP, "up", "node", NULL, "applied", "life", EPOCH)                        \
-    X(DOWN, "down", "node", NULL, "applied", "life", EPOCH)                    \
+    X(UP, "up", "node", NULL, "applied", "incarnation", EPOCH)                 \
+    X(DOWN, "down", "node", NULL, "applied", "incarnation", EPOCH)             \
     X(SUSPECT, "suspect", "node", NULL, "applied", NULL, EPOCH)                \
     X(TRUST, "trust", "node", NULL, "applied", NULL, EPOCH)                    \
     X(CORRUPT, "corrupt", "node", NULL, "applied", NULL, EPOCH)                \
     /* roles */                                                                \
-    X(EPOCH, "epoch", "leader", "acceptor", "applied", "life", EPOCH)          \
+    X(EPOCH, "epoch", "leader", "acceptor", "applied", "incarnation", EPOCH)   \
     X(ROLE, "role", NULL, "role", "applied", NULL, EPOCH)                      \
     X(VOTE, "vote", "ballot_of", NULL, "ballot", NULL, EPOCH)                  \
     X(SENT, "sent", "to", "message", "slot", "left_out", EPOCH | OFTEN)        \
@@ -108,8 +108,8 @@ void qn_events_note(struct qn_events *v, const struct qn_flight_event *e);
  */
 struct qn_event_source {
     qn_node_t node;
-    uint64_t life; /* incarnation */
-    int64_t wall;  /* ns since 1970 minus monotonic ns */
+    uint64_t incarnation; /* incarnation */
+    int64_t wall;         /* ns since 1970 minus monotonic ns */
 };
 
 /** The difference of the clocks now, ns. */

@@ -75,8 +75,8 @@ struct qn_onepaxos_opts {
                                      snapshot; may be none. NULL: entry 0 */
     uint32_t ul_count;
     const struct qn_vote *vote; /* borrowed: the record; NULL: none */
-    bool mute; /* the record is lost: do not vote until a VOTER entry names this
-                  incarnation */
+    bool non_voting; /* the record is lost: do not vote until a VOTER entry
+                  names this incarnation */
     const struct qn_resume *resume; /* borrowed: of the snapshot */
 };
 

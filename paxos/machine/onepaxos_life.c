@@ -93,7 +93,7 @@ static void init_utility(struct qn_onepaxos *p,
         .log = o->ul != NULL ? o->ul : &first,
         .count = o->ul != NULL ? o->ul_count : 1,
         .vote = o->vote,
-        .mute = o->mute,
+        .non_voting = o->non_voting,
         .pause = QN_MAX(o->params.u_backoff, (qn_time_t)1),
         .seed = o->seed,
     };

@@ -329,7 +329,7 @@ static void check_voter(struct qn_onepaxos *p, struct qn_step *t)
     uint64_t others = p->alive & ~p->change.suspected & ~QN_BIT(p->self);
     bool majority = (uint32_t)__builtin_popcountll(others) > p->nodes / 2;
     uint32_t len = qn_utility_len(&p->ul);
-    if (!p->ul.mute || len == 0 || !majority || leader_gone(p) ||
+    if (!p->ul.non_voting || len == 0 || !majority || leader_gone(p) ||
         len - p->cfg.index > QN_UL_KEPT / 2 || qn_utility_proposing(&p->ul)) {
         return;
     }

@@ -110,7 +110,7 @@ static struct qn_msg about(uint8_t kind, uint32_t index,
 static void persist(struct qn_utility *u, struct qn_step *t)
 {
     const struct qn_vote *v = &u->vote;
-    QN_ASSERT(!u->mute || QN_MUTANT(U_NOT_MUTE));
+    QN_ASSERT(!u->non_voting || QN_MUTANT(U_NOT_MUTE));
     QN_ASSERT(v->index == u->len); /* one index at a time */
     QN_ASSERT(qn_ballot_compare(&v->vbal, &v->bal) <=
               0); /* a voter votes at or below its promise */
@@ -122,7 +122,7 @@ static void persist(struct qn_utility *u, struct qn_step *t)
 /** Index 0 was never voted on: a node without entries asks. */
 static bool may_vote(const struct qn_utility *u)
 {
-    return (!u->mute || QN_MUTANT(U_NOT_MUTE)) && u->len != 0;
+    return (!u->non_voting || QN_MUTANT(U_NOT_MUTE)) && u->len != 0;
 }
 
 /** The record for the index that is open now. */

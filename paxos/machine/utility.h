@@ -52,8 +52,8 @@ struct qn_utility_opts {
                                       from the others. Until then no vote */
     const struct qn_vote *vote;    /* what survived of this node's record;
                                       borrowed. NULL: it never voted */
-    bool mute; /* its record is lost: it must not vote until a VOTER entry names
-                  this incarnation */
+    bool non_voting; /* its record is lost: it must not vote until a VOTER entry
+                  names this incarnation */
     qn_time_t pause; /* U_BACKOFF, ns: least pause */
     uint64_t seed;   /* of the pauses */
 };
@@ -64,7 +64,7 @@ struct qn_utility {
     uint32_t nodes;
     uint64_t self_inc;
     const struct qn_alloc *alloc;
-    bool mute;
+    bool non_voting;
     bool renewed;     /* no longer mute; the new record is not written yet */
     uint32_t lo, len; /* entries kept are [lo, len) */
     struct qn_ul_entry log[QN_UL_KEPT];

@@ -47,8 +47,8 @@ static void learn_one(struct qn_utility *u, const struct qn_ul_entry *e)
         u->lo++;
     }
     QN_ASSERT(u->len - u->lo <= QN_UL_KEPT);
-    if (e->kind == QN_UL_VOTER && names_me(u, e) && u->mute) {
-        u->mute = false;
+    if (e->kind == QN_UL_VOTER && names_me(u, e) && u->non_voting) {
+        u->non_voting = false;
         u->renewed = true;
     }
     u->phase = QN_UTILITY_IDLE; /* whichever proposer won */
@@ -129,7 +129,7 @@ void qn_utility_init(struct qn_utility *u, const struct qn_utility_opts *o)
         .nodes = o->nodes,
         .self_inc = o->self_inc,
         .alloc = o->alloc,
-        .mute = o->mute,
+        .non_voting = o->non_voting,
         .lo = o->count != 0 ? o->log[0].index : 0,
         .len = o->count != 0 ? o->log[0].index : 0,
         .pause = o->pause,

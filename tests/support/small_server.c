@@ -132,7 +132,7 @@ static bool listen_to(const struct qn_replica_spec *b)
     while (qn_control_next(b, &e, &fd) == QN_OK) {
         leave = leave || e.kind == QN_CTL_DRAIN;
         news(&e);
-        if (e.kind == QN_CTL_PEER_DOWN && is(mood.heir, b)) {
+        if (e.kind == QN_CTL_PEER_DOWN && is(mood.successor, b)) {
             take_word(b);
         }
         if (e.kind == QN_CTL_STOP) {

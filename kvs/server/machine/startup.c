@@ -3,9 +3,9 @@
 
 #include "core/base/assert.h"
 
-void qn_startup_init(struct qn_startup *s, bool founder)
+void qn_startup_init(struct qn_startup *s, bool initial_member)
 {
-    *s = (struct qn_startup){.all_joined = !founder};
+    *s = (struct qn_startup){.all_joined = !initial_member};
 }
 
 void qn_startup_all_joined(struct qn_startup *s)

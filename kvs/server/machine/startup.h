@@ -4,11 +4,11 @@
 /**
  * When a replica process begins to serve.
  *
- * It is ready when it has a store: at once as a founder of the group, else with
- * the snapshot of a donor. It accepts connections of the common address when it
- * is ready and all founders have joined, because until then the end of one of
- * them ends the group, and what a client was told would be lost. A group
- * without a supervisor does not wait for founders.
+ * It is ready when it has a store: at once as an initial member of the group,
+ * else with the snapshot of a donor. It accepts connections of the common
+ * address when it is ready and all initial members have joined, because until
+ * then the end of one of them ends the group, and what a client was told would
+ * be lost. A group without a supervisor does not wait for initial members.
  *
  * Threads: one. Pure.
  */
@@ -26,14 +26,16 @@ enum qn_startup_action {
 /** Private, except what others read: `ready`, `accepting`. */
 struct qn_startup {
     bool ready;      /* has a store */
-    bool all_joined; /* all founders of the group have joined */
-    bool accepting;  /* connections of the common address; a founder: any */
+    bool all_joined; /* all initial members of the group have joined */
+    bool accepting; /* connections of the common address; an initial member: any
+                     */
 };
 
-/** @param founder  Of the group; any other replica joins a complete group. */
-void qn_startup_init(struct qn_startup *s, bool founder);
+/** @param initial_member  Of the group; any other replica joins a complete
+ * group. */
+void qn_startup_init(struct qn_startup *s, bool initial_member);
 
-/** All founders have joined; or there is no supervisor to say so. */
+/** All initial members have joined; or there is no supervisor to say so. */
 void qn_startup_all_joined(struct qn_startup *s);
 
 /** Once a turn. @param store  The replica has one. @return actions. */

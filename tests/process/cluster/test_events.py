@@ -91,7 +91,7 @@ def test_the_living_show_the_events_of_the_dead():
             ends = [e for e in of(all_, i, "down")
                     if e["what"]["node"] == 2]
             check("its end", len(ends), 1)
-            check("which life", ends[0]["what"]["life"], mine[0]["life"])
+            check("which incarnation", ends[0]["what"]["incarnation"], mine[0]["incarnation"])
             assert ends[0]["monotonic_ns"] > mine[0]["monotonic_ns"]
 
 
@@ -102,7 +102,7 @@ def test_several_addresses_and_files_count_each_event_once():
             f.write(one)
             f.flush()
             both = events(*to(q, 0, 1, 2), f.name)
-        who = [(e["replica"], e["life"], e["index"]) for e in both]
+        who = [(e["replica"], e["incarnation"], e["index"]) for e in both]
         check("each once", len(set(who)), len(who))
         assert len(both) >= len(one.splitlines())
         check("from a pipe", quoin("--raw", "-", stdin=one).stdout, one)

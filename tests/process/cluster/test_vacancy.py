@@ -271,7 +271,7 @@ def test_ends_itself_when_another_life_has_begun():
         wait_until("it ends itself", lambda: turned(q, 1) and
                    pids_of(q).get(1) != pid)
         line = [l for l in q.log_so_far().splitlines()
-                if "a later life of it has begun" in l]
+                if "a later incarnation has begun" in l]
         check("one line", len(line), 1)
         assert "replica 1 (process %d)" % pid in line[0], line
         wait_until("a new one", lambda: 1 in pids_of(q) and online(q, 1))

@@ -233,7 +233,7 @@ static void member_start(struct cluster *c, qn_node_t i,
             ul[o.ul_count++] = x != NULL ? *x : m->record.log[e];
         }
         o.vote = m->record.lost ? NULL : &m->record.vote;
-        o.mute = m->record.lost;
+        o.non_voting = m->record.lost;
     }
     o.memory = c->in_memory ? make_shared(c, i) : NULL;
     o.uploads = c->arena_bytes != 0 ? make_uploads(c, i) : NULL;

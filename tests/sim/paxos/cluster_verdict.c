@@ -24,7 +24,7 @@ static bool newest_known(const struct cluster *c, qn_node_t i)
         bool known = m->p != NULL && m->inc == p->incarnation[n] &&
                      (p->alive & QN_BIT(n)) != 0;
         uint32_t voted = v->index - (v->vbal.round == 0 && v->index != 0);
-        sure += known && !m->record.lost && !m->p->ul.mute &&
+        sure += known && !m->record.lost && !m->p->ul.non_voting &&
                 voted < qn_utility_len(&p->ul);
     }
     return 2 * sure > c->nodes;

@@ -105,7 +105,7 @@ static bool complete(const struct sim *s)
     for (qn_node_t i = 0; i < s->c.nodes; i++) {
         const struct member *m = &s->c.member[i];
         struct qn_onepaxos_status st;
-        if (m->p == NULL || m->p->ul.mute) {
+        if (m->p == NULL || m->p->ul.non_voting) {
             return false;
         }
         qn_onepaxos_status(m->p, &st);

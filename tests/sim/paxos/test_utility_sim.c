@@ -214,7 +214,7 @@ static void start(struct world *w, qn_node_t i)
                                       .log = w->record[i].log,
                                       .count = w->record[i].count,
                                       .vote = lost ? NULL : &w->record[i].vote,
-                                      .mute = lost,
+                                      .non_voting = lost,
                                       .pause = 50 * QN_US,
                                       .seed = rnd(w, UINT64_MAX)};
     qn_utility_init(&w->node[i], &o);
@@ -276,7 +276,7 @@ static void propose(struct world *w, qn_node_t i)
                                   .acceptor = (uint8_t)((i + 1) % w->nodes),
                                   .acceptor_inc = ++w->wanted};
     struct qn_step t = {.now = w->now, .out = &w->out};
-    if (u->mute && u->len > 0 && rnd(w, 2) == 0) {
+    if (u->non_voting && u->len > 0 && rnd(w, 2) == 0) {
         qn_utility_propose_voter(u, &t, qn_utility_entry(u, u->len - 1));
     } else {
         qn_utility_propose(u, &t, &e);
@@ -327,14 +327,14 @@ static void heal(struct world *w)
     for (uint32_t n = 0; n < 20000; n++) {
         bool all = true;
         for (qn_node_t i = 0; i < w->nodes; i++) {
-            all =
-                all && qn_utility_len(&w->node[i]) >= goal && !w->node[i].mute;
+            all = all && qn_utility_len(&w->node[i]) >= goal &&
+                  !w->node[i].non_voting;
         }
         if (all) {
             return;
         }
         for (qn_node_t i = 0; i < w->nodes; i++) {
-            if (qn_utility_len(&w->node[i]) < goal || w->node[i].mute) {
+            if (qn_utility_len(&w->node[i]) < goal || w->node[i].non_voting) {
                 propose(w, i);
             }
         }

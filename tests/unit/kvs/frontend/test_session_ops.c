@@ -169,7 +169,7 @@ static void member_make(qn_node_t i)
                                            .seed = 5,
                                            .now = now},
                                 .config = &m->config,
-                                .founder = i == 0,
+                                .submits_first = i == 0,
                                 .told = told,
                                 .ctx = m};
     if (i == FOLLOWER) {

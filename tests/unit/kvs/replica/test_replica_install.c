@@ -68,7 +68,7 @@ static void member_make(qn_node_t i)
                                                  .seed = 5,
                                                  .now = now},
                                       .config = &m->config,
-                                      .founder = i == 0,
+                                      .submits_first = i == 0,
                                       .told = told,
                                       .configured = configured,
                                       .need_snapshot = need_snapshot,

@@ -161,8 +161,9 @@ Test(events, every_line_of_a_recorder_is_read_and_raw_is_the_same)
 {
     char text[256 * QN_EVENT_LINE_MAX];
     size_t len = 0;
-    const struct qn_event_source s = {
-        .node = 63, .life = UINT64_MAX, .wall = INT64_C(1700000000000000000)};
+    const struct qn_event_source s = {.node = 63,
+                                      .incarnation = UINT64_MAX,
+                                      .wall = INT64_C(1700000000000000000)};
     for (uint32_t kind = 0; kind < 256; kind++) {
         const struct qn_flight_event e = {.index = kind,
                                           .time = 1000 + kind,

@@ -114,23 +114,26 @@ void world_life_make(struct world *w, qn_node_t i)
         .lane_bytes = qn_ump.lane_bytes(WORLD_CELLS),
         .numa_node = -1,
     };
-    m->life = (struct world_life){.node = i, .inc = m->inc};
-    cr_assert_eq(qn_outbox_create(&m->life.outbox, &o), QN_OK);
-    qn_doorbell_init(&m->doorbell, qn_outbox_doorbell(m->life.outbox), -1);
+    m->incarnation = (struct world_life){.node = i, .inc = m->inc};
+    cr_assert_eq(qn_outbox_create(&m->incarnation.outbox, &o), QN_OK);
+    qn_doorbell_init(&m->doorbell, qn_outbox_doorbell(m->incarnation.outbox),
+                     -1);
     const struct qn_ring_opts r = {.slots = w->ring_slots,
                                    .capacity = w->ring_bytes};
     size_t bytes = qn_ring_bytes(r.slots, r.capacity);
-    m->life.ring_mem = aligned_alloc(QN_CACHELINE, bytes);
-    memset(m->life.ring_mem, 0, bytes);
-    qn_ring_open(&m->life.ring, m->life.ring_mem, &r);
+    m->incarnation.ring_mem = aligned_alloc(QN_CACHELINE, bytes);
+    memset(m->incarnation.ring_mem, 0, bytes);
+    qn_ring_open(&m->incarnation.ring, m->incarnation.ring_mem, &r);
     if (w->arena_bytes != 0) {
         const struct qn_arena_opts a = {.capacity = w->arena_bytes};
         bytes = qn_arena_bytes(a.capacity);
-        m->life.arena_mem = aligned_alloc(QN_CACHELINE, bytes);
-        memset(m->life.arena_mem, 0, bytes);
-        cr_assert_eq(qn_arena_begin(&m->life.arena, m->life.arena_mem, &a),
-                     QN_OK);
-        qn_arena_open(&m->life.seen, m->life.arena_mem, a.capacity);
+        m->incarnation.arena_mem = aligned_alloc(QN_CACHELINE, bytes);
+        memset(m->incarnation.arena_mem, 0, bytes);
+        cr_assert_eq(
+            qn_arena_begin(&m->incarnation.arena, m->incarnation.arena_mem, &a),
+            QN_OK);
+        qn_arena_open(&m->incarnation.seen, m->incarnation.arena_mem,
+                      a.capacity);
     }
 }
 
@@ -151,13 +154,13 @@ void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
 {
     struct world_member *m = &w->member[i];
     struct qn_qp **qp[QN_LANES] = {&m->direct[p], &m->tree[p]};
-    qn_doorbell_handle_init(&m->ringer[p],
-                            qn_outbox_doorbell(w->member[p].life.outbox), -1);
+    qn_doorbell_handle_init(
+        &m->ringer[p], qn_outbox_doorbell(w->member[p].incarnation.outbox), -1);
     for (int lane = 0; lane < QN_LANES; lane++) {
         const struct qn_qp_opts o = {
-            .tx = qn_outbox_lane(m->life.outbox, p, (enum qn_lane)lane),
-            .rx =
-                qn_outbox_lane(w->member[p].life.outbox, i, (enum qn_lane)lane),
+            .tx = qn_outbox_lane(m->incarnation.outbox, p, (enum qn_lane)lane),
+            .rx = qn_outbox_lane(w->member[p].incarnation.outbox, i,
+                                 (enum qn_lane)lane),
             .cells = WORLD_CELLS,
             .self = i,
             .peer = p,
@@ -199,9 +202,9 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
     for (qn_node_t p = 0; p < w->nodes; p++) {
         inc[p] = m->heard[p] = w->member[p].inc;
         if (p != i && m->direct[p] != NULL) {
-            state[p] = qn_outbox_state(w->member[p].life.outbox);
-            ring[p] = &w->member[p].life.ring;
-            arena[p] = &w->member[p].life.seen;
+            state[p] = qn_outbox_state(w->member[p].incarnation.outbox);
+            ring[p] = &w->member[p].incarnation.ring;
+            arena[p] = &w->member[p].incarnation.seen;
         }
     }
     const struct qn_driver_opts o = {
@@ -218,15 +221,15 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
                     .need_snapshot = on_need,
                     .ctx = &contexts[i]},
         .read_index = &w->read_index,
-        .state = qn_outbox_state(m->life.outbox),
+        .state = qn_outbox_state(m->incarnation.outbox),
         .peer_state = state,
         .memory = {.word = w->memory ? &w->word : NULL,
-                   .ring = m->life.ring,
+                   .ring = m->incarnation.ring,
                    .peer_ring = ring,
                    .claim = on_claim,
                    .owner = on_owner,
                    .ctx = &contexts[i]},
-        .arena = w->arena_bytes != 0 ? &m->life.arena : NULL,
+        .arena = w->arena_bytes != 0 ? &m->incarnation.arena : NULL,
         .peer_arena = arena,
         .vote_record = m->vote_record,
         .vote_record_bytes = QN_VOTE_RECORD_BYTES,
@@ -301,7 +304,7 @@ void world_end(struct world *w)
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
         if (w->member[i].driver != NULL) {
-            world_life_free(w, &w->member[i].life);
+            world_life_free(w, &w->member[i].incarnation);
         }
         free(w->member[i].vote_record);
     }
@@ -455,7 +458,7 @@ void world_go_on(struct world *w)
 void world_wipe(struct world *w, qn_node_t from, qn_node_t to,
                 enum qn_lane lane)
 {
-    memset(qn_outbox_lane(w->member[from].life.outbox, to, lane), 0,
+    memset(qn_outbox_lane(w->member[from].incarnation.outbox, to, lane), 0,
            WORLD_CELLS * 64);
 }
 

@@ -38,7 +38,7 @@ struct world_life {
 struct world_member {
     struct qn_driver *driver; /* NULL: dead */
     uint64_t inc;
-    struct world_life life;
+    struct world_life incarnation;
     struct qn_qp *direct[WORLD_NODES], *tree[WORLD_NODES];
     struct qn_doorbell doorbell;
     struct qn_doorbell_handle ringer[WORLD_NODES];

@@ -56,7 +56,7 @@ void world_kill(struct world *w, qn_node_t i)
     m->need_snapshot = m->stopped = m->deaf = false;
     m->submitted = 0;
     cr_assert_lt(w->old_count, WORLD_LIVES);
-    w->old[w->old_count++] = m->life;
+    w->old[w->old_count++] = m->incarnation;
 }
 
 void world_tell(struct world *w, qn_node_t at, qn_node_t i)
@@ -140,9 +140,9 @@ void world_hear(struct world *w, qn_node_t at, qn_node_t i)
         .inc = m->inc,
         .direct = x->direct[i],
         .tree = x->tree[i],
-        .state = qn_outbox_state(m->life.outbox),
-        .ring = &m->life.ring,
-        .arena = w->arena_bytes != 0 ? &m->life.seen : NULL,
+        .state = qn_outbox_state(m->incarnation.outbox),
+        .ring = &m->incarnation.ring,
+        .arena = w->arena_bytes != 0 ? &m->incarnation.seen : NULL,
     };
     cr_assert_eq(qn_driver_up(x->driver, &up, w->now), QN_OK);
     x->heard[i] = m->inc;
@@ -213,7 +213,7 @@ static const struct world_life *word_life(const struct world *w)
                     return &w->old[k];
                 }
             }
-            return &w->member[ul[e].leader].life;
+            return &w->member[ul[e].leader].incarnation;
         }
     }
     return NULL;

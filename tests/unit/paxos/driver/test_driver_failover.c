@@ -254,7 +254,7 @@ Test(driver_failover, an_order_to_the_leader_itself_changes_nothing)
 
 static qn_slot_t ring_begins_at(struct world *w, qn_node_t i)
 {
-    return qn_ring_lo(&w->member[i].life.ring);
+    return qn_ring_lo(&w->member[i].incarnation.ring);
 }
 
 /* The ring of the dead leader reaches back to slot 1: all of it would be

@@ -92,7 +92,7 @@ Test(driver_lives, a_peer_is_announced_once_and_in_order)
         .inc = w->member[2].inc,
         .direct = m->direct[2],
         .tree = m->tree[2],
-        .state = qn_outbox_state(w->member[2].life.outbox)};
+        .state = qn_outbox_state(w->member[2].incarnation.outbox)};
     cr_assert_eq(qn_driver_up(m->driver, &up, w->now), QN_ESTALE);
     up.node = 0;
     cr_assert_eq(qn_driver_up(m->driver, &up, w->now), QN_EINVAL);
@@ -136,7 +136,8 @@ Test(driver_lives, a_snapshot_brings_the_newest_roles)
     uint64_t epoch = world_status(w, 1).epoch;
     cr_assert_gt(epoch, 0);
     cr_assert(world_install(w, 4, 1));
-    const struct qn_outbox_state *s = qn_outbox_state(w->member[4].life.outbox);
+    const struct qn_outbox_state *s =
+        qn_outbox_state(w->member[4].incarnation.outbox);
     cr_assert_eq(qn_load(&s->epoch, QN_RELAXED), epoch);
     w->member[4].stopped = w->member[4].deaf = false;
     world_tell(w, 4, 0);
@@ -267,7 +268,7 @@ static void votes_again(bool memory, bool roles_change)
 {
     struct world *w = world_begin(3, memory);
     world_go_on(w);
-    for (uint32_t life = 0; life < 3; life++) {
+    for (uint32_t incarnation = 0; incarnation < 3; incarnation++) {
         world_lose(w, 2);
         damage_record(w, 2);
         if (roles_change) {

@@ -143,7 +143,8 @@ static void wild_learner(bool memory, int byte)
 {
     struct world *w = world_begin(3, memory);
     world_go_on(w);
-    struct qn_outbox_state *state = qn_outbox_state(w->member[2].life.outbox);
+    struct qn_outbox_state *state =
+        qn_outbox_state(w->member[2].incarnation.outbox);
     w->wild = true;
     memset(state, byte, sizeof *state);
     qn_store(&w->read_index, UINT64_C(1) << 40, QN_SEQ_CST);
@@ -303,7 +304,8 @@ Test(driver_tree, a_read_index_that_was_made_smaller_hides_nothing)
                      "before its turn");
         if (memory == 0) { /* the acceptor's own word is gone, too */
             qn_node_t a = world_status(w, 2).acceptor;
-            qn_a64 *said = &qn_outbox_state(w->member[a].life.outbox)->learned;
+            qn_a64 *said =
+                &qn_outbox_state(w->member[a].incarnation.outbox)->learned;
             uint64_t was = qn_load(said, QN_SEQ_CST);
             qn_store(said, 0, QN_SEQ_CST);
             cr_assert_eq(qn_driver_read_index(w->member[2].driver), slot);

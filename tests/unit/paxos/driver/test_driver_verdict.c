@@ -185,7 +185,7 @@ Test(driver_verdict, who_was_waited_for_may_have_all)
         world_rounds(w, 1);
         world_wipe(w, 0, 1, QN_LANE_TREE);
     }
-    cr_assert_gt(qn_ring_lo(&w->member[0].life.ring),
+    cr_assert_gt(qn_ring_lo(&w->member[0].incarnation.ring),
                  world_status(w, 1).learned + 1);
     w->member[2].stopped = true;
     w->member[2].deaf = true;

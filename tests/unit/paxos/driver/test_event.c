@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 
 static const struct qn_event_source source = {
-    .node = 2, .life = 7, .wall = INT64_C(1700000000000000000)};
+    .node = 2, .incarnation = 7, .wall = INT64_C(1700000000000000000)};
 
 static struct qn_flight_event *recorded(const void *mem, uint32_t *n)
 {
@@ -44,7 +44,7 @@ Test(event, a_line_says_when_who_and_what)
                                       .slot = 1034,
                                       .a = 3};
     check_line(&e, "2023-11-14T23:38:43.000456789Z 5123.000456789 2.7#41 down "
-                   "node=1 life=3 epoch=4 applied=1034\n");
+                   "node=1 incarnation=3 epoch=4 applied=1034\n");
 }
 
 Test(event, roles_messages_and_all_are_words)

@@ -23,7 +23,7 @@ static struct qn_ul_entry entry(uint32_t index)
                                 .leader_inc = 100 + index};
 }
 
-static void make(bool mute, uint32_t known)
+static void make(bool non_voting, uint32_t known)
 {
     static struct qn_ul_entry log[QN_UL_KEPT];
     for (uint32_t i = 0; i < known; i++) {
@@ -35,7 +35,7 @@ static void make(bool mute, uint32_t known)
                                       .alloc = &qn_alloc_malloc,
                                       .log = log,
                                       .count = known,
-                                      .mute = mute,
+                                      .non_voting = non_voting,
                                       .pause = QN_MS};
     qn_utility_init(&u, &o);
 }
@@ -101,7 +101,7 @@ UTILITY(an_entry_of_another_life_or_node_gives_it_no_vote)
                                          voter(4, 2, INC)};
     chosen(before, 2);
     cr_assert_eq(asked(5, 1), QN_OUT_NEED_SNAPSHOT);
-    cr_assert(u.mute);
+    cr_assert(u.non_voting);
 }
 
 /* For a later life, if this one is never asked. */

@@ -20,7 +20,7 @@ struct all {
     double idle[CORES]; /* least, of the trees within the limit */
 };
 
-static void look_at(struct all *x, const struct qn_edges *e)
+static void examine(struct all *x, const struct qn_edges *e)
 {
     struct qn_shape s;
     double idle[CORES], worst = 0;
@@ -41,7 +41,7 @@ static void every_tree(struct all *x, struct qn_edges *e, uint32_t in,
 {
     uint32_t senders = in & ~stopped;
     if (in == (1U << x->m->n) - 1) {
-        look_at(x, e);
+        examine(x, e);
     }
     if (senders == 0 || in == (1U << x->m->n) - 1) {
         return;

@@ -44,7 +44,7 @@ static void expect_line(const struct server *s, const char *text)
     cr_assert(strstr(line, text) != NULL, "'%s' is not in: %s", text, line);
 }
 
-Test(supervisor_lives, a_dead_replica_is_started_again_at_once, .timeout = 20)
+Test(supervisor_restart, a_dead_replica_is_started_again_at_once, .timeout = 20)
 {
     struct server s;
     char want[128];
@@ -61,7 +61,7 @@ Test(supervisor_lives, a_dead_replica_is_started_again_at_once, .timeout = 20)
     end(&s);
 }
 
-Test(supervisor_lives, the_others_hear_of_each_life_in_order, .timeout = 20)
+Test(supervisor_restart, the_others_hear_of_each_life_in_order, .timeout = 20)
 {
     struct server s;
     struct reply r;
@@ -80,8 +80,8 @@ Test(supervisor_lives, the_others_hear_of_each_life_in_order, .timeout = 20)
     end(&s);
 }
 
-Test(supervisor_lives, its_share_of_connections_is_the_others_until_it_is_back,
-     .timeout = 20)
+Test(supervisor_restart,
+     its_share_of_connections_is_the_others_until_it_is_back, .timeout = 20)
 {
     struct server s;
     struct reply r;
@@ -102,7 +102,7 @@ Test(supervisor_lives, its_share_of_connections_is_the_others_until_it_is_back,
     end(&s);
 }
 
-Test(supervisor_lives, one_that_cannot_live_is_tried_again_ever_later,
+Test(supervisor_restart, one_that_cannot_live_is_tried_again_ever_later,
      .timeout = 20)
 {
     struct server s;
@@ -121,7 +121,7 @@ Test(supervisor_lives, one_that_cannot_live_is_tried_again_ever_later,
 }
 
 /* Without a majority no replica can take over from a dead leader. */
-Test(supervisor_lives, one_needed_for_a_majority_is_restarted_soon,
+Test(supervisor_restart, one_needed_for_a_majority_is_restarted_soon,
      .timeout = 20)
 {
     struct server s;
@@ -142,7 +142,7 @@ Test(supervisor_lives, one_needed_for_a_majority_is_restarted_soon,
 }
 
 /* A stopped one cannot vote either; when it continues, the pauses do, too. */
-Test(supervisor_lives, one_needed_beside_a_stopped_one_is_restarted_at_once,
+Test(supervisor_restart, one_needed_beside_a_stopped_one_is_restarted_at_once,
      .timeout = 20)
 {
     struct server s;
@@ -169,7 +169,7 @@ Test(supervisor_lives, one_needed_beside_a_stopped_one_is_restarted_at_once,
 /* Its socket is soon full. It need not receive incarnations that started and
  * ended meanwhile; it does receive the ends of those it knows, and the living
  * ones. */
-Test(supervisor_lives, a_stopped_one_is_informed_when_it_continues,
+Test(supervisor_restart, a_stopped_one_is_informed_when_it_continues,
      .timeout = 60)
 {
     struct server s;
@@ -193,7 +193,7 @@ Test(supervisor_lives, a_stopped_one_is_informed_when_it_continues,
     end(&s);
 }
 
-Test(supervisor_lives, one_that_cannot_start_reports_why, .timeout = 20)
+Test(supervisor_restart, one_that_cannot_start_reports_why, .timeout = 20)
 {
     struct server s;
     mood.poor = 0;
@@ -207,7 +207,7 @@ Test(supervisor_lives, one_that_cannot_start_reports_why, .timeout = 20)
 }
 
 /* New incarnations that were never complete have nothing to serve. */
-Test(supervisor_lives, ends_when_no_complete_replica_is_left, .timeout = 20)
+Test(supervisor_restart, ends_when_no_complete_replica_is_left, .timeout = 20)
 {
     struct server s;
     mood.slow = SMALL_ALL;
@@ -219,7 +219,7 @@ Test(supervisor_lives, ends_when_no_complete_replica_is_left, .timeout = 20)
     cr_assert(kill(slow.pid, 0) != 0 && errno == ESRCH);
 }
 
-Test(supervisor_lives, drains_though_one_is_on_its_way, .timeout = 20)
+Test(supervisor_restart, drains_though_one_is_on_its_way, .timeout = 20)
 {
     struct server s;
     mood.slow = 1;
@@ -235,7 +235,7 @@ Test(supervisor_lives, drains_though_one_is_on_its_way, .timeout = 20)
     end(&s);
 }
 
-Test(supervisor_lives, one_that_was_asked_to_leave_is_not_restarted,
+Test(supervisor_restart, one_that_was_asked_to_leave_is_not_restarted,
      .timeout = 20)
 {
     struct server s;
@@ -247,7 +247,7 @@ Test(supervisor_lives, one_that_was_asked_to_leave_is_not_restarted,
 
 /* The memory with the last decided slots outlives its owner: every new replica
  * is introduced to that incarnation, its own successor too. */
-Test(supervisor_lives, the_owner_of_the_accept_word_is_kept, .timeout = 20)
+Test(supervisor_restart, the_owner_of_the_accept_word_is_kept, .timeout = 20)
 {
     struct server s;
     mood.owner = 0;
@@ -262,12 +262,12 @@ Test(supervisor_lives, the_owner_of_the_accept_word_is_kept, .timeout = 20)
     end(&s);
 }
 
-Test(supervisor_lives, an_owner_that_has_an_heir_is_not_kept, .timeout = 20)
+Test(supervisor_restart, an_owner_that_has_an_heir_is_not_kept, .timeout = 20)
 {
     struct server s;
     struct reply r;
     mood.owner = 0;
-    mood.heir = 2;
+    mood.successor = 2;
     start_restarting(&s);
     struct reply next = after_kill(&s, 0);
     do { /* it knows the new incarnation, hence the death before */

@@ -1,6 +1,6 @@
 """New connections to a server while replicas are dead or stopped.
 
-Usage: test_doors.py QUOIND QUOIN [NAME...]
+Usage: test_accept_failover.py QUOIND QUOIN [NAME...]
 
 Each connection is answered; the longest wait is printed, but not checked.
 """
