@@ -31,7 +31,7 @@
 #include "kvs/supervision/supervision_internal.h"
 
 /* How long an answer is waited for, before the replica is chosen and after. The
- * first is less than a client waits (loadgen/net/inquiry.c). */
+ * first is less than a client waits (loadgen/net/oneshot_request.c). */
 enum { ASKED_S = 3, CHOSEN_S = 5 };
 
 bool qn_sv_recovers(const struct qn_supervision *s)
