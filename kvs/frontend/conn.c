@@ -1,5 +1,5 @@
 /*
- * The socket of a session: its life, reading, writing.
+ * The socket of a session: open, read, write, close.
  *
  * Input. A readable connection is read into the intake's room for the turn. The
  * session parses it in place, and only an unfinished request is kept. So ten
@@ -49,7 +49,8 @@ static int save_partial_input(struct qn_conn *c)
     return err;
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- open and close --------------------------------------------------------
+ */
 
 static void conn_free(struct qn_conn *c)
 {

@@ -1,5 +1,5 @@
 /*
- * The front end's turn, completions, and the life of all connections: see
+ * The front end's turn, completions, and the list of all connections: see
  * frontend.h. Which sessions run and flush, and how much, is decided by struct
  * qn_turn (kvs/session/turn.h); here the decisions meet the replica and the
  * sockets.
@@ -114,7 +114,8 @@ bool qn_frontend_again(const struct qn_frontend *fe)
     return fe->turn.again;
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- open and close --------------------------------------------------------
+ */
 
 struct qn_conn *qn_frontend_find(struct qn_frontend *fe, uint64_t id)
 {

@@ -4,7 +4,7 @@
 /**
  * What the parts of the front end share:
  *
- *     frontend.c     the turn, completions, the life of all connections
+ *     frontend.c     the turn, completions, the list of all connections
  *     accept.c       new connections
  *     conn.c         the socket of a session
  *     session_ops.c  what a session asks of the replica and of the server

@@ -27,13 +27,14 @@
 
 #define LIVES_MAX (2 * QN_NODES_MAX) /* of each node: kept, and present */
 
-/* Events of many lives. */
+/* Events of many incarnations. */
 struct book {
     uint32_t count;
     struct qn_events_incarnation incarnation[LIVES_MAX];
 };
 
-/* ---- one life ------------------------------------------------------------ */
+/* ---- one incarnation
+ * ------------------------------------------------------------ */
 
 int qn_events_incarnation_read(struct qn_events_incarnation *l, qn_node_t node,
                                uint64_t incarnation, const void *flight)
@@ -79,7 +80,7 @@ static void book_free(struct book *b)
     free(b);
 }
 
-/* A life that there is no memory for is missing. */
+/* An incarnation that there is no memory for is missing. */
 static void book_add(struct book *b, qn_node_t node, const struct qn_outbox *o)
 {
     QN_ASSERT(b->count < LIVES_MAX);
@@ -293,7 +294,8 @@ static void dump_make(const struct qn_server *s, qn_node_t ended,
     dump_start(d);
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- open and close --------------------------------------------------------
+ */
 
 void qn_server_events_begin(struct qn_server *s)
 {

@@ -5,15 +5,16 @@
  * The flight recorders of the whole server, as one replica sees them: its own
  * and, through their mapped outboxes, those of all others, living or dead.
  *
- * The last life of a peer that has ended is copied when its end is known,
- * so `QUOIN EVENTS` (and the program `quoin events`) shows it without any file.
- * With --events-dir, everything that is known is also written to a file there,
- * QN_EVENTS_DUMP_AFTER after the death, so that the fail-over is in it:
+ * The last incarnation of a peer that has ended is copied when its end is
+ * known, so `QUOIN EVENTS` (and the program `quoin events`) shows it without
+ * any file. With --events-dir, everything that is known is also written to a
+ * file there, QN_EVENTS_DUMP_AFTER after the death, so that the fail-over is in
+ * it:
  *
- *     DIR/replica-2-life-7-20261121T180235.123Z.events
+ *     DIR/replica-2-incarnation-7-20261121T180235.123Z.events
  *
- * The name says whose end it was and when that life had begun, which is the
- * same for all survivors: each tries to create the file, and the first one
+ * The name says whose end it was and when that incarnation had begun, which is
+ * the same for all survivors: each tries to create the file, and the first one
  * writes it, in a thread of its own.
  *
  * One thread, the loop's.
@@ -27,7 +28,7 @@
 
 #define QN_EVENTS_DUMP_AFTER (1 * QN_S)
 
-/** The events of one life. */
+/** The events of one incarnation. */
 struct qn_events_incarnation {
     qn_node_t node;
     uint64_t incarnation; /* 0: none */
@@ -43,10 +44,11 @@ struct qn_cmd_call;
 
 /** Of a server. All zero to begin with. */
 struct qn_server_events {
-    struct qn_events own; /* this life's, being recorded */
+    struct qn_events own; /* this incarnation's, being recorded */
     struct qn_events_incarnation kept[QN_NODES_MAX]; /* last that ended */
-    uint64_t ended[QN_NODES_MAX]; /* life whose end is to be written out; 0 */
-    qn_time_t dump_at;            /* then; 0: nothing is to be written */
+    uint64_t
+        ended[QN_NODES_MAX]; /* incarnation whose end is to be written out; 0 */
+    qn_time_t dump_at;       /* then; 0: nothing is to be written */
     struct qn_state_transfer_status rejoin; /* as noted last */
 };
 
@@ -72,7 +74,7 @@ qn_time_t qn_server_events_turn(struct qn_server *s, qn_time_t now);
 
 void qn_server_events_fini(struct qn_server_events *v);
 
-/** QUOIN EVENTS [replica]: the lines (paxos/driver/event.h), life by life. */
+/** QUOIN EVENTS [replica]: the lines (paxos/driver/event.h), by incarnation. */
 void qn_quoin_events(struct qn_conn *c, struct qn_cmd_call *call);
 
 /* For tests. */
@@ -84,8 +86,8 @@ void qn_events_incarnation_free(struct qn_events_incarnation *l);
 void qn_events_incarnation_print(const struct qn_events_incarnation *l,
                                  int64_t wall, struct qn_buf *out);
 
-/** The name of the file about the end of a life, as above. `to` [cap] filled,
- *  cut if it must be. */
+/** The name of the file about the end of an incarnation, as above. `to` [cap]
+ * filled, cut if it must be. */
 void qn_events_file_name(char *to, size_t cap, const char *dir,
                          const struct qn_events_incarnation *l);
 

@@ -7,9 +7,9 @@
 #include "kvs/config/settings.h"
 #include "kvs/server/server.h"
 
-/* Of the other replicas that live. The kernel marks a life as ended before its
- * connections break. One that ran wild may have overwritten that mark and its
- * count: more than there may be is nothing. */
+/* Of the other replicas that live. The kernel marks an incarnation as ended
+ * before its connections break. One that ran wild may have overwritten that
+ * mark and its count: more than there may be is nothing. */
 uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most)
 {
     const struct qn_server *s = ctx;

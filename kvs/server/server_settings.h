@@ -17,7 +17,7 @@ struct qn_cmd_call;
  *  before requests are run and slots are filled. */
 void qn_settings_turn(struct qn_server *s);
 
-/** Take what is newer in that outbox: its life has ended. */
+/** Take what is newer in that outbox: its incarnation has ended. */
 void qn_settings_take(struct qn_server *s, const struct qn_outbox *o);
 
 /** CONFIG SET of options that change beside the log, as qn_local_commands_run.

@@ -153,7 +153,7 @@ struct qn_session_env {
     struct qn_buf scratch;     /* replies that are not sent */
 };
 
-/* ---- life and states ----------------------------------------------------- */
+/* ---- states -------------------------------------------------------------- */
 
 /** @param limits  Kept; may change between calls. */
 void qn_session_init(struct qn_client_session *s,

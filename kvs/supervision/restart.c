@@ -196,8 +196,8 @@ void qn_sv_on_exit(const struct qn_sv_step *x)
     const enum qn_replica_state was = r->state;
     bool stays = false;
     const bool planned = qn_sv_upgrade_ended(x, i, &stays);
-    /* An operator asked it to shut down. Of an adopted one its life word says
-     * so: it may have drained for an upgrade of the former supervisor. */
+    /* An operator asked it to shut down. Of an adopted one its liveness word
+     * says so: it may have drained for an upgrade of the former supervisor. */
     const bool asked =
         r->adopted ? x->e->shut_down : was == QN_REPLICA_DRAINED && status == 0;
     /* One that was not complete had no clients. */

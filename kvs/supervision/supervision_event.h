@@ -79,11 +79,11 @@ struct qn_supervision_event {
     qn_node_t node;
     uint64_t incarnation;
     pid_t pid;
-    int number;            /* EXIT: a status of waitpid; SIGNAL; errors */
-    bool shut_down;        /* EXIT of an adopted one, VACANT: its life word says
-                              that it was asked to shut down */
-    bool with_outbox;      /* MESSAGE: came with a descriptor */
-    uint64_t same_program; /* UPGRADE: mask of nodes */
+    int number;       /* EXIT: a status of waitpid; SIGNAL; errors */
+    bool shut_down;   /* EXIT of an adopted one, VACANT: its liveness word says
+                         that it was asked to shut down */
+    bool with_outbox; /* MESSAGE: came with a descriptor */
+    uint64_t same_program;                  /* UPGRADE: mask of nodes */
     const struct qn_control_msg *message;   /* borrowed */
     const struct qn_supervision_opts *opts; /* borrowed */
     struct qn_supervision_facts facts;

@@ -9,7 +9,7 @@
  * stalled replica takes nothing out of it. Two living processes of one node
  * would write one voting record. So a process is started only where the kernel
  * says that there is none: no process holds the node (core/place/hold.h), and
- * none lives by its life word.
+ * none lives by its liveness word.
  *
  *     reached      at all  the group's memory known       not known
  *     MET                  HEAR                           HEAR

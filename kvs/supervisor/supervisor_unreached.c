@@ -86,7 +86,8 @@ bool qn_supervisor_all_busy(struct qn_supervisor *s)
 
 /* ---- the group is ours --------------------------------------------------- */
 
-/* Which process holds `i`, or lives there by its life word. *pid: 0: unknown.
+/* Which process holds `i`, or lives there by its liveness word. *pid: 0:
+ * unknown.
  */
 static struct qn_vacancy look(const struct qn_supervisor *s, qn_node_t i,
                               uint64_t *inc, pid_t *pid)

@@ -33,7 +33,7 @@ static const struct qn_outbox_state *state_of(const struct qn_driver *d,
 static bool leads(const struct qn_driver *d)
 {
     return d->roles.cfg.leader == d->o.self &&
-           d->roles.cfg.leader_inc == d->peer[d->o.self].life.inc;
+           d->roles.cfg.leader_inc == d->peer[d->o.self].incarnation.inc;
 }
 
 /* A living node is about to lead by force, so the two that were lost do not
@@ -107,7 +107,7 @@ static enum qn_halt_reason reason_of(const struct qn_driver *d)
     qn_node_t leader = d->roles.cfg.leader;
     const struct qn_outbox_state *s = state_of(d, leader);
     bool lives = qn_driver_lives(d, leader) &&
-                 d->peer[leader].life.inc == d->roles.cfg.leader_inc;
+                 d->peer[leader].incarnation.inc == d->roles.cfg.leader_inc;
     if (!lives || s == NULL) {
         return QN_HALT_REASON_NONE;
     }
@@ -139,7 +139,7 @@ static bool ended_owner(const struct qn_driver *d, struct qn_accept_register w,
                         qn_node_t *owner, uint64_t *inc)
 {
     return qn_driver_owner(d, w, owner, inc) &&
-           qn_halt_has_ended(*inc, d->peer[*owner].life.inc,
+           qn_halt_has_ended(*inc, d->peer[*owner].incarnation.inc,
                              qn_driver_lives(d, *owner));
 }
 
@@ -162,7 +162,7 @@ static bool has_heard(const struct qn_driver *d, qn_node_t i,
     for (qn_node_t k = 0; k < d->o.nodes; k++) {
         /* acquire <- release in qn_driver_hears. */
         hears[k] = qn_load(&s->hears[k], QN_ACQUIRE);
-        newest[k] = d->peer[k].life.inc;
+        newest[k] = d->peer[k].incarnation.inc;
     }
     return qn_halt_has_heard(&d->halt, i, hears, newest, qn_driver_living(d));
 }

@@ -41,7 +41,7 @@
 #define QN_DRIVER_GONE (2 * QN_NODES_MAX)
 
 /** An incarnation with its ring. */
-struct qn_driver_life {
+struct qn_driver_incarnation {
     qn_node_t node;
     uint64_t inc;
     bool has_ring; /* memory acceptor, and the ring is mapped */
@@ -56,8 +56,8 @@ struct qn_driver_peer {
     bool refused; /* its next message, which is still in the lane, ... */
     uint64_t refused_step;               /* ... when d->steps was this */
     const struct qn_outbox_state *state; /* shared; its process writes it */
-    struct qn_driver_life life;          /* the newest incarnation known */
-    bool has_arena;                      /* of that one, and it is mapped */
+    struct qn_driver_incarnation incarnation; /* the newest incarnation known */
+    bool has_arena; /* of that one, and it is mapped */
     struct qn_arena arena;
 };
 
@@ -118,9 +118,9 @@ struct qn_driver {
     /* Memory. */
     struct qn_mempool pool; /* of all refbufs */
     size_t keep_from;       /* bytes; a service may keep longer batches */
-    struct qn_memory_acceptor shared;           /* memory acceptor */
-    struct qn_uploads uploads;                  /* of all */
-    struct qn_driver_life gone[QN_DRIVER_GONE]; /* former incarnations */
+    struct qn_memory_acceptor shared;                  /* memory acceptor */
+    struct qn_uploads uploads;                         /* of all */
+    struct qn_driver_incarnation gone[QN_DRIVER_GONE]; /* former incarnations */
     uint32_t gone_count;
 
     /* The turn. */

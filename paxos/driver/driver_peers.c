@@ -24,7 +24,8 @@ enum {
 
 /* ---- rings --------------------------------------------------------------- */
 
-static bool is(const struct qn_driver_life *l, qn_node_t node, uint64_t inc)
+static bool is(const struct qn_driver_incarnation *l, qn_node_t node,
+               uint64_t inc)
 {
     return l->node == node && l->inc == inc;
 }
@@ -32,7 +33,7 @@ static bool is(const struct qn_driver_life *l, qn_node_t node, uint64_t inc)
 const struct qn_ring *qn_driver_ring(void *ctx, qn_node_t node, uint64_t inc)
 {
     const struct qn_driver *d = ctx;
-    const struct qn_driver_life *l = &d->peer[node].life;
+    const struct qn_driver_incarnation *l = &d->peer[node].incarnation;
     if (node == d->o.self && l->inc == inc) {
         return &d->shared.own;
     }
@@ -51,7 +52,7 @@ const struct qn_arena *qn_driver_arena(void *ctx, qn_node_t node, uint64_t inc)
 {
     const struct qn_driver *d = ctx;
     const struct qn_driver_peer *p = &d->peer[node];
-    if (!qn_driver_lives(d, node) || p->life.inc != inc) {
+    if (!qn_driver_lives(d, node) || p->incarnation.inc != inc) {
         return NULL;
     }
     return node == d->o.self ? d->o.arena : p->has_arena ? &p->arena : NULL;
@@ -68,13 +69,13 @@ bool qn_driver_owner(const struct qn_driver *d, struct qn_accept_register w,
 static bool named(const struct qn_driver *d, qn_node_t node, uint64_t inc)
 {
     qn_node_t owner;
-    uint64_t life;
+    uint64_t incarnation;
     if (QN_MUTANT(FREED_BY_UL)) { /* M4 */
         return d->roles.cfg.leader == node && d->roles.cfg.leader_inc == inc;
     }
     return !qn_driver_owner(d, qn_memory_acceptor_load(&d->shared), &owner,
-                            &life) ||
-           (owner == node && life == inc);
+                            &incarnation) ||
+           (owner == node && incarnation == inc);
 }
 
 void qn_driver_mapped(struct qn_driver *d)
@@ -105,7 +106,7 @@ static void gone_sweep(struct qn_driver *d)
     d->gone_count = n;
 }
 
-static int gone_add(struct qn_driver *d, const struct qn_driver_life *l)
+static int gone_add(struct qn_driver *d, const struct qn_driver_incarnation *l)
 {
     gone_sweep(d);
     QN_ASSERT(l->has_ring);
@@ -128,12 +129,12 @@ int qn_driver_remember(struct qn_driver *d, qn_node_t node, uint64_t inc,
         return QN_OK;
     }
     int err = QN_OK;
-    if (is(&p->life, node, inc)) {
-        p->life.ring = *ring;
-        p->life.has_ring = true;
+    if (is(&p->incarnation, node, inc)) {
+        p->incarnation.ring = *ring;
+        p->incarnation.has_ring = true;
     } else {
         err = gone_add(
-            d, &(struct qn_driver_life){
+            d, &(struct qn_driver_incarnation){
                    .node = node, .inc = inc, .has_ring = true, .ring = *ring});
     }
     qn_driver_mapped(d);
@@ -146,13 +147,13 @@ bool qn_driver_keeps(struct qn_driver *d, qn_node_t node, uint64_t inc)
         return false;
     }
     struct qn_driver_peer *p = &d->peer[node];
-    bool lives = qn_driver_lives(d, node) && p->life.inc == inc;
+    bool lives = qn_driver_lives(d, node) && p->incarnation.inc == inc;
     if (lives || named(d, node, inc)) {
         return true;
     }
     gone_sweep(d);
-    if (is(&p->life, node, inc)) {
-        p->life.has_ring = false;
+    if (is(&p->incarnation, node, inc)) {
+        p->incarnation.has_ring = false;
     }
     return false;
 }
@@ -174,7 +175,7 @@ static void reason_refine(struct qn_driver *d, qn_node_t peer)
 {
     bool soon = d->now - d->roles.changed_at < QN_DRIVER_SOON;
     if (d->roles.reason == QN_REASON_SUSPECTED && d->roles.lost == peer &&
-        soon && d->roles.lost_inc == d->peer[peer].life.inc) {
+        soon && d->roles.lost_inc == d->peer[peer].incarnation.inc) {
         d->roles.reason = QN_REASON_DEATH;
     }
 }
@@ -206,7 +207,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     }
     qn_driver_time(d, now);
     qn_driver_note(d, QN_EVENT_DOWN, peer, d->positions.applied,
-                   d->peer[peer].life.inc);
+                   d->peer[peer].incarnation.inc);
     drain(d, peer);
     reason_refine(d, peer);
     qn_driver_halt_note(d, peer);
@@ -234,17 +235,17 @@ static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
 {
     struct qn_driver_peer *x = &d->peer[p->node];
     QN_ASSERT(x->qp == NULL);
-    QN_ASSERT(x->life.inc < p->inc);
+    QN_ASSERT(x->incarnation.inc < p->inc);
     QN_ASSERT((d->dissemination.children & qn_driver_bit(p->node)) == 0);
     *x = (struct qn_driver_peer){
         .qp = p->direct,
         .state = p->state,
-        .life = {.node = p->node,
-                 .inc = p->inc,
-                 .has_ring = d->memory && p->ring != NULL},
+        .incarnation = {.node = p->node,
+                        .inc = p->inc,
+                        .has_ring = d->memory && p->ring != NULL},
     };
-    if (x->life.has_ring) {
-        x->life.ring = *p->ring;
+    if (x->incarnation.has_ring) {
+        x->incarnation.ring = *p->ring;
     }
     x->has_arena = p->arena != NULL;
     if (x->has_arena) {
@@ -261,7 +262,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
     if (!peer_ok(d, p)) {
         return QN_EINVAL;
     }
-    const struct qn_driver_life *old = &d->peer[p->node].life;
+    const struct qn_driver_incarnation *old = &d->peer[p->node].incarnation;
     if (p->inc <= old->inc) {
         return QN_ESTALE;
     }

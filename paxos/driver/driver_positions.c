@@ -44,8 +44,9 @@ static uint64_t present(const struct qn_driver *d)
 {
     uint64_t mask = 0;
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
-        bool newest = i == d->o.self || d->o.ended == NULL ||
-                      !d->o.ended(d->o.ended_ctx, i, d->peer[i].life.inc);
+        bool newest =
+            i == d->o.self || d->o.ended == NULL ||
+            !d->o.ended(d->o.ended_ctx, i, d->peer[i].incarnation.inc);
         if (qn_driver_lives(d, i) && newest) {
             mask |= qn_driver_bit(i);
         }
@@ -238,7 +239,7 @@ void qn_driver_hold(struct qn_driver *d, qn_node_t joiner, qn_slot_t position,
     QN_ASSERT(joiner < d->o.nodes);
     QN_ASSERT(joiner != d->o.self);
     QN_ASSERT(done <= QN_HOLD_DONE);
-    qn_positions_hold(&d->positions, joiner, d->peer[joiner].life.inc,
+    qn_positions_hold(&d->positions, joiner, d->peer[joiner].incarnation.inc,
                       position);
     hold_say(d, position + 1, done);
 }
@@ -255,7 +256,7 @@ void qn_driver_hold_look(struct qn_driver *d)
 {
     const struct qn_log_hold *h = &d->positions.hold;
     const struct qn_driver_peer *p = &d->peer[h->joiner];
-    bool lives = p->qp != NULL && p->life.inc == h->inc;
+    bool lives = p->qp != NULL && p->incarnation.inc == h->inc;
     if (qn_positions_hold_over(&d->positions, lives, d->now)) {
         qn_driver_release(d);
     }

@@ -177,7 +177,7 @@ static bool may_tell(const struct qn_driver *d, qn_node_t from,
     const struct qn_ul_entry *e =
         qn_utility_entry(qn_onepaxos_utility(d->machine), m->epoch);
     bool root = e != NULL && e->acceptor == from &&
-                e->acceptor_inc == d->peer[from].life.inc;
+                e->acceptor_inc == d->peer[from].incarnation.inc;
     return qn_dissemination_may_tell(&d->dissemination, from, root);
 }
 

@@ -24,7 +24,7 @@ uint64_t qn_driver_living(const struct qn_driver *d)
 /** This incarnation is the newest known of its node, and has not ended. */
 static bool life_lives(const struct qn_driver *d, qn_node_t node, uint64_t inc)
 {
-    return qn_driver_lives(d, node) && d->peer[node].life.inc == inc;
+    return qn_driver_lives(d, node) && d->peer[node].incarnation.inc == inc;
 }
 
 bool qn_driver_acceptor_lives(const struct qn_driver *d)

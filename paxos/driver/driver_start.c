@@ -195,14 +195,15 @@ static void peers_take(struct qn_driver *d)
     const struct qn_driver_opts *o = &d->o;
     for (qn_node_t i = 0; i < o->nodes; i++) {
         struct qn_driver_peer *p = &d->peer[i];
-        p->life = (struct qn_driver_life){.node = i, .inc = o->incarnation[i]};
+        p->incarnation =
+            (struct qn_driver_incarnation){.node = i, .inc = o->incarnation[i]};
         if (i == o->self) {
             qn_halt_born(&d->halt, i, o->incarnation[i], false);
             continue;
         }
         p->qp = o->direct[i];
         qn_halt_born(&d->halt, i, o->incarnation[i], p->qp == NULL);
-        qn_driver_hears(d, i, p->qp != NULL ? p->life.inc : 0);
+        qn_driver_hears(d, i, p->qp != NULL ? p->incarnation.inc : 0);
         p->state = o->peer_state[i];
         d->tree[i] = o->tree[i];
         if (o->arena != NULL && o->peer_arena[i] != NULL) {
@@ -210,8 +211,8 @@ static void peers_take(struct qn_driver *d)
             p->arena = *o->peer_arena[i];
         }
         if (d->memory && o->memory.peer_ring[i] != NULL) {
-            p->life.has_ring = true;
-            p->life.ring = *o->memory.peer_ring[i];
+            p->incarnation.has_ring = true;
+            p->incarnation.ring = *o->memory.peer_ring[i];
         }
     }
 }

@@ -44,7 +44,7 @@ Test(transport, down_drops_what_is_staged)
 }
 
 /* End 1 dies and comes back with new memory; end 0 lives on. In every order
- * of the two openings nothing of the old life arrives. */
+ * of the two openings nothing of the old incarnation arrives. */
 Test(transport, nothing_of_another_life_is_delivered)
 {
     FOR_EACH_TRANSPORT(t)
@@ -101,7 +101,8 @@ Test(transport, nothing_of_another_life_is_delivered)
     }
 }
 
-/* Both nodes die; node 1's memory is the old one seen by a new life of 0. */
+/* Both nodes die; node 1's memory is the old one seen by a new incarnation of
+ * 0. */
 Test(transport, a_new_life_ignores_a_lane_meant_for_the_old_one)
 {
     FOR_EACH_TRANSPORT(t)

@@ -4,9 +4,10 @@
 /**
  * The supervisor with small replicas: they keep to
  * kvs/control/control_protocol.h, and answer each connection with one line:
- * their node, process and core, whom they know to be gone, their own life and
- * the last one they know of nodes 0 to 2. The server runs in a process of its
- * own; the test reads its line of readiness and waits for its end.
+ * their node, process and core, whom they know to be gone, their own
+ * incarnation and the last one they know of nodes 0 to 2. The server runs in a
+ * process of its own; the test reads its line of readiness and waits for its
+ * end.
  */
 
 #include <signal.h>

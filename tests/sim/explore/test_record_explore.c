@@ -1,8 +1,9 @@
 /*
  * The voter's record under every kill: the writer dies in front of any of its
- * operations, or lives, and the next life finds the record that was finished
- * last, or the one that was begun last. And a record that was damaged stays so
- * until all of it is written anew: what it said before never comes back.
+ * operations, or lives, and the next incarnation finds the record that was
+ * finished last, or the one that was begun last. And a record that was damaged
+ * stays so until all of it is written anew: what it said before never comes
+ * back.
  */
 #include <stdlib.h>
 #include <string.h>

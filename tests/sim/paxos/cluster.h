@@ -42,7 +42,7 @@ struct command {
     uint64_t seq;
 };
 
-/** What outlives a life. */
+/** What outlives an incarnation. */
 struct record {
     struct qn_vote vote;
     struct qn_ul_entry log[CLUSTER_ENTRIES];
@@ -50,7 +50,7 @@ struct record {
     bool lost; /* and nothing was written since */
 };
 
-/** The ring of one life; it stays until the end. */
+/** The ring of one incarnation; it stays until the end. */
 struct memory {
     struct cluster *c;
     qn_node_t node;
@@ -61,7 +61,7 @@ struct memory {
     struct qn_ring ring;
 };
 
-/** The arena of one life; it stays until the end. */
+/** The arena of one incarnation; it stays until the end. */
 struct upload {
     qn_node_t node;
     uint64_t inc;
@@ -115,7 +115,7 @@ struct cluster {
     uint64_t owner[CLUSTER_ENTRIES]; /* incarnation that announced an epoch */
     struct memory memory[CLUSTER_LIVES];
     uint32_t memory_count;
-    size_t arena_bytes; /* of a life; 0: commands travel in requests */
+    size_t arena_bytes; /* of an incarnation; 0: commands travel in requests */
     struct upload upload[CLUSTER_LIVES];
     uint32_t upload_count;
     struct qn_ul_entry entry[CLUSTER_ENTRIES]; /* the utility log */
@@ -159,12 +159,13 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in);
 int cluster_submit(struct cluster *c, qn_node_t node, const char *text,
                    size_t len);
 void cluster_tick(struct cluster *c, qn_node_t node); /* and while again */
-/** The life of a node ends: of what it sent on each lane the first packets
- *  arrive, a random number below `keep`. The others are told by
+/** The incarnation of a node ends: of what it sent on each lane the first
+ * packets arrive, a random number below `keep`. The others are told by
  *  cluster_down. */
 void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep);
-/** It comes back as a new life, with its record and a snapshot of `donor`;
- *  all others are told. @return false: the donor is in the middle of a slot. */
+/** It comes back as a new incarnation, with its record and a snapshot of
+ * `donor`; all others are told. @return false: the donor is in the middle of a
+ * slot. */
 bool cluster_restart(struct cluster *c, qn_node_t node, qn_node_t donor);
 /** `node` gets a snapshot of `donor`, if that helps. */
 void cluster_install(struct cluster *c, qn_node_t node, qn_node_t donor);

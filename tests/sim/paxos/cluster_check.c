@@ -69,7 +69,8 @@ static uint64_t hash_of(const struct qn_log_entry *e)
 }
 
 /** An acceptor has decided `slot`. No command is in two slots, and each
- *  origin's are in order; those of a life that is over may come late. */
+ *  origin's are in order; those of an incarnation that is over may come late.
+ */
 static void check_new(struct cluster *c, qn_slot_t slot,
                       const struct qn_log_entry *e)
 {

@@ -19,10 +19,10 @@ void cluster_reset_lane(struct lane *l);
 
 /* ---- cluster_lives.c ----------------------------------------------------- */
 
-/** What a life wrote; NULL: none. */
+/** What an incarnation wrote; NULL: none. */
 const struct memory *cluster_memory(const struct cluster *c, qn_node_t node,
                                     uint64_t inc);
-/** The ring of a life; NULL: none. */
+/** The ring of an incarnation; NULL: none. */
 const struct qn_ring *cluster_ring(const struct cluster *c, qn_node_t node,
                                    uint64_t inc);
 

@@ -1,6 +1,6 @@
 /*
- * Lives of the cluster: they start, end, begin again, with all that a life has:
- * its ring, what its record says, the state of a donor.
+ * Incarnations of the cluster: they start, end, begin again, with all that an
+ * incarnation has: its ring, what its record says, the state of a donor.
  *
  * A ring stays mapped until the run is over, as long as anybody may read it;
  * its memory is looked at then: what was never asked for was never touched. So
@@ -110,7 +110,7 @@ static bool position(void *ctx, qn_node_t node, struct qn_position *out)
     return true;
 }
 
-/** A new life has a new ring, and maps those of all others. */
+/** A new incarnation has a new ring, and maps those of all others. */
 static struct qn_memory_acceptor *make_shared(struct cluster *c, qn_node_t i)
 {
     CHECK(c, c->memory_count < CLUSTER_LIVES, "run too long");
@@ -145,7 +145,8 @@ static struct qn_memory_acceptor *make_shared(struct cluster *c, qn_node_t i)
     return &x->shared;
 }
 
-/** The arena of a life that has not ended as far as the member knows. */
+/** The arena of an incarnation that has not ended as far as the member knows.
+ */
 static const struct qn_arena *map_arena(void *ctx, qn_node_t node, uint64_t inc)
 {
     const struct member *m = ctx;

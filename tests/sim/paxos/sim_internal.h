@@ -44,7 +44,7 @@ struct sim {
     qn_time_t delay[QN_NODES_MAX][QN_NODES_MAX]; /* ns, most */
     qn_time_t paused_until[QN_NODES_MAX];
     qn_time_t cut_until[QN_NODES_MAX][QN_NODES_MAX];
-    uint64_t submitted[QN_NODES_MAX]; /* by this life */
+    uint64_t submitted[QN_NODES_MAX]; /* by this incarnation */
     uint64_t untold[QN_NODES_MAX];    /* mask: who does not know of its death */
     qn_time_t back_at[QN_NODES_MAX];  /* of the dead */
     bool lost;                        /* it may have to stop ... */

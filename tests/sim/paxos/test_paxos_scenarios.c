@@ -19,9 +19,9 @@
  *     beat NODE PEER                NODE reads PEER's position
  *     room NODE                     transfers of NODE go on by one slot
  *     down NODE PEER                NODE is told that PEER has ended
- *     kill NODE                     its life ends; what it sent arrives
- *     restart NODE DONOR            its next life, from a snapshot of DONOR
- *     suspect NODE PEER             NODE takes PEER for dead (- for nobody)
+ *     kill NODE                     its incarnation ends; what it sent arrives
+ *     restart NODE DONOR            its next incarnation, from a snapshot of
+ * DONOR suspect NODE PEER             NODE takes PEER for dead (- for nobody)
  *     status NODE
  */
 #include <inttypes.h>

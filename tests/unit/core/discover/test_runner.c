@@ -75,7 +75,7 @@ Test(runner, one_core_has_nothing_to_measure)
     qn_machine_destroy(m);
 }
 
-/* From the second pair_run on nothing arrives: ends of another life. */
+/* From the second pair_run on nothing arrives: ends of another incarnation. */
 static int open_deaf(struct qn_qp **out, const struct qn_qp_opts *opts)
 {
     struct qn_qp_opts o = *opts;

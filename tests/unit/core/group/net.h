@@ -68,7 +68,8 @@ void net_revive(struct net *net, qn_node_t node, uint32_t cells,
 void net_reshape(struct net *net, const char *shape, const qn_node_t *order,
                  uint32_t n);
 
-/** Give the nodes `a` and `b` a new channel, as a new life would have. */
+/** Give the nodes `a` and `b` a new channel, as a new incarnation would have.
+ */
 void net_connect(struct net *net, qn_node_t a, qn_node_t b, uint32_t cells,
                  uint32_t cell_bytes);
 

@@ -198,7 +198,7 @@ Test(commons, a_handle_is_one_node_unless_it_is_private)
 }
 
 /* Killed while it writes its record: all stores before the kill are there, for
- * others and for its next life, which goes on. */
+ * others and for its next incarnation, which goes on. */
 Test(commons, records_survive_a_kill)
 {
     int fd;

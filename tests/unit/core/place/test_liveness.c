@@ -1,6 +1,6 @@
 /*
- * Lives, with real processes that are killed. Nothing waits for a time: a
- * parent waits for the end of its child, or looks until what must come has
+ * Incarnations, with real processes that are killed. Nothing waits for a time:
+ * a parent waits for the end of its child, or looks until what must come has
  * come.
  */
 #include "core/place/liveness.h"

@@ -212,7 +212,7 @@ Test(fanout_query, who_is_down_is_named_and_asked_again_when_up, .init = start,
     cr_assert_str_eq(node[0].text[2], "node 2: who?");
 }
 
-/* Its next life knows nothing of what its former was asked. */
+/* Its next incarnation knows nothing of what its former was asked. */
 Test(fanout_query, one_that_went_and_came_back_while_asked_is_missing,
      .init = start, .fini = stop)
 {

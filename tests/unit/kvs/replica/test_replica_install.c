@@ -367,7 +367,8 @@ Test(replica_install, each_replica_knows_whose_command_was_refused)
     end();
 }
 
-/* Another life of the same replica had one refused: that is none of this. */
+/* Another incarnation of the same replica had one refused: that is none of
+ * this. */
 Test(replica_install, what_an_earlier_life_was_refused_does_not_count)
 {
     begin();

@@ -228,7 +228,7 @@ void world_end(void)
     free(w.op);
 }
 
-/* A new life has nothing. */
+/* A new incarnation has nothing. */
 void loses_all(struct node *n)
 {
     qn_store_destroy(n->store);

@@ -74,7 +74,7 @@ void world_begin(uint32_t keys);
 void world_end(void);
 
 void lanes_clear(qn_node_t a);
-/* A new life has nothing. */
+/* A new incarnation has nothing. */
 void loses_all(struct node *n);
 void dies(struct node *n);
 

@@ -292,7 +292,7 @@ Test(state_transfer, a_second_one_comes_again_until_it_is_served,
     loses_all(a);
     qn_state_transfer_begin(a->state_transfer, 0, w.now);
     donor_of(a);
-    w.node[0].down = false; /* a new life */
+    w.node[0].down = false; /* a new incarnation */
     b = &w.node[0];
     loses_all(b);
     for (qn_node_t i = 1; i < 3; i++) {

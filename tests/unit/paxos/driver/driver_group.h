@@ -4,8 +4,8 @@
 /**
  * Drivers of a whole group in one thread, over the real transport and private
  * outboxes, in virtual time: each round gives every running node one turn.
- * Nobody suspects anybody, and no life follows another; for that there is
- * driver_world.h. Process acceptor.
+ * Nobody suspects anybody, and no incarnation follows another; for that there
+ * is driver_world.h. Process acceptor.
  */
 
 #include "core/place/commons.h"

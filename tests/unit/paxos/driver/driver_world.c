@@ -180,7 +180,7 @@ void world_channel_close(struct world_member *m, qn_node_t p)
     m->direct[p] = m->tree[p] = NULL;
 }
 
-/* A later life of it has begun: what it was about to do is not done. */
+/* A later incarnation of it has begun: what it was about to do is not done. */
 static void on_fence(void *ctx)
 {
     const struct service_ctx *c = ctx;

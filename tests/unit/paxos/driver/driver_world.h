@@ -3,8 +3,8 @@
 
 /**
  * A whole group of real drivers in one thread, over the real transport and
- * private memory, in virtual time; nodes are killed, come back as new lives,
- * and get snapshots.
+ * private memory, in virtual time; nodes are killed, come back as new
+ * incarnations, and get snapshots.
  *
  * Every applied command is checked on the spot: all nodes apply one history,
  * each command of an origin once and in order, a slot's stamp never falls,
@@ -24,7 +24,7 @@
 #define WORLD_HISTORY 262144u
 #define WORLD_LIVES   512u
 
-/** Memory of a life that has ended, while somebody keeps it. */
+/** Memory of an incarnation that has ended, while somebody keeps it. */
 struct world_life {
     qn_node_t node;
     uint64_t inc;
@@ -52,11 +52,12 @@ struct world_member {
     struct qn_session session[WORLD_NODES];
     bool stopped;                /* takes no turns */
     bool coming;                 /* it lives, and has no driver yet */
-    bool deaf;                   /* hears of no end and of no new life */
-    uint64_t heard[WORLD_NODES]; /* newest life of each that it has heard of */
+    bool deaf;                   /* hears of no end and of no new incarnation */
+    uint64_t heard[WORLD_NODES]; /* newest incarnation of each that it has heard
+                                    of */
     bool need_snapshot;          /* said so, and has got none yet */
     bool blank;                  /* no record is kept (as if it were lost) */
-    uint64_t submitted;          /* by this life */
+    uint64_t submitted;          /* by this incarnation */
     bool wrote;                  /* the word lies open for it */
     uint64_t owned;              /* epochs that it has announced */
 };
@@ -112,13 +113,14 @@ void world_kill(struct world *w, qn_node_t i);
 void world_tell(struct world *w, qn_node_t at, qn_node_t i);
 /** kill, and all hear of it. */
 void world_lose(struct world *w, qn_node_t i);
-/** i comes back as a new life without state; all living are told. */
+/** i comes back as a new incarnation without state; all living are told. */
 void world_restart(struct world *w, qn_node_t i);
-/** Likewise, but so far that life has only its memory: it has not begun. */
+/** Likewise, but so far that incarnation has only its memory: it has not begun.
+ */
 void world_come(struct world *w, qn_node_t i);
 /** It begins. */
 void world_arrive(struct world *w, qn_node_t i);
-/** `at` hears of the present life of i. */
+/** `at` hears of the present incarnation of i. */
 void world_hear(struct world *w, qn_node_t at, qn_node_t i);
 /** `at` hears of all that it has missed. */
 void world_catch_up(struct world *w, qn_node_t at);

@@ -1,7 +1,7 @@
 /*
- * Lives end and begin: see driver_world.h. The memory of a life that has ended
- * is poisoned and freed as soon as no living driver keeps it: who reads it
- * later, reads nonsense.
+ * Lives end and begin: see driver_world.h. The memory of an incarnation that
+ * has ended is poisoned and freed as soon as no living driver keeps it: who
+ * reads it later, reads nonsense.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ void world_lose(struct world *w, qn_node_t i)
     }
 }
 
-/* What a new life begins with. */
+/* What a new incarnation begins with. */
 static void make_anew(struct world *w, qn_node_t i)
 {
     struct world_member *m = &w->member[i];

@@ -427,8 +427,8 @@ Test(driver_failover, a_group_in_memory_never_stops)
 }
 
 /* A frozen leader stages its log to who has learned what the log does not keep.
- * A new life has that when it has installed its snapshot, and says so in its
- * outbox only: the leader must look there though nothing comes. */
+ * A new incarnation has that when it has installed its snapshot, and says so in
+ * its outbox only: the leader must look there though nothing comes. */
 Test(driver_failover, a_frozen_leader_sees_who_has_brought_a_snapshot)
 {
     for (uint32_t wait = 0; wait < 60; wait++) {

@@ -1,12 +1,14 @@
 /*
- * Lives of real drivers: they end, one after the other or at once, and the next
- * ones begin, with their record and a snapshot (PROTOCOL.md 3.5, 4, 5).
+ * Incarnations of real drivers: they end, one after the other or at once, and
+ * the next ones begin, with their record and a snapshot (PROTOCOL.md 3.5, 4,
+ * 5).
  */
 #include "core/place/outbox.h"
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver/driver_world.h"
 
-/* ---- new lives ----------------------------------------------------------- */
+/* ---- new incarnations
+ * ----------------------------------------------------------- */
 
 static void comes_back(bool memory, qn_node_t who)
 {
@@ -220,8 +222,8 @@ Test(driver_lives, a_majority_of_new_lives_goes_on)
     world_end(w);
 }
 
-/* The first life had written one: it was wiped, and nobody knows what it has
- * voted for. */
+/* The first incarnation had written one: it was wiped, and nobody knows what it
+ * has voted for. */
 Test(driver_lives, an_empty_record_makes_mute)
 {
     struct world *w = world_begin(3, true);
@@ -297,8 +299,8 @@ Test(driver_lives, who_was_mute_is_given_a_vote)
     }
 }
 
-/* M11: were a new life to lead, decide and die while somebody has not mapped
- * its ring, that one would lack what it decided. */
+/* M11: were a new incarnation to lead, decide and die while somebody has not
+ * mapped its ring, that one would lack what it decided. */
 static uint32_t rounds_until_it_leads(bool deaf, bool ordered)
 {
     struct world *w = world_begin(5, true);
@@ -450,7 +452,8 @@ Test(driver_lives, the_first_that_comes_back_makes_a_majority_at_once)
     world_end(w);
 }
 
-/* A life that begins while another node is dead waits for it in nothing. */
+/* An incarnation that begins while another node is dead waits for it in
+ * nothing. */
 Test(driver_lives, who_was_dead_at_the_beginning_is_so)
 {
     struct world *w = world_begin(5, true);

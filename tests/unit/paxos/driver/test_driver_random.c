@@ -1,11 +1,10 @@
 /*
  * Real drivers under load and faults that a seed decides: kills, of several at
- * once with the memory acceptor, new lives, nodes that stand still, suspicions
- * right and wrong, deaths and new lives of which the others hear at different
- * times, orders to lead. Then
- * everything heals, and what every living node has submitted must be applied
- * everywhere: once, in order, in one order (driver_world.c checks that with
- * each command).
+ * once with the memory acceptor, new incarnations, nodes that stand still,
+ * suspicions right and wrong, deaths and new incarnations of which the others
+ * hear at different times, orders to lead. Then everything heals, and what
+ * every living node has submitted must be applied everywhere: once, in order,
+ * in one order (driver_world.c checks that with each command).
  *
  * QN_DRIVER_SEEDS=n runs n seeds and names each before it begins,
  * QN_DRIVER_SEED=n runs one and says what happens.
@@ -104,8 +103,8 @@ static uint64_t aside(struct faults *f, uint64_t n)
     return (f->aside >> 33) % n;
 }
 
-/* Somebody hears late of the life that comes now: it has not mapped its ring,
- * and the life may be told to lead meanwhile (M11). */
+/* Somebody hears late of the incarnation that comes now: it has not mapped its
+ * ring, and the incarnation may be told to lead meanwhile (M11). */
 static void deafen(struct faults *f, qn_node_t fresh)
 {
     qn_node_t i = (qn_node_t)aside(f, f->w->nodes);

@@ -30,7 +30,7 @@ static void lose_both(struct world *w)
     world_tell(w, 2, 1);
 }
 
-/* It has been recovered: new lives take what it has, and all go on. */
+/* It has been recovered: new incarnations take what it has, and all go on. */
 static void others_return(struct world *w)
 {
     world_restart(w, 0);
@@ -64,7 +64,7 @@ Test(driver_recover, one_goes_on_from_what_it_learned)
     world_restart(w, 1);
     world_settle(w, 20000);
     world_go_on(w);
-    world_lose(w, 2); /* the new life has all of it */
+    world_lose(w, 2); /* the new incarnation has all of it */
     world_settle(w, 20000);
     world_go_on(w);
     world_end(w);
@@ -153,8 +153,8 @@ Test(driver_recover, a_later_leader_that_is_not_known_may_go_on)
     goes_on_by_the_later(w);
 }
 
-/* A life that is heard of before it begins has not read its record: what the
- * lives before it have voted for is not known. */
+/* An incarnation that is heard of before it begins has not read its record:
+ * what the lives before it have voted for is not known. */
 Test(driver_recover, a_life_that_has_not_begun_says_nothing_of_votes)
 {
     struct world *w = leads_without_knowing_the_next();
@@ -166,8 +166,8 @@ Test(driver_recover, a_life_that_has_not_begun_says_nothing_of_votes)
     goes_on_by_the_later(w);
 }
 
-/* Node 2 is a new life without a snapshot when it is elected. The acceptor
- * answers with what it keeps, and ends. */
+/* Node 2 is a new incarnation without a snapshot when it is elected. The
+ * acceptor answers with what it keeps, and ends. */
 static struct world *lacks_what_was_dropped(uint32_t nodes)
 {
     struct world *w = world_make(nodes, false);

@@ -108,7 +108,7 @@ Test(driver_verdict, what_the_ring_has_gone_over_is_lost_and_said)
         cr_assert_eq(st.waiting, 0);
         cr_assert_eq(qn_driver_recoverable(w->member[i].driver), QN_OK);
     }
-    /* A later life brings nothing, and changes nothing. */
+    /* A later incarnation brings nothing, and changes nothing. */
     world_come(w, 0);
     for (uint32_t r = 0; r < 100; r++) { /* it has not begun */
         world_rounds(w, 1);

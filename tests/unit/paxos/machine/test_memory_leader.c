@@ -16,7 +16,8 @@ enum {
     BYTES = 1 << 16,
     LO = 1150, /* first slot of the old ring */
     AT = 1190, /* applied by node 1 */
-    HI = 1200, /* decided; more than a life that has nothing gets copied */
+    HI = 1200, /* decided; more than an incarnation that has nothing gets copied
+                */
     MANY = 200 /* ticks */
 };
 
@@ -27,7 +28,7 @@ static struct {
     struct qn_ring old;
     void *mem[2];
     qn_slot_t joined; /* where the joiner is */
-    bool other;       /* another life owns the next epoch */
+    bool other;       /* another incarnation owns the next epoch */
 } w;
 
 static const struct qn_ring *ring(void *ctx, qn_node_t node, uint64_t inc)
@@ -90,8 +91,8 @@ static void chosen(uint32_t index)
     fx_recv(&w.f, JOINER, &m);
 }
 
-/* Node 0 has died, node 2 is a new life that has nothing, this one has applied
- * all up to `at`. */
+/* Node 0 has died, node 2 is a new incarnation that has nothing, this one has
+ * applied all up to `at`. */
 static void begin_with(qn_slot_t at, struct qn_params v)
 {
     const struct qn_resume have = {.position = at, .session = {{10, at}}};
@@ -150,9 +151,9 @@ Test(memory_leader, moves_the_word_when_all_is_copied)
     end();
 }
 
-/* Nothing is copied for a life that has nothing. It brings a snapshot while the
- * copy is made: from then on it needs the old ring, until it has read that far
- * as the new one does not go back. */
+/* Nothing is copied for an incarnation that has nothing. It brings a snapshot
+ * while the copy is made: from then on it needs the old ring, until it has read
+ * that far as the new one does not go back. */
 Test(memory_leader, waits_for_who_came_during_the_copy)
 {
     begin(AT);

@@ -569,7 +569,8 @@ static void ring_make(struct qn_ring *r, void *mem)
 Test(onepaxos, the_owner_of_the_word_outlives_its_entry)
 {
     struct qn_ul_entry ul[QN_UL_KEPT];
-    uint64_t inc[3] = {20, 11, 12}; /* a later life: slots are those of 10 */
+    uint64_t inc[3] = {20, 11,
+                       12}; /* a later incarnation: slots are those of 10 */
     size_t bytes = qn_align_up(qn_ring_bytes(64, 4096), QN_CACHELINE);
     void *mem[2];
     static struct qn_pair word = {3, 2};

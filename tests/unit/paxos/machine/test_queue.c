@@ -195,7 +195,7 @@ QUEUE(who_has_ended_is_lost_in_the_middle_of_a_copy)
 {
     struct qn_group lost;
     add(0, 10, 1, "+a500");
-    add(0, 11, 1, "b2"); /* its next life */
+    add(0, 11, 1, "b2"); /* its next incarnation */
     cr_assert_gt(open_some(100, &lost), 0);
     ended[0] = true;
     cr_assert_eq(open_some(100, &lost), QN_ESTALE);

@@ -104,7 +104,7 @@ UTILITY(an_entry_of_another_life_or_node_gives_it_no_vote)
     cr_assert(u.non_voting);
 }
 
-/* For a later life, if this one is never asked. */
+/* For a later incarnation, if this one is never asked. */
 UTILITY(its_record_is_written_anew_at_the_next_tick)
 {
     make(true, 3);
