@@ -14,6 +14,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
+#include "core/topo/arrival.h"
 
 const char *qn_collective_name(uint32_t op)
 {
@@ -50,35 +51,20 @@ double qn_predict_broadcast(const struct qn_machine *m,
     return last;
 }
 
-/* A message on its way up. */
-struct arrival {
-    double visible;
-    uint32_t from;
-};
-
-static int by_visibility(const void *a, const void *b)
-{
-    const struct arrival *x = a, *y = b;
-    if (x->visible != y->visible) {
-        return x->visible < y->visible ? -1 : 1;
-    }
-    return x->from < y->from ? -1 : 1;
-}
-
 /* Until when v receives the messages of its children. */
 static double receive_all(const struct qn_machine *m, const struct qn_shape *s,
                           uint32_t v, double start, double q,
                           const double *done)
 {
-    struct arrival in[QN_CORES_MAX];
+    struct qn_arrival in[QN_CORES_MAX];
     uint32_t count = s->count[v];
     double x = start;
     for (uint32_t k = 0; k < count; k++) {
         uint32_t c = qn_shape_children(s, v)[k];
-        in[k] = (struct arrival){done[c] + qn_send_cost(m, c, v), c};
+        in[k] = (struct qn_arrival){done[c] + qn_send_cost(m, c, v), c};
     }
     if (count > 1) {
-        qsort(in, count, sizeof *in, by_visibility);
+        qsort(in, count, sizeof *in, qn_arrival_order);
     }
     for (uint32_t k = 0; k < count; k++) {
         double r = qn_receive_cost(m, in[k].from, v);

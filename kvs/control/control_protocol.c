@@ -23,6 +23,7 @@
 
 #include "core/base/assert.h"
 #include "core/base/err.h"
+#include "core/base/member.h"
 #include "paxos/log/little_endian.h"
 
 #define TYPE_BYTES 4u
@@ -198,45 +199,9 @@ bool qn_control_may_send(enum qn_control_kind kind, bool with_fd)
     return f != NULL && (with_fd ? f->with_fd != 0 : f->with_fd != f->travels);
 }
 
-/* ------------------------------------------------------------- members -- */
-
-static uint64_t member_get(const struct qn_control_msg *m,
-                           const struct field *f)
+static uint64_t member(const struct qn_control_msg *m, const struct field *f)
 {
-    const uint8_t *at = (const uint8_t *)m + f->member;
-    uint64_t v8;
-    uint32_t v4;
-    switch (f->member_bytes) {
-    case 8:
-        memcpy(&v8, at, sizeof v8);
-        return v8;
-    case 4:
-        memcpy(&v4, at, sizeof v4);
-        return v4;
-    default:
-        QN_ASSERT(f->member_bytes == 1);
-        return *at;
-    }
-}
-
-static void member_set(struct qn_control_msg *m, const struct field *f,
-                       uint64_t v)
-{
-    uint8_t *at = (uint8_t *)m + f->member;
-    uint32_t v4 = (uint32_t)v;
-    switch (f->member_bytes) {
-    case 8:
-        memcpy(at, &v, sizeof v);
-        break;
-    case 4:
-        QN_ASSERT(v <= UINT32_MAX);
-        memcpy(at, &v4, sizeof v4);
-        break;
-    default:
-        QN_ASSERT(f->member_bytes == 1);
-        QN_ASSERT(v <= UINT8_MAX);
-        *at = (uint8_t)v;
-    }
+    return qn_member_get((const uint8_t *)m + f->member, f->member_bytes);
 }
 
 /* -------------------------------------------------------------- checks -- */
@@ -295,7 +260,7 @@ static void put(const struct qn_control_msg *m, uint8_t *bytes)
     for (const struct field *f = format->fields; f->member_bytes != 0; f++) {
         QN_ASSERT(f->at >= TYPE_BYTES);
         QN_ASSERT(f->at + f->bytes <= QN_CONTROL_BYTES);
-        qn_put_le(bytes + f->at, member_get(m, f), f->bytes);
+        qn_put_le(bytes + f->at, member(m, f), f->bytes);
     }
 }
 
@@ -304,7 +269,7 @@ void qn_control_encode(const struct qn_control_msg *m, uint8_t *bytes)
     const struct format *format = format_of((uint32_t)m->kind);
     QN_ASSERT(format != NULL);
     for (const struct field *f = format->fields; f->member_bytes != 0; f++) {
-        QN_ASSERT(in_range(f, member_get(m, f), QN_NODES_MAX));
+        QN_ASSERT(in_range(f, member(m, f), QN_NODES_MAX));
     }
     put(m, bytes);
 }
@@ -324,7 +289,7 @@ static const char *get(const uint8_t *bytes, uint32_t nodes,
         if (!in_range(f, v, nodes)) {
             return f->name;
         }
-        member_set(m, f, v);
+        qn_member_set((uint8_t *)m + f->member, f->member_bytes, v);
     }
     put(m, again);
     return memcmp(bytes, again, QN_CONTROL_BYTES) == 0 ? NULL

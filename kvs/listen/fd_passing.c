@@ -28,6 +28,15 @@ union control_block {
     char bytes[CMSG_SPACE(sizeof(int))];
 };
 
+/* One byte, and room for one descriptor. Borrows both. */
+static struct msghdr message_of(struct iovec *part, union control_block *block)
+{
+    return (struct msghdr){.msg_iov = part,
+                           .msg_iovlen = 1,
+                           .msg_control = block->bytes,
+                           .msg_controllen = sizeof block->bytes};
+}
+
 int qn_fd_passing_open(int *from, int *to)
 {
     int pair[2];
@@ -45,10 +54,7 @@ int qn_fd_passing_send(int to, int fd)
     char byte = 0;
     union control_block block = {0};
     struct iovec part = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr msg = {.msg_iov = &part,
-                         .msg_iovlen = 1,
-                         .msg_control = block.bytes,
-                         .msg_controllen = sizeof block.bytes};
+    struct msghdr msg = message_of(&part, &block);
     struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
@@ -68,10 +74,7 @@ int qn_fd_passing_recv(int from)
     int fd = QN_EAGAIN;
     union control_block block = {0};
     struct iovec part = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr msg = {.msg_iov = &part,
-                         .msg_iovlen = 1,
-                         .msg_control = block.bytes,
-                         .msg_controllen = sizeof block.bytes};
+    struct msghdr msg = message_of(&part, &block);
     if (recvmsg(from, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) {
         return QN_EAGAIN;
     }

@@ -193,13 +193,14 @@ static void end_preload(struct qn_worker *w)
     qn_user_pool_wake(&w->pool);
 }
 
-static void on_all_idle(struct qn_user_pool *pool)
+/* The next phase, whatever the present one has still to do. */
+static void end_phase(struct qn_worker *w)
 {
-    struct qn_worker *w = QN_CONTAINER_OF(pool, struct qn_worker, pool);
     switch (w->phase) {
     case PRELOAD:
         end_preload(w);
         break;
+    case WARMUP:
     case SETTLE:
         begin_measure(w);
         break;
@@ -209,9 +210,16 @@ static void on_all_idle(struct qn_user_pool *pool)
     case DRAIN:
         finish(w);
         break;
-    case WARMUP:
     case OVER:
         break;
+    }
+}
+
+static void on_all_idle(struct qn_user_pool *pool)
+{
+    struct qn_worker *w = QN_CONTAINER_OF(pool, struct qn_worker, pool);
+    if (w->phase != WARMUP) { /* which ends by the clock */
+        end_phase(w);
     }
 }
 
@@ -249,23 +257,7 @@ static void on_timer(uv_timer_t *timer)
 static void stop_early(struct qn_worker *w)
 {
     w->stopping = true;
-    switch (w->phase) {
-    case PRELOAD:
-        end_preload(w);
-        break;
-    case WARMUP:
-    case SETTLE:
-        begin_measure(w);
-        break;
-    case MEASURE:
-        end_measure(w);
-        break;
-    case DRAIN:
-        finish(w);
-        break;
-    case OVER:
-        break;
-    }
+    end_phase(w);
 }
 
 static void on_stop(uv_async_t *async)

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "core/base/member.h"
 #include "paxos/log/batch.h"
 #include "paxos/log/little_endian.h"
 
@@ -117,43 +118,6 @@ const char *qn_msg_name(uint8_t kind)
     return f != NULL ? f->name : "?";
 }
 
-/* ------------------------------------------------------------- members -- */
-
-static uint64_t member_get(const struct qn_msg *m, struct field f)
-{
-    const uint8_t *at = (const uint8_t *)m + f.at;
-    uint64_t v8;
-    uint32_t v4;
-    switch (f.bytes) {
-    case 8:
-        memcpy(&v8, at, sizeof v8);
-        return v8;
-    case 4:
-        memcpy(&v4, at, sizeof v4);
-        return v4;
-    default:
-        QN_ASSERT(f.bytes == 1);
-        return *at;
-    }
-}
-
-static void member_set(struct qn_msg *m, struct field f, uint64_t v)
-{
-    uint8_t *at = (uint8_t *)m + f.at;
-    uint32_t v4 = (uint32_t)v;
-    switch (f.bytes) {
-    case 8:
-        memcpy(at, &v, sizeof v);
-        break;
-    case 4:
-        memcpy(at, &v4, sizeof v4);
-        break;
-    default:
-        QN_ASSERT(f.bytes == 1);
-        *at = (uint8_t)v;
-    }
-}
-
 static size_t head_size(const struct format *f, uint8_t flags)
 {
     size_t n = QN_HEADER_BYTES;
@@ -194,7 +158,8 @@ size_t qn_msg_head(const struct qn_msg *m, uint8_t *head)
         to += FRAGMENT_BYTES;
     }
     for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
-        qn_put_le(to, member_get(m, *fl), fl->bytes);
+        qn_put_le(to, qn_member_get((const uint8_t *)m + fl->at, fl->bytes),
+                  fl->bytes);
         to += fl->bytes;
     }
     QN_ASSERT(to <= head + QN_HEAD_MAX);
@@ -317,7 +282,8 @@ int qn_msg_decode(struct qn_msg *m, const void *p, size_t len)
         at += FRAGMENT_BYTES;
     }
     for (const struct field *fl = f->fields; fl->bytes != 0; fl++) {
-        member_set(m, *fl, qn_get_le(at, fl->bytes));
+        qn_member_set((uint8_t *)m + fl->at, fl->bytes,
+                      qn_get_le(at, fl->bytes));
         at += fl->bytes;
     }
     QN_ASSERT((size_t)(at - from) == head_size(f, flags)); /* one table */

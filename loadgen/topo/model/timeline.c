@@ -14,6 +14,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/topo/arrival.h"
 
 static void add(struct qn_timeline *t, uint32_t core, uint32_t peer, bool send,
                 double begin, double end)
@@ -59,33 +60,19 @@ static double go_down(struct qn_timeline *t, const struct qn_machine *m,
     return last;
 }
 
-struct arrival {
-    double visible;
-    uint32_t from;
-};
-
-static int by_visibility(const void *a, const void *b)
-{
-    const struct arrival *x = a, *y = b;
-    if (x->visible != y->visible) {
-        return x->visible < y->visible ? -1 : 1;
-    }
-    return x->from < y->from ? -1 : 1;
-}
-
 /* v receives the messages of its children. @return the time when it has all. */
 static double take_all(struct qn_timeline *t, const struct qn_machine *m,
                        const struct qn_shape *s, uint32_t v, double q,
                        double now, const double *sent)
 {
-    struct arrival in[QN_CORES_MAX];
+    struct qn_arrival in[QN_CORES_MAX];
     uint32_t count = s->count[v];
     for (uint32_t k = 0; k < count; k++) {
         uint32_t c = qn_shape_children(s, v)[k];
-        in[k] = (struct arrival){sent[c], c};
+        in[k] = (struct qn_arrival){sent[c], c};
     }
     if (count > 1) {
-        qsort(in, count, sizeof *in, by_visibility);
+        qsort(in, count, sizeof *in, qn_arrival_order);
     }
     for (uint32_t k = 0; k < count; k++) {
         double r = qn_receive_cost(m, in[k].from, v);
@@ -177,14 +164,14 @@ int qn_timeline_trees(struct qn_timeline **out, const struct qn_machine *m,
 /* Messages in flight to a node, by visibility, ties to the lower core. */
 struct inbox {
     uint32_t count;
-    struct arrival in[QN_CORES_MAX];
+    struct qn_arrival in[QN_CORES_MAX];
 };
 
 static double take_inbox(struct qn_timeline *t, const struct qn_machine *m,
                          uint32_t v, struct inbox *box, double q, double now,
                          bool note)
 {
-    qsort(box->in, box->count, sizeof *box->in, by_visibility);
+    qsort(box->in, box->count, sizeof *box->in, qn_arrival_order);
     for (uint32_t i = 0; i < box->count; i++) {
         uint32_t u = box->in[i].from;
         double r = qn_receive_cost(m, u, v), visible = box->in[i].visible;
@@ -208,7 +195,7 @@ static double forward(struct qn_timeline *t, const struct qn_machine *m,
         uint32_t to = r->next[i], w = r->core[to];
         double sent = now + qn_send_cost(m, v, w);
         add(t, v, w, true, now, sent);
-        box[to].in[box[to].count++] = (struct arrival){sent, v};
+        box[to].in[box[to].count++] = (struct qn_arrival){sent, v};
         now = sent;
     }
     return now;
