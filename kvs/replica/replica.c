@@ -22,7 +22,7 @@ static void index_again(struct qn_replica *r, qn_slot_t applied)
 {
     struct pending *p =
         r->answered != r->tail ? qn_replica_pending_at(r, r->answered) : NULL;
-    if (p != NULL && p->is_mark && p->index > applied) {
+    if (p != NULL && p->is_deferred_read && p->index > applied) {
         p->index = QN_MIN(p->index, qn_driver_read_index(r->driver));
     }
     if (!r->serving && r->serve_at != UINT64_MAX) {
@@ -63,7 +63,7 @@ int qn_replica_create(struct qn_replica **out, const struct qn_replica_opts *o)
     r->tick_at = QN_TIME_NEVER;
     r->no_client.oom = true;
     r->told = o->told;
-    r->mark = o->mark;
+    r->deferred_read = o->deferred_read;
     r->take = o->take;
     r->configured = o->configured;
     r->need_snapshot = o->need_snapshot;

@@ -5,16 +5,16 @@
  * One replica: the store, and the replicated log that feeds it.
  *
  * Front end and replica share two queues only. A front end *submits* writes and
- * marks, in order; the replica *completes* each, in the same order, with the
- * bytes of its reply. The n-th completion answers the n-th submission, so
- * nothing has to be matched.
+ * deferred reads, in order; the replica *completes* each, in the same order,
+ * with the bytes of its reply. The n-th completion answers the n-th submission,
+ * so nothing has to be matched.
  *
  *   write goes through the log; its reply is made when this replica applies it
- *   mark a read behind a write of the same connection. It is evaluated inside
- *   apply as soon as every submission before it is complete and this replica
- *   has applied the index the front end saw. So it sees every earlier and no
- *   later write of its connection, and nothing older than what any client was
- *   shown before it arrived.
+ *   deferred read: a read behind a write of the same connection. It is
+ * evaluated inside apply as soon as every submission before it is complete and
+ * this replica has applied the index the front end saw. So it sees every
+ * earlier and no later write of its connection, and nothing older than what any
+ * client was shown before it arrived.
  *
  * Reads that are behind no write do not come here: the front end asks the
  * store directly once qn_replica_applied() has reached the index.
@@ -52,10 +52,11 @@ struct qn_replica;
 /** Own writes, from the turn they were submitted in to the turn they were
  *  applied in. */
 struct qn_replica_writes {
-    struct qn_cmd_latency_sample clock; /* executing them, and own marks */
-    uint64_t writes;                    /* applied */
-    uint64_t batches;                   /* slots that they were in */
-    struct qn_histogram latency;        /* ns */
+    struct qn_cmd_latency_sample
+        clock;                   /* executing them, and own deferred reads */
+    uint64_t writes;             /* applied */
+    uint64_t batches;            /* slots that they were in */
+    struct qn_histogram latency; /* ns */
     /* Not applied here, or too late. They were answered: */
     uint64_t unknown_timeout;  /* unknown, after commit-timeout or because
                                   the group stopped */
@@ -71,10 +72,11 @@ struct qn_replica_opts {
     /** A message of another replica's front end (qn_replica_send_peer_message).
      */
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
-    /** Run the mark that is the oldest incomplete submission; the reply goes
-     *  directly to its client. The callee must take the earlier completions
-     *  first. NULL: the reply is a completion like the others. */
-    void (*mark)(void *ctx, struct qn_store *store, struct qn_cmd_call *call);
+    /** Run the deferred read that is the oldest incomplete submission; the
+     * reply goes directly to its client. The callee must take the earlier
+     * completions first. NULL: the reply is a completion like the others. */
+    void (*deferred_read)(void *ctx, struct qn_store *store,
+                          struct qn_cmd_call *call);
     /** Completions have many bytes: take them now, within the turn. NULL:
      *  they wait for its end. */
     void (*take)(void *ctx);
@@ -104,7 +106,8 @@ const struct qn_config *qn_replica_config(const struct qn_replica *r);
 /** Its driver, which ends with the replica. */
 struct qn_driver *qn_replica_driver(struct qn_replica *r);
 
-/** True if the next write or mark will be accepted, whatever its size. */
+/** True if the next write or deferred read will be accepted, whatever its size.
+ */
 bool qn_replica_can_submit(const struct qn_replica *r);
 
 /** Submit a write. Only while qn_replica_can_submit().
@@ -113,7 +116,7 @@ bool qn_replica_can_submit(const struct qn_replica *r);
 int qn_replica_submit_write(struct qn_replica *r,
                             const struct qn_cmd_call *call);
 
-/** Submit a mark. Only while qn_replica_can_submit().
+/** Submit a deferred read. Only while qn_replica_can_submit().
  *  @param call   As qn_replica_submit_write.
  *  @param index  The read index that the front end has loaded.
  *  @return QN_OK; QN_ENOMEM: nothing was submitted. */

@@ -136,9 +136,9 @@ static uint32_t work_of(struct qn_replica *r, const struct qn_applied *a,
     uint64_t growths = r->store != NULL ? qn_store_growths(r->store) : 0;
     uint64_t work = 1 + a->bytes.len / BYTES_OF_WORK +
                     call->argc / ARGS_OF_WORK +
-                    (growths - r->growths) * SPLIT_WORK + r->marks_ran;
+                    (growths - r->growths) * SPLIT_WORK + r->deferred_reads_ran;
     r->growths = growths;
-    r->marks_ran = 0;
+    r->deferred_reads_ran = 0;
     return (uint32_t)QN_MIN(work, (uint64_t)UINT32_MAX);
 }
 

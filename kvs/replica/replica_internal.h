@@ -5,7 +5,7 @@
  * What the parts of the replica share:
  *
  *     replica.c          creation, its turn, questions of other modules
- *     replica_queue.c    submissions in, completions out, marks
+ *     replica_queue.c    submissions in, completions out, deferred reads
  *     replica_apply.c    commands of the log, executed
  *     replica_install.c  the state of a snapshot, given and taken
  */
@@ -18,15 +18,15 @@ enum {
 };
 
 struct pending {
-    bool is_mark;
+    bool is_deferred_read;
     bool says_ok; /* write: its reply is +OK, unless it is refused */
     uint8_t proto;
     uint64_t seq;            /* write: the driver's sequence */
     qn_time_t since;         /* write: start of the turn it was submitted in */
     uint32_t tick;           /* in which it was submitted */
-    qn_slot_t index;         /* mark: least position */
-    struct qn_cmd_call call; /* mark: argv lies in `args` */
-    struct qn_slice *args;   /* mark: owned block {slices, bytes} */
+    qn_slot_t index;         /* deferred read: least position */
+    struct qn_cmd_call call; /* deferred read: argv lies in `args` */
+    struct qn_slice *args;   /* deferred read: owned block {slices, bytes} */
 };
 
 struct qn_replica {
@@ -48,19 +48,19 @@ struct qn_replica {
     uint64_t incarnation;    /* of this process */
     struct qn_config config; /* in force */
     uint64_t stamp_ms;       /* of the last applied slot */
-    uint64_t random;         /* for RANDOMKEY of marks */
+    uint64_t random;         /* for RANDOMKEY of deferred reads */
 
     struct pending *pending; /* [PENDING_MAX] */
     uint32_t head, tail;     /* free-running; head: oldest not applied */
     uint32_t answered;       /* submissions from head on that are answered
-                                and not applied yet (or marks among such) */
+                                and not applied yet (or deferred reads among such) */
     uint64_t writes;         /* writes in the ring, not answered */
-    uint64_t given_up;  /* writes in it that are answered: outcome unknown */
-    uint32_t tick;      /* of this replica's own time, in units of
-                           QN_COMMIT_TICK */
-    qn_time_t tick_at;  /* ns; the next tick; QN_TIME_NEVER: no client waits */
-    uint64_t marks_ran; /* since the last command was applied */
-    uint64_t growths;   /* splits of the store until then */
+    uint64_t given_up; /* writes in it that are answered: outcome unknown */
+    uint32_t tick;     /* of this replica's own time, in units of
+                          QN_COMMIT_TICK */
+    qn_time_t tick_at; /* ns; the next tick; QN_TIME_NEVER: no client waits */
+    uint64_t deferred_reads_ran; /* since the last command was applied */
+    uint64_t growths;            /* splits of the store until then */
 
     struct qn_buf replies; /* completions not yet taken, back to back */
     size_t *reply_len;     /* [PENDING_MAX] */
@@ -79,7 +79,8 @@ struct qn_replica {
     uint32_t part_cap;
 
     void (*told)(void *ctx, qn_node_t from, struct qn_slice bytes);
-    void (*mark)(void *ctx, struct qn_store *store, struct qn_cmd_call *call);
+    void (*deferred_read)(void *ctx, struct qn_store *store,
+                          struct qn_cmd_call *call);
     void (*take)(void *ctx);
     void (*configured)(void *ctx);
     void (*need_snapshot)(void *ctx, qn_slot_t slot);
@@ -111,8 +112,9 @@ static inline struct pending *qn_replica_pending_at(struct qn_replica *r,
 /** The bytes of `replies` from `start` on are the next completion. */
 void qn_replica_reply_end(struct qn_replica *r, size_t start);
 
-/** Evaluate the marks that are next to be answered and need no more than
- *  `reached`. Writes among them that a snapshot contains are complete, too. */
+/** Evaluate the deferred reads that are next to be answered and need no more
+ * than `reached`. Writes among them that a snapshot contains are complete, too.
+ */
 void qn_replica_deferred_reads_run(struct qn_replica *r, qn_slot_t reached);
 
 /** The own write `seq` that the log has brought; NULL if it is answered

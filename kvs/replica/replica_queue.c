@@ -3,9 +3,10 @@
  *
  * All submissions of the front end are in one ring, `pending`, in the order of
  * submission. The log brings this origin's writes back in the same order, so
- * the head of the ring is always the write that apply meets next, or marks that
- * wait in front of it. Answers are given in the same order. They run ahead of
- * apply (`answered`) only when writes are given up after `commit-timeout`:
+ * the head of the ring is always the write that apply meets next, or deferred
+ * reads that wait in front of it. Answers are given in the same order. They run
+ * ahead of apply (`answered`) only when writes are given up after
+ * `commit-timeout`:
  *
  *         head              answered            tail
  *          | given up        | waiting           |
@@ -16,13 +17,13 @@
  * While such a write is not applied, nothing is submitted
  * (qn_replica_unavailable). It is sent again to each new leader, so its
  * application shows that the group decides again. Marks behind it see the state
- * without it. After each own write, and after each slot, the marks at the head
- * are evaluated if their index is reached:
+ * without it. After each own write, and after each slot, the deferred reads at
+ * the head are evaluated if their index is reached:
  *
  *   inside slot s, behind a command of it: state is "slots < s, and part of s".
  *        A mark with index < s has seen enough. One with index == s has not:
  *        the rest of s may already have been shown by another replica.
- *   after slot s: a mark with index <= s has seen enough.
+ *   after slot s: a deferred read with index <= s has seen enough.
  *
  * A mark never waits behind a later write of its connection: that write was
  * submitted after the index was loaded, so it gets a slot after the index, and
@@ -71,8 +72,8 @@ static void mark_evaluate(struct qn_replica *r, struct pending *p)
     c->value_max = r->config.proto_max_bulk_len;
     c->key_max = r->config.max_key_len;
     qn_time_t since = qn_cmd_latency_sample_start(&r->own.clock);
-    if (r->mark != NULL) {
-        r->mark(r->ctx, r->store, c);
+    if (r->deferred_read != NULL) {
+        r->deferred_read(r->ctx, r->store, c);
     } else {
         (void)qn_cmd_run(r->store, c); /* a read: only the reply needs memory */
         qn_replica_reply_end(r, start);
@@ -119,10 +120,10 @@ static void retire(struct qn_replica *r)
 {
     for (; r->head != r->answered; r->head++) {
         struct pending *p = qn_replica_pending_at(r, r->head);
-        if (!p->is_mark && p->seq > r->covered) {
+        if (!p->is_deferred_read && p->seq > r->covered) {
             return;
         }
-        r->given_up -= !p->is_mark;
+        r->given_up -= !p->is_deferred_read;
     }
 }
 
@@ -130,10 +131,10 @@ void qn_replica_deferred_reads_run(struct qn_replica *r, qn_slot_t reached)
 {
     for (; r->answered != r->tail; r->answered++) {
         struct pending *p = qn_replica_pending_at(r, r->answered);
-        if (p->is_mark && p->index <= reached) {
+        if (p->is_deferred_read && p->index <= reached) {
             mark_evaluate(r, p);
-            r->marks_ran++;
-        } else if (!p->is_mark && p->seq <= r->covered) {
+            r->deferred_reads_ran++;
+        } else if (!p->is_deferred_read && p->seq <= r->covered) {
             write_covered(r, p);
         } else {
             break;
@@ -148,7 +149,7 @@ struct pending *qn_replica_own(struct qn_replica *r, uint64_t seq)
 {
     QN_ASSERT(r->head != r->tail);
     struct pending *p = qn_replica_pending_at(r, r->head);
-    QN_ASSERT(!p->is_mark);
+    QN_ASSERT(!p->is_deferred_read);
     QN_ASSERT(p->seq == seq);
     return r->head == r->answered ? p : NULL;
 }
@@ -205,7 +206,7 @@ static void give_up(struct qn_replica *r, qn_slot_t applied)
         if (!qn_replica_timed_out(r, p->tick)) {
             return;
         }
-        if (p->is_mark) {
+        if (p->is_deferred_read) {
             mark_refuse(r, p);
         } else {
             write_unknown(r, &r->own.unknown_timeout);
@@ -361,7 +362,7 @@ int qn_replica_submit_read(struct qn_replica *r, const struct qn_cmd_call *call,
         to += call->argv[i].len;
     }
     struct pending *p = pending_push(r);
-    p->is_mark = true;
+    p->is_deferred_read = true;
     p->index = index;
     p->call = *call;
     p->args = args;

@@ -4,7 +4,7 @@
  *
  * The memory acceptor's part of the commons is writable only for the leader and
  * for a replica that is about to lead: the driver says when (claim). It writes
- * down which replica will own an epoch before the accept word can name that
+ * down which replica will own an epoch before the accept register can name that
  * epoch (owner).
  */
 #include <stdio.h>
@@ -207,7 +207,7 @@ int qn_server_replica_make(struct qn_server *s)
         .config = s->boot->config,
         .submits_first = s->boot->first && s->boot->self == 0,
         .told = on_told,
-        .mark = on_mark,
+        .deferred_read = on_mark,
         .take = on_take,
         .configured = on_configured,
         .need_snapshot = on_need_snapshot,

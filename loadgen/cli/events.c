@@ -143,11 +143,11 @@ static int compare(const void *x, const void *y)
     const struct qn_events_row *b = y;
     int by_time = sign(a->order, b->order);
     int by_replica = sign(a->replica, b->replica);
-    int by_life = sign(a->incarnation, b->incarnation);
-    return by_time != 0      ? by_time
-           : by_replica != 0 ? by_replica
-           : by_life != 0    ? by_life
-                             : sign(a->index, b->index);
+    int by_incarnation = sign(a->incarnation, b->incarnation);
+    return by_time != 0          ? by_time
+           : by_replica != 0     ? by_replica
+           : by_incarnation != 0 ? by_incarnation
+                                 : sign(a->index, b->index);
 }
 
 /* The same event from two sources. */

@@ -5,9 +5,9 @@
  * Lines of flight recorders (paxos/driver/event.h) of any number of replicas
  * and files, merged into one order and printed as a table or as JSON.
  *
- * An event is identified by replica, life, number and time; duplicates are
- * dropped. The order is that of the monotonic clock, which all replicas of a
- * machine share; between boots of the machine, whose monotonic clocks start
+ * An event is identified by replica, incarnation, number and time; duplicates
+ * are dropped. The order is that of the monotonic clock, which all replicas of
+ * a machine share; between boots of the machine, whose monotonic clocks start
  * again, that of the wall clock.
  *
  * This module does not interpret the kinds of events. One thread.
@@ -49,13 +49,13 @@ int qn_events_add(struct qn_events_table *t, char *text, uint64_t *line);
 /** Sort the rows and drop duplicates. */
 void qn_events_sort(struct qn_events_table *t);
 
-/** Print a table: time, seconds since the previous event, replica.life, kind,
- *  what. @return false if writing fails. */
+/** Print a table: time, seconds since the previous event, replica.incarnation,
+ * kind, what. @return false if writing fails. */
 bool qn_events_print(const struct qn_events_table *t, FILE *to);
 
 /** Print one JSON object per line: time (wall clock, text), monotonic_ns,
- *  replica, life, index, event, what (an object; numbers are numbers). @return
- *  as above. */
+ *  replica, incarnation, index, event, what (an object; numbers are numbers).
+ * @return as above. */
 bool qn_events_print_json(const struct qn_events_table *t, FILE *to);
 
 /** Print the lines as they were read; `quoin events` can read them again.

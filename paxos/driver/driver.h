@@ -386,7 +386,7 @@ int qn_driver_up(struct qn_driver *d, const struct qn_driver_peer_opts *p,
 
 /**
  * Memory acceptor: the ring of an incarnation that ended before this one began,
- * and that the accept word may still name.
+ * and that the accept register may still name.
  *
  * @param ring  Copied.
  * @return QN_OK; QN_EINVAL; QN_ENOMEM.

@@ -5,7 +5,7 @@
  *
  * At the end of each turn. A group that goes on pays a compare: with a process
  * acceptor nothing is read while the epoch's leader serves; with the memory
- * acceptor nothing while the owner of the accept word lives.
+ * acceptor nothing while the owner of the accept register lives.
  *
  * Memory acceptor: what a peer hears is loaded before what that peer has
  * learned, for a peer that says that it has heard of an end has learned before
@@ -134,7 +134,7 @@ void qn_driver_coming(struct qn_driver *d, qn_slot_t position)
     }
 }
 
-/* The owner of the accept word, if it is known and has ended. */
+/* The owner of the accept register, if it is known and has ended. */
 static bool ended_owner(const struct qn_driver *d, struct qn_accept_register w,
                         qn_node_t *owner, uint64_t *inc)
 {

@@ -36,8 +36,9 @@
  *  reason. */
 #define QN_DRIVER_SOON  ((qn_time_t)100 * QN_MS)
 
-/** Rings of ended incarnations that are remembered, at most. The accept word
- *  names one; more are kept only while the word's owner is not known here. */
+/** Rings of ended incarnations that are remembered, at most. The accept
+ * register names one; more are kept only while the word's owner is not known
+ * here. */
 #define QN_DRIVER_GONE (2 * QN_NODES_MAX)
 
 /** An incarnation with its ring. */
@@ -186,12 +187,12 @@ const struct qn_ring *qn_driver_ring(void *ctx, qn_node_t node, uint64_t inc);
  *  driver. */
 const struct qn_arena *qn_driver_arena(void *ctx, qn_node_t node, uint64_t inc);
 
-/** The owner of the ring that the accept word `w` means. @return false: it is
- *  not known here. */
+/** The owner of the ring that the accept register `w` means. @return false: it
+ * is not known here. */
 bool qn_driver_owner(const struct qn_driver *d, struct qn_accept_register w,
                      qn_node_t *node, uint64_t *inc);
 
-/** Say in the own outbox that the ring that the accept word names is mapped
+/** Say in the own outbox that the ring that the accept register names is mapped
  *  here. */
 void qn_driver_mapped(struct qn_driver *d);
 
@@ -256,8 +257,8 @@ qn_slot_t qn_driver_highest_announced(const struct qn_driver *d);
  *  its former incarnations had sent. */
 void qn_driver_hears(struct qn_driver *d, qn_node_t peer, uint64_t inc);
 
-/** Epoch of the accept word + 1 if the incarnation that owns it has ended, as
- *  known here; else 0. */
+/** Epoch of the accept register + 1 if the incarnation that owns it has ended,
+ * as known here; else 0. */
 uint64_t qn_driver_bereft(const struct qn_driver *d);
 
 /* ---- driver_send.c ------------------------------------------------------- */
@@ -326,12 +327,13 @@ void qn_driver_note_msg(struct qn_driver *d, enum qn_event_kind kind,
 
 void qn_driver_note_vote(struct qn_driver *d, const struct qn_vote *v);
 
-/** Memory acceptor: this node may write the accept word, or may not any more.
+/** Memory acceptor: this node may write the accept register, or may not any
+ * more.
  */
 void qn_driver_note_claim(struct qn_driver *d, bool claimed);
 
-/** Memory acceptor: all is copied, and the accept word is about to be moved to
- *  `epoch`. */
+/** Memory acceptor: all is copied, and the accept register is about to be moved
+ * to `epoch`. */
 void qn_driver_note_copied(struct qn_driver *d, qn_epoch_t epoch);
 
 /** d->roles.cfg has changed. */

@@ -5,7 +5,7 @@
  * be the only LEARN of a slot, or what elects the next leader at once.
  *
  * Memory acceptor: the ring of an incarnation that has ended is kept while the
- * accept word names that incarnation, and not while the newest entry of the
+ * accept register names that incarnation, and not while the newest entry of the
  * utility log does (M4): its successor may end before it has copied the ring.
  * The word never goes back, and an incarnation that has ended does not move it
  * any more. So one that the word does not name now, it never names again. If

@@ -6,7 +6,7 @@
  * Why the bound never cuts a true read index p (PROTOCOL.md 8.2). A true index
  * was stored by a replica that had learned slot p, so p was decided before.
  *
- *     memory acceptor     the bound is hi of the accept word, which only a
+ *     memory acceptor     the bound is hi of the accept register, which only a
  *                         leader can write; p was decided, so hi >= p
  *     process acceptor    the bound is what the acceptor says it has learned,
  *                         if there is no later acceptor

@@ -50,7 +50,7 @@ struct qn_halt {
     struct qn_verdict verdict;   /* memory acceptor, as of the last turn */
     uint64_t born[QN_NODES_MAX]; /* incarnations of each node below this one
                                     had ended when this node's began */
-    uint64_t late[QN_NODES_MAX]; /* epoch of the accept word whose owner was
+    uint64_t late[QN_NODES_MAX]; /* epoch of the accept register whose owner was
                                     known to have ended when this incarnation
                                     of the peer came, + 1; 0: none */
 };
@@ -61,8 +61,8 @@ void qn_halt_init(struct qn_halt *h, qn_node_t self, uint32_t nodes);
  *  `ended` says whether that one had ended. */
 void qn_halt_born(struct qn_halt *h, qn_node_t node, uint64_t inc, bool ended);
 
-/** An incarnation of `peer` comes. @param bereft  Epoch of the accept word + 1
- *  if the word's owner is known to have ended; else 0. */
+/** An incarnation of `peer` comes. @param bereft  Epoch of the accept register
+ * + 1 if the word's owner is known to have ended; else 0. */
 void qn_halt_peer_up(struct qn_halt *h, qn_node_t peer, uint64_t bereft);
 
 /* ---- process acceptor ---------------------------------------------------- */

@@ -8,7 +8,7 @@
  *     register {epoch, hi}: slots <= hi are decided, and lie in the ring of the
  *              incarnation that leads `epoch`. It grows, epoch first, so no
  *              value occurs twice; every change is one CAS. PROTOCOL.md calls
- *              it the accept word.
+ *              it the accept register.
  *
  * All of it outlives any process: every process that maps it can go on from it.
  * The shell of the machine fills this struct, and the machine reads and writes

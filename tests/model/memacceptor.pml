@@ -1,5 +1,5 @@
 /*
- * The memory acceptor (paxos/PROTOCOL.md 5): accept word and utility log in the
+ * The memory acceptor (paxos/PROTOCOL.md 5): accept register and utility log in the
  * commons, batches in the ring of the owner's outbox. Steps of
  * memory_leader.c (begin_copy, copy_some, promise; accept; catch_up) and ring.c are split
  * wherever another process may come between.
@@ -51,7 +51,7 @@
 #define N 3
 #define NIL 15
 
-byte we = 0, wh = 0;                      /* accept word */
+byte we = 0, wh = 0;                      /* accept register */
 byte ulL[E], ulA[E], ull = 1;             /* utility log, names are lives (= outboxes) */
 byte ri = 0;                              /* read index */
 /* outboxes */

@@ -105,7 +105,7 @@ static bool is(int moody, const struct qn_replica_spec *b)
     return (int)b->self == moody || moody == SMALL_ALL;
 }
 
-/* This life owns the accept word from now on. */
+/* This life owns the accept register from now on. */
 static void take_word(const struct qn_replica_spec *b)
 {
     struct qn_commons *c = NULL;

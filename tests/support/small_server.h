@@ -25,7 +25,7 @@ struct small_mood {
     int owing;      /* drains, but has 7 outstanding replies; -1 */
     int weak;       /* later incarnations die before any message; -1 */
     int poor;       /* later incarnations report that they cannot start; -1 */
-    int owner;      /* first incarnation owns the accept word; -1 */
+    int owner;      /* first incarnation owns the accept register; -1 */
     int successor;  /* owns it as soon as another one has ended; -1 */
     int slow;   /* later incarnations never become complete; SMALL_ALL; -1 */
     int narrow; /* 1: control sockets have room for few messages; -1 */

@@ -122,7 +122,7 @@ def test_one_survivor_writes_the_file():
         found = glob.glob(directory + "/*")
         check("files", len(found), 1)
         name = os.path.basename(found[0])
-        assert name.startswith("replica-2-life-"), name
+        assert name.startswith("replica-2-incarnation-"), name
         all_ = events(found[0])
         for i in range(3):
             check("begins", len(of(all_, i, "begin")), 1)

@@ -260,7 +260,7 @@ def is_online(q, replica, pid_before):
     return m is not None and int(m[1]) != pid_before
 
 
-# A leader of the memory acceptor can write the accept word, so a corrupt one
+# A leader of the memory acceptor can write the accept register, so a corrupt one
 # may stop the group. With an acceptor process no replica can.
 
 def wreck_one(victim):

@@ -171,7 +171,7 @@ Test(control_backlog, the_last_incarnation_is_announced_with_its_end,
     expect_nothing_more();
 }
 
-/* The accept word names it: the last decided slots lie in its outbox. */
+/* The accept register names it: the last decided slots lie in its outbox. */
 Test(control_backlog, an_incarnation_is_announced_as_long_as_it_is_needed,
      .init = open_pair, .fini = close_pair)
 {

@@ -8,15 +8,15 @@
 
 enum { MANY = 1000 };
 
-/* Read `n` bytes, at most what is offered, all of them `mark`. */
+/* Read `n` bytes, at most what is offered, all of them `deferred_read`. */
 static struct qn_intake_chunk *read_some(struct qn_intake *i, size_t n,
-                                         uint8_t mark, uint8_t **at)
+                                         uint8_t deferred_read, uint8_t **at)
 {
     size_t room = 0;
     *at = qn_intake_room(i, &room);
     cr_assert_not_null(*at);
     cr_assert_geq(room, (size_t)QN_INTAKE_LEAST);
-    memset(*at, mark, n);
+    memset(*at, deferred_read, n);
     return qn_intake_take(i, n);
 }
 

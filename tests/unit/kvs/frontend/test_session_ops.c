@@ -173,7 +173,7 @@ static void member_make(qn_node_t i)
                                 .told = told,
                                 .ctx = m};
     if (i == FOLLOWER) {
-        o.mark = on_deferred;
+        o.deferred_read = on_deferred;
         o.configured = on_configured;
     }
     cr_assert(qn_replica_create(&m->replica, &o) == QN_OK);

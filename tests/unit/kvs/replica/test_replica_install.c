@@ -164,7 +164,7 @@ static void write3(qn_node_t i, const char *a, const char *b, const char *c)
     write4(i, a, b, c, NULL);
 }
 
-static void mark(qn_node_t i, const char *a, const char *b)
+static void deferred_read(qn_node_t i, const char *a, const char *b)
 {
     struct qn_slice argv[4];
     const struct qn_cmd_call call = call_of(argv, a, b, NULL, NULL);
@@ -259,7 +259,7 @@ Test(replica_install, own_writes_in_it_complete)
     begin();
     write3(2, "SET", "a", "1");
     write3(2, "INCR", "a", NULL);
-    mark(2, "GET", "a");
+    deferred_read(2, "GET", "a");
     write3(2, "SET", "b", "3");
     two_stands_still();
     cr_assert_eq(qn_replica_pending(member[2].replica), 3);
@@ -388,7 +388,7 @@ Test(replica_install, own_writes_behind_it_are_answered_as_usual)
     write3(2, "SET", "a", "1");
     two_stands_still();
     write3(2, "INCR", "a", NULL); /* has not left */
-    mark(2, "GET", "a");
+    deferred_read(2, "GET", "a");
     cr_assert_eq(install_copy(2), QN_OK);
     expect_reply(2, OK);
     expect_no_reply(2);

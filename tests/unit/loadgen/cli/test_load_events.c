@@ -149,7 +149,7 @@ Test(events, json_has_numbers_and_words)
               "big=18446744073709551615\n");
     check(qn_events_print_json,
           "{\"time\":\"" AT "000000100Z\",\"monotonic_ns\":5000000100,"
-          "\"replica\":1,\"life\":4,\"index\":9,\"event\":\"epoch\","
+          "\"replica\":1,\"incarnation\":4,\"index\":9,\"event\":\"epoch\","
           "\"what\":{\"leader\":2,\"to\":\"all\","
           "\"big\":\"18446744073709551615\"}}\n");
     clear();
