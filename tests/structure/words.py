@@ -25,7 +25,7 @@ PRODUCT = ("core", "transports", "paxos", "kvs", "loadgen")
 CODE = PRODUCT + ("tests",)
 KINDS = ("name", "file", "prose", "shown")
 # Texts that quote others, or the words themselves.
-QUOTED = {"docs/questions.md"}
+QUOTED = {"docs/questions.md", "docs/renamed.md"}
 COMMENT_OR_STRING = re.compile(
     r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
