@@ -344,21 +344,21 @@ bool qn_leader_change_needs_force(const struct qn_onepaxos *p)
  *  one if it leads that in vain, begins with its log as it is. No other
  *  incarnation lives, so nothing of the former group comes after this: later
  *  incarnations begin with what they get from here. */
-int qn_leader_change_recover(struct qn_onepaxos *p, qn_time_t now)
+int qn_leader_change_recover(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
     if ((p->alive & ~QN_BIT(p->self)) != 0) {
         return QN_EBUSY;
     }
     if (p->memory != NULL) {
-        return qn_memory_leader_force(p, now);
+        return qn_memory_leader_force(p, t);
     }
     if (!qn_leader_change_needs_force(p)) {
         return QN_EBUSY;
     }
-    qn_learner_cut(p, now);
+    qn_learner_cut(p, t->now);
     c->forced = c->certain = true;
-    c->lead_at = now; /* before any node that starts now */
+    c->lead_at = t->now; /* before any node that starts now */
     return QN_OK;
 }
 

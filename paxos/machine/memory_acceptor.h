@@ -51,9 +51,10 @@ struct qn_memory_acceptor {
      *  to it. NULL: no check is needed. */
     bool (*owner)(void *ctx, qn_epoch_t epoch);
     /** The incarnation whose `owner` call named `epoch`: asked for an epoch
-     *  that the utility log does not keep any more, because the register has
-     *  not moved for long. Filled. @return false: it is not known. NULL: it
-     *  never is. */
+     *  whose entry is not known here. The utility log does not keep it any
+     *  more, because the register has not moved for long; or this node has not
+     *  heard of it yet. Filled. @return false: it is not known. NULL: it never
+     *  is. */
     bool (*owned_by)(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc);
     /** How far the present incarnation of a peer is now, as it publishes
      *  itself; `out` is filled. @return false: that cannot be read, or is
@@ -101,7 +102,10 @@ static inline bool qn_memory_acceptor_own(struct qn_memory_acceptor *s,
     return s->owner == NULL || s->owner(s->ctx, epoch) || QN_MUTANT(TWO_OWNERS);
 }
 
-/** owner(epoch), as far as this node knows. @return false: it does not. */
+/** owner(epoch): by the utility log, and where that has no entry here by what
+ *  the owner announced before it moved the register. An epoch of which this
+ *  node has not heard is no exception: the only survivor of a group has no peer
+ *  to hear of it from. @return false: neither says. */
 static inline bool qn_memory_acceptor_owner(const struct qn_memory_acceptor *s,
                                             const struct qn_utility *u,
                                             uint64_t epoch, qn_node_t *node,
@@ -115,8 +119,7 @@ static inline bool qn_memory_acceptor_owner(const struct qn_memory_acceptor *s,
         *inc = e->leader_inc;
         return true;
     }
-    return epoch < qn_utility_len(u) && s->owned_by != NULL &&
-           s->owned_by(s->ctx, epoch, node, inc);
+    return s->owned_by != NULL && s->owned_by(s->ctx, epoch, node, inc);
 }
 
 #endif

@@ -374,11 +374,9 @@ static void promise(struct qn_onepaxos *p, struct qn_accept_register w,
     p->leader.next = hi + 1;
     p->leader.want_stamp = true; /* a no-op: laggards see the gap */
     c->serve_from = hi;
-    for (qn_node_t n = 0; n < p->nodes; n++) {
-        p->leader.seen[n] = (struct qn_session){0};
-    }
     p->leader.asked = 0;
     for (qn_node_t n = 0; n < p->nodes; n++) {
+        p->leader.seen[n] = (struct qn_session){0};
         /* As of now, if it can be read. */
         (void)(n != p->self && read_position(p, n));
     }
@@ -390,8 +388,7 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
     struct qn_reconfiguration *c = &p->change;
     struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
     if (w.epoch >= p->leader.ep + QN_MUTANT(EQUAL_EPOCH)) {
-        qn_propose_step_down(p); /* a later leader has it; or another node takes
-                                    this entry for its own */
+        qn_propose_step_down(p); /* another one has it, or a later epoch */
         return;
     }
     const struct qn_ring *old = ring_of(p, w);
@@ -423,14 +420,13 @@ static void take_over(struct qn_onepaxos *p, struct qn_step *t)
     }
 }
 
-/* --------------------------------------------------------------- force -- */
-
 /** Forced recovery (5.7): no node has the slots between this node's log and
  *  the ring, so the slots of both are void for ever, as if they had been
  *  empty. The state is that of position hi. So this node is in sync and takes
  *  over like any other, the register and all positions continue as they were,
- *  and nothing of the ring is applied on top of a gap. */
-int qn_memory_leader_force(struct qn_onepaxos *p, qn_time_t now)
+ *  and nothing of the ring is applied on top of a gap. The entry of the
+ *  register's epoch may be unknown here: it is learned before the own one. */
+int qn_memory_leader_force(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
     const struct qn_ring *r = ring_of(p, w);
@@ -440,9 +436,13 @@ int qn_memory_leader_force(struct qn_onepaxos *p, qn_time_t now)
     if (!lacks || p->applied != p->learned_hi || p->apply_at != 0) {
         return QN_EBUSY;
     }
-    qn_learner_restart(p, w.hi, now);
+    if (p->leader.role == QN_ACTIVE) {
+        qn_propose_step_down(p); /* deposed, and has not heard of it */
+    }
+    behind(p, t);
+    qn_learner_restart(p, w.hi, t->now);
     p->change.copy_epoch = QN_EPOCH_NONE;
-    p->change.prepare_at = now;
+    p->change.prepare_at = t->now;
     return QN_OK;
 }
 
@@ -460,7 +460,8 @@ int qn_memory_leader_catch_up(struct qn_onepaxos *p, struct qn_step *t)
     int64_t rc = 0;
     uint32_t n = 0;
     qn_learner_decided(p, w.hi, t->now);
-    if (r == NULL) {
+    /* Without the entry this node may still lead, in an older epoch. */
+    if (r == NULL || w.epoch >= qn_utility_len(&p->ul)) {
         behind(p, t);
         return QN_EAGAIN;
     }
@@ -494,7 +495,6 @@ void qn_memory_leader_check(struct qn_onepaxos *p, struct qn_step *t)
         qn_reading_stop(&p->change.reading);
     }
     if (p->catch_up.reading.copy.slot <= p->learned_hi) {
-        qn_reading_stop(
-            &p->catch_up.reading); /* it was learned in another way */
+        qn_reading_stop(&p->catch_up.reading); /* learned in another way */
     }
 }

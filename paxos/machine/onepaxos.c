@@ -243,7 +243,7 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
         qn_reconfigure_relieve(p, t);
         return QN_OK;
     case QN_IN_RECOVER:
-        return qn_leader_change_recover(p, t->now);
+        return qn_leader_change_recover(p, t);
     case QN_IN_DOWN:
         on_down(p, t->now, in->down.peer);
         return QN_OK;

@@ -277,7 +277,7 @@ void qn_leader_change_check(struct qn_onepaxos *p, struct qn_step *t);
 bool qn_leader_change_lost(const struct qn_onepaxos *p);
 bool qn_leader_change_lacks(const struct qn_onepaxos *p);
 bool qn_leader_change_needs_force(const struct qn_onepaxos *p);
-int qn_leader_change_recover(struct qn_onepaxos *p, qn_time_t now);
+int qn_leader_change_recover(struct qn_onepaxos *p, struct qn_step *t);
 void qn_leader_change_serve(struct qn_onepaxos *p, struct qn_step *t);
 void qn_leader_change_welcome(struct qn_onepaxos *p, struct qn_step *t,
                               qn_node_t peer);
@@ -312,7 +312,7 @@ bool qn_memory_leader_accept(struct qn_onepaxos *p, struct qn_step *t,
                              qn_slot_t slot, struct qn_refbuf *batch);
 void qn_memory_leader_begin(struct qn_onepaxos *p, struct qn_step *t);
 int qn_memory_leader_catch_up(struct qn_onepaxos *p, struct qn_step *t);
-int qn_memory_leader_force(struct qn_onepaxos *p, qn_time_t now);
+int qn_memory_leader_force(struct qn_onepaxos *p, struct qn_step *t);
 void qn_memory_leader_check(struct qn_onepaxos *p, struct qn_step *t);
 
 /* bulk_reply.c */

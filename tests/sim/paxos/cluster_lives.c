@@ -92,6 +92,20 @@ static bool owner(void *ctx, qn_epoch_t epoch)
     return true;
 }
 
+static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)
+{
+    const struct cluster *c = ((const struct member *)ctx)->cluster;
+    CHECK(c, epoch < CLUSTER_ENTRIES, "run too long");
+    for (uint32_t i = 0; i < c->memory_count; i++) {
+        if (c->memory[i].inc == c->owner[epoch]) {
+            *node = c->memory[i].node;
+            *inc = c->owner[epoch];
+            return true;
+        }
+    }
+    return false;
+}
+
 static const struct qn_ring *map_ring(void *ctx, qn_node_t node, uint64_t inc)
 {
     const struct member *m = ctx;
@@ -139,6 +153,7 @@ static struct qn_memory_acceptor *make_shared(struct cluster *c, qn_node_t i)
                                             .ring = map_ring,
                                             .claim = claim,
                                             .owner = owner,
+                                            .owned_by = owned_by,
                                             .position = position,
                                             .ctx = x};
     qn_ring_begin(&x->shared.own, 1);

@@ -93,7 +93,19 @@ static bool on_owner(void *ctx, qn_epoch_t epoch)
     cr_assert(m->wrote, "it announces an epoch without the right to write");
     cr_assert_geq(epoch, qn_load(&c->w->word.first, QN_RELAXED));
     m->owned++;
+    c->w->owner[epoch % WORLD_OWNERS].epoch = epoch;
+    c->w->owner[epoch % WORLD_OWNERS].inc = m->inc;
+    c->w->owner[epoch % WORLD_OWNERS].node = c->node;
     return true;
+}
+
+static bool on_owned_by(void *ctx, uint64_t epoch, qn_node_t *node,
+                        uint64_t *inc)
+{
+    const struct world *w = ((const struct service_ctx *)ctx)->w;
+    *node = w->owner[epoch % WORLD_OWNERS].node;
+    *inc = w->owner[epoch % WORLD_OWNERS].inc;
+    return *inc != 0 && w->owner[epoch % WORLD_OWNERS].epoch == epoch;
 }
 
 static bool on_ended(void *ctx, qn_node_t node, uint64_t inc)
@@ -228,6 +240,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
                    .peer_ring = ring,
                    .claim = on_claim,
                    .owner = on_owner,
+                   .owned_by = on_owned_by,
                    .ctx = &contexts[i]},
         .arena = w->arena_bytes != 0 ? &m->incarnation.arena : NULL,
         .peer_arena = arena,

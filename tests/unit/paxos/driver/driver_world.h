@@ -23,6 +23,7 @@
 #define WORLD_CELLS   64u
 #define WORLD_HISTORY 262144u
 #define WORLD_LIVES   512u
+#define WORLD_OWNERS  256u
 
 /** Memory of an incarnation that has ended, while somebody keeps it. */
 struct world_life {
@@ -82,6 +83,10 @@ struct world {
     struct world_member member[WORLD_NODES];
     qn_a64 read_index;
     struct qn_pair word;
+    struct {
+        uint64_t epoch, inc; /* inc 0: none */
+        qn_node_t node;
+    } owner[WORLD_OWNERS]; /* as the commons keep them, by epoch */
     qn_time_t now;
     uint64_t lives; /* incarnations given */
     struct {

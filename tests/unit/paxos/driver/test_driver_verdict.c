@@ -3,6 +3,8 @@
  * through real drivers: two of three stand still for so long that the ring goes
  * on over what they lack, and then its owner ends.
  */
+#include <string.h>
+
 #include "core/place/outbox.h"
 #include "paxos/driver/driver_internal.h"
 #include "tests/support/test.h"
@@ -217,5 +219,75 @@ Test(driver_verdict, a_snapshot_on_its_way_is_waited_for)
     cr_assert_eq(world_status(w, 1).waiting, 1 << 2);
     qn_driver_coming(w->member[2].driver, 0); /* it was damaged */
     wait_for(w, 1, QN_VERDICT_STOPPED);
+    world_end(w);
+}
+
+/* Node 1 leads, and decides alone; nodes 0 and 2 are stopped. Node 2 has not
+ * heard of the entry that made node 1 the leader, and never hears of it: all
+ * others end. */
+static struct world *only_one_without_the_entry_is_left(void)
+{
+    struct world *w = small_ring(3);
+    w->member[2].stopped = true;
+    world_lose(w, 0);
+    world_restart(w, 0);
+    (void)world_install(w, 0, 1);
+    for (uint32_t r = 0; world_status(w, 1).role != QN_ACTIVE; r++) {
+        cr_assert_lt(r, 20000u);
+        world_rounds(w, 1);
+    }
+    w->member[0].stopped = true;
+    qn_slot_t until = world_status(w, 1).applied + 4 * SLOTS;
+    for (uint32_t r = 0; world_status(w, 1).applied < until; r++) {
+        cr_assert_lt(r, 200000u);
+        uint64_t x = r;
+        if (qn_driver_room(w->member[1].driver)) {
+            (void)world_submit(w, 1, &x, sizeof x);
+        }
+        world_rounds(w, 1);
+        world_wipe(w, 1, 0, QN_LANE_TREE);
+        world_wipe(w, 1, 2, QN_LANE_TREE);
+    }
+    for (qn_node_t i = 0; i < 2; i++) {
+        world_wipe(w, i, 2, QN_LANE_DIRECT);
+        world_lose(w, i);
+    }
+    cr_assert_gt(qn_load(&w->word.first, QN_RELAXED), 0u);
+    w->member[2].stopped = false;
+    return w;
+}
+
+/* The owner of the register has announced itself: that is enough to see that
+ * the group has halted, and to go on. */
+Test(driver_verdict, a_survivor_that_has_not_heard_of_the_epoch_goes_on)
+{
+    struct world *w = only_one_without_the_entry_is_left();
+    qn_slot_t decided = qn_load(&w->word.second, QN_RELAXED);
+    uint64_t epoch = qn_load(&w->word.first, QN_RELAXED);
+    wait_for(w, 2, QN_VERDICT_STOPPED);
+    cr_assert_lt(world_status(w, 2).epoch, epoch, "it has not heard of it");
+    cr_assert_eq(qn_driver_recoverable(w->member[2].driver), QN_OK);
+    force(w, 2);
+    cr_assert_eq(qn_driver_applied(w->member[2].driver), decided);
+    all_go_on(w, 2);
+    cr_assert_gt(qn_load(&w->word.first, QN_RELAXED), epoch);
+    world_end(w);
+}
+
+/* Nothing says which ring the register means. Then nothing is declared void,
+ * until another member brings the entry. */
+Test(driver_verdict, without_an_owner_a_survivor_waits_for_the_entry)
+{
+    struct world *w = only_one_without_the_entry_is_left();
+    memset(w->owner, 0, sizeof w->owner);
+    world_rounds(w, 5000);
+    cr_assert_eq(verdict(w, 2), QN_VERDICT_NONE);
+    cr_assert_eq(qn_driver_recoverable(w->member[2].driver), QN_EBUSY);
+    cr_assert_eq(qn_driver_recover(w->member[2].driver, w->now), QN_EBUSY);
+    world_restart(w, 1);
+    wait_for(w, 2, QN_VERDICT_STOPPED);
+    cr_assert_eq(qn_driver_recoverable(w->member[2].driver), QN_OK);
+    force(w, 2);
+    all_go_on(w, 2);
     world_end(w);
 }

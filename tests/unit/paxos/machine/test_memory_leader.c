@@ -18,6 +18,7 @@ enum {
     AT = 1190, /* applied by node 1 */
     HI = 1200, /* decided; more than an incarnation that has nothing gets copied
                 */
+    LATER = 5, /* an epoch of node 0 that is not heard of at first */
     MANY = 200 /* ticks */
 };
 
@@ -29,6 +30,7 @@ static struct {
     void *mem[2];
     qn_slot_t joined; /* where the joiner is */
     bool other;       /* another incarnation owns the next epoch */
+    uint64_t known;   /* its owner has announced itself: node 0; 0: none has */
 } w;
 
 static const struct qn_ring *ring(void *ctx, qn_node_t node, uint64_t inc)
@@ -42,6 +44,14 @@ static bool owner(void *ctx, qn_epoch_t epoch)
     (void)ctx;
     (void)epoch;
     return !w.other;
+}
+
+static bool owned_by(void *ctx, uint64_t epoch, qn_node_t *node, uint64_t *inc)
+{
+    (void)ctx;
+    *node = 0;
+    *inc = 10;
+    return epoch == w.known && epoch != 0;
 }
 
 static bool position(void *ctx, qn_node_t node, struct qn_position *out)
@@ -76,19 +86,31 @@ static void decide(void)
     qn_store(&w.word.second, HI, QN_SEQ_CST);
 }
 
-static void chosen(uint32_t index)
+static void chosen_of(uint32_t index, uint8_t leader)
 {
     const struct qn_ul_entry e = {.index = index,
                                   .kind = QN_UL_LEADER,
-                                  .leader = SELF,
-                                  .acceptor = SELF,
-                                  .leader_inc = 10 + SELF,
-                                  .acceptor_inc = 10 + SELF};
+                                  .leader = leader,
+                                  .acceptor = leader,
+                                  .leader_inc = 10u + leader,
+                                  .acceptor_inc = 10u + leader};
     uint8_t ul[QN_UL_BYTES];
     qn_ul_encode(&e, ul);
     const struct qn_msg m = {
         .kind = QN_MSG_U_CHOSEN, .epoch = index, .body = {ul, sizeof ul}};
     fx_recv(&w.f, JOINER, &m);
+}
+
+static void chosen(uint32_t index)
+{
+    chosen_of(index, SELF);
+}
+
+static void hear_of_later(void)
+{
+    for (uint32_t i = 1; i <= LATER; i++) {
+        chosen_of(i, 0);
+    }
 }
 
 /* Node 0 has died, node 2 is a new incarnation that has nothing, this one has
@@ -102,6 +124,7 @@ static void begin_with(qn_slot_t at, struct qn_params v)
     w.shared = (struct qn_memory_acceptor){.accept_register = &w.word,
                                            .ring = ring,
                                            .owner = owner,
+                                           .owned_by = owned_by,
                                            .position = position};
     open_ring(&w.shared.own, 1, 1);
     fx_make_shared(&w.f, SELF, 3, &v, &w.shared);
@@ -226,6 +249,26 @@ Test(memory_leader, without_memory_the_ring_is_read_later)
     end();
 }
 
+/* The owner of the register's epoch is known, and this node has not heard of
+ * the epoch: it may take itself for the leader of an earlier one. */
+Test(memory_leader, reads_the_ring_of_an_epoch_when_it_has_its_entry)
+{
+    begin(AT);
+    qn_store(&w.word.first, LATER, QN_SEQ_CST);
+    w.known = LATER;
+    fx_beat(&w.f, JOINER, HI, HI); /* so it hears of them */
+    for (uint32_t k = 0; k < MANY; k++) {
+        fx_later(&w.f, 10 * QN_MS);
+    }
+    cr_assert_eq(fx_status(&w.f).learned_hi, AT);
+    hear_of_later();
+    for (uint32_t k = 0; k < MANY; k++) {
+        fx_later(&w.f, 10 * QN_MS);
+    }
+    cr_assert_eq(fx_status(&w.f).learned_hi, HI);
+    end();
+}
+
 /* So long, in looks of 10 ms, with somebody who wants a stamp in each. @return
  * how many slots were decided. */
 static qn_slot_t stamps(qn_time_t ns)
@@ -267,5 +310,102 @@ Test(memory_leader, time_goes_on_in_a_tiny_ring_while_writes_are_held)
     cr_assert_eq(qn_flow_first(f), hi - SLOTS + 1, "and no slot is lost");
     fx_beat(&w.f, JOINER, hi, hi);
     cr_assert_gt(stamps(QN_S), 20, "until it goes on");
+    end();
+}
+
+/* ---- by force ------------------------------------------------------------ */
+
+static int recover(void)
+{
+    static struct qn_step_out out;
+    const struct qn_input in = {.kind = QN_IN_RECOVER};
+    int err = qn_onepaxos_step(w.f.p, &in, w.f.now, w.f.wall_ms, &out);
+    qn_step_out_release(&out);
+    return err;
+}
+
+/* The register is at an epoch of which this node, the only one that is left,
+ * has not heard; it lacks what the ring of that epoch's owner does not keep. */
+static void lack(void)
+{
+    begin(LO - 10);
+    qn_store(&w.word.first, LATER, QN_SEQ_CST);
+    w.known = LATER;
+    fx_down(&w.f, JOINER);
+}
+
+Test(memory_leader, an_unknown_epoch_is_no_reason_against_force)
+{
+    lack();
+    cr_assert_eq(recover(), QN_OK);
+    cr_assert_eq(fx_status(&w.f).applied, HI, "the rest is void");
+    fx_up(&w.f, JOINER, 40);
+    fx_beat(&w.f, JOINER, 0, 0);
+    hear_of_later(); /* the record of the new incarnation has them */
+    chosen(LATER + 1);
+    ticks(MANY);
+    cr_assert(leads());
+    cr_assert_eq(qn_load(&w.word.first, QN_SEQ_CST), LATER + 1);
+    cr_assert_geq(qn_load(&w.word.second, QN_SEQ_CST), HI);
+    end();
+}
+
+/* It asks each one that comes for the entry. */
+Test(memory_leader, forced_it_asks_for_the_entry_that_it_lacks)
+{
+    lack();
+    cr_assert_eq(recover(), QN_OK);
+    fx_up(&w.f, JOINER, 40);
+    uint32_t asked = 0;
+    for (uint32_t k = 0; k < MANY; k++) {
+        fx_later(&w.f, QN_MS);
+        asked += fx_count(&w.f, QN_MSG_U_NEED);
+    }
+    cr_assert_gt(asked, 0);
+    end();
+}
+
+Test(memory_leader, no_force_when_it_is_not_known_whose_ring_counts)
+{
+    lack();
+    w.known = 0;
+    cr_assert_eq(recover(), QN_EBUSY);
+    cr_assert_eq(fx_status(&w.f).applied, LO - 10, "nothing has changed");
+    fx_up(&w.f, JOINER, 40);
+    hear_of_later();
+    fx_down(&w.f, JOINER);
+    cr_assert_eq(recover(), QN_OK);
+    end();
+}
+
+Test(memory_leader, no_force_when_the_ring_of_an_unknown_epoch_reaches_back)
+{
+    begin(AT);
+    qn_store(&w.word.first, LATER, QN_SEQ_CST);
+    w.known = LATER;
+    fx_down(&w.f, JOINER);
+    cr_assert_eq(recover(), QN_EBUSY);
+    end();
+}
+
+/* It was stopped while it led, and takes itself for the leader. */
+Test(memory_leader, a_deposed_leader_that_is_forced_on_steps_down_first)
+{
+    begin(HI);
+    chosen(1);
+    ticks(MANY);
+    cr_assert(leads());
+    qn_slot_t had = fx_status(&w.f).learned_hi;
+    qn_store(&w.word.first, LATER, QN_SEQ_CST);
+    qn_store(&w.word.second, had + 100, QN_SEQ_CST);
+    w.known = LATER;
+    qn_ring_begin(&w.old, had + 50);
+    fx_down(&w.f, JOINER);
+    cr_assert_eq(fx_submit(&w.f, "x"), QN_OK);
+    cr_assert_eq(recover(), QN_OK);
+    cr_assert_eq(fx_status(&w.f).role, QN_FOLLOWER);
+    fx_later(&w.f, QN_MS);
+    cr_assert_eq(qn_load(&w.word.second, QN_SEQ_CST), had + 100);
+    cr_assert_eq(fx_status(&w.f).learned_hi, had + 100);
     end();
 }
