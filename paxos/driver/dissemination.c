@@ -2,10 +2,11 @@
  * Dissemination: see the header.
  *
  * What a peer says about the tree is not asserted. Masks are cut to the group,
- * and a tree is built from them that is valid in itself; an entry of the
- * utility log may even name an acceptor outside the group, which is then a root
- * that never sends. Asserted is that the trees which core/plan and core/topo
- * build, and the masks that follow from them, agree with each other.
+ * and a tree is built from them that is valid in itself. Leader and acceptor
+ * are of an entry of the utility log, and no entry that names a node outside
+ * the group is learned (qn_reconfigure_fits). Asserted is that the trees which
+ * core/plan and core/topo build, and the masks that follow from them, agree
+ * with each other.
  */
 #include "paxos/driver/dissemination.h"
 
@@ -51,8 +52,8 @@ uint32_t qn_dissemination_order(const struct qn_dissemination *d,
 {
     bool leader_too = leader == acceptor;
     uint32_t n = 0;
-    QN_ASSERT(leader < QN_NODES_MAX);
-    QN_ASSERT(acceptor < QN_NODES_MAX);
+    QN_ASSERT(leader < d->nodes);
+    QN_ASSERT(acceptor < d->nodes);
     order[n++] = acceptor;
     for (qn_node_t i = 0; i < d->nodes; i++) {
         bool in = (members & bit(i)) != 0;
@@ -60,7 +61,7 @@ uint32_t qn_dissemination_order(const struct qn_dissemination *d,
             order[n++] = i;
         }
     }
-    QN_ASSERT(n <= d->nodes + 1);
+    QN_ASSERT(n <= d->nodes);
     return n;
 }
 
@@ -105,8 +106,8 @@ void qn_dissemination_adopt(struct qn_dissemination *d, const struct qn_tree *t,
     bool root = t->root == d->self;
     QN_ASSERT(!d->delivering);
     QN_ASSERT(t->n >= 1);
-    QN_ASSERT(t->n <= d->nodes + 1);
-    QN_ASSERT(t->root < QN_NODES_MAX);
+    QN_ASSERT(t->n <= d->nodes);
+    QN_ASSERT(t->root < d->nodes);
     QN_ASSERT(t->parent[t->root] == t->root);
     d->tree = *t;
     d->children = root ? children_of(t, d->self) & living : 0;

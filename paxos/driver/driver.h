@@ -431,7 +431,8 @@ uint32_t qn_driver_ul(const struct qn_driver *d, struct qn_ul_entry *entries,
  *
  * @param ul  [count] consecutive entries, borrowed; count may be 0.
  * @return QN_OK; otherwise nothing has changed: QN_EINVAL (the entries are not
- *         consecutive, or disagree with known ones); QN_ESTALE: this node has
+ *         consecutive, disagree with known ones, or name a node outside
+ *         the group); QN_ESTALE: this node has
  *         applied as much already; QN_EAGAIN: it is in the middle of a slot
  *         (qn_driver_cut), ask again after a turn.
  */

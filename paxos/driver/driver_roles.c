@@ -135,8 +135,7 @@ void qn_driver_roles(struct qn_driver *d)
     QN_ASSERT(begin || e->index > old.index);
     QN_ASSERT(e->index < d->roles.ul_len);
     QN_ASSERT(e->tenure <= e->index);
-    QN_ASSERT(e->leader < QN_NODES_MAX);
-    QN_ASSERT(e->acceptor < QN_NODES_MAX);
+    QN_ASSERT(qn_ul_within(e, d->o.nodes));
     d->roles.cfg = *e;
     qn_driver_note_epoch(d);
     if (!begin) {

@@ -95,6 +95,36 @@ static bool of_process(uint8_t kind)
     }
 }
 
+/** Messages whose body is entries of the utility log. */
+static bool brings_entries(const struct qn_msg *m)
+{
+    switch (m->kind) {
+    case QN_MSG_PREPARE:
+    case QN_MSG_SEAL:
+    case QN_MSG_U_PREPARE:
+    case QN_MSG_U_PROMISE:
+    case QN_MSG_U_ACCEPT:
+    case QN_MSG_U_CHOSEN:
+        return true;
+    case QN_MSG_STAGE:
+        return (m->flags & QN_MSG_UL) != 0;
+    default:
+        return false;
+    }
+}
+
+/** No entry is voted for, or learned, that another group would have. */
+static bool entries_fit(const struct qn_onepaxos *p, struct qn_slice body)
+{
+    struct qn_ul_entry e;
+    for (uint32_t i = 0; qn_ul_decode(&e, body, i) == QN_OK; i++) {
+        if (!qn_reconfigure_fits(p, &e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
                    const struct qn_msg *m)
 {
@@ -103,6 +133,9 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     QN_ASSERT((m->flags & QN_MSG_FRAGMENT) == 0);
     if (p->memory != NULL && of_process(m->kind)) {
         return QN_ENOSYS;
+    }
+    if (brings_entries(m) && !entries_fit(p, m->body)) {
+        return QN_ECORRUPT;
     }
     qn_reconfigure_heard(p, t, from);
     switch (m->kind) {

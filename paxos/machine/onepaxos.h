@@ -244,8 +244,9 @@ void qn_onepaxos_install(struct qn_onepaxos *p, const struct qn_resume *r,
  * step.
  *
  * @param ul  [count >= 1] borrowed.
- * @return QN_OK; QN_EINVAL: not consecutive, or one disagrees with a known one;
- *         then nothing has changed.
+ * @return QN_OK; QN_EINVAL: not consecutive, or one disagrees with a known one,
+ *         or cannot be of this group (a node outside it); then nothing has
+ *         changed.
  */
 int qn_onepaxos_adopt(struct qn_onepaxos *p, const struct qn_ul_entry *ul,
                       uint32_t count);

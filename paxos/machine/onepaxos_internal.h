@@ -258,6 +258,8 @@ bool qn_epoch_accepted_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
                                 qn_node_t from);
 qn_epoch_t qn_epoch_before(const struct qn_onepaxos *p, qn_epoch_t e);
 void qn_reconfigure_learn(struct qn_onepaxos *p, struct qn_step *t);
+bool qn_reconfigure_fits(const struct qn_onepaxos *p,
+                         const struct qn_ul_entry *e);
 void qn_reconfigure_suffix(struct qn_onepaxos *p, struct qn_step *t,
                            struct qn_slice entries);
 void qn_reconfigure_relieve(struct qn_onepaxos *p, const struct qn_step *t);

@@ -224,6 +224,11 @@ bool qn_onepaxos_resume(const struct qn_onepaxos *p, struct qn_resume *out)
 int qn_onepaxos_adopt(struct qn_onepaxos *p, const struct qn_ul_entry *ul,
                       uint32_t count)
 {
+    for (uint32_t i = 0; i < count; i++) {
+        if (!qn_reconfigure_fits(p, &ul[i])) {
+            return QN_EINVAL;
+        }
+    }
     return qn_utility_adopt(&p->ul, ul, count);
 }
 

@@ -69,13 +69,21 @@ static bool same_life(const struct qn_ul_entry *e)
     return e->leader == e->acceptor && e->leader_inc == e->acceptor_inc;
 }
 
+/** Could that entry be of this group? What a peer sends is asked first. */
+bool qn_reconfigure_fits(const struct qn_onepaxos *p,
+                         const struct qn_ul_entry *e)
+{
+    return qn_ul_within(e, p->nodes) &&
+           (p->nodes == 1 || same_life(e) == (p->memory != NULL));
+}
+
 static void take(struct qn_onepaxos *p, struct qn_step *t,
                  const struct qn_ul_entry *e)
 {
     if (e->kind == QN_UL_VOTER) {
         return;
     }
-    QN_ASSERT(same_life(e) == (p->memory != NULL));
+    QN_ASSERT(qn_reconfigure_fits(p, e));
     QN_ASSERT(e->index == p->change.seen); /* in order, each once */
     QN_ASSERT(e->index >= p->cfg.index);
     if (qn_epoch_is(p, e->leader, e->leader_inc)) {

@@ -296,10 +296,15 @@ int qn_msg_decode(struct qn_msg *m, const void *p, size_t len)
 
 /* ------------------------------------------------- utility log entries -- */
 
+bool qn_ul_within(const struct qn_ul_entry *e, uint32_t nodes)
+{
+    QN_ASSERT(nodes <= QN_NODES_MAX);
+    return e->leader < nodes && e->acceptor < nodes && e->voter < nodes;
+}
+
 static bool ul_sane(const struct qn_ul_entry *e)
 {
-    return e->kind <= QN_UL_VOTER && e->leader < QN_NODES_MAX &&
-           e->acceptor < QN_NODES_MAX && e->voter < QN_NODES_MAX &&
+    return e->kind <= QN_UL_VOTER && qn_ul_within(e, QN_NODES_MAX) &&
            e->tenure <= e->index && e->from <= e->index;
 }
 

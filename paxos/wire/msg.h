@@ -266,4 +266,8 @@ void qn_ul_encode(const struct qn_ul_entry *e, uint8_t *to);
  *  QN_ECORRUPT: a field is out of range. */
 int qn_ul_decode(struct qn_ul_entry *e, struct qn_slice body, uint32_t i);
 
+/** Every node that `e` names is below `nodes`. The codec does not know the
+ *  group: what takes entries from a peer checks this. */
+bool qn_ul_within(const struct qn_ul_entry *e, uint32_t nodes);
+
 #endif

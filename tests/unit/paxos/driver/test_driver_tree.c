@@ -2,6 +2,8 @@
  * What real drivers believe of each other: the tree that LEARN comes down
  * (PROTOCOL.md 3.4.1), positions and the read index (8.2).
  */
+#include <string.h>
+
 #include "core/machine/machine.h"
 #include "core/place/outbox.h"
 #include "paxos/log/batch.h"
@@ -261,6 +263,48 @@ Test(driver_tree, who_was_not_asked_decides_nothing)
             wild_says(memory != 0, kinds[k], 1000);
         }
     }
+}
+
+/* An entry of the utility log that names nodes outside the group, where a plan
+ * knows no such node. */
+static void wild_entry(bool memory)
+{
+    struct world *w = world_make(5, memory);
+    w->costs = two_groups();
+    world_start(w);
+    world_go_on(w);
+    const struct qn_ul_entry e = {.index = 1,
+                                  .tenure = 1,
+                                  .kind = QN_UL_LEADER,
+                                  .leader = memory ? 7 : 0,
+                                  .acceptor = 7,
+                                  .leader_inc = 9,
+                                  .acceptor_inc = 9};
+    uint8_t bytes[QN_HEAD_MAX + QN_UL_BYTES];
+    uint8_t ul[QN_UL_BYTES];
+    qn_ul_encode(&e, ul);
+    const struct qn_msg m = {
+        .kind = QN_MSG_U_CHOSEN, .epoch = 1, .body = {ul, sizeof ul}};
+    size_t head = qn_msg_head(&m, bytes);
+    memcpy(bytes + head, ul, sizeof ul);
+    w->member[4].stopped = true;
+    for (qn_node_t to = 0; to < 4; to++) {
+        cr_assert_eq(
+            qn_qp_try_send(w->member[4].direct[to], bytes, head + sizeof ul),
+            QN_OK);
+        (void)qn_qp_flush(w->member[4].direct[to]);
+        world_turn(w, to);
+        cr_assert_eq(world_status(w, to).epoch, 0u, "node %u learned it", to);
+    }
+    world_lose(w, 4);
+    world_go_on(w);
+    world_end(w);
+}
+
+Test(driver_tree, an_entry_that_names_a_stranger_is_not_learned)
+{
+    wild_entry(true);
+    wild_entry(false);
 }
 
 /* Process acceptor: the bound is that of the newest acceptor, also while this

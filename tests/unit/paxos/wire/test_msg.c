@@ -356,6 +356,19 @@ Test(msg, ul_entries_are_read_by_index, .init = setup, .fini = teardown)
     cr_assert_eq(qn_ul_decode(&e, body, 0), QN_ECORRUPT);
 }
 
+Test(msg, an_entry_is_within_a_group_that_has_all_its_nodes)
+{
+    struct qn_ul_entry e = {.leader = 2, .acceptor = 1};
+    cr_assert(qn_ul_within(&e, 3));
+    cr_assert_not(qn_ul_within(&e, 2));
+    e = (struct qn_ul_entry){.acceptor = 2};
+    cr_assert_not(qn_ul_within(&e, 2));
+    e = (struct qn_ul_entry){.voter = 2};
+    cr_assert_not(qn_ul_within(&e, 2));
+    e.voter = QN_NODES_MAX - 1;
+    cr_assert(qn_ul_within(&e, QN_NODES_MAX));
+}
+
 /* ----------------------------------------------------------- fragments -- */
 
 static struct qn_refbuf *long_batch(size_t bytes)
