@@ -79,11 +79,13 @@ enum qn_msg_kind {
     QN_MSG_ACCEPTED, /* acceptor -> leader: its ACCEPT of epoch, slot is
                         accepted; the leader has the batch */
     QN_MSG_KINDS,
-    /* Numbers kept for later; a message with one is QN_ECORRUPT today. */
-    QN_MSG_READ_INDEX = 32,
-    QN_MSG_READ_AT,
-    QN_MSG_ASK,
-    QN_MSG_ANSWER,
+    /* No messages: the codec says QN_ECORRUPT to each of these numbers. */
+    QN_MSG_READ_INDEX = 32, /* reserved */
+    QN_MSG_READ_AT,         /* reserved */
+    QN_MSG_ASK,    /* in use, outside the codec: first byte of what the driver
+                      sends for its service (qn_driver_send_peer_message), and
+                      takes off the direct lane before it decodes */
+    QN_MSG_ANSWER, /* reserved */
 };
 
 enum qn_msg_flag {
