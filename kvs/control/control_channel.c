@@ -105,9 +105,11 @@ int qn_control_recv(int control, const struct qn_control_link *link,
     uint8_t bytes[QN_CONTROL_BYTES];
     int with = -1;
     ssize_t n = receive(control, bytes, &with, wait);
-    if (n <= 0) {
-        QN_ASSERT(with < 0);
-        return n < 0 ? (int)n : QN_EPEERDEAD;
+    if (n < 0) {
+        return (int)n;
+    }
+    if (n == 0 && with < 0) {
+        return QN_EPEERDEAD;
     }
     int err = qn_control_decode(bytes, (size_t)n, with >= 0, link, m);
     if (err != QN_OK && with >= 0) {

@@ -49,8 +49,7 @@ static int save_partial_input(struct qn_conn *c)
     return err;
 }
 
-/* ---- open and close --------------------------------------------------------
- */
+/* ---- open and close ------------------------------------------------------ */
 
 static void conn_free(struct qn_conn *c)
 {

@@ -114,8 +114,7 @@ bool qn_frontend_again(const struct qn_frontend *fe)
     return fe->turn.again;
 }
 
-/* ---- open and close --------------------------------------------------------
- */
+/* ---- open and close ------------------------------------------------------ */
 
 struct qn_conn *qn_frontend_find(struct qn_frontend *fe, uint64_t id)
 {

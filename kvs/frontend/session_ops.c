@@ -72,7 +72,8 @@ static bool can_submit(void *ctx)
 {
     const struct qn_frontend *fe = ctx;
     return qn_replica_can_submit(fe->o.replica) ||
-           qn_replica_unavailable(fe->o.replica);
+           qn_replica_unavailable(fe->o.replica) ||
+           qn_replica_writes_blocked(fe->o.replica);
 }
 
 static const char *unavailable_reason(void *ctx)

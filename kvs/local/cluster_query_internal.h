@@ -31,8 +31,7 @@ struct cluster_query_head {
 void qn_cluster_query_ask(struct qn_conn *c, struct qn_cmd_call *call,
                           uint8_t what);
 
-/* ---- info_command.c ---------------------------------------------------------
- */
+/* ---- info_command.c ------------------------------------------------------ */
 
 void qn_cluster_query_info_answer(struct qn_server *s,
                                   const struct cluster_query_head *h,
@@ -44,8 +43,7 @@ void qn_cluster_query_resetstat_answer(struct qn_server *s);
 void qn_cluster_query_resetstat_finish(struct qn_conn *c,
                                        const struct qn_fanout_result *a);
 
-/* ---- client_command.c -------------------------------------------------------
- */
+/* ---- client_command.c ---------------------------------------------------- */
 
 /** True if the connection waits for answers to a question that is not
  *  `asker`'s. */

@@ -59,12 +59,13 @@ static void name_set(char **to, struct qn_slice s)
 
 static void run_reset(struct qn_conn *c, struct qn_cmd_call *call)
 {
+    (void)call;
     c->session.db = 0;
     c->session.proto = 2;
     qn_reply_mode_reset(&c->session.mode);
     c->no_evict = c->no_touch = false;
     name_set(&c->name, (struct qn_slice){0});
-    qn_reply_status(call->reply, "RESET");
+    qn_reply_status(&c->session.out, "RESET"); /* also if replies were off */
 }
 
 static void run_select(struct qn_conn *c, struct qn_cmd_call *call)

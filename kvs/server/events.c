@@ -294,8 +294,7 @@ static void dump_make(const struct qn_server *s, qn_node_t ended,
     dump_start(d);
 }
 
-/* ---- open and close --------------------------------------------------------
- */
+/* ---- open and close ------------------------------------------------------ */
 
 void qn_server_events_begin(struct qn_server *s)
 {

@@ -17,6 +17,14 @@ struct qn_buf *qn_session_reply(struct qn_session_env *env,
     return qn_reply_mode_is_muted(&s->mode) ? qn_session_scratch(env) : &s->out;
 }
 
+enum { BYTES_OF_WORK = 4096 }; /* of a reply: as much work as a request */
+
+/* A reply that is muted costs as much to make. */
+static void charge(struct qn_session_env *env, size_t reply_bytes)
+{
+    env->budget -= (int64_t)(reply_bytes / BYTES_OF_WORK);
+}
+
 static enum qn_outcome put_back(struct qn_client_session *s,
                                 enum qn_blocked reason)
 {
@@ -36,6 +44,10 @@ static enum qn_outcome reject(struct qn_session_env *env,
     if (s->pending > 0) {
         return put_back(s, QN_BLOCKED_PENDING);
     }
+    if (env->error.oom) {
+        qn_buf_free(&env->error); /* the next one tries again */
+        return QN_REQUEST_NO_MEMORY;
+    }
     struct qn_slice error = {env->error.data, env->error.len};
     const struct qn_cmd *named = qn_cmd_named(argv, argc);
     if (named != NULL) {
@@ -49,9 +61,10 @@ static enum qn_outcome reject(struct qn_session_env *env,
 /* The group decides nothing, or nothing that is heard here. */
 static enum qn_outcome refuse(struct qn_session_env *env,
                               struct qn_client_session *s,
-                              const struct qn_cmd_call *call)
+                              struct qn_cmd_call *call)
 {
     QN_DASSERT(env->error.len == 0);
+    call->cmd = NULL; /* it is not called */
     qn_reply_error(&env->error, "%s", env->ops->unavailable_reason(env->ctx));
     return reject(env, s, call->argv, call->argc);
 }
@@ -75,7 +88,7 @@ static enum qn_outcome submitted(struct qn_session_env *env,
 
 static enum qn_outcome run_write(struct qn_session_env *env,
                                  struct qn_client_session *s,
-                                 const struct qn_cmd_call *call)
+                                 struct qn_cmd_call *call)
 {
     switch (env->ops->submit_write(env->ctx, call)) {
     case QN_SUBMIT_TAKEN:
@@ -127,6 +140,7 @@ static enum qn_outcome run_read(struct qn_session_env *env,
     call->reply = qn_session_reply(env, s);
     size_t start = call->reply->len;
     env->ops->run_read(env->ctx, call);
+    charge(env, call->reply->len - start);
     qn_reply_stats_note(env->part, call->cmd,
                         qn_reply_stats_slice(call->reply, start));
     return QN_REQUEST_DONE;
@@ -146,6 +160,7 @@ static enum qn_outcome run_local(struct qn_session_env *env,
     qn_reply_mode_local_begins(&s->mode);
     env->ops->run_local(env->ctx, s, call);
     if (!qn_reply_mode_is_late(&s->mode) && call->reply->len > start) {
+        charge(env, call->reply->len - start);
         qn_reply_stats_note(env->part, call->cmd,
                             qn_reply_stats_slice(call->reply, start));
     }

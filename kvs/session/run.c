@@ -12,8 +12,7 @@
 #include "kvs/session/session_internal.h"
 
 enum {
-    ARGS_OF_WORK = 4,     /* as much work as a small request */
-    BYTES_OF_WORK = 4096, /* likewise, of a reply */
+    ARGS_OF_WORK = 4, /* as much work as a small request */
 };
 
 /* ---- blocked, and resumed ------------------------------------------------ */
@@ -96,12 +95,6 @@ static int input_ended(struct qn_session_env *env, struct qn_client_session *s,
     return QN_OK;
 }
 
-/* In units of a small request. */
-static int64_t work_of(uint32_t argc, size_t reply_bytes)
-{
-    return 1 + argc / ARGS_OF_WORK + (int64_t)(reply_bytes / BYTES_OF_WORK);
-}
-
 /* The session has stopped running for now. What it still holds is as old as the
  * request that was refused only if it was blocked by the server. */
 static void deadline_forget(const struct qn_session_env *env,
@@ -124,9 +117,8 @@ static int step(struct qn_session_env *env, struct qn_client_session *s,
         *has_request = false;
         return input_ended(env, s, err);
     }
-    size_t before = s->out.len;
+    env->budget -= 1 + req.argc / ARGS_OF_WORK;
     enum qn_outcome outcome = qn_session_request(env, s, &req);
-    env->budget -= work_of(req.argc, s->out.len - before);
     return outcome != QN_REQUEST_NO_MEMORY ? QN_OK : QN_ENOMEM;
 }
 
@@ -134,7 +126,9 @@ int qn_session_run(struct qn_session_env *env, struct qn_client_session *s)
 {
     int err = QN_OK;
     bool has_request = true;
-    while (err == QN_OK && has_request && s->state == QN_SESSION_RUN) {
+    /* A session whose replies have found no memory closes at the flush. */
+    while (err == QN_OK && has_request && s->state == QN_SESSION_RUN &&
+           !s->out.oom) {
         if (env->budget <= 0) {
             qn_session_block(s, QN_BLOCKED_BUDGET);
         } else if (qn_session_unsent(s) > env->output_pause) {

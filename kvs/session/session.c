@@ -61,8 +61,7 @@ void qn_session_close(struct qn_client_session *s)
     qn_session_check(s);
 }
 
-/* ---- open and close --------------------------------------------------------
- */
+/* ---- open and close ------------------------------------------------------ */
 
 void qn_session_init(struct qn_client_session *s,
                      const struct qn_resp_limits *limits)

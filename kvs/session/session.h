@@ -187,7 +187,7 @@ static inline bool qn_session_is_referenced(const struct qn_client_session *s)
 /** True if its socket is to be read. */
 static inline bool qn_session_wants_input(const struct qn_client_session *s)
 {
-    return s->state == QN_SESSION_RUN && !s->eof;
+    return s->state == QN_SESSION_RUN && !s->eof && !s->out.oom;
 }
 
 /**

@@ -46,6 +46,7 @@ enum qn_outcome {
     QN_REQUEST_NO_MEMORY, /* nothing was started; the session cannot go on */
 };
 
+/** Run one, and take the work of its reply from the turn's budget. */
 enum qn_outcome qn_session_request(struct qn_session_env *env,
                                    struct qn_client_session *s,
                                    const struct qn_resp_req *req);

@@ -139,6 +139,7 @@ struct qn_client_session *qn_turn_next_input(struct qn_turn *t)
 {
     QN_DASSERT(t->phase == QN_TURN_PHASE_INPUTS);
     struct qn_work_link *link = NULL;
+    t->again |= t->env.budget <= 0 && !qn_work_list_is_empty(&t->batch);
     while ((link = batch_next(t, &t->run_list, t->env.budget > 0)) != NULL) {
         struct qn_client_session *s = of_run(link);
         if (qn_session_resume(&t->env, s) || s->state != QN_SESSION_BLOCKED) {

@@ -31,8 +31,9 @@
 
 enum { ANSWER_MS = 500 };
 
-/* No supervisor has given as many: a higher number is damaged. */
-#define INCARNATION_MAX (UINT64_MAX / 2)
+/* No supervisor has given as many: a higher number is damaged. Half of what the
+ * commons can hold (QN_COMMONS_LIVES_MAX). */
+#define INCARNATION_MAX ((uint64_t)1 << 55)
 
 static bool has(uint64_t mask, qn_node_t i)
 {

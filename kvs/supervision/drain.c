@@ -39,6 +39,9 @@ void qn_sv_drain(const struct qn_sv_step *x)
     QN_ASSERT(!x->s->draining);
     x->s->draining = true;
     x->s->drain_began = x->now;
+    /* The last complete one may have ended just now. */
+    x->s->undrained |=
+        qn_sv_count(x->s, QN_REPLICA_SERVING, QN_REPLICA_DRAINED) == 0;
     set_limit(x, x->s->opts.shutdown_timeout_s);
     qn_supervision_log(x->out, QN_LOG_INFO,
                        "draining; a second signal ends the server at once");

@@ -100,6 +100,7 @@ void qn_sv_on_recover(const struct qn_sv_step *x, qn_node_t from,
         return;
     }
     r->step = QN_RECOVERY_ASKS;
+    r->agreed = false;
     r->node = m->node;
     r->incarnation = x->s->replica[m->node].incarnation;
     r->asker = from;
@@ -132,12 +133,10 @@ void qn_sv_on_recoverable(const struct qn_sv_step *x, qn_node_t from,
         refuse_asker(x, m->refusal);
         return;
     }
-    qn_supervision_log(x->out, QN_LOG_WARN,
-                       "recovering from replica %u by order, position %llu; "
-                       "all others are ended and started again",
-                       from, (unsigned long long)m->position);
-    r->step = QN_RECOVERY_ENDS;
-    kill_others(x);
+    /* These may be its last words: the others are ended when it is certain
+     * that it lives. */
+    r->agreed = true;
+    r->position = m->position;
 }
 
 /* ---- what cannot be taken back ------------------------------------------- */
@@ -187,12 +186,25 @@ static void give_up(const struct qn_sv_step *x, const char *why)
     start_others(x);
 }
 
+static void end_others(const struct qn_sv_step *x)
+{
+    struct qn_recovery *r = &x->s->recovery;
+    qn_supervision_log(x->out, QN_LOG_WARN,
+                       "recovering from replica %u by order, position %llu; "
+                       "all others are ended and started again",
+                       r->node, (unsigned long long)r->position);
+    r->step = QN_RECOVERY_ENDS;
+    kill_others(x);
+}
+
 static void proceed(const struct qn_sv_step *x)
 {
     struct qn_recovery *r = &x->s->recovery;
     const bool late = x->now >= r->until;
     if (r->step == QN_RECOVERY_ASKS && !chosen_lives(x->s)) {
         refuse_asker(x, QN_RECOVERY_ERROR_ENDED);
+    } else if (r->step == QN_RECOVERY_ASKS && r->agreed) {
+        end_others(x);
     } else if (r->step == QN_RECOVERY_ASKS && late) {
         refuse_asker(x, QN_RECOVERY_ERROR_SILENT);
     } else if (r->step > QN_RECOVERY_ASKS && !chosen_lives(x->s)) {

@@ -39,8 +39,9 @@ static void spawn(const struct qn_sv_step *x, qn_node_t i)
     QN_ASSERT(!qn_sv_recovery_holds(x->s));
     r->spawning = true;
     r->restart_at = QN_TIME_NEVER;
+    r->ordered = ++x->s->incarnations; /* two of one step have two numbers */
     const struct qn_supervision_action a = {
-        .kind = QN_DO_SPAWN, .node = i, .incarnation = x->s->incarnations + 1};
+        .kind = QN_DO_SPAWN, .node = i, .incarnation = r->ordered};
     qn_supervision_do(x->out, &a);
 }
 
@@ -59,8 +60,8 @@ void qn_sv_on_spawned(const struct qn_sv_step *x)
     struct qn_replica_slot *r = &s->replica[x->e->node];
     QN_ASSERT(r->spawning);
     QN_ASSERT(r->state == QN_REPLICA_ENDED);
-    QN_ASSERT(x->e->incarnation > s->incarnations);
-    s->incarnations = x->e->incarnation;
+    QN_ASSERT(x->e->incarnation >= r->ordered);
+    s->incarnations = QN_MAX(s->incarnations, x->e->incarnation);
     r->spawning = false;
     r->state = QN_REPLICA_STARTING;
     r->pid = x->e->pid;
@@ -229,7 +230,6 @@ void qn_sv_on_spawn_failed(const struct qn_sv_step *x)
     QN_ASSERT(r->spawning);
     QN_ASSERT(r->state == QN_REPLICA_ENDED);
     r->spawning = false;
-    s->incarnations = QN_MAX(s->incarnations, x->e->incarnation);
     if (!s->served) {
         const struct qn_supervision_action a = {
             .kind = QN_DO_BLAME, .node = i, .number = x->e->number};

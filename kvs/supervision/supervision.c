@@ -161,7 +161,8 @@ static void on_send_failed(const struct qn_sv_step *x)
     qn_supervision_log(x->out, QN_LOG_ERROR,
                        "cannot send control message to replica %u: %s", to,
                        qn_strerror(err));
-    if (!s->served) { /* it would wait for its peers for ever */
+    /* An initial member would wait for its peers for ever. */
+    if (!s->served && !s->orphans.taken_over) {
         blame(x, to, err);
         qn_sv_finish(x, QN_SUPERVISOR_NOT_BEGUN);
     } else {

@@ -68,6 +68,7 @@ struct qn_replica_slot {
                         goes on alone, or it did not become complete */
     int error;       /* it said FAILED, and why */
     uint64_t incarnation;         /* present or last; 0: none yet */
+    uint64_t ordered;             /* least number of the last SPAWN */
     uint64_t ended;               /* last one that was announced and ended */
     uint64_t knows[QN_NODES_MAX]; /* newest incarnation of each peer that it was
                                      told of, or says that it knows */
@@ -118,6 +119,8 @@ struct qn_recovery {
     enum qn_recovery_step step;
     qn_node_t node;
     uint64_t incarnation; /* the one that was asked */
+    bool agreed;          /* ASKS: it could, with all up to ... */
+    uint64_t position;    /* ... this one */
     qn_node_t asker;      /* whose client wants it ... */
     uint64_t client;      /* ... and which one */
     uint64_t asked;       /* number of the question, never reused */

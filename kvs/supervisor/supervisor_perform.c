@@ -302,13 +302,13 @@ void qn_supervisor_hear(struct qn_supervisor *s, qn_node_t from, uint32_t nodes,
         err = qn_control_recv(c->control, &link, &m, &fd, false);
         if (err == QN_OK) {
             qn_supervisor_message(s, from, &m, fd);
-        } else if (err == QN_EPEERDEAD) { /* its end is reported, too */
+        } else if (err == QN_ECORRUPT) {
+            qn_log(QN_LOG_ERROR, "replica %u: %s", from,
+                   qn_control_fault_text(&m, fault));
+        } else if (err != QN_EAGAIN) { /* if it ended, that is seen, too */
             close(c->control);
             c->control = -1;
             qn_supervisor_node_event(s, QN_ON_HANGUP, from);
-        } else if (err != QN_EAGAIN) {
-            qn_log(QN_LOG_ERROR, "replica %u: %s", from,
-                   qn_control_fault_text(&m, fault));
         }
     }
 }

@@ -122,8 +122,10 @@ int qn_supervisor_spawn(struct qn_supervisor *s, qn_node_t i,
         return QN_EMFILE;
     }
     /* The commons' count can have been overwritten; the machine's is not. */
-    *incarnation =
-        QN_MAX(*incarnation, qn_commons_next_incarnation(s->commons));
+    const uint64_t counted = qn_commons_next_incarnation(s->commons);
+    if (counted < QN_COMMONS_LIVES_MAX / 2) {
+        *incarnation = QN_MAX(*incarnation, counted);
+    }
     c->control = pair[0];
     const pid_t pid = fork();
     if (pid == 0) {

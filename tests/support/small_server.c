@@ -207,8 +207,7 @@ static int small_replica(const struct qn_replica_spec *b)
     _exit(9);
 }
 
-/* ---- the supervisor's sockets ----------------------------------------------
- */
+/* ---- the supervisor's sockets -------------------------------------------- */
 
 int __real_socketpair(int domain, int type, int protocol, int pair[2]);
 int __wrap_socketpair(int domain, int type, int protocol, int pair[2]);

@@ -85,8 +85,13 @@ static void do_spawn(struct world *w, const struct qn_supervision_action *a)
 {
     struct qn_supervision_event e = {
         .kind = QN_ON_SPAWN_FAILED, .node = a->node, .number = QN_EAGAIN};
-    w->incarnations = QN_MAX(w->incarnations + 1, a->incarnation);
-    e.incarnation = w->incarnations;
+    /* A replica may overwrite the count. Beside the supervisor that gave a
+     * number, only the count knows one whose process never said HELLO. */
+    if (w->faulty && !w->f.crash && !w->f.upgrade && world_chance(w, 30)) {
+        w->incarnations = 0;
+    }
+    w->incarnations++;
+    e.incarnation = QN_MAX(w->incarnations, a->incarnation);
     if (w->faulty && w->f.spawn && w->sup.machine.served &&
         world_chance(w, 30)) {
         w->cover->spawn_failures++;

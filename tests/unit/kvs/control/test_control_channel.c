@@ -373,3 +373,29 @@ Test(control_channel, a_missing_descriptor_is_never_sent, .signal = SIGABRT)
     init(&p);
     (void)qn_control_send(p.supervisor, &m, -1);
 }
+
+/* A socket may carry a frame without bytes and with a descriptor. */
+Test(control_channel, an_empty_message_with_a_descriptor_is_refused)
+{
+    struct pair p;
+    init(&p);
+    int fds = open_descriptors();
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr msg = {.msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &p.spec.control, sizeof(int));
+    cr_assert_eq(sendmsg(p.spec.control, &msg, 0), 0);
+    struct qn_control_msg m;
+    int fd = -1;
+    cr_assert_eq(receive(&p, &m, &fd), QN_ECORRUPT);
+    cr_assert_eq(fd, -1);
+    cr_assert_eq(open_descriptors(), fds, "the descriptor is closed");
+    fini(&p);
+}

@@ -25,7 +25,7 @@ static const char *const part[] = {
     "SET a 12345678901234567890123456789012345678901234567890\r\nGET a\r\n",
     "GET a\r\nGET a\r\nGET a\r\n*12\r\n$4\r\nMGET\r\n$1\r\na\r\n$1\r\na\r\n",
     ("$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na"
-     "\r\n$1\r\na\r\n$1\r\na\r\nPING\r\nNOSUCH\r\n"),
+     "\r\n$1\r\na\r\n$1\r\na\r\nPING\r\nNOSUCH\r\nPING\r\n"),
 };
 
 /* @return how often memory was asked for. */

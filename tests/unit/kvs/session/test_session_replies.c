@@ -255,6 +255,30 @@ CASE(a_completion_without_memory_closes_the_session)
     cr_expect(!qn_session_is_referenced(&A->session));
 }
 
+CASE(a_session_that_is_about_to_close_runs_nothing_more)
+{
+    client_send(A, "SET a 1\r\nPING\r\nSET b 1\r\n");
+    world_turn();
+    world_complete_without_memory();
+    uint64_t before = world.replica.submissions;
+    client_send(A, "SET c 1\r\n");
+    world_turn();
+    cr_expect(world.replica.submissions == before);
+    expect_closed(A);
+}
+
+CASE(a_refused_command_is_no_call)
+{
+    const struct qn_cmd *set =
+        qn_cmd_find((struct qn_slice){(const uint8_t *)"set", 3});
+    world.replica.unavailable = true;
+    client_send(A, "SET a 1\r\n");
+    world_turn();
+    cr_expect(world.part.cmd[qn_cmd_index(set)].calls == 0);
+    cr_expect(world.part.cmd[qn_cmd_index(set)].rejected == 1);
+    cr_expect(world.part.commands_processed == 0);
+}
+
 CASE(a_submission_without_memory_closes_the_session)
 {
     client_send(A, "SET a 1\r\n");

@@ -42,6 +42,39 @@ CASE(a_session_that_the_budget_does_not_reach_is_first_in_the_next_turn)
     cr_expect(A->received.len == (QN_TURN_REQUESTS + 1) * 7);
 }
 
+/* B waits for its index. A and C spend two budgets and close, so that B is the
+ * only one left, behind A, when the third is spent. */
+CASE(the_next_turn_is_due_if_only_a_blocked_session_was_not_reached)
+{
+    client_call(A, "PING", 2 * QN_TURN_REQUESTS - 1);
+    client_send(A, "QUIT\r\n");
+    client_send(B, "GET a\r\n");
+    client_call(C, "PING", QN_TURN_REQUESTS - 2); /* B tries once */
+    client_send(C, "QUIT\r\n");
+    world.replica.read_index = 5;
+    world_turn();
+    world_turn();
+    expect_blocked(B, QN_BLOCKED_READ_INDEX);
+    expect_closed(C);
+    world_turn();
+    expect_closed(A);
+    cr_expect(T->again);
+    world_turn();
+    cr_expect(!T->again);
+}
+
+CASE(muted_replies_cost_as_much_as_others)
+{
+    value_put(40 * QN_TURN_BYTES);
+    T->env.output_pause = 1 << 24;
+    client_send(A, "CLIENT REPLY OFF\r\n");
+    client_call(A, "GET v", 20);
+    uint64_t reads = world.replica.reads;
+    world_turn();
+    cr_expect(world.replica.reads - reads < 20, "all in one turn");
+    cr_expect(T->again);
+}
+
 CASE(floods_of_several_clients_take_turns)
 {
     client_call(A, "PING", 3 * QN_TURN_REQUESTS);

@@ -40,7 +40,7 @@ void later(struct bench *b, uint64_t ms)
 
 void spawned(struct bench *b, qn_node_t i)
 {
-    const uint64_t incarnation = b->s.incarnations + 1;
+    const uint64_t incarnation = b->s.replica[i].ordered;
     step(b, (struct qn_supervision_event){
                 .kind = QN_ON_SPAWNED,
                 .node = i,

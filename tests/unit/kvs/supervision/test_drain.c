@@ -135,6 +135,20 @@ Test(drain, no_replica_is_started_while_draining)
     cr_expect_eq(restart_in_ms(&b, 2), -1);
 }
 
+/* Its end and the signal came at the same time. */
+Test(drain, after_the_last_complete_one_the_status_is_not_0)
+{
+    struct bench b;
+    bench_serve(&b, 1);
+    killed(&b, 0);
+    signalled(&b, SIGTERM);
+    if (!b.s.over) {
+        timer(&b);
+    }
+    cr_assert(b.s.over);
+    cr_expect_eq(b.s.status, QN_SUPERVISOR_LOST);
+}
+
 Test(drain, a_second_signal_ends_at_once)
 {
     struct bench b;

@@ -46,6 +46,22 @@ static void choose(struct bench *b)
     bench_serve(b, 3);
     wish(b, 0, 1);
     answer(b, 1, 1, QN_RECOVERY_ERROR_NONE);
+    timer(b);
+}
+
+/* What it said may have been its last words. */
+Test(recovery, no_replica_is_killed_for_one_that_has_ended_meanwhile)
+{
+    struct bench b;
+    bench_serve(&b, 3);
+    wish(&b, 0, 1);
+    answer(&b, 1, 1, QN_RECOVERY_ERROR_NONE);
+    cr_expect_null(find(&b, QN_DO_KILL, 0));
+    ended(&b, 1, 9);
+    timer(&b);
+    cr_expect_null(find(&b, QN_DO_KILL, 0));
+    cr_expect_null(find(&b, QN_DO_KILL, 2));
+    cr_expect_eq(refused(&b, 0), QN_RECOVERY_ERROR_ENDED);
 }
 
 Test(recovery, the_chosen_replica_is_asked_first_and_nothing_else_happens)
@@ -121,8 +137,10 @@ Test(recovery, an_answer_to_an_earlier_question_is_not_taken)
     answer(&b, 1, 1, QN_RECOVERY_ERROR_LESS);
     wish(&b, 0, 1);
     answer(&b, 1, 1, QN_RECOVERY_ERROR_NONE);
+    timer(&b);
     cr_expect_eq(count(&b, QN_DO_KILL), 0);
     answer(&b, 1, 2, QN_RECOVERY_ERROR_NONE);
+    timer(&b);
     cr_expect_eq(count(&b, QN_DO_KILL), 2);
 }
 

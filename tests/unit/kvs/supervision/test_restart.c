@@ -153,6 +153,23 @@ Test(restart, a_spawn_that_fails_is_tried_again_later)
     cr_assert_not_null(find(&b, QN_DO_SPAWN, 1));
 }
 
+/* The shell may give exactly the number that was ordered. */
+Test(restart, two_that_are_spawned_in_one_step_have_two_numbers)
+{
+    struct bench b;
+    bench_serve(&b, 3);
+    killed(&b, 0);
+    killed(&b, 1);
+    later(&b, 30);
+    const struct qn_supervision_action *first = find(&b, QN_DO_SPAWN, 0);
+    const struct qn_supervision_action *second = find(&b, QN_DO_SPAWN, 1);
+    cr_assert(first != NULL && second != NULL);
+    cr_expect_neq(first->incarnation, second->incarnation);
+    spawn_failed(&b, 0, QN_EAGAIN);
+    spawned(&b, 1);
+    cr_expect_eq(b.s.replica[1].state, QN_REPLICA_STARTING);
+}
+
 Test(restart, not_if_it_is_switched_off)
 {
     struct bench b;

@@ -249,8 +249,7 @@ Test(driver_failover, an_order_to_the_leader_itself_changes_nothing)
     world_end(w);
 }
 
-/* ---- how much is copied ---------------------------------------------------
- */
+/* ---- how much is copied -------------------------------------------------- */
 
 static qn_slot_t ring_begins_at(struct world *w, qn_node_t i)
 {
