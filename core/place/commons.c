@@ -325,8 +325,7 @@ struct qn_pair *qn_commons_liveness(const struct qn_commons *c, qn_node_t node)
     return (struct qn_pair *)(void *)stretch(c, node);
 }
 
-/* -------------------------------------------------------- owners, incarnations
- */
+/* ---- owners, incarnations ------------------------------------------------ */
 
 static struct qn_pair *place_of(const struct qn_commons *c, uint64_t epoch)
 {

@@ -7,9 +7,8 @@
  * the stall detector; kvs/server/server_accept.c polls, accepts and tells the
  * kernel.
  *
- *     polled --a connection--> check --none pending, an interval later-->
- * polled
- *                               | \
+ *     polled --a connection--> check --none pending, later--> polled
+ *                               |  |
  *                               |  serve: accept and serve connections
  *                               next check, QN_STALL_CHECK_INTERVAL later
  *

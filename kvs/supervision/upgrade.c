@@ -2,9 +2,9 @@
  * A running group gets the processes of another build, one replica after the
  * other.
  *
- *     SETTLE   until every replica is complete and all agree which one leads
- *              and which accepts, and that nothing would be lost with one of
- * them LEAVE    the next one drains, as if an operator had told it to, and ends
+ *     SETTLE   until every replica is complete, all agree which one leads and
+ *              which accepts, and nothing would be lost without one of them
+ *     LEAVE    the next one drains, as if an operator had told it, and ends
  *     COME     it is started again, of this program, and becomes complete
  *
  * So at any moment one replica at most is missing, and the next step begins

@@ -7,8 +7,7 @@
  *
  *     supervisor_adopt.c           connects, and takes the group over
  *     supervisor_adopt_messages.c  what its replicas share
- *     supervisor_unreached.c            replicas that live and cannot be
- * connected to
+ *     supervisor_unreached.c       replicas that live and take no connection
  */
 
 #include "kvs/supervision/vacancy.h"

@@ -10,9 +10,9 @@
  *     supervisor.c            observes events: the main loop
  *     supervisor_perform.c    gives them to the machine, does its actions
  *     supervisor_outboxes.c   holds the descriptors that the machine names
- *     supervisor_adopt*.c, supervisor_unreached.c   meet the replicas of a
- * group that is taken over supervisor_handover.c   both ends of a hand-over
- * between supervisors
+ *     supervisor_adopt*.c, supervisor_unreached.c
+ *                             meet the replicas of a group that is taken over
+ *     supervisor_handover.c   both ends of a hand-over between supervisors
  */
 
 #include <signal.h>

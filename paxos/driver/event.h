@@ -15,7 +15,7 @@
  *     2026-11-21T18:02:35.123456789Z      wall clock, UTC
  *     5123.000456789 2.7#41               monotonic clock, s; replica 2 in its
  *                                         incarnation 7, event 41 of that one
- *     down node=1 incarnation=3 epoch=4 applied=1034    kind, and KEY=VALUE
+ *     down node=1 incarnation=3 epoch=4   kind, and KEY=VALUE
  *
  * Threads: noting, those of the flight recorder (core/place/flight_recorder.h);
  * text, any.

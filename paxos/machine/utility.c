@@ -54,8 +54,7 @@ int qn_ballot_compare(const struct qn_ballot *a, const struct qn_ballot *b)
     return a->inc == b->inc ? 0 : a->inc < b->inc ? -1 : 1;
 }
 
-/* --------------------------------------------------------------- messages --
- */
+/* ---- messages ------------------------------------------------------------ */
 
 #define ALL QN_NODES_MAX /* as a receiver: every other node */
 
@@ -104,8 +103,7 @@ static struct qn_msg about(uint8_t kind, uint32_t index,
     return (struct qn_msg){.kind = kind, .epoch = index, .u = {.bal = *bal}};
 }
 
-/* ------------------------------------------------------------------ voter --
- */
+/* ---- voter --------------------------------------------------------------- */
 
 static void persist(struct qn_utility *u, struct qn_step *t)
 {
@@ -214,8 +212,7 @@ static void on_accept(struct qn_utility *u, struct qn_step *t, qn_node_t from,
     send(u, t, from, about(QN_MSG_U_ACCEPTED, u->len, &m->u.bal), NULL);
 }
 
-/* --------------------------------------------------------------- proposer --
- */
+/* ---- proposer ------------------------------------------------------------ */
 
 static bool majority(const struct qn_utility *u)
 {
@@ -406,8 +403,7 @@ static void on_reject(struct qn_utility *u, struct qn_step *t,
     }
 }
 
-/* --------------------------------------------------------------- dispatch --
- */
+/* ---- dispatch ------------------------------------------------------------ */
 
 /** U_LATE_RECORD: the last answer leaves before the record that it rests on. */
 static void answer_first(struct qn_step *t)

@@ -14,9 +14,8 @@
  *     qn_recorder_init(&rec, records_max);
  *     ...
  *     struct qn_record *r = qn_recorder_add(&rec, client, key, QN_RECORD_SET);
- *     r->value = unique;                       not written by any other
- * operation r->invoked = qn_clock_now();             BEFORE the request is
- * written
+ *     r->value = unique;                       of no other operation
+ *     r->invoked = qn_clock_now();             BEFORE the request is written
  *     ...
  *     r->responded = qn_clock_now();           AFTER the reply was read
  *     r->outcome = QN_RECORD_OK;
