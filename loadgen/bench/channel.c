@@ -3,9 +3,10 @@
  *
  * raw round trip   two lines, each written by one side: sequence and payload.
  *                  This is the minimum for 56 bytes in both directions.
- * raw stream       slots of one line with the sequence in the slot,
- * acknowledged every quarter ring: the best raw queue known to us. queuepair
- * forms  the public interface, one flush per round trip, none within a stream.
+ * raw stream       slots of one line, which hold the sequence; acknowledged
+ *                  every quarter ring: the best raw queue known to us.
+ * queuepair forms  the public interface, one flush per round trip, none within
+ *                  a stream.
  *
  * The payload does not change from message to message: copying a byte as part
  * of a wide word just after it was stored makes the copy wait until every
