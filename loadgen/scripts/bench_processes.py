@@ -152,7 +152,7 @@ class Server:
         """@return seconds until replica i answers a linearizable read: then it
         has applied what was decided when it was asked."""
         began = time.monotonic()
-        self.ask("GET nobody", self.port + 1 + i, timeout=60)
+        self.ask("GET absent", self.port + 1 + i, timeout=60)
         return time.monotonic() - began
 
     def replica_pid(self, i):

@@ -9,9 +9,9 @@ TABLE (words.txt) has one line per word:
     KIND  LIMIT  REGEX  BETTER
 
 KIND is `name` (identifiers, as ctags finds them: functions, types, members,
-macros), `file` (names of files, without test_ and the extension), `prose` (comments and strings of C sources, scripts' and
-Markdown text) or `shown` (strings of C sources only: logs, errors, help). LIMIT
-is how many there may be: a ratchet, which fails when there are more, and when
+macros), `file` (names of files, without test_ and the extension), `prose`
+(comments and strings of C sources; Markdown, manuals and scripts as a whole) or
+`shown` (strings of C sources only: logs, errors, help). LIMIT is how many there may be: a ratchet, which fails when there are more, and when
 there are fewer, so that the number is lowered with the words. REGEX must match
 a whole name, or a part of the text that is no part of a longer word.
 """
@@ -89,7 +89,8 @@ def sources(root):
                "\n".join(re.sub(r"\n\s*\*?\s*", " ", p) for p in pieces),
                "\n".join(strings))
     documents = list(files(root, PRODUCT + ("docs", "tests"), ".md"))
-    for path in documents + list(root.glob("*.md")):
+    documents += files(root, PRODUCT + ("docs",), ".py", ".sh", ".in")
+    for path in documents + list(root.glob("*.md")) + list(root.glob("dev")):
         where = str(path.relative_to(root))
         if where not in QUOTED:
             text = re.sub(r"\n(?!\n)\s*", " ", path.read_text())
