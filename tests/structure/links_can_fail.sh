@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2016 # backquotes are those of Markdown
 # Plants one of each that is named and is not there; links.py must see each.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
