@@ -67,7 +67,7 @@ void qn_sv_invariants(const struct qn_supervision *s)
     }
     check_operations(s);
     check_end(s);
-    QN_ASSERT((s->upgrade.todo & ~ours) == 0);
+    QN_ASSERT((s->upgrade.to_replace & ~ours) == 0);
     QN_ASSERT((s->orphans.awaited & s->orphans.unreached) == 0);
     QN_ASSERT(!s->orphans.taken_over || (s->orphans.awaited & ~ours) == 0);
 }

@@ -97,7 +97,7 @@ enum qn_upgrade_step {
 struct qn_upgrade {
     enum qn_upgrade_step step;
     qn_node_t node;
-    uint64_t todo; /* mask of nodes */
+    uint64_t to_replace; /* mask of nodes */
     uint32_t done, total;
     bool ordered;                  /* another leader; in epoch ... */
     uint64_t epoch;                /* ... and at ... */

@@ -106,7 +106,7 @@ void qn_sv_on_upgrade(const struct qn_sv_step *x)
                 x->out, "replica %u (process %d) runs this quoind already", i,
                 (int)r->pid);
         } else {
-            u->todo |= qn_sv_bit(i);
+            u->to_replace |= qn_sv_bit(i);
             u->total++;
         }
     }
@@ -120,10 +120,12 @@ void qn_sv_on_upgrade(const struct qn_sv_step *x)
 static qn_node_t next_of(const struct qn_supervision *s,
                          const struct qn_roles *r)
 {
-    const uint64_t todo = s->upgrade.todo & qn_sv_serving(s);
-    const uint64_t followers = todo & ~qn_sv_bit(r->leader);
+    const uint64_t to_replace = s->upgrade.to_replace & qn_sv_serving(s);
+    const uint64_t followers = to_replace & ~qn_sv_bit(r->leader);
     const uint64_t idle = followers & ~qn_sv_bit(r->acceptor);
-    return qn_sv_lowest(idle != 0 ? idle : followers != 0 ? followers : todo);
+    return qn_sv_lowest(idle != 0        ? idle
+                        : followers != 0 ? followers
+                                         : to_replace);
 }
 
 /* Replicas that can relieve the leader: all but it and the acceptor. */
@@ -149,7 +151,7 @@ static void relieve(const struct qn_sv_step *x, const struct qn_roles *r)
 static void dismiss(const struct qn_sv_step *x, qn_node_t i)
 {
     struct qn_upgrade *u = &x->s->upgrade;
-    QN_ASSERT((u->todo & qn_sv_bit(i)) != 0);
+    QN_ASSERT((u->to_replace & qn_sv_bit(i)) != 0);
     QN_ASSERT(x->s->replica[i].state == QN_REPLICA_SERVING);
     u->node = i;
     qn_supervision_progress(x->out, "replica %u (process %d), %u of %u, leaves",
@@ -174,7 +176,7 @@ static void proceed(const struct qn_sv_step *x, const struct qn_roles *r)
     const struct qn_supervision *s = x->s;
     const struct qn_upgrade *u = &s->upgrade;
     const uint64_t serving = qn_sv_serving(s);
-    if ((u->todo & serving) == 0) {
+    if ((u->to_replace & serving) == 0) {
         finish(x);
         return;
     }
@@ -244,7 +246,7 @@ static void coming(const struct qn_sv_step *x)
     struct qn_replica_slot *r = &x->s->replica[u->node];
     if (r->state == QN_REPLICA_SERVING) {
         u->done++;
-        u->todo &= ~qn_sv_bit(u->node);
+        u->to_replace &= ~qn_sv_bit(u->node);
         qn_supervision_progress(
             x->out,
             "replica %u is complete, process %d of this quoind, after %.2f s",

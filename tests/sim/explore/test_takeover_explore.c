@@ -1,9 +1,9 @@
 /*
  * Two members take over the accept register at the same time, while the old
- * owner still decides or has ended, and anybody may end in front of any
- * operation (PROTOCOL.md 5.3, `take_over`): an epoch has one owner, and what
- * was decided lies, as it was decided, in the ring of the owner that the word
- * names.
+ * owner still decides or has ended, and any of the three may end in front of
+ * any operation (PROTOCOL.md 5.3, `take_over`): an epoch has one owner, and
+ * what was decided lies, as it was decided, in the ring of the owner that the
+ * word names.
  *
  *     RIVALS  entry 1 names node 1, and node 2 knows of entry 2, which names it
  *     TWINS   both take entry 1 for theirs: the utility log was wrong

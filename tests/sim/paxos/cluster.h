@@ -189,8 +189,7 @@ void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers);
 void cluster_beat(struct cluster *c, qn_node_t node, qn_node_t peer);
 /** `node` tells all others its position, as nodes without a commons do. */
 void cluster_say_beat(struct cluster *c, qn_node_t node);
-/** `node` may put out so many commands more; see qn_onepaxos_set_apply_budget.
- */
+/** `node` may apply at most `commands` more (qn_onepaxos_set_apply_budget). */
 void cluster_allow(struct cluster *c, qn_node_t node, uint64_t commands);
 /** `node` is to leave a pause after each slot; see
  * qn_onepaxos_set_propose_interval. */

@@ -3,8 +3,8 @@
  * entry's acceptor lives and was activated, or holds what was staged for it
  * (any leader can be adopted by it); or if its leader and those of the epochs
  * before it, down to one whose log is complete, live (SEAL finds that log,
- * PROTOCOL.md 6.2). Entries that somebody has proposed, or voted for, may be
- * chosen without anybody's further help, so the same must hold with each of
+ * PROTOCOL.md 6.2). Entries that a node has proposed, or voted for, may be
+ * chosen without further help of that node, so the same must hold with each of
  * them on top.
  */
 #include "tests/sim/paxos/fault_oracle.h"

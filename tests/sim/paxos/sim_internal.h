@@ -15,21 +15,21 @@ enum fault {
     FAULT_LOSS,      /* LEARNs, any subset of the receivers */
     FAULT_REORDER,   /* LEARNs overtake each other and come twice */
     FAULT_DELAY,     /* channels of very different speed */
-    FAULT_PAUSE,     /* nodes stand still, for long */
+    FAULT_PAUSE,     /* nodes are stalled, for long */
     FAULT_ROOM,      /* transfers find room rarely */
     FAULT_MEMORY,    /* allocations fail */
     FAULT_CLOCK,     /* the wall clock jumps, forward and back */
-    FAULT_JUMP,      /* all stand still: time goes on by itself */
+    FAULT_JUMP,      /* all are stalled while time passes */
     FAULT_BOUND,     /* a turn applies a few commands only */
     FAULT_REPEAT,    /* origins are told to send everything again */
     FAULT_FRAGMENTS, /* messages are cut small */
     FAULT_SMALL,     /* bounds so small that they are reached */
     FAULT_SUSPECT,   /* nodes are suspected, rightly or not */
-    FAULT_CUT,       /* one direction between two nodes stands still for long */
-    FAULT_KILL,      /* nodes die at any output and come back, some without
-                        their record, also while a failover is under way; never so
-                        many that the group has to stop ... */
-    FAULT_LOST,      /* ... but once */
+    FAULT_CUT,  /* one direction between two nodes carries nothing for long */
+    FAULT_KILL, /* nodes die at any output and come back, some without
+                   their record, also while a failover is under way; never so
+                   many that the group has to stop ... */
+    FAULT_LOST, /* ... but once */
     FAULTS
 };
 

@@ -20,8 +20,8 @@
  *     room NODE                     transfers of NODE go on by one slot
  *     down NODE PEER                NODE is told that PEER has ended
  *     kill NODE                     its incarnation ends; what it sent arrives
- *     restart NODE DONOR            its next incarnation, from a snapshot of
- * DONOR suspect NODE PEER             NODE takes PEER for dead (- for nobody)
+ *     restart NODE DONOR            its next one, from a snapshot of DONOR
+ *     suspect NODE PEER             NODE suspects PEER (-: no node)
  *     status NODE
  */
 #include <inttypes.h>
