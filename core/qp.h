@@ -41,6 +41,7 @@
 #include "core/base/atomic.h"
 #include "core/base/clock.h"
 #include "core/base/err.h"
+#include "core/base/mark.h"
 #include "core/node.h"
 #include "core/wait/doorbell.h"
 
@@ -133,6 +134,7 @@ static inline int qn_qp_try_reserve(struct qn_qp *qp, size_t len, void **buf)
 /** Publish what was reserved; `len` may be smaller than reserved. */
 static inline void qn_qp_commit(struct qn_qp *qp, size_t len)
 {
+    qn_mark(QN_MARK_SEND);
     qp->ops->commit(qp, len);
 }
 
@@ -151,6 +153,7 @@ static inline int qn_qp_peek(struct qn_qp *qp, const void **msg, size_t *len)
  *  lazily, at the latest with the next flush. */
 static inline void qn_qp_release(struct qn_qp *qp)
 {
+    qn_mark(QN_MARK_RECEIVE);
     qp->ops->release(qp);
 }
 
@@ -176,6 +179,7 @@ static inline int qn_qp_peek_frame(struct qn_qp *qp, struct qn_frame *f)
 
 static inline void qn_qp_release_frame(struct qn_qp *qp)
 {
+    qn_mark(QN_MARK_RECEIVE);
     qp->ops->release_frame(qp);
 }
 
@@ -187,6 +191,7 @@ static inline void qn_qp_release_frame(struct qn_qp *qp)
 static inline int qn_qp_try_send_frame(struct qn_qp *qp,
                                        const struct qn_frame *f)
 {
+    qn_mark(QN_MARK_SEND);
     return qp->ops->try_send_frame(qp, f);
 }
 
@@ -197,6 +202,7 @@ static inline int qn_qp_try_send_frame(struct qn_qp *qp,
  *  @return true while staged cells remain (call again when the peer rang). */
 static inline bool qn_qp_flush(struct qn_qp *qp)
 {
+    qn_mark(QN_MARK_FLUSH);
     return qp->ops->flush(qp);
 }
 
@@ -229,9 +235,11 @@ int qn_qp_try_send_staged(struct qn_qp *qp, const void *msg, size_t len);
 /** reserve + copy + commit. Same errors. */
 static inline int qn_qp_try_send(struct qn_qp *qp, const void *msg, size_t len)
 {
-    return __builtin_expect(qp->ops->try_send != NULL, 1)
-               ? qp->ops->try_send(qp, msg, len)
-               : qn_qp_try_send_staged(qp, msg, len);
+    if (__builtin_expect(qp->ops->try_send == NULL, 0)) {
+        return qn_qp_try_send_staged(qp, msg, len);
+    }
+    qn_mark(QN_MARK_SEND);
+    return qp->ops->try_send(qp, msg, len);
 }
 
 /** peek + copy + release. *len filled. QN_EMSGSIZE (message kept) if it is

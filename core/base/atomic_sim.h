@@ -3,11 +3,8 @@
 
 /**
  * The operations of atomic.h in a build with QN_SIM: each is a call of the
- * schedule explorer (core/sim/explore.h). Included by atomic.h only.
- *
- * Orders map as they do on x86: a seq_cst store or fence and every
- * read-modify-write empty the node's store buffer, all other stores wait in
- * it, and no load waits for anything.
+ * simulated machine (core/sim/machine.h), with its order. Included by atomic.h
+ * only.
  */
 
 #include <stdbool.h>
@@ -19,37 +16,39 @@
 enum qn_sim_rmw { QN_SIM_EXCHANGE, QN_SIM_ADD, QN_SIM_OR };
 
 /* Defined by core/sim/machine.c. `n` is 4 or 8 bytes, except in copies. */
-uint64_t qn_sim_load(const volatile void *p, size_t n);
-void qn_sim_store(volatile void *p, size_t n, uint64_t v, bool drain);
-uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v);
-bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired);
+uint64_t qn_sim_load(const volatile void *p, size_t n, memory_order order);
+void qn_sim_store(volatile void *p, size_t n, uint64_t v, memory_order order);
+uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v,
+                    memory_order order);
+bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired,
+                memory_order order);
 bool qn_sim_cas_pair(volatile void *p, const uint64_t *from,
                      const uint64_t *to); /* [2] each */
-void qn_sim_fence(bool drain);
+void qn_sim_fence(memory_order order);
 void qn_sim_copy_out(void *shared, const void *src, size_t n);
 void qn_sim_copy_in(void *dst, const void *shared, size_t n);
 void qn_sim_pause(void);
 
-static inline uint32_t qn_sim_load32(const volatile void *p)
+static inline uint32_t qn_sim_load32(const volatile void *p, memory_order order)
 {
-    return (uint32_t)qn_sim_load(p, sizeof(uint32_t));
+    return (uint32_t)qn_sim_load(p, sizeof(uint32_t), order);
 }
 
-static inline uint64_t qn_sim_load64(const volatile void *p)
+static inline uint64_t qn_sim_load64(const volatile void *p, memory_order order)
 {
-    return qn_sim_load(p, sizeof(uint64_t));
+    return qn_sim_load(p, sizeof(uint64_t), order);
 }
 
 static inline uint32_t qn_sim_rmw32(volatile void *p, enum qn_sim_rmw op,
-                                    uint64_t v)
+                                    uint64_t v, memory_order order)
 {
-    return (uint32_t)qn_sim_rmw(p, sizeof(uint32_t), op, v);
+    return (uint32_t)qn_sim_rmw(p, sizeof(uint32_t), op, v, order);
 }
 
 static inline uint64_t qn_sim_rmw64(volatile void *p, enum qn_sim_rmw op,
-                                    uint64_t v)
+                                    uint64_t v, memory_order order)
 {
-    return qn_sim_rmw(p, sizeof(uint64_t), op, v);
+    return qn_sim_rmw(p, sizeof(uint64_t), op, v, order);
 }
 
 /* A choice by the width of what p points to. */
@@ -61,18 +60,16 @@ static inline uint64_t qn_sim_rmw64(volatile void *p, enum qn_sim_rmw op,
              : wide)
 
 #define qn_load(p, order)                                                      \
-    ((void)(order), QN_SIM_BY_WIDTH(p, qn_sim_load32, qn_sim_load64)(p))
-#define qn_store(p, v, order)                                                  \
-    qn_sim_store((p), sizeof(*(p)), (v), (order) == memory_order_seq_cst)
-#define QN_SIM_RMW(p, op, v, order)                                            \
-    ((void)(order),                                                            \
-     QN_SIM_BY_WIDTH(p, qn_sim_rmw32, qn_sim_rmw64)((p), (op), (v)))
-#define qn_exchange(p, v, order)  QN_SIM_RMW(p, QN_SIM_EXCHANGE, v, order)
-#define qn_fetch_add(p, v, order) QN_SIM_RMW(p, QN_SIM_ADD, v, order)
-#define qn_fetch_or(p, v, order)  QN_SIM_RMW(p, QN_SIM_OR, v, order)
+    (QN_SIM_BY_WIDTH(p, qn_sim_load32, qn_sim_load64)((p), (order)))
+#define qn_store(p, v, order) qn_sim_store((p), sizeof(*(p)), (v), (order))
+#define QN_SIM_UPDATE(p, op, v, order)                                         \
+    (QN_SIM_BY_WIDTH(p, qn_sim_rmw32, qn_sim_rmw64)((p), (op), (v), (order)))
+#define qn_exchange(p, v, order)  QN_SIM_UPDATE(p, QN_SIM_EXCHANGE, v, order)
+#define qn_fetch_add(p, v, order) QN_SIM_UPDATE(p, QN_SIM_ADD, v, order)
+#define qn_fetch_or(p, v, order)  QN_SIM_UPDATE(p, QN_SIM_OR, v, order)
 #define qn_cas(p, expected, desired, order)                                    \
-    ((void)(order), qn_sim_cas((p), sizeof(*(p)), (expected), (desired)))
-#define qn_fence(order) qn_sim_fence((order) == memory_order_seq_cst)
+    qn_sim_cas((p), sizeof(*(p)), (expected), (desired), (order))
+#define qn_fence(order) qn_sim_fence(order)
 
 static inline bool qn_cas_pair(struct qn_pair *p, uint64_t first,
                                uint64_t second, uint64_t to_first,

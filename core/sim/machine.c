@@ -1,115 +1,175 @@
 /*
- * The machine: store buffers, the operations of core/base/atomic.h on them, and
- * the system calls of core/wait.
+ * The operations of core/base/atomic.h on the simulated machine, and its nodes.
  *
- * TSO in one sentence: a node's stores reach memory in order but late, and its
- * own loads look into its buffer first. So of the four reorderings only one
- * exists, a load that passes an earlier store to another place; it is the one
- * that loses wake-ups.
- *
- * Copies to shared memory enter the buffer in pieces of at most a line, which
- * drain one after the other: a reader that does not wait for the announcement
- * sees a torn message. What a program writes in place (a reserved cell) goes to
- * memory at once; that hides nothing, since no reader may look before the
- * header, which is a store.
- *
- * Outside a run (setup, check, teardown) all operations act at once.
+ * Each operation tells the scheduler of the access and then has the memory do
+ * it. What happens between the two belongs to the scheduler: when `point`
+ * returns, the running node performs its access, and no other node runs before
+ * its next one.
  */
+#include "core/sim/machine.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/assert.h"
-#include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/sim/machine_internal.h"
-#include "core/wait/park.h"
 
 struct qn_sim_machine qn_sim = {.self = QN_SIM_NO_NODE};
 
-void qn_sim_reset(uint32_t nodes)
+/* ---- nodes ---- */
+
+static int make_nodes(uint32_t nodes)
 {
+    QN_ASSERT(nodes >= 1 && nodes <= QN_SIM_NODES_MAX);
+    if (nodes <= qn_sim.made) {
+        return QN_OK;
+    }
+    struct qn_sim_node *all = realloc(qn_sim.node, nodes * sizeof *all);
+    if (all == NULL) {
+        return QN_ENOMEM;
+    }
+    qn_sim.node = all;
+    while (qn_sim.made < nodes) {
+        struct qn_sim_node *n = &all[qn_sim.made];
+        *n = (struct qn_sim_node){0};
+        if (qn_coroutine_init(&n->coroutine, QN_SIM_STACK_BYTES) != QN_OK) {
+            return QN_ENOMEM;
+        }
+        qn_sim.made++;
+    }
+    return QN_OK;
+}
+
+static void run_node(void *arg)
+{
+    struct qn_sim_node *n = arg;
+    qn_sim.main((uint32_t)(n - qn_sim.node));
+    qn_sim.node[qn_sim.self].state = QN_SIM_FINISHED;
+    qn_sim.scheduler->leave();
+    abort(); /* a node that has ended is not chosen again */
+}
+
+int qn_sim_reset(uint32_t nodes, const struct qn_sim_scheduler *scheduler,
+                 const struct qn_sim_memory *memory,
+                 void (*main)(uint32_t node))
+{
+    int err = make_nodes(nodes);
+    if (err != QN_OK) {
+        return err;
+    }
     qn_sim.nodes = nodes;
     qn_sim.self = QN_SIM_NO_NODE;
+    qn_sim.scheduler = scheduler;
+    qn_sim.memory = memory;
+    qn_sim.main = main;
     memset(qn_sim.fd_count, 0, sizeof qn_sim.fd_count);
+    for (uint32_t i = 0; i < nodes; i++) {
+        qn_sim.node[i].state = QN_SIM_READY;
+        qn_coroutine_start(&qn_sim.node[i].coroutine, run_node,
+                           &qn_sim.node[i]);
+    }
+    return QN_OK;
 }
 
-/* ---- store buffers ---- */
-
-void qn_sim_drain_one(struct qn_sim_node *n)
+void qn_sim_run(uint32_t first)
 {
-    if (n->count > 0) {
-        const struct qn_sim_pending *p = &n->pending[n->first];
-        memcpy(p->at, p->bytes, p->len);
-        n->first = (n->first + 1) % QN_SIM_PENDING_MAX;
-        n->count--;
-    }
+    QN_ASSERT(first < qn_sim.nodes && qn_sim.self == QN_SIM_NO_NODE);
+    qn_sim.self = first;
+    qn_coroutine_of_thread(&qn_sim.thread);
+    qn_coroutine_switch(&qn_sim.thread, &qn_sim.node[first].coroutine);
 }
 
-static void drain(struct qn_sim_node *n)
+void qn_sim_switch(uint32_t next)
 {
-    while (n->count > 0) {
-        qn_sim_drain_one(n);
-    }
+    uint32_t self = qn_sim.self;
+    QN_DASSERT(next < qn_sim.nodes && next != self);
+    QN_DASSERT(qn_sim.node[next].state == QN_SIM_READY);
+    qn_sim.self = next;
+    qn_coroutine_switch(&qn_sim.node[self].coroutine,
+                        &qn_sim.node[next].coroutine);
 }
 
-void qn_sim_drain_all(void)
+_Noreturn void qn_sim_end_run(void)
 {
-    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
-        drain(&qn_sim.node[i]);
-    }
+    QN_ASSERT(qn_sim.self != QN_SIM_NO_NODE);
+    qn_sim.self = QN_SIM_NO_NODE;
+    qn_coroutine_leave(&qn_sim.thread);
 }
 
-static void drain_self(void)
+void qn_sim_free(void)
 {
-    if (qn_sim.self != QN_SIM_NO_NODE) {
-        drain(&qn_sim.node[qn_sim.self]);
+    for (uint32_t i = 0; i < qn_sim.made; i++) {
+        qn_coroutine_fini(&qn_sim.node[i].coroutine);
     }
+    free(qn_sim.node);
+    qn_sim.node = NULL;
+    qn_sim.made = 0;
 }
 
-/* The running node stores `len` bytes, at most a line. */
-static void store(void *at, const void *bytes, size_t len)
+/* ---- memory without delay ---- */
+
+static void direct_load(void *to, const volatile void *from, size_t n,
+                        memory_order order)
 {
-    if (qn_sim.self == QN_SIM_NO_NODE) {
-        memcpy(at, bytes, len);
-        return;
-    }
-    struct qn_sim_node *n = &qn_sim.node[qn_sim.self];
-    if (n->count == QN_SIM_PENDING_MAX) {
-        qn_sim_drain_one(n);
-    }
-    uint32_t last = (n->first + n->count) % QN_SIM_PENDING_MAX;
-    struct qn_sim_pending *p = &n->pending[last];
-    QN_ASSERT(len <= sizeof p->bytes);
-    p->at = at;
-    p->len = (uint32_t)len;
-    memcpy(p->bytes, bytes, len);
-    n->count++;
+    (void)order;
+    memcpy(to, (const void *)from, n);
 }
 
-/* What the running node finds in memory: its own pending stores on top. */
-static void look(void *to, const void *from, size_t len)
+static void direct_store(volatile void *at, const void *bytes, size_t n,
+                         memory_order order)
 {
-    memcpy(to, from, len);
-    if (qn_sim.self == QN_SIM_NO_NODE) {
-        return;
-    }
-    const struct qn_sim_node *n = &qn_sim.node[qn_sim.self];
-    const uint8_t *low = from;
-    for (uint32_t i = 0; i < n->count; i++) {
-        const struct qn_sim_pending *p =
-            &n->pending[(n->first + i) % QN_SIM_PENDING_MAX];
-        const uint8_t *at = p->at;
-        const uint8_t *start = QN_MAX(low, at);
-        const uint8_t *end = QN_MIN(low + len, at + p->len);
-        if (start < end) {
-            memcpy((uint8_t *)to + (start - low), p->bytes + (start - at),
-                   (size_t)(end - start));
-        }
-    }
+    (void)order;
+    memcpy((void *)at, bytes, n);
 }
+
+static void direct_fence(memory_order order)
+{
+    (void)order;
+}
+
+static void direct_copy(void *to, const void *from, size_t n)
+{
+    memcpy(to, from, n);
+}
+
+static void direct_touch(const void *at, size_t n, bool written)
+{
+    (void)at;
+    (void)n;
+    (void)written;
+}
+
+static void direct_sync(void)
+{
+}
+
+const struct qn_sim_memory qn_sim_direct = {
+    .load = direct_load,
+    .store = direct_store,
+    .latest = direct_load,
+    .replace = direct_store,
+    .fence = direct_fence,
+    .copy_in = direct_copy,
+    .copy_out = direct_copy,
+    .touch = direct_touch,
+    .sync = direct_sync,
+};
 
 /* ---- core/base/atomic_sim.h ---- */
 
-static uint64_t widen(const void *bytes, size_t n)
+/* In front of each access. @return what performs it. */
+static const struct qn_sim_memory *point(enum qn_sim_kind kind,
+                                         const volatile void *at, size_t bytes,
+                                         memory_order order)
+{
+    if (qn_sim.self == QN_SIM_NO_NODE) {
+        return &qn_sim_direct;
+    }
+    qn_sim.scheduler->point(&(struct qn_sim_access){kind, at, bytes, order});
+    return qn_sim.memory;
+}
+
+static uint64_t widen(const uint8_t *bytes, size_t n)
 {
     uint32_t low;
     uint64_t wide;
@@ -121,7 +181,7 @@ static uint64_t widen(const void *bytes, size_t n)
     return wide;
 }
 
-static void narrow(void *bytes, size_t n, uint64_t v)
+static void narrow(uint8_t *bytes, size_t n, uint64_t v)
 {
     uint32_t low = (uint32_t)v;
     if (n == sizeof low) {
@@ -131,158 +191,120 @@ static void narrow(void *bytes, size_t n, uint64_t v)
     }
 }
 
-uint64_t qn_sim_load(const volatile void *p, size_t n)
+uint64_t qn_sim_load(const volatile void *p, size_t n, memory_order order)
 {
     uint8_t bytes[8];
-    qn_sim_point();
-    look(bytes, (const void *)p, n);
+    point(QN_SIM_LOAD, p, n, order)->load(bytes, p, n, order);
     return widen(bytes, n);
 }
 
-void qn_sim_store(volatile void *p, size_t n, uint64_t v, bool full)
+void qn_sim_store(volatile void *p, size_t n, uint64_t v, memory_order order)
 {
     uint8_t bytes[8];
-    qn_sim_point();
     narrow(bytes, n, v);
-    store((void *)p, bytes, n);
-    if (full) {
-        drain_self();
-    }
+    point(QN_SIM_STORE, p, n, order)->store(p, bytes, n, order);
 }
 
-uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v)
+uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v,
+                    memory_order order)
 {
-    qn_sim_point();
-    drain_self();
-    uint64_t before = widen((const void *)p, n);
-    uint64_t after = op == QN_SIM_ADD  ? before + v
-                     : op == QN_SIM_OR ? before | v
-                                       : v;
-    narrow((void *)p, n, after);
+    uint8_t bytes[8];
+    const struct qn_sim_memory *m = point(QN_SIM_RMW, p, n, order);
+    m->latest(bytes, p, n, order);
+    uint64_t before = widen(bytes, n);
+    narrow(bytes, n,
+           op == QN_SIM_ADD  ? before + v
+           : op == QN_SIM_OR ? before | v
+                             : v);
+    m->replace(p, bytes, n, order);
     return before;
 }
 
-bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired)
+bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired,
+                memory_order order)
 {
-    qn_sim_point();
-    drain_self();
-    if (memcmp((const void *)p, expected, n) != 0) {
-        memcpy(expected, (const void *)p, n);
+    uint8_t bytes[8];
+    const struct qn_sim_memory *m = point(QN_SIM_RMW, p, n, order);
+    m->latest(bytes, p, n, order);
+    if (memcmp(bytes, expected, n) != 0) {
+        memcpy(expected, bytes, n);
         return false;
     }
-    narrow((void *)p, n, desired);
+    narrow(bytes, n, desired);
+    m->replace(p, bytes, n, order);
     return true;
 }
 
 bool qn_sim_cas_pair(volatile void *p, const uint64_t *from, const uint64_t *to)
 {
-    qn_sim_point();
-    drain_self();
-    if (memcmp((const void *)p, from, 2 * sizeof *from) != 0) {
+    uint64_t now[2];
+    const struct qn_sim_memory *m =
+        point(QN_SIM_RMW, p, sizeof now, memory_order_seq_cst);
+    m->latest(now, p, sizeof now, memory_order_seq_cst);
+    if (memcmp(now, from, sizeof now) != 0) {
         return false;
     }
-    memcpy((void *)p, to, 2 * sizeof *to);
+    m->replace(p, to, sizeof now, memory_order_seq_cst);
     return true;
 }
 
-void qn_sim_fence(bool full)
+void qn_sim_fence(memory_order order)
 {
-    qn_sim_point();
-    if (full) {
-        drain_self();
-    }
+    point(QN_SIM_FENCE, NULL, 0, order)->fence(order);
 }
 
 void qn_sim_copy_out(void *shared, const void *src, size_t n)
 {
-    qn_sim_point();
-    for (size_t at = 0; at < n; at += QN_CACHELINE) {
-        size_t piece = QN_MIN(n - at, (size_t)QN_CACHELINE);
-        store((uint8_t *)shared + at, (const uint8_t *)src + at, piece);
+    if (n > 0) {
+        point(QN_SIM_COPY_OUT, shared, n, memory_order_relaxed)
+            ->copy_out(shared, src, n);
     }
 }
 
 void qn_sim_copy_in(void *dst, const void *shared, size_t n)
 {
-    qn_sim_point();
-    look(dst, shared, n);
+    if (n > 0) {
+        point(QN_SIM_COPY_IN, shared, n, memory_order_relaxed)
+            ->copy_in(dst, shared, n);
+    }
 }
 
-/* A pause lets time pass: buffers drain and other nodes run. */
 void qn_sim_pause(void)
 {
-    qn_sim_point();
     if (qn_sim.self != QN_SIM_NO_NODE) {
-        qn_sim_drain_all();
-        qn_sim_leave();
+        qn_sim.scheduler->pause();
     }
 }
 
-/* ---- core/wait/park.h ---- */
+/* ---- core/base/mark.h ---- */
 
-/* A system call: a point, and a full barrier. */
-static void enter_kernel(void)
+void qn_sim_touch(const void *at, size_t n, bool written)
 {
-    qn_sim_point();
-    drain_self();
-}
-
-static int sleep_on(const void *word, int fd, qn_time_t deadline)
-{
-    QN_ASSERT(qn_sim.self != QN_SIM_NO_NODE);
-    struct qn_sim_node *n = &qn_sim.node[qn_sim.self];
-    n->state = QN_SIM_SLEEPS;
-    n->word = word;
-    n->fd = fd;
-    n->can_time_out = deadline != QN_TIME_NEVER;
-    n->timed_out = false;
-    qn_sim_leave();
-    return n->timed_out ? QN_ETIMEDOUT : QN_OK;
-}
-
-static void wake(const void *word, int fd)
-{
-    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
-        struct qn_sim_node *n = &qn_sim.node[i];
-        if (n->state == QN_SIM_SLEEPS && n->word == word && n->fd == fd) {
-            n->state = QN_SIM_READY;
-        }
+    if (n > 0) {
+        point(written ? QN_SIM_TOUCH_OUT : QN_SIM_TOUCH_IN, at, n,
+              memory_order_relaxed)
+            ->touch(at, n, written);
     }
 }
 
-int qn_park_word(qn_a32 *word, uint32_t seen, qn_time_t deadline)
+void qn_sim_mark(enum qn_mark mark)
 {
-    enter_kernel();
-    if (widen((const void *)word, sizeof seen) != seen) {
-        return QN_OK;
+    if (qn_sim.self != QN_SIM_NO_NODE && qn_sim.scheduler->mark != NULL) {
+        qn_sim.scheduler->mark(mark);
     }
-    return sleep_on((const void *)word, -1, deadline);
 }
 
-void qn_unpark_word(qn_a32 *word)
+void qn_sim_work(uint64_t ns)
 {
-    enter_kernel();
-    wake((const void *)word, -1);
+    if (qn_sim.self != QN_SIM_NO_NODE && qn_sim.scheduler->work != NULL) {
+        qn_sim.scheduler->work(ns);
+    }
 }
 
-int qn_park_fd(int fd, qn_time_t deadline)
+void qn_sim_looks_until(uint64_t deadline)
 {
-    QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
-    enter_kernel();
-    return qn_sim.fd_count[fd] > 0 ? QN_OK : sleep_on(NULL, fd, deadline);
-}
-
-void qn_unpark_fd(int fd)
-{
-    QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
-    enter_kernel();
-    qn_sim.fd_count[fd]++;
-    wake(NULL, fd);
-}
-
-void qn_park_drain(int fd)
-{
-    QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
-    enter_kernel();
-    qn_sim.fd_count[fd] = 0;
+    if (qn_sim.self != QN_SIM_NO_NODE &&
+        qn_sim.scheduler->looks_until != NULL) {
+        qn_sim.scheduler->looks_until(deadline);
+    }
 }

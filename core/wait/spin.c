@@ -5,6 +5,7 @@
 #include "core/base/assert.h"
 #include "core/base/atomic.h"
 #include "core/base/bits.h"
+#include "core/base/mark.h"
 
 #define PAUSES_MOST 4u /* doublings */
 
@@ -39,6 +40,7 @@ bool qn_spin_again(struct qn_spin *s, qn_time_t now)
         s->since = QN_TIME_NEVER;
         return false;
     }
+    qn_looks_until(s->since + s->budget);
     qn_pause();
     return true;
 }

@@ -21,7 +21,8 @@ TAGS = {"struct", "union", "enum"}  # one name space in C
 REPLACED = {
     "main": "one per program",
     "core/base/atomic_sim.h": "what atomic.h is in the explorer",
-    "core/sim/machine.c": "there it stands for core/wait/park.c",
+    "core/sim/clock.c": "there it stands for core/base/clock.c",
+    "core/sim/park.c": "there it stands for core/wait/park.c",
 }
 
 

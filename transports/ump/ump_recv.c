@@ -215,6 +215,7 @@ static int peek_slow(struct qn_ump *u, const void **msg, size_t *len)
     } else { /* a one-cell message after aborted ones */
         *msg = only.data;
         *len = only.len;
+        qn_touch_in(*msg, *len); /* found by C */
     }
     u->rx_held = true;
     return QN_OK;
@@ -233,6 +234,7 @@ int qn_ump_peek(struct qn_qp *qp, const void **msg, size_t *len)
         *msg = next_cell(u)->payload;
         *len = n;
         u->rx_held = true;
+        qn_touch_in(*msg, n); /* found by C */
         return QN_OK;
     }
     if (!expected(u, header) && u->accepted && u->status == QN_OK &&

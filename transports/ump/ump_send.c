@@ -269,6 +269,7 @@ void qn_ump_commit(struct qn_qp *qp, size_t len)
     struct qn_ump *u = qn_ump_of(qp);
     QN_ASSERT(len <= u->reserved);
     if (u->reserved <= QN_UMP_CELL_BYTES) {
+        qn_touch_out(next_cell(u)->payload, len); /* announced by C */
         publish(u, QN_FRAME_ONLY, (uint32_t)len);
     } else if (len <= QN_UMP_CELL_BYTES) {
         put(u, QN_FRAME_ONLY, u->stage, (uint32_t)len);

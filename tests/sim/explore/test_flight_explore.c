@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/place/flight_recorder.h"
-#include "core/sim/explore.h"
+#include "core/sim/explore/explore.h"
 #include "tests/support/test.h"
 
 #define ENTRIES 2u

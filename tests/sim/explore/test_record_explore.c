@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/base/atomic.h"
-#include "core/sim/explore.h"
+#include "core/sim/explore/explore.h"
 #include "paxos/driver/vote_record.h"
 #include "paxos/mutant.h"
 #include "tests/support/test.h"

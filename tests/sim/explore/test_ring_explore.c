@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sim/explore.h"
+#include "core/sim/explore/explore.h"
 #include "paxos/log/ring.h"
 #include "paxos/mutant.h"
 #include "tests/support/test.h"

@@ -3,7 +3,7 @@
  * small copies of the protocol. The explorer must find every one of them, or
  * else its silence about the real code would mean nothing.
  */
-#include "core/sim/explore.h"
+#include "core/sim/explore/explore.h"
 #include "tests/sim/explore/ump_world.h"
 #include "tests/support/test.h"
 

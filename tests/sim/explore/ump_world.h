@@ -10,7 +10,7 @@
  */
 
 #include "core/qp.h"
-#include "core/sim/explore.h"
+#include "core/sim/explore/explore.h"
 #include "transports/ump/ump.h"
 
 #define UMP_CELLS       16u

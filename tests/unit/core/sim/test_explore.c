@@ -4,7 +4,7 @@
  */
 #include "core/base/atomic.h"
 #include "core/base/err.h"
-#include "core/sim/explore.h"
+#include "core/sim/explore/explore.h"
 #include "core/wait/park.h"
 #include "tests/support/test.h"
 
@@ -12,7 +12,7 @@
 struct litmus {
     qn_a32 x, y;
     uint8_t line[64];
-    uint32_t r[QN_SIM_NODES];
+    uint32_t r[QN_EXPLORE_NODES];
     int order; /* of the stores under test: an enum is not a constant there */
     bool fence;
 };

@@ -1,12 +1,12 @@
-#ifndef QN_SIM_EXPLORE_H
-#define QN_SIM_EXPLORE_H
+#ifndef QN_SIM_EXPLORE_EXPLORE_H
+#define QN_SIM_EXPLORE_EXPLORE_H
 
 /**
  * The schedule explorer: small concurrent programs under every schedule.
  *
- * Up to QN_SIM_NODES nodes run as coroutines of one thread. They are compiled
- * with QN_SIM, so that each operation of core/base/atomic.h and each park or
- * wake-up of core/wait is a point at which the explorer may
+ * Up to QN_EXPLORE_NODES nodes run as coroutines of one thread. They are
+ * compiled with QN_SIM, so that each operation of core/base/atomic.h and each
+ * park or wake-up of core/wait is a point at which the explorer may
  *
  *   go on             the default;
  *   switch to j   sJ  another node that can run;
@@ -36,8 +36,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define QN_SIM_NODES       4u
-#define QN_SIM_FDS         8u /* simulated eventfds, 0 .. 7 */
+#define QN_EXPLORE_NODES   4u
 #define QN_SIM_CHOICES_MAX 512u
 
 enum qn_sim_end {
@@ -47,12 +46,12 @@ enum qn_sim_end {
 };
 
 struct qn_explore_opts {
-    uint32_t nodes;                        /* 1 .. QN_SIM_NODES */
-    void (*node[QN_SIM_NODES])(void *ctx); /* what each does */
-    void (*setup)(void *ctx);              /* before each run; may be NULL */
-    const char *(*check)(void *ctx);       /* after each run, before teardown:
-                                              NULL or what is wrong */
-    void (*teardown)(void *ctx);           /* may be NULL */
+    uint32_t nodes;                            /* 1 .. QN_EXPLORE_NODES */
+    void (*node[QN_EXPLORE_NODES])(void *ctx); /* what each does */
+    void (*setup)(void *ctx);        /* before each run; may be NULL */
+    const char *(*check)(void *ctx); /* after each run, before teardown:
+                                        NULL or what is wrong */
+    void (*teardown)(void *ctx);     /* may be NULL */
     void *ctx;
     uint32_t deviations; /* most switches and drains of a run */
     uint32_t kills;      /* most kills of a run */

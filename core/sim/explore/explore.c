@@ -1,6 +1,6 @@
 /*
- * The schedule explorer: choices and runs. machine.c is the machine they run
- * on: store buffers, operations, sleep.
+ * The schedule explorer: choices and runs. It is a scheduler of the simulated
+ * machine (core/sim/machine.h), with the memory of tso.c.
  *
  * A run is a list of choices; where the list ends, every further choice is the
  * default (index 0). So exploring is counting: after a run, the last choice
@@ -17,31 +17,21 @@
  * at the wrong place, not many. Switching because a node parks or ends is free,
  * or else the bound would grow with the length of the program.
  */
-#include "core/sim/explore.h"
+#include "core/sim/explore/explore.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "core/base/assert.h"
-#include "core/sim/machine_internal.h"
-
-/* AddressSanitizer must be told which stack is in use. */
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/common_interface_defs.h>
-#define START_SWITCH  __sanitizer_start_switch_fiber
-#define FINISH_SWITCH __sanitizer_finish_switch_fiber
-#else
-#define START_SWITCH(save, bottom, bytes)                                      \
-    ((void)(save), (void)(bottom), (void)(bytes))
-#define FINISH_SWITCH(save, bottom, bytes)                                     \
-    ((void)(save), (void)(bottom), (void)(bytes))
-#endif
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/sim/explore/tso.h"
+#include "core/sim/machine.h"
 
 #define DEPTH_MAX   16384u /* choices with an alternative in one run */
-#define OPTIONS_MAX (2 * QN_SIM_NODES + 2)
+#define OPTIONS_MAX (2 * QN_EXPLORE_NODES + 2)
 #define STEPS_USUAL 10000u
 
 enum action { GO_ON, SWITCH, DRAIN, KILL };
@@ -63,9 +53,8 @@ struct choice {
 static struct {
     struct qn_explore_opts opts;
     const char *script; /* replay: choices still to come; NULL: explore */
-    ucontext_t scheduler;
-    uint32_t coroutines; /* begun by this run */
     uint32_t steps;
+    qn_time_t now;              /* ns: the latest deadline that has passed */
     uint32_t deviations, kills; /* used by this run */
     const char *fault;
     struct choice path[DEPTH_MAX];
@@ -152,49 +141,22 @@ static bool next_path(void)
 
 /* ---- switching ---- */
 
-static const void *main_bottom; /* of the scheduler's stack */
-static size_t main_bytes;
-
-static void swap(ucontext_t *from, ucontext_t *to, const void *bottom,
-                 size_t bytes)
-{
-    void *save = NULL;
-    START_SWITCH(&save, bottom, bytes);
-    swapcontext(from, to);
-    FINISH_SWITCH(save, NULL, NULL);
-}
-
-static void switch_to(uint32_t next)
-{
-    struct qn_sim_node *from = &qn_sim.node[qn_sim.self];
-    struct qn_sim_node *to = &qn_sim.node[next];
-    qn_sim.self = next;
-    swap(&from->context, &to->context, to->stack, sizeof to->stack);
-}
-
-static _Noreturn void end_run(void)
-{
-    qn_sim.self = QN_SIM_NO_NODE;
-    START_SWITCH(NULL, main_bottom, main_bytes);
-    setcontext(&run.scheduler);
-    abort(); /* not reached */
-}
-
 _Noreturn void qn_sim_fail(const char *what)
 {
     run.fault = what;
-    end_run();
+    qn_sim_end_run();
 }
 
 /* No node can run: let time pass. @return true if a sleeper timed out. */
 static bool time_passes(void)
 {
-    qn_sim_drain_all();
+    qn_tso_drain_all();
     for (uint32_t i = 0; i < qn_sim.nodes; i++) {
         struct qn_sim_node *n = &qn_sim.node[i];
-        if (n->state == QN_SIM_SLEEPS && n->can_time_out) {
+        if (n->state == QN_SIM_SLEEPS && n->deadline != QN_TIME_NEVER) {
             n->state = QN_SIM_READY;
             n->timed_out = true;
+            run.now = QN_MAX(run.now, n->deadline);
             return true;
         }
     }
@@ -202,9 +164,9 @@ static bool time_passes(void)
 }
 
 /* The order of the options goes round, so that the default starves no node. */
-void qn_sim_leave(void)
+static void leave(void)
 {
-    struct option o[QN_SIM_NODES];
+    struct option o[QN_EXPLORE_NODES];
     uint32_t count = 0;
     do {
         for (uint32_t d = 1; d <= qn_sim.nodes; d++) {
@@ -217,11 +179,11 @@ void qn_sim_leave(void)
         }
     } while (count == 0 && time_passes());
     if (count == 0) {
-        end_run();
+        qn_sim_end_run();
     }
     uint32_t next = choose(o, count).node;
     if (next != qn_sim.self) {
-        switch_to(next);
+        qn_sim_switch(next);
     }
 }
 
@@ -237,7 +199,7 @@ static uint32_t list_options(struct option *o)
             }
         }
         for (uint32_t i = 0; i < qn_sim.nodes; i++) {
-            if (qn_sim.node[i].count > 0) {
+            if (qn_tso_waiting(i) > 0) {
                 o[count++] = (struct option){DRAIN, i};
             }
         }
@@ -248,11 +210,9 @@ static uint32_t list_options(struct option *o)
     return count;
 }
 
-void qn_sim_point(void)
+static void point(const struct qn_sim_access *a)
 {
-    if (qn_sim.self == QN_SIM_NO_NODE) {
-        return; /* setup, check, teardown */
-    }
+    (void)a;
     if (++run.steps > run.opts.steps_max) {
         qn_sim_fail("more steps than allowed");
     }
@@ -264,80 +224,82 @@ void qn_sim_point(void)
             return;
         case SWITCH:
             run.deviations++;
-            switch_to(chosen.node);
+            qn_sim_switch(chosen.node);
             return;
         case DRAIN:
             run.deviations++;
-            qn_sim_drain_one(&qn_sim.node[chosen.node]);
+            qn_tso_drain_one(chosen.node);
             break;
         case KILL:
             run.kills++;
             qn_sim.node[qn_sim.self].state = QN_SIM_GONE;
-            qn_sim_leave();
+            leave();
             break;
         }
     }
 }
 
+/* A pause lets time pass: buffers drain and other nodes run. */
+static void pause_node(void)
+{
+    point(NULL);
+    qn_tso_drain_all();
+    leave();
+}
+
+static void woken(uint32_t node)
+{
+    (void)node; /* it is READY: one of the options from now on */
+}
+
+static qn_time_t now(void)
+{
+    return run.now;
+}
+
+static const struct qn_sim_scheduler explorer = {
+    .point = point,
+    .leave = leave,
+    .pause = pause_node,
+    .woken = woken,
+    .now = now,
+};
+
 /* ---- runs ---- */
 
-static void run_node(void)
+static void run_node(uint32_t node)
 {
-    const void *bottom = NULL;
-    size_t bytes = 0;
-    FINISH_SWITCH(NULL, &bottom, &bytes);
-    if (run.coroutines++ == 0) {
-        main_bottom = bottom;
-        main_bytes = bytes;
-    }
-    run.opts.node[qn_sim.self](run.opts.ctx);
-    /* What it stored may still wait in its buffer. */
-    qn_sim.node[qn_sim.self].state = QN_SIM_FINISHED;
-    qn_sim_leave();
+    /* What it stored may still wait in its buffer when it ends. */
+    run.opts.node[node](run.opts.ctx);
 }
 
-static void start_node(uint32_t i)
-{
-    struct qn_sim_node *n = &qn_sim.node[i];
-    n->state = QN_SIM_READY;
-    n->first = 0;
-    n->count = 0;
-    getcontext(&n->context);
-    n->context.uc_stack.ss_sp = n->stack;
-    n->context.uc_stack.ss_size = sizeof n->stack;
-    n->context.uc_link = NULL;
-    makecontext(&n->context, run_node, 0);
-}
-
-/* Run the nodes until none can run; comes back through end_run. */
+/* Run the nodes until none can run. */
 static void run_nodes(void)
 {
-    struct option o[QN_SIM_NODES] = {0};
-    QN_ASSERT(qn_sim.nodes > 0);
+    struct option o[QN_EXPLORE_NODES] = {0};
     for (uint32_t i = 0; i < qn_sim.nodes; i++) {
-        start_node(i);
         o[i] = (struct option){SWITCH, i};
     }
-    struct qn_sim_node *first = &qn_sim.node[choose(o, qn_sim.nodes).node];
-    qn_sim.self = (uint32_t)(first - qn_sim.node);
-    swap(&run.scheduler, &first->context, first->stack, sizeof first->stack);
+    qn_sim_run(choose(o, qn_sim.nodes).node);
 }
 
 static void run_once(struct qn_explored *out)
 {
     const struct qn_explore_opts *o = &run.opts;
-    run.coroutines = 0;
     run.steps = 0;
+    run.now = 0;
     run.depth = 0;
     run.deviations = 0;
     run.kills = 0;
     run.fault = NULL;
-    qn_sim_reset(o->nodes);
+    int err = qn_sim_reset(o->nodes, &explorer, &qn_tso, run_node);
+    QN_ASSERT(err == QN_OK); /* memory for the stacks of four nodes */
+    qn_tso_reset();
     if (o->setup != NULL) {
         o->setup(o->ctx);
     }
     run_nodes();
-    qn_sim_drain_all();
+    qn_tso_drain_all();
     if (run.fault == NULL) {
         run.fault = o->check(o->ctx);
     }
@@ -355,7 +317,7 @@ static void run_once(struct qn_explored *out)
 static void start(const struct qn_explore_opts *opts, const char *script,
                   struct qn_explored *out)
 {
-    QN_ASSERT(opts->nodes >= 1 && opts->nodes <= QN_SIM_NODES);
+    QN_ASSERT(opts->nodes >= 1 && opts->nodes <= QN_EXPLORE_NODES);
     memset(out, 0, sizeof *out);
     run.opts = *opts;
     run.opts.steps_max = opts->steps_max == 0 ? STEPS_USUAL : opts->steps_max;

@@ -1,0 +1,92 @@
+#ifndef QN_BASE_MARK_H
+#define QN_BASE_MARK_H
+
+/**
+ * What the simulated machine (core/sim) cannot see by itself. It sees each
+ * operation of atomic.h and each system call of core/wait, and nothing of what
+ * lies between them. Natively all of these are nothing.
+ *
+ * Any thread, no effect on the program.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Library calls. Each has a price of its own on a simulated machine, and shows
+ *  in its timeline. */
+#define QN_MARK_MAP(X)                                                         \
+    X(SEND, "send")       /* a message goes into a queuepair */                \
+    X(RECEIVE, "receive") /* a message is given back to its queuepair */       \
+    X(FLUSH, "flush")     /* acknowledgements and rings of a queuepair */      \
+    X(POLL, "poll")       /* a turn of a context */                            \
+    X(STEP, "step")       /* a step of a protocol's machine */
+
+enum qn_mark {
+#define X(name, text) QN_MARK_##name,
+    QN_MARK_MAP(X)
+#undef X
+        QN_MARKS
+};
+
+#ifdef QN_SIM
+void qn_sim_mark(enum qn_mark mark);
+void qn_sim_touch(const void *at, size_t n, bool written);
+void qn_sim_work(uint64_t ns);
+void qn_sim_looks_until(uint64_t deadline);
+#endif
+
+/** A library call begins. */
+static inline void qn_mark(enum qn_mark mark)
+{
+#ifdef QN_SIM
+    qn_sim_mark(mark);
+#else
+    (void)mark;
+#endif
+}
+
+/** n bytes were written in place, which a later store publishes. */
+static inline void qn_touch_out(const void *at, size_t n)
+{
+#ifdef QN_SIM
+    qn_sim_touch(at, n, true);
+#else
+    (void)at;
+    (void)n;
+#endif
+}
+
+/** n bytes, which an earlier load found, are read in place. */
+static inline void qn_touch_in(const void *at, size_t n)
+{
+#ifdef QN_SIM
+    qn_sim_touch(at, n, false);
+#else
+    (void)at;
+    (void)n;
+#endif
+}
+
+/** The caller computes for so long, ns. A program does its work by itself;
+ *  one that only stands for work says how long that would take. */
+static inline void qn_work(uint64_t ns)
+{
+#ifdef QN_SIM
+    qn_sim_work(ns);
+#else
+    (void)ns;
+#endif
+}
+
+/** The caller looks until then, ns, monotonic, and not longer. */
+static inline void qn_looks_until(uint64_t deadline)
+{
+#ifdef QN_SIM
+    qn_sim_looks_until(deadline);
+#else
+    (void)deadline;
+#endif
+}
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * core/wait/park.h on the simulated machine: sleep and wake-up.
+ *
+ * Each call is a system call: a point, and a full barrier. When no node can
+ * run, the scheduler lets time pass, and a sleeper with a deadline times out.
+ */
+#include "core/wait/park.h"
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "core/sim/machine.h"
+
+static void enter_kernel(enum qn_sim_kind kind, const volatile void *at)
+{
+    if (qn_sim.self != QN_SIM_NO_NODE) {
+        qn_sim.scheduler->point(&(struct qn_sim_access){
+            kind, at, at != NULL ? sizeof(uint32_t) : 0, memory_order_seq_cst});
+        qn_sim.memory->sync();
+    }
+}
+
+static int sleep_on(const volatile void *word, int fd, qn_time_t deadline)
+{
+    QN_ASSERT(qn_sim.self != QN_SIM_NO_NODE);
+    struct qn_sim_node *n = &qn_sim.node[qn_sim.self];
+    n->state = QN_SIM_SLEEPS;
+    n->word = word;
+    n->fd = fd;
+    n->deadline = deadline;
+    n->timed_out = false;
+    qn_sim.scheduler->leave();
+    return n->timed_out ? QN_ETIMEDOUT : QN_OK;
+}
+
+static void wake(const volatile void *word, int fd)
+{
+    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+        struct qn_sim_node *n = &qn_sim.node[i];
+        if (n->state == QN_SIM_SLEEPS && n->word == word && n->fd == fd) {
+            n->state = QN_SIM_READY;
+            if (qn_sim.self != QN_SIM_NO_NODE) {
+                qn_sim.scheduler->woken(i);
+            }
+        }
+    }
+}
+
+int qn_park_word(qn_a32 *word, uint32_t seen, qn_time_t deadline)
+{
+    uint32_t now;
+    enter_kernel(QN_SIM_PARK, word);
+    qn_sim.memory->latest(&now, word, sizeof now, memory_order_seq_cst);
+    return now != seen ? QN_OK : sleep_on(word, -1, deadline);
+}
+
+void qn_unpark_word(qn_a32 *word)
+{
+    enter_kernel(QN_SIM_WAKE, word);
+    wake(word, -1);
+}
+
+int qn_park_fd(int fd, qn_time_t deadline)
+{
+    QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
+    enter_kernel(QN_SIM_PARK, NULL);
+    return qn_sim.fd_count[fd] > 0 ? QN_OK : sleep_on(NULL, fd, deadline);
+}
+
+void qn_unpark_fd(int fd)
+{
+    QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
+    enter_kernel(QN_SIM_WAKE, NULL);
+    qn_sim.fd_count[fd]++;
+    wake(NULL, fd);
+}
+
+void qn_park_drain(int fd)
+{
+    QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
+    enter_kernel(QN_SIM_WAKE, NULL);
+    qn_sim.fd_count[fd] = 0;
+}

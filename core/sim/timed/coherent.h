@@ -1,0 +1,46 @@
+#ifndef QN_SIM_TIMED_COHERENT_H
+#define QN_SIM_TIMED_COHERENT_H
+
+/**
+ * Coherent machines: prices from a machine file (core/machine).
+ *
+ * A line knows its last writer, the holders of copies, and until when it is in
+ * use. A load without a copy costs r(j, i), j the last writer; a store that
+ * takes copies away costs s(i, v), v the dearest of their holders; everything
+ * else is a hit. README.md of this folder has the table.
+ */
+
+#include "core/machine/machine.h"
+#include "core/sim/timed/prices.h"
+
+/** Optional terms and the software's own prices. 0 means the default. */
+struct qn_coherent_opts {
+    double clock_ghz;    /* 0: of the machine file, or 2 */
+    double queued;       /* factor of a read whose change is older than the
+                            reader's turn to it, above 0 to 1; 0: 1 */
+    double serve;        /* share of r after which the next reader of the same
+                            line is served; 0: 1/8 */
+    double stream;       /* share of the price for each further line of a copy;
+                            0: 1/8 */
+    double hit_cycles;   /* 0: the lesser of 4 and half of the cheapest s */
+    double rmw_cycles;   /* least price of a read-modify-write; 0: 20 */
+    double fence_cycles; /* 0: 20 */
+    double clock_cycles; /* of reading the clock; 0: 20 */
+    double wake_ns;      /* 0: 2000 */
+    double syscall_ns;   /* of parking and ringing; 0: 200 */
+    double mark_cycles[QN_MARKS]; /* of library calls; 0: nothing */
+    bool bare; /* hit, read-modify-write, fence and clock cost 1 ps each: only
+                  transfers count */
+};
+
+/**
+ * @param out   Filled; destroyed by qn_prices_destroy.
+ * @param m     With costs; borrowed.
+ * @param core  [nodes] index of the core of each node, distinct. Borrowed.
+ * @return QN_OK; QN_EINVAL (no costs, an index, an option), QN_ENOMEM.
+ */
+int qn_coherent_create(struct qn_prices **out, const struct qn_machine *m,
+                       const uint32_t *core, uint32_t nodes,
+                       const struct qn_coherent_opts *o);
+
+#endif
