@@ -461,6 +461,7 @@ static void pause_spinner(struct actor *a)
     if (a->spins >= SPINS) {
         a->out->spun = true;
         pause_node();
+        a->spins = a->changed ? 0 : SPINS; /* nothing yet: pause again */
     }
 }
 
@@ -783,6 +784,11 @@ void qn_timed_result_free(struct qn_timed_result *r)
 {
     free(r->node);
     *r = (struct qn_timed_result){0};
+}
+
+qn_ps_t qn_timed_clock(void)
+{
+    return self()->out->clock;
 }
 
 _Noreturn void qn_timed_fail(const char *what)

@@ -109,6 +109,9 @@ int qn_timed_run(const struct qn_timed_opts *o, struct qn_timed_result *out);
 
 void qn_timed_result_free(struct qn_timed_result *r);
 
+/** For nodes: the clock of the running one, which this call does not move. */
+qn_ps_t qn_timed_clock(void);
+
 /** For nodes: report a fault (a constant string) and end the run. */
 _Noreturn void qn_timed_fail(const char *what);
 

@@ -1,0 +1,36 @@
+#include "tests/sim/timed/worlds.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/err.h"
+#include "tests/support/test.h"
+
+static unsigned folder(const char *path,
+                       void (*each)(const struct qn_machine *m))
+{
+    struct dirent **entry;
+    int count = scandir(path, &entry, NULL, alphasort);
+    unsigned done = 0;
+    cr_assert(count > 0, "%s", path);
+    for (int i = 0; i < count; i++) {
+        char name[1024];
+        struct qn_machine *m;
+        snprintf(name, sizeof name, "%s/%s", path, entry[i]->d_name);
+        if (entry[i]->d_name[0] != '.' && entry[i]->d_type == DT_DIR) {
+            cr_assert_eq(qn_machine_load(&m, name, NULL), QN_OK, "%s", name);
+            each(m);
+            qn_machine_destroy(m);
+            done++;
+        }
+        free(entry[i]);
+    }
+    free(entry);
+    return done;
+}
+
+unsigned worlds_each(void (*each)(const struct qn_machine *m))
+{
+    return folder(QN_TEST_MACHINES, each) + folder(QN_MACHINES, each);
+}
