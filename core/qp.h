@@ -6,7 +6,8 @@
  * between two nodes on one lane. This is the interface; backends live in
  * transports/ and are found by name in transports/registry.h.
  *
- * A message is a byte string of 0 .. QN_MSG_MAX bytes. A backend splits it
+ * A message is a byte string of 0 .. QN_MSG_MAX bytes, or less if the ends say
+ * so (qn_qp_opts.msg_max). A backend splits it
  * into frames (one per 64-byte cell in UMP) of kind FIRST, MORE, LAST, ONLY or
  * ABORT, and a receiver never sees a torn one: either the whole message
  * arrives or nothing of it. A one-cell message is written and read in place;
@@ -76,7 +77,11 @@ struct qn_qp_opts {
     void *tx;             /* shared, kept */
     const void *rx;       /* shared, kept */
     uint32_t cells;       /* power of two, 16 .. 65536 */
-    qn_node_t self, peer; /* < QN_NODES_MAX */
+    qn_node_t self, peer; /* < QN_MEMBERS_MAX */
+    uint32_t msg_max;     /* bytes of the longest message either way, the same
+                             at both ends: QN_INPLACE_MAX .. QN_MSG_MAX; 0:
+                             QN_MSG_MAX. An end stages and assembles messages
+                             in memory of about twice that */
     uint64_t self_inc;    /* incarnations, never 0 */
     uint64_t peer_inc;
     struct qn_doorbell *doorbell;      /* own; NULL: no waiting forms. Kept */
@@ -123,7 +128,7 @@ struct qn_qp {
  * and published by commit; for a one-cell message it is the cell itself.
  * A reserve that is never committed is simply forgotten.
  * @return QN_OK; QN_EAGAIN full, or a message begun by frames is not ended;
- *         QN_EMSGSIZE len > QN_MSG_MAX; QN_EPEERDEAD after qn_qp_down;
+ *         QN_EMSGSIZE longer than msg_max; QN_EPEERDEAD after qn_qp_down;
  *         QN_ECORRUPT once the peer's memory was found damaged.
  */
 static inline int qn_qp_try_reserve(struct qn_qp *qp, size_t len, void **buf)
@@ -186,8 +191,8 @@ static inline void qn_qp_release_frame(struct qn_qp *qp)
 /** Send one frame (copied). Kinds must form messages: ONLY | FIRST MORE* LAST
  *  | FIRST MORE* ABORT, lengths must add up to `total`. `len` at most what
  *  peek_frame of the same backend yields.
- *  @return QN_OK, QN_EAGAIN, QN_EINVAL (kind or length does not fit),
- *          QN_EPEERDEAD, QN_ECORRUPT. */
+ *  @return QN_OK, QN_EAGAIN, QN_EINVAL (kind or length does not fit, or `total`
+ *          is above msg_max), QN_EPEERDEAD, QN_ECORRUPT. */
 static inline int qn_qp_try_send_frame(struct qn_qp *qp,
                                        const struct qn_frame *f)
 {

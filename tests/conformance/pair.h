@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "core/qp.h"
 #include "tests/support/test.h"
 #include "transports/registry.h"
@@ -21,6 +22,7 @@ struct pair {
     uint8_t *lane[2]; /* [i]: written by end i */
     struct qn_qp *end[2];
     uint64_t inc[2];
+    uint32_t msg_max[2]; /* 0: QN_MSG_MAX */
 };
 
 static inline uint8_t *pair_memory(const struct qn_transport *t, uint32_t cells)
@@ -40,6 +42,7 @@ static inline struct qn_qp_opts pair_opts(const struct pair *p, qn_node_t i)
                                .cells = p->cells,
                                .self = i,
                                .peer = 1 - i,
+                               .msg_max = p->msg_max[i],
                                .self_inc = p->inc[i],
                                .peer_inc = p->inc[1 - i]};
 }
@@ -64,15 +67,26 @@ static inline int pair_pump(struct pair *p, void *in, size_t cap, size_t *len)
     return rc;
 }
 
-static inline void pair_open(struct pair *p, const struct qn_transport *t,
-                             uint32_t cells)
+/** As pair_open; `sends` and `receives`: what end 0 and end 1 say is the
+ * longest message. */
+static inline void pair_open_limited(struct pair *p,
+                                     const struct qn_transport *t,
+                                     uint32_t cells, uint32_t sends,
+                                     uint32_t receives)
 {
-    *p = (struct pair){.t = t, .cells = cells, .inc = {11, 22}};
+    *p = (struct pair){
+        .t = t, .cells = cells, .inc = {11, 22}, .msg_max = {sends, receives}};
     for (qn_node_t i = 0; i < 2; i++) {
         p->lane[i] = pair_memory(t, cells);
     }
     pair_open_end(p, 0);
     pair_open_end(p, 1);
+}
+
+static inline void pair_open(struct pair *p, const struct qn_transport *t,
+                             uint32_t cells)
+{
+    pair_open_limited(p, t, cells, 0, 0);
 }
 
 static inline void pair_close(struct pair *p)

@@ -143,6 +143,66 @@ Test(transport, longer_than_the_limit_is_refused)
     }
 }
 
+/* Limits at and beside the sizes of cells and lines; 16 cells are less than the
+ * longest of the messages. */
+static const uint32_t limits[] = {
+    QN_INPLACE_MAX, 57, 63, 64, 65, 108, 1000, 1024, 5000, QN_MSG_MAX};
+
+Test(transport, a_message_of_the_agreed_length_passes_and_no_longer_one)
+{
+    FOR_EACH_TRANSPORT(t)
+    {
+        for (uint32_t i = 0; i < QN_ARRAY_COUNT(limits); i++) {
+            struct pair p;
+            void *buf;
+            size_t len = 0;
+            uint32_t most = limits[i];
+            pair_open_limited(&p, t, 16, most, most);
+            cr_assert_eq(qn_qp_try_send(p.end[0], out, most + 1), QN_EMSGSIZE);
+            cr_assert_eq(qn_qp_try_reserve(p.end[0], most + 1, &buf),
+                         QN_EMSGSIZE);
+            for (uint32_t n = 0; n < 3; n++) {
+                pattern(out, most, n);
+                cr_assert_eq(qn_qp_try_send(p.end[0], out, most), QN_OK);
+                cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK);
+                cr_assert_eq(len, most);
+                cr_assert(pattern_is(in, most, n), "limit %u", most);
+            }
+            cr_assert_eq(qn_qp_try_reserve(p.end[0], most, &buf), QN_OK);
+            pattern(buf, most, 9);
+            qn_qp_commit(p.end[0], most);
+            cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK);
+            cr_assert(len == most && pattern_is(in, most, 9));
+            pair_close(&p);
+        }
+    }
+}
+
+/* A peer that does not keep to what was agreed would write behind our memory:
+ * by messages and by frames. */
+Test(transport, a_message_longer_than_agreed_is_damage)
+{
+    FOR_EACH_TRANSPORT(t)
+    {
+        for (uint32_t view = 0; view < 2; view++) {
+            struct pair p;
+            struct qn_frame f;
+            const void *msg;
+            size_t len;
+            pair_open_limited(&p, t, 64, 0, 300);
+            cr_assert_eq(qn_qp_try_send(p.end[0], out, 300), QN_OK);
+            cr_assert_eq(qn_qp_try_send(p.end[0], out, 301), QN_OK);
+            qn_qp_flush(p.end[0]);
+            cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK);
+            cr_assert_eq(len, 300);
+            int rc = view == 0 ? qn_qp_peek(p.end[1], &msg, &len)
+                               : qn_qp_peek_frame(p.end[1], &f);
+            cr_assert_eq(rc, QN_ECORRUPT);
+            pair_close(&p);
+        }
+    }
+}
+
 Test(transport, too_small_a_buffer_keeps_the_message)
 {
     FOR_EACH_TRANSPORT(t)

@@ -125,5 +125,10 @@ Test(transport, frames_that_form_no_message_are_refused)
         cr_assert_eq(send_frame(a, QN_FRAME_LAST, 20, 0), QN_OK);
         cr_assert_eq(qn_qp_try_send(a, "x", 1), QN_OK);
         pair_close(&p);
+        pair_open_limited(&p, t, 16, 100, 100);
+        a = p.end[0];
+        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 101), QN_EINVAL);
+        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 100), QN_OK);
+        pair_close(&p);
     }
 }

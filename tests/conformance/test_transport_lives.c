@@ -141,17 +141,19 @@ Test(transport, open_refuses_what_cannot_work)
         struct qn_qp *qp = NULL;
         pair_open(&p, t, 16);
         const struct qn_qp_opts good = pair_opts(&p, 0);
-        struct qn_qp_opts bad[] = {good, good, good, good, good,
-                                   good, good, good, good};
+        struct qn_qp_opts bad[] = {good, good, good, good, good, good,
+                                   good, good, good, good, good};
         bad[0].cells = 15;
         bad[1].cells = 8;
         bad[2].cells = 131072;
-        bad[3].self = QN_NODES_MAX;
-        bad[4].peer = QN_NODES_MAX;
+        bad[3].self = QN_MEMBERS_MAX;
+        bad[4].peer = QN_MEMBERS_MAX;
         bad[5].self_inc = 0;
         bad[6].peer_inc = 0;
         bad[7].tx = NULL;
         bad[8].rx = NULL;
+        bad[9].msg_max = QN_INPLACE_MAX - 1;
+        bad[10].msg_max = QN_MSG_MAX + 1;
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             cr_assert_eq(t->open(&qp, &bad[i]), QN_EINVAL, "case %zu", i);
         }

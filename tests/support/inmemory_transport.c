@@ -36,8 +36,9 @@ struct inmemory_qp {
     bool rx_only;            /* a message of one cell is shown in place */
     bool rx_frames, rx_held; /* a view is in use: peeked and not released */
     uint32_t in_len, in_total;
-    uint8_t out[QN_MSG_MAX];
-    uint8_t in[QN_MSG_MAX];
+    uint32_t msg_max;
+    uint8_t *out; /* [msg_max] */
+    uint8_t *in;  /* [msg_max] */
 };
 
 static struct inmemory_qp *of(const struct qn_qp *qp)
@@ -115,7 +116,7 @@ static bool push(struct inmemory_qp *q)
 static int try_reserve(struct qn_qp *qp, size_t len, void **buf)
 {
     struct inmemory_qp *q = of(qp);
-    if (len > QN_MSG_MAX) {
+    if (len > q->msg_max) {
         return QN_EMSGSIZE;
     }
     if (q->down) {
@@ -145,7 +146,7 @@ static int try_send_frame(struct qn_qp *qp, const struct qn_frame *f)
 {
     struct inmemory_qp *q = of(qp);
     bool begins = f->kind == QN_FRAME_ONLY || f->kind == QN_FRAME_FIRST;
-    QN_ASSERT(begins != q->tx_open && f->total <= QN_MSG_MAX);
+    QN_ASSERT(begins != q->tx_open && f->total <= q->msg_max);
     if (q->down) {
         return QN_EPEERDEAD;
     }
@@ -169,6 +170,7 @@ static void assemble(struct inmemory_qp *q, const struct cell *c)
     if (c->kind == QN_FRAME_FIRST) {
         q->in_len = 0;
         q->in_total = c->total;
+        QN_ASSERT(q->in_total <= q->msg_max);
     }
     QN_ASSERT(q->in_len + c->len <= q->in_total);
     memcpy(q->in + q->in_len, c->bytes, c->len);
@@ -258,6 +260,8 @@ static void close_end(struct qn_qp *qp)
         fifo_free(q->tx);
         fifo_free(q->rx);
     }
+    free(q->out);
+    free(q->in);
     free(q);
 }
 
@@ -275,13 +279,23 @@ static const struct qn_qp_ops ops = {
     .close = close_end,
 };
 
-void inmemory_pair(struct qn_qp *end[2], uint32_t cells, uint32_t cell_bytes)
+static struct inmemory_qp *end_new(uint32_t msg_max)
 {
-    struct inmemory_qp *a = calloc(1, sizeof *a);
-    struct inmemory_qp *b = calloc(1, sizeof *b);
-    QN_ASSERT(a != NULL && b != NULL);
-    a->qp.ops = &ops;
-    b->qp.ops = &ops;
+    struct inmemory_qp *q = calloc(1, sizeof *q);
+    QN_ASSERT(q != NULL);
+    q->qp.ops = &ops;
+    q->msg_max = msg_max;
+    q->out = malloc(msg_max);
+    q->in = malloc(msg_max);
+    QN_ASSERT(q->out != NULL && q->in != NULL);
+    return q;
+}
+
+void inmemory_pair_limited(struct qn_qp *end[2], uint32_t cells,
+                           uint32_t cell_bytes, uint32_t msg_max)
+{
+    struct inmemory_qp *a = end_new(msg_max);
+    struct inmemory_qp *b = end_new(msg_max);
     a->tx = b->rx = fifo_new(cells, cell_bytes);
     b->tx = a->rx = fifo_new(cells, cell_bytes);
     a->peer = b;
@@ -289,6 +303,11 @@ void inmemory_pair(struct qn_qp *end[2], uint32_t cells, uint32_t cell_bytes)
     a->allow = b->allow = INMEMORY_UNLIMITED;
     end[0] = &a->qp;
     end[1] = &b->qp;
+}
+
+void inmemory_pair(struct qn_qp *end[2], uint32_t cells, uint32_t cell_bytes)
+{
+    inmemory_pair_limited(end, cells, cell_bytes, QN_MSG_MAX);
 }
 
 void inmemory_allow(struct qn_qp *end, uint32_t frames)

@@ -31,6 +31,10 @@
  *  Memory is freed when both ends are closed. */
 void inmemory_pair(struct qn_qp *end[2], uint32_t cells, uint32_t cell_bytes);
 
+/** As inmemory_pair, with the longest message (qn_qp_opts.msg_max). */
+void inmemory_pair_limited(struct qn_qp *end[2], uint32_t cells,
+                           uint32_t cell_bytes, uint32_t msg_max);
+
 /** `end` may send `frames` more frames; INMEMORY_UNLIMITED: as many as have
  *  room. */
 void inmemory_allow(struct qn_qp *end, uint32_t frames);

@@ -40,7 +40,8 @@ static_assert(sizeof(struct qn_ump_cell) == QN_CACHELINE, "one line");
 static_assert(offsetof(struct qn_ump_lane, cell) == 2 * QN_CACHELINE, "layout");
 static_assert(QN_UMP_FIRST_BYTES + sizeof(uint32_t) == QN_UMP_CELL_BYTES,
               "FIRST carries the total");
-static_assert(QN_UMP_CELL_BYTES <= QN_INPLACE_MAX, "frames of core/qp.h");
+static_assert(QN_UMP_CELL_BYTES <= QN_INPLACE_MAX,
+              "frames of core/qp.h; no msg_max is below a cell");
 static_assert(offsetof(struct qn_ump, qp) == 0, "qn_ump_of");
 
 int qn_ump_corrupt(struct qn_ump *u)
@@ -107,7 +108,9 @@ static bool opts_good(const struct qn_qp_opts *o)
            (uintptr_t)o->tx % QN_CACHELINE == 0 &&
            (uintptr_t)o->rx % QN_CACHELINE == 0 && qn_is_pow2(o->cells) &&
            o->cells >= QN_UMP_CELLS_MIN && o->cells <= QN_UMP_CELLS_MAX &&
-           o->self < QN_NODES_MAX && o->peer < QN_NODES_MAX &&
+           o->self < QN_MEMBERS_MAX && o->peer < QN_MEMBERS_MAX &&
+           (o->msg_max == 0 ||
+            (o->msg_max >= QN_INPLACE_MAX && o->msg_max <= QN_MSG_MAX)) &&
            o->self_inc != 0 && o->peer_inc != 0;
 }
 
@@ -161,7 +164,9 @@ int qn_ump_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
     }
     /* A line of its own: two ends in one process belong to two threads. */
     size_t bytes = qn_align_up(sizeof(struct qn_ump), QN_CACHELINE);
-    struct qn_ump *u = aligned_alloc(QN_CACHELINE, bytes + 2 * QN_MSG_MAX);
+    uint32_t msg_max = o->msg_max != 0 ? o->msg_max : QN_MSG_MAX;
+    size_t buffer = qn_align_up(msg_max, QN_CACHELINE);
+    struct qn_ump *u = aligned_alloc(QN_CACHELINE, bytes + 2 * buffer);
     if (u == NULL) {
         return QN_ENOMEM;
     }
@@ -170,6 +175,7 @@ int qn_ump_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
     u->tx = o->tx;
     u->rx = o->rx;
     u->cells = o->cells;
+    u->msg_max = msg_max;
     divide(u);
     u->tx_segment = u->tx->cell;
     u->tx_next = u->tx_freed = u->tx_flushed = start;
@@ -179,7 +185,7 @@ int qn_ump_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
     u->self_inc = o->self_inc;
     u->peer_inc = o->peer_inc;
     u->stage = (uint8_t *)u + bytes;
-    u->whole = u->stage + QN_MSG_MAX;
+    u->whole = u->stage + buffer;
     u->tx_tag = open_lane(u->tx, o, start);
     *out = &u->qp;
     return QN_OK;

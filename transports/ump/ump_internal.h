@@ -25,6 +25,7 @@ struct qn_ump {
     uint32_t seg_mask;              /* cells of a segment - 1; both lanes */
     uint32_t seg_shift;             /* log2 of the cells of a segment */
     uint32_t cells;                 /* of either lane */
+    uint32_t msg_max;               /* bytes, either way */
     uint32_t tx_next;               /* sequence of the next cell */
     uint32_t tx_freed;   /* cells below it were acknowledged, as far as known */
     uint32_t tx_free;    /* bit i: segment i carries nothing */
@@ -56,8 +57,8 @@ struct qn_ump {
     struct qn_doorbell_handle *ringer;
     uint64_t self_inc;
     uint64_t peer_inc;
-    uint8_t *stage; /* [QN_MSG_MAX] */
-    uint8_t *whole; /* [QN_MSG_MAX] */
+    uint8_t *stage; /* [msg_max] */
+    uint8_t *whole; /* [msg_max] */
 };
 
 #define QN_UMP_TAG_NONE UINT64_MAX /* no 48-bit half of a header equals it */

@@ -73,7 +73,7 @@ static bool grammar(const struct qn_ump *u, const struct cell *c)
         return !inside && c->len <= QN_UMP_CELL_BYTES;
     case QN_FRAME_FIRST:
         return !inside && c->len <= QN_UMP_FIRST_BYTES && c->len <= c->total &&
-               c->total <= QN_MSG_MAX;
+               c->total <= u->msg_max;
     case QN_FRAME_MORE:
         return inside && c->len <= QN_UMP_CELL_BYTES && c->len <= left;
     case QN_FRAME_LAST:

@@ -244,7 +244,7 @@ static int ready_to_send(struct qn_ump *u)
 static __attribute__((noinline)) int ready_for_message(struct qn_ump *u,
                                                        size_t len)
 {
-    if (len > QN_MSG_MAX) {
+    if (len > u->msg_max) {
         return QN_EMSGSIZE;
     }
     return u->frame_open ? QN_EAGAIN : ready_to_send(u);
@@ -253,7 +253,7 @@ static __attribute__((noinline)) int ready_for_message(struct qn_ump *u,
 int qn_ump_try_reserve(struct qn_qp *qp, size_t len, void **buf)
 {
     struct qn_ump *u = qn_ump_of(qp);
-    if (len > QN_MSG_MAX || !clear_to_send(u) || free_cells(u) == 0) {
+    if (len > u->msg_max || !clear_to_send(u) || free_cells(u) == 0) {
         int rc = ready_for_message(u, len);
         if (rc != QN_OK) {
             return rc;
@@ -310,7 +310,8 @@ static __attribute__((noinline)) int send_slowly(struct qn_ump *u,
 }
 
 /* The fast path is kept free of calls: each store to the stack takes a place in
- * the store buffer, where cells wait for their lines. */
+ * the store buffer, where cells wait for their lines. No msg_max is below a
+ * cell, so that it need not be looked at. */
 int qn_ump_try_send(struct qn_qp *qp, const void *msg, size_t len)
 {
     struct qn_ump *u = qn_ump_of(qp);
@@ -336,7 +337,7 @@ static bool frame_fits(const struct qn_ump *u, const struct qn_frame *f,
     case QN_FRAME_FIRST:
         *left = f->total - f->len;
         return f->len <= QN_UMP_FIRST_BYTES && f->len <= f->total &&
-               f->total <= QN_MSG_MAX;
+               f->total <= u->msg_max;
     case QN_FRAME_MORE:
         return f->len <= QN_UMP_CELL_BYTES && f->len <= u->frame_left;
     case QN_FRAME_LAST:
