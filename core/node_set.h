@@ -7,8 +7,7 @@
  *     uint64_t word[QN_NODE_SET_WORDS(100)];
  *     struct qn_node_set s = qn_node_set_over(word, 100);     empty
  *     qn_node_set_add(&s, 99);
- *     for (qn_node_t v = qn_node_set_next(&s, 0); v != QN_NO_MEMBER;
- *          v = qn_node_set_next(&s, v + 1)) ...
+ *     qn_node_set_next(&s, 0);                                99
  *
  * A set has only the words that its members need. With at most 64 nodes that is
  * one, and each operation costs what it costs on a uint64_t, but for one load
@@ -32,8 +31,8 @@
 /** Words of a set of the nodes 0 .. `nodes` - 1. */
 #define QN_NODE_SET_WORDS(nodes) (((nodes) + 63u) / 64u)
 
-/** Node v is bit v % 64 of word v / 64. Words may be read by any code, several
- *  sets at once; only these functions change them. */
+/** Node v is bit v % 64 of word v / 64. A hot loop may use
+ *  the words themselves, of several sets at once. */
 struct qn_node_set {
     uint64_t *word; /* [words], of the caller. Kept */
     uint32_t words; /* at least one */
@@ -150,6 +149,38 @@ static inline bool qn_node_set_within(const struct qn_node_set *s,
         outside |= s->word[i] & ~other->word[i];
     }
     return outside == 0;
+}
+
+/** The members in ascending order, as they were when their word was reached: a
+ *  member may be removed meanwhile, and one that is added may be missed.
+ *
+ *      struct qn_node_iter it = qn_node_set_iter(&s);
+ *      for (qn_node_t v; qn_node_iter_next(&it, &v);) ...
+ *
+ *  Fields are private. */
+struct qn_node_iter {
+    const struct qn_node_set *set; /* borrowed */
+    uint32_t i;
+    uint64_t left; /* of word i */
+};
+
+static inline struct qn_node_iter qn_node_set_iter(const struct qn_node_set *s)
+{
+    return (struct qn_node_iter){s, 0, s->word[0]};
+}
+
+/** @return false: there are no more, and *v is as it was. */
+static inline bool qn_node_iter_next(struct qn_node_iter *it, qn_node_t *v)
+{
+    while (it->left == 0) {
+        if (++it->i >= it->set->words) {
+            return false;
+        }
+        it->left = it->set->word[it->i];
+    }
+    *v = it->i * 64 + (qn_node_t)__builtin_ctzll(it->left);
+    it->left &= it->left - 1;
+    return true;
 }
 
 /** The lowest member that is at least `from`, which may be anything; or

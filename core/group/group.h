@@ -34,6 +34,13 @@
  * (the root's window bounds how much), so all that is begun arrives; still
  * no node waits for a child.
  *
+ * A node needs queuepairs to its neighbours in the tree. To all others they may
+ * be NULL: such a peer is neither looked at nor sent to, as if it were down. A
+ * plain context whose root is to move needs them to the neighbours in every
+ * tree to come, and to each peer that may send before it has heard of a change.
+ * The price of a turn depends on the peers that have queuepairs and live, not
+ * on the number of members, but for one word per 64 of them.
+ *
  * Two contexts may exist over one set of queuepairs only if they use different
  * lanes. Wire format: README.md of this folder.
  *
@@ -44,6 +51,7 @@
 #include <stdbool.h>
 
 #include "core/base/bits.h"
+#include "core/node_set.h"
 #include "core/qp.h"
 #include "core/topo/tree.h"
 
@@ -58,10 +66,15 @@ typedef void qn_deliver_fn(void *ctx, const void *msg, size_t len);
 
 struct qn_context_opts {
     qn_node_t self;
+    uint32_t members;           /* all nodes are below it, those of any later
+                                   tree too: 1 .. QN_MEMBERS_MAX; 0:
+                                   QN_NODES_MAX */
+    uint32_t msg_max;           /* bytes, as of all its queuepairs (core/qp.h);
+                                   0: QN_MSG_MAX */
     const struct qn_tree *tree; /* borrowed: copied */
-    struct qn_qp **qp;          /* [QN_NODES_MAX] by node id, kept. `acked`:
-                                   read only for parent and children. NULL:
-                                   that node is down, see qn_context_up */
+    struct qn_qp **qp;          /* [members] by node id, kept. `acked`: read
+                                   only for parent and children. NULL: there is
+                                   no way to that node, see qn_context_up */
     qn_deliver_fn *deliver;     /* NULL allowed at the root, which then
                                    receives nothing */
     void *ctx;                  /* for deliver; kept */
@@ -72,8 +85,9 @@ struct qn_context;
 
 /** `self` need not be a member of the tree, it then only receives (`acked`: it
  *  must).
- *  @return QN_OK; QN_EINVAL: the tree is not valid, or a needed pointer is NULL
- *  (`acked`: any queuepair); QN_ENOMEM. */
+ *  @return QN_OK; QN_EINVAL: the tree is not valid or has a node that is not
+ *  below `members`, msg_max or members are out of range, or a needed pointer is
+ *  NULL (`acked`: a queuepair to a neighbour); QN_ENOMEM. O(members). */
 int qn_context_create(struct qn_context **out, const struct qn_context_opts *o);
 
 /** NULL is fine. The queuepairs stay open; a child that had got a part of a
@@ -86,12 +100,13 @@ void qn_context_destroy(struct qn_context *c);
  * qn_context_flush afterwards, once for several.
  *
  * @param parts    [count], borrowed.
- * @param dropped  Optional, filled: mask of children that had no room.
- * @return QN_OK; QN_EMSGSIZE: longer than QN_MSG_MAX (`acked`: less
+ * @param dropped  Optional, filled: the children that had no room. A set of
+ *                 nodes below `members` of the context.
+ * @return QN_OK; QN_EMSGSIZE: longer than msg_max (`acked`: less
  *         QN_ACKED_EXTRA), nothing was sent; QN_EPERM: not the root.
  */
 int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
-                     uint32_t count, uint64_t *dropped);
+                     uint32_t count, struct qn_node_set *dropped);
 
 /**
  * As bcast, numbered; the context was made with `acked`.
@@ -127,8 +142,8 @@ bool qn_context_flush(struct qn_context *c);
 
 /** The node `peer` ended: abort what it had begun, stop using its queuepair
  *  (which may be closed after this call). What it had sent and poll has not
- *  taken yet is not delivered: poll first to get it. Any peer may be named,
- *  neighbour or not; twice is harmless. */
+ *  taken yet is not delivered: poll first to get it. Any peer below `members`
+ *  may be named, neighbour or not; twice is harmless. */
 void qn_context_down(struct qn_context *c, qn_node_t peer);
 
 /** `peer` is back in a new incarnation, its new queuepair is in qp[peer]. It
@@ -146,13 +161,15 @@ int qn_context_up(struct qn_context *c, qn_node_t peer);
  * ABORT: it receives nothing of it. A message that a former parent had begun to
  * send is delivered here when it is complete, and forwarded no more.
  *
- * @param tree  Borrowed. `self` need not be a member. Members that are down are
- *              skipped as children; what is below them is the caller's worry.
+ * @param tree  Borrowed. `self` need not be a member. Members that are down, or
+ *              have no queuepair, are skipped as children; what is below them
+ * is the caller's worry.
  * @return QN_OK; QN_EPERM in an acknowledged context; QN_EINVAL: not a valid
- *         tree, or no `deliver` and not its root. On failure nothing changed.
+ *         tree, a node that is not below `members`, or no `deliver` and not its
+ * root. On failure nothing changed.
  *
  * An inner node that finds no memory to forward frame by frame forwards whole
- * messages. O(nodes).
+ * messages. O(QN_MEMBERS_MAX).
  */
 int qn_context_reroot(struct qn_context *c, const struct qn_tree *tree);
 

@@ -2,17 +2,21 @@
 #define QN_GROUP_GROUP_INTERNAL_H
 
 /**
- * The state of a context, and the part of it that forward.c works on: what
- * comes from the peers and what of it goes to the children. For this folder
- * only.
+ * The state of a context: what comes from the peers and what of it goes to the
+ * children. For this folder only.
+ *
+ * Arrays and sets are as long as the number of members says (context.c lays
+ * them out behind the context). With at most 64 members a set is one word, and
+ * the words of all sets lie beside each other.
  */
 
 #include "core/group/backlog_internal.h"
 #include "core/group/group.h"
+#include "core/node_set.h"
 
 /* A long message that comes from one peer frame by frame. */
 struct qn_forward_in {
-    uint8_t *body;      /* [QN_MSG_MAX], owned; NULL: not read by frames */
+    uint8_t *body;      /* [msg_max], owned; NULL: not read by frames */
     bool open;          /* frames of it are still to come */
     uint32_t total;     /* its bytes */
     uint32_t got;       /* of which arrived */
@@ -20,68 +24,120 @@ struct qn_forward_in {
     uint32_t more_len;  /* of its longest other frame */
 };
 
+/* Bits of qn_context.view. */
+#define QN_VIEW_FRAMED 1u /* the peer is read by frames */
+#define QN_VIEW_INSIDE 2u /* a message of it may be half read */
+
 struct qn_context {
     qn_node_t self;
-    qn_node_t parent; /* == self at the root; no member: QN_NODES_MAX */
+    qn_node_t parent; /* == self at the root; no member: QN_NO_MEMBER */
     qn_node_t sender; /* of what is being delivered */
+    uint32_t members; /* all nodes are below it */
+    uint32_t msg_max; /* bytes of a message, trailer included */
     uint32_t child_count;
-    qn_node_t child[QN_NODES_MAX]; /* in send order */
-    uint64_t below[QN_NODES_MAX];  /* by child: it and all below it */
-    struct qn_qp **qp;             /* by node */
+    qn_node_t *child;  /* [child_count] in send order; room for all members */
+    struct qn_qp **qp; /* [members] by node */
     qn_deliver_fn *deliver;
     void *ctx;
-    uint64_t up; /* the parent; all masks are of nodes */
-    uint64_t children;
-    uint64_t listen; /* peers to receive from, besides the parent */
-    uint64_t down;
-    uint64_t dirty; /* queuepairs used since they were flushed clean */
-    uint64_t drops[QN_NODES_MAX];
-    qn_node_t cursor;  /* the peer of `listen` to look at next */
-    bool parent_first; /* in the next poll */
-    bool delivering;   /* inside a call of `deliver` */
+    struct qn_node_set children;
+    struct qn_node_set down;
+    struct qn_node_set listen; /* peers to receive from, besides the parent */
+    struct qn_node_set dirty;  /* queuepairs used since they were flushed
+                                  clean */
+    uint64_t *drops;           /* [members] by child */
+    qn_node_t cursor;          /* look at `others` from here on next */
+    bool parent_first;         /* in the next poll */
+    bool delivering;           /* inside a call of `deliver` */
+
+    /* They follow from the above: context.c, qn_context_derive. */
+    bool parent_lives;         /* there is one, and it is not down */
+    struct qn_node_set living; /* children that are not down */
+    struct qn_node_set others; /* `listen` but the parent, not down */
 
     /* How each peer is read, by messages or by frames: see forward.c. */
-    uint64_t framed;
-    uint64_t cut_through; /* peers to be read by frames: the parent or none */
-    uint64_t inside;      /* peers of which a message may be half read */
-    struct qn_forward_in in[QN_NODES_MAX];
+    uint8_t *view;         /* [members] by peer: QN_VIEW_* */
+    qn_node_t cut_through; /* to be read by frames: the parent; QN_NO_MEMBER */
+    struct qn_forward_in *in; /* [members] by peer */
 
     /* Inner nodes: the last long message, in[source], and the nodes that still
        get it. */
     qn_node_t source;
-    uint32_t sent[QN_NODES_MAX];
-    uint64_t to;     /* nodes that are being sent it */
-    uint64_t missed; /* children that had no place for it */
-    uint64_t abort;  /* nodes, once children, that are owed an ABORT */
+    uint32_t *sent;            /* [members] by node, bytes */
+    struct qn_node_set to;     /* nodes that are being sent it */
+    struct qn_node_set missed; /* children that had no place for it */
+    struct qn_node_set abort; /* nodes, once children, that are owed an ABORT */
+    bool owing; /* false: `to`, `abort` and backlog.lagging are empty */
+    struct qn_node_set full; /* children without room for a whole message;
+                                empty between two messages */
+    struct qn_node_set left; /* result of qn_pending_give_up, not kept */
 
     /* Acknowledged form. */
     bool acked;
-    uint64_t number;                /* last broadcast (root) or delivered */
-    uint64_t told;                  /* last number acknowledged to the parent */
-    uint64_t heard[QN_NODES_MAX];   /* by child: acknowledged so far */
+    bool cut_off;    /* a child is down and counts */
+    uint64_t number; /* last broadcast (root) or delivered */
+    uint64_t told;   /* last number acknowledged to the parent */
+    uint64_t *heard; /* [members] by child: acknowledged so far */
+    uint64_t *below; /* [child_count] sets, by position in `child`: it and all
+                        below it */
+    void **reserved; /* [child_count] by position in `child` */
+    struct qn_node_set counts; /* children below which, or as which, any node
+                                  lives */
     uint64_t bytes[QN_ACKED_COUNT]; /* root: sum of sizes up to number i */
-    struct qn_backlog backlog;      /* inner nodes */
+    struct qn_backlog backlog;      /* inner nodes; `lagging` in all */
 };
-
-static inline uint64_t bit(qn_node_t node)
-{
-    return UINT64_C(1) << node;
-}
 
 static inline bool is_root(const struct qn_context *c)
 {
     return c->parent == c->self;
 }
 
-static inline uint64_t living_children(const struct qn_context *c)
+/** The parent, or what is down, is another one: compute what follows. */
+void qn_context_derive(struct qn_context *c);
+
+/* --- pending.c: what the children are owed ------------------------------- */
+
+/** Send all children what they are owed and have room for. `owing` comes first:
+ *  each turn asks, and usually no child is owed anything. */
+void qn_pending_pay(struct qn_context *c);
+
+static inline void qn_pending_catch_up(struct qn_context *c)
 {
-    return c->children & ~c->down;
+    if (c->owing) {
+        qn_pending_pay(c);
+    }
 }
 
-static inline bool parent_alive(const struct qn_context *c)
+/** Send a child what it is owed, in order.
+ *  @return true if it is owed nothing more: a new message may follow. */
+bool qn_pending_ready(struct qn_context *c, qn_node_t child);
+
+/** A long message begins, which all children get that live; but one that is
+ *  owed messages of the backlog, which come first, is in `missed`. */
+void qn_pending_begin(struct qn_context *c);
+
+/** Send the children of `to` what is here of the long message. */
+void qn_pending_send(struct qn_context *c);
+
+/** Those that have not got all of `body` will not get more of it, but for the
+ *  nodes of `keep` (NULL: none is kept): a child that got its beginning gets an
+ *  ABORT. `left` is those nodes. */
+void qn_pending_give_up(struct qn_context *c, const struct qn_node_set *keep);
+
+/** A message was dropped for these nodes: count them, and empty the set. */
+void qn_pending_drop(struct qn_context *c, struct qn_node_set *nodes);
+
+/** True while a node is owed something which is here. */
+bool qn_pending_here(const struct qn_context *c);
+
+static inline bool qn_pending_any(const struct qn_context *c)
 {
-    return (c->up & ~c->down) != 0;
+    return c->owing && qn_pending_here(c);
 }
+
+/** True if such a node has room. */
+bool qn_pending_has_room(const struct qn_context *c);
+
+/* --- forward.c ----------------------------------------------------------- */
 
 /** Receive one frame or message from a living peer, deliver it, and forward it
  *  if that is the parent. @return false: none was there. */
@@ -89,16 +145,6 @@ bool qn_forward_receive(struct qn_context *c, qn_node_t from);
 
 /** True if qn_forward_receive would receive something. */
 bool qn_forward_has(struct qn_context *c, qn_node_t from);
-
-/** Send all children what they are owed and have room for. */
-void qn_forward_catch_up(struct qn_context *c);
-
-/** Send a child what it is owed, in order.
- *  @return true if it is owed nothing more: a new message may follow. */
-bool qn_forward_ready(struct qn_context *c, qn_node_t child);
-
-/** Mask of nodes that are owed something which is here. */
-uint64_t qn_forward_pending(const struct qn_context *c);
 
 /** `parent` and `children` are new: abort what cannot go on, and choose how
  *  each peer is read. @return false: an inner node has no memory to read its

@@ -159,23 +159,22 @@ int qn_mixable_tree_build(struct qn_tree *t, const struct qn_machine *costs,
 
 /* ---- a given tree -------------------------------------------------------- */
 
-#define NO_MEMBER QN_NODES_MAX
+#define NO_RANK QN_NODES_MAX /* of a node that is no member */
 
 struct given {
     const struct qn_tree *plan;
     qn_node_t root;
-    uint32_t rank[QN_NODES_MAX]; /* by node, or NO_MEMBER */
+    uint32_t rank[QN_NODES_MAX]; /* by node, or NO_RANK */
 };
 
 static bool ascends(const struct qn_tree *plan)
 {
     for (qn_node_t v = 0; v < QN_NODES_MAX; v++) {
-        if (plan->parent[v] != QN_NODES_MAX && v != plan->root &&
-            plan->parent[v] >= v) {
+        if (qn_tree_has(plan, v) && v != plan->root && plan->parent[v] >= v) {
             return false;
         }
     }
-    return qn_tree_check(plan) == QN_OK;
+    return qn_tree_check(plan) == QN_OK && qn_tree_bound(plan) <= QN_NODES_MAX;
 }
 
 /* Rank u serves the children of v, or the members that are left below v. The
@@ -186,7 +185,7 @@ static void serve(const struct given *g, struct qn_edges *e, uint32_t u,
     const struct qn_tree *plan = g->plan;
     for (uint32_t k = 0; k < plan->child_count[v]; k++) {
         qn_node_t c = plan->child[plan->child_at[v] + k];
-        if (g->rank[c] == NO_MEMBER) {
+        if (g->rank[c] == NO_RANK) {
             serve(g, e, u, c);
         } else if (c != g->root) {
             qn_edges_add(e, u, g->rank[c]);
@@ -197,11 +196,11 @@ static void serve(const struct given *g, struct qn_edges *e, uint32_t u,
 static bool rank_members(struct given *g, const qn_node_t *order, uint32_t n)
 {
     for (qn_node_t v = 0; v < QN_NODES_MAX; v++) {
-        g->rank[v] = NO_MEMBER;
+        g->rank[v] = NO_RANK;
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (order[i] >= QN_NODES_MAX || g->rank[order[i]] != NO_MEMBER ||
-            g->plan->parent[order[i]] == QN_NODES_MAX) {
+        if (order[i] >= QN_NODES_MAX || g->rank[order[i]] != NO_RANK ||
+            !qn_tree_has(g->plan, order[i])) {
             return false;
         }
         g->rank[order[i]] = i;
@@ -221,7 +220,7 @@ int qn_mixable_tree_from(struct qn_tree *t, const struct qn_tree *plan,
     struct qn_edges e;
     struct qn_shape s;
     qn_edges_init(&e, n);
-    if (g.root != plan->root && g.rank[plan->root] == NO_MEMBER) {
+    if (g.root != plan->root && g.rank[plan->root] == NO_RANK) {
         serve(&g, &e, 0, plan->root);
     } else if (g.root != plan->root) {
         qn_edges_add(&e, 0, g.rank[plan->root]);
@@ -240,6 +239,7 @@ double qn_mixable_tree_latency(const struct qn_tree *t,
                                const struct qn_machine *costs)
 {
     double at[QN_NODES_MAX] = {0}, last = 0;
+    QN_ASSERT(qn_tree_bound(t) <= QN_NODES_MAX);
     qn_node_t todo[QN_NODES_MAX] = {t->root};
     uint32_t count = 1;
     for (uint32_t i = 0; i < count; i++) {

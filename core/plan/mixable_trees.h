@@ -12,7 +12,10 @@
  * of two equal nodes comes first is no matter, so little is lost: see
  * test_ordered.c.
  *
- * Pure, no allocation, some 60 KB of stack, any thread.
+ * For consensus groups: nodes are below QN_NODES_MAX, though a tree may have
+ * more (core/topo/tree.h).
+ *
+ * Pure, no allocation, about 80 KB of stack, any thread.
  */
 
 #include "core/machine/machine.h"
@@ -44,7 +47,8 @@ int qn_mixable_tree_build(struct qn_tree *t, const struct qn_machine *costs,
  *
  * @param t      Filled; untouched on failure.
  * @param plan   Over nodes, of which every parent is lower than its children:
- *               that is the order.
+ *               that is the order. A node of it that is not below
+ *               QN_NODES_MAX: QN_EINVAL.
  * @param order  [n] distinct nodes of the plan; order[0] is the root.
  * @param n      1 .. plan->n.
  * @return QN_OK, QN_EINVAL. O(n^2).

@@ -13,20 +13,29 @@
  */
 #include "core/topo/tree.h"
 
+#include <assert.h>
+
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/node_set.h"
 #include "core/topo/static_trees.h"
-#include <stdbool.h>
+
+static_assert(QN_MEMBERS_MAX <= QN_CORES_MAX, "edges of shapes name members");
+static_assert(QN_NO_MEMBER >= QN_MEMBERS_MAX && QN_NO_MEMBER <= UINT16_MAX,
+              "no member's number, and it fits");
+
+#define SET_WORDS QN_NODE_SET_WORDS(QN_MEMBERS_MAX)
 
 static bool distinct_nodes(const qn_node_t *order, uint32_t n)
 {
-    uint64_t seen = 0;
+    uint64_t word[SET_WORDS];
+    struct qn_node_set seen = qn_node_set_over(word, QN_MEMBERS_MAX);
     for (uint32_t i = 0; i < n; i++) {
-        if (order[i] >= QN_NODES_MAX || (seen >> order[i] & 1) != 0) {
+        if (order[i] >= QN_MEMBERS_MAX || qn_node_set_has(&seen, order[i])) {
             return false;
         }
-        seen |= UINT64_C(1) << order[i];
+        qn_node_set_add(&seen, order[i]);
     }
     return true;
 }
@@ -35,25 +44,25 @@ static bool distinct_nodes(const qn_node_t *order, uint32_t n)
 static void arrange(struct qn_tree *t, const struct qn_edges *e,
                     const qn_node_t *order)
 {
-    for (uint32_t i = 0; i < QN_NODES_MAX; i++) {
-        t->parent[i] = QN_NODES_MAX;
+    for (uint32_t i = 0; i < QN_MEMBERS_MAX; i++) {
+        t->parent[i] = QN_NO_MEMBER;
     }
     t->n = e->n;
     t->root = order[0];
-    t->parent[t->root] = t->root;
+    t->parent[t->root] = (uint16_t)t->root;
     for (uint32_t i = 0; i < e->count; i++) {
         t->child_count[order[e->parent[i]]]++;
-        t->parent[order[e->child[i]]] = order[e->parent[i]];
+        t->parent[order[e->child[i]]] = (uint16_t)order[e->parent[i]];
     }
-    uint32_t at[QN_NODES_MAX];
-    uint32_t next = 0;
+    uint16_t at[QN_MEMBERS_MAX];
+    uint16_t next = 0;
     for (uint32_t i = 0; i < e->n; i++) {
         t->child_at[order[i]] = next;
         at[i] = next;
-        next += t->child_count[order[i]];
+        next = (uint16_t)(next + t->child_count[order[i]]);
     }
     for (uint32_t i = 0; i < e->count; i++) {
-        t->child[at[e->parent[i]]++] = order[e->child[i]];
+        t->child[at[e->parent[i]]++] = (uint16_t)order[e->child[i]];
     }
 }
 
@@ -65,7 +74,7 @@ int qn_tree_build(struct qn_tree *t, const char *name, const qn_node_t *order,
     if (err != QN_OK) {
         return err;
     }
-    if (n > QN_NODES_MAX || !distinct_nodes(order, n)) {
+    if (n > QN_MEMBERS_MAX || !distinct_nodes(order, n)) {
         return QN_EINVAL;
     }
     *t = (struct qn_tree){0};
@@ -77,13 +86,13 @@ int qn_tree_build(struct qn_tree *t, const char *name, const qn_node_t *order,
 int qn_tree_place(struct qn_tree *t, const struct qn_shape *s,
                   const qn_node_t *node)
 {
-    if (s->n > QN_NODES_MAX || qn_shape_check(s) != QN_OK ||
+    if (s->n > QN_MEMBERS_MAX || qn_shape_check(s) != QN_OK ||
         !distinct_nodes(node, s->n)) {
         return QN_EINVAL;
     }
     /* Ranks from the root down, so that the root is the first of them. */
     uint16_t core[QN_CORES_MAX];
-    qn_node_t order[QN_NODES_MAX];
+    qn_node_t order[QN_MEMBERS_MAX];
     struct qn_edges e;
     qn_edges_init(&e, qn_shape_order(s, core));
     uint32_t next = 1;
@@ -106,7 +115,8 @@ const char *qn_tree_name_at(uint32_t i)
 
 /* The child list of v lies inside `child`, names v as the parent, and names no
  * node that another list has named. */
-static bool check_list(const struct qn_tree *t, qn_node_t v, uint64_t *seen)
+static bool check_list(const struct qn_tree *t, qn_node_t v,
+                       struct qn_node_set *seen)
 {
     uint32_t count = t->child_count[v];
     if (count > t->n - 1 || t->child_at[v] > t->n - 1 - count) {
@@ -114,59 +124,80 @@ static bool check_list(const struct qn_tree *t, qn_node_t v, uint64_t *seen)
     }
     for (uint32_t i = 0; i < count; i++) {
         qn_node_t c = t->child[t->child_at[v] + i];
-        if (c >= QN_NODES_MAX || c == t->root || t->parent[c] != v ||
-            (*seen >> c & 1) != 0) {
+        if (c >= QN_MEMBERS_MAX || c == t->root || t->parent[c] != v ||
+            qn_node_set_has(seen, c)) {
             return false;
         }
-        *seen |= UINT64_C(1) << c;
+        qn_node_set_add(seen, c);
     }
     return true;
 }
 
-/* Edges from v up to the root; QN_NODES_MAX if the root is never reached. */
-static uint32_t climb(const struct qn_tree *t, qn_node_t v)
+/* Every list is sound: each node is in one list at most, and there are as many
+ * members as the tree says. */
+static bool check_lists(const struct qn_tree *t)
 {
-    uint32_t steps = 0;
-    while (v < QN_NODES_MAX && v != t->root && steps < QN_NODES_MAX) {
-        v = t->parent[v];
-        steps++;
-    }
-    return v == t->root ? steps : QN_NODES_MAX;
-}
-
-int qn_tree_check(const struct qn_tree *t)
-{
-    if (t->n == 0 || t->n > QN_NODES_MAX || t->root >= QN_NODES_MAX ||
-        t->parent[t->root] != t->root) {
-        return QN_EINVAL;
-    }
-    uint64_t seen = UINT64_C(1) << t->root;
+    uint64_t word[SET_WORDS];
+    struct qn_node_set seen = qn_node_set_over(word, QN_MEMBERS_MAX);
     uint32_t members = 0;
-    for (qn_node_t v = 0; v < QN_NODES_MAX; v++) {
-        if (t->parent[v] == QN_NODES_MAX) {
+    for (qn_node_t v = 0; v < QN_MEMBERS_MAX; v++) {
+        if (t->parent[v] == QN_NO_MEMBER) {
             if (t->child_count[v] != 0) {
-                return QN_EINVAL;
+                return false;
             }
             continue;
         }
         members++;
-        if (climb(t, v) == QN_NODES_MAX || !check_list(t, v, &seen)) {
-            return QN_EINVAL;
+        if (!check_list(t, v, &seen)) {
+            return false;
         }
     }
-    /* Each member but the root was named by exactly one list. */
-    return members == t->n && (uint32_t)__builtin_popcountll(seen) == t->n
-               ? QN_OK
-               : QN_EINVAL;
+    return members == t->n;
+}
+
+/* Nodes that the root reaches. The lists are sound: no node comes twice. */
+static uint32_t reached(const struct qn_tree *t)
+{
+    uint16_t queue[QN_MEMBERS_MAX];
+    uint32_t count = 0;
+    queue[count++] = (uint16_t)t->root;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < t->child_count[queue[i]]; k++) {
+            queue[count++] = t->child[t->child_at[queue[i]] + k];
+        }
+    }
+    return count;
+}
+
+int qn_tree_check(const struct qn_tree *t)
+{
+    if (t->n == 0 || t->n > QN_MEMBERS_MAX || t->root >= QN_MEMBERS_MAX ||
+        t->parent[t->root] != t->root || !check_lists(t)) {
+        return QN_EINVAL;
+    }
+    /* All members are reached: no cycle beside the tree. */
+    return reached(t) == t->n ? QN_OK : QN_EINVAL;
+}
+
+uint32_t qn_tree_bound(const struct qn_tree *t)
+{
+    uint32_t bound = QN_MEMBERS_MAX;
+    while (bound > 0 && t->parent[bound - 1] == QN_NO_MEMBER) {
+        bound--;
+    }
+    return bound;
 }
 
 uint32_t qn_tree_depth(const struct qn_tree *t)
 {
     uint32_t depth = 0;
-    for (qn_node_t v = 0; v < QN_NODES_MAX; v++) {
-        if (t->parent[v] != QN_NODES_MAX) {
-            depth = QN_MAX(depth, climb(t, v));
+    for (qn_node_t v = 0; v < QN_MEMBERS_MAX; v++) {
+        uint32_t steps = 0;
+        for (qn_node_t u = v; qn_tree_has(t, u) && u != t->root;
+             u = t->parent[u]) {
+            steps++;
         }
+        depth = QN_MAX(depth, steps);
     }
     return depth;
 }

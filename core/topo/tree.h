@@ -2,7 +2,7 @@
 #define QN_TOPO_TREE_H
 
 /**
- * Topologies: broadcast trees over the nodes 0..n-1 of a group.
+ * Topologies: broadcast trees over nodes, up to QN_MEMBERS_MAX of them.
  *
  * A tree is its root, each node's parent and each node's children in send
  * order. The static shapes that need no costs (static_trees.h) are found by
@@ -15,19 +15,22 @@
  * Pure: no allocation, any thread.
  */
 
+#include <stdbool.h>
+
 #include "core/node.h"
 #include "core/topo/shape.h"
 
-/** Plain data, copied by assignment. Two equal trees are equal bytes. */
+/** Plain data, copied by assignment: 8 KiB, so that happens when the tree
+ *  changes and not per message. Two equal trees are equal bytes. */
 struct qn_tree {
-    uint32_t n; /* members, 1 .. QN_NODES_MAX */
+    uint32_t n; /* members, 1 .. QN_MEMBERS_MAX */
     qn_node_t root;
-    qn_node_t parent[QN_NODES_MAX];     /* by node; parent[root] == root; no
-                                           member: QN_NODES_MAX */
-    uint32_t child_count[QN_NODES_MAX]; /* by node */
-    uint32_t child_at[QN_NODES_MAX];    /* by node: first child in `child` */
-    qn_node_t child[QN_NODES_MAX];      /* all n-1 children, grouped by parent,
-                                           each group in send order */
+    uint16_t parent[QN_MEMBERS_MAX];      /* by node; parent[root] == root; not
+                                             in the tree: QN_NO_MEMBER */
+    uint16_t child_count[QN_MEMBERS_MAX]; /* by node */
+    uint16_t child_at[QN_MEMBERS_MAX];    /* by node: first child in `child` */
+    uint16_t child[QN_MEMBERS_MAX];       /* all n-1 children, grouped by
+                                             parent, each group in send order */
 };
 
 /**
@@ -35,9 +38,9 @@ struct qn_tree {
  *
  * @param t      Filled; untouched on failure.
  * @param name   "sequential", "binary", "fibonacci" or "tree:k=N".
- * @param order  [n] the members, distinct node ids < QN_NODES_MAX; order[0] is
- *               the root. Borrowed.
- * @param n      1 .. QN_NODES_MAX.
+ * @param order  [n] the members, distinct node ids < QN_MEMBERS_MAX; order[0]
+ * is the root. Borrowed.
+ * @param n      1 .. QN_MEMBERS_MAX.
  * @return QN_OK; QN_ENOENT unknown name; QN_EINVAL bad members or n.
  *
  * O(n).
@@ -51,8 +54,8 @@ int qn_tree_build(struct qn_tree *t, const char *name, const qn_node_t *order,
  * @param t     Filled; untouched on failure.
  * @param s     A tree over cores 0 .. s->n-1 of a machine.
  * @param node  [s->n] the node that runs on each of these cores. Borrowed.
- * @return QN_OK; QN_EINVAL more than QN_NODES_MAX cores, nodes that are not
- *         distinct, or no tree.
+ * @return QN_OK; QN_EINVAL nodes that are not distinct or not below
+ *         QN_MEMBERS_MAX, or no tree.
  */
 int qn_tree_place(struct qn_tree *t, const struct qn_shape *s,
                   const qn_node_t *node);
@@ -62,10 +65,20 @@ const char *qn_tree_name_at(uint32_t i);
 
 /** Check any bytes: QN_OK if t is a spanning tree of its members (one root,
  *  one parent each, no cycle, child lists and parents agree), else QN_EINVAL.
- *  O(n * depth). */
+ *  O(QN_MEMBERS_MAX). */
 int qn_tree_check(const struct qn_tree *t);
 
-/** Edges from the root to the deepest node of a valid tree. */
+/** True if the tree has this node. */
+static inline bool qn_tree_has(const struct qn_tree *t, qn_node_t v)
+{
+    return v < QN_MEMBERS_MAX && t->parent[v] != QN_NO_MEMBER;
+}
+
+/** The smallest number that is above all members of a valid tree: the length of
+ *  arrays by node. O(QN_MEMBERS_MAX). */
+uint32_t qn_tree_bound(const struct qn_tree *t);
+
+/** Edges from the root to the deepest node of a valid tree. O(n * depth). */
 uint32_t qn_tree_depth(const struct qn_tree *t);
 
 #endif

@@ -132,11 +132,11 @@ static int send_next(struct node *n, enum kind kind)
     const struct qn_bcast_run_opts *o = n->f->o;
     const struct qn_slice part = {n->message, o->size};
     uint64_t number = n->got + 1, word = number << KIND_BITS | kind;
-    uint64_t dropped = 0, given = number;
+    uint64_t given = number;
     n->message[o->size - 1] = (uint8_t)number;
     memcpy(n->message, &word, sizeof word);
     int rc = o->acked ? qn_context_bcast_acked(n->c, &part, 1, &given)
-                      : qn_context_bcast(n->c, &part, 1, &dropped);
+                      : qn_context_bcast(n->c, &part, 1, NULL);
     if (rc == QN_OK) {
         n->got = number;
         n->kind = kind != PLAIN ? kind : n->kind;
@@ -409,6 +409,7 @@ static int run_node(struct qn_mesh_end *end, void *arg)
         qp[i] = end->qp[i][QN_LANE_TREE];
     }
     const struct qn_context_opts o = {.self = end->self,
+                                      .members = QN_NODES_MAX,
                                       .tree = f->o->tree,
                                       .qp = qp,
                                       .deliver = deliver,

@@ -41,7 +41,7 @@ void qn_dissemination_init(struct qn_dissemination *d, qn_node_t self,
     QN_ASSERT(nodes <= QN_NODES_MAX);
     QN_ASSERT(self < nodes);
     *d = (struct qn_dissemination){
-        .self = self, .nodes = nodes, .parent = {QN_NODES_MAX, QN_NODES_MAX}};
+        .self = self, .nodes = nodes, .parent = {QN_NO_MEMBER, QN_NO_MEMBER}};
 }
 
 /* ---- the tree ------------------------------------------------------------ */
@@ -114,7 +114,7 @@ void qn_dissemination_adopt(struct qn_dissemination *d, const struct qn_tree *t,
     d->left_behind &= d->children;
     d->parent[1] = d->parent[0];
     d->parent[0] = t->parent[d->self];
-    d->inner = t->child_count[t->root] + 1 < t->n;
+    d->inner = t->child_count[t->root] + 1u < t->n;
     d->stalled_since = root ? d->stalled_since : 0;
     d->latency_probe_slot = 0;
     d->broadcast_latency_ns = 0;

@@ -66,7 +66,7 @@ struct qn_dissemination {
     uint64_t children;       /* of this node if it is the root: mask */
     uint64_t left_behind;    /* children that are not waited for: mask */
     qn_node_t parent[2];     /* in this tree and in the one before; self: root;
-                                QN_NODES_MAX: no member */
+                                QN_NO_MEMBER: no member */
     bool inner;              /* the tree has inner nodes */
     bool delivering;         /* inside a delivery: the tree must not change */
     qn_time_t stalled_since; /* a broadcast waits for a child; 0: none does */

@@ -64,6 +64,7 @@ int qn_driver_tree_make(struct qn_driver *d)
         return QN_EINVAL; /* no such topology */
     }
     const struct qn_context_opts o = {.self = d->o.self,
+                                      .members = QN_NODES_MAX,
                                       .tree = &t,
                                       .qp = d->tree,
                                       .deliver = qn_driver_deliver,

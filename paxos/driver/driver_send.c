@@ -189,10 +189,11 @@ static void bcast_fragment(struct qn_driver *d, const struct qn_msg *m)
 {
     uint8_t head[QN_HEAD_MAX];
     const struct qn_slice parts[] = {{head, qn_msg_head(m, head)}, m->body};
-    uint64_t dropped = 0;
+    uint64_t mask;
+    struct qn_node_set dropped = qn_node_set_over(&mask, QN_NODES_MAX);
     int err = qn_context_bcast(d->context, parts, 2, &dropped);
     QN_ASSERT(err == QN_OK);
-    qn_dissemination_drop(&d->dissemination, dropped);
+    qn_dissemination_drop(&d->dissemination, mask);
 }
 
 /* Send queued broadcasts as far as the children have room. */

@@ -54,6 +54,14 @@ static void compare(const struct pair *p)
                      "%u nodes, from %u", p->nodes, v);
     }
     cr_assert_eq(qn_node_set_next(&p->set, UINT32_MAX), QN_NO_MEMBER);
+    struct qn_node_iter it = qn_node_set_iter(&p->set);
+    qn_node_t v = QN_NO_MEMBER, from = 0;
+    while (qn_node_iter_next(&it, &v)) {
+        cr_assert_eq(v, naive_next(p, from));
+        from = v + 1;
+    }
+    cr_assert_eq(naive_next(p, from), QN_NO_MEMBER);
+    cr_assert(!qn_node_iter_next(&it, &v));
     cr_assert_eq(qn_node_set_empty(&p->set), naive_next(p, 0) == QN_NO_MEMBER);
 }
 
@@ -107,6 +115,23 @@ Test(node_set, one_member_more_or_less_is_seen_alone)
         compare(&p);
         check_end(&p);
     }
+}
+
+Test(node_set, a_member_may_be_removed_when_the_iterator_has_come_to_it)
+{
+    static struct pair p;
+    begin(&p, 300);
+    for (qn_node_t v = 0; v < 300; v += 3) {
+        put(&p, v, true);
+    }
+    struct qn_node_iter it = qn_node_set_iter(&p.set);
+    uint32_t count = 0;
+    for (qn_node_t v; qn_node_iter_next(&it, &v); count++) {
+        cr_assert_eq(v, 3 * count);
+        put(&p, v, false);
+    }
+    cr_assert_eq(count, 100);
+    cr_assert(qn_node_set_empty(&p.set));
 }
 
 static uint32_t draw(uint64_t *r, uint32_t below)

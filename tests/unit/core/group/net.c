@@ -46,7 +46,7 @@ static void make_contexts(struct net *net)
     for (qn_node_t v = 0; v < NET_NODES; v++) {
         qn_context_destroy(net->node[v].context);
         net->node[v].context = NULL;
-        if (net->tree.parent[v] != QN_NODES_MAX) {
+        if (qn_tree_has(&net->tree, v)) {
             make_context(net, v);
         }
     }
@@ -173,9 +173,15 @@ int net_bcast(struct net *net, uint8_t id, size_t len, uint64_t *dropped)
 {
     static uint8_t bytes[QN_MSG_MAX + 1];
     struct qn_slice parts[2];
+    uint64_t mask = UINT64_MAX; /* bcast clears it */
+    struct qn_node_set set = qn_node_set_of(&mask, QN_NODES_MAX);
     fill(bytes, parts, id, len);
-    return qn_context_bcast(net->node[net->tree.root].context, parts, 2,
-                            dropped);
+    int err = qn_context_bcast(net->node[net->tree.root].context, parts, 2,
+                               dropped != NULL ? &set : NULL);
+    if (dropped != NULL && err == QN_OK) {
+        *dropped = mask;
+    }
+    return err;
 }
 
 int net_bcast_acked(struct net *net, uint8_t id, size_t len, uint64_t *number)

@@ -116,7 +116,7 @@ Test(mixable_trees, members_may_be_any_nodes)
     cr_assert_eq(qn_mixable_tree_build(&t, m, order, 4), QN_OK);
     cr_assert_eq(t.n, 4u);
     cr_assert_eq(t.root, 7u);
-    cr_assert_eq(t.parent[0], QN_NODES_MAX);
+    cr_assert_eq(t.parent[0], QN_NO_MEMBER);
     qn_machine_destroy(m);
 }
 
@@ -228,6 +228,9 @@ Test(mixable_trees, a_given_tree_out_of_order_is_refused)
     cr_assert_eq(qn_mixable_tree_from(&t, &plan, other, 2), QN_OK);
     const qn_node_t beyond[] = {0, 6};
     cr_assert_eq(qn_mixable_tree_from(&t, &plan, beyond, 2), QN_EINVAL);
+    const qn_node_t high[] = {0, 1, QN_NODES_MAX};
+    cr_assert_eq(qn_tree_build(&plan, "binary", high, 3), QN_OK);
+    cr_assert_eq(qn_mixable_tree_from(&t, &plan, node, 2), QN_EINVAL);
 }
 
 Test(mixable_trees, what_cannot_be_is_refused)

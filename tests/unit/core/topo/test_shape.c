@@ -215,4 +215,9 @@ Test(shape, is_placed_onto_the_nodes_of_a_group)
     cr_expect_eq(t.child[t.child_at[0]], 5);
     cr_expect_eq(t.child[t.child_at[0] + 1], 9);
     cr_expect_eq(qn_tree_place(&t, &s, twice), QN_EINVAL);
+    const qn_node_t last[] = {0, 1, 2, 3, QN_MEMBERS_MAX - 1};
+    cr_expect_eq(qn_tree_place(&t, &s, last), QN_OK);
+    cr_expect_eq(t.child[t.child_at[2] + 1], QN_MEMBERS_MAX - 1);
+    const qn_node_t beyond[] = {0, 1, 2, 3, QN_MEMBERS_MAX};
+    cr_expect_eq(qn_tree_place(&t, &s, beyond), QN_EINVAL);
 }

@@ -84,7 +84,7 @@ CASE(only_a_root_has_children_here)
     cr_assert_eq(d.children, 0);
     cr_assert_eq(d.parent[0], 0);
     adopt("sequential", ALL & ~UINT64_C(2), 0, ALL);
-    cr_assert_eq(d.parent[0], QN_NODES_MAX, "it is no member");
+    cr_assert_eq(d.parent[0], QN_NO_MEMBER, "it is no member");
 }
 
 CASE(there_is_no_tree_of_an_unknown_shape)
