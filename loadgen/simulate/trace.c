@@ -120,15 +120,13 @@ static bool put_event(const struct qn_trace *t, size_t i, FILE *to, bool *first)
 {
     const struct qn_timed_event *e = &t->event[i];
     double from = us(t, e->from);
-    bool good = put(to,
-                    json_pack("{s:s,s:s,s:i,s:i,s:f,s:f,s:{s:I}}", "name",
-                              name_of(e), "ph", "X", "pid", 0, "tid",
-                              (int)e->node, "ts", from, "dur",
-                              us(t, e->until) - from, "args", "line",
-                              (json_int_t)e->line),
-                    first);
-    if (good && e->kind == QN_TIMED_ACCESS &&
-        e->transfer == QN_TRANSFER_READ) {
+    bool good = put(
+        to,
+        json_pack("{s:s,s:s,s:i,s:i,s:f,s:f,s:{s:I}}", "name", name_of(e), "ph",
+                  "X", "pid", 0, "tid", (int)e->node, "ts", from, "dur",
+                  us(t, e->until) - from, "args", "line", (json_int_t)e->line),
+        first);
+    if (good && e->kind == QN_TIMED_ACCESS && e->transfer == QN_TRANSFER_READ) {
         good = put(to,
                    json_pack("{s:s,s:s,s:I,s:i,s:i,s:f}", "name", "line", "ph",
                              "s", "id", (json_int_t)i, "pid", 0, "tid",

@@ -791,6 +791,16 @@ qn_ps_t qn_timed_clock(void)
     return self()->out->clock;
 }
 
+void qn_timed_sleep_until(qn_ps_t time)
+{
+    struct actor *a = self();
+    close_run(a);
+    if (time > a->out->clock) {
+        a->out->paused += time - a->out->clock;
+        a->out->clock = time;
+    }
+}
+
 _Noreturn void qn_timed_fail(const char *what)
 {
     timed.out->fault = what;

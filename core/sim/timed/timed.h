@@ -112,6 +112,9 @@ void qn_timed_result_free(struct qn_timed_result *r);
 /** For nodes: the clock of the running one, which this call does not move. */
 qn_ps_t qn_timed_clock(void);
 
+/** For nodes: do nothing until then; at once if that is past. */
+void qn_timed_sleep_until(qn_ps_t time);
+
 /** For nodes: report a fault (a constant string) and end the run. */
 _Noreturn void qn_timed_fail(const char *what);
 

@@ -1,0 +1,64 @@
+#ifndef QN_LOADGEN_SIMULATE_OPERATIONS_H
+#define QN_LOADGEN_SIMULATE_OPERATIONS_H
+
+/**
+ * Collectives on the timed machine, one at a time: how long does each take?
+ *
+ * The nodes run the shipping code: contexts of core/group over a transport.
+ * Between two operations all nodes are idle for so long that an operation finds
+ * no trace of the one before it, but in the caches. Times are those of the
+ * prediction (core/topo/predict.h):
+ *
+ *   broadcast  from the root's call until the last node has delivered
+ *   ack        from the root's call until it knows that all have delivered
+ *   channel    as broadcast, with two nodes
+ *
+ * One thread, one call at a time; allocates.
+ */
+
+#include "core/qp.h"
+#include "core/sim/timed/timed.h"
+#include "core/topo/tree.h"
+#include "loadgen/simulate/trace.h"
+
+enum qn_operation { QN_OPERATION_BROADCAST, QN_OPERATION_ACK, QN_OPERATIONS };
+
+/** "broadcast", "ack"; NULL past the last. */
+const char *qn_operation_name(uint32_t op);
+
+#define QN_OPERATION_SIZE_MIN 8u /* bytes: the number */
+#define QN_OPERATION_SIZE_MAX 4096u
+
+struct qn_operation_opts {
+    enum qn_operation op;
+    const struct qn_transport *transport;
+    const struct qn_tree *tree; /* over the nodes 0 .. n-1, n > 1 */
+    struct qn_prices *prices;   /* for n nodes */
+    uint32_t size;              /* bytes of a message */
+    uint32_t warm;   /* operations before the first that counts; 0: two uses of
+                        each cell that is in use */
+    uint32_t count;  /* operations that count, at least 1 */
+    uint64_t gap_ns; /* from one start to the next: more than one takes */
+    uint64_t seed;
+    double jitter;
+    const struct qn_sim_fault *fault; /* [faults] */
+    uint32_t faults;
+    struct qn_trace *trace; /* filled with the last operation; NULL */
+};
+
+struct qn_operation_result {
+    uint64_t *took; /* [count] ps, ascending; own */
+    uint32_t count;
+    uint64_t wrong;  /* messages that were damaged, lost or repeated */
+    bool incomplete; /* nodes were killed or the time was over: `took` has only
+                        what was complete */
+    struct qn_timed_result run;
+};
+
+/** @return QN_OK; QN_EINVAL, QN_ENOMEM. */
+int qn_operation_run(struct qn_operation_result *r,
+                     const struct qn_operation_opts *o);
+
+void qn_operation_result_free(struct qn_operation_result *r);
+
+#endif
