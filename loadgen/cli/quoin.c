@@ -39,6 +39,8 @@ static const struct row table[] = {
      "continue a stopped group from its longest log"},
     {"tree", qn_tree_command,
      "plan broadcast trees: predict, compare, explain, draw"},
+    {"sim", qn_sim_command,
+     "run the library on a described machine, in virtual time"},
     {NULL, NULL, NULL}, /* end */
 };
 

@@ -1,0 +1,465 @@
+/*
+ * All topologies share the group, its cores and the machine on which they are
+ * planned. As in `quoin bench broadcast`, all have the root of the first one,
+ * unless --root names it or a file contains one.
+ */
+#include "loadgen/simulate/command.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "core/sim/timed/coherent.h"
+#include "core/topo/predict.h"
+#include "loadgen/base/options.h"
+#include "loadgen/base/output_path.h"
+#include "loadgen/topo/model/cores.h"
+#include "transports/registry.h"
+
+#define ROOT_FREE  UINT64_MAX
+#define GHZ_USUAL  2.0
+#define GAP_FACTOR 2.0 /* times the prediction, between two operations */
+#define GAP_LEAST  1000u
+
+/* Cycles of library calls whose lines are in the caller's cache. */
+static const double software_cycles[QN_MARKS] = {
+    [QN_MARK_SEND] = 12, [QN_MARK_RECEIVE] = 12, [QN_MARK_FLUSH] = 8,
+    [QN_MARK_POLL] = 30, [QN_MARK_STEP] = 100,
+};
+
+static int fail(const struct qn_simulate *s, const char *line)
+{
+    fprintf(stderr, "%s: %s\n", s->program, line);
+    return 2;
+}
+
+/* ---- options ---- */
+
+static int take_topologies(const struct qn_option *o, const char *text)
+{
+    struct qn_simulate *s = o->to;
+    size_t len = strlen(text) + 1;
+    char *grown = realloc(s->topologies, s->topologies_bytes + len);
+    if (grown == NULL) {
+        return QN_ENOMEM;
+    }
+    memcpy(grown + s->topologies_bytes, text, len);
+    for (size_t i = s->topologies_bytes; i < s->topologies_bytes + len; i++) {
+        grown[i] = grown[i] == ',' ? '\0' : grown[i];
+    }
+    s->topologies = grown;
+    s->topologies_bytes += len;
+    return QN_OK;
+}
+
+/* "kill:3@100us", "stop:3@10us-50us", "slow:3*4", "lines:3*2@10us". */
+static int take_fault(const struct qn_option *o, const char *text)
+{
+    struct qn_simulate *s = o->to;
+    struct qn_sim_fault f = {.factor = 1};
+    char kind[8];
+    unsigned node;
+    double from = 0, until = 0;
+    int read = 0;
+    if (s->faults == QN_ARRAY_COUNT(s->fault) ||
+        sscanf(text, "%7[a-z]:%u%n", kind, &node, &read) != 2) {
+        return QN_EINVAL;
+    }
+    const char *rest = text + read;
+    int used = 0;
+    if (*rest == '*' && sscanf(rest, "*%lf%n", &f.factor, &used) == 1) {
+        rest += used;
+    }
+    used = 0;
+    if (*rest == '@' && sscanf(rest, "@%lfus%n", &from, &used) == 1) {
+        rest += used;
+    }
+    used = 0;
+    if (*rest == '-' && sscanf(rest, "-%lfus%n", &until, &used) == 1) {
+        rest += used;
+    }
+    f.kind = strcmp(kind, "kill") == 0   ? QN_SIM_FAULT_KILL
+             : strcmp(kind, "stop") == 0 ? QN_SIM_FAULT_STOP
+             : strcmp(kind, "slow") == 0 ? QN_SIM_FAULT_SLOW
+                                         : QN_SIM_FAULT_LINES;
+    bool known = f.kind != QN_SIM_FAULT_LINES || strcmp(kind, "lines") == 0;
+    bool ordered = until == 0 || until > from;
+    if (*rest != '\0' || !known || !(f.factor >= 1) || !(from >= 0) ||
+        !ordered) {
+        return QN_EINVAL;
+    }
+    f.node = node;
+    f.from_ns = (uint64_t)(from * 1000);
+    f.until_ns = (uint64_t)(until * 1000);
+    s->fault[s->faults++] = f;
+    return QN_OK;
+}
+
+#define AT(member) offsetof(struct qn_simulate, member)
+
+static const struct qn_option table[] = {
+    QN_OPTION("machine", "PATH", qn_option_string, AT(machine),
+              "machine: a file or folder as in quoin tree (required)"),
+    QN_OPTION_COUNT("nodes", "N", AT(nodes),
+                    "nodes of the group, dealt round robin over the memory "
+                    "nodes (one per core)",
+                    2, QN_CORES_MAX),
+    QN_OPTION("cores", "LIST", qn_option_string, AT(cores),
+              "one node on each of these cores, by number: 0-7,16"),
+    QN_OPTION("topology", "NAME,...", take_topologies, 0,
+              "topologies, as in quoin tree; no rings (all of them)"),
+    QN_OPTION_COUNT("root", "N", AT(root), "core at the root", 0,
+                    QN_CORE_NUMBER_MAX),
+    QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a message (8)",
+                    QN_OPERATION_SIZE_MIN, QN_OPERATION_SIZE_MAX),
+    QN_OPTION_COUNT("count", "N", AT(count), "operations of each topology (25)",
+                    1, 1000000),
+    QN_OPTION("software", NULL, qn_option_flag, AT(software),
+              "library calls cost what they do on a real machine"),
+    QN_OPTION_COUNT("seed", "N", AT(seed), "of jitter and of ties (1)", 0, 0),
+    QN_OPTION("jitter", "PART", qn_option_double, AT(jitter),
+              "each price is up to this part larger: 0.05 (0)"),
+    QN_OPTION("fault", "SPEC", take_fault, 0,
+              "kill:NODE@TIMEus, stop:NODE@FROMus-UNTILus, slow:NODE*FACTOR or "
+              "lines:NODE*FACTOR; may be repeated"),
+    QN_OPTION("json", NULL, qn_option_flag, AT(json), "print a JSON object"),
+    QN_OPTION("plot", "FILE.svg", qn_option_string, AT(plot),
+              "draw the last operation of the first topology"),
+    QN_OPTION("trace", "FILE.json", qn_option_string, AT(trace),
+              "write it as a trace file for Perfetto or chrome://tracing"),
+};
+
+static bool parse_options(struct qn_simulate *s, int argc, char **argv,
+                          int *status)
+{
+    const struct qn_options o = {
+        s->program,
+        "Run an operation of the library on a described machine, in virtual "
+        "time, and\ncompare it with the prediction. docs/simulator.md says how "
+        "far to trust the figures.",
+        table, QN_ARRAY_COUNT(table), s};
+    return qn_options_parse(&o, argc, argv, status);
+}
+
+static int check(const struct qn_simulate *s)
+{
+    if (s->machine == NULL) {
+        return fail(s, "--machine is required; for example --machine "
+                       "machines/epyc_9754_1x128");
+    }
+    if (s->nodes > 0 && s->cores != NULL) {
+        return fail(
+            s, "--nodes and --cores exclude each other; remove one of them");
+    }
+    int status = 0;
+    if (s->plot != NULL) {
+        status = qn_output_path_check(s->program, "plot", s->plot,
+                                      "name a file in it");
+    }
+    if (status == 0 && s->trace != NULL) {
+        status = qn_output_path_check(s->program, "trace", s->trace,
+                                      "name a file in it");
+    }
+    return status;
+}
+
+/* ---- the machine ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int choose_cores(struct qn_simulate *s, const struct qn_machine *all)
+{
+    struct qn_parse_error parse_error = {""};
+    uint32_t index[QN_CORES_MAX], count = all->n;
+    if (s->cores != NULL) {
+        if (qn_cores_parse(index, &count, all, s->cores, &parse_error) !=
+            QN_OK) {
+            return fail(s, parse_error.text);
+        }
+    } else {
+        qn_cores_deal(index, all);
+        count = s->nodes > 0 ? (uint32_t)s->nodes : all->n;
+    }
+    if (count > all->n) {
+        return fail(s, "--nodes: the machine has fewer cores; each node needs "
+                       "one of its own");
+    }
+    if (count < 2) {
+        return fail(s, "an operation needs 2 nodes; the group has 1");
+    }
+    qsort(index, count, sizeof index[0], by_value);
+    int err = qn_machine_restrict(&s->m, all, index, count);
+    return err == QN_OK ? 0 : fail(s, qn_strerror(err));
+}
+
+static int load_machine(struct qn_simulate *s)
+{
+    struct qn_parse_error parse_error = {""};
+    struct qn_machine *all;
+    int err = qn_machine_load(&all, s->machine, &parse_error);
+    if (err != QN_OK) {
+        return fail(s, parse_error.text[0] != '\0' ? parse_error.text
+                                                   : qn_strerror(err));
+    }
+    int status = qn_machine_has_costs(all)
+                     ? choose_cores(s, all)
+                     : fail(s, "the machine has no costs; measure it with "
+                               "quoin machine measure");
+    s->clock_known = all->facts.clock_ghz > 0;
+    s->ghz = s->clock_known ? all->facts.clock_ghz : GHZ_USUAL;
+    qn_machine_destroy(all);
+    for (uint32_t i = 0; i < s->faults && status == 0; i++) {
+        if (s->fault[i].node >= s->m->n) {
+            status = fail(s, "--fault: no such node; nodes are numbered from 0 "
+                             "in the order of their cores");
+        }
+    }
+    return status;
+}
+
+/* ---- one topology ---- */
+
+static void write_pictures(struct qn_simulate *s, const struct qn_trace *t)
+{
+    uint32_t name[QN_CORES_MAX];
+    for (uint32_t v = 0; v < s->m->n; v++) {
+        name[v] = s->m->core[v].os;
+    }
+    FILE *to = s->plot != NULL ? qn_output_path_open(s->plot) : NULL;
+    if (to != NULL) {
+        char title[256];
+        snprintf(title, sizeof title, "%s over %s, %u nodes of %s",
+                 qn_operation_name(s->op), s->row[0].name, s->m->n, s->m->name);
+        qn_trace_svg(t, s->m->n, name, title, to);
+        (void)qn_output_path_close(to);
+    }
+    to = s->trace != NULL ? qn_output_path_open(s->trace) : NULL;
+    if (to != NULL) {
+        (void)qn_trace_json(t, s->m->n, name, to);
+        (void)qn_output_path_close(to);
+    }
+}
+
+static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
+                    struct qn_simulate_row *row)
+{
+    static uint32_t core[QN_CORES_MAX];
+    struct qn_coherent_opts c = {.clock_ghz = s->ghz};
+    struct qn_prices *prices = NULL;
+    struct qn_trace trace;
+    bool traced = s->rows == 0 && (s->plot != NULL || s->trace != NULL);
+    for (uint32_t i = 0; i < s->m->n; i++) {
+        core[i] = i;
+    }
+    if (s->software) {
+        memcpy(c.mark_cycles, software_cycles, sizeof c.mark_cycles);
+    }
+    int err = qn_coherent_create(&prices, s->m, core, s->m->n, &c);
+    if (err != QN_OK) {
+        return err;
+    }
+    qn_trace_init(&trace);
+    const struct qn_operation_opts o = {
+        .op = s->op,
+        .transport = qn_transport_at(0),
+        .tree = tree,
+        .prices = prices,
+        .size = (uint32_t)s->size,
+        .count = (uint32_t)s->count,
+        .gap_ns = (uint64_t)(GAP_FACTOR * row->predicted_ns *
+                             (1 + (double)s->size / 16)) +
+                  GAP_LEAST,
+        .seed = s->seed,
+        .jitter = s->jitter,
+        .fault = s->fault,
+        .faults = s->faults,
+        .trace = traced ? &trace : NULL,
+    };
+    clock_t before = clock();
+    err = qn_operation_run(&row->result, &o);
+    s->host_s += (double)(clock() - before) / CLOCKS_PER_SEC;
+    if (err == QN_OK && traced) {
+        write_pictures(s, &trace);
+    }
+    qn_trace_fini(&trace);
+    qn_prices_destroy(prices);
+    return err;
+}
+
+static void summarize(struct qn_simulate_row *row)
+{
+    const struct qn_operation_result *r = &row->result;
+    row->median_ns = (double)NAN;
+    row->p99_ns = (double)NAN;
+    if (r->count > 0) {
+        row->median_ns = (double)r->took[r->count / 2] / 1000;
+        row->p99_ns = (double)r->took[(uint64_t)r->count * 99 / 100] / 1000;
+    }
+}
+
+static int add(struct qn_simulate *s, const char *name,
+               struct qn_topology_spec_opts *o)
+{
+    static const enum qn_collective predicted[QN_OPERATIONS] = {
+        QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK};
+    static struct qn_tree tree;
+    static qn_node_t node[QN_CORES_MAX];
+    struct qn_topology_spec plan;
+    struct qn_parse_error parse_error = {""};
+    if (strncmp(name, "ring", 4) == 0) {
+        return fail(s, "rings are only predicted yet (quoin tree); name trees");
+    }
+    if (s->rows == QN_SIMULATE_ROWS) {
+        return fail(s, "too many topologies; give at most 64");
+    }
+    int err = qn_topology_spec_make(&plan, s->m, name, o, &parse_error);
+    if (err != QN_OK) {
+        return fail(s, parse_error.text[0] != '\0' ? parse_error.text
+                                                   : qn_strerror(err));
+    }
+    struct qn_simulate_row *row = &s->row[s->rows];
+    snprintf(row->name, sizeof row->name, "%s", plan.name);
+    for (uint32_t i = 0; i < s->m->n; i++) {
+        node[i] = i;
+    }
+    row->predicted_ns =
+        qn_predict(s->m, &plan.down, predicted[s->op], 1) / s->ghz;
+    o->root = plan.root; /* the other topologies use it, too */
+    err = qn_tree_place(&tree, &plan.down, node);
+    err = err == QN_OK ? run_tree(s, &tree, row) : err;
+    qn_topology_spec_fini(&plan);
+    if (err != QN_OK) {
+        return fail(s, qn_strerror(err));
+    }
+    summarize(row);
+    s->rows++;
+    return 0;
+}
+
+static int add_all(struct qn_simulate *s)
+{
+    struct qn_topology_spec_opts o = {
+        .goal = s->op == QN_OPERATION_ACK ? QN_GOAL_ACK : QN_GOAL_BROADCAST,
+        .root = QN_ROOT_FREE,
+        .q = 1,
+        .seed = 1,
+        .one_tree = true};
+    if (s->root != ROOT_FREE) {
+        o.root = qn_machine_find(s->m, (uint32_t)s->root);
+        if (o.root == s->m->n) {
+            return fail(s, "--root: no node runs on that core; choose one of "
+                           "--cores, or see quoin machine");
+        }
+    }
+    int status = s->topologies == NULL ? add(s, "auto", &o) : 0;
+    for (size_t at = 0; at < s->topologies_bytes && status == 0;
+         at += strlen(s->topologies + at) + 1) {
+        status = add(s, s->topologies + at, &o);
+    }
+    const char *name;
+    for (uint32_t i = 0; s->topologies == NULL && status == 0 &&
+                         (name = qn_topology_spec_name_at(i)) != NULL;
+         i++) {
+        status = strncmp(name, "ring", 4) != 0 ? add(s, name, &o) : 0;
+    }
+    return status;
+}
+
+/* ---- the command ---- */
+
+static int run(struct qn_simulate *s)
+{
+    int status = check(s);
+    status = status == 0 ? load_machine(s) : status;
+    status = status == 0 ? add_all(s) : status;
+    if (status == 0 && qn_simulate_report(s, stdout) != QN_OK) {
+        fprintf(stderr, "%s: cannot write the result\n", s->program);
+        status = 1;
+    }
+    for (uint32_t i = 0; i < s->rows && status == 0; i++) {
+        if (s->row[i].result.wrong > 0) {
+            fprintf(stderr, "%s: %s: %llu messages lost or damaged\n",
+                    s->program, s->row[i].name,
+                    (unsigned long long)s->row[i].result.wrong);
+            status = 1;
+        }
+    }
+    return status;
+}
+
+static int find_operation(const char *name)
+{
+    for (uint32_t i = 0; i < QN_OPERATIONS; i++) {
+        if (strcmp(name, qn_operation_name(i)) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* The operation is the first word; without one there may be --help. */
+static int take_operation(struct qn_simulate *s, int argc, char **argv,
+                          char *program, size_t room)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    snprintf(program, room, "quoin sim");
+    s->program = program;
+    if (strncmp(name, "--", 2) == 0) {
+        return 0;
+    }
+    int op = find_operation(name);
+    if (op < 0) {
+        fprintf(stderr,
+                "quoin sim: %s%s%s; the first word is broadcast or ack\n",
+                *name == '\0' ? "no operation" : "unknown operation '", name,
+                *name == '\0' ? "" : "'");
+        return 2;
+    }
+    s->op = (enum qn_operation)op;
+    snprintf(program, room, "quoin sim %s", name);
+    return 0;
+}
+
+static int command(struct qn_simulate *s, int argc, char **argv)
+{
+    char program[64];
+    int status = take_operation(s, argc, argv, program, sizeof program);
+    if (status != 0) {
+        return status;
+    }
+    bool named = argc > 1 && argv[1][0] != '-';
+    if (!parse_options(s, named ? argc - 1 : argc, named ? argv + 1 : argv,
+                       &status)) {
+        return status;
+    }
+    return named ? run(s)
+                 : fail(s, "name an operation first: broadcast or ack");
+}
+
+int qn_simulate_command(int argc, char **argv)
+{
+    struct qn_simulate *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        fprintf(stderr, "quoin sim: %s\n", qn_strerror(QN_ENOMEM));
+        return 1;
+    }
+    s->root = ROOT_FREE;
+    s->size = QN_OPERATION_SIZE_MIN;
+    s->count = 25;
+    s->seed = 1;
+    int status = command(s, argc, argv);
+    for (uint32_t i = 0; i < s->rows; i++) {
+        qn_operation_result_free(&s->row[i].result);
+    }
+    qn_machine_destroy(s->m);
+    free(s->topologies);
+    free(s);
+    return status;
+}

@@ -1,0 +1,52 @@
+#ifndef QN_LOADGEN_SIMULATE_COMMAND_H
+#define QN_LOADGEN_SIMULATE_COMMAND_H
+
+/** `quoin sim OPERATION`: its options, its results, and the report
+ *  (report.c). One thread. */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "loadgen/simulate/operations.h"
+#include "loadgen/topo/model/topology_spec.h"
+
+#define QN_SIMULATE_ROWS 64u /* topologies */
+
+/** One topology. Unknown times are NAN. */
+struct qn_simulate_row {
+    char name[QN_TOPOLOGY_SPEC_NAME];
+    double median_ns, p99_ns;
+    double predicted_ns;
+    struct qn_operation_result result;
+};
+
+struct qn_simulate {
+    /* options */
+    const char *program; /* "quoin sim ack", first words of each line */
+    enum qn_operation op;
+    const char *machine, *cores, *plot, *trace;
+    char *topologies; /* names, each ends with 0; own */
+    size_t topologies_bytes;
+    uint64_t nodes, root, size, count, seed;
+    double jitter;
+    bool software; /* library calls have their measured prices */
+    bool json;
+    struct qn_sim_fault fault[8];
+    uint32_t faults;
+    /* state */
+    struct qn_machine *m; /* index i is node i; own */
+    double ghz;
+    bool clock_known;
+    struct qn_simulate_row row[QN_SIMULATE_ROWS];
+    uint32_t rows;
+    double host_s; /* of all runs */
+};
+
+/** @return QN_OK or QN_EIO. */
+int qn_simulate_report(const struct qn_simulate *s, FILE *to);
+
+/** "quoin sim broadcast ...": argv[1] is the operation. @return the exit
+ *  status. */
+int qn_simulate_command(int argc, char **argv);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * Unknown values are "-" in the table and null in JSON.
+ */
+#include <jansson.h>
+#include <math.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "loadgen/simulate/command.h"
+
+static void cell(FILE *to, double x, int width, int digits)
+{
+    if (isfinite(x)) {
+        fprintf(to, " %*.*f", width, digits, x);
+    } else {
+        fprintf(to, " %*s", width, "-");
+    }
+}
+
+/* Sums over all nodes, in ns. */
+struct account {
+    const char *name;
+    double ns;
+};
+
+#define ACCOUNTS 8u
+
+static void sum_up(const struct qn_timed_result *r,
+                   struct account account[ACCOUNTS])
+{
+    const struct account empty[ACCOUNTS] = {
+        {"reads", 0},  {"writes", 0},  {"hits", 0},   {"queued for a line", 0},
+        {"fences", 0}, {"library", 0}, {"paused", 0}, {"parked or stopped", 0},
+    };
+    for (uint32_t i = 0; i < ACCOUNTS; i++) {
+        account[i] = empty[i];
+    }
+    for (uint32_t v = 0; v < r->nodes; v++) {
+        const struct qn_timed_node *n = &r->node[v];
+        const qn_ps_t ps[ACCOUNTS] = {
+            n->read,   n->write,   n->hit,    n->waited,
+            n->fenced, n->library, n->paused, n->parked + n->stopped};
+        for (uint32_t i = 0; i < ACCOUNTS; i++) {
+            account[i].ns += (double)ps[i] / 1000;
+        }
+    }
+}
+
+static void write_account(const struct qn_simulate_row *row, FILE *to)
+{
+    struct account account[ACCOUNTS];
+    double all = 0;
+    sum_up(&row->result.run, account);
+    for (uint32_t i = 0; i < ACCOUNTS; i++) {
+        all += account[i].ns;
+    }
+    fprintf(to, "where the nodes' time went over %s:", row->name);
+    for (uint32_t i = 0; i < ACCOUNTS; i++) {
+        if (account[i].ns > 0) {
+            fprintf(to, " %s %.1f %%%s", account[i].name,
+                    100 * account[i].ns / all,
+                    i + 1 < ACCOUNTS && account[i + 1].ns > 0 ? "," : "");
+        }
+    }
+    fputc('\n', to);
+}
+
+static uint64_t accesses(const struct qn_simulate *s)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < s->rows; i++) {
+        sum += s->row[i].result.run.accesses;
+    }
+    return sum;
+}
+
+static void write_text(const struct qn_simulate *s, FILE *to)
+{
+    fprintf(to, "%s on %s, %u nodes, %u bytes, %u operations, seed %llu%s\n",
+            qn_operation_name(s->op),
+            s->m->name[0] != '\0' ? s->m->name : s->machine, s->m->n,
+            (unsigned)s->size, (unsigned)s->count, (unsigned long long)s->seed,
+            s->clock_known ? "" : ", clock unknown: 2 GHz");
+    fprintf(to, "%-12s %10s %10s %10s %6s\n", "topology", "median_ns", "p99_ns",
+            "predicted", "ratio");
+    for (uint32_t i = 0; i < s->rows; i++) {
+        const struct qn_simulate_row *row = &s->row[i];
+        fprintf(to, "%-12s", row->name);
+        cell(to, row->median_ns, 10, 1);
+        cell(to, row->p99_ns, 10, 1);
+        cell(to, row->predicted_ns, 10, 1);
+        cell(to, row->median_ns / row->predicted_ns, 6, 3);
+        fputs(row->result.incomplete ? "  incomplete\n" : "\n", to);
+    }
+    if (s->rows == 1) {
+        write_account(&s->row[0], to);
+    }
+    fprintf(to,
+            "%llu accesses in %.2f s of this host: %.1f million per second; "
+            "hash of the last run %016llx\n",
+            (unsigned long long)accesses(s), s->host_s,
+            (double)accesses(s) / s->host_s / 1e6,
+            (unsigned long long)s->row[s->rows - 1].result.run.hash);
+}
+
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *row_json(const struct qn_simulate_row *row)
+{
+    struct account account[ACCOUNTS];
+    char hash[20];
+    json_t *where = json_object();
+    sum_up(&row->result.run, account);
+    for (uint32_t i = 0; i < ACCOUNTS; i++) {
+        json_object_set_new(where, account[i].name, json_real(account[i].ns));
+    }
+    snprintf(hash, sizeof hash, "%016llx",
+             (unsigned long long)row->result.run.hash);
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:I, s:s, s:o}", "topology",
+        row->name, "median_ns", number(row->median_ns), "p99_ns",
+        number(row->p99_ns), "predicted_ns", number(row->predicted_ns),
+        "latency_ratio", number(row->median_ns / row->predicted_ns),
+        "operations", (json_int_t)row->result.count, "wrong",
+        (json_int_t)row->result.wrong, "incomplete", row->result.incomplete,
+        "accesses", (json_int_t)row->result.run.accesses, "hash", hash,
+        "node_ns", where);
+}
+
+static int write_json(const struct qn_simulate *s, FILE *to)
+{
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < s->rows; i++) {
+        json_array_append_new(rows, row_json(&s->row[i]));
+    }
+    json_t *all = json_pack(
+        "{s:s, s:s, s:i, s:f, s:b, s:i, s:I, s:f, s:f, s:o}", "sim",
+        qn_operation_name(s->op), "machine", s->m->name, "nodes", (int)s->m->n,
+        "clock_ghz", s->ghz, "clock_known", s->clock_known, "size",
+        (int)s->size, "seed", (json_int_t)s->seed, "jitter", s->jitter,
+        "host_seconds", s->host_s, "topologies", rows);
+    bool bad = all == NULL || json_dumpf(all, to, JSON_INDENT(2)) != 0 ||
+               fputc('\n', to) == EOF;
+    json_decref(all);
+    return bad ? QN_EIO : QN_OK;
+}
+
+int qn_simulate_report(const struct qn_simulate *s, FILE *to)
+{
+    int err = QN_OK;
+    if (s->json) {
+        err = write_json(s, to);
+    } else {
+        write_text(s, to);
+    }
+    return fflush(to) != 0 || ferror(to) != 0 ? QN_EIO : err;
+}

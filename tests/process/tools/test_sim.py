@@ -1,0 +1,133 @@
+"""quoin sim: the same run each time, results beside predictions, and one line
+for wrong input.
+
+Usage: test_sim.py PATH_OF_QUOIN FOLDER_OF_MACHINES
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+QUOIN = None
+MACHINES = None
+
+
+def sim(*args):
+    return subprocess.run([QUOIN, "sim", *args], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=100)
+
+
+def result(*args):
+    done = sim(*args, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def machine(name):
+    return str(MACHINES / name)
+
+
+class Results(unittest.TestCase):
+    def test_each_topology_takes_as_long_as_predicted(self):
+        for operation in ("broadcast", "ack"):
+            r = result(operation, "--machine", machine("syn_8x4x1"))
+            names = [t["topology"] for t in r["topologies"]]
+            self.assertIn("auto", names)
+            self.assertIn("binary", names)
+            self.assertEqual(r["nodes"], 32)
+            for t in r["topologies"]:
+                self.assertEqual(t["wrong"], 0)
+                self.assertFalse(t["incomplete"])
+                self.assertGreater(t["latency_ratio"], 0.9, t)
+                self.assertLess(t["latency_ratio"], 1.25, t)
+
+    def test_the_same_seed_gives_the_same_run(self):
+        args = ("ack", "--machine", machine("threadripper_1950x_1x16"),
+                "--topology", "adaptive", "--jitter", "0.05")
+        first = result(*args, "--seed", "7")["topologies"][0]
+        again = result(*args, "--seed", "7")["topologies"][0]
+        other = result(*args, "--seed", "8")["topologies"][0]
+        self.assertEqual(first["hash"], again["hash"])
+        self.assertEqual(first["median_ns"], again["median_ns"])
+        self.assertNotEqual(first["hash"], other["hash"])
+
+    def test_a_long_message_and_library_prices_cost_more(self):
+        args = ("broadcast", "--machine", machine("threadripper_1950x_1x16"),
+                "--topology", "binary")
+        short = result(*args)["topologies"][0]["median_ns"]
+        priced = result(*args, "--software")["topologies"][0]["median_ns"]
+        long = result(*args, "--size", "1024")["topologies"][0]["median_ns"]
+        self.assertGreater(priced, short)
+        self.assertGreater(long, 4 * short)
+
+    def test_a_killed_node_leaves_operations_incomplete(self):
+        t = result("ack", "--machine", machine("threadripper_1950x_1x16"),
+                   "--topology", "binary", "--fault",
+                   "kill:15@1us")["topologies"][0]
+        self.assertTrue(t["incomplete"])
+        self.assertEqual(t["operations"], 0)
+        self.assertIsNone(t["median_ns"])
+
+    def test_the_table_names_each_topology(self):
+        done = sim("broadcast", "--machine", machine("syn_8x4x1"), "--nodes",
+                   "8", "--topology", "mst,binary")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertIn("8 nodes", lines[0])
+        self.assertEqual([line.split()[0] for line in lines[2:4]],
+                         ["mst", "binary"])
+
+    def test_picture_and_trace_file_are_written(self):
+        with tempfile.TemporaryDirectory(prefix="qn-sim-") as folder:
+            svg, trace = f"{folder}/a.svg", f"{folder}/a.json"
+            done = sim("broadcast", "--machine", machine("syn_8x4x1"),
+                       "--topology", "binary", "--plot", svg, "--trace", trace)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            xml.etree.ElementTree.parse(svg)
+            events = json.loads(pathlib.Path(trace).read_text())["traceEvents"]
+            reads = [e for e in events if e["name"] == "read"]
+            # 31 nodes read the message.
+            self.assertGreaterEqual(len({e["tid"] for e in reads}), 31)
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, *args, names=()):
+        done = sim(*args)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for name in names:
+            self.assertIn(name, done.stderr)
+
+    def test_wrong_input_costs_one_line(self):
+        m = ("--machine", machine("syn_8x4x1"))
+        self.refused(names=["no operation"])
+        self.refused("broadcats", *m, names=["broadcats", "broadcast"])
+        self.refused("broadcast", names=["--machine"])
+        self.refused("broadcast", "--machine", "/nowhere", names=["/nowhere"])
+        self.refused("broadcast", *m, "--nodes", "33", names=["--nodes"])
+        self.refused("broadcast", *m, "--nodes", "4", "--cores", "0-3",
+                     names=["--cores"])
+        self.refused("broadcast", *m, "--cores", "0", names=["2 nodes"])
+        self.refused("broadcast", *m, "--topology", "nothing",
+                     names=["nothing"])
+        self.refused("broadcast", *m, "--topology", "ring:k=2",
+                     names=["rings"])
+        self.refused("broadcast", *m, "--root", "99", names=["--root"])
+        self.refused("broadcast", *m, "--size", "4", names=["--size"])
+        self.refused("broadcast", *m, "--fault", "burn:3", names=["--fault"])
+        self.refused("broadcast", *m, "--fault", "kill:99@1us",
+                     names=["--fault"])
+        self.refused("broadcast", *m, "--fault", "slow:1*0.5",
+                     names=["--fault"])
+        self.refused("broadcast", *m, "--plot", "/nowhere/a.svg",
+                     names=["/nowhere"])
+
+
+if __name__ == "__main__":
+    QUOIN, MACHINES = sys.argv[1], pathlib.Path(sys.argv[2])
+    unittest.main(argv=sys.argv[:1], verbosity=2)
