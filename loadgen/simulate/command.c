@@ -5,32 +5,19 @@
  */
 #include "loadgen/simulate/command.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/sim/timed/coherent.h"
-#include "core/topo/predict.h"
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/topo/model/cores.h"
-#include "transports/registry.h"
 
-#define ROOT_FREE  UINT64_MAX
-#define GHZ_USUAL  2.0
-#define GAP_FACTOR 2.0 /* times the prediction, between two operations */
-#define GAP_LEAST  1000u
+#define ROOT_FREE UINT64_MAX
+#define GHZ_USUAL 2.0
 
-/* Cycles of library calls whose lines are in the caller's cache. */
-static const double software_cycles[QN_MARKS] = {
-    [QN_MARK_SEND] = 12, [QN_MARK_RECEIVE] = 12, [QN_MARK_FLUSH] = 8,
-    [QN_MARK_POLL] = 30, [QN_MARK_STEP] = 100,
-};
-
-static int fail(const struct qn_simulate *s, const char *line)
+int qn_simulate_fail(const struct qn_simulate *s, const char *line)
 {
     fprintf(stderr, "%s: %s\n", s->program, line);
     return 2;
@@ -147,11 +134,12 @@ static bool parse_options(struct qn_simulate *s, int argc, char **argv,
 static int check(const struct qn_simulate *s)
 {
     if (s->machine == NULL) {
-        return fail(s, "--machine is required; for example --machine "
-                       "machines/epyc_9754_1x128");
+        return qn_simulate_fail(s,
+                                "--machine is required; for example --machine "
+                                "machines/epyc_9754_1x128");
     }
     if (s->nodes > 0 && s->cores != NULL) {
-        return fail(
+        return qn_simulate_fail(
             s, "--nodes and --cores exclude each other; remove one of them");
     }
     int status = 0;
@@ -181,22 +169,24 @@ static int choose_cores(struct qn_simulate *s, const struct qn_machine *all)
     if (s->cores != NULL) {
         if (qn_cores_parse(index, &count, all, s->cores, &parse_error) !=
             QN_OK) {
-            return fail(s, parse_error.text);
+            return qn_simulate_fail(s, parse_error.text);
         }
     } else {
         qn_cores_deal(index, all);
         count = s->nodes > 0 ? (uint32_t)s->nodes : all->n;
     }
     if (count > all->n) {
-        return fail(s, "--nodes: the machine has fewer cores; each node needs "
-                       "one of its own");
+        return qn_simulate_fail(
+            s, "--nodes: the machine has fewer cores; each node needs "
+               "one of its own");
     }
     if (count < 2) {
-        return fail(s, "an operation needs 2 nodes; the group has 1");
+        return qn_simulate_fail(s,
+                                "an operation needs 2 nodes; the group has 1");
     }
     qsort(index, count, sizeof index[0], by_value);
     int err = qn_machine_restrict(&s->m, all, index, count);
-    return err == QN_OK ? 0 : fail(s, qn_strerror(err));
+    return err == QN_OK ? 0 : qn_simulate_fail(s, qn_strerror(err));
 }
 
 static int load_machine(struct qn_simulate *s)
@@ -205,143 +195,29 @@ static int load_machine(struct qn_simulate *s)
     struct qn_machine *all;
     int err = qn_machine_load(&all, s->machine, &parse_error);
     if (err != QN_OK) {
-        return fail(s, parse_error.text[0] != '\0' ? parse_error.text
-                                                   : qn_strerror(err));
+        return qn_simulate_fail(s, parse_error.text[0] != '\0'
+                                       ? parse_error.text
+                                       : qn_strerror(err));
     }
-    int status = qn_machine_has_costs(all)
-                     ? choose_cores(s, all)
-                     : fail(s, "the machine has no costs; measure it with "
-                               "quoin machine measure");
+    int status =
+        qn_machine_has_costs(all)
+            ? choose_cores(s, all)
+            : qn_simulate_fail(s, "the machine has no costs; measure it with "
+                                  "quoin machine --measure");
     s->clock_known = all->facts.clock_ghz > 0;
     s->ghz = s->clock_known ? all->facts.clock_ghz : GHZ_USUAL;
     qn_machine_destroy(all);
     for (uint32_t i = 0; i < s->faults && status == 0; i++) {
         if (s->fault[i].node >= s->m->n) {
-            status = fail(s, "--fault: no such node; nodes are numbered from 0 "
-                             "in the order of their cores");
+            status = qn_simulate_fail(
+                s, "--fault: no such node; nodes are numbered from 0 "
+                   "in the order of their cores");
         }
     }
     return status;
 }
 
-/* ---- one topology ---- */
-
-static void write_pictures(struct qn_simulate *s, const struct qn_trace *t)
-{
-    uint32_t name[QN_CORES_MAX];
-    for (uint32_t v = 0; v < s->m->n; v++) {
-        name[v] = s->m->core[v].os;
-    }
-    FILE *to = s->plot != NULL ? qn_output_path_open(s->plot) : NULL;
-    if (to != NULL) {
-        char title[256];
-        snprintf(title, sizeof title, "%s over %s, %u nodes of %s",
-                 qn_operation_name(s->op), s->row[0].name, s->m->n, s->m->name);
-        qn_trace_svg(t, s->m->n, name, title, to);
-        (void)qn_output_path_close(to);
-    }
-    to = s->trace != NULL ? qn_output_path_open(s->trace) : NULL;
-    if (to != NULL) {
-        (void)qn_trace_json(t, s->m->n, name, to);
-        (void)qn_output_path_close(to);
-    }
-}
-
-static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
-                    struct qn_simulate_row *row)
-{
-    static uint32_t core[QN_CORES_MAX];
-    struct qn_coherent_opts c = {.clock_ghz = s->ghz};
-    struct qn_prices *prices = NULL;
-    struct qn_trace trace;
-    bool traced = s->rows == 0 && (s->plot != NULL || s->trace != NULL);
-    for (uint32_t i = 0; i < s->m->n; i++) {
-        core[i] = i;
-    }
-    if (s->software) {
-        memcpy(c.mark_cycles, software_cycles, sizeof c.mark_cycles);
-    }
-    int err = qn_coherent_create(&prices, s->m, core, s->m->n, &c);
-    if (err != QN_OK) {
-        return err;
-    }
-    qn_trace_init(&trace);
-    const struct qn_operation_opts o = {
-        .op = s->op,
-        .transport = qn_transport_at(0),
-        .tree = tree,
-        .prices = prices,
-        .size = (uint32_t)s->size,
-        .count = (uint32_t)s->count,
-        .gap_ns = (uint64_t)(GAP_FACTOR * row->predicted_ns *
-                             (1 + (double)s->size / 16)) +
-                  GAP_LEAST,
-        .seed = s->seed,
-        .jitter = s->jitter,
-        .fault = s->fault,
-        .faults = s->faults,
-        .trace = traced ? &trace : NULL,
-    };
-    clock_t before = clock();
-    err = qn_operation_run(&row->result, &o);
-    s->host_s += (double)(clock() - before) / CLOCKS_PER_SEC;
-    if (err == QN_OK && traced) {
-        write_pictures(s, &trace);
-    }
-    qn_trace_fini(&trace);
-    qn_prices_destroy(prices);
-    return err;
-}
-
-static void summarize(struct qn_simulate_row *row)
-{
-    const struct qn_operation_result *r = &row->result;
-    row->median_ns = (double)NAN;
-    row->p99_ns = (double)NAN;
-    if (r->count > 0) {
-        row->median_ns = (double)r->took[r->count / 2] / 1000;
-        row->p99_ns = (double)r->took[(uint64_t)r->count * 99 / 100] / 1000;
-    }
-}
-
-static int add(struct qn_simulate *s, const char *name,
-               struct qn_topology_spec_opts *o)
-{
-    static const enum qn_collective predicted[QN_OPERATIONS] = {
-        QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK};
-    static struct qn_tree tree;
-    static qn_node_t node[QN_CORES_MAX];
-    struct qn_topology_spec plan;
-    struct qn_parse_error parse_error = {""};
-    if (strncmp(name, "ring", 4) == 0) {
-        return fail(s, "rings are only predicted yet (quoin tree); name trees");
-    }
-    if (s->rows == QN_SIMULATE_ROWS) {
-        return fail(s, "too many topologies; give at most 64");
-    }
-    int err = qn_topology_spec_make(&plan, s->m, name, o, &parse_error);
-    if (err != QN_OK) {
-        return fail(s, parse_error.text[0] != '\0' ? parse_error.text
-                                                   : qn_strerror(err));
-    }
-    struct qn_simulate_row *row = &s->row[s->rows];
-    snprintf(row->name, sizeof row->name, "%s", plan.name);
-    for (uint32_t i = 0; i < s->m->n; i++) {
-        node[i] = i;
-    }
-    row->predicted_ns =
-        qn_predict(s->m, &plan.down, predicted[s->op], 1) / s->ghz;
-    o->root = plan.root; /* the other topologies use it, too */
-    err = qn_tree_place(&tree, &plan.down, node);
-    err = err == QN_OK ? run_tree(s, &tree, row) : err;
-    qn_topology_spec_fini(&plan);
-    if (err != QN_OK) {
-        return fail(s, qn_strerror(err));
-    }
-    summarize(row);
-    s->rows++;
-    return 0;
-}
+/* ---- topologies ---- */
 
 static int add_all(struct qn_simulate *s)
 {
@@ -354,20 +230,22 @@ static int add_all(struct qn_simulate *s)
     if (s->root != ROOT_FREE) {
         o.root = qn_machine_find(s->m, (uint32_t)s->root);
         if (o.root == s->m->n) {
-            return fail(s, "--root: no node runs on that core; choose one of "
-                           "--cores, or see quoin machine");
+            return qn_simulate_fail(
+                s, "--root: no node runs on that core; choose one of "
+                   "--cores, or see quoin machine");
         }
     }
-    int status = s->topologies == NULL ? add(s, "auto", &o) : 0;
+    int status = s->topologies == NULL ? qn_simulate_add(s, "auto", &o) : 0;
     for (size_t at = 0; at < s->topologies_bytes && status == 0;
          at += strlen(s->topologies + at) + 1) {
-        status = add(s, s->topologies + at, &o);
+        status = qn_simulate_add(s, s->topologies + at, &o);
     }
     const char *name;
     for (uint32_t i = 0; s->topologies == NULL && status == 0 &&
                          (name = qn_topology_spec_name_at(i)) != NULL;
          i++) {
-        status = strncmp(name, "ring", 4) != 0 ? add(s, name, &o) : 0;
+        status =
+            strncmp(name, "ring", 4) != 0 ? qn_simulate_add(s, name, &o) : 0;
     }
     return status;
 }
@@ -440,7 +318,8 @@ static int command(struct qn_simulate *s, int argc, char **argv)
         return status;
     }
     return named ? run(s)
-                 : fail(s, "name an operation first: broadcast or ack");
+                 : qn_simulate_fail(
+                       s, "name an operation first: broadcast or ack");
 }
 
 int qn_simulate_command(int argc, char **argv)

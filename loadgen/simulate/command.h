@@ -42,6 +42,14 @@ struct qn_simulate {
     double host_s; /* of all runs */
 };
 
+/** Print the line. @return 2, the exit status. */
+int qn_simulate_fail(const struct qn_simulate *s, const char *line);
+
+/** Plan, predict and run one topology: the next row. The root that it chose is
+ *  that of the next ones, in *o. @return the exit status. (topology.c) */
+int qn_simulate_add(struct qn_simulate *s, const char *name,
+                    struct qn_topology_spec_opts *o);
+
 /** @return QN_OK or QN_EIO. */
 int qn_simulate_report(const struct qn_simulate *s, FILE *to);
 
