@@ -17,7 +17,7 @@
  * down is in none of the sets.
  *
  * Usually no node is owed anything, and a turn asks several times: `owing` is
- * false then. It is set wherever a set gets a member, and cleared by
+ * false then. It is set where `to` or the backlog gets a member, and cleared by
  * qn_pending_pay, which looks at all of them.
  *
  * Sizes that we computed are asserted.
@@ -146,8 +146,8 @@ void qn_pending_give_up(struct qn_context *c, const struct qn_node_set *keep)
     struct qn_node_iter it = qn_node_set_iter(&c->left);
     for (qn_node_t v; qn_node_iter_next(&it, &v);) {
         if (c->sent[v] > 0) {
+            QN_DASSERT(c->owing); /* v was in `to` */
             qn_node_set_add(&c->abort, v);
-            c->owing = true;
         }
         send_abort(c, v);
     }

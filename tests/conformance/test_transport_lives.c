@@ -158,6 +158,11 @@ Test(transport, open_refuses_what_cannot_work)
             cr_assert_eq(t->open(&qp, &bad[i]), QN_EINVAL, "case %zu", i);
         }
         cr_assert_null(qp);
+        struct qn_qp_opts last = good;
+        last.self = last.peer = QN_MEMBERS_MAX - 1;
+        last.msg_max = QN_INPLACE_MAX;
+        cr_assert_eq(t->open(&qp, &last), QN_OK);
+        qn_qp_close(qp);
         qn_qp_close(NULL);
         pair_close(&p);
     }

@@ -49,6 +49,28 @@ Test(acked, every_shape_and_size_acknowledges_what_all_have, .timeout = 60)
     }
 }
 
+/* What a faulty parent sent is forgotten with all that was noted about it. */
+Test(acked, no_room_for_a_wrong_message_does_not_count_for_the_next_one)
+{
+    struct net *net =
+        net_new(&(struct net_opts){"binary", 4, 64, QN_INPLACE_MAX, true});
+    const uint64_t wrong[] = {0, 7}; /* number 7 comes first */
+    uint64_t number;
+    inmemory_allow(net_qp(net, 1, 3), 0);
+    inmemory_inject(
+        net_qp(net, 0, 1),
+        &(struct qn_frame){QN_FRAME_ONLY, wrong, sizeof wrong, sizeof wrong});
+    cr_assert(net_turn(net, 1));
+    inmemory_allow(net_qp(net, 1, 3), INMEMORY_UNLIMITED);
+    cr_assert_eq(net_bcast_acked(net, 1, 8, &number), QN_OK);
+    net_settle(net);
+    cr_assert_eq(acked_by_all(net), 1);
+    cr_assert_eq(net->node[1].count, 1);
+    cr_assert_eq(net->node[3].count, 1);
+    cr_assert_eq(inmemory_frames(net_qp(net, 1, 3)), 1, "sent once");
+    net_free(net);
+}
+
 Test(acked, nothing_is_acknowledged_before_the_last_one_has_it)
 {
     struct net *net = acked("binary", 4, 64); /* 0 -> 1 -> 3, 0 -> 2 */

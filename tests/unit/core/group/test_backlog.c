@@ -42,6 +42,36 @@ Test(backlog, pays_each_node_in_order)
     qn_backlog_fini(&b);
 }
 
+Test(backlog, a_window_holds_as_many_messages_of_the_longest_kind)
+{
+    cr_assert_eq(qn_backlog_window(QN_MSG_MAX), QN_ACKED_BYTES);
+    cr_assert_eq(qn_backlog_window(2048), QN_ACKED_BYTES);
+    cr_assert_eq(qn_backlog_window(100), QN_ACKED_COUNT * 100);
+}
+
+Test(backlog, nodes_of_all_words_are_told_apart)
+{
+    static const qn_node_t node[] = {0, 63, 64, 127, 128, 1023};
+    struct qn_backlog b;
+    begin(&b, QN_MEMBERS_MAX, 100);
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(node); i++) {
+        uint8_t byte = (uint8_t)i;
+        cr_assert(
+            push(&b, &byte, 1, node[i], node[(i + 1) % QN_ARRAY_COUNT(node)]));
+    }
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(node); i++) {
+        uint32_t first = i == 0 ? 0 : i - 1;
+        uint32_t second = i == 0 ? QN_ARRAY_COUNT(node) - 1 : i;
+        cr_assert_eq(*qn_backlog_next(&b, node[i]).data, first);
+        qn_backlog_pay(&b, node[i]);
+        cr_assert_eq(*qn_backlog_next(&b, node[i]).data, second);
+        qn_backlog_pay(&b, node[i]);
+        cr_assert(!qn_node_set_has(&b.lagging, node[i]));
+    }
+    cr_assert_eq(b.count, 0);
+    qn_backlog_fini(&b);
+}
+
 Test(backlog, forget_frees_what_only_that_node_was_owed)
 {
     struct qn_backlog b;
@@ -83,11 +113,12 @@ Test(backlog, says_no_when_the_bytes_are_used_up)
 
 /* Push messages of sizes from the edges, where wrapping wastes most, and pay
  * when `limit` bytes are held or a push says no. Returns how often it did. */
-static uint32_t push_and_pay(uint32_t limit)
+static uint32_t push_and_pay(uint32_t limit, uint32_t msg_max, qn_node_t node)
 {
+    /* In 65536ths of the longest. */
     static const uint32_t sizes[] = {1, 8, 4096, 30000, 40000, 65535, 65536};
     struct qn_backlog b;
-    begin(&b, QN_NODES_MAX, QN_MSG_MAX);
+    begin(&b, node + 1, msg_max);
     uint32_t held[QN_ACKED_COUNT];
     uint32_t from = 0;
     uint32_t to = 0;
@@ -96,20 +127,21 @@ static uint32_t push_and_pay(uint32_t limit)
     uint64_t r = 1;
     for (uint32_t i = 0; i < 20000; i++) {
         r = r * UINT64_C(6364136223846793005) + 1442695040888963407u;
-        uint32_t len = sizes[(r >> 33) % QN_ARRAY_COUNT(sizes)];
+        uint64_t size = sizes[(r >> 33) % QN_ARRAY_COUNT(sizes)];
+        uint32_t len = QN_MAX((uint32_t)(size * msg_max / QN_MSG_MAX), 1u);
         bool full = to - from == QN_ACKED_COUNT || bytes + len > limit;
         message[0] = message[len - 1] = (uint8_t)to;
-        if (!full && push(&b, message, len, 9, 9)) {
+        if (!full && push(&b, message, len, node, node)) {
             held[to++ % QN_ACKED_COUNT] = len;
             bytes += len;
             continue;
         }
         refused += !full;
-        struct qn_slice m = qn_backlog_next(&b, 9);
+        struct qn_slice m = qn_backlog_next(&b, node);
         cr_assert_eq(m.len, held[from % QN_ACKED_COUNT]);
         cr_assert_eq(m.data[0], (uint8_t)from);
         cr_assert_eq(m.data[m.len - 1], (uint8_t)from, "overwritten");
-        qn_backlog_pay(&b, 9);
+        qn_backlog_pay(&b, node);
         bytes -= held[from++ % QN_ACKED_COUNT];
     }
     qn_backlog_fini(&b);
@@ -120,10 +152,15 @@ static uint32_t push_and_pay(uint32_t limit)
  * push succeeds wherever the ring stands; beyond, it says no in time. */
 Test(backlog, within_the_window_a_push_never_fails, .timeout = 60)
 {
-    cr_assert_eq(push_and_pay(QN_ACKED_BYTES), 0);
+    cr_assert_eq(push_and_pay(QN_ACKED_BYTES, QN_MSG_MAX, 9), 0);
+    for (uint32_t msg_max = QN_INPLACE_MAX; msg_max < 5000; msg_max += 333) {
+        uint32_t window = qn_backlog_window(msg_max);
+        cr_assert_eq(push_and_pay(window, msg_max, 300), 0, "%u", msg_max);
+    }
 }
 
 Test(backlog, beyond_the_window_no_byte_is_overwritten, .timeout = 60)
 {
-    cr_assert_gt(push_and_pay(UINT32_MAX), 0);
+    cr_assert_gt(push_and_pay(UINT32_MAX, QN_MSG_MAX, 9), 0);
+    cr_assert_gt(push_and_pay(UINT32_MAX, 5000, 300), 0);
 }
