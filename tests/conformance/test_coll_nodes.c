@@ -1,0 +1,208 @@
+/*
+ * Reductions and barriers between real threads and real processes, through the
+ * smallest rings. Each node has operations in a row, of both kinds, and sleeps
+ * when it has nothing to do, so a lost wake-up is a hang, which the timeout
+ * turns into a failure.
+ *
+ * In some runs one node ends in the middle and says so to all on the direct
+ * lanes, as a supervisor would: every other node must get QN_EPEERDEAD.
+ */
+#include <stdio.h>
+
+#include "core/base/bits.h"
+#include "core/coll/coll.h"
+#include "core/coll/operators.h"
+#include "loadgen/bench/mesh.h"
+#include "tests/conformance/pair.h"
+
+#define OPERATIONS 400u
+#define ALL_LIVE   UINT32_MAX
+
+struct plan {
+    const struct qn_tree *tree;
+    qn_node_t victim;   /* or ALL_LIVE */
+    uint32_t victim_at; /* it ends before this operation */
+};
+
+struct work {
+    const struct plan *plan;
+    struct qn_mesh_end *end;
+    struct qn_coll *c;
+    bool told; /* of the victim's end */
+};
+
+static enum qn_coll_kind kind_of(uint32_t k)
+{
+    return k % 7 < 4 ? QN_COLL_ALLREDUCE : QN_COLL_REDUCE;
+}
+
+static uint64_t contribution(qn_node_t v, uint32_t k)
+{
+    return (uint64_t)(v + 1) * 65537u * (k + 1);
+}
+
+/* The victim has said that it ends. Its queuepairs are used no more. */
+static bool hear(struct work *w)
+{
+    uint8_t byte;
+    size_t len;
+    qn_node_t victim = w->plan->victim;
+    if (victim == ALL_LIVE || victim == w->end->self || w->told ||
+        qn_qp_try_recv(w->end->qp[victim][QN_LANE_DIRECT], &byte, 1, &len) !=
+            QN_OK) {
+        return false;
+    }
+    w->told = true;
+    qn_coll_down(w->c, victim);
+    return true;
+}
+
+/* The sequence of core/coll/coll.h, pending: it is what is tested. */
+static int await(struct work *w)
+{
+    int rc;
+    while ((rc = qn_coll_poll(w->c)) == QN_EAGAIN) {
+        qn_coll_flush(w->c);
+        qn_doorbell_arm(&w->end->doorbell);
+        qn_coll_flush(w->c);
+        if (!hear(w) && !qn_coll_pending(w->c)) {
+            (void)qn_doorbell_wait(&w->end->doorbell, QN_TIME_NEVER);
+        }
+        qn_doorbell_disarm(&w->end->doorbell);
+    }
+    while (qn_coll_flush(w->c)) { /* FAIL without room: at most for a while */
+    }
+    return rc;
+}
+
+/* @return QN_OK, QN_EPEERDEAD, or QN_ECORRUPT for a wrong result. */
+static int operate(struct work *w, uint32_t k)
+{
+    const struct qn_tree *t = w->plan->tree;
+    uint64_t word[2] = {contribution(w->end->self, k), w->end->self};
+    uint64_t sum = 0, self_sum = 0;
+    int rc = qn_coll_start(w->c, kind_of(k), qn_coll_sum, word, 2);
+    rc = rc == QN_OK ? await(w) : rc;
+    if (rc != QN_OK ||
+        (kind_of(k) == QN_COLL_REDUCE && w->end->self != t->root)) {
+        return rc;
+    }
+    for (qn_node_t v = 0; v < t->n; v++) {
+        sum += contribution(v, k);
+        self_sum += v;
+    }
+    const uint64_t *got = qn_coll_value(w->c);
+    return got[0] == sum && got[1] == self_sum ? QN_OK : QN_ECORRUPT;
+}
+
+static void end_early(struct work *w)
+{
+    uint8_t byte = 0;
+    for (qn_node_t v = 0; v < w->end->nodes; v++) {
+        if (v != w->end->self) {
+            struct qn_qp *qp = w->end->qp[v][QN_LANE_DIRECT];
+            (void)qn_qp_send(qp, &byte, 1, QN_TIME_NEVER);
+        }
+    }
+}
+
+static int operate_all(struct work *w)
+{
+    const struct plan *plan = w->plan;
+    bool dies = w->end->self == plan->victim;
+    int rc = QN_OK;
+    for (uint32_t k = 0; k < OPERATIONS && rc == QN_OK; k++) {
+        if (dies && k == plan->victim_at) {
+            end_early(w);
+            return 0;
+        }
+        rc = operate(w, k);
+    }
+    int want = plan->victim == ALL_LIVE ? QN_OK : QN_EPEERDEAD;
+    if (rc != want) {
+        fprintf(stderr, "node %u: %s\n", w->end->self, qn_strerror(rc));
+    }
+    return rc != want;
+}
+
+static int node(struct qn_mesh_end *end, void *arg)
+{
+    const struct plan *plan = arg;
+    struct qn_qp *qp[QN_NODES_MAX] = {0};
+    struct work w = {.plan = plan, .end = end};
+    for (qn_node_t i = 0; i < end->nodes; i++) {
+        qp[i] = end->qp[i][QN_LANE_TREE];
+    }
+    w.c = malloc(qn_coll_bytes(plan->tree, end->self));
+    const struct qn_coll_opts o = {
+        .self = end->self, .tree = plan->tree, .qp = qp, .instance = 7};
+    int failed = w.c == NULL || qn_coll_init(w.c, &o) != QN_OK;
+    failed = failed ? 1 : operate_all(&w);
+    free(w.c);
+    return failed;
+}
+
+struct run_opts {
+    const char *shape;
+    uint32_t n;
+    bool processes;
+    qn_node_t victim;
+    uint32_t victim_at;
+};
+
+static void run(const struct run_opts *o)
+{
+    qn_node_t order[QN_NODES_MAX];
+    struct qn_tree tree;
+    for (qn_node_t i = 0; i < o->n; i++) {
+        order[i] = (i + o->n / 2) % o->n;
+    }
+    cr_assert_eq(qn_tree_build(&tree, o->shape, order, o->n), QN_OK);
+    struct plan plan = {&tree, o->victim, o->victim_at};
+    FOR_EACH_TRANSPORT(t)
+    {
+        struct qn_mesh m;
+        const struct qn_mesh_opts mesh = {.transport = t,
+                                          .nodes = o->n,
+                                          .cells = 16,
+                                          .processes = o->processes};
+        cr_assert_eq(qn_mesh_create(&m, &mesh), QN_OK);
+        uint32_t failed = qn_mesh_run(&m, node, &plan);
+        qn_mesh_destroy(&m);
+        cr_assert_eq(failed, 0, "%s: %u of %u nodes", t->name, failed, o->n);
+    }
+}
+
+Test(coll_threads, two_nodes, .timeout = 60)
+{
+    run(&(struct run_opts){"sequential", 2, false, ALL_LIVE, 0});
+}
+
+Test(coll_threads, five_children_of_one_root, .timeout = 60)
+{
+    run(&(struct run_opts){"sequential", 6, false, ALL_LIVE, 0});
+}
+
+Test(coll_threads, nine_below_each_other, .timeout = 60)
+{
+    run(&(struct run_opts){"binary", 9, false, ALL_LIVE, 0});
+}
+
+Test(coll_processes, six_below_each_other, .timeout = 60)
+{
+    run(&(struct run_opts){"binary", 6, true, ALL_LIVE, 0});
+}
+
+Test(coll_threads, every_node_of_seven_may_end, .timeout = 90)
+{
+    for (qn_node_t victim = 0; victim < 7; victim++) {
+        run(&(struct run_opts){"binary", 7, false, victim, 40 + victim});
+    }
+}
+
+Test(coll_processes, an_inner_node_and_the_root_may_end, .timeout = 60)
+{
+    for (qn_node_t victim = 2; victim < 5; victim++) {
+        run(&(struct run_opts){"binary", 5, true, victim, 33});
+    }
+}

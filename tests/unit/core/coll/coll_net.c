@@ -1,0 +1,160 @@
+#include "tests/unit/core/coll/coll_net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/err.h"
+#include "tests/support/test.h"
+
+uint32_t coll_draw(struct coll_net *net, uint32_t bound)
+{
+    net->random = net->random * UINT64_C(6364136223846793005) + 1442695;
+    return (uint32_t)(net->random >> 33) % bound;
+}
+
+static void connect(struct coll_net *net, qn_node_t a, qn_node_t b)
+{
+    struct qn_qp *end[2];
+    if (net->node[a].qp[b] == NULL) {
+        inmemory_pair(end, COLL_CELLS, QN_INPLACE_MAX);
+        net->node[a].qp[b] = end[0];
+        net->node[b].qp[a] = end[1];
+    }
+}
+
+static void make_all(struct coll_net *net, uint16_t instance)
+{
+    for (qn_node_t v = 0; v < COLL_NODES; v++) {
+        qn_node_t p = net->tree.parent[v];
+        if (p < COLL_NODES && p != v) {
+            connect(net, p, v);
+        }
+    }
+    for (qn_node_t v = 0; v < COLL_NODES; v++) {
+        struct coll_node *node = &net->node[v];
+        const struct qn_coll_opts o = {.self = v,
+                                       .tree = &net->tree,
+                                       .qp = node->qp,
+                                       .instance = instance};
+        free(node->c);
+        node->c = NULL;
+        if (net->tree.parent[v] < COLL_NODES) {
+            node->c = malloc(qn_coll_bytes(&net->tree, v));
+            cr_assert_not_null(node->c);
+            cr_assert_eq(qn_coll_init(node->c, &o), QN_OK);
+        }
+    }
+}
+
+struct coll_net *coll_new(const char *shape, uint32_t n)
+{
+    struct coll_net *net = calloc(1, sizeof *net);
+    qn_node_t order[COLL_NODES];
+    cr_assert_not_null(net);
+    for (qn_node_t v = 0; v < COLL_NODES; v++) {
+        order[v] = v;
+    }
+    cr_assert_eq(qn_tree_build(&net->tree, shape, order, n), QN_OK);
+    make_all(net, 1);
+    return net;
+}
+
+/* Each node hangs below an earlier one of a random order. */
+struct coll_net *coll_random(uint32_t n, uint64_t seed)
+{
+    struct coll_net *net = calloc(1, sizeof *net);
+    struct qn_shape s;
+    struct qn_edges edges;
+    qn_node_t order[COLL_NODES] = {0}, identity[COLL_NODES];
+    cr_assert_not_null(net);
+    net->random = seed;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t j = coll_draw(net, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+        identity[i] = i;
+    }
+    qn_edges_init(&edges, n);
+    for (uint32_t i = 1; i < n; i++) {
+        qn_edges_add(&edges, order[coll_draw(net, i)], order[i]);
+    }
+    cr_assert_eq(qn_shape_from_edges(&s, &edges, order[0]), QN_OK);
+    cr_assert_eq(qn_tree_place(&net->tree, &s, identity), QN_OK);
+    make_all(net, 1);
+    return net;
+}
+
+void coll_free(struct coll_net *net)
+{
+    for (qn_node_t v = 0; v < COLL_NODES; v++) {
+        free(net->node[v].c);
+        for (qn_node_t w = 0; w < COLL_NODES; w++) {
+            qn_qp_close(net->node[v].qp[w]);
+        }
+    }
+    free(net);
+}
+
+void coll_start(struct coll_net *net, qn_node_t v, enum qn_coll_kind kind,
+                uint64_t word)
+{
+    struct coll_node *node = &net->node[v];
+    int rc = qn_coll_start(node->c, kind, qn_coll_sum, &word, 1);
+    cr_assert_eq(rc, QN_OK, "node %u: %s", v, qn_strerror(rc));
+    node->rc = QN_EAGAIN;
+}
+
+int coll_turn(struct coll_net *net, qn_node_t v)
+{
+    struct coll_node *node = &net->node[v];
+    bool could = qn_coll_pending(node->c);
+    enum qn_coll_phase before = node->c->phase;
+    node->rc = qn_coll_poll(node->c);
+    /* What poll has done, pending had announced. */
+    cr_assert(could || before == node->c->phase);
+    qn_coll_flush(node->c);
+    return node->rc;
+}
+
+void coll_settle(struct coll_net *net)
+{
+    for (uint32_t turn = 0; turn < 4 * COLL_NODES; turn++) {
+        for (qn_node_t v = 0; v < COLL_NODES; v++) {
+            if (net->node[v].c != NULL) {
+                coll_turn(net, v);
+            }
+        }
+    }
+}
+
+void coll_die(struct coll_net *net, qn_node_t v)
+{
+    free(net->node[v].c);
+    net->node[v].c = NULL;
+}
+
+void coll_tell(struct coll_net *net, qn_node_t v)
+{
+    for (qn_node_t w = 0; w < COLL_NODES; w++) {
+        if (net->node[w].c != NULL) {
+            qn_coll_down(net->node[w].c, v);
+            qn_coll_down(net->node[w].c, v);
+        }
+        qn_qp_close(net->node[w].qp[v]);
+        qn_qp_close(net->node[v].qp[w]);
+        net->node[w].qp[v] = net->node[v].qp[w] = NULL;
+    }
+}
+
+void coll_again(struct coll_net *net, const qn_node_t *order, uint32_t n,
+                uint16_t instance)
+{
+    cr_assert_eq(qn_tree_build(&net->tree, "binary", order, n), QN_OK);
+    make_all(net, instance);
+}
+
+struct qn_qp *coll_qp(struct coll_net *net, qn_node_t from, qn_node_t to)
+{
+    cr_assert_not_null(net->node[from].qp[to]);
+    return net->node[from].qp[to];
+}

@@ -1,0 +1,62 @@
+#ifndef QN_TESTS_UNIT_CORE_COLL_COLL_NET_H
+#define QN_TESTS_UNIT_CORE_COLL_COLL_NET_H
+
+/**
+ * A tree of collectives over inmemory_qp, in one thread, for the tests of this
+ * folder. Channels exist along the edges only.
+ */
+
+#include "core/coll/coll.h"
+#include "core/coll/operators.h"
+#include "tests/support/inmemory_transport.h"
+
+#define COLL_NODES 16u
+#define COLL_CELLS 16u /* of a channel */
+
+struct coll_node {
+    struct qn_coll *c; /* NULL: the node has ended */
+    struct qn_qp *qp[QN_NODES_MAX];
+    int rc; /* of the last poll */
+};
+
+struct coll_net {
+    struct qn_tree tree;
+    struct coll_node node[COLL_NODES];
+    uint64_t random;
+};
+
+/** Nodes 0 .. n-1, root 0, of a named tree. Freed by coll_free. */
+struct coll_net *coll_new(const char *shape, uint32_t n);
+
+/** A random tree over nodes 0 .. n-1 with any root. */
+struct coll_net *coll_random(uint32_t n, uint64_t seed);
+void coll_free(struct coll_net *net);
+
+/** Below `bound`. */
+uint32_t coll_draw(struct coll_net *net, uint32_t bound);
+
+/** Start at one node; fails the test if it is refused. */
+void coll_start(struct coll_net *net, qn_node_t v, enum qn_coll_kind kind,
+                uint64_t word);
+
+/** Poll and flush one node. @return what poll says. */
+int coll_turn(struct coll_net *net, qn_node_t v);
+
+/** Turn all living nodes often enough for every operation that can complete. */
+void coll_settle(struct coll_net *net);
+
+/** The node ends; its neighbours are told only by coll_tell. */
+void coll_die(struct coll_net *net, qn_node_t v);
+
+/** All living nodes hear of the end of `v`, whose channels are then closed. */
+void coll_tell(struct coll_net *net, qn_node_t v);
+
+/** Make the collectives of the living nodes again, on another tree, over new
+ *  channels where there is none. */
+void coll_again(struct coll_net *net, const qn_node_t *order, uint32_t n,
+                uint16_t instance);
+
+/** The end of `from` in the channel to `to`. */
+struct qn_qp *coll_qp(struct coll_net *net, qn_node_t from, qn_node_t to);
+
+#endif
