@@ -221,12 +221,11 @@ static int load_machine(struct qn_simulate *s)
 
 static int add_all(struct qn_simulate *s)
 {
-    struct qn_topology_spec_opts o = {
-        .goal = s->op == QN_OPERATION_ACK ? QN_GOAL_ACK : QN_GOAL_BROADCAST,
-        .root = QN_ROOT_FREE,
-        .q = 1,
-        .seed = 1,
-        .one_tree = true};
+    struct qn_topology_spec_opts o = {.goal = qn_simulate_goal(s->op),
+                                      .root = QN_ROOT_FREE,
+                                      .q = 1,
+                                      .seed = 1,
+                                      .one_tree = true};
     if (s->root != ROOT_FREE) {
         o.root = qn_machine_find(s->m, (uint32_t)s->root);
         if (o.root == s->m->n) {
@@ -294,10 +293,12 @@ static int take_operation(struct qn_simulate *s, int argc, char **argv,
     }
     int op = find_operation(name);
     if (op < 0) {
-        fprintf(stderr,
-                "quoin sim: %s%s%s; the first word is broadcast or ack\n",
-                *name == '\0' ? "no operation" : "unknown operation '", name,
-                *name == '\0' ? "" : "'");
+        fprintf(
+            stderr,
+            "quoin sim: %s%s%s; the first word is broadcast, ack, reduce or "
+            "barrier\n",
+            *name == '\0' ? "no operation" : "unknown operation '", name,
+            *name == '\0' ? "" : "'");
         return 2;
     }
     s->op = (enum qn_operation)op;
@@ -318,8 +319,8 @@ static int command(struct qn_simulate *s, int argc, char **argv)
         return status;
     }
     return named ? run(s)
-                 : qn_simulate_fail(
-                       s, "name an operation first: broadcast or ack");
+                 : qn_simulate_fail(s, "name an operation first: broadcast, "
+                                       "ack, reduce or barrier");
 }
 
 int qn_simulate_command(int argc, char **argv)

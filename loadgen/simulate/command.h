@@ -45,6 +45,14 @@ struct qn_simulate {
 /** Print the line. @return 2, the exit status. */
 int qn_simulate_fail(const struct qn_simulate *s, const char *line);
 
+/** What a topology for the operation is planned for. */
+static inline enum qn_goal qn_simulate_goal(enum qn_operation op)
+{
+    static const enum qn_goal goal[QN_OPERATIONS] = {
+        QN_GOAL_BROADCAST, QN_GOAL_ACK, QN_GOAL_REDUCE, QN_GOAL_BARRIER};
+    return goal[op];
+}
+
 /** Plan, predict and run one topology: the next row. The root that it chose is
  *  that of the next ones, in *o. @return the exit status. (topology.c) */
 int qn_simulate_add(struct qn_simulate *s, const char *name,

@@ -4,14 +4,16 @@
 /**
  * Collectives on the timed machine, one at a time: how long does each take?
  *
- * The nodes run the shipping code: contexts of core/group over a transport.
+ * The nodes run the shipping code: contexts of core/group and collectives of
+ * core/coll over a transport.
  * Between two operations all nodes are idle for so long that an operation finds
  * no trace of the one before it, but in the caches. Times are those of the
  * prediction (core/topo/predict.h):
  *
  *   broadcast  from the root's call until the last node has delivered
  *   ack        from the root's call until it knows that all have delivered
- *   channel    as broadcast, with two nodes
+ *   reduce     all begin; until the root has the sum
+ *   barrier    all begin; until the last one has left it
  *
  * One thread, one call at a time; allocates.
  */
@@ -21,9 +23,15 @@
 #include "core/topo/tree.h"
 #include "loadgen/simulate/trace.h"
 
-enum qn_operation { QN_OPERATION_BROADCAST, QN_OPERATION_ACK, QN_OPERATIONS };
+enum qn_operation {
+    QN_OPERATION_BROADCAST,
+    QN_OPERATION_ACK,
+    QN_OPERATION_REDUCE,
+    QN_OPERATION_BARRIER,
+    QN_OPERATIONS
+};
 
-/** "broadcast", "ack"; NULL past the last. */
+/** "broadcast", "ack", "reduce", "barrier"; NULL past the last. */
 const char *qn_operation_name(uint32_t op);
 
 #define QN_OPERATION_SIZE_MIN 8u /* bytes: the number */

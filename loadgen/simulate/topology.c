@@ -104,7 +104,8 @@ int qn_simulate_add(struct qn_simulate *s, const char *name,
                     struct qn_topology_spec_opts *o)
 {
     static const enum qn_collective predicted[QN_OPERATIONS] = {
-        QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK};
+        QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
+        QN_COLLECTIVE_BARRIER};
     static struct qn_tree tree;
     static qn_node_t node[QN_CORES_MAX];
     struct qn_topology_spec plan;

@@ -60,7 +60,8 @@ static void one_tree(const struct qn_machine *m, const char *name,
                      enum qn_operation op)
 {
     static const enum qn_collective predicted[QN_OPERATIONS] = {
-        QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK};
+        QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
+        QN_COLLECTIVE_BARRIER};
     static uint32_t core[QN_MEMBERS_MAX];
     static struct qn_shape s;
     static struct qn_tree tree;
