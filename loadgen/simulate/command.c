@@ -15,7 +15,6 @@
 #include "loadgen/topo/model/cores.h"
 
 #define ROOT_FREE UINT64_MAX
-#define GHZ_USUAL 2.0
 
 int qn_simulate_fail(const struct qn_simulate *s, const char *line)
 {
@@ -104,6 +103,8 @@ static const struct qn_option table[] = {
                     QN_OPERATION_SIZE_MIN, QN_OPERATION_SIZE_MAX),
     QN_OPTION_COUNT("count", "N", AT(count), "operations of each topology (25)",
                     1, 1000000),
+    QN_OPTION("bare", NULL, qn_option_flag, AT(bare),
+              "only transfers have a price, as in the prediction"),
     QN_OPTION("software", NULL, qn_option_flag, AT(software),
               "library calls cost what they do on a real machine"),
     QN_OPTION_COUNT("seed", "N", AT(seed), "of jitter and of ties (1)", 0, 0),
@@ -205,7 +206,7 @@ static int load_machine(struct qn_simulate *s)
             : qn_simulate_fail(s, "the machine has no costs; measure it with "
                                   "quoin machine --measure");
     s->clock_known = all->facts.clock_ghz > 0;
-    s->ghz = s->clock_known ? all->facts.clock_ghz : GHZ_USUAL;
+    s->ghz = s->clock_known ? all->facts.clock_ghz : QN_GHZ_USUAL;
     qn_machine_destroy(all);
     for (uint32_t i = 0; i < s->faults && status == 0; i++) {
         if (s->fault[i].node >= s->m->n) {
@@ -325,6 +326,9 @@ static int command(struct qn_simulate *s, int argc, char **argv)
 
 int qn_simulate_command(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "replay") == 0) {
+        return qn_replay_command(argc - 1, argv + 1);
+    }
     struct qn_simulate *s = calloc(1, sizeof *s);
     if (s == NULL) {
         fprintf(stderr, "quoin sim: %s\n", qn_strerror(QN_ENOMEM));

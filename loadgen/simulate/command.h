@@ -11,6 +11,7 @@
 #include "loadgen/topo/model/topology_spec.h"
 
 #define QN_SIMULATE_ROWS 64u /* topologies */
+#define QN_GHZ_USUAL     2.0 /* of machines whose clock is not known */
 
 /** One topology. Unknown times are NAN. */
 struct qn_simulate_row {
@@ -31,6 +32,7 @@ struct qn_simulate {
     double jitter;
     bool software; /* library calls have their measured prices */
     bool json;
+    bool bare; /* only transfers are priced */
     struct qn_sim_fault fault[8];
     uint32_t faults;
     /* state */
@@ -45,13 +47,8 @@ struct qn_simulate {
 /** Print the line. @return 2, the exit status. */
 int qn_simulate_fail(const struct qn_simulate *s, const char *line);
 
-/** What a topology for the operation is planned for. */
-static inline enum qn_goal qn_simulate_goal(enum qn_operation op)
-{
-    static const enum qn_goal goal[QN_OPERATIONS] = {
-        QN_GOAL_BROADCAST, QN_GOAL_ACK, QN_GOAL_REDUCE, QN_GOAL_BARRIER};
-    return goal[op];
-}
+/** What a topology for the operation is planned for. (topology.c) */
+enum qn_goal qn_simulate_goal(enum qn_operation op);
 
 /** Plan, predict and run one topology: the next row. The root that it chose is
  *  that of the next ones, in *o. @return the exit status. (topology.c) */
@@ -64,5 +61,8 @@ int qn_simulate_report(const struct qn_simulate *s, FILE *to);
 /** "quoin sim broadcast ...": argv[1] is the operation. @return the exit
  *  status. */
 int qn_simulate_command(int argc, char **argv);
+
+/** "quoin sim replay ...": argv[1] is the group. */
+int qn_replay_command(int argc, char **argv);
 
 #endif

@@ -47,7 +47,7 @@ static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
                     struct qn_simulate_row *row)
 {
     static uint32_t core[QN_CORES_MAX];
-    struct qn_coherent_opts c = {.clock_ghz = s->ghz};
+    struct qn_coherent_opts c = {.clock_ghz = s->ghz, .bare = s->bare};
     struct qn_prices *prices = NULL;
     struct qn_trace trace;
     bool traced = s->rows == 0 && (s->plot != NULL || s->trace != NULL);
@@ -100,12 +100,19 @@ static void summarize(struct qn_simulate_row *row)
     }
 }
 
+/* By operation: the prediction that its times are compared with. */
+static const enum qn_collective predicted[QN_OPERATIONS] = {
+    QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
+    QN_COLLECTIVE_BARRIER};
+
+enum qn_goal qn_simulate_goal(enum qn_operation op)
+{
+    return (enum qn_goal)predicted[op]; /* the values are the same */
+}
+
 int qn_simulate_add(struct qn_simulate *s, const char *name,
                     struct qn_topology_spec_opts *o)
 {
-    static const enum qn_collective predicted[QN_OPERATIONS] = {
-        QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
-        QN_COLLECTIVE_BARRIER};
     static struct qn_tree tree;
     static qn_node_t node[QN_CORES_MAX];
     struct qn_topology_spec plan;

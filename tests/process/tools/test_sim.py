@@ -94,6 +94,15 @@ class Results(unittest.TestCase):
             self.assertGreaterEqual(len({e["tid"] for e in reads}), 31)
 
 
+class Replay(unittest.TestCase):
+    def test_planned_trees_are_as_fast_as_the_best_static_one(self):
+        done = sim("replay", "S1", "--machines", str(MACHINES))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = [x for x in done.stdout.splitlines() if x.startswith("S1 ")]
+        self.assertEqual(len(rows), 16)  # four machines, four operations
+        self.assertTrue(all(row.endswith("holds") for row in rows))
+
+
 class Refusals(unittest.TestCase):
     def refused(self, *args, names=()):
         done = sim(*args)
@@ -124,6 +133,9 @@ class Refusals(unittest.TestCase):
                      names=["--fault"])
         self.refused("broadcast", *m, "--fault", "slow:1*0.5",
                      names=["--fault"])
+        self.refused("replay", "S9", names=["S1"])
+        self.refused("replay", "S1", "--machines", "/nowhere",
+                     names=["/nowhere"])
         self.refused("broadcast", *m, "--plot", "/nowhere/a.svg",
                      names=["/nowhere"])
 

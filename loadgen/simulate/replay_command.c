@@ -1,0 +1,120 @@
+/*
+ * `quoin sim replay GROUP`: the table of groups, and the form of a row.
+ */
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "loadgen/base/options.h"
+#include "loadgen/simulate/command.h"
+#include "loadgen/simulate/replay.h"
+
+static const struct group {
+    const char *id, *title;
+    int (*run)(const struct qn_replay_opts *o, uint32_t *missed);
+} group[] = {
+    {"S1", "planned trees against every static tree, on all machines",
+     qn_replay_s1},
+};
+
+static int take_machines(const struct qn_option *o, const char *text)
+{
+    struct qn_replay_opts *r = o->to;
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(r->machines); i++) {
+        if (r->machines[i] == NULL) {
+            r->machines[i] = text;
+            return QN_OK;
+        }
+    }
+    return QN_EINVAL;
+}
+
+static const struct qn_option table[] = {
+    QN_OPTION("machines", "FOLDER", take_machines, 0,
+              "folder of machine files, at most two (machines)"),
+    QN_OPTION("every", NULL, qn_option_flag,
+              offsetof(struct qn_replay_opts, every),
+              "every group size; else powers of two and whole machines"),
+    QN_OPTION("longer", NULL, qn_option_flag,
+              offsetof(struct qn_replay_opts, longer),
+              "also with plans of about one second"),
+};
+
+bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to)
+{
+    bool holds = r->most ? r->got <= r->limit : r->got >= r->limit;
+    fprintf(to, "%-4s %-74s %s %7.3f %8.3f  %s\n", r->id, r->what,
+            r->most ? "<=" : ">=", r->limit, r->got,
+            holds ? "holds" : "MISSED");
+    fflush(to);
+    return holds;
+}
+
+static const struct group *find(const char *id)
+{
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(group); i++) {
+        if (strcmp(group[i].id, id) == 0) {
+            return &group[i];
+        }
+    }
+    return NULL;
+}
+
+static int list(FILE *to)
+{
+    fputs("usage: quoin sim replay GROUP [OPTIONS]\n\n", to);
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(group); i++) {
+        fprintf(to, "  %-4s %s\n", group[i].id, group[i].title);
+    }
+    return 0;
+}
+
+static bool folders_readable(const struct qn_replay_opts *o)
+{
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(o->machines); i++) {
+        const char *folder = o->machines[i];
+        if (folder != NULL && access(folder, R_OK | X_OK) != 0) {
+            fprintf(stderr,
+                    "quoin sim replay: cannot read the folder %s; name a "
+                    "folder of machine files with --machines\n",
+                    folder);
+            return false;
+        }
+    }
+    return true;
+}
+
+int qn_replay_command(int argc, char **argv)
+{
+    struct qn_replay_opts o = {.to = stdout};
+    const struct group *g = argc > 1 ? find(argv[1]) : NULL;
+    uint32_t missed = 0;
+    int status;
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        return list(stdout);
+    }
+    if (g == NULL) {
+        fprintf(stderr, "quoin sim replay: name a group: S1\n");
+        return 2;
+    }
+    const struct qn_options options = {"quoin sim replay", g->title, table,
+                                       QN_ARRAY_COUNT(table), &o};
+    if (!qn_options_parse(&options, argc - 1, argv + 1, &status)) {
+        return status;
+    }
+    if (o.machines[0] == NULL) {
+        o.machines[0] = "machines";
+    }
+    if (!folders_readable(&o)) {
+        return 2;
+    }
+    fprintf(o.to, "%s: %s\n", g->id, g->title);
+    fprintf(o.to, "%-4s %-74s    %7s %8s\n", "", "what", "limit", "simulated");
+    status = g->run(&o, &missed);
+    if (status == 0) {
+        fprintf(o.to, "%u rows do not hold\n", missed);
+    }
+    return status != 0 ? status : missed > 0;
+}

@@ -1,0 +1,198 @@
+/*
+ * S1: the planned tree is never much slower than the best static one, whatever
+ * the machine, the operation and the size of the group. (Smelt, section 5; the
+ * adaptive trees there are ours planned.)
+ *
+ * Groups are dealt round robin over the memory nodes. All topologies of a group
+ * have one root, that of the plan. Only transfers are priced.
+ */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/bits.h"
+#include "core/base/err.h"
+#include "loadgen/simulate/command.h"
+#include "loadgen/simulate/replay.h"
+#include "loadgen/topo/model/cores.h"
+
+#define DEFAULT_LEAST 0.97
+#define LONGER_LEAST  0.99
+#define LONGER_MOVES  1000000u /* about one second */
+#define COUNT         5u       /* operations of a topology: they repeat */
+
+struct worst {
+    double plan, longer; /* best static / plan, the least of all groups */
+    uint32_t plan_n, longer_n;
+    uint32_t groups;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static struct qn_machine *part(const struct qn_machine *m, uint32_t n)
+{
+    static uint32_t index[QN_CORES_MAX];
+    struct qn_machine *some = NULL;
+    qn_cores_deal(index, m);
+    qsort(index, n, sizeof index[0], by_value);
+    return qn_machine_restrict(&some, m, index, n) == QN_OK ? some : NULL;
+}
+
+static int run(struct qn_simulate *s, const char *name,
+               struct qn_topology_spec_opts *o, double *ns)
+{
+    int status = qn_simulate_add(s, name, o);
+    if (status == 0) {
+        *ns = s->row[0].median_ns;
+        qn_operation_result_free(&s->row[0].result);
+        s->rows = 0;
+    }
+    return status;
+}
+
+/* The fastest of the trees that know nothing of costs or are not planned. */
+static int best_static(struct qn_simulate *s, struct qn_topology_spec_opts *o,
+                       double *best)
+{
+    const char *name;
+    int status = 0;
+    *best = (double)INFINITY;
+    for (uint32_t i = 0;
+         status == 0 && (name = qn_topology_spec_name_at(i)) != NULL; i++) {
+        if (strncmp(name, "ring", 4) != 0 && strcmp(name, "adaptive") != 0) {
+            double ns = (double)INFINITY;
+            status = run(s, name, o, &ns);
+            *best = QN_MIN(*best, ns);
+        }
+    }
+    return status;
+}
+
+static int one_group(struct qn_simulate *s, const struct qn_replay_opts *o,
+                     struct worst *w)
+{
+    struct qn_topology_spec_opts spec = {.goal = qn_simulate_goal(s->op),
+                                         .root = QN_ROOT_FREE,
+                                         .q = 1,
+                                         .seed = 1,
+                                         .one_tree = true};
+    double plan, longer = 0, best;
+    int status = run(s, "auto", &spec, &plan);
+    status = status == 0 ? best_static(s, &spec, &best) : status;
+    if (status == 0 && o->longer) {
+        spec.moves = LONGER_MOVES;
+        status = run(s, "auto", &spec, &longer);
+    }
+    if (status != 0) {
+        return status;
+    }
+    w->groups++;
+    if (best / plan < w->plan) {
+        w->plan = best / plan;
+        w->plan_n = s->m->n;
+    }
+    if (o->longer && best / longer < w->longer) {
+        w->longer = best / longer;
+        w->longer_n = s->m->n;
+    }
+    return 0;
+}
+
+static uint32_t next_size(const struct qn_replay_opts *o, uint32_t n,
+                          uint32_t all)
+{
+    return o->every || n == all ? n + 1 : QN_MIN(2 * n, all);
+}
+
+static int one_operation(const struct qn_machine *m, enum qn_operation op,
+                         const struct qn_replay_opts *o, uint32_t *missed)
+{
+    struct worst w = {.plan = (double)INFINITY, .longer = (double)INFINITY};
+    struct qn_simulate *s = calloc(1, sizeof *s);
+    int status = s != NULL ? 0 : 1;
+    for (uint32_t n = 2; n <= m->n && status == 0; n = next_size(o, n, m->n)) {
+        *s = (struct qn_simulate){.program = "quoin sim replay",
+                                  .op = op,
+                                  .size = QN_OPERATION_SIZE_MIN,
+                                  .count = COUNT,
+                                  .bare = true,
+                                  .m = part(m, n)};
+        s->ghz = m->facts.clock_ghz > 0 ? m->facts.clock_ghz : QN_GHZ_USUAL;
+        status = s->m != NULL ? one_group(s, o, &w) : 1;
+        qn_machine_destroy(s->m);
+    }
+    free(s);
+    if (status != 0) {
+        return status;
+    }
+    struct qn_replay_row row = {
+        .id = "S1", .limit = DEFAULT_LEAST, .got = w.plan};
+    snprintf(row.what, sizeof row.what, "%s, %s, %u groups, worst of %u nodes",
+             m->name, qn_operation_name(op), w.groups, w.plan_n);
+    *missed += !qn_replay_row_print(&row, o->to);
+    if (o->longer) {
+        row.limit = LONGER_LEAST;
+        row.got = w.longer;
+        snprintf(row.what, sizeof row.what,
+                 "%s, %s, plans of one second, worst of %u nodes", m->name,
+                 qn_operation_name(op), w.longer_n);
+        *missed += !qn_replay_row_print(&row, o->to);
+    }
+    return 0;
+}
+
+static int one_machine(const char *path, const struct qn_replay_opts *o,
+                       uint32_t *missed)
+{
+    struct qn_parse_error parse_error = {""};
+    struct qn_machine *m;
+    if (qn_machine_load(&m, path, &parse_error) != QN_OK) {
+        fprintf(stderr, "quoin sim replay: %s\n", parse_error.text);
+        return 2;
+    }
+    int status = 0;
+    for (uint32_t op = 0; op < QN_OPERATIONS && status == 0; op++) {
+        status = one_operation(m, (enum qn_operation)op, o, missed);
+    }
+    qn_machine_destroy(m);
+    return status;
+}
+
+static int one_folder(const char *folder, const struct qn_replay_opts *o,
+                      uint32_t *missed)
+{
+    struct dirent **entry;
+    int count = scandir(folder, &entry, NULL, alphasort), status = 0;
+    if (count < 0) {
+        fprintf(stderr, "quoin sim replay: cannot read the folder %s\n",
+                folder);
+        return 1;
+    }
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name);
+        if (status == 0 && entry[i]->d_name[0] != '.' &&
+            entry[i]->d_type == DT_DIR) {
+            status = one_machine(path, o, missed);
+        }
+        free(entry[i]);
+    }
+    free(entry);
+    return status;
+}
+
+int qn_replay_s1(const struct qn_replay_opts *o, uint32_t *missed)
+{
+    int status = 0;
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(o->machines); i++) {
+        if (o->machines[i] != NULL && status == 0) {
+            status = one_folder(o->machines[i], o, missed);
+        }
+    }
+    return status;
+}
