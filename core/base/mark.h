@@ -20,6 +20,7 @@
     X(RECEIVE, "receive") /* a message is given back to its queuepair */       \
     X(FLUSH, "flush")     /* acknowledgements and rings of a queuepair */      \
     X(POLL, "poll")       /* a turn of a context */                            \
+    X(PASS, "pass")       /* a context delivers, or sends to one child */      \
     X(STEP, "step")       /* a step of a protocol's machine */
 
 enum qn_mark {

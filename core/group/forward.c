@@ -96,6 +96,7 @@ static void finish(struct qn_context *c, qn_node_t from, const uint8_t *msg,
     }
     c->sender = from;
     c->delivering = true;
+    qn_mark(QN_MARK_PASS);
     c->deliver(c->ctx, msg, payload);
     c->delivering = false;
 }
@@ -110,6 +111,7 @@ static void forward(struct qn_context *c, const uint8_t *msg, size_t len)
         }
         /* Without room too: flush then asks the child to ring. */
         qn_node_set_add(&c->dirty, child);
+        qn_mark(QN_MARK_PASS);
         if ((c->owing && !qn_pending_ready(c, child)) ||
             qn_qp_try_send(c->qp[child], msg, len) != QN_OK) {
             qn_node_set_add(&c->full, child);

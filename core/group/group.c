@@ -48,6 +48,7 @@ static void publish(struct qn_context *c, qn_node_t child, uint8_t *buf,
                     const struct qn_slice *parts, uint32_t count,
                     uint64_t number)
 {
+    qn_mark(QN_MARK_PASS);
     size_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (parts[i].len > 0) {
@@ -257,6 +258,7 @@ static uint32_t poll_acknowledgements(struct qn_context *c, uint32_t budget)
 
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget)
 {
+    qn_mark(QN_MARK_POLL);
     uint32_t n = 0;
     QN_ASSERT(!c->delivering);
     qn_pending_catch_up(c);

@@ -27,6 +27,8 @@ static const struct row table[] = {
     {"load", qn_load, "drive a RESP server; report rates and latencies"},
     {"machine", qn_machine_command,
      "show and measure a machine: its cores, costs of messages"},
+    {"bench calls", qn_bench_calls,
+     "measure what calls of the library cost by themselves"},
     {"bench store", qn_bench_store,
      "measure the store: operations, growth, memory"},
     {"bench stall", qn_bench_stall,
