@@ -8,7 +8,9 @@
  *
  * | access by i                            | price                           |
  * |----------------------------------------|---------------------------------|
- * | load, i has a copy                     | hit                             |
+ * | load, i has a copy                     | hit; also of a line to which a  |
+ * |                                        | store is under way: the copy is |
+ * |                                        | lost at its end                 |
  * | load, else                             | r(j, i), j wrote last; times    |
  * |                                        | `queued` if the change is older |
  * |                                        | than this look                  |
@@ -44,7 +46,8 @@ struct line {
     qn_ps_t busy;
     qn_ps_t changed;   /* by the last store, its end */
     qn_ps_t served;    /* the next reader that misses starts then */
-    uint64_t holder[]; /* bit set of nodes */
+    uint64_t holder[]; /* [2 * words] nodes with a copy; behind them those that
+                          had one when the last store was issued */
 };
 
 struct coherent {
@@ -67,6 +70,14 @@ static void hold(struct line *l, uint32_t node)
         l->holder[node / 64] |= UINT64_C(1) << node % 64;
         l->copies++;
     }
+}
+
+/* A store is under way, and the node keeps its copy until the store's end. */
+static bool holds_still(const struct coherent *c, const struct line *l,
+                        const struct qn_line_access *a)
+{
+    return a->may_be_stale && a->issued < l->busy &&
+           (l->holder[c->words + a->node / 64] >> (a->node % 64) & 1) != 0;
 }
 
 static qn_ps_t share(qn_ps_t price, double part)
@@ -107,6 +118,12 @@ static struct qn_price load(struct coherent *c, struct line *l,
                          .transfer = QN_TRANSFER_HIT,
                          .peer = QN_SIM_NO_NODE};
     qn_ps_t price = c->prices.hit;
+    if (holds_still(c, l, a)) {
+        p.start = a->issued;
+        p.end = a->issued + price;
+        p.stale = true;
+        return p;
+    }
     if (!holds(l, a->node) && l->writer == QN_SIM_NO_NODE) {
         p.transfer = QN_TRANSFER_COLD;
     } else if (!holds(l, a->node)) {
@@ -142,6 +159,7 @@ static struct qn_price store(struct coherent *c, struct line *l,
     }
     price = QN_MAX(price, a->kind == QN_SIM_RMW ? c->rmw : c->prices.hit);
     p.end = p.start + (a->streamed ? share(price, c->stream) : price);
+    memcpy(l->holder + c->words, l->holder, c->words * sizeof l->holder[0]);
     memset(l->holder, 0, c->words * sizeof l->holder[0]);
     l->copies = 0;
     hold(l, a->node);
@@ -283,7 +301,7 @@ int qn_coherent_create(struct qn_prices **out, const struct qn_machine *m,
     }
     c->prices = (struct qn_prices){
         .nodes = nodes,
-        .line_bytes = sizeof(struct line) + c->words * sizeof(uint64_t),
+        .line_bytes = sizeof(struct line) + 2 * c->words * sizeof(uint64_t),
         .line_init = init_line,
         .access = price_access,
         .busy = busy,

@@ -19,7 +19,9 @@ struct qn_line {
     uint32_t version;
     qn_ps_t changed;                /* when `version` was reached */
     struct qn_line_watch *watchers; /* of nodes that pause on this line */
-    alignas(16) uint8_t state[];    /* [prices->line_bytes] */
+    alignas(8)
+        uint8_t before[QN_CACHELINE]; /* what it held before the last store */
+    alignas(16) uint8_t state[];      /* [prices->line_bytes] */
 };
 
 struct qn_lines; /* opaque */

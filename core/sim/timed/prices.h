@@ -37,6 +37,8 @@ enum qn_transfer {
 struct qn_price {
     qn_ps_t start; /* from the turn of the line on; a load sees what is there */
     qn_ps_t end;   /* the node continues; a store is visible */
+    bool stale; /* a load in front of the end of a store: it sees what the line
+                   held before */
     enum qn_transfer transfer;
     uint32_t peer; /* READ: the node it came from; WRITE: the one farthest away;
                       else QN_SIM_NO_NODE */
@@ -47,7 +49,8 @@ struct qn_line_access {
     uint32_t node;
     enum qn_sim_kind kind; /* LOAD, STORE, RMW, COPY_*, TOUCH_* */
     qn_ps_t issued;
-    bool streamed; /* not the first line of a copy */
+    bool streamed;     /* not the first line of a copy */
+    bool may_be_stale; /* a load of which this line is all */
 };
 
 struct qn_prices {

@@ -72,7 +72,8 @@ static struct timed_run {
     struct qn_prices *prices;
     struct qn_lines *lines;
     struct qn_time_queue queue;
-    struct actor *actor; /* [nodes] */
+    struct actor *actor;         /* [nodes] */
+    const struct qn_line *stale; /* the load that is due sees its `before` */
     qn_ps_t until;
 } timed;
 
@@ -266,12 +267,12 @@ static void take_turn(struct actor *a)
 
 /* ---- watches ---- */
 
-static void watch(struct actor *a, struct qn_line *line)
+static void watch(struct actor *a, struct qn_line *line, uint32_t version)
 {
     for (uint32_t i = 0; i < a->watches; i++) {
         if (a->watch[i].line == line) {
-            a->spins = a->watch[i].seen == line->version ? a->spins + 1 : 0;
-            a->watch[i].seen = line->version;
+            a->spins = a->watch[i].seen == version ? a->spins + 1 : 0;
+            a->watch[i].seen = version;
             return;
         }
     }
@@ -280,7 +281,7 @@ static void watch(struct actor *a, struct qn_line *line)
     a->next = (a->next + 1) % WATCHES;
     a->watches = QN_MAX(a->watches, a->next == 0 ? WATCHES : a->next);
     *w = (struct qn_line_watch){
-        .line = line, .node = qn_sim.self, .seen = line->version};
+        .line = line, .node = qn_sim.self, .seen = version};
 }
 
 /* When a line that the node has seen changes, as far as known. */
@@ -382,6 +383,22 @@ static void change(struct qn_line *line, qn_ps_t end)
     line->changed = end;
 }
 
+/* What the line holds until the end of a store. The whole line lies in the page
+ * of the bytes that are stored, but not in their object. */
+#if defined(__SANITIZE_ADDRESS__)
+__attribute__((no_sanitize_address))
+#endif
+static void
+keep(struct qn_line *line)
+{
+    const volatile uint64_t *from =
+        (const volatile uint64_t *)(line->base * QN_CACHELINE);
+    uint64_t *to = (uint64_t *)(void *)line->before;
+    for (uint32_t i = 0; i < QN_CACHELINE / sizeof *to; i++) {
+        to[i] = from[i];
+    }
+}
+
 /* The run of stores goes on: one more to the same line. */
 static void continue_run(struct actor *a, enum qn_sim_kind kind)
 {
@@ -394,7 +411,7 @@ static void continue_run(struct actor *a, enum qn_sim_kind kind)
 }
 
 static void access_line(struct actor *a, enum qn_sim_kind kind, uintptr_t base,
-                        bool streamed)
+                        bool streamed, bool may_be_stale)
 {
     struct qn_line *line = qn_lines_at(timed.lines, base);
     struct qn_timed_node *out = a->out;
@@ -403,12 +420,13 @@ static void access_line(struct actor *a, enum qn_sim_kind kind, uintptr_t base,
         return;
     }
     take_turn(a);
-    struct qn_price p =
-        timed.prices->access(timed.prices, line->state,
-                             &(struct qn_line_access){.node = qn_sim.self,
-                                                      .kind = kind,
-                                                      .issued = out->clock,
-                                                      .streamed = streamed});
+    struct qn_price p = timed.prices->access(
+        timed.prices, line->state,
+        &(struct qn_line_access){.node = qn_sim.self,
+                                 .kind = kind,
+                                 .issued = out->clock,
+                                 .streamed = streamed,
+                                 .may_be_stale = may_be_stale});
     qn_ps_t price = jittered(a, p.end - p.start);
     if (p.transfer != QN_TRANSFER_HIT &&
         within(out->clock, a->far_from, a->far_until)) {
@@ -430,13 +448,15 @@ static void access_line(struct actor *a, enum qn_sim_kind kind, uintptr_t base,
         if (out->clock != p.end) {
             timed.prices->extend(line->state, out->clock);
         }
+        keep(line);
         change(line, out->clock);
         a->run = line;
         forget_watches(a);
         a->spins = 0;
     } else {
         a->looks++;
-        watch(a, line);
+        watch(a, line, line->version - p.stale);
+        timed.stale = p.stale ? line : NULL;
     }
 }
 
@@ -486,8 +506,11 @@ static void point(const struct qn_sim_access *x)
     pause_spinner(a);
     uintptr_t first = (uintptr_t)x->at / QN_CACHELINE;
     uintptr_t last = ((uintptr_t)x->at + x->bytes - 1) / QN_CACHELINE;
+    bool may_be_stale =
+        first == last && (x->kind == QN_SIM_LOAD || x->kind == QN_SIM_COPY_IN);
+    timed.stale = NULL;
     for (uintptr_t base = first; base <= last; base++) {
-        access_line(a, x->kind, base, base != first);
+        access_line(a, x->kind, base, base != first, may_be_stale);
     }
     if (x->kind == QN_SIM_RMW) {
         close_run(a); /* what follows is a transfer of its own */
@@ -607,11 +630,25 @@ static void hash_bytes(const void *bytes, size_t n)
     }
 }
 
+/* Where the running node finds these bytes. */
+static const void *seen_at(const volatile void *from)
+{
+    const struct qn_line *line = timed.stale;
+    timed.stale = NULL;
+    return line == NULL ? (const void *)from
+                        : line->before + (uintptr_t)from % QN_CACHELINE;
+}
+
 static void load(void *to, const volatile void *from, size_t n,
                  memory_order order)
 {
-    qn_sim_direct.load(to, from, n, order);
+    qn_sim_direct.load(to, seen_at(from), n, order);
     hash_bytes(to, n);
+}
+
+static void copy_in(void *to, const void *from, size_t n)
+{
+    qn_sim_direct.copy_in(to, seen_at(from), n);
 }
 
 static void store(volatile void *at, const void *bytes, size_t n,
@@ -625,6 +662,7 @@ static struct qn_sim_memory memory(void)
 {
     struct qn_sim_memory m = qn_sim_direct;
     m.load = load;
+    m.copy_in = copy_in;
     m.store = store;
     m.latest = load;
     m.replace = store;

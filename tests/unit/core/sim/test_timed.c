@@ -238,6 +238,38 @@ Test(timed, further_lines_of_a_copy_are_streamed, .init = begin)
     qn_timed_result_free(&r);
 }
 
+static void look_during_a_store(struct world *w)
+{
+    read_at_1us(w);
+    qn_work(9050 - 201); /* 10.05 us: the store is under way */
+    w->seen[1] = qn_load(&w->x, QN_ACQUIRE);
+    w->took[1][0] = qn_timed_clock();
+    qn_work(150);
+    w->seen[2] = qn_load(&w->x, QN_ACQUIRE);
+}
+
+static void look_without_a_copy(struct world *w)
+{
+    qn_work(10050);
+    w->seen[3] = qn_load(&w->x, QN_ACQUIRE);
+    w->took[2][0] = qn_timed_clock();
+}
+
+Test(timed, until_the_end_of_a_store_a_holder_sees_the_old_value, .init = begin)
+{
+    world.node[0] = write_twice;
+    world.node[1] = look_during_a_store;
+    world.node[2] = look_without_a_copy;
+    struct qn_timed_result r = run(NULL, true);
+    cr_assert_eq(world.seen[1], 1);
+    cr_assert_lt(world.took[1][0], 10051 * QN_PS_PER_NS);
+    cr_assert_eq(world.seen[2], 2);
+    /* One that has no copy waits for the store, then loads. */
+    cr_assert_eq(world.seen[3], 2);
+    cr_assert_eq(world.took[2][0] / QN_PS_PER_NS, 10000 + 101 + 202);
+    qn_timed_result_free(&r);
+}
+
 /* ---- waiting ---- */
 
 static void write_late(struct world *w)
