@@ -76,6 +76,11 @@ static const char *name_of(const struct qn_timed_event *e)
         QN_MARK_MAP(X)
 #undef X
     };
+    static const char *const device[] = {
+#define X(name, text) text,
+        QN_DEVICE_MAP(X)
+#undef X
+    };
     switch (e->kind) {
     case QN_TIMED_ACCESS:
         return e->transfer == QN_TRANSFER_READ    ? "read"
@@ -97,6 +102,10 @@ static const char *name_of(const struct qn_timed_event *e)
         return "killed";
     case QN_TIMED_ENDED:
         return "ended";
+    case QN_TIMED_DEVICE:
+        return device[e->device];
+    case QN_TIMED_BLOCKED:
+        return "blocked";
     }
     return "";
 }
@@ -126,7 +135,8 @@ static bool put_event(const struct qn_trace *t, size_t i, FILE *to, bool *first)
                   "X", "pid", 0, "tid", (int)e->node, "ts", from, "dur",
                   us(t, e->until) - from, "args", "line", (json_int_t)e->line),
         first);
-    if (good && e->kind == QN_TIMED_ACCESS && e->transfer == QN_TRANSFER_READ) {
+    if (good && e->kind == QN_TIMED_ACCESS && e->transfer == QN_TRANSFER_READ &&
+        e->peer != QN_SIM_NO_NODE) {
         good = put(to,
                    json_pack("{s:s,s:s,s:I,s:i,s:i,s:f}", "name", "line", "ph",
                              "s", "id", (json_int_t)i, "pid", 0, "tid",

@@ -91,7 +91,8 @@ static void draw_arrows(const struct qn_trace *t, const struct qn_scale *s,
     size_t drawn = 0;
     for (size_t i = 0; i < t->count && drawn < ARROWS; i++) {
         const struct qn_timed_event *e = &t->event[i];
-        if (e->kind == QN_TIMED_ACCESS && e->transfer == QN_TRANSFER_READ) {
+        if (e->kind == QN_TIMED_ACCESS && e->transfer == QN_TRANSFER_READ &&
+            e->peer != QN_SIM_NO_NODE) {
             qn_svg_line(to, "axis", x_of(t, s, e->from), y_of(e->peer),
                         x_of(t, s, e->until), y_of(e->node));
             drawn++;

@@ -134,6 +134,7 @@ static struct qn_price load(struct coherent *c, struct line *l,
         l->served = p.start + share(price, c->serve);
     }
     p.end = p.start + (a->streamed ? share(price, c->stream) : price);
+    p.visible = p.end;
     hold(l, a->node);
     return p;
 }
@@ -160,6 +161,7 @@ static struct qn_price store(struct coherent *c, struct line *l,
     price = QN_MAX(price, a->kind == QN_SIM_RMW ? c->rmw : c->prices.hit);
     p.end = p.start + (a->streamed ? share(price, c->stream) : price);
     memcpy(l->holder + c->words, l->holder, c->words * sizeof l->holder[0]);
+    p.visible = p.end;
     memset(l->holder, 0, c->words * sizeof l->holder[0]);
     l->copies = 0;
     hold(l, a->node);
@@ -185,9 +187,10 @@ static struct qn_price price_access(struct qn_prices *p, void *line,
     }
 }
 
-static void init_line(struct qn_prices *p, void *line)
+static void init_line(struct qn_prices *p, void *line, uintptr_t base)
 {
     struct line *l = line;
+    (void)base;
     memset(l, 0, p->line_bytes);
     l->writer = QN_SIM_NO_NODE;
 }
@@ -301,6 +304,7 @@ int qn_coherent_create(struct qn_prices **out, const struct qn_machine *m,
     }
     c->prices = (struct qn_prices){
         .nodes = nodes,
+        .combines = true,
         .line_bytes = sizeof(struct line) + 2 * c->words * sizeof(uint64_t),
         .line_init = init_line,
         .access = price_access,

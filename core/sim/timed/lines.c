@@ -97,7 +97,7 @@ static struct qn_line *make(struct qn_lines *l, uintptr_t base)
     line->version = 0;
     line->changed = 0;
     line->watchers = NULL;
-    l->prices->line_init(l->prices, line->state);
+    l->prices->line_init(l->prices, line->state, base);
     return line;
 }
 

@@ -36,12 +36,13 @@ enum qn_transfer {
 
 struct qn_price {
     qn_ps_t start; /* from the turn of the line on; a load sees what is there */
-    qn_ps_t end;   /* the node continues; a store is visible */
-    bool stale; /* a load in front of the end of a store: it sees what the line
-                   held before */
+    qn_ps_t end;   /* the node continues */
+    bool stale; /* a load before a store is visible: it sees what the line held
+                   before it */
+    qn_ps_t visible; /* of a store: other nodes see it; not before the issue */
     enum qn_transfer transfer;
     uint32_t peer; /* READ: the node it came from; WRITE: the one farthest away;
-                      else QN_SIM_NO_NODE */
+                      else, or if there is none, QN_SIM_NO_NODE */
 };
 
 /** One access to one line, or to a part of it. */
@@ -53,8 +54,42 @@ struct qn_line_access {
     bool may_be_stale; /* a load of which this line is all */
 };
 
+/** Operations of devices beside coherent memory. */
+#define QN_DEVICE_MAP(X)                                                       \
+    X(PUT, "put")                   /* the call, from the message buffer */    \
+    X(PUT_MEMORY, "put memory")     /* the call, from private memory */        \
+    X(GET, "get")                   /* the call, to the message buffer */      \
+    X(GET_MEMORY, "get memory")     /* the call, to private memory */          \
+    X(READ, "read")                 /* a line of the peer's message buffer */  \
+    X(WRITE, "write")               /* likewise */                             \
+    X(READ_MEMORY, "read memory")   /* a line of the own private memory */     \
+    X(WRITE_MEMORY, "write memory") /* likewise */                             \
+    X(SEND, "send")                 /* words to the peer's queue */            \
+    X(RECEIVE, "receive")           /* words that are there */                 \
+    X(INTERRUPT, "interrupt")       /* one store, to any of 32 cores */        \
+    X(INTERRUPT_REGISTER, "interrupt register") /* read or clear the cause */
+
+enum qn_device_kind {
+#define X(name, text) QN_DEVICE_##name,
+    QN_DEVICE_MAP(X)
+#undef X
+        QN_DEVICE_KINDS
+};
+
+struct qn_device_access {
+    enum qn_device_kind kind;
+    uint32_t node;  /* which does it */
+    uint32_t peer;  /* READ, WRITE, SEND: whose buffer or queue */
+    uint32_t words; /* SEND, RECEIVE */
+    qn_ps_t issued;
+};
+
 struct qn_prices {
     uint32_t nodes;
+    bool weak;              /* own stores become visible late: release
+                               operations and fences wait for them */
+    bool combines;          /* a node's consecutive stores to one line are one
+                               transfer */
     qn_ps_t fence;          /* of a full fence, and of a seq_cst store */
     qn_ps_t hit;            /* of a look at a line that is there */
     qn_ps_t clock;          /* of reading the clock */
@@ -63,14 +98,27 @@ struct qn_prices {
     qn_ps_t wake;           /* from that until the sleeper continues */
     qn_ps_t mark[QN_MARKS]; /* of library calls */
     size_t line_bytes;      /* of the state per line */
-    void (*line_init)(struct qn_prices *p, void *line);
+    /** A run begins: the state of all devices is as if new. NULL: none. */
+    void (*begin)(struct qn_prices *p);
+    /** `base`: its address / QN_CACHELINE, which differs between runs. */
+    void (*line_init)(struct qn_prices *p, void *line, uintptr_t base);
     struct qn_price (*access)(struct qn_prices *p, void *line,
                               const struct qn_line_access *a);
     /** Until then the line is in use: later accesses wait. */
     qn_ps_t (*busy)(const void *line);
-    /** A store of the same node to the same line follows at once: the transfer
-     *  goes on until `end`. */
+    /** The transfer goes on until `end`: a store of the same node to the same
+     *  line follows at once, or it takes longer than its price. */
     void (*extend)(void *line, qn_ps_t end);
+    /** When a fence ends that begins at `now`. NULL: `fence` later. */
+    qn_ps_t (*fence_end)(struct qn_prices *p, uint32_t node, qn_ps_t now);
+    /** How long an operation of a device is on its way to what it shares with
+     *  others. It is priced in the order of arrival there. NULL: no time. */
+    qn_ps_t (*device_way)(struct qn_prices *p,
+                          const struct qn_device_access *a);
+    /** One operation of a device, issued when it has arrived. Its data are seen
+     *  at `visible`. NULL: there are none. */
+    struct qn_price (*device)(struct qn_prices *p,
+                              const struct qn_device_access *a);
     void (*destroy)(struct qn_prices *p);
 };
 

@@ -61,6 +61,9 @@ struct actor {
     uint32_t spins;              /* looks at nothing new, without a pause */
     bool changed;                /* a line changed while it paused */
     bool read_clock;             /* since the last pause */
+    qn_ps_t expected;            /* its next pause ends then; 0: nothing */
+    bool paused, blocked;        /* in a pause, in qn_timed_wait */
+    bool signalled;              /* that is why it continues */
     uint32_t watches;            /* of watch */
     uint32_t next;               /* watch to be replaced when it is full */
     struct qn_line_watch *watch; /* [WATCHES] */
@@ -315,9 +318,15 @@ static void pause_until(struct actor *a, qn_ps_t limit)
 {
     qn_ps_t from = a->out->clock;
     qn_ps_t change = QN_MAX(first_change(a), from);
+    if (a->expected > from) {
+        change = QN_MIN(change, a->expected);
+    }
+    a->expected = 0;
     a->changed = change <= limit;
     link_watches(a);
+    a->paused = true;
     a->out->clock = wait_until(QN_MIN(change, limit));
+    a->paused = false;
     unlink_watches(a);
     a->out->paused += a->out->clock - from;
     tell((struct qn_timed_event){.kind = QN_TIMED_PAUSED,
@@ -376,11 +385,11 @@ static void count_access(struct actor *a, const struct qn_price *p,
     }
 }
 
-/* A store changes what the line holds, from `end` on. */
-static void change(struct qn_line *line, qn_ps_t end)
+/* A store changes what the line holds, for other nodes from `visible` on. */
+static void change(struct qn_line *line, qn_ps_t visible)
 {
     line->version++;
-    line->changed = end;
+    line->changed = visible;
 }
 
 /* What the line holds until the end of a store. The whole line lies in the page
@@ -415,7 +424,7 @@ static void access_line(struct actor *a, enum qn_sim_kind kind, uintptr_t base,
 {
     struct qn_line *line = qn_lines_at(timed.lines, base);
     struct qn_timed_node *out = a->out;
-    if (is_store(kind) && a->run == line) {
+    if (is_store(kind) && a->run == line && timed.prices->combines) {
         continue_run(a, kind);
         return;
     }
@@ -445,11 +454,12 @@ static void access_line(struct actor *a, enum qn_sim_kind kind, uintptr_t base,
     out->clock = p.start + price;
     count_access(a, &p, price);
     if (is_store(kind) || kind == QN_SIM_RMW) {
+        p.visible += out->clock - p.end;
         if (out->clock != p.end) {
-            timed.prices->extend(line->state, out->clock);
+            timed.prices->extend(line->state, p.visible);
         }
         keep(line);
-        change(line, out->clock);
+        change(line, p.visible);
         a->run = line;
         forget_watches(a);
         a->spins = 0;
@@ -462,14 +472,28 @@ static void access_line(struct actor *a, enum qn_sim_kind kind, uintptr_t base,
 
 static void fence_here(struct actor *a)
 {
+    struct qn_prices *p = timed.prices;
+    qn_ps_t from = a->out->clock;
     close_run(a);
-    qn_ps_t price = timed.prices->fence;
-    a->out->clock += price;
-    a->out->fenced += price;
+    a->out->clock = p->fence_end != NULL ? p->fence_end(p, qn_sim.self, from)
+                                         : from + p->fence;
+    a->out->fenced += a->out->clock - from;
+}
+
+static bool releases(const struct qn_sim_access *x)
+{
+    return (x->kind == QN_SIM_STORE || x->kind == QN_SIM_RMW ||
+            x->kind == QN_SIM_FENCE) &&
+           (x->order == memory_order_release ||
+            x->order == memory_order_acq_rel ||
+            x->order == memory_order_seq_cst);
 }
 
 static void system_call(struct actor *a, qn_ps_t price)
 {
+    if (timed.prices->weak) {
+        fence_here(a);
+    }
     take_turn(a);
     spend(price, &a->out->library);
     forget_watches(a);
@@ -488,9 +512,10 @@ static void pause_spinner(struct actor *a)
 static void point(const struct qn_sim_access *x)
 {
     struct actor *a = self();
+    bool waits = timed.prices->weak && releases(x); /* for its own stores */
     switch (x->kind) {
     case QN_SIM_FENCE:
-        if (x->order == memory_order_seq_cst) {
+        if (waits || x->order == memory_order_seq_cst) {
             fence_here(a);
         }
         return;
@@ -504,6 +529,9 @@ static void point(const struct qn_sim_access *x)
         break;
     }
     pause_spinner(a);
+    if (waits) {
+        fence_here(a);
+    }
     uintptr_t first = (uintptr_t)x->at / QN_CACHELINE;
     uintptr_t last = ((uintptr_t)x->at + x->bytes - 1) / QN_CACHELINE;
     bool may_be_stale =
@@ -571,16 +599,21 @@ static qn_time_t now(void)
     return ORIGIN_NS + a->out->clock / QN_PS_PER_NS;
 }
 
-static void work(uint64_t ns)
+static void work_ps(qn_ps_t ps)
 {
     struct actor *a = self();
     qn_ps_t from = a->out->clock;
     close_run(a);
-    spend(ns * QN_PS_PER_NS, &a->out->worked);
+    spend(ps, &a->out->worked);
     tell((struct qn_timed_event){.kind = QN_TIMED_WORK,
                                  .from = from,
                                  .until = a->out->clock,
                                  .peer = QN_SIM_NO_NODE});
+}
+
+static void work(uint64_t ns)
+{
+    work_ps(ns * QN_PS_PER_NS);
 }
 
 static void mark(enum qn_mark m)
@@ -614,6 +647,107 @@ static const struct qn_sim_scheduler scheduler = {
     .mark = mark,
     .looks_until = looks_until,
 };
+
+/* ---- devices ---- */
+
+/* To where others may be in its way, and wait for its turn there. */
+static void travel(struct actor *a, struct qn_device_access *x)
+{
+    qn_ps_t way = timed.prices->device_way != NULL
+                      ? timed.prices->device_way(timed.prices, x)
+                      : 0;
+    if (way > 0) {
+        a->out->device += way;
+        a->out->clock = wait_until(a->out->clock + way);
+        x->issued = a->out->clock;
+    }
+}
+
+struct qn_price qn_timed_device(const struct qn_device_access *x)
+{
+    struct actor *a = self();
+    struct qn_timed_node *out = a->out;
+    struct qn_device_access access = *x;
+    take_turn(a);
+    access.node = qn_sim.self;
+    access.issued = out->clock;
+    travel(a, &access);
+    struct qn_price p = timed.prices->device(timed.prices, &access);
+    qn_ps_t price = jittered(a, p.end - p.start);
+    if (within(out->clock, a->far_from, a->far_until)) {
+        price = times(price, a->far);
+    }
+    hash(out->clock);
+    hash((uint64_t)qn_sim.self << 40 | (uint64_t)x->kind << 32 | x->peer);
+    out->waited += p.start - out->clock;
+    out->device += price;
+    p.visible += p.start + price - p.end;
+    p.end = p.start + price;
+    tell((struct qn_timed_event){.kind = QN_TIMED_DEVICE,
+                                 .from = out->clock,
+                                 .until = p.end,
+                                 .peer = x->peer,
+                                 .device = x->kind});
+    out->clock = p.end;
+    return p;
+}
+
+void qn_timed_turn(void)
+{
+    struct actor *a = self();
+    close_run(a);
+    a->out->clock = wait_until(a->out->clock);
+}
+
+bool qn_timed_wait(qn_ps_t until)
+{
+    struct actor *a = self();
+    struct qn_sim_node *n = &qn_sim.node[qn_sim.self];
+    qn_ps_t from = a->out->clock;
+    close_run(a);
+    n->state = QN_SIM_SLEEPS;
+    n->word = NULL;
+    n->fd = -1; /* no ring ends it */
+    a->blocked = true;
+    a->signalled = false;
+    if (until != QN_PS_NEVER) {
+        qn_time_queue_set(&timed.queue, qn_sim.self, QN_MAX(until, from));
+    }
+    leave();
+    a->blocked = false;
+    a->out->clock = timed.queue.time[qn_sim.self];
+    a->out->blocked += a->out->clock - from;
+    tell((struct qn_timed_event){.kind = QN_TIMED_BLOCKED,
+                                 .from = from,
+                                 .until = a->out->clock,
+                                 .peer = QN_SIM_NO_NODE});
+    return a->signalled;
+}
+
+void qn_timed_signal(uint32_t node, qn_ps_t at)
+{
+    struct actor *a = &timed.actor[node];
+    if (!a->blocked && !a->paused) {
+        return;
+    }
+    bool queued = timed.queue.at[node] != QN_SIM_NO_NODE;
+    qn_ps_t then = QN_MAX(at, QN_MAX(self()->out->clock, a->out->clock));
+    if (!queued || then <= timed.queue.time[node]) {
+        a->signalled = true;
+        a->changed = true;
+        qn_time_queue_set(&timed.queue, node, then);
+    }
+}
+
+void qn_timed_expect(qn_ps_t at)
+{
+    self()->expected = at;
+}
+
+void qn_timed_work(qn_ps_t ps)
+{
+    work_ps(ps);
+}
 
 /* ---- memory: at once, and every value counts ---- */
 
@@ -760,6 +894,9 @@ static int prepare(const struct qn_timed_opts *o, struct qn_timed_result *out)
     }
     if (err == QN_OK) {
         err = qn_time_queue_init(&timed.queue, o->nodes, o->seed);
+    }
+    if (err == QN_OK && o->prices->begin != NULL) {
+        o->prices->begin(o->prices);
     }
     if (err == QN_OK) {
         err = qn_sim_reset(o->nodes, &scheduler, &hashed, run_node);

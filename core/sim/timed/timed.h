@@ -45,6 +45,8 @@ enum qn_timed_event_kind {
     QN_TIMED_STOPPED,
     QN_TIMED_KILLED,
     QN_TIMED_ENDED,
+    QN_TIMED_DEVICE,  /* an operation of a device; `device`, `peer` */
+    QN_TIMED_BLOCKED, /* it waited for a device */
 };
 
 struct qn_timed_event {
@@ -56,6 +58,7 @@ struct qn_timed_event {
     enum qn_transfer transfer;
     enum qn_mark mark;
     uint32_t line; /* number of the line */
+    enum qn_device_kind device;
 };
 
 struct qn_timed_opts {
@@ -88,6 +91,8 @@ struct qn_timed_node {
     qn_ps_t fenced;
     qn_ps_t library; /* marks, clock, system calls */
     qn_ps_t worked;
+    qn_ps_t device;  /* of operations of devices, without waiting */
+    qn_ps_t blocked; /* until a device had what it asked for */
     qn_ps_t paused, parked, stopped;
     bool spun; /* it looked 1000 times without a pause: treated as pausing */
 };
@@ -120,5 +125,33 @@ _Noreturn void qn_timed_fail(const char *what);
 
 /** For nodes: end the run as it is. */
 _Noreturn void qn_timed_stop(void);
+
+/* For devices, called by the running node. Code of a device acts on its own
+ * state at the instant of a turn: no other node runs before the next call. */
+
+/** It is this node's turn: whatever other nodes did earlier has happened. */
+void qn_timed_turn(void);
+
+/** One operation of a device: the node takes its turn, pays the price that the
+ *  price list names and continues at `end`. `node` and `issued` are filled in.
+ *  @return with jitter and faults; `visible`: when its data are there. */
+struct qn_price qn_timed_device(const struct qn_device_access *x);
+
+/** Sleep until another node signals this one, at most until `until` (or
+ *  QN_PS_NEVER). @return whether it was signalled. Check behind qn_timed_turn,
+ *  then wait: no signal falls in between. */
+bool qn_timed_wait(qn_ps_t until);
+
+/** If `node` is in qn_timed_wait or pauses, it continues at `at`, or now if
+ *  that is past, or earlier if it was told so before. */
+void qn_timed_signal(uint32_t node, qn_ps_t at);
+
+/** The running node has looked at a device, which will have something for it at
+ *  `at`: if its next pause begins before, it ends then. */
+void qn_timed_expect(qn_ps_t at);
+
+/** The running node computes for so long: qn_work in picoseconds, for cycles
+ *  that are no whole nanoseconds. */
+void qn_timed_work(qn_ps_t ps);
 
 #endif
