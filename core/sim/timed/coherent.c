@@ -20,6 +20,11 @@
  * | store, i has none, j wrote last        | r(j, i) + s(i, v)               |
  * | read-modify-write                      | as the store, at least rmw      |
  * | each further line of a copy            | `stream` of it                  |
+ *
+ * Copies are held by units: a node, or with `hyper_threads` all nodes of one
+ * physical core, whose cache they share. Their accesses and computations are
+ * issued one at a time. With `link`, a transfer between two sockets starts when
+ * the link between them is free of earlier ones.
  */
 #include "core/sim/timed/coherent.h"
 
@@ -46,28 +51,40 @@ struct line {
     qn_ps_t busy;
     qn_ps_t changed;   /* by the last store, its end */
     qn_ps_t served;    /* the next reader that misses starts then */
-    uint64_t holder[]; /* [2 * words] nodes with a copy; behind them those that
+    uint64_t holder[]; /* [2 * words] units with a copy; behind them those that
                           had one when the last store was issued */
+};
+
+struct unit {
+    uint32_t node; /* the first of its nodes, for prices */
+    qn_ps_t free;  /* its issue */
 };
 
 struct coherent {
     struct qn_prices prices;
-    uint32_t words; /* of a set of nodes */
+    uint32_t words; /* of a set of units */
+    uint32_t units, sockets;
+    bool shared;         /* a unit may have several nodes */
+    uint32_t *unit_of;   /* [nodes] */
+    uint32_t *socket_of; /* [nodes] 0 .. sockets - 1 */
+    struct unit *unit;   /* [units] */
+    qn_ps_t *link_free;  /* [sockets*sockets] lower number first */
+    double link;
     qn_ps_t rmw;
     double queued, serve, stream;
     qn_ps_t *send;    /* [n*n] row: the sender */
     qn_ps_t *receive; /* [n*n] likewise */
 };
 
-static bool holds(const struct line *l, uint32_t node)
+static bool holds(const struct line *l, uint32_t unit)
 {
-    return (l->holder[node / 64] >> (node % 64) & 1) != 0;
+    return (l->holder[unit / 64] >> (unit % 64) & 1) != 0;
 }
 
-static void hold(struct line *l, uint32_t node)
+static void hold(struct line *l, uint32_t unit)
 {
-    if (!holds(l, node)) {
-        l->holder[node / 64] |= UINT64_C(1) << node % 64;
+    if (!holds(l, unit)) {
+        l->holder[unit / 64] |= UINT64_C(1) << unit % 64;
         l->copies++;
     }
 }
@@ -76,8 +93,9 @@ static void hold(struct line *l, uint32_t node)
 static bool holds_still(const struct coherent *c, const struct line *l,
                         const struct qn_line_access *a)
 {
+    uint32_t unit = c->unit_of[a->node];
     return a->may_be_stale && a->issued < l->busy &&
-           (l->holder[c->words + a->node / 64] >> (a->node % 64) & 1) != 0;
+           (l->holder[c->words + unit / 64] >> (unit % 64) & 1) != 0;
 }
 
 static qn_ps_t share(qn_ps_t price, double part)
@@ -86,7 +104,7 @@ static qn_ps_t share(qn_ps_t price, double part)
     return ps > 0 ? ps : 1;
 }
 
-/* The holder other than `node` that is dearest to tell. */
+/* The holder outside of node's unit that is dearest to tell. */
 static uint32_t dearest(const struct coherent *c, const struct line *l,
                         uint32_t node)
 {
@@ -94,8 +112,10 @@ static uint32_t dearest(const struct coherent *c, const struct line *l,
     const qn_ps_t *s = c->send + (size_t)node * c->prices.nodes;
     for (uint32_t w = 0; w < c->words; w++) {
         for (uint64_t m = l->holder[w]; m != 0; m &= m - 1) {
-            uint32_t v = w * 64 + (uint32_t)__builtin_ctzll(m);
-            if (v != node && (best == QN_SIM_NO_NODE || s[v] > s[best])) {
+            uint32_t u = w * 64 + (uint32_t)__builtin_ctzll(m);
+            uint32_t v = c->unit[u].node;
+            if (u != c->unit_of[node] &&
+                (best == QN_SIM_NO_NODE || s[v] > s[best])) {
                 best = v;
             }
         }
@@ -111,43 +131,76 @@ static qn_ps_t fetch(const struct coherent *c, const struct line *l,
     return c->queued < 1 && l->changed <= a->issued ? share(r, c->queued) : r;
 }
 
+/* When the access is issued: its unit does one at a time. */
+static qn_ps_t issue_access(struct coherent *c, const struct qn_line_access *a)
+{
+    if (!c->shared) {
+        return a->issued;
+    }
+    struct unit *u = &c->unit[c->unit_of[a->node]];
+    qn_ps_t at = QN_MAX(a->issued, u->free);
+    u->free = at + c->prices.hit;
+    return at;
+}
+
+/* When a transfer between two nodes has the link of their sockets. */
+static qn_ps_t take_link(struct coherent *c, uint32_t a, uint32_t b, qn_ps_t at,
+                         qn_ps_t price)
+{
+    uint32_t low = QN_MIN(c->socket_of[a], c->socket_of[b]);
+    uint32_t high = QN_MAX(c->socket_of[a], c->socket_of[b]);
+    if (c->link <= 0 || low == high) {
+        return at;
+    }
+    qn_ps_t *is_free = &c->link_free[(size_t)low * c->sockets + high];
+    at = QN_MAX(at, *is_free);
+    *is_free = at + share(price, c->link);
+    return at;
+}
+
 static struct qn_price load(struct coherent *c, struct line *l,
                             const struct qn_line_access *a)
 {
-    struct qn_price p = {.start = QN_MAX(a->issued, l->busy),
+    qn_ps_t issued = issue_access(c, a);
+    struct qn_price p = {.start = QN_MAX(issued, l->busy),
                          .transfer = QN_TRANSFER_HIT,
                          .peer = QN_SIM_NO_NODE};
     qn_ps_t price = c->prices.hit;
+    uint32_t unit = c->unit_of[a->node];
     if (holds_still(c, l, a)) {
-        p.start = a->issued;
-        p.end = a->issued + price;
+        p.start = issued;
+        p.end = issued + price;
+        p.visible = p.end;
         p.stale = true;
         return p;
     }
-    if (!holds(l, a->node) && l->writer == QN_SIM_NO_NODE) {
+    if (!holds(l, unit) && l->writer == QN_SIM_NO_NODE) {
         p.transfer = QN_TRANSFER_COLD;
-    } else if (!holds(l, a->node)) {
+    } else if (!holds(l, unit)) {
         p.transfer = QN_TRANSFER_READ;
         p.peer = l->writer;
-        p.start = QN_MAX(p.start, l->served);
         price = fetch(c, l, a);
+        p.start =
+            take_link(c, l->writer, a->node, QN_MAX(p.start, l->served), price);
         l->served = p.start + share(price, c->serve);
     }
     p.end = p.start + (a->streamed ? share(price, c->stream) : price);
     p.visible = p.end;
-    hold(l, a->node);
+    hold(l, unit);
     return p;
 }
 
 static struct qn_price store(struct coherent *c, struct line *l,
                              const struct qn_line_access *a)
 {
-    struct qn_price p = {.start = QN_MAX(a->issued, l->busy),
+    qn_ps_t issued = issue_access(c, a);
+    struct qn_price p = {.start = QN_MAX(issued, l->busy),
                          .transfer = QN_TRANSFER_HIT,
                          .peer = QN_SIM_NO_NODE};
-    bool mine = holds(l, a->node);
+    uint32_t unit = c->unit_of[a->node];
+    bool mine = holds(l, unit);
     qn_ps_t price = 0;
-    if (!mine && l->writer != QN_SIM_NO_NODE && l->writer != a->node) {
+    if (!mine && l->writer != QN_SIM_NO_NODE && c->unit_of[l->writer] != unit) {
         p.transfer = QN_TRANSFER_WRITE;
         p.peer = l->writer;
         p.start = QN_MAX(p.start, l->served);
@@ -158,13 +211,16 @@ static struct qn_price store(struct coherent *c, struct line *l,
         p.peer = dearest(c, l, a->node);
         price += c->send[(size_t)a->node * c->prices.nodes + p.peer];
     }
+    if (p.peer != QN_SIM_NO_NODE) {
+        p.start = take_link(c, p.peer, a->node, p.start, price);
+    }
     price = QN_MAX(price, a->kind == QN_SIM_RMW ? c->rmw : c->prices.hit);
     p.end = p.start + (a->streamed ? share(price, c->stream) : price);
     memcpy(l->holder + c->words, l->holder, c->words * sizeof l->holder[0]);
     p.visible = p.end;
     memset(l->holder, 0, c->words * sizeof l->holder[0]);
     l->copies = 0;
-    hold(l, a->node);
+    hold(l, unit);
     l->writer = a->node;
     l->busy = p.end;
     l->changed = p.end;
@@ -209,9 +265,33 @@ static void extend(void *line, qn_ps_t end)
     l->served = end;
 }
 
+/* Computing; only of units with several nodes. */
+static qn_ps_t issue(struct qn_prices *p, uint32_t node, qn_ps_t now,
+                     qn_ps_t ps)
+{
+    struct coherent *c = (struct coherent *)(void *)p;
+    struct unit *u = &c->unit[c->unit_of[node]];
+    u->free = QN_MAX(now, u->free) + ps;
+    return u->free;
+}
+
+static void begin(struct qn_prices *p)
+{
+    struct coherent *c = (struct coherent *)(void *)p;
+    memset(c->link_free, 0,
+           (size_t)c->sockets * c->sockets * sizeof *c->link_free);
+    for (uint32_t u = 0; u < c->units; u++) {
+        c->unit[u].free = 0;
+    }
+}
+
 static void destroy(struct qn_prices *p)
 {
     struct coherent *c = (struct coherent *)(void *)p;
+    free(c->unit_of);
+    free(c->socket_of);
+    free(c->unit);
+    free(c->link_free);
     free(c->send);
     free(c->receive);
     free(c);
@@ -235,7 +315,7 @@ static bool opts_good(const struct qn_machine *m, const uint32_t *core,
 {
     bool good = nodes >= 1 && nodes <= QN_SIM_NODES_MAX && nodes <= m->n &&
                 qn_machine_has_costs(m) && o->queued <= 1 && o->serve <= 1 &&
-                o->stream <= 1;
+                o->stream <= 1 && o->link >= 0 && o->link <= 1;
     for (uint32_t i = 0; i < nodes && good; i++) {
         good = core[i] < m->n;
         for (uint32_t j = 0; j < i && good; j++) {
@@ -263,6 +343,47 @@ static double fill_costs(struct coherent *c, const struct qn_machine *m,
     return least;
 }
 
+/* Number the nodes' sockets and units in the order of their first node. */
+static void fill_places(struct coherent *c, const struct qn_machine *m,
+                        const uint32_t *core, bool hyper_threads)
+{
+    for (uint32_t i = 0; i < c->prices.nodes; i++) {
+        const struct qn_machine_core *own = &m->core[core[i]];
+        c->socket_of[i] = c->sockets;
+        c->unit_of[i] = c->units;
+        for (uint32_t j = 0; j < i; j++) {
+            const struct qn_machine_core *other = &m->core[core[j]];
+            if (other->socket == own->socket) {
+                c->socket_of[i] = c->socket_of[j];
+            }
+            if (hyper_threads && other->phys == own->phys) {
+                c->unit_of[i] = c->unit_of[j];
+            }
+        }
+        c->sockets += c->socket_of[i] == c->sockets;
+        if (c->unit_of[i] == c->units) {
+            c->unit[c->units++].node = i;
+        }
+    }
+    c->shared = c->units < c->prices.nodes;
+}
+
+static int make_places(struct coherent *c, const struct qn_machine *m,
+                       const uint32_t *core, bool hyper_threads)
+{
+    uint32_t n = c->prices.nodes;
+    c->unit_of = calloc(n, sizeof *c->unit_of);
+    c->socket_of = calloc(n, sizeof *c->socket_of);
+    c->unit = calloc(n, sizeof *c->unit);
+    if (c->unit_of == NULL || c->socket_of == NULL || c->unit == NULL) {
+        return QN_ENOMEM;
+    }
+    fill_places(c, m, core, hyper_threads);
+    c->link_free =
+        calloc((size_t)c->sockets * c->sockets, sizeof *c->link_free);
+    return c->link_free != NULL ? QN_OK : QN_ENOMEM;
+}
+
 static void fill_prices(struct coherent *c, const struct qn_coherent_opts *o,
                         double ghz, double least_send)
 {
@@ -278,6 +399,7 @@ static void fill_prices(struct coherent *c, const struct qn_coherent_opts *o,
     for (uint32_t i = 0; i < QN_MARKS; i++) {
         p->mark[i] = o->mark_cycles[i] > 0 ? to_ps(o->mark_cycles[i], ghz) : 0;
     }
+    c->link = o->link;
     c->queued = or_else(o->queued, 1);
     c->serve = or_else(o->serve, SHARE_USUAL);
     c->stream = or_else(o->stream, SHARE_USUAL);
@@ -294,24 +416,28 @@ int qn_coherent_create(struct qn_prices **out, const struct qn_machine *m,
     if (c == NULL) {
         return QN_ENOMEM;
     }
-    size_t pairs = (size_t)nodes * nodes;
-    c->words = (nodes + 63) / 64;
-    c->send = calloc(pairs, sizeof *c->send);
-    c->receive = calloc(pairs, sizeof *c->receive);
-    if (c->send == NULL || c->receive == NULL) {
-        destroy(&c->prices);
-        return QN_ENOMEM;
-    }
     c->prices = (struct qn_prices){
         .nodes = nodes,
         .combines = true,
-        .line_bytes = sizeof(struct line) + 2 * c->words * sizeof(uint64_t),
+        .begin = begin,
         .line_init = init_line,
         .access = price_access,
         .busy = busy,
         .extend = extend,
         .destroy = destroy,
     };
+    size_t pairs = (size_t)nodes * nodes;
+    c->send = calloc(pairs, sizeof *c->send);
+    c->receive = calloc(pairs, sizeof *c->receive);
+    if (c->send == NULL || c->receive == NULL ||
+        make_places(c, m, core, o->hyper_threads) != QN_OK) {
+        destroy(&c->prices);
+        return QN_ENOMEM;
+    }
+    c->words = (c->units + 63) / 64;
+    c->prices.line_bytes =
+        sizeof(struct line) + 2 * c->words * sizeof(uint64_t);
+    c->prices.issue = c->shared ? issue : NULL;
     double ghz = or_else(o->clock_ghz, or_else(m->facts.clock_ghz, GHZ_USUAL));
     fill_prices(c, o, ghz, fill_costs(c, m, core, ghz));
     *out = &c->prices;

@@ -22,6 +22,11 @@ struct qn_coherent_opts {
                             line is served; 0: 1/8 */
     double stream;       /* share of the price for each further line of a copy;
                             0: 1/8 */
+    double link;         /* share of the price for which a transfer between two
+                            sockets occupies the link between them, which
+                            carries one at a time, 0 to 1; 0: links are wide */
+    bool hyper_threads;  /* nodes on one physical core share its cache, and
+                            its issue: one accesses or computes at a time */
     double hit_cycles;   /* 0: the lesser of 4 and half of the cheapest s */
     double rmw_cycles;   /* least price of a read-modify-write; 0: 20 */
     double fence_cycles; /* 0: 20 */

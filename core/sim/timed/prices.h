@@ -109,6 +109,10 @@ struct qn_prices {
     /** The transfer goes on until `end`: a store of the same node to the same
      *  line follows at once, or it takes longer than its price. */
     void (*extend)(void *line, qn_ps_t end);
+    /** The node computes for `ps`: when its core has issued that. NULL: at
+     *  now + ps, it has the core for itself. */
+    qn_ps_t (*issue)(struct qn_prices *p, uint32_t node, qn_ps_t now,
+                     qn_ps_t ps);
     /** When a fence ends that begins at `now`. NULL: `fence` later. */
     qn_ps_t (*fence_end)(struct qn_prices *p, uint32_t node, qn_ps_t now);
     /** How long an operation of a device is on its way to what it shares with

@@ -38,7 +38,8 @@
 #define HORIZON_MOST  (1000 * QN_PS_PER_NS)
 #define HORIZON_TIMED (100 * QN_PS_PER_NS) /* of one that reads the clock */
 #define LOOKS_FIRST   4u
-#define SPINS         1000u /* looks without a pause */
+#define SPINS         1000u               /* looks without a pause */
+#define SLICE         (50 * QN_PS_PER_NS) /* of work on a core that is shared */
 
 struct qn_line_watch {
     struct qn_line *line;
@@ -121,17 +122,6 @@ static qn_ps_t jittered(const struct actor *a, qn_ps_t price)
                           (uint64_t)qn_sim.self << 40 ^ a->out->accesses);
     double unit = (double)(draw >> 11) * 0x1p-53;
     return (qn_ps_t)((double)price * (1 + timed.o->jitter * unit));
-}
-
-/* Time that only this node sees. */
-static void spend(qn_ps_t ps, qn_ps_t *account)
-{
-    struct actor *a = self();
-    if (within(a->out->clock, a->slow_from, a->slow_until)) {
-        ps = times(ps, a->slow);
-    }
-    a->out->clock += ps;
-    *account += ps;
 }
 
 /* ---- the next to run ---- */
@@ -239,6 +229,37 @@ static qn_ps_t wait_until(qn_ps_t time)
         account_stop(a, time, now);
     }
     return now;
+}
+
+/* Compute, in slices, so that nodes which share a core's issue have it in
+ * turn. */
+static void share_issue(struct actor *a, qn_ps_t ps)
+{
+    struct qn_prices *p = timed.prices;
+    while (ps > 0) {
+        qn_ps_t slice = QN_MIN(ps, SLICE);
+        close_run(a);
+        a->out->clock = wait_until(a->out->clock);
+        qn_ps_t end = p->issue(p, qn_sim.self, a->out->clock, slice);
+        a->out->waited += end - a->out->clock - slice;
+        a->out->clock = end;
+        ps -= slice;
+    }
+}
+
+/* Time that no other node sees, but those on the same core. */
+static void spend(qn_ps_t ps, qn_ps_t *account)
+{
+    struct actor *a = self();
+    if (within(a->out->clock, a->slow_from, a->slow_until)) {
+        ps = times(ps, a->slow);
+    }
+    *account += ps;
+    if (timed.prices->issue != NULL) {
+        share_issue(a, ps);
+    } else {
+        a->out->clock += ps;
+    }
 }
 
 static void die(void)
