@@ -17,9 +17,12 @@
 #include "core/base/assert.h"
 #include "core/base/err.h"
 
-/* AddressSanitizer must be told which stack is in use. */
+/* AddressSanitizer must be told which stack is in use, and that one which was
+ * left for good is free again. */
 #ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#define STACK_IS_FREE __asan_unpoison_memory_region
 #define START_SWITCH  __sanitizer_start_switch_fiber
 #define FINISH_SWITCH __sanitizer_finish_switch_fiber
 #else
@@ -27,6 +30,7 @@
     ((void)(save), (void)(bottom), (void)(bytes))
 #define FINISH_SWITCH(save, bottom, bytes)                                     \
     ((void)(save), (void)(bottom), (void)(bytes))
+#define STACK_IS_FREE(bottom, bytes) ((void)(bottom), (void)(bytes))
 #endif
 
 /* void qn_coroutine_swap(void **save, void *sp) */
@@ -155,6 +159,7 @@ void qn_coroutine_start(struct qn_coroutine *c, void (*entry)(void *arg),
 {
     QN_ASSERT(c->stack != NULL && c->bytes % 16 == 0);
     uintptr_t *top = (uintptr_t *)((char *)c->stack + c->bytes);
+    STACK_IS_FREE(c->stack, c->bytes);
     c->entry = entry;
     c->arg = arg;
 #if defined(__x86_64__)
