@@ -171,6 +171,35 @@ static void every_pair(const struct qn_machine *m)
     free(pair);
 }
 
+/* A send is a store, whose line is the transfer, and the header behind it; a
+ * receive the transfer, a look at the bytes in place, and their copy. */
+#define HITS 3u
+
+static struct qn_machine *one_gigahertz(void)
+{
+    struct qn_machine *m;
+    cr_assert_eq(qn_machine_create(&m, 2), QN_OK);
+    m->send[1] = m->send[2] = 100;
+    m->receive[1] = m->receive[2] = 300;
+    m->facts.clock_ghz = 1;
+    return m;
+}
+
+Test(ledger, software_is_added_item_by_item)
+{
+    static const uint32_t core[2] = {0, 1};
+    struct qn_machine *m = one_gigahertz();
+    struct qn_coherent_opts o = {.hit_cycles = 3};
+    struct qn_prices *p;
+    o.mark_cycles[QN_MARK_SEND] = 17;
+    o.mark_cycles[QN_MARK_RECEIVE] = 29;
+    cr_assert_eq(qn_coherent_create(&p, m, core, 2, &o), QN_OK);
+    double got = median(p) / 1000;
+    cr_assert_eq(got, 100 + 300 + 17 + 29 + HITS * 3, "%f", got);
+    qn_prices_destroy(p);
+    qn_machine_destroy(m);
+}
+
 Test(ledger, a_message_of_one_cell_costs_s_and_r_between_every_two_cores,
      .timeout = 100)
 {
