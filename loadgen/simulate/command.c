@@ -181,6 +181,9 @@ static int choose_cores(struct qn_simulate *s, const struct qn_machine *all)
             s, "--nodes: the machine has fewer cores; each node needs "
                "one of its own");
     }
+    if (count != 2 && s->op == QN_OPERATION_CHANNEL) {
+        return qn_simulate_fail(s, "a channel has 2 nodes; give --cores A,B");
+    }
     if (count < 2) {
         return qn_simulate_fail(s,
                                 "an operation needs 2 nodes; the group has 1");
@@ -241,8 +244,9 @@ static int add_all(struct qn_simulate *s)
         status = qn_simulate_add(s, s->topologies + at, &o);
     }
     const char *name;
-    for (uint32_t i = 0; s->topologies == NULL && status == 0 &&
-                         (name = qn_topology_spec_name_at(i)) != NULL;
+    bool all = s->topologies == NULL && s->op != QN_OPERATION_CHANNEL;
+    for (uint32_t i = 0;
+         all && status == 0 && (name = qn_topology_spec_name_at(i)) != NULL;
          i++) {
         status =
             strncmp(name, "ring", 4) != 0 ? qn_simulate_add(s, name, &o) : 0;

@@ -31,6 +31,8 @@ static const struct program {
                              qn_collective_node},
     [QN_OPERATION_BARRIER] = {"barrier", qn_collective_open,
                               qn_collective_close, qn_collective_node},
+    [QN_OPERATION_CHANNEL] = {"channel", qn_channel_open, qn_channel_close,
+                              qn_channel_node},
 };
 
 const char *qn_operation_name(uint32_t op)

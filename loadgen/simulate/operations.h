@@ -14,6 +14,7 @@
  *   ack        from the root's call until it knows that all have delivered
  *   reduce     all begin; until the root has the sum
  *   barrier    all begin; until the last one has left it
+ *   channel    two nodes: from the root's send until the answer is there
  *
  * One thread, one call at a time; allocates.
  */
@@ -28,10 +29,11 @@ enum qn_operation {
     QN_OPERATION_ACK,
     QN_OPERATION_REDUCE,
     QN_OPERATION_BARRIER,
+    QN_OPERATION_CHANNEL,
     QN_OPERATIONS
 };
 
-/** "broadcast", "ack", "reduce", "barrier"; NULL past the last. */
+/** "broadcast", "ack", "reduce", "barrier", "channel"; NULL past the last. */
 const char *qn_operation_name(uint32_t op);
 
 #define QN_OPERATION_SIZE_MIN 8u /* bytes: the number */

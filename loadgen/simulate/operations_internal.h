@@ -48,5 +48,8 @@ void qn_broadcast_node(uint32_t node);
 int qn_collective_open(uint32_t node);
 void qn_collective_close(uint32_t node);
 void qn_collective_node(uint32_t node);
+int qn_channel_open(uint32_t node);
+void qn_channel_close(uint32_t node);
+void qn_channel_node(uint32_t node);
 
 #endif

@@ -156,7 +156,7 @@ static int one_machine(const char *path, const struct qn_replay_opts *o,
         return 2;
     }
     int status = 0;
-    for (uint32_t op = 0; op < QN_OPERATIONS && status == 0; op++) {
+    for (uint32_t op = 0; op < QN_OPERATION_CHANNEL && status == 0; op++) {
         status = one_operation(m, (enum qn_operation)op, o, missed);
     }
     qn_machine_destroy(m);

@@ -104,7 +104,7 @@ static void summarize(struct qn_simulate_row *row)
 /* By operation: the prediction that its times are compared with. */
 static const enum qn_collective predicted[QN_OPERATIONS] = {
     QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
-    QN_COLLECTIVE_BARRIER};
+    QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
 
 enum qn_goal qn_simulate_goal(enum qn_operation op)
 {

@@ -61,7 +61,7 @@ static void one_tree(const struct qn_machine *m, const char *name,
 {
     static const enum qn_collective predicted[QN_OPERATIONS] = {
         QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
-        QN_COLLECTIVE_BARRIER};
+        QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
     static uint32_t core[QN_MEMBERS_MAX];
     static struct qn_shape s;
     static struct qn_tree tree;
@@ -106,7 +106,8 @@ static void every_tree(const struct qn_machine *m)
          n = n < m->n ? QN_MIN(2 * n, m->n) : n + 1) {
         struct qn_machine *some = group(m, n);
         for (uint32_t t = 0; t < QN_ARRAY_COUNT(trees); t++) {
-            for (uint32_t op = 0; op < QN_OPERATIONS; op++) {
+            uint32_t ops = n == 2 ? QN_OPERATIONS : QN_OPERATION_CHANNEL;
+            for (uint32_t op = 0; op < ops; op++) {
                 one_tree(some, trees[t], (enum qn_operation)op);
             }
         }

@@ -64,7 +64,7 @@ static uint64_t run(enum qn_operation op, uint64_t seed, uint32_t count)
 
 Test(repeat, a_seed_gives_the_same_run_on_256_nodes, .timeout = 100)
 {
-    for (uint32_t op = 0; op < QN_OPERATIONS; op++) {
+    for (uint32_t op = 0; op < QN_OPERATION_CHANNEL; op++) {
         uint64_t hash = run((enum qn_operation)op, 1, 20);
         cr_assert_eq(hash, run((enum qn_operation)op, 1, 20));
         cr_assert_neq(hash, run((enum qn_operation)op, 2, 20));
@@ -76,10 +76,10 @@ Test(repeat, a_seed_gives_the_same_run_on_256_nodes, .timeout = 100)
  * the message, once. */
 Test(repeat, every_build_gives_the_same_run, .timeout = 100)
 {
-    static const uint64_t want[QN_OPERATIONS] = {
+    static const uint64_t want[QN_OPERATION_CHANNEL] = {
         UINT64_C(0x47fd12ccbb31b5d3), UINT64_C(0xa8619ee80b289d19),
         UINT64_C(0xfb620ad8dc836934), UINT64_C(0x9d84f3f090b0dcc8)};
-    for (uint32_t op = 0; op < QN_OPERATIONS; op++) {
+    for (uint32_t op = 0; op < QN_OPERATION_CHANNEL; op++) {
         uint64_t hash = run((enum qn_operation)op, 7, 20);
         cr_assert_eq(hash, want[op], "%s: %#lx", qn_operation_name(op), hash);
     }
