@@ -6,15 +6,15 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/group/group.h"
-#include "loadgen/simulate/operations_internal.h"
+#include "loadgen/simulate/virtual_internal.h"
 
 #define BUDGET 64u /* messages of a turn */
 
-static struct qn_operation_world *const world = &qn_operation_world;
+static struct qn_virtual_world *const world = &qn_virtual_world;
 
 static void deliver(void *ctx, const void *msg, size_t len)
 {
-    struct qn_operation_member *m = ctx;
+    struct qn_virtual_member *m = ctx;
     uint64_t number = UINT64_MAX;
     const uint8_t *byte = msg;
     memcpy(&number, msg, QN_MIN(len, sizeof number));
@@ -23,11 +23,11 @@ static void deliver(void *ctx, const void *msg, size_t len)
         world->r->wrong++;
         return;
     }
-    qn_operation_end(number);
+    qn_virtual_end(number);
     m->got++;
 }
 
-static void turn(struct qn_operation_member *m)
+static void turn(struct qn_virtual_member *m)
 {
     uint32_t found = qn_context_poll(m->context, BUDGET);
     (void)qn_context_flush(m->context);
@@ -36,14 +36,14 @@ static void turn(struct qn_operation_member *m)
     }
 }
 
-static void send(struct qn_operation_member *m, uint64_t number)
+static void send(struct qn_virtual_member *m, uint64_t number)
 {
-    uint8_t message[QN_OPERATION_SIZE_MAX] = {0};
+    uint8_t message[QN_VIRTUAL_SIZE_MAX] = {0};
     const struct qn_slice part = {message, world->o->size};
     uint64_t given;
     message[world->o->size - 1] = (uint8_t)number;
     memcpy(message, &number, sizeof number);
-    int rc = world->o->op == QN_OPERATION_ACK
+    int rc = world->o->op == QN_VIRTUAL_ACK
                  ? qn_context_bcast_acked(m->context, &part, 1, &given)
                  : qn_context_bcast(m->context, &part, 1, NULL);
     world->r->wrong += rc != QN_OK;
@@ -52,29 +52,29 @@ static void send(struct qn_operation_member *m, uint64_t number)
     }
 }
 
-static void root(struct qn_operation_member *m)
+static void root(struct qn_virtual_member *m)
 {
     for (uint64_t i = 0; i < world->total; i++) {
-        qn_operation_begin(i);
+        qn_virtual_begin(i);
         send(m, i);
-        while (world->o->op == QN_OPERATION_ACK &&
+        while (world->o->op == QN_VIRTUAL_ACK &&
                qn_context_acked(m->context) <= i) {
             turn(m);
         }
-        qn_operation_end(i);
+        qn_virtual_end(i);
     }
 }
 
-static bool has_all(const struct qn_operation_member *m)
+static bool has_all(const struct qn_virtual_member *m)
 {
     return m->got == world->total &&
-           (world->o->op != QN_OPERATION_ACK ||
+           (world->o->op != QN_VIRTUAL_ACK ||
             qn_context_acked(m->context) == world->total);
 }
 
 void qn_broadcast_node(uint32_t node)
 {
-    struct qn_operation_member *m = &world->member[node];
+    struct qn_virtual_member *m = &world->member[node];
     if (node == world->o->tree->root) {
         root(m);
         return;
@@ -87,15 +87,15 @@ void qn_broadcast_node(uint32_t node)
 
 int qn_broadcast_open(uint32_t node)
 {
-    const struct qn_context_opts c = {
-        .self = node,
-        .members = world->o->tree->n,
-        .msg_max = QN_OPERATION_SIZE_MAX + QN_ACKED_EXTRA,
-        .tree = world->o->tree,
-        .qp = world->net.qp[node],
-        .deliver = deliver,
-        .ctx = &world->member[node],
-        .acked = world->o->op == QN_OPERATION_ACK};
+    const struct qn_context_opts c = {.self = node,
+                                      .members = world->o->tree->n,
+                                      .msg_max =
+                                          QN_VIRTUAL_SIZE_MAX + QN_ACKED_EXTRA,
+                                      .tree = world->o->tree,
+                                      .qp = world->net.qp[node],
+                                      .deliver = deliver,
+                                      .ctx = &world->member[node],
+                                      .acked = world->o->op == QN_VIRTUAL_ACK};
     return qn_context_create(&world->member[node].context, &c);
 }
 

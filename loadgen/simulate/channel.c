@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "loadgen/simulate/operations_internal.h"
+#include "loadgen/simulate/virtual_internal.h"
 
-static struct qn_operation_world *const world = &qn_operation_world;
+static struct qn_virtual_world *const world = &qn_virtual_world;
 
 int qn_channel_open(uint32_t node)
 {
@@ -22,7 +22,7 @@ void qn_channel_close(uint32_t node)
 
 static void send(struct qn_qp *qp, uint64_t number)
 {
-    uint8_t message[QN_OPERATION_SIZE_MAX] = {0};
+    uint8_t message[QN_VIRTUAL_SIZE_MAX] = {0};
     message[world->o->size - 1] = (uint8_t)number;
     memcpy(message, &number, sizeof number);
     world->r->wrong += qn_qp_try_send(qp, message, world->o->size) != QN_OK;
@@ -33,7 +33,7 @@ static void send(struct qn_qp *qp, uint64_t number)
 
 static void receive(struct qn_qp *qp, uint64_t number)
 {
-    uint8_t message[QN_OPERATION_SIZE_MAX];
+    uint8_t message[QN_VIRTUAL_SIZE_MAX];
     uint64_t got;
     size_t len;
     while (qn_qp_try_recv(qp, message, sizeof message, &len) == QN_EAGAIN) {
@@ -50,13 +50,13 @@ void qn_channel_node(uint32_t node)
     bool root = node == world->o->tree->root;
     for (uint64_t i = 0; i < world->total; i++) {
         if (root) {
-            qn_operation_begin(i);
+            qn_virtual_begin(i);
             send(qp, i);
         }
         receive(qp, i);
         if (!root) {
             send(qp, i);
         }
-        qn_operation_end(i);
+        qn_virtual_end(i);
     }
 }

@@ -8,13 +8,13 @@
 #include "core/base/err.h"
 #include "core/coll/coll.h"
 #include "core/coll/operators.h"
-#include "loadgen/simulate/operations_internal.h"
+#include "loadgen/simulate/virtual_internal.h"
 
-static struct qn_operation_world *const world = &qn_operation_world;
+static struct qn_virtual_world *const world = &qn_virtual_world;
 
 int qn_collective_open(uint32_t node)
 {
-    struct qn_operation_member *m = &world->member[node];
+    struct qn_virtual_member *m = &world->member[node];
     const struct qn_coll_opts o = {.self = node,
                                    .tree = world->o->tree,
                                    .qp = world->net.qp[node],
@@ -31,7 +31,7 @@ void qn_collective_close(uint32_t node)
 static int start(struct qn_coll *c, uint32_t node, uint64_t number)
 {
     const uint64_t word[2] = {node + 1, number};
-    return world->o->op == QN_OPERATION_BARRIER
+    return world->o->op == QN_VIRTUAL_BARRIER
                ? qn_coll_barrier(c)
                : qn_coll_start(c, QN_COLL_REDUCE, qn_coll_sum, word, 2);
 }
@@ -40,7 +40,7 @@ static int start(struct qn_coll *c, uint32_t node, uint64_t number)
 static bool right(const struct qn_coll *c, uint32_t node, uint64_t number)
 {
     const uint64_t n = world->o->tree->n;
-    if (world->o->op == QN_OPERATION_BARRIER || node != world->o->tree->root) {
+    if (world->o->op == QN_VIRTUAL_BARRIER || node != world->o->tree->root) {
         return true;
     }
     const uint64_t *sum = qn_coll_value(c);
@@ -52,7 +52,7 @@ void qn_collective_node(uint32_t node)
     struct qn_coll *c = world->member[node].coll;
     for (uint64_t i = 0; i < world->total; i++) {
         int rc;
-        qn_operation_begin(i);
+        qn_virtual_begin(i);
         world->r->wrong += start(c, node, i) != QN_OK;
         while ((rc = qn_coll_poll(c)) == QN_EAGAIN) {
             (void)qn_coll_flush(c);
@@ -60,6 +60,6 @@ void qn_collective_node(uint32_t node)
         }
         (void)qn_coll_flush(c);
         world->r->wrong += rc != QN_OK || !right(c, node, i);
-        qn_operation_end(i);
+        qn_virtual_end(i);
     }
 }

@@ -100,7 +100,7 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("root", "N", AT(root), "core at the root", 0,
                     QN_CORE_NUMBER_MAX),
     QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a message (8)",
-                    QN_OPERATION_SIZE_MIN, QN_OPERATION_SIZE_MAX),
+                    QN_VIRTUAL_SIZE_MIN, QN_VIRTUAL_SIZE_MAX),
     QN_OPTION_COUNT("count", "N", AT(count), "operations of each topology (25)",
                     1, 1000000),
     QN_OPTION("bare", NULL, qn_option_flag, AT(bare),
@@ -181,7 +181,7 @@ static int choose_cores(struct qn_simulate *s, const struct qn_machine *all)
             s, "--nodes: the machine has fewer cores; each node needs "
                "one of its own");
     }
-    if (count != 2 && s->op == QN_OPERATION_CHANNEL) {
+    if (count != 2 && s->op == QN_VIRTUAL_CHANNEL) {
         return qn_simulate_fail(s, "a channel has 2 nodes; give --cores A,B");
     }
     if (count < 2) {
@@ -244,7 +244,7 @@ static int add_all(struct qn_simulate *s)
         status = qn_simulate_add(s, s->topologies + at, &o);
     }
     const char *name;
-    bool all = s->topologies == NULL && s->op != QN_OPERATION_CHANNEL;
+    bool all = s->topologies == NULL && s->op != QN_VIRTUAL_CHANNEL;
     for (uint32_t i = 0;
          all && status == 0 && (name = qn_topology_spec_name_at(i)) != NULL;
          i++) {
@@ -278,8 +278,8 @@ static int run(struct qn_simulate *s)
 
 static int find_operation(const char *name)
 {
-    for (uint32_t i = 0; i < QN_OPERATIONS; i++) {
-        if (strcmp(name, qn_operation_name(i)) == 0) {
+    for (uint32_t i = 0; i < QN_VIRTUALS; i++) {
+        if (strcmp(name, qn_virtual_name(i)) == 0) {
             return (int)i;
         }
     }
@@ -306,7 +306,7 @@ static int take_operation(struct qn_simulate *s, int argc, char **argv,
             *name == '\0' ? "" : "'");
         return 2;
     }
-    s->op = (enum qn_operation)op;
+    s->op = (enum qn_virtual)op;
     snprintf(program, room, "quoin sim %s", name);
     return 0;
 }
@@ -339,12 +339,12 @@ int qn_simulate_command(int argc, char **argv)
         return 1;
     }
     s->root = ROOT_FREE;
-    s->size = QN_OPERATION_SIZE_MIN;
+    s->size = QN_VIRTUAL_SIZE_MIN;
     s->count = 25;
     s->seed = 1;
     int status = command(s, argc, argv);
     for (uint32_t i = 0; i < s->rows; i++) {
-        qn_operation_result_free(&s->row[i].result);
+        qn_virtual_result_free(&s->row[i].result);
     }
     qn_machine_destroy(s->m);
     free(s->topologies);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "loadgen/simulate/operations.h"
+#include "loadgen/simulate/virtual.h"
 #include "loadgen/topo/model/topology_spec.h"
 
 #define QN_SIMULATE_ROWS 64u /* topologies */
@@ -18,13 +18,13 @@ struct qn_simulate_row {
     char name[QN_TOPOLOGY_SPEC_NAME];
     double median_ns, p99_ns;
     double predicted_ns;
-    struct qn_operation_result result;
+    struct qn_virtual_result result;
 };
 
 struct qn_simulate {
     /* options */
     const char *program; /* "quoin sim ack", first words of each line */
-    enum qn_operation op;
+    enum qn_virtual op;
     const char *machine, *cores, *plot, *trace;
     char *topologies; /* names, each ends with 0; own */
     size_t topologies_bytes;
@@ -48,7 +48,7 @@ struct qn_simulate {
 int qn_simulate_fail(const struct qn_simulate *s, const char *line);
 
 /** What a topology for the operation is planned for. (topology.c) */
-enum qn_goal qn_simulate_goal(enum qn_operation op);
+enum qn_goal qn_simulate_goal(enum qn_virtual op);
 
 /** Plan, predict and run one topology: the next row. The root that it chose is
  *  that of the next ones, in *o. @return the exit status. (topology.c) */

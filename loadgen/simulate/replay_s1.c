@@ -49,7 +49,7 @@ static int run(struct qn_simulate *s, const char *name,
     int status = qn_simulate_add(s, name, o);
     if (status == 0) {
         *ns = s->row[0].median_ns;
-        qn_operation_result_free(&s->row[0].result);
+        qn_virtual_result_free(&s->row[0].result);
         s->rows = 0;
     }
     return status;
@@ -109,7 +109,7 @@ static uint32_t next_size(const struct qn_replay_opts *o, uint32_t n,
     return o->every || n == all ? n + 1 : QN_MIN(2 * n, all);
 }
 
-static int one_operation(const struct qn_machine *m, enum qn_operation op,
+static int one_operation(const struct qn_machine *m, enum qn_virtual op,
                          const struct qn_replay_opts *o, uint32_t *missed)
 {
     struct worst w = {.plan = (double)INFINITY, .longer = (double)INFINITY};
@@ -118,7 +118,7 @@ static int one_operation(const struct qn_machine *m, enum qn_operation op,
     for (uint32_t n = 2; n <= m->n && status == 0; n = next_size(o, n, m->n)) {
         *s = (struct qn_simulate){.program = "quoin sim replay",
                                   .op = op,
-                                  .size = QN_OPERATION_SIZE_MIN,
+                                  .size = QN_VIRTUAL_SIZE_MIN,
                                   .count = COUNT,
                                   .bare = true,
                                   .m = part(m, n)};
@@ -133,14 +133,14 @@ static int one_operation(const struct qn_machine *m, enum qn_operation op,
     struct qn_replay_row row = {
         .id = "S1", .limit = DEFAULT_LEAST, .got = w.plan};
     snprintf(row.what, sizeof row.what, "%s, %s, %u groups, worst of %u nodes",
-             m->name, qn_operation_name(op), w.groups, w.plan_n);
+             m->name, qn_virtual_name(op), w.groups, w.plan_n);
     *missed += !qn_replay_row_print(&row, o->to);
     if (o->longer) {
         row.limit = LONGER_LEAST;
         row.got = w.longer;
         snprintf(row.what, sizeof row.what,
                  "%s, %s, plans of one second, worst of %u nodes", m->name,
-                 qn_operation_name(op), w.longer_n);
+                 qn_virtual_name(op), w.longer_n);
         *missed += !qn_replay_row_print(&row, o->to);
     }
     return 0;
@@ -156,8 +156,8 @@ static int one_machine(const char *path, const struct qn_replay_opts *o,
         return 2;
     }
     int status = 0;
-    for (uint32_t op = 0; op < QN_OPERATION_CHANNEL && status == 0; op++) {
-        status = one_operation(m, (enum qn_operation)op, o, missed);
+    for (uint32_t op = 0; op < QN_VIRTUAL_CHANNEL && status == 0; op++) {
+        status = one_operation(m, (enum qn_virtual)op, o, missed);
     }
     qn_machine_destroy(m);
     return status;

@@ -77,7 +77,7 @@ static uint64_t accesses(const struct qn_simulate *s)
 static void write_text(const struct qn_simulate *s, FILE *to)
 {
     fprintf(to, "%s on %s, %u nodes, %u bytes, %u operations, seed %llu%s\n",
-            qn_operation_name(s->op),
+            qn_virtual_name(s->op),
             s->m->name[0] != '\0' ? s->m->name : s->machine, s->m->n,
             (unsigned)s->size, (unsigned)s->count, (unsigned long long)s->seed,
             s->clock_known ? "" : ", clock unknown: 2 GHz");
@@ -138,7 +138,7 @@ static int write_json(const struct qn_simulate *s, FILE *to)
     }
     json_t *all = json_pack(
         "{s:s, s:s, s:i, s:f, s:b, s:i, s:I, s:f, s:f, s:o}", "sim",
-        qn_operation_name(s->op), "machine", s->m->name, "nodes", (int)s->m->n,
+        qn_virtual_name(s->op), "machine", s->m->name, "nodes", (int)s->m->n,
         "clock_ghz", s->ghz, "clock_known", s->clock_known, "size",
         (int)s->size, "seed", (json_int_t)s->seed, "jitter", s->jitter,
         "host_seconds", s->host_s, "topologies", rows);

@@ -33,7 +33,7 @@ static void write_pictures(struct qn_simulate *s, const struct qn_trace *t)
     if (to != NULL) {
         char title[256];
         snprintf(title, sizeof title, "%s over %s, %u nodes of %s",
-                 qn_operation_name(s->op), s->row[0].name, s->m->n, s->m->name);
+                 qn_virtual_name(s->op), s->row[0].name, s->m->n, s->m->name);
         qn_trace_svg(t, s->m->n, name, title, to);
         (void)qn_output_path_close(to);
     }
@@ -63,7 +63,7 @@ static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
         return err;
     }
     qn_trace_init(&trace);
-    const struct qn_operation_opts o = {
+    const struct qn_virtual_opts o = {
         .op = s->op,
         .transport = qn_transport_at(0),
         .tree = tree,
@@ -80,7 +80,7 @@ static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
         .trace = traced ? &trace : NULL,
     };
     clock_t before = clock();
-    err = qn_operation_run(&row->result, &o);
+    err = qn_virtual_run(&row->result, &o);
     s->host_s += (double)(clock() - before) / CLOCKS_PER_SEC;
     if (err == QN_OK && traced) {
         write_pictures(s, &trace);
@@ -92,7 +92,7 @@ static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
 
 static void summarize(struct qn_simulate_row *row)
 {
-    const struct qn_operation_result *r = &row->result;
+    const struct qn_virtual_result *r = &row->result;
     row->median_ns = (double)NAN;
     row->p99_ns = (double)NAN;
     if (r->count > 0) {
@@ -102,11 +102,11 @@ static void summarize(struct qn_simulate_row *row)
 }
 
 /* By operation: the prediction that its times are compared with. */
-static const enum qn_collective predicted[QN_OPERATIONS] = {
+static const enum qn_collective predicted[QN_VIRTUALS] = {
     QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
     QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
 
-enum qn_goal qn_simulate_goal(enum qn_operation op)
+enum qn_goal qn_simulate_goal(enum qn_virtual op)
 {
     return (enum qn_goal)predicted[op]; /* the values are the same */
 }

@@ -14,7 +14,7 @@
 #include "core/topo/adaptive.h"
 #include "core/topo/predict.h"
 #include "core/topo/static_trees.h"
-#include "loadgen/simulate/operations.h"
+#include "loadgen/simulate/virtual.h"
 #include "tests/sim/timed/worlds.h"
 #include "tests/support/test.h"
 #include "transports/registry.h"
@@ -32,22 +32,22 @@ static int by_size(const void *a, const void *b)
 
 /* @return the median operation in ps. */
 static double execute(const struct qn_tree *tree, struct qn_prices *p,
-                      enum qn_operation op, double want_ps)
+                      enum qn_virtual op, double want_ps)
 {
-    struct qn_operation_result r;
-    const struct qn_operation_opts o = {
-        .op = op,
-        .transport = qn_transport_at(0),
-        .tree = tree,
-        .prices = p,
-        .size = 8,
-        .count = OPS,
-        .gap_ns = (uint64_t)(2 * want_ps / 1000) + 100};
-    cr_assert_eq(qn_operation_run(&r, &o), QN_OK);
+    struct qn_virtual_result r;
+    const struct qn_virtual_opts o = {.op = op,
+                                      .transport = qn_transport_at(0),
+                                      .tree = tree,
+                                      .prices = p,
+                                      .size = 8,
+                                      .count = OPS,
+                                      .gap_ns =
+                                          (uint64_t)(2 * want_ps / 1000) + 100};
+    cr_assert_eq(qn_virtual_run(&r, &o), QN_OK);
     cr_assert(r.wrong == 0 && !r.incomplete, "%lu wrong, %u of %u complete",
               r.wrong, r.count, OPS);
     double median = (double)r.took[OPS / 2];
-    qn_operation_result_free(&r);
+    qn_virtual_result_free(&r);
     return median;
 }
 
@@ -57,9 +57,9 @@ static double *ratio;
 static size_t ratios;
 
 static void one_tree(const struct qn_machine *m, const char *name,
-                     enum qn_operation op)
+                     enum qn_virtual op)
 {
-    static const enum qn_collective predicted[QN_OPERATIONS] = {
+    static const enum qn_collective predicted[QN_VIRTUALS] = {
         QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
         QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
     static uint32_t core[QN_MEMBERS_MAX];
@@ -83,7 +83,7 @@ static void one_tree(const struct qn_machine *m, const char *name,
     ratio[ratios++] = got / want;
     if (getenv("QN_VERBOSE") != NULL) {
         fprintf(stderr, "%-24s %4u %-10s %-9s %9.0f %9.0f %.3f\n", m->name,
-                m->n, name, qn_operation_name(op), got, want, got / want);
+                m->n, name, qn_virtual_name(op), got, want, got / want);
     }
     qn_prices_destroy(p);
 }
@@ -106,9 +106,9 @@ static void every_tree(const struct qn_machine *m)
          n = n < m->n ? QN_MIN(2 * n, m->n) : n + 1) {
         struct qn_machine *some = group(m, n);
         for (uint32_t t = 0; t < QN_ARRAY_COUNT(trees); t++) {
-            uint32_t ops = n == 2 ? QN_OPERATIONS : QN_OPERATION_CHANNEL;
+            uint32_t ops = n == 2 ? QN_VIRTUALS : QN_VIRTUAL_CHANNEL;
             for (uint32_t op = 0; op < ops; op++) {
-                one_tree(some, trees[t], (enum qn_operation)op);
+                one_tree(some, trees[t], (enum qn_virtual)op);
             }
         }
         qn_machine_destroy(some);

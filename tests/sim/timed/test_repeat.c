@@ -5,7 +5,7 @@
 #include "core/base/bits.h"
 #include "core/sim/timed/coherent.h"
 #include "core/topo/static_trees.h"
-#include "loadgen/simulate/operations.h"
+#include "loadgen/simulate/virtual.h"
 #include "tests/support/test.h"
 #include "transports/registry.h"
 
@@ -29,7 +29,7 @@ static struct qn_machine *machine(void)
     return m;
 }
 
-static uint64_t run(enum qn_operation op, uint64_t seed, uint32_t count)
+static uint64_t run(enum qn_virtual op, uint64_t seed, uint32_t count)
 {
     static struct qn_shape s;
     static struct qn_tree tree;
@@ -37,26 +37,26 @@ static uint64_t run(enum qn_operation op, uint64_t seed, uint32_t count)
     const struct qn_coherent_opts c = {.bare = false};
     struct qn_machine *m = machine();
     struct qn_prices *p;
-    struct qn_operation_result r;
+    struct qn_virtual_result r;
     for (uint32_t i = 0; i < NODES; i++) {
         core[i] = i;
     }
     cr_assert_eq(qn_static_build(&s, m, "cluster", 0, QN_LEVEL_NODE), QN_OK);
     cr_assert_eq(qn_tree_place(&tree, &s, core), QN_OK);
     cr_assert_eq(qn_coherent_create(&p, m, core, NODES, &c), QN_OK);
-    const struct qn_operation_opts o = {.op = op,
-                                        .transport = qn_transport_at(0),
-                                        .tree = &tree,
-                                        .prices = p,
-                                        .size = 8,
-                                        .count = count,
-                                        .gap_ns = 20000,
-                                        .seed = seed,
-                                        .jitter = 0.05};
-    cr_assert_eq(qn_operation_run(&r, &o), QN_OK);
+    const struct qn_virtual_opts o = {.op = op,
+                                      .transport = qn_transport_at(0),
+                                      .tree = &tree,
+                                      .prices = p,
+                                      .size = 8,
+                                      .count = count,
+                                      .gap_ns = 20000,
+                                      .seed = seed,
+                                      .jitter = 0.05};
+    cr_assert_eq(qn_virtual_run(&r, &o), QN_OK);
     cr_assert(r.wrong == 0 && !r.incomplete);
     uint64_t hash = r.run.hash;
-    qn_operation_result_free(&r);
+    qn_virtual_result_free(&r);
     qn_prices_destroy(p);
     qn_machine_destroy(m);
     return hash;
@@ -64,10 +64,10 @@ static uint64_t run(enum qn_operation op, uint64_t seed, uint32_t count)
 
 Test(repeat, a_seed_gives_the_same_run_on_256_nodes, .timeout = 100)
 {
-    for (uint32_t op = 0; op < QN_OPERATION_CHANNEL; op++) {
-        uint64_t hash = run((enum qn_operation)op, 1, 20);
-        cr_assert_eq(hash, run((enum qn_operation)op, 1, 20));
-        cr_assert_neq(hash, run((enum qn_operation)op, 2, 20));
+    for (uint32_t op = 0; op < QN_VIRTUAL_CHANNEL; op++) {
+        uint64_t hash = run((enum qn_virtual)op, 1, 20);
+        cr_assert_eq(hash, run((enum qn_virtual)op, 1, 20));
+        cr_assert_neq(hash, run((enum qn_virtual)op, 2, 20));
     }
 }
 
@@ -76,11 +76,11 @@ Test(repeat, a_seed_gives_the_same_run_on_256_nodes, .timeout = 100)
  * the message, once. */
 Test(repeat, every_build_gives_the_same_run, .timeout = 100)
 {
-    static const uint64_t want[QN_OPERATION_CHANNEL] = {
+    static const uint64_t want[QN_VIRTUAL_CHANNEL] = {
         UINT64_C(0x47fd12ccbb31b5d3), UINT64_C(0xa8619ee80b289d19),
         UINT64_C(0xfb620ad8dc836934), UINT64_C(0x9d84f3f090b0dcc8)};
-    for (uint32_t op = 0; op < QN_OPERATION_CHANNEL; op++) {
-        uint64_t hash = run((enum qn_operation)op, 7, 20);
-        cr_assert_eq(hash, want[op], "%s: %#lx", qn_operation_name(op), hash);
+    for (uint32_t op = 0; op < QN_VIRTUAL_CHANNEL; op++) {
+        uint64_t hash = run((enum qn_virtual)op, 7, 20);
+        cr_assert_eq(hash, want[op], "%s: %#lx", qn_virtual_name(op), hash);
     }
 }

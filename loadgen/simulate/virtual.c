@@ -8,45 +8,45 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/group/group.h"
-#include "loadgen/simulate/operations_internal.h"
+#include "loadgen/simulate/virtual_internal.h"
 
 #define CELLS 128u /* of a lane, used in runs of 16 */
 #define WARM  64u  /* two runs, used twice */
 
-struct qn_operation_world qn_operation_world;
+struct qn_virtual_world qn_virtual_world;
 
-static struct qn_operation_world *const world = &qn_operation_world;
+static struct qn_virtual_world *const world = &qn_virtual_world;
 
 static const struct program {
     const char *name;
     int (*open)(uint32_t node);
     void (*close)(uint32_t node);
     void (*node)(uint32_t node);
-} program[QN_OPERATIONS] = {
-    [QN_OPERATION_BROADCAST] = {"broadcast", qn_broadcast_open,
-                                qn_broadcast_close, qn_broadcast_node},
-    [QN_OPERATION_ACK] = {"ack", qn_broadcast_open, qn_broadcast_close,
-                          qn_broadcast_node},
-    [QN_OPERATION_REDUCE] = {"reduce", qn_collective_open, qn_collective_close,
-                             qn_collective_node},
-    [QN_OPERATION_BARRIER] = {"barrier", qn_collective_open,
-                              qn_collective_close, qn_collective_node},
-    [QN_OPERATION_CHANNEL] = {"channel", qn_channel_open, qn_channel_close,
-                              qn_channel_node},
+} program[QN_VIRTUALS] = {
+    [QN_VIRTUAL_BROADCAST] = {"broadcast", qn_broadcast_open,
+                              qn_broadcast_close, qn_broadcast_node},
+    [QN_VIRTUAL_ACK] = {"ack", qn_broadcast_open, qn_broadcast_close,
+                        qn_broadcast_node},
+    [QN_VIRTUAL_REDUCE] = {"reduce", qn_collective_open, qn_collective_close,
+                           qn_collective_node},
+    [QN_VIRTUAL_BARRIER] = {"barrier", qn_collective_open, qn_collective_close,
+                            qn_collective_node},
+    [QN_VIRTUAL_CHANNEL] = {"channel", qn_channel_open, qn_channel_close,
+                            qn_channel_node},
 };
 
-const char *qn_operation_name(uint32_t op)
+const char *qn_virtual_name(uint32_t op)
 {
-    return op < QN_OPERATIONS ? program[op].name : NULL;
+    return op < QN_VIRTUALS ? program[op].name : NULL;
 }
 
-void qn_operation_end(uint64_t number)
+void qn_virtual_end(uint64_t number)
 {
     world->ended[number] = QN_MAX(world->ended[number], qn_timed_clock());
     world->reached[number]++;
 }
 
-void qn_operation_begin(uint64_t number)
+void qn_virtual_begin(uint64_t number)
 {
     qn_ps_t at = (number + 1) * world->o->gap_ns * QN_PS_PER_NS;
     qn_timed_sleep_until(at);
@@ -75,11 +75,10 @@ static int open_members(void)
     return err;
 }
 
-static int prepare(struct qn_operation_result *r,
-                   const struct qn_operation_opts *o)
+static int prepare(struct qn_virtual_result *r, const struct qn_virtual_opts *o)
 {
     memset(world, 0, sizeof *world);
-    *r = (struct qn_operation_result){0};
+    *r = (struct qn_virtual_result){0};
     world->o = o;
     world->r = r;
     world->total = (o->warm == 0 ? WARM : o->warm) + o->count;
@@ -93,7 +92,7 @@ static int prepare(struct qn_operation_result *r,
         return QN_ENOMEM;
     }
     int err = qn_edges_net_open(&world->net, o->transport, o->tree, CELLS,
-                                QN_OPERATION_SIZE_MAX + QN_ACKED_EXTRA);
+                                QN_VIRTUAL_SIZE_MAX + QN_ACKED_EXTRA);
     return err == QN_OK ? open_members() : err;
 }
 
@@ -121,7 +120,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void collect(struct qn_operation_result *r)
+static void collect(struct qn_virtual_result *r)
 {
     for (uint32_t i = world->total - world->o->count; i < world->total; i++) {
         if (world->reached[i] == world->o->tree->n) {
@@ -132,15 +131,14 @@ static void collect(struct qn_operation_result *r)
     qsort(r->took, r->count, sizeof *r->took, by_size);
 }
 
-static bool opts_good(const struct qn_operation_opts *o)
+static bool opts_good(const struct qn_virtual_opts *o)
 {
-    return o->op < QN_OPERATIONS && qn_tree_check(o->tree) == QN_OK &&
+    return o->op < QN_VIRTUALS && qn_tree_check(o->tree) == QN_OK &&
            o->tree->n > 1 && o->count >= 1 && o->gap_ns >= 1 &&
-           o->size >= QN_OPERATION_SIZE_MIN && o->size <= QN_OPERATION_SIZE_MAX;
+           o->size >= QN_VIRTUAL_SIZE_MIN && o->size <= QN_VIRTUAL_SIZE_MAX;
 }
 
-int qn_operation_run(struct qn_operation_result *r,
-                     const struct qn_operation_opts *o)
+int qn_virtual_run(struct qn_virtual_result *r, const struct qn_virtual_opts *o)
 {
     if (!opts_good(o)) {
         return QN_EINVAL;
@@ -163,15 +161,15 @@ int qn_operation_run(struct qn_operation_result *r,
     if (err == QN_OK) {
         collect(r);
     } else {
-        qn_operation_result_free(r);
+        qn_virtual_result_free(r);
     }
     release();
     return err;
 }
 
-void qn_operation_result_free(struct qn_operation_result *r)
+void qn_virtual_result_free(struct qn_virtual_result *r)
 {
     free(r->took);
     qn_timed_result_free(&r->run);
-    *r = (struct qn_operation_result){0};
+    *r = (struct qn_virtual_result){0};
 }

@@ -1,5 +1,5 @@
-#ifndef QN_LOADGEN_SIMULATE_OPERATIONS_INTERNAL_H
-#define QN_LOADGEN_SIMULATE_OPERATIONS_INTERNAL_H
+#ifndef QN_LOADGEN_SIMULATE_VIRTUAL_INTERNAL_H
+#define QN_LOADGEN_SIMULATE_VIRTUAL_INTERNAL_H
 
 /**
  * What the programs of the nodes share: one run at a time.
@@ -11,35 +11,35 @@
  */
 
 #include "loadgen/simulate/edges.h"
-#include "loadgen/simulate/operations.h"
+#include "loadgen/simulate/virtual.h"
 
 struct qn_context;
 struct qn_coll;
 
-struct qn_operation_member {
+struct qn_virtual_member {
     struct qn_context *context; /* of broadcasts */
     struct qn_coll *coll;       /* of reductions and barriers */
     uint64_t got;               /* broadcasts: number of the next message */
 };
 
-struct qn_operation_world {
-    const struct qn_operation_opts *o;
-    struct qn_operation_result *r;
+struct qn_virtual_world {
+    const struct qn_virtual_opts *o;
+    struct qn_virtual_result *r;
     struct qn_edges_net net;
-    struct qn_operation_member *member; /* [n] */
-    uint32_t total;                     /* operations, warm ones counted in */
-    qn_ps_t *began;                     /* [total] at the node that was first */
-    qn_ps_t *ended;                     /* [total] at the node that was last */
-    uint32_t *reached; /* [total] nodes for which it has ended */
+    struct qn_virtual_member *member; /* [n] */
+    uint32_t total;                   /* operations, warm ones counted in */
+    qn_ps_t *began;                   /* [total] at the node that was first */
+    qn_ps_t *ended;                   /* [total] at the node that was last */
+    uint32_t *reached;                /* [total] nodes for which it has ended */
 };
 
-extern struct qn_operation_world qn_operation_world;
+extern struct qn_virtual_world qn_virtual_world;
 
 /** The running node begins an operation, at its time. */
-void qn_operation_begin(uint64_t number);
+void qn_virtual_begin(uint64_t number);
 
 /** The operation has ended for the running node. */
-void qn_operation_end(uint64_t number);
+void qn_virtual_end(uint64_t number);
 
 /** The programs. open prepares a node outside of a run, close frees. */
 int qn_broadcast_open(uint32_t node);

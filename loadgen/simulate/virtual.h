@@ -1,5 +1,5 @@
-#ifndef QN_LOADGEN_SIMULATE_OPERATIONS_H
-#define QN_LOADGEN_SIMULATE_OPERATIONS_H
+#ifndef QN_LOADGEN_SIMULATE_VIRTUAL_H
+#define QN_LOADGEN_SIMULATE_VIRTUAL_H
 
 /**
  * Collectives on the timed machine, one at a time: how long does each take?
@@ -24,23 +24,23 @@
 #include "core/topo/tree.h"
 #include "loadgen/simulate/trace.h"
 
-enum qn_operation {
-    QN_OPERATION_BROADCAST,
-    QN_OPERATION_ACK,
-    QN_OPERATION_REDUCE,
-    QN_OPERATION_BARRIER,
-    QN_OPERATION_CHANNEL,
-    QN_OPERATIONS
+enum qn_virtual {
+    QN_VIRTUAL_BROADCAST,
+    QN_VIRTUAL_ACK,
+    QN_VIRTUAL_REDUCE,
+    QN_VIRTUAL_BARRIER,
+    QN_VIRTUAL_CHANNEL,
+    QN_VIRTUALS
 };
 
 /** "broadcast", "ack", "reduce", "barrier", "channel"; NULL past the last. */
-const char *qn_operation_name(uint32_t op);
+const char *qn_virtual_name(uint32_t op);
 
-#define QN_OPERATION_SIZE_MIN 8u /* bytes: the number */
-#define QN_OPERATION_SIZE_MAX 4096u
+#define QN_VIRTUAL_SIZE_MIN 8u /* bytes: the number */
+#define QN_VIRTUAL_SIZE_MAX 4096u
 
-struct qn_operation_opts {
-    enum qn_operation op;
+struct qn_virtual_opts {
+    enum qn_virtual op;
     const struct qn_transport *transport;
     const struct qn_tree *tree; /* over the nodes 0 .. n-1, n > 1 */
     struct qn_prices *prices;   /* for n nodes */
@@ -56,7 +56,7 @@ struct qn_operation_opts {
     struct qn_trace *trace; /* filled with the last operation; NULL */
 };
 
-struct qn_operation_result {
+struct qn_virtual_result {
     uint64_t *took; /* [count] ps, ascending; own */
     uint32_t count;
     uint64_t wrong;  /* messages that were damaged, lost or repeated */
@@ -66,9 +66,9 @@ struct qn_operation_result {
 };
 
 /** @return QN_OK; QN_EINVAL, QN_ENOMEM. */
-int qn_operation_run(struct qn_operation_result *r,
-                     const struct qn_operation_opts *o);
+int qn_virtual_run(struct qn_virtual_result *r,
+                   const struct qn_virtual_opts *o);
 
-void qn_operation_result_free(struct qn_operation_result *r);
+void qn_virtual_result_free(struct qn_virtual_result *r);
 
 #endif
