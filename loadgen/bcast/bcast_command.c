@@ -1,5 +1,6 @@
 /*
- * quoin bench broadcast|ack: measures trees and compares them with the model.
+ * quoin bench broadcast|ack|reduce|barrier: measures trees and compares them
+ * with the model; barriers with pthread_barrier, too, in the same turns.
  *
  * All topologies share the group, its core mapping and the machine they are
  * planned on. A hypervisor moves CPUs, and other load varies, so the time of
@@ -19,6 +20,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/place/place.h"
+#include "core/plan/search/objective.h"
 #include "core/wait/spin.h"
 #include "loadgen/base/options.h"
 #include "loadgen/bcast/bcast_internal.h"
@@ -40,7 +42,7 @@ static void on_interrupt(int signal)
 
 static int fail(const struct qn_bcast *b, const char *line)
 {
-    fprintf(stderr, "%s: %s\n", b->program, line);
+    fprintf(stderr, "%s: %s\n", b->kind->program, line);
     return 2;
 }
 
@@ -96,27 +98,33 @@ static const struct qn_option table[] = {
     QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
               "per topology, half for latency, half for throughput (1)"),
     QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a message (8)",
-                    QN_BCAST_RUN_SIZE_MIN, QN_BCAST_RUN_SIZE_MAX),
+                    QN_OPERATION_SIZE_MIN, QN_OPERATION_SIZE_MAX),
     QN_OPTION_COUNT("window", "W", AT(window),
                     "outstanding operations of the throughput part (16)", 1,
-                    QN_BCAST_RUN_WINDOW_MAX),
+                    QN_OPERATION_WINDOW_MAX),
     QN_OPTION("format", "NAME", take_format, AT(format),
               "text (default), json or csv"),
 };
 
+/* Not every operation has all options. */
+static bool applies(const struct qn_bcast_kind *k, const struct qn_option *o)
+{
+    return (o->at != AT(size) || k->size_max > 0) &&
+           (o->at != AT(window) || k->window);
+}
+
 static bool parse_options(struct qn_bcast *b, int argc, char **argv,
                           int *status)
 {
-    const struct qn_options o = {
-        b->program,
-        b->acked
-            ? "Measure acknowledged broadcasts over trees and compare them "
-              "with the model.\nTimes run from the root's send until it knows "
-              "that all nodes have delivered."
-            : "Measure broadcasts over trees and compare them with the "
-              "model. Times run\nfrom a leaf's request to the root until the "
-              "leaf has the message; the slowest\nleaf counts.",
-        table, QN_ARRAY_COUNT(table), b};
+    struct qn_option chosen[QN_ARRAY_COUNT(table)];
+    size_t count = 0;
+    for (size_t i = 0; i < QN_ARRAY_COUNT(table); i++) {
+        if (applies(b->kind, &table[i])) {
+            chosen[count++] = table[i];
+        }
+    }
+    const struct qn_options o = {b->kind->program, b->kind->summary, chosen,
+                                 count, b};
     return qn_options_parse(&o, argc, argv, status);
 }
 
@@ -150,7 +158,7 @@ static int assign_cores(struct qn_bcast *b)
     uint32_t usable[QN_PLACES_MAX];
     int err = qn_places_discover(&places);
     if (err != QN_OK) {
-        fprintf(stderr, "%s: cannot list the cores: %s\n", b->program,
+        fprintf(stderr, "%s: cannot list the cores: %s\n", b->kind->program,
                 qn_strerror(err));
         return 1;
     }
@@ -167,7 +175,7 @@ static int assign_cores(struct qn_bcast *b)
         fprintf(stderr,
                 "%s: %u nodes share %u cores%s: latencies show the scheduler, "
                 "not the cost of messages\n",
-                b->program, b->mapping.nodes, b->mapping.cores,
+                b->kind->program, b->mapping.nodes, b->mapping.cores,
                 b->mapping.cores < b->mapping.nodes ? "" : " and a CPU quota");
     }
     return 0;
@@ -176,7 +184,7 @@ static int assign_cores(struct qn_bcast *b)
 static int map_cores(struct qn_bcast *b)
 {
     struct qn_machine *m = NULL;
-    int status = qn_measure_progress_open(&m, b->machine, b->program);
+    int status = qn_measure_progress_open(&m, b->machine, b->kind->program);
     if (status != 0) {
         return status;
     }
@@ -192,6 +200,16 @@ static int map_cores(struct qn_bcast *b)
 }
 
 /* ---- topologies ---- */
+
+/* The request that a leaf of a broadcast sends first is counted, too. */
+static double predict(const struct qn_bcast *b, const struct qn_shape *s,
+                      double q)
+{
+    const struct qn_machine *m = b->mapping.m;
+    return b->kind->op == QN_COLLECTIVE_BROADCAST
+               ? qn_predict_published(m, s, b->kind->op, q)
+               : qn_predict(m, s, b->kind->op, q);
+}
 
 static int add(struct qn_bcast *b, const char *name,
                struct qn_topology_spec_opts *o)
@@ -218,15 +236,12 @@ static int add(struct qn_bcast *b, const char *name,
     }
     err = qn_tree_place(&r->tree, &r->plan.down, node);
     if (err == QN_OK) {
-        err = qn_bcast_run_init(&r->d, &r->tree, b->acked);
+        err = qn_operation_result_init(&r->d, &r->tree, b->kind->op);
     }
     bool know = b->mapping.costs_known;
-    r->cycles = !know ? (double)NAN
-                : b->acked
-                    ? qn_predict(m, &r->plan.down, QN_COLLECTIVE_ACK, o->q)
-                    : qn_predict_published(m, &r->plan.down,
-                                           QN_COLLECTIVE_BROADCAST, o->q);
-    r->occupancy = know ? qn_predict_occupancy(m, &r->plan.down, b->acked, NULL)
+    r->cycles = know ? predict(b, &r->plan.down, o->q) : (double)NAN;
+    r->occupancy = know ? qn_plan_occupancy(m, &r->plan.down, &r->plan.down,
+                                            (enum qn_goal)b->kind->op)
                         : (double)NAN;
     o->root = r->plan.root; /* the other topologies use it, too */
     return err == QN_OK ? 0 : fail(b, qn_strerror(err));
@@ -234,8 +249,7 @@ static int add(struct qn_bcast *b, const char *name,
 
 static int add_all(struct qn_bcast *b)
 {
-    struct qn_topology_spec_opts o = {.goal = b->acked ? QN_GOAL_ACK
-                                                       : QN_GOAL_BROADCAST,
+    struct qn_topology_spec_opts o = {.goal = (enum qn_goal)b->kind->op,
                                       .root = QN_ROOT_FREE,
                                       .q = 1,
                                       .seed = 1,
@@ -265,19 +279,22 @@ static int add_all(struct qn_bcast *b)
 
 static int measure_row(struct qn_bcast *b, struct qn_bcast_row *r)
 {
+    bool pthread = r == &b->pthread;
+    const char *name = pthread ? "pthread_barrier" : r->plan.name;
     const struct qn_bcast_run_opts o = {
         .transport = qn_transport_find(QN_MEASURE_DEFAULT_TRANSPORT),
-        .tree = &r->tree,
         .core = b->mapping.core,
-        .acked = b->acked,
-        .shared = b->shared,
-        .size = (uint32_t)b->size,
-        .window = (uint32_t)b->window,
-        .seconds = b->seconds / PASSES,
-        .stop = &stopped};
+        .operation = {.op = b->kind->op,
+                      .tree = pthread ? &b->row[0].tree : &r->tree,
+                      .shared = b->shared,
+                      .size = (uint32_t)b->size,
+                      .window = (uint32_t)b->window,
+                      .seconds = b->seconds / PASSES,
+                      .stop = &stopped},
+        .pthread = pthread};
     int err = qn_bcast_run_measure(&r->d, &o);
     if (err != QN_OK) {
-        fprintf(stderr, "%s: %s: %s\n", b->program, r->plan.name,
+        fprintf(stderr, "%s: %s: %s\n", b->kind->program, name,
                 err == QN_EIO ? "a node did not start, or no message arrived "
                                 "for 20 s"
                               : qn_strerror(err));
@@ -285,12 +302,20 @@ static int measure_row(struct qn_bcast *b, struct qn_bcast_row *r)
     }
     if (r->d.wrong > 0) {
         fprintf(stderr, "%s: %s: %llu messages lost, duplicated or damaged\n",
-                b->program, r->plan.name, (unsigned long long)r->d.wrong);
+                b->kind->program, name, (unsigned long long)r->d.wrong);
         return 1;
     }
     r->known =
-        qn_bcast_run_latency(&r->d, 0.5) > 0 && qn_bcast_run_rate(&r->d) > 0;
+        qn_operation_latency(&r->d, 0.5) > 0 && qn_operation_rate(&r->d) > 0;
     return 0;
+}
+
+/* The yardstick has its turn after the topologies of each pass. */
+static int measure_turn(struct qn_bcast *b, uint32_t turn)
+{
+    uint32_t each = b->count + b->kind->pthread;
+    uint32_t i = turn % each;
+    return measure_row(b, i < b->count ? &b->row[i] : &b->pthread);
 }
 
 static int measure(struct qn_bcast *b)
@@ -299,18 +324,19 @@ static int measure(struct qn_bcast *b)
     int status = 0;
     sigaction(SIGINT, &act, &before[0]);
     sigaction(SIGTERM, &act, &before[1]);
-    for (uint32_t i = 0; i < PASSES * b->count && status == 0; i++) {
+    uint32_t turns = PASSES * (b->count + b->kind->pthread);
+    for (uint32_t i = 0; i < turns && status == 0; i++) {
         if (qn_load(&stopped, QN_SEQ_CST) != 0) {
             break;
         }
-        status = measure_row(b, &b->row[i % b->count]);
+        status = measure_turn(b, i);
     }
     sigaction(SIGINT, &before[0], NULL);
     sigaction(SIGTERM, &before[1], NULL);
     b->interrupted = qn_load(&stopped, QN_SEQ_CST) != 0;
     if (b->interrupted) {
         fprintf(stderr, "%s: interrupted; the results so far follow\n",
-                b->program);
+                b->kind->program);
     }
     return status;
 }
@@ -323,7 +349,13 @@ static int check(const struct qn_bcast *b)
         return fail(
             b, "--nodes and --cores exclude each other; remove one of them");
     }
-    if (b->window * (b->size + 8) > QN_BCAST_RUN_LANE_BYTES) {
+    if (b->kind->size_max > 0 && b->size > b->kind->size_max) {
+        return fail(b, "--size must be at most 48");
+    }
+    if (b->kind->op == QN_COLLECTIVE_REDUCE && b->size % 8 != 0) {
+        return fail(b, "--size must be a multiple of 8");
+    }
+    if (b->window * (b->size + 8) > QN_OPERATION_LANE_BYTES) {
         return fail(b, "--window times --size exceeds 16 KiB; reduce one of "
                        "them");
     }
@@ -340,46 +372,63 @@ static int run(struct qn_bcast *b)
     }
     status = measure(b);
     if (qn_bcast_report(b, stdout) != QN_OK) {
-        fprintf(stderr, "%s: cannot write the result\n", b->program);
+        fprintf(stderr, "%s: cannot write the result\n", b->kind->program);
         return 1;
     }
     return status;
 }
 
-static int command(bool acked, int argc, char **argv)
+static void finish(struct qn_bcast *b)
 {
-    struct qn_bcast b = {.program = acked ? "quoin bench ack"
-                                          : "quoin bench broadcast",
-                         .acked = acked,
+    for (uint32_t i = 0; i < b->count; i++) {
+        qn_topology_spec_fini(&b->row[i].plan);
+        qn_operation_result_fini(&b->row[i].d);
+    }
+    qn_operation_result_fini(&b->pthread.d);
+    qn_core_mapping_fini(&b->mapping);
+    free(b->algos);
+    free(b->row);
+}
+
+static int command(enum qn_collective op, int argc, char **argv)
+{
+    struct qn_bcast b = {.kind = qn_bcast_kind(op),
                          .machine = "live",
                          .format = "text",
                          .root = ROOT_FREE,
-                         .size = QN_BCAST_RUN_SIZE_MIN,
+                         .size = QN_OPERATION_SIZE_MIN,
                          .window = 16,
                          .seconds = 1};
     int status = 1;
     b.row = calloc(QN_BCAST_MAX, sizeof *b.row);
-    if (b.row == NULL) {
+    b.pthread.d.latency = calloc(1, sizeof *b.pthread.d.latency);
+    b.pthread.d.histograms = 1;
+    b.pthread.cycles = b.pthread.occupancy = (double)NAN;
+    if (b.row == NULL || b.pthread.d.latency == NULL) {
         (void)fail(&b, qn_strerror(QN_ENOMEM));
     } else if (parse_options(&b, argc, argv, &status)) {
         status = run(&b);
     }
-    for (uint32_t i = 0; i < b.count; i++) {
-        qn_topology_spec_fini(&b.row[i].plan);
-        qn_bcast_run_fini(&b.row[i].d);
-    }
-    qn_core_mapping_fini(&b.mapping);
-    free(b.algos);
-    free(b.row);
+    finish(&b);
     return status;
 }
 
 int qn_bench_broadcast(int argc, char **argv)
 {
-    return command(false, argc, argv);
+    return command(QN_COLLECTIVE_BROADCAST, argc, argv);
 }
 
 int qn_bench_ack(int argc, char **argv)
 {
-    return command(true, argc, argv);
+    return command(QN_COLLECTIVE_ACK, argc, argv);
+}
+
+int qn_bench_reduce(int argc, char **argv)
+{
+    return command(QN_COLLECTIVE_REDUCE, argc, argv);
+}
+
+int qn_bench_barrier(int argc, char **argv)
+{
+    return command(QN_COLLECTIVE_BARRIER, argc, argv);
 }

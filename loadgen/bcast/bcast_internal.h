@@ -1,8 +1,8 @@
 #ifndef QN_LOADGEN_BCAST_INTERNAL_H
 #define QN_LOADGEN_BCAST_INTERNAL_H
 
-/** Parts of `quoin bench broadcast|ack`: its options, its results, and the
- *  report (bcast_report.c). */
+/** Parts of `quoin bench broadcast|ack|reduce|barrier`: their options, results,
+ *  and the report (bcast_report.c). */
 
 #include <stdio.h>
 
@@ -17,16 +17,29 @@
 struct qn_bcast_row {
     struct qn_topology_spec plan;
     struct qn_tree tree;
-    double cycles;         /* predicted; NAN: unknown */
-    double occupancy;      /* cycles of the busiest core; NAN: unknown */
-    struct qn_bcast_run d; /* measured */
-    bool known;            /* measured completely, not interrupted */
+    double cycles;                /* predicted; NAN: unknown */
+    double occupancy;             /* cycles of the busiest core; NAN: unknown */
+    struct qn_operation_result d; /* measured */
+    bool known;                   /* measured completely, not interrupted */
+};
+
+/** What is measured. */
+struct qn_bcast_kind {
+    enum qn_collective op;
+    const char *program; /* "quoin bench ack", first words of each line */
+    const char *name;    /* "ack", in JSON */
+    const char *title;   /* "acknowledged broadcast" */
+    const char *latency; /* what the latency is */
+    const char *shared;  /* the same if nodes share cores; NULL: the same */
+    const char *summary; /* for --help */
+    uint64_t size_max;   /* bytes; 0: no --size */
+    bool window;         /* --window */
+    bool pthread;        /* beside pthread_barrier */
 };
 
 struct qn_bcast {
     /* options */
-    const char *program; /* "quoin bench ack", first words of each line */
-    bool acked;
+    const struct qn_bcast_kind *kind;
     const char *machine, *cores, *format;
     char *algos; /* names, each ends with 0; own */
     size_t algos_bytes;
@@ -39,7 +52,11 @@ struct qn_bcast {
     bool interrupted;
     struct qn_bcast_row *row; /* [count]; own */
     uint32_t count;
+    struct qn_bcast_row pthread; /* the yardstick; no plan and no prediction */
 };
+
+/** One of broadcast, ack, reduce, barrier (asserted). */
+const struct qn_bcast_kind *qn_bcast_kind(enum qn_collective op);
 
 /** Predicted ns of a number of cycles; NAN if the clock is unknown. */
 double qn_bcast_ns(const struct qn_bcast *b, double cycles);

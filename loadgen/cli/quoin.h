@@ -16,6 +16,8 @@ qn_subcommand_fn qn_bench_channel;   /* bench_channel.c */
 qn_subcommand_fn qn_bench_broadcast; /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_ack;       /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_calls;     /* bench_calls.c */
+qn_subcommand_fn qn_bench_reduce;    /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_barrier;   /* bcast/bcast_command.c */
 qn_subcommand_fn qn_bench_store;     /* bench_store.c */
 qn_subcommand_fn qn_bench_stall;     /* bench_stall.c */
 qn_subcommand_fn qn_verify_command;  /* verify_command.c */

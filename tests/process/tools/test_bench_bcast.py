@@ -1,5 +1,6 @@
-"""quoin bench broadcast|ack: every message arrives once everywhere (the
-benchmark checks it), the report is complete, and wrong options cost one line.
+"""quoin bench broadcast|ack|reduce|barrier: every message arrives once
+everywhere (the benchmark checks it), the report is complete, and wrong options
+cost one line.
 
 Usage: test_bench_bcast.py PATH_OF_QUOIN FOLDER_OF_MACHINES
 """
@@ -27,8 +28,8 @@ def good(what, *args):
     return done.stdout
 
 
-def refused(*args, names):
-    done = bench("broadcast", *args)
+def refused(*args, names, what="broadcast"):
+    done = bench(what, *args)
     assert done.returncode == 2 and done.stdout == "", (args, done)
     lines = [x for x in done.stderr.splitlines() if "share" not in x]
     assert len(lines) == 1, done.stderr
@@ -56,6 +57,25 @@ with tempfile.NamedTemporaryFile("w", suffix=".csv") as chain:
     made = complete("ack", "--size", "500", "--window", "8", "--algo",
                     "auto," + chain.name + ",binary", "--root", "0")
 assert len(made["topologies"]) == 3, made
+made = complete("reduce", "--size", "48", "--algo", "auto,sequential,binary")
+assert made["size"] == 48 and made["window"] is None, made
+assert "pthread_barrier" not in made, made
+made = complete("barrier", "--algo", "sequential")
+assert made["size"] is None and made["window"] is None, made
+row, pthread = made["topologies"][0], made["pthread_barrier"]
+assert pthread["wrong"] == 0 and pthread["sent"] > 20, pthread
+assert pthread["predicted_cycles"] is None, pthread
+assert pthread["latency_over_pthread"] == 1, pthread
+ratio = row["median_ns"] / pthread["median_ns"]
+assert abs(row["latency_over_pthread"] / ratio - 1) < 1e-6, made
+ratio = row["per_second"] / pthread["per_second"]
+assert abs(row["rate_over_pthread"] / ratio - 1) < 1e-6, made
+text = good("barrier", *SHORT, "--algo", "binary")
+assert "\npthread_barrier " in text and "\nbinary " in text, text
+table = list(csv.DictReader(io.StringIO(
+    good("barrier", *SHORT, "--format", "csv", "--algo", "binary"))))
+assert [r["topology"] for r in table] == ["binary", "pthread_barrier"], table
+assert float(table[0]["rate_over_pthread"]) > 0, table
 table = list(csv.DictReader(io.StringIO(
     good("broadcast", *SHORT, "--format", "csv", "--algo", "binary"))))
 assert len(table) == 1 and table[0]["topology"] == "binary", table
@@ -70,3 +90,7 @@ refused(*SHORT, "--algo", "binray", names=["binary"])
 refused(*SHORT, "--size", "4096", "--window", "64", names=["--window"])
 refused(*SHORT, "--format", "svg", names=["--format", "json"])
 refused("--machine", "/no/such", names=["/no/such"])
+refused(*SHORT, "--size", "56", names=["--size", "48"], what="reduce")
+refused(*SHORT, "--size", "12", names=["--size", "8"], what="reduce")
+refused(*SHORT, "--window", "4", names=["--window"], what="reduce")
+refused(*SHORT, "--size", "8", names=["--size"], what="barrier")

@@ -1,0 +1,137 @@
+/*
+ * The programs of loadgen/operation between real threads: each operation over
+ * each shape, with nodes that sleep and with nodes that poll. Every message and
+ * result is checked by the programs themselves, which count what is wrong.
+ */
+#include "core/base/bits.h"
+#include "loadgen/bcast/bcast_run.h"
+#include "tests/conformance/pair.h"
+
+static const enum qn_collective operations[] = {
+    QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
+    QN_COLLECTIVE_BARRIER};
+
+struct run {
+    enum qn_collective op;
+    const char *shape;
+    uint32_t n;
+    bool shared;
+    bool pthread;
+    uint64_t least;
+};
+
+static struct qn_bcast_run_opts opts(const struct run *r,
+                                     const struct qn_transport *t,
+                                     const struct qn_tree *tree)
+{
+    return (struct qn_bcast_run_opts){
+        .transport = t,
+        .operation = {.op = r->op,
+                      .tree = tree,
+                      .shared = r->shared,
+                      .size = r->op == QN_COLLECTIVE_REDUCE ? 48 : 100,
+                      .window = 4,
+                      .least = r->least},
+        .pthread = r->pthread};
+}
+
+static void run(const struct run *r)
+{
+    qn_node_t order[QN_NODES_MAX];
+    struct qn_tree tree;
+    for (qn_node_t i = 0; i < r->n; i++) {
+        order[i] = (i + r->n / 2) % r->n;
+    }
+    cr_assert_eq(qn_tree_build(&tree, r->shape, order, r->n), QN_OK);
+    FOR_EACH_TRANSPORT(t)
+    {
+        struct qn_operation_result result;
+        const struct qn_bcast_run_opts o = opts(r, t, &tree);
+        cr_assert_eq(qn_operation_result_init(&result, &tree, r->op), QN_OK);
+        cr_assert_eq(qn_bcast_run_measure(&result, &o), QN_OK);
+        cr_assert_eq(result.wrong, 0, "%s: %llu of %llu are wrong",
+                     qn_collective_name(r->op),
+                     (unsigned long long)result.wrong,
+                     (unsigned long long)result.sent);
+        cr_assert_geq(result.stream, r->least);
+        cr_assert_geq(result.sent, result.stream + r->least);
+        cr_assert_gt(qn_operation_rate(&result), 0);
+        cr_assert(!r->shared || qn_operation_latency(&result, 0.5) > 0);
+        qn_operation_result_fini(&result);
+    }
+}
+
+Test(operation_nodes, each_operation_over_each_shape_with_sleeping_nodes,
+     .timeout = 120)
+{
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
+        for (uint32_t s = 0; qn_tree_name_at(s) != NULL; s++) {
+            run(&(struct run){operations[i], qn_tree_name_at(s), 5, true, false,
+                              0});
+        }
+    }
+}
+
+Test(operation_nodes, each_operation_with_two_polling_nodes, .timeout = 120)
+{
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
+        run(&(struct run){operations[i], "sequential", 2, false, false, 0});
+    }
+}
+
+Test(operation_nodes, as_many_operations_as_are_asked_for, .timeout = 120)
+{
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
+        run(&(struct run){operations[i], "binary", 3, true, false, 700});
+    }
+}
+
+Test(operation_nodes, the_barrier_of_the_threads_library_beside_ours,
+     .timeout = 60)
+{
+    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 4, true, true, 0});
+}
+
+/* A stop before the start: each part ends after what it needs for a result. */
+Test(operation_nodes, an_interrupted_run_ends, .timeout = 60)
+{
+    static const qn_node_t order[] = {0, 1, 2};
+    qn_a32 stop = 1;
+    struct qn_tree tree;
+    cr_assert_eq(qn_tree_build(&tree, "binary", order, 3), QN_OK);
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
+        const struct run r = {operations[i], "binary", 3, true, false, 0};
+        struct qn_operation_result result;
+        struct qn_bcast_run_opts o = opts(&r, qn_transport_at(0), &tree);
+        o.operation.seconds = 3600;
+        o.operation.stop = &stop;
+        cr_assert_eq(qn_operation_result_init(&result, &tree, r.op), QN_OK);
+        cr_assert_eq(qn_bcast_run_measure(&result, &o), QN_OK);
+        cr_assert_eq(result.wrong, 0);
+        qn_operation_result_fini(&result);
+    }
+}
+
+Test(operation_nodes, options_that_no_program_has_are_refused)
+{
+    static const qn_node_t order[] = {0, 1};
+    struct qn_tree tree;
+    struct qn_operation *p;
+    struct qn_operation_result result = {0};
+    cr_assert_eq(qn_tree_build(&tree, "binary", order, 2), QN_OK);
+    struct qn_operation_opts o = {
+        .op = QN_COLLECTIVE_REDUCE, .tree = &tree, .size = 12};
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
+    o.size = 56;
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
+    o.op = QN_COLLECTIVE_2PC;
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
+    o.op = QN_COLLECTIVE_BROADCAST;
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "window 0");
+    o.window = 64;
+    o.size = 4096;
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
+    cr_assert_eq(qn_tree_build(&tree, "binary", order, 1), QN_OK);
+    o.op = QN_COLLECTIVE_BARRIER;
+    cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "alone");
+}
