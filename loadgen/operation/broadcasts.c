@@ -331,6 +331,7 @@ int qn_operation_broadcasts(struct qn_operation_self *self)
                      .self = self->end->self,
                      .acked = p->o.op == QN_COLLECTIVE_ACK};
     const struct qn_context_opts o = {.self = n.self,
+                                      .members = p->o.tree->n,
                                       .tree = p->o.tree,
                                       .qp = self->end->tree_qp,
                                       .deliver = deliver,

@@ -70,8 +70,7 @@ struct qn_operation_opts {
     void *other_ctx;
 };
 
-/** What a node runs on. All arrays are by node and [QN_NODES_MAX] or longer, as
- *  core/group wants them. */
+/** What a node runs on. All arrays are by node, [tree->n]. */
 struct qn_operation_end {
     qn_node_t self;
     struct qn_qp **tree_qp;       /* along the edges of the tree */

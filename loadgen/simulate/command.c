@@ -101,8 +101,13 @@ static const struct qn_option table[] = {
                     QN_CORE_NUMBER_MAX),
     QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a message (8)",
                     QN_VIRTUAL_SIZE_MIN, QN_VIRTUAL_SIZE_MAX),
-    QN_OPTION_COUNT("count", "N", AT(count), "operations of each topology (25)",
-                    1, 1000000),
+    QN_OPTION_COUNT("count", "N", AT(count),
+                    "operations of each topology, at least (25)", 1, 1000000),
+    QN_OPTION_COUNT(
+        "window", "W", AT(window),
+        "outstanding operations of the throughput part (16, or what "
+        "16 KiB hold)",
+        1, QN_OPERATION_WINDOW_MAX),
     QN_OPTION("bare", NULL, qn_option_flag, AT(bare),
               "only transfers have a price, as in the prediction"),
     QN_OPTION("software", NULL, qn_option_flag, AT(software),
@@ -134,6 +139,14 @@ static bool parse_options(struct qn_simulate *s, int argc, char **argv,
 
 static int check(const struct qn_simulate *s)
 {
+    if (s->window * (s->size + 8) > QN_OPERATION_LANE_BYTES) {
+        return qn_simulate_fail(
+            s, "--window times --size exceeds 16 KiB; reduce one of them");
+    }
+    if (s->op == QN_VIRTUAL_REDUCE && (s->size % 8 != 0 || s->size > 48)) {
+        return qn_simulate_fail(
+            s, "--size of a reduction is 8 to 48 bytes, a multiple of 8");
+    }
     if (s->machine == NULL) {
         return qn_simulate_fail(s,
                                 "--machine is required; for example --machine "
@@ -256,8 +269,14 @@ static int add_all(struct qn_simulate *s)
 
 /* ---- the command ---- */
 
+#define WINDOW_USUAL 16u
+
 static int run(struct qn_simulate *s)
 {
+    if (s->window == 0) {
+        s->window =
+            QN_MIN(WINDOW_USUAL, QN_OPERATION_LANE_BYTES / (s->size + 8));
+    }
     int status = check(s);
     status = status == 0 ? load_machine(s) : status;
     status = status == 0 ? add_all(s) : status;
@@ -266,10 +285,10 @@ static int run(struct qn_simulate *s)
         status = 1;
     }
     for (uint32_t i = 0; i < s->rows && status == 0; i++) {
-        if (s->row[i].result.wrong > 0) {
+        if (s->row[i].wrong > 0) {
             fprintf(stderr, "%s: %s: %llu messages lost or damaged\n",
                     s->program, s->row[i].name,
-                    (unsigned long long)s->row[i].result.wrong);
+                    (unsigned long long)s->row[i].wrong);
             status = 1;
         }
     }
@@ -344,7 +363,7 @@ int qn_simulate_command(int argc, char **argv)
     s->seed = 1;
     int status = command(s, argc, argv);
     for (uint32_t i = 0; i < s->rows; i++) {
-        qn_virtual_result_free(&s->row[i].result);
+        qn_timed_result_free(&s->row[i].run);
     }
     qn_machine_destroy(s->m);
     free(s->topologies);

@@ -2,23 +2,28 @@
 #define QN_LOADGEN_SIMULATE_COMMAND_H
 
 /** `quoin sim OPERATION`: its options, its results, and the report
- *  (report.c). One thread. */
+ *  (report.c). Times are those of `quoin bench`, whose programs run; of a
+ *  channel and in replays those of virtual.h. One thread. */
 
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "loadgen/simulate/bench_run.h"
 #include "loadgen/simulate/virtual.h"
 #include "loadgen/topo/model/topology_spec.h"
 
 #define QN_SIMULATE_ROWS 64u /* topologies */
 #define QN_GHZ_USUAL     2.0 /* of machines whose clock is not known */
 
-/** One topology. Unknown times are NAN. */
+/** One topology. What is unknown is NAN. */
 struct qn_simulate_row {
     char name[QN_TOPOLOGY_SPEC_NAME];
     double median_ns, p99_ns;
     double predicted_ns;
-    struct qn_virtual_result result;
+    double rate, bound; /* operations per second; bound by the busiest core */
+    uint64_t operations, wrong;
+    bool incomplete; /* a node was killed, or the time was over */
+    struct qn_timed_result run;
 };
 
 struct qn_simulate {
@@ -28,11 +33,13 @@ struct qn_simulate {
     const char *machine, *cores, *plot, *trace;
     char *topologies; /* names, each ends with 0; own */
     size_t topologies_bytes;
-    uint64_t nodes, root, size, count, seed;
+    uint64_t nodes, root, size, count, window, seed;
     double jitter;
     bool software; /* library calls have their measured prices */
     bool json;
-    bool bare; /* only transfers are priced */
+    bool bare;  /* only transfers are priced */
+    bool alone; /* one operation at a time (virtual.h), as the prediction
+                   has it; else as quoin bench measures */
     struct qn_sim_fault fault[8];
     uint32_t faults;
     /* state */

@@ -49,7 +49,7 @@ static int run(struct qn_simulate *s, const char *name,
     int status = qn_simulate_add(s, name, o);
     if (status == 0) {
         *ns = s->row[0].median_ns;
-        qn_virtual_result_free(&s->row[0].result);
+        qn_timed_result_free(&s->row[0].run);
         s->rows = 0;
     }
     return status;
@@ -121,6 +121,7 @@ static int one_operation(const struct qn_machine *m, enum qn_virtual op,
                                   .size = QN_VIRTUAL_SIZE_MIN,
                                   .count = COUNT,
                                   .bare = true,
+                                  .alone = true,
                                   .m = part(m, n)};
         s->ghz = m->facts.clock_ghz > 0 ? m->facts.clock_ghz : QN_GHZ_USUAL;
         status = s->m != NULL ? one_group(s, o, &w) : 1;

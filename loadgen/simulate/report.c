@@ -50,7 +50,7 @@ static void write_account(const struct qn_simulate_row *row, FILE *to)
 {
     struct account account[ACCOUNTS];
     double all = 0;
-    sum_up(&row->result.run, account);
+    sum_up(&row->run, account);
     for (uint32_t i = 0; i < ACCOUNTS; i++) {
         all += account[i].ns;
     }
@@ -69,7 +69,7 @@ static uint64_t accesses(const struct qn_simulate *s)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < s->rows; i++) {
-        sum += s->row[i].result.run.accesses;
+        sum += s->row[i].run.accesses;
     }
     return sum;
 }
@@ -81,8 +81,9 @@ static void write_text(const struct qn_simulate *s, FILE *to)
             s->m->name[0] != '\0' ? s->m->name : s->machine, s->m->n,
             (unsigned)s->size, (unsigned)s->count, (unsigned long long)s->seed,
             s->clock_known ? "" : ", clock unknown: 2 GHz");
-    fprintf(to, "%-12s %10s %10s %10s %6s\n", "topology", "median_ns", "p99_ns",
-            "predicted", "ratio");
+    fprintf(to, "%-12s %10s %10s %10s %6s %10s %10s %6s\n", "topology",
+            "median_ns", "p99_ns", "predicted", "ratio", "per_second", "bound",
+            "ratio");
     for (uint32_t i = 0; i < s->rows; i++) {
         const struct qn_simulate_row *row = &s->row[i];
         fprintf(to, "%-12s", row->name);
@@ -90,7 +91,10 @@ static void write_text(const struct qn_simulate *s, FILE *to)
         cell(to, row->p99_ns, 10, 1);
         cell(to, row->predicted_ns, 10, 1);
         cell(to, row->median_ns / row->predicted_ns, 6, 3);
-        fputs(row->result.incomplete ? "  incomplete\n" : "\n", to);
+        cell(to, row->rate, 10, 0);
+        cell(to, row->bound, 10, 0);
+        cell(to, row->rate / row->bound, 6, 3);
+        fputs(row->incomplete ? "  incomplete\n" : "\n", to);
     }
     if (s->rows == 1) {
         write_account(&s->row[0], to);
@@ -100,7 +104,7 @@ static void write_text(const struct qn_simulate *s, FILE *to)
             "hash of the last run %016llx\n",
             (unsigned long long)accesses(s), s->host_s,
             (double)accesses(s) / s->host_s / 1e6,
-            (unsigned long long)s->row[s->rows - 1].result.run.hash);
+            (unsigned long long)s->row[s->rows - 1].run.hash);
 }
 
 static json_t *number(double x)
@@ -113,21 +117,22 @@ static json_t *row_json(const struct qn_simulate_row *row)
     struct account account[ACCOUNTS];
     char hash[20];
     json_t *where = json_object();
-    sum_up(&row->result.run, account);
+    sum_up(&row->run, account);
     for (uint32_t i = 0; i < ACCOUNTS; i++) {
         json_object_set_new(where, account[i].name, json_real(account[i].ns));
     }
-    snprintf(hash, sizeof hash, "%016llx",
-             (unsigned long long)row->result.run.hash);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)row->run.hash);
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:I, s:s, s:o}", "topology",
-        row->name, "median_ns", number(row->median_ns), "p99_ns",
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:I, s:s, "
+        "s:o}",
+        "topology", row->name, "median_ns", number(row->median_ns), "p99_ns",
         number(row->p99_ns), "predicted_ns", number(row->predicted_ns),
         "latency_ratio", number(row->median_ns / row->predicted_ns),
-        "operations", (json_int_t)row->result.count, "wrong",
-        (json_int_t)row->result.wrong, "incomplete", row->result.incomplete,
-        "accesses", (json_int_t)row->result.run.accesses, "hash", hash,
-        "node_ns", where);
+        "per_second", number(row->rate), "bound_per_second", number(row->bound),
+        "rate_ratio", number(row->rate / row->bound), "operations",
+        (json_int_t)row->operations, "wrong", (json_int_t)row->wrong,
+        "incomplete", row->incomplete, "accesses",
+        (json_int_t)row->run.accesses, "hash", hash, "node_ns", where);
 }
 
 static int write_json(const struct qn_simulate *s, FILE *to)

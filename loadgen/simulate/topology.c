@@ -15,6 +15,7 @@
 
 #define GAP_FACTOR 2.0 /* times the prediction, between two operations */
 #define GAP_LEAST  1000u
+#define LOOK_NS    400.0 /* most for a look at a line of another node */
 
 /* Cycles of library calls whose lines are in the caller's cache, less their
  * accesses, which the machine prices: `quoin bench calls`. */
@@ -22,6 +23,11 @@ static const double software_cycles[QN_MARKS] = {
     [QN_MARK_SEND] = 1,  [QN_MARK_RECEIVE] = 1, [QN_MARK_FLUSH] = 4,
     [QN_MARK_POLL] = 19, [QN_MARK_PASS] = 19,
 };
+
+/* By operation: the prediction that its times are compared with. */
+static const enum qn_collective predicted[QN_VIRTUALS] = {
+    QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
+    QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
 
 static void write_pictures(struct qn_simulate *s, const struct qn_trace *t)
 {
@@ -44,25 +50,32 @@ static void write_pictures(struct qn_simulate *s, const struct qn_trace *t)
     }
 }
 
-static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
-                    struct qn_simulate_row *row)
+/* Prices of the group's machine, index i for node i. */
+static int make_prices(const struct qn_simulate *s, struct qn_prices **prices)
 {
     static uint32_t core[QN_CORES_MAX];
     struct qn_coherent_opts c = {.clock_ghz = s->ghz, .bare = s->bare};
-    struct qn_prices *prices = NULL;
-    struct qn_trace trace;
-    bool traced = s->rows == 0 && (s->plot != NULL || s->trace != NULL);
     for (uint32_t i = 0; i < s->m->n; i++) {
         core[i] = i;
     }
     if (s->software) {
         memcpy(c.mark_cycles, software_cycles, sizeof c.mark_cycles);
     }
-    int err = qn_coherent_create(&prices, s->m, core, s->m->n, &c);
-    if (err != QN_OK) {
-        return err;
-    }
-    qn_trace_init(&trace);
+    return qn_coherent_create(prices, s->m, core, s->m->n, &c);
+}
+
+/* From one start to the next, when operations are run one by one. */
+static uint64_t gap_ns(const struct qn_simulate *s, double predicted_ns)
+{
+    return (uint64_t)(GAP_FACTOR * predicted_ns * (1 + (double)s->size / 16)) +
+           GAP_LEAST;
+}
+
+static int run_alone(struct qn_simulate *s, const struct qn_tree *tree,
+                     struct qn_prices *prices, struct qn_simulate_row *row,
+                     struct qn_trace *trace)
+{
+    struct qn_virtual_result r;
     const struct qn_virtual_opts o = {
         .op = s->op,
         .transport = qn_transport_at(0),
@@ -70,41 +83,128 @@ static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
         .prices = prices,
         .size = (uint32_t)s->size,
         .count = (uint32_t)s->count,
-        .gap_ns = (uint64_t)(GAP_FACTOR * row->predicted_ns *
-                             (1 + (double)s->size / 16)) +
-                  GAP_LEAST,
+        .gap_ns = gap_ns(s, row->predicted_ns),
         .seed = s->seed,
         .jitter = s->jitter,
         .fault = s->fault,
         .faults = s->faults,
-        .trace = traced ? &trace : NULL,
+        .trace = trace,
     };
+    int err = qn_virtual_run(&r, &o);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (r.count > 0) {
+        row->median_ns = (double)r.took[r.count / 2] / 1000;
+        row->p99_ns = (double)r.took[(uint64_t)r.count * 99 / 100] / 1000;
+    }
+    row->operations = r.count;
+    row->wrong = r.wrong;
+    row->incomplete = r.incomplete;
+    row->run = r.run;
+    r.run = (struct qn_timed_result){0}; /* it is the row's now */
+    qn_virtual_result_free(&r);
+    return QN_OK;
+}
+
+/* Least of what `quoin bench` would count; a killed node ends the run. */
+static int run_as_bench(struct qn_simulate *s, const struct qn_tree *tree,
+                        struct qn_prices *prices, struct qn_simulate_row *row)
+{
+    struct qn_bench_run m;
+    const double operations = 24.0 * tree->n + 4 * (double)s->count + 1000;
+    const double each =
+        (double)gap_ns(s, row->predicted_ns) + LOOK_NS * tree->n;
+    const struct qn_bench_run_opts o = {
+        .op = predicted[s->op],
+        .transport = qn_transport_at(0),
+        .tree = tree,
+        .prices = prices,
+        .size = (uint32_t)s->size,
+        .window = (uint32_t)s->window,
+        .count = s->count,
+        .until_ns = (uint64_t)(operations * each),
+        .seed = s->seed,
+        .jitter = s->jitter,
+        .fault = s->fault,
+        .faults = s->faults,
+    };
+    int err = qn_bench_run_do(&m, &o);
+    if (err != QN_OK) {
+        return err;
+    }
+    if (!m.incomplete) {
+        row->median_ns = (double)qn_operation_latency(&m.result, 0.5);
+        row->p99_ns = (double)qn_operation_latency(&m.result, 0.99);
+        row->rate = qn_operation_rate(&m.result);
+    }
+    row->operations = m.incomplete ? 0 : m.result.sent;
+    row->wrong = m.result.wrong;
+    row->incomplete = m.incomplete;
+    row->run = m.run;
+    m.run = (struct qn_timed_result){0}; /* it is the row's now */
+    qn_bench_run_free(&m);
+    return QN_OK;
+}
+
+static bool is_alone(const struct qn_simulate *s)
+{
+    return s->alone || s->op == QN_VIRTUAL_CHANNEL;
+}
+
+static int run_tree(struct qn_simulate *s, const struct qn_tree *tree,
+                    struct qn_simulate_row *row)
+{
+    struct qn_prices *prices;
+    int err = make_prices(s, &prices);
+    if (err != QN_OK) {
+        return err;
+    }
     clock_t before = clock();
-    err = qn_virtual_run(&row->result, &o);
+    err = is_alone(s) ? run_alone(s, tree, prices, row, NULL)
+                      : run_as_bench(s, tree, prices, row);
     s->host_s += (double)(clock() - before) / CLOCKS_PER_SEC;
-    if (err == QN_OK && traced) {
+    qn_prices_destroy(prices);
+    return err;
+}
+
+/* Run the first topology once more, one operation at a time, and draw the
+ * last. */
+static int draw(struct qn_simulate *s, const struct qn_tree *tree)
+{
+    struct qn_simulate_row row = s->row[0];
+    struct qn_prices *prices;
+    struct qn_trace trace;
+    int err = make_prices(s, &prices);
+    if (err != QN_OK) {
+        return err;
+    }
+    qn_trace_init(&trace);
+    row.run = (struct qn_timed_result){0};
+    err = run_alone(s, tree, prices, &row, &trace);
+    if (err == QN_OK) {
         write_pictures(s, &trace);
     }
+    qn_timed_result_free(&row.run);
     qn_trace_fini(&trace);
     qn_prices_destroy(prices);
     return err;
 }
 
-static void summarize(struct qn_simulate_row *row)
+static void predict(const struct qn_simulate *s, const struct qn_shape *shape,
+                    struct qn_simulate_row *row)
 {
-    const struct qn_virtual_result *r = &row->result;
+    bool requested = s->op == QN_VIRTUAL_BROADCAST && !is_alone(s);
+    double cycles = requested
+                        ? qn_predict_published(s->m, shape, predicted[s->op], 1)
+                        : qn_predict(s->m, shape, predicted[s->op], 1);
+    bool acks = s->op == QN_VIRTUAL_ACK;
+    row->predicted_ns = cycles / s->ghz;
+    row->bound = 1e9 * s->ghz / qn_predict_occupancy(s->m, shape, acks, NULL);
     row->median_ns = (double)NAN;
     row->p99_ns = (double)NAN;
-    if (r->count > 0) {
-        row->median_ns = (double)r->took[r->count / 2] / 1000;
-        row->p99_ns = (double)r->took[(uint64_t)r->count * 99 / 100] / 1000;
-    }
+    row->rate = (double)NAN;
 }
-
-/* By operation: the prediction that its times are compared with. */
-static const enum qn_collective predicted[QN_VIRTUALS] = {
-    QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
-    QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
 
 enum qn_goal qn_simulate_goal(enum qn_virtual op)
 {
@@ -136,16 +236,17 @@ int qn_simulate_add(struct qn_simulate *s, const char *name,
     for (uint32_t i = 0; i < s->m->n; i++) {
         node[i] = i;
     }
-    row->predicted_ns =
-        qn_predict(s->m, &plan.down, predicted[s->op], 1) / s->ghz;
+    predict(s, &plan.down, row);
     o->root = plan.root; /* the other topologies use it, too */
     err = qn_tree_place(&tree, &plan.down, node);
     err = err == QN_OK ? run_tree(s, &tree, row) : err;
+    if (err == QN_OK && s->rows == 0 && (s->plot != NULL || s->trace != NULL)) {
+        err = draw(s, &tree);
+    }
     qn_topology_spec_fini(&plan);
     if (err != QN_OK) {
         return qn_simulate_fail(s, qn_strerror(err));
     }
-    summarize(row);
     s->rows++;
     return 0;
 }
