@@ -57,12 +57,20 @@
 #define K 6
 #endif
 #endif
+#ifndef N
 #define N 3
+#endif
 #ifdef RPC
 #define STAGE_RPC
 #define SEAL_RPC
 #endif
+#ifndef NV
 #define NV 2 /* client values 1..NV */
+#endif
+#ifndef NEWVALUE /* values are symmetric: the first one proposed is 1 */
+#define NEWVALUE if :: v = 1 :: first -> v = 2 fi; first = 1
+#endif
+#define COMPLETE 128 /* SEALED: added to its target */
 #define NONE 255
 #define ASKED 254 /* sk: one question under way; rpc_to: entry chosen */
 #define AGAIN 253 /* next: a frozen leader that has staged twice */
@@ -93,8 +101,12 @@
 #endif
 
 mtype = { ACCEPT, ACCEPTED, PREPARE, PREPARED, STAGE_UL, STAGE, STAGED, SEAL, SEALED };
+#ifdef TRACE /* from, to: a bag of all messages (traces/replay.pml) */
+chan net = [K] of { byte, byte, mtype, byte, byte, byte, byte };
+#else
 chan q[N*N] = [K] of { mtype, byte, byte, byte, byte };
 #define CH(f,t) q[(f)*N+(t)]
+#endif
 
 /* The utility log: leader, acceptor, tenure of each epoch. An ACCEPTOR entry is
  * one whose tenure is its own index; its `from` is the index before. */
@@ -131,9 +143,23 @@ byte crashes = 0;
 bit checked = 0;
 bit first = 0;
 
+#ifdef TRACE
 inline send(p_f,p_t,p_m,p_1,p_2,p_3,p_4) {
   if
-  :: n[p_t].up -> assert(len(CH(p_f,p_t)) < K); CH(p_f,p_t)!p_m,p_1,p_2,p_3,p_4
+  :: n[p_t].up && !net??[eval(p_f),eval(p_t),p_m,eval(p_1),eval(p_2),eval(p_3),eval(p_4)] ->
+     net!p_f,p_t,p_m,p_1,p_2,p_3,p_4
+  :: else
+  fi
+}
+#else
+#ifdef BAG
+#define SENT(f,t,m,x1,x2,x3,x4) (CH(f,t)??[m,eval(x1),eval(x2),eval(x3),eval(x4)])
+#else
+#define SENT(f,t,m,x1,x2,x3,x4) false
+#endif
+inline send(p_f,p_t,p_m,p_1,p_2,p_3,p_4) {
+  if
+  :: n[p_t].up && !SENT(p_f,p_t,p_m,p_1,p_2,p_3,p_4) -> assert(len(CH(p_f,p_t)) < K); CH(p_f,p_t)!p_m,p_1,p_2,p_3,p_4
   :: else
   fi
 }
@@ -174,6 +200,7 @@ inline crash(me) {
 #endif
   i = 0; j = 0; k = 0; x = 0; a = 0; b = 0; c = 0; d = 0; t = 0
 }
+#endif
 
 /* ---------------------------------------------------------- decisions -- */
 
@@ -271,8 +298,7 @@ inline propose(me) {
   if
   :: n[me].log[n[me].next] != 0 -> v = n[me].log[n[me].next]
   :: else ->
-     if :: v = 1 :: first -> v = 2 fi;     /* values are symmetric: the first one proposed is 1 */
-     first = 1;
+     NEWVALUE;
      i = 0;                                /* the leader's filter (3.4) */
      do :: i < S -> if :: n[me].log[i] == v -> v = 0; break :: else fi; i++ :: else -> break od;
      i = 0
@@ -429,17 +455,17 @@ inline seal_step(me) {
 inline on_seal(me) {                 /* a: asker's epoch, b: target */
   SEAL_LEARN(me, a);
   if
-  :: n[me].cep == b && ulL[b] == me -> send(me, f, SEALED, a, b+10, n[me].log[0], n[me].log[S-1])
+  :: n[me].cep == b && ulL[b] == me -> send(me, f, SEALED, a, b+COMPLETE, n[me].log[0], n[me].log[S-1])
   :: NEVER_ADOPTED(me, b) -> send(me, f, SEALED, a, b, 0, 0)
   :: else                            /* a stale question */
   fi
 }
 
-inline on_sealed(me) {               /* a: epoch, b: target, + 10: complete; c, d: slots */
+inline on_sealed(me) {               /* a: epoch, b: target, + COMPLETE; c, d: slots */
   if
   :: n[me].role == PREPARING && a == n[me].ep && n[me].cep != n[me].ep ->
      if
-     :: b >= 10 -> n[me].log[0] = c; n[me].log[S-1] = d; recovered(me)
+     :: b >= COMPLETE -> n[me].log[0] = c; n[me].log[S-1] = d; recovered(me)
      :: else -> seal_older(me, b)
      fi
   :: else
@@ -545,6 +571,31 @@ inline stage_at(p_me, p_c) {
 }
 #endif
 
+inline begin_group() {
+  do :: i < N -> n[i].up = 1; n[i].cep = NONE; n[i].sk = NONE; n[i].st_from = NONE; i++ :: else -> break od;
+  i = 0;
+  ulL[0] = 0; ulA[0] = 1; ulT[0] = 0;
+  n[0].role = ACTIVE; n[0].ep = 0; n[0].cep = 0;
+  n[1].on = 1; n[1].tenure = 0; n[1].promised = 0
+}
+
+#ifndef TRACE
+/* Of what comes from f. A question may be there again. */
+inline any_order(me) {
+#ifdef BAG
+  do
+  :: x < len(CH(f,me)) -> CH(f,me)!t,a,b,c,d; CH(f,me)?t,a,b,c,d; x++
+  :: break
+  od; x = 0;
+  if
+  :: (t == PREPARE || t == SEAL || t == STAGE_UL || t == STAGE) && len(CH(f,me)) < K - 3 -> CH(f,me)!t,a,b,c,d
+  :: true
+  fi
+#else
+  skip
+#endif
+}
+
 proctype node(byte me) {
   byte i, j, k, x, a, b, c, d, f, v; mtype t;
   do
@@ -583,6 +634,7 @@ proctype node(byte me) {
        :: CH(1,me)?t,a,b,c,d -> f = 1
        :: CH(2,me)?t,a,b,c,d -> f = 2
        fi;
+       any_order(me);
        if
        :: t == ACCEPT   -> on_accept(me)
 #ifndef NOACCEPTED
@@ -608,6 +660,15 @@ proctype node(byte me) {
 #if S > 1
   :: atomic { n[me].up && lp[me*S+S-1] != 0 -> on_learn(me, S-1) }
 #endif
+#endif
+#ifdef FILL
+  :: atomic { n[me].up && decided[0] != 0 && n[me].lrn[0] == 0 -> n[me].lrn[0] = decided[0] }
+#if S > 1
+  :: atomic { n[me].up && decided[S-1] != 0 && n[me].lrn[S-1] == 0 -> n[me].lrn[S-1] = decided[S-1] }
+#endif
+#endif
+#ifdef RESIGN
+  :: atomic { n[me].up && n[me].role != FOLLOWER -> n[me].role = FOLLOWER }
 #endif
   :: checked -> break
   od
@@ -643,10 +704,8 @@ proctype monitor() {
 init {
   atomic {
     byte i = 0;
-    do :: i < N -> n[i].up = 1; n[i].cep = NONE; n[i].sk = NONE; n[i].st_from = NONE; i++ :: else -> break od;
-    ulL[0] = 0; ulA[0] = 1; ulT[0] = 0;
-    n[0].role = ACTIVE; n[0].ep = 0; n[0].cep = 0;
-    n[1].on = 1; n[1].tenure = 0; n[1].promised = 0;
+    begin_group();
     run node(0); run node(1); run node(2); run monitor()
   }
 }
+#endif

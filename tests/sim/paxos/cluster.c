@@ -153,6 +153,9 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
     qn_slot_t kept = cluster_kept(c);
     int err = qn_onepaxos_step(m->p, in, c->now, c->wall_ms, &m->out);
     trace(c, node, in, err);
+    if (c->record != NULL) {
+        run_trace_step(c->record, m->p, in, err);
+    }
     count(c, node, in, before, active);
     cluster_check_learned(c, node);
     cluster_check_roles(c, node);

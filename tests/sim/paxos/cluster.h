@@ -13,6 +13,7 @@
 #include "paxos/machine/onepaxos.h"
 #include "paxos/machine/verdict.h"
 #include "tests/sim/paxos/coverage.h"
+#include "tests/sim/paxos/run_trace.h"
 
 #define CLUSTER_SLOTS    65536u /* decided in one run, at most */
 #define CLUSTER_COMMANDS 262144u
@@ -134,10 +135,11 @@ struct cluster {
     uint32_t out_of_memory; /* of 1000 allocations fail; see rng */
     int64_t refbufs;        /* live */
     uint64_t rng;
-    uint64_t luck;          /* of records: a sequence of its own */
-    char replay[128];       /* printed with a failure */
-    uint64_t trace;         /* hash of all steps so far */
-    struct coverage *cover; /* NULL: not counted */
+    uint64_t luck;            /* of records: a sequence of its own */
+    char replay[128];         /* printed with a failure */
+    uint64_t trace;           /* hash of all steps so far */
+    struct coverage *cover;   /* NULL: not counted */
+    struct run_trace *record; /* of each step; NULL: not recorded */
     uint64_t doomed; /* mask: dies in its next step, between two outputs */
     /** When a packet leaves; may drop it (false) or set due. */
     bool (*on_send)(struct cluster *c, struct packet *k, bool tree);

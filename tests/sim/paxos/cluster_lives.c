@@ -257,6 +257,9 @@ static void member_start(struct cluster *c, qn_node_t i,
     CHECK(c, size != 0, "bad options");
     m->p = qn_onepaxos_init(calloc(1, size), &o);
     m->deadline = QN_TIME_NEVER;
+    if (c->record != NULL) {
+        run_trace_begins(c->record, m->p);
+    }
 }
 
 void cluster_start(struct cluster *c)
@@ -317,6 +320,9 @@ void cluster_kill(struct cluster *c, qn_node_t node, uint64_t keep)
 {
     struct member *m = &c->member[node];
     fault_oracle_dies(c, node);
+    if (c->record != NULL) {
+        run_trace_ends(c->record, m->p);
+    }
     member_end(m);
     memory_ended(c, node);
     c->doomed &= ~QN_BIT(node);

@@ -326,6 +326,41 @@ bool sim_in_memory(uint64_t seed)
     return memory;
 }
 
+bool sim_fits_model(uint64_t seed)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    set_up(s, seed, "");
+    bool changes = sim_has(s, FAULT_KILL) || sim_has(s, FAULT_SUSPECT);
+    bool fits = changes && !s->c.in_memory && s->c.nodes == 3 &&
+                !sim_has(s, FAULT_LOST);
+    free(s);
+    return fits;
+}
+
+/** A ring grows for a node that lags behind, while it may and can. */
+static void check_snapshots(const struct sim *s)
+{
+    const struct cluster *c = &s->c;
+    for (qn_node_t i = 0; i < c->nodes; i++) {
+        uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL;
+        bool lost = c->full || c->refused != 0 || (s->faults & may) != 0;
+        if (c->member[i].need_snapshot && !lost) {
+            cluster_fail(c, "node %u needs a snapshot; faults 0x%x", i,
+                         s->faults);
+        }
+    }
+}
+
+static void run(struct sim *s)
+{
+    cluster_start(&s->c);
+    for (uint32_t n = 0; n < FAULTY_STEPS; n++) {
+        advance(s);
+    }
+    heal(s);
+    check_snapshots(s);
+}
+
 uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover)
 {
     struct sim *s = calloc(1, sizeof *s);
@@ -335,22 +370,22 @@ uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover)
     if (cover != NULL) {
         cover->runs[c->in_memory][c->nodes]++;
     }
-    cluster_start(c);
-    for (uint32_t n = 0; n < FAULTY_STEPS; n++) {
-        advance(s);
-    }
-    heal(s);
-    for (qn_node_t i = 0; i < c->nodes; i++) {
-        /* A ring grows for who lags behind, while it may and can. */
-        uint32_t may = 1u << FAULT_SMALL | 1u << FAULT_KILL;
-        bool lost = c->full || c->refused != 0 || (s->faults & may) != 0;
-        if (c->member[i].need_snapshot && !lost) {
-            cluster_fail(c, "node %u needs a snapshot; faults 0x%x", i,
-                         s->faults);
-        }
-    }
+    run(s);
     uint64_t trace = c->trace;
     cluster_end(c);
     free(s);
     return trace;
+}
+
+void sim_record(uint64_t seed, const char *program, FILE *f)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    struct cluster *c = &s->c;
+    set_up(s, seed, program);
+    c->record = run_trace_open(f);
+    run(s);
+    run_trace_close(c->record);
+    c->record = NULL;
+    cluster_end(c);
+    free(s);
 }

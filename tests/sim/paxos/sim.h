@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tests/sim/paxos/coverage.h"
 
@@ -14,5 +15,14 @@ uint64_t sim_run(uint64_t seed, const char *program, struct coverage *cover);
 
 /** This seed runs with the memory acceptor. */
 bool sim_in_memory(uint64_t seed);
+
+/** Run one seed likewise, and write what its machines did (run_trace.h).
+ *  @param f  Borrowed. */
+void sim_record(uint64_t seed, const char *program, FILE *f);
+
+/** What this seed does is in the model of the agreement core: three nodes, the
+ *  process acceptor, deaths or suspicions, and no group that has to go on by
+ *  force. */
+bool sim_fits_model(uint64_t seed);
 
 #endif

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Check what the machine does against the model of the agreement core.
+
+usage: check_traces.py good RECORDER [SEEDS [FROM]]     runs that must all be accepted
+       check_traces.py mutants RECORDER_MUTANTS [NAME...]
+                                                        defects, each of which must be refused
+       check_traces.py file TRACE [SLOT...]             one trace, and the line that is refused
+
+RECORDER is record_runs of the build, RECORDER_MUTANTS is record_runs_mutants.
+SEEDS (40) are those from FROM (1) on that fit the model. Each run is checked for
+PAIRS pairs of slots. Exit status: 0 as it must be, 1 not so, 2 it could not be
+tried.
+"""
+import collections
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import project
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SEEDS = 40  # good runs, in CI
+PAIRS = 12  # of neighbouring slots, for which a run is checked
+TRIES = 20  # seeds, for a defect
+
+# A seed from which on a defect is near; the field, or the word, of its refusal;
+# and whether the run then ends by itself: no invariant of the simulator, and no
+# assertion of the machine, has seen the defect in it.
+MUTANTS = {
+    "NO_ADOPT": (125, "log", False),
+    "NO_PROMISE": (92, "promised", True),
+    "NO_HANDOFF": (53, "staged", True),
+    "NO_FREEZE": (125, "st_from", True),
+    "UNADOPTED": (162, "the end of its proposals", True),
+    "NO_UL": (53, "idx", True),
+    "REUSE_SLOT": (53, "log", False),
+    "EARLY_DECIDE": (53, "not decided", False),
+    "NO_STEP_DOWN": (740, "role", True),
+    "ACK_EARLY": (405, "lrn", False),
+    "SEAL_LIES": (331, "cep", True),
+    "STALE_PREPARED": (162, "role", True),
+    "STAGE_LOST": (92, "st_from", True),
+    "LATE_STAGE": (92, "st_from", True),
+    "STAGE_AGAIN": (162, "st_from", True),
+}
+
+
+class Broken(Exception):
+    """It could not be tried."""
+
+
+def run(command, cwd=None, env=None, seconds=600):
+    try:
+        return subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=seconds, check=False)
+    except FileNotFoundError as error:
+        raise Broken(f"{command[0]} is not there: ./dev deps, and build") from error
+    except subprocess.TimeoutExpired as error:
+        raise Broken(f"{command[0]}: no end within {seconds} s") from error
+
+
+class Replay:
+    """The verifier that spin makes of replay.pml, for any number of traces."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.taken = collections.Counter()  # messages that the model took, by kind
+        made = run(["spin", "-a", f"-DN={project.NODES}", f"-DE={project.EPOCHS}",
+                    os.path.join(HERE, "replay.pml")], folder)
+        if made.returncode != 0 or not os.path.exists(f"{folder}/pan.c"):
+            raise Broken("spin: " + (made.stdout + made.stderr)[-500:])
+        made = run(["gcc", "-w", "-O1", "-DSAFETY", "-DNOREDUCE", "-DVECTORSZ=8192", "-I", HERE,
+                    "-o", "pan", "pan.c"], folder)
+        if made.returncode != 0:
+            raise Broken("gcc: " + made.stderr[-500:])
+
+    def check(self, records):
+        """@return None: accepted; or (line, what the model refuses)."""
+        name = os.path.join(self.folder, "trace")
+        with open(name, "w", encoding="ascii") as f:
+            for record in records:
+                f.write(" ".join(map(str, record)) + "\n")
+        done = run(["./pan", "-E", "-m1000000", "-w16"], self.folder,
+                   {**os.environ, "QN_TRACE": name})
+        last = (done.stdout.strip().splitlines() or [""])[-1]
+        if last.startswith(f"accepted {len(records)} "):
+            for kind, count in enumerate(last.split()[2:], 1):
+                self.taken[kind] += int(count)
+            return None
+        if last.startswith("refused line ") and "max search depth" not in done.stdout:
+            line, what = last[len("refused line "):].split(": ", 1)
+            return int(line), what
+        raise Broken("pan: " + (done.stdout + done.stderr)[-1000:])
+
+    def check_pairs(self, trace, slots):
+        """@return (how many pairs were checked, (slot, line, what) of a refusal or None)."""
+        checked = 0
+        for first in slots:
+            try:
+                records = project.project(trace, first)
+            except project.TooLong:
+                continue
+            checked += 1
+            refusal = self.check(records)
+            if refusal is not None:
+                return checked, (first, *refusal)
+        return checked, None
+
+
+def record(recorder, *arguments):
+    """@return (the trace, whether the run ended by itself)."""
+    done = run([recorder, "run", *map(str, arguments)])
+    if done.returncode == 2:
+        raise Broken(done.stderr.strip())
+    return project.Trace(done.stdout), done.returncode == 0
+
+
+def seeds_of(recorder, start, count):
+    done = run([recorder, "seeds", str(start), str(count)])
+    if done.returncode != 0:
+        raise Broken(done.stderr.strip())
+    return [int(word) for word in done.stdout.split()]
+
+
+# --------------------------------------------------------------------- good --
+
+def print_taken(taken):
+    """What the model took of the runs. @return the kinds that it never did."""
+    kinds = sorted((number, name) for name, number in project.RECEIVED.items())
+    print("messages taken:", ", ".join(f"{name} {taken[number]}" for number, name in kinds))
+    return [name for number, name in kinds if taken[number] == 0]
+
+
+def good(replay, argv):
+    count, start = [int(a) for a in argv[1:]] + [SEEDS, 1][len(argv) - 1:]
+    pairs = epochs = cut = status = 0
+    for seed in seeds_of(argv[0], start, count):
+        trace, ended = record(argv[0], seed)
+        checked, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
+        pairs, epochs, cut = pairs + checked, epochs + len(trace.epoch), cut + (not trace.whole)
+        if refusal is not None or not ended or checked == 0:
+            print(f"seed {seed}: {refusal or 'not a run'}", flush=True)
+            status = 1
+    print(f"{count} runs, {pairs} pairs of slots, {epochs} epochs; "
+          f"{cut} runs only until they exceed the model")
+    missing = print_taken(replay.taken)
+    if missing and count >= SEEDS:
+        print("the model has taken no", ", ".join(missing))
+        return 1
+    return status
+
+
+# ------------------------------------------------------------------ mutants --
+
+def refused(replay, recorder, name):
+    """@return whether a run shows the defect as it must be shown."""
+    near, word, silent = MUTANTS[name]
+    for seed in seeds_of(recorder, near, TRIES):
+        trace, ended = record(recorder, seed, name)
+        _, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
+        if refusal is not None and word in refusal[2] and (ended or not silent):
+            how = "no invariant saw it" if ended else "an invariant saw it, too"
+            print(f"{name}: seed {seed}, line {refusal[1]} of {trace.length}, {how}: "
+                  f"{refusal[2]}", flush=True)
+            return True
+    print(f"{name}: accepted, or not refused as it must be")
+    return False
+
+
+def mutants(replay, argv):
+    names = argv[1:] or MUTANTS
+    return 0 if all([refused(replay, argv[0], name) for name in names]) else 1
+
+
+# --------------------------------------------------------------------- file --
+
+def one_file(replay, argv):
+    with open(argv[0], encoding="ascii") as f:
+        text = f.read()
+    trace = project.Trace(text)
+    slots = [int(a) for a in argv[1:]] or trace.slots_of_interest(PAIRS)
+    checked, refusal = replay.check_pairs(trace, slots)
+    print(f"{trace.length} lines, {checked} pairs of slots: ", end="")
+    if refusal is None:
+        print("accepted")
+        return 0
+    first, line, what = refusal
+    print(f"slots {first} and {first + 1} refused\n{what}\nline {line}: "
+          f"{text.splitlines()[line - 1]}")
+    print("nodes of the model:", " ".join(f"{node}={life}" for life, node in trace.lives.items()))
+    print("epochs of the model:", " ".join(f"{e}={index}" for index, e in trace.epoch.items()))
+    return 1
+
+
+def main(argv):
+    verbs = {"good": good, "mutants": mutants, "file": one_file}
+    if len(argv) < 2 or argv[0] not in verbs:
+        print(__doc__, file=sys.stderr)
+        return 2
+    folder = tempfile.mkdtemp(prefix="quoin-traces-")
+    try:
+        return verbs[argv[0]](Replay(folder), argv[1:])
+    except Broken as broken:
+        print(f"check_traces.py: {broken}", file=sys.stderr)
+        return 2
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

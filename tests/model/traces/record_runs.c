@@ -1,0 +1,72 @@
+/*
+ * Runs of the simulator, written as traces (tests/sim/paxos/run_trace.h).
+ *
+ *     record_runs seeds FROM COUNT          the next COUNT seeds that fit the
+ *                                           model of the agreement core
+ *     record_runs run SEED                  its trace, to stdout
+ *     record_runs_mutants run SEED MUTANT   the same, with a defect of
+ *                                           paxos/mutant.h
+ *
+ * A run that violates an invariant of the simulator aborts, as always. What it
+ * did until then has been written.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "paxos/mutant.h"
+#include "tests/sim/paxos/sim.h"
+
+#ifdef QN_MUTANTS
+enum qn_mutant qn_mutant;
+
+static const char *const names[QN_MUTANT_COUNT] = {
+#define X(name, by, text) [QN_MUTANT_##name] = #name,
+    QN_MUTANT_MAP(X)
+#undef X
+};
+
+static bool choose(const char *name)
+{
+    for (int m = QN_MUTANT_NONE + 1; m < QN_MUTANT_COUNT; m++) {
+        if (strcmp(names[m], name) == 0) {
+            qn_mutant = (enum qn_mutant)m;
+            return true;
+        }
+    }
+    return false;
+}
+#else
+static bool choose(const char *name)
+{
+    (void)name;
+    return false;
+}
+#endif
+
+static void print_seeds(uint64_t from, uint64_t count)
+{
+    for (uint64_t seed = from; count > 0; seed++) {
+        if (sim_fits_model(seed)) {
+            printf("%" PRIu64 "\n", seed);
+            count--;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "seeds") == 0) {
+        print_seeds(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+        return 0;
+    }
+    bool run = (argc == 3 || argc == 4) && strcmp(argv[1], "run") == 0;
+    if (!run || (argc == 4 && !choose(argv[3]))) {
+        fprintf(stderr, "usage: record_runs seeds FROM COUNT | run SEED\n"
+                        "       record_runs_mutants run SEED MUTANT\n");
+        return 2;
+    }
+    sim_record(strtoull(argv[2], NULL, 10), "test_paxos_sim", stdout);
+    return 0;
+}
