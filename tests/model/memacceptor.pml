@@ -25,6 +25,9 @@
  *        AREAD      load word, read, validate in one step (the split is checked in other runs)
  *        NOPUB      apply, publish, expose in one step
  *        EMAP       a new outbox is mapped at once by all who live; NODROP: dead ones stay mapped
+ *        RAISE      an owner raises lo at any time over what it has applied
+ *        FILL       a decided slot is learned from anywhere: a LEARN, the log of another
+ *        GIVEUP     a take-over is given up at any time
  * Defects: BUG_NO_EPOCH BUG_RING_LATE BUG_READ_EARLY BUG_DROP_EARLY BUG_FALSE_SYNC
  *        BUG_LO_FALLS BUG_LO_LATE BUG_NO_VALIDATE BUG_OUT_OF_SYNC BUG_UNMAPPED
  *        BUG_COPY_RAW BUG_COPY_LO BUG_OWN_DROP BUG_EXPOSE_FIRST BUG_LEARN_EARLY BUG_NO_CHECK (not DIRECT) BUG_NO_SKIP.
@@ -230,6 +233,94 @@ inline cas(me) {
 #else
 #define exposed(me) skip
 #endif
+/* ------------------------------------------------------------ actions -- */
+
+inline learn_entry(me) {
+#ifdef BUG_DROP_EARLY
+  /* the old owner frees its ring when the utility log, not the word, names another */
+  if :: ulA[pk[me]] == ob[me] && ulA[pk[me]+1] != ob[me] && opc[me] == 0 ->
+        i = 0; do :: i < R -> rg[ob[me]*R+i] = 0; i++ :: else -> break od; i = 0; inv()
+     :: else fi;
+#endif
+  pk[me]++; act[me] = 0
+}
+
+#define CANPROPOSE(me) (up[me] && ready[me] && pk[me] + 1 == ull && ulL[pk[me]] != ob[me])
+inline propose(me) { ulL[ull] = ob[me]; ulA[ull] = ob[me]; ull++ }
+
+#define CANBEGIN(me) (up[me] && ready[me] && tpc[me] == 0 && opc[me] == 0 && RIDLE(me) && NEWER(pk[me]) && \
+                      ulA[pk[me]] == ob[me] && CUR != ob[me] && MAPS(me,CUR) && MAYTAKE(me, lo[CUR]))
+inline begin_copy(me) {
+  tg[me] = pk[me]; te[me] = we; th[me] = wh;
+  t0[me] = MAX(lo[CUR], 1);
+#ifdef BUG_LO_FALLS
+  lo[ob[me]] = t0[me];
+#else
+  t0[me] = MAX(t0[me], lo[ob[me]]);
+  lo[ob[me]] = MAX(lo[ob[me]], (lo[CUR] == 0 && lo[ob[me]] == 0 -> 0 : t0[me]));
+#endif
+  if :: MAYTAKE(me, lo[ob[me]]) -> tc[me] = t0[me]; tpc[me] = 1
+     :: else -> tdone(me) fi;
+  inv()
+}
+
+inline copy_read(me) { tv[me] = AT(ulA[te[me]],tc[me]); tpc[me] = 3 }
+inline copy_some(me) {
+  if
+  :: VALID(ulA[te[me]],tc[me]) ->
+#if !defined(ONCE) && !defined(BUG_COPY_LO)
+     raise_lo(ob[me], tc[me]);
+#endif
+     AT(ob[me],tc[me]) = tv[me];
+#ifndef ONCE
+     if :: tc[me] == app[me] + 1 -> app[me]++; assert(dec[app[me]] == tv[me]); exposed(me) :: else fi;
+#endif
+     tv[me] = 0; tc[me]++; tpc[me] = 1
+  :: else -> tdone(me)                                         /* moved on while I copied: again */
+  fi; inv()
+}
+
+inline promise(me) {                 /* CAS (te,th) -> (tg,th) */
+  if
+#ifdef BUG_READ_EARLY
+  :: we == te[me] ->                   /* M3 */
+#else
+  :: we == te[me] && wh == th[me] ->
+#endif
+     assert(tg[me] > we);                                      /* the word only grows: no ABA */
+     we = tg[me];
+#ifdef DIRECT
+     act[me] = (pk[me] == tg[me] -> 1 : 0); ep[me] = tg[me]; nxt[me] = wh + 1;
+#endif
+     tdone(me); inv()
+#if !defined(ONCE) && !defined(BUG_COPY_RAW)
+  :: we == te[me] && wh != th[me] && ulA[te[me]] != ob[me] -> th[me] = wh; tpc[me] = 1  /* copy that, too */
+#endif
+  :: else -> tdone(me)
+  fi
+}
+
+#define CANKEEP(me) (up[me] && ready[me] && tpc[me] == 0 && opc[me] == 0 && NEWER(pk[me]) && ulA[pk[me]] == CUR && \
+                     (ulA[pk[me]] == ob[me] || ulL[pk[me]] == ob[me]) && MAYTAKE(me, lo[CUR]))
+inline keep_ring(me) { tg[me] = pk[me]; te[me] = we; th[me] = wh; tpc[me] = 2 }
+
+#define CANACCEPT(me) (up[me] && act[me] && opc[me] == 0 && tpc[me] == 0 && nxt[me] <= S && OWNAPP(me,nxt[me]))
+inline accept(me) {
+  oe[me] = ep[me]; os[me] = nxt[me]; nxt[me]++;
+#ifndef BUG_LO_LATE
+  raise_lo(ob[me], os[me]);
+#endif
+  opc[me] = 1; inv()
+}
+
+/* What the machine does beside: RAISE, since its ring is counted in bytes; FILL; GIVEUP. */
+#define CANRAISE(me) (up[me] && MAX(lo[ob[me]], 1) <= app[me] && opc[me] == 0)
+inline raise_own_lo(me) { lo[ob[me]] = MAX(lo[ob[me]], 1) + 1; inv() }
+#define CANFILL(me) (up[me] && ready[me] && app[me] < wh && app[me] == ex[me] && rpc[me] == 0)
+inline fill(me) { app[me]++; exposed(me); inv() }
+#define CANGIVEUP(me) (up[me] && tpc[me] != 0)
+
+#ifndef TRACE
 proctype node(byte me) {
   byte i, s, o, k, a, b, c; bit d;
   do
@@ -266,17 +357,9 @@ proctype node(byte me) {
 #endif
 
   /* ---- utility log ---- */
-  :: atomic { up[me] && pk[me] + 1 < ull ->
-#ifdef BUG_DROP_EARLY
-       /* the old owner frees its ring when the utility log, not the word, names another */
-       if :: ulA[pk[me]] == ob[me] && ulA[pk[me]+1] != ob[me] && opc[me] == 0 ->
-             i = 0; do :: i < R -> rg[ob[me]*R+i] = 0; i++ :: else -> break od; i = 0; inv()
-          :: else fi;
-#endif
-       pk[me]++; act[me] = 0 }
+  :: atomic { up[me] && pk[me] + 1 < ull -> learn_entry(me) }
 #ifdef DIRECT
-  :: atomic { up[me] && ready[me] && pk[me] + 1 == ull && ull < E && NUP >= 2 && ulL[pk[me]] != ob[me] ->
-       ulL[ull] = ob[me]; ulA[ull] = ob[me]; ull++ }
+  :: atomic { CANPROPOSE(me) && ull < E && NUP >= 2 -> propose(me) }
 #else
   :: atomic { up[me] && ready[me] && pk[me] + 1 == ull && ull < E && NUP >= 2 && (CANOWN(0) || CANOWN(1) || CANOWN(2)) ->
        if
@@ -289,19 +372,7 @@ proctype node(byte me) {
 
   /* ---- take-over of the word for the newest epoch known ---- */
   /* begin_copy: load word; raise my lo; copy what the old ring keeps from here on */
-  :: atomic { up[me] && ready[me] && tpc[me] == 0 && opc[me] == 0 && RIDLE(me) && NEWER(pk[me]) &&
-              ulA[pk[me]] == ob[me] && CUR != ob[me] && MAPS(me,CUR) && MAYTAKE(me, lo[CUR]) ->
-       tg[me] = pk[me]; te[me] = we; th[me] = wh;
-       t0[me] = MAX(lo[CUR], 1);
-#ifdef BUG_LO_FALLS
-       lo[ob[me]] = t0[me];
-#else
-       t0[me] = MAX(t0[me], lo[ob[me]]);
-       lo[ob[me]] = MAX(lo[ob[me]], (lo[CUR] == 0 && lo[ob[me]] == 0 -> 0 : t0[me]));
-#endif
-       if :: MAYTAKE(me, lo[ob[me]]) -> tc[me] = t0[me]; tpc[me] = 1
-          :: else -> tdone(me) fi;
-       inv() }
+  :: atomic { CANBEGIN(me) -> begin_copy(me) }
 #ifdef BUG_COPY_RAW
   /* straight into my ring, validated at the end: a reader of my former tenure can meet a torn copy */
   :: atomic { up[me] && tpc[me] == 1 && tc[me] <= th[me] ->
@@ -310,53 +381,17 @@ proctype node(byte me) {
        if :: VALID(ulA[te[me]],t0[me]) -> tpc[me] = 2 :: else -> tdone(me) fi }
 #else
   /* copy_some: slot by slot; read, validate, only then store */
-  :: atomic { up[me] && tpc[me] == 1 && tc[me] <= th[me] -> tv[me] = AT(ulA[te[me]],tc[me]); tpc[me] = 3 }
-  :: atomic { up[me] && tpc[me] == 3 && (tc[me] <= app[me] || app[me] == ex[me]) ->
-       if
-       :: VALID(ulA[te[me]],tc[me]) ->
-#if !defined(ONCE) && !defined(BUG_COPY_LO)
-          raise_lo(ob[me], tc[me]);
-#endif
-          AT(ob[me],tc[me]) = tv[me];
-#ifndef ONCE
-          if :: tc[me] == app[me] + 1 -> app[me]++; assert(dec[app[me]] == tv[me]); exposed(me) :: else fi;
-#endif
-          tv[me] = 0; tc[me]++; tpc[me] = 1
-       :: else -> tdone(me)                                    /* moved on while I copied: again */
-       fi; inv() }
+  :: atomic { up[me] && tpc[me] == 1 && tc[me] <= th[me] -> copy_read(me) }
+  :: atomic { up[me] && tpc[me] == 3 && (tc[me] <= app[me] || app[me] == ex[me]) -> copy_some(me) }
   :: atomic { up[me] && tpc[me] == 1 && tc[me] > th[me] -> tpc[me] = 2 }
 #endif
-  :: atomic { up[me] && tpc[me] == 2 ->                        /* promise: CAS (te,th) -> (tg,th) */
-       if
-#ifdef BUG_READ_EARLY
-       :: we == te[me] ->              /* M3 */
-#else
-       :: we == te[me] && wh == th[me] ->
-#endif
-          assert(tg[me] > we);                                 /* the word only grows: no ABA */
-          we = tg[me];
-#ifdef DIRECT
-          act[me] = (pk[me] == tg[me] -> 1 : 0); ep[me] = tg[me]; nxt[me] = wh + 1;
-#endif
-          tdone(me); inv()
-#if !defined(ONCE) && !defined(BUG_COPY_RAW)
-       :: we == te[me] && wh != th[me] && ulA[te[me]] != ob[me] -> th[me] = wh; tpc[me] = 1  /* copy that, too */
-#endif
-       :: else -> tdone(me)
-       fi }
+  :: atomic { up[me] && tpc[me] == 2 -> promise(me) }
   /* the word's ring is already mine (owner again under a newer epoch), or I lead with the same owner */
-  :: atomic { up[me] && ready[me] && tpc[me] == 0 && opc[me] == 0 && NEWER(pk[me]) && ulA[pk[me]] == CUR &&
-              (ulA[pk[me]] == ob[me] || ulL[pk[me]] == ob[me]) && MAYTAKE(me, lo[CUR]) ->
-       tg[me] = pk[me]; te[me] = we; th[me] = wh; tpc[me] = 2 }
+  :: atomic { CANKEEP(me) -> keep_ring(me) }
 
 #ifdef DIRECT
   /* ---- leader = owner: accept, step by step ---- */
-  :: atomic { up[me] && act[me] && opc[me] == 0 && tpc[me] == 0 && nxt[me] <= S && OWNAPP(me,nxt[me]) ->
-       oe[me] = ep[me]; os[me] = nxt[me]; nxt[me]++;
-#ifndef BUG_LO_LATE
-       raise_lo(ob[me], os[me]);
-#endif
-       opc[me] = 1; inv() }
+  :: atomic { CANACCEPT(me) -> accept(me) }
 #else
   /* ---- leader ---- */
   :: atomic { up[me] && !act[me] && ulL[pk[me]] == ob[me] && we == pk[me] && (ep[me] != pk[me] || nxt[me] == 0) ->
@@ -427,6 +462,15 @@ proctype node(byte me) {
        :: else
        fi; rpc[me] = 0; rr[me] = 0; rv[me] = 0; inv() }
 #endif
+#ifdef RAISE
+  :: atomic { CANRAISE(me) -> raise_own_lo(me) }
+#endif
+#ifdef FILL
+  :: atomic { CANFILL(me) -> fill(me) }
+#endif
+#ifdef GIVEUP
+  :: atomic { CANGIVEUP(me) -> tdone(me) }
+#endif
   /* from LEARN */
 #ifndef NOLEARN
   :: atomic { up[me] && ready[me] && app[me] == ex[me] && rpc[me] == 0 && app[me] < S && (lp[app[me]+1] & (1 << me)) ->
@@ -487,15 +531,24 @@ proctype monitor() {
   }
 }
 
+#endif
+
+inline begin_group() {
+  do :: i < N -> up[i] = 1; ready[i] = 1; ob[i] = i; own[i] = i; life[i] = 1; mp[i] = 7; i++ :: else -> break od;
+#ifdef DIRECT
+  ulL[0] = 0; ulA[0] = 0; act[0] = 1; nxt[0] = 1;
+#else
+  ulL[0] = 0; ulA[0] = 1; act[0] = 1; nxt[0] = 1;
+#endif
+  i = 0
+}
+
+#ifndef TRACE
 init {
   atomic {
     byte i = 0;
-    do :: i < N -> up[i] = 1; ready[i] = 1; ob[i] = i; own[i] = i; life[i] = 1; mp[i] = 7; i++ :: else -> break od;
-#ifdef DIRECT
-    ulL[0] = 0; ulA[0] = 0; act[0] = 1; nxt[0] = 1;
-#else
-    ulL[0] = 0; ulA[0] = 1; act[0] = 1; nxt[0] = 1;
-#endif
-    i = 0; run node(0); run node(1); run node(2); run monitor()
+    begin_group();
+    run node(0); run node(1); run node(2); run monitor()
   }
 }
+#endif

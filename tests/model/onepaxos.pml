@@ -25,6 +25,9 @@
  *     RESTAGE     a frozen leader may stage once more (its candidate seemed gone)
  *     NOLEARN     no LEARN; agreement is then checked where slots are decided
  *     NOACCEPTED  no ACCEPTED
+ *     FILL        a decided slot is learned from anywhere
+ *     RESIGN      a leader stops for no reason
+ *     BAG         messages in any order; questions come again
  *     NOSTUCK     do not ask that one crash leaves the group recoverable
  *     AGREEONLY   agreement and validity only: see a defect become a disagreement
  *     ANY_EPOCH   ACCEPTED is learned whatever its epoch and the receiver's role

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Check what the machine does against the model of the agreement core.
+"""Check what the machine does against the models of its acceptors.
 
-usage: check_traces.py good RECORDER [SEEDS [FROM]]     runs that must all be accepted
-       check_traces.py mutants RECORDER_MUTANTS [NAME...]
-                                                        defects, each of which must be refused
-       check_traces.py file TRACE [SLOT...]             one trace, and the line that is refused
+usage: check_traces.py ACCEPTOR good RECORDER [SEEDS [FROM]]   runs that must all be accepted
+       check_traces.py ACCEPTOR mutants RECORDER_MUTANTS [NAME...]
+                                                       defects that must be refused
+       check_traces.py ACCEPTOR file TRACE [SLOT...]   one trace, and the line that is refused
 
-RECORDER is record_runs of the build, RECORDER_MUTANTS is record_runs_mutants.
+ACCEPTOR is process (onepaxos.pml) or memory (memacceptor.pml). RECORDER is record_runs of the build, RECORDER_MUTANTS is record_runs_mutants.
 SEEDS (40) are those from FROM (1) on that fit the model. Each run is checked for
 PAIRS pairs of slots. Exit status: 0 as it must be, 1 not so, 2 it could not be
 tried.
@@ -24,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SEEDS = 40  # good runs, in CI
 PAIRS = 12  # of neighbouring slots, for which a run is checked
 TRIES = 20  # seeds, for a defect
+STATEMENTS = 400  # of the model, in a record, at most
 
 # A seed from which on a defect is near; the field, or the word, of its refusal;
 # and whether the run then ends by itself: no invariant of the simulator, and no
@@ -47,6 +48,16 @@ MUTANTS = {
 }
 
 
+MEMORY_MUTANTS = {
+    "NO_EPOCH": (403, "we", True),
+    "STALE_HI": (391, "take-over", False),
+    "LEARN_EARLY": (245, "nxt", False),
+    "REUSE_SLOT": (1, "nxt", False),
+    "NO_STEP_DOWN": (8, "act", False),
+    "NO_UL": (1, "pk", False),
+}
+
+
 class Broken(Exception):
     """It could not be tried."""
 
@@ -62,13 +73,15 @@ def run(command, cwd=None, env=None, seconds=600):
 
 
 class Replay:
-    """The verifier that spin makes of replay.pml, for any number of traces."""
+    """The verifier that spin makes of a replay, for any number of traces."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, memory):
+        self.folder, self.memory = folder, memory
+        name = "memacceptor" if memory else "onepaxos"
+        nodes = "NO" if memory else "N"
         self.taken = collections.Counter()  # messages that the model took, by kind
-        made = run(["spin", "-a", f"-DN={project.NODES}", f"-DE={project.EPOCHS}",
-                    os.path.join(HERE, "replay.pml")], folder)
+        made = run(["spin", "-a", f"-D{nodes}={project.NODES}", f"-DE={project.EPOCHS}",
+                    os.path.join(HERE, f"replay_{name}.pml")], folder)
         if made.returncode != 0 or not os.path.exists(f"{folder}/pan.c"):
             raise Broken("spin: " + (made.stdout + made.stderr)[-500:])
         made = run(["gcc", "-w", "-O1", "-DSAFETY", "-DNOREDUCE", "-DVECTORSZ=8192", "-I", HERE,
@@ -82,7 +95,8 @@ class Replay:
         with open(name, "w", encoding="ascii") as f:
             for record in records:
                 f.write(" ".join(map(str, record)) + "\n")
-        done = run(["./pan", "-E", "-m1000000", "-w16"], self.folder,
+        depth = 10000 + STATEMENTS * len(records)
+        done = run(["./pan", "-E", f"-m{depth}", "-w14"], self.folder,
                    {**os.environ, "QN_TRACE": name})
         last = (done.stdout.strip().splitlines() or [""])[-1]
         if last.startswith(f"accepted {len(records)} "):
@@ -99,7 +113,7 @@ class Replay:
         checked = 0
         for first in slots:
             try:
-                records = project.project(trace, first)
+                records = project.project(trace, first, self.memory)
             except project.TooLong:
                 continue
             checked += 1
@@ -117,8 +131,9 @@ def record(recorder, *arguments):
     return project.Trace(done.stdout), done.returncode == 0
 
 
-def seeds_of(recorder, start, count):
-    done = run([recorder, "seeds", str(start), str(count)])
+def seeds_of(recorder, memory, start, count):
+    acceptor = "memory" if memory else "process"
+    done = run([recorder, acceptor, str(start), str(count)])
     if done.returncode != 0:
         raise Broken(done.stderr.strip())
     return [int(word) for word in done.stdout.split()]
@@ -136,7 +151,7 @@ def print_taken(taken):
 def good(replay, argv):
     count, start = [int(a) for a in argv[1:]] + [SEEDS, 1][len(argv) - 1:]
     pairs = epochs = cut = status = 0
-    for seed in seeds_of(argv[0], start, count):
+    for seed in seeds_of(argv[0], replay.memory, start, count):
         trace, ended = record(argv[0], seed)
         checked, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
         pairs, epochs, cut = pairs + checked, epochs + len(trace.epoch), cut + (not trace.whole)
@@ -145,7 +160,7 @@ def good(replay, argv):
             status = 1
     print(f"{count} runs, {pairs} pairs of slots, {epochs} epochs; "
           f"{cut} runs only until they exceed the model")
-    missing = print_taken(replay.taken)
+    missing = [] if replay.memory else print_taken(replay.taken)
     if missing and count >= SEEDS:
         print("the model has taken no", ", ".join(missing))
         return 1
@@ -156,8 +171,8 @@ def good(replay, argv):
 
 def refused(replay, recorder, name):
     """@return whether a run shows the defect as it must be shown."""
-    near, word, silent = MUTANTS[name]
-    for seed in seeds_of(recorder, near, TRIES):
+    near, word, silent = (MEMORY_MUTANTS if replay.memory else MUTANTS)[name]
+    for seed in seeds_of(recorder, replay.memory, near, TRIES):
         trace, ended = record(recorder, seed, name)
         _, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
         if refusal is not None and word in refusal[2] and (ended or not silent):
@@ -170,7 +185,7 @@ def refused(replay, recorder, name):
 
 
 def mutants(replay, argv):
-    names = argv[1:] or MUTANTS
+    names = argv[1:] or (MEMORY_MUTANTS if replay.memory else MUTANTS)
     return 0 if all([refused(replay, argv[0], name) for name in names]) else 1
 
 
@@ -196,12 +211,13 @@ def one_file(replay, argv):
 
 def main(argv):
     verbs = {"good": good, "mutants": mutants, "file": one_file}
-    if len(argv) < 2 or argv[0] not in verbs:
+    acceptors = {"process": False, "memory": True}
+    if len(argv) < 3 or argv[0] not in acceptors or argv[1] not in verbs:
         print(__doc__, file=sys.stderr)
         return 2
     folder = tempfile.mkdtemp(prefix="quoin-traces-")
     try:
-        return verbs[argv[0]](Replay(folder), argv[1:])
+        return verbs[argv[1]](Replay(folder, acceptors[argv[0]]), argv[2:])
     except Broken as broken:
         print(f"check_traces.py: {broken}", file=sys.stderr)
         return 2

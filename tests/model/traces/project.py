@@ -1,5 +1,6 @@
 """A trace of the machine (tests/sim/paxos/run_trace.h) as records of numbers for
-replay.pml: the abstraction function, beside what replay.h compares.
+replay_onepaxos.pml or replay_memacceptor.pml: the abstraction function, beside
+what the headers there compare.
 
 The model has two slots, few epochs, and a node per incarnation. So
 
@@ -141,7 +142,7 @@ class Node:
 
     def __init__(self):
         self.state, self.staged, self.learned = ["E", "E"], [0, 0], [0, 0]
-        self.batch = [0, 0]
+        self.batch, self.ring = [0, 0], [0, 0]
         self.last = None
 
 
@@ -173,8 +174,8 @@ class Projection:
             if place is None:
                 continue
             batch = 0 if state == "E" else self.batch_of(place, digest)
-            if state == "S":
-                node.staged[place] = batch
+            if state in "SR":
+                (node.staged if state == "S" else node.ring)[place] = batch
                 continue
             node.state[place], node.batch[place] = state, batch
             if state == "L":
@@ -251,12 +252,13 @@ class Projection:
             acceptor = self.trace.node_of(entry.acceptor)
             self.add(line, PUT, (0, acceptor, epoch, int(entry.kind == ACCEPTOR), 0), state)
 
+    nothing = [0] * 22
+
     def run(self):
         """@return the records."""
-        nothing = [0] * 22
         for line in self.trace.lines:
             if line.what == "end":
-                self.add(line, DIE, None, nothing)
+                self.add(line, DIE, None, self.nothing)
                 continue
             message, state = self.message_of(line), self.state_of(line)
             what = BEGIN if line.what == "begin" else STEP
@@ -266,10 +268,49 @@ class Projection:
             node.last = state
             for entry in self.trace.puts.get(line.number, []):
                 self.add_put(line, entry)
-        self.records.append([0, STOP] + [0] * 28)
+        self.records.append([0, STOP, 0, 0, 0, 0, 0, 0] + self.nothing)
         return self.records
 
 
-def project(trace, first):
+class MemoryProjection(Projection):
+    """With the memory acceptor: nodes are nodes, and incarnations are outboxes."""
+
+    def place_from(self, position):
+        """A position among the two slots, counted from 1."""
+        return 1 + self.below(position)
+
+    def state_of(self, line):
+        """In the order of memacceptor_state.h."""
+        f, epoch = line.fields, self.trace.epoch_of
+        node = self.nodes[line.life]
+        self.take_slots(node, line)
+        act = int(f["role"]) == ACTIVE
+        owner, decided = f["register"].split("/")
+        learned = [x if slot <= int(f["learned"]) else 0
+                   for x, slot in zip(node.learned, self.slots)]
+        copies = int(f["role"]) == PREPARING and f["copy"] != "-"
+        return [
+            epoch(f["idx"]), int(act), epoch(f["ep"]) if act else ANY,
+            self.place_from(int(f["next"])) if act else ANY,
+            epoch(owner), self.below(int(decided) + 1), self.below(int(f["learned"]) + 1),
+            self.place_from(int(f["lo"])), *learned, *node.ring, int(copies),
+            self.place_from(int(f["copied"])), self.trace.node_of(f["leader"])]
+
+    def message_of(self, line):
+        return None
+
+    def add(self, line, what, message, state):
+        node = int(line.life.split(".")[0])
+        self.records.append([line.number, what, node, *(message or (0, 0, 0, 0, 0)), *state])
+
+    def add_put(self, line, entry):
+        epoch = self.trace.epoch[entry.index]
+        if epoch < EPOCHS:
+            self.add(line, PUT, (0, 0, epoch, 0, 0), [0] * 14 + [self.trace.node_of(entry.leader)])
+
+    nothing = [0] * 15
+
+
+def project(trace, first, memory):
     """The records of the slots `first` and the next one. May raise TooLong."""
-    return Projection(trace, first).run()
+    return (MemoryProjection if memory else Projection)(trace, first).run()

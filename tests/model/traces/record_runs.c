@@ -1,8 +1,8 @@
 /*
  * Runs of the simulator, written as traces (tests/sim/paxos/run_trace.h).
  *
- *     record_runs seeds FROM COUNT          the next COUNT seeds that fit the
- *                                           model of the agreement core
+ *     record_runs process FROM COUNT        the next COUNT seeds that fit the
+ *     record_runs memory FROM COUNT         model of that acceptor
  *     record_runs run SEED                  its trace, to stdout
  *     record_runs_mutants run SEED MUTANT   the same, with a defect of
  *                                           paxos/mutant.h
@@ -45,10 +45,10 @@ static bool choose(const char *name)
 }
 #endif
 
-static void print_seeds(uint64_t from, uint64_t count)
+static void print_seeds(bool memory, uint64_t from, uint64_t count)
 {
     for (uint64_t seed = from; count > 0; seed++) {
-        if (sim_fits_model(seed)) {
+        if (sim_fits_model(seed, memory)) {
             printf("%" PRIu64 "\n", seed);
             count--;
         }
@@ -57,14 +57,17 @@ static void print_seeds(uint64_t from, uint64_t count)
 
 int main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[1], "seeds") == 0) {
-        print_seeds(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+    bool memory = argc == 4 && strcmp(argv[1], "memory") == 0;
+    if (memory || (argc == 4 && strcmp(argv[1], "process") == 0)) {
+        print_seeds(memory, strtoull(argv[2], NULL, 10),
+                    strtoull(argv[3], NULL, 10));
         return 0;
     }
     bool run = (argc == 3 || argc == 4) && strcmp(argv[1], "run") == 0;
     if (!run || (argc == 4 && !choose(argv[3]))) {
-        fprintf(stderr, "usage: record_runs seeds FROM COUNT | run SEED\n"
-                        "       record_runs_mutants run SEED MUTANT\n");
+        fprintf(stderr,
+                "usage: record_runs process|memory FROM COUNT | run SEED\n"
+                "       record_runs_mutants run SEED MUTANT\n");
         return 2;
     }
     sim_record(strtoull(argv[2], NULL, 10), "test_paxos_sim", stdout);

@@ -1,5 +1,5 @@
 /*
- * What replay.pml needs of C: it reads the trace, compares a node of the model
+ * What a replay needs of C: it reads the trace, compares a node of the model
  * with what the trace says of it, and reports how far it came. Included by the
  * verifier that spin makes, behind its state `now`.
  *
@@ -13,37 +13,17 @@
 #define ANY        (-1)
 #define SOME_BATCH 255 /* LRN: learned with a snapshot */
 
-/* What of a node is compared, in the order of the trace. */
-#define FIELDS(X)                                                              \
-    X(IDX, idx)                                                                \
-    X(ROLE, role)                                                              \
-    X(EP, ep)                                                                  \
-    X(CEP, cep)                                                                \
-    X(NEXT, next)                                                              \
-    X(ON, on)                                                                  \
-    X(TENURE, tenure)                                                          \
-    X(PROMISED, promised)                                                      \
-    X(ACC, acc[0])                                                             \
-    X(ACC1, acc[1])                                                            \
-    X(ST_FROM, st_from)                                                        \
-    X(STAGED, staged[0])                                                       \
-    X(STAGED1, staged[1])                                                      \
-    X(LRN, lrn[0])                                                             \
-    X(LRN1, lrn[1])                                                            \
-    X(LOG, log[0])                                                             \
-    X(LOG1, log[1])
-
+/* What of a node is compared, in the order of the trace, and behind it what
+ * only guides the model: FIELDS(X) and GUIDES(X) of onepaxos_state.h or
+ * memacceptor_state.h. */
 enum field { /* with a prefix: spin has names like these */
-#define X(name, member) F_##name,
+#define X(name, text, model) F_##name,
              FIELDS(X)
 #undef X
-                 F_COUNT,
-             F_PROPOSED = F_COUNT, /* what the machine has in these slots */
-             F_PROPOSED1,
-             F_LEADER, /* of entry idx */
-             F_ACCEPTOR,
-             F_ENTRY_TENURE,
-             F_ALL
+#define X(name) F_##name,
+                 GUIDES(X)
+#undef X
+                     F_ALL
 };
 
 struct record {
@@ -152,7 +132,8 @@ static void at(int pos, const char *what)
 static void broken(int pos, int line)
 {
     char text[256];
-    snprintf(text, sizeof text, "%s violates onepaxos.pml:%d", stage, line);
+    snprintf(text, sizeof text, "%s violates the assertion in line %d", stage,
+             line);
     come(pos, 1 << 19, text);
 }
 
@@ -178,36 +159,26 @@ static void expect(struct comparison *c, const char *name, int machine,
     }
 }
 
+/** What is no field: of onepaxos_state.h or memacceptor_state.h. */
+static void expect_more(struct comparison *c, const struct record *r);
+
+static int settle(int pos, const struct comparison *c)
+{
+    if (c->differences != 0) {
+        come(pos, c->differences, c->text);
+    }
+    return c->differences == 0;
+}
+
 /** Is the model's node what the trace says? */
 static int compare_node(int pos)
 {
     const struct record *r = &records[pos];
+    const int me = r->me;
     struct comparison c = {0};
-    int e = now.n[r->me].idx;
-#define X(name, member)                                                        \
-    expect(&c, #member, r->state[F_##name], now.n[r->me].member);
+#define X(name, text, model) expect(&c, text, r->state[F_##name], model);
     FIELDS(X)
 #undef X
-    expect(&c, "leader of the entry", r->state[F_LEADER], now.ulL[e]);
-    expect(&c, "acceptor of the entry", r->state[F_ACCEPTOR], now.ulA[e]);
-    expect(&c, "tenure of the entry", r->state[F_ENTRY_TENURE], now.ulT[e]);
-    if (c.differences != 0) {
-        come(pos, c.differences, c.text);
-    }
-    return c.differences == 0;
-}
-
-/** Is the entry that was put the one that is chosen? */
-static int compare_entry(int pos)
-{
-    const struct record *r = &records[pos];
-    struct comparison c = {0};
-    int e = now.ullen - 1;
-    expect(&c, "leader of the entry", r->state[F_LEADER], now.ulL[e]);
-    expect(&c, "acceptor of the entry", r->state[F_ACCEPTOR], now.ulA[e]);
-    expect(&c, "tenure of the entry", r->state[F_ENTRY_TENURE], now.ulT[e]);
-    if (c.differences != 0) {
-        come(pos, c.differences, c.text);
-    }
-    return c.differences == 0;
+    expect_more(&c, r);
+    return settle(pos, &c);
 }

@@ -24,7 +24,9 @@ struct slot_seen {
 struct life {
     qn_node_t node;
     uint64_t inc;
-    qn_epoch_t st_from; /* of the staged set that was written */
+    qn_epoch_t st_from;   /* of the staged set that was written */
+    uint32_t ring_tenure; /* of the own ring, of which ... */
+    qn_slot_t ring_end;   /* ... the slots below are written */
     char last[LINE_MAX];
     struct slot_seen *slot; /* [SLOTS_MAX] */
 };
@@ -96,24 +98,43 @@ static void write_wish(const struct qn_onepaxos *p, char *line, size_t len)
              w->acceptor_inc);
 }
 
+/** Memory acceptor: the register, the own ring, a copy under way. */
+static void write_memory(const struct qn_onepaxos *p, char *line, size_t len)
+{
+    char copy[16];
+    if (p->memory == NULL) {
+        line[0] = 0;
+        return;
+    }
+    const struct qn_ring *own = &p->memory->own;
+    struct qn_accept_register w = qn_memory_acceptor_load(p->memory);
+    snprintf(line, len,
+             " register=%" PRIu64 "/%" PRIu64 " lo=%" PRIu64 " copy=%s"
+             " copied=%" PRIu64 " applied=%" PRIu64,
+             w.epoch, w.hi, own->lo, epoch_text(copy, p->change.copy_epoch),
+             p->change.copy_next, p->applied);
+}
+
 /** All but the slots. */
 static void write_state(const struct qn_onepaxos *p, char *line)
 {
+    char memory[128];
     char cep[16], st[16], wish[64];
     const struct qn_reconfiguration *c = &p->change;
     const struct qn_acceptor *a = &p->acceptor;
     write_wish(p, wish, sizeof wish);
+    write_memory(p, memory, sizeof memory);
     int n = snprintf(
         line, LINE_MAX,
         "idx=%u leader=%u.%" PRIu64 " acceptor=%u.%" PRIu64 " tenure=%u"
         " role=%d ep=%u cep=%s next=%" PRIu64 " learned=%" PRIu64
         " on=%d my_tenure=%u promised=%u hi=%" PRIu64 " st_from=%s"
-        " st_base=%" PRIu64 " st_hi=%" PRIu64 " wish=%s",
+        " st_base=%" PRIu64 " st_hi=%" PRIu64 " wish=%s%s",
         p->cfg.index, p->cfg.leader, p->cfg.leader_inc, p->cfg.acceptor,
         p->cfg.acceptor_inc, p->cfg.tenure, p->leader.role, p->leader.ep,
         epoch_text(cep, c->cep), p->leader.next, p->learned_hi, a->active,
         a->tenure, a->promised, a->hi, epoch_text(st, c->st_from), c->st_base,
-        c->st_hi, wish);
+        c->st_hi, wish, memory);
     QN_ASSERT(n < (int)LINE_MAX);
 }
 
@@ -149,6 +170,28 @@ static void write_staged(struct life *x, const struct qn_onepaxos *p,
         fprintf(line, " %" PRIu64 ":S:%016" PRIx64, s,
                 XXH3_64bits(b->bytes, b->len));
     }
+}
+
+/** What was written into the own ring since the last line. */
+static void write_ring(struct life *x, const struct qn_onepaxos *p, FILE *line)
+{
+    if (p->memory == NULL) {
+        return;
+    }
+    const struct qn_ring *own = &p->memory->own;
+    bool again = x->ring_tenure != own->tenure;
+    qn_slot_t s = again ? own->lo : QN_MAX(x->ring_end, own->lo);
+    for (; s < own->end; s++) {
+        struct qn_refbuf *b = NULL;
+        qn_epoch_t epoch;
+        if (qn_ring_read(own, s, &qn_alloc_malloc, &epoch, &b) == QN_OK) {
+            fprintf(line, " %" PRIu64 ":R:%016" PRIx64, s,
+                    XXH3_64bits(b->bytes, b->len));
+            qn_refbuf_unref(b);
+        }
+    }
+    x->ring_tenure = own->tenure;
+    x->ring_end = own->end;
 }
 
 /** Entries that no incarnation has known before. */
@@ -229,6 +272,7 @@ static void put(struct run_trace *r, const struct qn_onepaxos *p,
     write_state(p, state);
     fputs(state, line);
     write_staged(x, p, line);
+    write_ring(x, p, line);
     bool slots = write_slots(x, p, line);
     bool model =
         in == NULL || (in->kind == QN_IN_RECV && in_model(in->recv.msg));

@@ -326,12 +326,12 @@ bool sim_in_memory(uint64_t seed)
     return memory;
 }
 
-bool sim_fits_model(uint64_t seed)
+bool sim_fits_model(uint64_t seed, bool memory)
 {
     struct sim *s = calloc(1, sizeof *s);
     set_up(s, seed, "");
     bool changes = sim_has(s, FAULT_KILL) || sim_has(s, FAULT_SUSPECT);
-    bool fits = changes && !s->c.in_memory && s->c.nodes == 3 &&
+    bool fits = changes && s->c.in_memory == memory && s->c.nodes == 3 &&
                 !sim_has(s, FAULT_LOST);
     free(s);
     return fits;

@@ -20,9 +20,8 @@ bool sim_in_memory(uint64_t seed);
  *  @param f  Borrowed. */
 void sim_record(uint64_t seed, const char *program, FILE *f);
 
-/** What this seed does is in the model of the agreement core: three nodes, the
- *  process acceptor, deaths or suspicions, and no group that has to go on by
- *  force. */
-bool sim_fits_model(uint64_t seed);
+/** What this seed does is in the models of that acceptor: three nodes, deaths
+ * or suspicions, and no group that has to go on by force. */
+bool sim_fits_model(uint64_t seed, bool memory);
 
 #endif

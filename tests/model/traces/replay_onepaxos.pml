@@ -46,7 +46,7 @@
 #define NEWVALUE v = newvalue[n[me].next]
 
 c_code {
-\#include "replay.h"
+\#include "onepaxos_state.h"
 }
 
 int pos;            /* of the trace */
@@ -175,7 +175,7 @@ inline resign() {
   fi
 }
 
-#define AT(p_what) c_code { at(now.pos, p_what); };
+#define WHERE(p_what) c_code { at(now.pos, p_what); };
 
 inline compare() {
   c_code { now.same = (unsigned) compare_node(now.pos); };
@@ -217,21 +217,21 @@ active proctype replay() {
        if
        :: what == STOP -> c_code { accepted(now.pos); }
        :: what == DIE -> n[me].up = 0
-       :: what == PUT -> AT("the proposer of the entry") put()
+       :: what == PUT -> WHERE("the proposer of the entry") put()
        :: what == BEGIN || what == STEP ->
           if
-          :: what == BEGIN -> AT("an incarnation begins twice") !live[me]; live[me] = 1; n[me].up = 1; restage()
-          :: else -> AT("an incarnation that has ended makes a step") n[me].up
+          :: what == BEGIN -> WHERE("an incarnation begins twice") !live[me]; live[me] = 1; n[me].up = 1; restage()
+          :: else -> WHERE("an incarnation that has ended makes a step") n[me].up
           fi;
-          AT("the action of the message") receive();
-          AT("the entries that it learns") learn();
-          AT("a slot that is learned and not decided") fill(0); fill(1);
-          AT("the leader that is to be sealed") seal();
-          AT("the adoption of what was prepared") adopt();
-          AT("the proposal") propose_all();
-          AT("the end of its proposals") freeze_if();
+          WHERE("the action of the message") receive();
+          WHERE("the entries that it learns") learn();
+          WHERE("a slot that is learned and not decided") fill(0); fill(1);
+          WHERE("the leader that is to be sealed") seal();
+          WHERE("the adoption of what was prepared") adopt();
+          WHERE("the proposal") propose_all();
+          WHERE("the end of its proposals") freeze_if();
           resign();
-          AT("the state") compare()
+          WHERE("the state") compare()
        fi;
        what = 0; in = 0; me = 0; to_idx = 0; to_role = 0; to_cep = 0; to_st_from = 0; to_next = 0; to_lrn[0] = 0; to_lrn[1] = 0;
        newvalue[0] = 0; newvalue[1] = 0; same = 0; a = 0; b = 0; c = 0; d = 0; f = 0; v = 0;
