@@ -6,8 +6,9 @@
  *
  * A line's `busy` is the time at which its home has performed the last store
  * that was issued to it and the copies of others are gone: half of what passes
- * until the writer has the acknowledgement. Loads of other nodes start then;
- * the writer's own do not wait, they see its store on the way.
+ * until the writer has the acknowledgement. Loads of other nodes start then,
+ * but a node with a copy sees the old content until it loses it; the writer's
+ * own do not wait, they see its store on the way.
  *
  * An atomic operation meets the home after half of the trip and waits there for
  * the line and for the home, which performs one at a time. Its result is kept
@@ -34,8 +35,10 @@ struct line {
     uint32_t home;   /* a core */
     uint32_t writer; /* the last one, a node */
     bool touched;
+    bool sole; /* no other store was on its way when the last one was issued */
     qn_ps_t busy;
-    uint64_t holder[]; /* bit set of nodes with a copy */
+    uint64_t holder[]; /* [2 * words] nodes with a copy; behind them those that
+                          had one when the last store was issued */
 };
 
 struct own { /* of a node */
@@ -110,6 +113,16 @@ static uint32_t farthest(const struct tilegx *t, const struct line *l,
     return best;
 }
 
+/* A store of another node is on its way, and the node keeps its copy until
+ * then. With two of them, what the line held before the first is not known. */
+static bool holds_still(const struct tilegx *t, const struct line *l,
+                        const struct qn_line_access *a)
+{
+    return a->may_be_stale && l->sole && l->writer != a->node &&
+           a->issued < l->busy &&
+           (l->holder[t->words + a->node / 64] >> (a->node % 64) & 1) != 0;
+}
+
 /* What it adds to an acknowledgement that copies of others have to go. They
  * are gone. */
 static qn_ps_t drop_copies(const struct tilegx *t, struct line *l,
@@ -117,6 +130,7 @@ static qn_ps_t drop_copies(const struct tilegx *t, struct line *l,
 {
     bool mine = holds(l, node);
     uint32_t far = farthest(t, l, node);
+    memcpy(l->holder + t->words, l->holder, t->words * sizeof l->holder[0]);
     memset(l->holder, 0, t->words * sizeof l->holder[0]);
     if (mine) {
         hold(l, node);
@@ -143,10 +157,11 @@ static struct qn_price load(struct tilegx *t, struct line *l,
                          .transfer = QN_TRANSFER_HIT,
                          .peer = QN_SIM_NO_NODE};
     qn_ps_t price = t->price[QN_TILEGX_L1];
-    if (l->writer != a->node) {
+    p.stale = holds_still(t, l, a);
+    if (l->writer != a->node && !p.stale) {
         p.start = QN_MAX(a->issued, l->busy);
     }
-    if (!holds(l, a->node)) {
+    if (!holds(l, a->node) && !p.stale) {
         price = trip(t, l, a->node);
         if (!l->touched) {
             p.transfer = QN_TRANSFER_COLD;
@@ -177,6 +192,7 @@ static struct qn_price store(struct tilegx *t, struct line *l,
         ack = t->price[QN_TILEGX_ACK] + 2 * hops(t, own->core, l->home);
     }
     ack += drop_copies(t, l, a->node, &p);
+    l->sole = l->busy <= a->issued;
     p.visible = QN_MAX(l->busy, a->issued + ack / 2);
     l->busy = p.visible;
     own->acked = QN_MAX(own->acked, p.visible + (ack - ack / 2));
@@ -194,6 +210,7 @@ static struct qn_price atomic(struct tilegx *t, struct line *l,
         p.transfer = QN_TRANSFER_HIT;
         p.peer = QN_SIM_NO_NODE;
     }
+    l->sole = l->busy <= a->issued;
     qn_ps_t arrives = a->issued + way / 2;
     qn_ps_t begins = QN_MAX(arrives, QN_MAX(*served, l->busy));
     *served = begins + t->price[QN_TILEGX_ATOMIC];
@@ -325,7 +342,7 @@ static void fill(struct tilegx *t, const struct qn_tiled *m, uint32_t nodes)
         .park = t->price[QN_TILEGX_SYSCALL],
         .ring = t->price[QN_TILEGX_SYSCALL],
         .wake = t->price[QN_TILEGX_WAKE],
-        .line_bytes = sizeof(struct line) + t->words * sizeof(uint64_t),
+        .line_bytes = sizeof(struct line) + 2 * t->words * sizeof(uint64_t),
         .begin = begin,
         .line_init = init_line,
         .access = price_access,

@@ -235,6 +235,52 @@ Test(tilegx, what_meets_a_store_on_its_way_waits_for_it, .init = begin)
     cr_assert_eq(world.took[NEAR], 12 + 10 + 5, "%lu", world.took[NEAR]);
 }
 
+static void look_while_it_is_written(void)
+{
+    load(0);
+    work_cycles(505 - 50);
+    MEASURE(0, world.took[1] = load(0));
+    work_cycles(540 - 507);
+    MEASURE(2, world.took[3] = load(0));
+}
+
+/* Visible at 500 + 64 / 2. */
+Test(tilegx, a_node_with_a_copy_sees_the_old_content_until_then, .init = begin)
+{
+    home(0, NEAR);
+    world.node[0] = write_at_500;
+    world.node[FAR] = look_while_it_is_written;
+    run_and_free();
+    cr_assert_eq(world.took[0], 2);
+    cr_assert_eq(world.took[1], 0);
+    cr_assert_eq(world.took[2], 50);
+    cr_assert_eq(world.took[3], 1);
+}
+
+static void store_two_at_500(void)
+{
+    work_cycles(500);
+    store(0);
+    qn_store(&world.line[0].x, 2, QN_RELAXED);
+}
+
+static void look_at_second(void)
+{
+    load(0);
+    work_cycles(505 - 50);
+    MEASURE(0, world.took[1] = load(0));
+}
+
+Test(tilegx, of_two_stores_on_their_way_none_is_seen_early, .init = begin)
+{
+    home(0, NEAR);
+    world.node[0] = store_two_at_500;
+    world.node[FAR] = look_at_second;
+    run_and_free();
+    cr_assert_eq(world.took[0], 27 + 50, "%lu", world.took[0]);
+    cr_assert_eq(world.took[1], 2);
+}
+
 static void order_stores(void)
 {
     store(0);
