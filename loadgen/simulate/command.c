@@ -206,11 +206,32 @@ static int choose_cores(struct qn_simulate *s, const struct qn_machine *all)
     return err == QN_OK ? 0 : qn_simulate_fail(s, qn_strerror(err));
 }
 
+/* A tiled machine is known by its price list; costs are derived from it. */
+static int load_tiled(struct qn_simulate *s, struct qn_machine **all,
+                      struct qn_parse_error *parse_error)
+{
+    int err = qn_tiled_load(&s->tiled, s->machine, parse_error);
+    if (err == QN_OK && s->tiled.kind == QN_TILED_SCC) {
+        return qn_parse_error_set(
+            parse_error, s->machine, 0, "kind",
+            "an scc has no coherent memory, and no transport uses its message "
+            "buffers yet; choose another machine");
+    }
+    if (err == QN_OK && s->bare) {
+        return qn_parse_error_set(
+            parse_error, s->machine, 0, "kind",
+            "--bare is for coherent machines; leave it out");
+    }
+    return err == QN_OK ? qn_tiled_machine(all, &s->tiled) : err;
+}
+
 static int load_machine(struct qn_simulate *s)
 {
     struct qn_parse_error parse_error = {""};
     struct qn_machine *all;
-    int err = qn_machine_load(&all, s->machine, &parse_error);
+    s->is_tiled = qn_tiled_is(s->machine);
+    int err = s->is_tiled ? load_tiled(s, &all, &parse_error)
+                          : qn_machine_load(&all, s->machine, &parse_error);
     if (err != QN_OK) {
         return qn_simulate_fail(s, parse_error.text[0] != '\0'
                                        ? parse_error.text
@@ -240,7 +261,7 @@ static int add_all(struct qn_simulate *s)
 {
     struct qn_topology_spec_opts o = {.goal = qn_simulate_goal(s->op),
                                       .root = QN_ROOT_FREE,
-                                      .q = 1,
+                                      .q = qn_simulate_queued(s),
                                       .seed = 1,
                                       .one_tree = true};
     if (s->root != ROOT_FREE) {

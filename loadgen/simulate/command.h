@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/sim/timed/tiled/tiled.h"
 #include "loadgen/simulate/bench_run.h"
 #include "loadgen/simulate/virtual.h"
 #include "loadgen/topo/model/topology_spec.h"
@@ -44,6 +45,8 @@ struct qn_simulate {
     uint32_t faults;
     /* state */
     struct qn_machine *m; /* index i is node i; own */
+    bool is_tiled;        /* prices are of `tiled`; costs of m are for plans */
+    struct qn_tiled tiled;
     double ghz;
     bool clock_known;
     struct qn_simulate_row row[QN_SIMULATE_ROWS];
@@ -56,6 +59,10 @@ int qn_simulate_fail(const struct qn_simulate *s, const char *line);
 
 /** What a topology for the operation is planned for. (topology.c) */
 enum qn_goal qn_simulate_goal(enum qn_virtual op);
+
+/** The queued factor (core/machine/machine.h) of the price
+ *  list: 1 for coherent machines. (topology.c) */
+double qn_simulate_queued(const struct qn_simulate *s);
 
 /** Plan, predict and run one topology: the next row. The root that it chose is
  *  that of the next ones, in *o. @return the exit status. (topology.c) */

@@ -56,12 +56,18 @@ static int make_prices(const struct qn_simulate *s, struct qn_prices **prices)
     static uint32_t core[QN_CORES_MAX];
     struct qn_coherent_opts c = {.clock_ghz = s->ghz, .bare = s->bare};
     for (uint32_t i = 0; i < s->m->n; i++) {
-        core[i] = i;
+        core[i] = s->is_tiled ? s->m->core[i].os : i;
     }
-    if (s->software) {
+    if (!s->is_tiled && s->software) {
         memcpy(c.mark_cycles, software_cycles, sizeof c.mark_cycles);
     }
-    return qn_coherent_create(prices, s->m, core, s->m->n, &c);
+    int err = s->is_tiled ? qn_tiled_prices(prices, &s->tiled, core, s->m->n)
+                          : qn_coherent_create(prices, s->m, core, s->m->n, &c);
+    for (uint32_t i = 0; err == QN_OK && s->is_tiled && i < QN_MARKS; i++) {
+        double ps = s->software ? software_cycles[i] * 1000 / s->ghz : 0;
+        (*prices)->mark[i] = (qn_ps_t)ps;
+    }
+    return err;
 }
 
 /* From one start to the next, when operations are run one by one. */
@@ -195,9 +201,10 @@ static void predict(const struct qn_simulate *s, const struct qn_shape *shape,
                     struct qn_simulate_row *row)
 {
     bool requested = s->op == QN_VIRTUAL_BROADCAST && !is_alone(s);
+    double q = qn_simulate_queued(s);
     double cycles = requested
-                        ? qn_predict_published(s->m, shape, predicted[s->op], 1)
-                        : qn_predict(s->m, shape, predicted[s->op], 1);
+                        ? qn_predict_published(s->m, shape, predicted[s->op], q)
+                        : qn_predict(s->m, shape, predicted[s->op], q);
     bool acks = s->op == QN_VIRTUAL_ACK;
     row->predicted_ns = cycles / s->ghz;
     row->bound = 1e9 * s->ghz / qn_predict_occupancy(s->m, shape, acks, NULL);
@@ -209,6 +216,11 @@ static void predict(const struct qn_simulate *s, const struct qn_shape *shape,
 enum qn_goal qn_simulate_goal(enum qn_virtual op)
 {
     return (enum qn_goal)predicted[op]; /* the values are the same */
+}
+
+double qn_simulate_queued(const struct qn_simulate *s)
+{
+    return s->is_tiled ? s->m->facts.queued_factor : 1;
 }
 
 int qn_simulate_add(struct qn_simulate *s, const char *name,

@@ -31,6 +31,10 @@ def machine(name):
     return str(MACHINES / name)
 
 
+def tiled(name):
+    return str(pathlib.Path(__file__).parents[3] / "machines" / name)
+
+
 class Results(unittest.TestCase):
     def test_each_topology_takes_as_long_as_predicted(self):
         for operation in ("broadcast", "ack"):
@@ -71,6 +75,21 @@ class Results(unittest.TestCase):
         self.assertTrue(t["incomplete"])
         self.assertEqual(t["operations"], 0)
         self.assertIsNone(t["median_ns"])
+
+    def test_a_tiled_machine_runs_the_same_operations(self):
+        # The prediction does not know of fences, and acknowledgements have more.
+        most = {"broadcast": 1.25, "ack": 1.6, "reduce": 1.25, "barrier": 1.25}
+        for operation in most:
+            r = result(operation, "--machine", tiled("tilegx_8036.json"),
+                       "--topology", "adaptive,binary,sequential")
+            self.assertEqual(r["nodes"], 36)
+            for t in r["topologies"]:
+                self.assertEqual(t["wrong"], 0)
+                self.assertGreater(t["latency_ratio"], 0.9, t)
+                self.assertLess(t["latency_ratio"], most[operation], t)
+        few = result("broadcast", "--machine", tiled("tilegx_8072.json"),
+                     "--cores", "0,8,63,71", "--topology", "binary")
+        self.assertEqual(few["nodes"], 4)
 
     def test_the_table_names_each_topology(self):
         done = sim("broadcast", "--machine", machine("syn_8x4x1"), "--nodes",
@@ -133,6 +152,10 @@ class Refusals(unittest.TestCase):
                      names=["--fault"])
         self.refused("broadcast", *m, "--fault", "slow:1*0.5",
                      names=["--fault"])
+        self.refused("broadcast", "--machine", tiled("scc.json"),
+                     names=["scc.json"])
+        self.refused("broadcast", "--machine", tiled("tilegx_8036.json"),
+                     "--bare", names=["--bare"])
         self.refused("replay", "S9", names=["S1"])
         self.refused("replay", "S1", "--machines", "/nowhere",
                      names=["/nowhere"])

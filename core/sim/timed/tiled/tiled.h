@@ -158,4 +158,15 @@ void qn_tiled_print(const struct qn_tiled *m, FILE *f);
 int qn_tiled_prices(struct qn_prices **out, const struct qn_tiled *m,
                     const uint32_t *core, uint32_t nodes);
 
+struct qn_machine;
+
+/**
+ * The machine by what a message through its shared memory costs, for plans and
+ * predictions: core i is index i.
+ *
+ * @param out  Filled; freed by qn_machine_destroy.
+ * @return QN_OK; QN_EINVAL: an SCC has no coherent memory; QN_ENOMEM.
+ */
+int qn_tiled_machine(struct qn_machine **out, const struct qn_tiled *m);
+
 #endif

@@ -35,7 +35,6 @@ struct line {
     uint32_t home;   /* a core */
     uint32_t writer; /* the last one, a node */
     bool touched;
-    bool sole; /* no other store was on its way when the last one was issued */
     qn_ps_t busy;
     uint64_t holder[]; /* [2 * words] nodes with a copy; behind them those that
                           had one when the last store was issued */
@@ -114,12 +113,11 @@ static uint32_t farthest(const struct tilegx *t, const struct line *l,
 }
 
 /* A store of another node is on its way, and the node keeps its copy until
- * then. With two of them, what the line held before the first is not known. */
+ * then. Of two of them the first took it away: it waits for both. */
 static bool holds_still(const struct tilegx *t, const struct line *l,
                         const struct qn_line_access *a)
 {
-    return a->may_be_stale && l->sole && l->writer != a->node &&
-           a->issued < l->busy &&
+    return a->may_be_stale && l->writer != a->node && a->issued < l->busy &&
            (l->holder[t->words + a->node / 64] >> (a->node % 64) & 1) != 0;
 }
 
@@ -192,7 +190,6 @@ static struct qn_price store(struct tilegx *t, struct line *l,
         ack = t->price[QN_TILEGX_ACK] + 2 * hops(t, own->core, l->home);
     }
     ack += drop_copies(t, l, a->node, &p);
-    l->sole = l->busy <= a->issued;
     p.visible = QN_MAX(l->busy, a->issued + ack / 2);
     l->busy = p.visible;
     own->acked = QN_MAX(own->acked, p.visible + (ack - ack / 2));
@@ -210,7 +207,6 @@ static struct qn_price atomic(struct tilegx *t, struct line *l,
         p.transfer = QN_TRANSFER_HIT;
         p.peer = QN_SIM_NO_NODE;
     }
-    l->sole = l->busy <= a->issued;
     qn_ps_t arrives = a->issued + way / 2;
     qn_ps_t begins = QN_MAX(arrives, QN_MAX(*served, l->busy));
     *served = begins + t->price[QN_TILEGX_ATOMIC];

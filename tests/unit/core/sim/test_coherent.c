@@ -3,7 +3,8 @@
  * between sockets that carry one transfer at a time. Both are off unless asked
  * for.
  *
- * Eight cores at 1 GHz: s(u, v) = 100, r(u, v) = 200. Cores 2i and 2i + 1 are
+ * Eight cores at 1 GHz: s(u, v) = 100 (150 between siblings, so that a defect
+ * shows), r(u, v) = 200. Cores 2i and 2i + 1 are
  * threads of one physical core; cores 0 to 3 and 4 to 7 are the two sockets.
  */
 #include <string.h>
@@ -44,7 +45,7 @@ static struct qn_machine *machine(void)
         m->core[u].phys = u / 2;
         m->core[u].socket = u / 4;
         for (uint32_t v = 0; v < CORES; v++) {
-            m->send[u * CORES + v] = u == v ? 0 : 100;
+            m->send[u * CORES + v] = u == v ? 0 : u / 2 == v / 2 ? 150 : 100;
             m->receive[u * CORES + v] = u == v ? 0 : 200;
         }
     }

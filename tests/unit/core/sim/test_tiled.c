@@ -6,6 +6,7 @@
 
 #include "core/base/bits.h"
 #include "core/machine/csv.h"
+#include "core/machine/machine.h"
 #include "tests/unit/core/sim/tiled_world.h"
 
 static char text[1 << 16];
@@ -185,4 +186,34 @@ Test(tiled, nodes_need_cores_of_their_own)
     world.core[1] = 47;
     cr_assert_eq(qn_tiled_prices(&p, &world.m, world.core, 2), QN_OK);
     qn_prices_destroy(p);
+}
+
+/* ---- costs for plans ---- */
+
+/* Mean distance to a home: 5 hops from a corner, 3 from the middle. */
+Test(tiled, costs_are_those_of_a_line_through_a_mean_home)
+{
+    struct qn_machine *m;
+    load_machine("tilegx_8036");
+    cr_assert_eq(qn_tiled_machine(&m, &world.m), QN_OK);
+    cr_assert_eq(m->n, 36);
+    cr_assert_eq(qn_machine_check(m), QN_OK);
+    cr_assert_eq(m->facts.clock_ghz, 1.2);
+    /* Of 36 homes one is the own core: no trip. */
+    double ack = (35 * 32 + 11 + 2 * 5 * 36) / 36.0;
+    double drop = 12 + 2 * 3, trip = (35 * 32 + 11 + 2 * 3 * 36) / 36.0;
+    cr_assert_float_eq(qn_send_cost(m, 0, 14), 1 + ack + drop, 1e-9, "%f",
+                       qn_send_cost(m, 0, 14));
+    cr_assert_float_eq(qn_receive_cost(m, 0, 14), (ack + drop) / 2 + trip, 1e-9,
+                       "%f", qn_receive_cost(m, 0, 14));
+    cr_assert(m->facts.queued_factor > 0.4 && m->facts.queued_factor < 0.7,
+              "%f", m->facts.queued_factor);
+    qn_machine_destroy(m);
+}
+
+Test(tiled, a_machine_without_coherence_has_no_costs)
+{
+    struct qn_machine *m;
+    load_machine("scc");
+    cr_assert_eq(qn_tiled_machine(&m, &world.m), QN_EINVAL);
 }
