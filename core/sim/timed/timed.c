@@ -90,7 +90,8 @@ static void tell(struct qn_timed_event e)
 {
     if (timed.o->event != NULL) {
         e.node = qn_sim.self;
-        timed.o->event(timed.o->ctx, &e);
+        timed.o->event(
+            timed.o->event_ctx != NULL ? timed.o->event_ctx : timed.o->ctx, &e);
     }
 }
 
@@ -262,6 +263,17 @@ static void spend(qn_ps_t ps, qn_ps_t *account)
     }
 }
 
+/* Outside of any node: what the caller does to memory then acts at once and
+ * costs nothing. */
+static void tell_ended(uint32_t node, bool killed)
+{
+    if (timed.o->ended != NULL) {
+        qn_sim.self = QN_SIM_NO_NODE;
+        timed.o->ended(timed.o->ctx, node, killed);
+        qn_sim.self = node;
+    }
+}
+
 static void die(void)
 {
     uint32_t node = qn_sim.self;
@@ -271,9 +283,7 @@ static void die(void)
                                  .from = self()->out->clock,
                                  .until = self()->out->clock,
                                  .peer = QN_SIM_NO_NODE});
-    if (timed.o->ended != NULL) {
-        timed.o->ended(timed.o->ctx, node, true);
-    }
+    tell_ended(node, true);
     leave();
     abort(); /* it is in the queue no more */
 }
@@ -570,6 +580,16 @@ static void point(const struct qn_sim_access *x)
 
 /* ---- sleep, clock, library ---- */
 
+/* A sleeper wakes at its deadline, or to be killed. */
+static qn_ps_t sleeps_until(const struct actor *a, const struct qn_sim_node *n)
+{
+    qn_ps_t deadline = n->deadline == QN_TIME_NEVER ? QN_PS_NEVER
+                       : n->deadline > ORIGIN_NS
+                           ? (n->deadline - ORIGIN_NS) * QN_PS_PER_NS
+                           : 0;
+    return QN_MIN(deadline, a->kill_from);
+}
+
 static void leave_running(void)
 {
     struct actor *a = self();
@@ -582,17 +602,16 @@ static void leave_running(void)
                                      .from = from,
                                      .until = from,
                                      .peer = QN_SIM_NO_NODE});
-        if (timed.o->ended != NULL) {
-            timed.o->ended(timed.o->ctx, qn_sim.self, false);
-        }
-    } else if (n->deadline != QN_TIME_NEVER) {
-        qn_ps_t deadline = n->deadline > ORIGIN_NS
-                               ? (n->deadline - ORIGIN_NS) * QN_PS_PER_NS
-                               : 0;
-        qn_time_queue_set(&timed.queue, qn_sim.self, QN_MAX(deadline, from));
+        tell_ended(qn_sim.self, false);
+    } else if (n->state == QN_SIM_SLEEPS && sleeps_until(a, n) != QN_PS_NEVER) {
+        qn_time_queue_set(&timed.queue, qn_sim.self,
+                          QN_MAX(sleeps_until(a, n), from));
     }
     leave();
     a->out->clock = timed.queue.time[qn_sim.self];
+    if (a->out->clock >= a->kill_from) {
+        die();
+    }
     a->out->parked += a->out->clock - from;
     tell((struct qn_timed_event){.kind = QN_TIMED_PARKED,
                                  .from = from,
@@ -1006,4 +1025,10 @@ _Noreturn void qn_timed_fail(const char *what)
 _Noreturn void qn_timed_stop(void)
 {
     qn_sim_end_run();
+}
+
+qn_ps_t qn_timed_clock_of(uint32_t node)
+{
+    QN_ASSERT(node < timed.out->nodes);
+    return timed.out->node[node].clock;
 }

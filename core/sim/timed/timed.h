@@ -72,12 +72,13 @@ struct qn_timed_opts {
     uint64_t until_ns; /* the run is cut off then; 0: one hour */
     const struct qn_sim_fault *fault; /* [faults], borrowed */
     uint32_t faults;
-    /** A node was killed or has ended; called outside of any node. NULL: not
-     *  wanted. */
+    /** A node was killed or has ended; called outside of any node, so that what
+     *  it stores is there at once and costs nothing. NULL: not wanted. */
     void (*ended)(void *ctx, uint32_t node, bool killed);
     /** Each event as it becomes known; times do not ascend between nodes. NULL:
      *  not wanted. */
     void (*event)(void *ctx, const struct qn_timed_event *e);
+    void *event_ctx; /* NULL: `ctx` */
 };
 
 /** Where a node's time went. The times add up to `clock`. */
@@ -153,5 +154,8 @@ void qn_timed_expect(qn_ps_t at);
 /** The running node computes for so long: qn_work in picoseconds, for cycles
  *  that are no whole nanoseconds. */
 void qn_timed_work(qn_ps_t ps);
+
+/** During a run: the clock of any node, as far as it has come. */
+qn_ps_t qn_timed_clock_of(uint32_t node);
 
 #endif

@@ -387,6 +387,73 @@ Test(timed, a_killed_node_does_not_perform_its_access, .init = begin)
     qn_timed_result_free(&r);
 }
 
+/* As the kernel's mark of an end. */
+static void mark_end(void *ctx, uint32_t node, bool killed)
+{
+    struct world *w = ctx;
+    w->seen[node] = qn_timed_clock_of(node) / QN_PS_PER_NS;
+    qn_store(&w->y, killed ? 1 : 2, QN_RELEASE);
+}
+
+static void await_y(struct world *w)
+{
+    await(&w->y, 1);
+}
+
+Test(timed, an_end_is_told_outside_of_the_node_and_costs_nothing, .init = begin)
+{
+    const struct qn_sim_fault f = {
+        .kind = QN_SIM_FAULT_KILL, .node = 0, .access = 42};
+    const struct qn_timed_opts o = {
+        .fault = &f, .faults = 1, .ended = mark_end};
+    world.node[0] = count_up;
+    world.node[1] = await_y;
+    struct qn_timed_result r = run(&o, true);
+    cr_assert_eq(r.node[1].state, QN_SIM_FINISHED);
+    cr_assert_eq(r.node[0].accesses, 42);
+    cr_assert_eq(world.seen[0], 41000, "%lu", world.seen[0]);
+    cr_assert_eq(atomic_load(&world.y), 2, "the other one ended by itself");
+    qn_timed_result_free(&r);
+}
+
+Test(timed, a_sleeper_is_killed_at_its_time, .init = begin)
+{
+    const struct qn_sim_fault f = {
+        .kind = QN_SIM_FAULT_KILL, .node = 0, .from_ns = 70000};
+    const struct qn_timed_opts o = {
+        .fault = &f, .faults = 1, .ended = mark_end};
+    world.node[0] = park_on_word;
+    struct qn_timed_result r = run(&o, true);
+    cr_assert_eq(r.node[0].state, QN_SIM_GONE);
+    cr_assert_eq(r.node[0].clock, 70000 * QN_PS_PER_NS);
+    cr_assert_eq(world.seen[0], 70000);
+    qn_timed_result_free(&r);
+}
+
+static void count_up_deeply(struct world *w)
+{
+    uint8_t own[64] = {0}; /* a frame that a killed node does not leave */
+    qn_copy_in(own, w->bytes, sizeof own);
+    count_up(w);
+    qn_copy_out(w->bytes, own, sizeof own);
+}
+
+/* AddressSanitizer would take what the killed node has left for a fault. */
+Test(timed, the_stack_of_a_killed_node_is_used_again, .init = begin)
+{
+    const struct qn_sim_fault f = {
+        .kind = QN_SIM_FAULT_KILL, .node = 0, .access = 42};
+    const struct qn_timed_opts killed = {.fault = &f, .faults = 1};
+    world.node[0] = count_up_deeply;
+    for (int i = 0; i < 4; i++) {
+        struct qn_timed_result r = run(i % 2 == 0 ? &killed : NULL, true);
+        cr_assert_eq(r.node[0].state,
+                     i % 2 == 0 ? QN_SIM_GONE : QN_SIM_FINISHED);
+        qn_timed_result_free(&r);
+        world.node[0] = i % 2 == 0 ? copy_out : count_up_deeply;
+    }
+}
+
 Test(timed, a_stopped_node_goes_on_where_it_was, .init = begin)
 {
     const struct qn_sim_fault f = {.kind = QN_SIM_FAULT_STOP,
