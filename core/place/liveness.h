@@ -74,7 +74,7 @@ bool qn_liveness_left(const struct qn_commons *c, qn_node_t node, uint64_t inc);
 /** The last incarnation of `node` so far. @param inc  Filled; 0: it never had
  * one.
  *  @param tid  Filled: its thread, which is its process in a replica; 0 unless
- *              it is ALIVE.
+ *              it is ALIVE. Private form: node + 1.
  *  @return how it is. As qn_liveness_check. */
 enum qn_liveness qn_liveness_incarnation(const struct qn_commons *c,
                                          qn_node_t node, uint64_t *inc,

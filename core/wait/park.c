@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,4 +62,9 @@ void qn_park_drain(int fd)
     uint64_t count;
     ssize_t n = read(fd, &count, sizeof count);
     QN_ASSERT(n == sizeof count || errno == EAGAIN || errno == EINTR);
+}
+
+void qn_park_yield(void)
+{
+    (void)sched_yield(); /* cannot fail on Linux */
 }

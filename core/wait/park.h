@@ -27,4 +27,7 @@ void qn_unpark_fd(int fd);
 /** Make it unreadable again. */
 void qn_park_drain(int fd);
 
+/** Let other runnable threads of this core run first. */
+void qn_park_yield(void);
+
 #endif

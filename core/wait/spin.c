@@ -1,11 +1,10 @@
 #include "core/wait/spin.h"
 
-#include <sched.h>
-
 #include "core/base/assert.h"
 #include "core/base/atomic.h"
 #include "core/base/bits.h"
 #include "core/base/mark.h"
+#include "core/wait/park.h"
 
 #define PAUSES_MOST 4u /* doublings */
 
@@ -56,7 +55,7 @@ void qn_spin_yield(struct qn_yield *y, qn_time_t now)
     if (now < y->from) {
         return;
     }
-    (void)sched_yield(); /* cannot fail on Linux */
+    qn_park_yield();
     qn_time_t then = qn_clock_now();
     if (then > now + QN_YIELD_LONG) {
         qn_spin_yield_not(y, then);
