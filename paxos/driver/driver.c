@@ -129,6 +129,7 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     /* Outputs of a step are executed before the next one begins: neither the
      * service nor a channel may call back into a step. */
     QN_ASSERT(d->out.count == 0);
+    qn_mark(QN_MARK_STEP);
     qn_onepaxos_set_apply_budget(d->machine, d->left > 0 ? ALLOW : 0);
     int err = qn_onepaxos_step(d->machine, in, d->now, d->wall_ms, &d->out);
     d->more = d->out.apply_pending;

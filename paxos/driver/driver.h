@@ -158,6 +158,7 @@ struct qn_driver_opts {
     bool own_cores; /* column of the parameter table (PROTOCOL.md 10) */
     struct qn_flow_limits flow; /* how far a leader may run ahead of the
                                    others; all 0: qn_flow_default */
+    uint32_t batch_commands;    /* of a slot, at most; 0: MAX_BATCH */
     uint64_t backlog_bytes; /* process acceptor: of its log that are kept for
                                lagging peers; 0: QN_LOG_BYTES */
     uint64_t seed;          /* of everything random inside */

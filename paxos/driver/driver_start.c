@@ -153,6 +153,8 @@ static struct qn_params params(const struct qn_driver *d)
     p.log_bytes = d->memory                 ? QN_LOG_BYTES_MEMORY
                   : d->o.backlog_bytes != 0 ? d->o.backlog_bytes
                                             : p.log_bytes;
+    p.batch_commands =
+        d->o.batch_commands != 0 ? d->o.batch_commands : p.batch_commands;
     p.flow = d->o.flow.timeout != 0
                  ? d->o.flow
                  : qn_flow_default(d->o.nodes, QN_RING, QN_LOG_BYTES);
@@ -292,6 +294,7 @@ void qn_driver_destroy(struct qn_driver *d)
     if (d == NULL) {
         return;
     }
+    qn_step_out_release(&d->out); /* it may end in the middle of a turn */
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         qn_sendq_free(&d->peer[i].control);
         qn_sendq_free(&d->peer[i].bulk);
