@@ -1,0 +1,234 @@
+/*
+ * Replicas on the simulated manycore: they commit, also when some are killed or
+ * stopped at moments that a seed chooses, and the same run gives the same hash.
+ * The invariants are those of loadgen/simulate/commit/commit.h.
+ *
+ * QN_TIMED_SEEDS=n: so many seeds. QN_TIMED_SEED=s: that one only.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/err.h"
+#include "core/sim/timed/time_queue.h"
+#include "loadgen/simulate/commit/commit.h"
+#include "tests/support/test.h"
+
+#define SEEDS_USUAL 300u
+
+static struct qn_machine *machine(void)
+{
+    struct qn_machine *m;
+    cr_assert_eq(qn_machine_load(&m, QN_MACHINES "/syn_8x4x1", NULL), QN_OK);
+    return m;
+}
+
+static struct qn_sim_commit_opts usual(bool memory)
+{
+    return (struct qn_sim_commit_opts){.replicas = 3,
+                                       .memory = memory,
+                                       .tree = QN_SIM_TREE_COSTS,
+                                       .clients = 2,
+                                       .reads = 0.5,
+                                       .warm_ns = 10 * QN_US,
+                                       .load_ns = 200 * QN_US,
+                                       .seed = 1,
+                                       .jitter = 0.05};
+}
+
+static struct qn_sim_commit_result run(struct qn_sim_commit_opts o)
+{
+    uint32_t core[QN_CORES_MAX];
+    struct qn_sim_commit_result r;
+    struct qn_machine *m = machine();
+    qn_sim_cores(core, m, true);
+    o.machine = m;
+    o.core = core;
+    cr_assert_eq(qn_sim_commit_run(&r, &o), QN_OK);
+    qn_machine_destroy(m);
+    return r;
+}
+
+static void check_held(struct qn_sim_commit_result *r)
+{
+    cr_assert(r->broken == NULL, "%s", r->broken);
+    cr_assert_eq(r->machine.fault, NULL);
+    for (uint32_t i = 0; i < r->machine.nodes; i++) {
+        cr_assert(!r->machine.node[i].spun, "replica %u looks without a pause",
+                  i);
+    }
+}
+
+static void check_commits(bool memory)
+{
+    struct qn_sim_commit_result r = run(usual(memory));
+    check_held(&r);
+    cr_assert_gt(r.commits, 100);
+    cr_assert_gt(r.reads, 100);
+    /* A write waits for others, unless it is the leader's own. */
+    cr_assert_geq(r.commit->max, 100);
+    cr_assert_lt(qn_histogram_quantile(r.commit, 0.5), 2 * QN_US);
+    cr_assert_eq(r.failovers, 0);
+    cr_assert_lt(r.outage_ns, 10 * QN_US);
+    qn_sim_commit_free(&r);
+}
+
+Test(sim_commit, three_replicas_commit_by_memory)
+{
+    check_commits(true);
+}
+
+Test(sim_commit, three_replicas_commit_by_a_process)
+{
+    check_commits(false);
+}
+
+/* ---- seeds --------------------------------------------------------------- */
+
+static uint64_t draw(uint64_t *seed, uint64_t below)
+{
+    *seed += UINT64_C(0x9e3779b97f4a7c15);
+    return qn_time_queue_mix(*seed) % below;
+}
+
+static uint32_t number_of(const char *name, uint32_t usually)
+{
+    const char *text = getenv(name);
+    return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : usually;
+}
+
+/* A group, its load and its tree. */
+static struct qn_sim_commit_opts drawn_group(uint64_t *seed)
+{
+    static const uint32_t sizes[] = {3, 3, 4, 5, 7};
+    struct qn_sim_commit_opts o = usual(draw(seed, 2) == 0);
+    uint64_t tree = draw(seed, 3);
+    o.replicas = sizes[draw(seed, 5)];
+    o.tree = tree == 0   ? QN_SIM_TREE_COSTS
+             : tree == 1 ? QN_SIM_TREE_STREAM
+                         : QN_SIM_TREE_NAMED;
+    o.topology = draw(seed, 2) == 0 ? "sequential" : "binary";
+    o.clients = 1 + (uint32_t)draw(seed, 8);
+    o.reads = (double)draw(seed, 10) / 10;
+    o.command_bytes = 16 + (uint32_t)draw(seed, 200);
+    o.death_ns = draw(seed, 2) * draw(seed, 20) * QN_US;
+    o.seed = draw(seed, UINT64_MAX);
+    return o;
+}
+
+static struct qn_sim_commit_result run_seed(uint64_t seed, bool kills)
+{
+    struct qn_sim_fault fault[2];
+    struct qn_sim_commit_opts o = drawn_group(&seed);
+    /* No incarnation follows one that ended, so a majority must live; with the
+     * process acceptor leader and acceptor must not be lost together. Stops may
+     * hit any. */
+    bool two = !kills || (o.memory && o.replicas >= 5);
+    o.faults = two ? 1 + (uint32_t)draw(&seed, 2) : 1;
+    uint32_t first = (uint32_t)draw(&seed, o.replicas);
+    for (uint32_t i = 0; i < o.faults; i++) {
+        uint64_t from = draw(&seed, 200 * QN_US);
+        fault[i] = (struct qn_sim_fault){
+            .kind = kills ? QN_SIM_FAULT_KILL : QN_SIM_FAULT_STOP,
+            .node = (first + i) % o.replicas,
+            .access = kills && draw(&seed, 2) == 0 ? 1 + draw(&seed, 3000) : 0,
+            .from_ns = from,
+            .until_ns = kills ? 0 : from + 1 + draw(&seed, 15 * QN_MS)};
+    }
+    o.fault = fault;
+    return run(o);
+}
+
+static void run_seeds(bool kills)
+{
+    uint64_t first = number_of("QN_TIMED_SEED", 0);
+    uint64_t count = first != 0 ? 1 : number_of("QN_TIMED_SEEDS", SEEDS_USUAL);
+    uint64_t failovers = 0;
+    for (uint64_t s = first + (first == 0); s < first + count + (first == 0);
+         s++) {
+        struct qn_sim_commit_result r = run_seed(s, kills);
+        cr_assert(r.broken == NULL, "QN_TIMED_SEED=%" PRIu64 ": %s", s,
+                  r.broken);
+        failovers += r.failovers;
+        qn_sim_commit_free(&r);
+    }
+    cr_assert(first != 0 || failovers >= count / 20,
+              "%" PRIu64 " fail-overs in %" PRIu64 " runs", failovers, count);
+}
+
+Test(sim_commit, kills_by_seed_break_nothing, .timeout = 300)
+{
+    run_seeds(true);
+}
+
+Test(sim_commit, stops_by_seed_break_nothing, .timeout = 300)
+{
+    run_seeds(false);
+}
+
+/* ---- the same again ------------------------------------------------------ */
+
+Test(sim_commit, the_same_seed_gives_the_same_run)
+{
+    struct qn_sim_commit_result a = run_seed(7, true);
+    struct qn_sim_commit_result b = run_seed(7, true);
+    struct qn_sim_commit_result c = run_seed(8, true);
+    cr_assert_eq(a.machine.hash, b.machine.hash);
+    cr_assert_eq(a.machine.clock, b.machine.clock);
+    cr_assert_eq(a.commits, b.commits);
+    cr_assert_neq(a.machine.hash, c.machine.hash);
+    qn_sim_commit_free(&a);
+    qn_sim_commit_free(&b);
+    qn_sim_commit_free(&c);
+}
+
+/* ---- what must be found -------------------------------------------------- */
+
+/* The leader and the acceptor end together: no group survives that. */
+Test(sim_commit, a_group_that_cannot_continue_is_found)
+{
+    const struct qn_sim_fault fault[] = {
+        {.kind = QN_SIM_FAULT_KILL, .node = 0, .from_ns = 50 * QN_US},
+        {.kind = QN_SIM_FAULT_KILL, .node = 1, .from_ns = 50 * QN_US}};
+    struct qn_sim_commit_opts o = usual(false);
+    o.fault = fault;
+    o.faults = 2;
+    o.settle_ns = 100 * QN_MS;
+    struct qn_sim_commit_result r = run(o);
+    cr_assert_str_eq(r.broken, "what was begun is not applied everywhere");
+    qn_sim_commit_free(&r);
+}
+
+Test(sim_commit, impossible_options_are_refused)
+{
+    struct qn_sim_commit_result r;
+    struct qn_machine *m = machine();
+    uint32_t core[QN_CORES_MAX];
+    qn_sim_cores(core, m, false);
+    struct qn_sim_commit_opts o = usual(true);
+    o.machine = m;
+    o.core = core;
+    o.load = 8; /* replica 3 of three */
+    cr_assert_eq(qn_sim_commit_run(&r, &o), QN_EINVAL);
+    o.load = 0;
+    o.command_bytes = 8;
+    cr_assert_eq(qn_sim_commit_run(&r, &o), QN_EINVAL);
+    o.command_bytes = 0;
+    core[1] = core[0];
+    cr_assert_eq(qn_sim_commit_run(&r, &o), QN_EINVAL);
+    qn_machine_destroy(m);
+}
+
+Test(sim_commit, cores_are_dealt_over_the_nodes_or_taken_node_by_node)
+{
+    uint32_t spread[QN_CORES_MAX];
+    uint32_t near[QN_CORES_MAX];
+    struct qn_machine *m = machine();
+    qn_sim_cores(spread, m, true);
+    qn_sim_cores(near, m, false);
+    for (uint32_t i = 1; i < 4; i++) {
+        cr_assert_eq(m->core[near[i]].node, m->core[near[0]].node);
+        cr_assert_neq(m->core[spread[i]].node, m->core[spread[0]].node);
+    }
+    qn_machine_destroy(m);
+}
