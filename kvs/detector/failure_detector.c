@@ -38,7 +38,8 @@ void qn_failure_detector_init(struct qn_failure_detector *d, qn_node_t self,
 {
     QN_ASSERT(nodes <= QN_NODES_MAX);
     QN_ASSERT(self < nodes);
-    *d = (struct qn_failure_detector){.self = self, .nodes = nodes};
+    *d = (struct qn_failure_detector){
+        .self = self, .nodes = nodes, .own_cores = own_cores};
     qn_suspicion_timeout_init(&d->timeout, own_cores
                                                ? QN_DETECTOR_TIMEOUT_OWN_CORES
                                                : QN_DETECTOR_TIMEOUT);
@@ -100,14 +101,20 @@ struct check {
 
 /* ---- deaths -------------------------------------------------------------- */
 
-static void find_deaths(struct qn_failure_detector *d, const struct check *c)
+static void find_deaths(struct qn_failure_detector *d, const struct check *c,
+                        qn_time_t now)
 {
+    d->next_deaths = now + (d->own_cores ? QN_DETECTOR_DEATHS_OWN_CORES
+                                         : QN_DETECTOR_INTERVAL);
     for (uint64_t m = d->present; m != 0; m &= m - 1) {
         qn_node_t i = (qn_node_t)__builtin_ctzll(m);
         if (c->facts->dead(c->facts->ctx, i)) {
             c->out->deaths |= bit(i);
             forget_peer(d, i);
         }
+    }
+    if (c->out->deaths != 0) {
+        c->out->ring |= d->present;
     }
 }
 
@@ -209,7 +216,6 @@ static uint64_t unsettled(const struct qn_failure_detector *d)
 static void begin(struct qn_failure_detector *d, struct check *c,
                   uint64_t waited_for, qn_time_t now)
 {
-    QN_ASSERT(now >= d->next_check);
     if (d->waited_for != 0) {
         qn_suspicion_timeout_delayed(&d->timeout, now - d->next_check, now);
     }
@@ -226,15 +232,18 @@ void qn_failure_detector_check(struct qn_failure_detector *d,
                                struct qn_detector_actions *out)
 {
     struct check c = {.facts = facts, .out = out};
+    const bool whole = now >= d->next_check;
+    QN_ASSERT(qn_failure_detector_due(d, now));
     *out = (struct qn_detector_actions){0};
-    begin(d, &c, waited_for, now);
-    if (waited_for != 0 || now >= d->next_deaths) {
-        find_deaths(d, &c);
-        d->next_deaths = now + QN_DETECTOR_INTERVAL;
+    if (whole) {
+        begin(d, &c, waited_for, now);
     }
-    if (waited_for != 0 || unsettled(d) != 0) {
+    if ((whole && waited_for != 0) || now >= d->next_deaths) {
+        find_deaths(d, &c, now);
+    }
+    if (whole && (waited_for != 0 || unsettled(d) != 0)) {
         find_stalls(d, &c);
-    } else {
+    } else if (whole) {
         forget_silence(d);
     }
     out->timeout = qn_suspicion_timeout_at(&d->timeout, now);

@@ -9,6 +9,11 @@
  * replica makes anyway: there may be no supervisor to tell of them, and the log
  * is kept for the living. An idle server uses no CPU.
  *
+ * With a core of its own a replica that waits for a peer makes turns all the
+ * time, for the spin budget: there it looks for deaths QN_DETECTOR_DEATHS_OWN_
+ * CORES apart, and finds them before it sleeps. The peers are rung when a death
+ * is found, for the next leader may be asleep with nothing to wait for.
+ *
  * A death is certain. A stall is a suspicion: the peer's turn counter has not
  * moved for the suspicion timeout (suspicion_timeout.h) while the peer was
  * waited for. The silence is this replica's own time: one check counts
@@ -47,6 +52,7 @@
 #include "kvs/detector/suspicion_timeout.h"
 
 #define QN_DETECTOR_INTERVAL          (500 * QN_US)
+#define QN_DETECTOR_DEATHS_OWN_CORES  (10 * QN_US)  /* a load of a held line */
 #define QN_DETECTOR_INTERVAL_RETAINED (100 * QN_MS) /* nothing waits */
 #define QN_DETECTOR_CHECK_MOST        (5 * QN_MS)
 #define QN_DETECTOR_TIMEOUT           (50 * QN_MS) /* cores are shared */
@@ -78,6 +84,7 @@ struct qn_watched_peer {
 struct qn_failure_detector {
     qn_node_t self;
     uint32_t nodes;
+    bool own_cores;
     struct qn_suspicion_timeout timeout;
     uint64_t present;      /* mask: peers with a live incarnation */
     uint64_t silent;       /* mask: their silence is not 0 */
@@ -125,10 +132,11 @@ void qn_failure_detector_deposed(struct qn_failure_detector *d, qn_node_t peer,
 static inline bool qn_failure_detector_due(const struct qn_failure_detector *d,
                                            qn_time_t now)
 {
-    return now >= d->next_check;
+    return now >= d->next_check || (d->own_cores && now >= d->next_deaths);
 }
 
-/** A check. Peers that are found dead are absent from here on.
+/** A check. One that is due only for deaths looks for nothing else. Peers that
+ * are found dead are absent from here on.
  *  @param waited_for  Mask of nodes; others than present peers are ignored.
  *  @param out         Filled. O(nodes) if anything waits or is suspected. */
 void qn_failure_detector_check(struct qn_failure_detector *d,

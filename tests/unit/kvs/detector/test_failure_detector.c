@@ -178,6 +178,56 @@ CASE(two_deaths_are_found_in_one_check)
     cr_assert_eq(actions.deaths, BIT(0) | BIT(4));
 }
 
+/* The next leader may be asleep with nothing to wait for. */
+CASE(the_other_peers_are_rung_when_a_death_is_found)
+{
+    world.dead[3] = true;
+    (void)check(0);
+    cr_assert_eq(actions.ring, BIT(0) | BIT(1) | BIT(4));
+}
+
+static void own_cores(void)
+{
+    qn_failure_detector_init(&d, SELF, NODES, true);
+    for (qn_node_t i = 0; i < NODES; i++) {
+        if (i != SELF) {
+            qn_failure_detector_up(&d, i);
+        }
+    }
+    (void)check(BIT(1));
+}
+
+CASE(with_own_cores_a_death_is_found_in_a_turn_10_us_later)
+{
+    own_cores();
+    world.dead[1] = true;
+    now += 10 * QN_US - 1;
+    cr_assert_not(qn_failure_detector_due(&d, now));
+    now++;
+    cr_assert_eq(check(BIT(1)), now - 10 * QN_US + INTERVAL,
+                 "it may sleep as long as before");
+    cr_assert_eq(actions.deaths, BIT(1));
+}
+
+/* Its look at deaths is no look at turns, and no delay. */
+CASE(with_own_cores_a_silence_is_looked_at_as_rarely_as_without)
+{
+    own_cores();
+    (void)memset(&world.asked_dead, 0, 4 * sizeof world.asked_dead);
+    for (qn_time_t us = 10; us < 500; us += 10) {
+        now += 10 * QN_US;
+        (void)check(BIT(1));
+        cr_assert_eq(actions.ring | actions.suspects, 0);
+    }
+    cr_assert_eq(world.asked_dead, 49 * (NODES - 1));
+    cr_assert_eq(world.asked_turns, 0);
+    cr_assert_eq(d.peer[1].silence_ns, 0);
+    now += 10 * QN_US;
+    (void)check(BIT(1));
+    cr_assert_eq(world.asked_turns, NODES - 1);
+    cr_assert_eq(d.peer[1].silence_ns, INTERVAL);
+}
+
 CASE(a_dead_peer_is_no_suspect_and_the_driver_is_told)
 {
     cr_assert_neq(time_to_suspect(0), 0);
