@@ -28,13 +28,15 @@
 #include "paxos/machine/onepaxos.h"
 #include "paxos/machine/verdict.h"
 
-/** T_GAP with the memory acceptor, at most. */
-#define QN_DRIVER_T_GAP ((qn_time_t)500 * QN_US)
+/** T_GAP with the memory acceptor, at most: cores are shared; each replica has
+ *  its own. */
+#define QN_DRIVER_T_GAP           ((qn_time_t)500 * QN_US)
+#define QN_DRIVER_T_GAP_OWN_CORES ((qn_time_t)20 * QN_US)
 /** Interval between two looks at a group that cannot go on, at most. */
-#define QN_VERDICT_LOOK ((qn_time_t)10 * QN_MS)
+#define QN_VERDICT_LOOK           ((qn_time_t)10 * QN_MS)
 /** An end that is heard of within this time after a change of roles was its
  *  reason. */
-#define QN_DRIVER_SOON  ((qn_time_t)100 * QN_MS)
+#define QN_DRIVER_SOON            ((qn_time_t)100 * QN_MS)
 
 /** Rings of ended incarnations that are remembered, at most. The accept
  * register names one; more are kept only while the word's owner is not known

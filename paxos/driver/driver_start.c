@@ -149,7 +149,9 @@ static void shared_make(struct qn_driver *d)
 static struct qn_params params(const struct qn_driver *d)
 {
     struct qn_params p = qn_params_default(d->o.own_cores);
-    p.t_gap = d->memory ? QN_MIN(p.t_gap, QN_DRIVER_T_GAP) : p.t_gap;
+    qn_time_t gap =
+        d->o.own_cores ? QN_DRIVER_T_GAP_OWN_CORES : QN_DRIVER_T_GAP;
+    p.t_gap = d->memory ? QN_MIN(p.t_gap, gap) : p.t_gap;
     p.log_bytes = d->memory                 ? QN_LOG_BYTES_MEMORY
                   : d->o.backlog_bytes != 0 ? d->o.backlog_bytes
                                             : p.log_bytes;

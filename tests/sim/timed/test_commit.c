@@ -166,6 +166,44 @@ Test(sim_commit, stops_by_seed_break_nothing, .timeout = 300)
     run_seeds(false);
 }
 
+/* ---- fail-over ----------------------------------------------------------- */
+
+/* Found in a turn 10 us later at most, then two round trips of votes. Clients
+ * at all replicas, or at one that is not the next leader. */
+static void check_failover(bool memory, uint64_t load)
+{
+    for (uint64_t s = 1; s <= 20; s++) {
+        const struct qn_sim_fault kill = {.kind = QN_SIM_FAULT_KILL,
+                                          .from_ns = (50 + 3 * s) * QN_US};
+        struct qn_sim_commit_opts o = usual(memory);
+        o.replicas = 5;
+        o.load = load;
+        o.reads = 0;
+        o.load_ns = QN_MS;
+        o.seed = s;
+        o.death_ns = 5 * QN_US;
+        o.fault = &kill;
+        o.faults = 1;
+        struct qn_sim_commit_result r = run(o);
+        check_held(&r);
+        cr_assert_eq(r.failovers, 1);
+        cr_assert_lt(r.outage_ns, 100 * QN_US, "seed %" PRIu64, s);
+        qn_sim_commit_free(&r);
+    }
+}
+
+Test(sim_commit, a_dead_leader_costs_less_than_100_us_by_memory)
+{
+    check_failover(true, 0);
+    check_failover(true, 1 << 4);
+}
+
+Test(sim_commit, a_dead_leader_costs_less_than_100_us_by_a_process)
+{
+    check_failover(false, 0);
+    check_failover(false, 1 << 4);
+}
+
 /* ---- the same again ------------------------------------------------------ */
 
 Test(sim_commit, the_same_seed_gives_the_same_run)
