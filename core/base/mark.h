@@ -21,6 +21,7 @@
     X(FLUSH, "flush")     /* acknowledgements and rings of a queuepair */      \
     X(POLL, "poll")       /* a turn of a context */                            \
     X(PASS, "pass")       /* a context delivers, or sends to one child */      \
+    X(TURN, "turn")       /* a turn of a protocol's driver */                  \
     X(STEP, "step")       /* a step of a protocol's machine */
 
 enum qn_mark {

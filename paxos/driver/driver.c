@@ -129,7 +129,6 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
     /* Outputs of a step are executed before the next one begins: neither the
      * service nor a channel may call back into a step. */
     QN_ASSERT(d->out.count == 0);
-    qn_mark(QN_MARK_STEP);
     qn_onepaxos_set_apply_budget(d->machine, d->left > 0 ? ALLOW : 0);
     int err = qn_onepaxos_step(d->machine, in, d->now, d->wall_ms, &d->out);
     d->more = d->out.apply_pending;
@@ -138,6 +137,9 @@ int qn_driver_step(struct qn_driver *d, const struct qn_input *in)
         return err;
     }
     QN_DASSERT(d->out.count <= QN_OUTS_MAX);
+    if (in->kind != QN_IN_TICK || d->out.count != 0) {
+        qn_mark(QN_MARK_STEP); /* an empty tick is a part of the turn */
+    }
     if (qn_utility_len(qn_onepaxos_utility(d->machine)) != d->roles.ul_len) {
         qn_driver_roles(d);
     }
@@ -209,9 +211,11 @@ void qn_driver_publish(struct qn_driver *d)
          * applied here was published in the read index before. */
         qn_store(&d->o.state->applied, d->positions.applied, QN_RELEASE);
     }
-    /* relaxed: it tells a leader that this incarnation makes progress. */
-    qn_store(&d->o.state->read, d->received + qn_onepaxos_read(d->machine),
-             QN_RELAXED);
+    uint64_t read = d->received + qn_onepaxos_read(d->machine);
+    if (qn_load(&d->o.state->read, QN_RELAXED) != read) {
+        /* relaxed: it tells a leader that this incarnation makes progress. */
+        qn_store(&d->o.state->read, read, QN_RELAXED);
+    }
     qn_driver_learned(d, qn_onepaxos_learned(d->machine));
 }
 
@@ -259,6 +263,7 @@ void qn_driver_tree_drain(struct qn_driver *d)
 
 bool qn_driver_turn(struct qn_driver *d, qn_time_t now, uint64_t wall_ms)
 {
+    qn_mark(QN_MARK_TURN);
     qn_driver_time(d, now);
     d->wall_ms = wall_ms;
     d->did = false;

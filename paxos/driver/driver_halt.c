@@ -5,7 +5,9 @@
  *
  * At the end of each turn. A group that goes on pays a compare: with a process
  * acceptor nothing is read while the epoch's leader serves; with the memory
- * acceptor nothing while the owner of the accept register lives.
+ * acceptor nothing while the owner of the accept register is known to live (a
+ * look at the register takes its line from the leader, which writes it once per
+ * slot).
  *
  * Memory acceptor: what a peer hears is loaded before what that peer has
  * learned, for a peer that says that it has heard of an end has learned before
@@ -119,6 +121,7 @@ static enum qn_halt_reason reason_of(const struct qn_driver *d)
 
 void qn_driver_hears(struct qn_driver *d, qn_node_t peer, uint64_t inc)
 {
+    d->serves = 0;
     QN_ASSERT(peer < d->o.nodes);
     /* release -> acquire in has_heard: `learned` was stored before. */
     qn_store(&d->o.state->hears[peer], inc, QN_RELEASE);
@@ -196,9 +199,30 @@ static void late_tell(struct qn_driver *d, uint64_t epoch, qn_node_t owner,
     }
 }
 
+/* The leader of the newest epoch lives. */
+static bool leader_lives(const struct qn_driver *d)
+{
+    const struct qn_ul_entry *e = &d->roles.cfg;
+    return qn_driver_lives(d, e->leader) &&
+           d->peer[e->leader].incarnation.inc == e->leader_inc;
+}
+
+/* The register was seen in the newest epoch, and no incarnation has ended or
+ * begun since. Its owner lives if it still is in that epoch. If not, another
+ * leader has moved it on after that look; no verdict falls before that one's
+ * end, which makes this node look again. */
+static bool owner_is_known_to_live(const struct qn_driver *d)
+{
+    return d->serves == d->roles.cfg.index + 1 && leader_lives(d);
+}
+
 static struct qn_verdict verdict_find(struct qn_driver *d)
 {
+    if (owner_is_known_to_live(d)) {
+        return (struct qn_verdict){0};
+    }
     struct qn_accept_register w = qn_memory_acceptor_load(&d->shared);
+    d->serves = w.epoch == d->roles.cfg.index ? w.epoch + 1 : 0;
     struct qn_verdict_in in = {.hi = w.hi, .nodes = d->o.nodes};
     qn_node_t owner;
     uint64_t inc;

@@ -102,6 +102,8 @@ struct qn_driver {
     struct qn_driver_roles roles;
     struct qn_driver_noted noted;
     qn_time_t machine_deadline; /* ns; or QN_TIME_NEVER */
+    uint64_t serves; /* memory acceptor: epoch + 1 in which the accept register
+                        was seen since an incarnation ended or began; 0 */
     bool need_snapshot, non_voting, hold_learns;
     uint64_t suspected; /* mask, as the program says */
 

@@ -292,7 +292,8 @@ static bool may_lead(const struct qn_onepaxos *p)
 static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;
-    if (!may_lead(p) || !leader_gone(p)) {
+    /* In this order: may_lead looks at lines that a leader writes per slot. */
+    if (!leader_gone(p) || !may_lead(p)) {
         c->lead_at = QN_TIME_NEVER;
         c->certain = false;
         return;
