@@ -7,8 +7,9 @@
  * Keys: n, acceptor (memory, process), tree (costs, stream, or a name), place
  * (deal, near), load (mask), clients, reads, bytes, batch, client_ns, warm_us,
  * load_us, settle_us, seed, jitter, death_us, kill (replica:us), stop
- * (replica:us:us), step, send, receive (cycles of library calls), nodes (1:
- * a line per replica).
+ * (replica:us:us), step, poll,
+ * send, receive, flush (cycles of library calls), nodes (1:
+ * a line per replica), lines (1: the lines that took the most time).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,8 +26,61 @@ struct args {
     struct qn_sim_fault fault[8];
     uint32_t core[QN_CORES_MAX];
     bool near;
-    bool nodes;
+    bool nodes, lines;
 };
+
+/* ---- lines: which are transferred most? ---------------------------------- */
+
+#define LINES_MAX   (1u << 20)
+#define LINES_SHOWN 12u
+
+struct line_use {
+    uint32_t line;
+    uint64_t kind[QN_SIM_KINDS]; /* transfers */
+    uint64_t nodes;              /* mask */
+    qn_ps_t took;
+};
+
+static struct line_use use[LINES_MAX];
+
+static void on_event(void *ctx, const struct qn_timed_event *e)
+{
+    (void)ctx;
+    if (e->kind == QN_TIMED_ACCESS && e->line < LINES_MAX &&
+        (e->transfer == QN_TRANSFER_READ || e->transfer == QN_TRANSFER_WRITE)) {
+        struct line_use *u = &use[e->line];
+        u->line = e->line;
+        u->kind[e->access]++;
+        u->nodes |= UINT64_C(1) << e->node % 64;
+        u->took += e->until - e->from;
+    }
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct line_use *x = a;
+    const struct line_use *y = b;
+    return (x->took < y->took) - (x->took > y->took);
+}
+
+static void print_lines(double slots)
+{
+    qsort(use, LINES_MAX, sizeof use[0], by_time);
+    for (uint32_t i = 0; i < LINES_SHOWN && use[i].took > 0; i++) {
+        const struct line_use *u = &use[i];
+        printf("  line %6u: per slot %.2f loads %.2f stores %.2f rmw %.2f "
+               "touched in %.2f out; %.1f ns; nodes %" PRIx64 "\n",
+               u->line, (double)u->kind[QN_SIM_LOAD] / slots,
+               (double)u->kind[QN_SIM_STORE] / slots,
+               (double)u->kind[QN_SIM_RMW] / slots,
+               (double)u->kind[QN_SIM_TOUCH_IN] / slots,
+               (double)(u->kind[QN_SIM_TOUCH_OUT] + u->kind[QN_SIM_COPY_OUT]) /
+                   slots,
+               (double)u->took / 1000 / slots, u->nodes);
+    }
+}
+
+/* ---- arguments ----------------------------------------------------------- */
 
 static bool key_is(const char *arg, const char *key, const char **value)
 {
@@ -85,6 +139,8 @@ static void parse(struct args *a, const char *arg)
     } reals[] = {{"reads", &o->reads},
                  {"jitter", &o->jitter},
                  {"step", &a->prices.mark_cycles[QN_MARK_STEP]},
+                 {"poll", &a->prices.mark_cycles[QN_MARK_POLL]},
+                 {"flush", &a->prices.mark_cycles[QN_MARK_FLUSH]},
                  {"send", &a->prices.mark_cycles[QN_MARK_SEND]},
                  {"receive", &a->prices.mark_cycles[QN_MARK_RECEIVE]}};
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
@@ -107,6 +163,9 @@ static void parse(struct args *a, const char *arg)
         parse_fault(a, QN_SIM_FAULT_STOP, v);
     } else if (key_is(arg, "nodes", &v)) {
         a->nodes = true;
+    } else if (key_is(arg, "lines", &v)) {
+        a->lines = true;
+        o->event = on_event;
     }
 }
 
@@ -180,6 +239,9 @@ int main(int argc, char **argv)
         return 1;
     }
     print(&a, &r, (double)(clock() - from) / CLOCKS_PER_SEC);
+    if (a.lines) {
+        print_lines((double)r.slots);
+    }
     bool held = r.broken == NULL;
     qn_sim_commit_free(&r);
     qn_machine_destroy(m);
