@@ -42,17 +42,15 @@ static int take_topologies(const struct qn_option *o, const char *text)
 }
 
 /* "kill:3@100us", "stop:3@10us-50us", "slow:3*4", "lines:3*2@10us". */
-static int take_fault(const struct qn_option *o, const char *text)
+bool qn_simulate_fault(struct qn_sim_fault *out, const char *text)
 {
-    struct qn_simulate *s = o->to;
     struct qn_sim_fault f = {.factor = 1};
     char kind[8];
     unsigned node;
     double from = 0, until = 0;
     int read = 0;
-    if (s->faults == QN_ARRAY_COUNT(s->fault) ||
-        sscanf(text, "%7[a-z]:%u%n", kind, &node, &read) != 2) {
-        return QN_EINVAL;
+    if (sscanf(text, "%7[a-z]:%u%n", kind, &node, &read) != 2) {
+        return false;
     }
     const char *rest = text + read;
     int used = 0;
@@ -75,13 +73,22 @@ static int take_fault(const struct qn_option *o, const char *text)
     bool ordered = until == 0 || until > from;
     if (*rest != '\0' || !known || !(f.factor >= 1) || !(from >= 0) ||
         !ordered) {
-        return QN_EINVAL;
+        return false;
     }
     f.node = node;
     f.from_ns = (uint64_t)(from * 1000);
     f.until_ns = (uint64_t)(until * 1000);
-    s->fault[s->faults++] = f;
-    return QN_OK;
+    *out = f;
+    return true;
+}
+
+static int take_fault(const struct qn_option *o, const char *text)
+{
+    struct qn_simulate *s = o->to;
+    if (s->faults == QN_ARRAY_COUNT(s->fault)) {
+        return QN_EINVAL;
+    }
+    return qn_simulate_fault(&s->fault[s->faults++], text) ? QN_OK : QN_EINVAL;
 }
 
 #define AT(member) offsetof(struct qn_simulate, member)
@@ -372,6 +379,9 @@ int qn_simulate_command(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "replay") == 0) {
         return qn_replay_command(argc - 1, argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "commit") == 0) {
+        return qn_commit_command(argc - 1, argv + 1);
     }
     struct qn_simulate *s = calloc(1, sizeof *s);
     if (s == NULL) {

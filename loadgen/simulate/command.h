@@ -79,4 +79,13 @@ int qn_simulate_command(int argc, char **argv);
 /** "quoin sim replay ...": argv[1] is the group. */
 int qn_replay_command(int argc, char **argv);
 
+/** "quoin sim commit ...": argv[0] is the operation. */
+int qn_commit_command(int argc, char **argv);
+
+/** A fault as options spell it. @return false: it is none. (command.c) */
+bool qn_simulate_fault(struct qn_sim_fault *out, const char *text);
+
+/** Cycles of library calls, [QN_MARKS] filled. (topology.c) */
+void qn_simulate_software(double *mark_cycles);
+
 #endif

@@ -18,16 +18,23 @@
 #define LOOK_NS    400.0 /* most for a look at a line of another node */
 
 /* Cycles of library calls whose lines are in the caller's cache, less their
- * accesses, which the machine prices: `quoin bench calls`. */
+ * accesses, which the machine prices: `quoin bench calls`. Those of the driver
+ * and its protocol are assumed. */
 static const double software_cycles[QN_MARKS] = {
-    [QN_MARK_SEND] = 1,  [QN_MARK_RECEIVE] = 1, [QN_MARK_FLUSH] = 4,
-    [QN_MARK_POLL] = 19, [QN_MARK_PASS] = 19,
+    [QN_MARK_SEND] = 1,   [QN_MARK_RECEIVE] = 1, [QN_MARK_FLUSH] = 4,
+    [QN_MARK_POLL] = 19,  [QN_MARK_PASS] = 19,   [QN_MARK_TURN] = 150,
+    [QN_MARK_STEP] = 150,
 };
 
 /* By operation: the prediction that its times are compared with. */
 static const enum qn_collective predicted[QN_VIRTUALS] = {
     QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
     QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
+
+void qn_simulate_software(double *mark_cycles)
+{
+    memcpy(mark_cycles, software_cycles, sizeof software_cycles);
+}
 
 static void write_pictures(struct qn_simulate *s, const struct qn_trace *t)
 {
@@ -59,7 +66,7 @@ static int make_prices(const struct qn_simulate *s, struct qn_prices **prices)
         core[i] = s->is_tiled ? s->m->core[i].os : i;
     }
     if (!s->is_tiled && s->software) {
-        memcpy(c.mark_cycles, software_cycles, sizeof c.mark_cycles);
+        qn_simulate_software(c.mark_cycles);
     }
     int err = s->is_tiled ? qn_tiled_prices(prices, &s->tiled, core, s->m->n)
                           : qn_coherent_create(prices, s->m, core, s->m->n, &c);

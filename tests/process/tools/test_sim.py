@@ -113,6 +113,31 @@ class Results(unittest.TestCase):
             self.assertGreaterEqual(len({e["tid"] for e in reads}), 31)
 
 
+class Commit(unittest.TestCase):
+    def test_replicas_commit_within_a_microsecond(self):
+        r = result("commit", "--machine", machine("threadripper_1950x_1x16"),
+                   "--software")
+        self.assertTrue(r["held"], r["broken"])
+        self.assertLess(r["median_ns"], 1000)
+        self.assertEqual(r["failovers"], 0)
+
+    def test_the_death_of_the_leader_is_an_outage_of_microseconds(self):
+        args = ("commit", "--machine", machine("threadripper_1950x_1x16"),
+                "--replicas", "5", "--fault", "kill:0@400us")
+        r = result(*args)
+        self.assertTrue(r["held"], r["broken"])
+        self.assertEqual(r["failovers"], 1)
+        self.assertGreater(r["outage_us"], 5)  # its mark comes then
+        self.assertLess(r["outage_us"], 100)
+        self.assertEqual(r["hash"], result(*args)["hash"])
+
+    def test_a_process_acceptor_and_reads(self):
+        r = result("commit", "--machine", machine("syn_8x4x1"), "--acceptor",
+                   "process", "--reads", "0.8", "--clients", "4")
+        self.assertTrue(r["held"], r["broken"])
+        self.assertGreater(r["reads_per_second"], r["per_second"])
+
+
 class Replay(unittest.TestCase):
     def test_planned_trees_are_as_fast_as_the_best_static_one(self):
         done = sim("replay", "S1", "--machines", str(MACHINES))
@@ -156,6 +181,11 @@ class Refusals(unittest.TestCase):
                      names=["scc.json"])
         self.refused("broadcast", "--machine", tiled("tilegx_8036.json"),
                      "--bare", names=["--bare"])
+        self.refused("commit", names=["--machine"])
+        self.refused("commit", *m, "--acceptor", "none", names=["--acceptor"])
+        self.refused("commit", *m, "--replicas", "33", names=["fewer cores"])
+        self.refused("commit", *m, "--topology", "none", names=["--topology"])
+        self.refused("commit", *m, "--fault", "kill:3@1us", names=["--fault"])
         self.refused("replay", "S9", names=["S1"])
         self.refused("replay", "S1", "--machines", "/nowhere",
                      names=["/nowhere"])
