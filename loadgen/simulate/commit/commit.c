@@ -44,7 +44,9 @@ static int make_result(struct qn_sim_commit_result *out)
     return out->commit == NULL || out->read == NULL ? QN_ENOMEM : QN_OK;
 }
 
-static int run_machine(struct qn_sim_group *g)
+int qn_sim_group_run(struct qn_sim_group *g,
+                     void (*node)(void *ctx, uint32_t node), void *ctx,
+                     void (*ended)(void *ctx, uint32_t node, bool killed))
 {
     static const struct qn_coherent_opts usual;
     const struct qn_sim_commit_opts *o = &g->o;
@@ -57,14 +59,14 @@ static int run_machine(struct qn_sim_group *g)
     const struct qn_timed_opts t = {
         .nodes = o->replicas,
         .prices = prices,
-        .main = qn_sim_replica_main,
-        .ctx = g,
+        .main = node,
+        .ctx = ctx,
         .seed = o->seed,
         .jitter = o->jitter,
         .until_ns = o->warm_ns + o->load_ns + o->settle_ns,
         .fault = o->fault,
         .faults = o->faults,
-        .ended = qn_sim_replica_ended,
+        .ended = ended,
         .event = o->event,
         .event_ctx = o->ctx,
     };
@@ -76,6 +78,7 @@ static int run_machine(struct qn_sim_group *g)
 /* What only the drivers know. */
 static void ask_drivers(struct qn_sim_group *g)
 {
+    g->out->applied = UINT64_MAX;
     for (qn_node_t i = 0; i < g->o.replicas; i++) {
         struct qn_driver_status st;
         const struct qn_sim_replica *r = &g->replica[i];
@@ -83,9 +86,11 @@ static void ask_drivers(struct qn_sim_group *g)
             continue;
         }
         qn_driver_status(r->driver, &st);
+        g->out->applied = QN_MIN(g->out->applied, r->in_load);
         g->out->failovers = QN_MAX(g->out->failovers, st.failovers);
         g->out->commands = QN_MAX(g->out->commands, st.commands);
         g->out->slots = QN_MAX(g->out->slots, st.batches);
+        g->out->missed += st.fetches;
     }
 }
 
@@ -96,7 +101,10 @@ static int run_group(struct qn_sim_group *g)
         err = qn_sim_group_open(g);
     }
     if (err == QN_OK) {
-        err = run_machine(g);
+        err = qn_sim_group_open_drivers(g);
+    }
+    if (err == QN_OK) {
+        err = qn_sim_group_run(g, qn_sim_replica_main, g, qn_sim_replica_ended);
     }
     if (err == QN_OK) {
         g->out->broken = qn_sim_history_check(g);
@@ -105,23 +113,40 @@ static int run_group(struct qn_sim_group *g)
     return err;
 }
 
+int qn_sim_group_begin(struct qn_sim_group *g, struct qn_sim_commit_result *out,
+                       const struct qn_sim_commit_opts *o)
+{
+    *g = (struct qn_sim_group){.o = complete(o), .out = out};
+    if (!opts_good(&g->o)) {
+        return QN_EINVAL;
+    }
+    g->load_from = g->o.warm_ns * QN_PS_PER_NS;
+    g->load_until = g->load_from + g->o.load_ns * QN_PS_PER_NS;
+    int err = make_result(out);
+    if (err != QN_OK) {
+        qn_sim_commit_free(out);
+    }
+    return err;
+}
+
+void qn_sim_group_end(struct qn_sim_group *g)
+{
+    qn_sim_group_close(g);
+    qn_machine_destroy(g->costs);
+    free(g->history);
+    free(g->seen);
+}
+
 int qn_sim_commit_run(struct qn_sim_commit_result *out,
                       const struct qn_sim_commit_opts *o)
 {
-    struct qn_sim_group g = {.o = complete(o), .out = out};
-    if (!opts_good(&g.o)) {
-        return QN_EINVAL;
+    struct qn_sim_group g;
+    int err = qn_sim_group_begin(&g, out, o);
+    if (err != QN_OK) {
+        return err;
     }
-    g.load_from = g.o.warm_ns * QN_PS_PER_NS;
-    g.load_until = g.load_from + g.o.load_ns * QN_PS_PER_NS;
-    int err = make_result(out);
-    if (err == QN_OK) {
-        err = run_group(&g);
-    }
-    qn_sim_group_close(&g);
-    qn_machine_destroy(g.costs);
-    free(g.history);
-    free(g.seen);
+    err = run_group(&g);
+    qn_sim_group_end(&g);
     if (err != QN_OK) {
         qn_sim_commit_free(out);
     }

@@ -84,11 +84,16 @@ struct qn_sim_commit_result {
     struct qn_histogram *read;   /* ns, likewise */
     uint64_t commits;            /* applied at their origin during the load */
     uint64_t reads;
-    uint64_t commands, slots;  /* of the whole run, warm-up included */
-    uint64_t outage_ns;        /* longest time of the load in which no living
-                                  replica has applied anything new */
-    uint64_t failovers;        /* changes of roles, as a living replica knows */
-    uint64_t false_suspicions; /* of all replicas */
+    uint64_t applied; /* commands that the slowest living replica has applied
+                         during the load: more than that is not sustained */
+    uint64_t commands, slots; /* of the whole run, warm-up included */
+    uint64_t outage_ns;       /* longest time of the load in which no living
+                                 replica has applied anything new */
+    uint64_t missed;          /* messages of the tree that did not come down
+                                 it: FETCHes; of a broadcast: lost */
+    uint64_t turn_ns;         /* the longest turn of a replica, without sleep */
+    uint64_t failovers;       /* changes of roles, as a living replica knows */
+    uint64_t false_suspicions;      /* of all replicas */
     struct qn_timed_result machine; /* of the whole run */
     uint32_t core[QN_NODES_MAX];    /* of each replica */
     const char *broken;             /* constant text; NULL: all held */
@@ -98,6 +103,17 @@ struct qn_sim_commit_result {
  * QN_ENOMEM. `out` is filled on QN_OK, and freed by the next. */
 int qn_sim_commit_run(struct qn_sim_commit_result *out,
                       const struct qn_sim_commit_opts *o);
+
+/**
+ * A bare broadcast on the same cores, for comparison: replica 0 sends requests,
+ * as many at once as 1Paxos has slots in flight (or `clients`, if fewer);
+ * replica 1 broadcasts each down the same tree and replies. Needs 3 replicas;
+ * no faults, and what concerns consensus only is ignored.
+ *
+ * @param out  As of a commit: from request to reply. `slots` are broadcasts.
+ */
+int qn_sim_broadcast_run(struct qn_sim_commit_result *out,
+                         const struct qn_sim_commit_opts *o);
 
 void qn_sim_commit_free(struct qn_sim_commit_result *r);
 

@@ -54,6 +54,7 @@ struct qn_sim_replica {
     uint64_t count; /* commands applied */
     qn_slot_t slot; /* whole ones */
     uint64_t stamp_ms;
+    uint64_t in_load;            /* commands applied during the load */
     uint64_t last[QN_NODES_MAX]; /* sequence applied of each origin */
 
     struct qn_sim_client *client; /* [clients], owned; NULL: none */
@@ -88,6 +89,19 @@ struct qn_sim_group {
     qn_ps_t applied_at; /* when something new was applied last */
 };
 
+/* ---- commit.c ------------------------------------------------------------ */
+
+/** Check the options, and prepare group and result. @return QN_OK; QN_EINVAL,
+ *  QN_ENOMEM: there is nothing to end. */
+int qn_sim_group_begin(struct qn_sim_group *g, struct qn_sim_commit_result *out,
+                       const struct qn_sim_commit_opts *o);
+void qn_sim_group_end(struct qn_sim_group *g);
+
+/** Run the machine: one node per replica. */
+int qn_sim_group_run(struct qn_sim_group *g,
+                     void (*node)(void *ctx, uint32_t node), void *ctx,
+                     void (*ended)(void *ctx, uint32_t node, bool killed));
+
 /* ---- plan.c -------------------------------------------------------------- */
 
 /** Number the replicas, and plan their tree. Fills g->costs, g->plan and
@@ -96,9 +110,10 @@ int qn_sim_group_plan(struct qn_sim_group *g);
 
 /* ---- group.c ------------------------------------------------------------- */
 
-/** Memory, channels and drivers of all, outside of a run. After a failure too
- *  qn_sim_group_close is due. */
+/** Memory, channels and clients of all, and then their drivers, outside of a
+ *  run. After a failure too qn_sim_group_close is due. */
 int qn_sim_group_open(struct qn_sim_group *g);
+int qn_sim_group_open_drivers(struct qn_sim_group *g);
 void qn_sim_group_close(struct qn_sim_group *g);
 
 static inline uint64_t qn_sim_incarnation(qn_node_t node)
@@ -135,6 +150,9 @@ void qn_sim_command_fill(uint8_t *bytes, uint32_t len, qn_node_t origin,
 /** The service of a driver; `ctx` is the replica. */
 uint32_t qn_sim_history_apply(void *ctx, const struct qn_applied *a);
 void qn_sim_history_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms);
+
+/** `r` has applied a command now. */
+void qn_sim_history_count(struct qn_sim_replica *r);
 
 /** The read index is not below what `r` has applied. */
 void qn_sim_history_published(struct qn_sim_replica *r);

@@ -242,7 +242,13 @@ int qn_sim_group_open(struct qn_sim_group *g)
     for (qn_node_t i = 0; i < n && err == QN_OK; i++) {
         err = open_channels(&g->replica[i], transport);
     }
-    for (qn_node_t i = 0; i < n && err == QN_OK; i++) {
+    return err;
+}
+
+int qn_sim_group_open_drivers(struct qn_sim_group *g)
+{
+    int err = QN_OK;
+    for (qn_node_t i = 0; i < g->o.replicas && err == QN_OK; i++) {
         err = open_driver(&g->replica[i]);
     }
     return err;

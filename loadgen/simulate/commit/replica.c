@@ -154,8 +154,16 @@ static void wait_for_work(struct qn_sim_replica *r, qn_time_t at)
     qn_doorbell_disarm(&r->doorbell);
 }
 
+static void note_length(struct qn_sim_replica *r, qn_ps_t from)
+{
+    struct qn_sim_commit_result *out = r->group->out;
+    uint64_t ns = (qn_timed_clock() - from) / QN_PS_PER_NS;
+    out->turn_ns = QN_MAX(out->turn_ns, ns);
+}
+
 static void turn(struct qn_sim_replica *r)
 {
+    qn_ps_t from = qn_timed_clock();
     qn_time_t now = qn_clock_now();
     /* relaxed: a counter for peers; nothing is read through it. */
     qn_store(&qn_outbox_state(r->outbox)->turns, ++r->turns, QN_RELAXED);
@@ -167,6 +175,7 @@ static void turn(struct qn_sim_replica *r)
     qn_time_t at = watch_turn(r, now, &did);
     roles_turn(r, now);
     settle_turn(r);
+    note_length(r, from);
     if (did || r->unanswered > 0) { /* what was applied in the flush */
         qn_spin_reset(&r->spin);
     } else {

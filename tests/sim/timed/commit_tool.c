@@ -4,12 +4,12 @@
  *
  *     commit_tool MACHINE key=value ...
  *
- * Keys: n, acceptor (memory, process), tree (costs, stream, or a name), place
- * (deal, near), load (mask), clients, reads, bytes, batch, client_ns, warm_us,
- * load_us, settle_us, seed, jitter, death_us, kill (replica:us), stop
- * (replica:us:us), step, poll,
- * send, receive, flush (cycles of library calls), nodes (1:
- * a line per replica), lines (1: the lines that took the most time).
+ * Keys: broadcast (1: the bare one), n, acceptor (memory, process), tree
+ * (costs, stream, or a name), place (deal, near), load (mask), clients, reads,
+ * bytes, batch, client_ns, warm_us, load_us, settle_us, seed, jitter, death_us,
+ * kill (replica:us), stop (replica:us:us), step, turn, send, receive, flush
+ * (cycles of library calls), nodes (1: a line per replica), lines (1: the lines
+ * that took the most time).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct args {
     struct qn_sim_fault fault[8];
     uint32_t core[QN_CORES_MAX];
     bool near;
-    bool nodes, lines;
+    bool nodes, lines, broadcast;
 };
 
 /* ---- lines: which are transferred most? ---------------------------------- */
@@ -139,7 +139,7 @@ static void parse(struct args *a, const char *arg)
     } reals[] = {{"reads", &o->reads},
                  {"jitter", &o->jitter},
                  {"step", &a->prices.mark_cycles[QN_MARK_STEP]},
-                 {"poll", &a->prices.mark_cycles[QN_MARK_POLL]},
+                 {"turn", &a->prices.mark_cycles[QN_MARK_TURN]},
                  {"flush", &a->prices.mark_cycles[QN_MARK_FLUSH]},
                  {"send", &a->prices.mark_cycles[QN_MARK_SEND]},
                  {"receive", &a->prices.mark_cycles[QN_MARK_RECEIVE]}};
@@ -161,6 +161,8 @@ static void parse(struct args *a, const char *arg)
         parse_fault(a, QN_SIM_FAULT_KILL, v);
     } else if (key_is(arg, "stop", &v)) {
         parse_fault(a, QN_SIM_FAULT_STOP, v);
+    } else if (key_is(arg, "broadcast", &v)) {
+        a->broadcast = true;
     } else if (key_is(arg, "nodes", &v)) {
         a->nodes = true;
     } else if (key_is(arg, "lines", &v)) {
@@ -178,17 +180,20 @@ static void print(const struct args *a, const struct qn_sim_commit_result *r,
         transfers += m->node[i].reads + m->node[i].writes;
     }
     printf("commit ns p50 %" PRIu64 " p99 %" PRIu64 " max %" PRIu64
-           "; read p50 %" PRIu64 "; commits/s %.0f reads/s %.0f; %.2f "
-           "commands/slot; %.1f lines/slot; outage us %.1f failovers %" PRIu64
+           "; read p50 %" PRIu64
+           "; commits/s %.0f reads/s %.0f applied/s %.0f; %.2f "
+           "commands/slot; %.1f lines/slot; missed %" PRIu64
+           "; turn us %.1f outage us %.1f failovers %" PRIu64
            "; %s; hash %016" PRIx64 "; %.1f M accesses, host %.2f s\n",
            qn_histogram_quantile(r->commit, 0.5),
            qn_histogram_quantile(r->commit, 0.99), r->commit->max,
            qn_histogram_quantile(r->read, 0.5),
            qn_sim_per_second(r->commits, a->o.load_ns),
            qn_sim_per_second(r->reads, a->o.load_ns),
+           qn_sim_per_second(r->applied, a->o.load_ns),
            (double)r->commands / (double)(r->slots + (r->slots == 0)),
-           (double)transfers / (double)(r->slots + (r->slots == 0)),
-           (double)r->outage_ns / 1000, r->failovers,
+           (double)transfers / (double)(r->slots + (r->slots == 0)), r->missed,
+           (double)r->turn_ns / 1000, (double)r->outage_ns / 1000, r->failovers,
            r->broken == NULL ? "all held" : r->broken, m->hash,
            (double)m->accesses / 1e6, host_s);
     for (uint32_t i = 0; i < m->nodes && a->nodes; i++) {
@@ -233,7 +238,8 @@ int main(int argc, char **argv)
     a.o.core = a.core;
     a.o.fault = a.fault;
     clock_t from = clock();
-    int err = qn_sim_commit_run(&r, &a.o);
+    int err = a.broadcast ? qn_sim_broadcast_run(&r, &a.o)
+                          : qn_sim_commit_run(&r, &a.o);
     if (err != QN_OK) {
         fprintf(stderr, "%s\n", qn_strerror(err));
         return 1;

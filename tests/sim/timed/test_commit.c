@@ -36,7 +36,11 @@ static struct qn_sim_commit_opts usual(bool memory)
                                        .jitter = 0.05};
 }
 
-static struct qn_sim_commit_result run(struct qn_sim_commit_opts o)
+typedef int run_fn(struct qn_sim_commit_result *out,
+                   const struct qn_sim_commit_opts *o);
+
+static struct qn_sim_commit_result run_by(run_fn *runner,
+                                          struct qn_sim_commit_opts o)
 {
     uint32_t core[QN_CORES_MAX];
     struct qn_sim_commit_result r;
@@ -44,9 +48,14 @@ static struct qn_sim_commit_result run(struct qn_sim_commit_opts o)
     qn_sim_cores(core, m, true);
     o.machine = m;
     o.core = core;
-    cr_assert_eq(qn_sim_commit_run(&r, &o), QN_OK);
+    cr_assert_eq(runner(&r, &o), QN_OK);
     qn_machine_destroy(m);
     return r;
+}
+
+static struct qn_sim_commit_result run(struct qn_sim_commit_opts o)
+{
+    return run_by(qn_sim_commit_run, o);
 }
 
 static void check_held(struct qn_sim_commit_result *r)
@@ -218,6 +227,79 @@ Test(sim_commit, the_same_seed_gives_the_same_run)
     qn_sim_commit_free(&a);
     qn_sim_commit_free(&b);
     qn_sim_commit_free(&c);
+}
+
+/* ---- throughput ---------------------------------------------------------- */
+
+/* One command per slot, the pipeline full, clients at the leader. */
+static struct qn_sim_commit_opts full(enum qn_sim_tree tree)
+{
+    struct qn_sim_commit_opts o = usual(false);
+    o.replicas = 28;
+    o.tree = tree;
+    o.topology = "sequential";
+    o.load = 1;
+    o.clients = 64;
+    o.reads = 0;
+    o.batch_commands = 1;
+    o.warm_ns = 500 * QN_US; /* until the lanes are full */
+    o.load_ns = 500 * QN_US;
+    o.jitter = 0;
+    return o;
+}
+
+static uint64_t applied_by_all(struct qn_sim_commit_result *r)
+{
+    cr_assert(r->broken == NULL, "%s", r->broken);
+    cr_assert_eq(r->missed, 0);
+    uint64_t applied = r->applied;
+    qn_sim_commit_free(r);
+    return applied;
+}
+
+/* Without prices of software: what messages cost decides. */
+Test(sim_commit, a_planned_tree_sustains_more_than_sequential_sending)
+{
+    struct qn_sim_commit_result r = run(full(QN_SIM_TREE_STREAM));
+    cr_assert_eq(r.slots, r.commands, "one command per slot");
+    uint64_t planned = applied_by_all(&r);
+    r = run(full(QN_SIM_TREE_NAMED));
+    uint64_t sequential = applied_by_all(&r);
+    cr_assert_geq(planned * 2, sequential * 5, "%" PRIu64 " and %" PRIu64,
+                  planned, sequential);
+}
+
+/* Nine tenths on the machines of docs/measurements.md. Here a transfer is dear,
+ * and each replica also takes the line of the read index once per turn. */
+Test(sim_commit, consensus_sustains_four_fifths_of_a_bare_broadcast)
+{
+    struct qn_sim_commit_result r = run(full(QN_SIM_TREE_STREAM));
+    uint64_t consensus = applied_by_all(&r);
+    r = run_by(qn_sim_broadcast_run, full(QN_SIM_TREE_STREAM));
+    uint64_t broadcast = applied_by_all(&r);
+    cr_assert_geq(consensus * 5, broadcast * 4, "%" PRIu64 " and %" PRIu64,
+                  consensus, broadcast);
+}
+
+/* A leader that outruns its tree, as with the memory acceptor it can: replicas
+ * with a gap receive what they cannot apply. */
+Test(sim_commit, a_turn_is_bounded_though_nothing_can_be_applied)
+{
+    const struct qn_coherent_opts software = {
+        .mark_cycles = {[QN_MARK_TURN] = 300,
+                        [QN_MARK_STEP] = 400,
+                        [QN_MARK_SEND] = 40,
+                        [QN_MARK_RECEIVE] = 40,
+                        [QN_MARK_FLUSH] = 40}};
+    struct qn_sim_commit_opts o = full(QN_SIM_TREE_STREAM);
+    o.memory = true;
+    o.replicas = 20;
+    o.prices = &software;
+    struct qn_sim_commit_result r = run(o);
+    cr_assert(r.broken == NULL, "%s", r.broken);
+    cr_assert_lt(r.applied, r.commits, "some cannot follow");
+    cr_assert_lt(r.turn_ns, 400 * QN_US, "%" PRIu64, r.turn_ns);
+    qn_sim_commit_free(&r);
 }
 
 /* ---- what must be found -------------------------------------------------- */
