@@ -204,8 +204,8 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len)
     struct qn_msg m;
     d->did = true;
     d->received += len;
-    /* A LEARN behind a gap is work too, though nothing of it is applied: the gap
-     * is closed at the end of the turn. */
+    /* A LEARN behind a gap is work too, though nothing of it is applied: the
+     * gap is closed at the end of the turn. */
     d->left -= 1 + (int64_t)(len / BYTES_OF_WORK);
     if (qn_msg_decode(&m, bytes, len) != QN_OK || m.kind != QN_MSG_LEARN) {
         return; /* lost: it will be fetched */
