@@ -23,7 +23,7 @@ import project
 HERE = os.path.dirname(os.path.abspath(__file__))
 SEEDS = 40  # good runs, in CI
 PAIRS = 12  # of neighbouring slots, for which a run is checked
-TRIES = 20  # seeds, for a defect
+TRIES = 60  # seeds, for a defect
 STATEMENTS = 400  # of the model, in a record, at most
 
 # A seed from which on a defect is near; the field, or the word, of its refusal;
