@@ -115,6 +115,9 @@ static const struct qn_option table[] = {
         "outstanding operations of the throughput part (16, or what "
         "16 KiB hold)",
         1, QN_OPERATION_WINDOW_MAX),
+    QN_OPTION("alone", NULL, qn_option_flag, AT(alone),
+              "one operation at a time, from its begin to its end, as the "
+              "prediction has it; no throughput"),
     QN_OPTION("bare", NULL, qn_option_flag, AT(bare),
               "only transfers have a price, as in the prediction"),
     QN_OPTION("software", NULL, qn_option_flag, AT(software),
