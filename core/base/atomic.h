@@ -165,6 +165,15 @@ static inline void qn_copy_in_line(void *dst, const void *shared, size_t n)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
+/** As qn_copy_in, of bytes that their writer may be overwriting meanwhile: what
+ *  was copied may be any mix of old and new, and counts only if the caller then
+ *  finds, behind an acquire fence, that the writer had not begun. Its partner
+ *  is the writer's release fence in front of qn_copy_out. */
+static inline void qn_copy_in_checked(void *dst, const void *shared, size_t n)
+{
+    qn_copy_in(dst, shared, n);
+}
+
 /** One polite turn of a bounded spin. */
 static inline void qn_pause(void)
 {

@@ -27,7 +27,25 @@ bool qn_sim_cas_pair(volatile void *p, const uint64_t *from,
 void qn_sim_fence(memory_order order);
 void qn_sim_copy_out(void *shared, const void *src, size_t n);
 void qn_sim_copy_in(void *dst, const void *shared, size_t n);
+void qn_sim_copy_in_checked(void *dst, const void *shared, size_t n);
 void qn_sim_pause(void);
+
+/* An operation of the source. */
+struct qn_sim_site {
+    const char *file, *func, *kind;
+    int line;
+};
+
+/* Set: may give an operation another order than its source says. */
+extern memory_order (*qn_sim_weaken)(const struct qn_sim_site *site,
+                                     memory_order order);
+
+#define QN_SIM_ORDER(kind, order)                                              \
+    (qn_sim_weaken == NULL                                                     \
+         ? (order)                                                             \
+         : qn_sim_weaken(                                                      \
+               &(struct qn_sim_site){__FILE__, __func__, (kind), __LINE__},    \
+               (order)))
 
 static inline uint32_t qn_sim_load32(const volatile void *p, memory_order order)
 {
@@ -60,16 +78,20 @@ static inline uint64_t qn_sim_rmw64(volatile void *p, enum qn_sim_rmw op,
              : wide)
 
 #define qn_load(p, order)                                                      \
-    (QN_SIM_BY_WIDTH(p, qn_sim_load32, qn_sim_load64)((p), (order)))
-#define qn_store(p, v, order) qn_sim_store((p), sizeof(*(p)), (v), (order))
+    (QN_SIM_BY_WIDTH(p, qn_sim_load32,                                         \
+                     qn_sim_load64)((p), QN_SIM_ORDER("load", order)))
+#define qn_store(p, v, order)                                                  \
+    qn_sim_store((p), sizeof(*(p)), (v), QN_SIM_ORDER("store", order))
 #define QN_SIM_UPDATE(p, op, v, order)                                         \
-    (QN_SIM_BY_WIDTH(p, qn_sim_rmw32, qn_sim_rmw64)((p), (op), (v), (order)))
+    (QN_SIM_BY_WIDTH(p, qn_sim_rmw32, qn_sim_rmw64)(                           \
+        (p), (op), (v), QN_SIM_ORDER("rmw", order)))
 #define qn_exchange(p, v, order)  QN_SIM_UPDATE(p, QN_SIM_EXCHANGE, v, order)
 #define qn_fetch_add(p, v, order) QN_SIM_UPDATE(p, QN_SIM_ADD, v, order)
 #define qn_fetch_or(p, v, order)  QN_SIM_UPDATE(p, QN_SIM_OR, v, order)
 #define qn_cas(p, expected, desired, order)                                    \
-    qn_sim_cas((p), sizeof(*(p)), (expected), (desired), (order))
-#define qn_fence(order) qn_sim_fence(order)
+    qn_sim_cas((p), sizeof(*(p)), (expected), (desired),                       \
+               QN_SIM_ORDER("cas", order))
+#define qn_fence(order) qn_sim_fence(QN_SIM_ORDER("fence", order))
 
 static inline bool qn_cas_pair(struct qn_pair *p, uint64_t first,
                                uint64_t second, uint64_t to_first,
@@ -98,6 +120,11 @@ static inline void qn_copy_in(void *dst, const void *shared, size_t n)
 static inline void qn_copy_in_line(void *dst, const void *shared, size_t n)
 {
     qn_sim_copy_in(dst, shared, n);
+}
+
+static inline void qn_copy_in_checked(void *dst, const void *shared, size_t n)
+{
+    qn_sim_copy_in_checked(dst, shared, n);
 }
 
 static inline void qn_pause(void)

@@ -16,6 +16,9 @@
 
 struct qn_sim_machine qn_sim = {.self = QN_SIM_NO_NODE};
 
+memory_order (*qn_sim_weaken)(const struct qn_sim_site *site,
+                              memory_order order);
+
 /* ---- nodes ---- */
 
 static int make_nodes(uint32_t nodes)
@@ -139,8 +142,11 @@ static void direct_touch(const void *at, size_t n, bool written)
     (void)written;
 }
 
-static void direct_sync(void)
+static void direct_sync(const volatile void *word, int fd, bool gives)
 {
+    (void)word;
+    (void)fd;
+    (void)gives;
 }
 
 const struct qn_sim_memory qn_sim_direct = {
@@ -150,6 +156,7 @@ const struct qn_sim_memory qn_sim_direct = {
     .replace = direct_store,
     .fence = direct_fence,
     .copy_in = direct_copy,
+    .copy_checked = direct_copy,
     .copy_out = direct_copy,
     .touch = direct_touch,
     .sync = direct_sync,
@@ -165,7 +172,8 @@ static const struct qn_sim_memory *point(enum qn_sim_kind kind,
     if (qn_sim.self == QN_SIM_NO_NODE) {
         return &qn_sim_direct;
     }
-    qn_sim.scheduler->point(&(struct qn_sim_access){kind, at, bytes, order});
+    qn_sim.scheduler->point(&(struct qn_sim_access){
+        .kind = kind, .at = at, .bytes = bytes, .order = order});
     return qn_sim.memory;
 }
 
@@ -228,6 +236,10 @@ bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired,
     m->latest(bytes, p, n, order);
     if (memcmp(bytes, expected, n) != 0) {
         memcpy(expected, bytes, n);
+        if (order == memory_order_relaxed || order == memory_order_release) {
+            /* A failure is an acquire load, whatever `order` is. */
+            m->latest(bytes, p, n, memory_order_acquire);
+        }
         return false;
     }
     narrow(bytes, n, desired);
@@ -250,6 +262,9 @@ bool qn_sim_cas_pair(volatile void *p, const uint64_t *from, const uint64_t *to)
 
 void qn_sim_fence(memory_order order)
 {
+    if (order == memory_order_relaxed) {
+        return; /* no fence at all */
+    }
     point(QN_SIM_FENCE, NULL, 0, order)->fence(order);
 }
 
@@ -267,6 +282,21 @@ void qn_sim_copy_in(void *dst, const void *shared, size_t n)
         point(QN_SIM_COPY_IN, shared, n, memory_order_relaxed)
             ->copy_in(dst, shared, n);
     }
+}
+
+void qn_sim_copy_in_checked(void *dst, const void *shared, size_t n)
+{
+    const struct qn_sim_memory *m = &qn_sim_direct;
+    if (qn_sim.self != QN_SIM_NO_NODE && n > 0) {
+        qn_sim.scheduler->point(
+            &(struct qn_sim_access){.kind = QN_SIM_COPY_IN,
+                                    .at = shared,
+                                    .bytes = n,
+                                    .order = memory_order_relaxed,
+                                    .checked = true});
+        m = qn_sim.memory;
+    }
+    m->copy_checked(dst, shared, n);
 }
 
 void qn_sim_pause(void)

@@ -53,6 +53,7 @@ struct qn_sim_access {
     const volatile void *at; /* NULL: none */
     size_t bytes;
     memory_order order; /* of atomic operations and fences */
+    bool checked;       /* COPY_IN: another node may be writing the bytes */
 };
 
 enum qn_sim_state {
@@ -106,10 +107,14 @@ struct qn_sim_memory {
                     memory_order order);
     void (*fence)(memory_order order);
     void (*copy_in)(void *to, const void *from, size_t n);
+    /** As copy_in, of bytes that another node may be writing. */
+    void (*copy_checked)(void *to, const void *from, size_t n);
     void (*copy_out)(void *at, const void *bytes, size_t n);
     void (*touch)(const void *at, size_t n, bool written);
-    /** A system call: own stores are visible behind it. */
-    void (*sync)(void);
+    /** A system call on a word or, if that is NULL, on a descriptor. `gives`:
+     *  it wakes, and what happened before it happens before the return of a
+     *  call that `takes`, as a woken sleeper's does. */
+    void (*sync)(const volatile void *word, int fd, bool gives);
 };
 
 /** Memory without any delay. */

@@ -10,12 +10,16 @@
 #include "core/base/err.h"
 #include "core/sim/machine.h"
 
-static void enter_kernel(enum qn_sim_kind kind, const volatile void *at)
+static void enter_kernel(enum qn_sim_kind kind, const volatile void *word,
+                         int fd, bool gives)
 {
     if (qn_sim.self != QN_SIM_NO_NODE) {
         qn_sim.scheduler->point(&(struct qn_sim_access){
-            kind, at, at != NULL ? sizeof(uint32_t) : 0, memory_order_seq_cst});
-        qn_sim.memory->sync();
+            .kind = kind,
+            .at = word,
+            .bytes = word != NULL ? sizeof(uint32_t) : 0,
+            .order = memory_order_seq_cst});
+        qn_sim.memory->sync(word, fd, gives);
     }
 }
 
@@ -29,7 +33,11 @@ static int sleep_on(const volatile void *word, int fd, qn_time_t deadline)
     n->deadline = deadline;
     n->timed_out = false;
     qn_sim.scheduler->leave();
-    return n->timed_out ? QN_ETIMEDOUT : QN_OK;
+    if (n->timed_out) {
+        return QN_ETIMEDOUT;
+    }
+    qn_sim.memory->sync(word, fd, false); /* of the call that woke it */
+    return QN_OK;
 }
 
 static void wake(const volatile void *word, int fd)
@@ -48,28 +56,28 @@ static void wake(const volatile void *word, int fd)
 int qn_park_word(qn_a32 *word, uint32_t seen, qn_time_t deadline)
 {
     uint32_t now;
-    enter_kernel(QN_SIM_PARK, word);
+    enter_kernel(QN_SIM_PARK, word, -1, false);
     qn_sim.memory->latest(&now, word, sizeof now, memory_order_seq_cst);
     return now != seen ? QN_OK : sleep_on(word, -1, deadline);
 }
 
 void qn_unpark_word(qn_a32 *word)
 {
-    enter_kernel(QN_SIM_WAKE, word);
+    enter_kernel(QN_SIM_WAKE, word, -1, true);
     wake(word, -1);
 }
 
 int qn_park_fd(int fd, qn_time_t deadline)
 {
     QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
-    enter_kernel(QN_SIM_PARK, NULL);
+    enter_kernel(QN_SIM_PARK, NULL, fd, false);
     return qn_sim.fd_count[fd] > 0 ? QN_OK : sleep_on(NULL, fd, deadline);
 }
 
 void qn_unpark_fd(int fd)
 {
     QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
-    enter_kernel(QN_SIM_WAKE, NULL);
+    enter_kernel(QN_SIM_WAKE, NULL, fd, true);
     qn_sim.fd_count[fd]++;
     wake(NULL, fd);
 }
@@ -77,7 +85,7 @@ void qn_unpark_fd(int fd)
 void qn_park_drain(int fd)
 {
     QN_ASSERT(fd >= 0 && fd < (int)QN_SIM_FDS);
-    enter_kernel(QN_SIM_WAKE, NULL);
+    enter_kernel(QN_SIM_WAKE, NULL, fd, false);
     qn_sim.fd_count[fd] = 0;
 }
 

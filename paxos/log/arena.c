@@ -192,8 +192,8 @@ int qn_arena_pull(const struct qn_arena *a, const struct qn_arena_place *p,
     if (!qn_arena_is_sane(a, p)) {
         return QN_ECORRUPT;
     }
-    if (n != 0) { /* validated by F */
-        qn_copy_in(to, a->shared->bytes + p->at + from, n);
+    if (n != 0) { /* checked by F */
+        qn_copy_in_checked(to, a->shared->bytes + p->at + from, n);
     }
     qn_fence(QN_ACQUIRE);                                           /* F */
     bool left = qn_load(&a->shared->first, QN_RELAXED) <= p->index; /* F */

@@ -403,8 +403,8 @@ int64_t qn_ring_read_some(const struct qn_ring *r, struct qn_ring_copy *c,
     QN_ASSERT(b->refs == 1); /* the copy is not shared yet */
     QN_ASSERT(b->len <= c->len);
     size_t n = QN_MIN(most, (size_t)(c->len - b->len));
-    qn_copy_in(b->bytes + b->len, bytes_of(r) + c->at + b->len,
-               n); /* validated by R */
+    qn_copy_in_checked(b->bytes + b->len, bytes_of(r) + c->at + b->len,
+                       n); /* by R */
     b->len += (uint32_t)n;
     if (!still_kept(r, c)) {
         qn_ring_copy_drop(c);

@@ -1,14 +1,9 @@
 /*
- * The schedule explorer: choices and runs. It is a scheduler of the simulated
- * machine (core/sim/machine.h), with the memory of tso.c.
+ * The schedule explorer: a scheduler of the simulated machine
+ * (core/sim/machine.h), with the memory of tso.c or c11.c. choices.c counts
+ * through the runs.
  *
- * A run is a list of choices; where the list ends, every further choice is the
- * default (index 0). So exploring is counting: after a run, the last choice
- * that has an alternative left is advanced, what came after it is forgotten,
- * and the program runs again from `setup`. No state is saved or compared; runs
- * take some microseconds, and programs under test some dozens of steps.
- *
- * The decision is taken inside the running node (qn_sim_point), so a coroutine
+ * The decision is taken inside the running node (`point`), so a coroutine
  * switch happens only where the schedule switches. A killed node's coroutine is
  * simply never resumed; its store buffer lives on, as that of a processor does
  * whose process was killed.
@@ -16,127 +11,83 @@
  * The bounds count what bugs need: most lost wake-ups need one or two switches
  * at the wrong place, not many. Switching because a node parks or ends is free,
  * or else the bound would grow with the length of the program.
+ *
+ * Reduction by sleep sets (Godefroid), of the form that keeps the bounds. A
+ * node that is preempted in front of access a gets the choice to go on first,
+ * and with it all that follows. So the runs in which others are preempted
+ * instead need not be run again in which a follows after all, and nothing that
+ * depends on it came in between:
+ *
+ *     P   i: a   switch to j   j: b c   switch to i   i: ...
+ *     Q          switch to j   j: b c   switch to i   i: a ...
+ *
+ * P has the end of Q and no more deviations, so i is not chosen again (it is in
+ * the sleep set) until an access that depends on a was done. The full method
+ * also puts the first access of a switch that was explored into the set of the
+ * later ones (i to k after i to j); its witness needs a switch more, so within
+ * a bound that would lose ends. A choice between nodes because one has ended
+ * or sleeps is treated likewise: all are run.
  */
 #include "core/sim/explore/explore.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/sim/explore/c11.h"
+#include "core/sim/explore/choices.h"
+#include "core/sim/explore/explore_internal.h"
+#include "core/sim/explore/independent.h"
 #include "core/sim/explore/tso.h"
-#include "core/sim/machine.h"
 
-#define DEPTH_MAX   16384u /* choices with an alternative in one run */
 #define OPTIONS_MAX (2 * QN_EXPLORE_NODES + 2)
+#define OLD_MAX     16u
 #define STEPS_USUAL 10000u
-
-enum action { GO_ON, SWITCH, DRAIN, KILL };
-
-static const char letter[] = {'-', 's', 'd', 'k'}; /* by action */
-
-struct option {
-    enum action action;
-    uint32_t node; /* SWITCH, DRAIN; KILL: the running one */
-};
-
-struct choice {
-    uint32_t step;
-    struct option option; /* the chosen one */
-    uint32_t index;       /* of it */
-    uint32_t count;       /* how many there were */
-};
+#define STEPS_MAX   30000u
 
 static struct {
     struct qn_explore_opts opts;
-    const char *script; /* replay: choices still to come; NULL: explore */
     uint32_t steps;
     qn_time_t now;              /* ns: the latest deadline that has passed */
     uint32_t deviations, kills; /* used by this run */
     const char *fault;
-    struct choice path[DEPTH_MAX];
-    uint32_t depth; /* choices taken by this run */
-    uint32_t given; /* choices it must repeat */
+    bool pruned;
+    /* The sleep set: what a node was about to do when it was preempted. */
+    bool set[QN_EXPLORE_NODES];
+    struct qn_sim_access before[QN_EXPLORE_NODES];
 } run;
 
-/* ---- choices ---- */
-
-static uint32_t scripted(const struct option *o, uint32_t count)
+static bool is_tso(void)
 {
-    unsigned step;
-    char action;
-    unsigned node = 0;
-    if (sscanf(run.script, " %u:%c%u", &step, &action, &node) < 2 ||
-        step != run.steps) {
-        return 0;
-    }
-    for (uint32_t i = 1; i < count; i++) {
-        if (action == letter[o[i].action] &&
-            (o[i].action == KILL || node == o[i].node)) {
-            run.script += strspn(run.script, " ");
-            run.script += strcspn(run.script, " ");
-            return i;
-        }
-    }
-    return 0;
+    return run.opts.memory == QN_EXPLORE_TSO;
 }
 
-/* Take one of the options; the first is the default. */
-static struct option choose(const struct option *o, uint32_t count)
-{
-    if (count == 1) {
-        return o[0];
-    }
-    QN_ASSERT(run.depth < DEPTH_MAX);
-    struct choice *c = &run.path[run.depth];
-    uint32_t index = 0;
-    if (run.script != NULL) {
-        index = scripted(o, count);
-    } else if (run.depth < run.given) {
-        QN_ASSERT(c->count == count); /* the nodes are deterministic */
-        index = c->index;
-    }
-    *c = (struct choice){
-        .step = run.steps, .option = o[index], .index = index, .count = count};
-    run.depth++;
-    return o[index];
-}
+/* ---- the sleep set ---- */
 
-static void write_choices(char *out, size_t size)
+/* An access was performed by the running node, or a store of any node has left
+ * its buffer. NULL: anything may have happened. */
+static void performed(const struct qn_sim_access *a, bool drain)
 {
-    size_t used = 0;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < run.depth && used < size; i++) {
-        const struct choice *c = &run.path[i];
-        char node[12] = "";
-        if (c->index == 0) {
-            continue;
-        }
-        if (c->option.action != KILL) {
-            snprintf(node, sizeof node, "%" PRIu32, c->option.node);
-        }
-        used += (size_t)snprintf(out + used, size - used, "%s%" PRIu32 ":%c%s",
-                                 used == 0 ? "" : " ", c->step,
-                                 letter[c->option.action], node);
+    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+        run.set[i] =
+            run.set[i] && a != NULL &&
+            qn_access_independent(run.opts.memory, &run.before[i], a, drain);
     }
 }
 
-/* Advance to the next run. False: all were run. */
-static bool next_path(void)
+static void preempted(const struct qn_sim_access *a)
 {
-    while (run.depth > 0) {
-        struct choice *c = &run.path[run.depth - 1];
-        if (c->index + 1 < c->count) {
-            c->index++;
-            run.given = run.depth;
-            return true;
-        }
-        run.depth--;
+    if (!run.opts.all && a != NULL) {
+        run.set[qn_sim.self] = true;
+        run.before[qn_sim.self] = *a;
     }
-    return false;
+}
+
+static bool ready(uint32_t i)
+{
+    return qn_sim.node[i].state == QN_SIM_READY;
 }
 
 /* ---- switching ---- */
@@ -147,10 +98,22 @@ _Noreturn void qn_sim_fail(const char *what)
     qn_sim_end_run();
 }
 
+static void drain_all(void)
+{
+    if (is_tso()) {
+        qn_tso_drain_all();
+        performed(NULL, true);
+    }
+}
+
 /* No node can run: let time pass. @return true if a sleeper timed out. */
 static bool time_passes(void)
 {
-    qn_tso_drain_all();
+    if (is_tso()) {
+        drain_all();
+    } else {
+        qn_c11_time_passes();
+    }
     for (uint32_t i = 0; i < qn_sim.nodes; i++) {
         struct qn_sim_node *n = &qn_sim.node[i];
         if (n->state == QN_SIM_SLEEPS && n->deadline != QN_TIME_NEVER) {
@@ -163,87 +126,174 @@ static bool time_passes(void)
     return false;
 }
 
-/* The order of the options goes round, so that the default starves no node. */
-static void leave(void)
+/* Which others can run. The order goes round, so that the default starves no
+ * node. @return how many; more than are listed if some are in the sleep set. */
+static uint32_t list_others(struct qn_choice *o, uint32_t *count)
 {
-    struct option o[QN_EXPLORE_NODES];
-    uint32_t count = 0;
-    do {
-        for (uint32_t d = 1; d <= qn_sim.nodes; d++) {
-            uint32_t i = (qn_sim.self + d) % qn_sim.nodes;
-            bool alone = i == qn_sim.self && count == 0;
-            if (qn_sim.node[i].state == QN_SIM_READY &&
-                (i != qn_sim.self || alone)) {
-                o[count++] = (struct option){SWITCH, i};
+    uint32_t can_run = 0;
+    for (uint32_t d = 1; d <= qn_sim.nodes; d++) {
+        uint32_t i = (qn_sim.self + d) % qn_sim.nodes;
+        bool alone = i == qn_sim.self && can_run == 0;
+        if (ready(i) && (i != qn_sim.self || alone)) {
+            can_run++;
+            if (!run.set[i]) {
+                o[(*count)++] = (struct qn_choice){QN_SWITCH, i};
             }
         }
-    } while (count == 0 && time_passes());
-    if (count == 0) {
-        qn_sim_end_run();
     }
-    uint32_t next = choose(o, count).node;
-    if (next != qn_sim.self) {
-        qn_sim_switch(next);
+    return can_run;
+}
+
+static void list_drains(struct qn_choice *o, uint32_t *count)
+{
+    bool may = qn_choices_scripted() || run.deviations < run.opts.deviations;
+    for (uint32_t i = 0; may && is_tso() && i < qn_sim.nodes; i++) {
+        if (qn_tso_waiting(i) > 0) {
+            o[(*count)++] = (struct qn_choice){QN_DRAIN, i};
+        }
     }
 }
 
-static uint32_t list_options(struct option *o)
+static void drain_one(uint32_t node)
 {
-    uint32_t count = 0;
-    bool replay = run.script != NULL;
-    o[count++] = (struct option){GO_ON, 0};
-    if (replay || run.deviations < run.opts.deviations) {
-        for (uint32_t i = 0; i < qn_sim.nodes; i++) {
-            if (i != qn_sim.self && qn_sim.node[i].state == QN_SIM_READY) {
-                o[count++] = (struct option){SWITCH, i};
-            }
+    struct qn_sim_access store;
+    run.deviations++;
+    qn_tso_oldest(node, &store);
+    qn_tso_drain_one(node);
+    performed(&store, true);
+}
+
+/* No node may be chosen: time passes, or the run ends. */
+static void none_runs(bool can_run)
+{
+    if (can_run) {
+        run.pruned = true; /* all that can run is in the sleep set */
+        qn_sim_end_run();
+    }
+    if (!time_passes()) {
+        qn_sim_end_run();
+    }
+}
+
+static void leave(void)
+{
+    for (;;) {
+        struct qn_choice o[OPTIONS_MAX];
+        uint32_t count = 0;
+        uint32_t can_run = list_others(o, &count);
+        if (count == 0) {
+            o[count++] = (struct qn_choice){QN_GO_ON, 0};
         }
-        for (uint32_t i = 0; i < qn_sim.nodes; i++) {
-            if (qn_tso_waiting(i) > 0) {
-                o[count++] = (struct option){DRAIN, i};
+        list_drains(o, &count);
+        struct qn_choice chosen = qn_choose(run.steps, o, count);
+        if (chosen.action == QN_DRAIN) {
+            drain_one(chosen.number);
+        } else if (chosen.action == QN_GO_ON) {
+            none_runs(can_run > 0);
+        } else {
+            if (chosen.number != qn_sim.self) {
+                qn_sim_switch(chosen.number);
             }
+            return;
         }
     }
-    if (replay || run.kills < run.opts.kills) {
-        o[count++] = (struct option){KILL, qn_sim.self};
+}
+
+static void list_switches(struct qn_choice *o, uint32_t *count)
+{
+    bool may = qn_choices_scripted() || run.deviations < run.opts.deviations;
+    for (uint32_t i = 0; may && i < qn_sim.nodes; i++) {
+        if (i != qn_sim.self && ready(i) && !run.set[i]) {
+            o[(*count)++] = (struct qn_choice){QN_SWITCH, i};
+        }
+    }
+}
+
+/* In front of access `a`; NULL: of a pause. */
+static uint32_t list_options(const struct qn_sim_access *a, struct qn_choice *o)
+{
+    uint32_t count = 0;
+    bool all = run.opts.all || a == NULL;
+    bool kill = qn_choices_scripted() || run.kills < run.opts.kills;
+    o[count++] = (struct qn_choice){QN_GO_ON, 0};
+    if (all || !qn_access_local(run.opts.memory, a)) {
+        list_switches(o, &count);
+    }
+    list_drains(o, &count);
+    if (kill && (all || qn_access_seen(a))) {
+        o[count++] = (struct qn_choice){QN_KILL, qn_sim.self};
     }
     return count;
 }
 
-static void point(const struct qn_sim_access *a)
+static void step(void)
 {
-    (void)a;
     if (++run.steps > run.opts.steps_max) {
         qn_sim_fail("more steps than allowed");
     }
+}
+
+static void point(const struct qn_sim_access *a)
+{
+    step();
     for (;;) {
-        struct option o[OPTIONS_MAX];
-        struct option chosen = choose(o, list_options(o));
+        struct qn_choice o[OPTIONS_MAX];
+        struct qn_choice chosen = qn_choose(run.steps, o, list_options(a, o));
         switch (chosen.action) {
-        case GO_ON:
-            return;
-        case SWITCH:
-            run.deviations++;
-            qn_sim_switch(chosen.node);
-            return;
-        case DRAIN:
-            run.deviations++;
-            qn_tso_drain_one(chosen.node);
-            break;
-        case KILL:
+        case QN_DRAIN:
+            drain_one(chosen.number);
+            continue;
+        case QN_KILL:
             run.kills++;
             qn_sim.node[qn_sim.self].state = QN_SIM_GONE;
             leave();
+            continue;
+        case QN_SWITCH:
+            run.deviations++;
+            preempted(a);
+            qn_sim_switch(chosen.number);
+            break;
+        default:
             break;
         }
+        if (a != NULL) {
+            performed(a, false);
+        }
+        return;
     }
+}
+
+void qn_explore_overflow(void)
+{
+    performed(NULL, true);
+}
+
+void qn_explore_piece(const struct qn_sim_access *piece)
+{
+    point(piece);
+}
+
+uint32_t qn_explore_old(uint32_t count)
+{
+    struct qn_choice o[OLD_MAX];
+    QN_DASSERT(count >= 1 && count <= OLD_MAX);
+    step();
+    if (!qn_choices_scripted() && run.deviations == run.opts.deviations) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        o[i] = (struct qn_choice){i == 0 ? QN_GO_ON : QN_OLD, i};
+    }
+    uint32_t old = qn_choose(run.steps, o, count).number;
+    run.deviations += old != 0;
+    return old;
 }
 
 /* A pause lets time pass: buffers drain and other nodes run. */
 static void pause_node(void)
 {
     point(NULL);
-    qn_tso_drain_all();
+    drain_all();
     leave();
 }
 
@@ -276,41 +326,68 @@ static void run_node(uint32_t node)
 /* Run the nodes until none can run. */
 static void run_nodes(void)
 {
-    struct option o[QN_EXPLORE_NODES] = {0};
+    struct qn_choice o[QN_EXPLORE_NODES] = {0};
     for (uint32_t i = 0; i < qn_sim.nodes; i++) {
-        o[i] = (struct option){SWITCH, i};
+        o[i] = (struct qn_choice){QN_SWITCH, i};
     }
-    qn_sim_run(choose(o, qn_sim.nodes).node);
+    qn_sim_run(qn_choose(run.steps, o, qn_sim.nodes).number);
+}
+
+static void begin_run(void)
+{
+    const struct qn_explore_opts *o = &run.opts;
+    run.steps = 0;
+    run.now = 0;
+    run.deviations = 0;
+    run.kills = 0;
+    run.fault = NULL;
+    run.pruned = false;
+    memset(run.set, 0, sizeof run.set);
+    qn_choices_begin();
+    const struct qn_sim_memory *m = is_tso() ? &qn_tso : &qn_c11;
+    int err = qn_sim_reset(o->nodes, &explorer, m, run_node);
+    QN_ASSERT(err == QN_OK); /* memory for the stacks of four nodes */
+    if (is_tso()) {
+        qn_tso_reset();
+    } else {
+        qn_c11_reset();
+    }
+}
+
+static const char *judge(void)
+{
+    const struct qn_explore_opts *o = &run.opts;
+    for (uint32_t i = 0; o->pending != NULL && i < o->nodes; i++) {
+        if (qn_sim_end_of(i) == QN_SIM_ASLEEP && o->pending(o->ctx, i)) {
+            return "a node sleeps while work waits for it";
+        }
+    }
+    return o->check(o->ctx);
 }
 
 static void run_once(struct qn_explored *out)
 {
     const struct qn_explore_opts *o = &run.opts;
-    run.steps = 0;
-    run.now = 0;
-    run.depth = 0;
-    run.deviations = 0;
-    run.kills = 0;
-    run.fault = NULL;
-    int err = qn_sim_reset(o->nodes, &explorer, &qn_tso, run_node);
-    QN_ASSERT(err == QN_OK); /* memory for the stacks of four nodes */
-    qn_tso_reset();
+    begin_run();
     if (o->setup != NULL) {
         o->setup(o->ctx);
     }
     run_nodes();
-    qn_tso_drain_all();
-    if (run.fault == NULL) {
-        run.fault = o->check(o->ctx);
+    if (is_tso()) {
+        qn_tso_drain_all();
+    }
+    if (run.fault == NULL && !run.pruned) {
+        run.fault = judge();
     }
     if (o->teardown != NULL) {
         o->teardown(o->ctx);
     }
     out->runs++;
+    out->pruned += run.pruned;
     out->steps += run.steps;
     out->fault = run.fault;
     if (run.fault != NULL) {
-        write_choices(out->choices, sizeof out->choices);
+        qn_choices_write(out->choices, sizeof out->choices);
     }
 }
 
@@ -318,12 +395,11 @@ static void start(const struct qn_explore_opts *opts, const char *script,
                   struct qn_explored *out)
 {
     QN_ASSERT(opts->nodes >= 1 && opts->nodes <= QN_EXPLORE_NODES);
+    QN_ASSERT(opts->steps_max <= STEPS_MAX);
     memset(out, 0, sizeof *out);
     run.opts = *opts;
     run.opts.steps_max = opts->steps_max == 0 ? STEPS_USUAL : opts->steps_max;
-    run.script = script;
-    run.depth = 0;
-    run.given = 0;
+    qn_choices_start(script);
 }
 
 bool qn_explore(const struct qn_explore_opts *opts, struct qn_explored *out)
@@ -334,7 +410,7 @@ bool qn_explore(const struct qn_explore_opts *opts, struct qn_explored *out)
         if (out->fault != NULL) {
             return false;
         }
-        if (!next_path()) {
+        if (!qn_choices_next()) {
             out->complete = true;
             return true;
         }
@@ -349,7 +425,7 @@ bool qn_explore_replay(const struct qn_explore_opts *opts, const char *choices,
     snprintf(script, sizeof script, "%s", choices);
     start(opts, script, out);
     run_once(out);
-    run.script = NULL;
+    qn_choices_start(NULL);
     return out->fault == NULL;
 }
 

@@ -10,24 +10,30 @@
  *
  *   go on             the default;
  *   switch to j   sJ  another node that can run;
- *   drain i       dI  let the oldest store of node i's buffer reach memory;
+ *   drain i       dI  TSO: the oldest store of node i's buffer reaches memory;
+ *   take old      oN  C11: a load takes the store N older than the newest;
  *   kill          k   the running node ends here, in front of its operation.
  *
- * Memory is TSO, as on x86: the stores of a node wait in a FIFO of its own
- * until a seq_cst operation, a read-modify-write, a system call or the explorer
- * drains them; the node itself sees them at once, the others do not. By default
- * they wait as long as possible, which is where the bugs are. Weaker machines
- * (loads that pass loads) are not modelled.
+ * Two memories. TSO is that of x86: the stores of a node wait in a FIFO of its
+ * own until a seq_cst operation, a read-modify-write, a system call or the
+ * explorer drains them; the node itself sees them at once, the others do not.
+ * By default they wait as long as possible, which is where the bugs are. C11 is
+ * that of the language: a load may take any store that the orders of the
+ * operations do not forbid; by default it takes the newest (c11.h).
  *
  * Exploration is depth first and exhaustive within two bounds: how many
- * deviations from the default (switches and drains) and how many kills a run
- * may have. When a node parks or ends, any other may be next: that is free. A
- * fault is reported with its choices ("12:s1 14:d0 20:k": at step 12 switch to
- * node 1, ...), which qn_explore_replay repeats.
+ * deviations from the default (switches, drains, old stores) and how many kills
+ * a run may have. When a node parks or ends, any other may be next: that is
+ * free. A fault is reported with its choices ("12:s1 14:d0 20:k": at step 12
+ * switch to node 1, ...), which qn_explore_replay repeats.
  *
- * When no node can run, buffers drain, and a sleeper with a deadline times out
- * (time passes only then). If none has one, the run is over; whether those
- * still asleep are a fault is for `check` to say.
+ * Schedules that differ only in the order of accesses that do not depend on
+ * each other are run once (explore.c), so nodes must not share anything
+ * beside what atomic.h shows, unless `all` is set.
+ *
+ * When no node can run, time passes: buffers drain, and a sleeper with a
+ * deadline times out (time passes only then). If none has one, the run is over;
+ * whether those still asleep are a fault is for `pending` and `check` to say.
  *
  * One thread; not reentrant. Nodes must be deterministic, and must not hold
  * resources of their own while they can be killed: `setup` allocates.
@@ -35,6 +41,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "core/base/atomic.h"
 
 #define QN_EXPLORE_NODES   4u
 #define QN_SIM_CHOICES_MAX 512u
@@ -45,6 +53,11 @@ enum qn_sim_end {
     QN_SIM_KILLED,
 };
 
+enum qn_explore_memory {
+    QN_EXPLORE_TSO,
+    QN_EXPLORE_C11,
+};
+
 struct qn_explore_opts {
     uint32_t nodes;                            /* 1 .. QN_EXPLORE_NODES */
     void (*node[QN_EXPLORE_NODES])(void *ctx); /* what each does */
@@ -52,15 +65,22 @@ struct qn_explore_opts {
     const char *(*check)(void *ctx); /* after each run, before teardown:
                                         NULL or what is wrong */
     void (*teardown)(void *ctx);     /* may be NULL */
+    /** After each run, for each node that sleeps: does work wait for it? That
+     *  is a fault. NULL: `check` looks at that, if anything does. */
+    bool (*pending)(void *ctx, uint32_t node);
     void *ctx;
-    uint32_t deviations; /* most switches and drains of a run */
+    enum qn_explore_memory memory;
+    bool all;            /* also schedules that differ in nothing */
+    uint32_t deviations; /* most switches, drains and old stores of a run */
     uint32_t kills;      /* most kills of a run */
-    uint32_t steps_max;  /* operations of a run; more is a fault. 0: 10000 */
+    uint32_t steps_max;  /* operations of a run; more is a fault. 0: 10000; at
+                            most 30000 */
     uint64_t runs_max;   /* 0: no limit */
 };
 
 struct qn_explored {
     uint64_t runs;
+    uint64_t pruned;   /* of them given up: no end that another has not */
     uint64_t steps;    /* of all runs */
     bool complete;     /* every schedule within the bounds was run */
     const char *fault; /* NULL: none; else what `check` or a node said */

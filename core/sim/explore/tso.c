@@ -5,6 +5,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/sim/explore/explore.h"
+#include "core/sim/explore/explore_internal.h"
 
 #define PENDING_MAX 128u /* stores in a buffer; beyond, the oldest go */
 
@@ -30,6 +31,15 @@ void qn_tso_reset(void)
 uint32_t qn_tso_waiting(uint32_t node)
 {
     return buffer[node].count;
+}
+
+void qn_tso_oldest(uint32_t node, struct qn_sim_access *out)
+{
+    const struct buffer *b = &buffer[node];
+    QN_ASSERT(b->count > 0);
+    const struct pending *p = &b->pending[b->first];
+    *out = (struct qn_sim_access){
+        .kind = QN_SIM_STORE, .at = p->at, .bytes = p->len};
 }
 
 void qn_tso_drain_one(uint32_t node)
@@ -62,12 +72,21 @@ static void sync_self(void)
     drain(qn_sim.self);
 }
 
+static void sync_call(const volatile void *word, int fd, bool gives)
+{
+    (void)word;
+    (void)fd;
+    (void)gives;
+    sync_self();
+}
+
 /* The running node stores `len` bytes, at most a line. */
 static void push(void *at, const void *bytes, size_t len)
 {
     struct buffer *b = &buffer[qn_sim.self];
     if (b->count == PENDING_MAX) {
         qn_tso_drain_one(qn_sim.self);
+        qn_explore_overflow();
     }
     struct pending *p = &b->pending[(b->first + b->count) % PENDING_MAX];
     QN_ASSERT(len <= sizeof p->bytes);
@@ -156,7 +175,8 @@ const struct qn_sim_memory qn_tso = {
     .replace = replace,
     .fence = fence,
     .copy_in = copy_in,
+    .copy_checked = copy_in,
     .copy_out = copy_out,
     .touch = touch,
-    .sync = sync_self,
+    .sync = sync_call,
 };

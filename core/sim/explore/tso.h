@@ -25,6 +25,10 @@ void qn_tso_reset(void);
 /** Stores that wait in the node's buffer. */
 uint32_t qn_tso_waiting(uint32_t node);
 
+/** Fills what the oldest store of the node's buffer, which is not empty, will
+ *  write. */
+void qn_tso_oldest(uint32_t node, struct qn_sim_access *out);
+
 /** The oldest store of the node's buffer reaches memory. */
 void qn_tso_drain_one(uint32_t node);
 

@@ -83,5 +83,5 @@ Test(flight_explore, no_schedule_and_no_death_shows_a_torn_entry)
     struct qn_explored out;
     cr_assert(qn_explore(&o, &out), "%s: %s", out.fault, out.choices);
     cr_assert(out.complete);
-    cr_assert_gt(out.runs, 1000);
+    cr_assert_gt(out.runs, 1000, "%llu", (unsigned long long)out.runs);
 }
