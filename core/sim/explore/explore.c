@@ -54,6 +54,8 @@ static struct {
     uint32_t deviations, kills; /* used by this run */
     const char *fault;
     bool pruned;
+    bool checked; /* there are checked copies */
+    bool again;   /* that was found only now: all from the beginning */
     /* The sleep set: what a node was about to do when it was preempted. */
     bool set[QN_EXPLORE_NODES];
     struct qn_sim_access before[QN_EXPLORE_NODES];
@@ -216,7 +218,7 @@ static uint32_t list_options(const struct qn_sim_access *a, struct qn_choice *o)
     bool all = run.opts.all || a == NULL;
     bool kill = qn_choices_scripted() || run.kills < run.opts.kills;
     o[count++] = (struct qn_choice){QN_GO_ON, 0};
-    if (all || !qn_access_local(run.opts.memory, a)) {
+    if (all || !qn_access_local(run.opts.memory, a, run.checked)) {
         list_switches(o, &count);
     }
     list_drains(o, &count);
@@ -236,6 +238,10 @@ static void step(void)
 static void point(const struct qn_sim_access *a)
 {
     step();
+    if (a != NULL && a->checked && !run.checked) {
+        run.checked = run.again = true;
+        qn_sim_end_run();
+    }
     for (;;) {
         struct qn_choice o[OPTIONS_MAX];
         struct qn_choice chosen = qn_choose(run.steps, o, list_options(a, o));
@@ -376,7 +382,7 @@ static void run_once(struct qn_explored *out)
     if (is_tso()) {
         qn_tso_drain_all();
     }
-    if (run.fault == NULL && !run.pruned) {
+    if (run.fault == NULL && !run.pruned && !run.again) {
         run.fault = judge();
     }
     if (o->teardown != NULL) {
@@ -399,6 +405,8 @@ static void start(const struct qn_explore_opts *opts, const char *script,
     memset(out, 0, sizeof *out);
     run.opts = *opts;
     run.opts.steps_max = opts->steps_max == 0 ? STEPS_USUAL : opts->steps_max;
+    run.checked = script != NULL;
+    run.again = false;
     qn_choices_start(script);
 }
 
@@ -410,7 +418,11 @@ bool qn_explore(const struct qn_explore_opts *opts, struct qn_explored *out)
         if (out->fault != NULL) {
             return false;
         }
-        if (!qn_choices_next()) {
+        if (run.again) {
+            run.again = false;
+            qn_choices_start(NULL);
+            memset(out, 0, sizeof *out);
+        } else if (!qn_choices_next()) {
             out->complete = true;
             return true;
         }

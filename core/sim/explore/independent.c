@@ -6,9 +6,10 @@
  *
  * C11. Accesses to different words of memory depend on each other only by the
  * view of seq_cst: a seq_cst fence, and a system call on a word, which is one,
- * depend on every other seq_cst access. Other fences and plain copies to
- * private bytes concern their node alone: whether a copy is a race is told by
- * happens-before, in whatever order the two are run.
+ * depend on every other seq_cst access. Other fences concern their node alone.
+ * So do plain copies, unless there are checked ones to find what they wrote:
+ * whether a copy is a race is told by happens-before, in whatever order the two
+ * are run.
  */
 #include "core/sim/explore/independent.h"
 
@@ -38,15 +39,29 @@ static bool empties(const struct qn_sim_access *a)
            (a->kind == QN_SIM_STORE && a->order == memory_order_seq_cst);
 }
 
-bool qn_access_local(enum qn_explore_memory m, const struct qn_sim_access *a)
+static bool local_tso(const struct qn_sim_access *a)
 {
-    if (m == QN_EXPLORE_TSO) {
-        return !empties(a) && a->kind != QN_SIM_LOAD &&
-               a->kind != QN_SIM_COPY_IN;
+    return !empties(a) && a->kind != QN_SIM_LOAD && a->kind != QN_SIM_COPY_IN;
+}
+
+static bool local_c11(const struct qn_sim_access *a, bool checked)
+{
+    switch (a->kind) {
+    case QN_SIM_FENCE:
+        return a->order != memory_order_seq_cst;
+    case QN_SIM_COPY_IN:
+        return !a->checked;
+    case QN_SIM_COPY_OUT:
+        return !checked;
+    default:
+        return a->kind == QN_SIM_TOUCH_IN || a->kind == QN_SIM_TOUCH_OUT;
     }
-    return (a->kind == QN_SIM_FENCE && a->order != memory_order_seq_cst) ||
-           (a->kind == QN_SIM_COPY_IN && !a->checked) ||
-           a->kind == QN_SIM_TOUCH_IN || a->kind == QN_SIM_TOUCH_OUT;
+}
+
+bool qn_access_local(enum qn_explore_memory m, const struct qn_sim_access *a,
+                     bool checked)
+{
+    return m == QN_EXPLORE_TSO ? local_tso(a) : local_c11(a, checked);
 }
 
 bool qn_access_seen(const struct qn_sim_access *a)
@@ -69,8 +84,7 @@ static bool independent_tso(const struct qn_sim_access *a,
     if (drain) {
         return !empties(a) && !meet(a, b);
     }
-    if (qn_access_local(QN_EXPLORE_TSO, a) ||
-        qn_access_local(QN_EXPLORE_TSO, b)) {
+    if (local_tso(a) || local_tso(b)) {
         return true;
     }
     return !empties(a) && !empties(b); /* two loads */

@@ -10,8 +10,10 @@
 #include "core/sim/explore/explore.h"
 #include "core/sim/machine.h"
 
-/** No other node can tell when it acts, so none has to run in front of it. */
-bool qn_access_local(enum qn_explore_memory m, const struct qn_sim_access *a);
+/** No other node can tell when it acts, so none has to run in front of it.
+ *  `checked`: there are checked copies, which can tell of plain ones. */
+bool qn_access_local(enum qn_explore_memory m, const struct qn_sim_access *a,
+                     bool checked);
 
 /** Other nodes can tell whether it was done: a node is killed in front of it.
  */

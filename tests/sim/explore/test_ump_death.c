@@ -6,8 +6,7 @@
 
 /* Killed anywhere, either end: what is received is whole and in order, and a
  * survivor that is told of it ends. */
-Test(ump_explore, death_in_front_of_every_operation_tears_nothing,
-     .timeout = 120)
+UMP_SCENARIO(death_in_front_of_every_operation_tears_nothing)
 {
     for (int futex = 0; futex <= 1; futex++) {
         ump_explore_traffic(
@@ -50,7 +49,7 @@ static void idle(void *ctx)
     (void)ctx;
 }
 
-Test(ump_explore, what_the_dead_left_is_whole_or_nothing, .timeout = 120)
+UMP_SCENARIO(what_the_dead_left_is_whole_or_nothing)
 {
     struct ump_world w = {.messages = 3, .bytes = 150};
     ump_explore((struct qn_explore_opts){.node = {ump_sender, idle},

@@ -87,32 +87,29 @@ static void wakes_too_late(void *ctx)
 static void explore_lives(struct ump_world w, uint32_t nodes,
                           uint32_t deviations)
 {
-    struct qn_explored out;
     ump_make(&w);
     new_lane = aligned_alloc(QN_CACHELINE, ump_lane_bytes());
     cr_assert_not_null(new_lane);
-    const struct qn_explore_opts o = {
+    ump_explore_in_both((struct qn_explore_opts){
         .nodes = nodes,
         .node = {opens_again, comes_back, wakes_too_late},
         .setup = lives_setup,
         .check = ump_nobody_asleep,
         .teardown = lives_teardown,
         .ctx = &w,
-        .deviations = deviations - UMP_LESS,
-        .steps_max = 400};
-    cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
-    cr_assert(out.complete);
+        .deviations = deviations,
+        .steps_max = 1000});
     free(new_lane);
     free(w.lane[0]);
     free(w.lane[1]);
 }
 
-Test(ump_explore, lives_never_mix_in_any_order, .timeout = 120)
+UMP_SCENARIO(lives_never_mix_in_any_order)
 {
     explore_lives((struct ump_world){.filled = 3, .bytes = 8}, 2, 2);
 }
 
-Test(ump_explore, who_wakes_too_late_gets_nothing, .timeout = 120)
+UMP_SCENARIO(who_wakes_too_late_gets_nothing)
 {
     explore_lives((struct ump_world){.filled = 0, .bytes = 8}, 3, 2);
 }

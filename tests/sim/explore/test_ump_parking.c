@@ -4,7 +4,7 @@
 #include "tests/sim/explore/ump_world.h"
 #include "tests/support/test.h"
 
-Test(ump_explore, a_receiver_that_sleeps_is_woken, .timeout = 120)
+UMP_SCENARIO(a_receiver_that_sleeps_is_woken)
 {
     for (int futex = 0; futex <= 1; futex++) {
         ump_explore_traffic(
@@ -49,7 +49,7 @@ static void answers(void *ctx)
     }
 }
 
-Test(ump_explore, a_conversation_of_sleepers_goes_on, .timeout = 120)
+UMP_SCENARIO(a_conversation_of_sleepers_goes_on)
 {
     for (int futex = 0; futex <= 1; futex++) {
         struct ump_world w = {.futex = futex, .messages = 2, .bytes = 8};

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "tests/support/test.h"
 
 size_t ump_lane_bytes(void)
@@ -59,6 +60,9 @@ void ump_setup(void *ctx)
         if (qn_qp_try_send(w->qp[0], msg, w->bytes) != QN_OK) {
             abort();
         }
+    }
+    if (w->flushed) {
+        (void)qn_qp_flush(w->qp[0]);
     }
 }
 
@@ -142,21 +146,69 @@ void ump_make(struct ump_world *w)
     }
 }
 
-void ump_explore(struct qn_explore_opts o, struct ump_world *w)
+struct ump_search ump_search;
+
+/* C11: 3 deviations with two nodes and 2 with more, or what is asked for. */
+static uint32_t least(uint32_t nodes)
+{
+    const char *more = getenv("QN_EXPLORE_DEVIATIONS");
+    uint32_t usual = nodes == 2 ? 3 : 2;
+    if (ump_search.on) {
+        return ump_search.deviations;
+    }
+    return more != NULL && nodes == 2 ? (uint32_t)atoi(more)
+                                      : usual - 2 * UMP_LESS;
+}
+
+static bool chosen(enum qn_explore_memory m)
+{
+    const char *only = getenv("QN_SIM_MEMORY");
+    if (ump_search.on) {
+        return m == QN_EXPLORE_C11 && !ump_search.found;
+    }
+    return only == NULL || (strcmp(only, "c11") == 0) == (m == QN_EXPLORE_C11);
+}
+
+static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o)
 {
     struct qn_explored out;
     const char *replay = getenv("QN_SIM_REPLAY");
+    if (!chosen(m)) {
+        return;
+    }
+    o.memory = m;
+    o.deviations -= o.deviations > UMP_LESS ? UMP_LESS : 0;
+    if (m == QN_EXPLORE_C11) {
+        o.deviations = ump_search.on ? least(o.nodes)
+                                     : QN_MAX(o.deviations, least(o.nodes));
+    }
+    bool good = replay != NULL ? qn_explore_replay(&o, replay, &out)
+                               : qn_explore(&o, &out);
+    if (ump_search.on) {
+        ump_search.found = !good;
+        return;
+    }
+    const char *memory = m == QN_EXPLORE_C11 ? "c11" : "tso";
+    cr_assert(good, "%s; QN_SIM_MEMORY=%s QN_SIM_REPLAY='%s'", out.fault,
+              memory, out.choices);
+    cr_assert(replay != NULL || out.complete);
+}
+
+void ump_explore_in_both(struct qn_explore_opts o)
+{
+    explore_in(QN_EXPLORE_TSO, o);
+    explore_in(QN_EXPLORE_C11, o);
+}
+
+void ump_explore(struct qn_explore_opts o, struct ump_world *w)
+{
     ump_make(w);
     o.nodes = 2;
-    o.deviations -= UMP_LESS;
     o.setup = ump_setup;
     o.teardown = ump_teardown;
     o.check = o.check != NULL ? o.check : all_received;
     o.ctx = w;
-    bool good = replay != NULL ? qn_explore_replay(&o, replay, &out)
-                               : qn_explore(&o, &out);
-    cr_assert(good, "%s; QN_SIM_REPLAY='%s'", out.fault, out.choices);
-    cr_assert(replay != NULL || out.complete);
+    ump_explore_in_both(o);
     free(w->lane[0]);
     free(w->lane[1]);
 }

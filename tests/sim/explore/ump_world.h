@@ -6,7 +6,10 @@
  * test_ump_*.c share. A scenario is a struct ump_world with its first part
  * filled; node 0 sends, node 1 receives, unless a test brings its own nodes.
  *
- * A failure prints the choices; QN_SIM_REPLAY with that text runs them alone.
+ * Each scenario is explored in both memories, in C11 with 3 deviations at least
+ * (QN_EXPLORE_DEVIATIONS: another number), or 2 if there are three nodes. A
+ * failure prints memory and choices; QN_SIM_MEMORY and QN_SIM_REPLAY with these
+ * run them alone.
  */
 
 #include "core/qp.h"
@@ -25,13 +28,59 @@
 #define UMP_LESS 0u
 #endif
 
+/* All of them, by name: also for the mutants of test_ump_orders.c. The heavy
+ * ones take 2 to 20 s with 3 deviations. */
+#define UMP_LIGHT_MAP(X)                                                       \
+    X(a_doorbell_that_rings_twice_loses_nothing)                               \
+    X(a_doorbell_with_two_ringers_loses_nothing)                               \
+    X(two_senders_wake_one_receiver)                                           \
+    X(what_the_dead_left_is_whole_or_nothing)                                  \
+    X(lives_never_mix_in_any_order)                                            \
+    X(who_wakes_too_late_gets_nothing)                                         \
+    X(a_receiver_that_sleeps_is_woken)                                         \
+    X(a_conversation_of_sleepers_goes_on)                                      \
+    X(a_sender_that_waits_for_room_is_woken)                                   \
+    X(a_flush_alone_tells_of_room)                                             \
+    X(a_flush_of_little_tells_of_room)                                         \
+    X(the_sequence_wraps)
+
+#define UMP_HEAVY_MAP(X)                                                       \
+    X(death_in_front_of_every_operation_tears_nothing)                         \
+    X(a_message_longer_than_the_ring_gets_through)                             \
+    X(a_sender_behind_a_staged_message_is_woken)                               \
+    X(who_looks_for_room_behind_a_staged_message_is_woken)
+
+/** A scenario: a function, and in test_ump_explore a test that calls it. */
+#ifdef UMP_ORDERS
+#define UMP_TEST(name)
+#else
+#define UMP_TEST(name)                                                         \
+    Test(ump_explore, name, .timeout = 3600)                                   \
+    {                                                                          \
+        ump_##name();                                                          \
+    }
+#endif
+#define UMP_SCENARIO(name)                                                     \
+    void ump_##name(void);                                                     \
+    UMP_TEST(name)                                                             \
+    void ump_##name(void)
+
+/** While it is on, scenarios run in C11 only, with these deviations, and say
+ *  whether a fault was found; what comes after one is left out. */
+extern struct ump_search {
+    bool on, found;
+    uint32_t deviations;
+} ump_search;
+
 struct ump_world {
     /* the scenario */
     bool futex;        /* doorbells: futexes, else eventfds 0 and 1 */
     uint32_t start;    /* first sequence of either lane */
     uint32_t filled;   /* cells in node 0's lane before the run */
+    bool flushed;      /* those: the sender owes no ring for them */
     uint32_t messages; /* that node 0 sends and node 1 receives in the run */
     uint32_t bytes;    /* of each */
+    uint32_t reads;    /* of `filled`, by a receiver that reads and goes */
     /* the machine */
     struct qn_ump_lane *lane[2];
     struct qn_doorbell_line line[2];
@@ -63,6 +112,9 @@ const char *ump_nobody_asleep(void *ctx);
 
 /** Allocate the lanes; the caller frees w->lane[0] and [1]. */
 void ump_make(struct ump_world *w);
+
+/** Explore in both memories; it must come out clean and complete. */
+void ump_explore_in_both(struct qn_explore_opts o);
 
 /** Explore two nodes in the world; it must come out clean and complete. Of `o`
  *  are used: node, deviations, kills, and check (NULL: everybody ends, unless

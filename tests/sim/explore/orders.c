@@ -1,0 +1,127 @@
+#include "tests/sim/explore/orders.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/sim/explore/weaken.h"
+#include "tests/support/test.h"
+
+#define SITES_MAX      256u
+#define UNFOUND_MAX    16u
+#define NAME_MAX_BYTES 128u
+
+static struct qn_weak_site site[SITES_MAX];
+static uint32_t sites;
+
+static void collect(const struct orders *o)
+{
+    sites = 0;
+    qn_weaken_watch();
+    cr_assert(!o->explore(0), "a fault without any mutant");
+    for (uint32_t i = 0; o->files[i] != NULL; i++) {
+        sites += qn_weaken_sites(o->files[i], site + sites, SITES_MAX - sites);
+    }
+    cr_assert_lt(sites, SITES_MAX);
+    qn_weaken_end();
+}
+
+/* In a child, since a mutant may abort or destroy its memory. */
+static bool found_at(const struct orders *o, uint32_t level)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stderr)) {
+            _exit(2);
+        }
+        _exit(o->explore(level) ? 1 : 0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(!WIFEXITED(status) || WEXITSTATUS(status) <= 1);
+    return !WIFEXITED(status) || WEXITSTATUS(status) == 1;
+}
+
+/* @return the level that finds it, or o->levels. */
+static uint32_t level_of(const struct orders *o, const struct qn_weak_site *s,
+                         memory_order to)
+{
+    uint32_t level = 0;
+    qn_weaken_begin(s, to);
+    while (level < o->levels && !found_at(o, level)) {
+        level++;
+    }
+    qn_weaken_end();
+    return level;
+}
+
+static bool begins(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static void judge(const struct orders *o, const struct qn_weak_site *s,
+                  memory_order to, uint32_t *unfound)
+{
+    char name[NAME_MAX_BYTES];
+    snprintf(name, sizeof name, "%s %s %u: %s to %s", s->at.func, s->at.kind,
+             s->number, qn_order_name(s->order), qn_order_name(to));
+    bool found = level_of(o, s, to) < o->levels;
+    uint32_t i = 0;
+    while (o->unfound[i].prefix != NULL &&
+           !begins(name, o->unfound[i].prefix)) {
+        i++;
+    }
+    if (getenv("QN_SHOW_ORDERS") != NULL) {
+        printf("%-60s %s\n", name, found ? "found" : "not found");
+        return;
+    }
+    unfound[i] += !found;
+    cr_assert(found || o->unfound[i].prefix != NULL, "not found: %s", name);
+}
+
+void orders_judge(const struct orders *o)
+{
+    uint32_t mutants = 0;
+    uint32_t unfound[UNFOUND_MAX] = {0};
+    collect(o);
+    for (uint32_t i = 0; i < sites; i++) {
+        memory_order to[3];
+        uint32_t count = qn_weaker_orders(&site[i], to);
+        for (uint32_t k = 0; k < count; k++) {
+            judge(o, &site[i], to[k], unfound);
+        }
+        mutants += count;
+    }
+    cr_assert_geq(mutants, o->least, "%u mutants", mutants);
+    for (uint32_t i = 0; o->unfound[i].prefix != NULL; i++) {
+        cr_assert_lt(i + 1, UNFOUND_MAX);
+        cr_assert_eq(unfound[i], o->unfound[i].mutants, "%s: %u not found",
+                     o->unfound[i].prefix, unfound[i]);
+    }
+}
+
+bool orders_function_is_found(const struct orders *o, const char *const *func,
+                              bool half)
+{
+    uint32_t level = 0;
+    collect(o);
+    for (uint32_t i = 0; i < sites; i++) {
+        memory_order to[3];
+        uint32_t count = qn_weaker_orders(&site[i], to);
+        for (uint32_t k = 0; func[k] != NULL; k++) {
+            if (strcmp(site[i].at.func, func[k]) == 0) {
+                qn_weaken_begin(&site[i], to[half ? count - 1 : 0]);
+            }
+        }
+    }
+    while (level < o->levels && !found_at(o, level)) {
+        level++;
+    }
+    qn_weaken_end();
+    return level < o->levels;
+}
