@@ -10,6 +10,7 @@
 #include "core/sim/explore/explore.h"
 #include "paxos/log/arena.h"
 #include "paxos/mutant.h"
+#include "tests/sim/explore/orders.h"
 #include "tests/support/test.h"
 
 #define CAPACITY 128u
@@ -75,16 +76,18 @@ static const char *both_end(void *ctx)
     (void)ctx;
     return qn_sim_end_of(0) == QN_SIM_DONE && qn_sim_end_of(1) == QN_SIM_DONE
                ? NULL
-               : "somebody waits";
+               : "a node waits";
 }
 
-static bool clean(enum qn_mutant m, struct qn_explored *out)
+static bool clean_in(enum qn_explore_memory in, uint32_t deviations,
+                     enum qn_mutant m, struct qn_explored *out)
 {
     const struct qn_explore_opts o = {.nodes = 2,
                                       .node = {writer, reader},
                                       .setup = setup,
                                       .check = both_end,
-                                      .deviations = 3};
+                                      .memory = in,
+                                      .deviations = deviations};
     memory = aligned_alloc(QN_CACHELINE, qn_arena_bytes(CAPACITY));
     qn_mutant = m;
     bool good = qn_explore(&o, out);
@@ -93,21 +96,54 @@ static bool clean(enum qn_mutant m, struct qn_explored *out)
     return good;
 }
 
+static void expect_found(enum qn_mutant mutant)
+{
+    for (enum qn_explore_memory m = QN_EXPLORE_TSO; m <= QN_EXPLORE_C11; m++) {
+        struct qn_explored out;
+        cr_assert(!clean_in(m, 3, mutant, &out), "memory %d", (int)m);
+    }
+}
+
 Test(arena_explore, a_reader_gets_the_command_or_nothing, .timeout = 120)
 {
-    struct qn_explored out;
-    cr_assert(clean(QN_MUTANT_NONE, &out), "%s at %s", out.fault, out.choices);
-    cr_assert(out.complete);
+    for (enum qn_explore_memory m = QN_EXPLORE_TSO; m <= QN_EXPLORE_C11; m++) {
+        struct qn_explored out;
+        cr_assert(clean_in(m, 3, QN_MUTANT_NONE, &out), "memory %d: %s at %s",
+                  (int)m, out.fault, out.choices);
+        cr_assert(out.complete);
+    }
 }
 
 Test(arena_explore, a_missing_second_look_is_found, .timeout = 120)
 {
-    struct qn_explored out;
-    cr_assert(!clean(QN_MUTANT_ARENA_NO_LOOK, &out));
+    expect_found(QN_MUTANT_ARENA_NO_LOOK);
 }
 
 Test(arena_explore, an_end_that_is_said_late_is_found, .timeout = 120)
 {
+    expect_found(QN_MUTANT_ARENA_LATE);
+}
+
+/* ---- the orders of arena.c, one at a time weaker ---- */
+
+static bool explore_all(uint32_t level)
+{
     struct qn_explored out;
-    cr_assert(!clean(QN_MUTANT_ARENA_LATE, &out));
+    return !clean_in(QN_EXPLORE_C11, 1 + level, QN_MUTANT_NONE, &out);
+}
+
+static const char *const files[] = {"paxos/log/arena.c", NULL};
+
+static const struct unfound unfound[] = {
+    {"qn_arena_free fence 1: seq_cst to acq_rel", 1, "a release would do"},
+    {NULL, 0, NULL},
+};
+
+Test(arena_orders, what_no_exploration_finds_is_known, .timeout = 120)
+{
+    orders_judge(&(struct orders){.files = files,
+                                  .explore = explore_all,
+                                  .levels = 4,
+                                  .unfound = unfound,
+                                  .least = 3});
 }

@@ -118,12 +118,14 @@ static const char *all_is_there(void *ctx)
     return NULL;
 }
 
-static bool clean(enum qn_mutant m, struct qn_explored *found)
+static bool clean(enum qn_explore_memory in, enum qn_mutant m,
+                  struct qn_explored *found)
 {
     const struct qn_explore_opts o = {.nodes = 1,
                                       .node = {decide},
                                       .setup = setup,
                                       .check = all_is_there,
+                                      .memory = in,
                                       .deviations = 2,
                                       .kills = 1};
     heap = aligned_alloc(64, HEAP);
@@ -138,17 +140,21 @@ static bool clean(enum qn_mutant m, struct qn_explored *found)
 
 Test(decide_explore, what_is_decided_is_in_the_ring, .timeout = 120)
 {
-    struct qn_explored found;
-    cr_assert(clean(QN_MUTANT_NONE, &found), "%s at %s", found.fault,
-              found.choices);
-    cr_assert(found.complete);
-    cr_assert_gt(found.runs, 20); /* one for each operation at least */
+    for (enum qn_explore_memory m = QN_EXPLORE_TSO; m <= QN_EXPLORE_C11; m++) {
+        struct qn_explored found;
+        cr_assert(clean(m, QN_MUTANT_NONE, &found), "memory %d: %s at %s",
+                  (int)m, found.fault, found.choices);
+        cr_assert(found.complete);
+        cr_assert_gt(found.runs, 10); /* one for each store at least */
+    }
 }
 
 Test(decide_explore, a_ring_that_is_written_after_the_cas_is_found,
      .timeout = 120)
 {
-    struct qn_explored found;
-    cr_assert(!clean(QN_MUTANT_RING_AFTER, &found));
-    cr_assert_str_eq(found.fault, "decided, and nowhere to be read");
+    for (enum qn_explore_memory m = QN_EXPLORE_TSO; m <= QN_EXPLORE_C11; m++) {
+        struct qn_explored found;
+        cr_assert(!clean(m, QN_MUTANT_RING_AFTER, &found));
+        cr_assert_str_eq(found.fault, "decided, and nowhere to be read");
+    }
 }

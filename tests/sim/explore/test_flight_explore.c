@@ -8,6 +8,7 @@
 
 #include "core/place/flight_recorder.h"
 #include "core/sim/explore/explore.h"
+#include "tests/sim/explore/orders.h"
 #include "tests/support/test.h"
 
 #define ENTRIES 2u
@@ -72,16 +73,49 @@ static const char *check(void *ctx)
     return look();
 }
 
-Test(flight_explore, no_schedule_and_no_death_shows_a_torn_entry)
+static bool clean_in(enum qn_explore_memory in, uint32_t deviations,
+                     struct qn_explored *out)
 {
     const struct qn_explore_opts o = {.nodes = 2,
                                       .node = {writer, reader},
                                       .setup = setup,
                                       .check = check,
-                                      .deviations = 4,
+                                      .memory = in,
+                                      .deviations = deviations,
                                       .kills = 1};
+    return qn_explore(&o, out);
+}
+
+Test(flight_explore, no_schedule_and_no_death_shows_a_torn_entry)
+{
+    for (enum qn_explore_memory m = QN_EXPLORE_TSO; m <= QN_EXPLORE_C11; m++) {
+        struct qn_explored out;
+        cr_assert(clean_in(m, 4, &out), "memory %d: %s at %s", (int)m,
+                  out.fault, out.choices);
+        cr_assert(out.complete);
+        cr_assert_gt(out.runs, 1000);
+    }
+}
+
+/* ---- the orders of flight_recorder.c, one at a time weaker ---- */
+
+static bool explore_all(uint32_t level)
+{
     struct qn_explored out;
-    cr_assert(qn_explore(&o, &out), "%s: %s", out.fault, out.choices);
-    cr_assert(out.complete);
-    cr_assert_gt(out.runs, 1000, "%llu", (unsigned long long)out.runs);
+    return !clean_in(QN_EXPLORE_C11, 1 + level, &out);
+}
+
+static const char *const files[] = {"place/flight_recorder.c", NULL};
+
+static const struct unfound unfound[] = {
+    {NULL, 0, NULL},
+};
+
+Test(flight_orders, what_no_exploration_finds_is_known, .timeout = 120)
+{
+    orders_judge(&(struct orders){.files = files,
+                                  .explore = explore_all,
+                                  .levels = 4,
+                                  .unfound = unfound,
+                                  .least = 10});
 }

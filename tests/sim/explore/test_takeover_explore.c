@@ -246,14 +246,15 @@ static const char *one_log(void *ctx)
     return NULL;
 }
 
-static bool explore(bool twins, bool announced, enum qn_mutant m,
-                    uint32_t deviations, struct qn_explored *found)
+static bool explore(enum qn_explore_memory in, bool twins, bool announced,
+                    enum qn_mutant m, struct qn_explored *found)
 {
     const struct qn_explore_opts o = {.nodes = NODES,
                                       .node = {old_owner, first, second},
                                       .setup = setup,
                                       .check = one_log,
-                                      .deviations = deviations,
+                                      .memory = in,
+                                      .deviations = 1,
                                       .kills = 1};
     memset(&w, 0, sizeof w);
     w.twins = twins;
@@ -270,11 +271,13 @@ static bool explore(bool twins, bool announced, enum qn_mutant m,
 
 static void is_clean(bool twins, bool announced)
 {
-    struct qn_explored found;
-    cr_assert(explore(twins, announced, QN_MUTANT_NONE, 1, &found), "%s at %s",
-              found.fault, found.choices);
-    cr_assert(found.complete);
-    cr_assert_gt(found.runs, 500); /* one for each operation at least */
+    for (enum qn_explore_memory m = QN_EXPLORE_TSO; m <= QN_EXPLORE_C11; m++) {
+        struct qn_explored found;
+        cr_assert(explore(m, twins, announced, QN_MUTANT_NONE, &found),
+                  "memory %d: %s at %s", (int)m, found.fault, found.choices);
+        cr_assert(found.complete);
+        cr_assert_gt(found.runs, 500, "%llu", (unsigned long long)found.runs);
+    }
 }
 
 Test(takeover_explore, two_entries_have_one_log, .timeout = 120)
@@ -297,7 +300,8 @@ Test(takeover_explore, one_entry_has_one_owner_though_nobody_says_whose,
 static void is_found(bool twins, bool announced, enum qn_mutant m)
 {
     struct qn_explored found;
-    cr_assert(!explore(twins, announced, m, 1, &found));
+    cr_assert(!explore(QN_EXPLORE_TSO, twins, announced, m, &found));
+    cr_assert(!explore(QN_EXPLORE_C11, twins, announced, m, &found));
 }
 
 Test(takeover_explore, an_equal_epoch_that_is_taken_is_found, .timeout = 120)
