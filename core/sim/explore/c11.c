@@ -261,23 +261,35 @@ static void latest(void *to, const volatile void *from, size_t n,
     memcpy(to, (const void *)from, n);
 }
 
-/* Behind `latest`, so the newest store is the one that was read. */
+/* One of the variables of a read-modify-write, behind `latest`: so the newest
+ * store is the one that was read. */
+static void replace_one(uint16_t i, const void *bytes, memory_order order)
+{
+    struct variable *v = &m.variable[i];
+    const struct store *before = store_of(v, v->newest);
+    struct store *s = append(i, bytes, order);
+    if (before->carries && s->carries) {
+        qn_c11_join(&s->view, &before->view);
+    } else if (before->carries) {
+        s->carries = true;
+        qn_c11_copy(&s->view, &before->view);
+    }
+}
+
+/* Both words of a pair change as one: each carries the other, too. */
 static void replace(volatile void *at, const void *bytes, size_t n,
                     memory_order order)
 {
-    for (size_t k = 0; k < n; k += QN_C11_WORD) {
-        size_t piece = QN_MIN(n - k, (size_t)QN_C11_WORD);
-        uint16_t i =
-            variable_of((volatile uint8_t *)at + k, piece, QN_C11_WRITE);
-        struct variable *v = &m.variable[i];
-        const struct store *before = store_of(v, v->newest);
-        struct store *s = append(i, (const uint8_t *)bytes + k, order);
-        if (before->carries && s->carries) {
-            qn_c11_join(&s->view, &before->view);
-        } else if (before->carries) {
-            s->carries = true;
-            qn_c11_copy(&s->view, &before->view);
-        }
+    uint16_t i[2];
+    uint32_t count = n > QN_C11_WORD ? 2 : 1;
+    size_t piece = n / count;
+    for (uint32_t k = 0; k < count; k++) {
+        i[k] = variable_of((volatile uint8_t *)at + k * piece, piece,
+                           QN_C11_WRITE);
+        see(&self()->now, i[k], (int16_t)(m.variable[i[k]].newest + 1));
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        replace_one(i[k], (const uint8_t *)bytes + k * piece, order);
     }
 }
 
