@@ -54,6 +54,8 @@ static struct {
     uint32_t deviations, kills; /* used by this run */
     const char *fault;
     bool pruned;
+    /* In a pause since each other node that can run has run or paused. */
+    bool paused[QN_EXPLORE_NODES];
     bool checked; /* there are checked copies */
     bool again;   /* that was found only now: all from the beginning */
     /* The sleep set: what a node was about to do when it was preempted. */
@@ -128,15 +130,30 @@ static bool time_passes(void)
     return false;
 }
 
+/* A node in a pause comes last, or two that wait for a third could go on
+ * without end. */
+static bool all_paused(void)
+{
+    for (uint32_t i = 0; i < qn_sim.nodes; i++) {
+        if (ready(i) && !run.paused[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Which others can run. The order goes round, so that the default starves no
  * node. @return how many; more than are listed if some are in the sleep set. */
 static uint32_t list_others(struct qn_choice *o, uint32_t *count)
 {
     uint32_t can_run = 0;
+    if (all_paused()) {
+        memset(run.paused, 0, sizeof run.paused);
+    }
     for (uint32_t d = 1; d <= qn_sim.nodes; d++) {
         uint32_t i = (qn_sim.self + d) % qn_sim.nodes;
         bool alone = i == qn_sim.self && can_run == 0;
-        if (ready(i) && (i != qn_sim.self || alone)) {
+        if (ready(i) && !run.paused[i] && (i != qn_sim.self || alone)) {
             can_run++;
             if (!run.set[i]) {
                 o[(*count)++] = (struct qn_choice){QN_SWITCH, i};
@@ -193,6 +210,7 @@ static void leave(void)
         } else if (chosen.action == QN_GO_ON) {
             none_runs(can_run > 0);
         } else {
+            run.paused[chosen.number] = false;
             if (chosen.number != qn_sim.self) {
                 qn_sim_switch(chosen.number);
             }
@@ -256,6 +274,7 @@ static void point(const struct qn_sim_access *a)
             continue;
         case QN_SWITCH:
             run.deviations++;
+            run.paused[chosen.number] = false;
             preempted(a);
             qn_sim_switch(chosen.number);
             break;
@@ -300,6 +319,7 @@ static void pause_node(void)
 {
     point(NULL);
     drain_all();
+    run.paused[qn_sim.self] = true;
     leave();
 }
 
@@ -349,6 +369,7 @@ static void begin_run(void)
     run.fault = NULL;
     run.pruned = false;
     memset(run.set, 0, sizeof run.set);
+    memset(run.paused, 0, sizeof run.paused);
     qn_choices_begin();
     const struct qn_sim_memory *m = is_tso() ? &qn_tso : &qn_c11;
     int err = qn_sim_reset(o->nodes, &explorer, m, run_node);

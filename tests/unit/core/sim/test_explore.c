@@ -369,6 +369,22 @@ Test(explore, who_pauses_lets_others_run)
     cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
 }
 
+Test(explore, two_nodes_in_pauses_do_not_starve_a_third)
+{
+    struct litmus l;
+    struct qn_explored out;
+    const struct qn_explore_opts o = {
+        .nodes = 3,
+        .node = {waits_politely, waits_politely, mp_0},
+        .setup = reset,
+        .check = nothing_wrong,
+        .ctx = &l,
+        .deviations = 2,
+        .steps_max = 100};
+    cr_assert(qn_explore(&o, &out), "%s at %s", out.fault, out.choices);
+    cr_assert(out.complete);
+}
+
 static void never_ends(void *ctx)
 {
     struct litmus *l = ctx;
