@@ -25,7 +25,9 @@
 #define STACK_IS_FREE __asan_unpoison_memory_region
 #define START_SWITCH  __sanitizer_start_switch_fiber
 #define FINISH_SWITCH __sanitizer_finish_switch_fiber
+#define FORGET_FRAMES __asan_unpoison_memory_region
 #else
+#define FORGET_FRAMES(stack, bytes) ((void)(stack), (void)(bytes))
 #define START_SWITCH(save, bottom, bytes)                                      \
     ((void)(save), (void)(bottom), (void)(bytes))
 #define FINISH_SWITCH(save, bottom, bytes)                                     \
@@ -162,6 +164,7 @@ void qn_coroutine_start(struct qn_coroutine *c, void (*entry)(void *arg),
     STACK_IS_FREE(c->stack, c->bytes);
     c->entry = entry;
     c->arg = arg;
+    FORGET_FRAMES(c->stack, c->bytes); /* of what was never resumed */
 #if defined(__x86_64__)
     /* As after a call: 8 below a multiple of 16. The word there is no return
      * address: a backtrace ends. */

@@ -39,6 +39,17 @@ void qn_c11_bytes_reset(void)
     }
 }
 
+/* The whole word, also where only part of it belongs to a variable. */
+#ifdef __SANITIZE_ADDRESS__
+__attribute__((no_sanitize_address, noinline))
+#endif
+static uint64_t
+whole_word(uintptr_t at)
+{
+    typedef uint64_t __attribute__((may_alias)) word;
+    return *(const word *)at;
+}
+
 static struct qn_c11_word *make_word(struct place *p, uintptr_t at)
 {
     if (t.words == QN_C11_WORDS) {
@@ -51,7 +62,7 @@ static struct qn_c11_word *make_word(struct place *p, uintptr_t at)
     w->newest = 0;
     memset(w->half, 0, sizeof w->half);
     w->bytes[0] = (struct qn_c11_bytes){.node = -1};
-    memcpy(&w->bytes[0].value, (const void *)at, QN_C11_WORD);
+    w->bytes[0].value = whole_word(at);
     return w;
 }
 
@@ -158,7 +169,7 @@ static void append(struct qn_c11_word *w, const struct qn_c11_view *now)
     *b = (struct qn_c11_bytes){.clock = now->at[qn_sim.self],
                                .node = (int8_t)qn_sim.self,
                                .fence = qn_c11_last_fence()};
-    memcpy(&b->value, (const void *)w->at, QN_C11_WORD);
+    b->value = whole_word(w->at);
 }
 
 /* Bytes to the next line's beginning, at most n. */

@@ -29,14 +29,16 @@
  *
  * Schedules that differ only in the order of accesses that do not depend on
  * each other are run once (explore.c), so nodes must not share anything
- * beside what atomic.h shows, unless `all` is set.
+ * beside what atomic.h shows, unless `all` is set. A run may also be given up
+ * half-way, when it turns out to be such a one.
  *
  * When no node can run, time passes: buffers drain, and a sleeper with a
  * deadline times out (time passes only then). If none has one, the run is over;
  * whether those still asleep are a fault is for `pending` and `check` to say.
  *
  * One thread; not reentrant. Nodes must be deterministic, and must not hold
- * resources of their own while they can be killed: `setup` allocates.
+ * resources of their own while they can be killed or given up: `setup`
+ * allocates.
  */
 
 #include <stdbool.h>

@@ -97,6 +97,7 @@ static void explore_lives(struct ump_world w, uint32_t nodes,
         .check = ump_nobody_asleep,
         .teardown = lives_teardown,
         .ctx = &w,
+        .all = true, /* nodes allocate: no run is given up */
         .deviations = deviations,
         .steps_max = 1000});
     free(new_lane);

@@ -177,6 +177,7 @@ static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o)
         return;
     }
     o.memory = m;
+    o.all = o.all && !ump_search.on; /* a child may lose memory */
     o.deviations -= o.deviations > UMP_LESS ? UMP_LESS : 0;
     if (m == QN_EXPLORE_C11) {
         o.deviations = ump_search.on ? least(o.nodes)

@@ -234,6 +234,28 @@ Test(c11, a_checked_copy_may_be_any_mix)
     }
 }
 
+static void finds_checked(void *ctx)
+{
+    char own[16];
+    (void)ctx;
+    if (qn_load(&s.x, s.load) == 1) {
+        qn_copy_in_checked(own, s.bytes, 16);
+        if (memcmp(own, "sixteen of them.", 16) != 0) {
+            qn_sim_fail("older than what was acquired");
+        }
+    }
+}
+
+Test(c11, a_checked_copy_is_not_older_than_what_was_acquired)
+{
+    const struct qn_explore_opts o = two(publishes, finds_checked);
+    s.store = QN_RELEASE;
+    s.load = QN_ACQUIRE;
+    expect_clean(&o);
+    s.load = QN_RELAXED;
+    expect_fault(&o, "older than what was acquired");
+}
+
 /* A long copy is several points: a death may leave half of it. */
 static void writes_long(void *ctx)
 {

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The explorations of two nodes in C11 with one deviation more than in CI, in
+# about half an hour of CPU; a failure prints the choices that repeat it.
+# Usage: nightly.sh [DEVIATIONS]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+export QN_EXPLORE_DEVIATIONS=${1:-4}
+
+cmake --preset release --log-level=WARNING >/dev/null
+cmake --build --preset release --target test_ring_explore test_ump_explore >&2
+build/release/tests/sim/test_ring_explore --filter 'ring_explore/*'
+QN_SIM_MEMORY=c11 build/release/tests/sim/test_ump_explore --filter 'ump_explore/*'
+echo "nightly: $QN_EXPLORE_DEVIATIONS deviations, no defect"
