@@ -32,7 +32,6 @@ struct broadcast {
     struct qn_tree tree; /* over all but the client */
     struct member {
         struct broadcast *b;
-        struct qn_sim_replica *replica;
         struct qn_context *context;
         uint64_t last; /* number that it got last */
     } member[QN_NODES_MAX];
@@ -48,7 +47,6 @@ static void on_deliver(void *ctx, const void *msg, size_t len)
     QN_ASSERT(number > m->last);
     m->b->g.out->missed += number - m->last - 1;
     m->last = number;
-    qn_sim_history_count(m->replica);
 }
 
 /* ---- turns --------------------------------------------------------------- */
@@ -179,7 +177,6 @@ static int make_contexts(struct broadcast *b)
     int err = make_tree(b);
     for (qn_node_t i = ROOT; i < b->g.o.replicas && err == QN_OK; i++) {
         b->member[i].b = b;
-        b->member[i].replica = &b->g.replica[i];
         const struct qn_context_opts o = {.self = i,
                                           .tree = &b->tree,
                                           .qp = b->g.replica[i].tree,
@@ -188,16 +185,6 @@ static int make_contexts(struct broadcast *b)
         err = qn_context_create(&b->member[i].context, &o);
     }
     return err;
-}
-
-static void sum_up(struct broadcast *b)
-{
-    struct qn_sim_commit_result *out = b->g.out;
-    out->commands = out->slots = b->member[ROOT + 1].last;
-    out->applied = UINT64_MAX;
-    for (qn_node_t i = ROOT + 1; i < b->g.o.replicas; i++) {
-        out->applied = QN_MIN(out->applied, b->g.replica[i].in_load);
-    }
 }
 
 static int run(struct broadcast *b)
@@ -216,7 +203,7 @@ static int run(struct broadcast *b)
         qn_context_destroy(b->member[i].context);
     }
     if (err == QN_OK) {
-        sum_up(b);
+        b->g.out->commands = b->g.out->slots = b->member[ROOT + 1].last;
     }
     return err;
 }

@@ -78,7 +78,6 @@ int qn_sim_group_run(struct qn_sim_group *g,
 /* What only the drivers know. */
 static void ask_drivers(struct qn_sim_group *g)
 {
-    g->out->applied = UINT64_MAX;
     for (qn_node_t i = 0; i < g->o.replicas; i++) {
         struct qn_driver_status st;
         const struct qn_sim_replica *r = &g->replica[i];
@@ -86,7 +85,6 @@ static void ask_drivers(struct qn_sim_group *g)
             continue;
         }
         qn_driver_status(r->driver, &st);
-        g->out->applied = QN_MIN(g->out->applied, r->in_load);
         g->out->failovers = QN_MAX(g->out->failovers, st.failovers);
         g->out->commands = QN_MAX(g->out->commands, st.commands);
         g->out->slots = QN_MAX(g->out->slots, st.batches);

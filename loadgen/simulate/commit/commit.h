@@ -84,8 +84,6 @@ struct qn_sim_commit_result {
     struct qn_histogram *read;   /* ns, likewise */
     uint64_t commits;            /* applied at their origin during the load */
     uint64_t reads;
-    uint64_t applied; /* commands that the slowest living replica has applied
-                         during the load: more than that is not sustained */
     uint64_t commands, slots; /* of the whole run, warm-up included */
     uint64_t outage_ns;       /* longest time of the load in which no living
                                  replica has applied anything new */
@@ -125,6 +123,14 @@ void qn_sim_commit_free(struct qn_sim_commit_result *r);
  * @param spread  Dealt round robin over the memory nodes; else node by node.
  */
 void qn_sim_cores(uint32_t *core, const struct qn_machine *m, bool spread);
+
+/** Commands per second of the whole run, which ends when all replicas have
+ *  applied them: what is sustained. Lanes and queues take thousands of slots
+ *  more for a while. */
+static inline double qn_sim_sustained(const struct qn_sim_commit_result *r)
+{
+    return (double)r->commands * 1e12 / (double)r->machine.clock;
+}
 
 /** Operations of a kind per second of the load. */
 static inline double qn_sim_per_second(uint64_t operations, uint64_t load_ns)

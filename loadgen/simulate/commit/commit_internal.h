@@ -54,7 +54,6 @@ struct qn_sim_replica {
     uint64_t count; /* commands applied */
     qn_slot_t slot; /* whole ones */
     uint64_t stamp_ms;
-    uint64_t in_load;            /* commands applied during the load */
     uint64_t last[QN_NODES_MAX]; /* sequence applied of each origin */
 
     struct qn_sim_client *client; /* [clients], owned; NULL: none */
@@ -150,9 +149,6 @@ void qn_sim_command_fill(uint8_t *bytes, uint32_t len, qn_node_t origin,
 /** The service of a driver; `ctx` is the replica. */
 uint32_t qn_sim_history_apply(void *ctx, const struct qn_applied *a);
 void qn_sim_history_applied(void *ctx, qn_slot_t slot, uint64_t stamp_ms);
-
-/** `r` has applied a command now. */
-void qn_sim_history_count(struct qn_sim_replica *r);
 
 /** The read index is not below what `r` has applied. */
 void qn_sim_history_published(struct qn_sim_replica *r);

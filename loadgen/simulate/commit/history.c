@@ -115,12 +115,6 @@ static const char *check_applied(const struct qn_sim_replica *r,
     return is_intact(a) ? NULL : "the bytes of a command are not its client's";
 }
 
-void qn_sim_history_count(struct qn_sim_replica *r)
-{
-    qn_ps_t now = qn_timed_clock();
-    r->in_load += now >= r->group->load_from && now < r->group->load_until;
-}
-
 uint32_t qn_sim_history_apply(void *ctx, const struct qn_applied *a)
 {
     struct qn_sim_replica *r = ctx;
@@ -140,7 +134,6 @@ uint32_t qn_sim_history_apply(void *ctx, const struct qn_applied *a)
         return 1;
     }
     r->count++;
-    qn_sim_history_count(r);
     r->last[a->origin] = a->seq;
     r->stamp_ms = a->stamp_ms;
     if (a->mine) {

@@ -181,7 +181,8 @@ static void print(const struct args *a, const struct qn_sim_commit_result *r,
     }
     printf("commit ns p50 %" PRIu64 " p99 %" PRIu64 " max %" PRIu64
            "; read p50 %" PRIu64
-           "; commits/s %.0f reads/s %.0f applied/s %.0f; %.2f "
+           "; commits/s %.0f reads/s %.0f sustained/s %.0f; %" PRIu64
+           " slots in %.1f us; %.2f "
            "commands/slot; %.1f lines/slot; missed %" PRIu64
            "; turn us %.1f outage us %.1f failovers %" PRIu64
            "; %s; hash %016" PRIx64 "; %.1f M accesses, host %.2f s\n",
@@ -189,8 +190,8 @@ static void print(const struct args *a, const struct qn_sim_commit_result *r,
            qn_histogram_quantile(r->commit, 0.99), r->commit->max,
            qn_histogram_quantile(r->read, 0.5),
            qn_sim_per_second(r->commits, a->o.load_ns),
-           qn_sim_per_second(r->reads, a->o.load_ns),
-           qn_sim_per_second(r->applied, a->o.load_ns),
+           qn_sim_per_second(r->reads, a->o.load_ns), qn_sim_sustained(r),
+           r->slots, (double)m->clock / 1e6,
            (double)r->commands / (double)(r->slots + (r->slots == 0)),
            (double)transfers / (double)(r->slots + (r->slots == 0)), r->missed,
            (double)r->turn_ns / 1000, (double)r->outage_ns / 1000, r->failovers,
