@@ -11,6 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* An operation of the source. */
+struct qn_sim_site {
+    const char *file, *func, *kind;
+    int line;
+};
+
 #ifdef QN_SIM
 
 enum qn_sim_rmw { QN_SIM_EXCHANGE, QN_SIM_ADD, QN_SIM_OR };
@@ -29,12 +35,6 @@ void qn_sim_copy_out(void *shared, const void *src, size_t n);
 void qn_sim_copy_in(void *dst, const void *shared, size_t n);
 void qn_sim_copy_in_checked(void *dst, const void *shared, size_t n);
 void qn_sim_pause(void);
-
-/* An operation of the source. */
-struct qn_sim_site {
-    const char *file, *func, *kind;
-    int line;
-};
 
 /* Set: may give an operation another order than its source says. */
 extern memory_order (*qn_sim_weaken)(const struct qn_sim_site *site,

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "core/base/atomic.h"
+#include "core/base/atomic_sim.h" /* struct qn_sim_site */
 
 #define QN_WEAK_MAX 32u
 
