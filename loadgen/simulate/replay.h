@@ -31,4 +31,8 @@ bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to);
  *  @param missed  Filled: rows that do not hold. @return the exit status. */
 int qn_replay_s1(const struct qn_replay_opts *o, uint32_t *missed);
 
+/** S3: 1Paxos over a planned tree against sequential sending, and beside a bare
+ *  broadcast, on five machines of the first folder. As qn_replay_s1. */
+int qn_replay_s3(const struct qn_replay_opts *o, uint32_t *missed);
+
 #endif

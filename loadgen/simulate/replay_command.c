@@ -17,6 +17,7 @@ static const struct group {
 } group[] = {
     {"S1", "planned trees against every static tree, on all machines",
      qn_replay_s1},
+    {"S3", "consensus over planned trees: 8, 16 and 28 replicas", qn_replay_s3},
 };
 
 static int take_machines(const struct qn_option *o, const char *text)
@@ -96,7 +97,7 @@ int qn_replay_command(int argc, char **argv)
         return list(stdout);
     }
     if (g == NULL) {
-        fprintf(stderr, "quoin sim replay: name a group: S1\n");
+        fprintf(stderr, "quoin sim replay: name a group: S1 or S3\n");
         return 2;
     }
     const struct qn_options options = {"quoin sim replay", g->title, table,

@@ -19,11 +19,11 @@
 
 /* Cycles of library calls whose lines are in the caller's cache, less their
  * accesses, which the machine prices: `quoin bench calls`. Those of the driver
- * and its protocol are assumed. */
+ * and its protocol: three drivers in one thread, docs/measurements.md. */
 static const double software_cycles[QN_MARKS] = {
     [QN_MARK_SEND] = 1,   [QN_MARK_RECEIVE] = 1, [QN_MARK_FLUSH] = 4,
-    [QN_MARK_POLL] = 19,  [QN_MARK_PASS] = 19,   [QN_MARK_TURN] = 150,
-    [QN_MARK_STEP] = 150,
+    [QN_MARK_POLL] = 19,  [QN_MARK_PASS] = 19,   [QN_MARK_TURN] = 300,
+    [QN_MARK_STEP] = 400,
 };
 
 /* By operation: the prediction that its times are compared with. */
