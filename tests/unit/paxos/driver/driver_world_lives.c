@@ -195,28 +195,21 @@ void world_suspect(struct world *w, uint64_t mask)
     }
 }
 
+/* The incarnation that owns the accept register, by the table of owners in the
+ * commons: the entry of the utility log may have ended with its owner. */
 static const struct world_life *word_life(const struct world *w)
 {
-    /* the entry is known to somebody living */
     uint64_t epoch = qn_load(&w->word.first, QN_RELAXED);
-    for (qn_node_t i = 0; i < w->nodes; i++) {
-        struct qn_ul_entry ul[QN_UL_KEPT];
-        uint32_t n = w->member[i].driver != NULL
-                         ? qn_driver_ul(w->member[i].driver, ul, QN_UL_KEPT)
-                         : 0;
-        for (uint32_t e = 0; e < n; e++) {
-            if (ul[e].index != epoch) {
-                continue;
-            }
-            for (uint32_t k = 0; k < w->old_count; k++) {
-                if (w->old[k].inc == ul[e].leader_inc) {
-                    return &w->old[k];
-                }
-            }
-            return &w->member[ul[e].leader].incarnation;
+    uint64_t inc = w->owner[epoch % WORLD_OWNERS].inc;
+    if (inc == 0 || w->owner[epoch % WORLD_OWNERS].epoch != epoch) {
+        return NULL;
+    }
+    for (uint32_t k = 0; k < w->old_count; k++) {
+        if (w->old[k].inc == inc) {
+            return &w->old[k];
         }
     }
-    return NULL;
+    return &w->member[w->owner[epoch % WORLD_OWNERS].node].incarnation;
 }
 
 bool world_in_sync(const struct world *w, qn_node_t i)
