@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The explorations of two nodes in C11 with one deviation more than in CI, in
-# about half an hour of CPU; a failure prints the choices that repeat it.
+# about a quarter of an hour of CPU; a failure prints the choices that repeat it.
 # Usage: nightly.sh [DEVIATIONS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
