@@ -339,7 +339,9 @@ int qn_operation_broadcasts(struct qn_operation_self *self)
                                       .acked = n.acked};
     int rc = qn_context_create(&self->context, &o);
     if (rc == QN_OK) {
+        p->tally[n.self].context = self->context;
         perform(&n);
+        p->tally[n.self].context = NULL;
         qn_context_destroy(self->context);
     }
     return rc;

@@ -1,6 +1,6 @@
 /*
- * What the nodes of a run share is allocated before they start, so a node that
- * a simulated machine kills leaves nothing behind but its context.
+ * What the nodes of a run share is allocated before they start. A node makes
+ * its context itself, and leaves it here if a simulated machine kills it.
  */
 #include "loadgen/operation/operation.h"
 
@@ -152,7 +152,11 @@ int qn_operation_create(struct qn_operation **out,
 
 void qn_operation_destroy(struct qn_operation *p)
 {
+    if (p == NULL) {
+        return;
+    }
     for (qn_node_t v = 0; p->tally != NULL && v < p->o.tree->n; v++) {
+        qn_context_destroy(p->tally[v].context);
         free(p->tally[v].coll);
     }
     free(p->tally);

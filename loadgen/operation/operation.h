@@ -116,6 +116,7 @@ struct qn_operation;
 int qn_operation_create(struct qn_operation **out,
                         const struct qn_operation_opts *o,
                         struct qn_operation_result *r);
+/** NULL is fine. The queuepairs may be closed already. */
 void qn_operation_destroy(struct qn_operation *p);
 
 /** A node's part, to the end. @return QN_OK; QN_ENOMEM; QN_ETIMEDOUT: some node

@@ -13,6 +13,8 @@ struct qn_operation_tally {
     alignas(QN_CACHELINE) qn_a64 delivered; /* written by its node only */
     uint64_t wrong;                         /* written when it ends */
     struct qn_coll *coll;                   /* reduce, barrier: owned */
+    struct qn_context *context; /* of a node that is in the run, or was killed
+                                   in it; owned */
 };
 
 struct qn_operation {
