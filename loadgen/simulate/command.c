@@ -238,11 +238,11 @@ static int load_tiled(struct qn_simulate *s, struct qn_machine **all,
 static int load_machine(struct qn_simulate *s)
 {
     struct qn_parse_error parse_error = {""};
-    struct qn_machine *all;
+    struct qn_machine *all = NULL;
     s->is_tiled = qn_tiled_is(s->machine);
     int err = s->is_tiled ? load_tiled(s, &all, &parse_error)
                           : qn_machine_load(&all, s->machine, &parse_error);
-    if (err != QN_OK) {
+    if (err != QN_OK || all == NULL) {
         return qn_simulate_fail(s, parse_error.text[0] != '\0'
                                        ? parse_error.text
                                        : qn_strerror(err));

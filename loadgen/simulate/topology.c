@@ -108,8 +108,10 @@ static int run_alone(struct qn_simulate *s, const struct qn_tree *tree,
         return err;
     }
     if (r.count > 0) {
-        row->median_ns = (double)r.took[r.count / 2] / 1000;
-        row->p99_ns = (double)r.took[(uint64_t)r.count * 99 / 100] / 1000;
+        const uint64_t middle = r.count / 2,
+                       high = r.count * UINT64_C(99) / 100;
+        row->median_ns = (double)r.took[middle] / 1000;
+        row->p99_ns = (double)r.took[high] / 1000;
     }
     row->operations = r.count;
     row->wrong = r.wrong;

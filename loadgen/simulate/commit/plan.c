@@ -41,7 +41,7 @@ static void take_shape(struct qn_sim_group *g, const struct qn_shape *s,
 {
     uint16_t order[QN_CORES_MAX];
     uint32_t rank[QN_NODES_MAX];
-    uint32_t core[QN_NODES_MAX];
+    uint32_t core[QN_NODES_MAX] = {0};
     qn_node_t node[QN_NODES_MAX];
     struct qn_edges e;
     struct qn_shape all;
