@@ -136,13 +136,13 @@ class Server:
                          used=int(info["used_memory"]))]
         found = []
         for i in range(REPLICAS):
-            said = dict(pair.split("=", 1)
-                        for pair in info[f"replica{i}"].split(","))
             try:
+                said = dict(pair.split("=", 1)
+                            for pair in info[f"replica{i}"].split(","))
                 found.append(dict(resident(int(said["pid"])),
                                   used=int(said["used_memory"])))
             except (KeyError, OSError):
-                pass  # it has ended, or is being restarted
+                pass  # it has ended, is being restarted, or did not answer
         return found
 
     def pids(self):
