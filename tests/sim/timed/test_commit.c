@@ -3,7 +3,7 @@
  * stopped at moments that a seed chooses, and the same run gives the same hash.
  * The invariants are those of loadgen/simulate/commit/commit.h.
  *
- * QN_TIMED_SEEDS=n: so many seeds. QN_TIMED_SEED=s: that one only.
+ * QN_TIMED_SEEDS=n runs n seeds. QN_TIMED_SEED=s runs the seed s only.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,9 +6,10 @@
  * that each core reads and writes by lines of 32 bytes, private memory off the
  * chip, an interrupt controller. MACHINES.md has the table of prices.
  *
- * Put and get move line by line; each line is two operations, one after the
- * other, so many cores at one buffer queue there. A device that keeps the bytes
- * of the buffers is told when a line was read and when it can be seen.
+ * Put and get move line by line, and each line takes two operations. The cores
+ * that use the same buffer at the same time wait for each other. A device that
+ * keeps the bytes of the buffers is told when a line was read and when it can
+ * be seen.
  */
 
 #include "core/sim/timed/tiled/tiled.h"
