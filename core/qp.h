@@ -43,6 +43,7 @@
 #include "core/base/clock.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
+#include "core/device.h"
 #include "core/node.h"
 #include "core/wait/doorbell.h"
 
@@ -67,16 +68,35 @@ struct qn_frame {
     uint32_t total;   /* FIRST and ONLY: bytes of the message */
 };
 
+/** What a transport writes to, and what its user must give it. */
+enum qn_transport_memory {
+    /** A lane has one writer: `tx` is written by this end, `rx` only read. A
+     *  process can damage only its own lanes. Memory is used again by the next
+     *  incarnation of a peer. */
+    QN_TRANSPORT_ISOLATED,
+    /** Both ends write both lanes, so `rx` is mapped writable. Both lanes are
+     *  zeroed memory, made anew for each pair of incarnations: an end that
+     *  wakes late would write into the lanes of its successor. */
+    QN_TRANSPORT_BOTH_WRITE,
+    /** There are no lanes: `tx` and `rx` are NULL, lane_bytes is 0, and
+     * `device` is this node's attachment to the device of the group
+     * (core/device.h). */
+    QN_TRANSPORT_DEVICE,
+};
+
 /**
  * What a queuepair is opened on. `tx` is lane memory in this node's own
  * outbox, written by this node; `rx` the matching lane memory in the peer's
  * outbox, mapped read-only. Both have qn_transport.lane_bytes(cells) bytes,
  * are aligned to QN_CACHELINE, and were zeroed when their outbox was made.
+ * What else there is says qn_transport.memory.
  */
 struct qn_qp_opts {
-    void *tx;             /* shared, kept */
-    const void *rx;       /* shared, kept */
-    uint32_t cells;       /* power of two, 16 .. 65536 */
+    void *tx;                 /* shared, kept */
+    const void *rx;           /* shared, kept */
+    struct qn_device *device; /* kept; NULL where there are lanes */
+    enum qn_lane lane;        /* with a device: which queuepair of this pair */
+    uint32_t cells;       /* power of two, 16 .. 65536; a device has its own */
     qn_node_t self, peer; /* < QN_MEMBERS_MAX */
     uint32_t msg_max;     /* bytes of the longest message either way, the same
                              at both ends: QN_INPLACE_MAX .. QN_MSG_MAX; 0:
@@ -111,8 +131,11 @@ struct qn_qp_ops {
 };
 
 struct qn_transport {
-    const char *name;                     /* "ump", ... */
-    size_t (*lane_bytes)(uint32_t cells); /* of tx and rx memory */
+    const char *name; /* "ump", ... */
+    enum qn_transport_memory memory;
+    uint32_t frame_max; /* bytes of the longest frame that peek_frame yields */
+    const struct qn_device_type *device;  /* NULL where there are lanes */
+    size_t (*lane_bytes)(uint32_t cells); /* of tx and rx memory; 0: device */
     /** Open an end. Allocates its staging buffers.
      *  @return QN_OK, QN_EINVAL (opts out of range), QN_ENOMEM. */
     int (*open)(struct qn_qp **out, const struct qn_qp_opts *opts);
@@ -125,7 +148,8 @@ struct qn_qp {
 
 /**
  * Room for a message of `len` bytes. *buf [len] is then filled by the caller
- * and published by commit; for a one-cell message it is the cell itself.
+ * and published by commit; for a one-cell message it may be the cell itself, or
+ * private memory of this end, from which commit copies.
  * A reserve that is never committed is simply forgotten.
  * @return QN_OK; QN_EAGAIN full, or a message begun by frames is not ended;
  *         QN_EMSGSIZE longer than msg_max; QN_EPEERDEAD after qn_qp_down;

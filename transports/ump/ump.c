@@ -203,6 +203,8 @@ static size_t lane_bytes(uint32_t cells)
 
 const struct qn_transport qn_ump = {
     .name = "ump",
+    .memory = QN_TRANSPORT_ISOLATED,
+    .frame_max = QN_UMP_CELL_BYTES,
     .lane_bytes = lane_bytes,
     .open = open_end,
 };
