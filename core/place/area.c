@@ -43,7 +43,7 @@ static int create_shared(struct qn_area *a)
 int qn_area_create(struct qn_area *out, size_t bytes, bool shared)
 {
     *out = QN_AREA_NONE;
-    if (bytes == 0 || to_pages(bytes) < bytes) {
+    if (bytes == 0 || bytes > QN_AREA_BYTES_MAX) {
         return QN_EINVAL;
     }
     out->bytes = to_pages(bytes);

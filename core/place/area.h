@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define QN_AREA_BYTES_MAX ((size_t)1 << 30)
+
 struct qn_area {
     void *memory; /* page aligned; NULL: none */
     size_t bytes;
@@ -19,7 +21,7 @@ struct qn_area {
 
 #define QN_AREA_NONE ((struct qn_area){.fd = -1})
 
-/** @param bytes   At least 1; rounded up to pages.
+/** @param bytes   1 .. QN_AREA_BYTES_MAX; rounded up to pages.
  *  @param shared  A memfd, else private pages.
  *  @return QN_OK; QN_EINVAL, QN_ENOMEM, QN_EMFILE, QN_ENOSYS: *out is
  *          QN_AREA_NONE. */
