@@ -141,6 +141,22 @@ struct qn_transport {
     int (*open)(struct qn_qp **out, const struct qn_qp_opts *opts);
 };
 
+/** Shared memory that a group needs for its queuepairs. */
+struct qn_transport_bytes {
+    size_t lane;   /* each lane, in an outbox; 0: there are none */
+    size_t device; /* once; 0: there is none, or not with these options */
+};
+
+/** `o` counts for a device only. */
+static inline struct qn_transport_bytes qn_transport_needs(
+    const struct qn_transport *t, uint32_t cells,
+    const struct qn_device_opts *o)
+{
+    return (struct qn_transport_bytes){
+        .lane = t->lane_bytes(cells),
+        .device = t->device == NULL ? 0 : t->device->bytes(o)};
+}
+
 struct qn_qp {
     const struct qn_qp_ops *ops;
     struct qn_doorbell *doorbell; /* own; NULL: no waiting forms */

@@ -49,6 +49,7 @@ struct header {
     uint32_t nodes;
     uint32_t page; /* bytes */
     uint32_t pad;
+    uint64_t device_bytes;
 };
 
 /* The second page. */
@@ -74,7 +75,7 @@ static_assert(sizeof(struct agreed) <= 4096, "the smallest page");
 
 struct qn_commons {
     uint8_t *base;
-    size_t page, bytes;
+    size_t page, bytes, device_bytes;
     uint32_t nodes;
     bool shared;
     bool claimed;
@@ -102,23 +103,29 @@ static struct agreed *agreed(const struct qn_commons *c)
     return (struct agreed *)(void *)(c->base + c->page);
 }
 
-static struct header header_of(uint32_t nodes)
+static struct header header_of(uint32_t nodes, size_t device_bytes)
 {
     return (struct header){.magic = MAGIC,
                            .version = QN_COMMONS_VERSION,
                            .nodes = nodes,
-                           .page = (uint32_t)page_bytes()};
+                           .page = (uint32_t)page_bytes(),
+                           .device_bytes = device_bytes};
 }
 
-size_t qn_commons_bytes(uint32_t nodes)
+static size_t device_offset(uint32_t nodes)
 {
     return 2 * page_bytes() + nodes * stretch_bytes();
+}
+
+size_t qn_commons_bytes(uint32_t nodes, size_t device_bytes)
+{
+    return device_offset(nodes) + qn_align_up(device_bytes, page_bytes());
 }
 
 /* ---------------------------------------------------- create, map, destroy */
 
 /* A handle on `base`, which it owns from then on if all goes well. */
-static int wrap(struct qn_commons **out, void *base, uint32_t nodes,
+static int wrap(struct qn_commons **out, void *base, const struct header *h,
                 bool shared)
 {
     struct qn_commons *c = malloc(sizeof *c);
@@ -127,55 +134,62 @@ static int wrap(struct qn_commons **out, void *base, uint32_t nodes,
     }
     *c = (struct qn_commons){.base = base,
                              .page = page_bytes(),
-                             .bytes = qn_commons_bytes(nodes),
-                             .nodes = nodes,
+                             .bytes =
+                                 qn_commons_bytes(h->nodes, h->device_bytes),
+                             .device_bytes = h->device_bytes,
+                             .nodes = h->nodes,
                              .shared = shared,
                              .own = NO_NODE};
     *out = c;
     return QN_OK;
 }
 
-static int create_private(struct qn_commons **out, uint32_t nodes)
+static int create_private(struct qn_commons **out, const struct header *h)
 {
-    struct header h = header_of(nodes);
-    size_t bytes = qn_commons_bytes(nodes);
+    size_t bytes = qn_commons_bytes(h->nodes, h->device_bytes);
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
         return QN_ENOMEM;
     }
-    int err = wrap(out, base, nodes, false);
+    int err = wrap(out, base, h, false);
     if (err != QN_OK) {
         munmap(base, bytes);
         return err;
     }
-    qn_copy_out(&agreed(*out)->header, &h, sizeof h);
+    qn_copy_out(&agreed(*out)->header, h, sizeof *h);
     return QN_OK;
 }
 
-/* Map `fd` with the first page writable. */
-static int open_shared(struct qn_commons **out, int fd, uint32_t nodes)
+/* Make writable what all may write: the first page, the device. */
+static bool open_to_all(uint8_t *base, const struct header *h)
+{
+    const int both = PROT_READ | PROT_WRITE;
+    return mprotect(base, page_bytes(), both) == 0 &&
+           (h->device_bytes == 0 || mprotect(base + device_offset(h->nodes),
+                                             h->device_bytes, both) == 0);
+}
+
+static int open_shared(struct qn_commons **out, int fd, const struct header *h)
 {
     void *base;
-    size_t bytes = qn_commons_bytes(nodes);
+    size_t bytes = qn_commons_bytes(h->nodes, h->device_bytes);
     int err = qn_memfd_map(&base, fd, bytes, PROT_READ);
     if (err != QN_OK) {
         return err;
     }
-    err = mprotect(base, page_bytes(), PROT_READ | PROT_WRITE) == 0
-              ? wrap(out, base, nodes, true)
-              : QN_ENOMEM;
+    err = open_to_all(base, h) ? wrap(out, base, h, true) : QN_ENOMEM;
     if (err != QN_OK) {
         munmap(base, bytes);
     }
     return err;
 }
 
-static int create_shared(struct qn_commons **out, uint32_t nodes, int *fd)
+static int create_shared(struct qn_commons **out, const struct header *h,
+                         int *fd)
 {
     struct qn_commons *c;
-    struct header h = header_of(nodes);
-    size_t bytes = qn_commons_bytes(nodes);
+    size_t bytes = qn_commons_bytes(h->nodes, h->device_bytes);
     int memfd = qn_memfd_open("quoin-commons", bytes);
     if (memfd < 0) {
         return memfd;
@@ -185,51 +199,59 @@ static int create_shared(struct qn_commons **out, uint32_t nodes, int *fd)
         err = qn_memfd_seal(memfd, SEALS);
     }
     if (err == QN_OK) {
-        err = open_shared(&c, memfd, nodes);
+        err = open_shared(&c, memfd, h);
     }
     if (err != QN_OK) {
         close(memfd);
         return err;
     }
     qn_commons_claim(c, true);
-    qn_copy_out(&agreed(c)->header, &h, sizeof h); /* published by passing fd */
+    qn_copy_out(&agreed(c)->header, h, sizeof *h); /* published by passing fd */
     qn_commons_claim(c, false);
     *out = c;
     *fd = memfd;
     return QN_OK;
 }
 
-int qn_commons_create(struct qn_commons **out, uint32_t nodes, bool shared,
-                      int *fd)
+static bool is_valid(uint32_t nodes, size_t device_bytes)
 {
-    if (nodes < 1 || nodes > QN_NODES_MAX) {
+    return nodes >= 1 && nodes <= QN_NODES_MAX &&
+           device_bytes <= QN_COMMONS_DEVICE_MAX;
+}
+
+int qn_commons_create(struct qn_commons **out, uint32_t nodes,
+                      size_t device_bytes, bool shared, int *fd)
+{
+    const struct header h = header_of(nodes, device_bytes);
+    if (!is_valid(nodes, device_bytes)) {
         return QN_EINVAL;
     }
     if (shared) {
-        return create_shared(out, nodes, fd);
+        return create_shared(out, &h, fd);
     }
-    int err = create_private(out, nodes);
+    int err = create_private(out, &h);
     if (err == QN_OK) {
         *fd = -1;
     }
     return err;
 }
 
-int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes)
+int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes,
+                   size_t device_bytes)
 {
     struct qn_commons *c;
-    if (nodes < 1 || nodes > QN_NODES_MAX) {
+    const struct header want = header_of(nodes, device_bytes);
+    if (!is_valid(nodes, device_bytes)) {
         return QN_ECORRUPT;
     }
-    int err = qn_memfd_check(fd, qn_commons_bytes(nodes), SEALS);
+    int err = qn_memfd_check(fd, qn_commons_bytes(nodes, device_bytes), SEALS);
     if (err == QN_OK) {
-        err = open_shared(&c, fd, nodes);
+        err = open_shared(&c, fd, &want);
     }
     if (err != QN_OK) {
         return err;
     }
     struct header have;
-    struct header want = header_of(nodes);
     qn_copy_in(&have, &agreed(c)->header, sizeof have); /* published by fd */
     if (memcmp(&have, &want, sizeof have) != 0) {
         qn_commons_destroy(c);
@@ -318,6 +340,11 @@ struct qn_pair *qn_commons_word(const struct qn_commons *c)
 void *qn_commons_record(const struct qn_commons *c, qn_node_t node)
 {
     return stretch(c, node) + RECORD_OFFSET;
+}
+
+void *qn_commons_device(const struct qn_commons *c)
+{
+    return c->device_bytes == 0 ? NULL : c->base + device_offset(c->nodes);
 }
 
 struct qn_pair *qn_commons_liveness(const struct qn_commons *c, qn_node_t node)

@@ -14,15 +14,18 @@
  *   +--------------------+ two pages; then for each node:
  *   | liveness           |   {incarnation, robust futex}, core/place/liveness.h
  *   | record             |   what the voter must not forget (PROTOCOL.md 4)
+ *   +--------------------+ behind all nodes
+ *   | device             |   of the transport, if it has one (core/device.h)
  *   +--------------------+
  *
  * Every node maps all of it, but writable is only what a node needs now: the
- * first page always; the second while it is claimed, by a node that leads or is
- * about to; its own pages, by the process that runs as that node. A store
- * elsewhere faults. So a misbehaving node can spoil the read index and its own
- * pages, not the agreement, unless it leads. It is a guard against
- * accidents: a process that calls mprotect itself is not stopped. Whatever is
- * read from the first page or from another node's pages must be checked.
+ * first page and the device always; the second while it is claimed, by a node
+ * that leads or is about to; its own pages, by the process that runs as that
+ * node. A store elsewhere faults. So a misbehaving node can spoil the read
+ * index and its own pages, not the agreement, unless it leads. It is a guard
+ * against accidents: a process that calls mprotect itself is not stopped.
+ * Whatever is read from the first page, from the device or from another node's
+ * pages must be checked.
  *
  * Between processes it is a memfd, allocated in full and sealed against a
  * change of size; threads use private pages, all writable. Fresh memory is 0.
@@ -53,6 +56,9 @@
 /** Incarnations are below it, so that an owner fits into one word. */
 #define QN_COMMONS_LIVES_MAX ((uint64_t)1 << 56)
 
+/** Bytes of a device, at most. */
+#define QN_COMMONS_DEVICE_MAX ((size_t)1 << 30)
+
 struct qn_commons; /* opaque: a mapping */
 
 /**
@@ -60,18 +66,20 @@ struct qn_commons; /* opaque: a mapping */
  *
  * @param out     Filled; destroy it.
  * @param nodes   1 .. QN_NODES_MAX.
+ * @param device_bytes  0: no device; at most QN_COMMONS_DEVICE_MAX.
  * @param shared  true: a memfd that other processes map; false: private pages.
  * @param fd      Filled: the descriptor, the caller's to close; -1 if private.
  * @return QN_OK; QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_ENOSYS (no memfd). On
  *         failure nothing is filled.
  */
-int qn_commons_create(struct qn_commons **out, uint32_t nodes, bool shared,
-                      int *fd);
+int qn_commons_create(struct qn_commons **out, uint32_t nodes,
+                      size_t device_bytes, bool shared, int *fd);
 
 /** Map an existing one; `fd` borrowed. @return QN_OK; QN_EPERM if the seals
- *  are missing; QN_ECORRUPT if size, magic, version or nodes differ;
- *  QN_ENOMEM. */
-int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes);
+ *  are missing; QN_ECORRUPT if size, magic, version, nodes or device
+ *  differ; QN_ENOMEM. */
+int qn_commons_map(struct qn_commons **out, int fd, uint32_t nodes,
+                   size_t device_bytes);
 
 /** Unmap. An incarnation that began on it is not ended by that: the kernel
  * marks it only if the pages are still mapped when the thread ends, so a node
@@ -81,7 +89,11 @@ void qn_commons_destroy(struct qn_commons *c);
 uint32_t qn_commons_nodes(const struct qn_commons *c);
 
 /** What a group of `nodes` takes, all of it allocated at creation. Pure. */
-size_t qn_commons_bytes(uint32_t nodes);
+size_t qn_commons_bytes(uint32_t nodes, size_t device_bytes);
+
+/** The memory of the device, page aligned; NULL: there is none. Writable by
+ *  all. */
+void *qn_commons_device(const struct qn_commons *c);
 
 /** The shared read index, own line; only grows, but for a forced recovery
  *  (PROTOCOL.md 9). Writable by all. */

@@ -124,7 +124,7 @@ static size_t region_offset(const struct header *h, enum qn_region region)
 static int check_opts(const struct qn_outbox_opts *o)
 {
     bool ok = o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->node < o->nodes &&
-              o->lane_bytes > 0 && o->lane_bytes <= QN_LANE_BYTES_MAX &&
+              o->lane_bytes <= QN_LANE_BYTES_MAX &&
               o->ring_bytes <= QN_RING_BYTES_MAX &&
               o->arena_bytes <= QN_RING_BYTES_MAX;
     return ok ? QN_OK : QN_EINVAL;
@@ -374,8 +374,10 @@ void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
 {
     QN_ASSERT(peer < o->header.nodes && peer != o->header.node);
     QN_ASSERT(lane < QN_LANES);
-    return o->mapping->base + lane_offset(&o->header, peer) +
-           lane * lane_stride(o->header.lane_bytes);
+    return o->header.lane_bytes == 0
+               ? NULL
+               : o->mapping->base + lane_offset(&o->header, peer) +
+                     lane * lane_stride(o->header.lane_bytes);
 }
 
 struct qn_doorbell_line *qn_outbox_doorbell(const struct qn_outbox *o)

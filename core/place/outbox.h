@@ -59,7 +59,8 @@ struct qn_outbox_opts {
     qn_node_t node;              /* owner, < nodes */
     uint32_t nodes;              /* 1 .. QN_NODES_MAX */
     uint64_t incarnation;        /* never 0 */
-    size_t lane_bytes;           /* per lane, from the transport */
+    size_t lane_bytes;           /* per lane, from the transport; 0: no lanes,
+                                    it has a device */
     size_t ring_bytes;           /* address space for the ring; 0: none */
     size_t arena_bytes;          /* for the arena; 0: none */
     int numa_node;               /* preferred home of the pages; -1: none */
@@ -156,7 +157,7 @@ size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts);
 
 /** Lane memory toward `peer`: writable in the own outbox, read-only in a
  *  mapped one (then `peer` is the reader's own id). Aligned to a page. `peer`
- *  is not the owner. */
+ *  is not the owner. NULL: there are no lanes. */
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane);
 struct qn_doorbell_line *qn_outbox_doorbell(const struct qn_outbox *o);

@@ -81,13 +81,12 @@ int main(int argc, char **argv)
         return 0;
     }
     qn_huge_pages_request(argv);
-    const struct qn_transport *t = qn_transport_find(config.transport);
-    if (t == NULL) {
+    if (qn_transport_find(config.transport) == NULL) {
         return complain_transport(config.transport);
     }
     qn_logger_init((enum qn_log_level)config.log_level);
     const struct qn_supervisor_opts opts = {.config = &config,
-                                            .transport = t,
+                                            .transport = qn_transport_find,
                                             .ready = stdout,
                                             .upgrade = ask == QN_ARGS_UPGRADE,
                                             .replica_main = replica_main};

@@ -49,15 +49,22 @@ uint64_t qn_budget_arena(const struct qn_config *c)
     return QN_MAX(c->repl_backlog_size / ARENA_SHARE, ARENA_LEAST);
 }
 
+struct qn_device_opts qn_budget_device(const struct qn_config *c)
+{
+    return (struct qn_device_opts){
+        .nodes = c->replicas, .lanes = QN_LANES, .strict = true, .seed = 1};
+}
+
 static bool has_ring(const struct qn_config *c)
 {
     return c->memory_acceptor && c->replicas > 1;
 }
 
-static uint64_t outbox_bytes(const struct qn_config *c, size_t lane_bytes)
+static uint64_t outbox_bytes(const struct qn_config *c,
+                             const struct qn_transport_bytes *channels)
 {
     const struct qn_outbox_opts o = {.nodes = c->replicas,
-                                     .lane_bytes = lane_bytes};
+                                     .lane_bytes = channels->lane};
     return qn_outbox_bytes_fixed(&o);
 }
 
@@ -78,20 +85,22 @@ static uint64_t values_bytes(const struct qn_config *c, uint64_t share)
 
 /* Mapped beside the store: whole outboxes, and one of an ended process per
  * peer. */
-static uint64_t address_bytes(const struct qn_config *c, size_t lane_bytes)
+static uint64_t address_bytes(const struct qn_config *c,
+                              const struct qn_transport_bytes *channels)
 {
     uint64_t ring = has_ring(c) ? qn_ring_bytes(QN_RING, qn_budget_ring(c)) : 0;
     uint64_t arena = c->replicas > 1 ? qn_arena_bytes(qn_budget_arena(c)) : 0;
-    return PROGRAM_ADDRESS + qn_commons_bytes(c->replicas) +
+    return PROGRAM_ADDRESS + qn_commons_bytes(c->replicas, channels->device) +
            (2 * (uint64_t)c->replicas - 1) *
-               (outbox_bytes(c, lane_bytes) + ring + arena) +
+               (outbox_bytes(c, channels) + ring + arena) +
            (has_ring(c) ? QN_LOG_BYTES_MEMORY + QN_AHEAD_BYTES
                         : logs_bytes(c)) +
            2 * c->proto_max_bulk_len;
 }
 
 static struct source memory_source(const struct qn_resource_limits *l,
-                                   const struct qn_config *c, size_t lane_bytes)
+                                   const struct qn_config *c,
+                                   const struct qn_transport_bytes *channels)
 {
     bool group = l->group < l->memory || l->memory == 0;
     uint64_t whole = group ? l->group : l->memory;
@@ -100,20 +109,21 @@ static struct source memory_source(const struct qn_resource_limits *l,
         .name = group ? "left by the control group" : "free on this machine",
         .bytes = share,
         .whole = whole,
-        .overhead = QN_LIMITS_REPLICA + outbox_bytes(c, lane_bytes) +
-                    qn_commons_bytes(c->replicas) / c->replicas +
-                    logs_bytes(c) + values_bytes(c, share),
+        .overhead =
+            QN_LIMITS_REPLICA + outbox_bytes(c, channels) +
+            qn_commons_bytes(c->replicas, channels->device) / c->replicas +
+            logs_bytes(c) + values_bytes(c, share),
         .sharers = c->replicas};
 }
 
 static struct source address_source(const struct qn_resource_limits *l,
                                     const struct qn_config *c,
-                                    size_t lane_bytes)
+                                    const struct qn_transport_bytes *channels)
 {
     return (struct source){.name = "allowed by ulimit -v",
                            .bytes = l->address,
                            .whole = l->address,
-                           .overhead = address_bytes(c, lane_bytes),
+                           .overhead = address_bytes(c, channels),
                            .sharers = 1};
 }
 
@@ -134,16 +144,17 @@ static uint64_t store_of(const struct qn_config *c, const struct source *s)
 
 /* By memory; the least, if address space would not hold all rings else. */
 static void backlog_auto(const struct qn_resource_limits *l,
-                         struct qn_config *c, size_t lane_bytes)
+                         struct qn_config *c,
+                         const struct qn_transport_bytes *channels)
 {
     c->repl_backlog_size = QN_BUDGET_BACKLOG;
     if (known(l)) {
-        uint64_t share = memory_source(l, c, lane_bytes).bytes;
+        uint64_t share = memory_source(l, c, channels).bytes;
         uint64_t size = share / BACKLOG_SHARE / MIB * MIB;
         c->repl_backlog_size =
             QN_MIN(QN_MAX(size, QN_BUDGET_BACKLOG_MIN), QN_BUDGET_BACKLOG);
     }
-    const struct source address = address_source(l, c, lane_bytes);
+    const struct source address = address_source(l, c, channels);
     if (store_of(c, &address) < QN_BUDGET_LEAST) {
         c->repl_backlog_size = QN_BUDGET_BACKLOG_MIN;
     }
@@ -189,26 +200,28 @@ static void say_beyond(const struct qn_config *c, const struct source *s,
 
 /* The tighter of memory and address space; without a limit: all NONE. */
 static struct source tightest(const struct qn_resource_limits *l,
-                              const struct qn_config *c, size_t lane_bytes)
+                              const struct qn_config *c,
+                              const struct qn_transport_bytes *channels)
 {
     struct source s = {
         .name = "unknown", .bytes = QN_LIMITS_NONE, .whole = QN_LIMITS_NONE};
     if (known(l)) {
-        s = memory_source(l, c, lane_bytes);
+        s = memory_source(l, c, channels);
     }
-    const struct source address = address_source(l, c, lane_bytes);
+    const struct source address = address_source(l, c, channels);
     return store_of(c, &address) < store_of(c, &s) ? address : s;
 }
 
 int qn_budget_make(const struct qn_resource_limits *l, struct qn_config *c,
-                   size_t lane_bytes, struct qn_budget *b)
+                   const struct qn_transport_bytes *channels,
+                   struct qn_budget *b)
 {
     *b = (struct qn_budget){0};
     if (c->repl_backlog_size == QN_BACKLOG_AUTO) {
-        backlog_auto(l, c, lane_bytes);
+        backlog_auto(l, c, channels);
     }
-    const struct source s = tightest(l, c, lane_bytes);
-    const struct source address = address_source(l, c, lane_bytes);
+    const struct source s = tightest(l, c, channels);
+    const struct source address = address_source(l, c, channels);
     if (store_of(c, &address) < QN_BUDGET_LEAST) {
         return refuse(c, &address, b);
     }

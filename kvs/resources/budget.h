@@ -54,13 +54,18 @@ struct qn_budget {
  *
  * @param c           Checked; the two are numbers afterwards. If the memory is
  *                    unknown, there is no limit (0).
- * @param lane_bytes  Of one lane, from the transport.
+ * @param channels  What the transport needs.
  * @param b           Filled; on failure `said` says why the server cannot
  *                    start.
  * @return QN_OK; QN_ENOMEM: not even QN_BUDGET_LEAST would be left, or the
  *         address space does not hold what is mapped.
  */
 int qn_budget_make(const struct qn_resource_limits *l, struct qn_config *c,
-                   size_t lane_bytes, struct qn_budget *b);
+                   const struct qn_transport_bytes *channels,
+                   struct qn_budget *b);
+
+/** The device of a group, if its transport has one. It is strict: what it
+ *  leaves open, it does wrong now and then. Pure. */
+struct qn_device_opts qn_budget_device(const struct qn_config *c);
 
 #endif

@@ -75,13 +75,14 @@ static uint64_t files_reserved(const struct qn_config *c)
 }
 
 static int fit_memory(const struct qn_resource_limits *l,
-                      const struct qn_config *c, size_t lane_bytes, char *why,
+                      const struct qn_config *c,
+                      const struct qn_transport_bytes *channels, char *why,
                       size_t cap)
 {
     const struct qn_outbox_opts o = {.nodes = c->replicas,
-                                     .lane_bytes = lane_bytes};
+                                     .lane_bytes = channels->lane};
     uint64_t need =
-        qn_commons_bytes(c->replicas) +
+        qn_commons_bytes(c->replicas, channels->device) +
         c->replicas * (QN_LIMITS_REPLICA + qn_outbox_bytes_fixed(&o));
     if (l->memory == 0 || need <= l->memory) {
         return QN_OK;
@@ -117,10 +118,11 @@ static int fit_files(const struct qn_resource_limits *l, struct qn_config *c,
 }
 
 int qn_resource_check_fit(const struct qn_resource_limits *l,
-                          struct qn_config *c, size_t lane_bytes, char *why,
+                          struct qn_config *c,
+                          const struct qn_transport_bytes *channels, char *why,
                           size_t cap)
 {
-    int err = fit_memory(l, c, lane_bytes, why, cap);
+    int err = fit_memory(l, c, channels, why, cap);
     return err != QN_OK ? err : fit_files(l, c, why, cap);
 }
 

@@ -9,6 +9,7 @@
  * group and may block; the others only compute.
  */
 
+#include "core/qp.h"
 #include "kvs/config/config.h"
 
 /** The limits of the machine and of a process. */
@@ -32,13 +33,14 @@ void qn_resource_check_read(struct qn_resource_limits *l);
  *
  * @param c           `maxclients` is lowered to what `files` allows, with one
  *                    line in the log.
- * @param lane_bytes  Of one lane, from the transport.
+ * @param channels  What the transport needs.
  * @param why         [cap] Filled on failure.
  * @return QN_OK; QN_ENOMEM: more replicas or cells than memory can hold;
  *         QN_EMFILE: not even one client fits.
  */
 int qn_resource_check_fit(const struct qn_resource_limits *l,
-                          struct qn_config *c, size_t lane_bytes, char *why,
+                          struct qn_config *c,
+                          const struct qn_transport_bytes *channels, char *why,
                           size_t cap);
 
 /** Cells of a lane when `cells` is auto: 4096 as long as all lanes of the

@@ -76,6 +76,7 @@ struct qn_server {
     struct qn_ring ring;   /* in it; memory acceptor */
     struct qn_arena arena; /* likewise; more than one replica */
     struct qn_commons *commons;
+    struct qn_device *device; /* in them; NULL: the transport has lanes */
     struct qn_doorbell doorbell;
     struct qn_yield yield;
 

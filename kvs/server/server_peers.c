@@ -110,10 +110,15 @@ static int qps_open(struct qn_server *s, qn_node_t i)
     QN_ASSERT(p->tree[i] == NULL);
     qn_doorbell_handle_init(&p->doorbell[i], qn_outbox_doorbell(peer->outbox),
                             b->doorbell_fd[i]);
+    if (s->device != NULL) {
+        qn_device_up(s->device, i, peer->incarnation);
+    }
     for (enum qn_lane lane = 0; lane < QN_LANES; lane++) {
         const struct qn_qp_opts o = {
             .tx = qn_outbox_lane(s->outbox, i, lane),
             .rx = qn_outbox_lane(peer->outbox, b->self, lane),
+            .device = s->device,
+            .lane = lane,
             .cells = b->config->cells,
             .self = b->self,
             .peer = i,
@@ -173,6 +178,12 @@ static int on_heard(void *ctx, const struct qn_control_msg *m,
     return QN_OK;
 }
 
+static struct qn_transport_bytes channels(const struct qn_server *s)
+{
+    const struct qn_device_opts o = qn_budget_device(s->boot->config);
+    return qn_transport_needs(s->transport, s->boot->config->cells, &o);
+}
+
 static struct qn_outbox_opts shape(const struct qn_server *s)
 {
     const struct qn_replica_spec *b = s->boot;
@@ -180,7 +191,7 @@ static struct qn_outbox_opts shape(const struct qn_server *s)
         .node = b->self,
         .nodes = b->nodes,
         .incarnation = b->incarnation,
-        .lane_bytes = s->transport->lane_bytes(b->config->cells),
+        .lane_bytes = channels(s).lane,
         .ring_bytes =
             qn_server_by_memory(s)
                 ? qn_ring_bytes(QN_RING, qn_budget_ring(s->boot->config))
@@ -220,7 +231,8 @@ static int live(struct qn_server *s)
                b->self);
     }
     if (err == QN_OK) {
-        err = qn_commons_map(&s->commons, b->commons_fd, b->nodes);
+        err = qn_commons_map(&s->commons, b->commons_fd, b->nodes,
+                             channels(s).device);
     }
     if (err == QN_OK) {
         err = qn_commons_own(s->commons, b->self);
@@ -248,6 +260,25 @@ void qn_server_fence(void *ctx)
     _exit(1);
 }
 
+/* Peers are told one by one, when their queuepairs are opened. */
+static int device_attach(struct qn_server *s)
+{
+    const struct qn_device_opts opts = qn_budget_device(s->boot->config);
+    uint64_t incarnation[QN_NODES_MAX] = {0};
+    const struct qn_device_attach_opts o = {
+        .memory = qn_commons_device(s->commons),
+        .opts = &opts,
+        .self = s->boot->self,
+        .incarnation = incarnation,
+        .doorbell = &s->doorbell,
+        .ringer = s->peers.doorbell,
+    };
+    incarnation[s->boot->self] = s->boot->incarnation;
+    return s->transport->device == NULL
+               ? QN_OK
+               : s->transport->device->attach(&s->device, &o);
+}
+
 int qn_server_peers_meet(struct qn_server *s)
 {
     const struct qn_replica_spec *b = s->boot;
@@ -263,6 +294,9 @@ int qn_server_peers_meet(struct qn_server *s)
     if (err == QN_OK) {
         qn_doorbell_init(&s->doorbell, qn_outbox_doorbell(s->outbox),
                          b->doorbell_fd[b->self]);
+    }
+    if (err == QN_OK) {
+        err = device_attach(s);
     }
     for (qn_node_t i = 0; err == QN_OK && i < b->nodes; i++) {
         err = s->peers.present[i] == NULL ? QN_OK : qps_open(s, i);
@@ -292,6 +326,9 @@ void qn_server_peer_ended(struct qn_server *s, qn_node_t i)
     qn_time_t now = qn_clock_now();
     QN_ASSERT(i != s->boot->self);
     QN_ASSERT(peer->incarnation == s->peers.incarnation[i]);
+    if (s->device != NULL) {
+        qn_device_down(s->device, i);
+    }
     qn_driver_down(qn_replica_driver(s->replica), i, now);
     qn_fanout_peer_down(s->ask, i);
     qn_state_transfer_peer_down(s->rejoin, i, now);
@@ -385,6 +422,7 @@ void qn_server_peers_sweep(struct qn_server *s)
 void qn_server_peers_fini(struct qn_server *s)
 {
     qn_peers_fini(&s->peers);
+    qn_device_detach(s->device);
     if (s->commons != NULL) {
         (s->drain.shutdown_requested ? qn_liveness_leave : qn_liveness_end)(
             s->commons, s->boot->self, s->boot->incarnation);

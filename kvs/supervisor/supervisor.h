@@ -28,7 +28,8 @@
 
 struct qn_supervisor_opts {
     const struct qn_config *config; /* borrowed; QN_REPLICAS_AUTO allowed */
-    const struct qn_transport *transport; /* the configured one; borrowed */
+    /** The transport of that name; never NULL for one that was configured. */
+    const struct qn_transport *(*transport)(const char *name);
     FILE *ready;  /* gets the line of readiness, and how an upgrade goes on */
     bool upgrade; /* take a running group over, also from a living supervisor,
                      and replace its replicas by processes of this program */

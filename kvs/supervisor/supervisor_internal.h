@@ -110,6 +110,10 @@ void qn_supervisor_blame(struct qn_supervisor *s, qn_node_t i, int err);
  *  sequential. */
 int qn_supervisor_seat(struct qn_supervisor *s);
 
+/** What the transport of such a group needs. */
+struct qn_transport_bytes qn_supervisor_channels(const struct qn_supervisor *s,
+                                                 const struct qn_config *c);
+
 /** Make what connections are passed on through, if they are. QN_OK;
  *  QN_EMFILE. */
 int qn_supervisor_pass(struct qn_supervisor *s);

@@ -114,6 +114,38 @@ struct qn_supervision_opts qn_supervisor_machine_opts(const struct qn_config *c)
         .upgrade_timeout_s = (uint32_t)c->upgrade_timeout};
 }
 
+struct qn_transport_bytes qn_supervisor_channels(const struct qn_supervisor *s,
+                                                 const struct qn_config *c)
+{
+    const struct qn_transport *t = s->opts->transport(c->transport);
+    const struct qn_device_opts device = qn_budget_device(c);
+    return qn_transport_needs(t, c->cells, &device);
+}
+
+/* What lanes cannot be mapped read-only for, and what has no room for so many
+ * replicas, is refused. */
+static int check_transport(struct qn_supervisor *s)
+{
+    const struct qn_transport *t = s->opts->transport(s->config.transport);
+    const struct qn_transport_bytes channels =
+        qn_supervisor_channels(s, &s->config);
+    if (t->memory == QN_TRANSPORT_BOTH_WRITE) {
+        snprintf(s->why, sizeof s->why,
+                 "--transport %s is for threads: both ends write its lanes; "
+                 "use ump or ffq",
+                 t->name);
+        return QN_EINVAL;
+    }
+    if (t->memory == QN_TRANSPORT_DEVICE && channels.device == 0) {
+        snprintf(s->why, sizeof s->why,
+                 "--transport %s has no room for %u replicas; use fewer "
+                 "--replicas",
+                 t->name, s->config.replicas);
+        return QN_EINVAL;
+    }
+    return QN_OK;
+}
+
 /* What can be known before anything is made. */
 int qn_supervisor_plan(struct qn_supervisor *s,
                        const struct qn_supervisor_opts *opts)
@@ -137,6 +169,9 @@ int qn_supervisor_plan(struct qn_supervisor *s,
         s->config.min_replicas_to_write = (s->config.replicas - 1) / 2;
     }
     err = qn_config_check(&s->config, s->why, sizeof s->why);
+    if (err == QN_OK) {
+        err = check_transport(s);
+    }
     if (err != QN_OK) {
         return err;
     }
@@ -147,18 +182,20 @@ int qn_supervisor_plan(struct qn_supervisor *s,
     const struct qn_supervision_opts o = qn_supervisor_machine_opts(&s->config);
     qn_supervision_init(&s->machine, &o);
     qn_resource_check_read(&limits);
-    return qn_resource_check_fit(&limits, &s->config,
-                                 opts->transport->lane_bytes(s->config.cells),
-                                 s->why, sizeof s->why);
+    const struct qn_transport_bytes channels =
+        qn_supervisor_channels(s, &s->config);
+    return qn_resource_check_fit(&limits, &s->config, &channels, s->why,
+                                 sizeof s->why);
 }
 
 /* How much a new group may store; an adopted one has its limit already. */
 static int plan_memory(struct qn_supervisor *s)
 {
-    size_t lane_bytes = s->opts->transport->lane_bytes(s->config.cells);
+    const struct qn_transport_bytes channels =
+        qn_supervisor_channels(s, &s->config);
     struct qn_resource_limits limits;
     qn_resource_check_read(&limits);
-    int err = qn_budget_make(&limits, &s->config, lane_bytes, &s->budget);
+    int err = qn_budget_make(&limits, &s->config, &channels, &s->budget);
     if (err != QN_OK) {
         snprintf(s->why, sizeof s->why, "%s", s->budget.said);
     }
@@ -197,10 +234,16 @@ int qn_supervisor_pass(struct qn_supervisor *s)
 
 static int open_shared(struct qn_supervisor *s)
 {
-    int err = qn_commons_create(&s->commons, s->config.replicas, true,
-                                &s->commons_fd);
+    const struct qn_transport *t = s->opts->transport(s->config.transport);
+    const struct qn_device_opts device = qn_budget_device(&s->config);
+    int err = qn_commons_create(&s->commons, s->config.replicas,
+                                qn_supervisor_channels(s, &s->config).device,
+                                true, &s->commons_fd);
     if (err != QN_OK) {
         return err;
+    }
+    if (t->device != NULL) {
+        t->device->format(qn_commons_device(s->commons), &device);
     }
     for (qn_node_t i = 0; i < s->config.replicas; i++) {
         s->doorbell_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

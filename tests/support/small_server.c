@@ -111,7 +111,7 @@ static void take_word(const struct qn_replica_spec *b)
     struct qn_commons *c = NULL;
     uint64_t epoch;
     uint64_t hi;
-    if (qn_commons_map(&c, b->commons_fd, b->nodes) != QN_OK) {
+    if (qn_commons_map(&c, b->commons_fd, b->nodes, 0) != QN_OK) {
         abort();
     }
     qn_commons_claim(c, true);
@@ -229,8 +229,14 @@ static size_t lane_bytes(uint32_t cells)
     return (size_t)cells * 64;
 }
 
-static const struct qn_transport transport = {.name = "small",
-                                              .lane_bytes = lane_bytes};
+static const struct qn_transport small_transport = {.name = "small",
+                                                    .lane_bytes = lane_bytes};
+
+static const struct qn_transport *find(const char *name)
+{
+    (void)name;
+    return &small_transport;
+}
 
 static void log_line(void *ctx, enum qn_log_level level, const char *line)
 {
@@ -245,7 +251,7 @@ static void run_server(const struct qn_config *c)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     qn_log_set(log_line, NULL, QN_LOG_DEBUG);
     const struct qn_supervisor_opts opts = {.config = c,
-                                            .transport = &transport,
+                                            .transport = find,
                                             .ready = stdout,
                                             .replica_main = small_replica};
     int status = qn_supervisor_run(&opts, why, sizeof why);

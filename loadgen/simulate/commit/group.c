@@ -226,7 +226,7 @@ int qn_sim_group_open(struct qn_sim_group *g)
     const struct qn_transport *transport = qn_transport_find("ump");
     uint32_t n = g->o.replicas;
     int fd;
-    int err = qn_commons_create(&g->commons, n, false, &fd);
+    int err = qn_commons_create(&g->commons, n, 0, false, &fd);
     g->replica = calloc(n, sizeof *g->replica);
     if (g->replica == NULL && err == QN_OK) {
         err = QN_ENOMEM;

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     }
     const struct qn_supervisor_opts opts = {
         .config = &config,
-        .transport = qn_transport_find(config.transport),
+        .transport = qn_transport_find,
         .ready = stdout,
         .upgrade = ask == QN_ARGS_UPGRADE,
         .replica_main = stub};

@@ -16,7 +16,7 @@ enum { NODES = 3 };
 static struct qn_commons *make(bool shared, int *fd)
 {
     struct qn_commons *c = NULL;
-    cr_assert_eq(qn_commons_create(&c, NODES, shared, fd), QN_OK);
+    cr_assert_eq(qn_commons_create(&c, NODES, 0, shared, fd), QN_OK);
     return c;
 }
 
@@ -35,11 +35,12 @@ Test(commons, is_zero_and_refuses_bad_sizes_of_groups)
         qn_node_t node;
         uint64_t inc;
         int fd = -2;
-        cr_assert_eq(qn_commons_create(&c, 0, shared, &fd), QN_EINVAL);
-        cr_assert_eq(qn_commons_create(&c, QN_NODES_MAX + 1, shared, &fd),
+        cr_assert_eq(qn_commons_create(&c, 0, 0, shared, &fd), QN_EINVAL);
+        cr_assert_eq(qn_commons_create(&c, QN_NODES_MAX + 1, 0, shared, &fd),
                      QN_EINVAL);
         cr_assert(c == NULL && fd == -2, "untouched on failure");
-        cr_assert_eq(qn_commons_create(&c, QN_NODES_MAX, shared, &fd), QN_OK);
+        cr_assert_eq(qn_commons_create(&c, QN_NODES_MAX, 0, shared, &fd),
+                     QN_OK);
         cr_assert_eq(fd >= 0, shared);
         cr_assert_eq(qn_commons_nodes(c), QN_NODES_MAX);
         cr_assert_eq(qn_load(qn_commons_read_index(c), QN_SEQ_CST), 0);
@@ -61,7 +62,7 @@ Test(commons, nothing_overlaps)
     int fd;
     struct qn_commons *c = make(false, &fd);
     uintptr_t last = (uintptr_t)qn_commons_read_index(c);
-    uintptr_t end = last + qn_commons_bytes(NODES);
+    uintptr_t end = last + qn_commons_bytes(NODES, 0);
     cr_assert_eq(last % QN_CACHELINE, 0);
     cr_assert_eq((uintptr_t)qn_commons_word(c) % QN_CACHELINE, 0);
     cr_assert_geq((uintptr_t)qn_commons_word(c), last + 4096);
@@ -90,7 +91,7 @@ static void try_store(int fd, enum what what, bool claim)
     for (int s = 1; s < NSIG; s++) {
         (void)signal(s, SIG_DFL); /* those of the sanitizers and the runner */
     }
-    if (qn_commons_map(&c, fd, NODES) != QN_OK ||
+    if (qn_commons_map(&c, fd, NODES, 0) != QN_OK ||
         (what != UNOWNED && qn_commons_own(c, 1) != QN_OK)) {
         _exit(1);
     }
@@ -209,7 +210,7 @@ Test(commons, records_survive_a_kill)
     pid_t pid = fork();
     if (pid == 0) {
         struct qn_commons *mine;
-        if (qn_commons_map(&mine, fd, NODES) == QN_OK &&
+        if (qn_commons_map(&mine, fd, NODES, 0) == QN_OK &&
             qn_commons_own(mine, 2) == QN_OK) {
             memset(qn_commons_record(mine, 2), 7, QN_COMMONS_RECORD_BYTES);
             (void)!write(out[1], "x", 1);
@@ -383,7 +384,7 @@ Test(commons, no_life_is_given_out_twice)
     int fd;
     struct qn_commons *other;
     struct qn_commons *c = make(true, &fd);
-    cr_assert_eq(qn_commons_map(&other, fd, NODES), QN_OK);
+    cr_assert_eq(qn_commons_map(&other, fd, NODES, 0), QN_OK);
     cr_assert_eq(qn_commons_next_incarnation(c), 1);
     cr_assert_eq(qn_commons_next_incarnation(other), 2);
     cr_assert(!qn_commons_claimed(c) && !qn_commons_claimed(other));
@@ -405,7 +406,7 @@ Test(commons, keeps_its_size_and_its_pages)
     struct stat st;
     struct qn_commons *c = make(true, &fd);
     cr_assert_eq(fstat(fd, &st), 0);
-    cr_assert_eq((size_t)st.st_size, qn_commons_bytes(NODES));
+    cr_assert_eq((size_t)st.st_size, qn_commons_bytes(NODES, 0));
     cr_assert_geq(st.st_blocks * 512, st.st_size);
     cr_assert_neq(ftruncate(fd, 0), 0);
     cr_assert_neq(ftruncate(fd, st.st_size * 2), 0);
@@ -417,20 +418,20 @@ Test(commons, each_damaged_field_is_found)
     int fd;
     struct qn_commons *c = make(true, &fd);
     struct qn_commons *seen = NULL;
-    cr_assert_eq(qn_commons_map(&seen, fd, NODES + 1), QN_ECORRUPT);
-    cr_assert_eq(qn_commons_map(&seen, fd, 0), QN_ECORRUPT);
-    cr_assert_eq(qn_commons_map(&seen, fd, QN_NODES_MAX + 1), QN_ECORRUPT);
+    cr_assert_eq(qn_commons_map(&seen, fd, NODES + 1, 0), QN_ECORRUPT);
+    cr_assert_eq(qn_commons_map(&seen, fd, 0, 0), QN_ECORRUPT);
+    cr_assert_eq(qn_commons_map(&seen, fd, QN_NODES_MAX + 1, 0), QN_ECORRUPT);
     /* The header: two lines before the word. */
     uint8_t *header = (uint8_t *)qn_commons_word(c) - 2 * QN_CACHELINE;
     qn_commons_claim(c, true);
     for (size_t at = 0; at < 20; at++) {
         header[at] ^= 0x55;
-        cr_expect_eq(qn_commons_map(&seen, fd, NODES), QN_ECORRUPT, "byte %zu",
-                     at);
+        cr_expect_eq(qn_commons_map(&seen, fd, NODES, 0), QN_ECORRUPT,
+                     "byte %zu", at);
         header[at] ^= 0x55;
     }
     cr_assert(seen == NULL);
-    cr_assert_eq(qn_commons_map(&seen, fd, NODES), QN_OK);
+    cr_assert_eq(qn_commons_map(&seen, fd, NODES, 0), QN_OK);
     qn_commons_destroy(seen);
     drop(c, fd);
 }
@@ -440,10 +441,37 @@ Test(commons, without_seals_or_of_another_size_is_refused)
     struct qn_commons *seen = NULL;
     int fd = memfd_create("open", MFD_ALLOW_SEALING);
     cr_assert_eq(ftruncate(fd, 4096), 0);
-    cr_assert_eq(qn_commons_map(&seen, fd, 3), QN_EPERM);
+    cr_assert_eq(qn_commons_map(&seen, fd, 3, 0), QN_EPERM);
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    cr_assert_eq(qn_commons_map(&seen, fd, 3), QN_ECORRUPT);
+    cr_assert_eq(qn_commons_map(&seen, fd, 3, 0), QN_ECORRUPT);
     close(fd);
+}
+
+Test(commons, a_device_is_behind_everything_and_writable_by_all)
+{
+    int fd;
+    struct qn_commons *c, *seen;
+    const size_t bytes = 10000;
+    cr_assert_eq(qn_commons_create(&c, NODES, bytes, true, &fd), QN_OK);
+    cr_assert_eq(qn_commons_map(&seen, fd, NODES, 0), QN_ECORRUPT);
+    cr_assert_eq(qn_commons_map(&seen, fd, NODES, bytes + 1), QN_ECORRUPT);
+    cr_assert_eq(qn_commons_map(&seen, fd, NODES, bytes), QN_OK);
+    uint8_t *device = qn_commons_device(c);
+    uint8_t *again = qn_commons_device(seen);
+    cr_assert_geq(device, (uint8_t *)qn_commons_record(c, NODES - 1) +
+                              QN_COMMONS_RECORD_BYTES);
+    memset(device, 1, bytes);
+    memset(again + 1, 2, bytes - 1);
+    cr_assert_eq(device[0], 1);
+    cr_assert_eq(device[bytes - 1], 2);
+    qn_commons_destroy(seen);
+    drop(c, fd);
+    cr_assert_eq(
+        qn_commons_create(&c, NODES, QN_COMMONS_DEVICE_MAX + 1, true, &fd),
+        QN_EINVAL);
+    c = make(true, &fd);
+    cr_assert_null(qn_commons_device(c));
+    drop(c, fd);
 }
 
 Test(commons, destroying_nothing_is_fine)

@@ -15,7 +15,7 @@ static int make(void)
 {
     struct qn_commons *c;
     int fd;
-    cr_assert_eq(qn_commons_create(&c, NODES, true, &fd), QN_OK);
+    cr_assert_eq(qn_commons_create(&c, NODES, 0, true, &fd), QN_OK);
     qn_commons_destroy(c);
     return fd;
 }

@@ -23,7 +23,7 @@ enum { NODES = 3, NODE = 1 };
 static struct qn_commons *make(bool shared, int *fd)
 {
     struct qn_commons *c = NULL;
-    cr_assert_eq(qn_commons_create(&c, NODES, shared, fd), QN_OK);
+    cr_assert_eq(qn_commons_create(&c, NODES, 0, shared, fd), QN_OK);
     return c;
 }
 
@@ -39,7 +39,7 @@ static void drop(struct qn_commons *c, int fd)
 static struct qn_commons *live(int fd, uint64_t inc)
 {
     struct qn_commons *c;
-    if (qn_commons_map(&c, fd, NODES) != QN_OK ||
+    if (qn_commons_map(&c, fd, NODES, 0) != QN_OK ||
         qn_commons_own(c, NODE) != QN_OK ||
         qn_liveness_begin(c, NODE, inc) != QN_OK) {
         _exit(1);

@@ -109,6 +109,22 @@ Test(outbox, a_group_of_one_and_of_the_maximum)
     qn_outbox_destroy(o);
 }
 
+Test(outbox, without_lanes_the_rest_is_as_ever)
+{
+    struct qn_outbox *o, *seen;
+    struct qn_outbox_opts w = opts(true);
+    w.lane_bytes = 0;
+    w.ring_bytes = 4096;
+    cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
+    cr_assert_null(qn_outbox_lane(o, w.node == 0 ? 1 : 0, QN_LANE_TREE));
+    cr_assert_eq(qn_outbox_grow(o, QN_REGION_RING, 4096), QN_OK);
+    memset(qn_outbox_region(o, QN_REGION_RING), 7, 4096);
+    cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(o), &w), QN_OK);
+    cr_assert_eq(((uint8_t *)qn_outbox_region(seen, QN_REGION_RING))[4095], 7);
+    qn_outbox_destroy(seen);
+    qn_outbox_destroy(o);
+}
+
 Test(outbox, refuses_options_out_of_range)
 {
     for (int i = 0; i < 7; i++) {
@@ -128,7 +144,7 @@ Test(outbox, refuses_options_out_of_range)
             w.incarnation = 0;
             break;
         case 4:
-            w.lane_bytes = 0;
+            w.arena_bytes = QN_RING_BYTES_MAX + 1;
             break;
         case 5:
             w.lane_bytes = QN_LANE_BYTES_MAX + 1;

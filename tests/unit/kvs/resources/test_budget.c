@@ -9,6 +9,7 @@
 #define MIB  ((uint64_t)1 << 20)
 #define GIB  ((uint64_t)1 << 30)
 
+static const struct qn_transport_bytes channels = {.lane = LANE};
 static struct qn_budget budget;
 
 static struct qn_config config(uint32_t replicas)
@@ -30,7 +31,7 @@ static int make(struct qn_config *c, uint64_t memory, uint64_t group,
                 uint64_t address)
 {
     const struct qn_resource_limits l = limits(memory, group, address);
-    return qn_budget_make(&l, c, LANE, &budget);
+    return qn_budget_make(&l, c, &channels, &budget);
 }
 
 #define NONE QN_LIMITS_NONE

@@ -10,6 +10,7 @@
 
 #define LANE ((size_t)65536)
 
+static const struct qn_transport_bytes channels = {.lane = LANE};
 static char why[QN_CONFIG_WHY_MAX];
 
 static struct qn_config config(uint32_t replicas)
@@ -42,19 +43,20 @@ Test(resource_check, memory_counts_all_that_is_allocated_at_start)
 {
     const struct qn_outbox_opts o = {.nodes = 3, .lane_bytes = LANE};
     const uint64_t need =
-        3 * (8u << 20) + 3 * qn_outbox_bytes_fixed(&o) + qn_commons_bytes(3);
+        3 * (8u << 20) + 3 * qn_outbox_bytes_fixed(&o) + qn_commons_bytes(3, 0);
     cr_assert_gt(qn_outbox_bytes_fixed(&o), 2 * 2 * LANE);
     struct qn_config c = config(3);
     struct qn_resource_limits l = {.memory = need, .files = 1 << 20};
-    cr_assert_eq(qn_resource_check_fit(&l, &c, LANE, why, sizeof why), QN_OK);
+    cr_assert_eq(qn_resource_check_fit(&l, &c, &channels, why, sizeof why),
+                 QN_OK);
     l.memory = need - 1;
-    cr_assert_eq(qn_resource_check_fit(&l, &c, LANE, why, sizeof why),
+    cr_assert_eq(qn_resource_check_fit(&l, &c, &channels, why, sizeof why),
                  QN_ENOMEM);
     cr_assert(strstr(why, "use fewer --replicas or --cells") != NULL, "%s",
               why);
     l.memory = 0;
-    cr_assert_eq(qn_resource_check_fit(&l, &c, LANE, why, sizeof why), QN_OK,
-                 "unknown is no reason to refuse");
+    cr_assert_eq(qn_resource_check_fit(&l, &c, &channels, why, sizeof why),
+                 QN_OK, "unknown is no reason to refuse");
 }
 
 Test(resource_check, maxclients_is_lowered_to_the_open_files)
@@ -62,16 +64,19 @@ Test(resource_check, maxclients_is_lowered_to_the_open_files)
     const uint32_t reserved = 32 + 6 * 3;
     struct qn_config c = config(3);
     struct qn_resource_limits l = {.memory = 0, .files = 10000 + reserved};
-    cr_assert_eq(qn_resource_check_fit(&l, &c, LANE, why, sizeof why), QN_OK);
+    cr_assert_eq(qn_resource_check_fit(&l, &c, &channels, why, sizeof why),
+                 QN_OK);
     cr_assert_eq(c.maxclients, 10000);
     l.files = 10000 + reserved - 1;
-    cr_assert_eq(qn_resource_check_fit(&l, &c, LANE, why, sizeof why), QN_OK);
+    cr_assert_eq(qn_resource_check_fit(&l, &c, &channels, why, sizeof why),
+                 QN_OK);
     cr_assert_eq(c.maxclients, 9999);
     l.files = reserved + 1;
-    cr_assert_eq(qn_resource_check_fit(&l, &c, LANE, why, sizeof why), QN_OK);
+    cr_assert_eq(qn_resource_check_fit(&l, &c, &channels, why, sizeof why),
+                 QN_OK);
     cr_assert_eq(c.maxclients, 1);
     l.files = reserved;
-    cr_assert_eq(qn_resource_check_fit(&l, &c, LANE, why, sizeof why),
+    cr_assert_eq(qn_resource_check_fit(&l, &c, &channels, why, sizeof why),
                  QN_EMFILE);
 }
 

@@ -101,7 +101,7 @@ void group_start(uint32_t n)
     uint64_t inc[MAX];
     nodes = n;
     now = QN_S;
-    cr_assert_eq(qn_commons_create(&commons, n, false, &fd), QN_OK);
+    cr_assert_eq(qn_commons_create(&commons, n, 0, false, &fd), QN_OK);
     memory_open(t);
     for (uint32_t i = 0; i < n; i++) {
         inc[i] = 100 + i;

@@ -81,7 +81,7 @@ static void begin(struct wild *w)
 {
     int fd = -1;
     channels_open(w);
-    cr_assert_eq(qn_commons_create(&w->commons, 2, false, &fd), QN_OK);
+    cr_assert_eq(qn_commons_create(&w->commons, 2, 0, false, &fd), QN_OK);
     const struct qn_driver_opts o = {
         .self = LEADER,
         .nodes = 2,
