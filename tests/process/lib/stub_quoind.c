@@ -33,12 +33,11 @@ int main(int argc, char **argv)
     if (qn_args_parse(argc, argv, &config, &ask, why, sizeof why) != QN_OK) {
         return 2;
     }
-    const struct qn_supervisor_opts opts = {
-        .config = &config,
-        .transport = qn_transport_find,
-        .ready = stdout,
-        .upgrade = ask == QN_ARGS_UPGRADE,
-        .replica_main = stub};
+    const struct qn_supervisor_opts opts = {.config = &config,
+                                            .transport = qn_transport_find,
+                                            .ready = stdout,
+                                            .upgrade = ask == QN_ARGS_UPGRADE,
+                                            .replica_main = stub};
     int status = qn_supervisor_run(&opts, why, sizeof why);
     fputs(why, stderr);
     return status;
