@@ -19,7 +19,8 @@ struct qn_replay_opts {
 struct qn_replay_row {
     const char *id;
     char what[160];
-    double limit; /* at least; if `most`, at most */
+    const char *published; /* the figure in print; NULL: a claim of ours */
+    double limit;          /* at least; if `most`, at most */
     bool most;
     double got;
 };
@@ -31,8 +32,9 @@ bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to);
  *  @param missed  Filled: rows that do not hold. @return the exit status. */
 int qn_replay_s1(const struct qn_replay_opts *o, uint32_t *missed);
 
-/** S3: 1Paxos over a planned tree against sequential sending, and beside a bare
- *  broadcast, on five machines of the first folder. As qn_replay_s1. */
+/** S3: 1Paxos over a planned tree against sequential sending; beside a bare
+ *  broadcast; and with growing clients on 8 memory nodes. On seven machines of
+ *  the first folder. As qn_replay_s1. */
 int qn_replay_s3(const struct qn_replay_opts *o, uint32_t *missed);
 
 #endif

@@ -17,7 +17,10 @@ static const struct group {
 } group[] = {
     {"S1", "planned trees against every static tree, on all machines",
      qn_replay_s1},
-    {"S3", "consensus over planned trees: 8, 16 and 28 replicas", qn_replay_s3},
+    {"S3",
+     "consensus over planned trees: 8, 16 and 28 replicas; growing clients on "
+     "8 memory nodes",
+     qn_replay_s3},
 };
 
 static int take_machines(const struct qn_option *o, const char *text)
@@ -46,7 +49,8 @@ static const struct qn_option table[] = {
 bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to)
 {
     bool holds = r->most ? r->got <= r->limit : r->got >= r->limit;
-    fprintf(to, "%-4s %-74s %s %7.3f %8.3f  %s\n", r->id, r->what,
+    fprintf(to, "%-4s %-74s %9s %s %7.3f %9.3f  %s\n", r->id, r->what,
+            r->published != NULL ? r->published : "",
             r->most ? "<=" : ">=", r->limit, r->got,
             holds ? "holds" : "MISSED");
     fflush(to);
@@ -112,7 +116,8 @@ int qn_replay_command(int argc, char **argv)
         return 2;
     }
     fprintf(o.to, "%s: %s\n", g->id, g->title);
-    fprintf(o.to, "%-4s %-74s    %7s %8s\n", "", "what", "limit", "simulated");
+    fprintf(o.to, "%-4s %-74s %9s    %7s %9s\n", "", "what", "published",
+            "limit", "simulated");
     status = g->run(&o, &missed);
     if (status == 0) {
         fprintf(o.to, "%u rows do not hold\n", missed);

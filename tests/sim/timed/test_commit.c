@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/sim/timed/time_queue.h"
 #include "loadgen/simulate/commit/commit.h"
@@ -275,6 +276,41 @@ Test(sim_commit, consensus_sustains_nine_tenths_of_a_bare_broadcast)
     double broadcast = sustained(&r);
     cr_assert_geq(consensus, 0.9 * broadcast, "%f and %f", consensus,
                   broadcast);
+}
+
+struct writes {
+    uint64_t count, median_ns;
+};
+
+/* A replica on each of 8 memory nodes, 80 % reads. */
+static struct writes write_load(enum qn_sim_tree tree, uint32_t clients)
+{
+    struct qn_sim_commit_opts o = full(tree);
+    o.replicas = 8;
+    o.load = 0;
+    o.clients = clients;
+    o.reads = 0.8;
+    o.warm_ns = 200 * QN_US;
+    struct qn_sim_commit_result r = run(o);
+    cr_assert(r.broken == NULL, "%s", r.broken);
+    struct writes w = {r.commits, qn_histogram_quantile(r.commit, 0.5)};
+    qn_sim_commit_free(&r);
+    return w;
+}
+
+Test(sim_commit, growing_clients_gain_from_a_planned_tree)
+{
+    static const uint32_t clients[] = {1, 4, 16};
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(clients); i++) {
+        struct writes planned = write_load(QN_SIM_TREE_STREAM, clients[i]);
+        struct writes sequential = write_load(QN_SIM_TREE_NAMED, clients[i]);
+        cr_assert_geq(10 * planned.count, 11 * sequential.count,
+                      "%u clients: %" PRIu64 " and %" PRIu64 " writes",
+                      clients[i], planned.count, sequential.count);
+        cr_assert_geq(2 * sequential.median_ns, 3 * planned.median_ns,
+                      "%u clients: %" PRIu64 " and %" PRIu64 " ns", clients[i],
+                      sequential.median_ns, planned.median_ns);
+    }
 }
 
 /* A leader that outruns its tree, as with the memory acceptor it can: replicas
