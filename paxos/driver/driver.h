@@ -44,8 +44,8 @@
 #include "core/place/outbox.h"
 #include "core/qp.h"
 #include "paxos/driver/event.h"
+#include "paxos/halt/verdict.h"
 #include "paxos/machine/onepaxos.h"
-#include "paxos/machine/verdict.h"
 
 /** One decided command, as given to `apply`. */
 struct qn_applied {
@@ -277,11 +277,11 @@ qn_slot_t qn_driver_applied(const struct qn_driver *d);
 void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out);
 
 /**
- * The group has halted (paxos/driver/halt.h). Nothing that is submitted is ever
+ * The group has halted (paxos/halt/halt.h). Nothing that is submitted is ever
  * decided, until the group is recovered by force (qn_driver_recover).
  *
  * Memory acceptor: the leader has ended, and no member has all slots that the
- * leader's ring does not keep any more (paxos/machine/verdict.h). Withdrawn if
+ * leader's ring does not keep any more (paxos/halt/verdict.h). Withdrawn if
  * a member has them after all. While a stalled member may have more, the group
  * has not halted: it waits for that member (qn_driver_waiting).
  *

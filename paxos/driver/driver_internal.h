@@ -21,12 +21,12 @@
 #include "paxos/driver/dissemination.h"
 #include "paxos/driver/driver.h"
 #include "paxos/driver/flow_control.h"
-#include "paxos/driver/halt.h"
 #include "paxos/driver/positions.h"
 #include "paxos/driver/sendq.h"
+#include "paxos/halt/halt.h"
+#include "paxos/halt/verdict.h"
 #include "paxos/log/mempool.h"
 #include "paxos/machine/onepaxos.h"
-#include "paxos/machine/verdict.h"
 
 /** T_GAP with the memory acceptor, at most: cores are shared; each replica has
  *  its own. */

@@ -10,8 +10,8 @@
  * prints what, and c->replay, and aborts.
  */
 
+#include "paxos/halt/verdict.h"
 #include "paxos/machine/onepaxos.h"
-#include "paxos/machine/verdict.h"
 #include "tests/sim/paxos/coverage.h"
 #include "tests/sim/paxos/run_trace.h"
 

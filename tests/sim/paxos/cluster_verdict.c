@@ -2,14 +2,14 @@
  * Checks a node that says that the group has stopped (PROTOCOL.md 6.5 and
  * 5.7): from then on no node leads, unless it is forced to.
  *
- * With the memory acceptor the verdict is that of paxos/machine/verdict.c, made
+ * With the memory acceptor the verdict is that of paxos/halt/verdict.c, made
  * of what the members' outboxes would say to node i. When it says stopped, the
  * slot that all members lack must be in no node's log and in no message.
  */
 #include <inttypes.h>
 
+#include "paxos/halt/verdict.h"
 #include "paxos/machine/onepaxos_internal.h"
-#include "paxos/machine/verdict.h"
 #include "tests/sim/paxos/cluster_internal.h"
 
 /** A majority has never voted for an entry later than node i knows, as the

@@ -1,5 +1,5 @@
-#ifndef QN_PAXOS_MACHINE_VERDICT_H
-#define QN_PAXOS_MACHINE_VERDICT_H
+#ifndef QN_PAXOS_HALT_VERDICT_H
+#define QN_PAXOS_HALT_VERDICT_H
 
 /**
  * Memory acceptor: can the group go on from what is left (PROTOCOL.md 5.7)?

@@ -1,7 +1,7 @@
 /*
  * The verdict without drivers: each decision at its boundary values.
  */
-#include "paxos/driver/halt.h"
+#include "paxos/halt/halt.h"
 
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-#ifndef QN_PAXOS_DRIVER_HALT_H
-#define QN_PAXOS_DRIVER_HALT_H
+#ifndef QN_PAXOS_HALT_HALT_H
+#define QN_PAXOS_HALT_HALT_H
 
 /**
  * The verdict that the group has halted: nothing is decided any more, until an
@@ -17,7 +17,7 @@
  *     BY_FORCE          this node goes on by force, until a leader serves
  *
  * Memory acceptor (PROTOCOL.md 5.7): every node finds the verdict for itself
- * (paxos/machine/verdict.h) from what all say in their outboxes. Here is what
+ * (paxos/halt/verdict.h) from what all say in their outboxes. Here is what
  * that needs beside: which incarnation was there when, and since when the group
  * waits.
  *
@@ -31,7 +31,7 @@
 
 #include "core/base/clock.h"
 #include "core/node.h"
-#include "paxos/machine/verdict.h"
+#include "paxos/halt/verdict.h"
 
 /** In the word, with epoch + 1. No epoch is as great. */
 #define QN_HALT_LOG_INCOMPLETE (UINT64_C(1) << 63)

@@ -1,6 +1,6 @@
-/* When a group with the memory acceptor cannot go on: paxos/machine/verdict.h.
+/* When a group with the memory acceptor cannot go on: paxos/halt/verdict.h.
  */
-#include "paxos/machine/verdict.h"
+#include "paxos/halt/verdict.h"
 
 #include "tests/support/test.h"
 

@@ -18,7 +18,7 @@
  * may have the rest behind a gap of its own, and is waited for. A stalled peer
  * may not have read yet what the acceptor had sent to it.
  */
-#include "paxos/driver/halt.h"
+#include "paxos/halt/halt.h"
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"

@@ -12,7 +12,7 @@
  * comes after the ends of all other members, and each end is checked here
  * again.
  */
-#include "paxos/machine/verdict.h"
+#include "paxos/halt/verdict.h"
 
 #include "core/base/assert.h"
 #include "paxos/mutant.h"
