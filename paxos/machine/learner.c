@@ -43,6 +43,25 @@ bool qn_learner_make_room(struct qn_onepaxos *p, qn_slot_t slot)
     return true;
 }
 
+/** Make room for a batch of `bytes`: old slots are dropped before LOG_BYTES is
+ *  exceeded. Slots above applied stay, so that what keeps the log within
+ *  LOG_BYTES is AHEAD_BYTES and the window for a leader, beyond_bounds() for a
+ *  learner. */
+static void make_bytes(struct qn_onepaxos *p, uint64_t bytes)
+{
+    while (p->log.bytes + bytes > p->params.log_bytes &&
+           p->log.lo <= p->applied) {
+        qn_log_drop(&p->log, p->log.lo + 1, 1);
+    }
+}
+
+static void put(struct qn_onepaxos *p, qn_slot_t slot, struct qn_refbuf *batch,
+                enum qn_slot_state state)
+{
+    make_bytes(p, batch->cap);
+    qn_log_put(&p->log, slot, batch, state);
+}
+
 /** The last slot that all nodes believed alive have applied. Nodes that lack
  *  slots below `lo` do not count: they will need a snapshot. */
 qn_slot_t qn_learner_applied_by_all(const struct qn_onepaxos *p, qn_slot_t lo)
@@ -59,7 +78,7 @@ qn_slot_t qn_learner_applied_by_all(const struct qn_onepaxos *p, qn_slot_t lo)
 }
 
 /** Drop what all nodes believed alive have applied, and what exceeds
- *  LOG_BYTES and was applied here. */
+ *  LOG_BYTES and has been applied here since. */
 void qn_learner_truncate(struct qn_onepaxos *p)
 {
     qn_slot_t all =
@@ -71,9 +90,7 @@ void qn_learner_truncate(struct qn_onepaxos *p)
          i++) {
         qn_log_drop(&p->log, p->log.lo + 1, 1);
     }
-    while (p->log.bytes > p->params.log_bytes && p->log.lo <= p->applied) {
-        qn_log_drop(&p->log, p->log.lo + 1, 1);
-    }
+    make_bytes(p, 0);
     QN_ASSERT(p->log.lo <= p->applied + 1); /* what is to apply is kept */
     p->kept = p->log.bytes;
 }
@@ -129,7 +146,7 @@ void qn_learner_propose(struct qn_onepaxos *p, qn_slot_t slot,
 {
     QN_ASSERT(p->memory == NULL); /* the memory acceptor decides at once */
     QN_ASSERT(slot > p->learned_hi);
-    qn_log_put(&p->log, slot, batch, QN_SLOT_PROPOSED);
+    put(p, slot, batch, QN_SLOT_PROPOSED);
     p->leader.inflight_bytes += batch->len;
     struct qn_slice bytes = {batch->bytes, batch->len};
     p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
@@ -179,7 +196,7 @@ static void store(struct qn_onepaxos *p, struct qn_log_entry *e,
     if (leads && (e->state == QN_SLOT_PROPOSED || m->slot >= p->leader.next)) {
         qn_propose_step_down(p); /* deposed, and has not heard of it */
     }
-    qn_log_put(&p->log, m->slot, b, QN_SLOT_LEARNED);
+    put(p, m->slot, b, QN_SLOT_LEARNED);
 }
 
 /** Too far ahead, or too many bytes kept beyond a gap: fetch it later. */
@@ -250,7 +267,7 @@ void qn_learner_settle(struct qn_onepaxos *p, struct qn_step *t, qn_slot_t slot,
     if (e->state == QN_SLOT_PROPOSED) {
         release_inflight(p, e);
     }
-    qn_log_put(&p->log, slot, qn_refbuf_ref(batch), QN_SLOT_LEARNED);
+    put(p, slot, qn_refbuf_ref(batch), QN_SLOT_LEARNED);
     p->stamp = QN_MAX(p->stamp, qn_batch_stamp(bytes));
     advance(p, t->now);
 }
@@ -379,6 +396,7 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
     if (e->state == QN_SLOT_PROPOSED) {
         release_inflight(p, e);
     }
+    make_bytes(p, batch->cap);
     enum qn_accept done = qn_acceptor_accept(&p->acceptor, epoch, slot, batch);
     QN_ASSERT(done == QN_ACCEPT_DONE);
     QN_ASSERT(e->state == QN_SLOT_LEARNED); /* accept = decide = learn */

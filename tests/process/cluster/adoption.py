@@ -70,9 +70,11 @@ def pids_of(q):
 
 
 def kill_replicas(q, *replicas):
+    """All of them are stopped first: none answers another's death."""
     pids = pids_of(q)
-    for i in replicas:
-        os.kill(pids[i], signal.SIGKILL)
+    for sig in signal.SIGSTOP, signal.SIGKILL:
+        for i in replicas:
+            os.kill(pids[i], sig)
     for i in replicas:
         wait_until("replica %d is gone" % i,
                    lambda: not os.path.exists("/proc/%d" % pids[i]) or

@@ -145,6 +145,10 @@ Test(onepaxos, log_bytes_bound_what_a_laggard_keeps_waiting)
         fx_learn_slot(&c, s, 40);
         cr_assert_leq(fx_status(&c).log_bytes, 300u);
     }
+    /* Room is made before a batch comes, not after it. */
+    cr_assert_leq(qn_onepaxos_kept(a.p).log.most, 300u);
+    cr_assert_leq(qn_onepaxos_kept(b.p).log.most, 300u);
+    cr_assert_leq(qn_onepaxos_kept(c.p).log.most, 300u);
     teardown();
 }
 
