@@ -24,8 +24,20 @@ void qn_wait_queue_add(struct qn_wait_queue *q, struct qn_waiter *w,
                             .slot = slot,
                             .want = want,
                             .until = deadline(ms, now)};
+    if (q->first == NULL) {
+        q->look_at = now + QN_WAIT_LOOK_INTERVAL;
+    }
     q->first = w;
     q->count++;
+}
+
+bool qn_wait_queue_look(struct qn_wait_queue *q, qn_time_t now)
+{
+    if (q->first == NULL || now < q->look_at) {
+        return false;
+    }
+    q->look_at = now + QN_WAIT_LOOK_INTERVAL;
+    return true;
 }
 
 static int64_t peers_at(const struct qn_wait_view *v, qn_slot_t slot)
@@ -40,7 +52,8 @@ static int64_t peers_at(const struct qn_wait_view *v, qn_slot_t slot)
 static bool is_over(const struct qn_waiter *w, const struct qn_wait_view *v,
                     qn_time_t now)
 {
-    return w->cancelled || w->have >= w->want || now >= w->until || v->draining;
+    return w->cancelled || w->ended || w->have >= w->want || now >= w->until ||
+           v->draining;
 }
 
 struct qn_waiter *qn_wait_queue_step(struct qn_wait_queue *q,

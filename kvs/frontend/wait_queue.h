@@ -3,7 +3,7 @@
 
 /**
  * WAIT: connections that wait until a number of other replicas have applied
- * their last write, or until a time.
+ * their last write, or until a time, or until their client sends nothing more.
  *
  * An entry is embedded in its connection (kvs/frontend/conn.h). It is in the
  * queue once, from qn_wait_queue_add until a step returns it. A connection that
@@ -23,12 +23,17 @@
 #define QN_WAIT_INTERVAL                                                       \
     QN_MS /* between two steps: peers do not ring when they                    \
              have applied something */
+#define QN_WAIT_LOOK_INTERVAL                                                  \
+    (100 * QN_MS) /* between two looks which clients have ended: a session     \
+                     that waits does not read its socket */
 
 /** Private, except `have`. All zero to begin with. */
 struct qn_waiter {
     struct qn_waiter *next; /* in the queue, or of those that are over */
     bool queued;
     bool cancelled;  /* its connection has closed */
+    bool ended;      /* its client sends nothing more, and may be gone: it is
+                        answered at once */
     qn_slot_t slot;  /* of its last write */
     int64_t want;    /* replicas */
     int64_t have;    /* replicas that had applied `slot` at the last step */
@@ -39,6 +44,7 @@ struct qn_waiter {
 struct qn_wait_queue {
     struct qn_waiter *first;
     uint32_t count;
+    qn_time_t look_at; /* the next look; of use while an entry is queued */
 };
 
 /** What a step is told. */
@@ -66,6 +72,10 @@ static inline bool qn_wait_queue_active(const struct qn_wait_queue *q)
 {
     return q->first != NULL;
 }
+
+/** Is it time to look which clients have ended? Then the caller sets `ended` of
+ *  those before the next step. True once per QN_WAIT_LOOK_INTERVAL. */
+bool qn_wait_queue_look(struct qn_wait_queue *q, qn_time_t now);
 
 /** @return those that are over, linked by `next`; NULL: none. The caller
  *  answers each that was not cancelled with `have`. */

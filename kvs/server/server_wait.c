@@ -1,6 +1,8 @@
 /*
  * WAIT: the shell of the wait queue (kvs/frontend/wait_queue.h).
  */
+#include <poll.h>
+
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "kvs/frontend/wait_queue.h"
@@ -21,6 +23,42 @@ static uint32_t applied_by(const struct qn_peers *p, uint32_t nodes,
     }
     QN_ASSERT(peers < nodes);
     return peers;
+}
+
+enum { LOOKS = 64 }; /* sockets per system call */
+
+static void look_at_some(struct qn_waiter *const *w, struct pollfd *fds,
+                         nfds_t count)
+{
+    int found = poll(fds, count, 0);
+    for (nfds_t i = 0; i < count && found > 0; i++) {
+        w[i]->ended = fds[i].revents != 0;
+        found -= w[i]->ended;
+    }
+}
+
+/* A waiting session does not read its socket, so the loop does not tell that
+ * its client has ended. */
+static void look_at_clients(struct qn_wait_queue *q)
+{
+    struct pollfd fds[LOOKS];
+    struct qn_waiter *of[LOOKS];
+    nfds_t count = 0;
+    for (struct qn_waiter *w = q->first; w != NULL; w = w->next) {
+        struct qn_conn *c = QN_CONTAINER_OF(w, struct qn_conn, waiter);
+        struct pollfd *p = &fds[count];
+        *p = (struct pollfd){.events = POLLRDHUP};
+        if (w->cancelled ||
+            uv_fileno((const uv_handle_t *)&c->uv, &p->fd) != 0) {
+            continue; /* it is closed already */
+        }
+        of[count++] = w;
+        if (count == LOOKS) {
+            look_at_some(of, fds, count);
+            count = 0;
+        }
+    }
+    look_at_some(of, fds, count);
 }
 
 /* May free its connection. */
@@ -47,6 +85,9 @@ qn_time_t qn_server_wait_turn(struct qn_wait_queue *q,
                                       .peers =
                                           applied_by(peers, nodes, applied),
                                       .draining = draining};
+    if (qn_wait_queue_look(q, now)) {
+        look_at_clients(q);
+    }
     struct qn_waiter *w = qn_wait_queue_step(q, &view, now);
     while (w != NULL) {
         struct qn_waiter *next = w->next;

@@ -103,12 +103,23 @@ static enum qn_outcome run_write(struct qn_session_env *env,
     return QN_REQUEST_NO_MEMORY;
 }
 
+/* Is a copy of its arguments within QN_DEFERRED_READ_BYTES_MAX? */
+static bool may_defer(const struct qn_cmd_call *call)
+{
+    const size_t max = QN_DEFERRED_READ_BYTES_MAX;
+    size_t bytes = (size_t)call->argc * sizeof *call->argv;
+    for (uint32_t i = 0; i < call->argc && bytes <= max; i++) {
+        bytes += QN_MIN(call->argv[i].len, max + 1);
+    }
+    return bytes <= max;
+}
+
 /* A read behind writes of its own session. */
 static enum qn_outcome defer_read(struct qn_session_env *env,
                                   struct qn_client_session *s,
                                   const struct qn_cmd_call *call)
 {
-    if (s->deferred_reads == QN_DEFERRED_READS_MAX) {
+    if (s->deferred_reads == QN_DEFERRED_READS_MAX || !may_defer(call)) {
         return put_back(s, QN_BLOCKED_PENDING);
     }
     switch (env->ops->submit_read(env->ctx, call, s->index)) {

@@ -66,6 +66,11 @@ enum qn_blocked {
  *  the next one blocks it. */
 #define QN_DEFERRED_READS_MAX 128u
 
+/** Bytes of arguments of one deferred read, 16 more for each argument: the
+ *  replica keeps a copy. A longer one blocks the session until its submissions
+ *  are complete. So a session keeps 512 KiB at most. */
+#define QN_DEFERRED_READ_BYTES_MAX 4096u
+
 struct qn_client_session {
     struct qn_work_link run_link;   /* private; in the turn's run list */
     struct qn_work_link flush_link; /* private; in the turn's flush list */

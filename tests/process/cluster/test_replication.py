@@ -5,6 +5,7 @@ Usage: test_replication.py QUOIND QUOIN [NAME...]
 """
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -250,6 +251,33 @@ def test_info_and_clients_mean_all_replicas():
                       ["n%d" % i for i in range(replicas)])
                 ids |= {x["id"] for x in lines}
             check("ids", len(ids), replicas)
+
+
+def test_the_end_of_a_client_in_wait_is_noticed():
+    """Its socket is not read meanwhile. One that has only closed its half still
+    gets a count; clients that stay wait on, more of them than one system call
+    looks at."""
+    with Quoind(PATH) as q:
+        watch = q.client(0)
+
+        def blocked(count):
+            wait_until("%d blocked" % count, lambda: info(
+                watch, "clients")["blocked_clients"] == str(count))
+        idle = [q.client(0) for _ in range(150)]
+        for c in idle:
+            c.send(Client.encode("WAIT", 9, 0))
+        blocked(150)
+        before = int(info(watch, "clients")["connected_clients"])
+        for c in idle[:140]:
+            c.close()
+        blocked(10)
+        wait_until("they are gone", lambda: int(
+            info(watch, "clients")["connected_clients"]) == before - 140)
+        idle[140].sock.shutdown(socket.SHUT_WR)
+        check("a count", idle[140].reply(), 2)
+        blocked(9)
+        for c in idle[140:]:
+            c.close()
 
 
 def test_client_kill_reaches_every_replica():

@@ -1,4 +1,5 @@
 /* The order of replies: behind pending writes, and among deferred reads. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/test.h"
@@ -126,6 +127,36 @@ CASE(one_deferred_read_more_than_the_bound_blocks)
     expect_running(A);
     cr_expect(world.replica.reads == 2);
     cr_expect(A->received.len == 5 + (QN_DEFERRED_READS_MAX + 2) * 7);
+}
+
+/* MGET with one key of so many bytes. */
+static void get_long(size_t key)
+{
+    static char text[QN_DEFERRED_READ_BYTES_MAX + 64];
+    char name[QN_DEFERRED_READ_BYTES_MAX + 1];
+    memset(name, 'k', sizeof name);
+    int n = snprintf(text, sizeof text, "*2\r\n$4\r\nMGET\r\n$%zu\r\n%.*s\r\n",
+                     key, (int)key, name);
+    cr_assert(n > 0 && (size_t)n < sizeof text);
+    client_send(A, text);
+}
+
+CASE(a_read_with_more_bytes_than_the_bound_is_not_deferred)
+{
+    const size_t max = QN_DEFERRED_READ_BYTES_MAX - 2 * 16 - 4; /* "MGET" */
+    client_send(A, "SET a 1\r\n");
+    get_long(max);
+    world_turn();
+    cr_expect(A->session.deferred_reads == 1);
+    get_long(max + 1);
+    world_settle();
+    expect_blocked(A, QN_BLOCKED_PENDING);
+    cr_expect(A->session.deferred_reads == 1);
+    world_apply(2);
+    world_settle();
+    expect_running(A);
+    expect_replies(A, "+OK\r\n*1\r\n$-1\r\n*1\r\n$-1\r\n");
+    cr_expect(world.replica.reads == 1);
 }
 
 CASE(a_deferred_read_without_room_waits_for_the_writes)
