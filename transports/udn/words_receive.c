@@ -1,0 +1,254 @@
+/*
+ * Receiving words.
+ *
+ * A message that is there is copied from the ring to private memory when a
+ * receive needs it, and its room is given back when its words are taken. So the
+ * bound of a core holds for copied words as well, and copies fit into private
+ * memory. Copying lets a receive pass over what is held (words of an
+ * incarnation that this node has not been told of) without giving up the order
+ * of the others.
+ */
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "transports/udn/udn_internal.h"
+#include "transports/udn/udn_mutant.h"
+
+void qn_udn_ring_waiting(struct qn_udn_port *p, struct qn_udn_core *c)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        /* W, seq_cst: after state, or life; see qn_words_want_room. */
+        if (qn_load(&c->waiting[i], QN_SEQ_CST) == 0) {
+            continue;
+        }
+        uint64_t set = qn_exchange(&c->waiting[i], 0, QN_SEQ_CST);
+        for (; set != 0; set &= set - 1) {
+            uint32_t node = i * 64 + (uint32_t)__builtin_ctzll(set);
+            if (node < p->nodes) {
+                qn_words_ring(&p->device, node);
+            }
+        }
+    }
+}
+
+/* ---- the ring ---- */
+
+static void move_head(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+{
+    struct qn_udn_queue *q = &p->queue[queue];
+    q->head = qn_udn_further(p->shape, q->head, n);
+    /* Messages end there, so no step leads past it. */
+    q->repairs = q->repairs && q->head != q->repair_to;
+    /* relaxed: read by the next incarnation, which knows that this one has
+     * ended. Before give_back, which is a release. */
+    qn_store(&p->own->head[queue], q->head, QN_RELAXED);
+}
+
+static void give_back(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+{
+    uint64_t words = (uint64_t)n << qn_udn_used_shift(p->shape, queue);
+    /* S, release: the reads of these slots are over before a sender, whose
+     * compare-and-swap is the acquire, writes them. seq_cst for W. */
+    qn_fetch_add(&p->own->state, (uint64_t)0 - words, QN_SEQ_CST);
+    qn_udn_ring_waiting(p, p->own);
+}
+
+static void drop(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+{
+    if (QN_UDN_MUTANT(LATE_HEAD)) {
+        give_back(p, queue, n);
+        move_head(p, queue, n);
+        return;
+    }
+    move_head(p, queue, n);
+    give_back(p, queue, n);
+}
+
+/* What is not there at `head` is padded if its owner has ended: udn_device.c.
+ * @return true: look again. */
+static bool repair(struct qn_udn_port *p, uint32_t queue)
+{
+    struct qn_udn_queue *q = &p->queue[queue];
+    const struct qn_words_target here = {p->device.self, queue};
+    for (uint32_t i = 0; i < p->nodes && !QN_UDN_MUTANT(PAD_LIVING); i++) {
+        /* I, acquire: a sender's header is there when its intent is not. */
+        uint64_t intent = qn_load(&p->memory->core[i].intent, QN_ACQUIRE);
+        if (qn_udn_intent_names(intent, here, q->head)) {
+            return false;
+        }
+    }
+    struct qn_udn_slot *slot = qn_udn_slot_of(p->shape, p->own, queue, q->head);
+    /* H, acquire: after the intents. */
+    if (!qn_udn_header_names(qn_load(&slot->header, QN_ACQUIRE), q->head)) {
+        /* relaxed: S, before give_back. Its owner has ended. */
+        qn_store(&slot->header, 0, QN_RELAXED);
+        p->padded++;
+        drop(p, queue, 1);
+    }
+    return true;
+}
+
+/* Of an incarnation before the named one, of that one, or of a later one? */
+static int age(const struct qn_udn_peer *peer, uint16_t inc)
+{
+    if (QN_UDN_MUTANT(ANY_INCARNATION)) {
+        return 0;
+    }
+    return peer->inc == 0 ? 1 : (int16_t)(uint16_t)(inc - peer->inc);
+}
+
+static void copy(struct qn_udn_port *p, uint32_t queue, uint32_t n,
+                 struct qn_udn_word w)
+{
+    struct qn_udn_queue *q = &p->queue[queue];
+    QN_ASSERT(q->count + n <= QN_UDN_SLOTS);
+    for (uint32_t i = 0; i < n; i++) {
+        /* relaxed: found by H. */
+        w.value =
+            qn_load(&qn_udn_slot_of(p->shape, p->own, queue, q->head + i)->word,
+                    QN_RELAXED);
+        w.first = i == 0;
+        q->word[q->count++] = w;
+    }
+    q->held += w.held ? n : 0;
+    move_head(p, queue, n);
+}
+
+/* A header that names the right position: a message for this incarnation, or
+ * something to pass over. @return false: the device is damaged. */
+static bool message(struct qn_udn_port *p, uint32_t queue, uint64_t header)
+{
+    const uint32_t n = (uint32_t)(header >> 14) & 0x7f;
+    const uint32_t sender = (uint32_t)(header >> 21) & 0x7f;
+    const uint64_t to = p->peer[p->device.self].inc & 0xffff;
+    struct qn_udn_word w = {.sender = (uint8_t)sender,
+                            .inc = (uint16_t)(header >> 28)};
+    /* More than is used cannot be: it would not fit into private memory. */
+    if (n == 0 || sender >= p->nodes ||
+        p->queue[queue].count + n > p->shape->room) {
+        p->corrupt = true;
+        return false;
+    }
+    const int then = age(&p->peer[sender], w.inc);
+    if (then < 0 ||
+        ((header >> 44 & 0xffff) != to && !QN_UDN_MUTANT(ANY_INCARNATION))) {
+        drop(p, queue, n);
+        return true;
+    }
+    w.held = then > 0;
+    copy(p, queue, n, w);
+    return true;
+}
+
+/* Copy the next message, or pass over something. @return false: nothing. */
+static bool look(struct qn_udn_port *p, uint32_t queue)
+{
+    struct qn_udn_queue *q = &p->queue[queue];
+    if (p->corrupt) {
+        return false;
+    }
+    /* H, acquire: pairs with the release in put (words_send.c). */
+    uint64_t header = qn_load(
+        &qn_udn_slot_of(p->shape, p->own, queue, q->head)->header, QN_ACQUIRE);
+    if (qn_udn_header_names(header, q->head)) {
+        return message(p, queue, header);
+    }
+    return q->repairs && repair(p, queue);
+}
+
+/* ---- private memory ---- */
+
+/* Take the first n words that are not held. */
+static void take(struct qn_udn_queue *q, uint64_t *words, uint32_t n)
+{
+    uint32_t kept = 0;
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < q->count; i++) {
+        if (q->word[i].held || taken == n) {
+            q->word[kept++] = q->word[i];
+        } else {
+            words[taken++] = q->word[i].value;
+        }
+    }
+    q->count = kept;
+}
+
+/* The rest of a message of which words were taken stays whatever happens: its
+ * receiver waits for it. */
+void qn_udn_sort(struct qn_udn_port *p, qn_node_t node)
+{
+    for (uint32_t i = 0; i < QN_WORDS_QUEUES; i++) {
+        struct qn_udn_queue *q = &p->queue[i];
+        const uint32_t before = q->count;
+        bool begun = false; /* a first word was met */
+        q->count = q->held = 0;
+        for (uint32_t k = 0; k < before; k++) {
+            struct qn_udn_word w = q->word[k];
+            begun |= w.first;
+            if (w.sender == node && begun) {
+                const int then = age(&p->peer[node], w.inc);
+                if (then < 0) {
+                    continue;
+                }
+                w.held = then > 0;
+            }
+            q->held += w.held;
+            q->word[q->count++] = w;
+        }
+        if (q->count < before) {
+            give_back(p, i, before - q->count);
+        }
+    }
+}
+
+/* ---- for users ---- */
+
+int qn_words_try_receive(struct qn_device *d, uint32_t queue, uint64_t *words,
+                         uint32_t n)
+{
+    struct qn_udn_port *p = qn_udn_port_of(d);
+    QN_ASSERT(queue < QN_WORDS_QUEUES);
+    if (n == 0 || n > p->shape->room) {
+        return QN_EMSGSIZE;
+    }
+    struct qn_udn_queue *q = &p->queue[queue];
+    while (q->count - q->held < n) {
+        if (!look(p, queue)) {
+            return p->corrupt ? QN_ECORRUPT : QN_EAGAIN;
+        }
+    }
+    take(q, words, n);
+    give_back(p, queue, n);
+    return QN_OK;
+}
+
+bool qn_words_empty(struct qn_device *d, uint32_t queue)
+{
+    struct qn_udn_port *p = qn_udn_port_of(d);
+    QN_ASSERT(queue < QN_WORDS_QUEUES);
+    struct qn_udn_queue *q = &p->queue[queue];
+    while (q->count == q->held && look(p, queue)) {
+    }
+    return q->count == q->held;
+}
+
+int qn_words_receive(struct qn_device *d, uint32_t queue, uint64_t *words,
+                     uint32_t n, qn_time_t deadline)
+{
+    struct qn_doorbell *doorbell = qn_udn_port_of(d)->doorbell;
+    int rc = qn_words_try_receive(d, queue, words, n);
+    int slept = QN_OK;
+    QN_ASSERT(doorbell != NULL);
+    while (rc == QN_EAGAIN && slept == QN_OK) {
+        qn_doorbell_arm(doorbell);
+        rc = qn_words_try_receive(d, queue, words, n);
+        if (rc == QN_EAGAIN) {
+            slept = qn_doorbell_wait(doorbell, deadline);
+        }
+        qn_doorbell_disarm(doorbell);
+        if (rc == QN_EAGAIN) {
+            rc = qn_words_try_receive(d, queue, words, n);
+        }
+    }
+    return rc == QN_EAGAIN ? QN_ETIMEDOUT : rc;
+}
