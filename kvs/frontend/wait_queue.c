@@ -25,18 +25,18 @@ void qn_wait_queue_add(struct qn_wait_queue *q, struct qn_waiter *w,
                             .want = want,
                             .until = deadline(ms, now)};
     if (q->first == NULL) {
-        q->look_at = now + QN_WAIT_LOOK_INTERVAL;
+        q->next_check = now + QN_WAIT_CHECK_INTERVAL;
     }
     q->first = w;
     q->count++;
 }
 
-bool qn_wait_queue_look(struct qn_wait_queue *q, qn_time_t now)
+bool qn_wait_queue_check(struct qn_wait_queue *q, qn_time_t now)
 {
-    if (q->first == NULL || now < q->look_at) {
+    if (q->first == NULL || now < q->next_check) {
         return false;
     }
-    q->look_at = now + QN_WAIT_LOOK_INTERVAL;
+    q->next_check = now + QN_WAIT_CHECK_INTERVAL;
     return true;
 }
 

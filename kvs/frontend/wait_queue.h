@@ -23,8 +23,8 @@
 #define QN_WAIT_INTERVAL                                                       \
     QN_MS /* between two steps: peers do not ring when they                    \
              have applied something */
-#define QN_WAIT_LOOK_INTERVAL                                                  \
-    (100 * QN_MS) /* between two looks which clients have ended: a session     \
+#define QN_WAIT_CHECK_INTERVAL                                                 \
+    (100 * QN_MS) /* between two checks which clients have ended: a session    \
                      that waits does not read its socket */
 
 /** Private, except `have`. All zero to begin with. */
@@ -44,7 +44,7 @@ struct qn_waiter {
 struct qn_wait_queue {
     struct qn_waiter *first;
     uint32_t count;
-    qn_time_t look_at; /* the next look; of use while an entry is queued */
+    qn_time_t next_check; /* of clients; of use while an entry is queued */
 };
 
 /** What a step is told. */
@@ -73,9 +73,9 @@ static inline bool qn_wait_queue_active(const struct qn_wait_queue *q)
     return q->first != NULL;
 }
 
-/** Is it time to look which clients have ended? Then the caller sets `ended` of
- *  those before the next step. True once per QN_WAIT_LOOK_INTERVAL. */
-bool qn_wait_queue_look(struct qn_wait_queue *q, qn_time_t now);
+/** Is it time to check which clients have ended? Then the caller sets `ended`
+ * of those before the next step. True once per QN_WAIT_CHECK_INTERVAL. */
+bool qn_wait_queue_check(struct qn_wait_queue *q, qn_time_t now);
 
 /** @return those that are over, linked by `next`; NULL: none. The caller
  *  answers each that was not cancelled with `have`. */

@@ -25,10 +25,10 @@ static uint32_t applied_by(const struct qn_peers *p, uint32_t nodes,
     return peers;
 }
 
-enum { LOOKS = 64 }; /* sockets per system call */
+enum { CHECKS = 64 }; /* sockets per system call */
 
-static void look_at_some(struct qn_waiter *const *w, struct pollfd *fds,
-                         nfds_t count)
+static void check_some(struct qn_waiter *const *w, struct pollfd *fds,
+                       nfds_t count)
 {
     int found = poll(fds, count, 0);
     for (nfds_t i = 0; i < count && found > 0; i++) {
@@ -39,10 +39,10 @@ static void look_at_some(struct qn_waiter *const *w, struct pollfd *fds,
 
 /* A waiting session does not read its socket, so the loop does not tell that
  * its client has ended. */
-static void look_at_clients(struct qn_wait_queue *q)
+static void check_clients(struct qn_wait_queue *q)
 {
-    struct pollfd fds[LOOKS];
-    struct qn_waiter *of[LOOKS];
+    struct pollfd fds[CHECKS];
+    struct qn_waiter *of[CHECKS];
     nfds_t count = 0;
     for (struct qn_waiter *w = q->first; w != NULL; w = w->next) {
         struct qn_conn *c = QN_CONTAINER_OF(w, struct qn_conn, waiter);
@@ -53,12 +53,12 @@ static void look_at_clients(struct qn_wait_queue *q)
             continue; /* it is closed already */
         }
         of[count++] = w;
-        if (count == LOOKS) {
-            look_at_some(of, fds, count);
+        if (count == CHECKS) {
+            check_some(of, fds, count);
             count = 0;
         }
     }
-    look_at_some(of, fds, count);
+    check_some(of, fds, count);
 }
 
 /* May free its connection. */
@@ -85,8 +85,8 @@ qn_time_t qn_server_wait_turn(struct qn_wait_queue *q,
                                       .peers =
                                           applied_by(peers, nodes, applied),
                                       .draining = draining};
-    if (qn_wait_queue_look(q, now)) {
-        look_at_clients(q);
+    if (qn_wait_queue_check(q, now)) {
+        check_clients(q);
     }
     struct qn_waiter *w = qn_wait_queue_step(q, &view, now);
     while (w != NULL) {

@@ -172,15 +172,15 @@ Test(wait_queue, a_closed_connection_cannot_wait, .init = setup,
     qn_wait_queue_add(&q, &w[0], 70, 2, 0, now);
 }
 
-CASE(a_look_at_the_clients_is_due_once_per_interval)
+CASE(a_check_of_the_clients_is_due_once_per_interval)
 {
-    cr_assert_not(qn_wait_queue_look(&q, now));
+    cr_assert_not(qn_wait_queue_check(&q, now));
     qn_wait_queue_add(&q, &w[0], 70, 2, 0, now);
-    cr_assert_not(qn_wait_queue_look(&q, now + QN_WAIT_LOOK_INTERVAL - 1));
-    cr_assert(qn_wait_queue_look(&q, now + QN_WAIT_LOOK_INTERVAL));
-    cr_assert_not(qn_wait_queue_look(&q, now + QN_WAIT_LOOK_INTERVAL));
-    qn_wait_queue_add(&q, &w[1], 70, 2, 0, now + QN_WAIT_LOOK_INTERVAL + 1);
-    cr_assert(qn_wait_queue_look(&q, now + 2 * QN_WAIT_LOOK_INTERVAL));
+    cr_assert_not(qn_wait_queue_check(&q, now + QN_WAIT_CHECK_INTERVAL - 1));
+    cr_assert(qn_wait_queue_check(&q, now + QN_WAIT_CHECK_INTERVAL));
+    cr_assert_not(qn_wait_queue_check(&q, now + QN_WAIT_CHECK_INTERVAL));
+    qn_wait_queue_add(&q, &w[1], 70, 2, 0, now + QN_WAIT_CHECK_INTERVAL + 1);
+    cr_assert(qn_wait_queue_check(&q, now + 2 * QN_WAIT_CHECK_INTERVAL));
 }
 
 CASE(an_entry_whose_client_has_ended_is_answered_with_what_there_is)
