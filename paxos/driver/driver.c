@@ -351,6 +351,9 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     qn_driver_note_turn(d);
     qn_driver_halt_look(d);
     look_plan(d);
+    if (d->told != NULL) {
+        qn_driver_state_say(d);
+    }
     return d->touched != 0 || d->tree_waits;
 }
 

@@ -126,12 +126,16 @@ struct qn_driver_opts {
     const struct qn_tree *plan; /* a given tree over all nodes, likewise
                                    (qn_mixable_tree_from); or NULL */
     struct qn_service service;
-    qn_a64 *read_index;            /* shared, kept: raised before a reply */
+    qn_a64 *read_index;            /* shared, kept: raised before a reply;
+                                      NULL with `peer_state` NULL */
     struct qn_outbox_state *state; /* own outbox, kept: applied and learned are
                                       published there */
     const struct qn_outbox_state **peer_state; /* [nodes], [self] NULL; what
                                       peers publish. Array borrowed, states
-                                      kept */
+                                      kept. NULL: no node reads another's
+                                      outbox, they say their state in messages
+                                      (PROTOCOL.md 3.7). Process acceptor;
+                                      without `arena` and `ended` */
     struct qn_driver_memory memory;
     struct qn_arena *arena; /* in the own outbox, empty; kept. NULL: long
                                commands travel through the lanes */
@@ -170,7 +174,7 @@ struct qn_driver_peer_opts {
     qn_node_t node;
     uint64_t inc;                        /* larger than the former one */
     struct qn_qp *direct, *tree;         /* kept, not owned */
-    const struct qn_outbox_state *state; /* kept */
+    const struct qn_outbox_state *state; /* kept; NULL: by message */
     const struct qn_ring *ring;          /* copied; NULL: not mapped */
     const struct qn_arena *arena;        /* likewise */
 };
@@ -410,6 +414,11 @@ void qn_driver_suspect(struct qn_driver *d, uint64_t peers, qn_time_t now);
  * epoch has changed. It may fail as any proposal may; look at the status.
  */
 void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
+
+/** Where states are said in messages: how often the peer has said its own. It
+ *  answers soon while this node waits for it (qn_driver_waits_for): signs of
+ *  life, as the turns in an outbox are. */
+uint64_t qn_driver_signs(const struct qn_driver *d, qn_node_t peer);
 
 /** Living peers that this node waits for now: if one of them were stalled, this
  *  node could not go on. Mask; 0 if nothing of its own waits. */

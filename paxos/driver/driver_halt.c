@@ -59,11 +59,10 @@ static bool goes_on_by_force(const struct qn_driver *d)
 static bool lacks_what_no_peer_has(const struct qn_driver *d)
 {
     qn_slot_t learned = qn_onepaxos_learned(d->machine);
-    return qn_onepaxos_lacks(d->machine) && d->positions.applied == learned &&
-           qn_driver_all_at(d, learned);
+    return d->positions.applied == learned && qn_driver_all_at(d, learned);
 }
 
-static struct qn_halt_facts facts_of(const struct qn_driver *d)
+static struct qn_halt_facts facts_of(struct qn_driver *d)
 {
     /* relaxed: only this thread writes it. */
     uint64_t word = qn_load(&d->o.state->stopped, QN_RELAXED);
@@ -76,10 +75,12 @@ static struct qn_halt_facts facts_of(const struct qn_driver *d)
     }
     v.leads = leads(d);
     v.lost = v.leads && qn_onepaxos_lost(d->machine);
-    v.lacks = v.leads && lacks_what_no_peer_has(d);
-    v.by_force = goes_on_by_force(d);
+    bool lacks = v.leads && qn_onepaxos_lacks(d->machine);
     /* After the ends of the lost ones were heard of. */
-    v.no_later_vote = (v.lost || v.lacks) && qn_driver_newest_epoch(d);
+    bool asked = qn_driver_state_asked(d, v.lost || lacks);
+    v.lacks = lacks && lacks_what_no_peer_has(d);
+    v.by_force = goes_on_by_force(d);
+    v.no_later_vote = asked && qn_driver_newest_epoch(d);
     return v;
 }
 

@@ -27,6 +27,7 @@
 #include "paxos/halt/verdict.h"
 #include "paxos/log/mempool.h"
 #include "paxos/machine/onepaxos.h"
+#include "paxos/wire/peer_state.h"
 
 /** T_GAP with the memory acceptor, at most: cores are shared; each replica has
  *  its own. */
@@ -60,7 +61,9 @@ struct qn_driver_peer {
     uint64_t refused_step;               /* ... when d->steps was this */
     const struct qn_outbox_state *state; /* shared; its process writes it */
     struct qn_driver_incarnation incarnation; /* the newest incarnation known */
-    bool has_arena; /* of that one, and it is mapped */
+    uint64_t asked;    /* STATE: the peer's newest question */
+    uint64_t answered; /* newest question of this node that it has answered */
+    bool has_arena;    /* of that one, and it is mapped */
     struct qn_arena arena;
 };
 
@@ -74,6 +77,19 @@ struct qn_driver_roles {
     uint64_t lost_inc;            /* ... and its incarnation */
     qn_time_t changed_at;         /* time of the last change */
     uint64_t relieved; /* epoch whose leader is to be relieved, + 1; 0: none */
+};
+
+/** STATE: what this node has said, and is to say (driver_state.c). */
+struct qn_driver_talk {
+    struct qn_peer_state said; /* to all, last; not of the questions */
+    qn_epoch_t epoch;          /* said with it */
+    qn_time_t say_at;          /* positions not before */
+    uint64_t owed;             /* mask: peers that have asked, or are new */
+    uint64_t asks;             /* mask: peers that are to be asked */
+    uint64_t question;         /* newest number of one */
+    qn_time_t ask_at;          /* those that are waited for, again */
+    uint64_t round;    /* the question to all peers, of the verdict; 0: none */
+    uint32_t round_ul; /* entries of the utility log that were known then */
 };
 
 /** What the flight recorder, operators and peers were told last. */
@@ -101,7 +117,11 @@ struct qn_driver {
     struct qn_flow_control flow_control; /* of this node while it leads */
     struct qn_driver_roles roles;
     struct qn_driver_noted noted;
-    qn_time_t machine_deadline; /* ns; or QN_TIME_NEVER */
+    struct qn_driver_talk talk;
+    struct qn_outbox_state *told; /* [nodes] what peers have said in STATE;
+                                     NULL: their outboxes are read */
+    qn_a64 own_index;             /* the read index, if no node shares one */
+    qn_time_t machine_deadline;   /* ns; or QN_TIME_NEVER */
     uint64_t serves; /* memory acceptor: epoch + 1 in which the accept register
                         was seen since an incarnation ended or began; 0 */
     bool need_snapshot, non_voting, hold_learns;
@@ -245,6 +265,33 @@ void qn_driver_positions_read(struct qn_driver *d);
  *  positions. */
 void qn_driver_hold_look(struct qn_driver *d);
 
+/* ---- driver_state.c ------------------------------------------------------ */
+
+/** If no outboxes are read: memory for what is said instead. QN_OK, QN_EINVAL
+ *  (other memory of other nodes is given), QN_ENOMEM. */
+int qn_driver_state_begin(struct qn_driver *d);
+
+/** A new incarnation of a peer has said nothing yet, and is told first. */
+void qn_driver_state_forget(struct qn_driver *d, qn_node_t peer);
+
+/** At the end of each turn in which no outboxes are read. */
+void qn_driver_state_say(struct qn_driver *d);
+
+/** A peer has said its state. Void if outboxes are read. */
+void qn_driver_state_take(struct qn_driver *d, qn_node_t from,
+                          const struct qn_msg *m);
+
+/**
+ * While `wanted`: have all living peers said their state since it is wanted,
+ * since the last incarnation has ended or begun, and since the last entry of
+ * the utility log was learned? If not they are asked. Where outboxes are read:
+ * `wanted`, for there each look is of now.
+ */
+bool qn_driver_state_asked(struct qn_driver *d, bool wanted);
+
+/** Mask: this node, and the peers that have answered that question. */
+uint64_t qn_driver_state_fresh(const struct qn_driver *d);
+
 /* ---- driver_halt.c ------------------------------------------------------- */
 
 /** Has the group halted, as far as this node can tell? With a process acceptor
@@ -313,7 +360,7 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len);
     (~(UINT64_C(1) << QN_MSG_REQUEST | UINT64_C(1) << QN_MSG_ACCEPT |          \
        UINT64_C(1) << QN_MSG_LEARN | UINT64_C(1) << QN_MSG_ACCEPTED |          \
        UINT64_C(1) << QN_MSG_FILL | UINT64_C(1) << QN_MSG_SNAP |               \
-       UINT64_C(1) << QN_MSG_BEAT))
+       UINT64_C(1) << QN_MSG_BEAT | UINT64_C(1) << QN_MSG_STATE))
 
 static inline bool qn_driver_notable(const struct qn_msg *m)
 {

@@ -211,6 +211,7 @@ void qn_driver_down(struct qn_driver *d, qn_node_t peer, qn_time_t now)
     drain(d, peer);
     reason_refine(d, peer);
     qn_driver_halt_note(d, peer);
+    d->talk.round = 0; /* the others are asked again */
     const struct qn_input in = {.kind = QN_IN_DOWN, .down = {peer}};
     qn_driver_step(d, &in);
     forget_channels(d, peer);
@@ -228,7 +229,8 @@ static bool peer_ok(const struct qn_driver *d,
                     const struct qn_driver_peer_opts *p)
 {
     return p->node < d->o.nodes && p->node != d->o.self && p->inc != 0 &&
-           p->direct != NULL && p->tree != NULL && p->state != NULL;
+           p->direct != NULL && p->tree != NULL &&
+           (p->state != NULL || d->told != NULL);
 }
 
 static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
@@ -252,6 +254,7 @@ static void peer_begin(struct qn_driver *d, const struct qn_driver_peer_opts *p)
         x->arena = *p->arena;
     }
     d->tree[p->node] = p->tree;
+    qn_driver_state_forget(d, p->node);
     qn_positions_peer_up(&d->positions, p->node, d->now);
     qn_halt_peer_up(&d->halt, p->node, qn_driver_bereft(d));
 }

@@ -39,10 +39,14 @@ static const struct qn_outbox_state *state_of(const struct qn_driver *d,
 }
 
 /* Living nodes whose newest incarnation is the one known here, by a look at
- * this moment. What they say is then all that a node of their id has said. */
+ * this moment. What they say is then all that a node of their id has said. By
+ * message: those that have answered the last question. */
 static uint64_t present(const struct qn_driver *d)
 {
     uint64_t mask = 0;
+    if (d->told != NULL) {
+        return qn_driver_state_fresh(d);
+    }
     for (qn_node_t i = 0; i < d->o.nodes; i++) {
         bool newest =
             i == d->o.self || d->o.ended == NULL ||
@@ -89,7 +93,8 @@ static struct qn_bound_facts facts(const struct qn_driver *d)
         f.accepted = qn_memory_acceptor_load(&d->shared).hi;
         return f;
     }
-    f.lives = qn_driver_acceptor_lives(d);
+    /* By message nothing bounds an index: no node but the acceptor says it. */
+    f.lives = d->told == NULL && qn_driver_acceptor_lives(d);
     f.no_later_vote = f.lives && qn_driver_newest_epoch(d);
     if (f.no_later_vote) {
         const struct qn_outbox_state *s = state_of(d, d->roles.cfg.acceptor);

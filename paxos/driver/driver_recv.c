@@ -44,15 +44,29 @@ static void epoch_heard(struct qn_driver *d, qn_node_t from, qn_epoch_t epoch)
     qn_driver_step(d, &in);
 }
 
-/* Give a whole message to the machine. False: it must come again later. */
-static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
+/* Kinds that the machine does not get as they are. */
+#define NOT_GIVEN                                                              \
+    (UINT64_C(1) << QN_MSG_LEARN | UINT64_C(1) << QN_MSG_BEAT |                \
+     UINT64_C(1) << QN_MSG_STATE)
+
+static void take_aside(struct qn_driver *d, qn_node_t from,
+                       const struct qn_msg *m)
 {
     if (m->kind == QN_MSG_LEARN) {
         peer_corrupt(d, from); /* it comes down the tree, and is judged there */
-        return true;
+        return;
     }
-    if (m->kind == QN_MSG_BEAT) {
-        epoch_heard(d, from, m->epoch); /* positions: driver_positions.c */
+    if (m->kind == QN_MSG_STATE) {
+        qn_driver_state_take(d, from, m);
+    }
+    epoch_heard(d, from, m->epoch); /* positions: driver_positions.c */
+}
+
+/* Give a whole message to the machine. False: it must come again later. */
+static bool give(struct qn_driver *d, qn_node_t from, const struct qn_msg *m)
+{
+    if ((NOT_GIVEN >> m->kind & 1) != 0) {
+        take_aside(d, from, m);
         return true;
     }
     if (d->hold_learns &&

@@ -208,7 +208,7 @@ static void peers_take(struct qn_driver *d)
         p->qp = o->direct[i];
         qn_halt_born(&d->halt, i, o->incarnation[i], p->qp == NULL);
         qn_driver_hears(d, i, p->qp != NULL ? p->incarnation.inc : 0);
-        p->state = o->peer_state[i];
+        p->state = d->told != NULL ? &d->told[i] : o->peer_state[i];
         d->tree[i] = o->tree[i];
         if (o->arena != NULL && o->peer_arena[i] != NULL) {
             p->has_arena = true;
@@ -236,6 +236,10 @@ static void ended_tell(struct qn_driver *d)
 
 static int begin(struct qn_driver *d, struct survived *s)
 {
+    int err = qn_driver_state_begin(d);
+    if (err != QN_OK) {
+        return err;
+    }
     d->uploads = (struct qn_uploads){
         .own = d->o.arena, .arena = qn_driver_arena, .ctx = d};
     peers_take(d);
@@ -244,7 +248,7 @@ static int begin(struct qn_driver *d, struct survived *s)
     if (d->memory) {
         shared_make(d);
     }
-    int err = machine_make(d, s);
+    err = machine_make(d, s);
     if (err != QN_OK) {
         return err;
     }
@@ -310,5 +314,6 @@ void qn_driver_destroy(struct qn_driver *d)
         free(d->machine);
     }
     qn_mempool_fini(&d->pool);
+    free((void *)d->told);
     free(d);
 }

@@ -115,6 +115,7 @@ static const char *const messages[QN_MSG_KINDS] = {
     [QN_MSG_U_CHOSEN] = "U_CHOSEN",
     [QN_MSG_U_NEED] = "U_NEED",
     [QN_MSG_ACCEPTED] = "ACCEPTED",
+    [QN_MSG_STATE] = "STATE",
 };
 
 /* A line that grows; what does not fit (it does) is cut. */

@@ -13,6 +13,7 @@
 #include "core/base/member.h"
 #include "paxos/log/batch.h"
 #include "paxos/log/little_endian.h"
+#include "paxos/wire/peer_state.h"
 
 #define FRAGMENT_BYTES 4u /* its offset */
 #define FIELDS_MAX     6u
@@ -27,6 +28,7 @@ enum body_kind {
     BODY_UL_ONE,      /* exactly one */
     BODY_UL_MAYBE,    /* none or one */
     BODY_BYTES,
+    BODY_STATE, /* exactly one */
 };
 
 struct field {
@@ -104,6 +106,7 @@ static const struct format formats[QN_MSG_KINDS] = {
     [QN_MSG_U_CHOSEN] = {"U_CHOSEN", 0, BODY_UL, {{0, 0}}},
     [QN_MSG_U_NEED] = {"U_NEED", 0, BODY_NONE, {{0, 0}}},
     [QN_MSG_ACCEPTED] = {"ACCEPTED", 0, BODY_NONE, {{0, 0}}},
+    [QN_MSG_STATE] = {"STATE", 0, BODY_STATE, {{0, 0}}},
 };
 
 static const struct format *format_of(uint8_t kind)
@@ -221,6 +224,12 @@ static int check_maybe_batch(struct qn_slice body)
     return body.len == 0 ? QN_OK : qn_batch_check(body);
 }
 
+static int check_state(struct qn_slice body)
+{
+    struct qn_peer_state s;
+    return qn_peer_state_decode(&s, body);
+}
+
 int qn_msg_check_body(const struct qn_msg *m)
 {
     struct qn_wants wants;
@@ -244,6 +253,8 @@ int qn_msg_check_body(const struct qn_msg *m)
         return check_ul(m->body, 0, 1);
     case BODY_BYTES:
         return QN_OK;
+    case BODY_STATE:
+        return check_state(m->body);
     }
     return QN_ECORRUPT;
 }

@@ -22,6 +22,7 @@
  *     UL        PREPARE, SEAL, STAGE with QN_MSG_UL, U_*: entries of the
  *               utility log, QN_UL_BYTES each, by index
  *     bytes     SNAP
+ *     state     STATE: what the sender says of itself (peer_state.h)
  *
  * Lists of slots are sent as one message per slot; QN_MSG_LAST marks the end
  * of an answer, and an empty body says that no slot comes with it.
@@ -49,7 +50,7 @@
 
 /** Version of all that the nodes of one group send or show each other:
  *  messages, batches, entries of the utility log, records, rings. */
-#define QN_MSG_VERSION 4u
+#define QN_MSG_VERSION 5u
 
 enum qn_msg_kind {
     QN_MSG_REQUEST = 1, /* origin -> leader; slot = first sequence. No body:
@@ -78,6 +79,8 @@ enum qn_msg_kind {
     QN_MSG_U_NEED,   /* the sender knows entries below `epoch` only */
     QN_MSG_ACCEPTED, /* acceptor -> leader: its ACCEPT of epoch, slot is
                         accepted; the leader has the batch */
+    QN_MSG_STATE,    /* any -> any, where outboxes are not read: epoch = newest
+                        known; body: the sender's state. For the driver */
     QN_MSG_KINDS,
     /* No messages: the codec says QN_ECORRUPT to each of these numbers. */
     QN_MSG_READ_INDEX = 32, /* reserved */

@@ -232,9 +232,9 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
                     .applied = on_applied,
                     .need_snapshot = on_need,
                     .ctx = &contexts[i]},
-        .read_index = &w->read_index,
+        .read_index = w->messages ? NULL : &w->read_index,
         .state = qn_outbox_state(m->incarnation.outbox),
-        .peer_state = state,
+        .peer_state = w->messages ? NULL : state,
         .memory = {.word = w->memory ? &w->word : NULL,
                    .ring = m->incarnation.ring,
                    .peer_ring = ring,
@@ -249,7 +249,7 @@ void world_driver_start(struct world *w, qn_node_t i, bool first)
         .fence = on_fence,
         .fence_ctx = &contexts[i],
         .first = first,
-        .ended = on_ended,
+        .ended = w->messages ? NULL : on_ended,
         .ended_ctx = w,
         .own_cores = !w->shared_cores,
         .flow = w->flow,
@@ -270,6 +270,9 @@ struct world *world_make(uint32_t nodes, bool memory)
                               qn_align_up(sizeof(struct world), QN_CACHELINE));
     struct world *w = memset(mem, 0, sizeof *w);
     w->nodes = nodes;
+#ifdef WORLD_MESSAGES
+    w->messages = !memory;
+#endif
     w->memory = memory;
     w->seed = 1;
     return w;
@@ -333,6 +336,9 @@ void world_end(struct world *w)
 /* Before anybody can ask. */
 static void published(const struct world *w, qn_node_t i)
 {
+    if (w->messages) {
+        return;
+    }
     cr_assert_geq(qn_load(&w->read_index, QN_SEQ_CST), w->member[i].exposed,
                   "node %u: exposed, not published", i);
 }
@@ -345,7 +351,7 @@ void world_turn(struct world *w, qn_node_t i)
     cr_assert_eq(qn_driver_applied(m->driver), m->slot);
     qn_driver_flush(m->driver, w->now);
     published(w, i);
-    for (qn_node_t k = 0; k < w->nodes && !w->wild; k++) {
+    for (qn_node_t k = 0; k < w->nodes && !w->wild && !w->messages; k++) {
         cr_assert(w->member[k].driver == NULL ||
                       qn_driver_read_index(w->member[k].driver) ==
                           qn_load(&w->read_index, QN_SEQ_CST),

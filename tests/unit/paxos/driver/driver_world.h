@@ -67,6 +67,7 @@ struct world {
     /* options, set before world_start */
     uint32_t nodes;
     bool memory;                /* acceptor; else a process */
+    bool messages;              /* nobody reads another's outbox */
     const char *topology;       /* NULL: sequential */
     struct qn_machine *costs;   /* owned; plans the tree instead; NULL: not */
     struct qn_tree plan;        /* is the tree instead; n = 0: not */

@@ -140,7 +140,7 @@ void world_hear(struct world *w, qn_node_t at, qn_node_t i)
         .inc = m->inc,
         .direct = x->direct[i],
         .tree = x->tree[i],
-        .state = qn_outbox_state(m->incarnation.outbox),
+        .state = w->messages ? NULL : qn_outbox_state(m->incarnation.outbox),
         .ring = &m->incarnation.ring,
         .arena = w->arena_bytes != 0 ? &m->incarnation.seen : NULL,
     };

@@ -5,12 +5,14 @@
  */
 #include "paxos/log/batch.h"
 #include "paxos/wire/msg.h"
+#include "paxos/wire/peer_state.h"
 #include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static uint8_t ul[2 * QN_UL_BYTES];
+static uint8_t state[QN_PEER_STATE_BYTES];
 static struct qn_refbuf *batch, *list;
 
 static void setup(void)
@@ -28,6 +30,8 @@ static void setup(void)
     qn_ul_encode(&e, ul);
     e.index = 8;
     qn_ul_encode(&e, ul + QN_UL_BYTES);
+    const struct qn_peer_state s = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    qn_peer_state_encode(&s, state);
     list = qn_refbuf_create(&qn_alloc_malloc, 0);
     struct qn_slice c = {(const uint8_t *)"command", 7};
     cr_assert_eq(qn_commands_add(&list, &c, 1), QN_OK);
@@ -65,6 +69,8 @@ static struct qn_slice body_of(uint8_t kind)
     case QN_MSG_U_PROMISE:
     case QN_MSG_U_ACCEPT:
         return (struct qn_slice){ul, QN_UL_BYTES};
+    case QN_MSG_STATE:
+        return (struct qn_slice){state, sizeof state};
     case QN_MSG_SNAP:
         return (struct qn_slice){(const uint8_t *)"state", 5};
     default:

@@ -1,0 +1,43 @@
+/* See peer_state.h. All fields are words, so the struct is walked as such. */
+#include "paxos/wire/peer_state.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/base/assert.h"
+#include "core/base/err.h"
+#include "paxos/log/little_endian.h"
+#include "paxos/wire/msg.h"
+
+enum { WORDS = QN_PEER_STATE_BYTES / 8 };
+
+static_assert(sizeof(struct qn_peer_state) == QN_PEER_STATE_BYTES,
+              "words, and no gap between them");
+
+static bool sane(const struct qn_peer_state *s)
+{
+    return s->inc != 0 && s->applied <= s->learned && s->learned <= QN_SLOT_MAX;
+}
+
+void qn_peer_state_encode(const struct qn_peer_state *s, uint8_t *to)
+{
+    uint64_t word[WORDS];
+    QN_ASSERT(sane(s)); /* what is encoded can be decoded */
+    memcpy(word, s, sizeof word);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        qn_put_le(to + (size_t)i * 8, word[i], 8);
+    }
+}
+
+int qn_peer_state_decode(struct qn_peer_state *s, struct qn_slice body)
+{
+    uint64_t word[WORDS];
+    if (body.len != QN_PEER_STATE_BYTES) {
+        return QN_ECORRUPT;
+    }
+    for (uint32_t i = 0; i < WORDS; i++) {
+        word[i] = qn_get_le(body.data + (size_t)i * 8, 8);
+    }
+    memcpy(s, word, sizeof word);
+    return sane(s) ? QN_OK : QN_ECORRUPT;
+}
