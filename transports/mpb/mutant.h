@@ -1,0 +1,43 @@
+#ifndef QN_TRANSPORTS_MPB_MUTANT_H
+#define QN_TRANSPORTS_MPB_MUTANT_H
+
+/**
+ * Defects that the tests must find (positive controls): each invalidate and
+ * each drain of code on a chip taken out, and each correction of a published
+ * form. In the product QN_MPB_MUTANT(x) is the constant false; for the tests
+ * the folder is compiled a second time with QN_MUTANTS set and chooses one by
+ * `qn_mpb_mutant`.
+ *
+ * X(name, the test that finds it, text). STRICT: test_mpb_mutants, a strict
+ * chip, within 100 seeds. LIVES: test_mpb_lives_mutants, incarnations in every
+ * order.
+ */
+
+#include <stdbool.h>
+
+#define QN_MPB_MUTANT_MAP(X)                                                   \
+    X(SENT_STALE, STRICT, "what was sent is looked at without invalidating")   \
+    X(READY_STALE, STRICT, "what was read is looked at without invalidating")  \
+    X(WANT_STALE, STRICT, "that room is wanted, without invalidating")         \
+    X(SENT_KEPT, STRICT, "what was sent is not drained")                       \
+    X(READY_KEPT, STRICT, "what was read is not drained")                      \
+    X(WANT_KEPT, STRICT, "that room is wanted is not drained")                 \
+    X(SENT_LEFT, LIVES, "open leaves what its predecessor had sent")           \
+    X(NO_SECOND_LOOK, LIVES, "a cell counts whichever incarnation wrote it")
+
+enum qn_mpb_mutant {
+    QN_MPB_MUTANT_NONE,
+#define X(name, by, text) QN_MPB_MUTANT_##name,
+    QN_MPB_MUTANT_MAP(X)
+#undef X
+        QN_MPB_MUTANT_COUNT
+};
+
+#ifdef QN_MUTANTS
+extern enum qn_mpb_mutant qn_mpb_mutant;
+#define QN_MPB_MUTANT(name) (qn_mpb_mutant == QN_MPB_MUTANT_##name)
+#else
+#define QN_MPB_MUTANT(name) ((void)QN_MPB_MUTANT_##name, false)
+#endif
+
+#endif
