@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Check what the machine does against the models of its acceptors.
 
-usage: check_traces.py ACCEPTOR good RECORDER [SEEDS [FROM]]   runs that must all be accepted
-       check_traces.py ACCEPTOR mutants RECORDER_MUTANTS [NAME...]
-                                                       defects that must be refused
-       check_traces.py ACCEPTOR file TRACE [SLOT...]   one trace, and the line that is refused
+usage: check_traces.py RUNS good RECORDER [SEEDS [FROM]]   runs that must all be accepted
+       check_traces.py RUNS mutants RECORDER_MUTANTS [NAME...]
+                                                   defects that must be refused
+       check_traces.py RUNS file TRACE [SLOT...]   one trace, and the line that is refused
 
-ACCEPTOR is process (onepaxos.pml) or memory (memacceptor.pml). RECORDER is record_runs of the build, RECORDER_MUTANTS is record_runs_mutants.
-SEEDS (40) are those from FROM (1) on that fit the model. Each run is checked for
-PAIRS pairs of slots. Exit status: 0 as it must be, 1 not so, 2 it could not be
-tried.
+RUNS is process (onepaxos.pml) or memory (memacceptor.pml), of tests/sim/paxos, and then
+RECORDER is record_runs of the build, RECORDER_MUTANTS is record_runs_mutants; or
+timed_process or timed_memory, of the timed machine, with record_timed and
+record_timed_mutants. SEEDS (40, timed 20) are those from FROM (1) on that fit the model. Each run
+is checked for PAIRS pairs of slots. Exit status: 0 as it must be, 1 not so, 2 it could
+not be tried.
 """
 import collections
 import os
@@ -21,7 +23,6 @@ import tempfile
 import project
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SEEDS = 40  # good runs, in CI
 PAIRS = 12  # of neighbouring slots, for which a run is checked
 TRIES = 60  # seeds, for a defect
 STATEMENTS = 400  # of the model, in a record, at most
@@ -57,6 +58,36 @@ MEMORY_MUTANTS = {
     "NO_UL": (1, "pk", False),
 }
 
+TIMED_MUTANTS = {
+    "NO_ADOPT": (3, "log", False),
+    "NO_PROMISE": (11, "promised", True),
+    "NO_HANDOFF": (3, "staged", True),
+    "NO_FREEZE": (3, "st_from", True),
+    "UNADOPTED": (3, "the end of its proposals", False),
+    "NO_UL": (1, "idx", True),
+    "REUSE_SLOT": (1, "log", False),
+    "EARLY_DECIDE": (3, "not decided", True),
+    "NO_STEP_DOWN": (1, "role", True),
+    "STAGE_LOST": (86, "st_from", True),
+    "LATE_STAGE": (86, "st_from", True),
+    "OLD_SEAL": (86, "cep", True),
+}
+
+TIMED_MEMORY_MUTANTS = {
+    "LEARN_EARLY": (5, "nxt", True),
+    "REUSE_SLOT": (2, "nxt", False),
+    "NO_STEP_DOWN": (6, "act", True),
+    "NO_UL": (4, "pk", True),
+}
+
+# RUNS: with the memory acceptor; defects; good runs in CI.
+RUNS = {
+    "process": (False, MUTANTS, 40),
+    "memory": (True, MEMORY_MUTANTS, 40),
+    "timed_process": (False, TIMED_MUTANTS, 20),
+    "timed_memory": (True, TIMED_MEMORY_MUTANTS, 20),
+}
+
 
 class Broken(Exception):
     """It could not be tried."""
@@ -75,10 +106,11 @@ def run(command, cwd=None, env=None, seconds=600):
 class Replay:
     """The verifier that spin makes of a replay, for any number of traces."""
 
-    def __init__(self, folder, memory):
-        self.folder, self.memory = folder, memory
-        name = "memacceptor" if memory else "onepaxos"
-        nodes = "NO" if memory else "N"
+    def __init__(self, folder, runs):
+        self.folder = folder
+        self.memory, self.mutants, self.seeds = RUNS[runs]
+        name = "memacceptor" if self.memory else "onepaxos"
+        nodes = "NO" if self.memory else "N"
         self.taken = collections.Counter()  # messages that the model took, by kind
         made = run(["spin", "-a", f"-D{nodes}={project.NODES}", f"-DE={project.EPOCHS}",
                     os.path.join(HERE, f"replay_{name}.pml")], folder)
@@ -149,7 +181,7 @@ def print_taken(taken):
 
 
 def good(replay, argv):
-    count, start = [int(a) for a in argv[1:]] + [SEEDS, 1][len(argv) - 1:]
+    count, start = [int(a) for a in argv[1:]] + [replay.seeds, 1][len(argv) - 1:]
     pairs = epochs = cut = status = 0
     for seed in seeds_of(argv[0], replay.memory, start, count):
         trace, ended = record(argv[0], seed)
@@ -161,7 +193,7 @@ def good(replay, argv):
     print(f"{count} runs, {pairs} pairs of slots, {epochs} epochs; "
           f"{cut} runs only until they exceed the model")
     missing = [] if replay.memory else print_taken(replay.taken)
-    if missing and count >= SEEDS:
+    if missing and count >= replay.seeds:
         print("the model has taken no", ", ".join(missing))
         return 1
     return status
@@ -171,7 +203,7 @@ def good(replay, argv):
 
 def refused(replay, recorder, name):
     """@return whether a run shows the defect as it must be shown."""
-    near, word, silent = (MEMORY_MUTANTS if replay.memory else MUTANTS)[name]
+    near, word, silent = replay.mutants[name]
     for seed in seeds_of(recorder, replay.memory, near, TRIES):
         trace, ended = record(recorder, seed, name)
         _, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
@@ -185,7 +217,7 @@ def refused(replay, recorder, name):
 
 
 def mutants(replay, argv):
-    names = argv[1:] or (MEMORY_MUTANTS if replay.memory else MUTANTS)
+    names = argv[1:] or replay.mutants
     return 0 if all([refused(replay, argv[0], name) for name in names]) else 1
 
 
@@ -211,13 +243,12 @@ def one_file(replay, argv):
 
 def main(argv):
     verbs = {"good": good, "mutants": mutants, "file": one_file}
-    acceptors = {"process": False, "memory": True}
-    if len(argv) < 3 or argv[0] not in acceptors or argv[1] not in verbs:
+    if len(argv) < 3 or argv[0] not in RUNS or argv[1] not in verbs:
         print(__doc__, file=sys.stderr)
         return 2
     folder = tempfile.mkdtemp(prefix="quoin-traces-")
     try:
-        return verbs[argv[1]](Replay(folder, acceptors[argv[0]]), argv[2:])
+        return verbs[argv[1]](Replay(folder, argv[0]), argv[2:])
     except Broken as broken:
         print(f"check_traces.py: {broken}", file=sys.stderr)
         return 2

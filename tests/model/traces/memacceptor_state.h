@@ -33,6 +33,16 @@ static void expect_batch(struct comparison *c, const char *name, int machine,
     }
 }
 
+/* A leader writes a slot in vain if another one has taken over, and that one
+ * may decide the same commands there, which their origin has sent to both. So
+ * the machine's ring may have what is decided though the model's has not. */
+static void expect_ring(struct comparison *c, int machine, int in_model, int s)
+{
+    if (in_model || machine != now.bid[s + 1]) {
+        expect_batch(c, "the ring has what is decided", machine, in_model, s);
+    }
+}
+
 static void expect_more(struct comparison *c, const struct record *r)
 {
     const int me = r->me, ob = now.ob[me];
@@ -42,9 +52,8 @@ static void expect_more(struct comparison *c, const struct record *r)
             expect_batch(c, "learned is decided", r->state[F_LRN + s], 1, s);
         }
         if (kept) {
-            expect_batch(c, "the ring has what is decided",
-                         r->state[F_RING + s],
-                         now.rg[ob * 2 + (s + 1) % 2] == now.dec[s + 1], s);
+            expect_ring(c, r->state[F_RING + s],
+                        now.rg[ob * 2 + (s + 1) % 2] == now.dec[s + 1], s);
         }
     }
     expect(c, "leader of the entry", r->state[F_LEADER], now.ulL[now.pk[me]]);

@@ -15,35 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "paxos/mutant.h"
+#include "tests/model/traces/mutant_name.h"
 #include "tests/sim/paxos/sim.h"
-
-#ifdef QN_MUTANTS
-enum qn_mutant qn_mutant;
-
-static const char *const names[QN_MUTANT_COUNT] = {
-#define X(name, by, text) [QN_MUTANT_##name] = #name,
-    QN_MUTANT_MAP(X)
-#undef X
-};
-
-static bool choose(const char *name)
-{
-    for (int m = QN_MUTANT_NONE + 1; m < QN_MUTANT_COUNT; m++) {
-        if (strcmp(names[m], name) == 0) {
-            qn_mutant = (enum qn_mutant)m;
-            return true;
-        }
-    }
-    return false;
-}
-#else
-static bool choose(const char *name)
-{
-    (void)name;
-    return false;
-}
-#endif
 
 static void print_seeds(bool memory, uint64_t from, uint64_t count)
 {
@@ -64,7 +37,7 @@ int main(int argc, char **argv)
         return 0;
     }
     bool run = (argc == 3 || argc == 4) && strcmp(argv[1], "run") == 0;
-    if (!run || (argc == 4 && !choose(argv[3]))) {
+    if (!run || (argc == 4 && !mutant_choose(argv[3]))) {
         fprintf(stderr,
                 "usage: record_runs process|memory FROM COUNT | run SEED\n"
                 "       record_runs_mutants run SEED MUTANT\n");
