@@ -111,6 +111,12 @@ struct qn_qp_opts {
 
 struct qn_qp; /* what follows its fields is the backend's */
 
+/** What an end has written and read, in units of its transport
+ *  (qn_transport.unit). */
+struct qn_qp_traffic {
+    uint64_t sent, received;
+};
+
 /** A backend. All members but the last are set. Semantics as of the qn_qp_*
  *  calls. */
 struct qn_qp_ops {
@@ -125,6 +131,7 @@ struct qn_qp_ops {
     uint32_t (*room)(struct qn_qp *qp);
     void (*down)(struct qn_qp *qp);
     void (*close)(struct qn_qp *qp);
+    struct qn_qp_traffic (*traffic)(const struct qn_qp *qp);
     /** Optional: qn_qp_try_send without a staging copy. NULL: reserve, copy,
      *  commit. */
     int (*try_send)(struct qn_qp *qp, const void *msg, size_t len);
@@ -132,6 +139,7 @@ struct qn_qp_ops {
 
 struct qn_transport {
     const char *name; /* "ump", ... */
+    const char *unit; /* what it moves, in the plural: "cells", ... */
     enum qn_transport_memory memory;
     uint32_t frame_max; /* bytes of the longest frame that peek_frame yields */
     const struct qn_device_type *device;  /* NULL where there are lanes */
@@ -264,6 +272,13 @@ static inline uint32_t qn_qp_room(struct qn_qp *qp)
 static inline void qn_qp_down(struct qn_qp *qp)
 {
     qp->ops->down(qp);
+}
+
+/** Units written and read by this end since it was opened; constant time. NULL
+ *  is fine: none. */
+static inline struct qn_qp_traffic qn_qp_traffic(const struct qn_qp *qp)
+{
+    return qp == NULL ? (struct qn_qp_traffic){0} : qp->ops->traffic(qp);
 }
 
 /** Close this end; NULL is fine. The lane memory is not freed. */

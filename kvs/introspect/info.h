@@ -116,6 +116,10 @@ struct qn_info_part {
     uint64_t unknown_snapshot; /* likewise, because they lie in a snapshot */
     uint64_t covered_ok;       /* lie in a snapshot, and were answered +OK */
 
+    /* Its queuepairs (core/qp.h). */
+    char transport[16], transport_unit[16];
+    uint64_t transport_sent, transport_received;
+
     /* Snapshots (kvs/snapshot/state_transfer.h). */
     uint64_t snapshots_joined;
     uint64_t snapshots_given;

@@ -50,6 +50,16 @@ static void snapshots_line(struct qn_buf *b, const struct qn_info_part *p)
         p->cut_bytes, p->cut_bytes_max, p->cut_bytes_most, p->cuts_anew);
 }
 
+/* What its queuepairs have moved, in units of its transport. */
+static void transport_line(struct qn_buf *b, const struct qn_info_part *p)
+{
+    qn_info_line(b,
+                 "transport%" PRIu32 ":name=%s,%s_sent=%" PRIu64
+                 ",%s_received=%" PRIu64,
+                 p->replica, p->transport, p->transport_unit, p->transport_sent,
+                 p->transport_unit, p->transport_received);
+}
+
 /* Bytes now, the most ever, and the bound (docs/limits.md). */
 static void queues_line(struct qn_buf *b, const struct qn_info_part *p)
 {
@@ -230,6 +240,7 @@ void qn_info_quoin(struct qn_buf *b, const struct qn_info *i)
     }
     for (uint32_t p = 0; p < i->parts; p++) {
         snapshots_line(b, i->part[p]);
+        transport_line(b, i->part[p]);
         queues_line(b, i->part[p]);
     }
 }

@@ -114,6 +114,16 @@ static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
     p->cuts_anew = st.cuts_anew;
 }
 
+static void transport_fill(struct qn_server *s, struct qn_info_part *p)
+{
+    struct qn_qp_traffic t = qn_peers_traffic(&s->peers);
+    snprintf(p->transport, sizeof p->transport, "%s", s->transport->name);
+    snprintf(p->transport_unit, sizeof p->transport_unit, "%s",
+             s->transport->unit);
+    p->transport_sent = t.sent;
+    p->transport_received = t.received;
+}
+
 static void turns_fill(struct qn_info_part *p, const struct qn_loop_stats *m)
 {
     p->turn_usec_p99 = qn_histogram_quantile(&m->work, 0.99) / QN_US;
@@ -152,6 +162,7 @@ void qn_cluster_query_info_answer(struct qn_server *s,
     log_fill(s, p);
     flow_fill(s, p);
     snapshots_fill(s, p);
+    transport_fill(s, p);
     p->suspicion_timeout_usec =
         qn_failure_detector_timeout(&s->detector, qn_clock_now()) / QN_US;
     turns_fill(p, &fe->loop_stats);

@@ -52,8 +52,27 @@ void qn_peers_add(struct qn_peers *p, struct qn_mapped_peer *peer)
     p->incarnation[peer->node] = peer->incarnation;
 }
 
+static void count(struct qn_qp_traffic *sum, const struct qn_qp *qp)
+{
+    struct qn_qp_traffic t = qn_qp_traffic(qp);
+    sum->sent += t.sent;
+    sum->received += t.received;
+}
+
+struct qn_qp_traffic qn_peers_traffic(const struct qn_peers *p)
+{
+    struct qn_qp_traffic sum = p->past;
+    for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
+        count(&sum, p->direct[i]);
+        count(&sum, p->tree[i]);
+    }
+    return sum;
+}
+
 void qn_peers_close_queuepairs(struct qn_peers *p, qn_node_t node)
 {
+    count(&p->past, p->direct[node]);
+    count(&p->past, p->tree[node]);
     qn_qp_close(p->direct[node]);
     qn_qp_close(p->tree[node]);
     p->direct[node] = p->tree[node] = NULL;

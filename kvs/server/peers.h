@@ -44,6 +44,7 @@ struct qn_peers {
     struct qn_doorbell_handle doorbell[QN_NODES_MAX];
     struct qn_qp *direct[QN_NODES_MAX]; /* NULL: closed */
     struct qn_qp *tree[QN_NODES_MAX];
+    struct qn_qp_traffic past; /* of closed queuepairs */
 };
 
 /** `outbox` is taken, also on failure; its descriptor `fd` is borrowed. @param
@@ -64,6 +65,9 @@ struct qn_mapped_peer *qn_peers_retire(struct qn_peers *p, qn_node_t node);
 
 /** Retain one that never was present, or not any more. Taken. */
 void qn_peers_retain(struct qn_peers *p, struct qn_mapped_peer *peer);
+
+/** Of all queuepairs so far. O(nodes). */
+struct qn_qp_traffic qn_peers_traffic(const struct qn_peers *p);
 
 /** Close both queuepairs of a node, if they are open. */
 void qn_peers_close_queuepairs(struct qn_peers *p, qn_node_t node);

@@ -384,6 +384,17 @@ Test(transport, both_directions_at_once)
     }
 }
 
+/* All that was sent was received. A message has at least one unit. */
+static void counts_agree(const struct pair *p, uint32_t messages)
+{
+    struct qn_qp_traffic a = qn_qp_traffic(p->end[0]);
+    struct qn_qp_traffic b = qn_qp_traffic(p->end[1]);
+    cr_assert_eq(a.sent, b.received, "%s", p->t->name);
+    cr_assert_eq(b.sent, a.received, "%s", p->t->name);
+    cr_assert_geq(a.sent, messages, "%s", p->t->name);
+    cr_assert_neq(p->t->unit, NULL, "%s", p->t->name);
+}
+
 /* Random sizes and random turns of both ends, against a counter as model. */
 Test(transport, random_traffic_is_fifo_and_whole, .timeout = 60)
 {
@@ -418,6 +429,12 @@ Test(transport, random_traffic_is_fifo_and_whole, .timeout = 60)
                 }
             }
             cr_assert_gt(got, 100);
+            for (; got < sent; got++) {
+                size_t len = 0;
+                cr_assert_eq(pair_pump(&p, in, sizeof in, &len), QN_OK);
+                cr_assert_eq(len, size_of[got]);
+            }
+            counts_agree(&p, sent);
             pair_close(&p);
         }
     }

@@ -265,6 +265,12 @@ static void close_end(struct qn_qp *qp)
     free(q);
 }
 
+static struct qn_qp_traffic traffic(const struct qn_qp *qp)
+{
+    const struct inmemory_qp *q = (const struct inmemory_qp *)(const void *)qp;
+    return (struct qn_qp_traffic){.sent = q->tx->tail, .received = q->rx->head};
+}
+
 static const struct qn_qp_ops ops = {
     .try_reserve = try_reserve,
     .commit = commit,
@@ -277,6 +283,7 @@ static const struct qn_qp_ops ops = {
     .room = room,
     .down = down,
     .close = close_end,
+    .traffic = traffic,
 };
 
 static struct inmemory_qp *end_new(uint32_t msg_max)

@@ -130,6 +130,15 @@ static void close_end(struct qn_qp *qp)
     free(qn_ump_of(qp));
 }
 
+/* A lane begins with a whole segment. */
+static struct qn_qp_traffic traffic(const struct qn_qp *qp)
+{
+    const struct qn_ump *u = (const struct qn_ump *)(const void *)qp;
+    return (struct qn_qp_traffic){
+        .sent = (u->tx_turns << u->seg_shift) + (u->tx_next & u->seg_mask),
+        .received = (u->rx_turns << u->seg_shift) + (u->rx_next & u->seg_mask)};
+}
+
 static const struct qn_qp_ops ops = {
     .try_reserve = qn_ump_try_reserve,
     .commit = qn_ump_commit,
@@ -142,6 +151,7 @@ static const struct qn_qp_ops ops = {
     .room = qn_ump_room,
     .down = down,
     .close = close_end,
+    .traffic = traffic,
     .try_send = qn_ump_try_send,
 };
 
@@ -203,6 +213,7 @@ static size_t lane_bytes(uint32_t cells)
 
 const struct qn_transport qn_ump = {
     .name = "ump",
+    .unit = "cells",
     .memory = QN_TRANSPORT_ISOLATED,
     .frame_max = QN_UMP_CELL_BYTES,
     .lane_bytes = lane_bytes,

@@ -27,6 +27,7 @@ struct qn_ump {
     uint32_t cells;                 /* of either lane */
     uint32_t msg_max;               /* bytes, either way */
     uint32_t tx_next;               /* sequence of the next cell */
+    uint64_t tx_turns;              /* segments filled */
     uint32_t tx_freed;   /* cells below it were acknowledged, as far as known */
     uint32_t tx_free;    /* bit i: segment i carries nothing */
     uint32_t tx_flushed; /* tx_next at the last ring */
@@ -44,8 +45,9 @@ struct qn_ump {
     /* Receive side. */
     const struct qn_ump_lane *rx;
     const struct qn_ump_cell *rx_segment; /* where the next cell is */
-    uint64_t rx_tag;  /* generation of rx; QN_UMP_TAG_NONE: not accepted */
-    uint32_t rx_next; /* sequence of the next cell to read */
+    uint64_t rx_tag;   /* generation of rx; QN_UMP_TAG_NONE: not accepted */
+    uint32_t rx_next;  /* sequence of the next cell to read */
+    uint64_t rx_turns; /* segments read */
     enum qn_ump_rx rx_state;
     uint32_t rx_total;    /* INSIDE, READY: bytes of the message */
     uint32_t rx_got;      /* INSIDE: bytes so far */

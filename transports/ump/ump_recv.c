@@ -97,6 +97,7 @@ static __attribute__((noinline)) void turn(struct qn_ump *u,
     next &= (u->cells >> u->seg_shift) - 1;
     u->rx_segment = u->rx->cell + (next << u->seg_shift);
     u->rx_untold = true;
+    u->rx_turns++;
     /* K, release: all reads of the cells are over before the sender, whose
      * load in refresh is the acquire, writes them again. */
     qn_store(&u->tx->ack.read, u->rx_tag << 32 | u->rx_next, QN_RELEASE);

@@ -101,6 +101,7 @@ static __attribute__((noinline)) uint32_t next_segment(struct qn_ump *u)
     uint32_t after = u->tx_free & ~0u << (first % (u->cells >> u->seg_shift));
     uint32_t next = (uint32_t)__builtin_ctz(after != 0 ? after : u->tx_free);
     u->tx_free &= ~(1u << next);
+    u->tx_turns++;
     return next;
 }
 
