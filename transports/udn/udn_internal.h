@@ -52,9 +52,10 @@
 #include "core/base/atomic.h"
 #include "transports/udn/words.h"
 
-#define QN_UDN_SLOTS 128u                /* of a queue; split: 32 are used */
-#define QN_UDN_ENDED (UINT64_C(1) << 63) /* in life: that incarnation is over  \
-                                          */
+#define QN_UDN_SLOTS 128u /* of a queue; split: 32 are used */
+#define QN_UDN_ENDED                                                           \
+    (UINT64_C(1) << 63)  /* in life: that incarnation is over                  \
+                          */
 #define QN_UDN_TRIES 64u /* for one reservation, while others reserve */
 
 struct qn_udn_slot {

@@ -78,8 +78,9 @@ static bool repair(struct qn_udn_port *p, uint32_t queue)
         }
     }
     struct qn_udn_slot *slot = qn_udn_slot_of(p->shape, p->own, queue, q->head);
-    /* H, acquire: after the intents. */
-    if (!qn_udn_header_names(qn_load(&slot->header, QN_ACQUIRE), q->head)) {
+    /* relaxed: behind the intents, which are acquired; what it finds is loaded
+     * again by look. */
+    if (!qn_udn_header_names(qn_load(&slot->header, QN_RELAXED), q->head)) {
         /* relaxed: S, before give_back. Its owner has ended. */
         qn_store(&slot->header, 0, QN_RELAXED);
         p->padded++;

@@ -155,8 +155,8 @@ uint32_t qn_words_room(struct qn_device *d, struct qn_words_target to)
 {
     struct qn_udn_port *p = qn_udn_port_of(d);
     QN_ASSERT(to.node < p->nodes && to.queue < QN_WORDS_QUEUES);
-    /* W, seq_cst: after `waiting`. */
-    uint64_t state = qn_load(&p->memory->core[to.node].state, QN_SEQ_CST);
+    /* relaxed: a hint; try_send looks for itself. */
+    uint64_t state = qn_load(&p->memory->core[to.node].state, QN_RELAXED);
     uint32_t used = qn_udn_used(p->shape, state, to.queue);
     return used < p->shape->room ? p->shape->room - used : 0;
 }

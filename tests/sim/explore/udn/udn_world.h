@@ -1,0 +1,52 @@
+#ifndef QN_TESTS_SIM_UDN_WORLD_H
+#define QN_TESTS_SIM_UDN_WORLD_H
+
+/**
+ * Scenarios on a device of words for the schedule explorer: test_udn_explore.c
+ * runs them as they are and with the defects of transports/udn/udn_mutant.h,
+ * test_udn_orders.c with weaker memory orders.
+ *
+ * A node that ends in the middle of a send says so in `ended`, its last access;
+ * a node that loads that is told of the end. A node that the explorer kills is
+ * known to have ended after the run.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/sim/explore/explore.h"
+#include "transports/udn/udn_internal.h"
+
+/* Deviations in TSO and kills of each are in udn_world.c. */
+#define UDN_SCENARIO_MAP(X)                                                    \
+    X(a_message_is_whole)                                                      \
+    X(senders_do_not_interleave)                                               \
+    X(a_sender_without_room_is_woken)                                          \
+    X(a_long_message_waits_for_room)                                           \
+    X(what_a_killed_sender_left_is_whole_or_absent)                            \
+    X(a_killed_receiver_leaves_a_queue_that_goes_on)                           \
+    X(what_is_passed_over_gives_its_room_back)                                 \
+    X(a_range_of_the_dead_is_padded_beside_the_living)                         \
+    X(a_dead_intent_hides_no_message)                                          \
+    X(a_sender_at_a_dead_core_is_woken)                                        \
+    X(incarnations_do_not_mix)
+
+enum udn_scenario {
+#define X(name) UDN_##name,
+    UDN_SCENARIO_MAP(X)
+#undef X
+        UDN_SCENARIOS
+};
+
+extern const char *const udn_scenario_names[UDN_SCENARIOS];
+
+/** Explore one scenario. `more`: deviations beyond the usual number.
+ *  @return true: clean. *out filled. */
+bool udn_explore(enum udn_scenario s, enum qn_explore_memory memory, int more,
+                 struct qn_explored *out);
+
+/** One run of it with the given choices. */
+bool udn_replay(enum udn_scenario s, enum qn_explore_memory memory,
+                const char *choices, struct qn_explored *out);
+
+#endif
