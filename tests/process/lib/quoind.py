@@ -130,7 +130,8 @@ class Quoind:
         self.port = self.ports.first
         self.cmd = [path, "--port", str(self.port), "--replicas",
                     str(replicas), "--enable-debug-command",
-                    "--commit-timeout", "0", *args]  # a slow machine
+                    "--commit-timeout", "0",  # a slow machine
+                    *os.environ.get("QN_TEST_OPTIONS", "").split(), *args]
         self.drains = True  # False: writes wait for ever, so end it at once
 
     def __enter__(self):
