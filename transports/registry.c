@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "core/base/bits.h"
+#include "transports/ffq/ffq.h"
 #include "transports/ump/ump.h"
 
 static const struct qn_transport *const table[] = {
     &qn_ump,
+    &qn_ffq,
 };
 
 const struct qn_transport *qn_transport_at(uint32_t i)

@@ -167,6 +167,88 @@ Test(transport_processes, sixteen_talk_all_to_all, .timeout = 90)
     run_all_to_all(16, 16, true, 60);
 }
 
+/* A million messages each way, nearly all of them short: their lengths are
+ * those of one generator, which sender and receiver both run. */
+#define MANY      1000000u
+#define MANY_LONG 5000u /* bytes of the longest */
+
+struct many {
+    struct qn_qp *qp;
+    uint32_t messages, sent, got;
+    uint32_t rng_sent, rng_got;
+    bool wrong;
+};
+
+static uint32_t many_length(uint32_t *rng)
+{
+    *rng = *rng * 1664525u + 1013904223u;
+    uint32_t dice = *rng >> 8;
+    return dice % 1024 == 0 ? dice / 1024 % MANY_LONG : dice / 1024 % 64;
+}
+
+/* Message `i` ends with its number. */
+static bool many_is(const uint8_t *msg, size_t len, uint32_t i)
+{
+    size_t n = QN_MIN(len, sizeof i);
+    return memcmp(msg + len - n, &i, n) == 0;
+}
+
+static bool many_send(struct many *m)
+{
+    uint8_t msg[MANY_LONG] = {0};
+    uint32_t rng = m->rng_sent;
+    uint32_t len = many_length(&rng);
+    size_t n = QN_MIN((size_t)len, sizeof m->sent);
+    if (m->sent == m->messages) {
+        return false;
+    }
+    memcpy(msg + len - n, &m->sent, n);
+    if (qn_qp_try_send(m->qp, msg, len) != QN_OK) {
+        return false;
+    }
+    m->rng_sent = rng;
+    m->sent++;
+    return true;
+}
+
+static bool many_take(struct many *m)
+{
+    const void *msg;
+    size_t len;
+    int rc = qn_qp_peek(m->qp, &msg, &len);
+    if (rc == QN_EAGAIN) {
+        return false;
+    }
+    m->wrong = rc != QN_OK || m->got == m->messages ||
+               len != many_length(&m->rng_got) || !many_is(msg, len, m->got);
+    if (!m->wrong) {
+        qn_qp_release(m->qp);
+        m->got++;
+    }
+    return !m->wrong;
+}
+
+static enum qn_mesh_poll poll_many(void *arg)
+{
+    struct many *m = arg;
+    bool did = false;
+    for (uint32_t i = 0; i < 32; i++) {
+        bool sent = many_send(m);
+        did = many_take(m) || sent || did;
+    }
+    bool all = m->sent == m->messages && m->got == m->messages;
+    return all || m->wrong ? QN_MESH_DONE : did ? QN_MESH_BUSY : QN_MESH_IDLE;
+}
+
+static int exchange_many(struct qn_mesh_end *end, void *arg)
+{
+    struct many m = {.qp = end->qp[1 - end->self][QN_LANE_DIRECT],
+                     .messages = *(uint32_t *)arg};
+    int rc = qn_mesh_wait(end, poll_many, &m, QN_TIME_NEVER);
+    rc = rc != QN_OK ? rc : qn_qp_drain(m.qp, QN_TIME_NEVER);
+    return rc != QN_OK || m.wrong;
+}
+
 #define ROUNDS 200u
 
 /* Both send before they receive: neither may wait for the other to read. */
@@ -190,7 +272,8 @@ static int exchange_long(struct qn_mesh_end *end, void *arg)
     return bad || qn_qp_drain(qp, QN_TIME_NEVER) != QN_OK;
 }
 
-static void run_pair(qn_mesh_fn *fn, uint32_t cells, bool processes)
+static void run_pair_with(qn_mesh_fn *fn, void *arg, uint32_t cells,
+                          bool processes)
 {
     FOR_EACH_TRANSPORT(t)
     {
@@ -198,9 +281,30 @@ static void run_pair(qn_mesh_fn *fn, uint32_t cells, bool processes)
         const struct qn_mesh_opts o = {
             .transport = t, .nodes = 2, .cells = cells, .processes = processes};
         cr_assert_eq(qn_mesh_create(&m, &o), QN_OK);
-        cr_assert_eq(qn_mesh_run(&m, fn, NULL), 0);
+        cr_assert_eq(qn_mesh_run(&m, fn, arg), 0);
         qn_mesh_destroy(&m);
     }
+}
+
+static void run_pair(qn_mesh_fn *fn, uint32_t cells, bool processes)
+{
+    run_pair_with(fn, NULL, cells, processes);
+}
+
+static void run_many(uint32_t cells, bool processes)
+{
+    uint32_t messages = MANY;
+    run_pair_with(exchange_many, &messages, cells, processes);
+}
+
+Test(transport_threads, a_million_messages_of_random_length, .timeout = 120)
+{
+    run_many(64, false);
+}
+
+Test(transport_processes, a_million_messages_of_random_length, .timeout = 120)
+{
+    run_many(QN_CELLS_DEFAULT, true);
 }
 
 Test(transport_threads, waiting_forms_exchange_long_messages, .timeout = 60)
