@@ -11,6 +11,7 @@
  * Knobs
  *     R0 R1   ballots of the two proposers
  *     CRASH   one voter stops at any step
+ *     TRACE   nothing runs: the actions are those of traces/replay_utility.pml
  * Defects, with the names of paxos/mutant.h
  *     BUG_U_SILENT    a promise does not say what was voted before
  *     BUG_U_COUNT     votes are counted over ballots
@@ -21,6 +22,9 @@
 #endif
 #ifndef R1
 #define R1 2
+#endif
+#ifndef VALUES
+#define VALUES 2               /* that are proposed, from 1 */
 #endif
 #if R0 > R1
 #define NB (2*R0+1)
@@ -49,6 +53,7 @@ inline on_accept(me) {
   bal[me] = b; vbal[me] = b; vval[me] = accq[b]; accd[P(me,b)] = 1
 }
 
+#ifndef TRACE
 proctype voter(byte me) {
   byte b;
   do
@@ -69,6 +74,7 @@ proctype voter(byte me) {
 #endif
   od
 }
+#endif
 
 /* The value of the highest ballot that some majority of promises tells of. */
 inline begin_accept() {
@@ -86,6 +92,7 @@ inline begin_accept() {
   i = 0; hb = 0; hv = 0; cnt = 0
 }
 
+#ifndef TRACE
 proctype proposer(byte which; byte val; byte rounds) {
   byte r = 0, b, i, hb, hv, cnt;
   do
@@ -99,9 +106,11 @@ proctype proposer(byte which; byte val; byte rounds) {
   :: else -> break
   od
 }
+#endif
 
-inline chosen(v) { assert(v == 1 || v == 2); assert(entry == 0 || entry == v); entry = v }
+inline chosen(v) { assert(v >= 1 && v <= VALUES); assert(entry == 0 || entry == v); entry = v }
 
+#ifndef TRACE
 proctype learner() {           /* ghost: sees every answer */
   byte b, c;
   do
@@ -131,3 +140,4 @@ proctype learner() {           /* ghost: sees every answer */
 init { atomic { up[0] = 1; up[1] = 1; up[2] = 1;
   run voter(0); run voter(1); run voter(2);
   run proposer(0, 1, R0); run proposer(1, 2, R1); run learner() } }
+#endif

@@ -6,12 +6,12 @@ usage: check_traces.py RUNS good RECORDER [SEEDS [FROM]]   runs that must all be
                                                    defects that must be refused
        check_traces.py RUNS file TRACE [SLOT...]   one trace, and the line that is refused
 
-RUNS is process (onepaxos.pml) or memory (memacceptor.pml), of tests/sim/paxos, and then
-RECORDER is record_runs of the build, RECORDER_MUTANTS is record_runs_mutants; or
-timed_process or timed_memory, of the timed machine, with record_timed and
-record_timed_mutants. SEEDS (40, timed 20) are those from FROM (1) on that fit the model. Each run
-is checked for PAIRS pairs of slots. Exit status: 0 as it must be, 1 not so, 2 it could
-not be tried.
+RUNS is process (onepaxos.pml), memory (memacceptor.pml) or utility (utility.pml), of
+tests/sim/paxos, and then RECORDER is record_runs of the build, RECORDER_MUTANTS is
+record_runs_mutants; or timed_process or timed_memory, of the timed machine, with
+record_timed and record_timed_mutants. SEEDS (40, timed 20) are those from FROM (1) on that fit the model. Each run
+is checked for PAIRS pairs of slots, or so many indices of the utility log. Exit status:
+0 as it must be, 1 not so, 2 it could not be tried.
 """
 import collections
 import os
@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 import project
+import project_utility
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAIRS = 12  # of neighbouring slots, for which a run is checked
@@ -80,13 +81,34 @@ TIMED_MEMORY_MUTANTS = {
     "NO_UL": (4, "pk", True),
 }
 
-# RUNS: with the memory acceptor; defects; good runs in CI.
-RUNS = {
-    "process": (False, MUTANTS, 40),
-    "memory": (True, MEMORY_MUTANTS, 40),
-    "timed_process": (False, TIMED_MUTANTS, 20),
-    "timed_memory": (True, TIMED_MEMORY_MUTANTS, 20),
+UTILITY_MUTANTS = {
+    "U_SILENT": (92, "value voted for", True),
+    "U_COUNT": (92, "the promises of a majority", True),
+    "U_BALLOT": (92, "the vote", True),
+    "U_OWN_VALUE": (136, "value", True),
+    "U_LATE_RECORD": (53, "a promise that is not recorded", True),
+    "U_AMNESIA": (943, "the promise", True),
+    "NO_UL": (53, "the promises of a majority", True),
 }
+
+# Of RUNS: the model; what of a run is checked; the seeds, by their acceptor; defects; good
+# runs in CI; how a trace is read and projected; kinds of records, all of which must occur.
+Runs = collections.namedtuple("Runs", "model of acceptor mutants seeds read project kinds")
+
+RUNS = {
+    "process": Runs("onepaxos", "pairs of slots", "process", MUTANTS, 40,
+                    project.Trace, project.project, project.RECEIVED),
+    "memory": Runs("memacceptor", "pairs of slots", "memory", MEMORY_MUTANTS, 40,
+                   project.Trace, project.project_memory, {}),
+    "utility": Runs("utility", "indices", "process", UTILITY_MUTANTS, 40,
+                    project_utility.Trace, project_utility.project, project_utility.KINDS),
+}
+RUNS["timed_process"] = RUNS["process"]._replace(mutants=TIMED_MUTANTS, seeds=20)
+RUNS["timed_memory"] = RUNS["memory"]._replace(mutants=TIMED_MEMORY_MUTANTS, seeds=20)
+
+BOUNDS = {"onepaxos": [f"-DN={project.NODES}", f"-DE={project.EPOCHS}"],
+          "memacceptor": [f"-DNO={project.NODES}", f"-DE={project.EPOCHS}"],
+          "utility": [f"-DR0={project_utility.BALLOTS // 2}"]}
 
 
 class Broken(Exception):
@@ -107,13 +129,10 @@ class Replay:
     """The verifier that spin makes of a replay, for any number of traces."""
 
     def __init__(self, folder, runs):
-        self.folder = folder
-        self.memory, self.mutants, self.seeds = RUNS[runs]
-        name = "memacceptor" if self.memory else "onepaxos"
-        nodes = "NO" if self.memory else "N"
+        self.folder, self.runs = folder, runs
         self.taken = collections.Counter()  # messages that the model took, by kind
-        made = run(["spin", "-a", f"-D{nodes}={project.NODES}", f"-DE={project.EPOCHS}",
-                    os.path.join(HERE, f"replay_{name}.pml")], folder)
+        made = run(["spin", "-a", *BOUNDS[runs.model],
+                    os.path.join(HERE, f"replay_{runs.model}.pml")], folder)
         if made.returncode != 0 or not os.path.exists(f"{folder}/pan.c"):
             raise Broken("spin: " + (made.stdout + made.stderr)[-500:])
         made = run(["gcc", "-w", "-O1", "-DSAFETY", "-DNOREDUCE", "-DVECTORSZ=8192", "-I", HERE,
@@ -141,12 +160,13 @@ class Replay:
         raise Broken("pan: " + (done.stdout + done.stderr)[-1000:])
 
     def check_pairs(self, trace, slots):
-        """@return (how many pairs were checked, (slot, line, what) of a refusal or None)."""
+        """@return (how many pairs, or indices, were checked, (slot, line, what) of a refusal
+        or None)."""
         checked = 0
         for first in slots:
             try:
-                records = project.project(trace, first, self.memory)
-            except project.TooLong:
+                records = self.runs.project(trace, first)
+            except (project.TooLong, project_utility.TooLong):
                 continue
             checked += 1
             refusal = self.check(records)
@@ -155,17 +175,16 @@ class Replay:
         return checked, None
 
 
-def record(recorder, *arguments):
+def record(runs, recorder, *arguments):
     """@return (the trace, whether the run ended by itself)."""
     done = run([recorder, "run", *map(str, arguments)])
     if done.returncode == 2:
         raise Broken(done.stderr.strip())
-    return project.Trace(done.stdout), done.returncode == 0
+    return runs.read(done.stdout), done.returncode == 0
 
 
-def seeds_of(recorder, memory, start, count):
-    acceptor = "memory" if memory else "process"
-    done = run([recorder, acceptor, str(start), str(count)])
+def seeds_of(runs, recorder, start, count):
+    done = run([recorder, runs.acceptor, str(start), str(count)])
     if done.returncode != 0:
         raise Broken(done.stderr.strip())
     return [int(word) for word in done.stdout.split()]
@@ -173,27 +192,27 @@ def seeds_of(recorder, memory, start, count):
 
 # --------------------------------------------------------------------- good --
 
-def print_taken(taken):
+def print_taken(taken, numbers):
     """What the model took of the runs. @return the kinds that it never did."""
-    kinds = sorted((number, name) for name, number in project.RECEIVED.items())
-    print("messages taken:", ", ".join(f"{name} {taken[number]}" for number, name in kinds))
+    kinds = sorted((number, name) for name, number in numbers.items())
+    print("taken:", ", ".join(f"{name} {taken[number]}" for number, name in kinds))
     return [name for number, name in kinds if taken[number] == 0]
 
 
 def good(replay, argv):
-    count, start = [int(a) for a in argv[1:]] + [replay.seeds, 1][len(argv) - 1:]
+    count, start = [int(a) for a in argv[1:]] + [replay.runs.seeds, 1][len(argv) - 1:]
     pairs = epochs = cut = status = 0
-    for seed in seeds_of(argv[0], replay.memory, start, count):
-        trace, ended = record(argv[0], seed)
+    for seed in seeds_of(replay.runs, argv[0], start, count):
+        trace, ended = record(replay.runs, argv[0], seed)
         checked, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
         pairs, epochs, cut = pairs + checked, epochs + len(trace.epoch), cut + (not trace.whole)
         if refusal is not None or not ended or checked == 0:
             print(f"seed {seed}: {refusal or 'not a run'}", flush=True)
             status = 1
-    print(f"{count} runs, {pairs} pairs of slots, {epochs} epochs; "
+    print(f"{count} runs, {pairs} {replay.runs.of}, {epochs} epochs; "
           f"{cut} runs only until they exceed the model")
-    missing = [] if replay.memory else print_taken(replay.taken)
-    if missing and count >= replay.seeds:
+    missing = print_taken(replay.taken, replay.runs.kinds) if replay.runs.kinds else []
+    if missing and count >= replay.runs.seeds:
         print("the model has taken no", ", ".join(missing))
         return 1
     return status
@@ -203,9 +222,9 @@ def good(replay, argv):
 
 def refused(replay, recorder, name):
     """@return whether a run shows the defect as it must be shown."""
-    near, word, silent = replay.mutants[name]
-    for seed in seeds_of(recorder, replay.memory, near, TRIES):
-        trace, ended = record(recorder, seed, name)
+    near, word, silent = replay.runs.mutants[name]
+    for seed in seeds_of(replay.runs, recorder, near, TRIES):
+        trace, ended = record(replay.runs, recorder, seed, name)
         _, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
         if refusal is not None and word in refusal[2] and (ended or not silent):
             how = "no invariant saw it" if ended else "an invariant saw it, too"
@@ -217,7 +236,7 @@ def refused(replay, recorder, name):
 
 
 def mutants(replay, argv):
-    names = argv[1:] or replay.mutants
+    names = argv[1:] or replay.runs.mutants
     return 0 if all([refused(replay, argv[0], name) for name in names]) else 1
 
 
@@ -226,15 +245,15 @@ def mutants(replay, argv):
 def one_file(replay, argv):
     with open(argv[0], encoding="ascii") as f:
         text = f.read()
-    trace = project.Trace(text)
+    trace = replay.runs.read(text)
     slots = [int(a) for a in argv[1:]] or trace.slots_of_interest(PAIRS)
     checked, refusal = replay.check_pairs(trace, slots)
-    print(f"{trace.length} lines, {checked} pairs of slots: ", end="")
+    print(f"{trace.length} lines, {checked} {replay.runs.of}: ", end="")
     if refusal is None:
         print("accepted")
         return 0
     first, line, what = refusal
-    print(f"slots {first} and {first + 1} refused\n{what}\nline {line}: "
+    print(f"that from {first} on refused\n{what}\nline {line}: "
           f"{text.splitlines()[line - 1]}")
     print("nodes of the model:", " ".join(f"{node}={life}" for life, node in trace.lives.items()))
     print("epochs of the model:", " ".join(f"{e}={index}" for index, e in trace.epoch.items()))
@@ -248,7 +267,7 @@ def main(argv):
         return 2
     folder = tempfile.mkdtemp(prefix="quoin-traces-")
     try:
-        return verbs[argv[1]](Replay(folder, argv[0]), argv[2:])
+        return verbs[argv[1]](Replay(folder, RUNS[argv[0]]), argv[2:])
     except Broken as broken:
         print(f"check_traces.py: {broken}", file=sys.stderr)
         return 2

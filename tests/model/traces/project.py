@@ -311,6 +311,11 @@ class MemoryProjection(Projection):
     nothing = [0] * 15
 
 
-def project(trace, first, memory):
+def project(trace, first):
     """The records of the slots `first` and the next one. May raise TooLong."""
-    return (MemoryProjection if memory else Projection)(trace, first).run()
+    return Projection(trace, first).run()
+
+
+def project_memory(trace, first):
+    """Likewise, with the memory acceptor."""
+    return MemoryProjection(trace, first).run()

@@ -166,6 +166,9 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
     }
     uint32_t last = outputs_before_death(c, node);
     for (uint32_t i = 0; i < m->out.count && i < last; i++) {
+        if (c->record != NULL) {
+            run_trace_output(c->record, m->p, &m->out.out[i]);
+        }
         execute(c, node, &m->out.out[i]);
     }
     m->deadline = m->out.deadline;

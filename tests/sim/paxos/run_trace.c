@@ -286,6 +286,98 @@ static void put(struct run_trace *r, const struct qn_onepaxos *p,
     free(text);
 }
 
+/* ---------------------------------------------------------- utility log -- */
+
+static const char *ballot_text(char *at, size_t len, const struct qn_ballot *b)
+{
+    if (b->round == 0) {
+        return "-";
+    }
+    snprintf(at, len, "%u.%u.%" PRIu64, b->round, b->node, b->inc);
+    return at;
+}
+
+/** The end of a line: ballots, and the value, an encoded entry. */
+static void write_ballots(struct run_trace *r, const struct qn_ballot *bal,
+                          const struct qn_ballot *vbal, struct qn_slice value)
+{
+    char at[48], voted[48];
+    fprintf(r->f, " %s %s ", ballot_text(at, sizeof at, bal),
+            ballot_text(voted, sizeof voted, vbal));
+    if (value.len == 0) {
+        fprintf(r->f, "-\n");
+    } else {
+        fprintf(r->f, "%016" PRIx64 "\n", hash_of(value));
+    }
+}
+
+static void write_vote(struct run_trace *r, const struct qn_onepaxos *p,
+                       const struct qn_vote *v)
+{
+    uint8_t bytes[QN_UL_BYTES];
+    qn_ul_encode(&v->value, bytes);
+    fprintf(r->f, "vote %u.%" PRIu64 " %u", p->self, p->incarnation[p->self],
+            v->index);
+    write_ballots(
+        r, &v->bal, &v->vbal,
+        (struct qn_slice){bytes, v->vbal.round == 0 ? 0 : sizeof bytes});
+}
+
+static void write_sent(struct run_trace *r, const struct qn_onepaxos *p,
+                       const struct qn_msg *m)
+{
+    static const struct qn_ballot none;
+    const bool chosen = m->kind == QN_MSG_U_CHOSEN;
+    const size_t entries = chosen ? m->body.len / QN_UL_BYTES : 1;
+    for (uint32_t i = 0; i < entries; i++) {
+        struct qn_slice value = m->body;
+        fprintf(r->f, "send %u.%" PRIu64 " %s %u", p->self,
+                p->incarnation[p->self], qn_msg_name(m->kind), m->epoch + i);
+        if (chosen) {
+            value = (struct qn_slice){m->body.data + (size_t)i * QN_UL_BYTES,
+                                      QN_UL_BYTES};
+        }
+        write_ballots(r, chosen ? &none : &m->u.bal,
+                      m->kind == QN_MSG_U_PROMISE ? &m->u.vbal : &none, value);
+    }
+}
+
+void run_trace_output(struct run_trace *r, const struct qn_onepaxos *p,
+                      const struct qn_out *o)
+{
+    if (o->kind == QN_OUT_PERSIST) {
+        write_vote(r, p, &o->vote);
+    } else if (o->kind == QN_OUT_SEND || o->kind == QN_OUT_SEND_ALL) {
+        switch (o->msg.kind) {
+        case QN_MSG_U_PREPARE:
+        case QN_MSG_U_PROMISE:
+        case QN_MSG_U_ACCEPT:
+        case QN_MSG_U_ACCEPTED:
+        case QN_MSG_U_CHOSEN:
+            write_sent(r, p, &o->msg);
+            break;
+        default:
+            break;
+        }
+    }
+    fflush(r->f);
+}
+
+/** Which promises a proposer has decides what it may propose. */
+static void write_promise(struct run_trace *r, const struct qn_onepaxos *p,
+                          const struct qn_input *in)
+{
+    const struct qn_msg *m = in->recv.msg;
+    char bal[48];
+    if (in->kind == QN_IN_RECV && m->kind == QN_MSG_U_PROMISE) {
+        fprintf(r->f, "take %u.%" PRIu64 " %s %u %s %u\n", p->self,
+                p->incarnation[p->self], qn_msg_name(m->kind), m->epoch,
+                ballot_text(bal, sizeof bal, &m->u.bal), in->recv.from);
+    }
+}
+
+/* ----------------------------------------------------------------- runs -- */
+
 void run_trace_begins(struct run_trace *r, const struct qn_onepaxos *p)
 {
     put(r, p, NULL);
@@ -295,6 +387,7 @@ void run_trace_step(struct run_trace *r, const struct qn_onepaxos *p,
                     const struct qn_input *in, int err)
 {
     if (err == QN_OK) { /* else the machine has taken nothing */
+        write_promise(r, p, in);
         put(r, p, in);
     }
 }

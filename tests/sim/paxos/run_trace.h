@@ -12,6 +12,14 @@
  *     end LIFE                   it has ended
  *     entry INDEX KIND LEADER ACCEPTOR TENURE FROM
  *                                this entry is known to an incarnation now
+ *     vote LIFE INDEX BALLOT BALLOT VALUE
+ *                                its record: promised, voted in, voted for
+ *     take LIFE KIND INDEX BALLOT FROM
+ *                                it took a U_PROMISE of that node
+ *     send LIFE KIND INDEX BALLOT BALLOT VALUE
+ *                                it sent a message of the utility log;
+ *                                U_PROMISE: and the ballot voted in. U_CHOSEN:
+ *                                a line for each entry
  *
  *     LIFE    node.incarnation
  *     INPUT   recv FROM KIND epoch=.. slot=.. target=.. ok=.. (ACCEPT:
@@ -19,7 +27,9 @@
  * slot:P:batch (this node's proposal), slot:L:batch (learned), slot:S:batch
  * (staged), slot:E: (empty)
  *
- * `-` is NONE. A batch is the hash of its bytes.
+ *     BALLOT  round.node.incarnation
+ *
+ * `-` is NONE. A batch, and the value of an entry, is the hash of its bytes.
  */
 
 #include <stdio.h>
@@ -38,6 +48,11 @@ void run_trace_begins(struct run_trace *r, const struct qn_onepaxos *p);
  *  the operating system when this returns: the run may abort. */
 void run_trace_step(struct run_trace *r, const struct qn_onepaxos *p,
                     const struct qn_input *in, int err);
+
+/** An output of a step of `p` was executed: it has left. Lines of the utility
+ *  log, or none. */
+void run_trace_output(struct run_trace *r, const struct qn_onepaxos *p,
+                      const struct qn_out *o);
 
 void run_trace_ends(struct run_trace *r, const struct qn_onepaxos *p);
 
