@@ -18,6 +18,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/plan/mixable_climb.h"
 
 struct ranks {
     const struct qn_machine *costs;
@@ -151,6 +152,7 @@ int qn_mixable_tree_build(struct qn_tree *t, const struct qn_machine *costs,
         exact(&r, &e);
     } else {
         greedy(&r, &e);
+        (void)qn_mixable_climb(&e, costs, order, QN_MIXABLE_CLIMB_MOVES);
     }
     int err = qn_shape_from_edges(&s, &e, 0);
     QN_ASSERT(err == QN_OK);
