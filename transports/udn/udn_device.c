@@ -153,7 +153,8 @@ static int attach(struct qn_device **out, const struct qn_device_attach_opts *o,
     if (!formatted(o->memory, o->opts, split)) {
         return QN_ECORRUPT;
     }
-    size_t size = qn_align_up(sizeof(struct qn_udn_port), QN_CACHELINE);
+    size_t links = o->opts->nodes * o->opts->lanes * sizeof(struct qn_udn_link);
+    size_t size = qn_align_up(sizeof(struct qn_udn_port) + links, QN_CACHELINE);
     struct qn_udn_port *p = aligned_alloc(QN_CACHELINE, size);
     if (p == NULL) {
         return QN_ENOMEM;
@@ -164,6 +165,7 @@ static int attach(struct qn_device **out, const struct qn_device_attach_opts *o,
     p->own = &p->memory->core[o->self];
     p->shape = &shape[split];
     p->nodes = o->opts->nodes;
+    p->lanes = o->opts->lanes;
     p->doorbell = o->doorbell;
     p->ringer = o->ringer;
     for (uint32_t i = 0; i < p->nodes; i++) {
@@ -245,7 +247,11 @@ static void up(struct qn_device *d, qn_node_t node, uint64_t inc)
 {
     struct qn_udn_port *p = qn_udn_port_of(d);
     QN_ASSERT(node < p->nodes && node != d->self && inc != 0);
+    if (p->peer[node].inc == inc && !p->peer[node].ended) {
+        return; /* it was named by attach, or before */
+    }
     p->peer[node] = (struct qn_udn_peer){.inc = inc};
+    memset(qn_udn_link_of(p, node, 0), 0, p->lanes * sizeof p->link[0]);
     qn_udn_sort(p, node);
 }
 

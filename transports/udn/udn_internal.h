@@ -50,6 +50,7 @@
 #include <stdint.h>
 
 #include "core/base/atomic.h"
+#include "transports/udn/udn.h"
 #include "transports/udn/words.h"
 
 #define QN_UDN_SLOTS 128u /* of a queue; split: 32 are used */
@@ -117,18 +118,34 @@ struct qn_udn_peer {
     bool ended;
 };
 
+struct qn_udn_frame {
+    uint64_t word[QN_UDN_FRAME_WORDS];
+};
+
+/** One lane of a pair of incarnations, at one end: udn.h. Counts wrap. */
+struct qn_udn_link {
+    uint16_t sent;     /* frames to the peer */
+    uint16_t acked;    /* of them given back by the peer */
+    uint16_t released; /* frames of the peer that were given back */
+    uint16_t told;     /* of them the peer knows */
+    uint32_t first, count;
+    bool corrupt;                             /* the peer broke the rules */
+    struct qn_udn_frame frame[QN_UDN_WINDOW]; /* ring of what has arrived */
+};
+
 struct qn_udn_port {
     struct qn_device device;
     struct qn_udn_memory *memory; /* shared */
     struct qn_udn_core *own;      /* core of this node */
     const struct qn_udn_shape *shape;
-    uint32_t nodes;
+    uint32_t nodes, lanes;
     bool corrupt;
     uint64_t padded; /* words of dead senders */
     struct qn_doorbell *doorbell;
     struct qn_doorbell_handle *ringer;
     struct qn_udn_peer peer[QN_WORDS_CORES_MAX];
     struct qn_udn_queue queue[QN_WORDS_QUEUES];
+    struct qn_udn_link link[]; /* [nodes][lanes] */
 };
 
 static_assert(offsetof(struct qn_udn_port, device) == 0, "qn_udn_port_of");
@@ -136,6 +153,12 @@ static_assert(offsetof(struct qn_udn_port, device) == 0, "qn_udn_port_of");
 static inline struct qn_udn_port *qn_udn_port_of(struct qn_device *d)
 {
     return (struct qn_udn_port *)(void *)d;
+}
+
+static inline struct qn_udn_link *qn_udn_link_of(struct qn_udn_port *p,
+                                                 qn_node_t peer, uint32_t lane)
+{
+    return &p->link[peer * p->lanes + lane];
 }
 
 /* ---- the state word ---- */
@@ -224,6 +247,17 @@ int qn_udn_reserve(struct qn_udn_port *p, struct qn_words_target to, uint32_t n,
 /** Fill what was reserved. Its first word is published last. */
 void qn_udn_publish(struct qn_udn_port *p, struct qn_words_target to,
                     uint32_t position, const uint64_t *words, uint32_t n);
+
+/** Does the device say that a node's incarnation has ended? */
+bool qn_udn_peer_ended(const struct qn_udn_port *p, qn_node_t node);
+
+/** Take the next whole message of an own queue. words [QN_WORDS_SHARED_MAX].
+ *  @return false: there is none. */
+bool qn_udn_take_message(struct qn_udn_port *p, uint32_t queue, uint64_t *words,
+                         uint32_t *n, qn_node_t *sender);
+
+/** Behind a receive that found nothing: is there a reservation all the same? */
+bool qn_udn_held_up(const struct qn_udn_port *p, uint32_t queue);
 
 /** Ring all senders that wait for room at a core. */
 void qn_udn_ring_waiting(struct qn_udn_port *p, struct qn_udn_core *c);

@@ -174,6 +174,38 @@ static void take(struct qn_udn_queue *q, uint64_t *words, uint32_t n)
     q->count = kept;
 }
 
+bool qn_udn_take_message(struct qn_udn_port *p, uint32_t queue, uint64_t *words,
+                         uint32_t *n, qn_node_t *sender)
+{
+    struct qn_udn_queue *q = &p->queue[queue];
+    uint32_t from = 0;
+    uint32_t to;
+    while (q->count == q->held) {
+        if (!look(p, queue)) {
+            return false;
+        }
+    }
+    while (q->word[from].held) {
+        from++;
+    }
+    *sender = q->word[from].sender;
+    for (to = from; to < q->count && (to == from || !q->word[to].first); to++) {
+        words[to - from] = q->word[to].value;
+    }
+    *n = to - from;
+    memmove(q->word + from, q->word + to, (q->count - to) * sizeof *q->word);
+    q->count -= *n;
+    give_back(p, queue, *n);
+    return true;
+}
+
+bool qn_udn_held_up(const struct qn_udn_port *p, uint32_t queue)
+{
+    /* S, acquire. */
+    uint64_t state = qn_load(&p->own->state, QN_ACQUIRE);
+    return qn_udn_tail(p->shape, state, queue) != p->queue[queue].head;
+}
+
 /* The rest of a message of which words were taken stays whatever happens: its
  * receiver waits for it. */
 void qn_udn_sort(struct qn_udn_port *p, qn_node_t node)

@@ -24,15 +24,14 @@ static uint64_t with(const struct qn_udn_shape *s, uint64_t state,
     return state + ((uint64_t)n << qn_udn_used_shift(s, queue));
 }
 
-/* What a sender without room is told. An incarnation that was named later than
- * the one in memory has not attached yet. */
-static int no_room(const struct qn_udn_port *p, qn_node_t node)
+/* An incarnation that was named later than the one in memory has not attached
+ * yet. */
+bool qn_udn_peer_ended(const struct qn_udn_port *p, qn_node_t node)
 {
     /* W, seq_cst: after `waiting` and state, see mark_ended. */
     uint64_t life = qn_load(&p->memory->core[node].life, QN_SEQ_CST);
     uint64_t inc = p->peer[node].inc;
-    bool ended = life == (inc | QN_UDN_ENDED) || (life & ~QN_UDN_ENDED) > inc;
-    return ended ? QN_EPEERDEAD : QN_EAGAIN;
+    return life == (inc | QN_UDN_ENDED) || (life & ~QN_UDN_ENDED) > inc;
 }
 
 static void say(struct qn_udn_port *p, uint64_t intent)
@@ -63,7 +62,7 @@ static int try_reserve(struct qn_udn_port *p, struct qn_words_target to,
             return QN_ECORRUPT;
         }
         if (used + n > s->room) {
-            return no_room(p, to.node);
+            return qn_udn_peer_ended(p, to.node) ? QN_EPEERDEAD : QN_EAGAIN;
         }
         *position = qn_udn_tail(s, state, to.queue);
         if (!QN_UDN_MUTANT(INTENT_LATE)) {

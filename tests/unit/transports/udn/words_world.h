@@ -40,7 +40,7 @@ static inline void world_make(struct words_world *w,
 {
     memset(w, 0, sizeof *w);
     w->type = type;
-    w->opts = (struct qn_device_opts){.nodes = NODES, .lanes = 1};
+    w->opts = (struct qn_device_opts){.nodes = NODES, .lanes = QN_LANES};
     size_t bytes = type->bytes(&w->opts);
     w->memory = aligned_alloc(QN_CACHELINE, bytes);
     cr_assert_not_null(w->memory);
