@@ -30,12 +30,42 @@ static struct qn_outbox_opts box_opts(const struct qn_mesh *m, qn_node_t node)
     };
 }
 
+static struct qn_device_opts device_opts(const struct qn_mesh *m)
+{
+    return (struct qn_device_opts){.nodes = m->opts.nodes,
+                                   .lanes = QN_LANES,
+                                   .strict = m->opts.strict,
+                                   .seed = m->opts.seed};
+}
+
+static int create_device(struct qn_mesh *m)
+{
+    const struct qn_device_type *type = m->opts.transport->device;
+    const struct qn_device_opts o = device_opts(m);
+    size_t bytes = type == NULL ? 0 : type->bytes(&o);
+    m->device = QN_AREA_NONE;
+    if (type == NULL || bytes == 0) {
+        return type == NULL ? QN_OK : QN_EINVAL;
+    }
+    int rc = qn_area_create(&m->device, bytes, m->opts.processes);
+    if (rc == QN_OK) {
+        type->format(m->device.memory, &o);
+    }
+    return rc;
+}
+
 int qn_mesh_create(struct qn_mesh *m, const struct qn_mesh_opts *opts)
 {
-    if (opts->nodes < 2 || opts->nodes > QN_NODES_MAX) {
+    if (opts->nodes < 2 || opts->nodes > QN_NODES_MAX ||
+        (opts->processes &&
+         opts->transport->memory == QN_TRANSPORT_BOTH_WRITE)) {
         return QN_EINVAL;
     }
     *m = (struct qn_mesh){.opts = *opts};
+    int err = create_device(m);
+    if (err != QN_OK) {
+        return err;
+    }
     for (qn_node_t i = 0; i < opts->nodes; i++) {
         m->doorbell_fd[i] = -1;
     }
@@ -64,6 +94,7 @@ void qn_mesh_destroy(struct qn_mesh *m)
             m->doorbell_fd[i] = -1;
         }
     }
+    qn_area_destroy(&m->device);
 }
 
 static int view_peer(struct qn_mesh *m, qn_node_t self, qn_node_t peer,
@@ -82,6 +113,8 @@ static int open_lane(struct qn_mesh *m, struct qn_mesh_end *end, qn_node_t peer,
     const struct qn_qp_opts o = {
         .tx = qn_outbox_lane(end->view[end->self], peer, lane),
         .rx = qn_outbox_lane(end->view[peer], end->self, lane),
+        .device = end->device,
+        .lane = lane,
         .cells = m->opts.cells,
         .self = end->self,
         .peer = peer,
@@ -91,6 +124,22 @@ static int open_lane(struct qn_mesh *m, struct qn_mesh_end *end, qn_node_t peer,
         .ringer = &end->ringer[peer],
     };
     return m->opts.transport->open(&end->qp[peer][lane], &o);
+}
+
+static int attach(struct qn_mesh *m, struct qn_mesh_end *end)
+{
+    const struct qn_device_opts opts = device_opts(m);
+    uint64_t incarnation[QN_NODES_MAX];
+    for (qn_node_t i = 0; i < end->nodes; i++) {
+        incarnation[i] = qn_mesh_incarnation(i);
+    }
+    const struct qn_device_attach_opts o = {.memory = m->device.memory,
+                                            .opts = &opts,
+                                            .self = end->self,
+                                            .incarnation = incarnation,
+                                            .doorbell = &end->doorbell,
+                                            .ringer = end->ringer};
+    return m->opts.transport->device->attach(&end->device, &o);
 }
 
 int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
@@ -105,13 +154,16 @@ int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
                          m->doorbell_fd[self]);
     }
     for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
-        if (i == self) {
-            continue;
-        }
         qn_doorbell_handle_init(&end->ringer[i],
                                 qn_outbox_doorbell(end->view[i]),
                                 m->doorbell_fd[i]);
-        for (enum qn_lane l = 0; l < QN_LANES && rc == QN_OK; l++) {
+    }
+    if (rc == QN_OK && m->device.memory != NULL) {
+        rc = attach(m, end);
+    }
+    for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
+        for (enum qn_lane l = 0; l < QN_LANES && i != self && rc == QN_OK;
+             l++) {
             rc = open_lane(m, end, i, l);
         }
     }
@@ -128,10 +180,21 @@ void qn_mesh_close(struct qn_mesh_end *end)
             qn_qp_close(end->qp[i][l]);
         }
     }
+    qn_device_detach(end->device);
     for (qn_node_t i = 0; i < end->nodes; i++) {
         qn_outbox_destroy(end->view[i]);
     }
     *end = (struct qn_mesh_end){0};
+}
+
+void qn_mesh_down(struct qn_mesh_end *end, qn_node_t peer)
+{
+    for (enum qn_lane l = 0; l < QN_LANES; l++) {
+        qn_qp_down(end->qp[peer][l]);
+    }
+    if (end->device != NULL) {
+        qn_device_down(end->device, peer);
+    }
 }
 
 struct job {

@@ -7,9 +7,10 @@
  *
  * One process makes the mesh. qn_mesh_run then starts a thread or a child per
  * node. Each node opens its end: it maps the outboxes of its peers read-only
- * (processes) or shares the pages (threads), and opens a queuepair per peer and
- * lane. A child keeps no writable mapping except its own outbox. Doorbells are
- * futexes between threads and eventfds between processes.
+ * (processes) or shares the pages (threads), attaches itself to the device if
+ * the transport has one, and opens a queuepair per peer and lane. A child keeps
+ * no writable mapping except its own outbox. Doorbells are futexes between
+ * threads and eventfds between processes.
  *
  * Threads: a mesh belongs to the thread that made it, an end to its node.
  */
@@ -17,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/place/area.h"
 #include "core/place/outbox.h"
 #include "core/qp.h"
 
@@ -24,15 +26,19 @@ struct qn_mesh_opts {
     const struct qn_transport *transport; /* kept */
     uint32_t nodes;                       /* 2 .. QN_NODES_MAX */
     uint32_t cells;                       /* per lane */
-    bool processes;                       /* else threads */
-    const uint32_t *core;                 /* [nodes] CPU to pin each node to;
-                                             NULL: not pinned. Kept */
+    bool processes;                       /* else threads; not for transports
+                                             whose lanes both ends write */
+    bool strict;          /* a device: as of struct qn_device_opts */
+    uint64_t seed;        /* likewise */
+    const uint32_t *core; /* [nodes] CPU to pin each node to;
+                             NULL: not pinned. Kept */
 };
 
 struct qn_mesh {
     struct qn_mesh_opts opts;
     struct qn_outbox *box[QN_NODES_MAX];
     int doorbell_fd[QN_NODES_MAX]; /* -1: futex */
+    struct qn_area device;         /* QN_AREA_NONE: lanes */
 };
 
 struct qn_mesh_end {
@@ -40,6 +46,7 @@ struct qn_mesh_end {
     uint32_t nodes;
     struct qn_outbox *view[QN_NODES_MAX]; /* [self]: its own outbox */
     struct qn_doorbell doorbell;
+    struct qn_device *device; /* NULL: lanes */
     struct qn_doorbell_handle ringer[QN_NODES_MAX];
     struct qn_qp *qp[QN_NODES_MAX][QN_LANES]; /* [self]: NULL */
 };
@@ -47,8 +54,9 @@ struct qn_mesh_end {
 /** Main function of a node. @return 0 on success. */
 typedef int qn_mesh_fn(struct qn_mesh_end *end, void *arg);
 
-/** @return QN_OK; QN_EINVAL; QN_ENOMEM; QN_EMFILE; QN_ENOSYS. On failure there
- *          is nothing to destroy. */
+/** @return QN_OK; QN_EINVAL (a transport that cannot serve so many nodes, or
+ *          not between processes, included); QN_ENOMEM; QN_EMFILE; QN_ENOSYS.
+ *          On failure there is nothing to destroy. */
 int qn_mesh_create(struct qn_mesh *m, const struct qn_mesh_opts *opts);
 void qn_mesh_destroy(struct qn_mesh *m);
 
@@ -58,9 +66,13 @@ static inline uint64_t qn_mesh_incarnation(qn_node_t node)
     return 1000 + (uint64_t)node;
 }
 
-/** Open all queuepairs of one node; called directly or by qn_mesh_run. */
+/** Attach one node to the device and open all its queuepairs; called directly
+ * or by qn_mesh_run. */
 int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end);
 void qn_mesh_close(struct qn_mesh_end *end);
+
+/** A peer has ended: tell all that leads to it. */
+void qn_mesh_down(struct qn_mesh_end *end, qn_node_t peer);
 
 /**
  * Run fn on every node and wait for all.

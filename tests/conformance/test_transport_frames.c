@@ -7,6 +7,13 @@
 static uint8_t out[QN_MSG_MAX];
 static uint8_t in[QN_MSG_MAX];
 
+/* Bytes that any frame of that transport can carry, also a FIRST, which says
+ * how long its message is. */
+static uint32_t part_of(const struct qn_transport *t)
+{
+    return t->frame_max - 6;
+}
+
 static struct qn_frame frame(enum qn_frame_kind kind, const void *data,
                              uint32_t len, uint32_t total)
 {
@@ -61,8 +68,10 @@ Test(transport, an_aborted_message_is_never_seen)
         struct pair p;
         size_t len = 0;
         pair_open(&p, t, 16);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_FIRST, 50, 300), QN_OK);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_MORE, 56, 0), QN_OK);
+        cr_assert_eq(send_frame(p.end[0], QN_FRAME_FIRST, part_of(t), 300),
+                     QN_OK);
+        cr_assert_eq(send_frame(p.end[0], QN_FRAME_MORE, t->frame_max, 0),
+                     QN_OK);
         cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len), QN_EAGAIN);
         cr_assert_eq(send_frame(p.end[0], QN_FRAME_ABORT, 0, 0), QN_OK);
         cr_assert_eq(qn_qp_try_recv(p.end[1], in, sizeof in, &len), QN_EAGAIN);
@@ -88,7 +97,8 @@ Test(transport, the_frame_view_shows_an_abort)
         struct pair p;
         struct qn_frame f;
         pair_open(&p, t, 16);
-        cr_assert_eq(send_frame(p.end[0], QN_FRAME_FIRST, 40, 300), QN_OK);
+        cr_assert_eq(send_frame(p.end[0], QN_FRAME_FIRST, part_of(t), 300),
+                     QN_OK);
         cr_assert_eq(send_frame(p.end[0], QN_FRAME_ABORT, 0, 0), QN_OK);
         cr_assert_eq(qn_qp_try_send(p.end[0], "abc", 3), QN_OK);
         for (int i = 0; i < 3; i++) {
@@ -108,16 +118,17 @@ Test(transport, frames_that_form_no_message_are_refused)
     {
         struct pair p;
         struct qn_qp *a;
+        const uint32_t n = part_of(t);
         pair_open(&p, t, 16);
         a = p.end[0];
         cr_assert_eq(send_frame(a, QN_FRAME_MORE, 10, 0), QN_EINVAL);
         cr_assert_eq(send_frame(a, QN_FRAME_LAST, 10, 0), QN_EINVAL);
         cr_assert_eq(send_frame(a, QN_FRAME_ABORT, 0, 0), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, QN_MSG_MAX + 1),
+        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, n, QN_MSG_MAX + 1),
                      QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 39), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 60), QN_OK);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 60), QN_EINVAL);
+        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, n, n - 1), QN_EINVAL);
+        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, n, n + 20), QN_OK);
+        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, n, n + 20), QN_EINVAL);
         cr_assert_eq(send_frame(a, QN_FRAME_ONLY, 4, 4), QN_EINVAL);
         cr_assert_eq(send_frame(a, QN_FRAME_MORE, 21, 0), QN_EINVAL);
         cr_assert_eq(send_frame(a, QN_FRAME_LAST, 19, 0), QN_EINVAL);
@@ -127,8 +138,8 @@ Test(transport, frames_that_form_no_message_are_refused)
         pair_close(&p);
         pair_open_limited(&p, t, 16, 100, 100);
         a = p.end[0];
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 101), QN_EINVAL);
-        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, 40, 100), QN_OK);
+        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, n, 101), QN_EINVAL);
+        cr_assert_eq(send_frame(a, QN_FRAME_FIRST, n, 100), QN_OK);
         pair_close(&p);
     }
 }
