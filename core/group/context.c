@@ -159,13 +159,15 @@ static bool opts_ok(const struct qn_context_opts *o, uint32_t members)
     return members <= QN_MEMBERS_MAX && o->self < members &&
            qn_tree_check(o->tree) == QN_OK &&
            qn_tree_bound(o->tree) <= members &&
-           (!o->acked || qn_tree_has(o->tree, o->self)) && o->qp != NULL &&
+           (!o->acked || qn_tree_has(o->tree, o->self)) &&
+           (o->bcast != NULL ? !o->acked : o->qp != NULL) &&
            (o->deliver != NULL || o->self == o->tree->root) &&
            (o->msg_max == 0 ||
             (o->msg_max >= QN_INPLACE_MAX && o->msg_max <= QN_MSG_MAX));
 }
 
-/* The nodes that are down from the beginning: peers without a queuepair. An
+/* The nodes that are down from the beginning: peers without a queuepair. With
+ * the broadcast of a device there are none. An
  * acknowledged context knows its neighbours only. */
 static void find_absent(struct qn_context *c)
 {
@@ -173,7 +175,7 @@ static void find_absent(struct qn_context *c)
         bool peer = c->acked
                         ? v == c->parent || qn_node_set_has(&c->children, v)
                         : true;
-        if (peer && v != c->self && c->qp[v] == NULL) {
+        if (peer && v != c->self && (c->bcast != NULL || c->qp[v] == NULL)) {
             qn_node_set_add(&c->down, v);
         }
     }
@@ -206,6 +208,7 @@ int qn_context_create(struct qn_context **out, const struct qn_context_opts *o)
     }
     c->self = o->self;
     c->qp = o->qp;
+    c->bcast = o->bcast;
     c->deliver = o->deliver;
     c->ctx = o->ctx;
     c->msg_max = o->msg_max != 0 ? o->msg_max : QN_MSG_MAX;
@@ -249,6 +252,9 @@ int qn_context_up(struct qn_context *c, qn_node_t peer)
     QN_ASSERT(peer != c->self);
     if (c->acked) {
         return QN_EPERM;
+    }
+    if (c->bcast != NULL) {
+        return QN_OK; /* the device is told */
     }
     QN_ASSERT(c->qp[peer] != NULL);
     /* What is under way began before its new incarnation: it is in no set. */

@@ -63,6 +63,23 @@ static void publish(struct qn_context *c, qn_node_t child, uint8_t *buf,
     qn_qp_commit(c->qp[child], at);
 }
 
+/* All get it, or none. */
+static int bcast_by_device(struct qn_context *c, const struct qn_slice *parts,
+                           uint32_t count, struct qn_node_set *dropped)
+{
+    int rc = qn_device_bcast_try_send(c->bcast, parts, count);
+    if (rc != QN_EAGAIN) {
+        return rc;
+    }
+    for (uint32_t i = 0; i < c->child_count; i++) {
+        c->drops[c->child[i]]++;
+        if (dropped != NULL) {
+            qn_node_set_add(dropped, c->child[i]);
+        }
+    }
+    return QN_OK;
+}
+
 int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
                      uint32_t count, struct qn_node_set *dropped)
 {
@@ -77,6 +94,9 @@ int qn_context_bcast(struct qn_context *c, const struct qn_slice *parts,
     if (dropped != NULL) {
         QN_ASSERT(dropped->words == c->down.words);
         qn_node_set_clear(dropped);
+    }
+    if (c->bcast != NULL) {
+        return bcast_by_device(c, parts, count, dropped);
     }
     for (uint32_t i = 0; i < c->child_count; i++) {
         qn_node_t child = c->child[i];
@@ -256,11 +276,26 @@ static uint32_t poll_acknowledgements(struct qn_context *c, uint32_t budget)
     return n;
 }
 
+static void deliver_of_device(void *ctx, qn_node_t source, const void *msg,
+                              size_t len)
+{
+    struct qn_context *c = ctx;
+    if (c->deliver != NULL) {
+        c->sender = source;
+        c->delivering = true;
+        c->deliver(c->ctx, msg, len);
+        c->delivering = false;
+    }
+}
+
 uint32_t qn_context_poll(struct qn_context *c, uint32_t budget)
 {
     qn_mark(QN_MARK_POLL);
     uint32_t n = 0;
     QN_ASSERT(!c->delivering);
+    if (c->bcast != NULL) {
+        return qn_device_bcast_poll(c->bcast, budget, deliver_of_device, c);
+    }
     qn_pending_catch_up(c);
     c->parent_first = !c->parent_first;
     if (c->parent_first) {
@@ -312,6 +347,9 @@ static bool room_came(struct qn_context *c)
 
 bool qn_context_pending(struct qn_context *c)
 {
+    if (c->bcast != NULL) {
+        return qn_device_bcast_pending(c->bcast);
+    }
     return peer_has(c) || (c->acked && child_has(c)) || room_came(c);
 }
 
@@ -322,6 +360,9 @@ static inline uint32_t lowest_bit(uint64_t word)
 
 bool qn_context_flush(struct qn_context *c)
 {
+    if (c->bcast != NULL) {
+        return qn_device_bcast_flush(c->bcast);
+    }
     qn_pending_catch_up(c);
     bool waits = tell(c);
     for (uint32_t i = 0; i < c->dirty.words; i++) {

@@ -41,6 +41,12 @@
  * The price of a turn depends on the peers that have queuepairs and live, not
  * on the number of members, but for one word per 64 of them.
  *
+ * A device may bring a broadcast along (core/device_bcast.h). A context that is
+ * given one uses no queuepairs; of its tree only the root counts, and nodes
+ * that end or come are told to the device. All other nodes deliver what comes
+ * of any root, each source in order. What the root has no room for is dropped
+ * for all.
+ *
  * Two contexts may exist over one set of queuepairs only if they use different
  * lanes. Wire format: README.md of this folder.
  *
@@ -51,6 +57,7 @@
 #include <stdbool.h>
 
 #include "core/base/bits.h"
+#include "core/device_bcast.h"
 #include "core/node_set.h"
 #include "core/qp.h"
 #include "core/topo/tree.h"
@@ -72,13 +79,16 @@ struct qn_context_opts {
     uint32_t msg_max;           /* bytes, as of all its queuepairs (core/qp.h);
                                    0: QN_MSG_MAX */
     const struct qn_tree *tree; /* borrowed: copied */
-    struct qn_qp **qp;          /* [members] by node id, kept. `acked`: read
-                                   only for parent and children. NULL: there is
-                                   no way to that node, see qn_context_up */
-    qn_deliver_fn *deliver;     /* NULL allowed at the root, which then
-                                   receives nothing */
-    void *ctx;                  /* for deliver; kept */
-    bool acked;                 /* all nodes of the context say the same */
+    struct qn_qp **qp;      /* [members] by node id, kept. NULL with `bcast`.
+                               `acked`: read
+                               only for parent and children. NULL: there is
+                               no way to that node, see qn_context_up */
+    qn_deliver_fn *deliver; /* NULL allowed at the root, which then
+                               receives nothing */
+    void *ctx;              /* for deliver; kept */
+    bool acked;             /* all nodes of the context say the same */
+    struct qn_device_bcast *bcast; /* how the root broadcasts; kept. NULL: along
+                               the tree. All nodes say the same. Not `acked` */
 };
 
 struct qn_context;

@@ -37,6 +37,7 @@ struct qn_context {
     uint32_t child_count;
     qn_node_t *child;  /* [child_count] in send order; room for all members */
     struct qn_qp **qp; /* [members] by node */
+    struct qn_device_bcast *bcast; /* of a device; NULL: there are queuepairs */
     qn_deliver_fn *deliver;
     void *ctx;
     struct qn_node_set children;

@@ -9,11 +9,12 @@
  * stored behind a put comes later in the order of its core, and the load that
  * finds the flag comes before the get.
  *
- * A dead core may leave a test-and-set register held, an interrupt on its way,
- * and a bit of it in status registers. Each survivor cleans what is its own:
- * its bit of the dead one's request, the dead one's bit in its status. A
- * register is released by the first survivor that was told: the compare fails
- * for all others, and for a holder of another incarnation.
+ * A dead core may leave a test-and-set register held. The first survivor that
+ * was told releases it: the compare fails for all others, and for a holder of
+ * another incarnation. Interrupts of a dead core are left as they are, in its
+ * request register and in status registers: its successor may have added to
+ * them before a survivor is told, so taking one away could lose the other. What
+ * an interrupt announces names its incarnation.
  */
 #include "transports/mpb/chip.h"
 
@@ -177,14 +178,6 @@ void qn_mpb_release(struct qn_mpb *m, uint32_t core)
     QN_ASSERT(held);
 }
 
-static void clear_bit(qn_a64 *word, uint32_t bit)
-{
-    uint64_t seen = qn_load(word, QN_SEQ_CST);
-    while ((seen >> bit & 1) != 0 &&
-           !qn_cas(word, &seen, seen & ~(UINT64_C(1) << bit), QN_SEQ_CST)) {
-    }
-}
-
 /* ---- the device ---- */
 
 static size_t device_bytes(const struct qn_device_opts *o)
@@ -265,9 +258,6 @@ static void device_down(struct qn_device *d, qn_node_t node)
         uint64_t dead = owner_of(node, m->incarnation[node]);
         (void)qn_cas(&m->chip->core[i].owner, &dead, 0, QN_SEQ_CST);
     }
-    /* In this order: what was on its way cannot come behind the second. */
-    clear_bit(&m->chip->core[node].request, m->self);
-    clear_bit(&m->chip->core[m->self].status, node);
     m->incarnation[node] = 0;
 }
 

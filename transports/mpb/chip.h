@@ -32,7 +32,8 @@
  * A request may be on its way for a while (the controller serves one register
  * at a time): strict delays it, at most until the source settles. A target
  * takes interrupts at a safe point of its choice; it takes them first and then
- * looks at what they announce.
+ * looks at what they announce. One may be of a former incarnation of its
+ * source.
  *
  * Threads: an attachment belongs to one thread. All calls but attach are
  * wait-free; only those that say so ring.
@@ -170,6 +171,13 @@ static inline void qn_mpb_put(struct qn_mpb *m, uint32_t core, uint32_t first,
                               const void *from, uint32_t bytes)
 {
     m->access->put(m, core, first, from, bytes);
+}
+
+/** Whole lines to the own buffer. */
+static inline void qn_mpb_move(struct qn_mpb *m, uint32_t to, uint32_t core,
+                               uint32_t first, uint32_t lines)
+{
+    m->access->move(m, to, core, first, lines);
 }
 
 /** The low bits of a node's incarnation, as words carry them. */

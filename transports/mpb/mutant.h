@@ -10,7 +10,7 @@
  *
  * X(name, the test that finds it, text). STRICT: test_mpb_mutants, a strict
  * chip, within 100 seeds. LIVES: test_mpb_lives_mutants, incarnations in every
- * order.
+ * order. OC, ASYNC: test_ocbcast_mutants, broadcasts on strict chips.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,18 @@
     X(READY_KEPT, STRICT, "what was read is not drained")                      \
     X(WANT_KEPT, STRICT, "that room is wanted is not drained")                 \
     X(SENT_LEFT, LIVES, "open leaves what its predecessor had sent")           \
-    X(NO_SECOND_LOOK, LIVES, "a cell counts whichever incarnation wrote it")
+    X(NO_SECOND_LOOK, LIVES, "a cell counts whichever incarnation wrote it")   \
+    X(OC_STALE, OC, "OC-Bcast looks at flags without invalidating")            \
+    X(OC_KEPT, OC, "OC-Bcast does not drain its flags")                        \
+    X(OC_NO_BARRIER, OC, "as printed: the root changes without a barrier")     \
+    X(ASYNC_HEAD_STALE, ASYNC, "a head is looked at without invalidating")     \
+    X(ASYNC_DONE_STALE, ASYNC, "done is looked at without invalidating")       \
+    X(ASYNC_WINDOW_STALE, ASYNC, "received, without invalidating")             \
+    X(ASYNC_KEPT, ASYNC, "done and received are not drained")                  \
+    X(ASYNC_LOST_COPY, ASYNC, "as printed: no copy of what goes on at once")   \
+    X(ASYNC_MASKED, ASYNC, "no interrupts while children are waited for")      \
+    X(ASYNC_NO_WINDOW, ASYNC, "as printed: any number of chunks on their way") \
+    X(ASYNC_NO_SECOND_LOOK, LIVES, "a chunk counts whichever incarnation's")
 
 enum qn_mpb_mutant {
     QN_MPB_MUTANT_NONE,

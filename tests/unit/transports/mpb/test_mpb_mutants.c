@@ -10,7 +10,7 @@
 
 enum qn_mpb_mutant qn_mpb_mutant;
 
-enum finder { STRICT, LIVES };
+enum finder { STRICT, LIVES, OC, ASYNC };
 
 static const struct {
     const char *name;

@@ -1,0 +1,23 @@
+#ifndef QN_TESTS_UNIT_OC_WORLD_H
+#define QN_TESTS_UNIT_OC_WORLD_H
+
+/** Broadcasts of several nodes in one thread, on a strict chip, in an order
+ * that a seed chooses. */
+
+#include <stdint.h>
+
+/** Synchronous: roots that change and that stay, lengths of several chunks.
+ *  @return NULL, or what went wrong. */
+const char *oc_sync_traffic(uint64_t seed);
+
+/** The smallest case of the published error: five nodes, k = 2, roots 0 then 2,
+ *  and node 1 late. */
+const char *oc_root_change(uint64_t seed);
+
+/** Asynchronous: all nodes send and sleep. `deaths`: some end and come back. */
+const char *oc_async_traffic(uint64_t seed, uint32_t deaths);
+
+/** A member stops taking anything: how far does a source get? */
+const char *oc_async_stall(uint64_t seed);
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * OC-Bcast, synchronous and asynchronous, on strict chips of 100 seeds; and the
+ * synchronous one between threads.
+ */
+#include <pthread.h>
+#include <sched.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/transports/mpb/mpb_world.h"
+#include "tests/unit/transports/mpb/ocbcast/oc_world.h"
+#include "transports/mpb/ocbcast/oc_async.h"
+#include "transports/mpb/ocbcast/ocbcast.h"
+
+#define SEEDS 100u
+
+Test(ocbcast, all_nodes_get_all_of_it, .timeout = 60)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const char *wrong = oc_sync_traffic(seed);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+    }
+}
+
+Test(ocbcast, a_root_may_change_while_a_node_is_late, .timeout = 60)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const char *wrong = oc_root_change(seed);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+    }
+}
+
+Test(ocbcast, says_what_it_cannot_do)
+{
+    static struct mpb_world w;
+    struct qn_oc oc;
+    uint8_t byte = 0;
+    mpb_open_world(&w, 3, false, 1);
+    struct qn_oc_opts o = {
+        .chip = mpb_core(&w, 0), .first = 200, .lines = 7, .k = 2};
+    cr_assert_eq(qn_oc_init(&oc, &o), QN_OK);
+    cr_assert_eq(oc.chunk_lines, 1);
+    cr_assert_eq(qn_oc_begin(&oc, 0, &byte, 65535 * 32 + 1), QN_EMSGSIZE);
+    cr_assert_eq(qn_oc_begin(&oc, 3, &byte, 1), QN_EINVAL);
+    cr_assert_eq(qn_oc_begin(&oc, 0, &byte, 1), QN_OK);
+    cr_assert_eq(qn_oc_begin(&oc, 0, &byte, 1), QN_EAGAIN);
+    cr_assert_eq(qn_oc_step(&oc), QN_EAGAIN);
+    qn_oc_down(&oc);
+    cr_assert_eq(qn_oc_step(&oc), QN_EPEERDEAD);
+    cr_assert_eq(qn_oc_begin(&oc, 0, &byte, 1), QN_EPEERDEAD);
+    o.lines = 6;
+    cr_assert_eq(qn_oc_init(&oc, &o), QN_EINVAL);
+    o.lines = 60;
+    cr_assert_eq(qn_oc_init(&oc, &o), QN_EINVAL, "behind the buffer");
+    o.lines = 20;
+    o.k = 3;
+    cr_assert_eq(qn_oc_init(&oc, &o), QN_EINVAL);
+    mpb_close_world(&w);
+}
+
+/* The published layout: 1 + k + 2 * 96 lines, and the barrier. */
+Test(ocbcast, chunks_of_48_nodes_with_any_fan_out_have_96_lines)
+{
+    for (uint32_t k = 1; k < 48; k++) {
+        cr_assert_eq(qn_oc_chunk_lines(48, QN_MPB_LINES, k), 96);
+    }
+}
+
+Test(oc_async, all_nodes_get_all_messages, .timeout = 60)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const char *wrong = oc_async_traffic(seed, 0);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+    }
+}
+
+Test(oc_async, deaths_tear_double_and_stop_nothing, .timeout = 60)
+{
+    for (uint64_t seed = 0; seed < 3 * SEEDS; seed++) {
+        const char *wrong = oc_async_traffic(seed, 1 + seed % 4);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+    }
+}
+
+Test(oc_async, a_source_does_not_run_ahead_of_a_member_that_stalls,
+     .timeout = 60)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const char *wrong = oc_async_stall(seed);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+    }
+}
+
+/* ---- threads ---- */
+
+#define THREADS 4u
+#define ROUNDS  400u
+
+static struct mpb_world shared;
+
+static void *take_part(void *arg)
+{
+    const qn_node_t self = *(const qn_node_t *)arg;
+    uint8_t bytes[500];
+    struct qn_oc oc;
+    if (qn_oc_init(&oc, &(struct qn_oc_opts){.chip = mpb_core(&shared, self),
+                                             .first = 200,
+                                             .lines = 14,
+                                             .k = 2,
+                                             .session = 7}) != QN_OK) {
+        return arg;
+    }
+    for (uint32_t b = 0; b < ROUNDS; b++) {
+        qn_node_t root = b / 3 % THREADS;
+        uint32_t len = b * 37 % sizeof bytes;
+        memset(bytes, self == root ? (int)(b % 256) : -1, sizeof bytes);
+        (void)qn_oc_begin(&oc, root, bytes, len);
+        int rc;
+        while ((rc = qn_oc_step(&oc)) == QN_EAGAIN) {
+            sched_yield();
+        }
+        for (uint32_t i = 0; i < len && rc == QN_OK; i++) {
+            rc = bytes[i] == (uint8_t)b ? QN_OK : QN_ECORRUPT;
+        }
+        if (rc != QN_OK) {
+            return arg;
+        }
+    }
+    return NULL;
+}
+
+Test(ocbcast_threads, all_get_all_of_it, .timeout = 120)
+{
+    for (int strict = 0; strict < 2; strict++) {
+        pthread_t thread[THREADS];
+        static qn_node_t self[THREADS] = {0, 1, 2, 3};
+        mpb_open_world(&shared, THREADS, strict, 5);
+        for (uint32_t i = 0; i < THREADS; i++) {
+            cr_assert_eq(pthread_create(&thread[i], NULL, take_part, &self[i]),
+                         0);
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            void *failed;
+            cr_assert_eq(pthread_join(thread[i], &failed), 0);
+            cr_assert_null(failed);
+        }
+        mpb_close_world(&shared);
+    }
+}

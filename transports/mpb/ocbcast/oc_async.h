@@ -1,0 +1,79 @@
+#ifndef QN_TRANSPORTS_MPB_OCBCAST_OC_ASYNC_H
+#define QN_TRANSPORTS_MPB_OCBCAST_OC_ASYNC_H
+
+/**
+ * OC-Bcast, asynchronous: any node may broadcast at any time. A parent puts a
+ * chunk into its buffer and interrupts its children; each gets the chunk and
+ * tells the parent; when all have told, the buffer is free.
+ *
+ * A node has one buffer, for chunks of all sources. A chunk that finds it free,
+ * and no other chunk waiting, goes from the parent's buffer into the own one
+ * and on; any other is got into private memory and waits for the buffer.
+ * That path never waits, so a node takes interrupts also while it waits for its
+ * children: two that broadcast to each other would wait for ever otherwise.
+ *
+ * Window: a source has at most QN_OC_WINDOW chunks on their way. Each member
+ * says, in a word of the source's buffer, up to which chunk it has received; so
+ * what waits in any node is bounded, by the window times the number of sources,
+ * and no forwarder refuses anything.
+ *
+ * Guarantee: the messages of one source arrive in order, whole and once, at
+ * each member that lives; there is no order between sources. If a node dies, a
+ * message that was on its way through it may be missing at those below it. The
+ * next one has a tree of the members that its source knows to live, which it
+ * carries in its head.
+ *
+ * Lines of a node, from `first` on:
+ *
+ *     done       k        what a child has got
+ *     received   n / 4    a word per member, about the chunks of this node
+ *     head       1        of the chunk in the buffer
+ *     buffer     m
+ *
+ *     done, received   63 .. 32 number | 31 .. 16 this node | 15 .. 0 writer
+ *     head  word 0     63 .. 32 bytes of the message | chunk | chunks
+ *           word 1     63 .. 32 number of the chunk at its source | source's
+ *                      incarnation | source
+ *           word 2     members of its tree
+ *           word 3     63 .. 32 use of the buffer | incarnation of this node
+ *
+ * Word 3 is 0 while anything else changes, and the head is looked at a second
+ * time after the get: a node that reads for its predecessor, or what is a
+ * successor's, finds out.
+ *
+ * Threads: one, with the attachment. Nothing waits, nothing but create
+ * allocates.
+ * Source: Petrovic, EPFL thesis, 4.5; the window, the trees of living members
+ * and the incarnations are not in it.
+ */
+
+#include <stdbool.h>
+
+#include "core/device_bcast.h"
+#include "transports/mpb/chip.h"
+
+#define QN_OC_WINDOW      4u /* chunks of a source on their way */
+#define QN_OC_FANOUT_MAX  47u
+#define QN_OC_PAYLOAD_MAX 96u /* lines of a chunk */
+
+struct qn_oc_async_opts {
+    struct qn_device *device; /* an mpb, kept */
+    uint32_t first, lines;    /* of each node's buffer; 0, 0: those that the
+                                 queuepairs leave */
+    uint32_t k;               /* fan-out, 1 .. nodes - 1 */
+    uint32_t msg_max;         /* bytes of the longest message; 0: QN_MSG_MAX */
+};
+
+/** Chunks that wait for the own buffer: now, and the most so far. */
+struct qn_oc_queued {
+    uint32_t now, most, limit;
+};
+
+/** @return QN_OK; QN_EINVAL: no mpb, k, msg_max, or too few lines; QN_ENOMEM.
+ */
+int qn_oc_async_create(struct qn_device_bcast **out,
+                       const struct qn_oc_async_opts *o);
+
+struct qn_oc_queued qn_oc_async_queued(const struct qn_device_bcast *b);
+
+#endif
