@@ -14,6 +14,7 @@
 static const struct qn_transport *const table[] = {
     &qn_ump,
     &qn_ffq,
+    &qn_ffq_shared,
 };
 
 const struct qn_transport *qn_transport_at(uint32_t i)

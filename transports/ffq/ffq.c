@@ -6,6 +6,10 @@
  * rest of a line of eight: a consumer that keeps up costs it a line per eight
  * messages. The receiver looks at the next slot and at nothing else.
  *
+ * The two forms share every instruction: an end knows where the words lie by
+ * which its peer says "empty" (tx_empty), where it says so itself (rx_empty),
+ * and how far apart they are (apart).
+ *
  * A word of another lap, of another incarnation, or noise is not the one that
  * is expected. So "empty" needs no further check: a peer that lies loses its
  * own messages. What a full slot says is checked (fits).
@@ -23,10 +27,11 @@
 #include "core/base/bits.h"
 #include "core/frames.h"
 
-#define EMPTY      0xffu      /* in place of a kind: that position was read */
-#define TAG_MAX    0xffffu    /* of an opening, from 1 */
-#define TAG_NONE   UINT64_MAX /* in no word: the lane is not accepted */
-#define LINE_WORDS 8u
+#define EMPTY            0xffu /* in place of a kind: that position was read */
+#define TAG_MAX          0xffffu    /* of an opening, from 1 */
+#define TAG_NONE         UINT64_MAX /* in no word: the lane is not accepted */
+#define LINE_WORDS       8u
+#define SLOT_WORDS_SHIFT 3u /* a slot is so many words: 2^3 */
 
 static_assert(sizeof(struct qn_ffq_control) == QN_CACHELINE, "one line");
 static_assert(sizeof(struct qn_ffq_slot) == QN_CACHELINE, "one line");
@@ -34,9 +39,10 @@ static_assert(QN_FFQ_SLOT_BYTES <= QN_INPLACE_MAX, "no msg_max is less");
 
 struct ffq {
     struct qn_qp qp;
-    int status;    /* QN_OK, QN_EPEERDEAD or QN_ECORRUPT */
-    bool accepted; /* the peer's lane names both incarnations */
-    uint32_t mask; /* cells of either lane - 1 */
+    int status;     /* QN_OK, QN_EPEERDEAD or QN_ECORRUPT */
+    bool accepted;  /* the peer's lane names both incarnations */
+    uint32_t mask;  /* cells of either lane - 1 */
+    uint32_t apart; /* log2 of the words from one "empty" to the next */
     struct qn_frame_limits limits;
     /* send */
     struct qn_ffq_lane *tx;
@@ -117,8 +123,8 @@ static bool accept(struct ffq *u)
     return true;
 }
 
-/* E: `to` is 0 while anything else changes. */
-static void open_lane(struct ffq *u, uint32_t start)
+/* E: `to` is 0 while anything else changes. `mirror`: the lane has one. */
+static void open_lane(struct ffq *u, uint32_t start, bool mirror)
 {
     struct qn_ffq_control *c = &u->tx->control;
     qn_store(&c->to, 0, QN_SEQ_CST);
@@ -130,7 +136,9 @@ static void open_lane(struct ffq *u, uint32_t start)
     qn_store(&c->want, 0, QN_SEQ_CST);
     for (uint32_t i = 0; i <= u->mask; i++) { /* relaxed: published by `to` */
         qn_store(&u->tx->slot[i].word, 0, QN_RELAXED);
-        qn_store(&u->rx_empty[i], 0, QN_RELAXED);
+        if (mirror) {
+            qn_store(&u->rx_empty[i], 0, QN_RELAXED);
+        }
     }
     qn_store(&c->to, u->peer_inc, QN_SEQ_CST);
 }
@@ -144,8 +152,8 @@ static uint32_t refresh(struct ffq *u, uint32_t most)
     for (; n > 0; n--, u->tx_freed++) {
         /* K, acquire: release in consume; the peer's reads of the slot are over
          * before it is written again. */
-        if (qn_load(&u->tx_empty[u->tx_freed & u->mask], QN_ACQUIRE) !=
-            word_of(u->tx_freed, u->tx_tag, EMPTY, 0)) {
+        if (qn_load(&u->tx_empty[(u->tx_freed & u->mask) << u->apart],
+                    QN_ACQUIRE) != word_of(u->tx_freed, u->tx_tag, EMPTY, 0)) {
             break;
         }
     }
@@ -185,13 +193,13 @@ static void put(struct ffq *u, const struct qn_frame *f)
     publish(u, f->kind, f->len);
 }
 
-/* As much of the staged message as there is room for. */
-static void push(struct ffq *u)
+/* As much of the staged message, which is `msg`, as there is room for. */
+static void push(struct ffq *u, const uint8_t *msg)
 {
     uint32_t room = u->staged != 0 ? refresh(u, UINT32_MAX) : 0;
     for (; u->pushed < u->staged && room > 0; room--) {
         const struct qn_frame f =
-            qn_frame_cut(u->stage, u->staged, u->pushed, &u->limits);
+            qn_frame_cut(msg, u->staged, u->pushed, &u->limits);
         put(u, &f);
         u->pushed += f.len;
     }
@@ -203,7 +211,7 @@ static void push(struct ffq *u)
 /* @return QN_OK: a slot is free, and nothing stands before a message. */
 static int ready_to_send(struct ffq *u)
 {
-    push(u);
+    push(u, u->stage);
     if (u->status != QN_OK) {
         return u->status;
     }
@@ -214,12 +222,18 @@ static int ready_to_send(struct ffq *u)
     return QN_OK;
 }
 
+static int ready_for_message(struct ffq *u, size_t len)
+{
+    if (len > u->limits.msg) {
+        return QN_EMSGSIZE;
+    }
+    return u->sent.inside ? QN_EAGAIN : ready_to_send(u);
+}
+
 static int try_reserve(struct qn_qp *qp, size_t len, void **buf)
 {
     struct ffq *u = ffq_of(qp);
-    int rc = len > u->limits.msg ? QN_EMSGSIZE
-             : u->sent.inside    ? QN_EAGAIN
-                                 : ready_to_send(u);
+    int rc = ready_for_message(u, len);
     if (rc == QN_OK) {
         u->reserved = (uint32_t)len;
         *buf = len <= QN_FFQ_SLOT_BYTES ? next_payload(u) : u->stage;
@@ -239,9 +253,24 @@ static void commit(struct qn_qp *qp, size_t len)
     } else {
         u->staged = (uint32_t)len;
         u->pushed = 0;
-        push(u);
+        push(u, u->stage);
     }
     u->reserved = 0;
+}
+
+static int try_send(struct qn_qp *qp, const void *msg, size_t len)
+{
+    struct ffq *u = ffq_of(qp);
+    int rc = ready_for_message(u, len);
+    if (rc == QN_OK && len <= QN_FFQ_SLOT_BYTES) {
+        put(u, &(struct qn_frame){QN_FRAME_ONLY, msg, (uint32_t)len, 0});
+    } else if (rc == QN_OK) {
+        u->staged = (uint32_t)len;
+        u->pushed = 0;
+        push(u, msg);
+        memcpy(u->stage, msg, u->staged); /* what could not be pushed */
+    }
+    return rc;
 }
 
 static int try_send_frame(struct qn_qp *qp, const struct qn_frame *f)
@@ -302,7 +331,7 @@ static bool flush(struct qn_qp *qp)
     bool ring = wants_room(u);
     if (u->staged != 0 || u->starved) {
         want_room(u, true);
-        push(u);
+        push(u, u->stage);
         u->starved = u->starved && refresh(u, UINT32_MAX) == 0;
     }
     want_room(u, u->staged != 0 || u->starved);
@@ -345,7 +374,7 @@ static void consume(struct ffq *u)
     if (u->status != QN_ECORRUPT) {
         qn_course_advance(&u->got, &u->held);
         /* K, release: all reads of the slot are over; acquire in refresh. */
-        qn_store(&u->rx_empty[u->rx_next & u->mask],
+        qn_store(&u->rx_empty[(u->rx_next & u->mask) << u->apart],
                  word_of(u->rx_next, (uint32_t)u->rx_tag, EMPTY, 0),
                  QN_RELEASE);
         u->rx_next++;
@@ -449,15 +478,21 @@ static const struct qn_qp_ops ops = {.try_reserve = try_reserve,
                                      .room = room,
                                      .down = down,
                                      .close = close_end,
-                                     .traffic = traffic};
+                                     .traffic = traffic,
+                                     .try_send = try_send};
 
-static const qn_a64 *mirror_of(const struct qn_ffq_lane *l, uint32_t cells)
+/* The words that say which slots of lane `of` are empty; `by` is the lane of
+ * the end that says it. */
+static const qn_a64 *empty_words(const struct ffq *u,
+                                 const struct qn_ffq_lane *of,
+                                 const struct qn_ffq_lane *by)
 {
-    return (const qn_a64 *)(const void *)&l->slot[cells];
+    const void *first = u->apart == 0 ? by->slot + u->mask + 1 : of->slot;
+    return first;
 }
 
-int qn_ffq_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
-                   uint32_t start)
+static int open_form(struct qn_qp **out, const struct qn_qp_opts *o,
+                     uint32_t start, uint32_t apart)
 {
     if (!qn_qp_opts_good(o, QN_FFQ_CELLS_MIN, QN_FFQ_CELLS_MAX)) {
         return QN_EINVAL;
@@ -473,6 +508,7 @@ int qn_ffq_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
     *u =
         (struct ffq){.qp = {.ops = &ops, .doorbell = o->doorbell},
                      .mask = o->cells - 1,
+                     .apart = apart,
                      .limits = {QN_FFQ_FIRST_BYTES, QN_FFQ_SLOT_BYTES, msg_max},
                      .tx = o->tx,
                      .tx_next = start,
@@ -485,22 +521,43 @@ int qn_ffq_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
                      .peer_inc = o->peer_inc,
                      .stage = (uint8_t *)u + bytes,
                      .whole = (uint8_t *)u + bytes + buffer};
-    u->tx_empty = mirror_of(u->rx, o->cells);
-    u->rx_empty = (qn_a64 *)mirror_of(u->tx, o->cells);
-    open_lane(u, start);
+    u->tx_empty = empty_words(u, u->tx, u->rx);
+    u->rx_empty = (qn_a64 *)empty_words(u, u->rx, u->tx);
+    open_lane(u, start, apart == 0);
     *out = &u->qp;
     return QN_OK;
 }
 
-static int open_end(struct qn_qp **out, const struct qn_qp_opts *o)
+int qn_ffq_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
+                   uint32_t start)
+{
+    return open_form(out, o, start, 0);
+}
+
+int qn_ffq_shared_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
+                          uint32_t start)
+{
+    return open_form(out, o, start, SLOT_WORDS_SHIFT);
+}
+
+static int open_isolated(struct qn_qp **out, const struct qn_qp_opts *o)
 {
     return qn_ffq_open_at(out, o, 0);
 }
 
-static size_t lane_bytes(uint32_t cells)
+static int open_shared(struct qn_qp **out, const struct qn_qp_opts *o)
 {
-    return sizeof(struct qn_ffq_lane) +
-           cells * (sizeof(struct qn_ffq_slot) + sizeof(qn_a64));
+    return qn_ffq_shared_open_at(out, o, 0);
+}
+
+static size_t bytes_shared(uint32_t cells)
+{
+    return sizeof(struct qn_ffq_lane) + cells * sizeof(struct qn_ffq_slot);
+}
+
+static size_t bytes_isolated(uint32_t cells)
+{
+    return bytes_shared(cells) + cells * sizeof(qn_a64);
 }
 
 const struct qn_transport qn_ffq = {
@@ -508,6 +565,15 @@ const struct qn_transport qn_ffq = {
     .unit = "slots",
     .memory = QN_TRANSPORT_ISOLATED,
     .frame_max = QN_FFQ_SLOT_BYTES,
-    .lane_bytes = lane_bytes,
-    .open = open_end,
+    .lane_bytes = bytes_isolated,
+    .open = open_isolated,
+};
+
+const struct qn_transport qn_ffq_shared = {
+    .name = "ffq_shared",
+    .unit = "slots",
+    .memory = QN_TRANSPORT_BOTH_WRITE,
+    .frame_max = QN_FFQ_SLOT_BYTES,
+    .lane_bytes = bytes_shared,
+    .open = open_shared,
 };

@@ -23,6 +23,12 @@
  *   |          has read that position (K); 8 in a line  |
  *   +--------------------------------------------------+ 64 + 72 * cells
  *
+ * That is the *isolated* form (ffq). In the *shared* one (ffq_shared), as in
+ * the paper, there is no mirror: the consumer says "empty" over the word of the
+ * slot that it has read. So one line less travels, both ends write each lane,
+ * and lanes are made anew for each pair of incarnations: one that wakes late
+ * would say "empty" over a message of its successor.
+ *
  * Laps and tags instead of the paper's NULL, because a consumer cannot clear a
  * slot that it may only read, and so that a lane survives the death of either
  * end: 0 and 1 would look the same in the next lap or incarnation.
@@ -63,10 +69,13 @@ struct qn_ffq_lane {
     struct qn_ffq_slot slot[]; /* [cells]; mirror words behind */
 };
 
-extern const struct qn_transport qn_ffq;
+extern const struct qn_transport qn_ffq;        /* isolated */
+extern const struct qn_transport qn_ffq_shared; /* both ends write */
 
-/** As qn_ffq.open, with a chosen first position: tests start near the wrap. */
+/** As their open, with a chosen first position: tests start near the wrap. */
 int qn_ffq_open_at(struct qn_qp **out, const struct qn_qp_opts *opts,
                    uint32_t start);
+int qn_ffq_shared_open_at(struct qn_qp **out, const struct qn_qp_opts *opts,
+                          uint32_t start);
 
 #endif

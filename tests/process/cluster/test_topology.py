@@ -78,6 +78,11 @@ def test_a_tree_from_a_file_goes_on_without_its_root():
             agree(q)
 
 
+def test_a_transport_that_is_for_threads_is_refused():
+    refused("--transport ffq_shared is for threads", "--transport",
+            "ffq_shared")
+
+
 def test_an_unsuitable_topology_is_refused():
     refused("must be the file of a machine or of a tree, or one of: auto ",
             "--topology", "ring:k=2")

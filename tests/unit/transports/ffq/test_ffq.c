@@ -94,6 +94,23 @@ Test(ffq, each_slot_is_given_back_by_its_position)
     pair_close(&p);
 }
 
+/* In the shared form over the word of the slot itself. */
+Test(ffq, the_shared_form_says_empty_where_the_slot_said_full)
+{
+    struct pair p;
+    pair_open(&p, &qn_ffq_shared, CELLS);
+    cr_assert_eq(p.t->lane_bytes(CELLS), 64 + CELLS * 64);
+    for (uint32_t i = 0; i < 3 * CELLS; i++) {
+        struct qn_ffq_slot *slot = &lane_of(&p, 0)->slot[i % CELLS];
+        cr_assert_eq(qn_qp_try_send(p.end[0], &i, sizeof i), QN_OK);
+        cr_assert_eq(qn_load(&slot->word, QN_ACQUIRE),
+                     word(i, 1, QN_FRAME_ONLY, 4));
+        receive(&p, i);
+        cr_assert_eq(qn_load(&slot->word, QN_ACQUIRE), word(i, 1, EMPTY, 0));
+    }
+    pair_close(&p);
+}
+
 /* A lane that is full looks at the next slot's line of mirror words only. */
 Test(ffq, a_full_lane_looks_at_one_line_of_mirror_words)
 {

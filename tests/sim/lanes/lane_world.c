@@ -1,9 +1,9 @@
 /*
- * The world of test_ump_*.c. `setup` lays messages into node 0's lane before
+ * The world of test_lane_*.c. `setup` lays messages into node 0's lane before
  * the run, so that a test begins where its question does: at a ring that is
  * full, at a sequence that is about to wrap.
  */
-#include "tests/sim/explore/ump_world.h"
+#include "tests/sim/lanes/lane_world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +11,19 @@
 #include "core/base/bits.h"
 #include "tests/support/test.h"
 
-size_t ump_lane_bytes(void)
+size_t lane_memory_bytes(void)
 {
-    return qn_ump.lane_bytes(UMP_CELLS);
+    return lane_kind.transport->lane_bytes(LANE_CELLS);
 }
 
-void ump_fill(uint8_t *msg, uint32_t bytes, uint32_t number)
+void lane_fill(uint8_t *msg, uint32_t bytes, uint32_t number)
 {
     for (uint32_t i = 0; i < bytes; i++) {
         msg[i] = (uint8_t)(number * 31 + i);
     }
 }
 
-static void open_end(struct ump_world *w, uint32_t i)
+static void open_end(struct lane_world *w, uint32_t i)
 {
     int fd = w->futex ? -1 : (int)i;
     int peer_fd = w->futex ? -1 : 1 - (int)i;
@@ -31,32 +31,32 @@ static void open_end(struct ump_world *w, uint32_t i)
     qn_doorbell_handle_init(&w->ringer[1 - i], &w->line[1 - i], peer_fd);
     const struct qn_qp_opts o = {.tx = w->lane[i],
                                  .rx = w->lane[1 - i],
-                                 .cells = UMP_CELLS,
+                                 .cells = LANE_CELLS,
                                  .self = i,
                                  .peer = 1 - i,
                                  .self_inc = 10 + i,
                                  .peer_inc = 11 - i,
                                  .doorbell = &w->doorbell[i],
                                  .ringer = &w->ringer[1 - i]};
-    if (qn_ump_open_at(&w->qp[i], &o, w->start) != QN_OK) {
+    if (lane_kind.open_at(&w->qp[i], &o, w->start) != QN_OK) {
         abort();
     }
 }
 
-void ump_setup(void *ctx)
+void lane_setup(void *ctx)
 {
-    struct ump_world *w = ctx;
-    uint8_t msg[UMP_MESSAGE_MAX];
+    struct lane_world *w = ctx;
+    uint8_t msg[LANE_MESSAGE_MAX];
     memset(w->line, 0, sizeof w->line);
     for (uint32_t i = 0; i < 2; i++) {
-        memset(w->lane[i], 0, ump_lane_bytes());
+        memset(w->lane[i], 0, lane_memory_bytes());
     }
     open_end(w, 0);
     open_end(w, 1);
     w->received = 0;
     w->replies = 0;
     for (uint32_t n = 0; n < w->filled; n++) {
-        ump_fill(msg, w->bytes, n);
+        lane_fill(msg, w->bytes, n);
         if (qn_qp_try_send(w->qp[0], msg, w->bytes) != QN_OK) {
             abort();
         }
@@ -66,30 +66,30 @@ void ump_setup(void *ctx)
     }
 }
 
-void ump_teardown(void *ctx)
+void lane_teardown(void *ctx)
 {
-    struct ump_world *w = ctx;
+    struct lane_world *w = ctx;
     qn_qp_close(w->qp[0]);
     qn_qp_close(w->qp[1]);
 }
 
 /* Message number `received`, whole and right? */
-void ump_take(struct ump_world *w, const uint8_t *msg, size_t len)
+void lane_take(struct lane_world *w, const uint8_t *msg, size_t len)
 {
-    uint8_t want[UMP_MESSAGE_MAX];
-    ump_fill(want, w->bytes, w->received);
+    uint8_t want[LANE_MESSAGE_MAX];
+    lane_fill(want, w->bytes, w->received);
     if (len != w->bytes || memcmp(msg, want, len) != 0) {
         qn_sim_fail("torn, lost or doubled message");
     }
     w->received++;
 }
 
-void ump_sender(void *ctx)
+void lane_sender(void *ctx)
 {
-    struct ump_world *w = ctx;
-    uint8_t msg[UMP_MESSAGE_MAX];
+    struct lane_world *w = ctx;
+    uint8_t msg[LANE_MESSAGE_MAX];
     for (uint32_t n = 0; n < w->messages; n++) {
-        ump_fill(msg, w->bytes, w->filled + n);
+        lane_fill(msg, w->bytes, w->filled + n);
         if (qn_qp_send(w->qp[0], msg, w->bytes, QN_TIME_NEVER) != QN_OK) {
             qn_sim_fail("send");
         }
@@ -99,24 +99,24 @@ void ump_sender(void *ctx)
     }
 }
 
-void ump_receiver(void *ctx)
+void lane_receiver(void *ctx)
 {
-    struct ump_world *w = ctx;
-    uint8_t msg[UMP_MESSAGE_MAX];
+    struct lane_world *w = ctx;
+    uint8_t msg[LANE_MESSAGE_MAX];
     size_t len = 0;
     for (uint32_t n = 0; n < w->filled + w->messages; n++) {
         if (qn_qp_recv(w->qp[1], msg, sizeof msg, &len, QN_TIME_NEVER) !=
             QN_OK) {
             qn_sim_fail("recv");
         }
-        ump_take(w, msg, len);
+        lane_take(w, msg, len);
     }
 }
 
 /* Everybody ends, unless somebody was killed; nothing torn either way. */
 static const char *all_received(void *ctx)
 {
-    const struct ump_world *w = ctx;
+    const struct lane_world *w = ctx;
     if (qn_sim_end_of(0) == QN_SIM_KILLED ||
         qn_sim_end_of(1) == QN_SIM_KILLED) {
         return NULL;
@@ -130,7 +130,7 @@ static const char *all_received(void *ctx)
     return w->received == w->filled + w->messages ? NULL : "messages missing";
 }
 
-const char *ump_nobody_asleep(void *ctx)
+const char *lane_nobody_asleep(void *ctx)
 {
     (void)ctx;
     return qn_sim_end_of(0) == QN_SIM_DONE && qn_sim_end_of(1) == QN_SIM_DONE
@@ -138,33 +138,33 @@ const char *ump_nobody_asleep(void *ctx)
                : "asleep for ever";
 }
 
-void ump_make(struct ump_world *w)
+void lane_make(struct lane_world *w)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        w->lane[i] = aligned_alloc(QN_CACHELINE, ump_lane_bytes());
+        w->lane[i] = aligned_alloc(QN_CACHELINE, lane_memory_bytes());
         cr_assert_not_null(w->lane[i]);
     }
 }
 
-struct ump_search ump_search;
+struct lane_search lane_search;
 
 /* C11: 3 deviations with two nodes and 2 with more, or what is asked for. */
 static uint32_t least(uint32_t nodes)
 {
     const char *more = getenv("QN_EXPLORE_DEVIATIONS");
     uint32_t usual = nodes == 2 ? 3 : 2;
-    if (ump_search.on) {
-        return ump_search.deviations;
+    if (lane_search.on) {
+        return lane_search.deviations;
     }
     return more != NULL && nodes == 2 ? (uint32_t)atoi(more)
-                                      : usual - 2 * UMP_LESS;
+                                      : usual - 2 * LANE_LESS;
 }
 
 static bool chosen(enum qn_explore_memory m)
 {
     const char *only = getenv("QN_SIM_MEMORY");
-    if (ump_search.on) {
-        return m == QN_EXPLORE_C11 && !ump_search.found;
+    if (lane_search.on) {
+        return m == QN_EXPLORE_C11 && !lane_search.found;
     }
     return only == NULL || (strcmp(only, "c11") == 0) == (m == QN_EXPLORE_C11);
 }
@@ -177,16 +177,16 @@ static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o)
         return;
     }
     o.memory = m;
-    o.all = o.all && !ump_search.on; /* a child may lose memory */
-    o.deviations -= o.deviations > UMP_LESS ? UMP_LESS : 0;
+    o.all = o.all && !lane_search.on; /* a child may lose memory */
+    o.deviations -= o.deviations > LANE_LESS ? LANE_LESS : 0;
     if (m == QN_EXPLORE_C11) {
-        o.deviations = ump_search.on ? least(o.nodes)
-                                     : QN_MAX(o.deviations, least(o.nodes));
+        o.deviations = lane_search.on ? least(o.nodes)
+                                      : QN_MAX(o.deviations, least(o.nodes));
     }
     bool good = replay != NULL ? qn_explore_replay(&o, replay, &out)
                                : qn_explore(&o, &out);
-    if (ump_search.on) {
-        ump_search.found = !good;
+    if (lane_search.on) {
+        lane_search.found = !good;
         return;
     }
     const char *memory = m == QN_EXPLORE_C11 ? "c11" : "tso";
@@ -195,30 +195,30 @@ static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o)
     cr_assert(replay != NULL || out.complete);
 }
 
-void ump_explore_in_both(struct qn_explore_opts o)
+void lane_explore_in_both(struct qn_explore_opts o)
 {
     explore_in(QN_EXPLORE_TSO, o);
     explore_in(QN_EXPLORE_C11, o);
 }
 
-void ump_explore(struct qn_explore_opts o, struct ump_world *w)
+void lane_explore(struct qn_explore_opts o, struct lane_world *w)
 {
-    ump_make(w);
+    lane_make(w);
     o.nodes = 2;
-    o.setup = ump_setup;
-    o.teardown = ump_teardown;
+    o.setup = lane_setup;
+    o.teardown = lane_teardown;
     o.check = o.check != NULL ? o.check : all_received;
     o.ctx = w;
-    ump_explore_in_both(o);
+    lane_explore_in_both(o);
     free(w->lane[0]);
     free(w->lane[1]);
 }
 
-void ump_explore_traffic(struct ump_world w, uint32_t deviations,
-                         uint32_t kills)
+void lane_explore_traffic(struct lane_world w, uint32_t deviations,
+                          uint32_t kills)
 {
-    ump_explore((struct qn_explore_opts){.node = {ump_sender, ump_receiver},
-                                         .deviations = deviations,
-                                         .kills = kills},
-                &w);
+    lane_explore((struct qn_explore_opts){.node = {lane_sender, lane_receiver},
+                                          .deviations = deviations,
+                                          .kills = kills},
+                 &w);
 }

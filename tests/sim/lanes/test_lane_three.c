@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/explore/ump_world.h"
+#include "tests/sim/lanes/lane_world.h"
 #include "tests/support/test.h"
 
 #define SENDERS 2u
 
 static struct {
-    struct qn_ump_lane *out[SENDERS], *back[SENDERS];
+    void *out[SENDERS], *back[SENDERS];
     struct qn_doorbell_line line;
     struct qn_doorbell doorbell;
     struct qn_doorbell_handle ringer[SENDERS];
@@ -23,11 +23,11 @@ static struct {
 static void open_pair(uint32_t i)
 {
     qn_doorbell_handle_init(&three.ringer[i], &three.line, 0);
-    memset(three.out[i], 0, ump_lane_bytes());
-    memset(three.back[i], 0, ump_lane_bytes());
+    memset(three.out[i], 0, lane_memory_bytes());
+    memset(three.back[i], 0, lane_memory_bytes());
     const struct qn_qp_opts sender = {.tx = three.out[i],
                                       .rx = three.back[i],
-                                      .cells = UMP_CELLS,
+                                      .cells = LANE_CELLS,
                                       .self = 1 + i,
                                       .peer = 0,
                                       .self_inc = 11 + i,
@@ -35,14 +35,14 @@ static void open_pair(uint32_t i)
                                       .ringer = &three.ringer[i]};
     const struct qn_qp_opts receiver = {.tx = three.back[i],
                                         .rx = three.out[i],
-                                        .cells = UMP_CELLS,
+                                        .cells = LANE_CELLS,
                                         .self = 0,
                                         .peer = 1 + i,
                                         .self_inc = 10,
                                         .peer_inc = 11 + i,
                                         .doorbell = &three.doorbell};
-    if (qn_ump.open(&three.to[i], &sender) != QN_OK ||
-        qn_ump.open(&three.from[i], &receiver) != QN_OK) {
+    if (lane_kind.transport->open(&three.to[i], &sender) != QN_OK ||
+        lane_kind.transport->open(&three.from[i], &receiver) != QN_OK) {
         abort();
     }
     three.received[i] = 0;
@@ -128,14 +128,14 @@ static const char *all_end(void *ctx)
                                            : "the receiver sleeps for ever";
 }
 
-UMP_SCENARIO(two_senders_wake_one_receiver)
+LANE_SCENARIO(two_senders_wake_one_receiver)
 {
     for (uint32_t i = 0; i < SENDERS; i++) {
-        three.out[i] = aligned_alloc(QN_CACHELINE, ump_lane_bytes());
-        three.back[i] = aligned_alloc(QN_CACHELINE, ump_lane_bytes());
+        three.out[i] = aligned_alloc(QN_CACHELINE, lane_memory_bytes());
+        three.back[i] = aligned_alloc(QN_CACHELINE, lane_memory_bytes());
     }
     three.messages = 1;
-    ump_explore_in_both((struct qn_explore_opts){
+    lane_explore_in_both((struct qn_explore_opts){
         .nodes = 3,
         .node = {receiver_of_both, first_sender, second_sender},
         .setup = three_setup,

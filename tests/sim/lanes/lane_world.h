@@ -1,9 +1,10 @@
-#ifndef QN_TESTS_SIM_UMP_WORLD_H
-#define QN_TESTS_SIM_UMP_WORLD_H
+#ifndef QN_TESTS_SIM_LANE_WORLD_H
+#define QN_TESTS_SIM_LANE_WORLD_H
 
 /**
- * Two nodes and the UMP channel between them, for the schedule explorer: what
- * test_ump_*.c share. A scenario is a struct ump_world with its first part
+ * Two nodes and a channel between them, for the schedule explorer: what
+ * test_lane_*.c share. Which transport it is says the one source that defines
+ * lane_kind. A scenario is a struct lane_world with its first part
  * filled; node 0 sends, node 1 receives, unless a test brings its own nodes.
  *
  * Each scenario is explored in both memories, in C11 with 3 deviations at least
@@ -14,23 +15,23 @@
 
 #include "core/qp.h"
 #include "core/sim/explore/explore.h"
-#include "transports/ump/ump.h"
 
-#define UMP_CELLS       16u
-#define UMP_FULL        (UMP_CELLS - 1) /* what a fresh lane holds */
-#define UMP_MESSAGE_MAX 2048u
+#include "tests/sim/explore/orders.h"
+
+#define LANE_CELLS       16u
+#define LANE_MESSAGE_MAX 2048u
 
 /* Deviations to leave out: a sanitizer makes each run twenty times slower, and
  * has seen all code after a few. */
 #ifdef __SANITIZE_ADDRESS__
-#define UMP_LESS 1u
+#define LANE_LESS 1u
 #else
-#define UMP_LESS 0u
+#define LANE_LESS 0u
 #endif
 
-/* All of them, by name: also for the mutants of test_ump_orders.c. The heavy
+/* All of them, by name: also for the mutants of test_lane_orders.c. The heavy
  * ones take 2 to 20 s with 3 deviations. */
-#define UMP_LIGHT_MAP(X)                                                       \
+#define LANE_LIGHT_MAP(X)                                                      \
     X(a_doorbell_that_rings_twice_loses_nothing)                               \
     X(a_doorbell_with_two_ringers_loses_nothing)                               \
     X(two_senders_wake_one_receiver)                                           \
@@ -44,35 +45,55 @@
     X(a_flush_of_little_tells_of_room)                                         \
     X(the_sequence_wraps)
 
-#define UMP_HEAVY_MAP(X)                                                       \
+#define LANE_HEAVY_MAP(X)                                                      \
     X(death_in_front_of_every_operation_tears_nothing)                         \
     X(a_message_longer_than_the_ring_gets_through)                             \
     X(a_sender_behind_a_staged_message_is_woken)                               \
     X(who_looks_for_room_behind_a_staged_message_is_woken)
 
+/** The transport that a program explores, and how. */
+struct lane_kind {
+    const struct qn_transport *transport;
+    /** Its open, with a chosen first sequence. */
+    int (*open_at)(struct qn_qp **out, const struct qn_qp_opts *o,
+                   uint32_t start);
+    uint32_t full;  /* cells that a fresh lane of LANE_CELLS holds */
+    uint32_t again; /* that it holds when all of those were read */
+    bool eager;     /* the receiver acknowledges each cell when it is read */
+    /* test_lane_orders.c */
+    const char *const *files; /* as of struct orders, like the next three */
+    const struct unfound *unfound;
+    uint32_t least;
+    uint32_t levels; /* level n is n + 1 deviations, of heavy ones 1 */
+    const char *const
+        *opening; /* functions that open a lane; NULL at the end */
+};
+
+extern const struct lane_kind lane_kind;
+
 /** A scenario: a function, and in test_ump_explore a test that calls it. */
-#ifdef UMP_ORDERS
-#define UMP_TEST(name)
+#ifdef LANE_ORDERS
+#define LANE_TEST(name)
 #else
-#define UMP_TEST(name)                                                         \
-    Test(ump_explore, name, .timeout = 3600)                                   \
+#define LANE_TEST(name)                                                        \
+    Test(lane_explore, name, .timeout = 3600)                                  \
     {                                                                          \
-        ump_##name();                                                          \
+        lane_##name();                                                         \
     }
 #endif
-#define UMP_SCENARIO(name)                                                     \
-    void ump_##name(void);                                                     \
-    UMP_TEST(name)                                                             \
-    void ump_##name(void)
+#define LANE_SCENARIO(name)                                                    \
+    void lane_##name(void);                                                    \
+    LANE_TEST(name)                                                            \
+    void lane_##name(void)
 
 /** While it is on, scenarios run in C11 only, with these deviations, and say
  *  whether a fault was found; what comes after one is left out. */
-extern struct ump_search {
+extern struct lane_search {
     bool on, found;
     uint32_t deviations;
-} ump_search;
+} lane_search;
 
-struct ump_world {
+struct lane_world {
     /* the scenario */
     bool futex;        /* doorbells: futexes, else eventfds 0 and 1 */
     uint32_t start;    /* first sequence of either lane */
@@ -82,7 +103,7 @@ struct ump_world {
     uint32_t bytes;    /* of each */
     uint32_t reads;    /* of `filled`, by a receiver that reads and goes */
     /* the machine */
-    struct qn_ump_lane *lane[2];
+    void *lane[2];
     struct qn_doorbell_line line[2];
     struct qn_doorbell doorbell[2];
     struct qn_doorbell_handle ringer[2]; /* [i] rings node i */
@@ -91,38 +112,38 @@ struct ump_world {
     uint32_t replies;  /* that node 0 has */
 };
 
-size_t ump_lane_bytes(void);
+size_t lane_memory_bytes(void);
 
 /** Message number `number`. */
-void ump_fill(uint8_t *msg, uint32_t bytes, uint32_t number);
+void lane_fill(uint8_t *msg, uint32_t bytes, uint32_t number);
 
 /** For nodes: the next message was received; is it whole and right? */
-void ump_take(struct ump_world *w, const uint8_t *msg, size_t len);
+void lane_take(struct lane_world *w, const uint8_t *msg, size_t len);
 
 /** Before and after each run; ctx is the world. */
-void ump_setup(void *ctx);
-void ump_teardown(void *ctx);
+void lane_setup(void *ctx);
+void lane_teardown(void *ctx);
 
 /** The usual nodes: node 0 sends all and drains, node 1 receives all. */
-void ump_sender(void *ctx);
-void ump_receiver(void *ctx);
+void lane_sender(void *ctx);
+void lane_receiver(void *ctx);
 
 /** Check: both nodes ended. */
-const char *ump_nobody_asleep(void *ctx);
+const char *lane_nobody_asleep(void *ctx);
 
 /** Allocate the lanes; the caller frees w->lane[0] and [1]. */
-void ump_make(struct ump_world *w);
+void lane_make(struct lane_world *w);
 
 /** Explore in both memories; it must come out clean and complete. */
-void ump_explore_in_both(struct qn_explore_opts o);
+void lane_explore_in_both(struct qn_explore_opts o);
 
 /** Explore two nodes in the world; it must come out clean and complete. Of `o`
  *  are used: node, deviations, kills, and check (NULL: everybody ends, unless
  *  somebody was killed, and nothing is missing). */
-void ump_explore(struct qn_explore_opts o, struct ump_world *w);
+void lane_explore(struct qn_explore_opts o, struct lane_world *w);
 
 /** The usual nodes. */
-void ump_explore_traffic(struct ump_world w, uint32_t deviations,
-                         uint32_t kills);
+void lane_explore_traffic(struct lane_world w, uint32_t deviations,
+                          uint32_t kills);
 
 #endif

@@ -4,7 +4,7 @@
  * else its silence about the real code would mean nothing.
  */
 #include "core/sim/explore/explore.h"
-#include "tests/sim/explore/ump_world.h"
+#include "tests/sim/lanes/lane_world.h"
 #include "tests/support/test.h"
 
 struct control {
@@ -36,7 +36,7 @@ static void expect_found(void (*node_0)(void *), void (*node_1)(void *))
     const struct qn_explore_opts o = {.nodes = 2,
                                       .node = {node_0, node_1},
                                       .setup = control_setup,
-                                      .check = ump_nobody_asleep,
+                                      .check = lane_nobody_asleep,
                                       .ctx = &c,
                                       .deviations = 3};
     cr_assert(qn_explore(&o, &out), "unbroken: %s at %s", out.fault,
@@ -71,7 +71,7 @@ static void right_ringer(void *ctx)
     qn_doorbell_ring(&c->ringer);
 }
 
-Test(ump_explore_controls, arming_without_a_fence_is_found)
+Test(lane_explore_controls, arming_without_a_fence_is_found)
 {
     expect_found(right_ringer, sleeper);
 }
@@ -102,7 +102,7 @@ static void ringer(void *ctx)
     }
 }
 
-Test(ump_explore_controls, ringing_without_a_fence_is_found)
+Test(lane_explore_controls, ringing_without_a_fence_is_found)
 {
     expect_found(ringer, right_sleeper);
 }
@@ -122,7 +122,7 @@ static void looks_too_early(void *ctx)
     }
 }
 
-Test(ump_explore_controls, looking_before_declaring_is_found)
+Test(lane_explore_controls, looking_before_declaring_is_found)
 {
     expect_found(right_ringer, looks_too_early);
 }
@@ -152,7 +152,7 @@ static void makes_room(void *ctx)
     }
 }
 
-Test(ump_explore_controls, wanting_room_without_seq_cst_is_found)
+Test(lane_explore_controls, wanting_room_without_seq_cst_is_found)
 {
     expect_found(makes_room, wants_room);
 }
@@ -181,7 +181,7 @@ static void makes_room_lazily(void *ctx)
     }
 }
 
-Test(ump_explore_controls, making_room_without_seq_cst_is_found)
+Test(lane_explore_controls, making_room_without_seq_cst_is_found)
 {
     expect_found(makes_room_lazily, right_wants_room);
 }
@@ -212,7 +212,7 @@ static void reads(void *ctx)
     }
 }
 
-Test(ump_explore_controls, a_header_before_its_payload_is_found)
+Test(lane_explore_controls, a_header_before_its_payload_is_found)
 {
     expect_found(publishes, reads);
 }
@@ -249,7 +249,7 @@ static void acknowledges(void *ctx)
     }
 }
 
-Test(ump_explore_controls, an_acknowledgement_before_the_read_is_found)
+Test(lane_explore_controls, an_acknowledgement_before_the_read_is_found)
 {
     expect_found(writes_twice, acknowledges);
 }

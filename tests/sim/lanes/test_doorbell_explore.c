@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "tests/sim/explore/ump_world.h"
+#include "tests/sim/lanes/lane_world.h"
 #include "tests/support/test.h"
 
 #define RINGERS 2u
@@ -119,7 +119,7 @@ static void explore_doorbell(uint32_t nodes, uint32_t messages)
     for (int form = 0; form <= 2; form++) {
         struct doorbell_world b = {
             .futex = form == 0, .loop = form == 2, .messages = messages};
-        ump_explore_in_both((struct qn_explore_opts){
+        lane_explore_in_both((struct qn_explore_opts){
             .nodes = nodes,
             .node = {nodes == 2 ? sleeper_of_one : sleeper_of_two, first_ringer,
                      second_ringer},
@@ -131,12 +131,12 @@ static void explore_doorbell(uint32_t nodes, uint32_t messages)
     }
 }
 
-UMP_SCENARIO(a_doorbell_that_rings_twice_loses_nothing)
+LANE_SCENARIO(a_doorbell_that_rings_twice_loses_nothing)
 {
     explore_doorbell(2, 2);
 }
 
-UMP_SCENARIO(a_doorbell_with_two_ringers_loses_nothing)
+LANE_SCENARIO(a_doorbell_with_two_ringers_loses_nothing)
 {
     explore_doorbell(3, 1);
 }
