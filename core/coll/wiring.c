@@ -75,6 +75,7 @@ static bool tree_opts_ok(const struct qn_wiring_opts *o)
             return false;
         }
     }
+    QN_ASSERT(used != NULL);
     return qn_tree_has(used, o->self) &&
            (course[o->kind].stages == 1 || same_members(o->down, o->up)) &&
            (o->called || !reduces(o->kind));

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "tests/support/test.h"
 
 uint32_t flow_net_draw(struct flow_net *net, uint32_t bound)
 {
+    QN_ASSERT(bound > 0);
     net->random = net->random * UINT64_C(6364136223846793005) + 1442695;
     return (uint32_t)(net->random >> 33) % bound;
 }
@@ -102,8 +104,7 @@ static void swap(struct flow_event *a, struct flow_event *b)
     *b = c;
 }
 
-static void at(struct flow_net *net, uint64_t time, uint32_t member, bool work,
-               uint32_t number)
+static void push(struct flow_net *net, const struct flow_event *e)
 {
     if (net->events == net->heap_size) {
         net->heap_size = 2 * net->heap_size + 64;
@@ -111,11 +112,19 @@ static void at(struct flow_net *net, uint64_t time, uint32_t member, bool work,
         cr_assert_not_null(net->heap);
     }
     uint32_t i = net->events++;
-    net->heap[i] = (struct flow_event){time, member, number, work};
+    net->heap[i] = *e;
     while (i > 0 && earlier(&net->heap[i], &net->heap[(i - 1) / 2])) {
         swap(&net->heap[i], &net->heap[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
+}
+
+static void at(struct flow_net *net, uint64_t time, uint32_t member, bool work,
+               uint32_t number)
+{
+    const struct flow_event e = {
+        .time = time, .member = member, .number = number, .work = work};
+    push(net, &e);
 }
 
 static struct flow_event take(struct flow_net *net)
@@ -138,6 +147,14 @@ static struct flow_event take(struct flow_net *net)
 void flow_net_wake(struct flow_net *net, uint32_t member)
 {
     at(net, net->now, member, false, 0);
+}
+
+void flow_net_call(struct flow_net *net, uint64_t time, uint32_t member,
+                   flow_net_fn *call, uint64_t arg)
+{
+    struct flow_event e = {
+        .time = time, .member = member, .call = call, .arg = arg};
+    push(net, &e);
 }
 
 /* ---- lanes ---- */
@@ -225,6 +242,9 @@ static void finish(struct flow_net *net, uint32_t v)
     uint32_t completed = qn_coll_flow_completed(self->f);
     while (self->completed != completed) {
         check_complete(net, v, ++self->completed);
+        if (net->on_complete != NULL) {
+            net->on_complete(net, v, self->completed);
+        }
         fresh(net, v, self->completed);
     }
 }
@@ -447,6 +467,9 @@ void flow_net_run(struct flow_net *net)
         }
         struct flow_event e = take(net);
         net->now = e.time;
+        if (e.call != NULL) {
+            e.call(net, e.member, e.arg);
+        }
         if (e.work) {
             qn_coll_flow_worked(net->member[e.member].f, e.number);
             finish(net, e.member);

@@ -52,11 +52,16 @@ struct flow_member {
     struct flow_op *op; /* [window] by number */
 };
 
+struct flow_net;
+typedef void flow_net_fn(struct flow_net *net, uint32_t member, uint64_t arg);
+
 struct flow_event {
     uint64_t time;
     uint32_t member;
-    uint32_t number; /* of an operation whose work is done */
-    bool work;       /* if not: look at the lanes */
+    uint32_t number;   /* of an operation whose work is done */
+    flow_net_fn *call; /* NULL: none */
+    uint64_t arg;
+    bool work; /* if not: look at the lanes */
 };
 
 struct flow_net {
@@ -74,6 +79,7 @@ struct flow_net {
     uint32_t events, heap_size;
     uint32_t (*kind_of)(uint32_t number); /* NULL: kind 0 */
     void (*on_deliver)(struct flow_net *net, uint32_t member, uint32_t number);
+    void (*on_complete)(struct flow_net *net, uint32_t member, uint32_t number);
     uint64_t (*payload)(struct flow_net *net, uint32_t number); /* of the root,
                                                      as it begins */
     uint32_t (*allowed)(struct flow_net *net); /* operations that the root may
@@ -94,6 +100,10 @@ void flow_net_kill(struct flow_net *net, uint32_t member);
 
 /** Let a member look again, and begin what it may. */
 void flow_net_wake(struct flow_net *net, uint32_t member);
+
+/** Call `call` at a time, and let the member look again. */
+void flow_net_call(struct flow_net *net, uint64_t time, uint32_t member,
+                   flow_net_fn *call, uint64_t arg);
 
 void flow_net_free(struct flow_net *net);
 
