@@ -11,7 +11,11 @@
  *
  * The spinning forms need one core per side. The blocking form (pairs of nodes
  * that send and sleep) runs with 2 to 16 nodes on any number of cores; it shows
- * that all of them progress.
+ * that all of them progress, and what a message costs in CPU time.
+ *
+ * --transport all runs one transport after the other, and ends with a table of
+ * all. Each has raw forms of its own in the same turns, so that its ratios are
+ * comparable although the machine drifts from one transport to the next.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -23,12 +27,10 @@
 #include "core/place/place.h"
 #include "loadgen/base/options.h"
 #include "loadgen/bench/channel.h"
+#include "loadgen/bench/channel_report.h"
+#include "loadgen/bench/channel_table.h"
 #include "loadgen/cli/quoin.h"
 #include "transports/registry.h"
-
-#define TURNS_MAX    1000u
-#define FORMS_MAX    8u
-#define LEVEL_SPREAD 1.3 /* probes within this factor are on one level */
 
 struct bench {
     /* options */
@@ -45,19 +47,8 @@ struct bench {
     struct qn_places places;
     uint32_t core[QN_NODES_MAX];
     /* results; memory shared with the children */
-    struct results *results;
-};
-
-struct results {
-    /* ns per operation; [t][0] is unused, since form 0 is the probe. */
-    double ns[TURNS_MAX][FORMS_MAX];
-    /* [t][f], [t][f + 1]: ns of the probes around form f. */
-    double probe[TURNS_MAX][FORMS_MAX + 1];
-    uint32_t turns;
-    uint64_t
-        trips[QN_NODES_MAX]; /* blocking form: by the first node of the pair */
-    double seconds[QN_NODES_MAX];
-    uint64_t checksum;
+    struct qn_channel_results *results;
+    struct qn_raw_memory raw; /* likewise */
 };
 
 static uint64_t lines_of(const struct bench *b, const struct qn_channel_form *f)
@@ -88,7 +79,7 @@ static int timed(struct qn_channel *c, const struct qn_channel_form *f,
 
 static int one_turn(struct bench *b, struct qn_channel *c, uint32_t turn)
 {
-    struct results *r = b->results;
+    struct qn_channel_results *r = b->results;
     const struct qn_channel_form *probe = qn_channel_form(0);
     const struct qn_channel_form *f;
     uint64_t probe_lines = lines_of(b, probe) / 2;
@@ -106,7 +97,7 @@ static int spin_node(struct qn_mesh_end *end, void *arg)
 {
     struct bench *b = arg;
     struct qn_channel c;
-    qn_channel_init(&c, end, (uint32_t)b->cells);
+    qn_channel_init(&c, end, (uint32_t)b->cells, &b->raw);
     int rc = one_turn(b, &c, 0); /* warm-up; its results are overwritten */
     qn_time_t stop = qn_clock_now() + (qn_time_t)(b->seconds * 1e9);
     uint32_t turn = 0;
@@ -165,131 +156,12 @@ static int answer(struct qn_qp *qp)
 
 static int block_node(struct qn_mesh_end *end, void *arg)
 {
+    struct bench *b = arg;
     struct qn_qp *qp = end->qp[end->self ^ 1][QN_LANE_DIRECT];
-    return end->self % 2 == 0 ? send_requests(arg, qp, end->self) : answer(qp);
-}
-
-/* ---- report ---- */
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The q-quantile of v [n]; sorts v. n > 0. */
-static double quantile(double *v, uint32_t n, double q)
-{
-    qsort(v, n, sizeof v[0], by_value);
-    return v[(uint32_t)(q * (n - 1) + 0.5)];
-}
-
-static uint32_t index_of(const char *name)
-{
-    uint32_t i = 0;
-    while (strcmp(qn_channel_form(i)->name, name) != 0) {
-        i++;
-    }
-    return i;
-}
-
-/* Are the probes around forms `a` and `b` of a turn on one level? */
-static bool on_one_level(const double *probe, uint32_t a, uint32_t b)
-{
-    double low = probe[a];
-    double high = probe[a];
-    for (uint32_t i = QN_MIN(a, b); i <= QN_MAX(a, b) + 1; i++) {
-        low = QN_MIN(low, probe[i]);
-        high = QN_MAX(high, probe[i]);
-    }
-    return high <= low * LEVEL_SPREAD;
-}
-
-/* A form relative to another one, by payload: above 1 is better for streams
- * (throughput) and worse for round trips (time). */
-static double ratio(const struct qn_channel_form *f,
-                    const struct qn_channel_form *raw, double ns, double raw_ns)
-{
-    double per_byte = ns / f->bytes;
-    double raw_per_byte = raw_ns / raw->bytes;
-    return f->round_trip ? per_byte / raw_per_byte : raw_per_byte / per_byte;
-}
-
-static json_t *spread(double *v, uint32_t n)
-{
-    return json_pack("{s:f,s:f,s:f}", "median", quantile(v, n, 0.5), "p10",
-                     quantile(v, n, 0.1), "p90", quantile(v, n, 0.9));
-}
-
-static void report_ratio(const struct bench *b, uint32_t i, json_t *to)
-{
-    const struct qn_channel_form *f = qn_channel_form(i);
-    uint32_t raw = index_of(f->ratio_to);
-    const struct results *r = b->results;
-    double v[TURNS_MAX];
-    uint32_t n = 0; /* turns that count */
-    for (uint32_t t = 0; t < r->turns; t++) {
-        if (on_one_level(r->probe[t], raw, i)) {
-            v[n++] = ratio(f, qn_channel_form(raw), r->ns[t][i], r->ns[t][raw]);
-        }
-    }
-    json_object_set_new(to, "ratio_to", json_string(f->ratio_to));
-    json_object_set_new(to, "ratio_turns", json_integer(n));
-    if (n == 0) {
-        fprintf(stderr, "   (no turn with probes on one level)");
-        return;
-    }
-    json_object_set_new(to, "ratio", spread(v, n));
-    fprintf(stderr, "   %5.2f of %s (%u turns)", quantile(v, n, 0.5),
-            f->ratio_to, n);
-}
-
-static json_t *report_form(const struct bench *b, uint32_t i)
-{
-    const struct qn_channel_form *f = qn_channel_form(i);
-    const struct results *r = b->results;
-    double ns[TURNS_MAX];
-    double probes[2 * TURNS_MAX];
-    uint32_t n = r->turns;
-    for (uint32_t t = 0; t < n; t++) {
-        ns[t] = r->ns[t][i];
-        probes[2 * t] = r->probe[t][i];
-        probes[2 * t + 1] = r->probe[t][i + 1];
-    }
-    double median = quantile(ns, n, 0.5);
-    fprintf(stderr, "  %-16s %9.1f ns %9.2f M/s %8.2f GB/s   probes %.0f-%.0f",
-            f->name, median, 1e3 / median, f->bytes / median,
-            quantile(probes, 2 * n, 0.1), quantile(probes, 2 * n, 0.9));
-    json_t *o = json_pack("{s:s,s:s,s:i,s:o,s:o}", "form", f->name, "what",
-                          f->text, "bytes", (int)f->bytes, "ns", spread(ns, n),
-                          "probe_ns", spread(probes, 2 * n));
-    if (f->ratio_to != NULL) {
-        report_ratio(b, i, o);
-    }
-    fputc('\n', stderr);
-    return o;
-}
-
-static json_t *report_pairs(const struct bench *b, uint32_t nodes,
-                            const char *kind)
-{
-    double each[QN_NODES_MAX];
-    double sum = 0;
-    uint32_t pairs = nodes / 2;
-    for (uint32_t i = 0; i < pairs; i++) {
-        double s = b->results->seconds[2 * i];
-        each[i] = s > 0 ? (double)b->results->trips[2 * i] / s : 0;
-        sum += each[i];
-    }
-    double low = quantile(each, pairs, 0);
-    double high = quantile(each, pairs, 1);
-    fprintf(stderr,
-            "  %2u %-9s %9.0f round trips/s, slowest pair %.0f, fastest %.0f\n",
-            nodes, kind, sum, low, high);
-    return json_pack("{s:i,s:s,s:f,s:f,s:f}", "endpoints", (int)nodes, "kind",
-                     kind, "round_trips_per_s", sum, "slowest_pair", low,
-                     "fastest_pair", high);
+    qn_time_t before = qn_clock_cpu();
+    int rc = end->self % 2 == 0 ? send_requests(b, qp, end->self) : answer(qp);
+    b->results->cpu_ns[end->self] = qn_clock_cpu() - before;
+    return rc;
 }
 
 /* ---- the command ---- */
@@ -335,22 +207,37 @@ static int run_spin(struct bench *b, bool processes, json_t *to)
     fprintf(stderr, "%s, 2 nodes, %u cells, medians of %u turns\n", kind,
             (unsigned)b->cells, b->results->turns);
     for (uint32_t i = 0; qn_channel_form(i) != NULL; i++) {
-        json_t *o = report_form(b, i);
+        json_t *o = qn_channel_report_form(b->results, i);
         json_object_set_new(o, "kind", json_string(kind));
         json_array_append_new(to, o);
     }
     return QN_OK;
 }
 
+/* Shared bytes of so many nodes. */
+static size_t bytes_of(const struct bench *b, uint32_t nodes)
+{
+    const struct qn_device_opts o = {.nodes = nodes, .lanes = QN_LANES};
+    const struct qn_transport_bytes need =
+        qn_transport_needs(b->transport, (uint32_t)b->cells, &o);
+    return need.device + need.lane * nodes * (nodes - 1) * QN_LANES;
+}
+
+/* A device may be too small for them. */
+static bool serves(const struct bench *b, uint32_t nodes)
+{
+    return bytes_of(b, nodes) > 0;
+}
+
 static int run_blocking(struct bench *b, bool processes, json_t *to)
 {
     const char *kind = processes ? "processes" : "threads";
-    for (uint32_t n = 2; n <= b->endpoints; n *= 2) {
+    for (uint32_t n = 2; n <= b->endpoints && serves(b, n); n *= 2) {
         int rc = run(b, n, processes, block_node);
         if (rc != QN_OK) {
             return rc;
         }
-        json_array_append_new(to, report_pairs(b, n, kind));
+        json_array_append_new(to, qn_channel_report_pairs(b->results, n, kind));
     }
     return QN_OK;
 }
@@ -359,11 +246,11 @@ static int run_blocking(struct bench *b, bool processes, json_t *to)
 
 static const struct qn_option table[] = {
     QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
-              "transport (ump)"),
+              "transport, or all of them and a table (ump)"),
     QN_OPTION_COUNT("cells", "N", AT(cells),
                     "cells of a lane, a power of two (1024)", 16, 65536),
     QN_OPTION_COUNT("turns", "N", AT(turns), "maximum of repetitions (1000)", 1,
-                    TURNS_MAX),
+                    QN_CHANNEL_TURNS_MAX),
     QN_OPTION("seconds", "S", qn_option_double, AT(seconds),
               "maximum of seconds for the repetitions, per kind (3)"),
     QN_OPTION_COUNT("endpoints", "N", AT(endpoints),
@@ -387,14 +274,27 @@ static bool parse_options(struct bench *b, int argc, char **argv, int *status)
     return qn_options_parse(&o, argc, argv, status);
 }
 
+static bool all_transports(const struct bench *b)
+{
+    return strcmp(b->transport_name, "all") == 0;
+}
+
+static int complain_transport(const char *name)
+{
+    fprintf(stderr, "quoin bench channel: unknown transport '%s'; use all",
+            name);
+    for (uint32_t i = 0; qn_transport_at(i) != NULL; i++) {
+        fprintf(stderr, ", %s", qn_transport_at(i)->name);
+    }
+    fputc('\n', stderr);
+    return 2;
+}
+
 static int prepare(struct bench *b)
 {
     b->transport = qn_transport_find(b->transport_name);
-    if (b->transport == NULL) {
-        fprintf(stderr,
-                "quoin bench channel: unknown transport '%s'; use ump\n",
-                b->transport_name);
-        return 2;
+    if (b->transport == NULL && !all_transports(b)) {
+        return complain_transport(b->transport_name);
     }
     if (!qn_is_pow2(b->cells)) {
         fprintf(stderr, "quoin bench channel: --cells must be a power of two, "
@@ -412,11 +312,55 @@ static int prepare(struct bench *b)
     }
     b->results = mmap(NULL, sizeof *b->results, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (b->results == MAP_FAILED) {
+    if (b->results == MAP_FAILED ||
+        qn_raw_memory_create(&b->raw, (uint32_t)b->cells) != QN_OK) {
         fprintf(stderr, "quoin bench channel: not enough memory\n");
         return 1;
     }
     return 0;
+}
+
+/* All forms over b->transport. @return its results; NULL after an error line.
+ */
+static json_t *measure(struct bench *b)
+{
+    json_t *forms = json_array();
+    json_t *pairs = json_array();
+    bool joins = b->transport->memory != QN_TRANSPORT_BOTH_WRITE;
+    int rc = QN_OK;
+    for (int processes = 0; processes <= joins && rc == QN_OK; processes++) {
+        if (processes ? b->threads_only : b->processes_only) {
+            continue;
+        }
+        rc = run_spin(b, processes, forms);
+        rc = rc != QN_OK ? rc : run_blocking(b, processes, pairs);
+    }
+    json_t *all = json_pack(
+        "{s:s,s:s,s:i,s:i,s:i,s:s,s:o,s:o}", "bench", "channel", "transport",
+        b->transport->name, "cells", (int)b->cells, "cores",
+        (int)b->places.count, "bytes_of_two_nodes", (int)bytes_of(b, 2),
+        "compiler", __VERSION__, "two_nodes", forms, "blocking", pairs);
+    if (rc != QN_OK) {
+        json_decref(all);
+        return NULL;
+    }
+    return all;
+}
+
+static json_t *measure_all(struct bench *b)
+{
+    json_t *each = json_array();
+    for (uint32_t i = 0; (b->transport = qn_transport_at(i)) != NULL; i++) {
+        fprintf(stderr, "%s\n", b->transport->name);
+        json_t *one = measure(b);
+        if (one == NULL) {
+            json_decref(each);
+            return NULL;
+        }
+        json_array_append_new(each, one);
+    }
+    qn_channel_table(each, stderr);
+    return json_pack("{s:s,s:o}", "bench", "channel", "transports", each);
 }
 
 int qn_bench_channel(int argc, char **argv)
@@ -425,7 +369,7 @@ int qn_bench_channel(int argc, char **argv)
     int status = 0;
     b = (struct bench){.transport_name = "ump",
                        .cells = QN_CELLS_DEFAULT,
-                       .turns = TURNS_MAX,
+                       .turns = QN_CHANNEL_TURNS_MAX,
                        .seconds = 3,
                        .endpoints = 16};
     if (!parse_options(&b, argc, argv, &status)) {
@@ -438,27 +382,14 @@ int qn_bench_channel(int argc, char **argv)
     if (status != 0) {
         return status;
     }
-    json_t *forms = json_array();
-    json_t *pairs = json_array();
-    int rc = QN_OK;
-    for (int processes = 0; processes <= 1 && rc == QN_OK; processes++) {
-        if (processes ? b.threads_only : b.processes_only) {
-            continue;
-        }
-        rc = run_spin(&b, processes, forms);
-        rc = rc != QN_OK ? rc : run_blocking(&b, processes, pairs);
-    }
-    json_t *all = json_pack(
-        "{s:s,s:s,s:i,s:i,s:s,s:o,s:o}", "bench", "channel", "transport",
-        b.transport->name, "cells", (int)b.cells, "cores", (int)b.places.count,
-        "compiler", __VERSION__, "two_nodes", forms, "blocking", pairs);
-    if (rc == QN_OK &&
-        (all == NULL || json_dumpf(all, stdout, JSON_INDENT(2)))) {
+    json_t *all = all_transports(&b) ? measure_all(&b) : measure(&b);
+    bool written = all != NULL && json_dumpf(all, stdout, JSON_INDENT(2)) == 0;
+    if (all != NULL && !written) {
         fprintf(stderr, "quoin bench channel: cannot write the result\n");
-        rc = QN_EIO;
     }
     puts("");
     json_decref(all);
+    qn_raw_memory_destroy(&b.raw);
     munmap(b.results, sizeof *b.results);
-    return rc == QN_OK ? 0 : 1;
+    return written ? 0 : 1;
 }

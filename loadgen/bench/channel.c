@@ -20,6 +20,7 @@
 
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/base/bits.h"
 
@@ -36,15 +37,34 @@ struct qn_raw_lane {
     struct raw_slot slot[];
 };
 
+int qn_raw_memory_create(struct qn_raw_memory *m, uint32_t cells)
+{
+    m->lane_bytes =
+        sizeof(struct qn_raw_lane) + cells * sizeof(struct raw_slot);
+    m->memory = mmap(NULL, 2 * m->lane_bytes, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return m->memory == MAP_FAILED ? QN_ENOMEM : QN_OK;
+}
+
+void qn_raw_memory_destroy(struct qn_raw_memory *m)
+{
+    munmap(m->memory, 2 * m->lane_bytes);
+}
+
+static void *raw_lane(const struct qn_raw_memory *m, qn_node_t of)
+{
+    return (uint8_t *)m->memory + of * m->lane_bytes;
+}
+
 void qn_channel_init(struct qn_channel *c, struct qn_mesh_end *end,
-                     uint32_t cells)
+                     uint32_t cells, const struct qn_raw_memory *raw)
 {
     qn_node_t peer = 1 - end->self;
     *c = (struct qn_channel){
         .end = end,
         .qp = end->qp[peer][QN_LANE_DIRECT],
-        .tx = qn_outbox_lane(end->view[end->self], peer, QN_LANE_TREE),
-        .rx = qn_outbox_lane(end->view[peer], end->self, QN_LANE_TREE),
+        .tx = raw_lane(raw, end->self),
+        .rx = raw_lane(raw, peer),
         .cells = cells,
     };
     qn_store(&c->tx->ack, 0, QN_SEQ_CST);

@@ -7,8 +7,8 @@
  *
  * Two nodes of a mesh run the same form at the same time, node 0 as the side
  * that requests or sends, node 1 as the side that replies or receives. The raw
- * forms use the memory of the tree lane, so that both kinds have the same
- * placement; the queuepairs are those of the direct lane.
+ * forms use memory that all nodes share; the queuepairs are those of the direct
+ * lane.
  *
  * Each raw message is one line: a sequence and 56 bytes of payload, as in a UMP
  * cell. All forms copy the payload in and out.
@@ -42,12 +42,22 @@ struct qn_channel_form {
     const char *ratio_to; /* form for comparison; NULL: none */
 };
 
+/** Memory of the raw forms, made before the nodes start. */
+struct qn_raw_memory {
+    void *memory; /* two raw lanes, by the node that writes it */
+    size_t lane_bytes;
+};
+
+/** @return QN_OK, QN_ENOMEM. */
+int qn_raw_memory_create(struct qn_raw_memory *m, uint32_t cells);
+void qn_raw_memory_destroy(struct qn_raw_memory *m);
+
 /** @return the i-th form, NULL past the last. The first is the probe. */
 const struct qn_channel_form *qn_channel_form(uint32_t i);
 
 /** Initialize; the other node must do the same. */
 void qn_channel_init(struct qn_channel *c, struct qn_mesh_end *end,
-                     uint32_t cells);
+                     uint32_t cells, const struct qn_raw_memory *raw);
 
 /** Barrier of both sides that exchanges a byte. Returns QN_OK or an error of
  *  the queuepair; *heard is filled. */

@@ -19,6 +19,23 @@ assert all(r["slowest_pair"] > 0 for r in runs), runs
 if result["cores"] > 1:
     assert len(result["two_nodes"]) == 10, result
 PY
+"$quoin" bench channel --transport all --quick --endpoints 2 2>/dev/null |
+    python3 -c '
+import json
+import sys
+
+runs = json.load(sys.stdin)["transports"]
+names = [r["transport"] for r in runs]
+assert "ump" in names and "ffq" in names and len(set(names)) == len(names), names
+for r in runs:
+    kinds = [p["kind"] for p in r["blocking"] if p["endpoints"] == 2]
+    assert kinds in (["threads"], ["threads", "processes"]), r
+    assert all(p["cpu_ns_per_message"] > 0 for p in r["blocking"]), r
+    assert r["bytes_of_two_nodes"] > 0, r
+' || {
+    echo "quoin bench channel --transport all failed" >&2
+    exit 1
+}
 for bad in '--cells 100' '--cells 8' '--transport pigeon' '--turns 0' '--no-such'; do
     # shellcheck disable=SC2086 # two words each
     "$quoin" bench channel $bad >/dev/null 2>&1
