@@ -77,6 +77,10 @@
     X(NO_SESSIONS_KEPT, BOTH, "a snapshot comes without sessions")             \
     X(NO_CREDIT, BOTH, "origin: any number of commands on their way")          \
     X(NO_RESEND, BOTH, "origin: nothing is sent again to a new leader")        \
+    X(READ_ALONE, PROCESS, "8.3: the leader answers without the acceptor")     \
+    X(READ_FROZEN, FORCED, "8.3: the leader asks while it hands over")         \
+    X(READ_ANY_EPOCH, FORCED, "8.3: the acceptor answers a deposed leader")    \
+    X(READ_ANY_LIFE, FORCED, "8.3: an answer to a former incarnation counts")  \
     X(FLOW_BLIND, FLOW, "flow: the gate looks at no member")                   \
     X(FLOW_OVERWRITE, MEMORY,                                                  \
       "flow: the ring drops what an awaited one lacks")                        \

@@ -353,6 +353,7 @@ bool qn_driver_flush(struct qn_driver *d, qn_time_t now)
     look_plan(d);
     if (d->told != NULL) {
         qn_driver_state_say(d);
+        touched_flush(d);
     }
     return d->touched != 0 || d->tree_waits;
 }
@@ -429,6 +430,20 @@ qn_slot_t qn_driver_read_index(const struct qn_driver *d)
     }
     qn_slot_t bound = qn_driver_bound(d);
     return QN_MIN(index, bound);
+}
+
+struct qn_read_view qn_driver_read_view(struct qn_driver *d)
+{
+    if (d->told != NULL) {
+        return qn_driver_state_view(d);
+    }
+    return (struct qn_read_view){.index = qn_driver_read_index(d),
+                                 .reached = d->positions.applied};
+}
+
+bool qn_driver_by_message(const struct qn_driver *d)
+{
+    return d->told != NULL;
 }
 
 qn_slot_t qn_driver_applied(const struct qn_driver *d)

@@ -275,6 +275,34 @@ qn_time_t qn_driver_deadline(const struct qn_driver *d);
  */
 qn_slot_t qn_driver_read_index(const struct qn_driver *d);
 
+/**
+ * What linearizable reads wait for. A read that was received before this call
+ * has `index`, and may be answered once `reached` of a later call is not below
+ * it. Neither ever falls.
+ *
+ *     outboxes are read   index is the read index, reached what is applied here
+ *     by message          numbers of questions (paxos/machine/read_index.h)
+ *
+ * By message a question is asked only if a read wants it: see below.
+ */
+struct qn_read_view {
+    uint64_t index, reached;
+};
+struct qn_read_view qn_driver_read_view(struct qn_driver *d);
+
+/** A read waits for this `index`. By message: the next flush asks, once for all
+ *  reads of the turn. Else nothing is to be done. */
+void qn_driver_read_wanted(struct qn_driver *d, uint64_t index);
+
+/** States and reads go by message: `peer_state` was NULL, and there are peers.
+ */
+bool qn_driver_by_message(const struct qn_driver *d);
+
+/** What a living peer says that it has applied and learned; numbers for people,
+ *  not checked. @return false: it does not live. */
+bool qn_driver_peer_says(const struct qn_driver *d, qn_node_t peer,
+                         struct qn_position *out);
+
 /** Slots <= it are applied here. */
 qn_slot_t qn_driver_applied(const struct qn_driver *d);
 

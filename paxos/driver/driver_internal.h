@@ -88,6 +88,7 @@ struct qn_driver_talk {
     uint64_t asks;             /* mask: peers that are to be asked */
     uint64_t question;         /* newest number of one */
     qn_time_t ask_at;          /* those that are waited for, again */
+    bool read_wanted;          /* reads wait for a question that is not asked */
     uint64_t round;    /* the question to all peers, of the verdict; 0: none */
     uint32_t round_ul; /* entries of the utility log that were known then */
 };
@@ -277,6 +278,9 @@ void qn_driver_state_forget(struct qn_driver *d, qn_node_t peer);
 /** At the end of each turn in which no outboxes are read. */
 void qn_driver_state_say(struct qn_driver *d);
 
+/** As qn_driver_read_view. */
+struct qn_read_view qn_driver_state_view(const struct qn_driver *d);
+
 /** A peer has said its state. Void if outboxes are read. */
 void qn_driver_state_take(struct qn_driver *d, qn_node_t from,
                           const struct qn_msg *m);
@@ -360,7 +364,8 @@ void qn_driver_deliver(void *ctx, const void *bytes, size_t len);
     (~(UINT64_C(1) << QN_MSG_REQUEST | UINT64_C(1) << QN_MSG_ACCEPT |          \
        UINT64_C(1) << QN_MSG_LEARN | UINT64_C(1) << QN_MSG_ACCEPTED |          \
        UINT64_C(1) << QN_MSG_FILL | UINT64_C(1) << QN_MSG_SNAP |               \
-       UINT64_C(1) << QN_MSG_BEAT | UINT64_C(1) << QN_MSG_STATE))
+       UINT64_C(1) << QN_MSG_BEAT | UINT64_C(1) << QN_MSG_STATE |              \
+       UINT64_C(1) << QN_MSG_READ_INDEX | UINT64_C(1) << QN_MSG_READ_AT))
 
 static inline bool qn_driver_notable(const struct qn_msg *m)
 {

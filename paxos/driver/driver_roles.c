@@ -178,6 +178,10 @@ uint64_t qn_driver_waits_for(const struct qn_driver *d)
     if (acceptor_needed(d, &st)) {
         mask |= qn_driver_bit(d->roles.cfg.acceptor);
     }
+    if (qn_onepaxos_read_waits(d->machine)) { /* by message */
+        mask |= qn_driver_bit(st.role == QN_FOLLOWER ? d->roles.cfg.leader
+                                                     : d->roles.cfg.acceptor);
+    }
     return mask & qn_driver_living(d) & ~qn_driver_bit(d->o.self);
 }
 
@@ -283,6 +287,20 @@ void qn_driver_status(const struct qn_driver *d, struct qn_driver_status *out)
         .flow_control_delay_ns = d->flow_control.delay,
         .flow_control_for = qn_flow_control_for(&d->flow_control),
     };
+}
+
+bool qn_driver_peer_says(const struct qn_driver *d, qn_node_t peer,
+                         struct qn_position *out)
+{
+    const struct qn_driver_peer *p = &d->peer[peer];
+    QN_ASSERT(peer < d->o.nodes);
+    if (p->qp == NULL || p->state == NULL) {
+        return false;
+    }
+    /* acquire <- release in the peer's driver: it has applied them. */
+    *out = (struct qn_position){qn_load(&p->state->applied, QN_ACQUIRE),
+                                qn_load(&p->state->learned, QN_RELAXED)};
+    return true;
 }
 
 const struct qn_tree *qn_driver_topology(const struct qn_driver *d)

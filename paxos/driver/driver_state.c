@@ -35,6 +35,39 @@
  *  of a long batch. More than what the STATEs of a whole group have. */
 #define READ_STEP (UINT64_C(64) << 10)
 
+/* ---- reads --------------------------------------------------------------- */
+
+struct qn_read_view qn_driver_state_view(const struct qn_driver *d)
+{
+    return (struct qn_read_view){.index = qn_onepaxos_read_number(d->machine),
+                                 .reached =
+                                     qn_onepaxos_read_reached(d->machine)};
+}
+
+void qn_driver_read_wanted(struct qn_driver *d, uint64_t index)
+{
+    if (d->told != NULL) {
+        QN_ASSERT(index <= qn_onepaxos_read_number(d->machine));
+        d->talk.read_wanted |= index == qn_onepaxos_read_number(d->machine);
+    }
+}
+
+/* Once a turn: for the reads that have come, or again for those that wait. */
+static void reads_ask(struct qn_driver *d)
+{
+    const struct qn_input in = {.kind = QN_IN_READ,
+                                .read = {d->talk.read_wanted}};
+    if (d->talk.read_wanted || qn_onepaxos_read_waits(d->machine)) {
+        d->talk.read_wanted = false;
+        qn_driver_step(d, &in);
+    }
+    if (qn_onepaxos_read_waits(d->machine)) {
+        qn_positions_look_by(
+            &d->positions,
+            QN_MAX(qn_onepaxos_read_again_at(d->machine), d->now + QN_MS));
+    }
+}
+
 /* ---- what is said -------------------------------------------------------- */
 
 /* relaxed: only this thread writes the own state. */
@@ -119,6 +152,7 @@ void qn_driver_state_say(struct qn_driver *d)
     bool urgent = is_urgent(t, &s, d->roles.cfg.index);
     bool moved = urgent || has_moved(t, &s);
     bool all = urgent || (moved && d->now >= t->say_at);
+    reads_ask(d);
     waited_ask(d);
     if (all) {
         t->said = s;

@@ -116,6 +116,8 @@ static const char *const messages[QN_MSG_KINDS] = {
     [QN_MSG_U_NEED] = "U_NEED",
     [QN_MSG_ACCEPTED] = "ACCEPTED",
     [QN_MSG_STATE] = "STATE",
+    [QN_MSG_READ_INDEX] = "READ_INDEX",
+    [QN_MSG_READ_AT] = "READ_AT",
 };
 
 /* A line that grows; what does not fit (it does) is cut. */

@@ -357,6 +357,7 @@ int qn_leader_change_recover(struct qn_onepaxos *p, struct qn_step *t)
         return QN_EBUSY;
     }
     qn_learner_cut(p, t->now);
+    qn_read_index_void(&p->reads);
     c->forced = c->certain = true;
     c->lead_at = t->now; /* before any node that starts now */
     return QN_OK;

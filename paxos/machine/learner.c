@@ -396,7 +396,10 @@ void qn_learner_accept(struct qn_onepaxos *p, struct qn_step *t,
     if (e->state == QN_SLOT_PROPOSED) {
         release_inflight(p, e);
     }
-    make_bytes(p, batch->cap);
+    if (e->state != QN_SLOT_LEARNED) { /* else nothing is added, and what it
+                                          compares with must stay */
+        make_bytes(p, batch->cap);
+    }
     enum qn_accept done = qn_acceptor_accept(&p->acceptor, epoch, slot, batch);
     QN_ASSERT(done == QN_ACCEPT_DONE);
     QN_ASSERT(e->state == QN_SLOT_LEARNED); /* accept = decide = learn */

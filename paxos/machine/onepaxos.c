@@ -89,6 +89,8 @@ static bool of_process(uint8_t kind)
     case QN_MSG_STAGED:
     case QN_MSG_SEAL:
     case QN_MSG_SEALED:
+    case QN_MSG_READ_INDEX:
+    case QN_MSG_READ_AT:
         return true;
     default:
         return false;
@@ -189,6 +191,12 @@ static int on_recv(struct qn_onepaxos *p, struct qn_step *t, qn_node_t from,
     case QN_MSG_FILL:
         qn_catch_up_on_fill(p, t, from, m);
         return QN_OK;
+    case QN_MSG_READ_INDEX:
+        qn_read_index_on_question(p, t, from, m);
+        return QN_OK;
+    case QN_MSG_READ_AT:
+        qn_read_index_on_answer(p, t, from, m);
+        return QN_OK;
     case QN_MSG_BEAT:
         on_beat(p, t, from, m->beat.applied, m->beat.learned, m->beat.decided);
         qn_reconfigure_behind(p, t, from, m->epoch);
@@ -284,6 +292,9 @@ static int dispatch(struct qn_onepaxos *p, const struct qn_input *in,
         on_up(p, t, in->up.peer, in->up.inc);
         return QN_OK;
     case QN_IN_GO:
+        return QN_OK;
+    case QN_IN_READ:
+        qn_read_index_on_read(p, t, in->read.fresh);
         return QN_OK;
     }
     return QN_EINVAL;

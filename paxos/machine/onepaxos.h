@@ -101,6 +101,8 @@ enum qn_input_kind {
                       and an operator wants it to go on from what is learned
                       here */
     QN_IN_GO, /* nothing new: apply more, after qn_onepaxos_set_apply_budget */
+    QN_IN_READ, /* process acceptor: reads have come that need an index by
+                   message, or still wait for one */
 };
 
 struct qn_input {
@@ -143,6 +145,10 @@ struct qn_input {
             uint64_t inc; /* of the new incarnation, above all former ones of
                              the node */
         } up;
+        struct {
+            bool fresh; /* reads have come since the last question: they have
+                           the number qn_onepaxos_read_number */
+        } read;
     };
 };
 
@@ -306,6 +312,15 @@ struct qn_onepaxos_status {
 
 void qn_onepaxos_status(const struct qn_onepaxos *p,
                         struct qn_onepaxos_status *st);
+
+/** The read index by message (paxos/machine/read_index.h): the number of reads
+ *  that come before the next question; up to which number they may be answered
+ *  from what is put out to apply; whether any question waits for its answer;
+ *  and when it is asked again (ns; only while one waits). */
+uint64_t qn_onepaxos_read_number(const struct qn_onepaxos *p);
+uint64_t qn_onepaxos_read_reached(struct qn_onepaxos *p);
+bool qn_onepaxos_read_waits(const struct qn_onepaxos *p);
+qn_time_t qn_onepaxos_read_again_at(const struct qn_onepaxos *p);
 
 /** True if the leader of the newest epoch known has said that it takes
  *  requests. */

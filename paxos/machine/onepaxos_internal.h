@@ -15,6 +15,7 @@
  *     leader_change.c    a new leader: PREPARE, SEAL
  *     acceptor_change.c  a new acceptor: STAGE
  *     memory_leader.c    memory acceptor: accept, take-over by a new leader
+ *     read_index.c       the read index by message: READ_INDEX, READ_AT
  *     bulk_reply.c       PREPARED, SEALED and STAGE, one slot at a time
  */
 
@@ -22,6 +23,7 @@
 #include "paxos/machine/acceptor.h"
 #include "paxos/machine/onepaxos.h"
 #include "paxos/machine/queue.h"
+#include "paxos/machine/read_index.h"
 
 /** The arguments of a step. */
 struct qn_step {
@@ -205,7 +207,8 @@ struct qn_onepaxos {
     struct qn_catch_up catch_up;
     struct qn_utility ul;
     struct qn_reconfiguration change;
-    qn_time_t retry_at; /* no memory before: not again until then */
+    struct qn_read_index reads; /* process acceptor */
+    qn_time_t retry_at;         /* no memory before: not again until then */
 };
 
 #define QN_BIT(node) (UINT64_C(1) << (node))
@@ -316,6 +319,14 @@ void qn_memory_leader_begin(struct qn_onepaxos *p, struct qn_step *t);
 int qn_memory_leader_catch_up(struct qn_onepaxos *p, struct qn_step *t);
 int qn_memory_leader_force(struct qn_onepaxos *p, struct qn_step *t);
 void qn_memory_leader_check(struct qn_onepaxos *p, struct qn_step *t);
+
+/* read_index.c */
+void qn_read_index_on_read(struct qn_onepaxos *p, struct qn_step *t,
+                           bool fresh);
+void qn_read_index_on_question(struct qn_onepaxos *p, struct qn_step *t,
+                               qn_node_t from, const struct qn_msg *m);
+void qn_read_index_on_answer(struct qn_onepaxos *p, struct qn_step *t,
+                             qn_node_t from, const struct qn_msg *m);
 
 /* bulk_reply.c */
 void qn_bulk_reply_begin(struct qn_onepaxos *p, qn_node_t to,

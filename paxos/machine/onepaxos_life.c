@@ -253,6 +253,26 @@ struct qn_onepaxos_kept qn_onepaxos_kept(const struct qn_onepaxos *p)
     };
 }
 
+uint64_t qn_onepaxos_read_number(const struct qn_onepaxos *p)
+{
+    return p->reads.asked + 1;
+}
+
+uint64_t qn_onepaxos_read_reached(struct qn_onepaxos *p)
+{
+    return qn_read_index_reached(&p->reads, p->applied);
+}
+
+bool qn_onepaxos_read_waits(const struct qn_onepaxos *p)
+{
+    return qn_read_index_waits(&p->reads);
+}
+
+qn_time_t qn_onepaxos_read_again_at(const struct qn_onepaxos *p)
+{
+    return p->reads.again_at;
+}
+
 uint64_t qn_onepaxos_read(const struct qn_onepaxos *p)
 {
     return p->catch_up.read;

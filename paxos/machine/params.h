@@ -13,14 +13,16 @@
 #include "paxos/flow/flow.h"
 
 struct qn_params {
-    qn_time_t t_gap;         /* ns; a gap this old is fetched */
-    qn_time_t t_fetch;       /* ns; a FETCH silent this long goes elsewhere */
-    qn_time_t t_acc;         /* ns; T_ACC: PREPARE again */
-    qn_time_t t_lead;        /* ns; T_LEAD: the next in rank waits half of it */
-    qn_time_t jitter;        /* ns; a random part of it is added */
-    qn_time_t t_rank;        /* ns; instead of both, if the leader has ended for
-                                certain */
-    qn_time_t u_backoff;     /* ns; U_BACKOFF: least pause of a proposer */
+    qn_time_t t_gap;     /* ns; a gap this old is fetched */
+    qn_time_t t_fetch;   /* ns; a FETCH silent this long goes elsewhere */
+    qn_time_t t_acc;     /* ns; T_ACC: PREPARE again */
+    qn_time_t t_lead;    /* ns; T_LEAD: the next in rank waits half of it */
+    qn_time_t jitter;    /* ns; a random part of it is added */
+    qn_time_t t_rank;    /* ns; instead of both, if the leader has ended for
+                            certain */
+    qn_time_t t_read;    /* ns; T_READ: a question for the read index without
+                            an answer is asked again */
+    qn_time_t u_backoff; /* ns; U_BACKOFF: least pause of a proposer */
     uint32_t batch_commands; /* MAX_BATCH: commands of a batch ... */
     uint32_t batch_bytes;    /* ... or bytes; one command may be larger */
     uint32_t window;         /* WINDOW: slots in flight ... */
@@ -83,6 +85,7 @@ static inline struct qn_params qn_params_default(bool own_cores)
         .t_acc = own_cores ? 1 * QN_MS : 50 * QN_MS,
         .t_lead = own_cores ? 3 * QN_MS : 50 * QN_MS,
         .jitter = own_cores ? 250 * QN_US : 5 * QN_MS,
+        .t_read = own_cores ? 5 * QN_MS : 50 * QN_MS,
         .t_rank = own_cores ? 1 * QN_MS : 5 * QN_MS,
         .u_backoff = own_cores ? 50 * QN_US : 5 * QN_MS,
         .batch_commands = 64,

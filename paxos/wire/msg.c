@@ -106,6 +106,15 @@ static const struct format formats[QN_MSG_KINDS] = {
     [QN_MSG_U_CHOSEN] = {"U_CHOSEN", 0, BODY_UL, {{0, 0}}},
     [QN_MSG_U_NEED] = {"U_NEED", 0, BODY_NONE, {{0, 0}}},
     [QN_MSG_ACCEPTED] = {"ACCEPTED", 0, BODY_NONE, {{0, 0}}},
+    [QN_MSG_READ_INDEX] = {"READ_INDEX",
+                           0,
+                           BODY_NONE,
+                           {F(read_index.number), F(read_index.inc),
+                            F(read_index.origin)}},
+    [QN_MSG_READ_AT] = {"READ_AT",
+                        0,
+                        BODY_NONE,
+                        {F(read_at.number), F(read_at.inc)}},
     [QN_MSG_STATE] = {"STATE", 0, BODY_STATE, {{0, 0}}},
 };
 
@@ -197,6 +206,10 @@ static bool fields_sane(const struct qn_msg *m)
         return m->beat.applied <= m->beat.learned &&
                m->beat.learned <= m->beat.decided &&
                m->beat.decided <= QN_SLOT_MAX;
+    case QN_MSG_READ_INDEX:
+        return m->read_index.origin < QN_NODES_MAX && m->read_index.number != 0;
+    case QN_MSG_READ_AT:
+        return m->read_at.number != 0;
     case QN_MSG_SNAP:
         return m->snap.part < QN_SNAP_PARTS;
     default:

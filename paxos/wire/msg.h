@@ -81,14 +81,14 @@ enum qn_msg_kind {
                         accepted; the leader has the batch */
     QN_MSG_STATE,    /* any -> any, where outboxes are not read: epoch = newest
                         known; body: the sender's state. For the driver */
+    QN_MSG_READ_INDEX, /* origin -> leader -> acceptor: epoch of the leader */
+    QN_MSG_READ_AT,    /* acceptor -> origin: epoch, slot = acc_hi */
     QN_MSG_KINDS,
     /* No messages: the codec says QN_ECORRUPT to each of these numbers. */
-    QN_MSG_READ_INDEX = 32, /* reserved */
-    QN_MSG_READ_AT,         /* reserved */
-    QN_MSG_ASK,    /* in use, outside the codec: first byte of what the driver
+    QN_MSG_ASK = 34, /* in use, outside the codec: first byte of what the driver
                       sends for its service (qn_driver_send_peer_message), and
                       takes off the direct lane before it decodes */
-    QN_MSG_ANSWER, /* reserved */
+    QN_MSG_ANSWER,   /* reserved */
 };
 
 enum qn_msg_flag {
@@ -161,6 +161,15 @@ struct qn_msg {
             uint64_t applied, learned, decided; /* slots */
             uint32_t ul_len;                    /* UL entries known */
         } beat;
+        struct {
+            uint64_t number; /* of the question (paxos/machine/read_index.h) */
+            uint64_t inc;    /* of its origin */
+            uint8_t origin;  /* node */
+        } read_index;
+        struct {
+            uint64_t number;
+            uint64_t inc;
+        } read_at;
         struct {
             struct qn_ballot bal;  /* U_REJECT: the promised one */
             struct qn_ballot vbal; /* U_PROMISE: that of the body */

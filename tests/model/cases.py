@@ -59,6 +59,12 @@ UTILITY = [
 ]
 
 READS = [
+    good("read_index", least=900000),
+    good("read_index", "S=3", least=3000000),
+    defect("read_index", "BUG_ALONE"),
+    defect("read_index", "BUG_FROZEN"),
+    defect("read_index", "BUG_ANY_EPOCH"),
+    defect("read_index", "BUG_ACTIVE"),
     good("reads", "RULE=1", least=3300000),
     good("reads", "RULE=2", least=1700000),
     good("reads", "RULE=4", "SESS", least=320000),

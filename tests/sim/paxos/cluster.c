@@ -55,6 +55,7 @@ static void execute(struct cluster *c, qn_node_t i, const struct qn_out *o)
         break;
     case QN_OUT_APPLY:
         cluster_check_apply(c, i, &o->apply);
+        cluster_shown(c, o->apply.slot);
         break;
     case QN_OUT_NEED_SNAPSHOT:
         c->member[i].need_snapshot = true;
@@ -176,6 +177,8 @@ int cluster_step(struct cluster *c, qn_node_t node, const struct qn_input *in)
     qn_step_out_release(&m->out);
     if (last != UINT32_MAX) {
         cluster_kill(c, node, 8);
+    } else {
+        cluster_check_reads(c, node);
     }
     return err;
 }

@@ -70,6 +70,20 @@ struct upload {
     struct qn_arena arena; /* as others see it */
 };
 
+#define CLUSTER_READS 64u /* newest questions whose floor is known */
+
+/** The reads of one number must see all slots up to `slot`. */
+struct read_floor {
+    uint64_t number;
+    qn_slot_t slot;
+};
+
+/** Reads of one incarnation (cluster_reads.c). */
+struct member_reads {
+    struct read_floor floor[CLUSTER_READS]; /* by number */
+    uint64_t answered, reached;             /* checked so far */
+};
+
 struct member {
     struct cluster *cluster;
     struct qn_onepaxos *p; /* NULL: dead */
@@ -90,6 +104,7 @@ struct member {
     qn_time_t deadline;
     uint64_t transfers;
     bool need_snapshot;
+    struct member_reads reads;
 };
 
 struct cluster {
@@ -102,6 +117,7 @@ struct cluster {
     struct lane tree[QN_NODES_MAX][QN_NODES_MAX];   /* [from][to] */
     uint64_t decided[CLUSTER_SLOTS];                /* hash by slot */
     qn_slot_t decided_hi;
+    qn_slot_t shown; /* somebody has applied a part of it */
     struct qn_session decided_seq[QN_NODES_MAX]; /* last in the decided log */
     uint64_t lives;                              /* incarnations given so far */
     uint32_t epochs; /* leaders that became ACTIVE */
@@ -185,6 +201,9 @@ bool cluster_in_sync(const struct cluster *c, qn_node_t node);
 void cluster_down(struct cluster *c, qn_node_t node, qn_node_t peer);
 /** `node` is told to relieve the leader. */
 void cluster_lead(struct cluster *c, qn_node_t node);
+/** Reads come to `node`, fresh or such as may still wait (process acceptor).
+ */
+void cluster_read(struct cluster *c, qn_node_t node, bool fresh);
 void cluster_suspect(struct cluster *c, qn_node_t node, uint64_t peers);
 void cluster_room(struct cluster *c, qn_node_t node, uint64_t peers);
 /** `node` reads the position of `peer`. */

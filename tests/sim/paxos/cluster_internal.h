@@ -38,6 +38,17 @@ void cluster_check_roles(struct cluster *c, qn_node_t i);
 void cluster_check_bounds(struct cluster *c, qn_node_t i);
 void cluster_check_awaited(struct cluster *c, qn_node_t i);
 
+/* ---- cluster_reads.c ----------------------------------------------------- */
+
+/** Something of `slot` is visible now. */
+void cluster_shown(struct cluster *c, qn_slot_t slot);
+/** After each step of node i. */
+void cluster_check_reads(struct cluster *c, qn_node_t i);
+/** A new incarnation has asked nothing. */
+void cluster_reads_begin(struct member *m);
+/** It goes on by force: what is given up was never shown. */
+void cluster_reads_recover(struct cluster *c, qn_node_t node);
+
 /* ---- cluster_verdict.c --------------------------------------------------- */
 
 /** Who says that the group has stopped is right. */

@@ -257,6 +257,7 @@ static void member_start(struct cluster *c, qn_node_t i,
     CHECK(c, size != 0, "bad options");
     m->p = qn_onepaxos_init(calloc(1, size), &o);
     m->deadline = QN_TIME_NEVER;
+    cluster_reads_begin(m);
     if (c->record != NULL) {
         run_trace_begins(c->record, m->p);
     }
@@ -406,6 +407,7 @@ void cluster_recover(struct cluster *c, qn_node_t node)
     if (!c->in_memory) {
         c->decided_hi = kept;
         c->forced = true; /* it lives and says so: no verdict until then */
+        cluster_reads_recover(c, node);
     }
     int err = cluster_step(c, node, &in);
     CHECK(c, err == QN_OK, "node %u cannot go on alone: %d", node, err);

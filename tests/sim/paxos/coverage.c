@@ -10,7 +10,7 @@
 
 static const char *const inputs[COVERAGE_INPUTS] = {
     "RECV",    "FRAGMENT", "TICK", "SUBMIT", "STAMP",   "BEAT", "ROOM",
-    "SUSPECT", "DOWN",     "UP",   "LEAD",   "RECOVER", "GO"};
+    "SUSPECT", "DOWN",     "UP",   "LEAD",   "RECOVER", "GO",   "READ"};
 static const char *const outputs[COVERAGE_OUTPUTS] = {
     "SEND", "SEND_ALL", "BCAST", "PERSIST", "APPLY", "NEED_SNAPSHOT"};
 static const char *const roles[COVERAGE_ROLES] = {"FOLLOWER", "PREPARING",
@@ -49,6 +49,8 @@ static bool message_needed(uint32_t kind, bool memory)
     case QN_MSG_STAGED:
     case QN_MSG_SEAL:
     case QN_MSG_SEALED:
+    case QN_MSG_READ_INDEX:
+    case QN_MSG_READ_AT:
         return !memory;
     default:
         return true;
@@ -130,8 +132,9 @@ uint32_t coverage_print(const struct coverage *c, FILE *to)
     }
     title(&t, "inputs");
     for (uint32_t i = 0; i < COVERAGE_INPUTS; i++) {
+        const bool needed[2] = {true, i != QN_IN_READ};
         line(&t, inputs[i], (const uint64_t[2]){c->input[0][i], c->input[1][i]},
-             both);
+             needed);
     }
     line(&t, "a slowed leader waits", c->held_back, both);
     line(&t, "one that is slow pauses", c->squeezed,

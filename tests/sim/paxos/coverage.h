@@ -16,7 +16,7 @@
 
 #include "paxos/machine/onepaxos.h"
 
-#define COVERAGE_INPUTS  (QN_IN_GO + 1u)
+#define COVERAGE_INPUTS  (QN_IN_READ + 1u)
 #define COVERAGE_OUTPUTS (QN_OUT_NEED_SNAPSHOT + 1u)
 #define COVERAGE_ROLES   (QN_HANDING_OVER + 1u)
 #define COVERAGE_NODES   8u /* 3 .. 7 */
@@ -48,6 +48,7 @@
     X(DIED_BETWEEN, "a node dies between two outputs of a step")               \
     X(PULLED, "a command is pulled from its origin's arena")                   \
     X(PULL_LATE, "its origin has ended: it is dropped")                        \
+    X(READ_ANSWERED, "a question for the read index is answered")              \
     X(RECORD_LOST, "a node's record is damaged when it dies")                  \
     X(VOTES_AGAIN, "a node whose record was damaged is given a vote")
 

@@ -105,7 +105,8 @@ static bool complete(const struct sim *s)
     for (qn_node_t i = 0; i < s->c.nodes; i++) {
         const struct member *m = &s->c.member[i];
         struct qn_onepaxos_status st;
-        if (m->p == NULL || m->p->ul.non_voting) {
+        if (m->p == NULL || m->p->ul.non_voting ||
+            qn_onepaxos_read_waits(m->p)) {
             return false;
         }
         qn_onepaxos_status(m->p, &st);
@@ -315,6 +316,8 @@ static void set_up(struct sim *s, uint64_t seed, const char *program)
     }
     uploads(s, seed);
     topology(s);
+    s->readers = seed + 1;
+    s->reads = !c->in_memory && sim_aside(&s->readers) < 8;
 }
 
 bool sim_in_memory(uint64_t seed)
@@ -382,6 +385,7 @@ void sim_record(uint64_t seed, const char *program, FILE *f)
     struct sim *s = calloc(1, sizeof *s);
     struct cluster *c = &s->c;
     set_up(s, seed, program);
+    s->reads = false; /* the models have none */
     c->record = run_trace_open(f);
     run(s);
     run_trace_close(c->record);

@@ -49,6 +49,8 @@ struct sim {
     qn_time_t back_at[QN_NODES_MAX];  /* of the dead */
     bool lost;                        /* it may have to stop ... */
     enum coverage_row stop;           /* ... for this reason */
+    bool reads;                       /* by message */
+    uint64_t readers;                 /* of these: a sequence of its own */
     uint32_t load;                    /* commands per turn, at most */
     uint32_t size;                    /* bytes of a command, at most */
 };

@@ -144,6 +144,15 @@ static void tempo(struct sim *s, qn_node_t i)
     }
 }
 
+/** As the shell does: fresh reads now and then, and what waits may be asked
+ *  again. */
+static void reads(struct sim *s, qn_node_t i)
+{
+    if (s->reads) {
+        cluster_read(&s->c, i, !s->healed && sim_aside(&s->readers) < 4);
+    }
+}
+
 void sim_turn(struct sim *s, qn_node_t i)
 {
     struct cluster *c = &s->c;
@@ -162,6 +171,7 @@ void sim_turn(struct sim *s, qn_node_t i)
             cluster_beat(c, i, peer);
         }
     }
+    reads(s, i);
     cluster_tick(c, i);
     transfers(s, i);
 }

@@ -60,6 +60,7 @@ static uint32_t on_apply(void *ctx, const struct qn_applied *a)
               (unsigned long)a->slot);
     m->count++;
     m->exposed = a->slot;
+    w->shown = QN_MAX(w->shown, a->slot);
     return 1;
 }
 
@@ -343,13 +344,53 @@ static void published(const struct world *w, qn_node_t i)
                   "node %u: exposed, not published", i);
 }
 
+/* A read comes: all that anybody has applied by now may have been seen. */
+static uint64_t read_comes(struct world *w, qn_node_t i)
+{
+    struct world_member *m = &w->member[i];
+    uint64_t number = qn_driver_read_view(m->driver).index;
+    m->floor[number % WORLD_READS] = (struct world_floor){number, w->shown};
+    m->wanted = number;
+    return number;
+}
+
+/* Whose reads may be answered now? */
+static void reads_check(const struct world *w, qn_node_t i)
+{
+    struct world_member *m = (struct world_member *)&w->member[i];
+    uint64_t reached = qn_driver_read_view(m->driver).reached;
+    cr_assert_geq(reached, m->reached);
+    while (m->reached < reached) {
+        const struct world_floor *f = &m->floor[++m->reached % WORLD_READS];
+        cr_assert(f->number != m->reached || m->slot >= f->slot,
+                  "node %u answers read %lu from slot %lu: %lu was shown", i,
+                  (unsigned long)m->reached, (unsigned long)m->slot,
+                  (unsigned long)f->slot);
+    }
+}
+
+/* In some turns. */
+static bool reads_now(struct world *w)
+{
+    w->readers = w->readers * UINT64_C(6364136223846793005) +
+                 UINT64_C(1442695040888963407);
+    return w->messages && !w->silent && w->readers >> 62 == 0;
+}
+
 void world_turn(struct world *w, qn_node_t i)
 {
     struct world_member *m = &w->member[i];
+    uint64_t number = reads_now(w) ? read_comes(w, i) : 0;
     qn_driver_turn(m->driver, w->now, w->now / QN_MS);
     published(w, i);
     cr_assert_eq(qn_driver_applied(m->driver), m->slot);
+    if (number != 0) {
+        qn_driver_read_wanted(m->driver, number);
+    }
     qn_driver_flush(m->driver, w->now);
+    if (w->messages) {
+        reads_check(w, i);
+    }
     published(w, i);
     for (qn_node_t k = 0; k < w->nodes && !w->wild && !w->messages; k++) {
         cr_assert(w->member[k].driver == NULL ||
@@ -415,7 +456,8 @@ bool world_settled(const struct world *w)
             continue;
         }
         struct qn_session s = m->session[i];
-        if (m->count != w->history_count ||
+        if (m->reached + WORLD_READS / 4 < m->wanted ||
+            m->count != w->history_count ||
             (s.inc == m->inc ? s.last : 0) != m->submitted) {
             return false;
         }

@@ -10,7 +10,9 @@
  * each command of an origin once and in order, a slot's stamp never falls,
  * nothing is exposed before it is published, and nobody finds a smaller read
  * index than was published. A snapshot takes its receiver to
- * the donor's place in the history.
+ * the donor's place in the history. By message every node reads in some of its
+ * turns, and no read is answered that misses what anybody had applied before it
+ * came.
  */
 
 #include <setjmp.h>
@@ -36,6 +38,14 @@ struct world_life {
     struct qn_arena arena, seen; /* its writer's; as others see it */
 };
 
+#define WORLD_READS 64u /* newest questions whose floor is known */
+
+/** Reads of that number must see all slots up to `slot`. */
+struct world_floor {
+    uint64_t number;
+    qn_slot_t slot;
+};
+
 struct world_member {
     struct qn_driver *driver; /* NULL: dead */
     uint64_t inc;
@@ -56,11 +66,13 @@ struct world_member {
     bool deaf;                   /* hears of no end and of no new incarnation */
     uint64_t heard[WORLD_NODES]; /* newest incarnation of each that it has heard
                                     of */
-    bool need_snapshot;          /* said so, and has got none yet */
-    bool blank;                  /* no record is kept (as if it were lost) */
-    uint64_t submitted;          /* by this incarnation */
-    bool wrote;                  /* the word lies open for it */
-    uint64_t owned;              /* epochs that it has announced */
+    struct world_floor floor[WORLD_READS]; /* by number of the question */
+    uint64_t wanted, reached; /* numbers: asked for, answered and checked */
+    bool need_snapshot;       /* said so, and has got none yet */
+    bool blank;               /* no record is kept (as if it were lost) */
+    uint64_t submitted;       /* by this incarnation */
+    bool wrote;               /* the word lies open for it */
+    uint64_t owned;           /* epochs that it has announced */
 };
 
 struct world {
@@ -79,6 +91,9 @@ struct world {
     uint64_t seed;
     bool snapshots_by_hand; /* not at once */
     bool shared_cores;      /* the parameters of that column */
+    bool silent;            /* nobody reads */
+    uint64_t readers;       /* who reads when: a sequence of its own */
+    qn_slot_t shown;        /* somebody has applied a part of it */
     bool wild; /* somebody writes nonsense: the read index may be cut */
     /* state */
     struct world_member member[WORLD_NODES];

@@ -87,6 +87,8 @@ static void make_anew(struct world *w, qn_node_t i)
     }
     m->inc = ++w->lives;
     m->count = 0;
+    m->wanted = m->reached = 0;
+    memset(m->floor, 0, sizeof m->floor);
     m->slot = m->exposed = m->stamp_ms = 0;
     memset(m->session, 0, sizeof m->session);
     if (m->blank) {

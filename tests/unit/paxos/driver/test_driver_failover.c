@@ -191,6 +191,7 @@ Test(driver_failover, nobody_is_waited_for_while_nothing_waits)
 {
     for (int memory = 0; memory < 2; memory++) {
         struct world *w = world_begin(3, memory != 0);
+        w->silent = true;
         world_go_on(w);
         for (qn_node_t i = 0; i < 3; i++) {
             cr_assert_eq(qn_driver_waits_for(w->member[i].driver), 0);

@@ -19,7 +19,12 @@ static void decide(struct world *w, uint64_t x)
 /* What the world has seen of the others is void: node `left` has it all. */
 static void forget(struct world *w, qn_node_t left)
 {
-    w->history_count = w->member[left].count;
+    struct world_member *m = &w->member[left];
+    w->history_count = m->count;
+    w->shown = m->slot;
+    for (uint32_t k = 0; k < WORLD_READS; k++) {
+        m->floor[k].slot = QN_MIN(m->floor[k].slot, m->slot);
+    }
 }
 
 static void lose_both(struct world *w)

@@ -11,6 +11,7 @@ static struct world *begin(uint32_t nodes)
     struct world *w = world_make(nodes, false);
     w->messages = true;
     w->snapshots_by_hand = true;
+    w->silent = true;
     world_start(w);
     return w;
 }
@@ -196,5 +197,84 @@ Test(driver_state, memory_of_others_is_refused_beside_it)
     o.read_index = &index;
     cr_assert_eq(qn_driver_create(&d, &o), QN_EINVAL);
     cr_assert(d == NULL);
+    world_end(w);
+}
+
+/* ---- reads --------------------------------------------------------------- */
+
+static void wants(struct world *w, qn_node_t i)
+{
+    struct qn_driver *d = w->member[i].driver;
+    qn_driver_read_wanted(d, qn_driver_read_view(d).index);
+}
+
+static bool may_read(struct world *w, qn_node_t i, uint64_t index)
+{
+    return qn_driver_read_view(w->member[i].driver).reached >= index;
+}
+
+Test(driver_state, a_read_is_answered_soon_at_every_node)
+{
+    struct world *w = begin(5);
+    world_go_on(w);
+    world_rounds(w, 60);
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        uint64_t index = qn_driver_read_view(w->member[i].driver).index;
+        wants(w, i);
+        cr_expect_not(may_read(w, i, index), "nobody was asked");
+        world_rounds(w, 6);
+        cr_expect(may_read(w, i, index), "node %u", i);
+        cr_expect_eq(qn_driver_waits_for(w->member[i].driver), 0u);
+    }
+    world_end(w);
+}
+
+Test(driver_state, without_reads_nobody_is_asked)
+{
+    struct world *w = begin(3);
+    world_go_on(w);
+    for (qn_node_t i = 0; i < w->nodes; i++) {
+        cr_expect_eq(qn_driver_read_view(w->member[i].driver).index, 1u);
+    }
+    world_end(w);
+}
+
+/* A reader has nothing to write: still the leader, and then the acceptor, is
+ * suspected and replaced. */
+Test(driver_state, readers_wait_for_leader_and_acceptor)
+{
+    struct world *w = begin(3);
+    world_go_on(w);
+    world_rounds(w, 60);
+    w->member[1].stopped = true;
+    uint64_t index = qn_driver_read_view(w->member[2].driver).index;
+    wants(w, 2);
+    world_rounds(w, 60);
+    cr_assert_eq(qn_driver_waits_for(w->member[2].driver), 1u);
+    cr_assert_eq(qn_driver_waits_for(w->member[0].driver), 2u,
+                 "the leader does not wait for its acceptor");
+    cr_assert_not(may_read(w, 2, index));
+    qn_driver_suspect(w->member[0].driver, 2, w->now);
+    world_rounds(w, 2000);
+    cr_expect(may_read(w, 2, index), "there is another acceptor");
+    world_end(w);
+}
+
+/* What was put into a lane at the end of a turn is flushed in the same. */
+Test(driver_state, who_sleeps_is_rung_for_a_question)
+{
+    struct world *w = begin(3);
+    world_go_on(w);
+    world_rounds(w, 100);
+    struct world_member *leader = &w->member[0];
+    qn_doorbell_arm(&leader->doorbell);
+    cr_assert_not(qn_driver_pending(leader->driver));
+    wants(w, 2);
+    world_turn(w, 2);
+    cr_expect(qn_driver_pending(leader->driver));
+    const struct qn_doorbell_line *line =
+        qn_outbox_doorbell(leader->incarnation.outbox);
+    cr_expect_eq(qn_load(&line->epoch, QN_SEQ_CST) % 2, 0u, "not rung");
+    qn_doorbell_disarm(&leader->doorbell);
     world_end(w);
 }

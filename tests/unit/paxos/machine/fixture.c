@@ -161,6 +161,11 @@ void fx_go(struct fx *f)
     step(f, &(struct qn_input){.kind = QN_IN_GO});
 }
 
+void fx_read(struct fx *f, bool fresh)
+{
+    step(f, &(struct qn_input){.kind = QN_IN_READ, .read = {fresh}});
+}
+
 void fx_tick(struct fx *f)
 {
     step(f, &(struct qn_input){.kind = QN_IN_TICK});

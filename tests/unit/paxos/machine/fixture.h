@@ -64,6 +64,8 @@ void fx_down(struct fx *f, qn_node_t peer);
 void fx_stamp(struct fx *f);
 void fx_tick(struct fx *f);
 void fx_go(struct fx *f);
+/** Reads have come; or may still wait. */
+void fx_read(struct fx *f, bool fresh);
 /** Advance the clock, then TICK. */
 void fx_later(struct fx *f, qn_time_t ns);
 

@@ -619,3 +619,21 @@ Test(onepaxos, the_owner_of_the_word_outlives_its_entry)
     free(mem[0]);
     free(mem[1]);
 }
+
+/* An old acceptor has learned the slot of a late ACCEPT from its successor. It
+ * compares the two, so it does not make room for it where none is needed. */
+Test(onepaxos, a_late_accept_does_not_drop_the_slot_that_it_names)
+{
+    struct qn_params v = fx_params();
+    struct qn_refbuf *batch = fx_slot_batch(1);
+    v.log_bytes = 2 * batch->len - 1; /* one, and not two */
+    setup_with(&v);
+    struct qn_msg learned = fx_learn(1, batch, 1);
+    fx_recv(&b, 2, &learned);
+    cr_assert_eq(b.slots, 1u, "it is not applied");
+    struct qn_msg m = fx_accept(1, batch);
+    cr_assert_eq(fx_recv(&b, 0, &m), QN_OK);
+    cr_expect_eq(fx_count(&b, QN_MSG_ACCEPTED), 1u);
+    qn_refbuf_unref(batch);
+    teardown();
+}

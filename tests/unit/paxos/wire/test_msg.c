@@ -122,6 +122,15 @@ static struct qn_msg sample(uint8_t kind)
     case QN_MSG_FETCH:
         m.fetch.last = SLOT + 100;
         break;
+    case QN_MSG_READ_INDEX:
+        m.read_index.number = UINT64_MAX;
+        m.read_index.inc = 0x1122334455667788;
+        m.read_index.origin = 63;
+        break;
+    case QN_MSG_READ_AT:
+        m.read_at.number = UINT64_MAX;
+        m.read_at.inc = 0x1122334455667788;
+        break;
     case QN_MSG_SNAP:
         m.flags = QN_MSG_LAST;
         m.snap.offset = UINT64_C(0x1122334455);
