@@ -176,12 +176,20 @@ static qn_slot_t visible_to_all(const struct qn_driver *d)
     return most;
 }
 
+/* A reader would wait for this index. @return it, or what it is cut to. */
+static qn_slot_t index_ahead(struct qn_driver *d, qn_slot_t index)
+{
+    qn_slot_t bound = qn_driver_bound(d);
+    index = QN_MIN(index, bound);
+    if (index > d->positions.applied) { /* its LEARN may be lost */
+        qn_positions_look_once(&d->positions, d->now + QN_HEARTBEAT_INTERVAL);
+    }
+    return index;
+}
+
 /* Publish before reply. A slot counts as visible from its first command on, for
- * a step may end inside a slot, and reads may come then. The index is looked at
- * in each turn, not only after applying: if it is below what this node has
- * published, a stray write has lowered it. Then what is visible anywhere is
- * published again, before this node reads by it. */
-void qn_driver_publish(struct qn_driver *d)
+ * a step may end inside a slot, and reads may come then. */
+static void index_raise(struct qn_driver *d)
 {
     struct qn_positions *p = &d->positions;
     qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
@@ -195,14 +203,24 @@ void qn_driver_publish(struct qn_driver *d)
         qn_fetch_max(d->o.read_index, visible_to_all(d));
         break;
     case QN_INDEX_AHEAD:
-        if (p->heartbeat_at == QN_TIME_NEVER &&
-            qn_driver_read_index(d) > p->applied) {
-            /* its LEARN may be lost */
-            qn_positions_look_once(p, d->now + QN_HEARTBEAT_INTERVAL);
+        if (p->heartbeat_at == QN_TIME_NEVER) { /* else a look is planned */
+            (void)index_ahead(d, index);
         }
         break;
     }
-    qn_positions_published(p);
+    qn_positions_published(p, d->now);
+}
+
+/* The index is looked at after applying, and now and then: if it is below what
+ * this node has published, a stray write has lowered it. Then what is visible
+ * anywhere is published again. Not in each turn: a slot that is published moves
+ * the line to each node that looks, and one that waits there in the row of the
+ * others finds its LEARN late. */
+void qn_driver_publish(struct qn_driver *d)
+{
+    if (qn_positions_index_due(&d->positions, d->now)) {
+        index_raise(d);
+    }
     /* relaxed: only this thread writes its own lines. */
     if (qn_load(&d->o.state->applied, QN_RELAXED) != d->positions.applied) {
         QN_ASSERT(qn_load(&d->o.state->applied, QN_RELAXED) <
@@ -415,7 +433,7 @@ bool qn_driver_room(const struct qn_driver *d)
     return qn_onepaxos_room(d->machine);
 }
 
-qn_slot_t qn_driver_read_index(const struct qn_driver *d)
+qn_slot_t qn_driver_read_index(struct qn_driver *d)
 {
     /* seq_cst: partner is the fetch_max of the replica that publishes. */
     qn_slot_t index = qn_load(d->o.read_index, QN_SEQ_CST);
@@ -428,8 +446,7 @@ qn_slot_t qn_driver_read_index(const struct qn_driver *d)
     case QN_INDEX_AHEAD:
         break;
     }
-    qn_slot_t bound = qn_driver_bound(d);
-    return QN_MIN(index, bound);
+    return index_ahead(d, index);
 }
 
 struct qn_read_view qn_driver_read_view(struct qn_driver *d)

@@ -273,7 +273,7 @@ qn_time_t qn_driver_deadline(const struct qn_driver *d);
  * an index that a reader would have to wait for is checked: what is not decided
  * does not count (PROTOCOL.md 8.2).
  */
-qn_slot_t qn_driver_read_index(const struct qn_driver *d);
+qn_slot_t qn_driver_read_index(struct qn_driver *d);
 
 /**
  * What linearizable reads wait for. A read that was received before this call

@@ -87,10 +87,18 @@ void qn_positions_jump(struct qn_positions *p, qn_slot_t slot)
     check(p);
 }
 
-void qn_positions_published(struct qn_positions *p)
+bool qn_positions_index_due(const struct qn_positions *p, qn_time_t now)
+{
+    return p->visible_slot > p->published ||
+           now - p->index_looked_at >= QN_INDEX_LOOK;
+}
+
+void qn_positions_published(struct qn_positions *p, qn_time_t now)
 {
     QN_DASSERT(p->visible_slot >= p->published);
+    QN_DASSERT(now >= p->index_looked_at);
     p->published = p->visible_slot;
+    p->index_looked_at = now;
 }
 
 enum qn_index_check qn_positions_index_check(const struct qn_positions *p,

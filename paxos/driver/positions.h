@@ -36,6 +36,9 @@
 /** Interval between two looks at the peers' positions while something
  *  happens. */
 #define QN_HEARTBEAT_INTERVAL ((qn_time_t)2 * QN_MS)
+/** From one look at the read index to the next, at least, in turns that apply
+ *  nothing. */
+#define QN_INDEX_LOOK         ((qn_time_t)100 * QN_US)
 /** Likewise, of a donor at its joiner, though nothing else happens. */
 #define QN_HOLD_LOOK          ((qn_time_t)20 * QN_MS)
 /** After a joiner has applied the snapshot's position, how long its log is
@@ -65,9 +68,10 @@ struct qn_log_hold {
 struct qn_positions {
     qn_node_t self;
     uint32_t nodes;
-    qn_slot_t applied;      /* slots <= it are applied here */
-    qn_slot_t visible_slot; /* a reader may see commands of slots <= it */
-    qn_slot_t published;    /* the read index was this high at least once */
+    qn_slot_t applied;         /* slots <= it are applied here */
+    qn_slot_t visible_slot;    /* a reader may see commands of slots <= it */
+    qn_slot_t published;       /* the read index was this high at least once */
+    qn_time_t index_looked_at; /* at the read index, to publish or check it */
     struct qn_peer_position peer[QN_NODES_MAX];
     qn_slot_t learned_before; /* by this node, at the last look for laggards */
     uint64_t lagging;         /* mask: left out of the tree for now */
@@ -101,8 +105,12 @@ void qn_positions_slot_end(struct qn_positions *p, qn_slot_t slot);
  *  installed, or the group was recovered by force. Not inside a slot. */
 void qn_positions_jump(struct qn_positions *p, qn_slot_t slot);
 
+/** Must the read index be looked at now? Yes, if something is visible that was
+ *  not published; else every QN_INDEX_LOOK, so that a stray write is found. */
+bool qn_positions_index_due(const struct qn_positions *p, qn_time_t now);
+
 /** The read index is now at least visible_slot. */
-void qn_positions_published(struct qn_positions *p);
+void qn_positions_published(struct qn_positions *p, qn_time_t now);
 
 /** What a value of the read index means to this node. */
 enum qn_index_check {

@@ -18,7 +18,7 @@ static void setup(void)
 {
     qn_positions_init(&p, SELF, NODES, START);
     qn_positions_jump(&p, HAVE);
-    qn_positions_published(&p);
+    qn_positions_published(&p, 0);
 }
 
 #define CASE(name)  Test(positions, name, .init = setup)
@@ -80,8 +80,22 @@ CASE(the_read_index_is_judged_by_what_was_published_seen_and_applied)
     cr_assert_eq(qn_positions_index_check(&p, HAVE), QN_INDEX_LOW);
     cr_assert_eq(qn_positions_index_check(&p, HAVE + 1), QN_INDEX_APPLIED);
     cr_assert_eq(qn_positions_index_check(&p, HAVE + 2), QN_INDEX_AHEAD);
-    qn_positions_published(&p);
+    qn_positions_published(&p, 1);
     cr_assert_eq(qn_positions_index_check(&p, HAVE), QN_INDEX_LOWERED);
+}
+
+CASE(the_read_index_is_looked_at_after_applying_and_now_and_then)
+{
+    const qn_time_t at = QN_S;
+    qn_positions_published(&p, at);
+    cr_assert(!qn_positions_index_due(&p, at));
+    cr_assert(!qn_positions_index_due(&p, at + QN_INDEX_LOOK - 1));
+    cr_assert(qn_positions_index_due(&p, at + QN_INDEX_LOOK));
+    qn_positions_slot_begin(&p, HAVE + 1);
+    cr_assert(qn_positions_index_due(&p, at), "a part of it is visible");
+    qn_positions_published(&p, at);
+    qn_positions_slot_end(&p, HAVE + 1);
+    cr_assert(!qn_positions_index_due(&p, at));
 }
 
 /* ---- the bound ----------------------------------------------------------- */
