@@ -11,13 +11,15 @@
 #include "loadgen/base/options.h"
 #include "loadgen/simulate/command.h"
 #include "loadgen/simulate/commit/commit.h"
+#include "loadgen/simulate/commit/profile.h"
 
 struct commit {
     const char *machine, *acceptor, *topology;
-    uint64_t replicas, clients, size, batch, load_us, warm_us, death_us, seed;
+    uint64_t replicas, clients, client_ns, size, batch, load_us, warm_us,
+        death_us, seed;
     double reads, jitter;
-    bool one_origin; /* clients at the last replica only */
-    bool near, software, bare, json;
+    uint64_t origin; /* clients at this replica only; QN_NODES_MAX: at all */
+    bool near, software, bare, json, broadcast, profile;
     struct qn_sim_fault fault[8];
     uint32_t faults;
 };
@@ -54,8 +56,11 @@ static const struct qn_option table[] = {
     QN_OPTION_COUNT("clients", "N", AT(clients),
                     "clients of each replica, closed loops (1)", 1,
                     QN_SIM_CLIENTS_MAX),
-    QN_OPTION("one-origin", NULL, qn_option_flag, AT(one_origin),
-              "clients at the last replica only"),
+    QN_OPTION_COUNT("origin", "REPLICA", AT(origin),
+                    "clients at this replica only; the first leader is 0 (all)",
+                    0, QN_NODES_MAX - 1),
+    QN_OPTION_COUNT("client-ns", "NS", AT(client_ns),
+                    "a replica's work for each operation (0)", 0, 1000000000),
     QN_OPTION("reads", "PART", qn_option_double, AT(reads),
               "share of linearizable reads: 0.8 (0)"),
     QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a command (24)", 16,
@@ -77,6 +82,12 @@ static const struct qn_option table[] = {
               "each price is up to this part larger: 0.05 (0)"),
     QN_OPTION("fault", "SPEC", take_fault, 0,
               "as in quoin sim: kill:REPLICA@TIMEus, ...; may be repeated"),
+    QN_OPTION("broadcast", NULL, qn_option_flag, AT(broadcast),
+              "no consensus: a bare broadcast from replica 1, which replica 0 "
+              "requests; to compare with"),
+    QN_OPTION("profile", NULL, qn_option_flag, AT(profile),
+              "also where the time of each replica went, and the cache lines "
+              "that took the most"),
     QN_OPTION("json", NULL, qn_option_flag, AT(json), "print a JSON object"),
 };
 
@@ -98,22 +109,33 @@ static void write_text(const struct commit *c, const struct qn_machine *m,
                        const struct qn_sim_commit_result *r)
 {
     const uint64_t ns = c->load_us * 1000;
-    printf("commit on %s, %u replicas, %s acceptor, tree %s, %u clients each, "
+    printf("%s on %s, %u replicas, %s acceptor, tree %s, %u clients each, "
            "seed %llu\n",
-           m->name, (unsigned)c->replicas, c->acceptor, c->topology,
+           c->broadcast ? "broadcast" : "commit", m->name,
+           (unsigned)c->replicas, c->acceptor, c->topology,
            (unsigned)c->clients, (unsigned long long)c->seed);
     printf("commit  median %llu ns, p99 %llu ns, %.0f per second\n",
            (unsigned long long)qn_histogram_quantile(r->commit, 0.5),
            (unsigned long long)qn_histogram_quantile(r->commit, 0.99),
            qn_sim_per_second(r->commits, ns));
+    if (r->everywhere->count > 0) {
+        printf("applied by all replicas: median %llu ns\n",
+               (unsigned long long)qn_histogram_quantile(r->everywhere, 0.5));
+    }
     if (c->reads > 0) {
         printf("read    median %llu ns, p99 %llu ns, %.0f per second\n",
                (unsigned long long)qn_histogram_quantile(r->read, 0.5),
                (unsigned long long)qn_histogram_quantile(r->read, 0.99),
                qn_sim_per_second(r->reads, ns));
     }
-    printf("slot    %.2f commands, %.1f lines moved\n",
-           per_slot(r, r->commands), per_slot(r, transfers(&r->machine)));
+    printf("slot    %.2f commands, %.1f lines moved, %.0f commands per second "
+           "sustained, %llu missed\n",
+           per_slot(r, r->commands), per_slot(r, transfers(&r->machine)),
+           qn_sim_sustained(r), (unsigned long long)r->missed);
+    if (c->broadcast) {
+        printf("hash %016llx\n", (unsigned long long)r->machine.hash);
+        return;
+    }
     printf("outage  %.1f us without a new command at any living replica, %llu "
            "changes of roles\n",
            (double)r->outage_ns / 1000, (unsigned long long)r->failovers);
@@ -130,10 +152,10 @@ static int write_json(const struct commit *c, const struct qn_machine *m,
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->machine.hash);
     json_t *all = json_pack(
         "{s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:f, s:I, s:f, s:f, s:f, s:f, "
-        "s:I, s:b, s:s, s:s}",
-        "sim", "commit", "machine", m->name, "replicas",
-        (json_int_t)c->replicas, "acceptor", c->acceptor, "topology",
-        c->topology, "median_ns",
+        "s:I, s:I, s:I, s:f, s:b, s:s, s:s}",
+        "sim", c->broadcast ? "broadcast" : "commit", "machine", m->name,
+        "replicas", (json_int_t)c->replicas, "acceptor", c->acceptor,
+        "topology", c->topology, "median_ns",
         (json_int_t)qn_histogram_quantile(r->commit, 0.5), "p99_ns",
         (json_int_t)qn_histogram_quantile(r->commit, 0.99), "per_second",
         qn_sim_per_second(r->commits, ns), "read_median_ns",
@@ -142,8 +164,10 @@ static int write_json(const struct commit *c, const struct qn_machine *m,
         per_slot(r, r->commands), "lines_per_slot",
         per_slot(r, transfers(&r->machine)), "outage_us",
         (double)r->outage_ns / 1000, "failovers", (json_int_t)r->failovers,
-        "held", r->broken == NULL, "broken", r->broken == NULL ? "" : r->broken,
-        "hash", hash);
+        "missed", (json_int_t)r->missed, "everywhere_median_ns",
+        (json_int_t)qn_histogram_quantile(r->everywhere, 0.5),
+        "sustained_per_second", qn_sim_sustained(r), "held", r->broken == NULL,
+        "broken", r->broken == NULL ? "" : r->broken, "hash", hash);
     bool bad = all == NULL || json_dumpf(all, stdout, JSON_INDENT(2)) != 0 ||
                fputc('\n', stdout) == EOF;
     json_decref(all);
@@ -160,7 +184,8 @@ static bool fill(const struct commit *c, const struct qn_machine *m,
               : strcmp(c->topology, "stream") == 0 ? QN_SIM_TREE_STREAM
                                                    : QN_SIM_TREE_NAMED;
     o->topology = o->tree == QN_SIM_TREE_NAMED ? c->topology : NULL;
-    o->load = c->one_origin ? UINT64_C(1) << (c->replicas - 1) : 0;
+    o->load = c->origin < c->replicas ? UINT64_C(1) << c->origin : 0;
+    o->client_ns = c->client_ns;
     o->clients = (uint32_t)c->clients;
     o->reads = c->reads;
     o->command_bytes = (uint32_t)c->size;
@@ -175,28 +200,35 @@ static bool fill(const struct commit *c, const struct qn_machine *m,
     return o->memory || strcmp(c->acceptor, "process") == 0;
 }
 
-static int run_on(const struct commit *c, const struct qn_machine *m)
+/* @return what is wrong with the options; NULL. */
+static const char *wrong(const struct commit *c, const struct qn_machine *m)
 {
-    static uint32_t core[QN_CORES_MAX];
-    struct qn_coherent_opts prices = {.bare = c->bare};
-    struct qn_sim_commit_opts o = {.prices = &prices, .core = core};
-    struct qn_sim_commit_result r;
-    if (c->software) {
-        qn_simulate_software(prices.mark_cycles);
-    }
-    if (!fill(c, m, &o)) {
-        return fail("--acceptor is memory or process");
-    }
     for (uint32_t i = 0; i < c->faults; i++) {
         if (c->fault[i].node >= c->replicas) {
-            return fail("--fault: no such replica; they are numbered from 0");
+            return "--fault: no such replica; they are numbered from 0";
         }
     }
     if (!qn_machine_has_costs(m) || m->n < c->replicas) {
-        return fail("the machine has fewer cores than replicas, or no costs");
+        return "the machine has fewer cores than replicas, or no costs";
     }
-    qn_sim_cores(core, m, !c->near);
-    int err = qn_sim_commit_run(&r, &o);
+    if (c->origin >= c->replicas && c->origin != QN_NODES_MAX) {
+        return "--origin: no such replica; they are numbered from 0";
+    }
+    if (c->broadcast && (c->replicas < 3 || c->faults > 0)) {
+        return "--broadcast needs 3 replicas, and has no faults";
+    }
+    if (c->profile && c->json) {
+        return "--profile is a text; leave --json out";
+    }
+    return NULL;
+}
+
+static int run(const struct commit *c, struct qn_sim_commit_opts *o,
+               struct qn_sim_profile *profile)
+{
+    struct qn_sim_commit_result r;
+    int err =
+        c->broadcast ? qn_sim_broadcast_run(&r, o) : qn_sim_commit_run(&r, o);
     if (err != QN_OK) {
         return fail(err == QN_EINVAL ? "--topology is auto, stream, "
                                        "sequential, binary or fibonacci; "
@@ -205,12 +237,43 @@ static int run_on(const struct commit *c, const struct qn_machine *m)
     }
     int status = r.broken == NULL ? 0 : 1;
     if (c->json) {
-        status |= write_json(c, m, &r);
+        status |= write_json(c, o->machine, &r);
     } else {
-        write_text(c, m, &r);
+        write_text(c, o->machine, &r);
+    }
+    if (profile != NULL) {
+        qn_sim_profile_print(profile, &r, stdout);
     }
     qn_sim_commit_free(&r);
     return fflush(stdout) != 0 ? 1 : status;
+}
+
+static int run_on(const struct commit *c, const struct qn_machine *m)
+{
+    static uint32_t core[QN_CORES_MAX];
+    struct qn_coherent_opts prices = {.bare = c->bare};
+    struct qn_sim_commit_opts o = {.prices = &prices, .core = core};
+    struct qn_sim_profile *profile = NULL;
+    const char *line = wrong(c, m);
+    if (c->software) {
+        qn_simulate_software(prices.mark_cycles);
+    }
+    if (!fill(c, m, &o)) {
+        line = "--acceptor is memory or process";
+    }
+    if (line == NULL && c->profile &&
+        qn_sim_profile_create(&profile) != QN_OK) {
+        line = qn_strerror(QN_ENOMEM);
+    }
+    if (line != NULL) {
+        return fail(line);
+    }
+    qn_sim_cores(core, m, !c->near);
+    o.event = profile != NULL ? qn_sim_profile_event : NULL;
+    o.ctx = profile;
+    int status = run(c, &o, profile);
+    qn_sim_profile_destroy(profile);
+    return status;
 }
 
 int qn_commit_command(int argc, char **argv)
@@ -223,6 +286,7 @@ int qn_commit_command(int argc, char **argv)
                        .load_us = 1000,
                        .warm_us = 100,
                        .death_us = 5,
+                       .origin = QN_NODES_MAX,
                        .seed = 1};
     const struct qn_options o = {
         "quoin sim commit",

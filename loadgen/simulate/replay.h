@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct qn_machine;
+
 struct qn_replay_opts {
     const char *machines[2]; /* folders of machine files */
     bool every;              /* every group size, not only powers of two */
@@ -36,5 +38,36 @@ int qn_replay_s1(const struct qn_replay_opts *o, uint32_t *missed);
  *  broadcast; and with growing clients on 8 memory nodes. On seven machines of
  *  the first folder. As qn_replay_s1. */
 int qn_replay_s3(const struct qn_replay_opts *o, uint32_t *missed);
+
+/* ---- of S1 --------------------------------------------------------------- */
+
+#define QN_REPLAY_LONGER_MOVES 1000000u /* about one second */
+
+/** What is compared with the best static tree. */
+enum qn_replay_plan {
+    QN_REPLAY_PLAN,   /* planned by default */
+    QN_REPLAY_LONGER, /* with QN_REPLAY_LONGER_MOVES */
+    QN_REPLAY_OWN,    /* commits: the tree of a driver, by costs */
+    QN_REPLAY_PLANS
+};
+
+/** The worst of all groups of a machine and an operation. */
+struct qn_replay_worst {
+    double ratio[QN_REPLAY_PLANS]; /* best static / plan */
+    uint32_t n[QN_REPLAY_PLANS];   /* nodes of that group; 0: none was run */
+    uint32_t groups;
+};
+
+/** Note a group. @param ns  [QN_REPLAY_PLANS] time of each; 0: not run. */
+void qn_replay_worst_note(struct qn_replay_worst *w, const double *ns,
+                          double best_static, uint32_t n);
+
+/** Is it a tree that knows nothing of costs, or is not planned by them? */
+bool qn_replay_static(const char *name);
+
+/** Commits. @return the exit status. (replay_s1_commit.c) */
+int qn_replay_s1_commit(const struct qn_machine *m,
+                        const struct qn_replay_opts *o,
+                        struct qn_replay_worst *w);
 
 #endif

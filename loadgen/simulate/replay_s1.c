@@ -17,15 +17,15 @@
 #include "loadgen/simulate/replay.h"
 #include "loadgen/topo/model/cores.h"
 
-#define DEFAULT_LEAST 0.97
-#define LONGER_LEAST  0.99
-#define LONGER_MOVES  1000000u /* about one second */
-#define COUNT         5u       /* operations of a topology: they repeat */
+#define COUNT 5u /* operations of a topology: they repeat */
 
-struct worst {
-    double plan, longer; /* best static / plan, the least of all groups */
-    uint32_t plan_n, longer_n;
-    uint32_t groups;
+static const struct {
+    const char *what; /* behind the operation */
+    double least;     /* of best static / plan */
+} claim[QN_REPLAY_PLANS] = {
+    [QN_REPLAY_PLAN] = {"", 0.97},
+    [QN_REPLAY_LONGER] = {", plans of one second", 0.99},
+    [QN_REPLAY_OWN] = {", tree of the driver", 0.85},
 };
 
 static int by_value(const void *a, const void *b)
@@ -55,7 +55,25 @@ static int run(struct qn_simulate *s, const char *name,
     return status;
 }
 
-/* The fastest of the trees that know nothing of costs or are not planned. */
+bool qn_replay_static(const char *name)
+{
+    return strncmp(name, "ring", 4) != 0 && strcmp(name, "adaptive") != 0;
+}
+
+void qn_replay_worst_note(struct qn_replay_worst *w, const double *ns,
+                          double best_static, uint32_t n)
+{
+    w->groups++;
+    for (uint32_t i = 0; i < QN_REPLAY_PLANS; i++) {
+        double ratio = best_static / ns[i];
+        if (ns[i] > 0 && (w->n[i] == 0 || ratio < w->ratio[i])) {
+            w->ratio[i] = ratio;
+            w->n[i] = n;
+        }
+    }
+}
+
+/* The fastest of them. */
 static int best_static(struct qn_simulate *s, struct qn_topology_spec_opts *o,
                        double *best)
 {
@@ -64,7 +82,7 @@ static int best_static(struct qn_simulate *s, struct qn_topology_spec_opts *o,
     *best = (double)INFINITY;
     for (uint32_t i = 0;
          status == 0 && (name = qn_topology_spec_name_at(i)) != NULL; i++) {
-        if (strncmp(name, "ring", 4) != 0 && strcmp(name, "adaptive") != 0) {
+        if (qn_replay_static(name)) {
             double ns = (double)INFINITY;
             status = run(s, name, o, &ns);
             *best = QN_MIN(*best, ns);
@@ -74,33 +92,24 @@ static int best_static(struct qn_simulate *s, struct qn_topology_spec_opts *o,
 }
 
 static int one_group(struct qn_simulate *s, const struct qn_replay_opts *o,
-                     struct worst *w)
+                     struct qn_replay_worst *w)
 {
     struct qn_topology_spec_opts spec = {.goal = qn_simulate_goal(s->op),
                                          .root = QN_ROOT_FREE,
                                          .q = 1,
                                          .seed = 1,
                                          .one_tree = true};
-    double plan, longer = 0, best;
-    int status = run(s, "auto", &spec, &plan);
+    double ns[QN_REPLAY_PLANS] = {0}, best = 0;
+    int status = run(s, "auto", &spec, &ns[QN_REPLAY_PLAN]);
     status = status == 0 ? best_static(s, &spec, &best) : status;
     if (status == 0 && o->longer) {
-        spec.moves = LONGER_MOVES;
-        status = run(s, "auto", &spec, &longer);
+        spec.moves = QN_REPLAY_LONGER_MOVES;
+        status = run(s, "auto", &spec, &ns[QN_REPLAY_LONGER]);
     }
-    if (status != 0) {
-        return status;
+    if (status == 0) {
+        qn_replay_worst_note(w, ns, best, s->m->n);
     }
-    w->groups++;
-    if (best / plan < w->plan) {
-        w->plan = best / plan;
-        w->plan_n = s->m->n;
-    }
-    if (o->longer && best / longer < w->longer) {
-        w->longer = best / longer;
-        w->longer_n = s->m->n;
-    }
-    return 0;
+    return status;
 }
 
 static uint32_t next_size(const struct qn_replay_opts *o, uint32_t n,
@@ -110,9 +119,9 @@ static uint32_t next_size(const struct qn_replay_opts *o, uint32_t n,
 }
 
 static int one_operation(const struct qn_machine *m, enum qn_virtual op,
-                         const struct qn_replay_opts *o, uint32_t *missed)
+                         const struct qn_replay_opts *o,
+                         struct qn_replay_worst *w)
 {
-    struct worst w = {.plan = (double)INFINITY, .longer = (double)INFINITY};
     struct qn_simulate *s = calloc(1, sizeof *s);
     int status = s != NULL ? 0 : 1;
     for (uint32_t n = 2; n <= m->n && status == 0; n = next_size(o, n, m->n)) {
@@ -124,27 +133,24 @@ static int one_operation(const struct qn_machine *m, enum qn_virtual op,
                                   .alone = true,
                                   .m = part(m, n)};
         s->ghz = m->facts.clock_ghz > 0 ? m->facts.clock_ghz : QN_GHZ_USUAL;
-        status = s->m != NULL ? one_group(s, o, &w) : 1;
+        status = s->m != NULL ? one_group(s, o, w) : 1;
         qn_machine_destroy(s->m);
     }
     free(s);
-    if (status != 0) {
-        return status;
+    return status;
+}
+
+static void print(const struct qn_machine *m, const char *operation,
+                  const struct qn_replay_worst *w,
+                  const struct qn_replay_opts *o, uint32_t *missed)
+{
+    for (uint32_t i = 0; i < QN_REPLAY_PLANS; i++) {
+        struct qn_replay_row row = {
+            .id = "S1", .limit = claim[i].least, .got = w->ratio[i]};
+        snprintf(row.what, sizeof row.what, "%s, %s%s, %u groups, worst of %u",
+                 m->name, operation, claim[i].what, w->groups, w->n[i]);
+        *missed += w->n[i] > 0 && !qn_replay_row_print(&row, o->to);
     }
-    struct qn_replay_row row = {
-        .id = "S1", .limit = DEFAULT_LEAST, .got = w.plan};
-    snprintf(row.what, sizeof row.what, "%s, %s, %u groups, worst of %u nodes",
-             m->name, qn_virtual_name(op), w.groups, w.plan_n);
-    *missed += !qn_replay_row_print(&row, o->to);
-    if (o->longer) {
-        row.limit = LONGER_LEAST;
-        row.got = w.longer;
-        snprintf(row.what, sizeof row.what,
-                 "%s, %s, plans of one second, worst of %u nodes", m->name,
-                 qn_virtual_name(op), w.longer_n);
-        *missed += !qn_replay_row_print(&row, o->to);
-    }
-    return 0;
 }
 
 static int one_machine(const char *path, const struct qn_replay_opts *o,
@@ -158,7 +164,14 @@ static int one_machine(const char *path, const struct qn_replay_opts *o,
     }
     int status = 0;
     for (uint32_t op = 0; op < QN_VIRTUAL_CHANNEL && status == 0; op++) {
-        status = one_operation(m, (enum qn_virtual)op, o, missed);
+        struct qn_replay_worst w = {.groups = 0};
+        status = one_operation(m, (enum qn_virtual)op, o, &w);
+        print(m, qn_virtual_name((enum qn_virtual)op), &w, o, missed);
+    }
+    if (status == 0) {
+        struct qn_replay_worst w = {.groups = 0};
+        status = qn_replay_s1_commit(m, o, &w);
+        print(m, "commit", &w, o, missed);
     }
     qn_machine_destroy(m);
     return status;

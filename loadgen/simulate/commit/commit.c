@@ -23,6 +23,12 @@ static struct qn_sim_commit_opts complete(const struct qn_sim_commit_opts *o)
     return all;
 }
 
+static bool shape_good(const struct qn_sim_commit_opts *o)
+{
+    return o->shape != NULL && o->shape->n + !o->memory == o->replicas &&
+           qn_shape_check(o->shape) == QN_OK;
+}
+
 static bool opts_good(const struct qn_sim_commit_opts *o)
 {
     return o->replicas >= 2 && o->replicas <= QN_NODES_MAX &&
@@ -31,7 +37,8 @@ static bool opts_good(const struct qn_sim_commit_opts *o)
            o->command_bytes >= COMMAND_LEAST &&
            o->command_bytes <= QN_SIM_COMMAND_MAX && o->load_ns > 0 &&
            (o->load == 0 || o->load >> (o->replicas - 1) >> 1 == 0) &&
-           (o->tree != QN_SIM_TREE_NAMED || o->topology != NULL);
+           (o->tree != QN_SIM_TREE_NAMED || o->topology != NULL) &&
+           (o->tree != QN_SIM_TREE_SHAPE || shape_good(o));
 }
 
 /* ---- a run --------------------------------------------------------------- */
@@ -40,8 +47,11 @@ static int make_result(struct qn_sim_commit_result *out)
 {
     *out = (struct qn_sim_commit_result){0};
     out->commit = calloc(1, sizeof *out->commit);
+    out->everywhere = calloc(1, sizeof *out->everywhere);
     out->read = calloc(1, sizeof *out->read);
-    return out->commit == NULL || out->read == NULL ? QN_ENOMEM : QN_OK;
+    return out->commit == NULL || out->everywhere == NULL || out->read == NULL
+               ? QN_ENOMEM
+               : QN_OK;
 }
 
 int qn_sim_group_run(struct qn_sim_group *g,
@@ -154,6 +164,7 @@ int qn_sim_commit_run(struct qn_sim_commit_result *out,
 void qn_sim_commit_free(struct qn_sim_commit_result *r)
 {
     free(r->commit);
+    free(r->everywhere);
     free(r->read);
     qn_timed_result_free(&r->machine);
     *r = (struct qn_sim_commit_result){0};

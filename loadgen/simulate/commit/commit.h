@@ -35,29 +35,34 @@
 #include "core/node.h"
 #include "core/sim/timed/coherent.h"
 #include "core/sim/timed/timed.h"
+#include "core/topo/shape.h"
 
 #define QN_SIM_CLIENTS_MAX 1024u /* of one replica */
 #define QN_SIM_COMMAND_MAX 1024u /* bytes */
 
 /** The tree down which decided commands travel. */
 enum qn_sim_tree {
-    QN_SIM_TREE_NAMED, /* `topology`, as in core/topo/tree.h */
-    QN_SIM_TREE_COSTS, /* by the driver, from what messages cost: latency */
-    QN_SIM_TREE_STREAM /* planned for throughput (core/plan) */
+    QN_SIM_TREE_NAMED,  /* `topology`, as in core/topo/tree.h */
+    QN_SIM_TREE_COSTS,  /* by the driver, from what messages cost: latency */
+    QN_SIM_TREE_STREAM, /* planned for throughput (core/plan) */
+    QN_SIM_TREE_SHAPE   /* `shape` */
 };
 
 struct qn_sim_commit_opts {
     const struct qn_machine *machine;      /* with costs; borrowed */
     const struct qn_coherent_opts *prices; /* NULL: defaults. Borrowed */
     const uint32_t *core; /* [replicas] index of each one's core, distinct.
-                             Borrowed. With a tree planned for throughput the
-                             replicas are numbered anew */
+                             Borrowed. With a tree planned for throughput, or
+                             a shape, the replicas are numbered anew */
     uint32_t replicas;    /* 2 .. QN_NODES_MAX */
     bool memory;          /* acceptor; else a process. Replica 0 leads first,
                              replica 1 is the first process acceptor */
     enum qn_sim_tree tree;
     const char *topology;
-    uint32_t cells; /* of a lane, a power of two; 0: 256 */
+    const struct qn_shape *shape; /* over the cores [replicas], or with a
+                                     process acceptor over all but the first,
+                                     which is the leader's. Borrowed */
+    uint32_t cells;               /* of a lane, a power of two; 0: 256 */
 
     uint64_t load;           /* mask: replicas with clients; 0: all */
     uint32_t clients;        /* of each, 1 .. QN_SIM_CLIENTS_MAX */
@@ -81,8 +86,11 @@ struct qn_sim_commit_opts {
 struct qn_sim_commit_result {
     struct qn_histogram *commit; /* ns from submit to apply at the origin, of
                                     writes begun and ended during the load */
-    struct qn_histogram *read;   /* ns, likewise */
-    uint64_t commits;            /* applied at their origin during the load */
+    struct qn_histogram *everywhere; /* ns, of the same writes: until all
+                                        replicas have applied it; of a broadcast
+                                        none */
+    struct qn_histogram *read;       /* ns, likewise */
+    uint64_t commits; /* applied at their origin during the load */
     uint64_t reads;
     uint64_t commands, slots; /* of the whole run, warm-up included */
     uint64_t outage_ns;       /* longest time of the load in which no living

@@ -69,6 +69,8 @@ struct qn_sim_command {
     qn_node_t origin;
     uint64_t seq;
     qn_slot_t slot;
+    uint32_t applied;     /* by so many replicas */
+    qn_ps_t since, until; /* submitted, applied last */
 };
 
 struct qn_sim_group {

@@ -83,14 +83,31 @@ static void note_progress(struct qn_sim_group *g, qn_ps_t now)
 
 static void enter(struct qn_sim_group *g, const struct qn_applied *a)
 {
+    const struct qn_sim_replica *from = &g->replica[a->origin];
+    uint32_t writer = from->of_seq[a->seq % QN_SIM_CLIENTS_MAX];
     if (!make_room((void **)&g->history, &g->history_room, g->history_count,
                    sizeof *g->history)) {
         break_run(g, "no memory for the history");
         return;
     }
-    g->history[g->history_count++] = (struct qn_sim_command){
-        .origin = a->origin, .seq = a->seq, .slot = a->slot};
+    g->history[g->history_count++] =
+        (struct qn_sim_command){.origin = a->origin,
+                                .seq = a->seq,
+                                .slot = a->slot,
+                                .since = from->client[writer].since};
     note_progress(g, qn_timed_clock());
+}
+
+/* One more replica has applied it. */
+static void spread(struct qn_sim_group *g, struct qn_sim_command *c)
+{
+    c->applied++;
+    c->until = QN_MAX(c->until, qn_timed_clock());
+    if (c->applied == g->o.replicas && c->since >= g->load_from &&
+        c->until < g->load_until) {
+        qn_histogram_record(g->out->everywhere,
+                            (c->until - c->since) / QN_PS_PER_NS);
+    }
 }
 
 static const char *check_applied(const struct qn_sim_replica *r,
@@ -127,12 +144,13 @@ uint32_t qn_sim_history_apply(void *ctx, const struct qn_applied *a)
     if (r->count == g->history_count) {
         enter(g, a);
     }
-    const struct qn_sim_command *c = &g->history[r->count];
+    struct qn_sim_command *c = &g->history[r->count];
     if (r->count >= g->history_count || c->origin != a->origin ||
         c->seq != a->seq || c->slot != a->slot) {
         break_run(g, "two replicas apply different commands in one place");
         return 1;
     }
+    spread(g, c);
     r->count++;
     r->last[a->origin] = a->seq;
     r->stamp_ms = a->stamp_ms;

@@ -72,9 +72,14 @@ static void take_shape(struct qn_sim_group *g, const struct qn_shape *s,
     }
 }
 
+static uint32_t first_of_tree(const struct qn_sim_group *g)
+{
+    return g->o.memory ? 0 : 1;
+}
+
 static int plan_stream(struct qn_sim_group *g)
 {
-    uint32_t first = g->o.memory ? 0 : 1;
+    uint32_t first = first_of_tree(g);
     struct qn_plan_opts opts = QN_PLAN_OPTS_DEFAULT;
     struct qn_plan *plan = malloc(sizeof *plan);
     struct qn_machine *own = NULL;
@@ -102,6 +107,8 @@ int qn_sim_group_plan(struct qn_sim_group *g)
     }
     if (g->o.tree == QN_SIM_TREE_STREAM && g->o.replicas > 2) {
         err = plan_stream(g);
+    } else if (g->o.tree == QN_SIM_TREE_SHAPE) {
+        take_shape(g, g->o.shape, first_of_tree(g));
     }
     return err == QN_OK ? take_cores(&g->costs, g->o.machine, g->out->core,
                                      g->o.replicas)

@@ -123,7 +123,7 @@ class Commit(unittest.TestCase):
 
     def test_the_death_of_the_leader_is_an_outage_of_microseconds(self):
         args = ("commit", "--machine", machine("threadripper_1950x_1x16"),
-                "--replicas", "5", "--fault", "kill:0@400us")
+                "--replicas", "5", "--software", "--fault", "kill:0@400us")
         r = result(*args)
         self.assertTrue(r["held"], r["broken"])
         self.assertEqual(r["failovers"], 1)
@@ -137,13 +137,48 @@ class Commit(unittest.TestCase):
         self.assertTrue(r["held"], r["broken"])
         self.assertGreater(r["reads_per_second"], r["per_second"])
 
+    def test_clients_at_the_leader_wait_less_than_those_of_a_follower(self):
+        m = ("commit", "--machine", machine("syn_8x4x1"))
+        leader, follower = result(*m, "--origin", "0"), result(*m, "--origin", "2")
+        self.assertGreater(follower["median_ns"], 3 * leader["median_ns"])
+        self.assertGreater(leader["everywhere_median_ns"],
+                           leader["median_ns"])
+
+    def test_a_broadcast_is_what_consensus_is_compared_with(self):
+        args = ("commit", "--machine", machine("syn_8x4x1"), "--replicas", "8",
+                "--acceptor", "process", "--origin", "0", "--clients", "16",
+                "--batch", "1", "--topology", "stream")
+        consensus, bare = result(*args), result(*args, "--broadcast")
+        ratio = (consensus["sustained_per_second"] /
+                 bare["sustained_per_second"])
+        self.assertGreater(ratio, 0.8)
+        self.assertLess(ratio, 1.1)
+
+    def test_a_profile_has_all_replicas_and_the_dearest_line(self):
+        done = sim("commit", "--machine", machine("syn_8x4x1"), "--replicas",
+                   "4", "--profile")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        first = next(i for i, x in enumerate(lines) if x.startswith("replica"))
+        for i in range(4):
+            row = lines[first + 1 + i].split()
+            self.assertEqual(row[0], str(i))
+            # The times of a replica add up to its clock.
+            self.assertAlmostEqual(sum(map(float, row[3:])), float(row[2]),
+                                   delta=1)
+        dearest = lines[first + 7].split()
+        self.assertGreater(float(dearest[5]), 0)
+        self.assertEqual(dearest[6], "f", "all replicas see the read index")
+
 
 class Replay(unittest.TestCase):
     def test_planned_trees_are_as_fast_as_the_best_static_one(self):
         done = sim("replay", "S1", "--machines", str(MACHINES))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [x for x in done.stdout.splitlines() if x.startswith("S1 ")]
-        self.assertEqual(len(rows), 16)  # four machines, four operations
+        # Four machines; four operations, and commits over two kinds of plans.
+        self.assertEqual(len(rows), 24)
+        self.assertEqual(sum("commit" in row for row in rows), 8)
         self.assertTrue(all(row.endswith("holds") for row in rows))
 
 
@@ -186,6 +221,10 @@ class Refusals(unittest.TestCase):
         self.refused("commit", *m, "--replicas", "33", names=["fewer cores"])
         self.refused("commit", *m, "--topology", "none", names=["--topology"])
         self.refused("commit", *m, "--fault", "kill:3@1us", names=["--fault"])
+        self.refused("commit", *m, "--origin", "3", names=["--origin"])
+        self.refused("commit", *m, "--broadcast", "--replicas", "2",
+                     names=["--broadcast"])
+        self.refused("commit", *m, "--profile", "--json", names=["--profile"])
         self.refused("replay", "S9", names=["S1"])
         self.refused("replay", "S1", "--machines", "/nowhere",
                      names=["/nowhere"])

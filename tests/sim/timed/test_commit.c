@@ -12,6 +12,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/sim/timed/time_queue.h"
+#include "core/topo/static_trees.h"
 #include "loadgen/simulate/commit/commit.h"
 #include "tests/support/test.h"
 
@@ -174,6 +175,60 @@ Test(sim_commit, kills_by_seed_break_nothing, .timeout = 300)
 Test(sim_commit, stops_by_seed_break_nothing, .timeout = 300)
 {
     run_seeds(false);
+}
+
+/* ---- one command at a time ----------------------------------------------- */
+
+/* Clients at the leader, which pause for less than replicas spin. */
+static struct qn_sim_commit_opts alone(uint32_t replicas)
+{
+    static const struct qn_coherent_opts bare = {.bare = true};
+    struct qn_sim_commit_opts o = usual(false);
+    o.prices = &bare;
+    o.replicas = replicas;
+    o.load = 1;
+    o.clients = 1;
+    o.client_ns = 20 * QN_US;
+    o.reads = 0;
+    o.jitter = 0;
+    return o;
+}
+
+static uint64_t everywhere(struct qn_sim_commit_opts o, const char *name)
+{
+    struct qn_shape s;
+    struct qn_edges e;
+    cr_assert_eq(qn_static_ranks(&e, name, o.replicas - 1), QN_OK);
+    cr_assert_eq(qn_shape_from_edges(&s, &e, 0), QN_OK);
+    o.tree = QN_SIM_TREE_SHAPE;
+    o.shape = &s;
+    struct qn_sim_commit_result r = run(o);
+    check_held(&r);
+    cr_assert_geq(r.everywhere->count, 5);
+    uint64_t median = qn_histogram_quantile(r.everywhere, 0.5);
+    cr_assert_gt(median, qn_histogram_quantile(r.commit, 0.5),
+                 "the leader learns it first");
+    qn_sim_commit_free(&r);
+    return median;
+}
+
+Test(sim_commit, a_command_is_everywhere_as_soon_as_the_tree_allows)
+{
+    uint64_t star = everywhere(alone(9), "sequential");
+    uint64_t chain = everywhere(alone(9), "tree:k=1");
+    cr_assert_gt(chain, 2 * star, "%" PRIu64 " and %" PRIu64, chain, star);
+}
+
+/* A slot that is published moves the line of the read index. Whoever looks at
+ * it without need waits there while its LEARN comes. */
+Test(sim_commit, idle_replicas_do_not_wait_for_the_read_index)
+{
+    struct qn_sim_commit_result r = run(alone(28));
+    check_held(&r);
+    uint64_t median = qn_histogram_quantile(r.everywhere, 0.5);
+    cr_assert_lt(median, 2 * QN_US, "%" PRIu64 " ns; 2307 when all look",
+                 median);
+    qn_sim_commit_free(&r);
 }
 
 /* ---- fail-over ----------------------------------------------------------- */
@@ -367,6 +422,16 @@ Test(sim_commit, impossible_options_are_refused)
     o.command_bytes = 8;
     cr_assert_eq(qn_sim_commit_run(&r, &o), QN_EINVAL);
     o.command_bytes = 0;
+    o.tree = QN_SIM_TREE_SHAPE;
+    cr_assert_eq(qn_sim_commit_run(&r, &o), QN_EINVAL, "no shape");
+    struct qn_edges e;
+    struct qn_shape s;
+    qn_edges_init(&e, 2);
+    qn_edges_add(&e, 0, 1);
+    cr_assert_eq(qn_shape_from_edges(&s, &e, 0), QN_OK);
+    o.shape = &s;
+    cr_assert_eq(qn_sim_commit_run(&r, &o), QN_EINVAL, "2 of 3 replicas");
+    o.tree = QN_SIM_TREE_COSTS;
     core[1] = core[0];
     cr_assert_eq(qn_sim_commit_run(&r, &o), QN_EINVAL);
     qn_machine_destroy(m);
