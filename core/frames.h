@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/bits.h"
 #include "core/qp.h"
 
 /** The longest frames of a backend, and its longest message, all in bytes. */
@@ -65,8 +66,21 @@ static inline void qn_course_advance(struct qn_course *c,
 
 /** The frame of `msg` [len] that begins with byte `from` < len, or 0 of an
  *  empty message. Its data are `msg`'s. */
-struct qn_frame qn_frame_cut(const void *msg, uint32_t len, uint32_t from,
-                             const struct qn_frame_limits *l);
+static inline struct qn_frame qn_frame_cut(const void *msg, uint32_t len,
+                                           uint32_t from,
+                                           const struct qn_frame_limits *l)
+{
+    bool whole = from == 0 && len <= l->any;
+    bool first = from == 0 && !whole;
+    uint32_t n = QN_MIN(len - from, first ? l->first : l->any);
+    return (struct qn_frame){.kind = whole             ? QN_FRAME_ONLY
+                                     : first           ? QN_FRAME_FIRST
+                                     : from + n == len ? QN_FRAME_LAST
+                                                       : QN_FRAME_MORE,
+                             .data = (const uint8_t *)msg + from,
+                             .len = n,
+                             .total = len};
+}
 
 /** Are the options good for a backend with lanes of cells_min to cells_max
  *  cells? */

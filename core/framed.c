@@ -1,0 +1,42 @@
+#include "core/framed.h"
+
+void *qn_framed_alloc(size_t bytes, const struct qn_qp_opts *o,
+                      const struct qn_qp_ops *ops, uint32_t first, uint32_t any)
+{
+    /* A line of its own: two ends in one process belong to two threads. */
+    size_t end = qn_align_up(bytes, QN_CACHELINE);
+    uint32_t msg_max = o->msg_max != 0 ? o->msg_max : QN_MSG_MAX;
+    size_t buffer = qn_align_up(msg_max, QN_CACHELINE);
+    struct qn_framed *q = aligned_alloc(QN_CACHELINE, end + 2 * buffer);
+    if (q == NULL) {
+        return NULL;
+    }
+    memset(q, 0, bytes);
+    q->qp = (struct qn_qp){.ops = ops, .doorbell = o->doorbell};
+    q->limits =
+        (struct qn_frame_limits){.first = first, .any = any, .msg = msg_max};
+    q->ringer = o->ringer;
+    q->stage = (uint8_t *)q + end;
+    q->whole = q->stage + buffer;
+    return q;
+}
+
+void qn_framed_down(struct qn_qp *qp)
+{
+    struct qn_framed *q = qn_framed_of(qp);
+    if (q->status == QN_OK) {
+        q->status = QN_EPEERDEAD;
+        q->staged = 0;
+        q->starved = false;
+    }
+}
+
+void qn_framed_close(struct qn_qp *qp)
+{
+    free(qn_framed_of(qp)); /* what was sent can still be received */
+}
+
+struct qn_qp_traffic qn_framed_traffic(const struct qn_qp *qp)
+{
+    return ((const struct qn_framed *)(const void *)qp)->traffic;
+}
