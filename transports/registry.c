@@ -9,12 +9,14 @@
 
 #include "core/base/bits.h"
 #include "transports/ffq/ffq.h"
+#include "transports/mpb/mpb.h"
 #include "transports/ump/ump.h"
 
 static const struct qn_transport *const table[] = {
     &qn_ump,
     &qn_ffq,
     &qn_ffq_shared,
+    &qn_mpb,
 };
 
 const struct qn_transport *qn_transport_at(uint32_t i)

@@ -24,13 +24,18 @@ static struct qn_bcast_run_opts opts(const struct run *r,
                                      const struct qn_transport *t,
                                      const struct qn_tree *tree)
 {
+    /* A plain broadcast drops what has no room, and a device's rings may be
+     * short: one small message at a time. */
+    bool small = t->memory == QN_TRANSPORT_DEVICE;
     return (struct qn_bcast_run_opts){
         .transport = t,
         .operation = {.op = r->op,
                       .tree = tree,
                       .shared = r->shared,
-                      .size = r->op == QN_COLLECTIVE_REDUCE ? 48 : 100,
-                      .window = 4,
+                      .size = r->op == QN_COLLECTIVE_REDUCE ? 48
+                              : small                       ? 32
+                                                            : 100,
+                      .window = small ? 1 : 4,
                       .least = r->least},
         .pthread = r->pthread};
 }

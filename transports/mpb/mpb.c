@@ -27,7 +27,7 @@ static_assert(offsetof(struct qn_mpb_end, qp) == 0, "qn_mpb_end_of");
 int qn_mpb_corrupt(struct qn_mpb_end *e)
 {
     e->status = QN_ECORRUPT;
-    e->rx_state = QN_MPB_IDLE;
+    e->rx_whole = false;
     e->rx_next = e->rx_sure;
     e->staged = 0;
     return QN_ECORRUPT;
@@ -60,6 +60,11 @@ static void close_end(struct qn_qp *qp)
     free(qn_mpb_end_of(qp)); /* what was sent can still be received */
 }
 
+static struct qn_qp_traffic traffic(const struct qn_qp *qp)
+{
+    return ((const struct qn_mpb_end *)(const void *)qp)->traffic;
+}
+
 static const struct qn_qp_ops ops = {
     .try_reserve = qn_mpb_try_reserve,
     .commit = qn_mpb_commit,
@@ -72,6 +77,7 @@ static const struct qn_qp_ops ops = {
     .room = qn_mpb_room,
     .down = down,
     .close = close_end,
+    .traffic = traffic,
     .try_send = qn_mpb_try_send,
 };
 
@@ -123,7 +129,8 @@ int qn_mpb_open_at(struct qn_qp **out, const struct qn_qp_opts *o,
     e->qp = (struct qn_qp){.ops = &ops, .doorbell = o->doorbell};
     e->chip = qn_mpb_of(o->device);
     take_place(e, o);
-    e->msg_max = msg_max;
+    e->limits = (struct qn_frame_limits){
+        .first = QN_MPB_FIRST_BYTES, .any = QN_MPB_CELL_BYTES, .msg = msg_max};
     e->ringer = o->ringer;
     e->tx_next = e->tx_freed = e->tx_flushed = start;
     e->rx_next = e->rx_sure = e->rx_told = start;
@@ -152,6 +159,7 @@ static size_t lane_bytes(uint32_t cells)
 
 const struct qn_transport qn_mpb = {
     .name = "mpb",
+    .unit = "lines",
     .memory = QN_TRANSPORT_DEVICE,
     .frame_max = QN_MPB_CELL_BYTES,
     .device = &qn_mpb_device,

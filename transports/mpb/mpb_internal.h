@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "core/frames.h"
 #include "transports/mpb/chip.h"
 #include "transports/mpb/layout.h"
 #include "transports/mpb/mpb.h"
@@ -18,13 +19,6 @@ struct qn_mpb_cell {
     uint8_t payload[QN_MPB_CELL_BYTES];
 };
 
-/** What the receive side is in the middle of. */
-enum qn_mpb_rx {
-    QN_MPB_IDLE,   /* between messages, or a one-cell message is peeked */
-    QN_MPB_INSIDE, /* FIRST was consumed, LAST or ABORT not yet */
-    QN_MPB_WHOLE,  /* a long message lies assembled in `whole` */
-};
-
 struct qn_mpb_end {
     struct qn_qp qp;
     int status; /* QN_OK, QN_EPEERDEAD or QN_ECORRUPT */
@@ -32,34 +26,33 @@ struct qn_mpb_end {
     qn_node_t self, peer;
     uint32_t flag_here, flag_there; /* lines: the peer's here, ours there */
     uint32_t chunk_here, chunk_there;
-    uint32_t tag_here, tag_there; /* what flags carry: the peer's, ours */
-    uint32_t cells;               /* of either chunk */
-    uint32_t msg_max;             /* bytes, either way */
+    uint32_t tag_here, tag_there;  /* what flags carry: the peer's, ours */
+    uint32_t cells;                /* of either chunk */
+    struct qn_frame_limits limits; /* either way */
     struct qn_doorbell_handle *ringer;
+    struct qn_qp_traffic traffic; /* in lines */
 
     /* Send side. */
-    uint32_t tx_next;    /* index of the next cell */
-    uint32_t tx_freed;   /* cells below it are free, as far as known */
-    uint32_t tx_flushed; /* tx_next at the last ring */
-    uint32_t reserved;   /* bytes of the pending reserve */
-    uint32_t staged;     /* bytes of the staged message; 0: none */
-    uint32_t pushed;     /* of them already in cells */
-    uint32_t frame_left; /* bytes missing of a message sent by frames */
-    bool frame_open;     /* FIRST was sent, LAST or ABORT not yet */
-    bool starved;        /* the last try found no room */
-    bool wanted;         /* `want` as stored */
+    uint32_t tx_next;           /* index of the next cell */
+    uint32_t tx_freed;          /* cells below it are free, as far as known */
+    uint32_t tx_flushed;        /* tx_next at the last ring */
+    uint32_t reserved;          /* bytes of the pending reserve */
+    uint32_t staged;            /* bytes of the staged message; 0: none */
+    uint32_t pushed;            /* of them already in cells */
+    struct qn_course tx_frames; /* of a message sent by frames */
+    bool starved;               /* the last try found no room */
+    bool wanted;                /* `want` as stored */
 
     /* Receive side. */
-    uint32_t rx_next; /* index of the next cell to hand out */
-    uint32_t rx_sure; /* cells below it are here and count */
-    uint32_t rx_told; /* `ready` as stored */
-    bool rx_untold;   /* stored without a look at `want` */
-    enum qn_mpb_rx rx_state;
-    uint32_t rx_total;    /* INSIDE, WHOLE: bytes of the message */
-    uint32_t rx_got;      /* INSIDE: bytes so far */
-    bool rx_frames;       /* INSIDE, and read by frames */
+    uint32_t rx_next;     /* index of the next cell to hand out */
+    uint32_t rx_sure;     /* cells below it are here and count */
+    uint32_t rx_told;     /* `ready` as stored */
+    bool rx_untold;       /* stored without a look at `want` */
+    struct qn_course rx;  /* of what was consumed */
+    bool rx_whole;        /* a long message lies assembled in `whole` */
+    bool rx_frames;       /* inside of a message, and read by frames */
     bool rx_held;         /* a peek without its release */
-    struct qn_frame held; /* rx_held, and read by frames: that frame */
+    struct qn_frame held; /* the frame that is shown */
     struct qn_mpb_cell cell[QN_MPB_CELLS_MAX]; /* got, by index */
 
     uint8_t *stage; /* [msg_max] */
@@ -69,6 +62,15 @@ struct qn_mpb_end {
 static inline struct qn_mpb_end *qn_mpb_end_of(struct qn_qp *qp)
 {
     return (struct qn_mpb_end *)(void *)qp; /* qp is its first member */
+}
+
+/** Lines that a frame takes. */
+static inline uint32_t qn_mpb_frame_lines(const struct qn_frame *f)
+{
+    uint32_t total = f->kind == QN_FRAME_FIRST ? (uint32_t)sizeof f->total : 0;
+    return ((uint32_t)sizeof(uint64_t) + total + f->len + QN_MPB_LINE_BYTES -
+            1) /
+           QN_MPB_LINE_BYTES;
 }
 
 /** The peer broke the rules: every later call answers QN_ECORRUPT. */

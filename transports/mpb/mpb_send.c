@@ -86,40 +86,34 @@ static void announce(struct qn_mpb_end *e)
 }
 
 /* Put the next cell, to be announced. */
-static void put(struct qn_mpb_end *e, enum qn_frame_kind kind,
-                const uint8_t *data, uint32_t len, uint32_t total)
+static void put(struct qn_mpb_end *e, const struct qn_frame *f)
 {
     struct qn_mpb_cell cell;
-    uint32_t at = kind == QN_FRAME_FIRST ? (uint32_t)sizeof total : 0;
-    memcpy(cell.payload, &total, sizeof total); /* FIRST: stays */
-    if (len > 0) {
-        memcpy(cell.payload + at, data, len);
+    uint32_t at = f->kind == QN_FRAME_FIRST ? (uint32_t)sizeof f->total : 0;
+    memcpy(cell.payload, &f->total, sizeof f->total); /* FIRST: stays */
+    if (f->len > 0) {
+        memcpy(cell.payload + at, f->data, f->len);
     }
-    cell.head = (uint64_t)e->tx_next << 32 | (uint64_t)kind << 8 | len;
+    cell.head = (uint64_t)e->tx_next << 32 | (uint64_t)f->kind << 8 | f->len;
     uint32_t slot = e->tx_next % e->cells;
     qn_mpb_put(e->chip, e->self, e->chunk_here + slot * QN_MPB_CELL_LINES,
-               &cell, (uint32_t)sizeof cell.head + at + len);
+               &cell, (uint32_t)sizeof cell.head + at + f->len);
     e->tx_next++;
+    e->traffic.sent += qn_mpb_frame_lines(f);
 }
 
-/* Put as much of a long message as fits, from byte `from` on. @return the byte
- * it has come to. */
-static uint32_t put_some(struct qn_mpb_end *e, const uint8_t *msg, uint32_t len,
+/* Put as much of a message as fits, from byte `from` on; at least one frame.
+ * @return the byte it has come to. */
+static uint32_t put_some(struct qn_mpb_end *e, const void *msg, uint32_t len,
                          uint32_t from, uint32_t room)
 {
     uint32_t at = from;
-    for (uint32_t i = 0; i < room && at < len; i++) {
-        bool first = at == 0;
-        uint32_t most = first ? QN_MPB_FIRST_BYTES : QN_MPB_CELL_BYTES;
-        uint32_t n = QN_MIN(most, len - at);
-        put(e,
-            first           ? QN_FRAME_FIRST
-            : at + n == len ? QN_FRAME_LAST
-                            : QN_FRAME_MORE,
-            msg + at, n, len);
-        at += n;
+    for (uint32_t i = 0; i < room && (at < len || i == 0); i++) {
+        struct qn_frame f = qn_frame_cut(msg, len, at, &e->limits);
+        put(e, &f);
+        at += f.len;
     }
-    if (at != from) {
+    if (room > 0) {
         announce(e);
     }
     return at;
@@ -135,12 +129,6 @@ static void push(struct qn_mpb_end *e)
     if (e->pushed == e->staged) {
         e->staged = 0;
     }
-}
-
-static void put_only(struct qn_mpb_end *e, const void *msg, uint32_t len)
-{
-    put(e, QN_FRAME_ONLY, msg, len, len);
-    announce(e);
 }
 
 /* @return QN_OK: one cell is free and nothing stands before the next message or
@@ -166,10 +154,10 @@ static int ready_to_send(struct qn_mpb_end *e)
 
 static int ready_for_message(struct qn_mpb_end *e, size_t len)
 {
-    if (len > e->msg_max) {
+    if (len > e->limits.msg) {
         return QN_EMSGSIZE;
     }
-    return e->frame_open ? QN_EAGAIN : ready_to_send(e);
+    return e->tx_frames.inside ? QN_EAGAIN : ready_to_send(e);
 }
 
 int qn_mpb_try_reserve(struct qn_qp *qp, size_t len, void **buf)
@@ -183,80 +171,51 @@ int qn_mpb_try_reserve(struct qn_qp *qp, size_t len, void **buf)
     return rc;
 }
 
+/* One cell is free. What does not fit waits in `stage`. */
+static void send_msg(struct qn_mpb_end *e, const void *msg, uint32_t len)
+{
+    uint32_t at = put_some(e, msg, len, 0, free_cells(e));
+    if (at < len) {
+        if (msg != e->stage) {
+            memcpy(e->stage, msg, len);
+        }
+        e->staged = len;
+        e->pushed = at;
+        push(e);
+    }
+}
+
 void qn_mpb_commit(struct qn_qp *qp, size_t len)
 {
     struct qn_mpb_end *e = qn_mpb_end_of(qp);
     QN_ASSERT(len <= e->reserved);
     e->reserved = 0;
-    if (len <= QN_MPB_CELL_BYTES) {
-        put_only(e, e->stage, (uint32_t)len);
-        return;
-    }
-    e->staged = (uint32_t)len;
-    e->pushed = 0;
-    push(e);
+    send_msg(e, e->stage, (uint32_t)len);
 }
 
 int qn_mpb_try_send(struct qn_qp *qp, const void *msg, size_t len)
 {
     struct qn_mpb_end *e = qn_mpb_end_of(qp);
     int rc = ready_for_message(e, len);
-    if (rc != QN_OK) {
-        return rc;
+    if (rc == QN_OK) {
+        send_msg(e, msg, (uint32_t)len);
     }
-    if (len <= QN_MPB_CELL_BYTES) {
-        put_only(e, msg, (uint32_t)len);
-        return QN_OK;
-    }
-    memcpy(e->stage, msg, len);
-    e->staged = (uint32_t)len;
-    e->pushed = 0;
-    push(e);
-    return QN_OK;
-}
-
-/* Does the frame continue what was sent? Fills what is missing after it. */
-static bool frame_fits(const struct qn_mpb_end *e, const struct qn_frame *f,
-                       uint32_t *left)
-{
-    bool begins = f->kind == QN_FRAME_ONLY || f->kind == QN_FRAME_FIRST;
-    if (begins == e->frame_open) {
-        return false;
-    }
-    *left = e->frame_left - f->len; /* MORE, LAST: checked below */
-    switch (f->kind) {
-    case QN_FRAME_ONLY:
-        return f->len <= QN_MPB_CELL_BYTES;
-    case QN_FRAME_FIRST:
-        *left = f->total - f->len;
-        return f->len <= QN_MPB_FIRST_BYTES && f->len <= f->total &&
-               f->total <= e->msg_max;
-    case QN_FRAME_MORE:
-        return f->len <= QN_MPB_CELL_BYTES && f->len <= e->frame_left;
-    case QN_FRAME_LAST:
-        return f->len <= QN_MPB_CELL_BYTES && f->len == e->frame_left;
-    case QN_FRAME_ABORT:
-        return f->len == 0;
-    }
-    return false;
+    return rc;
 }
 
 int qn_mpb_try_send_frame(struct qn_qp *qp, const struct qn_frame *f)
 {
     struct qn_mpb_end *e = qn_mpb_end_of(qp);
-    uint32_t left = 0;
-    if (!frame_fits(e, f, &left)) {
+    if (!qn_course_fits(&e->tx_frames, f, &e->limits)) {
         return QN_EINVAL;
     }
     int rc = ready_to_send(e);
-    if (rc != QN_OK) {
-        return rc;
+    if (rc == QN_OK) {
+        put(e, f);
+        announce(e);
+        qn_course_advance(&e->tx_frames, f);
     }
-    put(e, f->kind, f->data, f->len, f->total);
-    announce(e);
-    e->frame_open = f->kind == QN_FRAME_FIRST || f->kind == QN_FRAME_MORE;
-    e->frame_left = left;
-    return QN_OK;
+    return rc;
 }
 
 uint32_t qn_mpb_room(struct qn_qp *qp)
