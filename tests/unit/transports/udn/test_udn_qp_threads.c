@@ -170,3 +170,55 @@ Test(udn_qp_threads, four_talk_all_to_all, .timeout = 100)
     }
     world_free(&w);
 }
+
+/* ---- waiting forms, and messages longer than a window ---- */
+
+#define LONG_MESSAGES 300u
+#define LONG_BYTES    20000u
+
+static struct qn_qp *one_way[2];
+static uint8_t long_message[LONG_BYTES];
+
+static void *send_long(void *arg)
+{
+    for (uint32_t i = 0; i < LONG_MESSAGES; i++) {
+        uint8_t msg[LONG_BYTES];
+        fill(msg, LONG_BYTES, i);
+        if (qn_qp_send(one_way[0], msg, LONG_BYTES, QN_TIME_NEVER) != QN_OK) {
+            return arg;
+        }
+    }
+    return qn_qp_drain(one_way[0], QN_TIME_NEVER) == QN_OK ? NULL : arg;
+}
+
+Test(udn_qp_threads, long_messages_pass_between_sleepers, .timeout = 100)
+{
+    pthread_t thread;
+    void *failed;
+    world_make(&w, &qn_words_shared);
+    for (qn_node_t i = 0; i < 2; i++) {
+        const struct qn_qp_opts o = {.device = w.node[i],
+                                     .self = i,
+                                     .peer = 1 - i,
+                                     .self_inc = w.inc[i],
+                                     .peer_inc = w.inc[1 - i],
+                                     .doorbell = &w.doorbell[i],
+                                     .ringer = &w.ringer[i][1 - i]};
+        cr_assert_eq(qn_udn.open(&one_way[i], &o), QN_OK);
+    }
+    cr_assert_eq(pthread_create(&thread, NULL, send_long, long_message), 0);
+    for (uint32_t i = 0; i < LONG_MESSAGES; i++) {
+        uint8_t want[LONG_BYTES];
+        size_t len = 0;
+        fill(want, LONG_BYTES, i);
+        cr_assert_eq(qn_qp_recv(one_way[1], long_message, LONG_BYTES, &len,
+                                QN_TIME_NEVER),
+                     QN_OK);
+        cr_assert(len == LONG_BYTES && memcmp(want, long_message, len) == 0);
+    }
+    cr_assert_eq(pthread_join(thread, &failed), 0);
+    cr_assert_null(failed);
+    qn_qp_close(one_way[0]);
+    qn_qp_close(one_way[1]);
+    world_free(&w);
+}
