@@ -334,14 +334,15 @@ static void look_plan(struct qn_driver *d)
 {
     struct qn_positions *p = &d->positions;
     /* The gate is shut; or a leader that hands over looks for a peer to stage
-     * to, which may have installed a snapshot and says so in its outbox only.
-     */
+     * to, which may have installed a snapshot and says so in its outbox only;
+     * or a peer may have missed a LEARN. */
     bool waits_for_others = qn_driver_flow_look(d) ||
                             qn_onepaxos_role(d->machine) == QN_HANDING_OVER;
     if (d->halt.verdict.kind != QN_VERDICT_NONE) {
         qn_positions_look_by(p, d->now + QN_VERDICT_LOOK);
     }
-    if ((d->did || waits_for_others) && d->o.nodes > 1) {
+    bool looks = d->did || waits_for_others || qn_driver_may_remind(d);
+    if (looks && d->o.nodes > 1) {
         qn_positions_look_once(p, d->now + QN_HEARTBEAT_INTERVAL);
     }
     if (p->hold.slot != 0) { /* it ends though nothing happens here */

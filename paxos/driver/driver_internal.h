@@ -262,6 +262,10 @@ bool qn_driver_all_at(const struct qn_driver *d, qn_slot_t position);
 /** Tell the machine the peers' positions. */
 void qn_driver_positions_read(struct qn_driver *d);
 
+/** This node is the root, and a peer may have missed a LEARN that it sent:
+ *  another look at the positions tells. */
+bool qn_driver_may_remind(const struct qn_driver *d);
+
 /** Is the log that this node holds for a joiner still needed? Called with the
  *  positions. */
 void qn_driver_hold_look(struct qn_driver *d);

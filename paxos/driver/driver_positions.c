@@ -180,6 +180,33 @@ static void laggards_find(struct qn_driver *d)
     }
 }
 
+/* The root sends LEARN, and it may be lost: a member that was left out of the
+ * tree has caught up, and the root has not looked since; or a tree has just
+ * changed. If that was the last slot, and the member sleeps, it would not learn
+ * of it before the next one. Any message wakes it; it finds the read index
+ * ahead then, and looks. (By message, each says by itself what it has learned.)
+ */
+static uint64_t rooted_peers(const struct qn_driver *d)
+{
+    bool root = d->roles.cfg.acceptor == d->o.self && d->told == NULL;
+    return root ? qn_driver_living(d) : 0;
+}
+
+static void sleepers_remind(struct qn_driver *d)
+{
+    const struct qn_msg m = {.kind = QN_MSG_BEAT, .epoch = d->roles.cfg.index};
+    uint64_t mask = qn_positions_remind(&d->positions, rooted_peers(d));
+    for (; mask != 0; mask &= mask - 1) {
+        qn_driver_send(d, (qn_node_t)__builtin_ctzll(mask), &m);
+    }
+}
+
+bool qn_driver_may_remind(const struct qn_driver *d)
+{
+    return qn_positions_may_remind(&d->positions, rooted_peers(d),
+                                   qn_onepaxos_learned(d->machine));
+}
+
 /* A leader goes no faster than a working replica can follow, if that one is
  * worth it. */
 static void flow_control_look(struct qn_driver *d)
@@ -220,6 +247,7 @@ void qn_driver_positions_read(struct qn_driver *d)
         }
     }
     qn_driver_hold_look(d);
+    sleepers_remind(d);
     laggards_find(d);
     flow_control_look(d);
     self_read(d);

@@ -8,7 +8,8 @@
  *
  * LEARN arrives through the context, over the lane of the parent or of a former
  * parent. A lost one shows in the peers' positions, which are looked at
- * QN_HEARTBEAT_INTERVAL after a turn that did something, and is fetched.
+ * QN_HEARTBEAT_INTERVAL after a turn that did something, and is fetched. One
+ * that sleeps is reminded by the root (driver_positions.c).
  */
 #include "core/base/assert.h"
 #include "core/base/log.h"

@@ -216,6 +216,38 @@ uint64_t qn_positions_laggards(struct qn_positions *p, qn_slot_t learned,
     return p->lagging;
 }
 
+static bool lacks(const struct qn_peer_position *x, qn_slot_t learned)
+{
+    return x->learned < learned && x->reminded != x->learned + 1;
+}
+
+uint64_t qn_positions_remind(struct qn_positions *p, uint64_t peers)
+{
+    uint64_t mask = 0;
+    peers &= ~bit(p->self);
+    for (qn_node_t i = 0; i < p->nodes; i++) {
+        struct qn_peer_position *x = &p->peer[i];
+        bool still = x->learned == x->looked;
+        x->looked = x->learned;
+        if ((peers & bit(i)) != 0 && still && lacks(x, p->learned_before)) {
+            x->reminded = x->learned + 1;
+            mask |= bit(i);
+        }
+    }
+    return mask;
+}
+
+bool qn_positions_may_remind(const struct qn_positions *p, uint64_t peers,
+                             qn_slot_t learned)
+{
+    bool may = false;
+    peers &= ~bit(p->self);
+    for (qn_node_t i = 0; i < p->nodes; i++) {
+        may |= (peers & bit(i)) != 0 && lacks(&p->peer[i], learned);
+    }
+    return may;
+}
+
 /* ---- the hold ------------------------------------------------------------ */
 
 void qn_positions_hold(struct qn_positions *p, qn_node_t joiner, uint64_t inc,

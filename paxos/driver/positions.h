@@ -53,6 +53,8 @@
 struct qn_peer_position {
     qn_slot_t applied, learned; /* never fall within an incarnation */
     qn_time_t moved_at; /* last time that `learned` grew, or had no reason to */
+    qn_slot_t looked;   /* `learned` at the last look for those to remind */
+    qn_slot_t reminded; /* 1 + `learned` when it was reminded last; 0: never */
 };
 
 /** The floor of the log while this node gives a snapshot: slots from `slot` on
@@ -188,6 +190,24 @@ void qn_positions_take(struct qn_positions *p, qn_node_t peer,
  */
 uint64_t qn_positions_laggards(struct qn_positions *p, qn_slot_t learned,
                                uint64_t peers, bool judge, qn_time_t now);
+
+/**
+ * A LEARN that is lost shows in the positions, and a peer that sleeps looks at
+ * none. Peers that lack what this node had learned at the look before, and have
+ * learned nothing since that look, are to be reminded; each once, until it has
+ * learned something. (So one that is stopped has one reminder unread at most.
+ * One is enough, whatever is decided later.) To be called at each look, in
+ * front of qn_positions_laggards.
+ *
+ * @param peers  Mask: living ones.
+ * @return mask: peers to remind now.
+ */
+uint64_t qn_positions_remind(struct qn_positions *p, uint64_t peers);
+
+/** Does any of `peers` lack some of what this node has learned, and was not
+ *  reminded? Then another look is needed. */
+bool qn_positions_may_remind(const struct qn_positions *p, uint64_t peers,
+                             qn_slot_t learned);
 
 /* ---- the hold ------------------------------------------------------------ */
 

@@ -75,9 +75,9 @@ TIMED_MUTANTS = {
 }
 
 TIMED_MEMORY_MUTANTS = {
-    "LEARN_EARLY": (5, "nxt", True),
+    "LEARN_EARLY": (4, "nxt", False),
     "REUSE_SLOT": (2, "nxt", False),
-    "NO_STEP_DOWN": (6, "act", True),
+    "NO_STEP_DOWN": (29, "act", True),
     "NO_UL": (4, "pk", True),
 }
 

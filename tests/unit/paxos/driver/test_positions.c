@@ -256,6 +256,51 @@ CASE(a_laggard_that_ends_or_a_new_epoch_is_forgiven)
     cr_assert_eq(p.lagging, 0);
 }
 
+/* ---- reminders ----------------------------------------------------------- */
+
+/* Look twice: this node has learned 500 in the meantime. */
+static uint64_t remind(void)
+{
+    uint64_t mask = qn_positions_remind(&p, ALL);
+    look(START);
+    return mask;
+}
+
+CASE(a_peer_that_lacks_something_and_learns_nothing_is_reminded_once)
+{
+    take(0, 500, 500, START);
+    take(2, 499, 499, START);
+    cr_assert(qn_positions_may_remind(&p, ALL, 500));
+    cr_assert_eq(remind(), 0, "its LEARN may be on its way");
+    cr_assert_eq(remind(), 1 << 2);
+    cr_assert_eq(remind(), 0, "it has that reminder, or will read it");
+    cr_assert_not(qn_positions_may_remind(&p, ALL, 500));
+    cr_assert_not(qn_positions_may_remind(&p, 1, 500));
+}
+
+CASE(a_peer_that_was_reminded_and_has_moved_may_be_reminded_again)
+{
+    take(0, 500, 500, START);
+    take(2, 490, 490, START);
+    remind();
+    cr_assert_eq(remind(), 1 << 2);
+    take(2, 491, 491, START);
+    cr_assert(qn_positions_may_remind(&p, ALL, 500));
+    cr_assert_eq(remind(), 0, "it learns");
+    cr_assert_eq(remind(), 1 << 2);
+    take(2, 500, 500, START);
+    cr_assert_not(qn_positions_may_remind(&p, ALL, 500));
+    cr_assert_eq(remind(), 0);
+}
+
+CASE(a_peer_that_has_ended_is_not_reminded)
+{
+    take(2, 499, 499, START);
+    remind();
+    cr_assert_eq(qn_positions_remind(&p, 1) & 1 << 2, 0);
+    cr_assert_not(qn_positions_may_remind(&p, 0, 500));
+}
+
 /* ---- the hold ------------------------------------------------------------ */
 
 CASE(a_hold_is_over_a_while_after_the_joiner_has_the_snapshot)
