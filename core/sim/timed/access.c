@@ -86,6 +86,9 @@ static void access_line(struct qn_actor *a, enum qn_sim_kind kind,
 {
     struct qn_line *line = qn_lines_at(qn_timed.lines, base);
     struct qn_timed_node *out = a->out;
+    if (line == NULL) {
+        qn_timed_fail("more lines than the table may hold");
+    }
     if (is_store(kind) && a->run == line && qn_timed.prices->combines) {
         continue_run(a, kind);
         return;

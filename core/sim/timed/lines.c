@@ -1,8 +1,8 @@
 #include "core/sim/timed/lines.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
-#include "core/base/assert.h"
 #include "core/base/err.h"
 
 #define SLOTS_FIRST 4096u /* a power of two */
@@ -19,8 +19,9 @@ struct qn_lines {
     uint32_t slots;        /* a power of two, at least twice `count` */
     uint32_t count;
     size_t entry_bytes;
-    struct chunk *chunk; /* the newest */
-    uint32_t used;       /* entries of it */
+    size_t bytes, bytes_max; /* of slots and chunks */
+    struct chunk *chunk;     /* the newest */
+    uint32_t used;           /* entries of it */
 };
 
 static uint32_t home(uintptr_t base, uint32_t slots)
@@ -29,12 +30,31 @@ static uint32_t home(uintptr_t base, uint32_t slots)
            (slots - 1);
 }
 
-int qn_lines_create(struct qn_lines **out, struct qn_prices *prices)
+/* @return false: these would be too many. */
+static bool take_bytes(struct qn_lines *l, size_t bytes)
+{
+    bool fits = bytes <= l->bytes_max - l->bytes;
+    l->bytes += fits ? bytes : 0;
+    return fits;
+}
+
+static struct qn_line **make_slots(struct qn_lines *l, uint32_t slots)
+{
+    return take_bytes(l, slots * sizeof(struct qn_line *))
+               ? calloc(slots, sizeof(struct qn_line *))
+               : NULL;
+}
+
+int qn_lines_create(struct qn_lines **out, struct qn_prices *prices,
+                    size_t bytes)
 {
     struct qn_lines *l = calloc(1, sizeof *l);
-    struct qn_line **slot = calloc(SLOTS_FIRST, sizeof(struct qn_line *));
-    if (l == NULL || slot == NULL) {
-        free(slot);
+    if (l == NULL) {
+        return QN_ENOMEM;
+    }
+    l->bytes_max = bytes;
+    struct qn_line **slot = make_slots(l, SLOTS_FIRST);
+    if (slot == NULL) {
         free(l);
         return QN_ENOMEM;
     }
@@ -62,11 +82,14 @@ void qn_lines_destroy(struct qn_lines *l)
     free(l);
 }
 
-static void grow(struct qn_lines *l)
+/* @return false: it cannot. */
+static bool grow(struct qn_lines *l)
 {
     uint32_t slots = l->slots * 2;
-    struct qn_line **slot = calloc(slots, sizeof(struct qn_line *));
-    QN_ASSERT(slot != NULL);
+    struct qn_line **slot = make_slots(l, slots);
+    if (slot == NULL) {
+        return false;
+    }
     for (uint32_t i = 0; i < l->slots; i++) {
         if (l->slot[i] != NULL) {
             uint32_t at = home(l->slot[i]->base, slots);
@@ -77,15 +100,20 @@ static void grow(struct qn_lines *l)
         }
     }
     free(l->slot);
+    l->bytes -= l->slots * sizeof(struct qn_line *);
     l->slot = slot;
     l->slots = slots;
+    return true;
 }
 
 static struct qn_line *make(struct qn_lines *l, uintptr_t base)
 {
     if (l->used == CHUNK_LINES) {
-        struct chunk *c = malloc(sizeof *c + CHUNK_LINES * l->entry_bytes);
-        QN_ASSERT(c != NULL);
+        size_t bytes = sizeof(struct chunk) + CHUNK_LINES * l->entry_bytes;
+        struct chunk *c = take_bytes(l, bytes) ? malloc(bytes) : NULL;
+        if (c == NULL) {
+            return NULL;
+        }
         c->before = l->chunk;
         l->chunk = c;
         l->used = 0;
@@ -111,8 +139,7 @@ struct qn_line *qn_lines_at(struct qn_lines *l, uintptr_t base)
         at = (at + 1) & (l->slots - 1);
     }
     if (2 * (l->count + 1) > l->slots) {
-        grow(l);
-        return qn_lines_at(l, base);
+        return grow(l) ? qn_lines_at(l, base) : NULL;
     }
     l->slot[at] = make(l, base);
     return l->slot[at];

@@ -4,9 +4,11 @@
 /**
  * The cache lines that a run has touched, by address: a hash table whose
  * entries stay where they are. A line's number is the order of first touch, so
- * it does not depend on where memory came to lie.
+ * it does not depend on where memory came to lie. The table has a bound in
+ * bytes.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/sim/timed/prices.h"
@@ -26,12 +28,14 @@ struct qn_line {
 
 struct qn_lines; /* opaque */
 
-/** @return QN_OK or QN_ENOMEM. `prices` is kept. */
-int qn_lines_create(struct qn_lines **out, struct qn_prices *prices);
+/** @param bytes  Most that the table may take, with its index.
+ *  @return QN_OK or QN_ENOMEM. `prices` is kept. */
+int qn_lines_create(struct qn_lines **out, struct qn_prices *prices,
+                    size_t bytes);
 void qn_lines_destroy(struct qn_lines *l);
 
-/** The line of an address, made at its first touch. Aborts without memory: a
- *  run cannot continue then. */
+/** The line of an address, made at its first touch. @return NULL: that would
+ *  be more than the bound, or there is no memory. */
 struct qn_line *qn_lines_at(struct qn_lines *l, uintptr_t base);
 
 /** How many were touched. */

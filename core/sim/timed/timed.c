@@ -163,7 +163,9 @@ static int prepare(const struct qn_timed_opts *o, struct qn_timed_result *out)
     qn_timed.until = (o->until_ns == 0 ? UNTIL_NS : o->until_ns) * QN_PS_PER_NS;
     int err = make_actors();
     if (err == QN_OK) {
-        err = qn_lines_create(&qn_timed.lines, o->prices);
+        err = qn_lines_create(&qn_timed.lines, o->prices,
+                              o->lines_bytes != 0 ? o->lines_bytes
+                                                  : QN_TIMED_LINES_BYTES);
     }
     if (err == QN_OK) {
         err = qn_time_queue_init(&qn_timed.queue, o->nodes, o->seed);

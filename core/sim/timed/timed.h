@@ -18,6 +18,8 @@
 
 #include "core/sim/timed/prices.h"
 
+#define QN_TIMED_LINES_BYTES ((size_t)1 << 30) /* some millions of lines */
+
 enum qn_sim_fault_kind {
     QN_SIM_FAULT_KILL, /* in front of access number `access`, or at `from_ns` */
     QN_SIM_FAULT_STOP, /* no access starts from `from_ns` to `until_ns` */
@@ -67,9 +69,11 @@ struct qn_timed_opts {
     void (*main)(void *ctx, uint32_t node);
     void *ctx;
     uint64_t seed;
-    double jitter;     /* each price is drawn from 1 to 1 + jitter times
-                          itself; 0: exact */
-    uint64_t until_ns; /* the run is cut off then; 0: one hour */
+    double jitter;      /* each price is drawn from 1 to 1 + jitter times
+                           itself; 0: exact */
+    uint64_t until_ns;  /* the run is cut off then; 0: one hour */
+    size_t lines_bytes; /* of the table of lines, at most: a run that touches
+                           more ends with a fault; 0: QN_TIMED_LINES_BYTES */
     const struct qn_sim_fault *fault; /* [faults], borrowed */
     uint32_t faults;
     /** A node was killed or has ended; called outside of any node, so that what
@@ -106,7 +110,8 @@ struct qn_timed_result {
     uint64_t lines;    /* touched */
     qn_ps_t clock;     /* of the last node that ended */
     bool cut_off;      /* `until_ns` came */
-    const char *fault; /* what a node said (qn_sim_fail); NULL */
+    const char *fault; /* what a node said (qn_timed_fail), or that the run
+                          has touched too many lines; NULL */
 };
 
 /** Run. @return QN_OK, also if nodes are asleep for ever or cut off: see

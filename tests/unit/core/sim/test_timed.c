@@ -10,6 +10,7 @@
 #include "core/base/mark.h"
 #include "core/sim/timed/coherent.h"
 #include "core/sim/timed/timed.h"
+#include "core/sim/timed/timed_internal.h"
 #include "core/wait/park.h"
 #include "tests/support/test.h"
 
@@ -490,6 +491,124 @@ Test(timed, a_run_is_cut_off_at_its_limit, .init = begin)
     cr_assert(r.cut_off);
     cr_assert_eq(atomic_load(&world.x), 10);
     qn_timed_result_free(&r);
+}
+
+/* ---- bounds ---- */
+
+#define MANY (QN_TIMED_WATCHES + 1)
+
+static struct {
+    alignas(QN_CACHELINE) qn_a64 line[MANY][QN_CACHELINE / sizeof(qn_a64)];
+    uint32_t changes; /* the line that another node writes */
+} many;
+
+/* One line more than a node watches: the first one is forgotten. */
+static void watch_many(struct world *w)
+{
+    for (uint32_t i = 0; i < MANY; i++) {
+        (void)qn_load(&many.line[i][0], QN_ACQUIRE);
+    }
+    qn_pause();
+    w->took[0][0] = qn_timed_clock() / PS_PER_CYCLE;
+}
+
+/* Early in the pause: all looks take MANY hits. */
+static void change_one(struct world *w)
+{
+    qn_timed_work((MANY * 4 + 10) * PS_PER_CYCLE);
+    qn_store(&many.line[many.changes][0], 1, QN_RELEASE);
+    w->took[1][0] = qn_timed_clock() / PS_PER_CYCLE;
+}
+
+static bool change_ends_the_pause(uint32_t changes)
+{
+    begin();
+    many.changes = changes;
+    world.node[0] = watch_many;
+    world.node[1] = change_one;
+    struct qn_timed_result r = run(NULL, false);
+    qn_timed_result_free(&r);
+    return world.took[0][0] == world.took[1][0];
+}
+
+Test(timed, a_node_watches_512_lines_and_forgets_the_oldest)
+{
+    cr_assert_eq(QN_TIMED_WATCHES, 512);
+    cr_assert(change_ends_the_pause(MANY - 1));
+    cr_assert(change_ends_the_pause(1));
+    cr_assert_not(change_ends_the_pause(0));
+    cr_assert_eq(world.took[0][0], MANY * 4 + 1000, "at its horizon, 1 us");
+}
+
+static void does_nothing(void *ctx, uint32_t node)
+{
+    uint32_t *ran = ctx;
+    *ran += node < QN_SIM_NODES_MAX;
+}
+
+Test(timed, a_machine_has_1024_nodes_at_most)
+{
+    static uint32_t core[QN_SIM_NODES_MAX];
+    const uint32_t n = QN_SIM_NODES_MAX;
+    const struct qn_coherent_opts c = {0};
+    uint32_t ran = 0;
+    struct qn_machine *m;
+    struct qn_timed_opts o = {.nodes = n, .main = does_nothing, .ctx = &ran};
+    struct qn_timed_result r;
+    cr_assert_eq(n, 1024);
+    cr_assert_eq(qn_machine_create(&m, n), QN_OK);
+    for (uint32_t u = 0; u < n; u++) {
+        core[u] = u;
+        for (uint32_t v = 0; v < n; v++) {
+            m->send[u * n + v] = m->receive[u * n + v] = u == v ? 0 : 100;
+        }
+    }
+    cr_assert_eq(qn_coherent_create(&o.prices, m, core, n, &c), QN_OK);
+    cr_assert_eq(qn_timed_run(&o, &r), QN_OK);
+    cr_assert_eq(ran, n);
+    qn_timed_result_free(&r);
+    o.nodes = o.prices->nodes = n + 1;
+    cr_assert_eq(qn_timed_run(&o, &r), QN_EINVAL);
+    o.prices->nodes = n;
+    qn_prices_destroy(o.prices);
+    qn_machine_destroy(m);
+}
+
+static uint64_t touched;
+
+static void touch_forever(struct world *w)
+{
+    uint8_t *at = (uint8_t *)w; /* addresses only: a load of nothing else */
+    for (touched = 0; touched < 100000; touched++) {
+        qn_touch_in(at + touched * QN_CACHELINE, 1);
+    }
+}
+
+/* An entry of the table is 64 bytes and more, and there are 1024 in a piece. */
+Test(timed, the_table_of_lines_has_a_bound_in_bytes, .init = begin)
+{
+    const struct qn_timed_opts o = {.lines_bytes = 1 << 20};
+    world.node[0] = touch_forever;
+    struct qn_timed_result r = run(&o, false);
+    cr_assert_str_eq(r.fault, "more lines than the table may hold");
+    cr_assert_eq(r.lines, touched);
+    cr_assert_geq(r.lines * 64, UINT64_C(1) << 18, "%lu lines", r.lines);
+    cr_assert_leq(r.lines * 64, UINT64_C(1) << 20, "%lu lines", r.lines);
+    qn_timed_result_free(&r);
+}
+
+Test(timed, no_room_for_the_first_entries_of_the_table_is_an_error)
+{
+    struct qn_machine *m = machine();
+    static const uint32_t core[1] = {0};
+    const struct qn_coherent_opts c = {0};
+    struct qn_timed_opts o = {
+        .nodes = 1, .main = node_main, .lines_bytes = 1024};
+    struct qn_timed_result r;
+    cr_assert_eq(qn_coherent_create(&o.prices, m, core, 1, &c), QN_OK);
+    cr_assert_eq(qn_timed_run(&o, &r), QN_ENOMEM);
+    qn_prices_destroy(o.prices);
+    qn_machine_destroy(m);
 }
 
 /* ---- the same again ---- */
