@@ -181,7 +181,7 @@ Test(driver_state, memory_of_others_is_refused_beside_it)
 {
     struct world *w = begin(3);
     struct qn_driver *d = NULL;
-    qn_a64 index = {0};
+    static qn_a64 index;
     struct qn_arena arena;
     struct qn_driver_opts o = w->member[0].driver->o;
     const uint64_t inc[] = {1, 2, 3};
