@@ -10,6 +10,7 @@
 #include "core/base/bits.h"
 #include "transports/ffq/ffq.h"
 #include "transports/mpb/mpb.h"
+#include "transports/udn/udn.h"
 #include "transports/ump/ump.h"
 
 static const struct qn_transport *const table[] = {
@@ -17,6 +18,7 @@ static const struct qn_transport *const table[] = {
     &qn_ffq,
     &qn_ffq_shared,
     &qn_mpb,
+    &qn_udn,
 };
 
 const struct qn_transport *qn_transport_at(uint32_t i)

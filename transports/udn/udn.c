@@ -8,10 +8,12 @@
  *
  * Sleeping. A sender waits for two things. Frames given back: the peer sends an
  * acknowledgement after half a window and at each flush, and rings. Room at the
- * peer's core: this end says so (qn_words_want_room) in each flush that leaves
- * something to be sent, and the peer rings when it takes words out. A node that
- * looks for the last time before it sleeps flushes no more, so a peek that
- * finds nothing also tells what has come to half a window meanwhile.
+ * peer's core, for frames that were accepted: each flush of any end says so for
+ * all of them (qn_udn_want), and the peer rings when it takes words out; each
+ * call of any end then sends them. A node that
+ * looks for the last time before it sleeps flushes no more. So a peek that
+ * finds nothing also tells what has come to half a window meanwhile, and a call
+ * that finds no room also rings for what it could send of earlier frames.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +41,7 @@ static bool arrived(struct qn_udn_link *l, const uint64_t *words, uint32_t n)
 {
     const uint64_t head = words[0];
     const uint32_t len = qn_udn_head_len(head);
-    const uint16_t expected = (uint16_t)(l->released + l->count);
+    const uint16_t expected = (uint16_t)(l->released + l->in.count);
     if (!acknowledged(l, qn_udn_head_acked(head))) {
         return false;
     }
@@ -47,15 +49,15 @@ static bool arrived(struct qn_udn_link *l, const uint64_t *words, uint32_t n)
         return n == 1;
     }
     if (len > QN_UDN_FRAME_BYTES || n != qn_udn_frame_words(len) ||
-        l->count == QN_UDN_WINDOW || qn_udn_head_sequence(head) != expected) {
+        l->in.count == QN_UDN_WINDOW ||
+        qn_udn_head_sequence(head) != expected) {
         return false;
     }
-    uint32_t at = (l->first + l->count++) % QN_UDN_WINDOW;
-    memcpy(l->frame[at].word, words, n * sizeof *words);
+    memcpy(qn_udn_ring_push(&l->in)->word, words, n * sizeof *words);
     return true;
 }
 
-void qn_udn_pump(struct qn_udn_port *p)
+static void receive_all(struct qn_udn_port *p)
 {
     uint64_t words[QN_WORDS_SHARED_MAX];
     uint32_t n;
@@ -67,7 +69,82 @@ void qn_udn_pump(struct qn_udn_port *p)
     }
 }
 
+/* ---- what waits ---- */
+
+void qn_udn_drain(struct qn_udn_port *p, qn_node_t peer, uint32_t lane)
+{
+    struct qn_udn_link *l = qn_udn_link_of(p, peer, lane);
+    const struct qn_words_target to = {peer, QN_UDN_QUEUE};
+    int rc = QN_OK;
+    while (l->out.count > 0 && rc == QN_OK) {
+        uint64_t *words = l->out.frame[l->out.first].word;
+        const uint32_t n = qn_udn_frame_words(qn_udn_head_len(words[0]));
+        words[0] &= ~QN_UDN_HEAD_ACKED;
+        words[0] |= (uint64_t)l->released << 27;
+        rc = qn_words_try_send(&p->device, to, words, n);
+        if (rc == QN_OK) {
+            qn_udn_ring_pop(&l->out);
+            l->told = l->released;
+            l->unrung = true;
+        }
+    }
+    p->backlog |= rc == QN_EAGAIN;
+    if (rc == QN_EPEERDEAD) {
+        l->deaf = true;
+        l->out.count = 0;
+    }
+}
+
+static void ring_link(struct qn_udn_port *p, qn_node_t peer,
+                      struct qn_udn_link *l)
+{
+    if (l->unrung) {
+        l->unrung = l->unrung_told = false;
+        qn_words_ring(&p->device, peer);
+    }
+}
+
+/* The ends that these frames are of may not be called for long. */
+static void drain_all(struct qn_udn_port *p, bool want)
+{
+    p->backlog = false;
+    for (qn_node_t i = 0; i < p->nodes; i++) {
+        for (uint32_t lane = 0; lane < p->lanes; lane++) {
+            struct qn_udn_link *l = qn_udn_link_of(p, i, lane);
+            if (l->out.count > 0) {
+                if (want) {
+                    qn_words_want_room(&p->device, i);
+                }
+                qn_udn_drain(p, i, lane);
+                ring_link(p, i, l);
+            }
+        }
+    }
+}
+
+void qn_udn_want(struct qn_udn_port *p)
+{
+    if (p->backlog) {
+        drain_all(p, true);
+    }
+}
+
+void qn_udn_pump(struct qn_udn_port *p)
+{
+    receive_all(p);
+    if (p->backlog) {
+        drain_all(p, false);
+    }
+}
+
 /* ---- states ---- */
+
+void qn_udn_drop_out(struct qn_udn_end *e)
+{
+    if (qn_udn_own_link(e)) {
+        e->link->out.count = 0;
+    }
+}
 
 int qn_udn_corrupt(struct qn_udn_end *e)
 {
@@ -75,6 +152,7 @@ int qn_udn_corrupt(struct qn_udn_end *e)
     e->rx_state = QN_UDN_IDLE;
     e->staged = false;
     e->starved = false;
+    qn_udn_drop_out(e);
     return QN_ECORRUPT;
 }
 
@@ -84,6 +162,7 @@ static void lost(struct qn_udn_end *e)
         e->status = QN_EPEERDEAD;
         e->staged = false;
         e->starved = false;
+        qn_udn_drop_out(e);
     }
 }
 
@@ -115,7 +194,7 @@ uint32_t qn_udn_credit(const struct qn_udn_end *e)
 void qn_udn_tell(struct qn_udn_end *e)
 {
     struct qn_udn_link *l = e->link;
-    if (l->told == l->released || qn_udn_status(e) != QN_OK || e->deaf) {
+    if (l->told == l->released || qn_udn_status(e) != QN_OK || l->deaf) {
         return;
     }
     const uint64_t head = qn_udn_head(QN_UDN_KIND_ACK, e->lane, 0, 0) |
@@ -123,7 +202,7 @@ void qn_udn_tell(struct qn_udn_end *e)
     const struct qn_words_target to = {e->peer, QN_UDN_QUEUE};
     if (qn_words_try_send(&e->port->device, to, &head, 1) == QN_OK) {
         l->told = l->released;
-        e->unrung = e->unrung_ack = true;
+        l->unrung = l->unrung_told = true;
     }
 }
 
@@ -134,16 +213,15 @@ void qn_udn_tell_at_rest(struct qn_udn_end *e)
         qn_words_want_room(&e->port->device, e->peer);
         qn_udn_tell(e);
     }
-    if (e->unrung_ack) {
+    if (l->unrung_told) {
         qn_udn_ring(e);
     }
 }
 
 void qn_udn_ring(struct qn_udn_end *e)
 {
-    if (e->unrung && e->status == QN_OK) {
-        e->unrung = e->unrung_ack = false;
-        qn_words_ring(&e->port->device, e->peer);
+    if (e->status == QN_OK) {
+        ring_link(e->port, e->peer, e->link);
     }
 }
 

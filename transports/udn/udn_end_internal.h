@@ -33,8 +33,6 @@ struct qn_udn_end {
     uint32_t lane;
     uint32_t msg_max;             /* bytes, either way */
     struct qn_qp_traffic traffic; /* words */
-    bool unrung; /* a frame or acknowledgement was sent, and no ring */
-    bool unrung_ack;
 
     /* Send side. */
     bool staged;         /* `stage` holds a message that is not all sent */
@@ -43,8 +41,7 @@ struct qn_udn_end {
     uint32_t reserved;   /* bytes of the pending reserve */
     uint32_t frame_left; /* bytes missing of a message sent by frames */
     bool frame_open;     /* FIRST was sent, LAST or ABORT not yet */
-    bool starved;        /* the last try found no room */
-    bool deaf;           /* the device says that the peer has ended */
+    bool starved;        /* the last try found no place in the window */
 
     /* Receive side. */
     enum qn_udn_rx rx_state;
@@ -66,6 +63,17 @@ static inline struct qn_udn_end *qn_udn_end_of(struct qn_qp *qp)
 static inline bool qn_udn_own_link(const struct qn_udn_end *e)
 {
     return e->port->peer[e->peer].inc == e->peer_inc;
+}
+
+static inline struct qn_udn_frame *qn_udn_ring_push(struct qn_udn_ring *r)
+{
+    return &r->frame[(r->first + r->count++) % QN_UDN_WINDOW];
+}
+
+static inline void qn_udn_ring_pop(struct qn_udn_ring *r)
+{
+    r->first = (r->first + 1) % QN_UDN_WINDOW;
+    r->count--;
 }
 
 /* ---- heads ---- */
@@ -96,6 +104,8 @@ static inline uint32_t qn_udn_head_total(uint64_t head)
     return head >> 10 & 0x1ffff;
 }
 
+#define QN_UDN_HEAD_ACKED (UINT64_C(0xffff) << 27)
+
 static inline uint16_t qn_udn_head_acked(uint64_t head)
 {
     return (uint16_t)(head >> 27);
@@ -113,14 +123,25 @@ static inline uint32_t qn_udn_frame_words(uint32_t len)
 
 /* ---- between the files ---- */
 
-/** Everything that has arrived at this node's core goes to its links. */
+/** Everything that has arrived at this node's core goes to its links, and what
+ *  waits for room at others' cores is sent. */
 void qn_udn_pump(struct qn_udn_port *p);
+
+/** Send what waits in a link, as far as there is room at the peer's core. */
+void qn_udn_drain(struct qn_udn_port *p, qn_node_t peer, uint32_t lane);
+
+/** Before a sleep: say that room is wanted at all cores for which frames wait,
+ *  and look for it once more. */
+void qn_udn_want(struct qn_udn_port *p);
 
 /** The peer broke the rules: every later call answers QN_ECORRUPT. */
 int qn_udn_corrupt(struct qn_udn_end *e);
 
 /** QN_OK, or why this end is over. */
 int qn_udn_status(struct qn_udn_end *e);
+
+/** What waits for room at the peer's core will not be sent. */
+void qn_udn_drop_out(struct qn_udn_end *e);
 
 /** Frames that may be sent before the peer gives some back. */
 uint32_t qn_udn_credit(const struct qn_udn_end *e);

@@ -122,15 +122,24 @@ struct qn_udn_frame {
     uint64_t word[QN_UDN_FRAME_WORDS];
 };
 
+/** First in, first out. */
+struct qn_udn_ring {
+    uint32_t first, count;
+    struct qn_udn_frame frame[QN_UDN_WINDOW];
+};
+
 /** One lane of a pair of incarnations, at one end: udn.h. Counts wrap. */
 struct qn_udn_link {
-    uint16_t sent;     /* frames to the peer */
-    uint16_t acked;    /* of them given back by the peer */
-    uint16_t released; /* frames of the peer that were given back */
-    uint16_t told;     /* of them the peer knows */
-    uint32_t first, count;
-    bool corrupt;                             /* the peer broke the rules */
-    struct qn_udn_frame frame[QN_UDN_WINDOW]; /* ring of what has arrived */
+    uint16_t sent;          /* frames to the peer */
+    uint16_t acked;         /* of them given back by the peer */
+    uint16_t released;      /* frames of the peer that were given back */
+    uint16_t told;          /* of them the peer knows */
+    bool corrupt;           /* the peer broke the rules */
+    bool deaf;              /* the device says that the peer has ended */
+    bool unrung;            /* something was sent, and no ring */
+    bool unrung_told;       /* an acknowledgement was */
+    struct qn_udn_ring in;  /* what has arrived */
+    struct qn_udn_ring out; /* what waits for room at the peer's core */
 };
 
 struct qn_udn_port {
@@ -140,6 +149,7 @@ struct qn_udn_port {
     const struct qn_udn_shape *shape;
     uint32_t nodes, lanes;
     bool corrupt;
+    bool backlog;    /* frames wait for room at a core: in some link's `out` */
     uint64_t padded; /* words of dead senders */
     struct qn_doorbell *doorbell;
     struct qn_doorbell_handle *ringer;

@@ -15,11 +15,11 @@
 /* The next frame, or NULL. */
 static const struct qn_udn_frame *next_frame(struct qn_udn_end *e)
 {
-    struct qn_udn_link *l = e->link;
-    if (l->count == 0) {
+    const struct qn_udn_ring *in = &e->link->in;
+    if (in->count == 0) {
         qn_udn_pump(e->port);
     }
-    return qn_udn_own_link(e) && l->count > 0 ? &l->frame[l->first] : NULL;
+    return qn_udn_own_link(e) && in->count > 0 ? &in->frame[in->first] : NULL;
 }
 
 static struct qn_frame open_frame(const struct qn_udn_end *e,
@@ -64,10 +64,9 @@ static void consume(struct qn_udn_end *e)
     if (!qn_udn_own_link(e)) {
         return;
     }
-    uint64_t head = l->frame[l->first].word[0];
+    uint64_t head = l->in.frame[l->in.first].word[0];
     e->traffic.received += qn_udn_frame_words(qn_udn_head_len(head));
-    l->first = (l->first + 1) % QN_UDN_WINDOW;
-    l->count--;
+    qn_udn_ring_pop(&l->in);
     l->released++;
     if ((uint16_t)(l->released - l->told) >= QN_UDN_WINDOW / 2) {
         qn_udn_tell(e);
@@ -191,7 +190,8 @@ void qn_udn_release_frame(struct qn_qp *qp)
     if (e->status == QN_ECORRUPT) {
         return;
     }
-    const struct qn_frame f = open_frame(e, &e->link->frame[e->link->first]);
+    const struct qn_frame f =
+        open_frame(e, &e->link->in.frame[e->link->in.first]);
     advance(e, &f);
     e->rx_frames = e->rx_state == QN_UDN_INSIDE;
     consume(e);

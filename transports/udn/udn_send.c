@@ -1,10 +1,13 @@
 /*
  * Queuepairs over words, the send side.
  *
- * A frame is sent as a whole or not at all. A message of one frame goes
- * directly to the peer's core. A longer one is staged, and as many frames as
- * window and core allow are pushed at once and by every later call. Nothing is
- * sent behind a staged message.
+ * A frame is sent as a whole or not at all. It is accepted if the window of its
+ * lane allows it, and goes to the peer's core at once if there is room; else it
+ * waits in private memory, in the ring `out` of its lane. So what others have
+ * sent to that core delays a lane, and does not fill it. A message of more than
+ * a frame is staged as a whole, and as many frames as the window allows are
+ * accepted at once and by every later call. Nothing is sent behind a staged
+ * message.
  */
 #include <string.h>
 
@@ -12,28 +15,29 @@
 #include "core/base/bits.h"
 #include "transports/udn/udn_end_internal.h"
 
-/* One frame. @return QN_OK, QN_EAGAIN no room at the core, QN_EPEERDEAD. */
-static int put(struct qn_udn_end *e, const struct qn_frame *f)
+/* The device says that the peer has ended. */
+static void give_up(struct qn_udn_end *e)
+{
+    e->link->deaf = true;
+    e->staged = false;
+    e->starved = false;
+    qn_udn_drop_out(e);
+}
+
+/* Accept one frame, for which the window has a place. */
+static void put(struct qn_udn_end *e, const struct qn_frame *f)
 {
     struct qn_udn_link *l = e->link;
-    const struct qn_words_target to = {e->peer, QN_UDN_QUEUE};
-    uint64_t words[QN_UDN_FRAME_WORDS] = {0};
-    const uint32_t n = qn_udn_frame_words(f->len);
     QN_DASSERT(f->len <= QN_UDN_FRAME_BYTES && qn_udn_credit(e) > 0);
-    words[0] = qn_udn_head((uint32_t)f->kind, e->lane, f->len, f->total) |
-               (uint64_t)l->released << 27 | (uint64_t)l->sent << 43;
+    struct qn_udn_frame *frame = qn_udn_ring_push(&l->out);
+    memset(frame, 0, sizeof *frame);
+    frame->word[0] = qn_udn_head((uint32_t)f->kind, e->lane, f->len, f->total) |
+                     (uint64_t)l->sent++ << 43;
     if (f->len > 0) {
-        memcpy(words + 1, f->data, f->len);
+        memcpy(frame->word + 1, f->data, f->len);
     }
-    int rc = qn_words_try_send(&e->port->device, to, words, n);
-    if (rc == QN_OK) {
-        l->sent++;
-        l->told = l->released;
-        e->traffic.sent += n;
-        e->unrung = true;
-    }
-    e->deaf |= rc == QN_EPEERDEAD;
-    return rc;
+    e->traffic.sent += qn_udn_frame_words(f->len);
+    qn_udn_drain(e->port, e->peer, e->lane);
 }
 
 /* The next frame of the staged message. */
@@ -54,16 +58,12 @@ static void push(struct qn_udn_end *e)
     if (qn_udn_credit(e) == 0) {
         qn_udn_pump(e->port);
     }
-    e->staged = e->staged && !e->deaf;
-    while (e->staged && qn_udn_status(e) == QN_OK && qn_udn_credit(e) > 0) {
+    while (e->staged && qn_udn_status(e) == QN_OK && !e->link->deaf &&
+           qn_udn_credit(e) > 0) {
         const struct qn_frame f = next_frame(e);
-        int rc = put(e, &f);
-        if (rc != QN_OK) {
-            e->staged = rc == QN_EAGAIN;
-            return;
-        }
         e->pushed += f.len;
         e->staged = e->pushed < e->stage_len;
+        put(e, &f);
     }
 }
 
@@ -75,30 +75,25 @@ static void stage(struct qn_udn_end *e, uint32_t len)
     push(e);
 }
 
-/* Frames for which there is room, as far as can be seen. */
-static uint32_t room(struct qn_udn_end *e)
-{
-    const struct qn_words_target to = {e->peer, QN_UDN_QUEUE};
-    if (qn_udn_credit(e) == 0) {
-        qn_udn_pump(e->port);
-    }
-    uint32_t core = qn_words_room(&e->port->device, to) / QN_UDN_FRAME_WORDS;
-    return QN_MIN(qn_udn_credit(e), core);
-}
-
 /* @return QN_OK: one frame may be sent, and nothing stands before it. */
 static int ready_to_send(struct qn_udn_end *e)
 {
-    if (e->staged) {
+    if (qn_udn_status(e) == QN_OK) {
+        qn_udn_drain(e->port, e->peer, e->lane);
         push(e);
     }
     if (qn_udn_status(e) != QN_OK) {
         return e->status;
     }
-    e->starved = !e->deaf && (e->staged || room(e) == 0);
-    /* No room: this is where a sender learns from the device of an end. */
-    e->deaf |= e->starved && qn_udn_peer_ended(e->port, e->peer);
-    return e->deaf ? QN_EPEERDEAD : e->starved ? QN_EAGAIN : QN_OK;
+    e->staged = e->staged && !e->link->deaf;
+    e->starved = !e->link->deaf && (e->staged || qn_udn_credit(e) == 0);
+    if (e->starved && qn_udn_peer_ended(e->port, e->peer)) {
+        give_up(e);
+    }
+    if (e->starved) {
+        qn_udn_ring(e); /* this may be the last look before a sleep */
+    }
+    return e->link->deaf ? QN_EPEERDEAD : e->starved ? QN_EAGAIN : QN_OK;
 }
 
 static int ready_for_message(struct qn_udn_end *e, size_t len)
@@ -137,11 +132,10 @@ int qn_udn_try_send(struct qn_qp *qp, const void *msg, size_t len)
         memcpy(e->stage, msg, len);
         stage(e, (uint32_t)len);
     } else if (rc == QN_OK) {
-        rc = put(e, &(struct qn_frame){.kind = QN_FRAME_ONLY,
-                                       .data = msg,
-                                       .len = (uint32_t)len,
-                                       .total = (uint32_t)len});
-        e->starved = rc == QN_EAGAIN;
+        put(e, &(struct qn_frame){.kind = QN_FRAME_ONLY,
+                                  .data = msg,
+                                  .len = (uint32_t)len,
+                                  .total = (uint32_t)len});
     }
     return rc;
 }
@@ -182,10 +176,7 @@ int qn_udn_try_send_frame(struct qn_qp *qp, const struct qn_frame *f)
     if (rc == QN_OK) {
         struct qn_frame part = *f;
         part.total = f->kind == QN_FRAME_FIRST ? f->total : f->len;
-        rc = put(e, &part);
-        e->starved = rc == QN_EAGAIN;
-    }
-    if (rc == QN_OK) {
+        put(e, &part);
         e->frame_open = f->kind == QN_FRAME_FIRST || f->kind == QN_FRAME_MORE;
         e->frame_left = left;
     }
@@ -196,32 +187,33 @@ uint32_t qn_udn_room(struct qn_qp *qp)
 {
     struct qn_udn_end *e = qn_udn_end_of(qp);
     qn_udn_pump(e->port);
-    return ready_to_send(e) == QN_OK ? room(e) : 0;
+    return ready_to_send(e) == QN_OK ? qn_udn_credit(e) : 0;
+}
+
+/* Everything that waits for room at the peer's core. */
+static void send_rest(struct qn_udn_end *e, bool owes)
+{
+    if (owes) {
+        qn_udn_tell(e);
+    }
+    (void)ready_to_send(e);
 }
 
 bool qn_udn_flush(struct qn_qp *qp)
 {
     struct qn_udn_end *e = qn_udn_end_of(qp);
+    const struct qn_udn_link *l = e->link;
     qn_udn_pump(e->port);
     if (qn_udn_status(e) != QN_OK) {
         return false;
     }
-    const struct qn_udn_link *l = e->link;
     const bool owes = (uint16_t)(l->released - l->told) > 1;
-    if (owes) {
-        qn_udn_tell(e);
-    }
-    if (e->staged) {
-        push(e);
-    }
-    if (e->staged || e->starved || (owes && l->told != l->released)) {
-        /* Then look once more. */
+    send_rest(e, owes);
+    if (e->starved || (owes && l->told != l->released)) {
         qn_words_want_room(&e->port->device, e->peer);
-        if (owes) {
-            qn_udn_tell(e);
-        }
-        (void)ready_to_send(e);
+        send_rest(e, owes); /* look once more */
     }
+    qn_udn_want(e->port);
     qn_udn_ring(e);
-    return e->staged && !e->deaf;
+    return e->status == QN_OK && (e->staged || l->out.count > 0);
 }

@@ -167,6 +167,24 @@ QP_TEST(an_end_that_is_not_read_stops_no_other)
     }
 }
 
+/* It flushes no more before it sleeps. */
+QP_TEST(a_peek_that_makes_room_wakes_the_sender)
+{
+    struct qn_qp *a = open_end(0, 1, QN_LANE_DIRECT);
+    struct qn_qp *b = open_end(1, 0, QN_LANE_DIRECT);
+    const void *msg;
+    size_t len;
+    cr_assert_eq(qn_qp_try_send(a, out, 5000), QN_OK);
+    qn_doorbell_arm(&w.doorbell[0]);
+    cr_assert(qn_qp_flush(a));
+    cr_assert_eq(qn_load(&w.line[0].epoch, QN_RELAXED) % 2, 1);
+    cr_assert_eq(qn_qp_peek(b, &msg, &len), QN_EAGAIN);
+    cr_assert_eq(qn_load(&w.line[0].epoch, QN_RELAXED) % 2, 0, "rung");
+    qn_doorbell_disarm(&w.doorbell[0]);
+    qn_qp_close(a);
+    qn_qp_close(b);
+}
+
 /* A full core: another user's words lie in it. */
 QP_TEST(a_commit_into_a_full_core_is_pushed_later)
 {
@@ -178,15 +196,51 @@ QP_TEST(a_commit_into_a_full_core_is_pushed_later)
     memcpy(buf, out, 40);
     cr_assert_eq(send_run(&w, 2, 1, 3, 0, 118), QN_OK);
     qn_qp_commit(a, 40);
-    cr_assert(qn_qp_flush(a), "staged");
-    cr_assert_eq(qn_qp_room(a), 0);
+    cr_assert(qn_qp_flush(a), "it waits");
+    for (uint32_t i = 1; i < QN_UDN_WINDOW; i++) {
+        cr_assert_eq(qn_qp_room(a), QN_UDN_WINDOW - i);
+        cr_assert_eq(qn_qp_try_send(a, out + i, 1), QN_OK);
+    }
     cr_assert_eq(qn_qp_try_send(a, out, 1), QN_EAGAIN);
+    cr_assert_eq(qn_qp_room(a), 0);
     cr_assert_eq(receive_run(&w, 1, 3, 0, 118), QN_OK);
     cr_assert_eq(pump(a, b, &len), QN_OK);
     cr_assert(len == 40 && memcmp(in, out, 40) == 0);
+    for (uint32_t i = 1; i < QN_UDN_WINDOW; i++) {
+        cr_assert_eq(pump(a, b, &len), QN_OK);
+        cr_assert(len == 1 && in[0] == out[i]);
+    }
+    cr_assert(!qn_qp_flush(a));
+    (void)qn_qp_flush(b);
     cr_assert_eq(qn_qp_try_send(a, out, 1), QN_OK);
     qn_qp_close(a);
     qn_qp_close(b);
+}
+
+/* An end may be called for the last time before its frame has left. */
+QP_TEST(other_ends_send_what_waits_for_room)
+{
+    struct qn_qp *a = open_end(0, 1, QN_LANE_DIRECT);
+    struct qn_qp *b = open_end(1, 0, QN_LANE_DIRECT);
+    struct qn_qp *other = open_end(0, 2, QN_LANE_TREE);
+    size_t len = 0;
+    cr_assert_eq(send_run(&w, 2, 1, 3, 0, 118), QN_OK);
+    cr_assert_eq(qn_qp_try_send(a, "waits", 5), QN_OK);
+    qn_doorbell_arm(&w.doorbell[0]);
+    (void)qn_qp_flush(other);
+    cr_assert_eq(qn_load(&w.line[0].epoch, QN_RELAXED) % 2, 1);
+    cr_assert_eq(receive_run(&w, 1, 3, 0, 118), QN_OK);
+    cr_assert_eq(qn_load(&w.line[0].epoch, QN_RELAXED) % 2, 0, "rung");
+    qn_doorbell_disarm(&w.doorbell[0]);
+    qn_doorbell_arm(&w.doorbell[1]);
+    cr_assert_eq(qn_qp_try_recv(other, in, sizeof in, &len), QN_EAGAIN);
+    cr_assert_eq(qn_load(&w.line[1].epoch, QN_RELAXED) % 2, 0, "rung");
+    qn_doorbell_disarm(&w.doorbell[1]);
+    cr_assert_eq(qn_qp_try_recv(b, in, sizeof in, &len), QN_OK);
+    cr_assert_eq(len, 5);
+    qn_qp_close(a);
+    qn_qp_close(b);
+    qn_qp_close(other);
 }
 
 /* ---- death ---- */
