@@ -19,7 +19,7 @@ assert all(r["slowest_pair"] > 0 for r in runs), runs
 if result["cores"] > 1:
     assert len(result["two_nodes"]) == 10, result
 PY
-"$quoin" bench channel --transport all --quick --endpoints 2 2>/dev/null |
+"$quoin" bench channel --transport all --quick --turns 1 --endpoints 2 2>/dev/null |
     python3 -c '
 import json
 import sys
