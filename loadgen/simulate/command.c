@@ -91,7 +91,8 @@ static int take_fault(const struct qn_option *o, const char *text)
     return qn_simulate_fault(&s->fault[s->faults++], text) ? QN_OK : QN_EINVAL;
 }
 
-#define AT(member) offsetof(struct qn_simulate, member)
+#define AT(member)       offsetof(struct qn_simulate, member)
+#define AT_TERMS(member) offsetof(struct qn_simulate, terms.member)
 
 static const struct qn_option table[] = {
     QN_OPTION("machine", "PATH", qn_option_string, AT(machine),
@@ -122,6 +123,7 @@ static const struct qn_option table[] = {
               "only transfers have a price, as in the prediction"),
     QN_OPTION("software", NULL, qn_option_flag, AT(software),
               "library calls cost what they do on a real machine"),
+    QN_SIMULATE_TERMS(AT_TERMS),
     QN_OPTION_COUNT("seed", "N", AT(seed), "of jitter and of ties (1)", 0, 0),
     QN_OPTION("jitter", "PART", qn_option_double, AT(jitter),
               "each price is up to this part larger: 0.05 (0)"),
@@ -149,6 +151,10 @@ static bool parse_options(struct qn_simulate *s, int argc, char **argv,
 
 static int check(const struct qn_simulate *s)
 {
+    const char *wrong = qn_simulate_terms_wrong(&s->terms);
+    if (wrong != NULL) {
+        return qn_simulate_fail(s, wrong);
+    }
     if (s->window * (s->size + 8) > QN_OPERATION_LANE_BYTES) {
         return qn_simulate_fail(
             s, "--window times --size exceeds 16 KiB; reduce one of them");
@@ -227,10 +233,11 @@ static int load_tiled(struct qn_simulate *s, struct qn_machine **all,
             "an scc has no coherent memory, and no transport uses its message "
             "buffers yet; choose another machine");
     }
-    if (err == QN_OK && s->bare) {
+    if (err == QN_OK && (s->bare || qn_simulate_terms_any(&s->terms))) {
         return qn_parse_error_set(
             parse_error, s->machine, 0, "kind",
-            "--bare is for coherent machines; leave it out");
+            "--bare, --store-buffer, --poll, --prefetch, --link and "
+            "--hyper-threads are for coherent machines; leave them out");
     }
     return err == QN_OK ? qn_tiled_machine(all, &s->tiled) : err;
 }

@@ -10,6 +10,7 @@
 
 #include "core/sim/timed/tiled/tiled.h"
 #include "loadgen/simulate/bench_run.h"
+#include "loadgen/simulate/terms.h"
 #include "loadgen/simulate/virtual.h"
 #include "loadgen/topo/model/topology_spec.h"
 
@@ -37,6 +38,7 @@ struct qn_simulate {
     uint64_t nodes, root, size, count, window, seed;
     double jitter;
     bool software; /* library calls have their measured prices */
+    struct qn_simulate_terms terms;
     bool json;
     bool bare;  /* only transfers are priced */
     bool alone; /* one operation at a time (virtual.h), as the prediction

@@ -19,6 +19,7 @@ struct commit {
         death_us, seed;
     double reads, jitter;
     uint64_t origin; /* clients at this replica only; QN_NODES_MAX: at all */
+    struct qn_simulate_terms terms;
     bool near, software, bare, json, broadcast, profile;
     struct qn_sim_fault fault[8];
     uint32_t faults;
@@ -39,7 +40,8 @@ static int take_fault(const struct qn_option *o, const char *text)
     return qn_simulate_fault(&c->fault[c->faults++], text) ? QN_OK : QN_EINVAL;
 }
 
-#define AT(member) offsetof(struct commit, member)
+#define AT(member)       offsetof(struct commit, member)
+#define AT_TERMS(member) offsetof(struct commit, terms.member)
 
 static const struct qn_option table[] = {
     QN_OPTION("machine", "PATH", qn_option_string, AT(machine),
@@ -77,6 +79,7 @@ static const struct qn_option table[] = {
               "library calls cost what they do on a real machine"),
     QN_OPTION("bare", NULL, qn_option_flag, AT(bare),
               "only transfers have a price"),
+    QN_SIMULATE_TERMS(AT_TERMS),
     QN_OPTION_COUNT("seed", "N", AT(seed), "of everything random (1)", 0, 0),
     QN_OPTION("jitter", "PART", qn_option_double, AT(jitter),
               "each price is up to this part larger: 0.05 (0)"),
@@ -220,7 +223,7 @@ static const char *wrong(const struct commit *c, const struct qn_machine *m)
     if (c->profile && c->json) {
         return "--profile is a text; leave --json out";
     }
-    return NULL;
+    return qn_simulate_terms_wrong(&c->terms);
 }
 
 static int run(const struct commit *c, struct qn_sim_commit_opts *o,
@@ -255,6 +258,7 @@ static int run_on(const struct commit *c, const struct qn_machine *m)
     struct qn_sim_commit_opts o = {.prices = &prices, .core = core};
     struct qn_sim_profile *profile = NULL;
     const char *line = wrong(c, m);
+    qn_simulate_terms_take(&prices, &c->terms);
     if (c->software) {
         qn_simulate_software(prices.mark_cycles);
     }

@@ -62,6 +62,7 @@ static int make_prices(const struct qn_simulate *s, struct qn_prices **prices)
 {
     static uint32_t core[QN_CORES_MAX];
     struct qn_coherent_opts c = {.clock_ghz = s->ghz, .bare = s->bare};
+    qn_simulate_terms_take(&c, &s->terms);
     for (uint32_t i = 0; i < s->m->n; i++) {
         core[i] = s->is_tiled ? s->m->core[i].os : i;
     }

@@ -76,8 +76,8 @@ static void continue_run(struct qn_actor *a, enum qn_sim_kind kind)
     a->out->accesses++;
     a->out->clock += qn_timed.prices->hit;
     a->out->hit += qn_timed.prices->hit;
-    qn_timed.prices->extend(a->run->state, a->out->clock);
-    a->run->changed = a->out->clock;
+    qn_timed.prices->extend(qn_timed.prices, a->run->state, a->out->clock);
+    a->run->changed = qn_timed.prices->busy(a->run->state);
     qn_timed_hash((uint64_t)kind << 32 | a->run->number);
 }
 
@@ -122,7 +122,7 @@ static void access_line(struct qn_actor *a, enum qn_sim_kind kind,
     if (is_store(kind) || kind == QN_SIM_RMW) {
         p.visible += out->clock - p.end;
         if (out->clock != p.end) {
-            qn_timed.prices->extend(line->state, p.visible);
+            qn_timed.prices->extend(qn_timed.prices, line->state, p.visible);
         }
         keep(line);
         change(line, p.visible);
@@ -146,6 +146,15 @@ static void fence_here(struct qn_actor *a)
     a->out->fenced += a->out->clock - from;
 }
 
+static void drain_here(struct qn_actor *a)
+{
+    struct qn_prices *p = qn_timed.prices;
+    qn_ps_t from = a->out->clock;
+    qn_timed_close_run(a);
+    a->out->clock = p->drained(p, qn_sim.self, from);
+    a->out->fenced += a->out->clock - from;
+}
+
 static bool releases(const struct qn_sim_access *x)
 {
     return (x->kind == QN_SIM_STORE || x->kind == QN_SIM_RMW ||
@@ -159,6 +168,8 @@ static void system_call(struct qn_actor *a, qn_ps_t price)
 {
     if (qn_timed.prices->weak) {
         fence_here(a);
+    } else if (qn_timed.prices->drained != NULL) {
+        drain_here(a);
     }
     qn_timed_take_turn(a);
     qn_timed_spend(price, &a->out->library);

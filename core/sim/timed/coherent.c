@@ -25,27 +25,24 @@
  * physical core, whose cache they share. Their accesses and computations are
  * issued one at a time. With `link`, a transfer between two sockets starts when
  * the link between them is free of earlier ones.
+ *
+ * With a store buffer a store costs a hit, once it has entered; what the table
+ * says follows, behind the node's earlier stores. The line is in use from the
+ * issue to that end. Loads of the node itself find it in the buffer.
+ *
+ * With a prefetcher a line that was asked for is brought when any node accesses
+ * it next, as if at the time when it was asked for.
  */
-#include "core/sim/timed/coherent.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
-#include "core/base/err.h"
-
-#define GHZ_USUAL    2.0
-#define SHARE_USUAL  0.125
-#define HIT_CYCLES   4.0
-#define RMW_CYCLES   20.0
-#define FENCE_CYCLES 20.0
-#define CLOCK_CYCLES 20.0
-#define WAKE_NS      2000.0
-#define SYSCALL_NS   200.0
+#include "core/sim/timed/coherent_internal.h"
 
 struct line {
+    uintptr_t base;
     uint32_t writer; /* the last one; QN_SIM_NO_NODE: none yet */
     uint32_t copies; /* bits in holder */
     qn_ps_t busy;
@@ -53,27 +50,6 @@ struct line {
     qn_ps_t served;    /* the next reader that misses starts then */
     uint64_t holder[]; /* [2 * words] units with a copy; behind them those that
                           had one when the last store was issued */
-};
-
-struct unit {
-    uint32_t node; /* the first of its nodes, for prices */
-    qn_ps_t free;  /* its issue */
-};
-
-struct coherent {
-    struct qn_prices prices;
-    uint32_t words; /* of a set of units */
-    uint32_t units, sockets;
-    bool shared;         /* a unit may have several nodes */
-    uint32_t *unit_of;   /* [nodes] */
-    uint32_t *socket_of; /* [nodes] 0 .. sockets - 1 */
-    struct unit *unit;   /* [units] */
-    qn_ps_t *link_free;  /* [sockets*sockets] lower number first */
-    double link;
-    qn_ps_t rmw;
-    double queued, serve, stream;
-    qn_ps_t *send;    /* [n*n] row: the sender */
-    qn_ps_t *receive; /* [n*n] likewise */
 };
 
 static bool holds(const struct line *l, uint32_t unit)
@@ -90,7 +66,7 @@ static void hold(struct line *l, uint32_t unit)
 }
 
 /* A store is under way, and the node keeps its copy until the store's end. */
-static bool holds_still(const struct coherent *c, const struct line *l,
+static bool holds_still(const struct qn_coherent *c, const struct line *l,
                         const struct qn_line_access *a)
 {
     uint32_t unit = c->unit_of[a->node];
@@ -105,7 +81,7 @@ static qn_ps_t share(qn_ps_t price, double part)
 }
 
 /* The holder outside of node's unit that is dearest to tell. */
-static uint32_t dearest(const struct coherent *c, const struct line *l,
+static uint32_t dearest(const struct qn_coherent *c, const struct line *l,
                         uint32_t node)
 {
     uint32_t best = QN_SIM_NO_NODE;
@@ -124,7 +100,7 @@ static uint32_t dearest(const struct coherent *c, const struct line *l,
 }
 
 /* r(j, i) for a line that j wrote last. */
-static qn_ps_t fetch(const struct coherent *c, const struct line *l,
+static qn_ps_t fetch(const struct qn_coherent *c, const struct line *l,
                      const struct qn_line_access *a)
 {
     qn_ps_t r = c->receive[(size_t)l->writer * c->prices.nodes + a->node];
@@ -132,20 +108,21 @@ static qn_ps_t fetch(const struct coherent *c, const struct line *l,
 }
 
 /* When the access is issued: its unit does one at a time. */
-static qn_ps_t issue_access(struct coherent *c, const struct qn_line_access *a)
+static qn_ps_t issue_access(struct qn_coherent *c,
+                            const struct qn_line_access *a)
 {
     if (!c->shared) {
         return a->issued;
     }
-    struct unit *u = &c->unit[c->unit_of[a->node]];
+    struct qn_coherent_unit *u = &c->unit[c->unit_of[a->node]];
     qn_ps_t at = QN_MAX(a->issued, u->free);
     u->free = at + c->prices.hit;
     return at;
 }
 
 /* When a transfer between two nodes has the link of their sockets. */
-static qn_ps_t take_link(struct coherent *c, uint32_t a, uint32_t b, qn_ps_t at,
-                         qn_ps_t price)
+static qn_ps_t take_link(struct qn_coherent *c, uint32_t a, uint32_t b,
+                         qn_ps_t at, qn_ps_t price)
 {
     uint32_t low = QN_MIN(c->socket_of[a], c->socket_of[b]);
     uint32_t high = QN_MAX(c->socket_of[a], c->socket_of[b]);
@@ -158,7 +135,50 @@ static qn_ps_t take_link(struct coherent *c, uint32_t a, uint32_t b, qn_ps_t at,
     return at;
 }
 
-static struct qn_price load(struct coherent *c, struct line *l,
+/* ---- the prefetcher ---- */
+
+/* Units that have asked for this line have got a copy. */
+static void bring(struct qn_coherent *c, struct line *l)
+{
+    for (uint32_t u = 0; u < c->units; u++) {
+        struct qn_prefetch *f = &c->unit[u].ahead;
+        if (f->asked != l->base) {
+            continue;
+        }
+        f->asked = 0;
+        if (l->writer != QN_SIM_NO_NODE && !holds(l, u)) {
+            f->brought = l->base;
+            f->begun_at = QN_MAX(f->asked_at, l->busy);
+            hold(l, u);
+        }
+    }
+}
+
+/* A load of a copy that was brought: what is left of its transfer. Else 0. */
+static qn_ps_t rest_of(struct qn_coherent *c, const struct line *l,
+                       const struct qn_line_access *a, qn_ps_t at)
+{
+    struct qn_prefetch *f = &c->unit[c->unit_of[a->node]].ahead;
+    if (c->prefetch <= 0 || f->brought != l->base) {
+        return 0;
+    }
+    f->brought = 0;
+    qn_ps_t whole = c->receive[(size_t)l->writer * c->prices.nodes + a->node];
+    qn_ps_t gone = at > f->begun_at ? QN_MIN(at - f->begun_at, whole) : 0;
+    qn_ps_t hidden = (qn_ps_t)llround((double)gone * c->prefetch);
+    return QN_MAX(whole - hidden, c->prices.hit);
+}
+
+/* ---- accesses ---- */
+
+/* The node's own store to this line is still in its buffer. */
+static bool is_buffered(const struct qn_coherent *c, const struct line *l,
+                        const struct qn_line_access *a)
+{
+    return c->buffer.entries > 0 && l->writer == a->node && a->issued < l->busy;
+}
+
+static struct qn_price load(struct qn_coherent *c, struct line *l,
                             const struct qn_line_access *a)
 {
     qn_ps_t issued = issue_access(c, a);
@@ -167,14 +187,20 @@ static struct qn_price load(struct coherent *c, struct line *l,
                          .peer = QN_SIM_NO_NODE};
     qn_ps_t price = c->prices.hit;
     uint32_t unit = c->unit_of[a->node];
-    if (holds_still(c, l, a)) {
+    bool own = is_buffered(c, l, a);
+    if (own || holds_still(c, l, a)) {
         p.start = issued;
         p.end = issued + price;
         p.visible = p.end;
-        p.stale = true;
+        p.stale = !own;
         return p;
     }
-    if (!holds(l, unit) && l->writer == QN_SIM_NO_NODE) {
+    qn_ps_t rest = holds(l, unit) ? rest_of(c, l, a, p.start) : 0;
+    if (rest > 0) {
+        p.transfer = QN_TRANSFER_READ;
+        p.peer = l->writer;
+        price = rest;
+    } else if (!holds(l, unit) && l->writer == QN_SIM_NO_NODE) {
         p.transfer = QN_TRANSFER_COLD;
     } else if (!holds(l, unit)) {
         p.transfer = QN_TRANSFER_READ;
@@ -184,16 +210,34 @@ static struct qn_price load(struct coherent *c, struct line *l,
             take_link(c, l->writer, a->node, QN_MAX(p.start, l->served), price);
         l->served = p.start + share(price, c->serve);
     }
+    if (c->prefetch > 0 && p.transfer == QN_TRANSFER_READ) {
+        qn_prefetch_miss(&c->unit[unit].ahead, l->base, p.start);
+    }
     p.end = p.start + (a->streamed ? share(price, c->stream) : price);
     p.visible = p.end;
     hold(l, unit);
     return p;
 }
 
-static struct qn_price store(struct coherent *c, struct line *l,
+/* The node continues when its store has entered; its transfer was `p`. */
+static struct qn_price buffered(struct qn_coherent *c,
+                                const struct qn_line_access *a,
+                                struct qn_price p, qn_ps_t entered)
+{
+    qn_store_buffer_put(&c->buffer, a->node, p.visible);
+    p.start = entered;
+    p.end = entered + c->prices.hit;
+    return p;
+}
+
+static struct qn_price store(struct qn_coherent *c, struct line *l,
                              const struct qn_line_access *a)
 {
+    bool buffers = c->buffer.entries > 0 && a->kind != QN_SIM_RMW;
     qn_ps_t issued = issue_access(c, a);
+    qn_ps_t entered =
+        buffers ? qn_store_buffer_enter(&c->buffer, a->node, issued) : issued;
+    issued = qn_store_buffer_drained(&c->buffer, a->node, entered);
     struct qn_price p = {.start = QN_MAX(issued, l->busy),
                          .transfer = QN_TRANSFER_HIT,
                          .peer = QN_SIM_NO_NODE};
@@ -225,13 +269,17 @@ static struct qn_price store(struct coherent *c, struct line *l,
     l->busy = p.end;
     l->changed = p.end;
     l->served = p.end;
-    return p;
+    return buffers ? buffered(c, a, p, entered) : p;
 }
 
 static struct qn_price price_access(struct qn_prices *p, void *line,
                                     const struct qn_line_access *a)
 {
-    struct coherent *c = (struct coherent *)(void *)p; /* its first member */
+    struct qn_coherent *c =
+        (struct qn_coherent *)(void *)p; /* its first member */
+    if (c->prefetch > 0) {
+        bring(c, line);
+    }
     switch (a->kind) {
     case QN_SIM_STORE:
     case QN_SIM_COPY_OUT:
@@ -246,8 +294,8 @@ static struct qn_price price_access(struct qn_prices *p, void *line,
 static void init_line(struct qn_prices *p, void *line, uintptr_t base)
 {
     struct line *l = line;
-    (void)base;
     memset(l, 0, p->line_bytes);
+    l->base = base;
     l->writer = QN_SIM_NO_NODE;
 }
 
@@ -256,9 +304,17 @@ static qn_ps_t busy(const void *line)
     return ((const struct line *)line)->busy;
 }
 
-static void extend(void *line, qn_ps_t end)
+/* A store in the buffer is the newest one there, and may end later anyway. */
+static void extend(struct qn_prices *p, void *line, qn_ps_t end)
 {
+    struct qn_coherent *c = (struct qn_coherent *)(void *)p;
     struct line *l = line;
+    if (c->buffer.entries > 0) {
+        end = QN_MAX(end, l->busy);
+        if (c->buffer.drained[l->writer] == l->busy) {
+            qn_store_buffer_extend(&c->buffer, l->writer, end);
+        }
+    }
     QN_DASSERT(end >= l->busy);
     l->busy = end;
     l->changed = end;
@@ -269,177 +325,61 @@ static void extend(void *line, qn_ps_t end)
 static qn_ps_t issue(struct qn_prices *p, uint32_t node, qn_ps_t now,
                      qn_ps_t ps)
 {
-    struct coherent *c = (struct coherent *)(void *)p;
-    struct unit *u = &c->unit[c->unit_of[node]];
+    struct qn_coherent *c = (struct qn_coherent *)(void *)p;
+    struct qn_coherent_unit *u = &c->unit[c->unit_of[node]];
     u->free = QN_MAX(now, u->free) + ps;
     return u->free;
 }
 
+static qn_ps_t drained(struct qn_prices *p, uint32_t node, qn_ps_t now)
+{
+    const struct qn_coherent *c = (const struct qn_coherent *)(const void *)p;
+    return qn_store_buffer_drained(&c->buffer, node, now);
+}
+
+static qn_ps_t fence_end(struct qn_prices *p, uint32_t node, qn_ps_t now)
+{
+    return drained(p, node, now) + p->fence;
+}
+
 static void begin(struct qn_prices *p)
 {
-    struct coherent *c = (struct coherent *)(void *)p;
+    struct qn_coherent *c = (struct qn_coherent *)(void *)p;
+    qn_store_buffer_clear(&c->buffer, p->nodes);
     memset(c->link_free, 0,
            (size_t)c->sockets * c->sockets * sizeof *c->link_free);
     for (uint32_t u = 0; u < c->units; u++) {
         c->unit[u].free = 0;
+        c->unit[u].ahead = (struct qn_prefetch){0};
     }
 }
 
-static void destroy(struct qn_prices *p)
+void qn_coherent_destroy(struct qn_prices *p)
 {
-    struct coherent *c = (struct coherent *)(void *)p;
+    struct qn_coherent *c = (struct qn_coherent *)(void *)p;
     free(c->unit_of);
     free(c->socket_of);
     free(c->unit);
     free(c->link_free);
+    qn_store_buffer_fini(&c->buffer);
     free(c->send);
     free(c->receive);
     free(c);
 }
 
-/* ---- from a machine file ---- */
-
-static qn_ps_t to_ps(double cycles, double ghz)
+void qn_coherent_functions(struct qn_coherent *c)
 {
-    double ps = cycles * 1000.0 / ghz;
-    return ps < 1 ? 1 : (qn_ps_t)llround(ps);
-}
-
-static double or_else(double given, double usual)
-{
-    return given > 0 ? given : usual;
-}
-
-static bool opts_good(const struct qn_machine *m, const uint32_t *core,
-                      uint32_t nodes, const struct qn_coherent_opts *o)
-{
-    bool good = nodes >= 1 && nodes <= QN_SIM_NODES_MAX && nodes <= m->n &&
-                qn_machine_has_costs(m) && o->queued <= 1 && o->serve <= 1 &&
-                o->stream <= 1 && o->link >= 0 && o->link <= 1;
-    for (uint32_t i = 0; i < nodes && good; i++) {
-        good = core[i] < m->n;
-        for (uint32_t j = 0; j < i && good; j++) {
-            good = core[i] != core[j];
-        }
-    }
-    return good;
-}
-
-/* @return the cheapest s, in cycles. */
-static double fill_costs(struct coherent *c, const struct qn_machine *m,
-                         const uint32_t *core, double ghz)
-{
-    uint32_t n = c->prices.nodes;
-    double least = INFINITY;
-    for (uint32_t u = 0; u < n; u++) {
-        for (uint32_t v = 0; v < n; v++) {
-            double s = qn_send_cost(m, core[u], core[v]);
-            double r = qn_receive_cost(m, core[u], core[v]);
-            c->send[(size_t)u * n + v] = to_ps(s, ghz);
-            c->receive[(size_t)u * n + v] = to_ps(r, ghz);
-            least = u != v ? QN_MIN(least, s) : least;
-        }
-    }
-    return least;
-}
-
-/* Number the nodes' sockets and units in the order of their first node. */
-static void fill_places(struct coherent *c, const struct qn_machine *m,
-                        const uint32_t *core, bool hyper_threads)
-{
-    for (uint32_t i = 0; i < c->prices.nodes; i++) {
-        const struct qn_machine_core *own = &m->core[core[i]];
-        c->socket_of[i] = c->sockets;
-        c->unit_of[i] = c->units;
-        for (uint32_t j = 0; j < i; j++) {
-            const struct qn_machine_core *other = &m->core[core[j]];
-            if (other->socket == own->socket) {
-                c->socket_of[i] = c->socket_of[j];
-            }
-            if (hyper_threads && other->phys == own->phys) {
-                c->unit_of[i] = c->unit_of[j];
-            }
-        }
-        c->sockets += c->socket_of[i] == c->sockets;
-        if (c->unit_of[i] == c->units) {
-            c->unit[c->units++].node = i;
-        }
-    }
-    c->shared = c->units < c->prices.nodes;
-}
-
-static int make_places(struct coherent *c, const struct qn_machine *m,
-                       const uint32_t *core, bool hyper_threads)
-{
-    uint32_t n = c->prices.nodes;
-    c->unit_of = calloc(n, sizeof *c->unit_of);
-    c->socket_of = calloc(n, sizeof *c->socket_of);
-    c->unit = calloc(n, sizeof *c->unit);
-    if (c->unit_of == NULL || c->socket_of == NULL || c->unit == NULL) {
-        return QN_ENOMEM;
-    }
-    fill_places(c, m, core, hyper_threads);
-    c->link_free =
-        calloc((size_t)c->sockets * c->sockets, sizeof *c->link_free);
-    return c->link_free != NULL ? QN_OK : QN_ENOMEM;
-}
-
-static void fill_prices(struct coherent *c, const struct qn_coherent_opts *o,
-                        double ghz, double least_send)
-{
+    bool buffers = c->buffer.entries > 0;
     struct qn_prices *p = &c->prices;
-    double hit = or_else(o->hit_cycles, QN_MIN(HIT_CYCLES, least_send / 2));
-    p->hit = o->bare ? 1 : to_ps(hit, ghz);
-    p->fence = o->bare ? 1 : to_ps(or_else(o->fence_cycles, FENCE_CYCLES), ghz);
-    p->clock = o->bare ? 1 : to_ps(or_else(o->clock_cycles, CLOCK_CYCLES), ghz);
-    c->rmw = o->bare ? 1 : to_ps(or_else(o->rmw_cycles, RMW_CYCLES), ghz);
-    p->park = to_ps(or_else(o->syscall_ns, SYSCALL_NS), 1);
-    p->ring = p->park;
-    p->wake = to_ps(or_else(o->wake_ns, WAKE_NS), 1);
-    for (uint32_t i = 0; i < QN_MARKS; i++) {
-        p->mark[i] = o->mark_cycles[i] > 0 ? to_ps(o->mark_cycles[i], ghz) : 0;
-    }
-    c->link = o->link;
-    c->queued = or_else(o->queued, 1);
-    c->serve = or_else(o->serve, SHARE_USUAL);
-    c->stream = or_else(o->stream, SHARE_USUAL);
-}
-
-int qn_coherent_create(struct qn_prices **out, const struct qn_machine *m,
-                       const uint32_t *core, uint32_t nodes,
-                       const struct qn_coherent_opts *o)
-{
-    if (!opts_good(m, core, nodes, o)) {
-        return QN_EINVAL;
-    }
-    struct coherent *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        return QN_ENOMEM;
-    }
-    c->prices = (struct qn_prices){
-        .nodes = nodes,
-        .combines = true,
-        .begin = begin,
-        .line_init = init_line,
-        .access = price_access,
-        .busy = busy,
-        .extend = extend,
-        .destroy = destroy,
-    };
-    size_t pairs = (size_t)nodes * nodes;
-    c->send = calloc(pairs, sizeof *c->send);
-    c->receive = calloc(pairs, sizeof *c->receive);
-    if (c->send == NULL || c->receive == NULL ||
-        make_places(c, m, core, o->hyper_threads) != QN_OK) {
-        destroy(&c->prices);
-        return QN_ENOMEM;
-    }
-    c->words = (c->units + 63) / 64;
-    c->prices.line_bytes =
-        sizeof(struct line) + 2 * c->words * sizeof(uint64_t);
-    c->prices.issue = c->shared ? issue : NULL;
-    double ghz = or_else(o->clock_ghz, or_else(m->facts.clock_ghz, GHZ_USUAL));
-    fill_prices(c, o, ghz, fill_costs(c, m, core, ghz));
-    *out = &c->prices;
-    return QN_OK;
+    p->combines = true;
+    p->begin = begin;
+    p->line_init = init_line;
+    p->access = price_access;
+    p->busy = busy;
+    p->extend = extend;
+    p->issue = c->shared ? issue : NULL;
+    p->drained = buffers ? drained : NULL;
+    p->fence_end = buffers ? fence_end : NULL;
+    p->destroy = qn_coherent_destroy;
+    p->line_bytes = sizeof(struct line) + 2 * c->words * sizeof(uint64_t);
 }

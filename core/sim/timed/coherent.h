@@ -7,7 +7,7 @@
  * A line knows its last writer, the holders of copies, and until when it is in
  * use. A load without a copy costs r(j, i), j the last writer; a store that
  * takes copies away costs s(i, v), v the dearest of their holders; everything
- * else is a hit. README.md of this folder has the table.
+ * else is a hit. The table is at the top of coherent.c.
  */
 
 #include "core/machine/machine.h"
@@ -15,24 +15,31 @@
 
 /** Optional terms and the software's own prices. 0 means the default. */
 struct qn_coherent_opts {
-    double clock_ghz;    /* 0: of the machine file, or 2 */
-    double queued;       /* factor of a read whose change is older than the
-                            reader's turn to it, above 0 to 1; 0: 1 */
-    double serve;        /* share of r after which the next reader of the same
-                            line is served; 0: 1/8 */
-    double stream;       /* share of the price for each further line of a copy;
-                            0: 1/8 */
-    double link;         /* share of the price for which a transfer between two
-                            sockets occupies the link between them, which
-                            carries one at a time, 0 to 1; 0: links are wide */
-    bool hyper_threads;  /* nodes on one physical core share its cache, and
-                            its issue: one accesses or computes at a time */
-    double hit_cycles;   /* 0: the lesser of 4 and half of the cheapest s */
-    double rmw_cycles;   /* least price of a read-modify-write; 0: 20 */
-    double fence_cycles; /* 0: 20 */
-    double clock_cycles; /* of reading the clock; 0: 20 */
-    double wake_ns;      /* 0: 2000 */
-    double syscall_ns;   /* of parking and ringing; 0: 200 */
+    double clock_ghz; /* 0: of the machine file, or 2 */
+    double queued;    /* factor of a read whose change is older than the
+                         reader's turn to it, above 0 to 1; 0: 1 */
+    double serve;     /* share of r after which the next reader of the same
+                         line is served; 0: 1/8 */
+    double stream;    /* share of the price for each further line of a copy;
+                         0: 1/8 */
+    double link;      /* share of the price for which a transfer between two
+                         sockets occupies the link between them, which
+                         carries one at a time, 0 to 1; 0: links are wide */
+    uint32_t store_buffer; /* entries, up to QN_STORE_BUFFER_MAX: a node
+                              continues when its store has entered; 0: it is
+                              blocked until the transfer has ended */
+    bool poll;             /* a loop with a pause looks at intervals of its own
+                              length; else it sees a change at once */
+    double prefetch;       /* share of a transfer that a stride prefetcher hides
+                              while it lasts, 0 to 1; 0: there is none */
+    bool hyper_threads;    /* nodes on one physical core share its cache, and
+                              its issue: one accesses or computes at a time */
+    double hit_cycles;     /* 0: the lesser of 4 and half of the cheapest s */
+    double rmw_cycles;     /* least price of a read-modify-write; 0: 20 */
+    double fence_cycles;   /* 0: 20 */
+    double clock_cycles;   /* of reading the clock; 0: 20 */
+    double wake_ns;        /* 0: 2000 */
+    double syscall_ns;     /* of parking and ringing; 0: 200 */
     double mark_cycles[QN_MARKS]; /* of library calls; 0: nothing */
     bool bare; /* hit, read-modify-write, fence and clock cost 1 ps each: only
                   transfers count */

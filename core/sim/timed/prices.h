@@ -90,6 +90,8 @@ struct qn_prices {
                                operations and fences wait for them */
     bool combines;          /* a node's consecutive stores to one line are one
                                transfer */
+    bool polls;             /* a node that pauses looks at intervals: it sees a
+                               change at its next look */
     qn_ps_t fence;          /* of a full fence, and of a seq_cst store */
     qn_ps_t hit;            /* of a look at a line that is there */
     qn_ps_t clock;          /* of reading the clock */
@@ -108,13 +110,16 @@ struct qn_prices {
     qn_ps_t (*busy)(const void *line);
     /** The transfer goes on until `end`: a store of the same node to the same
      *  line follows at once, or it takes longer than its price. */
-    void (*extend)(void *line, qn_ps_t end);
+    void (*extend)(struct qn_prices *p, void *line, qn_ps_t end);
     /** The node computes for `ps`: when its core has issued that. NULL: at
      *  now + ps, it has the core for itself. */
     qn_ps_t (*issue)(struct qn_prices *p, uint32_t node, qn_ps_t now,
                      qn_ps_t ps);
     /** When a fence ends that begins at `now`. NULL: `fence` later. */
     qn_ps_t (*fence_end)(struct qn_prices *p, uint32_t node, qn_ps_t now);
+    /** When all stores of a node are visible that it has issued by `now`: a
+     *  system call waits for them. NULL: at once, or `weak`. */
+    qn_ps_t (*drained)(struct qn_prices *p, uint32_t node, qn_ps_t now);
     /** How long an operation of a device is on its way to what it shares with
      *  others. It is priced in the order of arrival there. NULL: no time. */
     qn_ps_t (*device_way)(struct qn_prices *p,

@@ -33,15 +33,19 @@ struct qn_actor {
     uint64_t kill_access; /* 0: none */
     double slow, far;     /* factors */
     qn_ps_t slow_from, slow_until, far_from, far_until;
-    uint32_t looks;              /* since the last pause */
-    uint32_t spins;              /* looks at nothing new, without a pause */
-    bool changed;                /* a line changed while it paused */
-    bool read_clock;             /* since the last pause */
-    qn_ps_t expected;            /* its next pause ends then; 0: nothing */
-    bool paused, blocked;        /* in a pause, in qn_timed_wait */
-    bool signalled;              /* that is why it continues */
-    uint32_t watches;            /* of watch */
-    uint32_t next;               /* watch to be replaced when it is full */
+    uint32_t looks;       /* since the last pause */
+    uint32_t spins;       /* looks at nothing new, without a pause */
+    bool changed;         /* a line changed while it paused */
+    bool read_clock;      /* since the last pause */
+    qn_ps_t resumed;      /* the last pause ended then */
+    qn_ps_t paused_at;    /* the pause under way began then, */
+    qn_ps_t look_every;   /* and the node looks at such intervals, which is how
+                             long its last turn took; 0: sees a change at once */
+    qn_ps_t expected;     /* its next pause ends then; 0: nothing */
+    bool paused, blocked; /* in a pause, in qn_timed_wait */
+    bool signalled;       /* that is why it continues */
+    uint32_t watches;     /* of watch */
+    uint32_t next;        /* watch to be replaced when it is full */
     struct qn_line_watch *watch; /* [QN_TIMED_WATCHES] */
 };
 

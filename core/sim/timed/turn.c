@@ -51,14 +51,26 @@ static void unlink_watches(struct qn_actor *a)
     }
 }
 
+/* When a node that pauses sees what happens at `time`, which is not before the
+ * pause: at its next look. */
+static qn_ps_t next_look(const struct qn_actor *a, qn_ps_t time)
+{
+    if (a->look_every == 0 || time <= a->paused_at) {
+        return time;
+    }
+    qn_ps_t turns = (time - a->paused_at + a->look_every - 1) / a->look_every;
+    return a->paused_at + turns * a->look_every;
+}
+
 /* The line has another content from line->changed on. */
 static void wake_watchers(struct qn_line *line)
 {
     for (struct qn_line_watch *w = line->watchers; w != NULL; w = w->next) {
         struct qn_actor *a = &qn_timed.actor[w->node];
         qn_ps_t now = qn_timed.queue.time[w->node];
-        if (line->changed < now) {
-            now = QN_MAX(line->changed, a->out->clock);
+        qn_ps_t seen = next_look(a, line->changed);
+        if (seen < now) {
+            now = QN_MAX(seen, a->out->clock);
             qn_time_queue_set(&qn_timed.queue, w->node, now);
         }
         a->changed |= line->changed <= now;
@@ -253,7 +265,11 @@ static void link_watches(struct qn_actor *a)
 static void pause_until(struct qn_actor *a, qn_ps_t limit)
 {
     qn_ps_t from = a->out->clock;
-    qn_ps_t change = QN_MAX(first_change(a), from);
+    a->paused_at = from;
+    a->look_every = qn_timed.prices->polls ? QN_MAX(from - a->resumed, 1u) : 0;
+    qn_ps_t first = first_change(a);
+    qn_ps_t change =
+        first == QN_PS_NEVER ? first : next_look(a, QN_MAX(first, from));
     if (a->expected > from) {
         change = QN_MIN(change, a->expected);
     }
@@ -264,6 +280,7 @@ static void pause_until(struct qn_actor *a, qn_ps_t limit)
     a->out->clock = qn_timed_wait_until(QN_MIN(change, limit));
     a->paused = false;
     unlink_watches(a);
+    a->resumed = a->out->clock;
     a->out->paused += a->out->clock - from;
     qn_timed_tell((struct qn_timed_event){.kind = QN_TIMED_PAUSED,
                                           .from = from,

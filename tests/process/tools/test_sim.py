@@ -68,6 +68,34 @@ class Results(unittest.TestCase):
         self.assertGreater(priced, short)
         self.assertGreater(long, 4 * short)
 
+    def test_optional_terms_are_off_and_can_be_turned_on(self):
+        args = ("broadcast", "--machine", machine("syn_8x4x1"), "--topology",
+                "binary", "--alone")
+
+        def run(*more):
+            return result(*args, *more)["topologies"][0]
+        plain = run()
+        buffered = run("--store-buffer", "8")
+        linked = run("--link", "1")
+        self.assertLess(buffered["median_ns"], plain["median_ns"])
+        self.assertGreater(linked["median_ns"], plain["median_ns"])
+        self.assertNotEqual(run("--poll")["hash"], plain["hash"])
+        long = ("--size", "4096")
+        self.assertLess(run(*long, "--prefetch", "1")["median_ns"],
+                        run(*long)["median_ns"])
+        off = run("--store-buffer", "0", "--prefetch", "0", "--link", "0")
+        self.assertEqual(off["hash"], plain["hash"])
+        self.assertEqual(run("--hyper-threads")["hash"], plain["hash"],
+                         "this machine has none")
+
+    def test_consensus_takes_the_optional_terms(self):
+        args = ("commit", "--machine", machine("syn_8x4x1"), "--load-us", "200")
+        plain = result(*args)
+        for more in (("--store-buffer", "8"), ("--link", "1")):
+            other = result(*args, *more)
+            self.assertTrue(other["held"])
+            self.assertNotEqual(other["hash"], plain["hash"], more)
+
     def test_a_killed_node_leaves_operations_incomplete(self):
         t = result("ack", "--machine", machine("threadripper_1950x_1x16"),
                    "--topology", "binary", "--fault",
@@ -216,6 +244,13 @@ class Refusals(unittest.TestCase):
                      names=["scc.json"])
         self.refused("broadcast", "--machine", tiled("tilegx_8036.json"),
                      "--bare", names=["--bare"])
+        self.refused("broadcast", "--machine", tiled("tilegx_8036.json"),
+                     "--poll", names=["--poll"])
+        self.refused("broadcast", *m, "--prefetch", "1.5",
+                     names=["--prefetch"])
+        self.refused("broadcast", *m, "--store-buffer", "257",
+                     names=["--store-buffer"])
+        self.refused("commit", *m, "--link", "2", names=["--link"])
         self.refused("commit", names=["--machine"])
         self.refused("commit", *m, "--acceptor", "none", names=["--acceptor"])
         self.refused("commit", *m, "--replicas", "33", names=["fewer cores"])

@@ -294,8 +294,9 @@ static qn_ps_t busy(const void *line)
     return 0;
 }
 
-static void extend(void *line, qn_ps_t end)
+static void extend(struct qn_prices *p, void *line, qn_ps_t end)
 {
+    (void)p;
     (void)line;
     (void)end;
 }

@@ -307,8 +307,9 @@ static qn_ps_t busy(const void *line)
     return ((const struct line *)line)->busy;
 }
 
-static void extend(void *line, qn_ps_t end)
+static void extend(struct qn_prices *p, void *line, qn_ps_t end)
 {
+    (void)p;
     struct line *l = line;
     l->busy = QN_MAX(l->busy, end);
 }
