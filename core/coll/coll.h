@@ -2,171 +2,151 @@
 #define QN_COLL_COLL_H
 
 /**
- * Reductions and barriers over a tree: non-blocking collectives beside the
- * broadcast of core/group.
+ * Collective operations over a tree, or over a pair of trees: broadcast,
+ * acknowledged broadcast, reduction, all-reduction, barrier, gather, scatter,
+ * commit. Blocking and non-blocking, as those of MPI.
  *
- * A reduction combines one contribution of each member, a vector of words, on
- * the way up: a node waits for its children, combines what they sent with its
- * own vector, and sends the result to its parent. The root ends with the
- * result. An all-reduction then sends the result down again, so each node has
- * it; with no words it is a barrier: no node leaves it before all have entered.
- * Each message is one cell. core/topo/predict.h prices both
- * (QN_COLLECTIVE_REDUCE, QN_COLLECTIVE_BARRIER).
+ * All members start the same operations in the same order. Each start gives the
+ * operation's number; several may be under way, as many as the window allows.
  *
- * Children are received from in the order in which their messages are found,
- * each poll looks at all that are still missing; so the operator must be
- * associative and commutative.
+ *     broadcast     the root's input is every member's output
+ *     acknowledged  the same, and at the root it is complete only when all
+ *                   members have started it and have its bytes
+ *     reduce        the inputs of all, combined, are the root's output
+ *     all-reduce    ... every member's; complete only when all have started
+ *     barrier       an all-reduction of nothing
+ *     gather        the inputs of all, in the order of ranks, are the root's
+ *                   output
+ *     scatter       the part of its rank of the root's input is a member's
+ *                   output. The whole input travels to all: for small ones
+ *     commit        the inputs are votes, words; every member's output is 1 if
+ *                   all have voted 1, else 0. Two-phase commit: the members are
+ *                   asked, they vote, they are told
  *
- * All members make the same operations in the same order. Operations are
- * numbered, and each message has its operation's number. A member may be ahead
- * of its parent. In barriers it is ahead by one operation at most, because it
- * ends an operation only with its parent's message; in reductions by as many as
- * the lane has cells, because it ends one when its message is in the lane. A
- * node takes one message of each child per operation, and none before it has
- * started that operation: what is ahead stays in the lane, in order, and no
- * node needs memory for it.
+ * A member's rank is its place among the members in ascending order.
  *
- * Death: every member is needed by every operation. qn_coll_down says that a
- * neighbour has ended. The operation in progress fails if it still needs a
- * message from or to that neighbour; all later ones fail. A node that can take
- * part no more says so to its other neighbours in a message of its own, behind
- * what it has sent before. So each living node that waits learns it from a
- * neighbour, dead or alive, and no operation hangs. A failure here does not
- * tell whether the operation was completed elsewhere. To continue, make a new
- * `struct qn_coll` on a tree of the living members, with the next `instance`.
+ * Operators (operators.h): those that commute are applied as contributions
+ * arrive. Contributions to others are gathered, and combined at the root in the
+ * order of ranks: equal inputs give equal bits, over any tree.
  *
- * A queuepair's lane belongs to one instance at a time, and to no other user
- * (no struct qn_context may run on it).
+ * Buffers: an input is copied by start. An output is written when the operation
+ * completes, and must exist until then.
  *
- * Threads: one thread per struct qn_coll. All calls but init are wait-free;
- * nothing blocks, nothing allocates, no clock is read.
+ * Death: qn_coll_down says that a neighbour has ended. An operation under way
+ * fails if it needs a message from or to that neighbour; all later ones fail,
+ * and the other neighbours are told (coll_flow.h). So no operation waits for
+ * ever. A failure here does not say whether the operation was completed
+ * elsewhere. To continue, make a new struct qn_coll on a tree of the living
+ * members, with the next `view`.
+ *
+ * A queuepair's lane belongs to one struct qn_coll at a time, and to no other
+ * user (no struct qn_context may run on it).
+ *
+ * Threads: one per struct qn_coll. All calls but create and wait are wait-free;
+ * nothing else blocks or allocates, and no clock is read.
  */
 
-#include <stdbool.h>
+#include "core/coll/coll_lanes.h"
+#include "core/coll/operators.h"
 
-#include "core/qp.h"
-#include "core/topo/tree.h"
+#define QN_COLL_WORDS 6u /* of a payload that travels in one cell, at most */
 
-#define QN_COLL_WORDS 6u /* of a vector, at most: a message is one cell */
-
-enum qn_coll_kind {
-    QN_COLL_REDUCE,    /* the root has the result */
-    QN_COLL_ALLREDUCE, /* every node has it, and knows that all have started */
+enum qn_coll_what {
+    QN_COLL_BROADCAST = QN_WIRING_BROADCAST,
+    QN_COLL_ACKNOWLEDGED = QN_WIRING_ACKNOWLEDGED,
+    QN_COLL_REDUCE = QN_WIRING_REDUCE,
+    QN_COLL_ALLREDUCE = QN_WIRING_ALLREDUCE,
+    QN_COLL_COMMIT = QN_WIRING_COMMIT,
+    QN_COLL_GATHER,
+    QN_COLL_SCATTER,
 };
 
-/** into[i] = into[i] (+) from[i] for i < count; associative and commutative,
- *  the same at all members. Called by poll; must not call the collective. */
-typedef void qn_coll_combine(uint64_t *into, const uint64_t *from,
-                             uint32_t count);
+/** One operation. All members say the same `what`, `op` and `count`. */
+struct qn_coll_call {
+    enum qn_coll_what what;
+    const struct qn_operator *op; /* of reductions; kept until it has ended.
+                                     NULL if count is 0 */
+    const void *in; /* borrowed for the call. Reductions: NULL contributes the
+                       neutral element. Needed only where it is used */
+    void *out;      /* kept until it has ended; NULL: not wanted */
+    uint32_t count; /* reductions: elements; gather and scatter: bytes of each
+                       member; broadcasts: bytes; commit: unused */
+};
 
 struct qn_coll_opts {
     qn_node_t self;             /* a member */
-    const struct qn_tree *tree; /* borrowed */
+    const struct qn_tree *down; /* borrowed */
+    const struct qn_tree *up;   /* borrowed; the same members and root. NULL:
+                                   `down` */
     struct qn_qp **qp;          /* by node; borrowed. Read for the neighbours in
-                                   the tree only; those queuepairs are kept
-                                   until qn_coll_down, or as long as calls are
-                                   made */
-    uint16_t instance;          /* all members say the same. Messages of earlier
-                                   instances are dropped; it may wrap */
+                                   the trees only; those queuepairs are kept
+                                   until qn_coll_down, or destroy */
+    struct qn_doorbell *doorbell; /* kept: wait sleeps on it. NULL: no wait */
+    uint32_t window;    /* operations under way; a power of two, the same at all
+                           members; 0: 1 */
+    uint32_t bytes_max; /* of an operation's payload, the same at all members;
+                           0: 8 * QN_COLL_WORDS. At most QN_COLL_PAYLOAD_MAX.
+                           What is gathered counts as n * (8 + bytes), bytes
+                           rounded up to 8; what is scattered as n * bytes */
+    uint16_t view; /* all members say the same. Messages of earlier ones are
+                      dropped; it may wrap */
 };
 
-/** One cell. */
-struct qn_coll_message {
-    uint16_t instance;
-    uint8_t what;    /* see coll.c */
-    uint8_t count;   /* words that follow */
-    uint32_t number; /* of the operation */
-    uint64_t word[QN_COLL_WORDS];
-};
+struct qn_coll;
 
-/** A neighbour. Fields are private. */
-struct qn_coll_peer {
-    struct qn_qp *qp; /* NULL: it has ended */
-    qn_node_t node;
-    uint16_t next;      /* GATHER: the next child that is missing */
-    uint16_t used_next; /* the next one to be flushed */
-    bool missing;       /* a child whose message is awaited */
-    bool used;          /* since its queuepair was flushed */
-    bool told;          /* that this node takes part no more */
-};
+/** @return QN_OK; QN_EINVAL: no valid trees, `self` is no member, the queuepair
+ *  of a neighbour is NULL, window or bytes_max are out of range; QN_ENOMEM.
+ *  Memory: window * (children + 2) * bytes_max. O(members). */
+int qn_coll_create(struct qn_coll **out, const struct qn_coll_opts *o);
 
-/* What the operation in progress waits for. */
-enum qn_coll_phase {
-    QN_COLL_IDLE,    /* nothing: none is in progress */
-    QN_COLL_GATHER,  /* messages of children */
-    QN_COLL_PASS,    /* room for the message to the parent */
-    QN_COLL_AWAIT,   /* the parent's message */
-    QN_COLL_RELEASE, /* room for the messages to the children */
-};
-
-/** The bytes are the caller's, qn_coll_bytes of them. Fields are private. */
-struct qn_coll {
-    enum qn_coll_phase phase;
-    enum qn_coll_kind kind; /* of the operation in progress, or the last */
-    qn_coll_combine *combine;
-    uint32_t number;  /* of that operation; from 1, wraps */
-    int result;       /* of the last operation; QN_OK before the first */
-    int error;        /* why no operation can start any more, or QN_OK */
-    uint32_t missing; /* children */
-    uint32_t untold;  /* neighbours, once `error` is set */
-    uint16_t instance;
-    uint16_t children; /* peer[0 ..] in send order; behind them the parent */
-    uint16_t peers;    /* children, and 1 unless this node is the root */
-    uint16_t first;    /* missing child */
-    uint16_t used;     /* first neighbour to be flushed */
-    uint16_t at;       /* RELEASE: the next child */
-    struct qn_coll_message mine; /* the vector, combined so far */
-    struct qn_coll_message in;   /* received last */
-    struct qn_coll_peer peer[];
-};
-
-/** Bytes of the struct qn_coll of a member of a valid tree. */
-size_t qn_coll_bytes(const struct qn_tree *tree, qn_node_t self);
-
-/** @param c  Filled: qn_coll_bytes, aligned as malloc does. There is nothing to
- *            finish: the caller frees the bytes when it makes no call any more.
- *  @return QN_OK; QN_EINVAL: no valid tree, `self` is no member, or the
- *  queuepair of a neighbour is NULL. O(members). */
-int qn_coll_init(struct qn_coll *c, const struct qn_coll_opts *o);
+/** NULL is fine. Operations under way end here without a result. */
+void qn_coll_destroy(struct qn_coll *c);
 
 /**
- * Start the next operation; none may be in progress. Sends nothing: poll does.
+ * Start the next operation. Sends nothing: poll does.
  *
- * @param combine  Kept until the operation has ended; NULL is fine if count is
- *                 0.
- * @param word     [count] the contribution. Borrowed.
- * @param count    0 .. QN_COLL_WORDS, the same at all members.
- * @return QN_OK; QN_EINVAL: count; QN_EPEERDEAD, QN_ECORRUPT: no operation can
- *         complete any more, make a new instance. O(children).
+ * @param number  Filled: for test and wait. NULL: not wanted.
+ * @return QN_OK; QN_EINVAL: an input that is needed is NULL; QN_EMSGSIZE:
+ *         longer than bytes_max; QN_EAGAIN: the window is full; QN_EPEERDEAD,
+ *         QN_ECORRUPT: no operation can complete any more, make a new view.
  */
-int qn_coll_start(struct qn_coll *c, enum qn_coll_kind kind,
-                  qn_coll_combine *combine, const uint64_t *word,
-                  uint32_t count);
+int qn_coll_start(struct qn_coll *c, const struct qn_coll_call *call,
+                  uint32_t *number);
 
 /** Start a barrier. Same results. */
-static inline int qn_coll_barrier(struct qn_coll *c)
+static inline int qn_coll_barrier(struct qn_coll *c, uint32_t *number)
 {
-    return qn_coll_start(c, QN_COLL_ALLREDUCE, NULL, NULL, 0);
+    return qn_coll_start(c, &(struct qn_coll_call){.what = QN_COLL_ALLREDUCE},
+                         number);
 }
 
 /**
- * Receive and send what is possible.
+ * Receive and send what is possible: one message of each neighbour that is
+ * waited for.
  *
- * @return QN_OK: the operation is complete here, or none was started. At a node
- *         that is not the root a reduction is complete when its message is in
- *         the parent's lane.
- *         QN_EAGAIN: call again; flush in between.
- *         QN_EPEERDEAD: the operation needs a node that has ended, or that can
- *         take part no more. QN_ECORRUPT: a message that does not belong here
- *         (members that disagree about the operation, or a corrupt peer). All
- *         later calls of start fail; poll repeats its answer until then.
- *         O(children that are missing).
+ * @return that of the operation that was started last (qn_coll_state); QN_OK if
+ *         there was none. Flush before the next poll.
  */
 int qn_coll_poll(struct qn_coll *c);
 
-/** The result, after poll has returned QN_OK: at the root, and of an
- *  all-reduction at every node. [count] words, until the next start. */
-const uint64_t *qn_coll_value(const struct qn_coll *c);
+/** The number of the operation that was started last; 0: none was. */
+uint32_t qn_coll_last(const struct qn_coll *c);
+
+/** @return QN_OK: the operation is complete here: its output is written, and
+ *  this member has sent all its messages for it. QN_EAGAIN: not yet.
+ *  QN_EPEERDEAD: it needs a node that has ended, or that can take part no more.
+ *  QN_ECORRUPT: a message that does not belong here (members that disagree
+ *  about the operation, or a corrupt peer). */
+int qn_coll_state(const struct qn_coll *c, uint32_t number);
+
+/** Poll, flush, and say the state of an operation. */
+int qn_coll_test(struct qn_coll *c, uint32_t number);
+
+/** As test, sleeping on the doorbell until the state is final or `deadline`
+ * (ns, monotonic) has passed: QN_ETIMEDOUT, and the operation is still under
+ * way. Deaths must be told by another thread's ring and this thread's `down`: a
+ *  wait that may see one has a deadline. */
+int qn_coll_wait(struct qn_coll *c, uint32_t number, qn_time_t deadline);
 
 /** True if poll would get on, or flush could send what waited for room. Before
  *  a node sleeps: arm the doorbell, flush, and sleep only if this is false
@@ -180,8 +160,7 @@ bool qn_coll_flush(struct qn_coll *c);
 
 /** The node `peer` has ended. Its queuepair is used no more; it may be closed
  *  after this call. What it had sent and poll has not taken is lost: poll first
- *  to get it. Any node may be named, neighbour or not; twice is harmless.
- *  O(children). */
+ *  to get it. Any node may be named, neighbour or not; twice is harmless. */
 void qn_coll_down(struct qn_coll *c, qn_node_t peer);
 
 #endif

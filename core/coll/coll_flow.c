@@ -366,15 +366,24 @@ static void clear(struct qn_coll_flow *f, struct slot *o)
     o->kind = QN_FLOW_KINDS_MAX;
 }
 
+/* The latest stage first: older operations go before newer ones. */
+static bool fire_one(struct qn_coll_flow *f)
+{
+    for (uint32_t s = QN_STAGES_MAX; s-- > 0;) {
+        if (can_fire(f, f->fired[s] + 1, s)) {
+            fire(f, f->fired[s] + 1, s);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void settle(struct qn_coll_flow *f)
 {
     bool more = true;
     while (more) {
         more = false;
-        for (uint32_t s = 0; s < QN_STAGES_MAX; s++) {
-            while (can_fire(f, f->fired[s] + 1, s)) {
-                fire(f, f->fired[s] + 1, s);
-            }
+        while (fire_one(f)) {
         }
         pass_undelivered(f);
         while (is_complete(f, f->completed + 1)) {
@@ -592,7 +601,8 @@ bool qn_coll_flow_awaited(const struct qn_coll_flow *f,
 {
     for (uint32_t s = 0; s < QN_STAGES_MAX; s++) {
         const uint32_t number = f->fired[s] + 1;
-        if (!in_window(f, number) || fails(f, number)) {
+        if (!in_window(f, number) || fails(f, number) ||
+            (f->called && before(f->begun, number))) {
             continue;
         }
         const struct slot *o = slot_of(f, number);

@@ -41,7 +41,7 @@
 #include "core/coll/wiring.h"
 
 #define QN_FLOW_WINDOW_MAX 1024u
-#define QN_FLOW_KINDS_MAX  16u
+#define QN_FLOW_KINDS_MAX  15u
 
 /** The head of a message: which operation, and which of the receiver's links it
  *  came by. */
@@ -52,7 +52,7 @@ struct qn_flow_head {
     uint16_t link;   /* of that stage's predecessors */
 };
 
-#define QN_FLOW_FAIL UINT8_MAX /* the sender takes part no more */
+#define QN_FLOW_FAIL QN_FLOW_KINDS_MAX /* the sender takes part no more */
 
 struct qn_flow_send {
     qn_node_t to;
@@ -137,7 +137,8 @@ uint32_t qn_coll_flow_kind(const struct qn_coll_flow *f, uint32_t number);
 
 /** Call `look` for each predecessor that a message is awaited from: of each
  *  stage, those that the next operation to fire in it lacks; all of the stage
- *  if it is of no known kind yet. A node may be named several times. Stops when
+ *  if it is of no known kind yet; none where each member begins operations and
+ *  this one has not. A node may be named several times. Stops when
  *  `look` says so. @return whether it was stopped. */
 bool qn_coll_flow_awaited(const struct qn_coll_flow *f,
                           bool (*look)(void *ctx, qn_node_t node), void *ctx);

@@ -17,12 +17,9 @@
  * and their messages are queued when the leaf's arrives. A common start is what
  * the model predicts.
  */
-#include <string.h>
-
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
-#include "core/coll/operators.h"
 #include "loadgen/operation/operation_internal.h"
 
 #define LEAST      32u /* operations of the latency part */
@@ -64,11 +61,12 @@ static qn_time_t complete(struct qn_operation_self *n, int rc)
 /* word[i] becomes its maximum over all nodes. */
 static void agree(struct qn_operation_self *n, uint64_t word[WORDS])
 {
-    complete(
-        n, qn_coll_start(n->coll, QN_COLL_ALLREDUCE, qn_coll_max, word, WORDS));
-    if (!qn_operation_given_up(n)) {
-        memcpy(word, qn_coll_value(n->coll), WORDS * sizeof *word);
-    }
+    const struct qn_coll_call call = {.what = QN_COLL_ALLREDUCE,
+                                      .op = &qn_max_u64,
+                                      .in = word,
+                                      .out = word,
+                                      .count = WORDS};
+    complete(n, qn_coll_start(n->coll, &call, NULL));
 }
 
 /* What node v (from 0) contributes at place i of operation k. */
@@ -87,16 +85,19 @@ static qn_time_t reduce(struct state *s)
     struct qn_operation_self *n = s->n;
     const struct qn_operation_opts *o = &n->p->o;
     uint32_t count = o->size / (uint32_t)sizeof(uint64_t);
-    uint64_t word[QN_COLL_WORDS];
+    uint64_t word[QN_COLL_WORDS], sum[QN_COLL_WORDS] = {0};
+    const struct qn_coll_call call = {.what = QN_COLL_REDUCE,
+                                      .op = &qn_sum_u64,
+                                      .in = word,
+                                      .out = sum,
+                                      .count = count};
     for (uint32_t i = 0; i < count; i++) {
         word[i] = contribution(n->end->self, s->done, i);
     }
-    qn_time_t left = complete(
-        n, qn_coll_start(n->coll, QN_COLL_REDUCE, qn_coll_sum, word, count));
+    qn_time_t left = complete(n, qn_coll_start(n->coll, &call, NULL));
     for (uint32_t i = 0; s->root && !qn_operation_given_up(n) && i < count;
          i++) {
-        n->wrong +=
-            qn_coll_value(n->coll)[i] != sum_of_all(o->tree->n, s->done, i);
+        n->wrong += sum[i] != sum_of_all(o->tree->n, s->done, i);
     }
     return left;
 }
@@ -112,7 +113,7 @@ static qn_time_t operate(struct state *s)
         o->other(o->other_ctx);
         left = qn_clock_now();
     } else {
-        left = complete(s->n, qn_coll_barrier(s->n->coll));
+        left = complete(s->n, qn_coll_barrier(s->n->coll, NULL));
     }
     s->done++;
     return left;
@@ -192,17 +193,17 @@ int qn_operation_collectives(struct qn_operation_self *n)
     struct qn_operation *p = n->p;
     struct qn_operation_tally *mine = &p->tally[n->end->self];
     const struct qn_coll_opts o = {.self = n->end->self,
-                                   .tree = p->o.tree,
+                                   .down = p->o.tree,
                                    .qp = n->end->tree_qp,
-                                   .instance = 1};
+                                   .view = 1};
     const double half = p->o.seconds / 2;
     struct state s = {
         .n = n, .root = n->end->self == p->o.tree->root, .margin = MARGIN_MIN};
-    n->coll = mine->coll;
-    int rc = qn_coll_init(n->coll, &o);
+    int rc = qn_coll_create(&n->coll, &o);
     if (rc != QN_OK) {
         return rc;
     }
+    mine->coll = n->coll;
     latencies(&s, qn_clock_now() + (qn_time_t)(half * (double)QN_S));
     if (!qn_operation_given_up(n)) {
         stream(&s, half);

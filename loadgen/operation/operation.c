@@ -117,12 +117,6 @@ static int make_nodes(struct qn_operation *p)
         if (is_leaf(t, v)) {
             p->leaf[p->leaves++] = v;
         }
-        if (!is_broadcast(&p->o)) {
-            p->tally[v].coll = malloc(qn_coll_bytes(t, v));
-            if (p->tally[v].coll == NULL) {
-                return QN_ENOMEM;
-            }
-        }
     }
     return QN_OK;
 }
@@ -157,7 +151,7 @@ void qn_operation_destroy(struct qn_operation *p)
     }
     for (qn_node_t v = 0; p->tally != NULL && v < p->o.tree->n; v++) {
         qn_context_destroy(p->tally[v].context);
-        free(p->tally[v].coll);
+        qn_coll_destroy(p->tally[v].coll);
     }
     free(p->tally);
     free(p->leaf);

@@ -1,5 +1,5 @@
 /*
- * Reductions and barriers between real threads and real processes, through the
+ * Collective operations between real threads and real processes, through the
  * smallest rings. Each node has operations in a row, of both kinds, and sleeps
  * when it has nothing to do, so a lost wake-up is a hang, which the timeout
  * turns into a failure.
@@ -11,10 +11,12 @@
  */
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/coll/coll.h"
-#include "core/coll/operators.h"
 #include "tests/conformance/mesh_of.h"
 
 #define OPERATIONS 400u
@@ -33,7 +35,7 @@ struct work {
     bool told; /* of the victim's end */
 };
 
-static enum qn_coll_kind kind_of(uint32_t k)
+static enum qn_coll_what kind_of(uint32_t k)
 {
     return k % 7 < 4 ? QN_COLL_ALLREDUCE : QN_COLL_REDUCE;
 }
@@ -83,7 +85,13 @@ static int operate(struct work *w, uint32_t k)
     const struct qn_tree *t = w->plan->tree;
     uint64_t word[2] = {contribution(w->end->self, k), w->end->self};
     uint64_t sum = 0, self_sum = 0;
-    int rc = qn_coll_start(w->c, kind_of(k), qn_coll_sum, word, 2);
+    uint64_t got[2];
+    const struct qn_coll_call call = {.what = kind_of(k),
+                                      .op = &qn_sum_u64,
+                                      .in = word,
+                                      .out = got,
+                                      .count = 2};
+    int rc = qn_coll_start(w->c, &call, NULL);
     rc = rc == QN_OK ? await(w) : rc;
     if (rc != QN_OK ||
         (kind_of(k) == QN_COLL_REDUCE && w->end->self != t->root)) {
@@ -93,7 +101,6 @@ static int operate(struct work *w, uint32_t k)
         sum += contribution(v, k);
         self_sum += v;
     }
-    const uint64_t *got = qn_coll_value(w->c);
     return got[0] == sum && got[1] == self_sum ? QN_OK : QN_ECORRUPT;
 }
 
@@ -174,12 +181,11 @@ static int node(struct qn_mesh_end *end, void *arg)
     for (qn_node_t i = 0; i < end->nodes; i++) {
         qp[i] = end->qp[i][QN_LANE_TREE];
     }
-    w.c = malloc(qn_coll_bytes(plan->tree, end->self));
     const struct qn_coll_opts o = {
-        .self = end->self, .tree = plan->tree, .qp = qp, .instance = 7};
-    int failed = w.c == NULL || qn_coll_init(w.c, &o) != QN_OK;
+        .self = end->self, .down = plan->tree, .qp = qp, .view = 7};
+    int failed = qn_coll_create(&w.c, &o) != QN_OK;
     failed = failed ? 1 : operate_all(&w);
-    free(w.c);
+    qn_coll_destroy(w.c);
     return failed;
 }
 
@@ -210,6 +216,147 @@ static void run(const struct run_opts *o)
         qn_mesh_destroy(&m);
         cr_assert_eq(failed, 0, "%s: %u of %u nodes", t->name, failed, o->n);
     }
+}
+
+/* ---- all operations, several under way, waited for by sleeping ---- */
+
+#define ROUNDS    60u
+#define AHEAD     4u /* operations of a round */
+#define ANY_BYTES 5000u
+
+struct tree_pair {
+    struct qn_tree down, up;
+};
+
+/* What the root sends in a round, and what the nodes get back. */
+struct round_buffers {
+    uint8_t sent[ANY_BYTES], got[ANY_BYTES];
+    uint64_t word[2], sum[2], vote, all;
+    double part, total;
+};
+
+static int start_round(struct qn_coll *c, const struct qn_mesh_end *end,
+                       uint32_t k, struct round_buffers *b, uint32_t *number)
+{
+    QN_ASSERT(end->nodes > 0);
+    const struct qn_coll_call calls[AHEAD] = {
+        {.what = k % 2 == 0 ? QN_COLL_BROADCAST : QN_COLL_ACKNOWLEDGED,
+         .in = b->sent,
+         .out = b->got,
+         .count = k * 83 % ANY_BYTES},
+        {.what = QN_COLL_ALLREDUCE,
+         .op = &qn_sum_u64,
+         .in = b->word,
+         .out = b->sum,
+         .count = 2},
+        {.what = QN_COLL_COMMIT, .in = &b->vote, .out = &b->all},
+        {.what = QN_COLL_ALLREDUCE,
+         .op = &qn_sum_f64,
+         .in = &b->part,
+         .out = &b->total,
+         .count = 1}};
+    int rc = QN_OK;
+    memset(b->sent, (int)k, sizeof b->sent);
+    b->word[0] = contribution(end->self, k);
+    b->word[1] = end->self;
+    b->vote = end->self != k % (2 * end->nodes);
+    b->part = 1.0 / (end->self + 3 + k);
+    for (uint32_t i = 0; i < AHEAD && rc == QN_OK; i++) {
+        rc = qn_coll_start(c, &calls[i], &number[i]);
+    }
+    return rc;
+}
+
+/* @return the number of wrong results. */
+static int check_round(const struct qn_mesh_end *end, uint32_t k,
+                       const struct round_buffers *b)
+{
+    uint64_t sum = 0, self_sum = 0;
+    double total = 0;
+    for (qn_node_t v = 0; v < end->nodes; v++) {
+        sum += contribution(v, k);
+        self_sum += v;
+        total = v == 0 ? 1.0 / (3 + k) : total + 1.0 / (v + 3 + k);
+    }
+    QN_ASSERT(end->nodes > 0);
+    uint64_t total_bits, got_bits;
+    memcpy(&total_bits, &total, sizeof total);
+    memcpy(&got_bits, &b->total, sizeof total);
+    const uint32_t bytes = k * 83 % ANY_BYTES;
+    const bool all = k % (2 * end->nodes) >= end->nodes;
+    return (bytes > 0 && memcmp(b->sent, b->got, bytes) != 0) +
+           (b->sum[0] != sum) + (b->sum[1] != self_sum) + (b->all != all) +
+           (got_bits != total_bits);
+}
+
+static int wait_for_all(struct qn_mesh_end *end, void *arg)
+{
+    const struct tree_pair *pair = arg;
+    struct qn_qp *qp[QN_NODES_MAX] = {0};
+    struct round_buffers *b = calloc(1, sizeof *b);
+    struct qn_coll *c = NULL;
+    for (qn_node_t i = 0; i < end->nodes; i++) {
+        qp[i] = end->qp[i][QN_LANE_TREE];
+    }
+    const struct qn_coll_opts o = {.self = end->self,
+                                   .down = &pair->down,
+                                   .up = &pair->up,
+                                   .qp = qp,
+                                   .doorbell = &end->doorbell,
+                                   .window = AHEAD,
+                                   .bytes_max = ANY_BYTES,
+                                   .view = 7};
+    int failed = b == NULL || qn_coll_create(&c, &o) != QN_OK;
+    for (uint32_t k = 0; k < ROUNDS && failed == 0; k++) {
+        uint32_t number[AHEAD];
+        failed += start_round(c, end, k, b, number) != QN_OK;
+        for (uint32_t i = AHEAD; i-- > 0 && failed == 0;) {
+            failed += qn_coll_wait(c, number[i], QN_TIME_NEVER) != QN_OK;
+        }
+        failed += failed == 0 ? check_round(end, k, b) : 0;
+    }
+    while (failed == 0 && qn_coll_flush(c)) { /* the last message of all */
+        qn_pause();
+    }
+    qn_coll_destroy(c);
+    free(b);
+    return failed;
+}
+
+/* A tree down and another one up, with the root in the middle. */
+static void run_pair(uint32_t n, bool processes)
+{
+    qn_node_t order[QN_NODES_MAX];
+    struct tree_pair pair;
+    for (qn_node_t i = 0; i < n; i++) {
+        order[i] = (i + n / 2) % n;
+    }
+    cr_assert_eq(qn_tree_build(&pair.down, "binary", order, n), QN_OK);
+    for (qn_node_t i = 1; i < n; i++) {
+        order[i] = (n / 2 + n - i) % n;
+    }
+    cr_assert_eq(qn_tree_build(&pair.up, "tree:k=3", order, n), QN_OK);
+    FOR_EACH_TRANSPORT(t)
+    {
+        struct qn_mesh m;
+        if (!make_mesh(&m, t, n, 16, processes)) {
+            continue;
+        }
+        uint32_t failed = qn_mesh_run(&m, wait_for_all, &pair);
+        qn_mesh_destroy(&m);
+        cr_assert_eq(failed, 0, "%s: %u of %u nodes", t->name, failed, n);
+    }
+}
+
+Test(coll_threads, all_operations_wait_over_a_pair_of_trees, .timeout = 60)
+{
+    run_pair(2, false);
+    run_pair(7, false);
+}
+
+Test(coll_processes, all_operations_wait_over_a_pair_of_trees, .timeout = 60)
+{
+    run_pair(5, true);
 }
 
 Test(coll_threads, two_nodes, .timeout = 60)

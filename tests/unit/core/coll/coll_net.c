@@ -22,26 +22,33 @@ static void connect(struct coll_net *net, qn_node_t a, qn_node_t b)
     }
 }
 
-static void make_all(struct coll_net *net, uint16_t instance)
+static void connect_all(struct coll_net *net, const struct qn_tree *t)
 {
     for (qn_node_t v = 0; v < COLL_NODES; v++) {
-        qn_node_t p = net->tree.parent[v];
+        qn_node_t p = t->parent[v];
         if (p < COLL_NODES && p != v) {
             connect(net, p, v);
         }
     }
+}
+
+static void make_all(struct coll_net *net, uint16_t view)
+{
+    connect_all(net, &net->tree);
+    connect_all(net, &net->up);
     for (qn_node_t v = 0; v < COLL_NODES; v++) {
         struct coll_node *node = &net->node[v];
         const struct qn_coll_opts o = {.self = v,
-                                       .tree = &net->tree,
+                                       .down = &net->tree,
+                                       .up = &net->up,
                                        .qp = node->qp,
-                                       .instance = instance};
-        free(node->c);
+                                       .window = net->window,
+                                       .bytes_max = net->bytes_max,
+                                       .view = view};
+        qn_coll_destroy(node->c);
         node->c = NULL;
-        if (net->tree.parent[v] < COLL_NODES) {
-            node->c = malloc(qn_coll_bytes(&net->tree, v));
-            cr_assert_not_null(node->c);
-            cr_assert_eq(qn_coll_init(node->c, &o), QN_OK);
+        if (qn_tree_has(&net->tree, v)) {
+            cr_assert_eq(qn_coll_create(&node->c, &o), QN_OK);
         }
     }
 }
@@ -55,31 +62,75 @@ struct coll_net *coll_new(const char *shape, uint32_t n)
         order[v] = v;
     }
     cr_assert_eq(qn_tree_build(&net->tree, shape, order, n), QN_OK);
+    net->up = net->tree;
+    make_all(net, 1);
+    return net;
+}
+
+struct coll_net *coll_chains(const qn_node_t *down, const qn_node_t *up,
+                             uint32_t n, uint32_t window)
+{
+    struct coll_net *net = calloc(1, sizeof *net);
+    cr_assert_not_null(net);
+    net->window = window;
+    cr_assert_eq(qn_tree_build(&net->tree, "tree:k=1", down, n), QN_OK);
+    cr_assert_eq(qn_tree_build(&net->up, "tree:k=1", up, n), QN_OK);
     make_all(net, 1);
     return net;
 }
 
 /* Each node hangs below an earlier one of a random order. */
-struct coll_net *coll_random(uint32_t n, uint64_t seed)
+static void draw_tree(struct coll_net *net, struct qn_tree *t, uint32_t n,
+                      qn_node_t root)
 {
-    struct coll_net *net = calloc(1, sizeof *net);
     struct qn_shape s;
     struct qn_edges edges;
     qn_node_t order[COLL_NODES] = {0}, identity[COLL_NODES];
-    cr_assert_not_null(net);
-    net->random = seed;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t j = coll_draw(net, i + 1);
         order[i] = order[j];
         order[j] = i;
         identity[i] = i;
     }
+    for (uint32_t i = 0; i < n; i++) {
+        if (order[i] == root) {
+            order[i] = order[0];
+            order[0] = root;
+        }
+    }
     qn_edges_init(&edges, n);
     for (uint32_t i = 1; i < n; i++) {
         qn_edges_add(&edges, order[coll_draw(net, i)], order[i]);
     }
     cr_assert_eq(qn_shape_from_edges(&s, &edges, order[0]), QN_OK);
-    cr_assert_eq(qn_tree_place(&net->tree, &s, identity), QN_OK);
+    cr_assert_eq(qn_tree_place(t, &s, identity), QN_OK);
+}
+
+static struct coll_net *new_random(uint64_t seed)
+{
+    struct coll_net *net = calloc(1, sizeof *net);
+    cr_assert_not_null(net);
+    net->random = seed;
+    return net;
+}
+
+struct coll_net *coll_random(uint32_t n, uint64_t seed)
+{
+    struct coll_net *net = new_random(seed);
+    draw_tree(net, &net->tree, n, QN_NO_MEMBER);
+    net->up = net->tree;
+    make_all(net, 1);
+    return net;
+}
+
+struct coll_net *coll_random_pair(uint32_t n, uint64_t seed, uint32_t window,
+                                  uint32_t bytes_max)
+{
+    struct coll_net *net = new_random(seed);
+    net->window = window;
+    net->bytes_max = bytes_max;
+    draw_tree(net, &net->tree, n, QN_NO_MEMBER);
+    draw_tree(net, &net->up, n, net->tree.root);
     make_all(net, 1);
     return net;
 }
@@ -87,7 +138,7 @@ struct coll_net *coll_random(uint32_t n, uint64_t seed)
 void coll_free(struct coll_net *net)
 {
     for (qn_node_t v = 0; v < COLL_NODES; v++) {
-        free(net->node[v].c);
+        qn_coll_destroy(net->node[v].c);
         for (qn_node_t w = 0; w < COLL_NODES; w++) {
             qn_qp_close(net->node[v].qp[w]);
         }
@@ -95,11 +146,17 @@ void coll_free(struct coll_net *net)
     free(net);
 }
 
-void coll_start(struct coll_net *net, qn_node_t v, enum qn_coll_kind kind,
+void coll_start(struct coll_net *net, qn_node_t v, enum qn_coll_what what,
                 uint64_t word)
 {
     struct coll_node *node = &net->node[v];
-    int rc = qn_coll_start(node->c, kind, qn_coll_sum, &word, 1);
+    const bool bytes = what == QN_COLL_BROADCAST;
+    const struct qn_coll_call call = {.what = what,
+                                      .op = &qn_sum_u64,
+                                      .in = &word,
+                                      .out = &node->out,
+                                      .count = bytes ? sizeof word : 1};
+    int rc = qn_coll_start(node->c, &call, NULL);
     cr_assert_eq(rc, QN_OK, "node %u: %s", v, qn_strerror(rc));
     node->rc = QN_EAGAIN;
 }
@@ -108,10 +165,10 @@ int coll_turn(struct coll_net *net, qn_node_t v)
 {
     struct coll_node *node = &net->node[v];
     bool could = qn_coll_pending(node->c);
-    enum qn_coll_phase before = node->c->phase;
+    int before = qn_coll_state(node->c, qn_coll_last(node->c));
     node->rc = qn_coll_poll(node->c);
     /* What poll has done, pending had announced. */
-    cr_assert(could || before == node->c->phase);
+    cr_assert(could || before == node->rc);
     qn_coll_flush(node->c);
     return node->rc;
 }
@@ -129,7 +186,7 @@ void coll_settle(struct coll_net *net)
 
 void coll_die(struct coll_net *net, qn_node_t v)
 {
-    free(net->node[v].c);
+    qn_coll_destroy(net->node[v].c);
     net->node[v].c = NULL;
 }
 
@@ -147,10 +204,11 @@ void coll_tell(struct coll_net *net, qn_node_t v)
 }
 
 void coll_again(struct coll_net *net, const qn_node_t *order, uint32_t n,
-                uint16_t instance)
+                uint16_t view)
 {
     cr_assert_eq(qn_tree_build(&net->tree, "binary", order, n), QN_OK);
-    make_all(net, instance);
+    net->up = net->tree;
+    make_all(net, view);
 }
 
 struct qn_qp *coll_qp(struct coll_net *net, qn_node_t from, qn_node_t to)

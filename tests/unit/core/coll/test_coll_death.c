@@ -6,7 +6,7 @@
 #include "tests/support/test.h"
 #include "tests/unit/core/coll/coll_net.h"
 
-static enum qn_coll_kind kind_of(uint32_t k)
+static enum qn_coll_what kind_of(uint32_t k)
 {
     return k % 3 == 1 ? QN_COLL_REDUCE : QN_COLL_ALLREDUCE;
 }
@@ -30,9 +30,14 @@ static void step(struct run *r, qn_node_t v)
     uint32_t k = r->started[v] - 1;
     bool knows = kind_of(k) == QN_COLL_ALLREDUCE || v == r->net->tree.root;
     if (rc == QN_OK && r->started[v] > 0 && knows) {
-        cr_assert_eq(qn_coll_value(node->c)[0], r->net->tree.n);
+        cr_assert_eq(node->out, r->net->tree.n);
     }
-    rc = qn_coll_start(node->c, kind_of(r->started[v]), qn_coll_sum, &word, 1);
+    const struct qn_coll_call call = {.what = kind_of(r->started[v]),
+                                      .op = &qn_sum_u64,
+                                      .in = &word,
+                                      .out = &node->out,
+                                      .count = 1};
+    rc = qn_coll_start(node->c, &call, NULL);
     cr_assert(rc == QN_OK || rc == QN_EPEERDEAD);
     r->started[v] += rc == QN_OK;
     r->refused[v] = rc != QN_OK;
@@ -110,9 +115,9 @@ Test(coll_death, what_was_taken_before_the_death_counts)
     coll_settle(net);
     cr_assert_eq(net->node[0].rc, QN_OK);
     cr_assert_eq(net->node[1].rc, QN_OK);
-    cr_assert_eq(qn_coll_value(net->node[1].c)[0], 6);
-    cr_assert_eq(qn_coll_barrier(net->node[0].c), QN_EPEERDEAD);
-    cr_assert_eq(qn_coll_barrier(net->node[1].c), QN_OK);
+    cr_assert_eq(net->node[1].out, 6);
+    cr_assert_eq(qn_coll_barrier(net->node[0].c, NULL), QN_EPEERDEAD);
+    cr_assert_eq(qn_coll_barrier(net->node[1].c, NULL), QN_OK);
     coll_settle(net);
     cr_assert_eq(net->node[1].rc, QN_EPEERDEAD, "the root has said FAIL");
     coll_free(net);
@@ -135,7 +140,7 @@ Test(coll_death, a_node_that_is_no_neighbour_is_heard_of_through_the_tree)
 {
     struct coll_net *net = coll_new("tree:k=1", 4);
     for (qn_node_t v = 0; v < 3; v++) {
-        cr_assert_eq(qn_coll_barrier(net->node[v].c), QN_OK);
+        cr_assert_eq(qn_coll_barrier(net->node[v].c, NULL), QN_OK);
     }
     coll_die(net, 3);
     qn_coll_down(net->node[0].c, 3);
@@ -152,7 +157,7 @@ Test(coll_death, a_node_that_is_no_neighbour_is_heard_of_through_the_tree)
 Test(coll_death, a_dead_parent_ends_every_phase_but_the_last)
 {
     struct coll_net *net = coll_new("tree:k=1", 3);
-    cr_assert_eq(qn_coll_barrier(net->node[1].c), QN_OK); /* GATHER */
+    cr_assert_eq(qn_coll_barrier(net->node[1].c, NULL), QN_OK); /* GATHER */
     coll_die(net, 0);
     coll_tell(net, 0);
     coll_settle(net);
@@ -172,7 +177,7 @@ Test(coll_death, a_dead_parent_ends_every_phase_but_the_last)
     coll_settle(net);
     cr_assert_eq(net->node[1].rc, QN_OK);
     cr_assert_eq(net->node[2].rc, QN_OK);
-    cr_assert_eq(qn_coll_barrier(net->node[1].c), QN_EPEERDEAD);
+    cr_assert_eq(qn_coll_barrier(net->node[1].c, NULL), QN_EPEERDEAD);
     coll_free(net);
 }
 
@@ -187,7 +192,7 @@ Test(coll_death, a_dead_child_is_left_out_of_the_release)
     cr_assert_eq(net->node[2].rc, QN_EAGAIN);
     coll_die(net, 1);
     coll_tell(net, 1);
-    cr_assert(qn_coll_pending(net->node[0].c));
+    cr_assert_eq(qn_coll_state(net->node[0].c, 1), QN_OK);
     coll_settle(net);
     cr_assert_eq(net->node[0].rc, QN_OK);
     cr_assert_eq(net->node[3].rc, QN_OK);
@@ -219,7 +224,7 @@ Test(coll_death, a_queuepair_that_is_down_is_left_out_of_the_release)
     coll_turn(net, 2);
     cr_assert_eq(coll_turn(net, 0), QN_OK);
     cr_assert_eq(coll_turn(net, 2), QN_OK);
-    cr_assert_eq(qn_coll_barrier(net->node[0].c), QN_EPEERDEAD);
+    cr_assert_eq(qn_coll_barrier(net->node[0].c, NULL), QN_EPEERDEAD);
     coll_free(net);
 }
 
@@ -227,12 +232,12 @@ Test(coll_death, fail_waits_for_room_and_arrives)
 {
     struct coll_net *net = coll_new("sequential", 3);
     inmemory_allow(coll_qp(net, 0, 1), 0);
-    cr_assert_eq(qn_coll_barrier(net->node[1].c), QN_OK);
+    cr_assert_eq(qn_coll_barrier(net->node[1].c, NULL), QN_OK);
     coll_die(net, 2);
     coll_tell(net, 2);
     cr_assert(qn_coll_flush(net->node[0].c), "FAIL waits");
-    cr_assert(!qn_coll_pending(net->node[0].c));
     coll_settle(net);
+    cr_assert(!qn_coll_pending(net->node[0].c));
     cr_assert_eq(net->node[1].rc, QN_EAGAIN);
     inmemory_allow(coll_qp(net, 0, 1), INMEMORY_UNLIMITED);
     cr_assert(qn_coll_pending(net->node[0].c));
@@ -257,13 +262,13 @@ Test(coll_death, a_child_without_room_hears_that_its_parent_has_failed)
     coll_free(net);
 }
 
-Test(coll_death, the_living_continue_with_the_next_instance)
+Test(coll_death, the_living_continue_with_the_next_view)
 {
     static const qn_node_t order[] = {2, 0, 1, 4};
     struct coll_net *net = coll_new("sequential", 5);
     for (qn_node_t v = 0; v < 5; v++) {
         if (v != 3) {
-            cr_assert_eq(qn_coll_barrier(net->node[v].c), QN_OK);
+            cr_assert_eq(qn_coll_barrier(net->node[v].c, NULL), QN_OK);
         }
     }
     coll_settle(net);
@@ -277,23 +282,23 @@ Test(coll_death, the_living_continue_with_the_next_instance)
         }
         coll_settle(net);
         cr_assert_eq(net->node[2].rc, QN_OK);
-        cr_assert_eq(qn_coll_value(net->node[2].c)[0], 7);
+        cr_assert_eq(net->node[2].out, 7);
     }
     coll_free(net);
 }
 
-/* The instance wraps, and a node of an earlier one meets a message of the next:
+/* The view wraps, and a node of an earlier one meets a message of the next:
  * its peers have given it up. */
-Test(coll_death, a_message_of_the_next_instance_means_that_this_one_is_over)
+Test(coll_death, a_message_of_the_next_view_means_that_this_one_is_over)
 {
-    static const uint16_t instances[] = {1, UINT16_MAX};
-    for (uint32_t i = 0; i < QN_ARRAY_COUNT(instances); i++) {
+    static const uint16_t views[] = {1, UINT16_MAX};
+    for (uint32_t i = 0; i < QN_ARRAY_COUNT(views); i++) {
         static const qn_node_t order[] = {0, 1};
         struct coll_net *net = coll_new("sequential", 2);
-        coll_again(net, order, 2, instances[i]);
-        const struct qn_coll_message m = {
-            .instance = (uint16_t)(instances[i] + 1), .number = 1};
-        cr_assert_eq(qn_coll_barrier(net->node[0].c), QN_OK);
+        coll_again(net, order, 2, views[i]);
+        const struct coll_head m = {.view = (uint16_t)(views[i] + 1),
+                                    .number = 1};
+        cr_assert_eq(qn_coll_barrier(net->node[0].c, NULL), QN_OK);
         cr_assert_eq(qn_qp_try_send(coll_qp(net, 1, 0), &m, 8), QN_OK);
         cr_assert_eq(coll_turn(net, 0), QN_EPEERDEAD);
         cr_assert_eq(inmemory_used(coll_qp(net, 1, 0)), 1, "left for it");

@@ -1,0 +1,92 @@
+#ifndef QN_COLL_COLL_LANES_H
+#define QN_COLL_COLL_LANES_H
+
+/**
+ * The flow machine on queuepairs: moves messages between lanes and a struct
+ * qn_coll_flow, and knows when a node may sleep. What the payloads are says its
+ * user (coll.c).
+ *
+ * A message is a head of 8 bytes and the payload:
+ *
+ *     4 bytes  number  of the operation
+ *     2        view    of all members; earlier ones are dropped, for a later
+ *                      one the sender counts as gone
+ *     2        kind (4 bits), the receiver's stage (2) and link (10)
+ *
+ * all as the machine stores them. So a payload of up to 48 bytes travels in one
+ * cell.
+ *
+ * Threads: one. Nothing blocks; nothing but init allocates.
+ */
+
+#include <stddef.h>
+
+#include "core/coll/coll_flow.h"
+#include "core/qp.h"
+
+#define QN_COLL_HEAD_BYTES  8u
+#define QN_COLL_PAYLOAD_MAX (QN_MSG_MAX - QN_COLL_HEAD_BYTES)
+
+struct qn_coll_lanes_user {
+    /** A payload that the flow is about to take. Borrowed; aligned to 8.
+     *  @return QN_OK or QN_ECORRUPT. */
+    int (*take)(void *ctx, const struct qn_flow_head *h, const void *bytes,
+                size_t len);
+    /** The payload of a message that goes out.
+     *  @return its bytes, with QN_COLL_HEAD_BYTES in front of them that may be
+     *  written to. */
+    uint8_t *(*give)(void *ctx, const struct qn_flow_send *s, size_t *len);
+    /** The flow had an input: take what it delivers, see what is complete. */
+    void (*settled)(void *ctx);
+};
+
+/** Fields are private. */
+struct qn_coll_lanes {
+    struct qn_coll_flow *flow;
+    const struct qn_coll_lanes_user *user;
+    void *ctx;
+    struct qn_qp **qp; /* [bound] by node; NULL: it has ended, or is none of
+                          the neighbours */
+    qn_node_t *list;   /* [list_size] that are looked at */
+    qn_node_t *used;   /* [neighbours] whose queuepairs must be flushed */
+    bool *is_used;     /* [bound] */
+    uint32_t bound;    /* above all neighbours */
+    uint32_t listed, list_size;
+    uint32_t used_count;
+    qn_node_t blocked; /* has no room; or QN_NO_MEMBER */
+    uint16_t view;
+    alignas(16) uint8_t own[QN_INPLACE_MAX]; /* a short message */
+};
+
+struct qn_coll_lanes_opts {
+    struct qn_coll_flow *flow;             /* kept */
+    const struct qn_wiring *const *wiring; /* [kinds] of it; borrowed */
+    uint32_t kinds;
+    struct qn_qp **qp; /* by node; borrowed, the queuepairs of neighbours are
+                          kept */
+    uint16_t view;
+    const struct qn_coll_lanes_user *user; /* kept */
+    void *ctx;                             /* kept */
+};
+
+/** @return QN_OK; QN_EINVAL: a neighbour has no queuepair; QN_ENOMEM. `fini`
+ *  frees what there is in any case. */
+int qn_coll_lanes_init(struct qn_coll_lanes *l,
+                       const struct qn_coll_lanes_opts *o);
+void qn_coll_lanes_fini(struct qn_coll_lanes *l);
+
+/** Look once at each lane from which a message is awaited, then send what there
+ *  is. @return true if something moved. */
+bool qn_coll_lanes_poll(struct qn_coll_lanes *l);
+
+/** True if poll would move something. */
+bool qn_coll_lanes_pending(struct qn_coll_lanes *l);
+
+/** Flush the queuepairs that were used.
+ *  @return true while something waits for room. */
+bool qn_coll_lanes_flush(struct qn_coll_lanes *l);
+
+/** A node has ended: its queuepair is used no more. */
+void qn_coll_lanes_down(struct qn_coll_lanes *l, qn_node_t node);
+
+#endif
