@@ -64,8 +64,8 @@ static int run(const struct group *g, const struct qn_shape *shape, double *ns)
         .seed = 1};
     int err = qn_sim_commit_run(&r, &o);
     if (err != QN_OK || r.broken != NULL) {
-        fprintf(stderr, "quoin sim replay: %s\n",
-                err != QN_OK ? qn_strerror(err) : r.broken);
+        fprintf(stderr, "quoin sim replay: %s, %u replicas: %s\n", g->m->name,
+                g->n, err != QN_OK ? qn_strerror(err) : r.broken);
     }
     if (err != QN_OK) {
         return 1;

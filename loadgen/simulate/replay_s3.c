@@ -47,7 +47,8 @@ static int run_one(run_fn *run, const struct qn_sim_commit_opts *o,
         return 1;
     }
     if (r->broken != NULL) {
-        fprintf(stderr, "quoin sim replay: %s\n", r->broken);
+        fprintf(stderr, "quoin sim replay: %s, %u replicas: %s\n",
+                o->machine->name, o->replicas, r->broken);
         qn_sim_commit_free(r);
         return 1;
     }

@@ -7,7 +7,7 @@
  * what happens next is the simulator (sim.c, by a seed) or a scenario file.
  *
  * Every message is encoded and decoded on its way. A violated invariant
- * prints what, and c->replay, and aborts.
+ * prints what, and aborts; replay.h adds the command that replays the run.
  */
 
 #include "paxos/halt/verdict.h"
@@ -152,7 +152,6 @@ struct cluster {
     int64_t refbufs;        /* live */
     uint64_t rng;
     uint64_t luck;            /* of records: a sequence of its own */
-    char replay[128];         /* printed with a failure */
     uint64_t trace;           /* hash of all steps so far */
     struct coverage *cover;   /* NULL: not counted */
     struct run_trace *record; /* of each step; NULL: not recorded */
@@ -166,7 +165,7 @@ struct cluster {
     void *ctx;
 };
 
-/** All fields of opts (nodes, params, replay, callbacks, ...) set before. */
+/** All fields of opts (nodes, params, callbacks, ...) set before. */
 void cluster_start(struct cluster *c);
 void cluster_end(struct cluster *c);
 

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "paxos/machine/onepaxos_internal.h"
+#include "tests/support/replay.h"
 
 #define FAULTY_STEPS 1000u
 #define HEAL_NS      (60 * QN_S)
@@ -304,8 +305,7 @@ static void set_up(struct sim *s, uint64_t seed, const char *program)
     c->on_doom = sim_on_doom;
     c->now = QN_S;
     c->wall_ms = 100000000;
-    snprintf(c->replay, sizeof c->replay, "QN_SIM_SEED=%" PRIu64 " %s", seed,
-             program);
+    replay_by("QN_SIM_SEED=%" PRIu64 " %s", seed, program);
     s->faults = (uint32_t)(cluster_random(c, 1u << FAULTS) &
                            cluster_random(c, 1u << FAULTS));
     c->nodes = 3 + (uint32_t)cluster_random(c, 5);

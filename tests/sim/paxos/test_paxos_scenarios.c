@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "tests/sim/paxos/cluster.h"
+#include "tests/support/replay.h"
 #include "tests/support/test.h"
 
 #define TEXT_MAX 65536u
@@ -214,7 +215,7 @@ static void do_nodes(const char *args)
     c->params.batch_commands = batch;
     c->params.queue = 8 * nodes;
     c->on_outputs = on_outputs;
-    snprintf(c->replay, sizeof c->replay, "test_paxos_scenarios");
+    replay_by("test_paxos_scenarios");
     cluster_start(c);
     s->started = true;
 }

@@ -17,6 +17,7 @@
 
 #include "paxos/machine/onepaxos_internal.h"
 #include "paxos/mutant.h"
+#include "tests/support/replay.h"
 #include "tests/support/test.h"
 
 #define NODES_MAX 7u
@@ -346,6 +347,7 @@ static void heal(struct world *w)
 static void run(uint64_t seed)
 {
     struct world *w = calloc(1, sizeof *w);
+    replay_by("QN_SIM_SEED=%" PRIu64 " test_utility_sim", seed);
     w->seed = w->rng = seed;
     w->nodes = 3 + 2 * (uint32_t)rnd(w, 3);
     w->now = QN_S;

@@ -9,12 +9,11 @@
  * From BUDGET seeds on, everything that a schedule may do must have happened.
  */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "tests/sim/supervision/world.h"
+#include "tests/support/replay.h"
 #include "tests/support/test.h"
 
 #define BUDGET 1000u
@@ -31,19 +30,9 @@ static uint64_t number(const char *name, uint64_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static uint64_t running; /* seed */
-
-/* What the machine asserts ends here, too. */
-static void on_abort(int signum)
-{
-    dprintf(STDERR_FILENO,
-            "replay: QN_SIM_SEED=%" PRIu64 " test_supervision_sim\n", running);
-    signal(signum, SIG_DFL);
-}
-
 static uint64_t run(uint64_t seed, struct coverage *c)
 {
-    running = seed;
+    replay_by("QN_SIM_SEED=%" PRIu64 " test_supervision_sim", seed);
     return world_run(seed, c);
 }
 
@@ -56,7 +45,6 @@ static void expect(const char *what, uint64_t times, bool enough)
 Test(supervision_sim, every_schedule_keeps_the_invariants_and_heals)
 {
     struct coverage c = {0};
-    signal(SIGABRT, on_abort);
     const uint64_t one = number("QN_SIM_SEED", 0);
     const uint64_t from = one != 0 ? one : number("QN_SIM_FROM", 1);
     const uint64_t seeds = one != 0 ? 1 : number("QN_SIM_SEEDS", SEEDS);

@@ -3,7 +3,8 @@
  * stopped at moments that a seed chooses, and the same run gives the same hash.
  * The invariants are those of loadgen/simulate/commit/commit.h.
  *
- * QN_TIMED_SEEDS=n runs n seeds. QN_TIMED_SEED=s runs the seed s only.
+ * QN_TIMED_SEEDS=n runs n seeds. QN_TIMED_SEED=s runs the seed s only. A run
+ * that fails prints the command that replays it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "core/sim/timed/time_queue.h"
 #include "core/topo/static_trees.h"
 #include "loadgen/simulate/commit/commit.h"
+#include "tests/support/replay.h"
 #include "tests/support/test.h"
 
 #define SEEDS_USUAL 300u
@@ -62,7 +64,7 @@ static struct qn_sim_commit_result run(struct qn_sim_commit_opts o)
 
 static void check_held(struct qn_sim_commit_result *r)
 {
-    cr_assert(r->broken == NULL, "%s", r->broken);
+    cr_assert(r->broken == NULL, "%s\n%s", r->broken, replay_line());
     cr_assert_eq(r->machine.fault, NULL);
     for (uint32_t i = 0; i < r->machine.nodes; i++) {
         cr_assert(!r->machine.node[i].spun, "replica %u looks without a pause",
@@ -130,6 +132,7 @@ static struct qn_sim_commit_opts drawn_group(uint64_t *seed)
 static struct qn_sim_commit_result run_seed(uint64_t seed, bool kills)
 {
     struct qn_sim_fault fault[2];
+    replay_by("QN_TIMED_SEED=%" PRIu64 " test_sim_commit", seed);
     struct qn_sim_commit_opts o = drawn_group(&seed);
     /* No incarnation follows one that ended, so a majority must live; with the
      * process acceptor leader and acceptor must not be lost together. Stops may
@@ -158,8 +161,7 @@ static void run_seeds(bool kills)
     for (uint64_t s = first + (first == 0); s < first + count + (first == 0);
          s++) {
         struct qn_sim_commit_result r = run_seed(s, kills);
-        cr_assert(r.broken == NULL, "QN_TIMED_SEED=%" PRIu64 ": %s", s,
-                  r.broken);
+        cr_assert(r.broken == NULL, "%s\n%s", r.broken, replay_line());
         failovers += r.failovers;
         qn_sim_commit_free(&r);
     }
@@ -267,7 +269,9 @@ Test(sim_commit, stops_under_little_load_leave_no_replica_behind,
  * at all replicas, or at one that is not the next leader. */
 static void check_failover(bool memory, uint64_t load)
 {
-    for (uint64_t s = 1; s <= 20; s++) {
+    uint64_t one = number_of("QN_TIMED_SEED", 0);
+    for (uint64_t s = one != 0 ? one : 1; s <= (one != 0 ? one : 20); s++) {
+        replay_by("QN_TIMED_SEED=%" PRIu64 " test_sim_commit", s);
         const struct qn_sim_fault kill = {.kind = QN_SIM_FAULT_KILL,
                                           .from_ns = (50 + 3 * s) * QN_US};
         struct qn_sim_commit_opts o = usual(memory);
@@ -282,7 +286,7 @@ static void check_failover(bool memory, uint64_t load)
         struct qn_sim_commit_result r = run(o);
         check_held(&r);
         cr_assert_eq(r.failovers, 1);
-        cr_assert_lt(r.outage_ns, 100 * QN_US, "seed %" PRIu64, s);
+        cr_assert_lt(r.outage_ns, 100 * QN_US, "%s", replay_line());
         qn_sim_commit_free(&r);
     }
 }
