@@ -22,11 +22,11 @@ static void on_signal(int number)
 
 void replay_by(const char *format, ...)
 {
+    const size_t prefix = strlen(PREFIX);
     va_list args;
-    memcpy(line, PREFIX, sizeof PREFIX);
     va_start(args, format);
-    vsnprintf(line + sizeof PREFIX - 1, sizeof line - (sizeof PREFIX - 1),
-              format, args);
+    memcpy(line, PREFIX, prefix);
+    vsnprintf(line + prefix, sizeof line - prefix, format, args);
     va_end(args);
     signal(SIGABRT, on_signal);
     signal(SIGSEGV, on_signal);
