@@ -223,7 +223,7 @@ Test(sim_commit, a_command_is_everywhere_as_soon_as_the_tree_allows)
 
 /* A slot that is published moves the line of the read index. Whoever looks at
  * it without need waits there while its LEARN comes. */
-Test(sim_commit, idle_replicas_do_not_wait_for_the_read_index)
+Test(sim_commit, idle_replicas_do_not_wait_for_the_read_index, .timeout = 100)
 {
     struct qn_sim_commit_result r = run(alone(28));
     check_held(&r);
@@ -347,7 +347,8 @@ static double sustained(struct qn_sim_commit_result *r)
 }
 
 /* Without prices of software: what messages cost decides. */
-Test(sim_commit, a_planned_tree_sustains_more_than_sequential_sending)
+Test(sim_commit, a_planned_tree_sustains_more_than_sequential_sending,
+     .timeout = 100)
 {
     struct qn_sim_commit_result r = run(full(QN_SIM_TREE_STREAM));
     cr_assert_eq(r.slots, r.commands, "one command per slot");
@@ -357,7 +358,8 @@ Test(sim_commit, a_planned_tree_sustains_more_than_sequential_sending)
     cr_assert_geq(planned, 2.5 * sequential, "%f and %f", planned, sequential);
 }
 
-Test(sim_commit, consensus_sustains_nine_tenths_of_a_bare_broadcast)
+Test(sim_commit, consensus_sustains_nine_tenths_of_a_bare_broadcast,
+     .timeout = 100)
 {
     struct qn_sim_commit_result r = run(full(QN_SIM_TREE_STREAM));
     double consensus = sustained(&r);
@@ -387,7 +389,7 @@ static struct writes write_load(enum qn_sim_tree tree, uint32_t clients)
     return w;
 }
 
-Test(sim_commit, growing_clients_gain_from_a_planned_tree)
+Test(sim_commit, growing_clients_gain_from_a_planned_tree, .timeout = 100)
 {
     static const uint32_t clients[] = {1, 4, 16};
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(clients); i++) {
@@ -404,7 +406,8 @@ Test(sim_commit, growing_clients_gain_from_a_planned_tree)
 
 /* A leader that outruns its tree, as with the memory acceptor it can: replicas
  * with a gap receive what they cannot apply. */
-Test(sim_commit, a_turn_is_bounded_though_nothing_can_be_applied)
+Test(sim_commit, a_turn_is_bounded_though_nothing_can_be_applied,
+     .timeout = 100)
 {
     const struct qn_coherent_opts software = {
         .mark_cycles = {[QN_MARK_TURN] = 300,
