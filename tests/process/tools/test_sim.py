@@ -18,7 +18,7 @@ MACHINES = None
 
 def sim(*args):
     return subprocess.run([QUOIN, "sim", *args], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=100)
+                          stderr=subprocess.PIPE, text=True, timeout=250)
 
 
 def result(*args):
