@@ -27,6 +27,7 @@ enum qn_sim_fault_kind {
     QN_SIM_FAULT_LINES /* transfers of the node take `factor` times as long */
 };
 
+/** One of each kind per node; a later one takes its place. */
 struct qn_sim_fault {
     enum qn_sim_fault_kind kind;
     uint32_t node;
