@@ -17,6 +17,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/coll/coll.h"
+#include "core/coll/sequenced_broadcast.h"
 #include "tests/conformance/mesh_of.h"
 
 #define OPERATIONS 400u
@@ -357,6 +358,111 @@ Test(coll_threads, all_operations_wait_over_a_pair_of_trees, .timeout = 60)
 Test(coll_processes, all_operations_wait_over_a_pair_of_trees, .timeout = 60)
 {
     run_pair(5, true);
+}
+
+/* ---- a pipeline over a ring ---- */
+
+#define MESSAGES 2000u
+
+struct ring_node {
+    struct qn_sequenced_broadcast *b;
+    uint32_t delivered, wrong;
+};
+
+static void deliver(void *ctx, uint32_t number, const void *msg, size_t len)
+{
+    struct ring_node *n = ctx;
+    uint32_t word;
+    memcpy(&word, msg, sizeof word);
+    n->delivered++;
+    n->wrong +=
+        number != n->delivered || word != number || len != 4 + number % 300;
+}
+
+static bool turn(struct ring_node *n, const struct qn_wiring *w, uint32_t *sent)
+{
+    uint8_t msg[304] = {0};
+    bool moved = false;
+    while (w->root && *sent < MESSAGES) {
+        uint32_t next = *sent + 1;
+        memcpy(msg, &next, sizeof next);
+        if (qn_sequenced_broadcast_send(n->b, msg, 4 + next % 300, NULL) !=
+            QN_OK) {
+            break;
+        }
+        ++*sent;
+        moved = true;
+    }
+    return qn_sequenced_broadcast_poll(n->b) || moved;
+}
+
+static int ring_node(struct qn_mesh_end *end, void *arg)
+{
+    struct qn_qp *qp[QN_NODES_MAX] = {0};
+    struct qn_wiring *w;
+    struct ring_node n = {0};
+    uint32_t sent = 0;
+    for (qn_node_t i = 0; i < end->nodes; i++) {
+        qp[i] = end->qp[i][QN_LANE_TREE];
+    }
+    const struct qn_wiring_ring_opts ring = {.ring = arg, .self = end->self};
+    if (qn_wiring_ring(&w, &ring) != QN_OK) {
+        return 1;
+    }
+    const struct qn_sequenced_broadcast_opts o = {.wiring = w,
+                                                  .qp = qp,
+                                                  .window = 32,
+                                                  .bytes_max = 304,
+                                                  .deliver = deliver,
+                                                  .ctx = &n};
+    int failed = qn_sequenced_broadcast_create(&n.b, &o) != QN_OK;
+    while (failed == 0 && qn_sequenced_broadcast_acked(n.b) < MESSAGES) {
+        bool moved = turn(&n, w, &sent);
+        qn_doorbell_arm(&end->doorbell);
+        (void)qn_sequenced_broadcast_flush(n.b);
+        if (!moved && !qn_sequenced_broadcast_pending(n.b)) {
+            (void)qn_doorbell_wait(&end->doorbell, QN_TIME_NEVER);
+        }
+        qn_doorbell_disarm(&end->doorbell);
+        failed = qn_sequenced_broadcast_error(n.b) != QN_OK;
+    }
+    while (failed == 0 && qn_sequenced_broadcast_flush(n.b)) {
+        qn_pause();
+    }
+    failed += n.delivered != MESSAGES || n.wrong != 0;
+    qn_sequenced_broadcast_destroy(n.b);
+    qn_wiring_destroy(w);
+    return failed;
+}
+
+static void run_ring(uint32_t n, uint32_t k, bool companion, bool processes)
+{
+    struct qn_diamond_ring *r;
+    const struct qn_diamond_ring_opts o = {
+        .n = n, .k = k, .companion = companion};
+    cr_assert_eq(qn_diamond_ring_create(&r, &o), QN_OK);
+    FOR_EACH_TRANSPORT(t)
+    {
+        struct qn_mesh m;
+        if (!make_mesh(&m, t, n, 16, processes)) {
+            continue;
+        }
+        uint32_t failed = qn_mesh_run(&m, ring_node, r);
+        qn_mesh_destroy(&m);
+        cr_assert_eq(failed, 0, "%s: %u of %u nodes", t->name, failed, n);
+    }
+    qn_diamond_ring_destroy(r);
+}
+
+Test(coll_threads, a_ring_delivers_to_all_in_one_order, .timeout = 60)
+{
+    run_ring(2, 1, false, false);
+    run_ring(6, 2, true, false);
+}
+
+Test(coll_processes, a_ring_delivers_to_all_in_one_order, .timeout = 60)
+{
+    run_ring(5, 2, false, true);
 }
 
 Test(coll_threads, two_nodes, .timeout = 60)
