@@ -10,6 +10,40 @@
 #include "loadgen/base/options.h"
 #include "loadgen/simulate/command.h"
 #include "loadgen/simulate/replay.h"
+#include "loadgen/simulate/scc/scc_replay.h"
+
+/* ---- C2, C3, C5 ---- */
+
+struct scc {
+    const struct qn_replay_opts *o;
+    uint32_t *missed;
+};
+
+static void scc_row(void *ctx, const struct qn_scc_row *r)
+{
+    const struct scc *s = ctx;
+    struct qn_replay_row row = {.id = r->id,
+                                .published = r->published,
+                                .limit = r->limit,
+                                .most = r->most,
+                                .got = r->got};
+    memcpy(row.what, r->what, sizeof row.what);
+    *s->missed += !qn_replay_row_print(&row, s->o->to);
+}
+
+static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
+{
+    struct scc s = {o, missed};
+    struct qn_parse_error e = {{0}};
+    char path[4096];
+    (void)snprintf(path, sizeof path, "%s/scc.json", o->machines[0]);
+    int rc = qn_scc_replay(path, scc_row, &s, &e);
+    if (rc != QN_OK) {
+        fprintf(stderr, "quoin sim replay: %s\n",
+                e.text[0] != 0 ? e.text : qn_strerror(rc));
+    }
+    return rc == QN_OK ? 0 : e.text[0] != 0 ? 2 : 1;
+}
 
 static const struct group {
     const char *id, *title;
@@ -21,6 +55,8 @@ static const struct group {
      "consensus over planned trees: 8, 16 and 28 replicas; growing clients on "
      "8 memory nodes",
      qn_replay_s3},
+    {"scc", "OC-Bcast on a simulated SCC, as measured on the hardware",
+     replay_scc},
 };
 
 static int take_machines(const struct qn_option *o, const char *text)
@@ -101,7 +137,7 @@ int qn_replay_command(int argc, char **argv)
         return list(stdout);
     }
     if (g == NULL) {
-        fprintf(stderr, "quoin sim replay: name a group: S1 or S3\n");
+        fprintf(stderr, "quoin sim replay: name a group: S1, S3 or scc\n");
         return 2;
     }
     const struct qn_options options = {"quoin sim replay", g->title, table,

@@ -676,6 +676,11 @@ int qn_oc_async_create(struct qn_device_bcast **out,
     return QN_OK;
 }
 
+bool qn_oc_async_told(struct qn_device_bcast *b)
+{
+    return buffer_free(of(b));
+}
+
 struct qn_oc_queued qn_oc_async_queued(const struct qn_device_bcast *b)
 {
     const struct async *a = (const struct async *)(const void *)b;

@@ -74,6 +74,9 @@ struct qn_oc_queued {
 int qn_oc_async_create(struct qn_device_bcast **out,
                        const struct qn_oc_async_opts *o);
 
+/** Look: have all children that live got what is in the own buffer? */
+bool qn_oc_async_told(struct qn_device_bcast *b);
+
 struct qn_oc_queued qn_oc_async_queued(const struct qn_device_bcast *b);
 
 #endif
