@@ -327,7 +327,7 @@ static int wait_for_all(struct qn_mesh_end *end, void *arg)
 /* A tree down and another one up, with the root in the middle. */
 static void run_pair(uint32_t n, bool processes)
 {
-    qn_node_t order[QN_NODES_MAX];
+    qn_node_t order[QN_NODES_MAX] = {0};
     struct tree_pair pair;
     for (qn_node_t i = 0; i < n; i++) {
         order[i] = (i + n / 2) % n;
