@@ -112,6 +112,10 @@ static const struct qn_config_row table[] = {
      "what decides: memory (all replicas but one may die at once), or process "
      "(as between machines)",
      BOOL, AT(memory_acceptor), 0, 0, acceptor_words, START},
+    {"shared-state", "yes|no", "yes",
+     "replicas read each other's memory for agreement; no: by messages only, "
+     "as between machines (with --acceptor process)",
+     BOOL, AT(shared_state), 0, 0, yes_no, START},
     {"repl-backlog-size", "SIZE", "auto",
      "decided writes kept in memory for lagging replicas; auto: 256mb, less "
      "if memory is short",

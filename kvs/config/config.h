@@ -72,10 +72,13 @@ struct qn_config {
     uint32_t pin;                        /* enum qn_bind */
     uint32_t placement;                  /* enum qn_place_by */
     bool memory_acceptor;                /* else process (PROTOCOL.md) */
-    uint64_t repl_backlog_size;          /* bytes kept for replicas behind, or
-                                            QN_BACKLOG_AUTO */
-    bool restart;             /* a replica that ended is started again */
-    uint32_t upgrade_timeout; /* s, for each replica */
+    bool shared_state; /* replicas read each other's memory for agreement;
+                          false: messages only (PROTOCOL.md 3.7), with the
+                          process acceptor */
+    uint64_t repl_backlog_size; /* bytes kept for replicas behind, or
+                                   QN_BACKLOG_AUTO */
+    bool restart;               /* a replica that ended is started again */
+    uint32_t upgrade_timeout;   /* s, for each replica */
 
     /* Run-time options. Sizes are bytes. */
     bool protected_mode; /* without a password only local clients are served */
@@ -125,6 +128,10 @@ size_t qn_config_runtime_write(const struct qn_config *c, uint8_t *to);
 /** Read them back; *from moves behind them. @return QN_OK; QN_ECORRUPT: they
  *  end too early, or one is not an option that changes by the log. */
 int qn_config_runtime_read(struct qn_config *c, struct qn_slice *from);
+
+/** Agreement by messages only, whatever was configured: a transport that is a
+ *  device has no memory that replicas could read. */
+void qn_config_by_message(struct qn_config *c);
 
 /** Set all options to their defaults. */
 void qn_config_init(struct qn_config *c);

@@ -175,18 +175,30 @@ static int check_run_dir(const struct qn_config *c, char *why, size_t cap)
     return QN_EINVAL;
 }
 
+static int check_shared_state(const struct qn_config *c, char *why, size_t cap)
+{
+    if (c->shared_state || !c->memory_acceptor) {
+        return QN_OK;
+    }
+    snprintf(why, cap,
+             "shared-state 'no': the memory acceptor decides in shared memory; "
+             "add --acceptor process");
+    return QN_EINVAL;
+}
+
+void qn_config_by_message(struct qn_config *c)
+{
+    c->memory_acceptor = false;
+    c->shared_state = false;
+}
+
 int qn_config_check(const struct qn_config *c, char *why, size_t cap)
 {
-    int (*const checks[])(const struct qn_config *, char *,
-                          size_t) = {check_replicas,
-                                     check_address,
-                                     check_ports,
-                                     check_cells,
-                                     check_topology,
-                                     check_machine,
-                                     qn_config_check_limits,
-                                     check_events_dir,
-                                     check_run_dir};
+    int (*const checks[])(const struct qn_config *, char *, size_t) = {
+        check_replicas, check_address,          check_ports,
+        check_cells,    check_shared_state,     check_topology,
+        check_machine,  qn_config_check_limits, check_events_dir,
+        check_run_dir};
     char line[QN_CONFIG_WHY_MAX];
     for (size_t i = 0; i < QN_ARRAY_COUNT(checks); i++) {
         int err = checks[i](c, line, sizeof line);

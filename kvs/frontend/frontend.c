@@ -38,11 +38,20 @@ void qn_frontend_deferred_read(struct qn_frontend *fe, struct qn_store *store,
 
 /* ---- a turn -------------------------------------------------------------- */
 
+/* Reads that wait for it, or less, may go on. */
+static qn_slot_t reached(const struct qn_frontend *fe)
+{
+    struct qn_driver *driver = qn_replica_driver(fe->o.replica);
+    return fe->o.linearizable && qn_driver_by_message(driver)
+               ? qn_driver_read_view(driver).reached
+               : qn_replica_applied(fe->o.replica);
+}
+
 static void inputs_run(struct qn_frontend *fe, qn_slot_t index)
 {
     struct qn_turn *t = &fe->turn;
     struct qn_client_session *s = NULL;
-    qn_turn_begin_inputs(t, index, qn_replica_applied(fe->o.replica),
+    qn_turn_begin_inputs(t, index, reached(fe),
                          qn_replica_store(fe->o.replica) != NULL);
     while ((s = qn_turn_next_input(t)) != NULL) {
         if (qn_session_is_closed(s)) {
@@ -97,7 +106,8 @@ void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
     qn_frontend_rates(fe, now);
     /* After the turn's last byte was received: whatever was acknowledged or
      * read before a request of this turn was sent lies at or below it. */
-    qn_slot_t index = fe->o.linearizable ? qn_driver_read_index(driver) : 0;
+    qn_slot_t index =
+        fe->o.linearizable ? qn_driver_read_view(driver).index : 0;
     qn_loop_stats_part(&fe->loop_stats, QN_LOOP_STATS_SOCKETS, now);
     fe->turn.again = qn_replica_turn(fe->o.replica, now, wall_ms);
     qn_loop_stats_part(&fe->loop_stats, QN_LOOP_STATS_APPLY, qn_clock_now());
@@ -106,7 +116,7 @@ void qn_frontend_run(struct qn_frontend *fe, qn_time_t now, uint64_t wall_ms)
     qn_driver_flush(driver, now);
     qn_frontend_completions(fe); /* a group of one decides in the flush */
     outputs_flush(fe);
-    qn_turn_end(&fe->turn, qn_replica_applied(fe->o.replica));
+    qn_turn_end(&fe->turn, reached(fe));
 }
 
 bool qn_frontend_again(const struct qn_frontend *fe)

@@ -54,18 +54,27 @@ static enum qn_submit submit_write(void *ctx, const struct qn_cmd_call *call)
     return outcome_of(err);
 }
 
+/* By message no slot is known that a read must see, and apply cannot wait for
+ * one (PROTOCOL.md 8.3): the session waits for its writes, and then asks. */
 static enum qn_submit submit_read(void *ctx, const struct qn_cmd_call *call,
                                   qn_slot_t index)
 {
     struct qn_frontend *fe = ctx;
     struct qn_replica *r = fe->o.replica;
-    if (qn_replica_unavailable(r) || !qn_replica_can_submit(r)) {
+    if (qn_driver_by_message(qn_replica_driver(r)) ||
+        qn_replica_unavailable(r) || !qn_replica_can_submit(r)) {
         return QN_SUBMIT_NO_ROOM;
     }
     qn_time_t start = qn_cmd_latency_sample_start(&fe->clock);
     int err = qn_replica_submit_read(r, call, index);
     qn_cmd_latency_sample_stop(&fe->clock, call->cmd, start);
     return outcome_of(err);
+}
+
+static void wait_index(void *ctx, qn_slot_t index)
+{
+    const struct qn_frontend *fe = ctx;
+    qn_driver_read_wanted(qn_replica_driver(fe->o.replica), index);
 }
 
 static bool can_submit(void *ctx)
@@ -100,6 +109,7 @@ const struct qn_session_ops qn_frontend_session_ops = {
     .run_read = run_read,
     .submit_write = submit_write,
     .submit_read = submit_read,
+    .wait_index = wait_index,
     .can_submit = can_submit,
     .unavailable_reason = unavailable_reason,
     .tick = tick,

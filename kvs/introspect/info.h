@@ -184,6 +184,7 @@ struct qn_info {
     uint64_t epoch;
     qn_node_t leader;   /* and QN_NODES_MAX: none, and none will be ... */
     qn_node_t acceptor; /* ... : the group has stopped */
+    bool shared_state;  /* replicas read each other's memory for agreement */
     const char *acceptor_kind; /* "memory" or "process" */
     const char *group;  /* "serving", "changing" (no leader takes requests
                            yet), "waiting" (none will until `waits_for`

@@ -252,6 +252,7 @@ static void whole_fill(struct qn_server *s, struct qn_info *i)
     /* The leader of the epoch of a stopped group has adopted nothing. */
     i->leader = d.halted ? QN_NODES_MAX : d.leader;
     i->acceptor = d.halted ? QN_NODES_MAX : d.acceptor;
+    i->shared_state = qn_server_shares(s);
     i->acceptor_kind = qn_server_by_memory(s) ? "memory" : "process";
     i->group = d.log_incomplete ? "incomplete"
                : d.halted       ? "stopped"

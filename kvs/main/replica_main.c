@@ -87,8 +87,9 @@ static void turn(struct qn_server *s)
     at = QN_MIN(at, state_transfer_turn(s, now));
     qn_frontend_run(&s->frontend, now, qn_clock_wall_ms());
     startup_turn(s);
-    at = QN_MIN(at, qn_server_wait_turn(&s->waits, &s->peers, s->boot->nodes,
-                                        s->drain.draining, now));
+    at =
+        QN_MIN(at, qn_server_wait_turn(&s->waits, qn_replica_driver(s->replica),
+                                       s->boot->nodes, s->drain.draining, now));
     at = QN_MIN(at, qn_server_watch_turn(s, now));
     at = QN_MIN(at, qn_server_accept_turn(s, now));
     qn_server_roles_turn(s);

@@ -25,9 +25,17 @@ static void index_again(struct qn_replica *r, qn_slot_t applied)
     if (p != NULL && p->is_deferred_read && p->index > applied) {
         p->index = QN_MIN(p->index, qn_driver_read_index(r->driver));
     }
-    if (!r->serving && r->serve_at != UINT64_MAX) {
+    if (!r->serving && r->serve_at != UINT64_MAX && r->serve_after == 0) {
         r->serve_at = QN_MIN(r->serve_at, qn_driver_read_index(r->driver));
     }
+}
+
+/* The store is up to date. */
+static bool may_serve(struct qn_replica *r, qn_slot_t applied)
+{
+    return applied >= r->serve_at &&
+           (r->serve_after == 0 ||
+            qn_driver_read_view(r->driver).reached >= r->serve_after);
 }
 
 bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
@@ -41,7 +49,7 @@ bool qn_replica_turn(struct qn_replica *r, qn_time_t now, uint64_t wall_ms)
     }
     qn_slot_t applied = qn_driver_applied(r->driver);
     index_again(r, applied);
-    r->serving = r->serving || applied >= r->serve_at;
+    r->serving = r->serving || may_serve(r, applied);
     /* Marks that are behind no write wait only for an index. */
     qn_replica_deferred_reads_run(r, applied);
     return qn_store_reclaim(r->store, RECLAIM_PER_TURN) || more;

@@ -74,7 +74,14 @@ static void config_install(struct qn_replica *r, const struct qn_config *c)
 
 void qn_replica_serve_soon(struct qn_replica *r, qn_slot_t position)
 {
-    if (!r->serving) {
+    if (r->serving) {
+        return;
+    }
+    if (qn_driver_by_message(r->driver)) {
+        r->serve_at = position;
+        r->serve_after = qn_driver_read_view(r->driver).index;
+        qn_driver_read_wanted(r->driver, r->serve_after);
+    } else {
         r->serve_at = QN_MAX(position, qn_driver_read_index(r->driver));
     }
 }

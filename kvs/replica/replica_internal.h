@@ -32,10 +32,11 @@ struct pending {
 struct qn_replica {
     struct qn_driver *driver;
     struct qn_store *store;
-    bool first;         /* the group begins with this incarnation */
-    bool serving;       /* the store may be seen ... */
-    qn_slot_t serve_at; /* ... once this slot is applied */
-    uint64_t covered;   /* own writes up to it lie in a snapshot */
+    bool first;           /* the group begins with this incarnation */
+    bool serving;         /* the store may be seen ... */
+    qn_slot_t serve_at;   /* ... once this slot is applied */
+    uint64_t serve_after; /* ... and reads of this number may be answered; 0 */
+    uint64_t covered;     /* own writes up to it lie in a snapshot */
     /* Of each origin, the incarnation and sequence of the last command that
      * apply answered with an error. A function of the log: the same on all
      * replicas at equal positions. */

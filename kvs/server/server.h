@@ -152,6 +152,11 @@ void qn_server_fini(struct qn_server *s);
 /** True if the memory acceptor decides. */
 bool qn_server_by_memory(const struct qn_server *s);
 
+/** True if replicas read each other's memory for agreement: outboxes, the read
+ *  index, liveness words. False: messages only (PROTOCOL.md 3.7), and the
+ *  supervisor tells of deaths. */
+bool qn_server_shares(const struct qn_server *s);
+
 /** Make the own outbox, take this node's place, meet the others, open
  *  queuepairs to them. */
 int qn_server_peers_meet(struct qn_server *s);
@@ -274,7 +279,7 @@ void qn_server_wait(struct qn_wait_queue *q, struct qn_conn *c, int64_t want,
 /** Once a turn: answer those for which it is over. @return when to come again;
  *  QN_TIME_NEVER: no connection waits. */
 qn_time_t qn_server_wait_turn(struct qn_wait_queue *q,
-                              const struct qn_peers *peers, uint32_t nodes,
+                              const struct qn_driver *driver, uint32_t nodes,
                               bool draining, qn_time_t now);
 
 #endif

@@ -28,6 +28,11 @@ bool qn_server_by_memory(const struct qn_server *s)
     return s->boot->config->memory_acceptor && s->boot->nodes > 1;
 }
 
+bool qn_server_shares(const struct qn_server *s)
+{
+    return s->boot->config->shared_state || s->boot->nodes == 1;
+}
+
 /* ---- rings --------------------------------------------------------------- */
 
 static int ring_grow(void *ctx, uint64_t bytes)
@@ -364,9 +369,9 @@ static int up(struct qn_server *s, struct qn_mapped_peer *peer)
             .inc = peer->incarnation,
             .direct = s->peers.direct[i],
             .tree = s->peers.tree[i],
-            .state = qn_outbox_state(peer->outbox),
+            .state = qn_server_shares(s) ? qn_outbox_state(peer->outbox) : NULL,
             .ring = qn_server_by_memory(s) ? &peer->ring : NULL,
-            .arena = &peer->arena};
+            .arena = qn_server_shares(s) ? &peer->arena : NULL};
         err = qn_driver_up(qn_replica_driver(s->replica), &o, qn_clock_now());
     }
     if (err == QN_OK) {

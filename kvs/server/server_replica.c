@@ -107,6 +107,7 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
 {
     const struct qn_replica_spec *b = s->boot;
     bool memory = qn_server_by_memory(s);
+    bool shares = qn_server_shares(s);
     for (qn_node_t i = 0; i < b->nodes; i++) {
         const struct qn_mapped_peer *p = s->peers.present[i];
         QN_ASSERT(p == NULL || i != b->self);
@@ -126,9 +127,9 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
         .topology = b->topology->name,
         .costs = b->topology->anew ? b->topology->costs : NULL,
         .plan = b->topology->made ? &b->topology->plan : NULL,
-        .read_index = qn_commons_read_index(s->commons),
+        .read_index = shares ? qn_commons_read_index(s->commons) : NULL,
         .state = qn_outbox_state(s->outbox),
-        .peer_state = l->state,
+        .peer_state = shares ? l->state : NULL,
         .memory = {.word = memory ? qn_commons_word(s->commons) : NULL,
                    .ring = s->ring,
                    .peer_ring = l->ring,
@@ -136,14 +137,14 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
                    .owner = on_owner,
                    .owned_by = on_owned_by,
                    .ctx = s},
-        .arena = b->nodes > 1 ? &s->arena : NULL,
+        .arena = shares && b->nodes > 1 ? &s->arena : NULL,
         .peer_arena = l->arena,
         .vote_record = qn_commons_record(s->commons, b->self),
         .vote_record_bytes = QN_COMMONS_RECORD_BYTES,
         .fence = qn_server_fence,
         .fence_ctx = s,
         .first = b->first,
-        .ended = on_ended,
+        .ended = shares ? on_ended : NULL,
         .ended_ctx = s,
         .events = &s->events.own,
         .own_cores = b->own_cores,

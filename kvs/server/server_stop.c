@@ -16,11 +16,9 @@ static qn_node_t longest(const struct qn_server *s, qn_slot_t own,
 {
     qn_slot_t learned[QN_NODES_MAX] = {0};
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_mapped_peer *p = s->peers.present[i];
-        if (p != NULL) {
-            /* relaxed: a number for people. */
-            learned[i] =
-                qn_load(&qn_outbox_state(p->outbox)->learned, QN_RELAXED);
+        struct qn_position at;
+        if (qn_driver_peer_says(qn_replica_driver(s->replica), i, &at)) {
+            learned[i] = at.learned;
         }
     }
     learned[s->boot->self] = own;

@@ -9,16 +9,15 @@
 #include "kvs/resp/reply.h"
 #include "kvs/server/server.h"
 
-/* What each present peer has applied. @return peers. */
-static uint32_t applied_by(const struct qn_peers *p, uint32_t nodes,
+/* What each living peer has applied, as it says. @return peers. */
+static uint32_t applied_by(const struct qn_driver *driver, uint32_t nodes,
                            qn_slot_t *applied)
 {
     uint32_t peers = 0;
     for (qn_node_t i = 0; i < nodes; i++) {
-        if (p->present[i] != NULL) {
-            /* acquire <- release in the peer's driver: it has applied them. */
-            applied[peers++] = qn_load(
-                &qn_outbox_state(p->present[i]->outbox)->applied, QN_ACQUIRE);
+        struct qn_position at;
+        if (qn_driver_peer_says(driver, i, &at)) {
+            applied[peers++] = at.applied;
         }
     }
     QN_ASSERT(peers < nodes);
@@ -74,7 +73,7 @@ static void answer(struct qn_waiter *w)
 }
 
 qn_time_t qn_server_wait_turn(struct qn_wait_queue *q,
-                              const struct qn_peers *peers, uint32_t nodes,
+                              const struct qn_driver *driver, uint32_t nodes,
                               bool draining, qn_time_t now)
 {
     qn_slot_t applied[QN_NODES_MAX];
@@ -83,7 +82,7 @@ qn_time_t qn_server_wait_turn(struct qn_wait_queue *q,
     }
     const struct qn_wait_view view = {.applied = applied,
                                       .peers =
-                                          applied_by(peers, nodes, applied),
+                                          applied_by(driver, nodes, applied),
                                       .draining = draining};
     if (qn_wait_queue_check(q, now)) {
         check_clients(q);

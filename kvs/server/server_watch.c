@@ -22,6 +22,9 @@
 static bool is_dead(void *ctx, qn_node_t i)
 {
     const struct qn_server *s = ctx;
+    if (!qn_server_shares(s)) {
+        return false; /* the supervisor says so */
+    }
     return qn_liveness_check(s->commons, i, s->peers.present[i]->incarnation) ==
            QN_LIVENESS_DEAD;
 }
@@ -29,6 +32,9 @@ static bool is_dead(void *ctx, qn_node_t i)
 static uint64_t turns_of(void *ctx, qn_node_t i)
 {
     const struct qn_server *s = ctx;
+    if (!qn_server_shares(s)) {
+        return qn_driver_signs(qn_replica_driver(s->replica), i);
+    }
     /* relaxed: a sign of life; nothing is read through it. */
     return qn_load(&qn_outbox_state(s->peers.present[i]->outbox)->turns,
                    QN_RELAXED);

@@ -146,6 +146,7 @@ static enum qn_outcome run_read(struct qn_session_env *env,
     }
     if (env->applied < s->index) {
         s->blocked_tick = env->ops->tick(env->ctx);
+        env->ops->wait_index(env->ctx, s->index);
         return put_back(s, QN_BLOCKED_READ_INDEX);
     }
     call->reply = qn_session_reply(env, s);

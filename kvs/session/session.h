@@ -125,6 +125,8 @@ struct qn_session_ops {
      *  a read behind a write that was given up waits until that is answered. */
     enum qn_submit (*submit_read)(void *ctx, const struct qn_cmd_call *call,
                                   qn_slot_t index);
+    /** A read waits until `index` is reached. */
+    void (*wait_index)(void *ctx, qn_slot_t index);
     /** True if a write would be taken, or refused at once. */
     bool (*can_submit)(void *ctx);
     /** The error reply without its dash. */
@@ -142,9 +144,11 @@ struct qn_session_env {
     const struct qn_session_ops *ops; /* kept */
     void *ctx;                        /* of ops; kept */
     /* Of the running turn. */
-    int64_t budget;       /* requests that may still run, in small ones */
-    qn_slot_t read_index; /* slots up to it must be applied before a read */
-    qn_slot_t applied;    /* slots up to it are applied */
+    int64_t budget; /* requests that may still run, in small ones */
+    /* Slots: what must be applied before a read, and what is. By message:
+     * numbers of questions (struct qn_read_view, paxos/driver/driver.h). */
+    qn_slot_t read_index; /* a read of this turn must wait for it */
+    qn_slot_t applied;    /* reads that wait for it, or less, may go on */
     bool has_store;       /* false: commands that need it reply LOADING */
     /* Options. */
     uint64_t output_pause; /* bytes of replies: client-output-pause */

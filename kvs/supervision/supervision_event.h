@@ -71,7 +71,7 @@ struct qn_supervision_facts {
     uint64_t owner_incarnation;
     uint64_t stopped;      /* mask: living processes that a signal stopped;
                               filled when qn_supervision_needs_stopped */
-    uint64_t decided_upto; /* least slot known to be decided */
+    uint64_t decided_upto; /* least slot known to be decided; 0: not known */
 };
 
 struct qn_supervision_event {

@@ -89,12 +89,16 @@ bool qn_supervision_last_words(const struct qn_supervision *s, char *text,
     if (!s->lost) {
         return false;
     }
+    char upto[80] = ""; /* 0: not known, where replicas share no state */
+    if (s->lost_upto != 0) {
+        snprintf(upto, sizeof upto,
+                 " All positions up to %llu had been decided.",
+                 (unsigned long long)s->lost_upto);
+    }
     snprintf(text, cap,
-             "all data is lost: %s%s, and no complete replica is left. All "
-             "positions up to %llu had been decided. Start quoind again: it "
-             "begins empty",
+             "all data is lost: %s%s, and no complete replica is left.%s Start "
+             "quoind again: it begins empty",
              any ? s->last_end : "none that was found is complete",
-             any ? ", the last one that had it" : "",
-             (unsigned long long)s->lost_upto);
+             any ? ", the last one that had it" : "", upto);
     return true;
 }

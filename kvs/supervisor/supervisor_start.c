@@ -143,6 +143,9 @@ static int check_transport(struct qn_supervisor *s)
                  t->name, s->config.replicas);
         return QN_EINVAL;
     }
+    if (t->memory == QN_TRANSPORT_DEVICE) {
+        qn_config_by_message(&s->config);
+    }
     return QN_OK;
 }
 

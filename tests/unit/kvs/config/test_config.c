@@ -609,3 +609,22 @@ Test(config_file, what_cannot_be_read_is_named)
                      "cannot read /nowhere/at/all: No such file or directory");
     cr_assert_eq(qn_config_file(&c, "/tmp", why, sizeof why), QN_EIO);
 }
+
+/* The memory acceptor is shared memory. */
+Test(config, without_shared_state_messages_decide)
+{
+    struct qn_config c;
+    char why[QN_CONFIG_WHY_MAX];
+    qn_config_init(&c);
+    cr_assert(c.shared_state, "the default");
+    cr_assert_eq(start(&c, "shared-state", "no"), QN_OK);
+    cr_assert_eq(qn_config_check(&c, why, sizeof why), QN_EINVAL);
+    cr_expect_str_eq(why, "shared-state 'no': the memory acceptor decides in "
+                          "shared memory; add --acceptor process");
+    cr_assert_eq(start(&c, "acceptor", "process"), QN_OK);
+    cr_assert_eq(qn_config_check(&c, why, sizeof why), QN_OK, "%s", why);
+    qn_config_init(&c);
+    qn_config_by_message(&c); /* a transport that is a device */
+    cr_expect(!c.shared_state && !c.memory_acceptor);
+    cr_assert_eq(qn_config_check(&c, why, sizeof why), QN_OK, "%s", why);
+}

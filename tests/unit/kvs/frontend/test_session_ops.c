@@ -22,6 +22,7 @@ struct member {
 
 static struct member member[NODES];
 static qn_a64 read_index;
+static bool messages; /* no replica reads another's outbox */
 static qn_time_t now;
 static struct qn_frontend fe; /* of the follower */
 static struct qn_conn *conn[CONNS];
@@ -94,10 +95,10 @@ static void frontend_turn(void)
     struct qn_turn *t = &fe.turn;
     struct qn_client_session *s = NULL;
     struct qn_driver *driver = qn_replica_driver(fe.o.replica);
-    qn_slot_t index = qn_driver_read_index(driver);
+    qn_slot_t index = qn_driver_read_view(driver).index;
     t->again = qn_replica_turn(fe.o.replica, now, 1000 + now / QN_MS);
     qn_frontend_completions(&fe);
-    qn_turn_begin_inputs(t, index, qn_replica_applied(fe.o.replica),
+    qn_turn_begin_inputs(t, index, qn_driver_read_view(driver).reached,
                          qn_replica_store(fe.o.replica) != NULL);
     while ((s = qn_turn_next_input(t)) != NULL) {
         cr_assert(qn_session_run(&t->env, s) == QN_OK);
@@ -115,7 +116,7 @@ static void frontend_turn(void)
             }
         }
     }
-    qn_turn_end(t, qn_replica_applied(fe.o.replica));
+    qn_turn_end(t, qn_driver_read_view(driver).reached);
 }
 
 static void sends(int i, const char *text)
@@ -156,22 +157,23 @@ static void member_make(qn_node_t i)
         peer[p] = p != i ? &member[p].state : NULL;
     }
     qn_config_init(&m->config);
-    struct qn_replica_opts o = {.driver = {.self = i,
-                                           .nodes = NODES,
-                                           .incarnation = incarnation,
-                                           .direct = m->direct,
-                                           .tree = m->tree,
-                                           .topology = "sequential",
-                                           .read_index = &read_index,
-                                           .state = &m->state,
-                                           .peer_state = peer,
-                                           .first = true,
-                                           .seed = 5,
-                                           .now = now},
-                                .config = &m->config,
-                                .submits_first = i == 0,
-                                .told = told,
-                                .ctx = m};
+    struct qn_replica_opts o = {
+        .driver = {.self = i,
+                   .nodes = NODES,
+                   .incarnation = incarnation,
+                   .direct = m->direct,
+                   .tree = m->tree,
+                   .topology = "sequential",
+                   .read_index = messages ? NULL : &read_index,
+                   .state = &m->state,
+                   .peer_state = messages ? NULL : peer,
+                   .first = true,
+                   .seed = 5,
+                   .now = now},
+        .config = &m->config,
+        .submits_first = i == 0,
+        .told = told,
+        .ctx = m};
     if (i == FOLLOWER) {
         o.deferred_read = on_deferred;
         o.configured = on_configured;
@@ -390,4 +392,41 @@ CASE(what_is_owed_at_the_end_of_draining_is_counted)
     cr_expect(qn_in_flight_count(&fe.turn.env.in_flight) == 1);
     cr_expect(qn_session_unanswered(&conn[0]->session) == 1);
     cr_expect(qn_session_unanswered(&conn[1]->session) == 0);
+}
+
+/* ---- by message ---------------------------------------------------------- */
+
+static void setup_messages(void)
+{
+    messages = true;
+    setup();
+}
+
+#define BY_MESSAGE(name)                                                       \
+    Test(session_ops, name, .init = setup_messages, .fini = teardown,          \
+         .timeout = 60)
+
+/* The replica is up to date, and cannot know it before it has asked. */
+BY_MESSAGE(a_read_waits_for_an_answer)
+{
+    sends(0, "GET a\r\n");
+    turns(1, 100 * QN_US);
+    cr_assert(conn[0]->session.reason == QN_BLOCKED_READ_INDEX);
+    member[0].stopped = true; /* the leader */
+    turns(50, 100 * QN_US);
+    expect_replies(0, "");
+    member[0].stopped = false;
+    turns(20, 100 * QN_US);
+    expect_replies(0, "$-1\r\n");
+}
+
+/* Inside apply no index is known that they must wait for. */
+BY_MESSAGE(reads_behind_own_writes_wait_for_these_and_ask)
+{
+    sends(0, "SET a 1\r\nGET a\r\nAPPEND a x\r\nGET a\r\n");
+    turns(1, 100 * QN_US);
+    cr_expect(conn[0]->session.reason == QN_BLOCKED_PENDING);
+    cr_expect(conn[0]->session.deferred_reads == 0);
+    turns(60, 100 * QN_US);
+    expect_replies(0, "+OK\r\n$1\r\n1\r\n:2\r\n$2\r\n1x\r\n");
 }

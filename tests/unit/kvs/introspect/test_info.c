@@ -115,6 +115,7 @@ static void setup(void)
                          .epoch = 4,
                          .leader = 2,
                          .acceptor = 0,
+                         .shared_state = true,
                          .acceptor_kind = "memory",
                          .group = "serving",
                          .last_failover = "replica 1 had ended",
@@ -306,7 +307,8 @@ CASE(quoin_shows_each_replica)
 {
     expect("quoin",
            "# Quoin\r\nconsistency:linearizable\r\nepoch:4\r\nleader:2\r\n"
-           "acceptor:0\r\nacceptor_kind:memory\r\ngroup:serving\r\n"
+           "acceptor:0\r\nacceptor_kind:memory\r\nshared_state:yes\r\n"
+           "group:serving\r\n"
            "group_waits_for:1\r\nin_sync:0,2\r\n"
            "failovers:3\r\nlast_failover:replica 1 had ended\r\n"
            "suspicion_timeout_usec:0\r\nflow_control_delay_usec:0\r\nflow_"

@@ -95,6 +95,13 @@ static const char *unavailable_reason(void *ctx)
     return "CLUSTERDOWN no quorum";
 }
 
+static void wait_index(void *ctx, qn_slot_t index)
+{
+    struct fake_replica *r = &((struct world *)ctx)->replica;
+    r->index_wanted = index;
+    r->index_waits++;
+}
+
 static uint32_t tick(void *ctx)
 {
     struct fake_replica *r = &((struct world *)ctx)->replica;
@@ -439,6 +446,7 @@ static const struct qn_session_ops ops = {
     .submit_read = submit_read,
     .can_submit = can_submit,
     .unavailable_reason = unavailable_reason,
+    .wait_index = wait_index,
     .tick = tick,
     .timed_out = timed_out,
 };

@@ -32,18 +32,20 @@ struct client {
 
 /** What the replica says. */
 struct fake_replica {
-    uint32_t room;        /* submissions that it still takes */
-    bool unavailable;     /* nothing is started */
-    bool no_memory;       /* a submission fails */
-    bool has_store;       /* false: LOADING */
-    qn_slot_t read_index; /* of the next turn */
-    qn_slot_t applied;    /* of the next turn */
-    uint32_t tick;        /* the time, for commit-timeout */
-    uint32_t tick_limit;  /* commit-timeout */
-    uint32_t ticks_asked; /* calls of tick() */
-    uint64_t submissions; /* taken so far */
-    uint64_t reads;       /* run at once */
-    uint64_t last_index;  /* index of the last deferred read */
+    uint32_t room;          /* submissions that it still takes */
+    bool unavailable;       /* nothing is started */
+    bool no_memory;         /* a submission fails */
+    bool has_store;         /* false: LOADING */
+    qn_slot_t read_index;   /* of the next turn */
+    qn_slot_t applied;      /* of the next turn */
+    uint32_t tick;          /* the time, for commit-timeout */
+    uint32_t tick_limit;    /* commit-timeout */
+    qn_slot_t index_wanted; /* of the last wait_index() ... */
+    uint32_t index_waits;   /* ... and how many there were */
+    uint32_t ticks_asked;   /* calls of tick() */
+    uint64_t submissions;   /* taken so far */
+    uint64_t reads;         /* run at once */
+    uint64_t last_index;    /* index of the last deferred read */
     bool late_now;   /* INFO: replies late, with an error, before it returns */
     bool late_fails; /* INFO: cannot be asked */
     struct client *kills; /* INFO: closes this one while it runs */

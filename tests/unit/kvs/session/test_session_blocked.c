@@ -60,6 +60,29 @@ CASE(a_read_waits_until_its_index_is_applied)
     expect_running(A);
 }
 
+/* Of each read that waits the replica hears once, with its index: by message it
+ * asks for it. */
+CASE(a_read_that_waits_says_for_which_index)
+{
+    world.replica.read_index = 5;
+    world.replica.applied = 5;
+    client_send(A, "GET a\r\n");
+    world_turn();
+    cr_expect(world.replica.index_waits == 0, "it need not wait");
+    expect_replies(A, "$-1\r\n");
+    world.replica.read_index = 6;
+    client_send(A, "GET a\r\nGET b\r\n");
+    world_turn();
+    world.replica.read_index = 9;
+    world_turn();
+    cr_expect(world.replica.index_waits == 1);
+    cr_expect(world.replica.index_wanted == 6);
+    world.replica.applied = 6;
+    world_turn();
+    expect_replies(A, "$-1\r\n$-1\r\n");
+    cr_expect(world.replica.index_waits == 1);
+}
+
 /* All bytes of the session came before the index was loaded. */
 CASE(a_higher_index_of_a_later_turn_is_not_waited_for)
 {

@@ -26,6 +26,21 @@ Test(verdict, the_last_complete_replica_takes_the_data_along)
               "again: it begins empty");
 }
 
+/* Where replicas share no state, how far is not known. */
+Test(verdict, an_unknown_position_is_not_invented)
+{
+    struct bench b;
+    char text[512];
+    bench_serve(&b, 1);
+    killed(&b, 0);
+    timer(&b);
+    cr_assert(qn_supervision_last_words(&b.s, text, sizeof text));
+    cr_expect_str_eq(
+        text, "all data is lost: replica 0 (process 110) was ended by signal 9 "
+              "(Killed), the last one that had it, and no complete replica is "
+              "left. Start quoind again: it begins empty");
+}
+
 Test(verdict, one_complete_replica_is_enough)
 {
     struct bench b;
