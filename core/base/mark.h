@@ -31,8 +31,26 @@ enum qn_mark {
         QN_MARKS
 };
 
+/** Steps of an operation on a queue of words, which some machines have in
+ *  hardware and others emulate in memory. Between BEGIN and END a machine that
+ *  has them charges the operation, and not the accesses that emulate it. */
+enum qn_queue_step {
+    QN_QUEUE_BEGIN,
+    QN_QUEUE_SEND, /* `words` for `queue` of `node`, from `position` on */
+    QN_QUEUE_LOOK, /* has what was sent to `position` of an own queue arrived?
+                    */
+    QN_QUEUE_TAKE, /* `words` of an own queue */
+    QN_QUEUE_END,
+};
+
+struct qn_queue_op {
+    enum qn_queue_step step;
+    uint32_t node, queue, position, words;
+};
+
 #ifdef QN_SIM
 void qn_sim_mark(enum qn_mark mark);
+bool qn_sim_queue(const struct qn_queue_op *op);
 void qn_sim_touch(const void *at, size_t n, bool written);
 void qn_sim_work(uint64_t ns);
 void qn_sim_looks_until(uint64_t deadline);
@@ -45,6 +63,17 @@ static inline void qn_mark(enum qn_mark mark)
     qn_sim_mark(mark);
 #else
     (void)mark;
+#endif
+}
+
+/** @return to LOOK: whether it has arrived; else true. */
+static inline bool qn_queue(struct qn_queue_op op)
+{
+#ifdef QN_SIM
+    return qn_sim_queue(&op);
+#else
+    (void)op;
+    return true;
 #endif
 }
 

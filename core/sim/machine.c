@@ -324,6 +324,12 @@ void qn_sim_mark(enum qn_mark mark)
     }
 }
 
+bool qn_sim_queue(const struct qn_queue_op *op)
+{
+    return qn_sim.self == QN_SIM_NO_NODE || qn_sim.scheduler->queue == NULL ||
+           qn_sim.scheduler->queue(op);
+}
+
 void qn_sim_work(uint64_t ns)
 {
     if (qn_sim.self != QN_SIM_NO_NODE && qn_sim.scheduler->work != NULL) {

@@ -89,6 +89,8 @@ struct qn_sim_scheduler {
      *  costs nothing. */
     void (*work)(uint64_t ns);
     void (*mark)(enum qn_mark mark);
+    /** A step of an operation on a queue of words. NULL: no such hardware. */
+    bool (*queue)(const struct qn_queue_op *op);
     /** It will look until then and not longer, ns; NULL: of no interest. */
     void (*looks_until)(qn_time_t deadline);
 };

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/assert.h"
+#include "core/base/mark.h"
 #include "transports/udn/udn_internal.h"
 #include "transports/udn/udn_mutant.h"
 
@@ -152,9 +153,30 @@ static bool look(struct qn_udn_port *p, uint32_t queue)
     uint64_t header = qn_load(
         &qn_udn_slot_of(p->shape, p->own, queue, q->head)->header, QN_ACQUIRE);
     if (qn_udn_header_names(header, q->head)) {
-        return message(p, queue, header);
+        return qn_queue((struct qn_queue_op){.step = QN_QUEUE_LOOK,
+                                             .queue = queue,
+                                             .position = q->head}) &&
+               message(p, queue, header);
     }
     return q->repairs && repair(p, queue);
+}
+
+/* Copy until n words can be taken. @return whether they can. */
+static bool find(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+{
+    const struct qn_udn_queue *q = &p->queue[queue];
+    while (q->count - q->held < n) {
+        if (!look(p, queue)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void taken(struct qn_udn_port *p, uint32_t queue, uint32_t n)
+{
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_TAKE, .words = n});
+    give_back(p, queue, n);
 }
 
 /* ---- private memory ---- */
@@ -180,10 +202,10 @@ bool qn_udn_take_message(struct qn_udn_port *p, uint32_t queue, uint64_t *words,
     struct qn_udn_queue *q = &p->queue[queue];
     uint32_t from = 0;
     uint32_t to;
-    while (q->count == q->held) {
-        if (!look(p, queue)) {
-            return false;
-        }
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_BEGIN});
+    if (!find(p, queue, 1)) {
+        (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_END});
+        return false;
     }
     while (q->word[from].held) {
         from++;
@@ -195,7 +217,8 @@ bool qn_udn_take_message(struct qn_udn_port *p, uint32_t queue, uint64_t *words,
     *n = to - from;
     memmove(q->word + from, q->word + to, (q->count - to) * sizeof *q->word);
     q->count -= *n;
-    give_back(p, queue, *n);
+    taken(p, queue, *n);
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_END});
     return true;
 }
 
@@ -244,25 +267,24 @@ int qn_words_try_receive(struct qn_device *d, uint32_t queue, uint64_t *words,
     if (n == 0 || n > p->shape->room) {
         return QN_EMSGSIZE;
     }
-    struct qn_udn_queue *q = &p->queue[queue];
-    while (q->count - q->held < n) {
-        if (!look(p, queue)) {
-            return p->corrupt ? QN_ECORRUPT : QN_EAGAIN;
-        }
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_BEGIN});
+    bool there = find(p, queue, n);
+    if (there) {
+        take(&p->queue[queue], words, n);
+        taken(p, queue, n);
     }
-    take(q, words, n);
-    give_back(p, queue, n);
-    return QN_OK;
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_END});
+    return there ? QN_OK : p->corrupt ? QN_ECORRUPT : QN_EAGAIN;
 }
 
 bool qn_words_empty(struct qn_device *d, uint32_t queue)
 {
     struct qn_udn_port *p = qn_udn_port_of(d);
     QN_ASSERT(queue < QN_WORDS_QUEUES);
-    struct qn_udn_queue *q = &p->queue[queue];
-    while (q->count == q->held && look(p, queue)) {
-    }
-    return q->count == q->held;
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_BEGIN});
+    bool there = find(p, queue, 1);
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_END});
+    return !there;
 }
 
 int qn_words_receive(struct qn_device *d, uint32_t queue, uint64_t *words,

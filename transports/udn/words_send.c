@@ -11,6 +11,7 @@
  * make room, and ring a sender that waits for it.
  */
 #include "core/base/assert.h"
+#include "core/base/mark.h"
 #include "transports/udn/udn_internal.h"
 #include "transports/udn/udn_mutant.h"
 
@@ -143,10 +144,17 @@ int qn_words_try_send(struct qn_device *d, struct qn_words_target to,
     if (p->peer[to.node].inc == 0 || p->peer[to.node].ended) {
         return QN_EPEERDEAD;
     }
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_BEGIN});
     int rc = qn_udn_reserve(p, to, n, &position);
     if (rc == QN_OK) {
+        (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_SEND,
+                                            .node = to.node,
+                                            .queue = to.queue,
+                                            .position = position,
+                                            .words = n});
         qn_udn_publish(p, to, position, words, n);
     }
+    (void)qn_queue((struct qn_queue_op){.step = QN_QUEUE_END});
     return rc;
 }
 

@@ -190,6 +190,9 @@ void qn_timed_point(const struct qn_sim_access *x)
 {
     struct qn_actor *a = qn_timed_self();
     bool waits = qn_timed.prices->weak && releases(x); /* for its own stores */
+    if (a->in_queue) {
+        return; /* queue.c charges all of it at once */
+    }
     switch (x->kind) {
     case QN_SIM_FENCE:
         if (waits || x->order == memory_order_seq_cst) {

@@ -94,6 +94,8 @@ struct qn_prices {
                                change at its next look */
     qn_ps_t fence;          /* of a full fence, and of a seq_cst store */
     qn_ps_t hit;            /* of a look at a line that is there */
+    qn_ps_t queue_look;     /* of a look at a queue of words that is hardware;
+                               0: there are none, they are emulated in memory */
     qn_ps_t clock;          /* of reading the clock */
     qn_ps_t park;           /* of the system call that sleeps */
     qn_ps_t ring;           /* of the system call that wakes */

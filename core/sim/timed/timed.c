@@ -73,6 +73,7 @@ static const struct qn_sim_scheduler scheduler = {
     .now = now,
     .work = work,
     .mark = mark,
+    .queue = qn_timed_queue,
     .looks_until = looks_until,
 };
 
@@ -183,6 +184,7 @@ static void release(void)
 {
     for (uint32_t i = 0; qn_timed.actor != NULL && i < qn_timed.o->nodes; i++) {
         free(qn_timed.actor[i].watch);
+        free(qn_timed.actor[i].transit);
     }
     free(qn_timed.actor);
     qn_lines_destroy(qn_timed.lines);

@@ -4,7 +4,8 @@
 /**
  * The timed machine of the run in progress, shared by the files of this folder:
  * turn.c says which node runs, and until when it waits; access.c what an access
- * costs and sees; device.c what a device costs; timed.c begins and ends a run.
+ * costs and sees; device.c what a device costs, queue.c when words arrive;
+ * timed.c begins and ends a run.
  */
 
 #include "core/base/assert.h"
@@ -15,12 +16,19 @@
 
 #define QN_TIMED_ORIGIN_NS QN_S /* no clock reads 0 */
 #define QN_TIMED_WATCHES   512u /* of a node; the oldest are forgotten */
+#define QN_TIMED_TRANSITS  128u /* to a node: a core has room for 118 words */
 
 struct qn_line_watch {
     struct qn_line *line;
     uint32_t node;
     uint32_t seen;                      /* version */
     struct qn_line_watch *next, **from; /* in line->watchers, while it pauses */
+};
+
+/* A message of words, until it has arrived. */
+struct qn_transit {
+    uint32_t queue, position;
+    qn_ps_t arrives;
 };
 
 struct qn_actor {
@@ -43,9 +51,13 @@ struct qn_actor {
                              long its last turn took; 0: sees a change at once */
     qn_ps_t expected;     /* its next pause ends then; 0: nothing */
     bool paused, blocked; /* in a pause, in qn_timed_wait */
-    bool signalled;       /* that is why it continues */
-    uint32_t watches;     /* of watch */
-    uint32_t next;        /* watch to be replaced when it is full */
+    bool in_queue;        /* its accesses emulate what is hardware */
+    bool charged;         /* that operation was */
+    uint32_t transits;    /* messages of words on their way to it */
+    struct qn_transit *transit;  /* [QN_TIMED_TRANSITS]; NULL: none was sent */
+    bool signalled;              /* that is why it continues */
+    uint32_t watches;            /* of watch */
+    uint32_t next;               /* watch to be replaced when it is full */
     struct qn_line_watch *watch; /* [QN_TIMED_WATCHES] */
 };
 
@@ -124,6 +136,10 @@ void qn_timed_forget_watches(struct qn_actor *a);
 void qn_timed_pause(void);
 void qn_timed_leave(void);
 void qn_timed_woken(uint32_t node);
+
+/* ---- queue.c ---- */
+
+bool qn_timed_queue(const struct qn_queue_op *op);
 
 /* ---- access.c ---- */
 

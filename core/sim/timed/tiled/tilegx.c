@@ -335,6 +335,7 @@ static void fill(struct tilegx *t, const struct qn_tiled *m, uint32_t nodes)
         .weak = true,
         .fence = t->price[QN_TILEGX_FENCE],
         .hit = t->price[QN_TILEGX_L1],
+        .queue_look = QN_MAX(t->price[QN_TILEGX_UDN_CALL], 1u),
         .clock = t->price[QN_TILEGX_CLOCK],
         .park = t->price[QN_TILEGX_SYSCALL],
         .ring = t->price[QN_TILEGX_SYSCALL],
