@@ -210,7 +210,7 @@ Test(oc_context, acknowledged_ones_do_not_use_a_device)
 
 /* ---- threads ---- */
 
-#define MESSAGES 3000u
+#define MESSAGES 1000u
 
 static void *all_send(void *arg)
 {
