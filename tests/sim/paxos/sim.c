@@ -317,7 +317,9 @@ static void set_up(struct sim *s, uint64_t seed, const char *program)
     uploads(s, seed);
     topology(s);
     s->readers = seed + 1;
-    s->reads = !c->in_memory && sim_aside(&s->readers) < 8;
+    /* Half of the seeds: a read tells an old leader of newer epochs, and so
+     * hides what happens to one that hears of none (OLD_SEAL). */
+    s->reads = !c->in_memory && seed / 2 % 2 == 1;
 }
 
 bool sim_in_memory(uint64_t seed)
