@@ -14,11 +14,7 @@
 #include "transports/ump/ump.h"
 
 static const struct qn_transport *const table[] = {
-    &qn_ump,
-    &qn_ffq,
-    &qn_ffq_shared,
-    &qn_mpb,
-    &qn_udn,
+    &qn_ump, &qn_ffq, &qn_ffq_shared, &qn_mpb, &qn_udn,
 };
 
 const struct qn_transport *qn_transport_at(uint32_t i)

@@ -121,7 +121,7 @@ def test_replies_are_bounded_while_they_grow():
         assert grown < 64 << 20, "grew by %d MiB" % (grown >> 20)
         told = parsed(c.call("INFO").decode())
         check("told", told["client_output_buffer_limit_disconnections"], "2")
-        check("log", "exceed " + limit in q.log_so_far(), True)
+        assert q.logged("exceed " + limit)
         check("one line", q.log_so_far().count("exceed " + limit), 1)
         check("below it", len(c.call("MGET", *["k"] * 15)), 15)
         check("small", str(c.call("CONFIG", "SET", limit, "1kb")),
@@ -171,7 +171,7 @@ def test_unfinished_requests_are_bounded_and_block_nobody():
         check("closed", closed(over), True)
         told = parsed(c.call("INFO").decode())
         check("told", told["client_query_buffer_limit_disconnections"], "1")
-        check("log", "exceed " + limit in q.log_so_far(), True)
+        assert q.logged("exceed " + limit)
         most = int(told["client_recent_max_input_buffer"])
         assert 15 << 20 < most <= 24 << 20, most
         for x in half:
@@ -250,8 +250,7 @@ def test_protected_mode_refuses_who_is_not_local():
         return "not run: no address but loopback"
     name = "protected-mode"
     with Quoind(PATH, args=["--bind", "0.0.0.0"]) as q:
-        check("log", "until CONFIG SET protected-mode no" in q.log_so_far(),
-              True)
+        assert q.logged("until CONFIG SET protected-mode no")
         local = q.client(0)
         check("get", local.call("CONFIG", "GET", name),
               [name.encode(), b"yes"])
@@ -268,7 +267,7 @@ def test_protected_mode_refuses_who_is_not_local():
         check("set", c.call("CONFIG", "SET", name, "yes"), b"OK")
         check("stays", c.call("GET", "k"), b"v")
     with Quoind(PATH, args=["--bind", "0.0.0.0", "--" + name, "no"]) as q:
-        check("log", "can read and write everything" in q.log_so_far(), True)
+        assert q.logged("can read and write everything")
         check("remote", RemoteClient(host, q.port).call("PING"), b"PONG")
 
 
@@ -356,7 +355,7 @@ def test_what_is_answered_first_survives_a_death():
             other = q.client((victim + 1) % 3)
             check("get", other.call("GET", "k"), b"v")
             check("set", other.call("SET", "k", "w"), b"OK")
-            wait_until("seen", lambda: "was ended" in q.log_so_far())
+            assert q.logged("was ended")
             check("lives", q.proc.poll(), None)
         finally:
             q.__exit__(None, None, None)

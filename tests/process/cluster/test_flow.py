@@ -105,8 +105,7 @@ def test_who_makes_no_progress_is_given_up_and_comes_back():
             check("writes", set(write(q, leader, 400)), {b"OK"})
             i = told(q)
             check("given up", int(i["replicas_given_up"]), 1)
-            lines = [x for x in q.log_so_far().splitlines()
-                     if "waits no longer for replica %d" % stops in x]
+            lines = q.logged("waits no longer for replica %d" % stops)
             check("one line", len(lines), 1)
             os.kill(pid, signal.SIGCONT)
             complete(q)

@@ -100,7 +100,7 @@ def test_a_stopped_group_reports_it():
             now = info(q, i)
             check("roles", (now["leader"], now["acceptor"], now["in_sync"]),
                   ("none", "none", ""))
-        lines = [x for x in log_of(q).splitlines() if "has stopped" in x]
+        lines = q.logged("has stopped")
         check("one line", len(lines), 1)
         assert "nothing above is known" in lines[0], lines
         assert "quoin recover" in lines[0], lines
@@ -257,7 +257,7 @@ def test_lost_positions_are_reported():
         assert decided > has, (decided, has)
         check("left", lose_both(q), left)
         stopped(q, left)
-        line, = [x for x in log_of(q).splitlines() if "has stopped" in x]
+        line, = q.logged("has stopped")
         assert "%d to %d are decided, and may be lost" % (has + 1, decided) \
             in line, line
         hold(q, left, False)
@@ -273,7 +273,7 @@ def test_lost_positions_are_reported():
                                              for k in range(20)]), 0)
             c.close()
         writable(q)
-        lines = [x for x in log_of(q).splitlines() if "are lost" in x]
+        lines = q.logged("are lost")
         check("one line", len(lines), 1)
         assert "%d to %d are lost" % (has + 1, decided) in lines[0], lines
 
@@ -426,7 +426,7 @@ def test_a_refusal_leaves_everything_as_it_was():
             check("refused", str(order(q, asked, left, has + 1)),
                   "ERR not recovered from replica %d: it now has less than you "
                   "agreed to; run quoin recover again" % left)
-        assert "not recovered from replica %d: it now has less" % left in log_of(q)
+        assert q.logged("not recovered from replica %d: it now has less" % left)
         check("nobody was ended", pids(q), before)
         check("state", info(q, by)["group"], "stopped")
         status, said, wrong = recover(q, "--yes")

@@ -83,7 +83,7 @@ def has_stopped(q, replica):
 
 def said(q):
     """The one error line. @return its numbers."""
-    lines = [x for x in log_of(q).splitlines() if "has stopped" in x]
+    lines = q.logged("has stopped")
     check("one line", len(lines), 1)
     assert " error: " in lines[0] and "quoin recover" in lines[0], lines
     found = told(lines)
@@ -132,7 +132,7 @@ def test_overwritten_entries_are_lost_and_reported():
         check("status", (status, wrong), (0, ""))
         assert "Positions %d to %d may be lost" % (kept + 1, hi) in text, text
         assert "the leader was lost" in text, text
-        lines = [x for x in log_of(q).splitlines() if "are lost" in x]
+        lines = q.logged("are lost")
         assert len(lines) == 1 and "%d to %d" % (kept + 1, hi) in lines[0], \
             lines
         serves(q)
@@ -156,7 +156,7 @@ def test_a_stopped_replica_is_waited_for():
         group_is(q, first, "waiting")
         check("waits for", info(q, first)["group_waits_for"], str(second))
         wait_until("one line", lambda: "the group waits" in log_of(q))
-        line, = [x for x in log_of(q).splitlines() if "the group waits" in x]
+        line, = q.logged("the group waits")
         assert "replica %d (process %d)" % (second, pids[second]) in line, line
         status, _, wrong = recover(q, first)
         check("not yet", status, 1)

@@ -204,6 +204,15 @@ class Quoind:
         log = os.pread(self.errors.fileno(), 1 << 20, 0)
         return log.decode(errors="replace")
 
+    def logged(self, words):
+        """The lines of the log with these words, once there is one: a thread
+        writes it, so it may come after a reply."""
+        deadline = time.monotonic() + DEADLINE
+        while words not in self.log_so_far():
+            assert time.monotonic() < deadline, "never logged: " + words
+            time.sleep(0.001)
+        return [x for x in self.log_so_far().splitlines() if words in x]
+
     def _read_log(self):
         with self.errors as f:
             f.seek(0)
