@@ -201,7 +201,7 @@ Test(ledger, software_is_added_item_by_item)
 }
 
 Test(ledger, a_message_of_one_cell_costs_s_and_r_between_every_two_cores,
-     .timeout = 100)
+     .timeout = 250)
 {
     cr_assert_eq(worlds_each(every_pair), 15);
     cr_assert_gt(runs, 1000); /* costs that differ */

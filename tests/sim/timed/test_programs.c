@@ -147,7 +147,7 @@ static void each_machine(const struct qn_machine *all)
     qn_machine_destroy(m);
 }
 
-Test(programs, report_what_the_model_predicts_on_every_machine, .timeout = 100)
+Test(programs, report_what_the_model_predicts_on_every_machine, .timeout = 250)
 {
     cr_assert_eq(worlds_each(each_machine), 15);
 }
