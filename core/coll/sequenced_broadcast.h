@@ -10,7 +10,7 @@
  * Unlike a call of coll.h it is begun by the root alone: the other members poll
  * and are called back.
  *
- * Window: the root has at most so many messages that are not acknowledged. So a
+ * Window: a bound on the messages of the root that are not acknowledged. So a
  * lane never holds more than a window, and no member needs a backlog.
  *
  * Death: as in coll_flow.h. Messages that are not acknowledged at the root

@@ -17,8 +17,8 @@
  * dropped, and every member knows from what it has delivered up to where each
  * source has come: any of them can be the next root.
  *
- * Requests have credit of their own: a source has at most so many submissions
- * that have not ended. So requests need that much room and no more, whatever
+ * Requests have credit of their own: it bounds the submissions of a source that
+ * have not ended. So requests need room for the credit and no more, whatever
  * the window of the flow is.
  *
  * Pure: no allocation, one thread per struct.

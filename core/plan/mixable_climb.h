@@ -29,7 +29,7 @@
  *                Replaced by one that is not slower.
  * @param costs   Between nodes. Borrowed.
  * @param order   [e->n] the node of each rank. Borrowed.
- * @param moves   At most so many trees are tried.
+ * @param moves   The most trees that are tried.
  * @return how many were tried.
  */
 uint32_t qn_mixable_climb(struct qn_edges *e, const struct qn_machine *costs,

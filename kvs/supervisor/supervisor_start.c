@@ -144,6 +144,10 @@ static int check_transport(struct qn_supervisor *s)
         return QN_EINVAL;
     }
     if (t->memory == QN_TRANSPORT_DEVICE) {
+        qn_log(QN_LOG_INFO,
+               "transport '%s' has no memory that replicas could read: "
+               "acceptor 'process' and shared-state 'no' are used",
+               t->name);
         qn_config_by_message(&s->config);
     }
     return QN_OK;

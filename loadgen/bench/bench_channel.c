@@ -214,7 +214,7 @@ static int run_spin(struct bench *b, bool processes, json_t *to)
     return QN_OK;
 }
 
-/* Shared bytes of so many nodes. */
+/* Shared bytes of a group of `nodes`. */
 static size_t bytes_of(const struct bench *b, uint32_t nodes)
 {
     const struct qn_device_opts o = {.nodes = nodes, .lanes = QN_LANES};

@@ -30,7 +30,7 @@ struct qn_channel_results {
  *  are on one level. @return a new object. */
 json_t *qn_channel_report_form(const struct qn_channel_results *r, uint32_t i);
 
-/** The blocking form of so many nodes. @return a new object. */
+/** The blocking form with `nodes` nodes. @return a new object. */
 json_t *qn_channel_report_pairs(const struct qn_channel_results *r,
                                 uint32_t nodes, const char *kind);
 

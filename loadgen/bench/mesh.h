@@ -54,8 +54,8 @@ struct qn_mesh_end {
 /** Main function of a node. @return 0 on success. */
 typedef int qn_mesh_fn(struct qn_mesh_end *end, void *arg);
 
-/** @return QN_OK; QN_EINVAL (a transport that cannot serve so many nodes, or
- *          not between processes, included); QN_ENOMEM; QN_EMFILE; QN_ENOSYS.
+/** @return QN_OK; QN_EINVAL (a transport that cannot serve that number of
+ * nodes, or not between processes, included); QN_ENOMEM; QN_EMFILE; QN_ENOSYS.
  *          On failure there is nothing to destroy. */
 int qn_mesh_create(struct qn_mesh *m, const struct qn_mesh_opts *opts);
 void qn_mesh_destroy(struct qn_mesh *m);

@@ -69,7 +69,7 @@ struct qn_sim_command {
     qn_node_t origin;
     uint64_t seq;
     qn_slot_t slot;
-    uint32_t applied;     /* by so many replicas */
+    uint32_t applied;     /* number of replicas that applied it */
     qn_ps_t since, until; /* submitted, applied last */
 };
 

@@ -12,8 +12,8 @@
  * doorbells, the failure detector. The linker leads each call of
  * qn_onepaxos_step through this file (--wrap), which writes down what it did.
  *
- * A step is one event here: it waits for its turn, and then the other nodes
- * stand still and nothing costs time until it has ended. The model's actions
+ * A step is one event here: it waits for its turn, and then no other node
+ * runs and nothing costs time until it has ended. The model's actions
  * are events, too. So a replica is killed or stopped in front of a step, or
  * anywhere between two; what lies between two accesses of one step is the
  * explorer's (tests/sim/explore).

@@ -53,6 +53,17 @@ def test_info_names_it_and_counts():
         agree(q)
 
 
+def test_a_device_says_which_options_it_overrules():
+    with server() as q:
+        now = info(q, 0)
+        device = TRANSPORT in ("mpb", "udn")
+        check("acceptor", now["acceptor_kind"], "process" if device else "memory")
+        check("shared state", now["shared_state"], "no" if device else "yes")
+        if device:
+            check("lines", len(q.logged("transport '%s' has no memory that "
+                                        "replicas could read" % TRANSPORT)), 1)
+
+
 def test_load_is_linearizable_through_stops_and_deaths():
     """SET, GET and INCR at all ports. Each replica is stopped once, and each is
     killed once, and restarts."""

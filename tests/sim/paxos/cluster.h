@@ -117,7 +117,7 @@ struct cluster {
     struct lane tree[QN_NODES_MAX][QN_NODES_MAX];   /* [from][to] */
     uint64_t decided[CLUSTER_SLOTS];                /* hash by slot */
     qn_slot_t decided_hi;
-    qn_slot_t shown; /* somebody has applied a part of it */
+    qn_slot_t shown; /* a member has applied a part of it */
     struct qn_session decided_seq[QN_NODES_MAX]; /* last in the decided log */
     uint64_t lives;                              /* incarnations given so far */
     uint32_t epochs; /* leaders that became ACTIVE */

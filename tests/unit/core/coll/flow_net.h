@@ -3,7 +3,7 @@
 
 /**
  * A group of flow machines in virtual time, in one thread: lanes with a delay
- * for each message and room for so many, local work that takes time, and
+ * for each message and bounded room, local work that takes time, and
  * operations that are begun whenever the window lets them.
  *
  * The net checks at every member that operations are delivered in order, once,

@@ -129,7 +129,7 @@ CASE(one_deferred_read_more_than_the_bound_blocks)
     cr_expect(A->received.len == 5 + (QN_DEFERRED_READS_MAX + 2) * 7);
 }
 
-/* MGET with one key of so many bytes. */
+/* MGET with one key, whose length is `key` bytes. */
 static void get_long(size_t key)
 {
     static char text[QN_DEFERRED_READ_BYTES_MAX + 64];

@@ -344,7 +344,7 @@ static void published(const struct world *w, qn_node_t i)
                   "node %u: exposed, not published", i);
 }
 
-/* A read comes: all that anybody has applied by now may have been seen. */
+/* A read comes: all that any node has applied by now may have been seen. */
 static uint64_t read_comes(struct world *w, qn_node_t i)
 {
     struct world_member *m = &w->member[i];
