@@ -66,13 +66,16 @@ static inline uint32_t qn_device_bcast_poll(struct qn_device_bcast *b,
 }
 
 /** Would poll or flush get further? Before a node sleeps: arm the doorbell,
- *  flush, and sleep only if this is false. */
+ *  flush, and sleep only if this is false. A node that has more to send sleeps
+ *  only if that flush said that something waits, too: what had waited may be
+ *  gone since try_send refused, and then no peer rings. */
 static inline bool qn_device_bcast_pending(struct qn_device_bcast *b)
 {
     return b->ops->pending(b);
 }
 
-/** Send what has room. @return true while something waits: a peer rings. */
+/** Send what has room. @return true while something waits: a peer rings. False:
+ *  try_send takes a message. */
 static inline bool qn_device_bcast_flush(struct qn_device_bcast *b)
 {
     return b->ops->flush(b);

@@ -143,7 +143,8 @@ uint32_t qn_context_poll(struct qn_context *c, uint32_t budget);
 
 /** True if poll would receive something, or flush could send what waited for
  *  room. Before a node sleeps: arm the doorbell, flush, and sleep only if this
- * is false (core/qp.h, flush). */
+ * is false (core/qp.h, flush); with more to send, only if that flush said that
+ * something waits. */
 bool qn_context_pending(struct qn_context *c);
 
 /** Send what waits for room and flush the queuepairs that were used.
