@@ -44,6 +44,7 @@ struct qn_coll {
     struct qn_coll_lanes lanes;
     struct qn_wiring *wiring[KINDS];
     struct qn_doorbell *doorbell;
+    struct qn_backoff_opts backoff;
     bool root;
     uint32_t members, rank;
     uint32_t children; /* of the tree up */
@@ -470,6 +471,7 @@ int qn_coll_create(struct qn_coll **out, const struct qn_coll_opts *o)
         return QN_ENOMEM;
     }
     *c = (struct qn_coll){.doorbell = o->doorbell,
+                          .backoff = o->backoff,
                           .window = o->window == 0 ? 1 : o->window,
                           .bytes_max = o->bytes_max == 0 ? 8 * QN_COLL_WORDS
                                                          : o->bytes_max};
@@ -583,8 +585,14 @@ int qn_coll_test(struct qn_coll *c, uint32_t number)
 int qn_coll_wait(struct qn_coll *c, uint32_t number, qn_time_t deadline)
 {
     QN_ASSERT(c->doorbell != NULL);
+    struct qn_backoff backoff;
     int rc, slept = QN_OK;
+    qn_backoff_init(&backoff, &c->backoff);
     while ((rc = qn_coll_test(c, number)) == QN_EAGAIN && slept == QN_OK) {
+        if (qn_backoff_again(&backoff)) {
+            continue;
+        }
+        qn_backoff_reset(&backoff);
         qn_doorbell_arm(c->doorbell);
         (void)qn_coll_lanes_flush(&c->lanes);
         if (!qn_coll_lanes_pending(&c->lanes)) {

@@ -48,6 +48,7 @@
 
 #include "core/coll/coll_lanes.h"
 #include "core/coll/operators.h"
+#include "core/wait/backoff.h"
 
 #define QN_COLL_WORDS 6u /* of a payload that travels in one cell, at most */
 
@@ -82,6 +83,7 @@ struct qn_coll_opts {
                                    the trees only; those queuepairs are kept
                                    until qn_coll_down, or destroy */
     struct qn_doorbell *doorbell; /* kept: wait sleeps on it. NULL: no wait */
+    struct qn_backoff_opts backoff; /* of wait, before it sleeps */
     uint32_t window;    /* operations under way; a power of two, the same at all
                            members; 0: 1 */
     uint32_t bytes_max; /* of an operation's payload, the same at all members;
@@ -142,10 +144,11 @@ int qn_coll_state(const struct qn_coll *c, uint32_t number);
 /** Poll, flush, and say the state of an operation. */
 int qn_coll_test(struct qn_coll *c, uint32_t number);
 
-/** As test, sleeping on the doorbell until the state is final or `deadline`
- * (ns, monotonic) has passed: QN_ETIMEDOUT, and the operation is still under
- * way. Deaths must be told by another thread's ring and this thread's `down`: a
- *  wait that may see one has a deadline. */
+/** As test, again and again while its backoff lasts, then sleeping on the
+ * doorbell, until the state is final or `deadline` (ns, monotonic) has passed:
+ * QN_ETIMEDOUT, and the operation is still under way. Deaths must be told by
+ * another thread's ring and this thread's `down`: a wait that may see one has a
+ * deadline. */
 int qn_coll_wait(struct qn_coll *c, uint32_t number, qn_time_t deadline);
 
 /** True if poll would get on, or flush could send what waited for room. Before

@@ -27,6 +27,8 @@ static const struct row table[] = {
     {"bench reduce", qn_bench_reduce, "the same for reductions"},
     {"bench barrier", qn_bench_barrier,
      "the same for barriers, beside pthread_barrier, too"},
+    {"bench collectives", qn_bench_collectives,
+     "measure collective operations as a program calls them"},
     {"load", qn_load, "drive a RESP server; report rates and latencies"},
     {"machine", qn_machine_command,
      "show and measure a machine: its cores, costs of messages"},
@@ -72,7 +74,7 @@ static void list(FILE *to, const char *group)
     fputs("usage: quoin SUBCOMMAND [OPTIONS]\n\n", to);
     for (const struct row *r = table; r->name != NULL; r++) {
         if (group == NULL || is_of(r->name, group)) {
-            fprintf(to, "  %-16s %s\n", r->name, r->summary);
+            fprintf(to, "  %-17s %s\n", r->name, r->summary);
         }
     }
     fputs("\n`quoin SUBCOMMAND --help` shows its options; `quoin --version`.\n",

@@ -11,20 +11,21 @@
 
 typedef int qn_subcommand_fn(int argc, char **argv);
 
-qn_subcommand_fn qn_load;            /* load.c */
-qn_subcommand_fn qn_bench_channel;   /* bench_channel.c */
-qn_subcommand_fn qn_bench_broadcast; /* bcast/bcast_command.c */
-qn_subcommand_fn qn_bench_ack;       /* bcast/bcast_command.c */
-qn_subcommand_fn qn_bench_calls;     /* bench_calls.c */
-qn_subcommand_fn qn_bench_reduce;    /* bcast/bcast_command.c */
-qn_subcommand_fn qn_bench_barrier;   /* bcast/bcast_command.c */
-qn_subcommand_fn qn_bench_store;     /* bench_store.c */
-qn_subcommand_fn qn_bench_stall;     /* bench_stall.c */
-qn_subcommand_fn qn_verify_command;  /* verify_command.c */
-qn_subcommand_fn qn_events_command;  /* events_command.c */
-qn_subcommand_fn qn_recover_command; /* recover_command.c */
-qn_subcommand_fn qn_sim_command;     /* sim_command.c */
-qn_subcommand_fn qn_machine_command; /* machine/machine_command.c */
-qn_subcommand_fn qn_tree_command;    /* topo/tree_command.c */
+qn_subcommand_fn qn_load;              /* load.c */
+qn_subcommand_fn qn_bench_channel;     /* bench_channel.c */
+qn_subcommand_fn qn_bench_broadcast;   /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_ack;         /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_calls;       /* bench_calls.c */
+qn_subcommand_fn qn_bench_reduce;      /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_barrier;     /* bcast/bcast_command.c */
+qn_subcommand_fn qn_bench_collectives; /* collective/collective_command.c */
+qn_subcommand_fn qn_bench_store;       /* bench_store.c */
+qn_subcommand_fn qn_bench_stall;       /* bench_stall.c */
+qn_subcommand_fn qn_verify_command;    /* verify_command.c */
+qn_subcommand_fn qn_events_command;    /* events_command.c */
+qn_subcommand_fn qn_recover_command;   /* recover_command.c */
+qn_subcommand_fn qn_sim_command;       /* sim_command.c */
+qn_subcommand_fn qn_machine_command;   /* machine/machine_command.c */
+qn_subcommand_fn qn_tree_command;      /* topo/tree_command.c */
 
 #endif
