@@ -11,7 +11,7 @@
 struct qn_machine;
 
 struct qn_replay_opts {
-    const char *machines[2]; /* folders of machine files */
+    const char *machines[2]; /* folders of machine files; S1: or of one */
     bool every;              /* every group size, not only powers of two */
     bool longer;             /* also plans of about one second */
     FILE *to;
@@ -30,7 +30,8 @@ struct qn_replay_row {
 /** @return true if it holds. */
 bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to);
 
-/** S1: the planned tree against every static tree, on all machines.
+/** S1: the planned tree against every static tree, on all machines. Of these
+ *  trees those run that can be the fastest, by their prediction.
  *  @param missed  Filled: rows that do not hold. @return the exit status. */
 int qn_replay_s1(const struct qn_replay_opts *o, uint32_t *missed);
 

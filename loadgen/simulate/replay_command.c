@@ -73,7 +73,8 @@ static int take_machines(const struct qn_option *o, const char *text)
 
 static const struct qn_option table[] = {
     QN_OPTION("machines", "FOLDER", take_machines, 0,
-              "folder of machine files, at most two (machines)"),
+              "folder of machine files, at most two (machines); S1 also takes "
+              "the folder of one machine"),
     QN_OPTION("every", NULL, qn_option_flag,
               offsetof(struct qn_replay_opts, every),
               "every group size; else powers of two and whole machines"),

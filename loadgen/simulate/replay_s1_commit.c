@@ -20,13 +20,18 @@
 #include "loadgen/topo/model/cores.h"
 
 #define REPLICAS_LEAST 4u
-#define GAP_NS         (20 * QN_US) /* less than replicas look before they park */
-#define LOAD_NS        (200 * QN_US)
+#define COMMANDS       10u /* at most; they repeat */
+
+/* Between two commands: longer than one takes over the plan, so that each is
+ * alone. Most of the time of the host goes to idle replicas. */
+#define GAP_LEAST_NS (5 * QN_US)
+#define GAP_FACTOR   4.0 /* times the broadcast down the plan */
 
 struct group {
     const struct qn_machine *m;
     uint32_t core[QN_CORES_MAX]; /* of the leader; of the others, ascending */
     uint32_t n;                  /* replicas */
+    uint64_t gap_ns;             /* between two commands */
     struct qn_machine *members;  /* the tree's: all but the leader */
 };
 
@@ -59,8 +64,8 @@ static int run(const struct group *g, const struct qn_shape *shape, double *ns)
         .shape = shape,
         .load = 1,
         .clients = 1,
-        .client_ns = GAP_NS,
-        .load_ns = LOAD_NS,
+        .client_ns = g->gap_ns,
+        .load_ns = COMMANDS * g->gap_ns,
         .seed = 1};
     int err = qn_sim_commit_run(&r, &o);
     if (err != QN_OK || r.broken != NULL) {
@@ -79,7 +84,17 @@ static int run(const struct group *g, const struct qn_shape *shape, double *ns)
     return status;
 }
 
-static int run_named(const struct group *g, const char *name,
+static uint64_t gap_ns(const struct group *g, const struct qn_shape *plan,
+                       const struct qn_topology_spec_opts *o)
+{
+    double cycles = qn_plan_cost(g->members, plan, plan, o->goal, o->q);
+    double ghz =
+        g->m->facts.clock_ghz > 0 ? g->m->facts.clock_ghz : QN_GHZ_USUAL;
+    return QN_MAX(GAP_LEAST_NS, (uint64_t)(GAP_FACTOR * cycles / ghz));
+}
+
+/* The first one of a group is the plan. */
+static int run_named(struct group *g, const char *name,
                      struct qn_topology_spec_opts *o, double *ns)
 {
     struct qn_topology_spec spec;
@@ -91,6 +106,7 @@ static int run_named(const struct group *g, const char *name,
         return 1;
     }
     o->root = spec.root;
+    g->gap_ns = g->gap_ns != 0 ? g->gap_ns : gap_ns(g, &spec.down, o);
     int status = run(g, &spec.down, ns);
     qn_topology_spec_fini(&spec);
     return status;

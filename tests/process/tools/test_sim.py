@@ -209,6 +209,17 @@ class Replay(unittest.TestCase):
         self.assertEqual(sum("commit" in row for row in rows), 8)
         self.assertTrue(all(row.endswith("holds") for row in rows))
 
+    def test_every_group_of_one_machine(self):
+        done = sim("replay", "S1", "--every", "--machines",
+                   machine("amd64_sparse_10"))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = [x for x in done.stdout.splitlines() if x.startswith("S1 ")]
+        # Groups of 2 to 10 cores, of 4 to 10 replicas.
+        self.assertEqual([row.count(", 9 groups") for row in rows],
+                         [1] * 4 + [0] * 2)
+        self.assertEqual([row.count(", 7 groups") for row in rows],
+                         [0] * 4 + [1] * 2)
+
 
 class Refusals(unittest.TestCase):
     def refused(self, *args, names=()):
@@ -263,6 +274,10 @@ class Refusals(unittest.TestCase):
         self.refused("replay", "S9", names=["S1"])
         self.refused("replay", "S1", "--machines", "/nowhere",
                      names=["/nowhere"])
+        with tempfile.TemporaryDirectory() as empty:
+            done = sim("replay", "S1", "--machines", empty)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("no machine", done.stderr)
         self.refused("broadcast", *m, "--plot", "/nowhere/a.svg",
                      names=["/nowhere"])
 
