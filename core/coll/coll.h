@@ -82,7 +82,7 @@ struct qn_coll_opts {
     struct qn_qp **qp;          /* by node; borrowed. Read for the neighbours in
                                    the trees only; those queuepairs are kept
                                    until qn_coll_down, or destroy */
-    struct qn_doorbell *doorbell; /* kept: wait sleeps on it. NULL: no wait */
+    struct qn_doorbell *doorbell;   /* kept: wait sleeps on it. NULL: no wait */
     struct qn_backoff_opts backoff; /* of wait, before it sleeps */
     uint32_t window;    /* operations under way; a power of two, the same at all
                            members; 0: 1 */
@@ -151,9 +151,9 @@ int qn_coll_test(struct qn_coll *c, uint32_t number);
  * deadline. */
 int qn_coll_wait(struct qn_coll *c, uint32_t number, qn_time_t deadline);
 
-/** True if poll would get on, or flush could send what waited for room. Before
- *  a node sleeps: arm the doorbell, flush, and sleep only if this is false
- *  (core/qp.h, flush). */
+/** True if poll would get on, if flush could send what waited for room, or if a
+ *  flush has sent it since the last poll. Before a node sleeps: arm the
+ *  doorbell, flush, and sleep only if this is false (core/qp.h, flush). */
 bool qn_coll_pending(struct qn_coll *c);
 
 /** Flush the queuepairs that were used.

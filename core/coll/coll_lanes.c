@@ -252,6 +252,7 @@ static void list_awaited(struct qn_coll_lanes *l)
 bool qn_coll_lanes_poll(struct qn_coll_lanes *l)
 {
     bool moved = false;
+    l->flushed = false;
     list_awaited(l);
     for (uint32_t i = 0; i < l->listed; i++) {
         moved = receive(l, l->list[i]) || moved;
@@ -281,6 +282,9 @@ static bool has_message(struct qn_coll_lanes *l, qn_node_t from)
 bool qn_coll_lanes_pending(struct qn_coll_lanes *l)
 {
     struct qn_flow_send s;
+    if (l->flushed) {
+        return true;
+    }
     if (qn_coll_flow_next(l->flow, &s) &&
         (l->qp[s.to] == NULL || qn_qp_room(l->qp[s.to]) > 0 ||
          has_message(l, s.to))) {
@@ -298,7 +302,7 @@ bool qn_coll_lanes_pending(struct qn_coll_lanes *l)
 bool qn_coll_lanes_flush(struct qn_coll_lanes *l)
 {
     struct qn_flow_send s;
-    (void)send_all(l);
+    l->flushed = send_all(l) || l->flushed;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < l->used_count; i++) {
         const qn_node_t node = l->used[i];

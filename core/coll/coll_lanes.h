@@ -54,6 +54,8 @@ struct qn_coll_lanes {
     uint32_t listed, list_size;
     uint32_t used_count;
     qn_node_t blocked; /* has no room; or QN_NO_MEMBER */
+    bool flushed;      /* a flush has sent what had no room before it, and no
+                          poll came after it */
     uint16_t view;
     alignas(16) uint8_t own[QN_INPLACE_MAX]; /* a short message */
 };
@@ -79,7 +81,8 @@ void qn_coll_lanes_fini(struct qn_coll_lanes *l);
  *  is. @return true if something moved. */
 bool qn_coll_lanes_poll(struct qn_coll_lanes *l);
 
-/** True if poll would move something. */
+/** True if poll would move something, or if a flush has since the last poll:
+ * then an operation may have completed that its caller has not looked at. */
 bool qn_coll_lanes_pending(struct qn_coll_lanes *l);
 
 /** Flush the queuepairs that were used.

@@ -401,6 +401,25 @@ Test(coll, reductions_ahead_fill_the_lane_and_then_wait)
     coll_free(net);
 }
 
+/* A node that sleeps after a flush would not see that its operation is
+ * complete, and nothing would wake it. */
+Test(coll, what_a_flush_has_completed_is_pending_until_the_next_poll)
+{
+    struct coll_net *net = coll_new("sequential", 2);
+    struct qn_coll *c = net->node[1].c;
+    inmemory_allow(coll_qp(net, 1, 0), 0);
+    coll_start(net, 1, QN_COLL_REDUCE, 1);
+    cr_assert_eq(coll_turn(net, 1), QN_EAGAIN);
+    cr_assert(!qn_coll_pending(c));
+    inmemory_allow(coll_qp(net, 1, 0), INMEMORY_UNLIMITED);
+    cr_assert(!qn_coll_flush(c), "it has gone");
+    cr_assert_eq(qn_coll_state(c, 1), QN_OK);
+    cr_assert(qn_coll_pending(c));
+    cr_assert_eq(qn_coll_poll(c), QN_OK);
+    cr_assert(!qn_coll_pending(c));
+    coll_free(net);
+}
+
 Test(coll, a_release_without_room_waits_and_goes_to_each_child_once)
 {
     struct coll_net *net = coll_new("sequential", 4);
