@@ -3,6 +3,7 @@
 run.
 
     bench_commits.py --before ../before/build/release/kvs/quoind
+    bench_commits.py --before ../before/build/release/kvs/quoind --channel
 
 Both run at the same time, with three replicas and a million keys of 8 and 16
 bytes, and are restarted after each 5 pairs, the other one first: the placement
@@ -13,6 +14,10 @@ over the other's; the median of the pairs is shown with its 95 % interval
 (order statistics). The lower end must be at least 0.93: 5 %, and 2 % for the
 noise of the machine, which a run with the same program for `--quoind` and
 `--before` shows.
+
+With --channel, `quoin bench channel` of both builds is measured instead. Its raw
+forms use nothing of ours: their ratios tell what the placement of code and memory
+does.
 
 All started programs are ended, also on Ctrl-C.
 """
@@ -76,6 +81,45 @@ def show(name, pairs):
     return met
 
 
+def channel(o, quoin):
+    """The median of each form of `quoin bench channel`, ns."""
+    done = subprocess.run([quoin, "bench", "channel", "--endpoints", "0",
+                           "--seconds", str(o.seconds / 10)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True)
+    if done.returncode != 0:
+        sys.exit(f"{quoin}: {done.stderr}")
+    return {f"{form['form']}, {form['kind']}": form["ns"]["median"]
+            for form in json.loads(done.stdout)["two_nodes"]}
+
+
+def channels(o):
+    """Pairs of both builds, the other one first in every second."""
+    before = os.path.join(os.path.dirname(o.before), "../loadgen/quoin")
+    found = {}
+    for pair in range(o.pairs):
+        got = {}
+        for quoin in (o.quoin, before) if pair % 2 == 0 else (before, o.quoin):
+            got[quoin] = channel(o, quoin)
+        for name, ns in got[o.quoin].items():
+            found.setdefault(name, []).append((ns, got[before][name]))
+    return found
+
+
+def show_channels(found):
+    print("| form | pairs | ns, this / before | ratio of rates | |\n"
+          "|---|---|---|---|---|")
+    met = []
+    for name, pairs in found.items():
+        middle, low, high = interval([b / a for a, b in pairs])
+        met.append(low >= LEAST)
+        print("| %s | %d | %.1f / %.1f | %.3f (%.3f to %.3f) | %s |" % (
+            name, len(pairs), *(statistics.median(p[i] for p in pairs)
+                                for i in (0, 1)), middle, low, high,
+            "met" if met[-1] else "SHORT"))
+    return met
+
+
 def rows(o):
     return [row for row in ROWS if re.search(o.only, row[0])]
 
@@ -113,6 +157,8 @@ def parse():
     p.add_argument("--seconds", type=float, default=1,
                    help="per run (%(default)s)")
     p.add_argument("--keys", type=int, default=10 ** 6)
+    p.add_argument("--channel", action="store_true",
+                   help="`quoin bench channel` instead of servers")
     p.add_argument("--only", default="", metavar="REGEX", help="loads")
     p.add_argument("--json", metavar="FILE",
                    help="all pairs, including those in the file")
@@ -126,6 +172,8 @@ def parse():
 
 def main():
     o = parse()
+    if o.channel:
+        return 1 if not all(show_channels(channels(o))) and o.check else 0
     found = script.end(lambda: run(o), o)
     print("| load | pairs | kop/s, this / before | ratio | CPU us/op | |\n"
           "|---|---|---|---|---|---|")

@@ -18,7 +18,11 @@
 #include "tests/support/replay.h"
 #include "tests/support/test.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SEEDS_USUAL 40u
+#else
 #define SEEDS_USUAL 300u
+#endif
 
 static struct qn_machine *machine(void)
 {
