@@ -21,6 +21,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "transports/udn/udn_end_internal.h"
+#include "transports/udn/udn_mutant.h"
 
 static_assert(offsetof(struct qn_udn_end, qp) == 0, "qn_udn_end_of");
 
@@ -124,7 +125,7 @@ static void drain_all(struct qn_udn_port *p, bool want)
 
 void qn_udn_want(struct qn_udn_port *p)
 {
-    if (p->backlog) {
+    if (p->backlog && !QN_UDN_MUTANT(NO_WANT)) {
         drain_all(p, true);
     }
 }
@@ -213,7 +214,7 @@ void qn_udn_tell_at_rest(struct qn_udn_end *e)
         qn_words_want_room(&e->port->device, e->peer);
         qn_udn_tell(e);
     }
-    if (l->unrung_told) {
+    if (l->unrung_told && !QN_UDN_MUTANT(NO_REST)) {
         qn_udn_ring(e);
     }
 }

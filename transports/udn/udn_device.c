@@ -251,7 +251,9 @@ static void up(struct qn_device *d, qn_node_t node, uint64_t inc)
         return; /* it was named by attach, or before */
     }
     p->peer[node] = (struct qn_udn_peer){.inc = inc};
-    memset(qn_udn_link_of(p, node, 0), 0, p->lanes * sizeof p->link[0]);
+    if (!QN_UDN_MUTANT(OLD_FRAMES)) {
+        memset(qn_udn_link_of(p, node, 0), 0, p->lanes * sizeof p->link[0]);
+    }
     qn_udn_sort(p, node);
 }
 

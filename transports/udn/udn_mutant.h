@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-#define QN_UDN_MUTANT_MAP(X)                                                   \
+/* Of the words. */
+#define QN_UDN_WORDS_MUTANT_MAP(X)                                             \
     X(NO_COMPARE, "a reservation does not look whether another came first")    \
     X(FIRST_FIRST, "the first word is published before the others")            \
     X(NO_PAD, "what a dead sender had reserved stays for ever")                \
@@ -20,10 +21,18 @@
     X(LATE_HEAD, "room is given back before the position is kept")             \
     X(DEAF, "what waits at a dead core is not woken")
 
+/* Of the queuepair over them. */
+#define QN_UDN_QP_MUTANT_MAP(X)                                                \
+    X(NO_REST, "a peek that finds nothing does not ring for what was told")    \
+    X(NO_WANT, "a flush does not say that frames wait for room")               \
+    X(MUTE, "a flush does not tell how many frames were given back")           \
+    X(OLD_FRAMES, "a next incarnation's lane goes on with frames of the "      \
+                  "former")
+
 enum qn_udn_mutant {
     QN_UDN_MUTANT_NONE,
 #define X(name, text) QN_UDN_MUTANT_##name,
-    QN_UDN_MUTANT_MAP(X)
+    QN_UDN_WORDS_MUTANT_MAP(X) QN_UDN_QP_MUTANT_MAP(X)
 #undef X
         QN_UDN_MUTANT_COUNT
 };

@@ -14,6 +14,7 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "transports/udn/udn_end_internal.h"
+#include "transports/udn/udn_mutant.h"
 
 /* The device says that the peer has ended. */
 static void give_up(struct qn_udn_end *e)
@@ -207,7 +208,8 @@ bool qn_udn_flush(struct qn_qp *qp)
     if (qn_udn_status(e) != QN_OK) {
         return false;
     }
-    const bool owes = (uint16_t)(l->released - l->told) > 1;
+    const bool owes =
+        (uint16_t)(l->released - l->told) > 1 && !QN_UDN_MUTANT(MUTE);
     send_rest(e, owes);
     if (e->starved || (owes && l->told != l->released)) {
         qn_words_want_room(&e->port->device, e->peer);

@@ -1,3 +1,4 @@
+/* Either form of ffq: CMakeLists.txt says which one. */
 #include "tests/sim/lanes/lane_world.h"
 #include "transports/ffq/ffq.h"
 
@@ -11,8 +12,8 @@ static const struct unfound unfound[] = {
     {NULL, 0, NULL},
 };
 
-const struct lane_kind lane_kind = {.transport = &qn_ffq,
-                                    .open_at = qn_ffq_open_at,
+const struct lane_kind lane_kind = {.transport = &LANE_FFQ,
+                                    .open_at = LANE_FFQ_OPEN_AT,
                                     .full = LANE_CELLS,
                                     .again = LANE_CELLS,
                                     .eager = true,

@@ -11,9 +11,17 @@
 #include "core/base/bits.h"
 #include "tests/support/test.h"
 
+static const struct qn_device_opts device_opts = {.nodes = 2, .lanes = 1};
+
+static const struct qn_device_type *device_type(void)
+{
+    return lane_kind.transport->device;
+}
+
 size_t lane_memory_bytes(void)
 {
-    return lane_kind.transport->lane_bytes(LANE_CELLS);
+    return device_type() != NULL ? device_type()->bytes(&device_opts)
+                                 : lane_kind.transport->lane_bytes(LANE_CELLS);
 }
 
 void lane_fill(uint8_t *msg, uint32_t bytes, uint32_t number)
@@ -23,19 +31,44 @@ void lane_fill(uint8_t *msg, uint32_t bytes, uint32_t number)
     }
 }
 
-static void open_end(struct lane_world *w, uint32_t i)
+static void make_doorbells(struct lane_world *w)
 {
-    int fd = w->futex ? -1 : (int)i;
-    int peer_fd = w->futex ? -1 : 1 - (int)i;
-    qn_doorbell_init(&w->doorbell[i], &w->line[i], fd);
-    qn_doorbell_handle_init(&w->ringer[1 - i], &w->line[1 - i], peer_fd);
+    memset(w->line, 0, sizeof w->line);
+    for (uint32_t i = 0; i < 2; i++) {
+        int fd = w->futex ? -1 : (int)i;
+        qn_doorbell_init(&w->doorbell[i], &w->line[i], fd);
+        qn_doorbell_handle_init(&w->ringer[i], &w->line[i], fd);
+    }
+}
+
+void lane_attach(struct lane_world *w, uint32_t i, uint64_t self_inc,
+                 uint64_t peer_inc)
+{
+    uint64_t incarnation[2];
+    incarnation[i] = self_inc;
+    incarnation[1 - i] = peer_inc;
+    const struct qn_device_attach_opts o = {.memory = w->lane[0],
+                                            .opts = &device_opts,
+                                            .self = i,
+                                            .incarnation = incarnation,
+                                            .doorbell = &w->doorbell[i],
+                                            .ringer = w->ringer};
+    if (device_type()->attach(&w->port[i], &o) != QN_OK) {
+        abort();
+    }
+}
+
+void lane_open(struct lane_world *w, uint32_t i, uint64_t self_inc,
+               uint64_t peer_inc)
+{
     const struct qn_qp_opts o = {.tx = w->lane[i],
                                  .rx = w->lane[1 - i],
+                                 .device = w->port[i],
                                  .cells = LANE_CELLS,
                                  .self = i,
                                  .peer = 1 - i,
-                                 .self_inc = 10 + i,
-                                 .peer_inc = 11 - i,
+                                 .self_inc = self_inc,
+                                 .peer_inc = peer_inc,
                                  .doorbell = &w->doorbell[i],
                                  .ringer = &w->ringer[1 - i]};
     if (lane_kind.open_at(&w->qp[i], &o, w->start) != QN_OK) {
@@ -43,16 +76,27 @@ static void open_end(struct lane_world *w, uint32_t i)
     }
 }
 
+/* Both nodes as their first incarnations. */
+static void begin(struct lane_world *w)
+{
+    memset(w->lane[0], 0, lane_memory_bytes());
+    if (device_type() == NULL) {
+        memset(w->lane[1], 0, lane_memory_bytes());
+    } else {
+        device_type()->format(w->lane[0], &device_opts);
+        lane_attach(w, 0, 10, 11);
+        lane_attach(w, 1, 11, 10);
+    }
+    lane_open(w, 0, 10, 11);
+    lane_open(w, 1, 11, 10);
+}
+
 void lane_setup(void *ctx)
 {
     struct lane_world *w = ctx;
     uint8_t msg[LANE_MESSAGE_MAX];
-    memset(w->line, 0, sizeof w->line);
-    for (uint32_t i = 0; i < 2; i++) {
-        memset(w->lane[i], 0, lane_memory_bytes());
-    }
-    open_end(w, 0);
-    open_end(w, 1);
+    make_doorbells(w);
+    begin(w);
     w->received = 0;
     w->replies = 0;
     for (uint32_t n = 0; n < w->filled; n++) {
@@ -69,8 +113,10 @@ void lane_setup(void *ctx)
 void lane_teardown(void *ctx)
 {
     struct lane_world *w = ctx;
-    qn_qp_close(w->qp[0]);
-    qn_qp_close(w->qp[1]);
+    for (uint32_t i = 0; i < 2; i++) {
+        qn_qp_close(w->qp[i]);
+        qn_device_detach(w->port[i]);
+    }
 }
 
 /* Message number `received`, whole and right? */
@@ -140,7 +186,7 @@ const char *lane_nobody_asleep(void *ctx)
 
 void lane_make(struct lane_world *w)
 {
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < (device_type() == NULL ? 2 : 1); i++) {
         w->lane[i] = aligned_alloc(QN_CACHELINE, lane_memory_bytes());
         cr_assert_not_null(w->lane[i]);
     }
@@ -179,7 +225,7 @@ static void explore_in(enum qn_explore_memory m, struct qn_explore_opts o)
     o.memory = m;
     o.all = o.all && !lane_search.on; /* a child may lose memory */
     o.deviations -= o.deviations > LANE_LESS ? LANE_LESS : 0;
-    if (m == QN_EXPLORE_C11) {
+    if (m == QN_EXPLORE_C11 && (lane_search.on || lane_kind.most == 0)) {
         o.deviations = lane_search.on ? least(o.nodes)
                                       : QN_MAX(o.deviations, least(o.nodes));
     }
@@ -201,8 +247,24 @@ void lane_explore_in_both(struct qn_explore_opts o)
     explore_in(QN_EXPLORE_C11, o);
 }
 
+/* No more than a transport has time for, or what is asked for. */
+static void bound(struct qn_explore_opts *o, const struct lane_world *w)
+{
+    const char *more = getenv("QN_EXPLORE_DEVIATIONS");
+    bool heavy = o->kills > 0 || w->bytes > LANE_SHORT;
+    uint32_t most = lane_kind.most - heavy;
+    if (more != NULL) {
+        most = (uint32_t)atoi(more);
+    }
+    o->deviations = QN_MIN(o->deviations, most);
+    o->kills = QN_MIN(o->kills, most);
+}
+
 void lane_explore(struct qn_explore_opts o, struct lane_world *w)
 {
+    if (lane_kind.most != 0) {
+        bound(&o, w);
+    }
     lane_make(w);
     o.nodes = 2;
     o.setup = lane_setup;

@@ -4,8 +4,9 @@
 /**
  * Two nodes and a channel between them, for the schedule explorer: what
  * test_lane_*.c share. Which transport it is says the one source that defines
- * lane_kind. A scenario is a struct lane_world with its first part
- * filled; node 0 sends, node 1 receives, unless a test brings its own nodes.
+ * lane_kind. One whose lanes are a device has one in place of the two lanes. A
+ * scenario is a struct lane_world with its first part filled; node 0 sends,
+ * node 1 receives, unless a test brings its own nodes.
  *
  * Each scenario is explored in both memories, in C11 with 3 deviations at least
  * (QN_EXPLORE_DEVIATIONS: another number), or 2 if there are three nodes. A
@@ -20,6 +21,7 @@
 
 #define LANE_CELLS       16u
 #define LANE_MESSAGE_MAX 2048u
+#define LANE_SHORT       120u
 
 /* Deviations to leave out: a sanitizer makes each run twenty times slower, and
  * has seen all code after a few. */
@@ -60,6 +62,9 @@ struct lane_kind {
     uint32_t full;  /* cells that a fresh lane of LANE_CELLS holds */
     uint32_t again; /* that it holds when all of those were read */
     bool eager;     /* the receiver acknowledges each cell when it is read */
+    uint32_t most; /* deviations, or kills, in either memory, where an operation
+                      has many accesses; 1 less with kills or messages longer
+                      than LANE_SHORT. 0: as many as a scenario says */
     /* test_lane_orders.c */
     const char *const *files; /* as of struct orders, like the next three */
     const struct unfound *unfound;
@@ -103,7 +108,8 @@ struct lane_world {
     uint32_t bytes;    /* of each */
     uint32_t reads;    /* of `filled`, by a receiver that reads and goes */
     /* the machine */
-    void *lane[2];
+    void *lane[2]; /* of a device: its memory, NULL */
+    struct qn_device *port[2];
     struct qn_doorbell_line line[2];
     struct qn_doorbell doorbell[2];
     struct qn_doorbell_handle ringer[2]; /* [i] rings node i */
@@ -113,6 +119,14 @@ struct lane_world {
 };
 
 size_t lane_memory_bytes(void);
+
+/** Attach node i to the device as an incarnation, beside the other's. */
+void lane_attach(struct lane_world *w, uint32_t i, uint64_t self_inc,
+                 uint64_t peer_inc);
+
+/** Open the end of node i, which is attached. */
+void lane_open(struct lane_world *w, uint32_t i, uint64_t self_inc,
+               uint64_t peer_inc);
 
 /** Message number `number`. */
 void lane_fill(uint8_t *msg, uint32_t bytes, uint32_t number);
@@ -131,7 +145,7 @@ void lane_receiver(void *ctx);
 /** Check: both nodes ended. */
 const char *lane_nobody_asleep(void *ctx);
 
-/** Allocate the lanes; the caller frees w->lane[0] and [1]. */
+/** Allocate the lanes, or the device; the caller frees w->lane[0] and [1]. */
 void lane_make(struct lane_world *w);
 
 /** Explore in both memories; it must come out clean and complete. */

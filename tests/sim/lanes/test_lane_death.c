@@ -30,6 +30,9 @@ static const char *left_whole(void *ctx)
     if (qn_sim_end_of(1) == QN_SIM_KILLED) {
         return NULL;
     }
+    if (w->port[1] != NULL) {
+        qn_device_down(w->port[1], 0);
+    }
     qn_qp_down(w->qp[1]);
     while ((rc = qn_qp_try_recv(w->qp[1], msg, sizeof msg, &len)) == QN_OK) {
         uint8_t want[LANE_MESSAGE_MAX];
