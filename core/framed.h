@@ -13,7 +13,7 @@
  *         ...
  *     };
  *     static const struct qn_framed_wire wire = {...};
- *     QN_FRAMED_OPS(ops, wire);
+ *     QN_FRAMED_OPS(ops, wire, "slots");
  *     open: x = qn_framed_alloc(sizeof *x, o, &ops, &limits); ...
  *
  * A cell carries a kind and a length (0 .. 255 each) and its payload. The
@@ -390,8 +390,9 @@ void qn_framed_down(struct qn_qp *qp);
 void qn_framed_close(struct qn_qp *qp);
 struct qn_qp_traffic qn_framed_traffic(const struct qn_qp *qp);
 
-/** Define `ops`, the operations of a backend with that constant wire. */
-#define QN_FRAMED_OPS(ops, wire)                                               \
+/** Define `ops`, the operations of a backend with that constant wire, which
+ *  moves `what`. */
+#define QN_FRAMED_OPS(ops, wire, what)                                         \
     static int ops##_try_reserve(struct qn_qp *qp, size_t len, void **buf)     \
     {                                                                          \
         return qn_framed_try_reserve(qn_framed_of(qp), &(wire), len, buf);     \
@@ -434,6 +435,7 @@ struct qn_qp_traffic qn_framed_traffic(const struct qn_qp *qp);
         return qn_framed_try_send(qn_framed_of(qp), &(wire), msg, len);        \
     }                                                                          \
     static const struct qn_qp_ops ops = {                                      \
+        .unit = what,                                                          \
         .try_reserve = ops##_try_reserve,                                      \
         .commit = ops##_commit,                                                \
         .peek = ops##_peek,                                                    \

@@ -112,7 +112,7 @@ struct qn_qp_opts {
 struct qn_qp; /* what follows its fields is the backend's */
 
 /** What an end has written and read, in units of its transport
- *  (qn_transport.unit). */
+ *  (qn_qp_ops.unit). */
 struct qn_qp_traffic {
     uint64_t sent, received;
 };
@@ -120,6 +120,7 @@ struct qn_qp_traffic {
 /** A backend. All members but the last are set. Semantics as of the qn_qp_*
  *  calls. */
 struct qn_qp_ops {
+    const char *unit; /* what it moves, in the plural: "cells", ... */
     int (*try_reserve)(struct qn_qp *qp, size_t len, void **buf);
     void (*commit)(struct qn_qp *qp, size_t len);
     int (*peek)(struct qn_qp *qp, const void **msg, size_t *len);
@@ -138,8 +139,8 @@ struct qn_qp_ops {
 };
 
 struct qn_transport {
-    const char *name; /* "ump", ... */
-    const char *unit; /* what it moves, in the plural: "cells", ... */
+    const char *name;            /* "ump", ... */
+    const struct qn_qp_ops *ops; /* of each end that it opens */
     enum qn_transport_memory memory;
     uint32_t frame_max; /* bytes of the longest frame that peek_frame yields */
     const struct qn_device_type *device;  /* NULL where there are lanes */

@@ -469,7 +469,9 @@ int qn_info_unpack(struct qn_slice bytes, struct qn_info_part *out)
     /* Another process wrote the strings: terminate them here. */
     p.state[sizeof p.state - 1] = '\0';
     p.transport[sizeof p.transport - 1] = '\0';
-    p.transport_unit[sizeof p.transport_unit - 1] = '\0';
+    for (uint32_t i = 0; i < QN_INFO_UNITS; i++) {
+        p.traffic[i].unit[QN_INFO_NAME_MAX - 1] = '\0';
+    }
     for (uint32_t e = 0; e < QN_INFO_ERRORS_MAX; e++) {
         p.error[e].code[QN_INFO_CODE_MAX - 1] = '\0';
     }

@@ -31,6 +31,9 @@
 #define QN_INFO_ERRORS_MAX 16u /* error codes told apart */
 #define QN_INFO_CODE_MAX   24u /* bytes of one, NUL included */
 
+#define QN_INFO_UNITS    4u  /* in which backends count: cells, ... */
+#define QN_INFO_NAME_MAX 16u /* bytes of a unit's, a transport's; with NUL */
+
 struct qn_info_cmd {
     uint64_t calls;    /* executed */
     uint64_t usec;     /* in all of them, estimated (cmd_latency_sample.h). Of
@@ -43,6 +46,12 @@ struct qn_info_cmd {
 struct qn_info_error {
     char code[QN_INFO_CODE_MAX]; /* "ERR"; "": free */
     uint64_t count;
+};
+
+/** What queuepairs of one backend have moved (core/qp.h). */
+struct qn_info_traffic {
+    char unit[QN_INFO_NAME_MAX]; /* "cells"; "": unused */
+    uint64_t sent, received;
 };
 
 /** The figures of one replica. Plain memory without pointers: may be copied
@@ -117,8 +126,9 @@ struct qn_info_part {
     uint64_t covered_ok;       /* lie in a snapshot, and were answered +OK */
 
     /* Its queuepairs (core/qp.h). */
-    char transport[16], transport_unit[16];
-    uint64_t transport_sent, transport_received;
+    char transport[QN_INFO_NAME_MAX];
+    struct qn_info_traffic traffic[QN_INFO_UNITS]; /* each backend's, the
+                                            unused ones last */
 
     /* Snapshots (kvs/snapshot/state_transfer.h). */
     uint64_t snapshots_joined;

@@ -50,14 +50,22 @@ static void snapshots_line(struct qn_buf *b, const struct qn_info_part *p)
         p->cut_bytes, p->cut_bytes_max, p->cut_bytes_most, p->cuts_anew);
 }
 
-/* What its queuepairs have moved, in units of its transport. */
+/* What its queuepairs have moved, in units of each backend: those that are not
+ * its transport's stay 0. */
 static void transport_line(struct qn_buf *b, const struct qn_info_part *p)
 {
-    qn_info_line(b,
-                 "transport%" PRIu32 ":name=%s,%s_sent=%" PRIu64
-                 ",%s_received=%" PRIu64,
-                 p->replica, p->transport, p->transport_unit, p->transport_sent,
-                 p->transport_unit, p->transport_received);
+    char text[QN_INFO_UNITS * 96] = "";
+    size_t n = 0;
+    for (uint32_t i = 0; i < QN_INFO_UNITS; i++) {
+        const struct qn_info_traffic *t = &p->traffic[i];
+        if (t->unit[0] != '\0') {
+            n += (size_t)snprintf(text + n, sizeof text - n,
+                                  ",%s_sent=%" PRIu64 ",%s_received=%" PRIu64,
+                                  t->unit, t->sent, t->unit, t->received);
+        }
+    }
+    qn_info_line(b, "transport%" PRIu32 ":name=%s%s", p->replica, p->transport,
+                 text);
 }
 
 /* Bytes now, the most ever, and the bound (docs/limits.md). */

@@ -21,6 +21,7 @@
 #include "kvs/local/cluster_query_internal.h"
 #include "kvs/resp/reply.h"
 #include "kvs/store/store.h"
+#include "transports/registry.h"
 
 /* ---- this replica's part of INFO ----------------------------------------- */
 
@@ -114,14 +115,28 @@ static void snapshots_fill(struct qn_server *s, struct qn_info_part *p)
     p->cuts_anew = st.cuts_anew;
 }
 
+/* Two transports of one backend count once. */
 static void transport_fill(struct qn_server *s, struct qn_info_part *p)
 {
-    struct qn_qp_traffic t = qn_peers_traffic(&s->peers);
+    const struct qn_qp_ops *counted[QN_INFO_UNITS];
+    const struct qn_transport *t;
+    uint32_t n = 0;
     snprintf(p->transport, sizeof p->transport, "%s", s->transport->name);
-    snprintf(p->transport_unit, sizeof p->transport_unit, "%s",
-             s->transport->unit);
-    p->transport_sent = t.sent;
-    p->transport_received = t.received;
+    for (uint32_t i = 0; (t = qn_transport_at(i)) != NULL; i++) {
+        uint32_t k = 0;
+        while (k < n && counted[k] != t->ops) {
+            k++;
+        }
+        if (k == n) {
+            QN_ASSERT(n < QN_INFO_UNITS);
+            struct qn_info_traffic *of = &p->traffic[n];
+            struct qn_qp_traffic sum = qn_peers_traffic(&s->peers, t->ops);
+            counted[n++] = t->ops;
+            *of = (struct qn_info_traffic){.sent = sum.sent,
+                                           .received = sum.received};
+            snprintf(of->unit, sizeof of->unit, "%s", t->ops->unit);
+        }
+    }
 }
 
 static void turns_fill(struct qn_info_part *p, const struct qn_loop_stats *m)

@@ -52,27 +52,54 @@ void qn_peers_add(struct qn_peers *p, struct qn_mapped_peer *peer)
     p->incarnation[peer->node] = peer->incarnation;
 }
 
-static void count(struct qn_qp_traffic *sum, const struct qn_qp *qp)
+static void count(struct qn_qp_traffic *sum, struct qn_qp_traffic t)
 {
-    struct qn_qp_traffic t = qn_qp_traffic(qp);
     sum->sent += t.sent;
     sum->received += t.received;
 }
 
-struct qn_qp_traffic qn_peers_traffic(const struct qn_peers *p)
+static void count_if(struct qn_qp_traffic *sum, const struct qn_qp *qp,
+                     const struct qn_qp_ops *ops)
 {
-    struct qn_qp_traffic sum = p->past;
+    if (qp != NULL && qp->ops == ops) {
+        count(sum, qn_qp_traffic(qp));
+    }
+}
+
+struct qn_qp_traffic qn_peers_traffic(const struct qn_peers *p,
+                                      const struct qn_qp_ops *ops)
+{
+    struct qn_qp_traffic sum = {0};
+    for (uint32_t i = 0; i < QN_PEERS_BACKENDS; i++) {
+        if (p->past[i].ops == ops) {
+            count(&sum, p->past[i].traffic);
+        }
+    }
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        count(&sum, p->direct[i]);
-        count(&sum, p->tree[i]);
+        count_if(&sum, p->direct[i], ops);
+        count_if(&sum, p->tree[i], ops);
     }
     return sum;
 }
 
+static void keep_count(struct qn_peers *p, const struct qn_qp *qp)
+{
+    uint32_t i = 0;
+    if (qp == NULL) {
+        return;
+    }
+    while (p->past[i].ops != NULL && p->past[i].ops != qp->ops) {
+        i++;
+        QN_ASSERT(i < QN_PEERS_BACKENDS);
+    }
+    p->past[i].ops = qp->ops;
+    count(&p->past[i].traffic, qn_qp_traffic(qp));
+}
+
 void qn_peers_close_queuepairs(struct qn_peers *p, qn_node_t node)
 {
-    count(&p->past, p->direct[node]);
-    count(&p->past, p->tree[node]);
+    keep_count(p, p->direct[node]);
+    keep_count(p, p->tree[node]);
     qn_qp_close(p->direct[node]);
     qn_qp_close(p->tree[node]);
     p->direct[node] = p->tree[node] = NULL;

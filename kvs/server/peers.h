@@ -37,6 +37,14 @@ struct qn_mapped_peer {
     struct qn_arena arena;
 };
 
+#define QN_PEERS_BACKENDS 2u /* whose queuepairs one server may open */
+
+/** What the queuepairs of one backend moved until they were closed. */
+struct qn_peers_past {
+    const struct qn_qp_ops *ops; /* NULL: of none */
+    struct qn_qp_traffic traffic;
+};
+
 struct qn_peers {
     struct qn_mapped_peer *present[QN_NODES_MAX]; /* NULL: absent, or `self` */
     uint64_t incarnation[QN_NODES_MAX]; /* the present or last known one */
@@ -44,7 +52,7 @@ struct qn_peers {
     struct qn_doorbell_handle doorbell[QN_NODES_MAX];
     struct qn_qp *direct[QN_NODES_MAX]; /* NULL: closed */
     struct qn_qp *tree[QN_NODES_MAX];
-    struct qn_qp_traffic past; /* of closed queuepairs */
+    struct qn_peers_past past[QN_PEERS_BACKENDS]; /* closed queuepairs */
 };
 
 /** `outbox` is taken, also on failure; its descriptor `fd` is borrowed. @param
@@ -66,8 +74,10 @@ struct qn_mapped_peer *qn_peers_retire(struct qn_peers *p, qn_node_t node);
 /** Retain one that never was present, or not any more. Taken. */
 void qn_peers_retain(struct qn_peers *p, struct qn_mapped_peer *peer);
 
-/** Of all queuepairs so far. O(nodes). */
-struct qn_qp_traffic qn_peers_traffic(const struct qn_peers *p);
+/** Of all queuepairs of one backend so far: what others moved is not counted
+ *  in its units. O(nodes). */
+struct qn_qp_traffic qn_peers_traffic(const struct qn_peers *p,
+                                      const struct qn_qp_ops *ops);
 
 /** Close both queuepairs of a node, if they are open. */
 void qn_peers_close_queuepairs(struct qn_peers *p, qn_node_t node);

@@ -397,7 +397,8 @@ static void counts_agree(const struct pair *p, uint32_t messages)
     cr_assert_eq(a.sent, b.received, "%s", p->t->name);
     cr_assert_eq(b.sent, a.received, "%s", p->t->name);
     cr_assert_geq(a.sent, messages, "%s", p->t->name);
-    cr_assert_neq(p->t->unit, NULL, "%s", p->t->name);
+    cr_assert_eq(p->end[0]->ops, p->t->ops, "%s", p->t->name);
+    cr_assert_neq(p->t->ops->unit, NULL, "%s", p->t->name);
 }
 
 /* Random sizes and random turns of both ends, against a counter as model. */

@@ -272,6 +272,7 @@ static struct qn_qp_traffic traffic(const struct qn_qp *qp)
 }
 
 static const struct qn_qp_ops ops = {
+    .unit = "messages",
     .try_reserve = try_reserve,
     .commit = commit,
     .peek = peek,

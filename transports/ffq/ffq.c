@@ -203,7 +203,7 @@ static const struct qn_framed_wire wire = {.find_room = find_room,
                                            .want = want,
                                            .peer_wants = peer_wants};
 
-QN_FRAMED_OPS(ops, wire);
+QN_FRAMED_OPS(ops, wire, "slots");
 
 /* The words that say which slots of lane `of` are empty; `by` is the lane of
  * the end that says it. */
@@ -276,7 +276,7 @@ static size_t bytes_isolated(uint32_t cells)
 
 const struct qn_transport qn_ffq = {
     .name = "ffq",
-    .unit = "slots",
+    .ops = &ops,
     .memory = QN_TRANSPORT_ISOLATED,
     .frame_max = QN_FFQ_SLOT_BYTES,
     .lane_bytes = bytes_isolated,
@@ -285,7 +285,7 @@ const struct qn_transport qn_ffq = {
 
 const struct qn_transport qn_ffq_shared = {
     .name = "ffq_shared",
-    .unit = "slots",
+    .ops = &ops,
     .memory = QN_TRANSPORT_BOTH_WRITE,
     .frame_max = QN_FFQ_SLOT_BYTES,
     .lane_bytes = bytes_shared,

@@ -66,6 +66,7 @@ static struct qn_qp_traffic traffic(const struct qn_qp *qp)
 }
 
 static const struct qn_qp_ops ops = {
+    .unit = "lines",
     .try_reserve = qn_mpb_try_reserve,
     .commit = qn_mpb_commit,
     .peek = qn_mpb_peek,
@@ -159,7 +160,7 @@ static size_t lane_bytes(uint32_t cells)
 
 const struct qn_transport qn_mpb = {
     .name = "mpb",
-    .unit = "lines",
+    .ops = &ops,
     .memory = QN_TRANSPORT_DEVICE,
     .frame_max = QN_MPB_CELL_BYTES,
     .device = &qn_mpb_device,

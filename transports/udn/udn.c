@@ -239,6 +239,7 @@ static struct qn_qp_traffic traffic(const struct qn_qp *qp)
 }
 
 static const struct qn_qp_ops ops = {
+    .unit = "words",
     .try_reserve = qn_udn_try_reserve,
     .commit = qn_udn_commit,
     .peek = qn_udn_peek,
@@ -302,7 +303,7 @@ static size_t lane_bytes(uint32_t cells)
 
 const struct qn_transport qn_udn = {
     .name = "udn",
-    .unit = "words",
+    .ops = &ops,
     .memory = QN_TRANSPORT_DEVICE,
     .frame_max = QN_UDN_FRAME_BYTES,
     .device = &qn_words_shared,

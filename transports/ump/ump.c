@@ -140,6 +140,7 @@ static struct qn_qp_traffic traffic(const struct qn_qp *qp)
 }
 
 static const struct qn_qp_ops ops = {
+    .unit = "cells",
     .try_reserve = qn_ump_try_reserve,
     .commit = qn_ump_commit,
     .peek = qn_ump_peek,
@@ -213,7 +214,7 @@ static size_t lane_bytes(uint32_t cells)
 
 const struct qn_transport qn_ump = {
     .name = "ump",
-    .unit = "cells",
+    .ops = &ops,
     .memory = QN_TRANSPORT_ISOLATED,
     .frame_max = QN_UMP_CELL_BYTES,
     .lane_bytes = lane_bytes,

@@ -15,7 +15,8 @@ from tests.process.lib.quoind import Quoind
 from tests.process.lib.verify import VerifiedLoad
 
 PATH, QUOIN, TRANSPORT = sys.argv[1:4]
-UNIT = {"ump": "cells", "ffq": "slots", "mpb": "lines", "udn": "words"}[TRANSPORT]
+UNITS = {"ump": "cells", "ffq": "slots", "mpb": "lines", "udn": "words"}
+UNIT = UNITS[TRANSPORT]
 
 
 def server():
@@ -24,11 +25,13 @@ def server():
 
 def moved(q, asked, replica):
     """What that replica's queuepairs have sent and received; None before it
-    answers."""
+    answers. Nothing goes over another backend."""
     got = fields(info(q, asked), replica, "transport")
     if not got:
         return None
     check("transport", got["name"], TRANSPORT)
+    for unit in set(UNITS.values()) - {UNIT}:
+        check(unit, (got[unit + "_sent"], got[unit + "_received"]), ("0", "0"))
     return int(got[UNIT + "_sent"]), int(got[UNIT + "_received"])
 
 

@@ -66,9 +66,7 @@ static void setup(void)
                                          .bcast_dropped = 13,
                                          .lanes = {14, 15, 16}},
                                 .transport = "ump",
-                                .transport_unit = "cells",
-                                .transport_sent = 21,
-                                .transport_received = 22,
+                                .traffic = {{"cells", 21, 22}, {"words", 0, 0}},
                                 .snapshots_joined = 1,
                                 .snapshots_given = 2,
                                 .snapshots_asked = 3,
@@ -337,7 +335,8 @@ CASE(quoin_shows_each_replica)
            "turn_wall_usec_max=99\r\n"
            "snapshots0:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
            "cut_bytes_most=6,cuts_anew=7\r\n"
-           "transport0:name=ump,cells_sent=21,cells_received=22\r\n"
+           "transport0:name=ump,cells_sent=21,cells_received=22,words_sent=0,"
+           "words_received=0\r\n"
            "queues0:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
            "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
            "arena_bytes=15,arena_bytes_most=16,arena_bytes_max=17,"
@@ -346,7 +345,8 @@ CASE(quoin_shows_each_replica)
            "lane_bytes_most=15\r\n"
            "snapshots2:joined=1,given=2,asked=3,cut_bytes=4,cut_bytes_max=5,"
            "cut_bytes_most=6,cuts_anew=7\r\n"
-           "transport2:name=ump,cells_sent=21,cells_received=22\r\n"
+           "transport2:name=ump,cells_sent=21,cells_received=22,words_sent=0,"
+           "words_received=0\r\n"
            "queues2:log_bytes=1,log_bytes_most=2,log_bytes_max=3,"
            "request_bytes=4,request_bytes_most=5,request_bytes_max=6,"
            "arena_bytes=15,arena_bytes_most=16,arena_bytes_max=17,"
@@ -455,5 +455,5 @@ CASE(parts_travel_as_bytes)
     memset(out.data + offsetof(struct qn_info_part, transport), 'x', 32);
     cr_assert_eq(qn_info_unpack(bytes, &got), QN_OK);
     cr_assert_eq(strlen(got.transport), 15);
-    cr_assert_eq(strlen(got.transport_unit), 15);
+    cr_assert_eq(strlen(got.traffic[0].unit), 15);
 }

@@ -100,3 +100,50 @@ Test(peers, a_node_has_one_present_incarnation, .signal = SIGABRT)
     qn_peers_add(&p, make(2, 5));
     qn_peers_add(&p, make(2, 6));
 }
+
+/* ---- what queuepairs have moved ---- */
+
+static struct qn_qp_traffic moved(const struct qn_qp *qp)
+{
+    return (struct qn_qp_traffic){.sent = qp->doorbell == NULL ? 10 : 100,
+                                  .received = 1};
+}
+
+static void close_nothing(struct qn_qp *qp)
+{
+    (void)qp;
+}
+
+static const struct qn_qp_ops cells = {
+    .unit = "cells", .traffic = moved, .close = close_nothing};
+static const struct qn_qp_ops words = {
+    .unit = "words", .traffic = moved, .close = close_nothing};
+
+static void moved_is(const struct qn_qp_ops *ops, uint64_t sent,
+                     uint64_t received)
+{
+    struct qn_qp_traffic t = qn_peers_traffic(&p, ops);
+    cr_assert_eq(t.sent, sent, "%s: %lu", ops->unit, t.sent);
+    cr_assert_eq(t.received, received, "%s: %lu", ops->unit, t.received);
+}
+
+CASE(each_backend_counts_its_own_queuepairs_also_closed_ones)
+{
+    struct qn_doorbell doorbell;
+    struct qn_qp by_cells = {.ops = &cells};
+    struct qn_qp by_words = {.ops = &words, .doorbell = &doorbell};
+    p.direct[1] = &by_cells;
+    p.tree[1] = &by_words;
+    p.direct[2] = &by_words;
+    moved_is(&cells, 10, 1);
+    moved_is(&words, 200, 2);
+    qn_peers_close_queuepairs(&p, 1);
+    moved_is(&cells, 10, 1);
+    moved_is(&words, 200, 2);
+    p.direct[1] = &by_words;
+    moved_is(&words, 300, 3);
+    qn_peers_close_queuepairs(&p, 1);
+    qn_peers_close_queuepairs(&p, 2);
+    moved_is(&cells, 10, 1);
+    moved_is(&words, 300, 3);
+}
