@@ -36,14 +36,14 @@ MUTANTS = {
     "NO_PROMISE": (92, "promised", True),
     "NO_HANDOFF": (53, "staged", True),
     "NO_FREEZE": (125, "st_from", True),
-    "UNADOPTED": (162, "the end of its proposals", True),
+    "UNADOPTED": (970, "the end of its proposals", True),
     "NO_UL": (53, "idx", True),
     "REUSE_SLOT": (53, "log", False),
     "EARLY_DECIDE": (53, "not decided", False),
     "NO_STEP_DOWN": (740, "role", True),
     "ACK_EARLY": (405, "lrn", False),
-    "SEAL_LIES": (331, "cep", True),
-    "STALE_PREPARED": (162, "role", True),
+    "SEAL_LIES": (2713, "cep", True),
+    "STALE_PREPARED": (7211, "role", True),
     "STAGE_LOST": (92, "st_from", True),
     "LATE_STAGE": (92, "st_from", True),
     "STAGE_AGAIN": (162, "st_from", True),
@@ -91,19 +91,23 @@ UTILITY_MUTANTS = {
     "NO_UL": (53, "the promises of a majority", True),
 }
 
+# Good runs that were refused once.
+LATE_STAGED = 18671  # STAGED of an older epoch came behind that of the newest
+
 # Of RUNS: the model; what of a run is checked; the seeds, by their acceptor; defects; good
-# runs in CI; how a trace is read and projected; kinds of records, all of which must occur.
-Runs = collections.namedtuple("Runs", "model of acceptor mutants seeds read project kinds")
+# runs in CI, and seeds beside them; how a trace is read and projected; kinds of records, all
+# of which must occur.
+Runs = collections.namedtuple("Runs", "model of acceptor mutants seeds also read project kinds")
 
 RUNS = {
-    "process": Runs("onepaxos", "pairs of slots", "process", MUTANTS, 40,
+    "process": Runs("onepaxos", "pairs of slots", "process", MUTANTS, 40, [LATE_STAGED],
                     project.Trace, project.project, project.RECEIVED),
-    "memory": Runs("memacceptor", "pairs of slots", "memory", MEMORY_MUTANTS, 40,
+    "memory": Runs("memacceptor", "pairs of slots", "memory", MEMORY_MUTANTS, 40, [],
                    project.Trace, project.project_memory, {}),
-    "utility": Runs("utility", "indices", "process", UTILITY_MUTANTS, 40,
+    "utility": Runs("utility", "indices", "process", UTILITY_MUTANTS, 40, [],
                     project_utility.Trace, project_utility.project, project_utility.KINDS),
 }
-RUNS["timed_process"] = RUNS["process"]._replace(mutants=TIMED_MUTANTS, seeds=20)
+RUNS["timed_process"] = RUNS["process"]._replace(mutants=TIMED_MUTANTS, seeds=20, also=[])
 RUNS["timed_memory"] = RUNS["memory"]._replace(mutants=TIMED_MEMORY_MUTANTS, seeds=20)
 
 BOUNDS = {"onepaxos": [f"-DN={project.NODES}", f"-DE={project.EPOCHS}"],
@@ -201,15 +205,17 @@ def print_taken(taken, numbers):
 
 def good(replay, argv):
     count, start = [int(a) for a in argv[1:]] + [replay.runs.seeds, 1][len(argv) - 1:]
+    seeds = seeds_of(replay.runs, argv[0], start, count)
+    seeds += replay.runs.also if len(argv) == 1 else []
     pairs = epochs = cut = status = 0
-    for seed in seeds_of(replay.runs, argv[0], start, count):
+    for seed in seeds:
         trace, ended = record(replay.runs, argv[0], seed)
         checked, refusal = replay.check_pairs(trace, trace.slots_of_interest(PAIRS))
         pairs, epochs, cut = pairs + checked, epochs + len(trace.epoch), cut + (not trace.whole)
         if refusal is not None or not ended or checked == 0:
             print(f"seed {seed}: {refusal or 'not a run'}", flush=True)
             status = 1
-    print(f"{count} runs, {pairs} {replay.runs.of}, {epochs} epochs; "
+    print(f"{len(seeds)} runs, {pairs} {replay.runs.of}, {epochs} epochs; "
           f"{cut} runs only until they exceed the model")
     missing = print_taken(replay.taken, replay.runs.kinds) if replay.runs.kinds else []
     if missing and count >= replay.runs.seeds:

@@ -52,8 +52,8 @@ c_code {
 int pos;            /* of the trace */
 bit live[N];        /* has begun */
 byte in_e[N], in_b[N], in_c[N]; /* PREPARED that has arrived; epoch NONE */
-byte staged_e[N];   /* STAGED has arrived, for this epoch, */
-int staged_by[N];   /* from these */
+byte staged_e[N];   /* STAGED has arrived, for this epoch that it leads, */
+int staged_by[N];   /* from these. A late one of an older epoch says nothing */
 byte newvalue[2];   /* what the machine proposes */
 bit same;
 
@@ -101,7 +101,7 @@ inline receive() {
      net?? <eval(f),eval(me),STAGE_UL,eval(a),b,c,d>; on_stage_ul(me)
   :: in == R_STAGE && to_st_from == a && net??[eval(f),eval(me),STAGE,eval(a),b,c,d] ->
      net?? <eval(f),eval(me),STAGE,eval(a),b,c,d>; on_stage(me)
-  :: in == R_STAGED && net??[eval(f),eval(me),STAGED,eval(a),b,c,d] ->
+  :: in == R_STAGED && a == n[me].ep && net??[eval(f),eval(me),STAGED,eval(a),b,c,d] ->
      if :: staged_e[me] != a -> staged_e[me] = a; staged_by[me] = 0 :: else fi;
      staged_by[me] = staged_by[me] | (1 << f)
   :: in == R_LEARN && to_lrn[b] != 0 && n[me].lrn[b] == 0 && lp[me*S+b] != 0 -> on_learn(me, b)

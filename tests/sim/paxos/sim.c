@@ -387,7 +387,6 @@ void sim_record(uint64_t seed, const char *program, FILE *f)
     struct sim *s = calloc(1, sizeof *s);
     struct cluster *c = &s->c;
     set_up(s, seed, program);
-    s->reads = false; /* the models have none */
     c->record = run_trace_open(f);
     run(s);
     run_trace_close(c->record);
