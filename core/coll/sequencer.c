@@ -18,24 +18,30 @@ void qn_sequencer_init(struct qn_sequencer *s, struct qn_tag *last,
     }
 }
 
-enum qn_tag_verdict qn_sequencer_admit(struct qn_sequencer *s,
+enum qn_tag_verdict qn_sequencer_judge(const struct qn_sequencer *s,
                                        const struct qn_tag *t)
 {
     if (t->source >= s->members ||
         t->incarnation < s->last[t->source].incarnation) {
         return QN_TAG_OLD;
     }
-    struct qn_tag *last = &s->last[t->source];
+    const struct qn_tag *last = &s->last[t->source];
     const uint64_t come =
         t->incarnation == last->incarnation ? last->number : 0;
     if (t->number <= come) {
         return QN_TAG_OLD;
     }
-    if (t->number != come + 1) {
-        return QN_TAG_EARLY;
+    return t->number == come + 1 ? QN_TAG_NEXT : QN_TAG_EARLY;
+}
+
+enum qn_tag_verdict qn_sequencer_admit(struct qn_sequencer *s,
+                                       const struct qn_tag *t)
+{
+    const enum qn_tag_verdict v = qn_sequencer_judge(s, t);
+    if (v == QN_TAG_NEXT) {
+        s->last[t->source] = *t;
     }
-    *last = *t;
-    return QN_TAG_NEXT;
+    return v;
 }
 
 void qn_sequencer_observe(struct qn_sequencer *s, const struct qn_tag *t)

@@ -50,6 +50,10 @@ struct qn_sequencer {
 void qn_sequencer_init(struct qn_sequencer *s, struct qn_tag *last,
                        uint32_t members);
 
+/** What a request is; nothing changes. */
+enum qn_tag_verdict qn_sequencer_judge(const struct qn_sequencer *s,
+                                       const struct qn_tag *t);
+
 /** What a request is. Only QN_TAG_NEXT changes the state: the tag is the last
  *  of its source from now on. A source that is no member: QN_TAG_OLD. */
 enum qn_tag_verdict qn_sequencer_admit(struct qn_sequencer *s,
