@@ -10,7 +10,8 @@
  *
  * X(name, the test that finds it, text). STRICT: test_mpb_mutants, a strict
  * chip, within 100 seeds. LIVES: test_mpb_lives_mutants, incarnations in every
- * order. OC, ASYNC: test_ocbcast_mutants, broadcasts on strict chips.
+ * order. OC, ASYNC: test_ocbcast_mutants, broadcasts on strict chips. TWO:
+ * test_rivals_mutants, the same.
  */
 
 #include <stdbool.h>
@@ -27,6 +28,8 @@
     X(OC_STALE, OC, "OC-Bcast looks at flags without invalidating")            \
     X(OC_KEPT, OC, "OC-Bcast does not drain its flags")                        \
     X(OC_NO_BARRIER, OC, "as printed: the root changes without a barrier")     \
+    X(TWO_STALE, TWO, "two-sided flags are looked at without invalidating")    \
+    X(TWO_KEPT, TWO, "two-sided flags are not drained")                        \
     X(ASYNC_HEAD_STALE, ASYNC, "a head is looked at without invalidating")     \
     X(ASYNC_DONE_STALE, ASYNC, "done is looked at without invalidating")       \
     X(ASYNC_WINDOW_STALE, ASYNC, "received, without invalidating")             \

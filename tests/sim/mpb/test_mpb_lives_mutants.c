@@ -16,7 +16,7 @@ static bool all_good(void)
 
 Test(mpb_lives_mutants, each_is_found, .timeout = 300)
 {
-    enum by { STRICT, LIVES, OC, ASYNC };
+    enum by { STRICT, LIVES, OC, TWO, ASYNC };
     static const enum by by[] = {STRICT,
 #define X(name, finder, text) finder,
                                  QN_MPB_MUTANT_MAP(X)

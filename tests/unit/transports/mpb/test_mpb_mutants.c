@@ -10,7 +10,7 @@
 
 enum qn_mpb_mutant qn_mpb_mutant;
 
-enum finder { STRICT, LIVES, OC, ASYNC };
+enum finder { STRICT, LIVES, OC, TWO, ASYNC };
 
 static const struct {
     const char *name;

@@ -22,7 +22,7 @@ static const char *async_world(uint64_t seed)
 
 enum qn_mpb_mutant qn_mpb_mutant;
 
-enum finder { STRICT, LIVES, OC, ASYNC };
+enum finder { STRICT, LIVES, OC, TWO, ASYNC };
 
 static const struct {
     const char *name;
