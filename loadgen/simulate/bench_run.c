@@ -16,6 +16,7 @@
 static struct {
     const struct qn_bench_run_opts *o;
     struct qn_operation *operation;
+    struct qn_edges_device device;
     struct qn_edges_net tree, direct;
     uint32_t complete; /* nodes that came to their end */
 } measured;
@@ -43,8 +44,13 @@ static int open_direct(const struct qn_bench_run_opts *o)
     }
     int err = qn_tree_build(&star, "sequential", order, count);
     return err != QN_OK ? err
-                        : qn_edges_net_open(&measured.direct, o->transport,
-                                            &star, REQUEST_CELLS, 0);
+                        : qn_edges_net_open(&measured.direct,
+                                            &(struct qn_edges_opts){
+                                                .transport = o->transport,
+                                                .device = &measured.device,
+                                                .lane = QN_LANE_DIRECT,
+                                                .tree = &star,
+                                                .cells = REQUEST_CELLS});
 }
 
 static int run(struct qn_bench_run *m, const struct qn_bench_run_opts *o)
@@ -85,8 +91,16 @@ int qn_bench_run_do(struct qn_bench_run *m, const struct qn_bench_run_opts *o)
         err = qn_operation_create(&measured.operation, &operation, &m->result);
     }
     if (err == QN_OK) {
-        err = qn_edges_net_open(&measured.tree, o->transport, o->tree,
-                                qn_operation_cells(&operation), 0);
+        err = qn_edges_device_open(&measured.device, o->transport, o->tree->n);
+    }
+    if (err == QN_OK) {
+        err = qn_edges_net_open(
+            &measured.tree,
+            &(struct qn_edges_opts){.transport = o->transport,
+                                    .device = &measured.device,
+                                    .lane = QN_LANE_TREE,
+                                    .tree = o->tree,
+                                    .cells = qn_operation_cells(&operation)});
     }
     if (err == QN_OK && o->op == QN_COLLECTIVE_BROADCAST) {
         err = open_direct(o);
@@ -100,6 +114,7 @@ int qn_bench_run_do(struct qn_bench_run *m, const struct qn_bench_run_opts *o)
     if (o->op == QN_COLLECTIVE_BROADCAST) {
         qn_edges_net_close(&measured.direct);
     }
+    qn_edges_device_close(&measured.device);
     qn_operation_destroy(measured.operation);
     if (err != QN_OK) {
         qn_bench_run_free(m);

@@ -13,6 +13,7 @@
 #include "loadgen/base/options.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/topo/model/cores.h"
+#include "transports/registry.h"
 
 #define ROOT_FREE UINT64_MAX
 
@@ -105,6 +106,9 @@ static const struct qn_option table[] = {
               "one node on each of these cores, by number: 0-7,16"),
     QN_OPTION("topology", "NAME,...", take_topologies, 0,
               "topologies, as in quoin tree; no rings (all of them)"),
+    QN_OPTION("transport", "NAME", qn_option_string, AT(transport_name),
+              "what carries messages: ump, ffq, ffq_shared; udn on a machine "
+              "with queues of words (ump)"),
     QN_OPTION_COUNT("root", "N", AT(root), "core at the root", 0,
                     QN_CORE_NUMBER_MAX),
     QN_OPTION_COUNT("size", "BYTES", AT(size), "bytes of a message (8)",
@@ -230,8 +234,8 @@ static int load_tiled(struct qn_simulate *s, struct qn_machine **all,
     if (err == QN_OK && s->tiled.kind == QN_TILED_SCC) {
         return qn_parse_error_set(
             parse_error, s->machine, 0, "kind",
-            "an scc has no coherent memory, and no transport uses its message "
-            "buffers yet; choose another machine");
+            "an scc has no coherent memory; what goes through its message "
+            "buffers is in quoin sim replay scc; choose another machine");
     }
     if (err == QN_OK && (s->bare || qn_simulate_terms_any(&s->terms))) {
         return qn_parse_error_set(
@@ -270,6 +274,34 @@ static int load_machine(struct qn_simulate *s)
         }
     }
     return status;
+}
+
+/* Lanes need coherent memory, which all of these machines have. */
+static int check_transport(struct qn_simulate *s)
+{
+    const struct qn_transport *t = qn_transport_find(s->transport_name);
+    const struct qn_device_opts o = {.nodes = s->m->n, .lanes = QN_LANES};
+    if (t == NULL) {
+        return qn_simulate_fail(
+            s, "--transport: no such transport; choose ump, ffq, ffq_shared or "
+               "udn");
+    }
+    if (strcmp(t->name, "mpb") == 0) {
+        return qn_simulate_fail(
+            s, "--transport mpb: what goes through message buffers is priced "
+               "by quoin sim replay scc only");
+    }
+    if (t->device != NULL && !s->is_tiled) {
+        return qn_simulate_fail(
+            s, "--transport udn: the machine has no queues of words; choose "
+               "machines/tilegx_8036.json or machines/tilegx_8072.json");
+    }
+    if (t->device != NULL && t->device->bytes(&o) == 0) {
+        return qn_simulate_fail(
+            s, "--transport udn: its device has fewer cores; give --nodes");
+    }
+    s->transport = t;
+    return 0;
 }
 
 /* ---- topologies ---- */
@@ -317,6 +349,7 @@ static int run(struct qn_simulate *s)
     }
     int status = check(s);
     status = status == 0 ? load_machine(s) : status;
+    status = status == 0 ? check_transport(s) : status;
     status = status == 0 ? add_all(s) : status;
     if (status == 0 && qn_simulate_report(s, stdout) != QN_OK) {
         fprintf(stderr, "%s: cannot write the result\n", s->program);
@@ -399,6 +432,7 @@ int qn_simulate_command(int argc, char **argv)
         return 1;
     }
     s->root = ROOT_FREE;
+    s->transport_name = "ump";
     s->size = QN_VIRTUAL_SIZE_MIN;
     s->count = 25;
     s->seed = 1;

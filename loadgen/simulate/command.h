@@ -32,8 +32,9 @@ struct qn_simulate {
     /* options */
     const char *program; /* "quoin sim ack", first words of each line */
     enum qn_virtual op;
-    const char *machine, *cores, *plot, *trace;
-    char *topologies; /* names, each ends with 0; own */
+    const char *machine, *cores, *plot, *trace, *transport_name;
+    const struct qn_transport *transport; /* of that name */
+    char *topologies;                     /* names, each ends with 0; own */
     size_t topologies_bytes;
     uint64_t nodes, root, size, count, window, seed;
     double jitter;

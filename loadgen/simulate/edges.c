@@ -3,37 +3,113 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int open_end(struct qn_edges_net *e, const struct qn_transport *t,
-                    const struct qn_qp_opts *shape, qn_node_t self,
-                    qn_node_t peer, void *tx, const void *rx)
+#include "core/base/bits.h"
+
+#define INCARNATION 1u /* of every node */
+
+/* ---- the device ---- */
+
+static int attach_all(struct qn_edges_device *d, const struct qn_transport *t,
+                      const struct qn_device_opts *o)
 {
-    struct qn_qp_opts o = *shape;
-    o.tx = tx;
-    o.rx = rx;
-    o.self = self;
-    o.peer = peer;
-    return t->open(&e->qp[self][peer], &o);
+    static uint64_t incarnation[QN_MEMBERS_MAX];
+    int err = QN_OK;
+    for (uint32_t v = 0; v < d->nodes; v++) {
+        incarnation[v] = INCARNATION;
+    }
+    for (uint32_t v = 0; v < d->nodes && err == QN_OK; v++) {
+        const struct qn_device_attach_opts attach = {.memory = d->memory,
+                                                     .opts = o,
+                                                     .self = v,
+                                                     .incarnation =
+                                                         incarnation};
+        err = t->device->attach(&d->port[v], &attach);
+    }
+    return err;
 }
 
-/* Both lanes between `child` and its parent, and both ends. */
-static int open_edge(struct qn_edges_net *e, const struct qn_transport *t,
-                     const struct qn_qp_opts *shape, qn_node_t parent,
-                     qn_node_t child)
+int qn_edges_device_open(struct qn_edges_device *d,
+                         const struct qn_transport *t, uint32_t nodes)
 {
-    size_t bytes = t->lane_bytes(shape->cells);
-    bytes = (bytes + QN_CACHELINE - 1) / QN_CACHELINE * QN_CACHELINE;
-    void **lane = &e->lane[2 * child];
-    for (uint32_t i = 0; i < 2; i++) {
-        lane[i] = aligned_alloc(QN_CACHELINE, bytes);
-        if (lane[i] == NULL) {
+    const struct qn_device_opts o = {.nodes = nodes, .lanes = QN_LANES};
+    *d = (struct qn_edges_device){.nodes = nodes};
+    if (t->device == NULL) {
+        return QN_OK;
+    }
+    size_t bytes = t->device->bytes(&o);
+    if (bytes == 0) {
+        return QN_EINVAL;
+    }
+    d->memory = aligned_alloc(QN_CACHELINE, bytes);
+    d->port = calloc(nodes, sizeof(struct qn_device *));
+    int err = QN_ENOMEM;
+    if (d->memory != NULL && d->port != NULL) {
+        memset(d->memory, 0, bytes);
+        t->device->format(d->memory, &o);
+        err = attach_all(d, t, &o);
+    }
+    if (err != QN_OK) {
+        qn_edges_device_close(d);
+    }
+    return err;
+}
+
+void qn_edges_device_close(struct qn_edges_device *d)
+{
+    for (uint32_t v = 0; d->port != NULL && v < d->nodes; v++) {
+        qn_device_detach(d->port[v]);
+    }
+    free(d->port);
+    free(d->memory);
+    *d = (struct qn_edges_device){0};
+}
+
+/* ---- the edges ---- */
+
+static int open_end(struct qn_edges_net *e, const struct qn_edges_opts *opts,
+                    qn_node_t self, qn_node_t peer, void *tx, const void *rx)
+{
+    const struct qn_qp_opts o = {.tx = tx,
+                                 .rx = rx,
+                                 .device = opts->transport->device != NULL
+                                               ? opts->device->port[self]
+                                               : NULL,
+                                 .lane = opts->lane,
+                                 .cells = opts->cells,
+                                 .self = self,
+                                 .peer = peer,
+                                 .msg_max = opts->msg_max,
+                                 .self_inc = INCARNATION,
+                                 .peer_inc = INCARNATION};
+    return opts->transport->open(&e->qp[self][peer], &o);
+}
+
+/* Both lanes between `child` and its parent, unless there is a device. */
+static int make_lanes(struct qn_edges_net *e, const struct qn_edges_opts *o,
+                      qn_node_t child)
+{
+    size_t bytes =
+        qn_align_up(o->transport->lane_bytes(o->cells), QN_CACHELINE);
+    for (uint32_t i = 0; i < 2 && bytes > 0; i++) {
+        void *lane = aligned_alloc(QN_CACHELINE, bytes);
+        if (lane == NULL) {
             return QN_ENOMEM;
         }
-        memset(lane[i], 0, bytes);
+        memset(lane, 0, bytes);
+        e->lane[2 * child + i] = lane;
     }
-    int err = open_end(e, t, shape, parent, child, lane[0], lane[1]);
-    return err != QN_OK
-               ? err
-               : open_end(e, t, shape, child, parent, lane[1], lane[0]);
+    return QN_OK;
+}
+
+static int open_edge(struct qn_edges_net *e, const struct qn_edges_opts *o,
+                     qn_node_t parent, qn_node_t child)
+{
+    void **lane = &e->lane[2 * child];
+    int err = make_lanes(e, o, child);
+    if (err == QN_OK) {
+        err = open_end(e, o, parent, child, lane[0], lane[1]);
+    }
+    return err == QN_OK ? open_end(e, o, child, parent, lane[1], lane[0]) : err;
 }
 
 static int make_tables(struct qn_edges_net *e)
@@ -52,17 +128,13 @@ static int make_tables(struct qn_edges_net *e)
     return QN_OK;
 }
 
-int qn_edges_net_open(struct qn_edges_net *e, const struct qn_transport *t,
-                      const struct qn_tree *tree, uint32_t cells,
-                      uint32_t msg_max)
+int qn_edges_net_open(struct qn_edges_net *e, const struct qn_edges_opts *o)
 {
-    const struct qn_qp_opts shape = {
-        .cells = cells, .msg_max = msg_max, .self_inc = 1, .peer_inc = 1};
-    *e = (struct qn_edges_net){.nodes = tree->n};
+    *e = (struct qn_edges_net){.nodes = o->tree->n};
     int err = make_tables(e);
-    for (qn_node_t v = 0; v < tree->n && err == QN_OK; v++) {
-        if (v != tree->root) {
-            err = open_edge(e, t, &shape, tree->parent[v], v);
+    for (qn_node_t v = 0; v < o->tree->n && err == QN_OK; v++) {
+        if (v != o->tree->root) {
+            err = open_edge(e, o, o->tree->parent[v], v);
         }
     }
     if (err != QN_OK) {

@@ -24,6 +24,7 @@
 #include "loadgen/simulate/command.h"
 #include "loadgen/simulate/replay.h"
 #include "loadgen/topo/model/cores.h"
+#include "transports/registry.h"
 
 #define COUNT     5u            /* operations of a topology: they repeat */
 #define WORTH     (1.25 / 0.75) /* bounds of test_predicted.c */
@@ -165,6 +166,7 @@ static int one_operation(const struct qn_machine *m, enum qn_virtual op,
     for (uint32_t n = 2; n <= m->n && status == 0; n = next_size(o, n, m->n)) {
         *s = (struct qn_simulate){.program = "quoin sim replay",
                                   .op = op,
+                                  .transport = qn_transport_at(0),
                                   .size = QN_VIRTUAL_SIZE_MIN,
                                   .count = COUNT,
                                   .bare = true,

@@ -76,11 +76,13 @@ static uint64_t accesses(const struct qn_simulate *s)
 
 static void write_text(const struct qn_simulate *s, FILE *to)
 {
-    fprintf(to, "%s on %s, %u nodes, %u bytes, %u operations, seed %llu%s\n",
-            qn_virtual_name(s->op),
-            s->m->name[0] != '\0' ? s->m->name : s->machine, s->m->n,
-            (unsigned)s->size, (unsigned)s->count, (unsigned long long)s->seed,
-            s->clock_known ? "" : ", clock unknown: 2 GHz");
+    fprintf(
+        to,
+        "%s over %s on %s, %u nodes, %u bytes, %u operations, seed %llu%s\n",
+        qn_virtual_name(s->op), s->transport->name,
+        s->m->name[0] != '\0' ? s->m->name : s->machine, s->m->n,
+        (unsigned)s->size, (unsigned)s->count, (unsigned long long)s->seed,
+        s->clock_known ? "" : ", clock unknown: 2 GHz");
     fprintf(to, "%-12s %10s %10s %10s %6s %10s %10s %6s\n", "topology",
             "median_ns", "p99_ns", "predicted", "ratio", "per_second", "bound",
             "ratio");
@@ -142,11 +144,11 @@ static int write_json(const struct qn_simulate *s, FILE *to)
         json_array_append_new(rows, row_json(&s->row[i]));
     }
     json_t *all = json_pack(
-        "{s:s, s:s, s:i, s:f, s:b, s:i, s:I, s:f, s:f, s:o}", "sim",
-        qn_virtual_name(s->op), "machine", s->m->name, "nodes", (int)s->m->n,
-        "clock_ghz", s->ghz, "clock_known", s->clock_known, "size",
-        (int)s->size, "seed", (json_int_t)s->seed, "jitter", s->jitter,
-        "host_seconds", s->host_s, "topologies", rows);
+        "{s:s, s:s, s:s, s:i, s:f, s:b, s:i, s:I, s:f, s:f, s:o}", "sim",
+        qn_virtual_name(s->op), "transport", s->transport->name, "machine",
+        s->m->name, "nodes", (int)s->m->n, "clock_ghz", s->ghz, "clock_known",
+        s->clock_known, "size", (int)s->size, "seed", (json_int_t)s->seed,
+        "jitter", s->jitter, "host_seconds", s->host_s, "topologies", rows);
     bool bad = all == NULL || json_dumpf(all, to, JSON_INDENT(2)) != 0 ||
                fputc('\n', to) == EOF;
     json_decref(all);

@@ -11,7 +11,6 @@
 #include "core/topo/predict.h"
 #include "loadgen/base/output_path.h"
 #include "loadgen/simulate/command.h"
-#include "transports/registry.h"
 
 #define GAP_FACTOR 2.0 /* times the prediction, between two operations */
 #define GAP_LEAST  1000u
@@ -92,7 +91,7 @@ static int run_alone(struct qn_simulate *s, const struct qn_tree *tree,
     struct qn_virtual_result r;
     const struct qn_virtual_opts o = {
         .op = s->op,
-        .transport = qn_transport_at(0),
+        .transport = s->transport,
         .tree = tree,
         .prices = prices,
         .size = (uint32_t)s->size,
@@ -133,7 +132,7 @@ static int run_as_bench(struct qn_simulate *s, const struct qn_tree *tree,
         (double)gap_ns(s, row->predicted_ns) + LOOK_NS * tree->n;
     const struct qn_bench_run_opts o = {
         .op = predicted[s->op],
-        .transport = qn_transport_at(0),
+        .transport = s->transport,
         .tree = tree,
         .prices = prices,
         .size = (uint32_t)s->size,
@@ -266,6 +265,9 @@ int qn_simulate_add(struct qn_simulate *s, const char *name,
         err = draw(s, &tree);
     }
     qn_topology_spec_fini(&plan);
+    if (s->transport->device != NULL) { /* its messages go another way */
+        row->predicted_ns = row->bound = (double)NAN;
+    }
     if (err != QN_OK) {
         return qn_simulate_fail(s, qn_strerror(err));
     }

@@ -91,8 +91,16 @@ static int prepare(struct qn_virtual_result *r, const struct qn_virtual_opts *o)
         world->reached == NULL || r->took == NULL) {
         return QN_ENOMEM;
     }
-    int err = qn_edges_net_open(&world->net, o->transport, o->tree, CELLS,
-                                QN_VIRTUAL_SIZE_MAX + QN_ACKED_EXTRA);
+    int err = qn_edges_device_open(&world->device, o->transport, o->tree->n);
+    if (err == QN_OK) {
+        err = qn_edges_net_open(
+            &world->net, &(struct qn_edges_opts){
+                             .transport = o->transport,
+                             .device = &world->device,
+                             .tree = o->tree,
+                             .cells = CELLS,
+                             .msg_max = QN_VIRTUAL_SIZE_MAX + QN_ACKED_EXTRA});
+    }
     return err == QN_OK ? open_members() : err;
 }
 
@@ -102,6 +110,7 @@ static void release(void)
         program[world->o->op].close(v);
     }
     qn_edges_net_close(&world->net);
+    qn_edges_device_close(&world->device);
     free(world->member);
     free(world->began);
     free(world->ended);

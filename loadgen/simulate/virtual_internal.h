@@ -25,6 +25,7 @@ struct qn_virtual_member {
 struct qn_virtual_world {
     const struct qn_virtual_opts *o;
     struct qn_virtual_result *r;
+    struct qn_edges_device device;
     struct qn_edges_net net;
     struct qn_virtual_member *member; /* [n] */
     uint32_t total;                   /* operations, warm ones counted in */

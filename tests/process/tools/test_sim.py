@@ -119,6 +119,29 @@ class Results(unittest.TestCase):
                      "--cores", "0,8,63,71", "--topology", "binary")
         self.assertEqual(few["nodes"], 4)
 
+    def test_words_carry_messages_where_the_machine_has_them(self):
+        m = ("--machine", tiled("tilegx_8036.json"))
+        for operation in ("broadcast", "ack", "reduce", "barrier", "channel"):
+            args = (operation, *m, "--topology", "binary") if (
+                operation != "channel") else (operation, *m, "--cores", "0,35")
+            took = {}
+            for transport in ("ump", "ffq", "udn"):
+                r = result(*args, "--transport", transport)
+                self.assertEqual(r["transport"], transport)
+                t = r["topologies"][0]
+                self.assertEqual(t["wrong"], 0)
+                self.assertFalse(t["incomplete"])
+                took[transport] = t["median_ns"]
+            # Two to eight words, and no line moves.
+            self.assertLess(2 * took["udn"], took["ump"], operation)
+            self.assertLess(took["ump"], took["ffq"] * 1.1, operation)
+            # The prediction knows of lines only.
+            self.assertIsNone(t["predicted_ns"])
+        long = result("channel", *m, "--cores", "0,35", "--transport", "udn",
+                      "--size", "4096")["topologies"][0]
+        self.assertEqual(long["wrong"], 0)
+        self.assertGreater(long["median_ns"], 10 * took["udn"])
+
     def test_the_table_names_each_topology(self):
         done = sim("broadcast", "--machine", machine("syn_8x4x1"), "--nodes",
                    "8", "--topology", "mst,binary")
@@ -251,8 +274,14 @@ class Refusals(unittest.TestCase):
                      names=["--fault"])
         self.refused("broadcast", *m, "--fault", "slow:1*0.5",
                      names=["--fault"])
+        self.refused("broadcast", *m, "--transport", "pigeon",
+                     names=["--transport", "udn"])
+        self.refused("broadcast", *m, "--transport", "udn",
+                     names=["udn", "tilegx_8036.json"])
+        self.refused("broadcast", *m, "--transport", "mpb",
+                     names=["mpb", "replay scc"])
         self.refused("broadcast", "--machine", tiled("scc.json"),
-                     names=["scc.json"])
+                     names=["scc.json", "replay scc"])
         self.refused("broadcast", "--machine", tiled("tilegx_8036.json"),
                      "--bare", names=["--bare"])
         self.refused("broadcast", "--machine", tiled("tilegx_8036.json"),

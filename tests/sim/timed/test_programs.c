@@ -80,18 +80,17 @@ static void simulate(void)
 static double measure(enum qn_collective op)
 {
     struct qn_operation_result r;
-    const struct qn_transport *t = qn_transport_at(0);
     const struct qn_operation_opts o = {
         .op = op, .tree = &world.tree, .size = 8, .window = 4, .least = LEAST};
-    uint32_t cells = qn_operation_cells(&o);
     cr_assert_eq(qn_operation_result_init(&r, &world.tree, op), QN_OK);
     cr_assert_eq(qn_operation_create(&world.operation, &o, &r), QN_OK);
-    cr_assert_eq(
-        qn_edges_net_open(&world.tree_net, t, &world.tree, cells, MSG_MAX),
-        QN_OK);
-    cr_assert_eq(
-        qn_edges_net_open(&world.star_net, t, &world.star, cells, MSG_MAX),
-        QN_OK);
+    struct qn_edges_opts net = {.transport = qn_transport_at(0),
+                                .tree = &world.tree,
+                                .cells = qn_operation_cells(&o),
+                                .msg_max = MSG_MAX};
+    cr_assert_eq(qn_edges_net_open(&world.tree_net, &net), QN_OK);
+    net.tree = &world.star;
+    cr_assert_eq(qn_edges_net_open(&world.star_net, &net), QN_OK);
     simulate();
     qn_operation_sum(world.operation);
     cr_assert_eq(r.wrong, 0);
