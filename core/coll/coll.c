@@ -459,6 +459,7 @@ static int make_lanes(struct qn_coll *c, const struct qn_coll_opts *o)
                                          .kinds = KINDS,
                                          .qp = o->qp,
                                          .view = o->view,
+                                         .budget = 1,
                                          .user = &user,
                                          .ctx = c};
     return qn_coll_lanes_init(&c->lanes, &l);

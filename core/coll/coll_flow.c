@@ -13,16 +13,25 @@
  * without room holds the others back, but no longer than until it has read, and
  * it always reads (coll_flow.h, Room).
  *
+ * Cumulative acknowledgements are not in that queue. Those of up to `owed` have
+ * fired and those of up to `told` are sent, both numbers of one stage: ACKS.
+ *
  * Numbers wrap: they are compared by difference.
  */
 #include "core/coll/coll_flow.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
+
+static_assert((QN_STAGES_MAX & (QN_STAGES_MAX + 1)) == 0,
+              "a mask of the queue");
+
+#define ACKS 1u /* the stage of an acknowledged broadcast that goes up */
 
 struct slot {
     uint8_t kind; /* QN_FLOW_KINDS_MAX: not known */
@@ -45,12 +54,17 @@ struct qn_coll_flow {
     const struct qn_wiring *wiring[QN_FLOW_KINDS_MAX];
     uint32_t kinds;
     uint32_t window;
-    bool called; /* every member begins each operation */
+    bool called;     /* every member begins each operation */
+    bool cumulative; /* acknowledgements; elsewhere `told` is not used */
+    uint32_t stages; /* of the wiring that has most */
+    const struct qn_link *ack; /* cumulative: to the parent; or NULL */
+    uint32_t changes;          /* inputs so far; it may wrap */
 
     uint32_t begun;
     uint32_t worked;
     uint32_t delivered;
     uint32_t fired[QN_STAGES_MAX];
+    uint32_t told; /* the parent: all up to it are acknowledged */
     uint32_t completed;
     uint32_t highest; /* that is known here */
 
@@ -58,9 +72,10 @@ struct qn_coll_flow {
     uint32_t failed; /* the first that fails, once `error` is set */
 
     struct slot *slot;    /* [window] by number */
-    struct firing *queue; /* [window * QN_STAGES_MAX] */
-    uint32_t head, tail;  /* of queue; run free */
-    uint32_t at;          /* the head's next successor */
+    struct firing *queue; /* [queue_mask + 1], at least window * stages */
+    uint32_t queue_mask;
+    uint32_t head, tail; /* of queue; run free */
+    uint32_t at;         /* the head's next successor */
 
     struct neighbour *neighbour; /* [neighbours] in ascending order */
     uint32_t neighbours;
@@ -130,7 +145,9 @@ static bool opts_ok(const struct qn_coll_flow_opts *o)
     for (uint32_t k = 1; ok && k < o->kinds; k++) {
         ok = o->wiring[k]->called == o->wiring[0]->called;
     }
-    return ok;
+    return ok &&
+           (!o->cumulative || (o->kinds == 1 && !o->wiring[0]->called &&
+                               o->wiring[0]->kind == QN_WIRING_ACKNOWLEDGED));
 }
 
 static bool allocate(struct qn_coll_flow *f)
@@ -138,10 +155,12 @@ static bool allocate(struct qn_coll_flow *f)
     uint32_t preds = 1, links = 1;
     for (uint32_t k = 0; k < f->kinds; k++) {
         preds = QN_MAX(preds, f->wiring[k]->preds);
+        f->stages = QN_MAX(f->stages, f->wiring[k]->stages);
         links += f->wiring[k]->links;
     }
     f->slot = calloc(f->window, sizeof *f->slot);
-    f->queue = calloc((size_t)f->window * QN_STAGES_MAX, sizeof *f->queue);
+    f->queue_mask = f->window * (QN_STAGES_MAX + 1) - 1;
+    f->queue = calloc((size_t)f->queue_mask + 1, sizeof *f->queue);
     f->neighbour = calloc(links, sizeof *f->neighbour);
     bool *has = calloc((size_t)f->window * preds, sizeof *has);
     if (f->slot == NULL || f->queue == NULL || f->neighbour == NULL ||
@@ -169,8 +188,10 @@ int qn_coll_flow_create(struct qn_coll_flow **out,
     f->kinds = o->kinds;
     f->window = o->window;
     f->called = o->wiring[0]->called;
+    f->cumulative = o->cumulative;
     memcpy(f->wiring, o->wiring, o->kinds * sizeof f->wiring[0]);
     f->begun = f->worked = f->delivered = f->completed = f->highest = o->before;
+    f->told = o->before;
     for (uint32_t s = 0; s < QN_STAGES_MAX; s++) {
         f->fired[s] = o->before;
     }
@@ -179,6 +200,9 @@ int qn_coll_flow_create(struct qn_coll_flow **out,
         return QN_ENOMEM;
     }
     find_neighbours(f);
+    if (f->cumulative && f->wiring[0]->stage[ACKS].succs > 0) {
+        f->ack = qn_wiring_succ(f->wiring[0], ACKS, 0);
+    }
     *out = f;
     return QN_OK;
 }
@@ -248,8 +272,12 @@ static bool needs(const struct qn_coll_flow *f, uint32_t number, qn_node_t node)
 /* What has fired and must still be sent to a member. */
 static void fail_queued(struct qn_coll_flow *f, qn_node_t node)
 {
+    if (f->ack != NULL && f->ack->node == node &&
+        before(f->told, f->fired[ACKS]) && before(f->told + 1, f->failed)) {
+        f->failed = f->told + 1;
+    }
     for (uint32_t i = f->head; i != f->tail; i++) {
-        const struct firing *q = &f->queue[i % (f->window * QN_STAGES_MAX)];
+        const struct firing *q = &f->queue[i & f->queue_mask];
         const struct qn_wiring *w = f->wiring[slot_of(f, q->number)->kind];
         const struct qn_stage *stage = &w->stage[q->stage];
         for (uint32_t j = i == f->head ? f->at : 0;
@@ -279,6 +307,7 @@ void qn_coll_flow_down(struct qn_coll_flow *f, qn_node_t node)
         return;
     }
     set_error(f, QN_EPEERDEAD);
+    f->changes++;
     n->gone = true;
     for (uint32_t k = f->completed + 1; before(k, f->failed); k++) {
         if (needs(f, k, node)) {
@@ -292,6 +321,7 @@ void qn_coll_flow_fail(struct qn_coll_flow *f, int error)
 {
     QN_ASSERT(error != QN_OK && error != QN_EAGAIN);
     set_error(f, error);
+    f->changes++;
     f->failed = f->completed + 1;
 }
 
@@ -323,10 +353,12 @@ static void fire(struct qn_coll_flow *f, uint32_t number, uint32_t s)
     struct slot *o = slot_of(f, number);
     const struct qn_stage *stage = stage_of(f->wiring[o->kind], s);
     f->fired[s] = number;
+    if (s == ACKS && f->cumulative) {
+        return; /* `told` follows */
+    }
     if (stage != NULL && stage->succs > 0) {
-        const uint32_t size = f->window * QN_STAGES_MAX;
-        QN_ASSERT(f->tail - f->head < size);
-        f->queue[f->tail++ % size] =
+        QN_ASSERT(f->tail - f->head <= f->queue_mask);
+        f->queue[f->tail++ & f->queue_mask] =
             (struct firing){.number = number, .stage = (uint8_t)s};
         o->unsent += stage->succs;
     }
@@ -344,8 +376,9 @@ static const struct qn_stage *to_deliver(const struct qn_coll_flow *f,
 static bool is_complete(const struct qn_coll_flow *f, uint32_t number)
 {
     return in_window(f, number) && !fails(f, number) &&
-           !before(f->fired[QN_STAGES_MAX - 1], number) &&
+           !before(f->fired[f->stages - 1], number) &&
            slot_of(f, number)->unsent == 0 && !before(f->delivered, number) &&
+           (f->ack == NULL || !before(f->told, number)) &&
            !(f->called && before(f->begun, number));
 }
 
@@ -369,7 +402,7 @@ static void clear(struct qn_coll_flow *f, struct slot *o)
 /* The latest stage first: older operations go before newer ones. */
 static bool fire_one(struct qn_coll_flow *f)
 {
-    for (uint32_t s = QN_STAGES_MAX; s-- > 0;) {
+    for (uint32_t s = f->stages; s-- > 0;) {
         if (can_fire(f, f->fired[s] + 1, s)) {
             fire(f, f->fired[s] + 1, s);
             return true;
@@ -381,6 +414,7 @@ static bool fire_one(struct qn_coll_flow *f)
 static void settle(struct qn_coll_flow *f)
 {
     bool more = true;
+    f->changes++;
     while (more) {
         more = false;
         while (fire_one(f)) {
@@ -430,9 +464,59 @@ int qn_coll_flow_begin(struct qn_coll_flow *f, uint32_t kind, uint32_t *number)
     return QN_OK;
 }
 
+static bool is_cumulative(const struct qn_coll_flow *f,
+                          const struct qn_flow_head *h)
+{
+    return f->cumulative && h->kind == 0 && h->stage == ACKS;
+}
+
+/* What is acknowledged, of operations that do not fail. */
+static uint32_t acked_by(const struct qn_coll_flow *f,
+                         const struct qn_flow_head *h)
+{
+    return fails(f, h->number) ? f->failed - 1 : h->number;
+}
+
+/* A child acknowledges only what it was sent, which is known. */
+static int takes_acks(const struct qn_coll_flow *f, qn_node_t from,
+                      const struct qn_flow_head *h)
+{
+    const struct qn_wiring *w = f->wiring[0];
+    const struct qn_stage *stage = &w->stage[ACKS];
+    const uint32_t number = acked_by(f, h);
+    const struct slot *o = slot_of(f, number);
+    if (h->link >= stage->preds ||
+        qn_wiring_pred(w, ACKS, h->link)->node != from) {
+        return QN_ECORRUPT;
+    }
+    if (in_window(f, number) && is_known(o) &&
+        !o->has[stage->pred_at + h->link]) {
+        return QN_OK;
+    }
+    return fails(f, h->number) ? QN_EPEERDEAD : QN_ECORRUPT;
+}
+
+/* A child has acknowledged all that it had not before, up to this one. */
+static void take_acks(struct qn_coll_flow *f, const struct qn_flow_head *h)
+{
+    const uint32_t link = f->wiring[0]->stage[ACKS].pred_at + h->link;
+    for (uint32_t k = acked_by(f, h); in_window(f, k); k--) {
+        struct slot *o = slot_of(f, k);
+        if (o->has[link]) {
+            break;
+        }
+        o->has[link] = true;
+        o->got[ACKS]++;
+    }
+    settle(f);
+}
+
 int qn_coll_flow_takes(const struct qn_coll_flow *f, qn_node_t from,
                        const struct qn_flow_head *h)
 {
+    if (is_cumulative(f, h)) {
+        return takes_acks(f, from, h);
+    }
     if (fails(f, h->number)) {
         return QN_EPEERDEAD;
     }
@@ -454,6 +538,10 @@ int qn_coll_flow_takes(const struct qn_coll_flow *f, qn_node_t from,
 
 bool qn_coll_flow_arrive(struct qn_coll_flow *f, const struct qn_flow_head *h)
 {
+    if (is_cumulative(f, h)) {
+        take_acks(f, h);
+        return false;
+    }
     struct slot *o = slot_of(f, h->number);
     QN_DASSERT(in_window(f, h->number));
     learn_kind(f, h->number, h->kind);
@@ -515,7 +603,7 @@ static bool next_to_tell(struct qn_coll_flow *f, struct qn_flow_send *send)
 
 static void drop_head_successor(struct qn_coll_flow *f)
 {
-    const struct firing *q = &f->queue[f->head % (f->window * QN_STAGES_MAX)];
+    const struct firing *q = &f->queue[f->head & f->queue_mask];
     struct slot *o = slot_of(f, q->number);
     QN_ASSERT(o->unsent > 0);
     o->unsent--;
@@ -526,11 +614,32 @@ static void drop_head_successor(struct qn_coll_flow *f)
     settle(f);
 }
 
+/* Up to where this member may acknowledge. */
+static uint32_t ackable(const struct qn_coll_flow *f)
+{
+    const uint32_t fired = f->fired[ACKS];
+    return fails(f, fired) ? f->failed - 1 : fired;
+}
+
+static bool next_ack(const struct qn_coll_flow *f, struct qn_flow_send *send)
+{
+    const struct qn_link *l = f->ack;
+    if (l == NULL || !before(f->told, ackable(f)) || is_gone(f, l->node)) {
+        return false;
+    }
+    *send = (struct qn_flow_send){
+        .to = l->node,
+        .head = {.number = ackable(f), .stage = l->stage, .link = l->there},
+        .stage = ACKS,
+        .bare = true,
+        .later = true};
+    return true;
+}
+
 bool qn_coll_flow_next(struct qn_coll_flow *f, struct qn_flow_send *send)
 {
     while (f->head != f->tail) {
-        const struct firing *q =
-            &f->queue[f->head % (f->window * QN_STAGES_MAX)];
+        const struct firing *q = &f->queue[f->head & f->queue_mask];
         const uint32_t kind = slot_of(f, q->number)->kind;
         const struct qn_link *l =
             qn_wiring_succ(f->wiring[kind], q->stage, f->at);
@@ -547,13 +656,16 @@ bool qn_coll_flow_next(struct qn_coll_flow *f, struct qn_flow_send *send)
                                       .bare = l->bare};
         return true;
     }
-    return next_to_tell(f, send);
+    return next_ack(f, send) || next_to_tell(f, send);
 }
 
 void qn_coll_flow_sent(struct qn_coll_flow *f)
 {
     if (f->head != f->tail) {
         drop_head_successor(f);
+    } else if (f->ack != NULL && before(f->told, ackable(f))) {
+        f->told = ackable(f);
+        settle(f);
     } else {
         QN_ASSERT(f->untold < f->neighbours);
         f->untold++;
@@ -566,6 +678,11 @@ int qn_coll_flow_state(const struct qn_coll_flow *f, uint32_t number)
         return QN_OK;
     }
     return fails(f, number) ? f->error : QN_EAGAIN;
+}
+
+uint32_t qn_coll_flow_changes(const struct qn_coll_flow *f)
+{
+    return f->changes;
 }
 
 uint32_t qn_coll_flow_completed(const struct qn_coll_flow *f)
@@ -599,7 +716,7 @@ static bool await_stage(const struct qn_wiring *w, const struct slot *o,
 bool qn_coll_flow_awaited(const struct qn_coll_flow *f,
                           bool (*look)(void *ctx, qn_node_t node), void *ctx)
 {
-    for (uint32_t s = 0; s < QN_STAGES_MAX; s++) {
+    for (uint32_t s = 0; s < f->stages; s++) {
         const uint32_t number = f->fired[s] + 1;
         if (!in_window(f, number) || fails(f, number) ||
             (f->called && before(f->begun, number))) {

@@ -32,6 +32,11 @@
  * QN_FLOW_FAIL), and they take it as its end. So every member that
  * waits learns it from a neighbour, dead or alive.
  *
+ * Acknowledgements may be cumulative: a member that has passed several
+ * operations since its last acknowledgement sends one for the last of them.
+ * It is the last of what is to be sent, so that it stands for as many as
+ * possible.
+ *
  * Threads: one per machine. Nothing blocks, nothing but create allocates.
  */
 
@@ -59,6 +64,8 @@ struct qn_flow_send {
     struct qn_flow_head head;
     uint8_t stage; /* of this member: whose payload goes */
     bool bare;     /* without payload */
+    bool later;    /* an acknowledgement that may stand for more than one
+                      operation if it goes later: with the next flush */
 };
 
 struct qn_coll_flow_opts {
@@ -68,12 +75,16 @@ struct qn_coll_flow_opts {
     uint32_t kinds;                        /* 1 .. QN_FLOW_KINDS_MAX */
     uint32_t window; /* operations; a power of two, the same at all members */
     uint32_t before; /* the number before the first: 0 */
+    bool cumulative; /* an acknowledgement of an operation is one of all before
+                        it. All members say the same. One wiring,
+                        QN_WIRING_ACKNOWLEDGED, not `called` */
 };
 
 struct qn_coll_flow;
 
-/** @return QN_OK; QN_EINVAL: kinds, window, or wirings of both sorts;
- *  QN_ENOMEM. Memory: 1 byte per operation of the window and link. */
+/** @return QN_OK; QN_EINVAL: kinds, window, wirings of both sorts, or one that
+ *  is not cumulative; QN_ENOMEM. Memory: 1 byte per operation of the window and
+ * link. */
 int qn_coll_flow_create(struct qn_coll_flow **out,
                         const struct qn_coll_flow_opts *o);
 void qn_coll_flow_destroy(struct qn_coll_flow *f); /* NULL is fine */
@@ -128,6 +139,10 @@ int qn_coll_flow_state(const struct qn_coll_flow *f, uint32_t number);
 
 /** All operations up to this one are complete here. */
 uint32_t qn_coll_flow_completed(const struct qn_coll_flow *f);
+
+/** A number that another one follows whenever something of the above may have
+ *  changed, or the members that are awaited. */
+uint32_t qn_coll_flow_changes(const struct qn_coll_flow *f);
 
 /** Why no operation begins any more, or QN_OK. */
 int qn_coll_flow_error(const struct qn_coll_flow *f);

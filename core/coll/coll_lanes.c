@@ -42,7 +42,8 @@ int qn_coll_lanes_init(struct qn_coll_lanes *l,
                                 .bound = 1,
                                 .list_size = 1,
                                 .blocked = QN_NO_MEMBER,
-                                .view = o->view};
+                                .view = o->view,
+                                .budget = o->budget};
     for (uint32_t k = 0; k < o->kinds; k++) {
         l->list_size += o->wiring[k]->preds * QN_STAGES_MAX;
         for (uint32_t i = 0; i < o->wiring[k]->links; i++) {
@@ -86,19 +87,28 @@ static void use(struct qn_coll_lanes *l, qn_node_t node)
     }
 }
 
+/* What the flow has come to, for its user. */
+static void settle_user(struct qn_coll_lanes *l)
+{
+    if (l->settled_at != qn_coll_flow_changes(l->flow)) {
+        l->user->settled(l->ctx);
+        l->settled_at = qn_coll_flow_changes(l->flow);
+    }
+}
+
 /* ---- receive ---- */
 
 /* The sender takes part no more, or has given this view up. */
 static void gone(struct qn_coll_lanes *l, qn_node_t node)
 {
     qn_coll_flow_down(l->flow, node);
-    l->user->settled(l->ctx);
+    settle_user(l);
 }
 
 static void corrupt(struct qn_coll_lanes *l)
 {
     qn_coll_flow_fail(l->flow, QN_ECORRUPT);
-    l->user->settled(l->ctx);
+    settle_user(l);
 }
 
 static struct qn_flow_head decode(const struct wire *w)
@@ -137,7 +147,7 @@ static bool take(struct qn_coll_lanes *l, qn_node_t from, const struct wire *w,
         corrupt(l);
     } else if (rc == QN_OK) {
         (void)qn_coll_flow_arrive(l->flow, &h);
-        l->user->settled(l->ctx);
+        settle_user(l);
     }
     return true;
 }
@@ -184,13 +194,13 @@ static bool receive(struct qn_coll_lanes *l, qn_node_t from)
 
 /* ---- send ---- */
 
-/* @return true if something went. */
-static bool send_all(struct qn_coll_lanes *l)
+/* @param acks  Also what may go later. @return true if something went. */
+static bool send_all(struct qn_coll_lanes *l, bool acks)
 {
     bool moved = false;
     struct qn_flow_send s;
     l->blocked = QN_NO_MEMBER;
-    while (qn_coll_flow_next(l->flow, &s)) {
+    while (qn_coll_flow_next(l->flow, &s) && (acks || !s.later)) {
         struct wire w = {
             .number = s.head.number, .view = l->view, .what = encode(&s.head)};
         uint8_t bare[QN_COLL_HEAD_BYTES];
@@ -211,14 +221,19 @@ static bool send_all(struct qn_coll_lanes *l)
         }
         if (rc == QN_OK) {
             qn_coll_flow_sent(l->flow);
-            l->user->settled(l->ctx);
+            settle_user(l);
         } else {
             gone(l, s.to);
         }
         moved = true;
     }
-    l->user->settled(l->ctx);
+    settle_user(l);
     return moved;
+}
+
+void qn_coll_lanes_send(struct qn_coll_lanes *l)
+{
+    (void)send_all(l, false);
 }
 
 void qn_coll_lanes_down(struct qn_coll_lanes *l, qn_node_t node)
@@ -227,7 +242,7 @@ void qn_coll_lanes_down(struct qn_coll_lanes *l, qn_node_t node)
         l->qp[node] = NULL;
     }
     gone(l, node);
-    (void)send_all(l); /* what neighbours are told goes at once */
+    (void)send_all(l, true); /* what neighbours are told goes at once */
 }
 
 /* ---- turns ---- */
@@ -242,10 +257,15 @@ static bool list(void *ctx, qn_node_t node)
 
 static void list_awaited(struct qn_coll_lanes *l)
 {
-    l->listed = 0;
-    (void)qn_coll_flow_awaited(l->flow, list, l);
-    if (l->blocked != QN_NO_MEMBER) {
-        (void)list(l, l->blocked);
+    if (!l->is_listed || l->listed_at != qn_coll_flow_changes(l->flow) ||
+        l->blocked != QN_NO_MEMBER) {
+        l->listed = 0;
+        (void)qn_coll_flow_awaited(l->flow, list, l);
+        l->listed_at = qn_coll_flow_changes(l->flow);
+        l->is_listed = l->blocked == QN_NO_MEMBER;
+        if (l->blocked != QN_NO_MEMBER) {
+            (void)list(l, l->blocked);
+        }
     }
 }
 
@@ -255,9 +275,13 @@ bool qn_coll_lanes_poll(struct qn_coll_lanes *l)
     l->flushed = false;
     list_awaited(l);
     for (uint32_t i = 0; i < l->listed; i++) {
-        moved = receive(l, l->list[i]) || moved;
+        uint32_t left = l->budget;
+        while (left > 0 && receive(l, l->list[i])) {
+            moved = true;
+            left--;
+        }
     }
-    return send_all(l) || moved;
+    return send_all(l, false) || moved;
 }
 
 /* The lane has something that poll would do something with. */
@@ -302,7 +326,7 @@ bool qn_coll_lanes_pending(struct qn_coll_lanes *l)
 bool qn_coll_lanes_flush(struct qn_coll_lanes *l)
 {
     struct qn_flow_send s;
-    l->flushed = send_all(l) || l->flushed;
+    l->flushed = send_all(l, true) || l->flushed;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < l->used_count; i++) {
         const qn_node_t node = l->used[i];

@@ -52,11 +52,15 @@ struct qn_coll_lanes {
     bool *is_used;     /* [bound] */
     uint32_t bound;    /* above all neighbours */
     uint32_t listed, list_size;
+    uint32_t listed_at;  /* changes of the flow when `list` was made, ... */
+    bool is_listed;      /* unless it was never */
+    uint32_t settled_at; /* ... and when its user had last seen them */
     uint32_t used_count;
     qn_node_t blocked; /* has no room; or QN_NO_MEMBER */
     bool flushed;      /* a flush has sent what had no room before it, and no
                           poll came after it */
     uint16_t view;
+    uint32_t budget;
     alignas(16) uint8_t own[QN_INPLACE_MAX]; /* a short message */
 };
 
@@ -67,6 +71,7 @@ struct qn_coll_lanes_opts {
     struct qn_qp **qp; /* by node; borrowed, the queuepairs of neighbours are
                           kept */
     uint16_t view;
+    uint32_t budget; /* messages that a poll takes from a neighbour, at most */
     const struct qn_coll_lanes_user *user; /* kept */
     void *ctx;                             /* kept */
 };
@@ -77,8 +82,12 @@ int qn_coll_lanes_init(struct qn_coll_lanes *l,
                        const struct qn_coll_lanes_opts *o);
 void qn_coll_lanes_fini(struct qn_coll_lanes *l);
 
-/** Look once at each lane from which a message is awaited, then send what there
- *  is. @return true if something moved. */
+/** The flow has an input of its user: send what there is, as poll does. */
+void qn_coll_lanes_send(struct qn_coll_lanes *l);
+
+/** Look at each lane from which a message is awaited, as often as there is one
+ *  and the budget says, then send what there is but acknowledgements that may
+ *  go with the flush. @return true if something moved. */
 bool qn_coll_lanes_poll(struct qn_coll_lanes *l);
 
 /** True if poll would move something, or if a flush has since the last poll:

@@ -12,6 +12,8 @@
 #include "core/base/err.h"
 #include "core/base/mark.h"
 
+#define BUDGET 16u /* messages of a neighbour per poll */
+
 struct kept {
     uint8_t *msg; /* behind room for the head */
     uint32_t len;
@@ -102,8 +104,11 @@ static int make(struct qn_sequenced_broadcast *b,
                 const struct qn_sequenced_broadcast_opts *o)
 {
     const struct qn_wiring *const wiring[] = {o->wiring};
-    const struct qn_coll_flow_opts f = {
-        .wiring = wiring, .kinds = 1, .window = o->window};
+    const struct qn_coll_flow_opts f = {.wiring = wiring,
+                                        .kinds = 1,
+                                        .window = o->window,
+                                        .cumulative = o->wiring->kind ==
+                                                      QN_WIRING_ACKNOWLEDGED};
     int rc = qn_coll_flow_create(&b->flow, &f); /* checks the window */
     if (rc != QN_OK) {
         return rc;
@@ -113,6 +118,7 @@ static int make(struct qn_sequenced_broadcast *b,
                                          .kinds = 1,
                                          .qp = o->qp,
                                          .view = o->view,
+                                         .budget = BUDGET,
                                          .user = &user,
                                          .ctx = b};
     rc = qn_coll_lanes_init(&b->lanes, &l);
@@ -177,6 +183,7 @@ int qn_sequenced_broadcast_send(struct qn_sequenced_broadcast *b,
         *number = next;
     }
     settled(b);
+    qn_coll_lanes_send(&b->lanes);
     return QN_OK;
 }
 

@@ -1,5 +1,7 @@
 /*
- * Broadcasts, plain and acknowledged.
+ * Broadcasts: plain ones of core/group, acknowledged ones of
+ * core/coll/sequenced_broadcast.h. What is different between them is in the
+ * first part.
  *
  * Every node runs the same program and derives from the number of an operation
  * whose turn it is, so only the messages themselves control the run: the last
@@ -27,7 +29,7 @@
 #define RUN       8u  /* operations of a leaf in a row */
 #define ROUNDS    2u  /* minimum of rounds over all leaves */
 #define ACKED_MIN 32u /* minimum of operations of the latency part */
-#define BUDGET    64u /* frames per poll */
+#define BUDGET    64u /* frames per poll of a context */
 
 /* Kind of a message, in the low bits of its number. */
 enum kind { PLAIN, LATENCY_ENDS, ALL_ENDS, KIND_BITS = 2 };
@@ -65,6 +67,40 @@ static qn_node_t requester(const struct qn_operation *p, uint64_t number)
     return p->leaf[(number - 1) / RUN % p->leaves];
 }
 
+/* ---- a context, or a sequenced broadcast ---- */
+
+/* @return QN_EAGAIN without room. */
+static int start_message(struct node *n, uint64_t number)
+{
+    const struct qn_slice part = {n->message, n->o->size};
+    uint32_t given = 0;
+    if (!n->acked) {
+        return qn_context_bcast(n->s->context, &part, 1, NULL);
+    }
+    int rc = qn_sequenced_broadcast_send(n->s->sequenced, n->message,
+                                         n->o->size, &given);
+    n->s->wrong += rc == QN_OK && given != (uint32_t)number;
+    return rc;
+}
+
+static bool poll_once(struct node *n)
+{
+    return n->acked ? qn_sequenced_broadcast_poll(n->s->sequenced)
+                    : qn_context_poll(n->s->context, BUDGET) > 0;
+}
+
+static bool flush(struct node *n)
+{
+    return n->acked ? qn_sequenced_broadcast_flush(n->s->sequenced)
+                    : qn_context_flush(n->s->context);
+}
+
+/* All nodes have acknowledged what this one, the root, has sent. */
+static bool all_acked(const struct node *n)
+{
+    return qn_sequenced_broadcast_acked(n->s->sequenced) == (uint32_t)n->got;
+}
+
 /* ---- messages ---- */
 
 static void publish(struct node *n)
@@ -81,7 +117,7 @@ static void publish(struct node *n)
     }
 }
 
-static void deliver(void *ctx, const void *msg, size_t len)
+static void deliver_plain(void *ctx, const void *msg, size_t len)
 {
     struct node *n = ctx;
     const struct qn_operation_opts *o = n->o;
@@ -101,21 +137,28 @@ static void deliver(void *ctx, const void *msg, size_t len)
     }
 }
 
+/* The root has noted what it sends itself. */
+static void deliver_sequenced(void *ctx, uint32_t number, const void *msg,
+                              size_t len)
+{
+    struct node *n = ctx;
+    if (n->self != n->o->tree->root) {
+        n->s->wrong += number != (uint32_t)(n->got + 1);
+        deliver_plain(ctx, msg, len);
+    }
+}
+
 /* Send the next message from the root. Returns QN_EAGAIN without room. */
 static int send_next(struct node *n, enum kind kind)
 {
     const struct qn_operation_opts *o = n->o;
-    const struct qn_slice part = {n->message, o->size};
     uint64_t number = n->got + 1, word = number << KIND_BITS | kind;
-    uint64_t given = number;
     n->message[o->size - 1] = (uint8_t)number;
     memcpy(n->message, &word, sizeof word);
-    int rc = n->acked ? qn_context_bcast_acked(n->s->context, &part, 1, &given)
-                      : qn_context_bcast(n->s->context, &part, 1, NULL);
+    int rc = start_message(n, number);
     if (rc == QN_OK) {
         n->got = number;
         n->kind = kind != PLAIN ? kind : n->kind;
-        n->s->wrong += given != number;
         publish(n);
     }
     return rc;
@@ -124,9 +167,9 @@ static int send_next(struct node *n, enum kind kind)
 /* Receive, forward, acknowledge; idle if there was nothing to do. */
 static void turn(struct node *n)
 {
-    uint32_t found = qn_context_poll(n->s->context, BUDGET);
-    (void)qn_context_flush(n->s->context);
-    if (found > 0) {
+    const bool found = poll_once(n);
+    (void)flush(n);
+    if (found) {
         n->s->moved = 0;
     } else {
         idle(n);
@@ -210,7 +253,7 @@ static void answer(struct node *n)
     if (rc == QN_OK) {
         n->s->moved = 0;
         n->s->wrong += send_next(n, (enum kind)kind) != QN_OK;
-        while (qn_context_flush(n->s->context) && !given_up(n)) {
+        while (flush(n) && !given_up(n)) {
             idle(n); /* a long message, as the children make room */
         }
         (void)qn_qp_flush(qp); /* returns the cell of the request */
@@ -227,8 +270,8 @@ static void send_acked(struct node *n, qn_time_t deadline)
     while (send_next(n, kind) == QN_EAGAIN && !given_up(n)) {
         turn(n);
     }
-    (void)qn_context_flush(n->s->context);
-    while (qn_context_acked(n->s->context) < n->got && !given_up(n)) {
+    (void)flush(n);
+    while (!all_acked(n) && !given_up(n)) {
         turn(n);
     }
     if (kind == PLAIN && n->got > ACKED_MIN / 4 && !given_up(n)) {
@@ -252,7 +295,11 @@ static void latency_root(struct node *n, qn_time_t deadline)
 /* Number up to which all nodes have delivered, as known to the root. */
 static uint64_t complete(const struct node *n)
 {
-    return n->acked ? qn_context_acked(n->s->context) : least(n->p);
+    if (!n->acked) {
+        return least(n->p);
+    }
+    const uint32_t acked = qn_sequenced_broadcast_acked(n->s->sequenced);
+    return n->got - ((uint32_t)n->got - acked);
 }
 
 static void stream_root(struct node *n, double seconds)
@@ -296,7 +343,7 @@ static uint64_t drops(const struct node *n)
     const struct qn_tree *t = n->o->tree;
     qn_node_t self = n->self;
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < t->child_count[self]; i++) {
+    for (uint32_t i = 0; !n->acked && i < t->child_count[self]; i++) {
         sum += qn_context_drops(n->s->context, t->child[t->child_at[self] + i]);
     }
     return sum;
@@ -322,6 +369,47 @@ static void perform(struct node *n)
     n->p->tally[n->self].wrong = n->s->wrong + drops(n);
 }
 
+static int open_context(struct node *n)
+{
+    const struct qn_context_opts o = {.self = n->self,
+                                      .members = n->o->tree->n,
+                                      .tree = n->o->tree,
+                                      .qp = n->s->end->tree_qp,
+                                      .deliver = deliver_plain,
+                                      .ctx = n};
+    return qn_context_create(&n->s->context, &o);
+}
+
+static uint32_t window_of(const struct qn_operation_opts *o)
+{
+    uint32_t window = 1;
+    while (window < o->window) {
+        window *= 2;
+    }
+    return window;
+}
+
+static int open_sequenced(struct node *n)
+{
+    struct qn_operation_tally *mine = &n->p->tally[n->self];
+    const struct qn_wiring_opts w = {.kind = QN_WIRING_ACKNOWLEDGED,
+                                     .down = n->o->tree,
+                                     .up = n->o->tree,
+                                     .self = n->self};
+    int rc = qn_wiring_tree(&mine->wiring, &w);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    const struct qn_sequenced_broadcast_opts o = {.wiring = mine->wiring,
+                                                  .qp = n->s->end->tree_qp,
+                                                  .window = window_of(n->o),
+                                                  .bytes_max = n->o->size,
+                                                  .view = 1,
+                                                  .deliver = deliver_sequenced,
+                                                  .ctx = n};
+    return qn_sequenced_broadcast_create(&n->s->sequenced, &o);
+}
+
 int qn_operation_broadcasts(struct qn_operation_self *self)
 {
     struct qn_operation *p = self->p;
@@ -330,19 +418,12 @@ int qn_operation_broadcasts(struct qn_operation_self *self)
                      .o = &p->o,
                      .self = self->end->self,
                      .acked = p->o.op == QN_COLLECTIVE_ACK};
-    const struct qn_context_opts o = {.self = n.self,
-                                      .members = p->o.tree->n,
-                                      .tree = p->o.tree,
-                                      .qp = self->end->tree_qp,
-                                      .deliver = deliver,
-                                      .ctx = &n,
-                                      .acked = n.acked};
-    int rc = qn_context_create(&self->context, &o);
+    struct qn_operation_tally *mine = &p->tally[n.self];
+    int rc = n.acked ? open_sequenced(&n) : open_context(&n);
     if (rc == QN_OK) {
-        p->tally[n.self].context = self->context;
+        mine->context = self->context;
+        mine->sequenced = self->sequenced;
         perform(&n);
-        p->tally[n.self].context = NULL;
-        qn_context_destroy(self->context);
     }
     return rc;
 }

@@ -1,6 +1,7 @@
 /*
  * What the nodes of a run share is allocated before they start. A node makes
- * its context itself, and leaves it here if a simulated machine kills it.
+ * what its program runs on and leaves it here: the run may end while a
+ * simulated machine has killed it.
  */
 #include "loadgen/operation/operation.h"
 
@@ -86,7 +87,8 @@ static bool opts_ok(const struct qn_operation_opts *o)
     return o->size >= QN_OPERATION_SIZE_MIN &&
            o->size <= QN_OPERATION_SIZE_MAX && o->window >= 1 &&
            o->window <= QN_OPERATION_WINDOW_MAX &&
-           o->window * (o->size + QN_ACKED_EXTRA) <= QN_OPERATION_LANE_BYTES;
+           o->window * (o->size + QN_COLL_HEAD_BYTES) <=
+               QN_OPERATION_LANE_BYTES;
 }
 
 /* Room for four windows: a receiver returns cells late, and no message may be
@@ -95,7 +97,7 @@ uint32_t qn_operation_cells(const struct qn_operation_opts *o)
 {
     uint32_t cells = CELLS_MIN;
     if (is_broadcast(o)) {
-        uint32_t each = (o->size + QN_ACKED_EXTRA) / CELL_BYTES + 1;
+        uint32_t each = (o->size + QN_COLL_HEAD_BYTES) / CELL_BYTES + 1;
         while (cells < 4 * each * o->window) {
             cells *= 2;
         }
@@ -151,6 +153,8 @@ void qn_operation_destroy(struct qn_operation *p)
     }
     for (qn_node_t v = 0; p->tally != NULL && v < p->o.tree->n; v++) {
         qn_context_destroy(p->tally[v].context);
+        qn_sequenced_broadcast_destroy(p->tally[v].sequenced);
+        qn_wiring_destroy(p->tally[v].wiring);
         qn_coll_destroy(p->tally[v].coll);
     }
     free(p->tally);

@@ -44,7 +44,7 @@
 
 #define QN_OPERATION_SIZE_MIN   8u    /* bytes: the number */
 #define QN_OPERATION_SIZE_MAX   4096u /* bytes; reduce: QN_COLL_WORDS words */
-#define QN_OPERATION_WINDOW_MAX 64u   /* operations: QN_ACKED_COUNT */
+#define QN_OPERATION_WINDOW_MAX 64u   /* operations */
 #define QN_OPERATION_LANE_BYTES                                                \
     16384u /* maximum of a window, so that 64 nodes fit into memory */
 #define QN_OPERATION_PATIENCE (20 * QN_S)

@@ -5,6 +5,7 @@
  *  waits. For this folder only. */
 
 #include "core/coll/coll.h"
+#include "core/coll/sequenced_broadcast.h"
 #include "core/group/group.h"
 #include "loadgen/operation/operation.h"
 
@@ -12,9 +13,11 @@
 struct qn_operation_tally {
     alignas(QN_CACHELINE) qn_a64 delivered; /* written by its node only */
     uint64_t wrong;                         /* written when it ends */
-    struct qn_coll *coll;                   /* reduce, barrier: owned */
-    struct qn_context *context; /* of a node that is in the run, or was killed
-                                   in it; owned */
+    /* What its program runs on; owned. */
+    struct qn_coll *coll;
+    struct qn_context *context;
+    struct qn_wiring *wiring; /* of `sequenced` */
+    struct qn_sequenced_broadcast *sequenced;
 };
 
 struct qn_operation {
@@ -30,11 +33,13 @@ struct qn_operation {
     qn_a32 stuck; /* a node gave up */
 };
 
-/** One node. A context (broadcast, ack) or a collective (reduce, barrier). */
+/** One node. A context (broadcast), a sequenced broadcast (ack), or a
+ * collective (all others). */
 struct qn_operation_self {
     struct qn_operation *p;
     const struct qn_operation_end *end;
     struct qn_context *context;
+    struct qn_sequenced_broadcast *sequenced;
     struct qn_coll *coll;
     uint64_t wrong;
     uint64_t idle;

@@ -41,6 +41,10 @@ static bool pending(struct qn_operation_self *n)
         (void)qn_coll_flush(n->coll);
         return qn_coll_pending(n->coll);
     }
+    if (n->sequenced != NULL) {
+        (void)qn_sequenced_broadcast_flush(n->sequenced);
+        return qn_sequenced_broadcast_pending(n->sequenced);
+    }
     (void)qn_context_flush(n->context);
     return qn_context_pending(n->context);
 }

@@ -8,7 +8,8 @@ both in turn, in one run.
 For each number of nodes, with threads and with processes, `quoin bench
 collectives` and `collectives_mpi` (loadgen/collective/mpi, built where MPI is
 installed) run one after the other, the order changing with each pair. Both run
-the same operations in the same turns; a run's figure is its median turn. A
+the same operations in the same turns; a run's figure is its median turn, or
+that of --figure. A
 ratio is quoin's time over the rival's; the median of the pairs is shown with
 its 95 % interval (order statistics). Ranks of MPI are processes, bound as the
 nodes of quoin are, and told to yield when they wait. MPI has no acknowledged
@@ -43,8 +44,8 @@ def output_of(command):
     return json.loads(done.stdout)
 
 
-def medians(group):
-    return {o["operation"]: o["ns"]["median"] for o in group["operations"]}
+def figures(o, group):
+    return {x["operation"]: x["ns"][o.figure] for x in group["operations"]}
 
 
 def common(o):
@@ -56,11 +57,11 @@ def quoin(o, nodes, kind):
     got = output_of([o.quoin, "bench", "collectives", "--nodes", str(nodes),
                      "--" + kind, "--operation", ",".join(OPERATIONS),
                      *common(o)])
-    return medians(got["groups"][0])
+    return figures(o, got["groups"][0])
 
 
 def mpi(o, nodes, kind):
-    return medians(output_of(
+    return figures(o, output_of(
         ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
          "none", "--mca", "mpi_yield_when_idle", "1", "-n", str(nodes), o.mpi,
          *common(o)]))
@@ -122,6 +123,9 @@ def parse():
     p.add_argument("--pairs", type=int, default=20)
     p.add_argument("--seconds", type=float, default=0.3,
                    help="per run (%(default)s)")
+    p.add_argument("--figure", choices=("median", "p10"), default="median",
+                   help="of the turns of a run; p10 where other load takes the "
+                   "cores (%(default)s)")
     p.add_argument("--size", type=int, default=64,
                    help="bytes of a broadcast (%(default)s)")
     p.add_argument("--quick", action="store_true",

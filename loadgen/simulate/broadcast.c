@@ -1,10 +1,12 @@
 /*
- * Broadcasts and acknowledged broadcasts: what each node does.
+ * Broadcasts and acknowledged broadcasts: what each node does. The first are
+ * those of core/group, the second those of core/coll/sequenced_broadcast.h.
  */
 #include <string.h>
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/coll/sequenced_broadcast.h"
 #include "core/group/group.h"
 #include "loadgen/simulate/virtual_internal.h"
 
@@ -27,11 +29,34 @@ static void deliver(void *ctx, const void *msg, size_t len)
     m->got++;
 }
 
+/* The root's own copy does not count. */
+static void deliver_sequenced(void *ctx, uint32_t number, const void *msg,
+                              size_t len)
+{
+    const struct qn_virtual_member *m = ctx;
+    if (!m->is_root) {
+        world->r->wrong += number != (uint32_t)m->got + 1;
+        deliver(ctx, msg, len);
+    }
+}
+
+static bool is_acked(void)
+{
+    return world->o->op == QN_VIRTUAL_ACK;
+}
+
+static bool flush(struct qn_virtual_member *m)
+{
+    return is_acked() ? qn_sequenced_broadcast_flush(m->sequenced)
+                      : qn_context_flush(m->context);
+}
+
 static void turn(struct qn_virtual_member *m)
 {
-    uint32_t found = qn_context_poll(m->context, BUDGET);
-    (void)qn_context_flush(m->context);
-    if (found == 0) {
+    const bool found = is_acked() ? qn_sequenced_broadcast_poll(m->sequenced)
+                                  : qn_context_poll(m->context, BUDGET) > 0;
+    (void)flush(m);
+    if (!found) {
         qn_pause();
     }
 }
@@ -40,14 +65,13 @@ static void send(struct qn_virtual_member *m, uint64_t number)
 {
     uint8_t message[QN_VIRTUAL_SIZE_MAX] = {0};
     const struct qn_slice part = {message, world->o->size};
-    uint64_t given;
     message[world->o->size - 1] = (uint8_t)number;
     memcpy(message, &number, sizeof number);
-    int rc = world->o->op == QN_VIRTUAL_ACK
-                 ? qn_context_bcast_acked(m->context, &part, 1, &given)
-                 : qn_context_bcast(m->context, &part, 1, NULL);
+    int rc = is_acked() ? qn_sequenced_broadcast_send(m->sequenced, message,
+                                                      part.len, NULL)
+                        : qn_context_bcast(m->context, &part, 1, NULL);
     world->r->wrong += rc != QN_OK;
-    while (qn_context_flush(m->context)) {
+    while (flush(m)) {
         qn_pause(); /* a long message, as the children make room */
     }
 }
@@ -57,8 +81,7 @@ static void root(struct qn_virtual_member *m)
     for (uint64_t i = 0; i < world->total; i++) {
         qn_virtual_begin(i);
         send(m, i);
-        while (world->o->op == QN_VIRTUAL_ACK &&
-               qn_context_acked(m->context) <= i) {
+        while (is_acked() && qn_sequenced_broadcast_acked(m->sequenced) <= i) {
             turn(m);
         }
         qn_virtual_end(i);
@@ -68,8 +91,8 @@ static void root(struct qn_virtual_member *m)
 static bool has_all(const struct qn_virtual_member *m)
 {
     return m->got == world->total &&
-           (world->o->op != QN_VIRTUAL_ACK ||
-            qn_context_acked(m->context) == world->total);
+           (!is_acked() ||
+            qn_sequenced_broadcast_acked(m->sequenced) == world->total);
 }
 
 void qn_broadcast_node(uint32_t node)
@@ -82,24 +105,48 @@ void qn_broadcast_node(uint32_t node)
     while (!has_all(m)) {
         turn(m);
     }
-    (void)qn_context_flush(m->context); /* the last acknowledgement */
+    (void)flush(m); /* the last acknowledgement */
+}
+
+static int open_sequenced(struct qn_virtual_member *m, uint32_t node)
+{
+    const struct qn_wiring_opts w = {.kind = QN_WIRING_ACKNOWLEDGED,
+                                     .down = world->o->tree,
+                                     .up = world->o->tree,
+                                     .self = node};
+    int rc = qn_wiring_tree(&m->wiring, &w);
+    if (rc != QN_OK) {
+        return rc;
+    }
+    const struct qn_sequenced_broadcast_opts o = {.wiring = m->wiring,
+                                                  .qp = world->net.qp[node],
+                                                  .window = 1,
+                                                  .bytes_max = world->o->size,
+                                                  .view = 1,
+                                                  .deliver = deliver_sequenced,
+                                                  .ctx = m};
+    m->is_root = m->wiring->root;
+    return qn_sequenced_broadcast_create(&m->sequenced, &o);
 }
 
 int qn_broadcast_open(uint32_t node)
 {
+    struct qn_virtual_member *m = &world->member[node];
     const struct qn_context_opts c = {.self = node,
                                       .members = world->o->tree->n,
-                                      .msg_max =
-                                          QN_VIRTUAL_SIZE_MAX + QN_ACKED_EXTRA,
+                                      .msg_max = QN_VIRTUAL_SIZE_MAX,
                                       .tree = world->o->tree,
                                       .qp = world->net.qp[node],
                                       .deliver = deliver,
-                                      .ctx = &world->member[node],
-                                      .acked = world->o->op == QN_VIRTUAL_ACK};
-    return qn_context_create(&world->member[node].context, &c);
+                                      .ctx = m};
+    return is_acked() ? open_sequenced(m, node)
+                      : qn_context_create(&m->context, &c);
 }
 
 void qn_broadcast_close(uint32_t node)
 {
-    qn_context_destroy(world->member[node].context);
+    struct qn_virtual_member *m = &world->member[node];
+    qn_context_destroy(m->context);
+    qn_sequenced_broadcast_destroy(m->sequenced);
+    qn_wiring_destroy(m->wiring);
 }

@@ -7,7 +7,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/group/group.h"
+#include "core/coll/coll_lanes.h"
 #include "loadgen/simulate/virtual_internal.h"
 
 #define CELLS 128u /* of a lane, used in runs of 16 */
@@ -94,12 +94,13 @@ static int prepare(struct qn_virtual_result *r, const struct qn_virtual_opts *o)
     int err = qn_edges_device_open(&world->device, o->transport, o->tree->n);
     if (err == QN_OK) {
         err = qn_edges_net_open(
-            &world->net, &(struct qn_edges_opts){
-                             .transport = o->transport,
-                             .device = &world->device,
-                             .tree = o->tree,
-                             .cells = CELLS,
-                             .msg_max = QN_VIRTUAL_SIZE_MAX + QN_ACKED_EXTRA});
+            &world->net,
+            &(struct qn_edges_opts){.transport = o->transport,
+                                    .device = &world->device,
+                                    .tree = o->tree,
+                                    .cells = CELLS,
+                                    .msg_max = QN_VIRTUAL_SIZE_MAX +
+                                               QN_COLL_HEAD_BYTES});
     }
     return err == QN_OK ? open_members() : err;
 }

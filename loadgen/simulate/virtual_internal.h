@@ -15,11 +15,16 @@
 
 struct qn_context;
 struct qn_coll;
+struct qn_sequenced_broadcast;
+struct qn_wiring;
 
 struct qn_virtual_member {
-    struct qn_context *context; /* of broadcasts */
-    struct qn_coll *coll;       /* of reductions and barriers */
-    uint64_t got;               /* broadcasts: number of the next message */
+    struct qn_context *context;               /* of broadcasts */
+    struct qn_sequenced_broadcast *sequenced; /* of acknowledged ones */
+    struct qn_wiring *wiring;                 /* of it */
+    bool is_root;                             /* of it */
+    struct qn_coll *coll;                     /* of reductions and barriers */
+    uint64_t got; /* broadcasts: number of the next message */
 };
 
 struct qn_virtual_world {
