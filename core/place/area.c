@@ -23,9 +23,9 @@ static int create_private(struct qn_area *a)
     return at == MAP_FAILED ? QN_ENOMEM : QN_OK;
 }
 
-static int create_shared(struct qn_area *a)
+static int create_shared(struct qn_area *a, const char *name)
 {
-    int fd = qn_memfd_open("quoin-area", a->bytes);
+    int fd = qn_memfd_open(name, a->bytes);
     if (fd < 0) {
         return fd;
     }
@@ -40,14 +40,15 @@ static int create_shared(struct qn_area *a)
     return err;
 }
 
-int qn_area_create(struct qn_area *out, size_t bytes, bool shared)
+int qn_area_create(struct qn_area *out, const char *name, size_t bytes,
+                   bool shared)
 {
     *out = QN_AREA_NONE;
     if (bytes == 0 || bytes > QN_AREA_BYTES_MAX) {
         return QN_EINVAL;
     }
     out->bytes = to_pages(bytes);
-    int err = shared ? create_shared(out) : create_private(out);
+    int err = shared ? create_shared(out, name) : create_private(out);
     if (err != QN_OK) {
         qn_area_destroy(out);
     }

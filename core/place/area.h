@@ -2,8 +2,10 @@
 #define QN_PLACE_AREA_H
 
 /**
- * Areas: memory that all nodes of a group may write: a device (core/device.h),
- * or lanes that both ends write. Between processes it is a memfd, allocated in
+ * Areas: memory that is written by more than one process. All nodes of a group
+ * may write a device (core/device.h), or lanes that both ends write; one after
+ * the other the incarnations of a node write what must outlive each of them.
+ * Between processes it is a memfd, allocated in
  * full and sealed against another size; threads use private pages. Fresh memory
  * is zero. Any thread.
  */
@@ -21,11 +23,13 @@ struct qn_area {
 
 #define QN_AREA_NONE ((struct qn_area){.fd = -1})
 
-/** @param bytes   1 .. QN_AREA_BYTES_MAX; rounded up to pages.
+/** @param name    Of the memfd, as /proc shows it: "quoin-area".
+ *  @param bytes   1 .. QN_AREA_BYTES_MAX; rounded up to pages.
  *  @param shared  A memfd, else private pages.
  *  @return QN_OK; QN_EINVAL, QN_ENOMEM, QN_EMFILE, QN_ENOSYS: *out is
  *          QN_AREA_NONE. */
-int qn_area_create(struct qn_area *out, size_t bytes, bool shared);
+int qn_area_create(struct qn_area *out, const char *name, size_t bytes,
+                   bool shared);
 
 /** Map another process' area of so many bytes. `fd` is borrowed.
  *  @return QN_OK; QN_EPERM a seal is missing; QN_ECORRUPT another size;

@@ -23,6 +23,7 @@
  *     LISTEN + socket          ->      its own port's; each of the shared; what
  *                                      connections are passed on through
  *     DOORBELL + eventfd       ->      each node's
+ *     RECORD + memfd           ->      its own voter's, without shared state
  *     PEER_UP + outbox         ->      each incarnation that it has mapped
  *     PEER_DOWN                ->      each node's last incarnation, if dead
  *     HELLO + outbox, [READY]  ->      its own
@@ -62,8 +63,8 @@
 #include "kvs/config/config.h"
 
 /** Version of the control messages, their bytes and their order. */
-#define QN_ADOPT_VERSION 6u
-#define QN_ADOPT_OLDEST  6u
+#define QN_ADOPT_VERSION 7u
+#define QN_ADOPT_OLDEST  7u
 
 /** Become the supervisor of this address.
  *  @param lock  Filled: another descriptor, to be held as long.

@@ -122,6 +122,7 @@ static const struct format formats[QN_CTL_KINDS] = {
                        TO_SUPERVISOR | TO_HEIR,
                        {{0}}},
     [QN_CTL_LOCK] = {"LOCK", TO_SUPERVISOR, TO_SUPERVISOR, {{0}}},
+    [QN_CTL_RECORD] = {"RECORD", TO_SUPERVISOR, TO_SUPERVISOR, {{0}}},
     [QN_CTL_DOORBELL] = {"DOORBELL",
                          TO_SUPERVISOR,
                          TO_SUPERVISOR,

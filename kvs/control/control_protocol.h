@@ -51,8 +51,8 @@
  * A replica that cannot start sends FAILED with the reason, logs nothing, and
  * exits 1: the supervisor prints the line. The end of a process closes its
  * socket. A replica whose supervisor has ended continues without it, and may be
- * adopted by another (kvs/control/adopt.h; ADOPT, FORMAT, CONFIG, LOCK, LISTEN
- * and DOORBELL belong to that hand-over).
+ * adopted by another (kvs/control/adopt.h; ADOPT, FORMAT, CONFIG, LOCK, LISTEN,
+ * DOORBELL and RECORD belong to that hand-over).
  *
  * SIGTERM to a replica means the same as DRAIN: it drains, sends DRAINED and
  * waits for STOP, which comes at once if only this replica leaves. Without a
@@ -104,6 +104,7 @@ enum qn_control_kind {
     QN_CTL_ROLES = 24,
     QN_CTL_RECOVERABLE = 25,
     QN_CTL_RECOVER_ORDER = 26,
+    QN_CTL_RECORD = 27,
     QN_CTL_KINDS
 };
 

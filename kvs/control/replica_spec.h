@@ -38,6 +38,9 @@ struct qn_replica_spec {
     int listen_own;                /* the replica's own port or PATH.self; -1 */
     int lock;                      /* of the address; -1: it has none */
     int commons_fd;                /* qn_commons_map */
+    int record_fd;                 /* of this voter's record, an area of
+                                      QN_COMMONS_RECORD_BYTES; -1: the record
+                                      lies in the commons */
     int doorbell_fd[QN_NODES_MAX]; /* eventfd of each node, non-blocking */
     struct qn_place place;         /* where this process is pinned */
     struct qn_connection_placement placement; /* of new connections */

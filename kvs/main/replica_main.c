@@ -294,6 +294,7 @@ int qn_replica_main(const struct qn_replica_spec *boot)
     struct qn_server *s = calloc(1, sizeof *s);
     if (s != NULL) {
         s->adopt_fd = -1;
+        s->record = QN_AREA_NONE;
     }
     if (s == NULL || uv_loop_init(&s->uv.loop) != 0) {
         qn_control_failed(boot, QN_ENOMEM);

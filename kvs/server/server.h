@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "core/base/rate_limit.h"
+#include "core/place/area.h"
 #include "core/place/commons.h"
 #include "core/place/outbox.h"
 #include "core/wait/spin.h"
@@ -76,6 +77,7 @@ struct qn_server {
     struct qn_ring ring;   /* in it; memory acceptor */
     struct qn_arena arena; /* likewise; more than one replica */
     struct qn_commons *commons;
+    struct qn_area record;    /* of this voter; none: in the commons */
     struct qn_device *device; /* in them; NULL: the transport has lanes */
     struct qn_doorbell doorbell;
     struct qn_yield yield;

@@ -93,6 +93,9 @@ static void give_sockets(struct giving *g)
                                                 .u.doorbell.node = i};
         give(g, doorbell, s->boot->doorbell_fd[i]);
     }
+    if (s->boot->record_fd >= 0) {
+        give_kind(g, QN_CTL_RECORD, s->boot->record_fd);
+    }
 }
 
 static void give_peer(struct giving *g, const struct qn_mapped_peer *l)

@@ -242,6 +242,9 @@ static int live(struct qn_server *s)
     if (err == QN_OK) {
         err = qn_commons_own(s->commons, b->self);
     }
+    if (err == QN_OK && b->record_fd >= 0) {
+        err = qn_area_map(&s->record, b->record_fd, QN_COMMONS_RECORD_BYTES);
+    }
     return err == QN_OK ? qn_liveness_begin(s->commons, b->self, b->incarnation)
                         : err;
 }
@@ -432,6 +435,7 @@ void qn_server_peers_fini(struct qn_server *s)
         (s->drain.shutdown_requested ? qn_liveness_leave : qn_liveness_end)(
             s->commons, s->boot->self, s->boot->incarnation);
     }
+    qn_area_destroy(&s->record);
     qn_commons_destroy(s->commons);
     qn_arena_end(&s->arena);
     qn_outbox_destroy(s->outbox);

@@ -139,7 +139,9 @@ static struct qn_driver_opts driver_opts(struct qn_server *s, struct lent *l)
                    .ctx = s},
         .arena = shares && b->nodes > 1 ? &s->arena : NULL,
         .peer_arena = l->arena,
-        .vote_record = qn_commons_record(s->commons, b->self),
+        .vote_record = s->record.memory != NULL
+                           ? s->record.memory
+                           : qn_commons_record(s->commons, b->self),
         .vote_record_bytes = QN_COMMONS_RECORD_BYTES,
         .fence = qn_server_fence,
         .fence_ctx = s,

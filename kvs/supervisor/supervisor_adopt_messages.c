@@ -13,6 +13,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "core/place/area.h"
 #include "kvs/control/adopt.h"
 #include "kvs/control/formats.h"
 #include "kvs/supervisor/supervisor_adopt_internal.h"
@@ -92,6 +93,19 @@ static void on_config(struct qn_supervisor *s, qn_node_t from, int fd)
     a->configured = true;
 }
 
+/* What is not such an area is as good as lost. `fd` is taken. */
+static void on_record(struct qn_supervisor *s, qn_node_t from, int fd)
+{
+    struct qn_area record;
+    int err = qn_area_map(&record, fd, QN_COMMONS_RECORD_BYTES);
+    qn_area_destroy(&record);
+    if (err == QN_OK) {
+        take(&s->record_fd[from], fd);
+    } else {
+        qn_supervisor_close(fd);
+    }
+}
+
 bool qn_supervisor_adopt_message(struct qn_supervisor *s, qn_node_t from,
                                  const struct qn_control_msg *m, int fd)
 {
@@ -106,6 +120,9 @@ bool qn_supervisor_adopt_message(struct qn_supervisor *s, qn_node_t from,
         return true;
     case QN_CTL_LOCK:
         take(&s->listen.lock, fd);
+        return true;
+    case QN_CTL_RECORD:
+        on_record(s, from, fd);
         return true;
     case QN_CTL_LISTEN:
         qn_listen_adopt(&s->listen, m->u.listen.node, m->u.listen.kind, fd);

@@ -72,6 +72,7 @@ struct qn_supervisor {
     struct qn_adoption *adoption; /* of replicas not heard yet; or NULL */
     struct qn_outboxes outboxes;
     int doorbell_fd[QN_NODES_MAX];
+    int record_fd[QN_NODES_MAX]; /* of voters, without shared state; else -1 */
     int signal_fd;
     sigset_t signals_before; /* for the replicas */
     struct qn_child child[QN_NODES_MAX];

@@ -26,6 +26,7 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/log.h"
+#include "core/place/area.h"
 #include "core/wait/spin.h"
 #include "kvs/supervisor/supervisor_internal.h"
 
@@ -42,6 +43,7 @@ static struct qn_replica_spec spec_of(const struct qn_supervisor *s,
                                 .listen_own = s->listen.own[self],
                                 .lock = s->listen.lock,
                                 .commons_fd = s->commons_fd,
+                                .record_fd = s->record_fd[self],
                                 .place = s->child[self].place,
                                 .placement = s->placement,
                                 .topology = &s->topology,
@@ -70,6 +72,9 @@ static void keep_own(struct qn_supervisor *s, qn_node_t self)
         qn_supervisor_close(s->child[i].control);
         qn_supervisor_close(s->child[i].pidfd);
         qn_control_backlog_free(&s->child[i].backlog);
+        if (i != self) {
+            qn_supervisor_close(s->record_fd[i]);
+        }
     }
     qn_outboxes_close(&s->outboxes);
     qn_supervisor_close(s->lock);
@@ -110,6 +115,26 @@ static void reopen_own_port(struct qn_supervisor *s, qn_node_t i)
     }
 }
 
+/* Without shared state each voter's record is memory that only its process and
+ * this one have; this one keeps it for the next incarnation. What died with its
+ * process while there was no supervisor is made anew, as void: that incarnation
+ * does not vote until the others have agreed that it begins anew. */
+static int hold_record(struct qn_supervisor *s, qn_node_t i)
+{
+    struct qn_area record;
+    if (s->config.shared_state || s->record_fd[i] >= 0) {
+        return QN_OK;
+    }
+    int err =
+        qn_area_create(&record, "quoin-record", QN_COMMONS_RECORD_BYTES, true);
+    if (err == QN_OK) {
+        s->record_fd[i] = record.fd;
+        record.fd = -1; /* kept; only the mapping goes */
+        qn_area_destroy(&record);
+    }
+    return err;
+}
+
 int qn_supervisor_spawn(struct qn_supervisor *s, qn_node_t i,
                         uint64_t *incarnation)
 {
@@ -118,6 +143,10 @@ int qn_supervisor_spawn(struct qn_supervisor *s, qn_node_t i,
     QN_ASSERT(!c->runs);
     QN_ASSERT(c->control < 0);
     reopen_own_port(s, i);
+    const int held = hold_record(s, i);
+    if (held != QN_OK) {
+        return held == QN_ENOMEM ? QN_ENOMEM : QN_EMFILE;
+    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return QN_EMFILE;
     }

@@ -30,7 +30,7 @@ struct qn_supervisor *qn_supervisor_create(void)
     s->commons_fd = s->signal_fd = s->lock = s->lock_file = -1;
     s->successor = s->message_fd = -1;
     for (qn_node_t i = 0; i < QN_NODES_MAX; i++) {
-        s->doorbell_fd[i] = -1;
+        s->doorbell_fd[i] = s->record_fd[i] = -1;
         s->child[i] = (struct qn_child){.control = -1, .pidfd = -1};
     }
     qn_listen_init(&s->listen, &s->config);
@@ -325,6 +325,7 @@ void qn_supervisor_end(struct qn_supervisor *s)
         qn_supervisor_close(c->control);
         qn_supervisor_close(c->pidfd);
         qn_supervisor_close(s->doorbell_fd[i]);
+        qn_supervisor_close(s->record_fd[i]);
     }
     qn_outboxes_close(&s->outboxes);
     if (s->lock >= 0 && s->machine.incarnations > 0) {

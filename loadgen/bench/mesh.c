@@ -47,7 +47,7 @@ static int create_device(struct qn_mesh *m)
     if (type == NULL || bytes == 0) {
         return type == NULL ? QN_OK : QN_EINVAL;
     }
-    int rc = qn_area_create(&m->device, bytes, m->opts.processes);
+    int rc = qn_area_create(&m->device, "quoin-area", bytes, m->opts.processes);
     if (rc == QN_OK) {
         type->format(m->device.memory, &o);
     }

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 
+from tests.process.cluster.adoption import (adopt, alone, complete, end_well, fill,
+                                            kill_replicas, kill_supervisor, pids_of)
 from tests.process.lib.checks import agree, check, main, wait_until
 from tests.process.lib.info_view import fields, info
 from tests.process.lib.quoind import Quoind
@@ -134,6 +136,82 @@ def test_leader_and_acceptor_lost_together_stop_the_group():
         c = q.client(other(pair))
         assert "CLUSTERDOWN" in str(c.call("SET", "b", "1"))
 
+
+# ---- voters' records ----
+
+RECORD = "/memfd:quoin-record (deleted)"
+LOST = "its voting record is damaged"
+
+
+def records(pid):
+    """(inodes that it has open, inodes that it maps): of voters' records."""
+    opened = set()
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        path = "/proc/%d/fd/%s" % (pid, fd)
+        try:
+            if os.readlink(path) == RECORD:
+                opened.add(os.stat(path).st_ino)
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    with open("/proc/%d/maps" % pid) as f:
+        return opened, {int(line.split()[4]) for line in f if RECORD in line}
+
+
+def record_of(q, replica):
+    """The inode of its own one, which is all that it has."""
+    opened, mapped = records(pids_of(q)[replica])
+    check("mapped by %d" % replica, mapped, opened)
+    check("one at %d" % replica, len(opened), 1)
+    return opened.pop()
+
+
+def restarted(q, replica, asked):
+    pid = pids_of(q)[replica]
+    os.kill(pid, signal.SIGKILL)
+    wait_until("replica %d is back" % replica, lambda: fields(
+        info(q, asked), replica).get("state") == "online" and
+        pids_of(q).get(replica, pid) != pid)
+
+
+def test_a_voter_finds_its_record_which_is_nobody_elses():
+    with server() as q:
+        before = [record_of(q, i) for i in range(3)]
+        check("different", len(set(before)), 3)
+        check("the supervisor's", records(q.proc.pid), (set(before), set()))
+        n = fill(q)
+        for victim in (2, 0, 1):
+            restarted(q, victim, (victim + 1) % 3)
+            check("the same", record_of(q, victim), before[victim])
+            n.add(victim, 20)
+        end_well(q, n)
+        assert LOST not in q.log_so_far(), q.log_so_far()
+    with Quoind(PATH) as q:  # all map the commons anyway
+        check("with shared state", records(q.pids()[0]), (set(), set()))
+
+
+def test_a_new_supervisor_gets_the_records_of_those_that_live():
+    """Another replica died in between, and its record with it."""
+    with server() as q:
+        before = [record_of(q, i) for i in range(3)]
+        n = fill(q)
+        kill_supervisor(q)
+        for i in range(3):
+            alone(q, i)
+        kill_replicas(q, 2)
+        adopt(q, 2)
+        complete(q)
+        check("living", [record_of(q, i) for i in range(2)], before[:2])
+        check("the dead one's is new", record_of(q, 2) in before, False)
+        wait_until("it votes again", lambda: "votes again" in q.log_so_far())
+        check("lost", len(q.logged(LOST)), 1)
+        restarted(q, 0, 1)  # by the new supervisor
+        check("the same", record_of(q, 0), before[0])
+        restarted(q, 2, 1)
+        end_well(q, n)
+        check("lost", len(q.logged(LOST)), 1)
+
+
+# ---- the end ----
 
 def test_no_position_is_invented_when_all_is_lost():
     with server("--restart", "no") as q:

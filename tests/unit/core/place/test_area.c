@@ -13,7 +13,8 @@ Test(area, fresh_memory_is_zero_and_of_whole_pages)
 {
     for (int shared = 0; shared < 2; shared++) {
         struct qn_area a;
-        cr_assert_eq(qn_area_create(&a, 5000, shared != 0), QN_OK);
+        cr_assert_eq(qn_area_create(&a, "quoin-area", 5000, shared != 0),
+                     QN_OK);
         cr_assert_eq(a.bytes % (size_t)sysconf(_SC_PAGESIZE), 0);
         cr_assert_geq(a.bytes, 5000);
         const char *byte = a.memory;
@@ -29,7 +30,7 @@ Test(area, fresh_memory_is_zero_and_of_whole_pages)
 Test(area, what_one_mapping_writes_the_other_reads)
 {
     struct qn_area a, b;
-    cr_assert_eq(qn_area_create(&a, 100, true), QN_OK);
+    cr_assert_eq(qn_area_create(&a, "quoin-area", 100, true), QN_OK);
     cr_assert_eq(qn_area_map(&b, a.fd, 100), QN_OK);
     memcpy(a.memory, "there", 6);
     cr_assert_str_eq(b.memory, "there");
@@ -42,7 +43,7 @@ Test(area, what_one_mapping_writes_the_other_reads)
 Test(area, another_size_or_a_file_that_may_shrink_is_refused)
 {
     struct qn_area a, b;
-    cr_assert_eq(qn_area_create(&a, 100, true), QN_OK);
+    cr_assert_eq(qn_area_create(&a, "quoin-area", 100, true), QN_OK);
     cr_assert_eq(qn_area_map(&b, a.fd, a.bytes + 1), QN_ECORRUPT);
     cr_assert_null(b.memory);
     cr_assert_neq(ftruncate(a.fd, 0), 0, "sealed");
@@ -56,9 +57,10 @@ Test(area, another_size_or_a_file_that_may_shrink_is_refused)
 Test(area, no_bytes_and_too_many_are_refused)
 {
     struct qn_area a;
-    cr_assert_eq(qn_area_create(&a, 0, true), QN_EINVAL);
-    cr_assert_eq(qn_area_create(&a, SIZE_MAX, true), QN_EINVAL);
-    cr_assert_eq(qn_area_create(&a, QN_AREA_BYTES_MAX + 1, true), QN_EINVAL);
+    cr_assert_eq(qn_area_create(&a, "quoin-area", 0, true), QN_EINVAL);
+    cr_assert_eq(qn_area_create(&a, "quoin-area", SIZE_MAX, true), QN_EINVAL);
+    cr_assert_eq(qn_area_create(&a, "quoin-area", QN_AREA_BYTES_MAX + 1, true),
+                 QN_EINVAL);
     cr_assert_eq(a.fd, -1);
     qn_area_destroy(&a);
 }

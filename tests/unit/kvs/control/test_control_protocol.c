@@ -73,6 +73,7 @@ static const struct sample samples[] = {
       .u.adopt = {UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}}},
     BARE(QN_CTL_CONFIG, TO_SUPERVISOR | TO_HEIR, TO_SUPERVISOR | TO_HEIR),
     BARE(QN_CTL_LOCK, TO_SUPERVISOR, TO_SUPERVISOR),
+    BARE(QN_CTL_RECORD, TO_SUPERVISOR, TO_SUPERVISOR),
     {TO_SUPERVISOR, TO_SUPERVISOR, {QN_CTL_DOORBELL, .u.doorbell = {0}}},
     {TO_SUPERVISOR, TO_SUPERVISOR, {QN_CTL_DOORBELL, .u.doorbell = {63}}},
     {TO_SUPERVISOR | TO_HEIR, 0, {QN_CTL_FORMAT, .u.format = {0, 0}}},
@@ -160,7 +161,7 @@ Test(control_protocol, each_kind_is_sampled_and_has_a_name_of_its_own)
         }
         kinds += sampled;
     }
-    cr_assert_eq(kinds, 25);
+    cr_assert_eq(kinds, 26);
 }
 
 Test(control_protocol, a_message_in_the_wrong_direction_is_refused)
