@@ -52,7 +52,8 @@ struct qn_device_attach_opts {
                                      node is not there yet, see up */
     struct qn_doorbell *doorbell; /* own; NULL: no waiting forms. Kept */
     struct qn_doorbell_handle *ringer; /* [nodes], kept, may be shared with
-                                    queuepairs; NULL: no peer is rung */
+                                    queuepairs; NULL: no peer is rung. One is
+                                    used from attach or up to down */
 };
 
 struct qn_device; /* what follows its fields is the backend's */

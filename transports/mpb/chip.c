@@ -136,6 +136,14 @@ void qn_mpb_request(struct qn_mpb *m, uint64_t cores)
     (void)qn_fetch_or(&m->chip->core[m->self].request, cores, QN_SEQ_CST);
 }
 
+void qn_mpb_ring(struct qn_mpb *m, qn_node_t to)
+{
+    if (m->ringer != NULL && m->ringer[to].line != NULL &&
+        m->incarnation[to] != 0) {
+        (void)qn_doorbell_ring(&m->ringer[to]);
+    }
+}
+
 /* A bit of the request goes when the interrupt has come: a core that dies in
  * between leaves one that a survivor finds. */
 void qn_mpb_serve(struct qn_mpb *m)
@@ -147,9 +155,7 @@ void qn_mpb_serve(struct qn_mpb *m)
         if (to < m->nodes) {
             (void)qn_fetch_or(&m->chip->core[to].status, UINT64_C(1) << m->self,
                               QN_SEQ_CST);
-            if (m->ringer != NULL) {
-                (void)qn_doorbell_ring(&m->ringer[to]);
-            }
+            qn_mpb_ring(m, to);
         }
     }
     if (cores != 0) {

@@ -121,6 +121,9 @@ static inline struct qn_mpb *qn_mpb_of(struct qn_device *d)
     return (struct qn_mpb *)(void *)d; /* device is its first member */
 }
 
+/** Ring a core, unless it has ended or is not there yet. */
+void qn_mpb_ring(struct qn_mpb *m, qn_node_t to);
+
 /** Put a request into the controller, and let it serve all that are there. */
 void qn_mpb_request(struct qn_mpb *m, uint64_t cores);
 void qn_mpb_serve(struct qn_mpb *m);

@@ -173,7 +173,9 @@ uint32_t qn_words_room(struct qn_device *d, struct qn_words_target to)
 void qn_words_ring(struct qn_device *d, qn_node_t node)
 {
     struct qn_udn_port *p = qn_udn_port_of(d);
-    if (p->ringer != NULL && p->ringer[node].line != NULL && node != d->self) {
+    const struct qn_udn_peer *peer = &p->peer[node];
+    bool there = node != d->self && peer->inc != 0 && !peer->ended;
+    if (p->ringer != NULL && p->ringer[node].line != NULL && there) {
         qn_doorbell_ring(&p->ringer[node]);
     }
 }

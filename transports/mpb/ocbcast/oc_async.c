@@ -107,9 +107,7 @@ static void store(struct async *a, qn_node_t at, uint32_t line, uint32_t word,
     if (!QN_MPB_MUTANT(ASYNC_KEPT)) {
         qn_mpb_drain(a->chip);
     }
-    if (a->chip->ringer != NULL) {
-        (void)qn_doorbell_ring(&a->chip->ringer[at]);
-    }
+    qn_mpb_ring(a->chip, at);
 }
 
 /* ---- heads ---- */

@@ -124,7 +124,7 @@ void world_life_make(struct world *w, qn_node_t i)
         .node = i,
         .nodes = w->nodes,
         .incarnation = m->inc,
-        .lane_bytes = qn_ump.lane_bytes(WORLD_CELLS),
+        .lane_bytes = w->transport->lane_bytes(WORLD_CELLS),
         .numa_node = -1,
     };
     m->incarnation = (struct world_life){.node = i, .inc = m->inc};
@@ -162,6 +162,45 @@ void world_life_free(const struct world *w, struct world_life *l)
     qn_outbox_destroy(l->outbox);
 }
 
+static struct qn_device_opts device_opts(const struct world *w)
+{
+    return (struct qn_device_opts){
+        .nodes = w->nodes, .lanes = QN_LANES, .strict = true, .seed = w->seed};
+}
+
+static void device_make(struct world *w)
+{
+    const struct qn_device_type *type = w->transport->device;
+    if (type != NULL) {
+        const struct qn_device_opts o = device_opts(w);
+        size_t bytes = type->bytes(&o);
+        w->device_opts = o;
+        w->device_memory = aligned_alloc(4096, bytes);
+        memset(w->device_memory, 0, bytes);
+        type->format(w->device_memory, &o);
+    }
+}
+
+void world_device_attach(struct world *w, qn_node_t i)
+{
+    struct world_member *m = &w->member[i];
+    uint64_t incarnation[WORLD_NODES] = {0};
+    const struct qn_device_attach_opts o = {.memory = w->device_memory,
+                                            .opts = &w->device_opts,
+                                            .self = i,
+                                            .incarnation = incarnation,
+                                            .doorbell = &m->doorbell,
+                                            .ringer = m->ringer};
+    if (w->device_memory == NULL) {
+        return;
+    }
+    for (qn_node_t p = 0; p < w->nodes; p++) {
+        bool here = p == i || !w->begun || w->member[p].driver != NULL;
+        incarnation[p] = here ? w->member[p].inc : 0;
+    }
+    cr_assert_eq(w->transport->device->attach(&m->device, &o), QN_OK);
+}
+
 /* One end of the channels between i and p. */
 void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
 {
@@ -174,6 +213,8 @@ void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
             .tx = qn_outbox_lane(m->incarnation.outbox, p, (enum qn_lane)lane),
             .rx = qn_outbox_lane(w->member[p].incarnation.outbox, i,
                                  (enum qn_lane)lane),
+            .device = m->device,
+            .lane = (enum qn_lane)lane,
             .cells = WORLD_CELLS,
             .self = i,
             .peer = p,
@@ -182,7 +223,7 @@ void world_channel_open(struct world *w, qn_node_t i, qn_node_t p)
             .doorbell = &m->doorbell,
             .ringer = &m->ringer[p],
         };
-        cr_assert_eq(qn_ump.open(qp[lane], &o), QN_OK);
+        cr_assert_eq(w->transport->open(qp[lane], &o), QN_OK);
     }
 }
 
@@ -281,6 +322,7 @@ struct world *world_make(uint32_t nodes, bool memory)
 
 void world_start(struct world *w)
 {
+    w->transport = w->transport != NULL ? w->transport : &qn_ump;
     w->topology = w->topology != NULL ? w->topology : "sequential";
     w->ring_slots = w->ring_slots != 0 ? w->ring_slots : 4096;
     w->ring_bytes = w->ring_bytes != 0 ? w->ring_bytes : 1u << 22;
@@ -290,6 +332,7 @@ void world_start(struct world *w)
     }
     w->now = QN_S;
     w->lives = 99;
+    device_make(w);
     for (qn_node_t i = 0; i < w->nodes; i++) {
         struct world_member *m = &w->member[i];
         m->inc = ++w->lives;
@@ -299,6 +342,7 @@ void world_start(struct world *w)
         world_life_make(w, i);
     }
     for (qn_node_t i = 0; i < w->nodes; i++) {
+        world_device_attach(w, i);
         for (qn_node_t p = 0; p < w->nodes; p++) {
             if (p != i) {
                 world_channel_open(w, i, p);
@@ -308,6 +352,7 @@ void world_start(struct world *w)
     for (qn_node_t i = 0; i < w->nodes; i++) {
         world_driver_start(w, i, true);
     }
+    w->begun = true;
 }
 
 void world_end(struct world *w)
@@ -318,7 +363,9 @@ void world_end(struct world *w)
         for (qn_node_t p = 0; p < w->nodes; p++) {
             world_channel_close(m, p);
         }
+        qn_device_detach(m->device);
     }
+    free(w->device_memory);
     for (qn_node_t i = 0; i < w->nodes; i++) {
         if (w->member[i].driver != NULL) {
             world_life_free(w, &w->member[i].incarnation);

@@ -17,9 +17,12 @@
 
 #include <setjmp.h>
 
+#include "core/device.h"
 #include "core/machine/machine.h"
 #include "core/topo/tree.h"
 #include "paxos/driver/driver.h"
+
+struct qn_transport;
 
 #define WORLD_NODES   5u
 #define WORLD_CELLS   64u
@@ -50,6 +53,7 @@ struct world_member {
     struct qn_driver *driver; /* NULL: dead */
     uint64_t inc;
     struct world_life incarnation;
+    struct qn_device *device; /* NULL: lanes, or dead */
     struct qn_qp *direct[WORLD_NODES], *tree[WORLD_NODES];
     struct qn_doorbell doorbell;
     struct qn_doorbell_handle ringer[WORLD_NODES];
@@ -78,9 +82,10 @@ struct world_member {
 struct world {
     /* options, set before world_start */
     uint32_t nodes;
-    bool memory;                /* acceptor; else a process */
-    bool messages;              /* nobody reads another's outbox */
-    const char *topology;       /* NULL: sequential */
+    bool memory;                          /* acceptor; else a process */
+    bool messages;                        /* nobody reads another's outbox */
+    const struct qn_transport *transport; /* NULL: UMP */
+    const char *topology;                 /* NULL: sequential */
     struct qn_machine *costs;   /* owned; plans the tree instead; NULL: not */
     struct qn_tree plan;        /* is the tree instead; n = 0: not */
     uint32_t ring_slots;        /* 0: many */
@@ -96,6 +101,9 @@ struct world {
     qn_slot_t shown;        /* somebody has applied a part of it */
     bool wild; /* somebody writes nonsense: the read index may be cut */
     /* state */
+    void *device_memory; /* of the group; NULL: lanes */
+    struct qn_device_opts device_opts;
+    bool begun;
     struct world_member member[WORLD_NODES];
     qn_a64 read_index;
     struct qn_pair word;
@@ -179,6 +187,8 @@ void world_learns_at_once(struct world *w);
 
 void world_life_make(struct world *w, qn_node_t i);
 void world_life_free(const struct world *w, struct world_life *l);
+/** Attach the device, if there is one, to all that live. */
+void world_device_attach(struct world *w, qn_node_t i);
 /** One end of the channels between i and p. */
 void world_channel_open(struct world *w, qn_node_t i, qn_node_t p);
 void world_channel_close(struct world_member *m, qn_node_t p);

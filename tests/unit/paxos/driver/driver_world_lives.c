@@ -53,6 +53,8 @@ void world_kill(struct world *w, qn_node_t i)
     for (qn_node_t p = 0; p < w->nodes; p++) {
         world_channel_close(m, p);
     }
+    qn_device_detach(m->device);
+    m->device = NULL;
     m->need_snapshot = m->stopped = m->deaf = false;
     m->submitted = 0;
     cr_assert_lt(w->old_count, WORLD_LIVES);
@@ -65,6 +67,9 @@ void world_tell(struct world *w, qn_node_t at, qn_node_t i)
     if (m->driver != NULL && m->direct[i] != NULL && !m->deaf) {
         qn_driver_down(m->driver, i, w->now);
         world_channel_close(m, i);
+        if (m->device != NULL) {
+            qn_device_down(m->device, i);
+        }
     }
     sweep(w);
 }
@@ -95,6 +100,7 @@ static void make_anew(struct world *w, qn_node_t i)
         memset(m->vote_record, 0, QN_VOTE_RECORD_BYTES);
     }
     world_life_make(w, i);
+    world_device_attach(w, i);
     for (qn_node_t p = 0; p < w->nodes; p++) {
         if (p != i && w->member[p].driver != NULL) {
             world_channel_open(w, i, p);
@@ -136,6 +142,9 @@ void world_hear(struct world *w, qn_node_t at, qn_node_t i)
     struct world_member *x = &w->member[at];
     const struct world_member *m = &w->member[i];
     world_tell(w, at, i);
+    if (x->device != NULL) {
+        qn_device_up(x->device, i, m->inc);
+    }
     world_channel_open(w, at, i);
     const struct qn_driver_peer_opts up = {
         .node = i,

@@ -14,6 +14,7 @@
 
 #include "tests/support/test.h"
 #include "tests/unit/paxos/driver/driver_world.h"
+#include "transports/registry.h"
 
 enum { STEPS = 600, BIG = 20000, HEAL_ROUNDS = 200000 };
 
@@ -290,12 +291,13 @@ static void plan_make(struct world *w)
 }
 
 /* @return failovers that the seed had. */
-static uint64_t run(uint64_t seed, enum by by, bool loud)
+static uint64_t run(uint64_t seed, enum by by, const char *transport, bool loud)
 {
     bool memory = by == MEMORY;
     struct world *w = world_make(3, memory);
     struct faults f = {.w = w, .loud = loud};
     w->messages = by == MESSAGES;
+    w->transport = qn_transport_find(transport);
     w->seed = seed;
     w->nodes = 3 + (uint32_t)world_random(w, WORLD_NODES - 2);
     static const char *const names[] = {"binary", "sequential", "fibonacci",
@@ -342,21 +344,21 @@ static uint64_t run(uint64_t seed, enum by by, bool loud)
     return f.epoch;
 }
 
-static void run_all(enum by by)
+static void run_over(const char *transport, enum by by)
 {
     const char *one = getenv("QN_DRIVER_SEED");
     const char *many = getenv("QN_DRIVER_SEEDS");
     uint64_t seeds = many != NULL ? strtoull(many, NULL, 10) : 40;
     uint64_t changes = 0;
     if (one != NULL) {
-        run(strtoull(one, NULL, 10), by, true);
+        run(strtoull(one, NULL, 10), by, transport, true);
         return;
     }
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         if (many != NULL) {
             fprintf(stderr, "seed %lu\n", (unsigned long)seed);
         }
-        changes += run(seed, by, false);
+        changes += run(seed, by, transport, false);
     }
     cr_assert_gt(changes, seeds, "few changes of roles: %lu in %lu runs",
                  (unsigned long)changes, (unsigned long)seeds);
@@ -366,20 +368,37 @@ static void run_all(enum by by)
  * and forgot what it had proposed. */
 Test(driver_random, what_is_forgotten_is_sent_to_nobody)
 {
-    run(454, PROCESS, false);
+    run(454, PROCESS, "ump", false);
 }
 
 Test(driver_random, logs_are_equal_process, .timeout = 600)
 {
-    run_all(PROCESS);
+    run_over("ump", PROCESS);
 }
 
 Test(driver_random, logs_are_equal_messages, .timeout = 600)
 {
-    run_all(MESSAGES);
+    run_over("ump", MESSAGES);
 }
 
 Test(driver_random, logs_are_equal_memory, .timeout = 600)
 {
-    run_all(MEMORY);
+    run_over("ump", MEMORY);
+}
+
+/* Over each other transport. A device is strict, and tells of no position of
+ * which a message does not. */
+Test(driver_random, logs_are_equal_over_ffq, .timeout = 600)
+{
+    run_over("ffq", PROCESS);
+}
+
+Test(driver_random, logs_are_equal_over_mpb, .timeout = 600)
+{
+    run_over("mpb", MESSAGES);
+}
+
+Test(driver_random, logs_are_equal_over_udn, .timeout = 600)
+{
+    run_over("udn", MESSAGES);
 }

@@ -252,3 +252,18 @@ Test(mpb_chip, moves_lines_and_bytes)
         mpb_close_world(&w);
     }
 }
+
+/* What its bell was in may be unmapped by now. */
+Test(mpb_chip, a_core_that_has_ended_is_not_rung)
+{
+    mpb_open_world(&w, 3, false, 3);
+    qn_doorbell_arm(&w.doorbell[1]);
+    qn_doorbell_arm(&w.doorbell[2]);
+    uint32_t asleep = qn_load(&w.line[1].epoch, QN_SEQ_CST);
+    qn_device_down(w.node[0], 1);
+    qn_mpb_request(mpb_core(&w, 0), 0x6);
+    qn_mpb_serve(mpb_core(&w, 0));
+    cr_assert_eq(qn_load(&w.line[1].epoch, QN_SEQ_CST), asleep);
+    cr_assert_neq(qn_load(&w.line[2].epoch, QN_SEQ_CST), asleep);
+    mpb_close_world(&w);
+}

@@ -318,3 +318,18 @@ DEATH_TEST(incarnations_wrap_in_their_low_bits)
     qn_device_up(w.node[0], 1, 0x20000);
     cr_assert(qn_words_empty(w.node[0], 0));
 }
+
+/* What its bell was in may be unmapped by now. */
+DEATH_TEST(a_sender_that_has_ended_is_not_rung)
+{
+    cr_assert_eq(send_run(&w, 1, 0, 0, 1, QN_WORDS_SHARED_MAX), QN_OK);
+    qn_doorbell_arm(&w.doorbell[2]);
+    qn_doorbell_arm(&w.doorbell[3]);
+    uint32_t asleep = qn_load(&w.line[2].epoch, QN_SEQ_CST);
+    qn_words_want_room(w.node[2], 0);
+    qn_words_want_room(w.node[3], 0);
+    qn_device_down(w.node[0], 2);
+    cr_assert_eq(receive_run(&w, 0, 0, 1, QN_WORDS_SHARED_MAX), QN_OK);
+    cr_assert_eq(qn_load(&w.line[2].epoch, QN_SEQ_CST), asleep);
+    cr_assert_neq(qn_load(&w.line[3].epoch, QN_SEQ_CST), asleep);
+}
