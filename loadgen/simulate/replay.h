@@ -22,6 +22,7 @@ struct qn_replay_row {
     const char *id;
     char what[160];
     const char *published; /* the figure in print; NULL: a claim of ours */
+    const char *why;       /* if it does not hold: the reason; or NULL */
     double limit;          /* at least; if `most`, at most */
     bool most;
     double got;

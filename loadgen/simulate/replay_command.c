@@ -12,7 +12,7 @@
 #include "loadgen/simulate/replay.h"
 #include "loadgen/simulate/scc/scc_replay.h"
 
-/* ---- C2, C3, C5 ---- */
+/* ---- C1 to C6 ---- */
 
 struct scc {
     const struct qn_replay_opts *o;
@@ -24,6 +24,7 @@ static void scc_row(void *ctx, const struct qn_scc_row *r)
     const struct scc *s = ctx;
     struct qn_replay_row row = {.id = r->id,
                                 .published = r->published,
+                                .why = r->why,
                                 .limit = r->limit,
                                 .most = r->most,
                                 .got = r->got};
@@ -55,7 +56,8 @@ static const struct group {
      "consensus over planned trees: 8, 16 and 28 replicas; growing clients on "
      "8 memory nodes",
      qn_replay_s3},
-    {"scc", "OC-Bcast on a simulated SCC, as measured on the hardware",
+    {"scc",
+     "broadcasts over message buffers of a simulated SCC, as on the hardware",
      replay_scc},
 };
 
@@ -90,6 +92,9 @@ bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to)
             r->published != NULL ? r->published : "",
             r->most ? "<=" : ">=", r->limit, r->got,
             holds ? "holds" : "MISSED");
+    if (!holds && r->why != NULL) {
+        fprintf(to, "     because %s\n", r->why);
+    }
     fflush(to);
     return holds;
 }

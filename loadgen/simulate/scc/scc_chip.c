@@ -1,8 +1,12 @@
 /*
  * An operation of a device acts at the instant of its turn, but what it writes
- * is visible a little later: a line keeps what it held before until then. Two
- * writes of one line are never both on their way, since a line has one writer
+ * is visible a little later: a word keeps what it held before until then. Two
+ * writes of one word are never both on their way, since a word has one writer
  * at a time and that waits for its operation.
+ *
+ * A core has in its caches what it has moved since the memory of its message
+ * was named: a message that it got and sends on, or sends a second time, is
+ * read at no cost. That the caches hold all of it is assumed, as in print.
  *
  * The programs in print reset each flag when they have seen it. Those of
  * transports/mpb need not, for their flags count; but what is compared with
@@ -15,22 +19,26 @@
 
 #include "core/base/assert.h"
 #include "core/base/bits.h"
+#include "core/base/err.h"
 #include "core/sim/timed/timed.h"
 
 struct line {
     uint64_t before[QN_MPB_LINE_WORDS], word[QN_MPB_LINE_WORDS];
-    qn_ps_t visible;
+    qn_ps_t visible[QN_MPB_LINE_WORDS];
 };
 
 struct core {
     struct qn_mpb mpb; /* its first member */
     struct qn_scc_chip *chip;
     struct line line[QN_MPB_LINES];
-    uint64_t seen[QN_MPB_LINES]; /* of own flags */
-    qn_ps_t came[QN_MPB_CORES];  /* interrupt of that source: when, or NEVER */
-    uint32_t words;              /* of the write buffer: bits */
-    uint32_t to, at;             /* core and line of it */
+    uint64_t seen[QN_MPB_LINES][QN_MPB_LINE_WORDS]; /* of own flags */
+    qn_ps_t came[QN_MPB_CORES]; /* interrupt of that source: when, or NEVER */
+    uint32_t words;             /* of the write buffer: bits */
+    uint32_t to, at;            /* core and line of it */
     uint64_t word[QN_MPB_LINE_WORDS];
+    const uint8_t *message; /* private; NULL: none was named */
+    uint32_t lines;         /* of it */
+    bool *cached;           /* [lines] */
 };
 
 struct qn_scc_chip {
@@ -46,16 +54,19 @@ static struct core *of(struct qn_mpb *m)
 static void write_line(struct line *l, const uint64_t *word, uint32_t words,
                        const struct qn_price *p)
 {
-    memcpy(l->before, l->word, sizeof l->before);
     for (uint32_t i = 0; i < QN_MPB_LINE_WORDS; i++) {
-        l->word[i] = (words >> i & 1) != 0 ? word[i] : l->word[i];
+        if ((words >> i & 1) != 0) {
+            l->before[i] = l->word[i];
+            l->word[i] = word[i];
+            l->visible[i] = p->visible;
+        }
     }
-    l->visible = p->visible;
 }
 
-static const uint64_t *read_line(const struct line *l, const struct qn_price *p)
+static uint64_t read_word(const struct line *l, uint32_t word,
+                          const struct qn_price *p)
 {
-    return p->start < l->visible ? l->before : l->word;
+    return p->start < l->visible[word] ? l->before[word] : l->word[word];
 }
 
 static void invalidate(struct qn_mpb *m)
@@ -68,9 +79,9 @@ static uint64_t load(struct qn_mpb *m, uint32_t core, uint32_t line,
 {
     struct core *c = of(m);
     const struct qn_price p = qn_scc_flag_read(core);
-    uint64_t value = read_line(&c->chip->core[core].line[line], &p)[word];
-    if (core == m->self && c->seen[line] != value) {
-        c->seen[line] = value;
+    uint64_t value = read_word(&c->chip->core[core].line[line], word, &p);
+    if (core == m->self && c->seen[line][word] != value) {
+        c->seen[line][word] = value;
         (void)qn_scc_flag_write(core); /* the reset */
     }
     return value;
@@ -99,10 +110,32 @@ static void store(struct qn_mpb *m, uint32_t core, uint32_t line, uint32_t word,
     c->words |= 1u << word;
 }
 
+/* ---- the caches ---- */
+
+/* The mark of a line of the core's message; NULL: it is no line of it. */
+static bool *mark_of(struct core *c, const uint8_t *at)
+{
+    if (c->message == NULL || at < c->message ||
+        at >= c->message + (size_t)c->lines * QN_MPB_LINE_BYTES) {
+        return NULL;
+    }
+    return &c->cached[(size_t)(at - c->message) / QN_MPB_LINE_BYTES];
+}
+
+int qn_scc_chip_message(struct qn_mpb *m, const void *message, uint32_t lines)
+{
+    struct core *c = of(m);
+    free(c->cached);
+    c->cached = calloc(lines, sizeof *c->cached);
+    c->message = c->cached != NULL ? message : NULL;
+    c->lines = lines;
+    return c->cached != NULL ? QN_OK : QN_ENOMEM;
+}
+
 /* ---- put and get ---- */
 
 struct copy {
-    struct qn_scc_chip *chip;
+    struct core *core;
     uint8_t *bytes;    /* private; NULL: buffer to buffer */
     uint32_t len;      /* of it */
     struct line *from; /* lines; NULL: private */
@@ -113,13 +146,25 @@ struct copy {
 static void taken(void *ctx, uint32_t i, const struct qn_price *p)
 {
     struct copy *c = ctx;
-    if (c->from != NULL) {
-        memcpy(c->line, read_line(&c->from[i], p), sizeof c->line);
+    for (uint32_t w = 0; c->from != NULL && w < QN_MPB_LINE_WORDS; w++) {
+        c->line[w] = read_word(&c->from[i], w, p);
     }
     if (c->from != NULL && c->bytes != NULL) {
         uint32_t at = i * QN_MPB_LINE_BYTES;
         memcpy(c->bytes + at, c->line, QN_MIN(QN_MPB_LINE_BYTES, c->len - at));
     }
+}
+
+/* Whether it was; from now on it is. */
+static bool cached(void *ctx, uint32_t i)
+{
+    struct copy *c = ctx;
+    bool *mark = mark_of(c->core, c->bytes + i * QN_MPB_LINE_BYTES);
+    bool was = mark != NULL && *mark;
+    if (mark != NULL) {
+        *mark = true;
+    }
+    return was;
 }
 
 static void placed(void *ctx, uint32_t i, const struct qn_price *p)
@@ -130,7 +175,9 @@ static void placed(void *ctx, uint32_t i, const struct qn_price *p)
         memset(c->line, 0, sizeof c->line);
         memcpy(c->line, c->bytes + at, QN_MIN(QN_MPB_LINE_BYTES, c->len - at));
     }
-    if (c->to != NULL) {
+    if (c->to == NULL) {
+        (void)cached(c, i); /* it came to memory through them */
+    } else {
         write_line(&c->to[i], c->line, (1u << QN_MPB_LINE_WORDS) - 1, p);
     }
 }
@@ -143,6 +190,7 @@ static struct qn_scc_copy copy_of(struct copy *c, uint32_t peer, uint32_t lines,
                                 .memory = memory,
                                 .taken = taken,
                                 .placed = placed,
+                                .cached = cached,
                                 .ctx = c};
 }
 
@@ -154,7 +202,8 @@ static uint32_t lines_of(uint32_t bytes)
 static void get(struct qn_mpb *m, void *to, uint32_t core, uint32_t first,
                 uint32_t bytes)
 {
-    struct copy c = {.bytes = to,
+    struct copy c = {.core = of(m),
+                     .bytes = to,
                      .len = bytes,
                      .from = &of(m)->chip->core[core].line[first]};
     const struct qn_scc_copy x = copy_of(&c, core, lines_of(bytes), true);
@@ -166,7 +215,8 @@ static void get(struct qn_mpb *m, void *to, uint32_t core, uint32_t first,
 static void put(struct qn_mpb *m, uint32_t core, uint32_t first,
                 const void *from, uint32_t bytes)
 {
-    struct copy c = {.bytes = (uint8_t *)(uintptr_t)from, /* read only */
+    struct copy c = {.core = of(m),
+                     .bytes = (uint8_t *)(uintptr_t)from, /* read only */
                      .len = bytes,
                      .to = &of(m)->chip->core[core].line[first]};
     const struct qn_scc_copy x = copy_of(&c, core, lines_of(bytes), true);
@@ -180,7 +230,8 @@ static void move(struct qn_mpb *m, uint32_t to, uint32_t core, uint32_t first,
                  uint32_t lines)
 {
     struct qn_scc_chip *chip = of(m)->chip;
-    struct copy c = {.from = &chip->core[core].line[first],
+    struct copy c = {.core = of(m),
+                     .from = &chip->core[core].line[first],
                      .to = &of(m)->line[to]};
     const struct qn_scc_copy x = copy_of(&c, core, lines, false);
     drain(m);
@@ -283,6 +334,9 @@ struct qn_scc_chip *qn_scc_chip_create(uint32_t nodes)
 
 void qn_scc_chip_free(struct qn_scc_chip *c)
 {
+    for (uint32_t v = 0; c != NULL && v < c->nodes; v++) {
+        free(c->core[v].cached);
+    }
     free(c);
 }
 

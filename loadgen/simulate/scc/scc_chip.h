@@ -21,6 +21,11 @@ void qn_scc_chip_free(struct qn_scc_chip *c);
 /** The attachment of a node, which lives as long as the chip. */
 struct qn_mpb *qn_scc_chip_core(struct qn_scc_chip *c, qn_node_t node);
 
+/** The memory of this node's next message: none of it is in the node's caches,
+ *  what it moves from now on is. @return QN_OK, QN_ENOMEM: then all is
+ *  fetched. */
+int qn_scc_chip_message(struct qn_mpb *m, const void *message, uint32_t lines);
+
 /** The running node waits until an interrupt has come, at most until `until`.
  */
 void qn_scc_chip_wait(struct qn_mpb *m, qn_ps_t until);

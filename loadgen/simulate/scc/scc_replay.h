@@ -1,7 +1,8 @@
 #ifndef QN_LOADGEN_SIMULATE_SCC_SCC_REPLAY_H
 #define QN_LOADGEN_SIMULATE_SCC_SCC_REPLAY_H
 
-/** Broadcasts on a simulated SCC beside what was measured on the hardware. */
+/** Broadcasts, transfers and interrupts on a simulated SCC beside what was
+ *  measured on the hardware. */
 
 #include <stdbool.h>
 
@@ -12,6 +13,7 @@ struct qn_scc_row {
     const char *id;
     char what[160];
     const char *published; /* NULL: nothing in print */
+    const char *why;       /* if it does not hold: the reason; or NULL */
     double limit, got;
     bool most;
 };

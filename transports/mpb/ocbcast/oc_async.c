@@ -78,6 +78,7 @@ struct async {
     uint32_t number;              /* of the last own chunk */
     uint32_t forgiven;            /* up to it none is waited for */
     uint32_t floor;               /* all have it, as far as known */
+    qn_node_t behind;             /* the member that held the window last */
     uint64_t known[QN_MPB_CORES]; /* incarnations */
     uint32_t staged, pushed;      /* bytes of the own message, and of it in
                                      the queue */
@@ -278,25 +279,36 @@ static uint64_t living(struct async *a)
     return members;
 }
 
-/* Own chunks that some living member has not received. */
+/* Own chunks that a member has not received. */
+static uint32_t lacks(struct async *a, qn_node_t v, uint64_t members)
+{
+    uint32_t of_all = a->number - a->forgiven;
+    if (v == a->chip->self || (members >> v & 1) == 0) {
+        return 0;
+    }
+    uint64_t seen =
+        qn_mpb_load(a->chip, a->chip->self, a->received + v / QN_MPB_LINE_WORDS,
+                    v % QN_MPB_LINE_WORDS);
+    return (uint32_t)seen == pair_tag(a, a->chip->self, v)
+               ? QN_MIN(of_all, a->number - (uint32_t)(seen >> 32))
+               : of_all;
+}
+
+/* Own chunks that some living member has not received. The last member that
+ * held the window is looked at first, and alone while it still does: a look at
+ * all of them takes long where a flag is far. */
 static uint32_t on_their_way(struct async *a, uint64_t members)
 {
-    uint32_t most = 0;
     if (!QN_MPB_MUTANT(ASYNC_WINDOW_STALE)) {
         qn_mpb_invalidate(a->chip);
     }
-    for (qn_node_t v = 0; v < a->chip->nodes; v++) {
-        uint32_t lacks = a->number - a->forgiven;
-        if (v == a->chip->self || (members >> v & 1) == 0) {
-            continue;
+    uint32_t most = lacks(a, a->behind, members);
+    for (qn_node_t v = 0; v < a->chip->nodes && most < QN_OC_WINDOW; v++) {
+        uint32_t of_this = lacks(a, v, members);
+        if (of_this > most) {
+            most = of_this;
+            a->behind = v;
         }
-        uint64_t seen = qn_mpb_load(a->chip, a->chip->self,
-                                    a->received + v / QN_MPB_LINE_WORDS,
-                                    v % QN_MPB_LINE_WORDS);
-        if ((uint32_t)seen == pair_tag(a, a->chip->self, v)) {
-            lacks = QN_MIN(lacks, a->number - (uint32_t)(seen >> 32));
-        }
-        most = QN_MAX(most, lacks);
     }
     return most;
 }

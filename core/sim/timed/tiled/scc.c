@@ -229,8 +229,13 @@ static void move(const struct qn_scc_copy *c, enum qn_device_kind read,
 {
     QN_ASSERT(c->lines >= 1);
     for (uint32_t i = 0; i < c->lines; i++) {
-        struct qn_price p = operate(read, from);
-        if (c->taken != NULL) {
+        bool near = read == QN_DEVICE_READ_MEMORY && c->cached != NULL &&
+                    c->cached(c->ctx, i);
+        struct qn_price p = {0};
+        if (!near) {
+            p = operate(read, from);
+        }
+        if (c->taken != NULL && !near) {
             c->taken(c->ctx, i, &p);
         }
         p = operate(write, to);

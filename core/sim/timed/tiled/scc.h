@@ -34,6 +34,9 @@ struct qn_scc_copy {
      *  see it from p->visible on). NULL: not wanted. */
     void (*taken)(void *ctx, uint32_t i, const struct qn_price *p);
     void (*placed)(void *ctx, uint32_t i, const struct qn_price *p);
+    /** Put from memory: does the core have line i in its caches? Then reading
+     *  it costs nothing, as in the closed model. NULL: none of them. */
+    bool (*cached)(void *ctx, uint32_t i);
     void *ctx;
 };
 
