@@ -290,15 +290,6 @@ void qn_leader_change_on_sealed(struct qn_onepaxos *p, struct qn_step *t,
 
 /* ----------------------------------------------------------------- lost -- */
 
-/** That incarnation has ended for certain. An incarnation that is not known
- *  here yet has not. */
-static bool life_over(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
-{
-    return p->incarnation[node] > inc ||
-           (p->incarnation[node] == inc && node != p->self &&
-            (p->alive & QN_BIT(node)) == 0);
-}
-
 /** The acceptor has ended, and so has the next leader that would have to be
  *  asked (6.4, the rows that stop). What they had sent is received before
  *  their ends are reported, and the leaders between have said that they were
@@ -311,8 +302,9 @@ static bool both_over(const struct qn_onepaxos *p)
         return false;
     }
     const struct qn_ul_entry *e = qn_utility_entry(&p->ul, c->sk);
-    return e != NULL && life_over(p, p->cfg.acceptor, p->cfg.acceptor_inc) &&
-           life_over(p, e->leader, e->leader_inc);
+    return e != NULL &&
+           qn_epoch_life_over(p, p->cfg.acceptor, p->cfg.acceptor_inc) &&
+           qn_epoch_life_over(p, e->leader, e->leader_inc);
 }
 
 /** This epoch cannot begin. */

@@ -140,9 +140,10 @@ struct qn_reconfiguration {
     qn_time_t lead_at; /* then propose itself ... */
     bool certain; /* since the leader's incarnation has ended, or this node was
                      told to */
-    qn_epoch_t relieve; /* told to lead instead of its leader; NONE */
-    bool forced;        /* told to lead, and to take its log for complete */
-    uint64_t random;    /* state; of jitter */
+    qn_time_t finish_at; /* an entry was left open: then it is finished */
+    qn_epoch_t relieve;  /* told to lead instead of its leader; NONE */
+    bool forced;         /* told to lead, and to take its log for complete */
+    uint64_t random;     /* state; of jitter */
     /* PREPARING */
     qn_time_t prepare_at;   /* then again */
     qn_slot_t first;        /* asked from here on */
@@ -254,6 +255,8 @@ void qn_origin_on_redirect(struct qn_onepaxos *p, struct qn_step *t,
 bool qn_epoch_is(const struct qn_onepaxos *p, uint8_t node, uint64_t inc);
 bool qn_epoch_leads(const struct qn_onepaxos *p);
 bool qn_epoch_accepts(const struct qn_onepaxos *p);
+bool qn_epoch_life_over(const struct qn_onepaxos *p, uint8_t node,
+                        uint64_t inc);
 bool qn_epoch_acceptor_gone(const struct qn_onepaxos *p);
 bool qn_epoch_led_by_other(const struct qn_onepaxos *p, qn_epoch_t e,
                            qn_node_t from);

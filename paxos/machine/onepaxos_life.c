@@ -119,7 +119,7 @@ static void init_roles(struct qn_onepaxos *p)
     p->leader.next = 1;
     c->cep = c->sk = c->st_from = c->relieve = QN_EPOCH_NONE;
     c->candidate = QN_NODES_MAX;
-    c->lead_at = QN_TIME_NEVER;
+    c->lead_at = c->finish_at = QN_TIME_NEVER;
     if (QN_MUTANT(AMNESIA) && p->memory == NULL && qn_epoch_accepts(p)) {
         p->acceptor.active = true;
         p->acceptor.tenure = p->cfg.tenure;

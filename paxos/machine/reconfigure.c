@@ -25,6 +25,15 @@ bool qn_epoch_leads(const struct qn_onepaxos *p)
     return qn_epoch_is(p, p->cfg.leader, p->cfg.leader_inc);
 }
 
+/** That incarnation has ended for certain. An incarnation that is not known
+ *  here yet has not. */
+bool qn_epoch_life_over(const struct qn_onepaxos *p, uint8_t node, uint64_t inc)
+{
+    return p->incarnation[node] > inc ||
+           (p->incarnation[node] == inc && node != p->self &&
+            (p->alive & QN_BIT(node)) == 0);
+}
+
 /** This incarnation is the acceptor that the newest entry names. */
 bool qn_epoch_accepts(const struct qn_onepaxos *p)
 {
@@ -329,6 +338,41 @@ static void check_leader(struct qn_onepaxos *p, struct qn_step *t)
     qn_reconfigure_learn(p, t);
 }
 
+/** This node has voted for an entry, and its proposer ended before it was
+ *  chosen. The entry may name a leader that has ended. If it stayed open, it
+ *  would be chosen by the next node that needs an entry; that may be the leader
+ *  whose acceptor has ended, and then both would be lost (6.4). With the memory
+ *  acceptor no such entry does harm. */
+static bool left_open(const struct qn_onepaxos *p)
+{
+    const struct qn_vote *v = &p->ul.vote;
+    return p->memory == NULL && !p->ul.non_voting &&
+           v->index == qn_utility_len(&p->ul) && v->vbal.round != 0 &&
+           v->value.kind != QN_UL_VOTER && !QN_MUTANT(LEFT_OPEN) &&
+           qn_epoch_life_over(p, v->vbal.node, v->vbal.inc);
+}
+
+/** It is finished while leader and acceptor live; by one node after the other,
+ *  so that ballots seldom meet. A proposer takes its own vote over. */
+static void check_open(struct qn_onepaxos *p, struct qn_step *t)
+{
+    struct qn_reconfiguration *c = &p->change;
+    const struct qn_vote *v = &p->ul.vote;
+    if (!left_open(p)) {
+        c->finish_at = QN_TIME_NEVER;
+        return;
+    }
+    if (c->finish_at == QN_TIME_NEVER) {
+        uint32_t behind = (p->self + p->nodes - v->vbal.node) % p->nodes;
+        c->finish_at = t->now + behind * p->params.t_rank;
+    }
+    if (t->now >= c->finish_at && !qn_utility_proposing(&p->ul)) {
+        const struct qn_ul_entry value = v->value;
+        qn_utility_propose(&p->ul, t, &value);
+        qn_reconfigure_learn(p, t);
+    }
+}
+
 /** This node's record was lost: it asks for a vote, while no other entry is
  *  to be decided and a majority that may agree lives. Entries are kept for a
  *  bounded time, and one that names roles must be among them (a later
@@ -359,6 +403,7 @@ void qn_reconfigure_check(struct qn_onepaxos *p, struct qn_step *t)
     qn_utility_tick(&p->ul, t);
     qn_reconfigure_learn(p, t);
     check_behind(p, t);
+    check_open(p, t);
     check_leader(p, t);
     check_voter(p, t);
     if (p->memory != NULL) {
@@ -379,6 +424,7 @@ qn_time_t qn_reconfigure_deadline(const struct qn_onepaxos *p)
     qn_time_t lead_at =
         qn_reconfigure_unmapped(p, c->lead_at) ? c->map_by : c->lead_at;
     at = QN_MIN(at, busy ? QN_TIME_NEVER : lead_at);
+    at = QN_MIN(at, busy ? QN_TIME_NEVER : c->finish_at);
     at = QN_MIN(at, behind(p) ? c->ask_at : QN_TIME_NEVER);
     return p->leader.role == QN_PREPARING ? QN_MIN(at, c->prepare_at) : at;
 }

@@ -181,7 +181,8 @@ static const struct qn_out *find(const struct fx *f, uint8_t kind, uint32_t k)
 {
     for (uint32_t i = 0; i < f->out.count; i++) {
         const struct qn_out *o = &f->out.out[i];
-        bool msg = o->kind == QN_OUT_SEND || o->kind == QN_OUT_BCAST;
+        bool msg = o->kind == QN_OUT_SEND || o->kind == QN_OUT_SEND_ALL ||
+                   o->kind == QN_OUT_BCAST;
         if (msg && o->msg.kind == kind && k-- == 0) {
             return o;
         }

@@ -138,3 +138,63 @@ Test(deposed, an_own_entry_that_is_skipped_over_counts)
     fx_end(&d);
     cr_assert_eq(fx_refbufs, 0);
 }
+
+/* ---- an entry that is left open ------------------------------------------ */
+
+static void setup_four(void)
+{
+    struct qn_params v = fx_params();
+    fx_make(&d, OLD, 4, &v);
+}
+
+/* Node 3 proposes itself for epoch 1, and this node votes for it. */
+static const struct qn_ballot ballot_of_3 = {.round = 1, .node = 3, .inc = 13};
+
+static void vote_for_3(void)
+{
+    const struct qn_ul_entry e = led_by(1, 3);
+    uint8_t ul[QN_UL_BYTES];
+    qn_ul_encode(&e, ul);
+    struct qn_msg m = {
+        .kind = QN_MSG_U_ACCEPT, .epoch = 1, .u = {.bal = ballot_of_3}};
+    m.body = (struct qn_slice){ul, sizeof ul};
+    fx_recv(&d, 3, &m);
+    cr_assert_eq(fx_count(&d, QN_MSG_U_ACCEPTED), 1u);
+}
+
+/* Time goes by until it asks for an entry. */
+static void until_it_asks(void)
+{
+    for (int i = 0; i < 20 && fx_count(&d, QN_MSG_U_PREPARE) == 0; i++) {
+        fx_later(&d, fx_params().t_rank);
+    }
+    cr_assert_eq(fx_count(&d, QN_MSG_U_PREPARE), 1u);
+}
+
+/* Two more voters grant what this node asks for. */
+static void both_grant(uint8_t asked, uint8_t answer)
+{
+    cr_assert_eq(fx_count(&d, asked), 1u);
+    struct qn_msg m = {
+        .kind = answer, .epoch = 1, .u = {.bal = fx_sent(&d, asked, 0)->u.bal}};
+    fx_recv(&d, 0, &m);
+    fx_recv(&d, 1, &m);
+}
+
+/* Found by random kills over words: 40 ms later the acceptor ended, the leader
+ * needed that entry to replace it, and the group had lost both for ever. */
+Test(deposed, what_a_dead_proposer_left_open_is_finished, .init = setup_four,
+     .fini = teardown)
+{
+    vote_for_3();
+    fx_later(&d, 100 * QN_MS);
+    cr_assert_eq(fx_count(&d, QN_MSG_U_PREPARE), 0u, "it lives");
+    fx_down(&d, 3);
+    until_it_asks();
+    both_grant(QN_MSG_U_PREPARE, QN_MSG_U_PROMISE);
+    both_grant(QN_MSG_U_ACCEPT, QN_MSG_U_ACCEPTED);
+    cr_assert_eq(fx_status(&d).epoch, 1u);
+    cr_assert_eq(fx_status(&d).leader, 3u);
+    until_it_asks(); /* to lead epoch 2 */
+    cr_assert_eq(fx_sent(&d, QN_MSG_U_PREPARE, 0)->epoch, 2u);
+}
