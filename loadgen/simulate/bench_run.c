@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
-#include "loadgen/simulate/edges.h"
+#include "loadgen/simulate/net/edges.h"
 
 #define REQUEST_CELLS 128u
 

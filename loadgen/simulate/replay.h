@@ -41,6 +41,10 @@ int qn_replay_s1(const struct qn_replay_opts *o, uint32_t *missed);
  *  the first folder. As qn_replay_s1. */
 int qn_replay_s3(const struct qn_replay_opts *o, uint32_t *missed);
 
+/** R1: diamond rings by arity, latency and rate, beside balanced trees. On
+ * three machines of the first folder. As qn_replay_s1. */
+int qn_replay_rings(const struct qn_replay_opts *o, uint32_t *missed);
+
 /* ---- of S1 --------------------------------------------------------------- */
 
 #define QN_REPLAY_LONGER_MOVES 1000000u /* about one second */

@@ -46,6 +46,14 @@ static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
     return rc == QN_OK ? 0 : e.text[0] != 0 ? 2 : 1;
 }
 
+/* ---- S1 and S3 ---- */
+
+static int replay_smelt(const struct qn_replay_opts *o, uint32_t *missed)
+{
+    int status = qn_replay_s1(o, missed);
+    return status == 0 ? qn_replay_s3(o, missed) : status;
+}
+
 static const struct group {
     const char *id, *title;
     int (*run)(const struct qn_replay_opts *o, uint32_t *missed);
@@ -56,6 +64,10 @@ static const struct group {
      "consensus over planned trees: 8, 16 and 28 replicas; growing clients on "
      "8 memory nodes",
      qn_replay_s3},
+    {"smelt", "S1 and S3", replay_smelt},
+    {"rings",
+     "acknowledged broadcasts over diamond rings: latency and rate by arity",
+     qn_replay_rings},
     {"scc",
      "broadcasts over message buffers of a simulated SCC, as on the hardware",
      replay_scc},
@@ -113,7 +125,7 @@ static int list(FILE *to)
 {
     fputs("usage: quoin sim replay GROUP [OPTIONS]\n\n", to);
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(group); i++) {
-        fprintf(to, "  %-4s %s\n", group[i].id, group[i].title);
+        fprintf(to, "  %-5s %s\n", group[i].id, group[i].title);
     }
     return 0;
 }
@@ -143,7 +155,9 @@ int qn_replay_command(int argc, char **argv)
         return list(stdout);
     }
     if (g == NULL) {
-        fprintf(stderr, "quoin sim replay: name a group: S1, S3 or scc\n");
+        fprintf(
+            stderr,
+            "quoin sim replay: name a group: S1, S3, smelt, rings or scc\n");
         return 2;
     }
     const struct qn_options options = {"quoin sim replay", g->title, table,

@@ -10,7 +10,7 @@
  * would be overwritten too early.
  */
 
-#include "loadgen/simulate/edges.h"
+#include "loadgen/simulate/net/edges.h"
 #include "loadgen/simulate/virtual.h"
 
 struct qn_context;

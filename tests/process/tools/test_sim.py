@@ -244,6 +244,27 @@ class Replay(unittest.TestCase):
                          [0] * 4 + [1] * 2)
 
 
+    def test_rings_as_in_print(self):
+        done = sim("replay", "rings", "--machines",
+                   str(pathlib.Path(tiled("tilegx_8072.json")).parent))
+        rows = [x for x in done.stdout.splitlines() if x.startswith("R1 ")]
+        self.assertEqual(len(rows), 22, done.stdout + done.stderr)
+        missed = [x for x in rows if not x.endswith("holds")]
+        # Trees acknowledge a whole turn at once, those of the paper each
+        # operation.
+        self.assertTrue(all("over binary tree" in x for x in missed), missed)
+        self.assertEqual(len(missed), 2, missed)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(sum("times off" in x for x in rows), 6)
+        self.refused_without_machines()
+
+    def refused_without_machines(self):
+        with tempfile.TemporaryDirectory() as empty:
+            done = sim("replay", "rings", "--machines", empty)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("tilegx_8072.json", done.stderr)
+
+
 class Refusals(unittest.TestCase):
     def refused(self, *args, names=()):
         done = sim(*args)

@@ -18,7 +18,7 @@
 #include "core/topo/predict.h"
 #include "core/topo/static_trees.h"
 #include "loadgen/operation/operation.h"
-#include "loadgen/simulate/edges.h"
+#include "loadgen/simulate/net/edges.h"
 #include "tests/sim/timed/worlds.h"
 #include "tests/support/test.h"
 #include "transports/registry.h"

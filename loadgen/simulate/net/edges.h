@@ -2,14 +2,16 @@
 #define QN_LOADGEN_SIMULATE_EDGES_H
 
 /**
- * Queuepairs along the edges of a tree, in memory of this process: what the
- * nodes of a simulated machine need to run a collective. There is no full mesh:
- * 1024 nodes have 1023 edges. Of a transport with a device they share one.
+ * Queuepairs along the edges of a tree or of a diamond ring, in memory of this
+ * process: what the nodes of a simulated machine need to run a collective.
+ * There is no full mesh: 1024 nodes of a tree have 1023 edges. Of a transport
+ * with a device they share one.
  *
  * Made and closed outside of a run.
  */
 
 #include "core/qp.h"
+#include "core/topo/diamond_ring.h"
 #include "core/topo/tree.h"
 
 /** A device, and the attachment of each node. Fields are private. */
@@ -31,7 +33,8 @@ void qn_edges_device_close(struct qn_edges_device *d);
 struct qn_edges_net {
     uint32_t nodes;
     struct qn_qp ***qp; /* [nodes][nodes] by node and peer; NULL: no edge */
-    void **lane;        /* [2 * nodes] by child: down to it, and up from it */
+    void **lane;        /* [lanes] */
+    uint32_t lanes;
 };
 
 struct qn_edges_opts {
@@ -40,6 +43,8 @@ struct qn_edges_opts {
                                              need none */
     enum qn_lane lane;                    /* of it: one net has one */
     const struct qn_tree *tree;           /* borrowed */
+    const struct qn_diamond_ring *ring;   /* if there is no tree: borrowed; its
+                                             cores are the nodes */
     uint32_t cells;                       /* of each lane */
     uint32_t msg_max;                     /* bytes of a message; 0: any */
 };

@@ -1,4 +1,4 @@
-#include "loadgen/simulate/edges.h"
+#include "loadgen/simulate/net/edges.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,38 +84,66 @@ static int open_end(struct qn_edges_net *e, const struct qn_edges_opts *opts,
     return opts->transport->open(&e->qp[self][peer], &o);
 }
 
-/* Both lanes between `child` and its parent, unless there is a device. */
+/* A lane each way between two nodes, unless there is a device. */
 static int make_lanes(struct qn_edges_net *e, const struct qn_edges_opts *o,
-                      qn_node_t child)
+                      void *lane[2])
 {
     size_t bytes =
         qn_align_up(o->transport->lane_bytes(o->cells), QN_CACHELINE);
     for (uint32_t i = 0; i < 2 && bytes > 0; i++) {
-        void *lane = aligned_alloc(QN_CACHELINE, bytes);
-        if (lane == NULL) {
+        lane[i] = aligned_alloc(QN_CACHELINE, bytes);
+        if (lane[i] == NULL) {
             return QN_ENOMEM;
         }
-        memset(lane, 0, bytes);
-        e->lane[2 * child + i] = lane;
+        memset(lane[i], 0, bytes);
+        e->lane[e->lanes++] = lane[i];
     }
     return QN_OK;
 }
 
+/* Nothing if there is one already. */
 static int open_edge(struct qn_edges_net *e, const struct qn_edges_opts *o,
-                     qn_node_t parent, qn_node_t child)
+                     qn_node_t from, qn_node_t to)
 {
-    void **lane = &e->lane[2 * child];
-    int err = make_lanes(e, o, child);
-    if (err == QN_OK) {
-        err = open_end(e, o, parent, child, lane[0], lane[1]);
+    void *lane[2] = {NULL, NULL};
+    if (e->qp[from][to] != NULL) {
+        return QN_OK;
     }
-    return err == QN_OK ? open_end(e, o, child, parent, lane[1], lane[0]) : err;
+    int err = make_lanes(e, o, lane);
+    if (err == QN_OK) {
+        err = open_end(e, o, from, to, lane[0], lane[1]);
+    }
+    return err == QN_OK ? open_end(e, o, to, from, lane[1], lane[0]) : err;
 }
 
-static int make_tables(struct qn_edges_net *e)
+static int open_ring(struct qn_edges_net *e, const struct qn_edges_opts *o)
+{
+    const struct qn_diamond_ring *r = o->ring;
+    int err = QN_OK;
+    for (uint32_t id = 0; id < r->o.n; id++) {
+        for (uint32_t i = r->first[id]; i < r->first[id + 1] && err == QN_OK;
+             i++) {
+            err = open_edge(e, o, r->core[id], r->core[r->next[i]]);
+        }
+    }
+    return err;
+}
+
+static int open_tree(struct qn_edges_net *e, const struct qn_edges_opts *o)
+{
+    int err = QN_OK;
+    for (qn_node_t v = 0; v < o->tree->n && err == QN_OK; v++) {
+        if (v != o->tree->root) {
+            err = open_edge(e, o, o->tree->parent[v], v);
+        }
+    }
+    return err;
+}
+
+static int make_tables(struct qn_edges_net *e, uint32_t edges)
 {
     e->qp = calloc(e->nodes, sizeof *e->qp);
-    e->lane = calloc(2 * (size_t)e->nodes, sizeof *e->lane);
+    e->lane = calloc(2 * (size_t)edges, sizeof *e->lane);
     if (e->qp == NULL || e->lane == NULL) {
         return QN_ENOMEM;
     }
@@ -130,12 +158,11 @@ static int make_tables(struct qn_edges_net *e)
 
 int qn_edges_net_open(struct qn_edges_net *e, const struct qn_edges_opts *o)
 {
-    *e = (struct qn_edges_net){.nodes = o->tree->n};
-    int err = make_tables(e);
-    for (qn_node_t v = 0; v < o->tree->n && err == QN_OK; v++) {
-        if (v != o->tree->root) {
-            err = open_edge(e, o, o->tree->parent[v], v);
-        }
+    const bool tree = o->tree != NULL;
+    *e = (struct qn_edges_net){.nodes = tree ? o->tree->n : o->ring->o.n};
+    int err = make_tables(e, tree ? o->tree->n : o->ring->messages);
+    if (err == QN_OK) {
+        err = tree ? open_tree(e, o) : open_ring(e, o);
     }
     if (err != QN_OK) {
         qn_edges_net_close(e);
@@ -151,7 +178,7 @@ void qn_edges_net_close(struct qn_edges_net *e)
         }
         free(e->qp[v]);
     }
-    for (uint32_t i = 0; e->lane != NULL && i < 2 * e->nodes; i++) {
+    for (uint32_t i = 0; i < e->lanes; i++) {
         free(e->lane[i]);
     }
     free(e->qp);
