@@ -14,6 +14,7 @@ struct qn_replay_opts {
     const char *machines[2]; /* folders of machine files; S1: or of one */
     bool every;              /* every group size, not only powers of two */
     bool longer;             /* also plans of about one second */
+    const char *plot;        /* a picture, of scc; NULL: none */
     FILE *to;
 };
 

@@ -8,8 +8,10 @@
 #include "core/base/bits.h"
 #include "core/base/err.h"
 #include "loadgen/base/options.h"
+#include "loadgen/base/output_path.h"
 #include "loadgen/simulate/command.h"
 #include "loadgen/simulate/replay.h"
+#include "loadgen/simulate/scc/scc_figures.h"
 #include "loadgen/simulate/scc/scc_replay.h"
 
 /* ---- C1 to C6 ---- */
@@ -32,6 +34,18 @@ static void scc_row(void *ctx, const struct qn_scc_row *r)
     *s->missed += !qn_replay_row_print(&row, s->o->to);
 }
 
+/* @return an error of the runs, or of the file. */
+static int draw_scc(const char *machine, const char *plot,
+                    struct qn_parse_error *e)
+{
+    FILE *to = qn_output_path_open(plot);
+    int rc = to != NULL ? qn_scc_figures(machine, to, e) : QN_EIO;
+    if (to != NULL && qn_output_path_close(to) != 0 && rc == QN_OK) {
+        rc = QN_EIO;
+    }
+    return rc;
+}
+
 static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
 {
     struct scc s = {o, missed};
@@ -39,6 +53,9 @@ static int replay_scc(const struct qn_replay_opts *o, uint32_t *missed)
     char path[4096];
     (void)snprintf(path, sizeof path, "%s/scc.json", o->machines[0]);
     int rc = qn_scc_replay(path, scc_row, &s, &e);
+    if (rc == QN_OK && o->plot != NULL) {
+        rc = draw_scc(path, o->plot, &e);
+    }
     if (rc != QN_OK) {
         fprintf(stderr, "quoin sim replay: %s\n",
                 e.text[0] != 0 ? e.text : qn_strerror(rc));
@@ -57,20 +74,21 @@ static int replay_smelt(const struct qn_replay_opts *o, uint32_t *missed)
 static const struct group {
     const char *id, *title;
     int (*run)(const struct qn_replay_opts *o, uint32_t *missed);
+    bool plots;
 } group[] = {
     {"S1", "planned trees against every static tree, on all machines",
-     qn_replay_s1},
+     qn_replay_s1, false},
     {"S3",
      "consensus over planned trees: 8, 16 and 28 replicas; growing clients on "
      "8 memory nodes",
-     qn_replay_s3},
-    {"smelt", "S1 and S3", replay_smelt},
+     qn_replay_s3, false},
+    {"smelt", "S1 and S3", replay_smelt, false},
     {"rings",
      "acknowledged broadcasts over diamond rings: latency and rate by arity",
-     qn_replay_rings},
+     qn_replay_rings, false},
     {"scc",
      "broadcasts over message buffers of a simulated SCC, as on the hardware",
-     replay_scc},
+     replay_scc, true},
 };
 
 static int take_machines(const struct qn_option *o, const char *text)
@@ -95,6 +113,9 @@ static const struct qn_option table[] = {
     QN_OPTION("longer", NULL, qn_option_flag,
               offsetof(struct qn_replay_opts, longer),
               "also with plans of about one second"),
+    QN_OPTION("plot", "FILE.svg", qn_option_string,
+              offsetof(struct qn_replay_opts, plot),
+              "scc: draw the figures that its rows are of"),
 };
 
 bool qn_replay_row_print(const struct qn_replay_row *r, FILE *to)
@@ -145,6 +166,20 @@ static bool folders_readable(const struct qn_replay_opts *o)
     return true;
 }
 
+static bool plot_possible(const struct group *g, const struct qn_replay_opts *o)
+{
+    if (o->plot != NULL && !g->plots) {
+        fprintf(stderr,
+                "quoin sim replay: %s has no picture; leave --plot out, or "
+                "replay scc\n",
+                g->id);
+        return false;
+    }
+    return o->plot == NULL ||
+           qn_output_path_check("quoin sim replay", "plot", o->plot,
+                                "name a file in it") == 0;
+}
+
 int qn_replay_command(int argc, char **argv)
 {
     struct qn_replay_opts o = {.to = stdout};
@@ -168,7 +203,7 @@ int qn_replay_command(int argc, char **argv)
     if (o.machines[0] == NULL) {
         o.machines[0] = "machines";
     }
-    if (!folders_readable(&o)) {
+    if (!folders_readable(&o) || !plot_possible(g, &o)) {
         return 2;
     }
     fprintf(o.to, "%s: %s\n", g->id, g->title);

@@ -322,6 +322,10 @@ class Refusals(unittest.TestCase):
                      names=["--broadcast"])
         self.refused("commit", *m, "--profile", "--json", names=["--profile"])
         self.refused("replay", "S9", names=["S1"])
+        self.refused("replay", "S1", "--machines", str(MACHINES),
+                     "--plot", "x.svg", names=["--plot", "scc"])
+        self.refused("replay", "scc", "--machines", str(MACHINES),
+                     "--plot", "/nowhere/x.svg", names=["/nowhere/x.svg"])
         self.refused("replay", "S1", "--machines", "/nowhere",
                      names=["/nowhere"])
         with tempfile.TemporaryDirectory() as empty:
