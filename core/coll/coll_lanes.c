@@ -87,6 +87,15 @@ static void use(struct qn_coll_lanes *l, qn_node_t node)
     }
 }
 
+void qn_coll_lanes_use_all(struct qn_coll_lanes *l)
+{
+    for (qn_node_t v = 0; v < l->bound; v++) {
+        if (l->qp[v] != NULL) {
+            use(l, v);
+        }
+    }
+}
+
 /* What the flow has come to, for its user. */
 static void settle_user(struct qn_coll_lanes *l)
 {

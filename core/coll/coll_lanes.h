@@ -82,6 +82,10 @@ int qn_coll_lanes_init(struct qn_coll_lanes *l,
                        const struct qn_coll_lanes_opts *o);
 void qn_coll_lanes_fini(struct qn_coll_lanes *l);
 
+/** Flush all queuepairs once: what was read from them before may not be said.
+ */
+void qn_coll_lanes_use_all(struct qn_coll_lanes *l);
+
 /** The flow has an input of its user: send what there is, as poll does. */
 void qn_coll_lanes_send(struct qn_coll_lanes *l);
 

@@ -20,7 +20,6 @@
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/base/err.h"
-#include "core/qp.h"
 
 #define HEAD_BYTES 8u /* what the lanes put in front */
 
@@ -72,7 +71,7 @@ static bool opts_ok(const struct qn_sequence_opts *o)
            o->self < o->members && o->incarnation >= 1 && o->window >= 1 &&
            o->window <= QN_FLOW_WINDOW_MAX &&
            (o->window & (o->window - 1)) == 0 && o->deliver != NULL &&
-           o->len_max <= QN_MSG_MAX - QN_RETAINED_ROOM;
+           o->len_max <= QN_SEQUENCE_LEN_MAX;
 }
 
 static int allocate(struct qn_sequence *s)
@@ -182,7 +181,8 @@ static void end_submissions(struct qn_sequence *s)
            !qn_view_before(s->stable, s->at[(n + 1) % s->o.credit])) {
         n++;
     }
-    QN_ASSERT(qn_source_end(&s->source, n) == QN_OK);
+    int rc = qn_source_end(&s->source, n);
+    QN_ASSERT(rc == QN_OK);
 }
 
 static void set_stable(struct qn_sequence *s, uint32_t number)
@@ -235,7 +235,7 @@ static int begin(struct qn_sequence *s, const struct qn_tag *t, const void *msg,
     return rc;
 }
 
-static bool runs(const struct qn_sequence *s)
+bool qn_sequence_runs(const struct qn_sequence *s)
 {
     return !s->left && qn_coll_flow_error(s->flow) == QN_OK;
 }
@@ -254,7 +254,7 @@ static struct qn_tag own_tag(const struct qn_sequence *s, uint64_t number)
 /* The root's own submissions, which it requests of itself. */
 static bool begin_own(struct qn_sequence *s)
 {
-    if (!s->root || s->o.credit == 0 || !runs(s) ||
+    if (!s->root || s->o.credit == 0 || !qn_sequence_runs(s) ||
         s->asked == s->source.last.number) {
         return false;
     }
@@ -339,7 +339,9 @@ static int make_flow(struct qn_sequence *s, const struct qn_view *v,
     const struct qn_coll_flow_opts o = {.wiring = wirings,
                                         .kinds = 1,
                                         .window = s->o.window,
-                                        .before = v->before};
+                                        .before = v->before,
+                                        .cumulative = wiring->kind ==
+                                                      QN_WIRING_ACKNOWLEDGED};
     struct qn_coll_flow *flow;
     int rc = qn_coll_flow_create(&flow, &o);
     if (rc == QN_OK) {
@@ -353,7 +355,8 @@ static void send_again(struct qn_sequence *s)
 {
     uint32_t number;
     for (uint32_t k = s->view.before; k != s->view.done; k++) {
-        QN_ASSERT(qn_coll_flow_begin(s->flow, 0, &number) == QN_OK);
+        int rc = qn_coll_flow_begin(s->flow, 0, &number);
+        QN_ASSERT(rc == QN_OK);
         QN_ASSERT(number == k + 1);
     }
 }
@@ -538,7 +541,7 @@ uint8_t *qn_sequence_give(struct qn_sequence *s, const struct qn_flow_send *f,
 
 uint8_t *qn_sequence_next_request(struct qn_sequence *s, size_t *len)
 {
-    if (s->root || s->o.credit == 0 || !runs(s) ||
+    if (s->root || s->o.credit == 0 || !qn_sequence_runs(s) ||
         s->asked == s->source.last.number) {
         return NULL;
     }
@@ -556,45 +559,65 @@ void qn_sequence_requested(struct qn_sequence *s)
     s->asked++;
 }
 
+/* @param verdict  Filled if the result is QN_OK. */
+static int judge_request(const struct qn_sequence *s, qn_node_t from,
+                         const void *bytes, size_t len, struct qn_tag *t,
+                         enum qn_tag_verdict *verdict)
+{
+    uint32_t behind;
+    if (!s->root || s->o.credit == 0 || !get_tag(s, bytes, len, t, &behind) ||
+        t->source != from || !qn_view_has(&s->view, from)) {
+        return QN_ECORRUPT;
+    }
+    if (!qn_sequence_runs(s)) {
+        return QN_EPEERDEAD;
+    }
+    *verdict = qn_sequencer_judge(&s->sequencer, t);
+    if (*verdict != QN_TAG_NEXT) {
+        return *verdict == QN_TAG_OLD ? QN_OK : QN_ECORRUPT;
+    }
+    return qn_retained_fits(&s->kept, len - s->tag_bytes) ? QN_OK : QN_EAGAIN;
+}
+
+int qn_sequence_takes_request(const struct qn_sequence *s, qn_node_t from,
+                              const void *bytes, size_t len)
+{
+    struct qn_tag t;
+    enum qn_tag_verdict verdict;
+    return judge_request(s, from, bytes, len, &t, &verdict);
+}
+
 int qn_sequence_take_request(struct qn_sequence *s, qn_node_t from,
                              const void *bytes, size_t len)
 {
     struct qn_tag t;
-    uint32_t behind;
-    if (!s->root || s->o.credit == 0 || !get_tag(s, bytes, len, &t, &behind) ||
-        t.source != from || !qn_view_has(&s->view, from)) {
-        return QN_ECORRUPT;
-    }
-    if (!runs(s)) {
-        return QN_EPEERDEAD;
-    }
-    const enum qn_tag_verdict v = qn_sequencer_judge(&s->sequencer, &t);
-    if (v != QN_TAG_NEXT) {
-        return v == QN_TAG_OLD ? QN_OK : QN_ECORRUPT;
-    }
-    int rc =
-        begin(s, &t, (const uint8_t *)bytes + s->tag_bytes, len - s->tag_bytes);
-    if (rc == QN_OK) {
+    enum qn_tag_verdict verdict;
+    int rc = judge_request(s, from, bytes, len, &t, &verdict);
+    if (rc == QN_OK && verdict == QN_TAG_NEXT) {
+        rc = begin(s, &t, (const uint8_t *)bytes + s->tag_bytes,
+                   len - s->tag_bytes);
+        QN_ASSERT(rc == QN_OK); /* judged so */
         qn_sequence_settled(s); /* it is delivered here, and so admitted */
     }
     return rc;
 }
 
-bool qn_sequence_next_stable(struct qn_sequence *s, qn_node_t *to,
-                             uint32_t *number)
+uint32_t qn_sequence_owed(const struct qn_sequence *s)
 {
-    if (s->owed_count == 0 || s->left) {
-        return false;
-    }
-    *to = s->owed[s->owed_count - 1];
-    *number = s->stable;
-    return true;
+    return s->left ? 0 : s->owed_count;
 }
 
-void qn_sequence_told(struct qn_sequence *s)
+qn_node_t qn_sequence_owed_to(const struct qn_sequence *s, uint32_t i)
 {
-    QN_ASSERT(s->owed_count > 0);
-    s->is_owed[s->owed[--s->owed_count]] = false;
+    QN_ASSERT(i < s->owed_count);
+    return s->owed[i];
+}
+
+void qn_sequence_told(struct qn_sequence *s, uint32_t i)
+{
+    QN_ASSERT(i < s->owed_count);
+    s->is_owed[s->owed[i]] = false;
+    s->owed[i] = s->owed[--s->owed_count];
 }
 
 int qn_sequence_take_stable(struct qn_sequence *s, uint32_t number)

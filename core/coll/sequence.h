@@ -37,11 +37,14 @@
 #include "core/coll/coll_flow.h"
 #include "core/coll/coll_view.h"
 #include "core/coll/retained.h"
+#include "core/qp.h"
 
 /** Of each message, at every member, in the order of numbers. `msg` is borrowed
  *  for the call. Must call nothing of the sequence. */
 typedef void qn_sequence_deliver_fn(void *ctx, uint32_t number,
                                     const struct qn_retained_message *m);
+
+#define QN_SEQUENCE_LEN_MAX (QN_MSG_MAX - QN_RETAINED_ROOM) /* of a message */
 
 struct qn_sequence_opts {
     qn_node_t self;       /* below `members` */
@@ -84,6 +87,9 @@ void qn_sequence_leave(struct qn_sequence *s, struct qn_view_report *out);
  *  then. */
 int qn_sequence_enter(struct qn_sequence *s, const struct qn_view *view,
                       const struct qn_wiring *wiring);
+
+/** Whether it is in a view that has not ended. */
+bool qn_sequence_runs(const struct qn_sequence *s);
 
 /** A node has ended. If it is a member of this view, neighbour or not, the view
  *  ends. */
@@ -140,17 +146,23 @@ void qn_sequence_settled(struct qn_sequence *s);
 uint8_t *qn_sequence_next_request(struct qn_sequence *s, size_t *len);
 void qn_sequence_requested(struct qn_sequence *s);
 
-/** The root: a request has come. Requests of one source come in order.
- *  @return QN_OK: taken, or an old one; QN_EAGAIN: the window is full, leave
- *  it; QN_ECORRUPT; or the error of the view. */
+/** The root: what it would do with a request; nothing changes. Requests of one
+ *  source come in order.
+ *  @return QN_OK: take it, or drop an old one; QN_EAGAIN: the window is full,
+ *  leave it; QN_ECORRUPT; QN_EPEERDEAD: the view has ended, leave it. */
+int qn_sequence_takes_request(const struct qn_sequence *s, qn_node_t from,
+                              const void *bytes, size_t len);
+
+/** A request has come. @return likewise. */
 int qn_sequence_take_request(struct qn_sequence *s, qn_node_t from,
                              const void *bytes, size_t len);
 
-/** The root: the next source that must hear of the stable number. It stays the
- *  next one until `told`. @return false: none. */
-bool qn_sequence_next_stable(struct qn_sequence *s, qn_node_t *to,
-                             uint32_t *number);
-void qn_sequence_told(struct qn_sequence *s);
+/** The root: how many sources must hear of the stable number. */
+uint32_t qn_sequence_owed(const struct qn_sequence *s);
+/** The i-th of them, in any order, i < qn_sequence_owed. */
+qn_node_t qn_sequence_owed_to(const struct qn_sequence *s, uint32_t i);
+/** The i-th has been told; what was the last one is now the i-th. */
+void qn_sequence_told(struct qn_sequence *s, uint32_t i);
 
 /** A source: the root has said so.
  *  @return QN_OK or QN_ECORRUPT. */

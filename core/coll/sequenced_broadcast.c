@@ -1,135 +1,175 @@
 /*
- * One kind of operation and its payloads: a message is kept from when it first
- * comes until this member has passed it on to all, and has got what it waits
- * for. On a ring several copies may come; the first is kept.
+ * A sequence, and two sets of lanes: those of its operations, made anew for
+ * each view, and those of its requests.
  */
 #include "core/coll/sequenced_broadcast.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/bits.h"
 #include "core/base/err.h"
 #include "core/base/mark.h"
 
 #define BUDGET 16u /* messages of a neighbour per poll */
 
-struct kept {
-    uint8_t *msg; /* behind room for the head */
-    uint32_t len;
-    bool is_here;
-};
-
 struct qn_sequenced_broadcast {
-    struct qn_coll_flow *flow;
-    struct qn_coll_lanes lanes;
-    const struct qn_wiring *wiring;
+    struct qn_sequence *s;
+    struct qn_coll_lanes lanes; /* of the present view */
+    struct qn_request_lanes requests;
+    qn_node_t self;
+    bool has_lanes;
     qn_sequenced_deliver_fn *deliver;
     void *ctx;
-    uint32_t window, bytes_max;
-    uint32_t completed;
-    struct kept *kept; /* [window] by number */
-    uint8_t *buffers;
 };
-
-static struct kept *kept_of(const struct qn_sequenced_broadcast *b,
-                            uint32_t number)
-{
-    return &b->kept[number & (b->window - 1)];
-}
 
 static int take(void *ctx, const struct qn_flow_head *h, const void *bytes,
                 size_t len)
 {
     struct qn_sequenced_broadcast *b = ctx;
-    struct kept *k = kept_of(b, h->number);
-    if (b->wiring->stage[h->stage].payload == QN_PAYLOAD_NONE) {
-        return len == 0 ? QN_OK : QN_ECORRUPT;
-    }
-    if (len > b->bytes_max || (k->is_here && len != k->len)) {
-        return QN_ECORRUPT;
-    }
-    if (!k->is_here) {
-        memcpy(k->msg, bytes, len);
-        k->len = (uint32_t)len;
-        k->is_here = true;
-    }
-    return QN_OK;
+    return qn_sequence_take(b->s, h, bytes, len);
 }
 
 static uint8_t *give(void *ctx, const struct qn_flow_send *s, size_t *len)
 {
-    const struct qn_sequenced_broadcast *b = ctx;
-    const struct kept *k = kept_of(b, s->head.number);
-    bool bare = b->wiring->stage[s->stage].payload == QN_PAYLOAD_NONE;
-    *len = bare ? 0 : k->len;
-    return k->msg;
+    struct qn_sequenced_broadcast *b = ctx;
+    return qn_sequence_give(b->s, s, len);
 }
 
 static void settled(void *ctx)
 {
     struct qn_sequenced_broadcast *b = ctx;
-    uint32_t number;
-    while (qn_coll_flow_deliver(b->flow, &number)) {
-        const struct kept *k = kept_of(b, number);
-        b->deliver(b->ctx, number, k->msg, k->len);
-        qn_coll_flow_worked(b->flow, number);
-    }
-    while (b->completed != qn_coll_flow_completed(b->flow)) {
-        kept_of(b, ++b->completed)->is_here = false;
-    }
+    qn_sequence_settled(b->s);
 }
 
 static const struct qn_coll_lanes_user user = {
     .take = take, .give = give, .settled = settled};
 
-static bool make_buffers(struct qn_sequenced_broadcast *b)
+static void deliver(void *ctx, uint32_t number,
+                    const struct qn_retained_message *m)
 {
-    const size_t stride = QN_COLL_HEAD_BYTES + (b->bytes_max + 7) / 8 * 8;
-    b->kept = calloc(b->window, sizeof *b->kept);
-    b->buffers = calloc(b->window, stride);
-    for (uint32_t i = 0; b->kept != NULL && i < b->window; i++) {
-        b->kept[i].msg = b->buffers + i * stride + QN_COLL_HEAD_BYTES;
-    }
-    return b->kept != NULL && b->buffers != NULL;
+    struct qn_sequenced_broadcast *b = ctx;
+    b->deliver(b->ctx, number, m->msg, m->len);
 }
 
-static bool wiring_ok(const struct qn_wiring *w)
+/* ---- views ---- */
+
+/* What was read is said, and what was staged may go; the rest goes when the
+ * queuepair is used again. */
+static void end_lanes(struct qn_sequenced_broadcast *b)
 {
-    return w->kind == QN_WIRING_RING ||
-           (w->kind == QN_WIRING_ACKNOWLEDGED && !w->called);
+    if (b->has_lanes) {
+        (void)qn_coll_lanes_flush(&b->lanes);
+        qn_coll_lanes_fini(&b->lanes);
+        b->has_lanes = false;
+    }
 }
 
-static int make(struct qn_sequenced_broadcast *b,
-                const struct qn_sequenced_broadcast_opts *o)
+static int begin_lanes(struct qn_sequenced_broadcast *b,
+                       const struct qn_view *view,
+                       const struct qn_wiring *wiring, struct qn_qp **qp)
 {
-    const struct qn_wiring *const wiring[] = {o->wiring};
-    const struct qn_coll_flow_opts f = {.wiring = wiring,
-                                        .kinds = 1,
-                                        .window = o->window,
-                                        .cumulative = o->wiring->kind ==
-                                                      QN_WIRING_ACKNOWLEDGED};
-    int rc = qn_coll_flow_create(&b->flow, &f); /* checks the window */
-    if (rc != QN_OK) {
-        return rc;
-    }
-    const struct qn_coll_lanes_opts l = {.flow = b->flow,
-                                         .wiring = wiring,
+    const struct qn_wiring *const wirings[] = {wiring};
+    const struct qn_coll_lanes_opts l = {.flow = qn_sequence_flow(b->s),
+                                         .wiring = wirings,
                                          .kinds = 1,
-                                         .qp = o->qp,
-                                         .view = o->view,
+                                         .qp = qp,
+                                         .view = view->number,
                                          .budget = BUDGET,
                                          .user = &user,
                                          .ctx = b};
-    rc = qn_coll_lanes_init(&b->lanes, &l);
-    return rc == QN_OK && !make_buffers(b) ? QN_ENOMEM : rc;
+    b->has_lanes = true; /* fini frees what there is */
+    int rc = qn_coll_lanes_init(&b->lanes, &l);
+    if (rc == QN_OK) {
+        qn_coll_lanes_use_all(&b->lanes);
+    }
+    return rc;
+}
+
+int qn_sequenced_broadcast_enter(struct qn_sequenced_broadcast *b,
+                                 const struct qn_view *view,
+                                 const struct qn_wiring *wiring,
+                                 struct qn_qp **qp, struct qn_qp **request)
+{
+    struct qn_view_report report;
+    end_lanes(b);
+    int rc = qn_sequence_enter(b->s, view, wiring);
+    rc = rc == QN_OK ? begin_lanes(b, view, wiring, qp) : rc;
+    if (rc != QN_OK) {
+        end_lanes(b);
+        qn_sequence_leave(b->s, &report);
+        return rc;
+    }
+    qn_request_lanes_enter(&b->requests, b->self, view, request);
+    return QN_OK;
+}
+
+void qn_sequenced_broadcast_leave(struct qn_sequenced_broadcast *b,
+                                  struct qn_view_report *out)
+{
+    qn_sequence_leave(b->s, out);
+}
+
+void qn_sequenced_broadcast_down(struct qn_sequenced_broadcast *b,
+                                 qn_node_t peer)
+{
+    qn_sequence_down(b->s, peer);
+    qn_request_lanes_down(&b->requests, peer);
+    if (b->has_lanes) {
+        qn_coll_lanes_down(&b->lanes, peer);
+    }
+}
+
+const struct qn_tag *qn_sequenced_broadcast_tags(
+    const struct qn_sequenced_broadcast *b)
+{
+    return qn_sequence_tags(b->s);
+}
+
+/* ---- making one ---- */
+
+/* One view of all nodes; which of them is the root only the wiring says. */
+static struct qn_sequenced_views_opts one_view(
+    const struct qn_sequenced_broadcast_opts *o)
+{
+    struct qn_sequenced_views_opts v = {.self = o->wiring->root ? 0 : 1,
+                                        .members = 2,
+                                        .incarnation = 1,
+                                        .view = {.number = o->view}};
+    memset(v.view.member, 255, sizeof v.view.member);
+    return v;
+}
+
+static int make(struct qn_sequenced_broadcast *b,
+                const struct qn_sequenced_broadcast_opts *o,
+                const struct qn_sequenced_views_opts *v)
+{
+    const struct qn_sequence_opts s = {.self = v->self,
+                                       .members = v->members,
+                                       .incarnation = v->incarnation,
+                                       .window = o->window,
+                                       .len_max = o->bytes_max,
+                                       .bytes_max = o->window_bytes,
+                                       .credit = v->credit,
+                                       .delivered = v->delivered,
+                                       .tag = v->tag,
+                                       .deliver = deliver,
+                                       .ctx = b};
+    int rc = qn_sequence_create(&b->s, &s);
+    rc = rc == QN_OK ? qn_request_lanes_init(&b->requests, b->s,
+                                             v->credit > 0 ? v->members : 0)
+                     : rc;
+    return rc == QN_OK ? qn_sequenced_broadcast_enter(b, &v->view, o->wiring,
+                                                      o->qp, v->request)
+                       : rc;
 }
 
 int qn_sequenced_broadcast_create(struct qn_sequenced_broadcast **out,
                                   const struct qn_sequenced_broadcast_opts *o)
 {
-    if (!wiring_ok(o->wiring) || o->bytes_max > QN_COLL_PAYLOAD_MAX ||
-        o->deliver == NULL) {
+    const struct qn_sequenced_views_opts one = one_view(o);
+    const struct qn_sequenced_views_opts *v =
+        o->views != NULL ? o->views : &one;
+    if (o->deliver == NULL || (v->credit > 0 && v->request == NULL)) {
         return QN_EINVAL;
     }
     struct qn_sequenced_broadcast *b =
@@ -137,12 +177,9 @@ int qn_sequenced_broadcast_create(struct qn_sequenced_broadcast **out,
     if (b == NULL) {
         return QN_ENOMEM;
     }
-    *b = (struct qn_sequenced_broadcast){.wiring = o->wiring,
-                                         .deliver = o->deliver,
-                                         .ctx = o->ctx,
-                                         .window = o->window,
-                                         .bytes_max = o->bytes_max};
-    int rc = make(b, o);
+    *b = (struct qn_sequenced_broadcast){
+        .self = v->self, .deliver = o->deliver, .ctx = o->ctx};
+    int rc = make(b, o, v);
     if (rc != QN_OK) {
         qn_sequenced_broadcast_destroy(b);
         return rc;
@@ -154,67 +191,63 @@ int qn_sequenced_broadcast_create(struct qn_sequenced_broadcast **out,
 void qn_sequenced_broadcast_destroy(struct qn_sequenced_broadcast *b)
 {
     if (b != NULL) {
-        qn_coll_lanes_fini(&b->lanes);
-        qn_coll_flow_destroy(b->flow);
-        free(b->kept);
-        free(b->buffers);
+        if (b->has_lanes) {
+            qn_coll_lanes_fini(&b->lanes);
+        }
+        qn_request_lanes_fini(&b->requests);
+        qn_sequence_destroy(b->s);
         free(b);
     }
 }
 
+/* ---- the calls ---- */
+
 int qn_sequenced_broadcast_send(struct qn_sequenced_broadcast *b,
                                 const void *msg, size_t len, uint32_t *number)
 {
-    uint32_t next;
-    if (len > b->bytes_max) {
-        return QN_EMSGSIZE;
+    int rc = qn_sequence_send(b->s, msg, len, number);
+    if (rc == QN_OK) {
+        qn_coll_lanes_send(&b->lanes);
     }
-    int rc = qn_coll_flow_begin(b->flow, 0, &next);
-    if (rc != QN_OK) {
-        return rc;
-    }
-    struct kept *k = kept_of(b, next);
-    if (len > 0) {
-        memcpy(k->msg, msg, len);
-    }
-    k->len = (uint32_t)len;
-    k->is_here = true;
-    if (number != NULL) {
-        *number = next;
-    }
-    settled(b);
-    qn_coll_lanes_send(&b->lanes);
-    return QN_OK;
+    return rc;
+}
+
+int qn_sequenced_broadcast_submit(struct qn_sequenced_broadcast *b,
+                                  const void *msg, size_t len, uint64_t *number)
+{
+    return qn_sequence_submit(b->s, msg, len, number);
+}
+
+uint64_t qn_sequenced_broadcast_ended(const struct qn_sequenced_broadcast *b)
+{
+    return qn_sequence_ended(b->s);
 }
 
 uint32_t qn_sequenced_broadcast_acked(const struct qn_sequenced_broadcast *b)
 {
-    return qn_coll_flow_completed(b->flow);
+    return qn_coll_flow_completed(qn_sequence_flow(b->s));
 }
 
 int qn_sequenced_broadcast_error(const struct qn_sequenced_broadcast *b)
 {
-    return qn_coll_flow_error(b->flow);
+    return qn_coll_flow_error(qn_sequence_flow(b->s));
 }
 
 bool qn_sequenced_broadcast_poll(struct qn_sequenced_broadcast *b)
 {
     qn_mark(QN_MARK_POLL);
-    return qn_coll_lanes_poll(&b->lanes);
+    const bool moved = qn_request_lanes_poll(&b->requests);
+    return (b->has_lanes && qn_coll_lanes_poll(&b->lanes)) || moved;
 }
 
 bool qn_sequenced_broadcast_pending(struct qn_sequenced_broadcast *b)
 {
-    return qn_coll_lanes_pending(&b->lanes);
+    return (b->has_lanes && qn_coll_lanes_pending(&b->lanes)) ||
+           qn_request_lanes_pending(&b->requests);
 }
 
 bool qn_sequenced_broadcast_flush(struct qn_sequenced_broadcast *b)
 {
-    return qn_coll_lanes_flush(&b->lanes);
-}
-
-void qn_sequenced_broadcast_down(struct qn_sequenced_broadcast *b,
-                                 qn_node_t peer)
-{
-    qn_coll_lanes_down(&b->lanes, peer);
+    const bool waits = b->has_lanes && qn_coll_lanes_flush(&b->lanes);
+    return qn_request_lanes_flush(&b->requests) || waits;
 }

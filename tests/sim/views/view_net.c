@@ -708,6 +708,9 @@ static bool send_flow(struct member *m)
     struct qn_flow_send send;
     while (m->in_view && qn_coll_flow_next(qn_sequence_flow(m->s), &send)) {
         struct lane *l = &net->lane[m->self][send.to][FLOW];
+        if (send.later && draw(net, 2) == 0) {
+            break; /* so that it stands for more */
+        }
         if (!has_room(net, l)) {
             net->c->blocked++;
             return true;
@@ -735,8 +738,6 @@ static bool send_requests(struct member *m)
     struct net *net = m->net;
     uint8_t *bytes;
     size_t len;
-    qn_node_t to;
-    uint32_t number;
     while (m->in_view &&
            (bytes = qn_sequence_next_request(m->s, &len)) != NULL &&
            has_room(net, &net->lane[m->self][m->root][REQUEST])) {
@@ -747,18 +748,20 @@ static bool send_requests(struct member *m)
             return false;
         }
     }
-    while (m->in_view && qn_sequence_next_stable(m->s, &to, &number)) {
+    for (uint32_t i = qn_sequence_owed(m->s); i-- > 0;) {
+        const qn_node_t to = qn_sequence_owed_to(m->s, i);
+        struct lane *l = &net->lane[m->self][to][REQUEST];
+        if (net->member[to].alive && !has_room(net, l)) {
+            continue;
+        }
         if (net->member[to].alive) {
-            if (!has_room(net, &net->lane[m->self][to][REQUEST])) {
-                return true;
-            }
-            put(net, &net->lane[m->self][to][REQUEST],
+            put(net, l,
                 &(struct message){.view = m->view,
                                   .stable = true,
-                                  .head = {.number = number}},
+                                  .head = {.number = qn_sequence_stable(m->s)}},
                 NULL);
         }
-        qn_sequence_told(m->s);
+        qn_sequence_told(m->s, i);
         if (!survives(m)) {
             return false;
         }

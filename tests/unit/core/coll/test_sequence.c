@@ -140,12 +140,11 @@ Test(sequence, a_request_waits_for_the_window_and_an_old_one_is_dropped)
     cr_assert_eq(qn_sequence_take_request(root.s, 1, request[1], len),
                  QN_EAGAIN);
     acknowledge(&root, 1);
-    qn_node_t to;
-    uint32_t stable;
-    cr_assert(qn_sequence_next_stable(root.s, &to, &stable));
-    cr_assert(to == 1 && stable == 1);
-    qn_sequence_told(root.s);
-    cr_assert(!qn_sequence_next_stable(root.s, &to, &stable));
+    cr_assert_eq(qn_sequence_owed(root.s), 1);
+    cr_assert_eq(qn_sequence_owed_to(root.s, 0), 1);
+    cr_assert_eq(qn_sequence_stable(root.s), 1);
+    qn_sequence_told(root.s, 0);
+    cr_assert_eq(qn_sequence_owed(root.s), 0);
     cr_assert_eq(qn_sequence_take_request(root.s, 1, request[1], len), QN_OK);
     free_one(&root);
     free_one(&source);

@@ -259,8 +259,9 @@ Test(sequenced_broadcast, a_death_reaches_all_members, .timeout = 60)
  * message that is too long. */
 Test(sequenced_broadcast, damaged_messages_are_found)
 {
-    uint8_t msg[8 + BYTES_MAX + 1] = {1, 0, 0, 0, 1, 0}; /* number, view */
-    struct group *g = new_ring(4, 2, 4, 1);              /* 0:[3,1], 3:[2] */
+    /* number, view; how far behind */
+    uint8_t msg[16 + BYTES_MAX + 1] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    struct group *g = new_ring(4, 2, 4, 1); /* 0:[3,1], 3:[2] */
     cr_assert_eq(qn_qp_try_send(g->member[0].qp[3], msg, sizeof msg), QN_OK);
     for (uint32_t i = 0; i < 10; i++) {
         (void)qn_qp_flush(g->member[0].qp[3]);
@@ -281,6 +282,15 @@ Test(sequenced_broadcast, damaged_messages_are_found)
     free_group(g);
 
     msg[6] = 0;
+    for (uint8_t behind = 0; behind <= 5; behind += 5) { /* window: 4 */
+        g = new_ring(2, 1, 4, 1);
+        msg[8] = behind;
+        cr_assert_eq(qn_qp_try_send(g->member[0].qp[1], msg, 20), QN_OK);
+        turn(g, 1);
+        cr_assert_eq(qn_sequenced_broadcast_error(g->member[1].b), QN_ECORRUPT);
+        free_group(g);
+    }
+
     g = new_ring(2, 1, 4, 1);
     cr_assert_eq(send_next(g, 1), QN_OK);
     msg[7] = 1u << 2; /* stage 1 */
@@ -303,7 +313,7 @@ Test(sequenced_broadcast, what_cannot_be_made_is_refused)
                                             .deliver = deliver};
     cr_assert_eq(qn_sequenced_broadcast_create(&b, &o), QN_EINVAL, "window");
     o.window = 4;
-    o.bytes_max = QN_COLL_PAYLOAD_MAX + 1;
+    o.bytes_max = QN_SEQUENCE_LEN_MAX + 1;
     cr_assert_eq(qn_sequenced_broadcast_create(&b, &o), QN_EINVAL, "bytes");
     o.bytes_max = 8;
     o.deliver = NULL;
