@@ -477,7 +477,8 @@ static uint32_t acked_by(const struct qn_coll_flow *f,
     return fails(f, h->number) ? f->failed - 1 : h->number;
 }
 
-/* A child acknowledges only what it was sent, which is known. */
+/* A child acknowledges only what it was sent. The root knows what that is; with
+ * another tree down than up an inner member may not have it yet. */
 static int takes_acks(const struct qn_coll_flow *f, qn_node_t from,
                       const struct qn_flow_head *h)
 {
@@ -486,11 +487,11 @@ static int takes_acks(const struct qn_coll_flow *f, qn_node_t from,
     const uint32_t number = acked_by(f, h);
     const struct slot *o = slot_of(f, number);
     if (h->link >= stage->preds ||
-        qn_wiring_pred(w, ACKS, h->link)->node != from) {
+        qn_wiring_pred(w, ACKS, h->link)->node != from ||
+        (w->root && before(f->begun, number))) {
         return QN_ECORRUPT;
     }
-    if (in_window(f, number) && is_known(o) &&
-        !o->has[stage->pred_at + h->link]) {
+    if (in_window(f, number) && !o->has[stage->pred_at + h->link]) {
         return QN_OK;
     }
     return fails(f, h->number) ? QN_EPEERDEAD : QN_ECORRUPT;
@@ -505,6 +506,7 @@ static void take_acks(struct qn_coll_flow *f, const struct qn_flow_head *h)
         if (o->has[link]) {
             break;
         }
+        learn_kind(f, k, 0);
         o->has[link] = true;
         o->got[ACKS]++;
     }
