@@ -16,7 +16,7 @@
 #include "transports/mpb/twosided/rivals.h"
 
 #define NODES_MAX 5u
-#define ROUNDS    400u
+#define ROUNDS    200u
 #define BYTES     1500u
 #define SESSION   7u
 
