@@ -19,6 +19,10 @@
  *     a later leader       has the words, as every replica has
  *     all have ended       the options of the command line are in force again
  *
+ * Where no outbox is read (`--shared-state no`) the words are a part of what a
+ * replica says of itself in messages: at once when they change, and to each new
+ * incarnation.
+ *
  * CONFIG SET takes a version above all that the asked replica can see, so it
  * overrides what was set before. Of two words set at the same moment at two
  * replicas, the word of the higher node wins in all replicas; other settings

@@ -208,15 +208,10 @@ static uint64_t complete(const struct qn_server *s)
 {
     uint64_t mask = 0;
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
-        const struct qn_outbox *o = NULL;
-        if (i == s->boot->self) {
-            o = s->outbox;
-        } else if (s->peers.present[i] != NULL) {
-            o = s->peers.present[i]->outbox;
-        }
+        const struct qn_outbox_state *st = qn_server_state_of(s, i);
         /* relaxed: a figure for the reply only. */
-        if (o != NULL && qn_load(&qn_outbox_state(o)->phase, QN_RELAXED) >=
-                             QN_SERVER_SERVING) {
+        if (st != NULL &&
+            qn_load(&st->phase, QN_RELAXED) >= QN_SERVER_SERVING) {
             mask |= (uint64_t)1 << i;
         }
     }

@@ -159,6 +159,11 @@ bool qn_server_by_memory(const struct qn_server *s);
  *  supervisor tells of deaths. */
 bool qn_server_shares(const struct qn_server *s);
 
+/** What node `i` says of itself: in its outbox, or in its last message. NULL:
+ * it is not present. The replica is made. */
+const struct qn_outbox_state *qn_server_state_of(const struct qn_server *s,
+                                                 qn_node_t i);
+
 /** Make the own outbox, take this node's place, meet the others, open
  *  queuepairs to them. */
 int qn_server_peers_meet(struct qn_server *s);

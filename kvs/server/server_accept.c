@@ -40,10 +40,10 @@ static void see(const struct qn_server *s, struct qn_stall_view *view)
             continue;
         }
         /* relaxed: signs of life; nothing is read through them. */
-        struct qn_outbox_state *st = qn_outbox_state(p->outbox);
-        view[i].turns = qn_load(&st->turns, QN_RELAXED);
+        view[i].turns = qn_load(&qn_outbox_state(p->outbox)->turns, QN_RELAXED);
         /* An initial member's are opened at the same moment as the own ones. */
-        view[i].serves = qn_load(&st->phase, QN_RELAXED) == QN_SERVER_SERVING;
+        view[i].serves = qn_load(&qn_server_state_of(s, i)->phase,
+                                 QN_RELAXED) == QN_SERVER_SERVING;
     }
 }
 

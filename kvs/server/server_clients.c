@@ -1,6 +1,6 @@
 /*
- * How many clients each replica serves, in its outbox: `maxclients` bounds the
- * sum (kvs/frontend/admit.h).
+ * How many clients each replica serves, as it says: `maxclients` bounds the sum
+ * (kvs/frontend/admit.h). By message a count is 2 ms old.
  */
 #include "core/base/assert.h"
 #include "core/place/liveness.h"
@@ -19,9 +19,9 @@ uint64_t qn_server_clients_elsewhere(void *ctx, uint64_t most)
         if (p != NULL && qn_liveness_check(s->commons, i, p->incarnation) !=
                              QN_LIVENESS_DEAD) {
             /* relaxed: a figure; nothing is read through it. */
-            uint64_t n = qn_load(
-                &qn_outbox_state(p->outbox)->counters[QN_COUNTER_CLIENTS],
-                QN_RELAXED);
+            uint64_t n =
+                qn_load(&qn_server_state_of(s, i)->counters[QN_COUNTER_CLIENTS],
+                        QN_RELAXED);
             sum += n <= most ? n : 0;
         }
     }

@@ -328,6 +328,21 @@ int qn_server_peers_remember(struct qn_server *s)
 
 /* ---- while serving ------------------------------------------------------- */
 
+const struct qn_outbox_state *qn_server_state_of(const struct qn_server *s,
+                                                 qn_node_t i)
+{
+    const struct qn_mapped_peer *p = s->peers.present[i];
+    if (i == s->boot->self) {
+        return qn_outbox_state(s->outbox);
+    }
+    if (p == NULL) {
+        return NULL;
+    }
+    return qn_server_shares(s)
+               ? qn_outbox_state(p->outbox)
+               : qn_driver_said(qn_replica_driver(s->replica), i);
+}
+
 void qn_server_peer_ended(struct qn_server *s, qn_node_t i)
 {
     const struct qn_mapped_peer *peer = s->peers.present[i];
@@ -343,7 +358,7 @@ void qn_server_peer_ended(struct qn_server *s, qn_node_t i)
     if (s->boot->config->events_dir[0] != '\0') {
         qn_server_events_ended(&s->events, i, peer->incarnation, now);
     }
-    qn_settings_take(s, peer->outbox); /* no replica may have read it yet */
+    qn_settings_take(s, i); /* no replica may have read them yet */
     qn_server_events_keep(&s->events, i, peer->outbox);
     (void)qn_peers_retire(&s->peers, i);
     qn_failure_detector_down(&s->detector, i);

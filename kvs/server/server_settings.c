@@ -1,19 +1,35 @@
 /*
- * Settings beside the log, in a replica: what its outbox says and what its
- * peers' say (kvs/config/settings.h).
+ * Settings beside the log, in a replica: what it says and what its peers say
+ * (kvs/config/settings.h).
  */
 #include "kvs/server/server_settings.h"
+
+#include <assert.h>
+
 #include "core/base/assert.h"
 #include "core/base/log.h"
 #include "kvs/config/settings.h"
 #include "kvs/resp/reply.h"
 #include "kvs/server/server.h"
+#include "paxos/wire/peer_state.h"
+
+static_assert(QN_COUNTER_CLIENTS < QN_PEER_STATE_COUNTERS, "said by message");
+static_assert(QN_COUNTER_SETTINGS >= QN_PEER_STATE_AT_ONCE, "said at once");
+static_assert((int)QN_COUNTER_SETTINGS + (int)QN_SETTINGS <=
+                  (int)QN_PEER_STATE_COUNTERS,
+              "said by message");
 
 /* relaxed: a word is whole in itself. */
-static uint64_t word_of(const struct qn_outbox *o, enum qn_setting k)
+static uint64_t word_of(const struct qn_server *s, qn_node_t i,
+                        enum qn_setting k)
 {
-    return qn_load(&qn_outbox_state(o)->counters[QN_COUNTER_SETTINGS + k],
+    return qn_load(&qn_server_state_of(s, i)->counters[QN_COUNTER_SETTINGS + k],
                    QN_RELAXED);
+}
+
+static uint64_t own_word(const struct qn_server *s, enum qn_setting k)
+{
+    return word_of(s, s->boot->self, k);
 }
 
 /* Of the configuration that this replica goes by, or will. */
@@ -27,7 +43,7 @@ static void values_of(const struct qn_config *c, uint32_t value[QN_SETTINGS])
 static void go_by(struct qn_server *s, enum qn_setting k, uint64_t word)
 {
     uint32_t value[QN_SETTINGS];
-    QN_ASSERT(word > word_of(s->outbox, k)); /* the newest word wins */
+    QN_ASSERT(word > own_word(s, k)); /* the newest word wins */
     QN_ASSERT(qn_setting_valid(k, word, s->boot->nodes));
     values_of(qn_replica_config(s->replica), value);
     value[k] = qn_setting_value(word);
@@ -37,11 +53,11 @@ static void go_by(struct qn_server *s, enum qn_setting k, uint64_t word)
                       value[QN_SETTING_MIN_REPLICAS]);
 }
 
-void qn_settings_take(struct qn_server *s, const struct qn_outbox *o)
+void qn_settings_take(struct qn_server *s, qn_node_t peer)
 {
     for (enum qn_setting k = 0; k < QN_SETTINGS; k++) {
-        uint64_t word = word_of(o, k);
-        if (word > word_of(s->outbox, k) &&
+        uint64_t word = word_of(s, peer, k);
+        if (word > own_word(s, k) &&
             qn_setting_valid(k, word, s->boot->nodes)) {
             go_by(s, k, word);
         }
@@ -52,7 +68,7 @@ void qn_settings_turn(struct qn_server *s)
 {
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         if (s->peers.present[i] != NULL) {
-            qn_settings_take(s, s->peers.present[i]->outbox);
+            qn_settings_take(s, i);
         }
     }
 }
@@ -66,7 +82,7 @@ static bool publish(struct qn_server *s, const uint32_t before[QN_SETTINGS],
     uint64_t word[QN_SETTINGS];
     for (enum qn_setting k = 0; k < QN_SETTINGS; k++) {
         if (value[k] != before[k] &&
-            !qn_setting_next(word_of(s->outbox, k), s->boot->self, value[k],
+            !qn_setting_next(own_word(s, k), s->boot->self, value[k],
                              &word[k])) {
             return false;
         }

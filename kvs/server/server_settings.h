@@ -2,23 +2,24 @@
 #define QN_KVS_SERVER_SERVER_SETTINGS_H
 
 /**
- * Settings beside the log, in a replica (kvs/config/settings.h): what its
- * outbox says and what it takes from its peers'.
+ * Settings beside the log, in a replica (kvs/config/settings.h): what it says
+ * and what it takes from its peers, by outboxes or by message.
  *
  * Threads: one, the loop's.
  */
 
+#include "core/node.h"
+
 struct qn_server;
-struct qn_outbox;
 struct qn_conn;
 struct qn_cmd_call;
 
-/** Take what is newer in the outboxes of the peers. At the beginning of a turn,
+/** Take what is newer at the peers. At the beginning of a turn,
  *  before requests are run and slots are filled. */
 void qn_settings_turn(struct qn_server *s);
 
-/** Take what is newer in that outbox: its incarnation has ended. */
-void qn_settings_take(struct qn_server *s, const struct qn_outbox *o);
+/** Take what is newer at that present peer: its incarnation has ended. */
+void qn_settings_take(struct qn_server *s, qn_node_t peer);
 
 /** CONFIG SET of options that change beside the log, as qn_local_commands_run.
  * When it is answered +OK this replica goes by them, and each peer does from

@@ -85,8 +85,8 @@ static bool some_complete(const struct qn_server *s)
     for (qn_node_t i = 0; i < s->boot->nodes; i++) {
         /* relaxed: it only says whether a line is worth while. */
         some |= s->peers.present[i] != NULL &&
-                qn_load(&qn_outbox_state(s->peers.present[i]->outbox)->phase,
-                        QN_RELAXED) >= QN_SERVER_SERVING;
+                qn_load(&qn_server_state_of(s, i)->phase, QN_RELAXED) >=
+                    QN_SERVER_SERVING;
     }
     return some;
 }

@@ -448,6 +448,12 @@ void qn_driver_lead(struct qn_driver *d, qn_node_t heir, qn_time_t now);
  *  life, as the turns in an outbox are. */
 uint64_t qn_driver_signs(const struct qn_driver *d, qn_node_t peer);
 
+/** Likewise: what the peer's present or last incarnation has said last, in the
+ *  form of its outbox, with phase and the first QN_PEER_STATE_COUNTERS counters
+ *  of the program. Valid as long as the driver. */
+const struct qn_outbox_state *qn_driver_said(const struct qn_driver *d,
+                                             qn_node_t peer);
+
 /** Living peers that this node waits for now: if one of them were stalled, this
  *  node could not go on. Mask; 0 if nothing of its own waits. */
 uint64_t qn_driver_waits_for(const struct qn_driver *d);

@@ -81,14 +81,16 @@ struct qn_driver_roles {
 
 /** STATE: what this node has said, and is to say (driver_state.c). */
 struct qn_driver_talk {
-    struct qn_peer_state said; /* to all, last; not of the questions */
-    qn_epoch_t epoch;          /* said with it */
-    qn_time_t say_at;          /* positions not before */
-    uint64_t owed;             /* mask: peers that have asked, or are new */
-    uint64_t asks;             /* mask: peers that are to be asked */
-    uint64_t question;         /* newest number of one */
-    qn_time_t ask_at;          /* those that are waited for, again */
-    bool read_wanted;          /* reads wait for a question that is not asked */
+    struct qn_peer_state said;    /* to all, last; not of the questions */
+    qn_epoch_t epoch;             /* said with it */
+    struct qn_peer_state program; /* with the program's words as noted last */
+    qn_time_t say_at;             /* positions not before */
+    uint64_t owed;                /* mask: peers that have asked, or are new */
+    uint64_t lack;     /* mask: peers that lack the program's words */
+    uint64_t asks;     /* mask: peers that are to be asked */
+    uint64_t question; /* newest number of one */
+    qn_time_t ask_at;  /* those that are waited for, again */
+    bool read_wanted;  /* reads wait for a question that is not asked */
     uint64_t round;    /* the question to all peers, of the verdict; 0: none */
     uint32_t round_ul; /* entries of the utility log that were known then */
 };

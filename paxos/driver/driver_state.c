@@ -18,7 +18,8 @@
  * incarnation never fall, and those of the next one replace them.
  *
  * When STATE is said: to a new incarnation in the turn in which it begins; to
- * all at once when the epoch, a vote, a hold or the verdict has changed; at
+ * all at once when the epoch, a vote, a hold, the verdict or what the program
+ * says at once has changed; at
  * most each QN_HEARTBEAT_INTERVAL when positions have; to one that has asked.
  * An idle group says nothing.
  *
@@ -74,7 +75,7 @@ static void reads_ask(struct qn_driver *d)
 static struct qn_peer_state own_state(const struct qn_driver *d)
 {
     const struct qn_outbox_state *s = d->o.state;
-    return (struct qn_peer_state){
+    struct qn_peer_state own = {
         .inc = d->peer[d->o.self].incarnation.inc,
         .applied = qn_load(&s->applied, QN_RELAXED),
         .learned = qn_load(&s->learned, QN_RELAXED),
@@ -84,7 +85,31 @@ static struct qn_peer_state own_state(const struct qn_driver *d)
         .hold_slot = qn_load(&s->hold_slot, QN_RELAXED),
         .hold_done = qn_load(&s->hold_done, QN_RELAXED),
         .held = qn_load(&s->held, QN_RELAXED),
+        .phase = qn_load(&s->phase, QN_RELAXED),
     };
+    for (uint32_t i = 0; i < QN_PEER_STATE_COUNTERS; i++) {
+        own.counters[i] = qn_load(&s->counters[i], QN_RELAXED);
+    }
+    return own;
+}
+
+/* Has one of the program's counters changed, from..to-1? */
+static bool counted(const struct qn_peer_state *was,
+                    const struct qn_peer_state *now, uint32_t from, uint32_t to)
+{
+    return memcmp(was->counters + from, now->counters + from,
+                  (to - from) * sizeof now->counters[0]) != 0;
+}
+
+/* What has changed of the program's since it was noted, all peers lack. */
+static void program_note(struct qn_driver_talk *t,
+                         const struct qn_peer_state *now)
+{
+    if (now->phase != t->program.phase ||
+        counted(&t->program, now, 0, QN_PEER_STATE_COUNTERS)) {
+        t->program = *now;
+        t->lack = UINT64_MAX;
+    }
 }
 
 static bool is_urgent(const struct qn_driver_talk *t,
@@ -93,7 +118,8 @@ static bool is_urgent(const struct qn_driver_talk *t,
     const struct qn_peer_state *was = &t->said;
     return epoch != t->epoch || now->voted != was->voted ||
            now->stopped != was->stopped || now->held != was->held ||
-           now->hold_slot != was->hold_slot;
+           now->hold_slot != was->hold_slot || now->phase != was->phase ||
+           counted(was, now, QN_PEER_STATE_AT_ONCE, QN_PEER_STATE_COUNTERS);
 }
 
 static bool has_moved(const struct qn_driver_talk *t,
@@ -102,22 +128,26 @@ static bool has_moved(const struct qn_driver_talk *t,
     const struct qn_peer_state *was = &t->said;
     return now->applied != was->applied || now->learned != was->learned ||
            now->hold_done != was->hold_done ||
-           now->read - was->read >= READ_STEP;
+           now->read - was->read >= READ_STEP ||
+           counted(was, now, 0, QN_PEER_STATE_AT_ONCE);
 }
 
 static void state_send(struct qn_driver *d, qn_node_t to,
                        struct qn_peer_state *s)
 {
     struct qn_driver_talk *t = &d->talk;
-    struct qn_refbuf *b = qn_refbuf_create(&d->pool.alloc, QN_PEER_STATE_BYTES);
+    const uint32_t bytes = (t->lack & qn_driver_bit(to)) != 0
+                               ? QN_PEER_STATE_BYTES
+                               : QN_PEER_STATE_SHORT;
+    struct qn_refbuf *b = qn_refbuf_create(&d->pool.alloc, bytes);
     if (b == NULL) {
         t->owed |= qn_driver_bit(to); /* at the next flush */
         return;
     }
     s->ask = (t->asks & qn_driver_bit(to)) != 0 ? t->question : 0;
     s->answer = d->peer[to].asked;
-    qn_peer_state_encode(s, b->bytes);
-    b->len = QN_PEER_STATE_BYTES;
+    qn_peer_state_encode(s, b->bytes, bytes);
+    b->len = bytes;
     const struct qn_msg m = {.kind = QN_MSG_STATE,
                              .epoch = d->roles.cfg.index,
                              .total = b->len,
@@ -127,6 +157,7 @@ static void state_send(struct qn_driver *d, qn_node_t to,
     qn_refbuf_unref(b);
     t->owed &= ~qn_driver_bit(to);
     t->asks &= ~qn_driver_bit(to);
+    t->lack &= ~qn_driver_bit(to);
 }
 
 /* Peers without which this node cannot go on: are they there? */
@@ -152,6 +183,7 @@ void qn_driver_state_say(struct qn_driver *d)
     bool urgent = is_urgent(t, &s, d->roles.cfg.index);
     bool moved = urgent || has_moved(t, &s);
     bool all = urgent || (moved && d->now >= t->say_at);
+    program_note(t, &s);
     reads_ask(d);
     waited_ask(d);
     if (all) {
@@ -168,6 +200,15 @@ void qn_driver_state_say(struct qn_driver *d)
 }
 
 /* ---- what is heard ------------------------------------------------------- */
+
+static void program_take(struct qn_outbox_state *s,
+                         const struct qn_peer_state *said)
+{
+    qn_store(&s->phase, said->phase, QN_RELAXED);
+    for (uint32_t i = 0; i < QN_PEER_STATE_COUNTERS; i++) {
+        qn_store(&s->counters[i], said->counters[i], QN_RELAXED);
+    }
+}
 
 void qn_driver_state_take(struct qn_driver *d, qn_node_t from,
                           const struct qn_msg *m)
@@ -190,6 +231,9 @@ void qn_driver_state_take(struct qn_driver *d, qn_node_t from,
     qn_store(&s->hold_slot, said.hold_slot, QN_RELAXED);
     qn_store(&s->hold_done, said.hold_done, QN_RELAXED);
     qn_store(&s->held, said.held, QN_RELAXED);
+    if (m->body.len == QN_PEER_STATE_BYTES) {
+        program_take(s, &said);
+    }
     qn_store(&s->turns, qn_load(&s->turns, QN_RELAXED) + 1, QN_RELAXED);
     p->answered = QN_MAX(p->answered, said.answer);
     if (said.ask > p->asked) {
@@ -197,6 +241,14 @@ void qn_driver_state_take(struct qn_driver *d, qn_node_t from,
         d->talk.owed |= qn_driver_bit(from);
     }
     qn_positions_look_by(&d->positions, d->now);
+}
+
+const struct qn_outbox_state *qn_driver_said(const struct qn_driver *d,
+                                             qn_node_t peer)
+{
+    QN_ASSERT(d->told != NULL);
+    QN_ASSERT(peer < d->o.nodes && peer != d->o.self);
+    return &d->told[peer];
 }
 
 uint64_t qn_driver_signs(const struct qn_driver *d, qn_node_t peer)
@@ -255,6 +307,7 @@ void qn_driver_state_forget(struct qn_driver *d, qn_node_t peer)
     d->peer[peer].asked = d->peer[peer].answered = 0;
     d->peer[peer].state = &d->told[peer];
     d->talk.owed |= qn_driver_bit(peer);
+    d->talk.lack |= qn_driver_bit(peer);
     d->talk.round = 0; /* what was asked before does not cover it */
 }
 

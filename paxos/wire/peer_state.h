@@ -4,8 +4,9 @@
 /**
  * What a node says of itself, where its peers cannot look into its outbox
  * (PROTOCOL.md 3.7): the body of STATE. The fields are those of struct
- * qn_outbox_state (core/place/outbox.h) that agreement needs; the newest epoch
- * that the sender knows is in the message's header.
+ * qn_outbox_state (core/place/outbox.h) that agreement needs, and the first
+ * ones of the program's; the newest epoch that the sender knows is in the
+ * message's header.
  *
  *     body: the fields in the order of struct qn_peer_state, 8 bytes each,
  *     little endian
@@ -19,6 +20,11 @@
 
 #include "core/base/bits.h"
 #include "core/node.h"
+
+/** Of the program's counters, those that STATE has; from QN_PEER_STATE_AT_ONCE
+ *  on they are said at once when they change, those before with positions. */
+#define QN_PEER_STATE_COUNTERS 4u
+#define QN_PEER_STATE_AT_ONCE  2u
 
 struct qn_peer_state {
     uint64_t inc;       /* the sender's incarnation, never 0: what another one
@@ -34,15 +40,21 @@ struct qn_peer_state {
     uint64_t held;      /* epoch that it leads while writes are held, + 1; 0 */
     uint64_t ask;       /* the receiver is to answer; 0: need not */
     uint64_t answer; /* newest `ask` of the receiver that was read; 0: none */
+    /* The program's, any values; left out if the receiver has them: */
+    uint64_t phase;
+    uint64_t counters[QN_PEER_STATE_COUNTERS];
 };
 
-#define QN_PEER_STATE_BYTES 88u
+#define QN_PEER_STATE_SHORT 88u /* bytes, without the program's */
+#define QN_PEER_STATE_BYTES 128u
 
-/** @param to  [QN_PEER_STATE_BYTES] filled. */
-void qn_peer_state_encode(const struct qn_peer_state *s, uint8_t *to);
+/** @param to     [bytes] filled.
+ *  @param bytes  QN_PEER_STATE_BYTES or QN_PEER_STATE_SHORT. */
+void qn_peer_state_encode(const struct qn_peer_state *s, uint8_t *to,
+                          uint32_t bytes);
 
-/** @return QN_OK; QN_ECORRUPT: of another length, or a field is out of range;
- *  *s is undefined. */
+/** Either length. What was left out is 0. @return QN_OK; QN_ECORRUPT: of
+ *  another length, or a field is out of range; *s is undefined. */
 int qn_peer_state_decode(struct qn_peer_state *s, struct qn_slice body);
 
 #endif

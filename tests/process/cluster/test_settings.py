@@ -17,8 +17,14 @@ VALUE = b"x" * (64 << 10)
 LAG, LEAST = "lag-timeout", "min-replicas-to-write"
 
 
+# "message": no replica looks into the outbox of another.
+ACCEPTORS = {"memory": ["--acceptor", "memory"],
+             "process": ["--acceptor", "process"],
+             "message": ["--acceptor", "process", "--shared-state", "no"]}
+
+
 def server(acceptor="memory", timeout_ms=200, least=1):
-    return Quoind(PATH, args=["--acceptor", acceptor,
+    return Quoind(PATH, args=[*ACCEPTORS[acceptor],
                               "--repl-backlog-size", str(8 << 20),
                               "--lag-timeout", str(timeout_ms),
                               "--min-replicas-to-write", str(least)])
@@ -76,7 +82,7 @@ def test_an_operator_lets_writes_go_on_without_the_stopped():
     leader, or to the other follower, which passes it to the leader; the
     stopped one receives it when it continues."""
     for acceptor, asks_leader in (("memory", True), ("memory", False),
-                                  ("process", False)):
+                                  ("process", False), ("message", False)):
         with server(acceptor, least=2) as q:
             i = info(q, 0)
             leader, acceptor = int(i["leader"]), int(i["acceptor"])
@@ -106,22 +112,24 @@ def test_an_operator_lets_writes_go_on_without_the_stopped():
 def test_a_replica_that_is_started_again_has_it():
     """Each in turn, so that in the end no process is left that received the
     command."""
-    with server() as q:
-        check("set", call(q, 1, "CONFIG", "SET", LAG, 700, LEAST, 2), b"OK")
-        for n in range(3):
-            pid = q.pids()[n]
-            os.kill(pid, signal.SIGKILL)
-            next_life(q, n, pid)
-            online(q, n)
-            everywhere(q, LAG, "700")
-            everywhere(q, LEAST, "2")
+    for acceptor in "memory", "message":
+        with server(acceptor) as q:
+            check("set", call(q, 1, "CONFIG", "SET", LAG, 700, LEAST, 2), b"OK")
+            for n in range(3):
+                pid = q.pids()[n]
+                os.kill(pid, signal.SIGKILL)
+                next_life(q, n, pid)
+                online(q, n)
+                everywhere(q, LAG, "700")
+                everywhere(q, LEAST, "2")
 
 
 def test_the_asked_replica_may_end_before_others_look():
     """The others sleep, or are stopped, and their first news is that it has
     ended."""
-    for stopped in False, True, False:
-        with server() as q:
+    for stopped, acceptor in ((False, "memory"), (True, "memory"),
+                              (False, "message"), (True, "message")):
+        with server(acceptor) as q:
             for value in range(700, 705):
                 pids = q.pids()
                 for n in (1, 2) if stopped else ():

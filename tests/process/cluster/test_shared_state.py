@@ -5,6 +5,7 @@ Usage: test_shared_state.py QUOIND QUOIN [NAME...]
 """
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -135,6 +136,33 @@ def test_leader_and_acceptor_lost_together_stop_the_group():
             wait_until("replica %d says so" % i, lambda: info(q, i)["group"] == "stopped")
         c = q.client(other(pair))
         assert "CLUSTERDOWN" in str(c.call("SET", "b", "1"))
+
+
+# ---- what the server says beside the log ----
+
+def test_clients_are_counted_by_message():
+    with server("--maxclients", "12") as q:
+        held = [q.client(0) for _ in range(10)]
+        for c in held:
+            check("served", c.call("PING"), b"PONG")
+
+        def refused():
+            try:
+                with socket.create_connection(("127.0.0.1", q.port + 3)) as c:
+                    c.sendall(b"PING\r\n")
+                    return b"max number of clients" in c.recv(100)
+            except ConnectionError:
+                return True
+        more = [q.client(1)]
+        check("the eleventh", more[0].call("PING"), b"PONG")
+        more.append(q.client(1))
+        check("the twelfth", more[1].call("PING"), b"PONG")
+        wait_until("replica 2 has heard of 12", refused)
+        for c in held[:5]:
+            c.close()
+        wait_until("replica 2 has heard of 7", lambda: not refused())
+        for c in held[5:] + more:
+            c.close()
 
 
 # ---- voters' records ----

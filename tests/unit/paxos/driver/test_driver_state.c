@@ -76,6 +76,55 @@ Test(driver_state, positions_are_not_said_with_every_slot)
     world_end(w);
 }
 
+/* What of the program's is said at once is there after one turn of each; the
+ * rest within an interval; what has not changed is not said. */
+Test(driver_state, what_the_program_says_comes_at_once_or_soon)
+{
+    struct world *w = begin(3);
+    world_go_on(w);
+    world_rounds(w, 60);
+    struct qn_outbox_state *own = w->member[2].driver->o.state;
+    const struct qn_outbox_state *at_0 = qn_driver_said(w->member[0].driver, 2);
+    for (uint32_t i = 0; i < QN_PEER_STATE_COUNTERS; i++) {
+        qn_store(&own->counters[i], 100 + i, QN_RELAXED);
+        world_rounds(w, i < QN_PEER_STATE_AT_ONCE ? 60 : 2);
+        cr_expect_eq(qn_load(&at_0->counters[i], QN_RELAXED), 100 + i, "%u", i);
+    }
+    qn_store(&own->phase, 3, QN_RELAXED);
+    world_rounds(w, 2);
+    cr_expect_eq(qn_load(&at_0->phase, QN_RELAXED), 3u);
+    uint64_t before = signs(w, 0, 2);
+    qn_store(&own->counters[0], 7, QN_RELAXED);
+    world_rounds(w, 60);
+    cr_expect_eq(qn_load(&at_0->counters[0], QN_RELAXED), 7u, "soon");
+    cr_expect_eq(signs(w, 0, 2), before + 1, "once");
+    qn_store(&own->counters[QN_PEER_STATE_COUNTERS], 8, QN_RELAXED);
+    world_rounds(w, 60);
+    cr_expect_eq(signs(w, 0, 2), before + 1, "it is no part of STATE");
+    world_end(w);
+}
+
+/* The successor has said nothing yet: what its predecessor said is void. */
+Test(driver_state, a_new_incarnation_says_its_own_counters)
+{
+    struct world *w = begin(3);
+    world_go_on(w);
+    qn_store(&w->member[2].driver->o.state->counters[3], 9, QN_RELAXED);
+    world_rounds(w, 60);
+    const struct qn_outbox_state *at_0 = qn_driver_said(w->member[0].driver, 2);
+    cr_assert_eq(qn_load(&at_0->counters[3], QN_RELAXED), 9u);
+    world_lose(w, 2);
+    cr_assert_eq(qn_load(&at_0->counters[3], QN_RELAXED), 9u, "the last words");
+    qn_store(&w->member[0].driver->o.state->counters[3], 5, QN_RELAXED);
+    world_restart(w, 2);
+    world_rounds(w, 60);
+    cr_expect_eq(qn_load(&at_0->counters[3], QN_RELAXED), 0u);
+    cr_expect_eq(qn_load(&qn_driver_said(w->member[2].driver, 0)->counters[3],
+                         QN_RELAXED),
+                 5u, "nobody has told it");
+    world_end(w);
+}
+
 Test(driver_state, a_new_incarnation_begins_at_its_own_position)
 {
     struct world *w = begin(3);
@@ -109,7 +158,7 @@ Test(driver_state, what_another_incarnation_had_said_is_void)
     struct qn_peer_state s = {.inc = w->member[2].inc - 1,
                               .applied = was + 1000,
                               .learned = was + 1000};
-    qn_peer_state_encode(&s, bytes);
+    qn_peer_state_encode(&s, bytes, sizeof bytes);
     struct qn_msg m = {.kind = QN_MSG_STATE,
                        .body = {bytes, sizeof bytes},
                        .total = sizeof bytes};
@@ -118,7 +167,7 @@ Test(driver_state, what_another_incarnation_had_said_is_void)
     cr_expect_eq(signs(w, 0, 2), before);
     cr_expect_eq(known(w, 0, 2)->learned, was);
     s.inc++;
-    qn_peer_state_encode(&s, bytes);
+    qn_peer_state_encode(&s, bytes, sizeof bytes);
     qn_driver_state_take(w->member[0].driver, 2, &m);
     world_rounds(w, 1);
     cr_expect_eq(known(w, 0, 2)->learned, was + 1000, "its own words count");

@@ -30,8 +30,12 @@ static void setup(void)
     qn_ul_encode(&e, ul);
     e.index = 8;
     qn_ul_encode(&e, ul + QN_UL_BYTES);
-    const struct qn_peer_state s = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-    qn_peer_state_encode(&s, state);
+    const struct qn_peer_state s = {.inc = 1,
+                                    .applied = 2,
+                                    .learned = 3,
+                                    .counters = {4, 5, 6, 7},
+                                    .answer = 11};
+    qn_peer_state_encode(&s, state, sizeof state);
     list = qn_refbuf_create(&qn_alloc_malloc, 0);
     struct qn_slice c = {(const uint8_t *)"command", 7};
     cr_assert_eq(qn_commands_add(&list, &c, 1), QN_OK);
