@@ -37,6 +37,7 @@ struct qn_simulate {
     char *topologies;                     /* names, each ends with 0; own */
     size_t topologies_bytes;
     uint64_t nodes, root, size, count, window, seed;
+    uint32_t warm; /* as in virtual.h; if alone */
     double jitter;
     bool software; /* library calls have their measured prices */
     struct qn_simulate_terms terms;

@@ -26,7 +26,8 @@
 #include "loadgen/topo/model/cores.h"
 #include "transports/registry.h"
 
-#define COUNT     5u            /* operations of a topology: they repeat */
+#define COUNT     3u            /* operations of a topology: they repeat */
+#define WARM      33u           /* each line of a lane was used once */
 #define WORTH     (1.25 / 0.75) /* bounds of test_predicted.c */
 #define NAMES_MAX 32u
 
@@ -169,6 +170,7 @@ static int one_operation(const struct qn_machine *m, enum qn_virtual op,
                                   .transport = qn_transport_at(0),
                                   .size = QN_VIRTUAL_SIZE_MIN,
                                   .count = COUNT,
+                                  .warm = WARM,
                                   .bare = true,
                                   .alone = true,
                                   .m = part(m, n)};

@@ -22,10 +22,12 @@
 #define REPLICAS_LEAST 4u
 #define COMMANDS       10u /* at most; they repeat */
 
-/* Between two commands: longer than one takes over the plan, so that each is
- * alone. Most of the time of the host goes to idle replicas. */
+/* Between two commands. After each, the replicas look at the read index, one
+ * after the other, for its line moves; until the last of them has it the group
+ * is not idle. After QN_SPIN_BUDGET (core/wait/spin.h), 25 us, they would sleep.
+ * Most of the time of the host goes to idle replicas. */
 #define GAP_LEAST_NS (5 * QN_US)
-#define GAP_FACTOR   4.0 /* times the broadcast down the plan */
+#define GAP_MOST_NS  (22 * QN_US)
 
 struct group {
     const struct qn_machine *m;
@@ -41,11 +43,27 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What a line takes to each replica in turn, at most. */
+static uint64_t row_ns(const struct group *g)
+{
+    double ghz =
+        g->m->facts.clock_ghz > 0 ? g->m->facts.clock_ghz : QN_GHZ_USUAL;
+    double dearest = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        for (uint32_t k = 0; k < g->n; k++) {
+            double r = qn_receive_cost(g->m, g->core[i], g->core[k]);
+            dearest = i != k ? QN_MAX(dearest, r) : dearest;
+        }
+    }
+    return (uint64_t)(g->n * dearest / ghz);
+}
+
 static int group_make(struct group *g, const struct qn_machine *m, uint32_t n)
 {
     *g = (struct group){.m = m, .n = n};
     qn_cores_deal(g->core, m);
     qsort(g->core, n, sizeof g->core[0], by_value);
+    g->gap_ns = QN_MIN(QN_MAX(row_ns(g), GAP_LEAST_NS), GAP_MOST_NS);
     return qn_machine_restrict(&g->members, m, g->core + 1, n - 1);
 }
 
@@ -84,17 +102,7 @@ static int run(const struct group *g, const struct qn_shape *shape, double *ns)
     return status;
 }
 
-static uint64_t gap_ns(const struct group *g, const struct qn_shape *plan,
-                       const struct qn_topology_spec_opts *o)
-{
-    double cycles = qn_plan_cost(g->members, plan, plan, o->goal, o->q);
-    double ghz =
-        g->m->facts.clock_ghz > 0 ? g->m->facts.clock_ghz : QN_GHZ_USUAL;
-    return QN_MAX(GAP_LEAST_NS, (uint64_t)(GAP_FACTOR * cycles / ghz));
-}
-
-/* The first one of a group is the plan. */
-static int run_named(struct group *g, const char *name,
+static int run_named(const struct group *g, const char *name,
                      struct qn_topology_spec_opts *o, double *ns)
 {
     struct qn_topology_spec spec;
@@ -106,7 +114,6 @@ static int run_named(struct group *g, const char *name,
         return 1;
     }
     o->root = spec.root;
-    g->gap_ns = g->gap_ns != 0 ? g->gap_ns : gap_ns(g, &spec.down, o);
     int status = run(g, &spec.down, ns);
     qn_topology_spec_fini(&spec);
     return status;
