@@ -45,6 +45,7 @@ struct qn_coll {
     struct qn_wiring *wiring[KINDS];
     struct qn_doorbell *doorbell;
     struct qn_backoff_opts backoff;
+    bool moved; /* by the last poll */
     bool root;
     uint32_t members, rank;
     uint32_t children; /* of the tree up */
@@ -572,13 +573,18 @@ int qn_coll_state(const struct qn_coll *c, uint32_t number)
 int qn_coll_poll(struct qn_coll *c)
 {
     qn_mark(QN_MARK_POLL);
-    (void)qn_coll_lanes_poll(&c->lanes);
+    c->moved = qn_coll_lanes_poll(&c->lanes);
     return qn_coll_state(c, c->last);
+}
+
+bool qn_coll_moved(const struct qn_coll *c)
+{
+    return c->moved;
 }
 
 int qn_coll_test(struct qn_coll *c, uint32_t number)
 {
-    (void)qn_coll_lanes_poll(&c->lanes);
+    c->moved = qn_coll_lanes_poll(&c->lanes);
     (void)qn_coll_lanes_flush(&c->lanes);
     return qn_coll_state(c, number);
 }
@@ -590,6 +596,10 @@ int qn_coll_wait(struct qn_coll *c, uint32_t number, qn_time_t deadline)
     int rc, slept = QN_OK;
     qn_backoff_init(&backoff, &c->backoff);
     while ((rc = qn_coll_test(c, number)) == QN_EAGAIN && slept == QN_OK) {
+        if (c->moved) {
+            qn_backoff_reset(&backoff);
+            continue;
+        }
         if (qn_backoff_again(&backoff)) {
             continue;
         }

@@ -131,6 +131,10 @@ static inline int qn_coll_barrier(struct qn_coll *c, uint32_t *number)
  */
 int qn_coll_poll(struct qn_coll *c);
 
+/** The last poll, test or wait has received or sent something: look again
+ *  before a pause. */
+bool qn_coll_moved(const struct qn_coll *c);
+
 /** The number of the operation that was started last; 0: none was. */
 uint32_t qn_coll_last(const struct qn_coll *c);
 

@@ -1,6 +1,7 @@
 /*
- * quoin bench broadcast|ack|reduce|barrier: measures trees and compares them
- * with the model; barriers with pthread_barrier, too, in the same turns.
+ * quoin bench broadcast|ack|reduce|allreduce|barrier|commit: measures trees and
+ * compares them with the model; barriers with pthread_barrier, too, in the same
+ * turns.
  *
  * All topologies share the group, its core mapping and the machine they are
  * planned on. A hypervisor moves CPUs, and other load varies, so the time of
@@ -19,6 +20,7 @@
 
 #include "core/base/bits.h"
 #include "core/base/err.h"
+#include "core/coll/coll.h"
 #include "core/place/place.h"
 #include "core/plan/search/objective.h"
 #include "core/wait/spin.h"
@@ -287,7 +289,7 @@ static int measure_row(struct qn_bcast *b, struct qn_bcast_row *r)
         .operation = {.op = b->kind->op,
                       .tree = pthread ? &b->row[0].tree : &r->tree,
                       .shared = b->shared,
-                      .size = (uint32_t)b->size,
+                      .size = b->kind->size_max > 0 ? (uint32_t)b->size : 0,
                       .window = (uint32_t)b->window,
                       .seconds = b->seconds / PASSES,
                       .stop = &stopped},
@@ -352,7 +354,7 @@ static int check(const struct qn_bcast *b)
     if (b->kind->size_max > 0 && b->size > b->kind->size_max) {
         return fail(b, "--size must be at most 48");
     }
-    if (b->kind->op == QN_COLLECTIVE_REDUCE && b->size % 8 != 0) {
+    if (b->kind->size_max == 8 * QN_COLL_WORDS && b->size % 8 != 0) {
         return fail(b, "--size must be a multiple of 8");
     }
     if (b->window * (b->size + 8) > QN_OPERATION_LANE_BYTES) {
@@ -390,9 +392,9 @@ static void finish(struct qn_bcast *b)
     free(b->row);
 }
 
-static int command(enum qn_collective op, int argc, char **argv)
+static int command(const char *name, int argc, char **argv)
 {
-    struct qn_bcast b = {.kind = qn_bcast_kind(op),
+    struct qn_bcast b = {.kind = qn_bcast_kind(name),
                          .machine = "live",
                          .format = "text",
                          .root = ROOT_FREE,
@@ -415,20 +417,30 @@ static int command(enum qn_collective op, int argc, char **argv)
 
 int qn_bench_broadcast(int argc, char **argv)
 {
-    return command(QN_COLLECTIVE_BROADCAST, argc, argv);
+    return command("broadcast", argc, argv);
 }
 
 int qn_bench_ack(int argc, char **argv)
 {
-    return command(QN_COLLECTIVE_ACK, argc, argv);
+    return command("ack", argc, argv);
 }
 
 int qn_bench_reduce(int argc, char **argv)
 {
-    return command(QN_COLLECTIVE_REDUCE, argc, argv);
+    return command("reduce", argc, argv);
 }
 
 int qn_bench_barrier(int argc, char **argv)
 {
-    return command(QN_COLLECTIVE_BARRIER, argc, argv);
+    return command("barrier", argc, argv);
+}
+
+int qn_bench_allreduce(int argc, char **argv)
+{
+    return command("allreduce", argc, argv);
+}
+
+int qn_bench_commit(int argc, char **argv)
+{
+    return command("commit", argc, argv);
 }

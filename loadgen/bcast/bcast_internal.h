@@ -1,8 +1,8 @@
 #ifndef QN_LOADGEN_BCAST_INTERNAL_H
 #define QN_LOADGEN_BCAST_INTERNAL_H
 
-/** Parts of `quoin bench broadcast|ack|reduce|barrier`: their options, results,
- *  and the report (bcast_report.c). */
+/** Parts of `quoin bench broadcast`, `ack`, `reduce`, `allreduce`, `barrier`
+ * and `commit`: their options, results, and the report (bcast_report.c). */
 
 #include <stdio.h>
 
@@ -55,8 +55,8 @@ struct qn_bcast {
     struct qn_bcast_row pthread; /* the yardstick; no plan and no prediction */
 };
 
-/** One of broadcast, ack, reduce, barrier (asserted). */
-const struct qn_bcast_kind *qn_bcast_kind(enum qn_collective op);
+/** By its name (asserted). */
+const struct qn_bcast_kind *qn_bcast_kind(const char *name);
 
 /** Predicted ns of a number of cycles; NAN if the clock is unknown. */
 double qn_bcast_ns(const struct qn_bcast *b, double cycles);

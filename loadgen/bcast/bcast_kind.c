@@ -1,6 +1,8 @@
 /*
- * What the four commands do not have in common.
+ * What the commands do not have in common.
  */
+#include <string.h>
+
 #include "core/base/assert.h"
 #include "core/base/bits.h"
 #include "core/coll/coll.h"
@@ -48,12 +50,32 @@ static const struct qn_bcast_kind kinds[] = {
                 "and with\npthread_barrier. Times run from a common start "
                 "until the last node has left.",
      .pthread = true},
+    {.op = QN_COLLECTIVE_BARRIER,
+     .program = "quoin bench allreduce",
+     .name = "allreduce",
+     .title = "all-reduction",
+     .latency = "from a common start until the last node has the result",
+     .shared = "from the root's start until it has the result",
+     .summary = "Measure all-reductions over trees and compare them with the "
+                "model. Times run\nfrom a common start until the last node "
+                "has the result.",
+     .size_max = 8 * QN_COLL_WORDS},
+    {.op = QN_COLLECTIVE_2PC,
+     .program = "quoin bench commit",
+     .name = "commit",
+     .title = "two-phase commit",
+     .latency = "from a common start until the last node knows the decision",
+     .shared = "from the root's start until it knows the decision",
+     .summary = "Measure two-phase commits over trees and compare them with "
+                "the model: all nodes\nare asked, vote, and are told. Times "
+                "run from a common start until the last node\nknows the "
+                "decision."},
 };
 
-const struct qn_bcast_kind *qn_bcast_kind(enum qn_collective op)
+const struct qn_bcast_kind *qn_bcast_kind(const char *name)
 {
     uint32_t i = 0;
-    while (kinds[i].op != op) {
+    while (strcmp(kinds[i].name, name) != 0) {
         i++;
         QN_ASSERT(i < QN_ARRAY_COUNT(kinds));
     }

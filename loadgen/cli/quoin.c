@@ -25,6 +25,8 @@ static const struct row table[] = {
      "measure broadcasts over trees beside their prediction"},
     {"bench ack", qn_bench_ack, "the same for acknowledged broadcasts"},
     {"bench reduce", qn_bench_reduce, "the same for reductions"},
+    {"bench allreduce", qn_bench_allreduce, "the same for all-reductions"},
+    {"bench commit", qn_bench_commit, "the same for two-phase commits"},
     {"bench barrier", qn_bench_barrier,
      "the same for barriers, beside pthread_barrier, too"},
     {"bench collectives", qn_bench_collectives,

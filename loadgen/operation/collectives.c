@@ -1,5 +1,5 @@
 /*
- * Reductions and barriers.
+ * Reductions, all-reductions, barriers and commits.
  *
  *     latency                               throughput
  *     all   agree on a start: all-reduce    all   BATCH operations
@@ -46,7 +46,9 @@ static qn_time_t complete(struct qn_operation_self *n, int rc)
         if (qn_operation_given_up(n)) {
             return 0;
         }
-        qn_operation_idle(n);
+        if (!qn_coll_moved(n->coll)) {
+            qn_operation_idle(n);
+        }
         rc = QN_OK;
     }
     qn_time_t now = qn_clock_now();
@@ -80,25 +82,44 @@ static uint64_t sum_of_all(uint64_t n, uint64_t k, uint32_t i)
     return n * (n + 1) / 2 * (k + 1) + n * i;
 }
 
-static qn_time_t reduce(struct state *s)
+/* @param what  QN_COLL_REDUCE or QN_COLL_ALLREDUCE. */
+static qn_time_t reduce(struct state *s, enum qn_coll_what what)
 {
     struct qn_operation_self *n = s->n;
     const struct qn_operation_opts *o = &n->p->o;
     uint32_t count = o->size / (uint32_t)sizeof(uint64_t);
     uint64_t word[QN_COLL_WORDS], sum[QN_COLL_WORDS] = {0};
-    const struct qn_coll_call call = {.what = QN_COLL_REDUCE,
+    const struct qn_coll_call call = {.what = what,
                                       .op = &qn_sum_u64,
                                       .in = word,
                                       .out = sum,
                                       .count = count};
+    const bool has_result = s->root || what == QN_COLL_ALLREDUCE;
     for (uint32_t i = 0; i < count; i++) {
         word[i] = contribution(n->end->self, s->done, i);
     }
     qn_time_t left = complete(n, qn_coll_start(n->coll, &call, NULL));
-    for (uint32_t i = 0; s->root && !qn_operation_given_up(n) && i < count;
+    for (uint32_t i = 0; has_result && !qn_operation_given_up(n) && i < count;
          i++) {
         n->wrong += sum[i] != sum_of_all(o->tree->n, s->done, i);
     }
+    return left;
+}
+
+/* Of REFUSED operations one has a member that says no. */
+#define REFUSED 8u
+
+static qn_time_t commit(struct state *s)
+{
+    struct qn_operation_self *n = s->n;
+    const bool refused = s->done % REFUSED == REFUSED - 1;
+    const qn_node_t refuser = (qn_node_t)(s->done / REFUSED % n->p->o.tree->n);
+    const uint64_t vote = !refused || n->end->self != refuser;
+    uint64_t all = UINT64_MAX;
+    const struct qn_coll_call call = {
+        .what = QN_COLL_COMMIT, .in = &vote, .out = &all};
+    qn_time_t left = complete(n, qn_coll_start(n->coll, &call, NULL));
+    n->wrong += !qn_operation_given_up(n) && all != !refused;
     return left;
 }
 
@@ -108,7 +129,11 @@ static qn_time_t operate(struct state *s)
     const struct qn_operation_opts *o = &s->n->p->o;
     qn_time_t left = 0;
     if (o->op == QN_COLLECTIVE_REDUCE) {
-        left = reduce(s);
+        left = reduce(s, QN_COLL_REDUCE);
+    } else if (o->op == QN_COLLECTIVE_2PC) {
+        left = commit(s);
+    } else if (o->size > 0) {
+        left = reduce(s, QN_COLL_ALLREDUCE);
     } else if (o->other != NULL) {
         o->other(o->other_ctx);
         left = qn_clock_now();
@@ -137,7 +162,7 @@ static void latencies(struct state *s, qn_time_t deadline)
     struct qn_operation_self *n = s->n;
     const struct qn_operation_opts *o = &n->p->o;
     /* Whose end counts; of nodes that share cores, whose start, too. */
-    bool counts = s->root || (o->op == QN_COLLECTIVE_BARRIER && !o->shared);
+    bool counts = s->root || (o->op != QN_COLLECTIVE_REDUCE && !o->shared);
     qn_time_t start = 0, left = 0;
     bool late = true;
     for (;;) {

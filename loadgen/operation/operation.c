@@ -78,11 +78,11 @@ static bool opts_ok(const struct qn_operation_opts *o)
     if (o->tree->n < 2) {
         return false;
     }
-    if (o->op == QN_COLLECTIVE_REDUCE) {
-        return o->size % 8 == 0 && o->size <= 8 * QN_COLL_WORDS;
+    if (o->op == QN_COLLECTIVE_2PC) {
+        return true;
     }
     if (!is_broadcast(o)) {
-        return o->op == QN_COLLECTIVE_BARRIER;
+        return o->size % 8 == 0 && o->size <= 8 * QN_COLL_WORDS;
     }
     return o->size >= QN_OPERATION_SIZE_MIN &&
            o->size <= QN_OPERATION_SIZE_MAX && o->window >= 1 &&

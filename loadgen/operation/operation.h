@@ -3,9 +3,10 @@
 
 /**
  * The programs that nodes run to measure an operation over a tree: broadcast,
- * acknowledged broadcast, reduction, barrier. What is sent, awaited, checked
- * and timed is here; threads, cores and channels are the caller's. So the same
- * programs run on threads (loadgen/bcast) and on the simulated machine.
+ * acknowledged broadcast, reduction, barrier, all-reduction, commit. What is
+ * sent, awaited, checked and timed is here; threads, cores and channels are the
+ * caller's. So the same programs run on threads (loadgen/bcast) and on the
+ * simulated machine.
  *
  * Each program has two parts: one operation at a time (latency), then as many
  * as are allowed to be outstanding (throughput).
@@ -21,7 +22,10 @@
  *   reduce     From a common start until the root has the result. Throughput:
  *              nodes run ahead of their parents as far as the lanes allow.
  *   barrier    From a common start until the last node has left. Throughput:
- *              one barrier after the other.
+ *              one barrier after the other. With a size: an all-reduction of
+ *              a vector of so many bytes.
+ *   2pc        Commit: from a common start until the last node knows the
+ *              decision. Throughput: as for barriers.
  *
  * A common start is an instant on which all nodes have agreed, by an
  * all-reduction of the time just before; clocks of all cores must agree. Where
@@ -54,12 +58,12 @@
 typedef void qn_operation_barrier(void *ctx);
 
 struct qn_operation_opts {
-    enum qn_collective op;      /* all but QN_COLLECTIVE_2PC */
+    enum qn_collective op;
     const struct qn_tree *tree; /* members 0 .. n-1, n > 1. Kept */
     bool shared;                /* fewer cores than nodes: sleep */
     uint32_t size;              /* bytes of a message; reduce: of the vector, a
                                    multiple of 8 and at most 8 * QN_COLL_WORDS;
-                                   barrier: unused */
+                                   barrier: 0, or as for reduce; 2pc: unused */
     uint32_t window;            /* operations (broadcast, ack); window * (size +
                                    8) at most QN_OPERATION_LANE_BYTES */
     double seconds;             /* of both parts together; longer if there would

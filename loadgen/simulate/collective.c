@@ -1,7 +1,8 @@
 /*
- * Reductions and barriers: what each node does. All nodes begin at the same
- * moment. Each contributes its number plus one and the operation's number, so
- * that a result tells whether all took part, and in the right operation.
+ * Reductions, all-reductions, barriers and commits: what each node does. All
+ * nodes begin at the same moment. Each contributes its number plus one and the
+ * operation's number, so that a result tells whether all took part, and in the
+ * right operation.
  */
 #include "core/base/err.h"
 #include "core/coll/coll.h"
@@ -23,38 +24,65 @@ void qn_collective_close(uint32_t node)
     qn_coll_destroy(world->member[node].coll);
 }
 
+/* Of commits every third is refused, by the members in turn. */
+static bool is_refused(uint64_t number)
+{
+    return number % 3 == 2;
+}
+
 static int start(struct qn_coll *c, uint32_t node, uint64_t number,
                  uint64_t sum[2])
 {
     const uint64_t word[2] = {node + 1, number};
-    const struct qn_coll_call call = {.what = QN_COLL_REDUCE,
-                                      .op = &qn_sum_u64,
-                                      .in = word,
-                                      .out = sum,
-                                      .count = 2};
-    return world->o->op == QN_VIRTUAL_BARRIER ? qn_coll_barrier(c, NULL)
-                                              : qn_coll_start(c, &call, NULL);
+    const uint64_t vote =
+        !is_refused(number) || number / 3 % world->o->tree->n != node;
+    struct qn_coll_call call = {.what = QN_COLL_REDUCE,
+                                .op = &qn_sum_u64,
+                                .in = word,
+                                .out = sum,
+                                .count = 2};
+    switch (world->o->op) {
+    case QN_VIRTUAL_BARRIER:
+        return qn_coll_barrier(c, NULL);
+    case QN_VIRTUAL_ALLREDUCE:
+        call.what = QN_COLL_ALLREDUCE;
+        break;
+    case QN_VIRTUAL_2PC:
+        call = (struct qn_coll_call){
+            .what = QN_COLL_COMMIT, .in = &vote, .out = sum};
+        break;
+    default:
+        break;
+    }
+    return qn_coll_start(c, &call, NULL);
 }
 
-/* The sum over all nodes, at the root. */
+/* The sum over all nodes, at the root or everywhere, or the decision. */
 static bool right(const uint64_t sum[2], uint32_t node, uint64_t number)
 {
     const uint64_t n = world->o->tree->n;
-    return world->o->op == QN_VIRTUAL_BARRIER || node != world->o->tree->root ||
-           (sum[0] == n * (n + 1) / 2 && sum[1] == n * number);
+    if (world->o->op == QN_VIRTUAL_2PC) {
+        return sum[0] == !is_refused(number);
+    }
+    bool has_result =
+        world->o->op == QN_VIRTUAL_ALLREDUCE ||
+        (world->o->op == QN_VIRTUAL_REDUCE && node == world->o->tree->root);
+    return !has_result || (sum[0] == n * (n + 1) / 2 && sum[1] == n * number);
 }
 
 void qn_collective_node(uint32_t node)
 {
     struct qn_coll *c = world->member[node].coll;
     for (uint64_t i = 0; i < world->total; i++) {
-        uint64_t sum[2] = {0};
+        uint64_t sum[2] = {UINT64_MAX, 0};
         int rc;
         qn_virtual_begin(i);
         world->r->wrong += start(c, node, i, sum) != QN_OK;
         while ((rc = qn_coll_poll(c)) == QN_EAGAIN) {
             (void)qn_coll_flush(c);
-            qn_pause();
+            if (!qn_coll_moved(c)) {
+                qn_pause();
+            }
         }
         (void)qn_coll_flush(c);
         world->r->wrong += rc != QN_OK || !right(sum, node, i);

@@ -163,7 +163,8 @@ static int check(const struct qn_simulate *s)
         return qn_simulate_fail(
             s, "--window times --size exceeds 16 KiB; reduce one of them");
     }
-    if (s->op == QN_VIRTUAL_REDUCE && (s->size % 8 != 0 || s->size > 48)) {
+    if ((s->op == QN_VIRTUAL_REDUCE || s->op == QN_VIRTUAL_ALLREDUCE) &&
+        (s->size % 8 != 0 || s->size > 48)) {
         return qn_simulate_fail(
             s, "--size of a reduction is 8 to 48 bytes, a multiple of 8");
     }
@@ -388,12 +389,11 @@ static int take_operation(struct qn_simulate *s, int argc, char **argv,
     }
     int op = find_operation(name);
     if (op < 0) {
-        fprintf(
-            stderr,
-            "quoin sim: %s%s%s; the first word is broadcast, ack, reduce or "
-            "barrier\n",
-            *name == '\0' ? "no operation" : "unknown operation '", name,
-            *name == '\0' ? "" : "'");
+        fprintf(stderr,
+                "quoin sim: %s%s%s; the first word is broadcast, ack, reduce, "
+                "allreduce, barrier or 2pc\n",
+                *name == '\0' ? "no operation" : "unknown operation '", name,
+                *name == '\0' ? "" : "'");
         return 2;
     }
     s->op = (enum qn_virtual)op;
@@ -415,7 +415,8 @@ static int command(struct qn_simulate *s, int argc, char **argv)
     }
     return named ? run(s)
                  : qn_simulate_fail(s, "name an operation first: broadcast, "
-                                       "ack, reduce or barrier");
+                                       "ack, reduce, allreduce, barrier "
+                                       "or 2pc");
 }
 
 int qn_simulate_command(int argc, char **argv)

@@ -28,7 +28,8 @@ static const double software_cycles[QN_MARKS] = {
 /* By operation: the prediction that its times are compared with. */
 static const enum qn_collective predicted[QN_VIRTUALS] = {
     QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
-    QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
+    QN_COLLECTIVE_BARRIER,   QN_COLLECTIVE_ACK, QN_COLLECTIVE_BARRIER,
+    QN_COLLECTIVE_2PC};
 
 void qn_simulate_software(double *mark_cycles)
 {
@@ -136,7 +137,7 @@ static int run_as_bench(struct qn_simulate *s, const struct qn_tree *tree,
         .transport = s->transport,
         .tree = tree,
         .prices = prices,
-        .size = (uint32_t)s->size,
+        .size = s->op == QN_VIRTUAL_BARRIER ? 0 : (uint32_t)s->size,
         .window = (uint32_t)s->window,
         .count = s->count,
         .until_ns = (uint64_t)(operations * each),

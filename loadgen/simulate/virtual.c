@@ -33,6 +33,10 @@ static const struct program {
                             qn_collective_node},
     [QN_VIRTUAL_CHANNEL] = {"channel", qn_channel_open, qn_channel_close,
                             qn_channel_node},
+    [QN_VIRTUAL_ALLREDUCE] = {"allreduce", qn_collective_open,
+                              qn_collective_close, qn_collective_node},
+    [QN_VIRTUAL_2PC] = {"2pc", qn_collective_open, qn_collective_close,
+                        qn_collective_node},
 };
 
 const char *qn_virtual_name(uint32_t op)

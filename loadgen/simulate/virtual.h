@@ -14,6 +14,8 @@
  *   ack        from the root's call until it knows that all have delivered
  *   reduce     all begin; until the root has the sum
  *   barrier    all begin; until the last one has left it
+ *   allreduce  all begin; until the last one has the sum
+ *   2pc        all begin; until the last one knows the decision
  *   channel    two nodes: from the root's send until the answer is there
  *
  * One thread, one call at a time; allocates.
@@ -30,10 +32,13 @@ enum qn_virtual {
     QN_VIRTUAL_REDUCE,
     QN_VIRTUAL_BARRIER,
     QN_VIRTUAL_CHANNEL,
+    QN_VIRTUAL_ALLREDUCE,
+    QN_VIRTUAL_2PC,
     QN_VIRTUALS
 };
 
-/** "broadcast", "ack", "reduce", "barrier", "channel"; NULL past the last. */
+/** "broadcast", "ack", "reduce", "barrier", "channel", "allreduce", "2pc"; NULL
+ *  past the last. */
 const char *qn_virtual_name(uint32_t op);
 
 #define QN_VIRTUAL_SIZE_MIN 8u /* bytes: the number */

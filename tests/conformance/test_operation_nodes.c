@@ -9,7 +9,7 @@
 
 static const enum qn_collective operations[] = {
     QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
-    QN_COLLECTIVE_BARRIER};
+    QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_2PC};
 
 struct run {
     enum qn_collective op;
@@ -18,6 +18,7 @@ struct run {
     bool shared;
     bool pthread;
     uint64_t least;
+    uint32_t size; /* barrier: of an all-reduction; 0: a barrier */
 };
 
 static struct qn_bcast_run_opts opts(const struct run *r,
@@ -32,9 +33,10 @@ static struct qn_bcast_run_opts opts(const struct run *r,
         .operation = {.op = r->op,
                       .tree = tree,
                       .shared = r->shared,
-                      .size = r->op == QN_COLLECTIVE_REDUCE ? 48
-                              : small                       ? 32
-                                                            : 100,
+                      .size = r->op == QN_COLLECTIVE_REDUCE    ? 48
+                              : r->op == QN_COLLECTIVE_BARRIER ? r->size
+                              : small                          ? 32
+                                                               : 100,
                       .window = small ? 1 : 4,
                       .least = r->least},
         .pthread = r->pthread};
@@ -72,7 +74,7 @@ Test(operation_nodes, each_operation_over_each_shape_with_sleeping_nodes,
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
         for (uint32_t s = 0; qn_tree_name_at(s) != NULL; s++) {
             run(&(struct run){operations[i], qn_tree_name_at(s), 5, true, false,
-                              0});
+                              0, 0});
         }
     }
 }
@@ -80,21 +82,28 @@ Test(operation_nodes, each_operation_over_each_shape_with_sleeping_nodes,
 Test(operation_nodes, each_operation_with_two_polling_nodes, .timeout = 120)
 {
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
-        run(&(struct run){operations[i], "sequential", 2, false, false, 0});
+        run(&(struct run){operations[i], "sequential", 2, false, false, 0, 0});
     }
+}
+
+Test(operation_nodes, all_reductions_with_sleeping_and_polling_nodes,
+     .timeout = 120)
+{
+    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 5, true, false, 0, 48});
+    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 2, false, false, 0, 8});
 }
 
 Test(operation_nodes, as_many_operations_as_are_asked_for, .timeout = 120)
 {
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
-        run(&(struct run){operations[i], "binary", 3, true, false, 700});
+        run(&(struct run){operations[i], "binary", 3, true, false, 700, 0});
     }
 }
 
 Test(operation_nodes, the_barrier_of_the_threads_library_beside_ours,
      .timeout = 60)
 {
-    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 4, true, true, 0});
+    run(&(struct run){QN_COLLECTIVE_BARRIER, "binary", 4, true, true, 0, 0});
 }
 
 /* A stop before the start: each part ends after what it needs for a result. */
@@ -105,7 +114,7 @@ Test(operation_nodes, an_interrupted_run_ends, .timeout = 60)
     struct qn_tree tree;
     cr_assert_eq(qn_tree_build(&tree, "binary", order, 3), QN_OK);
     for (uint32_t i = 0; i < QN_ARRAY_COUNT(operations); i++) {
-        const struct run r = {operations[i], "binary", 3, true, false, 0};
+        const struct run r = {operations[i], "binary", 3, true, false, 0, 0};
         struct qn_operation_result result;
         struct qn_bcast_run_opts o = opts(&r, qn_transport_at(0), &tree);
         o.operation.seconds = 3600;
@@ -129,7 +138,7 @@ Test(operation_nodes, options_that_no_program_has_are_refused)
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
     o.size = 56;
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
-    o.op = QN_COLLECTIVE_2PC;
+    o.op = QN_COLLECTIVE_BARRIER;
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
     o.op = QN_COLLECTIVE_BROADCAST;
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "window 0");
@@ -137,6 +146,6 @@ Test(operation_nodes, options_that_no_program_has_are_refused)
     o.size = 4096;
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL);
     cr_assert_eq(qn_tree_build(&tree, "binary", order, 1), QN_OK);
-    o.op = QN_COLLECTIVE_BARRIER;
+    o.op = QN_COLLECTIVE_2PC;
     cr_assert_eq(qn_operation_create(&p, &o, &result), QN_EINVAL, "alone");
 }

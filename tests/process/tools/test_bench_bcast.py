@@ -1,4 +1,4 @@
-"""quoin bench broadcast|ack|reduce|barrier: every message arrives once
+"""quoin bench broadcast|ack|reduce|allreduce|barrier|commit: every message arrives once
 everywhere (the benchmark checks it), the report is complete, and wrong options
 cost one line.
 
@@ -60,6 +60,10 @@ assert len(made["topologies"]) == 3, made
 made = complete("reduce", "--size", "48", "--algo", "auto,sequential,binary")
 assert made["size"] == 48 and made["window"] is None, made
 assert "pthread_barrier" not in made, made
+made = complete("allreduce", "--size", "48", "--algo", "binary")
+assert made["size"] == 48 and "pthread_barrier" not in made, made
+made = complete("commit", "--algo", "sequential,binary")
+assert made["size"] is None and made["window"] is None, made
 made = complete("barrier", "--algo", "sequential")
 assert made["size"] is None and made["window"] is None, made
 row, pthread = made["topologies"][0], made["pthread_barrier"]
@@ -93,4 +97,6 @@ refused("--machine", "/no/such", names=["/no/such"])
 refused(*SHORT, "--size", "56", names=["--size", "48"], what="reduce")
 refused(*SHORT, "--size", "12", names=["--size", "8"], what="reduce")
 refused(*SHORT, "--window", "4", names=["--window"], what="reduce")
+refused(*SHORT, "--size", "12", names=["--size", "8"], what="allreduce")
+refused(*SHORT, "--size", "8", names=["--size"], what="commit")
 refused(*SHORT, "--size", "8", names=["--size"], what="barrier")

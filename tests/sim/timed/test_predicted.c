@@ -61,7 +61,8 @@ static void one_tree(const struct qn_machine *m, const char *name,
 {
     static const enum qn_collective predicted[QN_VIRTUALS] = {
         QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
-        QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_ACK};
+        QN_COLLECTIVE_BARRIER,   QN_COLLECTIVE_ACK, QN_COLLECTIVE_BARRIER,
+        QN_COLLECTIVE_2PC};
     static uint32_t core[QN_MEMBERS_MAX];
     static struct qn_shape s;
     static struct qn_tree tree;
@@ -108,6 +109,14 @@ static struct qn_machine *group(const struct qn_machine *m, uint32_t n)
 #define GROUP_MAX QN_MEMBERS_MAX
 #endif
 
+#define SMALL 16u /* groups that run all operations */
+
+static bool runs(enum qn_virtual op, uint32_t n)
+{
+    return op < QN_VIRTUAL_CHANNEL ||
+           (op == QN_VIRTUAL_CHANNEL ? n == 2 : n <= SMALL);
+}
+
 static void every_tree(const struct qn_machine *m)
 {
     const uint32_t most = QN_MIN(m->n, GROUP_MAX);
@@ -115,9 +124,10 @@ static void every_tree(const struct qn_machine *m)
          n = n < most ? QN_MIN(2 * n, most) : n + 1) {
         struct qn_machine *some = group(m, n);
         for (uint32_t t = 0; t < QN_ARRAY_COUNT(trees); t++) {
-            uint32_t ops = n == 2 ? QN_VIRTUALS : QN_VIRTUAL_CHANNEL;
-            for (uint32_t op = 0; op < ops; op++) {
-                one_tree(some, trees[t], (enum qn_virtual)op);
+            for (uint32_t op = 0; op < QN_VIRTUALS; op++) {
+                if (runs((enum qn_virtual)op, n)) {
+                    one_tree(some, trees[t], (enum qn_virtual)op);
+                }
             }
         }
         qn_machine_destroy(some);

@@ -34,7 +34,7 @@
 
 static const enum qn_collective operations[] = {
     QN_COLLECTIVE_BROADCAST, QN_COLLECTIVE_ACK, QN_COLLECTIVE_REDUCE,
-    QN_COLLECTIVE_BARRIER};
+    QN_COLLECTIVE_BARRIER, QN_COLLECTIVE_2PC};
 
 /* One run. */
 static struct {

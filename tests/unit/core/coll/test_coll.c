@@ -401,6 +401,22 @@ Test(coll, reductions_ahead_fill_the_lane_and_then_wait)
     coll_free(net);
 }
 
+Test(coll, a_poll_says_whether_it_has_moved_something)
+{
+    struct coll_net *net = coll_new("sequential", 2);
+    coll_start(net, 1, QN_COLL_REDUCE, 1);
+    (void)qn_coll_poll(net->node[1].c);
+    cr_assert(qn_coll_moved(net->node[1].c), "sent");
+    (void)qn_coll_poll(net->node[1].c);
+    cr_assert(!qn_coll_moved(net->node[1].c));
+    coll_start(net, 0, QN_COLL_REDUCE, 1);
+    (void)qn_coll_poll(net->node[0].c);
+    cr_assert(qn_coll_moved(net->node[0].c), "received");
+    (void)qn_coll_test(net->node[0].c, 1);
+    cr_assert(!qn_coll_moved(net->node[0].c));
+    coll_free(net);
+}
+
 /* A node that sleeps after a flush would not see that its operation is
  * complete, and nothing would wake it. */
 Test(coll, what_a_flush_has_completed_is_pending_until_the_next_poll)
