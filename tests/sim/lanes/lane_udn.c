@@ -21,4 +21,4 @@ const struct lane_kind lane_kind = {.transport = &qn_udn,
                                     .open_at = open_at,
                                     .full = QN_UDN_WINDOW,
                                     .again = QN_UDN_WINDOW,
-                                    .most = 2};
+                                    .most = 2 - LANE_LESS};

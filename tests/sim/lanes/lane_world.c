@@ -252,7 +252,7 @@ static void bound(struct qn_explore_opts *o, const struct lane_world *w)
 {
     const char *more = getenv("QN_EXPLORE_DEVIATIONS");
     bool heavy = o->kills > 0 || w->bytes > LANE_SHORT;
-    uint32_t most = lane_kind.most - heavy;
+    uint32_t most = QN_MAX(lane_kind.most - heavy, 1u);
     if (more != NULL) {
         most = (uint32_t)atoi(more);
     }

@@ -63,8 +63,8 @@ struct lane_kind {
     uint32_t again; /* that it holds when all of those were read */
     bool eager;     /* the receiver acknowledges each cell when it is read */
     uint32_t most; /* deviations, or kills, in either memory, where an operation
-                      has many accesses; 1 less with kills or messages longer
-                      than LANE_SHORT. 0: as many as a scenario says */
+                      has many accesses; 1 less, but 1, with kills or messages
+                      longer than LANE_SHORT. 0: as many as a scenario says */
     /* test_lane_orders.c */
     const char *const *files; /* as of struct orders, like the next three */
     const struct unfound *unfound;
