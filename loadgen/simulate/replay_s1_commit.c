@@ -24,8 +24,8 @@
 
 /* Between two commands. After each, the replicas look at the read index, one
  * after the other, for its line moves; until the last of them has it the group
- * is not idle. After QN_SPIN_BUDGET (core/wait/spin.h), 25 us, they would sleep.
- * Most of the time of the host goes to idle replicas. */
+ * is not idle. After QN_SPIN_BUDGET (core/wait/spin.h), 25 us, they would
+ * sleep. Most of the time of the host goes to idle replicas. */
 #define GAP_LEAST_NS (5 * QN_US)
 #define GAP_MOST_NS  (22 * QN_US)
 
