@@ -171,7 +171,8 @@ static int by_value(const void *a, const void *b)
 static double median(qn_ps_t *v, uint32_t n)
 {
     qsort(v, n, sizeof v[0], by_value);
-    return (double)v[n / 2];
+    const uint32_t middle = n / 2;
+    return (double)v[middle];
 }
 
 int qn_pipeline_run(struct qn_pipeline_result *r,
