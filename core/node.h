@@ -18,12 +18,16 @@ typedef uint32_t qn_epoch_t; /* index into the utility log, from 0 */
  *  member, so what is below QN_MEMBERS_MAX is not it. */
 #define QN_NO_MEMBER   QN_MEMBERS_MAX
 
-/** Each ordered pair of nodes has two lanes, laid out once, so that a new
- *  topology needs no new memory. */
+/** Each ordered pair of nodes has lanes, laid out once, so that a new topology
+ *  needs no new memory. The first two are those of consensus. A program may
+ *  have more (qn_outbox_opts.lanes), from QN_LANES on, one for each context or
+ *  collective that runs beside it. */
 enum qn_lane {
     QN_LANE_DIRECT, /* point to point: requests, accepts, control */
     QN_LANE_TREE,   /* broadcast along the current topology */
     QN_LANES
 };
+
+#define QN_LANES_MAX 8u /* of an ordered pair of nodes */
 
 #endif

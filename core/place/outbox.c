@@ -49,8 +49,9 @@ struct header {
     uint64_t magic;
     uint32_t version;
     uint32_t node;
-    uint32_t nodes;
-    uint32_t page; /* bytes */
+    uint16_t nodes;
+    uint16_t more_lanes; /* to each peer, than QN_LANES */
+    uint32_t page;       /* bytes */
     uint64_t incarnation;
     uint64_t lane_bytes;
     uint64_t region_bytes[QN_REGIONS]; /* address space */
@@ -87,6 +88,11 @@ static size_t page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+static uint32_t lanes_of(const struct header *h)
+{
+    return QN_LANES + (uint32_t)h->more_lanes;
+}
+
 static size_t lane_stride(size_t lane_bytes)
 {
     return qn_align_up(lane_bytes, page_bytes());
@@ -103,18 +109,19 @@ static size_t lanes_offset(void)
 static size_t lane_offset(const struct header *h, qn_node_t peer)
 {
     uint32_t before = peer - (peer > h->node);
-    return lanes_offset() + before * QN_LANES * lane_stride(h->lane_bytes);
+    return lanes_offset() + before * lanes_of(h) * lane_stride(h->lane_bytes);
 }
 
 /* Everything in front of the ring. */
-static size_t fixed_bytes(uint32_t nodes, size_t lane_bytes)
+static size_t fixed_bytes(const struct header *h)
 {
-    return lanes_offset() + (nodes - 1) * QN_LANES * lane_stride(lane_bytes);
+    return lanes_offset() +
+           (h->nodes - 1u) * lanes_of(h) * lane_stride(h->lane_bytes);
 }
 
 static size_t region_offset(const struct header *h, enum qn_region region)
 {
-    size_t at = fixed_bytes(h->nodes, h->lane_bytes);
+    size_t at = fixed_bytes(h);
     for (enum qn_region r = 0; r < region; r++) {
         at += qn_align_up(h->region_bytes[r], page_bytes());
     }
@@ -123,10 +130,12 @@ static size_t region_offset(const struct header *h, enum qn_region region)
 
 static int check_opts(const struct qn_outbox_opts *o)
 {
-    bool ok = o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->node < o->nodes &&
-              o->lane_bytes <= QN_LANE_BYTES_MAX &&
-              o->ring_bytes <= QN_RING_BYTES_MAX &&
-              o->arena_bytes <= QN_RING_BYTES_MAX;
+    bool ok =
+        o->nodes >= 1 && o->nodes <= QN_NODES_MAX && o->node < o->nodes &&
+        o->lane_bytes <= QN_LANE_BYTES_MAX &&
+        (o->lanes == 0 || (o->lanes >= QN_LANES && o->lanes <= QN_LANES_MAX)) &&
+        o->ring_bytes <= QN_RING_BYTES_MAX &&
+        o->arena_bytes <= QN_RING_BYTES_MAX;
     return ok ? QN_OK : QN_EINVAL;
 }
 
@@ -136,7 +145,9 @@ static struct header header_of(const struct qn_outbox_opts *o)
         .magic = MAGIC,
         .version = QN_OUTBOX_VERSION,
         .node = o->node,
-        .nodes = o->nodes,
+        .nodes = (uint16_t)o->nodes,
+        .more_lanes =
+            (uint16_t)(o->lanes == 0 ? 0 : o->lanes - (uint32_t)QN_LANES),
         .page = (uint32_t)page_bytes(),
         .incarnation = o->incarnation,
         .lane_bytes = o->lane_bytes,
@@ -174,7 +185,7 @@ static void home_all(uint8_t *base, const struct header *h,
     for (qn_node_t peer = 0; peer < o->nodes; peer++) {
         if (peer != o->node) {
             home(base + lane_offset(h, peer),
-                 QN_LANES * lane_stride(o->lane_bytes),
+                 lanes_of(h) * lane_stride(o->lane_bytes),
                  o->reader_numa_node[peer]);
         }
     }
@@ -281,6 +292,7 @@ static int check_header(const struct header *have, const struct header *want)
 {
     bool same = have->magic == want->magic && have->version == want->version &&
                 have->node == want->node && have->nodes == want->nodes &&
+                have->more_lanes == want->more_lanes &&
                 have->page == want->page &&
                 have->lane_bytes == want->lane_bytes &&
                 memcmp(have->region_bytes, want->region_bytes,
@@ -366,14 +378,15 @@ size_t qn_outbox_bytes(const struct qn_outbox *o)
 
 size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts)
 {
-    return fixed_bytes(opts->nodes, opts->lane_bytes);
+    const struct header h = header_of(opts);
+    return fixed_bytes(&h);
 }
 
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane)
 {
     QN_ASSERT(peer < o->header.nodes && peer != o->header.node);
-    QN_ASSERT(lane < QN_LANES);
+    QN_ASSERT((uint32_t)lane < lanes_of(&o->header));
     return o->header.lane_bytes == 0
                ? NULL
                : o->mapping->base + lane_offset(&o->header, peer) +

@@ -21,6 +21,7 @@
  *   +-----------------+
  *   | lane to 0 direct|   each lane_bytes, rounded up to pages
  *   | lane to 0 tree  |
+ *   | ...             |   further lanes of the pair, if there are any
  *   | lane to 1 ...   |   none to i itself
  *   +-----------------+
  *   | ring            |   ring_bytes of address space, allocated on demand
@@ -61,6 +62,8 @@ struct qn_outbox_opts {
     uint64_t incarnation;        /* never 0 */
     size_t lane_bytes;           /* per lane, from the transport; 0: no lanes,
                                     it has a device */
+    uint32_t lanes;              /* to each peer, QN_LANES .. QN_LANES_MAX; 0:
+                                    QN_LANES */
     size_t ring_bytes;           /* address space for the ring; 0: none */
     size_t arena_bytes;          /* for the arena; 0: none */
     int numa_node;               /* preferred home of the pages; -1: none */
@@ -129,7 +132,7 @@ int qn_outbox_fd(const struct qn_outbox *o);
  * Map a peer's outbox read-only.
  *
  * @param fd      Borrowed: may be closed afterwards.
- * @param expect  What it must be: node, nodes, lane_bytes, ring_bytes,
+ * @param expect  What it must be: node, nodes, lane_bytes, lanes, ring_bytes,
  *                arena_bytes and incarnation (0: any) count. Borrowed.
  * @return QN_OK; QN_EPERM if a seal is missing (or it is no memfd); QN_ECORRUPT
  *         if magic, version, size, node or layout differ from `expect`;
@@ -157,7 +160,7 @@ size_t qn_outbox_bytes_fixed(const struct qn_outbox_opts *opts);
 
 /** Lane memory toward `peer`: writable in the own outbox, read-only in a
  *  mapped one (then `peer` is the reader's own id). Aligned to a page. `peer`
- *  is not the owner. NULL: there are no lanes. */
+ *  is not the owner, `lane` is below opts.lanes. NULL: there are no lanes. */
 void *qn_outbox_lane(const struct qn_outbox *o, qn_node_t peer,
                      enum qn_lane lane);
 struct qn_doorbell_line *qn_outbox_doorbell(const struct qn_outbox *o);

@@ -18,12 +18,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static uint32_t lanes_of(const struct qn_mesh *m)
+{
+    return m->opts.lanes == 0 ? QN_LANES : m->opts.lanes;
+}
+
 static struct qn_outbox_opts box_opts(const struct qn_mesh *m, qn_node_t node)
 {
     return (struct qn_outbox_opts){
         .node = node,
         .nodes = m->opts.nodes,
         .incarnation = qn_mesh_incarnation(node),
+        .lanes = m->opts.lanes,
         .lane_bytes = m->opts.transport->lane_bytes(m->opts.cells),
         .numa_node = -1,
         .shared = m->opts.processes,
@@ -33,7 +39,7 @@ static struct qn_outbox_opts box_opts(const struct qn_mesh *m, qn_node_t node)
 static struct qn_device_opts device_opts(const struct qn_mesh *m)
 {
     return (struct qn_device_opts){.nodes = m->opts.nodes,
-                                   .lanes = QN_LANES,
+                                   .lanes = lanes_of(m),
                                    .strict = m->opts.strict,
                                    .seed = m->opts.seed};
 }
@@ -144,7 +150,8 @@ static int attach(struct qn_mesh *m, struct qn_mesh_end *end)
 
 int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
 {
-    *end = (struct qn_mesh_end){.self = self, .nodes = m->opts.nodes};
+    *end = (struct qn_mesh_end){
+        .self = self, .nodes = m->opts.nodes, .lanes = lanes_of(m)};
     int rc = QN_OK;
     for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
         rc = view_peer(m, self, i, &end->view[i]);
@@ -162,9 +169,8 @@ int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
         rc = attach(m, end);
     }
     for (qn_node_t i = 0; i < end->nodes && rc == QN_OK; i++) {
-        for (enum qn_lane l = 0; l < QN_LANES && i != self && rc == QN_OK;
-             l++) {
-            rc = open_lane(m, end, i, l);
+        for (uint32_t l = 0; l < end->lanes && i != self && rc == QN_OK; l++) {
+            rc = open_lane(m, end, i, (enum qn_lane)l);
         }
     }
     if (rc != QN_OK) {
@@ -176,7 +182,7 @@ int qn_mesh_open(struct qn_mesh *m, qn_node_t self, struct qn_mesh_end *end)
 void qn_mesh_close(struct qn_mesh_end *end)
 {
     for (qn_node_t i = 0; i < end->nodes; i++) {
-        for (enum qn_lane l = 0; l < QN_LANES; l++) {
+        for (uint32_t l = 0; l < end->lanes; l++) {
             qn_qp_close(end->qp[i][l]);
         }
     }
@@ -189,7 +195,7 @@ void qn_mesh_close(struct qn_mesh_end *end)
 
 void qn_mesh_down(struct qn_mesh_end *end, qn_node_t peer)
 {
-    for (enum qn_lane l = 0; l < QN_LANES; l++) {
+    for (uint32_t l = 0; l < end->lanes; l++) {
         qn_qp_down(end->qp[peer][l]);
     }
     if (end->device != NULL) {
@@ -301,7 +307,7 @@ bool qn_mesh_flush(struct qn_mesh_end *end)
 {
     bool staged = false;
     for (qn_node_t i = 0; i < end->nodes; i++) {
-        for (enum qn_lane l = 0; l < QN_LANES; l++) {
+        for (uint32_t l = 0; l < end->lanes; l++) {
             if (end->qp[i][l] != NULL && qn_qp_flush(end->qp[i][l])) {
                 staged = true;
             }

@@ -26,10 +26,11 @@ struct qn_mesh_opts {
     const struct qn_transport *transport; /* kept */
     uint32_t nodes;                       /* 2 .. QN_NODES_MAX */
     uint32_t cells;                       /* per lane */
-    bool processes;                       /* else threads; not for transports
-                                             whose lanes both ends write */
-    bool strict;          /* a device: as of struct qn_device_opts */
-    uint64_t seed;        /* likewise */
+    uint32_t lanes; /* of each pair, QN_LANES .. QN_LANES_MAX; 0: QN_LANES */
+    bool processes; /* else threads; not for transports
+                       whose lanes both ends write */
+    bool strict;    /* a device: as of struct qn_device_opts */
+    uint64_t seed;  /* likewise */
     const uint32_t *core; /* [nodes] CPU to pin each node to;
                              NULL: not pinned. Kept */
 };
@@ -43,12 +44,12 @@ struct qn_mesh {
 
 struct qn_mesh_end {
     qn_node_t self;
-    uint32_t nodes;
+    uint32_t nodes, lanes;
     struct qn_outbox *view[QN_NODES_MAX]; /* [self]: its own outbox */
     struct qn_doorbell doorbell;
     struct qn_device *device; /* NULL: lanes */
     struct qn_doorbell_handle ringer[QN_NODES_MAX];
-    struct qn_qp *qp[QN_NODES_MAX][QN_LANES]; /* [self]: NULL */
+    struct qn_qp *qp[QN_NODES_MAX][QN_LANES_MAX]; /* [self]: NULL */
 };
 
 /** Main function of a node. @return 0 on success. */

@@ -9,6 +9,7 @@
  * that is done takes what still comes until all are: a ring may be too small
  * for what a peer has yet to say.
  */
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -358,6 +359,111 @@ Test(coll_threads, all_operations_wait_over_a_pair_of_trees, .timeout = 60)
 Test(coll_processes, all_operations_wait_over_a_pair_of_trees, .timeout = 60)
 {
     run_pair(5, true);
+}
+
+/* ---- several contexts, each on a lane of its own ---- */
+
+#define CONTEXTS 6u /* on the lanes behind those of consensus */
+
+static_assert(QN_LANES + CONTEXTS == QN_LANES_MAX, "all lanes are used");
+
+/* Context i has node i % n as root. A node works on them in an order of its
+ * own, and all contexts are under way before the first is waited for. */
+static int run_contexts(struct qn_mesh_end *end, struct qn_coll **c)
+{
+    uint64_t word, sum[CONTEXTS];
+    uint32_t number[CONTEXTS];
+    int failed = 0;
+    for (uint32_t k = 0; k < ROUNDS && failed == 0; k++) {
+        uint64_t want = 0;
+        for (qn_node_t v = 0; v < end->nodes; v++) {
+            want += contribution(v, k);
+        }
+        word = contribution(end->self, k);
+        for (uint32_t j = 0; j < CONTEXTS; j++) {
+            const uint32_t i = (j + end->self) % CONTEXTS;
+            const struct qn_coll_call call = {.what = QN_COLL_ALLREDUCE,
+                                              .op = &qn_sum_u64,
+                                              .in = &word,
+                                              .out = &sum[i],
+                                              .count = 1};
+            failed += qn_coll_start(c[i], &call, &number[i]) != QN_OK;
+            (void)qn_coll_test(c[i], number[i]);
+        }
+        for (uint32_t i = 0; i < CONTEXTS && failed == 0; i++) {
+            int rc;
+            while ((rc = qn_coll_test(c[i], number[i])) == QN_EAGAIN) {
+                for (uint32_t j = i + 1; j < CONTEXTS; j++) {
+                    (void)qn_coll_test(c[j], number[j]);
+                }
+                sched_yield();
+            }
+            failed += rc != QN_OK || sum[i] != want;
+        }
+    }
+    for (uint32_t i = 0; i < CONTEXTS; i++) {
+        while (failed == 0 && qn_coll_flush(c[i])) {
+            qn_pause();
+        }
+    }
+    return failed;
+}
+
+static int contexts_node(struct qn_mesh_end *end, void *arg)
+{
+    struct qn_coll *c[CONTEXTS] = {NULL};
+    int failed = 0;
+    (void)arg;
+    for (uint32_t i = 0; i < CONTEXTS && failed == 0; i++) {
+        struct qn_qp *qp[QN_NODES_MAX] = {0};
+        qn_node_t order[QN_NODES_MAX];
+        struct qn_tree t;
+        for (qn_node_t v = 0; v < end->nodes; v++) {
+            qp[v] = end->qp[v][QN_LANES + i];
+            order[v] = (v + i) % end->nodes;
+        }
+        failed += qn_tree_build(&t, "binary", order, end->nodes) != QN_OK;
+        const struct qn_coll_opts o = {
+            .self = end->self, .down = &t, .qp = qp, .view = 3};
+        failed += qn_coll_create(&c[i], &o) != QN_OK;
+    }
+    failed = failed == 0 ? run_contexts(end, c) : failed;
+    for (uint32_t i = 0; i < CONTEXTS; i++) {
+        qn_coll_destroy(c[i]);
+    }
+    return failed;
+}
+
+static void run_all_contexts(uint32_t n, bool processes)
+{
+    FOR_EACH_TRANSPORT(t)
+    {
+        struct qn_mesh m;
+        const struct qn_mesh_opts o = {.transport = t,
+                                       .nodes = n,
+                                       .cells = 16,
+                                       .lanes = QN_LANES_MAX,
+                                       .processes = processes};
+        if (!has_lanes(t) || (processes && !joins_processes(t))) {
+            continue; /* a device has two */
+        }
+        cr_assert_eq(qn_mesh_create(&m, &o), QN_OK, "%s", t->name);
+        uint32_t failed = qn_mesh_run(&m, contexts_node, NULL);
+        qn_mesh_destroy(&m);
+        cr_assert_eq(failed, 0, "%s: %u of %u nodes", t->name, failed, n);
+    }
+}
+
+Test(coll_threads, contexts_with_other_roots_run_on_lanes_of_their_own,
+     .timeout = 60)
+{
+    run_all_contexts(5, false);
+}
+
+Test(coll_processes, contexts_with_other_roots_run_on_lanes_of_their_own,
+     .timeout = 60)
+{
+    run_all_contexts(3, true);
 }
 
 /* ---- a pipeline over a ring ---- */

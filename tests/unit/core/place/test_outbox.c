@@ -92,6 +92,42 @@ Test(outbox, lanes_do_not_overlap)
     qn_outbox_destroy(o);
 }
 
+/* The first two lie where they lie without the others, to the first peer. */
+Test(outbox, a_pair_has_up_to_eight_lanes)
+{
+    struct qn_outbox *o, *seen, *two = make(true);
+    struct qn_outbox_opts w = opts(true);
+    for (w.lanes = QN_LANES; w.lanes <= QN_LANES_MAX; w.lanes++) {
+        cr_assert_eq(qn_outbox_create(&o, &w), QN_OK);
+        for (uint32_t i = 0; i < 2 * w.lanes; i++) {
+            memset(qn_outbox_lane(o, i < w.lanes ? 0 : 2,
+                                  (enum qn_lane)(i % w.lanes)),
+                   (int)i + 1, LANE);
+        }
+        cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(o), &w), QN_OK);
+        for (uint32_t i = 0; i < 2 * w.lanes; i++) {
+            const uint8_t *at = qn_outbox_lane(seen, i < w.lanes ? 0 : 2,
+                                               (enum qn_lane)(i % w.lanes));
+            cr_assert(at[0] == i + 1 && at[LANE - 1] == i + 1, "lane %u", i);
+        }
+        cr_assert_eq(qn_outbox_bytes(seen), qn_outbox_bytes_fixed(&w));
+        qn_outbox_destroy(seen);
+        w.lanes++; /* it has fewer than that */
+        cr_assert_neq(qn_outbox_map(&seen, qn_outbox_fd(o), &w), QN_OK);
+        w.lanes--;
+        qn_outbox_destroy(o);
+    }
+    w.lanes = QN_LANES_MAX + 1;
+    cr_assert_eq(qn_outbox_create(&o, &w), QN_EINVAL);
+    w.lanes = 1;
+    cr_assert_eq(qn_outbox_create(&o, &w), QN_EINVAL);
+    w.lanes = QN_LANES;
+    cr_assert_eq(qn_outbox_map(&seen, qn_outbox_fd(two), &w), QN_OK,
+                 "two are what there is without the option");
+    qn_outbox_destroy(seen);
+    qn_outbox_destroy(two);
+}
+
 Test(outbox, a_group_of_one_and_of_the_maximum)
 {
     struct qn_outbox *o;
