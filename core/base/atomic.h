@@ -115,6 +115,19 @@ static inline bool qn_cas_pair(struct qn_pair *p, uint64_t first,
 #endif
 }
 
+/** Store v to *p (qn_a64 *) past the caches: the line is not fetched, and its
+ *  next reader pays a trip to memory. Relaxed, and weaker than that on x86:
+ *  later stores may overtake it, until a seq_cst fence or a read-modify-write
+ *  of the same thread. So result and flag must be this one word. */
+static inline void qn_store_streaming(qn_a64 *p, uint64_t v)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    __asm__ __volatile__("movnti %1, %0" : "=m"(*p) : "r"(v));
+#else
+    atomic_store_explicit(p, v, memory_order_relaxed);
+#endif
+}
+
 /** Free-standing fence; see the file comment before using it. */
 #define qn_fence(order) atomic_thread_fence(order)
 

@@ -24,6 +24,7 @@ enum qn_sim_rmw { QN_SIM_EXCHANGE, QN_SIM_ADD, QN_SIM_OR };
 /* Defined by core/sim/machine.c. `n` is 4 or 8 bytes, except in copies. */
 uint64_t qn_sim_load(const volatile void *p, size_t n, memory_order order);
 void qn_sim_store(volatile void *p, size_t n, uint64_t v, memory_order order);
+void qn_sim_store_streaming(volatile void *p, uint64_t v);
 uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v,
                     memory_order order);
 bool qn_sim_cas(volatile void *p, size_t n, void *expected, uint64_t desired,
@@ -82,6 +83,7 @@ static inline uint64_t qn_sim_rmw64(volatile void *p, enum qn_sim_rmw op,
                      qn_sim_load64)((p), QN_SIM_ORDER("load", order)))
 #define qn_store(p, v, order)                                                  \
     qn_sim_store((p), sizeof(*(p)), (v), QN_SIM_ORDER("store", order))
+#define qn_store_streaming(p, v) qn_sim_store_streaming((p), (v))
 #define QN_SIM_UPDATE(p, op, v, order)                                         \
     (QN_SIM_BY_WIDTH(p, qn_sim_rmw32, qn_sim_rmw64)(                           \
         (p), (op), (v), QN_SIM_ORDER("rmw", order)))

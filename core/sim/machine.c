@@ -213,6 +213,22 @@ void qn_sim_store(volatile void *p, size_t n, uint64_t v, memory_order order)
     point(QN_SIM_STORE, p, n, order)->store(p, bytes, n, order);
 }
 
+/* To the explorer it is a relaxed store. */
+void qn_sim_store_streaming(volatile void *p, uint64_t v)
+{
+    const struct qn_sim_access a = {.kind = QN_SIM_STORE,
+                                    .at = p,
+                                    .bytes = sizeof v,
+                                    .order = memory_order_relaxed,
+                                    .streaming = true};
+    const struct qn_sim_memory *m = &qn_sim_direct;
+    if (qn_sim.self != QN_SIM_NO_NODE) {
+        qn_sim.scheduler->point(&a);
+        m = qn_sim.memory;
+    }
+    m->store(p, &v, sizeof v, memory_order_relaxed);
+}
+
 uint64_t qn_sim_rmw(volatile void *p, size_t n, enum qn_sim_rmw op, uint64_t v,
                     memory_order order)
 {

@@ -53,6 +53,7 @@ struct qn_sim_access {
     const volatile void *at; /* NULL: none */
     size_t bytes;
     memory_order order; /* of atomic operations and fences */
+    bool streaming;     /* STORE: past the caches */
     bool checked;       /* COPY_IN: another node may be writing the bytes */
 };
 

@@ -81,15 +81,17 @@ static void continue_run(struct qn_actor *a, enum qn_sim_kind kind)
     qn_timed_hash((uint64_t)kind << 32 | a->run->number);
 }
 
-static void access_line(struct qn_actor *a, enum qn_sim_kind kind,
+static void access_line(struct qn_actor *a, const struct qn_sim_access *x,
                         uintptr_t base, bool streamed, bool may_be_stale)
 {
+    const enum qn_sim_kind kind = x->kind;
     struct qn_line *line = qn_lines_at(qn_timed.lines, base);
     struct qn_timed_node *out = a->out;
     if (line == NULL) {
         qn_timed_fail("more lines than the table may hold");
     }
-    if (is_store(kind) && a->run == line && qn_timed.prices->combines) {
+    if (is_store(kind) && !x->streaming && a->run == line &&
+        qn_timed.prices->combines) {
         continue_run(a, kind);
         return;
     }
@@ -100,6 +102,7 @@ static void access_line(struct qn_actor *a, enum qn_sim_kind kind,
                                  .kind = kind,
                                  .issued = out->clock,
                                  .streamed = streamed,
+                                 .past_cache = x->streaming,
                                  .may_be_stale = may_be_stale});
     qn_ps_t price = qn_timed_jittered(a, p.end - p.start);
     if (p.transfer != QN_TRANSFER_HIT &&
@@ -218,9 +221,9 @@ void qn_timed_point(const struct qn_sim_access *x)
         first == last && (x->kind == QN_SIM_LOAD || x->kind == QN_SIM_COPY_IN);
     qn_timed.stale = NULL;
     for (uintptr_t base = first; base <= last; base++) {
-        access_line(a, x->kind, base, base != first, may_be_stale);
+        access_line(a, x, base, base != first, may_be_stale);
     }
-    if (x->kind == QN_SIM_RMW) {
+    if (x->kind == QN_SIM_RMW || x->streaming) {
         qn_timed_close_run(a); /* what follows is a transfer of its own */
     } else if (x->kind == QN_SIM_STORE && x->order == memory_order_seq_cst) {
         fence_here(a);

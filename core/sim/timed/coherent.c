@@ -19,6 +19,9 @@
  * | store, i and others have copies        | s(i, v), v the dearest          |
  * | store, i has none, j wrote last        | r(j, i) + s(i, v)               |
  * | read-modify-write                      | as the store, at least rmw      |
+ * | streaming store                        | hit; it is in memory, and no    |
+ * |                                        | cache has it, memory / 2 later  |
+ * | load or store after that               | memory instead of r(j, i)       |
  * | each further line of a copy            | `stream` of it                  |
  *
  * Copies are held by units: a node, or with `hyper_threads` all nodes of one
@@ -43,7 +46,8 @@
 
 struct line {
     uintptr_t base;
-    uint32_t writer; /* the last one; QN_SIM_NO_NODE: none yet */
+    uint32_t writer; /* the last one; QN_SIM_NO_NODE: none yet, or memory */
+    bool in_memory;  /* the last store went past the caches */
     uint32_t copies; /* bits in holder */
     qn_ps_t busy;
     qn_ps_t changed;   /* by the last store, its end */
@@ -103,6 +107,9 @@ static uint32_t dearest(const struct qn_coherent *c, const struct line *l,
 static qn_ps_t fetch(const struct qn_coherent *c, const struct line *l,
                      const struct qn_line_access *a)
 {
+    if (l->in_memory) {
+        return c->memory;
+    }
     qn_ps_t r = c->receive[(size_t)l->writer * c->prices.nodes + a->node];
     return c->queued < 1 && l->changed <= a->issued ? share(r, c->queued) : r;
 }
@@ -163,6 +170,9 @@ static qn_ps_t rest_of(struct qn_coherent *c, const struct line *l,
         return 0;
     }
     f->brought = 0;
+    if (l->in_memory) {
+        return 0;
+    }
     qn_ps_t whole = c->receive[(size_t)l->writer * c->prices.nodes + a->node];
     qn_ps_t gone = at > f->begun_at ? QN_MIN(at - f->begun_at, whole) : 0;
     qn_ps_t hidden = (qn_ps_t)llround((double)gone * c->prefetch);
@@ -200,14 +210,17 @@ static struct qn_price load(struct qn_coherent *c, struct line *l,
         p.transfer = QN_TRANSFER_READ;
         p.peer = l->writer;
         price = rest;
-    } else if (!holds(l, unit) && l->writer == QN_SIM_NO_NODE) {
+    } else if (!holds(l, unit) && l->writer == QN_SIM_NO_NODE &&
+               !l->in_memory) {
         p.transfer = QN_TRANSFER_COLD;
     } else if (!holds(l, unit)) {
         p.transfer = QN_TRANSFER_READ;
         p.peer = l->writer;
         price = fetch(c, l, a);
-        p.start =
-            take_link(c, l->writer, a->node, QN_MAX(p.start, l->served), price);
+        p.start = QN_MAX(p.start, l->served);
+        if (!l->in_memory) {
+            p.start = take_link(c, l->writer, a->node, p.start, price);
+        }
         l->served = p.start + share(price, c->serve);
     }
     if (c->prefetch > 0 && p.transfer == QN_TRANSFER_READ) {
@@ -217,6 +230,19 @@ static struct qn_price load(struct qn_coherent *c, struct line *l,
     p.visible = p.end;
     hold(l, unit);
     return p;
+}
+
+/* A store is visible then: until then those that have copies see the old
+ * content, and the line is in use. */
+static void drop_copies(const struct qn_coherent *c, struct line *l,
+                        qn_ps_t visible)
+{
+    memcpy(l->holder + c->words, l->holder, c->words * sizeof l->holder[0]);
+    memset(l->holder, 0, c->words * sizeof l->holder[0]);
+    l->copies = 0;
+    l->busy = visible;
+    l->changed = visible;
+    l->served = visible;
 }
 
 /* The node continues when its store has entered; its transfer was `p`. */
@@ -238,13 +264,21 @@ static struct qn_price store(struct qn_coherent *c, struct line *l,
     qn_ps_t entered =
         buffers ? qn_store_buffer_enter(&c->buffer, a->node, issued) : issued;
     issued = qn_store_buffer_drained(&c->buffer, a->node, entered);
+    if (a->kind == QN_SIM_RMW) {
+        issued = QN_MAX(issued, c->unit[c->unit_of[a->node]].past);
+    }
     struct qn_price p = {.start = QN_MAX(issued, l->busy),
                          .transfer = QN_TRANSFER_HIT,
                          .peer = QN_SIM_NO_NODE};
     uint32_t unit = c->unit_of[a->node];
     bool mine = holds(l, unit);
     qn_ps_t price = 0;
-    if (!mine && l->writer != QN_SIM_NO_NODE && c->unit_of[l->writer] != unit) {
+    if (!mine && l->in_memory) {
+        p.transfer = QN_TRANSFER_WRITE;
+        p.start = QN_MAX(p.start, l->served);
+        price += fetch(c, l, a);
+    } else if (!mine && l->writer != QN_SIM_NO_NODE &&
+               c->unit_of[l->writer] != unit) {
         p.transfer = QN_TRANSFER_WRITE;
         p.peer = l->writer;
         p.start = QN_MAX(p.start, l->served);
@@ -260,16 +294,32 @@ static struct qn_price store(struct qn_coherent *c, struct line *l,
     }
     price = QN_MAX(price, a->kind == QN_SIM_RMW ? c->rmw : c->prices.hit);
     p.end = p.start + (a->streamed ? share(price, c->stream) : price);
-    memcpy(l->holder + c->words, l->holder, c->words * sizeof l->holder[0]);
     p.visible = p.end;
-    memset(l->holder, 0, c->words * sizeof l->holder[0]);
-    l->copies = 0;
+    drop_copies(c, l, p.visible);
     hold(l, unit);
     l->writer = a->node;
-    l->busy = p.end;
-    l->changed = p.end;
-    l->served = p.end;
+    l->in_memory = false;
     return buffers ? buffered(c, a, p, entered) : p;
+}
+
+/* The node goes on at once; the line goes to memory when it is free. */
+static struct qn_price store_past_cache(struct qn_coherent *c, struct line *l,
+                                        const struct qn_line_access *a)
+{
+    struct qn_coherent_unit *u = &c->unit[c->unit_of[a->node]];
+    qn_ps_t issued = issue_access(c, a);
+    bool others = l->copies > (holds(l, c->unit_of[a->node]) ? 1u : 0u);
+    qn_ps_t way = share(c->memory, others ? c->watched / 2 : 0.5);
+    struct qn_price p = {.start = issued,
+                         .end = issued + c->prices.hit,
+                         .transfer = QN_TRANSFER_HIT,
+                         .peer = QN_SIM_NO_NODE};
+    p.visible = QN_MAX(QN_MAX(issued, l->busy) + way, p.end);
+    drop_copies(c, l, p.visible);
+    l->writer = QN_SIM_NO_NODE;
+    l->in_memory = true;
+    u->past = QN_MAX(u->past, p.visible);
+    return p;
 }
 
 static struct qn_price price_access(struct qn_prices *p, void *line,
@@ -285,7 +335,7 @@ static struct qn_price price_access(struct qn_prices *p, void *line,
     case QN_SIM_COPY_OUT:
     case QN_SIM_TOUCH_OUT:
     case QN_SIM_RMW:
-        return store(c, line, a);
+        return a->past_cache ? store_past_cache(c, line, a) : store(c, line, a);
     default:
         return load(c, line, a);
     }
@@ -309,7 +359,7 @@ static void extend(struct qn_prices *p, void *line, qn_ps_t end)
 {
     struct qn_coherent *c = (struct qn_coherent *)(void *)p;
     struct line *l = line;
-    if (c->buffer.entries > 0) {
+    if (c->buffer.entries > 0 && !l->in_memory) {
         end = QN_MAX(end, l->busy);
         if (c->buffer.drained[l->writer] == l->busy) {
             qn_store_buffer_extend(&c->buffer, l->writer, end);
@@ -339,7 +389,9 @@ static qn_ps_t drained(struct qn_prices *p, uint32_t node, qn_ps_t now)
 
 static qn_ps_t fence_end(struct qn_prices *p, uint32_t node, qn_ps_t now)
 {
-    return drained(p, node, now) + p->fence;
+    const struct qn_coherent *c = (const struct qn_coherent *)(const void *)p;
+    qn_ps_t past = c->unit[c->unit_of[node]].past;
+    return QN_MAX(drained(p, node, now), past) + p->fence;
 }
 
 static void begin(struct qn_prices *p)
@@ -349,7 +401,7 @@ static void begin(struct qn_prices *p)
     memset(c->link_free, 0,
            (size_t)c->sockets * c->sockets * sizeof *c->link_free);
     for (uint32_t u = 0; u < c->units; u++) {
-        c->unit[u].free = 0;
+        c->unit[u].free = c->unit[u].past = 0;
         c->unit[u].ahead = (struct qn_prefetch){0};
     }
 }
@@ -379,7 +431,7 @@ void qn_coherent_functions(struct qn_coherent *c)
     p->extend = extend;
     p->issue = c->shared ? issue : NULL;
     p->drained = buffers ? drained : NULL;
-    p->fence_end = buffers ? fence_end : NULL;
+    p->fence_end = fence_end;
     p->destroy = qn_coherent_destroy;
     p->line_bytes = sizeof(struct line) + 2 * c->words * sizeof(uint64_t);
 }

@@ -38,6 +38,10 @@ struct qn_coherent_opts {
     double rmw_cycles;     /* least price of a read-modify-write; 0: 20 */
     double fence_cycles;   /* 0: 20 */
     double clock_cycles;   /* of reading the clock; 0: 20 */
+    double memory_cycles;  /* of reading what was stored past the caches; 0:
+                              the dearest r */
+    double watched;        /* factor of the time of a streaming store to a line
+                              of which others have copies, from 1; 0: 1 */
     double wake_ns;        /* 0: 2000 */
     double syscall_ns;     /* of parking and ringing; 0: 200 */
     double mark_cycles[QN_MARKS]; /* of library calls; 0: nothing */

@@ -11,6 +11,7 @@
 struct qn_coherent_unit {
     uint32_t node; /* the first of its nodes, for prices */
     qn_ps_t free;  /* its issue */
+    qn_ps_t past;  /* its streaming stores are in memory */
     struct qn_prefetch ahead;
 };
 
@@ -24,7 +25,8 @@ struct qn_coherent {
     struct qn_coherent_unit *unit; /* [units] */
     qn_ps_t *link_free;            /* [sockets*sockets] lower number first */
     double link;
-    qn_ps_t rmw;
+    qn_ps_t rmw, memory;
+    double watched;
     double queued, serve, stream, prefetch;
     struct qn_store_buffer buffer;
     qn_ps_t *send;    /* [n*n] row: the sender */

@@ -36,6 +36,7 @@ static bool opts_good(const struct qn_machine *m, const uint32_t *core,
                 qn_machine_has_costs(m) && o->queued <= 1 && o->serve <= 1 &&
                 o->stream <= 1 && o->link >= 0 && o->link <= 1 &&
                 o->prefetch >= 0 && o->prefetch <= 1 &&
+                (o->watched == 0 || o->watched >= 1) &&
                 o->store_buffer <= QN_STORE_BUFFER_MAX;
     for (uint32_t i = 0; i < nodes && good; i++) {
         good = core[i] < m->n;
@@ -113,6 +114,12 @@ static void fill_prices(struct qn_coherent *c, const struct qn_coherent_opts *o,
     p->hit = o->bare ? 1 : to_ps(hit, ghz);
     p->fence = o->bare ? 1 : to_ps(or_else(o->fence_cycles, FENCE_CYCLES), ghz);
     p->clock = o->bare ? 1 : to_ps(or_else(o->clock_cycles, CLOCK_CYCLES), ghz);
+    qn_ps_t dearest = 1;
+    for (size_t i = 0; i < (size_t)p->nodes * p->nodes; i++) {
+        dearest = QN_MAX(dearest, c->receive[i]);
+    }
+    c->memory = o->memory_cycles > 0 ? to_ps(o->memory_cycles, ghz) : dearest;
+    c->watched = or_else(o->watched, 1);
     c->rmw = o->bare ? 1 : to_ps(or_else(o->rmw_cycles, RMW_CYCLES), ghz);
     p->park = to_ps(or_else(o->syscall_ns, SYSCALL_NS), 1);
     p->ring = p->park;

@@ -51,6 +51,7 @@ struct qn_line_access {
     enum qn_sim_kind kind; /* LOAD, STORE, RMW, COPY_*, TOUCH_* */
     qn_ps_t issued;
     bool streamed;     /* not the first line of a copy */
+    bool past_cache;   /* a store past the caches */
     bool may_be_stale; /* a load of which this line is all */
 };
 

@@ -599,3 +599,93 @@ Test(coherent_terms, a_copy_that_was_taken_away_is_missed, .init = begin)
     run(&(struct qn_coherent_opts){.prefetch = 1});
     cr_assert_eq(world.took[1][3], R(0, 1));
 }
+
+/* ---- streaming stores ---- */
+
+#define MEMORY 300u
+
+static void stream_and_fence(void)
+{
+    at(1000);
+    uint64_t from = clock_cycles();
+    qn_store_streaming(line(0), 1);
+    world.took[0][0] = clock_cycles() - from;
+    from = clock_cycles();
+    qn_fence(QN_SEQ_CST);
+    world.took[0][1] = clock_cycles() - from;
+}
+
+/* It has a copy, looks before the line is in memory, and after. */
+static void watch_streaming(void)
+{
+    hold_copies(1);
+    at(1100);
+    timed_load(0);
+    cr_assert_eq(world.took[1][0], HIT);
+    cr_assert_eq(world.seen[1][0], 0);
+    at(1500);
+    timed_load(0);
+}
+
+/* The next reader of memory, and then a writer. */
+static void come_later(void)
+{
+    at(2000);
+    timed_load(0);
+    uint64_t from = clock_cycles();
+    qn_store(line(0), 2, QN_RELEASE);
+    world.took[2][1] = clock_cycles() - from;
+}
+
+static void run_streaming(double watched)
+{
+    const struct qn_coherent_opts o = {.memory_cycles = MEMORY,
+                                       .watched = watched};
+    world.node[0] = stream_and_fence;
+    world.node[1] = watch_streaming;
+    world.node[2] = come_later;
+    run(&o);
+}
+
+Test(coherent_terms, a_streaming_store_goes_past_the_caches, .init = begin)
+{
+    run_streaming(0);
+    cr_assert_eq(world.took[0][0], HIT);
+    cr_assert_eq(world.took[0][1], MEMORY / 2 - HIT + FENCE);
+    cr_assert_eq(world.took[1][0], MEMORY, "no cache has it");
+    cr_assert_eq(world.seen[1][0], 1);
+    cr_assert_eq(world.took[2][0], MEMORY);
+    cr_assert_eq(world.took[2][1], S(2, 1));
+}
+
+Test(coherent_terms, a_line_that_is_watched_takes_longer, .init = begin)
+{
+    run_streaming(3);
+    cr_assert_eq(world.took[0][0], HIT);
+    cr_assert_eq(world.took[0][1], 3 * MEMORY / 2 - HIT + FENCE);
+}
+
+static void write_after_streaming(void)
+{
+    at(2000);
+    timed_store(0);
+}
+
+Test(coherent_terms, a_write_to_memory_fetches_the_line, .init = begin)
+{
+    const struct qn_coherent_opts o = {.memory_cycles = MEMORY};
+    world.node[0] = stream_and_fence;
+    world.node[2] = write_after_streaming;
+    run(&o);
+    cr_assert_eq(world.took[2][0], MEMORY);
+}
+
+/* By default from memory as from the farthest core. */
+Test(coherent_terms, memory_is_as_far_as_the_farthest_core, .init = begin)
+{
+    const struct qn_coherent_opts o = {.watched = 1};
+    world.node[0] = stream_and_fence;
+    world.node[2] = write_after_streaming;
+    run(&o);
+    cr_assert_eq(world.took[2][0], R(2, 1));
+}
