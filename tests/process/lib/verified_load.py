@@ -98,6 +98,8 @@ class Ledger(threading.Thread):
 
 def load(q, o, *args):
     """The command of a verified load on the ports of all replicas."""
+    if getattr(o, "value_size", None) is not None:
+        args = ("--value-size", str(o.value_size), *args)
     return [o.quoin, "load", *q.to(), "--keys", str(o.keys), "--verify", "--json",
             "--mix", MIX, "--connections", "12", "--spread", "request", *args]
 

@@ -14,7 +14,8 @@ data by the specification are excluded: a replica in sync always survives, with
 the process acceptor leader and acceptor are never lost together, and never are
 all replicas stopped or dead.
 
-Values have 16 bytes to 1 MiB, mostly few (`--value-size mixed`).
+Values have 16 bytes to 1 MiB, mostly few, or --value-size bytes: an emulated
+device (`-- --transport udn`) takes seconds for large ones.
 
 Meanwhile `quoin load --verify` sends requests to all replicas, at half of the
 rate that a closed loop of the same connections reached before, and a ledger at
@@ -306,7 +307,8 @@ class Nemesis:
 
     def fill(self):
         c = self.q.client(0)
-        size = sizes(self.o.fill, random.Random(1))
+        size = sizes(self.o.fill, random.Random(1)) \
+            if self.o.value_size is None else lambda: self.o.value_size
         for first in range(0, self.o.fill, 100):
             c.pipeline(*[("SET", "fill:%d" % i, "x" * size()) for i in
                          range(first, min(first + 100, self.o.fill))])
@@ -427,6 +429,8 @@ def parse(text=__doc__, more=lambda p: None):
                    help="operations per second (half of the capacity)")
     p.add_argument("--keys", type=int, default=2000,
                    help="of the verified load (%(default)s)")
+    p.add_argument("--value-size", type=int, metavar="BYTES",
+                   help="of all values (mixed)")
     p.add_argument("--fill", type=int, default=200000,
                    help="more keys, so that joins take time")
     p.add_argument("--join-ms", type=float, default=60,
