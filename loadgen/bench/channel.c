@@ -12,10 +12,10 @@
  * of a wide word just after it was stored makes the copy wait until every
  * earlier store has reached its line, 40 ns per message in any of the forms.
  *
- * The raw forms spin without `pause`, as in the published results. A queuepair is
- * polled with `pause`, as by a program: without it the poll takes the line away
- * from the sender that fills it. The forms run only if each side has its own core
- * (checked in bench_channel.c).
+ * The raw forms spin without `pause`, as in the published results. A queuepair
+ * is polled with `pause`, as by a program: without it the poll takes the line
+ * away from the sender that fills it. The forms run only if each side has its
+ * own core (checked in bench_channel.c).
  */
 #include "loadgen/bench/channel.h"
 

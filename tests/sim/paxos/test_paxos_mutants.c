@@ -52,11 +52,12 @@ static const struct {
 
 /* The rare ones begin where one is near. */
 static const uint64_t near[QN_MUTANT_COUNT] = {
-    [QN_MUTANT_PREPARE_NO_UL] = 300,  [QN_MUTANT_LAG_UNHEARD] = 3000,
-    [QN_MUTANT_TRUNCATE] = 130,       [QN_MUTANT_TAKE_BEHIND] = 70,
-    [QN_MUTANT_OWNER_DROPS] = 70,     [QN_MUTANT_NO_EPOCH] = 330,
+    [QN_MUTANT_PREPARE_NO_UL] = 1250, [QN_MUTANT_LAG_UNHEARD] = 3000,
+    [QN_MUTANT_TRUNCATE] = 130,       [QN_MUTANT_TAKE_BEHIND] = 120,
+    [QN_MUTANT_OWNER_DROPS] = 130,    [QN_MUTANT_NO_EPOCH] = 590,
     [QN_MUTANT_VERDICT_UNREAD] = 130, [QN_MUTANT_VERDICT_BEHIND] = 141,
-    [QN_MUTANT_SEAL_LIES] = 50,       [QN_MUTANT_OLD_SEAL] = 1000,
+    [QN_MUTANT_SEAL_LIES] = 50,       [QN_MUTANT_OLD_SEAL] = 1060,
+    [QN_MUTANT_SERVE_EARLY] = 50,
 };
 
 static bool by(enum qn_mutant m, const char *who)

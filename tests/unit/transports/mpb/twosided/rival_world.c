@@ -9,8 +9,8 @@
 #define BROADCASTS 12u
 #define BYTES      1200u
 #define STEPS      60000u
-#define NEAR_WRAP  0xfffffdu /* of counts of 24 bits; in a third of the seeds  \
-                              */
+/* Counts of 24 bits begin there in a third of the seeds. */
+#define NEAR_WRAP  0xfffffdu
 
 static struct mpb_world w;
 static struct qn_rival rival[NODES_MAX];
