@@ -316,6 +316,9 @@ static struct qn_price store_past_cache(struct qn_coherent *c, struct line *l,
                          .peer = QN_SIM_NO_NODE};
     p.visible = QN_MAX(QN_MAX(issued, l->busy) + way, p.end);
     drop_copies(c, l, p.visible);
+    /* Its own loads wait for the store: no old content for them. */
+    uint32_t unit = c->unit_of[a->node];
+    l->holder[c->words + unit / 64] &= ~(UINT64_C(1) << unit % 64);
     l->writer = QN_SIM_NO_NODE;
     l->in_memory = true;
     u->past = QN_MAX(u->past, p.visible);

@@ -689,3 +689,19 @@ Test(coherent_terms, memory_is_as_far_as_the_farthest_core, .init = begin)
     run(&o);
     cr_assert_eq(world.took[2][0], R(2, 1));
 }
+
+static void stream_and_load(void)
+{
+    hold_copies(1);
+    qn_store_streaming(line(0), 1);
+    timed_load(0);
+}
+
+Test(coherent_terms, a_node_sees_its_own_streaming_store, .init = begin)
+{
+    const struct qn_coherent_opts o = {.memory_cycles = MEMORY};
+    world.node[0] = stream_and_load;
+    run(&o);
+    cr_assert_eq(world.seen[0][0], 1);
+    cr_assert_eq(world.took[0][0], MEMORY / 2 - HIT + MEMORY);
+}
