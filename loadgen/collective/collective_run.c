@@ -39,7 +39,7 @@ static uint32_t enough(const struct qn_collective_run_opts *o, double ns)
 }
 
 /* Each form once. @param ns [forms] filled for those that have run. */
-static int one_turn(struct qn_collective_node *n, const struct orders *todo,
+static int one_turn(struct qn_collective_node *n, const struct orders *orders,
                     double *ns)
 {
     const struct qn_collective_form *f;
@@ -47,24 +47,24 @@ static int one_turn(struct qn_collective_node *n, const struct orders *todo,
     qn_time_t before = qn_clock_now();
     for (uint32_t i = 0; rc == QN_OK && (f = qn_collective_form(i)) != NULL;
          i++) {
-        if (todo->count[i] == 0) {
+        if (orders->count[i] == 0) {
             continue;
         }
-        rc = f->run(n, todo->count[i]);
+        rc = f->run(n, orders->count[i]);
         rc = rc == QN_OK ? qn_collective_meet(n) : rc;
         const qn_time_t now = qn_clock_now();
-        ns[i] = (double)(now - before) / todo->count[i];
+        ns[i] = (double)(now - before) / orders->count[i];
         before = now;
     }
     return rc;
 }
 
-static void begin(const struct qn_collective_run_opts *o, struct orders *todo)
+static void begin(const struct qn_collective_run_opts *o, struct orders *orders)
 {
-    *todo = (struct orders){0};
+    *orders = (struct orders){0};
     for (uint32_t i = 0; qn_collective_form(i) != NULL; i++) {
         if ((o->forms >> i & 1) != 0) {
-            todo->count[i] = COUNT_FIRST;
+            orders->count[i] = COUNT_FIRST;
         }
     }
 }
@@ -76,22 +76,22 @@ static int run_turns(struct qn_collective_node *n, const struct job *job)
     const bool root = n->end->self == o->collective.tree->root;
     const qn_time_t stop = qn_clock_now() + (qn_time_t)(o->seconds * 1e9);
     double warm_up[QN_COLLECTIVE_FORMS_MAX];
-    struct orders todo;
-    begin(o, &todo);
-    int rc = one_turn(n, &todo, warm_up);
+    struct orders orders;
+    begin(o, &orders);
+    int rc = one_turn(n, &orders, warm_up);
     const double *last = warm_up;
     for (uint32_t turn = 0; rc == QN_OK; turn++) {
         double own[QN_COLLECTIVE_FORMS_MAX];
         double *ns = root && turn < o->turns ? r->ns[turn] : own;
         for (uint32_t i = 0; root && i < QN_COLLECTIVE_FORMS_MAX; i++) {
-            todo.count[i] = todo.count[i] == 0 ? 0 : enough(o, last[i]);
+            orders.count[i] = orders.count[i] == 0 ? 0 : enough(o, last[i]);
         }
-        todo.over = turn == o->turns || (turn > 0 && qn_clock_now() > stop);
-        rc = qn_collective_tell(n, &todo, sizeof todo);
-        if (rc != QN_OK || todo.over != 0) {
+        orders.over = turn == o->turns || (turn > 0 && qn_clock_now() > stop);
+        rc = qn_collective_tell(n, &orders, sizeof orders);
+        if (rc != QN_OK || orders.over != 0) {
             break;
         }
-        rc = one_turn(n, &todo, ns);
+        rc = one_turn(n, &orders, ns);
         if (root) {
             r->turns = turn + 1;
             last = ns;

@@ -5,8 +5,8 @@
  * One group of nodes that runs all forms in turn, and the times that its root
  * has measured.
  *
- * A turn runs each form once: so many operations that it takes about
- * QN_COLLECTIVE_FORM_NS, as the turn before has shown. Between two forms the
+ * A turn runs each form once. The turn before tells how many operations take
+ * about QN_COLLECTIVE_FORM_NS. Between two forms the
  * nodes meet; the meeting counts with the form before it, for a form that only
  * sends ends with it. Since forms are interleaved, a drift of the machine
  * counts for all of them.

@@ -23,7 +23,7 @@
  *              nodes run ahead of their parents as far as the lanes allow.
  *   barrier    From a common start until the last node has left. Throughput:
  *              one barrier after the other. With a size: an all-reduction of
- *              a vector of so many bytes.
+ *              a vector of that size.
  *   2pc        Commit: from a common start until the last node knows the
  *              decision. Throughput: as for barriers.
  *

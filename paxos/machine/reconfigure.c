@@ -352,8 +352,9 @@ static bool left_open(const struct qn_onepaxos *p)
            qn_epoch_life_over(p, v->vbal.node, v->vbal.inc);
 }
 
-/** It is finished while leader and acceptor live; by one node after the other,
- *  so that ballots seldom meet. A proposer takes its own vote over. */
+/** It is finished soon after its proposer ended, whether or not the acceptor
+ *  still lives; by one node after the other, so that ballots seldom meet. A
+ *  proposer takes its own vote over. */
 static void check_open(struct qn_onepaxos *p, struct qn_step *t)
 {
     struct qn_reconfiguration *c = &p->change;

@@ -22,7 +22,7 @@ struct qn_edges_device {
 };
 
 /** Nothing if the transport has lanes. @return QN_OK; QN_EINVAL: it has no room
- *  for so many nodes; QN_ENOMEM, then nothing is left to close. */
+ *  for all nodes; QN_ENOMEM, then nothing is left to close. */
 int qn_edges_device_open(struct qn_edges_device *d,
                          const struct qn_transport *t, uint32_t nodes);
 

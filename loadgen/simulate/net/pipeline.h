@@ -36,7 +36,7 @@ struct qn_pipeline_result {
     uint64_t wrong;    /* messages that were lost, repeated or damaged */
 };
 
-/** @return QN_OK; QN_EINVAL: the transport has no room for so many nodes;
+/** @return QN_OK; QN_EINVAL: the transport has no room for all nodes;
  *  QN_EIO: a node did not come to its end; QN_ENOMEM. */
 int qn_pipeline_run(struct qn_pipeline_result *r,
                     const struct qn_pipeline_opts *o);

@@ -62,7 +62,8 @@ struct qn_two {
     bool put;    /* the chunk at `at` is in the own buffer */
 };
 
-/** The longest chunk in so many lines, in lines; 0: there is no room. */
+/** @return the lines of the longest chunk that fits into `lines` lines; 0:
+ *          there is no room. */
 uint32_t qn_two_chunk_lines(uint32_t nodes, uint32_t lines);
 
 /** @return QN_OK; QN_EINVAL: too few lines. */

@@ -1,4 +1,4 @@
-/* Workers: order, bounds, congestion, sleep and end. */
+/* Workers: order, bounds, congestion, wake-ups and end. */
 #include <pthread.h>
 #include <string.h>
 

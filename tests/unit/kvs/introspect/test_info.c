@@ -14,7 +14,7 @@ static struct qn_info info;
 static struct qn_tree tree;
 static struct qn_buf out;
 
-static void setup(void)
+static void setup_tree(void)
 {
     const qn_node_t order[] = {2, 0, 1};
     const struct qn_edges path = {
@@ -22,6 +22,11 @@ static void setup(void)
     struct qn_shape shape;
     (void)qn_shape_from_edges(&shape, &path, 0);
     (void)qn_tree_place(&tree, &shape, order);
+}
+
+/* Replica 0, and 2, which lags. */
+static void setup_parts(void)
+{
     one = (struct qn_info_part){.replica = 0,
                                 .pid = 101,
                                 .state = "online",
@@ -93,6 +98,12 @@ static void setup(void)
     two.input_most = 79;
     two.failovers = 1;
     two.batches = 0;
+}
+
+static void setup(void)
+{
+    setup_tree();
+    setup_parts();
     info =
         (struct qn_info){.redis_version = "7.0.15",
                          .quoind_version = "0.1.0",

@@ -83,7 +83,7 @@ struct world {
     /* options, set before world_start */
     uint32_t nodes;
     bool memory;                          /* acceptor; else a process */
-    bool messages;                        /* nobody reads another's outbox */
+    bool messages;                        /* no node reads another's outbox */
     const struct qn_transport *transport; /* NULL: UMP */
     const char *topology;                 /* NULL: sequential */
     struct qn_machine *costs;   /* owned; plans the tree instead; NULL: not */

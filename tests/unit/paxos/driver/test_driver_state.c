@@ -121,7 +121,7 @@ Test(driver_state, a_new_incarnation_says_its_own_counters)
     cr_expect_eq(qn_load(&at_0->counters[3], QN_RELAXED), 0u);
     cr_expect_eq(qn_load(&qn_driver_said(w->member[2].driver, 0)->counters[3],
                          QN_RELAXED),
-                 5u, "nobody has told it");
+                 5u, "no message has told it");
     world_end(w);
 }
 
@@ -139,7 +139,7 @@ Test(driver_state, a_new_incarnation_begins_at_its_own_position)
                  (unsigned long)known(w, 0, 2)->applied);
     cr_expect_eq(known(w, 1, 2)->applied, 0u);
     cr_expect_eq(known(w, 2, 0)->applied, w->member[0].slot,
-                 "nobody has told it");
+                 "no message has told it");
     cr_assert(world_install(w, 2, 0));
     world_rounds(w, 60);
     cr_expect_eq(known(w, 0, 2)->applied, w->member[2].slot);

@@ -57,7 +57,8 @@ static void sends(uint32_t node)
                                      (struct qn_words_target){0, 0}, &word, 1);
 }
 
-/* Node 1 sends while so many others come before it. @return the answer. */
+/* Node 1 sends while `others` other nodes come before it. @return the answer.
+ */
 static int sends_behind(uint32_t others)
 {
     world.before = others;
