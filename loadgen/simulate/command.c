@@ -241,8 +241,9 @@ static int load_tiled(struct qn_simulate *s, struct qn_machine **all,
     if (err == QN_OK && (s->bare || qn_simulate_terms_any(&s->terms))) {
         return qn_parse_error_set(
             parse_error, s->machine, 0, "kind",
-            "--bare, --store-buffer, --poll, --prefetch, --link and "
-            "--hyper-threads are for coherent machines; leave them out");
+            "--bare, --store-buffer, --poll, --prefetch, --link, --queued, "
+            "--memory, --watched and --hyper-threads are for coherent "
+            "machines; leave them out");
     }
     return err == QN_OK ? qn_tiled_machine(all, &s->tiled) : err;
 }

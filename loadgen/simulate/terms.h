@@ -12,7 +12,8 @@
 /** 0: off. */
 struct qn_simulate_terms {
     uint64_t store_buffer;
-    double prefetch, link;
+    double prefetch, link, queued;
+    double memory, watched;
     bool poll, hyper_threads;
 };
 
@@ -30,6 +31,15 @@ struct qn_simulate_terms {
         QN_OPTION("link", "PART", qn_option_double, at(link),                  \
                   "sockets are joined by links, which a transfer occupies "    \
                   "for this part of its time, 0 to 1 (0)"),                    \
+        QN_OPTION("queued", "PART", qn_option_double, at(queued),              \
+                  "a read of a change that came before the look takes this "   \
+                  "part, 0 to 1 (0: all)"),                                    \
+        QN_OPTION("memory", "CYCLES", qn_option_double, at(memory),            \
+                  "of reading what was stored past the caches (0: as from "    \
+                  "the farthest core)"),                                       \
+        QN_OPTION("watched", "FACTOR", qn_option_double, at(watched),          \
+                  "a streaming store takes this times as long if others have " \
+                  "copies, from 1 (0: 1)"),                                    \
         QN_OPTION("hyper-threads", NULL, qn_option_flag, at(hyper_threads),    \
                   "nodes on one physical core share its cache and its issue")
 
@@ -37,16 +47,21 @@ struct qn_simulate_terms {
 static inline bool qn_simulate_terms_any(const struct qn_simulate_terms *t)
 {
     return t->store_buffer > 0 || t->prefetch > 0 || t->link > 0 || t->poll ||
-           t->hyper_threads;
+           t->queued > 0 || t->memory > 0 || t->watched > 0 || t->hyper_threads;
 }
 
 /** @return what is wrong with them; NULL. */
 static inline const char *qn_simulate_terms_wrong(
     const struct qn_simulate_terms *t)
 {
-    bool good =
-        t->prefetch >= 0 && t->prefetch <= 1 && t->link >= 0 && t->link <= 1;
-    return good ? NULL : "--prefetch and --link are parts, 0 to 1";
+    if (!(t->prefetch >= 0 && t->prefetch <= 1 && t->link >= 0 &&
+          t->link <= 1 && t->queued >= 0 && t->queued <= 1)) {
+        return "--prefetch, --link and --queued are parts, 0 to 1";
+    }
+    return t->memory >= 0 && (t->watched == 0 || t->watched >= 1)
+               ? NULL
+               : "--memory is 0 or more cycles, --watched 0 or a factor of at "
+                 "least 1";
 }
 
 static inline void qn_simulate_terms_take(struct qn_coherent_opts *c,
@@ -56,6 +71,9 @@ static inline void qn_simulate_terms_take(struct qn_coherent_opts *c,
     c->poll = t->poll;
     c->prefetch = t->prefetch;
     c->link = t->link;
+    c->queued = t->queued;
+    c->memory_cycles = t->memory;
+    c->watched = t->watched;
     c->hyper_threads = t->hyper_threads;
 }
 

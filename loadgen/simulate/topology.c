@@ -231,7 +231,10 @@ enum qn_goal qn_simulate_goal(enum qn_virtual op)
 
 double qn_simulate_queued(const struct qn_simulate *s)
 {
-    return s->is_tiled ? s->m->facts.queued_factor : 1;
+    if (s->is_tiled) {
+        return s->m->facts.queued_factor;
+    }
+    return s->terms.queued > 0 ? s->terms.queued : 1;
 }
 
 int qn_simulate_add(struct qn_simulate *s, const char *name,

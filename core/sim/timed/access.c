@@ -127,8 +127,12 @@ static void access_line(struct qn_actor *a, const struct qn_sim_access *x,
         if (out->clock != p.end) {
             qn_timed.prices->extend(qn_timed.prices, line->state, p.visible);
         }
-        keep(line);
-        change(line, p.visible);
+        if (p.goes_on) {
+            line->changed = p.visible;
+        } else {
+            keep(line);
+            change(line, p.visible);
+        }
         a->run = line;
         qn_timed_forget_watches(a);
         a->spins = 0;

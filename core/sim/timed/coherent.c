@@ -21,6 +21,7 @@
  * | read-modify-write                      | as the store, at least rmw      |
  * | streaming store                        | hit; it is in memory, and no    |
  * |                                        | cache has it, memory / 2 later  |
+ * | another to the same line meanwhile     | hit; memory / 2 later, likewise |
  * | load or store after that               | memory instead of r(j, i)       |
  * | each further line of a copy            | `stream` of it                  |
  *
@@ -32,6 +33,13 @@
  * With a store buffer a store costs a hit, once it has entered; what the table
  * says follows, behind the node's earlier stores. The line is in use from the
  * issue to that end. Loads of the node itself find it in the buffer.
+ *
+ * Streaming stores of a node to one line are one transfer (write combining),
+ * which arrives memory / 2 after the last of them. It ends with a streaming
+ * store of the core to another line; with any other access to the line but a
+ * look at an old copy; and when it has arrived, for which fences and
+ * read-modify-writes of the node wait. QN_COHERENT_STREAMS transfers of a core
+ * may be on their way; one more waits.
  *
  * With a prefetcher a line that was asked for is brought when any node accesses
  * it next, as if at the time when it was asked for.
@@ -46,9 +54,11 @@
 
 struct line {
     uintptr_t base;
-    uint32_t writer; /* the last one; QN_SIM_NO_NODE: none yet, or memory */
-    bool in_memory;  /* the last store went past the caches */
-    uint32_t copies; /* bits in holder */
+    uint32_t writer;   /* the last one; QN_SIM_NO_NODE: none yet, or memory */
+    bool in_memory;    /* the last store went past the caches */
+    uint32_t streamer; /* that was its node, and the line was not used since;
+                          else QN_SIM_NO_NODE */
+    uint32_t copies;   /* bits in holder */
     qn_ps_t busy;
     qn_ps_t changed;   /* by the last store, its end */
     qn_ps_t served;    /* the next reader that misses starts then */
@@ -67,6 +77,7 @@ static void hold(struct line *l, uint32_t unit)
         l->holder[unit / 64] |= UINT64_C(1) << unit % 64;
         l->copies++;
     }
+    l->streamer = QN_SIM_NO_NODE;
 }
 
 /* A store is under way, and the node keeps its copy until the store's end. */
@@ -234,9 +245,12 @@ static struct qn_price load(struct qn_coherent *c, struct line *l,
 
 /* A store is visible then: until then those that have copies see the old
  * content, and the line is in use. */
-static void drop_copies(const struct qn_coherent *c, struct line *l,
-                        qn_ps_t visible)
+static void drop_copies(struct qn_coherent *c, struct line *l, qn_ps_t visible)
 {
+    for (uint32_t u = 0; c->prefetch > 0 && u < c->units; u++) {
+        struct qn_prefetch *f = &c->unit[u].ahead;
+        f->brought = f->brought == l->base ? 0 : f->brought;
+    }
     memcpy(l->holder + c->words, l->holder, c->words * sizeof l->holder[0]);
     memset(l->holder, 0, c->words * sizeof l->holder[0]);
     l->copies = 0;
@@ -302,26 +316,65 @@ static struct qn_price store(struct qn_coherent *c, struct line *l,
     return buffers ? buffered(c, a, p, entered) : p;
 }
 
+/* The unit's newest transfer to memory ends then. */
+static void set_flight(struct qn_coherent_unit *u, qn_ps_t end)
+{
+    u->flight[u->newest] = end;
+    u->past = QN_MAX(u->past, end);
+}
+
+/* A transfer to memory begins. @return when there is room for it. */
+static qn_ps_t begin_flight(struct qn_coherent *c, const struct line *l,
+                            uint32_t unit, qn_ps_t issued)
+{
+    struct qn_coherent_unit *u = &c->unit[unit];
+    bool others = l->copies > (holds(l, unit) ? 1u : 0u);
+    u->way = share(c->memory, others ? c->watched / 2 : 0.5);
+    u->open = l->base;
+    for (uint32_t i = 0; i < QN_COHERENT_STREAMS; i++) {
+        u->newest = u->flight[i] < u->flight[u->newest] ? i : u->newest;
+    }
+    return QN_MAX(issued, u->flight[u->newest]);
+}
+
+/* The line is on its way to memory, in no cache. Its node's own loads wait for
+ * that: no old content for them. */
+static void leave_caches(struct qn_coherent *c, struct line *l, uint32_t node,
+                         qn_ps_t visible)
+{
+    uint32_t unit = c->unit_of[node];
+    drop_copies(c, l, visible);
+    l->holder[c->words + unit / 64] &= ~(UINT64_C(1) << unit % 64);
+    l->writer = QN_SIM_NO_NODE;
+    l->in_memory = true;
+    l->streamer = node;
+}
+
 /* The node goes on at once; the line goes to memory when it is free. */
 static struct qn_price store_past_cache(struct qn_coherent *c, struct line *l,
                                         const struct qn_line_access *a)
 {
-    struct qn_coherent_unit *u = &c->unit[c->unit_of[a->node]];
-    qn_ps_t issued = issue_access(c, a);
-    bool others = l->copies > (holds(l, c->unit_of[a->node]) ? 1u : 0u);
-    qn_ps_t way = share(c->memory, others ? c->watched / 2 : 0.5);
-    struct qn_price p = {.start = issued,
-                         .end = issued + c->prices.hit,
+    uint32_t unit = c->unit_of[a->node];
+    struct qn_coherent_unit *u = &c->unit[unit];
+    struct qn_price p = {.start = issue_access(c, a),
                          .transfer = QN_TRANSFER_HIT,
                          .peer = QN_SIM_NO_NODE};
-    p.visible = QN_MAX(QN_MAX(issued, l->busy) + way, p.end);
-    drop_copies(c, l, p.visible);
-    /* Its own loads wait for the store: no old content for them. */
-    uint32_t unit = c->unit_of[a->node];
-    l->holder[c->words + unit / 64] &= ~(UINT64_C(1) << unit % 64);
-    l->writer = QN_SIM_NO_NODE;
-    l->in_memory = true;
-    u->past = QN_MAX(u->past, p.visible);
+    p.goes_on =
+        l->streamer == a->node && u->open == l->base && p.start < l->busy;
+    if (p.goes_on) {
+        p.visible = QN_MAX(l->busy, p.start + u->way);
+    } else {
+        p.start = begin_flight(c, l, unit, p.start);
+        p.visible = QN_MAX(p.start, l->busy) + u->way;
+    }
+    p.end = p.start + c->prices.hit;
+    p.visible = QN_MAX(p.visible, p.end);
+    if (p.goes_on) {
+        l->busy = l->changed = l->served = p.visible;
+    } else {
+        leave_caches(c, l, a->node, p.visible);
+    }
+    set_flight(u, p.visible);
     return p;
 }
 
@@ -350,6 +403,7 @@ static void init_line(struct qn_prices *p, void *line, uintptr_t base)
     memset(l, 0, p->line_bytes);
     l->base = base;
     l->writer = QN_SIM_NO_NODE;
+    l->streamer = QN_SIM_NO_NODE;
 }
 
 static qn_ps_t busy(const void *line)
@@ -367,6 +421,9 @@ static void extend(struct qn_prices *p, void *line, qn_ps_t end)
         if (c->buffer.drained[l->writer] == l->busy) {
             qn_store_buffer_extend(&c->buffer, l->writer, end);
         }
+    }
+    if (l->streamer != QN_SIM_NO_NODE) {
+        set_flight(&c->unit[c->unit_of[l->streamer]], end);
     }
     QN_DASSERT(end >= l->busy);
     l->busy = end;
@@ -404,8 +461,8 @@ static void begin(struct qn_prices *p)
     memset(c->link_free, 0,
            (size_t)c->sockets * c->sockets * sizeof *c->link_free);
     for (uint32_t u = 0; u < c->units; u++) {
-        c->unit[u].free = c->unit[u].past = 0;
-        c->unit[u].ahead = (struct qn_prefetch){0};
+        uint32_t node = c->unit[u].node;
+        c->unit[u] = (struct qn_coherent_unit){.node = node};
     }
 }
 

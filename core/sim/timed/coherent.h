@@ -13,6 +13,11 @@
 #include "core/machine/machine.h"
 #include "core/sim/timed/prices.h"
 
+/** Lines that streaming stores of one core may have on their way to memory: the
+ *  line fill buffers of Intel's cores since Nehalem (its optimization manual).
+ */
+#define QN_COHERENT_STREAMS 10u
+
 /** Optional terms and the software's own prices. 0 means the default. */
 struct qn_coherent_opts {
     double clock_ghz; /* 0: of the machine file, or 2 */

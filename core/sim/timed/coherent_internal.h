@@ -12,6 +12,10 @@ struct qn_coherent_unit {
     uint32_t node; /* the first of its nodes, for prices */
     qn_ps_t free;  /* its issue */
     qn_ps_t past;  /* its streaming stores are in memory */
+    qn_ps_t flight[QN_COHERENT_STREAMS]; /* ends of transfers to memory */
+    uint32_t newest;                     /* of them */
+    uintptr_t open;                      /* the newest's line */
+    qn_ps_t way;                         /* of the newest, to memory */
     struct qn_prefetch ahead;
 };
 

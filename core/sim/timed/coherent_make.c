@@ -36,8 +36,8 @@ static bool opts_good(const struct qn_machine *m, const uint32_t *core,
                 qn_machine_has_costs(m) && o->queued <= 1 && o->serve <= 1 &&
                 o->stream <= 1 && o->link >= 0 && o->link <= 1 &&
                 o->prefetch >= 0 && o->prefetch <= 1 &&
-                (o->watched == 0 || o->watched >= 1) &&
-                o->store_buffer <= QN_STORE_BUFFER_MAX;
+                (o->watched == 0 || o->watched >= 1) && o->queued >= 0 &&
+                o->memory_cycles >= 0 && o->store_buffer <= QN_STORE_BUFFER_MAX;
     for (uint32_t i = 0; i < nodes && good; i++) {
         good = core[i] < m->n;
         for (uint32_t j = 0; j < i && good; j++) {

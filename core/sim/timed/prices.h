@@ -39,6 +39,8 @@ struct qn_price {
     qn_ps_t end;   /* the node continues */
     bool stale; /* a load before a store is visible: it sees what the line held
                    before it */
+    bool goes_on;    /* a store: it is one transfer with the node's last one to
+                        this line, at which no other node has looked since */
     qn_ps_t visible; /* of a store: other nodes see it; not before the issue */
     enum qn_transfer transfer;
     uint32_t peer; /* READ: the node it came from; WRITE: the one farthest away;

@@ -85,6 +85,10 @@ class Results(unittest.TestCase):
                         run(*long)["median_ns"])
         off = run("--store-buffer", "0", "--prefetch", "0", "--link", "0")
         self.assertEqual(off["hash"], plain["hash"])
+        self.assertLess(run("--queued", "0.1")["median_ns"],
+                        plain["median_ns"])
+        self.assertEqual(run("--memory", "500", "--watched", "3")["hash"],
+                         plain["hash"], "no operation stores past the caches")
         self.assertEqual(run("--hyper-threads")["hash"], plain["hash"],
                          "this machine has none")
 
@@ -309,6 +313,11 @@ class Refusals(unittest.TestCase):
                      "--poll", names=["--poll"])
         self.refused("broadcast", *m, "--prefetch", "1.5",
                      names=["--prefetch"])
+        self.refused("broadcast", *m, "--queued", "2", names=["--queued"])
+        self.refused("broadcast", *m, "--watched", "0.5", names=["--watched"])
+        self.refused("broadcast", *m, "--memory", "-1", names=["--memory"])
+        self.refused("broadcast", "--machine", tiled("tilegx_8036.json"),
+                     "--queued", "0.5", names=["--queued"])
         self.refused("broadcast", *m, "--store-buffer", "257",
                      names=["--store-buffer"])
         self.refused("commit", *m, "--link", "2", names=["--link"])
