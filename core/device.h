@@ -66,9 +66,10 @@ struct qn_device_type {
     size_t (*bytes)(const struct qn_device_opts *o);
     /** Bring zeroed memory of so many bytes into its first state. */
     void (*format)(void *memory, const struct qn_device_opts *o);
-    /** Begin as the next incarnation of a node. Repairs nothing: what the
-     *  former incarnation left is its peers' to repair (down), and what lies in
-     *  this node's own part is of another incarnation and ignored.
+    /** Begin as the next incarnation of a node. Repairs nothing that a peer
+     *  repairs when it is told (down); what lies in this node's own part is of
+     *  another incarnation and ignored. What former incarnations may hold for
+     *  ever because all that knew them have ended, it releases.
      *  @return QN_OK, QN_EINVAL, QN_ECORRUPT (formatted otherwise), QN_ENOMEM.
      */
     int (*attach)(struct qn_device **out,
@@ -78,7 +79,8 @@ struct qn_device_type {
     /** That incarnation of a peer has ended: repair what this node shares with
      *  it. Its queuepair is told by qn_qp_down as well, before or after. */
     void (*down)(struct qn_device *d, qn_node_t node);
-    /** The next incarnation of a peer begins, before anything of it is used. */
+    /** The next incarnation of a peer begins, before anything of it is used.
+     * All before it have ended, also those that this node was never told of. */
     void (*up)(struct qn_device *d, qn_node_t node, uint64_t inc);
 };
 

@@ -10,11 +10,19 @@
  * finds the flag comes before the get.
  *
  * A dead core may leave a test-and-set register held. The first survivor that
- * was told releases it: the compare fails for all others, and for a holder of
- * another incarnation. Interrupts of a dead core are left as they are, in its
- * request register and in status registers: its successor may have added to
- * them before a survivor is told, so taking one away could lose the other. What
- * an interrupt announces names its incarnation.
+ * was told releases it: the compare fails for all others. If none of those that
+ * knew the holder lives, a later incarnation of that seat brings the release:
+ * the successor itself when it attaches, and any node that hears of it, at
+ * attach or up. Only what is older is released, so a node that is told late
+ * takes nothing from a successor. A seat that never comes back, and that none
+ * alive has ever known, keeps what it held: it cannot be told from one that is
+ * about to be named.
+ *
+ * Interrupts of a dead core are left as they are. Status registers: its
+ * successor may have added to them before a survivor is told, so taking one
+ * away could lose the other. Its request register: what a core that died in
+ * between had not sent goes out with the next request of its successor. What an
+ * interrupt announces names its incarnation.
  */
 #include "transports/mpb/chip.h"
 
@@ -144,8 +152,9 @@ void qn_mpb_ring(struct qn_mpb *m, qn_node_t to)
     }
 }
 
-/* A bit of the request goes when the interrupt has come: a core that dies in
- * between leaves one that a survivor finds. */
+/* The request is cleared when all its interrupts have come. A core that dies in
+ * between leaves it, and its successor sends it once more: none is lost, and
+ * one too many is harmless. */
 void qn_mpb_serve(struct qn_mpb *m)
 {
     qn_a64 *request = &m->chip->core[m->self].request;
@@ -182,6 +191,18 @@ void qn_mpb_release(struct qn_mpb *m, uint32_t core)
     QN_ASSERT(core < m->nodes);
     bool held = qn_cas(&m->chip->core[core].owner, &own, 0, QN_SEQ_CST);
     QN_ASSERT(held);
+}
+
+/* What incarnations of a node before that one hold (they have ended). */
+static void release_older(struct qn_mpb *m, qn_node_t node, uint64_t inc)
+{
+    for (uint32_t i = 0; i < m->nodes; i++) {
+        uint64_t held = qn_load(&m->chip->core[i].owner, QN_SEQ_CST);
+        if (held >> 32 == node + 1u &&
+            (int32_t)((uint32_t)inc - (uint32_t)held) > 0) {
+            (void)qn_cas(&m->chip->core[i].owner, &held, 0, QN_SEQ_CST);
+        }
+    }
 }
 
 /* ---- the device ---- */
@@ -244,6 +265,11 @@ static int device_attach(struct qn_device **out,
     m->doorbell = o->doorbell;
     m->ringer = o->ringer;
     memcpy(m->incarnation, o->incarnation, d->nodes * sizeof *o->incarnation);
+    for (qn_node_t v = 0; v < m->nodes; v++) {
+        if (m->incarnation[v] != 0) {
+            release_older(m, v, m->incarnation[v]);
+        }
+    }
     *out = &m->device;
     return QN_OK;
 }
@@ -273,6 +299,7 @@ static void device_up(struct qn_device *d, qn_node_t node, uint64_t inc)
     QN_ASSERT(node < m->nodes);
     QN_ASSERT(node != m->self);
     QN_ASSERT(inc != 0);
+    release_older(m, node, inc);
     m->incarnation[node] = inc;
 }
 

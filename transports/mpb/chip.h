@@ -24,8 +24,11 @@
  * (qn_device_opts.strict) does to the code whatever the hardware may do, chosen
  * by a seed.
  *
- * A word of 8 bytes is loaded and stored as one. The hardware does so with a
- * whole line; what is right with words is right there.
+ * A word of 8 bytes is loaded and stored as one, and no part of one is ever
+ * stored. The hardware takes a whole line as one, and drains part of it with a
+ * mask of bytes: bytes that were not stored stay as they are. Here the mask has
+ * a bit per word. What is right with words is right there; code that shares a
+ * word between two writers, byte by byte, could not be written here.
  *
  * Interrupts: a request sets one bit, its source, in the status register of
  * each target. Two from one source merge until the target has taken the first.
@@ -33,7 +36,11 @@
  * at a time): strict delays it, at most until the source settles. A target
  * takes interrupts at a safe point of its choice; it takes them first and then
  * looks at what they announce. One may be of a former incarnation of its
- * source.
+ * source. The controller's mask register is absent: a core that does not want
+ * to be interrupted does not take (`take` is its only safe point), which is
+ * what a masked core sees. Nor has it the one line for all cores through which
+ * the hardware serves registers one at a time: core/sim/timed/tiled prices
+ * that.
  *
  * Threads: an attachment belongs to one thread. All calls but attach are
  * wait-free; only those that say so ring.

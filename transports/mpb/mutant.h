@@ -28,6 +28,7 @@
     X(OC_STALE, OC, "OC-Bcast looks at flags without invalidating")            \
     X(OC_KEPT, OC, "OC-Bcast does not drain its flags")                        \
     X(OC_NO_BARRIER, OC, "as printed: the root changes without a barrier")     \
+    X(OC_NO_RENEWAL, OC, "lines that were not written for long count")         \
     X(TWO_STALE, TWO, "two-sided flags are looked at without invalidating")    \
     X(TWO_KEPT, TWO, "two-sided flags are not drained")                        \
     X(ASYNC_HEAD_STALE, ASYNC, "a head is looked at without invalidating")     \

@@ -7,6 +7,13 @@
  * A chunk is put by whole lines but its last, which leaves the write buffer
  * when the flag behind it is stored; every get comes behind the look that found
  * the flag, so nothing of a buffer is stale.
+ *
+ * The lines are cleared between two barriers. Behind the first all nodes are
+ * through with the broadcasts before, so no flag of those is still looked at;
+ * before the second ends none writes a notify or a done of this one. The lines
+ * of the barrier itself need no clearing: these two write all of them. So no
+ * flag is older than QN_OC_RENEWAL broadcasts, and the sign of a difference
+ * tells.
  */
 #include "transports/mpb/ocbcast/ocbcast.h"
 
@@ -69,7 +76,8 @@ static bool reached(struct qn_oc *oc, uint32_t line, uint32_t chunk)
         qn_mpb_invalidate(oc->chip);
     }
     uint64_t seen = qn_mpb_load(oc->chip, oc->chip->self, line, 0);
-    return (seen & 0xffffu) == oc->session && seen >= flag_of(oc, chunk);
+    return (seen & 0xffffu) == oc->session &&
+           (int64_t)(seen - flag_of(oc, chunk)) >= 0;
 }
 
 static void tell(struct qn_oc *oc, qn_node_t node, uint32_t line,
@@ -97,39 +105,71 @@ int qn_oc_begin(struct qn_oc *oc, qn_node_t root, void *bytes, uint32_t len)
     if (chunks > CHUNKS_MAX) {
         return QN_EMSGSIZE;
     }
-    bool again = oc->number == 0 || root == oc->tree.root;
+    bool again = !oc->rooted || root == oc->tree.root;
     oc->tree.root = root;
+    oc->rooted = true;
     oc->number++;
+    oc->renews =
+        oc->number % QN_OC_RENEWAL == 0 && !QN_MPB_MUTANT(OC_NO_RENEWAL);
     oc->bytes = bytes;
     oc->len = len;
     oc->chunk = 1;
     oc->chunks = chunks;
     oc->round = 0;
     oc->told = false;
+    oc->second = false;
     oc->waits = 0;
     oc->children = qn_oc_child_count(&oc->tree, oc->chip->self);
-    oc->phase =
-        again || QN_MPB_MUTANT(OC_NO_BARRIER) ? QN_OC_ROOM : QN_OC_BARRIER;
+    oc->phase = (again && !oc->renews) || QN_MPB_MUTANT(OC_NO_BARRIER)
+                    ? QN_OC_ROOM
+                    : QN_OC_BARRIER;
     return QN_OK;
 }
 
-/* Dissemination: in round r each node tells the one 2^r further. */
-static bool barrier_passed(struct qn_oc *oc)
+/* Dissemination: in round r each node tells the one 2^r further. The second one
+ * of a broadcast counts as its chunk 1. */
+static bool barrier_passed(struct qn_oc *oc, uint32_t which)
 {
     while (oc->round < oc->rounds) {
         uint32_t line = oc->barrier + oc->round;
         if (!oc->told) {
             uint32_t to = oc->chip->self + (1u << oc->round);
-            tell(oc, to % oc->chip->nodes, line, 0);
+            tell(oc, to % oc->chip->nodes, line, which);
             oc->told = true;
         }
-        if (!reached(oc, line, 0)) {
+        if (!reached(oc, line, which)) {
             return false;
         }
         oc->told = false;
         oc->round++;
     }
     return true;
+}
+
+/* Own lines say that a broadcast is done, and not when. What stays in the write
+ * buffer leaves it when the next flag is stored. */
+static void clear_lines(struct qn_oc *oc, uint32_t end, uint32_t number)
+{
+    const uint64_t none =
+        (uint64_t)number << 32 | CHUNKS_MAX << 16 | oc->session;
+    for (uint32_t line = oc->notify; line < end; line++) {
+        qn_mpb_store(oc->chip, oc->chip->self, line, 0, none);
+    }
+}
+
+/* All nodes are here; and, if lines are cleared, all have cleared theirs. */
+static bool met(struct qn_oc *oc)
+{
+    if (!barrier_passed(oc, oc->second)) {
+        return false;
+    }
+    if (!oc->renews || oc->second) {
+        return true;
+    }
+    clear_lines(oc, oc->barrier, oc->number - 1);
+    oc->second = true;
+    oc->round = 0;
+    return barrier_passed(oc, oc->second);
 }
 
 /* All children have got that chunk. */
@@ -206,7 +246,7 @@ int qn_oc_step(struct qn_oc *oc)
         return QN_EPEERDEAD;
     }
     if (oc->phase == QN_OC_BARRIER) {
-        if (!barrier_passed(oc)) {
+        if (!met(oc)) {
             return QN_EAGAIN;
         }
         oc->phase = QN_OC_ROOM;
@@ -230,6 +270,13 @@ int qn_oc_step(struct qn_oc *oc)
         oc->phase = QN_OC_IDLE;
     }
     return QN_OK;
+}
+
+void qn_oc_number_at(struct qn_oc *oc, uint32_t number)
+{
+    oc->number = number;
+    clear_lines(oc, oc->buffer, number);
+    qn_mpb_drain(oc->chip);
 }
 
 void qn_oc_down(struct qn_oc *oc)

@@ -24,6 +24,11 @@
  * waits for ever when its own parent writes over that flag. Here a barrier
  * stands in front of each broadcast whose root is not the last one's.
  *
+ * Broadcasts are numbered with 32 bits that wrap, and flags compared by
+ * subtraction. A line that no broadcast has written for long would be taken for
+ * one that is ahead; so each 2^30 broadcasts all nodes meet in two barriers,
+ * and clear their lines in between.
+ *
  * All nodes must live. If one ends, all others are told (qn_oc_down), and a new
  * session is made when it is back; flags of another session are as none.
  *
@@ -39,6 +44,7 @@
 
 #define QN_OC_ROUNDS_MAX 6u  /* of a barrier of 48 */
 #define QN_OC_CHUNK_MAX  96u /* lines; more makes the pipeline longer only */
+#define QN_OC_RENEWAL    (UINT32_C(1) << 30) /* broadcasts */
 
 struct qn_oc_opts {
     struct qn_mpb *chip;   /* kept */
@@ -64,6 +70,9 @@ struct qn_oc {
     uint32_t chunk_lines, rounds, session;
     enum qn_oc_phase phase;
     bool dead;         /* a member has ended */
+    bool rooted;       /* tree.root is that of the broadcast before */
+    bool renews;       /* lines are cleared in front of this one */
+    bool second;       /* barrier of this broadcast */
     uint32_t number;   /* of the broadcast, from 1 */
     uint8_t *bytes;    /* of the caller */
     uint32_t len;      /* of it */
@@ -93,6 +102,10 @@ int qn_oc_begin(struct qn_oc *oc, qn_node_t root, void *bytes, uint32_t len);
 /** Go on. @return QN_OK: done, `bytes` belong to the caller again; QN_EAGAIN:
  *  call again; QN_EPEERDEAD. */
 int qn_oc_step(struct qn_oc *oc);
+
+/** For tests, before the first begin and the same at all nodes: so many
+ *  broadcasts have been. */
+void qn_oc_number_at(struct qn_oc *oc, uint32_t number);
 
 /** A node has ended: this session is over. */
 void qn_oc_down(struct qn_oc *oc);

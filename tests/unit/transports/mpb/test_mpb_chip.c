@@ -108,6 +108,48 @@ Test(mpb_registers, a_dead_holder_is_released)
     mpb_close_world(&w);
 }
 
+/* Holder and all that knew it end: whoever comes next releases. */
+Test(mpb_registers, what_a_forgotten_incarnation_holds_is_released)
+{
+    for (uint32_t by = 0; by < 3; by++) {
+        mpb_open_world(&w, 3, false, 1);
+        cr_assert(qn_mpb_try_acquire(mpb_core(&w, 0), 2));
+        for (qn_node_t i = 0; i < 3; i++) {
+            qn_device_detach(w.node[i]);
+            w.node[i] = NULL;
+        }
+        const uint64_t next[] = {by == 1 ? 0 : 77, 21, 22};
+        memcpy(w.incarnation, next, sizeof next);
+        if (by == 0) { /* the seat itself */
+            mpb_attach(&w, 0);
+        }
+        w.incarnation[0] = by == 2 ? 77 : 0;
+        mpb_attach(&w, 1);
+        if (by == 1) { /* one that did not know it, told of the next */
+            cr_assert(!qn_mpb_try_acquire(mpb_core(&w, 1), 2));
+            qn_device_up(w.node[1], 0, 77);
+        }
+        cr_assert(qn_mpb_try_acquire(mpb_core(&w, 1), 2), "%u", by);
+        mpb_close_world(&w);
+    }
+}
+
+/* What is told late is of the past: the successor keeps what it holds. */
+Test(mpb_registers, an_up_told_late_releases_nothing_of_a_successor)
+{
+    mpb_open_world(&w, 3, false, 1);
+    qn_device_detach(w.node[0]);
+    w.incarnation[0] = 78;
+    mpb_attach(&w, 0);
+    cr_assert(qn_mpb_try_acquire(mpb_core(&w, 0), 2));
+    qn_device_down(w.node[1], 0);
+    qn_device_up(w.node[1], 0, 77); /* 78 holds it meanwhile */
+    cr_assert(!qn_mpb_try_acquire(mpb_core(&w, 1), 2));
+    qn_device_up(w.node[1], 0, 78);
+    cr_assert(!qn_mpb_try_acquire(mpb_core(&w, 1), 2));
+    mpb_close_world(&w);
+}
+
 Test(mpb_interrupts, two_of_one_source_merge)
 {
     mpb_open_world(&w, 3, false, 1);

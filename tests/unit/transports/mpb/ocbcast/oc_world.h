@@ -14,6 +14,10 @@ const char *oc_sync_traffic(uint64_t seed);
  *  and node 1 late. */
 const char *oc_root_change(uint64_t seed);
 
+/** A root that comes back after almost as many broadcasts as there are
+ *  numbers. */
+const char *oc_old_lines(uint64_t seed);
+
 /** Asynchronous: all nodes send and sleep. `deaths`: some end and come back. */
 const char *oc_async_traffic(uint64_t seed, uint32_t deaths);
 

@@ -29,6 +29,14 @@ Test(ocbcast, a_root_may_change_while_a_node_is_late, .timeout = 60)
     }
 }
 
+Test(ocbcast, flags_older_than_half_of_all_numbers_do_not_count, .timeout = 60)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const char *wrong = oc_old_lines(seed);
+        cr_assert_null(wrong, "seed %u: %s", (uint32_t)seed, wrong);
+    }
+}
+
 Test(ocbcast, says_what_it_cannot_do)
 {
     static struct mpb_world w;
